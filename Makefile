@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+# Builds, tests and installs Cohort. `make help` lists the targets. GNU Make 4.
+# Sources are found by their place (see README.md, "Where things are"): a new file needs no line here.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+DESTDIR ?=
+CXXFLAGS ?= -O2
+CFLAGS ?= -O2
+# Kernels of the CPU backend; no -march here: what a processor has is found out when the library runs.
+# Nobody reads errno or the floating-point flags after a kernel; loops vectorise better without. No contraction: the compiler
+# fuses multiply and add differently in the vector part of a loop and in the rest of it.
+KERNEL_CXXFLAGS ?= -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off
+# Flags of one file. Partial redundancy elimination turns the clamps in exp and the like into branches.
+FLAGS_src/cpu/op/pointwise_float_cpu.cc := -fno-tree-pre
+FLAGS_src/cpu/op/pointwise_fused_multiply_cpu.cc := -fno-tree-pre
+FLAGS_src/ndarray/cast.cc := -O3 -fno-trapping-math
+# GCC 12 takes parts of its own <regex> for uninitialised under the sanitizers.
+FLAGS_src/executor/monitor.cc := -Wno-maybe-uninitialized
+# Includes the header of oneDNN kernels, which brings the loops over a thread team.
+FLAGS_tests/unit/test_dnnl_kernels.cc := -fopenmp
+FLAGS_tests/unit/test_queue.cc := -fopenmp
+CUDA ?= auto
+CUDA_ARCHS ?= 80 90
+GOLDEN ?=
+CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14) clang-format)
+
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -ec
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+
+Q := $(if $(V),,@)
+say = $(if $(V),@:,@printf '  %-8s%s\n' $(1) $(2))
+find = $(sort $(shell find $(1) -name '$(2)' -type f 2>/dev/null))
+# A sub-make takes the parent's jobs, or as many as there are processors.
+sub_make = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
+# ---- version, written once in include/cohort/version.h -----------------------------------------------------------
+
+version_of = $(shell sed -n 's/^\#define COHORT_$(1)  *\([0-9][0-9]*\).*/\1/p' include/cohort/version.h)
+VERSION := $(call version_of,VERSION_MAJOR).$(call version_of,VERSION_MINOR).$(call version_of,VERSION_PATCH)
+SONAME := libcohort.so.$(call version_of,SOVERSION)
+
+# ---- what there is ------------------------------------------------------------------------------------------------
+
+LIB_SRCS := $(call find,src,*.cc)
+LIB_OBJS := $(LIB_SRCS:%.cc=$(BUILD)/obj/%.o)
+CUDA_SRCS := $(strip $(call find,cuda,*.cu) $(call find,cuda,*.cc))
+CUDA_OBJS := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(CUDA_SRCS)))
+HEADERS := $(call find,include,*.h)
+CAPI_SRCS := $(sort $(wildcard tests/capi/*.c))
+CAPI_SUPPORT := $(sort $(wildcard tests/capi/support/*.c))
+# UNIT_WITHOUT: names of programs to leave out.
+UNIT_SRCS := $(filter-out $(UNIT_WITHOUT:%=tests/unit/%.cc),$(sort $(wildcard tests/unit/*.cc)))
+GOLDEN_SRCS := $(sort $(wildcard tests/golden/*.cc))
+BENCH_SRCS := $(sort $(wildcard tests/bench/*.cc tests/bench/*.c))
+EXAMPLE_SRCS := $(sort $(wildcard examples/*.c))
+EXAMPLE_SUPPORT := $(sort $(wildcard examples/support/*.c))
+
+SO := $(BUILD)/libcohort.so.$(VERSION)
+SO_LINKS := $(BUILD)/$(SONAME) $(BUILD)/libcohort.so
+A := $(BUILD)/libcohort.a
+LIBRARY := $(if $(LIB_SRCS),$(SO_LINKS) $(A))
+CAPI_TESTS := $(CAPI_SRCS:tests/capi/%.c=$(BUILD)/tests/capi/%)
+UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.cc=$(BUILD)/tests/unit/%)
+FAKE_BACKEND := $(BUILD)/tests/unit/fake/libcohort_cuda.so
+EXAMPLES := $(EXAMPLE_SRCS:examples/%.c=$(BUILD)/examples/%)
+GOLDEN_RUNNER := $(if $(GOLDEN_SRCS),$(BUILD)/cohort-golden)
+BENCH := $(if $(BENCH_SRCS),$(BUILD)/cohort-bench)
+
+# ---- flags --------------------------------------------------------------------------------------------------------
+
+WARNINGS := -Wall -Wextra -Werror
+DEPFLAGS = -MMD -MP
+LIB_CXXFLAGS := -std=c++17 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden $(WARNINGS) -Iinclude -Isrc
+# What the main library and a backend in a shared object of its own must have been compiled from alike.
+BUILD_ID := $(shell cat /dev/null $(call find,src/base src/device src/op,*.hpp) | cksum | tr -d ' ')
+BUILD_ID_FLAG := -DCOHORT_BUILD_ID='"$(VERSION)-$(BUILD_ID)"'
+ROOM_FLAGS = $(if $(filter src/device/%,$<),$(BUILD_ID_FLAG)) $(if $(filter src/cpu/%,$<),-fopenmp) $(if $(filter src/cpu/op/%,$<),$(KERNEL_CXXFLAGS)) $(FLAGS_$<)
+LIBS := -ldnnl -lgomp -lpthread -ldl
+C99 := -std=c99 -pedantic -D_POSIX_C_SOURCE=200809L $(WARNINGS) -Iinclude
+
+FLAGS_tests/bench/cohort_bench.cc := -DCOHORT_BENCH_SYMBOLS='"$(CURDIR)/tests/bench/symbols"'
+
+# Programs find libcohort.so beside them or at the given place relative to them.
+link_cohort = -L$(BUILD) -lcohort -Wl,-rpath,'$$ORIGIN/$(1)' -Wl,-rpath-link,$(BUILD)
+
+# ---- CUDA, where there is a compiler for it ---------------------------------------------------------------------------
+
+ifneq ($(CUDA),no)
+NVCC ?= $(firstword $(wildcard $(addsuffix /bin/nvcc,$(CUDA_HOME))) $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+endif
+ifneq ($(NVCC),)
+CUDA_ROOT := $(or $(CUDA_HOME),$(patsubst %/bin/nvcc,%,$(shell readlink -f $(lastword $(NVCC)))))
+CUDA_INCLUDE := $(firstword $(wildcard $(CUDA_ROOT)/include $(CUDA_ROOT)/targets/x86_64-linux/include))
+CUDA_LIB := $(firstword $(wildcard $(CUDA_ROOT)/lib64 $(CUDA_ROOT)/lib))
+cuda_header = $(firstword $(wildcard $(CUDA_INCLUDE)/$(1) /usr/include/$(1) /usr/include/x86_64-linux-gnu/$(1) /usr/local/include/$(1)))
+CUDA_MISSING := $(strip $(if $(call cuda_header,cublasLt.h),,cuBLASLt) $(if $(call cuda_header,cudnn.h),,cuDNN))
+HAVE_NCCL := $(call cuda_header,nccl.h)
+else
+CUDA_MISSING := $(if $(filter no,$(CUDA)),CUDA (CUDA=no was given),nvcc (CUDA_HOME names the folder of a CUDA Toolkit))
+endif
+ifneq ($(CUDA_SRCS),)
+ifeq ($(CUDA_MISSING),)
+CUDA_SO := $(BUILD)/libcohort_cuda.so
+else
+LEFT_OUT := $(CUDA_MISSING)
+endif
+endif
+
+NVCC_ARCHS = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+  -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
+empty :=
+comma := ,
+host_flags = $(subst $(empty) $(empty),$(comma),$(strip -fPIC -fvisibility=hidden -Wall -Wextra -Werror))
+NVCC_FLAGS = -std=c++17 -O3 -ccbin $(lastword $(CXX)) $(NVCC_ARCHS) -Werror all-warnings -Xcompiler $(host_flags) \
+  -Iinclude -Isrc -I. $(if $(HAVE_NCCL),-DCOHORT_HAVE_NCCL=1)
+CUDA_CXXFLAGS = $(LIB_CXXFLAGS) -I. $(if $(HAVE_NCCL),-DCOHORT_HAVE_NCCL=1) -isystem $(CUDA_INCLUDE)
+CUDA_LIBS = -L$(CUDA_LIB) -Wl,-rpath,'$$ORIGIN' -Wl,-rpath,$(CUDA_LIB) -lcudart_static -lrt -lcublasLt -lcudnn \
+  $(if $(HAVE_NCCL),-lnccl) -lpthread -ldl
+# What both backends compile of the rooms below them. An archive: only what the backend uses goes in.
+CUDA_SHARED := $(filter $(BUILD)/obj/src/base/% $(BUILD)/obj/src/device/% $(BUILD)/obj/src/op/%,$(LIB_OBJS))
+
+# ---- the library --------------------------------------------------------------------------------------------------
+
+.PHONY: all
+all: $(LIBRARY) $(CUDA_SO)
+	@$(if $(LEFT_OUT),echo "left out: libcohort_cuda.so for want of $(LEFT_OUT)",:)
+
+# Rebuilds what depends on it when the flags or the list of files change, and only then.
+STAMPS := $(foreach s,flags cflags cuda link build_id,$(BUILD)/$(s).stamp)
+$(BUILD)/flags.stamp: CONTENT = $(CXX) $(CXXFLAGS) $(CPPFLAGS) $(LIB_CXXFLAGS) $(KERNEL_CXXFLAGS)
+$(BUILD)/cflags.stamp: CONTENT = $(CC) $(CFLAGS) $(CPPFLAGS) $(C99)
+$(BUILD)/cuda.stamp: CONTENT = $(NVCC) $(NVCC_FLAGS)
+$(BUILD)/build_id.stamp: CONTENT = $(BUILD_ID_FLAG)
+$(BUILD)/link.stamp: CONTENT = $(CXX) $(LDFLAGS) $(LIBS) $(VERSION) $(LIB_SRCS) $(CUDA_SRCS)
+$(STAMPS): FORCE | $(BUILD)/
+	@printf '%s\n' '$(subst ','\'',$(CONTENT))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(CONTENT))' > $@
+.PHONY: FORCE
+FORCE:
+
+$(BUILD)/:
+	@mkdir -p $@
+
+$(filter $(BUILD)/obj/src/device/%,$(LIB_OBJS)) $(CUDA_OBJS): $(BUILD)/build_id.stamp
+
+$(BUILD)/obj/src/%.o: src/%.cc $(BUILD)/flags.stamp
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(LIB_CXXFLAGS) $(CPPFLAGS) $(CXXFLAGS) $(ROOM_FLAGS) $(DEPFLAGS) -c $< -o $@
+
+$(SO): $(LIB_OBJS) src/cohort.map $(BUILD)/link.stamp
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -shared -o $@ $(LIB_OBJS) -Wl,-soname,$(SONAME) -Wl,--version-script=src/cohort.map \
+	  -Wl,--no-undefined -Wl,--as-needed -Wl,-z,relro,-z,now,-z,nodelete $(CXXFLAGS) $(LDFLAGS) $(LIBS)
+
+$(BUILD)/$(SONAME): $(SO)
+	$(Q)ln -sfn $(<F) $@
+$(BUILD)/libcohort.so: $(BUILD)/$(SONAME)
+	$(Q)ln -sfn $(<F) $@
+
+# One object in the archive: operators and kernels register themselves when they are linked in, and nothing refers to them
+# by name, so that a linker taking single objects would leave them out.
+$(A): $(LIB_OBJS) $(BUILD)/link.stamp
+	$(call say,AR,$@)
+	$(Q)$(CXX) -r -nostdlib -o $(BUILD)/obj/cohort.o $(LIB_OBJS)
+	$(Q)rm -f $@ && $(AR) rcs $@ $(BUILD)/obj/cohort.o
+
+# ---- the CUDA backend -----------------------------------------------------------------------------------------------
+
+$(BUILD)/obj/cuda/%.o: cuda/%.cu $(BUILD)/cuda.stamp
+	@mkdir -p $(@D)
+	$(call say,NVCC,$<)
+	$(Q)$(NVCC) $(NVCC_FLAGS) $(BUILD_ID_FLAG) $(FLAGS_$<) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+$(BUILD)/obj/cuda/%.o: cuda/%.cc $(BUILD)/cuda.stamp $(BUILD)/flags.stamp
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(CUDA_CXXFLAGS) $(BUILD_ID_FLAG) $(CPPFLAGS) $(CXXFLAGS) $(FLAGS_$<) $(DEPFLAGS) -c $< -o $@
+
+$(BUILD)/obj/backend_shared.a: $(CUDA_SHARED) $(BUILD)/link.stamp
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && $(AR) rcs $@ $(CUDA_SHARED)
+
+$(BUILD)/libcohort_cuda.so: $(CUDA_OBJS) $(BUILD)/obj/backend_shared.a cuda/backend.map $(BUILD)/link.stamp
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -shared -o $@ $(CUDA_OBJS) $(BUILD)/obj/backend_shared.a -Wl,-soname,$(@F) \
+	  -Wl,--version-script=cuda/backend.map -Wl,--no-undefined -Wl,--as-needed -Wl,-z,relro,-z,now,-z,nodelete \
+	  $(LDFLAGS) $(CUDA_LIBS)
+
+# ---- programs -----------------------------------------------------------------------------------------------------
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/cflags.stamp
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(C99) $(if $(filter tests/capi/%,$<),-Itests/capi) $(CPPFLAGS) $(CFLAGS) $(FLAGS_$<) $(DEPFLAGS) -c $< -o $@
+
+$(BUILD)/obj/tests/%.o: tests/%.cc $(BUILD)/flags.stamp
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) -std=c++17 $(WARNINGS) -Iinclude $(if $(filter tests/unit/%,$<),-Isrc -Itests/unit) $(CPPFLAGS) $(CXXFLAGS) \
+	  $(FLAGS_$<) $(DEPFLAGS) -c $< -o $@
+
+$(CAPI_TESTS): $(BUILD)/tests/capi/%: $(BUILD)/obj/tests/capi/%.o $(CAPI_SUPPORT:%.c=$(BUILD)/obj/%.o) | $(LIBRARY)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -o $@ $^ $(CFLAGS) $(LDFLAGS) $(call link_cohort,../..) -lcmocka -lpthread -ldl -lm
+
+# A backend without hardware, which test_backend loads.
+$(FAKE_BACKEND): tests/unit/support/fake_backend.cc $(BUILD)/flags.stamp $(BUILD)/build_id.stamp
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -shared $(LIB_CXXFLAGS) $(BUILD_ID_FLAG) $(CPPFLAGS) $(CXXFLAGS) $(DEPFLAGS) -o $@ $< $(LDFLAGS)
+
+$(UNIT_TESTS): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(A) | $(FAKE_BACKEND)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) $(LDFLAGS) $(LIBS)
+
+$(EXAMPLES): $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(EXAMPLE_SUPPORT:%.c=$(BUILD)/obj/%.o) | $(LIBRARY)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -o $@ $^ $(CFLAGS) $(LDFLAGS) $(call link_cohort,..) -lm
+
+$(BUILD)/cohort-golden: $(patsubst %,$(BUILD)/obj/%.o,$(basename $(GOLDEN_SRCS))) | $(LIBRARY)
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) $(LDFLAGS) $(call link_cohort,.) -lpthread
+
+$(BUILD)/cohort-bench: $(patsubst %,$(BUILD)/obj/%.o,$(basename $(BENCH_SRCS))) | $(LIBRARY)
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) $(LDFLAGS) $(call link_cohort,.) -lm
+
+# ---- the two commands of the README ---------------------------------------------------------------------------------
+
+.PHONY: deps
+deps:
+	@tests/check/deps.sh
+
+.PHONY: run
+run: deps
+	@$(sub_make) all $(EXAMPLES)
+	@mkdir -p $(BUILD)/digits
+	@$(BUILD)/examples/train_digits --out $(BUILD)/digits $(ARGS)
+
+.PHONY: test
+test: deps
+	@$(sub_make) all test-programs
+	@$(run_tests) layers headers abi capi unit golden examples install
+
+# ---- tests ----------------------------------------------------------------------------------------------------------
+
+run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' CAPI='$(CAPI_TESTS)' UNIT='$(UNIT_TESTS)' \
+  GOLDEN_RUNNER='$(GOLDEN_RUNNER)' MAKE='$(MAKE)' tests/check/run_tests.sh
+
+.PHONY: test-programs test-capi test-unit
+test-programs: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(EXAMPLES) $(GOLDEN_RUNNER) $(BENCH)
+test-capi: $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS)
+	@$(run_tests) capi
+test-unit: $(LIBRARY) $(UNIT_TESTS)
+	@$(run_tests) unit
+
+.PHONY: golden
+golden: $(LIBRARY) $(GOLDEN_RUNNER)
+	$(if $(GOLDEN),,$(error make golden GOLDEN=DIR: DIR is a folder of golden cases))
+	@$(BUILD)/cohort-golden $(GOLDEN)
+
+.PHONY: bench
+bench: $(LIBRARY) $(CUDA_SO) $(BENCH)
+
+.PHONY: check-layers
+check-layers:
+	@tests/check/layers.sh
+
+.PHONY: abi
+abi:
+	@BUILD='$(BUILD)' CC='$(CC)' tests/check/abi.sh --write
+
+.PHONY: check-format format
+FORMATTED = $(foreach d,include src cuda tests examples,$(foreach e,h hpp c cc cu cuh,$(call find,$(d),*.$(e))))
+check-format:
+	@if command -v $(CLANG_FORMAT) >/dev/null && $(CLANG_FORMAT) --version | grep -q 'version 14\.'; then \
+	  $(CLANG_FORMAT) --dry-run -Werror $(FORMATTED) && echo "check-format: $(words $(FORMATTED)) files passed"; \
+	else echo "check-format: skipped, there is no clang-format 14 here"; fi
+format:
+	$(CLANG_FORMAT) -i $(FORMATTED)
+
+# The tests under a sanitizer, each in a build folder of its own. Kernels are built as the rest: -O3 hides what is looked for.
+SANITIZER_FLAGS = -O1 -g -fno-omit-frame-pointer
+check_under = BUILD=$(BUILD)/$(1) CUDA=no CXXFLAGS='$(SANITIZER_FLAGS) $(2)' CFLAGS='$(SANITIZER_FLAGS) $(2)' \
+  KERNEL_CXXFLAGS= SANITIZER=$(1)
+# Kernels against plain double loops: minutes under a sanitizer; they look for stray writes with guard bytes of their own.
+KERNEL_TESTS := test_dnnl_kernels test_math_kernels test_math_arrays
+.PHONY: check-asan check-tsan check-under
+check-asan:
+	@$(sub_make) $(call check_under,asan,-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined) UNIT_WITHOUT='$(KERNEL_TESTS)' check-under
+check-tsan:
+	@$(sub_make) $(call check_under,tsan,-fsanitize=thread) UNIT_WITHOUT='$(KERNEL_TESTS)' check-under
+check-under: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS)
+	@SANITIZER=$(SANITIZER) $(run_tests) capi unit
+
+# ---- install ----------------------------------------------------------------------------------------------------------
+
+$(BUILD)/cohort.pc: cohort.pc.in $(wildcard include/cohort/version.h) FORCE | $(BUILD)/
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+	  -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(LIBS)|' $< > $@
+
+.PHONY: install uninstall
+install: all $(BUILD)/cohort.pc
+	install -d '$(DESTDIR)$(INCLUDEDIR)/cohort' '$(DESTDIR)$(LIBDIR)/pkgconfig'
+	install -m 644 $(HEADERS) '$(DESTDIR)$(INCLUDEDIR)/cohort'
+	install -m 755 $(SO) $(CUDA_SO) '$(DESTDIR)$(LIBDIR)'
+	ln -sfn $(notdir $(SO)) '$(DESTDIR)$(LIBDIR)/$(SONAME)'
+	ln -sfn $(SONAME) '$(DESTDIR)$(LIBDIR)/libcohort.so'
+	install -m 644 $(A) '$(DESTDIR)$(LIBDIR)'
+	install -m 644 $(BUILD)/cohort.pc '$(DESTDIR)$(LIBDIR)/pkgconfig'
+uninstall:
+	rm -rf '$(DESTDIR)$(INCLUDEDIR)/cohort'
+	rm -f '$(DESTDIR)$(LIBDIR)'/libcohort.so* '$(DESTDIR)$(LIBDIR)'/libcohort_cuda.so '$(DESTDIR)$(LIBDIR)/libcohort.a' \
+	  '$(DESTDIR)$(LIBDIR)/pkgconfig/cohort.pc'
+
+.PHONY: clean
+clean:
+	rm -rf $(BUILD)
+
+.PHONY: help
+help:
+	@echo 'make                    libcohort.so and libcohort.a in $(BUILD)/, libcohort_cuda.so where nvcc is found'
+	@echo 'make run [ARGS=...]     install what is missing, build, and train LeNet on handwritten digits'
+	@echo 'make test               install what is missing, build, and run every test'
+	@echo 'make deps               install what is missing of g++, oneDNN, nlohmann-json, CMocka (Debian, apt)'
+	@echo 'make golden GOLDEN=DIR  replay the golden cases in DIR'
+	@echo 'make bench              $(BUILD)/cohort-bench: fixed workloads, one JSON line each'
+	@echo 'make install            headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
+	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside'
+	@echo 'make check-layers       includes go down the rooms only; names of files'
+	@echo 'make abi                write the lists in tests/abi anew, after adding a public function'
+	@echo 'make check-format       clang-format 14, where it is there; make format applies it'
+	@echo 'make check-asan         the tests under AddressSanitizer and UBSan; make check-tsan: ThreadSanitizer'
+	@echo 'make clean              remove $(BUILD)/'
+	@echo 'Variables: BUILD, CXX, CC, CXXFLAGS, CFLAGS, LDFLAGS, CUDA_HOME, CUDA_ARCHS="$(CUDA_ARCHS)", CUDA=no, V=1 (commands)'
+
+-include $(LIB_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(FAKE_BACKEND:.so=.d)
+-include $(patsubst %,$(BUILD)/obj/%.d,$(basename $(CAPI_SRCS) $(CAPI_SUPPORT) $(UNIT_SRCS) $(GOLDEN_SRCS) $(BENCH_SRCS) $(EXAMPLE_SRCS) \
+  $(EXAMPLE_SUPPORT)))

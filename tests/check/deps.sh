@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what the build and the tests need and this machine lacks, with apt. Does nothing where all is there.
+set -eu
+
+# package | how one sees that it is there, whoever brought it: a command, or a header a compiler finds
+needs='g++ g++
+make make
+pkg-config pkg-config
+libdnnl-dev dnnl.hpp
+nlohmann-json3-dev nlohmann/json.hpp
+libcmocka-dev cmocka.h'
+
+has_header() {
+  local folder
+  for folder in /usr/include /usr/local/include ${CPATH:+$(tr ':' ' ' <<<"$CPATH")}; do
+    if [[ -e $folder/$1 ]]; then return 0; fi
+  done
+  return 1
+}
+
+missing=()
+while read -r package sign; do
+  if [[ $sign == *.h* ]]; then has_header "$sign"; else command -v "$sign" >/dev/null; fi || missing+=("$package")
+done <<<"$needs"
+if ((${#missing[@]} == 0)); then exit 0; fi
+
+echo "missing: ${missing[*]}"
+if ! command -v apt-get >/dev/null; then
+  echo "deps: there is no apt-get here; please install what stands for these Debian packages yourself" >&2
+  exit 1
+fi
+as_root=()
+if [[ $(id -u) != 0 ]]; then
+  if ! command -v sudo >/dev/null; then
+    echo "deps: neither root nor sudo; please run as root: apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+"${as_root[@]}" apt-get update -q
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Whether cohort-golden finds what is wrong: cases of tests/golden are changed, and have to fail with the right line.
+#   golden_test.sh RUNNER
+set -eu
+runner=$1
+golden=$(cd "$(dirname "$0")/../golden" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+  echo "golden_test: $*"
+  exit 1
+}
+
+expect() { # what is tested, words the output has, then a sed script for the file, the file; the folder holds one case
+  local what=$1 words=$2 script=$3 file=$4 status=0 output
+  local whole=$golden/$file copy=$work/case
+  rm -rf "$copy"
+  cp -r "$(dirname "$whole")" "$copy"
+  sed -i "$script" "$copy/$(basename "$whole")"
+  if cmp -s "$whole" "$copy/$(basename "$whole")"; then fail "$what: nothing was changed"; fi
+  output=$("$runner" "$copy" 2>&1) || status=$?
+  [[ $status == 1 && $output == *"0 passed, 1 failed, 0 skipped"* ]] || fail "$what: did not fail: $output"
+  [[ $output == *"$words"* ]] || fail "$what: does not say '$words': $output"
+}
+
+mlp=group/mlp_2dev/scenario.json
+errors=group/errors_group/scenario.json
+relu=ops/001-relu-f32/case.json
+expect 'an integer' 'batch_size: expected 9, found 8' '0,/"batch_size": 8/s//"batch_size": 9/' $mlp
+expect 'a list' 'arguments: expected' '0,/"fc1_bias", /s///' $mlp
+expect 'a name' 'outputs[0]: expected "other_output", found "softmax_output"' \
+  's/"outputs": \["softmax_output"\]/"outputs": ["other_output"]/' $mlp
+expect 'a value' 'worst at (' 's/"rtol": 0.0002/"rtol": 0/g; s/"atol": [0-9.e-]*/"atol": 0/g; s/s005.values/s012.values/' $mlp
+expect 'a shape' 'float32 (4, 4), found float32 (8, 4)' 's/expected\/s005.values.0/expected\/s006.values.0.0/' $mlp
+expect 'a class of error' 'expected an error of class name' 's/"class": "too_many_slices"/"class": "unknown_input"/' $errors
+expect 'an error that does not come' 'found success' \
+  '0,/"op": "backward"/s//"op": "backward", "expect": {"error": {"class": "no_labels"}}/' $mlp
+expect 'a step of no name' "there is no step 'waltz'" '0,/"op": "backward"/s//"op": "waltz"/' $mlp
+expect 'an array that is not there' "has no array 's999'" '0,/expected\/s005.values.0/s//expected\/s999/' $mlp
+expect 'text that is no JSON' 'scenario.json' '1s/^/}/' $mlp
+expect 'values of an operator' 'output:0: expected ' 's/"op": "relu"/"op": "sigmoid"/' ops/001-relu-f32/symbol.json
+expect 'an output name' 'relu0_output' 's/relu0_output/relu1_output/' $relu
+
+status=0
+"$runner" "$work" --filter no_such_case >"$work/log" 2>&1 || status=$?
+[[ $status == 2 ]] || fail "a run of no case ends with status $status"
+echo "golden_test: passed"

@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs the parts of the tests that are named, all of them whatever fails, and closes with "N passed, N failed, N skipped".
+#   run_tests.sh PART...      parts: layers headers abi capi unit golden examples install
+# The Makefile calls it with BUILD, CC, CXX, CAPI, UNIT, GOLDEN_RUNNER and MAKE in the environment.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+logs=$BUILD/tests/logs
+mkdir -p "$logs" "$BUILD/tests/tmp"
+export TMPDIR="$PWD/$BUILD/tests/tmp"
+[[ $BUILD != /* ]] || export TMPDIR=$BUILD/tests/tmp
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+# Too large an allocation is to fail as it does without a sanitizer, not to end the process.
+export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:allocator_may_return_null=1
+export LSAN_OPTIONS=suppressions=$PWD/tests/check/lsan.supp:print_suppressions=0
+export TSAN_OPTIONS=allocator_may_return_null=1:suppressions=$PWD/tests/check/tsan.supp:halt_on_error=0:second_deadlock_stack=1
+# ThreadSanitizer cannot see the barriers of libgomp: there a team is one thread, and what is tested are our own threads.
+if [[ ${SANITIZER:-} == tsan ]]; then export OMP_THREAD_LIMIT=1; fi
+
+passed=0 failed=0 skipped=0 failures=()
+
+add() { # name, exit status, number passed, failed, skipped
+  if (($2 != 0 && $4 == 0)); then set -- "$1" "$2" "$3" 1 "$5"; fi
+  passed=$((passed + $3)) failed=$((failed + $4)) skipped=$((skipped + $5))
+  if (($4)); then failures+=("$1"); fi
+}
+
+check() { # name, command: one test that passes with its exit status
+  local name=$1 log=$logs/${1//[\/ ]/_}.log status=0
+  shift
+  "$@" >"$log" 2>&1 || status=$?
+  if ((status)); then cat "$log"; else tail -n 1 "$log"; fi
+  add "$name" "$status" "$((status == 0))" 0 0
+}
+
+# Counts from the lines about each test, by name: the summary repeats some of them. A test that began and never ended
+# (the program died) has failed.
+count_lines() {
+  awk '
+    function close_open() { if (open != "") { ++failed; open = "" } }
+    match($0, /\[ RUN      \] /) { close_open(); open = substr($0, RSTART + RLENGTH); next }
+    open == "" { next }
+    match($0, /\[       OK \] /) && substr($0, RSTART + RLENGTH) == open { ++passed; open = "" }
+    match($0, /\[  SKIPPED \] /) && substr($0, RSTART + RLENGTH) == open { ++skipped; open = "" }
+    match($0, /\[  (FAILED|ERROR) *\] /) && substr($0, RSTART + RLENGTH) == open { ++failed; open = "" }
+    END { close_open(); print passed + 0, failed + 0, skipped + 0 }' "$1"
+}
+
+program() { # one program of CMocka tests, or of tests/unit
+  local name=${1#"$BUILD"/tests/} status=0 counts
+  local log=$logs/${name//\//_}.log
+  timeout "${TEST_LIMIT:-600}" "$1" >"$log" 2>&1 || status=$?
+  read -r -a counts < <(count_lines "$log")
+  if ((status == 0 && counts[0] + counts[1] + counts[2] == 0)); then
+    echo "ran no test at all" >>"$log"
+    status=1
+  fi
+  if ((status || counts[1])); then cat "$log"; fi
+  if ((status == 124)); then echo "$name: ran longer than ${TEST_LIMIT:-600} s"; fi
+  printf '%s: %d passed, %d failed, %d skipped%s\n' "$name" "${counts[@]}" \
+    "$( ((status == 0)) || printf ' (exit status %d)' "$status")"
+  add "$name" "$status" "${counts[@]}"
+}
+
+golden() { # one folder of golden cases
+  local status=0 log=$logs/golden_${1//\//_}.log counts
+  "$GOLDEN_RUNNER" "$1" >"$log" 2>&1 || status=$?
+  read -r -a counts < <(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped.*/\1 \2 \3/p' "$log" | tail -n 1)
+  if ((${#counts[@]} != 3)); then counts=(0 1 0); fi
+  if ((status || counts[1])); then cat "$log"; fi
+  printf '%s: %d passed, %d failed, %d skipped\n' "$1" "${counts[@]}"
+  add "$1" "$status" "${counts[@]}"
+}
+
+for part in "$@"; do
+  case $part in
+    layers)
+      check check-layers tests/check/layers.sh
+      check layers-test tests/check/layers_test.sh
+      check runner-test tests/check/run_tests_test.sh
+      ;;
+    headers)
+      before=$passed
+      for header in include/cohort/*.h; do
+        check "$header as C99" tests/check/header.sh "$header" "$CC" -xc -std=c99
+        check "$header as C++17" tests/check/header.sh "$header" "$CXX" -xc++ -std=c++17
+      done
+      echo "headers: $((passed - before)) times compiled by themselves, as C99 and as C++17"
+      ;;
+    abi) [[ ! -e $BUILD/libcohort.so ]] || check abi tests/check/abi.sh ;;
+    capi) for test in ${CAPI:-}; do program "$test"; done ;;
+    unit) for test in ${UNIT:-}; do program "$test"; done ;;
+    golden)
+      [[ -z ${GOLDEN_RUNNER:-} ]] || check golden-test tests/check/golden_test.sh "$GOLDEN_RUNNER"
+      for folder in tests/golden/*/; do
+        if [[ -n ${GOLDEN_RUNNER:-} && -e $folder/INDEX.tsv ]]; then golden "${folder%/}"; fi
+      done
+      ;;
+    examples) [[ ! -e tests/check/examples.sh ]] || check examples tests/check/examples.sh ;;
+    install) [[ ! -e $BUILD/libcohort.so ]] || check install tests/check/install.sh ;;
+    *) echo "run_tests.sh: there is no part $part" >&2 && exit 2 ;;
+  esac
+done
+
+if ((${#failures[@]})); then printf 'failed: %s\n' "${failures[@]}"; fi
+echo "$passed passed, $failed failed, $skipped skipped"
+((failed == 0))

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The runner counts what happened: here with programs that only say what a program of CMocka tests would say.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+status=0
+
+expect() { # the closing line, the exit status; standard input: a program
+  local found code=0
+  mkdir -p "$work/tests/capi"
+  { echo '#!/bin/sh' && cat; } >"$work/tests/capi/fake"
+  chmod +x "$work/tests/capi/fake"
+  found=$(BUILD=$work CAPI=$work/tests/capi/fake "$here/run_tests.sh" capi 2>&1) || code=$?
+  if [[ $(tail -n 1 <<<"$found") != "$1" || $code != "$2" ]]; then
+    printf 'run_tests_test: expected "%s" and exit status %s, found status %s and:\n%s\n' "$1" "$2" "$code" "$found"
+    status=1
+  fi
+}
+
+expect '2 passed, 0 failed, 1 skipped' 0 <<'EOT'
+printf '[==========] Running 3 test(s).\n[ RUN      ] a\nsome text[       OK ] a\n[ RUN      ] b\n[  SKIPPED ] b\n'
+printf '[ RUN      ] c\n[       OK ] c\n[  PASSED  ] 2 test(s).\n[  SKIPPED ] 1 test(s), listed below:\n[  SKIPPED ] b\n'
+EOT
+expect '1 passed, 1 failed, 0 skipped' 1 <<'EOT'
+printf '[ RUN      ] a\n[       OK ] a\n[ RUN      ] b\n[  ERROR   ] --- 1 != 2\n[  FAILED  ] b\n'
+printf '[  FAILED  ] 1 test(s), listed below:\n[  FAILED  ] b\n'
+exit 1
+EOT
+# Died in a test, before its verdict.
+expect '1 passed, 1 failed, 0 skipped' 1 <<'EOT'
+printf '[ RUN      ] a\n[       OK ] a\n[ RUN      ] b\n'
+kill -9 $$
+EOT
+# All tests passed and the program failed all the same, as with a leak that the sanitizer finds at the end.
+expect '1 passed, 1 failed, 0 skipped' 1 <<'EOT'
+printf '[ RUN      ] a\n[       OK ] a\n'
+exit 23
+EOT
+expect '0 passed, 1 failed, 0 skipped' 1 <<'EOT'
+echo "no test in here"
+EOT
+if ((status == 0)); then echo "run_tests_test: passed"; fi
+exit $status
