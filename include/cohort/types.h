@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file types.h
+ * Handles, plain structs and constants that every other header uses. Constants cross the ABI as int32_t; their values
+ * are MXNet's where MXNet has them, and are never renumbered.
+ */
+#ifndef COHORT_TYPES_H
+#define COHORT_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define COHORT_API __attribute__((visibility("default")))
+#define COHORT_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define COHORT_API
+#define COHORT_MUST_CHECK
+#endif
+
+#ifdef __cplusplus
+#define COHORT_BEGIN_DECLS extern "C" {
+#define COHORT_END_DECLS }
+#else
+#define COHORT_BEGIN_DECLS
+#define COHORT_END_DECLS
+#endif
+
+COHORT_BEGIN_DECLS
+
+typedef struct cohort_error cohort_error;             /* why a call failed */
+typedef struct cohort_ndarray cohort_ndarray;         /* an array on a device, or a view of one */
+typedef struct cohort_arrays cohort_arrays;           /* an ordered list of arrays, each with or without a name */
+typedef struct cohort_descs cohort_descs;             /* an ordered list of names, shapes, dtypes and layouts */
+typedef struct cohort_symbol cohort_symbol;           /* a graph of operators */
+typedef struct cohort_executor cohort_executor;       /* a symbol bound to arrays on its contexts */
+typedef struct cohort_group cohort_group;             /* one executor a context, a batch split over them */
+typedef struct cohort_optimizer cohort_optimizer;     /* a rule that updates parameters, with its states */
+typedef struct cohort_metric cohort_metric;           /* a figure accumulated from labels and predictions */
+typedef struct cohort_initializer cohort_initializer; /* a rule that fills parameters before training */
+typedef struct cohort_manager cohort_manager;         /* a group for each bucket of a bucketing network */
+typedef struct cohort_monitor cohort_monitor;         /* statistics of arrays while they are computed */
+
+/** Kinds of devices. */
+enum { COHORT_DEVICE_CPU = 1, COHORT_DEVICE_GPU = 2, COHORT_DEVICE_CPU_PINNED = 3, COHORT_DEVICE_CPU_SHARED = 5 };
+
+/**
+ * One device: "cpu(0)" is {COHORT_DEVICE_CPU, 0}. Equal when both fields are. Every id from 0 names a CPU device, each
+ * a worker of its own; a GPU id must exist. The struct never grows. Where a pointer to one may be NULL, NULL is cpu(0).
+ */
+typedef struct cohort_context {
+  int32_t device_type; /* COHORT_DEVICE_ constant */
+  int32_t device_id;   /* from 0 */
+} cohort_context;
+
+/** Element types. COHORT_DTYPE_NONE stands for "not given" or "not known". */
+enum {
+  COHORT_DTYPE_NONE = -1,
+  COHORT_DTYPE_FLOAT32 = 0,
+  COHORT_DTYPE_FLOAT64 = 1,
+  COHORT_DTYPE_FLOAT16 = 2,
+  COHORT_DTYPE_UINT8 = 3,
+  COHORT_DTYPE_INT32 = 4,
+  COHORT_DTYPE_INT8 = 5,
+  COHORT_DTYPE_INT64 = 6,
+  COHORT_DTYPE_BOOL = 7,
+  COHORT_DTYPE_BFLOAT16 = 12
+};
+
+/** Storage types. Only the default one is supported; the others are known so that they can be refused by name. */
+enum {
+  COHORT_STORAGE_UNDEFINED = -1,
+  COHORT_STORAGE_DEFAULT = 0,
+  COHORT_STORAGE_ROW_SPARSE = 1,
+  COHORT_STORAGE_CSR = 2
+};
+
+/** What backward does with the gradient of an argument; "null", "write" and "add" as text. */
+enum {
+  COHORT_GRAD_NULL = 0,  /* there is none */
+  COHORT_GRAD_WRITE = 1, /* each backward overwrites it */
+  COHORT_GRAD_ADD = 3    /* each backward adds to it; setting it to zero is the caller's */
+};
+
+/** How many axes an array can have. Buffers of this many int64_t hold any shape. */
+#define COHORT_MAX_AXES 32
+
+/** As num_axes: the shape is not known. A single unknown axis length is 0 where a function says so. */
+#define COHORT_UNKNOWN_SHAPE (-1)
+
+/** What an executor, or one device of a group, takes of memory. struct_size is set by the caller. */
+typedef struct cohort_memory_info {
+  size_t struct_size;        /* sizeof(cohort_memory_info) where the caller was compiled */
+  size_t planned_bytes;      /* the planned pool: intermediate values and workspaces, after reuse */
+  size_t intermediate_bytes; /* what all intermediate arrays would take without reuse */
+  size_t argument_bytes;     /* arguments and auxiliary states */
+  size_t gradient_bytes;     /* gradient arrays */
+  size_t output_bytes;       /* outputs */
+} cohort_memory_info;
+
+#define COHORT_MEMORY_INFO_INIT \
+  { sizeof(cohort_memory_info), 0, 0, 0, 0, 0 }
+
+/**
+ * How many handles are alive in this process, errors included. 0 at the end of a program that frees what it was given.
+ * Any thread.
+ */
+COHORT_API size_t cohort_live_handles(void);
+
+COHORT_END_DECLS
+
+#endif /* COHORT_TYPES_H */

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/attributes.hpp"
+
+#include <charconv>
+#include <cmath>
+
+#include "base/error.hpp"
+
+namespace cohort {
+namespace {
+
+std::string trimmed(const std::string &source) {
+  const size_t first = source.find_first_not_of(" \t\n\r");
+  if (first == std::string::npos) return "";
+  return source.substr(first, source.find_last_not_of(" \t\n\r") - first + 1);
+}
+
+[[noreturn]] void refuse(const std::string &what, const char *expected, const std::string &source) {
+  throw Error(Code::kInvalidArgument, text("attribute '", what, "': expected ", expected, ", found '", source, "'"),
+              what);
+}
+
+}  // namespace
+
+// Numbers are read with from_chars: the host's locale must not matter.
+int64_t parse_int(const std::string &what, const std::string &source) {
+  std::string digits = trimmed(source);
+  if (digits.size() > 1 && (digits.back() == 'L' || digits.back() == 'l')) digits.pop_back();
+  const char *first = digits.data(), *last = first + digits.size();
+  if (first != last && *first == '+') ++first;
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(first, last, value);
+  if (error == std::errc() && end == last) return value;
+  if (digits == "True" || digits == "true") return 1;
+  if (digits == "False" || digits == "false") return 0;
+  double real = 0;  // files written from Python hold "3.0" now and then
+  const auto [real_end, real_error] = std::from_chars(first, last, real);
+  if (real_error == std::errc() && real_end == last && real == std::floor(real) && std::fabs(real) < 9e15) {
+    return int64_t(real);
+  }
+  refuse(what, "an integer", source);
+}
+
+double parse_float(const std::string &what, const std::string &source) {
+  const std::string digits = trimmed(source);
+  const char *first = digits.data(), *last = first + digits.size();
+  if (first != last && *first == '+') ++first;
+  double value = 0;
+  const auto [end, error] = std::from_chars(first, last, value);
+  if (error == std::errc() && end == last && first != last) return value;
+  if (error == std::errc::result_out_of_range && end == last) {  // 1e-400 is 0, 1e400 is infinite
+    return digits.find("e-") == std::string::npos && digits.find("E-") == std::string::npos ? HUGE_VAL : 0.0;
+  }
+  if (digits == "True" || digits == "true") return 1;
+  if (digits == "False" || digits == "false") return 0;
+  refuse(what, "a number", source);
+}
+
+bool parse_bool(const std::string &what, const std::string &source) {
+  const std::string word = trimmed(source);
+  if (word == "True" || word == "true" || word == "1") return true;
+  if (word == "False" || word == "false" || word == "0") return false;
+  refuse(what, "True or False", source);
+}
+
+std::vector<std::optional<int64_t>> parse_tuple(const std::string &what, const std::string &source) {
+  std::string body = trimmed(source);
+  const bool round = !body.empty() && body.front() == '(', square = !body.empty() && body.front() == '[';
+  if (round || square) {
+    if (body.size() < 2 || body.back() != (round ? ')' : ']')) refuse(what, "a tuple", source);
+    body = body.substr(1, body.size() - 2);
+  }
+  std::vector<std::optional<int64_t>> elements;
+  size_t begin = 0;
+  while (begin <= body.size()) {
+    const size_t comma = body.find(',', begin);
+    const std::string element = trimmed(body.substr(begin, comma == std::string::npos ? comma : comma - begin));
+    const bool last = comma == std::string::npos;
+    if (element.empty()) {
+      if (!last) refuse(what, "a tuple", source);
+    } else if (element == "None") {
+      elements.emplace_back(std::nullopt);
+    } else {
+      elements.emplace_back(parse_int(what, element));
+    }
+    if (last) break;
+    begin = comma + 1;
+  }
+  return elements;
+}
+
+bool is_none(const std::string &source) { return source == "None" || source == "none" || source.empty(); }
+
+}  // namespace cohort

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// cast_element of dtype.hpp: float to integer truncates toward zero, to bool is "not zero", 16-bit floats go through
+// float.
+#pragma once
+
+#include <type_traits>
+
+#include "base/dtype.hpp"
+
+namespace cohort {
+
+template <typename T>
+inline constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>;
+
+template <typename U, typename T>
+inline U cast_element(T value) {
+  if constexpr (std::is_same_v<U, T>) {
+    return value;
+  } else if constexpr (kIsHalf<T>) {
+    return cast_element<U>(float(value));
+  } else if constexpr (kIsHalf<U>) {
+    return U(float(value));
+  } else if constexpr (std::is_same_v<U, bool>) {
+    return value != T(0);
+  } else if constexpr (std::is_floating_point_v<T> && std::is_integral_v<U>) {
+    // Out of range and NaN are unspecified by the contract, yet must not be undefined behaviour: through int64 where it
+    // fits, and the smallest int64 else, which is what x86 gives.
+    const double wide = double(value);
+    const bool fits = wide >= -9223372036854775808.0 && wide < 9223372036854775808.0;
+    return U(fits ? int64_t(wide) : INT64_MIN);
+  } else {
+    return U(value);
+  }
+}
+
+}  // namespace cohort
