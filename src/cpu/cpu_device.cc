@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// cpu(i): any number of devices that share the host's memory and kernels and differ in their queues.
+#include <sys/mman.h>
+
+#include <cstdlib>
+
+#include "base/error.hpp"
+#include "cpu/cpu_queue.hpp"
+#include "cpu/parallel.hpp"
+#include "device/device.hpp"
+#include "device/kernel_table.hpp"
+
+namespace cohort {
+namespace {
+
+constexpr size_t kAlignment = 64, kHugePage = 2 << 20;
+// What no machine has, so that a size gone wrong is not even asked for.
+constexpr size_t kMostBytes = size_t(1) << 46;
+
+class CpuDevice final : public Device {
+ public:
+  using Device::Device;
+  std::shared_ptr<Memory> allocate(size_t bytes) override;
+  std::shared_ptr<Queue> create_queue(const QueueOptions &options) override {
+    if (options.num_threads < 0) {
+      throw Error(Code::kInvalidArgument,
+                  text(context(), ": the number of threads must not be negative, found ", options.num_threads),
+                  text(context()));
+    }
+    return std::make_shared<CpuQueue>(context(), options.num_threads);
+  }
+  const KernelEntry *find_kernel(const std::string &op) const override { return cpu_kernels().find(op); }
+  std::unique_ptr<Kernel> make_reorder(const TensorSpec &from, const TensorSpec &to, int num_threads) override;
+  std::unique_ptr<Kernel> make_kernel(const KernelEntry &entry, StepSpec &spec) override {
+    const FloatModeScope mode;
+    const ThreadsScope threads(spec.num_threads);
+    return entry.make(spec);
+  }
+};
+
+std::shared_ptr<Memory> CpuDevice::allocate(size_t bytes) {
+  // Rounded up, so that a vector may be read whole at the end. Large blocks start where a huge page does.
+  const bool huge = bytes >= 2 * kHugePage;
+  const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  void *data = nullptr;
+  if (bytes > kMostBytes || posix_memalign(&data, huge ? kHugePage : kAlignment, rounded ? rounded : kAlignment) != 0) {
+    throw Error(Code::kOutOfMemory, text(context(), ": no memory for ", bytes, " bytes"), text(context()));
+  }
+  // Fewer page faults and misses of the address cache; a refusal changes nothing but speed.
+  if (huge) madvise(data, rounded / kHugePage * kHugePage, MADV_HUGEPAGE);
+  std::unique_ptr<void, void (*)(void *)> guard(data, std::free);
+  auto memory = std::make_shared<Memory>(context(), data, bytes, std::free);
+  guard.release();
+  return memory;
+}
+
+// Kernels of this room register the change of layouts as an operator of one input and one output.
+std::unique_ptr<Kernel> CpuDevice::make_reorder(const TensorSpec &from, const TensorSpec &to, int num_threads) {
+  const KernelEntry *entry = find_kernel("_reorder");
+  if (!entry) {
+    const auto name = [](const TensorSpec &spec) { return spec.layout ? spec.layout->describe() : "row-major"; };
+    throw Error(Code::kUnsupported,
+                text(context(), ": there is no kernel that reorders ", name(from), " to ", name(to)), "_reorder");
+  }
+  StepSpec spec;
+  spec.op = "_reorder";
+  spec.inputs = {from};
+  spec.outputs = {to};
+  spec.constant = {false};
+  spec.wanted = {true};
+  spec.num_threads = num_threads;
+  return make_kernel(*entry, spec);
+}
+
+}  // namespace
+
+KernelTable &cpu_kernels() {
+  static auto *const table = new KernelTable;  // kernels register before main, in any order of files
+  return *table;
+}
+
+BackendFactory cpu_backend() {
+  return [](int32_t id) -> std::shared_ptr<Device> {
+    return std::make_shared<CpuDevice>(Context{DeviceType::kCpu, id});
+  };
+}
+
+}  // namespace cohort

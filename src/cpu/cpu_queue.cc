@@ -1,0 +1,549 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/cpu_queue.hpp"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <mutex>
+#include <new>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/processors.hpp"
+#include "base/settings.hpp"
+#include "cpu/parallel.hpp"
+
+namespace cohort {
+namespace {
+
+// How long a thread looks out before it sleeps. Waking a sleeping one costs about as much.
+constexpr int64_t kWorkerLookout_ns = 50000, kWaiterLookout_ns = 30000;
+constexpr size_t kInlineCopyBytes = 64 << 10;
+constexpr uint64_t kNever = UINT64_MAX;
+
+// Threads that work or look out for work, those of teams included. Looking out pays only while each has a processor.
+std::atomic<int> num_active{0};
+
+int num_processors() {
+  static const int count = usable_processors();
+  return count;
+}
+
+class ActiveScope {
+ public:
+  explicit ActiveScope(int num_threads) : num_threads_(num_threads) {
+    num_active.fetch_add(num_threads_, std::memory_order_relaxed);
+  }
+  ~ActiveScope() { num_active.fetch_sub(num_threads_, std::memory_order_relaxed); }
+  ActiveScope(const ActiveScope &) = delete;
+  ActiveScope &operator=(const ActiveScope &) = delete;
+
+ private:
+  const int num_threads_;
+};
+
+// Changes in every forked child.
+std::atomic<uint32_t> generation{0};
+
+uint32_t current_generation() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] {
+    generation.fetch_add(1, std::memory_order_relaxed);
+    num_active.store(0, std::memory_order_relaxed);
+  });
+  (void)registered;  // it fails for want of memory only; then a child is not recognised
+  return generation.load(std::memory_order_relaxed);
+}
+
+void futex_wait(std::atomic<uint32_t> &word, uint32_t expected) {
+  static_assert(sizeof word == sizeof(uint32_t), "a futex is a plain word");
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+}
+
+void futex_wake(std::atomic<uint32_t> &word, int num_waiters) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAKE_PRIVATE, num_waiters, nullptr, nullptr, 0);
+}
+
+int64_t now_ns() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t(now.tv_sec) * 1000000000 + now.tv_nsec;
+}
+
+void pause_processor() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+// Until ready() or the time is over, or it does not pay any more: pays() says no, or other work of ours wants the
+// processors. `headroom`: those the caller counts for beyond num_active.
+template <typename Ready, typename Pays>
+bool look_out(int64_t limit_ns, int headroom, Ready &&ready, Pays &&pays) {
+  int64_t end_ns = 0;
+  for (;;) {
+    for (int i = 0; i < 16; ++i) {
+      if (ready()) return true;
+      pause_processor();
+    }
+    if (num_active.load(std::memory_order_relaxed) + headroom > num_processors() || !pays()) return false;
+    const int64_t now = now_ns();
+    if (end_ns == 0) end_ns = now + limit_ns;
+    if (now >= end_ns) return false;
+  }
+}
+
+// One piece of queued work. Slots are reused, so that filling one allocates nothing.
+struct Work {
+  enum class Kind { kRun, kCall, kCopy, kWait } kind;
+  Program program;
+  std::shared_ptr<const void> owner;  // of kRun and kCopy
+  std::function<void()> fn;
+  const char *label;
+  void *to;
+  const void *from;
+  size_t bytes;
+  std::shared_ptr<Event> event;
+};
+
+}  // namespace
+
+class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
+ public:
+  Core(const Context &context, int num_threads)
+      : context_(context), num_threads_(num_threads), generation_(current_generation()) {
+    const std::string node = read_setting(kFault);
+    if (!node.empty()) fault_ = "'" + node + "'";
+  }
+
+  // ---- for the thread that enqueues ----
+  bool finished_all() const {
+    return finished_.load(std::memory_order_acquire) == queued_.load(std::memory_order_relaxed);
+  }
+  // One thread on a machine, or in an affinity mask, of one processor: a worker could only take turns with the host.
+  bool shares_processor() const { return num_threads_ == 1 && num_processors() == 1; }
+  Work &slot();    // of the next piece of work; waits for room
+  void publish();  // the slot is filled
+  void run_here(const Program &program, const void *owner) {
+    const FloatModeScope mode;
+    const ThreadsScope threads(1);
+    run_program(program, owner);
+  }
+
+  // ---- for every thread ----
+  uint64_t queued() const { return queued_.load(std::memory_order_acquire); }
+  bool finished(uint64_t ticket) const { return finished_.load(std::memory_order_acquire) >= ticket; }
+  // Returns when the first `ticket` pieces are finished, or at once if that cannot be: in their own midst, in a forked
+  // child.
+  void wait_for(uint64_t ticket);
+  bool poisoned() const { return poisoned_.load(std::memory_order_acquire); }
+  void throw_error();  // if poisoned; clears it
+  bool in_child() const { return generation_ != current_generation(); }
+  void check_process() const {
+    if (in_child()) {
+      throw Error(Code::kState, text(context_, ": this queue was made before fork(); make new objects in this process"),
+                  text(context_));
+    }
+  }
+  int num_threads() const { return num_threads_; }
+
+  void start_worker();
+  void work();  // the worker's life
+  void stop();  // and its end
+
+ private:
+  bool take() { return !running_.load(std::memory_order_relaxed) && !running_.exchange(true); }
+  void give_back() { running_.store(false); }
+  bool has_work() const { return queued_.load() != finished_.load(); }
+  void wake_worker();
+  void worker_sleep();
+  void do_next();  // by whoever has taken the queue
+  void do_work(Work &work) noexcept;
+  void run_program(const Program &program, const void *owner) noexcept;
+  void fail(const char *label, const char *what) noexcept;
+  template <typename Fn>
+  bool guarded(const char *const &label, Fn &&fn) noexcept;
+
+  const Context context_;
+  const int num_threads_;
+  const uint32_t generation_;
+  std::string fault_;  // "'conv0'": the step whose label has this fails
+
+  // Pieces of work are numbered from 1; slot i of the ring is for numbers i + 1, i + 1 + kDepth, ... Orders that are
+  // not given are sequentially consistent: two threads that each write one of these and read another rely on it.
+  Work ring_[kDepth];
+  alignas(64) std::atomic<uint64_t> queued_{0};        // written by the thread that enqueues
+  alignas(64) std::atomic<uint64_t> finished_{0};      // written by the thread that has taken the queue
+  std::atomic<bool> running_{false};                   // some thread has taken it
+  alignas(64) std::atomic<uint64_t> wake_at_{kNever};  // smallest number a sleeping thread waits for
+  std::atomic<uint32_t> finished_word_{0};             // those threads sleep on it
+  alignas(64) std::atomic<bool> asleep_{false};        // the worker
+  // Processors on which the worker and the thread it works for were last seen. Where they are one and the same, looking
+  // out only keeps the other from running.
+  std::atomic<int> worker_processor_{-1}, host_processor_{-2};
+  std::atomic<uint32_t> work_word_{0};  // it sleeps on this
+  std::atomic<bool> stopping_{false};
+
+  std::atomic<bool> poisoned_{false};
+  std::mutex error_mutex_;   // guards the two below
+  char message_[1024] = {};  // fixed, for want of memory is an error, too
+  char subject_[256] = {};
+
+  bool woken_ = false;    // a sleeping thread, lately; of the thread that has taken the queue
+  bool started_ = false;  // with worker_: of the thread that enqueues, then of the destructor
+  pthread_t worker_{};
+};
+
+namespace {
+
+thread_local const CpuQueue::Core *current_core = nullptr;  // whose work this thread does now
+
+class CurrentScope {
+ public:
+  explicit CurrentScope(const CpuQueue::Core *core) : before_(current_core) { current_core = core; }
+  ~CurrentScope() { current_core = before_; }
+  CurrentScope(const CurrentScope &) = delete;
+  CurrentScope &operator=(const CurrentScope &) = delete;
+
+ private:
+  const CpuQueue::Core *const before_;
+};
+
+class CpuEvent final : public Event {
+ public:
+  CpuEvent(std::shared_ptr<CpuQueue::Core> core, uint64_t ticket) : core_(std::move(core)), ticket_(ticket) {}
+  bool done() const override { return core_->finished(ticket_); }
+  void wait() const override { core_->wait_for(ticket_); }
+
+ private:
+  const std::shared_ptr<CpuQueue::Core> core_;
+  const uint64_t ticket_;
+};
+
+}  // namespace
+
+// ---- work
+// ------------------------------------------------------------------------------------------------------------
+
+void CpuQueue::Core::fail(const char *label, const char *what) noexcept {
+  const std::lock_guard<std::mutex> lock(error_mutex_);
+  if (poisoned_.load(std::memory_order_relaxed)) return;
+  std::snprintf(message_, sizeof message_, "%s: %s", label, what);
+  std::snprintf(subject_, sizeof subject_, "%s", label);
+  poisoned_.store(true, std::memory_order_release);
+}
+
+void CpuQueue::Core::throw_error() {
+  if (!poisoned()) return;
+  char message[sizeof message_], subject[sizeof subject_];
+  {
+    const std::lock_guard<std::mutex> lock(error_mutex_);
+    if (!poisoned_.load(std::memory_order_relaxed)) return;  // another thread has thrown it
+    std::memcpy(message, message_, sizeof message);
+    std::memcpy(subject, subject_, sizeof subject);
+    poisoned_.store(false, std::memory_order_release);
+  }
+  throw Error(Code::kExecution, message, subject);
+}
+
+// False if fn failed. `label` is read then: fn may change it as it goes on.
+template <typename Fn>
+bool CpuQueue::Core::guarded(const char *const &label, Fn &&fn) noexcept {
+  try {
+    fn();
+    return true;
+  } catch (const std::bad_alloc &) {
+    fail(label, "out of memory");
+  } catch (const std::exception &error) {
+    fail(label, error.what());
+  } catch (...) {
+    fail(label, "unknown exception");
+  }
+  return false;
+}
+
+void CpuQueue::Core::run_program(const Program &program, const void *owner) noexcept {
+  if (!poisoned()) {
+    const Lane lane{program.brief ? 1 : num_threads_, nullptr};
+    const char *label = "";
+    const bool done = guarded(label, [&] {
+      for (const Step *step = program.steps, *const end = step + program.count; step != end; ++step) {
+        label = step->label;
+        if (!fault_.empty() && std::strstr(label, fault_.c_str())) {
+          throw Error(Code::kExecution, text("made to fail by ", kFault.name));
+        }
+        step->kernel->run(step->args, lane);
+      }
+    });
+    if (done) return;
+  }
+  if (!program.failed) return;
+  char message[sizeof message_];
+  {
+    const std::lock_guard<std::mutex> lock(error_mutex_);
+    std::memcpy(message, message_, sizeof message);
+  }
+  program.failed(owner, message);
+}
+
+void CpuQueue::Core::do_work(Work &work) noexcept {
+  const char *const label = work.label;
+  switch (work.kind) {
+    case Work::Kind::kRun: {
+      const ThreadsScope threads(work.program.brief ? 1 : num_threads_);
+      run_program(work.program, work.owner.get());
+      break;
+    }
+    case Work::Kind::kCall:
+      if (!poisoned()) guarded(label, [&] { work.fn(); });
+      break;
+    case Work::Kind::kCopy:
+      if (!poisoned()) {
+        guarded(label, [&] {
+          parallel_for(Lane{num_threads_, nullptr}, int64_t(work.bytes), 1 << 20, [&](int64_t begin, int64_t end) {
+            std::memcpy(static_cast<char *>(work.to) + begin, static_cast<const char *>(work.from) + begin,
+                        size_t(end - begin));
+          });
+        });
+      }
+      break;
+    case Work::Kind::kWait:  // also if poisoned: events recorded later still stand for what this one stands for
+      work.event->wait();
+      break;
+  }
+  // Before the work counts as finished, so that what it held is free when a wait for it returns.
+  work.owner.reset();
+  work.fn = nullptr;
+  work.event.reset();
+}
+
+void CpuQueue::Core::do_next() {
+  const uint64_t before = finished_.load(std::memory_order_relaxed);
+  do_work(ring_[before % kDepth]);
+  finished_.store(before + 1);
+  if (before + 1 >= wake_at_.load()) {
+    wake_at_.exchange(kNever);
+    finished_word_.fetch_add(1);
+    futex_wake(finished_word_, INT_MAX);  // those who wait for later work ask again
+    woken_ = true;
+  }
+}
+
+// ---- waiting
+// ---------------------------------------------------------------------------------------------------------
+
+void CpuQueue::Core::wait_for(uint64_t ticket) {
+  if (finished(ticket) || current_core == this || in_child()) return;
+  // Not from the midst of other work: that thread belongs to its queue.
+  if (num_threads_ == 1 && !current_core && take()) {
+    const std::shared_ptr<Core> keep = shared_from_this();  // the work may hold the last reference on its queue
+    {
+      const ActiveScope active(1);
+      const CurrentScope current(this);
+      const FloatModeScope mode;
+      const ThreadsScope threads(1);
+      while (!finished(ticket)) do_next();
+    }
+    give_back();
+    if (has_work() || stopping_.load()) wake_worker();
+    return;
+  }
+  // Not for a worker that is yet to be woken: that takes long, and it may have to run right here.
+  const auto pays = [this] { return running_.load(std::memory_order_relaxed) && worker_processor_ != sched_getcpu(); };
+  if (look_out(
+          kWaiterLookout_ns, 1, [&] { return finished(ticket); }, pays))
+    return;
+  for (;;) {
+    const uint32_t word = finished_word_.load();
+    uint64_t at = wake_at_.load();
+    while (ticket < at && !wake_at_.compare_exchange_weak(at, ticket)) {
+    }
+    if (finished_.load() >= ticket) return;
+    futex_wait(finished_word_, word);
+    if (finished(ticket)) return;
+  }
+}
+
+// ---- enqueuing
+// -------------------------------------------------------------------------------------------------------
+
+Work &CpuQueue::Core::slot() {
+  if (!started_) start_worker();
+  const uint64_t before = queued_.load(std::memory_order_relaxed);
+  if (before >= kDepth && !finished(before - kDepth + 1)) {
+    if (current_core == this) {
+      throw Error(Code::kState, text(context_, ": queued work may not queue more than ", kDepth, " pieces of work"));
+    }
+    wait_for(before - kDepth / 2);  // for half of it: else each piece that is finished would wake this thread
+  }
+  return ring_[before % kDepth];
+}
+
+void CpuQueue::Core::publish() {
+  host_processor_.store(sched_getcpu(), std::memory_order_relaxed);
+  queued_.store(queued_.load(std::memory_order_relaxed) + 1);
+  wake_worker();
+}
+
+void CpuQueue::Core::wake_worker() {
+  if (!asleep_.load() || !asleep_.exchange(false)) return;
+  work_word_.fetch_add(1);
+  futex_wake(work_word_, 1);
+}
+
+// ---- the worker
+// ------------------------------------------------------------------------------------------------------
+
+void CpuQueue::Core::start_worker() {
+  auto keep = std::make_unique<std::shared_ptr<Core>>(shared_from_this());
+  // The host's signal handlers have no business on this thread, nor on those of its team, which inherit the mask.
+  sigset_t all, before;
+  sigfillset(&all);
+  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&all, signal);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int error = pthread_create(
+      &worker_, nullptr,
+      [](void *argument) -> void * {
+        const std::unique_ptr<std::shared_ptr<Core>> core(static_cast<std::shared_ptr<Core> *>(argument));
+        (*core)->work();
+        return nullptr;
+      },
+      keep.get());
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error) {
+    throw Error(Code::kOutOfMemory, text(context_, ": no worker thread can be started: ", std::strerror(error)),
+                text(context_));
+  }
+  keep.release();  // to the worker
+  started_ = true;
+}
+
+void CpuQueue::Core::work() {
+  pthread_setname_np(pthread_self(), text("cohort ", context_).substr(0, 15).c_str());
+  const CurrentScope current(this);
+  const FloatModeScope mode;
+  omp_set_dynamic(0);
+  omp_set_num_threads(num_threads_);
+  for (;;) {
+    const ActiveScope active(num_threads_);
+    const auto ready = [this] { return has_work() ? !running_.load() : stopping_.load(); };
+    for (;;) {
+      if (has_work() && take()) {
+        worker_processor_.store(sched_getcpu(), std::memory_order_relaxed);
+        woken_ = false;
+        while (has_work()) do_next();
+        const bool woken = woken_;
+        give_back();
+        if (woken && !has_work()) sched_yield();  // it may have been woken to run here
+      }
+      if (stopping_.load() && !has_work()) return;
+      const auto pays = [this] { return host_processor_.load(std::memory_order_relaxed) != sched_getcpu(); };
+      if (!look_out(kWorkerLookout_ns, 0, ready, pays)) break;
+    }
+    const ActiveScope inactive(-num_threads_);
+    const uint32_t word = work_word_.load();
+    asleep_.store(true);
+    if (!ready()) futex_wait(work_word_, word);
+    asleep_.store(false);
+  }
+}
+
+void CpuQueue::Core::stop() {
+  if (!started_ || in_child()) return;  // the child has no such thread
+  if (current_core == this) {           // the last reference on the queue was in its own work
+    pthread_detach(worker_);
+    stopping_.store(true);
+    wake_worker();
+    return;
+  }
+  wait_for(queued());
+  stopping_.store(true);
+  wake_worker();
+  pthread_join(worker_, nullptr);
+}
+
+// ---- the queue
+// -------------------------------------------------------------------------------------------------------
+
+CpuQueue::CpuQueue(const Context &context, int num_threads)
+    // More than OMP_THREAD_LIMIT lets run must not be promised: oneDNN shares out its work when a primitive is made.
+    : core_(std::make_shared<Core>(
+          context, std::min(num_threads > 0 ? num_threads : usable_processors(), omp_get_thread_limit()))) {}
+
+CpuQueue::~CpuQueue() { core_->stop(); }
+
+void CpuQueue::run(const Program &program, std::shared_ptr<const void> owner) {
+  core_->check_process();
+  if ((program.brief || (program.here && core_->shares_processor())) && core_->finished_all()) {
+    core_->run_here(program, owner.get());
+    return;
+  }
+  Work &work = core_->slot();
+  work.kind = Work::Kind::kRun;
+  work.program = program;
+  work.owner = std::move(owner);
+  core_->publish();
+}
+
+void CpuQueue::call(std::function<void()> fn, const char *label) {
+  core_->check_process();
+  Work &work = core_->slot();
+  work.kind = Work::Kind::kCall;
+  work.fn = std::move(fn);
+  work.label = label;
+  core_->publish();
+}
+
+void CpuQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner) {
+  core_->check_process();
+  if (bytes == 0) return;
+  if ((bytes <= kInlineCopyBytes || core_->shares_processor()) && core_->finished_all()) {
+    if (!core_->poisoned()) std::memcpy(to, from, bytes);
+    return;
+  }
+  Work &work = core_->slot();
+  work.kind = Work::Kind::kCopy;
+  work.to = to;
+  work.from = from;
+  work.bytes = bytes;
+  work.owner = std::move(owner);
+  work.label = "copy";
+  core_->publish();
+}
+
+std::shared_ptr<Event> CpuQueue::record() {
+  core_->check_process();
+  return std::make_shared<CpuEvent>(core_, core_->queued());
+}
+
+void CpuQueue::wait(std::shared_ptr<Event> event) {
+  core_->check_process();
+  if (!event || event->done()) return;
+  Work &work = core_->slot();
+  work.kind = Work::Kind::kWait;
+  work.event = std::move(event);
+  core_->publish();
+}
+
+void CpuQueue::sync() {
+  core_->check_process();
+  core_->wait_for(core_->queued());
+  core_->throw_error();
+}
+
+bool CpuQueue::idle() const { return core_->finished(core_->queued()) && !core_->poisoned(); }
+
+int CpuQueue::num_threads() const { return core_->num_threads(); }
+
+}  // namespace cohort

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The queue of a cpu(i) device: a ring of work, a worker thread for it, and shortcuts that spare a small network the
+// cost of waking that thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "device/device.hpp"
+
+namespace cohort {
+
+// The worker is the master of an OpenMP team of num_threads threads, so that loops of ours and primitives of oneDNN use
+// that team; it starts with the first work that needs it. Work is done by one thread at a time, in order:
+// - a brief program on an idle queue runs on the caller before run() returns;
+// - a thread that waits for a queue of one thread does the work itself where the worker has not begun it;
+// - the worker does everything else. After its last work it looks out for more for some microseconds, if there are
+//   processors to spare, and then sleeps.
+// At most kDepth pieces of work are queued; enqueuing more blocks until there is room.
+// In a forked child all calls on a queue of the parent throw kState, and its destructor returns at once.
+class CpuQueue final : public Queue {
+ public:
+  static constexpr size_t kDepth = 256;
+
+  CpuQueue(const Context &context, int num_threads);  // num_threads 0: all processors this process may use
+  ~CpuQueue() override;
+  CpuQueue(const CpuQueue &) = delete;
+  CpuQueue &operator=(const CpuQueue &) = delete;
+
+  void run(const Program &program, std::shared_ptr<const void> owner) override;
+  void call(std::function<void()> fn, const char *label) override;
+  void copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner) override;
+  std::shared_ptr<Event> record() override;
+  void wait(std::shared_ptr<Event> event) override;
+  void sync() override;
+  bool idle() const override;
+  int num_threads() const override;
+
+  class Core;  // what the worker and events hold, too
+
+ private:
+  const std::shared_ptr<Core> core_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations as oneDNN's element-wise algorithms, and the post-operations of a StepSpec as a primitive's.
+#pragma once
+
+#include <vector>
+
+#include "cpu/dnnl_kernel.hpp"
+#include "op/activation.hpp"
+
+namespace cohort::dnn {
+
+struct Eltwise {
+  algorithm forward, backward;  // backward reads the output
+  float alpha;
+};
+
+// oneDNN has no softsign: throws kInternal for it.
+inline Eltwise eltwise_of(int activation) {
+  switch (activation) {
+    case ActivationAttrs::kRelu:
+      return {algorithm::eltwise_relu, algorithm::eltwise_relu_use_dst_for_bwd, 0};
+    case ActivationAttrs::kSigmoid:
+      return {algorithm::eltwise_logistic, algorithm::eltwise_logistic_use_dst_for_bwd, 0};
+    case ActivationAttrs::kTanh:
+      return {algorithm::eltwise_tanh, algorithm::eltwise_tanh_use_dst_for_bwd, 0};
+    case ActivationAttrs::kSoftrelu:
+      return {kSoftRelu, algorithm::undef, kSoftReluAlpha};
+    default:
+      throw Error(Code::kInternal, text("Activation: oneDNN has no type ", activation));
+  }
+}
+
+// The post-operations of spec.post. Addends have the layout of the result, `dst`; their operands are appended to
+// `operands`, and spec.inputs from `first_extra` on are asked for in that layout.
+inline dnnl::post_ops post_ops_of(StepSpec &spec, size_t first_extra, const Desc &dst, const Desc &plain,
+                                  std::vector<Operand> &operands) {
+  dnnl::post_ops post;
+  for (const PostOp &op : spec.post) {
+    if (op.kind == PostOp::Kind::kActivation) {
+      const Eltwise eltwise = eltwise_of(op.activation);
+      append_eltwise(post, eltwise.forward, eltwise.alpha, 0);
+      continue;
+    }
+    spec.inputs[first_extra].layout = layout_of(dst, plain);
+    operands.push_back(
+        {DNNL_ARG_ATTR_MULTIPLE_POST_OP(post.len()) | DNNL_ARG_SRC_1, dst, Place::input(int(first_extra))});
+    post.append_binary(algorithm::binary_add, dst);
+    ++first_extra;
+  }
+  return post;
+}
+
+}  // namespace cohort::dnn

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+// BatchNorm: float32 through oneDNN in the layout in which the data lie, all else as plain loops over row-major data.
+//
+// Inputs data, gamma, beta, moving mean, moving variance; outputs result, mean, 1 / sqrt(variance + eps). The training
+// pass saves the mean and the variance for the backward pass, and, with a relu fused in, which elements it let through.
+#include "op/batch_norm.hpp"
+
+#include <cmath>
+#include <cstring>
+
+#include "cpu/dnnl_kernel.hpp"
+#include "device/kernel_table.hpp"
+#include "op/activation.hpp"
+
+namespace cohort {
+namespace {
+
+using namespace dnn;
+
+// A tensor as (outer, channels, inner).
+struct Extent {
+  int64_t outer, channels, inner;
+};
+
+Extent extent_of(const BatchNormAttrs &a, const Shape &data) {
+  const int axis = normalize_axis(a.axis, data.rank(), "BatchNorm");
+  return {data.size(0, axis), data[axis], data.size(axis + 1, data.rank())};
+}
+
+// With fix_gamma the bound gamma becomes 1. Read first: other devices may read the same array.
+template <typename S>
+void fix_gamma(S *gamma, int64_t count) {
+  for (int64_t c = 0; c < count; ++c) {
+    if (gamma[c] != S(1)) gamma[c] = S(1);
+  }
+}
+
+// What follows the statistics of a training pass: the moving ones and the outputs.
+template <typename S>
+struct Statistics {
+  int64_t channels;
+  S momentum, eps;
+  bool updates;  // the moving statistics
+
+  void publish(const S *mean, const S *variance, const Args &args) const {
+    S *const mean_out = args.out<S>(1), *const inverse_out = args.out<S>(2);
+    for (int64_t c = 0; mean_out && c < channels; ++c) mean_out[c] = mean[c];
+    for (int64_t c = 0; inverse_out && c < channels; ++c) inverse_out[c] = S(1) / std::sqrt(variance[c] + eps);
+    if (!updates) return;
+    S *const moving_mean = args.mutable_in<S>(3), *const moving_variance = args.mutable_in<S>(4);
+    for (int64_t c = 0; c < channels; ++c) {
+      moving_mean[c] = momentum * moving_mean[c] + (1 - momentum) * mean[c];
+      moving_variance[c] = momentum * moving_variance[c] + (1 - momentum) * variance[c];
+    }
+  }
+};
+
+bool has_relu(const StepSpec &spec) { return !spec.post.empty(); }
+
+// ---- oneDNN
+// ----------------------------------------------------------------------------------------------------------
+
+struct Problem {
+  Desc data, plain;
+  int64_t channels;
+  dnnl::normalization_flags flags;
+  float eps;
+};
+
+std::optional<Problem> problem_of(const StepSpec &spec, const TensorSpec &data) {
+  const auto &a = spec.attrs_as<BatchNormAttrs>();
+  if (data.dtype != Dtype::kFloat32 || data.shape.size() == 0) return std::nullopt;
+  Problem p;
+  const Extent e = extent_of(a, data.shape);
+  const bool channels_second = normalize_axis(a.axis, data.shape.rank(), "BatchNorm") == 1;
+  if (data.layout && channels_second) {
+    p.data = desc_of(data);
+    p.plain = row_major(dims_of(data.shape), Dtype::kFloat32);
+  } else {
+    const Dims dims = e.inner == 1 ? Dims{e.outer, e.channels} : Dims{e.outer, e.channels, e.inner};
+    p.data = p.plain = row_major(dims, Dtype::kFloat32);
+  }
+  p.channels = e.channels;
+  p.flags = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
+  if (!spec.is_train || a.use_global_stats) p.flags |= dnnl::normalization_flags::use_global_stats;
+  if (has_relu(spec)) p.flags |= dnnl::normalization_flags::fuse_norm_relu;
+  p.eps = float(a.eps);
+  return p;
+}
+
+class BatchNormForward final : public Kernel {
+ public:
+  using Pd = dnnl::batch_normalization_forward::primitive_desc;
+
+  BatchNormForward(StepSpec &spec, const Problem &p, const Pd &pd, int num_threads)
+      : problem_(p), pd_(pd), num_threads_(num_threads), trains_(spec.is_train) {
+    const auto &a = spec.attrs_as<BatchNormAttrs>();
+    fixes_gamma_ = a.fix_gamma;
+    global_ = !spec.is_train || a.use_global_stats;
+    statistics_ = {p.channels, a.momentum, p.eps, spec.is_train && !a.use_global_stats};
+    keeps_ = spec.is_train;
+    size_t &store = keeps_ ? spec.saved_bytes : spec.scratch_bytes;
+    mean_ = book(store, size_t(p.channels) * sizeof(float));
+    variance_ = book(store, size_t(p.channels) * sizeof(float));
+    const Desc vector = row_major({p.channels}, Dtype::kFloat32);
+    std::vector<Operand> operands = {{DNNL_ARG_SRC, p.data, Place::input(0)},
+                                     {DNNL_ARG_SCALE, vector, Place::input(1)},
+                                     {DNNL_ARG_SHIFT, vector, Place::input(2)},
+                                     {DNNL_ARG_MEAN, vector, global_ ? Place::input(3) : Place::saved(mean_)},
+                                     {DNNL_ARG_VARIANCE, vector, global_ ? Place::input(4) : Place::saved(variance_)},
+                                     {DNNL_ARG_DST, p.data, Place::output(0)}};
+    if (spec.is_train && !is_empty(pd.workspace_desc())) {
+      workspace_ = book(spec.saved_bytes, pd.workspace_desc().get_size());
+      operands.push_back({DNNL_ARG_WORKSPACE, pd.workspace_desc(), Place::saved(workspace_)});
+    }
+    call_ = Call(pd, name_of(spec), std::move(operands), spec);
+    spec.inputs[0].layout = spec.outputs[0].layout = layout_of(p.data, p.plain);
+  }
+
+  void run(const Args &args, const Lane &) const override {
+    const ThreadsScope threads(num_threads_);
+    if (fixes_gamma_) fix_gamma(args.mutable_in<float>(1), problem_.channels);
+    call_.run(args);
+    char *const saved = static_cast<char *>(args.saved);
+    const float *mean = args.in<float>(3), *variance = args.in<float>(4);
+    if (trains_) {
+      auto *const kept_mean = reinterpret_cast<float *>(saved + mean_);
+      auto *const kept_variance = reinterpret_cast<float *>(saved + variance_);
+      if (global_) {
+        std::memcpy(kept_mean, mean, size_t(problem_.channels) * sizeof(float));
+        std::memcpy(kept_variance, variance, size_t(problem_.channels) * sizeof(float));
+      }
+      mean = kept_mean;
+      variance = kept_variance;
+    }
+    statistics_.publish(mean, variance, args);
+  }
+
+  const Problem &problem() const { return problem_; }
+  const Pd &desc() const { return pd_; }
+  Place mean() const { return Place::saved(mean_); }
+  Place variance() const { return Place::saved(variance_); }
+  Place workspace() const { return Place::saved(workspace_); }
+
+ private:
+  const Problem problem_;
+  const Pd pd_;
+  const int num_threads_;
+  const bool trains_;
+  bool fixes_gamma_, global_, keeps_;
+  Statistics<float> statistics_;
+  size_t mean_ = 0, variance_ = 0, workspace_ = 0;
+  Call call_;
+};
+
+// The number of head gradients; data and gamma follow them.
+int num_heads(const BatchNormAttrs &a) { return a.output_mean_var ? 3 : 1; }
+
+class BatchNormBackward final : public Kernel {
+ public:
+  BatchNormBackward(StepSpec &spec, const BatchNormForward &forward,
+                    const dnnl::batch_normalization_backward::primitive_desc &pd, int num_threads)
+      : channels_(forward.problem().channels), num_threads_(num_threads) {
+    const auto &a = spec.attrs_as<BatchNormAttrs>();
+    const Problem &p = forward.problem();
+    const int data = num_heads(a), gamma = data + 1;
+    clears_gamma_ = a.fix_gamma && spec.wanted[1];
+    const Desc vector = row_major({p.channels}, Dtype::kFloat32);
+    const auto place = [&](int output, size_t bytes) {
+      const bool direct = spec.wanted[size_t(output)] && !(output == 1 && a.fix_gamma);
+      return direct ? Place::output(output) : Place::scratch(book(spec.scratch_bytes, bytes));
+    };
+    const size_t vector_bytes = size_t(p.channels) * sizeof(float);
+    std::vector<Operand> operands = {{DNNL_ARG_SRC, p.data, Place::input(data)},
+                                     {DNNL_ARG_DIFF_DST, p.data, Place::input(0)},
+                                     {DNNL_ARG_SCALE, vector, Place::input(gamma)},
+                                     {DNNL_ARG_MEAN, vector, forward.mean()},
+                                     {DNNL_ARG_VARIANCE, vector, forward.variance()},
+                                     {DNNL_ARG_DIFF_SRC, p.data, place(0, p.data.get_size())},
+                                     {DNNL_ARG_DIFF_SCALE, vector, place(1, vector_bytes)},
+                                     {DNNL_ARG_DIFF_SHIFT, vector, place(2, vector_bytes)}};
+    if (!kDnnl3) operands.push_back({DNNL_ARG_SHIFT, vector, Place::input(gamma)});  // counted by 2.6, though not read
+    if (!is_empty(pd.workspace_desc())) {
+      operands.push_back({DNNL_ARG_WORKSPACE, pd.workspace_desc(), forward.workspace()});
+    }
+    call_ = Call(pd, name_of(spec), std::move(operands), spec);
+    spec.inputs[0].layout = spec.inputs[size_t(data)].layout = spec.outputs[0].layout = layout_of(p.data, p.plain);
+  }
+
+  void run(const Args &args, const Lane &) const override {
+    const ThreadsScope threads(num_threads_);
+    call_.run(args);
+    if (clears_gamma_) std::memset(args.out<float>(1), 0, size_t(channels_) * sizeof(float));
+  }
+
+ private:
+  const int64_t channels_;
+  const int num_threads_;
+  bool clears_gamma_;
+  Call call_;
+};
+
+// ---- plain loops
+// -----------------------------------------------------------------------------------------------------
+
+// T: type of the data; statistics and parameters of the 16-bit types are float, those of the others T.
+template <typename T>
+using StatisticsOf = typename Accumulator<T>::type;
+
+class PlainBatchNorm final : public Kernel {
+ public:
+  explicit PlainBatchNorm(StepSpec &spec)
+      : attrs_(spec.attrs_as<BatchNormAttrs>()),
+        extent_(extent_of(attrs_, spec.inputs[0].shape)),
+        dtype_(spec.inputs[0].dtype),
+        trains_(spec.is_train),
+        relu_(has_relu(spec)) {
+    want_row_major(spec);
+    size_t &store = trains_ ? spec.saved_bytes : spec.scratch_bytes;
+    book(store, size_t(extent_.channels) * 2 * sizeof(double));
+    mask_ = trains_ && relu_ ? book(spec.saved_bytes, size_t(spec.inputs[0].shape.size())) : 0;
+  }
+
+  void run(const Args &args, const Lane &lane) const override {
+    dispatch_float(dtype_, "BatchNorm", [&](auto type) { normalise<decltype(type)>(args, lane); });
+  }
+  size_t mask() const { return mask_; }
+
+ private:
+  template <typename T>
+  void normalise(const Args &args, const Lane &lane) const {
+    using S = StatisticsOf<T>;
+    const Extent e = extent_;
+    const bool global = !trains_ || attrs_.use_global_stats;
+    S *const gamma = args.mutable_in<S>(1);
+    if (attrs_.fix_gamma) fix_gamma(gamma, e.channels);
+    const S *beta = args.in<S>(2);
+    auto *const mean = static_cast<S *>(trains_ ? args.saved : args.scratch), *const variance = mean + e.channels;
+    uint8_t *const mask = trains_ && relu_ ? static_cast<uint8_t *>(args.saved) + mask_ : nullptr;
+    const S eps = S(attrs_.eps), count = S(e.outer * e.inner);
+    const T *x = args.in<T>(0);
+    T *y = args.out<T>(0);
+    parallel_for(lane, e.channels, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        const auto each = [&](auto &&fn) {
+          for (int64_t o = 0; o < e.outer; ++o) {
+            for (int64_t i = 0; i < e.inner; ++i) fn((o * e.channels + c) * e.inner + i);
+          }
+        };
+        if (global) {
+          mean[c] = args.in<S>(3)[c];
+          variance[c] = args.in<S>(4)[c];
+        } else {
+          S sum = 0, squares = 0;
+          each([&](int64_t at) { sum += cast_element<S>(x[at]); });
+          mean[c] = count > 0 ? sum / count : S(0);
+          each([&](int64_t at) {
+            const S distance = cast_element<S>(x[at]) - mean[c];
+            squares += distance * distance;
+          });
+          variance[c] = count > 0 ? squares / count : S(0);
+        }
+        const S scale = gamma[c] / std::sqrt(variance[c] + eps), shift = beta[c];
+        each([&](int64_t at) {
+          S value = (cast_element<S>(x[at]) - mean[c]) * scale + shift;
+          if (mask) mask[at] = value > 0;
+          if (relu_ && value < 0) value = 0;
+          y[at] = cast_element<T>(value);
+        });
+      }
+    });
+    const bool updates = trains_ && !attrs_.use_global_stats;
+    Statistics<S>{e.channels, S(attrs_.momentum), eps, updates}.publish(mean, variance, args);
+  }
+
+  const BatchNormAttrs attrs_;
+  const Extent extent_;
+  const Dtype dtype_;
+  const bool trains_, relu_;
+  size_t mask_;
+};
+
+class PlainBatchNormBackward final : public Kernel {
+ public:
+  explicit PlainBatchNormBackward(StepSpec &spec)
+      : attrs_(spec.attrs_as<BatchNormAttrs>()),
+        extent_(extent_of(attrs_, spec.inputs[0].shape)),
+        dtype_(spec.inputs[0].dtype),
+        relu_(has_relu(spec)) {
+    want_row_major(spec);
+    const auto *forward = dynamic_cast<const PlainBatchNorm *>(spec.forward);
+    if (relu_ && !forward) throw Error(Code::kInternal, text(name_of(spec), ": relu without a forward pass"));
+    mask_ = relu_ ? forward->mask() : 0;
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    dispatch_float(dtype_, "_backward_BatchNorm", [&](auto type) { differentiate<decltype(type)>(args, lane); });
+  }
+
+ private:
+  template <typename T>
+  void differentiate(const Args &args, const Lane &lane) const {
+    using S = StatisticsOf<T>;
+    const Extent e = extent_;
+    const int heads = num_heads(attrs_);
+    const T *head = args.in<T>(0), *x = args.in<T>(heads);
+    const S *gamma = args.in<S>(heads + 1);
+    const auto *mean = static_cast<const S *>(args.saved), *variance = mean + e.channels;
+    const uint8_t *mask = relu_ ? static_cast<const uint8_t *>(args.saved) + mask_ : nullptr;
+    T *dx = args.out<T>(0);
+    S *dgamma = args.out<S>(1), *dbeta = args.out<S>(2);
+    const S eps = S(attrs_.eps), count = S(e.outer * e.inner);
+    parallel_for(lane, e.channels, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        const auto each = [&](auto &&fn) {
+          for (int64_t o = 0; o < e.outer; ++o) {
+            for (int64_t i = 0; i < e.inner; ++i) fn((o * e.channels + c) * e.inner + i);
+          }
+        };
+        const S inverse = S(1) / std::sqrt(variance[c] + eps), scale = attrs_.fix_gamma ? S(1) : gamma[c];
+        const auto gradient = [&](int64_t at) { return mask && !mask[at] ? S(0) : cast_element<S>(head[at]); };
+        const auto normal = [&](int64_t at) { return (cast_element<S>(x[at]) - mean[c]) * inverse; };
+        S sum = 0, product = 0;
+        each([&](int64_t at) {
+          sum += gradient(at);
+          product += gradient(at) * normal(at);
+        });
+        if (dx) {
+          each([&](int64_t at) {
+            S value = gradient(at);
+            if (!attrs_.use_global_stats) value -= (sum + normal(at) * product) / count;
+            dx[at] = cast_element<T>(value * scale * inverse);
+          });
+        }
+        if (dgamma) dgamma[c] = attrs_.fix_gamma ? S(0) : product;
+        if (dbeta) dbeta[c] = sum;
+      }
+    });
+  }
+
+  const BatchNormAttrs attrs_;
+  const Extent extent_;
+  const Dtype dtype_;
+  const bool relu_;
+  size_t mask_;
+};
+
+std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
+  if (const auto p = problem_of(spec, spec.inputs[0])) {
+    const int num_threads = threads_for_elements(spec, double(spec.inputs[0].shape.size()));
+    const ThreadsScope threads(num_threads);
+    const auto pd = attempt([&] {
+      return norm_desc<dnnl::batch_normalization_forward>(
+          engine(), attributes(), spec.is_train ? prop_kind::forward_training : prop_kind::forward_inference, p->data,
+          p->eps, p->flags);
+    });
+    if (pd) return std::make_unique<BatchNormForward>(spec, *p, *pd, num_threads);
+  }
+  return std::make_unique<PlainBatchNorm>(spec);
+}
+
+std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
+  if (const auto *forward = dynamic_cast<const BatchNormForward *>(spec.forward)) {
+    const Problem &p = forward->problem();
+    const int num_threads = threads_for_elements(spec, double(spec.inputs[0].shape.size()));
+    const ThreadsScope threads(num_threads);
+    const auto pd = attempt([&] {
+      return norm_backward_desc<dnnl::batch_normalization_backward>(engine(), attributes(), forward->desc(), p.data,
+                                                                    p.data, p.eps, p.flags);
+    });
+    if (!pd) throw Error(Code::kUnsupported, text(name_of(spec), ": oneDNN has no backward pass"));
+    return std::make_unique<BatchNormBackward>(spec, *forward, *pd, num_threads);
+  }
+  return std::make_unique<PlainBatchNormBackward>(spec);
+}
+
+COHORT_KERNEL_EX(cpu, BatchNorm, make_forward, true, kFusesTrainRelu);
+COHORT_KERNEL_EX(cpu, _backward_BatchNorm, make_backward, true, 0u);
+
+}  // namespace
+}  // namespace cohort

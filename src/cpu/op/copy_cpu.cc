@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that copy, cast, add up or fill whole arrays.
+#include <algorithm>
+#include <cstring>
+
+#include "base/dtype_cast.hpp"
+#include "cpu/op/pointwise_loops.hpp"
+#include "cpu/parallel.hpp"
+#include "device/kernel_table.hpp"
+
+namespace cohort {
+namespace {
+
+constexpr int64_t kCopyGrainBytes = 262144;
+
+// Output i is input i.
+class Copy final : public Kernel {
+ public:
+  explicit Copy(const StepSpec &spec) {
+    for (const TensorSpec &out : spec.outputs) bytes_.push_back(int64_t(out.bytes()));
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    for (size_t i = 0; i < bytes_.size(); ++i) {
+      char *const to = static_cast<char *>(args.outputs[i]);
+      const char *const from = static_cast<const char *>(args.inputs[i]);
+      if (!to || to == from) continue;
+      parallel_for(lane, bytes_[i], kCopyGrainBytes,
+                   [&](int64_t begin, int64_t end) { std::memcpy(to + begin, from + begin, size_t(end - begin)); });
+    }
+  }
+
+ private:
+  std::vector<int64_t> bytes_;
+};
+
+template <typename U, typename T>
+void cast_range(const void *from, void *to, int64_t begin, int64_t end) {
+  const T *const x = static_cast<const T *>(from);
+  U *const y = static_cast<U *>(to);
+  if constexpr (std::is_same_v<U, T>) {
+    if (to != from) std::memcpy(y + begin, x + begin, size_t(end - begin) * sizeof(T));
+  } else {
+    for (int64_t i = begin; i < end; ++i) y[i] = cast_element<U>(x[i]);
+  }
+}
+
+// Output i is input i in the type of output i.
+class CastCopy final : public Kernel {
+ public:
+  explicit CastCopy(const StepSpec &spec) {
+    for (size_t i = 0; i < spec.outputs.size(); ++i) {
+      const Dtype from = spec.inputs[i].dtype, to = spec.outputs[i].dtype;
+      counts_.push_back(spec.outputs[i].shape.size());
+      // Between 16-bit floats and float, in vectors; all other pairs one by one.
+      const bool half = from == Dtype::kFloat16 || from == Dtype::kBfloat16;
+      load_.push_back(half && to == Dtype::kFloat32 ? load_block(from, to) : nullptr);
+      const bool to_half = to == Dtype::kFloat16 || to == Dtype::kBfloat16;
+      store_.push_back(to_half && from == Dtype::kFloat32 ? store_block(from, to) : nullptr);
+      cast_.push_back(dispatch(from, [&](auto t) {
+        return dispatch(to, [&](auto u) -> CastRange { return cast_range<decltype(u), decltype(t)>; });
+      }));
+    }
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    for (size_t i = 0; i < counts_.size(); ++i) {
+      if (!args.outputs[i]) continue;
+      parallel_for(lane, counts_[i], kCheapGrain, [&](int64_t begin, int64_t end) {
+        if (load_[i]) {
+          load_[i](args.inputs[i], begin, args.out<float>(int(i)) + begin, end - begin);
+        } else if (store_[i]) {
+          store_[i](args.in<float>(int(i)) + begin, args.outputs[i], begin, end - begin);
+        } else {
+          cast_[i](args.inputs[i], args.outputs[i], begin, end);
+        }
+      });
+    }
+  }
+
+ private:
+  using CastRange = void (*)(const void *from, void *to, int64_t begin, int64_t end);
+  std::vector<int64_t> counts_;
+  std::vector<LoadBlock> load_;
+  std::vector<StoreBlock> store_;
+  std::vector<CastRange> cast_;
+};
+
+// out = in0 + in1 + ..., from left to right. out may be in0. 16-bit floats are added up in float.
+template <typename C>
+class Sum final : public Kernel {
+ public:
+  explicit Sum(const StepSpec &spec)
+      : count_(spec.outputs[0].shape.size()),
+        num_inputs_(int(spec.inputs.size())),
+        direct_(spec.outputs[0].dtype == dtype_of<C>()),
+        add_(pointwise_loop<C>(PointwiseCode::kAdd)),
+        load_(load_block(spec.outputs[0].dtype, dtype_of<C>())),
+        store_(store_block(dtype_of<C>(), spec.outputs[0].dtype)) {}
+
+  void run(const Args &args, const Lane &lane) const override {
+    parallel_for(lane, count_, kCheapGrain, [&](int64_t begin, int64_t end) {
+      const int64_t block = num_inputs_ == 2 && direct_ ? end - begin : kPointwiseBlock;
+      for (int64_t i = begin; i < end; i += block) add_block(args, i, std::min(block, end - i));
+    });
+  }
+
+ private:
+  void add_block(const Args &args, int64_t begin, int64_t count) const {
+    if (direct_) {
+      C *const out = args.out<C>(0) + begin;
+      if (num_inputs_ == 1) {
+        if (args.outputs[0] != args.inputs[0]) std::memcpy(out, args.in<C>(0) + begin, size_t(count) * sizeof(C));
+        return;
+      }
+      const C *sum = args.in<C>(0) + begin;
+      for (int i = 1; i < num_inputs_; ++i) {
+        add_(sum, args.in<C>(i) + begin, nullptr, C(0), C(0), out, count);
+        sum = out;
+      }
+      return;
+    }
+    C sum[kPointwiseBlock], next[kPointwiseBlock];
+    load_(args.inputs[0], begin, sum, count);
+    for (int i = 1; i < num_inputs_; ++i) {
+      load_(args.inputs[i], begin, next, count);
+      add_(sum, next, nullptr, C(0), C(0), sum, count);
+    }
+    store_(sum, args.outputs[0], begin, count);
+  }
+
+  const int64_t count_;
+  const int num_inputs_;
+  const bool direct_;
+  const PointwiseLoop<C> add_;
+  const LoadBlock load_;
+  const StoreBlock store_;
+};
+
+std::unique_ptr<Kernel> make_sum(StepSpec &spec) {
+  return dispatch_compute(spec.outputs[0].dtype, true,
+                          [&](auto c) -> std::unique_ptr<Kernel> { return std::make_unique<Sum<decltype(c)>>(spec); });
+}
+
+class FillZero final : public Kernel {
+ public:
+  explicit FillZero(const StepSpec &spec) {
+    for (const TensorSpec &out : spec.outputs) bytes_.push_back(int64_t(out.bytes()));
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    for (size_t i = 0; i < bytes_.size(); ++i) {
+      char *const to = static_cast<char *>(args.outputs[i]);
+      if (!to) continue;
+      parallel_for(lane, bytes_[i], kCopyGrainBytes,
+                   [&](int64_t begin, int64_t end) { std::memset(to + begin, 0, size_t(end - begin)); });
+    }
+  }
+
+ private:
+  std::vector<int64_t> bytes_;
+};
+
+COHORT_KERNEL(cpu, _copy, Copy);
+COHORT_KERNEL(cpu, _CrossDeviceCopy, Copy);
+COHORT_KERNEL(cpu, BlockGrad, Copy);
+COHORT_KERNEL(cpu, make_loss, Copy);
+COHORT_KERNEL(cpu, MakeLoss, Copy);
+COHORT_KERNEL(cpu, _cast_copy, CastCopy);
+COHORT_KERNEL(cpu, Cast, CastCopy);
+COHORT_KERNEL(cpu, _backward_Cast, CastCopy);
+COHORT_KERNEL(cpu, amp_cast, CastCopy);
+COHORT_KERNEL(cpu, _backward_amp_cast, CastCopy);
+COHORT_KERNEL(cpu, amp_multicast, CastCopy);
+COHORT_KERNEL(cpu, _backward_amp_multicast, CastCopy);
+COHORT_KERNEL_EX(cpu, add_n, make_sum, false, 0u);
+COHORT_KERNEL_EX(cpu, _sum_gradients, make_sum, false, 0u);
+COHORT_KERNEL(cpu, _fill_zero, FillZero);
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Deconvolution on oneDNN for float32, as plain loops for the other floating types. It is the backward pass to the data
+// of a convolution whose input is our output, and so are its loops.
+#include "op/deconvolution.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cpu/dnnl_kernel.hpp"
+#include "cpu/op/plain_convolution.hpp"
+#include "device/kernel_table.hpp"
+
+namespace cohort {
+namespace {
+
+using namespace dnn;
+
+struct Problem {
+  Dims data, weight, result;  // channels in front; weight (groups, out, in, kernel), the order oneDNN wants
+  Desc plain_data, plain_weight, plain_result;
+  Dims stride, dilate, pad_begin, pad_end;
+  int64_t num_filter;
+  bool last, has_bias;
+  double operations;
+};
+
+Dims channels_in_front(const Shape &shape, bool last) {
+  Dims dims(shape.begin(), shape.end());
+  if (last) std::rotate(dims.begin() + 1, dims.end() - 1, dims.end());
+  return dims;
+}
+
+Problem problem_of(const DeconvolutionAttrs &a, const Shape &data, const Shape &weight, const Shape &result) {
+  Problem p;
+  p.last = channels_last(a.layout);
+  p.has_bias = !a.no_bias;
+  p.num_filter = a.num_filter;
+  p.data = channels_in_front(data, p.last);
+  p.result = channels_in_front(result, p.last);
+  const auto plain = [&](const Dims &dims) {
+    return p.last ? dnn::channels_last(dims, Dtype::kFloat32) : row_major(dims, Dtype::kFloat32);
+  };
+  p.plain_data = plain(p.data);
+  p.plain_result = plain(p.result);
+  const Dims filters = channels_in_front(weight, p.last);  // (groups * in, out, kernel)
+  p.weight = {a.num_group, filters[1], filters[0] / a.num_group};
+  p.weight.insert(p.weight.end(), filters.begin() + 2, filters.end());
+  Dims axes(p.weight.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  std::swap(axes[1], axes[2]);
+  if (p.last) std::rotate(axes.begin() + 2, axes.begin() + 3, axes.end());
+  p.plain_weight = ordered(p.weight, Dtype::kFloat32, axes);
+  const DeconvolutionPadding padding = deconvolution_padding(a, data);
+  p.stride.assign(a.stride.begin(), a.stride.end());
+  p.pad_begin.assign(padding.pad.begin(), padding.pad.end());
+  for (size_t k = 0; k < a.kernel.size(); ++k) {
+    p.dilate.push_back(a.dilate[k] - 1);
+    p.pad_end.push_back(padding.pad[k] - padding.adj[k]);
+  }
+  p.operations = 2.0 * double(data.size()) * double(weight.size() / std::max<int64_t>(1, weight[0]));
+  return p;
+}
+
+using ForwardDesc = dnnl::deconvolution_forward::primitive_desc;
+
+std::optional<ForwardDesc> forward_of(const Problem &p, bool is_train) {
+  const Desc bias = p.has_bias ? row_major({p.num_filter}, Dtype::kFloat32) : Desc();
+  const Desc weight = any_of(p.weight, Dtype::kFloat32);
+  const Desc any_data = any_of(p.data, Dtype::kFloat32), any_result = any_of(p.result, Dtype::kFloat32);
+  std::vector<std::pair<Desc, Desc>> candidates = {{p.plain_data, p.plain_result}};
+  if (!p.last) candidates.insert(candidates.begin(), {any_data, any_result});
+  for (const auto &layouts : candidates) {
+    auto pd = attempt([&] {
+      return forward_desc<dnnl::deconvolution_forward>(
+          engine(), attributes(), is_train ? prop_kind::forward_training : prop_kind::forward_inference,
+          algorithm::deconvolution_direct, layouts.first, weight, bias, layouts.second, p.stride, p.dilate, p.pad_begin,
+          p.pad_end);
+    });
+    if (pd && !is_padded(pd->src_desc()) && !is_padded(pd->dst_desc())) return pd;
+  }
+  return std::nullopt;
+}
+
+class DeconvolutionForward final : public Kernel {
+ public:
+  DeconvolutionForward(StepSpec &spec, const Problem &p, const ForwardDesc &pd, int num_threads)
+      : pd_(pd), num_threads_(num_threads) {
+    std::vector<Operand> operands = {{DNNL_ARG_SRC, pd.src_desc(), Place::input(0)},
+                                     {DNNL_ARG_WEIGHTS, pd.weights_desc(), Place::input(1)},
+                                     {DNNL_ARG_DST, pd.dst_desc(), Place::output(0)}};
+    if (p.has_bias) operands.push_back({DNNL_ARG_BIAS, pd.bias_desc(), Place::input(2)});
+    call_ = Call(pd, name_of(spec), std::move(operands), spec);
+    spec.inputs[0].layout = layout_of(pd.src_desc(), p.plain_data);
+    spec.inputs[1].layout = layout_of(pd.weights_desc(), p.plain_weight);
+    spec.outputs[0].layout = layout_of(pd.dst_desc(), p.plain_result);
+  }
+  void run(const Args &args, const Lane &) const override {
+    const ThreadsScope threads(num_threads_);
+    call_.run(args);
+  }
+  const ForwardDesc &desc() const { return pd_; }
+
+ private:
+  const ForwardDesc pd_;
+  const int num_threads_;
+  Call call_;
+};
+
+class DeconvolutionBackward final : public Kernel {
+ public:
+  using DataDesc = dnnl::deconvolution_backward_data::primitive_desc;
+  using WeightsDesc = dnnl::deconvolution_backward_weights::primitive_desc;
+
+  DeconvolutionBackward(StepSpec &spec, const Problem &p, const ForwardDesc &hint, const std::optional<DataDesc> &data,
+                        const std::optional<WeightsDesc> &weights, int num_threads)
+      : num_threads_(num_threads) {
+    const Desc head = hint.dst_desc(), src = hint.src_desc();
+    spec.inputs[0].layout = layout_of(head, p.plain_result);
+    if (data) {
+      by_data_ = Call(*data, name_of(spec),
+                      {{DNNL_ARG_DIFF_DST, head, Place::input(0)},
+                       {DNNL_ARG_WEIGHTS, data->weights_desc(), Place::input(2)},
+                       {DNNL_ARG_DIFF_SRC, src, Place::output(0)}},
+                      spec);
+      spec.inputs[2].layout = layout_of(data->weights_desc(), p.plain_weight);
+      spec.outputs[0].layout = layout_of(src, p.plain_data);
+    }
+    if (!weights) return;
+    spec.inputs[1].layout = layout_of(src, p.plain_data);
+    const Desc grad = weights->diff_weights_desc();
+    const Place place = Place::scratch(book(spec.scratch_bytes, grad.get_size()));
+    std::vector<Operand> operands = {{DNNL_ARG_DIFF_DST, head, Place::input(0)},
+                                     {DNNL_ARG_SRC, src, Place::input(1)},
+                                     {DNNL_ARG_DIFF_WEIGHTS, grad, place}};
+    if (p.has_bias) {
+      const Place bias = spec.wanted[2]
+                             ? Place::output(2)
+                             : Place::scratch(book(spec.scratch_bytes, size_t(p.num_filter) * sizeof(float)));
+      operands.push_back({DNNL_ARG_DIFF_BIAS, weights->diff_bias_desc(), bias});
+    }
+    by_weights_ = Call(*weights, name_of(spec), std::move(operands), spec);
+    if (!spec.wanted[1]) return;
+    const dnnl::reorder::primitive_desc reorder(engine(), grad, engine(), p.plain_weight, attributes());
+    reorder_ = Call(reorder, name_of(spec),
+                    {{DNNL_ARG_FROM, grad, place}, {DNNL_ARG_TO, p.plain_weight, Place::output(1)}}, spec);
+  }
+  void run(const Args &args, const Lane &) const override {
+    const ThreadsScope threads(num_threads_);
+    if (by_data_) by_data_.run(args);
+    if (by_weights_) by_weights_.run(args);
+    if (reorder_) reorder_.run(args);
+  }
+
+ private:
+  const int num_threads_;
+  Call by_data_, by_weights_, reorder_;
+};
+
+class PlainDeconvolution final : public Kernel {
+ public:
+  explicit PlainDeconvolution(StepSpec &spec) : dtype_(spec.inputs[0].dtype) {
+    const auto &a = spec.attrs_as<DeconvolutionAttrs>();
+    want_row_major(spec);
+    has_bias_ = !a.no_bias;
+    sizes_ =
+        convolution_sizes(spec.outputs[0].shape, spec.inputs[1].shape, spec.inputs[0].shape, a.stride, a.dilate,
+                          deconvolution_padding(a, spec.inputs[0].shape).pad, a.num_group, channels_last(a.layout));
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    convolve_backward_data(sizes_, dtype_, args.in<void>(0), args.in<void>(1), has_bias_ ? args.in<void>(2) : nullptr,
+                           args.out<void>(0), lane);
+  }
+
+ private:
+  const Dtype dtype_;
+  bool has_bias_;
+  ConvolutionSizes sizes_;
+};
+
+// Inputs: head gradient, data, weight.
+class PlainDeconvolutionBackward final : public Kernel {
+ public:
+  explicit PlainDeconvolutionBackward(StepSpec &spec) : dtype_(spec.inputs[0].dtype), wanted_(spec.wanted) {
+    const auto &a = spec.attrs_as<DeconvolutionAttrs>();
+    want_row_major(spec);
+    sizes_ =
+        convolution_sizes(spec.inputs[0].shape, spec.inputs[2].shape, spec.inputs[1].shape, a.stride, a.dilate,
+                          deconvolution_padding(a, spec.inputs[1].shape).pad, a.num_group, channels_last(a.layout));
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    const void *const head = args.in<void>(0);
+    if (wanted_[0]) convolve(sizes_, dtype_, head, args.in<void>(2), nullptr, args.out<void>(0), lane);
+    if (wanted_[1]) convolve_backward_weight(sizes_, dtype_, args.in<void>(1), head, args.out<void>(1), lane);
+    if (wanted_.size() > 2 && wanted_[2]) sum_channels(sizes_, dtype_, true, head, args.out<void>(2), lane);
+  }
+
+ private:
+  const Dtype dtype_;
+  const std::vector<bool> wanted_;
+  ConvolutionSizes sizes_;
+};
+
+bool fits_dnnl(const StepSpec &spec) {
+  if (spec.inputs[0].dtype != Dtype::kFloat32) return false;
+  const auto empty = [](const TensorSpec &t) { return t.shape.size() == 0; };
+  return std::none_of(spec.inputs.begin(), spec.inputs.end(), empty) &&
+         std::none_of(spec.outputs.begin(), spec.outputs.end(), empty);
+}
+
+std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
+  if (fits_dnnl(spec)) {
+    const Problem p = problem_of(spec.attrs_as<DeconvolutionAttrs>(), spec.inputs[0].shape, spec.inputs[1].shape,
+                                 spec.outputs[0].shape);
+    const int num_threads = threads_for_work(spec, p.operations);
+    const ThreadsScope threads(num_threads);
+    const auto pd = forward_of(p, spec.is_train);
+    if (pd) return std::make_unique<DeconvolutionForward>(spec, p, *pd, num_threads);
+  }
+  return std::make_unique<PlainDeconvolution>(spec);
+}
+
+std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
+  const auto *forward = dynamic_cast<const DeconvolutionForward *>(spec.forward);
+  if (!forward || !fits_dnnl(spec)) return std::make_unique<PlainDeconvolutionBackward>(spec);
+  const Problem p =
+      problem_of(spec.attrs_as<DeconvolutionAttrs>(), spec.inputs[1].shape, spec.inputs[2].shape, spec.inputs[0].shape);
+  const int num_threads = threads_for_work(spec, p.operations);
+  const ThreadsScope threads(num_threads);
+  const ForwardDesc &hint = forward->desc();
+  const Desc src = hint.src_desc(), head = hint.dst_desc(), weight = any_of(p.weight, Dtype::kFloat32);
+  const bool by_data = spec.wanted[0];
+  const bool by_weights = spec.wanted[1] || (spec.wanted.size() > 2 && spec.wanted[2]);
+  std::optional<DeconvolutionBackward::DataDesc> data;
+  std::optional<DeconvolutionBackward::WeightsDesc> weights;
+  if (by_data) {
+    data = attempt([&] {
+      return backward_desc<dnnl::deconvolution_backward_data>(engine(), attributes(), hint,
+                                                              algorithm::deconvolution_direct, src, weight, head,
+                                                              p.stride, p.dilate, p.pad_begin, p.pad_end);
+    });
+  }
+  if (by_weights) {
+    const Desc bias = p.has_bias ? row_major({p.num_filter}, Dtype::kFloat32) : Desc();
+    weights = attempt([&] {
+      return backward_desc<dnnl::deconvolution_backward_weights>(engine(), attributes(), hint,
+                                                                 algorithm::deconvolution_direct, src, weight, bias,
+                                                                 head, p.stride, p.dilate, p.pad_begin, p.pad_end);
+    });
+  }
+  if ((by_data && !data) || (by_weights && !weights)) return std::make_unique<PlainDeconvolutionBackward>(spec);
+  return std::make_unique<DeconvolutionBackward>(spec, p, hint, data, weights, num_threads);
+}
+
+COHORT_KERNEL_EX(cpu, Deconvolution, make_forward, true, 0u);
+COHORT_KERNEL_EX(cpu, _backward_Deconvolution, make_backward, true, 0u);
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/dropout.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/dtype_cast.hpp"
+#include "base/random.hpp"
+#include "cpu/op/pointwise_loops.hpp"
+#include "cpu/parallel.hpp"
+#include "device/kernel_table.hpp"
+
+namespace cohort {
+namespace {
+
+bool drops(const StepSpec &spec) {
+  const auto &attrs = spec.attrs_as<DropoutAttrs>();
+  return attrs.p > 0 && (spec.is_train || attrs.mode == DropoutAttrs::kAlways);
+}
+
+// Where each element finds its draw in the mask, which has length 1 along the axes that drop together.
+class MaskIndex {
+ public:
+  MaskIndex(const Shape &shape, const Tuple &axes) : dims_(shape.begin(), shape.end()), strides_(dims_.size(), 0) {
+    std::vector<bool> together(dims_.size(), false);
+    for (int64_t axis : axes) together[size_t(normalize_axis(axis, shape.rank(), "Dropout"))] = true;
+    for (size_t i = dims_.size(); i-- > 0;) {
+      if (together[i]) continue;
+      strides_[i] = size_;
+      size_ *= dims_[i];
+    }
+    whole_ = std::find(together.begin(), together.end(), true) == together.end();
+  }
+  bool whole() const { return whole_; }  // one draw per element
+  int64_t size() const { return size_; }
+  int64_t of(int64_t element) const {
+    int64_t index = 0;
+    for (size_t i = dims_.size(); i-- > 0;) {
+      index += element % dims_[i] * strides_[i];
+      element /= dims_[i];
+    }
+    return index;
+  }
+
+ private:
+  std::vector<int64_t> dims_, strides_;
+  int64_t size_ = 1;
+  bool whole_ = true;
+};
+
+// out = in * mask / (1 - p); mask holds a byte per draw. Forward and backward alike.
+template <typename T>
+void apply_mask(const MaskIndex &index, const uint8_t *mask, float scale, const T *in, T *out, int64_t begin,
+                int64_t end) {
+  using C = std::conditional_t<kIsHalf<T>, float, std::conditional_t<std::is_floating_point_v<T>, T, double>>;
+  if (index.whole()) {
+    for (int64_t i = begin; i < end; ++i) out[i] = cast_element<T>(mask[i] ? C(in[i]) * C(scale) : C(0));
+  } else {
+    for (int64_t i = begin; i < end; ++i) out[i] = cast_element<T>(mask[index.of(i)] ? C(in[i]) * C(scale) : C(0));
+  }
+}
+
+float scale_of(const StepSpec &spec) {
+  const float p = spec.attrs_as<DropoutAttrs>().p;
+  return p < 1 ? 1 / (1 - p) : 0;
+}
+
+template <typename T>
+class Drop final : public Kernel {
+ public:
+  explicit Drop(StepSpec &spec)
+      : count_(spec.outputs[0].shape.size()),
+        index_(spec.outputs[0].shape, spec.attrs_as<DropoutAttrs>().axes),
+        scale_(scale_of(spec)),
+        threshold_(uint64_t((1.0 - double(spec.attrs_as<DropoutAttrs>().p)) * 4294967296.0)),
+        seed_(spec.seed),
+        saved_(spec.keep_for_backward) {
+    (saved_ ? spec.saved_bytes : spec.scratch_bytes) = size_t(index_.size());
+  }
+
+  // Draw i of run r comes from block i / 4 of stream r, however many threads share the work.
+  void run(const Args &args, const Lane &lane) const override {
+    const uint64_t stream = num_runs_++;
+    uint8_t *const mask = static_cast<uint8_t *>(saved_ ? args.saved : args.scratch);
+    const auto draw = [&](int64_t begin, int64_t end) {
+      for (int64_t block = begin; block < end; ++block) {
+        const Philox random = Philox::at(seed_, uint64_t(block), stream);
+        const int64_t first = block * 4, last = std::min(first + 4, index_.size());
+        for (int64_t i = first; i < last; ++i) mask[i] = random.word[i - first] < threshold_;
+      }
+    };
+    const int64_t num_blocks = (index_.size() + 3) / 4;
+    if (index_.whole()) {
+      parallel_for(lane, num_blocks, kExpensiveGrain / 4, [&](int64_t begin, int64_t end) {
+        draw(begin, end);
+        apply_mask(index_, mask, scale_, args.in<T>(0), args.out<T>(0), begin * 4, std::min(end * 4, count_));
+      });
+      return;
+    }
+    parallel_for(lane, num_blocks, kExpensiveGrain / 4, draw);
+    parallel_for(lane, count_, kExpensiveGrain, [&](int64_t begin, int64_t end) {
+      apply_mask(index_, mask, scale_, args.in<T>(0), args.out<T>(0), begin, end);
+    });
+  }
+
+ private:
+  const int64_t count_;
+  const MaskIndex index_;
+  const float scale_;
+  const uint64_t threshold_;
+  const uint64_t seed_;
+  const bool saved_;
+  mutable uint64_t num_runs_ = 0;  // one call at a time per kernel
+};
+
+template <typename T>
+class DropBackward final : public Kernel {
+ public:
+  explicit DropBackward(const StepSpec &spec)
+      : count_(spec.outputs[0].shape.size()),
+        index_(spec.outputs[0].shape, spec.attrs_as<DropoutAttrs>().axes),
+        scale_(scale_of(spec)) {}
+  void run(const Args &args, const Lane &lane) const override {
+    parallel_for(lane, count_, kCheapGrain, [&](int64_t begin, int64_t end) {
+      apply_mask(index_, static_cast<const uint8_t *>(args.saved), scale_, args.in<T>(0), args.out<T>(0), begin, end);
+    });
+  }
+
+ private:
+  const int64_t count_;
+  const MaskIndex index_;
+  const float scale_;
+};
+
+class Identity final : public Kernel {
+ public:
+  explicit Identity(const StepSpec &spec) : bytes_(int64_t(spec.outputs[0].bytes())) {}
+  void run(const Args &args, const Lane &lane) const override {
+    if (args.inputs[0] == args.outputs[0]) return;
+    parallel_for(lane, bytes_, 262144, [&](int64_t begin, int64_t end) {
+      std::memcpy(args.out<char>(0) + begin, args.in<char>(0) + begin, size_t(end - begin));
+    });
+  }
+
+ private:
+  const int64_t bytes_;
+};
+
+template <template <typename> class K>
+std::unique_ptr<Kernel> make(StepSpec &spec) {
+  if (!drops(spec)) return std::make_unique<Identity>(spec);
+  return dispatch(spec.outputs[0].dtype,
+                  [&](auto t) -> std::unique_ptr<Kernel> { return std::make_unique<K<decltype(t)>>(spec); });
+}
+
+COHORT_KERNEL_EX(cpu, Dropout, make<Drop>, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward_Dropout, make<DropBackward>, false, 0u);
+
+}  // namespace
+}  // namespace cohort

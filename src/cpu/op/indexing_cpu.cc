@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/indexing.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/dtype_cast.hpp"
+#include "cpu/op/pointwise_loops.hpp"
+#include "cpu/parallel.hpp"
+#include "device/kernel_table.hpp"
+
+namespace cohort {
+namespace {
+
+// Indices of any type, brought into range.
+class Indices {
+ public:
+  Indices(const TensorSpec &indices, int64_t length, IndexMode mode)
+      : length_(length), mode_(mode), load_(load_block(indices.dtype, Dtype::kInt64)) {}
+  int64_t at(const void *indices, int64_t i) const {
+    int64_t index = 0;
+    load_(indices, i, &index, 1);
+    if (index >= 0 && index < length_) return index;
+    if (mode_ == IndexMode::kRaise) {
+      throw Error(Code::kExecution, text("indices[", i, "]: expected 0 to ", length_ - 1, ", found ", index));
+    }
+    if (mode_ == IndexMode::kWrap) return (index % length_ + length_) % length_;
+    return index < 0 ? 0 : length_ - 1;
+  }
+
+ private:
+  const int64_t length_;
+  const IndexMode mode_;
+  const LoadBlock load_;
+};
+
+template <typename T>
+void accumulate(T *to, const T *from, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    if constexpr (kIsHalf<T>) {
+      to[i] = T(float(to[i]) + float(from[i]));
+    } else if constexpr (std::is_same_v<T, bool>) {
+      to[i] = to[i] || from[i];
+    } else {
+      to[i] = T(to[i] + from[i]);
+    }
+  }
+}
+
+template <template <typename> class K>
+std::unique_ptr<Kernel> make_typed(StepSpec &spec) {
+  return dispatch(spec.outputs[0].dtype,
+                  [&](auto t) -> std::unique_ptr<Kernel> { return std::make_unique<K<decltype(t)>>(spec); });
+}
+
+// a as (outer, length, inner), output as (outer, indices, inner).
+template <typename T, bool kBackward>
+class TakeKernel final : public Kernel {
+ public:
+  explicit TakeKernel(const StepSpec &spec)
+      : whole_(kBackward ? spec.outputs[0].shape : spec.inputs[0].shape),
+        axis_(normalize_axis(spec.attrs_as<TakeAttrs>().axis, whole_.rank(), "take")),
+        outer_(whole_.size(0, axis_)),
+        length_(whole_[axis_]),
+        inner_(whole_.size(axis_ + 1, whole_.rank())),
+        count_(spec.inputs[1].shape.size()),
+        indices_(spec.inputs[1], length_, spec.attrs_as<TakeAttrs>().mode) {
+    if (length_ == 0 && count_ > 0)
+      throw Error(Code::kShape, text("a: expected elements to take from, found ", whole_), "a");
+  }
+  void run(const Args &args, const Lane &) const override {
+    if (kBackward) std::memset(args.outputs[0], 0, size_t(whole_.size()) * sizeof(T));
+    for (int64_t i = 0; i < count_; ++i) {
+      const int64_t index = indices_.at(args.inputs[1], i);
+      for (int64_t o = 0; o < outer_; ++o) {
+        const int64_t in_whole = (o * length_ + index) * inner_, in_part = (o * count_ + i) * inner_;
+        if constexpr (kBackward) {
+          accumulate(args.out<T>(0) + in_whole, args.in<T>(0) + in_part, inner_);
+        } else {
+          std::copy_n(args.in<T>(0) + in_whole, inner_, args.out<T>(0) + in_part);
+        }
+      }
+    }
+  }
+
+ private:
+  const Shape whole_;
+  const int axis_;
+  const int64_t outer_, length_, inner_, count_;
+  const Indices indices_;
+};
+template <typename T>
+using Take = TakeKernel<T, false>;
+template <typename T>
+using TakeBackward = TakeKernel<T, true>;
+
+// data as (outer, length, inner), index and output as (outer, inner).
+template <typename T, bool kBackward>
+class PickKernel final : public Kernel {
+ public:
+  explicit PickKernel(const StepSpec &spec)
+      : PickKernel(spec, kBackward ? spec.outputs[0].shape : spec.inputs[0].shape, spec.attrs_as<PickAttrs>()) {}
+  void run(const Args &args, const Lane &) const override {
+    if (kBackward) std::memset(args.outputs[0], 0, size_t(outer_ * length_ * inner_) * sizeof(T));
+    for (int64_t i = 0; i < outer_ * inner_; ++i) {
+      const int64_t at = (i / inner_ * length_ + indices_.at(args.inputs[1], i)) * inner_ + i % inner_;
+      if constexpr (kBackward) {
+        args.out<T>(0)[at] = args.in<T>(0)[i];
+      } else {
+        args.out<T>(0)[i] = args.in<T>(0)[at];
+      }
+    }
+  }
+
+ private:
+  PickKernel(const StepSpec &spec, const Shape &whole, const PickAttrs &a)
+      : outer_(a.axis ? whole.size(0, axis_of(whole, a)) : 1),
+        length_(a.axis ? whole[axis_of(whole, a)] : whole.size()),
+        inner_(a.axis ? whole.size(axis_of(whole, a) + 1, whole.rank()) : 1),
+        indices_(spec.inputs[1], length_, a.mode) {
+    if (length_ == 0) throw Error(Code::kShape, text("data: expected elements to pick from, found ", whole), "data");
+  }
+  static int axis_of(const Shape &whole, const PickAttrs &a) { return normalize_axis(*a.axis, whole.rank(), "pick"); }
+  const int64_t outer_, length_, inner_;
+  const Indices indices_;
+};
+template <typename T>
+using Pick = PickKernel<T, false>;
+template <typename T>
+using PickBackward = PickKernel<T, true>;
+
+template <typename T>
+class OneHot final : public Kernel {
+ public:
+  explicit OneHot(const StepSpec &spec)
+      : attrs_(spec.attrs_as<OneHotAttrs>()),
+        count_(spec.inputs[0].shape.size()),
+        load_(load_block(spec.inputs[0].dtype, Dtype::kInt64)) {}
+  void run(const Args &args, const Lane &) const override {
+    T *const out = args.out<T>(0);
+    std::fill_n(out, count_ * attrs_.depth, cast_element<T>(attrs_.off_value));
+    for (int64_t i = 0; i < count_; ++i) {
+      int64_t index = 0;
+      load_(args.inputs[0], i, &index, 1);
+      if (index >= 0 && index < attrs_.depth) out[i * attrs_.depth + index] = cast_element<T>(attrs_.on_value);
+    }
+  }
+
+ private:
+  const OneHotAttrs attrs_;
+  const int64_t count_;
+  const LoadBlock load_;
+};
+
+// condition has the shape of x, or one number for each row of it.
+template <typename T, bool kBackward>
+class WhereKernel final : public Kernel {
+ public:
+  explicit WhereKernel(const StepSpec &spec)
+      : count_(spec.inputs[kBackward ? 0 : 1].shape.size()),
+        condition_(spec.inputs[kBackward ? 1 : 0]),
+        width_(condition_.shape.size() > 0 ? count_ / condition_.shape.size() : 1),
+        load_(load_block(condition_.dtype, Dtype::kFloat64)) {}
+  void run(const Args &args, const Lane &lane) const override {
+    parallel_for(lane, condition_.shape.size(), std::max<int64_t>(1, kCheapGrain / std::max<int64_t>(width_, 1)),
+                 [&](int64_t begin, int64_t end) {
+                   double block[kPointwiseBlock];
+                   for (int64_t first = begin; first < end; first += kPointwiseBlock) {
+                     const int64_t count = std::min(kPointwiseBlock, end - first);
+                     load_(args.inputs[kBackward ? 1 : 0], first, block, count);
+                     for (int64_t k = 0; k < count; ++k) one(args, first + k, block[k] != 0);
+                   }
+                 });
+  }
+
+ private:
+  void one(const Args &args, int64_t row, bool holds) const {
+    for (int64_t i = row * width_; i < (row + 1) * width_; ++i) {
+      if constexpr (kBackward) {
+        const T head = args.in<T>(0)[i];
+        if (T *const x = args.out<T>(0)) x[i] = holds ? head : T();
+        if (T *const y = args.out<T>(1)) y[i] = holds ? T() : head;
+      } else {
+        args.out<T>(0)[i] = args.in<T>(holds ? 1 : 2)[i];
+      }
+    }
+  }
+  const int64_t count_;
+  const TensorSpec condition_;
+  const int64_t width_;
+  const LoadBlock load_;
+};
+template <typename T>
+using Where = WhereKernel<T, false>;
+template <typename T>
+using WhereBackward = WhereKernel<T, true>;
+
+COHORT_KERNEL_EX(cpu, take, make_typed<Take>, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward_take, make_typed<TakeBackward>, false, 0u);
+COHORT_KERNEL_EX(cpu, pick, make_typed<Pick>, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward_pick, make_typed<PickBackward>, false, 0u);
+COHORT_KERNEL_EX(cpu, one_hot, make_typed<OneHot>, false, 0u);
+COHORT_KERNEL_EX(cpu, where, make_typed<Where>, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward_where, make_typed<WhereBackward>, false, 0u);
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functors of op/pointwise_math.hpp as loops over arrays, for the kernels of the CPU backend.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "base/dtype.hpp"
+#include "op/pointwise_math.hpp"
+
+namespace cohort {
+
+// out[i] = functor(a[i], b[i], c[i], s, t) for i < count; operands that the functor has not are not read. out may be
+// any of a, b, c, but may not overlap them in another way.
+template <typename C>
+using PointwiseLoop = void (*)(const C *a, const C *b, const C *c, C s, C t, C *out, int64_t count);
+
+// C is float, double or int64_t. Null: the functor has no meaning of its own on integers (compute in double).
+template <typename C>
+PointwiseLoop<C> pointwise_loop(PointwiseCode code);
+template <>
+PointwiseLoop<float> pointwise_loop(PointwiseCode code);
+template <>
+PointwiseLoop<double> pointwise_loop(PointwiseCode code);
+template <>
+PointwiseLoop<int64_t> pointwise_loop(PointwiseCode code);
+
+// Elements that a kernel takes at a time where it needs intermediate values: a few such blocks stay in the L1 cache.
+constexpr int64_t kPointwiseBlock = 512;
+
+// Arrays of any type, to and from the type in which they are computed.
+using LoadBlock = void (*)(const void *from, int64_t offset, void *to, int64_t count);
+using StoreBlock = void (*)(const void *from, void *to, int64_t offset, int64_t count);
+LoadBlock load_block(Dtype from, Dtype compute);  // compute: kFloat32, kFloat64 or kInt64
+StoreBlock store_block(Dtype compute, Dtype to);
+
+template <typename C>
+constexpr Dtype dtype_of() {
+  return std::is_same_v<C, float> ? Dtype::kFloat32 : std::is_same_v<C, double> ? Dtype::kFloat64 : Dtype::kInt64;
+}
+
+// Calls fn(C()) with the type in which arrays of `dtype` are computed: integers in int64_t if `integer`, else in
+// double.
+template <typename Fn>
+decltype(auto) dispatch_compute(Dtype dtype, bool integer, Fn &&fn) {
+  switch (dtype) {
+    case Dtype::kFloat32:
+    case Dtype::kFloat16:
+    case Dtype::kBfloat16:
+      return fn(float());
+    case Dtype::kFloat64:
+      return fn(double());
+    default:
+      return integer ? fn(int64_t()) : fn(double());
+  }
+}
+
+// Elements below which another thread does not pay.
+constexpr int64_t kCheapGrain = 32768;     // a few operations
+constexpr int64_t kExpensiveGrain = 4096;  // exp and the like
+
+}  // namespace cohort

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops in double and int64_t, and conversions of blocks.
+#include "base/dtype_cast.hpp"
+#include "cpu/op/pointwise_loop_body.hpp"
+#include "cpu/simd.hpp"
+
+namespace cohort {
+namespace {
+
+template <typename F, int kOperands, bool kInteger>
+PointwiseLoop<int64_t> integer_loop() {
+  if constexpr (kInteger) return pointwise::Body<F, int64_t, kOperands>::run;
+  return nullptr;
+}
+
+template <typename U, typename T>
+struct ConvertBody {
+  static void run(const T *from, U *to, int64_t count) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) to[i] = cast_element<U>(from[i]);
+  }
+};
+
+// 16-bit floats convert in vectors; the rest is rare.
+template <typename U, typename T>
+void convert(const T *from, U *to, int64_t count) {
+  if constexpr (kIsHalf<T> || kIsHalf<U>) {
+    static const auto loop = best_version<ConvertBody<U, T>>();
+    loop(from, to, count);
+  } else {
+    ConvertBody<U, T>::run(from, to, count);
+  }
+}
+
+}  // namespace
+
+template <>
+PointwiseLoop<double> pointwise_loop(PointwiseCode code) {
+  static const PointwiseLoop<double> kLoops[] = {
+#define COHORT_LOOP(name, operands, integer, vector) pointwise::Body<pointwise::name, double, operands>::run,
+      COHORT_POINTWISE_LIST(COHORT_LOOP)
+#undef COHORT_LOOP
+  };
+  return kLoops[int(code)];
+}
+
+template <>
+PointwiseLoop<int64_t> pointwise_loop(PointwiseCode code) {
+  static const PointwiseLoop<int64_t> kLoops[] = {
+#define COHORT_LOOP(name, operands, integer, vector) integer_loop<pointwise::name, operands, integer>(),
+      COHORT_POINTWISE_LIST(COHORT_LOOP)
+#undef COHORT_LOOP
+  };
+  return kLoops[int(code)];
+}
+
+LoadBlock load_block(Dtype from, Dtype compute) {
+  return dispatch(from, [&](auto t) {
+    using T = decltype(t);
+    return dispatch_compute(compute, true, [](auto c) -> LoadBlock {
+      using C = decltype(c);
+      return [](const void *source, int64_t offset, void *to, int64_t count) {
+        convert(static_cast<const T *>(source) + offset, static_cast<C *>(to), count);
+      };
+    });
+  });
+}
+
+StoreBlock store_block(Dtype compute, Dtype to) {
+  return dispatch(to, [&](auto t) {
+    using T = decltype(t);
+    return dispatch_compute(compute, true, [](auto c) -> StoreBlock {
+      using C = decltype(c);
+      return [](const void *from, void *target, int64_t offset, int64_t count) {
+        convert(static_cast<const C *>(from), static_cast<T *>(target) + offset, count);
+      };
+    });
+  });
+}
+
+}  // namespace cohort

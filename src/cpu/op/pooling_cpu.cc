@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling. Maxima and means of float32 through oneDNN in the layout in which the data lie, where its windows are ours;
+// all else as plain loops over row-major data.
+#include "op/pooling.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "cpu/dnnl_kernel.hpp"
+#include "device/kernel_table.hpp"
+
+namespace cohort {
+namespace {
+
+using namespace dnn;
+using Axes = std::array<int64_t, 3>;
+
+// The windows over up to three spatial axes (missing ones have length 1), and where neighbours lie, in elements.
+struct Windows {
+  int64_t planes, channels;  // planes: batch * channels
+  Axes in, out, kernel, stride, pad;
+  int64_t in_batch_step, in_channel_step, in_step;  // spatial places are in row-major order, in_step apart
+  int64_t out_batch_step, out_channel_step, out_step;
+  bool counts_pad;    // avg
+  bool whole_kernel;  // avg of Pooling_v1
+};
+
+Windows windows_of(const PoolingAttrs &a, const Shape &data, const Shape &result) {
+  const PoolingWindow window = pooling_window(a, data);
+  const bool last = channels_last(a.layout);
+  const int first = spatial_axis(a.layout), num_axes = data.rank() - 2;
+  Windows w;
+  w.channels = data[channel_axis(a.layout, data.rank())];
+  w.planes = data[0] * w.channels;
+  w.in = w.out = w.kernel = w.stride = {1, 1, 1};
+  w.pad = {0, 0, 0};
+  for (int i = 0; i < num_axes; ++i) {
+    const size_t to = size_t(3 - num_axes + i), from = size_t(i);
+    w.in[to] = data[first + i];
+    w.out[to] = result[first + i];
+    w.kernel[to] = window.kernel[from];
+    w.stride[to] = window.stride[from];
+    w.pad[to] = window.pad[from];
+  }
+  const int64_t in_size = w.in[0] * w.in[1] * w.in[2], out_size = w.out[0] * w.out[1] * w.out[2];
+  w.in_batch_step = w.channels * in_size;
+  w.out_batch_step = w.channels * out_size;
+  w.in_step = w.out_step = last ? w.channels : 1;
+  w.in_channel_step = last ? 1 : in_size;
+  w.out_channel_step = last ? 1 : out_size;
+  w.counts_pad = a.count_include_pad.value_or(true);
+  w.whole_kernel = a.v1;
+  return w;
+}
+
+// One window: [begin, end) along each axis inside the data, and the number of elements that a mean divides by.
+struct Window {
+  Axes begin, end;
+  int64_t divisor;
+};
+
+Window window_at(const Windows &w, int64_t place) {
+  const Axes at{place / (w.out[1] * w.out[2]), place / w.out[2] % w.out[1], place % w.out[2]};
+  Window window;
+  int64_t padded = 1, inside = 1;
+  for (size_t a = 0; a < 3; ++a) {
+    const int64_t start = at[a] * w.stride[a] - w.pad[a], stop = std::min(start + w.kernel[a], w.in[a] + w.pad[a]);
+    padded *= w.whole_kernel ? w.kernel[a] : stop - start;
+    window.begin[a] = std::max<int64_t>(start, 0);
+    window.end[a] = std::min(stop, w.in[a]);
+    inside *= std::max<int64_t>(window.end[a] - window.begin[a], 0);
+  }
+  window.divisor = std::max<int64_t>(w.counts_pad || w.whole_kernel ? padded : inside, 1);
+  return window;
+}
+
+// Calls fn(offset of an element within its plane) for the elements of a window in row-major order.
+template <typename Fn>
+void for_each_in(const Windows &w, const Window &window, Fn &&fn) {
+  for (int64_t i = window.begin[0]; i < window.end[0]; ++i) {
+    for (int64_t j = window.begin[1]; j < window.end[1]; ++j) {
+      const int64_t row = (i * w.in[1] + j) * w.in[2];
+      for (int64_t k = window.begin[2]; k < window.end[2]; ++k) fn((row + k) * w.in_step);
+    }
+  }
+}
+
+// The maximum of a window without elements.
+template <typename T>
+typename Accumulator<T>::type lowest() {
+  if constexpr (std::is_same_v<T, Float16>) return -65504.0f;
+  if constexpr (std::is_same_v<T, Bfloat16>) return -3.38953139e38f;
+  return std::numeric_limits<typename Accumulator<T>::type>::lowest();
+}
+
+template <typename Sum>
+Sum power(Sum x, int p) {
+  return p == 1 ? x : p == 2 ? x * x : x * x * x;
+}
+
+template <typename Sum>
+Sum root(Sum x, int p) {
+  return p == 1 ? x : p == 2 ? std::sqrt(x) : std::cbrt(x);
+}
+
+struct PoolRun {
+  Windows windows;
+  PoolingAttrs::Type type;
+  int p;
+
+  int64_t in_plane(int64_t plane) const {
+    return plane / windows.channels * windows.in_batch_step + plane % windows.channels * windows.in_channel_step;
+  }
+  int64_t out_plane(int64_t plane) const {
+    return plane / windows.channels * windows.out_batch_step + plane % windows.channels * windows.out_channel_step;
+  }
+  int64_t num_places() const { return windows.out[0] * windows.out[1] * windows.out[2]; }
+  int64_t num_elements() const { return windows.in[0] * windows.in[1] * windows.in[2]; }
+};
+
+template <typename T>
+void pool_forward(const PoolRun &pool, const T *data, T *result, const Lane &lane) {
+  using Sum = typename Accumulator<T>::type;
+  const Windows &w = pool.windows;
+  parallel_for(lane, w.planes, 1, [&](int64_t first, int64_t last) {
+    for (int64_t plane = first; plane < last; ++plane) {
+      const T *x = data + pool.in_plane(plane);
+      T *y = result + pool.out_plane(plane);
+      for (int64_t place = 0; place < pool.num_places(); ++place) {
+        const Window window = window_at(w, place);
+        Sum value = pool.type == PoolingAttrs::kMax ? lowest<T>() : Sum(0);
+        for_each_in(w, window, [&](int64_t at) {
+          const Sum element = cast_element<Sum>(x[at]);
+          if (pool.type == PoolingAttrs::kMax) {
+            value = element > value || element != element ? element : value;
+          } else if (pool.type == PoolingAttrs::kLp) {
+            value += power(std::abs(element), pool.p);
+          } else {
+            value += element;
+          }
+        });
+        if (pool.type == PoolingAttrs::kAvg) value /= Sum(window.divisor);
+        if (pool.type == PoolingAttrs::kLp) value = root(value, pool.p);
+        y[place * w.out_step] = cast_element<T>(value);
+      }
+    }
+  });
+}
+
+// Of several maxima the first one in row-major order gets the gradient. `scratch` has one Sum an element.
+template <typename T>
+void pool_backward(const PoolRun &pool, const T *head, const T *data, const T *result, T *grad,
+                   typename Accumulator<T>::type *scratch, const Lane &lane) {
+  using Sum = typename Accumulator<T>::type;
+  const Windows &w = pool.windows;
+  parallel_for(lane, w.planes, 1, [&](int64_t first, int64_t last) {
+    for (int64_t plane = first; plane < last; ++plane) {
+      const T *dy = head + pool.out_plane(plane), *x = data + pool.in_plane(plane), *y = result + pool.out_plane(plane);
+      T *dx = grad + pool.in_plane(plane);
+      Sum *const sums = scratch + plane * pool.num_elements();
+      std::fill_n(sums, pool.num_elements(), Sum(0));
+      const auto add = [&](int64_t at, Sum value) { sums[at / w.in_step] += value; };
+      for (int64_t place = 0; place < pool.num_places(); ++place) {
+        const Window window = window_at(w, place);
+        const Sum g = cast_element<Sum>(dy[place * w.out_step]);
+        if (pool.type == PoolingAttrs::kMax) {
+          Sum top = lowest<T>();
+          int64_t best = -1;
+          for_each_in(w, window, [&](int64_t at) {
+            const Sum element = cast_element<Sum>(x[at]);
+            if (best < 0 || element > top) top = element, best = at;
+          });
+          if (best >= 0) add(best, g);
+        } else if (pool.type == PoolingAttrs::kLp) {
+          const Sum norm = cast_element<Sum>(y[place * w.out_step]);
+          if (norm == 0) continue;
+          for_each_in(w, window, [&](int64_t at) {
+            const Sum element = cast_element<Sum>(x[at]), size = std::abs(element) / norm;
+            const Sum slope = pool.p == 1 ? Sum(1) : pool.p == 2 ? size : size * size;
+            add(at, element < 0 ? -g * slope : element > 0 ? g * slope : Sum(0));
+          });
+        } else {
+          const Sum share = pool.type == PoolingAttrs::kAvg ? g / Sum(window.divisor) : g;
+          for_each_in(w, window, [&](int64_t at) { add(at, share); });
+        }
+      }
+      for (int64_t i = 0; i < pool.num_elements(); ++i) dx[i * w.in_step] = cast_element<T>(sums[i]);
+    }
+  });
+}
+
+PoolRun pool_run_of(const PoolingAttrs &a, const Shape &data, const Shape &result) {
+  return {windows_of(a, data, result), a.pool_type, a.p_value.value_or(2)};
+}
+
+class PlainPooling final : public Kernel {
+ public:
+  explicit PlainPooling(StepSpec &spec)
+      : pool_(pool_run_of(spec.attrs_as<PoolingAttrs>(), spec.inputs[0].shape, spec.outputs[0].shape)),
+        dtype_(spec.inputs[0].dtype) {
+    want_row_major(spec);
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    dispatch_float(dtype_, "Pooling", [&](auto type) {
+      using T = decltype(type);
+      pool_forward(pool_, args.in<T>(0), args.out<T>(0), lane);
+    });
+  }
+
+ private:
+  const PoolRun pool_;
+  const Dtype dtype_;
+};
+
+class PlainPoolingBackward final : public Kernel {
+ public:
+  explicit PlainPoolingBackward(StepSpec &spec)
+      : pool_(pool_run_of(spec.attrs_as<PoolingAttrs>(), spec.inputs[1].shape, spec.inputs[0].shape)),
+        dtype_(spec.inputs[0].dtype) {
+    want_row_major(spec);
+    spec.scratch_bytes = size_t(spec.inputs[1].shape.size()) * (dtype_ == Dtype::kFloat64 ? 8 : 4);
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    dispatch_float(dtype_, "_backward_Pooling", [&](auto type) {
+      using T = decltype(type);
+      using Sum = typename Accumulator<T>::type;
+      pool_backward(pool_, args.in<T>(0), args.in<T>(1), args.in<T>(2), args.out<T>(0),
+                    static_cast<Sum *>(args.scratch), lane);
+    });
+  }
+
+ private:
+  const PoolRun pool_;
+  const Dtype dtype_;
+};
+
+// ---- oneDNN
+// ----------------------------------------------------------------------------------------------------------
+
+struct Problem {
+  algorithm alg;
+  Desc data, result;
+  Desc plain_data, plain_result;
+  PoolWindow window;
+};
+
+// Empty where oneDNN's windows are not ours.
+std::optional<Problem> problem_of(const PoolingAttrs &a, const TensorSpec &data, const Shape &result) {
+  if (data.dtype != Dtype::kFloat32 || data.shape.size() == 0 || result.size() == 0) return std::nullopt;
+  if (a.pool_type != PoolingAttrs::kMax && a.pool_type != PoolingAttrs::kAvg) return std::nullopt;
+  const bool last = channels_last(a.layout);
+  const PoolingWindow window = pooling_window(a, data.shape);
+  const int first = spatial_axis(a.layout);
+  Problem p;
+  bool beyond = false;  // a window reaches behind the padding: MXNet's mean then divides by less than the kernel
+  for (size_t k = 0; k < window.kernel.size(); ++k) {
+    const int64_t length = data.shape[first + int(k)], num = result[first + int(k)];
+    const int64_t behind = (num - 1) * window.stride[k] + window.kernel[k] - length - window.pad[k];
+    // oneDNN wants each window to meet the data.
+    if (window.pad[k] >= window.kernel[k] || behind >= window.kernel[k]) return std::nullopt;
+    if ((num - 1) * window.stride[k] - window.pad[k] >= length) return std::nullopt;
+    beyond = beyond || behind > window.pad[k];
+    p.window.kernel.push_back(window.kernel[k]);
+    p.window.stride.push_back(window.stride[k]);
+    p.window.pad_begin.push_back(window.pad[k]);
+    p.window.pad_end.push_back(std::max<int64_t>(behind, 0));
+  }
+  p.alg = algorithm::pooling_max;
+  if (a.pool_type == PoolingAttrs::kAvg) {
+    const bool includes = a.count_include_pad.value_or(true) || a.v1;
+    if (includes && beyond && !a.v1) return std::nullopt;
+    p.alg = includes ? algorithm::pooling_avg_include_padding : algorithm::pooling_avg_exclude_padding;
+  }
+  Dims from(data.shape.begin(), data.shape.end()), to(result.begin(), result.end());
+  if (last) {
+    std::rotate(from.begin() + 1, from.end() - 1, from.end());
+    std::rotate(to.begin() + 1, to.end() - 1, to.end());
+    p.plain_data = dnn::channels_last(from, Dtype::kFloat32);
+    p.plain_result = dnn::channels_last(to, Dtype::kFloat32);
+    p.data = p.plain_data;
+    p.result = p.plain_result;
+    return p;
+  }
+  p.plain_data = row_major(from, Dtype::kFloat32);
+  p.plain_result = row_major(to, Dtype::kFloat32);
+  p.data = data.layout ? desc_of(data) : p.plain_data;
+  p.result = any_of(to, Dtype::kFloat32);
+  return p;
+}
+
+class PoolingForward final : public Kernel {
+ public:
+  using Pd = dnnl::pooling_forward::primitive_desc;
+  PoolingForward(StepSpec &spec, const Problem &p, const Pd &pd, bool is_train, int num_threads)
+      : problem_(p), pd_(pd), num_threads_(num_threads) {
+    std::vector<Operand> operands = {{DNNL_ARG_SRC, pd.src_desc(), Place::input(0)},
+                                     {DNNL_ARG_DST, pd.dst_desc(), Place::output(0)}};
+    if (is_train && !is_empty(pd.workspace_desc())) {
+      operands.push_back({DNNL_ARG_WORKSPACE, pd.workspace_desc(),
+                          Place::saved(book(spec.saved_bytes, pd.workspace_desc().get_size()))});
+    }
+    call_ = Call(pd, name_of(spec), std::move(operands), spec);
+    spec.inputs[0].layout = layout_of(pd.src_desc(), p.plain_data);
+    spec.outputs[0].layout = layout_of(pd.dst_desc(), p.plain_result);
+  }
+  void run(const Args &args, const Lane &) const override {
+    const ThreadsScope threads(num_threads_);
+    call_.run(args);
+  }
+  const Problem &problem() const { return problem_; }
+  const Pd &desc() const { return pd_; }
+
+ private:
+  const Problem problem_;
+  const Pd pd_;
+  const int num_threads_;
+  Call call_;
+};
+
+class PoolingBackward final : public Kernel {
+ public:
+  PoolingBackward(StepSpec &spec, const PoolingForward &forward, const dnnl::pooling_backward::primitive_desc &pd,
+                  int num_threads)
+      : num_threads_(num_threads) {
+    std::vector<Operand> operands = {{DNNL_ARG_DIFF_DST, pd.diff_dst_desc(), Place::input(0)},
+                                     {DNNL_ARG_DIFF_SRC, pd.diff_src_desc(), Place::output(0)}};
+    if (!is_empty(pd.workspace_desc())) {
+      operands.push_back({DNNL_ARG_WORKSPACE, pd.workspace_desc(), Place::saved(0)});
+    }
+    call_ = Call(pd, name_of(spec), std::move(operands), spec);
+    spec.inputs[0].layout = layout_of(pd.diff_dst_desc(), forward.problem().plain_result);
+    spec.outputs[0].layout = layout_of(pd.diff_src_desc(), forward.problem().plain_data);
+  }
+  void run(const Args &args, const Lane &) const override {
+    const ThreadsScope threads(num_threads_);
+    call_.run(args);
+  }
+
+ private:
+  const int num_threads_;
+  Call call_;
+};
+
+std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
+  const auto &a = spec.attrs_as<PoolingAttrs>();
+  const auto p = problem_of(a, spec.inputs[0], spec.outputs[0].shape);
+  if (p) {
+    const int num_threads = threads_for_elements(spec, double(spec.inputs[0].shape.size()));
+    const ThreadsScope threads(num_threads);
+    const bool trains = spec.is_train || spec.keep_for_backward;
+    const auto pd = attempt([&] {
+      return pooling_desc(engine(), attributes(), trains ? prop_kind::forward_training : prop_kind::forward_inference,
+                          p->alg, p->data, p->result, p->window);
+    });
+    if (pd && !is_padded(pd->dst_desc())) {
+      return std::make_unique<PoolingForward>(spec, *p, *pd, trains, num_threads);
+    }
+  }
+  return std::make_unique<PlainPooling>(spec);
+}
+
+// Inputs: head gradient, data, output.
+std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
+  if (const auto *forward = dynamic_cast<const PoolingForward *>(spec.forward)) {
+    const Problem &p = forward->problem();
+    const int num_threads = threads_for_elements(spec, double(spec.inputs[1].shape.size()));
+    const ThreadsScope threads(num_threads);
+    const auto pd = attempt([&] {
+      return pooling_backward_desc(engine(), attributes(), forward->desc(), p.alg, forward->desc().src_desc(),
+                                   forward->desc().dst_desc(), p.window);
+    });
+    if (pd) return std::make_unique<PoolingBackward>(spec, *forward, *pd, num_threads);
+  }
+  return std::make_unique<PlainPoolingBackward>(spec);
+}
+
+COHORT_KERNEL_EX(cpu, Pooling, make_forward, true, 0u);
+COHORT_KERNEL_EX(cpu, _backward_Pooling, make_backward, true, 0u);
+COHORT_KERNEL_EX(cpu, Pooling_v1, make_forward, true, 0u);
+COHORT_KERNEL_EX(cpu, _backward_Pooling_v1, make_backward, true, 0u);
+
+}  // namespace
+}  // namespace cohort

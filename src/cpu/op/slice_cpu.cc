@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/slice.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/dtype_cast.hpp"
+#include "cpu/op/strided_copy.hpp"
+#include "cpu/parallel.hpp"
+#include "device/kernel_table.hpp"
+
+namespace cohort {
+namespace {
+
+// A window of an array and a dense array of the window's shape, copied one way or the other.
+class WindowCopy {
+ public:
+  enum class Way { kOut, kIn };
+  WindowCopy(const Window &w, const Shape &whole, Dtype dtype, Way way) {
+    const std::vector<int64_t> outside = dense_strides(whole), inside = dense_strides(w.shape());
+    std::vector<StridedCopy::Axis> axes;
+    for (size_t i = 0; i < w.begin.size(); ++i) {
+      offset_ += w.begin[i] * outside[i] * int64_t(dtype_size(dtype));
+      const int64_t step = w.step[i] * outside[i];
+      axes.push_back(way == Way::kOut ? StridedCopy::Axis{w.length[i], step, inside[i]}
+                                      : StridedCopy::Axis{w.length[i], inside[i], step});
+    }
+    copy_ = StridedCopy(std::move(axes), dtype_size(dtype));
+  }
+  void out_of(const void *whole, void *window, const Lane &lane) const {
+    copy_.run(static_cast<const char *>(whole) + offset_, window, lane);
+  }
+  void into(const void *window, void *whole, const Lane &lane) const {
+    copy_.run(window, static_cast<char *>(whole) + offset_, lane);
+  }
+
+ private:
+  int64_t offset_ = 0;
+  StridedCopy copy_;
+};
+
+void zero(void *data, size_t bytes, const Lane &lane) {
+  parallel_for(lane, int64_t(bytes), 262144, [&](int64_t begin, int64_t end) {
+    std::memset(static_cast<char *>(data) + begin, 0, size_t(end - begin));
+  });
+}
+
+class Slice final : public Kernel {
+ public:
+  Slice(const StepSpec &spec, const Window &w)
+      : copy_(w, spec.inputs[0].shape, spec.inputs[0].dtype, WindowCopy::Way::kOut) {}
+  void run(const Args &args, const Lane &lane) const override { copy_.out_of(args.inputs[0], args.outputs[0], lane); }
+
+ private:
+  const WindowCopy copy_;
+};
+
+// Zeros around the head gradient. Further outputs, of inputs that only give a shape, are all zeros.
+class SliceBackward final : public Kernel {
+ public:
+  SliceBackward(const StepSpec &spec, const Window &w)
+      : copy_(w, spec.outputs[0].shape, spec.outputs[0].dtype, WindowCopy::Way::kIn) {
+    for (const TensorSpec &out : spec.outputs) bytes_.push_back(out.bytes());
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    for (size_t i = 0; i < bytes_.size(); ++i) {
+      if (args.outputs[i]) zero(args.outputs[i], bytes_[i], lane);
+    }
+    if (args.outputs[0]) copy_.into(args.inputs[0], args.outputs[0], lane);
+  }
+
+ private:
+  const WindowCopy copy_;
+  std::vector<size_t> bytes_;
+};
+
+template <typename A>
+std::unique_ptr<Kernel> make_slice(StepSpec &spec) {
+  return std::make_unique<Slice>(spec, window_of(spec.attrs_as<A>(), spec.inputs[0].shape));
+}
+template <typename A>
+std::unique_ptr<Kernel> make_slice_backward(StepSpec &spec) {
+  return std::make_unique<SliceBackward>(spec, window_of(spec.attrs_as<A>(), spec.outputs[0].shape));
+}
+// The gradient says how large the window was.
+Window window_at(std::vector<int64_t> begin, const Shape &shape) {
+  return {std::move(begin), std::vector<int64_t>(shape.begin(), shape.end()),
+          std::vector<int64_t>(size_t(shape.rank()), 1)};
+}
+std::unique_ptr<Kernel> make_slice_like(StepSpec &spec) {
+  return std::make_unique<Slice>(
+      spec, window_at(std::vector<int64_t>(size_t(spec.inputs[0].shape.rank()), 0), spec.outputs[0].shape));
+}
+std::unique_ptr<Kernel> make_slice_like_backward(StepSpec &spec) {
+  return std::make_unique<SliceBackward>(
+      spec, window_at(std::vector<int64_t>(size_t(spec.outputs[0].shape.rank()), 0), spec.inputs[0].shape));
+}
+std::unique_ptr<Kernel> make_crop(StepSpec &spec) {
+  return std::make_unique<Slice>(spec,
+                                 window_of(spec.attrs_as<CropAttrs>(), spec.inputs[0].shape, &spec.outputs[0].shape));
+}
+std::unique_ptr<Kernel> make_crop_backward(StepSpec &spec) {
+  return std::make_unique<SliceBackward>(
+      spec, window_of(spec.attrs_as<CropAttrs>(), spec.outputs[0].shape, &spec.inputs[0].shape));
+}
+
+COHORT_KERNEL_EX(cpu, slice, make_slice<SliceAttrs>, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward_slice, make_slice_backward<SliceAttrs>, false, 0u);
+COHORT_KERNEL_EX(cpu, slice_axis, make_slice<SliceAxisAttrs>, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward_slice_axis, make_slice_backward<SliceAxisAttrs>, false, 0u);
+COHORT_KERNEL_EX(cpu, slice_like, make_slice_like, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward_slice_like, make_slice_like_backward, false, 0u);
+COHORT_KERNEL_EX(cpu, Crop, make_crop, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward_Crop, make_crop_backward, false, 0u);
+
+// ---- _slice_assign, _slice_assign_scalar
+// --------------------------------------------------------------------------------
+
+// A copy of input 0 (or of the head gradient) with a window of another array or of one value in it.
+class SliceAssign final : public Kernel {
+ public:
+  SliceAssign(const StepSpec &spec, double value, bool from_input)
+      : bytes_(spec.inputs[0].bytes()),
+        from_input_(from_input),
+        copy_(window_of(spec.attrs_as<SliceAttrs>(), spec.inputs[0].shape), spec.inputs[0].shape, spec.inputs[0].dtype,
+              WindowCopy::Way::kIn),
+        out_(window_of(spec.attrs_as<SliceAttrs>(), spec.inputs[0].shape), spec.inputs[0].shape, spec.inputs[0].dtype,
+             WindowCopy::Way::kOut) {
+    if (!from_input) {
+      const Window w = window_of(spec.attrs_as<SliceAttrs>(), spec.inputs[0].shape);
+      const int64_t count = w.shape().size();
+      value_.resize(size_t(count) * dtype_size(spec.inputs[0].dtype));
+      dispatch(spec.inputs[0].dtype, [&](auto t) {
+        using T = decltype(t);
+        std::fill_n(reinterpret_cast<T *>(value_.data()), count, cast_element<T>(value));
+      });
+    }
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    if (args.outputs[0]) {
+      std::memcpy(args.outputs[0], args.inputs[0], bytes_);
+      copy_.into(from_input_ ? args.inputs[1] : value_.data(), args.outputs[0], lane);
+    }
+  }
+
+ private:
+  const size_t bytes_;
+  const bool from_input_;
+  const WindowCopy copy_, out_;
+  std::vector<char> value_;
+};
+
+// The gradient of what stays, with zeros in the window, and of what was put in.
+class SliceAssignBackward final : public Kernel {
+ public:
+  explicit SliceAssignBackward(const StepSpec &spec)
+      : zeros_(spec, 0, false),
+        out_(window_of(spec.attrs_as<SliceAttrs>(), spec.inputs[0].shape), spec.inputs[0].shape, spec.inputs[0].dtype,
+             WindowCopy::Way::kOut),
+        num_outputs_(spec.outputs.size()) {}
+  void run(const Args &args, const Lane &lane) const override {
+    if (num_outputs_ > 1 && args.outputs[1]) out_.out_of(args.inputs[0], args.outputs[1], lane);
+    zeros_.run(args, lane);
+  }
+
+ private:
+  const SliceAssign zeros_;
+  const WindowCopy out_;
+  const size_t num_outputs_;
+};
+
+std::unique_ptr<Kernel> make_slice_assign(StepSpec &spec) { return std::make_unique<SliceAssign>(spec, 0, true); }
+std::unique_ptr<Kernel> make_slice_assign_scalar(StepSpec &spec) {
+  return std::make_unique<SliceAssign>(spec, spec.attrs_as<SliceAttrs>().scalar, false);
+}
+
+COHORT_KERNEL_EX(cpu, _slice_assign, make_slice_assign, false, 0u);
+COHORT_KERNEL(cpu, _backward__slice_assign, SliceAssignBackward);
+COHORT_KERNEL_EX(cpu, _slice_assign_scalar, make_slice_assign_scalar, false, 0u);
+COHORT_KERNEL(cpu, _backward__slice_assign_scalar, SliceAssignBackward);
+
+// ---- _split_v2, reverse
+// ---------------------------------------------------------------------------------------------------
+
+class Split final : public Kernel {
+ public:
+  Split(const StepSpec &spec, const TensorSpec &whole, bool backward) : backward_(backward) {
+    const auto &a = spec.attrs_as<SplitAttrs>();
+    const int axis = normalize_axis(a.axis, whole.shape.rank(), "_split_v2");
+    const std::vector<int64_t> points = split_points(a, whole.shape[axis]);
+    for (size_t i = 0; i + 1 < points.size(); ++i) {
+      std::vector<int64_t> begin(size_t(whole.shape.rank()), 0);
+      Shape part = whole.shape;
+      begin[size_t(axis)] = points[i];
+      part[axis] = points[i + 1] - points[i];
+      parts_.emplace_back(window_at(begin, part), whole.shape, whole.dtype,
+                          backward ? WindowCopy::Way::kIn : WindowCopy::Way::kOut);
+    }
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      if (backward_) {
+        parts_[i].into(args.inputs[i], args.outputs[0], lane);
+      } else if (args.outputs[i]) {
+        parts_[i].out_of(args.inputs[0], args.outputs[i], lane);
+      }
+    }
+  }
+
+ private:
+  const bool backward_;
+  std::vector<WindowCopy> parts_;
+};
+
+std::unique_ptr<Kernel> make_split(StepSpec &spec) { return std::make_unique<Split>(spec, spec.inputs[0], false); }
+std::unique_ptr<Kernel> make_split_backward(StepSpec &spec) {
+  return std::make_unique<Split>(spec, spec.outputs[0], true);
+}
+
+// Its own backward step.
+std::unique_ptr<Kernel> make_reverse(StepSpec &spec) {
+  Window w = window_at(std::vector<int64_t>(size_t(spec.inputs[0].shape.rank()), 0), spec.inputs[0].shape);
+  for (int64_t given : spec.attrs_as<ReverseAttrs>().axis) {
+    const size_t axis = size_t(normalize_axis(given, spec.inputs[0].shape.rank(), "reverse"));
+    w.step[axis] = -1;
+    w.begin[axis] = std::max<int64_t>(spec.inputs[0].shape[int(axis)] - 1, 0);
+  }
+  return std::make_unique<Slice>(spec, w);
+}
+
+COHORT_KERNEL_EX(cpu, _split_v2, make_split, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward__split_v2, make_split_backward, false, 0u);
+COHORT_KERNEL_EX(cpu, reverse, make_reverse, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward_reverse, make_reverse, false, 0u);
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// softmax, softmin, log_softmax and SoftmaxActivation over (outer, cols, inner), along cols. Computed in double where
+// an array is of double, else in float; arrays of another type go through scratch memory of that type.
+#include "op/softmax.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "cpu/op/pointwise_loops.hpp"
+#include "cpu/op/softmax_rows.hpp"
+#include "cpu/parallel.hpp"
+#include "device/kernel_table.hpp"
+
+namespace cohort {
+namespace {
+
+struct Problem {
+  int64_t outer, cols, inner;
+  double scale;  // of the data: sign / temperature
+  bool log, uses_length;
+  Dtype from, to, length;  // of data, output, lengths
+
+  int64_t count() const { return outer * cols * inner; }
+  bool in_double() const { return from == Dtype::kFloat64 || to == Dtype::kFloat64; }
+  bool needs_scratch() const {
+    const Dtype compute = in_double() ? Dtype::kFloat64 : Dtype::kFloat32;
+    return from != compute || to != compute;
+  }
+};
+
+// `data` is of the forward pass, in both passes.
+Problem problem_of(const StepSpec &spec, const std::string &op, const TensorSpec &data, Dtype to) {
+  Problem p;
+  const Shape &shape = data.shape;
+  p.from = data.dtype;
+  p.to = to;
+  p.length = Dtype::kNone;
+  p.uses_length = false;
+  p.log = op == "log_softmax";
+  p.scale = 1;
+  if (op == "SoftmaxActivation") {
+    const bool channel = spec.attrs_as<SoftmaxActivationAttrs>().mode == SoftmaxActivationAttrs::kChannel;
+    p.outer = shape[0];
+    p.cols = channel ? shape[1] : shape.size(1, shape.rank());
+    p.inner = channel ? shape.size(2, shape.rank()) : 1;
+    return p;
+  }
+  const auto &a = spec.attrs_as<SoftmaxAttrs>();
+  const int axis = normalize_axis(a.axis, shape.rank(), op.c_str());
+  p.outer = shape.size(0, axis);
+  p.cols = shape[axis];
+  p.inner = shape.size(axis + 1, shape.rank());
+  p.scale = (op == "softmin" ? -1 : 1) / a.temperature.value_or(1.0);
+  p.uses_length = a.use_length && op == "softmax";
+  return p;
+}
+
+template <typename C>
+class SoftmaxForward final : public Kernel {
+ public:
+  SoftmaxForward(StepSpec &spec, const Problem &p) : p_(p), exp_(pointwise_loop<C>(PointwiseCode::kExp)) {
+    load_ = load_block(p.from, dtype_of<C>());
+    store_ = store_block(dtype_of<C>(), p.to);
+    if (p.uses_length) load_length_ = load_block(spec.inputs[1].dtype, Dtype::kFloat64);
+    if (p.needs_scratch()) spec.scratch_bytes = size_t(p.count()) * sizeof(C);
+  }
+
+  void run(const Args &args, const Lane &lane) const override {
+    const int64_t slab = p_.cols * p_.inner;
+    if (slab == 0) return;
+    parallel_for(lane, p_.outer, 1 + kExpensiveGrain / slab, [&](int64_t begin, int64_t end) {
+      const int64_t first = begin * slab, count = (end - begin) * slab;
+      const C *x = args.in<C>(0) + first;
+      C *y = args.out<C>(0) + first;
+      if (p_.needs_scratch()) {
+        y = static_cast<C *>(args.scratch) + first;
+        load_(args.in<void>(0), first, y, count);
+        x = y;
+      }
+      if (p_.scale != 1) {
+        const C scale = C(p_.scale);
+        for (int64_t i = 0; i < count; ++i) y[i] = x[i] * scale;
+        x = y;
+      }
+      if (p_.uses_length) {
+        with_lengths(x, y, begin, end, args);
+      } else if (p_.log) {
+        for (int64_t o = begin; o < end; ++o) log_slab(x + (o - begin) * slab, y + (o - begin) * slab);
+      } else if (p_.inner == 1) {
+        softmax_.rows(x, y, end - begin, p_.cols);
+      } else {
+        for (int64_t o = begin; o < end; ++o) {
+          softmax_.slab(x + (o - begin) * slab, y + (o - begin) * slab, p_.cols, p_.inner);
+        }
+      }
+      if (p_.needs_scratch()) store_(y, args.out<void>(0), first, count);
+    });
+  }
+
+ private:
+  // y = x - max - log(sum(exp(x - max))), in columns of a few elements at a time.
+  void log_slab(const C *x, C *y) const {
+    constexpr int64_t kBlock = 512;
+    C buffer[kBlock];
+    for (int64_t j = 0; j < p_.inner; ++j) {
+      C top = x[j], sum = 0;
+      for (int64_t c = 1; c < p_.cols; ++c) top = std::max(top, x[c * p_.inner + j]);
+      for (int64_t c = 0; c < p_.cols; c += kBlock) {
+        const int64_t count = std::min(kBlock, p_.cols - c);
+        for (int64_t i = 0; i < count; ++i) buffer[i] = x[(c + i) * p_.inner + j] - top;
+        exp_(buffer, nullptr, nullptr, C(0), C(0), buffer, count);
+        for (int64_t i = 0; i < count; ++i) sum += buffer[i];
+      }
+      const C shift = top + std::log(sum);
+      for (int64_t c = 0; c < p_.cols; ++c) y[c * p_.inner + j] = x[c * p_.inner + j] - shift;
+    }
+  }
+
+  // Elements from the length on are 0.
+  void with_lengths(const C *x, C *y, int64_t begin, int64_t end, const Args &args) const {
+    for (int64_t o = begin; o < end; ++o, x += p_.cols * p_.inner, y += p_.cols * p_.inner) {
+      for (int64_t j = 0; j < p_.inner; ++j) {
+        double given;
+        load_length_(args.in<void>(1), o * p_.inner + j, &given, 1);
+        const int64_t length = std::clamp<int64_t>(int64_t(given), 0, p_.cols);
+        C top = length > 0 ? x[j] : C(0), sum = 0;
+        for (int64_t c = 1; c < length; ++c) top = std::max(top, x[c * p_.inner + j]);
+        for (int64_t c = 0; c < p_.cols; ++c) {
+          const int64_t at = c * p_.inner + j;
+          y[at] = c < length ? std::exp(x[at] - top) : C(0);
+          sum += y[at];
+        }
+        for (int64_t c = 0; c < length; ++c) y[c * p_.inner + j] /= sum;
+      }
+    }
+  }
+
+  const Problem p_;
+  const PointwiseLoop<C> exp_;
+  const SoftmaxRows<C> softmax_;
+  LoadBlock load_, load_length_ = nullptr;
+  StoreBlock store_;
+};
+
+// Inputs: head gradient, [lengths,] output. dx = (dy - sum(dy y)) y, of the logarithm dy - exp(y) sum(dy).
+template <typename C>
+class SoftmaxBackward final : public Kernel {
+ public:
+  SoftmaxBackward(StepSpec &spec, const Problem &p)
+      : p_(p), output_(int(spec.inputs.size()) - 1), exp_(pointwise_loop<C>(PointwiseCode::kExp)) {
+    load_ = load_block(p.to, dtype_of<C>());
+    store_ = store_block(dtype_of<C>(), p.from);
+    if (p.needs_scratch()) spec.scratch_bytes = size_t(p.count()) * sizeof(C) * 2;
+  }
+
+  void run(const Args &args, const Lane &lane) const override {
+    const int64_t slab = p_.cols * p_.inner;
+    if (slab == 0) return;
+    parallel_for(lane, p_.outer, 1 + kExpensiveGrain / slab, [&](int64_t begin, int64_t end) {
+      const int64_t first = begin * slab, count = (end - begin) * slab;
+      const C *dy = args.in<C>(0) + first, *y = args.in<C>(output_) + first;
+      C *dx = args.out<C>(0) + first;
+      if (p_.needs_scratch()) {
+        dx = static_cast<C *>(args.scratch) + first;
+        C *const output = static_cast<C *>(args.scratch) + p_.count() + first;
+        load_(args.in<void>(0), first, dx, count);
+        load_(args.in<void>(output_), first, output, count);
+        dy = dx;
+        y = output;
+      }
+      for (int64_t o = 0; o < end - begin; ++o) {
+        p_.inner == 1 ? row(dy + o * slab, y + o * slab, dx + o * slab)
+                      : columns(dy + o * slab, y + o * slab, dx + o * slab);
+      }
+      if (p_.needs_scratch()) store_(dx, args.out<void>(0), first, count);
+    });
+  }
+
+ private:
+  static constexpr int64_t kBlock = 256;
+
+  // Partial sums in a fixed order that a vector register holds.
+  void row(const C *dy, const C *y, C *dx) const {
+    constexpr int64_t kLanes = 16;
+    C partial[kLanes] = {};
+    int64_t i = 0;
+    for (; i + kLanes <= p_.cols; i += kLanes) {
+      for (int64_t k = 0; k < kLanes; ++k) partial[k] += p_.log ? dy[i + k] : dy[i + k] * y[i + k];
+    }
+    C sum = 0;
+    for (C part : partial) sum += part;
+    for (; i < p_.cols; ++i) sum += p_.log ? dy[i] : dy[i] * y[i];
+    finish(dy, y, dx, p_.cols, [=](int64_t) { return sum; });
+  }
+
+  void columns(const C *dy, const C *y, C *dx) const {
+    C sums[kBlock];
+    for (int64_t first = 0; first < p_.inner; first += kBlock) {
+      const int64_t width = std::min(kBlock, p_.inner - first);
+      std::fill(sums, sums + width, C(0));
+      for (int64_t c = 0; c < p_.cols; ++c) {
+        const C *g = dy + c * p_.inner + first, *v = y + c * p_.inner + first;
+        for (int64_t i = 0; i < width; ++i) sums[i] += p_.log ? g[i] : g[i] * v[i];
+      }
+      for (int64_t c = 0; c < p_.cols; ++c) {
+        const int64_t at = c * p_.inner + first;
+        finish(dy + at, y + at, dx + at, width, [&](int64_t i) { return sums[i]; });
+      }
+    }
+  }
+
+  template <typename Sum>
+  void finish(const C *dy, const C *y, C *dx, int64_t count, Sum &&sum_at) const {
+    const C scale = C(p_.scale);
+    if (!p_.log) {
+      for (int64_t i = 0; i < count; ++i) dx[i] = (dy[i] - sum_at(i)) * y[i] * scale;
+      return;
+    }
+    C buffer[kBlock];
+    for (int64_t first = 0; first < count; first += kBlock) {
+      const int64_t width = std::min(kBlock, count - first);
+      exp_(y + first, nullptr, nullptr, C(0), C(0), buffer, width);
+      for (int64_t i = 0; i < width; ++i) {
+        dx[first + i] = (dy[first + i] - buffer[i] * sum_at(first + i)) * scale;
+      }
+    }
+  }
+
+  const Problem p_;
+  const int output_;
+  const PointwiseLoop<C> exp_;
+  LoadBlock load_;
+  StoreBlock store_;
+};
+
+std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
+  const Problem p = problem_of(spec, spec.op, spec.inputs[0], spec.outputs[0].dtype);
+  if (p.in_double()) return std::make_unique<SoftmaxForward<double>>(spec, p);
+  return std::make_unique<SoftmaxForward<float>>(spec, p);
+}
+
+std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
+  const std::string op = spec.op.substr(std::strlen("_backward_"));
+  const Problem p = problem_of(spec, op, spec.outputs[0], spec.inputs[0].dtype);
+  if (p.in_double()) return std::make_unique<SoftmaxBackward<double>>(spec, p);
+  return std::make_unique<SoftmaxBackward<float>>(spec, p);
+}
+
+COHORT_KERNEL_EX(cpu, softmax, make_forward, false, 0u);
+COHORT_KERNEL_EX(cpu, softmin, make_forward, false, 0u);
+COHORT_KERNEL_EX(cpu, log_softmax, make_forward, false, 0u);
+COHORT_KERNEL_EX(cpu, SoftmaxActivation, make_forward, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward_softmax, make_backward, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward_softmin, make_backward, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward_log_softmax, make_backward, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward_SoftmaxActivation, make_backward, false, 0u);
+
+}  // namespace
+}  // namespace cohort

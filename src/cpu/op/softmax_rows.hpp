@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax along one axis, for the kernels of losses: y = exp(x - max) / sum(exp(x - max)). Computed in C (float or
+// double), on arrays of C.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/op/pointwise_loops.hpp"
+
+namespace cohort {
+
+template <typename C>
+class SoftmaxRows {
+ public:
+  SoftmaxRows() : exp_(pointwise_loop<C>(PointwiseCode::kExp)) {}
+  // count rows of `cols` contiguous elements. y may be x.
+  void rows(const C *x, C *y, int64_t count, int64_t cols) const;
+  // One slab (cols, inner), along cols. y may be x.
+  void slab(const C *x, C *y, int64_t cols, int64_t inner) const;
+
+ private:
+  const PointwiseLoop<C> exp_;
+};
+
+extern template class SoftmaxRows<float>;
+extern template class SoftmaxRows<double>;
+
+}  // namespace cohort

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of parameter updates: the functors of op/update_math.hpp over flat arrays. Weight, gradient and states of
+// float or double are worked on where they lie; others block by block.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/dtype_cast.hpp"
+#include "cpu/op/pointwise_loops.hpp"
+#include "cpu/parallel.hpp"
+#include "cpu/simd.hpp"
+#include "device/kernel_table.hpp"
+#include "op/update.hpp"
+
+namespace cohort {
+namespace {
+
+template <typename F, typename C>
+struct UpdateBody {
+  static void run(const C *w, const C *g, C *s0, C *s1, C *s2, C *out, int64_t count, const UpdateNumbers<C> *numbers) {
+    const UpdateNumbers<C> n = *numbers;  // a copy that no store can reach
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) {
+      C s[3];
+      if constexpr (F::kStates > 0) s[0] = s0[i];
+      if constexpr (F::kStates > 1) s[1] = s1[i];
+      if constexpr (F::kStates > 2) s[2] = s2[i];
+      out[i] = F::template of<C>(w[i], g[i], s, n);
+      if constexpr (F::kStates > 0) s0[i] = s[0];
+      if constexpr (F::kStates > 1) s1[i] = s[1];
+      if constexpr (F::kStates > 2) s2[i] = s[2];
+    }
+  }
+};
+
+template <typename C>
+using UpdateLoop = void (*)(const C *w, const C *g, C *s0, C *s1, C *s2, C *out, int64_t count,
+                            const UpdateNumbers<C> *numbers);
+
+// One weight: its arrays, and where they lie among the inputs.
+template <typename C>
+class OneUpdate {
+ public:
+  // inputs: weight, gradient, states[, master weight], from `first` on, and output `output`.
+  OneUpdate(const StepSpec &spec, UpdateLoop<C> loop, int num_states, bool master, int first, int output)
+      : loop_(loop),
+        num_states_(num_states),
+        weight_(master ? first + 2 + num_states : first),
+        grad_(first + 1),
+        first_state_(first + 2),
+        output_(output),
+        master_(master),
+        count_(spec.inputs[size_t(first)].shape.size()),
+        load_grad_(load_block(spec.inputs[size_t(grad_)].dtype, dtype_of<C>())),
+        load_weight_(load_block(spec.inputs[size_t(weight_)].dtype, dtype_of<C>())),
+        store_weight_(store_block(dtype_of<C>(), spec.inputs[size_t(weight_)].dtype)),
+        store_(store_block(dtype_of<C>(), spec.outputs[size_t(output)].dtype)) {
+    direct_ = spec.outputs[size_t(output)].dtype == dtype_of<C>() && !master;
+    for (int i = first; i < first + 2 + num_states; ++i)
+      direct_ = direct_ && spec.inputs[size_t(i)].dtype == dtype_of<C>();
+    for (int k = 0; k < num_states; ++k) {
+      load_state_[k] = load_block(spec.inputs[size_t(first_state_ + k)].dtype, dtype_of<C>());
+      store_state_[k] = store_block(dtype_of<C>(), spec.inputs[size_t(first_state_ + k)].dtype);
+    }
+  }
+
+  void run(const Args &args, const Lane &lane, const UpdateNumbers<C> &numbers) const {
+    parallel_for(lane, count_, kCheapGrain, [&](int64_t begin, int64_t end) {
+      if (direct_) {
+        const auto state = [&](int k) {
+          return k < num_states_ ? args.mutable_in<C>(first_state_ + k) + begin : nullptr;
+        };
+        loop_(args.in<C>(weight_) + begin, args.in<C>(grad_) + begin, state(0), state(1), state(2),
+              args.out<C>(output_) + begin, end - begin, &numbers);
+      } else {
+        run_blocks(args, begin, end, numbers);
+      }
+    });
+  }
+
+  void copy_weight(const Args &args) const {  // no update: the output is the weight
+    C block[kPointwiseBlock];
+    for (int64_t i = 0; i < count_; i += kPointwiseBlock) {
+      const int64_t count = std::min(kPointwiseBlock, count_ - i);
+      load_weight_(args.inputs[weight_], i, block, count);
+      store_(block, args.outputs[output_], i, count);
+    }
+  }
+
+ private:
+  void run_blocks(const Args &args, int64_t begin, int64_t end, const UpdateNumbers<C> &numbers) const {
+    C weight[kPointwiseBlock], grad[kPointwiseBlock], states[3][kPointwiseBlock];
+    for (int64_t i = begin; i < end; i += kPointwiseBlock) {
+      const int64_t count = std::min(kPointwiseBlock, end - i);
+      load_weight_(args.inputs[weight_], i, weight, count);
+      load_grad_(args.inputs[grad_], i, grad, count);
+      for (int k = 0; k < num_states_; ++k) load_state_[k](args.inputs[first_state_ + k], i, states[k], count);
+      loop_(weight, grad, states[0], states[1], states[2], weight, count, &numbers);
+      for (int k = 0; k < num_states_; ++k) store_state_[k](states[k], args.inputs[first_state_ + k], i, count);
+      if (master_) store_weight_(weight, args.inputs[weight_], i, count);
+      store_(weight, args.outputs[output_], i, count);
+    }
+  }
+
+  const UpdateLoop<C> loop_;
+  const int num_states_, weight_, grad_, first_state_, output_;
+  const bool master_;
+  const int64_t count_;
+  bool direct_;
+  const LoadBlock load_grad_, load_weight_;
+  const StoreBlock store_weight_, store_;
+  LoadBlock load_state_[3] = {};
+  StoreBlock store_state_[3] = {};
+};
+
+// The attributes are read at each run: an optimizer changes them in between.
+template <typename F, typename A, typename C, bool kMaster>
+class Update final : public Kernel {
+ public:
+  explicit Update(const StepSpec &spec)
+      : attrs_(spec.attrs), update_(spec, best_version<UpdateBody<F, C>>(), F::kStates, kMaster, 0, 0) {}
+  void run(const Args &args, const Lane &lane) const override {
+    UpdateNumbers<double> numbers = static_cast<const A *>(attrs_.get())->numbers();
+    if constexpr (std::is_same_v<A, AdamWAttrs>) {  // the scale is the last input
+      numbers.rescale = double(args.in<float>(2 + F::kStates + (kMaster ? 1 : 0))[0]);
+      if (!std::isfinite(numbers.rescale) || numbers.rescale == 0) return update_.copy_weight(args);
+    }
+    update_.run(args, lane, numbers.template as<C>());
+  }
+
+ private:
+  const std::shared_ptr<const void> attrs_;
+  const OneUpdate<C> update_;
+};
+
+template <typename F, typename A, bool kMaster = false>
+std::unique_ptr<Kernel> make_update(StepSpec &spec) {
+  if (!kMaster && spec.outputs[0].dtype == Dtype::kFloat64) {
+    return std::make_unique<Update<F, A, double, false>>(spec);
+  }
+  if (!dtype_is_float(spec.outputs[0].dtype)) {
+    throw Error(Code::kDtype, text("weight: expected a floating type, found ", spec.outputs[0].dtype), "weight");
+  }
+  return std::make_unique<Update<F, A, float, kMaster>>(spec);
+}
+
+// Inputs: weight, direction, norm of the weight, norm of the direction[, master weight].
+template <bool kMaster>
+class LambPhase2 final : public Kernel {
+ public:
+  explicit LambPhase2(const StepSpec &spec)
+      : attrs_(spec.attrs),
+        update_(without_norms(spec), best_version<UpdateBody<update::LambPhase2, float>>(), 0, kMaster, 0, 0),
+        load_norm_(load_block(spec.inputs[2].dtype, Dtype::kFloat64)) {}
+  void run(const Args &args, const Lane &lane) const override {
+    const auto &attrs = *static_cast<const LambPhase2Attrs *>(attrs_.get());
+    double weight_norm, step_norm;
+    load_norm_(args.inputs[2], 0, &weight_norm, 1);
+    load_norm_(args.inputs[3], 0, &step_norm, 1);
+    if (attrs.lower_bound >= 0) weight_norm = std::max(weight_norm, double(attrs.lower_bound));
+    if (attrs.upper_bound >= 0) weight_norm = std::min(weight_norm, double(attrs.upper_bound));
+    UpdateNumbers<double> numbers = attrs.numbers();
+    if (weight_norm != 0 && step_norm != 0) numbers.lr *= weight_norm / step_norm;
+    void *const inputs[3] = {args.inputs[0], args.inputs[1], kMaster ? args.inputs[4] : nullptr};
+    Args flat = args;
+    flat.inputs = inputs;
+    update_.run(flat, lane, numbers.template as<float>());
+  }
+
+ private:
+  static StepSpec without_norms(StepSpec spec) {
+    spec.inputs.erase(spec.inputs.begin() + 2, spec.inputs.begin() + 4);
+    return spec;
+  }
+  const std::shared_ptr<const void> attrs_;
+  const OneUpdate<float> update_;
+  const LoadBlock load_norm_;
+};
+
+// Reads the weight in float32, which is the last input, in place of the first.
+class MpLambPhase1 final : public Kernel {
+ public:
+  explicit MpLambPhase1(const StepSpec &spec)
+      : attrs_(spec.attrs),
+        update_(with_master(spec), best_version<UpdateBody<update::LambPhase1, float>>(), 2, false, 0, 0) {}
+  void run(const Args &args, const Lane &lane) const override {
+    void *const inputs[4] = {args.inputs[4], args.inputs[1], args.inputs[2], args.inputs[3]};
+    Args plain = args;
+    plain.inputs = inputs;
+    update_.run(plain, lane, static_cast<const LambPhase1Attrs *>(attrs_.get())->numbers().as<float>());
+  }
+
+ private:
+  static StepSpec with_master(StepSpec spec) {
+    spec.inputs[0] = spec.inputs[4];
+    return spec;
+  }
+  const std::shared_ptr<const void> attrs_;
+  const OneUpdate<float> update_;
+};
+
+template <typename F, bool kMaster>
+class MultiUpdate final : public Kernel {
+ public:
+  explicit MultiUpdate(const StepSpec &spec) : attrs_(spec.attrs) {
+    const int per_weight = 2 + F::kStates + (kMaster ? 1 : 0);
+    for (int w = 0; w < int(spec.outputs.size()); ++w) {
+      updates_.emplace_back(spec, best_version<UpdateBody<F, float>>(), F::kStates, kMaster, w * per_weight, w);
+    }
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    const auto &attrs = *static_cast<const MultiSgdAttrs *>(attrs_.get());
+    for (size_t w = 0; w < updates_.size(); ++w) {
+      updates_[w].run(args, lane, attrs.numbers(int(w)).template as<float>());
+    }
+  }
+
+ private:
+  const std::shared_ptr<const void> attrs_;
+  std::vector<OneUpdate<float>> updates_;
+};
+
+// ---- sums of squares, norms, finiteness
+// ------------------------------------------------------------------------------
+
+class MultiSumSq final : public Kernel {
+ public:
+  explicit MultiSumSq(const StepSpec &spec) {
+    for (const TensorSpec &in : spec.inputs)
+      arrays_.push_back({in.shape.size(), load_block(in.dtype, Dtype::kFloat64)});
+  }
+  void run(const Args &args, const Lane &) const override {
+    double block[kPointwiseBlock];
+    for (size_t k = 0; k < arrays_.size(); ++k) {
+      double partial[4] = {0, 0, 0, 0};
+      for (int64_t i = 0; i < arrays_[k].count; i += kPointwiseBlock) {
+        const int64_t count = std::min(kPointwiseBlock, arrays_[k].count - i);
+        arrays_[k].load(args.inputs[k], i, block, count);
+        for (int64_t j = 0; j < count; ++j) partial[j % 4] += block[j] * block[j];
+      }
+      args.out<float>(0)[k] = float((partial[0] + partial[1]) + (partial[2] + partial[3]));
+    }
+  }
+
+ private:
+  struct Array {
+    int64_t count;
+    LoadBlock load;
+  };
+  std::vector<Array> arrays_;
+};
+
+class AllFinite final : public Kernel {
+ public:
+  explicit AllFinite(const StepSpec &spec) : init_output_(spec.attrs_as<AllFiniteAttrs>().init_output) {
+    for (const TensorSpec &in : spec.inputs)
+      arrays_.push_back({in.shape.size(), load_block(in.dtype, Dtype::kFloat64)});
+  }
+  void run(const Args &args, const Lane &) const override {
+    bool finite = true;
+    double block[kPointwiseBlock];
+    for (size_t k = 0; k < arrays_.size() && finite; ++k) {
+      for (int64_t i = 0; i < arrays_[k].count && finite; i += kPointwiseBlock) {
+        const int64_t count = std::min(kPointwiseBlock, arrays_[k].count - i);
+        arrays_[k].load(args.inputs[k], i, block, count);
+        for (int64_t j = 0; j < count; ++j) finite = finite && std::isfinite(block[j]);
+      }
+    }
+    float &out = args.out<float>(0)[0];
+    out = finite && (init_output_ || out != 0) ? 1.0f : 0.0f;
+  }
+
+ private:
+  struct Array {
+    int64_t count;
+    LoadBlock load;
+  };
+  const bool init_output_;
+  std::vector<Array> arrays_;
+};
+
+class MultiLars final : public Kernel {
+ public:
+  explicit MultiLars(const StepSpec &spec)
+      : attrs_(spec.attrs_as<MultiLarsAttrs>()),
+        count_(spec.outputs[0].shape.size()),
+        load_(load_block(spec.inputs[0].dtype, Dtype::kFloat64)),
+        store_(store_block(Dtype::kFloat64, spec.outputs[0].dtype)) {}
+  void run(const Args &args, const Lane &) const override {
+    for (int64_t i = 0; i < count_; ++i) {
+      double lr, weights, grads, wd;
+      load_(args.inputs[0], i, &lr, 1);
+      load_(args.inputs[1], i, &weights, 1);
+      load_(args.inputs[2], i, &grads, 1);
+      load_(args.inputs[3], i, &wd, 1);
+      const double norm = std::sqrt(weights);
+      if (norm > 0 && grads > 0) {
+        lr *= attrs_.eta * norm / (std::sqrt(grads) * attrs_.rescale_grad + wd * norm + attrs_.eps);
+      }
+      store_(&lr, args.outputs[0], i, 1);
+    }
+  }
+
+ private:
+  const MultiLarsAttrs attrs_;
+  const int64_t count_;
+  const LoadBlock load_;
+  const StoreBlock store_;
+};
+
+COHORT_KERNEL_EX(cpu, sgd_update, (make_update<update::Sgd, SgdAttrs>), false, 0u);
+COHORT_KERNEL_EX(cpu, mp_sgd_update, (make_update<update::Sgd, SgdAttrs, true>), false, 0u);
+COHORT_KERNEL_EX(cpu, sgd_mom_update, (make_update<update::SgdMom, SgdMomAttrs>), false, 0u);
+COHORT_KERNEL_EX(cpu, mp_sgd_mom_update, (make_update<update::SgdMom, SgdMomAttrs, true>), false, 0u);
+COHORT_KERNEL_EX(cpu, nag_mom_update, (make_update<update::NagMom, SgdMomAttrs>), false, 0u);
+COHORT_KERNEL_EX(cpu, mp_nag_mom_update, (make_update<update::NagMom, SgdMomAttrs, true>), false, 0u);
+COHORT_KERNEL_EX(cpu, signsgd_update, (make_update<update::SignSgd, SgdAttrs>), false, 0u);
+COHORT_KERNEL_EX(cpu, signum_update, (make_update<update::Signum, SgdMomAttrs>), false, 0u);
+COHORT_KERNEL_EX(cpu, adam_update, (make_update<update::Adam, AdamAttrs>), false, 0u);
+COHORT_KERNEL_EX(cpu, _adamw_update, (make_update<update::AdamW, AdamWAttrs>), false, 0u);
+COHORT_KERNEL_EX(cpu, _mp_adamw_update, (make_update<update::AdamW, AdamWAttrs, true>), false, 0u);
+COHORT_KERNEL_EX(cpu, rmsprop_update, (make_update<update::RmsProp, RmsPropAttrs>), false, 0u);
+COHORT_KERNEL_EX(cpu, rmspropalex_update, (make_update<update::RmsPropAlex, RmsPropAttrs>), false, 0u);
+COHORT_KERNEL_EX(cpu, _adagrad_update, (make_update<update::Adagrad, AdagradAttrs>), false, 0u);
+COHORT_KERNEL_EX(cpu, _sparse_adagrad_update, (make_update<update::Adagrad, AdagradAttrs>), false, 0u);
+COHORT_KERNEL_EX(cpu, ftrl_update, (make_update<update::Ftrl, FtrlAttrs>), false, 0u);
+COHORT_KERNEL_EX(cpu, ftml_update, (make_update<update::Ftml, FtmlAttrs>), false, 0u);
+COHORT_KERNEL_EX(cpu, lamb_update_phase1, (make_update<update::LambPhase1, LambPhase1Attrs>), false, 0u);
+COHORT_KERNEL(cpu, mp_lamb_update_phase1, MpLambPhase1);
+using LambPhase2Plain = LambPhase2<false>;
+using LambPhase2Master = LambPhase2<true>;
+COHORT_KERNEL(cpu, lamb_update_phase2, LambPhase2Plain);
+COHORT_KERNEL(cpu, mp_lamb_update_phase2, LambPhase2Master);
+COHORT_KERNEL_EX(cpu, multi_sgd_update, (make_kernel_of<MultiUpdate<update::Sgd, false>>), false, 0u);
+COHORT_KERNEL_EX(cpu, multi_sgd_mom_update, (make_kernel_of<MultiUpdate<update::SgdMom, false>>), false, 0u);
+COHORT_KERNEL_EX(cpu, multi_mp_sgd_update, (make_kernel_of<MultiUpdate<update::Sgd, true>>), false, 0u);
+COHORT_KERNEL_EX(cpu, multi_mp_sgd_mom_update, (make_kernel_of<MultiUpdate<update::SgdMom, true>>), false, 0u);
+COHORT_KERNEL(cpu, multi_sum_sq, MultiSumSq);
+COHORT_KERNEL(cpu, multi_lars, MultiLars);
+COHORT_KERNEL(cpu, all_finite, AllFinite);
+COHORT_KERNEL(cpu, multi_all_finite, AllFinite);
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// The devices in use, and how a backend in a shared object of its own is found and loaded.
+#include "device/device.hpp"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include "base/error.hpp"
+#include "base/processors.hpp"
+#include "base/settings.hpp"
+
+#ifndef COHORT_BUILD_ID
+#define COHORT_BUILD_ID "dev"
+#endif
+
+namespace cohort {
+namespace {
+
+constexpr const char *kGpuFile = "libcohort_cuda.so";
+
+// Folder part of a path, or empty.
+std::string folder_of(const std::string &path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash ? slash : 1);
+}
+
+std::string resolved(const std::string &path) {
+  char whole[PATH_MAX];
+  return realpath(path.c_str(), whole) ? whole : "";
+}
+
+// The file that this code was loaded from: libcohort.so, or the program that the library was linked into.
+std::string own_file() {
+  static const char here = 0;
+  Dl_info info{};
+  if (dladdr(&here, &info) && info.dli_fname && info.dli_fname[0] == '/') return info.dli_fname;
+  // Loaded by a relative path, which need not mean the same file any more; the map of the process knows.
+  const std::unique_ptr<FILE, int (*)(FILE *)> maps(std::fopen("/proc/self/maps", "re"), std::fclose);
+  const auto address = reinterpret_cast<uintptr_t>(&here);
+  char line[PATH_MAX + 128];
+  while (maps && std::fgets(line, sizeof line, maps.get())) {
+    unsigned long begin = 0, end = 0;
+    int name = 0;
+    if (std::sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &begin, &end, &name) < 2 || address < begin || address >= end) {
+      continue;
+    }
+    const std::string rest = name ? line + name : "";
+    return rest.substr(0, rest.find('\n'));
+  }
+  return "";
+}
+
+// Where the backend's file may be, in order; never the current directory.
+std::vector<std::string> search_folders() {
+  std::vector<std::string> folders;
+  const auto add = [&](const std::string &folder) {
+    if (!folder.empty() && folder[0] == '/') folders.push_back(folder);
+  };
+  const std::string path = read_setting(kBackendPath);
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find(':', begin), path.size());
+    add(path.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  const std::string own = own_file();
+  add(folder_of(own));
+  add(folder_of(resolved(own)));
+  return folders;
+}
+
+std::string find_backend_file(const char *file) {
+  for (const std::string &folder : search_folders()) {
+    const std::string path = folder + "/" + file;
+    if (access(path.c_str(), F_OK) == 0) return path;
+  }
+  throw Error(Code::kDevice, text(file, " was not found beside libcohort.so or in ", kBackendPath.name));
+}
+
+BackendExports load_backend(const char *file) {
+  const std::string path = find_backend_file(file);
+  // It stays loaded until the process ends: its threads and destructors may run at any time.
+  void *const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!handle) {
+    const char *reason = dlerror();
+    throw Error(Code::kDevice, text(file, " could not be loaded: ", reason ? reason : path.c_str()));
+  }
+  const auto entry = reinterpret_cast<BackendEntry>(dlsym(handle, "cohort_backend"));
+  if (!entry) throw Error(Code::kDevice, text(path, " is no backend: it has no symbol cohort_backend"));
+  BackendExports exports{};
+  if (const char *reason = entry(kBackendInterface, COHORT_BUILD_ID, &exports)) throw Error(Code::kDevice, reason);
+  if (!exports.create || !exports.count) {
+    throw Error(Code::kDevice, text(path, " is no backend: its cohort_backend answers nothing"));
+  }
+  return exports;
+}
+
+struct Queues {
+  std::mutex mutex;  // guards alive
+  std::vector<std::weak_ptr<Queue>> alive;
+};
+
+Queues &queues() {
+  static auto *const instance = new Queues;  // queues outlive static objects
+  return *instance;
+}
+
+struct Registry {
+  std::mutex mutex;  // guards the two below; held while a device is made
+  std::map<Context, std::weak_ptr<Device>> devices;
+  std::unique_ptr<BackendExports> gpu;  // once loaded; a failure is tried again
+
+  const BackendExports &load_gpu() {
+    if (!gpu) gpu = std::make_unique<BackendExports>(load_backend(kGpuFile));
+    return *gpu;
+  }
+};
+
+Registry &registry() {
+  static auto *const instance = new Registry;  // devices outlive static objects
+  return *instance;
+}
+
+std::shared_ptr<Device> create_gpu(Registry &all, const Context &context) {
+  const BackendExports &backend = all.load_gpu();
+  const int count = backend.count();
+  if (count <= 0) throw Error(Code::kDevice, "the CUDA driver finds no GPU");
+  if (context.id >= count) {
+    throw Error(Code::kDevice, count == 1 ? std::string("there is one GPU, gpu(0)")
+                                          : text("there are ", count, " GPUs, gpu(0) to gpu(", count - 1, ")"));
+  }
+  return std::shared_ptr<Device>(backend.create(context.id));
+}
+
+}  // namespace
+
+void register_queue(const std::shared_ptr<Queue> &queue) {
+  Queues &all = queues();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  all.alive.erase(std::remove_if(all.alive.begin(), all.alive.end(), [](const auto &known) { return known.expired(); }),
+                  all.alive.end());
+  all.alive.push_back(queue);
+}
+
+void wait_for_all_queues() {
+  std::vector<std::shared_ptr<Queue>> present;
+  {
+    const std::lock_guard<std::mutex> lock(queues().mutex);
+    for (const auto &known : queues().alive) {
+      if (auto queue = known.lock()) present.push_back(std::move(queue));
+    }
+  }
+  std::string failures, subject;
+  for (const auto &queue : present) {
+    try {
+      queue->sync();
+    } catch (const Error &error) {
+      if (failures.empty()) subject = error.subject();
+      failures += (failures.empty() ? "" : "; ") + std::string(error.what());
+    }
+  }
+  if (!failures.empty()) throw Error(Code::kExecution, failures, subject);
+}
+
+std::shared_ptr<Device> get_device(const Context &asked) {
+  make_context(int32_t(asked.type), asked.id);  // refuses what is no context
+  const bool gpu = asked.type == DeviceType::kGpu;
+  // Pinned and shared host memory are host memory like any other here.
+  const Context context{gpu ? DeviceType::kGpu : DeviceType::kCpu, asked.id};
+  Registry &all = registry();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  std::weak_ptr<Device> &known = all.devices[context];
+  if (std::shared_ptr<Device> device = known.lock()) return device;
+  std::shared_ptr<Device> device;
+  try {
+    device = gpu ? create_gpu(all, context) : cpu_backend()(context.id);
+  } catch (const Error &error) {
+    const std::string name = text(context), what = error.what();
+    throw Error(error.code(), what.compare(0, name.size(), name) == 0 ? what : name + ": " + what, name);
+  }
+  known = device;
+  return device;
+}
+
+int count_devices(DeviceType type) {
+  if (type != DeviceType::kGpu) return usable_processors();
+  Registry &all = registry();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  try {
+    return std::max(0, all.load_gpu().count());
+  } catch (const Error &) {
+    return 0;
+  }
+}
+
+bool backend_available(DeviceType type, std::string *reason) {
+  if (type != DeviceType::kGpu) return true;
+  Registry &all = registry();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  try {
+    if (all.load_gpu().count() > 0) return true;
+    if (reason) *reason = "the CUDA driver finds no GPU";
+  } catch (const Error &error) {
+    if (reason) *reason = error.what();
+  }
+  return false;
+}
+
+}  // namespace cohort

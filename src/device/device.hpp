@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a backend implements: memory, queues, events, kernels. cpu and cuda are the two backends; executor and group
+// drive them through this header alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/context.hpp"
+#include "device/kernel.hpp"
+
+namespace cohort {
+
+// One block of memory of one device. Freed with the last reference, by whoever made it.
+class Memory {
+ public:
+  Memory(Context context, void *data, size_t bytes, std::function<void(void *)> release)
+      : context_(context), data_(data), bytes_(bytes), release_(std::move(release)) {}
+  Memory(const Memory &) = delete;
+  Memory &operator=(const Memory &) = delete;
+  ~Memory() {
+    if (release_) release_(data_);
+  }
+  const Context &context() const { return context_; }
+  void *data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  const Context context_;
+  void *const data_;
+  const size_t bytes_;
+  const std::function<void(void *)> release_;
+};
+
+// A point in a queue's order that the host or another queue can wait for. From any backend.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual bool done() const = 0;
+  virtual void wait() const = 0;  // the calling thread; never throws: errors belong to the queue
+};
+
+// One kernel call of a plan, all resolved. `label` names operator and node for errors: "Convolution 'conv0'".
+struct Step {
+  const Kernel *kernel;
+  Args args;
+  const char *label;
+};
+
+// Steps to be run one after the other. Their owner keeps them, and what they point to, alive and unchanged until the
+// queue is done with them (Queue::run takes a reference on it).
+struct Program {
+  const Step *steps;
+  size_t count;
+  bool brief;  // so little work that waking another thread costs more: may run on the caller, with one thread
+  // If set: called when a step fails and when the program is skipped because of an earlier failure, before sync()
+  // throws. For whoever must know what was not written (Storage::fail). On the thread that works for the queue; must
+  // neither throw nor use the queue.
+  void (*failed)(const void *owner, const char *message) = nullptr;
+  // It waits for nothing but what is queued already: may run on the caller, too, where the queue's one thread would
+  // have to share a processor with it.
+  bool here = false;
+};
+
+// One in-order stream of work on one device. One thread at a time enqueues; any thread may wait. Nothing here throws
+// errors of the queued work but sync(): such an error poisons the queue, later work is skipped until a sync() has
+// thrown it.
+class Queue {
+ public:
+  virtual ~Queue() = default;  // waits for the queued work
+  // Runs the program after everything queued before. May return first. Allocates nothing on a warm path.
+  virtual void run(const Program &program, std::shared_ptr<const void> owner) = 0;
+  // Calls fn on the host in this queue's order: before anything queued later is started, after everything queued before
+  // has been started (cuda) or has finished (cpu). For a backend whose memory the host sees, this is how host code
+  // joins in.
+  virtual void call(std::function<void()> fn, const char *label) = 0;
+  // bytes from one place to another, this device's memory or host memory. Host memory must stay until done.
+  virtual void copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner) = 0;
+  virtual std::shared_ptr<Event> record() = 0;          // done when all queued before is
+  virtual void wait(std::shared_ptr<Event> event) = 0;  // later work on this queue waits for it
+  virtual void sync() = 0;                              // the caller waits; throws and clears the first error
+  virtual bool idle() const = 0;                        // nothing queued, no error pending
+  virtual int num_threads() const = 0;                  // 1 on cuda
+};
+
+struct QueueOptions {
+  int num_threads = 0;  // 0: all processors this process may use
+};
+
+class Device : public std::enable_shared_from_this<Device> {
+ public:
+  explicit Device(Context context) : context_(context) {}
+  virtual ~Device() = default;
+  const Context &context() const { return context_; }
+  virtual std::shared_ptr<Memory> allocate(
+      size_t bytes) = 0;  // 64-byte aligned, contents undefined; throws kOutOfMemory
+  virtual std::shared_ptr<Queue> create_queue(const QueueOptions &options) = 0;
+  virtual const KernelEntry *find_kernel(const std::string &op) const = 0;  // null if the backend has none
+  // A layout change: from one layout of a tensor to another. Either may be null, which is row-major and dense.
+  virtual std::unique_ptr<Kernel> make_reorder(const TensorSpec &from, const TensorSpec &to, int num_threads) = 0;
+  // Constructs a kernel with the settings (threads, current device) under which it will run.
+  virtual std::unique_ptr<Kernel> make_kernel(const KernelEntry &entry, StepSpec &spec) = 0;
+
+ private:
+  const Context context_;
+};
+
+// The device of a context; loads its backend at the first use. The same object for the same context while it is in use.
+// Throws kDevice that says why where there is no such device or backend (CTX-03).
+std::shared_ptr<Device> get_device(const Context &context);
+// Queues that a caller's work goes to are registered; wait_for_all_queues() waits for those that are still there, and
+// then throws what failed on any of them.
+void register_queue(const std::shared_ptr<Queue> &queue);
+void wait_for_all_queues();
+int count_devices(DeviceType type);  // GPUs that can be used; for cpu: the processors this process may use
+
+// A backend answers for all ids of one device type.
+using BackendFactory = std::function<std::shared_ptr<Device>(int32_t id)>;
+BackendFactory cpu_backend();                                  // src/cpu
+bool backend_available(DeviceType type, std::string *reason);  // false: reason says what is missing
+
+// The one symbol that a backend's shared object exports: `cohort_backend`, of this type. It answers through *backend,
+// or returns a message that says why not (static text or text it keeps). interface_version and build_id guard against a
+// stale file.
+struct BackendExports {
+  Device *(*create)(int32_t id);  // throws Error kDevice
+  int (*count)();
+};
+constexpr int kBackendInterface = 1;
+using BackendEntry = const char *(*)(int interface_version, const char *build_id, BackendExports *backend);
+
+}  // namespace cohort
