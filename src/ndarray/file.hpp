@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files as the readers and writers of .params need them. All errors are kIo and name the file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace cohort {
+
+// A file open for reading at any place. Pipes and the like are read to their end first.
+class InputFile {
+ public:
+  explicit InputFile(const std::string &path);
+  ~InputFile();
+  InputFile(const InputFile &) = delete;
+  InputFile &operator=(const InputFile &) = delete;
+
+  uint64_t size() const { return size_; }
+  void read(uint64_t offset, void *to, size_t bytes);  // within size(); small pieces come from a buffer
+
+ private:
+  void read_whole();
+  void read_through(uint64_t offset, char *to, size_t bytes) const;
+
+  const std::string path_;
+  int descriptor_ = -1;  // -1: everything is in buffer_
+  uint64_t size_ = 0;
+  std::string buffer_;  // from buffer_begin_
+  uint64_t buffer_begin_ = 0;
+};
+
+// A file that appears under its name whole or not at all: written beside it, flushed, then renamed. The permissions of
+// a file that it replaces are kept; of a link, the file it leads to is replaced. What is no file but a device or a pipe
+// is written directly.
+class OutputFile {
+ public:
+  explicit OutputFile(const std::string &path);
+  ~OutputFile();  // without commit(): nothing has happened
+  OutputFile(const OutputFile &) = delete;
+  OutputFile &operator=(const OutputFile &) = delete;
+
+  void append(const void *data, size_t bytes);
+  void commit();
+
+ private:
+  [[noreturn]] void fail(const char *what) const;  // with errno
+  void flush();
+  void write_through(const char *data, size_t bytes);
+
+  const std::string path_;  // as the caller named it
+  std::string target_, temporary_;
+  int descriptor_ = -1;
+  std::string buffer_;
+};
+
+}  // namespace cohort

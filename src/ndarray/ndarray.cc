@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ndarray/ndarray.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+
+namespace cohort {
+namespace {
+
+constexpr size_t kMostBytes = size_t(INT64_MAX);
+
+// Pointers one past the end, and empty arrays' pointers, are compared as numbers.
+bool overlap(const NDArray &a, const NDArray &b) {
+  const auto a0 = reinterpret_cast<uintptr_t>(a.data()), b0 = reinterpret_cast<uintptr_t>(b.data());
+  return a0 < b0 + b.bytes() && b0 < a0 + a.bytes();
+}
+
+NDArray new_on_host(const Shape &shape, Dtype dtype) { return NDArray::create(shape, dtype, Context(), false); }
+
+// Moves bytes between an array's memory and host memory, or within a device; has finished when it returns.
+void device_copy(Storage &storage, void *to, const void *from, size_t bytes) {
+  const std::shared_ptr<Queue> &queue = storage.copier();
+  queue->copy(to, from, bytes, nullptr);
+  queue->sync();
+}
+
+void check_same_shape(const NDArray &source, const NDArray &target) {
+  if (source.shape() == target.shape()) return;
+  throw Error(Code::kShape, text("copy: the target has shape ", target.shape(), ", the source ", source.shape()));
+}
+
+void check_bytes(const char *what, const NDArray &array, size_t bytes) {
+  if (bytes == array.bytes()) return;
+  throw Error(Code::kInvalidArgument, text(what, ": an array of shape ", array.shape(), " and type ", array.dtype(),
+                                           " has ", array.bytes(), " bytes, found ", bytes));
+}
+
+void check_axis_range(const Shape &shape, int axis, int64_t begin, int64_t end) {
+  if (begin >= 0 && begin <= end && end <= shape[axis]) return;
+  throw Error(Code::kInvalidArgument,
+              text("slice [", begin, ", ", end, ") is outside axis ", axis, " of shape ", shape));
+}
+
+void check_has_axis(const char *what, const Shape &shape) {
+  if (shape.rank() == 0) throw Error(Code::kInvalidArgument, text(what, ": an array of shape () has no axis 0"));
+}
+
+Shape with_length(const Shape &shape, int axis, int64_t length) {
+  Shape result = shape;
+  result[axis] = length;
+  return result;
+}
+
+// Fills an array with what `fill` writes to host memory of its size.
+template <typename Fill>
+void fill_through_host(const NDArray &array, Fill &&fill) {
+  const NDArray host = array.context().on_host() ? array : new_on_host(array.shape(), array.dtype());
+  array.storage()->wait_for_work();
+  fill(host.data());
+  if (!array.same_memory(host)) return array.write(host.data(), host.bytes());
+  array.storage()->written();
+}
+
+// Four numbers a block: number(i) of the stream in blocks of four.
+template <typename Block>
+void fill_random(const NDArray &array, const char *what, Block &&block_of) {
+  fill_through_host(array, [&](void *data) {
+    dispatch_float(array.dtype(), what, [&](auto tag) {
+      using T = decltype(tag);
+      T *const to = static_cast<T *>(data);
+      const int64_t count = array.size();
+      for (int64_t begin = 0; begin < count; begin += 4) {
+        float numbers[4];
+        block_of(uint64_t(begin / 4), numbers);
+        for (int64_t i = begin; i < std::min(begin + 4, count); ++i) to[i] = cast_element<T>(numbers[i - begin]);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+size_t dense_bytes(const Shape &shape, Dtype dtype) {
+  const size_t element = dtype_size(dtype);
+  if (element == 0) throw Error(Code::kDtype, text("an array needs an element type, found ", dtype));
+  if (!shape.known()) throw Error(Code::kShape, text("an array needs a known shape, found ", shape));
+  // The product over the lengths that are not 0 must fit, too: no later product may overflow.
+  size_t bytes = element;
+  bool empty = false;
+  for (const int64_t length : shape) {
+    if (length < 0) throw Error(Code::kShape, text("shape ", shape, " has a negative length"));
+    empty = empty || length == 0;
+    if (length > 0 && bytes > kMostBytes / size_t(length)) {
+      throw Error(Code::kShape, text("shape ", shape, " has too many elements"));
+    }
+    bytes *= size_t(std::max<int64_t>(length, 1));
+  }
+  return empty ? 0 : bytes;
+}
+
+NDArray NDArray::create(const Shape &shape, Dtype dtype, const Context &context, bool zero) {
+  const size_t bytes = dense_bytes(shape, dtype);
+  std::shared_ptr<Memory> memory = get_device(context)->allocate(bytes);
+  if (memory->context() != context) {  // pinned or shared host memory: the device is cpu, the array says what was asked
+    memory = std::make_shared<Memory>(context, memory->data(), bytes, [memory](void *) {});
+  }
+  NDArray array = wrap(std::move(memory), shape, dtype);
+  if (!zero || bytes == 0) return array;
+  if (context.on_host()) {
+    std::memset(array.data(), 0, bytes);
+    return array;
+  }
+  const std::vector<char> zeros(std::min(bytes, size_t(4) << 20));
+  for (size_t done = 0; done < bytes; done += zeros.size()) {
+    device_copy(*array.storage_, array.data_as<char>() + done, zeros.data(), std::min(zeros.size(), bytes - done));
+  }
+  return array;
+}
+
+NDArray NDArray::wrap(std::shared_ptr<Memory> memory, const Shape &shape, Dtype dtype) {
+  const size_t bytes = dense_bytes(shape, dtype);
+  if (bytes > memory->bytes()) {
+    throw Error(Code::kInvalidArgument, text("shape ", shape, " of type ", dtype, " needs ", bytes,
+                                             " bytes of memory, found ", memory->bytes()));
+  }
+  return NDArray(std::make_shared<Storage>(std::move(memory)), 0, shape, dtype);
+}
+
+// ---- views
+// -----------------------------------------------------------------------------------------------------------
+
+NDArray NDArray::slice(int64_t begin, int64_t end) const {
+  check_has_axis("slice", shape_);
+  check_axis_range(shape_, 0, begin, end);
+  const size_t row_bytes = size_t(shape_.size(1, shape_.rank())) * dtype_size(dtype_);
+  return NDArray(storage_, offset_ + size_t(begin) * row_bytes, with_length(shape_, 0, end - begin), dtype_);
+}
+
+NDArray NDArray::at(int64_t index) const {
+  check_has_axis("at", shape_);
+  if (index < 0 || index >= shape_[0]) {
+    throw Error(Code::kInvalidArgument, text("index ", index, " is outside axis 0 of shape ", shape_));
+  }
+  NDArray row = slice(index, index + 1);
+  if (shape_.rank() > 1) row.shape_ = Shape(shape_.begin() + 1, shape_.end());
+  return row;
+}
+
+NDArray NDArray::reshape(const Shape &shape) const {
+  Shape whole = shape;
+  int inferred = -1;
+  for (int axis = 0; axis < whole.rank(); ++axis) {
+    if (whole[axis] != Shape::kUnknown) continue;
+    if (inferred >= 0) throw Error(Code::kShape, text("reshape to ", shape, ": only one length can be inferred"));
+    inferred = axis;
+  }
+  if (inferred >= 0) {
+    whole[inferred] = 1;
+    const int64_t rest = int64_t(dense_bytes(whole, dtype_) / dtype_size(dtype_));
+    if (rest == 0 || size() % rest != 0) {
+      throw Error(Code::kShape, text("reshape: the ", size(), " elements of shape ", shape_, " do not fit ", shape));
+    }
+    whole[inferred] = size() / rest;
+  }
+  if (dense_bytes(whole, dtype_) != bytes()) {
+    throw Error(Code::kShape,
+                text("reshape: shape ", shape_, " has ", size(), " elements, ", shape, " has another number"));
+  }
+  return NDArray(storage_, offset_, whole, dtype_);
+}
+
+NDArray NDArray::window(const Shape &shape) const {
+  if (dense_bytes(shape, dtype_) > bytes()) {
+    throw Error(Code::kShape, text("shape ", shape, " is larger than the original ", shape_));
+  }
+  return NDArray(storage_, offset_, shape, dtype_);
+}
+
+NDArray NDArray::slice_axis(int given_axis, int64_t begin, int64_t end) const {
+  const int axis = normalize_axis(given_axis, shape_.rank(), "slice");
+  if (axis == 0) return slice(begin, end);
+  check_axis_range(shape_, axis, begin, end);
+  if (begin == end)
+    throw Error(Code::kInvalidArgument, text("slice [", begin, ", ", end, ") of axis ", axis, " is empty"));
+  const NDArray host = on_host();
+  host.wait();
+  const NDArray result = create(with_length(shape_, axis, end - begin), dtype_, host.context(), false);
+  copy_slice(host.data(), shape_, dtype_, axis, begin, end, result.data(), dtype_);
+  return result.context() == context() ? result : result.copy_to(context());
+}
+
+// ---- copies
+// ----------------------------------------------------------------------------------------------------------
+
+void NDArray::read(void *to, size_t bytes) const {
+  check_bytes("read", *this, bytes);
+  wait();
+  if (bytes == 0) return;
+  if (context().on_host()) {
+    std::memcpy(to, data(), bytes);
+  } else {
+    device_copy(*storage_, to, data(), bytes);
+  }
+}
+
+void NDArray::write(const void *from, size_t bytes) const {
+  check_bytes("write", *this, bytes);
+  storage_->wait_for_work();
+  if (bytes != 0) {
+    if (context().on_host()) {
+      std::memmove(data(), from, bytes);
+    } else {
+      device_copy(*storage_, data(), from, bytes);
+    }
+  }
+  storage_->written();
+}
+
+void NDArray::copy_from(const NDArray &source) const {
+  check_same_shape(source, *this);
+  if (same_memory(source) && dtype_ == source.dtype_) return;
+  source.wait();
+  storage_->wait_for_work();
+  const bool here = context().on_host(), there = source.context().on_host();
+  if (bytes() == 0) return storage_->written();
+  if (!here || !there) {
+    if (dtype_ == source.dtype_ && (here || there || context() == source.context())) {
+      device_copy(here ? *source.storage_ : *storage_, data(), source.data(), bytes());
+    } else {  // through the host, where casts are made
+      const NDArray host = new_on_host(shape_, there ? dtype_ : source.dtype_);
+      host.copy_from(source);
+      return copy_from(host);
+    }
+  } else if (dtype_ != source.dtype_ && overlap(*this, source)) {
+    const NDArray whole = source.cast(dtype_);
+    std::memcpy(data(), whole.data(), bytes());
+  } else {
+    cast_elements(source.data(), source.dtype_, data(), dtype_, size());
+  }
+  storage_->written();
+}
+
+void NDArray::fill(double value) const {
+  fill_through_host(*this, [&](void *data) {
+    dispatch(dtype_, [&](auto tag) {
+      using T = decltype(tag);
+      std::fill_n(static_cast<T *>(data), size(), cast_element<T>(value));
+    });
+  });
+}
+
+void NDArray::fill_uniform(double low, double high, uint64_t seed) const {
+  fill_random(*this, "uniform", [=](uint64_t block, float *numbers) {
+    const Philox words = Philox::at(seed, block);
+    for (int i = 0; i < 4; ++i) numbers[i] = float(low + (high - low) * double(uniform_of(words.word[i])));
+  });
+}
+
+void NDArray::fill_normal(double mean, double deviation, uint64_t seed) const {
+  fill_random(*this, "normal", [=](uint64_t block, float *numbers) {
+    const Philox words = Philox::at(seed, block);
+    for (int i = 0; i < 4; i += 2) {
+      normal_of(words.word[i], words.word[i + 1], &numbers[i], &numbers[i + 1]);
+      numbers[i] = float(mean + deviation * double(numbers[i]));
+      numbers[i + 1] = float(mean + deviation * double(numbers[i + 1]));
+    }
+  });
+}
+
+NDArray NDArray::copy_to(const Context &context) const {
+  const NDArray result = create(shape_, dtype_, context, false);
+  result.copy_from(*this);
+  return result;
+}
+
+NDArray NDArray::cast(Dtype dtype) const {
+  const NDArray result = create(shape_, dtype, context(), false);
+  result.copy_from(*this);
+  return result;
+}
+
+NDArray NDArray::on_host() const { return context().on_host() ? *this : copy_to(Context()); }
+
+NDArray concatenate(const std::vector<NDArray> &arrays, int given_axis) {
+  if (arrays.empty()) throw Error(Code::kInvalidArgument, "concatenate: there is no array");
+  const NDArray &first = arrays[0];
+  const int axis = normalize_axis(given_axis, first.shape().rank(), "concatenate");
+  int64_t length = 0;
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const NDArray &array = arrays[i];
+    if (array.dtype() != first.dtype()) {
+      throw Error(Code::kDtype,
+                  text("concatenate: array ", i, " has type ", array.dtype(), ", array 0 ", first.dtype()));
+    }
+    if (array.shape().rank() != first.shape().rank() ||
+        with_length(array.shape(), axis, 0) != with_length(first.shape(), axis, 0)) {
+      throw Error(Code::kShape, text("concatenate on axis ", axis, ": array ", i, " has shape ", array.shape(),
+                                     ", array 0 ", first.shape()));
+    }
+    length += array.shape()[axis];
+  }
+  const Shape shape = with_length(first.shape(), axis, length);
+  const NDArray result =
+      NDArray::create(shape, first.dtype(), first.context().on_host() ? first.context() : Context(), false);
+  int64_t begin = 0;
+  for (const NDArray &array : arrays) {
+    const NDArray host = array.on_host();
+    host.wait();
+    const int64_t end = begin + array.shape()[axis];
+    paste_slice(host.data(), host.dtype(), result.data(), shape, result.dtype(), axis, begin, end);
+    begin = end;
+  }
+  return result.context() == first.context() ? result : result.copy_to(first.context());
+}
+
+}  // namespace cohort

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// MXNet's .params format. A file is read in two passes: the first finds and checks every record without allocating what
+// the file says, the second makes the arrays.
+//
+//   u64 0x112, u64 0, u64 count, count records, u64 number of names (0 or count), for each u64 length and its bytes
+//
+// A record begins with a u32 that tells its kind:
+//   V2, V3     i32 storage type, shape, context, i32 dtype, data; rank 0 is a placeholder in V2 and a scalar in V3
+//   V1         shape, context, i32 dtype, data; rank 0 is a placeholder
+//   up to 64   the oldest kind: this is the rank, then u32 lengths, context, i32 dtype, data; rank 0 is a placeholder
+// with shape = i32 rank, i64 lengths; context = i32 type, i32 id. Nothing follows a placeholder's shape. All numbers
+// are little-endian.
+#include "ndarray/params.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <map>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "ndarray/file.hpp"
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are read and written as they lie in memory");
+
+namespace cohort {
+namespace {
+
+constexpr uint64_t kFileMagic = 0x112;
+constexpr uint32_t kV1 = 0xF993FAC8u, kV2 = 0xF993FAC9u, kV3 = 0xF993FACAu;
+constexpr int32_t kMostAxes = 64;
+constexpr int32_t kDense = 0, kRowSparse = 1, kCsr = 2;
+
+// ---- reading
+// ---------------------------------------------------------------------------------------------------------
+
+class MemorySource {
+ public:
+  MemorySource(const void *data, size_t bytes) : data_(static_cast<const char *>(data)), size_(bytes) {}
+  uint64_t size() const { return size_; }
+  void read(uint64_t offset, void *to, size_t bytes) const {
+    if (bytes > 0) std::memcpy(to, data_ + offset, bytes);
+  }
+
+ private:
+  const char *const data_;
+  const uint64_t size_;
+};
+
+struct Record {
+  int32_t storage = kDense;
+  bool placeholder = false;
+  Shape shape;
+  Dtype dtype = Dtype::kFloat32;
+  uint64_t data = 0;  // where it lies in the file
+};
+
+template <typename Source>
+class Parser {
+ public:
+  Parser(Source &source, const std::string &name) : source_(source), name_(name), size_(source.size()) {}
+
+  NamedArrays load();
+
+ private:
+  [[noreturn]] void fail(const std::string &what) const {
+    throw Error(Code::kFormat, text("'", name_, "', ", part_, ", byte ", at_, ": ", what), name_);
+  }
+  void need(uint64_t bytes, const char *what) const {
+    if (bytes > size_ - at_) fail(text("truncated: ", what, " takes ", bytes, " bytes, ", size_ - at_, " are left"));
+  }
+  template <typename T>
+  T take(const char *what) {
+    need(sizeof(T), what);
+    T value;
+    source_.read(at_, &value, sizeof value);
+    at_ += sizeof value;
+    return value;
+  }
+  template <typename Length>
+  Shape take_lengths(int64_t rank);
+  Shape take_shape(bool scalars);  // of unknown rank: a placeholder
+  Dtype take_dtype(const char *what);
+  // Steps over the data of an array, which must be there.
+  uint64_t skip_data(const Shape &shape, Dtype dtype);
+  Record take_record();
+  void take_rest(Record &record);                         // context, dtype, data
+  void skip_sparse(Record &record, const Shape &stored);  // the same of a sparse array
+  std::vector<std::string> take_names(uint64_t count);
+  NDArray make_array(const Record &record);
+
+  Source &source_;
+  const std::string &name_;
+  const uint64_t size_;
+  uint64_t at_ = 0;
+  std::string part_ = "header";
+};
+
+template <typename Source>
+template <typename Length>
+Shape Parser<Source>::take_lengths(int64_t rank) {
+  need(uint64_t(rank) * sizeof(Length), "the shape");
+  std::vector<int64_t> lengths;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    const auto length = int64_t(take<Length>("a length"));
+    if (length < 0) fail(text("axis ", axis, " has the length ", length));
+    lengths.push_back(length);
+  }
+  return Shape(std::move(lengths));
+}
+
+template <typename Source>
+Shape Parser<Source>::take_shape(bool scalars) {
+  const auto rank = take<int32_t>("the rank");
+  if (rank == (scalars ? -1 : 0)) return Shape();
+  if (rank < 0 || rank > kMostAxes) fail(text("expected a rank of up to ", kMostAxes, ", found ", rank));
+  return take_lengths<int64_t>(rank);
+}
+
+template <typename Source>
+Dtype Parser<Source>::take_dtype(const char *what) {
+  const auto code = take<int32_t>(what);
+  if (!dtype_valid(code)) fail(text("no element type has the code ", code));
+  return Dtype(code);
+}
+
+template <typename Source>
+uint64_t Parser<Source>::skip_data(const Shape &shape, Dtype dtype) {
+  const uint64_t begin = at_;
+  uint64_t bytes = 0;
+  try {
+    bytes = dense_bytes(shape, dtype);
+  } catch (const Error &error) {
+    fail(error.what());
+  }
+  need(bytes, "data");
+  at_ += bytes;
+  return begin;
+}
+
+template <typename Source>
+void Parser<Source>::take_rest(Record &record) {
+  take<int32_t>("the device type");  // arrays are always loaded to the host
+  take<int32_t>("the device id");
+  record.dtype = take_dtype("the element type");
+  record.data = skip_data(record.shape, record.dtype);
+}
+
+template <typename Source>
+void Parser<Source>::skip_sparse(Record &record, const Shape &stored) {
+  take<int32_t>("the device type");
+  take<int32_t>("the device id");
+  record.dtype = take_dtype("the element type");
+  std::vector<std::pair<Dtype, Shape>> parts;
+  for (int32_t i = 0; i < record.storage; ++i) {
+    const Dtype dtype = take_dtype("the element type of an index");
+    const Shape shape = take_shape(false);
+    parts.emplace_back(dtype, shape.rank_known() ? shape : Shape({0}));
+  }
+  skip_data(stored, record.dtype);
+  for (const auto &part : parts) skip_data(part.second, part.first);
+}
+
+template <typename Source>
+Record Parser<Source>::take_record() {
+  Record record;
+  const auto kind = take<uint32_t>("a record");
+  if (kind == kV2 || kind == kV3) {
+    record.storage = take<int32_t>("the storage type");
+    if (record.storage < kDense || record.storage > kCsr) fail(text("no storage type has the code ", record.storage));
+    Shape stored;
+    if (record.storage != kDense) stored = take_shape(kind == kV3);
+    record.shape = take_shape(kind == kV3);
+    record.placeholder = !record.shape.rank_known();
+    if (record.placeholder) return record;
+    if (record.storage == kDense) {
+      take_rest(record);
+    } else {
+      skip_sparse(record, stored.rank_known() ? stored : Shape({0}));
+    }
+    return record;
+  }
+  if (kind == kV1) {
+    record.shape = take_shape(false);
+  } else if (kind == 0) {
+    record.shape = Shape();
+  } else if (kind <= uint32_t(kMostAxes)) {
+    record.shape = take_lengths<uint32_t>(kind);
+  } else {
+    at_ -= sizeof kind;
+    char digits[16];
+    std::snprintf(digits, sizeof digits, "0x%08x", kind);
+    fail(text("no record begins with ", digits));
+  }
+  record.placeholder = !record.shape.rank_known();
+  if (!record.placeholder) take_rest(record);
+  return record;
+}
+
+template <typename Source>
+std::vector<std::string> Parser<Source>::take_names(uint64_t count) {
+  part_ = "names";
+  const auto num_names = take<uint64_t>("the number of names");
+  if (num_names != 0 && num_names != count) {
+    fail(text("expected no names or as many as arrays, ", count, ", found ", num_names));
+  }
+  std::vector<std::string> names;
+  for (uint64_t i = 0; i < num_names; ++i) {
+    part_ = text("name ", i);
+    const auto length = take<uint64_t>("its length");
+    need(length, "the name");
+    std::string name(size_t(length), 0);
+    source_.read(at_, &name[0], name.size());
+    if (name.find('\0') != std::string::npos) fail("a name must not hold a zero byte");
+    at_ += length;
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+template <typename Source>
+NDArray Parser<Source>::make_array(const Record &record) {
+  const NDArray array = NDArray::create(record.shape, record.dtype, Context(), false);
+  source_.read(record.data, array.data(), array.bytes());
+  if (record.dtype == Dtype::kBool) {  // any byte but 0 is true, and only 1 is a bool
+    auto *const bytes = array.data_as<uint8_t>();
+    for (int64_t i = 0; i < array.size(); ++i) bytes[i] = bytes[i] != 0;
+  }
+  return array;
+}
+
+template <typename Source>
+NamedArrays Parser<Source>::load() {
+  const auto magic = take<uint64_t>("the first number");
+  if (magic != kFileMagic) {
+    at_ = 0;
+    fail(text("this is no .params file: expected it to begin with ", kFileMagic, ", found ", magic));
+  }
+  take<uint64_t>("the second number");
+  const auto count = take<uint64_t>("the number of arrays");
+  need(count > UINT64_MAX / 4 ? UINT64_MAX : count * 4, "that many arrays");
+  std::vector<Record> records;
+  for (uint64_t i = 0; i < count; ++i) {
+    part_ = text("array ", i);
+    records.push_back(take_record());
+  }
+  const std::vector<std::string> names = take_names(count);
+
+  NamedArrays arrays;
+  std::map<std::string, size_t> places;
+  for (size_t i = 0; i < records.size(); ++i) {
+    const Record &record = records[i];
+    const std::string entry = names.empty() ? text("array ", i) : "'" + names[i] + "'";
+    if (record.storage != kDense) {
+      throw Error(Code::kUnsupported,
+                  text("'", name_, "': ", entry, " is sparse (", record.storage == kRowSparse ? "row_sparse" : "csr",
+                       "), which is not supported"),
+                  names.empty() ? name_ : names[i]);
+    }
+    if (names.empty()) {
+      arrays.emplace_back("", record.placeholder ? NDArray() : make_array(record));
+    } else if (record.placeholder) {
+      log(LogLevel::kWarning, text("'", name_, "': ", entry, " is an empty placeholder and is left out"));
+    } else {
+      const auto place = places.emplace(names[i], arrays.size());
+      if (place.second) arrays.emplace_back(names[i], NDArray());
+      arrays[place.first->second].second = make_array(record);  // of arrays of one name the last counts
+    }
+  }
+  return arrays;
+}
+
+// ---- writing
+// ---------------------------------------------------------------------------------------------------------
+
+template <typename Put>
+void put_record(const Put &put, const NDArray &array, bool v3) {
+  const auto number = [&](auto value) { put(&value, sizeof value); };
+  number(v3 ? kV3 : kV2);
+  number(kDense);
+  if (!array) {
+    number(int32_t(v3 ? -1 : 0));
+    return;
+  }
+  const NDArray host = array.on_host();
+  host.wait();
+  number(int32_t(host.shape().rank()));
+  for (const int64_t length : host.shape()) number(length);
+  number(int32_t(DeviceType::kCpu));
+  number(int32_t(0));
+  number(int32_t(host.dtype()));
+  put(host.data(), host.bytes());
+}
+
+// put(data, bytes) takes the pieces of the file in order.
+template <typename Put>
+void put_params(const NamedArrays &arrays, const Put &put) {
+  const auto number = [&](uint64_t value) { put(&value, sizeof value); };
+  size_t num_names = 0;
+  // MXNet reads V3 and older records in two modes of its own, so that a file should not mix them.
+  bool v3 = false;
+  for (const auto &entry : arrays) {
+    num_names += !entry.first.empty();
+    v3 = v3 || (entry.second && (entry.second.shape().rank() == 0 || entry.second.size() == 0));
+  }
+  if (num_names != 0 && num_names != arrays.size()) {
+    throw Error(Code::kInvalidArgument,
+                text("save: of ", arrays.size(), " arrays ", num_names, " have names; expected all of them or none"));
+  }
+  number(kFileMagic);
+  number(0);
+  number(arrays.size());
+  for (const auto &entry : arrays) put_record(put, entry.second, v3);
+  number(num_names);
+  for (size_t i = 0; i < num_names; ++i) {
+    number(arrays[i].first.size());
+    put(arrays[i].first.data(), arrays[i].first.size());
+  }
+}
+
+}  // namespace
+
+NamedArrays load_params(const std::string &path) {
+  InputFile file(path);
+  return Parser<InputFile>(file, path).load();
+}
+
+NamedArrays load_params(const void *data, size_t bytes, const std::string &name) {
+  const MemorySource source(data, bytes);
+  return Parser<const MemorySource>(source, name).load();
+}
+
+void save_params(const std::string &path, const NamedArrays &arrays) {
+  OutputFile file(path);
+  put_params(arrays, [&](const void *data, size_t bytes) { file.append(data, bytes); });
+  file.commit();
+}
+
+std::string params_bytes(const NamedArrays &arrays) {
+  std::string bytes;
+  put_params(arrays, [&](const void *data, size_t count) { bytes.append(static_cast<const char *>(data), count); });
+  return bytes;
+}
+
+}  // namespace cohort

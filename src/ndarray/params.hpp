@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// .params files: MXNet's format for lists and maps of arrays (contract PAR-01..09). Files are hostile until proven.
+#pragma once
+
+#include <string>
+
+#include "ndarray/ndarray.hpp"
+
+namespace cohort {
+
+// Throw kFormat (content), kIo (file system) or kUnsupported (sparse), naming file, entry and byte offset.
+NamedArrays load_params(const std::string &path);
+NamedArrays load_params(const void *data, size_t bytes, const std::string &name);
+// Atomic: a temporary file beside the target, flushed, then renamed.
+void save_params(const std::string &path, const NamedArrays &arrays);
+std::string params_bytes(const NamedArrays &arrays);
+
+// The same atomic write for any content.
+void write_file(const std::string &path, const void *data, size_t bytes);
+std::string read_file(const std::string &path);  // throws kIo
+
+}  // namespace cohort
