@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/batch_norm.hpp"
+
+namespace cohort {
+namespace {
+
+void infer_shape(const BatchNormAttrs &a, Shapes &in, Shapes &out) {
+  unify(in[0], out[0], "data");
+  unify(out[0], in[0], "output");
+  if (!in[0].rank_known()) return;
+  int64_t &length = in[0][normalize_axis(a.axis, in[0].rank(), "BatchNorm")];
+  Shape channels{length};
+  static const char *const kNames[] = {"", "gamma", "beta", "moving_mean", "moving_var", "mean", "var"};
+  for (size_t i = 1; i < 5; ++i) unify(in[i], channels, kNames[i]), channels = in[i];
+  for (size_t i = 1; i < 3; ++i) unify(out[i], channels, kNames[i + 4]), channels = out[i];
+  if (length == Shape::kUnknown) length = channels[0];
+}
+
+// Statistics and parameters of 16-bit data are float32 (EXE-15).
+void infer_dtype(const BatchNormAttrs &, Dtypes &in, Dtypes &out) {
+  unify(in[0], out[0], "data");
+  unify(out[0], in[0], "output");
+  if (in[0] == Dtype::kNone) return;
+  const Dtype statistics = in[0] == Dtype::kFloat16 || in[0] == Dtype::kBfloat16 ? Dtype::kFloat32 : in[0];
+  for (size_t i = 1; i < 5; ++i) unify(in[i], statistics, text("input ", i).c_str());
+  for (size_t i = 1; i < 3; ++i) unify(out[i], statistics, text("output ", i).c_str());
+}
+
+COHORT_OPERATOR(BatchNorm, BatchNormAttrs)
+    .alias("BatchNorm_v1")
+    .alias("_npx_batch_norm")
+    .doc("Normalises each channel over the batch, then scales by gamma and adds beta.")
+    .attr(&BatchNormAttrs::eps, "eps", double(1e-3f), "Added to the variance.")
+    .attr(&BatchNormAttrs::momentum, "momentum", 0.9f, "Share of the old value in the moving statistics.")
+    .attr(&BatchNormAttrs::fix_gamma, "fix_gamma", true, "Whether gamma counts as 1 and is not trained.")
+    .attr(&BatchNormAttrs::use_global_stats, "use_global_stats", false,
+          "Whether training, too, uses the moving statistics.")
+    .attr(&BatchNormAttrs::output_mean_var, "output_mean_var", false,
+          "Whether mean and 1 / sqrt(var + eps) are outputs.")
+    .attr(&BatchNormAttrs::axis, "axis", 1, "The axis of the channels; negative counts from the last.")
+    .ignored("cudnn_off", "boolean", "0", "No meaning here.")
+    .ignored("min_calib_range", "float or None", "None", "No meaning here.")
+    .ignored("max_calib_range", "float or None", "None", "No meaning here.")
+    .input("data", "Input data.")
+    .input("gamma", "Scale, one a channel.")
+    .input("beta", "Offset, one a channel.")
+    .aux("moving_mean", "Moving mean, one a channel.")
+    .init("[\"zero\", {}]")
+    .aux("moving_var", "Moving variance, one a channel.")
+    .init("[\"one\", {}]")
+    .outputs([](const BatchNormAttrs &) { return 3; },
+             [](const BatchNormAttrs &a) { return a.output_mean_var ? 3 : 1; })
+    .output_names([](const BatchNormAttrs &) {
+      return std::vector<std::string>{"output", "mean", "var"};
+    })
+    .infer_shape(infer_shape)
+    .infer_dtype(infer_dtype)
+    .gradient([](const BatchNormAttrs &) {
+      Gradient g;
+      g.kind = Gradient::Kind::kKernel;
+      g.of = {0, 1, 2};
+      g.inputs = {0, 1};
+      return g;
+    })
+    .mutates({3, 4});
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/copy.hpp"
+
+namespace cohort {
+namespace {
+
+Gradient pass_through() {
+  Gradient g;
+  g.kind = Gradient::Kind::kPassThrough;
+  return g;
+}
+
+Gradient first_input(Gradient::Kind kind) {
+  Gradient g;
+  g.kind = kind;
+  g.of = {0};
+  return g;
+}
+
+COHORT_OPERATOR(_copy, NoAttrs)
+    .alias("identity")
+    .doc("A copy of data.")
+    .input("data", "Any shape.")
+    .same_shape()
+    .inplace(0, 0)
+    .gradient(first_input(Gradient::Kind::kPassThrough));
+
+COHORT_OPERATOR(add_n, NoAttrs)
+    .alias("ElementWiseSum")
+    .alias("_sparse_ElementWiseSum")
+    .alias("_sparse_add_n")
+    .doc("The sum of arrays of one shape.")
+    .variadic("args", "num_args", "The arrays to add.")
+    .same_shape()
+    .inplace(0, 0)
+    .gradient(pass_through());
+
+void infer_cast(const CastAttrs &a, Dtypes &, Dtypes &out) { unify(out[0], a.dtype, "output"); }
+
+COHORT_OPERATOR(Cast, CastAttrs)
+    .alias("cast")
+    .alias("_npi_cast")
+    .alias("_npx_cast")
+    .doc("The elements of data in another type. Floats become integers by dropping the fraction.")
+    .required(&CastAttrs::dtype, "dtype", "The type of the output.")
+    .input("data", "Any shape.")
+    .same_shape()
+    .infer_dtype(infer_cast)
+    .gradient(first_input(Gradient::Kind::kKernel));
+
+// Only floating types are converted; others keep theirs.
+COHORT_OPERATOR(amp_cast, CastAttrs)
+    .doc("A floating array in another floating type; any other array as it is.")
+    .required_choice(&CastAttrs::dtype, "dtype",
+                     {{"bfloat16", Dtype::kBfloat16},
+                      {"float16", Dtype::kFloat16},
+                      {"float32", Dtype::kFloat32},
+                      {"float64", Dtype::kFloat64},
+                      {"int32", Dtype::kInt32},
+                      {"int64", Dtype::kInt64},
+                      {"int8", Dtype::kInt8},
+                      {"uint8", Dtype::kUint8}},
+                     "The type of the output.")
+    .input("data", "Any shape.")
+    .same_shape()
+    .infer_dtype([](const CastAttrs &a, Dtypes &in, Dtypes &out) {
+      if (in[0] == Dtype::kNone) return;
+      unify(out[0], dtype_is_float(in[0]) ? a.dtype : in[0], "output");
+    })
+    .gradient(first_input(Gradient::Kind::kKernel));
+
+void infer_multicast(const AmpMulticastAttrs &a, Dtypes &in, Dtypes &out) {
+  Dtype chosen = Dtype::kNone;
+  for (Dtype d : in) {
+    if (d == Dtype::kNone) return;
+    if (!dtype_is_float(d)) continue;
+    const bool better = chosen == Dtype::kNone ||
+                        (a.cast_narrow ? dtype_size(d) < dtype_size(chosen) : dtype_size(d) > dtype_size(chosen));
+    if (better) chosen = d;
+  }
+  for (size_t i = 0; i < out.size(); ++i) unify(out[i], dtype_is_float(in[i]) ? chosen : in[i], "output");
+}
+
+COHORT_OPERATOR(amp_multicast, AmpMulticastAttrs)
+    .doc("Floating arrays in the widest floating type among them, or the narrowest.")
+    .required(&AmpMulticastAttrs::num_outputs, "num_outputs", "The number of arrays.")
+    .attr(&AmpMulticastAttrs::cast_narrow, "cast_narrow", false, "Whether the narrowest type is taken.")
+    .variadic("data", "num_args", "The arrays.")
+    .outputs([](const AmpMulticastAttrs &a) { return int(a.num_outputs); })
+    .infer_shape([](const AmpMulticastAttrs &, Shapes &in, Shapes &out) {
+      if (in.size() != out.size()) {
+        throw Error(Code::kShape, text("amp_multicast: expected as many inputs as num_outputs says, ", out.size(),
+                                       ", found ", in.size()));
+      }
+      for (size_t i = 0; i < in.size(); ++i) {
+        unify(out[i], in[i], "output");
+        unify(in[i], out[i], "data");
+      }
+    })
+    .infer_dtype(infer_multicast)
+    .gradient([](const AmpMulticastAttrs &) {
+      Gradient g;
+      g.kind = Gradient::Kind::kKernel;
+      return g;
+    });
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/creation.hpp"
+
+#include <cmath>
+
+namespace cohort {
+namespace {
+
+using Words = std::vector<std::pair<const char *, Dtype>>;
+
+const Words kAllTypes = {{"bfloat16", Dtype::kBfloat16}, {"bool", Dtype::kBool},       {"float16", Dtype::kFloat16},
+                         {"float32", Dtype::kFloat32},   {"float64", Dtype::kFloat64}, {"int32", Dtype::kInt32},
+                         {"int64", Dtype::kInt64},       {"int8", Dtype::kInt8},       {"uint8", Dtype::kUint8}};
+const Words kRangeTypes = {{"bfloat16", Dtype::kBfloat16}, {"float16", Dtype::kFloat16}, {"float32", Dtype::kFloat32},
+                           {"float64", Dtype::kFloat64},   {"int32", Dtype::kInt32},     {"int64", Dtype::kInt64},
+                           {"int8", Dtype::kInt8},         {"uint8", Dtype::kUint8}};
+const Words kEyeTypes = {{"float16", Dtype::kFloat16}, {"float32", Dtype::kFloat32}, {"float64", Dtype::kFloat64},
+                         {"int32", Dtype::kInt32},     {"int64", Dtype::kInt64},     {"int8", Dtype::kInt8},
+                         {"uint8", Dtype::kUint8}};
+
+// A length of 0 is one that the rest of the graph gives; no shape at all is left wholly to it.
+void infer_filled(const FillAttrs &a, Shapes &, Shapes &out) {
+  if (a.shape.empty()) return;
+  Shape shape(a.shape);
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (shape[axis] == 0 || shape[axis] == -1) shape[axis] = Shape::kUnknown;
+  }
+  unify(out[0], shape, "output");
+}
+
+template <typename A>
+void infer_given_dtype(const A &a, Dtypes &, Dtypes &out) {
+  unify(out[0], a.dtype, "output");
+}
+
+OpBuilder<FillAttrs> filled(const char *name, const char *doc) {
+  OpBuilder<FillAttrs> op(name);
+  op.doc(doc)
+      .attr(&FillAttrs::shape, "shape", Tuple(), "The shape; 0 where the graph gives the length.")
+      .ignored("ctx", "string", "''", "Where the array is made; the caller's context here.")
+      .choice(&FillAttrs::dtype, "dtype", kAllTypes, Dtype::kFloat32, "The type.")
+      .infer_shape(infer_filled)
+      .infer_dtype(infer_given_dtype<FillAttrs>);
+  return op;
+}
+
+[[maybe_unused]] const bool defined = [] {
+  filled("_zeros", "Zeros.");
+  filled("_ones", "Ones.");
+  filled("_full", "One value everywhere.").alias("_npi_full").required(&FillAttrs::value, "value", "The value.");
+  return true;
+}();
+
+COHORT_OPERATOR(_arange, RangeAttrs)
+    .doc("Numbers at equal distances: start, start + step, ... below stop.")
+    .required(&RangeAttrs::start, "start", "The first number; the end if there is no stop.")
+    .attr(&RangeAttrs::stop, "stop", std::nullopt, "The end, not included.")
+    .attr(&RangeAttrs::step, "step", 1.0, "The distance.")
+    .attr(&RangeAttrs::repeat, "repeat", 1, 1, 1 << 30, "How often each number comes.")
+    .attr(&RangeAttrs::infer_range, "infer_range", false, "Whether the length is what the graph asks for.")
+    .ignored("ctx", "string", "''", "Where the array is made; the caller's context here.")
+    .choice(&RangeAttrs::dtype, "dtype", kRangeTypes, Dtype::kFloat32, "The type.")
+    .check([](RangeAttrs &a) {
+      if (a.infer_range && !a.stop) return;
+      if (!a.stop) {
+        a.stop = a.start;
+        a.start = 0;
+      }
+      if (a.step == 0 || !std::isfinite(a.step) || !std::isfinite(a.start) || !std::isfinite(*a.stop)) {
+        throw Error(Code::kInvalidArgument, text("attribute 'step': expected a distance that is not 0, found ", a.step),
+                    "step");
+      }
+    })
+    .infer_shape([](const RangeAttrs &a, Shapes &, Shapes &out) {
+      if (!a.stop) return;
+      const double numbers = std::ceil((*a.stop - a.start) / a.step);
+      if (numbers > 1e15) throw Error(Code::kShape, text("output: expected at most 1e15 numbers, found ", numbers));
+      unify(out[0], Shape{numbers > 0 ? int64_t(numbers) * a.repeat : 0}, "output");
+    })
+    .infer_dtype(infer_given_dtype<RangeAttrs>);
+
+COHORT_OPERATOR(_linspace, RangeAttrs)
+    .alias("_npi_linspace")
+    .doc("num numbers at equal distances from start to stop.")
+    .required(&RangeAttrs::start, "start", "The first number.")
+    .attr(&RangeAttrs::stop, "stop", std::nullopt, "The last number, or the one after it.")
+    .attr(&RangeAttrs::step, "step", 1.0, "No meaning here.")
+    .attr(&RangeAttrs::repeat, "repeat", 1, "No meaning here.")
+    .attr(&RangeAttrs::num, "num", 0, 0, 1 << 30, "How many numbers.")
+    .attr(&RangeAttrs::endpoint, "endpoint", true, "Whether the last number is stop.")
+    .ignored("infer_range", "boolean", "0", "No meaning here.")
+    .ignored("ctx", "string", "''", "Where the array is made; the caller's context here.")
+    .choice(&RangeAttrs::dtype, "dtype", kRangeTypes, Dtype::kFloat32, "The type.")
+    .check([](RangeAttrs &a) {
+      if (!a.stop) throw Error(Code::kInvalidArgument, "operator _linspace requires the attribute 'stop'", "stop");
+    })
+    .infer_shape([](const RangeAttrs &a, Shapes &, Shapes &out) { unify(out[0], Shape{a.num}, "output"); })
+    .infer_dtype(infer_given_dtype<RangeAttrs>);
+
+COHORT_OPERATOR(_eye, EyeAttrs)
+    .doc("Ones on a diagonal, zeros elsewhere.")
+    .required(&EyeAttrs::N, "N", "Rows.")
+    .attr(&EyeAttrs::M, "M", 0, "Columns; 0: as many as rows.")
+    .attr(&EyeAttrs::k, "k", 0, "The diagonal: above the main one if positive.")
+    .ignored("ctx", "string", "''", "Where the array is made; the caller's context here.")
+    .choice(&EyeAttrs::dtype, "dtype", kEyeTypes, Dtype::kFloat32, "The type.")
+    .check([](EyeAttrs &a) {
+      if (a.N < 0 || a.M < 0) {
+        throw Error(Code::kInvalidArgument,
+                    text("attributes 'N' and 'M': expected at least 0, found ", a.N, " and ", a.M), "N");
+      }
+    })
+    .infer_shape([](const EyeAttrs &a, Shapes &, Shapes &out) {
+      unify(out[0], Shape{a.N, a.M > 0 ? a.M : a.N}, "output");
+    })
+    .infer_dtype(infer_given_dtype<EyeAttrs>);
+
+}  // namespace
+}  // namespace cohort

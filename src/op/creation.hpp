@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays from nothing: _zeros, _ones, _full, _arange, _linspace, _eye.
+#pragma once
+
+#include "op/op.hpp"
+
+namespace cohort {
+
+struct FillAttrs {
+  Tuple shape;
+  Dtype dtype;
+  double value;  // of _full
+};
+
+struct RangeAttrs {
+  double start;
+  std::optional<double> stop;  // none: from 0 to start
+  double step;
+  int32_t repeat;    // how often each number comes
+  int32_t num;       // _linspace: how many numbers
+  bool endpoint;     // _linspace: whether the last number is stop
+  bool infer_range;  // the length is that which the graph asks for
+  Dtype dtype;
+};
+
+struct EyeAttrs {
+  int64_t N, M, k;  // rows, columns (0: as many as rows), the diagonal
+  Dtype dtype;
+};
+
+}  // namespace cohort

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/embedding.hpp"
+
+namespace cohort {
+namespace {
+
+void infer_shape(const EmbeddingAttrs &a, Shapes &in, Shapes &out) {
+  unify(in[1], Shape{a.input_dim, a.output_dim}, "weight");
+  if (out[0].rank_known()) {
+    if (out[0].rank() < 1) throw Error(Code::kShape, "output: expected at least one axis, found ()", "output");
+    unify(in[0], Shape(out[0].begin(), out[0].end() - 1), "data");
+  }
+  if (!in[0].rank_known()) return;
+  std::vector<int64_t> result(in[0].begin(), in[0].end());
+  result.push_back(a.output_dim);
+  unify(out[0], Shape(result), "output");
+}
+
+void infer_dtype(const EmbeddingAttrs &a, Dtypes &in, Dtypes &out) {
+  unify(in[1], a.dtype, "weight");
+  unify(out[0], a.dtype, "output");
+}
+
+COHORT_OPERATOR(Embedding, EmbeddingAttrs)
+    .alias("_sparse_Embedding")
+    .alias("_npx_embedding")
+    .doc("Picks rows of weight by index.")
+    .required(&EmbeddingAttrs::input_dim, "input_dim", "Number of rows of weight.")
+    .required(&EmbeddingAttrs::output_dim, "output_dim", "Length of a row.")
+    .choice(&EmbeddingAttrs::dtype, "dtype",
+            {{"bfloat16", Dtype::kBfloat16},
+             {"float16", Dtype::kFloat16},
+             {"float32", Dtype::kFloat32},
+             {"float64", Dtype::kFloat64},
+             {"int32", Dtype::kInt32},
+             {"int64", Dtype::kInt64},
+             {"int8", Dtype::kInt8},
+             {"uint8", Dtype::kUint8}},
+            Dtype::kFloat32, "Type of weight and output.")
+    .ignored("sparse_grad", "boolean", "0", "No meaning here: the gradient is dense.")
+    .check([](EmbeddingAttrs &a) {
+      if (a.input_dim < 1 || a.output_dim < 1) {
+        throw Error(Code::kInvalidArgument,
+                    text("attributes 'input_dim' and 'output_dim': expected at least 1, found ", a.input_dim, " and ",
+                         a.output_dim),
+                    "input_dim");
+      }
+    })
+    .input("data", "Indices, any shape.")
+    .input("weight", "(input_dim, output_dim).")
+    .infer_shape(infer_shape)
+    .infer_dtype(infer_dtype)
+    .gradient([](const EmbeddingAttrs &) {
+      Gradient g;
+      g.kind = Gradient::Kind::kKernel;
+      g.of = {1};
+      g.inputs = {0};
+      return g;
+    });
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementary functions for point-wise operators. The float forms are written without branches so that a loop over them
+// vectorises; each is accurate to a few units in the last place. The double forms are the standard library's. Compiled
+// by nvcc, too, where the float forms are the device's own.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "base/dtype.hpp"
+
+// COHORT_FUSED_MULTIPLY is defined by files whose loops run on processors with a fused multiply-add only.
+#ifdef COHORT_FUSED_MULTIPLY
+#define COHORT_MATH_VARIANT fused_multiply
+#else
+#define COHORT_MATH_VARIANT plain_multiply
+#endif
+
+namespace cohort {
+namespace pointwise {
+inline namespace COHORT_MATH_VARIANT {
+
+// a * b + c. Kernels are compiled without contraction: a compiler fuses differently in the vector part of a loop and in
+// the rest of it, and results would depend on where a block ends.
+COHORT_HOST_DEVICE inline float multiply_add(float a, float b, float c) {
+#if defined(COHORT_FUSED_MULTIPLY) || defined(__CUDA_ARCH__)
+  return __builtin_fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+COHORT_HOST_DEVICE inline uint32_t bits_of(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, 4);
+  return bits;
+}
+
+COHORT_HOST_DEVICE inline float float_of(uint32_t bits) {
+  float x;
+  std::memcpy(&x, &bits, 4);
+  return x;
+}
+
+// x = n ln 2 + r with |r| <= ln 2 / 2, and e^r - 1. Sums with kRound leave n in the lowest bits of the sum.
+struct ReducedExp {
+  int32_t n;
+  float r_exp_minus_1;
+};
+
+COHORT_HOST_DEVICE inline ReducedExp reduce_exp(float x) {
+  const float kRound = 12582912.0f;  // 1.5 * 2^23
+  const float shifted = multiply_add(x, 1.44269504088896341f, kRound);
+  const float n = shifted - kRound;
+  const float r = multiply_add(-n, 1.42860682031e-6f, multiply_add(-n, 0.693145751953125f, x));
+  float p = 1.392768463e-03f;
+  p = multiply_add(p, r, 8.364380337e-03f);
+  p = multiply_add(p, r, 4.166654497e-02f);
+  p = multiply_add(p, r, 1.666657031e-01f);
+  p = multiply_add(p, r, 0.5f);
+  return {int32_t(bits_of(shifted) - bits_of(kRound)), multiply_add(p * r, r, r)};
+}
+
+COHORT_HOST_DEVICE inline float power_of_two(int32_t n) {  // -126 <= n <= 127
+  return float_of(uint32_t(n + 127) << 23);
+}
+
+COHORT_HOST_DEVICE inline float exp_of(float x) {
+#ifdef __CUDA_ARCH__
+  return expf(x);
+#else
+  // Beyond these e^x is 0 or infinite. Written so that a NaN passes.
+  const float low = x < -104.0f ? -104.0f : x;
+  const float clamped = low > 89.0f ? 89.0f : low;
+  const ReducedExp e = reduce_exp(clamped);
+  const int32_t half = e.n >> 1;  // two factors, as 2^n alone may be out of range
+  return (e.r_exp_minus_1 + 1.0f) * power_of_two(half) * power_of_two(e.n - half);
+#endif
+}
+COHORT_HOST_DEVICE inline double exp_of(double x) { return std::exp(x); }
+
+// tanh |x| = t / (t + 2) with t = e^(2|x|) - 1, which keeps small x exact.
+COHORT_HOST_DEVICE inline float tanh_of(float x) {
+#ifdef __CUDA_ARCH__
+  return tanhf(x);
+#else
+  const float magnitude = std::fabs(x);
+  const float twice = 2.0f * (magnitude > 10.0f ? 10.0f : magnitude);
+  const ReducedExp e = reduce_exp(twice);
+  const float scale = power_of_two(e.n);
+  const float t = multiply_add(e.r_exp_minus_1, scale, scale - 1.0f);
+  return std::copysign(t / (t + 2.0f), x);
+#endif
+}
+COHORT_HOST_DEVICE inline double tanh_of(double x) { return std::tanh(x); }
+
+COHORT_HOST_DEVICE inline float sigmoid_of(float x) { return 1.0f / (1.0f + exp_of(-x)); }
+COHORT_HOST_DEVICE inline double sigmoid_of(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+
+// x = 2^e m with sqrt(1/2) <= m < sqrt(2); log x = e ln 2 + log m.
+COHORT_HOST_DEVICE inline float log_of(float x) {
+#ifdef __CUDA_ARCH__
+  return logf(x);
+#else
+  const bool tiny = x < 1.17549435e-38f;
+  const float normal = tiny ? x * 8388608.0f : x;
+  const uint32_t shifted = bits_of(normal) - 0x3f3504f3u;  // sqrt(1/2)
+  const float e = float(int32_t(shifted) >> 23) + (tiny ? -23.0f : 0.0f);
+  const float f = float_of((shifted & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+  float p = -7.902743667e-02f;
+  p = multiply_add(p, f, 1.262231916e-01f);
+  p = multiply_add(p, f, -1.299818307e-01f);
+  p = multiply_add(p, f, 1.421449631e-01f);
+  p = multiply_add(p, f, -1.664128155e-01f);
+  p = multiply_add(p, f, 2.000104487e-01f);
+  p = multiply_add(p, f, -2.500030696e-01f);
+  p = multiply_add(p, f, 3.333333135e-01f);
+  const float square = f * f, rest = multiply_add(p * f, square, -0.5f * square);
+  const float finite = multiply_add(e, 0.693145751953125f, f + multiply_add(e, 1.42860682031e-6f, rest));
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float positive = x == infinity ? infinity : finite;
+  const float known = x == 0.0f ? -infinity : positive;
+  return x >= 0.0f ? known : std::numeric_limits<float>::quiet_NaN();  // negative or NaN
+#endif
+}
+COHORT_HOST_DEVICE inline double log_of(double x) { return std::log(x); }
+
+// log(1 + x): the correction term undoes the rounding of 1 + x.
+COHORT_HOST_DEVICE inline float log1p_of(float x) {
+#ifdef __CUDA_ARCH__
+  return log1pf(x);
+#else
+  const float u = 1.0f + x;
+  const float correction = (x - (u - 1.0f)) / u;
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float sum = log_of(u) + correction;
+  return u == infinity || u == 0.0f ? log_of(u) : sum;
+#endif
+}
+COHORT_HOST_DEVICE inline double log1p_of(double x) { return std::log1p(x); }
+
+// An odd polynomial below 1, 1 - e^P(|x|) above.
+COHORT_HOST_DEVICE inline float erf_of(float x) {
+#ifdef __CUDA_ARCH__
+  return erff(x);
+#else
+  const float z = x * x;
+  float small = 7.875874871e-05f;
+  small = multiply_add(small, z, -8.016864303e-04f);
+  small = multiply_add(small, z, 5.189087242e-03f);
+  small = multiply_add(small, z, -2.685421146e-02f);
+  small = multiply_add(small, z, 1.128359437e-01f);
+  small = multiply_add(small, z, -3.761262596e-01f);
+  small = multiply_add(small, z, 1.128379107e+00f);
+  const float magnitude = std::fabs(x), a = magnitude > 4.0f ? 4.0f : magnitude;
+  float p = 1.614896291e-06f;
+  p = multiply_add(p, a, -4.563089169e-05f);
+  p = multiply_add(p, a, 5.933143548e-04f);
+  p = multiply_add(p, a, -4.743753932e-03f);
+  p = multiply_add(p, a, 2.637756430e-02f);
+  p = multiply_add(p, a, -1.100058183e-01f);
+  p = multiply_add(p, a, -6.319025755e-01f);
+  p = multiply_add(p, a, -1.130189896e+00f);
+  p = multiply_add(p, a, 3.096755827e-04f);
+  const float large = std::copysign(1.0f - exp_of(p), x);
+  return magnitude < 1.0f ? small * x : large;
+#endif
+}
+COHORT_HOST_DEVICE inline double erf_of(double x) { return std::erf(x); }
+
+// d log(gamma(x)) / dx: recurrence up to 6, then the asymptotic series; reflection below 0.
+template <typename C>
+COHORT_HOST_DEVICE inline C digamma_of(C argument) {
+  const double pi = 3.14159265358979323846;
+  double x = double(argument), result = 0;
+  if (x <= 0) {
+    if (x == std::floor(x)) return C(NAN);  // a pole
+    result = -pi / std::tan(pi * x);
+    x = 1 - x;
+  }
+  for (; x < 10; x += 1) result -= 1 / x;
+  const double z = 1 / (x * x);
+  result +=
+      std::log(x) - 0.5 / x -
+      z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760))))));
+  return C(result);
+}
+
+template <typename C>
+COHORT_HOST_DEVICE inline C gammaln_of(C x) {
+#ifdef __CUDA_ARCH__
+  return C(lgamma(double(x)));
+#else
+  int sign;  // std::lgamma writes a global instead
+  return C(::lgamma_r(double(x), &sign));
+#endif
+}
+
+// Solves erf(y) = x: a start that is right to some percent, then Halley's steps, on erfc where erf is close to 1.
+template <typename C>
+COHORT_HOST_DEVICE inline C erfinv_of(C argument) {
+  const double x = double(argument), magnitude = std::fabs(x);
+  if (!(magnitude < 1)) {
+    return magnitude == 1 ? C(x * INFINITY) : C(NAN);
+  }
+  const double l = std::log1p(-magnitude * magnitude), h = 4.3307467508 + 0.5 * l;  // 2 / (pi 0.147)
+  double y = std::sqrt(std::sqrt(h * h - l / 0.147) - h);
+  for (int step = 0; step < 3; ++step) {
+    const double error = magnitude < 0.5 ? std::erf(y) - magnitude : (1 - magnitude) - std::erfc(y);
+    const double newton = error / (1.12837916709551257390 * std::exp(-y * y));
+    y -= newton / (1 + y * newton);
+  }
+  return C(std::copysign(y, x));
+}
+
+}  // namespace COHORT_MATH_VARIANT
+}  // namespace pointwise
+}  // namespace cohort

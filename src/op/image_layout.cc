@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/image_layout.hpp"
+
+namespace cohort {
+namespace {
+
+constexpr int64_t kMostWindow = 1 << 20;  // keeps products with lengths of arrays inside 64 bits
+
+}  // namespace
+
+void complete_window(Tuple &value, size_t num_axes, int64_t initial, int64_t low, const char *name) {
+  if (value.empty()) value.assign(num_axes, initial);
+  if (value.size() != num_axes) {
+    throw Error(Code::kInvalidArgument,
+                text("attribute '", name, "': expected ", num_axes, " entries, found ", print_tuple(value)), name);
+  }
+  for (int64_t entry : value) {
+    if (entry < low || entry > kMostWindow) {
+      throw Error(Code::kInvalidArgument,
+                  text("attribute '", name, "': expected entries from ", low, " to ", kMostWindow, ", found ",
+                       print_tuple(value)),
+                  name);
+    }
+  }
+}
+
+void check_layout(ImageLayout layout, size_t num_axes) {
+  size_t expected = num_axes;
+  if (layout == ImageLayout::kNCW || layout == ImageLayout::kNWC) expected = 1;
+  if (layout == ImageLayout::kNCHW || layout == ImageLayout::kNHWC) expected = 2;
+  if (layout == ImageLayout::kNCDHW || layout == ImageLayout::kNDHWC) expected = 3;
+  if (expected != num_axes) {
+    throw Error(Code::kInvalidArgument,
+                text("attribute 'layout': expected a layout of ", num_axes, " spatial axes, found one of ", expected),
+                "layout");
+  }
+}
+
+}  // namespace cohort

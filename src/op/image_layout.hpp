@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layout attribute of convolution and pooling, and what their shape inference shares.
+#pragma once
+
+#include "op/op.hpp"
+
+namespace cohort {
+
+enum class ImageLayout : int32_t { kNone, kNCW, kNCHW, kNCDHW, kNWC, kNHWC, kNDHWC };
+
+inline bool channels_last(ImageLayout layout) {
+  return layout == ImageLayout::kNWC || layout == ImageLayout::kNHWC || layout == ImageLayout::kNDHWC;
+}
+
+// Where the channels and the first spatial axis are.
+inline int channel_axis(ImageLayout layout, int rank) { return channels_last(layout) ? rank - 1 : 1; }
+inline int spatial_axis(ImageLayout layout) { return channels_last(layout) ? 1 : 2; }
+
+// Gives `value` one entry per spatial axis, `initial` where it is empty. Throws kInvalidArgument if the length differs
+// from `num_axes`, or an entry is below `low`.
+void complete_window(Tuple &value, size_t num_axes, int64_t initial, int64_t low, const char *name);
+// Throws kInvalidArgument if the layout is one of another number of spatial axes.
+void check_layout(ImageLayout layout, size_t num_axes);
+
+}  // namespace cohort

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/indexing.hpp"
+
+namespace cohort {
+namespace {
+
+Gradient kernel_gradient(std::vector<int> of, std::vector<int> inputs) {
+  Gradient g;
+  g.kind = Gradient::Kind::kKernel;
+  g.of = std::move(of);
+  g.inputs = std::move(inputs);
+  return g;
+}
+
+// Output and first input of one type; indices of any.
+template <typename A>
+void infer_indexed_dtype(const A &, Dtypes &in, Dtypes &out) {
+  unify(out[0], in[0], "output");
+  unify(in[0], out[0], "data");
+  if (in[1] == Dtype::kNone) in[1] = Dtype::kFloat32;
+}
+
+COHORT_OPERATOR(take, TakeAttrs)
+    .alias("_npi_take")
+    .doc("Slices of a along one axis, by index.")
+    .attr(&TakeAttrs::axis, "axis", 0, "The axis; negative counts from the last.")
+    .choice(&TakeAttrs::mode, "mode",
+            {{"clip", IndexMode::kClip}, {"raise", IndexMode::kRaise}, {"wrap", IndexMode::kWrap}}, IndexMode::kClip,
+            "Indices out of range: the nearest one, an error, or counted round.")
+    .input("a", "The array to take from.")
+    .input("indices", "Indices, any shape.")
+    .infer_shape([](const TakeAttrs &a, Shapes &in, Shapes &out) {
+      if (!in[0].rank_known() || !in[1].rank_known()) return;
+      const int axis = normalize_axis(a.axis, in[0].rank(), "take");
+      std::vector<int64_t> result(in[0].begin(), in[0].begin() + axis);
+      result.insert(result.end(), in[1].begin(), in[1].end());
+      result.insert(result.end(), in[0].begin() + axis + 1, in[0].end());
+      unify(out[0], Shape(result), "output");
+    })
+    .infer_dtype(infer_indexed_dtype<TakeAttrs>)
+    .gradient(kernel_gradient({0}, {1}));
+
+COHORT_OPERATOR(pick, PickAttrs)
+    .alias("choose_element_0index")
+    .alias("_npx_pick")
+    .doc("One element of data along an axis, by index.")
+    .attr(&PickAttrs::axis, "axis", -1, "The axis; None: of the whole array.")
+    .attr(&PickAttrs::keepdims, "keepdims", false, "Whether the axis stays, with length 1.")
+    .choice(&PickAttrs::mode, "mode", {{"clip", IndexMode::kClip}, {"wrap", IndexMode::kWrap}}, IndexMode::kClip,
+            "Indices out of range: the nearest one, or counted round.")
+    .input("data", "The array to pick from.")
+    .input("index", "The shape of data without the axis, or with length 1 there.")
+    .infer_shape([](const PickAttrs &a, Shapes &in, Shapes &out) {
+      if (!in[0].rank_known()) return;
+      std::vector<int64_t> kept, dropped;
+      if (a.axis) {
+        const int axis = normalize_axis(*a.axis, in[0].rank(), "pick");
+        kept = dropped = std::vector<int64_t>(in[0].begin(), in[0].end());
+        kept[size_t(axis)] = 1;
+        dropped.erase(dropped.begin() + axis);
+      } else {
+        kept.assign(size_t(in[0].rank()), 1);
+      }
+      if (dropped.empty()) dropped.push_back(1);
+      unify(out[0], Shape(a.keepdims ? kept : dropped), "output");
+      if (in[1].rank_known() && in[1].rank() == int(kept.size()) && in[1].merge(Shape(kept))) return;
+      unify(in[1], Shape(dropped), "index");
+    })
+    .infer_dtype(infer_indexed_dtype<PickAttrs>)
+    .gradient(kernel_gradient({0}, {1}));
+
+COHORT_OPERATOR(one_hot, OneHotAttrs)
+    .alias("_npx_one_hot")
+    .doc("A row for each index, with on_value there and off_value elsewhere.")
+    .required(&OneHotAttrs::depth, "depth", "The length of a row.")
+    .attr(&OneHotAttrs::on_value, "on_value", 1.0, "The value at the index.")
+    .attr(&OneHotAttrs::off_value, "off_value", 0.0, "The value elsewhere.")
+    .choice(&OneHotAttrs::dtype, "dtype",
+            {{"bfloat16", Dtype::kBfloat16},
+             {"float16", Dtype::kFloat16},
+             {"float32", Dtype::kFloat32},
+             {"float64", Dtype::kFloat64},
+             {"int32", Dtype::kInt32},
+             {"int64", Dtype::kInt64},
+             {"int8", Dtype::kInt8},
+             {"uint8", Dtype::kUint8}},
+            Dtype::kFloat32, "The type of the output.")
+    .check([](OneHotAttrs &a) {
+      if (a.depth < 0) {
+        throw Error(Code::kInvalidArgument, text("attribute 'depth': expected at least 0, found ", a.depth), "depth");
+      }
+    })
+    .input("indices", "Indices, any shape.")
+    .infer_shape([](const OneHotAttrs &a, Shapes &in, Shapes &out) {
+      if (!in[0].rank_known()) return;
+      std::vector<int64_t> result(in[0].begin(), in[0].end());
+      result.push_back(a.depth);
+      unify(out[0], Shape(result), "output");
+    })
+    .infer_dtype([](const OneHotAttrs &a, Dtypes &, Dtypes &out) { unify(out[0], a.dtype, "output"); });
+
+COHORT_OPERATOR(where, NoAttrs)
+    .alias("_sparse_where")
+    .doc("x where condition is not 0, y elsewhere.")
+    .input("condition", "The shape of x, or one number for each row of x.")
+    .input("x", "Any shape.")
+    .input("y", "The shape of x.")
+    .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
+      for (Shape *s : {&in[1], &in[2], &out[0]}) unify(in[1], *s, "x");
+      unify(in[2], in[1], "y");
+      unify(out[0], in[1], "output");
+      if (!in[1].rank_known()) return;
+      if (in[0].rank_known() && in[0].rank() == 1 && in[1].rank() > 1) {
+        unify(in[0], Shape{in[1][0]}, "condition");
+      } else {
+        unify(in[0], in[1], "condition");
+      }
+    })
+    .infer_dtype([](const NoAttrs &, Dtypes &in, Dtypes &out) {
+      for (Dtype d : {in[2], out[0]}) unify(in[1], d, "x");
+      unify(in[2], in[1], "y");
+      unify(out[0], in[1], "output");
+      if (in[0] == Dtype::kNone) in[0] = in[1];
+    })
+    .gradient(kernel_gradient({1, 2}, {0}));
+
+COHORT_OPERATOR(stack, StackAttrs)
+    .doc("Joins arrays of one shape along a new axis.")
+    .attr(&StackAttrs::axis, "axis", 0, "The new axis; negative counts from the last of the output.")
+    .variadic("arg", "num_args", "The arrays to join.")
+    .infer_shape([](const StackAttrs &a, Shapes &in, Shapes &out) {
+      Shape all;
+      for (const Shape &s : in) unify(all, s, "arg");
+      if (!all.rank_known()) return;
+      for (Shape &s : in) unify(s, all, "arg");
+      std::vector<int64_t> result(all.begin(), all.end());
+      result.insert(result.begin() + normalize_axis(a.axis, all.rank() + 1, "stack"), int64_t(in.size()));
+      unify(out[0], Shape(result), "output");
+    })
+    .gradient(kernel_gradient({}, {}));
+
+COHORT_OPERATOR(squeeze, SqueezeAttrs)
+    .doc("data without axes of length 1.")
+    .attr(&SqueezeAttrs::axis, "axis", std::nullopt, "The axes; None: all of length 1.")
+    .input("data", "Any shape.")
+    .infer_shape([](const SqueezeAttrs &a, Shapes &in, Shapes &out) {
+      if (!in[0].known()) return;
+      std::vector<bool> dropped(size_t(in[0].rank()), false);
+      if (!a.axis) {
+        for (int axis = 0; axis < in[0].rank(); ++axis) dropped[size_t(axis)] = in[0][axis] == 1;
+      } else {
+        for (int64_t given : *a.axis) {
+          const int axis = normalize_axis(given, in[0].rank(), "squeeze");
+          if (in[0][axis] != 1) {
+            throw Error(Code::kShape, text("data: expected a length of 1 on axis ", axis, ", found ", in[0]), "data");
+          }
+          dropped[size_t(axis)] = true;
+        }
+      }
+      std::vector<int64_t> result;
+      for (int axis = 0; axis < in[0].rank(); ++axis) {
+        if (!dropped[size_t(axis)]) result.push_back(in[0][axis]);
+      }
+      if (result.empty()) result.push_back(1);
+      unify(out[0], Shape(result), "output");
+    })
+    .view()
+    .gradient([](const SqueezeAttrs &) {
+      Gradient g;
+      g.kind = Gradient::Kind::kPassThrough;
+      g.of = {0};
+      return g;
+    });
+
+}  // namespace
+}  // namespace cohort

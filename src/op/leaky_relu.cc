@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/leaky_relu.hpp"
+
+namespace cohort {
+namespace {
+
+// gamma has one element, one a channel, or the shape of data.
+void infer_shape(const LeakyReLUAttrs &a, Shapes &in, Shapes &out) {
+  unify(in[0], out[0], "data");
+  unify(out[0], in[0], "output");
+  if (a.act_type != LeakyReLUAttrs::kPrelu || !in[0].rank_known()) return;
+  const Shape channels{in[0].rank() > 1 ? in[0][1] : 1};
+  if (!in[1].known()) unify(in[1], channels, "gamma");
+  if (!in[1].known() || !in[0].known() || in[1] == in[0] || in[1].size() == 1) return;
+  unify(in[1], channels, "gamma");
+}
+
+COHORT_OPERATOR(LeakyReLU, LeakyReLUAttrs)
+    .alias("_npx_leaky_relu")
+    .doc("Applies a rectifier with a slope for negative elements.")
+    .choice(&LeakyReLUAttrs::act_type, "act_type",
+            {{"elu", LeakyReLUAttrs::kElu},
+             {"gelu", LeakyReLUAttrs::kGelu},
+             {"leaky", LeakyReLUAttrs::kLeaky},
+             {"prelu", LeakyReLUAttrs::kPrelu},
+             {"rrelu", LeakyReLUAttrs::kRrelu},
+             {"selu", LeakyReLUAttrs::kSelu}},
+            LeakyReLUAttrs::kLeaky, "The function.")
+    .attr(&LeakyReLUAttrs::slope, "slope", 0.25f, "Slope below zero of leaky, factor of elu.")
+    .attr(&LeakyReLUAttrs::lower_bound, "lower_bound", 0.125f, "Smallest random slope of rrelu.")
+    .attr(&LeakyReLUAttrs::upper_bound, "upper_bound", 0.334f, "Largest random slope of rrelu.")
+    .input("data", "Any shape.")
+    .input_if(
+        "gamma", [](const LeakyReLUAttrs &a) { return a.act_type == LeakyReLUAttrs::kPrelu; },
+        "Slope of prelu: one element, one a channel (axis 1), or the shape of data.")
+    .init("[\"Constant\", {\"value\": 0.25}]")
+    .infer_shape(infer_shape)
+    .inplace(0, 0)
+    // The sign of leaky's output is that of its data unless the slope is negative.
+    .gradient([](const LeakyReLUAttrs &a) {
+      Gradient g;
+      g.kind = Gradient::Kind::kKernel;
+      g.of = {0};
+      if (a.act_type == LeakyReLUAttrs::kPrelu) {
+        g.of = g.inputs = {0, 1};
+      } else if (a.act_type == LeakyReLUAttrs::kLeaky && a.slope >= 0) {
+        g.outputs = {0};
+      } else {
+        g.inputs = {0};
+      }
+      return g;
+    })
+    .backward_inplace(0, 0)
+    .random();
+
+}  // namespace
+}  // namespace cohort

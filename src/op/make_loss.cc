@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/make_loss.hpp"
+
+namespace cohort {
+namespace {
+
+COHORT_OPERATOR(MakeLoss, MakeLossAttrs)
+    .doc("Passes data on as a loss: its gradient is grad_scale, whatever the head gradient.")
+    .attr(&MakeLossAttrs::grad_scale, "grad_scale", 1.0f, "The gradient of each element, before normalisation.")
+    .attr(&MakeLossAttrs::valid_thresh, "valid_thresh", 0.0f, "Elements above it count as valid.")
+    .choice(&MakeLossAttrs::normalization, "normalization",
+            {{"batch", MakeLossAttrs::kBatch}, {"null", MakeLossAttrs::kNull}, {"valid", MakeLossAttrs::kValid}},
+            MakeLossAttrs::kNull, "What the gradient is divided by: batch size, nothing, number of valid elements.")
+    .input("data", "A loss.")
+    .same_shape()
+    .inplace(0, 0)
+    .gradient([](const MakeLossAttrs &a) {
+      Gradient g;
+      g.kind = Gradient::Kind::kKernel;
+      g.of = {0};
+      g.head_grads = false;
+      if (a.normalization == MakeLossAttrs::kValid) g.outputs = {0};
+      return g;
+    })
+    .loss();
+
+COHORT_OPERATOR(make_loss, NoAttrs)
+    .alias("_sparse_make_loss")
+    .doc("Passes data on as a loss: its gradient is 1, whatever the head gradient.")
+    .input("data", "A loss.")
+    .output_names([](const NoAttrs &) { return std::vector<std::string>{"loss"}; })
+    .same_shape()
+    .inplace(0, 0)
+    .gradient([](const NoAttrs &) {
+      Gradient g;
+      g.kind = Gradient::Kind::kKernel;
+      g.of = {0};
+      g.head_grads = false;
+      return g;
+    })
+    .loss();
+
+COHORT_OPERATOR(BlockGrad, NoAttrs)
+    .alias("stop_gradient")
+    .alias("_sparse_stop_gradient")
+    .doc("Passes data on and no gradient back.")
+    .input("data", "Any shape.")
+    .same_shape()
+    .inplace(0, 0)
+    .loss();
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/op.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <deque>
+#include <map>
+
+namespace cohort {
+namespace {
+
+// Filled before main by the definitions in this folder, only read afterwards.
+struct Registry {
+  std::deque<Op> ops;  // a deque: builders hold references
+  std::map<std::string, Op *> aliases;
+
+  const std::map<std::string, const Op *> &names() {
+    static const std::map<std::string, const Op *> all = [this] {
+      std::map<std::string, const Op *> names(aliases.begin(), aliases.end());
+      for (const Op &op : ops) names[op.name] = &op;
+      return names;
+    }();
+    return all;
+  }
+};
+
+Registry &registry() {
+  static Registry *const instance = new Registry;
+  return *instance;
+}
+
+}  // namespace
+
+Op &register_op(Op op) {
+  registry().ops.push_back(std::move(op));
+  return registry().ops.back();
+}
+
+void register_alias(Op &op, const std::string &alias) {
+  op.aliases.push_back(alias);
+  registry().aliases[alias] = &op;
+}
+
+const Op *find_op(const std::string &name) {
+  const auto &names = registry().names();
+  const auto found = names.find(name);
+  return found == names.end() ? nullptr : found->second;
+}
+
+const Op &get_op(const std::string &name) {
+  const Op *op = find_op(name);
+  if (!op) throw Error(Code::kName, text("no operator is named '", name, "'"), name);
+  return *op;
+}
+
+std::vector<const Op *> list_ops() {
+  std::vector<const Op *> list;
+  for (const Op &op : registry().ops) list.push_back(&op);
+  std::sort(list.begin(), list.end(), [](const Op *a, const Op *b) { return a->name < b->name; });
+  return list;
+}
+
+std::vector<std::string> Op::input_names(const Attrs &a, int num_args) const {
+  std::vector<std::string> names;
+  for (const InputField *field : input_fields(a, num_args)) {
+    const bool counted = !variadic.empty() && field == &inputs.front();
+    names.push_back(counted ? field->name + std::to_string(names.size()) : field->name);
+  }
+  return names;
+}
+
+std::vector<const InputField *> Op::input_fields(const Attrs &a, int num_args) const {
+  std::vector<const InputField *> fields;
+  for (const InputField &field : inputs) {
+    if (!variadic.empty() && &field == &inputs.front()) {
+      fields.insert(fields.end(), size_t(num_args), &field);
+    } else if (!field.present || field.present(a)) {
+      fields.push_back(&field);
+    }
+  }
+  return fields;
+}
+
+std::vector<std::string> Op::output_names(const Attrs &a) const {
+  if (name_outputs) return name_outputs(a);
+  const int count = num_outputs(a);
+  if (count == 1) return {"output"};
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) names.push_back("output" + std::to_string(i));
+  return names;
+}
+
+int Op::num_aux(const Attrs &a) const {
+  int count = 0;
+  for (const InputField &field : inputs) count += field.aux && (!field.present || field.present(a));
+  return count;
+}
+
+Attrs Op::parse(const AttrMap &source) const {
+  std::shared_ptr<void> target = new_attrs();
+  for (const auto &entry : source) {
+    const std::string &key = entry.first;
+    if (key.size() >= 4 && key.compare(0, 2, "__") == 0 && key.compare(key.size() - 2, 2, "__") == 0) continue;
+    if (key == variadic) continue;  // counted from the inputs
+    const auto field = std::find_if(attrs.begin(), attrs.end(), [&](const AttrField &f) { return f.name == key; });
+    if (field == attrs.end()) {
+      std::string known;
+      for (const AttrField &f : attrs) known += (known.empty() ? "" : ", ") + f.name;
+      throw Error(Code::kName,
+                  text("operator ", name, " has no attribute '", key, "'; it has: ", known.empty() ? "none" : known),
+                  key);
+    }
+    try {
+      field->parse(target.get(), entry.second);
+    } catch (const Error &e) {
+      throw Error(Code::kInvalidArgument, text("operator ", name, ": ", e.what()), key);
+    }
+  }
+  for (const AttrField &field : attrs) {
+    if (field.required && source.count(field.name) == 0) {
+      throw Error(Code::kName, text("operator ", name, " requires the attribute '", field.name, "'"), field.name);
+    }
+  }
+  if (check_attrs) check_attrs(target.get());
+  Attrs parsed{target};
+  return parsed;
+}
+
+void unify(Shape &shape, const Shape &known, const char *name) {
+  if (!shape.merge(known)) throw Error(Code::kShape, text(name, ": expected ", known, ", found ", shape), name);
+}
+
+void unify(Dtype &dtype, Dtype known, const char *name) {
+  if (known == Dtype::kNone || dtype == known) return;
+  if (dtype != Dtype::kNone) throw Error(Code::kDtype, text(name, ": expected ", known, ", found ", dtype), name);
+  dtype = known;
+}
+
+void infer_same_shape(const Attrs &, Shapes &in, Shapes &out) {
+  Shape all;
+  for (const Shape &s : out) unify(all, s, "output");
+  for (const Shape &s : in) unify(all, s, "input");
+  for (Shape &s : in) unify(s, all, "input");
+  for (Shape &s : out) unify(s, all, "output");
+}
+
+void infer_same_dtype(const Attrs &, Dtypes &in, Dtypes &out) {
+  Dtype all = Dtype::kNone;
+  for (Dtype d : in) {
+    if (all == Dtype::kNone) all = d;
+  }
+  for (Dtype d : out) {
+    if (all == Dtype::kNone) all = d;
+  }
+  for (size_t i = 0; i < in.size(); ++i) unify(in[i], all, text("input ", i).c_str());
+  for (Dtype &d : out) unify(d, all, "output");
+}
+
+int64_t parse_int_in(const std::string &name, const std::string &source, int64_t low, int64_t high) {
+  const int64_t value = parse_int(name, source);
+  if (value < low || value > high) {
+    throw Error(Code::kInvalidArgument,
+                text("attribute '", name, "': expected ", low, " to ", high, ", found ", source), name);
+  }
+  return value;
+}
+
+std::string print_float(double value, int digits) {
+  char printed[32];
+  const auto end = std::to_chars(printed, printed + sizeof printed, value, std::chars_format::general, digits).ptr;
+  return std::string(printed, end);  // not with printf: the host's locale must not matter
+}
+
+std::string print_tuple(const Tuple &value) {
+  std::string out = "[";
+  for (size_t i = 0; i < value.size(); ++i) out += (i ? "," : "") + std::to_string(value[i]);
+  return out + "]";
+}
+
+Tuple parse_whole_tuple(const std::string &name, const std::string &source) {
+  Tuple whole;
+  if (is_none(source)) return whole;
+  for (const std::optional<int64_t> &element : parse_tuple(name, source)) {
+    if (!element) {
+      throw Error(Code::kInvalidArgument, text("attribute '", name, "': expected integers, found ", source), name);
+    }
+    whole.push_back(*element);
+  }
+  return whole;
+}
+
+}  // namespace cohort

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an operator is: names, attributes, inputs and outputs, inference and gradient, as data. No kernels. One file in
+// this folder defines an operator or a family with COHORT_OPERATOR; symbol, plan, executor and the boundary read the
+// registry.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/attributes.hpp"
+#include "base/dtype.hpp"
+#include "base/error.hpp"
+#include "base/shape.hpp"
+
+namespace cohort {
+
+using Shapes = std::vector<Shape>;
+using Dtypes = std::vector<Dtype>;
+using Tuple = std::vector<int64_t>;  // an attribute such as kernel=(5, 5)
+
+// The parsed attributes of one node: a struct of its operator, shared and never changed after parsing.
+class Attrs {
+ public:
+  Attrs() = default;
+  template <typename T>
+  explicit Attrs(std::shared_ptr<T> value) : value_(std::move(value)) {}
+  // T is the struct that the operator was defined with.
+  template <typename T>
+  const T &get() const {
+    return *static_cast<const T *>(value_.get());
+  }
+  const std::shared_ptr<const void> &pointer() const { return value_; }
+
+ private:
+  std::shared_ptr<const void> value_;
+};
+
+struct NoAttrs {};
+
+// One attribute, as reflection shows it and as parsing uses it.
+struct AttrField {
+  std::string name;
+  std::string type;  // in MXNet's words: "int", "float", "boolean", "Shape(tuple)", "{'max', 'avg'}", "int or None"
+  bool required = false;
+  std::string default_text;  // as MXNet prints it; meaningless if required
+  std::string doc;
+  std::function<void(void *target, const std::string &text)>
+      parse;  // into the operator's struct; throws kInvalidArgument
+};
+
+struct InputField {
+  std::string name;
+  std::string doc;
+  std::function<bool(const Attrs &)> present;  // empty: always
+  bool aux = false;                            // an auxiliary state; these come after all others
+  std::string init = {};                       // `__init__` that a variable put in here gets (SYM-08)
+};
+
+// What the backward step of a node reads and what it gives. Inputs of the kernel "_backward_NAME", in this order: the
+// gradients of the visible outputs (if head_grads), then the listed inputs, then the listed outputs; its outputs: one
+// gradient per entry of `of`. Beyond that it reads what the forward kernel saved (StepSpec::saved_bytes).
+struct Gradient {
+  enum class Kind {
+    kNone,         // nothing flows back: inputs get zero gradients
+    kKernel,       // a "_backward_NAME" step
+    kPassThrough,  // each input in `of` gets the head gradient itself (elemwise_add, _copy); views: reshaped back
+  };
+  Kind kind = Kind::kNone;
+  std::vector<int> of;  // inputs that get a gradient; all others get none (labels, indices). Variadic: empty means all
+  bool head_grads = true;
+  std::vector<int> inputs;
+  std::vector<int> outputs;
+};
+
+struct Op {
+  std::string name;                  // MXNet's own
+  std::vector<std::string> aliases;  // other names of it in files and calls
+  std::string doc;
+  std::vector<AttrField> attrs;
+  std::vector<InputField> inputs;  // for a variadic operator: one entry, the prefix of its inputs
+  std::string variadic;            // attribute that holds the number of inputs ("num_args"); empty: fixed inputs
+  std::function<std::shared_ptr<void>()> new_attrs;  // the attribute struct with its defaults
+  std::function<void(void *)> check_attrs;           // over all of them together; may complete them
+
+  std::function<int(const Attrs &)> count_outputs;                      // empty: 1
+  std::function<int(const Attrs &)> count_visible;                      // empty: all; the first so many are a user's
+  std::function<std::vector<std::string>(const Attrs &)> name_outputs;  // empty: "output", or "output0", "output1", ...
+
+  // Complete in and out in both directions as far as possible; kUnknown stays where nothing is known. Throw kShape /
+  // kDtype with expected and found on a contradiction; the caller adds the node's name. Auxiliary states are the last
+  // inputs.
+  std::function<void(const Attrs &, Shapes &in, Shapes &out)> infer_shape;
+  std::function<void(const Attrs &, Dtypes &in, Dtypes &out)> infer_dtype;  // empty: all of one type
+
+  std::function<Gradient(const Attrs &)> gradient;  // empty: Kind::kNone
+  bool loss = false;                                // ignores head gradients, so a head of it needs none (BWD-03)
+  bool view = false;  // output 0 is input 0 under another shape: no work and no copy (Reshape, Flatten)
+  std::vector<std::pair<int, int>> inplace;           // (input, output) pairs that may share memory
+  std::vector<std::pair<int, int>> backward_inplace;  // the same for the inputs and outputs of the backward kernel
+  std::vector<int> mutates;  // inputs that the forward kernel writes (auxiliary states, weights of an update)
+  bool random = false;       // its kernels draw from StepSpec::seed
+
+  int num_outputs(const Attrs &a) const { return count_outputs ? count_outputs(a) : 1; }
+  int num_visible(const Attrs &a) const { return count_visible ? count_visible(a) : num_outputs(a); }
+  Gradient gradient_of(const Attrs &a) const { return gradient ? gradient(a) : Gradient(); }
+  // Names of this node's inputs, auxiliary states last. num_args counts for variadic operators only.
+  std::vector<std::string> input_names(const Attrs &a, int num_args) const;
+  std::vector<const InputField *> input_fields(const Attrs &a, int num_args) const;  // one an input, in the same order
+  std::vector<std::string> output_names(const Attrs &a) const;
+  int num_inputs(const Attrs &a, int num_args) const { return int(input_names(a, num_args).size()); }
+  int num_aux(const Attrs &a) const;
+  // Text to struct. Keys of the form __x__ are skipped; any other unknown key (kName, the message lists the operator's
+  // attributes: SYM-07), a missing required one (kName) or bad text (kInvalidArgument) is an error.
+  Attrs parse(const AttrMap &source) const;
+};
+
+// By name or alias; null if there is none.
+const Op *find_op(const std::string &name);
+const Op &get_op(const std::string &name);  // throws kName
+std::vector<const Op *> list_ops();         // ordered by name
+
+Op &register_op(Op op);
+void register_alias(Op &op, const std::string &alias);
+
+// ---- helpers for inference -----------------------------------------------------------------------------------------
+
+// Merges `known` into `shape`; throws kShape "NAME: expected (..), found (..)".
+void unify(Shape &shape, const Shape &known, const char *name);
+void unify(Dtype &dtype, Dtype known, const char *name);
+void infer_same_shape(const Attrs &, Shapes &in, Shapes &out);  // every input and output has one shape
+void infer_same_dtype(const Attrs &, Dtypes &in, Dtypes &out);
+
+// ---- building an operator ------------------------------------------------------------------------------------------
+
+namespace detail {
+template <typename F>
+struct FieldType {  // how a C++ field type is parsed and named; specialised in op_fields.hpp
+  static_assert(!std::is_same_v<F, F>, "no attribute has this type");
+};
+}  // namespace detail
+
+// COHORT_OPERATOR(softmax, SoftmaxAttrs).doc("..").attr(&SoftmaxAttrs::axis, "axis", -1, "..").input("data", "..")...
+template <typename A>
+class OpBuilder {
+ public:
+  explicit OpBuilder(const char *name) : op_(register_op(Op())) {
+    op_.name = name;
+    op_.new_attrs = [] { return std::shared_ptr<void>(std::make_shared<A>()); };
+    op_.infer_dtype = infer_same_dtype;
+  }
+  OpBuilder &alias(const char *name) { return register_alias(op_, name), *this; }
+  OpBuilder &doc(const char *doc) { return op_.doc = doc, *this; }
+
+  // An optional attribute with its default; default_text is taken from the value unless MXNet prints it otherwise.
+  template <typename F, typename V>
+  OpBuilder &attr(F A::*field, const char *name, V value, const char *doc);
+  template <typename F, typename V>
+  OpBuilder &attr(F A::*field, const char *name, V value, F low, F high, const char *doc);  // low <= value <= high
+  template <typename F>
+  OpBuilder &required(F A::*field, const char *name, const char *doc);
+  // An enumeration: an int or enum field with its words, in MXNet's order.
+  template <typename F>
+  OpBuilder &choice(F A::*field, const char *name, std::vector<std::pair<const char *, F>> words, F value,
+                    const char *doc);
+  template <typename F>
+  OpBuilder &required_choice(F A::*field, const char *name, std::vector<std::pair<const char *, F>> words,
+                             const char *doc);
+  // Known to MXNet, without meaning here (workspace, cudnn_tune): any text is accepted.
+  OpBuilder &ignored(const char *name, const char *type, const char *default_text, const char *doc);
+  // The type that reflection shows for the attribute before, where it is not that of the field.
+  OpBuilder &shown_as(const char *type) { return op_.attrs.back().type = type, *this; }
+  OpBuilder &check(std::function<void(A &)> fn) {
+    return op_.check_attrs = [fn](void *a) { fn(*static_cast<A *>(a)); }, *this;
+  }
+
+  OpBuilder &input(const char *name, const char *doc) {
+    return op_.inputs.push_back({name, doc, nullptr, false}), *this;
+  }
+  OpBuilder &input_if(const char *name, std::function<bool(const A &)> present, const char *doc) {
+    return op_.inputs.push_back({name, doc, [present](const Attrs &a) { return present(a.get<A>()); }, false}), *this;
+  }
+  OpBuilder &aux(const char *name, const char *doc) { return op_.inputs.push_back({name, doc, nullptr, true}), *this; }
+  OpBuilder &init(const char *json) { return op_.inputs.back().init = json, *this; }  // of the last input named
+  // Inputs PREFIX0, PREFIX1, ...; their number is the attribute COUNT, filled in from the inputs given where it is
+  // absent.
+  OpBuilder &variadic(const char *prefix, const char *count, const char *doc) {
+    op_.inputs.push_back({prefix, doc, nullptr, false});
+    return op_.variadic = count, *this;
+  }
+  OpBuilder &outputs(std::function<int(const A &)> count, std::function<int(const A &)> visible = nullptr) {
+    op_.count_outputs = [count](const Attrs &a) { return count(a.get<A>()); };
+    if (visible) op_.count_visible = [visible](const Attrs &a) { return visible(a.get<A>()); };
+    return *this;
+  }
+  OpBuilder &output_names(std::function<std::vector<std::string>(const A &)> names) {
+    return op_.name_outputs = [names](const Attrs &a) { return names(a.get<A>()); }, *this;
+  }
+  OpBuilder &infer_shape(std::function<void(const A &, Shapes &, Shapes &)> fn) {
+    return op_.infer_shape = [fn](const Attrs &a, Shapes &in, Shapes &out) { fn(a.get<A>(), in, out); }, *this;
+  }
+  OpBuilder &same_shape() { return op_.infer_shape = infer_same_shape, *this; }
+  OpBuilder &infer_dtype(std::function<void(const A &, Dtypes &, Dtypes &)> fn) {
+    return op_.infer_dtype = [fn](const Attrs &a, Dtypes &in, Dtypes &out) { fn(a.get<A>(), in, out); }, *this;
+  }
+  OpBuilder &gradient(Gradient fixed) {
+    return op_.gradient = [fixed](const Attrs &) { return fixed; }, *this;
+  }
+  OpBuilder &gradient(std::function<Gradient(const A &)> fn) {
+    return op_.gradient = [fn](const Attrs &a) { return fn(a.get<A>()); }, *this;
+  }
+  OpBuilder &loss() { return op_.loss = true, *this; }
+  OpBuilder &view() { return op_.view = true, *this; }
+  OpBuilder &inplace(int input, int output) { return op_.inplace.emplace_back(input, output), *this; }
+  OpBuilder &backward_inplace(int input, int output) { return op_.backward_inplace.emplace_back(input, output), *this; }
+  OpBuilder &mutates(std::vector<int> inputs) { return op_.mutates = std::move(inputs), *this; }
+  OpBuilder &random() { return op_.random = true, *this; }
+
+ private:
+  Op &op_;
+};
+
+#define COHORT_CONCAT_(a, b) a##b
+#define COHORT_CONCAT(a, b) COHORT_CONCAT_(a, b)
+// At namespace scope, inside an unnamed namespace.
+#define COHORT_OPERATOR(name, attrs) \
+  [[maybe_unused]] const auto &COHORT_CONCAT(kOperator, __COUNTER__) = ::cohort::OpBuilder<attrs>(#name)
+
+}  // namespace cohort
+
+#include "op/op_fields.hpp"

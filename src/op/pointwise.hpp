@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Point-wise operators: which functors of pointwise_math.hpp are their forward and backward passes. Kernels of every
+// backend and the plan's fusion read these rules; the operators themselves are registered from them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "op/op.hpp"
+#include "op/pointwise_math.hpp"
+
+namespace cohort {
+
+// x op scalar. is_int is read and kept; arrays of integers take the scalar truncated, whatever it says.
+struct ScalarAttrs {
+  double scalar;
+  bool is_int;
+};
+
+struct ClipAttrs {
+  float a_min, a_max;
+};
+
+struct HardSigmoidAttrs {
+  float alpha, beta;
+};
+
+struct SmoothL1Attrs {
+  float scalar;
+};
+
+// One application of a functor: what its operands a, b, c are (indices into the inputs of a kernel, -1 for none), and
+// its numbers.
+struct PointwiseCall {
+  PointwiseCode code;
+  int a = -1, b = -1, c = -1;
+  double s = 0, t = 0;
+};
+
+struct PointwiseRule {
+  enum class Form {
+    kElementwise,  // all operands have the output's shape
+    kBroadcast,    // operands broadcast to the output's shape
+  };
+  std::string name, backward_name;
+  Form form;
+  int num_inputs;
+  PointwiseCall forward;                // operands are the operator's inputs
+  std::vector<PointwiseCall> backward;  // one per gradient; operands are the inputs of the backward kernel
+  Gradient gradient;
+  void (*numbers)(const void *attrs, double *s, double *t);  // null: none
+
+  // With the numbers of a node put in: attrs is its attribute struct. `index` counts the entries of gradient.of.
+  PointwiseCall forward_call(const void *attrs) const { return with_numbers(forward, attrs); }
+  PointwiseCall backward_call(const void *attrs, int index) const {
+    return with_numbers(backward[size_t(index)], attrs);
+  }
+
+ private:
+  PointwiseCall with_numbers(PointwiseCall call, const void *attrs) const;
+};
+
+// All rules, and the rule of an operator by its own name or by "_backward_NAME"; null if it is not point-wise.
+const std::vector<std::unique_ptr<PointwiseRule>> &pointwise_rules();
+const PointwiseRule *find_pointwise_rule(const std::string &name);
+
+// Whether the node can be one instruction of a fused kernel (fused_pointwise.hpp) once the caller has seen that all its
+// inputs have the shape and dtype of its output. Covers the rules here and Activation. *call is the instruction:
+// operands are the node's inputs.
+bool fusible(const Op &op, const Attrs &attrs, PointwiseCall *call);
+// The same for gradient `index` (an entry of Gradient::of) of a node's backward step: operands are the inputs of the
+// backward kernel (Gradient says which these are). A pass-through gradient is the caller's.
+bool fusible_backward(const Op &op, const Attrs &attrs, int index, PointwiseCall *call);
+
+}  // namespace cohort

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/reduce.hpp"
+
+namespace cohort {
+
+std::vector<bool> axes_to_reduce(const std::optional<Tuple> &axis, bool exclude, int rank, const char *op) {
+  if (!axis || axis->empty()) return std::vector<bool>(size_t(rank), true);
+  std::vector<bool> reduced(size_t(rank), exclude);
+  for (int64_t a : *axis) reduced[size_t(normalize_axis(a, rank, op))] = !exclude;
+  return reduced;
+}
+
+Shape kept_shape(const Shape &shape, const std::vector<bool> &reduced) {
+  Shape kept = shape;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (reduced[size_t(axis)]) kept[axis] = 1;
+  }
+  return kept;
+}
+
+namespace {
+
+// An array that is reduced to one number has the shape (1,).
+Shape reduced_shape(const Shape &shape, const std::vector<bool> &reduced, bool keepdims) {
+  if (keepdims) return kept_shape(shape, reduced);
+  std::vector<int64_t> dims;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (!reduced[size_t(axis)]) dims.push_back(shape[axis]);
+  }
+  if (dims.empty()) dims.push_back(1);
+  return Shape(dims);
+}
+
+Gradient kernel_gradient(std::vector<int> inputs, std::vector<int> outputs) {
+  Gradient g;
+  g.kind = Gradient::Kind::kKernel;
+  g.of = {0};
+  g.inputs = std::move(inputs);
+  g.outputs = std::move(outputs);
+  return g;
+}
+
+OpBuilder<ReduceAttrs> reduction(const char *name, const char *doc) {
+  OpBuilder<ReduceAttrs> op(name);
+  const std::string key = name;
+  op.doc(doc)
+      .attr(&ReduceAttrs::axis, "axis", std::nullopt, "The axes to reduce over; None: all.")
+      .attr(&ReduceAttrs::keepdims, "keepdims", false, "Whether reduced axes stay, with length 1.")
+      .attr(&ReduceAttrs::exclude, "exclude", false, "Whether all axes but these are reduced.")
+      .input("data", "Any shape.")
+      .infer_shape([key](const ReduceAttrs &a, Shapes &in, Shapes &out) {
+        if (!in[0].rank_known()) return;
+        unify(out[0], reduced_shape(in[0], axes_to_reduce(a.axis, a.exclude, in[0].rank(), key.c_str()), a.keepdims),
+              "output");
+      });
+  return op;
+}
+
+[[maybe_unused]] const bool defined = [] {
+  reduction("sum", "The sum over axes.").alias("sum_axis").alias("_sparse_sum").gradient(kernel_gradient({}, {}));
+  reduction("mean", "The mean over axes.").alias("_sparse_mean").gradient(kernel_gradient({}, {}));
+  reduction("prod", "The product over axes.").gradient(kernel_gradient({0}, {0}));
+  reduction("nansum", "The sum over axes, without NaN.").gradient(kernel_gradient({0}, {}));
+  reduction("nanprod", "The product over axes, without NaN.").gradient(kernel_gradient({0}, {0}));
+  reduction("max", "The largest element over axes.").alias("max_axis").gradient(kernel_gradient({0}, {0}));
+  reduction("min", "The smallest element over axes.").alias("min_axis").gradient(kernel_gradient({0}, {0}));
+  reduction("_square_sum", "The sum of squares over axes.").gradient(kernel_gradient({0}, {}));
+  return true;
+}();
+
+COHORT_OPERATOR(norm, NormAttrs)
+    .alias("_sparse_norm")
+    .doc("The L1 or L2 norm over axes.")
+    .attr(&NormAttrs::ord, "ord", 2, 1, 2, "1: the sum of |x|; 2: the root of the sum of squares.")
+    .attr(&NormAttrs::axis, "axis", std::nullopt, "The axes to reduce over; None: all.")
+    .choice(&NormAttrs::out_dtype, "out_dtype",
+            {{"None", Dtype::kNone},
+             {"float16", Dtype::kFloat16},
+             {"float32", Dtype::kFloat32},
+             {"float64", Dtype::kFloat64},
+             {"int32", Dtype::kInt32},
+             {"int64", Dtype::kInt64},
+             {"int8", Dtype::kInt8}},
+            Dtype::kNone, "The type of the output; None: that of data.")
+    .attr(&NormAttrs::keepdims, "keepdims", false, "Whether reduced axes stay, with length 1.")
+    .input("data", "Any shape.")
+    .infer_shape([](const NormAttrs &a, Shapes &in, Shapes &out) {
+      if (!in[0].rank_known()) return;
+      unify(out[0], reduced_shape(in[0], axes_to_reduce(a.axis, false, in[0].rank(), "norm"), a.keepdims), "output");
+    })
+    .infer_dtype([](const NormAttrs &a, Dtypes &in, Dtypes &out) {
+      unify(out[0], a.out_dtype == Dtype::kNone ? in[0] : a.out_dtype, "output");
+      if (a.out_dtype == Dtype::kNone) unify(in[0], out[0], "data");
+    })
+    .gradient([](const NormAttrs &a) { return a.ord == 1 ? kernel_gradient({0}, {}) : kernel_gradient({0}, {0}); });
+
+// Indices are float32.
+void infer_index_dtype(Dtypes &out) { unify(out[0], Dtype::kFloat32, "output"); }
+
+void infer_arg_shape(const ArgReduceAttrs &a, Shapes &in, Shapes &out) {
+  if (!in[0].rank_known()) return;
+  std::optional<Tuple> axis;
+  if (a.axis) axis = Tuple{*a.axis};
+  unify(out[0], reduced_shape(in[0], axes_to_reduce(axis, false, in[0].rank(), "argmax"), a.keepdims), "output");
+}
+
+COHORT_OPERATOR(argmax, ArgReduceAttrs)
+    .doc("The index of the first largest element along an axis.")
+    .attr(&ArgReduceAttrs::axis, "axis", std::nullopt, "The axis; None: over the whole array.")
+    .attr(&ArgReduceAttrs::keepdims, "keepdims", false, "Whether the axis stays, with length 1.")
+    .input("data", "Any shape.")
+    .infer_shape(infer_arg_shape)
+    .infer_dtype([](const ArgReduceAttrs &, Dtypes &, Dtypes &out) { infer_index_dtype(out); });
+
+COHORT_OPERATOR(argmin, ArgReduceAttrs)
+    .doc("The index of the first smallest element along an axis.")
+    .attr(&ArgReduceAttrs::axis, "axis", std::nullopt, "The axis; None: over the whole array.")
+    .attr(&ArgReduceAttrs::keepdims, "keepdims", false, "Whether the axis stays, with length 1.")
+    .input("data", "Any shape.")
+    .infer_shape(infer_arg_shape)
+    .infer_dtype([](const ArgReduceAttrs &, Dtypes &, Dtypes &out) { infer_index_dtype(out); });
+
+COHORT_OPERATOR(argmax_channel, NoAttrs)
+    .doc("The index of the first largest element along axis 1.")
+    .input("data", "At least two axes.")
+    .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
+      if (!in[0].rank_known()) return;
+      std::vector<bool> reduced(size_t(in[0].rank()), false);
+      reduced[size_t(normalize_axis(1, in[0].rank(), "argmax_channel"))] = true;
+      unify(out[0], reduced_shape(in[0], reduced, false), "output");
+    })
+    .infer_dtype([](const NoAttrs &, Dtypes &, Dtypes &out) { infer_index_dtype(out); });
+
+[[noreturn]] void refuse_broadcast(const Shape &data, const Shape &to) {
+  throw Error(Code::kShape, text("data: expected lengths 1 or those of ", to, ", found ", data), "data");
+}
+
+void check_broadcast(const Shape &data, const Shape &to) {
+  if (data.rank() != to.rank()) refuse_broadcast(data, to);
+  for (int axis = 0; axis < to.rank(); ++axis) {
+    if (data[axis] != Shape::kUnknown && data[axis] != 1 && to[axis] != Shape::kUnknown && data[axis] != to[axis]) {
+      refuse_broadcast(data, to);
+    }
+  }
+}
+
+COHORT_OPERATOR(broadcast_to, BroadcastToAttrs)
+    .doc("Repeats data along its axes of length 1, up to a shape.")
+    .attr(&BroadcastToAttrs::shape, "shape", Tuple(), "The shape; 0 keeps the length of data.")
+    .input("data", "As many axes as shape has.")
+    .infer_shape([](const BroadcastToAttrs &a, Shapes &in, Shapes &out) {
+      if (!in[0].rank_known()) return;
+      Shape to(a.shape);
+      if (to.rank() != in[0].rank()) refuse_broadcast(in[0], to);
+      for (int axis = 0; axis < to.rank(); ++axis) {
+        if (to[axis] == 0) to[axis] = in[0][axis];
+      }
+      check_broadcast(in[0], to);
+      unify(out[0], to, "output");
+    })
+    .gradient(kernel_gradient({}, {}));
+
+COHORT_OPERATOR(broadcast_axis, BroadcastAxisAttrs)
+    .alias("broadcast_axes")
+    .doc("Repeats data along axes of length 1.")
+    .attr(&BroadcastAxisAttrs::axis, "axis", Tuple(), "The axes.")
+    .attr(&BroadcastAxisAttrs::size, "size", Tuple(), "The length of each of them in the output.")
+    .check([](BroadcastAxisAttrs &a) {
+      if (a.axis.size() != a.size.size()) {
+        throw Error(
+            Code::kInvalidArgument,
+            text("attribute 'size': expected ", a.axis.size(), " lengths, one for each axis, found ", a.size.size()),
+            "size");
+      }
+    })
+    .input("data", "Any shape.")
+    .infer_shape([](const BroadcastAxisAttrs &a, Shapes &in, Shapes &out) {
+      if (!in[0].rank_known()) return;
+      Shape to = in[0];
+      for (size_t i = 0; i < a.axis.size(); ++i) to[normalize_axis(a.axis[i], to.rank(), "broadcast_axis")] = a.size[i];
+      check_broadcast(in[0], to);
+      unify(out[0], to, "output");
+    })
+    .gradient(kernel_gradient({}, {}));
+
+COHORT_OPERATOR(broadcast_like, BroadcastLikeAttrs)
+    .doc("Repeats lhs along axes of length 1, up to the lengths of rhs.")
+    .attr(&BroadcastLikeAttrs::lhs_axes, "lhs_axes", std::nullopt, "The axes of lhs; None: all.")
+    .attr(&BroadcastLikeAttrs::rhs_axes, "rhs_axes", std::nullopt, "The axes of rhs that give their lengths.")
+    .check([](BroadcastLikeAttrs &a) {
+      if (bool(a.lhs_axes) != bool(a.rhs_axes) || (a.lhs_axes && a.lhs_axes->size() != a.rhs_axes->size())) {
+        throw Error(Code::kInvalidArgument,
+                    "attributes 'lhs_axes' and 'rhs_axes': expected as many axes in both, or None for both",
+                    "lhs_axes");
+      }
+    })
+    .input("lhs", "The array to repeat.")
+    .input("rhs", "Only its shape counts.")
+    .infer_shape([](const BroadcastLikeAttrs &a, Shapes &in, Shapes &out) {
+      if (!in[0].rank_known() || !in[1].rank_known()) return;
+      Shape to = a.lhs_axes ? in[0] : in[1];
+      for (size_t i = 0; a.lhs_axes && i < a.lhs_axes->size(); ++i) {
+        to[normalize_axis((*a.lhs_axes)[i], to.rank(), "broadcast_like")] =
+            in[1][normalize_axis((*a.rhs_axes)[i], in[1].rank(), "broadcast_like")];
+      }
+      check_broadcast(in[0], to);
+      unify(out[0], to, "output");
+    })
+    .infer_dtype([](const BroadcastLikeAttrs &, Dtypes &in, Dtypes &out) {
+      unify(in[0], out[0], "lhs");
+      unify(out[0], in[0], "output");
+      if (in[1] == Dtype::kNone) in[1] = in[0];
+    })
+    .gradient(kernel_gradient({}, {}));
+
+}  // namespace
+}  // namespace cohort

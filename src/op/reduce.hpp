@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions over axes (sum, mean, prod, nansum, nanprod, max, min, _square_sum, norm, argmax, argmin) and their
+// opposites (broadcast_to, broadcast_axis, broadcast_like).
+#pragma once
+
+#include "op/op.hpp"
+
+namespace cohort {
+
+struct ReduceAttrs {
+  std::optional<Tuple> axis;  // none or empty: all axes
+  bool keepdims;
+  bool exclude;  // all axes but these
+};
+
+struct NormAttrs {
+  int32_t ord;  // 1: sum of |x|, 2: root of the sum of squares
+  std::optional<Tuple> axis;
+  Dtype out_dtype;  // kNone: that of data
+  bool keepdims;
+};
+
+struct ArgReduceAttrs {
+  std::optional<int32_t> axis;  // none: over the whole array
+  bool keepdims;
+};
+
+struct BroadcastToAttrs {
+  Tuple shape;  // 0 keeps the length of data
+};
+
+struct BroadcastAxisAttrs {
+  Tuple axis, size;
+};
+
+struct BroadcastLikeAttrs {
+  std::optional<Tuple> lhs_axes, rhs_axes;  // none: all axes
+};
+
+// One flag per axis of data. Throws kInvalidArgument for an axis that data does not have.
+std::vector<bool> axes_to_reduce(const std::optional<Tuple> &axis, bool exclude, int rank, const char *op);
+// The shape of the result with the reduced axes kept at length 1.
+Shape kept_shape(const Shape &shape, const std::vector<bool> &reduced);
+
+}  // namespace cohort

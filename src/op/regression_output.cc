@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/regression_output.hpp"
+
+namespace cohort {
+namespace {
+
+// label may have another shape than data if it has as many samples and elements.
+void infer_shape(const RegressionOutputAttrs &, Shapes &in, Shapes &out) {
+  unify(in[0], out[0], "data");
+  unify(out[0], in[0], "output");
+  const Shape &data = in[0];
+  Shape &label = in[1];
+  if (!data.rank_known()) return;
+  if (!label.rank_known()) {
+    if (data.rank() != 2 || data[1] != Shape::kUnknown) {  // otherwise it may yet turn out to be one column
+      label = data.rank() == 2 && data[1] == 1 ? Shape{data[0]} : data;
+    }
+  } else if (!label.known()) {
+    if (label.rank() == data.rank()) unify(label, data, "label");
+    if (label.rank() == 1 && data.rank() == 2 && data[1] == 1) unify(label, Shape{data[0]}, "label");
+  } else if (data.known() &&
+             (label.rank() == 0 || data.rank() == 0 || label[0] != data[0] || label.size() != data.size()) &&
+             label != data) {
+    throw Error(Code::kShape, text("label: expected ", data, ", found ", label), "label");
+  }
+}
+
+Gradient gradient() {
+  Gradient g;
+  g.kind = Gradient::Kind::kKernel;
+  g.of = {0};
+  g.head_grads = false;
+  g.inputs = {1};
+  g.outputs = {0};
+  return g;
+}
+
+COHORT_OPERATOR(LinearRegressionOutput, RegressionOutputAttrs)
+    .alias("_sparse_LinearRegressionOutput")
+    .doc("Passes data on; its gradient is that of the squared difference to label, halved.")
+    .attr(&RegressionOutputAttrs::grad_scale, "grad_scale", 1.0f, "Scale of the gradient.")
+    .input("data", "Predictions.")
+    .input("label", "The values wanted: as many per sample as data has.")
+    .infer_shape(infer_shape)
+    .inplace(0, 0)
+    .gradient(gradient())
+    .loss();
+
+COHORT_OPERATOR(LogisticRegressionOutput, RegressionOutputAttrs)
+    .alias("_sparse_LogisticRegressionOutput")
+    .doc("The logistic function; its gradient is that of the cross entropy with label.")
+    .attr(&RegressionOutputAttrs::grad_scale, "grad_scale", 1.0f, "Scale of the gradient.")
+    .input("data", "Predictions.")
+    .input("label", "The values wanted: as many per sample as data has.")
+    .infer_shape(infer_shape)
+    .inplace(0, 0)
+    .gradient(gradient())
+    .loss();
+
+COHORT_OPERATOR(MAERegressionOutput, RegressionOutputAttrs)
+    .alias("_sparse_MAERegressionOutput")
+    .doc("Passes data on; its gradient is that of the absolute difference to label.")
+    .attr(&RegressionOutputAttrs::grad_scale, "grad_scale", 1.0f, "Scale of the gradient.")
+    .input("data", "Predictions.")
+    .input("label", "The values wanted: as many per sample as data has.")
+    .infer_shape(infer_shape)
+    .inplace(0, 0)
+    .gradient(gradient())
+    .loss();
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Other shapes for the same elements: Reshape, Flatten (NoAttrs), expand_dims. All are views.
+#pragma once
+
+#include "op/op.hpp"
+
+namespace cohort {
+
+// Codes in shape: 0 keeps the length of this axis of data; -1 is what is left over; -2 copies all axes that are left;
+// -3 joins two axes; -4 splits one into the two that follow (one may be -1).
+struct ReshapeAttrs {
+  Tuple shape;
+  bool reverse;        // reads shape and data from the last axis; -4 then stands behind its two lengths
+  Tuple target_shape;  // of old files; 0 is what is left over
+  bool keep_highest;   // with target_shape: axis 0 stays
+};
+
+struct ExpandDimsAttrs {
+  int32_t axis;  // where the new axis of length 1 goes; negative counts from the end of the result
+};
+
+}  // namespace cohort

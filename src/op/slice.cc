@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/slice.hpp"
+
+#include <algorithm>
+
+namespace cohort {
+namespace {
+
+Window whole(const Shape &data) {
+  Window w;
+  for (int64_t length : data) {
+    w.begin.push_back(0);
+    w.length.push_back(length);
+    w.step.push_back(1);
+  }
+  return w;
+}
+
+}  // namespace
+
+// As Python slices: negative indices count from the end, what is out of range is cut.
+Window window_of(const SliceAttrs &a, const Shape &data) {
+  if (int(a.begin.size()) > data.rank() || a.begin.size() != a.end.size() ||
+      (!a.step.empty() && a.step.size() != a.begin.size())) {
+    throw Error(Code::kInvalidArgument,
+                text("attributes 'begin', 'end' and 'step': expected as many elements, at most ", data.rank(),
+                     ", found ", a.begin.size(), ", ", a.end.size(), " and ", a.step.size()),
+                "begin");
+  }
+  Window w = whole(data);
+  for (size_t i = 0; i < a.begin.size(); ++i) {
+    const int64_t length = data[int(i)], step = i < a.step.size() && a.step[i] ? *a.step[i] : 1;
+    if (step == 0)
+      throw Error(Code::kInvalidArgument, "attribute 'step': expected steps other than 0, found 0", "step");
+    const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? length : length - 1;
+    const auto place = [&](const std::optional<int64_t> &given, int64_t missing) {
+      return given ? std::max(low, std::min(*given < 0 ? *given + length : *given, high)) : missing;
+    };
+    const int64_t begin = place(a.begin[i], step > 0 ? 0 : length - 1), end = place(a.end[i], step > 0 ? length : -1);
+    w.step[i] = step;
+    w.begin[i] = begin;
+    w.length[i] = std::max<int64_t>(0, step > 0 ? (end - begin + step - 1) / step : (begin - end - step - 1) / -step);
+    if (w.length[i] == 0) w.begin[i] = 0;
+  }
+  return w;
+}
+
+Window window_of(const SliceAxisAttrs &a, const Shape &data) {
+  const int axis = normalize_axis(a.axis, data.rank(), "slice_axis");
+  const int64_t length = data[axis];
+  const int64_t begin = a.begin < 0 ? a.begin + length : a.begin;
+  const int64_t end = !a.end ? length : *a.end < 0 ? *a.end + length : *a.end;
+  if (begin < 0 || end > length || begin >= end) {
+    throw Error(Code::kInvalidArgument,
+                text("slice_axis: expected 0 <= begin < end <= ", length, ", found begin ", a.begin, " and end ",
+                     a.end ? std::to_string(*a.end) : "None"),
+                "begin");
+  }
+  Window w = whole(data);
+  w.begin[size_t(axis)] = begin;
+  w.length[size_t(axis)] = end - begin;
+  return w;
+}
+
+Window window_like(const SliceLikeAttrs &a, const Shape &data, const Shape &like) {
+  Window w = whole(data);
+  const auto cut = [&](int axis, int64_t length) {
+    if (length > data[axis]) {
+      throw Error(Code::kShape, text("shape_like: expected at most ", data[axis], " on axis ", axis, ", found ", like),
+                  "shape_like");
+    }
+    w.length[size_t(axis)] = length;
+  };
+  if (a.axes.empty()) {
+    if (like.rank() != data.rank()) {
+      throw Error(Code::kShape, text("shape_like: expected ", data.rank(), " axes, found ", like), "shape_like");
+    }
+    for (int axis = 0; axis < data.rank(); ++axis) cut(axis, like[axis]);
+  }
+  for (int64_t axis : a.axes) {
+    cut(normalize_axis(axis, data.rank(), "slice_like"), like[normalize_axis(axis, like.rank(), "slice_like")]);
+  }
+  return w;
+}
+
+Window window_of(const CropAttrs &a, const Shape &data, const Shape *like) {
+  if (data.rank() != 4 || (like && like->rank() != 4)) {
+    throw Error(Code::kShape, text("data: expected 4 axes, found ", data), "data");
+  }
+  Window w = whole(data);
+  for (int i = 0; i < 2; ++i) {
+    const int axis = 2 + i;
+    const int64_t wanted = like ? (*like)[axis] : size_t(i) < a.h_w.size() ? a.h_w[size_t(i)] : 0;
+    const int64_t from = a.center_crop                 ? (data[axis] - wanted) / 2
+                         : size_t(i) < a.offset.size() ? a.offset[size_t(i)]
+                                                       : 0;
+    if (wanted < 1 || from < 0 || from + wanted > data[axis]) {
+      throw Error(Code::kShape,
+                  text("data: expected at least ", from, " + ", wanted, " on axis ", axis, ", found ", data), "data");
+    }
+    w.begin[size_t(axis)] = from;
+    w.length[size_t(axis)] = wanted;
+  }
+  return w;
+}
+
+std::vector<int64_t> split_points(const SplitAttrs &a, int64_t length) {
+  std::vector<int64_t> points;
+  if (a.sections > 0) {
+    if (length % a.sections != 0) {
+      throw Error(Code::kShape,
+                  text("data: expected a multiple of ", a.sections, " on axis ", a.axis, ", found ", length), "data");
+    }
+    for (int64_t i = 0; i < a.sections; ++i) points.push_back(i * (length / a.sections));
+  } else {
+    points = a.indices;
+    if (points.empty() || points[0] != 0) points.insert(points.begin(), 0);
+    for (size_t i = 0; i < points.size(); ++i) {
+      if (points[i] < 0 || points[i] > length || (i > 0 && points[i] < points[i - 1])) {
+        throw Error(Code::kInvalidArgument,
+                    text("attribute 'indices': expected growing numbers from 0 to ", length, ", found ",
+                         print_tuple(a.indices)),
+                    "indices");
+      }
+    }
+  }
+  points.push_back(length);
+  return points;
+}
+
+namespace {
+
+Gradient of_inputs(std::vector<int> of) {
+  Gradient g;
+  g.kind = Gradient::Kind::kKernel;
+  g.of = std::move(of);
+  return g;
+}
+
+OpBuilder<SliceAttrs> sliced(const char *name, const char *doc) {
+  OpBuilder<SliceAttrs> op(name);
+  op.doc(doc)
+      .required(&SliceAttrs::begin, "begin", "Where the part begins on each axis; None: at the start.")
+      .required(&SliceAttrs::end, "end", "Where it ends; None: at the end.")
+      .attr(&SliceAttrs::step, "step", OptionalTuple(), "The distance; negative: backwards.");
+  return op;
+}
+
+[[maybe_unused]] const bool defined = [] {
+  sliced("slice", "A part of data, as Python slices.")
+      .alias("crop")
+      .alias("_npi_slice")
+      .alias("_npx_slice")
+      .alias("_sparse_slice")
+      .input("data", "Any shape.")
+      .infer_shape([](const SliceAttrs &a, Shapes &in, Shapes &out) {
+        if (in[0].known()) unify(out[0], window_of(a, in[0]).shape(), "output");
+      })
+      .gradient(of_inputs({0}));
+  sliced("_slice_assign", "lhs with rhs in place of a part of it.")
+      .alias("_crop_assign")
+      .alias("_npi_slice_assign")
+      .input("lhs", "Any shape.")
+      .input("rhs", "The shape of the part.")
+      .infer_shape([](const SliceAttrs &a, Shapes &in, Shapes &out) {
+        unify(out[0], in[0], "output");
+        unify(in[0], out[0], "lhs");
+        if (in[0].known()) unify(in[1], window_of(a, in[0]).shape(), "rhs");
+      })
+      .gradient(of_inputs({0, 1}));
+  sliced("_slice_assign_scalar", "data with a number in place of a part of it.")
+      .alias("_crop_assign_scalar")
+      .alias("_npi_slice_assign_scalar")
+      .attr(&SliceAttrs::scalar, "scalar", 0.0, "The number.")
+      .input("data", "Any shape.")
+      .same_shape()
+      .gradient(of_inputs({0}));
+  return true;
+}();
+
+COHORT_OPERATOR(slice_axis, SliceAxisAttrs)
+    .doc("A part of data along one axis.")
+    .required(&SliceAxisAttrs::axis, "axis", "The axis; negative counts from the last.")
+    .required(&SliceAxisAttrs::begin, "begin", "Where the part begins; negative counts from the end.")
+    .required(&SliceAxisAttrs::end, "end", "Where it ends; None: at the end.")
+    .input("data", "Any shape.")
+    .infer_shape([](const SliceAxisAttrs &a, Shapes &in, Shapes &out) {
+      if (in[0].known()) unify(out[0], window_of(a, in[0]).shape(), "output");
+    })
+    .gradient(of_inputs({0}));
+
+COHORT_OPERATOR(slice_like, SliceLikeAttrs)
+    .doc("The first elements of data along axes, as many as shape_like has.")
+    .attr(&SliceLikeAttrs::axes, "axes", Tuple(), "The axes; none: all.")
+    .input("data", "The array to cut.")
+    .input("shape_like", "Only its shape counts.")
+    .infer_shape([](const SliceLikeAttrs &a, Shapes &in, Shapes &out) {
+      if (in[0].known() && in[1].known()) unify(out[0], window_like(a, in[0], in[1]).shape(), "output");
+    })
+    .infer_dtype([](const SliceLikeAttrs &, Dtypes &in, Dtypes &out) {
+      unify(out[0], in[0], "output");
+      unify(in[0], out[0], "data");
+      if (in[1] == Dtype::kNone) in[1] = in[0];
+    })
+    .gradient(of_inputs({0}));
+
+COHORT_OPERATOR(Crop, CropAttrs)
+    .doc("A window of the images in data.")
+    .attr(&CropAttrs::offset, "offset", Tuple{0, 0}, "Where the window begins.")
+    .attr(&CropAttrs::h_w, "h_w", Tuple{0, 0}, "Its height and width, where there is no second input.")
+    .attr(&CropAttrs::center_crop, "center_crop", false, "Whether the window is in the middle.")
+    .variadic("arg", "num_args", "The images, (N, C, H, W), and an array whose height and width are wanted.")
+    .infer_shape([](const CropAttrs &a, Shapes &in, Shapes &out) {
+      if (in.empty() || in.size() > 2) {
+        throw Error(Code::kInvalidArgument, text("Crop: expected one or two inputs, found ", in.size()), "num_args");
+      }
+      if (!in[0].known() || (in.size() > 1 && !in[1].known())) return;
+      unify(out[0], window_of(a, in[0], in.size() > 1 ? &in[1] : nullptr).shape(), "output");
+    })
+    .gradient([](const CropAttrs &) { return of_inputs({}); });
+
+COHORT_OPERATOR(_split_v2, SplitAttrs)
+    .alias("_npi_split")
+    .doc("Cuts data along one axis, at given indices or into equal parts.")
+    .required(&SplitAttrs::indices, "indices", "Where the parts begin.")
+    .attr(&SplitAttrs::axis, "axis", 1, "The axis; negative counts from the last.")
+    .attr(&SplitAttrs::squeeze_axis, "squeeze_axis", false, "Whether parts of length 1 lose the axis.")
+    .attr(&SplitAttrs::sections, "sections", 0, 0, 65536, "The number of equal parts; 0: by indices.")
+    .input("data", "The array to cut.")
+    .outputs([](const SplitAttrs &a) {
+      if (a.sections > 0) return int(a.sections);
+      return int(a.indices.size()) + (a.indices.empty() || a.indices[0] != 0 ? 1 : 0);
+    })
+    .infer_shape([](const SplitAttrs &a, Shapes &in, Shapes &out) {
+      if (!in[0].known()) return;
+      const int axis = normalize_axis(a.axis, in[0].rank(), "_split_v2");
+      const std::vector<int64_t> points = split_points(a, in[0][axis]);
+      for (size_t i = 0; i < out.size(); ++i) {
+        std::vector<int64_t> part(in[0].begin(), in[0].end());
+        part[size_t(axis)] = points[i + 1] - points[i];
+        if (a.squeeze_axis) {
+          if (part[size_t(axis)] != 1) {
+            throw Error(Code::kShape,
+                        text("output ", i, ": expected a length of 1 on axis ", axis, ", found ", part[size_t(axis)]));
+          }
+          part.erase(part.begin() + axis);
+        }
+        unify(out[i], Shape(part), "output");
+      }
+    })
+    .gradient(of_inputs({0}));
+
+COHORT_OPERATOR(reverse, ReverseAttrs)
+    .alias("flip")
+    .doc("data backwards along axes.")
+    .required(&ReverseAttrs::axis, "axis", "The axes; negative ones count from the last.")
+    .input("data", "Any shape.")
+    .same_shape()
+    .gradient(of_inputs({0}));
+
+}  // namespace
+}  // namespace cohort

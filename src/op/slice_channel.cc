@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/slice_channel.hpp"
+
+namespace cohort {
+namespace {
+
+void infer_shape(const SliceChannelAttrs &a, Shapes &in, Shapes &out) {
+  Shape &data = in[0];
+  Shape part;
+  for (const Shape &s : out) unify(part, s, "output");
+  if (!data.rank_known() && part.rank_known()) data = Shape::of_rank(part.rank() + (a.squeeze_axis ? 1 : 0));
+  if (!data.rank_known()) return;
+  const int axis = normalize_axis(a.axis, data.rank(), "SliceChannel");
+  if (data[axis] != Shape::kUnknown &&
+      (data[axis] % a.num_outputs != 0 || (a.squeeze_axis && data[axis] != a.num_outputs))) {
+    throw Error(Code::kShape,
+                text("data: expected ", a.squeeze_axis ? "" : "a multiple of ", a.num_outputs, " on axis ", axis,
+                     ", found ", data),
+                "data");
+  }
+  std::vector<int64_t> result(data.begin(), data.end());
+  if (a.squeeze_axis) {
+    result.erase(result.begin() + axis);
+  } else if (data[axis] != Shape::kUnknown) {
+    result[size_t(axis)] = data[axis] / a.num_outputs;
+  }
+  unify(part, Shape(result), "output");
+  for (Shape &s : out) unify(s, part, "output");
+
+  std::vector<int64_t> whole(part.begin(), part.end());
+  if (a.squeeze_axis) {
+    whole.insert(whole.begin() + axis, a.num_outputs);
+  } else if (part[axis] != Shape::kUnknown) {
+    whole[size_t(axis)] = part[axis] * a.num_outputs;
+  }
+  unify(data, Shape(whole), "data");
+}
+
+COHORT_OPERATOR(SliceChannel, SliceChannelAttrs)
+    .alias("split")
+    .doc("Cuts data into equal parts along one axis.")
+    .required(&SliceChannelAttrs::num_outputs, "num_outputs", "Number of parts.")
+    .attr(&SliceChannelAttrs::axis, "axis", 1, "The axis; negative counts from the last.")
+    .attr(&SliceChannelAttrs::squeeze_axis, "squeeze_axis", false, "Whether parts of length 1 lose the axis.")
+    .check([](SliceChannelAttrs &a) {
+      if (a.num_outputs < 1 || a.num_outputs > 65536) {
+        throw Error(Code::kInvalidArgument, text("attribute 'num_outputs': expected 1 to 65536, found ", a.num_outputs),
+                    "num_outputs");
+      }
+    })
+    .input("data", "The array to cut.")
+    .outputs([](const SliceChannelAttrs &a) { return int(a.num_outputs); })
+    .infer_shape(infer_shape)
+    .gradient([](const SliceChannelAttrs &) {
+      Gradient g;
+      g.kind = Gradient::Kind::kKernel;
+      g.of = {0};
+      return g;
+    });
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/softmax.hpp"
+
+namespace cohort {
+namespace {
+
+void check(SoftmaxAttrs &a) {
+  if (a.temperature && !(*a.temperature > 0)) {
+    throw Error(Code::kInvalidArgument,
+                text("attribute 'temperature': expected a positive number, found ", *a.temperature), "temperature");
+  }
+}
+
+void infer_shape(const SoftmaxAttrs &a, Shapes &in, Shapes &out) {
+  unify(in[0], out[0], "data");
+  unify(out[0], in[0], "output");
+  if (!in[0].rank_known()) return;
+  const int axis = normalize_axis(a.axis, in[0].rank(), "softmax");
+  if (in.size() == 1) return;
+  std::vector<int64_t> rest(in[0].begin(), in[0].end());
+  rest.erase(rest.begin() + axis);
+  unify(in[1], Shape(rest), "length");
+}
+
+void infer_dtype(const SoftmaxAttrs &a, Dtypes &in, Dtypes &out) {
+  if (a.dtype != Dtype::kNone) {
+    unify(out[0], a.dtype, "output");
+    return;
+  }
+  unify(in[0], out[0], "data");
+  unify(out[0], in[0], "output");
+}
+
+Gradient gradient(const SoftmaxAttrs &a) {
+  Gradient g;
+  g.kind = Gradient::Kind::kKernel;
+  g.of = {0};
+  if (a.use_length) g.inputs = {1};
+  g.outputs = {0};
+  return g;
+}
+
+Gradient gradient_of_length_free(const SoftmaxAttrs &) {
+  Gradient g;
+  g.kind = Gradient::Kind::kKernel;
+  g.of = {0};
+  g.outputs = {0};
+  return g;
+}
+
+void infer_cross_entropy_shape(const NoAttrs &, Shapes &in, Shapes &out) {
+  if (in[0].rank_known() || in[1].rank_known()) {
+    unify(in[0], Shape::of_rank(2), "data");
+    unify(in[1], Shape{in[0][0]}, "label");
+    if (in[0][0] == Shape::kUnknown) in[0][0] = in[1][0];
+  }
+  unify(out[0], Shape{1}, "output");
+}
+
+COHORT_OPERATOR(softmax, SoftmaxAttrs)
+    .alias("_npx_softmax")
+    .doc("Exponentials normalised to sum to one along an axis.")
+    .attr(&SoftmaxAttrs::axis, "axis", -1, "The axis; negative counts from the last.")
+    .attr(&SoftmaxAttrs::temperature, "temperature", std::nullopt, "Divides data before the exponential; None: 1.")
+    .choice(&SoftmaxAttrs::dtype, "dtype",
+            {{"None", Dtype::kNone},
+             {"float16", Dtype::kFloat16},
+             {"float32", Dtype::kFloat32},
+             {"float64", Dtype::kFloat64}},
+            Dtype::kNone, "Type of the output; None: that of data.")
+    .attr(&SoftmaxAttrs::use_length, "use_length", false, "Whether there is an input length.")
+    .shown_as("boolean or None")
+    .check(check)
+    .input("data", "Any shape of at least one axis.")
+    .input_if(
+        "length", [](const SoftmaxAttrs &a) { return a.use_length; },
+        "Number of elements that count along axis: the shape of data without it.")
+    .infer_shape(infer_shape)
+    .infer_dtype(infer_dtype)
+    .inplace(0, 0)
+    .gradient(gradient)
+    .backward_inplace(0, 0);
+
+COHORT_OPERATOR(log_softmax, SoftmaxAttrs)
+    .alias("_npx_log_softmax")
+    .doc("The logarithm of softmax.")
+    .attr(&SoftmaxAttrs::axis, "axis", -1, "The axis; negative counts from the last.")
+    .attr(&SoftmaxAttrs::temperature, "temperature", std::nullopt, "Divides data before the exponential; None: 1.")
+    .choice(&SoftmaxAttrs::dtype, "dtype",
+            {{"None", Dtype::kNone},
+             {"float16", Dtype::kFloat16},
+             {"float32", Dtype::kFloat32},
+             {"float64", Dtype::kFloat64}},
+            Dtype::kNone, "Type of the output; None: that of data.")
+    .attr(&SoftmaxAttrs::use_length, "use_length", false, "No meaning here.")
+    .shown_as("boolean or None")
+    .check(check)
+    .input("data", "Any shape of at least one axis.")
+
+    .infer_shape(infer_shape)
+    .infer_dtype(infer_dtype)
+    .inplace(0, 0)
+    .gradient(gradient_of_length_free)
+    .backward_inplace(0, 0);
+
+COHORT_OPERATOR(softmin, SoftmaxAttrs)
+
+    .doc("Softmax of the negative of data.")
+    .attr(&SoftmaxAttrs::axis, "axis", -1, "The axis; negative counts from the last.")
+    .attr(&SoftmaxAttrs::temperature, "temperature", std::nullopt, "Divides data before the exponential; None: 1.")
+    .choice(&SoftmaxAttrs::dtype, "dtype",
+            {{"None", Dtype::kNone},
+             {"float16", Dtype::kFloat16},
+             {"float32", Dtype::kFloat32},
+             {"float64", Dtype::kFloat64}},
+            Dtype::kNone, "Type of the output; None: that of data.")
+    .attr(&SoftmaxAttrs::use_length, "use_length", false, "No meaning here.")
+    .shown_as("boolean or None")
+    .check(check)
+    .input("data", "Any shape of at least one axis.")
+
+    .infer_shape(infer_shape)
+    .infer_dtype(infer_dtype)
+    .inplace(0, 0)
+    .gradient(gradient_of_length_free)
+    .backward_inplace(0, 0);
+
+COHORT_OPERATOR(SoftmaxActivation, SoftmaxActivationAttrs)
+    .doc("Softmax over the channels, or over all axes but the first.")
+    .choice(&SoftmaxActivationAttrs::mode, "mode",
+            {{"channel", SoftmaxActivationAttrs::kChannel}, {"instance", SoftmaxActivationAttrs::kInstance}},
+            SoftmaxActivationAttrs::kInstance, "channel: along axis 1; instance: over all axes but the first.")
+    .input("data", "At least two axes.")
+    .same_shape()
+    .inplace(0, 0)
+    .gradient([](const SoftmaxActivationAttrs &) {
+      Gradient g;
+      g.kind = Gradient::Kind::kKernel;
+      g.of = {0};
+      g.outputs = {0};
+      return g;
+    })
+    .backward_inplace(0, 0);
+
+COHORT_OPERATOR(softmax_cross_entropy, NoAttrs)
+    .doc("The sum of the cross entropies of the rows of data.")
+    .input("data", "Scores, (rows, classes).")
+    .input("label", "Class indices, (rows,).")
+    .infer_shape(infer_cross_entropy_shape)
+    .gradient([](const NoAttrs &) {
+      Gradient g;
+      g.kind = Gradient::Kind::kKernel;
+      g.of = {0};
+      g.inputs = {0, 1};
+      return g;
+    });
+
+}  // namespace
+}  // namespace cohort

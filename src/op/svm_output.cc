@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/svm_output.hpp"
+
+namespace cohort {
+namespace {
+
+void infer_shape(const SVMOutputAttrs &, Shapes &in, Shapes &out) {
+  unify(in[0], out[0], "data");
+  unify(out[0], in[0], "output");
+  if (!in[0].rank_known()) return;
+  if (in[0].rank() < 1) throw Error(Code::kShape, "data: expected at least one axis, found ()", "data");
+  unify(in[1], Shape(in[0].begin(), in[0].end() - 1), "label");
+}
+
+COHORT_OPERATOR(SVMOutput, SVMOutputAttrs)
+    .doc("Passes data on; its gradient is that of the hinge loss of the scores, one against all.")
+    .attr(&SVMOutputAttrs::margin, "margin", 1.0f, "Distance that a score shall keep from zero.")
+    .attr(&SVMOutputAttrs::regularization_coefficient, "regularization_coefficient", 1.0f, "Scale of the gradient.")
+    .attr(&SVMOutputAttrs::use_linear, "use_linear", false, "Whether the hinge loss is not squared.")
+    .input("data", "Scores, (batch, classes).")
+    .input("label", "Class indices.")
+    .infer_shape(infer_shape)
+    .inplace(0, 0)
+    .gradient([](const SVMOutputAttrs &) {
+      Gradient g;
+      g.kind = Gradient::Kind::kKernel;
+      g.of = {0};
+      g.head_grads = false;
+      g.inputs = {1};
+      g.outputs = {0};
+      return g;
+    })
+    .loss();
+
+}  // namespace
+}  // namespace cohort

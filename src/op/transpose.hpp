@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Axes in another order: SwapAxis and transpose.
+#pragma once
+
+#include "op/op.hpp"
+
+namespace cohort {
+
+struct SwapAxisAttrs {
+  int32_t dim1, dim2;  // negative counts from the last
+};
+
+struct TransposeAttrs {
+  Tuple axes;  // axis i of the output is axis axes[i] of data; empty: reversed
+};
+
+// The axes of data in the order in which the output has them, each in [0, rank). The backward kernels get the head
+// gradient and apply the inverse.
+std::vector<int> permutation(const SwapAxisAttrs &a, int rank);
+std::vector<int> permutation(const TransposeAttrs &a, int rank);
+
+}  // namespace cohort

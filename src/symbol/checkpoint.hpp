@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints in MXNet's two files (contract PAR-08). Used by the boundary.
+#pragma once
+
+#include <string>
+
+#include "ndarray/ndarray.hpp"
+#include "symbol/symbol.hpp"
+
+namespace cohort {
+
+// PREFIX-symbol.json unless symbol is null, and PREFIX-%04d.params. Throws kInvalidArgument (an entry without name or
+// array, a negative epoch), kIo.
+void save_checkpoint(const std::string &prefix, int epoch, const Symbol *symbol, const NamedArrays &args,
+                     const NamedArrays &aux);
+// Not the symbol if it is null. Throws kIo, kFormat, kUnsupported.
+void load_checkpoint(const std::string &prefix, int epoch, Symbol *symbol, NamedArrays *args, NamedArrays *aux);
+
+}  // namespace cohort

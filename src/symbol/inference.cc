@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes and dtypes of a graph: each operator completes what it can of its inputs and outputs, until none learns
+// anything more.
+#include <algorithm>
+#include <deque>
+#include <unordered_map>
+
+#include "symbol/symbol.hpp"
+
+namespace cohort {
+namespace {
+
+constexpr int64_t kMostElements = int64_t(1) << 40;  // of one array; keeps the operators' arithmetic inside 64 bits
+
+bool is_known(const Shape &shape) { return shape.known(); }
+bool is_known(Dtype dtype) { return dtype != Dtype::kNone; }
+
+// Throws kShape if there are too many elements, or a length below 0.
+void check_size(const Shape &shape, const char *what) {
+  if (!shape.rank_known()) return;
+  int64_t size = 1;
+  for (int64_t length : shape) {
+    if (length == Shape::kUnknown || length == 0) continue;
+    if (length < 0) throw Error(Code::kShape, text(what, ": expected no length below 0, found ", shape), what);
+    if (length > kMostElements / size) {
+      throw Error(Code::kShape, text(what, ": expected at most ", kMostElements, " elements, found ", shape), what);
+    }
+    size *= length;
+  }
+}
+
+bool merge(Shape &into, const Shape &from, const char *what) {
+  if (into == from) return false;
+  unify(into, from, what);
+  check_size(into, what);
+  return true;
+}
+
+bool merge(Dtype &into, Dtype from, const char *what) {
+  if (into == from) return false;
+  unify(into, from, what);
+  return true;
+}
+
+[[noreturn]] void fail_at(const Node &node, const Error &e) {
+  throw Error(e.code(), text("node '", node.name, "' (", node.op->name, "): ", e.what()), node.name);
+}
+
+// Visits nodes in topological order, and again whenever another node changed something that they have a part in.
+template <typename V, typename Infer>
+bool infer_all(const Graph &graph, std::vector<std::vector<V>> *values, Infer infer) {
+  const size_t num_nodes = graph.nodes.size();
+  std::vector<std::vector<int>> consumers(num_nodes);
+  std::deque<int> waiting;
+  std::vector<bool> is_waiting(num_nodes, false);
+  const auto call = [&](int node) {
+    if (graph.nodes[size_t(node)]->is_variable() || is_waiting[size_t(node)]) return;
+    is_waiting[size_t(node)] = true;
+    waiting.push_back(node);
+  };
+  for (size_t i = 0; i < num_nodes; ++i) {
+    for (const Graph::Input &input : graph.inputs[i]) {
+      std::vector<int> &list = consumers[size_t(input.node)];
+      if (list.empty() || list.back() != int(i)) list.push_back(int(i));
+    }
+    call(int(i));
+  }
+  std::vector<V> in, out;
+  while (!waiting.empty()) {
+    const int at = waiting.front();
+    waiting.pop_front();
+    is_waiting[size_t(at)] = false;
+    const Node &node = *graph.nodes[size_t(at)];
+    const std::vector<Graph::Input> &inputs = graph.inputs[size_t(at)];
+    in.clear();
+    for (const Graph::Input &input : inputs) in.push_back((*values)[size_t(input.node)][size_t(input.index)]);
+    out = (*values)[size_t(at)];
+    try {
+      infer(node, in, out);
+      for (size_t k = 0; k < inputs.size(); ++k) {
+        V &value = (*values)[size_t(inputs[k].node)][size_t(inputs[k].index)];
+        if (!merge(value, in[k], "input")) continue;
+        call(inputs[k].node);
+        for (int consumer : consumers[size_t(inputs[k].node)]) call(consumer);
+      }
+      bool changed = false;
+      for (size_t k = 0; k < out.size(); ++k) changed |= merge((*values)[size_t(at)][k], out[k], "output");
+      if (!changed) continue;
+    } catch (const Error &e) {
+      fail_at(node, e);
+    }
+    call(at);
+    for (int consumer : consumers[size_t(at)]) call(consumer);
+  }
+  for (const std::vector<V> &outputs : *values) {
+    for (const V &value : outputs) {
+      if (!is_known(value)) return false;
+    }
+  }
+  return true;
+}
+
+// Zeros and entries below stand for lengths to be inferred, as in MXNet's files; no entries at all for any shape.
+Shape shape_attribute(const Node &node) {
+  const auto found = node.attrs.find("__shape__");
+  if (found == node.attrs.end() || is_none(found->second)) return Shape();
+  try {
+    std::vector<int64_t> lengths;
+    for (const std::optional<int64_t> &length : parse_tuple("__shape__", found->second)) {
+      lengths.push_back(length && *length > 0 ? *length : Shape::kUnknown);
+    }
+    if (lengths.empty()) return Shape();
+    return Shape(std::move(lengths));
+  } catch (const Error &e) {
+    throw Error(e.code(), text("variable '", node.name, "': ", e.what()), node.name);
+  }
+}
+
+Dtype dtype_attribute(const Node &node) {
+  const auto found = node.attrs.find("__dtype__");
+  if (found == node.attrs.end() || is_none(found->second)) return Dtype::kNone;
+  try {
+    const int64_t code = parse_int("__dtype__", found->second);
+    if (code == -1) return Dtype::kNone;
+    for (Dtype dtype : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kUint8, Dtype::kInt32, Dtype::kInt8,
+                        Dtype::kInt64, Dtype::kBool, Dtype::kBfloat16}) {
+      if (int64_t(dtype) == code) return dtype;
+    }
+    throw Error(Code::kDtype, text("attribute '__dtype__': expected the code of a dtype, found ", code), node.name);
+  } catch (const Error &e) {
+    throw Error(e.code(), text("variable '", node.name, "': ", e.what()), node.name);
+  }
+}
+
+template <typename V>
+std::vector<V> by_node(const Graph &graph, const std::vector<std::pair<std::string, V>> &known, const V &unknown) {
+  std::unordered_map<std::string, const V *> by_name;
+  for (const auto &entry : known) by_name[entry.first] = &entry.second;
+  std::vector<V> values(graph.nodes.size(), unknown);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (!graph.nodes[i]->is_variable()) continue;
+    const auto found = by_name.find(graph.nodes[i]->name);
+    if (found != by_name.end()) values[i] = *found->second;
+  }
+  return values;
+}
+
+}  // namespace
+
+void infer_shapes_at(const Graph &graph, const std::vector<Shape> &known, Inferred *result) {
+  std::vector<Shapes> shapes(graph.nodes.size());
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node &node = *graph.nodes[i];
+    shapes[i].resize(size_t(node.num_outputs()));
+    if (!node.is_variable()) continue;
+    shapes[i][0] = i < known.size() && known[i].rank_known() ? known[i] : shape_attribute(node);
+    try {
+      check_size(shapes[i][0], "shape");
+    } catch (const Error &e) {
+      throw Error(e.code(), text("variable '", node.name, "': ", e.what()), node.name);
+    }
+  }
+  const bool complete = infer_all(
+      graph, &shapes, [](const Node &node, Shapes &in, Shapes &out) { node.op->infer_shape(node.parsed, in, out); });
+  result->shapes = std::move(shapes);
+  result->shapes_complete = complete;
+}
+
+void infer_dtypes_at(const Graph &graph, const std::vector<Dtype> &known, Inferred *result) {
+  std::vector<Dtypes> dtypes(graph.nodes.size());
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node &node = *graph.nodes[i];
+    dtypes[i].assign(size_t(node.num_outputs()), Dtype::kNone);
+    if (!node.is_variable()) continue;
+    dtypes[i][0] = i < known.size() && known[i] != Dtype::kNone ? known[i] : dtype_attribute(node);
+  }
+  const bool complete = infer_all(graph, &dtypes, [](const Node &node, Dtypes &in, Dtypes &out) {
+    if (node.op->infer_dtype) {
+      node.op->infer_dtype(node.parsed, in, out);
+    } else {
+      infer_same_dtype(node.parsed, in, out);
+    }
+  });
+  result->dtypes = std::move(dtypes);
+  result->dtypes_complete = complete;
+}
+
+void infer_shapes(const Graph &graph, const std::vector<std::pair<std::string, Shape>> &known, Inferred *result) {
+  infer_shapes_at(graph, by_node(graph, known, Shape()), result);
+}
+
+void infer_dtypes(const Graph &graph, const std::vector<std::pair<std::string, Dtype>> &known, Inferred *result) {
+  infer_dtypes_at(graph, by_node(graph, known, Dtype::kNone), result);
+}
+
+}  // namespace cohort

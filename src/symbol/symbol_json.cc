@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: Apache-2.0
+// Symbols as MXNet's JSON: reads the forms of 0.8 to 1.9 and brings older ones up to date, writes that of 1.9. A file
+// is not trusted: everything is checked before a node is made of it.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/log.hpp"
+#include "symbol/node.hpp"
+
+namespace cohort {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kCurrentVersion = 10901;  // major * 10000 + minor * 100 + patch
+constexpr int64_t kOldestVersion = 800;     // files without a version
+constexpr int kMostDepth = 32;              // MXNet's own files have 5 levels
+constexpr int64_t kMostInputs = 65536;      // of one node
+constexpr int64_t kMostOutputs = 1 << 22;   // of all nodes together
+
+// ---- text to a tree ------------------------------------------------------------------------------------------------
+
+// A first look at the text, which keeps nothing: refuses endless nesting and keys that come twice, too, which the
+// parser would let pass.
+class Check final : public nlohmann::json_sax<Json> {
+ public:
+  explicit Check(const std::string &source) : source_(source) {}
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t &) override { return true; }
+  bool string(string_t &) override { return true; }
+  bool binary(binary_t &) override { return true; }
+  bool start_array(size_t) override { return enter(); }
+  bool end_array() override { return --depth_, true; }
+  bool start_object(size_t) override {
+    objects_.emplace_back();
+    return enter();
+  }
+  bool end_object() override {
+    objects_.pop_back();
+    return --depth_, true;
+  }
+  bool key(string_t &name) override {
+    if (!objects_.back().insert(name).second) {
+      throw Error(Code::kFormat, text(source_, ": key '", name, "' comes twice in one object"), source_);
+    }
+    return true;
+  }
+  bool parse_error(size_t position, const std::string &, const Json::exception &) override {
+    throw Error(Code::kFormat, text(source_, ": expected JSON, found a mistake at byte ", position), source_);
+  }
+
+ private:
+  bool enter() {
+    if (++depth_ <= kMostDepth) return true;
+    throw Error(Code::kFormat, text(source_, ": expected at most ", kMostDepth, " levels of nesting, found more"),
+                source_);
+  }
+
+  std::string source_;
+  int depth_ = 0;
+  std::vector<std::set<std::string>> objects_;  // keys of the objects that are open
+};
+
+Json parse_json(const std::string &json, const std::string &source) {
+  try {
+    Check check(source);
+    Json::sax_parse(json.begin(), json.end(), &check);
+    return Json::parse(json.begin(), json.end());
+  } catch (const Json::exception &) {
+    throw Error(Code::kFormat, text(source, ": expected JSON, found something else"), source);
+  }
+}
+
+// ---- a tree to nodes -----------------------------------------------------------------------------------------------
+
+struct RawNode {
+  std::string op, name;
+  AttrMap attrs;
+  struct Input {
+    size_t node;
+    int64_t index;
+  };
+  std::vector<Input> inputs;
+};
+
+class Reader {
+ public:
+  explicit Reader(const std::string &source) : source_(source) {}
+
+  Symbol read(const Json &tree) {
+    check_keys(tree, "the symbol", {"nodes", "arg_nodes", "node_row_ptr", "heads", "attrs"});
+    read_version(tree);
+    const Json &nodes = member(tree, "nodes", "the symbol");
+    if (!nodes.is_array()) refuse("'nodes': expected an array");
+    num_nodes_ = nodes.size();
+    raw_.reserve(num_nodes_);
+    for (const Json &node : nodes) read_node(node);
+    check_indices(tree, "arg_nodes", true);
+    check_indices(tree, "node_row_ptr", false);
+    const Json &heads = member(tree, "heads", "the symbol");
+    if (!heads.is_array() || heads.empty()) refuse("'heads': expected an array of at least one");
+    std::vector<RawNode::Input> raw_heads;
+    for (const Json &head : heads) raw_heads.push_back(read_input(head, "'heads'"));
+
+    made_.resize(num_nodes_);
+    for (size_t id : sorted(raw_heads)) make(id);
+    std::vector<Entry> entries;
+    for (const RawNode::Input &head : raw_heads) entries.push_back(entry(head, "'heads'"));
+    return Symbol(std::move(entries));
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string &what) const {
+    throw Error(Code::kFormat, text(source_, ": ", what), source_);
+  }
+  [[noreturn]] void refuse(const RawNode &node, const std::string &what) const {
+    throw Error(Code::kFormat,
+                text(source_, ": node '", node.name, "'", node.op == "null" ? "" : " (" + node.op + ")", ": ", what),
+                node.name);
+  }
+
+  void check_keys(const Json &object, const std::string &where, const std::vector<std::string> &allowed) const {
+    if (!object.is_object()) refuse(text(where, ": expected an object"));
+    for (const auto &item : object.items()) {
+      if (std::find(allowed.begin(), allowed.end(), item.key()) != allowed.end()) continue;
+      std::string list;
+      for (const std::string &key : allowed) list += (list.empty() ? "" : ", ") + key;
+      refuse(text(where, ": expected keys out of ", list, ", found '", item.key(), "'"));
+    }
+  }
+
+  const Json &member(const Json &object, const char *key, const std::string &where) const {
+    const auto found = object.find(key);
+    if (found == object.end()) refuse(text(where, ": expected a key '", key, "', found none"));
+    return *found;
+  }
+
+  // A whole number in [0, limit).
+  int64_t read_index(const Json &value, int64_t limit, const std::string &where) const {
+    const bool whole = value.is_number_integer() && !(value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX);
+    const int64_t index = whole ? value.get<int64_t>() : -1;
+    if (index < 0 || index >= limit) {
+      refuse(text(where, ": expected a whole number from 0 to ", limit - 1,
+                  whole ? text(", found ", index) : std::string()));
+    }
+    return index;
+  }
+
+  void check_indices(const Json &tree, const char *key, bool of_nodes) const {
+    const auto found = tree.find(key);
+    if (found == tree.end()) return;
+    if (!found->is_array()) refuse(text("'", key, "': expected an array"));
+    for (const Json &index : *found) read_index(index, of_nodes ? int64_t(num_nodes_) : INT64_MAX, text("'", key, "'"));
+  }
+
+  void read_version(const Json &tree) {
+    const auto attrs = tree.find("attrs");
+    if (attrs == tree.end()) return;
+    if (!attrs->is_object()) refuse("'attrs': expected an object");
+    const auto version = attrs->find("mxnet_version");
+    if (version == attrs->end()) return;
+    if (!version->is_array() || version->size() != 2 || (*version)[0] != "int") {
+      refuse("'mxnet_version': expected [\"int\", number]");
+    }
+    version_ = read_index((*version)[1], int64_t(1) << 31, "'mxnet_version'");
+    if (version_ > kCurrentVersion) {
+      log(LogLevel::kWarning, text(source_, ": written by version ", version_ / 10000, ".", version_ / 100 % 100, ".",
+                                   version_ % 100, " of MXNet, which is newer than 1.9.1"));
+    }
+  }
+
+  RawNode::Input read_input(const Json &value, const std::string &where) const {
+    if (!value.is_array() || value.size() < 2 || value.size() > 3) {
+      refuse(text(where, ": expected [node, output, version] or [node, output]"));
+    }
+    if (value.size() == 3) read_index(value[2], INT64_MAX, where);
+    return {size_t(read_index(value[0], int64_t(num_nodes_), where)), read_index(value[1], kMostInputs, where)};
+  }
+
+  const std::string &read_text(const Json &value, const std::string &where) const {
+    if (!value.is_string()) refuse(text(where, ": expected a string"));
+    return value.get_ref<const std::string &>();
+  }
+
+  void read_node(const Json &value) {
+    const std::string where = text("nodes[", raw_.size(), "]");
+    if (!value.is_object()) refuse(text(where, ": expected an object"));
+    RawNode node;
+    node.op = read_text(member(value, "op", where), where + ".op");
+    node.name = read_text(member(value, "name", where), where + ".name");
+    const std::string named = text(where, " '", node.name, "'");
+    check_keys(value, named,
+               {"op", "name", "attrs", "attr", "param", "inputs", "control_deps", "subgraphs", "backward_source_id"});
+    // Parameters win over attributes of the same name, as the oldest form kept them apart.
+    for (const char *key : {"param", "attrs", "attr"}) {
+      const auto attrs = value.find(key);
+      if (attrs == value.end()) continue;
+      if (!attrs->is_object()) refuse(text(named, ".", key, ": expected an object"));
+      for (const auto &item : attrs->items()) {
+        node.attrs.emplace(item.key(), read_text(item.value(), text(named, ".", key, ".", item.key())));
+      }
+    }
+    const Json &inputs = member(value, "inputs", named);
+    if (!inputs.is_array()) refuse(text(named, ".inputs: expected an array"));
+    for (const Json &input : inputs) node.inputs.push_back(read_input(input, named + ".inputs"));
+    if (value.contains("control_deps")) {
+      const Json &deps = value["control_deps"];
+      if (!deps.is_array()) refuse(text(named, ".control_deps: expected an array"));
+      for (const Json &dep : deps) read_index(dep, int64_t(num_nodes_), named + ".control_deps");
+    }
+    if (value.contains("subgraphs") && !(value["subgraphs"].is_array() && value["subgraphs"].empty())) {
+      refuse(node, "subgraphs are not supported");
+    }
+    if (node.op == "null") {
+      if (!node.inputs.empty()) refuse(node, text("expected no inputs of a variable, found ", node.inputs.size()));
+    } else if (!find_op(node.op)) {
+      refuse(node, text("no operator is named '", node.op, "'"));
+    }
+    raw_.push_back(std::move(node));
+  }
+
+  // The nodes that the heads reach, inputs before those that use them.
+  std::vector<size_t> sorted(const std::vector<RawNode::Input> &heads) const {
+    enum : char { kNew, kOpen, kDone };
+    std::vector<char> state(num_nodes_, kNew);
+    struct Frame {
+      size_t node, next;
+    };
+    std::vector<Frame> stack;
+    std::vector<size_t> order;
+    for (const RawNode::Input &head : heads) {
+      if (state[head.node] == kNew) stack.push_back({head.node, 0});
+      while (!stack.empty()) {
+        Frame &top = stack.back();
+        const RawNode &node = raw_[top.node];
+        state[top.node] = kOpen;
+        if (top.next == node.inputs.size()) {
+          state[top.node] = kDone;
+          order.push_back(top.node);
+          stack.pop_back();
+          continue;
+        }
+        const size_t input = node.inputs[top.next++].node;
+        if (state[input] == kOpen) refuse(raw_[input], "expected a graph without cycles, found one through this node");
+        if (state[input] == kNew) stack.push_back({input, 0});
+      }
+    }
+    return order;
+  }
+
+  Entry entry(const RawNode::Input &input, const std::string &where) const {
+    const std::shared_ptr<Node> &node = made_[input.node];
+    const int num_outputs = node->num_outputs();
+    if (input.index >= num_outputs) {
+      refuse(
+          text(where, ": expected an output below ", num_outputs, " of node '", node->name, "', found ", input.index));
+    }
+    return Entry{node, int(input.index)};
+  }
+
+  // Files before 1.9.1 may hold `lr_mult` for `__lr_mult__` and `weight_lr_mult`, meant for the variable at input
+  // weight.
+  AttrMap take_hidden(AttrMap *attrs, const Op *op) const {
+    AttrMap hidden;
+    if (version_ >= kCurrentVersion) return hidden;
+    for (auto it = attrs->begin(); it != attrs->end();) {
+      const bool known = op && std::any_of(op->attrs.begin(), op->attrs.end(),
+                                           [&](const AttrField &f) { return f.name == it->first; });
+      if (!known && (long_key(it->first) != it->first || hidden_suffix(it->first))) {
+        hidden.insert(*it);
+        it = attrs->erase(it);
+      } else {
+        ++it;
+      }
+    }
+    return hidden;
+  }
+
+  void make(size_t id) {
+    RawNode &raw = raw_[id];
+    auto node = std::make_shared<Node>();
+    node->name = raw.name;
+    node->attrs = std::move(raw.attrs);
+    node->op = raw.op == "null" ? nullptr : find_op(raw.op);
+    const AttrMap hidden = take_hidden(&node->attrs, node->op);
+    if (node->op) {
+      try {
+        parse(raw, node.get());
+      } catch (const Error &e) {
+        if (e.code() == Code::kFormat) throw;
+        refuse(raw, e.what());
+      }
+    }
+    for (const auto &[key, value] : hidden) place_hidden(node.get(), key, value);
+    num_outputs_ += node->num_outputs();
+    if (num_outputs_ > kMostOutputs)
+      refuse(text("expected at most ", kMostOutputs, " outputs of all nodes, found more"));
+    made_[id] = std::move(node);
+  }
+
+  void parse(const RawNode &raw, Node *node) {
+    const Op &op = *node->op;
+    if (version_ < 905 && (op.name == "argmax" || op.name == "argmin")) {
+      const auto axis = node->attrs.find("axis");
+      if (axis != node->attrs.end() && axis->second == "-1") node->attrs.erase(axis);
+    }
+    node->parsed = op.parse(node->attrs);
+    int64_t num_args = 0;
+    if (!op.variadic.empty()) {
+      const auto count = node->attrs.find(op.variadic);
+      num_args = count == node->attrs.end() ? int64_t(raw.inputs.size()) : parse_int(op.variadic, count->second);
+      if (num_args < 1 || num_args > kMostInputs) {
+        refuse(raw, text("attribute '", op.variadic, "': expected 1 to ", kMostInputs, ", found ", num_args));
+      }
+      node->attrs[op.variadic] = std::to_string(num_args);
+    }
+    const std::vector<std::string> names = op.input_names(node->parsed, int(num_args));
+    const std::vector<const InputField *> fields = op.input_fields(node->parsed, int(num_args));
+    if (raw.inputs.size() > names.size() || (raw.inputs.size() < names.size() && version_ >= 900)) {
+      refuse(raw, text("expected ", names.size(), " inputs, found ", raw.inputs.size()));
+    }
+    for (const RawNode::Input &input : raw.inputs) {
+      node->inputs.push_back(entry(input, text("node '", raw.name, "' (", raw.op, ")")));
+    }
+    for (size_t i = raw.inputs.size(); i < names.size(); ++i) {  // auxiliary states, which 0.8 did not write
+      auto variable = std::make_shared<Node>();
+      variable->name = node->name + "_" + names[i];
+      variable->attrs = node->attrs;
+      node->inputs.push_back(Entry{variable, 0});
+      made_.push_back(std::move(variable));
+    }
+    for (size_t i = 0; i < names.size() && version_ < 904; ++i) {
+      if (!fields[i]->init.empty() && node->inputs[i].node->is_variable()) {
+        mutable_node(node->inputs[i])->attrs.emplace("__init__", fields[i]->init);
+      }
+    }
+    check_auxiliary(*node);
+  }
+
+  void place_hidden(Node *node, const std::string &key, const std::string &value) const {
+    if (long_key(key) != key) {
+      node->attrs[long_key(key)] = value;
+      return;
+    }
+    if (node->is_variable()) {
+      node->attrs[key] = value;
+      return;
+    }
+    const std::string &suffix = *hidden_suffix(key);
+    const std::string input = key.substr(0, key.size() - suffix.size() - 1);
+    const auto names = node->op->input_names(node->parsed, int(node->inputs.size()));
+    const size_t at = size_t(std::find(names.begin(), names.end(), input) - names.begin());
+    if (at < names.size() && node->inputs[at].node->is_variable()) {
+      mutable_node(node->inputs[at])->attrs["__" + suffix + "__"] = value;
+    } else {
+      node->attrs["__" + key + "__"] = value;
+    }
+  }
+
+  // Nodes made here are still this reader's alone.
+  static Node *mutable_node(const Entry &entry) { return const_cast<Node *>(entry.node.get()); }
+
+  std::string source_;
+  int64_t version_ = kOldestVersion;
+  size_t num_nodes_ = 0;
+  int64_t num_outputs_ = 0;
+  std::vector<RawNode> raw_;
+  std::vector<std::shared_ptr<Node>> made_;  // by index in the file; behind them what the file left out
+};
+
+// ---- nodes to text -------------------------------------------------------------------------------------------------
+
+// The length of the UTF-8 sequence at `at`, or 0 if there is none.
+size_t utf8_length(const std::string &s, size_t at) {
+  const auto byte = [&](size_t i) { return i < s.size() ? uint8_t(s[i]) : uint8_t(0); };
+  const auto follows = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
+  const uint8_t first = byte(at), second = byte(at + 1);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first <= 0xdf) return follows(at + 1) ? 2 : 0;
+  if (first >= 0xe0 && first <= 0xef) {
+    const bool in_range = (first != 0xe0 || second >= 0xa0) && (first != 0xed || second <= 0x9f);
+    return in_range && follows(at + 1) && follows(at + 2) ? 3 : 0;
+  }
+  if (first >= 0xf0 && first <= 0xf4) {
+    const bool in_range = (first != 0xf0 || second >= 0x90) && (first != 0xf4 || second <= 0x8f);
+    return in_range && follows(at + 1) && follows(at + 2) && follows(at + 3) ? 4 : 0;
+  }
+  return 0;
+}
+
+// Throws kInvalidArgument if the text is not UTF-8: JSON could not be read back.
+void append_quoted(std::string *out, const std::string &s, const std::string &node) {
+  static const char kHex[] = "0123456789abcdef";
+  *out += '"';
+  for (size_t i = 0; i < s.size();) {
+    const size_t length = utf8_length(s, i);
+    if (length == 0) {
+      throw Error(Code::kInvalidArgument, text("node '", node, "': expected names and attributes in UTF-8"), node);
+    }
+    const char c = s[i];
+    if (c == '"' || c == '\\') {
+      *out += '\\';
+      *out += c;
+    } else if (uint8_t(c) < 0x20) {
+      *out += "\\u00";
+      *out += kHex[uint8_t(c) >> 4];
+      *out += kHex[uint8_t(c) & 15];
+    } else {
+      out->append(s, i, length);
+    }
+    i += length;
+  }
+  *out += '"';
+}
+
+}  // namespace
+
+Symbol Symbol::from_json(const std::string &json, const std::string &source) {
+  return Reader(source).read(parse_json(json, source));
+}
+
+std::string Symbol::to_json() const {
+  const Graph graph(*this);
+  const std::vector<std::string> init = initial_attributes(graph);
+  std::string out = "{\n  \"nodes\": [";
+  std::string arg_nodes, row_ptr = "0";
+  int64_t num_outputs = 0;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node &node = *graph.nodes[i];
+    out += i ? ",\n    {\n      \"op\": " : "\n    {\n      \"op\": ";
+    append_quoted(&out, node.op ? node.op->name : "null", node.name);
+    out += ",\n      \"name\": ";
+    append_quoted(&out, node.name, node.name);
+    AttrMap attrs = node.attrs;
+    if (!init[i].empty()) attrs.emplace("__init__", init[i]);
+    if (!attrs.empty()) {
+      out += ",\n      \"attrs\": {";
+      bool first = true;
+      for (const auto &[key, value] : attrs) {
+        out += first ? "\n        " : ",\n        ";
+        first = false;
+        append_quoted(&out, key, node.name);
+        out += ": ";
+        append_quoted(&out, value, node.name);
+      }
+      out += "\n      }";
+    }
+    out += ",\n      \"inputs\": [";
+    for (size_t k = 0; k < graph.inputs[i].size(); ++k) {
+      const Graph::Input &input = graph.inputs[i][k];
+      out += k ? ", [" : "[";  // not through a stream: those of some hosts group digits
+      out += std::to_string(input.node) + ", " + std::to_string(input.index);
+      out += graph.is_auxiliary[size_t(input.node)] ? ", 1]" : ", 0]";
+    }
+    out += "]\n    }";
+    if (node.is_variable()) arg_nodes += (arg_nodes.empty() ? "" : ", ") + std::to_string(i);
+    num_outputs += node.num_outputs();
+    row_ptr += ", " + std::to_string(num_outputs);
+  }
+  out += "\n  ],\n  \"arg_nodes\": [" + arg_nodes + "],\n  \"node_row_ptr\": [" + row_ptr + "],\n  \"heads\": [";
+  for (size_t i = 0; i < graph.heads.size(); ++i) {
+    out += i ? ", [" : "[";
+    out += std::to_string(graph.heads[i].node) + ", " + std::to_string(graph.heads[i].index) + ", 0]";
+  }
+  out += "],\n  \"attrs\": {\"mxnet_version\": [\"int\", " + std::to_string(kCurrentVersion) + "]}\n}\n";
+  return out;
+}
+
+}  // namespace cohort
