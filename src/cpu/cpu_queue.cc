@@ -233,8 +233,7 @@ class CpuEvent final : public Event {
 
 }  // namespace
 
-// ---- work
-// ------------------------------------------------------------------------------------------------------------
+// ---- work ---------------------------------------------------------------------------------------------------------
 
 void CpuQueue::Core::fail(const char *label, const char *what) noexcept {
   const std::lock_guard<std::mutex> lock(error_mutex_);
@@ -340,8 +339,7 @@ void CpuQueue::Core::do_next() {
   }
 }
 
-// ---- waiting
-// ---------------------------------------------------------------------------------------------------------
+// ---- waiting ------------------------------------------------------------------------------------------------------
 
 void CpuQueue::Core::wait_for(uint64_t ticket) {
   if (finished(ticket) || current_core == this || in_child()) return;
@@ -375,8 +373,7 @@ void CpuQueue::Core::wait_for(uint64_t ticket) {
   }
 }
 
-// ---- enqueuing
-// -------------------------------------------------------------------------------------------------------
+// ---- enqueuing ----------------------------------------------------------------------------------------------------
 
 Work &CpuQueue::Core::slot() {
   if (!started_) start_worker();
@@ -402,8 +399,7 @@ void CpuQueue::Core::wake_worker() {
   futex_wake(work_word_, 1);
 }
 
-// ---- the worker
-// ------------------------------------------------------------------------------------------------------
+// ---- the worker ---------------------------------------------------------------------------------------------------
 
 void CpuQueue::Core::start_worker() {
   auto keep = std::make_unique<std::shared_ptr<Core>>(shared_from_this());
@@ -473,8 +469,7 @@ void CpuQueue::Core::stop() {
   pthread_join(worker_, nullptr);
 }
 
-// ---- the queue
-// -------------------------------------------------------------------------------------------------------
+// ---- the queue ----------------------------------------------------------------------------------------------------
 
 CpuQueue::CpuQueue(const Context &context, int num_threads)
     // More than OMP_THREAD_LIMIT lets run must not be promised: oneDNN shares out its work when a primitive is made.

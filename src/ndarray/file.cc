@@ -63,8 +63,7 @@ std::string temporary_name(const std::string &target) {
 
 }  // namespace
 
-// ---- reading
-// ---------------------------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------------------------
 
 InputFile::InputFile(const std::string &path) : path_(path) {
   Descriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -119,8 +118,7 @@ void InputFile::read(uint64_t offset, void *to, size_t bytes) {
   if (bytes > 0) std::memcpy(to, &buffer_[size_t(offset - buffer_begin_)], bytes);
 }
 
-// ---- writing
-// ---------------------------------------------------------------------------------------------------------
+// ---- writing ------------------------------------------------------------------------------------------------------
 
 OutputFile::OutputFile(const std::string &path) : path_(path), target_(path) {
   char whole[PATH_MAX];

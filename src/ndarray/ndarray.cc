@@ -129,8 +129,7 @@ NDArray NDArray::wrap(std::shared_ptr<Memory> memory, const Shape &shape, Dtype 
   return NDArray(std::make_shared<Storage>(std::move(memory)), 0, shape, dtype);
 }
 
-// ---- views
-// -----------------------------------------------------------------------------------------------------------
+// ---- views --------------------------------------------------------------------------------------------------------
 
 NDArray NDArray::slice(int64_t begin, int64_t end) const {
   check_has_axis("slice", shape_);
@@ -192,8 +191,7 @@ NDArray NDArray::slice_axis(int given_axis, int64_t begin, int64_t end) const {
   return result.context() == context() ? result : result.copy_to(context());
 }
 
-// ---- copies
-// ----------------------------------------------------------------------------------------------------------
+// ---- copies -------------------------------------------------------------------------------------------------------
 
 void NDArray::read(void *to, size_t bytes) const {
   check_bytes("read", *this, bytes);

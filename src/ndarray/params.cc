@@ -30,8 +30,7 @@ constexpr uint32_t kV1 = 0xF993FAC8u, kV2 = 0xF993FAC9u, kV3 = 0xF993FACAu;
 constexpr int32_t kMostAxes = 64;
 constexpr int32_t kDense = 0, kRowSparse = 1, kCsr = 2;
 
-// ---- reading
-// ---------------------------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------------------------
 
 class MemorySource {
  public:
@@ -269,8 +268,7 @@ NamedArrays Parser<Source>::load() {
   return arrays;
 }
 
-// ---- writing
-// ---------------------------------------------------------------------------------------------------------
+// ---- writing ------------------------------------------------------------------------------------------------------
 
 template <typename Put>
 void put_record(const Put &put, const NDArray &array, bool v3) {

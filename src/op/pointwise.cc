@@ -88,8 +88,7 @@ OpBuilder<A> define(const PointwiseRule &rule, const Words &aliases, const char 
 constexpr auto kElementwise = PointwiseRule::Form::kElementwise;
 constexpr auto kBroadcast = PointwiseRule::Form::kBroadcast;
 
-// ---- y = f(x)
-// ---------------------------------------------------------------------------------------------------------
+// ---- y = f(x) -----------------------------------------------------------------------------------------------------
 
 void unary(const char *name, const Words &aliases, const char *doc, P code, const std::vector<Term> &slope) {
   const PointwiseRule &rule =
@@ -181,8 +180,7 @@ void define_unary() {
       .input("data", "Any shape.");
 }
 
-// ---- y = f(x, scalar)
-// -------------------------------------------------------------------------------------------------
+// ---- y = f(x, scalar) ---------------------------------------------------------------------------------------------
 
 void scalar(const char *name, const Words &aliases, const char *doc, P code, const std::vector<Term> &slope) {
   PointwiseRule &rule =
@@ -224,8 +222,7 @@ void define_scalar() {
   scalar("_logical_xor_scalar", {"_LogicalXorScalar"}, "1 where just one is not 0, else 0", P::kLogicalXorScalar, {});
 }
 
-// ---- y = f(lhs, rhs)
-// --------------------------------------------------------------------------------------------------
+// ---- y = f(lhs, rhs) ----------------------------------------------------------------------------------------------
 
 // Axes are aligned from the last; lengths agree or one of them is 1.
 void infer_broadcast(const NoAttrs &, Shapes &in, Shapes &out) {

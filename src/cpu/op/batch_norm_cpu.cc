@@ -57,8 +57,7 @@ struct Statistics {
 
 bool has_relu(const StepSpec &spec) { return !spec.post.empty(); }
 
-// ---- oneDNN
-// ----------------------------------------------------------------------------------------------------------
+// ---- oneDNN -------------------------------------------------------------------------------------------------------
 
 struct Problem {
   Desc data, plain;
@@ -200,8 +199,7 @@ class BatchNormBackward final : public Kernel {
   Call call_;
 };
 
-// ---- plain loops
-// -----------------------------------------------------------------------------------------------------
+// ---- plain loops --------------------------------------------------------------------------------------------------
 
 // T: type of the data; statistics and parameters of the 16-bit types are float, those of the others T.
 template <typename T>

@@ -98,8 +98,7 @@ using DifferenceBackward = RegressionBackward<T, false>;
 template <typename T>
 using SignBackward = RegressionBackward<T, true>;
 
-// ---- SVMOutput: hinge loss of the scores, one against all
-// ------------------------------------------------------------
+// ---- SVMOutput: hinge loss of the scores, one against all ---------------------------------------------------------
 
 template <typename T>
 class SVMBackward final : public Kernel {
@@ -136,8 +135,7 @@ class SVMBackward final : public Kernel {
   const LoadBlock load_label_;
 };
 
-// ---- MakeLoss, make_loss
-// ---------------------------------------------------------------------------------------------
+// ---- MakeLoss, make_loss ------------------------------------------------------------------------------------------
 
 template <typename T>
 class MakeLossBackward final : public Kernel {
@@ -175,8 +173,7 @@ class Ones final : public Kernel {
   const int64_t count_;
 };
 
-// ---- softmax_cross_entropy: sum over rows of -log(softmax(row)[label])
-// ------------------------------------------------
+// ---- softmax_cross_entropy: sum over rows of -log(softmax(row)[label]) --------------------------------------------
 
 template <typename T, bool kBackward>
 class SoftmaxCrossEntropy final : public Kernel {

@@ -132,8 +132,7 @@ COHORT_KERNEL_EX(cpu, _backward_min, make_reduce_backward<PointwiseCode::kMaskEq
 COHORT_KERNEL_EX(cpu, _backward__square_sum, make_reduce_backward<PointwiseCode::kSquareGrad>, false, 0u);
 COHORT_KERNEL_EX(cpu, _backward_norm, make_norm_backward, false, 0u);
 
-// ---- argmax, argmin, argmax_channel: the first one
-// ----------------------------------------------------------------------
+// ---- argmax, argmin, argmax_channel: the first one ----------------------------------------------------------------
 
 template <typename T, bool kLargest>
 class ArgReduce final : public Kernel {
@@ -193,8 +192,7 @@ COHORT_KERNEL_EX(cpu, argmax, make_argmax, false, 0u);
 COHORT_KERNEL_EX(cpu, argmin, make_argmin, false, 0u);
 COHORT_KERNEL_EX(cpu, argmax_channel, make_argmax_channel, false, 0u);
 
-// ---- broadcast_to, broadcast_axis, broadcast_like
-// ------------------------------------------------------------------------
+// ---- broadcast_to, broadcast_axis, broadcast_like -----------------------------------------------------------------
 
 template <typename C>
 class BroadcastCopy final : public Kernel {

@@ -229,8 +229,7 @@ class RnnKernel : public Kernel {
   size_t lengths_place_ = 0;
 };
 
-// ---- forward
-// ---------------------------------------------------------------------------------------------------------
+// ---- forward ------------------------------------------------------------------------------------------------------
 
 template <typename C>
 class RnnForward final : public RnnKernel<C> {
@@ -450,8 +449,7 @@ class RnnForward final : public RnnKernel<C> {
   mutable uint64_t num_runs_ = 0;
 };
 
-// ---- backward
-// --------------------------------------------------------------------------------------------------------
+// ---- backward -----------------------------------------------------------------------------------------------------
 
 // Inputs: head gradients of output, state, state_cell; data, parameters, state, state_cell, sequence_length as far as
 // present; output.

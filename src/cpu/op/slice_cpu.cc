@@ -113,8 +113,7 @@ COHORT_KERNEL_EX(cpu, _backward_slice_like, make_slice_like_backward, false, 0u)
 COHORT_KERNEL_EX(cpu, Crop, make_crop, false, 0u);
 COHORT_KERNEL_EX(cpu, _backward_Crop, make_crop_backward, false, 0u);
 
-// ---- _slice_assign, _slice_assign_scalar
-// --------------------------------------------------------------------------------
+// ---- _slice_assign, _slice_assign_scalar --------------------------------------------------------------------------
 
 // A copy of input 0 (or of the head gradient) with a window of another array or of one value in it.
 class SliceAssign final : public Kernel {
@@ -179,8 +178,7 @@ COHORT_KERNEL(cpu, _backward__slice_assign, SliceAssignBackward);
 COHORT_KERNEL_EX(cpu, _slice_assign_scalar, make_slice_assign_scalar, false, 0u);
 COHORT_KERNEL(cpu, _backward__slice_assign_scalar, SliceAssignBackward);
 
-// ---- _split_v2, reverse
-// ---------------------------------------------------------------------------------------------------
+// ---- _split_v2, reverse -------------------------------------------------------------------------------------------
 
 class Split final : public Kernel {
  public:

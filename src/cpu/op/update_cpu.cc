@@ -220,8 +220,7 @@ class MultiUpdate final : public Kernel {
   std::vector<OneUpdate<float>> updates_;
 };
 
-// ---- sums of squares, norms, finiteness
-// ------------------------------------------------------------------------------
+// ---- sums of squares, norms, finiteness ---------------------------------------------------------------------------
 
 class MultiSumSq final : public Kernel {
  public:

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running: which program a call needs, head gradients, partial forward, views.
+#include "executor/executor.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "executor/executor_impl.hpp"
+
+namespace cohort {
+
+Executor::Executor() = default;
+
+Executor::~Executor() {
+  if (!impl_ || !impl_->family) return;
+  for (size_t member : impl_->members) {
+    try {
+      impl_->family->members[member].queue->record()->wait();
+    } catch (const std::exception &) {  // freeing must not fail: the work is over or never was
+    }
+  }
+}
+
+ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool separate_nodes) {
+  std::shared_ptr<ProgramOwner> &slot = programs[Mode{is_train, with_backward, separate_nodes}];
+  if (slot) return *slot;
+  PlanRequest request;
+  request.graph = &graph;
+  request.inferred = &inferred;
+  request.grad_reqs = reqs;
+  for (size_t member : members) request.devices.push_back(family->members[member].device);
+  request.group_devices = group_devices;
+  for (const std::string &name : arg_names) request.constants.push_back(options.constants.count(name) > 0);
+  request.is_train = is_train;
+  request.with_backward = with_backward;
+  request.separate_nodes = separate_nodes;
+  request.num_threads = family->members[members[0]].queue->num_threads();
+  request.seed = options.seed;
+  slot = std::make_shared<ProgramOwner>(compile(request), arrays, family, members);
+  return *slot;
+}
+
+void Executor::Impl::sync() {
+  for (size_t member : members) family->members[member].queue->sync();
+}
+
+void Executor::Impl::run_forward(ProgramOwner &program) {
+  if (last_is_train) {
+    for (const NDArray &state : arrays.aux) state.storage()->written();
+  }
+  if (monitor) {
+    monitored_forward(program);
+  } else {
+    program.run_forward(0, program.plan().num_forward);
+  }
+}
+
+void Executor::forward(bool is_train) {
+  Impl &self = *impl_;
+  ProgramOwner &program = self.program(is_train, is_train && self.any_gradient, bool(self.monitor));
+  self.last = &program;
+  self.last_is_train = is_train;
+  self.last_is_separate = bool(self.monitor);
+  self.run_forward(program);
+}
+
+int Executor::partial_forward(bool is_train, int step) {
+  Impl &self = *impl_;
+  const int nodes = int(self.graph.nodes.size());
+  if (step < 0 || step >= nodes) return 0;
+  ProgramOwner &program = self.program(is_train, is_train && self.any_gradient, true);
+  const std::vector<size_t> &end = program.plan().node_end;
+  self.last = &program;
+  self.last_is_train = is_train;
+  self.last_is_separate = true;
+  program.run_forward(step == 0 ? 0 : end[size_t(step) - 1], end[size_t(step)]);
+  if (self.monitor && !self.graph.nodes[size_t(step)]->is_variable()) {
+    for (int o = 0; o < self.graph.nodes[size_t(step)]->num_outputs(); ++o) self.report_output(program, step, o);
+  }
+  return nodes - 1 - step;
+}
+
+bool Executor::output_needs_head_gradient(int head) const {
+  const Node &node = *impl_->graph.nodes[size_t(impl_->graph.heads[size_t(head)].node)];
+  if (node.is_variable()) return true;
+  const bool blocked = node.op->gradient_of(node.parsed).kind == Gradient::Kind::kNone;
+  return !node.op->loss && !(node.op->view && blocked);
+}
+
+void Executor::Impl::check_head_gradients(const std::vector<NDArray> &head_grads) const {
+  const size_t heads = arrays.outputs.size();
+  if (head_grads.size() > heads) {
+    throw Error(Code::kInvalidArgument,
+                text("backward: ", head_grads.size(), " head gradients for ", heads, " outputs"), "head_grads");
+  }
+  for (size_t h = 0; h < head_grads.size(); ++h) {
+    if (head_grads[h] && head_grads[h].shape() != arrays.outputs[h].shape()) {
+      throw Error(Code::kShape,
+                  text("head gradient of '", output_names[h], "': expected ", arrays.outputs[h].shape(), ", found ",
+                       head_grads[h].shape()),
+                  output_names[h]);
+    }
+  }
+}
+
+void Executor::backward(const std::vector<NDArray> &head_grads, bool is_train,
+                        const std::vector<std::function<void()>> &after_bucket) {
+  Impl &self = *impl_;
+  if (!self.any_gradient) return;  // BWD-10
+  if (!self.last) {
+    throw Error(Code::kState, "backward: no forward has run since this executor was bound", "backward");
+  }
+  self.check_head_gradients(head_grads);
+  for (size_t h = 0; h < self.arrays.outputs.size(); ++h) {
+    const bool given = h < head_grads.size() && head_grads[h];
+    if (!given && output_needs_head_gradient(int(h))) {
+      throw Error(Code::kInvalidArgument,
+                  text("backward: output '", self.output_names[h],
+                       "' is no loss and has no head gradient; add a loss layer or pass head gradients"),
+                  self.output_names[h]);
+    }
+  }
+  // A forward pass of inference keeps nothing for backward, and is run again by a program that does (BWD-07, EXE-24).
+  const bool train = self.last_is_train && is_train;
+  ProgramOwner &program = self.program(train, true, bool(self.monitor) || self.last_is_separate);
+  if (&program != self.last) {
+    self.last = &program;
+    self.last_is_train = train;
+    program.run_forward(0, program.plan().num_forward);
+  }
+  const Plan &plan = program.plan();
+  for (size_t h = 0; h < plan.head_gradient_slots.size(); ++h) {
+    if (plan.head_gradient_slots[h] >= 0) program.copy_to_slot(plan.head_gradient_slots[h], head_grads[h]);
+  }
+  const size_t steps = plan.steps.size() - plan.num_forward;
+  if (self.monitor) {
+    self.monitored_backward(program);
+    for (const auto &fn : after_bucket) program.call(fn);
+    return;
+  }
+  size_t begin = 0;
+  for (size_t b = 0; b < after_bucket.size(); ++b) {
+    const int last_gradient = self.bucket_ends[b] - 1;
+    const size_t end = last_gradient < 0 ? begin : std::max(begin, plan.gradient_order[size_t(last_gradient)].second);
+    if (end > begin) program.run_backward(begin, end);
+    begin = end;
+    program.call(after_bucket[b]);
+  }
+  if (begin < steps) program.run_backward(begin, steps);
+}
+
+void Executor::wait() { impl_->sync(); }
+
+const std::vector<int> &Executor::gradient_order() {
+  Impl &self = *impl_;
+  if (self.gradient_order.empty() && self.any_gradient) {
+    for (const auto &entry : self.program(true, true, false).plan().gradient_order) {
+      self.gradient_order.push_back(entry.first);
+    }
+  }
+  return self.gradient_order;
+}
+
+void Executor::set_buckets(const std::vector<int> &ends) { impl_->bucket_ends = ends; }
+
+const Symbol &Executor::symbol() const { return impl_->symbol; }
+const std::vector<std::string> &Executor::arg_names() const { return impl_->arg_names; }
+const std::vector<std::string> &Executor::aux_names() const { return impl_->aux_names; }
+const std::vector<std::string> &Executor::output_names() const { return impl_->output_names; }
+const std::vector<NDArray> &Executor::args() const { return impl_->arrays.args; }
+const std::vector<NDArray> &Executor::grads() const { return impl_->arrays.grads; }
+const std::vector<NDArray> &Executor::aux() const { return impl_->arrays.aux; }
+const std::vector<NDArray> &Executor::outputs() const { return impl_->arrays.outputs; }
+const std::vector<GradReq> &Executor::grad_reqs() const { return impl_->reqs; }
+const ExecutorOptions &Executor::options() const { return impl_->options; }
+const std::shared_ptr<Queue> &Executor::queue() const { return impl_->family->members[impl_->members[0]].queue; }
+
+namespace {
+
+int index_of(const std::vector<std::string> &names, const std::string &name, const char *what) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return -1;
+  if (std::find(found + 1, names.end(), name) != names.end()) {
+    throw Error(Code::kName, text("two ", what, " are named '", name, "'; use their index"), name);
+  }
+  return int(found - names.begin());
+}
+
+}  // namespace
+
+int Executor::arg_index(const std::string &name) const { return index_of(impl_->arg_names, name, "arguments"); }
+int Executor::aux_index(const std::string &name) const { return index_of(impl_->aux_names, name, "auxiliary states"); }
+
+void Executor::copy_params_from(const NamedArrays &args, const NamedArrays &aux, bool allow_extra) {
+  std::vector<std::pair<NDArray, NDArray>> copies;  // (source, target)
+  auto collect = [&](const NamedArrays &from, bool is_aux) {
+    for (const auto &[name, source] : from) {
+      const int index = is_aux ? aux_index(name) : arg_index(name);
+      if (index < 0) {
+        if (allow_extra) continue;
+        throw Error(Code::kName, text("'", name, "' is not among the ", is_aux ? "auxiliary states" : "arguments"),
+                    name);
+      }
+      const NDArray &target = is_aux ? impl_->arrays.aux[size_t(index)] : impl_->arrays.args[size_t(index)];
+      if (source.shape() != target.shape()) {
+        throw Error(Code::kShape, text("'", name, "': expected ", target.shape(), ", found ", source.shape()), name);
+      }
+      copies.emplace_back(source, target);
+    }
+  };
+  collect(args, false);
+  collect(aux, true);
+  for (const auto &[source, target] : copies) target.copy_from(source);
+}
+
+MemoryUse Executor::memory() const {
+  MemoryUse use;
+  for (const auto &entry : impl_->programs) {
+    const Plan &plan = entry.second->plan();
+    size_t planned = 0;
+    for (size_t bytes : plan.arena_bytes) planned += bytes;
+    if (planned < use.planned_bytes) continue;
+    use.planned_bytes = planned;
+    use.intermediate_bytes = plan.intermediate_bytes;
+  }
+  return use;
+}
+
+}  // namespace cohort

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays bound to a plan on one device: forward, backward, reshape, monitor (contract section 13). The group drives one
+// of these a device; the boundary drives single ones.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ndarray/ndarray.hpp"
+#include "plan/grad_req.hpp"
+#include "symbol/symbol.hpp"
+
+namespace cohort {
+
+class Executor;
+
+// What every way of binding takes.
+struct ExecutorOptions {
+  Context context;                           // where everything is that no group places elsewhere
+  std::map<std::string, Context> group2ctx;  // EXE-10; empty: __ctx_group__ is ignored
+  int num_threads = 0;                       // cpu threads of this executor's queue; 0: all
+  uint64_t seed = 0;                         // of random operators; the same seed gives the same numbers
+  std::shared_ptr<Executor> shared;          // shares its queue and its arena (EXE-18); same context
+  // Arguments whose values rarely change between forwards with is_train 0 (parameters): what inference derives from
+  // them (reorders, folded batch norms) is kept until they are written. Empty set: none.
+  std::set<std::string> constants;
+  // Arrays to write the outputs to, one per head, or empty: the executor's own. A null array among them: its own.
+  std::vector<NDArray> outputs;
+};
+
+// Monitor: called on the thread that runs forward or backward, after the work it reports is done (MON-01..05, 12).
+using MonitorFunction = std::function<void(const std::string &name, const NDArray &array)>;
+
+// Pool of non-parameter arrays by name, shared by a family of executors on one device (SHR-03, 04).
+using ArrayPool = std::map<std::string, NDArray>;
+
+struct SimpleBind {
+  std::vector<std::pair<std::string, Shape>>
+      shapes;  // kUnknown: to be inferred; names unknown to the symbol are ignored
+  std::vector<std::pair<std::string, Dtype>> dtypes;  // wins over __dtype__ (EXE-14)
+  bool strict_dtypes = false;                         // what cannot be inferred is kDtype; else it becomes float32
+  std::vector<GradReq> grad_reqs;                     // one per argument
+  std::set<std::string> param_names;                  // arguments that may be taken from `shared` (EXE-17)
+  ArrayPool *pool = nullptr;                          // read and updated; null: none (then no arrays are shared)
+  std::map<std::string, Context> contexts;            // of single arguments and auxiliary states; else as placed
+  std::function<void(const std::string &)> warn;      // pool re-allocations (SHR-04); empty: the log
+};
+
+struct ReshapeOptions {
+  bool partial_shaping = false;
+  bool allow_up_sizing = false;
+  std::vector<std::pair<std::string, Shape>> shapes;
+  // Arguments whose changed shape is accepted without being named (a group's labels and states: BND-07).
+  std::set<std::string> may_follow;
+  std::vector<NDArray> outputs;  // as ExecutorOptions::outputs
+};
+
+struct MemoryUse {
+  size_t planned_bytes = 0;       // the arena of the plan
+  size_t intermediate_bytes = 0;  // what its arrays would take without sharing
+};
+
+class Executor : public std::enable_shared_from_this<Executor> {
+ public:
+  // Binds given arrays: one per argument, one gradient per argument (null array: none, then grad_req counts as null),
+  // one per auxiliary state, in list order (EXE-01..09).
+  static std::shared_ptr<Executor> bind(const Symbol &symbol, std::vector<NDArray> args, std::vector<NDArray> grads,
+                                        std::vector<GradReq> reqs, std::vector<NDArray> aux,
+                                        const ExecutorOptions &options);
+  // Infers and allocates them, zero-filled (EXE-12..17).
+  static std::shared_ptr<Executor> simple_bind(const Symbol &symbol, const SimpleBind &what,
+                                               const ExecutorOptions &options);
+  ~Executor();  // waits for its queued work
+
+  // Queue the work and return. Errors of it come out at wait() or at reading an array that it writes.
+  void forward(bool is_train);
+  // Completes node `step` of the bound symbol (EXE-21); returns step_left.
+  int partial_forward(bool is_train, int step);
+  // Head gradients: one per output, null arrays and a short list where none is needed (BWD-02..08). After bucket b of
+  // set_buckets() is complete, after_bucket[b] is called in the queue's order (on the thread that works for the queue).
+  void backward(const std::vector<NDArray> &head_grads, bool is_train = true,
+                const std::vector<std::function<void()>> &after_bucket = {});
+  void wait();
+
+  // Arguments with a gradient, in the order in which backward is done with them: the gradient is written and the
+  // argument's own value is not read any more. The same for all executors of one symbol, grad_reqs and backend.
+  const std::vector<int> &gradient_order();
+  // Ends of buckets as positions in gradient_order(); the last is its size. For the after_bucket calls of backward().
+  void set_buckets(const std::vector<int> &ends);
+
+  const Symbol &symbol() const;
+  const std::vector<std::string> &arg_names() const;
+  const std::vector<std::string> &aux_names() const;
+  const std::vector<std::string> &output_names() const;
+  const std::vector<NDArray> &args() const;
+  const std::vector<NDArray> &grads() const;  // null arrays where there is none
+  const std::vector<NDArray> &aux() const;
+  const std::vector<NDArray> &outputs() const;
+  const std::vector<GradReq> &grad_reqs() const;
+  bool output_needs_head_gradient(int head) const;  // BWD-03
+  int arg_index(const std::string &name) const;     // -1: none; kName if two arguments have it (EXE-33)
+  int aux_index(const std::string &name) const;
+  const ExecutorOptions &options() const;
+  const std::shared_ptr<Queue> &queue() const;
+
+  // PRM-01..05 for this executor: everything is checked before anything is copied.
+  void copy_params_from(const NamedArrays &args, const NamedArrays &aux, bool allow_extra);
+  std::shared_ptr<Executor> reshape(const ReshapeOptions &how);  // EXE-27..32: a new executor, this one stays usable
+  void set_monitor(MonitorFunction function, bool all);          // null removes it
+  std::string debug_text() const;                                // EXE-37
+  MemoryUse memory() const;
+
+ private:
+  Executor();
+  struct Impl;
+  // Everything a bind does before it has arrays: the graph, names, placement, family.
+  static std::unique_ptr<Impl> prepare(const Symbol &symbol, const ExecutorOptions &options);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cohort

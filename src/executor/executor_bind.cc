@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// Binding: inference, checks, allocation and sharing of arrays; reshape is binding again over the same arrays.
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "executor/executor.hpp"
+#include "executor/executor_impl.hpp"
+
+namespace cohort {
+namespace {
+
+// The argument variables, then the auxiliary ones, that inference left without a complete shape.
+std::string unknown_names(const Graph &graph, const Inferred &inferred, bool shapes) {
+  std::string names;
+  for (const std::vector<int> *list : {&graph.arguments, &graph.auxiliary}) {
+    for (int n : *list) {
+      const bool known = shapes ? inferred.shapes[size_t(n)][0].known() : inferred.dtypes[size_t(n)][0] != Dtype::kNone;
+      if (!known) names += (names.empty() ? "" : ", ") + graph.nodes[size_t(n)]->name;
+    }
+  }
+  return names;
+}
+
+void require_complete_shapes(const Graph &graph, const Inferred &inferred) {
+  if (inferred.shapes_complete) return;
+  std::string names = unknown_names(graph, inferred, true);
+  if (names.empty()) names = "an output";
+  throw Error(Code::kShape, text("shapes cannot be inferred from those given; unknown: ", names), names);
+}
+
+// Float32 for what inference cannot know, one variable at a time since each may settle others (EXE-14).
+void complete_dtypes(const Graph &graph, std::vector<Dtype> by_node, bool strict, Inferred *inferred) {
+  infer_dtypes_at(graph, by_node, inferred);
+  if (inferred->dtypes_complete) return;
+  if (strict) {
+    const std::string names = unknown_names(graph, *inferred, false);
+    throw Error(Code::kDtype, text("element types cannot be inferred from those given; unknown: ", names), names);
+  }
+  for (const std::vector<int> *list : {&graph.arguments, &graph.auxiliary}) {
+    for (int n : *list) {
+      if (inferred->dtypes[size_t(n)][0] != Dtype::kNone) continue;
+      by_node[size_t(n)] = Dtype::kFloat32;
+      infer_dtypes_at(graph, by_node, inferred);
+    }
+  }
+}
+
+template <typename T>
+const T *find_named(const std::vector<std::pair<std::string, T>> &list, const std::string &name) {
+  for (const auto &entry : list) {
+    if (entry.first == name) return &entry.second;
+  }
+  return nullptr;
+}
+
+void check_array(const NDArray &array, const Shape &shape, Dtype dtype, const std::string &what,
+                 const std::string &name) {
+  if (array.shape() != shape) {
+    throw Error(Code::kShape, text(what, " '", name, "': expected ", shape, ", found ", array.shape()), name);
+  }
+  if (array.dtype() != dtype) {
+    throw Error(Code::kDtype, text(what, " '", name, "': expected ", dtype, ", found ", array.dtype()), name);
+  }
+}
+
+void check_context(const NDArray &array, const Context &context, const std::string &what, const std::string &name) {
+  if (array.context() == context) return;
+  throw Error(Code::kDevice, text(what, " '", name, "' is on ", array.context(), ", expected ", context), name);
+}
+
+}  // namespace
+
+std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const ExecutorOptions &options) {
+  auto impl = std::make_unique<Impl>();
+  impl->symbol = symbol;
+  impl->graph = Graph(symbol);
+  impl->options = options;
+  impl->options.shared = nullptr;
+  impl->arg_names = impl->graph.argument_names();
+  impl->aux_names = impl->graph.auxiliary_names();
+  for (const Graph::Input &head : impl->graph.heads) impl->output_names.push_back(impl->graph.output_name(head));
+  impl->contexts = {options.context};
+  for (const auto &[group, context] : options.group2ctx) {
+    auto found = std::find(impl->contexts.begin(), impl->contexts.end(), context);
+    if (found == impl->contexts.end()) found = impl->contexts.insert(found, context);
+    impl->group_devices[group] = int(found - impl->contexts.begin());
+  }
+  place_nodes(impl->graph, impl->group_devices);  // refuses groups without a context before anything is allocated
+  impl->family = options.shared ? options.shared->impl_->family : std::make_shared<Family>();
+  for (const Context &context : impl->contexts) {
+    Family::Member &member = impl->family->member(context, options.num_threads);
+    impl->members.push_back(size_t(&member - impl->family->members.data()));
+  }
+  return impl;
+}
+
+void Executor::Impl::make_outputs() {
+  const std::vector<int> device = place_nodes(graph, group_devices);
+  arrays.outputs.clear();
+  for (size_t h = 0; h < graph.heads.size(); ++h) {
+    const Graph::Input &head = graph.heads[h];
+    const Shape &shape = inferred.shapes[size_t(head.node)][size_t(head.index)];
+    const Dtype dtype = inferred.dtypes[size_t(head.node)][size_t(head.index)];
+    const auto argument = std::find(graph.arguments.begin(), graph.arguments.end(), head.node);
+    const auto auxiliary = std::find(graph.auxiliary.begin(), graph.auxiliary.end(), head.node);
+    if (argument != graph.arguments.end()) {  // EXE-07
+      arrays.outputs.push_back(arrays.args[size_t(argument - graph.arguments.begin())]);
+    } else if (auxiliary != graph.auxiliary.end()) {
+      arrays.outputs.push_back(arrays.aux[size_t(auxiliary - graph.auxiliary.begin())]);
+    } else if (h < options.outputs.size() && options.outputs[h]) {
+      check_array(options.outputs[h], shape, dtype, "output array", output_names[h]);
+      arrays.outputs.push_back(options.outputs[h]);
+    } else {
+      arrays.outputs.push_back(NDArray::create(shape, dtype, contexts[size_t(device[size_t(head.node)])]));
+    }
+  }
+}
+
+void Executor::Impl::finish_bind() {
+  for (size_t i = 0; i < reqs.size(); ++i) {
+    if (!arrays.grads[i]) reqs[i] = GradReq::kNull;  // EXE-04
+    any_gradient = any_gradient || reqs[i] != GradReq::kNull;
+  }
+  make_outputs();
+  program(any_gradient, any_gradient, false);
+  for (const std::vector<NDArray> *list : {&arrays.args, &arrays.grads, &arrays.aux, &arrays.outputs}) {
+    for (const NDArray &array : *list) {
+      for (size_t member : members) {
+        if (array) array.storage()->attach(family->members[member].queue);
+      }
+    }
+  }
+}
+
+std::shared_ptr<Executor> Executor::bind(const Symbol &symbol, std::vector<NDArray> args, std::vector<NDArray> grads,
+                                         std::vector<GradReq> reqs, std::vector<NDArray> aux,
+                                         const ExecutorOptions &options) {
+  std::unique_ptr<Impl> impl = prepare(symbol, options);
+  const size_t count = impl->arg_names.size();
+  auto check_count = [](size_t expected, size_t found, const char *what) {
+    if (expected != found) {
+      throw Error(Code::kInvalidArgument, text("bind: expected ", expected, " ", what, ", found ", found), what);
+    }
+  };
+  check_count(count, args.size(), "arguments");
+  check_count(impl->aux_names.size(), aux.size(), "auxiliary states");
+  if (grads.empty()) grads.resize(count);
+  check_count(count, grads.size(), "gradient arrays");
+  if (reqs.empty()) reqs.assign(count, GradReq::kNull);
+  check_count(count, reqs.size(), "grad_reqs");
+
+  std::vector<Shape> shapes(impl->graph.nodes.size());
+  std::vector<Dtype> dtypes(impl->graph.nodes.size(), Dtype::kNone);
+  const std::vector<int> device = place_nodes(impl->graph, impl->group_devices);
+  auto take = [&](const std::vector<int> &nodes, const std::vector<NDArray> &arrays, const char *what) {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const std::string &name = impl->graph.nodes[size_t(nodes[i])]->name;
+      if (!arrays[i]) throw Error(Code::kName, text("bind: ", what, " '", name, "' has no array"), name);
+      check_context(arrays[i], impl->contexts[size_t(device[size_t(nodes[i])])], what, name);
+      shapes[size_t(nodes[i])] = arrays[i].shape();
+      dtypes[size_t(nodes[i])] = arrays[i].dtype();
+    }
+  };
+  take(impl->graph.arguments, args, "argument");
+  take(impl->graph.auxiliary, aux, "auxiliary state");
+  infer_shapes_at(impl->graph, shapes, &impl->inferred);
+  require_complete_shapes(impl->graph, impl->inferred);
+  complete_dtypes(impl->graph, dtypes, false, &impl->inferred);
+  for (size_t i = 0; i < count; ++i) {
+    if (!grads[i]) continue;
+    check_array(grads[i], args[i].shape(), args[i].dtype(), "gradient of", impl->arg_names[i]);
+    check_context(grads[i], args[i].context(), "gradient of", impl->arg_names[i]);
+  }
+  impl->reqs = std::move(reqs);
+  impl->arrays = {std::move(args), std::move(grads), std::move(aux), {}};
+  impl->finish_bind();
+  std::shared_ptr<Executor> executor(new Executor());
+  executor->impl_ = std::move(impl);
+  return executor;
+}
+
+namespace {
+
+// SHR-03, 04: an array from the pool, under another shape, or a new one that takes its place.
+NDArray from_pool(const SimpleBind &what, const std::string &key, const Shape &shape, Dtype dtype,
+                  const Context &context, ArrayPool *staged) {
+  if (!what.pool) return NDArray::create(shape, dtype, context);
+  const auto found = what.pool->find(key);
+  if (found != what.pool->end()) {
+    const NDArray &known = found->second;
+    if (known.dtype() != dtype) {
+      throw Error(Code::kDtype, text("shared array '", key, "': expected ", dtype, ", found ", known.dtype()), key);
+    }
+    if (known.context() == context && known.capacity_bytes() >= size_t(shape.size()) * dtype_size(dtype)) {
+      return NDArray(known.storage(), 0, shape, dtype);
+    }
+    const std::string message = text("shared array '", key, "' of shape ", known.shape(), " is too small for ", shape,
+                                     " and is allocated anew; bind the largest bucket first to save memory");
+    if (what.warn) {
+      what.warn(message);
+    } else {
+      log(LogLevel::kWarning, message);
+    }
+  }
+  const NDArray fresh = NDArray::create(shape, dtype, context);
+  (*staged)[key] = fresh;
+  return fresh;
+}
+
+}  // namespace
+
+std::shared_ptr<Executor> Executor::simple_bind(const Symbol &symbol, const SimpleBind &what,
+                                                const ExecutorOptions &options) {
+  std::unique_ptr<Impl> impl = prepare(symbol, options);
+  const Graph &graph = impl->graph;
+  for (const std::vector<std::string> *names : {&impl->arg_names, &impl->aux_names}) {
+    std::set<std::string> seen;
+    for (const std::string &name : *names) {
+      if (!seen.insert(name).second) {
+        throw Error(
+            Code::kName,
+            text("two ", names == &impl->arg_names ? "arguments" : "auxiliary states", " are named '", name, "'"),
+            name);
+      }
+    }
+  }
+  if (what.grad_reqs.size() != impl->arg_names.size()) {
+    throw Error(Code::kInvalidArgument,
+                text("grad_req: expected ", impl->arg_names.size(), " entries, found ", what.grad_reqs.size()),
+                "grad_req");
+  }
+  std::vector<Shape> shapes(graph.nodes.size());
+  std::vector<Dtype> dtypes(graph.nodes.size(), Dtype::kNone);
+  for (const std::vector<int> *list : {&graph.arguments, &graph.auxiliary}) {
+    for (int n : *list) {
+      const std::string &name = graph.nodes[size_t(n)]->name;
+      if (const Shape *shape = find_named(what.shapes, name)) shapes[size_t(n)] = *shape;
+      if (const Dtype *dtype = find_named(what.dtypes, name)) dtypes[size_t(n)] = *dtype;
+    }
+  }
+  infer_shapes_at(graph, shapes, &impl->inferred);
+  require_complete_shapes(graph, impl->inferred);
+  complete_dtypes(graph, dtypes, what.strict_dtypes, &impl->inferred);
+
+  const std::vector<int> device = place_nodes(graph, impl->group_devices);
+  const Impl *shared = options.shared && what.pool ? options.shared->impl_.get() : nullptr;  // EXE-17
+  ArrayPool staged;  // the pool changes only when all went well
+  auto context_of = [&](int node) {
+    const auto given = what.contexts.find(graph.nodes[size_t(node)]->name);
+    return given != what.contexts.end() ? given->second : impl->contexts[size_t(device[size_t(node)])];
+  };
+  auto take_shared = [&](const std::vector<std::string> &names, const std::vector<NDArray> &arrays,
+                         const std::string &name, const char *kind, const Shape &shape, Dtype dtype) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      throw Error(Code::kName, text("the shared executor has no ", kind, " '", name, "'"), name);
+    }
+    const NDArray &array = arrays[size_t(found - names.begin())];
+    if (array.shape() != shape) {
+      throw Error(Code::kShape, text("shared ", kind, " '", name, "': inferred ", shape, ", shared ", array.shape()),
+                  name);
+    }
+    if (array.dtype() != dtype) {
+      throw Error(Code::kDtype, text("shared ", kind, " '", name, "': inferred ", dtype, ", shared ", array.dtype()),
+                  name);
+    }
+    return array;
+  };
+  for (size_t i = 0; i < graph.arguments.size(); ++i) {
+    const int n = graph.arguments[i];
+    const std::string &name = impl->arg_names[i];
+    const Shape &shape = impl->inferred.shapes[size_t(n)][0];
+    const Dtype dtype = impl->inferred.dtypes[size_t(n)][0];
+    const bool with_gradient = what.grad_reqs[i] != GradReq::kNull;
+    const bool is_param = what.param_names.count(name) > 0;
+    NDArray argument, gradient;
+    if (is_param && shared) {
+      argument = take_shared(shared->arg_names, shared->arrays.args, name, "parameter", shape, dtype);
+      if (with_gradient) {  // SHR-06: where the shared executor has none, it gets one of its own
+        const size_t at =
+            size_t(std::find(shared->arg_names.begin(), shared->arg_names.end(), name) - shared->arg_names.begin());
+        gradient =
+            shared->arrays.grads[at] ? shared->arrays.grads[at] : NDArray::create(shape, dtype, argument.context());
+      }
+    } else if (is_param || !what.pool) {
+      argument = NDArray::create(shape, dtype, context_of(n));
+      if (with_gradient) gradient = NDArray::create(shape, dtype, argument.context());
+    } else {
+      argument = from_pool(what, name, shape, dtype, context_of(n), &staged);
+      if (with_gradient) gradient = from_pool(what, "grad of " + name, shape, dtype, context_of(n), &staged);
+    }
+    impl->arrays.args.push_back(argument);
+    impl->arrays.grads.push_back(gradient);
+  }
+  for (size_t i = 0; i < graph.auxiliary.size(); ++i) {
+    const int n = graph.auxiliary[i];
+    const Shape &shape = impl->inferred.shapes[size_t(n)][0];
+    const Dtype dtype = impl->inferred.dtypes[size_t(n)][0];
+    impl->arrays.aux.push_back(
+        shared ? take_shared(shared->aux_names, shared->arrays.aux, impl->aux_names[i], "auxiliary state", shape, dtype)
+               : NDArray::create(shape, dtype, context_of(n)));
+  }
+  impl->reqs = what.grad_reqs;
+  impl->finish_bind();
+  for (const auto &entry : staged) (*what.pool)[entry.first] = entry.second;
+  std::shared_ptr<Executor> executor(new Executor());
+  executor->impl_ = std::move(impl);
+  return executor;
+}
+
+std::shared_ptr<Executor> Executor::reshape(const ReshapeOptions &how) {
+  const Impl &old = *impl_;
+  ExecutorOptions options = old.options;
+  options.outputs = how.outputs;
+  options.shared = shared_from_this();
+  std::unique_ptr<Impl> impl = prepare(old.symbol, options);
+  const Graph &graph = impl->graph;
+  std::vector<Shape> shapes(graph.nodes.size());
+  for (int n : graph.arguments) {
+    if (const Shape *shape = find_named(how.shapes, graph.nodes[size_t(n)]->name)) shapes[size_t(n)] = *shape;
+  }
+  infer_shapes_at(graph, shapes, &impl->inferred);
+  require_complete_shapes(graph, impl->inferred);
+  impl->inferred.dtypes = old.inferred.dtypes;
+  impl->inferred.dtypes_complete = true;
+
+  // EXE-28: the same memory where it is large enough.
+  auto follow = [&](const NDArray &array, const Shape &shape, const std::string &name) {
+    if (!array || array.shape() == shape) return array;
+    if (shape.size() <= array.size()) return array.window(shape);
+    if (size_t(shape.size()) * dtype_size(array.dtype()) <= array.capacity_bytes() && how.allow_up_sizing) {
+      return NDArray(array.storage(), 0, shape, array.dtype());
+    }
+    if (!how.allow_up_sizing) {
+      throw Error(Code::kShape,
+                  text("'", name, "': new shape ", shape, " is larger than the bound ", array.shape(),
+                       " and up-sizing is not allowed"),
+                  name);
+    }
+    return NDArray::create(shape, array.dtype(), array.context());
+  };
+  for (size_t i = 0; i < graph.arguments.size(); ++i) {
+    const std::string &name = impl->arg_names[i];
+    const Shape &shape = impl->inferred.shapes[size_t(graph.arguments[i])][0], &bound = old.arrays.args[i].shape();
+    const bool may_change = how.partial_shaping || find_named(how.shapes, name) || how.may_follow.count(name) > 0;
+    if (shape != bound && !may_change) {
+      throw Error(Code::kShape, text("shape of unspecified argument '", name, "' changed from ", bound, " to ", shape),
+                  name);
+    }
+    impl->arrays.args.push_back(follow(old.arrays.args[i], shape, name));
+    impl->arrays.grads.push_back(follow(old.arrays.grads[i], shape, name));
+  }
+  for (size_t i = 0; i < graph.auxiliary.size(); ++i) {
+    const std::string &name = impl->aux_names[i];
+    const Shape &shape = impl->inferred.shapes[size_t(graph.auxiliary[i])][0], &bound = old.arrays.aux[i].shape();
+    if (shape != bound && !how.partial_shaping) {
+      throw Error(Code::kShape, text("shape of auxiliary state '", name, "' changed from ", bound, " to ", shape),
+                  name);
+    }
+    impl->arrays.aux.push_back(follow(old.arrays.aux[i], shape, name));
+  }
+  impl->reqs = old.reqs;
+  impl->monitor = old.monitor;
+  impl->monitor_all = old.monitor_all;
+  impl->finish_bind();
+  std::shared_ptr<Executor> executor(new Executor());
+  executor->impl_ = std::move(impl);
+  return executor;
+}
+
+}  // namespace cohort

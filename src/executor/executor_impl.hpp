@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inside of an executor, shared by the files of this folder.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "executor/executor.hpp"
+#include "executor/program.hpp"
+
+namespace cohort {
+
+struct Executor::Impl {
+  // What a program was compiled for; one per combination that is used, made at its first use (bind makes the usual
+  // one).
+  struct Mode {
+    bool is_train, with_backward, separate_nodes;
+    bool operator<(const Mode &o) const {
+      return std::tie(is_train, with_backward, separate_nodes) <
+             std::tie(o.is_train, o.with_backward, o.separate_nodes);
+    }
+  };
+
+  Symbol symbol;
+  Graph graph;
+  Inferred inferred;
+  ExecutorOptions options;
+  std::vector<Context> contexts;  // of the plan's devices
+  std::map<std::string, int> group_devices;
+  std::shared_ptr<Family> family;
+  std::vector<size_t> members;  // of the family, per context
+  std::vector<GradReq> reqs;
+  BoundArrays arrays;
+  std::vector<std::string> arg_names, aux_names, output_names;
+  bool any_gradient = false;
+  std::map<Mode, std::shared_ptr<ProgramOwner>> programs;
+  ProgramOwner *last = nullptr;  // the program that ran forward last; null: none since bind
+  bool last_is_train = false, last_is_separate = false;
+  std::vector<int> gradient_order;
+  std::vector<int> bucket_ends;
+  MonitorFunction monitor;
+  bool monitor_all = false;
+
+  ProgramOwner &program(bool is_train, bool with_backward, bool separate_nodes);
+  void place_groups();
+  void finish_bind();  // after symbol .. arrays are set: outputs, attachments, the first program
+  void make_outputs();
+  void run_forward(ProgramOwner &program);
+  void monitored_forward(ProgramOwner &program);
+  void monitored_backward(ProgramOwner &program);
+  void check_head_gradients(const std::vector<NDArray> &head_grads) const;
+  void sync();
+  void report_output(ProgramOwner &program, int node, int output);
+};
+
+}  // namespace cohort

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forward and backward under a monitor: node by node, waiting after each, on a plan that fuses nothing, so that names
+// and values are those of the symbol as bound (MON-01..05). The debug text is here, too.
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "executor/executor.hpp"
+#include "executor/executor_impl.hpp"
+
+namespace cohort {
+
+namespace {
+
+// An only input is "input0" to a monitor, but of these operators, which give it a name in MXNet (MON-04).
+bool names_only_input(const std::string &op) {
+  static const std::set<std::string> kOps = {
+      "Crop",     "Dropout", "IdentityAttachKLSparseReg", "LRN", "MakeLoss", "Pooling", "Pooling_v1", "SliceChannel",
+      "SwapAxis", "softmax"};
+  return kOps.count(op) > 0;
+}
+
+}  // namespace
+
+void Executor::set_monitor(MonitorFunction function, bool all) {
+  impl_->monitor = std::move(function);
+  impl_->monitor_all = all;
+}
+
+void Executor::Impl::report_output(ProgramOwner &program, int node, int output) {
+  const int slot = program.plan().node_slots[size_t(node)][size_t(output)];
+  const Node &n = *graph.nodes[size_t(node)];
+  monitor(n.name + "_" + n.op->output_names(n.parsed)[size_t(output)], program.snapshot(slot));
+}
+
+void Executor::Impl::monitored_forward(ProgramOwner &program) {
+  const Plan &plan = program.plan();
+  size_t begin = 0;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node &node = *graph.nodes[i];
+    if (node.is_variable()) continue;
+    if (monitor_all) {
+      std::vector<std::string> names = node.op->input_names(node.parsed, int(node.inputs.size()));
+      if (names.size() == 1 && node.op->variadic.empty() && !names_only_input(node.op->name)) names[0] = "input0";
+      for (size_t k = 0; k < graph.inputs[i].size(); ++k) {
+        const Graph::Input &input = graph.inputs[i][k];
+        const NDArray value = program.snapshot(plan.node_slots[size_t(input.node)][size_t(input.index)]);
+        const Node &from = *graph.nodes[size_t(input.node)];
+        if (from.is_variable()) monitor(from.name, value);
+        monitor(node.name + "_" + names[k], value);
+      }
+    }
+    program.run_forward(begin, plan.node_end[i]);
+    begin = plan.node_end[i];
+    for (int o = 0; o < node.num_outputs(); ++o) report_output(program, int(i), o);
+  }
+  program.run_forward(begin, plan.num_forward);
+}
+
+void Executor::Impl::monitored_backward(ProgramOwner &program) {
+  const Plan &plan = program.plan();
+  size_t begin = 0;
+  for (const GradientReport &report : plan.reports) {
+    const size_t end = size_t(report.step) + 1 - plan.num_forward;
+    if (end > begin) {
+      program.run_backward(begin, end);
+      begin = end;
+    }
+    const Node &node = *graph.nodes[size_t(report.node)];
+    monitor(node.name + "_backward_output" + std::to_string(report.input), program.snapshot(report.slot));
+  }
+  program.run_backward(begin, plan.steps.size() - plan.num_forward);
+}
+
+std::string Executor::debug_text() const {
+  const Impl &self = *impl_;
+  const Graph &graph = self.graph;
+  std::ostringstream out;
+  out << "Symbol Outputs:\n";
+  for (size_t h = 0; h < graph.heads.size(); ++h) {
+    out << "\toutput[" << h << "]=" << graph.nodes[size_t(graph.heads[h].node)]->name << '(' << graph.heads[h].index
+        << ")\n";
+  }
+  size_t gradients = 0;
+  for (size_t i = 0; i < self.arg_names.size(); ++i) {
+    if (self.reqs[i] == GradReq::kNull) continue;
+    out << "\toutput[" << graph.heads.size() + gradients++ << "]=" << self.arg_names[i] << "_grad(0)\n";
+  }
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node &node = *graph.nodes[n];
+    if (node.is_variable()) {
+      out << "Variable:" << node.name << '\n';
+      continue;
+    }
+    out << "--------------------\nOp:" << node.op->name << ", Name=" << node.name << "\nInputs:\n";
+    for (size_t k = 0; k < graph.inputs[n].size(); ++k) {
+      const Node &from = *graph.nodes[size_t(graph.inputs[n][k].node)];
+      out << "\targ[" << k << "]=" << from.name << '(' << graph.inputs[n][k].index << ')';
+      if (from.is_variable()) out << " version=0";
+      out << '\n';
+    }
+    if (!node.attrs.empty()) out << "Attrs:\n";
+    for (const auto &[key, value] : node.attrs) out << '\t' << key << '=' << value << '\n';
+  }
+  out << "Total " << (memory().planned_bytes >> 20) << " MB allocated\n";
+  out << "Total 11 TempSpace resource requested\n";
+  return out.str();
+}
+
+}  // namespace cohort

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/monitor.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <regex>
+
+#include "base/error.hpp"
+#include "op/op.hpp"
+
+namespace cohort {
+namespace {
+
+NDArray norm_over_root(const NDArray &array) {
+  const NDArray wide = array.cast(Dtype::kFloat64).on_host();
+  wide.wait();
+  const double *const values = wide.data_as<double>();
+  double sum = 0;
+  for (int64_t i = 0; i < wide.size(); ++i) sum += values[i] * values[i];
+  const NDArray result = NDArray::create(Shape{1}, Dtype::kFloat32, Context());
+  result.fill(wide.size() > 0 ? std::sqrt(sum) / std::sqrt(double(wide.size())) : 0);
+  return result;
+}
+
+std::string elements_text(const NDArray &array) {
+  const NDArray wide = array.cast(Dtype::kFloat64).on_host();
+  wide.wait();
+  const double *const values = wide.data_as<double>();
+  std::string result = "[";
+  for (int64_t i = 0; i < wide.size(); ++i) result += (i ? " " : "") + print_float(values[i]);
+  return wide.size() == 1 ? result.substr(1) : result + "]";
+}
+
+}  // namespace
+
+std::string MonitorEntry::text() const {
+  std::string result;
+  for (const NDArray &value : values) result += elements_text(value) + "\t";
+  return result;
+}
+
+struct Monitor::State {
+  MonitorOptions options;
+  std::regex pattern;
+  int64_t step = 0;
+  bool active = false;
+  std::vector<MonitorEntry> entries;
+  std::vector<std::function<std::shared_ptr<Executor>()>> executors;
+
+  bool wants(const std::string &name) const {
+    if (options.pattern.empty()) return true;
+    const auto where = options.anchored ? std::regex_constants::match_continuous : std::regex_constants::match_default;
+    return std::regex_search(name, pattern, where);
+  }
+  void report(const std::string &name, const NDArray &array, std::vector<MonitorEntry> &to) const {
+    std::vector<NDArray> values =
+        options.statistic ? options.statistic(array) : std::vector<NDArray>{norm_over_root(array)};
+    to.push_back({step, name, std::move(values)});
+  }
+};
+
+Monitor::Monitor(const MonitorOptions &options) : state_(std::make_shared<State>()) {
+  if (options.interval < 1) {
+    throw Error(Code::kInvalidArgument, text("interval: expected at least 1, found ", options.interval), "interval");
+  }
+  try {
+    state_->pattern = std::regex(options.pattern);
+  } catch (const std::regex_error &error) {
+    throw Error(Code::kInvalidArgument,
+                text("pattern: expected a regular expression, found '", options.pattern, "': ", error.what()),
+                "pattern");
+  }
+  state_->options = options;
+}
+
+MonitorFunction Monitor::function() const {
+  return [weak = std::weak_ptr<State>(state_)](const std::string &name, const NDArray &array) {
+    const std::shared_ptr<State> state = weak.lock();
+    if (state && state->active && state->wants(name)) state->report(name, array, state->entries);
+  };
+}
+
+void Monitor::add(std::function<std::shared_ptr<Executor>()> executor) {
+  state_->executors.push_back(std::move(executor));
+}
+
+void Monitor::tic() {
+  State &self = *state_;
+  if (self.step % self.options.interval == 0) {
+    for (const auto &executor : self.executors) executor()->wait();
+    self.entries.clear();
+    self.active = true;
+  }
+  ++self.step;
+}
+
+std::vector<MonitorEntry> Monitor::toc() {
+  State &self = *state_;
+  if (!self.active) return {};
+  std::vector<MonitorEntry> bound;
+  for (const auto &give : self.executors) {
+    const std::shared_ptr<Executor> executor = give();
+    executor->wait();
+    const auto report_all = [&](const std::vector<std::string> &names, const std::vector<NDArray> &arrays) {
+      for (size_t i = 0; i < names.size(); ++i)
+        if (!self.options.pattern_of_toc || self.wants(names[i])) self.report(names[i], arrays[i], bound);
+    };
+    report_all(executor->arg_names(), executor->args());
+    report_all(executor->aux_names(), executor->aux());
+  }
+  self.active = false;
+  std::vector<MonitorEntry> entries = std::move(self.entries);
+  self.entries.clear();
+  entries.insert(entries.end(), bound.begin(), bound.end());
+  if (self.options.sort) {
+    std::stable_sort(entries.begin(), entries.end(),
+                     [](const MonitorEntry &a, const MonitorEntry &b) { return a.name < b.name; });
+  }
+  return entries;
+}
+
+int64_t Monitor::step() const { return state_->step; }
+
+}  // namespace cohort

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/program.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/settings.hpp"
+
+namespace cohort {
+Family::Member &Family::member(const Context &context, int num_threads) {
+  for (Member &m : members) {
+    if (m.device->context() == context) return m;
+  }
+  Member fresh;
+  fresh.device = get_device(context);
+  QueueOptions options;
+  options.num_threads = num_threads;
+  fresh.queue = fresh.device->create_queue(options);
+  register_queue(fresh.queue);
+  members.push_back(std::move(fresh));
+  return members.back();
+}
+
+void Family::reserve(size_t index, size_t bytes) {
+  Member &m = members[index];
+  if (bytes == 0 || (m.arena && m.arena->bytes() >= bytes)) return;
+  std::shared_ptr<Memory> larger = m.device->allocate(bytes);
+  for (const Member &other : members) other.queue->record()->wait();  // the old arena may be in use
+  m.arena = std::move(larger);
+  ++generation;
+}
+
+ProgramOwner::ProgramOwner(Plan plan, const BoundArrays &arrays, std::shared_ptr<Family> family,
+                           std::vector<size_t> members)
+    : plan_(std::move(plan)), arrays_(arrays), family_(std::move(family)), members_(std::move(members)) {
+  for (size_t d = 0; d < members_.size(); ++d) {
+    family_->reserve(members_[d], plan_.arena_bytes[d]);
+    const size_t bytes = plan_.constant_bytes[d];
+    constants_.push_back(bytes > 0 ? family_->members[members_[d]].device->allocate(bytes) : nullptr);
+  }
+  size_t count = 0;
+  for (const auto *list : {&plan_.prologue, &plan_.steps}) {
+    for (const PlanStep &step : *list) count += step.inputs.size() + step.outputs.size();
+  }
+  pointers_.resize(count);
+  constant_state_.resize(plan_.prologue.size());
+  resolve();
+  trace_steps_ = trace_enabled("step");
+  if (trace_enabled("plan")) trace_plan();
+}
+
+// One line a step: its label, device, and what it reads and writes.
+void ProgramOwner::trace_plan() const {
+  const auto describe = [this](const std::vector<int> &slots) {
+    std::string all;
+    for (const int index : slots) {
+      if (!all.empty()) all += ", ";
+      if (index < 0) {
+        all += "-";
+        continue;
+      }
+      const TensorSpec &spec = plan_.slots[size_t(index)].spec;
+      all += text(index, ": ", spec.dtype, ' ', spec.shape, spec.layout ? " " + spec.layout->describe() : "");
+    }
+    return all;
+  };
+  const auto trace = [&](const char *kind, const PlanStep &step) {
+    const Context &context = family_->members[members_[size_t(step.device)]].device->context();
+    log(LogLevel::kDebug, text("plan: ", kind, ' ', step.label, " on ", context, " from [", describe(step.inputs),
+                               "] to [", describe(step.outputs), "]"));
+  };
+  for (const PlanStep &step : plan_.prologue) trace("prologue", step);
+  for (size_t i = 0; i < plan_.steps.size(); ++i) trace(i < plan_.num_forward ? "forward" : "backward", plan_.steps[i]);
+}
+
+void *ProgramOwner::address(int index) {
+  if (index < 0) return nullptr;
+  const Slot &slot = plan_.slots[size_t(index)];
+  switch (slot.place) {
+    case Place::kArgument:
+      return arrays_.args[size_t(slot.index)].data();
+    case Place::kAuxiliary:
+      return arrays_.aux[size_t(slot.index)].data();
+    case Place::kGradient:
+      return arrays_.grads[size_t(slot.index)].data();
+    case Place::kOutput:
+      return arrays_.outputs[size_t(slot.index)].data();
+    case Place::kConstant:
+      return static_cast<char *>(constants_[size_t(slot.device)]->data()) + slot.offset;
+    case Place::kArena: {
+      const Family::Member &member = family_->members[members_[size_t(slot.device)]];
+      return member.arena ? static_cast<char *>(member.arena->data()) + slot.offset : nullptr;
+    }
+    case Place::kNowhere:
+      break;
+  }
+  return nullptr;
+}
+
+void ProgramOwner::resolve() {
+  if (generation_ == family_->generation) return;
+  generation_ = family_->generation;
+  // Work that is queued still reads the old addresses.
+  for (const Family::Member &member : family_->members) member.queue->record()->wait();
+  size_t next = 0;
+  auto fill = [&](const std::vector<PlanStep> &list, std::vector<Step> *out) {
+    out->clear();
+    for (const PlanStep &step : list) {
+      Step made;
+      made.kernel = step.kernel.get();
+      made.label = step.label.c_str();
+      made.args.inputs = pointers_.data() + next;
+      for (int slot : step.inputs) pointers_[next++] = address(slot);
+      made.args.outputs = pointers_.data() + next;
+      for (int slot : step.outputs) pointers_[next++] = address(slot);
+      made.args.scratch = address(step.scratch);
+      made.args.saved = address(step.saved);
+      out->push_back(made);
+    }
+  };
+  fill(plan_.prologue, &prologue_);
+  fill(plan_.steps, &steps_);
+}
+
+void ProgramOwner::failed(const void *owner, const char *message) {
+  const auto *self = static_cast<const ProgramOwner *>(owner);
+  self->failed_.store(true, std::memory_order_release);
+  for (const auto *list : {&self->arrays_.outputs, &self->arrays_.grads}) {
+    for (const NDArray &array : *list) {
+      if (array) array.storage()->fail(message);
+    }
+  }
+}
+
+void ProgramOwner::clear_failure() {
+  if (!failed_.exchange(false, std::memory_order_acq_rel)) return;
+  for (Constant &constant : constant_state_) constant.versions.clear();  // its step may be the one that failed
+  for (const auto *list : {&arrays_.outputs, &arrays_.grads}) {
+    for (const NDArray &array : *list) {
+      if (array) array.storage()->written();
+    }
+  }
+}
+
+void ProgramOwner::run_on(int device, const Program &program) {
+  Queue &queue = *family_->members[members_[size_t(device)]].queue;
+  if (last_device_ >= 0 && last_device_ != device) {  // in the order of the plan, across devices, too
+    queue.wait(family_->members[members_[size_t(last_device_)]].queue->record());
+  }
+  last_device_ = device;
+  for (size_t i = 0; trace_steps_ && i < program.count; ++i) {
+    log(LogLevel::kDebug, text("step: ", program.steps[i].label));
+  }
+  queue.run(program, shared_from_this());
+}
+
+void ProgramOwner::enqueue(size_t begin, size_t end, bool brief) {
+  while (begin < end) {
+    const int device = plan_.steps[begin].device;
+    size_t stop = begin + 1;
+    while (stop < end && plan_.steps[stop].device == device) ++stop;
+    run_on(device, {steps_.data() + begin, stop - begin, brief, failed, true});
+    begin = stop;
+  }
+}
+
+const NDArray &ProgramOwner::source(int index) const {
+  const size_t i = size_t(index);
+  return i < arrays_.args.size() ? arrays_.args[i] : arrays_.aux[i - arrays_.args.size()];
+}
+
+void ProgramOwner::run_prologue() {
+  for (size_t p = 0; p < plan_.prologue.size(); ++p) {
+    const std::vector<int> &sources = plan_.prologue[p].sources;
+    std::vector<uint64_t> &seen = constant_state_[p].versions;
+    bool stale = seen.empty();
+    seen.resize(sources.size(), 0);
+    for (size_t i = 0; i < sources.size(); ++i) {
+      const Storage &storage = *source(sources[i]).storage();
+      const uint64_t version = storage.version();
+      stale = stale || storage.exposed() || seen[i] != version;
+      seen[i] = version;
+    }
+    if (stale) run_on(plan_.prologue[p].device, {prologue_.data() + p, 1, plan_.brief_forward, failed, true});
+  }
+}
+
+void ProgramOwner::run_forward(size_t begin, size_t end) {
+  resolve();
+  clear_failure();
+  if (!plan_.prologue.empty()) run_prologue();
+  enqueue(begin, end, plan_.brief_forward);
+}
+
+void ProgramOwner::run_backward(size_t begin, size_t end) {
+  resolve();
+  enqueue(plan_.num_forward + begin, plan_.num_forward + end, plan_.brief_backward);
+}
+
+void ProgramOwner::call(std::function<void()> fn) {
+  const size_t device = last_device_ >= 0 ? size_t(last_device_) : 0;
+  family_->members[members_[device]].queue->call(std::move(fn), "gradient exchange");
+}
+
+void ProgramOwner::copy_to_slot(int index, const NDArray &array) {
+  const Slot &slot = plan_.slots[size_t(index)];
+  Family::Member &member = family_->members[members_[size_t(slot.device)]];
+  resolve();
+  NDArray source = array;
+  source.wait();
+  const bool reachable = source.context().on_host() || source.context() == member.device->context();
+  if (source.dtype() != slot.spec.dtype || !reachable) source = source.on_host().cast(slot.spec.dtype);
+  source.storage()->attach(member.queue);
+  if (last_device_ >= 0 && last_device_ != slot.device) {
+    member.queue->wait(family_->members[members_[size_t(last_device_)]].queue->record());
+  }
+  last_device_ = slot.device;
+  member.queue->copy(address(index), source.data(), slot.bytes, source.storage());
+}
+
+NDArray ProgramOwner::snapshot(int index) {
+  const Slot &slot = plan_.slots[size_t(index)];
+  Family::Member &member = family_->members[members_[size_t(slot.device)]];
+  member.queue->sync();
+  NDArray copy = NDArray::create(slot.spec.shape, slot.spec.dtype, member.device->context(), false);
+  copy.storage()->attach(member.queue);
+  if (slot.spec.layout) {
+    TensorSpec dense = slot.spec;
+    dense.layout = nullptr;
+    const std::unique_ptr<Kernel> reorder = member.device->make_reorder(slot.spec, dense, member.queue->num_threads());
+    void *input = address(index), *output = copy.data();
+    Step step;
+    step.kernel = reorder.get();
+    step.args.inputs = &input;
+    step.args.outputs = &output;
+    step.label = "reorder";
+    member.queue->run({&step, 1, false, nullptr}, nullptr);
+    member.queue->sync();
+  } else {
+    member.queue->copy(copy.data(), address(index), slot.bytes, nullptr);
+    member.queue->sync();
+  }
+  return copy;
+}
+
+}  // namespace cohort

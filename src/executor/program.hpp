@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan with addresses: what the executor hands to its queues. Private to src/executor.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ndarray/ndarray.hpp"
+#include "plan/plan.hpp"
+
+namespace cohort {
+
+// What executors that share memory have in common: a queue and an arena a device. Members are used by one thread at a
+// time.
+struct Family {
+  struct Member {
+    std::shared_ptr<Device> device;
+    std::shared_ptr<Queue> queue;
+    std::shared_ptr<Memory> arena;  // as large as the largest plan of the family needs
+  };
+  std::vector<Member> members;  // by first use
+  uint64_t generation = 1;      // counts arenas that were replaced: programs then take their addresses anew
+
+  Member &member(const Context &context, int num_threads);
+  void reserve(size_t member, size_t bytes);
+};
+
+// The arrays that a program reads and writes; the executor's own.
+struct BoundArrays {
+  std::vector<NDArray> args, grads, aux, outputs;
+};
+
+class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
+ public:
+  ProgramOwner(Plan plan, const BoundArrays &arrays, std::shared_ptr<Family> family, std::vector<size_t> members);
+
+  const Plan &plan() const { return plan_; }
+  // Brings what was derived from constants up to date, then queues the forward steps [begin, end).
+  void run_forward(size_t begin, size_t end);
+  // Queues backward steps [begin, end), counted from the first backward step.
+  void run_backward(size_t begin, size_t end);
+  void call(std::function<void()> fn);                 // on the queue of the step queued last
+  void *address(int slot);                             // where a slot lies now
+  NDArray snapshot(int slot);                          // a copy of its contents, after all queued work (monitor)
+  void copy_to_slot(int slot, const NDArray &source);  // queued
+
+ private:
+  struct Constant {  // a prologue step and what its sources were when it ran
+    std::vector<uint64_t> versions;
+  };
+  struct Segment {  // steps in a row on one device
+    size_t begin, end;
+  };
+
+  void resolve();  // addresses of all steps, when the arena has moved
+  void enqueue(size_t begin, size_t end, bool brief);
+  void run_on(int device, const Program &program);
+  void run_prologue();
+  const NDArray &source(int index) const;
+  static void failed(const void *owner, const char *message);
+  void clear_failure();
+  void trace_plan() const;
+
+  Plan plan_;
+  BoundArrays arrays_;
+  std::shared_ptr<Family> family_;
+  std::vector<size_t> members_;  // per plan device, index in family
+  std::vector<std::shared_ptr<Memory>> constants_;
+  std::vector<void *> pointers_;
+  std::vector<Step> steps_, prologue_;
+  std::vector<Constant> constant_state_;
+  uint64_t generation_ = 0;
+  bool trace_steps_ = false;
+  int last_device_ = -1;  // where the last program was queued
+  mutable std::atomic<bool> failed_{false};
+};
+
+}  // namespace cohort

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes to steps. Operators that only look at memory under another shape become aliases and vanish.
+#include "plan/ir.hpp"
+
+#include "base/error.hpp"
+
+namespace cohort::plan {
+
+int Ir::add_alias(int of, const Shape &shape, bool blocks_gradient) {
+  Value value;
+  value.spec = values[size_t(of)].spec;
+  value.spec.shape = shape;
+  value.spec.layout = nullptr;
+  value.alias = of;
+  value.blocks_gradient = blocks_gradient;
+  value.device = values[size_t(of)].device;
+  return add_value(std::move(value));
+}
+
+std::vector<int> Ir::count_uses() const {
+  std::vector<int> uses(values.size(), 0);
+  for (const IrStep &step : steps) {
+    for (int v : step.inputs) {
+      if (v >= 0) ++uses[size_t(root(v))];
+    }
+  }
+  for (int v : heads) ++uses[size_t(root(v))];
+  return uses;
+}
+
+void Ir::drop_steps(const std::vector<bool> &dropped) {
+  std::vector<int> moved(steps.size(), -1);
+  std::vector<IrStep> kept;
+  size_t forward = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (dropped[i]) continue;
+    moved[i] = int(kept.size());
+    if (i < num_forward) ++forward;
+    kept.push_back(std::move(steps[i]));
+  }
+  for (IrStep &step : kept) {
+    if (step.forward_step >= 0) step.forward_step = moved[size_t(step.forward_step)];
+  }
+  for (Report &report : reports) {
+    report.step = size_t(report.step) < moved.size() ? moved[size_t(report.step)] : int(kept.size()) - 1;
+  }
+  steps = std::move(kept);
+  num_forward = forward;
+}
+
+Ir build(const PlanRequest &request) {
+  const Graph &graph = *request.graph;
+  Ir ir;
+  ir.request = &request;
+  ir.node_values.resize(graph.nodes.size());
+  int argument = 0, auxiliary = 0;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node &node = *graph.nodes[n];
+    auto spec_of = [&](int output) {
+      TensorSpec spec;
+      spec.shape = request.inferred->shapes[n][size_t(output)];
+      spec.dtype = request.inferred->dtypes[n][size_t(output)];
+      return spec;
+    };
+    if (node.is_variable()) {
+      Value value;
+      value.spec = spec_of(0);
+      value.place = graph.is_auxiliary[n] ? Place::kAuxiliary : Place::kArgument;
+      value.index = graph.is_auxiliary[n] ? auxiliary++ : argument++;
+      ir.node_values[n] = {ir.add_value(std::move(value))};
+      continue;
+    }
+    std::vector<int> inputs;
+    for (const Graph::Input &input : graph.inputs[n]) {
+      inputs.push_back(ir.node_values[size_t(input.node)][size_t(input.index)]);
+    }
+    if (node.op->view) {
+      const bool blocks = node.op->gradient_of(node.parsed).kind == Gradient::Kind::kNone;
+      ir.node_values[n] = {ir.add_alias(inputs[0], spec_of(0).shape, blocks)};
+      continue;
+    }
+    IrStep step;
+    step.kernel = node.op->name;
+    step.op = node.op;
+    step.attrs = node.parsed;
+    step.node = int(n);
+    step.inputs = inputs;
+    step.inplace = node.op->inplace;
+    step.elementwise = is_elementwise(*node.op);
+    for (int output = 0; output < node.num_outputs(); ++output) {
+      Value value;
+      value.spec = spec_of(output);
+      const int made = ir.add_value(std::move(value));
+      step.outputs.push_back(made);
+      ir.node_values[n].push_back(made);
+    }
+    ir.steps.push_back(std::move(step));
+  }
+  ir.num_forward = ir.steps.size();
+  for (const Graph::Input &head : graph.heads) {
+    ir.heads.push_back(ir.node_values[size_t(head.node)][size_t(head.index)]);
+  }
+  return ir;
+}
+
+void give_outputs_places(Ir &ir) {
+  const Graph &graph = *ir.request->graph;
+  for (size_t h = 0; h < ir.heads.size(); ++h) {
+    const int value = ir.heads[h], root = ir.root(value);
+    Value &source = ir.values[size_t(root)];
+    if (source.place == Place::kArena) {
+      source.place = Place::kOutput;
+      source.index = int(h);
+      continue;
+    }
+    if (graph.nodes[size_t(graph.heads[h].node)]->is_variable()) continue;  // the argument's own array (EXE-07)
+    // A view of an argument, or an output that is listed twice: a copy of it, right after the node.
+    Value output;
+    output.spec = ir.values[size_t(value)].spec;
+    output.place = Place::kOutput;
+    output.index = int(h);
+    output.device = source.device;
+    IrStep copy;
+    copy.kernel = "_copy";
+    copy.attrs = Attrs(std::make_shared<NoAttrs>());
+    copy.node = graph.heads[h].node;
+    copy.device = source.device;
+    copy.inputs = {value};
+    copy.outputs = {ir.add_value(std::move(output))};
+    ir.heads[h] = copy.outputs[0];
+    size_t at = 0;
+    while (at < ir.steps.size() && ir.steps[at].node <= copy.node) ++at;
+    ir.steps.insert(ir.steps.begin() + long(at), std::move(copy));
+  }
+  ir.num_forward = ir.steps.size();
+}
+
+}  // namespace cohort::plan

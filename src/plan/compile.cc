@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The passes in their order, and what is said of the finished plan.
+#include <algorithm>
+#include <map>
+
+#include "base/log.hpp"
+#include "plan/ir.hpp"
+
+namespace cohort {
+namespace {
+
+// A rough guess of the nanoseconds a step takes on one core: enough to tell a few microseconds from many.
+double estimate_ns(const plan::Ir &ir, const plan::IrStep &step) {
+  double bytes = 0, flops = 0;
+  for (int v : step.inputs) bytes += double(ir.values[size_t(v)].spec.bytes());
+  for (int v : step.outputs) bytes += v >= 0 ? double(ir.values[size_t(v)].spec.bytes()) : 0;
+  // Layers with a weight do a multiplication per element of data and row of the weight.
+  static const char *const kLayers[] = {"Convolution", "FullyConnected", "Deconvolution", "RNN", "dot", "batch_dot"};
+  const bool layer = step.op && std::any_of(std::begin(kLayers), std::end(kLayers),
+                                            [&](const char *name) { return step.op->name == name; });
+  if (layer && step.inputs.size() >= 2) {
+    const Shape &data = ir.values[size_t(step.inputs[0])].spec.shape,
+                &weight = ir.values[size_t(step.inputs[1])].spec.shape;
+    flops = 2 * double(data.size()) * double(weight.rank() > 0 ? weight[0] : 1);
+    if (step.op->name == "RNN") flops = 2 * double(data.size(0, 2)) * double(weight.size());
+    if (step.op->name == "Convolution") flops *= double(weight.size(2, weight.rank()));
+  }
+  return 80 + bytes / 16 + flops / 32;
+}
+
+constexpr double kBriefNs = 20000;  // about two wake-ups of another thread
+
+bool is_brief(const plan::Ir &ir, size_t begin, size_t end) {
+  double total = 0;
+  for (size_t s = begin; s < end; ++s) total += estimate_ns(ir, ir.steps[s]);
+  return total < kBriefNs;
+}
+
+// An output that nobody reads is not made.
+void drop_unused_outputs(plan::Ir *ir) {
+  const std::vector<int> uses = ir->count_uses();
+  for (plan::IrStep &step : ir->steps) {
+    if (step.outputs.size() < 2) continue;
+    step.dropped.assign(step.outputs.size(), -1);
+    for (size_t j = 0; j < step.outputs.size(); ++j) {
+      int &v = step.outputs[j];
+      if (v < 0 || uses[size_t(v)] > 0 || ir->values[size_t(v)].place != Place::kArena) continue;
+      step.dropped[j] = v;
+      v = -1;
+    }
+  }
+}
+
+// An argument is done with after the last backward step that writes its gradient or reads its value.
+void order_gradients(Plan *plan) {
+  std::map<int, size_t> done;
+  for (size_t s = plan->num_forward; s < plan->steps.size(); ++s) {
+    auto note = [&](int v, bool written) {
+      if (v < 0) return;
+      const Slot &slot = plan->slots[size_t(v)];
+      if (slot.place == Place::kGradient && written) done[slot.index] = s - plan->num_forward + 1;
+      if (slot.place == Place::kArgument && done.count(slot.index)) done[slot.index] = s - plan->num_forward + 1;
+    };
+    for (int v : plan->steps[s].outputs) note(v, true);
+    for (int v : plan->steps[s].inputs) note(v, false);
+  }
+  plan->gradient_order.assign(done.begin(), done.end());
+  std::stable_sort(plan->gradient_order.begin(), plan->gradient_order.end(),
+                   [](const auto &a, const auto &b) { return a.second < b.second; });
+}
+
+}  // namespace
+
+Plan compile(const PlanRequest &request) {
+  plan::Ir ir = plan::build(request);
+  plan::place(ir);
+  plan::give_outputs_places(ir);
+  if (!request.separate_nodes) plan::fuse_before_gradient(ir);
+  ir.num_forward = ir.steps.size();
+  if (request.with_backward) {
+    plan::add_gradients(ir);
+  } else {
+    ir.head_gradients.assign(ir.heads.size(), -1);
+  }
+  if (!request.separate_nodes) {
+    plan::fuse_after_gradient(ir);
+    drop_unused_outputs(&ir);
+  }
+
+  Plan plan;
+  plan.brief_forward = is_brief(ir, 0, ir.num_forward);
+  plan.brief_backward = is_brief(ir, ir.num_forward, ir.steps.size());
+  plan::lower(ir, &plan);
+  plan::assign_memory(ir, &plan);
+  order_gradients(&plan);
+  plan.node_slots = ir.node_values;
+  plan.head_slots = ir.heads;
+  plan.head_gradient_slots = ir.head_gradients;
+  return plan;
+}
+
+}  // namespace cohort

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/grad_req.hpp"
+
+#include "base/error.hpp"
+
+namespace cohort {
+
+GradReq parse_grad_req(const std::string &source) {
+  if (source == "null") return GradReq::kNull;
+  if (source == "write") return GradReq::kWrite;
+  if (source == "add") return GradReq::kAdd;
+  throw Error(Code::kInvalidArgument, text("grad_req: expected 'null', 'write' or 'add', found '", source, "'"),
+              source);
+}
+
+GradReq make_grad_req(int32_t code) {
+  if (code == 0 || code == 1 || code == 3) return GradReq(code);
+  throw Error(Code::kInvalidArgument, text("grad_req: expected 0 (null), 1 (write) or 3 (add), found ", code),
+              "grad_req");
+}
+
+const char *grad_req_name(GradReq req) {
+  return req == GradReq::kNull ? "null" : req == GradReq::kWrite ? "write" : "add";
+}
+
+}  // namespace cohort

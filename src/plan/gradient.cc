@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backward steps, in reverse order of the forward ones. Each value collects the gradients that its readers give it;
+// the step that made the value reads their sum.
+#include <algorithm>
+#include <numeric>
+
+#include "plan/ir.hpp"
+
+namespace cohort::plan {
+namespace {
+
+class GradientPass {
+ public:
+  explicit GradientPass(Ir &ir) : ir_(ir), wanted_(ir.values.size(), false), given_(ir.values.size()) {}
+
+  void run() {
+    mark_wanted();
+    ir_.head_gradients.assign(ir_.heads.size(), -1);
+    take_head_gradients();
+    const std::vector<int> first_reader = first_readers();
+    for (int s = int(ir_.num_forward) - 1; s >= 0; --s) {
+      differentiate(s);
+      // An argument is done with once its first reader is: writing its gradient now frees memory and lets it be
+      // exchanged.
+      for (size_t v = 0; v < first_reader.size(); ++v) {
+        if (first_reader[v] == s) write_argument(int(v));
+      }
+    }
+    for (size_t v = 0; v < first_reader.size(); ++v) {
+      if (first_reader[v] == -1) write_argument(int(v));
+    }
+  }
+
+ private:
+  GradReq req_of(int value) const {
+    const Value &v = ir_.values[size_t(value)];
+    return v.place == Place::kArgument && v.alias < 0 ? ir_.request->grad_reqs[size_t(v.index)] : GradReq::kNull;
+  }
+
+  // The value's root if gradients flow back to it, else -1.
+  int reach(int value) const {
+    while (ir_.values[size_t(value)].alias >= 0) {
+      if (ir_.values[size_t(value)].blocks_gradient) return -1;
+      value = ir_.values[size_t(value)].alias;
+    }
+    return wanted_[size_t(value)] ? value : -1;
+  }
+
+  void mark_wanted() {
+    for (size_t v = 0; v < ir_.values.size(); ++v) wanted_[v] = req_of(int(v)) != GradReq::kNull;
+    for (size_t s = 0; s < ir_.num_forward; ++s) {
+      const IrStep &step = ir_.steps[s];
+      if (!step.op) continue;
+      const Gradient gradient = step.op->gradient_of(step.attrs);
+      if (gradient.kind == Gradient::Kind::kNone) continue;
+      const std::vector<int> of = inputs_with_gradient(*step.op, gradient, step.inputs.size());
+      const bool flows = std::any_of(of.begin(), of.end(), [&](int k) { return reach(step.inputs[size_t(k)]) >= 0; });
+      if (!flows) continue;
+      for (int v : step.outputs) {
+        if (v >= 0) wanted_[size_t(v)] = true;
+      }
+    }
+  }
+
+  void take_head_gradients() {
+    const Graph &graph = *ir_.request->graph;
+    for (size_t h = 0; h < ir_.heads.size(); ++h) {
+      const Node &node = ir_.node(graph.heads[h].node);
+      const int value = ir_.node_values[size_t(graph.heads[h].node)][size_t(graph.heads[h].index)];
+      if ((node.op && node.op->loss) || reach(value) < 0) continue;
+      Value gradient;
+      gradient.spec = ir_.values[size_t(value)].spec;
+      gradient.device = ir_.values[size_t(value)].device;
+      ir_.head_gradients[h] = ir_.add_value(std::move(gradient));
+      give(value, ir_.head_gradients[h]);
+    }
+  }
+
+  std::vector<int> first_readers() const {
+    std::vector<int> first(ir_.values.size(), -2);  // -2: no argument that wants a gradient; -1: read by no step
+    for (size_t v = 0; v < first.size(); ++v) {
+      if (req_of(int(v)) != GradReq::kNull) first[v] = -1;
+    }
+    for (size_t s = ir_.num_forward; s-- > 0;) {
+      for (int v : ir_.steps[s].inputs) {
+        if (v >= 0 && first[size_t(ir_.root(v))] != -2) first[size_t(ir_.root(v))] = int(s);
+      }
+    }
+    return first;
+  }
+
+  // `gradient`, of the shape of `value`, flows back to it.
+  void give(int value, int gradient) {
+    const int root = reach(value);
+    if (root < 0) return;
+    if (root != value) gradient = ir_.add_alias(gradient, ir_.values[size_t(root)].spec.shape);
+    const int device = ir_.values[size_t(root)].device;
+    if (ir_.values[size_t(ir_.root(gradient))].device != device) {  // back over the border that forward crossed
+      const int copy = add_like(root);
+      IrStep &step = add_step("_CrossDeviceCopy", ir_.steps.back().node, device);
+      step.inputs = {gradient};
+      step.outputs = {copy};
+      gradient = copy;
+    }
+    given_[size_t(root)].push_back(gradient);
+  }
+
+  IrStep &add_step(const char *kernel, int node, int device) {
+    IrStep step;
+    step.kernel = kernel;
+    step.node = node;
+    step.device = device;
+    step.backward = true;
+    step.attrs = Attrs(std::make_shared<NoAttrs>());
+    ir_.steps.push_back(std::move(step));
+    return ir_.steps.back();
+  }
+
+  int add_like(int value) {
+    Value fresh;
+    fresh.spec = ir_.values[size_t(value)].spec;
+    fresh.device = ir_.values[size_t(value)].device;
+    return ir_.add_value(std::move(fresh));
+  }
+
+  // The sum of what `root` was given, or -1 if that is nothing.
+  int collect(int root, int node) {
+    std::vector<int> &given = given_[size_t(root)];
+    if (given.size() > 1) {
+      const int sum = add_like(root);
+      IrStep &step = add_step("_sum_gradients", node, ir_.values[size_t(root)].device);
+      step.inputs = given;
+      step.outputs = {sum};
+      step.inplace = {{0, 0}};
+      step.elementwise = true;
+      given = {sum};
+    }
+    return given.empty() ? -1 : given[0];
+  }
+
+  void differentiate(int s) {
+    const Op *op = ir_.steps[size_t(s)].op;
+    if (!op) return;
+    const Gradient gradient = op->gradient_of(ir_.steps[size_t(s)].attrs);
+    if (gradient.kind == Gradient::Kind::kNone) return;
+    const std::vector<int> inputs = ir_.steps[size_t(s)].inputs, outputs = ir_.steps[size_t(s)].outputs;
+    const int node = ir_.steps[size_t(s)].node, device = ir_.steps[size_t(s)].device;
+    const std::vector<int> of = inputs_with_gradient(*op, gradient, inputs.size());
+    if (std::none_of(of.begin(), of.end(), [&](int k) { return reach(inputs[size_t(k)]) >= 0; })) return;
+
+    const size_t visible = std::min(outputs.size(), size_t(op->num_visible(ir_.steps[size_t(s)].attrs)));
+    std::vector<int> head_gradients;
+    bool any = false;
+    if (gradient.head_grads || gradient.kind == Gradient::Kind::kPassThrough) {
+      for (size_t j = 0; j < visible; ++j) {
+        head_gradients.push_back(outputs[j] < 0 ? -1 : collect(outputs[j], node));
+        any = any || head_gradients.back() >= 0;
+      }
+      if (!any) return;
+    }
+    if (gradient.kind == Gradient::Kind::kPassThrough) {
+      for (int k : of) {
+        if (reach(inputs[size_t(k)]) < 0) continue;
+        give(inputs[size_t(k)], head_gradients[0]);
+        report(std::max(int(ir_.steps.size()) - 1, int(ir_.num_forward)), node, k, head_gradients[0]);
+      }
+      return;
+    }
+    for (size_t j = 0; j < head_gradients.size(); ++j) {
+      if (head_gradients[j] >= 0) continue;
+      const int zero = add_like(outputs[j]);
+      add_step("_fill_zero", node, device).outputs = {zero};
+      head_gradients[j] = zero;
+    }
+    std::vector<int> made;
+    for (int k : of) {
+      made.push_back(reach(inputs[size_t(k)]) < 0 ? -1 : add_like(inputs[size_t(k)]));
+      if (made.back() >= 0) ir_.values[size_t(made.back())].device = device;
+    }
+    const IrStep forward = ir_.steps[size_t(s)];  // a copy: add_step moves the steps
+    IrStep &step = add_step(("_backward_" + forward.kernel).c_str(), node, device);
+    step.op = op;
+    step.attrs = forward.attrs;
+    step.forward_step = s;
+    step.post = forward.post;
+    step.inplace = op->backward_inplace;
+    step.inputs = head_gradients;
+    for (int i : gradient.inputs) {
+      if (size_t(i) < inputs.size()) step.inputs.push_back(inputs[size_t(i)]);
+    }
+    for (int j : gradient.outputs) step.inputs.push_back(outputs[size_t(j)]);
+    step.outputs = made;
+    step.elementwise = forward.elementwise;
+    ir_.steps[size_t(s)].keep_for_backward = true;
+    const int index = int(ir_.steps.size()) - 1;
+    for (size_t i = 0; i < of.size(); ++i) {
+      if (made[i] < 0) continue;
+      give(inputs[size_t(of[i])], made[i]);
+      report(index, node, of[i], made[i]);
+    }
+  }
+
+  void report(int step, int node, int input, int value) { ir_.reports.push_back({step, node, input, value}); }
+
+  int gradient_array(int argument_value) {
+    Value array;
+    array.spec = ir_.values[size_t(argument_value)].spec;
+    array.place = Place::kGradient;
+    array.index = ir_.values[size_t(argument_value)].index;
+    array.device = ir_.values[size_t(argument_value)].device;
+    return ir_.add_value(std::move(array));
+  }
+
+  int variable_node(int value) const {
+    for (size_t n = 0; n < ir_.node_values.size(); ++n) {
+      if (ir_.node(int(n)).is_variable() && ir_.node_values[n][0] == value) return int(n);
+    }
+    return 0;
+  }
+
+  void write_argument(int value) {
+    const int node = variable_node(value), device = ir_.values[size_t(value)].device;
+    const std::vector<int> given = given_[size_t(value)];
+    if (req_of(value) == GradReq::kAdd) {
+      if (given.empty()) return;
+      const int before = gradient_array(value), after = gradient_array(value);
+      IrStep &step = add_step("_sum_gradients", node, device);
+      step.inputs = {before};
+      step.inputs.insert(step.inputs.end(), given.begin(), given.end());
+      step.outputs = {after};
+      return;
+    }
+    const int gradient = collect(value, node);
+    if (gradient < 0) {
+      const int array = gradient_array(value);
+      add_step("_fill_zero", node, device).outputs = {array};
+      return;
+    }
+    // Where a step makes it, it is made in the bound array itself.
+    const int root = ir_.root(gradient);
+    const bool made_by_step =
+        std::find(ir_.head_gradients.begin(), ir_.head_gradients.end(), root) == ir_.head_gradients.end();
+    Value &source = ir_.values[size_t(root)];
+    if (made_by_step && source.place == Place::kArena && source.device == device) {
+      source.place = Place::kGradient;
+      source.index = ir_.values[size_t(value)].index;
+      return;
+    }
+    const int array = gradient_array(value);
+    IrStep &step = add_step("_copy", node, device);
+    step.inputs = {gradient};
+    step.outputs = {array};
+  }
+
+  Ir &ir_;
+  std::vector<bool> wanted_;             // per value of the forward pass: some argument behind it wants a gradient
+  std::vector<std::vector<int>> given_;  // per value of the forward pass
+};
+
+}  // namespace
+
+std::vector<int> inputs_with_gradient(const Op &op, const Gradient &gradient, size_t num_inputs) {
+  std::vector<int> of = gradient.of;
+  if (of.empty() && !op.variadic.empty()) {
+    of.resize(num_inputs);
+    std::iota(of.begin(), of.end(), 0);
+  }
+  of.erase(std::remove_if(of.begin(), of.end(), [&](int k) { return size_t(k) >= num_inputs; }), of.end());
+  return of;
+}
+
+void add_gradients(Ir &ir) { GradientPass(ir).run(); }
+
+}  // namespace cohort::plan

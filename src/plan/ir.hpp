@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The form that the passes of compile() work on: values and the steps that make them. Private to src/plan.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/plan.hpp"
+
+namespace cohort::plan {
+
+struct Value {
+  TensorSpec spec;
+  Place place = Place::kArena;
+  int index = 0;
+  int alias = -1;                // the same memory as that value, under another shape
+  bool blocks_gradient = false;  // of an alias: nothing flows back through it
+  int device = 0;
+  bool saved = false;  // a block that forward keeps for backward
+};
+
+struct IrStep {
+  std::string kernel;      // name to look up
+  const Op *op = nullptr;  // the operator; null for steps of the plan's own
+  Attrs attrs;
+  int node = 0;
+  int device = 0;
+  bool backward = false;
+  int forward_step = -1;             // of a backward step
+  std::vector<int> inputs, outputs;  // an output that nobody wants is -1
+  std::vector<int> dropped;          // of forward steps, per output: the value that it was before it was dropped, or -1
+  std::vector<PostOp> post;
+  std::vector<std::pair<int, int>> inplace;
+  bool elementwise = false;  // may run flat on tensors of one common layout
+  bool keep_for_backward = false;
+};
+
+struct Ir {
+  const PlanRequest *request = nullptr;
+  std::vector<Value> values;
+  std::vector<IrStep> steps;  // forward, then (after the gradient pass) backward
+  size_t num_forward = 0;
+  std::vector<std::vector<int>> node_values;  // per node and output
+  std::vector<int> heads;                     // value per head
+  std::vector<int> head_gradients;            // value per head, -1 if none is read
+  struct Report {
+    int step, node, input, value;
+  };
+  std::vector<Report> reports;
+
+  const Node &node(int index) const { return *request->graph->nodes[size_t(index)]; }
+  int add_value(Value value) {
+    values.push_back(std::move(value));
+    return int(values.size()) - 1;
+  }
+  int add_alias(int of, const Shape &shape, bool blocks_gradient = false);
+  int root(int value) const {
+    while (values[size_t(value)].alias >= 0) value = values[size_t(value)].alias;
+    return value;
+  }
+  // Uses of each value's root: inputs of steps, and heads (counted once more).
+  std::vector<int> count_uses() const;
+  void drop_steps(const std::vector<bool> &dropped);  // forward_step links follow; node order stays
+};
+
+// Point-wise operators: run flat, whatever the layout, if all tensors share it.
+bool is_elementwise(const Op &op);
+
+// The inputs of a node that get a gradient: of a variadic operator an empty list means all; of others, inputs that the
+// node does not have are left out.
+std::vector<int> inputs_with_gradient(const Op &op, const Gradient &gradient, size_t num_inputs);
+
+Ir build(const PlanRequest &request);
+void place(Ir &ir);
+void give_outputs_places(Ir &ir);
+void fuse_before_gradient(Ir &ir);
+void add_gradients(Ir &ir);
+void fuse_after_gradient(Ir &ir);
+void fuse_pointwise(Ir &ir);  // pointwise_fusion.cc
+// Makes the kernels; puts reorders in between; takes what depends on constants alone into the prologue. Values of the
+// result's slots are the Ir's values one to one.
+void lower(Ir &ir, Plan *plan);
+void assign_memory(const Ir &ir, Plan *plan);
+
+}  // namespace cohort::plan

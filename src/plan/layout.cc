@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the kernels in running order. Each is offered its inputs as they lie, may ask for other layouts and says in
+// which layout it leaves its outputs; reorders are put in between and shared. Arrays the host sees are row-major.
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "plan/ir.hpp"
+
+namespace cohort::plan {
+namespace {
+
+using LayoutPtr = std::shared_ptr<const Layout>;
+
+class LayoutPass {
+ public:
+  LayoutPass(Ir &ir, Plan *plan) : ir_(ir), plan_(*plan), request_(*ir.request) {}
+
+  void run() {
+    plan_.constant_bytes.assign(request_.devices.size(), 0);
+    mark_constants();
+    kernel_of_.resize(ir_.steps.size(), nullptr);
+    saved_of_.resize(ir_.steps.size(), -1);
+    plan_.node_end.assign(request_.graph->nodes.size(), 0);
+    for (size_t s = 0; s < ir_.steps.size(); ++s) {
+      if (s == ir_.num_forward) finish_forward();
+      lower_step(s);
+      last_step_of_.push_back(plan_.steps.empty() ? 0 : int(plan_.steps.size()) - 1);
+    }
+    if (ir_.steps.size() == ir_.num_forward) finish_forward();
+    for (const Ir::Report &report : ir_.reports) {
+      plan_.reports.push_back({last_step_of_[std::min(size_t(report.step), last_step_of_.size() - 1)], report.node,
+                               report.input, report.value});
+    }
+    plan_.slots.resize(ir_.values.size());
+  }
+
+ private:
+  // Values that depend on constant arguments alone; the steps that make them go into the prologue.
+  void mark_constants() {
+    constant_.assign(ir_.values.size(), false);
+    sources_.resize(ir_.values.size());
+    if (request_.is_train || request_.with_backward || request_.separate_nodes) return;
+    const int num_arguments = int(request_.graph->arguments.size());
+    for (size_t v = 0; v < ir_.values.size(); ++v) {
+      const Value &value = ir_.values[v];
+      const bool parameter = value.place == Place::kArgument && value.alias < 0 &&
+                             size_t(value.index) < request_.constants.size() && request_.constants[size_t(value.index)];
+      const bool statistic = value.place == Place::kAuxiliary && value.alias < 0;
+      if (!parameter && !statistic) continue;
+      constant_[v] = true;
+      sources_[v] = {parameter ? value.index : num_arguments + value.index};
+    }
+  }
+
+  bool is_constant(int value) const {
+    const size_t root = size_t(ir_.root(value));
+    return root < constant_.size() && constant_[root];
+  }
+
+  void set_constant(int value, std::vector<int> sources) {
+    constant_.resize(ir_.values.size(), false);
+    sources_.resize(ir_.values.size());
+    constant_[size_t(value)] = true;
+    sources_[size_t(value)] = std::move(sources);
+  }
+
+  bool runs_in_prologue(const IrStep &step) const {
+    if (request_.is_train || request_.with_backward || request_.separate_nodes) return false;
+    if (step.op && (step.op->random || step.inputs.empty())) return false;
+    for (int v : step.outputs) {
+      if (v >= 0 && ir_.values[size_t(v)].place != Place::kArena) return false;
+    }
+    if (step.inputs.empty()) return false;
+    for (int v : step.inputs) {
+      if (v < 0 || !is_constant(v)) return false;
+    }
+    return true;
+  }
+
+  int new_value(const TensorSpec &spec, int device) {
+    Value value;
+    value.spec = spec;
+    value.device = device;
+    return ir_.add_value(std::move(value));
+  }
+
+  int new_block(size_t bytes, int device) {
+    if (bytes == 0) return -1;
+    TensorSpec spec;
+    spec.shape = Shape{int64_t(bytes)};
+    spec.dtype = Dtype::kUint8;
+    return new_value(spec, device);
+  }
+
+  // Puts a finished step into the plan; one that depends on constants alone into the prologue, its outputs into
+  // constant memory.
+  void emit(PlanStep step, bool prologue) {
+    if (!prologue) {
+      plan_.steps.push_back(std::move(step));
+      return;
+    }
+    for (int v : step.inputs) {
+      const std::vector<int> &from = sources_[size_t(ir_.root(v))];
+      step.sources.insert(step.sources.end(), from.begin(), from.end());
+    }
+    auto keep = [&](int v) {
+      if (v < 0) return;
+      size_t &total = plan_.constant_bytes[size_t(step.device)];
+      ir_.values[size_t(v)].place = Place::kConstant;
+      set_constant(v, step.sources);
+      if (plan_.slots.size() < ir_.values.size()) plan_.slots.resize(ir_.values.size());
+      plan_.slots[size_t(v)].offset = total;
+      total += (ir_.values[size_t(v)].spec.bytes() + 63) / 64 * 64;
+    };
+    for (int v : step.outputs) keep(v);
+    keep(step.scratch);
+    plan_.prologue.push_back(std::move(step));
+  }
+
+  std::string label_of(const std::string &kernel, int node) const {
+    return text(kernel, " '", ir_.node(node).name, "'");
+  }
+
+  // `value` in another layout, made once; of an array that the host sees, once for the forward and once for the
+  // backward pass: the host may write it between the two, and backward reads it as it is then (BWD-08).
+  int reordered(int value, const LayoutPtr &layout, int node, int device) {
+    for (const Reordered &known : reordered_) {
+      const bool fixed = ir_.values[size_t(value)].place == Place::kArena;
+      if (known.value == value && (fixed || known.backward == in_backward_) && same_layout(known.layout, layout)) {
+        return known.result;
+      }
+    }
+    TensorSpec to = ir_.values[size_t(value)].spec;
+    to.layout = layout;
+    const int result = new_value(to, device);
+    add_reorder(value, result, node, device);
+    reordered_.push_back({value, layout, in_backward_, result});
+    return result;
+  }
+
+  void add_reorder(int from, int to, int node, int device) {
+    PlanStep step;
+    step.kernel = request_.devices[size_t(device)]->make_reorder(ir_.values[size_t(from)].spec,
+                                                                 ir_.values[size_t(to)].spec, num_threads());
+    step.inputs = {from};
+    step.outputs = {to};
+    step.node = node;
+    step.device = device;
+    step.label = label_of("reorder", node);
+    emit(std::move(step), is_constant(from) && ir_.values[size_t(to)].place == Place::kArena);
+  }
+
+  // A view of something that does not lie row-major is a view of its row-major copy.
+  int dense_view(int value, int node, int device) {
+    if (ir_.values[size_t(value)].alias < 0) return value;
+    const int root = ir_.root(value);
+    if (!ir_.values[size_t(root)].spec.layout) return value;
+    const int plain = reordered(root, nullptr, node, device);
+    return ir_.add_alias(plain, ir_.values[size_t(value)].spec.shape);
+  }
+
+  int in_layout(int value, const LayoutPtr &layout, int node, int device) {
+    if (same_layout(ir_.values[size_t(value)].spec.layout, layout)) return value;
+    return reordered(value, layout, node, device);
+  }
+
+  // The layout that all tensors of a point-wise step can share: the first one that is neither row-major nor padded.
+  LayoutPtr common_layout(const IrStep &step, const std::vector<int> &inputs) const {
+    for (int v : inputs) {
+      const TensorSpec &spec = ir_.values[size_t(v)].spec;
+      if (!spec.layout || spec.layout->bytes() != size_t(spec.shape.size()) * dtype_size(spec.dtype)) continue;
+      for (int other : inputs) {
+        if (ir_.values[size_t(other)].spec.shape != spec.shape || ir_.values[size_t(other)].spec.dtype != spec.dtype) {
+          return nullptr;
+        }
+      }
+      for (int out : step.outputs) {
+        if (out >= 0 &&
+            (ir_.values[size_t(out)].spec.shape != spec.shape || ir_.values[size_t(out)].spec.dtype != spec.dtype)) {
+          return nullptr;
+        }
+      }
+      return spec.layout;
+    }
+    return nullptr;
+  }
+
+  // Brief programs run on one thread, wherever they run.
+  int num_threads() const {
+    return (in_backward_ ? plan_.brief_backward : plan_.brief_forward) ? 1 : request_.num_threads;
+  }
+
+  uint64_t seed_of(const IrStep &step) const {  // splitmix64 of seed and node: streams that do not run into each other
+    uint64_t z = request_.seed + 0x9e3779b97f4a7c15ull * uint64_t(step.node + 1);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+  }
+
+  void lower_step(size_t s) {
+    IrStep step = ir_.steps[s];
+    const bool prologue = runs_in_prologue(step);
+    const std::string label = label_of(step.op && !step.backward ? step.op->name : step.kernel, step.node);
+    Device &device = *request_.devices[size_t(step.device)];
+    const KernelEntry *entry = device.find_kernel(step.kernel);
+    if (!entry) {
+      throw Error(
+          Code::kUnsupported,
+          text("node '", ir_.node(step.node).name, "': operator ", step.kernel, " has no kernel on ", device.context()),
+          ir_.node(step.node).name);
+    }
+    std::vector<int> inputs = step.inputs;
+    for (int &v : inputs) v = dense_view(v, step.node, step.device);
+    LayoutPtr flat_layout;
+    if (!entry->any_layout) {
+      if (step.elementwise) flat_layout = common_layout(step, inputs);
+      for (int &v : inputs) v = in_layout(v, flat_layout, step.node, step.device);
+    }
+
+    StepSpec spec;
+    spec.op = step.kernel;
+    spec.attrs = step.attrs.pointer();
+    spec.is_train = request_.is_train;
+    spec.keep_for_backward = step.keep_for_backward;
+    spec.post = step.post;
+    spec.forward = step.forward_step >= 0 ? kernel_of_[size_t(step.forward_step)] : nullptr;
+    spec.seed = seed_of(step);
+    spec.num_threads = num_threads();
+    for (int v : inputs) {
+      spec.inputs.push_back(ir_.values[size_t(v)].spec);
+      spec.constant.push_back(is_constant(v));
+    }
+    for (size_t j = 0; j < step.outputs.size(); ++j) {
+      const int v = step.outputs[j];
+      spec.wanted.push_back(v >= 0);
+      spec.outputs.push_back(v >= 0 ? ir_.values[size_t(v)].spec : spec_of_unwanted(step, j));
+    }
+    if (flat_layout) flatten(&spec);
+    std::unique_ptr<Kernel> kernel;
+    try {
+      kernel = device.make_kernel(*entry, spec);
+    } catch (const Error &e) {
+      throw Error(e.code(), text(label, ": ", e.what()), ir_.node(step.node).name);
+    }
+    if (!flat_layout) {
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (entry->any_layout) inputs[i] = in_layout(inputs[i], spec.inputs[i].layout, step.node, step.device);
+      }
+    }
+
+    PlanStep made;
+    made.inputs = inputs;
+    made.node = step.node;
+    made.device = step.device;
+    made.label = label;
+    made.inplace = step.inplace;
+    made.inplace.insert(made.inplace.end(), spec.inplace.begin(), spec.inplace.end());
+    made.scratch = new_block(spec.scratch_bytes, step.device);
+    if (step.backward) {
+      made.saved = step.forward_step >= 0 ? saved_of_[size_t(step.forward_step)] : -1;
+    } else {
+      made.saved = saved_of_[s] = new_block(spec.saved_bytes, step.device);
+    }
+    std::vector<std::pair<int, int>> moved;  // (as made, where it must lie)
+    for (size_t j = 0; j < step.outputs.size(); ++j) {
+      const int v = step.outputs[j];
+      made.outputs.push_back(v);
+      if (v < 0) continue;
+      const LayoutPtr layout = flat_layout ? flat_layout : spec.outputs[j].layout;
+      if (!layout) continue;
+      if (ir_.values[size_t(v)].place == Place::kArena) {
+        ir_.values[size_t(v)].spec.layout = layout;
+        continue;
+      }
+      TensorSpec as_made = ir_.values[size_t(v)].spec;
+      as_made.layout = layout;
+      made.outputs.back() = new_value(as_made, step.device);
+      moved.emplace_back(made.outputs.back(), v);
+    }
+    kernel_of_[s] = kernel.get();
+    made.kernel = std::move(kernel);
+    emit(std::move(made), prologue);
+    for (const auto &[from, to] : moved) {
+      add_reorder(from, to, step.node, step.device);
+      // Later readers may take either; the one as made is often the one they like.
+      reordered_.push_back({to, ir_.values[size_t(from)].spec.layout, in_backward_, from});
+    }
+  }
+
+  // The kernel is told the shape of an output even where nobody wants it: of a backward step, that of the input it
+  // belongs to.
+  TensorSpec spec_of_unwanted(const IrStep &step, size_t output) const {
+    int like = output < step.dropped.size() ? step.dropped[output] : -1;
+    if (step.backward && step.op && step.forward_step >= 0) {
+      const IrStep &forward = ir_.steps[size_t(step.forward_step)];
+      const std::vector<int> of =
+          inputs_with_gradient(*step.op, step.op->gradient_of(step.attrs), forward.inputs.size());
+      if (output < of.size()) like = forward.inputs[size_t(of[output])];
+    }
+    TensorSpec spec;
+    if (like >= 0) spec = ir_.values[size_t(like)].spec;
+    spec.layout = nullptr;
+    return spec;
+  }
+
+  static void flatten(StepSpec *spec) {
+    auto flat = [](TensorSpec *t) {
+      t->shape = Shape{t->shape.size()};
+      t->layout = nullptr;
+    };
+    for (TensorSpec &t : spec->inputs) flat(&t);
+    for (TensorSpec &t : spec->outputs) flat(&t);
+  }
+
+  void finish_forward() {
+    plan_.num_forward = plan_.steps.size();
+    in_backward_ = true;
+    size_t s = 0;
+    for (size_t n = 0; n < plan_.node_end.size(); ++n) {
+      while (s < plan_.num_forward && plan_.steps[s].node <= int(n)) ++s;
+      plan_.node_end[n] = s;
+    }
+  }
+
+  struct Reordered {
+    int value;
+    LayoutPtr layout;
+    bool backward;
+    int result;
+  };
+
+  Ir &ir_;
+  Plan &plan_;
+  const PlanRequest &request_;
+  bool in_backward_ = false;
+  std::vector<Reordered> reordered_;
+  std::vector<bool> constant_;             // per value
+  std::vector<std::vector<int>> sources_;  // per constant value
+  std::vector<const Kernel *> kernel_of_;  // per step of the Ir
+  std::vector<int> saved_of_;
+  std::vector<int> last_step_of_;  // per step of the Ir: its last step in the plan
+};
+
+}  // namespace
+
+void lower(Ir &ir, Plan *plan) { LayoutPass(ir, plan).run(); }
+
+}  // namespace cohort::plan

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lifetimes, in-place reuse and offsets. Blocks are placed from the largest down, each at the lowest offset where
+// nothing that lives at the same time lies (greedy by size).
+#include <algorithm>
+
+#include "plan/ir.hpp"
+
+namespace cohort::plan {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+struct Block {
+  size_t bytes = 0;
+  int first = -1, last = -1;  // steps, both inclusive
+  int device = 0;
+  size_t offset = 0;
+};
+
+class MemoryPass {
+ public:
+  MemoryPass(const Ir &ir, Plan *plan) : ir_(ir), plan_(*plan), block_of_(ir.values.size(), -1) {}
+
+  void run() {
+    find_lifetimes();
+    if (!ir_.request->separate_nodes) reuse_in_place();
+    plan_.arena_bytes = assign_offsets();
+    for (size_t v = 0; v < ir_.values.size(); ++v) fill_slot(int(v));
+  }
+
+ private:
+  bool in_arena(int value) const { return ir_.values[size_t(value)].place == Place::kArena; }
+
+  void touch(int value, int step, bool is_scratch = false) {
+    if (value < 0) return;
+    const int root = ir_.root(value);
+    if (!in_arena(root)) return;
+    int &index = block_of_[size_t(root)];
+    if (index < 0) {
+      index = int(blocks_.size());
+      Block block;
+      block.bytes = ir_.values[size_t(root)].spec.bytes();
+      block.device = ir_.values[size_t(root)].device;
+      block.first = step;
+      blocks_.push_back(block);
+      if (!is_scratch) plan_.intermediate_bytes += block.bytes;
+    }
+    Block &block = blocks_[size_t(index)];
+    block.first = std::min(block.first, step);
+    block.last = std::max(block.last, step);
+  }
+
+  void find_lifetimes() {
+    const int end = int(plan_.steps.size()), forward = int(plan_.num_forward);
+    for (int value : ir_.head_gradients) {  // written before the first backward step
+      touch(value, forward);
+      touch(value, end);
+    }
+    for (int s = 0; s < end; ++s) {
+      const PlanStep &step = plan_.steps[size_t(s)];
+      for (int v : step.inputs) touch(v, s);
+      for (int v : step.outputs) touch(v, s);
+      touch(step.scratch, s, true);
+      touch(step.saved, s);
+    }
+    // Backward may be repeated after one forward: what it reads of the forward pass stays until its end.
+    for (Block &block : blocks_) {
+      if (block.first < forward && block.last >= forward) block.last = end;
+    }
+  }
+
+  void reuse_in_place() {
+    for (size_t s = 0; s < plan_.steps.size(); ++s) {
+      const PlanStep &step = plan_.steps[s];
+      for (const auto &[i, o] : step.inplace) {
+        if (size_t(i) >= step.inputs.size() || size_t(o) >= step.outputs.size()) continue;
+        const int input = step.inputs[size_t(i)], output = step.outputs[size_t(o)];
+        if (input < 0 || output < 0 || ir_.values[size_t(output)].alias >= 0) continue;
+        const int source = block_of_[size_t(ir_.root(input))], target = block_of_[size_t(output)];
+        if (source < 0 || target < 0 || source == target) continue;
+        Block &from = blocks_[size_t(source)], &to = blocks_[size_t(target)];
+        const bool read_once = std::count_if(step.inputs.begin(), step.inputs.end(), [&](int v) {
+                                 return v >= 0 && block_of_[size_t(ir_.root(v))] == source;
+                               }) == 1;
+        if (from.last != int(s) || to.first != int(s) || from.bytes != to.bytes || from.device != to.device ||
+            !read_once) {
+          continue;
+        }
+        from.last = to.last;
+        to.bytes = 0;  // lives in `from`
+        to.first = to.last = -1;
+        for (int &block : block_of_) {
+          if (block == target) block = source;
+        }
+        break;
+      }
+    }
+  }
+
+  std::vector<size_t> assign_offsets() {
+    std::vector<int> order;
+    for (size_t b = 0; b < blocks_.size(); ++b) {
+      if (blocks_[b].bytes > 0) order.push_back(int(b));
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return blocks_[size_t(a)].bytes > blocks_[size_t(b)].bytes; });
+    std::vector<size_t> total(ir_.request->devices.size(), 0);
+    std::vector<int> placed;  // ordered by offset
+    for (int index : order) {
+      Block &block = blocks_[size_t(index)];
+      size_t at = 0;
+      for (int other_index : placed) {
+        const Block &other = blocks_[size_t(other_index)];
+        if (other.device != block.device || other.last < block.first || other.first > block.last) continue;
+        if (other.offset >= at + block.bytes) break;  // it fits into the gap before this one
+        at = std::max(at, (other.offset + other.bytes + kAlignment - 1) / kAlignment * kAlignment);
+      }
+      block.offset = at;
+      total[size_t(block.device)] = std::max(total[size_t(block.device)], at + block.bytes);
+      const auto position = std::upper_bound(placed.begin(), placed.end(), index, [&](int a, int b) {
+        return blocks_[size_t(a)].offset < blocks_[size_t(b)].offset;
+      });
+      placed.insert(position, index);
+    }
+    return total;
+  }
+
+  void fill_slot(int value) {
+    const Value &v = ir_.values[size_t(value)];
+    const int root = ir_.root(value);
+    Slot &slot = plan_.slots[size_t(value)];
+    slot.spec = v.spec;
+    slot.bytes = v.spec.bytes();
+    slot.device = ir_.values[size_t(root)].device;
+    slot.place = ir_.values[size_t(root)].place;
+    slot.index = ir_.values[size_t(root)].index;
+    if (slot.place == Place::kConstant) slot.offset = plan_.slots[size_t(root)].offset;
+    if (slot.place != Place::kArena) return;
+    const int block = block_of_[size_t(root)];
+    if (block < 0) {
+      slot.place = Place::kNowhere;
+    } else {
+      slot.offset = blocks_[size_t(block)].offset;
+    }
+  }
+
+  const Ir &ir_;
+  Plan &plan_;
+  std::vector<int> block_of_;  // per value, of roots
+  std::vector<Block> blocks_;
+};
+
+}  // namespace
+
+void assign_memory(const Ir &ir, Plan *plan) { MemoryPass(ir, plan).run(); }
+
+}  // namespace cohort::plan

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bind compiles: a graph with known shapes becomes a flat list of kernel calls with a place for every array. The
+// executor puts addresses to the places and runs the steps. compile() is a row of passes over one intermediate form
+// (ir.hpp), one file each:
+//   build      the graph's nodes as steps                       build.cc
+//   placement  which device runs what, copies between them      placement.cc
+//   fusion     several operators in one kernel                  fusion.cc, pointwise_fusion.cc
+//   gradient   the backward steps                               gradient.cc
+//   layout     kernels made, each in the layout it likes best   layout.cc
+//   memory     lifetimes, in-place reuse, offsets               memory.cc
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device/device.hpp"
+#include "plan/grad_req.hpp"
+#include "symbol/symbol.hpp"
+
+namespace cohort {
+
+struct PlanRequest {
+  const Graph *graph = nullptr;
+  const Inferred *inferred = nullptr;            // complete
+  std::vector<GradReq> grad_reqs;                // per argument
+  std::vector<std::shared_ptr<Device>> devices;  // [0] is the default
+  std::map<std::string, int> group_devices;      // __ctx_group__ -> index in devices; empty: the attribute is ignored
+  std::vector<bool> constants;                   // per argument: rarely written
+  bool is_train = false;
+  bool with_backward = false;
+  bool separate_nodes =
+      false;  // no fusion, no in-place reuse: each node can be run and looked at (monitor, partial forward)
+  int num_threads = 1;
+  uint64_t seed = 0;
+};
+
+// Where a value lies.
+enum class Place {
+  kNowhere,   // fused away
+  kArgument,  // the executor's arrays, by index
+  kAuxiliary,
+  kGradient,
+  kOutput,    // by head
+  kArena,     // shared working memory, by offset
+  kConstant,  // memory of the plan's own, filled by the prologue
+};
+
+struct Slot {
+  Place place = Place::kNowhere;
+  int index = 0;      // of the array
+  size_t offset = 0;  // in the arena or the constant memory
+  size_t bytes = 0;
+  int device = 0;
+  TensorSpec spec;
+};
+
+struct PlanStep {
+  std::unique_ptr<Kernel> kernel;
+  std::vector<int> inputs, outputs;  // slots; -1: a null pointer
+  int scratch = -1, saved = -1;
+  int node = 0;  // of the graph
+  int device = 0;
+  std::string label;
+  // Prologue: the arguments (auxiliary states after all arguments) it depends on; it runs when one of them was written.
+  std::vector<int> sources;
+  std::vector<std::pair<int, int>> inplace;  // (input, output) that may share memory
+};
+
+// For the monitor: gradient of input `input` of `node` lies in `slot` after backward step `step`.
+struct GradientReport {
+  int step;
+  int node;
+  int input;
+  int slot;
+};
+
+struct Plan {
+  std::vector<Slot> slots;
+  std::vector<PlanStep> prologue;
+  std::vector<PlanStep> steps;  // forward, then backward
+  size_t num_forward = 0;
+  std::vector<size_t> arena_bytes;           // per device
+  std::vector<size_t> constant_bytes;        // per device
+  size_t intermediate_bytes = 0;             // what the arena's values would take side by side, scratch not counted
+  std::vector<std::vector<int>> node_slots;  // per node and output; -1 fused away
+  std::vector<size_t> node_end;              // forward steps up to and with this node
+  std::vector<int> head_slots;               // per head, where its value lies: kOutput, or kArgument for a variable
+  std::vector<int> head_gradient_slots;      // per head; -1: none is read
+  std::vector<std::pair<int, size_t>>
+      gradient_order;  // (argument, backward steps after which it is done with), ascending
+  std::vector<GradientReport> reports;
+  bool brief_forward = false, brief_backward = false;
+};
+
+// The device of each node by its __ctx_group__ (index in devices); executors allocate their arrays by it. Throws
+// kDevice naming node and group where a group has no context.
+std::vector<int> place_nodes(const Graph &graph, const std::map<std::string, int> &group_devices);
+
+// Throws kUnsupported naming node and operator where a backend has no kernel, and whatever kernels throw at their
+// making.
+Plan compile(const PlanRequest &request);
+
+}  // namespace cohort
