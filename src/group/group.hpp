@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// One executor a context: each batch is split over them, outputs are merged, gradients summed and parameters updated
+// (contract sections 1 to 10). The boundary drives it.
+//
+// Threads: one at a time per group, groups that share memory counting as one. Every call that fails has changed
+// nothing, unless its comment says otherwise.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/log.hpp"
+#include "executor/executor.hpp"
+#include "group/slices.hpp"
+#include "metric/metric.hpp"
+#include "ndarray/ndarray.hpp"
+#include "optimizer/optimizer.hpp"
+#include "symbol/symbol.hpp"
+
+namespace cohort {
+
+class Group;
+
+// Lists of arrays that a group has on each device; the values are those of COHORT_GROUP_*.
+enum class GroupList : int32_t {
+  kData = 0,
+  kLabels = 1,
+  kParams = 2,
+  kGrads = 3,
+  kAux = 4,
+  kStates = 5,
+  kOutputs = 6,
+  kInputGrads = 7,
+  kArgs = 8,
+};
+GroupList make_group_list(int32_t code);  // kInvalidArgument
+
+// How update() puts the devices' gradients together; the values are those of COHORT_UPDATE_*.
+enum class UpdateMode : int32_t { kOnStore = 0, kPerDevice = 1, kNoStore = 2 };
+UpdateMode make_update_mode(int32_t code);  // kInvalidArgument
+
+// Grad_req as a caller may give it (GRQ-01..07); at most one of the three, none: "write".
+struct GradReqs {
+  std::string all;                                         // for all parameters; empty: not given
+  std::vector<std::string> list;                           // one per argument
+  std::vector<std::pair<std::string, std::string>> named;  // over "write"
+  bool as_list = false;                                    // `list` is given, even if empty
+};
+
+struct GroupOptions {
+  std::vector<Context> contexts;
+  std::vector<double> workload;  // empty: equal shares
+  Rounding rounding = Rounding::kHalfUp;
+  std::vector<Slice> slices;  // empty: by workload
+  std::vector<std::string> param_names;
+  bool for_training = true;
+  bool inputs_need_grad = false;
+  std::vector<std::string> fixed_param_names;
+  GradReqs grad_req;
+  std::vector<std::string> state_names;
+  std::vector<std::pair<std::string, Dtype>> input_dtypes;
+  std::vector<std::map<std::string, Context>> group2ctx;  // none, one for all devices, or one a device (EXE-11)
+  int num_threads = 0;               // of each cpu context; 0: the processors are shared out among them
+  size_t gradient_bucket_bytes = 0;  // 0: chosen from the model
+  uint64_t seed = 0;
+  std::function<void(LogLevel, const std::string &)> log;  // empty: the library's
+};
+
+class Group : public std::enable_shared_from_this<Group> {
+ public:
+  static std::shared_ptr<Group> create(const Symbol &symbol, const DataDescs &data, const DataDescs &labels,
+                                       const GroupOptions &options, const std::shared_ptr<Group> &shared = nullptr);
+  ~Group();  // waits for the queued work
+
+  // From scratch: new arrays of zeros. rebind false: kState (DIF-17).
+  void bind(const DataDescs &data, const DataDescs &labels, const std::shared_ptr<Group> &shared, bool rebind);
+  void reshape(const DataDescs &data, const DataDescs &labels);  // BND-03..13
+
+  const Symbol &symbol() const;
+  const GroupOptions &options() const;
+  size_t num_devices() const;
+  const Context &context(size_t device) const;                     // kInvalidArgument
+  const std::shared_ptr<Executor> &executor(size_t device) const;  // kInvalidArgument
+  int64_t batch_size() const;                                      // 0: nothing is batched
+  Slice slice(size_t device) const;                                // kState if nothing is batched
+  const std::vector<Slice> &slices() const;                        // empty if nothing is batched
+
+  std::vector<int> decide_slices(const DataDescs &descs) const;                                       // DSC-05
+  DataDescs sliced_shape(const DataDescs &descs, size_t device, const std::vector<int> *axes) const;  // DSC-06
+  const DataDescs &descs(GroupList list) const;  // kData or kLabels, else kInvalidArgument
+  DataDescs output_shapes() const;               // GRP-20; layout: that of the head, "" if it is not batched
+
+  size_t num_arrays(GroupList list) const;
+  const std::string &name(GroupList list, size_t index) const;       // lives until reshape or bind
+  int axis(GroupList list, size_t index) const;                      // kData, kLabels, kOutputs, kInputGrads
+  NDArray array(GroupList list, size_t index, size_t device) const;  // live; null: a parameter without gradient
+  NamedArrays arrays(GroupList list, size_t device) const;           // null entries likewise
+  NDArray merged(GroupList list, size_t index);                      // OUT-01..05, IGR-01..03
+  NamedArrays shared_data(size_t device) const;                      // SHR-03
+
+  void set_params(const NamedArrays &args, const NamedArrays *aux, bool allow_extra);  // PRM-01..05
+  void get_params(const NamedArrays &args, const NamedArrays *aux) const;              // PRM-06..09: into them
+  void copy_params(NamedArrays *args, NamedArrays *aux) const;                         // into new ones on cpu(0)
+
+  // A batch, in the order of the descriptors; `labels` null or empty: they stay as they are. Queued: the arrays may be
+  // let go at once.
+  void load(const std::vector<NDArray> &data, const std::vector<NDArray> &labels);
+  void run(int is_train);  // -1: as bound
+  void forward(const std::vector<NDArray> &data, const std::vector<NDArray> &labels, int is_train);
+  // [device][descriptor]; device_labels empty: none.
+  void forward_presliced(const std::vector<std::vector<NDArray>> &device_data,
+                         const std::vector<std::vector<NDArray>> &device_labels, int is_train);
+  void backward(const std::vector<NDArray> &head_grads);
+  void update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode);
+
+  void update_metric(Metric &metric, const std::vector<NDArray> &labels);  // MET-01..06
+  void update_metric_presliced(Metric &metric, const std::vector<std::vector<NDArray>> &device_labels);
+
+  // [state][device], or one value for all; exactly one of the two (STA-03..05).
+  void set_states(const std::vector<std::vector<NDArray>> *states, const double *value);
+
+  void set_monitor(MonitorFunction function, bool all);  // null removes it; reshape keeps it
+  void wait();                                           // throws the first error of queued work
+  MemoryUse memory(size_t device) const;
+
+ private:
+  Group();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+// Binding: what each device's executor is told, merged outputs, sharing, reshape. New executors are made aside and
+// adopted as a whole, so that a failure changes nothing (BND-09).
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "base/processors.hpp"
+#include "group/group_impl.hpp"
+
+namespace cohort {
+namespace {
+
+constexpr size_t kMostSeen = 16;  // shapes whose executors are kept for the next time
+
+int index_of(const std::vector<std::string> &names, const std::string &name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  return found == names.end() ? -1 : int(found - names.begin());
+}
+
+bool contains(const std::vector<std::string> &names, const std::string &name) { return index_of(names, name) >= 0; }
+
+void refuse_duplicates(const std::vector<std::string> &names, const char *what) {
+  std::set<std::string> seen;
+  std::string twice;
+  for (const std::string &name : names)
+    if (!seen.insert(name).second) twice += (twice.empty() ? "'" : ", '") + name + "'";
+  if (!twice.empty()) {
+    throw Error(Code::kName, text(what, ": expected names that differ, found twice: ", twice),
+                twice.substr(1, twice.find('\'', 1) - 1));
+  }
+}
+
+// Arrays of several devices' parts lie one after the other along this axis.
+bool contiguous_along(const Shape &shape, int axis) {
+  for (int i = 0; i < axis; ++i)
+    if (shape[i] != 1) return false;
+  return true;
+}
+
+bool agree_outside(const Shape &a, const Shape &b, int axis) {
+  if (a.rank() != b.rank()) return false;
+  for (int i = 0; i < a.rank(); ++i)
+    if (i != axis && a[i] != b[i]) return false;
+  return true;
+}
+
+}  // namespace
+
+void Group::Impl::prepare(const Symbol &given) {
+  if (options.contexts.empty()) {
+    throw Error(Code::kInvalidArgument, "contexts: expected at least one, found none", "contexts");
+  }
+  if (!options.workload.empty() && options.workload.size() != num_devices()) {
+    throw Error(
+        Code::kInvalidArgument,
+        text("workload: expected one number for each of ", num_devices(), " contexts, found ", options.workload.size()),
+        "workload");
+  }
+  if (!options.slices.empty()) check_slices(options.slices, num_devices());
+  const size_t num_maps = options.group2ctx.size();
+  if (num_maps > 1 && num_maps != num_devices()) {
+    throw Error(Code::kInvalidArgument,
+                text("group2ctx: expected one map, or one for each of ", num_devices(), " contexts, found ", num_maps),
+                "group2ctx");
+  }
+  if (options.num_threads < 0) {
+    throw Error(Code::kInvalidArgument, text("num_threads: expected 0 or more, found ", options.num_threads),
+                "num_threads");
+  }
+  symbol = given;
+  graph = Graph(symbol);
+  arg_names = graph.argument_names();
+  aux_names = graph.auxiliary_names();
+  for (const Graph::Input &head : graph.heads) {
+    output_names.push_back(graph.output_name(head));
+    const AttrMap &attrs = graph.nodes[size_t(head.node)]->attrs;
+    const auto found = attrs.find("__layout__");
+    has_layout.push_back(found != attrs.end());
+    head_layouts.push_back(found != attrs.end() ? found->second : "");
+  }
+  refuse_duplicates(arg_names, "arguments");
+  refuse_duplicates(aux_names, "auxiliary states");
+  for (size_t i = 0; i < arg_names.size(); ++i) {
+    if (!contains(options.param_names, arg_names[i])) continue;
+    param_args.push_back(int(i));
+    param_arg_names.push_back(arg_names[i]);
+  }
+  refuse_duplicates(options.state_names, "states");
+  for (const std::string &name : options.state_names) {
+    const int arg = index_of(arg_names, name);
+    if (arg < 0) throw Error(Code::kName, text("state '", name, "' is not among the arguments"), name);
+    state_args.push_back(arg);
+  }
+}
+
+// GRQ-01..07.
+std::vector<GradReq> Group::Impl::resolve_grad_reqs(const GroupBinding &binding) const {
+  const GradReqs &given = options.grad_req;
+  std::vector<GradReq> reqs(arg_names.size(), GradReq::kNull);
+  if (given.as_list) {
+    if (given.list.size() != arg_names.size()) {
+      throw Error(
+          Code::kInvalidArgument,
+          text("grad_req: expected one for each of ", arg_names.size(), " arguments, found ", given.list.size()),
+          "grad_req");
+    }
+    for (size_t i = 0; i < reqs.size(); ++i) reqs[i] = parse_grad_req(given.list[i]);
+  } else {
+    const GradReq all = given.all.empty() ? GradReq::kWrite : parse_grad_req(given.all);
+    for (size_t i = 0; i < reqs.size(); ++i) {
+      if (contains(options.param_names, arg_names[i])) {
+        reqs[i] = contains(options.fixed_param_names, arg_names[i]) ? GradReq::kNull : all;
+      } else if (options.inputs_need_grad) {
+        for (const DataDesc &desc : binding.data)
+          if (desc.name == arg_names[i]) reqs[i] = all;
+      }
+    }
+    for (const auto &entry : given.named) {
+      const GradReq req = parse_grad_req(entry.second);
+      const int arg = index_of(arg_names, entry.first);
+      if (arg >= 0) reqs[size_t(arg)] = req;
+    }
+  }
+  if (!options.for_training) reqs.assign(reqs.size(), GradReq::kNull);
+  return reqs;
+}
+
+// Checks descriptors and splits the batch; binds nothing.
+std::shared_ptr<GroupBinding> Group::Impl::describe(const DataDescs &data, const DataDescs &labels) const {
+  if (data.empty()) {
+    throw Error(Code::kInvalidArgument, "data: expected at least one descriptor, found none", "data");
+  }
+  auto binding = std::make_shared<GroupBinding>();
+  binding->data = data;
+  binding->labels = labels;
+  std::set<std::string> names;
+  const auto take = [&](const DataDescs &descs, const char *what, std::vector<int> *args) {
+    for (const DataDesc &desc : descs) {
+      const int arg = index_of(arg_names, desc.name);
+      if (arg < 0) throw Error(Code::kName, text(what, " '", desc.name, "' is not among the arguments"), desc.name);
+      if (!names.insert(desc.name).second) {
+        throw Error(Code::kName, text(what, " '", desc.name, "' is described twice"), desc.name);
+      }
+      if (!desc.shape.known()) {
+        throw Error(Code::kShape, text(what, " '", desc.name, "': expected a whole shape, found ", desc.shape),
+                    desc.name);
+      }
+      args->push_back(arg);
+    }
+  };
+  take(data, "data", &binding->data_args);
+  take(labels, "label", &binding->label_args);
+  binding->data_axes = batch_axes(data, &binding->batch_size);
+  binding->label_axes = batch_axes(labels, &binding->batch_size);
+  if (binding->batch_size > 0) {
+    if (options.slices.empty()) {
+      binding->slices = split_batch(binding->batch_size, options.workload, num_devices(), options.rounding);
+    } else {
+      binding->slices = options.slices;
+      if (binding->slices.back().end != binding->batch_size) {
+        throw Error(Code::kInvalidArgument,
+                    text("slices: expected them to end at the batch size ", binding->batch_size, ", found ",
+                         binding->slices.back().end),
+                    "slices");
+      }
+    }
+  }
+  for (size_t h = 0; h < output_names.size(); ++h) {
+    binding->output_axes.push_back(has_layout[h] ? batch_axis(head_layouts[h]) : binding->batch_size > 0 ? 0 : -1);
+  }
+  return binding;
+}
+
+// DIF-05: an override, then `__dtype__` of a data variable, then the descriptor.
+Dtype Group::Impl::input_dtype(const DataDesc &desc, bool is_label) const {
+  for (const auto &entry : options.input_dtypes)
+    if (entry.first == desc.name && entry.second != Dtype::kNone) return entry.second;
+  if (!is_label) {
+    for (int node : graph.arguments) {
+      const Node &variable = *graph.nodes[size_t(node)];
+      const auto found = variable.attrs.find("__dtype__");
+      if (variable.name != desc.name || found == variable.attrs.end()) continue;
+      const int64_t code = parse_int("__dtype__ of " + desc.name, found->second);
+      if (code == -1) continue;
+      if (code < 0 || code > INT32_MAX || !dtype_valid(int32_t(code))) {
+        throw Error(Code::kDtype, text("'", desc.name, "': no element type has the code ", code, " of its __dtype__"),
+                    desc.name);
+      }
+      return Dtype(code);
+    }
+  }
+  return desc.dtype == Dtype::kNone ? Dtype::kFloat32 : desc.dtype;
+}
+
+namespace {
+
+DataDescs device_descs(const GroupBinding &binding, bool labels, size_t device) {
+  const DataDescs &descs = labels ? binding.labels : binding.data;
+  if (binding.slices.empty()) return descs;
+  return slice_descs(descs, labels ? binding.label_axes : binding.data_axes, binding.slices[device]);
+}
+
+}  // namespace
+
+// Shapes of the heads on each device, and their dtypes where they are known.
+std::vector<Shapes> Group::Impl::infer_heads(const GroupBinding &binding, std::vector<Dtype> *dtypes) const {
+  std::vector<Shapes> heads(num_devices());
+  std::map<int64_t, size_t> by_length;  // slices of one length are alike
+  for (size_t d = 0; d < num_devices(); ++d) {
+    const int64_t length = binding.slices.empty() ? 0 : binding.slices[d].size();
+    const auto known = by_length.emplace(length, d);
+    if (!known.second) {
+      heads[d] = heads[known.first->second];
+      continue;
+    }
+    std::vector<std::pair<std::string, Shape>> shapes;
+    for (bool labels : {false, true})
+      for (const DataDesc &desc : device_descs(binding, labels, d)) shapes.emplace_back(desc.name, desc.shape);
+    Inferred inferred;
+    infer_shapes(graph, shapes, &inferred);
+    for (const Graph::Input &head : graph.heads) {
+      heads[d].push_back(inferred.shapes[size_t(head.node)][size_t(head.index)]);
+    }
+  }
+  std::vector<std::pair<std::string, Dtype>> types;
+  for (const DataDesc &desc : binding.data) types.emplace_back(desc.name, input_dtype(desc, false));
+  for (const DataDesc &desc : binding.labels) types.emplace_back(desc.name, input_dtype(desc, true));
+  Inferred inferred;
+  infer_dtypes(graph, types, &inferred);
+  for (const Graph::Input &head : graph.heads) {
+    dtypes->push_back(inferred.dtypes[size_t(head.node)][size_t(head.index)]);
+  }
+  return heads;
+}
+
+// Where the parts of an output begin, and, on cpu contexts, one array that all devices write their parts of: each is
+// given a window under its own context. [device][head]; null: the executor's own.
+std::vector<std::vector<NDArray>> Group::Impl::make_merged(GroupBinding *binding) const {
+  std::vector<std::vector<NDArray>> windows(num_devices(), std::vector<NDArray>(output_names.size()));
+  binding->merged.resize(output_names.size());
+  binding->output_starts.resize(output_names.size());
+  std::vector<Dtype> dtypes;
+  const std::vector<Shapes> heads = infer_heads(*binding, &dtypes);
+  const bool on_host = std::all_of(options.contexts.begin(), options.contexts.end(),
+                                   [](const Context &context) { return context.on_host(); });
+  for (size_t h = 0; h < output_names.size(); ++h) {
+    const int axis = binding->output_axes[h];
+    bool fits = axis >= 0;
+    for (size_t d = 0; fits && d < num_devices(); ++d) {
+      fits = heads[d][h].known() && axis < heads[d][h].rank() && agree_outside(heads[0][h], heads[d][h], axis);
+    }
+    if (!fits) continue;
+    std::vector<int64_t> &starts = binding->output_starts[h];
+    starts.push_back(0);
+    for (size_t d = 0; d < num_devices(); ++d) starts.push_back(starts.back() + heads[d][h][axis]);
+    const bool is_variable = graph.nodes[size_t(graph.heads[h].node)]->is_variable();
+    if (num_devices() == 1 || !on_host || is_variable || dtypes[h] == Dtype::kNone || !options.group2ctx.empty() ||
+        !contiguous_along(heads[0][h], axis)) {
+      continue;
+    }
+    Shape whole = heads[0][h];
+    whole[axis] = starts.back();
+    // The windows keep the memory alive and not the array, which keeps them: it waits for the work on its parts.
+    const std::shared_ptr<Memory> memory = get_device(options.contexts[0])->allocate(dense_bytes(whole, dtypes[h]));
+    const auto window = [&](const Context &context, size_t begin, size_t bytes) {
+      return std::make_shared<Memory>(context, static_cast<char *>(memory->data()) + begin, bytes, [memory](void *) {});
+    };
+    const NDArray merged = NDArray::wrap(window(options.contexts[0], 0, memory->bytes()), whole, dtypes[h]);
+    if (merged.bytes() > 0) std::memset(merged.data(), 0, merged.bytes());
+    const size_t row_bytes = merged.bytes() / size_t(std::max<int64_t>(starts.back(), 1));
+    for (size_t d = 0; d < num_devices(); ++d) {
+      // Its own storage: it has its own context, and knows of its own device's work alone.
+      const size_t begin = size_t(starts[d]) * row_bytes, bytes = size_t(starts[d + 1] - starts[d]) * row_bytes;
+      windows[d][h] = NDArray::wrap(window(options.contexts[d], begin, bytes), heads[d][h], dtypes[h]);
+    }
+    binding->merged[h] = merged;
+  }
+  return windows;
+}
+
+ExecutorOptions Group::Impl::executor_options(size_t device) const {
+  ExecutorOptions result;
+  result.context = options.contexts[device];
+  if (!options.group2ctx.empty()) result.group2ctx = options.group2ctx[options.group2ctx.size() == 1 ? 0 : device];
+  if (result.context.on_host()) {
+    const auto num_cpus = std::count_if(options.contexts.begin(), options.contexts.end(),
+                                        [](const Context &context) { return context.on_host(); });
+    result.num_threads =
+        options.num_threads > 0 ? options.num_threads : std::max(1, usable_processors() / int(num_cpus));
+  }
+  result.seed = options.seed + uint64_t(device) * 0x9E3779B97F4A7C15u;
+  result.constants = {options.param_names.begin(), options.param_names.end()};
+  return result;
+}
+
+// SHR-02, SHR-05. Shapes and dtypes are checked by the executors.
+void Group::Impl::check_shared(const Group &shared) const {
+  const Impl &other = *shared.impl_;
+  bool alike = num_devices() <= other.num_devices();
+  for (size_t d = 0; alike && d < num_devices(); ++d) alike = options.contexts[d] == other.options.contexts[d];
+  if (!alike) {
+    std::string mine, theirs;
+    for (const Context &context : options.contexts) mine += (mine.empty() ? "" : ", ") + text(context);
+    for (const Context &context : other.options.contexts) theirs += (theirs.empty() ? "" : ", ") + text(context);
+    throw Error(Code::kInvalidArgument,
+                text("shared_group: expected contexts that its own (", theirs, ") begin with, found ", mine),
+                "shared_group");
+  }
+  for (const std::string &name : param_arg_names) {
+    if (other.now->execs[0]->arg_index(name) < 0) {
+      throw Error(Code::kName, text("parameter '", name, "' is not among the arguments of shared_group"), name);
+    }
+  }
+}
+
+void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std::shared_ptr<Group> &shared) {
+  const std::shared_ptr<GroupBinding> binding = describe(data, labels);
+  const std::vector<GradReq> reqs = resolve_grad_reqs(*binding);
+  if (shared) check_shared(*shared);
+  const std::vector<std::vector<NDArray>> windows = make_merged(binding.get());
+  std::vector<std::shared_ptr<ArrayPool>> new_pools;
+  for (size_t d = 0; d < num_devices(); ++d) {
+    new_pools.push_back(shared ? shared->impl_->pools[d] : std::make_shared<ArrayPool>());
+    SimpleBind what;
+    for (bool is_label : {false, true}) {
+      for (const DataDesc &desc : device_descs(*binding, is_label, d)) {
+        what.shapes.emplace_back(desc.name, desc.shape);
+        what.dtypes.emplace_back(desc.name, input_dtype(desc, is_label));
+      }
+    }
+    what.grad_reqs = reqs;
+    what.param_names = {options.param_names.begin(), options.param_names.end()};
+    what.pool = new_pools.back().get();
+    what.warn = [this](const std::string &message) { log(LogLevel::kWarning, message); };
+    ExecutorOptions how = executor_options(d);
+    if (shared) how.shared = shared->impl_->now->execs[d];
+    how.outputs = windows[d];
+    binding->execs.push_back(Executor::simple_bind(symbol, what, how));
+  }
+  finish_merged(binding.get());
+  pools = std::move(new_pools);
+  grad_reqs = reqs;
+  first = binding;
+  seen.clear();
+  exchange.reset();
+  adopt(binding);
+}
+
+// An executor may have found another place for an output than the one it was given.
+void Group::Impl::finish_merged(GroupBinding *binding) const {
+  for (size_t h = 0; h < output_names.size(); ++h) {
+    NDArray &merged = binding->merged[h];
+    if (!merged) continue;
+    for (size_t d = 0; d < num_devices(); ++d) {
+      const NDArray &part = binding->execs[d]->outputs()[h];
+      const size_t offset = size_t(binding->output_starts[h][d]) *
+                            (merged.bytes() / size_t(std::max<int64_t>(binding->output_starts[h].back(), 1)));
+      if (part.data() != static_cast<char *>(merged.data()) + offset) {
+        merged = NDArray();
+        break;
+      }
+    }
+    if (!merged) continue;
+    for (size_t d = 0; d < num_devices(); ++d) merged.storage()->depend_on(binding->execs[d]->outputs()[h].storage());
+  }
+}
+
+void Group::Impl::reshape(const DataDescs &data, const DataDescs &labels) {
+  if (now->data == data && now->labels == labels) return;  // BND-03, DIF-16
+  for (auto known = seen.begin(); known != seen.end(); ++known) {
+    if ((*known)->data != data || (*known)->labels != labels) continue;
+    const std::shared_ptr<GroupBinding> binding = *known;
+    seen.erase(known);
+    adopt(binding);
+    return;
+  }
+  const std::shared_ptr<GroupBinding> binding = describe(data, labels);
+  const auto keep_dtype = [&](const DataDesc &desc, int arg, bool is_label) {  // BND-08
+    const Dtype bound = now->execs[0]->args()[size_t(arg)].dtype();
+    if (input_dtype(desc, is_label) != bound) {
+      throw Error(Code::kDtype,
+                  text("'", desc.name, "': expected the bound dtype ", bound, ", found ", input_dtype(desc, is_label),
+                       "; bind again to change it"),
+                  desc.name);
+    }
+  };
+  for (size_t k = 0; k < data.size(); ++k) keep_dtype(data[k], binding->data_args[k], false);
+  for (size_t k = 0; k < labels.size(); ++k) keep_dtype(labels[k], binding->label_args[k], true);
+  const std::vector<std::vector<NDArray>> windows = make_merged(binding.get());
+  for (size_t d = 0; d < num_devices(); ++d) {
+    ReshapeOptions how;
+    how.allow_up_sizing = true;
+    for (bool is_label : {false, true})
+      for (const DataDesc &desc : device_descs(*binding, is_label, d)) how.shapes.emplace_back(desc.name, desc.shape);
+    for (const std::string &name : arg_names)
+      if (!contains(options.param_names, name)) how.may_follow.insert(name);
+    how.outputs = windows[d];
+    binding->execs.push_back(first->execs[d]->reshape(how));
+  }
+  finish_merged(binding.get());
+  adopt(binding);
+}
+
+void Group::Impl::adopt(std::shared_ptr<GroupBinding> binding) {
+  for (size_t d = 0; d < num_devices(); ++d) {
+    if (monitor || (now && monitor_ever)) binding->execs[d]->set_monitor(monitor, monitor_all);
+  }
+  now = std::move(binding);
+  seen.remove(now);
+  seen.push_front(now);
+  while (seen.size() > kMostSeen) seen.pop_back();
+  has_forward = has_backward = false;
+  bind_exchange();
+}
+
+// The parameters that have a gradient, on every device, in the order in which backward is done with them.
+void Group::Impl::bind_exchange() {
+  if (!options.for_training) return;
+  Executor &front = *now->execs[0];
+  std::vector<ExchangeParam> params;
+  const std::vector<int> order = front.gradient_order();
+  for (size_t at = 0; at < order.size(); ++at) {
+    const size_t arg = size_t(order[at]);
+    if (!contains(options.param_names, arg_names[arg])) continue;
+    ExchangeParam param;
+    param.name = arg_names[arg];
+    param.position = int(at);
+    for (const auto &exec : now->execs) {
+      param.weights.push_back(exec->args()[arg]);
+      param.grads.push_back(exec->grads()[arg]);
+    }
+    params.push_back(std::move(param));
+  }
+  std::vector<std::shared_ptr<Queue>> queues;
+  for (const auto &exec : now->execs) queues.push_back(exec->queue());
+  if (!exchange || !exchange->works_on(params, queues)) {
+    exchange = std::make_shared<Exchange>(std::move(params), std::move(queues), int(order.size()),
+                                          options.gradient_bucket_bytes, !options.group2ctx.empty());
+  }
+  for (const auto &exec : now->execs) exec->set_buckets(exchange->bucket_ends());
+}
+
+}  // namespace cohort

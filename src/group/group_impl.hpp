@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inside of a group, shared by the files of this folder.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "group/exchange.hpp"
+#include "group/group.hpp"
+
+namespace cohort {
+
+// One shape of batch bound on every device: what reshape() and bind() replace as a whole.
+struct GroupBinding {
+  DataDescs data, labels;
+  std::vector<int> data_axes, label_axes, output_axes;
+  int64_t batch_size = 0;
+  std::vector<Slice> slices;  // empty: nothing is batched
+  std::vector<std::shared_ptr<Executor>> execs;
+  std::vector<int> data_args, label_args;  // argument of each descriptor
+  // Per output: where each device's part begins along the batch axis, and at the end the whole length. Empty: not
+  // batched, or the parts do not fit together.
+  std::vector<std::vector<int64_t>> output_starts;
+  std::vector<NDArray> merged;  // per output: what all devices write their parts of; null: joined when it is read
+};
+
+struct Group::Impl {
+  Symbol symbol;
+  Graph graph;
+  GroupOptions options;
+  std::vector<std::string> arg_names, aux_names, output_names;
+  std::vector<std::string> head_layouts;  // `__layout__` of each head's node; has_layout tells whether there is one
+  std::vector<bool> has_layout;
+  std::vector<GradReq> grad_reqs;
+  std::vector<int> param_args, state_args;  // arguments; parameters in the order of the arguments
+  std::vector<std::string> param_arg_names;
+
+  std::shared_ptr<GroupBinding> now, first;       // as bound now; as bound at first, which reshape starts from
+  std::list<std::shared_ptr<GroupBinding>> seen;  // shapes bound before, the latest first
+  std::vector<std::shared_ptr<ArrayPool>> pools;  // one a device, shared by groups that share memory
+  std::shared_ptr<Exchange> exchange;
+
+  MonitorFunction monitor;
+  bool monitor_all = false, monitor_ever = false;
+  bool has_forward = false, has_backward = false, last_is_train = false;
+
+  size_t num_devices() const { return options.contexts.size(); }
+  void log(LogLevel level, const std::string &message) const;
+  void check_list(GroupList list, size_t index, size_t num) const;
+
+  // ---- group_bind.cc
+  void prepare(const Symbol &symbol);
+  std::vector<GradReq> resolve_grad_reqs(const GroupBinding &binding) const;
+  std::shared_ptr<GroupBinding> describe(const DataDescs &data, const DataDescs &labels) const;
+  void bind(const DataDescs &data, const DataDescs &labels, const std::shared_ptr<Group> &shared);
+  void reshape(const DataDescs &data, const DataDescs &labels);
+  void adopt(std::shared_ptr<GroupBinding> binding);
+  Dtype input_dtype(const DataDesc &desc, bool is_label) const;
+  std::vector<Shapes> infer_heads(const GroupBinding &binding, std::vector<Dtype> *dtypes) const;
+  std::vector<std::vector<NDArray>> make_merged(GroupBinding *binding) const;
+  void finish_merged(GroupBinding *binding) const;
+  void bind_exchange();
+  void check_shared(const Group &shared) const;
+  ExecutorOptions executor_options(size_t device) const;
+
+  // ---- group_run.cc
+  void check_load(const std::vector<NDArray> &data, const std::vector<NDArray> &labels) const;
+  void load_whole(const DataDescs &descs, const std::vector<int> &axes, const std::vector<int> &args,
+                  const std::vector<NDArray> &arrays);
+  bool resolve_train(int is_train) const;
+  NDArray part_of_head(const NDArray &whole, size_t head, size_t device) const;
+  void for_all_devices(Metric &metric, const std::function<NamedArrays(size_t device)> &labels);
+};
+
+// Queues a copy of rows [begin, end) along `axis` of `source` (axis -1: all of it) into `target`, with a cast. `source`
+// may be let go at once.
+void queue_copy(const std::shared_ptr<Queue> &queue, const NDArray &source, int axis, int64_t begin, int64_t end,
+                const NDArray &target);
+
+}  // namespace cohort

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters, auxiliary states and states: in and out of the devices (contract sections 6 and 8).
+#include <algorithm>
+#include <map>
+
+#include "base/error.hpp"
+#include "group/group_impl.hpp"
+
+namespace cohort {
+namespace {
+
+struct Copy {
+  const NDArray *source;
+  bool is_aux;
+  size_t index;
+};
+
+void check_shape(const std::string &name, const Shape &expected, const Shape &found) {
+  if (found == expected) return;
+  throw Error(Code::kShape, text("'", name, "': expected shape ", expected, ", found ", found), name);
+}
+
+template <typename T>
+void mean_into(const std::vector<NDArray> &arrays, const NDArray &mean) {
+  T *const to = mean.data_as<T>();
+  const size_t count = size_t(mean.size());
+  std::vector<T> values(count);
+  for (const NDArray &array : arrays) {
+    array.wait();
+    const NDArray host = array.on_host();
+    cast_elements(host.data(), host.dtype(), values.data(), mean.dtype(), mean.size());
+    for (size_t i = 0; i < count; ++i) to[i] += values[i];
+  }
+  for (size_t i = 0; i < count; ++i) to[i] /= T(arrays.size());
+}
+
+// PRM-08: sums in float32, in float64 for float64 and integers; the mean is cast last.
+NDArray mean_of(const std::vector<NDArray> &arrays) {
+  const Dtype dtype = arrays[0].dtype();
+  const bool single = dtype == Dtype::kFloat32 || dtype == Dtype::kFloat16 || dtype == Dtype::kBfloat16;
+  const NDArray mean = NDArray::create(arrays[0].shape(), single ? Dtype::kFloat32 : Dtype::kFloat64, Context());
+  if (single) {
+    mean_into<float>(arrays, mean);
+  } else {
+    mean_into<double>(arrays, mean);
+  }
+  return mean;
+}
+
+}  // namespace
+
+void Group::set_params(const NamedArrays &args, const NamedArrays *aux, bool allow_extra) {
+  const Executor &front = *impl_->now->execs[0];
+  std::vector<Copy> copies;
+  const auto collect = [&](const NamedArrays &arrays, bool is_aux) {
+    for (const auto &entry : arrays) {
+      const int index = is_aux ? front.aux_index(entry.first) : front.arg_index(entry.first);
+      if (index < 0 && allow_extra) continue;
+      if (index < 0) {
+        throw Error(Code::kName,
+                    text("'", entry.first, "' is not among the ", is_aux ? "auxiliary states" : "arguments"),
+                    entry.first);
+      }
+      if (!entry.second) throw Error(Code::kInvalidArgument, text("'", entry.first, "' has no array"), entry.first);
+      for (const auto &exec : impl_->now->execs) {
+        check_shape(entry.first, (is_aux ? exec->aux() : exec->args())[size_t(index)].shape(), entry.second.shape());
+      }
+      copies.push_back({&entry.second, is_aux, size_t(index)});
+    }
+  };
+  collect(args, false);
+  if (aux) collect(*aux, true);
+  for (const auto &exec : impl_->now->execs) {
+    for (const Copy &copy : copies) (copy.is_aux ? exec->aux() : exec->args())[copy.index].copy_from(*copy.source);
+  }
+}
+
+void Group::get_params(const NamedArrays &args, const NamedArrays *aux) const {
+  std::vector<std::pair<const NDArray *, std::vector<NDArray>>> means;  // target, devices' arrays
+  const auto collect = [&](GroupList list, const NamedArrays *targets, const char *what) {
+    for (size_t i = 0; i < num_arrays(list); ++i) {
+      const std::string &wanted = name(list, i);
+      const NDArray *target = nullptr;
+      for (size_t t = 0; targets && t < targets->size(); ++t)
+        if ((*targets)[t].first == wanted) target = &(*targets)[t].second;
+      if (!target || !*target) throw Error(Code::kName, text(what, " '", wanted, "' has no target"), wanted);
+      std::vector<NDArray> sources;
+      for (size_t d = 0; d < num_devices(); ++d) sources.push_back(array(list, i, d));
+      check_shape(wanted, sources[0].shape(), target->shape());
+      means.emplace_back(target, std::move(sources));
+    }
+  };
+  collect(GroupList::kParams, &args, "parameter");
+  collect(GroupList::kAux, aux, "auxiliary state");
+  for (const auto &mean : means) mean.first->copy_from(mean.second.size() == 1 ? mean.second[0] : mean_of(mean.second));
+}
+
+void Group::copy_params(NamedArrays *args, NamedArrays *aux) const {
+  const auto make = [&](GroupList list) {
+    NamedArrays made;
+    for (size_t i = 0; i < num_arrays(list); ++i) {
+      const NDArray front = array(list, i, 0);
+      made.emplace_back(name(list, i), NDArray::create(front.shape(), front.dtype(), Context()));
+    }
+    return made;
+  };
+  NamedArrays new_args = make(GroupList::kParams), new_aux = make(GroupList::kAux);
+  get_params(new_args, &new_aux);
+  *args = std::move(new_args);
+  *aux = std::move(new_aux);
+}
+
+void Group::set_states(const std::vector<std::vector<NDArray>> *states, const double *value) {
+  if ((states != nullptr) == (value != nullptr)) {
+    throw Error(Code::kInvalidArgument,
+                text("set_states: expected either states or a value, found ", states ? "both" : "neither"), "states");
+  }
+  const size_t num_states = num_arrays(GroupList::kStates);
+  if (value) {
+    for (size_t s = 0; s < num_states; ++s)
+      for (size_t d = 0; d < num_devices(); ++d) array(GroupList::kStates, s, d).fill(*value);
+    return;
+  }
+  if (states->size() != num_states) {
+    throw Error(Code::kInvalidArgument,
+                text("set_states: the group has ", num_states, " states, found ", states->size()), "states");
+  }
+  for (size_t s = 0; s < num_states; ++s) {
+    const std::string &state = name(GroupList::kStates, s);
+    if ((*states)[s].size() != num_devices()) {
+      throw Error(Code::kInvalidArgument,
+                  text("state '", state, "': expected an array for each of ", num_devices(), " contexts, found ",
+                       (*states)[s].size()),
+                  state);
+    }
+    for (size_t d = 0; d < num_devices(); ++d) {
+      if (!(*states)[s][d]) throw Error(Code::kInvalidArgument, text("state '", state, "' has no array"), state);
+      check_shape(state, array(GroupList::kStates, s, d).shape(), (*states)[s][d].shape());
+    }
+  }
+  for (size_t s = 0; s < num_states; ++s) {
+    for (size_t d = 0; d < num_devices(); ++d) {
+      queue_copy(impl_->now->execs[d]->queue(), (*states)[s][d], -1, 0, 0, array(GroupList::kStates, s, d));
+    }
+  }
+}
+
+}  // namespace cohort

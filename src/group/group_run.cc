@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loading, running and reading: batches in, outputs and gradients merged, metrics (contract sections 7, 9 and 10).
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "executor/invoke.hpp"
+#include "group/group_impl.hpp"
+
+namespace cohort {
+
+// What the queue copies must not be freed before: the storage. Sources of other types or along other axes are copied by
+// host code in the queue's order; where the host does not see the device's memory, by way of an array on the host.
+void queue_copy(const std::shared_ptr<Queue> &queue, const NDArray &source, int axis, int64_t begin, int64_t end,
+                const NDArray &target) {
+  if (target.size() == 0) return;
+  const std::shared_ptr<Storage> &storage = source.storage();
+  storage->wait_for_writers(queue.get());
+  target.storage()->written();
+  const bool rows = axis == 0 && source.shape().rank() > 0;
+  const size_t row_bytes = rows ? source.bytes() / size_t(std::max<int64_t>(source.shape()[0], 1)) : 0;
+  const char *const first = static_cast<const char *>(source.data()) + size_t(rows ? begin : 0) * row_bytes;
+  const bool reachable = source.context().on_host() || source.context() == target.context();
+  if ((axis < 0 || rows) && source.dtype() == target.dtype() && reachable) {
+    storage->attach_reader(queue);
+    queue->copy(target.data(), first, target.bytes(), storage);
+    return;
+  }
+  const NDArray host = source.on_host();
+  const int along = axis < 0 ? 0 : axis;
+  const int64_t from = axis < 0 ? 0 : begin, to = axis < 0 ? host.shape().size() : end;
+  const Shape shape = axis < 0 ? Shape{host.size()} : host.shape();
+  if (target.context().on_host()) {
+    host.storage()->attach_reader(queue);
+    queue->call(
+        [host, shape, along, from, to, target] {
+          copy_slice(host.data(), shape, host.dtype(), along, from, to, target.data(), target.dtype());
+        },
+        "load");
+    return;
+  }
+  const NDArray staged = NDArray::create(target.shape(), target.dtype(), Context(), false);
+  copy_slice(host.data(), shape, host.dtype(), along, from, to, staged.data(), staged.dtype());
+  queue->copy(target.data(), staged.data(), staged.bytes(), staged.storage());
+}
+
+namespace {
+
+void check_count(const char *what, size_t expected, size_t found) {
+  if (found == expected) return;
+  throw Error(Code::kInvalidArgument,
+              text(what, ": expected ", expected, " arrays, one for each descriptor, found ", found), what);
+}
+
+void check_arrays(const char *what, const DataDescs &descs, const std::vector<NDArray> &arrays) {
+  check_count(what, descs.size(), arrays.size());
+  for (size_t k = 0; k < descs.size(); ++k) {
+    if (!arrays[k]) {
+      throw Error(Code::kInvalidArgument, text(what, " '", descs[k].name, "': found no array"), descs[k].name);
+    }
+    if (arrays[k].shape() != descs[k].shape) {
+      throw Error(Code::kShape,
+                  text(what, " '", descs[k].name, "': expected shape ", descs[k].shape, ", found ", arrays[k].shape()),
+                  descs[k].name);
+    }
+  }
+}
+
+}  // namespace
+
+// FWD-03..06: nothing is loaded unless everything fits.
+void Group::Impl::check_load(const std::vector<NDArray> &data, const std::vector<NDArray> &labels) const {
+  check_arrays("data", now->data, data);
+  if (!now->labels.empty() && !labels.empty()) check_arrays("label", now->labels, labels);
+}
+
+void Group::Impl::load_whole(const DataDescs &descs, const std::vector<int> &axes, const std::vector<int> &args,
+                             const std::vector<NDArray> &arrays) {
+  for (size_t k = 0; k < descs.size(); ++k) {
+    for (size_t d = 0; d < num_devices(); ++d) {
+      const Slice slice = now->slices.empty() ? Slice() : now->slices[d];
+      Executor &exec = *now->execs[d];
+      queue_copy(exec.queue(), arrays[k], axes[k], slice.begin, slice.end, exec.args()[size_t(args[k])]);
+    }
+  }
+}
+
+void Group::load(const std::vector<NDArray> &data, const std::vector<NDArray> &labels) {
+  Impl &self = *impl_;
+  self.check_load(data, labels);
+  self.load_whole(self.now->data, self.now->data_axes, self.now->data_args, data);
+  if (!self.now->labels.empty() && !labels.empty()) {
+    self.load_whole(self.now->labels, self.now->label_axes, self.now->label_args, labels);
+  }
+}
+
+bool Group::Impl::resolve_train(int is_train) const {
+  if (is_train < -1 || is_train > 1) {
+    throw Error(Code::kInvalidArgument, text("is_train: expected -1, 0 or 1, found ", is_train), "is_train");
+  }
+  return is_train < 0 ? options.for_training : is_train != 0;
+}
+
+void Group::run(int is_train) {
+  Impl &self = *impl_;
+  const bool train = self.resolve_train(is_train);
+  for (const auto &exec : self.now->execs) exec->forward(train);
+  self.has_forward = true;
+  self.last_is_train = train;
+}
+
+void Group::forward(const std::vector<NDArray> &data, const std::vector<NDArray> &labels, int is_train) {
+  Impl &self = *impl_;
+  if (self.resolve_train(is_train) && labels.empty() && !self.now->labels.empty()) {
+    throw Error(Code::kInvalidArgument,
+                text("label: expected ", self.now->labels.size(), " arrays to train with, found none"), "label");
+  }
+  load(data, labels);
+  run(is_train);
+}
+
+void Group::forward_presliced(const std::vector<std::vector<NDArray>> &device_data,
+                              const std::vector<std::vector<NDArray>> &device_labels, int is_train) {
+  Impl &self = *impl_;
+  const GroupBinding &now = *self.now;
+  const bool has_labels = !now.labels.empty() && !device_labels.empty();
+  const auto check_devices = [&](const char *what, size_t found) {
+    if (found != num_devices()) {
+      throw Error(Code::kInvalidArgument,
+                  text(what, ": expected one batch for each of ", num_devices(), " contexts, found ", found), what);
+    }
+  };
+  check_devices("data", device_data.size());
+  if (has_labels) check_devices("label", device_labels.size());
+  if (self.resolve_train(is_train) && !has_labels && !now.labels.empty()) {
+    throw Error(Code::kInvalidArgument,
+                text("label: expected ", now.labels.size(), " arrays to train with, found none"), "label");
+  }
+  const auto cut = [&](const DataDescs &descs, const std::vector<int> &axes, size_t device) {
+    return now.slices.empty() ? descs : slice_descs(descs, axes, now.slices[device]);
+  };
+  for (size_t d = 0; d < num_devices(); ++d) {
+    check_arrays("data", cut(now.data, now.data_axes, d), device_data[d]);
+    if (has_labels) check_arrays("label", cut(now.labels, now.label_axes, d), device_labels[d]);
+  }
+  for (size_t d = 0; d < num_devices(); ++d) {
+    Executor &exec = *now.execs[d];
+    for (size_t k = 0; k < now.data.size(); ++k) {
+      queue_copy(exec.queue(), device_data[d][k], -1, 0, 0, exec.args()[size_t(now.data_args[k])]);
+    }
+    for (size_t k = 0; has_labels && k < now.labels.size(); ++k) {
+      queue_copy(exec.queue(), device_labels[d][k], -1, 0, 0, exec.args()[size_t(now.label_args[k])]);
+    }
+  }
+  run(is_train);
+}
+
+// ---- backward and update --------------------------------------------------------------------------------------------
+
+// A head gradient's rows for one device (BWD-02).
+NDArray Group::Impl::part_of_head(const NDArray &whole, size_t head, size_t device) const {
+  const std::vector<int64_t> &starts = now->output_starts[head];
+  if (starts.empty() || num_devices() == 1) return whole;
+  return whole.slice_axis(now->output_axes[head], starts[device], starts[device + 1]);
+}
+
+void Group::backward(const std::vector<NDArray> &head_grads) {
+  Impl &self = *impl_;
+  if (!self.options.for_training) {
+    throw Error(Code::kState, "backward: the group was bound for inference; bind with for_training to run backward");
+  }
+  if (!self.has_forward) throw Error(Code::kState, "backward: no forward has run since the group was bound");
+  const size_t num_heads = self.output_names.size();
+  if (head_grads.size() > num_heads) {
+    throw Error(Code::kInvalidArgument,
+                text("head_grads: expected at most one for each of ", num_heads, " outputs, found ", head_grads.size()),
+                "head_grads");
+  }
+  const Executor &front = *self.now->execs[0];
+  const std::vector<GradReq> &reqs = front.grad_reqs();
+  if (std::all_of(reqs.begin(), reqs.end(), [](GradReq req) { return req == GradReq::kNull; })) return;  // BWD-10
+  const bool any_given = std::any_of(head_grads.begin(), head_grads.end(), [](const NDArray &g) { return bool(g); });
+  const DataDescs shapes = any_given ? output_shapes() : DataDescs();
+  for (size_t h = 0; h < num_heads; ++h) {
+    const bool given = h < head_grads.size() && head_grads[h];
+    if (!given && front.output_needs_head_gradient(int(h))) {
+      throw Error(Code::kInvalidArgument,
+                  text("head_grads: output '", self.output_names[h],
+                       "' is no loss: add a loss to the symbol, or pass its head gradient"),
+                  self.output_names[h]);
+    }
+    if (given && head_grads[h].shape() != shapes[h].shape) {
+      throw Error(Code::kShape,
+                  text("head gradient of '", self.output_names[h], "': expected shape ", shapes[h].shape, ", found ",
+                       head_grads[h].shape()),
+                  self.output_names[h]);
+    }
+  }
+  self.exchange->begin_backward();
+  // Buckets are known for the usual program alone: a training pass without a monitor.
+  const bool in_buckets = self.last_is_train && !self.monitor;
+  for (size_t d = 0; d < num_devices(); ++d) {
+    std::vector<NDArray> parts;
+    for (size_t h = 0; h < head_grads.size(); ++h) {
+      const bool used = head_grads[h] && front.output_needs_head_gradient(int(h));
+      parts.push_back(used ? self.part_of_head(head_grads[h], h, d) : NDArray());
+    }
+    static const std::vector<std::function<void()>> none;
+    self.now->execs[d]->backward(parts, true, in_buckets ? self.exchange->after_bucket(d) : none);
+  }
+  self.has_backward = true;
+}
+
+void Group::update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode) {
+  Impl &self = *impl_;
+  if (!self.options.for_training) throw Error(Code::kState, "update: the group was bound for inference");
+  if (!self.has_backward) throw Error(Code::kState, "update: no backward has run since the group was bound");
+  self.exchange->update(optimizer, mode);
+}
+
+// ---- merging --------------------------------------------------------------------------------------------------------
+
+NDArray Group::merged(GroupList list, size_t index) {
+  Impl &self = *impl_;
+  const GroupBinding &now = *self.now;
+  if (list == GroupList::kStates) {
+    throw Error(Code::kUnsupported, "merged states are not supported: read them device by device");
+  }
+  if (list != GroupList::kOutputs && list != GroupList::kInputGrads) {
+    throw Error(Code::kInvalidArgument,
+                text("list: only outputs and input gradients can be merged, found ", int32_t(list)), "list");
+  }
+  const NDArray front = array(list, index, 0);
+  if (num_devices() == 1 || !front) return front;
+  if (list == GroupList::kOutputs && now.merged[index]) return now.merged[index];
+  const int axis = this->axis(list, index);
+  std::vector<NDArray> parts;
+  for (size_t d = 0; d < num_devices(); ++d) parts.push_back(array(list, index, d));
+  const std::string &what = name(list, index);
+  if (axis < 0 && list == GroupList::kOutputs) return front;
+  for (const NDArray &part : parts) {
+    bool fits = part.shape().rank() == front.shape().rank() && axis < front.shape().rank();
+    for (int i = 0; fits && i < front.shape().rank(); ++i) fits = i == axis || part.shape()[i] == front.shape()[i];
+    if (!fits) {
+      throw Error(Code::kShape,
+                  text("'", what, "': the devices' parts of shapes ", front.shape(), " and ", part.shape(),
+                       " cannot be joined along axis ", axis),
+                  what);
+    }
+    if (part.dtype() != front.dtype()) {
+      throw Error(Code::kDtype, text("'", what, "': the devices' parts are of ", front.dtype(), " and ", part.dtype()),
+                  what);
+    }
+  }
+  for (NDArray &part : parts) {
+    part.wait();
+    if (part.context() != front.context()) part = part.copy_to(front.context());
+  }
+  if (axis >= 0) return concatenate(parts, axis);
+  NDArray sum = parts[0];  // IGR-02
+  for (size_t d = 1; d < parts.size(); ++d) {
+    sum = invoke("elemwise_add", {}, {sum, parts[d]}, {}, front.context())[0];
+  }
+  return sum;
+}
+
+// ---- metrics --------------------------------------------------------------------------------------------------------
+
+// MET-01: one update a device, all or none.
+void Group::Impl::for_all_devices(Metric &metric, const std::function<NamedArrays(size_t device)> &labels) {
+  const std::unique_ptr<Metric::Snapshot> before = metric.snapshot();
+  try {
+    for (size_t d = 0; d < num_devices(); ++d) {
+      NamedArrays outputs;
+      for (size_t h = 0; h < output_names.size(); ++h) {
+        outputs.emplace_back(output_names[h], now->execs[d]->outputs()[h]);
+      }
+      metric.update_named(labels(d), outputs);
+    }
+  } catch (...) {
+    metric.restore(*before);
+    throw;
+  }
+}
+
+void Group::update_metric(Metric &metric, const std::vector<NDArray> &labels) {
+  Impl &self = *impl_;
+  const GroupBinding &now = *self.now;
+  if (now.labels.empty()) throw Error(Code::kState, "update_metric: the group was bound without labels");
+  check_count("label", now.labels.size(), labels.size());
+  for (size_t k = 0; k < labels.size(); ++k) {
+    const DataDesc &desc = now.labels[k];
+    const int axis = now.label_axes[k];
+    if (!labels[k]) throw Error(Code::kInvalidArgument, text("label '", desc.name, "': found no array"), desc.name);
+    const Shape &shape = labels[k].shape();
+    if (axis >= 0 && (axis >= shape.rank() || shape[axis] != now.batch_size)) {
+      throw Error(Code::kShape,
+                  text("label '", desc.name, "': expected ", now.batch_size, " samples along axis ", axis,
+                       ", found shape ", shape),
+                  desc.name);
+    }
+  }
+  self.for_all_devices(metric, [&](size_t device) {
+    NamedArrays parts;
+    for (size_t k = 0; k < labels.size(); ++k) {
+      const int axis = now.label_axes[k];
+      NDArray part = labels[k];
+      if (axis >= 0 && num_devices() > 1) {
+        part = part.slice_axis(axis, now.slices[device].begin, now.slices[device].end);
+      }
+      parts.emplace_back(now.labels[k].name, std::move(part));
+    }
+    return parts;
+  });
+}
+
+void Group::update_metric_presliced(Metric &metric, const std::vector<std::vector<NDArray>> &device_labels) {
+  Impl &self = *impl_;
+  const GroupBinding &now = *self.now;
+  if (now.labels.empty()) throw Error(Code::kState, "update_metric: the group was bound without labels");
+  if (device_labels.size() != num_devices()) {
+    throw Error(Code::kInvalidArgument,
+                text("labels: expected a list for each of ", num_devices(), " contexts, found ", device_labels.size()),
+                "labels");
+  }
+  for (const auto &labels : device_labels) check_count("label", now.labels.size(), labels.size());
+  self.for_all_devices(metric, [&](size_t device) {
+    NamedArrays parts;
+    for (size_t k = 0; k < now.labels.size(); ++k) parts.emplace_back(now.labels[k].name, device_labels[device][k]);
+    return parts;
+  });
+}
+
+}  // namespace cohort

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "group/manager.hpp"
+
+#include "base/error.hpp"
+
+namespace cohort {
+namespace {
+
+GroupOptions group_options(const ManagerOptions &options) {
+  GroupOptions result;
+  result.contexts = options.contexts;
+  result.workload = options.workload;
+  result.rounding = Rounding::kHalfEven;
+  result.param_names = options.param_names;
+  result.num_threads = options.num_threads;
+  result.seed = options.seed;
+  result.log = options.log;
+  return result;
+}
+
+}  // namespace
+
+Manager::Manager(const Symbol &symbol, const DataDescs &data, const DataDescs &labels, const ManagerOptions &options)
+    : options_(options) {
+  split_batch(options_.batch_size, options_.workload, options_.contexts.size(), Rounding::kHalfEven);
+  std::string contexts;
+  for (const Context &context : options_.contexts) contexts += (contexts.empty() ? "" : ", ") + text(context);
+  const std::string message = "starts training with " + contexts;
+  if (options_.log) {
+    options_.log(LogLevel::kInfo, message);
+  } else {
+    log(LogLevel::kInfo, message);
+  }
+  main_ = Group::create(symbol, along_first_axis(data), along_first_axis(labels), group_options(options_));
+  if (options_.generator) buckets_[options_.default_bucket_key] = main_;
+}
+
+const std::shared_ptr<Group> &Manager::current() const {
+  if (!current_) throw Error(Code::kState, "no batch has been loaded yet: there is no current bucket");
+  return current_;
+}
+
+// MGR-03, MGR-07.
+DataDescs Manager::along_first_axis(DataDescs descs) const {
+  for (DataDesc &desc : descs) {
+    desc.layout = "N";
+    if (desc.shape.rank() < 1) {
+      throw Error(Code::kShape, text("'", desc.name, "': expected a batch along axis 0, found shape ", desc.shape),
+                  desc.name);
+    }
+    desc.shape[0] = options_.batch_size;
+  }
+  return descs;
+}
+
+// Before a bucket is made for it.
+void Manager::check_batch(const ManagerBatch &batch) const {
+  for (const auto *list : {&batch.data, &batch.labels}) {
+    for (const NDArray &array : *list) {
+      if (!array) throw Error(Code::kInvalidArgument, "batch: found no array");
+      if (array.shape().rank() < 1 || array.shape()[0] != options_.batch_size) {
+        throw Error(Code::kShape, text("batch: expected ", options_.batch_size, " samples along axis 0, found shape ",
+                                       array.shape()));
+      }
+    }
+  }
+}
+
+std::shared_ptr<Group> Manager::make_bucket(const std::string &key, const ManagerBatch &batch) const {
+  if (batch.data_descs.empty()) {
+    throw Error(Code::kInvalidArgument,
+                text("batch: bucket '", key, "' is new; expected descriptors of its data, found none"), key);
+  }
+  return Group::create(options_.generator(key), along_first_axis(batch.data_descs), along_first_axis(batch.label_descs),
+                       group_options(options_), main_);
+}
+
+void Manager::load(const ManagerBatch &batch) {
+  check_batch(batch);
+  if (!options_.generator) {
+    main_->load(batch.data, batch.labels);
+    current_ = main_;
+    return;
+  }
+  if (!batch.bucket_key) throw Error(Code::kInvalidArgument, "batch: expected a bucket key, found none", "bucket_key");
+  const auto known = buckets_.find(*batch.bucket_key);
+  const std::shared_ptr<Group> group = known != buckets_.end() ? known->second : make_bucket(*batch.bucket_key, batch);
+  group->load(batch.data, batch.labels);
+  buckets_.emplace(*batch.bucket_key, group);
+  current_ = group;
+}
+
+void Manager::set_monitor(MonitorFunction function, bool all) {
+  if (options_.generator) {
+    throw Error(Code::kUnsupported, "monitoring is not supported for a manager that generates bucket symbols");
+  }
+  main_->set_monitor(std::move(function), all);
+}
+
+}  // namespace cohort

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// A group for each bucket of a bucketing network, all on the parameters of the first (contract section 12). The group
+// of the batch loaded last is current.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "group/group.hpp"
+
+namespace cohort {
+
+// The network of a bucket. Called once for each key but the default one. Throws to refuse the key.
+using SymbolGenerator = std::function<Symbol(const std::string &key)>;
+
+struct ManagerOptions {
+  std::vector<Context> contexts;
+  std::vector<double> workload;  // empty: equal shares
+  std::vector<std::string> param_names;
+  int64_t batch_size = 0;
+  SymbolGenerator generator;       // empty: one network, keys are not read
+  std::string default_bucket_key;  // of the symbol given
+  int num_threads = 0;
+  uint64_t seed = 0;
+  std::function<void(LogLevel, const std::string &)> log;  // empty: the library's
+};
+
+// What a batch brings. Every descriptor is sliced along axis 0 whatever its layout, and its length there is not read:
+// buckets are bound for the manager's batch size.
+struct ManagerBatch {
+  std::vector<NDArray> data, labels;  // labels empty: they stay as they are
+  std::optional<std::string> bucket_key;
+  DataDescs data_descs, label_descs;  // read where the key is new
+};
+
+class Manager {
+ public:
+  Manager(const Symbol &symbol, const DataDescs &data, const DataDescs &labels, const ManagerOptions &options);
+
+  const std::shared_ptr<Group> &main() const { return main_; }  // its parameters are those of all buckets
+  const std::shared_ptr<Group> &current() const;                // kState before the first load
+  const std::vector<Slice> &slices() const { return main_->slices(); }
+  size_t num_buckets() const { return buckets_.size(); }
+
+  // Makes the batch's bucket current, and loads. A batch that does not fit changes nothing.
+  void load(const ManagerBatch &batch);
+  void forward(int is_train) { current()->run(is_train); }
+  void backward() { current()->backward({}); }
+  void update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode) { current()->update(optimizer, mode); }
+  void update_metric(Metric &metric, const std::vector<NDArray> &labels) { current()->update_metric(metric, labels); }
+  void update_metric_presliced(Metric &metric, const std::vector<std::vector<NDArray>> &device_labels) {
+    current()->update_metric_presliced(metric, device_labels);
+  }
+  void set_params(const NamedArrays &args, const NamedArrays *aux) { main_->set_params(args, aux, false); }
+  void copy_to(const NamedArrays &args, const NamedArrays *aux) const { main_->get_params(args, aux); }
+  void set_monitor(MonitorFunction function, bool all);  // kUnsupported with a generator (MON-13)
+
+ private:
+  DataDescs along_first_axis(DataDescs descs) const;
+  void check_batch(const ManagerBatch &batch) const;
+  std::shared_ptr<Group> make_bucket(const std::string &key, const ManagerBatch &batch) const;
+
+  const ManagerOptions options_;
+  std::shared_ptr<Group> main_, current_;
+  std::map<std::string, std::shared_ptr<Group>> buckets_;
+};
+
+}  // namespace cohort

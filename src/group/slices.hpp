@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which samples of a batch go to which device (contract sections 1 and 2). Used by group, and by the boundary for
+// cohort_split_slices().
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/dtype.hpp"
+#include "base/shape.hpp"
+
+namespace cohort {
+
+// The values are those of COHORT_ROUNDING_*.
+enum class Rounding : int32_t { kHalfUp = 0, kHalfEven = 1, kBalanced = 2 };
+Rounding make_rounding(int32_t code);  // kInvalidArgument
+
+// Samples [begin, end) along a batch axis.
+struct Slice {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t size() const { return end - begin; }
+  bool operator==(const Slice &other) const { return begin == other.begin && end == other.end; }
+  bool operator!=(const Slice &other) const { return !(*this == other); }
+};
+
+// WRK-01..06: one slice a device, contiguous from 0. An empty workload stands for equal shares. Throws kInvalidArgument
+// where a slice would be empty, a workload is no positive finite number, or their number is not num_devices.
+std::vector<Slice> split_batch(int64_t batch_size, const std::vector<double> &workload, size_t num_devices,
+                               Rounding rounding);
+
+// WRK-07: slices given by the caller; one a device, not empty, ascending, contiguous from 0. kInvalidArgument.
+void check_slices(const std::vector<Slice> &slices, size_t num_devices);
+
+// What a group is told of one array of a batch (DSC-01).
+struct DataDesc {
+  std::string name;
+  Shape shape;
+  Dtype dtype = Dtype::kFloat32;
+  std::string layout = "NCHW";
+
+  bool operator==(const DataDesc &other) const {
+    return name == other.name && shape == other.shape && dtype == other.dtype && layout == other.layout;
+  }
+  bool operator!=(const DataDesc &other) const { return !(*this == other); }
+};
+using DataDescs = std::vector<DataDesc>;
+
+// DSC-02: index of the first 'N', -1 without one.
+int batch_axis(const std::string &layout);
+
+// The batch axis of each descriptor. Sets *batch_size from the first batched one if it is 0, else checks against it
+// (DSC-03..05, 08: kShape naming the descriptor). Stays 0 if none is batched.
+std::vector<int> batch_axes(const DataDescs &descs, int64_t *batch_size);
+
+// DSC-06: the same descriptors for one slice. axis -1: as it is.
+DataDescs slice_descs(const DataDescs &descs, const std::vector<int> &axes, const Slice &slice);
+
+}  // namespace cohort

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optimizer/initializer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "base/setting_reader.hpp"
+
+namespace cohort {
+namespace {
+
+// The numbers of one array: a sequence of its own for each seed and name.
+class Numbers {
+ public:
+  Numbers(uint64_t seed, const std::string &name) : seed_(seed) {
+    for (unsigned char c : name) stream_ = (stream_ ^ c) * 1099511628211u;  // FNV-1a
+  }
+  double uniform(int64_t i) const { return double(uniform_at(seed_, uint64_t(i), stream_)); }  // from [0, 1)
+  double normal(int64_t i) const { return double(normal_at(seed_, uint64_t(i), stream_)); }
+
+ private:
+  const uint64_t seed_;
+  uint64_t stream_ = 14695981039346656037u;
+};
+
+class Constant final : public Initializer {
+ public:
+  explicit Constant(double value) : value_(value) {}
+
+ private:
+  void check(const std::string &, const Shape &) const override {}
+  void values(const std::string &, const Shape &shape, double *to) const override {
+    std::fill(to, to + shape.size(), value_);
+  }
+
+  const double value_;
+};
+
+// Evenly from [-scale, scale), or from a normal distribution of that deviation.
+class Random final : public Initializer {
+ public:
+  Random(bool normal, double scale, uint64_t seed) : normal_(normal), scale_(scale), seed_(seed) {}
+
+ private:
+  void check(const std::string &, const Shape &) const override {}
+  void values(const std::string &name, const Shape &shape, double *to) const override {
+    const Numbers numbers(seed_, name);
+    for (int64_t i = 0; i < shape.size(); ++i) {
+      to[i] = normal_ ? scale_ * numbers.normal(i) : scale_ * (2 * numbers.uniform(i) - 1);
+    }
+  }
+
+  const bool normal_;
+  const double scale_;
+  const uint64_t seed_;
+};
+
+// As Random, with a scale that follows from the numbers of inputs and outputs (Glorot and Bengio, 2010; He et al.,
+// 2015).
+class Xavier final : public Initializer {
+ public:
+  Xavier(bool gaussian, const std::string &factor_type, double magnitude, uint64_t seed)
+      : gaussian_(gaussian), factor_type_(factor_type), magnitude_(magnitude), seed_(seed) {}
+
+ private:
+  void check(const std::string &name, const Shape &shape) const override {
+    if (shape.rank() < 2) {
+      throw Error(Code::kShape, text("'", name, "': this initializer needs at least 2 axes, found shape ", shape),
+                  name);
+    }
+  }
+  void values(const std::string &name, const Shape &shape, double *to) const override {
+    const double window = double(shape.size(2, shape.rank()));
+    const double fan_in = double(shape[1]) * window, fan_out = double(shape[0]) * window;
+    const double factor = factor_type_ == "avg" ? (fan_in + fan_out) / 2 : factor_type_ == "in" ? fan_in : fan_out;
+    const double scale = factor > 0 ? std::sqrt(magnitude_ / factor) : 0;
+    const Numbers numbers(seed_, name);
+    for (int64_t i = 0; i < shape.size(); ++i) {
+      to[i] = gaussian_ ? scale * numbers.normal(i) : scale * (2 * numbers.uniform(i) - 1);
+    }
+  }
+
+  const bool gaussian_;
+  const std::string factor_type_;
+  const double magnitude_;
+  const uint64_t seed_;
+};
+
+// Rows, or columns if there are fewer of them, that are orthogonal to each other and of length `scale` (Saxe et al.,
+// 2014), by Gram and Schmidt's process, twice for the sake of rounding.
+class Orthogonal final : public Initializer {
+ public:
+  Orthogonal(double scale, bool normal, uint64_t seed) : scale_(scale), normal_(normal), seed_(seed) {}
+
+ private:
+  void check(const std::string &name, const Shape &shape) const override {
+    if (shape.rank() < 2) {
+      throw Error(Code::kShape, text("'", name, "': this initializer needs at least 2 axes, found shape ", shape),
+                  name);
+    }
+  }
+  void values(const std::string &name, const Shape &shape, double *to) const override {
+    const int64_t rows = shape[0], columns = shape.size(1, shape.rank());
+    const int64_t count = std::min(rows, columns), length = std::max(rows, columns);
+    const Numbers numbers(seed_, name);
+    std::vector<double> basis(size_t(count * length));
+    for (size_t i = 0; i < basis.size(); ++i) {
+      basis[i] = normal_ ? numbers.normal(int64_t(i)) : 2 * numbers.uniform(int64_t(i)) - 1;
+    }
+    for (int64_t v = 0; v < count; ++v) orthonormalise(basis.data(), v, length);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < columns; ++c) {
+        to[r * columns + c] =
+            scale_ * (rows <= columns ? basis[size_t(r * length + c)] : basis[size_t(c * length + r)]);
+      }
+    }
+  }
+  static void orthonormalise(double *basis, int64_t v, int64_t length) {
+    double *vector = basis + v * length;
+    for (int pass = 0; pass < 2; ++pass) {
+      for (int64_t other = 0; other < v; ++other) {
+        const double *known = basis + other * length;
+        double along = 0;
+        for (int64_t i = 0; i < length; ++i) along += vector[i] * known[i];
+        for (int64_t i = 0; i < length; ++i) vector[i] -= along * known[i];
+      }
+      double norm = 0;
+      for (int64_t i = 0; i < length; ++i) norm += vector[i] * vector[i];
+      norm = std::sqrt(norm);
+      for (int64_t i = 0; i < length; ++i) vector[i] = norm > 0 ? vector[i] / norm : 0;
+    }
+  }
+
+  const double scale_;
+  const bool normal_;
+  const uint64_t seed_;
+};
+
+// The bias of an LSTM: the forget gate's quarter is `forget_bias`, the rest 0.
+class LstmBias final : public Initializer {
+ public:
+  explicit LstmBias(double forget_bias) : forget_bias_(forget_bias) {}
+
+ private:
+  void check(const std::string &name, const Shape &shape) const override {
+    if (shape.rank() != 1 || shape[0] % 4 != 0) {
+      throw Error(Code::kShape, text("'", name, "': expected one axis of four gates, found shape ", shape), name);
+    }
+  }
+  void values(const std::string &, const Shape &shape, double *to) const override {
+    const int64_t gate = shape[0] / 4;
+    for (int64_t i = 0; i < shape[0]; ++i) to[i] = i / std::max<int64_t>(gate, 1) == 1 ? forget_bias_ : 0;
+  }
+
+  const double forget_bias_;
+};
+
+void write_values(const NDArray &array, const std::vector<double> &values) {
+  std::vector<char> bytes(array.bytes());
+  cast_elements(values.data(), Dtype::kFloat64, bytes.data(), array.dtype(), array.size());
+  array.write(bytes.data(), bytes.size());
+}
+
+bool ends_with(const std::string &word, const std::string &tail) {
+  return word.size() >= tail.size() && word.compare(word.size() - tail.size(), tail.size(), tail) == 0;
+}
+
+[[noreturn]] void bad_init(const std::string &name, const std::string &found, const std::string &why) {
+  throw Error(Code::kInvalidArgument, text("__init__ of '", name, "': ", why, ", found ", found), name);
+}
+
+// `["xavier", {"magnitude": 3}]`, as MXNet writes it.
+std::shared_ptr<Initializer> parse_init(const std::string &name, const std::string &source, uint64_t seed) {
+  const nlohmann::json parsed = nlohmann::json::parse(source, nullptr, false);
+  const auto fits = [&] {
+    return parsed.is_array() && !parsed.empty() && parsed.size() <= 2 && parsed[0].is_string() &&
+           (parsed.size() == 1 || parsed[1].is_object());
+  };
+  if (!fits()) bad_init(name, source, "expected [\"name\", {parameters}]");
+  AttrMap settings;
+  if (parsed.size() == 2) {
+    for (const auto &entry : parsed[1].items()) {
+      const nlohmann::json &value = entry.value();
+      if (!value.is_primitive()) bad_init(name, source, "expected numbers and words as parameters");
+      settings[entry.key()] = value.is_string() ? value.get<std::string>() : value.is_null() ? "None" : value.dump();
+    }
+  }
+  return Initializer::create(parsed[0].get<std::string>(), settings, seed);
+}
+
+// What the end of a name says (MXNet's rule): null for a weight, which the caller's initializer fills.
+std::shared_ptr<Initializer> by_suffix(const std::string &name) {
+  if (ends_with(name, "weight")) return nullptr;
+  for (const char *zero : {"bias", "beta", "moving_mean", "running_mean", "moving_inv_var", "moving_avg", "min"})
+    if (ends_with(name, zero)) return std::make_shared<Constant>(0);
+  for (const char *one : {"gamma", "moving_var", "running_var", "max"})
+    if (ends_with(name, one)) return std::make_shared<Constant>(1);
+  throw Error(Code::kName,
+              text("'", name,
+                   "': no initial values follow from this name; expected an end of weight, bias, gamma, beta, "
+                   "moving_mean, running_mean, moving_var, running_var, min or max, or an __init__ attribute"),
+              name);
+}
+
+}  // namespace
+
+std::shared_ptr<Initializer> Initializer::create(const std::string &name, const AttrMap &settings, uint64_t seed) {
+  const std::string kind = lower_case(name);
+  SettingReader reader("initializer '" + name + "'", settings);
+  std::shared_ptr<Initializer> made;
+  if (kind == "zero" || kind == "zeros") made = std::make_shared<Constant>(0);
+  if (kind == "one" || kind == "ones") made = std::make_shared<Constant>(1);
+  if (kind == "constant") made = std::make_shared<Constant>(reader.number("value", 0));
+  if (kind == "uniform") made = std::make_shared<Random>(false, reader.number("scale", 0.07), seed);
+  if (kind == "normal") made = std::make_shared<Random>(true, reader.number("sigma", 0.01), seed);
+  if (kind == "xavier") {
+    const bool gaussian = reader.word("rnd_type", {"uniform", "gaussian"}) == "gaussian";
+    const std::string factor_type = reader.word("factor_type", {"avg", "in", "out"});
+    const double magnitude = reader.number("magnitude", 3);
+    if (!(magnitude >= 0)) reader.fail("magnitude", "at least 0", text(magnitude));
+    made = std::make_shared<Xavier>(gaussian, factor_type, magnitude, seed);
+  }
+  if (kind == "msraprelu") {
+    const std::string factor_type = reader.word("factor_type", {"avg", "in", "out"});
+    const double slope = reader.number("slope", 0.25);
+    made = std::make_shared<Xavier>(true, factor_type, 2 / (1 + slope * slope), seed);
+  }
+  if (kind == "orthogonal") {
+    const double scale = reader.number("scale", 1.414);
+    const bool normal = reader.word("rand_type", {"uniform", "normal"}) == "normal";
+    made = std::make_shared<Orthogonal>(scale, normal, seed);
+  }
+  if (kind == "lstmbias") made = std::make_shared<LstmBias>(reader.number("forget_bias", 1));
+  if (!made) {
+    throw Error(Code::kName,
+                text("there is no initializer '", name,
+                     "'; there are zero, one, constant, uniform, normal, xavier, msraprelu, orthogonal and lstmbias"),
+                name);
+  }
+  reader.finish();
+  made->seed_ = seed;
+  return made;
+}
+
+void Initializer::apply(const Symbol *symbol, const NamedArrays &arrays) const {
+  std::vector<std::shared_ptr<Initializer>> rules(arrays.size());
+  std::map<std::string, const std::string *> attributes;
+  std::vector<NodePtr> nodes;
+  if (symbol) {
+    nodes = symbol->nodes();
+    for (const NodePtr &node : nodes) {
+      const auto found = node->attrs.find("__init__");
+      if (node->is_variable() && found != node->attrs.end()) attributes[node->name] = &found->second;
+    }
+  }
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    if (!arrays[i].second) continue;
+    const std::string &name = arrays[i].first;
+    const auto found = attributes.find(name);
+    rules[i] = found != attributes.end() ? parse_init(name, *found->second, seed_) : by_suffix(name);
+    (rules[i] ? *rules[i] : *this).check(name, arrays[i].second.shape());
+  }
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    if (arrays[i].second) (rules[i] ? *rules[i] : *this).fill(arrays[i].first, arrays[i].second);
+  }
+}
+
+void Initializer::fill(const std::string &name, const NDArray &array) const {
+  check(name, array.shape());
+  std::vector<double> numbers(size_t(array.size()));
+  values(name, array.shape(), numbers.data());
+  write_values(array, numbers);
+}
+
+}  // namespace cohort

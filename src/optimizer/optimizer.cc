@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optimizer/optimizer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/setting_reader.hpp"
+#include "optimizer/optimizer_impl.hpp"
+
+namespace cohort {
+namespace {
+
+constexpr double kNone = -1;  // of clip_gradient and clip_weights
+
+bool ends_with(const std::string &word, const char *end) {
+  const std::string tail = end;
+  return word.size() >= tail.size() && word.compare(word.size() - tail.size(), tail.size(), tail) == 0;
+}
+
+// MXNet's rule: what is no weight and no gamma does not decay.
+double default_wd_mult(const std::string &param) {
+  return ends_with(param, "_weight") || ends_with(param, "_gamma") ? 1 : 0;
+}
+
+double look_up(const std::string &param, const std::map<std::string, double> &own,
+               const std::map<std::string, double> &symbol, double otherwise) {
+  auto found = own.find(param);
+  if (found != own.end()) return found->second;
+  found = symbol.find(param);
+  return found != symbol.end() ? found->second : otherwise;
+}
+
+bool is_switch(const std::string &key) {
+  return key == "centered" || key == "multi_precision" || key == "lazy_update" || key == "correct_bias";
+}
+
+void check_value(const std::string &key, double value) {
+  const auto refuse = [&](const char *expected) {
+    throw Error(Code::kInvalidArgument, text("setting '", key, "': expected ", expected, ", found ", value), key);
+  };
+  if (!std::isfinite(value)) refuse("a finite number");
+  if (is_switch(key) && value != 0 && value != 1) refuse("0 or 1");
+  const bool rate = key == "beta1" || key == "beta2" || key == "gamma1" || key == "gamma2";
+  if (rate && !(value >= 0 && value < 1)) refuse("at least 0 and below 1");
+  if (key == "epsilon" && value < 0) refuse("at least 0");
+  if (key == "momentum" && value < 0) refuse("at least 0");
+  if (key == "begin_num_update" && (value < 0 || value != std::floor(value) || value > 9e15)) {
+    refuse("a whole number of at least 0");
+  }
+}
+
+}  // namespace
+
+Optimizer::Optimizer() : impl_(std::make_unique<Impl>()) {}
+Optimizer::~Optimizer() = default;
+
+std::shared_ptr<Optimizer> Optimizer::create(const std::string &name, const AttrMap &settings) {
+  const OptimizerKind *kind = find_optimizer_kind(lower_case(name));
+  if (!kind) {
+    throw Error(Code::kName, text("there is no optimizer '", name, "'; there are ", list_optimizer_kinds()), name);
+  }
+  std::shared_ptr<Optimizer> optimizer(new Optimizer());
+  Impl &impl = *optimizer->impl_;
+  impl.kind = kind;
+  impl.name = kind->name;
+  impl.settings = {{"learning_rate", 0.01}, {"wd", 0},
+                   {"rescale_grad", 1},     {"clip_gradient", kNone},
+                   {"begin_num_update", 0}, {"multi_precision", 0}};
+  for (const auto &setting : kind->settings) impl.settings[setting.first] = setting.second;
+  SettingReader reader("optimizer '" + name + "'", settings);
+  for (auto &setting : impl.settings) {
+    const bool may_be_none = setting.first == "clip_gradient" || setting.first == "clip_weights";
+    if (may_be_none) {
+      setting.second = reader.number_or_none(setting.first).value_or(setting.second);
+    } else if (is_switch(setting.first)) {
+      setting.second = reader.boolean(setting.first, setting.second != 0);
+    } else {
+      setting.second = reader.number(setting.first, setting.second);
+    }
+    check_value(setting.first, setting.second);
+  }
+  reader.finish();
+  impl.num_update = int64_t(impl.setting("begin_num_update"));
+  return optimizer;
+}
+
+const std::string &Optimizer::name() const { return impl_->name; }
+
+double Optimizer::get(const std::string &key) const {
+  if (key == "num_update") return double(impl_->num_update);
+  if (key == "learning_rate") return impl_->rate(impl_->num_update + 1);
+  const auto found = impl_->settings.find(key);
+  if (found == impl_->settings.end()) {
+    throw Error(Code::kName, text("optimizer '", impl_->name, "' has no setting '", key, "'"), key);
+  }
+  return found->second;
+}
+
+void Optimizer::set(const std::string &key, double value) {
+  const auto found = impl_->settings.find(key);
+  if (found == impl_->settings.end()) {
+    throw Error(Code::kName, text("optimizer '", impl_->name, "' has no setting '", key, "'"), key);
+  }
+  check_value(key, value);
+  if (key == "learning_rate" && impl_->schedule) {
+    throw Error(Code::kState, "learning_rate: a schedule decides it; end the schedule first", key);
+  }
+  if (key == "begin_num_update") impl_->num_update = std::max(impl_->num_update, int64_t(value));
+  const UpdateOp *before = &impl_->op();
+  const double old = found->second;
+  found->second = value;
+  // Other kernels, or kernels that were made with the old value: what was made of this optimizer is made anew.
+  if (before != &impl_->op() || (key == "multi_precision" && value != old) ||
+      (key == "rescale_grad" && before->rescale_tensor && value != old)) {
+    ++impl_->generation;
+    for (auto &slot : impl_->slots) slot.second->ready = false;
+  }
+}
+
+void Optimizer::set_lr_schedule(const std::string &name, const AttrMap &settings) {
+  if (name.empty()) {
+    if (impl_->schedule) impl_->settings["learning_rate"] = impl_->rate(impl_->num_update + 1);
+    impl_->schedule.reset();
+    return;
+  }
+  const double base_lr = impl_->rate(impl_->num_update + 1);
+  std::unique_ptr<LrSchedule> schedule = LrSchedule::create(name, settings, base_lr);
+  impl_->schedule = std::move(schedule);
+}
+
+void Optimizer::use_symbol(const Symbol &symbol) {
+  std::map<std::string, double> lr_mult, wd_mult;
+  for (const NodePtr &node : symbol.nodes()) {
+    if (!node->is_variable()) continue;
+    const auto lr = node->attrs.find("__lr_mult__"), wd = node->attrs.find("__wd_mult__");
+    if (lr != node->attrs.end()) lr_mult[node->name] = parse_float("__lr_mult__ of " + node->name, lr->second);
+    if (wd != node->attrs.end()) wd_mult[node->name] = parse_float("__wd_mult__ of " + node->name, wd->second);
+  }
+  impl_->symbol_lr_mult = std::move(lr_mult);
+  impl_->symbol_wd_mult = std::move(wd_mult);
+  impl_->refresh_mults();
+}
+
+void Optimizer::set_mult(const std::string &param, double lr_mult, double wd_mult) {
+  if (!std::isfinite(lr_mult) || !std::isfinite(wd_mult)) {
+    throw Error(Code::kInvalidArgument,
+                text("multipliers of '", param, "': expected finite numbers, found ", lr_mult, " and ", wd_mult),
+                param);
+  }
+  const auto put = [&](std::map<std::string, double> &mults, double value) {
+    if (value < 0) {
+      mults.erase(param);
+    } else {
+      mults[param] = value;
+    }
+  };
+  put(impl_->own_lr_mult, lr_mult);
+  put(impl_->own_wd_mult, wd_mult);
+  impl_->refresh_mults();
+}
+
+double Optimizer::lr_mult(const std::string &param) const {
+  return look_up(param, impl_->own_lr_mult, impl_->symbol_lr_mult, 1);
+}
+
+double Optimizer::wd_mult(const std::string &param) const {
+  return look_up(param, impl_->own_wd_mult, impl_->symbol_wd_mult, default_wd_mult(param));
+}
+
+void Optimizer::Impl::refresh_mults() {
+  for (auto &entry : slots) {
+    Slot &slot = *entry.second;
+    slot.lr_mult = look_up(slot.param, own_lr_mult, symbol_lr_mult, 1);
+    slot.wd_mult = look_up(slot.param, own_wd_mult, symbol_wd_mult, default_wd_mult(slot.param));
+  }
+}
+
+std::string Optimizer::Impl::kind_text() const {
+  return text(name, "/", op().num_states, "/", setting("multi_precision") != 0 ? 1 : 0);
+}
+
+Optimizer::Slot &Optimizer::slot(const std::string &param, size_t copy) {
+  std::unique_ptr<Slot> &place = impl_->slots[{param, copy}];
+  if (!place) {
+    place = std::make_unique<Slot>();
+    place->param = param;
+    place->copy = copy;
+    place->lr_mult = lr_mult(param);
+    place->wd_mult = wd_mult(param);
+    place->count = int64_t(impl_->setting("begin_num_update"));
+    // States that were saved on fewer devices: each further device goes on from the first one's.
+    const auto first = copy > 0 ? impl_->slots.find({param, size_t(0)}) : impl_->slots.end();
+    if (first != impl_->slots.end() && !first->second->ready && !first->second->states.empty()) {
+      place->states = first->second->states;  // copied when they are put beside the weight
+      place->count = first->second->count;
+    } else if (first != impl_->slots.end() && !first->second->ready) {
+      place->count = first->second->count;
+    }
+  }
+  return *place;
+}
+
+UpdateValues Optimizer::begin_update(Slot &slot) {
+  ++slot.count;
+  impl_->num_update = std::max(impl_->num_update, slot.count);
+  const double lr = impl_->rate(impl_->num_update) * slot.lr_mult;
+  UpdateValues values;
+  values.lr = float(lr);
+  values.wd = float(impl_->setting("wd") * slot.wd_mult);
+  values.rescale_grad = float(impl_->setting("rescale_grad"));
+  values.clip_gradient = float(impl_->setting("clip_gradient"));
+  values.momentum = float(impl_->setting("momentum"));
+  values.beta1 = float(impl_->setting("beta1"));
+  values.beta2 = float(impl_->setting("beta2"));
+  values.epsilon = float(impl_->setting("epsilon"));
+  values.gamma1 = float(impl_->setting("gamma1"));
+  values.gamma2 = float(impl_->setting("gamma2"));
+  values.clip_weights = float(impl_->setting("clip_weights"));
+  values.wd_lh = float(impl_->setting("wd_lh"));
+  if (impl_->kind->correct) impl_->kind->correct(impl_->settings, slot.count, &values, lr);
+  return values;
+}
+
+const std::vector<NDArray> &Optimizer::states(Slot &slot, const NDArray &weight) {
+  const bool master = impl_->wants_master(weight.dtype());
+  const size_t num_states = size_t(impl_->op().num_states) + (master ? 1 : 0);
+  const Dtype dtype = master ? Dtype::kFloat32 : weight.dtype();
+  const auto in_place = [&](const NDArray &state) {
+    return state.shape() == weight.shape() && state.dtype() == dtype && state.context() == weight.context();
+  };
+  if (slot.ready && slot.states.size() == num_states && std::all_of(slot.states.begin(), slot.states.end(), in_place)) {
+    return slot.states;
+  }
+  std::vector<NDArray> states;
+  for (const NDArray &old : slot.states) {
+    if (old.shape() != weight.shape()) {
+      throw Error(Code::kShape,
+                  text("optimizer '", impl_->name, "': a state of '", slot.param, "' has shape ", old.shape(),
+                       ", expected the parameter's ", weight.shape()),
+                  slot.param);
+    }
+  }
+  for (size_t i = 0; i < num_states; ++i) {
+    NDArray state = NDArray::create(weight.shape(), dtype, weight.context());
+    if (slot.states.size() == num_states) {
+      state.copy_from(slot.states[i]);
+    } else if (master && i + 1 == num_states) {
+      state.copy_from(weight);
+    }
+    states.push_back(std::move(state));
+  }
+  slot.states = std::move(states);
+  slot.ready = true;
+  return slot.states;
+}
+
+std::unique_ptr<UpdateKernel> Optimizer::make_kernel(const Context &context, Dtype dtype, int64_t length,
+                                                     int num_threads) const {
+  auto kernel =
+      std::make_unique<UpdateKernel>(impl_->op(), impl_->wants_master(dtype), context, dtype, length, num_threads);
+  kernel->set_rescale(float(impl_->setting("rescale_grad")));
+  return kernel;
+}
+
+uint64_t Optimizer::generation() const { return impl_->generation; }
+
+void Optimizer::update(const std::string &param, size_t copy, const NDArray &weight, const NDArray &grad) {
+  const auto refuse = [&](Code code, const char *what, const auto &expected, const auto &found) {
+    throw Error(code, text("gradient of '", param, "': expected the weight's ", what, " ", expected, ", found ", found),
+                param);
+  };
+  if (grad.shape() != weight.shape()) refuse(Code::kShape, "shape", weight.shape(), grad.shape());
+  if (grad.dtype() != weight.dtype()) refuse(Code::kDtype, "dtype", weight.dtype(), grad.dtype());
+  if (grad.context() != weight.context()) refuse(Code::kDevice, "context", weight.context(), grad.context());
+  std::shared_ptr<Queue> &queue = impl_->queues[weight.context()];
+  if (!queue) queue = get_device(weight.context())->create_queue(QueueOptions());
+  const std::unique_ptr<UpdateKernel> kernel =
+      make_kernel(weight.context(), weight.dtype(), weight.size(), queue->num_threads());
+  weight.wait();
+  grad.wait();
+  Slot &place = slot(param, copy);
+  const std::vector<NDArray> &arrays = states(place, weight);
+  void *pointers[8] = {};
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    arrays[i].wait();
+    pointers[i] = arrays[i].data();
+  }
+  kernel->set(begin_update(place));
+  kernel->bind(weight.data(), grad.data(), pointers);
+  std::vector<Step> steps;
+  const std::string label = impl_->name + " '" + param + "'";
+  kernel->append_steps(label.c_str(), &steps);
+  Program program{};
+  program.steps = steps.data();
+  program.count = steps.size();
+  program.brief = weight.size() < (1 << 14);
+  queue->run(program, nullptr);
+  queue->sync();
+  weight.storage()->written();
+}
+
+}  // namespace cohort

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules that update parameters from gradients: settings, learning rate schedule, multipliers, counts of updates and the
+// states of the parameters seen, by name. The boundary updates single arrays; group updates whole models, in programs
+// and in chunks, through UpdateKernel.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/attributes.hpp"
+#include "ndarray/ndarray.hpp"
+#include "optimizer/update_kernel.hpp"
+#include "symbol/symbol.hpp"
+
+namespace cohort {
+
+// One at a time: an optimizer is used by one thread.
+class Optimizer {
+ public:
+  // Names and settings as MXNet's Python package has them. Throws kName, kInvalidArgument.
+  static std::shared_ptr<Optimizer> create(const std::string &name, const AttrMap &settings);
+  ~Optimizer();
+
+  const std::string &name() const;
+  double get(const std::string &key) const;        // kName; "learning_rate" of the next update; "num_update"
+  void set(const std::string &key, double value);  // kName, kInvalidArgument; kState: a schedule decides it
+  void set_lr_schedule(const std::string &name, const AttrMap &settings);   // name empty: none
+  void use_symbol(const Symbol &symbol);                                    // __lr_mult__ and __wd_mult__
+  void set_mult(const std::string &param, double lr_mult, double wd_mult);  // negative: as if not set
+  double lr_mult(const std::string &param) const;
+  double wd_mult(const std::string &param) const;
+
+  // One update of one array. Copies of a parameter (one a device) have states and counts of their own. Queued.
+  void update(const std::string &param, size_t copy, const NDArray &weight, const NDArray &grad);
+
+  // States and counts (optimizer_states.cc has the format). Wait for the states.
+  std::string save_states() const;
+  void load_states(const void *data, size_t bytes, const std::string &source);  // kFormat, and nothing changes
+
+  // ---- for group ----------------------------------------------------------------------------------------------------
+
+  // What is kept of one copy of a parameter. Lives as long as the optimizer.
+  struct Slot;
+  Slot &slot(const std::string &param, size_t copy);
+  // Counts one update of this copy and says with which values it is done. In the order of the updates.
+  UpdateValues begin_update(Slot &slot);
+  // The states of one copy, made where there are none yet; of the weight's shape, beside it. kShape: loaded ones of
+  // another shape.
+  const std::vector<NDArray> &states(Slot &slot, const NDArray &weight);
+  // For `length` elements of a weight of this dtype.
+  std::unique_ptr<UpdateKernel> make_kernel(const Context &context, Dtype dtype, int64_t length, int num_threads) const;
+  // Changes when states were loaded or their number changed: states and kernels are then to be asked for anew.
+  uint64_t generation() const;
+
+ private:
+  Optimizer();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cohort

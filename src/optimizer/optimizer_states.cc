@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// States of an optimizer as bytes. Little endian:
+//
+//   8 bytes  "COHORTOP"
+//   u32      version, 1
+//   u32      length of the kind, then the kind: "sgd/1/0" is the optimizer's name, the number of states of a parameter
+//            in its formula, and 1 with multi_precision
+//   i64      number of updates
+//   u64      number of counts, then for each: u32 length of the parameter's name, name, u64 copy, i64 count
+//   u64      bytes of what follows
+//   .params  an array for each state, named "INDEX/COPY/PARAMETER"
+//
+// Nothing is taken from a file before all of it was read and checked.
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "ndarray/params.hpp"
+#include "optimizer/optimizer_impl.hpp"
+
+namespace cohort {
+namespace {
+
+constexpr char kMagic[] = "COHORTOP";
+constexpr uint32_t kVersion = 1;
+
+template <typename T>
+void put(std::string *to, T value) {
+  for (size_t i = 0; i < sizeof(T); ++i) to->push_back(char(uint64_t(value) >> (8 * i)));
+}
+
+void put_text(std::string *to, const std::string &words) {
+  put(to, uint32_t(words.size()));
+  *to += words;
+}
+
+// Reads within bounds; whatever does not fit is kFormat with its offset.
+class Reader {
+ public:
+  Reader(const void *data, size_t bytes, const std::string &source)
+      : data_(static_cast<const char *>(data)), bytes_(bytes), source_(source) {}
+
+  template <typename T>
+  T number() {
+    need(sizeof(T));
+    uint64_t value = 0;
+    for (size_t i = 0; i < sizeof(T); ++i) value |= uint64_t(static_cast<unsigned char>(data_[at_ + i])) << (8 * i);
+    at_ += sizeof(T);
+    return T(value);
+  }
+  std::string words(size_t length) {
+    need(length);
+    std::string result(data_ + at_, length);
+    at_ += length;
+    return result;
+  }
+  std::string counted_words() {
+    const auto length = number<uint32_t>();
+    return words(length);
+  }
+  const char *here() const { return data_ + at_; }
+  size_t left() const { return bytes_ - at_; }
+  [[noreturn]] void fail(const std::string &what) const {
+    throw Error(Code::kFormat, text(source_, ": ", what, " at byte ", at_, " of ", bytes_), source_);
+  }
+
+ private:
+  void need(size_t length) const {
+    if (length > left()) fail(text("expected ", length, " bytes more"));
+  }
+
+  const char *const data_;
+  const size_t bytes_;
+  const std::string source_;
+  size_t at_ = 0;
+};
+
+struct StateName {
+  size_t index, copy;
+  std::string param;
+};
+
+// "INDEX/COPY/PARAMETER"; false if it is no such name.
+bool parse_state_name(const std::string &name, StateName *parsed) {
+  const size_t first = name.find('/'), second = first == std::string::npos ? first : name.find('/', first + 1);
+  if (second == std::string::npos || first == 0 || first > 4 || second == first + 1 || second - first > 10)
+    return false;
+  for (size_t i = 0; i < second; ++i)
+    if (i != first && (name[i] < '0' || name[i] > '9')) return false;
+  parsed->index = size_t(std::stoul(name.substr(0, first)));
+  parsed->copy = size_t(std::stoul(name.substr(first + 1, second - first - 1)));
+  parsed->param = name.substr(second + 1);
+  return true;
+}
+
+}  // namespace
+
+std::string Optimizer::save_states() const {
+  std::string bytes(kMagic, 8);
+  put(&bytes, kVersion);
+  put_text(&bytes, impl_->kind_text());
+  put(&bytes, impl_->num_update);
+  put(&bytes, uint64_t(impl_->slots.size()));
+  NamedArrays arrays;
+  for (const auto &entry : impl_->slots) {
+    const Slot &slot = *entry.second;
+    put_text(&bytes, slot.param);
+    put(&bytes, uint64_t(slot.copy));
+    put(&bytes, slot.count);
+    for (size_t i = 0; i < slot.states.size(); ++i) {
+      slot.states[i].wait();
+      arrays.emplace_back(text(i, "/", slot.copy, "/", slot.param), slot.states[i]);
+    }
+  }
+  const std::string params = params_bytes(arrays);
+  put(&bytes, uint64_t(params.size()));
+  return bytes + params;
+}
+
+void Optimizer::load_states(const void *data, size_t num_bytes, const std::string &source) {
+  Reader reader(data, num_bytes, source);
+  if (num_bytes < 8 || std::memcmp(data, kMagic, 8) != 0) reader.fail("these are no states of an optimizer");
+  reader.words(8);
+  const auto version = reader.number<uint32_t>();
+  if (version != kVersion) reader.fail(text("expected version ", kVersion, ", found ", version));
+  const std::string kind = reader.counted_words();
+  if (kind != impl_->kind_text()) {
+    reader.fail(
+        text("expected states of '", impl_->kind_text(), "' (optimizer/states/multi_precision), found '", kind, "'"));
+  }
+  const auto num_update = reader.number<int64_t>();
+  const auto num_counts = reader.number<uint64_t>();
+  if (num_update < 0) reader.fail(text("a number of updates of ", num_update));
+  std::map<std::pair<std::string, size_t>, std::unique_ptr<Slot>> loaded;
+  for (uint64_t i = 0; i < num_counts; ++i) {
+    auto slot = std::make_unique<Slot>();
+    slot->param = reader.counted_words();
+    slot->copy = size_t(reader.number<uint64_t>());
+    slot->count = reader.number<int64_t>();
+    if (slot->count < 0 || slot->count > num_update) {
+      reader.fail(text("'", slot->param, "' has ", slot->count, " of ", num_update, " updates"));
+    }
+    const auto key = std::make_pair(slot->param, slot->copy);
+    if (!loaded.emplace(key, std::move(slot)).second) reader.fail("'" + key.first + "' comes twice");
+  }
+  const auto params_size = reader.number<uint64_t>();
+  if (params_size != reader.left()) {
+    reader.fail(text("expected ", params_size, " bytes of arrays, found ", reader.left()));
+  }
+  for (const auto &entry : load_params(reader.here(), reader.left(), source)) {
+    StateName name;
+    const bool good = parse_state_name(entry.first, &name);
+    const auto found = good ? loaded.find({name.param, name.copy}) : loaded.end();
+    if (found == loaded.end()) reader.fail("an array '" + entry.first + "' that is the state of no parameter counted");
+    if (name.index != found->second->states.size()) reader.fail("the array '" + entry.first + "' is out of order");
+    found->second->states.push_back(entry.second);
+  }
+  const size_t num_states = size_t(impl_->op().num_states);
+  for (const auto &entry : loaded) {
+    const Slot &slot = *entry.second;
+    const size_t masters = impl_->setting("multi_precision") != 0 ? 1 : 0;
+    // None: counted, but not updated yet.
+    if (!slot.states.empty() && (slot.states.size() < num_states || slot.states.size() > num_states + masters)) {
+      reader.fail(text("'", slot.param, "' has ", slot.states.size(), " states, expected ", num_states));
+    }
+  }
+  // Everything is good. Slots that group knows keep their addresses.
+  for (auto &entry : impl_->slots) {
+    const auto found = loaded.find(entry.first);
+    Slot &slot = *entry.second;
+    // Fewer copies were saved than are used here: the others go on from the first.
+    const auto first = found != loaded.end() ? found : loaded.find({entry.first.first, size_t(0)});
+    slot.ready = false;
+    slot.count = first != loaded.end() ? first->second->count : int64_t(impl_->setting("begin_num_update"));
+    slot.states = first != loaded.end() ? first->second->states : std::vector<NDArray>();
+  }
+  for (auto &entry : loaded) impl_->slots.emplace(entry.first, std::move(entry.second));  // none that is there already
+  impl_->num_update = num_update;
+  impl_->refresh_mults();
+  ++impl_->generation;
+}
+
+}  // namespace cohort

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of one optimizer's rule for one number of elements on one device. Made by Optimizer; run by group and by
+// Optimizer::update().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/dtype.hpp"
+#include "device/device.hpp"
+
+namespace cohort {
+
+// What one update of one parameter uses, taken when the update is asked for.
+struct UpdateValues {
+  float lr = 0;   // of this parameter; bias correction included where the rule has one
+  float wd = 0;   // of this parameter
+  float eta = 1;  // adamw: the learning rate, lr being the bias correction alone
+  float rescale_grad = 1;
+  float clip_gradient = -1;  // below 0: none
+  float momentum = 0;
+  float beta1 = 0, beta2 = 0, epsilon = 0;
+  float gamma1 = 0, gamma2 = 0, clip_weights = -1;
+  float wd_lh = 0;  // signum: decay apart from the gradient
+};
+
+// How an optimizer's formula becomes a kernel.
+struct UpdateOp {
+  const char *name;  // the operator: inputs weight, gradient, states, and a tensor of rescale_grad if so
+  int num_states;
+  bool rescale_tensor;
+  std::function<std::shared_ptr<void>()> make_attrs;
+  void (*set_attrs)(void *attrs, const UpdateValues &values);
+};
+
+// Weight and gradient of `dtype`; states of the same, or, if `master` is set, of float32 with the weight in float32 as
+// the last of them. What it computes of an element depends on that element's inputs alone, so that a parameter may be
+// updated in pieces.
+class UpdateKernel {
+ public:
+  UpdateKernel(const UpdateOp &op, bool master, const Context &context, Dtype dtype, int64_t length, int num_threads);
+  UpdateKernel(const UpdateKernel &) = delete;
+  UpdateKernel &operator=(const UpdateKernel &) = delete;
+
+  int64_t length() const { return length_; }
+  // Of rules that read rescale_grad from a tensor (UpdateOp::rescale_tensor); waits for the device.
+  void set_rescale(float rescale_grad);
+  void set(const UpdateValues &values);                                  // for the runs that follow
+  void bind(void *weight, const void *grad, void *const *states);        // likewise
+  void append_steps(const char *label, std::vector<Step> *steps) const;  // which point into this object
+  void run(const Lane &lane) const;                                      // those steps, at once
+
+ private:
+  enum { kMaxStates = 4 };
+  std::unique_ptr<Kernel> make(const std::string &op, std::shared_ptr<const void> attrs,
+                               const std::vector<Dtype> &inputs, Dtype output);
+  void add_call(std::unique_ptr<Kernel> kernel, size_t num_inputs);
+
+  struct Call {
+    std::unique_ptr<Kernel> kernel;
+    void *inputs[kMaxStates + 3] = {};
+    void *outputs[1] = {};
+    void *scratch = nullptr;
+  };
+
+  const UpdateOp &op_;
+  const bool master_;
+  const int64_t length_;
+  const int num_threads_;
+  const std::shared_ptr<Device> device_;
+  std::shared_ptr<void> attrs_;
+  std::shared_ptr<Memory> grad32_, scratch_, rescale_;  // where they are needed
+  std::vector<std::unique_ptr<Call>> calls_;            // the rule, between casts if there is a master
+};
+
+}  // namespace cohort
