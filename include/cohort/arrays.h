@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file arrays.h
+ * Ordered lists of arrays, with or without names: parameters by name, outputs by position, contents of .params files.
+ * A list holds references: it keeps its arrays alive, and writing an array is seen through every list it is in.
+ */
+#ifndef COHORT_ARRAYS_H
+#define COHORT_ARRAYS_H
+
+#include "cohort/types.h"
+
+COHORT_BEGIN_DECLS
+
+/** Makes an empty list. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_create(cohort_arrays **out_arrays);
+
+/** Frees a list, not the arrays that others hold; NULL does nothing. */
+COHORT_API void cohort_arrays_free(cohort_arrays *arrays);
+
+/**
+ * Appends an entry.
+ *
+ * @param name   NULL or "": none. Names may repeat here; looking a repeated one up is an error.
+ * @param array  NULL: an entry without an array (an argument without gradient).
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_add(cohort_arrays *arrays, const char *name,
+                                                             cohort_ndarray *array);
+
+/** Replaces the array of the entry with this name, or appends one. Ambiguous name: COHORT_ERROR_NAME. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_set(cohort_arrays *arrays, const char *name,
+                                                             cohort_ndarray *array);
+
+/** How many entries there are. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_num(const cohort_arrays *arrays, size_t *out_num);
+
+/** The name of an entry, "" if none. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_name(const cohort_arrays *arrays, size_t index,
+                                                              const char **out_name);
+
+/** A handle on the array of an entry; NULL if the entry has none. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_get(const cohort_arrays *arrays, size_t index,
+                                                             cohort_ndarray **out_array);
+
+/**
+ * Finds an entry by name.
+ *
+ * @return NULL, or COHORT_ERROR_NAME if there is none or more than one.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_find(const cohort_arrays *arrays, const char *name,
+                                                              size_t *out_index);
+
+/**
+ * Writes a .params file as MXNet's nd.save does: a map if all entries have names, a list if none has.
+ *
+ * Waits for the arrays. The file appears whole under its name or not at all: an older one is replaced at the end.
+ *
+ * @return NULL, or
+ *   COHORT_ERROR_INVALID_ARGUMENT  some entries have names and some have none, or an entry has no array
+ *   COHORT_ERROR_IO                the file cannot be written (the error names it)
+ *   COHORT_ERROR_EXECUTION         work that an array waits for failed; nothing was written
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_save(const cohort_arrays *arrays, const char *path);
+
+/** As cohort_arrays_save(), into memory: out_data NULL asks for the size. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_save_memory(const cohort_arrays *arrays, void *out_data,
+                                                                     size_t capacity, size_t *out_bytes);
+
+/**
+ * Reads a .params file of any version that MXNet wrote.
+ *
+ * A file without names gives entries without names. Of a repeated name the last entry stays. Placeholders for "no
+ * array" give entries without arrays in a list, and are left out of a map with a warning.
+ *
+ * @param context  Where the arrays go, whatever the file says; NULL: cpu(0).
+ * @return NULL, or
+ *   COHORT_ERROR_IO           the file cannot be read (the error names it)
+ *   COHORT_ERROR_FORMAT       it is damaged or cut short; sizes are checked before anything is allocated
+ *   COHORT_ERROR_UNSUPPORTED  it holds a sparse array (the error names it)
+ *   COHORT_ERROR_DEVICE       there is no such context
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_load(const char *path, const cohort_context *context,
+                                                              cohort_arrays **out_arrays);
+
+/** As cohort_arrays_load(), from `bytes` bytes of memory, which are not kept. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_load_memory(const void *data, size_t bytes,
+                                                                     const cohort_context *context,
+                                                                     cohort_arrays **out_arrays);
+
+COHORT_END_DECLS
+
+#endif /* COHORT_ARRAYS_H */

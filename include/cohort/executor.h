@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file executor.h
+ * Executors: a symbol bound to arrays and compiled to a plan. forward and backward queue work and return; reading an
+ * array, or cohort_executor_wait(), waits for it.
+ *
+ * Executors that were made with one another (shared_executor, reshape, buckets of a group) are a family. They share
+ * memory: outputs are good until the next forward or backward of any of them, and one thread uses a family at a time.
+ */
+#ifndef COHORT_EXECUTOR_H
+#define COHORT_EXECUTOR_H
+
+#include "cohort/types.h"
+
+COHORT_BEGIN_DECLS
+
+/** Lists of arrays that an executor has. */
+enum {
+  COHORT_EXECUTOR_ARGS = 0,   /* arguments, in the order of the symbol's list */
+  COHORT_EXECUTOR_GRADS = 1,  /* gradients of the arguments, in the same order; no array where there is none */
+  COHORT_EXECUTOR_AUX = 2,    /* auxiliary states */
+  COHORT_EXECUTOR_OUTPUTS = 3 /* outputs, in the order of the heads */
+};
+
+/** Settings of an executor that few callers change. Zero in any field means its default. */
+typedef struct cohort_executor_options {
+  size_t struct_size; /* size the caller was compiled with; set by the initialisers */
+
+  /* Contexts of the nodes whose `__ctx_group__` is one of these names. None: the attribute is not read. */
+  const char *const *ctx_group_names;
+  const cohort_context *ctx_group_contexts;
+  size_t num_ctx_groups;
+
+  cohort_executor *shared_executor; /* executor to share memory with, kept alive; NULL: none */
+  int32_t num_threads;              /* threads of a CPU context; 0: all processors this process may use */
+  uint64_t seed;                    /* of random operators; each forward in training draws new numbers */
+
+  /* The rest is for cohort_executor_simple_bind() alone. */
+
+  const char *grad_req;              /* "null", "write" or "add" for every argument; NULL: see the next three */
+  const char *const *grad_req_list;  /* num_grad_reqs of them. Neither form: no gradients */
+  const char *const *grad_req_names; /* the argument each is for; NULL: one for each argument in order */
+  size_t num_grad_reqs;
+
+  const cohort_context *arg_contexts;  /* one for each argument; NULL: by ctx_group, else the context */
+  const cohort_context *grad_contexts; /* one for each argument; NULL: where the argument is */
+  const cohort_context *aux_contexts;  /* one for each auxiliary state; NULL: as for arguments */
+
+  const char *const *storage_names; /* storage types of arguments and auxiliary states by name */
+  const int32_t *storage_types;     /* COHORT_STORAGE_ constants; others than the default are UNSUPPORTED */
+  size_t num_storage_types;
+
+  const char *const *shared_arg_names; /* arguments that are shared_executor's own arrays (its gradients too) */
+  size_t num_shared_arg_names;         /* read only if shared_data is given */
+
+  cohort_arrays *shared_data; /* pool of input arrays by name; read, and updated with what was allocated; NULL: none */
+
+  int32_t strict_dtypes; /* 1: a dtype that cannot be inferred is an error; 0: it is float32 */
+} cohort_executor_options;
+
+#define COHORT_EXECUTOR_OPTIONS_INIT                                                                                  \
+  {                                                                                                                   \
+    sizeof(cohort_executor_options), NULL, NULL, 0, NULL, 0, 0, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, \
+        NULL, 0, NULL, 0                                                                                              \
+  }
+
+/** The same as COHORT_EXECUTOR_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */
+COHORT_API void cohort_executor_options_init(cohort_executor_options *options, size_t struct_size);
+
+/**
+ * Binds a symbol to given arrays. They are referenced, not copied: what the caller writes there, the next forward
+ * reads.
+ *
+ * @param context    The default context. NULL: cpu(0). Without ctx_group all arrays must be on it.
+ * @param args       One for each argument, in order; the same array may serve two.
+ * @param grads      One for each argument, NULL where there is to be no gradient; NULL: none at all.
+ * @param grad_req   COHORT_GRAD_ constants, one for each argument; NULL: COHORT_GRAD_WRITE where there is an array.
+ *                   COHORT_GRAD_NULL with an array: it is never written.
+ * @param aux        One for each auxiliary state, in order.
+ * @param options    NULL: all defaults.
+ * @return NULL, or
+ *   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of arrays, or an array missing
+ *   COHORT_ERROR_SHAPE, _DTYPE     an array does not fit (the error names node and input, or the gradient)
+ *   COHORT_ERROR_DEVICE            an array on another context (the error names both), or no such device
+ *   COHORT_ERROR_NAME              a node's `__ctx_group__` is not among the names given
+ *   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_bind(
+    const cohort_symbol *symbol, const cohort_context *context, cohort_ndarray *const *args, size_t num_args,
+    cohort_ndarray *const *grads, const int32_t *grad_req, cohort_ndarray *const *aux, size_t num_aux,
+    const cohort_executor_options *options, cohort_executor **out_executor);
+
+/**
+ * Binds a symbol to arrays made for it, all zeros.
+ *
+ * @param context  The default context. NULL: cpu(0).
+ * @param known    Shapes and dtypes by name, of arguments and auxiliary states; either may be left open. Length 0 is
+ *                 not known. They win over `__shape__` and `__dtype__` of the symbol. Names that are neither are
+ *                 ignored. NULL: none.
+ * @param options  NULL: all defaults.
+ * @return NULL, or
+ *   COHORT_ERROR_SHAPE, _DTYPE     some cannot be inferred (the error lists the arguments), or they contradict (the
+ *                                  error names the node); a shared array does not fit
+ *   COHORT_ERROR_INVALID_ARGUMENT  grad_req: a wrong number, an empty list, or another word
+ *   COHORT_ERROR_NAME              as for cohort_executor_bind(); shared_executor has no argument of a shared name
+ *   COHORT_ERROR_DEVICE, COHORT_ERROR_UNSUPPORTED as for cohort_executor_bind()
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_simple_bind(const cohort_symbol *symbol,
+                                                                       const cohort_context *context,
+                                                                       const cohort_descs *known,
+                                                                       const cohort_executor_options *options,
+                                                                       cohort_executor **out_executor);
+
+/** Settings of a reshape. Zero in any field means its default. */
+typedef struct cohort_reshape_options {
+  size_t struct_size;                 /* size the caller was compiled with; set by the initialisers */
+  int32_t partial_shaping;            /* 1: arguments that are not named, and auxiliary states, may change shape too */
+  int32_t allow_up_sizing;            /* 1: arguments may grow; they are then new arrays of zeros */
+  const cohort_context *context;      /* the default context; NULL: the executor's */
+  const char *const *ctx_group_names; /* as for cohort_executor_options; none: the executor's */
+  const cohort_context *ctx_group_contexts;
+  size_t num_ctx_groups;
+} cohort_reshape_options;
+
+#define COHORT_RESHAPE_OPTIONS_INIT \
+  { sizeof(cohort_reshape_options), 0, 0, NULL, NULL, NULL, 0 }
+
+/** The same as COHORT_RESHAPE_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */
+COHORT_API void cohort_reshape_options_init(cohort_reshape_options *options, size_t struct_size);
+
+/**
+ * Makes an executor of the same symbol for other shapes. It shares the memory of this one, which stays usable; both are
+ * of one family.
+ *
+ * An argument whose shape stays is shared. One that shrinks uses the first part of its memory, its gradient likewise.
+ *
+ * @param known    Shapes by name, from which all others are inferred; the bound ones play no part. Unknown names are
+ *                 ignored.
+ * @param options  NULL: all defaults.
+ * @return NULL, or COHORT_ERROR_SHAPE: shapes that cannot be inferred or contradict; an argument that was not named
+ *   changes shape; an argument grows without allow_up_sizing.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_reshape(const cohort_executor *executor,
+                                                                   const cohort_descs *known,
+                                                                   const cohort_reshape_options *options,
+                                                                   cohort_executor **out_executor);
+
+/** Frees a handle, waiting for queued work if it is the last; NULL does nothing. Arrays handed out live on. */
+COHORT_API void cohort_executor_free(cohort_executor *executor);
+
+/** A handle on a copy of the symbol that was bound. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_symbol(const cohort_executor *executor,
+                                                                  cohort_symbol **out_symbol);
+
+/** The default context. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_context(const cohort_executor *executor,
+                                                                   cohort_context *out_context);
+
+/** The length of a list: `list` is a COHORT_EXECUTOR_ constant. COHORT_EXECUTOR_GRADS is as long as the arguments. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_num_arrays(const cohort_executor *executor, int32_t list,
+                                                                      size_t *out_num);
+
+/** The name that goes with an array of a list; a gradient has its argument's. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_name(const cohort_executor *executor, int32_t list,
+                                                                size_t index, const char **out_name);
+
+/** A handle on a live array; NULL for an argument without gradient. Outputs are zeros before the first forward. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_array(const cohort_executor *executor, int32_t list,
+                                                                 size_t index, cohort_ndarray **out_array);
+
+/** As cohort_executor_array(), by name. Unknown or ambiguous: COHORT_ERROR_NAME. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_array_named(const cohort_executor *executor, int32_t list,
+                                                                       const char *name, cohort_ndarray **out_array);
+
+/** A whole list, names included; live arrays. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_arrays(const cohort_executor *executor, int32_t list,
+                                                                  cohort_arrays **out_arrays);
+
+/** What backward does with the gradient of an argument: a COHORT_GRAD_ constant. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_grad_req(const cohort_executor *executor, size_t index,
+                                                                    int32_t *out_grad_req);
+
+/**
+ * Copies arrays into arguments by name, converting dtypes. Queued. Checked first: on an error nothing is copied.
+ *
+ * @param inputs  Named arrays on any contexts.
+ * @return NULL, or COHORT_ERROR_NAME (no such argument), COHORT_ERROR_SHAPE.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_set_inputs(cohort_executor *executor,
+                                                                      const cohort_arrays *inputs);
+
+/**
+ * Copies parameters into arguments and auxiliary states by name, converting dtypes. Queued. Checked first, as above.
+ *
+ * @param arg_params   Named arrays; arguments not named keep their values.
+ * @param aux_params   The same for auxiliary states; NULL: none.
+ * @param allow_extra  1: unknown names are skipped; 0: they are COHORT_ERROR_NAME.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_copy_params_from(cohort_executor *executor,
+                                                                            const cohort_arrays *arg_params,
+                                                                            const cohort_arrays *aux_params,
+                                                                            int32_t allow_extra);
+
+/**
+ * Queues a forward pass over what the arguments hold.
+ *
+ * @param is_train  1: training behaviour, and what backward needs is kept; 0: neither.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_forward(cohort_executor *executor, int32_t is_train);
+
+/**
+ * Runs one step of a forward pass: completes node `step` of the symbol's JSON, whatever the plan fuses.
+ *
+ * Steps may be repeated, or left out: a step runs on what is there. After all steps, outputs are as after
+ * cohort_executor_forward(), and backward may follow.
+ *
+ * @param step           From 0. Beyond the last node, or negative, nothing runs.
+ * @param out_step_left  How many nodes come after this one; 0 beyond the last.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_partial_forward(cohort_executor *executor, int32_t is_train,
+                                                                           int32_t step, int32_t *out_step_left);
+
+/**
+ * Queues a backward pass from the latest forward pass; it may be repeated. Values of arguments that a gradient needs
+ * are those at this call. Without any gradient array it does nothing.
+ *
+ * @param head_grads  One for each output, of its shape, on any context, of any dtype; NULL entries, and a shorter list,
+ *                    where an output needs none (a loss). NULL with num_head_grads 0: none.
+ * @param is_train    As for the forward pass before.
+ * @return NULL, or
+ *   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
+ *   COHORT_ERROR_SHAPE             another shape than the output's
+ *   COHORT_ERROR_STATE             no forward pass since binding
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_backward(cohort_executor *executor,
+                                                                    cohort_ndarray *const *head_grads,
+                                                                    size_t num_head_grads, int32_t is_train);
+
+/** Waits for all queued work. COHORT_ERROR_EXECUTION if some failed; the executor stays usable. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_wait(cohort_executor *executor);
+
+/**
+ * Sees an array as it is computed.
+ *
+ * @param name       `<node>_<output>`, `<node>_backward_output<k>` for the gradient of input k, and with monitor_all
+ *                   `<node>_<input>` or a variable's name. Lives until the callback returns.
+ * @param array      Lent for the time of the call, complete; not to be freed. cohort_ndarray_share() keeps it.
+ * @param user_data  As given with the callback.
+ *
+ * Runs inside cohort_executor_forward(), cohort_executor_partial_forward() and cohort_executor_backward(), and the
+ * calls of a group that do the same. It may use the array, and must not use the executor or its group.
+ */
+typedef void (*cohort_monitor_fn)(const char *name, cohort_ndarray *array, void *user_data);
+
+/**
+ * Shows every operator's outputs, in the order of execution, to a callback, under the names of the symbol as bound,
+ * whatever the plan fuses. Results do not change; passes wait for their work while a callback is set.
+ *
+ * @param callback     Replaces the one before; NULL: none. A reshaped executor takes it over.
+ * @param user_data    Passed to the callback.
+ * @param monitor_all  1: the inputs of each operator too, before its outputs.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_set_monitor(cohort_executor *executor,
+                                                                       cohort_monitor_fn callback, void *user_data,
+                                                                       int32_t monitor_all);
+
+/**
+ * The plan as text for a person. Its last two lines are `Total X MB allocated` and `Total 11 TempSpace resource
+ * requested`, as MXNet's are; X is the planned memory in whole MiB.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_debug_text(const cohort_executor *executor,
+                                                                      const char **out_text);
+
+/** What the executor takes of memory, shared memory included. struct_size of *out_info is set by the caller. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_memory(const cohort_executor *executor,
+                                                                  cohort_memory_info *out_info);
+
+COHORT_END_DECLS
+
+#endif /* COHORT_EXECUTOR_H */

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file group.h
+ * Groups: one executor a context, each batch split over them by workload, outputs merged, gradients summed.
+ *
+ * Device i of a group is the i-th context given. Slice i of a batch of B samples is the half-open range [begin, end)
+ * along the batch axis; which axis that is, each descriptor's layout says. Work is queued on all devices at once;
+ * cohort_group_wait(), or reading an array, waits for it. Groups that share memory (shared_group) are used by one
+ * thread at a time, one group after the other.
+ */
+#ifndef COHORT_GROUP_H
+#define COHORT_GROUP_H
+
+#include "cohort/executor.h"
+#include "cohort/log.h"
+#include "cohort/types.h"
+
+COHORT_BEGIN_DECLS
+
+/** How a share of the batch becomes a whole number of samples. */
+enum {
+  COHORT_ROUNDING_HALF_UP = 0,   /* to the nearest, halves up; what is missing goes to the last device */
+  COHORT_ROUNDING_HALF_EVEN = 1, /* the same with halves to the even number */
+  COHORT_ROUNDING_BALANCED = 2   /* largest remainder, at least one sample a device: works whenever that is possible */
+};
+
+/** Lists of arrays that a group has, each entry once a device. */
+enum {
+  COHORT_GROUP_DATA = 0,        /* data, in the order of the descriptors */
+  COHORT_GROUP_LABELS = 1,      /* labels, in the order of the descriptors; none if bound without */
+  COHORT_GROUP_PARAMS = 2,      /* arguments named as parameters, in the order of the symbol's arguments */
+  COHORT_GROUP_GRADS = 3,       /* their gradients, in the same order; no entries unless bound for training */
+  COHORT_GROUP_AUX = 4,         /* auxiliary states, in the order of the symbol's list */
+  COHORT_GROUP_STATES = 5,      /* states, in the order given */
+  COHORT_GROUP_OUTPUTS = 6,     /* outputs, in the order of the heads */
+  COHORT_GROUP_INPUT_GRADS = 7, /* gradients of the data; no entries unless inputs_need_grad and for_training */
+  COHORT_GROUP_ARGS = 8         /* all arguments, in the order of the symbol's list */
+};
+
+/** How cohort_group_update() puts the devices' gradients together. */
+enum {
+  COHORT_UPDATE_ON_STORE = 0,   /* one update from the sum over the devices, copied to all; gradients stay */
+  COHORT_UPDATE_PER_DEVICE = 1, /* the sum replaces each device's gradient, and each device updates its own */
+  COHORT_UPDATE_NO_STORE = 2    /* each device updates from its own gradient; devices may part */
+};
+
+/**
+ * Splits a batch by workloads, as a group does.
+ *
+ * @param batch_size    Samples, at least 1.
+ * @param workload      num_contexts relative shares, each positive and finite; NULL: equal ones.
+ * @param num_contexts  At least 1.
+ * @param rounding      COHORT_ROUNDING_ constant.
+ * @param out_begin     num_contexts numbers: where each slice begins.
+ * @param out_end       num_contexts numbers: where it ends.
+ * @return NULL, or COHORT_ERROR_INVALID_ARGUMENT: a slice would be empty (the error gives batch size, number of
+ *   contexts and workloads), or a workload is no such number.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_split_slices(int64_t batch_size, const double *workload,
+                                                               size_t num_contexts, int32_t rounding,
+                                                               int64_t *out_begin, int64_t *out_end);
+
+/** Settings of a group that few callers change. Zero in any field means its default. */
+typedef struct cohort_group_options {
+  size_t struct_size; /* size the caller was compiled with; set by the initialisers */
+
+  const double *workload; /* num_workloads relative shares, each > 0; NULL: equal shares */
+  size_t num_workloads;   /* the number of contexts, or 0 with NULL */
+  int32_t rounding;       /* COHORT_ROUNDING_ constant */
+  const int64_t *slices;  /* num_slices pairs begin, end, ascending from 0 without gaps; NULL: by workload */
+  size_t num_slices;      /* the number of contexts, or 0 with NULL */
+
+  int32_t inputs_need_grad;             /* 0 or 1; 1: gradients of the data too */
+  const char *const *fixed_param_names; /* parameters without gradient; unknown names are ignored */
+  size_t num_fixed_param_names;
+  const char *grad_req;              /* "null", "write" or "add" for all parameters; NULL: see the next three */
+  const char *const *grad_req_list;  /* num_grad_reqs of them. Neither form: "write" */
+  const char *const *grad_req_names; /* the argument each is for, over "write"; NULL: one for each argument in order,
+                                              taken as it is, whatever inputs_need_grad and fixed_param_names say */
+  size_t num_grad_reqs;
+
+  const char *const *state_names; /* arguments that are states */
+  size_t num_state_names;
+
+  const char *const *input_dtype_names; /* dtypes of data and labels by name, over those of symbol and descriptor */
+  const int32_t *input_dtypes;          /* COHORT_DTYPE_ constants */
+  size_t num_input_dtypes;
+
+  cohort_group *shared_group; /* group of another bucket to share memory with, kept alive; NULL: none */
+
+  /* Contexts of the nodes whose `__ctx_group__` is one of these names. None: the attribute is not read. */
+  const char *const *ctx_group_names;
+  const cohort_context *ctx_group_contexts; /* for each name contexts_per_ctx_group of them; device_type 0: the name is
+                                                 not in that device's map */
+  size_t num_ctx_groups;
+  size_t contexts_per_ctx_group; /* 1: the same on all devices; else the number of contexts; 0: 1 */
+
+  int32_t num_threads;          /* threads of each CPU context; 0: the processors are shared out among them */
+  size_t gradient_bucket_bytes; /* gradients summed in one exchange, in bytes; 0: chosen from the model */
+  uint64_t seed;                /* of random operators; each device draws its own numbers */
+
+  cohort_log_fn log;   /* takes this group's messages; NULL: the library's, see cohort_set_log() */
+  void *log_user_data; /* passed to log */
+} cohort_group_options;
+
+#define COHORT_GROUP_OPTIONS_INIT                                                                                     \
+  {                                                                                                                   \
+    sizeof(cohort_group_options), NULL, 0, 0, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, \
+        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL                                                                         \
+  }
+
+/** The same as COHORT_GROUP_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */
+COHORT_API void cohort_group_options_init(cohort_group_options *options, size_t struct_size);
+
+/**
+ * Makes a group and binds it: one executor for each context, all arrays zeros.
+ *
+ * @param contexts      num_contexts of them, at least 1. The same one twice gives two executors.
+ * @param data          Descriptors of the data of the whole batch, at least one. Each name is an argument.
+ * @param label         The same for labels; NULL or empty: none. Label arguments are then like any other.
+ * @param param_names   The parameters. Names that are no arguments are ignored.
+ * @param for_training  0: no gradients at all, whatever the options say; 1: as they say.
+ * @param options       NULL: all defaults.
+ * @return NULL, or
+ *   COHORT_ERROR_INVALID_ARGUMENT  no context or no data; a slice would be empty; a count or word in the options
+ *   COHORT_ERROR_NAME              a descriptor's or state's name is no argument or comes twice; two arguments or two
+ *                                  auxiliary states have one name; shared_group lacks a parameter
+ *   COHORT_ERROR_SHAPE             descriptors with other batch sizes; shapes that contradict (the error names the
+ *                                  node) or cannot be inferred (it lists the arguments); other shapes than
+ *                                  shared_group's
+ *   COHORT_ERROR_DTYPE             the same for dtypes
+ *   COHORT_ERROR_DEVICE            no such device
+ *   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_create(
+    const cohort_symbol *symbol, const cohort_context *contexts, size_t num_contexts, const cohort_descs *data,
+    const cohort_descs *label, const char *const *param_names, size_t num_param_names, int32_t for_training,
+    const cohort_group_options *options, cohort_group **out_group);
+
+/** Frees a handle, waiting for queued work if it is the last; NULL does nothing. Arrays handed out live on. */
+COHORT_API void cohort_group_free(cohort_group *group);
+
+/**
+ * Binds a bound group from scratch: new arrays of zeros, nothing kept but the group's settings.
+ *
+ * @param data, label   As for cohort_group_create().
+ * @param shared_group  As in cohort_group_options; NULL: none.
+ * @param rebind        1: do so; 0: refuse (COHORT_ERROR_STATE), for callers that mean a group not yet bound.
+ * @return NULL, or what cohort_group_create() returns; the group is then as before.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_bind(cohort_group *group, const cohort_descs *data,
+                                                             const cohort_descs *label, cohort_group *shared_group,
+                                                             int32_t rebind);
+
+/**
+ * Changes the shapes of the batch. Parameters, their gradients and auxiliary states keep their memory and values;
+ * contents of data and labels are unspecified. Nothing happens if names, shapes, dtypes and layouts are the bound ones.
+ *
+ * @param data, label  All descriptors, as for cohort_group_create(); label NULL or empty drops the labels.
+ * @return NULL, or what cohort_group_create() returns, COHORT_ERROR_SHAPE if a parameter would change shape, and
+ *   COHORT_ERROR_DTYPE if a descriptor changes dtype; the group is then as before.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_reshape(cohort_group *group, const cohort_descs *data,
+                                                                const cohort_descs *label);
+
+/** The number of contexts. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_num_contexts(const cohort_group *group, size_t *out_num);
+
+/** The context of a device. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_context(const cohort_group *group, size_t device,
+                                                                cohort_context *out_context);
+
+/** A handle on the executor of a device, as it is now: reshaping the group gives it new ones. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_executor(const cohort_group *group, size_t device,
+                                                                 cohort_executor **out_executor);
+
+/** The batch size; 0 if no descriptor has a batch axis. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_batch_size(const cohort_group *group, int64_t *out_batch_size);
+
+/** The slice of a device: [*out_begin, *out_end). COHORT_ERROR_STATE if no descriptor has a batch axis. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_slice(const cohort_group *group, size_t device,
+                                                              int64_t *out_begin, int64_t *out_end);
+
+/**
+ * The batch axis of each descriptor, checked against the group's batch size.
+ *
+ * @param descs     At least one.
+ * @param out_axes  One for each descriptor: the axis, -1 if it is not batched.
+ * @return NULL, or COHORT_ERROR_SHAPE (the error names the descriptor, its shape and the batch size).
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_decide_slices(const cohort_group *group,
+                                                                      const cohort_descs *descs, int32_t *out_axes);
+
+/**
+ * Descriptors as one device has them: the length of the batch axis is that of its slice.
+ *
+ * @param axes  The batch axis of each, -1 if not batched; NULL: by layout.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_sliced_shape(const cohort_group *group,
+                                                                     const cohort_descs *descs, size_t device,
+                                                                     const int32_t *axes, cohort_descs **out_descs);
+
+/** The bound descriptors: `list` is COHORT_GROUP_DATA or COHORT_GROUP_LABELS. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_descs(const cohort_group *group, int32_t list,
+                                                              cohort_descs **out_descs);
+
+/** Names, shapes and dtypes of the merged outputs, known before any forward pass. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_output_shapes(const cohort_group *group,
+                                                                      cohort_descs **out_descs);
+
+/** How many entries a list has: `list` is a COHORT_GROUP_ constant. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_num_arrays(const cohort_group *group, int32_t list,
+                                                                   size_t *out_num);
+
+/** The name of an entry; a gradient has its argument's. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_name(const cohort_group *group, int32_t list, size_t index,
+                                                             const char **out_name);
+
+/**
+ * The batch axis of an entry of COHORT_GROUP_DATA, _LABELS, _OUTPUTS or _INPUT_GRADS; -1 if not batched. An output's is
+ * that of the `__layout__` attribute of its node, 0 without one.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_axis(const cohort_group *group, int32_t list, size_t index,
+                                                             int32_t *out_axis);
+
+/**
+ * A handle on the live array of one device.
+ *
+ * @param out_array  NULL for a parameter without gradient. Outputs and gradients are zeros before the first pass, and
+ *                   outputs are good until the next forward pass of the group or one that shares its memory.
+ * @return NULL, or COHORT_ERROR_STATE: COHORT_GROUP_INPUT_GRADS of a group bound without them.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_array(const cohort_group *group, int32_t list, size_t index,
+                                                              size_t device, cohort_ndarray **out_array);
+
+/** As cohort_group_array(), for a whole list on one device, names included. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_arrays(const cohort_group *group, int32_t list, size_t device,
+                                                               cohort_arrays **out_arrays);
+
+/**
+ * One array for all devices, on the context of device 0: the devices' arrays joined along the batch axis in order. Of
+ * an output without batch axis it is device 0's, of a gradient the sum.
+ *
+ * @param list       COHORT_GROUP_OUTPUTS or COHORT_GROUP_INPUT_GRADS. COHORT_GROUP_STATES: COHORT_ERROR_UNSUPPORTED.
+ * @param out_array  Read-only, and good until the next forward pass; it may be a live array.
+ * @return NULL, or
+ *   COHORT_ERROR_STATE          input gradients of a group bound without them
+ *   COHORT_ERROR_SHAPE, _DTYPE  the devices' arrays do not fit together
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_merged(const cohort_group *group, int32_t list, size_t index,
+                                                               cohort_ndarray **out_array);
+
+/** The pool of input arrays of a device, which groups that share memory have in common: live arrays by name. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_shared_data(const cohort_group *group, size_t device,
+                                                                    cohort_arrays **out_arrays);
+
+/**
+ * Copies parameters to every device by name, converting dtypes. Checked first: on an error nothing is copied.
+ *
+ * @param arg_params   Named arrays on any contexts, of any arguments; those not named keep their values.
+ * @param aux_params   The same for auxiliary states; NULL: none.
+ * @param allow_extra  1: unknown names are skipped; 0: they are COHORT_ERROR_NAME.
+ * @return NULL, or COHORT_ERROR_NAME, COHORT_ERROR_SHAPE (the error names the array).
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_params(cohort_group *group, const cohort_arrays *arg_params,
+                                                                   const cohort_arrays *aux_params,
+                                                                   int32_t allow_extra);
+
+/**
+ * Writes the mean over the devices of each parameter and auxiliary state into given arrays, converting dtypes. Queued.
+ *
+ * @param arg_params  Named arrays on any contexts, one at least for each parameter; others are left alone.
+ * @param aux_params  The same for auxiliary states; NULL only if there are none.
+ * @return NULL, or COHORT_ERROR_NAME (a parameter has no target), COHORT_ERROR_SHAPE; nothing is written then.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_get_params(const cohort_group *group,
+                                                                   const cohort_arrays *arg_params,
+                                                                   const cohort_arrays *aux_params);
+
+/** As cohort_group_get_params(), into new arrays on cpu(0), in the order of the symbol's lists. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_copy_params(const cohort_group *group,
+                                                                    cohort_arrays **out_arg_params,
+                                                                    cohort_arrays **out_aux_params);
+
+/**
+ * Splits one batch over the devices and copies each slice to its device. Queued; runs nothing.
+ *
+ * @param data       num_data arrays in the order of the data descriptors, each of the descriptor's full shape, batch
+ *                   axis included, of any dtype, on any context.
+ * @param num_data   The number of data descriptors.
+ * @param label      As data, for the label descriptors; NULL with num_label 0: labels stay as they are. A group bound
+ *                   without labels ignores them.
+ * @param num_label  The number of label descriptors, or 0.
+ *
+ * Ownership: the group takes its own references; the caller may free its handles at once. Memory lent by
+ * cohort_ndarray_wrap() must keep its contents until the group has been waited for.
+ *
+ * @return NULL, or, with nothing loaded,
+ *   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of arrays
+ *   COHORT_ERROR_SHAPE             an array of another shape (the error names it, expected and found)
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_load(cohort_group *group, cohort_ndarray *const *data,
+                                                             size_t num_data, cohort_ndarray *const *label,
+                                                             size_t num_label);
+
+/**
+ * Queues a forward pass over what is loaded, on every device. Loading once and running twice is fine.
+ *
+ * @param is_train  1: training behaviour, and what cohort_group_backward() needs is kept; 0: neither; -1: as the group
+ *                  was bound.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_run(cohort_group *group, int32_t is_train);
+
+/**
+ * Loads a batch and runs the forward pass: cohort_group_load(), then cohort_group_run().
+ *
+ * @return NULL, or what these return; COHORT_ERROR_INVALID_ARGUMENT also if the group has labels, is_train is 1 and
+ *   label is NULL. Nothing was queued then.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_forward(cohort_group *group, cohort_ndarray *const *data,
+                                                                size_t num_data, cohort_ndarray *const *label,
+                                                                size_t num_label, int32_t is_train);
+
+/**
+ * As cohort_group_forward(), with a batch that is split already.
+ *
+ * @param num_slices  The number of contexts.
+ * @param data        num_slices * num_data arrays: all of device 0 in the order of the descriptors, then all of device
+ *                    1. Each has its device's shape.
+ * @param label       num_slices * num_label arrays likewise; NULL with num_label 0.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_forward_presliced(cohort_group *group, size_t num_slices,
+                                                                          cohort_ndarray *const *data, size_t num_data,
+                                                                          cohort_ndarray *const *label,
+                                                                          size_t num_label, int32_t is_train);
+
+/**
+ * Queues a backward pass from the latest forward pass, on every device; gradients are those of each device's slice. The
+ * sums over the devices that cohort_group_update() needs start while it runs.
+ *
+ * @param head_grads  One for each output, of the merged output's shape; each device gets its slice, or the whole array
+ *                    if the output has no batch axis. NULL entries, and a shorter list, where an output needs none (a
+ *                    loss). NULL with num_head_grads 0: none.
+ * @return NULL, or
+ *   COHORT_ERROR_STATE             not bound for training, or no forward pass since binding
+ *   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
+ *   COHORT_ERROR_SHAPE             another shape than the merged output's
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_backward(cohort_group *group, cohort_ndarray *const *head_grads,
+                                                                 size_t num_head_grads);
+
+/**
+ * Updates every parameter that has a gradient. Queued.
+ *
+ * @param optimizer  Holds the states, by parameter name (and device, where each has its own). Used by one group at a
+ *                   time, or by groups that share parameters.
+ * @param mode       COHORT_UPDATE_ constant.
+ * @return NULL, or COHORT_ERROR_STATE if the group is not bound for training or has run no backward pass.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_update(cohort_group *group, cohort_optimizer *optimizer,
+                                                               int32_t mode);
+
+/**
+ * Updates a metric once for each device, in order, with that device's labels and outputs. Waits for the outputs.
+ *
+ * A metric with label_names or output_names takes those it names, else all in order.
+ *
+ * @param labels      Whole labels in the order of the descriptors, sliced along their batch axes here.
+ * @param num_labels  The number of label descriptors.
+ * @return NULL, or, before any update,
+ *   COHORT_ERROR_STATE             the group was bound without labels
+ *   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of labels
+ *   COHORT_ERROR_SHAPE             a label of another batch size
+ *   COHORT_ERROR_NAME              the metric names a label or output that there is not
+ *   or what cohort_metric_update() returns.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_update_metric(cohort_group *group, cohort_metric *metric,
+                                                                      cohort_ndarray *const *labels, size_t num_labels);
+
+/**
+ * As cohort_group_update_metric(), with num_slices * num_labels labels that are split already, all of device 0 first.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_update_metric_presliced(
+    cohort_group *group, cohort_metric *metric, size_t num_slices, cohort_ndarray *const *labels, size_t num_labels);
+
+/**
+ * Sets the states of every device, converting dtypes. Queued. They stay until set again. Either form, not both:
+ *
+ * @param states       num_states * num_devices arrays: state 0 of every device, then state 1. NULL: the other form.
+ * @param num_states   The number of states.
+ * @param num_devices  The number of contexts.
+ * @param value        Fills all states. NULL: the other form.
+ * @return NULL, or COHORT_ERROR_INVALID_ARGUMENT (both, neither, a wrong number), COHORT_ERROR_SHAPE; nothing is set
+ *   then.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_states(cohort_group *group, cohort_ndarray *const *states,
+                                                                   size_t num_states, size_t num_devices,
+                                                                   const double *value);
+
+/** As cohort_executor_set_monitor(), on every device; device 0's calls come first. Reshaping keeps it. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_monitor(cohort_group *group, cohort_monitor_fn callback,
+                                                                    void *user_data, int32_t monitor_all);
+
+/** Waits for all queued work on all devices. COHORT_ERROR_EXECUTION if some failed; the group stays usable. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_wait(cohort_group *group);
+
+/** What one device takes of memory, shared memory included. struct_size of *out_info is set by the caller. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_memory(const cohort_group *group, size_t device,
+                                                               cohort_memory_info *out_info);
+
+COHORT_END_DECLS
+
+#endif /* COHORT_GROUP_H */

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file initializer.h
+ * Initializers: rules that fill parameters before training. The same seed and names give the same numbers.
+ */
+#ifndef COHORT_INITIALIZER_H
+#define COHORT_INITIALIZER_H
+
+#include "cohort/types.h"
+
+COHORT_BEGIN_DECLS
+
+/**
+ * Makes an initializer.
+ *
+ *   "zero" ("zeros"), "one" ("ones")
+ *   "constant"    value (0)
+ *   "uniform"     scale (0.07): evenly from [-scale, scale)
+ *   "normal"      sigma (0.01)
+ *   "xavier"      rnd_type ("uniform" or "gaussian"), factor_type ("avg", "in" or "out"), magnitude (3)
+ *   "msraprelu"   factor_type ("avg"), slope (0.25)
+ *   "orthogonal"  scale (1.414), rand_type ("uniform" or "normal")
+ *
+ * @param name  One of these, in any case of letters.
+ * @param keys  Settings as text, in MXNet's names.
+ * @param seed  Of the random ones.
+ * @return NULL, or COHORT_ERROR_NAME (no such initializer or setting), COHORT_ERROR_INVALID_ARGUMENT (a value).
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_initializer_create(const char *name, const char *const *keys,
+                                                                     const char *const *values, size_t num_attrs,
+                                                                     uint64_t seed,
+                                                                     cohort_initializer **out_initializer);
+
+/** Frees a handle; NULL does nothing. */
+COHORT_API void cohort_initializer_free(cohort_initializer *initializer);
+
+/**
+ * Fills arrays by name.
+ *
+ * A variable's `__init__` attribute comes first: `["name", {parameters}]` as JSON. Else the end of the name decides:
+ * `weight` is filled by this initializer; `bias`, `beta`, `moving_mean`, `running_mean` and `min` with 0; `gamma`,
+ * `moving_var`, `running_var` and `max` with 1.
+ *
+ * @param symbol  Where the variables are; NULL: names alone decide.
+ * @param arrays  Named arrays, such as cohort_group_arrays() gives for COHORT_GROUP_PARAMS; written. Entries without
+ *                arrays are left out.
+ * @return NULL, or, with nothing written,
+ *   COHORT_ERROR_NAME   a name from which nothing follows
+ *   COHORT_ERROR_SHAPE  a weight with too few axes for the rule
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_initializer_apply(const cohort_initializer *initializer,
+                                                                    const cohort_symbol *symbol,
+                                                                    const cohort_arrays *arrays);
+
+/**
+ * Fills one array by this initializer's rule, whatever its name; the name chooses the random numbers, with the seed.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_initializer_fill(const cohort_initializer *initializer,
+                                                                   const char *name, cohort_ndarray *array);
+
+COHORT_END_DECLS
+
+#endif /* COHORT_INITIALIZER_H */

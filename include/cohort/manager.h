@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file manager.h
+ * Managers: a group for each bucket of a bucketing network, all on the parameters, gradients and auxiliary states of
+ * the main one, which is made of the symbol given first.
+ *
+ * A bucket is made when its key first comes with a batch; the group of the batch loaded last is current. Slices are
+ * those of the manager's batch size, by workload, halves rounded to the even number, and always along axis 0. A manager
+ * without bucket symbols has its main group alone, and reads no keys.
+ */
+#ifndef COHORT_MANAGER_H
+#define COHORT_MANAGER_H
+
+#include "cohort/group.h"
+#include "cohort/log.h"
+#include "cohort/types.h"
+
+COHORT_BEGIN_DECLS
+
+/**
+ * Gives the symbol of a bucket.
+ *
+ * @param bucket_key  As it came with the batch. Lives until the callback returns.
+ * @param out_symbol  NULL; takes a handle, which the library frees. cohort_symbol_copy() makes one to give away.
+ * @param user_data   As given with the callback.
+ * @return 0, or anything else to refuse the key (COHORT_ERROR_EXECUTION); *out_symbol is not read then.
+ *
+ * Runs inside cohort_manager_load_data_batch(), on the calling thread, once for each bucket that is made, never for the
+ * default one. It must not use the manager or its groups.
+ */
+typedef int32_t (*cohort_bucket_symbol_fn)(const char *bucket_key, cohort_symbol **out_symbol, void *user_data);
+
+/** Settings of a manager that few callers change. Zero in any field means its default. */
+typedef struct cohort_manager_options {
+  size_t struct_size; /* size the caller was compiled with; set by the initialisers */
+
+  const double *workload; /* num_workloads relative shares, each > 0; NULL: equal shares */
+  size_t num_workloads;   /* the number of contexts, or 0 with NULL */
+
+  const char *default_bucket_key;       /* of the main symbol; not NULL if there are bucket symbols */
+  const char *const *bucket_keys;       /* num_buckets different keys of symbols given ahead; the default one may be */
+  cohort_symbol *const *bucket_symbols; /* among them, its symbol is not used. Copied: the handles stay the caller's */
+  size_t num_buckets;
+  cohort_bucket_symbol_fn bucket_symbol; /* asked for the other keys; NULL: there are none */
+  void *bucket_symbol_user_data;         /* passed to bucket_symbol */
+
+  int32_t num_threads; /* threads of each CPU context; 0: the processors are shared out among them */
+  uint64_t seed;       /* of random operators; each device draws its own numbers */
+
+  cohort_log_fn log;   /* takes the messages of the manager and its groups; NULL: the library's, see cohort_set_log() */
+  void *log_user_data; /* passed to log */
+} cohort_manager_options;
+
+#define COHORT_MANAGER_OPTIONS_INIT \
+  { sizeof(cohort_manager_options), NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0, 0, NULL, NULL }
+
+/** The same as COHORT_MANAGER_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */
+COHORT_API void cohort_manager_options_init(cohort_manager_options *options, size_t struct_size);
+
+/**
+ * Makes a manager and binds its main group for training: gradients, all "write", for the parameters only. Logs the
+ * contexts.
+ *
+ * @param symbol       Of the default bucket. The largest bucket makes the best use of memory.
+ * @param contexts     num_contexts of them, at least 1. The same one twice gives two executors.
+ * @param batch_size   Samples of every batch, at least 1.
+ * @param data         Descriptors of the data, at least one, each of one axis or more. All are batched along axis 0,
+ *                     whatever their layout; the length there is not read.
+ * @param label        The same for labels; NULL or empty: none.
+ * @param param_names  The parameters. Names that are no arguments are ignored.
+ * @param options      NULL: all defaults.
+ * @return NULL, or what cohort_group_create() returns, and
+ *   COHORT_ERROR_INVALID_ARGUMENT  bucket symbols without default_bucket_key; a number of workloads other than
+ *                                  num_contexts
+ *   COHORT_ERROR_NAME              a bucket key comes twice
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_create(
+    const cohort_symbol *symbol, const cohort_context *contexts, size_t num_contexts, int64_t batch_size,
+    const cohort_descs *data, const cohort_descs *label, const char *const *param_names, size_t num_param_names,
+    const cohort_manager_options *options, cohort_manager **out_manager);
+
+/** Frees a handle, waiting for queued work of groups that no one else holds; NULL does nothing. */
+COHORT_API void cohort_manager_free(cohort_manager *manager);
+
+/** The number of contexts. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_num_contexts(const cohort_manager *manager, size_t *out_num);
+
+/** The slice of a device, the same in all buckets: [*out_begin, *out_end). */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_slice(const cohort_manager *manager, size_t device,
+                                                                int64_t *out_begin, int64_t *out_end);
+
+/** How many buckets have been made, the default one included; 0 without bucket symbols. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_num_buckets(const cohort_manager *manager, size_t *out_num);
+
+/** A handle on the main group. Groups of a manager are for looking and running; they must not be bound or reshaped. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_main_group(const cohort_manager *manager,
+                                                                     cohort_group **out_group);
+
+/** A handle on the group of the batch loaded last. COHORT_ERROR_STATE before the first. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_current_group(const cohort_manager *manager,
+                                                                        cohort_group **out_group);
+
+/**
+ * Makes the bucket of a batch current, binding it first if it is new, and copies each slice to its device. Queued; runs
+ * nothing.
+ *
+ * @param data, label  As for cohort_group_load(), in the order of the bucket's descriptors, of the manager's batch size
+ *                     along axis 0.
+ * @param bucket_key   Which bucket; not read if there are no bucket symbols.
+ * @param data_descs   Descriptors of this batch's data, as for cohort_manager_create(). Only read, and then needed, if
+ *                     the bucket is new.
+ * @param label_descs  The same for labels; NULL or empty: none.
+ *
+ * Ownership: as for cohort_group_load().
+ *
+ * @return NULL, or, with no bucket made and the current one as before,
+ *   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of arrays; no key where one is needed; a new bucket without
+ *                                  descriptors, or without a symbol from the callback
+ *   COHORT_ERROR_NAME              there is no symbol for the key; a parameter of the bucket is not one of the main group
+ *   COHORT_ERROR_SHAPE             a batch of another size; an array of another shape; a parameter of another shape
+ *   COHORT_ERROR_DTYPE             a parameter of another dtype
+ *   COHORT_ERROR_EXECUTION         the callback refused the key
+ *   or what cohort_group_create() returns.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_load_data_batch(
+    cohort_manager *manager, cohort_ndarray *const *data, size_t num_data, cohort_ndarray *const *label,
+    size_t num_label, const char *bucket_key, const cohort_descs *data_descs, const cohort_descs *label_descs);
+
+/**
+ * Queues a forward pass of the current group over what is loaded.
+ *
+ * @param is_train  As for cohort_group_run().
+ * @return NULL, or COHORT_ERROR_STATE before the first batch is loaded.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_forward(cohort_manager *manager, int32_t is_train);
+
+/**
+ * Queues a backward pass of the current group, without head gradients: its outputs are losses.
+ *
+ * @return NULL, or COHORT_ERROR_STATE before the first batch is loaded, or what cohort_group_backward() returns.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_backward(cohort_manager *manager);
+
+/**
+ * Updates the parameters, which all buckets share, from the gradients of the current group: cohort_group_update().
+ *
+ * @return NULL, or COHORT_ERROR_STATE before the first batch is loaded, or what cohort_group_update() returns.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_update(cohort_manager *manager, cohort_optimizer *optimizer,
+                                                                 int32_t mode);
+
+/** cohort_group_update_metric() of the current group. COHORT_ERROR_STATE before the first batch is loaded. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_update_metric(cohort_manager *manager, cohort_metric *metric,
+                                                                        cohort_ndarray *const *labels,
+                                                                        size_t num_labels);
+
+/** cohort_group_update_metric_presliced() of the current group, likewise. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_update_metric_presliced(cohort_manager *manager,
+                                                                                  cohort_metric *metric,
+                                                                                  size_t num_slices,
+                                                                                  cohort_ndarray *const *labels,
+                                                                                  size_t num_labels);
+
+/**
+ * How many entries a list has.
+ *
+ * @param list  COHORT_GROUP_ constant, here and below: COHORT_GROUP_PARAMS, _GRADS and _AUX are those of the main group,
+ *              which all buckets share; all others are of the current group (COHORT_ERROR_STATE before the first batch
+ *              is loaded).
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_num_arrays(const cohort_manager *manager, int32_t list,
+                                                                     size_t *out_num);
+
+/** The name of an entry; a gradient has its argument's. Lives as long as the manager. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_name(const cohort_manager *manager, int32_t list,
+                                                               size_t index, const char **out_name);
+
+/** A handle on the live array of one device: cohort_group_array(). */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_array(const cohort_manager *manager, int32_t list,
+                                                                size_t index, size_t device,
+                                                                cohort_ndarray **out_array);
+
+/** As cohort_manager_array(), for a whole list on one device, names included. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_arrays(const cohort_manager *manager, int32_t list,
+                                                                 size_t device, cohort_arrays **out_arrays);
+
+/** One array for all devices: cohort_group_merged(). `list` is COHORT_GROUP_OUTPUTS. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_merged(const cohort_manager *manager, int32_t list,
+                                                                 size_t index, cohort_ndarray **out_array);
+
+/** cohort_group_set_params() of the main group, and so of all buckets; unknown names are COHORT_ERROR_NAME. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_set_params(cohort_manager *manager,
+                                                                     const cohort_arrays *arg_params,
+                                                                     const cohort_arrays *aux_params);
+
+/** cohort_group_get_params() of the main group: the mean over the devices into given arrays. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_copy_to(const cohort_manager *manager,
+                                                                  const cohort_arrays *arg_params,
+                                                                  const cohort_arrays *aux_params);
+
+/**
+ * cohort_group_set_monitor() of the main group. For a monitor with statistics: cohort_monitor_install_on_manager().
+ *
+ * @return NULL, or COHORT_ERROR_UNSUPPORTED for a manager with bucket symbols.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_set_monitor(cohort_manager *manager,
+                                                                      cohort_monitor_fn callback, void *user_data,
+                                                                      int32_t monitor_all);
+
+COHORT_END_DECLS
+
+#endif /* COHORT_MANAGER_H */

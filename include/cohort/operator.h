@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file operator.h
+ * The registry of operators, from which bindings make their functions, and operators applied to arrays at once.
+ *
+ * Operators go by name, MXNet's own or an alias of it; an unknown one is COHORT_ERROR_NAME. All text here lives as long
+ * as the process, and all functions may be called by several threads at once.
+ */
+#ifndef COHORT_OPERATOR_H
+#define COHORT_OPERATOR_H
+
+#include "cohort/types.h"
+
+COHORT_BEGIN_DECLS
+
+/** How many operator names there are, aliases included. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_num(size_t *out_num);
+
+/** A name of that list, which is sorted. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_name(size_t index, const char **out_name);
+
+/**
+ * What an operator is. Out parameters may be NULL.
+ *
+ * @param out_canonical     The name that it is known by in JSON; op itself if op is no alias.
+ * @param out_doc           One sentence or more.
+ * @param out_num_attrs     The number of its attributes.
+ * @param out_num_inputs    The number of inputs declared, auxiliary states included; 1 where it takes any number.
+ * @param out_num_outputs   The number of its outputs with all attributes at their defaults, hidden ones included.
+ * @param out_count_attr    Where it takes any number of inputs, the attribute that counts them ("num_args"); else "".
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_info(const char *op, const char **out_canonical,
+                                                                const char **out_doc, size_t *out_num_attrs,
+                                                                size_t *out_num_inputs, size_t *out_num_outputs,
+                                                                const char **out_count_attr);
+
+/**
+ * An attribute. Out parameters may be NULL.
+ *
+ * @param out_type     As MXNet writes it: "int", "float", "boolean", "Shape(tuple)", "{'relu', 'tanh'}"...
+ * @param out_default  The default as text; NULL if a value is required.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_attr(const char *op, size_t index, const char **out_name,
+                                                                const char **out_type, const char **out_default,
+                                                                const char **out_doc);
+
+/**
+ * An input. Which ones a node has can depend on its attributes (no bias with `no_bias`). Out parameters may be NULL.
+ *
+ * @param out_is_aux  1 if it is an auxiliary state, which the operator updates.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_input(const char *op, size_t index, const char **out_name,
+                                                                 const char **out_doc, int32_t *out_is_aux);
+
+/** The name of an output, as it has it with all attributes at their defaults. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_output(const char *op, size_t index, const char **out_name);
+
+/** Settings of one application of an operator. Zero in any field means its default. */
+typedef struct cohort_invoke_options {
+  size_t struct_size;            /* size the caller was compiled with; set by the initialisers */
+  const cohort_context *context; /* where an operator without inputs runs; NULL: cpu(0) */
+  uint64_t seed;                 /* of random operators: the same seed gives the same numbers */
+  int32_t is_train;              /* 0 or 1; 1: training behaviour, such as Dropout's */
+} cohort_invoke_options;
+
+#define COHORT_INVOKE_OPTIONS_INIT \
+  { sizeof(cohort_invoke_options), NULL, 0, 0 }
+
+/** The same as COHORT_INVOKE_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */
+COHORT_API void cohort_invoke_options_init(cohort_invoke_options *options, size_t struct_size);
+
+/**
+ * Applies an operator to arrays. Queued on the context of the inputs, which must be one.
+ *
+ * @param keys         The operator's attributes as text.
+ * @param inputs       Arguments, then auxiliary states, in the operator's order. Those that the operator updates (the
+ *                     states of an optimizer's operator) are written.
+ * @param outputs      Arrays to write the outputs to, of the right shapes and dtypes; an output may be an input where
+ *                     the operator can work in place. NULL with num_outputs 0: new ones.
+ * @param options      NULL: all defaults.
+ * @param out_outputs  The outputs in order, given or new. May be NULL only if outputs are given.
+ * @return NULL, or
+ *   COHORT_ERROR_NAME              no such operator or attribute
+ *   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of inputs or outputs; an attribute out of its range
+ *   COHORT_ERROR_SHAPE, _DTYPE     inputs that do not fit together, or outputs that do not fit what is inferred
+ *   COHORT_ERROR_DEVICE            arrays on several contexts
+ *   COHORT_ERROR_UNSUPPORTED       no kernel for this device and dtype
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_invoke(const char *op, const char *const *keys,
+                                                                  const char *const *values, size_t num_attrs,
+                                                                  cohort_ndarray *const *inputs, size_t num_inputs,
+                                                                  cohort_ndarray *const *outputs, size_t num_outputs,
+                                                                  const cohort_invoke_options *options,
+                                                                  cohort_arrays **out_outputs);
+
+COHORT_END_DECLS
+
+#endif /* COHORT_OPERATOR_H */

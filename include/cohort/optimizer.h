@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file optimizer.h
+ * Optimizers: rules that update parameters from gradients. One object holds the settings, the count of updates and the
+ * states of the parameters it has seen, by name.
+ */
+#ifndef COHORT_OPTIMIZER_H
+#define COHORT_OPTIMIZER_H
+
+#include "cohort/types.h"
+
+COHORT_BEGIN_DECLS
+
+/**
+ * Makes an optimizer.
+ *
+ * For all: learning_rate, wd (weight decay), rescale_grad (1), clip_gradient (none), begin_num_update (0). Then:
+ *
+ *   "sgd"      learning_rate 0.01, momentum 0
+ *   "nag"      learning_rate 0.1, momentum 0.9
+ *   "adam"     learning_rate 0.001, beta1 0.9, beta2 0.999, epsilon 1e-8
+ *   "adamw"    the same; weight decay apart from the gradient
+ *   "rmsprop"  learning_rate 0.001, gamma1 0.9, gamma2 0.9, epsilon 1e-8, centered 0, clip_weights none
+ *   "adagrad"  learning_rate 0.01, epsilon 1e-7
+ *
+ * @param name  In any case of letters.
+ * @param keys  Settings as text, in MXNet's names.
+ * @return NULL, or COHORT_ERROR_NAME (no such optimizer or setting), COHORT_ERROR_INVALID_ARGUMENT (a value).
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_create(const char *name, const char *const *keys,
+                                                                   const char *const *values, size_t num_attrs,
+                                                                   cohort_optimizer **out_optimizer);
+
+/** Frees a handle; NULL does nothing. */
+COHORT_API void cohort_optimizer_free(cohort_optimizer *optimizer);
+
+/**
+ * Reads a setting as a number: any key that cohort_optimizer_create() takes, and "num_update", the number of updates of
+ * the parameter updated most often. "learning_rate" is what the schedule gives for the next update. "clip_gradient" is
+ * -1 if there is none. Unknown: COHORT_ERROR_NAME.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_get(const cohort_optimizer *optimizer, const char *key,
+                                                                double *out_value);
+
+/**
+ * Changes a setting from the next update on: any key that cohort_optimizer_create() takes with a number.
+ *
+ * @return NULL, or COHORT_ERROR_NAME; COHORT_ERROR_STATE for "learning_rate" while a schedule decides it.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_set(cohort_optimizer *optimizer, const char *key,
+                                                                double value);
+
+/**
+ * Lets a schedule decide the learning rate from the number of updates, starting from the present learning rate.
+ *
+ * For all: warmup_steps (0), warmup_begin_lr (0), warmup_mode ("linear" or "constant"). Then:
+ *
+ *   "constant"
+ *   "factor"       every `step` updates times `factor` (1), not below stop_factor_lr (1e-8)
+ *   "multifactor"  times `factor` (1) at each of the updates in `step`, "(100, 200)"
+ *   "poly"         from base to final_lr (0) over max_update updates with power `pwr` (2)
+ *   "cosine"       from base to final_lr (0) over max_update updates
+ *
+ * @param name  NULL: no schedule; the learning rate stays where it is.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_set_lr_schedule(cohort_optimizer *optimizer,
+                                                                            const char *name, const char *const *keys,
+                                                                            const char *const *values,
+                                                                            size_t num_attrs);
+
+/**
+ * Takes the multipliers of a symbol's variables: their `__lr_mult__` and `__wd_mult__`. Multipliers set by
+ * cohort_optimizer_set_mult() win.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_use_symbol(cohort_optimizer *optimizer,
+                                                                       const cohort_symbol *symbol);
+
+/** Sets the multipliers of a parameter's learning rate and weight decay. Negative: as if not set. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_set_mult(cohort_optimizer *optimizer, const char *param,
+                                                                     double lr_mult, double wd_mult);
+
+/**
+ * The multipliers that hold for a parameter. Not set: learning rate 1; weight decay 1 for names that end in `_weight`
+ * or `_gamma`, else 0. Out parameters may be NULL.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_mult(const cohort_optimizer *optimizer, const char *param,
+                                                                 double *out_lr_mult, double *out_wd_mult);
+
+/**
+ * Updates one parameter from its gradient. Queued.
+ *
+ * @param param   The name that states, counts and multipliers go by.
+ * @param copy    Which copy of the parameter this is: each has states of its own. 0 for the only one.
+ * @param weight  The parameter; written.
+ * @param grad    Its gradient: of the same shape, dtype and context.
+ * @return NULL, or COHORT_ERROR_SHAPE, COHORT_ERROR_DTYPE, COHORT_ERROR_DEVICE.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_update(cohort_optimizer *optimizer, const char *param,
+                                                                   size_t copy, cohort_ndarray *weight,
+                                                                   cohort_ndarray *grad);
+
+/** Writes states and counts to a file, whole or not at all, so that training can go on later exactly as it would have.
+ *  Waits for the states. COHORT_ERROR_IO names the file. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_save_states(const cohort_optimizer *optimizer,
+                                                                        const char *path);
+
+/** As cohort_optimizer_save_states(), into memory: out_data NULL asks for the size. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_save_states_memory(const cohort_optimizer *optimizer,
+                                                                               void *out_data, size_t capacity,
+                                                                               size_t *out_bytes);
+
+/**
+ * Reads states and counts that the same kind of optimizer saved. They go to the parameters' contexts at the next
+ * update.
+ *
+ * @return NULL, or COHORT_ERROR_IO, or COHORT_ERROR_FORMAT: damaged, or of another kind of optimizer. Nothing changes
+ *   then.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_load_states(cohort_optimizer *optimizer, const char *path);
+
+/** As cohort_optimizer_load_states(), from `bytes` bytes of memory, which are not kept. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_load_states_memory(cohort_optimizer *optimizer,
+                                                                               const void *data, size_t bytes);
+
+COHORT_END_DECLS
+
+#endif /* COHORT_OPTIMIZER_H */

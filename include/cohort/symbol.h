@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file symbol.h
+ * Symbols: graphs of operators over variables, composed from C or read from MXNet's JSON.
+ *
+ * A symbol is one or more heads: outputs of nodes. Nodes do not change: setting an attribute gives a handle a new one,
+ * and executors and groups keep what they were bound with. Lists run depth-first from the heads, inputs left to right,
+ * each node once.
+ */
+#ifndef COHORT_SYMBOL_H
+#define COHORT_SYMBOL_H
+
+#include "cohort/types.h"
+
+COHORT_BEGIN_DECLS
+
+/** Lists of names that a symbol has. */
+enum {
+  COHORT_SYMBOL_ARGUMENTS = 0, /* variables that are no auxiliary states */
+  COHORT_SYMBOL_AUX = 1,       /* auxiliary states: variables that operators update, such as moving means */
+  COHORT_SYMBOL_OUTPUTS = 2,   /* the heads */
+  COHORT_SYMBOL_INPUTS = 3     /* all variables, arguments and auxiliary states interleaved */
+};
+
+/**
+ * Makes a variable.
+ *
+ * @param name  Not empty.
+ * @param keys  Attributes; each key starts and ends with two underscores (`__shape__`, `__lr_mult__`), or is one of the
+ *              short names ctx_group, lr_mult, wd_mult, force_mirroring, mirror_stage. Others: COHORT_ERROR_NAME.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_variable(const char *name, const char *const *keys,
+                                                                  const char *const *values, size_t num_attrs,
+                                                                  cohort_symbol **out_symbol);
+
+/**
+ * Makes a node of an operator.
+ *
+ * Inputs that are not given become variables called `<name>_<input>`, as in `fc1_weight`.
+ *
+ * @param op           An operator's name, as cohort_operator_name() lists them.
+ * @param name         The node's name; NULL or "": the operator's in lower case and a number, unique in the process.
+ * @param keys         The operator's attributes as text, and node attributes as for cohort_symbol_variable().
+ * @param inputs       Symbols of one output each. An operator that takes any number of inputs gets one symbol for each,
+ *                     and counts them itself if its count attribute is not among the keys.
+ * @param input_names  The operator's input that each is for; NULL: in the operator's order.
+ * @return NULL, or
+ *   COHORT_ERROR_NAME              no such operator, attribute or input; an input given twice; an attribute missing
+ *   COHORT_ERROR_INVALID_ARGUMENT  an attribute out of its range; too many inputs; an input of several outputs
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_create(const char *op, const char *name,
+                                                                const char *const *keys, const char *const *values,
+                                                                size_t num_attrs, cohort_symbol *const *inputs,
+                                                                const char *const *input_names, size_t num_inputs,
+                                                                cohort_symbol **out_symbol);
+
+/** Makes a symbol of all heads of the given ones, in order; the same head may come twice. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_group(cohort_symbol *const *symbols, size_t num_symbols,
+                                                               cohort_symbol **out_symbol);
+
+/** Frees a handle; NULL does nothing. */
+COHORT_API void cohort_symbol_free(cohort_symbol *symbol);
+
+/** Makes a copy that shares no node with the original. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_copy(const cohort_symbol *symbol, cohort_symbol **out_symbol);
+
+/**
+ * Replaces variables by other symbols, in a copy.
+ *
+ * @param names   The variable that each is for; NULL: in the order of the arguments. Unknown: COHORT_ERROR_NAME.
+ * @param inputs  Symbols of one output each.
+ * @param name    The head's new name; NULL or "": it keeps its own.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_compose(const cohort_symbol *symbol, const char *const *names,
+                                                                 cohort_symbol *const *inputs, size_t num_inputs,
+                                                                 const char *name, cohort_symbol **out_symbol);
+
+/** Makes a symbol whose heads are all outputs of all nodes that a user can see, variables included, in list order. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_internals(const cohort_symbol *symbol,
+                                                                   cohort_symbol **out_symbol);
+
+/** Makes a symbol whose heads are the inputs of the head nodes. *out_symbol is NULL if these have none. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_children(const cohort_symbol *symbol,
+                                                                  cohort_symbol **out_symbol);
+
+/** Makes a symbol of one head. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_output(const cohort_symbol *symbol, size_t index,
+                                                                cohort_symbol **out_symbol);
+
+/** As cohort_symbol_output(), by output name. Unknown or ambiguous: COHORT_ERROR_NAME. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_output_named(const cohort_symbol *symbol, const char *name,
+                                                                      cohort_symbol **out_symbol);
+
+/** How many nodes the symbol's JSON has, variables included. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_num_nodes(const cohort_symbol *symbol, size_t *out_num);
+
+/** The length of a list of names: `list` is a COHORT_SYMBOL_ constant. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_num_names(const cohort_symbol *symbol, int32_t list,
+                                                                   size_t *out_num);
+
+/** A name of a list. Output names: a variable's own; `<node>_output`; `<node>_<output>` if the operator has several. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_name_at(const cohort_symbol *symbol, int32_t list,
+                                                                 size_t index, const char **out_name);
+
+/** The name of the head's node; *out_name is NULL if there are several heads. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_name(const cohort_symbol *symbol, const char **out_name);
+
+/** An attribute of the head's node; *out_value is NULL if it has none of that key, or if there are several heads. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_attr(const cohort_symbol *symbol, const char *key,
+                                                              const char **out_value);
+
+/**
+ * Sets attributes of the head's node, for this handle: symbols composed from it before keep the ones they had.
+ *
+ * @param keys  As for cohort_symbol_variable(). `<input>_lr_mult` and the like: COHORT_ERROR_NAME with advice.
+ * @return NULL, or COHORT_ERROR_STATE if there are several heads; nothing is set then.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_set_attrs(cohort_symbol *symbol, const char *const *keys,
+                                                                   const char *const *values, size_t num_attrs);
+
+/** How many attributes the head's node has (`all` 0), or all nodes together have (`all` 1). */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_num_attrs(const cohort_symbol *symbol, int32_t all,
+                                                                   size_t *out_num);
+
+/** An attribute of that list, sorted by key within a node. Out parameters may be NULL. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_attr_at(const cohort_symbol *symbol, int32_t all, size_t index,
+                                                                 const char **out_node, const char **out_key,
+                                                                 const char **out_value);
+
+/**
+ * Infers the shapes of all arguments, outputs and auxiliary states.
+ *
+ * @param known         Shapes by name, of arguments or auxiliary states; entries without names are taken in the order
+ *                      of the arguments. Length 0 is not known. Dtypes and layouts are not read. NULL: none.
+ *                      `__shape__` attributes take part.
+ * @param partial       1: what was found, also when it is not all.
+ * @param out_complete  1 if every shape is known, else 0.
+ * @param out_args      Names and shapes in list order; NULL if incomplete and not partial. May be NULL, as the next
+ *                      two.
+ * @return NULL, or
+ *   COHORT_ERROR_NAME   a known name is neither argument nor auxiliary state
+ *   COHORT_ERROR_SHAPE  shapes contradict (the error names the node, what it was given and what it infers)
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_infer_shape(const cohort_symbol *symbol,
+                                                                     const cohort_descs *known, int32_t partial,
+                                                                     int32_t *out_complete, cohort_descs **out_args,
+                                                                     cohort_descs **out_outputs,
+                                                                     cohort_descs **out_aux);
+
+/** As cohort_symbol_infer_shape(), for dtypes: known's shapes are not read; contradictions are COHORT_ERROR_DTYPE. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_infer_dtype(const cohort_symbol *symbol,
+                                                                     const cohort_descs *known, int32_t partial,
+                                                                     int32_t *out_complete, cohort_descs **out_args,
+                                                                     cohort_descs **out_outputs,
+                                                                     cohort_descs **out_aux);
+
+/**
+ * Reads a symbol from JSON as MXNet 0.8 to 1.9 wrote it, bringing older forms up to date.
+ *
+ * @param bytes  The length of json, without an ending zero.
+ * @return NULL, or COHORT_ERROR_FORMAT: no such JSON, indices out of range, cycles, or an operator or attribute that is
+ *   not known (the error names node and operator).
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_from_json(const char *json, size_t bytes,
+                                                                   cohort_symbol **out_symbol);
+
+/** The symbol as JSON in the form of MXNet 1.9. The text belongs to the symbol's handle. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_to_json(const cohort_symbol *symbol, const char **out_json);
+
+/** Reads a JSON file as cohort_symbol_from_json() does. A missing or unreadable file: COHORT_ERROR_IO. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_load(const char *path, cohort_symbol **out_symbol);
+
+/** Writes a JSON file, whole or not at all. COHORT_ERROR_IO names the file. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_save(const cohort_symbol *symbol, const char *path);
+
+COHORT_END_DECLS
+
+#endif /* COHORT_SYMBOL_H */

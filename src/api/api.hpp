@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the boundary share: the object behind each kind of handle, and conversions between the C ABI's
+// plain values and the library's. Nothing here decides anything.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/guard.hpp"
+#include "api/handle.hpp"
+#include "base/attributes.hpp"
+#include "base/context.hpp"
+#include "base/dtype.hpp"
+#include "base/shape.hpp"
+#include "cohort/cohort.h"
+#include "ndarray/ndarray.hpp"
+
+namespace cohort::api {
+
+// ---- objects behind handles ------------------------------------------------------------------------------
+
+struct ErrorObject {
+  Code code;
+  std::string message;
+  std::string subject;
+};
+
+struct Desc {
+  std::string name;
+  Shape shape;  // of unknown rank: not known; 0 stays 0
+  Dtype dtype = Dtype::kNone;
+  std::string layout;
+};
+
+using DescList = std::vector<Desc>;
+
+struct SymbolObject;
+struct ExecutorObject;
+struct GroupObject;
+struct OptimizerObject;
+struct MetricObject;
+struct InitializerObject;
+struct MonitorObject;
+struct ManagerObject;
+
+#define COHORT_BEHIND(c_type, object, kind)   \
+  template <>                                 \
+  struct Behind<c_type> {                     \
+    using Object = object;                    \
+    static constexpr Kind kKind = Kind::kind; \
+  }
+COHORT_BEHIND(cohort_error, ErrorObject, kError);
+COHORT_BEHIND(cohort_ndarray, NDArray, kNDArray);
+COHORT_BEHIND(cohort_arrays, NamedArrays, kArrays);
+COHORT_BEHIND(cohort_descs, DescList, kDescs);
+COHORT_BEHIND(cohort_symbol, SymbolObject, kSymbol);
+COHORT_BEHIND(cohort_executor, ExecutorObject, kExecutor);
+COHORT_BEHIND(cohort_group, GroupObject, kGroup);
+COHORT_BEHIND(cohort_optimizer, OptimizerObject, kOptimizer);
+COHORT_BEHIND(cohort_metric, MetricObject, kMetric);
+COHORT_BEHIND(cohort_initializer, InitializerObject, kInitializer);
+COHORT_BEHIND(cohort_monitor, MonitorObject, kMonitor);
+COHORT_BEHIND(cohort_manager, ManagerObject, kManager);
+#undef COHORT_BEHIND
+
+// ---- arguments in ----------------------------------------------------------------------------------------
+
+// Throw kInvalidArgument that names `what`.
+void require(const void *pointer, const char *what);
+void require(const void *pointer, size_t count, const char *what);  // NULL only with count 0
+bool to_bool(int32_t value, const char *what);                      // 0 or 1
+void check_index(size_t index, size_t count, const char *what);
+std::string to_text(const char *source, const char *what);
+std::string to_text_or_empty(const char *source);  // NULL: ""
+std::vector<std::string> to_texts(const char *const *source, size_t count, const char *what);
+AttrMap to_attrs(const char *const *keys, const char *const *values, size_t count);
+
+Context to_context(const cohort_context *context);  // NULL: cpu(0)
+std::vector<Context> to_contexts(const cohort_context *contexts, size_t count, const char *what);
+Dtype to_dtype(int32_t dtype);          // throws kDtype
+Dtype to_dtype_or_none(int32_t dtype);  // -1: kNone
+// Of an array: each length from 0. kShape else.
+Shape to_shape(const int64_t *shape, int32_t num_axes);
+// The same with at most one length of -1, which becomes kUnknown.
+Shape to_shape_with_rest(const int64_t *shape, int32_t num_axes);
+size_t array_bytes(const Shape &shape, Dtype dtype);              // throws kShape if that is too large for any array
+void check_bytes(const Shape &shape, Dtype dtype, size_t bytes);  // throws kShape unless bytes is array_bytes()
+// In inference 0 is an unknown length.
+Shape unknown_from_zero(Shape shape);
+
+std::vector<NDArray> deref_all(cohort_ndarray *const *arrays, size_t count, const char *what);
+std::vector<NDArray> deref_all_or_null(cohort_ndarray *const *arrays, size_t count, const char *what);
+
+// The one i below `count` for which name(i) is `wanted`. Throws kName if there is none or more than one.
+template <typename Name>
+size_t find_name(size_t count, Name name, const std::string &wanted, const char *where) {
+  size_t found = count;
+  for (size_t i = 0; i < count; ++i) {
+    if (name(i) != wanted) continue;
+    if (found < count) throw Error(Code::kName, text("'", wanted, "' is more than once in ", where), wanted);
+    found = i;
+  }
+  if (found == count) throw Error(Code::kName, text("'", wanted, "' is not in ", where), wanted);
+  return found;
+}
+
+// ---- results out -----------------------------------------------------------------------------------------
+
+cohort_context from_context(const Context &context);
+// Of a null array: NULL.
+cohort_ndarray *array_handle(const NDArray &array);
+void write_shape(const Shape &shape, int64_t *out_shape, size_t capacity, int32_t *out_num_axes);
+void write_bytes(const void *data, size_t bytes, void *out, size_t capacity, size_t *out_bytes);
+template <typename T, typename V>
+void write_if(T *out, const V &value) {
+  if (out) *out = T(value);
+}
+
+// One message to a callback of the host's, inside a call. Without memory for it there is none.
+void send_inside_call(cohort_log_fn log, int level, const std::string &message, void *user_data) noexcept;
+
+// ---- option structs --------------------------------------------------------------------------------------
+
+// Copies what the caller's struct has into `ours`, of `size` bytes and all zeros; both start with struct_size. NULL is
+// all defaults. Throws kInvalidArgument if struct_size cannot be one, or has bytes that this version does not know and
+// that are not zero.
+void read_struct(const void *theirs, void *ours, size_t size, const char *what);
+template <typename T>
+T read_options(const T *options, const char *what) {
+  T ours{};
+  read_struct(options, &ours, sizeof(T), what);
+  return ours;
+}
+// For the _init functions: zeros, and the size.
+void init_struct(void *theirs, size_t struct_size);
+// Copies `ours` to the caller's struct as far as its struct_size goes.
+void write_struct(const void *ours, size_t size, void *theirs, const char *what);
+
+}  // namespace cohort::api

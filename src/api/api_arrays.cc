@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cohort/arrays.h"
+
+#include "api/api.hpp"
+#include "ndarray/params.hpp"
+
+using namespace cohort;
+using namespace cohort::api;
+
+namespace {
+
+size_t find_entry(const NamedArrays &list, const std::string &name) {
+  return find_name(
+      list.size(), [&](size_t i) -> const std::string & { return list[i].first; }, name, "the list of arrays");
+}
+
+// Files hold names for all arrays or for none.
+void check_names(const NamedArrays &list) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].first.empty() != list.front().first.empty()) {
+      throw Error(Code::kInvalidArgument,
+                  text("arrays: expected names for all entries or for none, found none for entry ",
+                       list[i].first.empty() ? i : 0, " of ", list.size()),
+                  "arrays");
+    }
+    if (!list[i].second) {
+      throw Error(Code::kInvalidArgument, text("arrays: entry ", i, " '", list[i].first, "' has no array"),
+                  list[i].first);
+    }
+  }
+}
+
+NamedArrays on_context(NamedArrays loaded, const Context &context) {
+  for (auto &entry : loaded) {
+    if (entry.second && entry.second.context() != context) entry.second = entry.second.copy_to(context);
+  }
+  return loaded;
+}
+
+}  // namespace
+
+cohort_error *cohort_arrays_create(cohort_arrays **out_arrays) {
+  return guard([&] {
+    require(out_arrays, "out_arrays");
+    *out_arrays = make_handle<cohort_arrays>({});
+  });
+}
+
+void cohort_arrays_free(cohort_arrays *arrays) {
+  const CallScope inside;
+  free_handle(arrays);
+}
+
+cohort_error *cohort_arrays_add(cohort_arrays *arrays, const char *name, cohort_ndarray *array) {
+  return guard([&] {
+    NamedArrays &list = deref(arrays, "arrays");
+    list.emplace_back(to_text_or_empty(name), array ? deref(array, "array") : NDArray());
+  });
+}
+
+cohort_error *cohort_arrays_set(cohort_arrays *arrays, const char *name, cohort_ndarray *array) {
+  return guard([&] {
+    NamedArrays &list = deref(arrays, "arrays");
+    const std::string key = to_text(name, "name");
+    const NDArray value = array ? deref(array, "array") : NDArray();
+    for (const auto &entry : list) {
+      if (entry.first == key) {
+        list[find_entry(list, key)].second = value;
+        return;
+      }
+    }
+    list.emplace_back(key, value);
+  });
+}
+
+cohort_error *cohort_arrays_num(const cohort_arrays *arrays, size_t *out_num) {
+  return guard([&] {
+    require(out_num, "out_num");
+    *out_num = deref(arrays, "arrays").size();
+  });
+}
+
+cohort_error *cohort_arrays_name(const cohort_arrays *arrays, size_t index, const char **out_name) {
+  return guard([&] {
+    require(out_name, "out_name");
+    const NamedArrays &list = deref(arrays, "arrays");
+    check_index(index, list.size(), "index");
+    *out_name = list[index].first.c_str();
+  });
+}
+
+cohort_error *cohort_arrays_get(const cohort_arrays *arrays, size_t index, cohort_ndarray **out_array) {
+  return guard([&] {
+    require(out_array, "out_array");
+    const NamedArrays &list = deref(arrays, "arrays");
+    check_index(index, list.size(), "index");
+    *out_array = array_handle(list[index].second);
+  });
+}
+
+cohort_error *cohort_arrays_find(const cohort_arrays *arrays, const char *name, size_t *out_index) {
+  return guard([&] {
+    require(out_index, "out_index");
+    *out_index = find_entry(deref(arrays, "arrays"), to_text(name, "name"));
+  });
+}
+
+cohort_error *cohort_arrays_save(const cohort_arrays *arrays, const char *path) {
+  return guard([&] {
+    const NamedArrays &list = deref(arrays, "arrays");
+    check_names(list);
+    save_params(to_text(path, "path"), list);
+  });
+}
+
+cohort_error *cohort_arrays_save_memory(const cohort_arrays *arrays, void *out_data, size_t capacity,
+                                        size_t *out_bytes) {
+  return guard([&] {
+    const NamedArrays &list = deref(arrays, "arrays");
+    check_names(list);
+    const std::string bytes = params_bytes(list);
+    write_bytes(bytes.data(), bytes.size(), out_data, capacity, out_bytes);
+  });
+}
+
+cohort_error *cohort_arrays_load(const char *path, const cohort_context *context, cohort_arrays **out_arrays) {
+  return guard([&] {
+    require(out_arrays, "out_arrays");
+    const Context target = to_context(context);
+    *out_arrays = make_handle<cohort_arrays>(on_context(load_params(to_text(path, "path")), target));
+  });
+}
+
+cohort_error *cohort_arrays_load_memory(const void *data, size_t bytes, const cohort_context *context,
+                                        cohort_arrays **out_arrays) {
+  return guard([&] {
+    require(out_arrays, "out_arrays");
+    require(data, bytes, "data");
+    const Context target = to_context(context);
+    *out_arrays = make_handle<cohort_arrays>(on_context(load_params(data, bytes, "data"), target));
+  });
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of handles, and cohort_live_handles().
+#include <pthread.h>
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <new>
+
+#include "api/handle.hpp"
+
+namespace cohort::api {
+namespace {
+
+struct Cell {
+  std::atomic<uint32_t> kind{0};
+  uint32_t generation = 0;  // of the process: 0, and one more in a child after each fork
+  void *object = nullptr;
+  Cell *next = nullptr;  // in the list of free cells
+};
+
+// Cells come in blocks, each twice the size of the one before, that are never given back. A freed cell is used again
+// only after kRest others were freed, so that a stale handle is still seen as one for a while.
+class Table {
+ public:
+  Cell *take() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (num_free_ <= kRest) grow();
+    Cell *cell = first_;
+    first_ = cell->next;
+    --num_free_;
+    return cell;
+  }
+
+  void give(Cell *cell) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    append(cell);
+  }
+
+  Cell *cell_at(const void *handle) const {
+    const auto address = reinterpret_cast<uintptr_t>(handle);
+    const int num_blocks = num_blocks_.load(std::memory_order_acquire);
+    for (int k = num_blocks - 1; k >= 0; --k) {
+      const auto begin = reinterpret_cast<uintptr_t>(blocks_[size_t(k)]);
+      if (address < begin || address >= begin + block_size(k) * sizeof(Cell)) continue;
+      return (address - begin) % sizeof(Cell) ? nullptr : blocks_[size_t(k)] + (address - begin) / sizeof(Cell);
+    }
+    return nullptr;
+  }
+
+  std::atomic<size_t> live{0};
+  std::atomic<uint32_t> generation{0};
+
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  static constexpr size_t kRest = 1024;
+  static constexpr size_t kFirstBlock = 2048;
+  static size_t block_size(int k) { return kFirstBlock << k; }
+
+  void append(Cell *cell) {
+    cell->next = nullptr;
+    (num_free_ ? last_->next : first_) = cell;
+    last_ = cell;
+    ++num_free_;
+  }
+
+  void grow() {
+    const int k = num_blocks_.load(std::memory_order_relaxed);
+    if (size_t(k) == blocks_.size()) throw std::bad_alloc();
+    Cell *block = new Cell[block_size(k)];
+    blocks_[size_t(k)] = block;
+    for (size_t i = 0; i < block_size(k); ++i) append(block + i);
+    num_blocks_.store(k + 1, std::memory_order_release);
+  }
+
+  std::mutex mutex_;  // guards the list of free cells, and growing
+  Cell *first_ = nullptr, *last_ = nullptr;
+  size_t num_free_ = 0;
+  std::array<Cell *, 32> blocks_{};
+  std::atomic<int> num_blocks_{0};
+};
+
+Table &table() {
+  static Table *const instance = [] {
+    auto *made = new Table;  // for as long as the process: handles may be freed while it exits
+    pthread_atfork([] { table().lock(); }, [] { table().unlock(); },
+                   [] {
+                     table().unlock();
+                     table().generation.fetch_add(1, std::memory_order_relaxed);
+                   });
+    return made;
+  }();
+  return *instance;
+}
+
+const char *kind_name(uint32_t kind) {
+  static constexpr const char *kNames[] = {
+      "freed handle", "error",    "array",  "list of arrays", "list of descriptors",
+      "symbol",       "executor", "group",  "optimizer",      "metric",
+      "initializer",  "monitor",  "manager"};
+  return kind < std::size(kNames) ? kNames[kind] : "?";
+}
+
+}  // namespace
+
+void *add_handle(Kind kind, void *object) {
+  Table &t = table();
+  Cell *cell = t.take();
+  cell->object = object;
+  cell->generation = t.generation.load(std::memory_order_relaxed);
+  cell->kind.store(uint32_t(kind), std::memory_order_release);
+  t.live.fetch_add(1, std::memory_order_relaxed);
+  return cell;
+}
+
+void *find_object(Kind kind, const void *handle, const char *what) {
+  if (!handle) throw Error(Code::kInvalidArgument, text(what, ": expected a handle, found NULL"), what);
+  const Cell *cell = table().cell_at(handle);
+  if (!cell) throw Error(Code::kInvalidArgument, text(what, ": expected a handle, found another pointer"), what);
+  const uint32_t found = cell->kind.load(std::memory_order_acquire);
+  if (found != uint32_t(kind)) {
+    throw Error(Code::kInvalidArgument,
+                text(what, ": expected a handle of kind ", kind_name(uint32_t(kind)), ", found ",
+                     found ? "one of kind " : "a ", kind_name(found)),
+                what);
+  }
+  if (cell->generation != table().generation.load(std::memory_order_relaxed)) {
+    throw Error(Code::kState, text(what, ": the handle was made before this process was forked from its parent"), what);
+  }
+  return cell->object;
+}
+
+void *peek_object(Kind kind, const void *handle) noexcept {
+  const Cell *cell = handle ? table().cell_at(handle) : nullptr;
+  return cell && cell->kind.load(std::memory_order_acquire) == uint32_t(kind) ? cell->object : nullptr;
+}
+
+void *remove_handle(Kind kind, const void *handle) noexcept {
+  Table &t = table();
+  Cell *cell = handle ? t.cell_at(handle) : nullptr;
+  uint32_t expected = uint32_t(kind);
+  if (!cell || !cell->kind.compare_exchange_strong(expected, uint32_t(Kind::kFree), std::memory_order_acq_rel)) {
+    return nullptr;
+  }
+  void *object = cell->object;
+  const bool ours = kind == Kind::kError || cell->generation == t.generation.load(std::memory_order_relaxed);
+  t.live.fetch_sub(1, std::memory_order_relaxed);
+  t.give(cell);
+  return ours ? object : nullptr;
+}
+
+size_t count_handles() noexcept { return table().live.load(std::memory_order_relaxed); }
+
+}  // namespace cohort::api
+
+size_t cohort_live_handles(void) { return cohort::api::count_handles(); }

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one place where an exception becomes an error, and where a call of ours begins and ends.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "base/error.hpp"
+#include "cohort/error.h"
+
+namespace cohort::api {
+
+// While one exists, the thread is inside a call of ours: callbacks may run on it. Leaving the outermost one runs what
+// other threads have put off.
+class CallScope {
+ public:
+  CallScope() noexcept;
+  ~CallScope();
+  CallScope(const CallScope &) = delete;
+  CallScope &operator=(const CallScope &) = delete;
+};
+
+// A call of a function of the host's, made beforehand so that making it cannot fail.
+struct HostCall {
+  std::function<void()> function;
+  std::unique_ptr<HostCall> next;  // while it is put off
+};
+// Makes the call now if the thread is inside a call of ours, else at the end of the next call of any thread.
+void run_inside_call(std::unique_ptr<HostCall> call) noexcept;
+
+cohort_error *error_handle(Code code, const char *message, const std::string &subject) noexcept;
+cohort_error *out_of_memory() noexcept;  // a static object: reporting needs no memory
+
+template <typename Fn>
+cohort_error *guard(Fn &&fn) noexcept {
+  const CallScope inside;
+  try {
+    fn();
+    return nullptr;
+  } catch (const Error &e) {
+    return error_handle(e.code(), e.what(), e.subject());
+  } catch (const std::bad_alloc &) {
+    return out_of_memory();
+  } catch (const std::exception &e) {
+    return error_handle(Code::kInternal, e.what(), std::string());
+  } catch (...) {
+    return error_handle(Code::kInternal, "unknown exception", std::string());
+  }
+}
+
+}  // namespace cohort::api

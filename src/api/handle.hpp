@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handles: what a host holds in place of our objects. Every cohort_X pointer is the address of a cell of the table
+// here, never of an object, and the table's memory stays where it is: so whatever pointer comes in, a freed or foreign
+// one included, is recognised without touching memory that is not ours.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "base/error.hpp"
+#include "cohort/types.h"
+
+namespace cohort::api {
+
+enum class Kind : uint32_t {
+  kFree = 0,
+  kError,
+  kNDArray,
+  kArrays,
+  kDescs,
+  kSymbol,
+  kExecutor,
+  kGroup,
+  kOptimizer,
+  kMetric,
+  kInitializer,
+  kMonitor,
+  kManager,
+};
+
+// A new handle on an object, which it does not own yet should this throw std::bad_alloc.
+void *add_handle(Kind kind, void *object);
+// The object of a live handle of this kind. Throws kInvalidArgument that says what `what` is instead; kState for a
+// handle from before a fork.
+void *find_object(Kind kind, const void *handle, const char *what);
+// The same without an error: null. Handles from before a fork are found.
+void *peek_object(Kind kind, const void *handle) noexcept;
+// Ends a handle and returns its object for the caller to delete. Null if it is no live handle of this kind, or if it is
+// from before a fork: its object may wait for threads that the child does not have.
+void *remove_handle(Kind kind, const void *handle) noexcept;
+size_t count_handles() noexcept;
+
+// Specialised in api.hpp: what is behind the handles of a C type.
+template <typename C>
+struct Behind;
+
+template <typename C>
+using ObjectOf = typename Behind<C>::Object;
+
+template <typename C>
+ObjectOf<C> &deref(const C *handle, const char *what) {
+  return *static_cast<ObjectOf<C> *>(find_object(Behind<C>::kKind, handle, what));
+}
+
+template <typename C>
+C *make_handle(ObjectOf<C> object) {
+  auto owned = std::make_unique<ObjectOf<C>>(std::move(object));
+  auto *handle = static_cast<C *>(add_handle(Behind<C>::kKind, owned.get()));
+  owned.release();
+  return handle;
+}
+
+template <typename C>
+void free_handle(C *handle) noexcept {
+  delete static_cast<ObjectOf<C> *>(remove_handle(Behind<C>::kKind, handle));
+}
+
+// A handle for the time of a callback, or until it is given away.
+template <typename C>
+class Lent {
+ public:
+  explicit Lent(ObjectOf<C> object) : handle_(make_handle<C>(std::move(object))) {}
+  Lent(Lent &&other) noexcept : handle_(other.release()) {}
+  Lent &operator=(Lent &&) = delete;
+  ~Lent() { free_handle(handle_); }
+  C *get() const { return handle_; }
+  C *release() { return std::exchange(handle_, nullptr); }
+
+ private:
+  C *handle_;
+};
+
+}  // namespace cohort::api

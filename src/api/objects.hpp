@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects behind the handles of symbols, executors, groups, optimizers, metrics, initializers, monitors and
+// managers. Text that a handle hands out lives here.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/api.hpp"
+#include "executor/executor.hpp"
+#include "executor/monitor.hpp"
+#include "group/group.hpp"
+#include "group/manager.hpp"
+#include "metric/metric.hpp"
+#include "optimizer/initializer.hpp"
+#include "optimizer/optimizer.hpp"
+#include "symbol/symbol.hpp"
+
+namespace cohort::api {
+
+struct SymbolAttr {
+  std::string node, key, value;
+};
+
+struct SymbolObject {
+  // What has been asked of the symbol, kept for as long as it does not change.
+  struct Texts {
+    std::mutex mutex;  // guards the rest: several threads may read one symbol
+    std::optional<std::vector<std::string>> names[4];
+    std::optional<std::vector<SymbolAttr>> attrs[2];
+    std::optional<std::string> json;
+  };
+
+  Symbol symbol;
+  std::shared_ptr<Texts> texts = std::make_shared<Texts>();
+};
+
+struct ExecutorObject {
+  std::shared_ptr<Executor> executor;
+  std::string debug_text;
+};
+
+struct GroupObject {
+  std::shared_ptr<Group> group;
+};
+
+struct ManagerObject {
+  std::shared_ptr<Manager> manager;
+};
+
+struct OptimizerObject {
+  std::shared_ptr<Optimizer> optimizer;
+};
+
+struct MetricObject {
+  std::shared_ptr<Metric> metric;
+};
+
+struct InitializerObject {
+  std::shared_ptr<Initializer> initializer;
+};
+
+struct MonitorObject {
+  std::shared_ptr<Monitor> monitor;
+  bool monitor_all = false;
+  std::vector<MonitorEntry> entries;  // of the latest toc
+  std::vector<std::string> texts;     // of each entry; empty until asked for
+};
+
+inline cohort_symbol *symbol_handle(Symbol symbol) { return make_handle<cohort_symbol>({std::move(symbol)}); }
+cohort_executor *executor_handle(std::shared_ptr<Executor> executor);
+
+// Shapes and dtypes by name for binding: 0 is an unknown length. NULL: none. Throws kInvalidArgument for an entry
+// without a name.
+std::vector<std::pair<std::string, Shape>> to_known_shapes(const cohort_descs *known);
+std::vector<std::pair<std::string, Dtype>> to_known_dtypes(const cohort_descs *known);
+
+// What groups and managers take.
+DataDescs to_data_descs(const cohort_descs *descs, const char *what);  // NULL: none
+std::vector<double> to_workload(const double *workload, size_t num_workloads, size_t num_contexts);
+int to_num_threads(int32_t num_threads);
+std::function<void(LogLevel, const std::string &)> to_log(cohort_log_fn log, void *user_data);
+int to_is_train(int32_t is_train);  // -1, 0 or 1
+// num_outer * num_inner arrays, outer by outer.
+std::vector<std::vector<NDArray>> deref_matrix(cohort_ndarray *const *arrays, size_t num_outer, size_t num_inner,
+                                               const char *what);
+void check_device_count(const Group &group, size_t count, const char *what);
+
+MonitorFunction to_monitor(cohort_monitor_fn callback, void *user_data);
+// What both bytes-of-arrays figures add up to.
+size_t sum_bytes(const std::vector<NDArray> &arrays);
+cohort_memory_info memory_info(const Executor &executor);
+
+}  // namespace cohort::api
