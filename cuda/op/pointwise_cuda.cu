@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functors of op/pointwise_math.hpp over CUDA arrays: the kernels of all element-wise rules and of Activation, and
+// of the plan's own copies and sums. float and double; one thread an element, so results do not depend on the launch.
+#include <vector>
+
+#include "cuda/cuda_check.hpp"
+#include "cuda/cuda_launch.hpp"
+#include "device/kernel_table.hpp"
+#include "op/activation.hpp"
+#include "op/pointwise.hpp"
+
+namespace cohort {
+namespace {
+
+// out may be any of a, b, c: each thread reads its element before it writes it.
+template <typename Functor, typename C>
+__global__ void apply(const C *a, const C *b, const C *c, C s, C t, C *out, int64_t count) {
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
+    out[i] = Functor::template of<C>(a ? a[i] : C(0), b ? b[i] : C(0), c ? c[i] : C(0), s, t);
+  }
+}
+
+template <typename C>
+using Launch = void (*)(const C *a, const C *b, const C *c, C s, C t, C *out, int64_t count, cudaStream_t stream);
+
+template <typename Functor, typename C>
+void launch(const C *a, const C *b, const C *c, C s, C t, C *out, int64_t count, cudaStream_t stream) {
+  apply<Functor, C><<<blocks_for(count), kBlockThreads, 0, stream>>>(a, b, c, s, t, out, count);
+}
+
+template <typename C>
+Launch<C> launch_of(PointwiseCode code) {
+  static constexpr Launch<C> kLaunches[] = {
+#define COHORT_LAUNCH(name, operands, integer, vector) launch<pointwise::name, C>,
+      COHORT_POINTWISE_LIST(COHORT_LAUNCH)
+#undef COHORT_LAUNCH
+  };
+  return kLaunches[int(code)];
+}
+
+template <typename C>
+class PointwiseCuda final : public Kernel {
+ public:
+  PointwiseCuda(const StepSpec &spec, std::vector<PointwiseCall> calls)
+      : count_(spec.outputs[0].shape.size()), calls_(std::move(calls)) {
+    for (const PointwiseCall &call : calls_) launches_.push_back(launch_of<C>(call.code));
+  }
+
+  // The last output first: the first one may lie where an input is.
+  void run(const Args &args, const Lane &lane) const override {
+    if (count_ == 0) return;
+    for (size_t i = calls_.size(); i-- > 0;) {
+      if (!args.outputs[i]) continue;
+      const PointwiseCall &call = calls_[i];
+      auto operand = [&](int k) { return k < 0 ? nullptr : args.in<C>(k); };
+      launches_[i](operand(call.a), operand(call.b), operand(call.c), C(call.s), C(call.t), args.out<C>(int(i)), count_,
+                   static_cast<cudaStream_t>(lane.stream));
+    }
+  }
+
+ private:
+  const int64_t count_;
+  const std::vector<PointwiseCall> calls_;
+  std::vector<Launch<C>> launches_;
+};
+
+std::unique_ptr<Kernel> make_pointwise(const StepSpec &spec, const std::vector<PointwiseCall> &calls) {
+  for (const std::vector<TensorSpec> *tensors : {&spec.inputs, &spec.outputs}) {
+    for (const TensorSpec &t : *tensors) {
+      if (t.dtype != spec.inputs[0].dtype) {
+        throw Error(Code::kUnsupported,
+                    text(spec.op, " on cuda: expected one type, found ", spec.inputs[0].dtype, " and ", t.dtype));
+      }
+    }
+  }
+  switch (spec.inputs[0].dtype) {
+    case Dtype::kFloat32:
+      return std::make_unique<PointwiseCuda<float>>(spec, calls);
+    case Dtype::kFloat64:
+      return std::make_unique<PointwiseCuda<double>>(spec, calls);
+    default:
+      throw Error(Code::kUnsupported,
+                  text(spec.op, " on cuda: expected float32 or float64, found ", spec.inputs[0].dtype));
+  }
+}
+
+std::unique_ptr<Kernel> make_rule(StepSpec &spec) {
+  const PointwiseRule &rule = *find_pointwise_rule(spec.op);
+  std::vector<PointwiseCall> calls;
+  if (spec.op == rule.name) {
+    calls.push_back(rule.forward_call(spec.attrs.get()));
+  } else {
+    for (size_t i = 0; i < rule.backward.size(); ++i) calls.push_back(rule.backward_call(spec.attrs.get(), int(i)));
+  }
+  return make_pointwise(spec, calls);
+}
+
+// Activation is no rule of its own; the table knows its functors.
+std::unique_ptr<Kernel> make_activation(StepSpec &spec) {
+  Op op;
+  op.name = "Activation";
+  const Attrs attrs{std::const_pointer_cast<void>(spec.attrs)};
+  PointwiseCall call;
+  if (spec.op == op.name) {
+    fusible(op, attrs, &call);
+  } else {
+    fusible_backward(op, attrs, 0, &call);
+  }
+  return make_pointwise(spec, {call});
+}
+
+const bool rules_registered = [] {
+  for (const auto &rule : pointwise_rules()) {
+    if (rule->form != PointwiseRule::Form::kElementwise) continue;
+    cuda_kernels().add({rule->name.c_str(), make_rule, false, 0});
+    if (!rule->backward.empty()) cuda_kernels().add({rule->backward_name.c_str(), make_rule, false, 0});
+  }
+  return true;
+}();
+
+COHORT_KERNEL_EX(cuda, Activation, make_activation, false, 0u);
+COHORT_KERNEL_EX(cuda, _backward_Activation, make_activation, false, 0u);
+
+// out = in0 + in1 + ..., added up in this order; out may be in0.
+template <typename C>
+__global__ void add_to(C *sum, const C *a, const C *b, int64_t count) {
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
+    sum[i] = a[i] + b[i];
+  }
+}
+
+class SumGradientsCuda final : public Kernel {
+ public:
+  explicit SumGradientsCuda(StepSpec &spec)
+      : count_(spec.outputs[0].shape.size()),
+        num_inputs_(int(spec.inputs.size())),
+        bytes_(spec.outputs[0].bytes()),
+        is_double_(spec.outputs[0].dtype == Dtype::kFloat64) {
+    if (!is_double_ && spec.outputs[0].dtype != Dtype::kFloat32) {
+      throw Error(Code::kUnsupported, text("sums on cuda: expected float32 or float64, found ", spec.outputs[0].dtype));
+    }
+  }
+
+  void run(const Args &args, const Lane &lane) const override {
+    const auto stream = static_cast<cudaStream_t>(lane.stream);
+    if (count_ == 0) return;
+    if (num_inputs_ == 1 && args.inputs[0] != args.outputs[0]) {
+      CUDA_CHECK(cudaMemcpyAsync(args.outputs[0], args.inputs[0], bytes_, cudaMemcpyDeviceToDevice, stream));
+    }
+    const void *sum = args.inputs[0];
+    for (int i = 1; i < num_inputs_; ++i) {
+      if (is_double_) {
+        add_to<<<blocks_for(count_), kBlockThreads, 0, stream>>>(args.out<double>(0), static_cast<const double *>(sum),
+                                                                 args.in<double>(i), count_);
+      } else {
+        add_to<<<blocks_for(count_), kBlockThreads, 0, stream>>>(args.out<float>(0), static_cast<const float *>(sum),
+                                                                 args.in<float>(i), count_);
+      }
+      sum = args.outputs[0];
+    }
+  }
+
+ private:
+  const int64_t count_;
+  const int num_inputs_;
+  const size_t bytes_;
+  const bool is_double_;
+};
+
+class CopyCuda final : public Kernel {
+ public:
+  explicit CopyCuda(StepSpec &spec) : bytes_(spec.outputs[0].bytes()) {}
+  void run(const Args &args, const Lane &lane) const override {
+    if (bytes_ == 0 || args.inputs[0] == args.outputs[0]) return;
+    CUDA_CHECK(cudaMemcpyAsync(args.outputs[0], args.inputs[0], bytes_, cudaMemcpyDefault,
+                               static_cast<cudaStream_t>(lane.stream)));
+  }
+
+ private:
+  const size_t bytes_;
+};
+
+class FillZeroCuda final : public Kernel {
+ public:
+  explicit FillZeroCuda(StepSpec &spec) : bytes_(spec.outputs[0].bytes()) {}
+  void run(const Args &args, const Lane &lane) const override {
+    if (bytes_ > 0) CUDA_CHECK(cudaMemsetAsync(args.outputs[0], 0, bytes_, static_cast<cudaStream_t>(lane.stream)));
+  }
+
+ private:
+  const size_t bytes_;
+};
+
+COHORT_KERNEL(cuda, _sum_gradients, SumGradientsCuda);
+COHORT_KERNEL(cuda, _copy, CopyCuda);
+COHORT_KERNEL(cuda, _CrossDeviceCopy, CopyCuda);
+COHORT_KERNEL(cuda, BlockGrad, CopyCuda);
+COHORT_KERNEL(cuda, _fill_zero, FillZeroCuda);
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameter updates: the formulas of op/update_math.hpp over CUDA arrays, float and double, one thread an element.
+// Inputs are weight, gradient and states, and for adamw_update rescale_grad as a tensor; the new weight may lie where
+// the old one is.
+#include "cuda/cuda_launch.hpp"
+#include "device/kernel_table.hpp"
+#include "op/update.hpp"
+
+namespace cohort {
+namespace {
+
+template <typename C>
+struct States {
+  C *at[3];
+};
+
+template <typename Formula, typename C>
+__global__ void update_elements(const C *weight, const C *grad, States<C> states, const C *rescale, C *out,
+                                UpdateNumbers<C> numbers, int64_t count) {
+  if (rescale) numbers.rescale = *rescale;
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
+    C state[Formula::kStates > 0 ? Formula::kStates : 1] = {};
+    for (int k = 0; k < Formula::kStates; ++k) state[k] = states.at[k][i];
+    out[i] = Formula::of(weight[i], grad[i], state, numbers);
+    for (int k = 0; k < Formula::kStates; ++k) states.at[k][i] = state[k];
+  }
+}
+
+// Reads its numbers from the attributes at each run: an optimizer changes them between runs (op/update.hpp).
+template <typename Formula, typename A, typename C, bool kRescaleTensor>
+class UpdateCuda final : public Kernel {
+ public:
+  explicit UpdateCuda(const StepSpec &spec) : attrs_(spec.attrs), count_(spec.inputs[0].shape.size()) {}
+
+  void run(const Args &args, const Lane &lane) const override {
+    if (count_ == 0) return;
+    States<C> states{};
+    for (int k = 0; k < Formula::kStates; ++k) states.at[k] = args.mutable_in<C>(2 + k);
+    const C *rescale = kRescaleTensor ? args.in<C>(2 + Formula::kStates) : nullptr;
+    const auto numbers = static_cast<const A *>(attrs_.get())->numbers().template as<C>();
+    update_elements<Formula, C><<<blocks_for(count_), kBlockThreads, 0, static_cast<cudaStream_t>(lane.stream)>>>(
+        args.in<C>(0), args.in<C>(1), states, rescale, args.out<C>(0), numbers, count_);
+  }
+
+ private:
+  const std::shared_ptr<const void> attrs_;
+  const int64_t count_;
+};
+
+template <typename Formula, typename A, bool kRescaleTensor = false>
+std::unique_ptr<Kernel> make_update(StepSpec &spec) {
+  for (const TensorSpec &input : spec.inputs) {
+    if (input.dtype != spec.inputs[0].dtype) {
+      throw Error(Code::kUnsupported,
+                  text(spec.op, " on cuda: expected one type, found ", spec.inputs[0].dtype, " and ", input.dtype));
+    }
+  }
+  if (spec.inputs[0].dtype == Dtype::kFloat32)
+    return std::make_unique<UpdateCuda<Formula, A, float, kRescaleTensor>>(spec);
+  if (spec.inputs[0].dtype == Dtype::kFloat64)
+    return std::make_unique<UpdateCuda<Formula, A, double, kRescaleTensor>>(spec);
+  throw Error(Code::kUnsupported, text(spec.op, " on cuda: expected float32 or float64, found ", spec.inputs[0].dtype));
+}
+
+#define COHORT_CUDA_UPDATE(op, ...) COHORT_KERNEL_EX(cuda, op, (make_update<__VA_ARGS__>), false, 0u)
+COHORT_CUDA_UPDATE(sgd_update, update::Sgd, SgdAttrs);
+COHORT_CUDA_UPDATE(sgd_mom_update, update::SgdMom, SgdMomAttrs);
+COHORT_CUDA_UPDATE(nag_mom_update, update::NagMom, SgdMomAttrs);
+COHORT_CUDA_UPDATE(signsgd_update, update::SignSgd, SgdAttrs);
+COHORT_CUDA_UPDATE(signum_update, update::Signum, SgdMomAttrs);
+COHORT_CUDA_UPDATE(adam_update, update::Adam, AdamAttrs);
+COHORT_CUDA_UPDATE(_adamw_update, update::AdamW, AdamWAttrs, true);
+COHORT_CUDA_UPDATE(rmsprop_update, update::RmsProp, RmsPropAttrs);
+COHORT_CUDA_UPDATE(rmspropalex_update, update::RmsPropAlex, RmsPropAttrs);
+COHORT_CUDA_UPDATE(_adagrad_update, update::Adagrad, AdagradAttrs);
+
+}  // namespace
+}  // namespace cohort
