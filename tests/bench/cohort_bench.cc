@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures one workload through the C ABI and prints one JSON line, in the form that the runners of other engines print
+// it, so that they can be set side by side: milliseconds a step, samples a second, memory, and a check of the results.
+//
+// train: data into the group, forward, backward, update; one wait at the end of a block of steps.
+// infer: data into the group, forward, and a wait for the output, every step.
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "measured.hpp"
+
+namespace bench {
+namespace {
+
+const char kHelp[] =
+    "cohort-bench --workload W [flags]: measures one workload and prints one JSON line\n"
+    "  --workload W      %s\n"
+    "  --variant V       of W9: mlp or chain\n"
+    "  --mode M          train or infer; the default is train, of W9 infer\n"
+    "  --batch N         samples of the whole group a step; 0: the workload's own\n"
+    "  --contexts K      devices of the group (1)\n"
+    "  --threads T       processors the whole process may use (1), shared out among the contexts\n"
+    "  --steps S         steps in a timed block; 0: the workload's own\n"
+    "  --repeats R       timed blocks (5)\n"
+    "  --warmup W        steps before the first block; -1: two or more\n"
+    "  --quick           a hundredth of the steps, two blocks: does it run?\n"
+    "  --api A           group, or executor: one bound executor without a group, inference only\n"
+    "  --device D        cpu or gpu\n"
+    "  --symbols DIR     where the graphs are\n";
+
+[[noreturn]] void usage(const std::string &text) {
+  std::fprintf(stderr, "cohort-bench: %s; see --help\n", text.c_str());
+  std::exit(2);
+}
+
+int whole_number(const std::string &flag, const std::string &text) {
+  char *end = nullptr;
+  const long value = std::strtol(text.c_str(), &end, 10);
+  if (text.empty() || *end || value < -1 || value > 1000000000)
+    usage(flag + " takes a whole number, found '" + text + "'");
+  return int(value);
+}
+
+// Whether value is the first of two words.
+bool is_first(const std::string &flag, const std::string &value, const char *first, const char *second) {
+  if (value != first && value != second) usage(flag + " is " + first + " or " + second + ", found '" + value + "'");
+  return value == first;
+}
+
+// The flags as given; what was left open is filled in by complete().
+struct Flags {
+  std::string workload, variant, mode;
+  bool quick = false;
+  Options options;
+};
+
+bool set_number(const std::string &flag, const std::string &value, Options *options) {
+  const std::pair<const char *, int *> numbers[] = {
+      {"--contexts", &options->contexts}, {"--threads", &options->threads}, {"--steps", &options->steps},
+      {"--repeats", &options->repeats},   {"--warmup", &options->warmup},
+  };
+  for (const auto &[name, number] : numbers) {
+    if (flag != name) continue;
+    *number = whole_number(flag, value);
+    return true;
+  }
+  return false;
+}
+
+void set(const std::string &flag, const std::string &value, Flags *flags) {
+  Options &options = flags->options;
+  if (flag == "--workload") {
+    flags->workload = value;
+  } else if (flag == "--variant") {
+    flags->variant = value;
+  } else if (flag == "--mode") {
+    flags->mode = is_first(flag, value, "train", "infer") ? "train" : "infer";
+  } else if (flag == "--batch") {
+    options.batch = whole_number(flag, value);
+  } else if (flag == "--api") {
+    options.executor = is_first(flag, value, "executor", "group");
+  } else if (flag == "--device") {
+    options.gpu = is_first(flag, value, "gpu", "cpu");
+  } else if (flag == "--symbols") {
+    options.symbols = value;
+  } else if (!set_number(flag, value, &options)) {
+    usage("there is no flag " + flag);
+  }
+}
+
+Options complete(const Flags &flags) {
+  Options options = flags.options;
+  options.workload = find_workload(flags.workload, flags.variant);
+  if (!options.workload)
+    usage("no workload '" + flags.workload + "' '" + flags.variant + "'; there are " + list_workloads());
+  const Workload &workload = *options.workload;
+  options.train = flags.mode.empty() ? !workload.infer_by_default : flags.mode == "train";
+  if (options.train && !workload.num_classes) usage(flags.workload + " " + workload.variant + " has nothing to train");
+  if (options.train && options.executor) usage("--api executor goes with --mode infer");
+  if (options.contexts < 1 || options.threads < 1 || options.repeats < 1)
+    usage("--contexts, --threads and --repeats are at least 1");
+  if (options.batch <= 0) options.batch = options.train ? workload.train_batch : workload.infer_batch;
+  if (options.steps <= 0) options.steps = options.train ? workload.train_steps : workload.infer_steps;
+  if (flags.quick) {
+    options.steps = std::max(1, options.steps / 100);
+    options.repeats = std::min(options.repeats, 2);
+  }
+  if (options.warmup < 0) options.warmup = std::max(2, std::min(options.steps / 5, 50));
+  return options;
+}
+
+Options parse(int argc, char **argv) {
+  Flags flags;
+  flags.options.symbols = COHORT_BENCH_SYMBOLS;
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    if (flag == "--help") {
+      std::printf(kHelp, list_workloads().c_str());
+      std::exit(0);
+    }
+    if (flag == "--quick") {
+      flags.quick = true;
+    } else if (++i < argc) {
+      set(flag, argv[i], &flags);
+    } else {
+      usage(flag + " needs a value");
+    }
+  }
+  return complete(flags);
+}
+
+std::vector<int> processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof set, &set);
+  std::vector<int> list;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) list.push_back(cpu);
+  return list;
+}
+
+// Keeps to the first of the processors that this process was given. Before the library starts its threads.
+void pin(int threads) {
+  const std::vector<int> given = processors();
+  if (int(given.size()) <= threads) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int i = 0; i < threads; ++i) CPU_SET(given[size_t(i)], &set);
+  if (sched_setaffinity(0, sizeof set, &set) != 0) throw std::runtime_error("the processors cannot be narrowed");
+}
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Milliseconds a step of each block, sorted.
+std::vector<double> time_blocks(Measured &work, const Options &options) {
+  for (int i = 0; i < options.warmup; ++i) work.step();
+  work.wait();
+  std::vector<double> blocks;
+  for (int block = 0; block < options.repeats; ++block) {
+    const Clock::time_point start = Clock::now();
+    for (int i = 0; i < options.steps; ++i) work.step();
+    work.wait();
+    blocks.push_back(seconds_since(start) / options.steps * 1e3);
+  }
+  std::sort(blocks.begin(), blocks.end());
+  return blocks;
+}
+
+double median(const std::vector<double> &sorted) {
+  const size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+double peak_rss_mb() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return double(usage.ru_maxrss) / 1024.0;
+}
+
+void print_line(const Options &options, const std::vector<double> &blocks, const std::string &check, double setup,
+                const Measured &work) {
+  const Workload &workload = *options.workload;
+  const double middle = median(blocks);
+  double load = 0;
+  getloadavg(&load, 1);
+  std::string cpus;
+  for (const int cpu : processors()) cpus += format("%s%d", cpus.empty() ? "" : ", ", cpu);
+  std::string line = format(
+      "{\"peer\": \"cohort\", \"config\": \"%s%s\", \"version\": \"%s\", \"workload\": \"%s\", \"variant\": \"%s\", "
+      "\"mode\": \"%s\", \"batch\": %lld, \"contexts\": %d, \"threads\": %d, \"steps\": %d, \"repeats\": %zu, ",
+      options.executor ? "executor" : "group", options.gpu ? "+gpu" : "", cohort_version(), workload.name,
+      workload.variant, options.train ? "train" : "infer", static_cast<long long>(options.batch), options.contexts,
+      options.threads, options.steps, blocks.size());
+  line += format(
+      "\"samples_per_s\": %.3f, \"ms_min\": %.5f, \"ms_median\": %.5f, \"ms_max\": %.5f, \"rss_mb\": %.1f, "
+      "\"cpus\": [%s], \"load1\": %.2f, \"omp\": %d, \"setup_s\": %.3f, ",
+      double(options.batch) / middle * 1e3, blocks.front(), middle, blocks.back(), peak_rss_mb(), cpus.c_str(), load,
+      options.executor ? options.threads : options.threads_of_context(), setup);
+  line += "\"memory\": " + work.memory() + ", \"check\": " + check + "}";
+  std::puts(line.c_str());
+}
+
+int run(const Options &options) {
+  pin(options.threads);
+  const Clock::time_point start = Clock::now();
+  Measured work(options);
+  const std::string check = work.check();
+  const double setup = seconds_since(start);
+  print_line(options, time_blocks(work, options), check, setup, work);
+  return 0;
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char **argv) {
+  try {
+    return bench::run(bench::parse(argc, argv));
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "cohort-bench: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For tests over the C ABI: calls that must succeed or fail, small networks, groups on cpu(0), cpu(1), ...
+ * Functions that take symbols or descriptors of the caller's free them, so that a test need not.
+ */
+#ifndef COHORT_TESTS_GROUP_TESTS_H
+#define COHORT_TESTS_GROUP_TESTS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cohort/cohort.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* A test that leaves as many handles alive as it found. */
+#define TEST(name) cmocka_unit_test_setup_teardown(name, note_live_handles, same_live_handles)
+int note_live_handles(void **state);
+int same_live_handles(void **state);
+
+/* The call succeeds; else the test fails with the error's message. */
+#define ok(call) ok_at((call), #call, __FILE__, __LINE__)
+void ok_at(cohort_error *error, const char *call, const char *file, int line);
+
+/* The call fails with this class of error, and its message contains these words. */
+#define fails(call, code, words) fails_at((call), #call, (code), (words), __FILE__, __LINE__)
+void fails_at(cohort_error *error, const char *call, int32_t code, const char *words, const char *file, int line);
+
+/* ---- arrays ---------------------------------------------------------------------------------------------------- */
+
+/* A shape as two arguments: lengths and their number. */
+#define SHAPE(...) (const int64_t[]){__VA_ARGS__}, (int32_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+/* Numbers as two arguments: values and their count. */
+#define FLOATS(...) (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float)
+
+/* A float32 array on cpu(0) with these values, which must be as many as the shape says. */
+cohort_ndarray *floats(const int64_t *shape, int32_t num_axes, const float *values, size_t num_values);
+
+/* A float32 array with 0, 1, 2, ... times scale. */
+cohort_ndarray *counted(const int64_t *shape, int32_t num_axes, float scale);
+
+/* The array holds these values, each within 1e-5 relative to 1 or to itself. Float32 only. */
+#define holds(array, ...) holds_at((array), FLOATS(__VA_ARGS__), __FILE__, __LINE__)
+void holds_at(const cohort_ndarray *array, const float *values, size_t num_values, const char *file, int line);
+
+/* As holds(), and frees the array. */
+#define holds_free(array, ...) holds_free_at((array), FLOATS(__VA_ARGS__), __FILE__, __LINE__)
+void holds_free_at(cohort_ndarray *array, const float *values, size_t num_values, const char *file, int line);
+
+/* The array has this shape. */
+#define has_shape(array, ...) has_shape_at((array), SHAPE(__VA_ARGS__), __FILE__, __LINE__)
+void has_shape_at(const cohort_ndarray *array, const int64_t *shape, int32_t num_axes, const char *file, int line);
+
+int32_t dtype_of(const cohort_ndarray *array);
+
+/* A list of one named array, which is freed. */
+cohort_arrays *named(const char *name, cohort_ndarray *array);
+/* Appends a named array, which is freed. */
+void add_named(cohort_arrays *arrays, const char *name, cohort_ndarray *array);
+
+/* ---- symbols --------------------------------------------------------------------------------------------------- */
+
+#define ATTRS(...) \
+  (const char *const[]) { __VA_ARGS__, NULL }
+#define NO_ATTRS \
+  (const char *const[]) { NULL }
+#define INPUTS(...) \
+  (cohort_symbol *const[]) { __VA_ARGS__, NULL }
+#define NAMES(...) \
+  (const char *const[]) { __VA_ARGS__, NULL }
+#define NO_NAMES \
+  (const char *const[]) { NULL }
+
+cohort_symbol *variable(const char *name);
+/* A node of an operator: keys and values in turn, then NULL; inputs, which are freed, then NULL. */
+cohort_symbol *node(const char *op, const char *name, const char *const *attrs, cohort_symbol *const *inputs);
+
+/* fc = data . fc_weight^T, without bias, num_hidden columns: "1", "2", ... */
+cohort_symbol *linear(const char *num_hidden);
+/* LinearRegressionOutput "lro" of linear(num_hidden) against the argument "label". */
+cohort_symbol *regression(const char *num_hidden);
+
+/* ---- groups ---------------------------------------------------------------------------------------------------- */
+
+/* A list of one float32 descriptor; layout NULL is "NCHW". */
+cohort_descs *desc(const char *name, const int64_t *shape, int32_t num_axes, const char *layout);
+/* Appends one. */
+void add_desc(cohort_descs *descs, const char *name, const int64_t *shape, int32_t num_axes, const char *layout);
+
+/* Binds on cpu(0) to cpu(num_contexts - 1) for training. Frees symbol, data and label. */
+cohort_error *try_bind(cohort_group **out_group, cohort_symbol *symbol, size_t num_contexts, cohort_descs *data,
+                       cohort_descs *label, const char *const *param_names, const cohort_group_options *options);
+/* The same, and must succeed. */
+cohort_group *bind(cohort_symbol *symbol, size_t num_contexts, cohort_descs *data, cohort_descs *label,
+                   const char *const *param_names, const cohort_group_options *options);
+
+/* As bind(), without gradients. */
+cohort_group *bind_for_inference(cohort_symbol *symbol, size_t num_contexts, cohort_descs *data, cohort_descs *label,
+                                 const char *const *param_names, const cohort_group_options *options);
+
+/* regression("1") on a batch of rows of two numbers, fc_weight = (1, 10). */
+cohort_group *bind_regression(size_t num_contexts, int64_t batch, const cohort_group_options *options);
+
+/* Sets one parameter on every device; frees the array. */
+void set_param(cohort_group *group, const char *name, cohort_ndarray *array);
+/* Sets parameters on every device; frees the lists. */
+cohort_error *try_set_params(cohort_group *group, cohort_arrays *arg, cohort_arrays *aux, int32_t allow_extra);
+
+/* Forward over one data array and one label, or none for NULL; frees both. */
+void forward(cohort_group *group, cohort_ndarray *data, cohort_ndarray *label, int32_t is_train);
+/* The same, and gives the error. */
+cohort_error *try_forward(cohort_group *group, cohort_ndarray *data, cohort_ndarray *label, int32_t is_train);
+
+/* Backward from one head gradient, or none for NULL; frees it. */
+void backward(cohort_group *group, cohort_ndarray *head_grad);
+cohort_error *try_backward(cohort_group *group, cohort_ndarray *head_grad);
+
+size_t num_arrays(const cohort_group *group, int32_t list);
+/* Sets all elements of a live array, and frees the handle. */
+void fill(cohort_ndarray *array, double value);
+cohort_ndarray *device_array(const cohort_group *group, int32_t list, size_t index, size_t device);
+cohort_ndarray *merged(const cohort_group *group, int32_t list, size_t index);
+
+#endif

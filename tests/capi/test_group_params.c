@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Setting and averaging parameters: PRM-01 to PRM-11, GRP-07, GRP-18. */
+#include "support/group_tests.h"
+
+/* fc1 and fc2, two by two each, over a batch of four rows of two; parameters named in the other order. */
+static cohort_group *bind_two_layers(size_t num_contexts) {
+  cohort_symbol *symbol =
+      node("FullyConnected", "fc1", ATTRS("num_hidden", "2", "no_bias", "True"), INPUTS(variable("data")));
+
+  symbol = node("FullyConnected", "fc2", ATTRS("num_hidden", "2", "no_bias", "True"), INPUTS(symbol));
+  return bind(symbol, num_contexts, desc("data", SHAPE(4, 2), NULL), NULL,
+              NAMES("fc2_weight", "no_such_argument", "fc1_weight", "fc2_weight"), NULL);
+}
+
+/* BatchNorm over two channels: parameters gamma and beta, auxiliary states mean and variance. */
+static cohort_group *bind_batch_norm(size_t num_contexts) {
+  cohort_symbol *symbol = node("BatchNorm", "bn", ATTRS("fix_gamma", "False"), INPUTS(variable("data")));
+
+  return bind(symbol, num_contexts, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("bn_gamma", "bn_beta"), NULL);
+}
+
+/* Zeros on cpu(0): the target of a mean. */
+static cohort_ndarray *zeros(const int64_t *shape, int32_t num_axes, int32_t dtype) {
+  cohort_ndarray *array = NULL;
+
+  ok(cohort_ndarray_zeros(shape, num_axes, dtype, NULL, &array));
+  return array;
+}
+
+/* PRM-01: a parameter goes to every device, converted; the source is not kept. */
+static void a_parameter_is_copied_to_every_device(void **state) {
+  const int64_t numbers[] = {3, -4};
+  cohort_group *group = bind_regression(2, 4, NULL);
+  cohort_ndarray *source = NULL;
+  cohort_arrays *params;
+
+  (void)state;
+  ok(cohort_ndarray_from_host(numbers, sizeof(numbers), SHAPE(1, 2), COHORT_DTYPE_INT64, NULL, &source));
+  ok(cohort_arrays_create(&params));
+  ok(cohort_arrays_add(params, "fc_weight", source));
+  ok(cohort_group_set_params(group, params, NULL, 0));
+  fill(source, 9);
+  cohort_arrays_free(params);
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 0, 0), 3, -4);
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 0, 1), 3, -4);
+  cohort_group_free(group);
+}
+
+/* PRM-02: what is not named keeps its value; any argument may be named; an empty list is fine. */
+static void any_argument_may_be_set_and_the_rest_stay(void **state) {
+  cohort_group *group = bind_two_layers(1);
+  cohort_arrays *none = NULL;
+
+  (void)state;
+  set_param(group, "fc1_weight", floats(SHAPE(2, 2), FLOATS(1, 2, 3, 4)));
+  set_param(group, "data", counted(SHAPE(4, 2), 1));
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 0, 0), 1, 2, 3, 4);
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 1, 0), 0, 0, 0, 0);
+  holds_free(device_array(group, COHORT_GROUP_DATA, 0, 0), 0, 1, 2, 3, 4, 5, 6, 7);
+  ok(cohort_arrays_create(&none));
+  ok(cohort_group_set_params(group, none, NULL, 0));
+  ok(cohort_group_set_params(group, none, none, 0));
+  cohort_arrays_free(none);
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 0, 0), 1, 2, 3, 4);
+  cohort_group_free(group);
+}
+
+/* PRM-03: unknown names are refused, or skipped where that is asked for; arguments and states are looked up apart. */
+static void unknown_names_are_refused_or_skipped(void **state) {
+  cohort_group *group = bind_batch_norm(2);
+
+  (void)state;
+  fails(try_set_params(group, named("no_such", counted(SHAPE(2), 1)), NULL, 0), COHORT_ERROR_NAME, "no_such");
+  fails(try_set_params(group, named("bn_moving_mean", counted(SHAPE(2), 1)), NULL, 0), COHORT_ERROR_NAME,
+        "bn_moving_mean");
+  fails(try_set_params(group, named("bn_beta", counted(SHAPE(2), 1)), named("bn_beta", counted(SHAPE(2), 1)), 0),
+        COHORT_ERROR_NAME, "bn_beta");
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 1, 0), 0, 0);
+  ok(try_set_params(group, named("no_such", counted(SHAPE(2), 1)), named("bn_beta", counted(SHAPE(2), 1)), 1));
+  ok(try_set_params(group, named("bn_beta", counted(SHAPE(2), 3)), named("bn_moving_var", counted(SHAPE(2), 5)), 1));
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 1, 1), 0, 3);
+  holds_free(device_array(group, COHORT_GROUP_AUX, 1, 1), 0, 5);
+  cohort_group_free(group);
+}
+
+/* PRM-04: without a list of auxiliary states these are left alone. */
+static void auxiliary_states_stay_when_none_are_given(void **state) {
+  cohort_group *group = bind_batch_norm(2);
+
+  (void)state;
+  ok(try_set_params(group, named("bn_beta", counted(SHAPE(2), 1)), named("bn_moving_mean", counted(SHAPE(2), 5)), 0));
+  ok(try_set_params(group, named("bn_beta", counted(SHAPE(2), 2)), NULL, 0));
+  holds_free(device_array(group, COHORT_GROUP_AUX, 0, 0), 0, 5);
+  cohort_group_free(group);
+}
+
+/* PRM-05: one array of another shape, and none is copied. */
+static void one_wrong_shape_and_nothing_is_copied(void **state) {
+  cohort_group *group = bind_two_layers(2);
+  cohort_arrays *params = named("fc1_weight", floats(SHAPE(2, 2), FLOATS(1, 2, 3, 4)));
+
+  (void)state;
+  add_named(params, "fc2_weight", counted(SHAPE(4), 1));
+  fails(try_set_params(group, params, NULL, 0), COHORT_ERROR_SHAPE, "fc2_weight");
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 0, 0), 0, 0, 0, 0);
+  cohort_group_free(group);
+}
+
+/* GRP-18, PRM-09: parameters go by name, and are listed in the order of the symbol's arguments, each once. */
+static void parameters_go_by_name(void **state) {
+  cohort_group *group = bind_two_layers(2);
+  const char *name = NULL;
+
+  (void)state;
+  assert_int_equal(num_arrays(group, COHORT_GROUP_PARAMS), 2);
+  ok(cohort_group_name(group, COHORT_GROUP_PARAMS, 0, &name));
+  assert_string_equal(name, "fc1_weight");
+  ok(cohort_group_name(group, COHORT_GROUP_PARAMS, 1, &name));
+  assert_string_equal(name, "fc2_weight");
+  set_param(group, "fc1_weight", floats(SHAPE(2, 2), FLOATS(1, 2, 3, 4)));
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 0, 1), 1, 2, 3, 4);
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 1, 1), 0, 0, 0, 0);
+  cohort_group_free(group);
+}
+
+/* PRM-06: the mean over the devices goes into the caller's own array, converted; extra targets are left alone. */
+static void the_mean_goes_into_the_arrays_of_the_caller(void **state) {
+  cohort_group *group = bind_regression(2, 4, NULL);
+  cohort_ndarray *target = zeros(SHAPE(1, 2), COHORT_DTYPE_FLOAT32), *whole = zeros(SHAPE(1, 2), COHORT_DTYPE_INT32);
+  cohort_arrays *targets = NULL;
+  int32_t numbers[2] = {-1, -1};
+
+  (void)state;
+  fill(device_array(group, COHORT_GROUP_PARAMS, 0, 0), 2);
+  fill(device_array(group, COHORT_GROUP_PARAMS, 0, 1), 3);
+  ok(cohort_arrays_create(&targets));
+  ok(cohort_arrays_add(targets, "fc_weight", target));
+  ok(cohort_group_get_params(group, targets, NULL));
+  holds_free(target, 2.5f, 2.5f);
+  ok(cohort_arrays_set(targets, "fc_weight", whole));
+  add_named(targets, "extra", counted(SHAPE(3), 1));
+  ok(cohort_group_get_params(group, targets, NULL));
+  ok(cohort_ndarray_read(whole, numbers, sizeof(numbers)));
+  assert_int_equal(numbers[0], 2);
+  assert_int_equal(numbers[1], 2);
+  cohort_ndarray_free(whole);
+  cohort_arrays_free(targets);
+  cohort_group_free(group);
+}
+
+/* PRM-06: auxiliary states are averaged too. */
+static void auxiliary_states_are_averaged_too(void **state) {
+  cohort_group *group = bind_batch_norm(2);
+  cohort_arrays *arg = NULL, *aux = NULL;
+  cohort_ndarray *mean = NULL;
+  size_t index = 99;
+
+  (void)state;
+  fill(device_array(group, COHORT_GROUP_AUX, 0, 0), 1);
+  fill(device_array(group, COHORT_GROUP_AUX, 0, 1), 2);
+  ok(cohort_group_copy_params(group, &arg, &aux));
+  ok(cohort_arrays_find(aux, "bn_moving_mean", &index));
+  ok(cohort_arrays_get(aux, index, &mean));
+  holds_free(mean, 1.5f, 1.5f);
+  cohort_arrays_free(arg);
+  cohort_arrays_free(aux);
+  cohort_group_free(group);
+}
+
+/* PRM-07: every parameter has a target of its shape, else nothing is written. */
+static void every_parameter_has_a_target(void **state) {
+  cohort_group *group = bind_two_layers(2);
+  cohort_ndarray *target = zeros(SHAPE(2, 2), COHORT_DTYPE_FLOAT32);
+  cohort_arrays *targets = NULL;
+
+  (void)state;
+  fill(device_array(group, COHORT_GROUP_PARAMS, 0, 0), 2);
+  ok(cohort_arrays_create(&targets));
+  ok(cohort_arrays_add(targets, "fc1_weight", target));
+  fails(cohort_group_get_params(group, targets, NULL), COHORT_ERROR_NAME, "fc2_weight");
+  add_named(targets, "fc2_weight", zeros(SHAPE(4), COHORT_DTYPE_FLOAT32));
+  fails(cohort_group_get_params(group, targets, NULL), COHORT_ERROR_SHAPE, "fc2_weight");
+  holds_free(target, 0, 0, 0, 0);
+  cohort_arrays_free(targets);
+  cohort_group_free(group);
+
+  group = bind_batch_norm(2);
+  targets = named("bn_gamma", zeros(SHAPE(2), COHORT_DTYPE_FLOAT32));
+  add_named(targets, "bn_beta", zeros(SHAPE(2), COHORT_DTYPE_FLOAT32));
+  fails(cohort_group_get_params(group, targets, NULL), COHORT_ERROR_NAME, "bn_moving_mean");
+  cohort_arrays_free(targets);
+  cohort_group_free(group);
+}
+
+/* PRM-08: a mean of float16 is summed wider than float16, so that 40000 and 40000 make 40000. */
+static void a_mean_of_float16_does_not_overflow(void **state) {
+  cohort_symbol *symbol = node("elemwise_add", "sum", NO_ATTRS, INPUTS(variable("data"), variable("shift")));
+  cohort_context contexts[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}};
+  cohort_ndarray *target = zeros(SHAPE(2), COHORT_DTYPE_FLOAT32);
+  const char *const params[] = {"shift"};
+  cohort_descs *data = NULL;
+  cohort_group *group = NULL;
+  cohort_arrays *targets = NULL;
+  cohort_ndarray *shift;
+
+  (void)state;
+  ok(cohort_descs_create(&data));
+  ok(cohort_descs_add(data, "data", SHAPE(2), COHORT_DTYPE_FLOAT16, "C"));
+  ok(cohort_group_create(symbol, contexts, 2, data, NULL, params, 1, 0, NULL, &group));
+  cohort_symbol_free(symbol);
+  cohort_descs_free(data);
+  shift = device_array(group, COHORT_GROUP_PARAMS, 0, 0);
+  assert_int_equal(dtype_of(shift), COHORT_DTYPE_FLOAT16);
+  fill(shift, 40000);
+  fill(device_array(group, COHORT_GROUP_PARAMS, 0, 1), 40000);
+  ok(cohort_arrays_create(&targets));
+  ok(cohort_arrays_add(targets, "shift", target));
+  ok(cohort_group_get_params(group, targets, NULL));
+  holds_free(target, 40000, 40000);
+  cohort_arrays_free(targets);
+  cohort_group_free(group);
+}
+
+/* PRM-11: nothing brings devices together that the host has set apart. */
+static void devices_stay_apart_until_the_host_acts(void **state) {
+  cohort_group *group = bind_regression(2, 4, NULL);
+  cohort_executor *executor = NULL;
+  cohort_arrays *params = named("fc_weight", floats(SHAPE(1, 2), FLOATS(5, 0)));
+
+  (void)state;
+  ok(cohort_group_executor(group, 1, &executor));
+  ok(cohort_executor_copy_params_from(executor, params, NULL, 0));
+  cohort_executor_free(executor);
+  cohort_arrays_free(params);
+  forward(group, counted(SHAPE(4, 2), 1), NULL, 0);
+  holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 10, 32, 20, 30);
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 0, 0), 1, 10);
+  cohort_group_free(group);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(a_parameter_is_copied_to_every_device),
+      TEST(any_argument_may_be_set_and_the_rest_stay),
+      TEST(unknown_names_are_refused_or_skipped),
+      TEST(auxiliary_states_stay_when_none_are_given),
+      TEST(one_wrong_shape_and_nothing_is_copied),
+      TEST(parameters_go_by_name),
+      TEST(the_mean_goes_into_the_arrays_of_the_caller),
+      TEST(auxiliary_states_are_averaged_too),
+      TEST(every_parameter_has_a_target),
+      TEST(a_mean_of_float16_does_not_overflow),
+      TEST(devices_stay_apart_until_the_host_acts),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

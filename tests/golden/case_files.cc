@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "case_files.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+namespace golden {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_case(const fs::path &folder) {
+  return fs::exists(folder / "scenario.json") || fs::exists(folder / "case.json");
+}
+
+void collect(const fs::path &folder, int depth, std::vector<CaseFolder> &cases) {
+  if (is_case(folder)) {
+    const std::string name = (folder.parent_path().filename() / folder.filename()).string();
+    cases.push_back({folder.string(), name, fs::exists(folder / "scenario.json")});
+    return;
+  }
+  if (depth == 0) return;
+  for (const fs::directory_entry &entry : fs::directory_iterator(folder))
+    if (entry.is_directory()) collect(entry.path(), depth - 1, cases);
+}
+
+}  // namespace
+
+std::vector<CaseFolder> find_cases(const std::string &folder) {
+  std::error_code error;
+  const fs::path path = fs::canonical(folder, error);
+  if (error || !fs::is_directory(path)) throw BadCase(folder + " is no folder");
+  std::vector<CaseFolder> cases;
+  collect(path, 2, cases);
+  std::sort(cases.begin(), cases.end(), [](const CaseFolder &a, const CaseFolder &b) { return a.path < b.path; });
+  return cases;
+}
+
+CaseFiles::CaseFiles(const std::string &folder, std::map<std::string, std::string> files)
+    : folder_(folder), names_(std::move(files)) {}
+
+std::string CaseFiles::path_of(const std::string &file_name) const {
+  if (file_name.empty() || file_name[0] != '@') return (fs::path(folder_) / file_name).string();
+  const std::string shared = file_name.substr(1);
+  for (fs::path folder = folder_; folder != folder.root_path(); folder = folder.parent_path())
+    if (fs::exists(folder / shared)) return (folder / shared).string();
+  throw BadCase("there is no " + shared + " in the folders above " + folder_);
+}
+
+const cohort_arrays *CaseFiles::file(const std::string &key) {
+  const auto loaded = loaded_.find(key);
+  if (loaded != loaded_.end()) return loaded->second.get();
+  const auto name = names_.find(key);
+  if (name == names_.end()) throw BadCase("the case has no file '" + key + "'");
+  const std::string path = path_of(name->second);
+  if (!fs::exists(path)) throw BadCase("there is no " + path);
+  return (loaded_[key] = make<Arrays>(cohort_arrays_load, path.c_str(), nullptr)).get();
+}
+
+bool CaseFiles::has(const std::string &key, const std::string &name) {
+  const cohort_arrays *arrays = file(key);
+  const size_t num = query<size_t>(cohort_arrays_num, arrays);
+  for (size_t i = 0; i < num; ++i)
+    if (query<const char *>(cohort_arrays_name, arrays, i) == name) return true;
+  return false;
+}
+
+NDArray CaseFiles::array(const std::string &key, const std::string &name) {
+  const cohort_arrays *arrays = file(key);
+  if (!has(key, name)) throw BadCase("file '" + key + "' has no array '" + name + "'");
+  const size_t index = query<size_t>(cohort_arrays_find, arrays, name.c_str());
+  return make<NDArray>(cohort_arrays_get, arrays, index);
+}
+
+NDArray CaseFiles::array(const Value &reference) {
+  const std::string &text = reference.at("array").as_text();
+  const size_t slash = text.find('/');
+  if (slash == std::string::npos) throw BadCase("'" + text + "' is not FILE/NAME");
+  NDArray whole = array(text.substr(0, slash), text.substr(slash + 1));
+  const std::vector<int64_t> rows = reference.get("rows").as_integers();
+  if (rows.empty()) return whole;
+  if (rows.size() != 2) throw BadCase("rows of " + reference.describe() + " are not two numbers");
+  return make<NDArray>(cohort_ndarray_slice, whole.get(), rows[0], rows[1]);
+}
+
+std::vector<NDArray> CaseFiles::arrays(const Value &list) {
+  std::vector<NDArray> arrays;
+  if (list.is_null()) return arrays;
+  for (const Value &item : list.items()) arrays.push_back(item.is_null() ? NDArray() : array(item));
+  return arrays;
+}
+
+Arrays CaseFiles::named(const Value &map) {
+  Arrays arrays = make<Arrays>(cohort_arrays_create);
+  if (map.is_null()) return arrays;
+  for (size_t i = 0; i < map.keys().size(); ++i)
+    check(cohort_arrays_add(arrays.get(), map.keys()[i].c_str(), array(map.items()[i]).get()));
+  return arrays;
+}
+
+}  // namespace golden

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// cohort-golden: replays golden cases over the C ABI and compares what they give with what they should.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "replay.hpp"
+
+namespace golden {
+namespace {
+
+constexpr char kUsage[] =
+    "cohort-golden [OPTION]... DIR...\n"
+    "Replays each case in DIR: a case, a folder of cases, or a folder of such folders. A line for each failure, and "
+    "at\n"
+    "the end 'N passed, N failed, N skipped'; exit status 1 if a case failed, 2 if there was none to run.\n"
+    "  --filter TEXT   only cases whose name contains TEXT\n"
+    "  --list          names of the cases; runs nothing\n"
+    "  --verbose       every case and step, and all failures of a case (else the first 10)\n"
+    "  --context CTX   this context, gpu(0), in place of those that the cases name; skipped if there is no such "
+    "device\n"
+    "  --limit SECONDS how long a case may take (120)\n"
+    "  --in-process    all cases in this process, for a debugger: a crash ends the run\n";
+
+struct Options {
+  std::vector<std::string> folders;
+  std::string filter;
+  Settings settings;
+  bool list = false, in_process = false;
+  int limit_s = 120;
+};
+
+constexpr size_t kMostLines = 10;
+
+int fail_usage(const std::string &what) {
+  std::fprintf(stderr, "cohort-golden: %s\n%s", what.c_str(), kUsage);
+  return 2;
+}
+
+// Exit status, or -1 to go on.
+int parse(int argc, char **argv, Options &options) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool takes_value = word == "--filter" || word == "--context" || word == "--limit";
+    if (takes_value && i + 1 == argc) return fail_usage(word + " needs a value");
+    if (word == "--help") {
+      std::fputs(kUsage, stdout);
+      return 0;
+    }
+    if (word == "--filter") {
+      options.filter = argv[++i];
+    } else if (word == "--limit") {
+      options.limit_s = std::atoi(argv[++i]);
+      if (options.limit_s < 1) return fail_usage("--limit takes a number of seconds from 1");
+    } else if (word == "--context") {
+      options.settings.context = query<cohort_context>(cohort_context_parse, argv[++i]);
+    } else if (word == "--list") {
+      options.list = true;
+    } else if (word == "--verbose") {
+      options.settings.verbose = true;
+    } else if (word == "--in-process") {
+      options.in_process = true;
+    } else if (word.compare(0, 2, "--") == 0) {
+      return fail_usage("there is no option " + word);
+    } else {
+      options.folders.push_back(word);
+    }
+  }
+  return options.folders.empty() ? fail_usage("no folder is given") : -1;
+}
+
+std::vector<CaseFolder> chosen_cases(const Options &options) {
+  std::vector<CaseFolder> chosen;
+  for (const std::string &folder : options.folders)
+    for (CaseFolder &found : find_cases(folder))
+      if (found.name.find(options.filter) != std::string::npos) chosen.push_back(std::move(found));
+  return chosen;
+}
+
+class Tally {
+ public:
+  explicit Tally(bool verbose) : verbose_(verbose) {}
+
+  void add(const CaseFolder &folder, const Outcome &outcome) {
+    const char *name = folder.name.c_str();
+    if (outcome.verdict == Verdict::kSkipped) std::printf("%s: skipped, %s\n", name, outcome.failures[0].c_str());
+    if (outcome.verdict == Verdict::kPassed && verbose_) std::printf("%s: passed\n", name);
+    if (outcome.verdict == Verdict::kFailed) {
+      const size_t num = outcome.failures.size(), most = verbose_ ? num : std::min(num, kMostLines);
+      for (size_t i = 0; i < most; ++i) std::printf("%s: %s\n", name, outcome.failures[i].c_str());
+      if (most < num) std::printf("%s: and %zu more\n", name, num - most);
+    }
+    std::fflush(stdout);
+    ++counts_[static_cast<int>(outcome.verdict)];
+  }
+
+  int finish() const {
+    std::printf("%zu passed, %zu failed, %zu skipped\n", counts_[0], counts_[1], counts_[2]);
+    return counts_[1] ? 1 : 0;
+  }
+
+ private:
+  bool verbose_;
+  size_t counts_[3] = {0, 0, 0};  // in the order of Verdict
+};
+
+int run(int argc, char **argv) {
+  Options options;
+  const int status = parse(argc, argv, options);
+  if (status >= 0) return status;
+  const std::vector<CaseFolder> cases = chosen_cases(options);
+  if (cases.empty()) return fail_usage("there is no case to run");
+  if (options.list) {
+    for (const CaseFolder &folder : cases) std::printf("%s\n", folder.name.c_str());
+    return 0;
+  }
+  Tally tally(options.settings.verbose);
+  const Report report = [&](const CaseFolder &folder, const Outcome &outcome) { tally.add(folder, outcome); };
+  if (options.in_process)
+    for (const CaseFolder &folder : cases) report(folder, replay(folder, options.settings));
+  else
+    replay_apart(cases, options.settings, options.limit_s, report);
+  return tally.finish();
+}
+
+}  // namespace
+}  // namespace golden
+
+int main(int argc, char **argv) {
+  try {
+    return golden::run(argc, argv);
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "cohort-golden: %s\n", error.what());
+    return 2;
+  }
+}

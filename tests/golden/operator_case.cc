@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator_case.hpp"
+
+#include <algorithm>
+
+#include "compare.hpp"
+
+namespace golden {
+namespace {
+
+// What a gradient buffer that is to be overwritten starts from.
+constexpr double kStale = 7.5;
+
+class OperatorCase {
+ public:
+  OperatorCase(const CaseFolder &folder, const Settings &settings)
+      : head_(read_json(folder.path + "/case.json")),
+        files_(folder.path, {{"inputs", "inputs.params"}, {"expected", "expected.params"}}),
+        symbol_path_(folder.path + "/symbol.json"),
+        context_(settings.context.value_or(cohort_context{COHORT_DEVICE_CPU, 0})),
+        tolerance_{head_.number("rtol", 0), head_.number("atol", 0)} {
+    if (!exists(context_)) throw NoDevice();
+  }
+
+  std::vector<std::string> run() {
+    const std::string &kind = head_.at("kind").as_text();
+    if (kind == "symbol")
+      run_symbol();
+    else if (kind == "imperative")
+      run_imperative();
+    else
+      throw BadCase("there is no kind of case '" + kind + "'");
+    return failures_;
+  }
+
+ private:
+  // A symbol bound to copies of the case's inputs.
+  struct Bound {
+    std::vector<NDArray> args, grads, aux;
+    Executor executor;
+  };
+
+  NDArray input(const std::string &name) { return copy_of(files_.array("inputs", name).get(), context_); }
+
+  void compare_with(const std::string &expected_name, const cohort_ndarray *found) {
+    if (!found)
+      failures_.push_back(expected_name + ": expected an array, found null");
+    else
+      compare_arrays(read_array(files_.array("expected", expected_name).get()), read_array(found), expected_name,
+                     tolerance_, failures_);
+  }
+
+  void compare_names(const char *what, const std::vector<std::string> &expected,
+                     const std::vector<std::string> &found) {
+    compare(Value::texts(expected), Value::texts(found), what, tolerance_, nullptr, failures_);
+  }
+
+  std::vector<std::string> output_names() const {
+    std::vector<std::string> names;
+    for (const Value &output : head_.at("outputs").items()) names.push_back(output.at("name").as_text());
+    return names;
+  }
+
+  Bound bind(const cohort_symbol *symbol, const std::vector<std::string> &args, const std::vector<std::string> &aux) {
+    Bound bound;
+    std::vector<int32_t> grad_req;
+    for (const std::string &name : args) {
+      bound.args.push_back(input("arg:" + name));
+      const std::string &word = head_.at("grad_req").at(name).as_text();
+      NDArray grad;
+      if (word == "add") {
+        grad = input("grad:" + name);
+      } else if (word == "write") {
+        const cohort_ndarray *arg = bound.args.back().get();
+        grad = zeros_like(arg, query<int32_t>(cohort_ndarray_dtype, arg), context_);
+        check(cohort_ndarray_fill(grad.get(), kStale));
+      }
+      grad_req.push_back(!grad ? COHORT_GRAD_NULL : word == "add" ? COHORT_GRAD_ADD : COHORT_GRAD_WRITE);
+      bound.grads.push_back(std::move(grad));
+    }
+    for (const std::string &name : aux) bound.aux.push_back(input("aux:" + name));
+    bound.executor =
+        make<Executor>(cohort_executor_bind, symbol, &context_, raw(bound.args).data(), bound.args.size(),
+                       raw(bound.grads).data(), grad_req.data(), raw(bound.aux).data(), bound.aux.size(), nullptr);
+    return bound;
+  }
+
+  size_t compare_outputs(const cohort_executor *executor, const std::string &prefix) {
+    const size_t num = query<size_t>(cohort_executor_num_arrays, executor, COHORT_EXECUTOR_OUTPUTS);
+    for (size_t i = 0; i < num; ++i) {
+      const std::string name = prefix + std::to_string(i);
+      if (prefix == "eval:" && !files_.has("expected", name)) continue;  // the same as in training: compared there
+      compare_with(name, make<NDArray>(cohort_executor_array, executor, COHORT_EXECUTOR_OUTPUTS, i).get());
+    }
+    return num;
+  }
+
+  bool wants_gradient() const {
+    for (const Value &word : head_.at("grad_req").items())
+      if (word.as_text() != "null") return true;
+    return false;
+  }
+
+  void run_backward(Bound &bound, const std::vector<std::string> &args, size_t num_outputs) {
+    std::vector<NDArray> head_grads;
+    if (!head_.at("loss_head").as_bool())
+      for (size_t i = 0; i < num_outputs; ++i) {
+        const std::string name = "head:" + std::to_string(i);
+        head_grads.push_back(files_.has("inputs", name) ? input(name) : NDArray());
+      }
+    check(cohort_executor_backward(bound.executor.get(), head_grads.empty() ? nullptr : raw(head_grads).data(),
+                                   head_grads.size(), 1));
+    for (size_t i = 0; i < args.size(); ++i)
+      if (bound.grads[i]) compare_with("grad:" + args[i], bound.grads[i].get());
+  }
+
+  // A state that is not among the expected arrays keeps its value, except where nobody may rely on it: after a training
+  // pass without gradients.
+  void compare_states(const Bound &bound, const std::vector<std::string> &aux) {
+    for (size_t i = 0; i < aux.size(); ++i) {
+      const std::string name = "aux:" + aux[i];
+      if (files_.has("expected", name))
+        compare_with(name, bound.aux[i].get());
+      else if (wants_gradient() || !head_.at("is_train").as_bool())
+        compare_arrays(read_array(files_.array("inputs", name).get()), read_array(bound.aux[i].get()), name, tolerance_,
+                       failures_);
+    }
+  }
+
+  void run_symbol() {
+    const Symbol symbol = make<Symbol>(cohort_symbol_load, symbol_path_.c_str());
+    const std::vector<std::string> args = head_.at("arguments").as_texts(),
+                                   aux = head_.at("auxiliary_states").as_texts();
+    compare_names("arguments", args, symbol_names(symbol.get(), COHORT_SYMBOL_ARGUMENTS));
+    compare_names("auxiliary states", aux, symbol_names(symbol.get(), COHORT_SYMBOL_AUX));
+    compare_names("outputs", output_names(), symbol_names(symbol.get(), COHORT_SYMBOL_OUTPUTS));
+    if (!failures_.empty()) return;
+
+    Bound bound = bind(symbol.get(), args, aux);
+    check(cohort_executor_forward(bound.executor.get(), head_.at("is_train").as_bool()));
+    const size_t num_outputs = compare_outputs(bound.executor.get(), "output:");
+    if (wants_gradient()) run_backward(bound, args, num_outputs);
+    compare_states(bound, aux);
+    if (head_.flag("has_eval", false)) {
+      const Bound again = bind(symbol.get(), args, aux);
+      check(cohort_executor_forward(again.executor.get(), 0));
+      compare_outputs(again.executor.get(), "eval:");
+    }
+  }
+
+  void run_imperative() {
+    std::vector<std::string> values;
+    const Value &attrs = head_.at("attrs");
+    for (const Value &value : attrs.items()) values.push_back(value.as_text());
+    std::vector<NDArray> inputs, outputs;
+    const std::vector<std::string> args = head_.at("arguments").as_texts();
+    for (const std::string &name : args) inputs.push_back(input("arg:" + name));
+    for (const std::string &name : head_.get("out_like").as_texts()) {
+      const NDArray like = input("arg:" + name);
+      outputs.push_back(zeros_like(like.get(), query<int32_t>(cohort_ndarray_dtype, like.get()), context_));
+    }
+    cohort_invoke_options options = COHORT_INVOKE_OPTIONS_INIT;
+    options.context = &context_;
+    const auto results =
+        make<Arrays>(cohort_operator_invoke, head_.at("op").as_text().c_str(), c_strings(attrs.keys()).data(),
+                     c_strings(values).data(), values.size(), raw(inputs).data(), inputs.size(),
+                     outputs.empty() ? nullptr : raw(outputs).data(), outputs.size(), &options);
+    const size_t num = query<size_t>(cohort_arrays_num, results.get());
+    if (num != head_.at("outputs").items().size())
+      failures_.push_back("outputs: expected " + std::to_string(head_.at("outputs").items().size()) + ", found " +
+                          std::to_string(num));
+    for (size_t i = 0; i < num && failures_.empty(); ++i)
+      compare_with("output:" + std::to_string(i), make<NDArray>(cohort_arrays_get, results.get(), i).get());
+    for (const std::string &name : head_.get("mutates").as_texts()) {
+      const size_t index = std::find(args.begin(), args.end(), name) - args.begin();
+      if (index == args.size()) throw BadCase("mutates names '" + name + "', which is no argument");
+      compare_with("arg:" + name, inputs[index].get());
+    }
+  }
+
+  Value head_;
+  CaseFiles files_;
+  std::string symbol_path_;
+  cohort_context context_;
+  Tolerance tolerance_;
+  std::vector<std::string> failures_;
+};
+
+}  // namespace
+
+std::vector<std::string> run_operator_case(const CaseFolder &folder, const Settings &settings) {
+  return OperatorCase(folder, settings).run();
+}
+
+}  // namespace golden

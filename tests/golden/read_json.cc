@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one file that includes the JSON library.
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "value.hpp"
+
+namespace golden {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Value to_value(const Json &json) {
+  switch (json.type()) {
+    case Json::value_t::boolean:
+      return Value::boolean(json.get<bool>());
+    case Json::value_t::number_integer:
+    case Json::value_t::number_unsigned:
+      return Value::integer(json.get<int64_t>());
+    case Json::value_t::number_float:
+      return Value::real(json.get<double>());
+    case Json::value_t::string:
+      return Value::text(json.get<std::string>());
+    case Json::value_t::array: {
+      Value list = Value::list();
+      for (const Json &item : json) list.add(to_value(item));
+      return list;
+    }
+    case Json::value_t::object: {
+      Value object = Value::object();
+      for (const auto &item : json.items()) object.set(item.key(), to_value(item.value()));
+      return object;
+    }
+    default:
+      return Value();
+  }
+}
+
+}  // namespace
+
+Value read_json(const std::string &path) {
+  std::ifstream file(path);
+  if (!file) throw BadCase("cannot read " + path);
+  try {
+    return to_value(Json::parse(file));
+  } catch (const Json::exception &error) {
+    throw BadCase(path + ": " + error.what());
+  }
+}
+
+}  // namespace golden

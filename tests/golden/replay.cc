@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay.hpp"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "operator_case.hpp"
+
+namespace golden {
+namespace {
+
+// What a child writes of each case: a line "-TEXT" for each failure, then a line with the verdict.
+constexpr char kFailureLine = '-';
+constexpr char kVerdictLetters[] = "PFS";  // in the order of Verdict
+
+void write_all(int file, const std::string &text) {
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t written = write(file, text.data() + done, text.size() - done);
+    if (written < 0) _exit(3);  // the parent is gone
+    done += static_cast<size_t>(written);
+  }
+}
+
+std::string encode(const Outcome &outcome) {
+  std::string text;
+  for (std::string line : outcome.failures) {
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    text += kFailureLine + line + '\n';
+  }
+  return text + kVerdictLetters[static_cast<int>(outcome.verdict)] + '\n';
+}
+
+struct Child {
+  pid_t process = -1;
+  int file = -1;       // its outcomes
+  std::string buffer;  // of them, what is not yet used
+};
+
+Child start(const std::vector<CaseFolder> &cases, size_t first, const Settings &settings) {
+  int ends[2];
+  std::fflush(nullptr);
+  if (pipe(ends) != 0) throw std::runtime_error("cannot make a pipe");
+  const pid_t process = fork();
+  if (process < 0) throw std::runtime_error("cannot fork");
+  if (process == 0) {
+    close(ends[0]);
+    for (size_t i = first; i < cases.size(); ++i) {
+      const std::string text = encode(replay(cases[i], settings));
+      std::fflush(stdout);
+      write_all(ends[1], text);
+    }
+    std::exit(0);
+  }
+  close(ends[1]);
+  return {process, ends[0], ""};
+}
+
+// The next line a child writes. False if it ends, or takes longer than the limit.
+bool read_line(Child &child, int limit_s, std::string &line, bool &late) {
+  for (;;) {
+    const size_t end = child.buffer.find('\n');
+    if (end != std::string::npos) {
+      line = child.buffer.substr(0, end);
+      child.buffer.erase(0, end + 1);
+      return true;
+    }
+    pollfd readable = {child.file, POLLIN, 0};
+    late = poll(&readable, 1, limit_s * 1000) == 0;
+    if (late) return false;
+    char bytes[4096];
+    const ssize_t num = read(child.file, bytes, sizeof(bytes));
+    if (num <= 0) return false;
+    child.buffer.append(bytes, static_cast<size_t>(num));
+  }
+}
+
+// How a child ended; "" if as it should.
+std::string finish(Child &child) {
+  close(child.file);
+  int status = 0;
+  waitpid(child.process, &status, 0);
+  if (WIFSIGNALED(status)) return std::string("the process died: ") + strsignal(WTERMSIG(status));
+  if (WEXITSTATUS(status)) return "the process ended with exit status " + std::to_string(WEXITSTATUS(status));
+  return "";
+}
+
+// False if the child has ended before the outcome was complete.
+bool read_outcome(Child &child, int limit_s, Outcome &outcome) {
+  std::string line;
+  bool late = false;
+  while (read_line(child, limit_s, line, late)) {
+    if (!line.empty() && line[0] == kFailureLine) {
+      outcome.failures.push_back(line.substr(1));
+      continue;
+    }
+    const char *letter = line.size() == 1 ? std::strchr(kVerdictLetters, line[0]) : nullptr;
+    outcome.verdict = letter ? static_cast<Verdict>(letter - kVerdictLetters) : Verdict::kFailed;
+    return true;
+  }
+  if (late) {
+    kill(child.process, SIGKILL);
+    outcome.failures.push_back("took longer than " + std::to_string(limit_s) + " s");
+  }
+  return false;
+}
+
+}  // namespace
+
+Outcome replay(const CaseFolder &folder, const Settings &settings) {
+  Outcome outcome;
+  const size_t before = cohort_live_handles();
+  try {
+    outcome.failures = folder.is_scenario ? run_scenario(folder, settings) : run_operator_case(folder, settings);
+  } catch (const NoDevice &) {
+    return {Verdict::kSkipped, {"its device is not here"}};
+  } catch (const CallError &error) {
+    outcome.failures.push_back(std::string(cohort_error_code_text(error.code)) + " '" + error.what() + "'");
+  } catch (const std::exception &error) {
+    outcome.failures.push_back(error.what());
+  }
+  const size_t after = cohort_live_handles();
+  if (after != before)
+    outcome.failures.push_back("live handles: expected " + std::to_string(before) + ", found " + std::to_string(after));
+  outcome.verdict = outcome.failures.empty() ? Verdict::kPassed : Verdict::kFailed;
+  return outcome;
+}
+
+void replay_apart(const std::vector<CaseFolder> &cases, const Settings &settings, int limit_s, const Report &report) {
+  for (size_t i = 0; i < cases.size();) {
+    Child child = start(cases, i, settings);
+    Outcome outcome;
+    while (i < cases.size() && read_outcome(child, limit_s, outcome)) {
+      report(cases[i++], outcome);
+      outcome = Outcome();
+    }
+    const std::string end = finish(child);
+    if (i < cases.size()) {  // ended within this case
+      outcome.verdict = Verdict::kFailed;
+      if (outcome.failures.empty()) outcome.failures.push_back(end.empty() ? "the process ended" : end);
+      report(cases[i++], outcome);
+    } else if (!end.empty()) {
+      report({"", "after the last case", false}, {Verdict::kFailed, {end}});
+    }
+  }
+}
+
+}  // namespace golden

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps on symbols and slices, and helpers on names and descriptors.
+#include "scenario.hpp"
+
+namespace golden {
+namespace {
+
+Value symbol_info(Scenario &scenario, const Value &step) {
+  const cohort_symbol *symbol = scenario.symbol(step.at("symbol").as_text());
+  Value found = Value::object();
+  found.set("arguments", Value::texts(symbol_names(symbol, COHORT_SYMBOL_ARGUMENTS)));
+  found.set("aux", Value::texts(symbol_names(symbol, COHORT_SYMBOL_AUX)));
+  found.set("outputs", Value::texts(symbol_names(symbol, COHORT_SYMBOL_OUTPUTS)));
+  found.set("num_nodes", Value::integer(query<size_t>(cohort_symbol_num_nodes, symbol)));
+  return found;
+}
+
+Value split_slices(Scenario &, const Value &step) {
+  const std::vector<double> workload = step.at("workload").as_reals();
+  const int32_t rounding =
+      step.word("rounding", "half_even") == "half_up" ? COHORT_ROUNDING_HALF_UP : COHORT_ROUNDING_HALF_EVEN;
+  std::vector<int64_t> begin(workload.size()), end(workload.size());
+  check(cohort_split_slices(step.at("batch_size").as_integer(), workload.data(), workload.size(), rounding,
+                            begin.data(), end.data()));
+  Value slices = Value::list();
+  for (size_t i = 0; i < workload.size(); ++i) slices.add(Value::integers({begin[i], end[i]}));
+  Value found = Value::object();
+  found.set("slices", slices);
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::string> symbol_names(const cohort_symbol *symbol, int32_t list) {
+  std::vector<std::string> names(query<size_t>(cohort_symbol_num_names, symbol, list));
+  for (size_t i = 0; i < names.size(); ++i) names[i] = query<const char *>(cohort_symbol_name_at, symbol, list, i);
+  return names;
+}
+
+Descs make_descs(const Value &list) {
+  if (list.is_null()) return nullptr;
+  Descs descs = make<Descs>(cohort_descs_create);
+  for (const Value &desc : list.items()) {
+    const std::vector<int64_t> shape = desc.at("shape").as_integers();
+    const std::string dtype = desc.word("dtype", "float32");
+    const std::string layout = desc.word("layout", "");
+    check(cohort_descs_add(descs.get(), desc.at("name").as_text().c_str(), shape.data(),
+                           static_cast<int32_t>(shape.size()), query<int32_t>(cohort_dtype_parse, dtype.c_str()),
+                           desc.get("layout").is_null() ? nullptr : layout.c_str()));
+  }
+  return descs;
+}
+
+void add_symbol_steps(StepTable &table) {
+  table["symbol_info"] = symbol_info;
+  table["split_slices"] = split_slices;
+}
+
+}  // namespace golden

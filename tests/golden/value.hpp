@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values: what a case file says and what a step found, in one form, so that they can be compared. Case files give all
+// kinds but arrays, which they name (see case_files.hpp).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "golden_handles.hpp"
+
+namespace golden {
+
+// A case that does not follow its format.
+struct BadCase : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// An array on the host.
+struct HostArray {
+  std::vector<int64_t> shape;
+  int32_t dtype = COHORT_DTYPE_FLOAT32;
+  std::vector<unsigned char> bytes;
+
+  int64_t size() const;
+  bool is_integer() const;
+  double real(int64_t index) const;
+  int64_t integer(int64_t index) const;  // of integer dtypes, and bool
+};
+
+HostArray read_array(const cohort_ndarray *array);
+
+class Value {
+ public:
+  enum class Kind { kNull, kBool, kInteger, kReal, kText, kList, kObject, kArray };
+
+  Value() = default;
+  static Value boolean(bool flag);
+  static Value integer(int64_t number);
+  static Value real(double number);
+  static Value text(std::string text);
+  static Value list(std::vector<Value> items = {});
+  static Value object();
+  static Value array(const cohort_ndarray *array);  // null for NULL, else what the array holds now
+  static Value integers(const std::vector<int64_t> &numbers);
+  static Value texts(const std::vector<std::string> &texts);
+
+  Kind kind() const { return kind_; }
+  bool is_null() const { return kind_ == Kind::kNull; }
+  bool is_list() const { return kind_ == Kind::kList; }
+  bool is_object() const { return kind_ == Kind::kObject; }
+  bool is_text() const { return kind_ == Kind::kText; }
+
+  // Each throws BadCase if the value is of another kind.
+  bool as_bool() const;
+  int64_t as_integer() const;
+  double as_real() const;  // an integer, and "nan", "inf" and "-inf", too
+  const std::string &as_text() const;
+  const HostArray &as_array() const;
+  const std::vector<Value> &items() const;       // of a list, or of an object in the order of its keys
+  const std::vector<std::string> &keys() const;  // of an object
+  std::vector<std::string> as_texts() const;     // of a list, or none for null
+  std::vector<int64_t> as_integers() const;      // likewise
+  std::vector<double> as_reals() const;          // likewise
+
+  const Value *find(const std::string &key) const;  // NULL if an object has no such key
+  const Value &at(const std::string &key) const;    // throws BadCase if it has none
+  const Value &get(const std::string &key) const;   // null if it has none
+  bool flag(const std::string &key, bool otherwise) const;
+  double number(const std::string &key, double otherwise) const;
+  std::string word(const std::string &key, const std::string &otherwise) const;
+
+  void add(Value item);                           // to a list
+  void set(const std::string &key, Value value);  // of an object
+
+  std::string describe() const;  // one line, cut when long
+
+ private:
+  explicit Value(Kind kind) : kind_(kind) {}
+  const Value &expect(Kind kind, const char *what) const;
+
+  Kind kind_ = Kind::kNull;
+  bool flag_ = false;
+  int64_t integer_ = 0;
+  double real_ = 0;
+  std::string text_;
+  std::vector<Value> items_;
+  std::vector<std::string> keys_;
+  std::shared_ptr<const HostArray> array_;
+};
+
+// Reads a JSON file. Throws BadCase.
+Value read_json(const std::string &path);
+
+std::string shape_text(const std::vector<int64_t> &shape);
+std::string dtype_text(int32_t dtype);
+std::string number_text(double number);
+
+}  // namespace golden

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// A backend without hardware, for tests of how backends are loaded and how arrays are moved: built as a
+// libcohort_cuda.so of its own. Its memory lies at addresses that fault when touched, and its queues do nothing before
+// sync(), so that whoever forgets a copy or a wait fails. COHORT_FAKE_GPU: the number of its GPUs, or "stale".
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "device/device.hpp"
+
+namespace cohort {
+namespace {
+
+constexpr uintptr_t kMark = uintptr_t(1) << 62;  // in device addresses; no address of a process has it
+
+std::string setting() {
+  const char *value = std::getenv("COHORT_FAKE_GPU");
+  return value ? value : "0";
+}
+
+char *real_address(const void *address) {
+  return reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(address) & ~kMark);
+}
+
+class FakeEvent final : public Event {
+ public:
+  bool done() const override { return true; }
+  void wait() const override {}
+};
+
+class FakeQueue final : public Queue {
+ public:
+  ~FakeQueue() override { work_off(); }
+  void run(const Program &, std::shared_ptr<const void>) override {
+    throw Error(Code::kUnsupported, "the fake backend has no kernels");
+  }
+  void call(std::function<void()> fn, const char *) override { work_.push_back(std::move(fn)); }
+  void copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner) override {
+    work_.push_back(
+        [to, from, bytes, owner = std::move(owner)] { std::memcpy(real_address(to), real_address(from), bytes); });
+  }
+  std::shared_ptr<Event> record() override {
+    work_off();
+    return std::make_shared<FakeEvent>();
+  }
+  void wait(std::shared_ptr<Event> event) override { event->wait(); }
+  void sync() override { work_off(); }
+  bool idle() const override { return work_.empty(); }
+  int num_threads() const override { return 1; }
+
+ private:
+  void work_off() {
+    for (const auto &piece : work_) piece();
+    work_.clear();
+  }
+  std::vector<std::function<void()>> work_;
+};
+
+class FakeDevice final : public Device {
+ public:
+  using Device::Device;
+  std::shared_ptr<Memory> allocate(size_t bytes) override {
+    char *const real = new char[bytes + 1];
+    std::memset(real, 0x55, bytes);
+    auto *const marked = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(real) | kMark);
+    return std::make_shared<Memory>(context(), marked, bytes, [](void *data) { delete[] real_address(data); });
+  }
+  std::shared_ptr<Queue> create_queue(const QueueOptions &) override { return std::make_shared<FakeQueue>(); }
+  const KernelEntry *find_kernel(const std::string &) const override { return nullptr; }
+  std::unique_ptr<Kernel> make_reorder(const TensorSpec &, const TensorSpec &, int) override { return nullptr; }
+  std::unique_ptr<Kernel> make_kernel(const KernelEntry &, StepSpec &) override { return nullptr; }
+};
+
+}  // namespace
+}  // namespace cohort
+
+extern "C" __attribute__((visibility("default"))) const char *cohort_backend(int interface_version,
+                                                                             const char *build_id,
+                                                                             cohort::BackendExports *backend) {
+  const std::string mine = cohort::setting() == "stale" ? "of another day" : COHORT_BUILD_ID;
+  if (interface_version != cohort::kBackendInterface || build_id != mine) return "the fake backend is stale";
+  backend->create = [](int32_t id) -> cohort::Device * {
+    return new cohort::FakeDevice(cohort::Context{cohort::DeviceType::kGpu, id});
+  };
+  backend->count = [] { return std::atoi(cohort::setting().c_str()); };
+  return nullptr;
+}

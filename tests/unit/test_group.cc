@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a group cannot be seen through the C ABI: where merged outputs lie, which executors reshape makes, and that a
+// failure on one device ends a training step on all of them.
+#include "group/group.hpp"
+
+#include <cstdlib>
+
+#include "base/error.hpp"
+#include "support/unit.hpp"
+
+using namespace cohort;
+
+namespace {
+
+constexpr int64_t kInputs = 6, kHidden = 40, kClasses = 4;
+
+Symbol mlp() {
+  const Symbol data = Symbol::variable("data");
+  const Symbol fc1 = Symbol::create("FullyConnected", {{"num_hidden", std::to_string(kHidden)}}, "fc1", {}, {data});
+  const Symbol act = Symbol::create("Activation", {{"act_type", "tanh"}}, "act", {}, {fc1});
+  const Symbol fc2 = Symbol::create("FullyConnected", {{"num_hidden", std::to_string(kClasses)}}, "fc2", {}, {act});
+  return Symbol::create("SoftmaxOutput", {}, "softmax", {}, {fc2});
+}
+
+GroupOptions options_for(size_t num_devices) {
+  GroupOptions options;
+  for (size_t d = 0; d < num_devices; ++d) options.contexts.push_back({DeviceType::kCpu, int32_t(d)});
+  options.param_names = {"fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"};
+  options.num_threads = 1;
+  options.gradient_bucket_bytes = 1;  // a bucket for each parameter
+  return options;
+}
+
+DataDescs data_of(int64_t batch) { return {{"data", Shape{batch, kInputs}}}; }
+DataDescs label_of(int64_t batch) { return {{"softmax_label", Shape{batch}}}; }
+
+std::shared_ptr<Group> make_group(size_t num_devices, int64_t batch) {
+  const auto group = Group::create(mlp(), data_of(batch), label_of(batch), options_for(num_devices));
+  NamedArrays params;
+  for (size_t i = 0; i < group->num_arrays(GroupList::kParams); ++i) {
+    const NDArray array = NDArray::create(group->array(GroupList::kParams, i, 0).shape(), Dtype::kFloat32, Context());
+    array.fill_uniform(-0.5, 0.5, 7 + i);
+    params.emplace_back(group->name(GroupList::kParams, i), array);
+  }
+  group->set_params(params, nullptr, false);
+  return group;
+}
+
+struct Batch {
+  NDArray data, label;
+  explicit Batch(int64_t size, uint64_t seed = 1)
+      : data(NDArray::create(Shape{size, kInputs}, Dtype::kFloat32, Context())),
+        label(NDArray::create(Shape{size}, Dtype::kFloat32, Context())) {
+    data.fill_uniform(-1, 1, seed);
+    for (int64_t i = 0; i < size; ++i) label.data_as<float>()[i] = float(i % kClasses);
+  }
+};
+
+void train(Group &group, const std::shared_ptr<Optimizer> &optimizer, const Batch &batch) {
+  group.forward({batch.data}, {batch.label}, 1);
+  group.backward({});
+  group.update(optimizer, UpdateMode::kOnStore);
+}
+
+std::shared_ptr<Optimizer> sgd() {
+  return Optimizer::create("sgd", {{"learning_rate", "0.1"}, {"momentum", "0.9"}, {"rescale_grad", "0.1"}});
+}
+
+std::vector<float> values_of(const NDArray &array) {
+  std::vector<float> values(static_cast<size_t>(array.size()));
+  array.read(values.data(), values.size() * sizeof(float));
+  return values;
+}
+
+}  // namespace
+
+TEST(devices_write_their_parts_of_one_merged_output) {
+  const auto group = make_group(3, 10);
+  const NDArray merged = group->merged(GroupList::kOutputs, 0);
+  CHECK_EQ(merged.shape(), (Shape{10, kClasses}));
+  CHECK(merged.context() == Context());
+  for (size_t d = 0; d < 3; ++d) {
+    const NDArray part = group->array(GroupList::kOutputs, 0, d);
+    CHECK(part.context() == (Context{DeviceType::kCpu, int32_t(d)}));
+    CHECK(part.data() == merged.data_as<float>() + group->slice(d).begin * kClasses);
+  }
+  const Batch batch(10);
+  group->forward({batch.data}, {batch.label}, 0);
+  const std::vector<float> found = values_of(merged);  // waits for all devices
+  const auto single = make_group(1, 10);
+  single->forward({batch.data}, {batch.label}, 0);
+  const std::vector<float> expected = values_of(single->merged(GroupList::kOutputs, 0));
+  for (size_t i = 0; i < found.size(); ++i) CHECK_NEAR(double(found[i]), double(expected[i]), 1e-5);
+}
+
+TEST(a_shape_seen_before_has_its_executors_still) {
+  const auto group = make_group(2, 8);
+  const auto first = group->executor(1);
+  const std::vector<float> weight = values_of(group->array(GroupList::kParams, 0, 1));
+  group->reshape(data_of(8), label_of(8));
+  CHECK(group->executor(1) == first);
+  group->reshape(data_of(6), label_of(6));
+  const auto second = group->executor(1);
+  CHECK(second != first);
+  group->reshape(data_of(8), label_of(8));
+  CHECK(group->executor(1) == first);
+  group->reshape(data_of(6), label_of(6));
+  CHECK(group->executor(1) == second);
+  for (int64_t batch = 9; batch < 40; ++batch) group->reshape(data_of(batch), label_of(batch));
+  group->reshape(data_of(6), label_of(6));
+  CHECK(group->executor(1) != second);  // too long ago
+  group->reshape(data_of(8), label_of(8));
+  CHECK(values_of(group->array(GroupList::kParams, 0, 1)) == weight);
+}
+
+TEST(training_goes_on_over_changing_shapes_as_on_one_device) {
+  const auto group = make_group(2, 8), single = make_group(1, 8);
+  const auto optimizer = sgd(), other = sgd();
+  for (int step = 0; step < 12; ++step) {
+    const int64_t size = step % 3 == 1 ? 6 : step % 3 == 2 ? 12 : 8;
+    const Batch batch(size, uint64_t(step));
+    for (Group *each : {group.get(), single.get()}) each->reshape(data_of(size), label_of(size));
+    train(*group, optimizer, batch);
+    train(*single, other, batch);
+  }
+  for (size_t i = 0; i < 4; ++i) {
+    const std::vector<float> expected = values_of(single->array(GroupList::kParams, i, 0));
+    const std::vector<float> first = values_of(group->array(GroupList::kParams, i, 0));
+    CHECK(values_of(group->array(GroupList::kParams, i, 1)) == first);
+    for (size_t k = 0; k < expected.size(); ++k) CHECK_NEAR(double(first[k]), double(expected[k]), 1e-5);
+  }
+}
+
+TEST(a_failed_reshape_changes_nothing) {
+  const auto group = make_group(2, 8);
+  const auto before = group->executor(0);
+  CHECK_THROWS(group->reshape({{"data", Shape{8, kInputs + 1}}}, label_of(8)), Error, "fc1");
+  CHECK_THROWS(group->reshape(data_of(1), label_of(1)), Error, "empty split");
+  CHECK_THROWS(group->reshape({{"data", Shape{8, kInputs}, Dtype::kFloat64}}, label_of(8)), Error, "dtype");
+  CHECK(group->executor(0) == before);
+  CHECK_EQ(group->batch_size(), 8);
+  const Batch batch(8);
+  train(*group, sgd(), batch);
+  group->wait();
+}
+
+// Each node in turn fails on the devices of a group that is training.
+TEST(a_step_that_fails_is_reported_and_nobody_hangs) {
+  const Batch batch(8);
+  for (const char *node : {"fc1", "act", "softmax"}) {
+    setenv("COHORT_FAULT", node, 1);
+    const auto failing = make_group(2, 8);
+    unsetenv("COHORT_FAULT");
+    train(*failing, sgd(), batch);
+    bool reported = false;
+    try {
+      failing->wait();
+    } catch (const Error &error) {
+      reported = error.code() == Code::kExecution && std::string(error.what()).find(node) != std::string::npos;
+    }
+    CHECK(reported);
+    CHECK_THROWS(failing->merged(GroupList::kOutputs, 0).wait(), Error, "");
+    CHECK_THROWS(failing->array(GroupList::kParams, 0, 1).wait(), Error, "not written");
+    failing->wait();                // reported once
+    train(*failing, sgd(), batch);  // fails again, and does not hang
+    CHECK_THROWS(failing->wait(), Error, node);
+  }
+}
+
+UNIT_MAIN()

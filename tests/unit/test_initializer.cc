@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Initial values: distributions, names, `__init__`, and the same numbers for the same seed (contract SYM-08).
+#include "optimizer/initializer.hpp"
+
+#include <cmath>
+#include <functional>
+
+#include "base/error.hpp"
+#include "support/unit.hpp"
+
+using namespace cohort;
+
+namespace {
+
+std::vector<double> values_of(const NDArray &array) {
+  std::vector<double> values(static_cast<size_t>(array.size()));
+  const NDArray wide = array.cast(Dtype::kFloat64);
+  wide.read(values.data(), values.size() * sizeof(double));
+  return values;
+}
+
+double element_of(const NDArray &array, size_t index) { return values_of(array)[index]; }
+
+std::vector<double> fill(const std::string &kind, const AttrMap &settings, const Shape &shape,
+                         const std::string &name = "x", uint64_t seed = 1) {
+  const NDArray array = NDArray::create(shape, Dtype::kFloat32, Context());
+  Initializer::create(kind, settings, seed)->fill(name, array);
+  return values_of(array);
+}
+
+struct Moments {
+  double mean = 0, deviation = 0, largest = 0;
+  explicit Moments(const std::vector<double> &values) {
+    for (double v : values) mean += v / double(values.size()), largest = std::max(largest, std::fabs(v));
+    for (double v : values) deviation += (v - mean) * (v - mean) / double(values.size());
+    deviation = std::sqrt(deviation);
+  }
+};
+
+Code code_of(const std::function<void()> &call) {
+  try {
+    call();
+  } catch (const Error &error) {
+    return error.code();
+  }
+  return Code(0);
+}
+
+NDArray blank(const Shape &shape) {
+  const NDArray array = NDArray::create(shape, Dtype::kFloat32, Context());
+  array.fill(-7);
+  return array;
+}
+
+}  // namespace
+
+TEST(constants_fill_whole_arrays) {
+  CHECK(fill("zeros", {}, Shape{3}) == (std::vector<double>{0, 0, 0}));
+  CHECK(fill("One", {}, Shape{2}) == (std::vector<double>{1, 1}));
+  CHECK(fill("constant", {{"value", "-2.5"}}, Shape{1}) == (std::vector<double>{-2.5}));
+}
+
+TEST(uniform_and_normal_have_their_width) {
+  const Moments uniform(fill("uniform", {{"scale", "0.5"}}, Shape{100, 100}));
+  CHECK_NEAR(uniform.mean, 0, 0.02);
+  CHECK_NEAR(uniform.deviation, 0.5 / std::sqrt(3.0), 0.01);
+  CHECK(uniform.largest <= 0.5 && uniform.largest > 0.49);
+  const Moments normal(fill("normal", {{"sigma", "2"}}, Shape{100, 100}));
+  CHECK_NEAR(normal.mean, 0, 0.1);
+  CHECK_NEAR(normal.deviation, 2, 0.06);
+  CHECK(normal.largest > 5);
+}
+
+TEST(xavier_scales_with_inputs_and_outputs) {
+  // (64, 16, 3, 3): 144 inputs and 576 outputs a unit.
+  const Shape shape{64, 16, 3, 3};
+  CHECK_NEAR(Moments(fill("xavier", {}, shape)).largest, std::sqrt(3 / 360.0), 0.001);
+  CHECK_NEAR(Moments(fill("xavier", {{"factor_type", "in"}, {"magnitude", "2"}}, shape)).largest, std::sqrt(2 / 144.0),
+             0.001);
+  CHECK_NEAR(Moments(fill("xavier", {{"factor_type", "out"}, {"rnd_type", "gaussian"}}, shape)).deviation,
+             std::sqrt(3 / 576.0), 0.002);
+  CHECK_NEAR(Moments(fill("msraprelu", {{"slope", "0"}, {"factor_type", "in"}}, shape)).deviation, std::sqrt(2 / 144.0),
+             0.003);
+  CHECK(code_of([] { fill("xavier", {}, Shape{5}); }) == Code::kShape);
+}
+
+TEST(orthogonal_rows_or_columns_are_orthogonal) {
+  for (const Shape &shape : {Shape{6, 20}, Shape{20, 6}, Shape{4, 2, 3}}) {
+    for (const char *kind : {"uniform", "normal"}) {
+      const std::vector<double> q = fill("orthogonal", {{"scale", "2"}, {"rand_type", kind}}, shape);
+      const int64_t rows = shape[0], columns = shape.size() / rows;
+      const bool by_rows = rows <= columns;
+      const int64_t count = std::min(rows, columns), length = std::max(rows, columns);
+      const auto at = [&](int64_t v, int64_t i) { return q[size_t(by_rows ? v * columns + i : i * columns + v)]; };
+      for (int64_t a = 0; a < count; ++a) {
+        for (int64_t b = 0; b <= a; ++b) {
+          double product = 0;
+          for (int64_t i = 0; i < length; ++i) product += at(a, i) * at(b, i);
+          CHECK_NEAR(product, a == b ? 4.0 : 0.0, 1e-5);
+        }
+      }
+    }
+  }
+}
+
+TEST(seed_and_name_choose_the_numbers) {
+  const auto numbers = [](uint64_t seed, const char *name) { return fill("uniform", {}, Shape{8}, name, seed); };
+  CHECK(numbers(3, "a") == numbers(3, "a"));
+  CHECK(numbers(3, "a") != numbers(4, "a"));
+  CHECK(numbers(3, "a") != numbers(3, "b"));
+}
+
+TEST(the_end_of_a_name_decides) {
+  NamedArrays arrays;
+  for (const char *name : {"fc_weight", "fc_bias", "bn_gamma", "bn_beta", "bn_moving_mean", "bn_moving_var", "q_min",
+                           "q_max", "running_var"}) {
+    arrays.emplace_back(name, blank(Shape{2, 2}));
+  }
+  arrays.emplace_back("nothing", NDArray());
+  Initializer::create("constant", {{"value", "5"}}, 0)->apply(nullptr, arrays);
+  const double expected[] = {5, 0, 1, 0, 0, 1, 0, 1, 1};
+  for (size_t i = 0; i < std::size(expected); ++i) CHECK_EQ(element_of(arrays[i].second, 3), expected[i]);
+}
+
+TEST(a_name_that_says_nothing_is_refused_before_anything_is_written) {
+  const NamedArrays arrays = {{"fc_weight", blank(Shape{2, 2})}, {"alpha", blank(Shape{2})}};
+  CHECK_THROWS(Initializer::create("one", {}, 0)->apply(nullptr, arrays), Error, "'alpha'");
+  CHECK_EQ(element_of(arrays[0].second, 0), -7.0);
+  const NamedArrays flat = {{"a_bias", blank(Shape{2})}, {"a_weight", blank(Shape{2})}};
+  CHECK(code_of([&] { Initializer::create("xavier", {}, 0)->apply(nullptr, flat); }) == Code::kShape);
+  CHECK_EQ(element_of(flat[0].second, 0), -7.0);
+}
+
+TEST(init_attributes_come_first) {
+  const Symbol symbol =
+      Symbol::group({Symbol::variable("alpha", {{"__init__", "[\"constant\", {\"value\": 0.25}]"}}),
+                     Symbol::variable("x_bias", {{"__init__", "[\"one\", {}]"}}),
+                     Symbol::variable("h_bias", {{"__init__", "[\"lstmbias\", {\"forget_bias\": 1.5}]"}})});
+  const NamedArrays arrays = {{"alpha", blank(Shape{1})}, {"x_bias", blank(Shape{1})}, {"h_bias", blank(Shape{8})}};
+  Initializer::create("uniform", {}, 0)->apply(&symbol, arrays);
+  CHECK_EQ(element_of(arrays[0].second, 0), 0.25);
+  CHECK_EQ(element_of(arrays[1].second, 0), 1.0);
+  CHECK(values_of(arrays[2].second) == (std::vector<double>{0, 0, 1.5, 1.5, 0, 0, 0, 0}));
+  for (const char *bad : {"", "{}", "[3]", "[\"nothing\", {}]", "[\"one\", [1]]", "[\"constant\", {\"value\": [1]}]"}) {
+    const Symbol wrong = Symbol::variable("alpha", {{"__init__", bad}});
+    CHECK(code_of([&] { Initializer::create("one", {}, 0)->apply(&wrong, {arrays[0]}); }) != Code(0));
+  }
+}
+
+TEST(unknown_initializers_and_settings_are_named) {
+  CHECK_THROWS(Initializer::create("glorot", {}, 0), Error, "'glorot'");
+  CHECK_THROWS(Initializer::create("uniform", {{"sigma", "1"}}, 0), Error, "no setting 'sigma'");
+  CHECK(code_of([] { Initializer::create("xavier", {{"rnd_type", "normal"}}, 0); }) == Code::kInvalidArgument);
+}
+
+UNIT_MAIN()
