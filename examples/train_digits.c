@@ -12,41 +12,19 @@
  * C99; uses nothing but Cohort's public headers.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "cohort/cohort.h"
 #include "support/learning_curve.h"
+#include "support/program.h"
 
 enum { NUM_CLASSES = 10, NUM_PIXELS = 64, NUM_TEST = 360, MAX_CONTEXTS = 16, MAX_EPOCHS = 1000 };
 
-/* Every call that can fail goes through this. A program may give up; a library would hand the error on. */
-#define OK(call)                                                                                                      \
-  do {                                                                                                                \
-    cohort_error *error_ = (call);                                                                                    \
-    if (error_) {                                                                                                     \
-      fprintf(stderr, "%s:%d: %s error: %s\n", __FILE__, __LINE__, cohort_error_code_text(cohort_error_code(error_)), \
-              cohort_error_message(error_));                                                                          \
-      cohort_error_free(error_);                                                                                      \
-      exit(EXIT_FAILURE);                                                                                             \
-    }                                                                                                                 \
-  } while (0)
-
-static void fail(const char *format, ...) {
-  va_list arguments;
-
-  va_start(arguments, format);
-  fputs("train_digits: ", stderr);
-  vfprintf(stderr, format, arguments);
-  fputc('\n', stderr);
-  va_end(arguments);
-  exit(EXIT_FAILURE);
-}
+const char program_name[] = "train_digits";
 
 /* ---- settings -------------------------------------------------------------------------------------------------------
  */
@@ -75,37 +53,6 @@ static const char help[] =
     "  --data FILE       the images (examples/data/digits.params)\n"
     "  --help            this text\n";
 
-/* The next item of a list parted by commas, "" at its end. */
-static const char *next_item(const char **list, char *item, size_t capacity) {
-  const size_t length = strcspn(*list, ",");
-
-  if (length >= capacity) fail("'%s' is too long", *list);
-  memcpy(item, *list, length);
-  item[length] = '\0';
-  *list += length;
-  if (**list == ',') ++*list;
-  return item;
-}
-
-static double number(const char *option, const char *text, double low, double high) {
-  char *end;
-  const double value = strtod(text, &end);
-
-  if (end == text || *end || !(value >= low && value <= high))
-    fail("%s takes a number from %g to %g, found '%s'", option, low, high, text);
-  return value;
-}
-
-static void read_contexts(settings *s, const char *list) {
-  char item[64];
-
-  s->contexts_text = list;
-  for (s->num_contexts = 0; *list; ++s->num_contexts) {
-    if (s->num_contexts == MAX_CONTEXTS) fail("--contexts: at most %d", MAX_CONTEXTS);
-    OK(cohort_context_parse(next_item(&list, item, sizeof item), &s->contexts[s->num_contexts]));
-  }
-}
-
 static void read_workload(settings *s, const char *list) {
   char item[64];
 
@@ -119,7 +66,7 @@ static settings read_options(int argc, char **argv) {
   settings s = {NULL, {{0, 0}}, 0, {0}, 0, 32, 20, 0.05, 1, ".", "examples/data/digits.params"};
   int i;
 
-  read_contexts(&s, "cpu(0),cpu(1)");
+  s.contexts_text = "cpu(0),cpu(1)";
   for (i = 1; i < argc; i += 2) {
     const char *option = argv[i], *value = argv[i + 1];
 
@@ -129,7 +76,7 @@ static settings read_options(int argc, char **argv) {
     }
     if (!value) fail("%s needs a value; see --help", option);
     if (!strcmp(option, "--contexts"))
-      read_contexts(&s, value);
+      s.contexts_text = value;
     else if (!strcmp(option, "--workload"))
       read_workload(&s, value);
     else if (!strcmp(option, "--batch"))
@@ -147,6 +94,7 @@ static settings read_options(int argc, char **argv) {
     else
       fail("there is no option %s; see --help", option);
   }
+  s.num_contexts = read_contexts(s.contexts_text, s.contexts, MAX_CONTEXTS);
   return s;
 }
 
@@ -159,13 +107,6 @@ typedef struct digits {
   float *pixels, *classes;
   cohort_ndarray *images, *labels;
 } digits;
-
-static void *allocate(size_t bytes) {
-  void *memory = malloc(bytes);
-
-  if (!memory) fail("no memory for %lu bytes", (unsigned long)bytes);
-  return memory;
-}
 
 static digits make_digits(size_t num) {
   const int64_t image_shape[] = {(int64_t)num, 1, 8, 8};
@@ -188,15 +129,6 @@ static void free_digits(digits *d) {
 static void write_arrays(const digits *d) {
   OK(cohort_ndarray_write(d->images, d->pixels, d->num * NUM_PIXELS * sizeof(float)));
   OK(cohort_ndarray_write(d->labels, d->classes, d->num * sizeof(float)));
-}
-
-/* A small generator of random numbers (splitmix64): enough to shuffle, and the same on every machine. */
-static uint64_t random_number(uint64_t *state) {
-  uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return z ^ (z >> 31);
 }
 
 static void swap_floats(float *a, float *b, size_t num) {
@@ -254,22 +186,6 @@ static void load_digits(const char *path, uint64_t *random_state, digits *train,
 
 /* ---- the network
  * ------------------------------------------------------------------------------------------------------ */
-
-/* Puts an operator on top of `input`, whose handle it takes. Attributes are pairs of text, ended by NULL. */
-static cohort_symbol *layer(const char *op, const char *name, cohort_symbol *input, ...) {
-  const char *keys[8], *values[8];
-  cohort_symbol *output;
-  size_t num = 0;
-  va_list attributes;
-
-  va_start(attributes, input);
-  while (num < 8 && (keys[num] = va_arg(attributes, const char *)) != NULL)
-    values[num++] = va_arg(attributes, const char *);
-  va_end(attributes);
-  OK(cohort_symbol_create(op, name, keys, values, num, &input, NULL, 1, &output));
-  cohort_symbol_free(input);
-  return output;
-}
 
 /* LeNet, with kernels and widths for images of 8 x 8. Weights and biases become variables by themselves. */
 static cohort_symbol *make_lenet(void) {
@@ -395,13 +311,6 @@ static void evaluate(cohort_group *test_group, const cohort_group *group, cohort
   cohort_arrays_free(aux);
   OK(cohort_group_forward(test_group, &d->images, 1, &d->labels, 1, 0));
   OK(cohort_group_update_metric(test_group, metric, &d->labels, 1));
-}
-
-static double seconds(void) {
-  struct timespec now;
-
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 /* Trains, with one line an epoch. */
