@@ -67,6 +67,8 @@ SO_LINKS := $(BUILD)/$(SONAME) $(BUILD)/libcohort.so
 A := $(BUILD)/libcohort.a
 LIBRARY := $(if $(LIB_SRCS),$(SO_LINKS) $(A))
 CAPI_TESTS := $(CAPI_SRCS:tests/capi/%.c=$(BUILD)/tests/capi/%)
+PAGES := $(sort $(wildcard bindings/from-mxnet/*.md))
+PAGES_TEST := $(if $(PAGES),$(BUILD)/tests/pages)
 UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.cc=$(BUILD)/tests/unit/%)
 FAKE_BACKEND := $(BUILD)/tests/unit/fake/libcohort_cuda.so
 EXAMPLES := $(EXAMPLE_SRCS:examples/%.c=$(BUILD)/examples/%)
@@ -210,6 +212,15 @@ $(CAPI_TESTS): $(BUILD)/tests/capi/%: $(BUILD)/obj/tests/capi/%.o $(CAPI_SUPPORT
 	@mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $^ $(CFLAGS) $(LDFLAGS) $(call link_cohort,../..) -lcmocka -lpthread -ldl -lm
 
+# The examples in the pages for users, each a test. The README there declares the names they use, and so comes first.
+$(BUILD)/obj/tests/pages.c: tests/check/pages.awk bindings/from-mxnet/README.md tests/check/pages_setup.c $(PAGES)
+	@mkdir -p $(@D)
+	$(Q)awk -f $< $(filter-out $<,$^) > $@
+$(PAGES_TEST): $(BUILD)/obj/tests/pages.c $(BUILD)/cflags.stamp $(HEADERS) | $(LIBRARY)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(C99) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(LDFLAGS) $(call link_cohort,..)
+
 # A backend without hardware, which test_backend loads.
 $(FAKE_BACKEND): tests/unit/support/fake_backend.cc $(BUILD)/flags.stamp $(BUILD)/build_id.stamp
 	@mkdir -p $(@D)
@@ -246,15 +257,15 @@ run: deps
 .PHONY: test
 test: deps
 	@$(sub_make) all test-programs
-	@$(run_tests) layers headers abi capi unit golden examples install
+	@$(run_tests) layers headers abi capi unit golden pages examples install
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 
-run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' CAPI='$(CAPI_TESTS)' UNIT='$(UNIT_TESTS)' \
+run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' CAPI='$(CAPI_TESTS)' UNIT='$(UNIT_TESTS)' PAGES='$(PAGES_TEST)' \
   GOLDEN_RUNNER='$(GOLDEN_RUNNER)' MAKE='$(MAKE)' tests/check/run_tests.sh
 
 .PHONY: test-programs test-capi test-unit
-test-programs: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(EXAMPLES) $(GOLDEN_RUNNER) $(BENCH)
+test-programs: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(PAGES_TEST) $(EXAMPLES) $(GOLDEN_RUNNER) $(BENCH)
 test-capi: $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS)
 	@$(run_tests) capi
 test-unit: $(LIBRARY) $(UNIT_TESTS)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the parts of the tests that are named, all of them whatever fails, and closes with "N passed, N failed, N skipped".
-#   run_tests.sh PART...      parts: layers headers abi capi unit golden examples install
-# The Makefile calls it with BUILD, CC, CXX, CAPI, UNIT, GOLDEN_RUNNER and MAKE in the environment.
+#   run_tests.sh PART...      parts: layers headers abi capi unit golden pages examples install
+# The Makefile calls it with BUILD, CC, CXX, CAPI, UNIT, PAGES, GOLDEN_RUNNER and MAKE in the environment.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 logs=$BUILD/tests/logs
@@ -95,6 +95,11 @@ for part in "$@"; do
       for folder in tests/golden/*/; do
         if [[ -n ${GOLDEN_RUNNER:-} && -e $folder/INDEX.tsv ]]; then golden "${folder%/}"; fi
       done
+      ;;
+    pages)
+      check pages-words tests/check/pages.sh
+      check pages-test tests/check/pages_test.sh
+      [[ -z ${PAGES:-} ]] || program "$PAGES"
       ;;
     examples) [[ ! -e tests/check/examples.sh ]] || check examples tests/check/examples.sh ;;
     install) [[ ! -e $BUILD/libcohort.so ]] || check install tests/check/install.sh ;;

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What Markdown pages name is there: functions and constants of the public headers, rules of the contract, files linked to.
+#   pages.sh [PAGE...]    all that git knows, without pages
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+export LC_ALL=C
+if (($#)); then pages=("$@"); else mapfile -t pages < <(git ls-files '*.md' 2>/dev/null || find . -name '*.md'); fi
+known=$(cat include/cohort/*.h src/base/settings.hpp | grep -ohE '\b(cohort|COHORT)_[A-Za-z0-9_]+' | sort -u)
+rules=$([[ ! -e tests/contract/contract.tsv ]] || cut -f 1 tests/contract/contract.tsv)
+num_wrong=0
+
+missing() { # page, kind, pattern, what there is: complains of each word of the page that is not there
+  local word
+  while read -r word; do
+    echo "$1: there is no $2 $word"
+    num_wrong=$((num_wrong + 1))
+  done < <(grep -ohE "$3" "$1" | sort -u | comm -23 - <(sort -u <<<"$4"))
+}
+
+for page in "${pages[@]}"; do
+  missing "$page" "function" '\bcohort_[a-z0-9_]+\(\)' "$(sed 's/$/()/' <<<"$known")"
+  missing "$page" "constant" '\bCOHORT_[A-Z0-9_]+[A-Z0-9]\b' "$known"
+  if [[ -n $rules ]]; then missing "$page" "rule" '\b[A-Z]{3}-[0-9]{2}\b' "$rules"; fi
+  while read -r link; do
+    if [[ ! -e $(dirname "$page")/$link ]]; then
+      echo "$page: there is no file $link"
+      num_wrong=$((num_wrong + 1))
+    fi
+  done < <(grep -oE '\]\([^)# ]+' "$page" | cut -c 3- | grep -v '^[a-z]*:')
+done
+if ((num_wrong)); then echo "pages: $num_wrong wrong in ${#pages[@]} pages" && exit 1; fi
+echo "pages: ${#pages[@]} name what is there"
