@@ -257,7 +257,7 @@ run: deps
 .PHONY: test
 test: deps
 	@$(sub_make) all test-programs
-	@$(run_tests) layers headers abi capi unit golden pages examples install
+	@$(run_tests) layers headers abi capi unit golden pages examples install contract
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 
@@ -282,6 +282,12 @@ bench: $(LIBRARY) $(CUDA_SO) $(BENCH)
 .PHONY: check-layers
 check-layers:
 	@tests/check/layers.sh
+
+# Whether the tests of the last run prove what tests/contract says. CONTRACT_MAY_BE_OPEN=1: ids without a test are no failure yet.
+export CONTRACT_MAY_BE_OPEN := 1
+.PHONY: check-contract
+check-contract:
+	@tests/check/contract.sh tests/contract tests/abi/symbols.txt $(BUILD)/tests/results
 
 .PHONY: abi
 abi:
@@ -345,6 +351,7 @@ help:
 	@echo 'make install            headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside'
 	@echo 'make check-layers       includes go down the rooms only; names of files'
+	@echo 'make check-contract     whether the tests of the last make test prove each rule of tests/contract'
 	@echo 'make abi                write the lists in tests/abi anew, after adding a public function'
 	@echo 'make check-format       clang-format 14, where it is there; make format applies it'
 	@echo 'make check-asan         the tests under AddressSanitizer and UBSan; make check-tsan: ThreadSanitizer'

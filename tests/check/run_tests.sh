@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the parts of the tests that are named, all of them whatever fails, and closes with "N passed, N failed, N skipped".
-#   run_tests.sh PART...      parts: layers headers abi capi unit golden pages examples install
+#   run_tests.sh PART...      parts: layers headers abi capi unit golden pages examples install contract
+# What became of each test is written to $BUILD/tests/results/PART.tsv: PROGRAM:TEST, a tab, and passed, failed or skipped.
 # The Makefile calls it with BUILD, CC, CXX, CAPI, UNIT, PAGES, GOLDEN_RUNNER and MAKE in the environment.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 logs=$BUILD/tests/logs
-mkdir -p "$logs" "$BUILD/tests/tmp"
+results=$BUILD/tests/results
+mkdir -p "$logs" "$results" "$BUILD/tests/tmp"
 export TMPDIR="$PWD/$BUILD/tests/tmp"
 [[ $BUILD != /* ]] || export TMPDIR=$BUILD/tests/tmp
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
@@ -31,26 +33,42 @@ check() { # name, command: one test that passes with its exit status
   "$@" >"$log" 2>&1 || status=$?
   if ((status)); then cat "$log"; else tail -n 1 "$log"; fi
   add "$name" "$status" "$((status == 0))" 0 0
+  printf 'check:%s\t%s\n' "${name// /_}" "$( ((status)) && echo failed || echo passed)" >>"$result"
 }
 
-# Counts from the lines about each test, by name: the summary repeats some of them. A test that began and never ended
-# (the program died) has failed.
-count_lines() {
-  awk '
-    function close_open() { if (open != "") { ++failed; open = "" } }
-    match($0, /\[ RUN      \] /) { close_open(); open = substr($0, RSTART + RLENGTH); next }
+# Test and verdict from the lines about each test, by name: the summary repeats some of them. A test that began and never
+# ended (the program died) has failed.
+verdicts() {
+  awk -v OFS='\t' '
+    function close_open(verdict) { if (open != "") print open, verdict; open = "" }
+    match($0, /\[ RUN      \] /) { close_open("failed"); open = substr($0, RSTART + RLENGTH); next }
     open == "" { next }
-    match($0, /\[       OK \] /) && substr($0, RSTART + RLENGTH) == open { ++passed; open = "" }
-    match($0, /\[  SKIPPED \] /) && substr($0, RSTART + RLENGTH) == open { ++skipped; open = "" }
-    match($0, /\[  (FAILED|ERROR) *\] /) && substr($0, RSTART + RLENGTH) == open { ++failed; open = "" }
-    END { close_open(); print passed + 0, failed + 0, skipped + 0 }' "$1"
+    match($0, /\[       OK \] /) && substr($0, RSTART + RLENGTH) == open { close_open("passed") }
+    match($0, /\[  SKIPPED \] /) && substr($0, RSTART + RLENGTH) == open { close_open("skipped") }
+    match($0, /\[  (FAILED|ERROR) *\] /) && substr($0, RSTART + RLENGTH) == open { close_open("failed") }
+    END { close_open("failed") }' "$1"
+}
+
+# Adds PROGRAM:TEST and verdict to the results. Nobody knows which test a program failed for that failed after its last
+# one (a leak): then none of them has passed.
+note_verdicts() { # program, exit status; standard input: what verdicts or case_verdicts say
+  awk -v OFS='\t' -v program="$1" -v status="$2" -F '\t' '
+    { test[NR] = $1; verdict[NR] = $2; failed += $2 == "failed" }
+    END {
+      for (i = 1; i <= NR; ++i) print program ":" test[i], status && !failed && verdict[i] == "passed" ? "failed" : verdict[i]
+    }' >>"$result"
+}
+
+count_verdicts() {
+  awk -F '\t' '{ ++count[$2] } END { print count["passed"] + 0, count["failed"] + 0, count["skipped"] + 0 }'
 }
 
 program() { # one program of CMocka tests, or of tests/unit
   local name=${1#"$BUILD"/tests/} status=0 counts
   local log=$logs/${name//\//_}.log
   timeout "${TEST_LIMIT:-600}" "$1" >"$log" 2>&1 || status=$?
-  read -r -a counts < <(count_lines "$log")
+  read -r -a counts < <(verdicts "$log" | count_verdicts)
+  verdicts "$log" | note_verdicts "$name" "$status"
   if ((status == 0 && counts[0] + counts[1] + counts[2] == 0)); then
     echo "ran no test at all" >>"$log"
     status=1
@@ -62,22 +80,33 @@ program() { # one program of CMocka tests, or of tests/unit
   add "$name" "$status" "${counts[@]}"
 }
 
+# The log has lines of the cases that did not pass, each from the name of the case.
+case_verdicts() { # folder, log
+  "$GOLDEN_RUNNER" --list "$1" | awk -v OFS='\t' '
+    NR == FNR { at = index($0, ": "); if (at) verdict[substr($0, 1, at - 1)] = /^[^:]*: skipped, / ? "skipped" : "failed"; next }
+    { print substr($0, index($0, "/") + 1), $0 in verdict ? verdict[$0] : "passed" }' "$2" -
+}
+
 golden() { # one folder of golden cases
   local status=0 log=$logs/golden_${1//\//_}.log counts
   "$GOLDEN_RUNNER" "$1" >"$log" 2>&1 || status=$?
   read -r -a counts < <(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped.*/\1 \2 \3/p' "$log" | tail -n 1)
   if ((${#counts[@]} != 3)); then counts=(0 1 0); fi
+  case_verdicts "$1" "$log" | note_verdicts "${1#tests/}" "$status"
   if ((status || counts[1])); then cat "$log"; fi
   printf '%s: %d passed, %d failed, %d skipped\n' "$1" "${counts[@]}"
   add "$1" "$status" "${counts[@]}"
 }
 
 for part in "$@"; do
+  result=$results/$part.tsv
+  : >"$result"
   case $part in
     layers)
       check check-layers tests/check/layers.sh
       check layers-test tests/check/layers_test.sh
       check runner-test tests/check/run_tests_test.sh
+      check contract-test tests/check/contract_test.sh
       ;;
     headers)
       before=$passed
@@ -103,6 +132,7 @@ for part in "$@"; do
       ;;
     examples) [[ ! -e tests/check/examples.sh ]] || check examples tests/check/examples.sh ;;
     install) [[ ! -e $BUILD/libcohort.so ]] || check install tests/check/install.sh ;;
+    contract) check contract tests/check/contract.sh tests/contract tests/abi/symbols.txt "$results" ;;
     *) echo "run_tests.sh: there is no part $part" >&2 && exit 2 ;;
   esac
 done

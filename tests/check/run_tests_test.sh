@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
 
-expect() { # the closing line, the exit status; standard input: a program
+expect() { # the closing line, the exit status, the results it writes; standard input: a program
   local found code=0
   mkdir -p "$work/tests/capi"
   { echo '#!/bin/sh' && cat; } >"$work/tests/capi/fake"
@@ -17,28 +17,33 @@ expect() { # the closing line, the exit status; standard input: a program
     printf 'run_tests_test: expected "%s" and exit status %s, found status %s and:\n%s\n' "$1" "$2" "$code" "$found"
     status=1
   fi
+  found=$(sed 's|^capi/fake:||; s|\t|: |' "$work/tests/results/capi.tsv" | paste -sd ' ')
+  if [[ $found != "$3" ]]; then
+    printf 'run_tests_test: expected the results "%s", found "%s"\n' "$3" "$found"
+    status=1
+  fi
 }
 
-expect '2 passed, 0 failed, 1 skipped' 0 <<'EOT'
+expect '2 passed, 0 failed, 1 skipped' 0 'a: passed b: skipped c: passed' <<'EOT'
 printf '[==========] Running 3 test(s).\n[ RUN      ] a\nsome text[       OK ] a\n[ RUN      ] b\n[  SKIPPED ] b\n'
 printf '[ RUN      ] c\n[       OK ] c\n[  PASSED  ] 2 test(s).\n[  SKIPPED ] 1 test(s), listed below:\n[  SKIPPED ] b\n'
 EOT
-expect '1 passed, 1 failed, 0 skipped' 1 <<'EOT'
+expect '1 passed, 1 failed, 0 skipped' 1 'a: passed b: failed' <<'EOT'
 printf '[ RUN      ] a\n[       OK ] a\n[ RUN      ] b\n[  ERROR   ] --- 1 != 2\n[  FAILED  ] b\n'
 printf '[  FAILED  ] 1 test(s), listed below:\n[  FAILED  ] b\n'
 exit 1
 EOT
 # Died in a test, before its verdict.
-expect '1 passed, 1 failed, 0 skipped' 1 <<'EOT'
+expect '1 passed, 1 failed, 0 skipped' 1 'a: passed b: failed' <<'EOT'
 printf '[ RUN      ] a\n[       OK ] a\n[ RUN      ] b\n'
 kill -9 $$
 EOT
 # All tests passed and the program failed all the same, as with a leak that the sanitizer finds at the end.
-expect '1 passed, 1 failed, 0 skipped' 1 <<'EOT'
+expect '1 passed, 1 failed, 0 skipped' 1 'a: failed' <<'EOT'
 printf '[ RUN      ] a\n[       OK ] a\n'
 exit 23
 EOT
-expect '0 passed, 1 failed, 0 skipped' 1 <<'EOT'
+expect '0 passed, 1 failed, 0 skipped' 1 '' <<'EOT'
 echo "no test in here"
 EOT
 if ((status == 0)); then echo "run_tests_test: passed"; fi
