@@ -92,6 +92,16 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_slice(const cohort_man
 /** How many buckets have been made, the default one included; 0 without bucket symbols. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_num_buckets(const cohort_manager *manager, size_t *out_num);
 
+/**
+ * Reads a bucket that has been made. Out parameters may be NULL.
+ *
+ * @param index      Below cohort_manager_num_buckets(). Buckets are sorted by key, byte by byte: a new one moves others.
+ * @param out_key    Its key. Lives as long as the manager.
+ * @param out_group  A handle on its group; that of the default key is the main group.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_bucket(const cohort_manager *manager, size_t index,
+                                                                 const char **out_key, cohort_group **out_group);
+
 /** A handle on the main group. Groups of a manager are for looking and running; they must not be bound or reshaped. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_main_group(const cohort_manager *manager,
                                                                      cohort_group **out_group);

@@ -101,7 +101,18 @@ cohort_error *cohort_manager_slice(const cohort_manager *manager, size_t device,
 cohort_error *cohort_manager_num_buckets(const cohort_manager *manager, size_t *out_num) {
   return guard([&] {
     require(out_num, "out_num");
-    *out_num = manager_of(manager).num_buckets();
+    *out_num = manager_of(manager).buckets().size();
+  });
+}
+
+cohort_error *cohort_manager_bucket(const cohort_manager *manager, size_t index, const char **out_key,
+                                    cohort_group **out_group) {
+  return guard([&] {
+    const auto &buckets = manager_of(manager).buckets();
+    check_index(index, buckets.size(), "index");
+    const auto &[key, group] = *std::next(buckets.begin(), std::ptrdiff_t(index));
+    if (out_group) *out_group = make_handle<cohort_group>({group});
+    if (out_key) *out_key = key.c_str();
   });
 }
 

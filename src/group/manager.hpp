@@ -44,7 +44,7 @@ class Manager {
   const std::shared_ptr<Group> &main() const { return main_; }  // its parameters are those of all buckets
   const std::shared_ptr<Group> &current() const;                // kState before the first load
   const std::vector<Slice> &slices() const { return main_->slices(); }
-  size_t num_buckets() const { return buckets_.size(); }
+  const std::map<std::string, std::shared_ptr<Group>> &buckets() const { return buckets_; }  // those made, by key
 
   // Makes the batch's bucket current, and loads. A batch that does not fit changes nothing.
   void load(const ManagerBatch &batch);

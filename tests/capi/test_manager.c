@@ -144,6 +144,38 @@ static void a_bucket_is_made_once(void **state) {
   cohort_manager_free(manager);
 }
 
+/* MGR-05: the buckets made so far, by key; the default one's group is the main group. */
+static void buckets_are_read_by_index(void **state) {
+  maker how;
+  cohort_manager *manager = manager_with_callback(&how);
+  cohort_group *group = NULL, *main_group = NULL;
+  cohort_ndarray *array;
+  const char *key = NULL;
+
+  (void)state;
+  ok(cohort_manager_bucket(manager, 0, &key, NULL));
+  assert_string_equal(key, "4");
+  load(manager, "2", 2);
+  ok(cohort_manager_bucket(manager, 0, &key, &group));
+  assert_string_equal(key, "2");
+  array = device_array(group, COHORT_GROUP_DATA, 0, 0);
+  has_shape(array, 2, 2);
+  cohort_ndarray_free(array);
+  cohort_group_free(group);
+  ok(cohort_manager_bucket(manager, 1, &key, &group));
+  assert_string_equal(key, "4");
+  ok(cohort_manager_main_group(manager, &main_group));
+  fill(device_array(main_group, COHORT_GROUP_DATA, 0, 0), 3);
+  holds_free(device_array(group, COHORT_GROUP_DATA, 0, 0), 3, 3, 3, 3, 3, 3, 3, 3);
+  cohort_group_free(group);
+  cohort_group_free(main_group);
+  group = NULL;
+  fails(cohort_manager_bucket(manager, 2, &key, &group), COHORT_ERROR_INVALID_ARGUMENT, "2");
+  assert_null(group);
+  assert_string_equal(key, "4");
+  cohort_manager_free(manager);
+}
+
 /* MGR-05: symbols may be given ahead; without a callback there are no others. */
 static void symbols_are_given_ahead(void **state) {
   const char *const keys[] = {"4", "3"};
@@ -522,6 +554,7 @@ static void handles_are_freed_in_any_order(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_bucket_is_made_once),
+      TEST(buckets_are_read_by_index),
       TEST(symbols_are_given_ahead),
       TEST(parameters_are_those_of_all_buckets),
       TEST(nothing_runs_before_a_batch_is_loaded),

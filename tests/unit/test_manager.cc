@@ -61,7 +61,7 @@ TEST(buckets_are_made_once_and_share_parameters) {
     manager.backward();
   }
   CHECK_EQ(num_calls, 1);
-  CHECK_EQ(manager.num_buckets(), size_t(2));
+  CHECK_EQ(manager.buckets().size(), size_t(2));
   CHECK(manager.current() != manager.main());
   CHECK(
       manager.current()->array(GroupList::kParams, 0, 1).same_memory(manager.main()->array(GroupList::kParams, 0, 1)));
@@ -103,7 +103,7 @@ TEST(a_batch_that_does_not_fit_makes_no_bucket) {
   CHECK_THROWS(manager.load(nameless), Error, "a bucket key");
   CHECK_EQ(num_calls, 0);
   CHECK_THROWS(manager.load(batch_of("bad", 3)), Error, "no such bucket");
-  CHECK_EQ(manager.num_buckets(), size_t(1));
+  CHECK_EQ(manager.buckets().size(), size_t(1));
   CHECK_THROWS(manager.current(), Error, "no batch has been loaded");
 }
 
