@@ -7,7 +7,8 @@ cd "$(dirname "$0")/../.."
 export LC_ALL=C
 if (($#)); then pages=("$@"); else mapfile -t pages < <(git ls-files '*.md' 2>/dev/null || find . -name '*.md'); fi
 known=$(cat include/cohort/*.h src/base/settings.hpp | grep -ohE '\b(cohort|COHORT)_[A-Za-z0-9_]+' | sort -u)
-rules=$([[ ! -e tests/contract/contract.tsv ]] || cut -f 1 tests/contract/contract.tsv)
+rules=$(cut -f 1 tests/contract/contract.tsv)
+chapters=$(cut -c 1-3 <<<"$rules" | sort -u | paste -sd '|')
 num_wrong=0
 
 missing() { # page, kind, pattern, what there is: complains of each word of the page that is not there
@@ -21,8 +22,9 @@ missing() { # page, kind, pattern, what there is: complains of each word of the 
 for page in "${pages[@]}"; do
   missing "$page" "function" '\bcohort_[a-z0-9_]+\(\)' "$(sed 's/$/()/' <<<"$known")"
   missing "$page" "constant" '\bCOHORT_[A-Z0-9_]+[A-Z0-9]\b' "$known"
-  if [[ -n $rules ]]; then missing "$page" "rule" '\b[A-Z]{3}-[0-9]{2}\b' "$rules"; fi
+  missing "$page" "rule" "\\b($chapters)-[0-9]{2}\\b" "$rules"
   while read -r link; do
+    if [[ ${CONTRACT_MAY_BE_OPEN:-} == 1 && $page == tests/contract/* ]]; then continue; fi
     if [[ ! -e $(dirname "$page")/$link ]]; then
       echo "$page: there is no file $link"
       num_wrong=$((num_wrong + 1))

@@ -47,11 +47,12 @@ expect "page.md:6: cohort_group_array" "$found"
 expect "page.md:9: it is not so that 1 + 1 == 3" "$found"
 expect "page:11: 1 handles are left" "$found"
 
-printf '`cohort_group_of()` `COHORT_GROUP_OF` [a file](of/ours.md) `cohort_wait_all()`\n' >"$work/words.md"
+printf '`cohort_group_of()` `COHORT_GROUP_OF` [a file](of/ours.md) `cohort_wait_all()` GRP-01 GRP-99 CRC-32\n' >"$work/words.md"
 found=$(tests/check/pages.sh "$work/words.md" || true)
 expect "no function cohort_group_of()" "$found"
 expect "no constant COHORT_GROUP_OF" "$found"
 expect "no file of/ours.md" "$found"
-expect "3 wrong in 1 pages" "$found"
+expect "no rule GRP-99" "$found"
+expect "4 wrong in 1 pages" "$found"
 if ((status == 0)); then echo "pages_test: passed"; fi
 exit $status
