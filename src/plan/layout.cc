@@ -200,23 +200,58 @@ class LayoutPass {
   void lower_step(size_t s) {
     IrStep step = ir_.steps[s];
     const bool prologue = runs_in_prologue(step);
-    const std::string label = label_of(step.op && !step.backward ? step.op->name : step.kernel, step.node);
-    Device &device = *request_.devices[size_t(step.device)];
-    const KernelEntry *entry = device.find_kernel(step.kernel);
-    if (!entry) {
-      throw Error(
-          Code::kUnsupported,
-          text("node '", ir_.node(step.node).name, "': operator ", step.kernel, " has no kernel on ", device.context()),
-          ir_.node(step.node).name);
-    }
+    const KernelEntry &entry = kernel_entry(step);
     std::vector<int> inputs = step.inputs;
     for (int &v : inputs) v = dense_view(v, step.node, step.device);
     LayoutPtr flat_layout;
-    if (!entry->any_layout) {
+    if (!entry.any_layout) {
       if (step.elementwise) flat_layout = common_layout(step, inputs);
       for (int &v : inputs) v = in_layout(v, flat_layout, step.node, step.device);
     }
 
+    PlanStep made;
+    made.label = label_of(step.op && !step.backward ? step.op->name : step.kernel, step.node);
+    StepSpec spec = spec_of(step, inputs);
+    if (flat_layout) flatten(&spec);
+    try {
+      made.kernel = request_.devices[size_t(step.device)]->make_kernel(entry, spec);
+    } catch (const Error &e) {
+      throw Error(e.code(), text(made.label, ": ", e.what()), ir_.node(step.node).name);
+    }
+    for (size_t i = 0; entry.any_layout && i < inputs.size(); ++i) {
+      inputs[i] = in_layout(inputs[i], spec.inputs[i].layout, step.node, step.device);
+    }
+
+    kernel_of_[s] = made.kernel.get();
+    made.inputs = inputs;
+    made.node = step.node;
+    made.device = step.device;
+    made.inplace = step.inplace;
+    made.inplace.insert(made.inplace.end(), spec.inplace.begin(), spec.inplace.end());
+    made.scratch = new_block(spec.scratch_bytes, step.device);
+    if (step.backward) {
+      made.saved = step.forward_step >= 0 ? saved_of_[size_t(step.forward_step)] : -1;
+    } else {
+      made.saved = saved_of_[s] = new_block(spec.saved_bytes, step.device);
+    }
+    const auto moved = place_outputs(step, spec, flat_layout, &made);
+    emit(std::move(made), prologue);
+    for (const auto &[from, to] : moved) {
+      add_reorder(from, to, step.node, step.device);
+      // Later readers may take either; the one as made is often the one they like.
+      reordered_.push_back({to, ir_.values[size_t(from)].spec.layout, in_backward_, from});
+    }
+  }
+
+  const KernelEntry &kernel_entry(const IrStep &step) const {
+    const Device &device = *request_.devices[size_t(step.device)];
+    if (const KernelEntry *entry = device.find_kernel(step.kernel)) return *entry;
+    const std::string &node = ir_.node(step.node).name;
+    throw Error(Code::kUnsupported,
+                text("node '", node, "': operator ", step.kernel, " has no kernel on ", device.context()), node);
+  }
+
+  StepSpec spec_of(const IrStep &step, const std::vector<int> &inputs) const {
     StepSpec spec;
     spec.op = step.kernel;
     spec.attrs = step.attrs.pointer();
@@ -235,36 +270,17 @@ class LayoutPass {
       spec.wanted.push_back(v >= 0);
       spec.outputs.push_back(v >= 0 ? ir_.values[size_t(v)].spec : spec_of_unwanted(step, j));
     }
-    if (flat_layout) flatten(&spec);
-    std::unique_ptr<Kernel> kernel;
-    try {
-      kernel = device.make_kernel(*entry, spec);
-    } catch (const Error &e) {
-      throw Error(e.code(), text(label, ": ", e.what()), ir_.node(step.node).name);
-    }
-    if (!flat_layout) {
-      for (size_t i = 0; i < inputs.size(); ++i) {
-        if (entry->any_layout) inputs[i] = in_layout(inputs[i], spec.inputs[i].layout, step.node, step.device);
-      }
-    }
+    return spec;
+  }
 
-    PlanStep made;
-    made.inputs = inputs;
-    made.node = step.node;
-    made.device = step.device;
-    made.label = label;
-    made.inplace = step.inplace;
-    made.inplace.insert(made.inplace.end(), spec.inplace.begin(), spec.inplace.end());
-    made.scratch = new_block(spec.scratch_bytes, step.device);
-    if (step.backward) {
-      made.saved = step.forward_step >= 0 ? saved_of_[size_t(step.forward_step)] : -1;
-    } else {
-      made.saved = saved_of_[s] = new_block(spec.saved_bytes, step.device);
-    }
-    std::vector<std::pair<int, int>> moved;  // (as made, where it must lie)
+  // Gives the outputs the layouts in which the kernel writes them. What the user sees must lie row-major: such an
+  // output is made apart, and (as made, where it must lie) is returned.
+  std::vector<std::pair<int, int>> place_outputs(const IrStep &step, const StepSpec &spec, const LayoutPtr &flat_layout,
+                                                 PlanStep *made) {
+    std::vector<std::pair<int, int>> moved;
     for (size_t j = 0; j < step.outputs.size(); ++j) {
       const int v = step.outputs[j];
-      made.outputs.push_back(v);
+      made->outputs.push_back(v);
       if (v < 0) continue;
       const LayoutPtr layout = flat_layout ? flat_layout : spec.outputs[j].layout;
       if (!layout) continue;
@@ -274,17 +290,10 @@ class LayoutPass {
       }
       TensorSpec as_made = ir_.values[size_t(v)].spec;
       as_made.layout = layout;
-      made.outputs.back() = new_value(as_made, step.device);
-      moved.emplace_back(made.outputs.back(), v);
+      made->outputs.back() = new_value(as_made, step.device);
+      moved.emplace_back(made->outputs.back(), v);
     }
-    kernel_of_[s] = kernel.get();
-    made.kernel = std::move(kernel);
-    emit(std::move(made), prologue);
-    for (const auto &[from, to] : moved) {
-      add_reorder(from, to, step.node, step.device);
-      // Later readers may take either; the one as made is often the one they like.
-      reordered_.push_back({to, ir_.values[size_t(from)].spec.layout, in_backward_, from});
-    }
+    return moved;
   }
 
   // The kernel is told the shape of an output even where nobody wants it: of a backward step, that of the input it

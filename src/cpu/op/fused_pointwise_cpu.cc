@@ -78,11 +78,18 @@ class FusedPointwise final : public Kernel {
                                       ", found ", tensor.shape, " of ", tensor.dtype));
   }
 
+  // What compile() knows of each value (inputs, then results of instructions).
+  struct Uses {
+    std::vector<int> last;                    // the last instruction that reads it; -1: none
+    std::vector<int> output;                  // the output to which its instruction writes straight; -1: none
+    std::vector<std::pair<int, int>> copies;  // value, output: stored at the end of a block
+  };
+
   // With in_place, a result that a later instruction's input could lie under is held back in a register until all
   // inputs of its block have been read.
-  Program compile(const FusedPointwiseAttrs &attrs, const std::vector<bool> &wanted, bool in_place) const {
+  Uses uses_of(const FusedPointwiseAttrs &attrs, const std::vector<bool> &wanted, bool in_place) const {
     const int num_instructions = int(attrs.instructions.size()), num_values = num_inputs_ + num_instructions;
-    std::vector<int> last_use(size_t(num_values), -1), output_of(size_t(num_values), -1);
+    Uses uses{std::vector<int>(size_t(num_values), -1), std::vector<int>(size_t(num_values), -1), {}};
     int last_input_read = -1;
     for (int k = 0; k < num_instructions; ++k) {
       const PointwiseCall &call = attrs.instructions[size_t(k)];
@@ -92,11 +99,10 @@ class FusedPointwise final : public Kernel {
           throw Error(Code::kInternal, text("_fused_pointwise: instruction ", k, " (", pointwise_name(call.code),
                                             ") reads value ", operands[i], ", expected 0 to ", num_inputs_ + k - 1));
         }
-        last_use[size_t(operands[i])] = k;
+        uses.last[size_t(operands[i])] = k;
         if (operands[i] < num_inputs_) last_input_read = k;
       }
     }
-    std::vector<std::pair<int, int>> copies;  // value, output: stored at the end of a block
     for (int o = 0; o < num_outputs_; ++o) {
       const int value = attrs.outputs[size_t(o)];
       if (value < num_inputs_ || value >= num_values) {
@@ -105,14 +111,18 @@ class FusedPointwise final : public Kernel {
       }
       if (!wanted[size_t(o)]) continue;
       const bool early = in_place && value - num_inputs_ < last_input_read;
-      if (direct_ && output_of[size_t(value)] < 0 && !early) {
-        output_of[size_t(value)] = o;
+      if (direct_ && uses.output[size_t(value)] < 0 && !early) {
+        uses.output[size_t(value)] = o;
       } else {
-        copies.emplace_back(value, o);
-        last_use[size_t(value)] = num_instructions;
+        uses.copies.emplace_back(value, o);
+        uses.last[size_t(value)] = num_instructions;
       }
     }
+    return uses;
+  }
 
+  Program compile(const FusedPointwiseAttrs &attrs, const std::vector<bool> &wanted, bool in_place) const {
+    const Uses uses = uses_of(attrs, wanted, in_place);
     Program program;
     std::vector<int16_t> free_registers;
     const auto allocate = [&]() -> int16_t {
@@ -121,11 +131,11 @@ class FusedPointwise final : public Kernel {
       free_registers.pop_back();
       return place;
     };
-    std::vector<int16_t> place(size_t(num_values), -1);
-    for (int k = 0; k < num_instructions; ++k) {
+    std::vector<int16_t> place(uses.last.size(), -1);
+    for (int k = 0; k < int(attrs.instructions.size()); ++k) {
       const PointwiseCall &call = attrs.instructions[size_t(k)];
-      const int value = num_inputs_ + k;
-      if (last_use[size_t(value)] < 0 && output_of[size_t(value)] < 0) continue;  // nobody reads it
+      const size_t value = size_t(num_inputs_ + k);
+      if (uses.last[value] < 0 && uses.output[value] < 0) continue;  // nobody reads it
       Step step = {Kind::kLoop, {-1, -1, -1}, -1, pointwise_loop<C>(call.code), C(call.s), C(call.t)};
       const int operands[3] = {call.a, call.b, call.c}, num_operands = pointwise_operands(call.code);
       for (int i = 0; i < num_operands; ++i) {
@@ -143,20 +153,16 @@ class FusedPointwise final : public Kernel {
       for (int i = 0; i < num_operands; ++i) {  // the result may take the place of an operand that ends here
         const int16_t at = place[size_t(operands[i])];
         const bool again = (i > 0 && operands[i] == operands[0]) || (i > 1 && operands[i] == operands[1]);
-        if (last_use[size_t(operands[i])] == k && at >= num_inputs_ + num_outputs_ && !again)
+        if (uses.last[size_t(operands[i])] == k && at >= num_inputs_ + num_outputs_ && !again)
           free_registers.push_back(at);
       }
-      const int output = output_of[size_t(value)];
-      step.to = place[size_t(value)] = output >= 0 ? int16_t(num_inputs_ + output) : allocate();
+      const int output = uses.output[value];
+      step.to = place[value] = output >= 0 ? int16_t(num_inputs_ + output) : allocate();
       program.steps.push_back(step);
     }
-    for (const auto &copy : copies) {
-      program.steps.push_back({direct_ ? Kind::kCopy : Kind::kStore,
-                               {place[size_t(copy.first)], -1, -1},
-                               int16_t(num_inputs_ + copy.second),
-                               nullptr,
-                               C(0),
-                               C(0)});
+    for (const auto &copy : uses.copies) {
+      const int16_t from = place[size_t(copy.first)], to = int16_t(num_inputs_ + copy.second);
+      program.steps.push_back({direct_ ? Kind::kCopy : Kind::kStore, {from, -1, -1}, to, nullptr, C(0), C(0)});
     }
     return program;
   }
