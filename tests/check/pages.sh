@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 export LC_ALL=C
 if (($#)); then pages=("$@"); else mapfile -t pages < <(git ls-files '*.md' 2>/dev/null || find . -name '*.md'); fi
 known=$(cat include/cohort/*.h src/base/settings.hpp | grep -ohE '\b(cohort|COHORT)_[A-Za-z0-9_]+' | sort -u)
-rules=$(cut -f 1 tests/contract/contract.tsv)
+rules=$(tail -n +2 tests/contract/contract.tsv | cut -f 1)
 chapters=$(cut -c 1-3 <<<"$rules" | sort -u | paste -sd '|')
 num_wrong=0
 

@@ -11,9 +11,9 @@
   do {                                                     \
     if (failed((call), #call, __FILE__, __LINE__)) return; \
   } while (0)
-#define assert(claim)                                        \
-  do {                                                       \
-    if (untrue((claim), #claim, __FILE__, __LINE__)) return; \
+#define assert(claim)                                         \
+  do {                                                        \
+    if (untrue(!(claim), #claim, __FILE__, __LINE__)) return; \
   } while (0)
 
 typedef struct {
@@ -31,8 +31,16 @@ static int failed(cohort_error *error, const char *call, const char *file, int l
   return ++num_wrong;
 }
 
-static int untrue(int claim, const char *text, const char *file, int line) {
-  if (claim) return 0;
+/* The class of the error of a call that is meant to fail. */
+static int32_t class_of(cohort_error *error) {
+  const int32_t code = cohort_error_code(error);
+
+  cohort_error_free(error);
+  return code;
+}
+
+static int untrue(int is_untrue, const char *text, const char *file, int line) {
+  if (!is_untrue) return 0;
   printf("%s:%d: it is not so that %s\n", file, line, text);
   return ++num_wrong;
 }
@@ -99,6 +107,7 @@ static void make_group(void) {
 
 static void make_executor(void) {
   cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  size_t i;
 
   options.grad_req = "write";
   options.num_threads = 1;
@@ -106,6 +115,11 @@ static void make_executor(void) {
   OK(cohort_executor_copy_params_from(executor, arg_params, aux_params, 0));
   OK(cohort_executor_forward(executor, 1));
   OK(cohort_executor_backward(executor, NULL, 0, 1));
+  for (i = 0; i < 6; ++i) {
+    OK(cohort_executor_array(executor, COHORT_EXECUTOR_ARGS, i, &in_args[i]));
+    OK(cohort_executor_array(executor, COHORT_EXECUTOR_GRADS, i, &arg_grads[i]));
+  }
+  for (i = 0; i < 2; ++i) OK(cohort_executor_array(executor, COHORT_EXECUTOR_AUX, i, &aux_states[i]));
 }
 
 static void make_manager(void) {
@@ -128,8 +142,9 @@ static void make_rest(void) {
 static void free_everything(void) {
   size_t i;
 
-  for (i = 0; i < 2; ++i) cohort_ndarray_free(per_device[i]), per_device[i] = NULL;
 #define FREE(kind, handle) cohort_##kind##_free(handle), (handle) = NULL
+  for (i = 0; i < 2; ++i) FREE(ndarray, per_device[i]), FREE(ndarray, aux_states[i]);
+  for (i = 0; i < 6; ++i) FREE(ndarray, in_args[i]), FREE(ndarray, arg_grads[i]);
   FREE(symbol, symbol), FREE(symbol, scores), FREE(symbol, recurrent), FREE(symbol, new_symbol);
   FREE(descs, data_descs), FREE(descs, label_descs), FREE(descs, descs);
   FREE(ndarray, data[0]), FREE(ndarray, label[0]), FREE(ndarray, array);

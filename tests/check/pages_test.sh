@@ -21,7 +21,7 @@ expect() { # words that must be in the text, the text
   fi
 }
 
-good='assert(1);
+good='assert(class_of(NULL) == COHORT_SUCCESS);
 OK(cohort_wait_all());'
 found=$(compile <<<$'```c\n'"$good"$'\nint64_t batch = cohort_group_batch_size(group);\n```' || true)
 expect "page.md:4" "$found"
