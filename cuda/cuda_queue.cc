@@ -104,22 +104,20 @@ std::shared_ptr<Event> CudaQueue::record() {
 }
 
 void CudaQueue::wait(std::shared_ptr<Event> event) {
-  const CurrentDevice current(id_);
-  if (const auto *cuda = dynamic_cast<const CudaEvent *>(event.get())) {
-    CUDA_CHECK(cudaStreamWaitEvent(stream_, cuda->handle(), 0));
-    keep(std::move(event));
+  const auto *const cuda = dynamic_cast<const CudaEvent *>(event.get());
+  if (!cuda) {
+    // Another backend's event, which waits for nothing that is not queued already. Not left to a host function in the
+    // stream: the driver may run those of all streams on one thread, and one could wait for what is behind another.
+    event->wait();
     return;
   }
-  // Another backend's event: a thread of the driver waits for it in the stream's order.
-  auto held = std::make_unique<std::shared_ptr<Event>>(std::move(event));
-  CUDA_CHECK(cudaLaunchHostFunc(
-      stream_,
-      [](void *data) {
-        const std::unique_ptr<std::shared_ptr<Event>> mine(static_cast<std::shared_ptr<Event> *>(data));
-        (*mine)->wait();
-      },
-      held.get()));
-  held.release();
+  try {
+    const CurrentDevice current(id_);
+    CUDA_CHECK(cudaStreamWaitEvent(stream_, cuda->handle(), 0));
+    keep(std::move(event));
+  } catch (const std::exception &e) {
+    fail(Error(Code::kExecution, text("wait: ", e.what()), "wait"));
+  }
 }
 
 void CudaQueue::sync() {

@@ -11,74 +11,144 @@
 namespace cohort {
 namespace {
 
-struct LtHandle {
-  cublasLtHandle_t handle = nullptr;
-  LtHandle() { CUBLAS_CHECK(cublasLtCreate(&handle)); }
-  ~LtHandle() { cublasLtDestroy(handle); }
+// Objects of the library, freed with their owner.
+template <typename T, cublasStatus_t (*kDestroy)(T)>
+struct Destroy {
+  using pointer = T;
+  void operator()(T object) const { kDestroy(object); }
+};
+template <typename T, cublasStatus_t (*kDestroy)(T)>
+using Owned = std::unique_ptr<T, Destroy<T, kDestroy>>;
+using Handle = Owned<cublasLtHandle_t, cublasLtDestroy>;
+using Description = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using Matrix = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+
+Matrix new_matrix(cudaDataType_t type, int64_t rows, int64_t columns) {
+  cublasLtMatrixLayout_t made = nullptr;
+  CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&made, type, uint64_t(rows), uint64_t(columns), rows));
+  return Matrix(made);
+}
+
+constexpr size_t kWorkspaceBytes = size_t(4) << 20, kWorkspaceAlignment = 256;
+
+void *workspace_in(void *scratch) {
+  const auto at = reinterpret_cast<uintptr_t>(scratch);
+  return reinterpret_cast<void *>((at + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment);
+}
+
+// c (m, n) = a (m, k, or k, m to be transposed) times b (k, n, or n, k), column-major and dense.
+struct Extents {
+  int64_t m, n, k;
+  bool transpose_a, transpose_b;
 };
 
-constexpr size_t kWorkspaceBytes = size_t(4) << 20;
-
-// One product, all resolved: c (m, n, ld m) = a (op_a) times b (op_b), column-major.
+// One product, all resolved, for arrays that begin at multiples of `alignment` bytes. With a bias (of m elements), it
+// is added to each column.
 class Product {
  public:
-  Product(Dtype dtype, int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpose_b,
-          cublasLtEpilogue_t epilogue) {
-    const cudaDataType_t type = dtype == Dtype::kFloat64 ? CUDA_R_64F : CUDA_R_32F;
-    const cublasComputeType_t compute = dtype == Dtype::kFloat64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
-    double_ = dtype == Dtype::kFloat64;
-    const cublasOperation_t op_a = transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
-                            op_b = transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-    CUBLAS_CHECK(cublasLtMatmulDescCreate(&description_, compute, type));
-    CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(description_, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a));
-    CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(description_, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b));
-    CUBLAS_CHECK(
-        cublasLtMatmulDescSetAttribute(description_, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
-    const int64_t rows_a = transpose_a ? k : m, cols_a = transpose_a ? m : k;
-    const int64_t rows_b = transpose_b ? n : k, cols_b = transpose_b ? k : n;
-    CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&a_, type, uint64_t(rows_a), uint64_t(cols_a), rows_a));
-    CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&b_, type, uint64_t(rows_b), uint64_t(cols_b), rows_b));
-    CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&c_, type, uint64_t(m), uint64_t(n), m));
-    cublasLtMatmulPreference_t preference = nullptr;
-    CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&preference));
-    const size_t workspace = kWorkspaceBytes;
-    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
-                                         sizeof workspace);
-    int found = 0;
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(lt_.handle, description_, a_, b_, c_, c_, preference, 1, &algorithm_, &found);
-    cublasLtMatmulPreferenceDestroy(preference);
-    CUBLAS_CHECK(status);
-    if (found == 0)
-      throw Error(Code::kUnsupported, text("cuBLASLt has no product of ", m, " x ", k, " and ", k, " x ", n));
-  }
-  Product(const Product &) = delete;
-  Product &operator=(const Product &) = delete;
-  ~Product() {
-    cublasLtMatrixLayoutDestroy(a_);
-    cublasLtMatrixLayoutDestroy(b_);
-    cublasLtMatrixLayoutDestroy(c_);
-    cublasLtMatmulDescDestroy(description_);
+  Product(Dtype dtype, const Extents &e, bool with_bias, uint32_t alignment) : double_(dtype == Dtype::kFloat64) {
+    const cudaDataType_t type = double_ ? CUDA_R_64F : CUDA_R_32F;
+    cublasLtHandle_t handle = nullptr;
+    CUBLAS_CHECK(cublasLtCreate(&handle));
+    handle_.reset(handle);
+    cublasLtMatmulDesc_t description = nullptr;
+    CUBLAS_CHECK(cublasLtMatmulDescCreate(&description, double_ ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, type));
+    description_.reset(description);
+    set(CUBLASLT_MATMUL_DESC_TRANSA, e.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, e.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, with_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
+    a_ = e.transpose_a ? new_matrix(type, e.k, e.m) : new_matrix(type, e.m, e.k);
+    b_ = e.transpose_b ? new_matrix(type, e.n, e.k) : new_matrix(type, e.k, e.n);
+    c_ = new_matrix(type, e.m, e.n);
+    choose_algorithm(alignment);
   }
 
   void run(const void *a, const void *b, void *c, const void *bias, void *workspace, cudaStream_t stream) const {
-    if (bias) {
-      CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
-    }
+    if (bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     static const float kOne = 1, kZero = 0;
     static const double kOne64 = 1, kZero64 = 0;
     const void *one = double_ ? static_cast<const void *>(&kOne64) : &kOne;
     const void *zero = double_ ? static_cast<const void *>(&kZero64) : &kZero;
-    CUBLAS_CHECK(cublasLtMatmul(lt_.handle, description_, one, a, a_, b, b_, zero, c, c_, c, c_, &algorithm_.algo,
-                                workspace, kWorkspaceBytes, stream));
+    CUBLAS_CHECK(cublasLtMatmul(handle_.get(), description_.get(), one, a, a_.get(), b, b_.get(), zero, c, c_.get(), c,
+                                c_.get(), &algorithm_.algo, workspace, kWorkspaceBytes, stream));
   }
 
  private:
-  LtHandle lt_;
-  bool double_ = false;
-  cublasLtMatmulDesc_t description_ = nullptr;
-  cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
+  template <typename T>
+  void set(cublasLtMatmulDescAttributes_t attribute, const T &value) const {
+    CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(description_.get(), attribute, &value, sizeof value));
+  }
+
+  void choose_algorithm(uint32_t alignment) {
+    cublasLtMatmulPreference_t made = nullptr;
+    CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&made));
+    const Preference preference(made);
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto &value) {
+      CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof value));
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(kWorkspaceBytes));
+    for (const auto attribute :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+      prefer(attribute, alignment);
+    }
+    int found = 0;
+    CUBLAS_CHECK(cublasLtMatmulAlgoGetHeuristic(handle_.get(), description_.get(), a_.get(), b_.get(), c_.get(),
+                                                c_.get(), made, 1, &algorithm_, &found));
+    if (found == 0) throw Error(Code::kUnsupported, "cuBLASLt has no algorithm for a product");
+  }
+
+  const bool double_;
+  Handle handle_;
+  Description description_;
+  Matrix a_, b_, c_;
   cublasLtMatmulHeuristicResult_t algorithm_{};
+};
+
+// out (rows, units) += bias (units)
+template <typename T>
+__global__ void add_bias(const T *bias, T *out, int64_t units, int64_t count) {
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
+    out[i] += bias[i % units];
+  }
+}
+
+// A product for arrays wherever they lie: one algorithm for those that begin at multiples of 16 bytes, as whole arrays
+// do, and one for views. The first adds a bias while it writes, if the library can (it has no such product of float64).
+class AnyProduct {
+ public:
+  AnyProduct(Dtype dtype, const Extents &e, bool with_bias)
+      : extents_(e),
+        dtype_(dtype),
+        adds_bias_(with_bias && dtype == Dtype::kFloat32),
+        aligned_(dtype, e, adds_bias_, kAlignment),
+        any_(dtype, e, false, uint32_t(dtype_size(dtype))) {}
+
+  void run(const void *a, const void *b, void *c, const void *bias, const Args &args, cudaStream_t stream) const {
+    bool aligned = true;
+    for (const void *p : {a, b, static_cast<const void *>(c), bias}) {
+      aligned = aligned && reinterpret_cast<uintptr_t>(p) % kAlignment == 0;
+    }
+    (aligned ? aligned_ : any_)
+        .run(a, b, c, aligned && adds_bias_ ? bias : nullptr, workspace_in(args.scratch), stream);
+    if (!bias || (aligned && adds_bias_)) return;
+    const int64_t count = extents_.m * extents_.n;
+    if (dtype_ == Dtype::kFloat64) {
+      add_bias<<<blocks_for(count), kBlockThreads, 0, stream>>>(static_cast<const double *>(bias),
+                                                                static_cast<double *>(c), extents_.m, count);
+    } else {
+      add_bias<<<blocks_for(count), kBlockThreads, 0, stream>>>(static_cast<const float *>(bias),
+                                                                static_cast<float *>(c), extents_.m, count);
+    }
+  }
+
+ private:
+  static constexpr uint32_t kAlignment = 16;
+  const Extents extents_;
+  const Dtype dtype_;
+  const bool adds_bias_;
+  const Product aligned_, any_;
 };
 
 struct Sizes {
@@ -104,22 +174,21 @@ class FullyConnectedCuda final : public Kernel {
       : attrs_(spec.attrs_as<FullyConnectedAttrs>()), sizes_(attrs_, spec.inputs[0].shape) {
     check_dtype(spec);
     if (sizes_.empty()) return;
-    spec.scratch_bytes = kWorkspaceBytes;
-    const cublasLtEpilogue_t epilogue = attrs_.no_bias ? CUBLASLT_EPILOGUE_DEFAULT : CUBLASLT_EPILOGUE_BIAS;
-    product_ =
-        std::make_unique<Product>(spec.inputs[0].dtype, sizes_.units, sizes_.rows, sizes_.depth, true, false, epilogue);
+    spec.scratch_bytes = kWorkspaceBytes + kWorkspaceAlignment;
+    const Extents extents{sizes_.units, sizes_.rows, sizes_.depth, true, false};
+    product_ = std::make_unique<AnyProduct>(spec.inputs[0].dtype, extents, !attrs_.no_bias);
   }
 
   void run(const Args &args, const Lane &lane) const override {
     if (!product_) return;
-    product_->run(args.inputs[1], args.inputs[0], args.outputs[0], attrs_.no_bias ? nullptr : args.inputs[2],
-                  args.scratch, static_cast<cudaStream_t>(lane.stream));
+    product_->run(args.inputs[1], args.inputs[0], args.outputs[0], attrs_.no_bias ? nullptr : args.inputs[2], args,
+                  static_cast<cudaStream_t>(lane.stream));
   }
 
  private:
   const FullyConnectedAttrs attrs_;
   const Sizes sizes_;
-  std::unique_ptr<Product> product_;
+  std::unique_ptr<AnyProduct> product_;
 };
 
 // sums[u] = sum over rows of gradient (rows, units). A block owns 32 columns; each of its 8 warps adds every 8th row in
@@ -148,22 +217,22 @@ class FullyConnectedBackwardCuda final : public Kernel {
         dtype_(spec.inputs[0].dtype) {
     check_dtype(spec);
     if (sizes_.empty()) return;
-    spec.scratch_bytes = kWorkspaceBytes;
+    spec.scratch_bytes = kWorkspaceBytes + kWorkspaceAlignment;
     if (spec.wanted[0]) {
-      data_ = std::make_unique<Product>(dtype_, sizes_.depth, sizes_.rows, sizes_.units, false, false,
-                                        CUBLASLT_EPILOGUE_DEFAULT);
+      data_ =
+          std::make_unique<AnyProduct>(dtype_, Extents{sizes_.depth, sizes_.rows, sizes_.units, false, false}, false);
     }
     if (spec.wanted[1]) {
-      weight_ = std::make_unique<Product>(dtype_, sizes_.depth, sizes_.units, sizes_.rows, false, true,
-                                          CUBLASLT_EPILOGUE_DEFAULT);
+      weight_ =
+          std::make_unique<AnyProduct>(dtype_, Extents{sizes_.depth, sizes_.units, sizes_.rows, false, true}, false);
     }
     bias_ = !attrs_.no_bias && spec.wanted.size() > 2 && spec.wanted[2];
   }
 
   void run(const Args &args, const Lane &lane) const override {
     const auto stream = static_cast<cudaStream_t>(lane.stream);
-    if (data_) data_->run(args.inputs[2], args.inputs[0], args.outputs[0], nullptr, args.scratch, stream);
-    if (weight_) weight_->run(args.inputs[1], args.inputs[0], args.outputs[1], nullptr, args.scratch, stream);
+    if (data_) data_->run(args.inputs[2], args.inputs[0], args.outputs[0], nullptr, args, stream);
+    if (weight_) weight_->run(args.inputs[1], args.inputs[0], args.outputs[1], nullptr, args, stream);
     if (!bias_) return;
     const dim3 block(32, 8), grid(unsigned((sizes_.units + 31) / 32));
     if (dtype_ == Dtype::kFloat64) {
@@ -177,7 +246,7 @@ class FullyConnectedBackwardCuda final : public Kernel {
   const FullyConnectedAttrs attrs_;
   const Sizes sizes_;
   const Dtype dtype_;
-  std::unique_ptr<Product> data_, weight_;
+  std::unique_ptr<AnyProduct> data_, weight_;
   bool bias_ = false;
 };
 
