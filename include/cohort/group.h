@@ -226,8 +226,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_axis(const cohort_group 
 /**
  * A handle on the live array of one device.
  *
- * @param out_array  NULL for a parameter without gradient. Outputs and gradients are zeros before the first pass, and
- *                   outputs are good until the next forward pass of the group or one that shares its memory.
+ * @param out_array  NULL for a parameter without gradient. Outputs and gradients are zeros before the first pass (but
+ *                   for outputs of a group that shares the memory of one that has run), and outputs are good until the
+ *                   next forward pass of the group or one that shares its memory.
  * @return NULL, or COHORT_ERROR_STATE: COHORT_GROUP_INPUT_GRADS of a group bound without them.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_array(const cohort_group *group, int32_t list, size_t index,

@@ -2,7 +2,6 @@
 // Binding: what each device's executor is told, merged outputs, sharing, reshape. New executors are made aside and
 // adopted as a whole, so that a failure changes nothing (BND-09).
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.hpp"
 #include "base/processors.hpp"
@@ -234,9 +233,18 @@ std::vector<Shapes> Group::Impl::infer_heads(const GroupBinding &binding, std::v
   return heads;
 }
 
+std::shared_ptr<Memory> OutputPool::take(const Key &key, const Context &context, size_t bytes) {
+  std::shared_ptr<Memory> &known = memory[key];
+  if (known && known->bytes() >= bytes) return known;
+  const std::shared_ptr<Memory> fresh = get_device(context)->allocate(bytes);
+  NDArray::wrap(fresh, Shape{int64_t(bytes)}, Dtype::kUint8).fill(0);
+  return known = fresh;
+}
+
 // Where the parts of an output begin, and, on cpu contexts, one array that all devices write their parts of: each is
-// given a window under its own context. [device][head]; null: the executor's own.
-std::vector<std::vector<NDArray>> Group::Impl::make_merged(GroupBinding *binding) const {
+// given a window under its own context. Memory is the pool's; its old contents stay, as another group may be at work on
+// them. [device][head]; null: the executor's own.
+std::vector<std::vector<NDArray>> Group::Impl::make_outputs(GroupBinding *binding, OutputPool *pool) const {
   std::vector<std::vector<NDArray>> windows(num_devices(), std::vector<NDArray>(output_names.size()));
   binding->merged.resize(output_names.size());
   binding->output_starts.resize(output_names.size());
@@ -255,20 +263,24 @@ std::vector<std::vector<NDArray>> Group::Impl::make_merged(GroupBinding *binding
     starts.push_back(0);
     for (size_t d = 0; d < num_devices(); ++d) starts.push_back(starts.back() + heads[d][h][axis]);
     const bool is_variable = graph.nodes[size_t(graph.heads[h].node)]->is_variable();
-    if (num_devices() == 1 || !on_host || is_variable || dtypes[h] == Dtype::kNone || !options.group2ctx.empty() ||
-        !contiguous_along(heads[0][h], axis)) {
+    if (is_variable || dtypes[h] == Dtype::kNone || !options.group2ctx.empty()) continue;
+    if (num_devices() == 1 || !on_host || !contiguous_along(heads[0][h], axis)) {
+      for (size_t d = 0; d < num_devices(); ++d) {
+        const size_t bytes = dense_bytes(heads[d][h], dtypes[h]);
+        windows[d][h] = NDArray::wrap(pool->take({h, d}, options.contexts[d], bytes), heads[d][h], dtypes[h]);
+      }
       continue;
     }
     Shape whole = heads[0][h];
     whole[axis] = starts.back();
     // The windows keep the memory alive and not the array, which keeps them: it waits for the work on its parts.
-    const std::shared_ptr<Memory> memory = get_device(options.contexts[0])->allocate(dense_bytes(whole, dtypes[h]));
+    const size_t whole_bytes = dense_bytes(whole, dtypes[h]);
+    const std::shared_ptr<Memory> memory = pool->take({h, OutputPool::kAllDevices}, options.contexts[0], whole_bytes);
     const auto window = [&](const Context &context, size_t begin, size_t bytes) {
       return std::make_shared<Memory>(context, static_cast<char *>(memory->data()) + begin, bytes, [memory](void *) {});
     };
-    const NDArray merged = NDArray::wrap(window(options.contexts[0], 0, memory->bytes()), whole, dtypes[h]);
-    if (merged.bytes() > 0) std::memset(merged.data(), 0, merged.bytes());
-    const size_t row_bytes = merged.bytes() / size_t(std::max<int64_t>(starts.back(), 1));
+    const NDArray merged = NDArray::wrap(window(options.contexts[0], 0, whole_bytes), whole, dtypes[h]);
+    const size_t row_bytes = whole_bytes / size_t(std::max<int64_t>(starts.back(), 1));
     for (size_t d = 0; d < num_devices(); ++d) {
       // Its own storage: it has its own context, and knows of its own device's work alone.
       const size_t begin = size_t(starts[d]) * row_bytes, bytes = size_t(starts[d + 1] - starts[d]) * row_bytes;
@@ -318,7 +330,8 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
   const std::shared_ptr<GroupBinding> binding = describe(data, labels);
   const std::vector<GradReq> reqs = resolve_grad_reqs(*binding);
   if (shared) check_shared(*shared);
-  const std::vector<std::vector<NDArray>> windows = make_merged(binding.get());
+  const std::shared_ptr<OutputPool> new_outputs = shared ? shared->impl_->outputs : std::make_shared<OutputPool>();
+  const std::vector<std::vector<NDArray>> windows = make_outputs(binding.get(), new_outputs.get());
   std::vector<std::shared_ptr<ArrayPool>> new_pools;
   for (size_t d = 0; d < num_devices(); ++d) {
     new_pools.push_back(shared ? shared->impl_->pools[d] : std::make_shared<ArrayPool>());
@@ -340,6 +353,7 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
   }
   finish_merged(binding.get());
   pools = std::move(new_pools);
+  outputs = new_outputs;
   grad_reqs = reqs;
   first = binding;
   seen.clear();
@@ -387,7 +401,8 @@ void Group::Impl::reshape(const DataDescs &data, const DataDescs &labels) {
   };
   for (size_t k = 0; k < data.size(); ++k) keep_dtype(data[k], binding->data_args[k], false);
   for (size_t k = 0; k < labels.size(); ++k) keep_dtype(labels[k], binding->label_args[k], true);
-  const std::vector<std::vector<NDArray>> windows = make_merged(binding.get());
+  OutputPool own;  // each shape that was bound before keeps its outputs
+  const std::vector<std::vector<NDArray>> windows = make_outputs(binding.get(), &own);
   for (size_t d = 0; d < num_devices(); ++d) {
     ReshapeOptions how;
     how.allow_up_sizing = true;

@@ -2,7 +2,9 @@
 // The inside of a group, shared by the files of this folder.
 #pragma once
 
+#include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -27,6 +29,18 @@ struct GroupBinding {
   std::vector<NDArray> merged;  // per output: what all devices write their parts of; null: joined when it is read
 };
 
+// Memory of outputs that groups that share memory have in common: one of them runs at a time (SHR-07), and outputs are
+// often the largest arrays of all.
+struct OutputPool {
+  using Key = std::pair<size_t, size_t>;  // head; device, or kAllDevices for what they write their parts of
+  static constexpr size_t kAllDevices = SIZE_MAX;
+  std::map<Key, std::shared_ptr<Memory>> memory;  // the largest there was
+  std::weak_ptr<GroupBinding> last;               // whose forward pass came last
+
+  // At least `bytes`; zeros where it is new.
+  std::shared_ptr<Memory> take(const Key &key, const Context &context, size_t bytes);
+};
+
 struct Group::Impl {
   Symbol symbol;
   Graph graph;
@@ -41,6 +55,7 @@ struct Group::Impl {
   std::shared_ptr<GroupBinding> now, first;       // as bound now; as bound at first, which reshape starts from
   std::list<std::shared_ptr<GroupBinding>> seen;  // shapes bound before, the latest first
   std::vector<std::shared_ptr<ArrayPool>> pools;  // one a device, shared by groups that share memory
+  std::shared_ptr<OutputPool> outputs;            // likewise
   std::shared_ptr<Exchange> exchange;
 
   MonitorFunction monitor;
@@ -60,7 +75,7 @@ struct Group::Impl {
   void adopt(std::shared_ptr<GroupBinding> binding);
   Dtype input_dtype(const DataDesc &desc, bool is_label) const;
   std::vector<Shapes> infer_heads(const GroupBinding &binding, std::vector<Dtype> *dtypes) const;
-  std::vector<std::vector<NDArray>> make_merged(GroupBinding *binding) const;
+  std::vector<std::vector<NDArray>> make_outputs(GroupBinding *binding, OutputPool *pool) const;
   void finish_merged(GroupBinding *binding) const;
   void bind_exchange();
   void check_shared(const Group &shared) const;
@@ -71,6 +86,7 @@ struct Group::Impl {
   void load_whole(const DataDescs &descs, const std::vector<int> &axes, const std::vector<int> &args,
                   const std::vector<NDArray> &arrays);
   bool resolve_train(int is_train) const;
+  void follow_family();
   NDArray part_of_head(const NDArray &whole, size_t head, size_t device) const;
   void for_all_devices(Metric &metric, const std::function<NamedArrays(size_t device)> &labels);
 };

@@ -101,9 +101,23 @@ bool Group::Impl::resolve_train(int is_train) const {
   return is_train < 0 ? options.for_training : is_train != 0;
 }
 
+// Outputs of another group of the family may lie where ours do, and another device's part of them where this device is
+// about to write: after another group's pass, each device waits for what the others had to do.
+void Group::Impl::follow_family() {
+  if (outputs->last.lock() == now) return;
+  outputs->last = now;
+  if (num_devices() == 1) return;
+  std::vector<std::shared_ptr<Event>> done;
+  for (const auto &exec : now->execs) done.push_back(exec->queue()->record());
+  for (size_t d = 0; d < num_devices(); ++d)
+    for (size_t other = 0; other < num_devices(); ++other)
+      if (other != d && !done[other]->done()) now->execs[d]->queue()->wait(done[other]);
+}
+
 void Group::run(int is_train) {
   Impl &self = *impl_;
   const bool train = self.resolve_train(is_train);
+  self.follow_family();
   for (const auto &exec : self.now->execs) exec->forward(train);
   self.has_forward = true;
   self.last_is_train = train;
