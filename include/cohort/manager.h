@@ -49,10 +49,14 @@ typedef struct cohort_manager_options {
 
   cohort_log_fn log;   /* takes the messages of the manager and its groups; NULL: the library's, see cohort_set_log() */
   void *log_user_data; /* passed to log */
+
+  const char *const
+      *state_names;       /* num_state_names arguments that are states; those of one shape are one array in all */
+  size_t num_state_names; /* buckets, so that cohort_manager_set_states() holds for whichever runs next */
 } cohort_manager_options;
 
 #define COHORT_MANAGER_OPTIONS_INIT \
-  { sizeof(cohort_manager_options), NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0, 0, NULL, NULL }
+  { sizeof(cohort_manager_options), NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, 0 }
 
 /** The same as COHORT_MANAGER_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */
 COHORT_API void cohort_manager_options_init(cohort_manager_options *options, size_t struct_size);
@@ -207,6 +211,22 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_set_params(cohort_mana
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_copy_to(const cohort_manager *manager,
                                                                   const cohort_arrays *arg_params,
                                                                   const cohort_arrays *aux_params);
+
+/**
+ * cohort_group_set_states() of the current group. To carry states from batch to batch, whatever their buckets: load the
+ * next batch, set the states to the outputs that the devices had from the one before, run.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_set_states(cohort_manager *manager,
+                                                                     cohort_ndarray *const *states, size_t num_states,
+                                                                     size_t num_devices, const double *value);
+
+/**
+ * What all buckets that have been made take of memory, on all devices: what they share is counted once, and
+ * intermediate_bytes is, on each device, that of the bucket that has most. struct_size of *out_info is set by the
+ * caller.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_memory(const cohort_manager *manager,
+                                                                 cohort_memory_info *out_info);
 
 /**
  * cohort_group_set_monitor() of the main group. For a monitor with statistics: cohort_monitor_install_on_manager().

@@ -39,20 +39,13 @@ MonitorFunction to_monitor(cohort_monitor_fn callback, void *user_data) {
   };
 }
 
-size_t sum_bytes(const std::vector<NDArray> &arrays) {
-  size_t bytes = 0;
-  for (const NDArray &array : arrays) bytes += array ? array.bytes() : 0;
-  return bytes;
-}
-
-cohort_memory_info memory_info(const Executor &executor) {
-  const MemoryUse use = executor.memory();
+cohort_memory_info memory_info(const MemoryUse &use) {
   cohort_memory_info info = COHORT_MEMORY_INFO_INIT;
   info.planned_bytes = use.planned_bytes;
   info.intermediate_bytes = use.intermediate_bytes;
-  info.argument_bytes = sum_bytes(executor.args()) + sum_bytes(executor.aux());
-  info.gradient_bytes = sum_bytes(executor.grads());
-  info.output_bytes = sum_bytes(executor.outputs());
+  info.argument_bytes = use.argument_bytes;
+  info.gradient_bytes = use.gradient_bytes;
+  info.output_bytes = use.output_bytes;
   return info;
 }
 
@@ -431,7 +424,7 @@ cohort_error *cohort_executor_debug_text(const cohort_executor *executor, const 
 
 cohort_error *cohort_executor_memory(const cohort_executor *executor, cohort_memory_info *out_info) {
   return guard([&] {
-    const cohort_memory_info info = memory_info(executor_of(executor));
+    const cohort_memory_info info = memory_info(executor_of(executor).memory());
     write_struct(&info, sizeof(info), out_info, "out_info");
   });
 }

@@ -454,10 +454,7 @@ cohort_error *cohort_group_memory(const cohort_group *group, size_t device, coho
   return guard([&] {
     const Group &source = group_of(group);
     check_device(source, device);
-    cohort_memory_info info = memory_info(*source.executor(device));
-    const MemoryUse use = source.memory(device);
-    info.planned_bytes = use.planned_bytes;
-    info.intermediate_bytes = use.intermediate_bytes;
+    const cohort_memory_info info = memory_info(source.memory(device));
     write_struct(&info, sizeof(info), out_info, "out_info");
   });
 }

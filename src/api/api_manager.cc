@@ -70,6 +70,7 @@ cohort_error *cohort_manager_create(const cohort_symbol *symbol, const cohort_co
     how.num_threads = to_num_threads(set.num_threads);
     how.seed = set.seed;
     how.log = to_log(set.log, set.log_user_data);
+    how.state_names = to_texts(set.state_names, set.num_state_names, "state_names");
     *out_manager = make_handle<cohort_manager>(
         {std::make_shared<Manager>(graph, to_data_descs(data, "data"), to_data_descs(label, "label"), how)});
   });
@@ -230,6 +231,24 @@ cohort_error *cohort_manager_copy_to(const cohort_manager *manager, const cohort
   return guard([&] {
     manager_of(manager).copy_to(deref(arg_params, "arg_params"),
                                 aux_params ? &deref(aux_params, "aux_params") : nullptr);
+  });
+}
+
+cohort_error *cohort_manager_set_states(cohort_manager *manager, cohort_ndarray *const *states, size_t num_states,
+                                        size_t num_devices, const double *value) {
+  return guard([&] {
+    Group &target = *manager_of(manager).current();
+    if (!states) return target.set_states(nullptr, value);
+    check_device_count(target, num_devices, "num_devices");
+    const auto given = deref_matrix(states, num_states, num_devices, "states");
+    target.set_states(&given, value);
+  });
+}
+
+cohort_error *cohort_manager_memory(const cohort_manager *manager, cohort_memory_info *out_info) {
+  return guard([&] {
+    const cohort_memory_info info = memory_info(manager_of(manager).memory());
+    write_struct(&info, sizeof(info), out_info, "out_info");
   });
 }
 

@@ -93,6 +93,6 @@ void check_device_count(const Group &group, size_t count, const char *what);
 MonitorFunction to_monitor(cohort_monitor_fn callback, void *user_data);
 // What both bytes-of-arrays figures add up to.
 size_t sum_bytes(const std::vector<NDArray> &arrays);
-cohort_memory_info memory_info(const Executor &executor);
+cohort_memory_info memory_info(const MemoryUse &use);
 
 }  // namespace cohort::api

@@ -214,7 +214,15 @@ void Executor::copy_params_from(const NamedArrays &args, const NamedArrays &aux,
 }
 
 MemoryUse Executor::memory() const {
+  const auto sum = [](const std::vector<NDArray> &arrays) {
+    size_t bytes = 0;
+    for (const NDArray &array : arrays) bytes += array ? array.bytes() : 0;
+    return bytes;
+  };
   MemoryUse use;
+  use.argument_bytes = sum(impl_->arrays.args) + sum(impl_->arrays.aux);
+  use.gradient_bytes = sum(impl_->arrays.grads);
+  use.output_bytes = sum(impl_->arrays.outputs);
   for (const auto &entry : impl_->programs) {
     const Plan &plan = entry.second->plan();
     size_t planned = 0;
@@ -223,6 +231,58 @@ MemoryUse Executor::memory() const {
     use.planned_bytes = planned;
     use.intermediate_bytes = plan.intermediate_bytes;
   }
+  return use;
+}
+
+namespace {
+
+// Pieces of memory, each byte counted once.
+class MemoryPieces {
+ public:
+  void add(const void *data, size_t bytes) {
+    const auto begin = reinterpret_cast<uintptr_t>(data);
+    if (bytes > 0) pieces_.emplace_back(begin, begin + bytes);
+  }
+  void add(const std::vector<NDArray> &arrays) {
+    for (const NDArray &array : arrays)
+      if (array) add(array.storage()->data(), array.storage()->bytes());
+  }
+  size_t bytes() {
+    std::sort(pieces_.begin(), pieces_.end());
+    size_t sum = 0;
+    uintptr_t counted = 0;  // up to here
+    for (const auto &[begin, end] : pieces_) {
+      if (end > counted) sum += end - std::max(begin, counted);
+      counted = std::max(counted, end);
+    }
+    return sum;
+  }
+
+ private:
+  std::vector<std::pair<uintptr_t, uintptr_t>> pieces_;
+};
+
+}  // namespace
+
+MemoryUse Executor::memory_together(const std::vector<std::shared_ptr<Executor>> &executors) {
+  MemoryUse use;
+  MemoryPieces planned, arguments, gradients, outputs;
+  for (const auto &executor : executors) {
+    const Impl &impl = *executor->impl_;
+    use.intermediate_bytes = std::max(use.intermediate_bytes, executor->memory().intermediate_bytes);
+    for (size_t member : impl.members) {
+      const std::shared_ptr<Memory> &arena = impl.family->members[member].arena;
+      if (arena) planned.add(arena->data(), arena->bytes());
+    }
+    arguments.add(impl.arrays.args);
+    arguments.add(impl.arrays.aux);
+    gradients.add(impl.arrays.grads);
+    outputs.add(impl.arrays.outputs);
+  }
+  use.planned_bytes = planned.bytes();
+  use.argument_bytes = arguments.bytes();
+  use.gradient_bytes = gradients.bytes();
+  use.output_bytes = outputs.bytes();
   return use;
 }
 

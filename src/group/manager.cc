@@ -12,6 +12,7 @@ GroupOptions group_options(const ManagerOptions &options) {
   result.workload = options.workload;
   result.rounding = Rounding::kHalfEven;
   result.param_names = options.param_names;
+  result.state_names = options.state_names;
   result.num_threads = options.num_threads;
   result.seed = options.seed;
   result.log = options.log;
@@ -88,6 +89,20 @@ void Manager::load(const ManagerBatch &batch) {
   group->load(batch.data, batch.labels);
   buckets_.emplace(*batch.bucket_key, group);
   current_ = group;
+}
+
+MemoryUse Manager::memory() const {
+  std::vector<std::shared_ptr<Executor>> all;
+  size_t intermediate_bytes = 0;
+  for (size_t d = 0; d < main_->num_devices(); ++d) {
+    std::vector<std::shared_ptr<Executor>> here{main_->executor(d)};
+    for (const auto &bucket : buckets_) here.push_back(bucket.second->executor(d));
+    intermediate_bytes += Executor::memory_together(here).intermediate_bytes;
+    all.insert(all.end(), here.begin(), here.end());
+  }
+  MemoryUse use = Executor::memory_together(all);
+  use.intermediate_bytes = intermediate_bytes;
+  return use;
 }
 
 void Manager::set_monitor(MonitorFunction function, bool all) {

@@ -24,6 +24,7 @@ struct ManagerOptions {
   int64_t batch_size = 0;
   SymbolGenerator generator;       // empty: one network, keys are not read
   std::string default_bucket_key;  // of the symbol given
+  std::vector<std::string> state_names;
   int num_threads = 0;
   uint64_t seed = 0;
   std::function<void(LogLevel, const std::string &)> log;  // empty: the library's
@@ -57,6 +58,7 @@ class Manager {
   }
   void set_params(const NamedArrays &args, const NamedArrays *aux) { main_->set_params(args, aux, false); }
   void copy_to(const NamedArrays &args, const NamedArrays *aux) const { main_->get_params(args, aux); }
+  MemoryUse memory() const;                              // of all buckets on all devices, what they share counted once
   void set_monitor(MonitorFunction function, bool all);  // kUnsupported with a generator (MON-13)
 
  private:
