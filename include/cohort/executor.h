@@ -32,7 +32,8 @@ typedef struct cohort_executor_options {
   size_t num_ctx_groups;
 
   cohort_executor *shared_executor; /* executor to share memory with, kept alive; NULL: none */
-  int32_t num_threads;              /* threads of a CPU context; 0: all processors this process may use */
+  int32_t num_threads;              /* threads of each CPU context; 0: the processors this process may use are shared
+                                       out among them */
   uint64_t seed;                    /* of random operators; each forward in training draws new numbers */
 
   /* The rest is for cohort_executor_simple_bind() alone. */

@@ -24,7 +24,7 @@ class Executor;
 struct ExecutorOptions {
   Context context;                           // where everything is that no group places elsewhere
   std::map<std::string, Context> group2ctx;  // EXE-10; empty: __ctx_group__ is ignored
-  int num_threads = 0;                       // cpu threads of this executor's queue; 0: all
+  int num_threads = 0;                       // of each cpu context; 0: the processors are shared out among them
   uint64_t seed = 0;                         // of random operators; the same seed gives the same numbers
   std::shared_ptr<Executor> shared;          // shares its queue and its arena (EXE-18); same context
   // Arguments whose values rarely change between forwards with is_train 0 (parameters): what inference derives from

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/processors.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_impl.hpp"
 
@@ -88,8 +89,12 @@ std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const Ex
   }
   place_nodes(impl->graph, impl->group_devices);  // refuses groups without a context before anything is allocated
   impl->family = options.shared ? options.shared->impl_->family : std::make_shared<Family>();
+  // They work at the same time: the processors are shared out among them.
+  const auto num_cpus = std::count_if(impl->contexts.begin(), impl->contexts.end(),
+                                      [](const Context &context) { return context.on_host(); });
+  const int share = num_cpus > 1 ? std::max(1, usable_processors() / int(num_cpus)) : 0;
   for (const Context &context : impl->contexts) {
-    Family::Member &member = impl->family->member(context, options.num_threads);
+    Family::Member &member = impl->family->member(context, options.num_threads > 0 ? options.num_threads : share);
     impl->members.push_back(size_t(&member - impl->family->members.data()));
   }
   return impl;

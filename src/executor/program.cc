@@ -31,6 +31,20 @@ void Family::reserve(size_t index, size_t bytes) {
   ++generation;
 }
 
+void Family::gather(size_t member) {
+  for (size_t m = 0; m < members.size(); ++m) {
+    if (m != member) members[member].queue->wait(members[m].queue->record());
+  }
+}
+
+void Family::scatter(size_t member) {
+  if (members.size() == 1) return;
+  const std::shared_ptr<Event> now = members[member].queue->record();
+  for (size_t m = 0; m < members.size(); ++m) {
+    if (m != member) members[m].queue->wait(now);
+  }
+}
+
 ProgramOwner::ProgramOwner(Plan plan, const BoundArrays &arrays, std::shared_ptr<Family> family,
                            std::vector<size_t> members)
     : plan_(std::move(plan)), arrays_(arrays), family_(std::move(family)), members_(std::move(members)) {
@@ -45,9 +59,39 @@ ProgramOwner::ProgramOwner(Plan plan, const BoundArrays &arrays, std::shared_ptr
   }
   pointers_.resize(count);
   constant_state_.resize(plan_.prologue.size());
+  segments_ = cut_segments(plan_, members_.size() > 1 && arrays_overlap());
+  ends_.resize(segments_.size());
   resolve();
   trace_steps_ = trace_enabled("step");
   if (trace_enabled("plan")) trace_plan();
+}
+
+// Is there memory that is written as one array and used as another, too?
+bool ProgramOwner::arrays_overlap() const {
+  struct Range {
+    uintptr_t begin, end;
+    bool written;
+  };
+  std::vector<Range> ranges;
+  const auto add = [&](const NDArray &array, bool written) {
+    if (!array || array.bytes() == 0) return;
+    const auto begin = reinterpret_cast<uintptr_t>(array.data());
+    ranges.push_back({begin, begin + array.bytes(), written});
+  };
+  for (const NDArray &array : arrays_.args) add(array, false);
+  for (const NDArray &array : arrays_.grads) add(array, true);
+  for (const NDArray &array : arrays_.aux) add(array, true);
+  for (size_t h = 0; h < arrays_.outputs.size(); ++h) {
+    if (plan_.slots[size_t(plan_.head_slots[h])].place == Place::kOutput) add(arrays_.outputs[h], true);
+  }
+  std::sort(ranges.begin(), ranges.end(), [](const Range &a, const Range &b) { return a.begin < b.begin; });
+  uintptr_t used = 0, written = 0;  // ends of what comes before
+  for (const Range &range : ranges) {
+    if (range.begin < written || (range.written && range.begin < used)) return true;
+    used = std::max(used, range.end);
+    if (range.written) written = std::max(written, range.end);
+  }
+  return false;
 }
 
 // One line a step: its label, device, and what it reads and writes.
@@ -143,26 +187,38 @@ void ProgramOwner::clear_failure() {
   }
 }
 
+void ProgramOwner::begin_work() {
+  family_->gather(members_[0]);
+  family_->scatter(members_[0]);
+}
+
+void ProgramOwner::end_work() { family_->gather(members_[0]); }
+
 void ProgramOwner::run_on(int device, const Program &program) {
-  Queue &queue = *family_->members[members_[size_t(device)]].queue;
-  if (last_device_ >= 0 && last_device_ != device) {  // in the order of the plan, across devices, too
-    queue.wait(family_->members[members_[size_t(last_device_)]].queue->record());
-  }
-  last_device_ = device;
   for (size_t i = 0; trace_steps_ && i < program.count; ++i) {
     log(LogLevel::kDebug, text("step: ", program.steps[i].label));
   }
-  queue.run(program, shared_from_this());
+  queue(device).run(program, shared_from_this());
 }
 
+// Part of a segment has the waits of the whole. Those for a segment that is not in [begin, end) ended with an earlier
+// call.
 void ProgramOwner::enqueue(size_t begin, size_t end, bool brief) {
-  while (begin < end) {
-    const int device = plan_.steps[begin].device;
-    size_t stop = begin + 1;
-    while (stop < end && plan_.steps[stop].device == device) ++stop;
-    run_on(device, {steps_.data() + begin, stop - begin, brief, failed, true});
-    begin = stop;
+  begin_work();
+  const auto first = std::upper_bound(segments_.begin(), segments_.end(), begin,
+                                      [](size_t step, const Segment &segment) { return step < segment.end; });
+  for (size_t i = size_t(first - segments_.begin()); i < segments_.size() && segments_[i].begin < end; ++i) {
+    const Segment &segment = segments_[i];
+    const size_t from = std::max(begin, segment.begin), to = std::min(end, segment.end);
+    const int device = plan_.steps[from].device;
+    for (const size_t before : segment.after) {
+      if (ends_[before]) queue(device).wait(ends_[before]);
+    }
+    run_on(device, {steps_.data() + from, to - from, brief, failed, true});
+    if (segment.awaited) ends_[i] = queue(device).record();
   }
+  std::fill(ends_.begin(), ends_.end(), nullptr);
+  end_work();
 }
 
 const NDArray &ProgramOwner::source(int index) const {
@@ -182,7 +238,9 @@ void ProgramOwner::run_prologue() {
       stale = stale || storage.exposed() || seen[i] != version;
       seen[i] = version;
     }
-    if (stale) run_on(plan_.prologue[p].device, {prologue_.data() + p, 1, plan_.brief_forward, failed, true});
+    if (!stale) continue;
+    begin_work();  // steps of several devices may build on each other
+    run_on(plan_.prologue[p].device, {prologue_.data() + p, 1, plan_.brief_forward, failed, true});
   }
 }
 
@@ -198,10 +256,7 @@ void ProgramOwner::run_backward(size_t begin, size_t end) {
   enqueue(plan_.num_forward + begin, plan_.num_forward + end, plan_.brief_backward);
 }
 
-void ProgramOwner::call(std::function<void()> fn) {
-  const size_t device = last_device_ >= 0 ? size_t(last_device_) : 0;
-  family_->members[members_[device]].queue->call(std::move(fn), "gradient exchange");
-}
+void ProgramOwner::call(std::function<void()> fn) { queue(0).call(std::move(fn), "gradient exchange"); }
 
 void ProgramOwner::copy_to_slot(int index, const NDArray &array) {
   const Slot &slot = plan_.slots[size_t(index)];
@@ -212,16 +267,14 @@ void ProgramOwner::copy_to_slot(int index, const NDArray &array) {
   const bool reachable = source.context().on_host() || source.context() == member.device->context();
   if (source.dtype() != slot.spec.dtype || !reachable) source = source.on_host().cast(slot.spec.dtype);
   source.storage()->attach(member.queue);
-  if (last_device_ >= 0 && last_device_ != slot.device) {
-    member.queue->wait(family_->members[members_[size_t(last_device_)]].queue->record());
-  }
-  last_device_ = slot.device;
+  begin_work();
   member.queue->copy(address(index), source.data(), slot.bytes, source.storage());
 }
 
 NDArray ProgramOwner::snapshot(int index) {
   const Slot &slot = plan_.slots[size_t(index)];
   Family::Member &member = family_->members[members_[size_t(slot.device)]];
+  begin_work();
   member.queue->sync();
   NDArray copy = NDArray::create(slot.spec.shape, slot.spec.dtype, member.device->context(), false);
   copy.storage()->attach(member.queue);

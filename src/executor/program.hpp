@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/segments.hpp"
 #include "ndarray/ndarray.hpp"
 #include "plan/plan.hpp"
 
@@ -27,6 +28,9 @@ struct Family {
 
   Member &member(const Context &context, int num_threads);
   void reserve(size_t member, size_t bytes);
+  // What is queued later on one member's queue comes after what is queued now on all; and the other way round.
+  void gather(size_t member);
+  void scatter(size_t member);
 };
 
 // The arrays that a program reads and writes; the executor's own.
@@ -34,6 +38,9 @@ struct BoundArrays {
   std::vector<NDArray> args, grads, aux, outputs;
 };
 
+// Each call below queues its work in the order of the main queue, that of the executor's own context: after everything
+// queued before on any queue of the family, and before what is queued later on the main one. In between, devices wait
+// for each other as the segments say.
 class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
  public:
   ProgramOwner(Plan plan, const BoundArrays &arrays, std::shared_ptr<Family> family, std::vector<size_t> members);
@@ -43,7 +50,7 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   void run_forward(size_t begin, size_t end);
   // Queues backward steps [begin, end), counted from the first backward step.
   void run_backward(size_t begin, size_t end);
-  void call(std::function<void()> fn);                 // on the queue of the step queued last
+  void call(std::function<void()> fn);                 // on the main queue
   void *address(int slot);                             // where a slot lies now
   NDArray snapshot(int slot);                          // a copy of its contents, after all queued work (monitor)
   void copy_to_slot(int slot, const NDArray &source);  // queued
@@ -52,11 +59,11 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   struct Constant {  // a prologue step and what its sources were when it ran
     std::vector<uint64_t> versions;
   };
-  struct Segment {  // steps in a row on one device
-    size_t begin, end;
-  };
-
   void resolve();  // addresses of all steps, when the arena has moved
+  bool arrays_overlap() const;
+  Queue &queue(int device) const { return *family_->members[members_[size_t(device)]].queue; }
+  void begin_work();
+  void end_work();
   void enqueue(size_t begin, size_t end, bool brief);
   void run_on(int device, const Program &program);
   void run_prologue();
@@ -72,10 +79,11 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   std::vector<std::shared_ptr<Memory>> constants_;
   std::vector<void *> pointers_;
   std::vector<Step> steps_, prologue_;
+  std::vector<Segment> segments_;
+  std::vector<std::shared_ptr<Event>> ends_;  // of the segments that are awaited, while they are queued
   std::vector<Constant> constant_state_;
   uint64_t generation_ = 0;
   bool trace_steps_ = false;
-  int last_device_ = -1;  // where the last program was queued
   mutable std::atomic<bool> failed_{false};
 };
 
