@@ -261,7 +261,7 @@ class Round {
   std::vector<std::vector<std::function<void()>>> callbacks_;
   std::shared_ptr<const UpdatePlan> plan_;
   std::vector<UpdateValues> values_;
-  bool started_ = false;  // backward of this round is queued
+  bool started_ = false;  // backward of this round is queued, and will call back
   bool brief_ = false;    // one end does everything
 
   std::atomic<const UpdatePlan *> posted_{nullptr};
@@ -304,10 +304,11 @@ Exchange::Exchange(std::vector<ExchangeParam> params, std::vector<std::shared_pt
     : impl_(std::make_unique<Impl>()) {
   impl_->params = std::move(params);
   impl_->queues = std::move(queues);
-  impl_->spread = spread;
-  impl_->pieces = impl_->queues.size() > 1 && !spread;
+  bool on_host = true;
   for (const ExchangeParam &param : impl_->params)
-    for (const NDArray &weight : param.weights) impl_->pieces = impl_->pieces && weight.context().on_host();
+    for (const NDArray &weight : param.weights) on_host = on_host && weight.context().on_host();
+  impl_->spread = spread && !on_host;
+  impl_->pieces = impl_->queues.size() > 1 && on_host;
   impl_->choose_buckets(num_gradients, bucket_bytes);
 }
 
@@ -367,10 +368,10 @@ const std::shared_ptr<Round> &Exchange::Impl::free_round() {
   return rounds.back();
 }
 
-void Exchange::begin_backward() {
+void Exchange::begin_backward(bool in_buckets) {
   if (!impl_->pieces) return;
   impl_->round = impl_->free_round();
-  impl_->round->start();
+  if (in_buckets) impl_->round->start();
 }
 
 const std::vector<std::function<void()>> &Exchange::after_bucket(size_t device) const {

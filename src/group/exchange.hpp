@@ -37,7 +37,8 @@ struct ExchangeParam {
 class Exchange {
  public:
   // `num_gradients` is the length of gradient_order(). bucket_bytes 0: chosen from the parameters. `spread`: arrays of
-  // one device may lie on several contexts; updates are then done before update() returns.
+  // one device may lie on several contexts; where one of these is not the host's, update() waits for the gradients, and
+  // updates are done before it returns.
   Exchange(std::vector<ExchangeParam> params, std::vector<std::shared_ptr<Queue>> queues, int num_gradients,
            size_t bucket_bytes, bool spread);
   ~Exchange();  // its queues have finished, or are waited for
@@ -48,8 +49,8 @@ class Exchange {
   bool works_on(const std::vector<ExchangeParam> &params, const std::vector<std::shared_ptr<Queue>> &queues) const;
 
   const std::vector<int> &bucket_ends() const;  // for Executor::set_buckets()
-  // Before a backward pass is queued on the devices.
-  void begin_backward();
+  // Before a backward pass is queued on the devices. `in_buckets`: it will call what after_bucket() gives.
+  void begin_backward(bool in_buckets);
   // What backward of this device is to call after each bucket; empty if there is nothing to gain. Stays where it is
   // until that pass is over.
   const std::vector<std::function<void()>> &after_bucket(size_t device) const;

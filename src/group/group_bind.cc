@@ -291,16 +291,29 @@ std::vector<std::vector<NDArray>> Group::Impl::make_outputs(GroupBinding *bindin
   return windows;
 }
 
+// EXE-11.
+const std::map<std::string, Context> &Group::Impl::group2ctx(size_t device) const {
+  static const std::map<std::string, Context> none;
+  const auto &maps = options.group2ctx;
+  return maps.empty() ? none : maps[maps.size() == 1 ? 0 : device];
+}
+
+// CPU contexts that work at the same time, each as often as it is used.
+int Group::Impl::num_cpus() const {
+  size_t count = 0;
+  for (size_t d = 0; d < num_devices(); ++d) {
+    std::set<Context> contexts{options.contexts[d]};
+    for (const auto &entry : group2ctx(d)) contexts.insert(entry.second);
+    count += size_t(std::count_if(contexts.begin(), contexts.end(), [](const Context &c) { return c.on_host(); }));
+  }
+  return int(std::max<size_t>(count, 1));
+}
+
 ExecutorOptions Group::Impl::executor_options(size_t device) const {
   ExecutorOptions result;
   result.context = options.contexts[device];
-  if (!options.group2ctx.empty()) result.group2ctx = options.group2ctx[options.group2ctx.size() == 1 ? 0 : device];
-  if (result.context.on_host()) {
-    const auto num_cpus = std::count_if(options.contexts.begin(), options.contexts.end(),
-                                        [](const Context &context) { return context.on_host(); });
-    result.num_threads =
-        options.num_threads > 0 ? options.num_threads : std::max(1, usable_processors() / int(num_cpus));
-  }
+  result.group2ctx = group2ctx(device);
+  result.num_threads = options.num_threads > 0 ? options.num_threads : std::max(1, usable_processors() / num_cpus());
   result.seed = options.seed + uint64_t(device) * 0x9E3779B97F4A7C15u;
   result.constants = {options.param_names.begin(), options.param_names.end()};
   return result;

@@ -79,6 +79,8 @@ struct Group::Impl {
   void finish_merged(GroupBinding *binding) const;
   void bind_exchange();
   void check_shared(const Group &shared) const;
+  const std::map<std::string, Context> &group2ctx(size_t device) const;
+  int num_cpus() const;
   ExecutorOptions executor_options(size_t device) const;
 
   // ---- group_run.cc

@@ -210,9 +210,10 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
                   self.output_names[h]);
     }
   }
-  self.exchange->begin_backward();
-  // Buckets are known for the usual program alone: a training pass without a monitor.
-  const bool in_buckets = self.last_is_train && !self.monitor;
+  // Buckets are known for the usual program alone: a training pass without a monitor. Where the layers of a device lie
+  // on several contexts, these would have to wait for each other at the end of each bucket.
+  const bool in_buckets = self.last_is_train && !self.monitor && self.options.group2ctx.empty();
+  self.exchange->begin_backward(in_buckets);
   for (size_t d = 0; d < num_devices(); ++d) {
     std::vector<NDArray> parts;
     for (size_t h = 0; h < head_grads.size(); ++h) {

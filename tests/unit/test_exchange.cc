@@ -62,7 +62,7 @@ struct Devices {
 
   // Writes gradients bucket by bucket; devices take different times. `fails`: that device throws half-way.
   void backward(int step, int fails = -1) {
-    exchange->begin_backward();
+    exchange->begin_backward(true);
     const std::vector<int> &ends = exchange->bucket_ends();
     for (size_t d = 0; d < queues.size(); ++d) {
       const std::vector<std::function<void()>> &after = exchange->after_bucket(d);
