@@ -28,3 +28,13 @@ cmp "$out/a/digits-0002.params" "$out/b/digits-0002.params"
 if "$digits" --contexts 'tpu(0)' --out "$out/d" 2>"$out.err"; then echo "examples: tpu(0) is a context" && exit 1; fi
 grep -q 'tpu' "$out.err"
 echo "examples: train_digits learns, saves, reloads, and repeats itself bit by bit"
+
+# Layers on different devices: the LSTM learns to add, and is the same to the last bit as on one device.
+adder=$BUILD/examples/lstm_model_parallel
+"$adder" --help | grep -q -- '--layers'
+"$adder" | tee "$out.txt"
+for line in '^parameters: the same to the last bit$' '^sums right: 1\.0000$'; do
+  if ! grep -q "$line" "$out.txt"; then echo "examples: lstm_model_parallel does not print $line" && exit 1; fi
+done
+"$adder" --layers 3 --contexts 'cpu(0),cpu(1),cpu(2)' --steps 20 | grep -q '^parameters: the same to the last bit$'
+echo "examples: lstm_model_parallel learns to add, and its layers may sit anywhere"
