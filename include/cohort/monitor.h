@@ -33,22 +33,36 @@ enum {
  */
 typedef int32_t (*cohort_statistic_fn)(cohort_ndarray *array, cohort_arrays *values, void *user_data);
 
+/**
+ * Says whether a monitor is to report an array: for hosts with regular expressions of their own.
+ *
+ * @param name       As the report has it. Lives until the callback returns.
+ * @param user_data  As given with the callback.
+ * @return 1 to report it, 0 to leave it out, anything else to fail the call it runs in (COHORT_ERROR_EXECUTION).
+ *
+ * Runs where cohort_statistic_fn does, for each array that could be reported, and with the same duties.
+ */
+typedef int32_t (*cohort_name_filter_fn)(const char *name, void *user_data);
+
 /** Settings of a monitor that few callers change. Zero in any field means its default. */
 typedef struct cohort_monitor_options {
   size_t struct_size; /* size the caller was compiled with; set by the initialisers */
 
   const char *pattern;  /* regular expression (ECMAScript) of the names to report; NULL or "": all */
   int32_t pattern_mode; /* COHORT_PATTERN_ constant */
-  int32_t all_in_toc;   /* 1: the pattern does not choose among the arguments and auxiliary states */
+  int32_t all_in_toc;   /* 1: pattern and filter do not choose among the arguments and auxiliary states */
   int32_t sort;         /* 1: entries by name, equal ones in the order of execution; 0: in the order of execution */
   int32_t monitor_all;  /* 1: the inputs of each operator too, before its outputs */
 
   cohort_statistic_fn statistic; /* NULL: the Euclidean norm over the square root of the size, one float32 */
   void *statistic_user_data;     /* passed to statistic */
+
+  cohort_name_filter_fn filter; /* chooses the names to report; NULL: pattern does. Not both */
+  void *filter_user_data;       /* passed to filter */
 } cohort_monitor_options;
 
 #define COHORT_MONITOR_OPTIONS_INIT \
-  { sizeof(cohort_monitor_options), NULL, 0, 0, 0, 0, NULL, NULL }
+  { sizeof(cohort_monitor_options), NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL }
 
 /** The same as COHORT_MONITOR_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */
 COHORT_API void cohort_monitor_options_init(cohort_monitor_options *options, size_t struct_size);
@@ -58,7 +72,7 @@ COHORT_API void cohort_monitor_options_init(cohort_monitor_options *options, siz
  *
  * @param interval  Batches, at least 1: of each `interval` batches the first is reported.
  * @param options   NULL: all defaults.
- * @return NULL, or COHORT_ERROR_INVALID_ARGUMENT (interval, pattern, a constant).
+ * @return NULL, or COHORT_ERROR_INVALID_ARGUMENT (interval, pattern, a constant; filter and pattern both).
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_monitor_create(int64_t interval,
                                                                  const cohort_monitor_options *options,

@@ -33,6 +33,17 @@ std::function<std::vector<NDArray>(const NDArray &)> to_statistic(cohort_statist
   };
 }
 
+std::function<bool(const std::string &)> to_filter(cohort_name_filter_fn callback, void *user_data, bool has_pattern) {
+  if (!callback) return nullptr;
+  if (has_pattern) throw Error(Code::kInvalidArgument, "filter: expected no pattern beside it, found one", "filter");
+  return [callback, user_data](const std::string &name) {
+    const int32_t answer = callback(name.c_str(), user_data);
+    if (answer == 0 || answer == 1) return answer == 1;
+    throw Error(Code::kExecution, text("filter of the monitor: its callback returned ", answer, " for '", name, "'"),
+                "filter");
+  };
+}
+
 const MonitorEntry &entry_of(const cohort_monitor *monitor, size_t index) {
   const MonitorObject &object = deref(monitor, "monitor");
   check_index(index, object.entries.size(), "index");
@@ -63,6 +74,7 @@ cohort_error *cohort_monitor_create(int64_t interval, const cohort_monitor_optio
     how.anchored = to_anchored(set.pattern_mode);
     how.pattern_of_toc = !to_bool(set.all_in_toc, "all_in_toc");
     how.sort = to_bool(set.sort, "sort");
+    how.filter = to_filter(set.filter, set.filter_user_data, !how.pattern.empty());
     how.statistic = to_statistic(set.statistic, set.statistic_user_data);
     MonitorObject object;
     object.monitor_all = to_bool(set.monitor_all, "monitor_all");

@@ -48,6 +48,7 @@ struct Monitor::State {
   std::vector<std::function<std::shared_ptr<Executor>()>> executors;
 
   bool wants(const std::string &name) const {
+    if (options.filter) return options.filter(name);
     if (options.pattern.empty()) return true;
     const auto where = options.anchored ? std::regex_constants::match_continuous : std::regex_constants::match_default;
     return std::regex_search(name, pattern, where);

@@ -19,6 +19,8 @@ struct MonitorOptions {
   bool anchored = true;        // it matches from the start of a name; else anywhere in it
   bool pattern_of_toc = true;  // it chooses among arguments and auxiliary states, too
   bool sort = false;           // by name; else in the order of execution
+  // Says whether to report an array of this name, in place of the pattern; empty: the pattern does.
+  std::function<bool(const std::string &name)> filter;
   // What is reported of an array; empty: its Euclidean norm over the root of its size.
   std::function<std::vector<NDArray>(const NDArray &array)> statistic;
 };

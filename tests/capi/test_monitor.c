@@ -343,6 +343,66 @@ static void monitor_and_group_are_freed_in_any_order(void **state) {
   cohort_monitor_free(monitor);
 }
 
+/* MON-06: hosts may choose names by a function of their own; like a pattern it can be kept from arguments. */
+static int32_t ends_as_told(const char *name, void *user_data) {
+  const char *ending = user_data;
+  const size_t length = strlen(name), wanted = strlen(ending);
+
+  return length >= wanted && strcmp(name + length - wanted, ending) == 0;
+}
+
+static int32_t has_no_answer(const char *name, void *user_data) {
+  (void)name;
+  (void)user_data;
+  return -1;
+}
+
+static void names_may_be_chosen_by_a_function(void **state) {
+  cohort_group *group = bind_regression(1, 2, NULL);
+  cohort_monitor_options options = COHORT_MONITOR_OPTIONS_INIT;
+  cohort_monitor *monitor;
+
+  (void)state;
+  options.filter = ends_as_told;
+  options.filter_user_data = "_output";
+  monitor = monitor_of(1, &options);
+  ok(cohort_monitor_install_on_group(monitor, group));
+  ok(cohort_monitor_tic(monitor));
+  pass(group);
+  names(monitor, toc(monitor), "fc_output", "lro_output");
+  cohort_monitor_free(monitor);
+
+  options.filter_user_data = "fc_output";
+  options.all_in_toc = 1;
+  monitor = monitor_of(1, &options);
+  ok(cohort_monitor_install_on_group(monitor, group));
+  ok(cohort_monitor_tic(monitor));
+  pass(group);
+  names(monitor, toc(monitor), "fc_output", "data", "fc_weight", "label");
+  cohort_monitor_free(monitor);
+  cohort_group_free(group);
+}
+
+static void a_filter_that_fails_is_an_error_of_the_call(void **state) {
+  cohort_group *group = bind_regression(1, 2, NULL);
+  cohort_monitor_options options = COHORT_MONITOR_OPTIONS_INIT;
+  cohort_monitor *monitor;
+  size_t num = 0;
+
+  (void)state;
+  options.filter = has_no_answer;
+  monitor = monitor_of(1, &options);
+  ok(cohort_monitor_install_on_group(monitor, group));
+  ok(cohort_monitor_tic(monitor));
+  fails(cohort_monitor_toc(monitor, &num), COHORT_ERROR_EXECUTION, "filter of the monitor: its callback returned -1");
+  cohort_monitor_free(monitor);
+  options.pattern = "fc";
+  monitor = NULL;
+  fails(cohort_monitor_create(1, &options, &monitor), COHORT_ERROR_INVALID_ARGUMENT, "filter");
+  assert_null(monitor);
+  cohort_group_free(group);
+}
+
 /* MON-06: interval, pattern and constants are checked when a monitor is made. */
 static void wrong_settings_are_refused(void **state) {
   cohort_monitor_options options = COHORT_MONITOR_OPTIONS_INIT, made;
@@ -389,6 +449,8 @@ int main(void) {
       TEST(a_reshaped_group_is_followed),
       TEST(results_do_not_change),
       TEST(monitor_and_group_are_freed_in_any_order),
+      TEST(names_may_be_chosen_by_a_function),
+      TEST(a_filter_that_fails_is_an_error_of_the_call),
       TEST(wrong_settings_are_refused),
   };
 
