@@ -380,6 +380,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_update_metric(cohort_gro
 
 /**
  * As cohort_group_update_metric(), with num_slices * num_labels labels that are split already, all of device 0 first.
+ * Each has as many samples as its device's slice, else COHORT_ERROR_SHAPE.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_update_metric_presliced(
     cohort_group *group, cohort_metric *metric, size_t num_slices, cohort_ndarray *const *labels, size_t num_labels);

@@ -14,14 +14,19 @@ COHORT_BEGIN_DECLS
  * Makes a metric.
  *
  *   "accuracy" ("acc")                 axis (1)
- *   "top_k_accuracy" ("top_k_acc")     top_k, above 1; its name gets the number appended
+ *   "top_k_accuracy" ("top_k_acc", "topkaccuracy")  top_k, above 1; its name gets the number appended
  *   "f1", "mcc"                        average ("macro" or "micro"); two classes
- *   "pcc", "pearsonr"                  ("pearson-correlation")
+ *   "pcc"
+ *   "pearsonr" ("pearson-correlation", "pearsoncorrelation")  average ("macro" or "micro")
  *   "perplexity"                       ignore_label (none), axis (-1)
  *   "mae", "mse", "rmse"
- *   "cross-entropy" ("ce"), "nll-loss" ("nll_loss")  eps (1e-12)
+ *   "cross-entropy" ("cross_entropy", "crossentropy", "ce")             eps (1e-12)
+ *   "nll-loss" ("nll_loss", "negativeloglikelihood")                    eps (1e-12)
  *   "loss" ("torch", "caffe")          the mean of the predictions; labels are not read
- *   "composite"                        see cohort_metric_add()
+ *   "confidence"                       num_classes, confidence_thresholds ("(0.5, 0.9)"). A value for each class c and,
+ *                                      within it, each threshold t, named "P(v=c|Conf>t)": of the samples whose
+ *                                      prediction of c is above t, the share that is labelled c
+ *   "composite" ("compositeevalmetric")  see cohort_metric_add()
  *
  * @param kind  One of these, in any case of letters.
  * @param keys  Settings as text, in MXNet's names; all take "name", what the metric is called.
@@ -37,7 +42,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_create(const char *kind
  * @param labels     num_labels arrays, lent for the time of the call; not to be freed.
  * @param preds      num_preds arrays likewise.
  * @param out_sum    What to add to the sum.
- * @param out_num    What to add to the number of instances; the value is sum / number.
+ * @param out_num    What to add to the number of instances, 1 unless it is set; the value is sum / number.
  * @param user_data  As given with the callback.
  * @return 0, or anything else to fail the update (COHORT_ERROR_EXECUTION); nothing is added then.
  *
@@ -108,7 +113,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_reset(cohort_metric *me
 /** Starts again, but keeps what counts globally. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_reset_local(cohort_metric *metric);
 
-/** How many values the metric has: 1, or those of all children together. */
+/** How many values the metric has: 1, more for "confidence", or those of all children together. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_num_values(const cohort_metric *metric, size_t *out_num);
 
 /**

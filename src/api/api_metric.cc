@@ -31,7 +31,7 @@ class LentArrays {
 MetricFunction to_metric_function(cohort_metric_fn callback, std::string name, void *user_data) {
   return [callback, name, user_data](const std::vector<NDArray> &labels, const std::vector<NDArray> &preds) {
     const LentArrays lent_labels(labels), lent_preds(preds);
-    MetricCounters added;
+    MetricCounters added{0, 1};
     const int32_t status = callback(lent_labels.data(), lent_labels.size(), lent_preds.data(), lent_preds.size(),
                                     &added.sum, &added.num, user_data);
     if (status) throw Error(Code::kExecution, text("metric '", name, "': its callback returned ", status), name);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/text_list.hpp"
 
 namespace cohort {
 namespace {
@@ -63,28 +64,38 @@ bool parse_bool(const std::string &what, const std::string &source) {
   refuse(what, "True or False", source);
 }
 
-std::vector<std::optional<int64_t>> parse_tuple(const std::string &what, const std::string &source) {
+std::vector<std::string> parse_list(const std::string &what, const std::string &source) {
   std::string body = trimmed(source);
   const bool round = !body.empty() && body.front() == '(', square = !body.empty() && body.front() == '[';
   if (round || square) {
     if (body.size() < 2 || body.back() != (round ? ')' : ']')) refuse(what, "a tuple", source);
     body = body.substr(1, body.size() - 2);
   }
-  std::vector<std::optional<int64_t>> elements;
+  std::vector<std::string> elements;
   size_t begin = 0;
   while (begin <= body.size()) {
     const size_t comma = body.find(',', begin);
     const std::string element = trimmed(body.substr(begin, comma == std::string::npos ? comma : comma - begin));
     const bool last = comma == std::string::npos;
-    if (element.empty()) {
-      if (!last) refuse(what, "a tuple", source);
-    } else if (element == "None") {
+    if (!element.empty()) {
+      elements.push_back(element);
+    } else if (!last) {
+      refuse(what, "a tuple", source);
+    }
+    if (last) break;
+    begin = comma + 1;
+  }
+  return elements;
+}
+
+std::vector<std::optional<int64_t>> parse_tuple(const std::string &what, const std::string &source) {
+  std::vector<std::optional<int64_t>> elements;
+  for (const std::string &element : parse_list(what, source)) {
+    if (element == "None") {
       elements.emplace_back(std::nullopt);
     } else {
       elements.emplace_back(parse_int(what, element));
     }
-    if (last) break;
-    begin = comma + 1;
   }
   return elements;
 }

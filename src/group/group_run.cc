@@ -298,23 +298,32 @@ void Group::Impl::for_all_devices(Metric &metric, const std::function<NamedArray
   }
 }
 
-void Group::update_metric(Metric &metric, const std::vector<NDArray> &labels) {
-  Impl &self = *impl_;
-  const GroupBinding &now = *self.now;
-  if (now.labels.empty()) throw Error(Code::kState, "update_metric: the group was bound without labels");
-  check_count("label", now.labels.size(), labels.size());
+namespace {
+
+// MET-04: each label has this many samples along its batch axis.
+void check_samples(const GroupBinding &now, const std::vector<NDArray> &labels, int64_t num_samples) {
   for (size_t k = 0; k < labels.size(); ++k) {
     const DataDesc &desc = now.labels[k];
     const int axis = now.label_axes[k];
     if (!labels[k]) throw Error(Code::kInvalidArgument, text("label '", desc.name, "': found no array"), desc.name);
     const Shape &shape = labels[k].shape();
-    if (axis >= 0 && (axis >= shape.rank() || shape[axis] != now.batch_size)) {
+    if (axis >= 0 && (axis >= shape.rank() || shape[axis] != num_samples)) {
       throw Error(Code::kShape,
-                  text("label '", desc.name, "': expected ", now.batch_size, " samples along axis ", axis,
+                  text("label '", desc.name, "': expected ", num_samples, " samples along axis ", axis,
                        ", found shape ", shape),
                   desc.name);
     }
   }
+}
+
+}  // namespace
+
+void Group::update_metric(Metric &metric, const std::vector<NDArray> &labels) {
+  Impl &self = *impl_;
+  const GroupBinding &now = *self.now;
+  if (now.labels.empty()) throw Error(Code::kState, "update_metric: the group was bound without labels");
+  check_count("label", now.labels.size(), labels.size());
+  check_samples(now, labels, now.batch_size);
   self.for_all_devices(metric, [&](size_t device) {
     NamedArrays parts;
     for (size_t k = 0; k < labels.size(); ++k) {
@@ -339,6 +348,9 @@ void Group::update_metric_presliced(Metric &metric, const std::vector<std::vecto
                 "labels");
   }
   for (const auto &labels : device_labels) check_count("label", now.labels.size(), labels.size());
+  for (size_t d = 0; d < num_devices(); ++d) {
+    check_samples(now, device_labels[d], now.batch_size ? now.slices[d].size() : 0);
+  }
   self.for_all_devices(metric, [&](size_t device) {
     NamedArrays parts;
     for (size_t k = 0; k < now.labels.size(); ++k) parts.emplace_back(now.labels[k].name, device_labels[device][k]);

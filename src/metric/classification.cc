@@ -47,9 +47,9 @@ std::vector<int64_t> classes_of(const NDArray &array) {
 }
 
 // Base of those that go pair by pair.
-class PairMetric : public SingleMetric {
+class PairMetric : public LeafMetric {
  public:
-  explicit PairMetric(const std::string &name) : SingleMetric(name) {}
+  explicit PairMetric(const std::string &name) : LeafMetric(name) {}
 
  protected:
   virtual void add_pair(const NDArray &label, const NDArray &pred, MetricState *state) const = 0;
@@ -179,7 +179,7 @@ class BinaryMetric final : public PairMetric {
     state->counters.sum = score_(state->binary);
     state->counters.num = 1;
   }
-  MetricCounters totals(const MetricState &state) const override {
+  MetricCounters totals(const MetricState &state, size_t) const override {
     if (!micro_) return state.counters;
     return {score_(state.binary) * state.binary.total(), state.binary.total()};
   }
@@ -202,10 +202,10 @@ class PhiCorrelation final : public PairMetric {
     for (size_t i = 0; i < expected.size(); ++i) state->confusion[{predicted[i], expected[i]}] += 1;
   }
   void finish(MetricState *state) const override { state->counters.num = 1; }
-  MetricCounters totals(const MetricState &state) const override {
+  MetricCounters totals(const MetricState &state, size_t) const override {
     return {score(state) * state.counters.num, state.counters.num};
   }
-  double evaluate(const MetricState &state) const override {
+  double evaluate(const MetricState &state, size_t) const override {
     return state.counters.num == 0 ? std::numeric_limits<double>::quiet_NaN() : score(state);
   }
   static double score(const MetricState &state) {
@@ -254,8 +254,8 @@ class Perplexity final : public PairMetric {
       }
     });
   }
-  double evaluate(const MetricState &state) const override {
-    return std::exp(PairMetric::evaluate(state));  // of NaN: NaN
+  double evaluate(const MetricState &state, size_t index) const override {
+    return std::exp(PairMetric::evaluate(state, index));  // of NaN: NaN
   }
 
   const std::optional<double> ignore_label_;
@@ -298,7 +298,7 @@ std::shared_ptr<Metric> make_classification_metric(const std::string &kind, Sett
   if (kind == "accuracy" || kind == "acc") {
     return std::make_shared<Accuracy>(called("accuracy"), settings.integer("axis", 1));
   }
-  if (kind == "top_k_accuracy" || kind == "top_k_acc") {
+  if (kind == "top_k_accuracy" || kind == "top_k_acc" || kind == "topkaccuracy") {
     const int64_t top_k = settings.integer("top_k", 1);
     if (top_k <= 1) settings.fail("top_k", "a number above 1 (accuracy is for 1)", std::to_string(top_k));
     return std::make_shared<TopKAccuracy>(called("top_k_accuracy") + "_" + std::to_string(top_k), top_k);
@@ -315,7 +315,7 @@ std::shared_ptr<Metric> make_classification_metric(const std::string &kind, Sett
   if (kind == "cross-entropy" || kind == "cross_entropy" || kind == "ce" || kind == "crossentropy") {
     return std::make_shared<NegativeLogLikelihood>(called("cross-entropy"), settings.number("eps", 1e-12));
   }
-  if (kind == "nll-loss" || kind == "nll_loss") {
+  if (kind == "nll-loss" || kind == "nll_loss" || kind == "negativeloglikelihood") {
     return std::make_shared<NegativeLogLikelihood>(called("nll-loss"), settings.number("eps", 1e-12));
   }
   return nullptr;

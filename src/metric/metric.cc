@@ -40,6 +40,11 @@ void MetricState::merge(const MetricState &other) {
   binary.true_negative += other.binary.true_negative;
   moments.merge(other.moments);
   for (const auto &entry : other.confusion) confusion[entry.first] += entry.second;
+  if (parts.size() < other.parts.size()) parts.resize(other.parts.size());
+  for (size_t i = 0; i < other.parts.size(); ++i) {
+    parts[i].sum += other.parts[i].sum;
+    parts[i].num += other.parts[i].num;
+  }
 }
 
 std::vector<double> values_of(const NDArray &array) {
@@ -77,15 +82,15 @@ std::vector<NDArray> chosen(const NamedArrays &arrays, const std::vector<std::st
   return result;
 }
 
-struct SingleSnapshot : Metric::Snapshot {
+struct LeafSnapshot : Metric::Snapshot {
   MetricState local, global;
 };
 
 // A value of the host's.
-class CustomMetric final : public SingleMetric {
+class CustomMetric final : public LeafMetric {
  public:
   CustomMetric(const std::string &name, MetricFunction function, bool allow_extra_outputs)
-      : SingleMetric(name), function_(std::move(function)), allow_extra_outputs_(allow_extra_outputs) {}
+      : LeafMetric(name), function_(std::move(function)), allow_extra_outputs_(allow_extra_outputs) {}
 
  private:
   MetricState measure(const std::vector<NDArray> &labels, const std::vector<NDArray> &preds) const override {
@@ -207,70 +212,74 @@ class CompositeMetric final : public Metric {
 
 }  // namespace
 
-void SingleMetric::update(const std::vector<NDArray> &labels, const std::vector<NDArray> &preds) {
+void LeafMetric::update(const std::vector<NDArray> &labels, const std::vector<NDArray> &preds) {
   const MetricState update = measure(labels, preds);
   local_.merge(update);
   global_.merge(update);
 }
 
-void SingleMetric::update_named(const NamedArrays &labels, const NamedArrays &preds) {
+void LeafMetric::update_named(const NamedArrays &labels, const NamedArrays &preds) {
   update(chosen(labels, label_names_, "label"), chosen(preds, output_names_, "output"));
 }
 
-void SingleMetric::set_names(std::vector<std::string> label_names, std::vector<std::string> output_names) {
+void LeafMetric::set_names(std::vector<std::string> label_names, std::vector<std::string> output_names) {
   label_names_ = std::move(label_names);
   output_names_ = std::move(output_names);
 }
 
-void SingleMetric::reset() {
+void LeafMetric::reset() {
   local_ = MetricState();
   global_ = MetricState();
 }
 
-void SingleMetric::reset_local() { local_ = MetricState(); }
+void LeafMetric::reset_local() { local_ = MetricState(); }
 
-void SingleMetric::add(std::shared_ptr<Metric>) {
+void LeafMetric::add(std::shared_ptr<Metric>) {
   throw Error(Code::kState, text("metric '", name_, "' is not composite: it cannot have children"), name_);
 }
 
-std::shared_ptr<Metric> SingleMetric::child(size_t index) const {
+std::shared_ptr<Metric> LeafMetric::child(size_t index) const {
   throw Error(Code::kInvalidArgument, text("index: metric '", name_, "' has no children, found ", index), "index");
 }
 
-const std::string &SingleMetric::name(size_t index) const {
-  if (index != 0) no_such_value(index, 1);
+void LeafMetric::check_index(size_t index) const {
+  if (index >= num_values()) no_such_value(index, num_values());
+}
+
+const std::string &LeafMetric::name(size_t index) const {
+  check_index(index);
   return name_;
 }
 
-double SingleMetric::evaluate(const MetricState &state) const {
-  const MetricCounters counters = totals(state);
+double LeafMetric::evaluate(const MetricState &state, size_t index) const {
+  const MetricCounters counters = totals(state, index);
   return counters.num == 0 ? std::numeric_limits<double>::quiet_NaN() : counters.sum / counters.num;
 }
 
-double SingleMetric::value(size_t index, bool global) const {
-  if (index != 0) no_such_value(index, 1);
-  return evaluate(global ? global_ : local_);
+double LeafMetric::value(size_t index, bool global) const {
+  check_index(index);
+  return evaluate(global ? global_ : local_, index);
 }
 
-MetricCounters SingleMetric::counters(size_t index, bool global) const {
-  if (index != 0) no_such_value(index, 1);
-  return totals(global ? global_ : local_);
+MetricCounters LeafMetric::counters(size_t index, bool global) const {
+  check_index(index);
+  return totals(global ? global_ : local_, index);
 }
 
-std::unique_ptr<Metric::Snapshot> SingleMetric::snapshot() const {
-  auto copy = std::make_unique<SingleSnapshot>();
+std::unique_ptr<Metric::Snapshot> LeafMetric::snapshot() const {
+  auto copy = std::make_unique<LeafSnapshot>();
   copy->local = local_;
   copy->global = global_;
   return copy;
 }
 
-void SingleMetric::restore(const Snapshot &snapshot) {
-  const auto &copy = static_cast<const SingleSnapshot &>(snapshot);
+void LeafMetric::restore(const Snapshot &snapshot) {
+  const auto &copy = static_cast<const LeafSnapshot &>(snapshot);
   local_ = copy.local;
   global_ = copy.global;
 }
 
-void SingleMetric::check_counts(size_t num_labels, size_t num_preds) const {
+void LeafMetric::check_counts(size_t num_labels, size_t num_preds) const {
   if (num_labels != num_preds) {
     throw Error(
         Code::kInvalidArgument,
@@ -283,17 +292,18 @@ std::shared_ptr<Metric> Metric::create(const std::string &kind, const AttrMap &s
   const std::string lower = lower_case(kind);
   SettingReader reader("metric '" + kind + "'", settings);
   std::shared_ptr<Metric> metric;
-  if (lower == "composite") {
+  if (lower == "composite" || lower == "compositeevalmetric") {
     reader.text_of("name");  // taken, and without effect: its values have its children's names
     metric = std::make_shared<CompositeMetric>();
   }
   if (!metric) metric = make_classification_metric(lower, reader);
+  if (!metric) metric = make_confidence_metric(lower, reader);
   if (!metric) metric = make_regression_metric(lower, reader);
   if (!metric) {
     throw Error(Code::kName,
                 text("there is no metric '", kind,
                      "'; there are accuracy, top_k_accuracy, f1, mcc, pcc, pearsonr, perplexity, mae, mse, rmse, "
-                     "cross-entropy, nll-loss, loss, torch, caffe and composite"),
+                     "cross-entropy, nll-loss, loss, torch, caffe, confidence and composite"),
                 kind);
   }
   reader.finish();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the single metrics have in common: counters, names, and the order "measure, then add". For the files of this
-// folder.
+// What the metrics without children have in common: counters, names, and the order "measure, then add". For the files
+// of this folder.
 #pragma once
 
 #include <map>
@@ -34,13 +34,15 @@ struct MetricState {
   BinaryCounts binary;
   CoMoments moments;
   std::map<std::pair<int64_t, int64_t>, double> confusion;  // (predicted, label) -> count
+  std::vector<MetricCounters> parts;                        // of each value, where there are several
   void merge(const MetricState &other);
 };
 
-// A metric with one value. A kind measures one update; measure() throws before anything is added.
-class SingleMetric : public Metric {
+// A metric without children, of one value unless a kind says otherwise. A kind measures one update; measure() throws
+// before anything is added.
+class LeafMetric : public Metric {
  public:
-  explicit SingleMetric(std::string name) : name_(std::move(name)) {}
+  explicit LeafMetric(std::string name) : name_(std::move(name)) {}
 
   void update(const std::vector<NDArray> &labels, const std::vector<NDArray> &preds) override;
   void update_named(const NamedArrays &labels, const NamedArrays &preds) override;
@@ -59,9 +61,10 @@ class SingleMetric : public Metric {
 
  protected:
   virtual MetricState measure(const std::vector<NDArray> &labels, const std::vector<NDArray> &preds) const = 0;
-  // Sum and number behind the value, where they are not state.counters.
-  virtual MetricCounters totals(const MetricState &state) const { return state.counters; }
-  virtual double evaluate(const MetricState &state) const;
+  // Sum and number behind a value, where they are not state.counters.
+  virtual MetricCounters totals(const MetricState &state, size_t) const { return state.counters; }
+  virtual double evaluate(const MetricState &state, size_t index) const;
+  void check_index(size_t index) const;  // kInvalidArgument: there is no such value
   // MET-08: as many labels as predictions.
   void check_counts(size_t num_labels, size_t num_preds) const;
 
@@ -97,8 +100,9 @@ struct AxisView {
   int64_t offset(int64_t at, int64_t index) const { return (at / inner * length + index) * inner + at % inner; }
 };
 
-// Kinds of classification.cc and regression.cc; null if the kind is not among theirs.
+// Kinds of classification.cc, confidence.cc and regression.cc; null if the kind is not among theirs.
 std::shared_ptr<Metric> make_classification_metric(const std::string &kind, SettingReader &settings);
+std::shared_ptr<Metric> make_confidence_metric(const std::string &kind, SettingReader &settings);
 std::shared_ptr<Metric> make_regression_metric(const std::string &kind, SettingReader &settings);
 
 }  // namespace cohort

@@ -18,10 +18,10 @@ namespace {
 Shape at_least_a_column(const Shape &shape) { return shape.rank() == 1 ? Shape{shape[0], 1} : shape; }
 
 // Of each pair the mean over its elements; of these the mean.
-class MeanError final : public SingleMetric {
+class MeanError final : public LeafMetric {
  public:
   enum class Kind { kAbsolute, kSquared, kRootSquared };
-  MeanError(const std::string &name, Kind kind) : SingleMetric(name), kind_(kind) {}
+  MeanError(const std::string &name, Kind kind) : LeafMetric(name), kind_(kind) {}
 
  private:
   MetricState measure(const std::vector<NDArray> &labels, const std::vector<NDArray> &preds) const override {
@@ -50,9 +50,9 @@ class MeanError final : public SingleMetric {
 };
 
 // macro: the mean of the correlation of each pair of arrays; micro: the correlation of all elements together.
-class Pearson final : public SingleMetric {
+class Pearson final : public LeafMetric {
  public:
-  Pearson(const std::string &name, bool micro) : SingleMetric(name), micro_(micro) {}
+  Pearson(const std::string &name, bool micro) : LeafMetric(name), micro_(micro) {}
 
  private:
   MetricState measure(const std::vector<NDArray> &labels, const std::vector<NDArray> &preds) const override {
@@ -69,7 +69,7 @@ class Pearson final : public SingleMetric {
     }
     return state;
   }
-  MetricCounters totals(const MetricState &state) const override {
+  MetricCounters totals(const MetricState &state, size_t) const override {
     if (!micro_) return state.counters;
     return {correlation(state.moments) * state.moments.num, state.moments.num};
   }
@@ -79,9 +79,9 @@ class Pearson final : public SingleMetric {
 };
 
 // The mean of the predictions, which are losses.
-class Loss final : public SingleMetric {
+class Loss final : public LeafMetric {
  public:
-  explicit Loss(const std::string &name) : SingleMetric(name) {}
+  explicit Loss(const std::string &name) : LeafMetric(name) {}
 
  private:
   MetricState measure(const std::vector<NDArray> &, const std::vector<NDArray> &preds) const override {
