@@ -129,7 +129,7 @@ COHORT_API void cohort_group_options_init(cohort_group_options *options, size_t 
  *                                  node) or cannot be inferred (it lists the arguments); other shapes than
  *                                  shared_group's
  *   COHORT_ERROR_DTYPE             the same for dtypes
- *   COHORT_ERROR_DEVICE            no such device
+ *   COHORT_ERROR_DEVICE            no such device; a `__ctx_group__` that is not among the names given
  *   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_create(
@@ -146,7 +146,8 @@ COHORT_API void cohort_group_free(cohort_group *group);
  * @param data, label   As for cohort_group_create().
  * @param shared_group  As in cohort_group_options; NULL: none.
  * @param rebind        1: do so; 0: refuse (COHORT_ERROR_STATE), for callers that mean a group not yet bound.
- * @return NULL, or what cohort_group_create() returns; the group is then as before.
+ * @return NULL, or, with the group as before, what cohort_group_create() returns, or
+ *   COHORT_ERROR_STATE  rebind is 0; the group is a manager's, which alone binds its groups
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_bind(cohort_group *group, const cohort_descs *data,
                                                              const cohort_descs *label, cohort_group *shared_group,
@@ -157,8 +158,10 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_bind(cohort_group *group
  * contents of data and labels are unspecified. Nothing happens if names, shapes, dtypes and layouts are the bound ones.
  *
  * @param data, label  All descriptors, as for cohort_group_create(); label NULL or empty drops the labels.
- * @return NULL, or what cohort_group_create() returns, COHORT_ERROR_SHAPE if a parameter would change shape, and
- *   COHORT_ERROR_DTYPE if a descriptor changes dtype; the group is then as before.
+ * @return NULL, or, with the group as before, what cohort_group_create() returns, or
+ *   COHORT_ERROR_SHAPE  a parameter would change shape
+ *   COHORT_ERROR_DTYPE  a descriptor changes dtype
+ *   COHORT_ERROR_STATE  the group is a manager's
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_reshape(cohort_group *group, const cohort_descs *data,
                                                                 const cohort_descs *label);

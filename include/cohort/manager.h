@@ -106,7 +106,10 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_num_buckets(const coho
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_bucket(const cohort_manager *manager, size_t index,
                                                                  const char **out_key, cohort_group **out_group);
 
-/** A handle on the main group. Groups of a manager are for looking and running; they must not be bound or reshaped. */
+/**
+ * A handle on the main group. Groups of a manager are for looking and running: the manager alone binds them, and
+ * cohort_group_bind() and cohort_group_reshape() are COHORT_ERROR_STATE.
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_main_group(const cohort_manager *manager,
                                                                      cohort_group **out_group);
 

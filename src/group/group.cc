@@ -54,12 +54,16 @@ Group::~Group() {
 
 void Group::bind(const DataDescs &data, const DataDescs &labels, const std::shared_ptr<Group> &shared, bool rebind) {
   if (!rebind) {
-    throw Error(Code::kState, "bind: the group is bound; ask for a rebind, or reshape it");
+    throw Error(Code::kState, "bind: the group is bound; ask for a rebind, or reshape it", "group");
   }
+  impl_->refuse_if_managed("bind");
   impl_->bind(data, labels, shared);
 }
 
-void Group::reshape(const DataDescs &data, const DataDescs &labels) { impl_->reshape(data, labels); }
+void Group::reshape(const DataDescs &data, const DataDescs &labels) {
+  impl_->refuse_if_managed("reshape");
+  impl_->reshape(data, labels);
+}
 
 const Symbol &Group::symbol() const { return impl_->symbol; }
 const GroupOptions &Group::options() const { return impl_->options; }

@@ -70,6 +70,7 @@ struct GroupOptions {
   size_t gradient_bucket_bytes = 0;  // 0: chosen from the model
   uint64_t seed = 0;
   std::function<void(LogLevel, const std::string &)> log;  // empty: the library's
+  bool managed = false;  // a bucket of a manager, which decides what is bound: bind and reshape are kState
 };
 
 class Group : public std::enable_shared_from_this<Group> {

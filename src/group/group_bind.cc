@@ -93,6 +93,14 @@ void Group::Impl::prepare(const Symbol &given) {
   }
 }
 
+void Group::Impl::refuse_if_managed(const char *call) const {
+  if (!options.managed) return;
+  throw Error(
+      Code::kState,
+      text(call, ": expected a group of the caller's own, found one of a manager, which alone binds its groups"),
+      "group");
+}
+
 // GRQ-01..07.
 std::vector<GradReq> Group::Impl::resolve_grad_reqs(const GroupBinding &binding) const {
   const GradReqs &given = options.grad_req;

@@ -16,6 +16,7 @@ GroupOptions group_options(const ManagerOptions &options) {
   result.num_threads = options.num_threads;
   result.seed = options.seed;
   result.log = options.log;
+  result.managed = true;
   return result;
 }
 
