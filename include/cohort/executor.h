@@ -43,12 +43,14 @@ typedef struct cohort_executor_options {
   const char *const *grad_req_names; /* the argument each is for; NULL: one for each argument in order */
   size_t num_grad_reqs;
 
-  const cohort_context *arg_contexts;  /* one for each argument; NULL: by ctx_group, else the context */
-  const cohort_context *grad_contexts; /* one for each argument; NULL: where the argument is */
-  const cohort_context *aux_contexts;  /* one for each auxiliary state; NULL: as for arguments */
+  /* One for each argument or auxiliary state. Nodes without a group follow; against a group, or where there are none
+     against the default context, they are DEVICE errors. */
+  const cohort_context *arg_contexts;  /* NULL: by ctx_group, else the context */
+  const cohort_context *grad_contexts; /* NULL: where the argument is; elsewhere is UNSUPPORTED */
+  const cohort_context *aux_contexts;  /* NULL: as for arguments */
 
   const char *const *storage_names; /* storage types of arguments and auxiliary states by name */
-  const int32_t *storage_types;     /* COHORT_STORAGE_ constants; others than the default are UNSUPPORTED */
+  const int32_t *storage_types; /* COHORT_STORAGE_ constants, winning over `__storage_type__`; sparse: UNSUPPORTED */
   size_t num_storage_types;
 
   const char *const *shared_arg_names; /* arguments that are shared_executor's own arrays (its gradients too) */
@@ -72,7 +74,8 @@ COHORT_API void cohort_executor_options_init(cohort_executor_options *options, s
  * Binds a symbol to given arrays. They are referenced, not copied: what the caller writes there, the next forward
  * reads.
  *
- * @param context    The default context. NULL: cpu(0). Without ctx_group all arrays must be on it.
+ * @param context    The default context. NULL: cpu(0). Without ctx_group all arrays must be on it; with it, a variable
+ *                   is where its array is, and nodes without a group follow.
  * @param args       One for each argument, in order; the same array may serve two.
  * @param grads      One for each argument, NULL where there is to be no gradient; NULL: none at all.
  * @param grad_req   COHORT_GRAD_ constants, one for each argument; NULL: COHORT_GRAD_WRITE where there is an array.
@@ -82,8 +85,8 @@ COHORT_API void cohort_executor_options_init(cohort_executor_options *options, s
  * @return NULL, or
  *   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of arrays, or an array missing
  *   COHORT_ERROR_SHAPE, _DTYPE     an array does not fit (the error names node and input, or the gradient)
- *   COHORT_ERROR_DEVICE            an array on another context (the error names both), or no such device
- *   COHORT_ERROR_NAME              a node's `__ctx_group__` is not among the names given
+ *   COHORT_ERROR_DEVICE            an array on another context (the error names both), a node's `__ctx_group__` that is
+ *                                  not among the names given, or no such device
  *   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_bind(
@@ -103,8 +106,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_bind(
  *   COHORT_ERROR_SHAPE, _DTYPE     some cannot be inferred (the error lists the arguments), or they contradict (the
  *                                  error names the node); a shared array does not fit
  *   COHORT_ERROR_INVALID_ARGUMENT  grad_req: a wrong number, an empty list, or another word
- *   COHORT_ERROR_NAME              as for cohort_executor_bind(); shared_executor has no argument of a shared name
- *   COHORT_ERROR_DEVICE, COHORT_ERROR_UNSUPPORTED as for cohort_executor_bind()
+ *   COHORT_ERROR_NAME              two arguments of one name; shared_executor has no argument of a shared name
+ *   COHORT_ERROR_DEVICE            as for cohort_executor_bind()
+ *   COHORT_ERROR_UNSUPPORTED       likewise; sparse storage (the error names the variable)
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_simple_bind(const cohort_symbol *symbol,
                                                                        const cohort_context *context,
@@ -117,7 +121,7 @@ typedef struct cohort_reshape_options {
   size_t struct_size;                 /* size the caller was compiled with; set by the initialisers */
   int32_t partial_shaping;            /* 1: arguments that are not named, and auxiliary states, may change shape too */
   int32_t allow_up_sizing;            /* 1: arguments may grow; they are then new arrays of zeros */
-  const cohort_context *context;      /* the default context; NULL: the executor's */
+  const cohort_context *context;      /* the default context; NULL: the executor's. Here and in the next, arrays stay */
   const char *const *ctx_group_names; /* as for cohort_executor_options; none: the executor's */
   const cohort_context *ctx_group_contexts;
   size_t num_ctx_groups;
@@ -138,8 +142,10 @@ COHORT_API void cohort_reshape_options_init(cohort_reshape_options *options, siz
  * @param known    Shapes by name, from which all others are inferred; the bound ones play no part. Unknown names are
  *                 ignored.
  * @param options  NULL: all defaults.
- * @return NULL, or COHORT_ERROR_SHAPE: shapes that cannot be inferred or contradict; an argument that was not named
- *   changes shape; an argument grows without allow_up_sizing.
+ * @return NULL, or
+ *   COHORT_ERROR_SHAPE   shapes that cannot be inferred or contradict; an argument that was not named changes shape; an
+ *                        argument grows without allow_up_sizing
+ *   COHORT_ERROR_DEVICE  an array is on another context than the options place it on; a group without a context
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_reshape(const cohort_executor *executor,
                                                                    const cohort_descs *known,

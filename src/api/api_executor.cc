@@ -138,7 +138,9 @@ std::map<std::string, Context> to_array_contexts(const cohort_executor_options &
   return contexts;
 }
 
-void check_storage_types(const cohort_executor_options &set) {
+// Names whose storage is said to be dense. Throws kUnsupported for others.
+std::set<std::string> to_dense_names(const cohort_executor_options &set) {
+  std::set<std::string> dense;
   const auto names = to_texts(set.storage_names, set.num_storage_types, "storage_names");
   require(set.storage_types, names.size(), "storage_types");
   for (size_t i = 0; i < names.size(); ++i) {
@@ -150,7 +152,9 @@ void check_storage_types(const cohort_executor_options &set) {
     if (type > COHORT_STORAGE_DEFAULT) {
       throw Error(Code::kUnsupported, text("storage_types: '", names[i], "' is to be sparse (", type, ")"), names[i]);
     }
+    if (type == COHORT_STORAGE_DEFAULT) dense.insert(names[i]);
   }
+  return dense;
 }
 
 void check_dtypes_inferable(const Symbol &symbol, const std::vector<std::pair<std::string, Dtype>> &known) {
@@ -246,8 +250,8 @@ cohort_error *cohort_executor_simple_bind(const cohort_symbol *symbol, const coh
     const cohort_executor_options set = read_options(options, "options");
     const ExecutorOptions how = to_executor_options(set, context);
     const std::vector<std::string> arguments = graph.list_arguments();
-    check_storage_types(set);
     SimpleBind what;
+    what.dense_names = to_dense_names(set);
     what.shapes = to_known_shapes(known);
     what.dtypes = to_known_dtypes(known);
     what.grad_reqs = to_grad_reqs(set, arguments);
@@ -278,15 +282,11 @@ cohort_error *cohort_executor_reshape(const cohort_executor *executor, const coh
     require(out_executor, "out_executor");
     Executor &parent = executor_of(executor);
     const cohort_reshape_options set = read_options(options, "options");
-    const auto group2ctx = to_group2ctx(set.ctx_group_names, set.ctx_group_contexts, set.num_ctx_groups);
-    if ((set.context && to_context(set.context) != parent.options().context) ||
-        (!group2ctx.empty() && group2ctx != parent.options().group2ctx)) {
-      throw Error(Code::kUnsupported,
-                  text("context: a reshaped executor stays on ", parent.options().context,
-                       " and on the contexts of its groups"),
-                  "context");
-    }
     ReshapeOptions how;
+    if (set.context) how.context = to_context(set.context);
+    if (set.num_ctx_groups > 0) {
+      how.group2ctx = to_group2ctx(set.ctx_group_names, set.ctx_group_contexts, set.num_ctx_groups);
+    }
     how.partial_shaping = to_bool(set.partial_shaping, "partial_shaping");
     how.allow_up_sizing = to_bool(set.allow_up_sizing, "allow_up_sizing");
     how.shapes = to_known_shapes(known);

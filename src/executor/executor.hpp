@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -48,8 +49,11 @@ struct SimpleBind {
   std::vector<GradReq> grad_reqs;                     // one per argument
   std::set<std::string> param_names;                  // arguments that may be taken from `shared` (EXE-17)
   ArrayPool *pool = nullptr;                          // read and updated; null: none (then no arrays are shared)
-  std::map<std::string, Context> contexts;            // of single arguments and auxiliary states; else as placed
-  std::function<void(const std::string &)> warn;      // pool re-allocations (SHR-04); empty: the log
+  // Of single arguments and auxiliary states; else as placed. Nodes without a group go where their inputs are; without
+  // a group2ctx none may be elsewhere than on the default context.
+  std::map<std::string, Context> contexts;
+  std::set<std::string> dense_names;              // their __storage_type__ is not read
+  std::function<void(const std::string &)> warn;  // pool re-allocations (SHR-04); empty: the log
 };
 
 struct ReshapeOptions {
@@ -58,7 +62,9 @@ struct ReshapeOptions {
   std::vector<std::pair<std::string, Shape>> shapes;
   // Arguments whose changed shape is accepted without being named (a group's labels and states: BND-07).
   std::set<std::string> may_follow;
-  std::vector<NDArray> outputs;  // as ExecutorOptions::outputs
+  std::vector<NDArray> outputs;                             // as ExecutorOptions::outputs
+  std::optional<Context> context;                           // none: the executor's
+  std::optional<std::map<std::string, Context>> group2ctx;  // likewise
 };
 
 struct MemoryUse {

@@ -81,27 +81,58 @@ std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const Ex
   impl->arg_names = impl->graph.argument_names();
   impl->aux_names = impl->graph.auxiliary_names();
   for (const Graph::Input &head : impl->graph.heads) impl->output_names.push_back(impl->graph.output_name(head));
-  impl->contexts = {options.context};
-  for (const auto &[group, context] : options.group2ctx) {
-    auto found = std::find(impl->contexts.begin(), impl->contexts.end(), context);
-    if (found == impl->contexts.end()) found = impl->contexts.insert(found, context);
-    impl->group_devices[group] = int(found - impl->contexts.begin());
-  }
-  place_nodes(impl->graph, impl->group_devices);  // refuses groups without a context before anything is allocated
   impl->family = options.shared ? options.shared->impl_->family : std::make_shared<Family>();
-  // They work at the same time: the processors are shared out among them.
-  const auto num_cpus = std::count_if(impl->contexts.begin(), impl->contexts.end(),
-                                      [](const Context &context) { return context.on_host(); });
-  const int share = num_cpus > 1 ? std::max(1, usable_processors() / int(num_cpus)) : 0;
-  for (const Context &context : impl->contexts) {
-    Family::Member &member = impl->family->member(context, options.num_threads > 0 ? options.num_threads : share);
-    impl->members.push_back(size_t(&member - impl->family->members.data()));
-  }
+  impl->share_threads();
+  impl->join(options.context);
+  for (const auto &[group, context] : options.group2ctx) impl->group_devices[group] = impl->join(context);
+  impl->places();  // refuses groups without a context before anything is allocated
   return impl;
 }
 
+// Devices of one network work at the same time: the processors are shared out among them.
+void Executor::Impl::share_threads() {
+  std::vector<Context> on_host;
+  const auto count = [&](const Context &context) {
+    if (context.on_host() && std::find(on_host.begin(), on_host.end(), context) == on_host.end()) {
+      on_host.push_back(context);
+    }
+  };
+  count(options.context);
+  for (const auto &entry : options.group2ctx) count(entry.second);
+  num_threads = options.num_threads;
+  if (num_threads <= 0 && on_host.size() > 1) num_threads = std::max(1, usable_processors() / int(on_host.size()));
+}
+
+int Executor::Impl::join(const Context &context) {
+  const auto found = std::find(contexts.begin(), contexts.end(), context);
+  if (found != contexts.end()) return int(found - contexts.begin());
+  Family::Member &member = family->member(context, num_threads);
+  contexts.push_back(context);
+  members.push_back(size_t(&member - family->members.data()));
+  return int(contexts.size()) - 1;
+}
+
+std::vector<Context> Executor::Impl::places() const {
+  std::vector<Context> result;
+  for (const int device : place_nodes(graph, group_devices, fixed_devices)) result.push_back(contexts[size_t(device)]);
+  return result;
+}
+
+void Executor::Impl::fix_places(const std::map<int, Context> &given) {
+  if (!group_devices.empty()) {  // without groups everything is on the default context (EXE-06)
+    for (const auto &[node, context] : given) fixed_devices[node] = join(context);
+  }
+  const std::vector<Context> placed = places();
+  for (const auto &[node, context] : given) {
+    const std::string &name = graph.nodes[size_t(node)]->name;
+    if (context == placed[size_t(node)]) continue;
+    throw Error(Code::kDevice, text("array of '", name, "' is on ", context, ", expected ", placed[size_t(node)]),
+                name);
+  }
+}
+
 void Executor::Impl::make_outputs() {
-  const std::vector<int> device = place_nodes(graph, group_devices);
+  const std::vector<Context> place = places();
   arrays.outputs.clear();
   for (size_t h = 0; h < graph.heads.size(); ++h) {
     const Graph::Input &head = graph.heads[h];
@@ -117,7 +148,7 @@ void Executor::Impl::make_outputs() {
       check_array(options.outputs[h], shape, dtype, "output array", output_names[h]);
       arrays.outputs.push_back(options.outputs[h]);
     } else {
-      arrays.outputs.push_back(NDArray::create(shape, dtype, contexts[size_t(device[size_t(head.node)])]));
+      arrays.outputs.push_back(NDArray::create(shape, dtype, place[size_t(head.node)]));
     }
   }
 }
@@ -157,18 +188,19 @@ std::shared_ptr<Executor> Executor::bind(const Symbol &symbol, std::vector<NDArr
 
   std::vector<Shape> shapes(impl->graph.nodes.size());
   std::vector<Dtype> dtypes(impl->graph.nodes.size(), Dtype::kNone);
-  const std::vector<int> device = place_nodes(impl->graph, impl->group_devices);
+  std::map<int, Context> places;
   auto take = [&](const std::vector<int> &nodes, const std::vector<NDArray> &arrays, const char *what) {
     for (size_t i = 0; i < nodes.size(); ++i) {
       const std::string &name = impl->graph.nodes[size_t(nodes[i])]->name;
       if (!arrays[i]) throw Error(Code::kName, text("bind: ", what, " '", name, "' has no array"), name);
-      check_context(arrays[i], impl->contexts[size_t(device[size_t(nodes[i])])], what, name);
+      places[nodes[i]] = arrays[i].context();
       shapes[size_t(nodes[i])] = arrays[i].shape();
       dtypes[size_t(nodes[i])] = arrays[i].dtype();
     }
   };
   take(impl->graph.arguments, args, "argument");
   take(impl->graph.auxiliary, aux, "auxiliary state");
+  impl->fix_places(places);
   infer_shapes_at(impl->graph, shapes, &impl->inferred);
   require_complete_shapes(impl->graph, impl->inferred);
   complete_dtypes(impl->graph, dtypes, false, &impl->inferred);
@@ -213,6 +245,35 @@ NDArray from_pool(const SimpleBind &what, const std::string &key, const Shape &s
   return fresh;
 }
 
+// EXE-16: what a symbol itself says of storage.
+void refuse_sparse(const Graph &graph, const std::set<std::string> &dense_names) {
+  for (const NodePtr &node : graph.nodes) {
+    const auto type = node->attrs.find("__storage_type__");
+    if (!node->is_variable() || type == node->attrs.end() || dense_names.count(node->name) > 0) continue;
+    if (type->second == "0" || type->second == "-1") continue;
+    throw Error(Code::kUnsupported,
+                text("'", node->name, "': expected dense storage, found the __storage_type__ ", type->second),
+                node->name);
+  }
+}
+
+// Where the caller wants arrays to be, and where those are that are another executor's.
+std::map<int, Context> given_places(const Graph &graph, const SimpleBind &what, const Executor *shared) {
+  std::map<int, Context> places;
+  for (const std::vector<int> *list : {&graph.arguments, &graph.auxiliary}) {
+    for (int n : *list) {
+      const std::string &name = graph.nodes[size_t(n)]->name;
+      const auto found = what.contexts.find(name);
+      if (found != what.contexts.end()) places[n] = found->second;
+      if (!shared) continue;
+      const bool is_aux = list == &graph.auxiliary;
+      const int at = is_aux ? shared->aux_index(name) : what.param_names.count(name) > 0 ? shared->arg_index(name) : -1;
+      if (at >= 0) places[n] = (is_aux ? shared->aux() : shared->args())[size_t(at)].context();
+    }
+  }
+  return places;
+}
+
 }  // namespace
 
 std::shared_ptr<Executor> Executor::simple_bind(const Symbol &symbol, const SimpleBind &what,
@@ -230,6 +291,7 @@ std::shared_ptr<Executor> Executor::simple_bind(const Symbol &symbol, const Simp
       }
     }
   }
+  refuse_sparse(graph, what.dense_names);
   if (what.grad_reqs.size() != impl->arg_names.size()) {
     throw Error(Code::kInvalidArgument,
                 text("grad_req: expected ", impl->arg_names.size(), " entries, found ", what.grad_reqs.size()),
@@ -248,13 +310,11 @@ std::shared_ptr<Executor> Executor::simple_bind(const Symbol &symbol, const Simp
   require_complete_shapes(graph, impl->inferred);
   complete_dtypes(graph, dtypes, what.strict_dtypes, &impl->inferred);
 
-  const std::vector<int> device = place_nodes(graph, impl->group_devices);
   const Impl *shared = options.shared && what.pool ? options.shared->impl_.get() : nullptr;  // EXE-17
+  impl->fix_places(given_places(graph, what, shared ? options.shared.get() : nullptr));
+  const std::vector<Context> place = impl->places();
   ArrayPool staged;  // the pool changes only when all went well
-  auto context_of = [&](int node) {
-    const auto given = what.contexts.find(graph.nodes[size_t(node)]->name);
-    return given != what.contexts.end() ? given->second : impl->contexts[size_t(device[size_t(node)])];
-  };
+  auto context_of = [&](int node) { return place[size_t(node)]; };
   auto take_shared = [&](const std::vector<std::string> &names, const std::vector<NDArray> &arrays,
                          const std::string &name, const char *kind, const Shape &shape, Dtype dtype) {
     const auto found = std::find(names.begin(), names.end(), name);
@@ -317,6 +377,8 @@ std::shared_ptr<Executor> Executor::simple_bind(const Symbol &symbol, const Simp
 std::shared_ptr<Executor> Executor::reshape(const ReshapeOptions &how) {
   const Impl &old = *impl_;
   ExecutorOptions options = old.options;
+  if (how.context) options.context = *how.context;
+  if (how.group2ctx) options.group2ctx = *how.group2ctx;
   options.outputs = how.outputs;
   options.shared = shared_from_this();
   std::unique_ptr<Impl> impl = prepare(old.symbol, options);
@@ -325,6 +387,10 @@ std::shared_ptr<Executor> Executor::reshape(const ReshapeOptions &how) {
   for (int n : graph.arguments) {
     if (const Shape *shape = find_named(how.shapes, graph.nodes[size_t(n)]->name)) shapes[size_t(n)] = *shape;
   }
+  std::map<int, Context> places;
+  for (size_t i = 0; i < graph.arguments.size(); ++i) places[graph.arguments[i]] = old.arrays.args[i].context();
+  for (size_t i = 0; i < graph.auxiliary.size(); ++i) places[graph.auxiliary[i]] = old.arrays.aux[i].context();
+  impl->fix_places(places);
   infer_shapes_at(graph, shapes, &impl->inferred);
   require_complete_shapes(graph, impl->inferred);
   impl->inferred.dtypes = old.inferred.dtypes;

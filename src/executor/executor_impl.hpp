@@ -30,7 +30,9 @@ struct Executor::Impl {
   Inferred inferred;
   ExecutorOptions options;
   std::vector<Context> contexts;  // of the plan's devices
+  int num_threads = 0;            // of each on the host
   std::map<std::string, int> group_devices;
+  std::map<int, int> fixed_devices;
   std::shared_ptr<Family> family;
   std::vector<size_t> members;  // of the family, per context
   std::vector<GradReq> reqs;
@@ -46,8 +48,12 @@ struct Executor::Impl {
   bool monitor_all = false;
 
   ProgramOwner &program(bool is_train, bool with_backward, bool separate_nodes);
-  void place_groups();
-  void finish_bind();  // after symbol .. arrays are set: outputs, attachments, the first program
+  void share_threads();
+  int join(const Context &context);  // the family has a member for it, and the plan a device
+  // Where arrays of variables are already, or shall be: nodes are placed around them. kDevice where that contradicts.
+  void fix_places(const std::map<int, Context> &places);
+  std::vector<Context> places() const;  // of the nodes
+  void finish_bind();                   // after symbol .. arrays are set: outputs, attachments, the first program
   void make_outputs();
   void run_forward(ProgramOwner &program);
   void monitored_forward(ProgramOwner &program);

@@ -26,10 +26,13 @@ int group_device(const std::map<std::string, int> &group_devices, const Node &no
 
 namespace cohort {
 
-std::vector<int> place_nodes(const Graph &graph, const std::map<std::string, int> &group_devices) {
+std::vector<int> place_nodes(const Graph &graph, const std::map<std::string, int> &group_devices,
+                             const std::map<int, int> &fixed) {
   std::vector<int> device(graph.nodes.size(), -1);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     device[n] = plan::group_device(group_devices, *graph.nodes[n]);
+    const auto given = fixed.find(int(n));
+    if (given != fixed.end() && device[n] < 0) device[n] = given->second;
     if (device[n] >= 0 || graph.nodes[n]->is_variable()) continue;
     for (const Graph::Input &input : graph.inputs[n]) {  // a node without a group goes where its inputs are
       if (device[n] < 0) device[n] = device[size_t(input.node)];
@@ -52,7 +55,7 @@ namespace cohort::plan {
 
 void place(Ir &ir) {
   if (ir.request->devices.size() == 1) return;
-  const std::vector<int> device = place_nodes(*ir.request->graph, ir.request->group_devices);
+  const std::vector<int> device = place_nodes(*ir.request->graph, ir.request->group_devices, ir.request->fixed_devices);
   for (size_t n = 0; n < device.size(); ++n) {
     for (int v : ir.node_values[n]) ir.values[size_t(v)].device = device[n];
   }

@@ -30,6 +30,7 @@ struct PlanRequest {
   std::vector<GradReq> grad_reqs;                // per argument
   std::vector<std::shared_ptr<Device>> devices;  // [0] is the default
   std::map<std::string, int> group_devices;      // __ctx_group__ -> index in devices; empty: the attribute is ignored
+  std::map<int, int> fixed_devices;              // variable -> index in devices, where its array is already
   std::vector<bool> constants;                   // per argument: rarely written
   bool is_train = false;
   bool with_backward = false;
@@ -99,7 +100,8 @@ struct Plan {
 
 // The device of each node by its __ctx_group__ (index in devices); executors allocate their arrays by it. Throws
 // kDevice naming node and group where a group has no context.
-std::vector<int> place_nodes(const Graph &graph, const std::map<std::string, int> &group_devices);
+std::vector<int> place_nodes(const Graph &graph, const std::map<std::string, int> &group_devices,
+                             const std::map<int, int> &fixed);
 
 // Throws kUnsupported naming node and operator where a backend has no kernel, and whatever kernels throw at their
 // making.
