@@ -99,6 +99,8 @@ struct StepSpec {
   // place. It must do as well where the two lie apart.
   std::vector<std::pair<int, int>> inplace;
   uint64_t seed = 0;  // random operators: this step's own stream
+  // Random operators: how often this node has drawn, in whichever plan of its executor. One call at a time counts.
+  std::shared_ptr<uint64_t> draws = std::make_shared<uint64_t>(0);
   int num_threads = 1;
 
   template <typename A>

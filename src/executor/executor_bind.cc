@@ -78,6 +78,7 @@ std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const Ex
   impl->graph = Graph(symbol);
   impl->options = options;
   impl->options.shared = nullptr;
+  for (size_t n = 0; n < impl->graph.nodes.size(); ++n) impl->draws.push_back(std::make_shared<uint64_t>(0));
   impl->arg_names = impl->graph.argument_names();
   impl->aux_names = impl->graph.auxiliary_names();
   for (const Graph::Input &head : impl->graph.heads) impl->output_names.push_back(impl->graph.output_name(head));

@@ -260,6 +260,7 @@ class LayoutPass {
     spec.post = step.post;
     spec.forward = step.forward_step >= 0 ? kernel_of_[size_t(step.forward_step)] : nullptr;
     spec.seed = seed_of(step);
+    if (!request_.draws.empty()) spec.draws = request_.draws[size_t(step.node)];
     spec.num_threads = num_threads();
     for (int v : inputs) {
       spec.inputs.push_back(ir_.values[size_t(v)].spec);

@@ -38,6 +38,7 @@ struct PlanRequest {
       false;  // no fusion, no in-place reuse: each node can be run and looked at (monitor, partial forward)
   int num_threads = 1;
   uint64_t seed = 0;
+  std::vector<std::shared_ptr<uint64_t>> draws;  // per node, StepSpec::draws
 };
 
 // Where a value lies.

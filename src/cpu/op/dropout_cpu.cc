@@ -74,13 +74,14 @@ class Drop final : public Kernel {
         scale_(scale_of(spec)),
         threshold_(uint64_t((1.0 - double(spec.attrs_as<DropoutAttrs>().p)) * 4294967296.0)),
         seed_(spec.seed),
-        saved_(spec.keep_for_backward) {
+        saved_(spec.keep_for_backward),
+        draws_(spec.draws) {
     (saved_ ? spec.saved_bytes : spec.scratch_bytes) = size_t(index_.size());
   }
 
-  // Draw i of run r comes from block i / 4 of stream r, however many threads share the work.
+  // Draw i of draw r comes from block i / 4 of stream r, however many threads share the work.
   void run(const Args &args, const Lane &lane) const override {
-    const uint64_t stream = num_runs_++;
+    const uint64_t stream = (*draws_)++;
     uint8_t *const mask = static_cast<uint8_t *>(saved_ ? args.saved : args.scratch);
     const auto draw = [&](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block) {
@@ -110,7 +111,7 @@ class Drop final : public Kernel {
   const uint64_t threshold_;
   const uint64_t seed_;
   const bool saved_;
-  mutable uint64_t num_runs_ = 0;  // one call at a time per kernel
+  const std::shared_ptr<uint64_t> draws_;
 };
 
 template <typename T>

@@ -110,12 +110,13 @@ class RandomForward final : public Kernel {
       : attrs_(spec.attrs_as<LeakyReLUAttrs>()),
         dtype_(spec.inputs[0].dtype),
         count_(spec.inputs[0].shape.size()),
-        seed_(spec.seed) {
+        seed_(spec.seed),
+        draws_(spec.draws) {
     spec.inputs[0].layout = nullptr;
     spec.saved_bytes = size_t(count_) * sizeof(float);
   }
   void run(const Args &args, const Lane &lane) const override {
-    const uint64_t stream = num_runs_++;
+    const uint64_t stream = (*draws_)++;
     dispatch_float(dtype_, "LeakyReLU", [&](auto type) {
       using T = decltype(type);
       using C = typename Accumulator<T>::type;
@@ -141,7 +142,7 @@ class RandomForward final : public Kernel {
   const Dtype dtype_;
   const int64_t count_;
   const uint64_t seed_;
-  mutable uint64_t num_runs_ = 0;
+  const std::shared_ptr<uint64_t> draws_;
 };
 
 class RandomBackward final : public Kernel {

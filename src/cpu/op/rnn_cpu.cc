@@ -25,7 +25,10 @@ class RnnForward final : public RnnKernel<C> {
 
  public:
   explicit RnnForward(StepSpec &spec)
-      : Base(spec, spec.inputs[0].shape, spec.inputs[0].dtype), keeps_(spec.is_train), seed_(spec.seed) {
+      : Base(spec, spec.inputs[0].shape, spec.inputs[0].dtype),
+        keeps_(spec.is_train),
+        seed_(spec.seed),
+        draws_(spec.draws) {
     drops_ = this->drops(spec);
     store_ = store_of(s_, keeps_, drops_, sizeof(C), keeps_ ? &spec.saved_bytes : &spec.scratch_bytes);
     turned_ = book(spec.scratch_bytes, size_t(s_.gates * s_.out) * sizeof(C));
@@ -49,7 +52,7 @@ class RnnForward final : public RnnKernel<C> {
     const Lane lane{std::min(given.num_threads, this->num_threads_), given.stream};
     const bool lstm = s_.mode == RNNAttrs::kLstm;
     Pass p{args, lane};
-    p.stream = num_runs_++;
+    if (drops_) p.stream = (*draws_)++;
     p.data = convert_.read(args.inputs[0], data_copy_, s_.rows() * s_.inputs, args);
     p.parameters = convert_.read(args.inputs[1], parameter_copy_, this->parameter_count_, args);
     p.state = convert_.read(args.inputs[2], state_copy_, this->state_count(s_.out), args);
@@ -239,13 +242,13 @@ class RnnForward final : public RnnKernel<C> {
 
   const bool keeps_;
   const uint64_t seed_;
+  const std::shared_ptr<uint64_t> draws_;
   bool drops_;
   Store store_;
   size_t turned_, bias_, state_gates_;
   size_t data_copy_, parameter_copy_, state_copy_, cell_copy_, output_copy_, state_out_copy_, cell_out_copy_;
   LoadBlock load_length_ = nullptr;
   int length_input_;
-  mutable uint64_t num_runs_ = 0;
 };
 
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
