@@ -257,19 +257,21 @@ run: deps
 .PHONY: test
 test: deps
 	@$(sub_make) all test-programs
-	@$(run_tests) layers headers abi capi unit golden pages examples install contract
+	@$(run_tests) layers headers abi capi unit golden pages perl examples install contract
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 
 run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' CAPI='$(CAPI_TESTS)' UNIT='$(UNIT_TESTS)' PAGES='$(PAGES_TEST)' \
   GOLDEN_RUNNER='$(GOLDEN_RUNNER)' MAKE='$(MAKE)' tests/check/run_tests.sh
 
-.PHONY: test-programs test-capi test-unit
+.PHONY: test-programs test-capi test-unit test-perl
 test-programs: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(PAGES_TEST) $(EXAMPLES) $(GOLDEN_RUNNER) $(BENCH)
 test-capi: $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS)
 	@$(run_tests) capi
 test-unit: $(LIBRARY) $(UNIT_TESTS)
 	@$(run_tests) unit
+test-perl: $(LIBRARY)
+	@$(run_tests) perl
 
 .PHONY: golden
 golden: $(LIBRARY) $(GOLDEN_RUNNER)
@@ -292,6 +294,7 @@ check-contract:
 .PHONY: abi
 abi:
 	@BUILD='$(BUILD)' CC='$(CC)' tests/check/abi.sh --write
+	@perl bindings/perl/tools/declare.pl include
 
 .PHONY: check-format format
 FORMATTED = $(foreach d,include src cuda tests examples,$(foreach e,h hpp c cc cu cuh,$(call find,$(d),*.$(e))))
@@ -345,14 +348,14 @@ help:
 	@echo 'make                    libcohort.so and libcohort.a in $(BUILD)/, libcohort_cuda.so where nvcc is found'
 	@echo 'make run [ARGS=...]     install what is missing, build, and train LeNet on handwritten digits'
 	@echo 'make test               install what is missing, build, and run every test'
-	@echo 'make deps               install what is missing of g++, oneDNN, nlohmann-json, CMocka (Debian, apt)'
+	@echo 'make deps               install what is missing of g++, oneDNN, nlohmann-json, CMocka, Perl with FFI::Platypus and PDL (apt)'
 	@echo 'make golden GOLDEN=DIR  replay the golden cases in DIR'
 	@echo 'make bench              $(BUILD)/cohort-bench: fixed workloads, one JSON line each'
 	@echo 'make install            headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
-	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside'
+	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside; make test-perl: of Perl'
 	@echo 'make check-layers       includes go down the rooms only; names of files'
 	@echo 'make check-contract     whether the tests of the last make test prove each rule of tests/contract'
-	@echo 'make abi                write the lists in tests/abi anew, after adding a public function'
+	@echo 'make abi                write the lists in tests/abi and what bindings declare anew, after adding a public function'
 	@echo 'make check-format       clang-format 14, where it is there; make format applies it'
 	@echo 'make check-asan         the tests under AddressSanitizer and UBSan; make check-tsan: ThreadSanitizer'
 	@echo 'make clean              remove $(BUILD)/'

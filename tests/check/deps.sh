@@ -3,13 +3,17 @@
 # Installs what the build and the tests need and this machine lacks, with apt. Does nothing where all is there.
 set -eu
 
-# package | how one sees that it is there, whoever brought it: a command, or a header a compiler finds
+# package | how one sees that it is there, whoever brought it: a command, a header a compiler finds, or a Perl module
 needs='g++ g++
 make make
 pkg-config pkg-config
 libdnnl-dev dnnl.hpp
 nlohmann-json3-dev nlohmann/json.hpp
-libcmocka-dev cmocka.h'
+libcmocka-dev cmocka.h
+perl prove
+libffi-platypus-perl FFI/Platypus.pm
+libffi-checklib-perl FFI/CheckLib.pm
+pdl PDL.pm'
 
 has_header() {
   local folder
@@ -21,7 +25,11 @@ has_header() {
 
 missing=()
 while read -r package sign; do
-  if [[ $sign == *.h* ]]; then has_header "$sign"; else command -v "$sign" >/dev/null; fi || missing+=("$package")
+  case $sign in
+    *.h*) has_header "$sign" ;;
+    *.pm) perl -e 'require $ARGV[0]' "$sign" 2>/dev/null ;;
+    *) command -v "$sign" >/dev/null ;;
+  esac || missing+=("$package")
 done <<<"$needs"
 if ((${#missing[@]} == 0)); then exit 0; fi
 

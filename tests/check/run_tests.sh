@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the parts of the tests that are named, all of them whatever fails, and closes with "N passed, N failed, N skipped".
-#   run_tests.sh PART...      parts: layers headers abi capi unit golden pages examples install contract
+#   run_tests.sh PART...      parts: layers headers abi capi unit golden pages perl examples install contract
 # What became of each test is written to $BUILD/tests/results/PART.tsv: PROGRAM:TEST, a tab, and passed, failed or skipped.
 # The Makefile calls it with BUILD, CC, CXX, CAPI, UNIT, PAGES, GOLDEN_RUNNER and MAKE in the environment.
 set -uo pipefail
@@ -98,6 +98,35 @@ golden() { # one folder of golden cases
   add "$1" "$status" "${counts[@]}"
 }
 
+# Test and verdict from the lines of TAP that are not indented.
+tap_verdicts() {
+  awk -v OFS='\t' '
+    /^(not )?ok / {
+      verdict = /^not / ? "failed" : "passed"
+      sub(/^(not )?ok [0-9]*( - )?/, "")
+      if (sub(/ *# (skip|SKIP).*/, "")) verdict = "skipped"
+      print $0, verdict
+    }' "$1"
+}
+
+tap() { # name, command that writes TAP
+  local name=$1 status=0 counts
+  local log=$logs/${name//\//_}.log
+  shift
+  timeout "${TEST_LIMIT:-600}" "$@" >"$log" 2>&1 || status=$?
+  read -r -a counts < <(tap_verdicts "$log" | count_verdicts)
+  tap_verdicts "$log" | note_verdicts "$name" "$status"
+  if ((status == 0 && counts[0] + counts[1] + counts[2] == 0)); then
+    echo "ran no test at all" >>"$log"
+    status=1
+  fi
+  if ((status || counts[1])); then cat "$log"; fi
+  if ((status == 124)); then echo "$name: ran longer than ${TEST_LIMIT:-600} s"; fi
+  printf '%s: %d passed, %d failed, %d skipped%s\n' "$name" "${counts[@]}" \
+    "$( ((status == 0)) || printf ' (exit status %d)' "$status")"
+  add "$name" "$status" "${counts[@]}"
+}
+
 for part in "$@"; do
   result=$results/$part.tsv
   : >"$result"
@@ -129,6 +158,13 @@ for part in "$@"; do
       check pages-words tests/check/pages.sh
       check pages-test tests/check/pages_test.sh
       [[ -z ${PAGES:-} ]] || program "$PAGES"
+      ;;
+    perl)
+      check perl-declarations perl bindings/perl/tools/declare.pl --check include
+      for test in bindings/perl/t/*.t; do
+        name=${test##*/}
+        COHORT_LIB=$BUILD TEST_LIMIT=120 tap "perl/${name%.t}" prove --verbose --norc -Ibindings/perl/lib "$test"
+      done
       ;;
     examples) [[ ! -e tests/check/examples.sh ]] || check examples tests/check/examples.sh ;;
     install) [[ ! -e $BUILD/libcohort.so ]] || check install tests/check/install.sh ;;

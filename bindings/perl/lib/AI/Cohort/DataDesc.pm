@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+package AI::Cohort::DataDesc;
+use strict;
+use warnings;
+use AI::Cohort::FFI;
+use Scalar::Util qw(blessed);
+
+use overload
+    '""' => sub { "DataDesc[$_[0]{name}, (" . join(', ', @{$_[0]{shape} || ['?']}) . "), $_[0]{dtype}, $_[0]{layout}]" },
+    bool => sub {1},
+    fallback => 1;
+
+sub new {
+    my ($class, %given) = @_;
+    for my $needed (qw(name shape)) {
+        invalid("DataDesc: $needed is missing", $needed) unless defined $given{$needed};
+    }
+    my ($shape) = shape_of($given{shape}, $given{name});
+    return bless {
+        name => $given{name},
+        shape => $shape,
+        dtype => $given{dtype} // 'float32',
+        layout => exists $given{layout} ? $given{layout} : 'NCHW',
+    }, $class;
+}
+
+# A descriptor as it comes, or made of [name, shape], [name, shape, dtype] or [name, shape, dtype, layout].
+sub of {
+    my ($class, $what) = @_;
+    return $what if blessed $what && $what->can('name') && $what->can('shape');
+    invalid('descriptor: expected [name, shape] or a DataDesc, found ' . ($what // 'undef'), 'descriptor')
+        unless ref $what eq 'ARRAY' && @$what >= 2;
+    my ($name, $shape, $dtype, $layout) = @$what;
+    return $class->new(name => $name, shape => $shape, dtype => $dtype, @$what > 3 ? (layout => $layout) : ());
+}
+
+sub name   { $_[0]{name} }
+sub shape  { $_[0]{shape} }
+sub dtype  { $_[0]{dtype} }
+sub layout { $_[0]{layout} }
+
+sub get_batch_axis {
+    my ($class, $layout) = @_;
+    cohort_layout_batch_axis($layout, \my $axis);
+    return $axis;
+}
+
+# ---- lists of them, as the library takes and gives them -------------------------------------------------------------
+
+package AI::Cohort::Descs;
+use AI::Cohort::FFI;
+our @ISA = ('AI::Cohort::Handle');
+
+sub free_handle { cohort_descs_free($_[1]) }
+
+sub make {
+    my ($class) = @_;
+    cohort_descs_create(\my $handle);
+    return $class->adopt($handle);
+}
+
+# Of a list of descriptors or pairs; undef of undef.
+sub of {
+    my ($class, $list, $what) = @_;
+    return undef unless defined $list;
+    invalid("$what: expected an array of descriptors, found $list", $what) unless ref $list eq 'ARRAY';
+    my $descs = $class->make;
+    for my $desc (map { AI::Cohort::DataDesc->of($_) } @$list) {
+        my $dtype = $desc->can('dtype') ? $desc->dtype : undef;
+        my $layout = $desc->can('layout') ? $desc->layout : 'NCHW';
+        # No layout at all means batch axis 0, which NULL would be too.
+        $descs->add($desc->name, $desc->shape, $dtype, $layout);
+    }
+    return $descs;
+}
+
+# Of shapes by name, and dtypes by name: {data => [4, 3]}, {data => 'float32'}.
+sub of_known {
+    my ($class, $shapes, $dtypes) = @_;
+    my $descs = $class->make;
+    my %names = map { $_ => 1 } keys %{$shapes || {}}, keys %{$dtypes || {}};
+    for my $name (sort keys %names) {
+        $descs->add($name, $shapes->{$name}, defined $dtypes->{$name} ? $dtypes->{$name} : 'none');
+    }
+    return $descs;
+}
+
+sub add {
+    my ($self, $name, $shape, $dtype, $layout) = @_;
+    my ($lengths, $num) = defined $shape ? shape_of($shape, $name // 'shape') : (undef, COHORT_UNKNOWN_SHAPE);
+    cohort_descs_add($self->{handle}, $name, $lengths, $num, AI::Cohort::NDArray::dtype_code($dtype // 'float32'), $layout);
+    return $self;
+}
+
+# [name, shape, dtype, layout] each; shape and dtype undef where not known.
+sub entries {
+    my ($self) = @_;
+    cohort_descs_num($self->{handle}, \my $num);
+    return map {
+        my @shape = (0) x COHORT_MAX_AXES;
+        cohort_descs_get($self->{handle}, $_, \my $name, \@shape, COHORT_MAX_AXES, \my $axes, \my $dtype, \my $layout);
+        [$name, $axes < 0 ? undef : [@shape[0 .. $axes - 1]], AI::Cohort::NDArray::dtype_name($dtype), $layout];
+    } 0 .. $num - 1;
+}
+
+sub shapes { [map { $_->[1] } $_[0]->entries] }
+sub dtypes { [map { $_->[2] } $_[0]->entries] }
+
+sub descs {
+    my ($self) = @_;
+    return [map { AI::Cohort::DataDesc->new(name => $_->[0], shape => $_->[1], dtype => $_->[2], layout => $_->[3]) } $self->entries];
+}
+
+1;

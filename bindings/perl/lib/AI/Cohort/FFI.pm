@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+package AI::Cohort::FFI;
+use strict;
+use warnings;
+use AI::Cohort::Error;
+use AI::Cohort::FFI::Declarations;
+use FFI::CheckLib 0.25 ();
+use FFI::Platypus 2.00;
+use FFI::Platypus::Buffer qw(scalar_to_pointer);
+use FFI::Platypus::Memory qw(memcpy);
+use Scalar::Util qw(blessed looks_like_number);
+use Exporter qw(import);
+
+our @EXPORT = qw(handle_of handles_of texts_of struct list_of_names attributes_of shape_of invalid callback forget_callback lent);
+
+# ---- the library ---------------------------------------------------------------------------------------------------
+
+sub find_library {
+    my $place = $ENV{COHORT_LIB};
+    if (defined $place && length $place) {
+        my $path = -d $place ? "$place/libcohort.so" : $place;
+        return $path if -e $path;
+        AI::Cohort::Error->throw(io => "COHORT_LIB is '$place', and there is no library at $path", $path);
+    }
+    my $found = FFI::CheckLib::find_lib(lib => 'cohort');
+    return $found if defined $found;
+    AI::Cohort::Error->throw(io =>
+          'libcohort.so is not installed where the linker looks; COHORT_LIB may name it or the folder it is in', 'libcohort.so');
+}
+
+our $LIBRARY = find_library();
+my $ffi = FFI::Platypus->new(api => 2, lib => $LIBRARY);
+
+# What a callback died of, on its way through the library to the call that it ran in.
+my ($thrown, $has_thrown);
+
+sub throw_error {
+    my ($error) = @_;
+    my @facts = (cohort_error_code($error), cohort_error_message($error), cohort_error_subject($error));
+    cohort_error_free($error);
+    rethrow() if $has_thrown;
+    AI::Cohort::Error->throw(@facts);
+}
+
+sub rethrow {
+    my $reason = $thrown;
+    ($thrown, $has_thrown) = ();
+    die $reason;
+}
+
+# Text crosses as UTF-8 and ends at a zero byte: encoded on the way in, decoded on the way out.
+sub encode_text {
+    my ($text) = @_;
+    return $text if !defined $text || $text !~ /[^\x01-\x7f]/;
+    AI::Cohort::Error->throw(invalid_argument => 'text: found a zero byte in it', 'text') if $text =~ /\0/;
+    utf8::encode($text);
+    return $text;
+}
+
+sub decode_text {
+    my ($text) = @_;
+    utf8::decode($text) if defined $text;
+    return $text;
+}
+
+my %letter = (opaque => 'J', size_t => 'J', sint64 => 'q', sint32 => 'l', double => 'd');
+
+# The Perl function around a function of the library: text and lists are converted, an error is thrown. A list that is
+# undef is NULL.
+sub wrapped {
+    my ($raw, $fails, @types) = @_;
+    my $call = !$fails ? $raw : sub {
+        my $error = &$raw;
+        throw_error($error) if defined $error;
+        rethrow() if $has_thrown;
+        return;
+    };
+    my @texts = grep { $types[$_] eq 'string' } 0 .. $#types;
+    my @given = grep { $types[$_] eq 'string*' } 0 .. $#types;
+    my %lists = map { $types[$_] =~ /^(\w+)\[/ ? ($_ => $letter{$1}) : () } 0 .. $#types;    # no letter: of texts
+    my @filled = grep { $types[$_] =~ /\[out\]/ } 0 .. $#types;
+    return $call unless @texts || @given || %lists;
+    return sub {
+        my @arguments = @_;
+        my %kept;
+        $_ = encode_text($_) for @arguments[@texts];
+        for my $i (keys %lists) {
+            my $list = $arguments[$i] // next;
+            my $packed = $lists{$i} ? pack "$lists{$i}*", map { ref ? $_->{handle} : $_ // 0 } @$list : undef;
+            $kept{$i} = $lists{$i} ? {packed => \$packed, pointer => scalar_to_pointer($packed)} : texts_of($list);
+            $arguments[$i] = @$list ? $kept{$i}{pointer} : undef;
+        }
+        $call->(@arguments);
+        @{$_[$_]} = unpack "$lists{$_}*", ${$kept{$_}{packed}} for grep { $kept{$_} } @filled;
+        ${$_} = decode_text(${$_}) for grep {ref} @arguments[@given];
+        return;
+    };
+}
+
+{
+    no strict 'refs';
+    my $functions = \%AI::Cohort::FFI::Declarations::FUNCTIONS;
+    for my $name (sort keys %$functions) {
+        my ($result, @types) = @{$functions->{$name}};
+        my $fails = $result eq 'error';
+        my $function = $ffi->function($name => [map { /\[/ ? 'opaque' : $_ } @types] => $fails ? 'opaque' : $result);
+        $function->attach("AI::Cohort::FFI::Raw::$name");
+        my $raw = \&{"AI::Cohort::FFI::Raw::$name"};
+        *$name = $result eq 'string' ? sub { decode_text(&$raw) } : wrapped($raw, $fails, @types);
+        push @EXPORT, $name;
+    }
+    my $constants = \%AI::Cohort::FFI::Declarations::CONSTANTS;
+    for my $name (keys %$constants) {
+        my $value = $constants->{$name};
+        *$name = sub () {$value};
+        push @EXPORT, $name;
+    }
+}
+
+# Nothing that Perl lent may go while work that reads it is queued, and Perl frees in any order when it ends.
+END { eval { cohort_wait_all() } if defined &cohort_wait_all }
+
+# ---- arguments -----------------------------------------------------------------------------------------------------
+
+# The pointer behind an object; the library itself says what is wrong with a missing or a wrong one.
+sub handle_of {
+    my ($object, $what) = @_;
+    return undef unless defined $object;
+    return $object->{handle} if blessed $object && $object->isa('AI::Cohort::Handle');
+    AI::Cohort::Error->throw(invalid_argument => "$what: expected an object of AI::Cohort, found '$object'", $what);
+}
+
+# A list of objects as an argument, which keeps them while the call runs.
+sub handles_of {
+    my ($objects, $what) = @_;
+    handle_of($_, $what) for @{$objects || []};
+    return $objects || [];
+}
+
+# A packed list of texts, for structs. Holds the memory that the pointers in it point to.
+sub texts_of {
+
+    my @texts = map { encode_text(defined $_ ? "$_" : '') } @{$_[0]};
+    my $packed = pack 'P' x @texts, @texts;
+    return {texts => \@texts, packed => \$packed, pointer => @texts ? scalar_to_pointer($packed) : undef};
+}
+
+# A struct of options as memory: fields not given are zero. Values: numbers, objects, [lists of text], {memory}, "text".
+# The memory lives as long as what is returned; pass its pointer on.
+sub struct {
+    my ($type, %values) = @_;
+    my (@letters, @fields, @kept);
+    my @declared = @{$AI::Cohort::FFI::Declarations::STRUCTS{$type}};
+    while (my ($kind, $name) = splice @declared, 0, 2) {
+        my $value = delete $values{$name};
+        push @letters, $kind eq 'sint32' ? 'l' : $kind eq 'sint64' ? 'q' : $kind eq 'uint64' ? 'Q' : 'J';
+        if ($kind ne 'opaque') {
+            push @fields, $value || 0;
+            next;
+        }
+        push @kept, $value = texts_of($value) if ref $value eq 'ARRAY';
+        if (ref $value eq 'SCALAR') {    # bytes
+            push @kept, $value;
+            push @fields, length $$value ? scalar_to_pointer($$value) : 0;
+        }
+        elsif (ref $value eq 'HASH') {
+            push @kept, $value;
+            push @fields, $value->{pointer} || 0;
+        }
+        else {
+            push @fields, ref $value ? handle_of($value, $name) : $value || 0;
+        }
+    }
+    die "$type has no field ", join(', ', keys %values) if %values;
+    my $template = join ' ', map { /l/ ? 'l x!8' : $_ } @letters;
+    # Two 32-bit fields in a row lie side by side.
+    $template =~ s/l x!8(?= l)/l/g;
+    my $bytes = pack "$template x!8", @fields;
+    substr($bytes, 0, length pack 'J', 0) = pack 'J', length $bytes if $AI::Cohort::FFI::Declarations::STRUCTS{$type}[1] eq 'struct_size';
+    return {bytes => \$bytes, kept => \@kept, pointer => scalar_to_pointer($bytes)};
+}
+
+sub invalid {
+    my ($message, $subject) = @_;
+    AI::Cohort::Error->throw(invalid_argument => $message, $subject);
+}
+
+# An attribute or a setting as the library reads it: (2, 2), 0.1, relu.
+sub attribute_text {
+    my ($value) = @_;
+    if (ref $value eq 'ARRAY') {
+        my $inside = join ', ', map { defined $_ ? attribute_text($_) : 'None' } @$value;
+        return @$value == 1 ? "($inside,)" : "($inside)";
+    }
+    my $text = "$value";
+    # A number of more digits than Perl writes by itself.
+    $text = sprintf '%.17g', $value if !ref $value && looks_like_number($value) && $text != $value && $value == $value;
+    return $text;
+}
+
+# A hash of settings as three arguments: keys, values and their number. Those without a value are left out.
+sub attributes_of {
+    my ($settings) = @_;
+    my @keys = grep { defined $settings->{$_} } sort keys %$settings;
+    return (\@keys, [map { attribute_text($settings->{$_}) } @keys], scalar @keys);
+}
+
+# A shape as two arguments: lengths and their number.
+sub shape_of {
+    my ($shape, $what) = @_;
+    my @lengths = ref $shape eq 'ARRAY' ? @$shape : defined $shape && !ref $shape ? $shape : invalid(
+        "$what: expected an array of lengths, found " . ($shape // 'undef'), $what);
+    for (@lengths) {
+        invalid("$what: expected a whole number, found '" . ($_ // 'undef') . "'", $what)
+            if !defined $_ || ref $_ || !/^-?\d+(?:\.0*)?$/;
+    }
+    return ([map {int} @lengths], scalar @lengths);
+}
+
+# A list of names that is read by count and index: arguments of both functions before these are the same.
+sub list_of_names {
+    my ($count, $at, @arguments) = @_;
+    $count->(@arguments, \my $num);
+    return [map { $at->(@arguments, $_, \my $name); $name } 0 .. $num - 1];
+}
+
+# ---- callbacks -----------------------------------------------------------------------------------------------------
+
+# One C function for each kind of callback, which lives as long as the process. Its user_data is the number of the Perl
+# function to call: one that is forgotten is not called, so that no callback can reach freed memory.
+use constant DELETER => '(opaque,opaque)->void';
+my (%subs, $last_id, %kinds);
+
+# What a callback is given by address, and writes to one.
+sub write_at { memcpy($_[0], scalar_to_pointer($_[1]), length $_[1]) }
+sub lent { $ffi->cast('opaque', "opaque[$_[1]]", $_[0]) }
+
+sub kind_of_callback {
+    my ($signature) = @_;
+    return $kinds{$signature} //= do {
+        my $returns = $signature =~ /->sint32$/;
+        my $always = $signature eq DELETER;    # memory goes back to its owner whatever failed
+        my $closure = $ffi->closure(sub {
+            my $sub = $subs{$_[-1]};
+            return $returns ? 1 : () if !$sub || $has_thrown && !$always;
+            local ($@, $!);
+            my $result = eval { $sub->(@_[0 .. $#_ - 1]) };
+            if ($@) {
+                ($thrown, $has_thrown) = ($@, 1);
+                return $returns ? 1 : ();
+            }
+            return $returns ? $result || 0 : ();
+        });
+        $closure->sticky;
+        $ffi->cast($signature => 'opaque', $closure);
+    };
+}
+
+# The address of a C function and the user_data to go with it. forget_callback(user_data) ends it.
+sub callback {
+    my ($signature, $sub) = @_;
+    my $id = ++$last_id;
+    $subs{$id} = $sub;
+    return (kind_of_callback($signature), $id);
+}
+
+sub forget_callback { delete $subs{$_} for grep {defined} @_ }
+
+# ---- handles -------------------------------------------------------------------------------------------------------
+
+package AI::Cohort::Handle;
+
+sub adopt {
+    my ($class, $pointer, %fields) = @_;
+    return defined $pointer ? bless({%fields, handle => $pointer}, $class) : undef;
+}
+
+sub handle { $_[0]{handle} }
+
+sub DESTROY {
+    my ($self) = @_;
+    my $handle = delete $self->{handle};
+    # At the very end of the process Perl's functions may be gone already, and the memory goes with it.
+    return if !defined $handle || ${^GLOBAL_PHASE} eq 'DESTRUCT';
+    local ($@, $!, $?);
+    $self->free_handle($handle);
+    return;
+}
+
+# A handle belongs to the interpreter that made it.
+sub CLONE_SKIP {1}
+
+1;

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+package AI::Cohort::Logging;
+use strict;
+use warnings;
+use AI::Cohort::FFI;
+use Scalar::Util qw(blessed);
+
+my @levels = qw(debug info warning error);
+
+# A logger that writes warnings and errors to STDERR, and the rest too if its level is lower.
+sub get_logger {
+    my ($class, %given) = @_;
+    return bless {level => $given{level} // 'warning'}, $class;
+}
+
+for my $level (0 .. $#levels) {
+    no strict 'refs';
+    *{$levels[$level]} = sub {
+        my ($self, $format, @values) = @_;
+        my $lowest = ref $self ? $self->{level} : 'info';
+        return if $level < (grep { $levels[$_] eq $lowest } 0 .. $#levels)[0];
+        my $text = @values ? sprintf $format, @values : $format;
+        print STDERR "$levels[$level]: $text\n";
+        return;
+    };
+}
+
+# A logger is a function of level and text, or an object with methods of the levels' names.
+sub pass_on {
+    my ($logger, $level, $text) = @_;
+    return $logger->($level, $text) if ref $logger eq 'CODE';
+    my $method = blessed $logger && ($logger->can($level) || $level eq 'warning' && $logger->can('warn'));
+    return $method && $logger->$method($text);
+}
+
+# The function that takes the library's messages for a logger.
+sub sink {
+    my ($logger) = @_;
+    return sub {
+        # A message is not worth the loss of what the library was about to give: nothing dies of it.
+        eval { pass_on($logger, $levels[$_[0]], AI::Cohort::FFI::decode_text($_[1])); 1 } or warn $@;
+        return;
+    };
+}
+
+# Sends the messages of the whole library, from a level on, to a logger; undef: to STDERR, as at the start.
+my $library_id;
+
+sub set_log {
+    my ($class, $lowest, $logger) = @_;
+    my %code = (map({ $levels[$_] => $_ } 0 .. $#levels), off => COHORT_LOG_OFF);
+    my $level = $code{$lowest // 'warning'} // invalid("set_log: expected a level, found '$lowest'", 'lowest');
+    my ($function, $id) = $logger ? callback('(sint32,string,opaque)->void', sink($logger)) : ();
+    cohort_set_log($level, $function, $id);
+    forget_callback($library_id);
+    $library_id = $id;
+    return;
+}
+
+1;

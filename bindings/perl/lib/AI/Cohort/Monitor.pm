@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+package AI::Cohort::Monitor;
+use strict;
+use warnings;
+use AI::Cohort::FFI;
+use AI::Cohort::Arrays;
+use AI::Cohort::Logging;
+use Scalar::Util qw(blessed);
+
+our @ISA = ('AI::Cohort::Handle');
+
+sub free_handle {
+    my ($self, $handle) = @_;
+    cohort_monitor_free($handle);
+    forget_callback(@$self{qw(filter_id statistic_id)});
+}
+
+sub new {
+    my ($class, @given) = @_;
+    unshift @given, 'interval' if @given % 2;
+    my %given = @given;
+    my %known = map { $_ => 1 } qw(interval stat_func pattern sort monitor_all logger);
+    for (sort keys %given) { AI::Cohort::Error->throw(name => "monitor: there is no option '$_'", $_) unless $known{$_} }
+    invalid('monitor: interval is missing', 'interval') unless defined $given{interval};
+    my $self = bless {interval => $given{interval}, pattern => $given{pattern} // '.*', logger => $given{logger}}, $class;
+    my $pattern = eval {qr/$self->{pattern}/} // invalid("monitor: pattern '$self->{pattern}' is no regular expression: $@" =~ s/\s+/ /gr, 'pattern');
+    (my $filter, $self->{filter_id}) = callback('(string,opaque)->sint32', sub { AI::Cohort::FFI::decode_text($_[0]) =~ $pattern ? 1 : 0 });
+    (my $statistic, $self->{statistic_id}) = $given{stat_func} ? callback('(opaque,opaque,opaque)->sint32', statistic_of($given{stat_func})) : ();
+    my $options = struct(
+        cohort_monitor_options => filter => $filter,
+        filter_user_data => $self->{filter_id},
+        all_in_toc => 1,
+        sort => $given{sort} ? 1 : 0,
+        monitor_all => $given{monitor_all} ? 1 : 0,
+        statistic => $statistic,
+        statistic_user_data => $self->{statistic_id},
+    );
+    cohort_monitor_create($given{interval}, $options->{pointer}, \$self->{handle});
+    return $self;
+}
+
+sub Monitor { my $class = shift; $class->new(@_) }
+
+# What a Perl function gives of an array: an array, a list of them, or numbers.
+sub statistic_of {
+    my ($function) = @_;
+    return sub {
+        my ($array, $values) = @_;
+        my $given = $function->(AI::Cohort::NDArray->share($array));
+        for my $value (ref $given eq 'ARRAY' ? @$given : $given) {
+            $value = AI::Cohort::NDArray->array(ref $value ? $value : [$value]) unless blessed $value && $value->isa('AI::Cohort::NDArray');
+            cohort_arrays_add($values, undef, $value->{handle});
+        }
+        return 0;
+    };
+}
+
+sub interval { $_[0]{interval} }
+sub pattern { $_[0]{pattern} }
+
+# Watches an executor, a group or a manager.
+sub install {
+    my ($self, $watched) = @_;
+    my $handle = handle_of($watched, 'install');
+    my $install = $watched->isa('AI::Cohort::Executor::Group') ? \&cohort_monitor_install_on_group
+        : $watched->isa('AI::Cohort::Executor::Manager') ? \&cohort_monitor_install_on_manager
+        : \&cohort_monitor_install_on_executor;
+    $install->($self->{handle}, $handle);
+    return;
+}
+
+sub tic { cohort_monitor_tic($_[0]{handle}) }
+
+# [step, name, text] of each entry.
+sub toc {
+    my ($self) = @_;
+    cohort_monitor_toc($self->{handle}, \my $num);
+    return [map { cohort_monitor_entry($self->{handle}, $_, \my $step, \my $name, \my $text); [$step, $name, $text] } 0 .. $num - 1];
+}
+
+# The arrays that the statistic gave for an entry of the latest toc.
+sub values {
+    my ($self, $index) = @_;
+    cohort_monitor_values($self->{handle}, $index, \my $handle);
+    return AI::Cohort::Arrays->adopt($handle)->list;
+}
+
+sub toc_print {
+    my ($self) = @_;
+    my $logger = $self->{logger} // AI::Cohort::Logging->get_logger(level => 'info');
+    AI::Cohort::Logging::pass_on($logger, 'info', sprintf 'Batch: %7d %30s %s', @$_) for @{$self->toc};
+    return;
+}
+
+sub step {
+    my ($self) = @_;
+    cohort_monitor_step($self->{handle}, \my $step);
+    return $step;
+}
+
+1;

@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: Apache-2.0
+package AI::Cohort::NDArray;
+use strict;
+use warnings;
+use AI::Cohort::FFI;
+use AI::Cohort::Context;
+use AI::Cohort::Arrays;
+use AI::Cohort::Operator;
+use FFI::Platypus::Buffer qw(scalar_to_pointer);
+use List::Util qw(product);
+use Scalar::Util qw(blessed);
+
+our @ISA = ('AI::Cohort::Handle');
+
+use overload
+    '""' => sub { $_[0]->stringify },
+    bool => sub {1},
+    '+' => sub { AI::Cohort::Operator::arithmetic('plus', @_) },
+    '-' => sub { AI::Cohort::Operator::arithmetic('minus', @_) },
+    '*' => sub { AI::Cohort::Operator::arithmetic('mul', @_) },
+    '/' => sub { AI::Cohort::Operator::arithmetic('div', @_) },
+    '%' => sub { AI::Cohort::Operator::arithmetic('mod', @_) },
+    '**' => sub { AI::Cohort::Operator::arithmetic('power', @_) },
+    '==' => sub { AI::Cohort::Operator::arithmetic('equal', @_) },
+    '!=' => sub { AI::Cohort::Operator::arithmetic('not_equal', @_) },
+    '>' => sub { AI::Cohort::Operator::arithmetic('greater', @_) },
+    '>=' => sub { AI::Cohort::Operator::arithmetic('greater_equal', @_) },
+    '<' => sub { AI::Cohort::Operator::arithmetic('lesser', @_) },
+    '<=' => sub { AI::Cohort::Operator::arithmetic('lesser_equal', @_) },
+    'neg' => sub { $_[0] * -1 },
+    '.=' => sub { $_[0]->set($_[1]) },
+    '=' => sub { $_[0] },
+    # Objects are the same when they are one array; == compares elements.
+    'eq' => sub { ref $_[1] && Scalar::Util::refaddr($_[0]) == Scalar::Util::refaddr($_[1]) },
+    'ne' => sub { !ref $_[1] || Scalar::Util::refaddr($_[0]) != Scalar::Util::refaddr($_[1]) },
+    fallback => undef;
+
+# ---- dtypes ----------------------------------------------------------------------------------------------------------
+
+my %code_of = map { my $n = $_; (lc =~ s/^cohort_dtype_//r) => do { no strict 'refs'; &$n() } }
+    grep {/^COHORT_DTYPE_/} keys %AI::Cohort::FFI::Declarations::CONSTANTS;
+my %name_of = reverse %code_of;
+my %letter_of = (float32 => 'f', float64 => 'd', uint8 => 'C', int32 => 'l', int8 => 'c', int64 => 'q', bool => 'C');
+# Dtypes of PDL and back; others go by way of a conversion.
+my %pdl_type_of = (float32 => 'float', float64 => 'double', uint8 => 'byte', int32 => 'long', int8 => 'sbyte', int64 => 'longlong',
+    bool => 'byte');
+my %of_pdl_type = (float => 'float32', double => 'float64', byte => 'uint8', long => 'int32', sbyte => 'int8', longlong => 'int64',
+    indx => 'int64');
+
+sub dtype_code {
+    my ($dtype) = @_;
+    return $code_of{$dtype} if exists $code_of{$dtype};
+    return $dtype if $dtype =~ /^-?\d+$/;
+    cohort_dtype_parse($dtype, \my $code);    # says what is wrong with it
+    return $code;
+}
+
+sub dtype_names { grep { $_ ne 'none' } sort keys %code_of }
+sub dtype_name { $_[0] == COHORT_DTYPE_NONE ? undef : $name_of{$_[0]} }
+
+# ---- making arrays ---------------------------------------------------------------------------------------------------
+
+sub make {
+    my ($function, $class, $shape, $given, @more) = @_;
+    my ($lengths, $num) = shape_of($shape, 'shape');
+    $function->($lengths, $num, dtype_code($given->{dtype} // 'float32'),
+        AI::Cohort::Context->pointer_to($given->{ctx}), @more, \my $handle);
+    return $class->adopt($handle);
+}
+
+sub zeros { my ($class, $shape, %given) = @_; make(\&cohort_ndarray_zeros, $class, $shape, \%given) }
+sub empty { my ($class, $shape, %given) = @_; make(\&cohort_ndarray_empty, $class, $shape, \%given) }
+sub ones { my ($class, $shape, %given) = @_; make(\&cohort_ndarray_full, $class, $shape, \%given, 1) }
+sub full { my ($class, $shape, $value, %given) = @_; make(\&cohort_ndarray_full, $class, $shape, \%given, $value) }
+
+sub from_bytes {
+    my ($class, $bytes, $shape, %given) = @_;
+    my ($lengths, $num) = shape_of($shape, 'shape');
+    cohort_ndarray_from_host(scalar_to_pointer($bytes), length $bytes, $lengths, $num, dtype_code($given{dtype} // 'float32'),
+        AI::Cohort::Context->pointer_to($given{ctx}), \my $handle);
+    return $class->adopt($handle);
+}
+
+# Of a number, nested array refs, a PDL or another array: always a copy.
+sub array {
+    my ($class, $source, %given) = @_;
+    if (blessed $source && $source->isa(__PACKAGE__)) {
+        my $copy = $class->empty($source->shape, dtype => $given{dtype} // $source->dtype, ctx => $given{ctx} // $source->context);
+        return $source->copyto($copy);
+    }
+    return $class->from_pdl($source, %given) if blessed $source && $source->isa('PDL');
+    invalid('array: expected numbers, array refs or a PDL, found ' . ($source // 'undef'), 'array')
+        if !defined $source || ref $source && ref $source ne 'ARRAY';
+    my @shape;
+    for (my $level = $source; ref $level eq 'ARRAY'; $level = $level->[0]) { push @shape, scalar @$level }
+    my @values;
+    flatten($source, \@values, @shape);
+    my $dtype = $given{dtype} // 'float32';
+    my $letter = $letter_of{$dtype};
+    return $class->from_bytes(pack("$letter*", @values), \@shape, %given) if $letter;
+    return $class->from_bytes(pack('f*', @values), \@shape)->astype($dtype, $given{ctx});
+}
+
+sub flatten {
+    my ($level, $values, @shape) = @_;
+    if (!@shape) {
+        invalid('array: its rows are of different lengths', 'array') if ref $level;
+        push @$values, $level // invalid('array: found undef among its elements', 'array');
+        return;
+    }
+    my $length = shift @shape;
+    invalid('array: its rows are of different lengths', 'array') if ref $level ne 'ARRAY' || @$level != $length;
+    flatten($_, $values, @shape) for @$level;
+}
+
+# ---- PDL -------------------------------------------------------------------------------------------------------------
+
+# PDL counts axes from the fastest; its shape is ours in reverse.
+sub pdl_shape { [reverse $_[0]->dims] }
+
+sub pdl_of_a_dtype {
+    my ($pdl) = @_;
+    return $of_pdl_type{$pdl->type} ? $pdl : $pdl->convert(PDL::Type->new("double"));
+}
+
+# The elements are copied once, from PDL's memory to the array's.
+sub from_pdl {
+    my ($class, $pdl, %given) = @_;
+    $pdl = pdl_of_a_dtype($pdl);
+    my $dtype = $of_pdl_type{$pdl->type};
+    my $wanted = $given{dtype} // $dtype;
+    my $memory = $pdl->get_dataref;
+    my ($lengths, $num) = shape_of(pdl_shape($pdl), 'shape');
+    cohort_ndarray_from_host(scalar_to_pointer($$memory), bytes_of_pdl($pdl), $lengths, $num, dtype_code($dtype),
+        AI::Cohort::Context->pointer_to($wanted eq $dtype ? $given{ctx} : undef), \my $handle);
+    my $array = $class->adopt($handle);
+    return $wanted eq $dtype ? $array : $array->astype($wanted, $given{ctx});
+}
+
+sub bytes_of_pdl { $_[0]->nelem * PDL::Core::howbig($_[0]->get_datatype) }
+
+# An array of memory that stays the caller's: of a PDL, or of a string of packed numbers. The library holds on to the
+# owner until it calls the deleter.
+sub wrap {
+    my ($class, $owner, %given) = @_;
+    my ($memory, $shape, $dtype, $bytes) = blessed $owner && $owner->isa('PDL') ? memory_of_pdl($owner) : memory_of_string($owner, %given);
+    my ($lengths, $num) = shape_of($shape, 'shape');
+    my $code = dtype_code($dtype);
+    cohort_dtype_bytes($code, \my $each);
+    my $needed = $each * product(1, @$lengths);
+    AI::Cohort::Error->throw(shape => "wrap: shape (@{[join ', ', @$lengths]}) of $dtype takes $needed bytes, found $bytes", 'wrap')
+        if $needed != $bytes;
+    my @kept = ($owner, $memory);
+    my ($deleter, $id);
+    ($deleter, $id) = callback('(opaque,opaque)->void', sub { @kept = (); forget_callback($id) });
+    my $handle;
+    eval {
+        cohort_ndarray_wrap(scalar_to_pointer($$memory), $lengths, $num, $code, AI::Cohort::Context->pointer_to($given{ctx}),
+            $deleter, $id, \$handle);
+        1;
+    } or do {
+        my $error = $@;
+        forget_callback($id);
+        die $error;
+    };
+    return $class->adopt($handle);
+}
+
+sub memory_of_pdl {
+    my ($pdl) = @_;
+    my $dtype = $of_pdl_type{$pdl->type} or invalid('wrap: no dtype has elements like a PDL of type ' . $pdl->type, 'wrap');
+    my $memory = $pdl->get_dataref;
+    invalid('wrap: a PDL of ' . $pdl->nelem . ' elements has them inside itself, where they cannot be shared; array() copies them', 'wrap')
+        if $memory != $pdl->get_dataref;
+    return ($memory, pdl_shape($pdl), $dtype, bytes_of_pdl($pdl));
+}
+
+sub memory_of_string {
+    my ($string, %given) = @_;
+    invalid('wrap: expected a PDL or a reference to a string, found ' . ($string // 'undef'), 'wrap') if ref $string ne 'SCALAR';
+    substr $$string, 0, 0, '';    # Perl shares the memory of strings that were assigned, but not of one that it has changed
+    return ($string, $given{shape}, $given{dtype} // 'float32', length $$string);
+}
+
+sub aspdl {
+    my ($self) = @_;
+    require PDL::Lite;
+    my $type = $pdl_type_of{$self->dtype} or return $self->astype('float32')->aspdl;
+    my $pdl = PDL->new_from_specification(PDL::Type->new($type), reverse @{$self->shape});
+    return $self->read_into($pdl);
+}
+
+# Into a PDL that is there already: the elements are copied once.
+sub read_into {
+    my ($self, $pdl) = @_;
+    my ($dtype, $type) = ($self->dtype, $pdl_type_of{$self->dtype} // '');
+    AI::Cohort::Error->throw(dtype => "read_into: a PDL of type @{[$pdl->type]} does not take elements of $dtype", 'read_into')
+        if $pdl->type ne $type && !($type eq 'longlong' && $pdl->type eq 'indx');
+    my $found = join ', ', @{pdl_shape($pdl)};
+    my $shape = join ', ', @{$self->shape};
+    AI::Cohort::Error->throw(shape => "read_into: an array of shape ($shape) does not fit a PDL of shape ($found)", 'read_into')
+        if $found ne $shape;
+    my $memory = $pdl->get_dataref;
+    cohort_ndarray_read($self->{handle}, scalar_to_pointer($$memory), bytes_of_pdl($pdl));
+    $pdl->upd_data;
+    return $pdl;
+}
+
+# ---- what an array is ------------------------------------------------------------------------------------------------
+
+sub shape {
+    my ($self) = @_;
+    my @shape = (0) x COHORT_MAX_AXES;
+    cohort_ndarray_shape($self->{handle}, \@shape, COHORT_MAX_AXES, \my $axes);
+    return [@shape[0 .. $axes - 1]];
+}
+
+sub size {
+    my ($self) = @_;
+    cohort_ndarray_size($self->{handle}, \my $size);
+    return $size;
+}
+
+sub ndim { scalar @{$_[0]->shape} }
+sub len { $_[0]->shape->[0] }
+
+sub dtype {
+    my ($self) = @_;
+    cohort_ndarray_dtype($self->{handle}, \my $code);
+    return dtype_name($code);
+}
+
+sub context { AI::Cohort::Context->from_call(\&cohort_ndarray_context, $_[0]{handle}) }
+sub ctx { $_[0]->context }
+
+sub stringify {
+    my ($self) = @_;
+    return sprintf '<%s %s @%s>', ref $self, join('x', @{$self->shape}), $self->context;
+}
+
+sub free_handle { cohort_ndarray_free($_[1]) }
+
+# ---- elements --------------------------------------------------------------------------------------------------------
+
+sub bytes {
+    my ($self) = @_;
+    cohort_ndarray_bytes($self->{handle}, \my $bytes);
+    my $memory = "\0" x $bytes;
+    cohort_ndarray_read($self->{handle}, scalar_to_pointer($memory), $bytes);
+    return $memory;
+}
+
+# All elements in one list, row by row.
+sub aslist {
+    my ($self) = @_;
+    my $letter = $letter_of{$self->dtype} or return $self->astype('float32')->aslist;
+    return [unpack "$letter*", $self->bytes];
+}
+
+# All elements in nested lists.
+sub asarray {
+    my ($self) = @_;
+    my @level = @{$self->aslist};
+    my @shape = @{$self->shape};
+    return $level[0] unless @shape;
+    for my $length (reverse @shape[1 .. $#shape]) {
+        my @rows;
+        push @rows, [splice @level, 0, $length] while @level;
+        @level = @rows;
+    }
+    return \@level;
+}
+
+sub asscalar {
+    my ($self) = @_;
+    AI::Cohort::Error->throw(shape => 'asscalar: expected one element, found ' . $self->size, 'asscalar') if $self->size != 1;
+    return $self->aslist->[0];
+}
+
+# Of a number, an array, a PDL or nested array refs.
+sub set {
+    my ($self, $value) = @_;
+    invalid('set: expected a value, found undef', 'set') unless defined $value;
+    if (!ref $value) { cohort_ndarray_fill($self->{handle}, $value) }
+    else { (blessed $value && $value->isa(__PACKAGE__) ? $value : (ref $self)->array($value, blessed $value ? () : (dtype => $self->dtype)))
+            ->copyto($self) }
+    return $self;
+}
+
+sub uniform {
+    my ($self, $low, $high, $seed) = @_;
+    cohort_ndarray_fill_uniform($self->{handle}, $low, $high, $seed);
+    return $self;
+}
+
+sub normal {
+    my ($self, $mean, $deviation, $seed) = @_;
+    cohort_ndarray_fill_normal($self->{handle}, $mean, $deviation, $seed);
+    return $self;
+}
+
+sub wait_to_read { cohort_ndarray_wait($_[0]{handle}) }
+sub waitall { cohort_wait_all() }
+
+# ---- copies ----------------------------------------------------------------------------------------------------------
+
+sub copyto {
+    my ($self, $other) = @_;
+    return $self->copyto((ref $self)->empty($self->shape, dtype => $self->dtype, ctx => $other))
+        if blessed $other && $other->isa('AI::Cohort::Context');
+    cohort_ndarray_copy_to($self->{handle}, handle_of($other, 'copyto'));
+    return $other;
+}
+
+sub copy { $_[0]->copyto($_[0]->context) }
+
+sub as_in_context {
+    my ($self, $context) = @_;
+    $context = AI::Cohort::Context->of($context);
+    return $self->context == $context ? $self : $self->copyto($context);
+}
+
+sub astype {
+    my ($self, $dtype, $context) = @_;
+    return $self->copyto((ref $self)->empty($self->shape, dtype => $dtype, ctx => $context // $self->context));
+}
+
+# ---- views -----------------------------------------------------------------------------------------------------------
+
+# A second handle on the same array.
+sub share {
+    my ($class, $pointer) = @_;
+    $pointer = $class->{handle} if ref $class;
+    cohort_ndarray_share($pointer, \my $handle);
+    return (ref $class || $class)->adopt($handle);
+}
+
+sub row_index {
+    my ($self, $index) = @_;
+    return $index < 0 ? $index + $self->len : $index;
+}
+
+# Rows [first, last], the last one included, or one row; both may count from the end. A view.
+sub slice {
+    my ($self, @ranges) = @_;
+    return AI::Cohort::Operator::invoke('slice', $self, @ranges)
+        if !ref $self || !@ranges || @ranges > 1 || ref $ranges[0] eq 'HASH' || blessed $ranges[0];
+    my ($first, $last) = ref $ranges[0] ? @{$ranges[0]} : ($ranges[0]) x 2;
+    $last //= $first;
+    my ($begin, $end) = ($self->row_index($first), $self->row_index($last) + 1);
+    cohort_ndarray_slice($self->{handle}, $begin, $end, \my $handle);
+    return (ref $self)->adopt($handle);
+}
+
+sub at {
+    my ($self, $index) = @_;
+    cohort_ndarray_at($self->{handle}, $self->row_index($index), \my $handle);
+    return (ref $self)->adopt($handle);
+}
+
+# As the operator of that name, and a view where the axis is the first.
+sub slice_axis {
+    my ($self, @arguments) = @_;
+    $self = shift @arguments unless ref $self;
+    my %given = ref $arguments[0] eq 'HASH' ? %{$arguments[0]} : @arguments;
+    return AI::Cohort::Operator::invoke('slice_axis', $self, %given) if $given{out} || ($given{begin} // 0) < 0 || ($given{end} // 0) < 0;
+    cohort_ndarray_slice_axis($self->{handle}, $given{axis} // 0, $given{begin} // 0, $given{end} // 9223372036854775807, \my $handle);
+    return (ref $self)->adopt($handle);
+}
+
+# Of the same elements: -1 is what is left over, 0 the length that the axis has. A view.
+sub reshape {
+    my ($self, $shape) = @_;
+    my ($lengths, $num) = shape_of($shape, 'shape');
+    my $own = grep({ $_ == 0 } @$lengths) && $self->shape;
+    $lengths->[$_] ||= $own->[$_] for 0 .. $#$lengths;
+    cohort_ndarray_reshape($self->{handle}, $lengths, $num, \my $handle);
+    return (ref $self)->adopt($handle);
+}
+
+sub concatenate {
+    my ($class, $arrays, %given) = @_;
+    cohort_ndarray_concat(handles_of($arrays, 'arrays'), scalar @$arrays, $given{axis} // 0, \my $handle);
+    return (ref $class || $class)->adopt($handle);
+}
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+sub save {
+    my ($class, $path, $arrays) = @_;
+    ($arrays, $path) = ([$class], $path) if ref $class;
+    cohort_arrays_save(AI::Cohort::Arrays->of($arrays)->handle, $path);
+    return;
+}
+
+# A hash ref if the arrays have names, else an array ref.
+sub load {
+    my ($class, $path, %given) = @_;
+    cohort_arrays_load($path, AI::Cohort::Context->pointer_to($given{ctx}), \my $handle);
+    return AI::Cohort::Arrays->adopt($handle)->content;
+}
+
+AI::Cohort::Operator::install(__PACKAGE__, \&AI::Cohort::Operator::invoke);
+
+1;

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+package AI::Cohort::Operator;
+use strict;
+use warnings;
+use AI::Cohort::FFI;
+use AI::Cohort::Arrays;
+use Scalar::Util qw(blessed looks_like_number);
+
+# ---- what the registry says --------------------------------------------------------------------------------------------
+
+sub names {
+    cohort_operator_num(\my $num);
+    return map { cohort_operator_name($_, \my $name); $name } 0 .. $num - 1;
+}
+
+# Facts about an operator: canonical name, doc, inputs, attributes, outputs.
+sub info {
+    my ($op) = @_;
+    cohort_operator_info($op, \my $canonical, \my $doc, \my $attrs, \my $inputs, \my $outputs, \my $count_attr);
+    my %info = (name => $canonical, doc => $doc, count_attr => $count_attr, inputs => [], attrs => [], outputs => []);
+    for my $i (0 .. $inputs - 1) {
+        cohort_operator_input($op, $i, \my $name, \my $text, \my $is_aux);
+        push @{$info{inputs}}, {name => $name, doc => $text, is_aux => $is_aux};
+    }
+    for my $i (0 .. $attrs - 1) {
+        cohort_operator_attr($op, $i, \my $name, \my $type, \my $default, \my $text);
+        push @{$info{attrs}}, {name => $name, type => $type, default => $default, doc => $text};
+    }
+    for my $i (0 .. $outputs - 1) {
+        cohort_operator_output($op, $i, \my $name);
+        push @{$info{outputs}}, $name;
+    }
+    return \%info;
+}
+
+my %input_names;
+sub input_names { @{$input_names{$_[0]} //= [map { $_->{name} } @{info($_[0])->{inputs}}]} }
+
+# Gives a class a method for each operator that it has none of its own for.
+sub install {
+    my ($class, $apply) = @_;
+    no strict 'refs';
+    for my $op (names()) {
+        next if defined &{"${class}::$op"};
+        *{"${class}::$op"} = sub {
+            my $self = shift;
+            return $apply->($op, ref $self ? $self : (), @_);
+        };
+    }
+}
+
+# ---- arguments of an operator's function -------------------------------------------------------------------------------
+
+# Inputs come first, one by one or in array refs; then names and values, as a list or a hash ref. Values of the inputs'
+# class are inputs by name, the rest are settings.
+sub arguments {
+    my ($op, $class, @arguments) = @_;
+    my (@inputs, %named, %settings);
+    my $is_input = sub { blessed $_[0] && $_[0]->isa($class) };
+    while (@arguments) {
+        if ($is_input->($arguments[0])) { push @inputs, shift @arguments }
+        elsif (ref $arguments[0] eq 'ARRAY' && !grep { !$is_input->($_) } @{$arguments[0]}) { push @inputs, @{shift @arguments} }
+        else { last }
+    }
+    @arguments = map { ref eq 'HASH' ? %$_ : $_ } @arguments if ref($arguments[0] // '') eq 'HASH';
+    invalid("$op: expected inputs, then names and values; found one value without a name", $op) if @arguments % 2;
+    while (my ($name, $value) = splice @arguments, 0, 2) {
+        invalid("$op: found a name that is " . (ref $name || 'undef'), $op) if !defined $name || ref $name;
+        if ($is_input->($value)) { $named{$name} = $value }
+        else { $settings{$name} = $value }
+    }
+    return (\@inputs, \%named, \%settings);
+}
+
+# Inputs that came by position and by name, and the name that each is for.
+sub with_names {
+    my ($op, $inputs, $named) = @_;
+    my @all = input_names($op);
+    my %pairs = %$named;
+    for my $i (0 .. $#$inputs) {
+        invalid("$op: expected at most " . @all . ' inputs, found ' . @$inputs, $op) if $i > $#all;
+        AI::Cohort::Error->throw(name => "$op: input '$all[$i]' is given twice", $all[$i]) if $pairs{$all[$i]};
+        $pairs{$all[$i]} = $inputs->[$i];
+    }
+    my %known = map { $_ => 1 } @all;
+    my @names = ((grep { $pairs{$_} } @all), sort grep { !$known{$_} } keys %pairs);
+    return ([@pairs{@names}], \@names);
+}
+
+# Applied to arrays, at once: settings of the operator, and out, ctx, seed, is_train.
+sub invoke {
+    my ($op, @arguments) = @_;
+    my ($inputs, $named, $settings) = arguments($op, 'AI::Cohort::NDArray', @arguments);
+    my @outputs = delete $named->{out} // ();
+    if (my $out = delete $settings->{out}) { @outputs = @$out }
+    if (%$named) {
+        my $names;
+        ($inputs, $names) = with_names($op, $inputs, $named);
+        my %known = map { $_ => 1 } input_names($op);
+        for (@$names) { AI::Cohort::Error->throw(name => "$op: there is no input '$_'", $_) unless $known{$_} }
+    }
+    my $context = AI::Cohort::Context->pointer_to(delete $settings->{ctx});
+    my $options = struct(cohort_invoke_options => context => $context, seed => delete $settings->{seed},
+        is_train => delete $settings->{is_train});
+    cohort_operator_invoke($op, attributes_of($settings), handles_of($inputs, $op), scalar @$inputs,
+        handles_of(\@outputs, 'out'), scalar @outputs, $options->{pointer}, \my $handle);
+    my $made = @outputs ? \@outputs : AI::Cohort::Arrays->adopt($handle)->list;
+    AI::Cohort::Arrays->adopt($handle) if @outputs;
+    return @$made == 1 ? $made->[0] : $made;
+}
+
+# A node of a symbol: settings of the operator, and name, attr.
+sub create {
+    my ($op, @arguments) = @_;
+    my ($inputs, $named, $settings) = arguments($op, 'AI::Cohort::Symbol', @arguments);
+    my $name = delete $settings->{name};
+    my $attr = delete $settings->{attr};
+    my $names;
+    ($inputs, $names) = with_names($op, $inputs, $named) if %$named;
+    cohort_symbol_create($op, $name, attributes_of({%$settings, %{$attr || {}}}), handles_of($inputs, $op), $names,
+        scalar @$inputs, \my $handle);
+    return AI::Cohort::Symbol->adopt($handle);
+}
+
+# ---- + - * / and the like ----------------------------------------------------------------------------------------------
+
+# name => [of two arrays, of two symbols, with a number, with a number on the left]
+my %arithmetic = (
+    plus => [qw(broadcast_add _Plus _PlusScalar _PlusScalar)],
+    minus => [qw(broadcast_sub _Minus _MinusScalar _RMinusScalar)],
+    mul => [qw(broadcast_mul _Mul _MulScalar _MulScalar)],
+    div => [qw(broadcast_div _Div _DivScalar _RDivScalar)],
+    mod => [qw(broadcast_mod _Mod _ModScalar _RModScalar)],
+    power => [qw(broadcast_power _Power _PowerScalar _RPowerScalar)],
+    maximum => [qw(broadcast_maximum _Maximum _MaximumScalar _MaximumScalar)],
+    minimum => [qw(broadcast_minimum _Minimum _MinimumScalar _MinimumScalar)],
+    equal => [qw(broadcast_equal _equal _equal_scalar _equal_scalar)],
+    not_equal => [qw(broadcast_not_equal _not_equal _not_equal_scalar _not_equal_scalar)],
+    greater => [qw(broadcast_greater _greater _greater_scalar _lesser_scalar)],
+    greater_equal => [qw(broadcast_greater_equal _greater_equal _greater_equal_scalar _lesser_equal_scalar)],
+    lesser => [qw(broadcast_lesser _lesser _lesser_scalar _greater_scalar)],
+    lesser_equal => [qw(broadcast_lesser_equal _lesser_equal _lesser_equal_scalar _greater_equal_scalar)],
+);
+
+sub arithmetic {
+    my ($what, $self, $other, $swapped) = @_;
+    my ($arrays, $symbols, $scalar, $reversed) = @{$arithmetic{$what}};
+    my $is_array = $self->isa('AI::Cohort::NDArray');
+    my $apply = $is_array ? \&invoke : \&create;
+    if (blessed $other && $other->isa($is_array ? 'AI::Cohort::NDArray' : 'AI::Cohort::Symbol')) {
+        return $apply->($is_array ? $arrays : $symbols, $swapped ? ($other, $self) : ($self, $other));
+    }
+    invalid("$what: expected a number or an object of the same kind, found " . ($other // 'undef'), $what)
+        if ref $other || !looks_like_number($other);
+    return $apply->($swapped ? $reversed : $scalar, $self, scalar => $other);
+}
+
+1;

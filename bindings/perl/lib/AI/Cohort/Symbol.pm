@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+package AI::Cohort::Symbol;
+use strict;
+use warnings;
+use AI::Cohort::FFI;
+use AI::Cohort::DataDesc;
+use AI::Cohort::Executor;
+use AI::Cohort::NDArray;
+use AI::Cohort::Operator;
+use Scalar::Util qw(blessed refaddr);
+
+our @ISA = ('AI::Cohort::Handle');
+
+use overload
+    '""' => sub { $_[0]->stringify },
+    bool => sub {1},
+    '+' => sub { AI::Cohort::Operator::arithmetic('plus', @_) },
+    '-' => sub { AI::Cohort::Operator::arithmetic('minus', @_) },
+    '*' => sub { AI::Cohort::Operator::arithmetic('mul', @_) },
+    '/' => sub { AI::Cohort::Operator::arithmetic('div', @_) },
+    '%' => sub { AI::Cohort::Operator::arithmetic('mod', @_) },
+    '**' => sub { AI::Cohort::Operator::arithmetic('power', @_) },
+    '==' => sub { AI::Cohort::Operator::arithmetic('equal', @_) },
+    '!=' => sub { AI::Cohort::Operator::arithmetic('not_equal', @_) },
+    '>' => sub { AI::Cohort::Operator::arithmetic('greater', @_) },
+    '>=' => sub { AI::Cohort::Operator::arithmetic('greater_equal', @_) },
+    '<' => sub { AI::Cohort::Operator::arithmetic('lesser', @_) },
+    '<=' => sub { AI::Cohort::Operator::arithmetic('lesser_equal', @_) },
+    'neg' => sub { $_[0] * -1 },
+    'eq' => sub { ref $_[1] && refaddr($_[0]) == refaddr($_[1]) },
+    'ne' => sub { !ref $_[1] || refaddr($_[0]) != refaddr($_[1]) },
+    '&{}' => sub { my $self = shift; sub { $self->call(@_) } },
+    '@{}' => sub { my ($self) = @_; [map { $self->output($_) } 0 .. $self->num_outputs - 1] },
+    fallback => undef;
+
+sub free_handle { cohort_symbol_free($_[1]) }
+
+# ---- making symbols --------------------------------------------------------------------------------------------------
+
+sub Variable {
+    my ($class, $name, %given) = @_;
+    my %attributes = %{delete $given{attr} || {}};
+    my $dtype = delete $given{dtype};
+    $attributes{__dtype__} = AI::Cohort::NDArray::dtype_code($dtype) if defined $dtype;
+    my $init = delete $given{init};
+    $attributes{__init__} = ref $init ? $init->dumps : $init if defined $init;
+    $attributes{__shape__} = delete $given{shape} if exists $given{shape};
+    %attributes = (%attributes, %given);    # lr_mult, wd_mult and the like, and __any__
+    cohort_symbol_variable($name, attributes_of(\%attributes), \my $handle);
+    return $class->adopt($handle);
+}
+
+sub var { shift->Variable(@_) }
+
+sub Group {
+    my ($class, @symbols) = @_;
+    @symbols = @{$symbols[0]} if ref $symbols[0] eq 'ARRAY';
+    cohort_symbol_group(handles_of(\@symbols, 'symbols'), scalar @symbols, \my $handle);
+    return $class->adopt($handle);
+}
+
+sub load_json {
+    my ($class, $json) = @_;
+    utf8::encode($json);
+    cohort_symbol_from_json(FFI::Platypus::Buffer::scalar_to_pointer($json), length $json, \my $handle);
+    return $class->adopt($handle);
+}
+
+sub fromjson { shift->load_json(@_) }
+
+sub load {
+    my ($class, $path) = @_;
+    cohort_symbol_load($path, \my $handle);
+    return $class->adopt($handle);
+}
+
+sub save { cohort_symbol_save($_[0]{handle}, $_[1]) }
+
+sub tojson {
+    my ($self) = @_;
+    cohort_symbol_to_json($self->{handle}, \my $json);
+    return $json;
+}
+
+# A symbol that a function of the library makes of this one; undef if it gives none.
+sub made_by {
+    my ($self, $function, @arguments) = @_;
+    $function->($self->{handle}, @arguments, \my $handle);
+    return (ref $self)->adopt($handle);
+}
+
+sub deepcopy { $_[0]->made_by(\&cohort_symbol_copy) }
+sub get_internals { $_[0]->made_by(\&cohort_symbol_internals) }
+sub get_children { $_[0]->made_by(\&cohort_symbol_children) }
+sub output { $_[0]->made_by(\&cohort_symbol_output, $_[1]) }
+
+# With other symbols in the place of variables: in order, or by name.
+sub call {
+    my ($self, @arguments) = @_;
+    my ($inputs, $named, $settings) = AI::Cohort::Operator::arguments('call', __PACKAGE__, @arguments);
+    my $name = delete $settings->{name};
+    invalid("call: expected symbols, found a value for '@{[sort keys %$settings]}'", 'call') if %$settings;
+    invalid('call: expected symbols either in order or by name, found both', 'call') if @$inputs && %$named;
+    my @names = sort keys %$named;
+    my $handles = handles_of(@names ? [@$named{@names}] : $inputs, 'call');
+    return $self->made_by(\&cohort_symbol_compose, @names ? \@names : undef, $handles, scalar @$handles, $name);
+}
+
+# One head, by index or by output name.
+sub slice {
+    my ($self, @which) = @_;
+    return AI::Cohort::Operator::create('slice', ref $self ? $self : (), @which) if !ref $self || @which != 1 || ref $which[0];
+    return $self->output($which[0]) if $which[0] =~ /^-?\d+$/;
+    return $self->made_by(\&cohort_symbol_output_named, $which[0]);
+}
+
+# ---- what a symbol is ------------------------------------------------------------------------------------------------
+
+sub name_list { list_of_names(\&cohort_symbol_num_names, \&cohort_symbol_name_at, $_[0]{handle}, $_[1]) }
+sub list_arguments { $_[0]->name_list(COHORT_SYMBOL_ARGUMENTS) }
+sub list_auxiliary_states { $_[0]->name_list(COHORT_SYMBOL_AUX) }
+sub list_outputs { $_[0]->name_list(COHORT_SYMBOL_OUTPUTS) }
+sub list_inputs { $_[0]->name_list(COHORT_SYMBOL_INPUTS) }
+
+sub num_outputs {
+    my ($self) = @_;
+    cohort_symbol_num_names($self->{handle}, COHORT_SYMBOL_OUTPUTS, \my $num);
+    return $num;
+}
+
+sub name {
+    my ($self) = @_;
+    cohort_symbol_name($self->{handle}, \my $name);
+    return $name;
+}
+
+sub attr {
+    my ($self, $key) = @_;
+    cohort_symbol_attr($self->{handle}, $key, \my $value);
+    return $value;
+}
+
+sub _set_attr {
+    my ($self, %attributes) = @_;
+    cohort_symbol_set_attrs($self->{handle}, attributes_of(\%attributes));
+    return;
+}
+
+# [node, key, value] of the head's node, or of all.
+sub attr_triples {
+    my ($self, $all) = @_;
+    cohort_symbol_num_attrs($self->{handle}, $all, \my $num);
+    return map { cohort_symbol_attr_at($self->{handle}, $all, $_, \my $node, \my $key, \my $value); [$node, $key, $value] } 0 .. $num - 1;
+}
+
+sub list_attr { return {map { $_->[1] => $_->[2] } $_[0]->attr_triples(0)} }
+
+sub attr_dict {
+    my ($self) = @_;
+    my %attributes;
+    $attributes{$_->[0]}{$_->[1]} = $_->[2] for $self->attr_triples(1);
+    return \%attributes;
+}
+
+sub stringify {
+    my ($self) = @_;
+    return sprintf '<%s %s>', ref $self, $self->name // 'group [' . join(', ', @{$self->list_outputs}) . ']';
+}
+
+# ---- inference -------------------------------------------------------------------------------------------------------
+
+# What is known comes by name, as a list or a hash ref, or in the order of the arguments.
+sub infer {
+    my ($self, $function, $add, $take, $partial, @known) = @_;
+    my $descs = AI::Cohort::Descs->make;
+    if (@known == 1 && ref $known[0] eq 'HASH') { @known = %{$known[0]} }
+    my $by_name = @known && defined $known[0] && !ref $known[0] && !AI::Cohort::Symbol::is_dtype($known[0]);
+    if ($by_name) {
+        invalid('inference: expected names and what is known of them', 'known') if @known % 2;
+        while (my ($name, $value) = splice @known, 0, 2) { $add->($descs, $name, $value) }
+    }
+    else { $add->($descs, undef, $_) for @known }
+    $function->($self->{handle}, $descs->{handle}, $partial, \my $complete, \my $args, \my $outputs, \my $aux);
+    my @found = map { AI::Cohort::Descs->adopt($_) } $args, $outputs, $aux;
+    return map { $_ && $_->$take } @found;
+}
+
+sub is_dtype { my ($text) = @_; scalar grep { $_ eq $text } AI::Cohort::NDArray::dtype_names() }
+
+sub infer_shape_or_part {
+    my ($self, $partial, @known) = @_;
+    my $add = sub { $_[0]->add($_[1], $_[2], 'none') };
+    return $self->infer(\&cohort_symbol_infer_shape, $add, 'shapes', $partial, @known);
+}
+
+sub infer_shape { my $self = shift; $self->infer_shape_or_part(0, @_) }
+sub infer_shape_partial { my $self = shift; $self->infer_shape_or_part(1, @_) }
+
+sub infer_type {
+    my ($self, @known) = @_;
+    my $add = sub { $_[0]->add($_[1], undef, $_[2] // 'none') };
+    return $self->infer(\&cohort_symbol_infer_dtype, $add, 'dtypes', 0, @known);
+}
+
+# ---- binding ---------------------------------------------------------------------------------------------------------
+
+sub simple_bind { my $self = shift; AI::Cohort::Executor->simple_bind($self, @_) }
+sub bind { my $self = shift; AI::Cohort::Executor->bind($self, @_) }
+
+AI::Cohort::Operator::install(__PACKAGE__, \&AI::Cohort::Operator::create);
+
+1;
