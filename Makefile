@@ -254,6 +254,11 @@ run: deps
 	@mkdir -p $(BUILD)/digits
 	@$(BUILD)/examples/train_digits --out $(BUILD)/digits $(ARGS)
 
+.PHONY: char-lm
+char-lm: deps
+	@$(sub_make) all $(EXAMPLES)
+	@$(BUILD)/examples/char_lm $(ARGS)
+
 .PHONY: test
 test: deps
 	@$(sub_make) all test-programs
@@ -347,6 +352,7 @@ clean:
 help:
 	@echo 'make                    libcohort.so and libcohort.a in $(BUILD)/, libcohort_cuda.so where nvcc is found'
 	@echo 'make run [ARGS=...]     install what is missing, build, and train LeNet on handwritten digits'
+	@echo 'make char-lm [ARGS=...] the same, and train a language model of characters in buckets'
 	@echo 'make test               install what is missing, build, and run every test'
 	@echo 'make deps               install what is missing of g++, oneDNN, nlohmann-json, CMocka, Perl with FFI::Platypus and PDL (apt)'
 	@echo 'make golden GOLDEN=DIR  replay the golden cases in DIR'

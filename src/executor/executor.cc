@@ -276,6 +276,10 @@ MemoryUse Executor::memory_together(const std::vector<std::shared_ptr<Executor>>
       const std::shared_ptr<Memory> &arena = impl.family->members[member].arena;
       if (arena) planned.add(arena->data(), arena->bytes());
     }
+    for (const auto &program : impl.programs) {
+      for (const std::shared_ptr<Memory> &constants : program.second->constants())
+        if (constants) planned.add(constants->data(), constants->bytes());
+    }
     arguments.add(impl.arrays.args);
     arguments.add(impl.arrays.aux);
     gradients.add(impl.arrays.grads);

@@ -124,8 +124,8 @@ class Executor : public std::enable_shared_from_this<Executor> {
   void set_monitor(MonitorFunction function, bool all);          // null removes it
   std::string debug_text() const;                                // EXE-37
   MemoryUse memory() const;
-  // Of several, what they share counted once: arenas and arrays as they are allocated; intermediate_bytes is the most
-  // that one of them has.
+  // Of several, what they share counted once: arenas, what is derived from constants, and arrays, as they are
+  // allocated; intermediate_bytes is the most that one of them has.
   static MemoryUse memory_together(const std::vector<std::shared_ptr<Executor>> &executors);
 
  private:

@@ -46,6 +46,7 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   ProgramOwner(Plan plan, const BoundArrays &arrays, std::shared_ptr<Family> family, std::vector<size_t> members);
 
   const Plan &plan() const { return plan_; }
+  const std::vector<std::shared_ptr<Memory>> &constants() const { return constants_; }  // null entries: none
   // Brings what was derived from constants up to date, then queues the forward steps [begin, end).
   void run_forward(size_t begin, size_t end);
   // Queues backward steps [begin, end), counted from the first backward step.

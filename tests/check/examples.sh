@@ -38,3 +38,35 @@ for line in '^parameters: the same to the last bit$' '^sums right: 1\.0000$'; do
 done
 "$adder" --layers 3 --contexts 'cpu(0),cpu(1),cpu(2)' --steps 20 | grep -q '^parameters: the same to the last bit$'
 echo "examples: lstm_model_parallel learns to add, and its layers may sit anywhere"
+
+# Buckets: perplexity falls from epoch to epoch, however the text is cut and the network is made, and a text is written.
+lm=$BUILD/examples/char_lm
+"$lm" --help | grep -q -- '--switches'
+for how in '--mode stream --cell fused' '--mode lines --cell unrolled --buckets 32,64,80'; do
+  # shellcheck disable=SC2086
+  "$lm" $how --hidden 48 --epochs 4 --sample 60 | tee "$out.txt"
+  awk '/^epoch/ { if (last && $NF >= last) exit 1; last = $NF; ++epochs } /^held-out perplexity/ { end = $NF; final = NR }
+    /^memory: [34] buckets together/ { times = $(NF - 1) }
+    END { exit !(epochs == 4 && final == NR && end == last && end < 20 && times >= 1 && times <= 1.1) }' "$out.txt" || {
+    echo "examples: char_lm $how: perplexity falls in each of 4 epochs to below 20, memory of all buckets is at most 1.1 times that of the largest"
+    exit 1
+  }
+done
+
+# A bucket seen before is no dearer for having been left: medians of steps after another bucket and after its own, taken in
+# turn. Other work on the machine may spoil one run in a while; a bucket that costs more does so in each.
+for attempt in 1 2 3 4 5; do
+  "$lm" --epochs 0 --sample 0 --hidden 64 --buckets 8,16,24 --switches 41 | tee "$out.txt"
+  if awk '/^switching: at most/ { good = $4 > 0 && $4 <= 1.2 } END { exit !good }' "$out.txt"; then break; fi
+  if ((attempt == 5)); then echo "examples: changing to a bucket seen before costs more than 1.2 times a step" && exit 1; fi
+done
+if (($(grep -c '^bucket' "$out.txt") != 3)); then echo "examples: char_lm does not measure each bucket" && exit 1; fi
+
+# Two runs are the same to the last character.
+for run in a b; do
+  "$lm" --epochs 1 --hidden 32 --layers 2 --contexts 'cpu(0),cpu(1),cpu(2)' | sed 's/ [0-9]* characters\/s//' >"$out.$run"
+done
+cmp "$out.a" "$out.b"
+if "$lm" --text /no/such/text 2>"$out.err"; then echo "examples: char_lm learns from nothing" && exit 1; fi
+grep -q '/no/such/text cannot be read.*--text' "$out.err"
+echo "examples: char_lm learns in buckets that share their memory and are changed for next to nothing"
