@@ -224,9 +224,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_set_states(cohort_mana
                                                                      size_t num_devices, const double *value);
 
 /**
- * What all buckets that have been made take of memory, on all devices: what they share is counted once, and
- * intermediate_bytes is, on each device, that of the bucket that has most. struct_size of *out_info is set by the
- * caller.
+ * What all buckets that have been made take of memory, on all devices: what they share is counted once. planned_bytes
+ * has what inference derives from parameters, too; intermediate_bytes is, on each device, that of the bucket that has
+ * most. struct_size of *out_info is set by the caller.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_memory(const cohort_manager *manager,
                                                                  cohort_memory_info *out_info);

@@ -277,8 +277,8 @@ MemoryUse Executor::memory_together(const std::vector<std::shared_ptr<Executor>>
       if (arena) planned.add(arena->data(), arena->bytes());
     }
     for (const auto &program : impl.programs) {
-      for (const std::shared_ptr<Memory> &constants : program.second->constants())
-        if (constants) planned.add(constants->data(), constants->bytes());
+      for (const auto &constant : program.second->constants())
+        planned.add(constant->memory->data(), constant->memory->bytes());
     }
     arguments.add(impl.arrays.args);
     arguments.add(impl.arrays.aux);

@@ -31,6 +31,29 @@ void Family::reserve(size_t index, size_t bytes) {
   ++generation;
 }
 
+std::shared_ptr<Derived> Family::reorder_of(size_t member, const NDArray &source, const TensorSpec &from,
+                                            const TensorSpec &to) {
+  const auto same = [](const TensorSpec &a, const TensorSpec &b) {
+    return a.shape == b.shape && a.dtype == b.dtype && same_layout(a.layout, b.layout);
+  };
+  reordered.erase(std::remove_if(reordered.begin(), reordered.end(), [](const auto &entry) { return entry.expired(); }),
+                  reordered.end());
+  for (const std::weak_ptr<Derived> &entry : reordered) {
+    const std::shared_ptr<Derived> known = entry.lock();
+    if (known->member == member && known->source.same_memory(source) && same(known->from, from) &&
+        same(known->to, to)) {
+      return known;
+    }
+  }
+  auto fresh = std::make_shared<Derived>();
+  fresh->member = member;
+  fresh->source = source;
+  fresh->from = from;
+  fresh->to = to;
+  reordered.push_back(fresh);
+  return fresh;
+}
+
 void Family::gather(size_t member) {
   for (size_t m = 0; m < members.size(); ++m) {
     if (m != member) members[member].queue->wait(members[m].queue->record());
@@ -50,20 +73,34 @@ ProgramOwner::ProgramOwner(Plan plan, const BoundArrays &arrays, std::shared_ptr
     : plan_(std::move(plan)), arrays_(arrays), family_(std::move(family)), members_(std::move(members)) {
   for (size_t d = 0; d < members_.size(); ++d) {
     family_->reserve(members_[d], plan_.arena_bytes[d]);
-    const size_t bytes = plan_.constant_bytes[d];
-    constants_.push_back(bytes > 0 ? family_->members[members_[d]].device->allocate(bytes) : nullptr);
   }
+  for (const PlanStep &step : plan_.prologue) constants_.push_back(make_constant(step));
   size_t count = 0;
   for (const auto *list : {&plan_.prologue, &plan_.steps}) {
     for (const PlanStep &step : *list) count += step.inputs.size() + step.outputs.size();
   }
   pointers_.resize(count);
-  constant_state_.resize(plan_.prologue.size());
   segments_ = cut_segments(plan_, members_.size() > 1 && arrays_overlap());
   ends_.resize(segments_.size());
   resolve();
   trace_steps_ = trace_enabled("step");
   if (trace_enabled("plan")) trace_plan();
+}
+
+std::shared_ptr<Derived> ProgramOwner::make_constant(const PlanStep &step) const {
+  const size_t member = members_[size_t(step.device)];
+  std::shared_ptr<Derived> result;
+  if (step.reorder) {
+    const Slot &from = plan_.slots[size_t(step.inputs[0])], &to = plan_.slots[size_t(step.outputs[0])];
+    const bool is_argument = from.place == Place::kArgument;
+    if (is_argument || from.place == Place::kAuxiliary) {
+      const NDArray &source = (is_argument ? arrays_.args : arrays_.aux)[size_t(from.index)];
+      result = family_->reorder_of(member, source, from.spec, to.spec);
+    }
+  }
+  if (!result) result = std::make_shared<Derived>();
+  if (!result->memory) result->memory = family_->members[member].device->allocate(step.constant_bytes);
+  return result;
 }
 
 // Is there memory that is written as one array and used as another, too?
@@ -131,7 +168,7 @@ void *ProgramOwner::address(int index) {
     case Place::kOutput:
       return arrays_.outputs[size_t(slot.index)].data();
     case Place::kConstant:
-      return static_cast<char *>(constants_[size_t(slot.device)]->data()) + slot.offset;
+      return static_cast<char *>(constants_[size_t(slot.index)]->memory->data()) + slot.offset;
     case Place::kArena: {
       const Family::Member &member = family_->members[members_[size_t(slot.device)]];
       return member.arena ? static_cast<char *>(member.arena->data()) + slot.offset : nullptr;
@@ -170,6 +207,7 @@ void ProgramOwner::resolve() {
 void ProgramOwner::failed(const void *owner, const char *message) {
   const auto *self = static_cast<const ProgramOwner *>(owner);
   self->failed_.store(true, std::memory_order_release);
+  for (const auto &constant : self->constants_) constant->failed.store(true, std::memory_order_release);
   for (const auto *list : {&self->arrays_.outputs, &self->arrays_.grads}) {
     for (const NDArray &array : *list) {
       if (array) array.storage()->fail(message);
@@ -179,7 +217,6 @@ void ProgramOwner::failed(const void *owner, const char *message) {
 
 void ProgramOwner::clear_failure() {
   if (!failed_.exchange(false, std::memory_order_acq_rel)) return;
-  for (Constant &constant : constant_state_) constant.versions.clear();  // its step may be the one that failed
   for (const auto *list : {&arrays_.outputs, &arrays_.grads}) {
     for (const NDArray &array : *list) {
       if (array) array.storage()->written();
@@ -229,8 +266,8 @@ const NDArray &ProgramOwner::source(int index) const {
 void ProgramOwner::run_prologue() {
   for (size_t p = 0; p < plan_.prologue.size(); ++p) {
     const std::vector<int> &sources = plan_.prologue[p].sources;
-    std::vector<uint64_t> &seen = constant_state_[p].versions;
-    bool stale = seen.empty();
+    std::vector<uint64_t> &seen = constants_[p]->versions;
+    bool stale = constants_[p]->failed.exchange(false, std::memory_order_acq_rel) || seen.empty();
     seen.resize(sources.size(), 0);
     for (size_t i = 0; i < sources.size(); ++i) {
       const Storage &storage = *source(sources[i]).storage();

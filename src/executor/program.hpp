@@ -17,6 +17,17 @@ namespace cohort {
 
 // What executors that share memory have in common: a queue and an arena a device. Members are used by one thread at a
 // time.
+// What a prologue step derives from constants: up to date for these versions of its sources. That a reorder makes of an
+// array is the same for all programs of a family that want the same layout, and is made once for them.
+struct Derived {
+  size_t member = 0;
+  NDArray source;  // of a reorder that is shared; else none
+  TensorSpec from, to;
+  std::shared_ptr<Memory> memory;
+  std::vector<uint64_t> versions;   // empty: it was never made
+  std::atomic<bool> failed{false};  // the work that made it may have failed
+};
+
 struct Family {
   struct Member {
     std::shared_ptr<Device> device;
@@ -25,9 +36,12 @@ struct Family {
   };
   std::vector<Member> members;  // by first use
   uint64_t generation = 1;      // counts arenas that were replaced: programs then take their addresses anew
+  std::vector<std::weak_ptr<Derived>> reordered;
 
   Member &member(const Context &context, int num_threads);
   void reserve(size_t member, size_t bytes);
+  std::shared_ptr<Derived> reorder_of(size_t member, const NDArray &source, const TensorSpec &from,
+                                      const TensorSpec &to);
   // What is queued later on one member's queue comes after what is queued now on all; and the other way round.
   void gather(size_t member);
   void scatter(size_t member);
@@ -46,7 +60,7 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   ProgramOwner(Plan plan, const BoundArrays &arrays, std::shared_ptr<Family> family, std::vector<size_t> members);
 
   const Plan &plan() const { return plan_; }
-  const std::vector<std::shared_ptr<Memory>> &constants() const { return constants_; }  // null entries: none
+  const std::vector<std::shared_ptr<Derived>> &constants() const { return constants_; }  // of the prologue's steps
   // Brings what was derived from constants up to date, then queues the forward steps [begin, end).
   void run_forward(size_t begin, size_t end);
   // Queues backward steps [begin, end), counted from the first backward step.
@@ -57,9 +71,6 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   void copy_to_slot(int slot, const NDArray &source);  // queued
 
  private:
-  struct Constant {  // a prologue step and what its sources were when it ran
-    std::vector<uint64_t> versions;
-  };
   void resolve();  // addresses of all steps, when the arena has moved
   bool arrays_overlap() const;
   Queue &queue(int device) const { return *family_->members[members_[size_t(device)]].queue; }
@@ -67,6 +78,7 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   void end_work();
   void enqueue(size_t begin, size_t end, bool brief);
   void run_on(int device, const Program &program);
+  std::shared_ptr<Derived> make_constant(const PlanStep &step) const;
   void run_prologue();
   const NDArray &source(int index) const;
   static void failed(const void *owner, const char *message);
@@ -77,12 +89,11 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   BoundArrays arrays_;
   std::shared_ptr<Family> family_;
   std::vector<size_t> members_;  // per plan device, index in family
-  std::vector<std::shared_ptr<Memory>> constants_;
+  std::vector<std::shared_ptr<Derived>> constants_;
   std::vector<void *> pointers_;
   std::vector<Step> steps_, prologue_;
   std::vector<Segment> segments_;
   std::vector<std::shared_ptr<Event>> ends_;  // of the segments that are awaited, while they are queued
-  std::vector<Constant> constant_state_;
   uint64_t generation_ = 0;
   bool trace_steps_ = false;
   mutable std::atomic<bool> failed_{false};

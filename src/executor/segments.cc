@@ -13,8 +13,7 @@ namespace {
 
 bool same_place(const Slot &a, const Slot &b) {
   if (a.place == Place::kNowhere || a.place != b.place || a.device != b.device) return false;
-  const bool by_offset = a.place == Place::kArena || a.place == Place::kConstant;
-  if (!by_offset) return a.index == b.index;
+  if (a.place != Place::kArena) return a.index == b.index;
   return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
 }
 

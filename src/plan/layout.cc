@@ -16,7 +16,6 @@ class LayoutPass {
   LayoutPass(Ir &ir, Plan *plan) : ir_(ir), plan_(*plan), request_(*ir.request) {}
 
   void run() {
-    plan_.constant_bytes.assign(request_.devices.size(), 0);
     mark_constants();
     kernel_of_.resize(ir_.steps.size(), nullptr);
     saved_of_.resize(ir_.steps.size(), -1);
@@ -105,12 +104,12 @@ class LayoutPass {
     }
     auto keep = [&](int v) {
       if (v < 0) return;
-      size_t &total = plan_.constant_bytes[size_t(step.device)];
       ir_.values[size_t(v)].place = Place::kConstant;
+      ir_.values[size_t(v)].index = int(plan_.prologue.size());
       set_constant(v, step.sources);
       if (plan_.slots.size() < ir_.values.size()) plan_.slots.resize(ir_.values.size());
-      plan_.slots[size_t(v)].offset = total;
-      total += (ir_.values[size_t(v)].spec.bytes() + 63) / 64 * 64;
+      plan_.slots[size_t(v)].offset = step.constant_bytes;
+      step.constant_bytes += (ir_.values[size_t(v)].spec.bytes() + 63) / 64 * 64;
     };
     for (int v : step.outputs) keep(v);
     keep(step.scratch);
@@ -147,6 +146,7 @@ class LayoutPass {
     step.node = node;
     step.device = device;
     step.label = label_of("reorder", node);
+    step.reorder = true;
     emit(std::move(step), is_constant(from) && ir_.values[size_t(to)].place == Place::kArena);
   }
 

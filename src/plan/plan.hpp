@@ -49,13 +49,13 @@ enum class Place {
   kGradient,
   kOutput,    // by head
   kArena,     // shared working memory, by offset
-  kConstant,  // memory of the plan's own, filled by the prologue
+  kConstant,  // memory of a prologue step, by its index and offset
 };
 
 struct Slot {
   Place place = Place::kNowhere;
-  int index = 0;      // of the array
-  size_t offset = 0;  // in the arena or the constant memory
+  int index = 0;      // of the array or prologue step
+  size_t offset = 0;  // in the arena or the memory of the prologue step
   size_t bytes = 0;
   int device = 0;
   TensorSpec spec;
@@ -70,6 +70,8 @@ struct PlanStep {
   std::string label;
   // Prologue: the arguments (auxiliary states after all arguments) it depends on; it runs when one of them was written.
   std::vector<int> sources;
+  size_t constant_bytes = 0;                 // prologue: what its outputs and scratch take
+  bool reorder = false;                      // does nothing but bring its input into another layout
   std::vector<std::pair<int, int>> inplace;  // (input, output) that may share memory
 };
 
@@ -87,7 +89,6 @@ struct Plan {
   std::vector<PlanStep> steps;  // forward, then backward
   size_t num_forward = 0;
   std::vector<size_t> arena_bytes;           // per device
-  std::vector<size_t> constant_bytes;        // per device
   size_t intermediate_bytes = 0;             // what the arena's values would take side by side, scratch not counted
   std::vector<std::vector<int>> node_slots;  // per node and output; -1 fused away
   std::vector<size_t> node_end;              // forward steps up to and with this node
