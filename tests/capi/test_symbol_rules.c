@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Symbols: attributes and what they mean (SYM-05 to SYM-09), inference (SYM-10, SYM-11), copies (SYM-14, SYM-15), JSON
+ * (SYM-16 to SYM-18). */
+#include <stdio.h>
+
+#include "support/executor_tests.h"
+
+static const char *attr_of(const cohort_symbol *symbol, const char *key) {
+  const char *value = "untouched";
+
+  ok(cohort_symbol_attr(symbol, key, &value));
+  return value;
+}
+
+/* The attribute of a node by name; NULL if it has none. */
+static const char *attr_at(const cohort_symbol *symbol, const char *node_name, const char *key) {
+  size_t num = 0, i;
+
+  ok(cohort_symbol_num_attrs(symbol, 1, &num));
+  for (i = 0; i < num; ++i) {
+    const char *found_node = NULL, *found_key = NULL, *value = NULL;
+
+    ok(cohort_symbol_attr_at(symbol, 1, i, &found_node, &found_key, &value));
+    if (strcmp(found_node, node_name) == 0 && strcmp(found_key, key) == 0) return value;
+  }
+  return NULL;
+}
+
+static cohort_symbol *from_json(const char *json) {
+  cohort_symbol *symbol = NULL;
+
+  ok(cohort_symbol_from_json(json, strlen(json), &symbol));
+  return symbol;
+}
+
+/* ---- attributes -------------------------------------------------------------------------------------------------- */
+
+/* SYM-06: the reserved attributes are text, kept as given, through JSON too. */
+static void reserved_attributes_are_kept_as_text(void **state) {
+  static const char *const keys[] = {"__layout__",          "__shape__",        "__dtype__",   "__storage_type__",
+                                     "__lr_mult__",         "__wd_mult__",      "__init__",    "__ctx_group__",
+                                     "__force_mirroring__", "__mirror_stage__", "__anything__"};
+  static const char *const values[] = {"TNC",           "(4, 5)", "2",    "-1", "0.5", "2.0",
+                                       "[\"one\", {}]", "dev1",   "True", "3",  "x"};
+  cohort_symbol *symbol = NULL, *back;
+  const char *json = NULL;
+  size_t i;
+
+  (void)state;
+  ok(cohort_symbol_variable("x", keys, values, COUNT(keys), &symbol));
+  ok(cohort_symbol_to_json(symbol, &json));
+  back = from_json(json);
+  for (i = 0; i < COUNT(keys); ++i) {
+    assert_string_equal(attr_of(symbol, keys[i]), values[i]);
+    assert_string_equal(attr_of(back, keys[i]), values[i]);
+  }
+  cohort_symbol_free(symbol);
+  cohort_symbol_free(back);
+}
+
+/* SYM-06: `__lr_mult__` and `__wd_mult__` reach an optimizer; `__shape__` and `__dtype__` take part in inference. */
+static void reserved_attributes_have_their_effect(void **state) {
+  static const char *const keys[] = {"lr_mult", "wd_mult", "__shape__", "__dtype__"};
+  static const char *const values[] = {"0.5", "4", "(3, 2)", "1"};
+  cohort_symbol *symbol = NULL;
+  cohort_optimizer *optimizer = NULL;
+  cohort_descs *args = NULL;
+  double lr = 0, wd = 0;
+  int64_t shape[2] = {0, 0};
+  int32_t complete = 0, num_axes = 0, dtype = 0;
+
+  (void)state;
+  ok(cohort_symbol_variable("x", keys, values, 4, &symbol));
+  ok(cohort_optimizer_create("sgd", NULL, NULL, 0, &optimizer));
+  ok(cohort_optimizer_use_symbol(optimizer, symbol));
+  ok(cohort_optimizer_mult(optimizer, "x", &lr, &wd));
+  assert_true(lr == 0.5 && wd == 4);
+  ok(cohort_symbol_infer_shape(symbol, NULL, 0, &complete, &args, NULL, NULL));
+  assert_int_equal(complete, 1);
+  ok(cohort_descs_get(args, 0, NULL, shape, 2, &num_axes, NULL, NULL));
+  assert_true(num_axes == 2 && shape[0] == 3 && shape[1] == 2);
+  cohort_descs_free(args);
+  ok(cohort_symbol_infer_dtype(symbol, NULL, 0, &complete, &args, NULL, NULL));
+  ok(cohort_descs_get(args, 0, NULL, NULL, 0, NULL, &dtype, NULL));
+  assert_int_equal(dtype, COHORT_DTYPE_FLOAT64);
+  cohort_descs_free(args);
+  cohort_symbol_free(symbol);
+  cohort_optimizer_free(optimizer);
+}
+
+/* SYM-07: each of the five short names stores the long one, either finds it, and lists show both; other names are
+ * refused, with advice where a variable's attribute is set on its operator, and with the operator's own list. */
+static void short_names_stand_for_long_ones(void **state) {
+  static const char *const names[] = {"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"};
+  const char *const plain = "colour", *const aside = "weight_lr_mult", *const value = "1", *const nothing = NULL;
+  cohort_symbol *fc = linear("2"), *bad = NULL;
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < COUNT(names); ++i) {
+    cohort_symbol *x = variable_with("x", names[i], "7");
+    char long_name[64];
+    size_t num = 0;
+
+    snprintf(long_name, sizeof(long_name), "__%s__", names[i]);
+    assert_string_equal(attr_of(x, names[i]), "7");
+    assert_string_equal(attr_of(x, long_name), "7");
+    ok(cohort_symbol_num_attrs(x, 0, &num));
+    assert_int_equal(num, 2);
+    assert_string_equal(attr_at(x, "x", names[i]), "7");
+    assert_string_equal(attr_at(x, "x", long_name), "7");
+    cohort_symbol_free(x);
+  }
+  fails(cohort_symbol_set_attrs(fc, &aside, &value, 1), COHORT_ERROR_NAME, "set '__lr_mult__' on the input variable");
+  fails(cohort_symbol_variable("x", &plain, &value, 1, &bad), COHORT_ERROR_NAME, "'__colour__'");
+  fails(cohort_symbol_create("FullyConnected", "fc", &plain, &value, 1, NULL, NULL, 0, &bad), COHORT_ERROR_NAME,
+        "it has: num_hidden, no_bias, flatten");
+  fails(cohort_symbol_set_attrs(fc, names, &nothing, 1), COHORT_ERROR_INVALID_ARGUMENT, "values[0]");
+  assert_null(bad);
+  cohort_symbol_free(fc);
+}
+
+/* SYM-05: inputs that are not given carry the layer's attributes; SYM-08: statistics say how they start; SYM-09: of a
+ * variable without attributes, and of a key that is not there, there is nothing. */
+static void inputs_made_for_a_layer_carry_its_attributes(void **state) {
+  cohort_symbol *fc =
+      node("FullyConnected", "fc", ATTRS("num_hidden", "3", "lr_mult", "2", "__layout__", "NC"), INPUTS(variable("x")));
+  cohort_symbol *bn = node("BatchNorm", "bn", NO_ATTRS, INPUTS(fc));
+
+  (void)state;
+  assert_string_equal(attr_at(bn, "fc_weight", "num_hidden"), "3");
+  assert_string_equal(attr_at(bn, "fc_weight", "__lr_mult__"), "2");
+  assert_string_equal(attr_at(bn, "fc_bias", "__layout__"), "NC");
+  assert_null(attr_at(bn, "x", "__lr_mult__"));
+  assert_string_equal(attr_at(bn, "bn_moving_mean", "__init__"), "[\"zero\", {}]");
+  assert_string_equal(attr_at(bn, "bn_moving_var", "__init__"), "[\"one\", {}]");
+  assert_null(attr_of(bn, "__lr_mult__"));
+  cohort_symbol_free(bn);
+}
+
+/* ---- inference --------------------------------------------------------------------------------------------------- */
+
+/* SYM-10: an unknown name is refused with the names there are; weights do not tell the data, data tell the weights. */
+static void unknown_names_are_refused_with_those_there_are(void **state) {
+  cohort_symbol *symbol = linear("2");
+  cohort_descs *known = desc("nobody", SHAPE(1), NULL), *args = NULL;
+  int32_t complete = -1;
+
+  (void)state;
+  fails(cohort_symbol_infer_shape(symbol, known, 0, &complete, &args, NULL, NULL), COHORT_ERROR_NAME, "'nobody'");
+  fails(cohort_symbol_infer_shape(symbol, known, 0, &complete, &args, NULL, NULL), COHORT_ERROR_NAME,
+        "data, fc_weight");
+  assert_int_equal(complete, -1);
+  cohort_descs_free(known);
+  known = desc("fc_weight", SHAPE(2, 5), NULL);
+  ok(cohort_symbol_infer_shape(symbol, known, 0, &complete, &args, NULL, NULL));
+  assert_int_equal(complete, 0);
+  assert_null(args);
+  cohort_descs_free(known);
+  cohort_symbol_free(symbol);
+}
+
+/* SYM-11: integer types go through a layer, `__dtype__` takes part, and a conflict names the node and the input. */
+static void dtypes_go_through_layers(void **state) {
+  cohort_symbol *symbol = linear("2"), *typed = node("FullyConnected", "fc", ATTRS("num_hidden", "1"),
+                                                     INPUTS(variable_with("data", "__dtype__", "1")));
+  cohort_descs *known = no_descs(), *args = NULL, *outputs = NULL;
+  int32_t complete = 0, dtype = -7;
+  cohort_error *error;
+
+  (void)state;
+  ok(cohort_descs_add(known, "data", NULL, COHORT_UNKNOWN_SHAPE, COHORT_DTYPE_INT32, NULL));
+  ok(cohort_symbol_infer_dtype(symbol, known, 0, &complete, &args, &outputs, NULL));
+  assert_int_equal(complete, 1);
+  ok(cohort_descs_get(args, 1, NULL, NULL, 0, NULL, &dtype, NULL));
+  assert_int_equal(dtype, COHORT_DTYPE_INT32);
+  ok(cohort_descs_get(outputs, 0, NULL, NULL, 0, NULL, &dtype, NULL));
+  assert_int_equal(dtype, COHORT_DTYPE_INT32);
+  cohort_descs_free(args);
+  cohort_descs_free(outputs);
+  ok(cohort_symbol_infer_dtype(typed, NULL, 0, &complete, &args, NULL, NULL));
+  ok(cohort_descs_get(args, 2, NULL, NULL, 0, NULL, &dtype, NULL));
+  assert_int_equal(dtype, COHORT_DTYPE_FLOAT64);
+  cohort_descs_free(args);
+  ok(cohort_descs_add(known, "fc_weight", NULL, COHORT_UNKNOWN_SHAPE, COHORT_DTYPE_FLOAT64, NULL));
+  error = cohort_symbol_infer_dtype(symbol, known, 0, &complete, NULL, NULL, NULL);
+  assert_int_equal(cohort_error_code(error), COHORT_ERROR_DTYPE);
+  assert_string_equal(cohort_error_subject(error), "fc");
+  assert_non_null(strstr(cohort_error_message(error), "input 1: expected int32, found float64"));
+  cohort_error_free(error);
+  cohort_descs_free(known);
+  cohort_symbol_free(symbol);
+  cohort_symbol_free(typed);
+}
+
+/* ---- symbols and what is bound ----------------------------------------------------------------------------------- */
+
+/* SYM-14: what is bound keeps the symbol as it was, whatever is set on the caller's handle afterwards. */
+static void what_is_bound_keeps_its_symbol(void **state) {
+  const char *const key = "scalar", *const value = "100";
+  cohort_symbol *symbol = node("_mul_scalar", "times", ATTRS("scalar", "2"), INPUTS(variable("x"))), *copy = NULL;
+  cohort_descs *known = desc("x", SHAPE(2), NULL);
+  const cohort_context cpu0 = {COHORT_DEVICE_CPU, 0};
+  cohort_executor *executor = NULL;
+  cohort_group *group = NULL;
+
+  (void)state;
+  ok(cohort_symbol_copy(symbol, &copy));
+  ok(cohort_executor_simple_bind(symbol, NULL, known, NULL, &executor));
+  ok(cohort_group_create(symbol, &cpu0, 1, known, NULL, NULL, 0, 0, NULL, &group));
+  ok(cohort_symbol_set_attrs(symbol, &key, &value, 1));
+  assert_string_equal(attr_of(symbol, "scalar"), "100");
+  assert_string_equal(attr_of(copy, "scalar"), "2");
+  cohort_symbol_free(symbol);
+  set_arg(executor, "x", 1, 2);
+  ok(cohort_executor_forward(executor, 0));
+  holds_free(output_of(executor, 0), 2, 4);
+  forward(group, floats(SHAPE(2), FLOATS(1, 2)), NULL, 0);
+  holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 2, 4);
+  cohort_symbol_free(copy);
+  cohort_descs_free(known);
+  cohort_executor_free(executor);
+  cohort_group_free(group);
+}
+
+/* SYM-15: of two heads of one name each has its own layout. */
+static void layouts_go_by_the_index_of_the_head(void **state) {
+  cohort_symbol *parts[2], *both = NULL;
+  cohort_group *group;
+  int32_t axis = -7;
+
+  (void)state;
+  parts[0] = node("_mul_scalar", "out", ATTRS("scalar", "2", "__layout__", "NC"), INPUTS(variable("x")));
+  parts[1] = node("transpose", "out", ATTRS("__layout__", "CN"), INPUTS(variable("y")));
+  ok(cohort_symbol_group(parts, 2, &both));
+  cohort_symbol_free(parts[0]);
+  cohort_symbol_free(parts[1]);
+  {
+    cohort_descs *data = desc("x", SHAPE(4, 3), NULL);
+
+    add_desc(data, "y", SHAPE(4, 3), NULL);
+    group = bind_for_inference(both, 2, data, NULL, NO_NAMES, NULL);
+  }
+  ok(cohort_group_axis(group, COHORT_GROUP_OUTPUTS, 0, &axis));
+  assert_int_equal(axis, 0);
+  ok(cohort_group_axis(group, COHORT_GROUP_OUTPUTS, 1, &axis));
+  assert_int_equal(axis, 1);
+  cohort_group_free(group);
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+
+/* SYM-16: nodes in topological order with their inputs, auxiliary ones marked by version 1, all variables in arg_nodes,
+ * outputs counted in node_row_ptr, heads, and the version. */
+static void json_has_the_form_of_mxnet_1_9(void **state) {
+  static const char *const parts[] = {
+      "{\"op\":\"null\",\"name\":\"data\",\"inputs\":[]}",
+      "{\"op\":\"null\",\"name\":\"bn_gamma\",\"attrs\":{\"fix_gamma\":\"False\"},\"inputs\":[]}",
+      "{\"op\":\"BatchNorm\",\"name\":\"bn\",\"attrs\":{\"fix_gamma\":\"False\"},"
+      "\"inputs\":[[0,0,0],[1,0,0],[2,0,0],[3,0,1],[4,0,1]]}",
+      "{\"op\":\"SliceChannel\",\"name\":\"sp\",\"attrs\":{\"num_outputs\":\"2\"},\"inputs\":[[5,0,0]]}",
+      "\"arg_nodes\":[0,1,2,3,4]",
+      "\"node_row_ptr\":[0,1,2,3,4,5,8,10]",
+      "\"heads\":[[6,0,0],[6,1,0]]",
+      "\"attrs\":{\"mxnet_version\":[\"int\",10901]}"};
+  cohort_symbol *symbol = node("SliceChannel", "sp", ATTRS("num_outputs", "2"),
+                               INPUTS(node("BatchNorm", "bn", ATTRS("fix_gamma", "False"), INPUTS(variable("data")))));
+  const char *json = NULL;
+  char packed[4096];
+  size_t length = 0, i;
+
+  (void)state;
+  ok(cohort_symbol_to_json(symbol, &json));
+  for (; *json; ++json) { /* without white space, none of which is inside text here but in __init__ */
+    assert_true(length + 1 < sizeof(packed));
+    if (*json != ' ' && *json != '\n') packed[length++] = *json;
+  }
+  packed[length] = '\0';
+  for (i = 0; i < COUNT(parts); ++i) {
+    if (!strstr(packed, parts[i])) fail_msg("%s is not in %s", parts[i], packed);
+  }
+  cohort_symbol_free(symbol);
+}
+
+/* SYM-17, SYM-18: older forms are read over the ABI as well: `param` and `attr` apart, inputs of two numbers, no
+ * version; short keys become long ones, `weight_lr_mult` goes to the weight, auxiliary states come back. */
+static void json_of_0_8_is_brought_up_to_date(void **state) {
+  static const char json[] =
+      "{\"nodes\": ["
+      "{\"op\": \"null\", \"param\": {}, \"name\": \"data\", \"inputs\": [], \"backward_source_id\": -1,"
+      " \"attr\": {\"ctx_group\": \"dev1\"}},"
+      "{\"op\": \"null\", \"param\": {}, \"name\": \"fc_weight\", \"inputs\": [], \"backward_source_id\": -1},"
+      "{\"op\": \"FullyConnected\", \"param\": {\"no_bias\": \"True\", \"num_hidden\": \"2\"}, \"name\": \"fc\","
+      " \"inputs\": [[0, 0], [1, 0]], \"backward_source_id\": -1, \"attr\": {\"weight_lr_mult\": \"1.2\"}},"
+      "{\"op\": \"null\", \"param\": {}, \"name\": \"g\", \"inputs\": [], \"backward_source_id\": -1},"
+      "{\"op\": \"null\", \"param\": {}, \"name\": \"b\", \"inputs\": [], \"backward_source_id\": -1},"
+      "{\"op\": \"BatchNorm\", \"param\": {\"momentum\": \"0.8\"}, \"name\": \"bn\","
+      " \"inputs\": [[2, 0], [3, 0], [4, 0]], \"backward_source_id\": -1}],"
+      " \"arg_nodes\": [0, 1, 3, 4], \"heads\": [[5, 0]]}";
+  cohort_symbol *symbol = from_json(json);
+  const char *name = NULL, *now = NULL;
+
+  (void)state;
+  ok(cohort_symbol_name_at(symbol, COHORT_SYMBOL_AUX, 1, &name));
+  assert_string_equal(name, "bn_moving_var");
+  assert_string_equal(attr_at(symbol, "bn_moving_var", "momentum"), "0.8");
+  assert_string_equal(attr_at(symbol, "bn_moving_var", "__init__"), "[\"one\", {}]");
+  assert_string_equal(attr_at(symbol, "fc_weight", "__lr_mult__"), "1.2");
+  assert_null(attr_at(symbol, "fc", "weight_lr_mult"));
+  assert_string_equal(attr_at(symbol, "data", "__ctx_group__"), "dev1");
+  ok(cohort_symbol_to_json(symbol, &now));
+  assert_non_null(strstr(now, "[\"int\", 10901]"));
+  cohort_symbol_free(symbol);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(reserved_attributes_are_kept_as_text),
+      TEST(reserved_attributes_have_their_effect),
+      TEST(short_names_stand_for_long_ones),
+      TEST(inputs_made_for_a_layer_carry_its_attributes),
+      TEST(unknown_names_are_refused_with_those_there_are),
+      TEST(dtypes_go_through_layers),
+      TEST(what_is_bound_keeps_its_symbol),
+      TEST(layouts_go_by_the_index_of_the_head),
+      TEST(json_has_the_form_of_mxnet_1_9),
+      TEST(json_of_0_8_is_brought_up_to_date),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
