@@ -80,7 +80,8 @@ const std::vector<Slice> &Group::slices() const { return impl_->now->slices; }
 
 Slice Group::slice(size_t device) const {
   context(device);
-  if (impl_->now->slices.empty()) throw Error(Code::kState, "no descriptor has a batch axis: there are no slices");
+  if (impl_->now->slices.empty())
+    throw Error(Code::kState, "no descriptor has a batch axis: there are no slices", "slices");
   return impl_->now->slices[device];
 }
 
@@ -154,7 +155,8 @@ size_t Group::num_arrays(GroupList list) const {
 // IGR-01: there are none, and that is an error to ask for, not an empty list.
 void Group::Impl::check_list(GroupList list, size_t index, size_t num) const {
   if (list == GroupList::kInputGrads && !(options.for_training && options.inputs_need_grad)) {
-    throw Error(Code::kState, "the group was bound without gradients of its inputs: inputs_need_grad and for_training");
+    throw Error(Code::kState, "the group was bound without gradients of its inputs: inputs_need_grad and for_training",
+                "inputs_need_grad");
   }
   if (index >= num) {
     throw Error(Code::kInvalidArgument, text("index: the list has ", num, " entries, found ", index), "index");

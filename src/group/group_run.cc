@@ -181,9 +181,11 @@ NDArray Group::Impl::part_of_head(const NDArray &whole, size_t head, size_t devi
 void Group::backward(const std::vector<NDArray> &head_grads) {
   Impl &self = *impl_;
   if (!self.options.for_training) {
-    throw Error(Code::kState, "backward: the group was bound for inference; bind with for_training to run backward");
+    throw Error(Code::kState, "backward: the group was bound for inference; bind with for_training to run backward",
+                "backward");
   }
-  if (!self.has_forward) throw Error(Code::kState, "backward: no forward has run since the group was bound");
+  if (!self.has_forward)
+    throw Error(Code::kState, "backward: no forward has run since the group was bound", "backward");
   const size_t num_heads = self.output_names.size();
   if (head_grads.size() > num_heads) {
     throw Error(Code::kInvalidArgument,
@@ -228,8 +230,8 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
 
 void Group::update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode) {
   Impl &self = *impl_;
-  if (!self.options.for_training) throw Error(Code::kState, "update: the group was bound for inference");
-  if (!self.has_backward) throw Error(Code::kState, "update: no backward has run since the group was bound");
+  if (!self.options.for_training) throw Error(Code::kState, "update: the group was bound for inference", "update");
+  if (!self.has_backward) throw Error(Code::kState, "update: no backward has run since the group was bound", "update");
   self.exchange->update(optimizer, mode);
 }
 
@@ -239,7 +241,7 @@ NDArray Group::merged(GroupList list, size_t index) {
   Impl &self = *impl_;
   const GroupBinding &now = *self.now;
   if (list == GroupList::kStates) {
-    throw Error(Code::kUnsupported, "merged states are not supported: read them device by device");
+    throw Error(Code::kUnsupported, "merged states are not supported: read them device by device", "states");
   }
   if (list != GroupList::kOutputs && list != GroupList::kInputGrads) {
     throw Error(Code::kInvalidArgument,
@@ -321,7 +323,7 @@ void check_samples(const GroupBinding &now, const std::vector<NDArray> &labels, 
 void Group::update_metric(Metric &metric, const std::vector<NDArray> &labels) {
   Impl &self = *impl_;
   const GroupBinding &now = *self.now;
-  if (now.labels.empty()) throw Error(Code::kState, "update_metric: the group was bound without labels");
+  if (now.labels.empty()) throw Error(Code::kState, "update_metric: the group was bound without labels", "labels");
   check_count("label", now.labels.size(), labels.size());
   check_samples(now, labels, now.batch_size);
   self.for_all_devices(metric, [&](size_t device) {
@@ -341,7 +343,7 @@ void Group::update_metric(Metric &metric, const std::vector<NDArray> &labels) {
 void Group::update_metric_presliced(Metric &metric, const std::vector<std::vector<NDArray>> &device_labels) {
   Impl &self = *impl_;
   const GroupBinding &now = *self.now;
-  if (now.labels.empty()) throw Error(Code::kState, "update_metric: the group was bound without labels");
+  if (now.labels.empty()) throw Error(Code::kState, "update_metric: the group was bound without labels", "labels");
   if (device_labels.size() != num_devices()) {
     throw Error(Code::kInvalidArgument,
                 text("labels: expected a list for each of ", num_devices(), " contexts, found ", device_labels.size()),

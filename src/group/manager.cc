@@ -38,7 +38,7 @@ Manager::Manager(const Symbol &symbol, const DataDescs &data, const DataDescs &l
 }
 
 const std::shared_ptr<Group> &Manager::current() const {
-  if (!current_) throw Error(Code::kState, "no batch has been loaded yet: there is no current bucket");
+  if (!current_) throw Error(Code::kState, "no batch has been loaded yet: there is no current bucket", "batch");
   return current_;
 }
 
@@ -59,10 +59,11 @@ DataDescs Manager::along_first_axis(DataDescs descs) const {
 void Manager::check_batch(const ManagerBatch &batch) const {
   for (const auto *list : {&batch.data, &batch.labels}) {
     for (const NDArray &array : *list) {
-      if (!array) throw Error(Code::kInvalidArgument, "batch: found no array");
+      if (!array) throw Error(Code::kInvalidArgument, "batch: found no array", "batch");
       if (array.shape().rank() < 1 || array.shape()[0] != options_.batch_size) {
-        throw Error(Code::kShape, text("batch: expected ", options_.batch_size, " samples along axis 0, found shape ",
-                                       array.shape()));
+        throw Error(Code::kShape,
+                    text("batch: expected ", options_.batch_size, " samples along axis 0, found shape ", array.shape()),
+                    "batch");
       }
     }
   }
@@ -108,7 +109,8 @@ MemoryUse Manager::memory() const {
 
 void Manager::set_monitor(MonitorFunction function, bool all) {
   if (options_.generator) {
-    throw Error(Code::kUnsupported, "monitoring is not supported for a manager that generates bucket symbols");
+    throw Error(Code::kUnsupported, "monitoring is not supported for a manager that generates bucket symbols",
+                "monitor");
   }
   main_->set_monitor(std::move(function), all);
 }
