@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executors for other shapes, made of one that is bound: EXE-27 to EXE-32. */
+#include "support/executor_tests.h"
+
+static cohort_symbol *product(void) {
+  return node("elemwise_mul", "product", NO_ATTRS, INPUTS(variable("a"), variable("b")));
+}
+
+/* A description of both factors. */
+static cohort_descs *both(const int64_t *shape, int32_t num_axes) {
+  cohort_descs *known = desc("a", shape, num_axes, NULL);
+
+  add_desc(known, "b", shape, num_axes, NULL);
+  return known;
+}
+
+static cohort_executor *reshaped(const cohort_executor *executor, cohort_descs *known,
+                                 const cohort_reshape_options *options) {
+  cohort_executor *made = NULL;
+
+  ok(try_reshape(&made, executor, known, options));
+  return made;
+}
+
+/* EXE-27: shapes follow from those given alone, not from those bound; the executor itself stays as it is. */
+static void shapes_follow_from_those_given(void **state) {
+  cohort_executor *executor = simple_bind(product(), desc("a", SHAPE(4), NULL), NULL), *made = NULL;
+  cohort_ndarray *array;
+
+  (void)state;
+  fails(try_reshape(&made, executor, NULL, NULL), COHORT_ERROR_SHAPE, "a, b");
+  fails(try_reshape(&made, executor, no_descs(), NULL), COHORT_ERROR_SHAPE, "a, b");
+  assert_null(made);
+  set_arg(executor, "a", 1, 2, 3, 4);
+  set_arg(executor, "b", 10, 10, 10, 10);
+  made = reshaped(executor, both(SHAPE(2)), NULL);
+  array = output_of(made, 0);
+  has_shape(array, 2);
+  cohort_ndarray_free(array);
+  ok(cohort_executor_forward(made, 0));
+  holds_free(output_of(made, 0), 10, 20);
+  ok(cohort_executor_forward(executor, 0));
+  holds_free(output_of(executor, 0), 10, 20, 30, 40);
+  cohort_executor_free(made);
+  cohort_executor_free(executor);
+}
+
+/* EXE-28, EXE-29: an equal shape is shared; one of no more elements is the first of the same memory, row by row,
+ * whatever its axes; gradients go with their arguments, and what backward does with them stays. */
+static void smaller_shapes_are_the_same_memory(void **state) {
+  cohort_executor *executor = simple_bind_with(product(), both(SHAPE(3, 5)), "add"), *same, *fewer, *turned;
+  cohort_ndarray *array;
+  int32_t req = -1;
+
+  (void)state;
+  set_arg(executor, "a", 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14);
+  same = reshaped(executor, both(SHAPE(3, 5)), NULL);
+  assert_ptr_equal(address_free(arg_of(same, "a")), address_free(arg_of(executor, "a")));
+  assert_ptr_equal(address_free(grad_of(same, "a")), address_free(grad_of(executor, "a")));
+  fewer = reshaped(executor, both(SHAPE(3, 3)), NULL);
+  array = arg_of(fewer, "a");
+  has_shape(array, 3, 3);
+  holds_free(array, 0, 1, 2, 3, 4, 5, 6, 7, 8);
+  assert_ptr_equal(address_free(grad_of(fewer, "a")), address_free(grad_of(executor, "a")));
+  ok(cohort_executor_grad_req(fewer, 0, &req));
+  assert_int_equal(req, COHORT_GRAD_ADD);
+  turned = reshaped(executor, both(SHAPE(5, 3)), NULL);
+  array = arg_of(turned, "a");
+  has_shape(array, 5, 3);
+  holds_free(array, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14);
+  array = grad_of(turned, "b");
+  has_shape(array, 5, 3);
+  cohort_ndarray_free(array);
+  cohort_executor_free(same);
+  cohort_executor_free(fewer);
+  cohort_executor_free(turned);
+  cohort_executor_free(executor);
+}
+
+/* EXE-28, EXE-29, EXE-30: more elements need leave; then argument and gradient are new, all zeros. */
+static void larger_shapes_need_leave_and_are_new(void **state) {
+  cohort_reshape_options options = COHORT_RESHAPE_OPTIONS_INIT;
+  cohort_executor *executor = simple_bind_with(product(), both(SHAPE(2)), "write"), *made = NULL;
+
+  (void)state;
+  set_arg(executor, "a", 1, 2);
+  set_arg(executor, "b", 3, 4);
+  fill(grad_of(executor, "a"), 7);
+  fails(try_reshape(&made, executor, both(SHAPE(3)), &options), COHORT_ERROR_SHAPE,
+        "'a': new shape (3,) is larger than the bound (2,)");
+  assert_null(made);
+  options.allow_up_sizing = 1;
+  made = reshaped(executor, both(SHAPE(40)), &options);
+  assert_ptr_not_equal(address_free(arg_of(made, "a")), address_free(arg_of(executor, "a")));
+  {
+    float values[40], zeros[40] = {0};
+    cohort_ndarray *array = arg_of(made, "a");
+
+    ok(cohort_ndarray_read(array, values, sizeof(values)));
+    assert_memory_equal(values, zeros, sizeof(values));
+    cohort_ndarray_free(array);
+    array = grad_of(made, "a");
+    ok(cohort_ndarray_read(array, values, sizeof(values)));
+    assert_memory_equal(values, zeros, sizeof(values));
+    cohort_ndarray_free(array);
+  }
+  holds_free(arg_of(executor, "a"), 1, 2);
+  cohort_executor_free(made);
+  cohort_executor_free(executor);
+}
+
+/* EXE-28: an argument that is not named keeps its shape, a label too, unless partial shaping lets it go. */
+static void arguments_that_are_not_named_keep_their_shape(void **state) {
+  cohort_reshape_options options = COHORT_RESHAPE_OPTIONS_INIT;
+  cohort_executor *executor = simple_bind(regression("1"), desc("data", SHAPE(4, 2), NULL), NULL), *made = NULL;
+  cohort_ndarray *array;
+
+  (void)state;
+  fails(try_reshape(&made, executor, desc("data", SHAPE(2, 2), NULL), &options), COHORT_ERROR_SHAPE,
+        "shape of unspecified argument 'label' changed from (4,) to (2,)");
+  assert_null(made);
+  options.partial_shaping = 1;
+  made = reshaped(executor, desc("data", SHAPE(2, 2), NULL), &options);
+  array = arg_of(made, "label");
+  has_shape(array, 2);
+  cohort_ndarray_free(array);
+  assert_ptr_equal(address_free(arg_of(made, "label")), address_free(arg_of(executor, "label")));
+  assert_ptr_equal(address_free(arg_of(made, "fc_weight")), address_free(arg_of(executor, "fc_weight")));
+  cohort_executor_free(made);
+  cohort_executor_free(executor);
+}
+
+/* EXE-29: auxiliary states are shared as they are; they change shape with partial shaping only. */
+static void auxiliary_states_are_shared(void **state) {
+  cohort_reshape_options options = COHORT_RESHAPE_OPTIONS_INIT;
+  cohort_symbol *symbol = node("BatchNorm", "bn", NO_ATTRS, INPUTS(variable("x")));
+  cohort_executor *executor = simple_bind(symbol, desc("x", SHAPE(4, 3), NULL), NULL), *made = NULL;
+  cohort_descs *known;
+  cohort_ndarray *array;
+
+  (void)state;
+  set_aux(executor, "bn_moving_mean", 1, 2, 3);
+  made = reshaped(executor, desc("x", SHAPE(2, 3), NULL), NULL);
+  assert_ptr_equal(address_free(aux_of(made, "bn_moving_mean")), address_free(aux_of(executor, "bn_moving_mean")));
+  cohort_executor_free(made);
+  made = NULL;
+  known = desc("x", SHAPE(4, 2), NULL);
+  add_desc(known, "bn_gamma", SHAPE(2), NULL);
+  add_desc(known, "bn_beta", SHAPE(2), NULL);
+  fails(try_reshape(&made, executor, known, &options), COHORT_ERROR_SHAPE,
+        "auxiliary state 'bn_moving_mean' changed from (3,) to (2,)");
+  assert_null(made);
+  options.partial_shaping = 1;
+  made = reshaped(executor, desc("x", SHAPE(4, 2), NULL), &options);
+  array = aux_of(made, "bn_moving_mean");
+  has_shape(array, 2);
+  holds_free(array, 1, 2);
+  cohort_executor_free(made);
+  cohort_executor_free(executor);
+}
+
+/* EXE-30: unknown names play no part, and contradictions name the node. */
+static void contradictions_name_the_node(void **state) {
+  cohort_executor *executor = simple_bind(product(), both(SHAPE(4)), NULL), *made = NULL;
+  cohort_descs *known = both(SHAPE(2));
+
+  (void)state;
+  add_desc(known, "nobody", SHAPE(9), NULL);
+  made = reshaped(executor, known, NULL);
+  cohort_executor_free(made);
+  made = NULL;
+  known = desc("a", SHAPE(2), NULL);
+  add_desc(known, "b", SHAPE(3), NULL);
+  fails(try_reshape(&made, executor, known, NULL), COHORT_ERROR_SHAPE, "product");
+  assert_null(made);
+  cohort_executor_free(executor);
+}
+
+/* EXE-31: the executor it was made of may go first. EXE-32: the arrays are read from the new one, in list order, NULL
+ * for an argument without gradient; a reshape of a reshape goes on from there. */
+static void a_reshaped_executor_stands_alone(void **state) {
+  const char *const reqs[] = {"null", "write"};
+  static const char *const names[] = {"a", "b"};
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_executor *executor, *child, *grandchild;
+  size_t i;
+
+  (void)state;
+  options.grad_req_list = reqs;
+  options.num_grad_reqs = 2;
+  executor = simple_bind(product(), both(SHAPE(4)), &options);
+  set_arg(executor, "a", 1, 2, 3, 4);
+  set_arg(executor, "b", 5, 6, 7, 8);
+  child = reshaped(executor, both(SHAPE(3)), NULL);
+  cohort_executor_free(executor);
+  for (i = 0; i < 2; ++i) {
+    const char *name = NULL;
+
+    ok(cohort_executor_name(child, COHORT_EXECUTOR_ARGS, i, &name));
+    assert_string_equal(name, names[i]);
+  }
+  is_absent(grad_of(child, "a"));
+  ok(cohort_executor_forward(child, 1));
+  holds_free(output_of(child, 0), 5, 12, 21);
+  ok(try_backward_with(child, floats(SHAPE(3), FLOATS(1, 1, 1)), 1));
+  holds_free(grad_of(child, "b"), 1, 2, 3);
+  grandchild = reshaped(child, both(SHAPE(2)), NULL);
+  cohort_executor_free(child);
+  ok(cohort_executor_forward(grandchild, 1));
+  holds_free(output_of(grandchild, 0), 5, 12);
+  cohort_executor_free(grandchild);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(shapes_follow_from_those_given),       TEST(smaller_shapes_are_the_same_memory),
+      TEST(larger_shapes_need_leave_and_are_new), TEST(arguments_that_are_not_named_keep_their_shape),
+      TEST(auxiliary_states_are_shared),          TEST(contradictions_name_the_node),
+      TEST(a_reshaped_executor_stands_alone),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
