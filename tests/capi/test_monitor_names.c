@@ -178,6 +178,27 @@ static void names_are_those_of_the_symbol_as_bound(void **state) {
   cohort_executor_free(executor);
 }
 
+/* MON-10: a callback follows a group that is reshaped, and one that is bound anew. */
+static void a_callback_follows_the_group(void **state) {
+  cohort_group *group = bind_regression(1, 2, NULL);
+  cohort_descs *data = desc("data", SHAPE(3, 2), NULL), *label = desc("label", SHAPE(3, 1), NULL);
+  seen what;
+
+  (void)state;
+  memset(&what, 0, sizeof(what));
+  ok(cohort_group_set_monitor(group, note, &what, 0));
+  ok(cohort_group_reshape(group, data, label));
+  ok(cohort_group_run(group, 0));
+  assert_string_equal(what.names, "fc_output lro_output");
+  ok(cohort_group_bind(group, data, label, NULL, 1));
+  ok(cohort_group_run(group, 0));
+  assert_string_equal(what.names, "fc_output lro_output fc_output lro_output");
+  start(&what);
+  cohort_descs_free(data);
+  cohort_descs_free(label);
+  cohort_group_free(group);
+}
+
 /* data through Dropout to a regression. */
 static cohort_executor *bound_random(void) {
   cohort_symbol *dropped = node("Dropout", "drop", ATTRS("p", "0.5"), INPUTS(variable("data")));
@@ -245,6 +266,7 @@ int main(void) {
       TEST(outputs_go_by_their_own_names),
       TEST(inputs_report_before_their_operator),
       TEST(names_are_those_of_the_symbol_as_bound),
+      TEST(a_callback_follows_the_group),
       TEST(a_monitor_changes_no_result),
   };
 

@@ -160,6 +160,31 @@ static void unknown_names_are_refused_with_those_there_are(void **state) {
   cohort_symbol_free(symbol);
 }
 
+/* SYM-10, SYM-12: shapes by position, open ones among them; where an operator allows, they follow backwards. */
+static void shapes_go_by_position_and_backwards(void **state) {
+  cohort_symbol *symbol = node("elemwise_mul", "product", NO_ATTRS, INPUTS(variable("a"), variable("b")));
+  cohort_descs *known = no_descs(), *args = NULL;
+  int64_t shape[2] = {0, 0};
+  int32_t complete = 0, num_axes = 0;
+  size_t i;
+
+  (void)state;
+  ok(cohort_descs_add(known, NULL, NULL, COHORT_UNKNOWN_SHAPE, COHORT_DTYPE_NONE, NULL));
+  ok(cohort_descs_add(known, NULL, SHAPE(4, 3), COHORT_DTYPE_NONE, NULL));
+  ok(cohort_symbol_infer_shape(symbol, known, 0, &complete, &args, NULL, NULL));
+  assert_int_equal(complete, 1);
+  for (i = 0; i < 2; ++i) {
+    ok(cohort_descs_get(args, i, NULL, shape, 2, &num_axes, NULL, NULL));
+    assert_true(num_axes == 2 && shape[0] == 4 && shape[1] == 3);
+  }
+  cohort_descs_free(args);
+  ok(cohort_descs_add(known, NULL, SHAPE(4, 3), COHORT_DTYPE_NONE, NULL));
+  fails(cohort_symbol_infer_shape(symbol, known, 0, &complete, NULL, NULL, NULL), COHORT_ERROR_INVALID_ARGUMENT,
+        "at most 2");
+  cohort_descs_free(known);
+  cohort_symbol_free(symbol);
+}
+
 /* SYM-11: integer types go through a layer, `__dtype__` takes part, and a conflict names the node and the input. */
 static void dtypes_go_through_layers(void **state) {
   cohort_symbol *symbol = linear("2"), *typed = node("FullyConnected", "fc", ATTRS("num_hidden", "1"),
@@ -320,6 +345,7 @@ int main(void) {
       TEST(short_names_stand_for_long_ones),
       TEST(inputs_made_for_a_layer_carry_its_attributes),
       TEST(unknown_names_are_refused_with_those_there_are),
+      TEST(shapes_go_by_position_and_backwards),
       TEST(dtypes_go_through_layers),
       TEST(what_is_bound_keeps_its_symbol),
       TEST(layouts_go_by_the_index_of_the_head),
