@@ -34,9 +34,25 @@ void mean_into(const std::vector<NDArray> &arrays, const NDArray &mean) {
   for (size_t i = 0; i < count; ++i) to[i] /= T(arrays.size());
 }
 
-// PRM-08: sums in float32, in float64 for float64 and integers; the mean is cast last.
-NDArray mean_of(const std::vector<NDArray> &arrays) {
+// Of whole numbers, cut toward zero: without float64, which is exact for integers up to 2^53 only.
+NDArray whole_mean_of(const std::vector<NDArray> &arrays) {
+  const NDArray mean = NDArray::create(arrays[0].shape(), Dtype::kInt64, Context());
+  std::vector<__int128> sums(size_t(mean.size()), 0);
+  for (const NDArray &array : arrays) {
+    array.wait();
+    const NDArray host = array.on_host();
+    const int64_t *const from = host.data_as<int64_t>();
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += from[i];
+  }
+  for (size_t i = 0; i < sums.size(); ++i) mean.data_as<int64_t>()[i] = int64_t(sums[i] / __int128(arrays.size()));
+  return mean;
+}
+
+// PRM-08: sums in float32, in float64 for float64 and integers, exactly where these stay integers; the mean is cast
+// last.
+NDArray mean_of(const std::vector<NDArray> &arrays, Dtype target) {
   const Dtype dtype = arrays[0].dtype();
+  if (dtype == Dtype::kInt64 && target == Dtype::kInt64) return whole_mean_of(arrays);
   const bool single = dtype == Dtype::kFloat32 || dtype == Dtype::kFloat16 || dtype == Dtype::kBfloat16;
   const NDArray mean = NDArray::create(arrays[0].shape(), single ? Dtype::kFloat32 : Dtype::kFloat64, Context());
   if (single) {
@@ -92,7 +108,10 @@ void Group::get_params(const NamedArrays &args, const NamedArrays *aux) const {
   };
   collect(GroupList::kParams, &args, "parameter");
   collect(GroupList::kAux, aux, "auxiliary state");
-  for (const auto &mean : means) mean.first->copy_from(mean.second.size() == 1 ? mean.second[0] : mean_of(mean.second));
+  for (const auto &mean : means) {
+    const NDArray &target = *mean.first;
+    target.copy_from(mean.second.size() == 1 ? mean.second[0] : mean_of(mean.second, target.dtype()));
+  }
 }
 
 void Group::copy_params(NamedArrays *args, NamedArrays *aux) const {

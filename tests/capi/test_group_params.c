@@ -65,6 +65,19 @@ static void any_argument_may_be_set_and_the_rest_stay(void **state) {
   cohort_group_free(group);
 }
 
+/* PRM-02: a label is an argument too. */
+static void a_label_may_be_set_like_a_parameter(void **state) {
+  cohort_group *group = bind_regression(2, 4, NULL);
+
+  (void)state;
+  fill(device_array(group, COHORT_GROUP_LABELS, 0, 0), 3);
+  fails(try_set_params(group, named("label", counted(SHAPE(4, 1), 1)), NULL, 0), COHORT_ERROR_SHAPE, "label");
+  ok(try_set_params(group, named("label", counted(SHAPE(2, 1), 1)), NULL, 0)); /* of a device's shape, on all */
+  holds_free(device_array(group, COHORT_GROUP_LABELS, 0, 0), 0, 1);
+  holds_free(device_array(group, COHORT_GROUP_LABELS, 0, 1), 0, 1);
+  cohort_group_free(group);
+}
+
 /* PRM-03: unknown names are refused, or skipped where that is asked for; arguments and states are looked up apart. */
 static void unknown_names_are_refused_or_skipped(void **state) {
   cohort_group *group = bind_batch_norm(2);
@@ -106,6 +119,23 @@ static void one_wrong_shape_and_nothing_is_copied(void **state) {
   cohort_group_free(group);
 }
 
+/* PRM-05: what is wrong with an auxiliary state, or unknown, keeps the arguments from being copied too. */
+static void one_wrong_state_and_no_parameter_is_copied(void **state) {
+  cohort_group *group = bind_batch_norm(2);
+  cohort_arrays *params = named("bn_beta", counted(SHAPE(2), 1));
+
+  (void)state;
+  fails(try_set_params(group, named("bn_beta", counted(SHAPE(2), 1)), named("bn_moving_mean", counted(SHAPE(3), 1)), 0),
+        COHORT_ERROR_SHAPE, "bn_moving_mean");
+  fails(try_set_params(group, named("bn_beta", counted(SHAPE(2), 1)), named("bn_beta", counted(SHAPE(2), 1)), 0),
+        COHORT_ERROR_NAME, "auxiliary states");
+  add_named(params, "no_such", counted(SHAPE(2), 1));
+  fails(try_set_params(group, params, NULL, 0), COHORT_ERROR_NAME, "arguments");
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 1, 0), 0, 0);
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 1, 1), 0, 0);
+  cohort_group_free(group);
+}
+
 /* GRP-18, PRM-09: parameters go by name, and are listed in the order of the symbol's arguments, each once. */
 static void parameters_go_by_name(void **state) {
   cohort_group *group = bind_two_layers(2);
@@ -120,6 +150,50 @@ static void parameters_go_by_name(void **state) {
   set_param(group, "fc1_weight", floats(SHAPE(2, 2), FLOATS(1, 2, 3, 4)));
   holds_free(device_array(group, COHORT_GROUP_PARAMS, 0, 1), 1, 2, 3, 4);
   holds_free(device_array(group, COHORT_GROUP_PARAMS, 1, 1), 0, 0, 0, 0);
+  cohort_group_free(group);
+}
+
+/* PRM-09: means are paired by name, whatever the order of the targets and of param_names. */
+static void means_are_paired_by_name(void **state) {
+  cohort_group *group = bind_two_layers(2);
+  cohort_ndarray *first = zeros(SHAPE(2, 2), COHORT_DTYPE_FLOAT32), *second = zeros(SHAPE(2, 2), COHORT_DTYPE_FLOAT32);
+  cohort_arrays *targets = NULL;
+
+  (void)state;
+  set_param(group, "fc1_weight", floats(SHAPE(2, 2), FLOATS(1, 2, 3, 4)));
+  set_param(group, "fc2_weight", floats(SHAPE(2, 2), FLOATS(5, 6, 7, 8)));
+  ok(cohort_arrays_create(&targets));
+  ok(cohort_arrays_add(targets, "fc2_weight", second));
+  ok(cohort_arrays_add(targets, "fc1_weight", first));
+  ok(cohort_group_get_params(group, targets, NULL));
+  holds_free(first, 1, 2, 3, 4);
+  holds_free(second, 5, 6, 7, 8);
+  cohort_arrays_free(targets);
+  cohort_group_free(group);
+}
+
+/* PRM-06: targets may be on any context, and auxiliary states have theirs beside those of the parameters. */
+static void targets_may_be_anywhere(void **state) {
+  const cohort_context far = {COHORT_DEVICE_CPU, 7};
+  const char *const names[] = {"bn_gamma", "bn_beta", "bn_moving_mean", "bn_moving_var"};
+  cohort_group *group = bind_batch_norm(2);
+  cohort_arrays *lists[2] = {NULL, NULL};
+  cohort_ndarray *targets[4];
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < 4; ++i) {
+    const int32_t list = i < 2 ? COHORT_GROUP_PARAMS : COHORT_GROUP_AUX;
+    fill(device_array(group, list, i % 2, 0), (double)i);
+    fill(device_array(group, list, i % 2, 1), (double)i + 3);
+    if (i % 2 == 0) ok(cohort_arrays_create(&lists[i / 2]));
+    ok(cohort_ndarray_zeros(SHAPE(2), COHORT_DTYPE_FLOAT32, &far, &targets[i]));
+    ok(cohort_arrays_add(lists[i / 2], names[i], targets[i]));
+  }
+  ok(cohort_group_get_params(group, lists[0], lists[1]));
+  for (i = 0; i < 4; ++i) holds_free(targets[i], (float)i + 1.5f, (float)i + 1.5f);
+  cohort_arrays_free(lists[0]);
+  cohort_arrays_free(lists[1]);
   cohort_group_free(group);
 }
 
@@ -221,6 +295,85 @@ static void a_mean_of_float16_does_not_overflow(void **state) {
   cohort_group_free(group);
 }
 
+/* A group of data + shift on these devices, both of this dtype, and shift a parameter of one number. */
+static cohort_group *bind_shift(size_t num_contexts, int32_t dtype) {
+  cohort_symbol *symbol = node("elemwise_add", "sum", NO_ATTRS, INPUTS(variable("data"), variable("shift")));
+  const cohort_context contexts[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}};
+  const char *const params[] = {"shift"};
+  cohort_descs *data = NULL;
+  cohort_group *group = NULL;
+
+  ok(cohort_descs_create(&data));
+  ok(cohort_descs_add(data, "data", SHAPE(1), dtype, "C"));
+  ok(cohort_group_create(symbol, contexts, num_contexts, data, NULL, params, 1, 0, NULL, &group));
+  cohort_symbol_free(symbol);
+  cohort_descs_free(data);
+  return group;
+}
+
+/* The mean of the numbers on the devices, read through a target of a dtype. */
+static void mean_is(const cohort_group *group, int32_t dtype, const void *expected, size_t bytes) {
+  cohort_ndarray *target = zeros(SHAPE(1), dtype);
+  cohort_arrays *targets = NULL;
+  char found[8];
+
+  ok(cohort_arrays_create(&targets));
+  ok(cohort_arrays_add(targets, "shift", target));
+  ok(cohort_group_get_params(group, targets, NULL));
+  ok(cohort_ndarray_read(target, found, bytes));
+  assert_memory_equal(found, expected, bytes);
+  cohort_ndarray_free(target);
+  cohort_arrays_free(targets);
+}
+
+static void set_number(const cohort_group *group, size_t device, const void *number, size_t bytes) {
+  cohort_ndarray *array = device_array(group, COHORT_GROUP_PARAMS, 0, device);
+
+  ok(cohort_ndarray_write(array, number, bytes));
+  cohort_ndarray_free(array);
+}
+
+/* PRM-08: a mean of integers is summed wider, cut toward zero where its target is of integers, and only there. */
+static void a_mean_of_integers_is_cut_last(void **state) {
+  const int32_t pairs[][3] = {{1, 4, 2}, {-1, -4, -2}, {INT32_MAX, INT32_MAX, INT32_MAX}};
+  const int64_t large[] = {(INT64_C(1) << 62) + 1, (INT64_C(1) << 62) + 3}, middle = (INT64_C(1) << 62) + 2;
+  const float half = 2.5f;
+  cohort_group *group = bind_shift(2, COHORT_DTYPE_INT32);
+  size_t i;
+
+  (void)state;
+  for (i = COUNT(pairs); i-- > 0;) {
+    set_number(group, 0, &pairs[i][0], 4);
+    set_number(group, 1, &pairs[i][1], 4);
+    mean_is(group, COHORT_DTYPE_INT32, &pairs[i][2], 4);
+  }
+  mean_is(group, COHORT_DTYPE_FLOAT32, &half, 4);
+  cohort_group_free(group);
+
+  group = bind_shift(2, COHORT_DTYPE_INT64);
+  set_number(group, 0, &large[0], 8);
+  set_number(group, 1, &large[1], 8);
+  mean_is(group, COHORT_DTYPE_INT64, &middle, 8);
+  cohort_group_free(group);
+}
+
+/* PRM-08: means of float64 are summed in float64; on one device the mean is a copy. */
+static void a_mean_of_float64_is_as_exact(void **state) {
+  const double pair[] = {1e16, 4}, mean = 5e15 + 2;
+  const int64_t exact = (INT64_C(1) << 53) + 1;
+  cohort_group *group = bind_shift(2, COHORT_DTYPE_FLOAT64);
+
+  (void)state;
+  set_number(group, 0, &pair[0], 8);
+  set_number(group, 1, &pair[1], 8);
+  mean_is(group, COHORT_DTYPE_FLOAT64, &mean, 8);
+  cohort_group_free(group);
+  group = bind_shift(1, COHORT_DTYPE_INT64);
+  set_number(group, 0, &exact, 8);
+  mean_is(group, COHORT_DTYPE_INT64, &exact, 8);
+  cohort_group_free(group);
+}
+
 /* PRM-11: nothing brings devices together that the host has set apart. */
 static void devices_stay_apart_until_the_host_acts(void **state) {
   cohort_group *group = bind_regression(2, 4, NULL);
@@ -242,14 +395,20 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_parameter_is_copied_to_every_device),
       TEST(any_argument_may_be_set_and_the_rest_stay),
+      TEST(a_label_may_be_set_like_a_parameter),
       TEST(unknown_names_are_refused_or_skipped),
       TEST(auxiliary_states_stay_when_none_are_given),
       TEST(one_wrong_shape_and_nothing_is_copied),
+      TEST(one_wrong_state_and_no_parameter_is_copied),
       TEST(parameters_go_by_name),
+      TEST(means_are_paired_by_name),
+      TEST(targets_may_be_anywhere),
       TEST(the_mean_goes_into_the_arrays_of_the_caller),
       TEST(auxiliary_states_are_averaged_too),
       TEST(every_parameter_has_a_target),
       TEST(a_mean_of_float16_does_not_overflow),
+      TEST(a_mean_of_integers_is_cut_last),
+      TEST(a_mean_of_float64_is_as_exact),
       TEST(devices_stay_apart_until_the_host_acts),
   };
 
