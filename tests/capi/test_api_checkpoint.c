@@ -66,6 +66,7 @@ static void checkpoints_come_back(void **state) {
   ok(cohort_checkpoint_save(prefix, 12, symbol, args, aux));
   ok(cohort_arrays_load(file("-0012.params"), NULL, &raw));
   ok(cohort_arrays_find(raw, "arg:a:w", &index));
+  ok(cohort_arrays_find(raw, "aux:m", &index));
   ok(cohort_checkpoint_load(prefix, 12, &back, &back_args, &back_aux));
   assert_one(back_args, "a:w", w);
   assert_one(back_aux, "m", m);

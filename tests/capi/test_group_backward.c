@@ -252,6 +252,91 @@ static void a_head_gradient_without_batch_axis_goes_whole_to_each_device(void **
   cohort_group_free(group);
 }
 
+/* BWD-02: head gradients along another axis than the first, and from another context. */
+static void a_head_gradient_is_split_along_its_heads_axis(void **state) {
+  const cohort_context far = {COHORT_DEVICE_CPU, 6};
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_symbol *symbol = node("relu", "r", ATTRS("__layout__", "CN"), INPUTS(variable("data")));
+  cohort_ndarray *here = counted(SHAPE(2, 3), 1), *head_grad = NULL;
+  cohort_group *group;
+
+  (void)state;
+  options.inputs_need_grad = 1;
+  group = bind(symbol, 2, desc("data", SHAPE(2, 3), "CN"), NULL, NO_NAMES, &options);
+  forward(group, floats(SHAPE(2, 3), FLOATS(1, 1, 1, 1, 1, 1)), NULL, 1);
+  ok(cohort_ndarray_copy(here, &far, &head_grad));
+  cohort_ndarray_free(here);
+  backward(group, head_grad);
+  holds_free(device_array(group, COHORT_GROUP_INPUT_GRADS, 0, 0), 0, 1, 3, 4);
+  holds_free(device_array(group, COHORT_GROUP_INPUT_GRADS, 0, 1), 2, 5);
+  holds_free(merged(group, COHORT_GROUP_INPUT_GRADS, 0), 0, 1, 2, 3, 4, 5); /* IGR-01: the data's own axis */
+  cohort_group_free(group);
+}
+
+/* BWD-03: the heads that need no gradient, and ignore one. */
+static void losses_need_no_head_gradient(void **state) {
+  const char *const ops[] = {"SoftmaxOutput",
+                             "SVMOutput",
+                             "LinearRegressionOutput",
+                             "LogisticRegressionOutput",
+                             "MAERegressionOutput",
+                             "MakeLoss",
+                             "make_loss",
+                             "BlockGrad"};
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < COUNT(ops); ++i) {
+    const int has_label = i < 5;
+    cohort_symbol *loss = has_label ? node(ops[i], "loss", NO_ATTRS, INPUTS(linear("2"), variable("label")))
+                                    : node(ops[i], "loss", NO_ATTRS, INPUTS(linear("2")));
+    cohort_descs *label = !has_label ? NULL : i < 2 ? desc("label", SHAPE(2), NULL) : desc("label", SHAPE(2, 2), NULL);
+    cohort_group *group = bind(loss, 2, desc("data", SHAPE(2, 2), NULL), label, NAMES("fc_weight"), NULL);
+    cohort_ndarray *grad;
+    float without[4], with[4];
+
+    set_param(group, "fc_weight", floats(SHAPE(2, 2), FLOATS(.1f, .2f, .4f, -.3f)));
+    forward(group, counted(SHAPE(2, 2), 1),
+            !has_label ? NULL
+            : i < 2    ? counted(SHAPE(2), 1)
+                       : counted(SHAPE(2, 2), 1),
+            1);
+    ok(cohort_group_backward(group, NULL, 0));
+    grad = device_array(group, COHORT_GROUP_GRADS, 0, 1);
+    ok(cohort_ndarray_read(grad, without, sizeof(without)));
+    assert_true(i == 7 ? without[0] == 0 : without[1] != 0);
+    backward(group, counted(SHAPE(2, 2), 100));
+    ok(cohort_ndarray_read(grad, with, sizeof(with)));
+    assert_memory_equal(with, without, sizeof(with));
+    cohort_ndarray_free(grad);
+    cohort_group_free(group);
+  }
+}
+
+/* BWD-04: the list may end where the rest needs none. The error of a head that needs one says what to do. */
+static void the_list_may_end_before_losses(void **state) {
+  cohort_symbol *data = variable("data"), *same = NULL, *heads[2], *both = NULL;
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_ndarray *head_grad = counted(SHAPE(2, 1), 1);
+  cohort_group *group;
+
+  (void)state;
+  ok(cohort_symbol_output(data, 0, &same));
+  heads[0] = node("negative", "plain", NO_ATTRS, INPUTS(data));
+  heads[1] = node("MakeLoss", "loss", NO_ATTRS, INPUTS(same));
+  ok(cohort_symbol_group(heads, 2, &both));
+  cohort_symbol_free(heads[0]);
+  cohort_symbol_free(heads[1]);
+  options.inputs_need_grad = 1;
+  group = bind(both, 2, desc("data", SHAPE(2, 1), NULL), NULL, NO_NAMES, &options);
+  forward(group, counted(SHAPE(2, 1), 1), NULL, 1);
+  fails(cohort_group_backward(group, NULL, 0), COHORT_ERROR_INVALID_ARGUMENT, "add a loss to the symbol, or pass");
+  ok(cohort_group_backward(group, &head_grad, 1));
+  holds_free(merged(group, COHORT_GROUP_INPUT_GRADS, 0), 1, 0); /* of the loss 1, of the other -(0, 1) */
+  cohort_ndarray_free(head_grad);
+  cohort_group_free(group);
+}
+
 /* BWD-03: a head that is no loss needs a gradient; a loss ignores one. */
 static void a_plain_head_needs_a_gradient_and_a_loss_ignores_one(void **state) {
   cohort_group *group = bind_linear(2, 4, NULL);
@@ -325,6 +410,122 @@ static void backward_follows_a_forward(void **state) {
   cohort_group_free(group);
 }
 
+/* BWD-07: a reshape is a binding. After a pass of inference the gradient is that of inference: Dropout is the identity.
+ */
+static void backward_follows_a_forward_of_this_binding(void **state) {
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_descs *data = desc("data", SHAPE(6, 2), NULL), *label = desc("label", SHAPE(6, 1), NULL);
+  cohort_group *group = bind_regression(2, 4, NULL);
+  size_t i;
+
+  (void)state;
+  forward(group, counted(SHAPE(4, 2), 1), counted(SHAPE(4, 1), 0), 1);
+  ok(cohort_group_reshape(group, data, label));
+  fails(try_backward(group, NULL), COHORT_ERROR_STATE, "forward");
+  forward(group, counted(SHAPE(6, 2), 0), counted(SHAPE(6, 1), 0), 1);
+  backward(group, NULL);
+  cohort_descs_free(data);
+  cohort_descs_free(label);
+  cohort_group_free(group);
+
+  options.inputs_need_grad = 1;
+  group = bind(node("Dropout", "d", ATTRS("p", "0.5"), INPUTS(variable("data"))), 1, desc("data", SHAPE(4, 2), NULL),
+               NULL, NO_NAMES, &options);
+  for (i = 0; i < 2; ++i) {
+    forward(group, floats(SHAPE(4, 2), FLOATS(1, 1, 1, 1, 1, 1, 1, 1)), NULL, 0);
+    backward(group, floats(SHAPE(4, 2), FLOATS(1, 2, 3, 4, 5, 6, 7, 8)));
+    holds_free(merged(group, COHORT_GROUP_INPUT_GRADS, 0), 1, 2, 3, 4, 5, 6, 7, 8);
+  }
+  cohort_group_free(group);
+}
+
+/* BWD-08: gradients are those of the latest forward, with the arguments that they need as these are at backward. */
+static void backward_reads_arguments_as_they_are(void **state) {
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_group *group;
+
+  (void)state;
+  options.inputs_need_grad = 1;
+  group = bind_linear(2, 2, &options);
+  forward(group, counted(SHAPE(2, 2), 5), NULL, 1);
+  forward(group, counted(SHAPE(2, 2), 1), NULL, 1);
+  set_param(group, "fc_weight", floats(SHAPE(1, 2), FLOATS(7, 9)));
+  backward(group, floats(SHAPE(2, 1), FLOATS(1, 2)));
+  holds_free(merged(group, COHORT_GROUP_INPUT_GRADS, 0), 7, 9, 14, 18);
+  holds_free(device_array(group, COHORT_GROUP_GRADS, 0, 1), 4, 6); /* twice the row (2, 3), not (10, 15) */
+  backward(group, floats(SHAPE(2, 1), FLOATS(1, 1)));
+  holds_free(device_array(group, COHORT_GROUP_GRADS, 0, 1), 2, 3);
+  cohort_group_free(group);
+}
+
+/* BWD-10: without any gradient backward does nothing, even where a head gradient would be needed. */
+static void backward_without_gradients_does_nothing(void **state) {
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_group *group;
+
+  (void)state;
+  options.grad_req = "null";
+  group = bind_linear(2, 4, &options);
+  forward(group, counted(SHAPE(4, 2), 1), NULL, 1);
+  backward(group, NULL);
+  holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 10, 32, 54, 76);
+  cohort_group_free(group);
+}
+
+/* IGR-01, DIF-12: one gradient a data descriptor, in their order, which is not that of the arguments. */
+static void input_gradients_are_in_the_order_of_the_descriptors(void **state) {
+  cohort_symbol *symbol = node("elemwise_sub", "d", NO_ATTRS, INPUTS(variable("first"), variable("second")));
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_descs *data = desc("second", SHAPE(2, 1), NULL);
+  cohort_ndarray *batch[2];
+  const char *name = NULL;
+  cohort_group *group;
+
+  (void)state;
+  add_desc(data, "first", SHAPE(2, 1), NULL);
+  options.inputs_need_grad = 1;
+  group = bind(symbol, 2, data, NULL, NO_NAMES, &options);
+  batch[0] = counted(SHAPE(2, 1), 1);
+  batch[1] = counted(SHAPE(2, 1), 10);
+  ok(cohort_group_forward(group, batch, 2, NULL, 0, 1));
+  holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 0, 9);
+  backward(group, floats(SHAPE(2, 1), FLOATS(1, 2)));
+  assert_int_equal(num_arrays(group, COHORT_GROUP_INPUT_GRADS), 2);
+  ok(cohort_group_name(group, COHORT_GROUP_INPUT_GRADS, 0, &name));
+  assert_string_equal(name, "second");
+  holds_free(merged(group, COHORT_GROUP_INPUT_GRADS, 0), -1, -2);
+  holds_free(merged(group, COHORT_GROUP_INPUT_GRADS, 1), 1, 2);
+  cohort_ndarray_free(batch[0]);
+  cohort_ndarray_free(batch[1]);
+  cohort_group_free(group);
+}
+
+/* IGR-01: a group bound for inference has none, whatever it was asked for; IGR-03: of one device they are live. */
+static void input_gradients_of_one_device_are_live(void **state) {
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_ndarray *grad = NULL;
+  cohort_group *group;
+
+  (void)state;
+  options.inputs_need_grad = 1;
+  group = bind_for_inference(linear("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options);
+  fails(cohort_group_merged(group, COHORT_GROUP_INPUT_GRADS, 0, &grad), COHORT_ERROR_STATE, "");
+  fails(cohort_group_array(group, COHORT_GROUP_INPUT_GRADS, 0, 0, &grad), COHORT_ERROR_STATE, "");
+  assert_null(grad);
+  assert_int_equal(num_arrays(group, COHORT_GROUP_INPUT_GRADS), 0);
+  cohort_group_free(group);
+
+  group = bind_linear(1, 2, &options);
+  grad = merged(group, COHORT_GROUP_INPUT_GRADS, 0);
+  holds(grad, 0, 0, 0, 0);
+  forward(group, counted(SHAPE(2, 2), 1), NULL, 1);
+  backward(group, floats(SHAPE(2, 1), FLOATS(1, 2)));
+  holds(grad, 1, 10, 2, 20);
+  backward(group, floats(SHAPE(2, 1), FLOATS(3, 4)));
+  holds_free(grad, 3, 30, 4, 40);
+  cohort_group_free(group);
+}
+
 /* IGR-01, IGR-03: gradients of the data, by device and merged, zeros before backward. Row i gets p_i * (1, 10). */
 static void input_gradients_are_merged_like_the_data(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
@@ -391,10 +592,18 @@ int main(void) {
       TEST(a_blocked_argument_gets_no_gradient),
       TEST(a_head_gradient_is_split_like_its_output),
       TEST(a_head_gradient_without_batch_axis_goes_whole_to_each_device),
+      TEST(a_head_gradient_is_split_along_its_heads_axis),
+      TEST(losses_need_no_head_gradient),
+      TEST(the_list_may_end_before_losses),
       TEST(a_plain_head_needs_a_gradient_and_a_loss_ignores_one),
       TEST(losses_and_plain_heads_may_be_mixed),
       TEST(head_gradients_match_the_heads),
       TEST(backward_follows_a_forward),
+      TEST(backward_follows_a_forward_of_this_binding),
+      TEST(backward_reads_arguments_as_they_are),
+      TEST(backward_without_gradients_does_nothing),
+      TEST(input_gradients_are_in_the_order_of_the_descriptors),
+      TEST(input_gradients_of_one_device_are_live),
       TEST(input_gradients_are_merged_like_the_data),
       TEST(input_gradients_that_were_not_asked_for_are_refused),
       TEST(the_gradient_of_an_input_without_batch_axis_is_the_sum),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading a batch, running it forward, and reading outputs: FWD-01 to FWD-10, OUT-01 to OUT-08, GRP-13, GRP-20. */
+/* Loading a batch, running it forward, and reading outputs: FWD-01 to FWD-10, OUT-01 to OUT-08, GRP-13, GRP-20. How
+ * outputs are merged is in test_group_outputs.c. */
 #include "support/group_tests.h"
 
 /* A group whose weight is an input too, without a batch axis: fc = data . fc_weight^T. */
@@ -112,6 +113,18 @@ static void a_batch_of_another_shape_is_refused(void **state) {
   cohort_group_free(group);
 }
 
+/* FWD-03: on one device too, where nothing is cut; the error has the shape that is expected and the one found. */
+static void a_batch_of_another_shape_is_refused_by_one_device(void **state) {
+  cohort_group *group = bind_regression(1, 4, NULL);
+
+  (void)state;
+  fails(try_forward(group, counted(SHAPE(5, 2), 1), NULL, 0), COHORT_ERROR_SHAPE, "(4, 2), found (5, 2)");
+  fails(try_forward(group, counted(SHAPE(3, 2), 1), NULL, 0), COHORT_ERROR_SHAPE, "(4, 2), found (3, 2)");
+  forward(group, counted(SHAPE(4, 2), 1), NULL, 0);
+  holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 10, 32, 54, 76);
+  cohort_group_free(group);
+}
+
 /* FWD-04: a batch has an array for each descriptor. */
 static void a_batch_with_another_number_of_arrays_is_refused(void **state) {
   cohort_group *group = bind_two_inputs(2, 4, NULL);
@@ -179,6 +192,25 @@ static void labels_are_needed_in_training_only(void **state) {
   cohort_group_free(group);
 }
 
+/* FWD-06: labels are as many as the descriptors; a list of none is no labels, and a group for training needs them. */
+static void a_list_of_no_labels_is_no_labels(void **state) {
+  cohort_group *group = bind_regression(2, 2, NULL);
+  cohort_ndarray *data = counted(SHAPE(2, 2), 1), *labels[2];
+
+  (void)state;
+  labels[0] = labels[1] = counted(SHAPE(2, 1), 5);
+  fails(cohort_group_forward(group, &data, 1, labels, 2, 0), COHORT_ERROR_INVALID_ARGUMENT, "found 2");
+  fails(cohort_group_forward(group, &data, 1, labels, 0, 1), COHORT_ERROR_INVALID_ARGUMENT, "label");
+  fails(cohort_group_forward(group, &data, 1, NULL, 0, -1), COHORT_ERROR_INVALID_ARGUMENT, "label");
+  fails(cohort_group_forward(group, &data, 1, NULL, 1, 0), COHORT_ERROR_INVALID_ARGUMENT, "label");
+  ok(cohort_group_forward(group, &data, 1, labels, 1, -1));
+  ok(cohort_group_forward(group, &data, 1, labels, 0, 0));
+  holds_free(device_array(group, COHORT_GROUP_LABELS, 0, 1), 5);
+  cohort_ndarray_free(data);
+  cohort_ndarray_free(labels[0]);
+  cohort_group_free(group);
+}
+
 /* FWD-06, GRP-13: without label descriptors the label is an argument like any other, and labels are ignored. */
 static void a_group_bound_without_labels_ignores_them(void **state) {
   cohort_group *group = bind(regression("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), NULL);
@@ -212,6 +244,104 @@ static void a_batch_may_be_split_already(void **state) {
   holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 10, 32, 54, 76, 98);
   for (i = 0; i < COUNT(data); ++i) cohort_ndarray_free(data[i]);
   for (i = 0; i < COUNT(label); ++i) cohort_ndarray_free(label[i]);
+  cohort_group_free(group);
+}
+
+/* FWD-07: split labels are checked like split data, before anything is loaded. */
+static void split_labels_are_checked_too(void **state) {
+  cohort_group *group = bind_regression(2, 3, NULL);
+  cohort_ndarray *data[2], *label[2];
+
+  (void)state;
+  data[0] = counted(SHAPE(2, 2), 1);
+  data[1] = counted(SHAPE(1, 2), 1);
+  label[0] = label[1] = counted(SHAPE(2, 1), 7);
+  fails(cohort_group_forward_presliced(group, 2, data, 1, label, 1, 1), COHORT_ERROR_SHAPE, "label");
+  fails(cohort_group_forward_presliced(group, 2, data, 1, label, 2, 1), COHORT_ERROR_INVALID_ARGUMENT, "found");
+  fails(cohort_group_forward_presliced(group, 2, data, 1, NULL, 0, 1), COHORT_ERROR_INVALID_ARGUMENT, "label");
+  holds_free(device_array(group, COHORT_GROUP_DATA, 0, 0), 0, 0, 0, 0);
+  holds_free(device_array(group, COHORT_GROUP_LABELS, 0, 0), 0, 0);
+  cohort_ndarray_free(data[0]);
+  cohort_ndarray_free(data[1]);
+  cohort_ndarray_free(label[0]);
+  cohort_group_free(group);
+}
+
+/* FWD-08: loading alone runs nothing, and a list of no labels leaves the old ones. */
+static void loading_runs_nothing(void **state) {
+  cohort_group *group = bind_regression(2, 2, NULL);
+  cohort_ndarray *data = counted(SHAPE(2, 2), 1), *label = counted(SHAPE(2, 1), 5);
+
+  (void)state;
+  ok(cohort_group_load(group, &data, 1, &label, 1));
+  holds_free(device_array(group, COHORT_GROUP_DATA, 0, 1), 2, 3);
+  holds_free(device_array(group, COHORT_GROUP_LABELS, 0, 1), 5);
+  holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 0, 0);
+  ok(cohort_group_load(group, &data, 1, NULL, 0));
+  fails(cohort_group_load(group, &data, 1, NULL, 1), COHORT_ERROR_INVALID_ARGUMENT, "label");
+  holds_free(device_array(group, COHORT_GROUP_LABELS, 0, 1), 5);
+  cohort_ndarray_free(data);
+  cohort_ndarray_free(label);
+  cohort_group_free(group);
+}
+
+/* FWD-09: all devices run; what fails on one comes out at the next wait, and the others' outputs are good. */
+static void failed_work_of_a_device_comes_out_at_the_wait(void **state) {
+  cohort_group *group = bind_regression(2, 4, NULL);
+  cohort_ndarray *output;
+  float values[2];
+
+  (void)state;
+  cohort_group_free(group);
+  assert_int_equal(setenv("COHORT_FAULT", "fc", 1), 0);
+  group = bind_regression(2, 4, NULL);
+  assert_int_equal(unsetenv("COHORT_FAULT"), 0);
+  forward(group, counted(SHAPE(4, 2), 1), NULL, 0); /* queued: no error yet */
+  fails(cohort_group_wait(group), COHORT_ERROR_EXECUTION, "fc");
+  output = device_array(group, COHORT_GROUP_OUTPUTS, 0, 1);
+  fails(cohort_ndarray_read(output, values, sizeof(values)), COHORT_ERROR_EXECUTION, "fc");
+  cohort_ndarray_free(output);
+  cohort_group_free(group);
+}
+
+/* FWD-10: what looks at several samples looks at a slice: a gradient divided by the batch is divided by the slice's. */
+static void a_normalised_loss_divides_by_the_slice(void **state) {
+  const char *const words[] = {"null", "batch", "valid"};
+  size_t w;
+
+  (void)state;
+  for (w = 0; w < COUNT(words); ++w) {
+    const float part = w ? .5f : 1; /* of two devices, each divides by two */
+    cohort_symbol *loss =
+        node("SoftmaxOutput", "softmax", ATTRS("normalization", words[w]), INPUTS(linear("2"), variable("label")));
+    cohort_symbol *same = NULL;
+    cohort_group *group;
+
+    /* Weights are zero and so both classes 1/2: each row x of class 0 adds -x/2 to its weights and x/2 to the other's.
+     */
+    ok(cohort_symbol_copy(loss, &same));
+    group = bind(loss, 2, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4), NULL), NAMES("fc_weight"), NULL);
+    forward(group, counted(SHAPE(4, 2), 1), floats(SHAPE(4), FLOATS(0, 0, 0, 0)), 1);
+    backward(group, NULL);
+    holds_free(device_array(group, COHORT_GROUP_GRADS, 0, 0), -1 * part, -2 * part, 1 * part, 2 * part);
+    holds_free(device_array(group, COHORT_GROUP_GRADS, 0, 1), -5 * part, -6 * part, 5 * part, 6 * part);
+    cohort_group_free(group);
+    group = bind(same, 1, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4), NULL), NAMES("fc_weight"), NULL);
+    forward(group, counted(SHAPE(4, 2), 1), floats(SHAPE(4), FLOATS(0, 0, 0, 0)), 1);
+    backward(group, NULL);
+    holds_free(device_array(group, COHORT_GROUP_GRADS, 0, 0), w ? -1.5f : -6, w ? -2 : -8, w ? 1.5f : 6, w ? 2 : 8);
+    cohort_group_free(group);
+  }
+}
+
+/* FWD-10: BatchNorm takes mean and variance of its device's slice, here of 1 and 3, and of 10 and 30. */
+static void batch_statistics_are_those_of_a_slice(void **state) {
+  cohort_symbol *symbol = node("BatchNorm", "bn", ATTRS("eps", "0.001"), INPUTS(variable("data")));
+  cohort_group *group = bind(symbol, 2, desc("data", SHAPE(4, 1), NULL), NULL, NAMES("bn_gamma", "bn_beta"), NULL);
+
+  (void)state;
+  forward(group, floats(SHAPE(4, 1), FLOATS(1, 3, 10, 30)), NULL, 1);
+  holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), -.9995004f, .9995004f, -.999995f, .999995f);
   cohort_group_free(group);
 }
 
@@ -336,11 +466,18 @@ int main(void) {
       TEST(an_input_without_batch_axis_goes_whole_to_each_device),
       TEST(a_batch_of_another_dtype_is_converted),
       TEST(a_batch_of_another_shape_is_refused),
+      TEST(a_batch_of_another_shape_is_refused_by_one_device),
       TEST(a_batch_with_another_number_of_arrays_is_refused),
       TEST(is_train_follows_the_binding_unless_given),
       TEST(labels_are_needed_in_training_only),
+      TEST(a_list_of_no_labels_is_no_labels),
       TEST(a_group_bound_without_labels_ignores_them),
       TEST(a_batch_may_be_split_already),
+      TEST(split_labels_are_checked_too),
+      TEST(loading_runs_nothing),
+      TEST(failed_work_of_a_device_comes_out_at_the_wait),
+      TEST(a_normalised_loss_divides_by_the_slice),
+      TEST(batch_statistics_are_those_of_a_slice),
       TEST(loading_and_running_are_apart),
       TEST(the_caller_may_free_its_batch_at_once),
       TEST(outputs_are_read_merged_or_by_device),

@@ -41,6 +41,48 @@ static void a_state_starts_at_zero_without_gradient(void **state) {
   cohort_group_free(group);
 }
 
+/* STA-01: a state is in the pool of inputs, like data. */
+static void a_state_is_pooled(void **state) {
+  cohort_group *group = bind_memory();
+  cohort_arrays *pool = NULL;
+  cohort_ndarray *pooled = NULL;
+  size_t index = 99;
+
+  (void)state;
+  ok(cohort_group_shared_data(group, 1, &pool));
+  ok(cohort_arrays_find(pool, "memory", &index));
+  ok(cohort_arrays_get(pool, index, &pooled));
+  fill_states(group, 4);
+  holds_free(pooled, 4, 4);
+  cohort_arrays_free(pool);
+  cohort_group_free(group);
+}
+
+/* STA-03: with several states, all devices of the first come first. Out is first + 10 * second. */
+static void states_come_one_after_the_other(void **state) {
+  const char *const names[] = {"second", "first"};
+  cohort_symbol *symbol = node("_plus_scalar", "no", ATTRS("scalar", "0"), INPUTS(variable("data")));
+  cohort_symbol *ten = node("_mul_scalar", "ten", ATTRS("scalar", "10"), INPUTS(variable("second")));
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_ndarray *states[4];
+  cohort_group *group;
+  size_t i;
+
+  (void)state;
+  symbol = node("elemwise_add", "one", NO_ATTRS, INPUTS(symbol, variable("first")));
+  symbol = node("elemwise_add", "both", NO_ATTRS, INPUTS(symbol, ten));
+  options.state_names = names;
+  options.num_state_names = 2;
+  group = bind(symbol, 2, desc("data", SHAPE(2, 1), NULL), NULL, NO_NAMES, &options);
+  for (i = 0; i < 4; ++i) states[i] = floats(SHAPE(1, 1), FLOATS((float)i + 1)); /* second: 1, 2; first: 3, 4 */
+  ok(cohort_group_set_states(group, states, 2, 2, NULL));
+  forward(group, counted(SHAPE(2, 1), 0), NULL, 0);
+  holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 13, 24);
+  fails(cohort_group_set_states(group, states, 1, 2, NULL), COHORT_ERROR_INVALID_ARGUMENT, "2 states, found 1");
+  for (i = 0; i < 4; ++i) cohort_ndarray_free(states[i]);
+  cohort_group_free(group);
+}
+
 /* STA-01: a state is an argument. */
 static void a_state_is_an_argument(void **state) {
   const char *const unknown[] = {"memory", "no_such"};
@@ -148,6 +190,8 @@ static void states_follow_a_reshape(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_state_starts_at_zero_without_gradient),
+      TEST(a_state_is_pooled),
+      TEST(states_come_one_after_the_other),
       TEST(a_state_is_an_argument),
       TEST(states_are_live_and_never_merged),
       TEST(states_are_set_by_device),
