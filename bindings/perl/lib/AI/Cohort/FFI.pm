@@ -90,10 +90,10 @@ sub wrapped {
             $kept{$i} = $lists{$i} ? {packed => \$packed, pointer => scalar_to_pointer($packed)} : texts_of($list);
             $arguments[$i] = @$list ? $kept{$i}{pointer} : undef;
         }
-        $call->(@arguments);
+        my $result = $call->(@arguments);
         @{$_[$_]} = unpack "$lists{$_}*", ${$kept{$_}{packed}} for grep { $kept{$_} } @filled;
         ${$_} = decode_text(${$_}) for grep {ref} @arguments[@given];
-        return;
+        return $fails ? () : $result;
     };
 }
 

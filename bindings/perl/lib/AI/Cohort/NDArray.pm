@@ -166,13 +166,18 @@ sub wrap {
     return $class->adopt($handle);
 }
 
+# A PDL of a few bytes has them inside itself, where nobody else can use them.
+use constant SMALLEST_SHARED => 128;
+
 sub memory_of_pdl {
     my ($pdl) = @_;
     my $dtype = $of_pdl_type{$pdl->type} or invalid('wrap: no dtype has elements like a PDL of type ' . $pdl->type, 'wrap');
+    my $bytes = bytes_of_pdl($pdl);
+    invalid("wrap: expected a PDL of @{[SMALLEST_SHARED]} bytes or more, found $bytes; array() copies smaller ones", 'wrap')
+        if $bytes < SMALLEST_SHARED;
     my $memory = $pdl->get_dataref;
-    invalid('wrap: a PDL of ' . $pdl->nelem . ' elements has them inside itself, where they cannot be shared; array() copies them', 'wrap')
-        if $memory != $pdl->get_dataref;
-    return ($memory, pdl_shape($pdl), $dtype, bytes_of_pdl($pdl));
+    $pdl->upd_data;    # from now on PDL uses this memory itself
+    return ($memory, pdl_shape($pdl), $dtype, $bytes);
 }
 
 sub memory_of_string {

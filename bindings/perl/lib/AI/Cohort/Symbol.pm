@@ -61,8 +61,7 @@ sub Group {
 
 sub load_json {
     my ($class, $json) = @_;
-    utf8::encode($json);
-    cohort_symbol_from_json(FFI::Platypus::Buffer::scalar_to_pointer($json), length $json, \my $handle);
+    cohort_symbol_from_json($json, length AI::Cohort::FFI::encode_text($json), \my $handle);
     return $class->adopt($handle);
 }
 

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+# Errors, contexts, the library's log, and what the library itself says.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use CohortTest;
+use Test::More;
+
+test 'an error is an object that reads as its message' => sub {    # ERR-01 to ERR-08
+    my $line = __LINE__ + 1;
+    eval { nd([[1, 2]])->reshape([3]) };
+    my $error = $@;
+    isa_ok($error, 'AI::Cohort::Error');
+    is("$error", $error->message);
+    is_deeply([$error->code, $error->class], [3, 'shape']);
+    ok($error->is('shape') && $error->is(3) && !$error->is('name'));
+    is($error->file, __FILE__);
+    is($error->line, $line);
+    unlike("$error", qr/\n/);
+    eval { mx->nd->load('nowhere.params') };
+    is($@->subject, 'nowhere.params');
+    eval { AI::Cohort::Error->throw(state => 'not now', 'clock') };
+    is_deeply([$@->class, $@->code, "$@", $@->subject], ['state', 5, 'not now', 'clock']);
+};
+
+test 'contexts are a type and a number' => sub {    # CTX-01 to CTX-03
+    my $class = mx->context;
+    is(mx->cpu, 'cpu(0)');
+    is(mx->gpu(1), 'gpu(1)');
+    is($class->new('cpu(7)')->device_id, 7);
+    is($class->new(device_type => 'cpu_pinned', device_id => 2), 'cpu_pinned(2)');
+    is($class->new($class->new('gpu', 3)), 'gpu(3)');
+    is($class->new('cpu'), 'cpu(0)');
+    ok(mx->cpu(1) == $class->new('cpu(1)') && mx->cpu(1) != mx->cpu(2) && !(mx->cpu == 'cpu(0)'));
+    is_deeply([map { $_->device_type_id } mx->cpu, mx->gpu], [1, 2]);
+    cmp_ok($class->num_devices('cpu'), '>=', 1);
+    cmp_ok($class->num_devices('gpu'), '>=', 0);
+    fails { $class->new('tpu') } 'invalid_argument', qr/tpu/;
+    fails { mx->cpu(-1) } 'invalid_argument', qr/-1/;
+};
+
+test 'the library says what it is' => sub {
+    like(mx->version, qr/^\d+\.\d+\.\d+$/);
+    like(mx->library, qr/cohort/);
+    is(mx->has_feature('cpu'), 1);
+    is(mx->has_feature('telepathy'), 0);
+};
+
+test 'the place of the library is checked' => sub {
+    local $ENV{COHORT_LIB} = '/nowhere';
+    fails { AI::Cohort::FFI::find_library() } 'io', qr{/nowhere};
+    local $ENV{COHORT_LIB} = '/';
+    fails { AI::Cohort::FFI::find_library() } 'io', qr{/libcohort\.so};
+};
+
+test 'a word of the program stands for the class' => sub {
+    is(mx, 'AI::Cohort');
+    is(mx->sym, 'AI::Cohort::Symbol');
+    eval q{package Elsewhere; use AI::Cohort qw(net); main::is(net->nd, 'AI::Cohort::NDArray'); 1} or fail($@);
+    fails { AI::Cohort->import('no word') } 'invalid_argument', qr/no word/;
+};
+
+test 'messages of the library go to a logger' => sub {
+    my @said;
+    mx->logging->set_log(info => sub { push @said, [@_] });
+    my $manager = mx->manager->new(symbol => regression(), contexts => [mx->cpu], batch_size => 2, data_shapes => [[data => [2, 2]]],
+        param_names => ['fc_weight'], logger => undef);
+    mx->logging->set_log('warning', undef);
+    is_deeply(\@said, [], 'those of a manager go to its own');
+    { package Any::Logger; sub new { bless {said => []}, shift } sub info { push @{$_[0]{said}}, $_[1] } }
+    my $logger = Any::Logger->new;
+    mx->manager->new(symbol => regression(), contexts => [mx->cpu], batch_size => 2, data_shapes => [[data => [2, 2]]],
+        param_names => ['fc_weight'], logger => $logger);
+    like("@{$logger->{said}}", qr/cpu\(0\)/);
+    my @printed = do {
+        open my $saved, '>&', \*STDERR or die $!;
+        my $text = '';
+        close STDERR;
+        open STDERR, '>', \$text or die $!;
+        my $quiet = mx->logging->get_logger(level => 'warning');
+        $quiet->info('not this');
+        $quiet->warning('%d of %s', 3, 'these');
+        mx->logging->info('and this');
+        close STDERR;
+        open STDERR, '>&', $saved or die $!;
+        $text;
+    };
+    is("@printed", "warning: 3 of these\ninfo: and this\n");
+    fails { mx->logging->set_log('loud') } 'invalid_argument', qr/loud/;
+};
+
+test 'a logger that dies loses no object' => sub {
+    my @warned;
+    local $SIG{__WARN__} = sub { push @warned, @_ };
+    my $manager = mx->manager->new(symbol => regression(), contexts => [mx->cpu], batch_size => 2, data_shapes => [[data => [2, 2]]],
+        param_names => ['fc_weight'], logger => sub { die "no paper\n" });
+    is($manager->num_buckets, 0);
+    is_deeply(\@warned, ["no paper\n"]);
+};
+
+test 'handles of another kind, and none at all, are refused' => sub {
+    my $symbol = mlp();
+    fails { AI::Cohort::FFI::cohort_ndarray_wait($symbol->handle) } 'invalid_argument', qr/array/;
+    fails { AI::Cohort::FFI::cohort_ndarray_wait(undef) } 'invalid_argument', qr/NULL/;
+    fails { mx->metric->create('acc')->update([$symbol], [$symbol]) } 'invalid_argument', qr/array/;
+};
+
+finish();
