@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file cohort.h
- * All of Cohort's public interface: data-parallel training and inference behind a plain C ABI.
+ * All of Cohort's public interface: data-parallel training and inference behind a plain C ABI. The README has a whole
+ * program, bindings/README.md what a binding for another language relies on.
  *
  * These rules hold for every function; a comment at a function only adds to them.
  *
@@ -14,26 +15,42 @@
  *
  * Handles. Every handle is opaque. One that comes out through an `out_*` parameter is the caller's and is freed once
  * with its kind's `_free` function; `_free(NULL)` does nothing. Handles may be freed in any order and on any thread: an
- * object holds references on what it uses. cohort_live_handles() counts those not yet freed.
+ * object holds references on what it uses. Two handles on one thing are not the same pointer. A handle that was freed,
+ * or is of another kind, is recognised - an error of the call it is passed to, nothing done by `_free` - but only until
+ * its address is given out again. cohort_live_handles() counts those not yet freed.
+ *
+ * Values. Counts and bytes are `size_t`, lengths of axes and samples `int64_t`, constants `int32_t`; yes and no are
+ * `int32_t` 1 and 0, and nothing else. An out parameter may be NULL only where its comment says so.
  *
  * Text. All text is UTF-8 and ends with a zero byte. A returned `const char *` belongs to the handle it came from and
  * lives until that handle is changed or freed; one that comes from no handle lives as long as the process. Text and
  * arrays of plain values passed in are copied before a call returns. Text and bytes of any length are written into the
- * caller's memory by functions with `out_X, capacity, out_bytes`: with out_X NULL they only report the bytes needed.
+ * caller's memory by functions with `out_X, capacity, out_bytes`: with out_X NULL they only report the bytes needed;
+ * too small a capacity is an error.
  *
  * Lists. `const char *const *keys, *values, size_t num` are attributes: `num` pairs of text, in MXNet's own spelling. A
- * count of 0 allows NULL pointers. Option structs may be NULL: all defaults.
+ * count of 0 allows NULL pointers. Lists of handles may hold NULL only where the comment says so.
  *
- * Threads. Two threads may use two handles at the same time, except that executors and groups which share memory count
- * as one. One handle is used by one thread at a time, but by any thread; symbols, descriptor lists and array lists may
- * be read by several threads while none changes them. Contents of an array are ordered by the library: a read waits for
- * the queued work that writes it.
+ * Option structs may be NULL: all defaults. Their first field is `struct_size`, the size that the caller was compiled
+ * with; zero in any other field is its default. The `_INIT` macros and `_options_init` functions set both. Fields are
+ * only ever added at the end: a newer library takes an older, smaller struct, and an older library a larger one whose
+ * extra bytes are zero.
  *
- * Waiting. Work on devices is queued. Only functions that say so wait for it; an error of queued work comes out there
- * as COHORT_ERROR_EXECUTION, once, and names the operator.
+ * Threads. Two threads may use two handles at the same time, except that executors and groups which share memory
+ * (shared_executor, shared_group, reshape, buckets of a manager) count as one, and so do an executor and its group.
+ * Executors that were only bound to the same arrays do not, as long as nobody writes those. One handle is used by one
+ * thread at a time, but by any thread; symbols, descriptor lists and array lists may be read by several threads while
+ * none changes them. After fork() handles of before are no good in the child: COHORT_ERROR_STATE.
+ *
+ * Waiting. Calls behave as if each had finished its work when it returned. In fact work on devices is queued, and a
+ * call may return before it is done; what gives values to the host waits for them. Work that fails comes out as
+ * COHORT_ERROR_EXECUTION, naming the operator, once, at the first call that waits for it. The arrays that it should
+ * have written stay bad until they are written again: reading them is the same error. So every call that reads or
+ * writes contents of arrays can return it, whether its comment says so or not.
  *
  * Callbacks run on the thread that made the call, while it is inside that call, and must not call the library with the
- * handle that the call works on, except where their comment allows it.
+ * handle that the call works on, except where their comment allows it. They return: no exception, panic or longjmp goes
+ * through the library. `user_data` is passed on untouched and never read; it may hold a number instead of an address.
  */
 #ifndef COHORT_COHORT_H
 #define COHORT_COHORT_H

@@ -20,6 +20,9 @@ COHORT_BEGIN_DECLS
  *   "xavier"      rnd_type ("uniform" or "gaussian"), factor_type ("avg", "in" or "out"), magnitude (3)
  *   "msraprelu"   factor_type ("avg"), slope (0.25)
  *   "orthogonal"  scale (1.414), rand_type ("uniform" or "normal")
+ *   "lstmbias"    forget_bias (1): the second of four gates, the others 0
+ *
+ * Of words, the first is the default.
  *
  * @param name  One of these, in any case of letters.
  * @param keys  Settings as text, in MXNet's names.
@@ -38,8 +41,8 @@ COHORT_API void cohort_initializer_free(cohort_initializer *initializer);
  * Fills arrays by name.
  *
  * A variable's `__init__` attribute comes first: `["name", {parameters}]` as JSON. Else the end of the name decides:
- * `weight` is filled by this initializer; `bias`, `beta`, `moving_mean`, `running_mean` and `min` with 0; `gamma`,
- * `moving_var`, `running_var` and `max` with 1.
+ * `weight` is filled by this initializer; `bias`, `beta`, `moving_mean`, `running_mean`, `moving_inv_var`, `moving_avg`
+ * and `min` with 0; `gamma`, `moving_var`, `running_var` and `max` with 1.
  *
  * @param symbol  Where the variables are; NULL: names alone decide.
  * @param arrays  Named arrays, such as cohort_group_arrays() gives for COHORT_GROUP_PARAMS; written. Entries without

@@ -99,7 +99,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_num_buckets(const coho
 /**
  * Reads a bucket that has been made. Out parameters may be NULL.
  *
- * @param index      Below cohort_manager_num_buckets(). Buckets are sorted by key, byte by byte: a new one moves others.
+ * @param index      Below cohort_manager_num_buckets(). Buckets are sorted by key, byte by byte: a new one may move
+ *                   others.
  * @param out_key    Its key. Lives as long as the manager.
  * @param out_group  A handle on its group; that of the default key is the main group.
  */

@@ -5,7 +5,10 @@
  * it alive.
  *
  * `shape, num_axes` are lengths from 0, at most COHORT_MAX_AXES of them; no axes make a scalar. `context` NULL is
- * cpu(0). All functions with a context can return COHORT_ERROR_DEVICE: no such device, or no backend for it.
+ * cpu(0). A length may be 0. Host memory is in the byte order of the host. All functions with a context can return
+ * COHORT_ERROR_DEVICE (no such device, or no backend for it), those that take a shape COHORT_ERROR_SHAPE (a negative
+ * length, too many elements), those that take a dtype COHORT_ERROR_DTYPE (an unknown one). Indices and ranges are not
+ * clipped: outside the array they are COHORT_ERROR_INVALID_ARGUMENT.
  */
 #ifndef COHORT_NDARRAY_H
 #define COHORT_NDARRAY_H
@@ -95,8 +98,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_bytes(const cohort_nda
 /**
  * The address of the elements of an array on a CPU context, row-major. Waits for the work that writes the array.
  *
- * The address is good while any reference on the array exists. What the caller writes there is seen by work queued
- * afterwards; while work that uses the array is queued, the caller does not write.
+ * The address, of a view that of its first element, is good while any reference on the array exists. What the caller
+ * writes there is seen by work queued afterwards; while work that uses the array is queued, the caller does not write.
  *
  * @return NULL, or COHORT_ERROR_UNSUPPORTED on other contexts, COHORT_ERROR_EXECUTION.
  */
@@ -157,7 +160,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_cast(const cohort_ndar
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_slice(const cohort_ndarray *array, int64_t begin, int64_t end,
                                                                 cohort_ndarray **out_array);
 
-/** Makes a view of one row along axis 0, without that axis; of a rank-1 array it has shape (1,). */
+/** Makes a view of row `index`, from 0, along axis 0, without that axis; of a rank-1 array it has shape (1,). */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_at(const cohort_ndarray *array, int64_t index,
                                                              cohort_ndarray **out_array);
 
@@ -185,7 +188,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_reshape_prefix(const c
                                                                          cohort_ndarray **out_array);
 
 /**
- * Joins arrays along an axis into a new one on the first array's context. Queued.
+ * Joins one array or more along an axis into a new one on the first array's context. Queued.
  *
  * @param axis  Negative counts from the last.
  * @return NULL, or COHORT_ERROR_SHAPE (other lengths differ), COHORT_ERROR_DTYPE (dtypes differ).

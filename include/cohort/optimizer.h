@@ -14,7 +14,10 @@ COHORT_BEGIN_DECLS
 /**
  * Makes an optimizer.
  *
- * For all: learning_rate, wd (weight decay), rescale_grad (1), clip_gradient (none), begin_num_update (0). Then:
+ * For all: learning_rate; wd, weight decay (0); rescale_grad, which gradients are multiplied by (1); clip_gradient,
+ * their largest absolute value after that (none); begin_num_update (0); multi_precision, a float32 copy of float16
+ * parameters ("False"). Gradients are sums over the batch where the loss does not say otherwise: rescale_grad is then
+ * 1 / batch size, which the caller sets. Then:
  *
  *   "sgd"      learning_rate 0.01, momentum 0
  *   "nag"      learning_rate 0.1, momentum 0.9
@@ -22,9 +25,12 @@ COHORT_BEGIN_DECLS
  *   "adamw"    the same; weight decay apart from the gradient
  *   "rmsprop"  learning_rate 0.001, gamma1 0.9, gamma2 0.9, epsilon 1e-8, centered 0, clip_weights none
  *   "adagrad"  learning_rate 0.01, epsilon 1e-7
+ *   "signum"   learning_rate 0.01, momentum 0.9, wd_lh 0; goes by the sign of the gradient
+ *
+ * "sgd" and "adam" take MXNet's lazy_update as well, which is for sparse gradients and does nothing here.
  *
  * @param name  In any case of letters.
- * @param keys  Settings as text, in MXNet's names.
+ * @param keys  Settings as text, in MXNet's names: "0.01", "True".
  * @return NULL, or COHORT_ERROR_NAME (no such optimizer or setting), COHORT_ERROR_INVALID_ARGUMENT (a value).
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_create(const char *name, const char *const *keys,

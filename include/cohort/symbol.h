@@ -28,6 +28,11 @@ enum {
  * @param name  Not empty.
  * @param keys  Attributes; each key starts and ends with two underscores (`__shape__`, `__lr_mult__`), or is one of the
  *              short names ctx_group, lr_mult, wd_mult, force_mirroring, mirror_stage. Others: COHORT_ERROR_NAME.
+ *
+ * What the library reads of them, at the call that uses it: `__shape__` "(4, 5)", 0 where not known; `__dtype__` the
+ * number of a COHORT_DTYPE_ constant, "2"; `__storage_type__` the same of COHORT_STORAGE_; `__layout__` "TNC";
+ * `__lr_mult__` and `__wd_mult__` "0.5"; `__ctx_group__` any word, see cohort_group_options; `__init__`, see
+ * cohort_initializer_apply(). All others are kept for the caller, and in JSON.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_variable(const char *name, const char *const *keys,
                                                                   const char *const *values, size_t num_attrs,

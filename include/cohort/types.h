@@ -53,7 +53,10 @@ typedef struct cohort_context {
   int32_t device_id;   /* from 0 */
 } cohort_context;
 
-/** Element types. COHORT_DTYPE_NONE stands for "not given" or "not known". */
+/**
+ * Element types, in the byte order of the host. A bool is a byte, 0 or 1; float16 is IEEE 754's, bfloat16 the upper
+ * half of a float32. COHORT_DTYPE_NONE stands for "not given" or "not known".
+ */
 enum {
   COHORT_DTYPE_NONE = -1,
   COHORT_DTYPE_FLOAT32 = 0,

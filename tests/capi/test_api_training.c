@@ -97,6 +97,55 @@ static void schedules_decide_the_rate(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
+static void settings_start_as_the_header_says(void **state) {
+  static const struct {
+    const char *kind, *key;
+    double value;
+  } settings[] = {
+      {"sgd", "learning_rate", 0.01},
+      {"sgd", "momentum", 0},
+      {"sgd", "wd", 0},
+      {"sgd", "rescale_grad", 1},
+      {"sgd", "clip_gradient", -1},
+      {"sgd", "begin_num_update", 0},
+      {"sgd", "multi_precision", 0},
+      {"sgd", "lazy_update", 1},
+      {"nag", "learning_rate", 0.1},
+      {"nag", "momentum", 0.9},
+      {"adam", "learning_rate", 1e-3},
+      {"adam", "beta1", 0.9},
+      {"adam", "beta2", 0.999},
+      {"adam", "epsilon", 1e-8},
+      {"adam", "lazy_update", 1},
+      {"adamw", "learning_rate", 1e-3},
+      {"adamw", "beta1", 0.9},
+      {"adamw", "beta2", 0.999},
+      {"adamw", "epsilon", 1e-8},
+      {"rmsprop", "learning_rate", 1e-3},
+      {"rmsprop", "gamma1", 0.9},
+      {"rmsprop", "gamma2", 0.9},
+      {"rmsprop", "epsilon", 1e-8},
+      {"rmsprop", "centered", 0},
+      {"rmsprop", "clip_weights", -1},
+      {"adagrad", "learning_rate", 0.01},
+      {"adagrad", "epsilon", 1e-7},
+      {"signum", "learning_rate", 0.01},
+      {"signum", "momentum", 0.9},
+      {"signum", "wd_lh", 0},
+  };
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < NUM_OF(settings); ++i) {
+    cohort_optimizer *optimizer = optimizer_of(settings[i].kind, NULL, NULL, 0);
+    double value = 77;
+
+    ok(cohort_optimizer_get(optimizer, settings[i].key, &value));
+    if (value != settings[i].value) fail_msg("%s, %s: %g", settings[i].kind, settings[i].key, value);
+    cohort_optimizer_free(optimizer);
+  }
+}
+
 /* SGD with momentum by hand, and states that are saved and loaded go on exactly as if nothing had been. */
 static void states_go_on_where_they_were(void **state) {
   static const char *const keys[] = {"learning_rate", "momentum", "wd"}, *const values[] = {"0.5", "0.5", "0"};
@@ -460,6 +509,7 @@ static void a_network_learns(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(settings_are_read_and_changed),
+      TEST(settings_start_as_the_header_says),
       TEST(multipliers_have_an_order),
       TEST(schedules_decide_the_rate),
       TEST(states_go_on_where_they_were),
