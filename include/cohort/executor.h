@@ -27,8 +27,8 @@ typedef struct cohort_executor_options {
   size_t struct_size; /* size the caller was compiled with; set by the initialisers */
 
   /* Contexts of the nodes whose `__ctx_group__` is one of these names. None: the attribute is not read. */
-  const char *const *ctx_group_names;
-  const cohort_context *ctx_group_contexts;
+  const char *const *ctx_group_names;       /* num_ctx_groups of them */
+  const cohort_context *ctx_group_contexts; /* one for each name */
   size_t num_ctx_groups;
 
   cohort_executor *shared_executor; /* executor to share memory with, kept alive; NULL: none */
@@ -40,7 +40,8 @@ typedef struct cohort_executor_options {
 
   const char *grad_req;              /* "null", "write" or "add" for every argument; NULL: see the next three */
   const char *const *grad_req_list;  /* num_grad_reqs of them. Neither form: no gradients */
-  const char *const *grad_req_names; /* the argument each is for; NULL: one for each argument in order */
+  const char *const *grad_req_names; /* the argument each is for: those not named have none, unknown names are ignored;
+                                        NULL: one for each argument in order */
   size_t num_grad_reqs;
 
   /* One for each argument or auxiliary state. Nodes without a group follow; against a group, or where there are none
@@ -211,7 +212,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_copy_params_from(coho
 /**
  * Queues a forward pass over what the arguments hold.
  *
- * @param is_train  1: training behaviour, and what backward needs is kept; 0: neither.
+ * @param is_train  1: training behaviour, and what backward needs is kept; 0: neither, though a backward pass may follow.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_forward(cohort_executor *executor, int32_t is_train);
 
@@ -233,7 +234,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_partial_forward(cohor
  *
  * @param head_grads  One for each output, of its shape, on any context, of any dtype; NULL entries, and a shorter list,
  *                    where an output needs none (a loss). NULL with num_head_grads 0: none.
- * @param is_train    As for the forward pass before.
+ * @param is_train    As for the forward pass before. 0 there or here: the gradients of an inference pass, for which the
+ *                    forward pass is run again.
  * @return NULL, or
  *   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
  *   COHORT_ERROR_SHAPE             another shape than the output's
@@ -272,8 +274,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_set_monitor(cohort_ex
                                                                        int32_t monitor_all);
 
 /**
- * The plan as text for a person. Its last two lines are `Total X MB allocated` and `Total 11 TempSpace resource
- * requested`, as MXNet's are; X is the planned memory in whole MiB.
+ * The plan as text for a person, good until this is called again. Its last two lines are `Total X MB allocated` and
+ * `Total 11 TempSpace resource requested`, as MXNet's are; X is the planned memory in whole MiB.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_debug_text(const cohort_executor *executor,
                                                                       const char **out_text);

@@ -216,7 +216,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_output_shapes(const coho
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_num_arrays(const cohort_group *group, int32_t list,
                                                                    size_t *out_num);
 
-/** The name of an entry; a gradient has its argument's. */
+/** The name of an entry; a gradient has its argument's. Good until the group is bound again, reshaped or freed. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_name(const cohort_group *group, int32_t list, size_t index,
                                                              const char **out_name);
 
@@ -311,8 +311,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_load(cohort_group *group
 /**
  * Queues a forward pass over what is loaded, on every device. Loading once and running twice is fine.
  *
- * @param is_train  1: training behaviour, and what cohort_group_backward() needs is kept; 0: neither; -1: as the group
- *                  was bound.
+ * @param is_train  1: training behaviour, and what cohort_group_backward() needs is kept; 0: neither, and a backward
+ *                  pass then gives the gradients of inference; -1: as the group was bound.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_run(cohort_group *group, int32_t is_train);
 

@@ -134,7 +134,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_current_group(const co
  * @return NULL, or, with no bucket made and the current one as before,
  *   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of arrays; no key where one is needed; a new bucket without
  *                                  descriptors, or without a symbol from the callback
- *   COHORT_ERROR_NAME              there is no symbol for the key; a parameter of the bucket is not one of the main group
+ *   COHORT_ERROR_NAME              there is no symbol for the key; a parameter of the bucket is not one of the main
+ *                                  group
  *   COHORT_ERROR_SHAPE             a batch of another size; an array of another shape; a parameter of another shape
  *   COHORT_ERROR_DTYPE             a parameter of another dtype
  *   COHORT_ERROR_EXECUTION         the callback refused the key
@@ -182,9 +183,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_update_metric_preslice
 /**
  * How many entries a list has.
  *
- * @param list  COHORT_GROUP_ constant, here and below: COHORT_GROUP_PARAMS, _GRADS and _AUX are those of the main group,
- *              which all buckets share; all others are of the current group (COHORT_ERROR_STATE before the first batch
- *              is loaded).
+ * @param list  COHORT_GROUP_ constant, here and below: COHORT_GROUP_PARAMS, _GRADS and _AUX are those of the main
+ *              group, which all buckets share; all others are of the current group (COHORT_ERROR_STATE before the first
+ *              batch is loaded).
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_num_arrays(const cohort_manager *manager, int32_t list,
                                                                      size_t *out_num);

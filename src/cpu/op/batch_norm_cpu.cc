@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // BatchNorm: float32 through oneDNN in the layout in which the data lie, all else as plain loops over row-major data.
 //
-// Inputs data, gamma, beta, moving mean, moving variance; outputs result, mean, 1 / sqrt(variance + eps). The training
-// pass saves the mean and the variance for the backward pass, and, with a relu fused in, which elements it let through.
+// Inputs data, gamma, beta, moving mean, moving variance; outputs result, mean, 1 / sqrt(variance + eps). What saves
+// the mean and the variance for the backward pass - a training pass, or one of inference that a backward pass follows -
+// saves with a relu fused in also which elements it let through.
 #include "op/batch_norm.hpp"
 
 #include <cmath>
@@ -56,6 +57,8 @@ struct Statistics {
 };
 
 bool has_relu(const StepSpec &spec) { return !spec.post.empty(); }
+bool keeps(const StepSpec &spec) { return spec.is_train || spec.keep_for_backward; }
+bool is_global(const StepSpec &spec) { return !spec.is_train || spec.attrs_as<BatchNormAttrs>().use_global_stats; }
 
 // ---- oneDNN -------------------------------------------------------------------------------------------------------
 
@@ -81,7 +84,7 @@ std::optional<Problem> problem_of(const StepSpec &spec, const TensorSpec &data) 
   }
   p.channels = e.channels;
   p.flags = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
-  if (!spec.is_train || a.use_global_stats) p.flags |= dnnl::normalization_flags::use_global_stats;
+  if (is_global(spec)) p.flags |= dnnl::normalization_flags::use_global_stats;
   if (has_relu(spec)) p.flags |= dnnl::normalization_flags::fuse_norm_relu;
   p.eps = float(a.eps);
   return p;
@@ -92,12 +95,10 @@ class BatchNormForward final : public Kernel {
   using Pd = dnnl::batch_normalization_forward::primitive_desc;
 
   BatchNormForward(StepSpec &spec, const Problem &p, const Pd &pd, int num_threads)
-      : problem_(p), pd_(pd), num_threads_(num_threads), trains_(spec.is_train) {
+      : problem_(p), pd_(pd), num_threads_(num_threads), keeps_(keeps(spec)), global_(is_global(spec)) {
     const auto &a = spec.attrs_as<BatchNormAttrs>();
     fixes_gamma_ = a.fix_gamma;
-    global_ = !spec.is_train || a.use_global_stats;
-    statistics_ = {p.channels, a.momentum, p.eps, spec.is_train && !a.use_global_stats};
-    keeps_ = spec.is_train;
+    statistics_ = {p.channels, a.momentum, p.eps, !global_};
     size_t &store = keeps_ ? spec.saved_bytes : spec.scratch_bytes;
     mean_ = book(store, size_t(p.channels) * sizeof(float));
     variance_ = book(store, size_t(p.channels) * sizeof(float));
@@ -108,7 +109,7 @@ class BatchNormForward final : public Kernel {
                                      {DNNL_ARG_MEAN, vector, global_ ? Place::input(3) : Place::saved(mean_)},
                                      {DNNL_ARG_VARIANCE, vector, global_ ? Place::input(4) : Place::saved(variance_)},
                                      {DNNL_ARG_DST, p.data, Place::output(0)}};
-    if (spec.is_train && !is_empty(pd.workspace_desc())) {
+    if (keeps_ && !is_empty(pd.workspace_desc())) {
       workspace_ = book(spec.saved_bytes, pd.workspace_desc().get_size());
       operands.push_back({DNNL_ARG_WORKSPACE, pd.workspace_desc(), Place::saved(workspace_)});
     }
@@ -122,7 +123,7 @@ class BatchNormForward final : public Kernel {
     call_.run(args);
     char *const saved = static_cast<char *>(args.saved);
     const float *mean = args.in<float>(3), *variance = args.in<float>(4);
-    if (trains_) {
+    if (keeps_) {
       auto *const kept_mean = reinterpret_cast<float *>(saved + mean_);
       auto *const kept_variance = reinterpret_cast<float *>(saved + variance_);
       if (global_) {
@@ -145,8 +146,8 @@ class BatchNormForward final : public Kernel {
   const Problem problem_;
   const Pd pd_;
   const int num_threads_;
-  const bool trains_;
-  bool fixes_gamma_, global_, keeps_;
+  const bool keeps_, global_;
+  bool fixes_gamma_;
   Statistics<float> statistics_;
   size_t mean_ = 0, variance_ = 0, workspace_ = 0;
   Call call_;
@@ -211,12 +212,13 @@ class PlainBatchNorm final : public Kernel {
       : attrs_(spec.attrs_as<BatchNormAttrs>()),
         extent_(extent_of(attrs_, spec.inputs[0].shape)),
         dtype_(spec.inputs[0].dtype),
-        trains_(spec.is_train),
+        keeps_(keeps(spec)),
+        global_(is_global(spec)),
         relu_(has_relu(spec)) {
     want_row_major(spec);
-    size_t &store = trains_ ? spec.saved_bytes : spec.scratch_bytes;
+    size_t &store = keeps_ ? spec.saved_bytes : spec.scratch_bytes;
     book(store, size_t(extent_.channels) * 2 * sizeof(double));
-    mask_ = trains_ && relu_ ? book(spec.saved_bytes, size_t(spec.inputs[0].shape.size())) : 0;
+    mask_ = keeps_ && relu_ ? book(spec.saved_bytes, size_t(spec.inputs[0].shape.size())) : 0;
   }
 
   void run(const Args &args, const Lane &lane) const override {
@@ -229,12 +231,11 @@ class PlainBatchNorm final : public Kernel {
   void normalise(const Args &args, const Lane &lane) const {
     using S = StatisticsOf<T>;
     const Extent e = extent_;
-    const bool global = !trains_ || attrs_.use_global_stats;
     S *const gamma = args.mutable_in<S>(1);
     if (attrs_.fix_gamma) fix_gamma(gamma, e.channels);
     const S *beta = args.in<S>(2);
-    auto *const mean = static_cast<S *>(trains_ ? args.saved : args.scratch), *const variance = mean + e.channels;
-    uint8_t *const mask = trains_ && relu_ ? static_cast<uint8_t *>(args.saved) + mask_ : nullptr;
+    auto *const mean = static_cast<S *>(keeps_ ? args.saved : args.scratch), *const variance = mean + e.channels;
+    uint8_t *const mask = keeps_ && relu_ ? static_cast<uint8_t *>(args.saved) + mask_ : nullptr;
     const S eps = S(attrs_.eps), count = S(e.outer * e.inner);
     const T *x = args.in<T>(0);
     T *y = args.out<T>(0);
@@ -245,7 +246,7 @@ class PlainBatchNorm final : public Kernel {
             for (int64_t i = 0; i < e.inner; ++i) fn((o * e.channels + c) * e.inner + i);
           }
         };
-        if (global) {
+        if (global_) {
           mean[c] = args.in<S>(3)[c];
           variance[c] = args.in<S>(4)[c];
         } else {
@@ -267,14 +268,13 @@ class PlainBatchNorm final : public Kernel {
         });
       }
     });
-    const bool updates = trains_ && !attrs_.use_global_stats;
-    Statistics<S>{e.channels, S(attrs_.momentum), eps, updates}.publish(mean, variance, args);
+    Statistics<S>{e.channels, S(attrs_.momentum), eps, !global_}.publish(mean, variance, args);
   }
 
   const BatchNormAttrs attrs_;
   const Extent extent_;
   const Dtype dtype_;
-  const bool trains_, relu_;
+  const bool keeps_, global_, relu_;
   size_t mask_;
 };
 
@@ -284,6 +284,7 @@ class PlainBatchNormBackward final : public Kernel {
       : attrs_(spec.attrs_as<BatchNormAttrs>()),
         extent_(extent_of(attrs_, spec.inputs[0].shape)),
         dtype_(spec.inputs[0].dtype),
+        global_(is_global(spec)),
         relu_(has_relu(spec)) {
     want_row_major(spec);
     const auto *forward = dynamic_cast<const PlainBatchNorm *>(spec.forward);
@@ -325,7 +326,7 @@ class PlainBatchNormBackward final : public Kernel {
         if (dx) {
           each([&](int64_t at) {
             S value = gradient(at);
-            if (!attrs_.use_global_stats) value -= (sum + normal(at) * product) / count;
+            if (!global_) value -= (sum + normal(at) * product) / count;
             dx[at] = cast_element<T>(value * scale * inverse);
           });
         }
@@ -338,7 +339,7 @@ class PlainBatchNormBackward final : public Kernel {
   const BatchNormAttrs attrs_;
   const Extent extent_;
   const Dtype dtype_;
-  const bool relu_;
+  const bool global_, relu_;
   size_t mask_;
 };
 
@@ -348,7 +349,7 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
     const ThreadsScope threads(num_threads);
     const auto pd = attempt([&] {
       return norm_desc<dnnl::batch_normalization_forward>(
-          engine(), attributes(), spec.is_train ? prop_kind::forward_training : prop_kind::forward_inference, p->data,
+          engine(), attributes(), keeps(spec) ? prop_kind::forward_training : prop_kind::forward_inference, p->data,
           p->eps, p->flags);
     });
     if (pd) return std::make_unique<BatchNormForward>(spec, *p, *pd, num_threads);

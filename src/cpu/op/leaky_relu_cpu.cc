@@ -256,7 +256,7 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   const auto &a = spec.attrs_as<LeakyReLUAttrs>();
   if (a.act_type == LeakyReLUAttrs::kPrelu) return std::make_unique<PreluBackward>(spec);
-  if (a.act_type == LeakyReLUAttrs::kRrelu) return std::make_unique<RandomBackward>(spec);
+  if (a.act_type == LeakyReLUAttrs::kRrelu && spec.is_train) return std::make_unique<RandomBackward>(spec);
   return std::make_unique<LeakyBackward>(spec);
 }
 

@@ -26,7 +26,7 @@ class RnnForward final : public RnnKernel<C> {
  public:
   explicit RnnForward(StepSpec &spec)
       : Base(spec, spec.inputs[0].shape, spec.inputs[0].dtype),
-        keeps_(spec.is_train),
+        keeps_(spec.is_train || spec.keep_for_backward),
         seed_(spec.seed),
         draws_(spec.draws) {
     drops_ = this->drops(spec);

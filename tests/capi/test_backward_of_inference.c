@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Backward after a forward pass with is_train 0: gradients are those of an inference pass (BWD-07, EXE-24). Operators
+ * that act differently in training, or keep something for backward then, have their own test here.
+ */
+#include "support/group_tests.h"
+
+/* An executor of a symbol, which is freed, with a gradient for every argument; data is of this shape and dtype. */
+static cohort_executor *bound(cohort_symbol *symbol, const int64_t *shape, int32_t num_axes, int32_t dtype) {
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_executor *executor = NULL;
+  cohort_descs *descs = NULL;
+
+  options.grad_req = "write";
+  ok(cohort_descs_create(&descs));
+  ok(cohort_descs_add(descs, "data", shape, num_axes, dtype, NULL));
+  ok(cohort_executor_simple_bind(symbol, NULL, descs, &options, &executor));
+  cohort_descs_free(descs);
+  cohort_symbol_free(symbol);
+  return executor;
+}
+
+static cohort_ndarray *array_of(const cohort_executor *executor, int32_t list, const char *name) {
+  cohort_ndarray *array = NULL;
+
+  ok(cohort_executor_array_named(executor, list, name, &array));
+  return array;
+}
+
+/* Sets an array of the executor from float32 values, which are freed. */
+static void set(const cohort_executor *executor, int32_t list, const char *name, cohort_ndarray *values) {
+  cohort_ndarray *array = array_of(executor, list, name);
+
+  ok(cohort_ndarray_copy_to(values, array));
+  cohort_ndarray_free(array);
+  cohort_ndarray_free(values);
+}
+
+/* A gradient as float32. */
+static cohort_ndarray *gradient(const cohort_executor *executor, const char *name) {
+  cohort_ndarray *array = array_of(executor, COHORT_EXECUTOR_GRADS, name), *cast = NULL;
+
+  ok(cohort_ndarray_cast(array, COHORT_DTYPE_FLOAT32, &cast));
+  cohort_ndarray_free(array);
+  return cast;
+}
+
+/* Forward with is_train 0, then backward; head is the caller's. */
+static void infer_and_go_back(cohort_executor *executor, cohort_ndarray *head, int32_t is_train) {
+  ok(cohort_executor_forward(executor, 0));
+  ok(cohort_executor_backward(executor, &head, 1, is_train));
+}
+
+/* The moving statistics are constants, as MXNet has it, and stay. */
+static void check_batch_norm(int32_t dtype, int32_t is_train) {
+  cohort_executor *executor =
+      bound(node("BatchNorm", "bn", ATTRS("fix_gamma", "False", "eps", "0.001"), INPUTS(variable("data"))), SHAPE(4, 2),
+            dtype);
+  cohort_ndarray *head = counted(SHAPE(4, 2), 1), *mean;
+
+  set(executor, COHORT_EXECUTOR_ARGS, "data", floats(SHAPE(4, 2), FLOATS(1, 2, 3, 5, 0, -1, 2, 2)));
+  set(executor, COHORT_EXECUTOR_ARGS, "bn_gamma", floats(SHAPE(2), FLOATS(2, 4)));
+  set(executor, COHORT_EXECUTOR_AUX, "bn_moving_mean", floats(SHAPE(2), FLOATS(1, 2)));
+  set(executor, COHORT_EXECUTOR_AUX, "bn_moving_var", floats(SHAPE(2), FLOATS(3.999f, 0.249f)));
+  infer_and_go_back(executor, head, is_train);
+  holds_free(gradient(executor, "data"), 0, 8, 2, 24, 4, 40, 6, 56); /* head * gamma / sqrt(var + eps) */
+  holds_free(gradient(executor, "bn_gamma"), 3, -12);                /* sum of head * (data - mean) / sqrt(..) */
+  holds_free(gradient(executor, "bn_beta"), 12, 16);
+  mean = array_of(executor, COHORT_EXECUTOR_AUX, "bn_moving_mean");
+  if (dtype == COHORT_DTYPE_FLOAT32) holds(mean, 1, 2);
+  cohort_ndarray_free(mean);
+  cohort_ndarray_free(head);
+  cohort_executor_free(executor);
+}
+
+static void batch_norm_takes_its_moving_statistics(void **state) {
+  (void)state;
+  check_batch_norm(COHORT_DTYPE_FLOAT32, 0);
+  check_batch_norm(COHORT_DTYPE_FLOAT32, 1);
+  check_batch_norm(COHORT_DTYPE_FLOAT64, 0);
+  check_batch_norm(COHORT_DTYPE_FLOAT64, 1);
+}
+
+static void rrelu_takes_the_mean_slope(void **state) {
+  cohort_symbol *symbol =
+      node("LeakyReLU", "act", ATTRS("act_type", "rrelu", "lower_bound", "0.25", "upper_bound", "0.75"),
+           INPUTS(variable("data")));
+  cohort_executor *executor = bound(symbol, SHAPE(4), COHORT_DTYPE_FLOAT32);
+  cohort_ndarray *head = floats(SHAPE(4), FLOATS(1, 2, 3, 4));
+
+  (void)state;
+  set(executor, COHORT_EXECUTOR_ARGS, "data", floats(SHAPE(4), FLOATS(-1, 1, -2, 2)));
+  infer_and_go_back(executor, head, 0);
+  holds_free(gradient(executor, "data"), 0.5f, 2, 1.5f, 4);
+  cohort_ndarray_free(head);
+  cohort_executor_free(executor);
+}
+
+static void dropout_lets_all_through(void **state) {
+  cohort_executor *executor =
+      bound(node("Dropout", "drop", ATTRS("p", "0.9"), INPUTS(variable("data"))), SHAPE(4), COHORT_DTYPE_FLOAT32);
+  cohort_ndarray *head = floats(SHAPE(4), FLOATS(1, 2, 3, 4));
+
+  (void)state;
+  infer_and_go_back(executor, head, 1);
+  holds_free(gradient(executor, "data"), 1, 2, 3, 4);
+  cohort_ndarray_free(head);
+  cohort_executor_free(executor);
+}
+
+/* An LSTM without dropout is the same in training and inference, to the last bit. */
+static void recurrent_layers_keep_what_they_need(void **state) {
+  cohort_symbol *symbol =
+      node("RNN", "lstm", ATTRS("mode", "lstm", "state_size", "3", "num_layers", "2"), INPUTS(variable("data")));
+  cohort_executor *executor = bound(symbol, SHAPE(2, 2, 3), COHORT_DTYPE_FLOAT32);
+  cohort_ndarray *parameters = array_of(executor, COHORT_EXECUTOR_ARGS, "lstm_parameters"), *data, *head, *grad;
+  float training[12], inference[12];
+
+  (void)state;
+  ok(cohort_ndarray_fill_uniform(parameters, -1, 1, 7));
+  data = array_of(executor, COHORT_EXECUTOR_ARGS, "data");
+  ok(cohort_ndarray_fill_uniform(data, -1, 1, 8));
+  head = counted(SHAPE(2, 2, 3), 0.1f);
+  grad = array_of(executor, COHORT_EXECUTOR_GRADS, "data");
+  ok(cohort_executor_forward(executor, 1));
+  ok(cohort_executor_backward(executor, &head, 1, 1));
+  ok(cohort_ndarray_read(grad, training, sizeof(training)));
+  infer_and_go_back(executor, head, 0);
+  ok(cohort_ndarray_read(grad, inference, sizeof(inference)));
+  assert_memory_equal(training, inference, sizeof(training));
+  assert_true(training[0] != 0);
+  cohort_ndarray_free(parameters);
+  cohort_ndarray_free(data);
+  cohort_ndarray_free(head);
+  cohort_ndarray_free(grad);
+  cohort_executor_free(executor);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(batch_norm_takes_its_moving_statistics),
+      TEST(rrelu_takes_the_mean_slope),
+      TEST(dropout_lets_all_through),
+      TEST(recurrent_layers_keep_what_they_need),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
