@@ -30,7 +30,10 @@ enum {
 /** The class of an error; COHORT_SUCCESS for NULL. */
 COHORT_API int32_t cohort_error_code(const cohort_error *error);
 
-/** One line for a person: what, where, expected and found. "" for NULL. Lives until the error is freed. */
+/**
+ * One line for a person: what, where, expected and found. "" for NULL. It is UTF-8, whatever it quotes: other bytes and
+ * control characters are written as \xNN, in the subject too. Lives until the error is freed.
+ */
 COHORT_API const char *cohort_error_message(const cohort_error *error);
 
 /**

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "api/api.hpp"
+#include "base/utf8.hpp"
 
 struct cohort_error {
   int32_t unused;
@@ -71,7 +72,8 @@ cohort_error *out_of_memory() noexcept { return &out_of_memory_error; }
 
 cohort_error *error_handle(Code code, const char *message, const std::string &subject) noexcept {
   try {
-    return make_handle<cohort_error>(ErrorObject{code, message, subject});
+    // Messages quote what the host gave, which may be any bytes; hosts decode them as UTF-8 and write them to logs.
+    return make_handle<cohort_error>(ErrorObject{code, plain_line(message), plain_line(subject)});
   } catch (...) {
     return out_of_memory();
   }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/log.hpp"
+#include "base/utf8.hpp"
 #include "symbol/node.hpp"
 
 namespace cohort {
@@ -374,24 +375,6 @@ class Reader {
 };
 
 // ---- nodes to text -------------------------------------------------------------------------------------------------
-
-// The length of the UTF-8 sequence at `at`, or 0 if there is none.
-size_t utf8_length(const std::string &s, size_t at) {
-  const auto byte = [&](size_t i) { return i < s.size() ? uint8_t(s[i]) : uint8_t(0); };
-  const auto follows = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
-  const uint8_t first = byte(at), second = byte(at + 1);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return follows(at + 1) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef) {
-    const bool in_range = (first != 0xe0 || second >= 0xa0) && (first != 0xed || second <= 0x9f);
-    return in_range && follows(at + 1) && follows(at + 2) ? 3 : 0;
-  }
-  if (first >= 0xf0 && first <= 0xf4) {
-    const bool in_range = (first != 0xf0 || second >= 0x90) && (first != 0xf4 || second <= 0x8f);
-    return in_range && follows(at + 1) && follows(at + 2) && follows(at + 3) ? 4 : 0;
-  }
-  return 0;
-}
 
 // Throws kInvalidArgument if the text is not UTF-8: JSON could not be read back.
 void append_quoted(std::string *out, const std::string &s, const std::string &node) {

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What MXNet 1.9.1 does wrong and no other test shows to be right here: clauses of DEF-25, DEF-26, DEF-32, DEF-35. */
+#include <stdio.h>
+
+#include "support/executor_tests.h"
+
+/* DEF-25: data that is float16 by its own attribute makes its weights float16, without any dtype given. */
+static void a_float16_attribute_needs_no_help(void **state) {
+  const char *const key = "__dtype__", *const value = "2";
+  cohort_symbol *data = NULL;
+  cohort_executor *executor;
+  cohort_descs *known = NULL;
+  cohort_ndarray *weight;
+
+  (void)state;
+  ok(cohort_symbol_variable("data", &key, &value, 1, &data));
+  ok(cohort_descs_create(&known));
+  ok(cohort_descs_add(known, "data", SHAPE(2, 3), COHORT_DTYPE_NONE, NULL));
+  executor = simple_bind(node("FullyConnected", "fc", ATTRS("num_hidden", "1"), INPUTS(data)), known, NULL);
+  weight = arg_of(executor, "fc_weight");
+  assert_int_equal(dtype_of(weight), COHORT_DTYPE_FLOAT16);
+  cohort_ndarray_free(weight);
+  cohort_executor_free(executor);
+}
+
+/* What a monitor was shown: how often, and the elements of the array called `wanted`. */
+typedef struct Shown {
+  const char *wanted;
+  float values[4];
+  size_t num_calls, num_wanted;
+} Shown;
+
+static void note_shown(const char *name, cohort_ndarray *array, void *user_data) {
+  Shown *shown = user_data;
+  int64_t size = 0;
+
+  ++shown->num_calls;
+  if (strcmp(name, shown->wanted) != 0) return;
+  ++shown->num_wanted;
+  ok(cohort_ndarray_size(array, &size));
+  assert_true((size_t)size <= COUNT(shown->values));
+  ok(cohort_ndarray_read(array, shown->values, (size_t)size * sizeof(float)));
+}
+
+/* DEF-26: outputs that nothing else reads are computed before a monitor is shown them. */
+static void outputs_that_nobody_reads_are_shown_with_values(void **state) {
+  Shown shown = {"bn_mean", {-7, -7, -7, -7}, 0, 0};
+  cohort_symbol *symbol = node("BatchNorm", "bn", NO_ATTRS, INPUTS(variable("data")));
+  cohort_executor *executor = simple_bind(symbol, desc("data", SHAPE(2, 2), NULL), NULL);
+
+  (void)state;
+  set_arg(executor, "data", 1, 10, 3, 30);
+  ok(cohort_executor_set_monitor(executor, note_shown, &shown, 0));
+  ok(cohort_executor_forward(executor, 1));
+  ok(cohort_executor_wait(executor));
+  assert_int_equal(shown.num_wanted, 1);
+  assert_true(shown.values[0] == 2 && shown.values[1] == 20);
+  cohort_executor_free(executor);
+}
+
+/* DEF-26: watching all of SliceChannel's backward ends, and shows its gradients. */
+static void all_of_a_split_can_be_watched_in_backward(void **state) {
+  Shown shown = {"sp_backward_output0", {-7, -7, -7, -7}, 0, 0};
+  cohort_symbol *symbol = node("SliceChannel", "sp", ATTRS("num_outputs", "2"), INPUTS(variable("data")));
+  cohort_executor *executor = simple_bind_with(symbol, desc("data", SHAPE(1, 2), NULL), "write");
+  cohort_ndarray *heads[2];
+
+  (void)state;
+  heads[0] = floats(SHAPE(1, 1), FLOATS(3));
+  heads[1] = floats(SHAPE(1, 1), FLOATS(4));
+  ok(cohort_executor_set_monitor(executor, note_shown, &shown, 1));
+  ok(cohort_executor_forward(executor, 1));
+  ok(cohort_executor_backward(executor, heads, 2, 1));
+  ok(cohort_executor_wait(executor));
+  assert_true(shown.num_calls <= 16);
+  assert_int_equal(shown.num_wanted, 1);
+  assert_true(shown.values[0] == 3 && shown.values[1] == 4);
+  holds_free(grad_of(executor, "data"), 3, 4);
+  cohort_ndarray_free(heads[0]);
+  cohort_ndarray_free(heads[1]);
+  cohort_executor_free(executor);
+}
+
+/* DEF-32: a map of requests counts whichever arguments there are, and in whatever order the symbol has them. */
+static void a_map_needs_no_other_argument_to_count(void **state) {
+  const char *const names[] = {"fc_weight"}, *const words[] = {"add"};
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_executor *executor = NULL;
+  cohort_group *group;
+  int32_t found = -1;
+
+  (void)state;
+  options.grad_req_names = names;
+  options.grad_req_list = words;
+  options.num_grad_reqs = 1;
+  group = bind(linear("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options);
+  ok(cohort_group_executor(group, 0, &executor));
+  ok(cohort_executor_grad_req(executor, 1, &found));
+  assert_int_equal(found, COHORT_GRAD_ADD);
+  cohort_executor_free(executor);
+  cohort_group_free(group);
+}
+
+/* A failing call whose message, and subject if that is not NULL, are these words, one line of ASCII. */
+static void plain_at(cohort_error *error, int32_t code, const char *words, const char *subject, int line) {
+  char message[512];
+  const char *at;
+
+  snprintf(message, sizeof(message), "%s", cohort_error_message(error));
+  for (at = message; *at; ++at) assert_in_range((unsigned char)*at, 0x20, 0x7e);
+  if (cohort_error_code(error) != code || !strstr(message, words) ||
+      (subject && strcmp(cohort_error_subject(error), subject) != 0)) {
+    print_error("line %d: expected '%s' about '%s', found '%s' about '%s'\n", line, words, subject ? subject : "",
+                message, cohort_error_subject(error));
+    cohort_error_free(error);
+    fail();
+  }
+  cohort_error_free(error);
+}
+#define plain(call, code, words, subject) plain_at((call), (code), (words), (subject), __LINE__)
+
+/* DEF-35: a message is one line of UTF-8, whatever bytes a host gives: neither what it quotes nor where it is breaks
+ * it. */
+static void messages_are_one_line_of_utf8(void **state) {
+  const char broken[] = "{\"nodes\": [{\"op\": \"\xff\n\"}]}", unknown[] =
+                                                                   "{\"nodes\": [{\"op\": \"No\\nOp\", \"name\": "
+                                                                   "\"x\", \"inputs\": []}], \"arg_nodes\": [], "
+                                                                   "\"heads\": [[0, 0, 0]]}";
+  cohort_symbol *symbol = NULL;
+  cohort_metric *metric = NULL;
+  cohort_error *error;
+
+  (void)state;
+  plain(cohort_symbol_from_json(broken, sizeof(broken) - 1, &symbol), COHORT_ERROR_FORMAT, "mistake at byte", NULL);
+  plain(cohort_symbol_from_json(unknown, sizeof(unknown) - 1, &symbol), COHORT_ERROR_FORMAT, "No\\x0aOp", NULL);
+  plain(cohort_metric_create("a\nb\xc3", NULL, NULL, 0, &metric), COHORT_ERROR_NAME, "'a\\x0ab\\xc3'", "a\\x0ab\\xc3");
+  plain(cohort_symbol_load("no\xfe\x01", &symbol), COHORT_ERROR_IO, "no\\xfe\\x01", "no\\xfe\\x01");
+  error = cohort_metric_create("M\xc3\xbc\xe2\x82\xac", NULL, NULL, 0, &metric);
+  assert_non_null(strstr(cohort_error_message(error), "'M\xc3\xbc\xe2\x82\xac'"));
+  assert_string_equal(cohort_error_subject(error), "M\xc3\xbc\xe2\x82\xac");
+  cohort_error_free(error);
+  assert_null(symbol);
+  assert_null(metric);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(a_float16_attribute_needs_no_help),
+      TEST(outputs_that_nobody_reads_are_shown_with_values),
+      TEST(all_of_a_split_can_be_watched_in_backward),
+      TEST(a_map_needs_no_other_argument_to_count),
+      TEST(messages_are_one_line_of_utf8),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
