@@ -14,8 +14,8 @@ COHORT_BEGIN_DECLS
 /**
  * Writes a checkpoint. Waits for the arrays. Each file appears whole under its name or not at all.
  *
- * @param prefix      Path and beginning of the files' names.
- * @param epoch       From 0.
+ * @param prefix      Path and beginning of the files' names; the folder must be there.
+ * @param epoch       From 0; written with four digits or more.
  * @param symbol      NULL: PREFIX-symbol.json is not written.
  * @param arg_params  Named arrays, such as cohort_group_copy_params() gives.
  * @param aux_params  The same for auxiliary states; NULL: none.

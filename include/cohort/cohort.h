@@ -4,6 +4,13 @@
  * All of Cohort's public interface: data-parallel training and inference behind a plain C ABI. The README has a whole
  * program, bindings/README.md what a binding for another language relies on.
  *
+ *   types.h, error.h, context.h        handles and constants; errors; devices, dtypes and layouts as text
+ *   ndarray.h, arrays.h, descs.h       arrays; lists of them by name, .params files; names with shapes and dtypes
+ *   symbol.h, operator.h               networks, composed or read from JSON; operators, applied at once too
+ *   executor.h, group.h, manager.h     a network on arrays; on several devices, by parts of a batch; in buckets
+ *   initializer.h, optimizer.h, metric.h, monitor.h, checkpoint.h    what training needs beside
+ *   log.h, version.h                   messages; versions and features
+ *
  * These rules hold for every function; a comment at a function only adds to them.
  *
  * Errors. A function that can fail returns `cohort_error *`: NULL is success, anything else is an error object to be
