@@ -161,6 +161,7 @@ for part in "$@"; do
       ;;
     perl)
       check perl-declarations perl bindings/perl/tools/declare.pl --check include
+      check perl-dist tests/check/perl_dist.sh
       for test in bindings/perl/t/*.t; do
         name=${test##*/}
         COHORT_LIB=$BUILD TEST_LIMIT=120 tap "perl/${name%.t}" prove --verbose --norc -Ibindings/perl/lib "$test"

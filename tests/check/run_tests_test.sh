@@ -46,5 +46,40 @@ EOT
 expect '0 passed, 1 failed, 0 skipped' 1 '' <<'EOT'
 echo "no test in here"
 EOT
+# The lines of TAP: the counts are those of the tests that are not indented. `prove` repeats them with --verbose.
+expect_tap() { # the closing line, the exit status, the results it writes; standard input: a test of Perl's
+  local found code=0
+  mkdir -p "$work/bindings/perl/t" "$work/bindings/perl/tools" "$work/tests/check"
+  cp "$here/run_tests.sh" "$work/tests/check"
+  echo 'exit 0;' >"$work/bindings/perl/tools/declare.pl"
+  printf '#!/bin/sh\necho packed\n' >"$work/tests/check/perl_dist.sh"
+  chmod +x "$work/tests/check/perl_dist.sh"
+  cat >"$work/bindings/perl/t/fake.t"
+  found=$(BUILD=$work/build "$work/tests/check/run_tests.sh" perl 2>&1) || code=$?
+  if [[ $(tail -n 1 <<<"$found") != "$1" || $code != "$2" ]]; then
+    printf 'run_tests_test: expected "%s" and exit status %s, found status %s and:\n%s\n' "$1" "$2" "$code" "$found"
+    status=1
+  fi
+  found=$(sed -n 's|^perl/fake:||p' "$work/build/tests/results/perl.tsv" | sed 's|\t|: |' | paste -sd ' ')
+  if [[ $found != "$3" ]]; then
+    printf 'run_tests_test: expected the results "%s", found "%s"\n' "$3" "$found"
+    status=1
+  fi
+}
+
+expect_tap '4 passed, 0 failed, 1 skipped' 0 'a: passed b is so: passed c: skipped' <<'EOT'
+print "ok 1 - a\n    ok 1 - inside\n    1..1\nok 2 - b is so\nok 3 - c # skip no time\n1..3\n";
+EOT
+expect_tap '3 passed, 1 failed, 0 skipped' 1 'a: passed b: failed' <<'EOT'
+print "1..2\nok 1 - a\nnot ok 2 - b\n"; exit 1;
+EOT
+# Died before the last of its tests.
+expect_tap '3 passed, 1 failed, 0 skipped' 1 'a: failed' <<'EOT'
+$| = 1; print "1..2\nok 1 - a\n"; kill 9, $$;
+EOT
+expect_tap '2 passed, 1 failed, 0 skipped' 1 '' <<'EOT'
+print "1..0 # SKIP nothing to do\n";
+EOT
+
 if ((status == 0)); then echo "run_tests_test: passed"; fi
 exit $status

@@ -42,6 +42,11 @@ test 'views share memory, ranges include their end' => sub {    # NDA-03 to NDA-
     $array->reshape([-1])->slice([0, 0])->set(7);
     is($array->asarray->[0][0], 7);
     is_deeply($array->reshape([0, 1, 2])->shape, [3, 1, 2]);
+    $array->slice([0, 0]) .= [[5, 6]];
+    $array->at(1) .= 4;
+    $array->reshape([6])->slice(5) .= 3;
+    is_deeply($array->asarray, [[5, 6], [4, 4], [8, 3]], 'and can be assigned to');
+    $array->set([[7, 2], [0, 0], [8, 9]]);
     is_deeply($array->slice_axis(axis => 1, begin => 1, end => 2)->asarray, [[2], [0], [9]]);
     is_deeply(AI::Cohort::NDArray->slice_axis($array, {axis => 0, begin => 1, end => 3})->asarray, [[0, 0], [8, 9]]);
     is_deeply($array->slice(begin => [0, 1], end => [2, 2])->asarray, [[2], [0]], 'as the operator');

@@ -9,7 +9,11 @@ use Test::More;
 
 my ($label_data, $pred_data) = ([0, 1, 1], [[0.7, 0.3], [0.4, 0.6], [0.8, 0.2]]);
 
-sub value { my ($name, %given) = @_; my $metric = mx->metric->create($name, %given); $metric->update([nd($label_data)], [nd($pred_data)]); $metric }
+sub value {
+    my $metric = mx->metric->create(@_);
+    $metric->update([nd($label_data)], [nd($pred_data)]);
+    return $metric;
+}
 
 test 'metrics go by name and give name and value' => sub {    # MET-07, MET-10 to MET-17
     is_deeply([value('acc')->get], ['accuracy', 2 / 3]);

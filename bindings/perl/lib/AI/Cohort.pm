@@ -54,3 +54,166 @@ sub waitall { AI::Cohort::FFI::cohort_wait_all() }
 sub has_feature { AI::Cohort::FFI::cohort_has_feature($_[1]) }
 
 1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+AI::Cohort - data-parallel training and inference on libcohort
+
+=head1 SYNOPSIS
+
+    use AI::Cohort qw(mx);
+
+    # what to compute
+    my $sym = mx->sym;
+    my $net = $sym->FullyConnected($sym->Variable('data'), num_hidden => 8, name => 'fc1');
+    $net = $sym->Activation($net, act_type => 'tanh');
+    $net = $sym->FullyConnected($net, num_hidden => 2, name => 'fc2');
+    $net = $sym->SoftmaxOutput($net, name => 'softmax');
+
+    # where: each batch of 6 is split over two devices
+    my $group = AI::Cohort::Executor::Group->new(
+        symbol       => $net,
+        contexts     => [mx->cpu(0), mx->cpu(1)],
+        workload     => undef,
+        data_shapes  => [[data => [6, 3]]],
+        label_shapes => [[softmax_label => [6]]],
+        param_names  => [qw(fc1_weight fc1_bias fc2_weight fc2_bias)],
+        for_training => 1,
+    );
+    $group->init_params(mx->init->Xavier(seed => 1));
+
+    # training
+    my $sgd    = mx->opt->create('sgd', learning_rate => 0.1, rescale_grad => 1 / 6);
+    my $metric = mx->metric->create('accuracy');
+    my $batch  = AI::Cohort::DataBatch->new(
+        data  => [mx->nd->array([map { [$_, 1, -$_] } 1 .. 6])],
+        label => [mx->nd->array([0, 0, 0, 1, 1, 1])],
+    );
+    for my $step (1 .. 20) {
+        $group->forward($batch);
+        $group->backward;
+        $group->update($sgd);
+        $group->update_metric($metric, $batch->label);
+    }
+    printf "%s: %.2f\n", $metric->get;
+    print $group->get_outputs->[0]->aspdl;
+
+=head1 DESCRIPTION
+
+Cohort trains and runs networks on a group of devices: each batch is split over them, outputs are merged, gradients summed. It
+loads the networks (symbol JSON) and parameters (F<.params>) of MXNet. These modules have the interface of AI::MXNet for its
+executor group and what goes with it, and call F<libcohort.so> through L<FFI::Platypus>: there is nothing to compile.
+
+    AI::Cohort::Executor::Group    the group: one executor a device
+    AI::Cohort::Executor::Manager  groups of several sequence lengths (buckets) over one set of parameters
+    AI::Cohort::Executor           a symbol bound to arrays of its own
+    AI::Cohort::Symbol             networks: composed, or loaded from JSON
+    AI::Cohort::NDArray            arrays, from and to PDLs; operators at once
+    AI::Cohort::Context            devices
+    AI::Cohort::DataBatch, AI::Cohort::DataDesc   batches, and what they look like
+    AI::Cohort::Optimizer, AI::Cohort::Initializer, AI::Cohort::Metric
+    AI::Cohort::Model              checkpoints
+    AI::Cohort::Monitor            statistics of arrays while a network runs
+    AI::Cohort::Logging            where messages go
+    AI::Cohort::Operator           the registry of operators
+    AI::Cohort::Error              what every call that fails dies with
+
+=head2 Coming from AI::MXNet
+
+Say C<use AI::Cohort qw(mx)> for C<use AI::MXNet qw(mx)>, and C<AI::Cohort::Executor::Group> (or
+C<AI::Cohort::DataParallelExecutorGroup>) for C<AI::MXNet::DataParallelExecutorGroup>. Constructor, methods, argument forms and
+defaults are the same, down to C<< $group->_p->param_arrays >>. What is different: C<workload> may be left out, as was always
+documented; mistakes that went unnoticed (a batch larger than the bound one, too few arrays, a C<grad_req> list of the wrong
+length) are errors; parameters are paired by name, in whatever order C<param_names> has them; a failed C<reshape> changes
+nothing. Modules, iterators, Gluon and automatic differentiation of arrays are not here.
+
+=head2 Where the library is
+
+The environment variable C<COHORT_LIB> names F<libcohort.so> or a folder it is in; without it the library is looked for where
+the linker does, see L<FFI::CheckLib>.
+
+=head2 Memory
+
+Objects hold their handles and free them when the last reference goes, in any order; an object keeps alive what it uses. C<<
+mx->live_handles >> says how many there are. Objects belong to the interpreter thread that made them. After a C<fork> the child
+must not use them.
+
+=head1 IMPORT
+
+C<use AI::Cohort qw(mx)> makes C<mx> a word for this class; any other word will do.
+
+=head1 CLASS METHODS
+
+=head2 cpu($id = 0), gpu($id = 0)
+
+A context: see L<AI::Cohort::Context>.
+
+=head2 nd, ndarray
+
+The class L<AI::Cohort::NDArray>.
+
+=head2 sym, symbol
+
+The class L<AI::Cohort::Symbol>.
+
+=head2 context, ctx
+
+The class L<AI::Cohort::Context>.
+
+=head2 metric
+
+The class L<AI::Cohort::Metric>.
+
+=head2 opt, optimizer
+
+The class L<AI::Cohort::Optimizer>.
+
+=head2 init, initializer
+
+The class L<AI::Cohort::Initializer>.
+
+=head2 mon, monitor
+
+The class L<AI::Cohort::Monitor>.
+
+=head2 model
+
+The class L<AI::Cohort::Model>.
+
+=head2 logging
+
+The class L<AI::Cohort::Logging>.
+
+=head2 executor, group, manager
+
+The classes L<AI::Cohort::Executor>, L<AI::Cohort::Executor::Group> and L<AI::Cohort::Executor::Manager>.
+
+=head2 version
+
+The version of the library that is loaded, as text.
+
+=head2 library
+
+Where it was found.
+
+=head2 has_feature($name)
+
+1 if the library has a feature: C<cpu>, C<onednn>, C<dlpack>, C<cuda>; else 0.
+
+=head2 live_handles
+
+How many handles of the library are alive in this process.
+
+=head2 waitall
+
+Waits for all work on all devices.
+
+=head1 LICENCE
+
+Apache-2.0
+
+=cut

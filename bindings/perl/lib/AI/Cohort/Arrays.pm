@@ -3,6 +3,7 @@ package AI::Cohort::Arrays;
 use strict;
 use warnings;
 use AI::Cohort::FFI;
+use Scalar::Util qw(blessed);
 
 our @ISA = ('AI::Cohort::Handle');
 
@@ -26,9 +27,16 @@ sub of {
     return $list;
 }
 
+# Parameters and auxiliary states, the latter undef if they are.
+sub of_params {
+    my ($class, $arg_params, $aux_params) = @_;
+    return ($class->of($arg_params || {}, 'arg_params'), $class->of($aux_params, 'aux_params'));
+}
+
 sub add {
     my ($self, $name, $array, $what) = @_;
-    $array = AI::Cohort::NDArray->array($array) if ref $array && !(Scalar::Util::blessed($array) && $array->isa('AI::Cohort::Handle'));
+    my $is_object = blessed $array && $array->isa('AI::Cohort::Handle');
+    $array = AI::Cohort::NDArray->array($array) if ref $array && !$is_object;
     cohort_arrays_add($self->{handle}, $name, handle_of($array, $what));
     return $self;
 }
@@ -61,3 +69,48 @@ sub content {
 }
 
 1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+AI::Cohort::Arrays - lists of arrays, with or without names, as the library takes them
+
+=head1 DESCRIPTION
+
+Other modules make these of hashes and lists, and hashes and lists of these. Programs need them only to save copies of handles:
+wherever a hash of arrays is expected, so is it there.
+
+=head1 METHODS
+
+=head2 of($arrays, $what)
+
+Class method: of a hash of arrays by name, or a list; C<undef> of C<undef>. C<$what> is what errors call it.
+
+=head2 of_params($arg_params, $aux_params)
+
+Class method: two lists.
+
+=head2 make
+
+Class method: an empty list.
+
+=head2 add($name, $array)
+
+Appends an entry; either may be C<undef>. An array ref or a PDL becomes an array.
+
+=head2 num
+
+How many entries there are.
+
+=head2 names, list, hash
+
+The names in order, the arrays in order (C<undef> where there is none), the arrays by name.
+
+=head2 content
+
+A hash ref if there are names, else an array ref.
+
+=cut

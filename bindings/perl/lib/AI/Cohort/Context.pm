@@ -22,9 +22,9 @@ my %type_name = reverse %type_code;
 
 sub new {
     my ($class, @arguments) = @_;
-    @arguments = @{$arguments[0]}{qw(device_type device_id)} if @arguments == 1 && blessed $arguments[0] && $arguments[0]->isa(__PACKAGE__);
-    my %given = @arguments > 2 || $arguments[0] && $arguments[0] =~ /^device_/ ? @arguments
-        : (device_type => $arguments[0], device_id => $arguments[1]);
+    my ($first) = @arguments;
+    return $first->deepcopy if @arguments == 1 && blessed $first && $first->isa(__PACKAGE__);
+    my %given = ($first // '') =~ /^device_/ ? @arguments : (device_type => $first, device_id => $arguments[1]);
     my $type = $given{device_type} // 'cpu';
     return $class->parse($type) if $type =~ /\(/ && !defined $given{device_id};
     return $class->parse("$type(" . ($given{device_id} // 0) . ')');
@@ -34,7 +34,7 @@ sub parse {
     my ($class, $text) = @_;
     my $bytes = pack 'll', 0, 0;
     cohort_context_parse($text, FFI::Platypus::Buffer::scalar_to_pointer($bytes));
-    return $class->from_bytes($bytes);
+    return $class->_from_bytes($bytes);
 }
 
 sub cpu { $_[0]->new('cpu', $_[1]) }
@@ -55,7 +55,7 @@ sub num_devices {
 
 # What crosses to the library: a struct of two numbers, and lists of them.
 
-sub from_bytes {
+sub _from_bytes {
     my ($class, $bytes) = @_;
     my ($type, $id) = unpack 'll', $bytes;
     return bless {device_type => $type_name{$type}, device_id => $id}, $class;
@@ -68,24 +68,90 @@ sub of {
 
 my %lists;    # of one context each, so that pointers to them stay good
 
-sub pointer_to {
-    my ($class, $context) = @_;
-    return undef unless defined $context;
-    return ($lists{$context} //= $class->list($context))->{pointer};
+# One or a list as a list.
+sub all {
+    my ($class, $given) = @_;
+    return map { $class->of($_) } ref $given eq 'ARRAY' ? @$given : $given;
 }
 
-sub list {
+sub _pointer_to {
+    my ($class, $context) = @_;
+    return undef unless defined $context;
+    return ($lists{$context} //= $class->_list($context))->{pointer};
+}
+
+sub _list {
     my ($class, @contexts) = @_;
     my $bytes = join '', map { pack 'll', $_->device_type_id, $_->device_id } map { $class->of($_) } @contexts;
     return {bytes => \$bytes, pointer => @contexts ? FFI::Platypus::Buffer::scalar_to_pointer($bytes) : undef};
 }
 
 # Asks the library for a context: the last argument of a function.
-sub from_call {
+sub _from_call {
     my ($class, $function, @arguments) = @_;
     my $bytes = pack 'll', 0, 0;
     $function->(@arguments, FFI::Platypus::Buffer::scalar_to_pointer($bytes));
-    return $class->from_bytes($bytes);
+    return $class->_from_bytes($bytes);
 }
 
 1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+AI::Cohort::Context - a device
+
+=head1 SYNOPSIS
+
+    use AI::Cohort qw(mx);
+    my @contexts = (mx->cpu(0), mx->cpu(1), AI::Cohort::Context->new('cpu(2)'));
+    print "on @contexts\n";
+    print "the same\n" if $contexts[0] == mx->cpu;
+
+=head1 DESCRIPTION
+
+A type and a number. Every number from 0 names a CPU device: a worker of its own. As text a context is C<cpu(0)>; two are C<==>
+when type and number are. Wherever a context is expected, such text will do.
+
+=head1 METHODS
+
+=head2 new($type = 'cpu', $id = 0), new(device_type => ..., device_id => ...), new($text), new($context)
+
+A context. Types: C<cpu>, C<gpu>, C<cpu_pinned>, C<cpu_shared>. Whether the device exists is seen when it is first used.
+
+=head2 parse($text)
+
+Class method: reads C<gpu(1)>.
+
+=head2 of($what)
+
+Class method: a context as it comes, or of text.
+
+=head2 all($what)
+
+Class method: a list of contexts, of one or a list of what C<of> takes.
+
+=head2 cpu($id = 0), gpu($id = 0)
+
+Class methods: contexts of these types.
+
+=head2 current_ctx
+
+Class method: the context that arrays are made on without another, C<cpu(0)>.
+
+=head2 num_devices($type)
+
+Class method: how many GPUs there are, or processors for the CPU types.
+
+=head2 device_type, device_type_id, device_id
+
+The type as text and as a number, and the number of the device.
+
+=head2 deepcopy
+
+A copy.
+
+=cut

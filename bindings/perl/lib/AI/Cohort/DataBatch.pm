@@ -18,3 +18,51 @@ for my $field (@fields) {
 }
 
 1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+AI::Cohort::DataBatch - the arrays of a batch
+
+=head1 SYNOPSIS
+
+    use AI::Cohort qw(mx);
+    my $batch = AI::Cohort::DataBatch->new(data => [mx->nd->zeros([8, 3])], label => [mx->nd->zeros([8])]);
+
+=head1 DESCRIPTION
+
+What groups and managers are given. Any other object with methods C<data> and C<label> will do.
+
+=head1 METHODS
+
+=head2 new(data => ..., label => ..., ...)
+
+A batch; the fields are these:
+
+=over
+
+=item data, label
+
+Arrays in the order of the descriptors. PDLs and nested array refs become arrays; one array alone is a list of one. C<label> may
+be left out.
+
+=item bucket_key
+
+For a manager: which bucket the batch belongs to.
+
+=item provide_data, provide_label
+
+For a manager, where the bucket is new: descriptors of the batch.
+
+=item pad, index
+
+Carried along.
+
+=back
+
+Each is a method, too, that reads the field, or sets it to its argument.
+
+=cut

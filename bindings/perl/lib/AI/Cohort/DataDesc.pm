@@ -68,10 +68,14 @@ sub of {
     for my $desc (map { AI::Cohort::DataDesc->of($_) } @$list) {
         my $dtype = $desc->can('dtype') ? $desc->dtype : undef;
         my $layout = $desc->can('layout') ? $desc->layout : 'NCHW';
-        # No layout at all means batch axis 0, which NULL would be too.
         $descs->add($desc->name, $desc->shape, $dtype, $layout);
     }
     return $descs;
+}
+
+sub of_batch {
+    my ($class, $data_shapes, $label_shapes) = @_;
+    return ($class->of($data_shapes, 'data_shapes'), $class->of($label_shapes, 'label_shapes'));
 }
 
 # Of shapes by name, and dtypes by name: {data => [4, 3]}, {data => 'float32'}.
@@ -108,7 +112,51 @@ sub dtypes { [map { $_->[2] } $_[0]->entries] }
 
 sub descs {
     my ($self) = @_;
-    return [map { AI::Cohort::DataDesc->new(name => $_->[0], shape => $_->[1], dtype => $_->[2], layout => $_->[3]) } $self->entries];
+    my @fields = qw(name shape dtype layout);
+    return [map { my %desc; @desc{@fields} = @$_; AI::Cohort::DataDesc->new(%desc) } $self->entries];
 }
 
 1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+AI::Cohort::DataDesc - name, shape, dtype and layout of data or labels
+
+=head1 SYNOPSIS
+
+    use AI::Cohort qw(mx);
+    my $desc = AI::Cohort::DataDesc->new(name => 'data', shape => [20, 32, 100], layout => 'TNC');
+    print AI::Cohort::DataDesc->get_batch_axis($desc->layout), "\n";    # 1
+
+=head1 DESCRIPTION
+
+Where descriptors are expected, C<[name, shape]>, C<[name, shape, dtype]> and C<[name, shape, dtype, layout]> will do.
+
+=head1 METHODS
+
+=head2 new(name => ..., shape => [...], dtype => 'float32', layout => 'NCHW')
+
+A descriptor. The batch axis is where the layout has its first capital N; a layout without one means that the data are not
+split. The layout need not be as long as the shape.
+
+=head2 of($what)
+
+Class method: a descriptor as it comes, or of an array ref as above.
+
+=head2 name, shape, dtype, layout
+
+The fields.
+
+=head2 get_batch_axis($layout)
+
+Class method: the batch axis of a layout; -1 if it has none, 0 for C<undef>.
+
+=head1 LISTS OF DESCRIPTORS
+
+C<AI::Cohort::Descs>, in the same file, is such a list as the library takes it.
+
+=cut

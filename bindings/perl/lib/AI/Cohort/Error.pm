@@ -57,8 +57,8 @@ AI::Cohort::Error - why a call of Cohort failed
 
 =head1 DESCRIPTION
 
-Every call of the library that fails dies with such an object. As text it is its message. The objects that the call worked on stay
-usable, as they were before the call.
+Every call of the library that fails dies with such an object. As text it is its message. The objects that the call worked on
+stay usable, as they were before the call.
 
 =head1 METHODS
 

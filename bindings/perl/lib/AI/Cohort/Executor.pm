@@ -19,35 +19,35 @@ sub free_handle {
 # ---- binding ---------------------------------------------------------------------------------------------------------
 
 # Contexts of node groups, as fields of a struct of options.
-sub ctx_groups {
+sub _ctx_groups {
     my ($given) = @_;
     return () unless $given && %$given;
     my @names = sort keys %$given;
     return (
         ctx_group_names => \@names,
-        ctx_group_contexts => AI::Cohort::Context->list(@$given{@names}),
+        ctx_group_contexts => AI::Cohort::Context->_list(@$given{@names}),
         num_ctx_groups => scalar @names,
     );
 }
 
 # What backward does with gradients, in one of three forms, as fields of a struct of options.
-sub grad_reqs {
+sub _grad_reqs {
     my ($grad_req) = @_;
     return () unless defined $grad_req;
     if (ref $grad_req eq 'HASH') {
         my @names = sort keys %$grad_req;
         my @values = @$grad_req{@names};
         # An empty list still is one.
-        return (grad_req_list => nonempty(\@values), grad_req_names => nonempty(\@names), num_grad_reqs => scalar @names);
+        return (grad_req_list => _nonempty(\@values), grad_req_names => _nonempty(\@names), num_grad_reqs => scalar @names);
     }
-    return (grad_req_list => nonempty($grad_req), num_grad_reqs => scalar @$grad_req) if ref $grad_req eq 'ARRAY';
+    return (grad_req_list => _nonempty($grad_req), num_grad_reqs => scalar @$grad_req) if ref $grad_req eq 'ARRAY';
     my $text = "$grad_req\0";
     return (grad_req => \$text);
 }
 
-sub nonempty { @{$_[0]} ? [map { $_ // '' } @{$_[0]}] : texts_of(['']) }
+sub _nonempty { @{$_[0]} ? [map { $_ // '' } @{$_[0]}] : texts_of(['']) }
 
-sub shapes_and_rest {
+sub _shapes_and_rest {
     my ($given, @own) = @_;
     my %own = map { $_ => 1 } @own;
     my %shapes = (%{delete $given->{shapes} || {}}, map { $_ => delete $given->{$_} } grep { !$own{$_} } keys %$given);
@@ -56,12 +56,13 @@ sub shapes_and_rest {
 
 sub simple_bind {
     my ($class, $symbol, %given) = @_;
-    my $shapes = shapes_and_rest(\%given, qw(ctx grad_req type_dict group2ctx shapes shared_arg_names shared_exec shared_buffer seed num_threads));
+    my $shapes = _shapes_and_rest(\%given, qw(ctx grad_req type_dict group2ctx shapes shared_arg_names shared_exec shared_buffer
+        seed num_threads));
     my $known = AI::Cohort::Descs->of_known($shapes, $given{type_dict});
     my $pool = $given{shared_buffer} && AI::Cohort::Arrays->of($given{shared_buffer});
     my $options = struct(
-        cohort_executor_options => ctx_groups($given{group2ctx}),
-        grad_reqs($given{grad_req} // 'write'),
+        cohort_executor_options => _ctx_groups($given{group2ctx}),
+        _grad_reqs($given{grad_req} // 'write'),
         shared_executor => $given{shared_exec},
         num_threads => $given{num_threads},
         seed => $given{seed},
@@ -69,14 +70,14 @@ sub simple_bind {
         num_shared_arg_names => scalar @{$given{shared_arg_names} || []},
         shared_data => $pool,
     );
-    cohort_executor_simple_bind(handle_of($symbol, 'symbol'), AI::Cohort::Context->pointer_to($given{ctx}), $known->{handle},
+    cohort_executor_simple_bind(handle_of($symbol, 'symbol'), AI::Cohort::Context->_pointer_to($given{ctx}), $known->{handle},
         $options->{pointer}, \my $handle);
     %{$given{shared_buffer}} = %{$pool->hash} if $pool;
     return $class->adopt($handle);
 }
 
 # Arrays in the order of names, given so or by name. What is missing is undef.
-sub in_order {
+sub _in_order {
     my ($given, $names, $what, $needed) = @_;
     my @arrays = ref $given eq 'HASH' ? @$given{@$names} : @{$given || []};
     for my $i (0 .. $#$names) {
@@ -88,7 +89,7 @@ sub in_order {
 
 my %grad_code = (null => COHORT_GRAD_NULL, write => COHORT_GRAD_WRITE, add => COHORT_GRAD_ADD);
 
-sub grad_codes {
+sub _grad_codes {
     my ($grad_req, $names) = @_;
     my @words = ref $grad_req eq 'HASH' ? map { $_ // 'null' } @$grad_req{@$names}
         : ref $grad_req ? @$grad_req : ($grad_req) x @$names;
@@ -99,14 +100,14 @@ sub grad_codes {
 sub bind {
     my ($class, $symbol, %given) = @_;
     my $names = $symbol->list_arguments;
-    my $args = in_order($given{args}, $names, 'args', 1);
-    my $aux = in_order($given{aux_states}, $symbol->list_auxiliary_states, 'aux_states', 1);
-    my $grads = $given{args_grad} && in_order($given{args_grad}, $names, 'args_grad');
+    my $args = _in_order($given{args}, $names, 'args', 1);
+    my $aux = _in_order($given{aux_states}, $symbol->list_auxiliary_states, 'aux_states', 1);
+    my $grads = $given{args_grad} && _in_order($given{args_grad}, $names, 'args_grad');
     invalid('args_grad: expected ' . @$names . ' arrays, found ' . @$grads, 'args_grad') if $grads && @$grads != @$names;
-    my $options = struct(cohort_executor_options => ctx_groups($given{group2ctx}), shared_executor => $given{shared_exec},
+    my $options = struct(cohort_executor_options => _ctx_groups($given{group2ctx}), shared_executor => $given{shared_exec},
         num_threads => $given{num_threads}, seed => $given{seed});
-    cohort_executor_bind($symbol->{handle}, AI::Cohort::Context->pointer_to($given{ctx}), $args, scalar @$args, $grads,
-        $grads && grad_codes($given{grad_req} // 'write', $names), $aux, scalar @$aux, $options->{pointer}, \my $handle);
+    cohort_executor_bind($symbol->{handle}, AI::Cohort::Context->_pointer_to($given{ctx}), $args, scalar @$args, $grads,
+        $grads && _grad_codes($given{grad_req} // 'write', $names), $aux, scalar @$aux, $options->{pointer}, \my $handle);
     return $class->adopt($handle);
 }
 
@@ -115,8 +116,8 @@ sub reshape {
     my ($self, $shapes, %given) = @_;
     my $known = AI::Cohort::Descs->of_known($shapes, {});
     my $options = struct(cohort_reshape_options => partial_shaping => $given{partial_shaping} ? 1 : 0,
-        allow_up_sizing => $given{allow_up_sizing} ? 1 : 0, context => AI::Cohort::Context->pointer_to($given{ctx}),
-        ctx_groups($given{group2ctx}));
+        allow_up_sizing => $given{allow_up_sizing} ? 1 : 0, context => AI::Cohort::Context->_pointer_to($given{ctx}),
+        _ctx_groups($given{group2ctx}));
     cohort_executor_reshape($self->{handle}, $known->{handle}, $options->{pointer}, \my $handle);
     # The monitor's function goes with the executor: this one must stay for as long as it is called.
     return (ref $self)->adopt($handle, $self->{monitor_id} ? (parent => $self) : ());
@@ -124,30 +125,30 @@ sub reshape {
 
 # ---- arrays ----------------------------------------------------------------------------------------------------------
 
-sub lists {
+sub _lists {
     my ($self, $list) = @_;
     cohort_executor_arrays($self->{handle}, $list, \my $handle);
     return AI::Cohort::Arrays->adopt($handle);
 }
 
 # By name; names that come twice cannot be.
-sub by_name {
+sub _by_name {
     my ($self, $list) = @_;
-    my $arrays = $self->lists($list);
+    my $arrays = $self->_lists($list);
     my (%seen, %hash);
     for (@{$arrays->names}) { AI::Cohort::Error->throw(name => "two arrays are called '$_'", $_) if $seen{$_}++ }
     @hash{@{$arrays->names}} = @{$arrays->list};
     return \%hash;
 }
 
-sub arg_arrays { $_[0]->lists(COHORT_EXECUTOR_ARGS)->list }
-sub grad_arrays { $_[0]->lists(COHORT_EXECUTOR_GRADS)->list }
-sub aux_arrays { $_[0]->lists(COHORT_EXECUTOR_AUX)->list }
-sub outputs { $_[0]->lists(COHORT_EXECUTOR_OUTPUTS)->list }
-sub arg_dict { $_[0]->by_name(COHORT_EXECUTOR_ARGS) }
-sub grad_dict { $_[0]->by_name(COHORT_EXECUTOR_GRADS) }
-sub aux_dict { $_[0]->by_name(COHORT_EXECUTOR_AUX) }
-sub output_dict { $_[0]->by_name(COHORT_EXECUTOR_OUTPUTS) }
+sub arg_arrays { $_[0]->_lists(COHORT_EXECUTOR_ARGS)->list }
+sub grad_arrays { $_[0]->_lists(COHORT_EXECUTOR_GRADS)->list }
+sub aux_arrays { $_[0]->_lists(COHORT_EXECUTOR_AUX)->list }
+sub outputs { $_[0]->_lists(COHORT_EXECUTOR_OUTPUTS)->list }
+sub arg_dict { $_[0]->_by_name(COHORT_EXECUTOR_ARGS) }
+sub grad_dict { $_[0]->_by_name(COHORT_EXECUTOR_GRADS) }
+sub aux_dict { $_[0]->_by_name(COHORT_EXECUTOR_AUX) }
+sub output_dict { $_[0]->_by_name(COHORT_EXECUTOR_OUTPUTS) }
 
 sub copy_params_from {
     my ($self, $arg_params, $aux_params, $allow_extra) = @_;
@@ -176,7 +177,7 @@ sub partial_forward {
 }
 
 # One array, a list, or a hash by output name.
-sub head_grads {
+sub _head_grads {
     my ($given, $names) = @_;
     return [] unless defined $given;
     return [$given] if blessed $given;
@@ -187,7 +188,7 @@ sub head_grads {
 
 sub backward {
     my ($self, $out_grads, $is_train) = @_;
-    my $grads = head_grads($out_grads, ref $out_grads eq 'HASH' ? $self->lists(COHORT_EXECUTOR_OUTPUTS)->names : undef);
+    my $grads = _head_grads($out_grads, ref $out_grads eq 'HASH' ? $self->_lists(COHORT_EXECUTOR_OUTPUTS)->names : undef);
     cohort_executor_backward($self->{handle}, handles_of($grads, 'out_grads'), scalar @$grads, $is_train // 1 ? 1 : 0);
     return;
 }
@@ -197,14 +198,14 @@ sub wait { cohort_executor_wait($_[0]{handle}) }
 # The function is called with name and array while a pass runs; undef: none.
 sub set_monitor_callback {
     my ($self, $sub, $monitor_all) = @_;
-    my ($function, $id) = $sub ? callback('(string,opaque,opaque)->void', monitor_of($sub)) : ();
+    my ($function, $id) = $sub ? callback('(string,opaque,opaque)->void', _monitor_of($sub)) : ();
     cohort_executor_set_monitor($self->{handle}, $function, $id, $monitor_all ? 1 : 0);
     forget_callback($self->{monitor_id});
     $self->{monitor_id} = $id;
     return;
 }
 
-sub monitor_of {
+sub _monitor_of {
     my ($sub) = @_;
     return sub { $sub->(AI::Cohort::FFI::decode_text($_[0]), AI::Cohort::NDArray->share($_[1])) };
 }
@@ -217,7 +218,7 @@ sub symbol {
     return AI::Cohort::Symbol->adopt($handle);
 }
 
-sub context { AI::Cohort::Context->from_call(\&cohort_executor_context, $_[0]{handle}) }
+sub context { AI::Cohort::Context->_from_call(\&cohort_executor_context, $_[0]{handle}) }
 
 sub debug_str {
     my ($self) = @_;
@@ -226,9 +227,9 @@ sub debug_str {
 }
 
 # Bytes by kind.
-sub memory { memory_from(\&cohort_executor_memory, $_[0]{handle}) }
+sub memory { _memory_from(\&cohort_executor_memory, $_[0]{handle}) }
 
-sub memory_from {
+sub _memory_from {
     my ($function, @arguments) = @_;
     my $info = struct('cohort_memory_info');
     $function->(@arguments, $info->{pointer});
@@ -239,3 +240,136 @@ sub memory_from {
 }
 
 1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+AI::Cohort::Executor - a symbol bound to arrays
+
+=head1 SYNOPSIS
+
+    use AI::Cohort qw(mx);
+    my $net = mx->sym->FullyConnected(mx->sym->Variable('data'), num_hidden => 1, name => 'fc');
+    my $exec = $net->simple_bind(ctx => mx->cpu, data => [2, 3]);
+    $exec->copy_params_from({fc_weight => mx->nd->array([[1, 2, 3]]), fc_bias => mx->nd->array([1])});
+    my ($out) = @{$exec->forward(1, data => [[1, 0, 0], [0, 1, 0]])};
+    print "@{$out->aslist}\n";    # 2 3
+    $exec->backward(mx->nd->array([[1], [1]]));
+    print "@{$exec->grad_dict->{fc_weight}->aslist}\n";    # 1 1 0
+
+=head1 DESCRIPTION
+
+Passes are queued; reading an array waits for it. Executors made of one another (C<reshape>, C<shared_exec>) share memory: their
+outputs are good until the next pass of any of them.
+
+=head1 BINDING
+
+=head2 simple_bind($symbol, %options)
+
+Class method, better called as C<< $symbol->simple_bind(%options) >>: makes arrays of zeros for the shapes that are known.
+Options, all of which may be left out:
+
+=over
+
+=item shapes => {name => [...]}
+
+Known shapes. Names that are no options of these may also be given beside them, as in C<< data => [2, 3] >>.
+
+=item ctx
+
+The context, C<cpu(0)>.
+
+=item grad_req
+
+What backward does with gradients: C<write> (the default), C<add> or C<null> for all arguments, a list in the order of the
+arguments, or a hash by name, in which those left out have none.
+
+=item type_dict => {name => dtype}
+
+Known dtypes.
+
+=item group2ctx => {group => context}
+
+Contexts of the nodes with a C<ctx_group>.
+
+=item shared_exec, shared_arg_names, shared_buffer
+
+An executor to share memory with; names of the arguments that are its own arrays; a hash of input arrays by name, read and
+updated.
+
+=item seed, num_threads
+
+Of random operators; of a CPU context.
+
+=back
+
+=head2 bind($symbol, args => ..., args_grad => ..., grad_req => 'write', aux_states => ...)
+
+Class method, better called as C<< $symbol->bind(...) >>: binds to arrays that are given, in order or by name, and used as they are.
+C<ctx>, C<group2ctx>, C<shared_exec>, C<seed> and C<num_threads> as above.
+
+=head2 reshape(\%shapes, partial_shaping => 0, allow_up_sizing => 0, ctx => ..., group2ctx => ...)
+
+A new executor for other shapes that shares the memory of this one. Arguments that are not named may change shape with
+C<partial_shaping>, and grow, into new memory, with C<allow_up_sizing>.
+
+=head1 RUNNING
+
+=head2 forward($is_train = 0, name => array, ...)
+
+Copies arrays into arguments, if any are given, and queues a forward pass. Returns the outputs.
+
+=head2 partial_forward($is_train, $step)
+
+Runs one node of the symbol; returns how many are left.
+
+=head2 backward($out_grads, $is_train = 1)
+
+Queues a backward pass. Head gradients are one array, a list in the order of the outputs, or a hash by output name; losses need
+none.
+
+=head2 wait
+
+Waits for all queued work.
+
+=head2 set_monitor_callback($sub, $monitor_all = 0)
+
+Calls C<< $sub->($name, $array) >> for each output of each operator while a pass runs, with C<$monitor_all> for inputs too.
+C<undef>: no more. What the function dies of, the pass dies of.
+
+=head1 ARRAYS
+
+=head2 arg_arrays, grad_arrays, aux_arrays, outputs
+
+Live arrays in order; a gradient that there is not is C<undef>.
+
+=head2 arg_dict, grad_dict, aux_dict, output_dict
+
+The same by name. An error if two have one name.
+
+=head2 copy_params_from(\%arg_params, \%aux_params, $allow_extra = 0)
+
+Copies parameters in by name. Checked first: on an error nothing is copied. Unknown names are errors, unless C<$allow_extra>.
+
+=head1 WHAT AN EXECUTOR IS
+
+=head2 symbol
+
+A copy of the symbol that was bound.
+
+=head2 context
+
+The context.
+
+=head2 debug_str
+
+The plan as text.
+
+=head2 memory
+
+A hash of bytes: C<planned_bytes>, C<intermediate_bytes>, C<argument_bytes>, C<gradient_bytes>, C<output_bytes>.
+
+=cut

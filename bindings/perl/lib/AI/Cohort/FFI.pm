@@ -34,15 +34,15 @@ my $ffi = FFI::Platypus->new(api => 2, lib => $LIBRARY);
 # What a callback died of, on its way through the library to the call that it ran in.
 my ($thrown, $has_thrown);
 
-sub throw_error {
+sub _throw_error {
     my ($error) = @_;
     my @facts = (cohort_error_code($error), cohort_error_message($error), cohort_error_subject($error));
     cohort_error_free($error);
-    rethrow() if $has_thrown;
+    _rethrow() if $has_thrown;
     AI::Cohort::Error->throw(@facts);
 }
 
-sub rethrow {
+sub _rethrow {
     my $reason = $thrown;
     ($thrown, $has_thrown) = ();
     die $reason;
@@ -67,12 +67,12 @@ my %letter = (opaque => 'J', size_t => 'J', sint64 => 'q', sint32 => 'l', double
 
 # The Perl function around a function of the library: text and lists are converted, an error is thrown. A list that is
 # undef is NULL.
-sub wrapped {
+sub _wrapped {
     my ($raw, $fails, @types) = @_;
     my $call = !$fails ? $raw : sub {
         my $error = &$raw;
-        throw_error($error) if defined $error;
-        rethrow() if $has_thrown;
+        _throw_error($error) if defined $error;
+        _rethrow() if $has_thrown;
         return;
     };
     my @texts = grep { $types[$_] eq 'string' } 0 .. $#types;
@@ -106,7 +106,7 @@ sub wrapped {
         my $function = $ffi->function($name => [map { /\[/ ? 'opaque' : $_ } @types] => $fails ? 'opaque' : $result);
         $function->attach("AI::Cohort::FFI::Raw::$name");
         my $raw = \&{"AI::Cohort::FFI::Raw::$name"};
-        *$name = $result eq 'string' ? sub { decode_text(&$raw) } : wrapped($raw, $fails, @types);
+        *$name = $result eq 'string' ? sub { decode_text(&$raw) } : _wrapped($raw, $fails, @types);
         push @EXPORT, $name;
     }
     my $constants = \%AI::Cohort::FFI::Declarations::CONSTANTS;
@@ -186,10 +186,10 @@ sub invalid {
 }
 
 # An attribute or a setting as the library reads it: (2, 2), 0.1, relu.
-sub attribute_text {
+sub _attribute_text {
     my ($value) = @_;
     if (ref $value eq 'ARRAY') {
-        my $inside = join ', ', map { defined $_ ? attribute_text($_) : 'None' } @$value;
+        my $inside = join ', ', map { defined $_ ? _attribute_text($_) : 'None' } @$value;
         return @$value == 1 ? "($inside,)" : "($inside)";
     }
     my $text = "$value";
@@ -202,7 +202,7 @@ sub attribute_text {
 sub attributes_of {
     my ($settings) = @_;
     my @keys = grep { defined $settings->{$_} } sort keys %$settings;
-    return (\@keys, [map { attribute_text($settings->{$_}) } @keys], scalar @keys);
+    return (\@keys, [map { _attribute_text($settings->{$_}) } @keys], scalar @keys);
 }
 
 # A shape as two arguments: lengths and their number.
@@ -235,7 +235,7 @@ my (%subs, $last_id, %kinds);
 sub write_at { memcpy($_[0], scalar_to_pointer($_[1]), length $_[1]) }
 sub lent { $ffi->cast('opaque', "opaque[$_[1]]", $_[0]) }
 
-sub kind_of_callback {
+sub _kind_of_callback {
     my ($signature) = @_;
     return $kinds{$signature} //= do {
         my $returns = $signature =~ /->sint32$/;
@@ -261,7 +261,7 @@ sub callback {
     my ($signature, $sub) = @_;
     my $id = ++$last_id;
     $subs{$id} = $sub;
-    return (kind_of_callback($signature), $id);
+    return (_kind_of_callback($signature), $id);
 }
 
 sub forget_callback { delete $subs{$_} for grep {defined} @_ }
@@ -291,3 +291,4 @@ sub DESTROY {
 sub CLONE_SKIP {1}
 
 1;
+

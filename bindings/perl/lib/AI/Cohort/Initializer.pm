@@ -52,3 +52,47 @@ sub fill {
 sub dumps { JSON::PP->new->canonical->encode($_[0]{rule}) }
 
 1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+AI::Cohort::Initializer - rules that fill parameters before training
+
+=head1 SYNOPSIS
+
+    use AI::Cohort qw(mx);
+    my %params = (fc_weight => mx->nd->zeros([3, 4]), fc_bias => mx->nd->zeros([3]));
+    mx->init->Xavier(rnd_type => 'gaussian', magnitude => 2, seed => 7)->apply(\%params);
+
+=head1 DESCRIPTION
+
+The same seed and names give the same numbers. As a function an object fills one array: C<< $init->($name, $array) >>.
+
+=head1 METHODS
+
+=head2 create($rule, %settings), new($rule, %settings)
+
+Class methods: C<zero>, C<one>, C<constant> (value), C<uniform> (scale), C<normal> (sigma), C<xavier> (rnd_type, factor_type,
+magnitude), C<msraprelu> (factor_type, slope), C<orthogonal> (scale, rand_type); for the random ones also C<seed>.
+
+=head2 Zero, One, Constant($value), Uniform($scale), Normal($sigma), Xavier, MSRAPrelu, Orthogonal
+
+Class methods: the same by name, C<< mx->init->Uniform(0.1, seed => 3) >>.
+
+=head2 apply(\%arrays, $symbol)
+
+Fills arrays by name: the C<__init__> attribute of the symbol's variable comes first, else the end of the name decides: weights
+by this rule, biases by 0, gammas by 1 and so on. The symbol may be left out.
+
+=head2 fill($name, $array)
+
+Fills one array by the rule, whatever its name.
+
+=head2 dumps
+
+The rule as text for the attribute C<__init__>.
+
+=cut

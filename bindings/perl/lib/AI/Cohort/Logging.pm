@@ -26,7 +26,7 @@ for my $level (0 .. $#levels) {
 }
 
 # A logger is a function of level and text, or an object with methods of the levels' names.
-sub pass_on {
+sub _pass_on {
     my ($logger, $level, $text) = @_;
     return $logger->($level, $text) if ref $logger eq 'CODE';
     my $method = blessed $logger && ($logger->can($level) || $level eq 'warning' && $logger->can('warn'));
@@ -34,11 +34,11 @@ sub pass_on {
 }
 
 # The function that takes the library's messages for a logger.
-sub sink {
+sub _sink {
     my ($logger) = @_;
     return sub {
         # A message is not worth the loss of what the library was about to give: nothing dies of it.
-        eval { pass_on($logger, $levels[$_[0]], AI::Cohort::FFI::decode_text($_[1])); 1 } or warn $@;
+        eval { _pass_on($logger, $levels[$_[0]], AI::Cohort::FFI::decode_text($_[1])); 1 } or warn $@;
         return;
     };
 }
@@ -50,7 +50,7 @@ sub set_log {
     my ($class, $lowest, $logger) = @_;
     my %code = (map({ $levels[$_] => $_ } 0 .. $#levels), off => COHORT_LOG_OFF);
     my $level = $code{$lowest // 'warning'} // invalid("set_log: expected a level, found '$lowest'", 'lowest');
-    my ($function, $id) = $logger ? callback('(sint32,string,opaque)->void', sink($logger)) : ();
+    my ($function, $id) = $logger ? callback('(sint32,string,opaque)->void', _sink($logger)) : ();
     cohort_set_log($level, $function, $id);
     forget_callback($library_id);
     $library_id = $id;
@@ -58,3 +58,41 @@ sub set_log {
 }
 
 1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+AI::Cohort::Logging - where messages go
+
+=head1 SYNOPSIS
+
+    use AI::Cohort qw(mx);
+    my $logger = mx->logging->get_logger(level => 'debug');
+    $logger->info('%d batches', 12);
+    mx->logging->set_log(info => sub { my ($level, $text) = @_; print "$level: $text\n" });
+    mx->logging->set_log('warning', undef);
+
+=head1 DESCRIPTION
+
+A logger is an object with methods C<debug>, C<info>, C<warning> (or C<warn>) and C<error>, such as those of other logging
+modules; levels that it has no method for are lost. Or it is a function of level and text.
+
+=head1 METHODS
+
+=head2 get_logger(level => 'warning')
+
+Class method: a logger that writes to STDERR what is as grave as its level or graver.
+
+=head2 debug, info, warning, error
+
+Each takes a text, or a format as for C<sprintf> and what goes into it.
+
+=head2 set_log($lowest, $logger)
+
+Class method: sends the messages of the whole library from a level on to a logger; groups and managers with loggers of their own
+keep to those. C<undef>: to STDERR, as at the start. C<off> as the level: nowhere.
+
+=cut

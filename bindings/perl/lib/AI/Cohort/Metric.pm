@@ -97,7 +97,7 @@ sub set_names {
 
 sub update {
     my ($self, $labels, $preds) = @_;
-    my ($l, $p) = map { handles_of(AI::Cohort::Executor::Group::arrays_of_batch($_) || [], 'metric') } $labels, $preds;
+    my ($l, $p) = map { handles_of(AI::Cohort::Executor::Group::_arrays_of_batch($_) || [], 'metric') } $labels, $preds;
     cohort_metric_update($self->{handle}, $l, scalar @$l, $p, scalar @$p);
     return;
 }
@@ -119,16 +119,19 @@ sub num_values {
     return $num;
 }
 
-sub figures {
+sub _figures {
     my ($self, $global) = @_;
-    my @figures = map { cohort_metric_value($self->{handle}, $_, $global, \my $name, \my $value); [$name, $value] } 0 .. $self->num_values - 1;
+    my @figures = map {
+        cohort_metric_value($self->{handle}, $_, $global, \my $name, \my $value);
+        [$name, $value];
+    } 0 .. $self->num_values - 1;
     return @{$figures[0]} if @figures == 1 && !$self->{children};
     return ([map { $_->[0] } @figures], [map { $_->[1] } @figures]);
 }
 
 # (name, value), or of a composite metric ([names], [values]).
-sub get { $_[0]->figures(0) }
-sub get_global { $_[0]->figures(1) }
+sub get { $_[0]->_figures(0) }
+sub get_global { $_[0]->_figures(1) }
 
 sub get_name_value {
     my ($self) = @_;
@@ -137,7 +140,7 @@ sub get_name_value {
     return [map { [$names->[$_], $values->[$_]] } 0 .. $#$names];
 }
 
-sub counter {
+sub _counter {
     my ($self, $which, $global) = @_;
     cohort_metric_counters($self->{handle}, 0, $global, \my $sum, \my $num);
     return $which eq 'sum' ? $sum : $num;
@@ -145,7 +148,94 @@ sub counter {
 
 sub name { my ($names) = $_[0]->get; $names }
 sub value { my (undef, $values) = $_[0]->get; $values }
-sub sum_metric { $_[0]->counter('sum', 0) }
-sub num_inst { $_[0]->counter('num', 0) }
+sub sum_metric { $_[0]->_counter('sum', 0) }
+sub num_inst { $_[0]->_counter('num', 0) }
 
 1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+AI::Cohort::Metric - figures accumulated from labels and predictions
+
+=head1 SYNOPSIS
+
+    use AI::Cohort qw(mx);
+    my $metric = mx->metric->create(['accuracy', 'cross-entropy', sub {
+        my ($label, $prediction) = @_;    # PDLs
+        return $prediction->slice('(0),:')->max;
+    }]);
+    $metric->update([mx->nd->array([0, 1])], [mx->nd->array([[0.9, 0.1], [0.4, 0.6]])]);
+    printf "%s: %.2f\n", @$_ for @{$metric->get_name_value};
+
+=head1 METHODS
+
+=head2 create($kind, %settings), new($kind, %settings)
+
+Class methods. Of a name: C<accuracy> (C<acc>; axis), C<top_k_accuracy> (top_k), C<f1> and C<mcc> (average), C<pcc>,
+C<pearsonr>, C<perplexity> (ignore_label, axis), C<mae>, C<mse>, C<rmse>, C<cross-entropy> (C<ce>; eps), C<nll-loss> (eps),
+C<loss>; all take C<name>, and C<label_names> and C<output_names> for those that C<update_dict> is to take. Of a list: a
+composite metric. Of a function: C<custom>.
+
+=head2 custom($function, name => 'custom', arrays => 0, allow_extra_outputs => 0)
+
+Class method: the function is called for each pair of label and prediction, with PDLs, or with L<AI::Cohort::NDArray>s if
+C<arrays>, and returns a value, or C<[sum, number]>. If it dies, the update dies of the same and adds nothing.
+
+=head2 CustomMetric($function, %settings), CustomMetric(eval_function => $function, %settings)
+
+The same, as AI::MXNet calls it.
+
+=head2 composite(@metrics)
+
+Class method: a metric of metrics.
+
+=head2 add($metric)
+
+Appends a metric, or what C<create> makes one of, to a composite one.
+
+=head2 children, get_metric($index)
+
+The metrics of a composite one, one of them.
+
+=head2 update($labels, $predictions)
+
+Adds labels and predictions, pair by pair; lists of arrays.
+
+=head2 update_dict(\%labels, \%predictions)
+
+The same by name.
+
+=head2 set_names(label_names => [...], output_names => [...])
+
+Which of them C<update_dict> takes.
+
+=head2 get, get_global
+
+Name and value since the last reset, or since the last full one; of a composite metric a list of names and a list of values. The
+value is not a number if nothing was counted.
+
+=head2 get_name_value
+
+A list of C<[name, value]>.
+
+=head2 name, value
+
+The two halves of C<get>.
+
+=head2 num_values
+
+How many values there are.
+
+=head2 sum_metric, num_inst
+
+What the value is the quotient of.
+
+=head2 reset, reset_local
+
+Forgets everything; starts again, but keeps what counts globally.
+
+=cut

@@ -22,3 +22,36 @@ sub load_checkpoint {
 }
 
 1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+AI::Cohort::Model - checkpoints
+
+=head1 SYNOPSIS
+
+    use AI::Cohort qw(mx);
+    use File::Temp qw(tempdir);
+    my $prefix = tempdir(CLEANUP => 1) . '/net';
+    my $net = mx->sym->FullyConnected(mx->sym->Variable('data'), num_hidden => 2, no_bias => 1, name => 'fc');
+    mx->model->save_checkpoint($prefix, 7, $net, {fc_weight => mx->nd->ones([2, 3])}, {});
+    my ($symbol, $arg_params, $aux_params) = mx->model->load_checkpoint($prefix, 7);
+
+=head1 DESCRIPTION
+
+MXNet's two files: F<PREFIX-symbol.json>, and F<PREFIX-0007.params> with the parameters after epoch 7.
+
+=head1 METHODS
+
+=head2 save_checkpoint($prefix, $epoch, $symbol, \%arg_params, \%aux_params)
+
+Class method. Each file appears whole or not at all. C<$symbol> may be C<undef>: then the first is not written.
+
+=head2 load_checkpoint($prefix, $epoch)
+
+Class method: symbol, parameters and auxiliary states.
+
+=cut

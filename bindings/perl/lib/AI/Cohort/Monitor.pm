@@ -23,9 +23,13 @@ sub new {
     for (sort keys %given) { AI::Cohort::Error->throw(name => "monitor: there is no option '$_'", $_) unless $known{$_} }
     invalid('monitor: interval is missing', 'interval') unless defined $given{interval};
     my $self = bless {interval => $given{interval}, pattern => $given{pattern} // '.*', logger => $given{logger}}, $class;
-    my $pattern = eval {qr/$self->{pattern}/} // invalid("monitor: pattern '$self->{pattern}' is no regular expression: $@" =~ s/\s+/ /gr, 'pattern');
-    (my $filter, $self->{filter_id}) = callback('(string,opaque)->sint32', sub { AI::Cohort::FFI::decode_text($_[0]) =~ $pattern ? 1 : 0 });
-    (my $statistic, $self->{statistic_id}) = $given{stat_func} ? callback('(opaque,opaque,opaque)->sint32', statistic_of($given{stat_func})) : ();
+    my $pattern = eval {qr/$self->{pattern}/};
+    invalid("monitor: pattern '$self->{pattern}' is no regular expression: $@" =~ s/\s+/ /gr, 'pattern') unless defined $pattern;
+    my $wanted = sub { AI::Cohort::FFI::decode_text($_[0]) =~ $pattern ? 1 : 0 };
+    (my $filter, $self->{filter_id}) = callback('(string,opaque)->sint32', $wanted);
+    my $statistic;
+    ($statistic, $self->{statistic_id}) = callback('(opaque,opaque,opaque)->sint32', _statistic_of($given{stat_func}))
+        if $given{stat_func};
     my $options = struct(
         cohort_monitor_options => filter => $filter,
         filter_user_data => $self->{filter_id},
@@ -42,13 +46,14 @@ sub new {
 sub Monitor { my $class = shift; $class->new(@_) }
 
 # What a Perl function gives of an array: an array, a list of them, or numbers.
-sub statistic_of {
+sub _statistic_of {
     my ($function) = @_;
     return sub {
         my ($array, $values) = @_;
         my $given = $function->(AI::Cohort::NDArray->share($array));
         for my $value (ref $given eq 'ARRAY' ? @$given : $given) {
-            $value = AI::Cohort::NDArray->array(ref $value ? $value : [$value]) unless blessed $value && $value->isa('AI::Cohort::NDArray');
+            my $is_array = blessed $value && $value->isa('AI::Cohort::NDArray');
+            $value = AI::Cohort::NDArray->array(ref $value ? $value : [$value]) unless $is_array;
             cohort_arrays_add($values, undef, $value->{handle});
         }
         return 0;
@@ -75,7 +80,10 @@ sub tic { cohort_monitor_tic($_[0]{handle}) }
 sub toc {
     my ($self) = @_;
     cohort_monitor_toc($self->{handle}, \my $num);
-    return [map { cohort_monitor_entry($self->{handle}, $_, \my $step, \my $name, \my $text); [$step, $name, $text] } 0 .. $num - 1];
+    return [map {
+        cohort_monitor_entry($self->{handle}, $_, \my $step, \my $name, \my $text);
+        [$step, $name, $text];
+    } 0 .. $num - 1];
 }
 
 # The arrays that the statistic gave for an entry of the latest toc.
@@ -88,7 +96,7 @@ sub values {
 sub toc_print {
     my ($self) = @_;
     my $logger = $self->{logger} // AI::Cohort::Logging->get_logger(level => 'info');
-    AI::Cohort::Logging::pass_on($logger, 'info', sprintf 'Batch: %7d %30s %s', @$_) for @{$self->toc};
+    AI::Cohort::Logging::_pass_on($logger, 'info', sprintf 'Batch: %7d %30s %s', @$_) for @{$self->toc};
     return;
 }
 
@@ -99,3 +107,85 @@ sub step {
 }
 
 1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+AI::Cohort::Monitor - statistics of arrays while a network runs
+
+=head1 SYNOPSIS
+
+    use AI::Cohort qw(mx);
+    my $exec = mx->sym->FullyConnected(mx->sym->Variable('data'), num_hidden => 2, name => 'fc')->simple_bind(data => [1, 3]);
+    my $monitor = mx->mon->new(interval => 2, pattern => qr/output|weight/, stat_func => sub { $_[0]->abs->max });
+    $monitor->install($exec);
+    for (1 .. 4) {
+        $monitor->tic;
+        $exec->forward(1);
+        printf "%d %s %s\n", @$_ for @{$monitor->toc};
+    }
+
+=head1 METHODS
+
+=head2 new(%options), Monitor($interval, %options)
+
+Options:
+
+=over
+
+=item interval
+
+Of every so many batches the first is reported. Required.
+
+=item pattern
+
+A regular expression, searched for anywhere in the names of what operators compute. Default: all.
+
+=item stat_func
+
+A function of an array (L<AI::Cohort::NDArray>) that gives an array, a number, or a list of them. Default: the norm over the
+root of the size. What it dies of, the pass or C<toc> dies of.
+
+=item sort
+
+1: the report is sorted by name. Default 0: in the order of execution.
+
+=item monitor_all
+
+1: the inputs of operators, too. Default 0.
+
+=item logger
+
+What C<toc_print> prints to. Default: STDERR.
+
+=back
+
+=head2 install($watched)
+
+Watches an executor, a group or a manager. A monitor may watch several; what is watched has one monitor at a time.
+
+=head2 tic, toc
+
+Before and after a batch. C<toc> returns a list of C<[step, name, text]>: what operators computed, then all parameters and
+auxiliary states; it is empty for batches that are not on the interval.
+
+=head2 toc_print
+
+C<toc>, printed.
+
+=head2 values($index)
+
+The arrays that the statistic gave for an entry of the latest C<toc>.
+
+=head2 step
+
+How many batches were begun.
+
+=head2 interval, pattern
+
+As they were given.
+
+=cut

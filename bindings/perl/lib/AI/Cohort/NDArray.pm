@@ -13,20 +13,20 @@ use Scalar::Util qw(blessed);
 our @ISA = ('AI::Cohort::Handle');
 
 use overload
-    '""' => sub { $_[0]->stringify },
+    '""' => sub { $_[0]->_stringify },
     bool => sub {1},
-    '+' => sub { AI::Cohort::Operator::arithmetic('plus', @_) },
-    '-' => sub { AI::Cohort::Operator::arithmetic('minus', @_) },
-    '*' => sub { AI::Cohort::Operator::arithmetic('mul', @_) },
-    '/' => sub { AI::Cohort::Operator::arithmetic('div', @_) },
-    '%' => sub { AI::Cohort::Operator::arithmetic('mod', @_) },
-    '**' => sub { AI::Cohort::Operator::arithmetic('power', @_) },
-    '==' => sub { AI::Cohort::Operator::arithmetic('equal', @_) },
-    '!=' => sub { AI::Cohort::Operator::arithmetic('not_equal', @_) },
-    '>' => sub { AI::Cohort::Operator::arithmetic('greater', @_) },
-    '>=' => sub { AI::Cohort::Operator::arithmetic('greater_equal', @_) },
-    '<' => sub { AI::Cohort::Operator::arithmetic('lesser', @_) },
-    '<=' => sub { AI::Cohort::Operator::arithmetic('lesser_equal', @_) },
+    '+' => sub { AI::Cohort::Operator::_arithmetic('plus', @_) },
+    '-' => sub { AI::Cohort::Operator::_arithmetic('minus', @_) },
+    '*' => sub { AI::Cohort::Operator::_arithmetic('mul', @_) },
+    '/' => sub { AI::Cohort::Operator::_arithmetic('div', @_) },
+    '%' => sub { AI::Cohort::Operator::_arithmetic('mod', @_) },
+    '**' => sub { AI::Cohort::Operator::_arithmetic('power', @_) },
+    '==' => sub { AI::Cohort::Operator::_arithmetic('equal', @_) },
+    '!=' => sub { AI::Cohort::Operator::_arithmetic('not_equal', @_) },
+    '>' => sub { AI::Cohort::Operator::_arithmetic('greater', @_) },
+    '>=' => sub { AI::Cohort::Operator::_arithmetic('greater_equal', @_) },
+    '<' => sub { AI::Cohort::Operator::_arithmetic('lesser', @_) },
+    '<=' => sub { AI::Cohort::Operator::_arithmetic('lesser_equal', @_) },
     'neg' => sub { $_[0] * -1 },
     '.=' => sub { $_[0]->set($_[1]) },
     '=' => sub { $_[0] },
@@ -42,10 +42,10 @@ my %code_of = map { my $n = $_; (lc =~ s/^cohort_dtype_//r) => do { no strict 'r
 my %name_of = reverse %code_of;
 my %letter_of = (float32 => 'f', float64 => 'd', uint8 => 'C', int32 => 'l', int8 => 'c', int64 => 'q', bool => 'C');
 # Dtypes of PDL and back; others go by way of a conversion.
-my %pdl_type_of = (float32 => 'float', float64 => 'double', uint8 => 'byte', int32 => 'long', int8 => 'sbyte', int64 => 'longlong',
-    bool => 'byte');
-my %of_pdl_type = (float => 'float32', double => 'float64', byte => 'uint8', long => 'int32', sbyte => 'int8', longlong => 'int64',
-    indx => 'int64');
+my %of_pdl_type = (
+    float => 'float32', double => 'float64', byte => 'uint8', long => 'int32', sbyte => 'int8', longlong => 'int64', indx => 'int64',
+);
+my %pdl_type_of = (reverse(%of_pdl_type), int64 => 'longlong', bool => 'byte');
 
 sub dtype_code {
     my ($dtype) = @_;
@@ -60,24 +60,24 @@ sub dtype_name { $_[0] == COHORT_DTYPE_NONE ? undef : $name_of{$_[0]} }
 
 # ---- making arrays ---------------------------------------------------------------------------------------------------
 
-sub make {
+sub _make {
     my ($function, $class, $shape, $given, @more) = @_;
     my ($lengths, $num) = shape_of($shape, 'shape');
     $function->($lengths, $num, dtype_code($given->{dtype} // 'float32'),
-        AI::Cohort::Context->pointer_to($given->{ctx}), @more, \my $handle);
+        AI::Cohort::Context->_pointer_to($given->{ctx}), @more, \my $handle);
     return $class->adopt($handle);
 }
 
-sub zeros { my ($class, $shape, %given) = @_; make(\&cohort_ndarray_zeros, $class, $shape, \%given) }
-sub empty { my ($class, $shape, %given) = @_; make(\&cohort_ndarray_empty, $class, $shape, \%given) }
-sub ones { my ($class, $shape, %given) = @_; make(\&cohort_ndarray_full, $class, $shape, \%given, 1) }
-sub full { my ($class, $shape, $value, %given) = @_; make(\&cohort_ndarray_full, $class, $shape, \%given, $value) }
+sub zeros { my ($class, $shape, %given) = @_; _make(\&cohort_ndarray_zeros, $class, $shape, \%given) }
+sub empty { my ($class, $shape, %given) = @_; _make(\&cohort_ndarray_empty, $class, $shape, \%given) }
+sub ones { my ($class, $shape, %given) = @_; _make(\&cohort_ndarray_full, $class, $shape, \%given, 1) }
+sub full { my ($class, $shape, $value, %given) = @_; _make(\&cohort_ndarray_full, $class, $shape, \%given, $value) }
 
 sub from_bytes {
     my ($class, $bytes, $shape, %given) = @_;
     my ($lengths, $num) = shape_of($shape, 'shape');
     cohort_ndarray_from_host(scalar_to_pointer($bytes), length $bytes, $lengths, $num, dtype_code($given{dtype} // 'float32'),
-        AI::Cohort::Context->pointer_to($given{ctx}), \my $handle);
+        AI::Cohort::Context->_pointer_to($given{ctx}), \my $handle);
     return $class->adopt($handle);
 }
 
@@ -85,8 +85,8 @@ sub from_bytes {
 sub array {
     my ($class, $source, %given) = @_;
     if (blessed $source && $source->isa(__PACKAGE__)) {
-        my $copy = $class->empty($source->shape, dtype => $given{dtype} // $source->dtype, ctx => $given{ctx} // $source->context);
-        return $source->copyto($copy);
+        my %like = (dtype => $given{dtype} // $source->dtype, ctx => $given{ctx} // $source->context);
+        return $source->copyto($class->empty($source->shape, %like));
     }
     return $class->from_pdl($source, %given) if blessed $source && $source->isa('PDL');
     invalid('array: expected numbers, array refs or a PDL, found ' . ($source // 'undef'), 'array')
@@ -94,14 +94,14 @@ sub array {
     my @shape;
     for (my $level = $source; ref $level eq 'ARRAY'; $level = $level->[0]) { push @shape, scalar @$level }
     my @values;
-    flatten($source, \@values, @shape);
+    _flatten($source, \@values, @shape);
     my $dtype = $given{dtype} // 'float32';
     my $letter = $letter_of{$dtype};
     return $class->from_bytes(pack("$letter*", @values), \@shape, %given) if $letter;
     return $class->from_bytes(pack('f*', @values), \@shape)->astype($dtype, $given{ctx});
 }
 
-sub flatten {
+sub _flatten {
     my ($level, $values, @shape) = @_;
     if (!@shape) {
         invalid('array: its rows are of different lengths', 'array') if ref $level;
@@ -110,15 +110,15 @@ sub flatten {
     }
     my $length = shift @shape;
     invalid('array: its rows are of different lengths', 'array') if ref $level ne 'ARRAY' || @$level != $length;
-    flatten($_, $values, @shape) for @$level;
+    _flatten($_, $values, @shape) for @$level;
 }
 
 # ---- PDL -------------------------------------------------------------------------------------------------------------
 
 # PDL counts axes from the fastest; its shape is ours in reverse.
-sub pdl_shape { [reverse $_[0]->dims] }
+sub _pdl_shape { [reverse $_[0]->dims] }
 
-sub pdl_of_a_dtype {
+sub _pdl_of_a_dtype {
     my ($pdl) = @_;
     return $of_pdl_type{$pdl->type} ? $pdl : $pdl->convert(PDL::Type->new("double"));
 }
@@ -126,36 +126,37 @@ sub pdl_of_a_dtype {
 # The elements are copied once, from PDL's memory to the array's.
 sub from_pdl {
     my ($class, $pdl, %given) = @_;
-    $pdl = pdl_of_a_dtype($pdl);
+    $pdl = _pdl_of_a_dtype($pdl);
     my $dtype = $of_pdl_type{$pdl->type};
     my $wanted = $given{dtype} // $dtype;
     my $memory = $pdl->get_dataref;
-    my ($lengths, $num) = shape_of(pdl_shape($pdl), 'shape');
-    cohort_ndarray_from_host(scalar_to_pointer($$memory), bytes_of_pdl($pdl), $lengths, $num, dtype_code($dtype),
-        AI::Cohort::Context->pointer_to($wanted eq $dtype ? $given{ctx} : undef), \my $handle);
+    my ($lengths, $num) = shape_of(_pdl_shape($pdl), 'shape');
+    cohort_ndarray_from_host(scalar_to_pointer($$memory), _bytes_of_pdl($pdl), $lengths, $num, dtype_code($dtype),
+        AI::Cohort::Context->_pointer_to($wanted eq $dtype ? $given{ctx} : undef), \my $handle);
     my $array = $class->adopt($handle);
     return $wanted eq $dtype ? $array : $array->astype($wanted, $given{ctx});
 }
 
-sub bytes_of_pdl { $_[0]->nelem * PDL::Core::howbig($_[0]->get_datatype) }
+sub _bytes_of_pdl { $_[0]->nelem * PDL::Core::howbig($_[0]->get_datatype) }
 
 # An array of memory that stays the caller's: of a PDL, or of a string of packed numbers. The library holds on to the
 # owner until it calls the deleter.
 sub wrap {
     my ($class, $owner, %given) = @_;
-    my ($memory, $shape, $dtype, $bytes) = blessed $owner && $owner->isa('PDL') ? memory_of_pdl($owner) : memory_of_string($owner, %given);
+    my ($memory, $shape, $dtype, $bytes) =
+        blessed $owner && $owner->isa('PDL') ? _memory_of_pdl($owner) : _memory_of_string($owner, %given);
     my ($lengths, $num) = shape_of($shape, 'shape');
     my $code = dtype_code($dtype);
     cohort_dtype_bytes($code, \my $each);
     my $needed = $each * product(1, @$lengths);
-    AI::Cohort::Error->throw(shape => "wrap: shape (@{[join ', ', @$lengths]}) of $dtype takes $needed bytes, found $bytes", 'wrap')
-        if $needed != $bytes;
+    my $text = join ', ', @$lengths;
+    AI::Cohort::Error->throw(shape => "wrap: shape ($text) of $dtype takes $needed bytes, found $bytes", 'wrap') if $needed != $bytes;
     my @kept = ($owner, $memory);
     my ($deleter, $id);
     ($deleter, $id) = callback('(opaque,opaque)->void', sub { @kept = (); forget_callback($id) });
     my $handle;
     eval {
-        cohort_ndarray_wrap(scalar_to_pointer($$memory), $lengths, $num, $code, AI::Cohort::Context->pointer_to($given{ctx}),
+        cohort_ndarray_wrap(scalar_to_pointer($$memory), $lengths, $num, $code, AI::Cohort::Context->_pointer_to($given{ctx}),
             $deleter, $id, \$handle);
         1;
     } or do {
@@ -169,18 +170,18 @@ sub wrap {
 # A PDL of a few bytes has them inside itself, where nobody else can use them.
 use constant SMALLEST_SHARED => 128;
 
-sub memory_of_pdl {
+sub _memory_of_pdl {
     my ($pdl) = @_;
     my $dtype = $of_pdl_type{$pdl->type} or invalid('wrap: no dtype has elements like a PDL of type ' . $pdl->type, 'wrap');
-    my $bytes = bytes_of_pdl($pdl);
+    my $bytes = _bytes_of_pdl($pdl);
     invalid("wrap: expected a PDL of @{[SMALLEST_SHARED]} bytes or more, found $bytes; array() copies smaller ones", 'wrap')
         if $bytes < SMALLEST_SHARED;
     my $memory = $pdl->get_dataref;
     $pdl->upd_data;    # from now on PDL uses this memory itself
-    return ($memory, pdl_shape($pdl), $dtype, $bytes);
+    return ($memory, _pdl_shape($pdl), $dtype, $bytes);
 }
 
-sub memory_of_string {
+sub _memory_of_string {
     my ($string, %given) = @_;
     invalid('wrap: expected a PDL or a reference to a string, found ' . ($string // 'undef'), 'wrap') if ref $string ne 'SCALAR';
     substr $$string, 0, 0, '';    # Perl shares the memory of strings that were assigned, but not of one that it has changed
@@ -201,12 +202,12 @@ sub read_into {
     my ($dtype, $type) = ($self->dtype, $pdl_type_of{$self->dtype} // '');
     AI::Cohort::Error->throw(dtype => "read_into: a PDL of type @{[$pdl->type]} does not take elements of $dtype", 'read_into')
         if $pdl->type ne $type && !($type eq 'longlong' && $pdl->type eq 'indx');
-    my $found = join ', ', @{pdl_shape($pdl)};
+    my $found = join ', ', @{_pdl_shape($pdl)};
     my $shape = join ', ', @{$self->shape};
     AI::Cohort::Error->throw(shape => "read_into: an array of shape ($shape) does not fit a PDL of shape ($found)", 'read_into')
         if $found ne $shape;
     my $memory = $pdl->get_dataref;
-    cohort_ndarray_read($self->{handle}, scalar_to_pointer($$memory), bytes_of_pdl($pdl));
+    cohort_ndarray_read($self->{handle}, scalar_to_pointer($$memory), _bytes_of_pdl($pdl));
     $pdl->upd_data;
     return $pdl;
 }
@@ -235,10 +236,10 @@ sub dtype {
     return dtype_name($code);
 }
 
-sub context { AI::Cohort::Context->from_call(\&cohort_ndarray_context, $_[0]{handle}) }
+sub context { AI::Cohort::Context->_from_call(\&cohort_ndarray_context, $_[0]{handle}) }
 sub ctx { $_[0]->context }
 
-sub stringify {
+sub _stringify {
     my ($self) = @_;
     return sprintf '<%s %s @%s>', ref $self, join('x', @{$self->shape}), $self->context;
 }
@@ -287,8 +288,8 @@ sub set {
     my ($self, $value) = @_;
     invalid('set: expected a value, found undef', 'set') unless defined $value;
     if (!ref $value) { cohort_ndarray_fill($self->{handle}, $value) }
-    else { (blessed $value && $value->isa(__PACKAGE__) ? $value : (ref $self)->array($value, blessed $value ? () : (dtype => $self->dtype)))
-            ->copyto($self) }
+    elsif (blessed $value && $value->isa(__PACKAGE__)) { $value->copyto($self) }
+    else { (ref $self)->array($value, blessed $value ? () : (dtype => $self->dtype))->copyto($self) }
     return $self;
 }
 
@@ -340,27 +341,32 @@ sub share {
     return (ref $class || $class)->adopt($handle);
 }
 
-sub row_index {
+sub _row_index {
     my ($self, $index) = @_;
     return $index < 0 ? $index + $self->len : $index;
 }
 
-# Rows [first, last], the last one included, or one row; both may count from the end. A view.
-sub slice {
+# Rows [first, last], the last one included, or one row; both may count from the end. A view. These are lvalues so that
+# .= can be said of them.
+sub slice : lvalue {
     my ($self, @ranges) = @_;
-    return AI::Cohort::Operator::invoke('slice', $self, @ranges)
-        if !ref $self || !@ranges || @ranges > 1 || ref $ranges[0] eq 'HASH' || blessed $ranges[0];
-    my ($first, $last) = ref $ranges[0] ? @{$ranges[0]} : ($ranges[0]) x 2;
-    $last //= $first;
-    my ($begin, $end) = ($self->row_index($first), $self->row_index($last) + 1);
-    cohort_ndarray_slice($self->{handle}, $begin, $end, \my $handle);
-    return (ref $self)->adopt($handle);
+    my $view;
+    if (!ref $self || @ranges != 1 || ref $ranges[0] eq 'HASH' || blessed $ranges[0]) {
+        $view = AI::Cohort::Operator::invoke('slice', $self, @ranges);
+    }
+    else {
+        my ($first, $last) = ref $ranges[0] ? @{$ranges[0]} : ($ranges[0]) x 2;
+        my ($begin, $end) = ($self->_row_index($first), $self->_row_index($last // $first) + 1);
+        cohort_ndarray_slice($self->{handle}, $begin, $end, \my $handle);
+        $view = (ref $self)->adopt($handle);
+    }
+    $view;
 }
 
-sub at {
+sub at : lvalue {
     my ($self, $index) = @_;
-    cohort_ndarray_at($self->{handle}, $self->row_index($index), \my $handle);
-    return (ref $self)->adopt($handle);
+    cohort_ndarray_at($self->{handle}, $self->_row_index($index), \my $handle);
+    my $view = (ref $self)->adopt($handle);
 }
 
 # As the operator of that name, and a view where the axis is the first.
@@ -368,19 +374,20 @@ sub slice_axis {
     my ($self, @arguments) = @_;
     $self = shift @arguments unless ref $self;
     my %given = ref $arguments[0] eq 'HASH' ? %{$arguments[0]} : @arguments;
-    return AI::Cohort::Operator::invoke('slice_axis', $self, %given) if $given{out} || ($given{begin} // 0) < 0 || ($given{end} // 0) < 0;
-    cohort_ndarray_slice_axis($self->{handle}, $given{axis} // 0, $given{begin} // 0, $given{end} // 9223372036854775807, \my $handle);
+    my ($axis, $begin, $end) = ($given{axis} // 0, $given{begin} // 0, $given{end});
+    return AI::Cohort::Operator::invoke('slice_axis', $self, %given) if $given{out} || $begin < 0 || defined $end && $end < 0;
+    cohort_ndarray_slice_axis($self->{handle}, $axis, $begin, $end // ~0 >> 1, \my $handle);
     return (ref $self)->adopt($handle);
 }
 
 # Of the same elements: -1 is what is left over, 0 the length that the axis has. A view.
-sub reshape {
+sub reshape : lvalue {
     my ($self, $shape) = @_;
     my ($lengths, $num) = shape_of($shape, 'shape');
     my $own = grep({ $_ == 0 } @$lengths) && $self->shape;
     $lengths->[$_] ||= $own->[$_] for 0 .. $#$lengths;
     cohort_ndarray_reshape($self->{handle}, $lengths, $num, \my $handle);
-    return (ref $self)->adopt($handle);
+    my $view = (ref $self)->adopt($handle);
 }
 
 sub concatenate {
@@ -401,10 +408,11 @@ sub save {
 # A hash ref if the arrays have names, else an array ref.
 sub load {
     my ($class, $path, %given) = @_;
-    cohort_arrays_load($path, AI::Cohort::Context->pointer_to($given{ctx}), \my $handle);
+    cohort_arrays_load($path, AI::Cohort::Context->_pointer_to($given{ctx}), \my $handle);
     return AI::Cohort::Arrays->adopt($handle)->content;
 }
 
-AI::Cohort::Operator::install(__PACKAGE__, \&AI::Cohort::Operator::invoke);
+AI::Cohort::Operator::_install(__PACKAGE__, \&AI::Cohort::Operator::invoke);
 
 1;
+

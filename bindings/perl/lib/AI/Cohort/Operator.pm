@@ -34,10 +34,10 @@ sub info {
 }
 
 my %input_names;
-sub input_names { @{$input_names{$_[0]} //= [map { $_->{name} } @{info($_[0])->{inputs}}]} }
+sub _input_names { @{$input_names{$_[0]} //= [map { $_->{name} } @{info($_[0])->{inputs}}]} }
 
 # Gives a class a method for each operator that it has none of its own for.
-sub install {
+sub _install {
     my ($class, $apply) = @_;
     no strict 'refs';
     for my $op (names()) {
@@ -53,7 +53,7 @@ sub install {
 
 # Inputs come first, one by one or in array refs; then names and values, as a list or a hash ref. Values of the inputs'
 # class are inputs by name, the rest are settings.
-sub arguments {
+sub _arguments {
     my ($op, $class, @arguments) = @_;
     my (@inputs, %named, %settings);
     my $is_input = sub { blessed $_[0] && $_[0]->isa($class) };
@@ -73,9 +73,9 @@ sub arguments {
 }
 
 # Inputs that came by position and by name, and the name that each is for.
-sub with_names {
+sub _with_names {
     my ($op, $inputs, $named) = @_;
-    my @all = input_names($op);
+    my @all = _input_names($op);
     my %pairs = %$named;
     for my $i (0 .. $#$inputs) {
         invalid("$op: expected at most " . @all . ' inputs, found ' . @$inputs, $op) if $i > $#all;
@@ -90,16 +90,16 @@ sub with_names {
 # Applied to arrays, at once: settings of the operator, and out, ctx, seed, is_train.
 sub invoke {
     my ($op, @arguments) = @_;
-    my ($inputs, $named, $settings) = arguments($op, 'AI::Cohort::NDArray', @arguments);
+    my ($inputs, $named, $settings) = _arguments($op, 'AI::Cohort::NDArray', @arguments);
     my @outputs = delete $named->{out} // ();
     if (my $out = delete $settings->{out}) { @outputs = @$out }
     if (%$named) {
         my $names;
-        ($inputs, $names) = with_names($op, $inputs, $named);
-        my %known = map { $_ => 1 } input_names($op);
+        ($inputs, $names) = _with_names($op, $inputs, $named);
+        my %known = map { $_ => 1 } _input_names($op);
         for (@$names) { AI::Cohort::Error->throw(name => "$op: there is no input '$_'", $_) unless $known{$_} }
     }
-    my $context = AI::Cohort::Context->pointer_to(delete $settings->{ctx});
+    my $context = AI::Cohort::Context->_pointer_to(delete $settings->{ctx});
     my $options = struct(cohort_invoke_options => context => $context, seed => delete $settings->{seed},
         is_train => delete $settings->{is_train});
     cohort_operator_invoke($op, attributes_of($settings), handles_of($inputs, $op), scalar @$inputs,
@@ -112,11 +112,11 @@ sub invoke {
 # A node of a symbol: settings of the operator, and name, attr.
 sub create {
     my ($op, @arguments) = @_;
-    my ($inputs, $named, $settings) = arguments($op, 'AI::Cohort::Symbol', @arguments);
+    my ($inputs, $named, $settings) = _arguments($op, 'AI::Cohort::Symbol', @arguments);
     my $name = delete $settings->{name};
     my $attr = delete $settings->{attr};
     my $names;
-    ($inputs, $names) = with_names($op, $inputs, $named) if %$named;
+    ($inputs, $names) = _with_names($op, $inputs, $named) if %$named;
     cohort_symbol_create($op, $name, attributes_of({%$settings, %{$attr || {}}}), handles_of($inputs, $op), $names,
         scalar @$inputs, \my $handle);
     return AI::Cohort::Symbol->adopt($handle);
@@ -142,7 +142,7 @@ my %arithmetic = (
     lesser_equal => [qw(broadcast_lesser_equal _lesser_equal _lesser_equal_scalar _greater_equal_scalar)],
 );
 
-sub arithmetic {
+sub _arithmetic {
     my ($what, $self, $other, $swapped) = @_;
     my ($arrays, $symbols, $scalar, $reversed) = @{$arithmetic{$what}};
     my $is_array = $self->isa('AI::Cohort::NDArray');
@@ -156,3 +156,46 @@ sub arithmetic {
 }
 
 1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+AI::Cohort::Operator - the registry of operators
+
+=head1 SYNOPSIS
+
+    use AI::Cohort qw(mx);
+    my $info = AI::Cohort::Operator::info('Activation');
+    print "$info->{doc}\n";
+    print "$_->{name}, $_->{type}: $_->{doc}\n" for @{$info->{attrs}};
+    my $array = AI::Cohort::Operator::invoke('relu', mx->nd->array([-1, 1]));
+
+=head1 DESCRIPTION
+
+The methods for operators of L<AI::Cohort::NDArray> and L<AI::Cohort::Symbol> are made from what this says, which is what the
+library has.
+
+=head1 FUNCTIONS
+
+=head2 names
+
+The names of all operators, aliases included.
+
+=head2 info($name)
+
+A hash: C<name> (the canonical one), C<doc>, C<inputs> (each with C<name>, C<doc>, C<is_aux>), C<attrs> (each with C<name>,
+C<type>, C<default>, which is C<undef> where a value is required, and C<doc>), C<outputs> (names), C<count_attr> (the attribute
+that counts the inputs, where it takes any number).
+
+=head2 invoke($name, @arguments)
+
+Applies an operator to arrays: see L<AI::Cohort::NDArray/OPERATORS>.
+
+=head2 create($name, @arguments)
+
+Makes a symbol: see L<AI::Cohort::Symbol/OPERATORS>.
+
+=cut

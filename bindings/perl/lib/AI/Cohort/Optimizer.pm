@@ -85,3 +85,63 @@ sub set_states {
 }
 
 1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+AI::Cohort::Optimizer - rules that update parameters from gradients
+
+=head1 SYNOPSIS
+
+    use AI::Cohort qw(mx);
+    my $adam = mx->opt->create('adam', learning_rate => 0.01, lr_scheduler => [cosine => max_update => 100, warmup_steps => 10]);
+    my ($weight, $grad) = (mx->nd->ones([3]), mx->nd->ones([3]));
+    $adam->update('weight', $weight, $grad);
+    printf "%d update, next learning rate %.4f\n", $adam->num_update, $adam->lr;
+
+=head1 DESCRIPTION
+
+Groups and managers update all their parameters by C<< $group->update($optimizer) >>.
+
+=head1 METHODS
+
+=head2 create($name, %settings), new($name, %settings)
+
+Class methods: C<sgd> (momentum), C<nag>, C<adam>, C<adamw> (beta1, beta2, epsilon), C<rmsprop> (gamma1, gamma2, epsilon,
+centered, clip_weights), C<adagrad> (epsilon). All take C<learning_rate>, C<wd>, C<rescale_grad>, C<clip_gradient>,
+C<begin_num_update>, and C<lr_scheduler>: a list of a schedule's name and its settings.
+
+=head2 update($param, $weight, $grad, $copy = 0)
+
+Updates one parameter. States go by its name, and by C<$copy> where there are several.
+
+=head2 get($setting), set(%settings)
+
+Reads a setting as a number; changes settings from the next update on.
+
+=head2 lr, num_update
+
+The learning rate of the next update; the number of updates of the parameter updated most often.
+
+=head2 set_lr_schedule($name, %settings)
+
+Lets a schedule decide the learning rate: C<constant>, C<factor> (step, factor, stop_factor_lr), C<multifactor> (step, factor),
+C<poly> (max_update, pwr, final_lr), C<cosine> (max_update, final_lr), each with C<warmup_steps>, C<warmup_begin_lr>,
+C<warmup_mode>. C<undef>: none.
+
+=head2 use_symbol($symbol)
+
+Takes the C<lr_mult> and C<wd_mult> of a symbol's variables.
+
+=head2 set_mult($param, $lr_mult, $wd_mult), mult($param)
+
+Sets and reads the multipliers of a parameter.
+
+=head2 save_states($path), load_states($path), states, set_states($bytes)
+
+Writes and reads states and counts, in a file or as a string of bytes, so that training goes on as it would have.
+
+=cut

@@ -12,20 +12,20 @@ use Scalar::Util qw(blessed refaddr);
 our @ISA = ('AI::Cohort::Handle');
 
 use overload
-    '""' => sub { $_[0]->stringify },
+    '""' => sub { $_[0]->_stringify },
     bool => sub {1},
-    '+' => sub { AI::Cohort::Operator::arithmetic('plus', @_) },
-    '-' => sub { AI::Cohort::Operator::arithmetic('minus', @_) },
-    '*' => sub { AI::Cohort::Operator::arithmetic('mul', @_) },
-    '/' => sub { AI::Cohort::Operator::arithmetic('div', @_) },
-    '%' => sub { AI::Cohort::Operator::arithmetic('mod', @_) },
-    '**' => sub { AI::Cohort::Operator::arithmetic('power', @_) },
-    '==' => sub { AI::Cohort::Operator::arithmetic('equal', @_) },
-    '!=' => sub { AI::Cohort::Operator::arithmetic('not_equal', @_) },
-    '>' => sub { AI::Cohort::Operator::arithmetic('greater', @_) },
-    '>=' => sub { AI::Cohort::Operator::arithmetic('greater_equal', @_) },
-    '<' => sub { AI::Cohort::Operator::arithmetic('lesser', @_) },
-    '<=' => sub { AI::Cohort::Operator::arithmetic('lesser_equal', @_) },
+    '+' => sub { AI::Cohort::Operator::_arithmetic('plus', @_) },
+    '-' => sub { AI::Cohort::Operator::_arithmetic('minus', @_) },
+    '*' => sub { AI::Cohort::Operator::_arithmetic('mul', @_) },
+    '/' => sub { AI::Cohort::Operator::_arithmetic('div', @_) },
+    '%' => sub { AI::Cohort::Operator::_arithmetic('mod', @_) },
+    '**' => sub { AI::Cohort::Operator::_arithmetic('power', @_) },
+    '==' => sub { AI::Cohort::Operator::_arithmetic('equal', @_) },
+    '!=' => sub { AI::Cohort::Operator::_arithmetic('not_equal', @_) },
+    '>' => sub { AI::Cohort::Operator::_arithmetic('greater', @_) },
+    '>=' => sub { AI::Cohort::Operator::_arithmetic('greater_equal', @_) },
+    '<' => sub { AI::Cohort::Operator::_arithmetic('lesser', @_) },
+    '<=' => sub { AI::Cohort::Operator::_arithmetic('lesser_equal', @_) },
     'neg' => sub { $_[0] * -1 },
     'eq' => sub { ref $_[1] && refaddr($_[0]) == refaddr($_[1]) },
     'ne' => sub { !ref $_[1] || refaddr($_[0]) != refaddr($_[1]) },
@@ -82,27 +82,27 @@ sub tojson {
 }
 
 # A symbol that a function of the library makes of this one; undef if it gives none.
-sub made_by {
+sub _made_by {
     my ($self, $function, @arguments) = @_;
     $function->($self->{handle}, @arguments, \my $handle);
     return (ref $self)->adopt($handle);
 }
 
-sub deepcopy { $_[0]->made_by(\&cohort_symbol_copy) }
-sub get_internals { $_[0]->made_by(\&cohort_symbol_internals) }
-sub get_children { $_[0]->made_by(\&cohort_symbol_children) }
-sub output { $_[0]->made_by(\&cohort_symbol_output, $_[1]) }
+sub deepcopy { $_[0]->_made_by(\&cohort_symbol_copy) }
+sub get_internals { $_[0]->_made_by(\&cohort_symbol_internals) }
+sub get_children { $_[0]->_made_by(\&cohort_symbol_children) }
+sub output { $_[0]->_made_by(\&cohort_symbol_output, $_[1]) }
 
 # With other symbols in the place of variables: in order, or by name.
 sub call {
     my ($self, @arguments) = @_;
-    my ($inputs, $named, $settings) = AI::Cohort::Operator::arguments('call', __PACKAGE__, @arguments);
+    my ($inputs, $named, $settings) = AI::Cohort::Operator::_arguments('call', __PACKAGE__, @arguments);
     my $name = delete $settings->{name};
     invalid("call: expected symbols, found a value for '@{[sort keys %$settings]}'", 'call') if %$settings;
     invalid('call: expected symbols either in order or by name, found both', 'call') if @$inputs && %$named;
     my @names = sort keys %$named;
     my $handles = handles_of(@names ? [@$named{@names}] : $inputs, 'call');
-    return $self->made_by(\&cohort_symbol_compose, @names ? \@names : undef, $handles, scalar @$handles, $name);
+    return $self->_made_by(\&cohort_symbol_compose, @names ? \@names : undef, $handles, scalar @$handles, $name);
 }
 
 # One head, by index or by output name.
@@ -110,16 +110,16 @@ sub slice {
     my ($self, @which) = @_;
     return AI::Cohort::Operator::create('slice', ref $self ? $self : (), @which) if !ref $self || @which != 1 || ref $which[0];
     return $self->output($which[0]) if $which[0] =~ /^-?\d+$/;
-    return $self->made_by(\&cohort_symbol_output_named, $which[0]);
+    return $self->_made_by(\&cohort_symbol_output_named, $which[0]);
 }
 
 # ---- what a symbol is ------------------------------------------------------------------------------------------------
 
-sub name_list { list_of_names(\&cohort_symbol_num_names, \&cohort_symbol_name_at, $_[0]{handle}, $_[1]) }
-sub list_arguments { $_[0]->name_list(COHORT_SYMBOL_ARGUMENTS) }
-sub list_auxiliary_states { $_[0]->name_list(COHORT_SYMBOL_AUX) }
-sub list_outputs { $_[0]->name_list(COHORT_SYMBOL_OUTPUTS) }
-sub list_inputs { $_[0]->name_list(COHORT_SYMBOL_INPUTS) }
+sub _name_list { list_of_names(\&cohort_symbol_num_names, \&cohort_symbol_name_at, $_[0]{handle}, $_[1]) }
+sub list_arguments { $_[0]->_name_list(COHORT_SYMBOL_ARGUMENTS) }
+sub list_auxiliary_states { $_[0]->_name_list(COHORT_SYMBOL_AUX) }
+sub list_outputs { $_[0]->_name_list(COHORT_SYMBOL_OUTPUTS) }
+sub list_inputs { $_[0]->_name_list(COHORT_SYMBOL_INPUTS) }
 
 sub num_outputs {
     my ($self) = @_;
@@ -146,22 +146,25 @@ sub _set_attr {
 }
 
 # [node, key, value] of the head's node, or of all.
-sub attr_triples {
+sub _attr_triples {
     my ($self, $all) = @_;
     cohort_symbol_num_attrs($self->{handle}, $all, \my $num);
-    return map { cohort_symbol_attr_at($self->{handle}, $all, $_, \my $node, \my $key, \my $value); [$node, $key, $value] } 0 .. $num - 1;
+    return map {
+        cohort_symbol_attr_at($self->{handle}, $all, $_, \my $node, \my $key, \my $value);
+        [$node, $key, $value];
+    } 0 .. $num - 1;
 }
 
-sub list_attr { return {map { $_->[1] => $_->[2] } $_[0]->attr_triples(0)} }
+sub list_attr { return {map { $_->[1] => $_->[2] } $_[0]->_attr_triples(0)} }
 
 sub attr_dict {
     my ($self) = @_;
     my %attributes;
-    $attributes{$_->[0]}{$_->[1]} = $_->[2] for $self->attr_triples(1);
+    $attributes{$_->[0]}{$_->[1]} = $_->[2] for $self->_attr_triples(1);
     return \%attributes;
 }
 
-sub stringify {
+sub _stringify {
     my ($self) = @_;
     return sprintf '<%s %s>', ref $self, $self->name // 'group [' . join(', ', @{$self->list_outputs}) . ']';
 }
@@ -169,11 +172,11 @@ sub stringify {
 # ---- inference -------------------------------------------------------------------------------------------------------
 
 # What is known comes by name, as a list or a hash ref, or in the order of the arguments.
-sub infer {
+sub _infer {
     my ($self, $function, $add, $take, $partial, @known) = @_;
     my $descs = AI::Cohort::Descs->make;
     if (@known == 1 && ref $known[0] eq 'HASH') { @known = %{$known[0]} }
-    my $by_name = @known && defined $known[0] && !ref $known[0] && !AI::Cohort::Symbol::is_dtype($known[0]);
+    my $by_name = @known && defined $known[0] && !ref $known[0] && !AI::Cohort::Symbol::_is_dtype($known[0]);
     if ($by_name) {
         invalid('inference: expected names and what is known of them', 'known') if @known % 2;
         while (my ($name, $value) = splice @known, 0, 2) { $add->($descs, $name, $value) }
@@ -184,21 +187,21 @@ sub infer {
     return map { $_ && $_->$take } @found;
 }
 
-sub is_dtype { my ($text) = @_; scalar grep { $_ eq $text } AI::Cohort::NDArray::dtype_names() }
+sub _is_dtype { my ($text) = @_; scalar grep { $_ eq $text } AI::Cohort::NDArray::dtype_names() }
 
-sub infer_shape_or_part {
+sub _infer_shape_or_part {
     my ($self, $partial, @known) = @_;
     my $add = sub { $_[0]->add($_[1], $_[2], 'none') };
-    return $self->infer(\&cohort_symbol_infer_shape, $add, 'shapes', $partial, @known);
+    return $self->_infer(\&cohort_symbol_infer_shape, $add, 'shapes', $partial, @known);
 }
 
-sub infer_shape { my $self = shift; $self->infer_shape_or_part(0, @_) }
-sub infer_shape_partial { my $self = shift; $self->infer_shape_or_part(1, @_) }
+sub infer_shape { my $self = shift; $self->_infer_shape_or_part(0, @_) }
+sub infer_shape_partial { my $self = shift; $self->_infer_shape_or_part(1, @_) }
 
 sub infer_type {
     my ($self, @known) = @_;
     my $add = sub { $_[0]->add($_[1], undef, $_[2] // 'none') };
-    return $self->infer(\&cohort_symbol_infer_dtype, $add, 'dtypes', 0, @known);
+    return $self->_infer(\&cohort_symbol_infer_dtype, $add, 'dtypes', 0, @known);
 }
 
 # ---- binding ---------------------------------------------------------------------------------------------------------
@@ -206,6 +209,108 @@ sub infer_type {
 sub simple_bind { my $self = shift; AI::Cohort::Executor->simple_bind($self, @_) }
 sub bind { my $self = shift; AI::Cohort::Executor->bind($self, @_) }
 
-AI::Cohort::Operator::install(__PACKAGE__, \&AI::Cohort::Operator::create);
+AI::Cohort::Operator::_install(__PACKAGE__, \&AI::Cohort::Operator::create);
 
 1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+AI::Cohort::Symbol - networks as graphs of operators
+
+=head1 SYNOPSIS
+
+    use AI::Cohort qw(mx);
+    my $sym  = mx->sym;
+    my $data = $sym->Variable('data');
+    my $net  = $sym->FullyConnected(data => $data, num_hidden => 10, name => 'fc');
+    $net = $sym->SoftmaxOutput($sym->Activation($net, act_type => 'relu') * 0.5 + 1, name => 'softmax');
+    print "@{$net->list_arguments}\n";           # data fc_weight fc_bias softmax_label
+    my ($args, $outputs, $aux) = $net->infer_shape(data => [4, 20]);
+    my $again = $sym->load_json($net->tojson);
+    print $net->get_internals->slice('fc_output')->name, "\n";
+
+=head1 MAKING SYMBOLS
+
+=head2 Variable($name, %attributes), var($name, %attributes)
+
+Class methods: C<shape>, C<dtype>, C<init> (an L<AI::Cohort::Initializer>), C<lr_mult>, C<wd_mult>, C<ctx_group>, any
+C<__name__>, and C<< attr => {...} >> with such.
+
+=head2 Group(@symbols)
+
+Class method: a symbol of all their heads.
+
+=head2 load($path), load_json($json), fromjson($json)
+
+Class methods: of JSON as MXNet 0.8 to 1.9 wrote it.
+
+=head2 save($path), tojson
+
+Writes JSON as MXNet 1.9 does.
+
+=head2 call(@symbols), call(name => $symbol, ...)
+
+A copy with other symbols in the place of variables, in order or by name. C<< $net->(data => $other) >> is the same.
+
+=head2 deepcopy
+
+A copy.
+
+=head2 get_internals, get_children
+
+Symbols of all outputs of all nodes; of the inputs of the head nodes (C<undef> if there are none).
+
+=head2 slice($index_or_name), output($index)
+
+A symbol of one head, by index or by output name. C<@$symbol> is a list of them all. With other arguments C<slice> is the
+operator.
+
+=head1 OPERATORS
+
+C<+>, C<->, C<*>, C</>, C<%>, C<**> and comparisons, between symbols and with numbers. C<eq> says whether two objects are the
+same.
+
+Each operator in the library's registry is a class method, C<< mx->sym->Convolution(...) >>, and a method, C<<
+$net->Convolution(...) >>. Inputs come first, one by one or in lists, or by name; those that are not given become variables.
+Then come settings as names and values, or in a hash ref: the operator's own, C<name>, and C<< attr => {...} >>. Lists become
+C<(3, 3)>.
+
+=head1 WHAT A SYMBOL IS
+
+=head2 list_arguments, list_auxiliary_states, list_outputs, list_inputs
+
+Names, in the order that everything else has.
+
+=head2 num_outputs
+
+How many heads there are.
+
+=head2 name
+
+That of the head's node; C<undef> of several heads.
+
+=head2 attr($key), list_attr, attr_dict
+
+One attribute of the head's node; all of them; those of all nodes by name.
+
+=head2 _set_attr(%attributes)
+
+Sets attributes of the head's node.
+
+=head2 infer_shape(name => [...], ...), infer_shape_partial, infer_type(name => $dtype, ...)
+
+Infers shapes or dtypes of arguments, outputs and auxiliary states from those that are known, by name, as a hash ref, or in the
+order of the arguments. Three array refs; three times C<undef> if something stays unknown. C<infer_shape_partial> gives what it
+found.
+
+=head1 BINDING
+
+=head2 simple_bind(%options), bind(%options)
+
+An L<AI::Cohort::Executor>.
+
+=cut

@@ -28,7 +28,8 @@ my %default = (
 );
 my %rounding = (half_up => COHORT_ROUNDING_HALF_UP, half_even => COHORT_ROUNDING_HALF_EVEN, balanced => COHORT_ROUNDING_BALANCED);
 
-for my $field (qw(symbol contexts workload param_names for_training inputs_need_grad shared_group logger fixed_param_names state_names grad_req)) {
+for my $field (@required, keys %default) {
+    next if $field =~ /_shapes$|^slices$/;    # as they are bound, not as they were given
     no strict 'refs';
     *$field = sub { $_[0]{$field} };
 }
@@ -39,11 +40,11 @@ sub new {
     my %known = map { $_ => 1 } @required, keys %default;
     for (sort keys %given) { AI::Cohort::Error->throw(name => "group: there is no option '$_'", $_) unless $known{$_} }
     my $self = bless {%default, %given}, $class;
-    $self->{contexts} = [map { AI::Cohort::Context->of($_) } ref $given{contexts} eq 'ARRAY' ? @{$given{contexts}} : $given{contexts}];
+    $self->{contexts} = [AI::Cohort::Context->all($given{contexts})];
     $self->{logger} //= AI::Cohort::Logging->get_logger;
     $self->{fixed_param_names} //= [];
     $self->{state_names} //= [];
-    $self->create;
+    $self->_create;
     return $self;
 }
 
@@ -53,22 +54,21 @@ sub free_handle {
     forget_callback($self->{log_id}, $self->{monitor_id});
 }
 
-sub create {
+sub _create {
     my ($self) = @_;
-    my $contexts = AI::Cohort::Context->list(@{$self->{contexts}});
-    my $data = AI::Cohort::Descs->of($self->{data_shapes}, 'data_shapes');
-    my $label = AI::Cohort::Descs->of($self->{label_shapes}, 'label_shapes');
-    (my $log, $self->{log_id}) = callback('(sint32,string,opaque)->void', AI::Cohort::Logging::sink($self->{logger}));
+    my $contexts = AI::Cohort::Context->_list(@{$self->{contexts}});
+    my ($data, $label) = AI::Cohort::Descs->of_batch(@$self{qw(data_shapes label_shapes)});
+    (my $log, $self->{log_id}) = callback('(sint32,string,opaque)->void', AI::Cohort::Logging::_sink($self->{logger}));
     my $options = struct(
-        cohort_group_options => $self->split_options,
-        AI::Cohort::Executor::grad_reqs($self->{grad_req}),
-        $self->ctx_group_options,
+        cohort_group_options => $self->_split_options,
+        AI::Cohort::Executor::_grad_reqs($self->{grad_req}),
+        $self->_ctx_group_options,
         inputs_need_grad => $self->{inputs_need_grad} ? 1 : 0,
         fixed_param_names => $self->{fixed_param_names},
         num_fixed_param_names => scalar @{$self->{fixed_param_names}},
         state_names => $self->{state_names},
         num_state_names => scalar @{$self->{state_names}},
-        $self->input_type_options,
+        $self->_input_type_options,
         shared_group => $self->{shared_group},
         (map { $_ => $self->{$_} } qw(num_threads gradient_bucket_bytes seed)),
         log => $log,
@@ -80,7 +80,7 @@ sub create {
 }
 
 # How the batch is split: by workload, or slices that are given.
-sub split_options {
+sub _split_options {
     my ($self) = @_;
     my $rounding = $rounding{$self->{rounding}} // invalid(
         "rounding: expected half_up, half_even or balanced, found '$self->{rounding}'", 'rounding');
@@ -94,7 +94,7 @@ sub split_options {
     );
 }
 
-sub input_type_options {
+sub _input_type_options {
     my ($self) = @_;
     my $types = $self->{input_types} or return ();
     my @names = sort keys %$types;
@@ -104,7 +104,7 @@ sub input_type_options {
 
 # Contexts of node groups: one hash for all devices, whose values are a context or one for each device; or a list of
 # hashes, one for each device.
-sub ctx_group_options {
+sub _ctx_group_options {
     my ($self) = @_;
     my $given = $self->{group2ctxs} or return ();
     my $num = @{$self->{contexts}};
@@ -112,29 +112,34 @@ sub ctx_group_options {
         my $i = $_;
         +{map { $_ => ref $given->{$_} eq 'ARRAY' ? $given->{$_}[@{$given->{$_}} == 1 ? 0 : $i] : $given->{$_} } keys %$given};
     } 0 .. $num - 1;
-    my @lengths = (scalar @maps, ref $given eq 'HASH' ? map { ref eq 'ARRAY' && @$_ > 1 ? scalar @$_ : $num } values %$given : ());
-    for (@lengths) { invalid("group2ctxs: expected 1 or $num contexts, found $_", 'group2ctxs') if $_ != $num }
+    my @lists = ref $given eq 'HASH' ? grep { ref eq 'ARRAY' && @$_ != 1 } values %$given : ();
+    for (scalar @maps, map { scalar @$_ } @lists) { invalid("group2ctxs: expected 1 or $num contexts, found $_", 'group2ctxs') if $_ != $num }
     my %names = map { $_ => 1 } map { keys %$_ } @maps;
     return () unless my @names = sort keys %names;
     my $contexts = join '', map {
         my $name = $_;
-        map { defined $_->{$name} ? ${AI::Cohort::Context->list($_->{$name})->{bytes}} : pack 'll', 0, 0 } @maps;
+        map { defined $_->{$name} ? ${AI::Cohort::Context->_list($_->{$name})->{bytes}} : pack 'll', 0, 0 } @maps;
     } @names;
-    return (ctx_group_names => \@names, ctx_group_contexts => \$contexts, num_ctx_groups => scalar @names, contexts_per_ctx_group => $num);
+    return (
+        ctx_group_names => \@names,
+        ctx_group_contexts => \$contexts,
+        num_ctx_groups => scalar @names,
+        contexts_per_ctx_group => $num,
+    );
 }
 
 # ---- shapes and slices -----------------------------------------------------------------------------------------------
 
-sub bound_descs {
+sub _bound_descs {
     my ($self, $list) = @_;
     cohort_group_descs($self->{handle}, $list, \my $handle);
     return AI::Cohort::Descs->adopt($handle)->descs;
 }
 
-sub data_shapes { $_[0]->bound_descs(COHORT_GROUP_DATA) }
+sub data_shapes { $_[0]->_bound_descs(COHORT_GROUP_DATA) }
 
 sub label_shapes {
-    my $descs = $_[0]->bound_descs(COHORT_GROUP_LABELS);
+    my $descs = $_[0]->_bound_descs(COHORT_GROUP_LABELS);
     return @$descs ? $descs : undef;
 }
 
@@ -163,7 +168,8 @@ sub decide_slices {
 sub _sliced_shape {
     my ($self, $shapes, $i, $major_axis) = @_;
     my $descs = AI::Cohort::Descs->of($shapes, 'shapes');
-    invalid('_sliced_shape: expected ' . @$shapes . ' axes, found ' . @$major_axis, 'major_axis') if $major_axis && @$major_axis != @$shapes;
+    invalid('_sliced_shape: expected ' . @$shapes . ' axes, found ' . @$major_axis, 'major_axis')
+        if $major_axis && @$major_axis != @$shapes;
     cohort_group_sliced_shape($self->{handle}, handle_of($descs), $i, $major_axis, \my $handle);
     return AI::Cohort::Descs->adopt($handle)->descs;
 }
@@ -171,14 +177,14 @@ sub _sliced_shape {
 sub bind_exec {
     my ($self, $data_shapes, $label_shapes, $shared_group, $reshape) = @_;
     return $self->reshape($data_shapes, $label_shapes) if $reshape;
-    my ($data, $label) = (AI::Cohort::Descs->of($data_shapes, 'data_shapes'), AI::Cohort::Descs->of($label_shapes, 'label_shapes'));
+    my ($data, $label) = AI::Cohort::Descs->of_batch($data_shapes, $label_shapes);
     cohort_group_bind($self->{handle}, handle_of($data), handle_of($label), handle_of($shared_group, 'shared_group'), 0);
     return;
 }
 
 sub reshape {
     my ($self, $data_shapes, $label_shapes) = @_;
-    my ($data, $label) = (AI::Cohort::Descs->of($data_shapes, 'data_shapes'), AI::Cohort::Descs->of($label_shapes, 'label_shapes'));
+    my ($data, $label) = AI::Cohort::Descs->of_batch($data_shapes, $label_shapes);
     cohort_group_reshape($self->{handle}, handle_of($data), handle_of($label));
     return;
 }
@@ -187,7 +193,7 @@ sub reshape {
 
 sub set_params {
     my ($self, $arg_params, $aux_params, $allow_extra) = @_;
-    my ($args, $aux) = (AI::Cohort::Arrays->of($arg_params || {}, 'arg_params'), AI::Cohort::Arrays->of($aux_params, 'aux_params'));
+    my ($args, $aux) = AI::Cohort::Arrays->of_params($arg_params, $aux_params);
     cohort_group_set_params($self->{handle}, $args->{handle}, handle_of($aux), $allow_extra ? 1 : 0);
     return;
 }
@@ -217,7 +223,7 @@ sub init_params {
 # ---- running ---------------------------------------------------------------------------------------------------------
 
 # What a batch has as a list of arrays; undef if it has none.
-sub arrays_of_batch {
+sub _arrays_of_batch {
     my ($given) = @_;
     return undef unless defined $given;
     my @list = ref $given eq 'ARRAY' ? @$given : $given;
@@ -227,28 +233,29 @@ sub arrays_of_batch {
 sub forward {
     my ($self, $batch, $is_train) = @_;
     $is_train = defined $is_train ? ($is_train ? 1 : 0) : -1;
-    return $self->forward_presliced($batch, $is_train) if ref $batch eq 'ARRAY';
+    return $self->_forward_presliced($batch, $is_train) if ref $batch eq 'ARRAY';
     invalid('forward: expected a batch with data and label, found ' . ($batch // 'undef'), 'data_batch')
         unless blessed $batch && $batch->can('data');
-    my $data = handles_of(arrays_of_batch($batch->data), 'data');
-    my $labels = $batch->can('label') && arrays_of_batch($batch->label);
+    my $data = handles_of(_arrays_of_batch($batch->data), 'data');
+    my $labels = $batch->can('label') && _arrays_of_batch($batch->label);
     my $label = $labels ? handles_of($labels, 'label') : undef;
     cohort_group_forward($self->{handle}, $data, scalar @$data, $label, scalar @{$label || []}, $is_train);
     return;
 }
 
 # One batch for each device, split already.
-sub forward_presliced {
+sub _forward_presliced {
     my ($self, $batches, $is_train) = @_;
-    my @data = map { arrays_of_batch($_->data) || [] } @$batches;
-    my @label = map { $_->can('label') && arrays_of_batch($_->label) || [] } @$batches;
-    my ($num_data, $num_label) = map { same_count($_) } \@data, \@label;
+    my @data = map { _arrays_of_batch($_->data) || [] } @$batches;
+    my @label = map { $_->can('label') && _arrays_of_batch($_->label) || [] } @$batches;
+    my ($num_data, $num_label) = map { _same_count($_) } \@data, \@label;
     my ($data, $label) = map { handles_of([map {@$_} @$_], 'batch') } \@data, \@label;
-    cohort_group_forward_presliced($self->{handle}, scalar @$batches, $data, $num_data, $num_label ? $label : undef, $num_label, $is_train);
+    cohort_group_forward_presliced($self->{handle}, scalar @$batches, $data, $num_data, $num_label ? $label : undef, $num_label,
+        $is_train);
     return;
 }
 
-sub same_count {
+sub _same_count {
     my ($lists) = @_;
     my $num = @{$lists->[0] || []};
     for (@$lists) { invalid("batches: expected $num arrays in each, found " . @$_, 'data_batch') if @$_ != $num }
@@ -257,7 +264,7 @@ sub same_count {
 
 sub load {
     my ($self, $batch) = @_;
-    my ($data, $label) = map { handles_of(arrays_of_batch($_), 'batch') } $batch->data, $batch->label;
+    my ($data, $label) = map { handles_of(_arrays_of_batch($_), 'batch') } $batch->data, $batch->label;
     cohort_group_load($self->{handle}, $data, scalar @$data, @$label ? $label : undef, scalar @$label);
     return;
 }
@@ -270,21 +277,21 @@ sub run {
 
 sub backward {
     my ($self, $out_grads) = @_;
-    my $grads = AI::Cohort::Executor::head_grads($out_grads, $self->{symbol}->list_outputs);
+    my $grads = AI::Cohort::Executor::_head_grads($out_grads, $self->{symbol}->list_outputs);
     cohort_group_backward($self->{handle}, handles_of($grads, 'out_grads'), scalar @$grads);
     return;
 }
 
 my %update_mode = (store => COHORT_UPDATE_ON_STORE, device => COHORT_UPDATE_PER_DEVICE, none => COHORT_UPDATE_NO_STORE);
 
-sub update_code {
+sub _update_code {
     my ($mode) = @_;
     return $update_mode{$mode // 'store'} // invalid("update: expected store, device or none, found '$mode'", 'mode');
 }
 
 sub update {
     my ($self, $optimizer, $mode) = @_;
-    cohort_group_update($self->{handle}, handle_of($optimizer, 'optimizer'), update_code($mode));
+    cohort_group_update($self->{handle}, handle_of($optimizer, 'optimizer'), _update_code($mode));
     return;
 }
 
@@ -292,16 +299,16 @@ sub wait { cohort_group_wait($_[0]{handle}) }
 
 # ---- outputs ---------------------------------------------------------------------------------------------------------
 
-sub num_arrays {
+sub _num_arrays {
     my ($self, $list) = @_;
     cohort_group_num_arrays($self->{handle}, $list, \my $num);
     return $num;
 }
 
-sub names_of { list_of_names(\&cohort_group_num_arrays, \&cohort_group_name, $_[0]{handle}, $_[1]) }
+sub _names_of { list_of_names(\&cohort_group_num_arrays, \&cohort_group_name, $_[0]{handle}, $_[1]) }
 
 # For each entry of a list the arrays of the devices.
-sub arrays {
+sub _arrays {
     my ($self, $list) = @_;
     my @devices = map {
         cohort_group_arrays($self->{handle}, $list, $_, \my $handle);
@@ -310,10 +317,10 @@ sub arrays {
     return [map { my $i = $_; [map { $_->[$i] } @devices] } 0 .. $#{$devices[0]}];
 }
 
-sub merged {
+sub _merged {
     my ($self, $list) = @_;
     return [map { cohort_group_merged($self->{handle}, $list, $_, \my $array); AI::Cohort::NDArray->adopt($array) }
-        0 .. $self->num_arrays($list) - 1];
+        0 .. $self->_num_arrays($list) - 1];
 }
 
 sub get_output_shapes {
@@ -324,22 +331,22 @@ sub get_output_shapes {
 
 sub get_outputs {
     my ($self, $merge_multi_context) = @_;
-    return $merge_multi_context // 1 ? $self->merged(COHORT_GROUP_OUTPUTS) : $self->arrays(COHORT_GROUP_OUTPUTS);
+    return $merge_multi_context // 1 ? $self->_merged(COHORT_GROUP_OUTPUTS) : $self->_arrays(COHORT_GROUP_OUTPUTS);
 }
 
 sub get_input_grads {
     my ($self, $merge_multi_context) = @_;
     cohort_group_array($self->{handle}, COHORT_GROUP_INPUT_GRADS, 0, 0, \my $first);    # says what is wrong
     AI::Cohort::NDArray->adopt($first);
-    return $merge_multi_context // 1 ? $self->merged(COHORT_GROUP_INPUT_GRADS) : $self->arrays(COHORT_GROUP_INPUT_GRADS);
+    return $merge_multi_context // 1 ? $self->_merged(COHORT_GROUP_INPUT_GRADS) : $self->_arrays(COHORT_GROUP_INPUT_GRADS);
 }
 
 sub get_states {
     my ($self, $merge_multi_context) = @_;
-    return $merge_multi_context // 1 ? $self->merged_states : $self->arrays(COHORT_GROUP_STATES);
+    return $merge_multi_context // 1 ? $self->_merged_states : $self->_arrays(COHORT_GROUP_STATES);
 }
 
-sub merged_states {
+sub _merged_states {
     my ($self) = @_;
     cohort_group_merged($self->{handle}, COHORT_GROUP_STATES, 0, \my $array);    # always an error
     return [AI::Cohort::NDArray->adopt($array)];
@@ -350,7 +357,7 @@ sub set_states {
     if (@_ == 3 && !ref $states && defined $states && ($states eq 'states' || $states eq 'value')) {
         ($states, $value) = $states eq 'states' ? ($value, undef) : (undef, $value);    # by name
     }
-    my $num_devices = $states ? same_count($states) : 0;
+    my $num_devices = $states ? _same_count($states) : 0;
     my $handles = $states && handles_of([map {@$_} @$states], 'states');
     cohort_group_set_states($self->{handle}, $handles, scalar @{$states || []}, $num_devices, defined $value ? \$value : undef);
     return;
@@ -360,38 +367,39 @@ sub set_states {
 
 sub update_metric {
     my ($self, $metric, $labels, $pre_sliced) = @_;
-    return $self->update_metric_presliced($metric, $labels) if $pre_sliced;
-    my $arrays = arrays_of_batch($labels) || [];
-    return $self->update_other_metric($metric, $arrays) unless blessed $metric && $metric->isa('AI::Cohort::Metric');
+    return $self->_update_metric_presliced($metric, $labels) if $pre_sliced;
+    my $arrays = _arrays_of_batch($labels) || [];
+    return $self->_update_other_metric($metric, $arrays) unless blessed $metric && $metric->isa('AI::Cohort::Metric');
     cohort_group_update_metric($self->{handle}, $metric->{handle}, handles_of($arrays, 'labels'), scalar @$arrays);
     return;
 }
 
-sub update_metric_presliced {
+sub _update_metric_presliced {
     my ($self, $metric, $labels) = @_;
-    my @devices = map { arrays_of_batch($_) || [] } @$labels;
-    my $num = same_count(\@devices);
+    my @devices = map { _arrays_of_batch($_) || [] } @$labels;
+    my $num = _same_count(\@devices);
     cohort_group_update_metric_presliced($self->{handle}, handle_of($metric, 'eval_metric'), scalar @devices,
         handles_of([map {@$_} @devices], 'labels'), $num);
     return;
 }
 
 # Any object with update(labels, predictions), once for each device.
-sub update_other_metric {
+sub _update_other_metric {
     my ($self, $metric, $labels) = @_;
-    invalid('update_metric: expected a metric, found ' . ($metric // 'undef'), 'eval_metric') unless blessed $metric && $metric->can('update');
+    invalid('update_metric: expected a metric, found ' . ($metric // 'undef'), 'eval_metric')
+        unless blessed $metric && $metric->can('update');
     my ($axes, $slices) = ($self->label_layouts, $self->slices);
     AI::Cohort::Error->throw(state => 'update_metric: the group was bound without labels', 'labels') unless $axes;
     invalid('update_metric: expected ' . @$axes . ' labels, found ' . @$labels, 'labels') if @$axes != @$labels;
     my $outputs = $self->get_outputs(0);
     for my $i (0 .. $#{$self->{contexts}}) {
-        my @slice = map { slice_of($labels->[$_], $axes->[$_], $slices && $slices->[$i]) } 0 .. $#$labels;
+        my @slice = map { _slice_of($labels->[$_], $axes->[$_], $slices && $slices->[$i]) } 0 .. $#$labels;
         $metric->update(\@slice, [map { $_->[$i] } @$outputs]);
     }
     return;
 }
 
-sub slice_of {
+sub _slice_of {
     my ($array, $axis, $range) = @_;
     return $axis < 0 || !$range ? $array : $array->slice_axis(axis => $axis, begin => $range->[0], end => $range->[1]);
 }
@@ -404,7 +412,7 @@ sub install_monitor {
 
 sub set_monitor_callback {
     my ($self, $sub, $monitor_all) = @_;
-    my ($function, $id) = $sub ? callback('(string,opaque,opaque)->void', AI::Cohort::Executor::monitor_of($sub)) : ();
+    my ($function, $id) = $sub ? callback('(string,opaque,opaque)->void', AI::Cohort::Executor::_monitor_of($sub)) : ();
     cohort_group_set_monitor($self->{handle}, $function, $id, $monitor_all ? 1 : 0);
     forget_callback($self->{monitor_id});
     $self->{monitor_id} = $id;
@@ -425,41 +433,41 @@ sub execs {
 sub arg_names { $_[0]{symbol}->list_arguments }
 sub aux_names { $_[0]{symbol}->list_auxiliary_states }
 
-sub axes {
+sub _axes {
     my ($self, $list) = @_;
-    return [map { cohort_group_axis($self->{handle}, $list, $_, \my $axis); $axis } 0 .. $self->num_arrays($list) - 1];
+    return [map { cohort_group_axis($self->{handle}, $list, $_, \my $axis); $axis } 0 .. $self->_num_arrays($list) - 1];
 }
 
-sub data_layouts { $_[0]->axes(COHORT_GROUP_DATA) }
-sub output_layouts { $_[0]->axes(COHORT_GROUP_OUTPUTS) }
+sub data_layouts { $_[0]->_axes(COHORT_GROUP_DATA) }
+sub output_layouts { $_[0]->_axes(COHORT_GROUP_OUTPUTS) }
 
 sub label_layouts {
-    my $axes = $_[0]->axes(COHORT_GROUP_LABELS);
+    my $axes = $_[0]->_axes(COHORT_GROUP_LABELS);
     return @$axes ? $axes : undef;
 }
 
 # [slice, array] for each device.
-sub with_slices {
+sub _with_slices {
     my ($self, $list) = @_;
     my $slices = $self->slices || [map {undef} @{$self->{contexts}}];
-    return [map { my $devices = $_; [map { [$slices->[$_], $devices->[$_]] } 0 .. $#$devices] } @{$self->arrays($list)}];
+    return [map { my $devices = $_; [map { [$slices->[$_], $devices->[$_]] } 0 .. $#$devices] } @{$self->_arrays($list)}];
 }
 
-sub data_arrays { $_[0]->with_slices(COHORT_GROUP_DATA) }
+sub data_arrays { $_[0]->_with_slices(COHORT_GROUP_DATA) }
 
 sub label_arrays {
-    my $arrays = $_[0]->with_slices(COHORT_GROUP_LABELS);
+    my $arrays = $_[0]->_with_slices(COHORT_GROUP_LABELS);
     return @$arrays ? $arrays : undef;
 }
 
-sub param_arrays { $_[0]->arrays(COHORT_GROUP_PARAMS) }
-sub grad_arrays { $_[0]{for_training} ? $_[0]->arrays(COHORT_GROUP_GRADS) : undef }
-sub aux_arrays { $_[0]->arrays(COHORT_GROUP_AUX) }
-sub state_arrays { $_[0]->arrays(COHORT_GROUP_STATES) }
-sub input_grad_arrays { $_[0]{inputs_need_grad} && $_[0]{for_training} ? $_[0]->arrays(COHORT_GROUP_INPUT_GRADS) : undef }
+sub param_arrays { $_[0]->_arrays(COHORT_GROUP_PARAMS) }
+sub grad_arrays { $_[0]{for_training} ? $_[0]->_arrays(COHORT_GROUP_GRADS) : undef }
+sub aux_arrays { $_[0]->_arrays(COHORT_GROUP_AUX) }
+sub state_arrays { $_[0]->_arrays(COHORT_GROUP_STATES) }
+sub input_grad_arrays { $_[0]{inputs_need_grad} && $_[0]{for_training} ? $_[0]->_arrays(COHORT_GROUP_INPUT_GRADS) : undef }
 
 # In the order of param_arrays, which is that of the symbol's arguments.
-sub param_array_names { $_[0]->names_of(COHORT_GROUP_PARAMS) }
+sub param_array_names { $_[0]->_names_of(COHORT_GROUP_PARAMS) }
 
 sub shared_data_arrays {
     my ($self) = @_;
@@ -467,7 +475,7 @@ sub shared_data_arrays {
         0 .. $#{$self->{contexts}}];
 }
 
-sub memory { AI::Cohort::Executor::memory_from(\&cohort_group_memory, $_[0]{handle}, $_[1] // 0) }
+sub memory { AI::Cohort::Executor::_memory_from(\&cohort_group_memory, $_[0]{handle}, $_[1] // 0) }
 
 # ---- functions of AI::MXNet's file -----------------------------------------------------------------------------------
 
@@ -487,7 +495,7 @@ sub _load_general {
         my ($source, $target) = ($data->[$i], $targets->[$i]);
         if (blessed $target) { $source->copyto($target) }
         elsif (blessed $target->[0]) { $source->[$_]->copyto($target->[$_]) for 0 .. $#$target }
-        else { slice_of($source, $major_axis->[$i], $_->[0])->copyto($_->[1]) for @$target }
+        else { _slice_of($source, $major_axis->[$i], $_->[0])->copyto($_->[1]) for @$target }
     }
     return;
 }
@@ -529,3 +537,4 @@ sub grad_req_map {
 }
 
 1;
+

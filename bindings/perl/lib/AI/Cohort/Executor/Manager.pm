@@ -21,25 +21,25 @@ sub new {
     for (sort keys %given) { AI::Cohort::Error->throw(name => "manager: there is no option '$_'", $_) unless $known{$_} }
     for (qw(symbol contexts data_shapes param_names)) { invalid("manager: $_ is missing", $_) unless defined $given{$_} }
     my $self = bless {%given}, $class;
-    $self->{contexts} = [map { AI::Cohort::Context->of($_) } ref $given{contexts} eq 'ARRAY' ? @{$given{contexts}} : $given{contexts}];
+    $self->{contexts} = [AI::Cohort::Context->all($given{contexts})];
     $self->{logger} //= AI::Cohort::Logging->get_logger;
-    $self->create;
+    $self->_create;
     return $self;
 }
 
-sub create {
+sub _create {
     my ($self) = @_;
-    my $contexts = AI::Cohort::Context->list(@{$self->{contexts}});
-    my $data = AI::Cohort::Descs->of($self->{data_shapes}, 'data_shapes');
-    my $label = AI::Cohort::Descs->of($self->{label_shapes}, 'label_shapes');
+    my $contexts = AI::Cohort::Context->_list(@{$self->{contexts}});
+    my ($data, $label) = AI::Cohort::Descs->of_batch(@$self{qw(data_shapes label_shapes)});
     my $weights = pack 'd*', @{$self->{workload} || []};
     my %buckets = %{$self->{buckets} || {}};
     my @keys = sort keys %buckets;
     my $symbols = pack 'J*', map { handle_of($buckets{$_}, "buckets: $_") } @keys;
     my $sym_gen = $self->{sym_gen};
-    (my $generate, $self->{bucket_id}) = $sym_gen ? callback('(string,opaque,opaque)->sint32', symbol_of_bucket($sym_gen)) : ();
-    (my $log, $self->{log_id}) = callback('(sint32,string,opaque)->void', AI::Cohort::Logging::sink($self->{logger}));
-    my $default = defined $self->{default_bucket_key} ? AI::Cohort::FFI::encode_text("$self->{default_bucket_key}") . "\0" : undef;
+    (my $generate, $self->{bucket_id}) = $sym_gen ? callback('(string,opaque,opaque)->sint32', _symbol_of_bucket($sym_gen)) : ();
+    (my $log, $self->{log_id}) = callback('(sint32,string,opaque)->void', AI::Cohort::Logging::_sink($self->{logger}));
+    my $default = $self->{default_bucket_key};
+    $default = AI::Cohort::FFI::encode_text("$default") . "\0" if defined $default;
     my $options = struct(
         cohort_manager_options => length $weights ? (workload => \$weights, num_workloads => scalar @{$self->{workload}}) : (),
         defined $default ? (default_bucket_key => \$default) : (),
@@ -59,7 +59,7 @@ sub create {
 }
 
 # The library frees the handle that it is given: it gets one of its own.
-sub symbol_of_bucket {
+sub _symbol_of_bucket {
     my ($sym_gen) = @_;
     return sub {
         my ($key, $out) = @_;
@@ -74,7 +74,8 @@ sub symbol_of_bucket {
 
 sub load_data_batch {
     my ($self, $batch) = @_;
-    my ($data, $label) = map { handles_of(AI::Cohort::Executor::Group::arrays_of_batch($_) || [], 'data_batch') } $batch->data, $batch->label;
+    my ($data, $label) = map { AI::Cohort::Executor::Group::_arrays_of_batch($_) || [] } $batch->data, $batch->label;
+    handles_of($_, 'data_batch') for $data, $label;
     my ($key, @descs) = map { $batch->can($_) ? $batch->$_ : undef } qw(bucket_key provide_data provide_label);
     my ($data_descs, $label_descs) = map { AI::Cohort::Descs->of($_, 'data_batch') } @descs;
     cohort_manager_load_data_batch($self->{handle}, $data, scalar @$data, @$label ? $label : undef, scalar @$label, $key,
@@ -92,7 +93,7 @@ sub backward { cohort_manager_backward($_[0]{handle}) }
 
 sub update {
     my ($self, $optimizer, $mode) = @_;
-    cohort_manager_update($self->{handle}, handle_of($optimizer, 'optimizer'), AI::Cohort::Executor::Group::update_code($mode));
+    cohort_manager_update($self->{handle}, handle_of($optimizer, 'optimizer'), AI::Cohort::Executor::Group::_update_code($mode));
     return;
 }
 
@@ -100,31 +101,34 @@ sub update_metric {
     my ($self, $metric, $labels, $pre_sliced) = @_;
     my $handle = handle_of($metric, 'metric');
     if ($pre_sliced) {
-        my @devices = map { AI::Cohort::Executor::Group::arrays_of_batch($_) || [] } @$labels;
-        my $num = AI::Cohort::Executor::Group::same_count(\@devices);
+        my @devices = map { AI::Cohort::Executor::Group::_arrays_of_batch($_) || [] } @$labels;
+        my $num = AI::Cohort::Executor::Group::_same_count(\@devices);
         return cohort_manager_update_metric_presliced($self->{handle}, $handle, scalar @devices,
             handles_of([map {@$_} @devices], 'labels'), $num);
     }
-    my $arrays = handles_of(AI::Cohort::Executor::Group::arrays_of_batch($labels) || [], 'labels');
+    my $arrays = handles_of(AI::Cohort::Executor::Group::_arrays_of_batch($labels) || [], 'labels');
     return cohort_manager_update_metric($self->{handle}, $handle, $arrays, scalar @$arrays);
 }
 
 sub get_outputs {
     my ($self) = @_;
     cohort_manager_num_arrays($self->{handle}, COHORT_GROUP_OUTPUTS, \my $num);
-    return [map { cohort_manager_merged($self->{handle}, COHORT_GROUP_OUTPUTS, $_, \my $array); AI::Cohort::NDArray->adopt($array) } 0 .. $num - 1];
+    return [map {
+        cohort_manager_merged($self->{handle}, COHORT_GROUP_OUTPUTS, $_, \my $array);
+        AI::Cohort::NDArray->adopt($array);
+    } 0 .. $num - 1];
 }
 
 sub set_params {
     my ($self, $arg_params, $aux_params) = @_;
-    my ($args, $aux) = (AI::Cohort::Arrays->of($arg_params || {}, 'arg_params'), AI::Cohort::Arrays->of($aux_params, 'aux_params'));
+    my ($args, $aux) = AI::Cohort::Arrays->of_params($arg_params, $aux_params);
     cohort_manager_set_params($self->{handle}, $args->{handle}, handle_of($aux));
     return;
 }
 
 sub copy_to {
     my ($self, $arg_params, $aux_params) = @_;
-    my ($args, $aux) = (AI::Cohort::Arrays->of($arg_params || {}, 'arg_params'), AI::Cohort::Arrays->of($aux_params, 'aux_params'));
+    my ($args, $aux) = AI::Cohort::Arrays->of_params($arg_params, $aux_params);
     cohort_manager_copy_to($self->{handle}, $args->{handle}, handle_of($aux));
     return;
 }
@@ -136,7 +140,7 @@ sub install_monitor {
 }
 
 # For each entry of a list the arrays of the devices.
-sub arrays {
+sub _arrays {
     my ($self, $list) = @_;
     my @devices = map {
         cohort_manager_arrays($self->{handle}, $list, $_, \my $handle);
@@ -145,9 +149,9 @@ sub arrays {
     return [map { my $i = $_; [map { $_->[$i] } @devices] } 0 .. $#{$devices[0]}];
 }
 
-sub param_arrays { $_[0]->arrays(COHORT_GROUP_PARAMS) }
-sub grad_arrays { $_[0]->arrays(COHORT_GROUP_GRADS) }
-sub aux_arrays { $_[0]->arrays(COHORT_GROUP_AUX) }
+sub param_arrays { $_[0]->_arrays(COHORT_GROUP_PARAMS) }
+sub grad_arrays { $_[0]->_arrays(COHORT_GROUP_GRADS) }
+sub aux_arrays { $_[0]->_arrays(COHORT_GROUP_AUX) }
 
 sub slices {
     my ($self) = @_;
@@ -176,3 +180,114 @@ sub get_params {
 }
 
 1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+AI::Cohort::Executor::Manager - a group for each bucket of a bucketing network
+
+=head1 SYNOPSIS
+
+    use AI::Cohort qw(mx);
+
+    sub network {    # the same parameters for every length
+        my ($length) = @_;
+        my $mean = mx->sym->mean(mx->sym->Variable('data'), axis => 1, keepdims => 1);
+        return mx->sym->LinearRegressionOutput(mx->sym->FullyConnected($mean, num_hidden => 1, name => 'fc'), name => 'out');
+    }
+    my $manager = AI::Cohort::Executor::Manager->new(
+        symbol             => network(8),
+        contexts           => [mx->cpu(0), mx->cpu(1)],
+        batch_size         => 4,
+        data_shapes        => [[data => [4, 8]]],
+        label_shapes       => [[out_label => [4, 1]]],
+        param_names        => [qw(fc_weight fc_bias)],
+        sym_gen            => \&network,
+        default_bucket_key => 8,
+    );
+    $manager->init_params(mx->init->Uniform(0.1, seed => 1));
+    my $sgd = mx->opt->create('sgd', learning_rate => 0.1);
+    for my $length (8, 5, 3) {
+        $manager->load_data_batch(AI::Cohort::DataBatch->new(
+            data => [mx->nd->ones([4, $length])], label => [mx->nd->ones([4, 1])], bucket_key => $length,
+            provide_data => [[data => [4, $length]]], provide_label => [[out_label => [4, 1]]],
+        ));
+        $manager->forward(1);
+        $manager->backward;
+        $manager->update($sgd);
+    }
+
+=head1 DESCRIPTION
+
+A bucket is made when its key first comes with a batch, and shares parameters and memory with the main group, which is that of
+C<symbol>. The group of the batch loaded last is current. Slices are the same in all buckets, halves rounded to even numbers,
+along axis 0.
+
+=head1 METHODS
+
+=head2 new(%options)
+
+C<symbol>, C<contexts>, C<data_shapes> and C<param_names> are required, as for L<AI::Cohort::Executor::Group>; C<label_shapes>,
+C<workload>, C<logger>, C<num_threads> and C<seed> as there. Besides:
+
+=over
+
+=item batch_size
+
+Of every batch; the length of the first axis of the data if left out.
+
+=item sym_gen
+
+A function of the key that gives the symbol of a bucket. What it dies of, C<load_data_batch> dies of.
+
+=item buckets
+
+A hash of symbols by key, known ahead.
+
+=item default_bucket_key
+
+The key of C<symbol>; needed with the two before.
+
+=back
+
+=head2 load_data_batch($batch)
+
+Makes the bucket of the batch current and copies each slice to its device; runs nothing. C<bucket_key> says which; for a bucket
+that is new, C<provide_data> and C<provide_label> are needed.
+
+=head2 forward($is_train = 0), backward, update($optimizer, $mode = 'store')
+
+Of the current group.
+
+=head2 update_metric($metric, $labels, $pre_sliced = 0)
+
+As for a group.
+
+=head2 get_outputs
+
+The merged outputs of the current group.
+
+=head2 set_params(\%arg_params, \%aux_params), copy_to(\%arg_params, \%aux_params)
+
+Copies parameters in by name; writes their means over the devices into arrays that are given.
+
+=head2 get_params, init_params($initializer)
+
+As for a group.
+
+=head2 param_arrays, grad_arrays, aux_arrays
+
+For each entry a list of the devices' live arrays, which all buckets share.
+
+=head2 install_monitor($monitor)
+
+Lets a monitor watch; only of a manager without buckets.
+
+=head2 slices, num_buckets
+
+The C<[begin, end)> of each device; how many buckets have been made.
+
+=cut
