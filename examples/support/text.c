@@ -40,6 +40,21 @@ text load_text(const char *path) {
 
 void free_text(text *t) { free(t->codes); }
 
+bucket_list read_buckets(const char *list) {
+  bucket_list buckets = {0, {0}};
+  char item[32];
+
+  while (*list) {
+    if (buckets.num == MAX_BUCKETS) fail("--buckets: at most %d", MAX_BUCKETS);
+    buckets.lengths[buckets.num] = (long)number("--buckets", next_item(&list, item, sizeof item), 1, 1024);
+    if (buckets.num && buckets.lengths[buckets.num] <= buckets.lengths[buckets.num - 1])
+      fail("--buckets: each is longer than the one before");
+    ++buckets.num;
+  }
+  if (buckets.num == 0) fail("--buckets: at least one");
+  return buckets;
+}
+
 text_batch make_batch(const bucket_list *buckets, size_t bucket, long batch) {
   const size_t num = (size_t)(batch * buckets->lengths[bucket]);
   text_batch made = {bucket, NULL, NULL};

@@ -26,6 +26,9 @@ typedef struct bucket_list {
   long lengths[MAX_BUCKETS];
 } bucket_list;
 
+/* Reads "16,32,48". */
+bucket_list read_buckets(const char *list);
+
 /* `batch` sequences of one length, row by row; each label is the code that follows in the text. */
 typedef struct text_batch {
   size_t bucket;
