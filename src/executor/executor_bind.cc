@@ -397,13 +397,11 @@ std::shared_ptr<Executor> Executor::reshape(const ReshapeOptions &how) {
   impl->inferred.dtypes = old.inferred.dtypes;
   impl->inferred.dtypes_complete = true;
 
-  // EXE-28: the same memory where it is large enough.
+  // EXE-28: the same memory for no more elements. A larger array is a new one, even if the storage would do: what lies
+  // there is others'.
   auto follow = [&](const NDArray &array, const Shape &shape, const std::string &name) {
     if (!array || array.shape() == shape) return array;
     if (shape.size() <= array.size()) return array.window(shape);
-    if (size_t(shape.size()) * dtype_size(array.dtype()) <= array.capacity_bytes() && how.allow_up_sizing) {
-      return NDArray(array.storage(), 0, shape, array.dtype());
-    }
     if (!how.allow_up_sizing) {
       throw Error(Code::kShape,
                   text("'", name, "': new shape ", shape, " is larger than the bound ", array.shape(),

@@ -109,6 +109,26 @@ static void larger_shapes_need_leave_and_are_new(void **state) {
   cohort_executor_free(executor);
 }
 
+/* EXE-28: so it is where the memory would do, which another executor's longer array still has. */
+static void memory_of_an_executor_before_is_not_taken_back(void **state) {
+  cohort_reshape_options options = COHORT_RESHAPE_OPTIONS_INIT;
+  cohort_executor *executor = simple_bind_with(product(), both(SHAPE(4)), "add"), *fewer, *more;
+
+  (void)state;
+  set_arg(executor, "a", 1, 2, 3, 4);
+  fill(grad_of(executor, "a"), 7);
+  fewer = reshaped(executor, both(SHAPE(2)), NULL);
+  options.allow_up_sizing = 1;
+  more = reshaped(fewer, both(SHAPE(3)), &options);
+  holds_free(arg_of(more, "a"), 0, 0, 0);
+  holds_free(grad_of(more, "a"), 0, 0, 0);
+  fill(arg_of(more, "a"), 9);
+  holds_free(arg_of(executor, "a"), 1, 2, 3, 4);
+  cohort_executor_free(executor);
+  cohort_executor_free(fewer);
+  cohort_executor_free(more);
+}
+
 /* EXE-28: an argument that is not named keeps its shape, a label too, unless partial shaping lets it go. */
 static void arguments_that_are_not_named_keep_their_shape(void **state) {
   cohort_reshape_options options = COHORT_RESHAPE_OPTIONS_INIT;
@@ -213,9 +233,13 @@ static void a_reshaped_executor_stands_alone(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(shapes_follow_from_those_given),       TEST(smaller_shapes_are_the_same_memory),
-      TEST(larger_shapes_need_leave_and_are_new), TEST(arguments_that_are_not_named_keep_their_shape),
-      TEST(auxiliary_states_are_shared),          TEST(contradictions_name_the_node),
+      TEST(shapes_follow_from_those_given),
+      TEST(smaller_shapes_are_the_same_memory),
+      TEST(larger_shapes_need_leave_and_are_new),
+      TEST(memory_of_an_executor_before_is_not_taken_back),
+      TEST(arguments_that_are_not_named_keep_their_shape),
+      TEST(auxiliary_states_are_shared),
+      TEST(contradictions_name_the_node),
       TEST(a_reshaped_executor_stands_alone),
   };
 
