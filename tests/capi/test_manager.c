@@ -305,6 +305,11 @@ static void a_bucket_that_cannot_be_made_is_not_kept(void **state) {
   assert_int_equal(how.num_calls, 4);
   assert_int_equal(num_buckets(manager), 1);
   fails(cohort_manager_forward(manager, 0), COHORT_ERROR_STATE, "no batch");
+  load(manager, "4", 4);
+  fails(try_load(manager, "other shape", 5, 2), COHORT_ERROR_SHAPE, "fc_weight");
+  ok(cohort_manager_forward(manager, 0)); /* the current bucket stays */
+  holds_free(output(manager), 12, 44, 76, 108, 140);
+  assert_int_equal(num_buckets(manager), 1);
   cohort_ndarray_free(data);
   cohort_manager_free(manager);
 }

@@ -75,6 +75,12 @@ static cohort_executor *current(const cohort_manager *manager, size_t device) {
   return executor;
 }
 
+static void count_calls(const char *name, cohort_ndarray *array, void *user_data) {
+  (void)name;
+  (void)array;
+  ++*(int *)user_data;
+}
+
 /* What a manager gives of its groups cannot be bound or reshaped, the main one and a bucket alike, and all goes on as
  * before; a monitor, and a group of the caller's own that shares with it, are still allowed. */
 static void only_the_manager_binds_its_groups(void **state) {
@@ -84,6 +90,7 @@ static void only_the_manager_binds_its_groups(void **state) {
   cohort_group *handles[2] = {NULL, NULL}, *own = NULL;
   cohort_group_options shared = COHORT_GROUP_OPTIONS_INIT;
   int64_t batch_size = 0;
+  int num_calls = 0;
   size_t i;
 
   (void)state;
@@ -102,8 +109,10 @@ static void only_the_manager_binds_its_groups(void **state) {
     ok(cohort_group_batch_size(handles[i], &batch_size));
     assert_int_equal(batch_size, 4);
   }
+  ok(cohort_group_set_monitor(handles[1], count_calls, &num_calls, 0));
   ok(cohort_manager_forward(manager, 0));
   holds_free(output(manager), 1, 5, 9, 13);
+  assert_int_equal(num_calls, 2 * 3); /* on each device three operators */
   load(manager, "4", 4);
   ok(cohort_manager_forward(manager, 0));
   holds_free(output(manager), 6, 22, 38, 54);
