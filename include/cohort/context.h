@@ -12,7 +12,7 @@ COHORT_BEGIN_DECLS
 
 /**
  * Reads a context from text: a device type, then an id from 0 in parentheses. "cpu(0)", "gpu(1)", "cpu_pinned(0)",
- * "cpu_shared(0)"; nothing else is accepted. Whether the device exists is seen when it is first used.
+ * "cpu_shared(0)"; nothing else is accepted, nor leading zeros. Whether the device exists is seen when it is first used.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_context_parse(const char *text, cohort_context *out_context);
 

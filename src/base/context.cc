@@ -29,9 +29,13 @@ Context parse_context(const std::string &source) {
   const size_t open = source.find('(');
   if (open != std::string::npos && source.size() >= open + 3 && source.back() == ')') {
     const std::string name = source.substr(0, open), digits = source.substr(open + 1, source.size() - open - 2);
-    const bool number = digits.find_first_not_of("0123456789") == std::string::npos && digits.size() <= 9;
-    for (const TypeName &entry : kTypes) {
-      if (number && name == entry.name) return Context{entry.type, int32_t(std::stol(digits))};
+    const bool number = digits.find_first_not_of("0123456789") == std::string::npos && digits.size() <= 10;
+    const long long id = number ? std::stoll(digits) : -1;
+    // One text for each context: no leading zeros.
+    if (number && id <= INT32_MAX && std::to_string(id) == digits) {
+      for (const TypeName &entry : kTypes) {
+        if (name == entry.name) return Context{entry.type, int32_t(id)};
+      }
     }
   }
   throw Error(Code::kInvalidArgument, text("'", source, "' is no context; expected for example cpu(0) or gpu(1)"),

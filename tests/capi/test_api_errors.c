@@ -65,9 +65,10 @@ static void errors_cross_threads(void **state) {
 
 /* Contexts are read and written in one form only. */
 static void contexts_as_text(void **state) {
-  static const char *const bad[] = {"",       "cpu",   "cpu()",  "cpu(-1)", "cpu(0",   "cpu(0) ",         " cpu(0)",
-                                    "CPU(0)", "gpu 0", "npu(0)", "cpu(a)",  "cpu(0)x", "cpu(99999999999)"};
-  static const char *const good[] = {"cpu(0)", "gpu(1)", "cpu_pinned(0)", "cpu_shared(12)"};
+  static const char *const bad[] = {
+      "",       "cpu",    "cpu()",   "cpu(-1)",          "cpu(0",           "cpu(0) ", " cpu(0)", "CPU(0)", "gpu 0",
+      "npu(0)", "cpu(a)", "cpu(0)x", "cpu(99999999999)", "cpu(2147483648)", "cpu(01)", "cpu(00)"};
+  static const char *const good[] = {"cpu(0)", "gpu(1)", "cpu_pinned(0)", "cpu_shared(12)", "cpu(2147483647)"};
   cohort_context context = {77, 77};
   char text[32];
   size_t i, bytes = 0;
