@@ -155,8 +155,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_bind(cohort_group *group
 
 /**
  * Changes the shapes of the batch. Parameters, their gradients and auxiliary states keep their memory and values;
- * contents of data and labels are unspecified. Nothing happens if names, shapes, dtypes and layouts are the bound ones.
- * What was bound for the latest 16 batches that differ is kept: going back to one of them binds nothing.
+ * contents of data and labels are unspecified. Other gradients that outgrow their first shape start from zero. Nothing
+ * happens if names, shapes, dtypes and layouts are the bound ones. What was bound for the latest 16 batches that differ
+ * is kept: going back to one of them binds nothing.
  *
  * @param data, label  All descriptors, as for cohort_group_create(); label NULL or empty drops the labels.
  * @return NULL, or, with the group as before, what cohort_group_create() returns, or

@@ -382,6 +382,15 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
   adopt(binding);
 }
 
+// BND-05: gradients that are larger than those bound at first start from zero each time, so that "add" adds to nothing.
+void Group::Impl::clear_grown(const GroupBinding &binding) const {
+  for (size_t d = 0; d < num_devices(); ++d) {
+    const std::vector<NDArray> &grads = binding.execs[d]->grads(), &bound = first->execs[d]->grads();
+    for (size_t i = 0; i < grads.size(); ++i)
+      if (grads[i] && grads[i].storage() != bound[i].storage()) grads[i].fill(0);
+  }
+}
+
 // An executor may have found another place for an output than the one it was given.
 void Group::Impl::finish_merged(GroupBinding *binding) const {
   for (size_t h = 0; h < output_names.size(); ++h) {
@@ -407,6 +416,7 @@ void Group::Impl::reshape(const DataDescs &data, const DataDescs &labels) {
     if ((*known)->data != data || (*known)->labels != labels) continue;
     const std::shared_ptr<GroupBinding> binding = *known;
     seen.erase(known);
+    clear_grown(*binding);
     adopt(binding);
     return;
   }

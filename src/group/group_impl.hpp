@@ -78,6 +78,7 @@ struct Group::Impl {
   std::vector<Shapes> infer_heads(const GroupBinding &binding, std::vector<Dtype> *dtypes) const;
   std::vector<std::vector<NDArray>> make_outputs(GroupBinding *binding, OutputPool *pool) const;
   void finish_merged(GroupBinding *binding) const;
+  void clear_grown(const GroupBinding &binding) const;
   void bind_exchange();
   void check_shared(const Group &shared) const;
   const std::map<std::string, Context> &group2ctx(size_t device) const;
