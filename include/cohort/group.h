@@ -64,11 +64,11 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_split_slices(int64_t batch_siz
 typedef struct cohort_group_options {
   size_t struct_size; /* size the caller was compiled with; set by the initialisers */
 
-  const double *workload; /* num_workloads relative shares, each > 0; NULL: equal shares */
-  size_t num_workloads;   /* the number of contexts, or 0 with NULL */
+  const double *workload; /* num_workloads relative shares, each > 0 */
+  size_t num_workloads;   /* the number of contexts; 0: equal shares */
   int32_t rounding;       /* COHORT_ROUNDING_ constant */
-  const int64_t *slices;  /* num_slices pairs begin, end, ascending from 0 without gaps; NULL: by workload */
-  size_t num_slices;      /* the number of contexts, or 0 with NULL */
+  const int64_t *slices;  /* num_slices pairs begin, end, ascending from 0 without gaps to the batch size */
+  size_t num_slices;      /* the number of contexts; 0: by workload */
 
   int32_t inputs_need_grad;             /* 0 or 1; 1: gradients of the data too */
   const char *const *fixed_param_names; /* parameters without gradient; unknown names are ignored */
@@ -101,12 +101,16 @@ typedef struct cohort_group_options {
 
   cohort_log_fn log;   /* takes this group's messages; NULL: the library's, see cohort_set_log() */
   void *log_user_data; /* passed to log */
+
+  const char *const *arg_names; /* what the caller takes the symbol's arguments to be, in order: anything else is an
+                                   error */
+  size_t num_arg_names;         /* 0: not checked */
 } cohort_group_options;
 
 #define COHORT_GROUP_OPTIONS_INIT                                                                                     \
   {                                                                                                                   \
     sizeof(cohort_group_options), NULL, 0, 0, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, \
-        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL                                                                         \
+        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0                                                                \
   }
 
 /** The same as COHORT_GROUP_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */

@@ -34,8 +34,8 @@ typedef int32_t (*cohort_bucket_symbol_fn)(const char *bucket_key, cohort_symbol
 typedef struct cohort_manager_options {
   size_t struct_size; /* size the caller was compiled with; set by the initialisers */
 
-  const double *workload; /* num_workloads relative shares, each > 0; NULL: equal shares */
-  size_t num_workloads;   /* the number of contexts, or 0 with NULL */
+  const double *workload; /* num_workloads relative shares, each > 0 */
+  size_t num_workloads;   /* the number of contexts; 0: equal shares */
 
   const char *default_bucket_key;       /* of the main symbol; not NULL if there are bucket symbols */
   const char *const *bucket_keys;       /* num_buckets different keys of symbols given ahead; the default one may be */

@@ -30,7 +30,7 @@ std::function<void(LogLevel, const std::string &)> to_log(cohort_log_fn log, voi
 
 std::vector<double> to_workload(const double *workload, size_t num_workloads, size_t num_contexts) {
   require(workload, num_workloads, "workload");
-  if (!workload) return {};
+  if (num_workloads == 0) return {};
   if (num_workloads != num_contexts) {
     throw Error(Code::kInvalidArgument,
                 text("workload: expected ", num_contexts, ", one a context, found ", num_workloads), "workload");
@@ -127,7 +127,7 @@ GroupOptions to_group_options(const cohort_group_options &set, const cohort_cont
   options.workload = to_workload(set.workload, set.num_workloads, num_contexts);
   options.rounding = make_rounding(set.rounding);
   require(set.slices, set.num_slices, "slices");
-  if (set.slices && set.num_slices != num_contexts) {
+  if (set.num_slices != 0 && set.num_slices != num_contexts) {
     throw Error(Code::kInvalidArgument,
                 text("slices: expected ", num_contexts, ", one a context, found ", set.num_slices), "slices");
   }
@@ -148,6 +148,7 @@ GroupOptions to_group_options(const cohort_group_options &set, const cohort_cont
   options.gradient_bucket_bytes = set.gradient_bucket_bytes;
   options.seed = set.seed;
   options.log = to_log(set.log, set.log_user_data);
+  options.arg_names = to_texts(set.arg_names, set.num_arg_names, "arg_names");
   return options;
 }
 

@@ -71,6 +71,7 @@ struct GroupOptions {
   uint64_t seed = 0;
   std::function<void(LogLevel, const std::string &)> log;  // empty: the library's
   bool managed = false;  // a bucket of a manager, which decides what is bound: bind and reshape are kState
+  std::vector<std::string> arg_names;  // what the caller takes them to be; empty: not checked
 };
 
 class Group : public std::enable_shared_from_this<Group> {

@@ -78,6 +78,7 @@ void Group::Impl::prepare(const Symbol &given) {
     has_layout.push_back(found != attrs.end());
     head_layouts.push_back(found != attrs.end() ? found->second : "");
   }
+  check_arg_names();
   refuse_duplicates(arg_names, "arguments");
   refuse_duplicates(aux_names, "auxiliary states");
   for (size_t i = 0; i < arg_names.size(); ++i) {
@@ -99,6 +100,21 @@ void Group::Impl::refuse_if_managed(const char *call) const {
       Code::kState,
       text(call, ": expected a group of the caller's own, found one of a manager, which alone binds its groups"),
       "group");
+}
+
+// GRP-08: a caller that pairs arrays by position must have the order of the symbol.
+void Group::Impl::check_arg_names() const {
+  const std::vector<std::string> &given = options.arg_names;
+  if (given.empty() || given == arg_names) return;
+  if (given.size() != arg_names.size()) {
+    throw Error(Code::kInvalidArgument,
+                text("arg_names: expected the symbol's ", arg_names.size(), " arguments, found ", given.size()),
+                "arg_names");
+  }
+  const size_t at = size_t(std::mismatch(given.begin(), given.end(), arg_names.begin()).first - given.begin());
+  throw Error(Code::kInvalidArgument,
+              text("arg_names[", at, "]: expected the symbol's '", arg_names[at], "', found '", given[at], "'"),
+              "arg_names");
 }
 
 // GRQ-01..07.

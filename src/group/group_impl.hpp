@@ -69,6 +69,7 @@ struct Group::Impl {
   // ---- group_bind.cc
   void prepare(const Symbol &symbol);
   void refuse_if_managed(const char *call) const;
+  void check_arg_names() const;
   std::vector<GradReq> resolve_grad_reqs(const GroupBinding &binding) const;
   std::shared_ptr<GroupBinding> describe(const DataDescs &data, const DataDescs &labels) const;
   void bind(const DataDescs &data, const DataDescs &labels, const std::shared_ptr<Group> &shared);

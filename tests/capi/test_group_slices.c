@@ -68,17 +68,24 @@ static void a_device_without_samples_is_refused(void **state) {
 
   (void)state;
   for (i = 0; i < COUNT(modes); ++i) {
-    refused(3, EQUAL(4), modes[i], "3");
-    refused(6, EQUAL(4), modes[i], "6");
-    refused(4, WORKLOAD(1e-9, 1), modes[i], "4");
-    refused(0, EQUAL(1), modes[i], "0");
+    refused(3, EQUAL(4), modes[i], "batch of 3 over 4 contexts with workloads [1, 1, 1, 1]: an empty split");
+    refused(6, EQUAL(4), modes[i], "batch of 6 over 4 contexts with workloads [1, 1, 1, 1]: an empty split");
+    refused(4, WORKLOAD(1e-9, 1), modes[i], "batch of 4 over 2 contexts with workloads [1e-09, 1]: an empty split");
+    refused(0, EQUAL(1), modes[i], "batch of 0 over 1 contexts");
   }
-  refused(2, WORKLOAD(1, 3), COHORT_ROUNDING_HALF_EVEN, "2");
+  refused(2, WORKLOAD(1, 3), COHORT_ROUNDING_HALF_EVEN, "batch of 2 over 2 contexts with workloads [1, 3]");
+  sizes_are(2, WORKLOAD(1, 3), COHORT_ROUNDING_HALF_UP, SIZES(1, 1)); /* half of one and one and a half, both up */
 }
 
 /* WRK-04: the balanced mode works whenever every device can have a sample. */
 static void the_balanced_mode_gives_each_device_a_sample(void **state) {
+  int64_t begin[MOST_CONTEXTS], end[MOST_CONTEXTS], batch;
+  size_t num;
+
   (void)state;
+  for (num = 1; num <= MOST_CONTEXTS; ++num)
+    for (batch = (int64_t)num; batch <= 40; ++batch)
+      ok(cohort_split_slices(batch, NULL, num, COHORT_ROUNDING_BALANCED, begin, end));
   sizes_are(6, EQUAL(4), COHORT_ROUNDING_BALANCED, SIZES(2, 2, 1, 1));
   sizes_are(4, EQUAL(4), COHORT_ROUNDING_BALANCED, SIZES(1, 1, 1, 1));
   sizes_are(4, WORKLOAD(1e-9, 1), COHORT_ROUNDING_BALANCED, SIZES(1, 3));
@@ -86,14 +93,19 @@ static void the_balanced_mode_gives_each_device_a_sample(void **state) {
   refused(3, EQUAL(4), COHORT_ROUNDING_BALANCED, "3");
 }
 
-/* WRK-04, WRK-05: a workload is a positive finite number. */
+/* WRK-04, WRK-05: a workload is a positive finite number, in every mode. */
 static void a_workload_is_positive_and_finite(void **state) {
+  int32_t mode;
+
   (void)state;
-  refused(8, WORKLOAD(1, 0), COHORT_ROUNDING_HALF_UP, "0");
-  refused(8, WORKLOAD(1, -1), COHORT_ROUNDING_HALF_UP, "-1");
-  refused(8, WORKLOAD(0, 0), COHORT_ROUNDING_HALF_UP, "0");
-  refused(8, WORKLOAD(1, NAN), COHORT_ROUNDING_HALF_UP, "nan");
-  refused(8, WORKLOAD(INFINITY, 1), COHORT_ROUNDING_HALF_UP, "inf");
+  for (mode = COHORT_ROUNDING_HALF_UP; mode <= COHORT_ROUNDING_BALANCED; ++mode) {
+    refused(8, WORKLOAD(1, 0), mode, "[1, 0]: an empty split");
+    refused(8, WORKLOAD(2, -1), mode, "[2, -1]: an empty split");
+    refused(8, WORKLOAD(0, 0), mode, "[0, 0]: an empty split");
+    refused(8, WORKLOAD(1, NAN), mode, "not finite");
+    refused(8, WORKLOAD(INFINITY, 1), mode, "not finite");
+    refused(8, WORKLOAD(-INFINITY, 1), mode, "not finite");
+  }
 }
 
 /* WRK-08: only the ratios of workloads matter. */
@@ -151,54 +163,77 @@ static void a_group_splits_by_its_workload(void **state) {
   cohort_group_free(group);
 }
 
-/* WRK-06: there is one workload a context. */
+/* Binding six rows on two devices with these options is refused. */
+static void bind_is_refused(const cohort_group_options *options, const char *words) {
+  cohort_group *group = NULL;
+
+  fails(try_bind(&group, regression("1"), 2, desc("data", SHAPE(6, 2), NULL), desc("label", SHAPE(6, 1), NULL),
+                 NAMES("fc_weight"), options),
+        COHORT_ERROR_INVALID_ARGUMENT, words);
+  assert_null(group);
+}
+
+/* WRK-06: there is one workload a context, not fewer and not more. DIF-02, GRP-03: none at all means equal shares. */
 static void a_group_takes_one_workload_a_context(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
-  const double workload[] = {1, 1, 1};
-  cohort_group *group = NULL;
+  const double workload[] = {1, 2, 1};
+  cohort_group *group;
 
   (void)state;
   options.workload = workload;
   options.num_workloads = 3;
-  fails(try_bind(&group, regression("1"), 2, desc("data", SHAPE(6, 2), NULL), desc("label", SHAPE(6, 1), NULL),
-                 NAMES("fc_weight"), &options),
-        COHORT_ERROR_INVALID_ARGUMENT, "3");
-  assert_null(group);
+  bind_is_refused(&options, "workload: expected 2, one a context, found 3");
+  options.num_workloads = 1;
+  bind_is_refused(&options, "workload: expected 2, one a context, found 1");
+  options.num_workloads = 0;
+  group = bind_regression(2, 6, &options);
+  slice_is(group, 0, 0, 3);
+  cohort_group_free(group);
+  options.workload = NULL;
+  group = bind_regression(2, 6, &options);
+  slice_is(group, 0, 0, 3);
+  cohort_group_free(group);
 }
 
-/* WRK-07: explicit slices follow one another from 0 without gaps and without empty ones. */
+/* WRK-07, GRP-04: explicit slices are one a context, follow one another from 0 to the batch size without gaps, and hold
+ * something; they win over workloads. */
 static void a_group_takes_explicit_slices(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
-  const int64_t good[] = {0, 1, 1, 6}, gap[] = {0, 2, 3, 6}, empty[] = {0, 0, 0, 6}, late[] = {1, 3, 3, 6};
-  const int64_t *const bad[] = {gap, empty, late};
-  cohort_group *group = NULL;
+  const double workload[] = {1, 1};
+  const int64_t good[] = {0, 1, 1, 6}, gap[] = {0, 2, 3, 6}, overlap[] = {0, 3, 2, 6}, empty[] = {0, 0, 0, 6};
+  const int64_t late[] = {1, 3, 3, 6}, descending[] = {3, 6, 0, 3}, short_of[] = {0, 2, 2, 5}, beyond[] = {0, 2, 2, 7};
+  const int64_t *const bad[] = {gap, overlap, empty, late, descending, short_of, beyond};
+  cohort_group *group;
   size_t i;
 
   (void)state;
   options.num_slices = 2;
   options.slices = good;
+  options.workload = workload;
+  options.num_workloads = 2;
   group = bind_regression(2, 6, &options);
   slice_is(group, 0, 0, 1);
   slice_is(group, 1, 1, 6);
+  forward(group, counted(SHAPE(6, 2), 1), NULL, 0);
+  holds_free(device_array(group, COHORT_GROUP_DATA, 0, 0), 0, 1);
   cohort_group_free(group);
-  group = NULL;
   for (i = 0; i < COUNT(bad); ++i) {
     options.slices = bad[i];
-    fails(try_bind(&group, regression("1"), 2, desc("data", SHAPE(6, 2), NULL), desc("label", SHAPE(6, 1), NULL),
-                   NAMES("fc_weight"), &options),
-          COHORT_ERROR_INVALID_ARGUMENT, "slice");
-    assert_null(group);
+    bind_is_refused(&options, "slices");
   }
+  options.slices = good;
+  options.num_slices = 1;
+  bind_is_refused(&options, "slices: expected 2, one a context, found 1");
 }
 
-/* WRK-04: the group refuses the batch, says which, and leaves nothing behind. */
+/* WRK-04: the group refuses the batch, says which one and over how many, and leaves nothing behind. */
 static void a_batch_too_small_for_its_devices_is_refused(void **state) {
   cohort_group *group = NULL;
 
   (void)state;
   fails(try_bind(&group, regression("1"), 8, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4, 1), NULL),
                  NAMES("fc_weight"), NULL),
-        COHORT_ERROR_INVALID_ARGUMENT, "4");
+        COHORT_ERROR_INVALID_ARGUMENT, "batch of 4 over 8 contexts");
   assert_null(group);
 }
 

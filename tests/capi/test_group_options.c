@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a group is made from and what it has then: GRP-01 to GRP-25, DIF-05, DIF-21. */
+#include "support/group_tests.h"
+
+#define BATCH_NORM ATTRS("fix_gamma", "False")
+
+/* Every kind of argument: data, fc_weight, fc_bias, bn_gamma, bn_beta, memory, label; bn_moving_mean, bn_moving_var. */
+static cohort_symbol *many_arguments(void) {
+  cohort_symbol *fc = node("FullyConnected", "fc", ATTRS("num_hidden", "2"), INPUTS(variable("data")));
+  cohort_symbol *bn = node("BatchNorm", "bn", BATCH_NORM, INPUTS(fc));
+  cohort_symbol *sum = node("elemwise_add", "sum", NO_ATTRS, INPUTS(bn, variable("memory")));
+
+  return node("LinearRegressionOutput", "lro", NO_ATTRS, INPUTS(sum, variable("label")));
+}
+
+static cohort_group *bind_many(void) {
+  static const char *const states[] = {"memory"}, *const fixed[] = {"bn_gamma"};
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+
+  options.state_names = states;
+  options.num_state_names = 1;
+  options.fixed_param_names = fixed;
+  options.num_fixed_param_names = 1;
+  options.inputs_need_grad = 1;
+  return bind(many_arguments(), 2, desc("data", SHAPE(5, 3), NULL), desc("label", SHAPE(5, 2), NULL),
+              NAMES("bn_gamma", "fc_bias", "no_such", "fc_weight", "fc_bias"), &options);
+}
+
+static cohort_executor *executor_of(const cohort_group *group, size_t device) {
+  cohort_executor *executor = NULL;
+
+  ok(cohort_group_executor(group, device, &executor));
+  return executor;
+}
+
+/* The names of a list are these, and NULL. */
+static void names_are(const cohort_group *group, int32_t list, const char *const *names) {
+  size_t i;
+
+  for (i = 0; names[i]; ++i) {
+    const char *name = NULL;
+
+    ok(cohort_group_name(group, list, i, &name));
+    assert_string_equal(name, names[i]);
+  }
+  assert_int_equal(num_arrays(group, list), i);
+}
+
+/* All elements of an array are zeros; frees it. */
+static void is_zero(cohort_ndarray *array) {
+  float values[64];
+  int64_t size = 0, i;
+
+  ok(cohort_ndarray_size(array, &size));
+  assert_true(size <= (int64_t)COUNT(values));
+  ok(cohort_ndarray_read(array, values, (size_t)size * sizeof(float)));
+  for (i = 0; i < size; ++i) assert_true(values[i] == 0);
+  cohort_ndarray_free(array);
+}
+
+/* The dtype of an array of device 1; frees it. */
+static void dtype_is(const cohort_group *group, int32_t list, size_t index, int32_t dtype) {
+  cohort_ndarray *array = device_array(group, list, index, 1);
+
+  assert_int_equal(dtype_of(array), dtype);
+  cohort_ndarray_free(array);
+}
+
+/* GRP-01: what happens to the caller's symbol afterwards does not matter, to later binds either. */
+static void a_group_keeps_the_symbol_as_it_was(void **state) {
+  const cohort_context cpu0 = {COHORT_DEVICE_CPU, 0};
+  const char *const key = "__layout__", *const value = "CN";
+  cohort_symbol *symbol = node("relu", "r", NO_ATTRS, INPUTS(variable("data")));
+  cohort_descs *data = desc("data", SHAPE(4, 2), NULL);
+  cohort_group *group = NULL;
+  int32_t axis = -7;
+
+  (void)state;
+  ok(cohort_group_create(symbol, &cpu0, 1, data, NULL, NULL, 0, 1, NULL, &group));
+  ok(cohort_symbol_set_attrs(symbol, &key, &value, 1));
+  ok(cohort_group_bind(group, data, NULL, NULL, 1));
+  ok(cohort_group_axis(group, COHORT_GROUP_OUTPUTS, 0, &axis));
+  assert_int_equal(axis, 0);
+  cohort_symbol_free(symbol);
+  cohort_descs_free(data);
+  forward(group, counted(SHAPE(4, 2), 1), NULL, 0);
+  holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 0, 1, 2, 3, 4, 5, 6, 7);
+  cohort_group_free(group);
+}
+
+/* GRP-07, GRP-18: names of parameters that are none, or come twice, do no harm; their order is that of the arguments,
+ * and the arrays go with the names. There may be none. */
+static void parameters_have_the_order_of_the_arguments(void **state) {
+  cohort_group *group = bind_many();
+
+  (void)state;
+  names_are(group, COHORT_GROUP_PARAMS, NAMES("fc_weight", "fc_bias", "bn_gamma"));
+  names_are(group, COHORT_GROUP_GRADS, NAMES("fc_weight", "fc_bias", "bn_gamma"));
+  set_param(group, "fc_bias", floats(SHAPE(2), FLOATS(5, 6)));
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 1, 1), 5, 6);
+  is_zero(device_array(group, COHORT_GROUP_PARAMS, 2, 1));
+  cohort_group_free(group);
+
+  group = bind(regression("1"), 2, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4, 1), NULL), NO_NAMES, NULL);
+  assert_int_equal(num_arrays(group, COHORT_GROUP_PARAMS), 0);
+  assert_int_equal(num_arrays(group, COHORT_GROUP_GRADS), 0);
+  set_param(group, "fc_weight", floats(SHAPE(1, 2), FLOATS(1, 10)));
+  forward(group, counted(SHAPE(4, 2), 1), counted(SHAPE(4, 1), 1), 1);
+  backward(group, NULL);
+  holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 10, 32, 54, 76);
+  cohort_group_free(group);
+}
+
+/* GRP-08: a caller's own list of arguments has to be the symbol's. */
+static void given_argument_names_are_the_symbols(void **state) {
+  const char *const good[] = {"data", "fc_weight", "label"}, *const order[] = {"fc_weight", "data", "label"};
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_group *group = NULL;
+
+  (void)state;
+  options.arg_names = good;
+  options.num_arg_names = 3;
+  group = bind_regression(2, 4, &options);
+  cohort_group_free(group);
+  group = NULL;
+  options.num_arg_names = 2;
+  fails(try_bind(&group, regression("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options),
+        COHORT_ERROR_INVALID_ARGUMENT, "arg_names: expected the symbol's 3 arguments, found 2");
+  options.arg_names = order;
+  options.num_arg_names = 3;
+  fails(try_bind(&group, regression("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options),
+        COHORT_ERROR_INVALID_ARGUMENT, "arg_names[0]: expected the symbol's 'data', found 'fc_weight'");
+  assert_null(group);
+}
+
+/* GRP-09, GRP-10: for inference there are no gradients, whatever a list or a map says; gradients of inputs only on
+ * request. */
+static void gradients_are_for_training(void **state) {
+  const char *const words[] = {"write", "write", "write"}, *const names[] = {"data", "fc_weight", "label"};
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_group *group;
+  size_t with_names, arg;
+
+  (void)state;
+  options.inputs_need_grad = 1;
+  options.grad_req_list = words;
+  options.num_grad_reqs = 3;
+  for (with_names = 0; with_names < 2; ++with_names) {
+    cohort_executor *executor;
+
+    options.grad_req_names = with_names ? names : NULL;
+    group = bind_for_inference(regression("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options);
+    executor = executor_of(group, 1);
+    assert_int_equal(num_arrays(group, COHORT_GROUP_GRADS), 0);
+    assert_int_equal(num_arrays(group, COHORT_GROUP_INPUT_GRADS), 0);
+    for (arg = 0; arg < 3; ++arg) {
+      cohort_ndarray *grad = NULL;
+      int32_t grad_req = -1;
+
+      ok(cohort_executor_grad_req(executor, arg, &grad_req));
+      assert_int_equal(grad_req, COHORT_GRAD_NULL);
+      ok(cohort_executor_array(executor, COHORT_EXECUTOR_GRADS, arg, &grad));
+      assert_null(grad);
+    }
+    cohort_executor_free(executor);
+    cohort_group_free(group);
+  }
+  group = bind_regression(2, 4, NULL);
+  assert_int_equal(num_arrays(group, COHORT_GROUP_GRADS), 1);
+  assert_int_equal(num_arrays(group, COHORT_GROUP_INPUT_GRADS), 0);
+  cohort_group_free(group);
+}
+
+/* GRP-13: a label without descriptor is an argument like any other: of its inferred shape, zero, without gradient. */
+static void a_label_without_descriptor_is_a_zero(void **state) {
+  cohort_group *group = bind(regression("1"), 2, desc("data", SHAPE(5, 2), NULL), NULL, NAMES("fc_weight"), NULL);
+  cohort_executor *executor = executor_of(group, 0);
+  cohort_ndarray *label, *grad = NULL;
+
+  (void)state;
+  assert_int_equal(num_arrays(group, COHORT_GROUP_LABELS), 0);
+  label = device_array(group, COHORT_GROUP_ARGS, 2, 0);
+  has_shape(label, 3); /* of one number a row, as MXNet infers it */
+  is_zero(label);
+  ok(cohort_executor_array_named(executor, COHORT_EXECUTOR_GRADS, "label", &grad));
+  assert_null(grad);
+  set_param(group, "fc_weight", floats(SHAPE(1, 2), FLOATS(1, 10)));
+  forward(group, counted(SHAPE(5, 2), 1), NULL, 1);
+  backward(group, NULL);
+  holds_free(device_array(group, COHORT_GROUP_GRADS, 0, 1), 76 * 6 + 98 * 8, 76 * 7 + 98 * 9);
+  cohort_executor_free(executor);
+  cohort_group_free(group);
+}
+
+/* LinearRegressionOutput over fc, with `__dtype__` on its data and its label; NULL: without. */
+static cohort_symbol *typed(const char *data_dtype, const char *label_dtype) {
+  const char *const key = "__dtype__";
+  cohort_symbol *data = NULL, *label = NULL;
+
+  ok(cohort_symbol_variable("data", &key, &data_dtype, data_dtype ? 1 : 0, &data));
+  ok(cohort_symbol_variable("label", &key, &label_dtype, label_dtype ? 1 : 0, &label));
+  data = node("FullyConnected", "fc", ATTRS("num_hidden", "1", "no_bias", "True"), INPUTS(data));
+  return node("LinearRegressionOutput", "lro", NO_ATTRS, INPUTS(data, label));
+}
+
+/* Binds it with descriptors of these dtypes and sees which data, weight and label have. */
+static void dtypes_are(const char *data_attr, int32_t data_desc, int32_t label_desc,
+                       const cohort_group_options *options, int32_t expected) {
+  cohort_descs *data = NULL, *label = NULL;
+  cohort_group *group;
+
+  ok(cohort_descs_create(&data));
+  ok(cohort_descs_create(&label));
+  ok(cohort_descs_add(data, "data", SHAPE(4, 2), data_desc, NULL));
+  ok(cohort_descs_add(label, "label", SHAPE(4, 1), label_desc, NULL));
+  group = bind(typed(data_attr, NULL), 2, data, label, NAMES("fc_weight"), options);
+  dtype_is(group, COHORT_GROUP_DATA, 0, expected);
+  dtype_is(group, COHORT_GROUP_PARAMS, 0, expected);
+  dtype_is(group, COHORT_GROUP_GRADS, 0, expected);
+  dtype_is(group, COHORT_GROUP_LABELS, 0, expected);
+  dtype_is(group, COHORT_GROUP_OUTPUTS, 0, expected);
+  cohort_group_free(group);
+}
+
+/* GRP-14, GRP-22, DIF-05: an override, then __dtype__ of the data, then the descriptor, then float32; parameters
+ * follow. */
+static void dtypes_of_inputs_have_an_order(void **state) {
+  const int32_t half = COHORT_DTYPE_FLOAT16, single = COHORT_DTYPE_FLOAT32, wide = COHORT_DTYPE_FLOAT64;
+  const char *const names[] = {"data", "label"};
+  const int32_t dtypes[] = {COHORT_DTYPE_FLOAT64, COHORT_DTYPE_FLOAT64};
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+
+  (void)state;
+  dtypes_are(NULL, COHORT_DTYPE_NONE, COHORT_DTYPE_NONE, NULL, single);
+  dtypes_are(NULL, half, half, NULL, half);
+  dtypes_are("2", wide, half, NULL, half);
+  dtypes_are("-1", wide, wide, NULL, wide);
+  options.input_dtype_names = names;
+  options.input_dtypes = dtypes;
+  options.num_input_dtypes = 2;
+  dtypes_are("2", half, half, &options, wide);
+  options.num_input_dtypes = 1; /* a label that is not named keeps its descriptor's */
+  dtypes_are("2", half, wide, &options, wide);
+}
+
+/* GRP-14: __dtype__ of a label does not count, and dtypes that do not go together name the operator and its input. */
+static void dtypes_that_do_not_go_together_are_refused(void **state) {
+  cohort_descs *data = NULL;
+  cohort_group *group;
+  cohort_error *error;
+
+  (void)state;
+  group = bind(typed(NULL, "2"), 2, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4, 1), NULL),
+               NAMES("fc_weight"), NULL);
+  dtype_is(group, COHORT_GROUP_LABELS, 0, COHORT_DTYPE_FLOAT32);
+  cohort_group_free(group);
+  group = NULL;
+  ok(cohort_descs_create(&data));
+  ok(cohort_descs_add(data, "data", SHAPE(4, 2), COHORT_DTYPE_FLOAT16, NULL));
+  error = try_bind(&group, typed(NULL, NULL), 2, data, desc("label", SHAPE(4, 1), NULL), NAMES("fc_weight"), NULL);
+  assert_string_equal(cohort_error_subject(error), "lro");
+  fails(error, COHORT_ERROR_DTYPE, "input 1: expected float16, found float32; its inputs: fc_output, label");
+  assert_null(group);
+}
+
+/* GRP-15: before anything runs all arrays are zeros. */
+static void all_arrays_start_at_zero(void **state) {
+  const int32_t lists[] = {COHORT_GROUP_ARGS, COHORT_GROUP_AUX, COHORT_GROUP_OUTPUTS, COHORT_GROUP_INPUT_GRADS};
+  cohort_group *group = bind_many();
+  size_t i, index, device;
+
+  (void)state;
+  for (i = 0; i < COUNT(lists); ++i)
+    for (index = 0; index < num_arrays(group, lists[i]); ++index)
+      for (device = 0; device < 2; ++device) is_zero(device_array(group, lists[i], index, device));
+  for (device = 0; device < 2; ++device) {
+    is_zero(device_array(group, COHORT_GROUP_GRADS, 0, device));
+    is_zero(device_array(group, COHORT_GROUP_GRADS, 1, device));
+  }
+  is_zero(merged(group, COHORT_GROUP_OUTPUTS, 0));
+  cohort_group_free(group);
+}
+
+/* GRP-16: the message lists all arguments whose shapes are not known, or names the node with both shapes. */
+static void shapes_that_do_not_follow_are_named(void **state) {
+  cohort_symbol *sum = node("elemwise_add", "sum", NO_ATTRS, INPUTS(variable("data"), variable("other")));
+  cohort_symbol *two = node("dot", "product", NO_ATTRS, INPUTS(variable("left"), variable("right")));
+  cohort_symbol *heads[2], *both = NULL;
+  cohort_descs *data = desc("data", SHAPE(4, 2), NULL);
+  cohort_group *group = NULL;
+  cohort_error *error;
+
+  (void)state;
+  heads[0] = linear("1");
+  heads[1] = two;
+  ok(cohort_symbol_group(heads, 2, &both));
+  cohort_symbol_free(heads[0]);
+  cohort_symbol_free(heads[1]);
+  fails(try_bind(&group, both, 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), NULL), COHORT_ERROR_SHAPE,
+        "unknown: left, right");
+  add_desc(data, "other", SHAPE(4, 3), NULL);
+  error = try_bind(&group, sum, 2, data, NULL, NO_NAMES, NULL);
+  assert_non_null(strstr(cohort_error_message(error), "(2, 2)"));
+  assert_non_null(strstr(cohort_error_message(error), "(2, 3)"));
+  fails(error, COHORT_ERROR_SHAPE, "sum");
+  assert_null(group);
+}
+
+/* GRP-16: two arguments, or two auxiliary states, of one name are refused by name. */
+static void names_that_come_twice_are_refused(void **state) {
+  cohort_symbol *sum = node("elemwise_add", "sum", NO_ATTRS, INPUTS(variable("data"), variable("data")));
+  cohort_symbol *first = node("BatchNorm", "bn", BATCH_NORM, INPUTS(variable("data"), variable("g"), variable("b")));
+  cohort_symbol *second = node("BatchNorm", "bn", BATCH_NORM, INPUTS(first, variable("h"), variable("c")));
+  cohort_group *group = NULL;
+
+  (void)state;
+  fails(try_bind(&group, sum, 2, desc("data", SHAPE(4, 2), NULL), NULL, NO_NAMES, NULL), COHORT_ERROR_NAME,
+        "arguments: expected names that differ, found twice: 'data'");
+  fails(try_bind(&group, second, 2, desc("data", SHAPE(4, 2), NULL), NULL, NO_NAMES, NULL), COHORT_ERROR_NAME,
+        "auxiliary states: expected names that differ, found twice: 'bn_moving_mean', 'bn_moving_var'");
+  assert_null(group);
+}
+
+/* GRP-17, GRP-21: the lists of a group, in their orders; a gradient that there is not is NULL. */
+static void a_group_shows_all_its_arrays(void **state) {
+  const int32_t with_axes[] = {COHORT_GROUP_DATA, COHORT_GROUP_LABELS, COHORT_GROUP_OUTPUTS, COHORT_GROUP_INPUT_GRADS};
+  cohort_group *group = bind_many();
+  cohort_ndarray *array;
+  cohort_arrays *arrays = NULL;
+  size_t i, num = 0;
+
+  (void)state;
+  names_are(group, COHORT_GROUP_DATA, NAMES("data"));
+  names_are(group, COHORT_GROUP_LABELS, NAMES("label"));
+  names_are(group, COHORT_GROUP_AUX, NAMES("bn_moving_mean", "bn_moving_var"));
+  names_are(group, COHORT_GROUP_STATES, NAMES("memory"));
+  names_are(group, COHORT_GROUP_OUTPUTS, NAMES("lro_output"));
+  names_are(group, COHORT_GROUP_INPUT_GRADS, NAMES("data"));
+  names_are(group, COHORT_GROUP_ARGS, NAMES("data", "fc_weight", "fc_bias", "bn_gamma", "bn_beta", "memory", "label"));
+  assert_null(device_array(group, COHORT_GROUP_GRADS, 2, 0));
+  array = device_array(group, COHORT_GROUP_DATA, 0, 1);
+  has_shape(array, 2, 3);
+  cohort_ndarray_free(array);
+  array = device_array(group, COHORT_GROUP_STATES, 0, 0);
+  has_shape(array, 3, 2);
+  cohort_ndarray_free(array);
+  array = device_array(group, COHORT_GROUP_INPUT_GRADS, 0, 0);
+  has_shape(array, 3, 3);
+  cohort_ndarray_free(array);
+  for (i = 0; i < COUNT(with_axes); ++i) {
+    int32_t axis = -7;
+
+    ok(cohort_group_axis(group, with_axes[i], 0, &axis));
+    assert_int_equal(axis, 0);
+  }
+  ok(cohort_group_arrays(group, COHORT_GROUP_GRADS, 1, &arrays));
+  ok(cohort_arrays_num(arrays, &num));
+  assert_int_equal(num, 3);
+  cohort_arrays_free(arrays);
+  cohort_group_free(group);
+}
+
+/* GRP-17: what is shown is what runs. */
+static void the_arrays_shown_are_live(void **state) {
+  cohort_group *group = bind_regression(2, 2, NULL);
+  cohort_executor *executor = executor_of(group, 1);
+  cohort_ndarray *same = NULL;
+
+  (void)state;
+  fill(device_array(group, COHORT_GROUP_PARAMS, 0, 1), 3);
+  fill(device_array(group, COHORT_GROUP_DATA, 0, 1), 2);
+  fill(device_array(group, COHORT_GROUP_LABELS, 0, 1), 5);
+  ok(cohort_group_run(group, 1));
+  holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 0, 12);
+  backward(group, NULL);
+  holds_free(device_array(group, COHORT_GROUP_GRADS, 0, 1), 14, 14);
+  ok(cohort_executor_array_named(executor, COHORT_EXECUTOR_ARGS, "fc_weight", &same));
+  fill(same, 4);
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 0, 1), 4, 4);
+  cohort_executor_free(executor);
+  cohort_group_free(group);
+}
+
+/* GRP-19: options hold for the group as it is made, in whatever order they were written; without labels and a shared
+ * group there are none. */
+static void options_have_no_order(void **state) {
+  const char *const names[2][2] = {{"data", "fc_weight"}, {"fc_weight", "data"}};
+  const char *const words[2][2] = {{"add", "null"}, {"null", "add"}};
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  size_t i;
+
+  (void)state;
+  options.shared_group = NULL;
+  for (i = 0; i < 2; ++i) {
+    cohort_executor *executor;
+    cohort_group *group;
+    int32_t data = -1, weight = -1;
+
+    options.grad_req_names = names[i];
+    options.grad_req_list = words[i];
+    options.num_grad_reqs = 2;
+    group = bind(regression("1"), 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), &options);
+    executor = executor_of(group, 0);
+    ok(cohort_executor_grad_req(executor, 0, &data));
+    ok(cohort_executor_grad_req(executor, 1, &weight));
+    assert_int_equal(data, COHORT_GRAD_ADD);
+    assert_int_equal(weight, COHORT_GRAD_NULL);
+    assert_int_equal(num_arrays(group, COHORT_GROUP_LABELS), 0);
+    cohort_executor_free(executor);
+    cohort_group_free(group);
+  }
+}
+
+/* GRP-20: an output of several rows a sample has the lengths of all devices together; one without batch axis, its own.
+ */
+static void output_shapes_are_sums_over_the_devices(void **state) {
+  const char *const layouts[] = {"N", "C"};
+  const int64_t expected[] = {15, 9};
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < 2; ++i) {
+    cohort_symbol *flat =
+        node("Reshape", "flat", ATTRS("shape", "(-1,)", "__layout__", layouts[i]), INPUTS(variable("data")));
+    cohort_group *group = bind(flat, 2, desc("data", SHAPE(5, 3), NULL), NULL, NO_NAMES, NULL);
+    cohort_descs *shapes = NULL;
+    cohort_ndarray *output;
+    const char *name = NULL;
+    int64_t shape[COHORT_MAX_AXES];
+    int32_t num_axes = 0;
+
+    ok(cohort_group_output_shapes(group, &shapes));
+    ok(cohort_descs_get(shapes, 0, &name, shape, COHORT_MAX_AXES, &num_axes, NULL, NULL));
+    assert_string_equal(name, "flat_output");
+    assert_int_equal(num_axes, 1);
+    assert_int_equal(shape[0], expected[i]);
+    output = merged(group, COHORT_GROUP_OUTPUTS, 0);
+    has_shape(output, expected[i]);
+    cohort_ndarray_free(output);
+    cohort_descs_free(shapes);
+    cohort_group_free(group);
+  }
+}
+
+/* Binds fc, whose output is that of a relu in the group "late". */
+static cohort_error *try_late(const cohort_group_options *options, cohort_group **out_group) {
+  cohort_symbol *late = node("relu", "r", ATTRS("__ctx_group__", "late"), INPUTS(linear("1")));
+
+  return try_bind(out_group, late, 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight"), options);
+}
+
+/* The outputs of both devices lie on these cpus. */
+static void outputs_lie_on(cohort_group *group, int32_t first, int32_t second) {
+  const int32_t expected[] = {first, second};
+  size_t device;
+
+  for (device = 0; device < 2; ++device) {
+    cohort_ndarray *output = device_array(group, COHORT_GROUP_OUTPUTS, 0, device);
+    cohort_context context = {0, -7};
+
+    ok(cohort_ndarray_context(output, &context));
+    assert_int_equal(context.device_id, expected[device]);
+    cohort_ndarray_free(output);
+  }
+  set_param(group, "fc_weight", floats(SHAPE(1, 2), FLOATS(1, 10)));
+  forward(group, counted(SHAPE(4, 2), 1), NULL, 1);
+  holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 10, 32, 54, 76);
+  backward(group, floats(SHAPE(4, 1), FLOATS(1, 1, 1, 1)));
+  holds_free(device_array(group, COHORT_GROUP_GRADS, 0, 1), 10, 12);
+  cohort_group_free(group);
+}
+
+/* GRP-25, DIF-21: where groups of nodes go, the same for all devices or for each device its own. */
+static void groups_of_nodes_go_where_each_device_has_them(void **state) {
+  const char *const names[] = {"late", "other"};
+  const cohort_context contexts[] = {{COHORT_DEVICE_CPU, 4}, {COHORT_DEVICE_CPU, 5}};
+  const cohort_context missing[] = {{0, 0}, {COHORT_DEVICE_CPU, 5}, {COHORT_DEVICE_CPU, 4}, {COHORT_DEVICE_CPU, 5}};
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_group *group = NULL;
+
+  (void)state;
+  ok(try_late(NULL, &group));
+  outputs_lie_on(group, 0, 1);
+  options.ctx_group_names = names;
+  options.ctx_group_contexts = contexts;
+  options.num_ctx_groups = 1;
+  ok(try_late(&options, &group));
+  outputs_lie_on(group, 4, 4);
+  options.contexts_per_ctx_group = 2;
+  ok(try_late(&options, &group));
+  outputs_lie_on(group, 4, 5);
+  group = NULL;
+  options.contexts_per_ctx_group = 3;
+  fails(try_late(&options, &group), COHORT_ERROR_INVALID_ARGUMENT, "contexts_per_ctx_group");
+  options.contexts_per_ctx_group = 2;
+  options.ctx_group_contexts = missing; /* device 0's map has "other" alone */
+  options.num_ctx_groups = 2;
+  fails(try_late(&options, &group), COHORT_ERROR_DEVICE, "'late'");
+  assert_null(group);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(a_group_keeps_the_symbol_as_it_was),
+      TEST(parameters_have_the_order_of_the_arguments),
+      TEST(given_argument_names_are_the_symbols),
+      TEST(gradients_are_for_training),
+      TEST(a_label_without_descriptor_is_a_zero),
+      TEST(dtypes_of_inputs_have_an_order),
+      TEST(dtypes_that_do_not_go_together_are_refused),
+      TEST(all_arrays_start_at_zero),
+      TEST(shapes_that_do_not_follow_are_named),
+      TEST(names_that_come_twice_are_refused),
+      TEST(a_group_shows_all_its_arrays),
+      TEST(the_arrays_shown_are_live),
+      TEST(options_have_no_order),
+      TEST(output_shapes_are_sums_over_the_devices),
+      TEST(groups_of_nodes_go_where_each_device_has_them),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
