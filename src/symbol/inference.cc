@@ -42,8 +42,15 @@ bool merge(Dtype &into, Dtype from, const char *what) {
   return true;
 }
 
-[[noreturn]] void fail_at(const Node &node, const Error &e) {
-  throw Error(e.code(), text("node '", node.name, "' (", node.op->name, "): ", e.what()), node.name);
+[[noreturn]] void fail_at(const Graph &graph, int at, const Error &e) {
+  constexpr size_t kMostNames = 8;
+  const Node &node = *graph.nodes[size_t(at)];
+  const std::vector<Graph::Input> &inputs = graph.inputs[size_t(at)];
+  std::string names;
+  for (size_t k = 0; k < inputs.size() && k < kMostNames; ++k) names += (k ? ", " : "") + graph.output_name(inputs[k]);
+  if (inputs.size() > kMostNames) names += ", ...";
+  throw Error(e.code(), text("node '", node.name, "' (", node.op->name, "): ", e.what(), "; its inputs: ", names),
+              node.name);
 }
 
 // Visits nodes in topological order, and again whenever another node changed something that they have a part in.
@@ -87,7 +94,7 @@ bool infer_all(const Graph &graph, std::vector<std::vector<V>> *values, Infer in
       for (size_t k = 0; k < out.size(); ++k) changed |= merge((*values)[size_t(at)][k], out[k], "output");
       if (!changed) continue;
     } catch (const Error &e) {
-      fail_at(node, e);
+      fail_at(graph, at, e);
     }
     call(at);
     for (int consumer : consumers[size_t(at)]) call(consumer);
