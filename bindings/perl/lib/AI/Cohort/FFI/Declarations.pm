@@ -362,6 +362,8 @@ our %STRUCTS = (
         uint64 => 'seed',
         opaque => 'log',
         opaque => 'log_user_data',
+        opaque => 'arg_names',
+        size_t => 'num_arg_names',
     ],
     cohort_invoke_options => [
         size_t => 'struct_size',
