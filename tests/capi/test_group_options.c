@@ -306,11 +306,12 @@ static void shapes_that_do_not_follow_are_named(void **state) {
   assert_null(group);
 }
 
-/* GRP-16: two arguments, or two auxiliary states, of one name are refused by name. */
+/* GRP-16, GRP-21: two arguments, auxiliary states, or names of states that are one are refused by name. */
 static void names_that_come_twice_are_refused(void **state) {
   cohort_symbol *sum = node("elemwise_add", "sum", NO_ATTRS, INPUTS(variable("data"), variable("data")));
   cohort_symbol *first = node("BatchNorm", "bn", BATCH_NORM, INPUTS(variable("data"), variable("g"), variable("b")));
   cohort_symbol *second = node("BatchNorm", "bn", BATCH_NORM, INPUTS(first, variable("h"), variable("c")));
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   cohort_group *group = NULL;
 
   (void)state;
@@ -318,7 +319,38 @@ static void names_that_come_twice_are_refused(void **state) {
         "arguments: expected names that differ, found twice: 'data'");
   fails(try_bind(&group, second, 2, desc("data", SHAPE(4, 2), NULL), NULL, NO_NAMES, NULL), COHORT_ERROR_NAME,
         "auxiliary states: expected names that differ, found twice: 'bn_moving_mean', 'bn_moving_var'");
+  options.state_names = NAMES("memory", "memory");
+  options.num_state_names = 2;
+  fails(try_bind(&group, many_arguments(), 2, desc("data", SHAPE(5, 3), NULL), NULL, NO_NAMES, &options),
+        COHORT_ERROR_NAME, "states: expected names that differ, found twice: 'memory'");
   assert_null(group);
+}
+
+static void note_level(int32_t level, const char *message, void *user_data) {
+  if (strstr(message, "too small")) *(int32_t *)user_data = level;
+}
+
+/* GRP-24: what a group has to say goes to its own function, or else to that of the library. */
+static void messages_go_to_the_library_without_a_function(void **state) {
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_group *small = bind_regression(1, 2, NULL), *large;
+  int32_t to_library = -1, to_group = -1;
+
+  (void)state;
+  ok(cohort_set_log(COHORT_LOG_WARNING, note_level, &to_library));
+  options.shared_group = small;
+  large = bind_regression(1, 30, &options);
+  cohort_group_free(large);
+  assert_int_equal(to_library, COHORT_LOG_WARNING);
+  to_library = -1;
+  options.log = note_level;
+  options.log_user_data = &to_group;
+  large = bind_regression(1, 60, &options);
+  cohort_group_free(large);
+  assert_int_equal(to_library, -1);
+  assert_int_equal(to_group, COHORT_LOG_WARNING);
+  ok(cohort_set_log(COHORT_LOG_WARNING, NULL, NULL));
+  cohort_group_free(small);
 }
 
 /* GRP-17, GRP-21: the lists of a group, in their orders; a gradient that there is not is NULL. */
@@ -511,6 +543,7 @@ int main(void) {
       TEST(all_arrays_start_at_zero),
       TEST(shapes_that_do_not_follow_are_named),
       TEST(names_that_come_twice_are_refused),
+      TEST(messages_go_to_the_library_without_a_function),
       TEST(a_group_shows_all_its_arrays),
       TEST(the_arrays_shown_are_live),
       TEST(options_have_no_order),
