@@ -31,7 +31,7 @@ const char program_name[] = "lstm_model_parallel";
 
 typedef struct settings {
   const char *contexts_text;
-  cohort_context contexts[MAX_LAYERS]; /* of layer 0, layer 1, ...; from the start again if there are more layers */
+  cohort_context contexts[MAX_LAYERS]; /* the layers are shared out among them, those on one in a row */
   size_t num_contexts;
   long layers, hidden, bits, batch, steps, threads;
   double lr;
@@ -40,7 +40,7 @@ typedef struct settings {
 
 static const char help[] =
     "lstm_model_parallel [options]: teaches an LSTM whose layers sit on different devices to add binary numbers\n"
-    "  --contexts LIST  devices of the layers in turn (cpu(0),cpu(1))\n"
+    "  --contexts LIST  devices among which the layers are shared out (cpu(0),cpu(1))\n"
     "  --layers N       layers (2)\n"
     "  --hidden N       units of each layer (32)\n"
     "  --bits N         bits of a sum, which are the steps that the LSTM is unrolled for (12)\n"
@@ -218,7 +218,7 @@ static cohort_group *make_group(const settings *s, const cohort_symbol *symbol, 
   for (i = 0; i < (size_t)s->layers; ++i) {
     sprintf(layers[i], "layer%u", (unsigned)i);
     names[i] = layers[i];
-    contexts[i] = s->contexts[i % s->num_contexts];
+    contexts[i] = s->contexts[i * s->num_contexts / (size_t)s->layers];
   }
   if (!one_device) {
     options.ctx_group_names = names;
@@ -412,8 +412,8 @@ int main(int argc, char **argv) {
   double spread_speed, alone_speed, right;
   int same;
 
-  printf("an LSTM of %ld layers of %ld units learns to add numbers; its layers are on %s in turn, Cohort %s\n",
-         s.layers, s.hidden, s.contexts_text, cohort_version());
+  printf("an LSTM of %ld layers of %ld units learns to add numbers; its layers are on %s, Cohort %s\n", s.layers,
+         s.hidden, s.contexts_text, cohort_version());
   spread = make_group(&s, symbol, 0);
   initialise(spread, symbol, s.seed);
   spread_speed = train(&s, spread, 0);

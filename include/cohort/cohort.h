@@ -45,9 +45,11 @@
  *
  * Threads. Two threads may use two handles at the same time, except that executors and groups which share memory
  * (shared_executor, shared_group, reshape, buckets of a manager) count as one, and so do an executor and its group.
- * Executors that were only bound to the same arrays do not, as long as nobody writes those. One handle is used by one
- * thread at a time, but by any thread; symbols, descriptor lists and array lists may be read by several threads while
- * none changes them. After fork() handles of before are no good in the child: COHORT_ERROR_STATE.
+ * Executors that were only bound to the same arrays do not, as long as nobody writes those: so one set of parameters
+ * serves any number of threads, each with an executor of its own for inference. One handle is used by one thread at a
+ * time, but by any thread; arrays, symbols, descriptor lists and array lists may be read by several threads while none
+ * changes them. What other threads do changes no result. After fork() handles of before are no good in the child:
+ * COHORT_ERROR_STATE. They may be freed there, and new ones made if no other thread was inside a call at the fork.
  *
  * Waiting. Calls behave as if each had finished its work when it returned. In fact work on devices is queued, and a
  * call may return before it is done; what gives values to the host waits for them. Work that fails comes out as

@@ -6,6 +6,11 @@
  *
  * Executors that were made with one another (shared_executor, reshape, buckets of a group) are a family. They share
  * memory: outputs are good until the next forward or backward of any of them, and one thread uses a family at a time.
+ * Executors bound to the same arrays without that are no family: each has its own memory, and while none writes to the
+ * arrays, which forward with is_train 0 does not, threads may run them at the same time.
+ *
+ * Where nodes are placed by `__ctx_group__`, the devices work at the same time as far as the network allows. Results are
+ * those of one device, but that the gradients of a value which is read on several devices are summed on each first.
  */
 #ifndef COHORT_EXECUTOR_H
 #define COHORT_EXECUTOR_H
