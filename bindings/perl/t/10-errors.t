@@ -54,6 +54,22 @@ test 'the place of the library is checked' => sub {
     fails { AI::Cohort::FFI::find_library() } 'io', qr{/libcohort\.so};
 };
 
+test 'structs of options are laid out as the library has them' => sub {
+    no strict 'refs';
+    for my $type (grep {/_options$/} sort keys %AI::Cohort::FFI::Declarations::STRUCTS) {
+        my $zeros = AI::Cohort::FFI::struct($type);
+        my $bytes = "\xff" x length ${$zeros->{bytes}};
+        &{"AI::Cohort::FFI::${type}_init"}(FFI::Platypus::Buffer::scalar_to_pointer($bytes), length $bytes);
+        is(unpack('H*', $bytes), unpack('H*', ${$zeros->{bytes}}), $type);
+    }
+    my $options = AI::Cohort::FFI::struct(cohort_group_options => rounding => 2, seed => 7, num_threads => 3, grad_req => \"add\0");
+    my @fields = unpack 'J3 l x4 J2 l x4 J2 J', ${$options->{bytes}};
+    is_deeply([@fields[0, 3]], [length ${$options->{bytes}}, 2]);
+    is(unpack('Z*', FFI::Platypus::Buffer::buffer_to_scalar($fields[-1], 4)), 'add');
+    eval { AI::Cohort::FFI::struct(cohort_group_options => roundin => 2) };
+    like($@, qr/no field roundin/);
+};
+
 test 'a word of the program stands for the class' => sub {
     is(mx, 'AI::Cohort');
     is(mx->sym, 'AI::Cohort::Symbol');

@@ -82,6 +82,11 @@ test 'a string of packed numbers can be wrapped, too' => sub {
     is_deeply([unpack 'f*', $bytes], [(0) x 6]);
     is_deeply([unpack 'f*', $copy], [1 .. 6], 'a copy of the string is another');
     fails { mx->nd->wrap(\$bytes, shape => [7]) } 'shape', qr/28 bytes, found 24/;
+    fails { mx->nd->wrap(\my $none, shape => [1]) } 'invalid_argument', qr/wrap/;
+    fails { mx->nd->wrap(\"\x{263a}", shape => [1]) } 'invalid_argument', qr/characters/;
+    fails { AI::Cohort::NDArray->from_bytes("\x{263a}", [1]) } 'invalid_argument', qr/characters/;
+    near(AI::Cohort::NDArray->from_bytes(pack('f*', 1, 2), [2]), [1, 2]);
+    fails { AI::Cohort::NDArray->from_bytes(pack('f*', 1, 2), [3]) } 'shape', qr/./;
     fails { mx->nd->wrap([1]) } 'invalid_argument', qr/wrap/;
     fails { mx->nd->wrap(pdl(1, 2)) } 'invalid_argument', qr/128 bytes or more, found 16/;
     fails { mx->nd->wrap(zeroes(short, 100)) } 'invalid_argument', qr/short/;

@@ -62,6 +62,31 @@ test 'a function that dies, or gives no symbol, makes no bucket' => sub {
     is($manager->num_buckets, 1);
 };
 
+test 'buckets show their groups and carry states' => sub {
+    my $stateful = sub {
+        my $sum = mx->sym->sum(mx->sym->Variable('data'), axis => 1, keepdims => 1);
+        return mx->sym->elemwise_add($sum, mx->sym->Variable('memory'), name => 'total');
+    };
+    my $manager = AI::Cohort::Executor::Manager->new(symbol => $stateful->(), contexts => [mx->cpu(0), mx->cpu(1)],
+        data_shapes => [[data => [2, 6]]], param_names => [], sym_gen => $stateful, default_bucket_key => 6, state_names => ['memory']);
+    for my $length (6, 4, 2) {
+        my $outputs = $length == 6 ? undef : $manager->current_group->get_outputs(0);
+        $manager->load_data_batch(AI::Cohort::DataBatch->new(data => [mx->nd->ones([2, $length])], bucket_key => $length,
+            provide_data => [[data => [2, $length]]]));
+        $manager->set_states($outputs ? ($outputs) : (value => 0));
+        $manager->forward;
+    }
+    near($manager->get_outputs->[0], [12, 12]);
+    near($manager->get_states->[0][0], [10]);
+    my $groups = $manager->groups;
+    is_deeply([sort keys %$groups], [2, 4, 6]);
+    is_deeply([map { $groups->{$_}->data_shapes->[0]->shape->[1] } 2, 4, 6], [2, 4, 6]);
+    is_deeply($manager->main_group->symbol->list_arguments, ['data', 'memory']);
+    cmp_ok($manager->memory->{argument_bytes}, '>', 0);
+    fails { $groups->{4}->reshape([[data => [4, 4]]]) } 'state', qr/manager/;
+    fails { $manager->set_states } 'invalid_argument', qr/./;
+};
+
 test 'without buckets there is one group' => sub {    # MGR-01 to MGR-04, MGR-08, MGR-11
     my $manager = manager(workload => [1, 1]);
     fails { $manager->forward } 'state', qr/./;

@@ -6,7 +6,7 @@ use AI::Cohort::Error;
 use AI::Cohort::FFI::Declarations;
 use FFI::CheckLib 0.25 ();
 use FFI::Platypus 2.00;
-use FFI::Platypus::Buffer qw(scalar_to_pointer);
+use FFI::Platypus::Buffer qw(buffer_to_scalar scalar_to_pointer);
 use FFI::Platypus::Memory qw(memcpy);
 use Scalar::Util qw(blessed looks_like_number);
 use Exporter qw(import);
@@ -233,7 +233,7 @@ my (%subs, $last_id, %kinds);
 
 # What a callback is given by address, and writes to one.
 sub write_at { memcpy($_[0], scalar_to_pointer($_[1]), length $_[1]) }
-sub lent { $ffi->cast('opaque', "opaque[$_[1]]", $_[0]) }
+sub lent { $_[1] ? [unpack 'J*', buffer_to_scalar($_[0], $_[1] * length pack 'J', 0)] : [] }
 
 sub _kind_of_callback {
     my ($signature) = @_;

@@ -76,6 +76,7 @@ sub full { my ($class, $shape, $value, %given) = @_; _make(\&cohort_ndarray_full
 sub from_bytes {
     my ($class, $bytes, $shape, %given) = @_;
     my ($lengths, $num) = shape_of($shape, 'shape');
+    invalid('from_bytes: expected bytes, found characters beyond them', 'bytes') unless utf8::downgrade($bytes, 1);
     cohort_ndarray_from_host(scalar_to_pointer($bytes), length $bytes, $lengths, $num, dtype_code($given{dtype} // 'float32'),
         AI::Cohort::Context->_pointer_to($given{ctx}), \my $handle);
     return $class->adopt($handle);
@@ -183,7 +184,9 @@ sub _memory_of_pdl {
 
 sub _memory_of_string {
     my ($string, %given) = @_;
-    invalid('wrap: expected a PDL or a reference to a string, found ' . ($string // 'undef'), 'wrap') if ref $string ne 'SCALAR';
+    invalid('wrap: expected a PDL or a reference to a string, found ' . ($string // 'undef'), 'wrap')
+        if ref $string ne 'SCALAR' || !defined $$string;
+    invalid('wrap: expected bytes, found characters beyond them', 'wrap') unless utf8::downgrade($$string, 1);
     substr $$string, 0, 0, '';    # Perl shares the memory of strings that were assigned, but not of one that it has changed
     return ($string, $given{shape}, $given{dtype} // 'float32', length $$string);
 }

@@ -352,14 +352,18 @@ sub _merged_states {
     return [AI::Cohort::NDArray->adopt($array)];
 }
 
+# (states, value), or either by name: states, number of devices and a reference to the value.
+sub _states {
+    my ($states, $value) = @_;
+    ($states, $value) = $states eq 'states' ? ($value, undef) : (undef, $value) if ($states // '') =~ /^(?:states|value)$/;
+    handles_of($_, 'states') for @{$states || []};
+    return ($states, $states ? _same_count($states) : 0, defined $value ? \$value : undef);
+}
+
 sub set_states {
-    my ($self, $states, $value) = @_;
-    if (@_ == 3 && !ref $states && defined $states && ($states eq 'states' || $states eq 'value')) {
-        ($states, $value) = $states eq 'states' ? ($value, undef) : (undef, $value);    # by name
-    }
-    my $num_devices = $states ? _same_count($states) : 0;
-    my $handles = $states && handles_of([map {@$_} @$states], 'states');
-    cohort_group_set_states($self->{handle}, $handles, scalar @{$states || []}, $num_devices, defined $value ? \$value : undef);
+    my ($self, @given) = @_;
+    my ($states, $num_devices, $value) = _states(@given);
+    cohort_group_set_states($self->{handle}, $states && [map {@$_} @$states], scalar @{$states || []}, $num_devices, $value);
     return;
 }
 

@@ -17,7 +17,7 @@ sub free_handle {
 sub new {
     my ($class, %given) = @_;
     my %known = map { $_ => 1 } qw(symbol contexts batch_size data_shapes label_shapes param_names workload logger sym_gen
-        default_bucket_key buckets num_threads seed);
+        default_bucket_key buckets state_names num_threads seed);
     for (sort keys %given) { AI::Cohort::Error->throw(name => "manager: there is no option '$_'", $_) unless $known{$_} }
     for (qw(symbol contexts data_shapes param_names)) { invalid("manager: $_ is missing", $_) unless defined $given{$_} }
     my $self = bless {%given}, $class;
@@ -48,6 +48,8 @@ sub _create {
         num_buckets => scalar @keys,
         bucket_symbol => $generate,
         bucket_symbol_user_data => $self->{bucket_id},
+        state_names => $self->{state_names} || [],
+        num_state_names => scalar @{$self->{state_names} || []},
         (map { $_ => $self->{$_} } qw(num_threads seed)),
         log => $log,
         log_user_data => $self->{log_id},
@@ -165,19 +167,52 @@ sub num_buckets {
 }
 
 # Fills all parameters by an initializer, the same on every device and in every bucket.
-sub init_params {
-    my ($self, $initializer) = @_;
-    cohort_manager_main_group($self->{handle}, \my $handle);
-    my $group = AI::Cohort::Executor::Group->adopt($handle, symbol => $self->{symbol});
-    $group->init_params($initializer);
+sub init_params { $_[0]->main_group->init_params($_[1]) }
+sub get_params { $_[0]->main_group->get_params }
+
+# States of the current group, which all buckets share.
+sub get_states { $_[0]->_arrays(COHORT_GROUP_STATES) }
+
+sub set_states {
+    my ($self, @given) = @_;
+    my ($states, $num_devices, $value) = AI::Cohort::Executor::Group::_states(@given);
+    cohort_manager_set_states($self->{handle}, $states && [map {@$_} @$states], scalar @{$states || []}, $num_devices, $value);
     return;
 }
 
-sub get_params {
+# ---- groups ----------------------------------------------------------------------------------------------------------
+
+sub _group {
+    my ($self, $handle) = @_;
+    my %fields = (contexts => $self->{contexts}, param_names => $self->{param_names}, logger => $self->{logger}, for_training => 1,
+        inputs_need_grad => 0, grad_req => 'write', parent => $self);
+    my $group = AI::Cohort::Executor::Group->adopt($handle, %fields);
+    $group->{symbol} = $group->execs->[0]->symbol;
+    return $group;
+}
+
+sub main_group {
     my ($self) = @_;
     cohort_manager_main_group($self->{handle}, \my $handle);
-    return AI::Cohort::Executor::Group->adopt($handle)->get_params;
+    return $self->_group($handle);
 }
+
+sub current_group {
+    my ($self) = @_;
+    cohort_manager_current_group($self->{handle}, \my $handle);
+    return $self->_group($handle);
+}
+
+# The groups of the buckets that have been made, by key.
+sub groups {
+    my ($self) = @_;
+    return {map {
+        cohort_manager_bucket($self->{handle}, $_, \my $key, \my $handle);
+        ($key => $self->_group($handle));
+    } 0 .. $self->num_buckets - 1};
+}
+
+sub memory { AI::Cohort::Executor::_memory_from(\&cohort_manager_memory, $_[0]{handle}) }
 
 1;
 
@@ -247,6 +282,10 @@ A function of the key that gives the symbol of a bucket. What it dies of, C<load
 
 A hash of symbols by key, known ahead.
 
+=item state_names
+
+Arguments that are states, one memory in all buckets.
+
 =item default_bucket_key
 
 The key of C<symbol>; needed with the two before.
@@ -281,6 +320,18 @@ As for a group.
 =head2 param_arrays, grad_arrays, aux_arrays
 
 For each entry a list of the devices' live arrays, which all buckets share.
+
+=head2 get_states, set_states($states, $value)
+
+As for a group, of the current group.
+
+=head2 main_group, current_group, groups
+
+The main group, that of the batch loaded last, and those of all buckets by key: to look at and to run, not to reshape.
+
+=head2 memory
+
+What all buckets take together, in bytes, as for an executor.
 
 =head2 install_monitor($monitor)
 
