@@ -54,9 +54,9 @@ for how in '--mode stream --cell fused' '--mode lines --cell unrolled --buckets 
 done
 
 # A bucket seen before is no dearer for having been left: medians of steps after another bucket and after its own, taken in
-# turn, of the faster half. Other work on the machine may spoil a run; a bucket that costs more does so in each.
+# turn, of the fastest fifth. Other work on the machine may spoil a run; a bucket that costs more does so in each.
 for attempt in 1 2 3 4 5; do
-  "$lm" --epochs 0 --sample 0 --hidden 64 --buckets 8,16,24 --switches 41 | tee "$out.txt"
+  "$lm" --epochs 0 --sample 0 --hidden 64 --buckets 8,16,24 --switches 81 | tee "$out.txt"
   if awk '/^switching: at most/ { good = $11 > 0 && $11 <= 1.2 } END { exit !good }' "$out.txt"; then break; fi
   if ((attempt == 5)); then echo "examples: changing to a bucket seen before costs more than 1.2 times a step" && exit 1; fi
 done
