@@ -91,7 +91,7 @@ struct Group::Impl {
   void load_whole(const DataDescs &descs, const std::vector<int> &axes, const std::vector<int> &args,
                   const std::vector<NDArray> &arrays);
   bool resolve_train(int is_train) const;
-  void follow_family();
+  void follow_family(bool only_at_rest);
   NDArray part_of_head(const NDArray &whole, size_t head, size_t device) const;
   void for_all_devices(Metric &metric, const std::function<NamedArrays(size_t device)> &labels);
 };

@@ -88,6 +88,7 @@ void Group::Impl::load_whole(const DataDescs &descs, const std::vector<int> &axe
 void Group::load(const std::vector<NDArray> &data, const std::vector<NDArray> &labels) {
   Impl &self = *impl_;
   self.check_load(data, labels);
+  self.follow_family(true);
   self.load_whole(self.now->data, self.now->data_axes, self.now->data_args, data);
   if (!self.now->labels.empty() && !labels.empty()) {
     self.load_whole(self.now->labels, self.now->label_axes, self.now->label_args, labels);
@@ -102,9 +103,16 @@ bool Group::Impl::resolve_train(int is_train) const {
 }
 
 // Outputs of another group of the family may lie where ours do, and another device's part of them where this device is
-// about to write: after another group's pass, each device waits for what the others had to do.
-void Group::Impl::follow_family() {
+// about to write: after another group's pass, each device waits for what the others had to do. Asked when a batch is
+// loaded and when it is run: nothing has to wait if the devices were at rest before the load.
+void Group::Impl::follow_family(bool only_at_rest) {
   if (outputs->last.lock() == now) return;
+  if (only_at_rest) {
+    for (const auto &exec : now->execs)
+      if (!exec->queue()->idle()) return;
+    outputs->last = now;
+    return;
+  }
   outputs->last = now;
   if (num_devices() == 1) return;
   std::vector<std::shared_ptr<Event>> done;
@@ -117,7 +125,7 @@ void Group::Impl::follow_family() {
 void Group::run(int is_train) {
   Impl &self = *impl_;
   const bool train = self.resolve_train(is_train);
-  self.follow_family();
+  self.follow_family(false);
   for (const auto &exec : self.now->execs) exec->forward(train);
   self.has_forward = true;
   self.last_is_train = train;
@@ -157,6 +165,7 @@ void Group::forward_presliced(const std::vector<std::vector<NDArray>> &device_da
     check_arrays("data", cut(now.data, now.data_axes, d), device_data[d]);
     if (has_labels) check_arrays("label", cut(now.labels, now.label_axes, d), device_labels[d]);
   }
+  self.follow_family(true);
   for (size_t d = 0; d < num_devices(); ++d) {
     Executor &exec = *now.execs[d];
     for (size_t k = 0; k < now.data.size(); ++k) {
