@@ -179,8 +179,8 @@ static void accuracy_compares_classes(void **state) {
   update(metric, classes(), probabilities());
   shows(metric, "accuracy", 2. / 3, 3);
   ok(cohort_metric_reset(metric));
-  update(metric, floats(SHAPE(2), FLOATS(0, 1)), floats(SHAPE(2, 2), FLOATS(.5f, .5f, .5f, .5f))); /* first on ties */
-  shows(metric, "accuracy", .5, 2);
+  update(metric, floats(SHAPE(2), FLOATS(0, 0)), floats(SHAPE(2, 2), FLOATS(.5f, .5f, .5f, .5f))); /* first on ties */
+  shows(metric, "accuracy", 1, 2);
   ok(cohort_metric_reset(metric));
   update(metric, floats(SHAPE(2, 2), FLOATS(0, 1, 2, 3)), floats(SHAPE(2, 2), FLOATS(0, 1.9f, 2.1f, 0)));
   shows(metric, "accuracy", .75, 4);
@@ -374,6 +374,8 @@ static void correlations_of_values_and_of_classes(void **state) {
     shows_free(metric, "pearsonr", (0.421637061887 - 1) / 2, 2);
   }
   metric = metric_with("pearsonr", ATTRS("average", "micro"));
+  fails(try_pair(metric, floats(SHAPE(2), FLOATS(1, 2)), floats(SHAPE(2, 1), FLOATS(1, 2))), COHORT_ERROR_SHAPE,
+        "(2, 1)");
   update(metric, floats(SHAPE(3), FLOATS(1, 2, 3)), floats(SHAPE(3), FLOATS(1, 3, 2)));
   update(metric, floats(SHAPE(1), FLOATS(10)), floats(SHAPE(1), FLOATS(10)));
   shows_free(metric, "pearsonr", 49. / 50, 4);
