@@ -277,7 +277,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_params(cohort_group 
                                                                    int32_t allow_extra);
 
 /**
- * Writes the mean over the devices of each parameter and auxiliary state into given arrays, converting dtypes. Queued.
+ * Writes the mean over the devices of each parameter and auxiliary state into given arrays, converting dtypes. Queued;
+ * of several devices it waits for what computes them.
  *
  * @param arg_params  Named arrays on any contexts, one at least for each parameter; others are left alone.
  * @param aux_params  The same for auxiliary states; NULL only if there are none.
