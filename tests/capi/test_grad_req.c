@@ -60,31 +60,45 @@ static void codes_are_0_1_and_3(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* GRQ-02: an argument that is neither parameter, data nor label gets none, a state neither. */
-static void other_arguments_and_states_get_no_gradient(void **state) {
-  const char *const states[] = {"memory"};
+/* data + memory + other, of which memory is a state. The request of each argument on device 1. */
+static void sum_reqs_are(cohort_group_options *options, int32_t data, int32_t memory, int32_t other) {
+  static const char *const states[] = {"memory"};
   cohort_symbol *sum = node("elemwise_add", "sum", NO_ATTRS, INPUTS(variable("data"), variable("memory")));
-  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  const int32_t expected[] = {data, memory, other};
+  cohort_executor *executor = NULL;
   cohort_group *group;
   size_t i;
+
+  options->state_names = states;
+  options->num_state_names = 1;
+  group = bind(node("elemwise_add", "all", NO_ATTRS, INPUTS(sum, variable("other"))), 2,
+               desc("data", SHAPE(4, 2), NULL), NULL, NO_NAMES, options);
+  ok(cohort_group_executor(group, 1, &executor));
+  for (i = 0; i < 3; ++i) {
+    int32_t found = -1;
+
+    ok(cohort_executor_grad_req(executor, i, &found));
+    assert_int_equal(found, expected[i]);
+  }
+  cohort_executor_free(executor);
+  cohort_group_free(group);
+}
+
+/* GRQ-02, STA-01: what is neither parameter, data nor label gets no gradient, and a state none unless a map names it.
+ */
+static void other_arguments_and_states_get_no_gradient(void **state) {
+  const char *const names[] = {"memory"}, *const words[] = {"add"};
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
 
   (void)state;
   options.grad_req = "add";
   options.inputs_need_grad = 1;
-  options.state_names = states;
-  options.num_state_names = 1;
-  group = bind(node("elemwise_add", "all", NO_ATTRS, INPUTS(sum, variable("other"))), 2,
-               desc("data", SHAPE(4, 2), NULL), NULL, NO_NAMES, &options);
-  for (i = 0; i < 3; ++i) {
-    cohort_executor *executor = NULL;
-    int32_t found = -1;
-
-    ok(cohort_group_executor(group, 1, &executor));
-    ok(cohort_executor_grad_req(executor, i, &found));
-    assert_int_equal(found, i ? COHORT_GRAD_NULL : COHORT_GRAD_ADD);
-    cohort_executor_free(executor);
-  }
-  cohort_group_free(group);
+  sum_reqs_are(&options, COHORT_GRAD_ADD, COHORT_GRAD_NULL, COHORT_GRAD_NULL);
+  options.grad_req = NULL;
+  options.grad_req_names = names;
+  options.grad_req_list = words;
+  options.num_grad_reqs = 1;
+  sum_reqs_are(&options, COHORT_GRAD_WRITE, COHORT_GRAD_ADD, COHORT_GRAD_NULL);
 }
 
 /* GRQ-03: data that is a parameter too is fixed like a parameter, whatever inputs_need_grad says. */

@@ -410,7 +410,8 @@ static void backward_follows_a_forward(void **state) {
   cohort_group_free(group);
 }
 
-/* BWD-07: a reshape is a binding. After a pass of inference the gradient is that of inference: Dropout is the identity.
+/* BWD-07: to reshape or bind again is a binding. After a pass of inference the gradient is that of inference: Dropout
+ * is the identity.
  */
 static void backward_follows_a_forward_of_this_binding(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
@@ -424,6 +425,8 @@ static void backward_follows_a_forward_of_this_binding(void **state) {
   fails(try_backward(group, NULL), COHORT_ERROR_STATE, "forward");
   forward(group, counted(SHAPE(6, 2), 0), counted(SHAPE(6, 1), 0), 1);
   backward(group, NULL);
+  ok(cohort_group_bind(group, data, label, NULL, 1));
+  fails(try_backward(group, NULL), COHORT_ERROR_STATE, "forward");
   cohort_descs_free(data);
   cohort_descs_free(label);
   cohort_group_free(group);
