@@ -291,7 +291,8 @@ static void a_batch_of_another_size_changes_nothing(void **state) {
 static void a_bucket_that_cannot_be_made_is_not_kept(void **state) {
   maker how;
   cohort_manager *manager = manager_with_callback(&how);
-  cohort_ndarray *data = counted(SHAPE(5, 2), 1);
+  cohort_ndarray *data = counted(SHAPE(5, 2), 1), *two[2];
+  cohort_descs *descs;
 
   (void)state;
   fails(try_load(manager, NULL, 5, 2), COHORT_ERROR_INVALID_ARGUMENT, "bucket key");
@@ -307,6 +308,11 @@ static void a_bucket_that_cannot_be_made_is_not_kept(void **state) {
   fails(cohort_manager_forward(manager, 0), COHORT_ERROR_STATE, "no batch");
   load(manager, "4", 4);
   fails(try_load(manager, "other shape", 5, 2), COHORT_ERROR_SHAPE, "fc_weight");
+  descs = desc("data", SHAPE(5, 2), NULL);
+  two[0] = two[1] = data; /* the symbol is good, the batch is not: there is one descriptor */
+  fails(cohort_manager_load_data_batch(manager, two, 2, NULL, 0, "3", descs, NULL), COHORT_ERROR_INVALID_ARGUMENT,
+        "expected 1 arrays");
+  cohort_descs_free(descs);
   ok(cohort_manager_forward(manager, 0)); /* the current bucket stays */
   holds_free(output(manager), 12, 44, 76, 108, 140);
   assert_int_equal(num_buckets(manager), 1);
