@@ -268,7 +268,8 @@ typedef void (*cohort_monitor_fn)(const char *name, cohort_ndarray *array, void 
 
 /**
  * Shows every operator's outputs, in the order of execution, to a callback, under the names of the symbol as bound,
- * whatever the plan fuses. Results do not change; passes wait for their work while a callback is set.
+ * whatever the plan fuses. Results do not change, but for the rounding of what it would have fused; passes wait for
+ * their work while a callback is set.
  *
  * @param callback     Replaces the one before; NULL: none. A reshaped executor takes it over.
  * @param user_data    Passed to the callback.

@@ -4,7 +4,8 @@
  * Monitors: statistics of the arrays of executors, groups and managers while they run, every so many batches.
  *
  * cohort_monitor_tic() before a batch and cohort_monitor_toc() after it; what ran between them is then read entry by
- * entry. Results do not change; passes wait for their work while a monitor is installed.
+ * entry. Results do not change, but for the rounding of what a plan would have fused; passes wait for their work while a
+ * monitor is installed.
  */
 #ifndef COHORT_MONITOR_H
 #define COHORT_MONITOR_H
