@@ -20,13 +20,14 @@ enum kind {
   NUM_KINDS
 };
 
-static const cohort_context cpu0 = {COHORT_DEVICE_CPU, 0}, no_gpu = {COHORT_DEVICE_GPU, 4096};
+static const cohort_context cpu0 = {COHORT_DEVICE_CPU, 0}, cpu1 = {COHORT_DEVICE_CPU, 1},
+                            no_gpu = {COHORT_DEVICE_GPU, 4096};
 
 /* A handle of each kind, what goes wrong with them, and what they must not touch. */
 typedef struct world {
-  cohort_ndarray *array, *integers, *wide, *row;
+  cohort_ndarray *array, *integers, *wide, *row, *elsewhere;
   cohort_arrays *arrays, *strange;
-  cohort_descs *descs, *misfit, *huge;
+  cohort_descs *descs, *label, *misfit, *huge;
   cohort_symbol *symbol, *heads;
   cohort_executor *executor;
   cohort_group *group, *inference;
@@ -52,14 +53,15 @@ static int32_t no_bucket(const char *key, cohort_symbol **out_symbol, void *user
 /* data . fc_weight^T against label, by a row of two. */
 static void make_world(world *w) {
   cohort_manager_options buckets = COHORT_MANAGER_OPTIONS_INIT;
-  cohort_descs *label = desc("label", SHAPE(4, 1), NULL);
   cohort_symbol *pair[2];
   const char *const params[] = {"fc_weight"};
 
   memset(w, 0, sizeof(*w));
+  w->label = desc("label", SHAPE(4, 1), NULL);
   w->array = floats(SHAPE(2), FLOATS(1, 2));
   w->row = floats(SHAPE(1, 2), FLOATS(3, 4));
   w->wide = floats(SHAPE(3), FLOATS(1, 2, 3));
+  ok(cohort_ndarray_copy(w->array, &cpu1, &w->elsewhere));
   ok(cohort_ndarray_zeros(SHAPE(2), COHORT_DTYPE_INT32, NULL, &w->integers));
   w->arrays = named("fc_weight", floats(SHAPE(1, 2), FLOATS(1, 10)));
   w->strange = named("strange", floats(SHAPE(3), FLOATS(1, 2, 3)));
@@ -83,8 +85,7 @@ static void make_world(world *w) {
   ok(cohort_monitor_create(1, NULL, &w->monitor));
   buckets.default_bucket_key = "2";
   buckets.bucket_symbol = no_bucket;
-  ok(cohort_manager_create(w->symbol, &cpu0, 1, 4, w->descs, label, params, 1, &buckets, &w->manager));
-  cohort_descs_free(label);
+  ok(cohort_manager_create(w->symbol, &cpu0, 1, 4, w->descs, w->label, params, 1, &buckets, &w->manager));
 }
 
 static void free_world(world *w) {
@@ -92,9 +93,11 @@ static void free_world(world *w) {
   cohort_ndarray_free(w->integers);
   cohort_ndarray_free(w->wide);
   cohort_ndarray_free(w->row);
+  cohort_ndarray_free(w->elsewhere);
   cohort_arrays_free(w->arrays);
   cohort_arrays_free(w->strange);
   cohort_descs_free(w->descs);
+  cohort_descs_free(w->label);
   cohort_descs_free(w->misfit);
   cohort_descs_free(w->huge);
   cohort_symbol_free(w->symbol);
@@ -306,6 +309,39 @@ static cohort_error *fail_work(world *w) {
   return error;
 }
 
+/* A group likewise: it works again on the next batch. */
+static cohort_error *fail_group(world *w) {
+  cohort_error *error;
+
+  assert_int_equal(setenv("COHORT_FAULT", "lro", 1), 0);
+  ok(cohort_group_bind(w->group, w->descs, NULL, NULL, 1));
+  ok(cohort_group_run(w->group, 1));
+  error = cohort_group_wait(w->group);
+  assert_int_equal(unsetenv("COHORT_FAULT"), 0);
+  ok(cohort_group_bind(w->group, w->descs, w->label, NULL, 1));
+  ok(cohort_group_set_params(w->group, w->arrays, NULL, 0));
+  return error;
+}
+
+static int32_t refuse_pair(cohort_ndarray *const *labels, size_t num_labels, cohort_ndarray *const *preds,
+                           size_t num_preds, double *out_sum, double *out_num, void *user_data) {
+  return labels && num_labels == 1 && preds && num_preds == 1 && out_sum && out_num && !user_data ? 8 : 1;
+}
+
+static cohort_error *fail_metric(world *w) {
+  cohort_metric *metric = NULL;
+  cohort_error *error;
+
+  ok(cohort_metric_create_custom("own", refuse_pair, NULL, 0, &metric));
+  error = cohort_metric_update(metric, &w->array, 1, &w->array, 1);
+  cohort_metric_free(metric);
+  return error;
+}
+
+static cohort_error *manager_on(world *w, const cohort_context *context, int64_t batch_size) {
+  return cohort_manager_create(w->symbol, context, 1, batch_size, w->descs, NULL, NULL, 0, NULL, OUT(manager));
+}
+
 static cohort_error *reshape_dtype(world *w) {
   cohort_descs *data = no_descs();
   cohort_error *error;
@@ -424,17 +460,20 @@ static cohort_error *load_batch(world *w, const char *key, int64_t batch_size) {
   X(GROUP, DEV, "gpu(4096)", "gpu(4096)",                                                                            \
     cohort_group_create(w->symbol, &no_gpu, 1, w->descs, NULL, NULL, 0, 0, NULL, OUT(group)))                        \
   X(GROUP, OOM, "cpu(0)", "no memory for", cohort_group_reshape(w->group, w->huge, NULL))                            \
+  X(GROUP, EXEC, "LinearRegressionOutput 'lro'", "made to fail", fail_group(w))                                      \
   X(OPTIMIZER, ARG, "wd", "finite", cohort_optimizer_set(w->optimizer, "wd", w->number / w->number))                 \
   X(OPTIMIZER, NAME, "nobody", "'nobody'", cohort_optimizer_get(w->optimizer, "nobody", &w->number))                 \
   X(OPTIMIZER, SHAPE_, "w", "(3,)", cohort_optimizer_update(w->optimizer, "w", 0, w->array, w->wide))                \
   X(OPTIMIZER, DTYPE, "w", "int32", cohort_optimizer_update(w->optimizer, "w", 0, w->array, w->integers))            \
   X(OPTIMIZER, STATE, "learning_rate", "schedule", scheduled(w))                                                     \
+  X(OPTIMIZER, DEV, "w", "cpu(1)", cohort_optimizer_update(w->optimizer, "w", 0, w->array, w->elsewhere))            \
   X(OPTIMIZER, FMT, "data", "byte", cohort_optimizer_load_states_memory(w->optimizer, "1234", 4))                    \
   X(OPTIMIZER, IO, "no/such/file", "no/such/file", cohort_optimizer_load_states(w->optimizer, "no/such/file"))       \
   X(METRIC, ARG, "index", "found 1", cohort_metric_value(w->metric, 1, 0, NULL, &w->number))                         \
   X(METRIC, NAME, "nobody", "'nobody'", cohort_metric_create("nobody", NULL, NULL, 0, OUT(metric)))                  \
   X(METRIC, SHAPE_, "mae", "(3,)", cohort_metric_update(w->metric, &w->wide, 1, &w->array, 1))                       \
   X(METRIC, STATE, "mae", "not composite", cohort_metric_add(w->metric, w->metric))                                  \
+  X(METRIC, EXEC, "own", "returned 8", fail_metric(w))                                                               \
   X(INITIALIZER, ARG, "magnitude", "many", bad_magnitude(w))                                                         \
   X(INITIALIZER, NAME, "strange", "'strange'", cohort_initializer_apply(w->initializer, NULL, w->strange))           \
   X(INITIALIZER, SHAPE_, "w", "(2,)", cohort_initializer_fill(w->initializer, "w", w->array))                        \
@@ -446,6 +485,8 @@ static cohort_error *load_batch(world *w, const char *key, int64_t batch_size) {
   X(MANAGER, NAME, "strange", "'strange'", cohort_manager_set_params(w->manager, w->strange, NULL))                  \
   X(MANAGER, SHAPE_, "batch", "expected 4 samples", load_batch(w, "2", 5))                                           \
   X(MANAGER, STATE, "batch", "no batch", cohort_manager_forward(w->manager, 0))                                      \
+  X(MANAGER, DEV, "gpu(4096)", "gpu(4096)", manager_on(w, &no_gpu, 4))                                               \
+  X(MANAGER, OOM, "cpu(0)", "no memory for", manager_on(w, &cpu0, (int64_t)1 << 38))                                 \
   X(MANAGER, UNSUP, "monitor", "not supported", cohort_manager_set_monitor(w->manager, NULL, NULL, 0))               \
   X(MANAGER, EXEC, "new", "returned 9", load_batch(w, "new", 4))
 
