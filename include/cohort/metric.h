@@ -101,7 +101,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_update(cohort_metric *m
                                                                 size_t num_preds);
 
 /**
- * As cohort_metric_update(), with names: see cohort_metric_set_names(). A name that is not there: COHORT_ERROR_NAME.
+ * As cohort_metric_update(), with names: see cohort_metric_set_names(). A name that is not there: COHORT_ERROR_NAME; an
+ * entry without an array: COHORT_ERROR_INVALID_ARGUMENT.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_update_named(cohort_metric *metric,
                                                                       const cohort_arrays *labels,

@@ -264,6 +264,7 @@ cohort_error *cohort_executor_simple_bind(const cohort_symbol *symbol, const coh
         what.param_names.insert(name);
       }
       for (const auto &[name, array] : *shared) {
+        if (!array) throw Error(Code::kInvalidArgument, text("shared_data: '", name, "' has no array"), name);
         if (!pool.emplace(name, array).second) {
           throw Error(Code::kName, text("shared_data: '", name, "' is given twice"), name);
         }

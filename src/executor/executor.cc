@@ -203,6 +203,7 @@ void Executor::copy_params_from(const NamedArrays &args, const NamedArrays &aux,
         throw Error(Code::kName, text("'", name, "' is not among the ", is_aux ? "auxiliary states" : "arguments"),
                     name);
       }
+      if (!source) throw Error(Code::kInvalidArgument, text("'", name, "' has no array"), name);
       const NDArray &target = is_aux ? impl_->arrays.aux[size_t(index)] : impl_->arrays.args[size_t(index)];
       if (source.shape() != target.shape()) {
         throw Error(Code::kShape, text("'", name, "': expected ", target.shape(), ", found ", source.shape()), name);

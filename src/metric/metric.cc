@@ -64,8 +64,12 @@ namespace {
 // The named ones in the order of `names`, or all of them.
 std::vector<NDArray> chosen(const NamedArrays &arrays, const std::vector<std::string> &names, const char *what) {
   std::vector<NDArray> result;
+  const auto take = [&](const std::string &name, const NDArray &array) {
+    if (!array) throw Error(Code::kInvalidArgument, text(what, " '", name, "' has no array"), name);
+    result.push_back(array);
+  };
   if (names.empty()) {
-    for (const auto &entry : arrays) result.push_back(entry.second);
+    for (const auto &entry : arrays) take(entry.first, entry.second);
     return result;
   }
   for (const std::string &name : names) {
@@ -77,7 +81,7 @@ std::vector<NDArray> chosen(const NamedArrays &arrays, const std::vector<std::st
       for (const auto &entry : arrays) there += (there.empty() ? "'" : ", '") + entry.first + "'";
       throw Error(Code::kName, text("the metric takes the ", what, " '", name, "', which is not among ", there), name);
     }
-    result.push_back(*found);
+    take(name, *found);
   }
   return result;
 }

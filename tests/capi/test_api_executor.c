@@ -270,6 +270,8 @@ static void inputs_are_checked_first(void **state) {
   ok(cohort_arrays_add(inputs, "a", fits));
   ok(cohort_arrays_add(inputs, "b", longer));
   fails(cohort_executor_set_inputs(executor, inputs), COHORT_ERROR_SHAPE, "b");
+  ok(cohort_arrays_set(inputs, "b", NULL));
+  fails(cohort_executor_set_inputs(executor, inputs), COHORT_ERROR_INVALID_ARGUMENT, "'b' has no array");
   a = array_of(executor, COHORT_EXECUTOR_ARGS, "a");
   assert_floats(a, (const float[]){0, 0, 0}, 3);
   ok(cohort_arrays_set(inputs, "b", fits));
@@ -340,6 +342,12 @@ static void shared_data_is_read_and_updated(void **state) {
   assert_ptr_equal(before, after);
   cohort_ndarray_free(ours);
   cohort_ndarray_free(theirs);
+  cohort_executor_free(second);
+  second = NULL;
+  ok(cohort_arrays_set(options.shared_data, "a", NULL));
+  fails(cohort_executor_simple_bind(symbol, NULL, fewer, &options, &second), COHORT_ERROR_INVALID_ARGUMENT,
+        "'a' has no array");
+  assert_null(second);
   cohort_arrays_free(options.shared_data);
   cohort_executor_free(first);
   cohort_executor_free(second);

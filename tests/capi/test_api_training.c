@@ -330,6 +330,12 @@ static void metrics_choose_by_name(void **state) {
   assert_true(value_of(metric, 0, 0) == 2.5);
   ok(cohort_metric_set_names(metric, &label_name, 1, &nobody, 1));
   fails(cohort_metric_update_named(metric, labels, preds), COHORT_ERROR_NAME, "nobody");
+  ok(cohort_arrays_add(preds, "nobody", NULL));
+  fails(cohort_metric_update_named(metric, labels, preds), COHORT_ERROR_INVALID_ARGUMENT,
+        "output 'nobody' has no array");
+  ok(cohort_metric_set_names(metric, NULL, 0, NULL, 0));
+  fails(cohort_metric_update_named(metric, labels, preds), COHORT_ERROR_INVALID_ARGUMENT,
+        "output 'nobody' has no array");
   assert_true(value_of(metric, 0, 0) == 2.5);
   cohort_arrays_free(labels);
   cohort_arrays_free(preds);
