@@ -114,8 +114,21 @@ int Executor::Impl::join(const Context &context) {
 }
 
 std::vector<Context> Executor::Impl::places() const {
+  const std::vector<int> device = place_nodes(graph, group_devices, fixed_devices);
   std::vector<Context> result;
-  for (const int device : place_nodes(graph, group_devices, fixed_devices)) result.push_back(contexts[size_t(device)]);
+  for (const int d : device) result.push_back(contexts[size_t(d)]);
+  // Auxiliary states are updated in place: a copy on another device would take the update and be lost.
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node &node = *graph.nodes[n];
+    const size_t num_aux = node.is_variable() ? 0 : size_t(node.op->num_aux(node.parsed));
+    for (size_t k = graph.inputs[n].size() - num_aux; k < graph.inputs[n].size(); ++k) {
+      const size_t state = size_t(graph.inputs[n][k].node);
+      if (device[state] == device[n]) continue;
+      const std::string &name = graph.nodes[state]->name;
+      throw Error(Code::kDevice, text("auxiliary state '", name, "' is on ", result[state], ", expected ", result[n]),
+                  name);
+    }
+  }
   return result;
 }
 

@@ -289,6 +289,49 @@ static void single_arrays_may_be_given_contexts(void **state) {
   assert_null(executor);
 }
 
+/* EXE-10: an auxiliary state is updated where its node is: elsewhere, by its own group, by a context of its own or by
+ * where its array is, it is refused. */
+static void auxiliary_states_are_where_their_node_is(void **state) {
+  const cohort_context cpu2 = {COHORT_DEVICE_CPU, 2}, aux[] = {cpu2, cpu2};
+  cohort_executor_options options = placed_options();
+  cohort_executor *executor = NULL;
+  cohort_symbol *symbol;
+  cohort_ndarray *args[3], *states[2];
+  size_t i;
+
+  (void)state;
+  fails(try_simple_bind(&executor,
+                        node("BatchNorm", "bn", ATTRS("__ctx_group__", "lower"),
+                             INPUTS(variable("x"), variable("g"), variable("b"),
+                                    variable_with("m", "__ctx_group__", "upper"), variable("v"))),
+                        desc("x", SHAPE(2, 1), NULL), &options),
+        COHORT_ERROR_DEVICE, "auxiliary state 'm' is on cpu(2), expected cpu(1)");
+  symbol = node("BatchNorm", "bn", ATTRS("__ctx_group__", "lower"),
+                INPUTS(variable("x"), variable("g"), variable("b"), variable("m"), variable("v")));
+  options.aux_contexts = aux;
+  {
+    cohort_descs *known = desc("x", SHAPE(2, 1), NULL);
+
+    fails(cohort_executor_simple_bind(symbol, NULL, known, &options, &executor), COHORT_ERROR_DEVICE,
+          "auxiliary state 'm' is on cpu(2), expected cpu(1)");
+    options.aux_contexts = NULL;
+    ok(cohort_executor_simple_bind(symbol, NULL, known, &options, &executor));
+    cohort_descs_free(known);
+  }
+  is_on_cpu(aux_of(executor, "m"), 1);
+  cohort_executor_free(executor);
+  executor = NULL;
+  ok(cohort_ndarray_zeros(SHAPE(2, 1), COHORT_DTYPE_FLOAT32, &places[0], &args[0]));
+  for (i = 1; i < 3; ++i) ok(cohort_ndarray_zeros(SHAPE(1), COHORT_DTYPE_FLOAT32, &places[0], &args[i]));
+  for (i = 0; i < 2; ++i) ok(cohort_ndarray_zeros(SHAPE(1), COHORT_DTYPE_FLOAT32, &places[i], &states[i]));
+  fails(cohort_executor_bind(symbol, NULL, args, 3, NULL, NULL, states, 2, &options, &executor), COHORT_ERROR_DEVICE,
+        "auxiliary state 'v' is on cpu(2), expected cpu(1)");
+  assert_null(executor);
+  for (i = 0; i < 3; ++i) cohort_ndarray_free(args[i]);
+  for (i = 0; i < 2; ++i) cohort_ndarray_free(states[i]);
+  cohort_symbol_free(symbol);
+}
+
 /* EXE-10: given arrays, too, hold the nodes that have no group where they are; against a group they are refused. */
 static void given_arrays_place_nodes(void **state) {
   const cohort_context cpu4 = {COHORT_DEVICE_CPU, 4};
@@ -400,6 +443,7 @@ int main(void) {
       TEST(a_reshape_keeps_the_placement),
       TEST(a_reshape_may_move_nodes),
       TEST(single_arrays_may_be_given_contexts),
+      TEST(auxiliary_states_are_where_their_node_is),
       TEST(given_arrays_place_nodes),
       TEST(groups_take_a_map_for_all_devices_or_one_for_each),
       TEST(a_placed_group_trains_as_another),
