@@ -21,7 +21,7 @@ $| = 1;
 
 # The images as a PDL of 8 x 8 x 1 x 1797, shuffled; the last of them are for the test.
 my $file = mx->nd->load($option{data});
-srand $option{seed};
+CORE::srand($option{seed});    # PDL has an srand of its own
 my @order = shuffle 0 .. 1796;
 my ($images, $labels) = (pick($file->{images}->aspdl, @order), pick($file->{labels}->aspdl, @order));
 my $num_train = 1797 - $num_test;
