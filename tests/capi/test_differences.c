@@ -150,6 +150,33 @@ static void is_train_may_be_left_to_a_group(void **state) {
   }
 }
 
+/* DIF-10: and to a manager, whose groups are bound for training. */
+static void is_train_may_be_left_to_a_manager(void **state) {
+  const cohort_context cpu0 = {COHORT_DEVICE_CPU, 0};
+  cohort_symbol *dropout = node("Dropout", "d", NO_ATTRS, INPUTS(variable("data")));
+  cohort_descs *data = desc("data", SHAPE(64), NULL);
+  cohort_manager *manager = NULL;
+  cohort_ndarray *ones = NULL;
+  int32_t is_train;
+
+  (void)state;
+  ok(cohort_manager_create(dropout, &cpu0, 1, 64, data, NULL, NULL, 0, NULL, &manager));
+  ok(cohort_ndarray_full(SHAPE(64), COHORT_DTYPE_FLOAT32, NULL, 1, &ones));
+  ok(cohort_manager_load_data_batch(manager, &ones, 1, NULL, 0, NULL, NULL, NULL));
+  for (is_train = -1; is_train <= 1; ++is_train) {
+    cohort_ndarray *output = NULL;
+
+    ok(cohort_manager_forward(manager, is_train));
+    ok(cohort_manager_merged(manager, COHORT_GROUP_OUTPUTS, 0, &output));
+    assert_int_equal(dropped(output), is_train != 0);
+  }
+  fails(cohort_manager_forward(manager, 2), COHORT_ERROR_INVALID_ARGUMENT, "is_train");
+  cohort_ndarray_free(ones);
+  cohort_descs_free(data);
+  cohort_symbol_free(dropout);
+  cohort_manager_free(manager);
+}
+
 /* DIF-12: gradients of inputs have the order of the descriptors, and their axes. Here the second argument comes first.
  */
 static void gradients_of_inputs_go_by_the_descriptors(void **state) {
@@ -231,10 +258,10 @@ static void one_head_gradient_is_a_list_of_one(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(gradients_are_requested_in_four_forms),     TEST(a_batch_that_does_not_fit_loads_nothing),
-      TEST(loading_and_running_are_one_call_or_two),   TEST(is_train_may_be_left_to_a_group),
-      TEST(gradients_of_inputs_go_by_the_descriptors), TEST(without_names_there_are_no_states),
-      TEST(one_head_gradient_is_a_list_of_one),
+      TEST(gradients_are_requested_in_four_forms),   TEST(a_batch_that_does_not_fit_loads_nothing),
+      TEST(loading_and_running_are_one_call_or_two), TEST(is_train_may_be_left_to_a_group),
+      TEST(is_train_may_be_left_to_a_manager),       TEST(gradients_of_inputs_go_by_the_descriptors),
+      TEST(without_names_there_are_no_states),       TEST(one_head_gradient_is_a_list_of_one),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -459,10 +459,11 @@ static void output_shapes_are_sums_over_the_devices(void **state) {
     cohort_ndarray *output;
     const char *name = NULL;
     int64_t shape[COHORT_MAX_AXES];
-    int32_t num_axes = 0;
+    int32_t num_axes = 0, dtype = -7;
 
     ok(cohort_group_output_shapes(group, &shapes));
-    ok(cohort_descs_get(shapes, 0, &name, shape, COHORT_MAX_AXES, &num_axes, NULL, NULL));
+    ok(cohort_descs_get(shapes, 0, &name, shape, COHORT_MAX_AXES, &num_axes, &dtype, NULL));
+    assert_int_equal(dtype, COHORT_DTYPE_FLOAT32);
     assert_string_equal(name, "flat_output");
     assert_int_equal(num_axes, 1);
     assert_int_equal(shape[0], expected[i]);

@@ -359,8 +359,7 @@ static void parameters_are_paired_by_name(void **state) {
 }
 
 static void count_messages(int32_t level, const char *message, void *user_data) {
-  (void)level;
-  if (strstr(message, "cpu(0), cpu(1)")) ++*(int *)user_data;
+  if (level == COHORT_LOG_INFO && strstr(message, "cpu(0), cpu(1)")) ++*(int *)user_data;
 }
 
 /* MGR-01, MGR-03: contexts are logged, halves go to the even number, axis 0 is split whatever the layout, and only
