@@ -5,7 +5,6 @@
 #     FOLDER   tests/contract: README.md, the pages in the order in which it links them, contract.tsv
 #     SYMBOLS  tests/abi/symbols.txt: what the library exports, which the part abi of the tests compares with the library
 #     RESULTS  a folder of files that run_tests.sh writes: PROGRAM:TEST, a tab, and passed, failed or skipped
-# With CONTRACT_MAY_BE_OPEN=1, ids without a test or without a page are listed and not complained of.
 set -euo pipefail
 export LC_ALL=C
 folder=$1 symbols=$2 results=$3
@@ -23,7 +22,7 @@ present=()
 for page in "${pages[@]}"; do
   if [[ -e $folder/$page ]]; then
     present+=("$folder/$page")
-  elif [[ ${CONTRACT_MAY_BE_OPEN:-} != 1 ]]; then
+  else
     echo "contract: README.md links $page, which is not there"
     status=1
   fi
@@ -35,7 +34,7 @@ if ((${#ran[@]} == 0)); then
   exit 1
 fi
 
-awk -F '\t' -v may_be_open="${CONTRACT_MAY_BE_OPEN:-0}" '
+awk -F '\t' '
   function complain(text) { print "contract: " text; bad = 1 }
 
   kind == "results" { verdict[$1] = $2; next }
@@ -71,14 +70,13 @@ awk -F '\t' -v may_be_open="${CONTRACT_MAY_BE_OPEN:-0}" '
       else if (verdict[tests[i]] != "passed") { complain(id ": " tests[i] " has " verdict[tests[i]]); state = 2 }
     }
     if (count > gpu) return state + 0
-    if (!may_be_open) complain(id " has no test")
-    open = open " " id
+    complain(id " has no test")
     return 2
   }
   function look_at_functions(id,    i, count, names) {
     if (provided[id] == "-") return
     count = split(provided[id], names, " ")
-    if (!count && proven[id] != "") complain(id ": no function is named")
+    if (!count) complain(id ": no function is named")
     for (i = 1; i <= count; ++i)
       if (!(names[i] in exported)) complain(id ": " names[i] " is not exported")
   }
@@ -87,7 +85,7 @@ awk -F '\t' -v may_be_open="${CONTRACT_MAY_BE_OPEN:-0}" '
     for (id in page_of) if (!(id in provided)) complain(id " is in " page_of[id] " and not in the table")
     for (i = 1; i <= num; ++i) {
       id = order[i]
-      if (!(id in page_of)) { if (may_be_open) unwritten = unwritten " " id; else complain(id " is on no page") }
+      if (!(id in page_of)) complain(id " is on no page")
       else if (place[id] < last) complain(id " is not where the pages have it")
       else last = place[id]
       look_at_functions(id)
@@ -95,8 +93,6 @@ awk -F '\t' -v may_be_open="${CONTRACT_MAY_BE_OPEN:-0}" '
       if (state == 0) ++num_proven
       if (state == 1) { ++num_gpu; gpu_ids = gpu_ids " " id }
     }
-    if (unwritten != "") print "on no page yet:" unwritten
-    if (open != "") print "open:" open
     printf "%d of %d contract ids proven%s\n", num_proven, num, num_gpu ? ", " num_gpu " open: needs a GPU:" gpu_ids : ""
     exit bad
   }' kind=results "${ran[@]}" kind=symbols "$symbols" kind=page ${present[@]+"${present[@]}"} kind=table "$folder/contract.tsv" || status=1
