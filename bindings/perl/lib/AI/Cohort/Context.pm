@@ -24,7 +24,8 @@ sub new {
     my ($class, @arguments) = @_;
     my ($first) = @arguments;
     return $first->deepcopy if @arguments == 1 && blessed $first && $first->isa(__PACKAGE__);
-    my %given = ($first // '') =~ /^device_/ ? @arguments : (device_type => $first, device_id => $arguments[1]);
+    my %given = ($first // '') =~ /^device_/ ? settings_of('context', [qw(device_type device_id)], @arguments)
+        : (device_type => $first, device_id => $arguments[1]);
     my $type = $given{device_type} // 'cpu';
     return $class->parse($type) if $type =~ /\(/ && !defined $given{device_id};
     return $class->parse("$type(" . ($given{device_id} // 0) . ')');
@@ -49,7 +50,7 @@ sub deepcopy       { bless {%{$_[0]}}, ref $_[0] }
 
 sub num_devices {
     my ($class, $type) = @_;
-    cohort_num_devices($type_code{$type} // 0, \my $num);
+    cohort_num_devices($type_code{$type // ''} // 0, \my $num);
     return $num;
 }
 

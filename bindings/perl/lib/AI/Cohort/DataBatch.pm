@@ -2,11 +2,13 @@
 package AI::Cohort::DataBatch;
 use strict;
 use warnings;
+use AI::Cohort::FFI;
 
 my @fields = qw(data label pad index bucket_key provide_data provide_label);
 
 sub new {
-    my ($class, %given) = @_;
+    my ($class, @given) = @_;
+    my %given = settings_of('DataBatch', \@fields, @given);
     my $self = bless {}, $class;
     $self->{$_} = $given{$_} for @fields;
     return $self;

@@ -11,7 +11,8 @@ use overload
     fallback => 1;
 
 sub new {
-    my ($class, %given) = @_;
+    my ($class, @given) = @_;
+    my %given = settings_of('DataDesc', [qw(name shape dtype layout)], @given);
     for my $needed (qw(name shape)) {
         invalid("DataDesc: $needed is missing", $needed) unless defined $given{$needed};
     }
@@ -97,14 +98,19 @@ sub add {
 }
 
 # [name, shape, dtype, layout] each; shape and dtype undef where not known.
-sub entries {
+sub num {
     my ($self) = @_;
     cohort_descs_num($self->{handle}, \my $num);
+    return $num;
+}
+
+sub entries {
+    my ($self) = @_;
     return map {
         my @shape = (0) x COHORT_MAX_AXES;
         cohort_descs_get($self->{handle}, $_, \my $name, \@shape, COHORT_MAX_AXES, \my $axes, \my $dtype, \my $layout);
         [$name, $axes < 0 ? undef : [@shape[0 .. $axes - 1]], AI::Cohort::NDArray::dtype_name($dtype), $layout];
-    } 0 .. $num - 1;
+    } 0 .. $self->num - 1;
 }
 
 sub shapes { [map { $_->[1] } $_[0]->entries] }

@@ -20,8 +20,8 @@ sub free_handle {
 
 # Contexts of node groups, as fields of a struct of options.
 sub _ctx_groups {
-    my ($given) = @_;
-    return () unless $given && %$given;
+    my $given = hash_of($_[0], 'group2ctx');
+    return () unless %$given;
     my @names = sort keys %$given;
     return (
         ctx_group_names => \@names,
@@ -41,6 +41,7 @@ sub _grad_reqs {
         return (grad_req_list => _nonempty(\@values), grad_req_names => _nonempty(\@names), num_grad_reqs => scalar @names);
     }
     return (grad_req_list => _nonempty($grad_req), num_grad_reqs => scalar @$grad_req) if ref $grad_req eq 'ARRAY';
+    $grad_req = AI::Cohort::FFI::encode_text("$grad_req");
     my $text = "$grad_req\0";
     return (grad_req => \$text);
 }
@@ -50,24 +51,26 @@ sub _nonempty { @{$_[0]} ? [map { $_ // '' } @{$_[0]}] : texts_of(['']) }
 sub _shapes_and_rest {
     my ($given, @own) = @_;
     my %own = map { $_ => 1 } @own;
-    my %shapes = (%{delete $given->{shapes} || {}}, map { $_ => delete $given->{$_} } grep { !$own{$_} } keys %$given);
+    my %shapes = (%{hash_of(delete $given->{shapes}, 'shapes')}, map { $_ => delete $given->{$_} } grep { !$own{$_} } keys %$given);
     return \%shapes;
 }
 
 sub simple_bind {
-    my ($class, $symbol, %given) = @_;
+    my ($class, $symbol, @given) = @_;
+    my %given = settings_of('simple_bind', undef, @given);
     my $shapes = _shapes_and_rest(\%given, qw(ctx grad_req type_dict group2ctx shapes shared_arg_names shared_exec shared_buffer
         seed num_threads));
-    my $known = AI::Cohort::Descs->of_known($shapes, $given{type_dict});
-    my $pool = $given{shared_buffer} && AI::Cohort::Arrays->of($given{shared_buffer});
+    my $known = AI::Cohort::Descs->of_known($shapes, hash_of($given{type_dict}, 'type_dict'));
+    my $pool = $given{shared_buffer} && AI::Cohort::Arrays->of(hash_of($given{shared_buffer}, 'shared_buffer'), 'shared_buffer');
+    my $shared = list_of($given{shared_arg_names}, 'shared_arg_names');
     my $options = struct(
         cohort_executor_options => _ctx_groups($given{group2ctx}),
         _grad_reqs($given{grad_req} // 'write'),
         shared_executor => $given{shared_exec},
         num_threads => $given{num_threads},
         seed => $given{seed},
-        shared_arg_names => $given{shared_arg_names} || [],
-        num_shared_arg_names => scalar @{$given{shared_arg_names} || []},
+        shared_arg_names => $shared,
+        num_shared_arg_names => scalar @$shared,
         shared_data => $pool,
     );
     cohort_executor_simple_bind(handle_of($symbol, 'symbol'), AI::Cohort::Context->_pointer_to($given{ctx}), $known->{handle},
@@ -79,7 +82,7 @@ sub simple_bind {
 # Arrays in the order of names, given so or by name. What is missing is undef.
 sub _in_order {
     my ($given, $names, $what, $needed) = @_;
-    my @arrays = ref $given eq 'HASH' ? @$given{@$names} : @{$given || []};
+    my @arrays = ref $given eq 'HASH' ? @$given{@$names} : @{list_of($given, $what)};
     for my $i (0 .. $#$names) {
         AI::Cohort::Error->throw(name => "$what: there is no array for '$names->[$i]'", $names->[$i])
             if $needed && ref $given eq 'HASH' && !defined $arrays[$i];
@@ -98,7 +101,8 @@ sub _grad_codes {
 }
 
 sub bind {
-    my ($class, $symbol, %given) = @_;
+    my ($class, $symbol, @given) = @_;
+    my %given = settings_of('bind', [qw(ctx args args_grad grad_req aux_states group2ctx shared_exec seed num_threads)], @given);
     my $names = $symbol->list_arguments;
     my $args = _in_order($given{args}, $names, 'args', 1);
     my $aux = _in_order($given{aux_states}, $symbol->list_auxiliary_states, 'aux_states', 1);
@@ -113,8 +117,9 @@ sub bind {
 
 # A new executor for other shapes, which shares the memory of this one.
 sub reshape {
-    my ($self, $shapes, %given) = @_;
-    my $known = AI::Cohort::Descs->of_known($shapes, {});
+    my ($self, $shapes, @given) = @_;
+    my %given = settings_of('reshape', [qw(partial_shaping allow_up_sizing ctx group2ctx)], @given);
+    my $known = AI::Cohort::Descs->of_known(hash_of($shapes, 'shapes'), {});
     my $options = struct(cohort_reshape_options => partial_shaping => $given{partial_shaping} ? 1 : 0,
         allow_up_sizing => $given{allow_up_sizing} ? 1 : 0, context => AI::Cohort::Context->_pointer_to($given{ctx}),
         _ctx_groups($given{group2ctx}));
@@ -160,7 +165,8 @@ sub copy_params_from {
 # ---- running ---------------------------------------------------------------------------------------------------------
 
 sub forward {
-    my ($self, $is_train, %inputs) = @_;
+    my ($self, $is_train, @inputs) = @_;
+    my %inputs = settings_of('forward', undef, @inputs);
     if (%inputs) {
         my $arrays = AI::Cohort::Arrays->of(\%inputs);
         cohort_executor_set_inputs($self->{handle}, $arrays->{handle});
@@ -181,7 +187,7 @@ sub _head_grads {
     my ($given, $names) = @_;
     return [] unless defined $given;
     return [$given] if blessed $given;
-    return $given if ref $given ne 'HASH';
+    return list_of($given, 'out_grads') if ref $given ne 'HASH';
     for (@$names) { AI::Cohort::Error->throw(name => "head gradients: there is none for '$_'", $_) unless exists $given->{$_} }
     return [@$given{@$names}];
 }
@@ -198,6 +204,7 @@ sub wait { cohort_executor_wait($_[0]{handle}) }
 # The function is called with name and array while a pass runs; undef: none.
 sub set_monitor_callback {
     my ($self, $sub, $monitor_all) = @_;
+    invalid("monitor: expected a function, found '$sub'", 'callback') if defined $sub && ref $sub ne 'CODE';
     my ($function, $id) = $sub ? callback('(string,opaque,opaque)->void', _monitor_of($sub)) : ();
     cohort_executor_set_monitor($self->{handle}, $function, $id, $monitor_all ? 1 : 0);
     forget_callback($self->{monitor_id});

@@ -11,7 +11,7 @@ use FFI::Platypus::Memory qw(memcpy);
 use Scalar::Util qw(blessed looks_like_number);
 use Exporter qw(import);
 
-our @EXPORT = qw(handle_of handles_of texts_of struct list_of_names attributes_of shape_of invalid callback forget_callback lent);
+our @EXPORT = qw(handle_of handles_of texts_of struct list_of_names attributes_of shape_of list_of hash_of settings_of invalid callback forget_callback lent);
 
 # ---- the library ---------------------------------------------------------------------------------------------------
 
@@ -63,13 +63,23 @@ sub decode_text {
     return $text;
 }
 
+# What a C function takes as a number is one, and a whole one that fits where it has to be.
+sub _check_number {
+    my ($name, $place, $type, $value) = @_;
+    return if defined $value && looks_like_number($value) && ($type eq 'double' || abs $value < 2**63);
+    my $found = defined $value ? "'$value'" : 'undef';
+    invalid("$name: value " . ($place + 1) . ": expected a number, found $found", $name);
+}
+
 my %letter = (opaque => 'J', size_t => 'J', sint64 => 'q', sint32 => 'l', double => 'd');
 
 # The Perl function around a function of the library: text and lists are converted, an error is thrown. A list that is
 # undef is NULL.
 sub _wrapped {
-    my ($raw, $fails, @types) = @_;
+    my ($name, $raw, $fails, @types) = @_;
+    my @numbers = grep { $types[$_] =~ /^(?:sint32|sint64|uint64|size_t|double)$/ } 0 .. $#types;
     my $call = !$fails ? $raw : sub {
+        for (@numbers) { looks_like_number($_[$_]) && abs $_[$_] < 2**63 or _check_number($name, $_, $types[$_], $_[$_]) }
         my $error = &$raw;
         _throw_error($error) if defined $error;
         _rethrow() if $has_thrown;
@@ -86,7 +96,7 @@ sub _wrapped {
         $_ = encode_text($_) for @arguments[@texts];
         for my $i (keys %lists) {
             my $list = $arguments[$i] // next;
-            my $packed = $lists{$i} ? pack "$lists{$i}*", map { ref ? $_->{handle} : $_ // 0 } @$list : undef;
+            my $packed = $lists{$i} && pack "$lists{$i}*", map { ref ? $_->{handle} : $_ // 0 } @$list;
             $kept{$i} = $lists{$i} ? {packed => \$packed, pointer => scalar_to_pointer($packed)} : texts_of($list);
             $arguments[$i] = @$list ? $kept{$i}{pointer} : undef;
         }
@@ -106,7 +116,7 @@ sub _wrapped {
         my $function = $ffi->function($name => [map { /\[/ ? 'opaque' : $_ } @types] => $fails ? 'opaque' : $result);
         $function->attach("AI::Cohort::FFI::Raw::$name");
         my $raw = \&{"AI::Cohort::FFI::Raw::$name"};
-        *$name = $result eq 'string' ? sub { decode_text(&$raw) } : _wrapped($raw, $fails, @types);
+        *$name = $result eq 'string' ? sub { decode_text(&$raw) } : _wrapped($name, $raw, $fails, @types);
         push @EXPORT, $name;
     }
     my $constants = \%AI::Cohort::FFI::Declarations::CONSTANTS;
@@ -133,7 +143,7 @@ sub handle_of {
 # A list of objects as an argument, which keeps them while the call runs.
 sub handles_of {
     my ($objects, $what) = @_;
-    handle_of($_, $what) for @{$objects || []};
+    handle_of($_, $what) for @{list_of($objects, $what)};
     return $objects || [];
 }
 
@@ -155,6 +165,7 @@ sub struct {
         my $value = delete $values{$name};
         push @letters, $kind eq 'sint32' ? 'l' : $kind eq 'sint64' ? 'q' : $kind eq 'uint64' ? 'Q' : 'J';
         if ($kind ne 'opaque') {
+            _check_number($type, $#letters, $kind, $value) if defined $value && !(looks_like_number($value) && abs $value < 2**63);
             push @fields, $value || 0;
             next;
         }
@@ -168,7 +179,9 @@ sub struct {
             push @fields, $value->{pointer} || 0;
         }
         else {
-            push @fields, ref $value ? handle_of($value, $name) : $value || 0;
+            # A number is an address: of a callback, or what is passed to it.
+            my $is_address = !defined $value || !ref $value && $value =~ /^\d+$/;
+            push @fields, ($is_address ? $value : handle_of($value, $name)) || 0;
         }
     }
     die "$type has no field ", join(', ', keys %values) if %values;
@@ -178,6 +191,32 @@ sub struct {
     my $bytes = pack "$template x!8", @fields;
     substr($bytes, 0, length pack 'J', 0) = pack 'J', length $bytes if $AI::Cohort::FFI::Declarations::STRUCTS{$type}[1] eq 'struct_size';
     return {bytes => \$bytes, kept => \@kept, pointer => scalar_to_pointer($bytes)};
+}
+
+# An array ref as it comes, [] for undef; a hash ref likewise.
+sub list_of {
+    my ($given, $what) = @_;
+    return $given // [] if !defined $given || ref $given eq 'ARRAY';
+    invalid("$what: expected a list, found '$given'", $what);
+}
+
+sub hash_of {
+    my ($given, $what) = @_;
+    return $given // {} if !defined $given || ref $given eq 'HASH';
+    invalid("$what: expected a hash, found '$given'", $what);
+}
+
+# Names and values as a hash. Names that are not among the known ones are refused, unless all are known.
+sub settings_of {
+    my ($what, $known, @given) = @_;
+    invalid("$what: expected names and values, found one without the other", $what) if @given % 2;
+    my %settings;
+    while (my ($name, $value) = splice @given, 0, 2) {
+        invalid("$what: expected a name, found " . ($name // 'undef'), $what) if !defined $name || ref $name;
+        AI::Cohort::Error->throw(name => "$what: there is no option '$name'", $name) if $known && !grep { $_ eq $name } @$known;
+        $settings{$name} = $value;
+    }
+    return %settings;
 }
 
 sub invalid {
@@ -200,7 +239,7 @@ sub _attribute_text {
 
 # A hash of settings as three arguments: keys, values and their number. Those without a value are left out.
 sub attributes_of {
-    my ($settings) = @_;
+    my $settings = hash_of($_[0], 'settings');
     my @keys = grep { defined $settings->{$_} } sort keys %$settings;
     return (\@keys, [map { _attribute_text($settings->{$_}) } @keys], scalar @keys);
 }

@@ -14,10 +14,11 @@ use overload '&{}' => sub { my $self = shift; sub { $self->fill(@_) } }, bool =>
 sub free_handle { cohort_initializer_free($_[1]) }
 
 sub create {
-    my ($class, $name, %given) = @_;
+    my ($class, $name, @given) = @_;
+    my %given = settings_of('initializer', undef, @given);
     my $seed = delete $given{seed};
     cohort_initializer_create($name, attributes_of(\%given), $seed // 0, \my $handle);
-    return $class->adopt($handle, rule => [lc $name, \%given]);
+    return $class->adopt($handle, rule => [lc $name, {%given}]);
 }
 
 sub new { my $class = shift; $class->create(@_) }
@@ -36,7 +37,7 @@ for my $rule (qw(Zero One Constant Uniform Normal Xavier MSRAPrelu Orthogonal)) 
 # Fills arrays by name: a hash, or a list of the library's.
 sub apply {
     my ($self, $arrays, $symbol) = @_;
-    $arrays = AI::Cohort::Arrays->of($arrays) unless blessed $arrays;
+    $arrays = AI::Cohort::Arrays->of($arrays // {}) unless blessed $arrays;
     cohort_initializer_apply($self->{handle}, handle_of($symbol, 'symbol'), handle_of($arrays, 'arrays'));
     return;
 }

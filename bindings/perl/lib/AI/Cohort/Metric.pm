@@ -16,9 +16,10 @@ sub free_handle {
 
 # A metric by name; of a list one that takes them all; of a function one that it computes.
 sub create {
-    my ($class, $kind, %given) = @_;
-    return $class->composite(@$kind) if ref $kind eq 'ARRAY';
-    return $class->custom($kind, %given) if ref $kind eq 'CODE';
+    my ($class, $kind, @given) = @_;
+    my %given = settings_of('metric', undef, @given);
+    return $class->composite(@$kind) if ref($kind // '') eq 'ARRAY';
+    return $class->custom($kind, %given) if ref($kind // '') eq 'CODE';
     return $kind if blessed $kind && $kind->isa(__PACKAGE__);
     my %names = map { $_ => delete $given{$_} } grep { exists $given{$_} } qw(label_names output_names);
     cohort_metric_create($kind, attributes_of(\%given), \my $handle);
@@ -38,7 +39,9 @@ sub composite {
 
 # The function is given label and prediction of one pair, as PDLs, and returns a value, or [sum, number].
 sub custom {
-    my ($class, $function, %given) = @_;
+    my ($class, $function, @given) = @_;
+    invalid('metric: expected a function, found ' . ($function // 'undef'), 'function') if ref $function ne 'CODE';
+    my %given = settings_of('metric', [qw(name arrays allow_extra_outputs)], @given);
     my $take = $given{arrays} ? sub { $_[0] } : sub { $_[0]->aspdl };
     my $id;
     my $sub = sub {
@@ -65,7 +68,7 @@ sub custom {
 sub CustomMetric {
     my ($class, @given) = @_;
     unshift @given, 'eval_function' if @given % 2;
-    my %given = @given;
+    my %given = settings_of('CustomMetric', [qw(eval_function feval name arrays allow_extra_outputs)], @given);
     my $function = delete $given{eval_function} // delete $given{feval};
     invalid('CustomMetric: eval_function is missing', 'eval_function') if ref $function ne 'CODE';
     return $class->custom($function, %given);
@@ -89,8 +92,9 @@ sub get_metric {
 }
 
 sub set_names {
-    my ($self, %names) = @_;
-    my ($labels, $outputs) = map { $names{$_} || [] } qw(label_names output_names);
+    my ($self, @given) = @_;
+    my %names = settings_of('set_names', [qw(label_names output_names)], @given);
+    my ($labels, $outputs) = map { list_of($names{$_}, $_) } qw(label_names output_names);
     cohort_metric_set_names($self->{handle}, $labels, scalar @$labels, $outputs, scalar @$outputs);
     return;
 }

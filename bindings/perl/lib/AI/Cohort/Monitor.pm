@@ -18,15 +18,14 @@ sub free_handle {
 sub new {
     my ($class, @given) = @_;
     unshift @given, 'interval' if @given % 2;
-    my %given = @given;
-    my %known = map { $_ => 1 } qw(interval stat_func pattern sort monitor_all logger);
-    for (sort keys %given) { AI::Cohort::Error->throw(name => "monitor: there is no option '$_'", $_) unless $known{$_} }
+    my %given = settings_of('monitor', [qw(interval stat_func pattern sort monitor_all logger)], @given);
     invalid('monitor: interval is missing', 'interval') unless defined $given{interval};
     my $self = bless {interval => $given{interval}, pattern => $given{pattern} // '.*', logger => $given{logger}}, $class;
     my $pattern = eval {qr/$self->{pattern}/};
     invalid("monitor: pattern '$self->{pattern}' is no regular expression: $@" =~ s/\s+/ /gr, 'pattern') unless defined $pattern;
     my $wanted = sub { AI::Cohort::FFI::decode_text($_[0]) =~ $pattern ? 1 : 0 };
     (my $filter, $self->{filter_id}) = callback('(string,opaque)->sint32', $wanted);
+    invalid('monitor: stat_func: expected a function', 'stat_func') if defined $given{stat_func} && ref $given{stat_func} ne 'CODE';
     my $statistic;
     ($statistic, $self->{statistic_id}) = callback('(opaque,opaque,opaque)->sint32', _statistic_of($given{stat_func}))
         if $given{stat_func};
@@ -66,7 +65,7 @@ sub pattern { $_[0]{pattern} }
 # Watches an executor, a group or a manager.
 sub install {
     my ($self, $watched) = @_;
-    my $handle = handle_of($watched, 'install');
+    my $handle = handle_of($watched, 'install') // invalid('install: expected what to watch, found undef', 'install');
     my $install = $watched->isa('AI::Cohort::Executor::Group') ? \&cohort_monitor_install_on_group
         : $watched->isa('AI::Cohort::Executor::Manager') ? \&cohort_monitor_install_on_manager
         : \&cohort_monitor_install_on_executor;

@@ -8,7 +8,7 @@ use AI::Cohort::Arrays;
 use AI::Cohort::Operator;
 use FFI::Platypus::Buffer qw(scalar_to_pointer);
 use List::Util qw(product);
-use Scalar::Util qw(blessed);
+use Scalar::Util qw(blessed looks_like_number);
 
 our @ISA = ('AI::Cohort::Handle');
 
@@ -49,6 +49,7 @@ my %pdl_type_of = (reverse(%of_pdl_type), int64 => 'longlong', bool => 'byte');
 
 sub dtype_code {
     my ($dtype) = @_;
+    invalid('dtype: expected a name, found ' . ($dtype // 'undef'), 'dtype') if !defined $dtype || ref $dtype;
     return $code_of{$dtype} if exists $code_of{$dtype};
     return $dtype if $dtype =~ /^-?\d+$/;
     cohort_dtype_parse($dtype, \my $code);    # says what is wrong with it
@@ -60,22 +61,26 @@ sub dtype_name { $_[0] == COHORT_DTYPE_NONE ? undef : $name_of{$_[0]} }
 
 # ---- making arrays ---------------------------------------------------------------------------------------------------
 
+my @placed = qw(dtype ctx);
+
 sub _make {
-    my ($function, $class, $shape, $given, @more) = @_;
+    my ($function, $class, $shape, $more, @given) = @_;
+    my %given = settings_of('array', \@placed, @given);
     my ($lengths, $num) = shape_of($shape, 'shape');
-    $function->($lengths, $num, dtype_code($given->{dtype} // 'float32'),
-        AI::Cohort::Context->_pointer_to($given->{ctx}), @more, \my $handle);
+    $function->($lengths, $num, dtype_code($given{dtype} // 'float32'), AI::Cohort::Context->_pointer_to($given{ctx}), @$more, \my $handle);
     return $class->adopt($handle);
 }
 
-sub zeros { my ($class, $shape, %given) = @_; _make(\&cohort_ndarray_zeros, $class, $shape, \%given) }
-sub empty { my ($class, $shape, %given) = @_; _make(\&cohort_ndarray_empty, $class, $shape, \%given) }
-sub ones { my ($class, $shape, %given) = @_; _make(\&cohort_ndarray_full, $class, $shape, \%given, 1) }
-sub full { my ($class, $shape, $value, %given) = @_; _make(\&cohort_ndarray_full, $class, $shape, \%given, $value) }
+sub zeros { my ($class, $shape, @given) = @_; _make(\&cohort_ndarray_zeros, $class, $shape, [], @given) }
+sub empty { my ($class, $shape, @given) = @_; _make(\&cohort_ndarray_empty, $class, $shape, [], @given) }
+sub ones { my ($class, $shape, @given) = @_; _make(\&cohort_ndarray_full, $class, $shape, [1], @given) }
+sub full { my ($class, $shape, $value, @given) = @_; _make(\&cohort_ndarray_full, $class, $shape, [$value], @given) }
 
 sub from_bytes {
-    my ($class, $bytes, $shape, %given) = @_;
+    my ($class, $bytes, $shape, @given) = @_;
+    my %given = settings_of('from_bytes', \@placed, @given);
     my ($lengths, $num) = shape_of($shape, 'shape');
+    invalid('from_bytes: expected bytes', 'bytes') if !defined $bytes || ref $bytes;
     invalid('from_bytes: expected bytes, found characters beyond them', 'bytes') unless utf8::downgrade($bytes, 1);
     cohort_ndarray_from_host(scalar_to_pointer($bytes), length $bytes, $lengths, $num, dtype_code($given{dtype} // 'float32'),
         AI::Cohort::Context->_pointer_to($given{ctx}), \my $handle);
@@ -84,7 +89,8 @@ sub from_bytes {
 
 # Of a number, nested array refs, a PDL or another array: always a copy.
 sub array {
-    my ($class, $source, %given) = @_;
+    my ($class, $source, @given) = @_;
+    my %given = settings_of('array', \@placed, @given);
     if (blessed $source && $source->isa(__PACKAGE__)) {
         my %like = (dtype => $given{dtype} // $source->dtype, ctx => $given{ctx} // $source->context);
         return $source->copyto($class->empty($source->shape, %like));
@@ -106,7 +112,8 @@ sub _flatten {
     my ($level, $values, @shape) = @_;
     if (!@shape) {
         invalid('array: its rows are of different lengths', 'array') if ref $level;
-        push @$values, $level // invalid('array: found undef among its elements', 'array');
+        invalid('array: expected numbers, found ' . (defined $level ? "'$level'" : 'undef'), 'array') unless looks_like_number($level);
+        push @$values, $level;
         return;
     }
     my $length = shift @shape;
@@ -126,7 +133,8 @@ sub _pdl_of_a_dtype {
 
 # The elements are copied once, from PDL's memory to the array's.
 sub from_pdl {
-    my ($class, $pdl, %given) = @_;
+    my ($class, $pdl, @given) = @_;
+    my %given = settings_of('from_pdl', \@placed, @given);
     $pdl = _pdl_of_a_dtype($pdl);
     my $dtype = $of_pdl_type{$pdl->type};
     my $wanted = $given{dtype} // $dtype;
@@ -143,7 +151,8 @@ sub _bytes_of_pdl { $_[0]->nelem * PDL::Core::howbig($_[0]->get_datatype) }
 # An array of memory that stays the caller's: of a PDL, or of a string of packed numbers. The library holds on to the
 # owner until it calls the deleter.
 sub wrap {
-    my ($class, $owner, %given) = @_;
+    my ($class, $owner, @given) = @_;
+    my %given = settings_of('wrap', ['shape', @placed], @given);
     my ($memory, $shape, $dtype, $bytes) =
         blessed $owner && $owner->isa('PDL') ? _memory_of_pdl($owner) : _memory_of_string($owner, %given);
     my ($lengths, $num) = shape_of($shape, 'shape');
@@ -202,6 +211,7 @@ sub aspdl {
 # Into a PDL that is there already: the elements are copied once.
 sub read_into {
     my ($self, $pdl) = @_;
+    invalid('read_into: expected a PDL, found ' . ($pdl // 'undef'), 'read_into') unless blessed $pdl && $pdl->isa('PDL');
     my ($dtype, $type) = ($self->dtype, $pdl_type_of{$self->dtype} // '');
     AI::Cohort::Error->throw(dtype => "read_into: a PDL of type @{[$pdl->type]} does not take elements of $dtype", 'read_into')
         if $pdl->type ne $type && !($type eq 'longlong' && $pdl->type eq 'indx');
@@ -346,6 +356,7 @@ sub share {
 
 sub _row_index {
     my ($self, $index) = @_;
+    invalid('row: expected a number, found ' . ($index // 'undef'), 'row') unless defined $index && $index =~ /^-?\d+$/;
     return $index < 0 ? $index + $self->len : $index;
 }
 
@@ -358,7 +369,7 @@ sub slice : lvalue {
         $view = AI::Cohort::Operator::invoke('slice', $self, @ranges);
     }
     else {
-        my ($first, $last) = ref $ranges[0] ? @{$ranges[0]} : ($ranges[0]) x 2;
+        my ($first, $last) = ref $ranges[0] ? @{list_of($ranges[0], 'slice')} : ($ranges[0]) x 2;
         my ($begin, $end) = ($self->_row_index($first), $self->_row_index($last // $first) + 1);
         cohort_ndarray_slice($self->{handle}, $begin, $end, \my $handle);
         $view = (ref $self)->adopt($handle);
@@ -376,7 +387,10 @@ sub at : lvalue {
 sub slice_axis {
     my ($self, @arguments) = @_;
     $self = shift @arguments unless ref $self;
-    my %given = ref $arguments[0] eq 'HASH' ? %{$arguments[0]} : @arguments;
+    invalid('slice_axis: expected an array', 'slice_axis') unless blessed $self && $self->isa(__PACKAGE__);
+    @arguments = %{$arguments[0]} if ref($arguments[0] // '') eq 'HASH';
+    my %given = settings_of('slice_axis', [qw(axis begin end out)], @arguments);
+    for (grep {defined} @given{qw(axis begin end)}) { invalid("slice_axis: expected a number, found '$_'", 'slice_axis') unless /^-?\d+$/ }
     my ($axis, $begin, $end) = ($given{axis} // 0, $given{begin} // 0, $given{end});
     return AI::Cohort::Operator::invoke('slice_axis', $self, %given) if $given{out} || $begin < 0 || defined $end && $end < 0;
     cohort_ndarray_slice_axis($self->{handle}, $axis, $begin, $end // ~0 >> 1, \my $handle);
@@ -394,8 +408,10 @@ sub reshape : lvalue {
 }
 
 sub concatenate {
-    my ($class, $arrays, %given) = @_;
-    cohort_ndarray_concat(handles_of($arrays, 'arrays'), scalar @$arrays, $given{axis} // 0, \my $handle);
+    my ($class, $arrays, @given) = @_;
+    my %given = settings_of('concatenate', ['axis'], @given);
+    $arrays = handles_of($arrays, 'arrays');
+    cohort_ndarray_concat($arrays, scalar @$arrays, $given{axis} // 0, \my $handle);
     return (ref $class || $class)->adopt($handle);
 }
 
@@ -403,14 +419,16 @@ sub concatenate {
 
 sub save {
     my ($class, $path, $arrays) = @_;
-    ($arrays, $path) = ([$class], $path) if ref $class;
-    cohort_arrays_save(AI::Cohort::Arrays->of($arrays)->handle, $path);
+    $arrays = [$class] if ref $class;
+    my $list = AI::Cohort::Arrays->of($arrays // [], 'arrays');
+    cohort_arrays_save($list->{handle}, $path);
     return;
 }
 
 # A hash ref if the arrays have names, else an array ref.
 sub load {
-    my ($class, $path, %given) = @_;
+    my ($class, $path, @given) = @_;
+    my %given = settings_of('load', ['ctx'], @given);
     cohort_arrays_load($path, AI::Cohort::Context->_pointer_to($given{ctx}), \my $handle);
     return AI::Cohort::Arrays->adopt($handle)->content;
 }

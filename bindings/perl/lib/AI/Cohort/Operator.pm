@@ -92,7 +92,7 @@ sub invoke {
     my ($op, @arguments) = @_;
     my ($inputs, $named, $settings) = _arguments($op, 'AI::Cohort::NDArray', @arguments);
     my @outputs = delete $named->{out} // ();
-    if (my $out = delete $settings->{out}) { @outputs = @$out }
+    if (defined(my $out = delete $settings->{out})) { @outputs = @{list_of($out, 'out')} }
     if (%$named) {
         my $names;
         ($inputs, $names) = _with_names($op, $inputs, $named);
@@ -117,7 +117,7 @@ sub create {
     my $attr = delete $settings->{attr};
     my $names;
     ($inputs, $names) = _with_names($op, $inputs, $named) if %$named;
-    cohort_symbol_create($op, $name, attributes_of({%$settings, %{$attr || {}}}), handles_of($inputs, $op), $names,
+    cohort_symbol_create($op, $name, attributes_of({%$settings, %{hash_of($attr, 'attr')}}), handles_of($inputs, $op), $names,
         scalar @$inputs, \my $handle);
     return AI::Cohort::Symbol->adopt($handle);
 }

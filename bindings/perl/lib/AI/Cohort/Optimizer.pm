@@ -11,11 +11,12 @@ sub free_handle { cohort_optimizer_free($_[1]) }
 
 # lr_scheduler is [name, its settings]; the rest are the optimizer's.
 sub create {
-    my ($class, $name, %given) = @_;
+    my ($class, $name, @given) = @_;
+    my %given = settings_of('optimizer', undef, @given);
     my $schedule = delete $given{lr_scheduler};
     cohort_optimizer_create($name, attributes_of(\%given), \my $handle);
     my $self = $class->adopt($handle);
-    $self->set_lr_schedule(@$schedule) if $schedule;
+    $self->set_lr_schedule(@{list_of($schedule, 'lr_scheduler')}) if defined $schedule;
     return $self;
 }
 
@@ -28,7 +29,8 @@ sub get {
 }
 
 sub set {
-    my ($self, %settings) = @_;
+    my ($self, @given) = @_;
+    my %settings = settings_of('optimizer', undef, @given);
     cohort_optimizer_set($self->{handle}, $_, $settings{$_}) for sort keys %settings;
     return $self;
 }
@@ -37,7 +39,8 @@ sub lr { $_[0]->get('learning_rate') }
 sub num_update { $_[0]->get('num_update') }
 
 sub set_lr_schedule {
-    my ($self, $name, %settings) = @_;
+    my ($self, $name, @given) = @_;
+    my %settings = settings_of('set_lr_schedule', undef, @given);
     cohort_optimizer_set_lr_schedule($self->{handle}, $name, attributes_of(\%settings));
     return $self;
 }
@@ -80,6 +83,7 @@ sub states {
 
 sub set_states {
     my ($self, $memory) = @_;
+    invalid('set_states: expected a string of bytes', 'states') if !defined $memory || ref $memory || !utf8::downgrade($memory, 1);
     cohort_optimizer_load_states_memory($self->{handle}, scalar_to_pointer($memory), length $memory);
     return;
 }

@@ -38,12 +38,13 @@ sub free_handle { cohort_symbol_free($_[1]) }
 # ---- making symbols --------------------------------------------------------------------------------------------------
 
 sub Variable {
-    my ($class, $name, %given) = @_;
-    my %attributes = %{delete $given{attr} || {}};
+    my ($class, $name, @given) = @_;
+    my %given = settings_of('Variable', undef, @given);
+    my %attributes = %{hash_of(delete $given{attr}, 'attr')};
     my $dtype = delete $given{dtype};
     $attributes{__dtype__} = AI::Cohort::NDArray::dtype_code($dtype) if defined $dtype;
     my $init = delete $given{init};
-    $attributes{__init__} = ref $init ? $init->dumps : $init if defined $init;
+    $attributes{__init__} = blessed $init && $init->can('dumps') ? $init->dumps : $init if defined $init;
     $attributes{__shape__} = delete $given{shape} if exists $given{shape};
     %attributes = (%attributes, %given);    # lr_mult, wd_mult and the like, and __any__
     cohort_symbol_variable($name, attributes_of(\%attributes), \my $handle);
@@ -54,13 +55,14 @@ sub var { shift->Variable(@_) }
 
 sub Group {
     my ($class, @symbols) = @_;
-    @symbols = @{$symbols[0]} if ref $symbols[0] eq 'ARRAY';
+    @symbols = @{$symbols[0]} if ref($symbols[0] // '') eq 'ARRAY';
     cohort_symbol_group(handles_of(\@symbols, 'symbols'), scalar @symbols, \my $handle);
     return $class->adopt($handle);
 }
 
 sub load_json {
     my ($class, $json) = @_;
+    invalid('load_json: expected text, found ' . ($json // 'undef'), 'json') if !defined $json || ref $json;
     cohort_symbol_from_json($json, length AI::Cohort::FFI::encode_text($json), \my $handle);
     return $class->adopt($handle);
 }
@@ -109,7 +111,7 @@ sub call {
 sub slice {
     my ($self, @which) = @_;
     return AI::Cohort::Operator::create('slice', ref $self ? $self : (), @which) if !ref $self || @which != 1 || ref $which[0];
-    return $self->output($which[0]) if $which[0] =~ /^-?\d+$/;
+    return $self->output($which[0]) if ($which[0] // '') =~ /^-?\d+$/;
     return $self->_made_by(\&cohort_symbol_output_named, $which[0]);
 }
 
@@ -140,7 +142,8 @@ sub attr {
 }
 
 sub _set_attr {
-    my ($self, %attributes) = @_;
+    my ($self, @given) = @_;
+    my %attributes = settings_of('_set_attr', undef, @given);
     cohort_symbol_set_attrs($self->{handle}, attributes_of(\%attributes));
     return;
 }
@@ -178,8 +181,8 @@ sub _infer {
     if (@known == 1 && ref $known[0] eq 'HASH') { @known = %{$known[0]} }
     my $by_name = @known && defined $known[0] && !ref $known[0] && !AI::Cohort::Symbol::_is_dtype($known[0]);
     if ($by_name) {
-        invalid('inference: expected names and what is known of them', 'known') if @known % 2;
-        while (my ($name, $value) = splice @known, 0, 2) { $add->($descs, $name, $value) }
+        my %known = settings_of('inference', undef, @known);
+        $add->($descs, $_, $known{$_}) for sort keys %known;
     }
     else { $add->($descs, undef, $_) for @known }
     $function->($self->{handle}, $descs->{handle}, $partial, \my $complete, \my $args, \my $outputs, \my $aux);

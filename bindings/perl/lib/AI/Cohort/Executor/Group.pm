@@ -12,7 +12,7 @@ use AI::Cohort::Logging;
 use AI::Cohort::Metric;
 use AI::Cohort::NDArray;
 use AI::Cohort::Symbol;
-use Scalar::Util qw(blessed);
+use Scalar::Util qw(blessed looks_like_number);
 
 our @ISA = ('AI::Cohort::Handle');
 # The name that the class has in AI::MXNet.
@@ -35,15 +35,13 @@ for my $field (@required, keys %default) {
 }
 
 sub new {
-    my ($class, %given) = @_;
+    my ($class, @given) = @_;
+    my %given = settings_of('group', [@required, keys %default], @given);
     for (@required) { invalid("group: $_ is missing", $_) unless defined $given{$_} }
-    my %known = map { $_ => 1 } @required, keys %default;
-    for (sort keys %given) { AI::Cohort::Error->throw(name => "group: there is no option '$_'", $_) unless $known{$_} }
     my $self = bless {%default, %given}, $class;
     $self->{contexts} = [AI::Cohort::Context->all($given{contexts})];
     $self->{logger} //= AI::Cohort::Logging->get_logger;
-    $self->{fixed_param_names} //= [];
-    $self->{state_names} //= [];
+    $self->{$_} = list_of($self->{$_}, $_) for qw(param_names fixed_param_names state_names);
     $self->_create;
     return $self;
 }
@@ -82,11 +80,17 @@ sub _create {
 # How the batch is split: by workload, or slices that are given.
 sub _split_options {
     my ($self) = @_;
-    my $rounding = $rounding{$self->{rounding}} // invalid(
-        "rounding: expected half_up, half_even or balanced, found '$self->{rounding}'", 'rounding');
-    my @weights = @{$self->{workload} || []};
-    my @slices = @{$self->{slices} || []};
-    my ($weights, $slices) = (pack('d*', @weights), pack('q*', map {@$_} @slices));
+    my $mode = $self->{rounding} // 'half_up';
+    my $rounding = $rounding{$mode} // invalid("rounding: expected half_up, half_even or balanced, found '$mode'", 'rounding');
+    my @weights = @{list_of($self->{workload}, 'workload')};
+    my @slices = @{list_of($self->{slices}, 'slices')};
+    my @ends = map { @{list_of($_, 'slices')} } @slices;
+    for ([workload => @weights], [slices => @ends]) {
+        my ($what, @numbers) = @$_;
+        for (@numbers) { invalid("$what: expected a number, found '" . ($_ // 'undef') . "'", $what) unless looks_like_number($_) }
+    }
+    invalid('slices: expected pairs of begin and end', 'slices') if @ends != 2 * @slices;
+    my ($weights, $slices) = (pack('d*', @weights), pack('q*', @ends));
     return (
         @weights ? (workload => \$weights, num_workloads => scalar @weights) : (),
         @slices ? (slices => \$slices, num_slices => scalar @slices) : (),
@@ -96,7 +100,7 @@ sub _split_options {
 
 sub _input_type_options {
     my ($self) = @_;
-    my $types = $self->{input_types} or return ();
+    my $types = hash_of($self->{input_types}, 'input_types');
     my @names = sort keys %$types;
     my $codes = pack 'l*', map { AI::Cohort::NDArray::dtype_code($_) } @$types{@names};
     return (input_dtype_names => \@names, input_dtypes => \$codes, num_input_dtypes => scalar @names);
@@ -106,7 +110,8 @@ sub _input_type_options {
 # hashes, one for each device.
 sub _ctx_group_options {
     my ($self) = @_;
-    my $given = $self->{group2ctxs} or return ();
+    my $given = $self->{group2ctxs} // return ();
+    $given = hash_of($given, 'group2ctxs') if ref $given ne 'ARRAY';
     my $num = @{$self->{contexts}};
     my @maps = ref $given eq 'ARRAY' ? @$given : map {
         my $i = $_;
@@ -114,7 +119,7 @@ sub _ctx_group_options {
     } 0 .. $num - 1;
     my @lists = ref $given eq 'HASH' ? grep { ref eq 'ARRAY' && @$_ != 1 } values %$given : ();
     for (scalar @maps, map { scalar @$_ } @lists) { invalid("group2ctxs: expected 1 or $num contexts, found $_", 'group2ctxs') if $_ != $num }
-    my %names = map { $_ => 1 } map { keys %$_ } @maps;
+    my %names = map { $_ => 1 } map { keys %{hash_of($_, 'group2ctxs')} } @maps;
     return () unless my @names = sort keys %names;
     my $contexts = join '', map {
         my $name = $_;
@@ -159,17 +164,18 @@ sub slices {
 
 sub decide_slices {
     my ($self, $data_shapes) = @_;
-    my $descs = AI::Cohort::Descs->of($data_shapes, 'data_shapes');
-    my @axes = (0) x @$data_shapes;
+    my $descs = AI::Cohort::Descs->of(list_of($data_shapes, 'data_shapes'), 'data_shapes');
+    my @axes = (0) x $descs->num;
     cohort_group_decide_slices($self->{handle}, handle_of($descs), \@axes);
     return \@axes;
 }
 
 sub _sliced_shape {
     my ($self, $shapes, $i, $major_axis) = @_;
-    my $descs = AI::Cohort::Descs->of($shapes, 'shapes');
+    my $descs = AI::Cohort::Descs->of(list_of($shapes, 'shapes'), 'shapes');
+    for (@{list_of($major_axis, 'major_axis')}) { invalid('major_axis: expected numbers', 'major_axis') unless looks_like_number($_) }
     invalid('_sliced_shape: expected ' . @$shapes . ' axes, found ' . @$major_axis, 'major_axis')
-        if $major_axis && @$major_axis != @$shapes;
+        if $major_axis && @$major_axis != $descs->num;
     cohort_group_sliced_shape($self->{handle}, handle_of($descs), $i, $major_axis, \my $handle);
     return AI::Cohort::Descs->adopt($handle)->descs;
 }
@@ -213,6 +219,8 @@ sub get_params {
 # Fills all parameters by an initializer, the same on every device.
 sub init_params {
     my ($self, $initializer) = @_;
+    invalid('init_params: expected an initializer, found ' . ($initializer // 'undef'), 'initializer')
+        unless blessed $initializer && $initializer->can('apply');
     cohort_group_copy_params($self->{handle}, \my $args, \my $aux);
     ($args, $aux) = map { AI::Cohort::Arrays->adopt($_) } $args, $aux;
     $initializer->apply($_, $self->{symbol}) for $args, $aux;
@@ -230,12 +238,17 @@ sub _arrays_of_batch {
     return @list ? [map { blessed $_ && $_->isa('AI::Cohort::NDArray') ? $_ : AI::Cohort::NDArray->array($_) } @list] : undef;
 }
 
+sub _check_batch {
+    my ($batch) = @_;
+    return if blessed $batch && $batch->can('data');
+    invalid('expected a batch with data and label, found ' . ($batch // 'undef'), 'data_batch');
+}
+
 sub forward {
     my ($self, $batch, $is_train) = @_;
     $is_train = defined $is_train ? ($is_train ? 1 : 0) : -1;
     return $self->_forward_presliced($batch, $is_train) if ref $batch eq 'ARRAY';
-    invalid('forward: expected a batch with data and label, found ' . ($batch // 'undef'), 'data_batch')
-        unless blessed $batch && $batch->can('data');
+    _check_batch($batch);
     my $data = handles_of(_arrays_of_batch($batch->data), 'data');
     my $labels = $batch->can('label') && _arrays_of_batch($batch->label);
     my $label = $labels ? handles_of($labels, 'label') : undef;
@@ -246,6 +259,7 @@ sub forward {
 # One batch for each device, split already.
 sub _forward_presliced {
     my ($self, $batches, $is_train) = @_;
+    _check_batch($_) for @$batches;
     my @data = map { _arrays_of_batch($_->data) || [] } @$batches;
     my @label = map { $_->can('label') && _arrays_of_batch($_->label) || [] } @$batches;
     my ($num_data, $num_label) = map { _same_count($_) } \@data, \@label;
@@ -257,13 +271,14 @@ sub _forward_presliced {
 
 sub _same_count {
     my ($lists) = @_;
-    my $num = @{$lists->[0] || []};
-    for (@$lists) { invalid("batches: expected $num arrays in each, found " . @$_, 'data_batch') if @$_ != $num }
+    my $num = @{list_of($lists->[0], 'list')};
+    for (map { list_of($_, 'list') } @$lists) { invalid("batches: expected $num arrays in each, found " . @$_, 'data_batch') if @$_ != $num }
     return $num;
 }
 
 sub load {
     my ($self, $batch) = @_;
+    _check_batch($batch);
     my ($data, $label) = map { handles_of(_arrays_of_batch($_), 'batch') } $batch->data, $batch->label;
     cohort_group_load($self->{handle}, $data, scalar @$data, @$label ? $label : undef, scalar @$label);
     return;
@@ -277,7 +292,7 @@ sub run {
 
 sub backward {
     my ($self, $out_grads) = @_;
-    my $grads = AI::Cohort::Executor::_head_grads($out_grads, $self->{symbol}->list_outputs);
+    my $grads = AI::Cohort::Executor::_head_grads($out_grads, ref $out_grads eq 'HASH' ? $self->{symbol}->list_outputs : undef);
     cohort_group_backward($self->{handle}, handles_of($grads, 'out_grads'), scalar @$grads);
     return;
 }
@@ -286,7 +301,8 @@ my %update_mode = (store => COHORT_UPDATE_ON_STORE, device => COHORT_UPDATE_PER_
 
 sub _update_code {
     my ($mode) = @_;
-    return $update_mode{$mode // 'store'} // invalid("update: expected store, device or none, found '$mode'", 'mode');
+    $mode //= 'store';
+    return $update_mode{$mode} // invalid("update: expected store, device or none, found '$mode'", 'mode');
 }
 
 sub update {
@@ -356,7 +372,8 @@ sub _merged_states {
 sub _states {
     my ($states, $value) = @_;
     ($states, $value) = $states eq 'states' ? ($value, undef) : (undef, $value) if ($states // '') =~ /^(?:states|value)$/;
-    handles_of($_, 'states') for @{$states || []};
+    $states = [map { handles_of($_, 'states') } @{list_of($states, 'states')}] if defined $states;
+    invalid("set_states: expected a number, found '$value'", 'value') if defined $value && !looks_like_number($value);
     return ($states, $states ? _same_count($states) : 0, defined $value ? \$value : undef);
 }
 
@@ -380,7 +397,7 @@ sub update_metric {
 
 sub _update_metric_presliced {
     my ($self, $metric, $labels) = @_;
-    my @devices = map { _arrays_of_batch($_) || [] } @$labels;
+    my @devices = map { _arrays_of_batch($_) || [] } @{list_of($labels, 'labels')};
     my $num = _same_count(\@devices);
     cohort_group_update_metric_presliced($self->{handle}, handle_of($metric, 'eval_metric'), scalar @devices,
         handles_of([map {@$_} @devices], 'labels'), $num);
@@ -410,12 +427,15 @@ sub _slice_of {
 
 sub install_monitor {
     my ($self, $monitor) = @_;
+    invalid('install_monitor: expected a monitor, found ' . ($monitor // 'undef'), 'monitor')
+        unless blessed $monitor && $monitor->can('install');
     $monitor->install($self);
     return;
 }
 
 sub set_monitor_callback {
     my ($self, $sub, $monitor_all) = @_;
+    invalid("monitor: expected a function, found '$sub'", 'callback') if defined $sub && ref $sub ne 'CODE';
     my ($function, $id) = $sub ? callback('(string,opaque,opaque)->void', AI::Cohort::Executor::_monitor_of($sub)) : ();
     cohort_group_set_monitor($self->{handle}, $function, $id, $monitor_all ? 1 : 0);
     forget_callback($self->{monitor_id});

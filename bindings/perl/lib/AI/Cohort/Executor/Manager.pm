@@ -15,13 +15,13 @@ sub free_handle {
 }
 
 sub new {
-    my ($class, %given) = @_;
-    my %known = map { $_ => 1 } qw(symbol contexts batch_size data_shapes label_shapes param_names workload logger sym_gen
-        default_bucket_key buckets state_names num_threads seed);
-    for (sort keys %given) { AI::Cohort::Error->throw(name => "manager: there is no option '$_'", $_) unless $known{$_} }
+    my ($class, @given) = @_;
+    my %given = settings_of('manager', [qw(symbol contexts batch_size data_shapes label_shapes param_names workload logger sym_gen
+        default_bucket_key buckets state_names num_threads seed)], @given);
     for (qw(symbol contexts data_shapes param_names)) { invalid("manager: $_ is missing", $_) unless defined $given{$_} }
     my $self = bless {%given}, $class;
     $self->{contexts} = [AI::Cohort::Context->all($given{contexts})];
+    $self->{$_} = list_of($self->{$_}, $_) for qw(param_names state_names workload);
     $self->{logger} //= AI::Cohort::Logging->get_logger;
     $self->_create;
     return $self;
@@ -76,7 +76,8 @@ sub _symbol_of_bucket {
 
 sub load_data_batch {
     my ($self, $batch) = @_;
-    my ($data, $label) = map { AI::Cohort::Executor::Group::_arrays_of_batch($_) || [] } $batch->data, $batch->label;
+    AI::Cohort::Executor::Group::_check_batch($batch);
+    my ($data, $label) = map { AI::Cohort::Executor::Group::_arrays_of_batch($_) || [] } map { $batch->can($_) && $batch->$_ } qw(data label);
     handles_of($_, 'data_batch') for $data, $label;
     my ($key, @descs) = map { $batch->can($_) ? $batch->$_ : undef } qw(bucket_key provide_data provide_label);
     my ($data_descs, $label_descs) = map { AI::Cohort::Descs->of($_, 'data_batch') } @descs;
@@ -103,7 +104,7 @@ sub update_metric {
     my ($self, $metric, $labels, $pre_sliced) = @_;
     my $handle = handle_of($metric, 'metric');
     if ($pre_sliced) {
-        my @devices = map { AI::Cohort::Executor::Group::_arrays_of_batch($_) || [] } @$labels;
+        my @devices = map { AI::Cohort::Executor::Group::_arrays_of_batch($_) || [] } @{list_of($labels, 'labels')};
         my $num = AI::Cohort::Executor::Group::_same_count(\@devices);
         return cohort_manager_update_metric_presliced($self->{handle}, $handle, scalar @devices,
             handles_of([map {@$_} @devices], 'labels'), $num);
@@ -137,6 +138,8 @@ sub copy_to {
 
 sub install_monitor {
     my ($self, $monitor) = @_;
+    invalid('install_monitor: expected a monitor, found ' . ($monitor // 'undef'), 'monitor')
+        unless blessed $monitor && $monitor->can('install');
     $monitor->install($self);
     return;
 }
