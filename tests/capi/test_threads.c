@@ -91,17 +91,29 @@ static void same_bytes(void *a, size_t num_a, void *b, size_t num_b) {
 typedef struct training {
   uint64_t seed;
   size_t num_devices, num_bytes;
-  void *bytes; /* what came of it */
+  void *bytes;                   /* what came of it */
+  const cohort_ndarray *dataset; /* images that all threads read; NULL: of its own */
 } training;
 
-static void training_step(cohort_group *group, cohort_optimizer *optimizer, uint64_t seed, int step) {
+/* A batch of some of the images, which is a view of them. */
+static cohort_ndarray *some_of(const cohort_ndarray *dataset, int64_t batch, uint64_t seed) {
+  const int64_t begin = (int64_t)(seed % 50);
+  cohort_ndarray *view = NULL;
+
+  if (!dataset) return pixels(batch, seed);
+  ok(cohort_ndarray_slice(dataset, begin, begin + batch, &view));
+  return view;
+}
+
+static void training_step(cohort_group *group, cohort_optimizer *optimizer, const cohort_ndarray *dataset,
+                          uint64_t seed, int step) {
   const int64_t batch = 6 + step % 4;
   cohort_descs *data = desc("data", SHAPE(batch, 1, 6, 6), NULL), *label = desc("label", SHAPE(batch), NULL);
 
   ok(cohort_group_reshape(group, data, label));
   cohort_descs_free(data);
   cohort_descs_free(label);
-  forward(group, pixels(batch, seed + (uint64_t)step), classes(batch, step), 1);
+  forward(group, some_of(dataset, batch, seed + (uint64_t)step), classes(batch, step), 1);
   backward(group, NULL);
   ok(cohort_group_update(group, optimizer, COHORT_UPDATE_ON_STORE));
 }
@@ -116,7 +128,7 @@ static void *train(void *of) {
   set_random_params(group, run->seed);
   ok(cohort_optimizer_create("adam", NULL, NULL, 0, &optimizer));
   for (step = 0; step < 40; ++step) {
-    training_step(group, optimizer, run->seed, step);
+    training_step(group, optimizer, run->dataset, run->seed, step);
     if (step % 7 == 0) {
       cohort_ndarray *output;
 
@@ -132,9 +144,10 @@ static void *train(void *of) {
   return NULL;
 }
 
-/* Two groups, each driven by a thread of its own, at the same time: the same as one after the other. */
-static void two_threads_train_two_groups(void **state) {
-  training at_once[] = {{100, 2, 0, NULL}, {200, 2, 0, NULL}, {300, 1, 0, NULL}}, alone;
+/* Groups, each driven by a thread of its own, at the same time, from the same images: as one after the other. */
+static void threads_train_groups_of_their_own(void **state) {
+  cohort_ndarray *dataset = pixels(64, 1);
+  training at_once[] = {{100, 2, 0, NULL, dataset}, {200, 2, 0, NULL, dataset}, {300, 1, 0, NULL, dataset}}, alone;
   pthread_t threads[COUNT(at_once)];
   size_t i;
 
@@ -146,6 +159,7 @@ static void two_threads_train_two_groups(void **state) {
     train(&alone);
     same_bytes(at_once[i].bytes, at_once[i].num_bytes, alone.bytes, alone.num_bytes);
   }
+  cohort_ndarray_free(dataset);
 }
 
 /* ---- one set of parameters -----------------------------------------------------------------------------------------
@@ -206,7 +220,7 @@ static void load_params(cohort_ndarray *arrays[NUM_PARAMS + NUM_AUX]) {
 
   set_random_params(group, 7);
   ok(cohort_optimizer_create("sgd", NULL, NULL, 0, &optimizer));
-  training_step(group, optimizer, 7, 0);
+  training_step(group, optimizer, NULL, 7, 0);
   ok(cohort_group_copy_params(group, &args, &aux));
   for (i = 0; i < NUM_AUX; ++i) {
     cohort_ndarray *array = NULL;
@@ -336,7 +350,7 @@ static void *make_handles(void *of) {
 static void *use_handles(void *of) {
   handed_on *all = of;
 
-  training_step(all->group, all->optimizer, 9, all->step++);
+  training_step(all->group, all->optimizer, NULL, 9, all->step++);
   return NULL;
 }
 
@@ -344,7 +358,7 @@ static void *use_handles(void *of) {
 static void *free_handles(void *of) {
   handed_on *all = of;
 
-  training_step(all->group, all->optimizer, 9, all->step++);
+  training_step(all->group, all->optimizer, NULL, 9, all->step++);
   cohort_optimizer_free(all->optimizer);
   cohort_group_free(all->group);
   cohort_ndarray_free(all->output);
@@ -392,7 +406,7 @@ static void handles_go_from_thread_to_thread(void **state) {
 /* In a child of a process with groups at work: they are out of reach, can be freed, and new ones give the same numbers.
  * The parent goes on. */
 static void a_child_trains_anew_and_the_parent_goes_on(void **state) {
-  training before = {11, 2, 0, NULL}, after;
+  training before = {11, 2, 0, NULL, NULL}, after;
   cohort_group *group = bind_group(2);
   cohort_optimizer *optimizer = NULL;
   int status = -1, step;
@@ -402,7 +416,7 @@ static void a_child_trains_anew_and_the_parent_goes_on(void **state) {
   train(&before);
   set_random_params(group, 11);
   ok(cohort_optimizer_create("adam", NULL, NULL, 0, &optimizer));
-  for (step = 0; step < 5; ++step) training_step(group, optimizer, 11, step); /* queued, or running */
+  for (step = 0; step < 5; ++step) training_step(group, optimizer, NULL, 11, step); /* queued, or running */
   child = fork();
   assert_true(child >= 0);
   if (child == 0) {
@@ -438,7 +452,7 @@ static void a_child_trains_anew_and_the_parent_goes_on(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(two_threads_train_two_groups),
+      TEST(threads_train_groups_of_their_own),
       TEST(eight_threads_infer_with_one_set_of_parameters),
       TEST(arrays_symbols_and_lists_are_read_by_several_threads),
       TEST(handles_go_from_thread_to_thread),
