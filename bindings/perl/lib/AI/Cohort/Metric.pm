@@ -133,7 +133,7 @@ sub _figures {
     return ([map { $_->[0] } @figures], [map { $_->[1] } @figures]);
 }
 
-# (name, value), or of a composite metric ([names], [values]).
+# (name, value), or of several values ([names], [values]).
 sub get { $_[0]->_figures(0) }
 sub get_global { $_[0]->_figures(1) }
 
@@ -181,8 +181,8 @@ AI::Cohort::Metric - figures accumulated from labels and predictions
 
 Class methods. Of a name: C<accuracy> (C<acc>; axis), C<top_k_accuracy> (top_k), C<f1> and C<mcc> (average), C<pcc>,
 C<pearsonr>, C<perplexity> (ignore_label, axis), C<mae>, C<mse>, C<rmse>, C<cross-entropy> (C<ce>; eps), C<nll-loss> (eps),
-C<loss>; all take C<name>, and C<label_names> and C<output_names> for those that C<update_dict> is to take. Of a list: a
-composite metric. Of a function: C<custom>.
+C<loss>, C<confidence> (num_classes, confidence_thresholds); all take C<name>, and C<label_names> and C<output_names> for
+those that C<update_dict> is to take. Of a list: a composite metric. Of a function: C<custom>.
 
 =head2 custom($function, name => 'custom', arrays => 0, allow_extra_outputs => 0)
 
@@ -219,7 +219,7 @@ Which of them C<update_dict> takes.
 
 =head2 get, get_global
 
-Name and value since the last reset, or since the last full one; of a composite metric a list of names and a list of values. The
+Name and value since the last reset, or since the last full one; of several values a list of names and a list of values. The
 value is not a number if nothing was counted.
 
 =head2 get_name_value
