@@ -357,10 +357,11 @@ void CpuQueue::Core::wait_for(uint64_t ticket) {
     if (has_work() || stopping_.load()) wake_worker();
     return;
   }
-  // Not for a worker that is yet to be woken: that takes long, and it may have to run right here.
+  // Not for a worker that is yet to be woken: that takes long, and it may have to run right here. A worker that waits
+  // for another is counted as active already.
   const auto pays = [this] { return running_.load(std::memory_order_relaxed) && worker_processor_ != sched_getcpu(); };
   if (look_out(
-          kWaiterLookout_ns, 1, [&] { return finished(ticket); }, pays))
+          kWaiterLookout_ns, current_core ? 0 : 1, [&] { return finished(ticket); }, pays))
     return;
   for (;;) {
     const uint32_t word = finished_word_.load();
