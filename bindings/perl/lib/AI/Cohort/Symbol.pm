@@ -129,6 +129,12 @@ sub num_outputs {
     return $num;
 }
 
+sub num_nodes {
+    my ($self) = @_;
+    cohort_symbol_num_nodes($self->{handle}, \my $num);
+    return $num;
+}
+
 sub name {
     my ($self) = @_;
     cohort_symbol_name($self->{handle}, \my $name);
@@ -288,9 +294,9 @@ C<(3, 3)>.
 
 Names, in the order that everything else has.
 
-=head2 num_outputs
+=head2 num_outputs, num_nodes
 
-How many heads there are.
+How many heads there are, and how many nodes, variables included.
 
 =head2 name
 
