@@ -127,7 +127,7 @@ static void small_batches_lie_in_the_memory_of_large_ones(void **state) {
   cohort_group_free(group);
 }
 
-/* BND-04: a larger batch gets new arrays; an executor of before keeps its own, and runs on them. */
+/* BND-03, BND-04: a larger batch gets new arrays; an executor of before keeps its own, and runs on them. */
 static void large_batches_get_new_arrays(void **state) {
   cohort_group *group = bind_regression(1, 2, NULL);
   void *const data = memory_of(group, COHORT_GROUP_DATA, 0, 0), *const weight =
@@ -147,6 +147,9 @@ static void large_batches_get_new_arrays(void **state) {
   ok(cohort_executor_array(before, COHORT_EXECUTOR_OUTPUTS, 0, &output));
   holds_free(output, 10, 32);
   cohort_executor_free(before);
+  reshape_to(group,
+             1); /* a shape not seen before, so it is made anew: from the arrays bound first, not from the forty */
+  assert_ptr_equal(memory_of(group, COHORT_GROUP_DATA, 0, 0), data);
   reshape_to(group, 2);
   assert_ptr_equal(memory_of(group, COHORT_GROUP_DATA, 0, 0), data);
   cohort_group_free(group);
