@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binding: inference, checks, allocation and sharing of arrays; reshape is binding again over the same arrays.
+// Binding to given arrays: placement, inference, checks, outputs; reshape is binding again over the same arrays.
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/log.hpp"
 #include "base/processors.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_impl.hpp"
@@ -23,37 +22,12 @@ std::string unknown_names(const Graph &graph, const Inferred &inferred, bool sha
   return names;
 }
 
-void require_complete_shapes(const Graph &graph, const Inferred &inferred) {
-  if (inferred.shapes_complete) return;
-  std::string names = unknown_names(graph, inferred, true);
-  if (names.empty()) names = "an output";
-  throw Error(Code::kShape, text("shapes cannot be inferred from those given; unknown: ", names), names);
+void check_context(const NDArray &array, const Context &context, const std::string &what, const std::string &name) {
+  if (array.context() == context) return;
+  throw Error(Code::kDevice, text(what, " '", name, "' is on ", array.context(), ", expected ", context), name);
 }
 
-// Float32 for what inference cannot know, one variable at a time since each may settle others (EXE-14).
-void complete_dtypes(const Graph &graph, std::vector<Dtype> by_node, bool strict, Inferred *inferred) {
-  infer_dtypes_at(graph, by_node, inferred);
-  if (inferred->dtypes_complete) return;
-  if (strict) {
-    const std::string names = unknown_names(graph, *inferred, false);
-    throw Error(Code::kDtype, text("element types cannot be inferred from those given; unknown: ", names), names);
-  }
-  for (const std::vector<int> *list : {&graph.arguments, &graph.auxiliary}) {
-    for (int n : *list) {
-      if (inferred->dtypes[size_t(n)][0] != Dtype::kNone) continue;
-      by_node[size_t(n)] = Dtype::kFloat32;
-      infer_dtypes_at(graph, by_node, inferred);
-    }
-  }
-}
-
-template <typename T>
-const T *find_named(const std::vector<std::pair<std::string, T>> &list, const std::string &name) {
-  for (const auto &entry : list) {
-    if (entry.first == name) return &entry.second;
-  }
-  return nullptr;
-}
+}  // namespace
 
 void check_array(const NDArray &array, const Shape &shape, Dtype dtype, const std::string &what,
                  const std::string &name) {
@@ -64,13 +38,6 @@ void check_array(const NDArray &array, const Shape &shape, Dtype dtype, const st
     throw Error(Code::kDtype, text(what, " '", name, "': expected ", dtype, ", found ", array.dtype()), name);
   }
 }
-
-void check_context(const NDArray &array, const Context &context, const std::string &what, const std::string &name) {
-  if (array.context() == context) return;
-  throw Error(Code::kDevice, text(what, " '", name, "' is on ", array.context(), ", expected ", context), name);
-}
-
-}  // namespace
 
 std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const ExecutorOptions &options) {
   auto impl = std::make_unique<Impl>();
@@ -145,6 +112,31 @@ void Executor::Impl::fix_places(const std::map<int, Context> &given) {
   }
 }
 
+void Executor::Impl::infer_shapes(const std::vector<Shape> &by_node) {
+  infer_shapes_at(graph, by_node, &inferred);
+  if (inferred.shapes_complete) return;
+  std::string names = unknown_names(graph, inferred, true);
+  if (names.empty()) names = "an output";
+  throw Error(Code::kShape, text("shapes cannot be inferred from those given; unknown: ", names), names);
+}
+
+// Float32 for what inference cannot know, one variable at a time since each may settle others (EXE-14).
+void Executor::Impl::infer_dtypes(std::vector<Dtype> by_node, bool strict) {
+  infer_dtypes_at(graph, by_node, &inferred);
+  if (inferred.dtypes_complete) return;
+  if (strict) {
+    const std::string names = unknown_names(graph, inferred, false);
+    throw Error(Code::kDtype, text("element types cannot be inferred from those given; unknown: ", names), names);
+  }
+  for (const std::vector<int> *list : {&graph.arguments, &graph.auxiliary}) {
+    for (int n : *list) {
+      if (inferred.dtypes[size_t(n)][0] != Dtype::kNone) continue;
+      by_node[size_t(n)] = Dtype::kFloat32;
+      infer_dtypes_at(graph, by_node, &inferred);
+    }
+  }
+}
+
 void Executor::Impl::make_outputs() {
   const std::vector<Context> place = places();
   arrays.outputs.clear();
@@ -215,9 +207,8 @@ std::shared_ptr<Executor> Executor::bind(const Symbol &symbol, std::vector<NDArr
   take(impl->graph.arguments, args, "argument");
   take(impl->graph.auxiliary, aux, "auxiliary state");
   impl->fix_places(places);
-  infer_shapes_at(impl->graph, shapes, &impl->inferred);
-  require_complete_shapes(impl->graph, impl->inferred);
-  complete_dtypes(impl->graph, dtypes, false, &impl->inferred);
+  impl->infer_shapes(shapes);
+  impl->infer_dtypes(std::move(dtypes), false);
   for (size_t i = 0; i < count; ++i) {
     if (!grads[i]) continue;
     check_array(grads[i], args[i].shape(), args[i].dtype(), "gradient of", impl->arg_names[i]);
@@ -226,163 +217,6 @@ std::shared_ptr<Executor> Executor::bind(const Symbol &symbol, std::vector<NDArr
   impl->reqs = std::move(reqs);
   impl->arrays = {std::move(args), std::move(grads), std::move(aux), {}};
   impl->finish_bind();
-  std::shared_ptr<Executor> executor(new Executor());
-  executor->impl_ = std::move(impl);
-  return executor;
-}
-
-namespace {
-
-// SHR-03, 04: an array from the pool, under another shape, or a new one that takes its place.
-NDArray from_pool(const SimpleBind &what, const std::string &key, const Shape &shape, Dtype dtype,
-                  const Context &context, ArrayPool *staged) {
-  if (!what.pool) return NDArray::create(shape, dtype, context);
-  const auto found = what.pool->find(key);
-  if (found != what.pool->end()) {
-    const NDArray &known = found->second;
-    if (known.dtype() != dtype) {
-      throw Error(Code::kDtype, text("shared array '", key, "': expected ", dtype, ", found ", known.dtype()), key);
-    }
-    if (known.context() == context && known.capacity_bytes() >= size_t(shape.size()) * dtype_size(dtype)) {
-      return NDArray(known.storage(), 0, shape, dtype);
-    }
-    const std::string message = text("shared array '", key, "' of shape ", known.shape(), " is too small for ", shape,
-                                     " and is allocated anew; bind the largest bucket first to save memory");
-    if (what.warn) {
-      what.warn(message);
-    } else {
-      log(LogLevel::kWarning, message);
-    }
-  }
-  const NDArray fresh = NDArray::create(shape, dtype, context);
-  (*staged)[key] = fresh;
-  return fresh;
-}
-
-// EXE-16: what a symbol itself says of storage.
-void refuse_sparse(const Graph &graph, const std::set<std::string> &dense_names) {
-  for (const NodePtr &node : graph.nodes) {
-    const auto type = node->attrs.find("__storage_type__");
-    if (!node->is_variable() || type == node->attrs.end() || dense_names.count(node->name) > 0) continue;
-    if (type->second == "0" || type->second == "-1") continue;
-    throw Error(Code::kUnsupported,
-                text("'", node->name, "': expected dense storage, found the __storage_type__ ", type->second),
-                node->name);
-  }
-}
-
-// Where the caller wants arrays to be, and where those are that are another executor's.
-std::map<int, Context> given_places(const Graph &graph, const SimpleBind &what, const Executor *shared) {
-  std::map<int, Context> places;
-  for (const std::vector<int> *list : {&graph.arguments, &graph.auxiliary}) {
-    for (int n : *list) {
-      const std::string &name = graph.nodes[size_t(n)]->name;
-      const auto found = what.contexts.find(name);
-      if (found != what.contexts.end()) places[n] = found->second;
-      if (!shared) continue;
-      const bool is_aux = list == &graph.auxiliary;
-      const int at = is_aux ? shared->aux_index(name) : what.param_names.count(name) > 0 ? shared->arg_index(name) : -1;
-      if (at >= 0) places[n] = (is_aux ? shared->aux() : shared->args())[size_t(at)].context();
-    }
-  }
-  return places;
-}
-
-}  // namespace
-
-std::shared_ptr<Executor> Executor::simple_bind(const Symbol &symbol, const SimpleBind &what,
-                                                const ExecutorOptions &options) {
-  std::unique_ptr<Impl> impl = prepare(symbol, options);
-  const Graph &graph = impl->graph;
-  for (const std::vector<std::string> *names : {&impl->arg_names, &impl->aux_names}) {
-    std::set<std::string> seen;
-    for (const std::string &name : *names) {
-      if (!seen.insert(name).second) {
-        throw Error(
-            Code::kName,
-            text("two ", names == &impl->arg_names ? "arguments" : "auxiliary states", " are named '", name, "'"),
-            name);
-      }
-    }
-  }
-  refuse_sparse(graph, what.dense_names);
-  if (what.grad_reqs.size() != impl->arg_names.size()) {
-    throw Error(Code::kInvalidArgument,
-                text("grad_req: expected ", impl->arg_names.size(), " entries, found ", what.grad_reqs.size()),
-                "grad_req");
-  }
-  std::vector<Shape> shapes(graph.nodes.size());
-  std::vector<Dtype> dtypes(graph.nodes.size(), Dtype::kNone);
-  for (const std::vector<int> *list : {&graph.arguments, &graph.auxiliary}) {
-    for (int n : *list) {
-      const std::string &name = graph.nodes[size_t(n)]->name;
-      if (const Shape *shape = find_named(what.shapes, name)) shapes[size_t(n)] = *shape;
-      if (const Dtype *dtype = find_named(what.dtypes, name)) dtypes[size_t(n)] = *dtype;
-    }
-  }
-  infer_shapes_at(graph, shapes, &impl->inferred);
-  require_complete_shapes(graph, impl->inferred);
-  complete_dtypes(graph, dtypes, what.strict_dtypes, &impl->inferred);
-
-  const Impl *shared = options.shared && what.pool ? options.shared->impl_.get() : nullptr;  // EXE-17
-  impl->fix_places(given_places(graph, what, shared ? options.shared.get() : nullptr));
-  const std::vector<Context> place = impl->places();
-  ArrayPool staged;  // the pool changes only when all went well
-  auto context_of = [&](int node) { return place[size_t(node)]; };
-  auto take_shared = [&](const std::vector<std::string> &names, const std::vector<NDArray> &arrays,
-                         const std::string &name, const char *kind, const Shape &shape, Dtype dtype) {
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) {
-      throw Error(Code::kName, text("the shared executor has no ", kind, " '", name, "'"), name);
-    }
-    const NDArray &array = arrays[size_t(found - names.begin())];
-    if (array.shape() != shape) {
-      throw Error(Code::kShape, text("shared ", kind, " '", name, "': inferred ", shape, ", shared ", array.shape()),
-                  name);
-    }
-    if (array.dtype() != dtype) {
-      throw Error(Code::kDtype, text("shared ", kind, " '", name, "': inferred ", dtype, ", shared ", array.dtype()),
-                  name);
-    }
-    return array;
-  };
-  for (size_t i = 0; i < graph.arguments.size(); ++i) {
-    const int n = graph.arguments[i];
-    const std::string &name = impl->arg_names[i];
-    const Shape &shape = impl->inferred.shapes[size_t(n)][0];
-    const Dtype dtype = impl->inferred.dtypes[size_t(n)][0];
-    const bool with_gradient = what.grad_reqs[i] != GradReq::kNull;
-    const bool is_param = what.param_names.count(name) > 0;
-    NDArray argument, gradient;
-    if (is_param && shared) {
-      argument = take_shared(shared->arg_names, shared->arrays.args, name, "parameter", shape, dtype);
-      if (with_gradient) {  // SHR-06: where the shared executor has none, it gets one of its own
-        const size_t at =
-            size_t(std::find(shared->arg_names.begin(), shared->arg_names.end(), name) - shared->arg_names.begin());
-        gradient =
-            shared->arrays.grads[at] ? shared->arrays.grads[at] : NDArray::create(shape, dtype, argument.context());
-      }
-    } else if (is_param || !what.pool) {
-      argument = NDArray::create(shape, dtype, context_of(n));
-      if (with_gradient) gradient = NDArray::create(shape, dtype, argument.context());
-    } else {
-      argument = from_pool(what, name, shape, dtype, context_of(n), &staged);
-      if (with_gradient) gradient = from_pool(what, "grad of " + name, shape, dtype, context_of(n), &staged);
-    }
-    impl->arrays.args.push_back(argument);
-    impl->arrays.grads.push_back(gradient);
-  }
-  for (size_t i = 0; i < graph.auxiliary.size(); ++i) {
-    const int n = graph.auxiliary[i];
-    const Shape &shape = impl->inferred.shapes[size_t(n)][0];
-    const Dtype dtype = impl->inferred.dtypes[size_t(n)][0];
-    impl->arrays.aux.push_back(
-        shared ? take_shared(shared->aux_names, shared->arrays.aux, impl->aux_names[i], "auxiliary state", shape, dtype)
-               : NDArray::create(shape, dtype, context_of(n)));
-  }
-  impl->reqs = what.grad_reqs;
-  impl->finish_bind();
-  for (const auto &entry : staged) (*what.pool)[entry.first] = entry.second;
   std::shared_ptr<Executor> executor(new Executor());
   executor->impl_ = std::move(impl);
   return executor;
@@ -405,8 +239,7 @@ std::shared_ptr<Executor> Executor::reshape(const ReshapeOptions &how) {
   for (size_t i = 0; i < graph.arguments.size(); ++i) places[graph.arguments[i]] = old.arrays.args[i].context();
   for (size_t i = 0; i < graph.auxiliary.size(); ++i) places[graph.auxiliary[i]] = old.arrays.aux[i].context();
   impl->fix_places(places);
-  infer_shapes_at(graph, shapes, &impl->inferred);
-  require_complete_shapes(graph, impl->inferred);
+  impl->infer_shapes(shapes);
   impl->inferred.dtypes = old.inferred.dtypes;
   impl->inferred.dtypes_complete = true;
 

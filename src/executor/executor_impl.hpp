@@ -54,7 +54,12 @@ struct Executor::Impl {
   // Where arrays of variables are already, or shall be: nodes are placed around them. kDevice where that contradicts.
   void fix_places(const std::map<int, Context> &places);
   std::vector<Context> places() const;  // of the nodes
-  void finish_bind();                   // after symbol .. arrays are set: outputs, attachments, the first program
+  // From the shapes and types that are known, by node; what stays unknown is an error. Types: float32 unless strict.
+  void infer_shapes(const std::vector<Shape> &by_node);
+  void infer_dtypes(std::vector<Dtype> by_node, bool strict);
+  void finish_bind();  // after symbol .. arrays are set: outputs, attachments, the first program
+  void make_arguments(const SimpleBind &what, const Impl *shared, ArrayPool *staged);
+  void make_auxiliary(const Impl *shared);
   void make_outputs();
   void run_forward(ProgramOwner &program);
   void monitored_forward(ProgramOwner &program);
@@ -63,5 +68,17 @@ struct Executor::Impl {
   void sync();
   void report_output(ProgramOwner &program, int node, int output);
 };
+
+template <typename T>
+const T *find_named(const std::vector<std::pair<std::string, T>> &list, const std::string &name) {
+  for (const auto &entry : list) {
+    if (entry.first == name) return &entry.second;
+  }
+  return nullptr;
+}
+
+// Throws with both where shape or type differ; `what` is "gradient of", ...
+void check_array(const NDArray &array, const Shape &shape, Dtype dtype, const std::string &what,
+                 const std::string &name);
 
 }  // namespace cohort

@@ -88,11 +88,11 @@ static void parameters_have_to_match(void **state) {
 
   (void)state;
   refused(group, fc_of("fc", "3", variable("data")), 2, desc("data", SHAPE(4, 2), NULL), NAMES("fc_weight"),
-          COHORT_ERROR_SHAPE, "shared parameter 'fc_weight': inferred (3, 2), shared (1, 2)");
+          COHORT_ERROR_SHAPE, "shared parameter 'fc_weight': expected (3, 2), found (1, 2)");
   ok(cohort_descs_create(&half));
   ok(cohort_descs_add(half, "half", SHAPE(4, 2), COHORT_DTYPE_FLOAT16, NULL));
   refused(group, fc_of("fc", "1", variable("half")), 2, half, NAMES("fc_weight"), COHORT_ERROR_DTYPE,
-          "shared parameter 'fc_weight': inferred float16, shared float32");
+          "shared parameter 'fc_weight': expected float16, found float32");
   refused(group, fc_of("other", "1", variable("data")), 2, desc("data", SHAPE(4, 2), NULL), NAMES("other_weight"),
           COHORT_ERROR_NAME, "'other_weight' is not among the arguments of shared_group");
   fewer =

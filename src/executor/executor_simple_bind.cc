@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Simple bind: the arrays are inferred and allocated, or taken from a shared executor and a pool.
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "executor/executor.hpp"
+#include "executor/executor_impl.hpp"
+
+namespace cohort {
+namespace {
+
+void refuse_duplicates(const std::vector<std::string> &names, const char *what) {
+  std::set<std::string> seen;
+  for (const std::string &name : names) {
+    if (!seen.insert(name).second) throw Error(Code::kName, text("two ", what, " are named '", name, "'"), name);
+  }
+}
+
+// EXE-16: what a symbol itself says of storage.
+void refuse_sparse(const Graph &graph, const std::set<std::string> &dense_names) {
+  for (const NodePtr &node : graph.nodes) {
+    const auto type = node->attrs.find("__storage_type__");
+    if (!node->is_variable() || type == node->attrs.end() || dense_names.count(node->name) > 0) continue;
+    if (type->second == "0" || type->second == "-1") continue;
+    throw Error(Code::kUnsupported,
+                text("'", node->name, "': expected dense storage, found the __storage_type__ ", type->second),
+                node->name);
+  }
+}
+
+// Where the caller wants arrays to be, and where those are that are another executor's.
+std::map<int, Context> given_places(const Graph &graph, const SimpleBind &what, const Executor *shared) {
+  std::map<int, Context> places;
+  for (const std::vector<int> *list : {&graph.arguments, &graph.auxiliary}) {
+    for (int n : *list) {
+      const std::string &name = graph.nodes[size_t(n)]->name;
+      const auto found = what.contexts.find(name);
+      if (found != what.contexts.end()) places[n] = found->second;
+      if (!shared) continue;
+      const bool is_aux = list == &graph.auxiliary;
+      const int at = is_aux ? shared->aux_index(name) : what.param_names.count(name) > 0 ? shared->arg_index(name) : -1;
+      if (at >= 0) places[n] = (is_aux ? shared->aux() : shared->args())[size_t(at)].context();
+    }
+  }
+  return places;
+}
+
+// SHR-03, 04: an array from the pool, under another shape, or a new one that takes its place.
+NDArray from_pool(const SimpleBind &what, const std::string &key, const Shape &shape, Dtype dtype,
+                  const Context &context, ArrayPool *staged) {
+  const auto found = what.pool->find(key);
+  if (found != what.pool->end()) {
+    const NDArray &known = found->second;
+    if (known.dtype() != dtype) {
+      throw Error(Code::kDtype, text("shared array '", key, "': expected ", dtype, ", found ", known.dtype()), key);
+    }
+    if (known.context() == context && known.capacity_bytes() >= size_t(shape.size()) * dtype_size(dtype)) {
+      return NDArray(known.storage(), 0, shape, dtype);
+    }
+    const std::string message = text("shared array '", key, "' of shape ", known.shape(), " is too small for ", shape,
+                                     " and is allocated anew; bind the largest bucket first to save memory");
+    if (what.warn) {
+      what.warn(message);
+    } else {
+      log(LogLevel::kWarning, message);
+    }
+  }
+  const NDArray fresh = NDArray::create(shape, dtype, context);
+  (*staged)[key] = fresh;
+  return fresh;
+}
+
+size_t index_in_shared(const std::vector<std::string> &names, const std::string &name, const char *kind) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) throw Error(Code::kName, text("the shared executor has no ", kind, " '", name, "'"), name);
+  return size_t(found - names.begin());
+}
+
+}  // namespace
+
+// Arguments are shared (EXE-17), or come from the pool if they are no parameters, or are new.
+void Executor::Impl::make_arguments(const SimpleBind &what, const Impl *shared, ArrayPool *staged) {
+  const std::vector<Context> place = places();
+  for (size_t i = 0; i < graph.arguments.size(); ++i) {
+    const size_t n = size_t(graph.arguments[i]);
+    const std::string &name = arg_names[i];
+    const Shape &shape = inferred.shapes[n][0];
+    const Dtype dtype = inferred.dtypes[n][0];
+    const bool is_param = what.param_names.count(name) > 0, has_gradient = what.grad_reqs[i] != GradReq::kNull;
+    NDArray argument, gradient;
+    if (is_param && shared) {
+      const size_t at = index_in_shared(shared->arg_names, name, "parameter");
+      argument = shared->arrays.args[at];
+      if (has_gradient) gradient = shared->arrays.grads[at];  // SHR-06: may be none, then it gets its own
+      check_array(argument, shape, dtype, "shared parameter", name);
+    } else if (is_param || !what.pool) {
+      argument = NDArray::create(shape, dtype, place[n]);
+    } else {
+      argument = from_pool(what, name, shape, dtype, place[n], staged);
+      if (has_gradient) gradient = from_pool(what, "grad of " + name, shape, dtype, place[n], staged);
+    }
+    if (has_gradient && !gradient) gradient = NDArray::create(shape, dtype, argument.context());
+    arrays.args.push_back(argument);
+    arrays.grads.push_back(gradient);
+  }
+}
+
+void Executor::Impl::make_auxiliary(const Impl *shared) {
+  const std::vector<Context> place = places();
+  for (size_t i = 0; i < graph.auxiliary.size(); ++i) {
+    const size_t n = size_t(graph.auxiliary[i]);
+    const Shape &shape = inferred.shapes[n][0];
+    const Dtype dtype = inferred.dtypes[n][0];
+    if (!shared) {
+      arrays.aux.push_back(NDArray::create(shape, dtype, place[n]));
+      continue;
+    }
+    const NDArray &state = shared->arrays.aux[index_in_shared(shared->aux_names, aux_names[i], "auxiliary state")];
+    check_array(state, shape, dtype, "shared auxiliary state", aux_names[i]);
+    arrays.aux.push_back(state);
+  }
+}
+
+std::shared_ptr<Executor> Executor::simple_bind(const Symbol &symbol, const SimpleBind &what,
+                                                const ExecutorOptions &options) {
+  std::unique_ptr<Impl> impl = prepare(symbol, options);
+  const Graph &graph = impl->graph;
+  refuse_duplicates(impl->arg_names, "arguments");
+  refuse_duplicates(impl->aux_names, "auxiliary states");
+  refuse_sparse(graph, what.dense_names);
+  if (what.grad_reqs.size() != impl->arg_names.size()) {
+    throw Error(Code::kInvalidArgument,
+                text("grad_req: expected ", impl->arg_names.size(), " entries, found ", what.grad_reqs.size()),
+                "grad_req");
+  }
+  std::vector<Shape> shapes(graph.nodes.size());
+  std::vector<Dtype> dtypes(graph.nodes.size(), Dtype::kNone);
+  for (const std::vector<int> *list : {&graph.arguments, &graph.auxiliary}) {
+    for (int n : *list) {
+      const std::string &name = graph.nodes[size_t(n)]->name;
+      if (const Shape *shape = find_named(what.shapes, name)) shapes[size_t(n)] = *shape;
+      if (const Dtype *dtype = find_named(what.dtypes, name)) dtypes[size_t(n)] = *dtype;
+    }
+  }
+  impl->infer_shapes(shapes);
+  impl->infer_dtypes(std::move(dtypes), what.strict_dtypes);
+
+  // Arrays are shared only together with a pool (EXE-17).
+  const Executor *const shared = what.pool ? options.shared.get() : nullptr;
+  const Impl *const shared_impl = shared ? shared->impl_.get() : nullptr;
+  impl->fix_places(given_places(graph, what, shared));
+  ArrayPool staged;  // the pool changes only when all went well
+  impl->make_arguments(what, shared_impl, &staged);
+  impl->make_auxiliary(shared_impl);
+  impl->reqs = what.grad_reqs;
+  impl->finish_bind();
+  for (const auto &entry : staged) (*what.pool)[entry.first] = entry.second;
+  std::shared_ptr<Executor> executor(new Executor());
+  executor->impl_ = std::move(impl);
+  return executor;
+}
+
+}  // namespace cohort
