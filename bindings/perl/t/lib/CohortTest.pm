@@ -13,6 +13,7 @@ sub test { my ($sentence, $code) = @_; subtest $sentence => $code }
 
 sub finish {
     is(mx->live_handles, 0, 'no handle is left');
+    is(AI::Cohort::FFI::_num_callbacks(), 0, 'no function of Perl is held');
     done_testing;
 }
 

@@ -10,11 +10,7 @@ use Scalar::Util qw(blessed);
 
 our @ISA = ('AI::Cohort::Handle');
 
-sub free_handle {
-    my ($self, $handle) = @_;
-    cohort_executor_free($handle);
-    forget_callback($self->{monitor_id});
-}
+sub free_handle { cohort_executor_free($_[1]) }
 
 # ---- binding ---------------------------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ sub find_library {
           'libcohort.so is not installed where the linker looks; COHORT_LIB may name it or the folder it is in', 'libcohort.so');
 }
 
+die "AI::Cohort is for 64-bit systems\n" if length pack('J', 0) != 8;    # see struct()
 our $LIBRARY = find_library();
 my $ffi = FFI::Platypus->new(api => 2, lib => $LIBRARY);
 
@@ -304,6 +305,7 @@ sub callback {
 }
 
 sub forget_callback { delete $subs{$_} for grep {defined} @_ }
+sub _num_callbacks { scalar keys %subs }
 
 # ---- handles -------------------------------------------------------------------------------------------------------
 
@@ -320,9 +322,11 @@ sub DESTROY {
     my ($self) = @_;
     my $handle = delete $self->{handle};
     # At the very end of the process Perl's functions may be gone already, and the memory goes with it.
-    return if !defined $handle || ${^GLOBAL_PHASE} eq 'DESTRUCT';
+    return if ${^GLOBAL_PHASE} eq 'DESTRUCT';
     local ($@, $!, $?);
-    $self->free_handle($handle);
+    $self->free_handle($handle) if defined $handle;
+    # What the object lent goes after it: callbacks by their ids.
+    AI::Cohort::FFI::forget_callback(@$self{grep {/_id$/} keys %$self});
     return;
 }
 

@@ -8,11 +8,7 @@ use Scalar::Util qw(blessed);
 
 our @ISA = ('AI::Cohort::Handle');
 
-sub free_handle {
-    my ($self, $handle) = @_;
-    cohort_metric_free($handle);
-    forget_callback($self->{callback_id});
-}
+sub free_handle { cohort_metric_free($_[1]) }
 
 # A metric by name; of a list one that takes them all; of a function one that it computes.
 sub create {
@@ -59,7 +55,7 @@ sub custom {
         return 0;
     };
     (my $callback, $id) = callback('(opaque,size_t,opaque,size_t,opaque,opaque,opaque)->sint32', $sub);
-    my $self = $class->adopt(0, callback_id => $id);
+    my $self = bless {callback_id => $id}, $class;
     cohort_metric_create_custom($given{name} // 'custom', $callback, $id, $given{allow_extra_outputs} ? 1 : 0, \my $handle);
     $self->{handle} = $handle;
     return $self;

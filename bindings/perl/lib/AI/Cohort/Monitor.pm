@@ -9,11 +9,7 @@ use Scalar::Util qw(blessed);
 
 our @ISA = ('AI::Cohort::Handle');
 
-sub free_handle {
-    my ($self, $handle) = @_;
-    cohort_monitor_free($handle);
-    forget_callback(@$self{qw(filter_id statistic_id)});
-}
+sub free_handle { cohort_monitor_free($_[1]) }
 
 sub new {
     my ($class, @given) = @_;

@@ -46,11 +46,7 @@ sub new {
     return $self;
 }
 
-sub free_handle {
-    my ($self, $handle) = @_;
-    cohort_group_free($handle);
-    forget_callback($self->{log_id}, $self->{monitor_id});
-}
+sub free_handle { cohort_group_free($_[1]) }
 
 sub _create {
     my ($self) = @_;

@@ -8,11 +8,7 @@ use Scalar::Util qw(blessed);
 
 our @ISA = ('AI::Cohort::Handle');
 
-sub free_handle {
-    my ($self, $handle) = @_;
-    cohort_manager_free($handle);
-    forget_callback(@$self{qw(log_id bucket_id monitor_id)});
-}
+sub free_handle { cohort_manager_free($_[1]) }
 
 sub new {
     my ($class, @given) = @_;
