@@ -215,7 +215,11 @@ sub step_forward_presliced {
 }
 
 sub step_backward { my ($self, $step) = @_; $self->group($step)->backward($self->arrays($step->{head_grads})) }
-sub step_output_shapes { my ($self, $step) = @_; +{shapes => [map { [$_->name, $_->shape] } @{$self->group($step)->get_output_shapes}]} }
+
+sub step_output_shapes {
+    my ($self, $step) = @_;
+    return {shapes => [map { [$_->name, $_->shape] } @{$self->group($step)->get_output_shapes}]};
+}
 
 sub step_get_outputs {
     my ($self, $step) = @_;
@@ -270,9 +274,15 @@ sub device_values {
     return {values => $wanted ? {map { $_ => $all{$_} } @$wanted} : \%all};
 }
 
-sub step_param_arrays { my ($self, $step) = @_; my $g = $self->group($step); device_values($g->param_array_names, $g->param_arrays, $step->{names}) }
-sub step_param_grads { my ($self, $step) = @_; my $g = $self->group($step); device_values($g->param_array_names, $g->grad_arrays, $step->{names}) }
-sub step_aux_arrays { my ($self, $step) = @_; my $g = $self->group($step); device_values($g->aux_names, $g->aux_arrays, $step->{names}) }
+sub values_of_group {
+    my ($self, $step, $names, $arrays) = @_;
+    my $group = $self->group($step);
+    return device_values($group->$names, $group->$arrays, $step->{names});
+}
+
+sub step_param_arrays { my ($self, $step) = @_; $self->values_of_group($step, 'param_array_names', 'param_arrays') }
+sub step_param_grads { my ($self, $step) = @_; $self->values_of_group($step, 'param_array_names', 'grad_arrays') }
+sub step_aux_arrays { my ($self, $step) = @_; $self->values_of_group($step, 'aux_names', 'aux_arrays') }
 
 sub step_fill_grads {
     my ($self, $step) = @_;
@@ -309,7 +319,11 @@ sub figures {
     return {metric => ref $names ? [map { [$names->[$_], $values->[$_]] } 0 .. $#$names] : [[$names, $values]]};
 }
 
-sub labels { my ($self, $step) = @_; $step->{pre_sliced} ? [map { $self->arrays($_) } @{$step->{labels}}] : $self->arrays($step->{labels}) }
+sub labels {
+    my ($self, $step) = @_;
+    return $step->{pre_sliced} ? [map { $self->arrays($_) } @{$step->{labels}}] : $self->arrays($step->{labels});
+}
+
 sub step_create_metric { my ($self, $step) = @_; $self->keep(metric => $step->{metric}, metric_of($step)); return }
 sub step_get_metric { my ($self, $step) = @_; figures($self->object($step, 'metric'), $step->{global}) }
 
@@ -428,9 +442,17 @@ sub step_exec_copy_params {
     $self->exec_of($step)->copy_params_from($self->named($step->{arg}), $self->named($step->{aux}), $step->{allow_extra});
 }
 
-sub step_exec_forward { my ($self, $step) = @_; +{values => $self->exec_of($step)->forward($step->{is_train}, %{$self->named($step->{inputs})})} }
+sub step_exec_forward {
+    my ($self, $step) = @_;
+    return {values => $self->exec_of($step)->forward($step->{is_train}, %{$self->named($step->{inputs})})};
+}
+
 sub step_exec_outputs { my ($self, $step) = @_; +{values => $self->exec_of($step)->outputs} }
-sub step_exec_partial_forward { my ($self, $step) = @_; +{step_left => $self->exec_of($step)->partial_forward($step->{is_train}, $step->{step})} }
+
+sub step_exec_partial_forward {
+    my ($self, $step) = @_;
+    return {step_left => $self->exec_of($step)->partial_forward($step->{is_train}, $step->{step})};
+}
 
 sub step_exec_backward {
     my ($self, $step) = @_;

@@ -11,7 +11,8 @@ use FFI::Platypus::Memory qw(memcpy);
 use Scalar::Util qw(blessed looks_like_number);
 use Exporter qw(import);
 
-our @EXPORT = qw(handle_of handles_of texts_of struct list_of_names attributes_of shape_of list_of hash_of settings_of invalid callback forget_callback lent);
+our @EXPORT = qw(handle_of handles_of texts_of struct list_of_names attributes_of shape_of list_of hash_of settings_of invalid
+    callback forget_callback lent);
 
 # ---- the library ---------------------------------------------------------------------------------------------------
 
@@ -190,7 +191,8 @@ sub struct {
     # Two 32-bit fields in a row lie side by side.
     $template =~ s/l x!8(?= l)/l/g;
     my $bytes = pack "$template x!8", @fields;
-    substr($bytes, 0, length pack 'J', 0) = pack 'J', length $bytes if $AI::Cohort::FFI::Declarations::STRUCTS{$type}[1] eq 'struct_size';
+    my $first = $AI::Cohort::FFI::Declarations::STRUCTS{$type}[1];
+    substr($bytes, 0, length pack 'J', 0) = pack 'J', length $bytes if $first eq 'struct_size';
     return {bytes => \$bytes, kept => \@kept, pointer => scalar_to_pointer($bytes)};
 }
 

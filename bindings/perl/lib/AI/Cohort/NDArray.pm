@@ -43,7 +43,8 @@ my %name_of = reverse %code_of;
 my %letter_of = (float32 => 'f', float64 => 'd', uint8 => 'C', int32 => 'l', int8 => 'c', int64 => 'q', bool => 'C');
 # Dtypes of PDL and back; others go by way of a conversion.
 my %of_pdl_type = (
-    float => 'float32', double => 'float64', byte => 'uint8', long => 'int32', sbyte => 'int8', longlong => 'int64', indx => 'int64',
+    float => 'float32', double => 'float64', byte => 'uint8', sbyte => 'int8', long => 'int32', longlong => 'int64',
+    indx => 'int64',
 );
 my %pdl_type_of = (reverse(%of_pdl_type), int64 => 'longlong', bool => 'byte');
 
@@ -67,7 +68,8 @@ sub _make {
     my ($function, $class, $shape, $more, @given) = @_;
     my %given = settings_of('array', \@placed, @given);
     my ($lengths, $num) = shape_of($shape, 'shape');
-    $function->($lengths, $num, dtype_code($given{dtype} // 'float32'), AI::Cohort::Context->_pointer_to($given{ctx}), @$more, \my $handle);
+    my $context = AI::Cohort::Context->_pointer_to($given{ctx});
+    $function->($lengths, $num, dtype_code($given{dtype} // 'float32'), $context, @$more, \my $handle);
     return $class->adopt($handle);
 }
 
@@ -112,7 +114,8 @@ sub _flatten {
     my ($level, $values, @shape) = @_;
     if (!@shape) {
         invalid('array: its rows are of different lengths', 'array') if ref $level;
-        invalid('array: expected numbers, found ' . (defined $level ? "'$level'" : 'undef'), 'array') unless looks_like_number($level);
+        invalid('array: expected numbers, found ' . (defined $level ? "'$level'" : 'undef'), 'array')
+            unless looks_like_number($level);
         push @$values, $level;
         return;
     }
@@ -160,7 +163,8 @@ sub wrap {
     cohort_dtype_bytes($code, \my $each);
     my $needed = $each * product(1, @$lengths);
     my $text = join ', ', @$lengths;
-    AI::Cohort::Error->throw(shape => "wrap: shape ($text) of $dtype takes $needed bytes, found $bytes", 'wrap') if $needed != $bytes;
+    AI::Cohort::Error->throw(shape => "wrap: shape ($text) of $dtype takes $needed bytes, found $bytes", 'wrap')
+        if $needed != $bytes;
     my @kept = ($owner, $memory);
     my ($deleter, $id);
     ($deleter, $id) = callback('(opaque,opaque)->void', sub { @kept = (); forget_callback($id) });
@@ -390,7 +394,9 @@ sub slice_axis {
     invalid('slice_axis: expected an array', 'slice_axis') unless blessed $self && $self->isa(__PACKAGE__);
     @arguments = %{$arguments[0]} if ref($arguments[0] // '') eq 'HASH';
     my %given = settings_of('slice_axis', [qw(axis begin end out)], @arguments);
-    for (grep {defined} @given{qw(axis begin end)}) { invalid("slice_axis: expected a number, found '$_'", 'slice_axis') unless /^-?\d+$/ }
+    for (grep {defined} @given{qw(axis begin end)}) {
+        invalid("slice_axis: expected a number, found '$_'", 'slice_axis') unless /^-?\d+$/;
+    }
     my ($axis, $begin, $end) = ($given{axis} // 0, $given{begin} // 0, $given{end});
     return AI::Cohort::Operator::invoke('slice_axis', $self, %given) if $given{out} || $begin < 0 || defined $end && $end < 0;
     cohort_ndarray_slice_axis($self->{handle}, $axis, $begin, $end // ~0 >> 1, \my $handle);

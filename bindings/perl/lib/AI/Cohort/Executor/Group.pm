@@ -114,7 +114,9 @@ sub _ctx_group_options {
         +{map { $_ => ref $given->{$_} eq 'ARRAY' ? $given->{$_}[@{$given->{$_}} == 1 ? 0 : $i] : $given->{$_} } keys %$given};
     } 0 .. $num - 1;
     my @lists = ref $given eq 'HASH' ? grep { ref eq 'ARRAY' && @$_ != 1 } values %$given : ();
-    for (scalar @maps, map { scalar @$_ } @lists) { invalid("group2ctxs: expected 1 or $num contexts, found $_", 'group2ctxs') if $_ != $num }
+    for (scalar @maps, map { scalar @$_ } @lists) {
+        invalid("group2ctxs: expected 1 or $num contexts, found $_", 'group2ctxs') if $_ != $num;
+    }
     my %names = map { $_ => 1 } map { keys %{hash_of($_, 'group2ctxs')} } @maps;
     return () unless my @names = sort keys %names;
     my $contexts = join '', map {
@@ -169,7 +171,9 @@ sub decide_slices {
 sub _sliced_shape {
     my ($self, $shapes, $i, $major_axis) = @_;
     my $descs = AI::Cohort::Descs->of(list_of($shapes, 'shapes'), 'shapes');
-    for (@{list_of($major_axis, 'major_axis')}) { invalid('major_axis: expected numbers', 'major_axis') unless looks_like_number($_) }
+    for (@{list_of($major_axis, 'major_axis')}) {
+        invalid('major_axis: expected numbers', 'major_axis') unless looks_like_number($_);
+    }
     invalid('_sliced_shape: expected ' . @$shapes . ' axes, found ' . @$major_axis, 'major_axis')
         if $major_axis && @$major_axis != $descs->num;
     cohort_group_sliced_shape($self->{handle}, handle_of($descs), $i, $major_axis, \my $handle);
@@ -268,7 +272,9 @@ sub _forward_presliced {
 sub _same_count {
     my ($lists) = @_;
     my $num = @{list_of($lists->[0], 'list')};
-    for (map { list_of($_, 'list') } @$lists) { invalid("batches: expected $num arrays in each, found " . @$_, 'data_batch') if @$_ != $num }
+    for (map { list_of($_, 'list') } @$lists) {
+        invalid("batches: expected $num arrays in each, found " . @$_, 'data_batch') if @$_ != $num;
+    }
     return $num;
 }
 

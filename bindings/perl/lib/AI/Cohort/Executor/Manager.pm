@@ -73,7 +73,8 @@ sub _symbol_of_bucket {
 sub load_data_batch {
     my ($self, $batch) = @_;
     AI::Cohort::Executor::Group::_check_batch($batch);
-    my ($data, $label) = map { AI::Cohort::Executor::Group::_arrays_of_batch($_) || [] } map { $batch->can($_) && $batch->$_ } qw(data label);
+    my @given = map { $batch->can($_) && $batch->$_ } qw(data label);
+    my ($data, $label) = map { AI::Cohort::Executor::Group::_arrays_of_batch($_) || [] } @given;
     handles_of($_, 'data_batch') for $data, $label;
     my ($key, @descs) = map { $batch->can($_) ? $batch->$_ : undef } qw(bucket_key provide_data provide_label);
     my ($data_descs, $label_descs) = map { AI::Cohort::Descs->of($_, 'data_batch') } @descs;
