@@ -244,18 +244,20 @@ $(BUILD)/cohort-bench: $(patsubst %,$(BUILD)/obj/%.o,$(basename $(BENCH_SRCS))) 
 
 # ---- the two commands of the README ---------------------------------------------------------------------------------
 
-.PHONY: deps
+.PHONY: deps build-deps
 deps:
 	@tests/check/deps.sh
+build-deps:
+	@tests/check/deps.sh --build
 
 .PHONY: run
-run: deps
+run: build-deps
 	@$(sub_make) all $(EXAMPLES)
 	@mkdir -p $(BUILD)/digits
 	@$(BUILD)/examples/train_digits --out $(BUILD)/digits $(ARGS)
 
 .PHONY: char-lm
-char-lm: deps
+char-lm: build-deps
 	@$(sub_make) all $(EXAMPLES)
 	@$(BUILD)/examples/char_lm $(ARGS)
 
@@ -353,7 +355,7 @@ help:
 	@echo 'make run [ARGS=...]     install what is missing, build, and train LeNet on handwritten digits'
 	@echo 'make char-lm [ARGS=...] the same, and train a language model of characters in buckets'
 	@echo 'make test               install what is missing, build, and run every test'
-	@echo 'make deps               install what is missing of g++, oneDNN, nlohmann-json, CMocka, Perl with FFI::Platypus and PDL (apt)'
+	@echo 'make deps               install what is missing of g++, oneDNN, nlohmann-json; CMocka, Perl with FFI::Platypus and PDL (apt)'
 	@echo 'make golden GOLDEN=DIR  replay the golden cases in DIR'
 	@echo 'make bench              $(BUILD)/cohort-bench: fixed workloads, one JSON line each'
 	@echo 'make install            headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='

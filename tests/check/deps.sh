@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what the build and the tests need and this machine lacks, with apt. Does nothing where all is there.
+#   deps.sh [--build]     --build: only what the build needs
 set -eu
 
 # package | how one sees that it is there, whoever brought it: a command, a header a compiler finds, or a Perl module
@@ -8,7 +9,8 @@ needs='g++ g++
 make make
 pkg-config pkg-config
 libdnnl-dev dnnl.hpp
-nlohmann-json3-dev nlohmann/json.hpp
+nlohmann-json3-dev nlohmann/json.hpp'
+[[ ${1:-} == --build ]] || needs+='
 libcmocka-dev cmocka.h
 perl prove
 libffi-platypus-perl FFI/Platypus.pm
