@@ -19,9 +19,6 @@ FLAGS_src/cpu/op/pointwise_fused_multiply_cpu.cc := -fno-tree-pre
 FLAGS_src/ndarray/cast.cc := -O3 -fno-trapping-math
 # GCC 12 takes parts of its own <regex> for uninitialised under the sanitizers.
 FLAGS_src/executor/monitor.cc := -Wno-maybe-uninitialized
-# Includes the header of oneDNN kernels, which brings the loops over a thread team.
-FLAGS_tests/unit/test_dnnl_kernels.cc := -fopenmp
-FLAGS_tests/unit/test_queue.cc := -fopenmp
 CUDA ?= auto
 CUDA_ARCHS ?= 80 90
 GOLDEN ?=
@@ -205,7 +202,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/cflags.stamp
 $(BUILD)/obj/tests/%.o: tests/%.cc $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CXX) -std=c++17 $(WARNINGS) -Iinclude $(if $(filter tests/unit/%,$<),-Isrc -Itests/unit) $(CPPFLAGS) $(CXXFLAGS) \
+	$(Q)$(CXX) -std=c++17 $(WARNINGS) -Iinclude $(if $(filter tests/unit/%,$<),-Isrc -Itests/unit -fopenmp) $(CPPFLAGS) $(CXXFLAGS) \
 	  $(FLAGS_$<) $(DEPFLAGS) -c $< -o $@
 
 $(CAPI_TESTS): $(BUILD)/tests/capi/%: $(BUILD)/obj/tests/capi/%.o $(CAPI_SUPPORT:%.c=$(BUILD)/obj/%.o) | $(LIBRARY)
@@ -316,7 +313,7 @@ SANITIZER_FLAGS = -O1 -g -fno-omit-frame-pointer
 check_under = BUILD=$(BUILD)/$(1) CUDA=no CXXFLAGS='$(SANITIZER_FLAGS) $(2)' CFLAGS='$(SANITIZER_FLAGS) $(2)' \
   KERNEL_CXXFLAGS= SANITIZER=$(1)
 # Kernels against plain double loops: minutes under a sanitizer; they look for stray writes with guard bytes of their own.
-KERNEL_TESTS := test_dnnl_kernels test_math_kernels test_math_arrays
+KERNEL_TESTS := test_dnnl_kernels test_convolution_kernels test_math_kernels test_math_arrays
 .PHONY: check-asan check-tsan check-under
 check-asan:
 	@$(sub_make) $(call check_under,asan,-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined) UNIT_WITHOUT='$(KERNEL_TESTS)' check-under

@@ -59,7 +59,7 @@ class CudaDevice final : public Device {
 
   std::unique_ptr<Kernel> make_kernel(const KernelEntry &entry, StepSpec &spec) override {
     const CurrentDevice current(id_);
-    return entry.make(spec);
+    return construct(entry, spec);
   }
 
  private:

@@ -2,6 +2,7 @@
 // cpu(i): any number of devices that share the host's memory and kernels and differ in their queues.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/error.hpp"
@@ -32,9 +33,12 @@ class CpuDevice final : public Device {
   const KernelEntry *find_kernel(const std::string &op) const override { return cpu_kernels().find(op); }
   std::unique_ptr<Kernel> make_reorder(const TensorSpec &from, const TensorSpec &to, int num_threads) override;
   std::unique_ptr<Kernel> make_kernel(const KernelEntry &entry, StepSpec &spec) override {
+    // oneDNN shares out the work of a primitive when it is made: over more threads than OMP_THREAD_LIMIT lets run,
+    // parts of it would never be done.
+    spec.num_threads = std::min(spec.num_threads, omp_get_thread_limit());
     const FloatModeScope mode;
     const ThreadsScope threads(spec.num_threads);
-    return entry.make(spec);
+    return construct(entry, spec);
   }
 };
 

@@ -103,8 +103,12 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual const KernelEntry *find_kernel(const std::string &op) const = 0;  // null if the backend has none
   // A layout change: from one layout of a tensor to another. Either may be null, which is row-major and dense.
   virtual std::unique_ptr<Kernel> make_reorder(const TensorSpec &from, const TensorSpec &to, int num_threads) = 0;
-  // Constructs a kernel with the settings (threads, current device) under which it will run.
+  // Constructs a kernel with the settings (threads, current device) under which it will run. May lower
+  // spec.num_threads to what can run: no lane with more is to be given to the kernel.
   virtual std::unique_ptr<Kernel> make_kernel(const KernelEntry &entry, StepSpec &spec) = 0;
+
+ protected:
+  static std::unique_ptr<Kernel> construct(const KernelEntry &entry, StepSpec &spec) { return entry.make_(spec); }
 
  private:
   const Context context_;

@@ -118,11 +118,17 @@ enum : unsigned {
   kFusesTrainRelu = 4,   // BatchNorm: relu fused into forward and backward (the backward kernel gets `post`, too)
 };
 
-struct KernelEntry {
-  const char *op;
-  KernelFactory make;
-  bool any_layout;  // reads StepSpec layouts; false: gets and gives row-major
-  unsigned fuses;
+class KernelEntry {
+ public:
+  KernelEntry(const char *op_name, KernelFactory make, bool layouts, unsigned fused)
+      : op(op_name), any_layout(layouts), fuses(fused), make_(make) {}
+  const char *const op;
+  const bool any_layout;  // reads StepSpec layouts; false: gets and gives row-major
+  const unsigned fuses;
+
+ private:
+  friend class Device;  // Device::make_kernel, and nobody else: a factory reads the settings of the calling thread
+  const KernelFactory make_;
 };
 
 }  // namespace cohort

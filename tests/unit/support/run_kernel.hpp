@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/dtype_cast.hpp"
-#include "device/kernel_table.hpp"
 #include "op/op.hpp"
+#include "support/lone_kernel.hpp"
 #include "support/unit.hpp"
 
 namespace unit {
@@ -85,9 +85,7 @@ class KernelRun {
             const std::vector<std::pair<Shape, Dtype>> &outputs, const RunOptions &options,
             const cohort::Kernel *forward = nullptr, std::vector<char> *saved = nullptr,
             const std::vector<std::pair<int, int>> &inplace = {}, const std::vector<bool> &wanted = {})
-      : attrs_(std::move(attrs)), num_threads_(options.num_threads) {
-    const cohort::KernelEntry *entry = cohort::cpu_kernels().find(kernel);
-    if (!entry) fail(__FILE__, __LINE__, "there is no kernel " + kernel);
+      : attrs_(std::move(attrs)) {
     cohort::StepSpec spec;
     spec.op = kernel;
     spec.attrs = attrs_.pointer();
@@ -100,7 +98,8 @@ class KernelRun {
     spec.forward = forward;
     spec.seed = options.seed;
     spec.num_threads = options.num_threads;
-    kernel_ = entry->make(spec);
+    kernel_ = make_kernel(spec);
+    num_threads_ = spec.num_threads;
     if (!forward) saved_.assign(spec.saved_bytes + 1, 0);
     scratch_.assign(spec.scratch_bytes + 1, 0);
     std::vector<void *> in, out;
@@ -135,7 +134,7 @@ class KernelRun {
     args.outputs = out.data();
     args.scratch = const_cast<char *>(scratch_.data());
     args.saved = saved->data();
-    kernel_->run(args, cohort::Lane{num_threads_, nullptr});
+    run_kernel(*kernel_, args, num_threads_);
   }
 
   std::vector<Array> outputs;

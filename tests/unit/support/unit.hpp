@@ -14,6 +14,14 @@
 
 namespace unit {
 
+// Under a sanitizer, which slows everything down, tests go through every path of the code once and leave out
+// repetitions that only try more numbers.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
