@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/fully_connected.hpp"
 
+#include "op/linear.hpp"
+
 namespace cohort {
 namespace {
 
@@ -47,16 +49,9 @@ COHORT_OPERATOR(FullyConnected, FullyConnectedAttrs)
     })
     .input("data", "Input data.")
     .input("weight", "Weights, (num_hidden, features).")
-    .input_if(
-        "bias", [](const FullyConnectedAttrs &a) { return !a.no_bias; }, "Bias, (num_hidden,).")
+    .input_if("bias", has_bias<FullyConnectedAttrs>, "Bias, (num_hidden,).")
     .infer_shape(infer_shape)
-    .gradient([](const FullyConnectedAttrs &a) {
-      Gradient g;
-      g.kind = Gradient::Kind::kKernel;
-      g.of = a.no_bias ? std::vector<int>{0, 1} : std::vector<int>{0, 1, 2};
-      g.inputs = {0, 1};
-      return g;
-    });
+    .gradient(linear_gradient<FullyConnectedAttrs>);
 
 }  // namespace
 }  // namespace cohort

@@ -31,19 +31,11 @@ void infer_dtype(const SoftmaxAttrs &a, Dtypes &in, Dtypes &out) {
   unify(out[0], in[0], "output");
 }
 
-Gradient gradient(const SoftmaxAttrs &a) {
+Gradient gradient(std::vector<int> inputs) {
   Gradient g;
   g.kind = Gradient::Kind::kKernel;
   g.of = {0};
-  if (a.use_length) g.inputs = {1};
-  g.outputs = {0};
-  return g;
-}
-
-Gradient gradient_of_length_free(const SoftmaxAttrs &) {
-  Gradient g;
-  g.kind = Gradient::Kind::kKernel;
-  g.of = {0};
+  g.inputs = std::move(inputs);
   g.outputs = {0};
   return g;
 }
@@ -57,73 +49,43 @@ void infer_cross_entropy_shape(const NoAttrs &, Shapes &in, Shapes &out) {
   unify(out[0], Shape{1}, "output");
 }
 
-COHORT_OPERATOR(softmax, SoftmaxAttrs)
-    .alias("_npx_softmax")
-    .doc("Exponentials normalised to sum to one along an axis.")
-    .attr(&SoftmaxAttrs::axis, "axis", -1, "The axis; negative counts from the last.")
-    .attr(&SoftmaxAttrs::temperature, "temperature", std::nullopt, "Divides data before the exponential; None: 1.")
-    .choice(&SoftmaxAttrs::dtype, "dtype",
-            {{"None", Dtype::kNone},
-             {"float16", Dtype::kFloat16},
-             {"float32", Dtype::kFloat32},
-             {"float64", Dtype::kFloat64}},
-            Dtype::kNone, "Type of the output; None: that of data.")
-    .attr(&SoftmaxAttrs::use_length, "use_length", false, "Whether there is an input length.")
-    .shown_as("boolean or None")
-    .check(check)
-    .input("data", "Any shape of at least one axis.")
-    .input_if(
-        "length", [](const SoftmaxAttrs &a) { return a.use_length; },
-        "Number of elements that count along axis: the shape of data without it.")
-    .infer_shape(infer_shape)
-    .infer_dtype(infer_dtype)
-    .inplace(0, 0)
-    .gradient(gradient)
-    .backward_inplace(0, 0);
+// What softmax and its relatives have in common.
+OpBuilder<SoftmaxAttrs> normalised(const char *name, const char *doc, const char *use_length_doc) {
+  OpBuilder<SoftmaxAttrs> op(name);
+  op.doc(doc)
+      .attr(&SoftmaxAttrs::axis, "axis", -1, "The axis; negative counts from the last.")
+      .attr(&SoftmaxAttrs::temperature, "temperature", std::nullopt, "Divides data before the exponential; None: 1.")
+      .choice(&SoftmaxAttrs::dtype, "dtype",
+              {{"None", Dtype::kNone},
+               {"float16", Dtype::kFloat16},
+               {"float32", Dtype::kFloat32},
+               {"float64", Dtype::kFloat64}},
+              Dtype::kNone, "Type of the output; None: that of data.")
+      .attr(&SoftmaxAttrs::use_length, "use_length", false, use_length_doc)
+      .shown_as("boolean or None")
+      .check(check)
+      .input("data", "Any shape of at least one axis.")
+      .infer_shape(infer_shape)
+      .infer_dtype(infer_dtype)
+      .inplace(0, 0)
+      .gradient(gradient({}))
+      .backward_inplace(0, 0);
+  return op;
+}
 
-COHORT_OPERATOR(log_softmax, SoftmaxAttrs)
-    .alias("_npx_log_softmax")
-    .doc("The logarithm of softmax.")
-    .attr(&SoftmaxAttrs::axis, "axis", -1, "The axis; negative counts from the last.")
-    .attr(&SoftmaxAttrs::temperature, "temperature", std::nullopt, "Divides data before the exponential; None: 1.")
-    .choice(&SoftmaxAttrs::dtype, "dtype",
-            {{"None", Dtype::kNone},
-             {"float16", Dtype::kFloat16},
-             {"float32", Dtype::kFloat32},
-             {"float64", Dtype::kFloat64}},
-            Dtype::kNone, "Type of the output; None: that of data.")
-    .attr(&SoftmaxAttrs::use_length, "use_length", false, "No meaning here.")
-    .shown_as("boolean or None")
-    .check(check)
-    .input("data", "Any shape of at least one axis.")
+[[maybe_unused]] const auto kSoftmax =
+    normalised("softmax", "Exponentials normalised to sum to one along an axis.", "Whether there is an input length.")
+        .alias("_npx_softmax")
+        .input_if(
+            "length", [](const SoftmaxAttrs &a) { return a.use_length; },
+            "Number of elements that count along axis: the shape of data without it.")
+        .gradient(
+            [](const SoftmaxAttrs &a) { return gradient(a.use_length ? std::vector<int>{1} : std::vector<int>{}); });
 
-    .infer_shape(infer_shape)
-    .infer_dtype(infer_dtype)
-    .inplace(0, 0)
-    .gradient(gradient_of_length_free)
-    .backward_inplace(0, 0);
+[[maybe_unused]] const auto kLogSoftmax =
+    normalised("log_softmax", "The logarithm of softmax.", "No meaning here.").alias("_npx_log_softmax");
 
-COHORT_OPERATOR(softmin, SoftmaxAttrs)
-
-    .doc("Softmax of the negative of data.")
-    .attr(&SoftmaxAttrs::axis, "axis", -1, "The axis; negative counts from the last.")
-    .attr(&SoftmaxAttrs::temperature, "temperature", std::nullopt, "Divides data before the exponential; None: 1.")
-    .choice(&SoftmaxAttrs::dtype, "dtype",
-            {{"None", Dtype::kNone},
-             {"float16", Dtype::kFloat16},
-             {"float32", Dtype::kFloat32},
-             {"float64", Dtype::kFloat64}},
-            Dtype::kNone, "Type of the output; None: that of data.")
-    .attr(&SoftmaxAttrs::use_length, "use_length", false, "No meaning here.")
-    .shown_as("boolean or None")
-    .check(check)
-    .input("data", "Any shape of at least one axis.")
-
-    .infer_shape(infer_shape)
-    .infer_dtype(infer_dtype)
-    .inplace(0, 0)
-    .gradient(gradient_of_length_free)
-    .backward_inplace(0, 0);
+[[maybe_unused]] const auto kSoftmin = normalised("softmin", "Softmax of the negative of data.", "No meaning here.");
 
 COHORT_OPERATOR(SoftmaxActivation, SoftmaxActivationAttrs)
     .doc("Softmax over the channels, or over all axes but the first.")
@@ -133,13 +95,7 @@ COHORT_OPERATOR(SoftmaxActivation, SoftmaxActivationAttrs)
     .input("data", "At least two axes.")
     .same_shape()
     .inplace(0, 0)
-    .gradient([](const SoftmaxActivationAttrs &) {
-      Gradient g;
-      g.kind = Gradient::Kind::kKernel;
-      g.of = {0};
-      g.outputs = {0};
-      return g;
-    })
+    .gradient(gradient({}))
     .backward_inplace(0, 0);
 
 COHORT_OPERATOR(softmax_cross_entropy, NoAttrs)

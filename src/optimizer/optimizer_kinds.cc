@@ -14,33 +14,30 @@ double at(const Settings &settings, const char *key) { return settings.find(key)
 
 // ---- the attributes of each operator, from the values of an update
 
-void fill(SgdAttrs *a, const UpdateValues &v) {
+template <typename A>
+void fill_common(A *a, const UpdateValues &v) {
   a->lr = v.lr;
   a->wd = v.wd;
   a->rescale_grad = v.rescale_grad;
   a->clip_gradient = v.clip_gradient;
 }
 
+void fill(SgdAttrs *a, const UpdateValues &v) { fill_common(a, v); }
+
 void fill(SgdMomAttrs *a, const UpdateValues &v) {
-  a->lr = v.lr;
+  fill_common(a, v);
   a->momentum = v.momentum;
-  a->wd = v.wd;
-  a->rescale_grad = v.rescale_grad;
-  a->clip_gradient = v.clip_gradient;
   a->wd_lh = v.wd_lh;
 }
 
 void fill(AdamAttrs *a, const UpdateValues &v) {
-  a->lr = v.lr;
+  fill_common(a, v);
   a->beta1 = v.beta1;
   a->beta2 = v.beta2;
   a->epsilon = v.epsilon;
-  a->wd = v.wd;
-  a->rescale_grad = v.rescale_grad;
-  a->clip_gradient = v.clip_gradient;
 }
 
-void fill(AdamWAttrs *a, const UpdateValues &v) {
+void fill(AdamWAttrs *a, const UpdateValues &v) {  // rescale_grad is an input
   a->lr = v.lr;
   a->beta1 = v.beta1;
   a->beta2 = v.beta2;
@@ -51,22 +48,16 @@ void fill(AdamWAttrs *a, const UpdateValues &v) {
 }
 
 void fill(RmsPropAttrs *a, const UpdateValues &v) {
-  a->lr = v.lr;
+  fill_common(a, v);
   a->gamma1 = v.gamma1;
   a->gamma2 = v.gamma2;
   a->epsilon = v.epsilon;
-  a->wd = v.wd;
-  a->rescale_grad = v.rescale_grad;
-  a->clip_gradient = v.clip_gradient;
   a->clip_weights = v.clip_weights;
 }
 
 void fill(AdagradAttrs *a, const UpdateValues &v) {
-  a->lr = v.lr;
+  fill_common(a, v);
   a->epsilon = v.epsilon;
-  a->wd = v.wd;
-  a->rescale_grad = v.rescale_grad;
-  a->clip_gradient = v.clip_gradient;
 }
 
 template <typename A>

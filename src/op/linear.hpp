@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// What FullyConnected, Convolution and Deconvolution have in common: data times weight, and a bias that may be left
+// out.
+#pragma once
+
+#include "op/image_layout.hpp"
+#include "op/op.hpp"
+
+namespace cohort {
+
+template <typename A>
+bool has_bias(const A &a) {
+  return !a.no_bias;
+}
+
+template <typename A>
+Gradient linear_gradient(const A &a) {
+  Gradient g;
+  g.kind = Gradient::Kind::kKernel;
+  g.of = a.no_bias ? std::vector<int>{0, 1} : std::vector<int>{0, 1, 2};
+  g.inputs = {0, 1};
+  return g;
+}
+
+// Of (de)convolutions: completes and checks kernel, stride, dilate and pad, and checks layout and number of filters.
+template <typename A>
+void check_filters(A &a) {
+  if (a.kernel.empty() || a.kernel.size() > 3) {
+    throw Error(Code::kInvalidArgument,
+                text("attribute 'kernel': expected 1 to 3 entries, found ", print_tuple(a.kernel)), "kernel");
+  }
+  const size_t num_axes = a.kernel.size();
+  complete_window(a.kernel, num_axes, 1, 1, "kernel");
+  complete_window(a.stride, num_axes, 1, 1, "stride");
+  complete_window(a.dilate, num_axes, 1, 1, "dilate");
+  complete_window(a.pad, num_axes, 0, 0, "pad");
+  check_layout(a.layout, num_axes);
+  if (a.num_filter < 1 || a.num_group < 1 || a.num_filter % a.num_group != 0) {
+    throw Error(Code::kInvalidArgument,
+                text("attribute 'num_filter': expected a positive multiple of num_group = ", a.num_group, ", found ",
+                     a.num_filter),
+                "num_filter");
+  }
+}
+
+// Shapes of (de)convolutions as far as they do not depend on the direction: the bias, the number of axes, and channels
+// in whole groups. False if that is all that can be known.
+template <typename A>
+bool infer_filters(const A &a, Shapes &in, Shapes &out) {
+  const int rank = int(a.kernel.size()) + 2, channels = channel_axis(a.layout, rank);
+  if (!a.no_bias) unify(in[2], Shape{a.num_filter}, "bias");
+  if (!in[0].rank_known() && !out[0].rank_known()) return false;
+  unify(in[0], Shape::of_rank(rank), "data");
+  unify(out[0], Shape::of_rank(rank), "output");
+  if (in[0][channels] != Shape::kUnknown && in[0][channels] % a.num_group != 0) {
+    throw Error(Code::kShape,
+                text("data: expected a multiple of num_group = ", a.num_group, " channels, found ", in[0]), "data");
+  }
+  return true;
+}
+
+// The attributes of (de)convolutions after those of the window, and their inputs; defaults and words differ.
+struct FilterWords {
+  const char *num_filter, *weight, *workspace;
+  bool no_bias;
+};
+
+template <typename A>
+OpBuilder<A> &define_filters(OpBuilder<A> &op, const FilterWords &words) {
+  return op.required(&A::num_filter, "num_filter", words.num_filter)
+      .shown_as("int (non-negative)")
+      .attr(&A::num_group, "num_group", 1, "Groups of channels that are convolved apart.")
+      .shown_as("int (non-negative)")
+      .ignored("workspace", "long (non-negative)", words.workspace, "No meaning here.")
+      .attr(&A::no_bias, "no_bias", words.no_bias, "Whether there is no bias.")
+      .ignored("cudnn_tune", "{None, 'fastest', 'limited_workspace', 'off'}", "None", "No meaning here.")
+      .ignored("cudnn_off", "boolean", "0", "No meaning here.")
+      .choice(&A::layout, "layout",
+              {{"None", ImageLayout::kNone},
+               {"NCDHW", ImageLayout::kNCDHW},
+               {"NCHW", ImageLayout::kNCHW},
+               {"NCW", ImageLayout::kNCW},
+               {"NDHWC", ImageLayout::kNDHWC},
+               {"NHWC", ImageLayout::kNHWC}},
+              ImageLayout::kNone, "Layout of data and output; None: channels before the spatial axes.")
+      .input("data", "Input data, (batch, channels, spatial axes) in the default layout.")
+      .input("weight", words.weight)
+      .input_if("bias", has_bias<A>, "Bias, (num_filter,).")
+      .gradient(linear_gradient<A>);
+}
+
+}  // namespace cohort
