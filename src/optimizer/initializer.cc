@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/random.hpp"
 #include "base/setting_reader.hpp"
 
@@ -176,21 +176,23 @@ bool ends_with(const std::string &word, const std::string &tail) {
 
 // `["xavier", {"magnitude": 3}]`, as MXNet writes it.
 std::shared_ptr<Initializer> parse_init(const std::string &name, const std::string &source, uint64_t seed) {
-  const nlohmann::json parsed = nlohmann::json::parse(source, nullptr, false);
-  const auto fits = [&] {
-    return parsed.is_array() && !parsed.empty() && parsed.size() <= 2 && parsed[0].is_string() &&
-           (parsed.size() == 1 || parsed[1].is_object());
-  };
-  if (!fits()) bad_init(name, source, "expected [\"name\", {parameters}]");
-  AttrMap settings;
-  if (parsed.size() == 2) {
-    for (const auto &entry : parsed[1].items()) {
-      const nlohmann::json &value = entry.value();
-      if (!value.is_primitive()) bad_init(name, source, "expected numbers and words as parameters");
-      settings[entry.key()] = value.is_string() ? value.get<std::string>() : value.is_null() ? "None" : value.dump();
-    }
+  using Kind = Json::Kind;
+  Json parsed;
+  try {
+    parsed = parse_json(source, "__init__", 2);  // parameters are numbers and words
+  } catch (const Error &) {                      // told below, by what was expected
   }
-  return Initializer::create(parsed[0].get<std::string>(), settings, seed);
+  const std::vector<Json> &parts = parsed.elements;
+  if (!parsed.is(Kind::kArray) || parts.empty() || parts.size() > 2 || !parts[0].is(Kind::kString) ||
+      (parts.size() == 2 && !parts[1].is(Kind::kObject))) {
+    bad_init(name, source, "expected [\"name\", {parameters}]");
+  }
+  AttrMap settings;
+  for (size_t i = 0; parts.size() == 2 && i < parts[1].keys.size(); ++i) {
+    const Json &value = parts[1].elements[i];
+    settings[parts[1].keys[i]] = value.is(Kind::kNull) ? "None" : value.text;
+  }
+  return Initializer::create(parts[0].text, settings, seed);
 }
 
 // What the end of a name says (MXNet's rule): null for a weight, which the caller's initializer fills.

@@ -2,9 +2,8 @@
 // Symbols as MXNet's JSON: reads the forms of 0.8 to 1.9 and brings older ones up to date, writes that of 1.9. A file
 // is not trusted: everything is checked before a node is made of it.
 #include <algorithm>
-#include <nlohmann/json.hpp>
-#include <set>
 
+#include "base/json.hpp"
 #include "base/log.hpp"
 #include "base/utf8.hpp"
 #include "symbol/node.hpp"
@@ -12,70 +11,11 @@
 namespace cohort {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr int64_t kCurrentVersion = 10901;  // major * 10000 + minor * 100 + patch
 constexpr int64_t kOldestVersion = 800;     // files without a version
 constexpr int kMostDepth = 32;              // MXNet's own files have 5 levels
 constexpr int64_t kMostInputs = 65536;      // of one node
 constexpr int64_t kMostOutputs = 1 << 22;   // of all nodes together
-
-// ---- text to a tree ------------------------------------------------------------------------------------------------
-
-// A first look at the text, which keeps nothing: refuses endless nesting and keys that come twice, too, which the
-// parser would let pass.
-class Check final : public nlohmann::json_sax<Json> {
- public:
-  explicit Check(const std::string &source) : source_(source) {}
-
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t &) override { return true; }
-  bool string(string_t &) override { return true; }
-  bool binary(binary_t &) override { return true; }
-  bool start_array(size_t) override { return enter(); }
-  bool end_array() override { return --depth_, true; }
-  bool start_object(size_t) override {
-    objects_.emplace_back();
-    return enter();
-  }
-  bool end_object() override {
-    objects_.pop_back();
-    return --depth_, true;
-  }
-  bool key(string_t &name) override {
-    if (!objects_.back().insert(name).second) {
-      throw Error(Code::kFormat, text(source_, ": key '", name, "' comes twice in one object"), source_);
-    }
-    return true;
-  }
-  bool parse_error(size_t position, const std::string &, const Json::exception &) override {
-    throw Error(Code::kFormat, text(source_, ": expected JSON, found a mistake at byte ", position), source_);
-  }
-
- private:
-  bool enter() {
-    if (++depth_ <= kMostDepth) return true;
-    throw Error(Code::kFormat, text(source_, ": expected at most ", kMostDepth, " levels of nesting, found more"),
-                source_);
-  }
-
-  std::string source_;
-  int depth_ = 0;
-  std::vector<std::set<std::string>> objects_;  // keys of the objects that are open
-};
-
-Json parse_json(const std::string &json, const std::string &source) {
-  try {
-    Check check(source);
-    Json::sax_parse(json.begin(), json.end(), &check);
-    return Json::parse(json.begin(), json.end());
-  } catch (const Json::exception &) {
-    throw Error(Code::kFormat, text(source, ": expected JSON, found something else"), source);
-  }
-}
 
 // ---- a tree to nodes -----------------------------------------------------------------------------------------------
 
@@ -97,16 +37,16 @@ class Reader {
     check_keys(tree, "the symbol", {"nodes", "arg_nodes", "node_row_ptr", "heads", "attrs"});
     read_version(tree);
     const Json &nodes = member(tree, "nodes", "the symbol");
-    if (!nodes.is_array()) refuse("'nodes': expected an array");
-    num_nodes_ = nodes.size();
+    if (!nodes.is(Json::Kind::kArray)) refuse("'nodes': expected an array");
+    num_nodes_ = nodes.elements.size();
     raw_.reserve(num_nodes_);
-    for (const Json &node : nodes) read_node(node);
+    for (const Json &node : nodes.elements) read_node(node);
     check_indices(tree, "arg_nodes", true);
     check_indices(tree, "node_row_ptr", false);
     const Json &heads = member(tree, "heads", "the symbol");
-    if (!heads.is_array() || heads.empty()) refuse("'heads': expected an array of at least one");
+    if (!heads.is(Json::Kind::kArray) || heads.elements.empty()) refuse("'heads': expected an array of at least one");
     std::vector<RawNode::Input> raw_heads;
-    for (const Json &head : heads) raw_heads.push_back(read_input(head, "'heads'"));
+    for (const Json &head : heads.elements) raw_heads.push_back(read_input(head, "'heads'"));
 
     made_.resize(num_nodes_);
     for (size_t id : sorted(raw_heads)) make(id);
@@ -126,25 +66,25 @@ class Reader {
   }
 
   void check_keys(const Json &object, const std::string &where, const std::vector<std::string> &allowed) const {
-    if (!object.is_object()) refuse(text(where, ": expected an object"));
-    for (const auto &item : object.items()) {
-      if (std::find(allowed.begin(), allowed.end(), item.key()) != allowed.end()) continue;
+    if (!object.is(Json::Kind::kObject)) refuse(text(where, ": expected an object"));
+    for (const std::string &found : object.keys) {
+      if (std::find(allowed.begin(), allowed.end(), found) != allowed.end()) continue;
       std::string list;
       for (const std::string &key : allowed) list += (list.empty() ? "" : ", ") + key;
-      refuse(text(where, ": expected keys out of ", list, ", found '", item.key(), "'"));
+      refuse(text(where, ": expected keys out of ", list, ", found '", found, "'"));
     }
   }
 
   const Json &member(const Json &object, const char *key, const std::string &where) const {
-    const auto found = object.find(key);
-    if (found == object.end()) refuse(text(where, ": expected a key '", key, "', found none"));
+    const Json *found = object.find(key);
+    if (!found) refuse(text(where, ": expected a key '", key, "', found none"));
     return *found;
   }
 
   // A whole number in [0, limit).
   int64_t read_index(const Json &value, int64_t limit, const std::string &where) const {
-    const bool whole = value.is_number_integer() && !(value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX);
-    const int64_t index = whole ? value.get<int64_t>() : -1;
+    const bool whole = value.is(Json::Kind::kInteger);
+    const int64_t index = whole ? value.integer : -1;
     if (index < 0 || index >= limit) {
       refuse(text(where, ": expected a whole number from 0 to ", limit - 1,
                   whole ? text(", found ", index) : std::string()));
@@ -153,22 +93,24 @@ class Reader {
   }
 
   void check_indices(const Json &tree, const char *key, bool of_nodes) const {
-    const auto found = tree.find(key);
-    if (found == tree.end()) return;
-    if (!found->is_array()) refuse(text("'", key, "': expected an array"));
-    for (const Json &index : *found) read_index(index, of_nodes ? int64_t(num_nodes_) : INT64_MAX, text("'", key, "'"));
+    const Json *found = tree.find(key);
+    if (!found) return;
+    if (!found->is(Json::Kind::kArray)) refuse(text("'", key, "': expected an array"));
+    for (const Json &index : found->elements)
+      read_index(index, of_nodes ? int64_t(num_nodes_) : INT64_MAX, text("'", key, "'"));
   }
 
   void read_version(const Json &tree) {
-    const auto attrs = tree.find("attrs");
-    if (attrs == tree.end()) return;
-    if (!attrs->is_object()) refuse("'attrs': expected an object");
-    const auto version = attrs->find("mxnet_version");
-    if (version == attrs->end()) return;
-    if (!version->is_array() || version->size() != 2 || (*version)[0] != "int") {
+    const Json *attrs = tree.find("attrs");
+    if (!attrs) return;
+    if (!attrs->is(Json::Kind::kObject)) refuse("'attrs': expected an object");
+    const Json *version = attrs->find("mxnet_version");
+    if (!version) return;
+    if (!version->is(Json::Kind::kArray) || version->elements.size() != 2 ||
+        !version->elements[0].is(Json::Kind::kString) || version->elements[0].text != "int") {
       refuse("'mxnet_version': expected [\"int\", number]");
     }
-    version_ = read_index((*version)[1], int64_t(1) << 31, "'mxnet_version'");
+    version_ = read_index(version->elements[1], int64_t(1) << 31, "'mxnet_version'");
     if (version_ > kCurrentVersion) {
       log(LogLevel::kWarning, text(source_, ": written by version ", version_ / 10000, ".", version_ / 100 % 100, ".",
                                    version_ % 100, " of MXNet, which is newer than 1.9.1"));
@@ -176,21 +118,22 @@ class Reader {
   }
 
   RawNode::Input read_input(const Json &value, const std::string &where) const {
-    if (!value.is_array() || value.size() < 2 || value.size() > 3) {
+    const std::vector<Json> &parts = value.elements;
+    if (!value.is(Json::Kind::kArray) || parts.size() < 2 || parts.size() > 3) {
       refuse(text(where, ": expected [node, output, version] or [node, output]"));
     }
-    if (value.size() == 3) read_index(value[2], INT64_MAX, where);
-    return {size_t(read_index(value[0], int64_t(num_nodes_), where)), read_index(value[1], kMostInputs, where)};
+    if (parts.size() == 3) read_index(parts[2], INT64_MAX, where);
+    return {size_t(read_index(parts[0], int64_t(num_nodes_), where)), read_index(parts[1], kMostInputs, where)};
   }
 
   const std::string &read_text(const Json &value, const std::string &where) const {
-    if (!value.is_string()) refuse(text(where, ": expected a string"));
-    return value.get_ref<const std::string &>();
+    if (!value.is(Json::Kind::kString)) refuse(text(where, ": expected a string"));
+    return value.text;
   }
 
   void read_node(const Json &value) {
     const std::string where = text("nodes[", raw_.size(), "]");
-    if (!value.is_object()) refuse(text(where, ": expected an object"));
+    if (!value.is(Json::Kind::kObject)) refuse(text(where, ": expected an object"));
     RawNode node;
     node.op = read_text(member(value, "op", where), where + ".op");
     node.name = read_text(member(value, "name", where), where + ".name");
@@ -199,22 +142,23 @@ class Reader {
                {"op", "name", "attrs", "attr", "param", "inputs", "control_deps", "subgraphs", "backward_source_id"});
     // Parameters win over attributes of the same name, as the oldest form kept them apart.
     for (const char *key : {"param", "attrs", "attr"}) {
-      const auto attrs = value.find(key);
-      if (attrs == value.end()) continue;
-      if (!attrs->is_object()) refuse(text(named, ".", key, ": expected an object"));
-      for (const auto &item : attrs->items()) {
-        node.attrs.emplace(item.key(), read_text(item.value(), text(named, ".", key, ".", item.key())));
+      const Json *attrs = value.find(key);
+      if (!attrs) continue;
+      if (!attrs->is(Json::Kind::kObject)) refuse(text(named, ".", key, ": expected an object"));
+      for (size_t i = 0; i < attrs->keys.size(); ++i) {
+        const std::string &attr = attrs->keys[i];
+        node.attrs.emplace(attr, read_text(attrs->elements[i], text(named, ".", key, ".", attr)));
       }
     }
     const Json &inputs = member(value, "inputs", named);
-    if (!inputs.is_array()) refuse(text(named, ".inputs: expected an array"));
-    for (const Json &input : inputs) node.inputs.push_back(read_input(input, named + ".inputs"));
-    if (value.contains("control_deps")) {
-      const Json &deps = value["control_deps"];
-      if (!deps.is_array()) refuse(text(named, ".control_deps: expected an array"));
-      for (const Json &dep : deps) read_index(dep, int64_t(num_nodes_), named + ".control_deps");
+    if (!inputs.is(Json::Kind::kArray)) refuse(text(named, ".inputs: expected an array"));
+    for (const Json &input : inputs.elements) node.inputs.push_back(read_input(input, named + ".inputs"));
+    if (const Json *deps = value.find("control_deps")) {
+      if (!deps->is(Json::Kind::kArray)) refuse(text(named, ".control_deps: expected an array"));
+      for (const Json &dep : deps->elements) read_index(dep, int64_t(num_nodes_), named + ".control_deps");
     }
-    if (value.contains("subgraphs") && !(value["subgraphs"].is_array() && value["subgraphs"].empty())) {
+    const Json *subgraphs = value.find("subgraphs");
+    if (subgraphs && !(subgraphs->is(Json::Kind::kArray) && subgraphs->elements.empty())) {
       refuse(node, "subgraphs are not supported");
     }
     if (node.op == "null") {
@@ -404,7 +348,7 @@ void append_quoted(std::string *out, const std::string &s, const std::string &no
 }  // namespace
 
 Symbol Symbol::from_json(const std::string &json, const std::string &source) {
-  return Reader(source).read(parse_json(json, source));
+  return Reader(source).read(parse_json(json, source, kMostDepth));
 }
 
 std::string Symbol::to_json() const {

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/json.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace cohort {
+namespace {
+
+using Parser = nlohmann::json;
+
+// Told by the parser what it reads, one piece after the other.
+class Builder final : public nlohmann::json_sax<Parser> {
+ public:
+  Builder(const std::string &source, int most_depth) : source_(source), most_depth_(most_depth) {}
+
+  bool null() override { return add(Json()); }
+  bool boolean(bool value) override { return add(Json::Kind::kBoolean, value ? "true" : "false"); }
+  bool number_integer(number_integer_t value) override {
+    return add(Json::Kind::kInteger, std::to_string(value), value);
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    if (value <= INT64_MAX) return number_integer(int64_t(value));
+    return add(Json::Kind::kNumber, std::to_string(value));
+  }
+  bool number_float(number_float_t, const string_t &digits) override { return add(Json::Kind::kNumber, digits); }
+  bool string(string_t &value) override { return add(Json::Kind::kString, std::move(value)); }
+  bool binary(binary_t &) override { return false; }  // not in text
+  bool start_array(size_t) override { return enter(Json::Kind::kArray); }
+  bool end_array() override { return leave(); }
+  bool start_object(size_t) override { return enter(Json::Kind::kObject); }
+  bool end_object() override { return leave(); }
+  bool key(string_t &name) override {
+    if (!open_.back().keys.insert(name).second) {
+      throw Error(Code::kFormat, cohort::text(source_, ": key '", name, "' comes twice in one object"), source_);
+    }
+    open_.back().value.keys.push_back(std::move(name));
+    return true;
+  }
+  bool parse_error(size_t position, const std::string &, const Parser::exception &) override {
+    throw Error(Code::kFormat, cohort::text(source_, ": expected JSON, found a mistake at byte ", position), source_);
+  }
+
+  Json take() { return std::move(root_); }
+
+ private:
+  struct Open {
+    Json value;
+    std::set<std::string> keys;
+  };
+
+  bool add(Json value) {
+    (open_.empty() ? root_ : open_.back().value.elements.emplace_back()) = std::move(value);
+    return true;
+  }
+  bool add(Json::Kind kind, std::string words, int64_t integer = 0) {
+    Json value;
+    value.kind = kind;
+    value.text = std::move(words);
+    value.integer = integer;
+    return add(std::move(value));
+  }
+  bool enter(Json::Kind kind) {
+    if (int(open_.size()) == most_depth_) {
+      throw Error(Code::kFormat,
+                  cohort::text(source_, ": expected at most ", most_depth_, " levels of nesting, found more"), source_);
+    }
+    open_.emplace_back();
+    open_.back().value.kind = kind;
+    return true;
+  }
+  bool leave() {
+    Json value = std::move(open_.back().value);
+    open_.pop_back();
+    return add(std::move(value));
+  }
+
+  const std::string &source_;
+  const int most_depth_;
+  Json root_;
+  std::vector<Open> open_;  // from the root inwards
+};
+
+}  // namespace
+
+const Json *Json::find(const std::string &key) const {
+  const auto found = std::find(keys.begin(), keys.end(), key);
+  return found == keys.end() ? nullptr : &elements[size_t(found - keys.begin())];
+}
+
+Json parse_json(const std::string &text, const std::string &source, int most_depth) {
+  Builder builder(source, most_depth);
+  Parser::sax_parse(text.begin(), text.end(), &builder);
+  return builder.take();
+}
+
+}  // namespace cohort
