@@ -22,20 +22,29 @@ size_t utf8_length(const std::string &source, size_t at) {
   return 0;
 }
 
+namespace {
+
+// Control characters, those beyond ASCII too, and the separators of lines and paragraphs.
+bool breaks_a_line(const std::string &character) {
+  const uint8_t first = uint8_t(character[0]);
+  if (character.size() == 1) return first < 0x20 || first == 0x7f;
+  return (first == 0xc2 && uint8_t(character[1]) < 0xa0) || character == "\u2028" || character == "\u2029";
+}
+
+}  // namespace
+
 std::string plain_line(const std::string &source) {
   static const char kHex[] = "0123456789abcdef";
   std::string line;
   line.reserve(source.size());
   for (size_t i = 0; i < source.size();) {
-    const size_t length = utf8_length(source, i);
-    const uint8_t first = uint8_t(source[i]);
-    if (length == 0 || first < 0x20 || first == 0x7f) {
-      line += {'\\', 'x', kHex[first >> 4], kHex[first & 15]};
-      ++i;
-    } else {
-      line.append(source, i, length);
-      i += length;
+    const size_t length = utf8_length(source, i), end = i + (length ? length : 1);
+    const std::string character = source.substr(i, length);
+    if (length && !breaks_a_line(character)) {
+      line += character;
+      i = end;
     }
+    for (; i < end; ++i) line += {'\\', 'x', kHex[uint8_t(source[i]) >> 4], kHex[uint8_t(source[i]) & 15]};
   }
   return line;
 }

@@ -10,7 +10,7 @@ namespace cohort {
 // The length of the UTF-8 sequence at `at`, or 0 if there is none.
 size_t utf8_length(const std::string &source, size_t at);
 
-// The text as one line of UTF-8: other bytes and control characters as \xNN.
+// The text as one line of UTF-8: other bytes, control characters and separators of lines as \xNN.
 std::string plain_line(const std::string &source);
 
 }  // namespace cohort
