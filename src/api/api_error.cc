@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <new>
 
 #include "api/api.hpp"
 #include "base/utf8.hpp"
@@ -23,8 +24,10 @@ struct PutOff {
   std::atomic<bool> any{false};
 };
 
+// Lives on while other threads release at exit.
 PutOff &put_off() {
-  static PutOff *const instance = new PutOff;  // lives on while other threads release at exit
+  alignas(PutOff) static char memory[sizeof(PutOff)];  // not of the heap, which may be exhausted
+  static PutOff *const instance = new (memory) PutOff;
   return *instance;
 }
 

@@ -84,7 +84,8 @@ class Table {
 
 Table &table() {
   static Table *const instance = [] {
-    auto *made = new Table;  // for as long as the process: handles may be freed while it exits
+    alignas(Table) static char memory[sizeof(Table)];  // not of the heap, which may be exhausted
+    auto *made = new (memory) Table;  // for as long as the process: handles may be freed while it exits
     pthread_atfork([] { table().lock(); }, [] { table().unlock(); },
                    [] {
                      table().unlock();

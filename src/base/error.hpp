@@ -29,6 +29,7 @@ enum class Code : int {
 template <typename... Parts>
 std::string text(const Parts &...parts) {
   std::ostringstream out;
+  out.exceptions(std::ios_base::badbit);  // std::bad_alloc, which a stream would keep to itself
   (out << ... << parts);
   return out.str();
 }

@@ -171,7 +171,7 @@ class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
   void do_next();  // by whoever has taken the queue
   void do_work(Work &work) noexcept;
   void run_program(const Program &program, const void *owner) noexcept;
-  void fail(const char *label, const char *what) noexcept;
+  void fail(const char *label, const char *what, Code code) noexcept;
   template <typename Fn>
   bool guarded(const char *const &label, Fn &&fn) noexcept;
 
@@ -196,9 +196,10 @@ class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
   std::atomic<bool> stopping_{false};
 
   std::atomic<bool> poisoned_{false};
-  std::mutex error_mutex_;   // guards the two below
+  std::mutex error_mutex_;   // guards the three below
   char message_[1024] = {};  // fixed, for want of memory is an error, too
   char subject_[256] = {};
+  Code code_ = Code::kExecution;
 
   bool woken_ = false;    // a sleeping thread, lately; of the thread that has taken the queue
   bool started_ = false;  // with worker_: of the thread that enqueues, then of the destructor
@@ -235,25 +236,28 @@ class CpuEvent final : public Event {
 
 // ---- work ---------------------------------------------------------------------------------------------------------
 
-void CpuQueue::Core::fail(const char *label, const char *what) noexcept {
+void CpuQueue::Core::fail(const char *label, const char *what, Code code) noexcept {
   const std::lock_guard<std::mutex> lock(error_mutex_);
   if (poisoned_.load(std::memory_order_relaxed)) return;
   std::snprintf(message_, sizeof message_, "%s: %s", label, what);
   std::snprintf(subject_, sizeof subject_, "%s", label);
+  code_ = code;
   poisoned_.store(true, std::memory_order_release);
 }
 
 void CpuQueue::Core::throw_error() {
   if (!poisoned()) return;
   char message[sizeof message_], subject[sizeof subject_];
+  Code code;
   {
     const std::lock_guard<std::mutex> lock(error_mutex_);
     if (!poisoned_.load(std::memory_order_relaxed)) return;  // another thread has thrown it
     std::memcpy(message, message_, sizeof message);
     std::memcpy(subject, subject_, sizeof subject);
+    code = code_;
     poisoned_.store(false, std::memory_order_release);
   }
-  throw Error(Code::kExecution, message, subject);
+  throw Error(code, message, subject);
 }
 
 // False if fn failed. `label` is read then: fn may change it as it goes on.
@@ -263,11 +267,13 @@ bool CpuQueue::Core::guarded(const char *const &label, Fn &&fn) noexcept {
     fn();
     return true;
   } catch (const std::bad_alloc &) {
-    fail(label, "out of memory");
+    fail(label, "out of memory", Code::kOutOfMemory);
+  } catch (const Error &error) {
+    fail(label, error.what(), error.code() == Code::kOutOfMemory ? error.code() : Code::kExecution);
   } catch (const std::exception &error) {
-    fail(label, error.what());
+    fail(label, error.what(), Code::kExecution);
   } catch (...) {
-    fail(label, "unknown exception");
+    fail(label, "unknown exception", Code::kExecution);
   }
   return false;
 }
@@ -473,7 +479,7 @@ void CpuQueue::Core::stop() {
 // ---- the queue ----------------------------------------------------------------------------------------------------
 
 CpuQueue::CpuQueue(const Context &context, int num_threads)
-    // More than OMP_THREAD_LIMIT lets run must not be promised: oneDNN shares out its work when a primitive is made.
+    // More than OMP_THREAD_LIMIT lets run must not be promised (CpuDevice::make_kernel).
     : core_(std::make_shared<Core>(
           context, std::min(num_threads > 0 ? num_threads : usable_processors(), omp_get_thread_limit()))) {}
 

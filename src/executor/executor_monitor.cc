@@ -76,6 +76,7 @@ std::string Executor::debug_text() const {
   const Impl &self = *impl_;
   const Graph &graph = self.graph;
   std::ostringstream out;
+  out.exceptions(std::ios_base::badbit);
   out << "Symbol Outputs:\n";
   for (size_t h = 0; h < graph.heads.size(); ++h) {
     out << "\toutput[" << h << "]=" << graph.nodes[size_t(graph.heads[h].node)]->name << '(' << graph.heads[h].index

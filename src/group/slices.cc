@@ -12,6 +12,7 @@ namespace {
 
 std::string list_text(const std::vector<double> &values) {
   std::ostringstream out;
+  out.exceptions(std::ios_base::badbit);
   out << '[';
   for (size_t i = 0; i < values.size() && i < 16; ++i) out << (i ? ", " : "") << values[i];
   if (values.size() > 16) out << ", ...";

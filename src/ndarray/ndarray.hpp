@@ -40,8 +40,8 @@ class Storage {
   // What is written to `part` is a part of this storage, too: waiting for this one waits for it, and throws if it
   // failed.
   void depend_on(std::shared_ptr<Storage> part);
-  void fail(const std::string &message);  // by an executor: the work that should have filled this storage failed
-  void written();                         // its contents are good again, and are others than before
+  void fail(const char *message) noexcept;  // by an executor: the work that should have filled this storage failed
+  void written();                           // its contents are good again, and are others than before
   void will_change() { version_.fetch_add(1, std::memory_order_acq_rel); }  // by work that is queued
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   uint64_t version() const { return version_.load(std::memory_order_acquire); }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of the work on a block of memory.
+#include <new>
+
 #include "base/error.hpp"
 #include "ndarray/ndarray.hpp"
 
@@ -75,9 +77,14 @@ void Storage::wait_for_writers(const Queue *reader) {
   check_failure();
 }
 
-void Storage::fail(const std::string &message) {
+void Storage::fail(const char *message) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
-  failure_ = message.empty() ? "its work failed" : message;
+  try {
+    failure_ = *message ? message : "its work failed";
+  } catch (const std::bad_alloc &) {
+    failure_.clear();
+    failure_ += "out of memory";  // short enough to need none
+  }
   failed_.store(true, std::memory_order_release);
 }
 

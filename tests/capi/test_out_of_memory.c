@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory that runs out at every place in turn. This program's malloc fails the N-th time that the library asks, or from
+ * the N-th time on, while one part of a representative program runs: that part ends well or with an out-of-memory
+ * error, leaves no handle and no memory behind, and done again it succeeds with the same objects. A part that asks more
+ * than kMostTries times is tried at that many places evenly; with --all (or --part NAME, or --part NAME N) at each.
+ *
+ * Two libraries are no better than they are: libgomp ends the process where malloc gives it none, and oneDNN 2.6 goes
+ * on with the null pointer, so that these calls of theirs are always served; and where operator new throws inside
+ * oneDNN, oneDNN loses what it had, so that there a growth of memory is let pass.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <execinfo.h>
+#include <link.h>
+#include <unistd.h>
+
+#include "support/boundary.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OWN_MALLOC 0 /* the sanitizer brings its own */
+#else
+#define OWN_MALLOC 1
+#endif
+
+/* ---- a malloc that fails ------------------------------------------------------------------------------------------
+ */
+
+typedef struct code {
+  uintptr_t begin, end;
+} code;
+
+static code gomp, onednn;
+
+static struct {
+  long countdown; /* to the allocation that fails; 0: none does */
+  int onward;     /* all later ones, too */
+  int armed;
+  long asked;    /* while armed */
+  int in_onednn; /* the first that failed was there */
+  long live;     /* blocks that are not freed */
+} memory;
+
+#if OWN_MALLOC
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+extern void *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
+extern void __libc_free(void *);
+
+static int is_in(const code *library, const void *address) {
+  return (uintptr_t)address >= library->begin && (uintptr_t)address < library->end;
+}
+
+static int called_by(const code *library) {
+  void *frames[64];
+  const int num_frames = backtrace(frames, 64);
+  int i;
+
+  for (i = 0; i < num_frames; ++i) {
+    if (is_in(library, frames[i])) return 1;
+  }
+  return 0;
+}
+
+static int refuse(const void *caller) {
+  long asked;
+
+  if (!__atomic_load_n(&memory.armed, __ATOMIC_RELAXED)) return 0;
+  if (is_in(&gomp, caller) || is_in(&onednn, caller)) return 0;
+  asked = __atomic_add_fetch(&memory.asked, 1, __ATOMIC_RELAXED);
+  if (memory.countdown == 0 || asked < memory.countdown || (asked > memory.countdown && !memory.onward)) return 0;
+  if (asked == memory.countdown) memory.in_onednn = called_by(&onednn);
+  errno = ENOMEM;
+  return 1;
+}
+
+static void *counted(void *block) {
+  if (block) __atomic_add_fetch(&memory.live, 1, __ATOMIC_RELAXED);
+  return block;
+}
+
+void *malloc(size_t size) { return refuse(__builtin_return_address(0)) ? NULL : counted(__libc_malloc(size)); }
+
+void *calloc(size_t count, size_t size) {
+  return refuse(__builtin_return_address(0)) ? NULL : counted(__libc_calloc(count, size));
+}
+
+void *realloc(void *block, size_t size) {
+  void *moved;
+
+  if (size && refuse(__builtin_return_address(0))) return NULL;
+  moved = __libc_realloc(block, size);
+  if (!block) return counted(moved);
+  if (!size && !moved) __atomic_sub_fetch(&memory.live, 1, __ATOMIC_RELAXED);
+  return moved;
+}
+
+void *memalign(size_t alignment, size_t size) {
+  return refuse(__builtin_return_address(0)) ? NULL : counted(__libc_memalign(alignment, size));
+}
+
+void *aligned_alloc(size_t alignment, size_t size) {
+  return refuse(__builtin_return_address(0)) ? NULL : counted(__libc_memalign(alignment, size));
+}
+
+int posix_memalign(void **out_block, size_t alignment, size_t size) {
+  void *block = refuse(__builtin_return_address(0)) ? NULL : counted(__libc_memalign(alignment, size));
+
+  if (!block) return ENOMEM;
+  *out_block = block;
+  return 0;
+}
+
+void free(void *block) {
+  if (block) __atomic_sub_fetch(&memory.live, 1, __ATOMIC_RELAXED);
+  __libc_free(block);
+}
+#endif
+
+static int find_code(struct dl_phdr_info *info, size_t size, void *data) {
+  code *const found = strstr(info->dlpi_name, "libgomp") ? &gomp : strstr(info->dlpi_name, "libdnnl") ? &onednn : NULL;
+  int i;
+
+  (void)size;
+  (void)data;
+  for (i = 0; found && i < info->dlpi_phnum; ++i) {
+    if (info->dlpi_phdr[i].p_type != PT_LOAD || !(info->dlpi_phdr[i].p_flags & PF_X)) continue;
+    found->begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+    found->end = found->begin + info->dlpi_phdr[i].p_memsz;
+  }
+  return 0;
+}
+
+static int find_libraries(void **state) {
+  void *frame;
+
+  (void)state;
+  backtrace(&frame, 1); /* asks for memory at its first call */
+  dl_iterate_phdr(find_code, NULL);
+  return 0;
+}
+
+static void arm(long countdown, int onward) {
+  memory.countdown = countdown;
+  memory.onward = onward;
+  memory.asked = 0;
+  memory.in_onednn = 0;
+  __atomic_store_n(&memory.armed, 1, __ATOMIC_SEQ_CST);
+}
+
+static void disarm(void) { __atomic_store_n(&memory.armed, 0, __ATOMIC_SEQ_CST); }
+
+/* ---- the program that is tried
+ * --------------------------------------------------------------------------------------- */
+
+#define TRY(call)            \
+  do {                       \
+    error = (call);          \
+    if (error) goto cleanup; \
+  } while (0)
+
+static const cohort_context cpus[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}};
+static const char *const params[] = {"conv_weight", "conv_bias", "fc_weight", "fc_bias"};
+static const float zeros[6 * 2 * 8 * 8];
+
+/* What the parts share. Made by the parts themselves; each replaces its own only when it has succeeded. */
+static struct {
+  cohort_symbol *symbol;
+  cohort_group *group;
+  cohort_arrays *args, *aux; /* good values of its parameters */
+  cohort_optimizer *optimizer;
+  cohort_metric *metric;
+  cohort_manager *manager;
+} world;
+
+#define REPLACE(type, field, made)     \
+  do {                                 \
+    cohort_##type##_free(world.field); \
+    world.field = (made);              \
+    (made) = NULL;                     \
+  } while (0)
+
+static cohort_error *add_node(const char *op, const char *name, const char *key, const char *value,
+                              cohort_symbol **symbol) {
+  cohort_symbol *made = NULL;
+  cohort_error *error = cohort_symbol_create(op, name, &key, &value, key != NULL, symbol, NULL, 1, &made);
+
+  if (error) return error;
+  cohort_symbol_free(*symbol);
+  *symbol = made;
+  return NULL;
+}
+
+/* Composed, written as JSON and read again. */
+static cohort_error *make_symbol(void) {
+  static const char *const keys[] = {"kernel", "num_filter"}, *const values[] = {"(3,3)", "16"};
+  cohort_symbol *net = NULL, *conv = NULL, *back = NULL;
+  const char *json;
+  cohort_error *error;
+
+  TRY(cohort_symbol_variable("data", NULL, NULL, 0, &net));
+  TRY(cohort_symbol_create("Convolution", "conv", keys, values, 2, &net, NULL, 1, &conv));
+  TRY(add_node("BatchNorm", "bn", NULL, NULL, &conv));
+  TRY(add_node("Activation", "relu", "act_type", "relu", &conv));
+  TRY(add_node("Dropout", "drop", "p", "0.3", &conv));
+  TRY(add_node("FullyConnected", "fc", "num_hidden", "10", &conv));
+  TRY(add_node("SoftmaxOutput", "softmax", NULL, NULL, &conv));
+  TRY(cohort_symbol_to_json(conv, &json));
+  TRY(cohort_symbol_from_json(json, strlen(json), &back));
+  REPLACE(symbol, symbol, back);
+cleanup:
+  cohort_symbol_free(net);
+  cohort_symbol_free(conv);
+  cohort_symbol_free(back);
+  return error;
+}
+
+static cohort_error *make_descs(int64_t batch, cohort_descs **data, cohort_descs **label) {
+  const int64_t shape[] = {batch, 2, 8, 8};
+  cohort_error *error;
+
+  TRY(cohort_descs_create(data));
+  TRY(cohort_descs_add(*data, "data", shape, 4, COHORT_DTYPE_FLOAT32, "NCHW"));
+  TRY(cohort_descs_create(label));
+  TRY(cohort_descs_add(*label, "softmax_label", shape, 1, COHORT_DTYPE_FLOAT32, NULL));
+cleanup:
+  return error;
+}
+
+/* A batch of zeros and its labels. */
+static cohort_error *make_batch(int64_t batch, cohort_ndarray **data, cohort_ndarray **label) {
+  const int64_t shape[] = {batch, 2, 8, 8};
+  cohort_error *error;
+
+  TRY(cohort_ndarray_from_host(zeros, (size_t)batch * 512, shape, 4, COHORT_DTYPE_FLOAT32, NULL, data));
+  TRY(cohort_ndarray_from_host(zeros, (size_t)batch * 4, shape, 1, COHORT_DTYPE_FLOAT32, NULL, label));
+cleanup:
+  return error;
+}
+
+static cohort_error *bind_group(void) {
+  static const char *const key = "momentum", *const value = "0.9";
+  cohort_descs *data = NULL, *label = NULL;
+  cohort_group *group = NULL;
+  cohort_arrays *args = NULL, *aux = NULL;
+  cohort_optimizer *optimizer = NULL;
+  cohort_error *error;
+
+  TRY(make_descs(4, &data, &label));
+  TRY(cohort_group_create(world.symbol, cpus, 2, data, label, params, 4, 1, NULL, &group));
+  TRY(cohort_optimizer_create("sgd", &key, &value, 1, &optimizer));
+  TRY(cohort_group_copy_params(group, &args, &aux));
+  REPLACE(group, group, group);
+  REPLACE(arrays, args, args);
+  REPLACE(arrays, aux, aux);
+  REPLACE(optimizer, optimizer, optimizer);
+cleanup:
+  cohort_descs_free(data);
+  cohort_descs_free(label);
+  cohort_group_free(group);
+  cohort_arrays_free(args);
+  cohort_arrays_free(aux);
+  cohort_optimizer_free(optimizer);
+  return error;
+}
+
+static cohort_error *train_on(int64_t batch, int32_t backward) {
+  cohort_ndarray *data = NULL, *label = NULL, *output = NULL;
+  float found[60];
+  cohort_error *error;
+
+  TRY(make_batch(batch, &data, &label));
+  TRY(cohort_group_forward(world.group, &data, 1, &label, 1, backward));
+  if (backward) {
+    TRY(cohort_group_backward(world.group, NULL, 0));
+    TRY(cohort_group_update(world.group, world.optimizer, COHORT_UPDATE_ON_STORE));
+  }
+  TRY(cohort_group_wait(world.group));
+  TRY(cohort_group_merged(world.group, COHORT_GROUP_OUTPUTS, 0, &output));
+  TRY(cohort_ndarray_read(output, found, (size_t)batch * 40));
+cleanup:
+  cohort_ndarray_free(data);
+  cohort_ndarray_free(label);
+  cohort_ndarray_free(output);
+  return error;
+}
+
+static cohort_error *train(void) { return train_on(4, 1); }
+
+static cohort_error *reshape_to(int64_t batch) {
+  cohort_descs *data = NULL, *label = NULL;
+  cohort_error *error;
+
+  TRY(make_descs(batch, &data, &label));
+  TRY(cohort_group_reshape(world.group, data, label));
+cleanup:
+  cohort_descs_free(data);
+  cohort_descs_free(label);
+  return error;
+}
+
+/* To a batch of six and back. A group whose reshape has failed serves the shape that it says. */
+static cohort_error *reshape(void) {
+  int64_t batch = 0;
+  cohort_error *error;
+
+  TRY(cohort_group_batch_size(world.group, &batch));
+  TRY(train_on(batch, 0));
+  if (batch == 4) TRY(reshape_to(6));
+  TRY(train_on(6, 0));
+  TRY(reshape_to(4));
+cleanup:
+  return error;
+}
+
+static const char *path_of(const char *end) {
+  static char path[600];
+  const char *folder = getenv("TMPDIR");
+
+  snprintf(path, sizeof(path), "%s/out_of_memory_%ld%s", folder ? folder : "/tmp", (long)getpid(), end);
+  return path;
+}
+
+static cohort_error *save_and_load(void) {
+  cohort_arrays *args = NULL, *aux = NULL, *back = NULL;
+  cohort_symbol *symbol = NULL;
+  cohort_error *error;
+
+  TRY(cohort_group_copy_params(world.group, &args, &aux));
+  TRY(cohort_arrays_save(args, path_of(".params")));
+  TRY(cohort_arrays_load(path_of(".params"), NULL, &back));
+  TRY(cohort_group_set_params(world.group, back, aux, 0));
+  TRY(cohort_symbol_save(world.symbol, path_of(".json")));
+  TRY(cohort_symbol_load(path_of(".json"), &symbol));
+cleanup:
+  cohort_arrays_free(args);
+  cohort_arrays_free(aux);
+  cohort_arrays_free(back);
+  cohort_symbol_free(symbol);
+  return error;
+}
+
+static cohort_error *measure(void) {
+  cohort_ndarray *data = NULL, *label = NULL;
+  cohort_metric *metric = NULL, *child = NULL;
+  const char *name;
+  double value;
+  cohort_error *error;
+
+  TRY(make_batch(4, &data, &label));
+  TRY(cohort_metric_create("composite", NULL, NULL, 0, &metric));
+  TRY(cohort_metric_create("acc", NULL, NULL, 0, &child));
+  TRY(cohort_metric_add(metric, child));
+  cohort_metric_free(child);
+  child = NULL;
+  TRY(cohort_metric_create("ce", NULL, NULL, 0, &child));
+  TRY(cohort_metric_add(metric, child));
+  TRY(cohort_group_forward(world.group, &data, 1, &label, 1, 0));
+  TRY(cohort_group_update_metric(world.group, metric, &label, 1));
+  TRY(cohort_metric_value(metric, 0, 0, &name, &value));
+  REPLACE(metric, metric, metric);
+cleanup:
+  cohort_ndarray_free(data);
+  cohort_ndarray_free(label);
+  cohort_metric_free(metric);
+  cohort_metric_free(child);
+  return error;
+}
+
+static int32_t callback_code; /* the class of its last error, which the library knows as a number of the host's */
+
+static int32_t bucket_symbol(const char *key, cohort_symbol **out_symbol, void *user_data) {
+  cohort_error *error = cohort_symbol_copy(world.symbol, out_symbol);
+
+  (void)key;
+  (void)user_data;
+  callback_code = cohort_error_code(error);
+  cohort_error_free(error);
+  return callback_code;
+}
+
+/* A manager, and a batch in a bucket that it has to make. */
+static cohort_error *manage(void) {
+  cohort_manager_options options = COHORT_MANAGER_OPTIONS_INIT;
+  cohort_descs *data_descs = NULL, *label_descs = NULL;
+  cohort_ndarray *data = NULL, *label = NULL, *output = NULL;
+  cohort_manager *manager = NULL;
+  cohort_group *group = NULL;
+  float found[40];
+  cohort_error *error;
+
+  options.default_bucket_key = "main";
+  options.bucket_symbol = bucket_symbol;
+  TRY(make_descs(4, &data_descs, &label_descs));
+  TRY(make_batch(4, &data, &label));
+  TRY(cohort_manager_create(world.symbol, cpus, 2, 4, data_descs, label_descs, params, 4, &options, &manager));
+  TRY(cohort_manager_load_data_batch(manager, &data, 1, &label, 1, "other", data_descs, label_descs));
+  TRY(cohort_manager_forward(manager, 1));
+  TRY(cohort_manager_backward(manager));
+  TRY(cohort_manager_update(manager, world.optimizer, COHORT_UPDATE_ON_STORE));
+  TRY(cohort_manager_current_group(manager, &group));
+  TRY(cohort_group_wait(group));
+  TRY(cohort_manager_merged(manager, COHORT_GROUP_OUTPUTS, 0, &output));
+  TRY(cohort_ndarray_read(output, found, sizeof(found)));
+  REPLACE(manager, manager, manager);
+cleanup:
+  cohort_descs_free(data_descs);
+  cohort_descs_free(label_descs);
+  cohort_ndarray_free(data);
+  cohort_ndarray_free(label);
+  cohort_ndarray_free(output);
+  cohort_group_free(group);
+  cohort_manager_free(manager);
+  return error;
+}
+
+/* Operators invoked on arrays; views, casts and copies. */
+static cohort_error *compute(void) {
+  const int64_t shape[] = {6, 64};
+  cohort_ndarray *x = NULL, *half = NULL, *wide = NULL, *y = NULL;
+  cohort_arrays *outputs = NULL;
+  double sink[192];
+  cohort_error *error;
+
+  TRY(cohort_ndarray_from_host(zeros, 6 * 64 * 4, shape, 2, COHORT_DTYPE_FLOAT32, NULL, &x));
+  TRY(cohort_ndarray_slice(x, 1, 4, &half));
+  TRY(cohort_ndarray_cast(half, COHORT_DTYPE_FLOAT64, &wide));
+  TRY(cohort_operator_invoke("softmax", NULL, NULL, 0, &wide, 1, NULL, 0, NULL, &outputs));
+  TRY(cohort_arrays_get(outputs, 0, &y));
+  TRY(cohort_ndarray_read(y, sink, sizeof(sink)));
+cleanup:
+  cohort_ndarray_free(x);
+  cohort_ndarray_free(half);
+  cohort_ndarray_free(wide);
+  cohort_ndarray_free(y);
+  cohort_arrays_free(outputs);
+  return error;
+}
+
+/* ---- the trying ----------------------------------------------------------------------------------------------------
+ */
+
+typedef struct part {
+  const char *name;
+  cohort_error *(*run)(void);
+} part;
+
+static const part parts[] = {{"symbol", make_symbol}, {"bind", bind_group}, {"train", train},    {"reshape", reshape},
+                             {"save", save_and_load}, {"metric", measure},  {"manager", manage}, {"compute", compute}};
+enum { kNumParts = sizeof(parts) / sizeof(parts[0]), kMostTries = 150 };
+
+static const char *only_part;
+static long only_place;
+static int everywhere;
+
+static void settle(void) {
+  if (world.group) ok(cohort_group_wait(world.group));
+}
+
+/* What a program does after an error: of work that was queued before the call that failed, and of an update cut short.
+ */
+static void recover(void) {
+  if (!world.group) return;
+  cohort_error_free(cohort_group_wait(world.group));
+  ok(cohort_group_set_params(world.group, world.args, world.aux, 0));
+}
+
+/* One run that fails at this place, and one that does not. Gives whether the place was reached. */
+static int fail_at(const part *p, long place, int onward) {
+  const size_t handles = cohort_live_handles();
+  cohort_error *error;
+  int32_t code;
+  long asked;
+
+  arm(place, onward);
+  error = p->run();
+  code = cohort_error_code(error);
+  if (code == COHORT_ERROR_EXECUTION && callback_code) code = callback_code;
+  callback_code = COHORT_SUCCESS;
+  asked = memory.asked;
+  if (code != COHORT_SUCCESS && code != COHORT_ERROR_OUT_OF_MEMORY) {
+    disarm();
+    fail_msg("%s, allocation %ld%s: expected an out of memory error, found %s: %s", p->name, place,
+             onward ? " and all later" : "", cohort_error_code_text(code), cohort_error_message(error));
+  }
+  cohort_error_free(error);
+  disarm();
+  recover();
+  if (cohort_live_handles() != handles && code != COHORT_SUCCESS) {
+    fail_msg("%s, allocation %ld: %zu handles before, %zu after", p->name, place, handles, cohort_live_handles());
+  }
+  ok(p->run());
+  settle();
+  return asked >= place;
+}
+
+/* A leak grows with each repetition; what is kept for later use does not. */
+static void check_place(const part *p, long place, int onward) {
+  long before, growth = 0;
+  int i;
+
+  for (i = 0; i < 4; ++i) {
+    before = memory.live;
+    if (!fail_at(p, place, onward)) return;
+    growth = memory.live - before;
+    if (growth <= 0 || memory.in_onednn) return;
+  }
+  fail_msg("%s, allocation %ld%s: %ld blocks are left behind", p->name, place, onward ? " and all later" : "", growth);
+}
+
+static void check_part(const part *p) {
+  long asked, step, place, last = -1;
+  int onward;
+
+  do { /* until what is made once is there */
+    asked = last;
+    arm(0, 0);
+    ok(p->run());
+    disarm();
+    settle();
+    last = memory.asked;
+  } while (last < asked || asked < 0);
+  if (only_part && strcmp(only_part, p->name) != 0) return;
+  step = everywhere || only_part || last <= kMostTries ? 1 : last / kMostTries;
+  for (onward = 0; onward < 2; ++onward) {
+    for (place = 1 + onward * (step / 2); place <= last; place += step) {
+      if (!only_place || place == only_place) check_place(p, place, onward);
+    }
+  }
+  print_message("%s: %ld allocations, each %ld%s failed\n", p->name, last, step, step == 1 ? "st" : "th");
+}
+
+static void every_allocation_may_fail(void **state) {
+  size_t i;
+
+  (void)state;
+  if (!OWN_MALLOC) skip();
+  for (i = 0; i < kNumParts; ++i) check_part(&parts[i]);
+  cohort_symbol_free(world.symbol);
+  cohort_group_free(world.group);
+  cohort_arrays_free(world.args);
+  cohort_arrays_free(world.aux);
+  cohort_optimizer_free(world.optimizer);
+  cohort_metric_free(world.metric);
+  cohort_manager_free(world.manager);
+  assert_int_equal(cohort_live_handles(), 0);
+  remove(path_of(".params"));
+  remove(path_of(".json"));
+}
+
+/* The very first calls of a process, when nothing is made yet, in children: with no memory at all. */
+static void errors_need_no_memory(void **state) {
+  cohort_symbol *symbol = NULL;
+  cohort_error *error;
+
+  (void)state;
+  if (!OWN_MALLOC) skip();
+  assert_int_equal(cohort_live_handles(), 0);
+  arm(1, 1);
+  error = cohort_symbol_variable("x", NULL, NULL, 0, &symbol);
+  assert_int_equal(cohort_error_code(error), COHORT_ERROR_OUT_OF_MEMORY);
+  assert_string_equal(cohort_error_message(error), "out of memory on the host");
+  assert_string_equal(cohort_error_subject(error), "");
+  cohort_error_free(error);
+  assert_int_equal(cohort_error_code(cohort_symbol_to_json(NULL, NULL)), COHORT_ERROR_OUT_OF_MEMORY);
+  disarm();
+  assert_null(symbol);
+  assert_int_equal(cohort_live_handles(), 0);
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {TEST(errors_need_no_memory), TEST(every_allocation_may_fail)};
+
+  if (argc > 1 && strcmp(argv[1], "--all") == 0) everywhere = 1;
+  if (argc > 2 && strcmp(argv[1], "--part") == 0) only_part = argv[2];
+  if (argc > 3) only_place = atol(argv[3]);
+  return cmocka_run_group_tests(tests, find_libraries, NULL);
+}
