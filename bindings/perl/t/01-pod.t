@@ -12,7 +12,7 @@ use AI::Cohort;
 my $root = "$FindBin::Bin/..";
 my @files;
 find({wanted => sub { push @files, $File::Find::name if /\.pm$/ }, no_chdir => 1}, "$root/lib");
-my %ours = map { $_ => 1 } qw(import free_handle);    # Perl's, and what AI::Cohort::Handle asks of its classes
+my %ours = map { $_ => 1 } qw(import free_handle STORABLE_freeze STORABLE_thaw);    # asked for by Perl, AI::Cohort::Handle and Storable
 
 sub stash_of {
     my $stash = B::svref_2object($_[0])->STASH;

@@ -132,6 +132,58 @@ test 'operators are methods and functions, made from the registry' => sub {
     cmp_ok(scalar(AI::Cohort::Operator::names()), '>', 300);
 };
 
+test 'ranges of several axes are copies that can be assigned to' => sub {
+    my $array = mx->nd->arange(24)->reshape([2, 3, 4]);
+    is_deeply($array->slice(1, [0, 1], 'X')->asarray, [[[12 .. 15], [16 .. 19]]]);
+    is_deeply($array->slice(-1, -1, [1, -1])->asarray, [[[21, 22, 23]]]);
+    is($array->slice(1, 2, 3)->asscalar, 23);
+    $array->slice(0, [0, 1], 'X') .= 0;
+    $array->slice('X', 2, 0) .= [[[7]], [[8]]];
+    is_deeply($array->asarray, [[[(0) x 4], [(0) x 4], [7, 9 .. 11]], [[12 .. 15], [16 .. 19], [8, 21 .. 23]]]);
+    fails { $array->slice(0, 3, 0) } 'invalid_argument', qr/axis 1/;
+    fails { $array->slice(0, [1, 0], 0) } 'invalid_argument', qr/no range/;
+    fails { $array->slice(0, 0, 'Y') } 'invalid_argument', qr/Y/;
+};
+
+test 'shapes are changed in all the ways of the operator' => sub {
+    my $array = mx->nd->arange(stop => 30)->reshape([2, 3, 5]);
+    my %shapes = ('-2' => [2, 3, 5], '-3 -1' => [6, 5], '0 -1' => [2, 15], '-1 0' => [10, 3], '-4 1 -1 -2' => [1, 2, 3, 5]);
+    is_deeply($array->reshape([split ' ', $_])->shape, $shapes{$_}, $_) for sort keys %shapes;
+    is_deeply($array->reshape([-1, 0], reverse => 1)->shape, [6, 5]);
+    is_deeply($array->moveaxis(0, 2)->shape, [3, 5, 2]);
+    is_deeply($array->moveaxis(-1, 0)->at(4)->asarray, [[4, 9, 14], [19, 24, 29]]);
+    fails { $array->moveaxis(3, 0) } 'invalid_argument', qr/axis 3 of 3/;
+    is_deeply(mx->nd->arange(2, 8, step => 2, dtype => 'int32')->aslist, [2, 4, 6]);
+    my $out = mx->nd->zeros([2]);
+    ok(mx->nd->ones([2], out => $out) eq $out);
+    near($out, [1, 1]);
+    near(mx->nd->full([2], 3, out => $out), [3, 3]);
+    near(nd([1, 5])->maximum(nd([4, 2])), [4, 5]);
+    near(nd([1, 5])->minimum(3), [1, 3]);
+    near(nd([3, 5])->hypot(nd([4, 12])), [5, 13]);
+};
+
+test 'a context can be the default for a while' => sub {
+    {
+        local $mx::Context = mx->cpu(3);
+        is("" . mx->nd->zeros([1])->context, 'cpu(3)');
+        is("" . mlp()->simple_bind(data => [2, 2])->context, 'cpu(3)');
+        is("" . mx->nd->zeros([1], ctx => 'cpu(1)')->context, 'cpu(1)');
+    }
+    is("" . mx->nd->zeros([1])->context, 'cpu(0)');
+};
+
+test 'arrays and symbols are stored and cloned, others refuse' => sub {
+    require Storable;
+    my $bytes = mx->nd->save_tobuffer({a => nd([1, 2]), b => nd([[3]], dtype => 'int64')});
+    is_deeply({map { $_ => mx->nd->load_frombuffer($bytes)->{$_}->asarray } qw(a b)}, {a => [1, 2], b => [[3]]});
+    my $clone = Storable::dclone({array => nd([1, 2], dtype => 'uint8'), net => mlp()});
+    is_deeply([$clone->{array}->dtype, $clone->{array}->aslist], ['uint8', [1, 2]]);
+    is_deeply($clone->{net}->list_arguments, mlp()->list_arguments);
+    fails { mx->metric->create('acc')->STORABLE_freeze(1) } 'invalid_argument', qr/Metric/;
+    fails { mx->nd->load_frombuffer('nonsense') } 'format', qr/./;
+};
+
 test 'files hold lists and maps of arrays' => sub {    # PAR-01 to PAR-07
     my $folder = tempdir(CLEANUP => 1);
     mx->nd->save("$folder/map.params", {'arg:w' => nd([[1, 2]]), "\x{fc}ber" => nd([3])});

@@ -17,8 +17,9 @@ test 'a PDL becomes an array of the reversed shape and the same elements' => sub
     my %types = (double => 'float64', float => 'float32', byte => 'uint8', long => 'int32', longlong => 'int64', indx => 'int64',
         sbyte => 'int8', short => 'float64');
     for my $type (sort keys %types) {
-        my $made = nd(PDL->new([[1, 2]])->convert(PDL::Type->new($type)));
+        my $made = AI::Cohort::NDArray->from_pdl(PDL->new([[1, 2]])->convert(PDL::Type->new($type)));
         is_deeply([$made->dtype, $made->asarray], [$types{$type}, [[1, 2]]], $type);
+        is(nd(PDL->new([[1, 2]])->convert(PDL::Type->new($type)))->dtype, 'float32', 'but array() makes float32 of it');
     }
     is(nd($pdl, dtype => 'float16')->dtype, 'float16');
     is("" . nd($pdl, dtype => 'int32', ctx => mx->cpu(1))->context, 'cpu(1)');

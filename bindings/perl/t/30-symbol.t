@@ -51,6 +51,32 @@ test 'arithmetic makes symbols' => sub {
     fails { $a + nd([1]) } 'invalid_argument', qr/./;
 };
 
+test 'a scope gives attributes to all symbols that are made in it' => sub {
+    my ($inside, $outside);
+    {
+        local $mx::AttrScope = mx->AttrScope(ctx_group => 'one');
+        my $data = $sym->Variable('data');
+        {
+            local $mx::AttrScope = mx->AttrScope(__mood__ => 'good');
+            $inside = $data * 2;
+        }
+        $outside = $inside + $sym->Variable('other', ctx_group => 'two');
+    }
+    is_deeply([map { $inside->attr($_) } qw(ctx_group __mood__)], ['one', 'good']);
+    is_deeply([map { $outside->attr($_) } qw(ctx_group __mood__)], ['one', undef]);
+    is_deeply([map { $outside->attr_dict->{$_}{__ctx_group__} } qw(data other)], [qw(one two)]);
+    is($sym->Variable('after')->attr('ctx_group'), undef);
+};
+
+test 'symbols are evaluated, and compared with numbers' => sub {
+    my ($a, $b) = map { $sym->var($_) } qw(a b);
+    my %args = (args => {a => nd([1, 5]), b => nd([4, 2])});
+    near($a->maximum($b)->eval(%args)->[0], [4, 5]);
+    near($a->minimum(2)->eval(args => [nd([1, 5])])->[0], [1, 2]);
+    near($a->hypot($b)->eval(%args)->[0], [sqrt 17, sqrt 29]);
+    is_deeply([($a + $b * 2)->infer_shape_partial], [[[], []], [[]], []], 'unknown shapes are empty');
+};
+
 test 'variables carry attributes' => sub {    # SYM-06, SYM-07, SYM-09
     my $var = $sym->Variable('x', shape => [4, 5], dtype => 'float16', lr_mult => 2, init => mx->init->Xavier(magnitude => 2),
         attr => {__mood__ => 'good'});

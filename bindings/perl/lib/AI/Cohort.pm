@@ -47,6 +47,14 @@ for my $word (keys %classes) {
     *$word = sub { "AI::Cohort::$classes{$word}" };
 }
 
+sub Context { shift; AI::Cohort::Context->new(@_) }
+
+# Attributes of the symbols made while it is in $mx::AttrScope, those of the scope around it included.
+sub AttrScope {
+    my ($class, @given) = @_;
+    return {%{$mx::AttrScope || {}}, AI::Cohort::FFI::settings_of('AttrScope', undef, @given)};
+}
+
 sub version { AI::Cohort::FFI::cohort_version() }
 sub library { $AI::Cohort::FFI::LIBRARY }
 sub live_handles { AI::Cohort::FFI::cohort_live_handles() }
@@ -191,6 +199,21 @@ The class L<AI::Cohort::Logging>.
 =head2 executor, group, manager
 
 The classes L<AI::Cohort::Executor>, L<AI::Cohort::Executor::Group> and L<AI::Cohort::Executor::Manager>.
+
+=head2 Context($type, $id)
+
+A context, of any type.
+
+=head2 AttrScope(%attributes)
+
+Attributes for all symbols that are made while it is in C<$mx::AttrScope>:
+
+    {
+        local $mx::AttrScope = mx->AttrScope(ctx_group => 'first');
+        $net = mx->sym->FullyConnected($net, num_hidden => 10);
+    }
+
+Likewise C<< local $mx::Context = mx->cpu(1) >> makes that the context of arrays and executors that are given none.
 
 =head2 version
 

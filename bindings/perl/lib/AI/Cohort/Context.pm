@@ -41,7 +41,7 @@ sub parse {
 sub cpu { $_[0]->new('cpu', $_[1]) }
 sub gpu { $_[0]->new('gpu', $_[1]) }
 
-sub current_ctx { $_[0]->cpu }
+sub current_ctx { $mx::Context // $_[0]->cpu }
 
 sub device_type    { $_[0]{device_type} }
 sub device_type_id { $type_code{$_[0]{device_type}} }
@@ -77,7 +77,7 @@ sub all {
 
 sub _pointer_to {
     my ($class, $context) = @_;
-    return undef unless defined $context;
+    $context //= $mx::Context // return undef;
     return ($lists{$context} //= $class->_list($context))->{pointer};
 }
 
@@ -141,7 +141,7 @@ Class methods: contexts of these types.
 
 =head2 current_ctx
 
-Class method: the context that arrays are made on without another, C<cpu(0)>.
+Class method: the context that arrays are made on without another: C<$mx::Context>, or else C<cpu(0)>.
 
 =head2 num_devices($type)
 

@@ -332,6 +332,9 @@ sub DESTROY {
     return;
 }
 
+# Classes that can be stored have their own.
+sub STORABLE_freeze { AI::Cohort::FFI::invalid(ref($_[0]) . ': objects of this class cannot be stored or cloned', ref $_[0]) }
+
 # A handle belongs to the interpreter that made it.
 sub CLONE_SKIP {1}
 

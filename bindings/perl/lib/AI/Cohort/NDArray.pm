@@ -66,7 +66,11 @@ my @placed = qw(dtype ctx);
 
 sub _make {
     my ($function, $class, $shape, $more, @given) = @_;
-    my %given = settings_of('array', \@placed, @given);
+    my %given = settings_of('array', [@placed, 'out'], @given);
+    if (defined $given{out}) {    # written to instead
+        invalid("out: expected an array, found '$given{out}'", 'out') unless blessed $given{out} && $given{out}->isa(__PACKAGE__);
+        return $given{out}->set(@$more ? $more->[0] : 0);
+    }
     my ($lengths, $num) = shape_of($shape, 'shape');
     my $context = AI::Cohort::Context->_pointer_to($given{ctx});
     $function->($lengths, $num, dtype_code($given{dtype} // 'float32'), $context, @$more, \my $handle);
@@ -77,6 +81,16 @@ sub zeros { my ($class, $shape, @given) = @_; _make(\&cohort_ndarray_zeros, $cla
 sub empty { my ($class, $shape, @given) = @_; _make(\&cohort_ndarray_empty, $class, $shape, [], @given) }
 sub ones { my ($class, $shape, @given) = @_; _make(\&cohort_ndarray_full, $class, $shape, [1], @given) }
 sub full { my ($class, $shape, $value, @given) = @_; _make(\&cohort_ndarray_full, $class, $shape, [$value], @given) }
+
+# As the operator of that name: mx->nd->arange(stop => 30), or arange(30), or arange(2, 30).
+sub arange {
+    my ($class, @given) = @_;
+    my @plain;
+    push @plain, shift @given while @given && looks_like_number($given[0]);
+    my %range = @plain > 1 ? (start => $plain[0], stop => $plain[1]) : @plain ? (start => 0, stop => $plain[0]) : (start => 0);
+    %range = (%range, settings_of('arange', [qw(start stop step repeat ctx dtype)], @given));
+    return AI::Cohort::Operator::invoke('_arange', %range);
+}
 
 sub from_bytes {
     my ($class, $bytes, $shape, @given) = @_;
@@ -97,7 +111,7 @@ sub array {
         my %like = (dtype => $given{dtype} // $source->dtype, ctx => $given{ctx} // $source->context);
         return $source->copyto($class->empty($source->shape, %like));
     }
-    return $class->from_pdl($source, %given) if blessed $source && $source->isa('PDL');
+    return $class->from_pdl($source, dtype => 'float32', %given) if blessed $source && $source->isa('PDL');
     invalid('array: expected numbers, array refs or a PDL, found ' . ($source // 'undef'), 'array')
         if !defined $source || ref $source && ref $source ne 'ARRAY';
     my @shape;
@@ -306,7 +320,8 @@ sub set {
     invalid('set: expected a value, found undef', 'set') unless defined $value;
     if (!ref $value) { cohort_ndarray_fill($self->{handle}, $value) }
     elsif (blessed $value && $value->isa(__PACKAGE__)) { $value->copyto($self) }
-    else { (ref $self)->array($value, blessed $value ? () : (dtype => $self->dtype))->copyto($self) }
+    elsif (blessed $value && $value->isa('PDL')) { __PACKAGE__->from_pdl($value)->copyto($self) }
+    else { __PACKAGE__->array($value, dtype => $self->dtype)->copyto($self) }
     return $self;
 }
 
@@ -369,7 +384,8 @@ sub _row_index {
 sub slice : lvalue {
     my ($self, @ranges) = @_;
     my $view;
-    if (!ref $self || @ranges != 1 || ref $ranges[0] eq 'HASH' || blessed $ranges[0]) {
+    if (ref $self && @ranges > 1 && @ranges == $self->ndim) { $view = AI::Cohort::NDArray::Slice->of($self, @ranges) }
+    elsif (!ref $self || @ranges != 1 || ref $ranges[0] eq 'HASH' || blessed $ranges[0]) {
         $view = AI::Cohort::Operator::invoke('slice', $self, @ranges);
     }
     else {
@@ -405,13 +421,34 @@ sub slice_axis {
 
 # Of the same elements: -1 is what is left over, 0 the length that the axis has. A view.
 sub reshape : lvalue {
-    my ($self, $shape) = @_;
+    my ($self, $shape, @given) = @_;
     my ($lengths, $num) = shape_of($shape, 'shape');
+    my %given = settings_of('reshape', ['reverse'], @given);
+    # -2, -3 and -4, and counting from the end: what shape comes of it, the operator says.
+    $lengths = AI::Cohort::Operator::invoke('Reshape', $self, shape => $lengths, reverse => $given{reverse})->shape
+        if $given{reverse} || grep { $_ < -1 } @$lengths;
     my $own = grep({ $_ == 0 } @$lengths) && $self->shape;
     $lengths->[$_] ||= $own->[$_] for 0 .. $#$lengths;
-    cohort_ndarray_reshape($self->{handle}, $lengths, $num, \my $handle);
+    cohort_ndarray_reshape($self->{handle}, $lengths, scalar @$lengths, \my $handle);
     my $view = (ref $self)->adopt($handle);
 }
+
+# With one axis at another place, the others in their order. A copy.
+sub moveaxis {
+    my ($self, $from, $to) = @_;
+    my @axes = 0 .. $self->ndim - 1;
+    for ($from, $to) {
+        invalid('moveaxis: expected two axes, found ' . ($_ // 'undef'), 'moveaxis') unless defined && /^-?\d+$/;
+        $_ += @axes if $_ < 0;
+        invalid("moveaxis: axis $_ of " . @axes, 'moveaxis') if $_ < 0 || $_ >= @axes;
+    }
+    splice @axes, $to, 0, splice @axes, $from, 1;
+    return AI::Cohort::Operator::invoke('transpose', $self, axes => \@axes);
+}
+
+sub maximum { AI::Cohort::Operator::_arithmetic('maximum', @_[0, 1]) }
+sub minimum { AI::Cohort::Operator::_arithmetic('minimum', @_[0, 1]) }
+sub hypot { AI::Cohort::Operator::_arithmetic('hypot', @_[0, 1]) }
 
 sub concatenate {
     my ($class, $arrays, @given) = @_;
@@ -439,7 +476,68 @@ sub load {
     return AI::Cohort::Arrays->adopt($handle)->content;
 }
 
+# The same from a string of bytes, and to one.
+sub load_frombuffer {
+    my ($class, $bytes, @given) = @_;
+    my %given = settings_of('load_frombuffer', ['ctx'], @given);
+    invalid('load_frombuffer: expected a string of bytes', 'bytes') if !defined $bytes || ref $bytes || !utf8::downgrade($bytes, 1);
+    cohort_arrays_load_memory(scalar_to_pointer($bytes), length $bytes, AI::Cohort::Context->_pointer_to($given{ctx}), \my $handle);
+    return AI::Cohort::Arrays->adopt($handle)->content;
+}
+
+sub save_tobuffer {
+    my ($class, $arrays) = @_;
+    my $list = AI::Cohort::Arrays->of($arrays // [], 'arrays');
+    cohort_arrays_save_memory($list->{handle}, undef, 0, \my $bytes);
+    my $memory = "\0" x $bytes;
+    cohort_arrays_save_memory($list->{handle}, scalar_to_pointer($memory), $bytes, undef);
+    return $memory;
+}
+
+sub STORABLE_freeze { $_[0]->save_tobuffer([$_[0]]) }
+
+sub STORABLE_thaw {
+    my ($self, $cloning, $bytes) = @_;
+    my ($other) = @{(ref $self)->load_frombuffer($bytes)};
+    $self->{handle} = delete $other->{handle};
+}
+
 AI::Cohort::Operator::_install(__PACKAGE__, \&AI::Cohort::Operator::invoke);
 
-1;
+# ---- ranges of several axes ------------------------------------------------------------------------------------------
 
+# A copy of them that knows where it is from: what is set here is set there.
+package AI::Cohort::NDArray::Slice;
+use AI::Cohort::FFI;
+our @ISA = ('AI::Cohort::NDArray');
+
+# Each range is [first, last], both included, one index, or 'X' for all.
+sub of {
+    my ($class, $parent, @ranges) = @_;
+    my $shape = $parent->shape;
+    my (@begin, @end);
+    for my $axis (0 .. $#ranges) {
+        my $range = $ranges[$axis];
+        my ($first, $last) = ref $range ? @{list_of($range, 'slice')} : ($range // '') eq 'X' ? (0, -1) : $range;
+        $last //= $first;
+        for ($first, $last) {
+            invalid('slice: expected a range, found ' . ($_ // 'undef'), 'slice') unless defined && /^-?\d+$/;
+            $_ += $shape->[$axis] if $_ < 0;
+            invalid("slice: $_ is not in axis $axis of length $shape->[$axis]", 'slice') if $_ < 0 || $_ >= $shape->[$axis];
+        }
+        invalid("slice: $first to $last of axis $axis is no range", 'slice') if $first > $last;
+        push @begin, $first;
+        push @end, $last + 1;
+    }
+    my $copy = AI::Cohort::Operator::invoke('slice', $parent, begin => \@begin, end => \@end);
+    return $class->adopt(delete $copy->{handle}, parent => $parent, range => {begin => \@begin, end => \@end});
+}
+
+sub set {
+    my ($self, $value) = @_;
+    $self->SUPER::set($value);
+    AI::Cohort::Operator::invoke('_slice_assign', $self->{parent}, $self, %{$self->{range}}, out => $self->{parent});
+    return $self;
+}
+
+1;

@@ -117,7 +117,7 @@ sub create {
     my $attr = delete $settings->{attr};
     my $names;
     ($inputs, $names) = _with_names($op, $inputs, $named) if %$named;
-    cohort_symbol_create($op, $name, attributes_of({%$settings, %{hash_of($attr, 'attr')}}), handles_of($inputs, $op), $names,
+    cohort_symbol_create($op, $name, attributes_of({%{$mx::AttrScope || {}}, %$settings, %{hash_of($attr, 'attr')}}), handles_of($inputs, $op), $names,
         scalar @$inputs, \my $handle);
     return AI::Cohort::Symbol->adopt($handle);
 }
@@ -134,6 +134,7 @@ my %arithmetic = (
     power => [qw(broadcast_power _Power _PowerScalar _RPowerScalar)],
     maximum => [qw(broadcast_maximum _Maximum _MaximumScalar _MaximumScalar)],
     minimum => [qw(broadcast_minimum _Minimum _MinimumScalar _MinimumScalar)],
+    hypot => [qw(broadcast_hypot _Hypot _HypotScalar _HypotScalar)],
     equal => [qw(broadcast_equal _equal _equal_scalar _equal_scalar)],
     not_equal => [qw(broadcast_not_equal _not_equal _not_equal_scalar _not_equal_scalar)],
     greater => [qw(broadcast_greater _greater _greater_scalar _lesser_scalar)],

@@ -46,7 +46,7 @@ sub Variable {
     my $init = delete $given{init};
     $attributes{__init__} = blessed $init && $init->can('dumps') ? $init->dumps : $init if defined $init;
     $attributes{__shape__} = delete $given{shape} if exists $given{shape};
-    %attributes = (%attributes, %given);    # lr_mult, wd_mult and the like, and __any__
+    %attributes = (%{$mx::AttrScope || {}}, %attributes, %given);    # lr_mult, wd_mult and the like, and __any__
     cohort_symbol_variable($name, attributes_of(\%attributes), \my $handle);
     return $class->adopt($handle);
 }
@@ -89,6 +89,10 @@ sub _made_by {
     $function->($self->{handle}, @arguments, \my $handle);
     return (ref $self)->adopt($handle);
 }
+
+sub maximum { AI::Cohort::Operator::_arithmetic('maximum', @_[0, 1]) }
+sub minimum { AI::Cohort::Operator::_arithmetic('minimum', @_[0, 1]) }
+sub hypot { AI::Cohort::Operator::_arithmetic('hypot', @_[0, 1]) }
 
 sub deepcopy { $_[0]->_made_by(\&cohort_symbol_copy) }
 sub get_internals { $_[0]->_made_by(\&cohort_symbol_internals) }
@@ -205,7 +209,12 @@ sub _infer_shape_or_part {
 }
 
 sub infer_shape { my $self = shift; $self->_infer_shape_or_part(0, @_) }
-sub infer_shape_partial { my $self = shift; $self->_infer_shape_or_part(1, @_) }
+
+# Shapes that stay unknown are empty.
+sub infer_shape_partial {
+    my ($self, @known) = @_;
+    return map { [map { $_ // [] } @$_] } $self->_infer_shape_or_part(1, @known);
+}
 
 sub infer_type {
     my ($self, @known) = @_;
@@ -217,6 +226,23 @@ sub infer_type {
 
 sub simple_bind { my $self = shift; AI::Cohort::Executor->simple_bind($self, @_) }
 sub bind { my $self = shift; AI::Cohort::Executor->bind($self, @_) }
+
+# The outputs for arrays that are given.
+sub eval {
+    my ($self, @given) = @_;
+    my %given = settings_of('eval', [qw(ctx args)], @given);
+    return $self->bind(ctx => $given{ctx}, args => $given{args} // {})->forward(0);
+}
+
+# ---- Storable --------------------------------------------------------------------------------------------------------
+
+sub STORABLE_freeze { $_[0]->tojson }
+
+sub STORABLE_thaw {
+    my ($self, $cloning, $json) = @_;
+    my $other = (ref $self)->load_json($json);
+    $self->{handle} = delete $other->{handle};
+}
 
 AI::Cohort::Operator::_install(__PACKAGE__, \&AI::Cohort::Operator::create);
 
@@ -321,5 +347,13 @@ found.
 =head2 simple_bind(%options), bind(%options)
 
 An L<AI::Cohort::Executor>.
+
+=head2 eval(args => ..., ctx => ...)
+
+The outputs for arrays that are given in order or by name.
+
+=head2 maximum($other), minimum($other), hypot($other)
+
+Element by element, of another symbol or a number.
 
 =cut

@@ -235,7 +235,11 @@ sub _arrays_of_batch {
     my ($given) = @_;
     return undef unless defined $given;
     my @list = ref $given eq 'ARRAY' ? @$given : $given;
-    return @list ? [map { blessed $_ && $_->isa('AI::Cohort::NDArray') ? $_ : AI::Cohort::NDArray->array($_) } @list] : undef;
+    return undef unless @list;
+    return [map {
+        blessed $_ && $_->isa('AI::Cohort::NDArray') ? $_
+            : blessed $_ && $_->isa('PDL') ? AI::Cohort::NDArray->from_pdl($_) : AI::Cohort::NDArray->array($_);
+    } @list];
 }
 
 sub _check_batch {
