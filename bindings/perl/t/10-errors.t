@@ -77,6 +77,17 @@ test 'a word of the program stands for the class' => sub {
     fails { AI::Cohort->import('no word') } 'invalid_argument', qr/no word/;
 };
 
+test 'classes go by the names of AI::MXNet, too' => sub {
+    my $desc = mx->io->DataDesc('data', [3, 8, 7], layout => 'TNC', dtype => 'float16');
+    is_deeply([$desc->name, $desc->shape, $desc->layout, $desc->dtype], ['data', [3, 8, 7], 'TNC', 'float16']);
+    is_deeply(mx->io->DataBatch(data => [1], label => [2])->label, [2]);
+    is(mx->opt->SGD(learning_rate => 0.25)->lr, 0.25);
+    is(mx->optimizer->Adam(beta1 => 0.5)->get('beta1'), 0.5);
+    is(mx->metric->TopKAccuracy(top_k => 3)->name, 'top_k_accuracy_3');
+    is_deeply((mx->metric->create(['mae', 'mse'], output_names => ['a'])->get)[0], ['mae', 'mse']);
+    is(mx->Context('gpu', 2), 'gpu(2)');
+};
+
 test 'messages of the library go to a logger' => sub {
     my @said;
     mx->logging->set_log(info => sub { push @said, [@_] });

@@ -122,6 +122,32 @@ test 'a shared group has the same parameters and the same pool of inputs' => sub
     near($small->param_arrays->[0][0], [3, 4], 'the memory outlives the first of the family');
 };
 
+test 'groups of a family have the same arrays, of parameters, gradients and inputs' => sub {
+    my $network = sub {
+        my $net = mx->sym->Variable('data');
+        $net = mx->sym->FullyConnected($net, num_hidden => 3, name => "fc$_") for 1 .. $_[0];
+        return mx->sym->SoftmaxOutput($net, name => 'softmax');
+    };
+    my %shapes = (data_shapes => [[data => [4, 3]]], label_shapes => [[softmax_label => [4]]]);
+    my $params = [qw(fc1_weight fc1_bias)];
+    my $shared = group(symbol => $network->(1), param_names => $params, %shapes);
+    my $created = group(symbol => $network->(2), param_names => $params, %shapes, shared_group => $shared);
+    # One memory: what is written to one is read from the other.
+    my $same = sub { my ($one, $other) = @_; $one->set(rand); "@{$one->aslist}" eq "@{$other->aslist}" };
+    for my $i (0, 1) {
+        my @pools = map { $_->shared_data_arrays->[$i] } $shared, $created;
+        is_deeply([sort keys %{$pools[0]}], [qw(data fc2_bias fc2_weight softmax_label)]);
+        is_deeply([sort keys %{$pools[1]}], [sort keys %{$pools[0]}]);
+        ok($same->($pools[0]{$_}, $pools[1]{$_}), "pool: $_") for sort keys %{$pools[0]};
+        my @execs = map { $_->execs->[$i] } $shared, $created;
+        for my $name (@$params) {
+            ok($same->(map { $_->arg_dict->{$name} } @execs), $name);
+            ok($same->(map { $_->grad_dict->{$name} } @execs), "gradient of $name");
+        }
+    }
+    is_deeply({map { $_ => $created->grad_req->{$_} } keys %{$shared->grad_req}}, $shared->grad_req);
+};
+
 test 'update_metric goes device by device, by name, split or by any object' => sub {    # MET-01 to MET-08, MET-18
     my $group = group(symbol => mx->sym->LinearRegressionOutput(regression(), name => 'lro'), label_shapes => [[lro_label => [4, 1]]]);
     $group->set_params({fc_weight => nd([[1, 0]])});

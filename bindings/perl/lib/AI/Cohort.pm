@@ -47,19 +47,29 @@ for my $word (keys %classes) {
     *$word = sub { "AI::Cohort::$classes{$word}" };
 }
 
-sub Context { shift; AI::Cohort::Context->new(@_) }
-
 # Attributes of the symbols made while it is in $mx::AttrScope, those of the scope around it included.
 sub AttrScope {
     my ($class, @given) = @_;
     return {%{$mx::AttrScope || {}}, AI::Cohort::FFI::settings_of('AttrScope', undef, @given)};
 }
 
+# What programs look for in AI::MXNet::IO.
+sub io { $_[0] }
+
 sub version { AI::Cohort::FFI::cohort_version() }
 sub library { $AI::Cohort::FFI::LIBRARY }
 sub live_handles { AI::Cohort::FFI::cohort_live_handles() }
 sub waitall { AI::Cohort::FFI::cohort_wait_all() }
 sub has_feature { AI::Cohort::FFI::cohort_has_feature($_[1]) }
+
+# Methods called like classes. Were they functions of AI::Cohort, AI::Cohort::DataDesc->new would be a call of one.
+package AI::Cohort::Named;
+
+sub Context { shift; AI::Cohort::Context->new(@_) }
+sub DataDesc { shift; AI::Cohort::DataDesc->new(@_) }
+sub DataBatch { shift; AI::Cohort::DataBatch->new(@_) }
+
+@AI::Cohort::ISA = (__PACKAGE__);
 
 1;
 
@@ -203,6 +213,14 @@ The classes L<AI::Cohort::Executor>, L<AI::Cohort::Executor::Group> and L<AI::Co
 =head2 Context($type, $id)
 
 A context, of any type.
+
+=head2 io
+
+This class, for C<< mx->io->DataDesc(...) >> and C<< mx->io->DataBatch(...) >>.
+
+=head2 DataDesc(...), DataBatch(...)
+
+An L<AI::Cohort::DataDesc>, an L<AI::Cohort::DataBatch>.
 
 =head2 AttrScope(%attributes)
 

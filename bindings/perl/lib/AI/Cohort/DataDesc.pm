@@ -12,6 +12,7 @@ use overload
 
 sub new {
     my ($class, @given) = @_;
+    @given = (name => shift @given, shape => shift @given, @given) if @given > 1 && ref $given[1] eq 'ARRAY';
     my %given = settings_of('DataDesc', [qw(name shape dtype layout)], @given);
     for my $needed (qw(name shape)) {
         invalid("DataDesc: $needed is missing", $needed) unless defined $given{$needed};
@@ -146,7 +147,7 @@ Where descriptors are expected, C<[name, shape]>, C<[name, shape, dtype]> and C<
 
 =head2 new(name => ..., shape => [...], dtype => 'float32', layout => 'NCHW')
 
-A descriptor. The batch axis is where the layout has its first capital N; a layout without one means that the data are not
+A descriptor. Name and shape may also come first, without their names. The batch axis is where the layout has its first capital N; a layout without one means that the data are not
 split. The layout need not be as long as the shape.
 
 =head2 of($what)

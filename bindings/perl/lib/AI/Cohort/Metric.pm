@@ -14,7 +14,7 @@ sub free_handle { cohort_metric_free($_[1]) }
 sub create {
     my ($class, $kind, @given) = @_;
     my %given = settings_of('metric', undef, @given);
-    return $class->composite(@$kind) if ref($kind // '') eq 'ARRAY';
+    return $class->composite(map { $class->create($_, %given) } @$kind) if ref($kind // '') eq 'ARRAY';
     return $class->custom($kind, %given) if ref($kind // '') eq 'CODE';
     return $kind if blessed $kind && $kind->isa(__PACKAGE__);
     my %names = map { $_ => delete $given{$_} } grep { exists $given{$_} } qw(label_names output_names);
@@ -25,6 +25,14 @@ sub create {
 }
 
 sub new { my $class = shift; $class->create(@_) }
+
+# By the names of their classes in AI::MXNet.
+my %kind_of_class = (Accuracy => 'accuracy', TopKAccuracy => 'top_k_accuracy', F1 => 'f1', MAE => 'mae', MSE => 'mse', RMSE => 'rmse',
+    CrossEntropy => 'cross-entropy', Perplexity => 'perplexity');
+for my $name (keys %kind_of_class) {
+    no strict 'refs';
+    *$name = sub { my $class = shift; $class->create($kind_of_class{$name}, @_) };
+}
 
 sub composite {
     my ($class, @children) = @_;
@@ -179,6 +187,10 @@ Class methods. Of a name: C<accuracy> (C<acc>; axis), C<top_k_accuracy> (top_k),
 C<pearsonr>, C<perplexity> (ignore_label, axis), C<mae>, C<mse>, C<rmse>, C<cross-entropy> (C<ce>; eps), C<nll-loss> (eps),
 C<loss>, C<confidence> (num_classes, confidence_thresholds); all take C<name>, and C<label_names> and C<output_names> for
 those that C<update_dict> is to take. Of a list: a composite metric. Of a function: C<custom>.
+
+=head2 Accuracy, TopKAccuracy, F1, MAE, MSE, RMSE, CrossEntropy, Perplexity
+
+Class methods: the same by name, C<< mx->metric->TopKAccuracy(top_k => 3) >>.
 
 =head2 custom($function, name => 'custom', arrays => 0, allow_extra_outputs => 0)
 

@@ -22,6 +22,12 @@ sub create {
 
 sub new { my $class = shift; $class->create(@_) }
 
+# By the names of their classes in AI::MXNet.
+for my $name (qw(SGD NAG Signum Adam AdamW RMSProp AdaGrad)) {
+    no strict 'refs';
+    *$name = sub { my $class = shift; $class->create(lc $name, @_) };
+}
+
 sub get {
     my ($self, $key) = @_;
     cohort_optimizer_get($self->{handle}, $key, \my $value);
@@ -117,6 +123,10 @@ Groups and managers update all their parameters by C<< $group->update($optimizer
 Class methods: C<sgd> (momentum), C<nag>, C<adam>, C<adamw> (beta1, beta2, epsilon), C<rmsprop> (gamma1, gamma2, epsilon,
 centered, clip_weights), C<adagrad> (epsilon). All take C<learning_rate>, C<wd>, C<rescale_grad>, C<clip_gradient>,
 C<begin_num_update>, and C<lr_scheduler>: a list of a schedule's name and its settings.
+
+=head2 SGD, NAG, Signum, Adam, AdamW, RMSProp, AdaGrad
+
+Class methods: the same by name, C<< mx->opt->SGD(learning_rate => 0.1) >>.
 
 =head2 update($param, $weight, $grad, $copy = 0)
 

@@ -29,7 +29,7 @@ my %default = (
 my %rounding = (half_up => COHORT_ROUNDING_HALF_UP, half_even => COHORT_ROUNDING_HALF_EVEN, balanced => COHORT_ROUNDING_BALANCED);
 
 for my $field (@required, keys %default) {
-    next if $field =~ /_shapes$|^slices$/;    # as they are bound, not as they were given
+    next if $field =~ /_shapes$|^slices$|^grad_req$/;    # as they are bound, not as they were given
     no strict 'refs';
     *$field = sub { $_[0]{$field} };
 }
@@ -559,6 +559,8 @@ sub _bind_ith_exec {
 my @grad_words = ('null', 'write', '', 'add');
 
 # What each argument has, whatever form it was given in.
+sub grad_req { $_[0]->grad_req_map }
+
 sub grad_req_map {
     my ($self) = @_;
     my $exec = $self->execs->[0];
