@@ -74,6 +74,21 @@ test 'the owner is let go when the library is done with it' => sub {
     is($gone, 1);
 };
 
+test 'an owner may have arrays of its own' => sub {
+    my $inner = nd([1, 2]);
+    my $owner = PDL->sequence(PDL::float(), 100);
+    $owner->hdr->{array} = $inner;
+    my $array = mx->nd->wrap($owner);
+    my $sum = $array->sum;
+    undef $owner;
+    undef $inner;
+    is(mx->live_handles, 3);
+    undef $array;
+    is($sum->asscalar, 4950);
+    mx->waitall;
+    is(mx->live_handles, 1, 'all went with it');
+};
+
 test 'a string of packed numbers can be wrapped, too' => sub {
     my $bytes = pack 'f*', 1 .. 6;
     my $copy = $bytes;

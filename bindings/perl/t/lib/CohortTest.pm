@@ -12,6 +12,7 @@ our @EXPORT = qw(mx test finish fails near nd mlp regression batch);
 sub test { my ($sentence, $code) = @_; subtest $sentence => $code }
 
 sub finish {
+    mx->waitall;    # work that is still queued holds on to memory that was lent
     is(mx->live_handles, 0, 'no handle is left');
     is(AI::Cohort::FFI::_num_callbacks(), 0, 'no function of Perl is held');
     done_testing;

@@ -50,6 +50,16 @@ sub _rethrow {
     die $reason;
 }
 
+# Owners of memory that the library is done with. Their ends may call the library, which the deleter that hands them
+# over must not: they are let go when the call that it ran in has returned.
+my @released;
+
+sub release { push @released, @_ }
+
+sub _let_go {
+    while (@released) { my @gone = splice @released }
+}
+
 # Text crosses as UTF-8 and ends at a zero byte: encoded on the way in, decoded on the way out.
 sub encode_text {
     my ($text) = @_;
@@ -83,6 +93,7 @@ sub _wrapped {
     my $call = !$fails ? $raw : sub {
         for (@numbers) { looks_like_number($_[$_]) && abs $_[$_] < 2**63 or _check_number($name, $_, $types[$_], $_[$_]) }
         my $error = &$raw;
+        _let_go() if @released;
         _throw_error($error) if defined $error;
         _rethrow() if $has_thrown;
         return;
@@ -327,6 +338,7 @@ sub DESTROY {
     return if ${^GLOBAL_PHASE} eq 'DESTRUCT';
     local ($@, $!, $?);
     $self->free_handle($handle) if defined $handle;
+    AI::Cohort::FFI::_let_go();
     # What the object lent goes after it: callbacks by their ids.
     AI::Cohort::FFI::forget_callback(@$self{grep {/_id$/} keys %$self});
     return;

@@ -181,7 +181,7 @@ sub wrap {
         if $needed != $bytes;
     my @kept = ($owner, $memory);
     my ($deleter, $id);
-    ($deleter, $id) = callback('(opaque,opaque)->void', sub { @kept = (); forget_callback($id) });
+    ($deleter, $id) = callback('(opaque,opaque)->void', sub { AI::Cohort::FFI::release(splice @kept); forget_callback($id) });
     my $handle;
     eval {
         cohort_ndarray_wrap(scalar_to_pointer($$memory), $lengths, $num, $code, AI::Cohort::Context->_pointer_to($given{ctx}),
