@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/ordering.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "base/dtype_cast.hpp"
+#include "cpu/op/pointwise_loops.hpp"
+#include "cpu/parallel.hpp"
+#include "device/kernel_table.hpp"
+
+namespace cohort {
+namespace {
+
+// Lines of an array, each sorted as pairs of an element and its index in a piece of scratch that its thread owns. The
+// order is a total one, so that the result does not depend on how it is found.
+template <typename T>
+class Order final : public Kernel {
+ public:
+  explicit Order(StepSpec &spec)
+      : attrs_(spec.attrs_as<OrderAttrs>()),
+        axis_(ordered_axis(attrs_, spec.inputs[0].shape)),
+        index_output_(attrs_.ret_typ == OrderAttrs::Result::kBoth ? 1 : 0),
+        store_index_(store_block(Dtype::kInt64, attrs_.ret_typ == OrderAttrs::Result::kValue
+                                                    ? Dtype::kInt64
+                                                    : spec.outputs[size_t(index_output_)].dtype)),
+        saves_(spec.keep_for_backward && attrs_.gives_values()) {
+    spec.scratch_bytes = size_t(axis_.length) * sizeof(Pair) * size_t(spec.num_threads);
+    if (saves_) spec.saved_bytes = size_t(axis_.outer * axis_.kept * axis_.inner) * sizeof(int64_t);
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    const int64_t lines = axis_.outer * axis_.inner;
+    if (attrs_.ret_typ == OrderAttrs::Result::kMask) {
+      std::fill_n(args.out<T>(0), lines * axis_.length, T());
+    }
+    const int64_t grain = std::max<int64_t>(1, kExpensiveGrain / std::max<int64_t>(axis_.length, 1));
+    parallel_for(lane, lines, grain, [&](int64_t begin, int64_t end) {
+      Pair *const pairs = static_cast<Pair *>(args.scratch) + omp_get_thread_num() * axis_.length;
+      for (int64_t line = begin; line < end; ++line) {
+        const int64_t o = line / axis_.inner, i = line % axis_.inner;
+        const T *const x = args.in<T>(0) + o * axis_.length * axis_.inner + i;
+        for (int64_t n = 0; n < axis_.length; ++n) pairs[n] = {Key(x[n * axis_.inner]), n};
+        sort(pairs);
+        write(args, pairs, o, i);
+      }
+    });
+  }
+
+ private:
+  using Key = std::conditional_t<kIsHalf<T>, float, T>;
+  struct Pair {
+    Key key;
+    int64_t index;
+  };
+
+  template <bool kAscend>
+  static bool before(const Pair &a, const Pair &b) {
+    if (kAscend ? a.key < b.key : a.key > b.key) return true;
+    if (kAscend ? b.key < a.key : b.key > a.key) return false;
+    const bool a_nan = a.key != a.key, b_nan = b.key != b.key;
+    return a_nan != b_nan ? b_nan : a.index < b.index;
+  }
+  template <bool kAscend>
+  void sort_as(Pair *pairs) const {
+    if (axis_.kept < axis_.length) {
+      std::nth_element(pairs, pairs + axis_.kept, pairs + axis_.length, before<kAscend>);
+    }
+    std::sort(pairs, pairs + axis_.kept, before<kAscend>);
+  }
+  void sort(Pair *pairs) const { attrs_.is_ascend ? sort_as<true>(pairs) : sort_as<false>(pairs); }
+
+  void write(const Args &args, const Pair *pairs, int64_t o, int64_t i) const {
+    const bool mask = attrs_.ret_typ == OrderAttrs::Result::kMask;
+    T *const values = attrs_.gives_values() ? args.out<T>(0) : nullptr;
+    void *const indices = mask || attrs_.ret_typ == OrderAttrs::Result::kValue ? nullptr : args.outputs[index_output_];
+    for (int64_t n = 0; n < axis_.kept; ++n) {
+      const int64_t to = (o * axis_.kept + n) * axis_.inner + i;
+      if (mask) args.out<T>(0)[(o * axis_.length + pairs[n].index) * axis_.inner + i] = T(1);
+      if (values) values[to] = T(pairs[n].key);
+      if (indices) store_index_(&pairs[n].index, indices, to, 1);
+      if (saves_) static_cast<int64_t *>(args.saved)[to] = pairs[n].index;
+    }
+  }
+
+  const OrderAttrs attrs_;
+  const OrderedAxis axis_;
+  const int index_output_;
+  const StoreBlock store_index_;
+  const bool saves_;
+};
+
+// Each head gradient goes where its element came from.
+template <typename T>
+class OrderBackward final : public Kernel {
+ public:
+  explicit OrderBackward(const StepSpec &spec)
+      : axis_(ordered_axis(spec.attrs_as<OrderAttrs>(), spec.outputs[0].shape)) {}
+  void run(const Args &args, const Lane &lane) const override {
+    const int64_t width = axis_.inner * axis_.length;
+    parallel_for(lane, axis_.outer, std::max<int64_t>(1, kCheapGrain / std::max<int64_t>(width, 1)),
+                 [&](int64_t begin, int64_t end) {
+                   std::fill_n(args.out<T>(0) + begin * width, (end - begin) * width, T());
+                   for (int64_t o = begin; o < end; ++o) {
+                     const int64_t first = o * axis_.kept * axis_.inner;
+                     for (int64_t n = 0; n < axis_.kept * axis_.inner; ++n) {
+                       const int64_t index = static_cast<const int64_t *>(args.saved)[first + n];
+                       args.out<T>(0)[o * width + index * axis_.inner + n % axis_.inner] = args.in<T>(0)[first + n];
+                     }
+                   }
+                 });
+  }
+
+ private:
+  const OrderedAxis axis_;
+};
+
+std::unique_ptr<Kernel> make_order(StepSpec &spec) {
+  return dispatch(spec.inputs[0].dtype,
+                  [&](auto t) -> std::unique_ptr<Kernel> { return std::make_unique<Order<decltype(t)>>(spec); });
+}
+std::unique_ptr<Kernel> make_order_backward(StepSpec &spec) {
+  return dispatch(spec.outputs[0].dtype, [&](auto t) -> std::unique_ptr<Kernel> {
+    return std::make_unique<OrderBackward<decltype(t)>>(spec);
+  });
+}
+
+COHORT_KERNEL_EX(cpu, topk, make_order, false, 0u);
+COHORT_KERNEL_EX(cpu, sort, make_order, false, 0u);
+COHORT_KERNEL_EX(cpu, argsort, make_order, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward_topk, make_order_backward, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward_sort, make_order_backward, false, 0u);
+
+}  // namespace
+}  // namespace cohort
