@@ -112,4 +112,90 @@ TEST(refusals_of_ordering) {
           "operator topk: attribute 'ret_typ': expected one of 'both', 'indices', 'mask', 'value', found 'values'"));
 }
 
+// ---- tile, repeat, space_to_depth, depth_to_space, diag, Pad ------------------------------------------------------
+
+TEST(arrays_repeated) {
+  const Array x = array({2, 1}, {1, 2});
+  check_values("tile", OpRun("tile", {{"reps", "(2, 1, 3)"}}, {x}).outputs()[0], {2, 2, 3},
+               {1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2});
+  check_values("tile", OpRun("tile", {{"reps", "(2,)"}}, {x}).outputs()[0], {2, 2}, {1, 1, 2, 2});
+  check_values("tile", OpRun("tile", {{"reps", "()"}}, {x}).outputs()[0], {2, 1}, {1, 2});
+  check_values("repeat", OpRun("repeat", {{"repeats", "2"}, {"axis", "-2"}}, {x}).outputs()[0], {4, 1}, {1, 1, 2, 2});
+  check_values("repeat", OpRun("repeat", {{"repeats", "2"}}, {x.as(Dtype::kBool)}).outputs()[0], {4}, {1, 1, 1, 1});
+  check_values("repeat", OpRun("repeat", {{"repeats", "0"}}, {x}).outputs()[0], {0}, {});
+  const Array y({2, 3, 2}, Dtype::kFloat64, spread(12, -1, 1));
+  check_gradient("tile", {{"reps", "(2, 1, 2, 3)"}}, {y});
+  check_gradient("tile", {{"reps", "(3,)"}}, {y});
+  check_gradient("repeat", {{"repeats", "3"}}, {y});
+  check_gradient("repeat", {{"repeats", "2"}, {"axis", "1"}}, {y});
+  check_gradient("repeat", {{"repeats", "0"}, {"axis", "1"}}, {y});
+}
+
+TEST(blocks_of_pixels_go_to_channels_and_back) {
+  const Array x({2, 3, 4, 6}, Dtype::kInt8, counted(144, -72));
+  const AttrMap block = {{"block_size", "2"}};
+  const OpRun there("space_to_depth", block, {x});
+  CHECK_EQ(there.outputs()[0].shape(), (Shape{2, 12, 2, 3}));
+  CHECK(OpRun("depth_to_space", block, {there.outputs()[0]}).outputs()[0].same_bits(x));
+  check_gradient("space_to_depth", block, {Array({1, 2, 2, 4}, Dtype::kFloat64, spread(16, -1, 1))});
+  check_gradient("depth_to_space", block, {Array({1, 8, 1, 2}, Dtype::kFloat64, spread(16, -1, 1))});
+}
+
+TEST(diagonals_of_arrays) {
+  const Array x({2, 3, 4}, Dtype::kFloat64, counted(24));
+  check_values("axes 0, 2", OpRun("diag", {{"axis1", "0"}, {"axis2", "-1"}}, {x}).outputs()[0], {3, 2},
+               {0, 13, 4, 17, 8, 21});
+  check_values("axes 1, 0", OpRun("diag", {{"axis1", "1"}, {"axis2", "0"}, {"k", "1"}}, {x}).outputs()[0], {4, 1},
+               {12, 13, 14, 15});
+  check_values("empty", OpRun("diag", {{"k", "3"}}, {array({2, 3}, counted(6))}).outputs()[0], {0}, {});
+  check_values("a vector", OpRun("diag", {{"k", "-1"}}, {array({2}, {1, 2})}).outputs()[0], {3, 3},
+               {0, 0, 0, 1, 0, 0, 0, 2, 0});
+  check_gradient("diag", {{"axis1", "2"}, {"axis2", "0"}, {"k", "-1"}}, {x});
+  check_gradient("diag", {{"k", "2"}}, {Array({3}, Dtype::kFloat64, {1, 2, 3})});
+}
+
+TEST(borders_of_images) {
+  const Array x({2, 2, 3, 4}, Dtype::kFloat64, spread(48, -1, 1)),
+      y({1, 2, 2, 3, 2}, Dtype::kFloat64, spread(24, -1, 1));
+  for (const char *mode : {"constant", "edge", "reflect"}) {
+    check_gradient("Pad", {{"mode", mode}, {"pad_width", "(0, 0, 0, 0, 2, 1, 3, 2)"}}, {x});
+    check_gradient("Pad", {{"mode", mode}, {"pad_width", "(0, 0, 0, 0, 1, 0, 2, 1, 0, 1)"}}, {y});
+  }
+  check_values("16 bits, added up in 32",
+               OpRun("Pad", {{"mode", "edge"}, {"pad_width", "(0, 0, 0, 0, 0, 0, 0, 4095)"}},
+                     {Array({1, 1, 1, 1}, Dtype::kFloat16, {1})})
+                   .backward({Array({1, 1, 1, 4096}, Dtype::kFloat16, std::vector<double>(4096, 1))})[0],
+               {1, 1, 1, 1}, {4096});
+}
+
+TEST(refusals_of_repetitions_blocks_diagonals_and_borders) {
+  const Array x({2, 3}, Dtype::kFloat32, counted(6)), image({1, 1, 2, 3}, Dtype::kFloat32, counted(6));
+  CHECK_EQ(refusal("tile", {{"reps", "(2, 0)"}}, {x}),
+           refused(Code::kInvalidArgument, "attribute 'reps': expected at least 1 for each axis, found [2,0]"));
+  CHECK_EQ(refusal("tile", {{"reps", "(4611686018427387904,)"}}, {x}),
+           refused(Code::kShape, "output: expected fewer than 2^63 elements, found 3 times 4611686018427387904"));
+  CHECK_EQ(refusal("repeat", {{"repeats", "-1"}}, {x}),
+           refused(Code::kInvalidArgument, "attribute 'repeats': expected at least 0, found -1"));
+  CHECK_EQ(refusal("depth_to_space", {{"block_size", "0"}}, {image}),
+           refused(Code::kInvalidArgument, "attribute 'block_size': expected 1 to 32768, found 0"));
+  CHECK_EQ(refusal("space_to_depth", {{"block_size", "2"}}, {image}),
+           refused(Code::kShape, "data: expected a multiple of 2 on axis 3, found (1, 1, 2, 3)"));
+  CHECK_EQ(refusal("depth_to_space", {{"block_size", "2"}}, {x}),
+           refused(Code::kShape, "data: expected 4 axes, found (2, 3)"));
+  CHECK_EQ(refusal("diag", {{"k", "5"}}, {x}),
+           refused(Code::kInvalidArgument, "attribute 'k': (2, 3) has no diagonal 5"));
+  CHECK_EQ(refusal("diag", {{"axis2", "-2"}}, {x}),
+           refused(Code::kInvalidArgument, "attributes 'axis1' and 'axis2': expected two axes, found 0 and -2"));
+  const auto pad = [&](const char *mode, const char *width, const Array &data) {
+    return refusal("Pad", {{"mode", mode}, {"pad_width", width}}, {data});
+  };
+  CHECK_EQ(pad("edge", "(0, 0, 1, 1)", x), refused(Code::kShape, "data: expected 4 or 5 axes, found (2, 3)"));
+  CHECK_EQ(pad("edge", "(0, 0)", image),
+           refused(Code::kInvalidArgument, "attribute 'pad_width': expected 8 numbers, found [0,0]"));
+  for (const char *width : {"(0, 0, 0, 0, 2, 0, 0, 0)", "(0, 0, 0, 0, 0, 0, 0, 3)", "(0, 0, 1, 0, 0, 0, 0, 0)",
+                            "(0, 0, 0, 0, -1, 0, 0, 0)"}) {
+    CHECK(pad("reflect", width, image).find(text(int(Code::kInvalidArgument), ": attribute 'pad_width': ")) == 0);
+  }
+}
+
 UNIT_MAIN()

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/space_to_depth.hpp"
+
+#include "cpu/op/strided_copy.hpp"
+#include "device/kernel_table.hpp"
+
+namespace cohort {
+namespace {
+
+// Images (N, C, h * b, w * b) to (N, b * b * C, h, w), or back. Each is the backward step of the other.
+template <bool kToDepth>
+class Blocks final : public Kernel {
+ public:
+  explicit Blocks(const StepSpec &spec) {
+    const Shape &deep = (kToDepth ? spec.outputs : spec.inputs)[0].shape;
+    const int64_t b = spec.attrs_as<BlockAttrs>().block_size;
+    const int64_t n = deep[0], c = deep[1] / (b * b), h = deep[2], w = deep[3];
+    struct Both {
+      int64_t length, flat, deep;
+    };
+    const Both axes[] = {{n, c * h * b * w * b, b * b * c * h * w},
+                         {c, h * b * w * b, h * w},
+                         {h, b * w * b, w},
+                         {b, w * b, b * c * h * w},
+                         {w, b, 1},
+                         {b, 1, c * h * w}};
+    std::vector<StridedCopy::Axis> steps;
+    for (const Both &axis : axes) {
+      steps.push_back(kToDepth ? StridedCopy::Axis{axis.length, axis.flat, axis.deep}
+                               : StridedCopy::Axis{axis.length, axis.deep, axis.flat});
+    }
+    copy_ = StridedCopy(std::move(steps), dtype_size(spec.outputs[0].dtype));
+  }
+  void run(const Args &args, const Lane &lane) const override { copy_.run(args.inputs[0], args.outputs[0], lane); }
+
+ private:
+  StridedCopy copy_;
+};
+
+COHORT_KERNEL(cpu, space_to_depth, Blocks<true>);
+COHORT_KERNEL(cpu, _backward_space_to_depth, Blocks<false>);
+COHORT_KERNEL(cpu, depth_to_space, Blocks<false>);
+COHORT_KERNEL(cpu, _backward_depth_to_space, Blocks<true>);
+
+}  // namespace
+}  // namespace cohort

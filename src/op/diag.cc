@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/diag.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace cohort {
+
+Diagonal diagonal_of(const DiagAttrs &a, const Shape &matrix) {
+  Diagonal d;
+  d.axis1 = normalize_axis(a.axis1, matrix.rank(), "axis1");
+  d.axis2 = normalize_axis(a.axis2, matrix.rank(), "axis2");
+  if (d.axis1 == d.axis2) {
+    throw Error(Code::kInvalidArgument,
+                text("attributes 'axis1' and 'axis2': expected two axes, found ", a.axis1, " and ", a.axis2), "axis2");
+  }
+  d.row = a.k < 0 ? -int64_t(a.k) : 0;
+  d.column = a.k > 0 ? a.k : 0;
+  d.length = std::min(matrix[d.axis1] - d.row, matrix[d.axis2] - d.column);
+  if (d.length < 0) {
+    throw Error(Code::kInvalidArgument, text("attribute 'k': ", matrix, " has no diagonal ", a.k), "k");
+  }
+  for (int axis = 0; axis < matrix.rank(); ++axis) {
+    if (axis != d.axis1 && axis != d.axis2) d.rest.push_back(axis);
+  }
+  return d;
+}
+
+namespace {
+
+COHORT_OPERATOR(diag, DiagAttrs)
+    .doc("The diagonal of data, as its last axis; of a vector, the matrix that has it as its diagonal.")
+    .attr(&DiagAttrs::k, "k", 0, "Which diagonal: above the main one if positive.")
+    .attr(&DiagAttrs::axis1, "axis1", 0, "The axis of rows; negative counts from the last.")
+    .attr(&DiagAttrs::axis2, "axis2", 1, "The axis of columns.")
+    .input("data", "At least one axis.")
+    .infer_shape([](const DiagAttrs &a, Shapes &in, Shapes &out) {
+      if (!in[0].known()) return;
+      if (in[0].rank() == 0) throw Error(Code::kShape, "data: expected at least one axis, found ()", "data");
+      if (in[0].rank() == 1) {
+        const int64_t side = in[0][0] + std::llabs(a.k);
+        return unify(out[0], Shape{side, side}, "output");
+      }
+      const Diagonal d = diagonal_of(a, in[0]);
+      std::vector<int64_t> result;
+      for (int axis : d.rest) result.push_back(in[0][axis]);
+      result.push_back(d.length);
+      unify(out[0], Shape(result), "output");
+    })
+    .gradient([](const DiagAttrs &) {
+      Gradient g;
+      g.kind = Gradient::Kind::kKernel;
+      g.of = {0};
+      return g;
+    });
+
+}  // namespace
+}  // namespace cohort

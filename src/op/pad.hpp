@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pad: images with a border.
+#pragma once
+
+#include "op/op.hpp"
+
+namespace cohort {
+
+struct PadAttrs {  // backward: head gradient
+  enum class Mode : int32_t { kConstant, kEdge, kReflect };
+  Mode mode;
+  Tuple pad_width;  // two numbers an axis: before and after
+  double constant_value;
+};
+
+// Where the element at `at` of a padded axis comes from; -1: from nowhere, it is the constant.
+inline int64_t padded_from(PadAttrs::Mode mode, int64_t at, int64_t before, int64_t length) {
+  const int64_t from = at - before;
+  if (from >= 0 && from < length) return from;
+  if (mode == PadAttrs::Mode::kConstant) return -1;
+  if (mode == PadAttrs::Mode::kEdge) return from < 0 ? 0 : length - 1;
+  return from < 0 ? -from : 2 * (length - 1) - from;
+}
+
+}  // namespace cohort

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/space_to_depth.hpp"
+
+namespace cohort {
+namespace {
+
+void expect_images(const Shape &data) {
+  if (data.rank() != 4) throw Error(Code::kShape, text("data: expected 4 axes, found ", data), "data");
+}
+void expect_multiple(const Shape &data, int axis, int64_t of) {
+  if (data[axis] % of != 0) {
+    throw Error(Code::kShape, text("data: expected a multiple of ", of, " on axis ", axis, ", found ", data), "data");
+  }
+}
+
+OpBuilder<BlockAttrs> blocked(const char *name, const char *doc) {
+  OpBuilder<BlockAttrs> op(name);
+  Gradient g;
+  g.kind = Gradient::Kind::kKernel;
+  g.of = {0};
+  op.doc(doc)
+      .required(&BlockAttrs::block_size, "block_size", "The height and width of a block.")
+      .check([](BlockAttrs &a) {
+        if (a.block_size < 1 || a.block_size > 32768) {
+          throw Error(Code::kInvalidArgument, text("attribute 'block_size': expected 1 to 32768, found ", a.block_size),
+                      "block_size");
+        }
+      })
+      .input("data", "Images, (N, C, H, W).")
+      .gradient(g);
+  return op;
+}
+
+[[maybe_unused]] const bool defined = [] {
+  blocked("space_to_depth", "The pixels of each block as so many channels.")
+      .infer_shape([](const BlockAttrs &a, Shapes &in, Shapes &out) {
+        if (!in[0].known()) return;
+        expect_images(in[0]);
+        const int64_t b = a.block_size;
+        for (int axis : {2, 3}) expect_multiple(in[0], axis, b);
+        unify(out[0], Shape{in[0][0], in[0][1] * b * b, in[0][2] / b, in[0][3] / b}, "output");
+      });
+  blocked("depth_to_space", "Channels as the pixels of a block, the opposite of space_to_depth.")
+      .infer_shape([](const BlockAttrs &a, Shapes &in, Shapes &out) {
+        if (!in[0].known()) return;
+        expect_images(in[0]);
+        const int64_t b = a.block_size;
+        expect_multiple(in[0], 1, b * b);
+        unify(out[0], Shape{in[0][0], in[0][1] / (b * b), in[0][2] * b, in[0][3] * b}, "output");
+      });
+  return true;
+}();
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/tile.hpp"
+
+#include <algorithm>
+
+namespace cohort {
+namespace {
+
+int64_t times(int64_t length, int64_t count) {
+  int64_t result = 0;
+  if (__builtin_mul_overflow(length, count, &result)) {
+    throw Error(Code::kShape, text("output: expected fewer than 2^63 elements, found ", length, " times ", count));
+  }
+  return result;
+}
+
+}  // namespace
+
+Repetition repetition_of(const TileAttrs &a, const Shape &data) {
+  Repetition r;
+  const int rank = std::max(data.rank(), int(a.reps.size()));
+  for (int axis = 0; axis < rank; ++axis) {  // the shorter one is led by ones
+    const int in_data = axis - (rank - data.rank()), in_reps = axis - (rank - int(a.reps.size()));
+    const int64_t length = in_data < 0 ? 1 : data[in_data], reps = in_reps < 0 ? 1 : a.reps[size_t(in_reps)];
+    r.lengths.insert(r.lengths.end(), {reps, length});
+    r.repeated.insert(r.repeated.end(), {true, false});
+    r.shape.push_back(times(length, reps));
+  }
+  return r;
+}
+
+Repetition repetition_of(const RepeatAttrs &a, const Shape &data) {
+  Repetition r;
+  const int axis = a.axis ? normalize_axis(*a.axis, data.rank(), "axis") : -1;
+  if (axis < 0) {
+    r.shape = {times(data.size(), a.repeats)};
+    r.lengths = {data.size(), a.repeats};
+    r.repeated = {false, true};
+    return r;
+  }
+  r.shape.assign(data.begin(), data.end());
+  r.shape[size_t(axis)] = times(data[axis], a.repeats);
+  r.lengths.assign(data.begin(), data.end());
+  r.lengths.insert(r.lengths.begin() + axis + 1, a.repeats);
+  r.repeated.assign(r.lengths.size(), false);
+  r.repeated[size_t(axis) + 1] = true;
+  return r;
+}
+
+namespace {
+
+Gradient of_data() {
+  Gradient g;
+  g.kind = Gradient::Kind::kKernel;
+  g.of = {0};
+  return g;
+}
+
+template <typename A>
+void infer_repeated(const A &a, Shapes &in, Shapes &out) {
+  if (in[0].known()) unify(out[0], Shape(repetition_of(a, in[0]).shape), "output");
+}
+
+COHORT_OPERATOR(tile, TileAttrs)
+    .alias("_npi_tile")
+    .doc("data repeated along its axes.")
+    .required(&TileAttrs::reps, "reps", "How often along each axis; aligned from the last, 1 where there is none.")
+    .check([](TileAttrs &a) {
+      if (std::any_of(a.reps.begin(), a.reps.end(), [](int64_t n) { return n < 1; })) {
+        throw Error(Code::kInvalidArgument,
+                    text("attribute 'reps': expected at least 1 for each axis, found ", print_tuple(a.reps)), "reps");
+      }
+    })
+    .input("data", "Any shape.")
+    .infer_shape(infer_repeated<TileAttrs>)
+    .gradient(of_data());
+
+COHORT_OPERATOR(repeat, RepeatAttrs)
+    .alias("_np_repeat")
+    .doc("Each element of data several times in a row.")
+    .required(&RepeatAttrs::repeats, "repeats", "How often.")
+    .attr(&RepeatAttrs::axis, "axis", std::nullopt, "The axis; negative counts from the last; None: data is flattened.")
+    .check([](RepeatAttrs &a) {
+      if (a.repeats < 0) {
+        throw Error(Code::kInvalidArgument, text("attribute 'repeats': expected at least 0, found ", a.repeats),
+                    "repeats");
+      }
+    })
+    .input("data", "Any shape.")
+    .infer_shape(infer_repeated<RepeatAttrs>)
+    .gradient(of_data());
+
+}  // namespace
+}  // namespace cohort
