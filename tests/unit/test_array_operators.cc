@@ -198,4 +198,112 @@ TEST(refusals_of_repetitions_blocks_diagonals_and_borders) {
   }
 }
 
+// ---- SequenceLast, SequenceMask, SequenceReverse ------------------------------------------------------------------
+
+TEST(sequences_of_given_lengths) {
+  const Array x({3, 2}, Dtype::kFloat16, {1, 2, 3, 4, 5, 6});
+  const AttrMap given = {{"use_sequence_length", "1"}};
+  const auto run = [&](const char *op, const AttrMap &more, std::vector<double> lengths, Dtype dtype) {
+    AttrMap attrs = given;
+    attrs.insert(more.begin(), more.end());
+    return OpRun(op, attrs, {x, Array({int64_t(lengths.size())}, dtype, lengths)}).outputs()[0];
+  };
+  check_values("last", run("SequenceLast", {}, {1, 3}, Dtype::kFloat32), {2}, {1, 6});
+  check_values("last", run("SequenceLast", {{"axis", "1"}}, {1, 2, 1}, Dtype::kInt32), {3}, {1, 4, 5});
+  check_values("mask", run("SequenceMask", {{"value", "-1.5"}}, {0, 7}, Dtype::kInt64), {3, 2},
+               {-1.5, 2, -1.5, 4, -1.5, 6});
+  check_values("mask", run("SequenceMask", {{"axis", "1"}}, {-3, 1.5, 2}, Dtype::kFloat16), {3, 2}, {0, 0, 3, 0, 5, 6});
+  check_values("reverse", run("SequenceReverse", {}, {0, 2}, Dtype::kUint8), {3, 2}, {1, 4, 3, 2, 5, 6});
+}
+
+TEST(gradients_of_sequences) {
+  const Array x({3, 2, 2}, Dtype::kFloat64, spread(12, -1, 1)), lengths({2}, Dtype::kInt32, {1, 3}),
+      along_1({3}, Dtype::kInt32, {2, 1, 2});
+  for (const char *op : {"SequenceLast", "SequenceMask", "SequenceReverse"}) {
+    check_gradient(op, {}, {x});
+    check_gradient(op, {{"use_sequence_length", "1"}}, {x, lengths});
+    if (op != std::string("SequenceReverse")) {
+      check_gradient(op, {{"use_sequence_length", "1"}, {"axis", "1"}}, {x, along_1});
+    }
+  }
+}
+
+TEST(refusals_of_sequences) {
+  const Array x({3, 2}, Dtype::kFloat32, counted(6)), line({3}, Dtype::kFloat32, counted(3));
+  const auto lengths = [&](const char *op, const std::vector<double> &values) {
+    return refusal(op, {{"use_sequence_length", "1"}}, {x, array({int64_t(values.size())}, values)});
+  };
+  CHECK_EQ(lengths("SequenceLast", {1, 0}), refused(Code::kExecution, "sequence_length[1]: expected 1 to 3, found 0"));
+  CHECK_EQ(lengths("SequenceLast", {9, 1}), refused(Code::kExecution, "sequence_length[0]: expected 1 to 3, found 9"));
+  CHECK_EQ(lengths("SequenceReverse", {4, 1}),
+           refused(Code::kExecution, "sequence_length[0]: expected 0 to 3, found 4"));
+  CHECK(lengths("SequenceReverse", {kNaN, 1}).find("sequence_length[0]: expected 0 to 3") != std::string::npos);
+  CHECK_EQ(lengths("SequenceMask", {1, 1, 1}), refused(Code::kShape, "sequence_length: expected (2,), found (3,)"));
+  CHECK_EQ(refusal("SequenceMask", {}, {line}), refused(Code::kShape, "data: expected at least 2 axes, found (3,)"));
+  CHECK_EQ(refusal("SequenceReverse", {{"axis", "1"}}, {x}),
+           refused(Code::kInvalidArgument, "operator SequenceReverse: attribute 'axis': expected 0 to 0, found 1"));
+}
+
+// ---- gather_nd, scatter_nd, _scatter_set_nd, _contrib_index_copy --------------------------------------------------
+
+TEST(parts_by_coordinates) {
+  const Array x({2, 3, 2}, Dtype::kInt8, counted(12));
+  check_values("from the end", OpRun("gather_nd", {}, {x, array({2, 3}, {0, -1, 1, 2, -3, 1})}).outputs()[0], {3, 2},
+               {4, 5, 6, 7, 8, 9});
+  check_values("rows", OpRun("gather_nd", {}, {x, Array({1, 1, 2}, Dtype::kUint8, {1, 0})}).outputs()[0], {1, 2, 3, 2},
+               {6, 7, 8, 9, 10, 11, 0, 1, 2, 3, 4, 5});
+  const Array twice = array({2, 3}, {0, 0, 1, 1, 1, 2}), data = array({3}, {1, 2, 3});
+  const AttrMap shape = {{"shape", "(2, 3)"}};
+  check_values("the last stays", OpRun("scatter_nd", shape, {data, twice}).outputs()[0], {2, 3}, {0, 2, 0, 0, 0, 3});
+  check_values("added up", OpRun("_backward_gather_nd", shape, {data, twice}).outputs()[0], {2, 3}, {0, 3, 0, 0, 0, 3});
+  check_values("put in", OpRun("_scatter_set_nd", shape, {array({2, 3}, counted(6)), data, twice}).outputs()[0], {2, 3},
+               {0, 2, 2, 3, 4, 3});
+  check_values(
+      "rows",
+      OpRun("_contrib_index_copy", {}, {array({3, 2}, counted(6)), array({2}, {2, 2}), array({2, 2}, {7, 8, 9, 10})})
+          .outputs()[0],
+      {3, 2}, {0, 1, 2, 3, 9, 10});
+}
+
+TEST(gradients_of_parts) {
+  const Array x({2, 3, 2}, Dtype::kFloat64, spread(12, -1, 1)), i({2, 3}, Dtype::kInt32, {0, -1, 1, 2, -1, 2});
+  check_gradient("gather_nd", {}, {x, i});
+  const Array once({2, 2}, Dtype::kInt32, {0, 1, 2, 0});
+  check_gradient("scatter_nd", {{"shape", "(2, 3, 2)"}}, {Array({2, 2}, Dtype::kFloat64, spread(4, -1, 1)), once});
+  check_gradient("_contrib_index_copy", {},
+                 {Array({3, 2}, Dtype::kFloat64, spread(6, -1, 1)), Array({2}, Dtype::kInt32, {2, 0}),
+                  Array({2, 2}, Dtype::kFloat64, spread(4, -1, 1, 1))});
+  const Array many({1, 4096}, Dtype::kInt32, std::vector<double>(4096, 0));
+  check_values("16 bits, added up in 32",
+               OpRun("gather_nd", {}, {Array({1}, Dtype::kFloat16, {1}), many})
+                   .backward({Array({4096}, Dtype::kFloat16, std::vector<double>(4096, 1))})[0],
+               {1}, {4096});
+}
+
+TEST(refusals_of_coordinates) {
+  const Array x = array({2, 3}, counted(6));
+  const auto gather = [&](const Shape &shape, const std::vector<double> &indices) {
+    return refusal("gather_nd", {}, {x, array(shape, indices)});
+  };
+  CHECK_EQ(gather({2, 2}, {0, 0, 2, 3}),
+           refused(Code::kExecution, "indices: expected -3 to 2 along axis 1, found 3 in column 1"));
+  CHECK_EQ(gather({1, 1}, {-3}),
+           refused(Code::kExecution, "indices: expected -2 to 1 along axis 0, found -3 in column 0"));
+  CHECK(gather({1, 1}, {kNaN}).find("indices: expected -2 to 1 along axis 0") != std::string::npos);
+  CHECK(gather({1, 1}, {1e30}).find("indices: expected -2 to 1 along axis 0") != std::string::npos);
+  CHECK_EQ(gather({2}, {0, 0}), refused(Code::kShape, "indices: expected at least 2 axes, found (2,)"));
+  CHECK_EQ(gather({3, 1}, {0, 0, 0}), refused(Code::kShape, "indices: expected at most 2 coordinates, found (3, 1)"));
+  const Array one = array({1}, {5});
+  CHECK_EQ(refusal("scatter_nd", {{"shape", "(2,)"}}, {one, array({1, 1}, {-1})}),
+           refused(Code::kExecution, "indices: expected 0 to 1 along axis 0, found -1 in column 0"));
+  CHECK_EQ(refusal("scatter_nd", {{"shape", "(2, 3)"}}, {one, array({1, 1}, {0})}),
+           refused(Code::kShape, "data: expected (1, 3), found (1,)"));
+  CHECK_EQ(refusal("scatter_nd", {{"shape", "(2, -3)"}}, {one, array({1, 1}, {0})}),
+           refused(Code::kInvalidArgument, "attribute 'shape': expected the lengths of all axes, found [2,-3]"));
+  CHECK_EQ(refusal("_contrib_index_copy", {}, {x, array({1}, {2}), array({1, 3}, {7, 8, 9})}),
+           refused(Code::kExecution, "index_vector[0]: expected 0 to 1, found 2"));
+  CHECK_EQ(refusal("_contrib_index_copy", {}, {x, array({1}, {1}), array({1, 2}, {7, 8})}),
+           refused(Code::kShape, "new_tensor: expected (1, 3), found (1, 2)"));
+}
+
 UNIT_MAIN()
