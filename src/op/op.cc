@@ -156,6 +156,13 @@ void infer_same_dtype(const Attrs &, Dtypes &in, Dtypes &out) {
   for (Dtype &d : out) unify(d, all, "output");
 }
 
+void infer_same_float(const Attrs &a, Dtypes &in, Dtypes &out) {
+  infer_same_dtype(a, in, out);
+  if (in[0] != Dtype::kNone && !dtype_is_float(in[0])) {
+    throw Error(Code::kDtype, text("expected a floating type, found ", in[0]), "data");
+  }
+}
+
 int64_t parse_int_in(const std::string &name, const std::string &source, int64_t low, int64_t high) {
   const int64_t value = parse_int(name, source);
   if (value < low || value > high) {

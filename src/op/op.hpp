@@ -74,6 +74,11 @@ struct Gradient {
   bool head_grads = true;
   std::vector<int> inputs;
   std::vector<int> outputs;
+
+  // A "_backward_NAME" step that reads head gradients and what is listed.
+  static Gradient by_kernel(std::vector<int> of, std::vector<int> inputs = {}, std::vector<int> outputs = {}) {
+    return {Kind::kKernel, std::move(of), true, std::move(inputs), std::move(outputs)};
+  }
 };
 
 struct Op {
@@ -133,6 +138,7 @@ void unify(Shape &shape, const Shape &known, const char *name);
 void unify(Dtype &dtype, Dtype known, const char *name);
 void infer_same_shape(const Attrs &, Shapes &in, Shapes &out);  // every input and output has one shape
 void infer_same_dtype(const Attrs &, Dtypes &in, Dtypes &out);
+void infer_same_float(const Attrs &, Dtypes &in, Dtypes &out);  // the same, and a floating type
 
 // ---- building an operator ------------------------------------------------------------------------------------------
 
@@ -202,6 +208,7 @@ class OpBuilder {
   OpBuilder &infer_shape(std::function<void(const A &, Shapes &, Shapes &)> fn) {
     return op_.infer_shape = [fn](const Attrs &a, Shapes &in, Shapes &out) { fn(a.get<A>(), in, out); }, *this;
   }
+  OpBuilder &same_float() { return op_.infer_dtype = infer_same_float, *this; }
   OpBuilder &same_shape() { return op_.infer_shape = infer_same_shape, *this; }
   OpBuilder &infer_dtype(std::function<void(const A &, Dtypes &, Dtypes &)> fn) {
     return op_.infer_dtype = [fn](const Attrs &a, Dtypes &in, Dtypes &out) { fn(a.get<A>(), in, out); }, *this;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cpu/op/partial_sums.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
@@ -20,23 +21,6 @@ struct Extent {
 Extent extent_of(const LayerNormAttrs &a, const Shape &data) {
   const int axis = normalize_axis(a.axis, data.rank(), "LayerNorm");
   return {data.size(0, axis), data[axis], data.size(axis + 1, data.rank())};
-}
-
-constexpr int64_t kLanes = 16;
-
-// sum of fn(i) for i < count.
-template <typename C, typename Fn>
-inline C sum_over(int64_t count, Fn &&fn) {
-  C partial[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (int64_t k = 0; k < kLanes; ++k) partial[k] += fn(i + k);
-  }
-  for (int64_t k = 0; i + k < count; ++k) partial[k] += fn(i + k);
-  for (int64_t width = kLanes / 2; width > 0; width /= 2) {
-    for (int64_t k = 0; k < width; ++k) partial[k] += partial[k + width];
-  }
-  return partial[0];
 }
 
 // One row of contiguous elements of C.
