@@ -52,8 +52,7 @@ CUDA_OBJS := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(CUDA_SRCS)))
 HEADERS := $(call find,include,*.h)
 CAPI_SRCS := $(sort $(wildcard tests/capi/*.c))
 CAPI_SUPPORT := $(sort $(wildcard tests/capi/support/*.c))
-# UNIT_WITHOUT: names of programs to leave out.
-UNIT_SRCS := $(filter-out $(UNIT_WITHOUT:%=tests/unit/%.cc),$(sort $(wildcard tests/unit/*.cc)))
+UNIT_SRCS := $(sort $(wildcard tests/unit/*.cc))
 GOLDEN_SRCS := $(sort $(wildcard tests/golden/*.cc))
 BENCH_SRCS := $(sort $(wildcard tests/bench/*.cc tests/bench/*.c))
 EXAMPLE_SRCS := $(sort $(wildcard examples/*.c))
@@ -312,13 +311,11 @@ format:
 SANITIZER_FLAGS = -O1 -g -fno-omit-frame-pointer
 check_under = BUILD=$(BUILD)/$(1) CUDA=no CXXFLAGS='$(SANITIZER_FLAGS) $(2)' CFLAGS='$(SANITIZER_FLAGS) $(2)' \
   KERNEL_CXXFLAGS= SANITIZER=$(1)
-# Kernels against plain double loops: minutes under a sanitizer; they look for stray writes with guard bytes of their own.
-KERNEL_TESTS := test_dnnl_kernels test_convolution_kernels test_math_kernels test_math_arrays
 .PHONY: check-asan check-tsan check-under
 check-asan:
-	@$(sub_make) $(call check_under,asan,-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined) UNIT_WITHOUT='$(KERNEL_TESTS)' check-under
+	@$(sub_make) $(call check_under,asan,-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined) check-under
 check-tsan:
-	@$(sub_make) $(call check_under,tsan,-fsanitize=thread) UNIT_WITHOUT='$(KERNEL_TESTS)' check-under
+	@$(sub_make) $(call check_under,tsan,-fsanitize=thread) check-under
 check-under: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS)
 	@SANITIZER=$(SANITIZER) $(run_tests) capi unit
 

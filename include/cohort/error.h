@@ -10,7 +10,10 @@
 
 COHORT_BEGIN_DECLS
 
-/** Classes of errors. */
+/**
+ * Classes of errors. Where memory runs out, the call that needed it, or waited for work that needed it, says so, and the
+ * handles stay usable; only what libgomp and oneDNN ask for inside themselves is out of our hands.
+ */
 enum {
   COHORT_SUCCESS = 0,                /* what cohort_error_code() says of NULL */
   COHORT_ERROR_INVALID_ARGUMENT = 1, /* a wrong handle, count, range or constant; options that contradict */
