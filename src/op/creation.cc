@@ -115,5 +115,19 @@ COHORT_OPERATOR(_eye, EyeAttrs)
     })
     .infer_dtype(infer_given_dtype<EyeAttrs>);
 
+COHORT_OPERATOR(_contrib_arange_like, ArangeLikeAttrs)
+    .alias("_npx_arange_like")
+    .doc("Numbers at equal distances, as many as data has elements or an axis of it is long.")
+    .attr(&ArangeLikeAttrs::start, "start", 0.0, "The first number.")
+    .attr(&ArangeLikeAttrs::step, "step", 1.0, "The distance.")
+    .attr(&ArangeLikeAttrs::repeat, "repeat", 1, 1, 1 << 30, "How often each number comes.")
+    .ignored("ctx", "string", "''", "Where the array is made; that of data here.")
+    .attr(&ArangeLikeAttrs::axis, "axis", std::nullopt, "The axis; None: all elements, in the shape of data.")
+    .input("data", "Only its shape and type count.")
+    .infer_shape([](const ArangeLikeAttrs &a, Shapes &in, Shapes &out) {
+      if (!a.axis) return infer_same_shape(Attrs(), in, out);
+      if (in[0].rank_known()) unify(out[0], Shape{in[0][normalize_axis(*a.axis, in[0].rank(), "axis")]}, "output");
+    });
+
 }  // namespace
 }  // namespace cohort

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays from nothing: _zeros, _ones, _full, _arange, _linspace, _eye.
+// Arrays from nothing: _zeros, _ones, _full, _arange, _linspace, _eye; or from a shape: _contrib_arange_like.
 #pragma once
 
 #include "op/op.hpp"
@@ -26,6 +26,12 @@ struct RangeAttrs {
 struct EyeAttrs {
   int64_t N, M, k;  // rows, columns (0: as many as rows), the diagonal
   Dtype dtype;
+};
+
+struct ArangeLikeAttrs {
+  double start, step;
+  int32_t repeat;               // how often each number comes
+  std::optional<int32_t> axis;  // none: as many numbers as elements, in the shape of data
 };
 
 }  // namespace cohort

@@ -37,6 +37,7 @@ Gradient of_data() {
 
 COHORT_OPERATOR(gather_nd, NoAttrs)
     .alias("_npi_gather_nd")
+    .alias("_npx_gather_nd")
     .doc("Elements or parts of data, by coordinates.")
     .input("data", "The array to take from.")
     .input("indices", "(M, ...): coordinates along the first M axes of data; negative ones count from the end.")

@@ -69,6 +69,32 @@ COHORT_OPERATOR(pick, PickAttrs)
     .infer_dtype(infer_indexed_dtype<PickAttrs>)
     .gradient(kernel_gradient({0}, {1}));
 
+COHORT_OPERATOR(batch_take, PickAttrs)
+    .doc("One element of each row of a, by index; one out of range is the nearest.")
+    .check([](PickAttrs &a) {
+      a.axis = -1;
+      a.mode = IndexMode::kClip;
+    })
+    .input("a", "At least 2 axes; its rows are along the last one.")
+    .input("indices", "As many indices as a has rows.")
+    .infer_shape([](const PickAttrs &, Shapes &in, Shapes &out) {
+      unify(in[1], out[0], "indices");
+      unify(out[0], in[1], "output");
+      if (in[0].rank_known() && in[0].rank() < 2) {
+        throw Error(Code::kShape, text("a: expected at least 2 axes, found ", in[0]), "a");
+      }
+      if (!in[0].known() || !in[1].known()) return;
+      const int64_t rows = in[0].size(0, in[0].rank() - 1);
+      if (in[1].size() != rows) {
+        throw Error(Code::kShape, text("indices: expected ", rows, " indices, found ", in[1]), "indices");
+      }
+    })
+    .infer_dtype([](const PickAttrs &, Dtypes &in, Dtypes &out) {
+      unify(out[0], in[0], "output");
+      unify(in[0], out[0], "a");
+      unify(in[1], Dtype::kInt32, "indices");
+    });
+
 COHORT_OPERATOR(one_hot, OneHotAttrs)
     .alias("_npx_one_hot")
     .doc("A row for each index, with on_value there and off_value elsewhere.")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements chosen by index or condition: take, pick, one_hot, where; and stack, squeeze.
+// Elements chosen by index or condition: take, pick, batch_take, one_hot, where; and stack, squeeze.
 #pragma once
 
 #include "op/op.hpp"
@@ -13,7 +13,7 @@ struct TakeAttrs {  // backward: head gradient, indices
   IndexMode mode;
 };
 
-struct PickAttrs {  // backward: head gradient, index
+struct PickAttrs {  // and batch_take; backward: head gradient, index
   std::optional<int32_t> axis;
   bool keepdims;
   IndexMode mode;

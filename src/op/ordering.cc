@@ -83,6 +83,7 @@ OpBuilder<OrderAttrs> ordering(const char *name, const char *doc, Result result)
 }();
 
 COHORT_OPERATOR(topk, OrderAttrs)
+    .alias("_npx_topk")
     .doc("The k largest or smallest elements along an axis, in order.")
     .attr(&OrderAttrs::axis, "axis", -1, "The axis; negative counts from the last; None: the whole array.")
     .attr(&OrderAttrs::k, "k", 1, "How many; less than 1: all.")

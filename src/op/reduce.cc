@@ -18,9 +18,6 @@ Shape kept_shape(const Shape &shape, const std::vector<bool> &reduced) {
   return kept;
 }
 
-namespace {
-
-// An array that is reduced to one number has the shape (1,).
 Shape reduced_shape(const Shape &shape, const std::vector<bool> &reduced, bool keepdims) {
   if (keepdims) return kept_shape(shape, reduced);
   std::vector<int64_t> dims;
@@ -30,6 +27,8 @@ Shape reduced_shape(const Shape &shape, const std::vector<bool> &reduced, bool k
   if (dims.empty()) dims.push_back(1);
   return Shape(dims);
 }
+
+namespace {
 
 Gradient kernel_gradient(std::vector<int> inputs, std::vector<int> outputs) {
   Gradient g;

@@ -41,5 +41,7 @@ struct BroadcastLikeAttrs {
 std::vector<bool> axes_to_reduce(const std::optional<Tuple> &axis, bool exclude, int rank, const char *op);
 // The shape of the result with the reduced axes kept at length 1.
 Shape kept_shape(const Shape &shape, const std::vector<bool> &reduced);
+// The shape of the result; (1,) for an array that is reduced to one number.
+Shape reduced_shape(const Shape &shape, const std::vector<bool> &reduced, bool keepdims);
 
 }  // namespace cohort

@@ -166,6 +166,43 @@ void infer_expand_dims(const ExpandDimsAttrs &a, Shapes &in, Shapes &out) {
   unify(out[0], Shape(result), "output");
 }
 
+struct AxisRange {
+  int begin, end;
+};
+AxisRange axis_range(const std::optional<int32_t> &begin, const std::optional<int32_t> &end, int rank,
+                     const char *name) {
+  const auto place = [&](const std::optional<int32_t> &given, int64_t missing) {
+    const int64_t at = given.value_or(missing);
+    return at < 0 ? at + rank : at;
+  };
+  const int64_t from = place(begin, 0), to = place(end, rank);
+  if (from < 0 || from >= to || to > rank) {
+    throw Error(Code::kInvalidArgument,
+                text("attributes '", name, "_begin' and '", name, "_end': expected axes of ", rank, ", found ", from,
+                     " to ", to),
+                text(name, "_begin"));
+  }
+  return {int(from), int(to)};
+}
+
+void infer_reshape_like(const ReshapeLikeAttrs &a, Shapes &in, Shapes &out) {
+  const Shape &lhs = in[0], &rhs = in[1];
+  if (!lhs.rank_known() || !rhs.rank_known()) return;
+  if (!a.lhs_begin && !a.lhs_end && !a.rhs_begin && !a.rhs_end) {
+    unify(out[0], rhs, "output");
+  } else {
+    const AxisRange from = axis_range(a.lhs_begin, a.lhs_end, lhs.rank(), "lhs");
+    const AxisRange to = axis_range(a.rhs_begin, a.rhs_end, rhs.rank(), "rhs");
+    std::vector<int64_t> result(lhs.begin(), lhs.begin() + from.begin);
+    result.insert(result.end(), rhs.begin() + to.begin, rhs.begin() + to.end);
+    result.insert(result.end(), lhs.begin() + from.end, lhs.end());
+    unify(out[0], Shape(result), "output");
+  }
+  if (lhs.known() && out[0].known() && lhs.size() != out[0].size()) {
+    throw Error(Code::kShape, text("lhs: expected as many elements as ", out[0], " has, found ", lhs), "lhs");
+  }
+}
+
 Gradient gradient() {
   Gradient g;
   g.kind = Gradient::Kind::kPassThrough;
@@ -203,6 +240,24 @@ COHORT_OPERATOR(expand_dims, ExpandDimsAttrs)
     .required(&ExpandDimsAttrs::axis, "axis", "Where the axis goes; negative counts from the end of the result.")
     .input("data", "Any shape.")
     .infer_shape(infer_expand_dims)
+    .gradient(gradient())
+    .view();
+
+COHORT_OPERATOR(reshape_like, ReshapeLikeAttrs)
+    .alias("_npx_reshape_like")
+    .doc("lhs in the shape of rhs, or with some of its axes replaced by axes of rhs.")
+    .attr(&ReshapeLikeAttrs::lhs_begin, "lhs_begin", std::nullopt, "The first axis of lhs to replace; None: 0.")
+    .attr(&ReshapeLikeAttrs::lhs_end, "lhs_end", std::nullopt, "The axis behind the last one; None: all that follow.")
+    .attr(&ReshapeLikeAttrs::rhs_begin, "rhs_begin", std::nullopt, "The first axis of rhs to take; None: 0.")
+    .attr(&ReshapeLikeAttrs::rhs_end, "rhs_end", std::nullopt, "The axis behind the last one; None: all that follow.")
+    .input("lhs", "The elements.")
+    .input("rhs", "Only its shape counts.")
+    .infer_shape(infer_reshape_like)
+    .infer_dtype([](const ReshapeLikeAttrs &, Dtypes &in, Dtypes &out) {
+      unify(out[0], in[0], "output");
+      unify(in[0], out[0], "lhs");
+      if (in[1] == Dtype::kNone) in[1] = in[0];
+    })
     .gradient(gradient())
     .view();
 

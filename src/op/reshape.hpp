@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other shapes for the same elements: Reshape, Flatten (NoAttrs), expand_dims. All are views.
+// Other shapes for the same elements: Reshape, Flatten (NoAttrs), expand_dims, reshape_like. All are views.
 #pragma once
 
 #include "op/op.hpp"
@@ -17,6 +17,10 @@ struct ReshapeAttrs {
 
 struct ExpandDimsAttrs {
   int32_t axis;  // where the new axis of length 1 goes; negative counts from the end of the result
+};
+
+struct ReshapeLikeAttrs {  // axes begin..end-1; none: the first, or behind the last; negative ones count from the end
+  std::optional<int32_t> lhs_begin, lhs_end, rhs_begin, rhs_end;
 };
 
 }  // namespace cohort

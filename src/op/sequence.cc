@@ -56,6 +56,7 @@ void infer_like_data(const SequenceAttrs &a, Shapes &in, Shapes &out) {
         unify(out[0], Shape(result), "output");
       });
   sequences("SequenceMask", "data with one value in place of the time steps behind the end of each sequence.", 1)
+      .alias("_npx_sequence_mask")
       .attr(&SequenceAttrs::value, "value", 0.0f, "The value.")
       .infer_shape(infer_like_data)
       .inplace(0, 0)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/space_to_depth.hpp"
 
+#include "op/checked_length.hpp"
+
 namespace cohort {
 namespace {
 
@@ -38,7 +40,7 @@ OpBuilder<BlockAttrs> blocked(const char *name, const char *doc) {
         expect_images(in[0]);
         const int64_t b = a.block_size;
         for (int axis : {2, 3}) expect_multiple(in[0], axis, b);
-        unify(out[0], Shape{in[0][0], in[0][1] * b * b, in[0][2] / b, in[0][3] / b}, "output");
+        unify(out[0], Shape{in[0][0], checked_times(in[0][1], b * b), in[0][2] / b, in[0][3] / b}, "output");
       });
   blocked("depth_to_space", "Channels as the pixels of a block, the opposite of space_to_depth.")
       .infer_shape([](const BlockAttrs &a, Shapes &in, Shapes &out) {
@@ -46,7 +48,8 @@ OpBuilder<BlockAttrs> blocked(const char *name, const char *doc) {
         expect_images(in[0]);
         const int64_t b = a.block_size;
         expect_multiple(in[0], 1, b * b);
-        unify(out[0], Shape{in[0][0], in[0][1] / (b * b), in[0][2] * b, in[0][3] * b}, "output");
+        unify(out[0], Shape{in[0][0], in[0][1] / (b * b), checked_times(in[0][2], b), checked_times(in[0][3], b)},
+              "output");
       });
   return true;
 }();

@@ -3,18 +3,9 @@
 
 #include <algorithm>
 
+#include "op/checked_length.hpp"
+
 namespace cohort {
-namespace {
-
-int64_t times(int64_t length, int64_t count) {
-  int64_t result = 0;
-  if (__builtin_mul_overflow(length, count, &result)) {
-    throw Error(Code::kShape, text("output: expected fewer than 2^63 elements, found ", length, " times ", count));
-  }
-  return result;
-}
-
-}  // namespace
 
 Repetition repetition_of(const TileAttrs &a, const Shape &data) {
   Repetition r;
@@ -24,7 +15,7 @@ Repetition repetition_of(const TileAttrs &a, const Shape &data) {
     const int64_t length = in_data < 0 ? 1 : data[in_data], reps = in_reps < 0 ? 1 : a.reps[size_t(in_reps)];
     r.lengths.insert(r.lengths.end(), {reps, length});
     r.repeated.insert(r.repeated.end(), {true, false});
-    r.shape.push_back(times(length, reps));
+    r.shape.push_back(checked_times(length, reps));
   }
   return r;
 }
@@ -33,13 +24,13 @@ Repetition repetition_of(const RepeatAttrs &a, const Shape &data) {
   Repetition r;
   const int axis = a.axis ? normalize_axis(*a.axis, data.rank(), "axis") : -1;
   if (axis < 0) {
-    r.shape = {times(data.size(), a.repeats)};
+    r.shape = {checked_times(data.size(), a.repeats)};
     r.lengths = {data.size(), a.repeats};
     r.repeated = {false, true};
     return r;
   }
   r.shape.assign(data.begin(), data.end());
-  r.shape[size_t(axis)] = times(data[axis], a.repeats);
+  r.shape[size_t(axis)] = checked_times(data[axis], a.repeats);
   r.lengths.assign(data.begin(), data.end());
   r.lengths.insert(r.lengths.begin() + axis + 1, a.repeats);
   r.repeated.assign(r.lengths.size(), false);

@@ -306,4 +306,71 @@ TEST(refusals_of_coordinates) {
            refused(Code::kShape, "new_tensor: expected (1, 3), found (1, 2)"));
 }
 
+// ---- batch_take, reshape_like, _contrib_arange_like, _ravel_multi_index and the like ------------------------------
+
+TEST(elements_of_rows_by_index) {
+  const Array x({2, 2, 3}, Dtype::kBfloat16, counted(12)), i({4}, Dtype::kInt32, {0, -7, 2, 9});
+  check_values("batch_take", OpRun("batch_take", {}, {x, i}).outputs()[0], {4}, {0, 3, 8, 11});
+  CHECK_EQ(refusal("batch_take", {}, {x, i.as(Dtype::kFloat32)}),
+           refused(Code::kDtype, "indices: expected int32, found float32"));
+  CHECK_EQ(refusal("batch_take", {}, {x, Array({3}, Dtype::kInt32, {0, 0, 0})}),
+           refused(Code::kShape, "indices: expected 4 indices, found (3,)"));
+  CHECK_EQ(refusal("batch_take", {}, {i, i}), refused(Code::kShape, "a: expected at least 2 axes, found (4,)"));
+}
+
+TEST(shapes_taken_over_from_other_arrays) {
+  const Array x({2, 3, 4}, Dtype::kFloat32, counted(24)), like({6, 9}, Dtype::kInt8, counted(54));
+  const auto shape = [&](const AttrMap &attrs) { return OpRun("reshape_like", attrs, {x, like}).outputs()[0].shape(); };
+  CHECK_EQ(shape({{"lhs_end", "2"}, {"rhs_end", "1"}}), (Shape{6, 4}));
+  CHECK_EQ(shape({{"lhs_end", "-1"}, {"rhs_begin", "None"}, {"rhs_end", "-1"}}), (Shape{6, 4}));
+  CHECK_EQ(OpRun("reshape_like", {}, {x, array({3, 8}, counted(24))}).outputs()[0].shape(), (Shape{3, 8}));
+  CHECK_EQ(refusal("reshape_like", {}, {x, like}),
+           refused(Code::kShape, "lhs: expected as many elements as (6, 9) has, found (2, 3, 4)"));
+  CHECK_EQ(refusal("reshape_like", {{"lhs_begin", "2"}, {"lhs_end", "1"}}, {x, like}),
+           refused(Code::kInvalidArgument, "attributes 'lhs_begin' and 'lhs_end': expected axes of 3, found 2 to 1"));
+  CHECK_EQ(refusal("reshape_like", {{"rhs_end", "3"}}, {x, like}),
+           refused(Code::kInvalidArgument, "attributes 'rhs_begin' and 'rhs_end': expected axes of 2, found 0 to 3"));
+}
+
+TEST(numbers_from_shapes) {
+  const Array x({2, 3}, Dtype::kFloat16, counted(6));
+  const auto first = [&](const char *op, const AttrMap &attrs) { return OpRun(op, attrs, {x}).outputs()[0]; };
+  check_values("whole", first("_contrib_arange_like", {{"repeat", "4"}}), {2, 3}, {0, 0, 0, 0, 1, 1});
+  check_values("axis", first("_contrib_arange_like", {{"axis", "-1"}, {"start", "2"}, {"step", "-0.5"}}), {3},
+               {2, 1.5, 1});
+  CHECK_EQ(first("_contrib_arange_like", {}).dtype(), Dtype::kFloat16);
+  check_values("all", first("_contrib_index_array", {}), {2, 3, 2}, {0, 0, 0, 1, 0, 2, 1, 0, 1, 1, 1, 2});
+  check_values("some", first("_contrib_index_array", {{"axes", "(-1, 0, 0)"}}), {2, 3, 3},
+               {0, 0, 0, 1, 0, 0, 2, 0, 0, 0, 1, 1, 1, 1, 1, 2, 1, 1});
+  check_values("shape", first("shape_array", {}), {2}, {2, 3});
+  check_values("size", first("size_array", {}), {1}, {6});
+  CHECK_EQ(first("size_array", {}).dtype(), Dtype::kInt64);
+  CHECK_EQ(refusal("_contrib_index_array", {{"axes", "(2,)"}}, {x}),
+           refused(Code::kInvalidArgument, "axes: axis 2 is outside an array of 2 axes"));
+  CHECK_EQ(refusal("_contrib_arange_like", {{"axis", "5"}}, {x}),
+           refused(Code::kInvalidArgument, "axis: axis 5 is outside an array of 2 axes"));
+}
+
+TEST(coordinates_to_indices_and_back) {
+  const AttrMap shape = {{"shape", "(3, 4)"}};
+  check_values("ravel", OpRun("_ravel_multi_index", shape, {array({2, 3}, {1, 0, 0, 2, 9, -9})}).outputs()[0], {3},
+               {6, 9, -9});
+  check_values("unravel", OpRun("_unravel_index", shape, {array({4}, {1, 7, 100, -1})}).outputs()[0], {2, 4},
+               {0, 1, 25, 0, 1, 3, 0, -1});
+  const Array all({2, 600}, Dtype::kInt64, counted(1200));
+  const OpRun apart("_unravel_index", {{"shape", "(-1, 7, 5)"}}, {all});
+  CHECK_EQ(apart.outputs()[0].shape(), (Shape{3, 2, 600}));
+  check_values("together",
+               OpRun("_ravel_multi_index", {{"shape", "(-1, 7, 5)"}},
+                     {Array({3, 1200}, Dtype::kInt64, apart.outputs()[0].values())})
+                   .outputs()[0],
+               {1200}, counted(1200));
+  CHECK_EQ(refusal("_unravel_index", {{"shape", "(3, 0)"}}, {all}),
+           refused(Code::kInvalidArgument, "attribute 'shape': expected lengths of at least 1, found [3,0]"));
+  CHECK_EQ(refusal("_ravel_multi_index", {}, {all}),
+           refused(Code::kInvalidArgument, "attribute 'shape': expected lengths of at least 1, found []"));
+  CHECK_EQ(refusal("_ravel_multi_index", {{"shape", "(3, 4, 5)"}}, {all}),
+           refused(Code::kShape, "data: expected (3, ?), found (2, 600)"));
+}
+
 UNIT_MAIN()

@@ -51,6 +51,12 @@ std::unique_ptr<Kernel> make_arange(StepSpec &spec) {
     return start + double(i / repeat) * step;
   });
 }
+std::unique_ptr<Kernel> make_arange_like(StepSpec &spec) {
+  const auto &a = spec.attrs_as<ArangeLikeAttrs>();
+  return make_filled(spec, [start = a.start, step = a.step, repeat = int64_t(a.repeat)](int64_t i) {
+    return start + double(i / repeat) * step;
+  });
+}
 std::unique_ptr<Kernel> make_linspace(StepSpec &spec) {
   const auto &a = spec.attrs_as<RangeAttrs>();
   const int64_t intervals = std::max(a.endpoint ? a.num - 1 : a.num, 1);
@@ -67,6 +73,7 @@ COHORT_KERNEL_EX(cpu, _zeros, make_zeros, false, 0u);
 COHORT_KERNEL_EX(cpu, _ones, make_ones, false, 0u);
 COHORT_KERNEL_EX(cpu, _full, make_full, false, 0u);
 COHORT_KERNEL_EX(cpu, _arange, make_arange, false, 0u);
+COHORT_KERNEL_EX(cpu, _contrib_arange_like, make_arange_like, false, 0u);
 COHORT_KERNEL_EX(cpu, _linspace, make_linspace, false, 0u);
 COHORT_KERNEL_EX(cpu, _eye, make_eye, false, 0u);
 

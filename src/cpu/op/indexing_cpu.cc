@@ -198,6 +198,7 @@ using WhereBackward = WhereKernel<T, true>;
 COHORT_KERNEL_EX(cpu, take, make_typed<Take>, false, 0u);
 COHORT_KERNEL_EX(cpu, _backward_take, make_typed<TakeBackward>, false, 0u);
 COHORT_KERNEL_EX(cpu, pick, make_typed<Pick>, false, 0u);
+COHORT_KERNEL_EX(cpu, batch_take, make_typed<Pick>, false, 0u);
 COHORT_KERNEL_EX(cpu, _backward_pick, make_typed<PickBackward>, false, 0u);
 COHORT_KERNEL_EX(cpu, one_hot, make_typed<OneHot>, false, 0u);
 COHORT_KERNEL_EX(cpu, where, make_typed<Where>, false, 0u);
