@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernels of linear algebra share: batches of matrices, triangles and elimination. C is float or double; matrices
+// are row-major and dense.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "base/shape.hpp"
+#include "cpu/op/gemm.hpp"
+#include "cpu/parallel.hpp"
+
+namespace cohort {
+namespace linalg {
+
+// Matrices in the last two axes.
+struct Batch {
+  int64_t count, rows, cols;
+
+  explicit Batch(const Shape &s) : count(s.size(0, s.rank() - 2)), rows(s[s.rank() - 2]), cols(s[s.rank() - 1]) {}
+  int64_t area() const { return rows * cols; }
+};
+
+// Calls fn(i) for each of `count` matrices, `work` operations each. One large matrix gets all threads of its products.
+template <typename Fn>
+void each_matrix(const Lane &lane, int64_t count, int64_t work, Fn &&fn) {
+  if (count == 1) return fn(int64_t(0));
+  parallel_for(lane, count, std::max<int64_t>(1, 65536 / std::max<int64_t>(work, 1)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) fn(i);
+  });
+}
+
+// b = op(a)^-1 b with a (rows, rows), or b op(a)^-1 with a (cols, cols): op transposes if asked to, `lower` says which
+// triangle of a counts.
+template <typename C>
+void solve_triangle(bool right, bool lower, bool transpose, int64_t rows, int64_t cols, const C *a, C *b) {
+  const int64_t n = right ? cols : rows;
+  const auto at = [=](int64_t i, int64_t k) { return transpose ? a[k * n + i] : a[i * n + k]; };
+  // From the left, unknown i depends on those before it in a lower triangle; from the right, on those behind it.
+  const bool forward = (lower != transpose) != right;
+  for (int64_t step = 0; step < n; ++step) {
+    const int64_t i = forward ? step : n - 1 - step;
+    const int64_t begin = forward ? 0 : i + 1, end = forward ? i : n;
+    if (right) {
+      for (int64_t r = 0; r < rows; ++r) {
+        C *const row = b + r * cols;
+        C sum = row[i];
+        for (int64_t k = begin; k < end; ++k) sum -= row[k] * at(k, i);
+        row[i] = sum / at(i, i);
+      }
+    } else {
+      C *const row = b + i * cols;
+      for (int64_t k = begin; k < end; ++k) {
+        const C factor = at(i, k);
+        for (int64_t j = 0; j < cols; ++j) row[j] -= factor * b[k * cols + j];
+      }
+      for (int64_t j = 0; j < cols; ++j) row[j] /= at(i, i);
+    }
+  }
+}
+
+// to = a triangle of a, zeros elsewhere. to may be a.
+template <typename C>
+void copy_triangle(bool lower, int64_t n, const C *a, C *to) {
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < n; ++j) to[i * n + j] = (lower ? j <= i : j >= i) ? a[i * n + j] : C(0);
+  }
+}
+
+template <typename C>
+void scale(C factor, int64_t count, C *x) {
+  if (factor == 1) return;
+  for (int64_t i = 0; i < count; ++i) x[i] *= factor;
+}
+
+// Reduces a (n, n) to an upper triangle with partial pivoting, and does to b (n, n), if given, what it does to a. The
+// sign of the permutation; 0 if a column has no pivot.
+template <typename C>
+int eliminate(int64_t n, C *a, C *b) {
+  int sign = 1;
+  for (int64_t k = 0; k < n; ++k) {
+    int64_t pivot = k;
+    for (int64_t i = k + 1; i < n; ++i) {
+      if (std::abs(a[i * n + k]) > std::abs(a[pivot * n + k])) pivot = i;
+    }
+    if (a[pivot * n + k] == 0) return 0;
+    if (pivot != k) {
+      sign = -sign;
+      std::swap_ranges(a + k * n, a + (k + 1) * n, a + pivot * n);
+      if (b) std::swap_ranges(b + k * n, b + (k + 1) * n, b + pivot * n);
+    }
+    for (int64_t i = k + 1; i < n; ++i) {
+      const C factor = a[i * n + k] / a[k * n + k];
+      for (int64_t j = k; j < n; ++j) a[i * n + j] -= factor * a[k * n + j];
+      for (int64_t j = 0; b && j < n; ++j) b[i * n + j] -= factor * b[k * n + j];
+    }
+  }
+  return sign;
+}
+
+// to = a^-1, with a spoilt. The sign of the permutation of elimination, after which a holds the triangle; 0, and `to`
+// is undefined, if a is singular.
+template <typename C>
+int invert(int64_t n, C *a, C *to) {
+  std::fill_n(to, n * n, C(0));
+  for (int64_t i = 0; i < n; ++i) to[i * n + i] = 1;
+  const int sign = eliminate(n, a, to);
+  if (sign != 0) solve_triangle(false, false, false, n, n, a, to);
+  return sign;
+}
+
+}  // namespace linalg
+}  // namespace cohort

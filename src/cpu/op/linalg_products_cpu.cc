@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of matrices, products with triangles, and solutions of triangles.
+#include "cpu/op/compute_kernel.hpp"
+#include "cpu/op/linalg_loops.hpp"
+#include "device/kernel_table.hpp"
+#include "op/linalg.hpp"
+
+namespace cohort {
+namespace {
+
+using linalg::Batch;
+using linalg::each_matrix;
+
+// Matrices whose rows lie on an axis of their own: (outer, rows, inner, cols), gathered as (outer * inner, rows, cols).
+struct Spread {
+  int64_t outer, rows, inner, cols;
+
+  Spread(const Shape &s, int axis)
+      : outer(s.size(0, axis)), rows(s[axis]), inner(s.size(axis + 1, s.rank() - 1)), cols(s[s.rank() - 1]) {}
+  int64_t count() const { return outer * inner; }
+  int64_t size() const { return outer * rows * inner * cols; }
+  bool dense() const { return inner == 1; }
+  size_t extra() const { return dense() ? 0 : size_t(size()); }
+  template <typename C, bool kBack>
+  void move(const C *from, C *to) const {
+    for (int64_t o = 0; o < outer; ++o) {
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t i = 0; i < inner; ++i) {
+          const int64_t spread = ((o * rows + r) * inner + i) * cols, together = ((o * inner + i) * rows + r) * cols;
+          std::copy_n(from + (kBack ? together : spread), cols, to + (kBack ? spread : together));
+        }
+      }
+    }
+  }
+  // The matrices one behind another: where they are, or in *extra, which moves on.
+  template <typename C>
+  const C *gather(const C *from, C **extra) const {
+    if (dense()) return from;
+    C *const to = *extra;
+    *extra += size();
+    move<C, false>(from, to);
+    return to;
+  }
+};
+
+class GemmShapes {
+ public:
+  GemmShapes(const LinalgGemmAttrs &a, const Shape &left, const Shape &right, const Shape &result)
+      : attrs_(a),
+        axis_(normalize_axis(a.axis, left.rank(), "axis")),
+        a_(left, axis_),
+        b_(right, axis_),
+        c_(result, axis_),
+        inner_(a.transpose_a ? a_.rows : a_.cols) {}
+
+ protected:
+  int64_t work() const { return c_.rows * c_.cols * inner_; }
+  const LinalgGemmAttrs attrs_;
+  const int axis_;
+  const Spread a_, b_, c_;
+  const int64_t inner_;
+};
+
+template <typename C>
+class LinalgGemmForward : GemmShapes {
+ public:
+  explicit LinalgGemmForward(const StepSpec &spec)
+      : GemmShapes(spec.attrs_as<LinalgGemmAttrs>(), spec.inputs[0].shape, spec.inputs[1].shape,
+                   spec.outputs[0].shape) {}
+  size_t extra() const { return a_.extra() + b_.extra() + c_.extra(); }
+  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
+    const C *const a = a_.gather(in[0], &extra), *const b = b_.gather(in[1], &extra);
+    C *const c = c_.dense() ? out[0] : extra;
+    const int64_t m = c_.rows, n = c_.cols, k = inner_;
+    each_matrix(lane, c_.count(), work(), [=](int64_t i) {
+      gemm(attrs_.transpose_a, attrs_.transpose_b, m, n, k, a + i * m * k, b + i * k * n, C(0), c + i * m * n);
+    });
+    if (!c_.dense()) c_.move<C, true>(c, out[0]);
+    linalg::scale(C(attrs_.alpha), c_.size(), out[0]);
+    const C beta = C(attrs_.beta);
+    for (int64_t i = 0; attrs_.adds && i < c_.size(); ++i) out[0][i] += beta * in[2][i];
+  }
+};
+
+template <typename C>
+class LinalgGemmBackward : GemmShapes {
+ public:
+  explicit LinalgGemmBackward(const StepSpec &spec)
+      : GemmShapes(spec.attrs_as<LinalgGemmAttrs>(), spec.inputs[1].shape, spec.inputs[2].shape, spec.inputs[0].shape) {
+  }
+  size_t extra() const { return 2 * (a_.extra() + b_.extra()) + c_.extra(); }
+  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
+    const C *const head = c_.gather(in[0], &extra), *const a = a_.gather(in[1], &extra);
+    const C *const b = b_.gather(in[2], &extra);
+    C *const da = a_.dense() ? out[0] : extra, *const db = b_.dense() ? out[1] : extra + a_.extra();
+    const bool ta = attrs_.transpose_a, tb = attrs_.transpose_b;
+    const int64_t m = c_.rows, n = c_.cols, k = inner_;
+    each_matrix(lane, c_.count(), work(), [=](int64_t i) {
+      const C *const h = head + i * m * n, *const x = a + i * m * k, *const y = b + i * k * n;
+      if (out[0] && ta) gemm(tb, true, k, m, n, y, h, C(0), da + i * m * k);
+      if (out[0] && !ta) gemm(false, !tb, m, k, n, h, y, C(0), da + i * m * k);
+      if (out[1] && tb) gemm(true, ta, n, k, m, h, x, C(0), db + i * k * n);
+      if (out[1] && !tb) gemm(!ta, false, k, n, m, x, h, C(0), db + i * k * n);
+    });
+    if (out[0] && !a_.dense()) a_.move<C, true>(da, out[0]);
+    if (out[1] && !b_.dense()) b_.move<C, true>(db, out[1]);
+    if (out[0]) linalg::scale(C(attrs_.alpha), a_.size(), out[0]);
+    if (out[1]) linalg::scale(C(attrs_.alpha), b_.size(), out[1]);
+    const C beta = C(attrs_.beta);
+    for (int64_t i = 0; attrs_.adds && out[2] && i < c_.size(); ++i) out[2][i] = beta * in[0][i];
+  }
+};
+
+// alpha op(a) b or alpha b op(a), with a triangle of a, of which `square` takes a copy.
+template <typename C>
+void multiply_triangle(const LinalgTriangleAttrs &t, bool transpose, const Batch &e, const C *a, const C *b, C *square,
+                       C *to) {
+  const int64_t n = t.rightside ? e.cols : e.rows;
+  linalg::copy_triangle(t.lower, n, a, square);
+  if (t.rightside) {
+    gemm(false, transpose, e.rows, n, n, b, square, C(0), to);
+  } else {
+    gemm(transpose, false, n, e.cols, n, square, b, C(0), to);
+  }
+  linalg::scale(C(t.alpha), e.area(), to);
+}
+
+template <typename C, bool kSolve>
+class TriangleForward {
+ public:
+  explicit TriangleForward(const StepSpec &spec)
+      : t_(spec.attrs_as<LinalgTriangleAttrs>()), e_(spec.inputs[1].shape), n_(t_.rightside ? e_.cols : e_.rows) {}
+  size_t extra() const { return kSolve ? 0 : size_t(e_.count * n_ * n_); }
+  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
+    each_matrix(lane, e_.count, e_.area() * n_, [=](int64_t i) {
+      const C *const a = in[0] + i * n_ * n_, *const b = in[1] + i * e_.area();
+      C *const to = out[0] + i * e_.area();
+      if constexpr (kSolve) {
+        for (int64_t j = 0; j < e_.area(); ++j) to[j] = C(t_.alpha) * b[j];
+        linalg::solve_triangle(t_.rightside, t_.lower, t_.transpose, e_.rows, e_.cols, a, to);
+      } else {
+        multiply_triangle(t_, t_.transpose, e_, a, b, extra + i * n_ * n_, to);
+      }
+    });
+  }
+
+ private:
+  const LinalgTriangleAttrs t_;
+  const Batch e_;
+  const int64_t n_;
+};
+
+// da = a triangle of factor * left right^T, where the pair is chosen so that it is the gradient of a, not op(a).
+template <typename C>
+void triangle_gradient(const LinalgTriangleAttrs &t, const Batch &e, C factor, const C *by_row, const C *by_col,
+                       C *da) {
+  const int64_t n = t.rightside ? e.cols : e.rows, k = t.rightside ? e.rows : e.cols;
+  if (t.transpose) std::swap(by_row, by_col);
+  gemm(t.rightside, !t.rightside, n, n, k, by_row, by_col, C(0), da);
+  linalg::copy_triangle(t.lower, n, da, da);
+  linalg::scale(factor, n * n, da);
+}
+
+// trmm, from the left: db = alpha op(a)^T head, da = alpha head b^T.
+template <typename C>
+class TrmmBackward {
+ public:
+  explicit TrmmBackward(const StepSpec &spec)
+      : t_(spec.attrs_as<LinalgTriangleAttrs>()), e_(spec.inputs[0].shape), n_(t_.rightside ? e_.cols : e_.rows) {}
+  size_t extra() const { return size_t(e_.count * n_ * n_); }
+  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
+    each_matrix(lane, e_.count, e_.area() * n_, [=](int64_t i) {
+      const C *const head = in[0] + i * e_.area(), *const b = in[2] + i * e_.area();
+      if (out[1]) {
+        multiply_triangle(t_, !t_.transpose, e_, in[1] + i * n_ * n_, head, extra + i * n_ * n_,
+                          out[1] + i * e_.area());
+      }
+      if (!out[0]) return;
+      const C *const row = t_.rightside ? b : head, *const col = t_.rightside ? head : b;
+      triangle_gradient(t_, e_, C(t_.alpha), row, col, out[0] + i * n_ * n_);
+    });
+  }
+
+ private:
+  const LinalgTriangleAttrs t_;
+  const Batch e_;
+  const int64_t n_;
+};
+
+// trsm, from the left, x the result: g = op(a)^-T head, db = alpha g, da = -g x^T.
+template <typename C>
+class TrsmBackward {
+ public:
+  explicit TrsmBackward(const StepSpec &spec)
+      : t_(spec.attrs_as<LinalgTriangleAttrs>()), e_(spec.inputs[0].shape), n_(t_.rightside ? e_.cols : e_.rows) {}
+  size_t extra() const { return size_t(e_.count * e_.area()); }
+  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
+    each_matrix(lane, e_.count, e_.area() * n_, [=](int64_t i) {
+      const C *const x = in[2] + i * e_.area();
+      C *const g = extra + i * e_.area();
+      std::copy_n(in[0] + i * e_.area(), e_.area(), g);
+      linalg::solve_triangle(t_.rightside, t_.lower, !t_.transpose, e_.rows, e_.cols, in[1] + i * n_ * n_, g);
+      if (out[1]) {
+        for (int64_t j = 0; j < e_.area(); ++j) out[1][i * e_.area() + j] = C(t_.alpha) * g[j];
+      }
+      if (!out[0]) return;
+      const C *const row = t_.rightside ? x : g, *const col = t_.rightside ? g : x;
+      triangle_gradient(t_, e_, C(-1), row, col, out[0] + i * n_ * n_);
+    });
+  }
+
+ private:
+  const LinalgTriangleAttrs t_;
+  const Batch e_;
+  const int64_t n_;
+};
+
+template <typename C>
+class SyrkForward {
+ public:
+  explicit SyrkForward(const StepSpec &spec) : a_(spec.attrs_as<LinalgSyrkAttrs>()), e_(spec.inputs[0].shape) {}
+  size_t extra() const { return 0; }
+  void run(const C *const *in, C *const *out, C *, const Lane &lane) const {
+    const int64_t n = a_.transpose ? e_.cols : e_.rows, k = a_.transpose ? e_.rows : e_.cols;
+    each_matrix(lane, e_.count, n * n * k, [=](int64_t i) {
+      const C *const a = in[0] + i * e_.area();
+      gemm(a_.transpose, !a_.transpose, n, n, k, a, a, C(0), out[0] + i * n * n);
+      linalg::scale(C(a_.alpha), n * n, out[0] + i * n * n);
+    });
+  }
+
+ private:
+  const LinalgSyrkAttrs a_;
+  const Batch e_;
+};
+
+// alpha (head + head^T) a, or alpha a (head + head^T).
+template <typename C>
+class SyrkBackward {
+ public:
+  explicit SyrkBackward(const StepSpec &spec) : a_(spec.attrs_as<LinalgSyrkAttrs>()), e_(spec.inputs[1].shape) {}
+  size_t extra() const { return 0; }
+  void run(const C *const *in, C *const *out, C *, const Lane &lane) const {
+    const int64_t n = a_.transpose ? e_.cols : e_.rows;
+    each_matrix(lane, e_.count, n * e_.area(), [=](int64_t i) {
+      const C *const head = in[0] + i * n * n, *const a = in[1] + i * e_.area();
+      C *const da = out[0] + i * e_.area();
+      for (const bool turned : {false, true}) {
+        const C beta = turned ? C(1) : C(0);
+        if (a_.transpose) {
+          gemm(false, turned, e_.rows, n, n, a, head, beta, da);
+        } else {
+          gemm(turned, false, n, e_.cols, n, head, a, beta, da);
+        }
+      }
+      linalg::scale(C(a_.alpha), e_.area(), da);
+    });
+  }
+
+ private:
+  const LinalgSyrkAttrs a_;
+  const Batch e_;
+};
+
+template <typename C>
+using TrmmForward = TriangleForward<C, false>;
+template <typename C>
+using TrsmForward = TriangleForward<C, true>;
+
+COHORT_KERNEL_EX(cpu, _linalg_gemm, make_compute<LinalgGemmForward>, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward__linalg_gemm, make_compute<LinalgGemmBackward>, false, 0u);
+COHORT_KERNEL_EX(cpu, _linalg_gemm2, make_compute<LinalgGemmForward>, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward__linalg_gemm2, make_compute<LinalgGemmBackward>, false, 0u);
+COHORT_KERNEL_EX(cpu, _linalg_trmm, make_compute<TrmmForward>, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward__linalg_trmm, make_compute<TrmmBackward>, false, 0u);
+COHORT_KERNEL_EX(cpu, _linalg_trsm, make_compute<TrsmForward>, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward__linalg_trsm, make_compute<TrsmBackward>, false, 0u);
+COHORT_KERNEL_EX(cpu, _linalg_syrk, make_compute<SyrkForward>, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward__linalg_syrk, make_compute<SyrkBackward>, false, 0u);
+
+}  // namespace
+}  // namespace cohort
