@@ -105,6 +105,10 @@ void define_unary() {
   unary("sign", {"_sparse_sign"}, "-1, 0 or 1", P::kSign, {});
   unary("rint", {"_sparse_rint"}, "The nearest integer; n + 0.5 goes to n.", P::kRint, {});
   unary("round", {"_sparse_round"}, "The nearest integer; halves go away from zero.", P::kRound, {});
+  unary("_contrib_round_ste", {"_sparse__contrib_round_ste"}, "round, through which gradients pass unchanged.",
+        P::kRound, {{P::kCopy}});
+  unary("_contrib_sign_ste", {"_sparse__contrib_sign_ste"}, "sign, through which gradients pass unchanged.", P::kSign,
+        {{P::kCopy}});
   unary("ceil", {"_sparse_ceil"}, "The integer at or above x.", P::kCeil, {});
   unary("floor", {"_sparse_floor"}, "The integer at or below x.", P::kFloor, {});
   unary("trunc", {"_sparse_trunc"}, "The integer at or next to x towards zero.", P::kTrunc, {});
@@ -199,6 +203,7 @@ void define_scalar() {
   scalar("_mul_scalar", {"_MulScalar"}, "x * scalar", P::kMulScalar, {{P::kMulScalar}});
   scalar("_div_scalar", {"_DivScalar"}, "x / scalar", P::kDivScalar, {{P::kDivScalar}});
   scalar("_rdiv_scalar", {"_RDivScalar"}, "scalar / x", P::kRdivScalar, {{P::kRdivScalarGrad, kHead, kIn0}});
+  scalar("_contrib_gradientmultiplier", {}, "x, with its gradient multiplied by scalar.", P::kCopy, {{P::kMulScalar}});
   scalar("_mod_scalar", {"_ModScalar"}, "The remainder of x / scalar, with the sign of scalar.", P::kModScalar,
          {{P::kCopy}});
   scalar("_rmod_scalar", {"_RModScalar"}, "The remainder of scalar / x, with the sign of x.", P::kRmodScalar,

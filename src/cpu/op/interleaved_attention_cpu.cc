@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each part of the projections is gathered into (batch * heads, length, width) and multiplied there.
+#include "op/interleaved_attention.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cpu/op/compute_kernel.hpp"
+#include "cpu/op/gemm.hpp"
+#include "cpu/parallel.hpp"
+#include "device/kernel_table.hpp"
+
+namespace cohort {
+namespace {
+
+using A = InterleavedAttentionAttrs;
+
+// One part of the projections in (length, count, parts, width), count = batch * heads.
+struct PartOf {
+  int64_t length, count, parts, width, part;
+
+  PartOf(const Shape &s, int64_t heads, int64_t parts_of_head, int64_t which)
+      : length(s[0]), count(s[1] * heads), parts(parts_of_head), width(s[2] / (heads * parts)), part(which) {}
+  int64_t area() const { return length * width; }
+  int64_t size() const { return count * area(); }
+  // Between the projections and (count, length, width).
+  template <typename C, bool kBack>
+  void move(const Lane &lane, const C *from, C *to) const {
+    parallel_for(lane, length, 1 + 16384 / (count * width + 1), [=](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        for (int64_t i = 0; i < count; ++i) {
+          const int64_t interleaved = ((t * count + i) * parts + part) * width, together = (i * length + t) * width;
+          std::copy_n(from + (kBack ? together : interleaved), width, to + (kBack ? interleaved : together));
+        }
+      }
+    });
+  }
+};
+
+// c[i] = op(a[i]) op(b[i]) for each of `count`.
+template <typename C>
+void multiply_each(const Lane &lane, int64_t count, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const C *a,
+                   const C *b, C *c) {
+  parallel_for(lane, count, std::max<int64_t>(1, 65536 / (m * n * k + 1)), [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) gemm(ta, tb, m, n, k, a + i * m * k, b + i * k * n, C(0), c + i * m * n);
+  });
+}
+
+template <typename C>
+void multiply_by(const Lane &lane, C factor, int64_t count, C *x) {
+  parallel_for(lane, count, kCheapGrain, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) x[i] *= factor;
+  });
+}
+
+// Queries and keys: in one array, or in two.
+struct ScoreParts {
+  ScoreParts(const A &a, const std::vector<TensorSpec> &inputs, size_t first)
+      : joint(!a.own_queries),
+        queries(inputs[first].shape, a.heads, joint ? 3 : 1, 0),
+        keys(inputs[first + (joint ? 0 : 1)].shape, a.heads, joint ? 3 : 2, joint ? 1 : 0) {}
+  const bool joint;
+  const PartOf queries, keys;
+};
+
+template <typename C>
+class ScoresForward {
+ public:
+  explicit ScoresForward(const StepSpec &spec) : p_(spec.attrs_as<A>(), spec.inputs, 0) {}
+  size_t extra() const { return size_t(p_.queries.size() + p_.keys.size()); }
+  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
+    C *const q = extra, *const k = extra + p_.queries.size();
+    p_.queries.template move<C, false>(lane, in[0], q);
+    p_.keys.template move<C, false>(lane, in[p_.joint ? 0 : 1], k);
+    multiply_by(lane, 1 / std::sqrt(C(p_.queries.width)), p_.queries.size(), q);
+    multiply_each(lane, p_.queries.count, false, true, p_.queries.length, p_.keys.length, p_.queries.width, q, k,
+                  out[0]);
+  }
+
+ private:
+  const ScoreParts p_;
+};
+
+template <typename C>
+class ScoresBackward {
+ public:
+  explicit ScoresBackward(const StepSpec &spec) : p_(spec.attrs_as<A>(), spec.inputs, 1) {}
+  size_t extra() const { return size_t(2 * std::max(p_.queries.size(), p_.keys.size())); }
+  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
+    const PartOf &queries = p_.queries, &keys = p_.keys;
+    C *const part = extra, *const gradient = extra + std::max(queries.size(), keys.size());
+    C *const to_queries = out[0], *const to_keys = out[p_.joint ? 0 : 1];
+    const C factor = 1 / std::sqrt(C(queries.width));
+    if (to_keys) std::fill_n(to_keys, keys.parts * keys.size(), C(0));
+    if (to_queries) {
+      keys.template move<C, false>(lane, in[p_.joint ? 1 : 2], part);
+      multiply_by(lane, factor, keys.size(), part);
+      multiply_each(lane, queries.count, false, false, queries.length, queries.width, keys.length, in[0], part,
+                    gradient);
+      queries.template move<C, true>(lane, gradient, to_queries);
+    }
+    if (to_keys) {
+      queries.template move<C, false>(lane, in[1], part);
+      multiply_by(lane, factor, queries.size(), part);
+      multiply_each(lane, queries.count, true, false, keys.length, keys.width, queries.length, in[0], part, gradient);
+      keys.template move<C, true>(lane, gradient, to_keys);
+    }
+  }
+
+ private:
+  const ScoreParts p_;
+};
+
+PartOf values_of(const A &a, const Shape &s) {
+  return PartOf(s, a.heads, a.own_queries ? 2 : 3, a.own_queries ? 1 : 2);
+}
+
+template <typename C>
+class ValuesForward {
+ public:
+  explicit ValuesForward(const StepSpec &spec)
+      : values_(values_of(spec.attrs_as<A>(), spec.inputs[0].shape)),
+        result_(spec.outputs[0].shape, spec.attrs_as<A>().heads, 1, 0) {}
+  size_t extra() const { return size_t(values_.size() + result_.size()); }
+  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
+    C *const v = extra, *const y = extra + values_.size();
+    values_.template move<C, false>(lane, in[0], v);
+    multiply_each(lane, values_.count, false, false, result_.length, values_.width, values_.length, in[1], v, y);
+    result_.template move<C, true>(lane, y, out[0]);
+  }
+
+ private:
+  const PartOf values_, result_;
+};
+
+template <typename C>
+class ValuesBackward {
+ public:
+  explicit ValuesBackward(const StepSpec &spec)
+      : values_(values_of(spec.attrs_as<A>(), spec.inputs[1].shape)),
+        result_(spec.inputs[0].shape, spec.attrs_as<A>().heads, 1, 0) {}
+  size_t extra() const { return size_t(values_.size() + result_.size()); }
+  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
+    C *const v = extra, *const head = extra + values_.size();
+    result_.template move<C, false>(lane, in[0], head);
+    if (out[1]) {
+      values_.template move<C, false>(lane, in[1], v);
+      multiply_each(lane, values_.count, false, true, result_.length, values_.length, values_.width, head, v, out[1]);
+    }
+    if (!out[0]) return;
+    multiply_each(lane, values_.count, true, false, values_.length, values_.width, result_.length, in[2], head, v);
+    std::fill_n(out[0], values_.parts * values_.size(), C(0));
+    values_.template move<C, true>(lane, v, out[0]);
+  }
+
+ private:
+  const PartOf values_, result_;
+};
+
+COHORT_KERNEL_EX(cpu, _contrib_interleaved_matmul_selfatt_qk, make_compute<ScoresForward>, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward__contrib_interleaved_matmul_selfatt_qk, make_compute<ScoresBackward>, false, 0u);
+COHORT_KERNEL_EX(cpu, _contrib_interleaved_matmul_encdec_qk, make_compute<ScoresForward>, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward__contrib_interleaved_matmul_encdec_qk, make_compute<ScoresBackward>, false, 0u);
+COHORT_KERNEL_EX(cpu, _contrib_interleaved_matmul_selfatt_valatt, make_compute<ValuesForward>, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward__contrib_interleaved_matmul_selfatt_valatt, make_compute<ValuesBackward>, false, 0u);
+COHORT_KERNEL_EX(cpu, _contrib_interleaved_matmul_encdec_valatt, make_compute<ValuesForward>, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward__contrib_interleaved_matmul_encdec_valatt, make_compute<ValuesBackward>, false, 0u);
+
+}  // namespace
+}  // namespace cohort
