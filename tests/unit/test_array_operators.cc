@@ -373,4 +373,134 @@ TEST(coordinates_to_indices_and_back) {
            refused(Code::kShape, "data: expected (3, ?), found (2, 600)"));
 }
 
+// ---- cumsum, moments, _histogram, khatri_rao, im2col, col2im ------------------------------------------------------
+
+TEST(running_sums) {
+  const Array x({2, 3}, Dtype::kUint8, {3, 1, 2, 4, 5, 250});
+  check_values("rows", OpRun("cumsum", {{"axis", "-1"}}, {x}).outputs()[0], {2, 3}, {3, 4, 6, 4, 9, 3});
+  check_values("flat", OpRun("cumsum", {{"dtype", "int32"}}, {x}).outputs()[0], {6}, {3, 4, 6, 10, 15, 265});
+  check_values("cast before", OpRun("cumsum", {{"dtype", "int32"}}, {array({2}, {1.5, 1.5})}).outputs()[0], {2},
+               {1, 2});
+  const OpRun flags("cumsum", {}, {array({3}, {1, 0, 1}, Dtype::kBool)});
+  CHECK_EQ(flags.outputs()[0].dtype(), Dtype::kInt64);
+  check_values("bool", flags.outputs()[0], {3}, {1, 1, 2});
+  // More than a 16-bit float counts to in steps of 1; lines longer than a block, and wider.
+  const OpRun ones("cumsum", {{"dtype", "float32"}}, {Array({4000}, Dtype::kFloat16, std::vector<double>(4000, 1))});
+  check_values("float16", ones.outputs()[0], {4000}, counted(4000, 1));
+  const OpRun wide("cumsum", {{"axis", "1"}}, {Array({2, 3, 700}, Dtype::kInt32, std::vector<double>(4200, 2))});
+  for (int64_t i = 0; i < 4200; ++i) CHECK_EQ(wide.outputs()[0].at(i), double(2 * (i / 700 % 3 + 1)));
+  const Array y({2, 3, 2}, Dtype::kFloat64, spread(12, -1, 1));
+  for (const char *axis : {"None", "0", "1", "-1"}) check_gradient("cumsum", {{"axis", axis}}, {y});
+  check_gradient("cumsum", {}, {Array({1030}, Dtype::kFloat64, spread(1030, -1, 1))}, 1e-3, 1e-5, 1e-6);
+  CHECK_EQ(refusal("cumsum", {{"axis", "2"}}, {x}),
+           refused(Code::kInvalidArgument, "axis: axis 2 is outside an array of 2 axes"));
+}
+
+TEST(means_and_variances) {
+  const Array far({4}, Dtype::kFloat32, {10000, 10001, 10002, 10003});  // squares would cancel
+  const OpRun run("moments", {{"axes", "(0,)"}}, {far});
+  check_values("mean", run.outputs()[0], {1}, {10001.5});
+  check_values("variance", run.outputs()[1], {1}, {1.25});
+  const Array x({3, 2, 600}, Dtype::kFloat64, spread(3600, -1, 1));
+  for (const char *axes : {"(0,)", "(1,)", "(-1,)", "(0, 2)", "(0, 1)", "(0, 1, 2)"}) {
+    const OpRun both("moments", {{"axes", axes}, {"keepdims", "1"}}, {x});
+    const OpRun mean("mean", {{"axis", axes}, {"keepdims", "1"}}, {x});
+    check_close("mean", both.outputs()[0], mean.outputs()[0].values(), 1e-12, 1e-12);
+    const OpRun centred("broadcast_sub", {}, {x, mean.outputs()[0]});
+    const OpRun square("square", {}, {centred.outputs()[0]});
+    const OpRun variance("mean", {{"axis", axes}, {"keepdims", "1"}}, {square.outputs()[0]});
+    check_close("variance", both.outputs()[1], variance.outputs()[0].values(), 1e-12, 1e-12);
+  }
+  const Array small({2, 3, 2}, Dtype::kFloat64, spread(12, -1, 1));
+  check_gradient("moments", {{"axes", "(1,)"}}, {small});
+  check_gradient("moments", {{"axes", "(0, -1)"}, {"keepdims", "1"}}, {small});
+  CHECK_EQ(refusal("moments", {}, {small}),
+           refused(Code::kInvalidArgument, "attribute 'axes': expected at least one axis, found none"));
+  CHECK_EQ(refusal("moments", {{"axes", "(3,)"}}, {small}),
+           refused(Code::kInvalidArgument, "axes: axis 3 is outside an array of 3 axes"));
+}
+
+TEST(elements_counted_in_bins) {
+  const Array x = array({2, 4}, {0, 6, 6.1, -1, kNaN, 3, 2, 1.9});
+  const AttrMap three = {{"bin_cnt", "3"}, {"range", "(0, 6)"}};
+  const OpRun even("_histogram", three, {x});
+  check_values("counts", even.outputs()[0], {3}, {2, 2, 1});
+  check_values("edges", even.outputs()[1], {4}, {0, 2, 4, 6});
+  CHECK_EQ(even.outputs()[0].dtype(), Dtype::kInt64);
+  const OpRun given("_histogram", {}, {x, array({3}, {0, 2.5, 3})});
+  check_values("counts", given.outputs()[0], {2}, {3, 1});
+  const OpRun whole("_histogram", {{"bin_cnt", "4"}, {"range", "[1.0, 6.0]"}},
+                    {Array({6}, Dtype::kInt32, {1, 2, 3, 4, 5, 6})});
+  check_values("edges of integers", whole.outputs()[1], {5}, {1, 2, 3, 4, 6});
+  check_values("counts", whole.outputs()[0], {4}, {1, 1, 1, 3});
+  const OpRun point("_histogram", {{"bin_cnt", "2"}, {"range", "(3, 3)"}}, {x});
+  check_values("edges of a point", point.outputs()[1], {3}, {2.5, 3, 3.5});
+  check_values("counts", point.outputs()[0], {2}, {0, 1});
+  OpRun("_histogram", {}, {x, array({4}, {5, kNaN, -1, 7})});  // not in order: any counts, all in bounds
+  CHECK_EQ(refusal("_histogram", {{"bin_cnt", "2"}}, {x, x}),
+           refused(Code::kInvalidArgument,
+                   "attributes 'bin_cnt' and 'range': expected both or neither, found bin_cnt alone"));
+  CHECK_EQ(refusal("_histogram", {{"bin_cnt", "0"}, {"range", "(0, 1)"}}, {x}),
+           refused(Code::kInvalidArgument, "attribute 'bin_cnt': expected at least 1, found 0"));
+  for (const char *range : {"(1, 0)", "(1)", "", "(0, inf)", "(", ",", "(0, 1, 2)"}) {
+    CHECK(refusal("_histogram", {{"bin_cnt", "2"}, {"range", range}}, {x})
+              .find(text(int(Code::kInvalidArgument), ": ")) == 0);
+  }
+  CHECK_EQ(refusal("_histogram", {}, {x, array({1}, {5})}),
+           refused(Code::kShape, "bins: expected at least 2 edges, found (1,)"));
+}
+
+TEST(products_of_all_rows) {
+  const Array a = array({2, 3}, {3, 1, 2, 4, 5, 6}), b = array({1, 3}, {1, 2, 3}),
+              c = array({2, 3}, {1, 2, 3, 4, 5, 6});
+  const AttrMap three = {{"num_args", "3"}};
+  for (Dtype dtype : {Dtype::kFloat32, Dtype::kBfloat16, Dtype::kInt64}) {
+    check_values("khatri_rao", OpRun("khatri_rao", three, {a.as(dtype), b.as(dtype), c.as(dtype)}).outputs()[0], {4, 3},
+                 {3, 4, 18, 12, 10, 36, 4, 20, 54, 16, 50, 108});
+  }
+  CHECK_EQ(refusal("khatri_rao", {{"num_args", "2"}}, {a, array({2, 2}, counted(4))}),
+           refused(Code::kShape, "args1: expected (?, 3), found (2, 2)"));
+  CHECK_EQ(refusal("khatri_rao", {{"num_args", "1"}}, {array({3}, counted(3))}),
+           refused(Code::kShape, "args0: expected (?, ?), found (3,)"));
+}
+
+TEST(windows_as_columns) {
+  const Array x({1, 2, 3}, Dtype::kInt32, {1, 2, 3, 4, 5, 6});
+  check_values("one axis", OpRun("im2col", {{"kernel", "(2,)"}, {"pad", "(1,)"}}, {x}).outputs()[0], {1, 4, 4},
+               {0, 1, 2, 3, 1, 2, 3, 0, 0, 4, 5, 6, 4, 5, 6, 0});
+  check_values("ones",
+               OpRun("col2im", {{"kernel", "(2, 2)"}, {"output_size", "(3, 4)"}},
+                     {Array({1, 4, 6}, Dtype::kFloat16, counted(24, 1))})
+                   .outputs()[0],
+               {1, 1, 3, 4}, {1, 9, 11, 9, 17, 48, 52, 33, 16, 39, 41, 24});
+  const Array image({2, 2, 4, 5}, Dtype::kFloat64, spread(80, -1, 1)),
+      volume({1, 2, 3, 2, 3}, Dtype::kFloat64, spread(36, -1, 1)),
+      columns({2, 8, 6}, Dtype::kFloat64, spread(96, -1, 1));
+  check_gradient("im2col", {{"kernel", "(2, 3)"}, {"stride", "(2, 1)"}, {"dilate", "(1, 2)"}, {"pad", "(1, 0)"}},
+                 {image});
+  check_gradient("im2col", {{"kernel", "(2, 1, 2)"}, {"stride", "(1, 1, 2)"}, {"pad", "(0, 0, 1)"}}, {volume});
+  check_gradient("col2im", {{"kernel", "(2, 2)"}, {"stride", "(1, 2)"}, {"pad", "(0, 1)"}, {"output_size", "(3, 5)"}},
+                 {columns});
+}
+
+TEST(refusals_of_windows) {
+  const Array x({1, 2, 3, 4}, Dtype::kFloat32, counted(24)), columns({1, 4, 6}, Dtype::kFloat32, counted(24));
+  const std::string form = "expected a number from ",
+                    axes = " to 1048576 for each of one to three spatial axes, found ";
+  CHECK_EQ(refusal("im2col", {{"kernel", "(2, 2)"}, {"stride", "(2,)"}}, {x}),
+           refused(Code::kInvalidArgument, "attribute 'stride': " + form + "1" + axes + "[2]"));
+  CHECK_EQ(refusal("im2col", {{"kernel", "(0, 2)"}}, {x}),
+           refused(Code::kInvalidArgument, "attribute 'kernel': " + form + "1" + axes + "[0,2]"));
+  CHECK_EQ(refusal("im2col", {{"kernel", "(2, 2)"}, {"pad", "(-1, 0)"}}, {x}),
+           refused(Code::kInvalidArgument, "attribute 'pad': " + form + "0" + axes + "[-1,0]"));
+  CHECK_EQ(refusal("im2col", {{"kernel", "(2, 5)"}}, {x}),
+           refused(Code::kShape, "attribute 'kernel': expected a window of at most 4 on spatial axis 1, found 5"));
+  CHECK_EQ(refusal("im2col", {{"kernel", "(2,)"}}, {x}),
+           refused(Code::kShape, "data: expected 3 axes, found (1, 2, 3, 4)"));
+  CHECK_EQ(refusal("col2im", {{"kernel", "(2, 2)"}, {"output_size", "(3, 3)"}}, {columns}),
+           refused(Code::kShape, "data: expected (N, a multiple of 4, 4), found (1, 4, 6)"));
+  CHECK_EQ(refusal("col2im", {{"kernel", "(2, 2)"}, {"output_size", "(3,)"}}, {columns}),
+           refused(Code::kInvalidArgument, "attribute 'output_size': expected 2 numbers of at least 1, found [3]"));
+}
+
 UNIT_MAIN()

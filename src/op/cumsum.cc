@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/cumsum.hpp"
+
+namespace cohort {
+namespace {
+
+COHORT_OPERATOR(_np_cumsum, CumsumAttrs)
+    .alias("cumsum")
+    .doc("The sum of each element and all before it along an axis.")
+    .attr(&CumsumAttrs::axis, "axis", std::nullopt, "The axis; negative counts from the last; None: data is flattened.")
+    .choice(&CumsumAttrs::dtype, "dtype",
+            {{"None", Dtype::kNone},
+             {"float16", Dtype::kFloat16},
+             {"float32", Dtype::kFloat32},
+             {"float64", Dtype::kFloat64},
+             {"int32", Dtype::kInt32},
+             {"int64", Dtype::kInt64},
+             {"int8", Dtype::kInt8}},
+            Dtype::kNone, "The type of the output, to which elements are cast before; None: that of data.")
+    .input("a", "Any shape.")
+    .infer_shape([](const CumsumAttrs &a, Shapes &in, Shapes &out) {
+      if (a.axis) {
+        infer_same_shape(Attrs(), in, out);
+        if (in[0].rank_known()) normalize_axis(*a.axis, in[0].rank(), "axis");
+      } else if (in[0].known()) {
+        unify(out[0], Shape{in[0].size()}, "output");
+      }
+    })
+    .infer_dtype([](const CumsumAttrs &a, Dtypes &in, Dtypes &out) {
+      if (a.dtype != Dtype::kNone) return unify(out[0], a.dtype, "output");
+      unify(out[0], in[0] == Dtype::kBool ? Dtype::kInt64 : in[0], "output");
+      if (in[0] == Dtype::kNone) in[0] = out[0];
+    })
+    .gradient([](const CumsumAttrs &) {
+      Gradient g;
+      g.kind = Gradient::Kind::kKernel;
+      g.of = {0};
+      return g;
+    });
+
+}  // namespace
+}  // namespace cohort

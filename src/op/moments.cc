@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/moments.hpp"
+
+#include "op/reduce.hpp"
+
+namespace cohort {
+namespace {
+
+COHORT_OPERATOR(moments, MomentsAttrs)
+    .doc("The mean, and the mean of squares of distances from it, over axes.")
+    .attr(&MomentsAttrs::axes, "axes", std::nullopt, "The axes, at least one; negative ones count from the last.")
+    .attr(&MomentsAttrs::keepdims, "keepdims", false, "Whether reduced axes stay, with length 1.")
+    .check([](MomentsAttrs &a) {
+      if (!a.axes || a.axes->empty()) {
+        throw Error(Code::kInvalidArgument, "attribute 'axes': expected at least one axis, found none", "axes");
+      }
+    })
+    .input("data", "Any shape.")
+    .outputs([](const MomentsAttrs &) { return 2; })
+    .infer_shape([](const MomentsAttrs &a, Shapes &in, Shapes &out) {
+      if (!in[0].rank_known()) return;
+      const std::vector<bool> reduced = axes_to_reduce(a.axes, false, in[0].rank(), "axes");
+      for (Shape &shape : out) unify(shape, reduced_shape(in[0], reduced, a.keepdims), "output");
+    })
+    .gradient([](const MomentsAttrs &) {
+      Gradient g;
+      g.kind = Gradient::Kind::kKernel;
+      g.of = {0};
+      g.inputs = {0};
+      g.outputs = {0};
+      return g;
+    });
+
+}  // namespace
+}  // namespace cohort
