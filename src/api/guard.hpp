@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <string>
 
 #include "base/error.hpp"
@@ -43,6 +44,8 @@ cohort_error *guard(Fn &&fn) noexcept {
   } catch (const Error &e) {
     return error_handle(e.code(), e.what(), e.subject());
   } catch (const std::bad_alloc &) {
+    return out_of_memory();
+  } catch (const std::length_error &) {  // more elements than any memory holds
     return out_of_memory();
   } catch (const std::exception &e) {
     return error_handle(Code::kInternal, e.what(), std::string());

@@ -181,6 +181,11 @@ decltype(auto) dispatch_float(Dtype dtype, const char *what, Fn &&fn) {
   }
 }
 
+// `dtype`, which is to be a floating one: for kernels that know only those, when they are made.
+inline Dtype float_dtype(Dtype dtype, const char *what) {
+  return dispatch_float(dtype, what, [=](auto) { return dtype; });
+}
+
 // One element from T to U as contract NDA-08 has it.
 template <typename U, typename T>
 inline U cast_element(T value);

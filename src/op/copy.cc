@@ -69,7 +69,14 @@ COHORT_OPERATOR(amp_cast, CastAttrs)
     })
     .gradient(first_input(Gradient::Kind::kKernel));
 
+void expect_an_input_each(size_t num_inputs, size_t num_outputs) {
+  if (num_inputs == num_outputs) return;
+  throw Error(Code::kShape, text("amp_multicast: expected as many inputs as num_outputs says, ", num_outputs,
+                                 ", found ", num_inputs));
+}
+
 void infer_multicast(const AmpMulticastAttrs &a, Dtypes &in, Dtypes &out) {
+  expect_an_input_each(in.size(), out.size());
   Dtype chosen = Dtype::kNone;
   for (Dtype d : in) {
     if (d == Dtype::kNone) return;
@@ -88,10 +95,7 @@ COHORT_OPERATOR(amp_multicast, AmpMulticastAttrs)
     .variadic("data", "num_args", "The arrays.")
     .outputs([](const AmpMulticastAttrs &a) { return int(a.num_outputs); })
     .infer_shape([](const AmpMulticastAttrs &, Shapes &in, Shapes &out) {
-      if (in.size() != out.size()) {
-        throw Error(Code::kShape, text("amp_multicast: expected as many inputs as num_outputs says, ", out.size(),
-                                       ", found ", in.size()));
-      }
+      expect_an_input_each(in.size(), out.size());
       for (size_t i = 0; i < in.size(); ++i) {
         unify(out[i], in[i], "output");
         unify(in[i], out[i], "data");

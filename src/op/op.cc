@@ -123,6 +123,11 @@ Attrs Op::parse(const AttrMap &source) const {
   }
   if (check_attrs) check_attrs(target.get());
   Attrs parsed{target};
+  const int outputs = num_outputs(parsed);
+  if (outputs < 1 || outputs > kMaxOutputs) {
+    throw Error(Code::kInvalidArgument,
+                text("operator ", name, ": expected 1 to ", kMaxOutputs, " outputs, found ", outputs), name);
+  }
   return parsed;
 }
 

@@ -41,6 +41,8 @@ class Attrs {
 
 struct NoAttrs {};
 
+constexpr int kMaxOutputs = 65536;  // of a node: an attribute that counts them is text from anywhere
+
 // One attribute, as reflection shows it and as parsing uses it.
 struct AttrField {
   std::string name;

@@ -92,8 +92,13 @@ COHORT_OPERATOR(SoftmaxActivation, SoftmaxActivationAttrs)
     .choice(&SoftmaxActivationAttrs::mode, "mode",
             {{"channel", SoftmaxActivationAttrs::kChannel}, {"instance", SoftmaxActivationAttrs::kInstance}},
             SoftmaxActivationAttrs::kInstance, "channel: along axis 1; instance: over all axes but the first.")
-    .input("data", "At least two axes.")
-    .same_shape()
+    .input("data", "At least one axis; with mode channel, two.")
+    .infer_shape([](const SoftmaxActivationAttrs &a, Shapes &in, Shapes &out) {
+      infer_same_shape(Attrs(), in, out);
+      const int least = a.mode == SoftmaxActivationAttrs::kChannel ? 2 : 1;
+      if (!in[0].known() || in[0].rank() >= least) return;
+      throw Error(Code::kShape, text("data: expected at least ", least, " axes, found ", in[0]), "data");
+    })
     .inplace(0, 0)
     .gradient(gradient({}))
     .backward_inplace(0, 0);

@@ -35,7 +35,7 @@ class PlainActivation final : public Kernel {
  public:
   explicit PlainActivation(StepSpec &spec)
       : type_(spec.attrs_as<ActivationAttrs>().act_type),
-        dtype_(spec.inputs[0].dtype),
+        dtype_(float_dtype(spec.inputs[0].dtype, "Activation")),
         count_(flat_size(spec.inputs[0])) {}
   void run(const Args &args, const Lane &lane) const override {
     dispatch_float(dtype_, "Activation", [&](auto t) {
@@ -61,7 +61,7 @@ class PlainActivationBackward final : public Kernel {
  public:
   explicit PlainActivationBackward(StepSpec &spec)
       : type_(spec.attrs_as<ActivationAttrs>().act_type),
-        dtype_(spec.inputs[0].dtype),
+        dtype_(float_dtype(spec.inputs[0].dtype, "_backward_Activation")),
         count_(flat_size(spec.inputs[1])) {}
   void run(const Args &args, const Lane &lane) const override {
     dispatch_float(dtype_, "_backward_Activation", [&](auto t) {

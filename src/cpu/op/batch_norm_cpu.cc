@@ -211,7 +211,7 @@ class PlainBatchNorm final : public Kernel {
   explicit PlainBatchNorm(StepSpec &spec)
       : attrs_(spec.attrs_as<BatchNormAttrs>()),
         extent_(extent_of(attrs_, spec.inputs[0].shape)),
-        dtype_(spec.inputs[0].dtype),
+        dtype_(float_dtype(spec.inputs[0].dtype, "BatchNorm")),
         keeps_(keeps(spec)),
         global_(is_global(spec)),
         relu_(has_relu(spec)) {
@@ -283,7 +283,7 @@ class PlainBatchNormBackward final : public Kernel {
   explicit PlainBatchNormBackward(StepSpec &spec)
       : attrs_(spec.attrs_as<BatchNormAttrs>()),
         extent_(extent_of(attrs_, spec.inputs[0].shape)),
-        dtype_(spec.inputs[0].dtype),
+        dtype_(float_dtype(spec.inputs[0].dtype, "_backward_BatchNorm")),
         global_(is_global(spec)),
         relu_(has_relu(spec)) {
     want_row_major(spec);

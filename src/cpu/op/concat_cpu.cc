@@ -39,7 +39,8 @@ struct Parts {
   // Calls copy(part, offset in the part, offset in the whole, bytes).
   template <typename Fn>
   void for_each(const Lane &lane, Fn &&copy) const {
-    if (outer == 1) {  // few long stretches: shared out by bytes
+    if (row_bytes == 0) return;  // parts without elements may have no memory
+    if (outer == 1) {            // few long stretches: shared out by bytes
       for (size_t i = 0; i < bytes.size(); ++i) {
         parallel_for(lane, bytes[i], kGrainBytes,
                      [&](int64_t begin, int64_t end) { copy(i, begin, offsets[i] + begin, size_t(end - begin)); });

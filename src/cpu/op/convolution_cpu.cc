@@ -278,7 +278,9 @@ class ConvolutionBackward final : public Kernel {
 class PlainConvolution final : public Kernel {
  public:
   explicit PlainConvolution(StepSpec &spec)
-      : post_(spec.post), dtype_(spec.inputs[0].dtype), count_(spec.outputs[0].shape.size()) {
+      : post_(spec.post),
+        dtype_(float_dtype(spec.inputs[0].dtype, "Convolution")),
+        count_(spec.outputs[0].shape.size()) {
     const auto &a = spec.attrs_as<ConvolutionAttrs>();
     has_bias_ = !a.no_bias;
     want_row_major(spec);
@@ -301,7 +303,8 @@ class PlainConvolution final : public Kernel {
 
 class PlainConvolutionBackward final : public Kernel {
  public:
-  explicit PlainConvolutionBackward(StepSpec &spec) : dtype_(spec.inputs[0].dtype), wanted_(spec.wanted) {
+  explicit PlainConvolutionBackward(StepSpec &spec)
+      : dtype_(float_dtype(spec.inputs[0].dtype, "_backward_Convolution")), wanted_(spec.wanted) {
     const auto &a = spec.attrs_as<ConvolutionAttrs>();
     want_row_major(spec);
     sizes_ = convolution_sizes(spec.inputs[1].shape, spec.inputs[2].shape, spec.inputs[0].shape, a.stride, a.dilate,

@@ -158,7 +158,7 @@ class DeconvolutionBackward final : public Kernel {
 
 class PlainDeconvolution final : public Kernel {
  public:
-  explicit PlainDeconvolution(StepSpec &spec) : dtype_(spec.inputs[0].dtype) {
+  explicit PlainDeconvolution(StepSpec &spec) : dtype_(float_dtype(spec.inputs[0].dtype, "Deconvolution")) {
     const auto &a = spec.attrs_as<DeconvolutionAttrs>();
     want_row_major(spec);
     has_bias_ = !a.no_bias;
@@ -180,7 +180,8 @@ class PlainDeconvolution final : public Kernel {
 // Inputs: head gradient, data, weight.
 class PlainDeconvolutionBackward final : public Kernel {
  public:
-  explicit PlainDeconvolutionBackward(StepSpec &spec) : dtype_(spec.inputs[0].dtype), wanted_(spec.wanted) {
+  explicit PlainDeconvolutionBackward(StepSpec &spec)
+      : dtype_(float_dtype(spec.inputs[0].dtype, "_backward_Deconvolution")), wanted_(spec.wanted) {
     const auto &a = spec.attrs_as<DeconvolutionAttrs>();
     want_row_major(spec);
     sizes_ =

@@ -193,7 +193,8 @@ class FullyConnectedBackward final : public Kernel {
 
 class PlainFullyConnected final : public Kernel {
  public:
-  PlainFullyConnected(StepSpec &spec, const Product &p) : product_(p), post_(spec.post), dtype_(spec.inputs[0].dtype) {
+  PlainFullyConnected(StepSpec &spec, const Product &p)
+      : product_(p), post_(spec.post), dtype_(float_dtype(spec.inputs[0].dtype, "FullyConnected")) {
     want_row_major(spec);
   }
   void run(const Args &args, const Lane &lane) const override {
@@ -227,7 +228,7 @@ class PlainFullyConnected final : public Kernel {
 class PlainFullyConnectedBackward final : public Kernel {
  public:
   PlainFullyConnectedBackward(StepSpec &spec, const Product &p)
-      : product_(p), wanted_(spec.wanted), dtype_(spec.inputs[0].dtype) {
+      : product_(p), wanted_(spec.wanted), dtype_(float_dtype(spec.inputs[0].dtype, "_backward_FullyConnected")) {
     want_row_major(spec);
   }
   void run(const Args &args, const Lane &lane) const override {

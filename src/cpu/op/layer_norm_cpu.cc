@@ -46,7 +46,7 @@ class LayerNormForward final : public Kernel {
   explicit LayerNormForward(StepSpec &spec)
       : extent_(extent_of(spec.attrs_as<LayerNormAttrs>(), spec.inputs[0].shape)),
         eps_(double(spec.attrs_as<LayerNormAttrs>().eps)),
-        dtype_(spec.inputs[0].dtype),
+        dtype_(float_dtype(spec.inputs[0].dtype, "LayerNorm")),
         row_(best_version<NormRow<float>>()) {}
 
   void run(const Args &args, const Lane &lane) const override {
@@ -131,7 +131,7 @@ class LayerNormBackward final : public Kernel {
   explicit LayerNormBackward(StepSpec &spec)
       : first_(spec.attrs_as<LayerNormAttrs>().output_mean_var ? 3 : 1),
         extent_(extent_of(spec.attrs_as<LayerNormAttrs>(), spec.inputs[0].shape)),
-        dtype_(spec.inputs[0].dtype),
+        dtype_(float_dtype(spec.inputs[0].dtype, "_backward_LayerNorm")),
         row_(best_version<NormRowBackward>()) {
     if (by_rows()) spec.scratch_bytes = size_t(kParts * 2 * extent_.cols) * sizeof(float);
   }

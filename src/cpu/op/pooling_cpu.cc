@@ -199,7 +199,7 @@ class PlainPooling final : public Kernel {
  public:
   explicit PlainPooling(StepSpec &spec)
       : pool_(pool_run_of(spec.attrs_as<PoolingAttrs>(), spec.inputs[0].shape, spec.outputs[0].shape)),
-        dtype_(spec.inputs[0].dtype) {
+        dtype_(float_dtype(spec.inputs[0].dtype, "Pooling")) {
     want_row_major(spec);
   }
   void run(const Args &args, const Lane &lane) const override {
@@ -218,7 +218,7 @@ class PlainPoolingBackward final : public Kernel {
  public:
   explicit PlainPoolingBackward(StepSpec &spec)
       : pool_(pool_run_of(spec.attrs_as<PoolingAttrs>(), spec.inputs[1].shape, spec.inputs[0].shape)),
-        dtype_(spec.inputs[0].dtype) {
+        dtype_(float_dtype(spec.inputs[0].dtype, "_backward_Pooling")) {
     want_row_major(spec);
     spec.scratch_bytes = size_t(spec.inputs[1].shape.size()) * (dtype_ == Dtype::kFloat64 ? 8 : 4);
   }
