@@ -126,7 +126,9 @@ std::unordered_set<const Node *> auxiliary_of(const std::vector<NodePtr> &nodes)
 
 std::string output_name(const Node &node, int index) {
   if (node.is_variable()) return node.name;
-  return node.name + "_" + node.op->output_names(node.parsed)[size_t(index)];
+  if (node.op->name_outputs) return node.name + "_" + node.op->output_names(node.parsed)[size_t(index)];
+  // Not by the list of all: that would be a list for each of many thousands.
+  return node.name + "_output" + (node.op->num_outputs(node.parsed) == 1 ? "" : std::to_string(index));
 }
 
 const Entry &single_head(const Symbol &symbol, const std::string &what) {

@@ -77,12 +77,61 @@ static void integers_are_refused_before_anything_is_queued(void **state) {
   }
 }
 
+/* Samples without classes have labels that need not have memory: a pass back over nothing reads nothing. */
+static void a_loss_over_no_classes_runs(void **state) {
+  const int64_t none[] = {1, 0, 0};
+  const int32_t req[] = {COHORT_GRAD_WRITE, COHORT_GRAD_NULL};
+  cohort_ndarray *args[2] = {NULL, NULL}, *grads[2] = {NULL, NULL};
+  cohort_symbol *loss = NULL;
+  cohort_executor *executor = NULL;
+  int32_t axes;
+
+  (void)state;
+  ok(cohort_symbol_create("SoftmaxOutput", "loss", NULL, NULL, 0, NULL, NULL, 0, &loss));
+  for (axes = 2; axes <= 3; ++axes) {
+    ok(cohort_ndarray_zeros(none, axes, COHORT_DTYPE_FLOAT64, NULL, &args[0]));
+    ok(cohort_ndarray_zeros(none, axes - 1, COHORT_DTYPE_FLOAT64, NULL, &args[1]));
+    ok(cohort_ndarray_zeros(none, axes, COHORT_DTYPE_FLOAT64, NULL, &grads[0]));
+    ok(cohort_executor_bind(loss, NULL, args, 2, grads, req, NULL, 0, NULL, &executor));
+    ok(cohort_executor_forward(executor, 1));
+    ok(cohort_executor_backward(executor, NULL, 0, 1));
+    ok(cohort_executor_wait(executor));
+    cohort_executor_free(executor);
+    cohort_ndarray_free(args[0]);
+    cohort_ndarray_free(args[1]);
+    cohort_ndarray_free(grads[0]);
+  }
+  cohort_symbol_free(loss);
+}
+
+/* Time and memory grow with the number of outputs, not with its square: this took minutes. */
+static void a_node_of_very_many_outputs_is_bound(void **state) {
+  const char *key = "num_outputs", *many = "60000", *name = NULL;
+  const int64_t shape[] = {1, 60000};
+  cohort_symbol *data = NULL, *split = NULL;
+  cohort_descs *known = NULL;
+  cohort_executor *executor = NULL;
+
+  (void)state;
+  ok(cohort_symbol_variable("data", NULL, NULL, 0, &data));
+  ok(cohort_symbol_create("SliceChannel", "split", &key, &many, 1, &data, NULL, 1, &split));
+  ok(cohort_descs_create(&known));
+  ok(cohort_descs_add(known, "data", shape, 2, COHORT_DTYPE_FLOAT32, NULL));
+  ok(cohort_executor_simple_bind(split, NULL, known, NULL, &executor));
+  ok(cohort_executor_forward(executor, 0));
+  ok(cohort_executor_name(executor, COHORT_EXECUTOR_OUTPUTS, 59999, &name));
+  assert_string_equal(name, "split_output59999");
+  cohort_executor_free(executor);
+  cohort_descs_free(known);
+  cohort_symbol_free(split);
+  cohort_symbol_free(data);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_wild_count_of_outputs_is_refused),
-      TEST(a_wrong_count_is_seen_by_inference_of_dtypes),
-      TEST(softmax_activation_needs_its_axes),
-      TEST(integers_are_refused_before_anything_is_queued),
+      TEST(a_wild_count_of_outputs_is_refused), TEST(a_wrong_count_is_seen_by_inference_of_dtypes),
+      TEST(softmax_activation_needs_its_axes),  TEST(integers_are_refused_before_anything_is_queued),
+      TEST(a_loss_over_no_classes_runs),        TEST(a_node_of_very_many_outputs_is_bound),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,6 +85,7 @@ class SoftmaxOutputBackward final : public Kernel {
     const T *const y = args.in<T>(head ? 2 : 1);
     T *const grad = args.out<T>(0);
     const int64_t slab = extent_.cols * extent_.inner;
+    if (slab == 0) return;  // samples without classes may be without labels as well
     const int64_t grain = std::max<int64_t>(1, kCheapGrain / std::max<int64_t>(slab, 1));
     const C scale = probabilities_ ? C(attrs_.grad_scale) : C(attrs_.grad_scale) / C(divisor(label));
     parallel_for(lane, extent_.outer, grain, [&](int64_t begin, int64_t end) {
