@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/boxes.hpp"
+
+#include <algorithm>
+
+#include "cpu/op/compute_kernel.hpp"
+#include "cpu/parallel.hpp"
+#include "device/kernel_table.hpp"
+
+namespace cohort {
+namespace {
+
+template <typename C>
+class BoxIou {
+ public:
+  explicit BoxIou(const StepSpec &spec)
+      : center_(spec.attrs_as<BoxIouAttrs>().center),
+        lhs_(spec.inputs[0].shape.size() / 4),
+        rhs_(spec.inputs[1].shape.size() / 4) {}
+  size_t extra() const { return 0; }
+  void run(const C *const *in, C *const *out, C *, const Lane &lane) const {
+    parallel_for(lane, lhs_, 1 + 4096 / (rhs_ + 1), [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        for (int64_t j = 0; j < rhs_; ++j) out[0][i * rhs_ + j] = shared(in[0] + 4 * i, in[1] + 4 * j);
+      }
+    });
+  }
+
+ private:
+  C low(const C *box, int axis) const { return center_ ? box[axis] - box[axis + 2] / 2 : box[axis]; }
+  C high(const C *box, int axis) const { return center_ ? box[axis] + box[axis + 2] / 2 : box[axis + 2]; }
+  C area(const C *box) const {
+    const C width = high(box, 0) - low(box, 0), height = high(box, 1) - low(box, 1);
+    return width < 0 || height < 0 ? C(0) : width * height;
+  }
+  C shared(const C *a, const C *b) const {
+    C both = 1;
+    for (int axis = 0; axis < 2; ++axis) {
+      both *= std::max(C(0), std::min(high(a, axis), high(b, axis)) - std::max(low(a, axis), low(b, axis)));
+    }
+    const C all = area(a) + area(b) - both;
+    return both <= 0 ? C(0) : both / all;
+  }
+
+  const bool center_;
+  const int64_t lhs_, rhs_;
+};
+
+COHORT_KERNEL_EX(cpu, _contrib_box_iou, make_compute<BoxIou>, false, 0u);
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Padding is not stored: elements outside of the images are skipped or count as 0.
+#include "op/correlation.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cpu/op/compute_kernel.hpp"
+#include "cpu/parallel.hpp"
+#include "device/kernel_table.hpp"
+
+namespace cohort {
+namespace {
+
+template <typename C, bool kBackward>
+class CorrelationBody {
+ public:
+  explicit CorrelationBody(const StepSpec &spec)
+      : a_(spec.attrs_as<CorrelationAttrs>()),
+        data_(spec.inputs[kBackward ? 1 : 0].shape),
+        result_((kBackward ? spec.inputs : spec.outputs)[0].shape) {}
+  size_t extra() const { return 0; }
+  void run(const C *const *in, C *const *out, C *, const Lane &lane) const {
+    const int64_t image = data_.size(1, 4), result = result_.size(1, 4);
+    parallel_for(lane, data_[0], 1, [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end; ++n) {
+        if constexpr (kBackward) {
+          C *const d1 = out[0] ? out[0] + n * image : nullptr, *const d2 = out[1] ? out[1] + n * image : nullptr;
+          if (d1) std::fill_n(d1, image, C(0));
+          if (d2) std::fill_n(d2, image, C(0));
+          backward(in[0] + n * result, in[1] + n * image, in[2] + n * image, d1, d2);
+        } else {
+          forward(in[0] + n * image, in[1] + n * image, out[0] + n * result);
+        }
+      }
+    });
+  }
+
+ private:
+  // Calls fn(element of data1, element of data2) for the patches of output element i; -1 for one in the padding. Both
+  // in the padding: not at all.
+  template <typename Fn>
+  void pairs(int64_t i, Fn &&fn) const {
+    const int64_t height = data_[2], width = data_[3], wide = 2 * a_.reach() + 1, area = result_[2] * result_[3];
+    const int64_t shift_y = (i / area / wide - a_.reach()) * a_.stride2;
+    const int64_t shift_x = (i / area % wide - a_.reach()) * a_.stride2;
+    const int64_t top = i % area / result_[3] * a_.stride1 + a_.max_displacement - a_.pad_size;
+    const int64_t left = i % result_[3] * a_.stride1 + a_.max_displacement - a_.pad_size;
+    const auto place = [=](int64_t y, int64_t x) {
+      return y >= 0 && y < height && x >= 0 && x < width ? y * width + x : int64_t(-1);
+    };
+    for (int64_t v = 0; v < a_.kernel_size; ++v) {
+      for (int64_t u = 0; u < a_.kernel_size; ++u) {
+        const int64_t first = place(top + v, left + u), second = place(top + v + shift_y, left + u + shift_x);
+        if (first < 0 && second < 0) continue;
+        for (int64_t c = 0; c < data_[1]; ++c) {
+          const int64_t plane = c * height * width;
+          fn(first < 0 ? first : plane + first, second < 0 ? second : plane + second);
+        }
+      }
+    }
+  }
+  C patch() const { return C(int64_t(a_.kernel_size) * a_.kernel_size * data_[1]); }
+
+  void forward(const C *x1, const C *x2, C *y) const {
+    for (int64_t i = 0; i < result_.size(1, 4); ++i) {
+      C sum = 0;
+      pairs(i, [&](int64_t k1, int64_t k2) {
+        const C a = k1 < 0 ? C(0) : x1[k1], b = k2 < 0 ? C(0) : x2[k2];
+        sum += a_.is_multiply ? a * b : std::abs(a - b);
+      });
+      y[i] = sum / patch();
+    }
+  }
+  void backward(const C *head, const C *x1, const C *x2, C *d1, C *d2) const {
+    for (int64_t i = 0; i < result_.size(1, 4); ++i) {
+      const C g = head[i] / patch();
+      pairs(i, [&](int64_t k1, int64_t k2) {
+        const C a = k1 < 0 ? C(0) : x1[k1], b = k2 < 0 ? C(0) : x2[k2];
+        const C sign = a >= b ? C(1) : C(-1);
+        if (d1 && k1 >= 0) d1[k1] += g * (a_.is_multiply ? b : sign);
+        if (d2 && k2 >= 0) d2[k2] += g * (a_.is_multiply ? a : -sign);
+      });
+    }
+  }
+
+  const CorrelationAttrs a_;
+  const Shape data_, result_;
+};
+
+template <typename C>
+using CorrelationForward = CorrelationBody<C, false>;
+template <typename C>
+using CorrelationBackward = CorrelationBody<C, true>;
+
+COHORT_KERNEL_EX(cpu, Correlation, make_compute<CorrelationForward>, false, 0u);
+COHORT_KERNEL_EX(cpu, _backward_Correlation, make_compute<CorrelationBackward>, false, 0u);
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/roi_pooling.hpp"
+
+namespace cohort {
+namespace {
+
+using A = RoiPoolingAttrs;
+
+COHORT_OPERATOR(ROIPooling, RoiPoolingAttrs)
+    .alias("_npx_roi_pooling")
+    .doc("The maxima of a grid of windows over each region; 0 for a window that lies outside of the image.")
+    .required(&A::pooled_size, "pooled_size", "Height and width of the grid.")
+    .required(&A::spatial_scale, "spatial_scale", "Size of data by the size that rois are in: 0 to 1.")
+    .check([](A &a) {
+      if (a.pooled_size.size() != 2 || a.pooled_size[0] < 1 || a.pooled_size[1] < 1) {
+        throw Error(Code::kInvalidArgument,
+                    text("attribute 'pooled_size': expected height and width, found ", print_tuple(a.pooled_size)),
+                    "pooled_size");
+      }
+      if (!(a.spatial_scale >= 0 && a.spatial_scale <= 1)) {
+        throw Error(Code::kInvalidArgument, text("attribute 'spatial_scale': expected 0 to 1, found ", a.spatial_scale),
+                    "spatial_scale");
+      }
+    })
+    .input("data", "Images, (batch, channels, height, width).")
+    .input("rois", "Regions, (count, 5): image, x1, y1, x2, y2, corners included. An image below 0 gives zeros.")
+    .infer_shape([](const A &a, Shapes &in, Shapes &out) {
+      unify(in[1], Shape{Shape::kUnknown, 5}, "rois");
+      if (!in[0].rank_known()) return;
+      unify(in[0], Shape::of_rank(4), "data");
+      unify(out[0], Shape{in[1][0], in[0][1], a.pooled_size[0], a.pooled_size[1]}, "output");
+    })
+    .same_float()
+    .gradient(Gradient::by_kernel({0}, {0, 1}));
+
+}  // namespace
+}  // namespace cohort
