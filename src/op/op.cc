@@ -69,16 +69,14 @@ std::vector<std::string> Op::input_names(const Attrs &a, int num_args) const {
   return names;
 }
 
+// Inputs that a variadic operator names behind its counted ones, and has for these attributes, take the place of those.
 std::vector<const InputField *> Op::input_fields(const Attrs &a, int num_args) const {
-  std::vector<const InputField *> fields;
-  for (const InputField &field : inputs) {
-    if (!variadic.empty() && &field == &inputs.front()) {
-      fields.insert(fields.end(), size_t(num_args), &field);
-    } else if (!field.present || field.present(a)) {
-      fields.push_back(&field);
-    }
+  std::vector<const InputField *> named;
+  for (size_t i = variadic.empty() ? 0 : 1; i < inputs.size(); ++i) {
+    if (!inputs[i].present || inputs[i].present(a)) named.push_back(&inputs[i]);
   }
-  return fields;
+  if (variadic.empty() || !named.empty()) return named;
+  return std::vector<const InputField *>(size_t(num_args), &inputs.front());
 }
 
 std::vector<std::string> Op::output_names(const Attrs &a) const {
