@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that normalise, resize, sample and align, and linear algebra: what files of golden
+// cases do not hold (indices out of range, NaN, labels that do not fit), and their refusals.
+#include <limits>
+
+#include "support/run_kernel.hpp"
+
+using namespace cohort;
+using unit::Array;
+using unit::check_close;
+using unit::OpRun;
+
+namespace {
+
+const double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+Array array(const Shape &shape, const std::vector<double> &values, Dtype dtype = Dtype::kFloat64) {
+  return Array(shape, dtype, values);
+}
+
+Array zeros(const Shape &shape, Dtype dtype = Dtype::kFloat64) {
+  return Array(shape, dtype, std::vector<double>(size_t(shape.size()), 0.0));
+}
+
+// The code of what making or running the operator throws; 0 if it runs.
+int refusal(const std::string &op, const AttrMap &attrs, const std::vector<Array> &inputs) {
+  try {
+    OpRun run(op, attrs, inputs);
+  } catch (const Error &e) {
+    return int(e.code());
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST(losses_of_labels_that_do_not_fit_are_zero_and_pass_nothing_back) {
+  const Array data = array({2, 1, 3}, {0.1, 0.2, 0.3, 0.4, 0.5, 0.6});
+  OpRun run("CTCLoss", {}, {data, array({1, 2}, {1, 1})});  // two equal labels need a blank between: three steps
+  check_close("loss", run.outputs()[0], {0}, 0, 0);
+  check_close("gradient", run.backward({array({1}, {1})})[0], std::vector<double>(6, 0.0), 0, 0);
+}
+
+TEST(labels_and_lengths_out_of_range_are_errors_of_execution) {
+  const Array data = zeros({3, 1, 3});
+  CHECK_EQ(refusal("CTCLoss", {}, {data, array({1, 2}, {1, 3})}), int(Code::kExecution));
+  CHECK_EQ(refusal("CTCLoss", {}, {data, array({1, 2}, {kNaN, 1})}), int(Code::kExecution));
+  CHECK_EQ(refusal("CTCLoss", {{"use_data_lengths", "1"}}, {data, array({1, 2}, {1, 2}), array({1}, {4})}),
+           int(Code::kExecution));
+  CHECK_EQ(refusal("CTCLoss", {{"use_label_lengths", "1"}}, {data, array({1, 2}, {1, 2}), array({1}, {-1})}),
+           int(Code::kExecution));
+  CHECK_EQ(refusal("CTCLoss", {}, {data, zeros({1, 4})}), int(Code::kShape));
+  CHECK_EQ(refusal("CTCLoss", {}, {data, zeros({2, 2})}), int(Code::kShape));
+}
+
+TEST(regions_of_no_image_are_errors_or_zeros_and_corners_may_be_anything) {
+  const AttrMap attrs{{"pooled_size", "(1, 1)"}, {"spatial_scale", "1"}};
+  const Array data = array({1, 1, 2, 2}, {1, 2, 3, 4});
+  CHECK_EQ(refusal("ROIPooling", attrs, {data, array({1, 5}, {1, 0, 0, 1, 1})}), int(Code::kExecution));
+  CHECK_EQ(refusal("ROIPooling", attrs, {data, array({1, 5}, {kNaN, 0, 0, 1, 1})}), int(Code::kExecution));
+  check_close("below", OpRun("ROIPooling", attrs, {data, array({1, 5}, {-1, 0, 0, 1, 1})}).outputs()[0], {0}, 0, 0);
+  check_close("huge", OpRun("ROIPooling", attrs, {data, array({1, 5}, {0, -1e30, -1e30, 1e30, 1e30})}).outputs()[0],
+              {4}, 0, 0);
+  CHECK_EQ(refusal("ROIPooling", {{"pooled_size", "(1,)"}, {"spatial_scale", "1"}}, {data, zeros({1, 5})}),
+           int(Code::kInvalidArgument));
+  CHECK_EQ(refusal("ROIPooling", attrs, {data, zeros({1, 4})}), int(Code::kShape));
+}
+
+TEST(places_outside_of_an_image_and_nan_read_zero) {
+  const Array data = array({1, 1, 2, 2}, {1, 2, 3, 4});
+  const Array grid = array({1, 2, 1, 4}, {kNaN, 1e30, -1, 1, 0, 0, -1, kNaN});
+  check_close("sampled", OpRun("BilinearSampler", {}, {data, grid}).outputs()[0], {0, 0, 1, 0}, 0, 0);
+}
+
+TEST(matrices_without_factors_are_errors_of_execution) {
+  const Array singular = array({2, 2}, {1, 2, 2, 4});
+  CHECK_EQ(refusal("_linalg_inverse", {}, {singular}), int(Code::kExecution));
+  CHECK_EQ(refusal("_linalg_potrf", {}, {array({2, 2}, {1, 2, 2, 1})}), int(Code::kExecution));
+  CHECK_EQ(refusal("_linalg_potrf", {}, {array({1, 1}, {kNaN})}), int(Code::kExecution));
+  check_close("det", OpRun("_linalg_det", {}, {singular}).outputs()[0], {0}, 0, 0);
+  CHECK_EQ(refusal("_linalg_det", {}, {zeros({2, 3})}), int(Code::kShape));
+  CHECK_EQ(refusal("_linalg_det", {}, {zeros({2, 2}, Dtype::kFloat16)}), int(Code::kDtype));
+  CHECK_EQ(refusal("_linalg_gemm2", {}, {zeros({2, 3}), zeros({2, 3})}), int(Code::kShape));
+  CHECK_EQ(refusal("_linalg_gemm2", {{"axis", "-1"}}, {zeros({2, 2}), zeros({2, 2})}), int(Code::kInvalidArgument));
+  CHECK_EQ(refusal("_linalg_trsm", {}, {zeros({3, 3}), zeros({2, 3})}), int(Code::kShape));
+  CHECK_EQ(refusal("_linalg_maketrian", {}, {zeros({5})}), int(Code::kShape));
+  CHECK_EQ(refusal("_linalg_extractdiag", {{"offset", "2"}}, {zeros({2, 2})}), int(Code::kShape));
+}
+
+TEST(shapes_and_attributes_that_make_no_sense_are_refused) {
+  CHECK_EQ(refusal("InstanceNorm", {}, {zeros({2, 3}), zeros({3}), zeros({3})}), int(Code::kShape));
+  CHECK_EQ(refusal("GroupNorm", {{"num_groups", "2"}}, {zeros({2, 3, 4}), zeros({2}), zeros({2})}), int(Code::kShape));
+  CHECK_EQ(refusal("L2Normalization", {{"mode", "channel"}}, {zeros({2, 3})}), int(Code::kShape));
+  CHECK_EQ(refusal("L2Normalization", {}, {zeros({2, 3}, Dtype::kInt32)}), int(Code::kDtype));
+  CHECK_EQ(refusal("LRN", {{"nsize", "0"}}, {zeros({1, 2, 3, 4})}), int(Code::kInvalidArgument));
+  CHECK_EQ(refusal("LRN", {{"nsize", "3"}}, {zeros({1, 2, 3})}), int(Code::kShape));
+  CHECK_EQ(refusal("Correlation", {{"kernel_size", "2"}}, {zeros({1, 1, 4, 4}), zeros({1, 1, 4, 4})}),
+           int(Code::kInvalidArgument));
+  CHECK_EQ(refusal("Correlation", {{"max_displacement", "2"}}, {zeros({1, 1, 4, 4}), zeros({1, 1, 4, 4})}),
+           int(Code::kShape));
+  CHECK_EQ(refusal("UpSampling", {{"scale", "0"}, {"sample_type", "nearest"}}, {zeros({1, 1, 2, 2})}),
+           int(Code::kInvalidArgument));
+  CHECK_EQ(
+      refusal("UpSampling", {{"scale", "2"}, {"sample_type", "nearest"}}, {zeros({1, 1, 2, 2}), zeros({1, 1, 3, 3})}),
+      int(Code::kShape));
+  CHECK_EQ(
+      refusal("UpSampling", {{"scale", "2"}, {"sample_type", "bilinear"}}, {zeros({1, 1, 2, 2}), zeros({1, 1, 3, 3})}),
+      int(Code::kShape));
+  CHECK_EQ(refusal("GridGenerator", {{"transform_type", "affine"}}, {zeros({1, 6})}), int(Code::kInvalidArgument));
+  CHECK_EQ(refusal("_contrib_BilinearResize2D", {{"mode", "odd_scale"}}, {zeros({1, 1, 2, 2})}),
+           int(Code::kInvalidArgument));
+  CHECK_EQ(refusal("_contrib_box_iou", {}, {zeros({2, 3}), zeros({2, 4})}), int(Code::kShape));
+  CHECK_EQ(refusal("_contrib_interleaved_matmul_selfatt_qk", {{"heads", "2"}}, {zeros({3, 1, 8})}), int(Code::kShape));
+  CHECK_EQ(refusal("_contrib_interleaved_matmul_selfatt_qk", {{"heads", "0"}}, {zeros({3, 1, 6})}),
+           int(Code::kInvalidArgument));
+}
+
+UNIT_MAIN()
