@@ -10,7 +10,9 @@ COHORT_OPERATOR(MakeLoss, MakeLossAttrs)
     .attr(&MakeLossAttrs::valid_thresh, "valid_thresh", 0.0f, "Elements above it count as valid.")
     .choice(&MakeLossAttrs::normalization, "normalization",
             {{"batch", MakeLossAttrs::kBatch}, {"null", MakeLossAttrs::kNull}, {"valid", MakeLossAttrs::kValid}},
-            MakeLossAttrs::kNull, "What the gradient is divided by: batch size, nothing, number of valid elements.")
+            MakeLossAttrs::kNull,
+            "What the gradient is divided by: number of rows (all axes but the last), nothing, number of valid "
+            "elements.")
     .input("data", "A loss.")
     .same_shape()
     .inplace(0, 0)

@@ -127,11 +127,75 @@ static void a_node_of_very_many_outputs_is_bound(void **state) {
   cohort_symbol_free(data);
 }
 
+/* The gradient of the one argument `data` that a loss with these attributes gives; labels are 1 and 0. */
+static void gradient_is(const char *op, const char *const *keys, const char *const *values, size_t num_attrs,
+                        const int64_t *shape, int32_t num_axes, const float *expected, size_t num_expected) {
+  static const float ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, labels[] = {1, 0};
+  const int32_t req[] = {COHORT_GRAD_WRITE, COHORT_GRAD_NULL};
+  cohort_ndarray *args[2] = {NULL, NULL}, *grads[2] = {NULL, NULL};
+  cohort_symbol *loss = NULL;
+  cohort_executor *executor = NULL;
+  size_t num_args = 0, i;
+
+  ok(cohort_symbol_create(op, "loss", keys, values, num_attrs, NULL, NULL, 0, &loss));
+  ok(cohort_symbol_num_names(loss, COHORT_SYMBOL_ARGUMENTS, &num_args));
+  args[0] = floats(ones, shape, num_axes);
+  args[1] = floats(labels, shape, 1);
+  grads[0] = floats(ones, shape, num_axes);
+  ok(cohort_executor_bind(loss, NULL, args, num_args, grads, req, NULL, 0, NULL, &executor));
+  ok(cohort_executor_forward(executor, 1));
+  ok(cohort_executor_backward(executor, NULL, 0, 1));
+  {
+    float found[12];
+
+    assert_true(num_expected <= 12);
+    ok(cohort_ndarray_read(grads[0], found, num_expected * sizeof(float)));
+    for (i = 0; i < num_expected; ++i) {
+      if (found[i] - expected[i] > 1e-6f || expected[i] - found[i] > 1e-6f) {
+        fail_msg("%s: element %zu: expected %g, found %g", op, i, expected[i], found[i]);
+      }
+    }
+  }
+  cohort_executor_free(executor);
+  cohort_symbol_free(loss);
+  cohort_ndarray_free(args[0]);
+  cohort_ndarray_free(args[1]);
+  cohort_ndarray_free(grads[0]);
+}
+
+/* Label 1 is ignored; the other sample is smoothed all the same: 1/2 - 0.8 for its class, 1/2 - 0.2 for the other. */
+static void labels_are_smoothed_where_others_are_ignored(void **state) {
+  static const char *const keys[] = {"smooth_alpha", "use_ignore", "ignore_label"};
+  static const char *const values[] = {"0.2", "True", "1"};
+  static const float expected[] = {0, 0, -0.3f, 0.3f};
+  const int64_t shape[] = {2, 2};
+
+  (void)state;
+  gradient_is("SoftmaxOutput", keys, values, 3, shape, 2, expected, 4);
+}
+
+/* As MXNet has it, the batch of MakeLoss is all axes but the last: 2 * 3 rows here, one row of an array of one axis. */
+static void the_batch_of_a_made_loss_is_its_rows(void **state) {
+  static const char *const keys[] = {"normalization", "grad_scale"}, *const values[] = {"batch", "3"};
+  static const float halves[] = {0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f};
+  static const float threes[] = {3, 3};
+  const int64_t shape[] = {2, 3, 2};
+
+  (void)state;
+  gradient_is("MakeLoss", keys, values, 2, shape, 3, halves, 12);
+  gradient_is("MakeLoss", keys, values, 2, shape, 1, threes, 2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_wild_count_of_outputs_is_refused), TEST(a_wrong_count_is_seen_by_inference_of_dtypes),
-      TEST(softmax_activation_needs_its_axes),  TEST(integers_are_refused_before_anything_is_queued),
-      TEST(a_loss_over_no_classes_runs),        TEST(a_node_of_very_many_outputs_is_bound),
+      TEST(a_wild_count_of_outputs_is_refused),
+      TEST(a_wrong_count_is_seen_by_inference_of_dtypes),
+      TEST(softmax_activation_needs_its_axes),
+      TEST(integers_are_refused_before_anything_is_queued),
+      TEST(a_loss_over_no_classes_runs),
+      TEST(a_node_of_very_many_outputs_is_bound),
+      TEST(labels_are_smoothed_where_others_are_ignored),
+      TEST(the_batch_of_a_made_loss_is_its_rows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

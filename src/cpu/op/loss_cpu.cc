@@ -143,7 +143,7 @@ class MakeLossBackward final : public Kernel {
   explicit MakeLossBackward(const StepSpec &spec)
       : attrs_(spec.attrs_as<MakeLossAttrs>()),
         count_(spec.outputs[0].shape.size()),
-        batch_(spec.outputs[0].shape.rank() > 0 ? spec.outputs[0].shape[0] : 1) {}
+        batch_(spec.outputs[0].shape.size(0, std::max(spec.outputs[0].shape.rank() - 1, 0))) {}
   void run(const Args &args, const Lane &) const override {
     double scale = attrs_.grad_scale;
     if (attrs_.normalization == MakeLossAttrs::kBatch) scale /= double(std::max<int64_t>(batch_, 1));

@@ -118,7 +118,7 @@ class SoftmaxOutputBackward final : public Kernel {
       for (int64_t c = 0; c < cols; ++c) grad[at + c * stride] = T(C(0));
       return;
     }
-    const bool smooth = attrs_.smooth_alpha > 0 && !attrs_.multi_output && !attrs_.use_ignore && cols > 1;
+    const bool smooth = attrs_.smooth_alpha > 0 && !attrs_.multi_output && cols > 1;
     const C others = smooth ? C(attrs_.smooth_alpha) / C(cols - 1) : C(0);
     const C wanted = C(1) - (smooth ? C(attrs_.smooth_alpha) : C(0));
     for (int64_t c = 0; c < cols; ++c)
