@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/sparse_regularizer.hpp"
+
+namespace cohort {
+namespace {
+
+using A = SparseRegularizerAttrs;
+
+COHORT_OPERATOR(IdentityAttachKLSparseReg, SparseRegularizerAttrs)
+    .doc("Passes data on; its gradient draws the mean of each column to sparseness_target.")
+    .attr(&A::sparseness_target, "sparseness_target", 0.1f, 0.0f, 1.0f, "The mean wanted, for data from 0 to 1.")
+    .attr(&A::penalty, "penalty", 0.001f, "Factor of the gradient that is added.")
+    .attr(&A::momentum, "momentum", 0.9f, 0.0f, 1.0f, "The share of the old moving mean in the new one.")
+    .input("data", "(batch, columns).")
+    .aux("moving_avg", "Moving mean, one a column.")
+    .init("[\"zero\", {}]")
+    .infer_shape([](const A &, Shapes &in, Shapes &out) {
+      unify(in[0], out[0], "data");
+      unify(in[0], Shape::of_rank(2), "data");
+      unify(in[1], Shape{in[0][1]}, "moving_avg");
+      unify(out[0], in[0], "output");
+    })
+    .infer_dtype([](const A &, Dtypes &in, Dtypes &out) {
+      unify(in[0], Dtype::kFloat32, "data");
+      unify(in[1], Dtype::kFloat32, "moving_avg");
+      unify(out[0], Dtype::kFloat32, "output");
+    })
+    .mutates({1})
+    .gradient(Gradient::by_kernel({0}));
+
+}  // namespace
+}  // namespace cohort
