@@ -25,5 +25,37 @@ COHORT_OPERATOR(_contrib_box_iou, BoxIouAttrs)
     })
     .same_float();
 
+using Prior = MultiBoxPriorAttrs;
+
+void check_prior(Prior &a) {
+  const auto refuse = [](const char *name, const char *expected, size_t found) {
+    throw Error(Code::kInvalidArgument,
+                text("attribute '", name, "': expected ", expected, ", found ", found, " numbers"), name);
+  };
+  if (a.sizes.empty()) refuse("sizes", "at least one number", 0);
+  if (a.ratios.empty()) refuse("ratios", "at least one number", 0);
+  if (a.steps.size() != 2) refuse("steps", "two numbers, y and x", a.steps.size());
+  if (a.offsets.size() != 2) refuse("offsets", "two numbers, y and x", a.offsets.size());
+}
+
+COHORT_OPERATOR(_contrib_MultiBoxPrior, MultiBoxPriorAttrs)
+    .alias("_npx_multibox_prior")
+    .doc("Boxes around each place of an image, by its size.")
+    .attr(&Prior::sizes, "sizes", Numbers{1}, "Sizes of boxes, by the height of the image.")
+    .attr(&Prior::ratios, "ratios", Numbers{1}, "Ratios of width to height.")
+    .attr(&Prior::clip, "clip", false, "Whether boxes end at the edges of the image.")
+    .attr(&Prior::steps, "steps", (Numbers{-1, -1}), "Distance of places, y and x; that of elements if not above 0.")
+    .attr(&Prior::offsets, "offsets", (Numbers{0.5f, 0.5f}), "Where the first place is, y and x, in steps.")
+    .check(check_prior)
+    .input("data", "Images, (batch, channels, height, width), of which the size alone counts.")
+    .infer_shape([](const Prior &a, Shapes &in, Shapes &out) {
+      if (!in[0].rank_known()) return;
+      unify(in[0], Shape::of_rank(4), "data");
+      const int64_t height = in[0][2], width = in[0][3];
+      const bool known = height != Shape::kUnknown && width != Shape::kUnknown;
+      unify(out[0], Shape{1, known ? height * width * a.boxes() : Shape::kUnknown, 4}, "output");
+    })
+    .same_float();
+
 }  // namespace
 }  // namespace cohort

@@ -2,6 +2,7 @@
 #include "op/boxes.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cpu/op/compute_kernel.hpp"
 #include "cpu/parallel.hpp"
@@ -46,6 +47,37 @@ class BoxIou {
   const int64_t lhs_, rhs_;
 };
 
+template <typename C>
+class MultiBoxPrior {
+ public:
+  explicit MultiBoxPrior(const StepSpec &spec)
+      : a_(spec.attrs_as<MultiBoxPriorAttrs>()), height_(spec.inputs[0].shape[2]), width_(spec.inputs[0].shape[3]) {}
+  size_t extra() const { return 0; }
+  void run(const C *const *, C *const *out, C *, const Lane &) const {
+    const C step_y = a_.steps[0] > 0 ? C(a_.steps[0]) : 1 / C(height_);
+    const C step_x = a_.steps[1] > 0 ? C(a_.steps[1]) : 1 / C(width_);
+    C *to = out[0];
+    for (int64_t i = 0; i < height_ * width_; ++i) {
+      const C y = (C(i / width_) + C(a_.offsets[0])) * step_y, x = (C(i % width_) + C(a_.offsets[1])) * step_x;
+      for (float size : a_.sizes) to = put(x, y, C(size), C(a_.ratios[0]), to);
+      for (size_t k = 1; k < a_.ratios.size(); ++k) to = put(x, y, C(a_.sizes[0]), C(a_.ratios[k]), to);
+    }
+  }
+
+ private:
+  C *put(C x, C y, C size, C ratio, C *to) const {
+    const C root = std::sqrt(ratio), half_width = size * C(height_) / C(width_) * root / 2,
+            half_height = size / root / 2;
+    const C box[] = {x - half_width, y - half_height, x + half_width, y + half_height};
+    for (C corner : box) *to++ = a_.clip ? std::min(std::max(corner, C(0)), C(1)) : corner;
+    return to;
+  }
+
+  const MultiBoxPriorAttrs a_;
+  const int64_t height_, width_;
+};
+
+COHORT_KERNEL_EX(cpu, _contrib_MultiBoxPrior, make_compute<MultiBoxPrior>, false, 0u);
 COHORT_KERNEL_EX(cpu, _contrib_box_iou, make_compute<BoxIou>, false, 0u);
 
 }  // namespace
