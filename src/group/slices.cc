@@ -51,19 +51,20 @@ std::vector<double> shares_of(int64_t batch_size, std::vector<double> weights) {
 // Sizes of at least one sample each, nearest to the shares: what is missing goes where the most is missing.
 std::vector<int64_t> balanced_sizes(int64_t batch_size, const std::vector<double> &shares) {
   std::vector<int64_t> sizes;
-  int64_t sum = 0;
+  const uint64_t whole = uint64_t(batch_size);
+  uint64_t sum = 0;  // shares of batches near 2^63 are rounded to doubles: together they may be more than that
   for (double share : shares) {
-    sizes.push_back(std::max<int64_t>(1, int64_t(std::floor(share))));
-    sum += sizes.back();
+    sizes.push_back(share >= double(batch_size) ? batch_size : std::max<int64_t>(1, int64_t(std::floor(share))));
+    sum += uint64_t(sizes.back());
   }
   const auto missing = [&](size_t i) { return shares[i] - double(sizes[i]); };
-  for (; sum < batch_size; ++sum) {
+  for (; sum < whole; ++sum) {
     size_t best = 0;
     for (size_t i = 1; i < sizes.size(); ++i)
       if (missing(i) > missing(best)) best = i;
     ++sizes[best];
   }
-  for (; sum > batch_size; --sum) {
+  for (; sum > whole; --sum) {
     size_t best = sizes.size();
     for (size_t i = 0; i < sizes.size(); ++i)
       if (sizes[i] > 1 && (best == sizes.size() || missing(i) <= missing(best))) best = i;

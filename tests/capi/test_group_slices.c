@@ -237,6 +237,24 @@ static void a_batch_too_small_for_its_devices_is_refused(void **state) {
   assert_null(group);
 }
 
+/* However large a batch is, it is split at once and whole. */
+static void huge_batches_are_split_at_once(void **state) {
+  static const double workload[] = {1, 2, 3};
+  int64_t begin[3] = {-1, -1, -1}, end[3] = {-1, -1, -1};
+  size_t num;
+  int32_t rounding;
+
+  (void)state;
+  for (num = 1; num <= 3; ++num) {
+    for (rounding = COHORT_ROUNDING_HALF_UP; rounding <= COHORT_ROUNDING_BALANCED; ++rounding) {
+      ok(cohort_split_slices(INT64_MAX, workload, num, rounding, begin, end));
+      assert_true(begin[0] == 0 && end[num - 1] == INT64_MAX);
+      if (num > 1) assert_true(end[0] == begin[1] && end[0] > 0);
+      if (num > 2) assert_true(end[1] == begin[2] && end[1] > begin[1] && end[1] < INT64_MAX);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(shares_follow_the_workload),
@@ -250,6 +268,7 @@ int main(void) {
       TEST(a_group_takes_one_workload_a_context),
       TEST(a_group_takes_explicit_slices),
       TEST(a_batch_too_small_for_its_devices_is_refused),
+      TEST(huge_batches_are_split_at_once),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
