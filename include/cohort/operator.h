@@ -25,7 +25,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_name(size_t index, co
  * @param out_canonical     The name that it is known by in JSON; op itself if op is no alias.
  * @param out_doc           One sentence or more.
  * @param out_num_attrs     The number of its attributes.
- * @param out_num_inputs    The number of inputs declared, auxiliary states included; 1 where it takes any number.
+ * @param out_num_inputs    The number of inputs declared, auxiliary states included. Where it takes any number, the first
+ *                          stands for all of them, and further ones are those that it has in their place with some
+ *                          attributes (UpSampling: `data` and `weight` where it is bilinear).
  * @param out_num_outputs   The number of its outputs with all attributes at their defaults, hidden ones included.
  * @param out_count_attr    Where it takes any number of inputs, the attribute that counts them ("num_args"); else "".
  */

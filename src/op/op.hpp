@@ -88,7 +88,7 @@ struct Op {
   std::vector<std::string> aliases;  // other names of it in files and calls
   std::string doc;
   std::vector<AttrField> attrs;
-  std::vector<InputField> inputs;  // for a variadic operator: one entry, the prefix of its inputs
+  std::vector<InputField> inputs;  // of a variadic operator the first is their prefix; see input_fields()
   std::string variadic;            // attribute that holds the number of inputs ("num_args"); empty: fixed inputs
   std::function<std::shared_ptr<void>()> new_attrs;  // the attribute struct with its defaults
   std::function<void(void *)> check_attrs;           // over all of them together; may complete them

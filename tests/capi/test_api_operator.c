@@ -52,7 +52,7 @@ static void every_operator_describes_itself(void **state) {
       ok(cohort_operator_output(op, k, &name));
       assert_true(name[0] != '\0');
     }
-    if (count[0]) assert_int_equal(num_inputs, 1);
+    if (count[0]) assert_true(num_inputs >= 1);
   }
 }
 
