@@ -178,6 +178,7 @@ static void values_are_copied_between_contexts(void **state) {
 /* EXE-10, EXE-27, EXE-32: a reshape keeps the placement, or places nodes by a map of its own around the arrays. */
 static void a_reshape_keeps_the_placement(void **state) {
   const cohort_executor_options options = placed_options();
+  const cohort_context elsewhere[] = {{COHORT_DEVICE_CPU, 1}, {COHORT_DEVICE_CPU, 5}};
   cohort_reshape_options how = COHORT_RESHAPE_OPTIONS_INIT;
   cohort_executor *executor = simple_bind(two_parts(), desc("data", SHAPE(4, 2), NULL), &options);
   cohort_executor *smaller = NULL, *whole = simple_bind_with(two_parts(), desc("data", SHAPE(2, 2), NULL), NULL);
@@ -205,12 +206,8 @@ static void a_reshape_keeps_the_placement(void **state) {
   is_on_cpu(arg_of(smaller, "upper_weight"), 2);
   cohort_executor_free(smaller);
   smaller = NULL;
-  {
-    const cohort_context elsewhere[] = {{COHORT_DEVICE_CPU, 1}, {COHORT_DEVICE_CPU, 5}};
-
-    how.ctx_group_contexts = elsewhere; /* upper_weight is on cpu(2), and is shared */
-    fails(try_reshape(&smaller, executor, desc("data", SHAPE(2, 2), NULL), &how), COHORT_ERROR_DEVICE, "cpu(5)");
-  }
+  how.ctx_group_contexts = elsewhere; /* upper_weight is on cpu(2), and is shared */
+  fails(try_reshape(&smaller, executor, desc("data", SHAPE(2, 2), NULL), &how), COHORT_ERROR_DEVICE, "cpu(5)");
   how.num_ctx_groups = 1; /* a node's group without a context */
   fails(try_reshape(&smaller, executor, desc("data", SHAPE(2, 2), NULL), &how), COHORT_ERROR_DEVICE, "'upper'");
   assert_null(smaller);

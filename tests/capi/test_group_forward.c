@@ -250,12 +250,12 @@ static void a_batch_may_be_split_already(void **state) {
 /* FWD-07: split labels are checked like split data, before anything is loaded. */
 static void split_labels_are_checked_too(void **state) {
   cohort_group *group = bind_regression(2, 3, NULL);
-  cohort_ndarray *data[2], *label[2];
+  cohort_ndarray *data[2], *label[4];
 
   (void)state;
   data[0] = counted(SHAPE(2, 2), 1);
   data[1] = counted(SHAPE(1, 2), 1);
-  label[0] = label[1] = counted(SHAPE(2, 1), 7);
+  label[0] = label[1] = label[2] = label[3] = counted(SHAPE(2, 1), 7);
   fails(cohort_group_forward_presliced(group, 2, data, 1, label, 1, 1), COHORT_ERROR_SHAPE, "label");
   fails(cohort_group_forward_presliced(group, 2, data, 1, label, 2, 1), COHORT_ERROR_INVALID_ARGUMENT, "found");
   fails(cohort_group_forward_presliced(group, 2, data, 1, NULL, 0, 1), COHORT_ERROR_INVALID_ARGUMENT, "label");
