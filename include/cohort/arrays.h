@@ -68,7 +68,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_save_memory(const cohor
 /**
  * Reads a .params file of any version that MXNet wrote.
  *
- * A file without names gives entries without names. Of a repeated name the last entry stays. Placeholders for "no
+ * A file without names gives entries without names. Of a repeated name the last entry stays. Empty entries for "no
  * array" give entries without arrays in a list, and are left out of a map with a warning.
  *
  * @param context  Where the arrays go, whatever the file says; NULL: cpu(0).

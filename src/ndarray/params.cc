@@ -5,10 +5,10 @@
 //   u64 0x112, u64 0, u64 count, count records, u64 number of names (0 or count), for each u64 length and its bytes
 //
 // A record begins with a u32 that tells its kind:
-//   V2, V3     i32 storage type, shape, context, i32 dtype, data; rank 0 is a placeholder in V2 and a scalar in V3
-//   V1         shape, context, i32 dtype, data; rank 0 is a placeholder
-//   up to 64   the oldest kind: this is the rank, then u32 lengths, context, i32 dtype, data; rank 0 is a placeholder
-// with shape = i32 rank, i64 lengths; context = i32 type, i32 id. Nothing follows a placeholder's shape. All numbers
+//   V2, V3     i32 storage type, shape, context, i32 dtype, data; rank 0 is an empty entry in V2 and a scalar in V3
+//   V1         shape, context, i32 dtype, data; rank 0 is an empty entry
+//   up to 64   the oldest kind: this is the rank, then u32 lengths, context, i32 dtype, data; rank 0 is an empty entry
+// with shape = i32 rank, i64 lengths; context = i32 type, i32 id. Nothing follows an empty entry's shape. All numbers
 // are little-endian.
 #include "ndarray/params.hpp"
 
@@ -47,7 +47,7 @@ class MemorySource {
 
 struct Record {
   int32_t storage = kDense;
-  bool placeholder = false;
+  bool is_empty_entry = false;
   Shape shape;
   Dtype dtype = Dtype::kFloat32;
   uint64_t data = 0;  // where it lies in the file
@@ -77,7 +77,7 @@ class Parser {
   }
   template <typename Length>
   Shape take_lengths(int64_t rank);
-  Shape take_shape(bool scalars);  // of unknown rank: a placeholder
+  Shape take_shape(bool scalars);  // of unknown rank: an empty entry
   Dtype take_dtype(const char *what);
   // Steps over the data of an array, which must be there.
   uint64_t skip_data(const Shape &shape, Dtype dtype);
@@ -169,8 +169,8 @@ Record Parser<Source>::take_record() {
     Shape stored;
     if (record.storage != kDense) stored = take_shape(kind == kV3);
     record.shape = take_shape(kind == kV3);
-    record.placeholder = !record.shape.rank_known();
-    if (record.placeholder) return record;
+    record.is_empty_entry = !record.shape.rank_known();
+    if (record.is_empty_entry) return record;
     if (record.storage == kDense) {
       take_rest(record);
     } else {
@@ -190,8 +190,8 @@ Record Parser<Source>::take_record() {
     std::snprintf(digits, sizeof digits, "0x%08x", kind);
     fail(text("no record begins with ", digits));
   }
-  record.placeholder = !record.shape.rank_known();
-  if (!record.placeholder) take_rest(record);
+  record.is_empty_entry = !record.shape.rank_known();
+  if (!record.is_empty_entry) take_rest(record);
   return record;
 }
 
@@ -256,9 +256,9 @@ NamedArrays Parser<Source>::load() {
                   names.empty() ? name_ : names[i]);
     }
     if (names.empty()) {
-      arrays.emplace_back("", record.placeholder ? NDArray() : make_array(record));
-    } else if (record.placeholder) {
-      log(LogLevel::kWarning, text("'", name_, "': ", entry, " is an empty placeholder and is left out"));
+      arrays.emplace_back("", record.is_empty_entry ? NDArray() : make_array(record));
+    } else if (record.is_empty_entry) {
+      log(LogLevel::kWarning, text("'", name_, "': ", entry, " is an empty entry and is left out"));
     } else {
       const auto place = places.emplace(names[i], arrays.size());
       if (place.second) arrays.emplace_back(names[i], NDArray());

@@ -254,9 +254,9 @@ static void keep_message(int32_t level, const char *message, void *user_data) {
   snprintf(user_data, 256, "%s", message);
 }
 
-/* PAR-04, PAR-05: a scalar or an empty array makes a file of version 3; placeholders are entries without arrays in a
+/* PAR-04, PAR-05: a scalar or an empty array makes a file of version 3; empty entries are entries without arrays in a
  * list, and are left out of a map with a warning. */
-static void scalars_and_placeholders(void **state) {
+static void scalars_and_empty_entries(void **state) {
   bytes file;
   cohort_arrays *arrays = named("s", filled(NULL, 0, 5)), *back;
   cohort_ndarray *array = NULL;
@@ -402,7 +402,7 @@ int main(void) {
       TEST(arrays_are_joined_on_the_first_ones_context),
       TEST(arithmetic_goes_by_operators),
       TEST(records_of_all_kinds_are_read),
-      TEST(scalars_and_placeholders),
+      TEST(scalars_and_empty_entries),
       TEST(sparse_arrays_are_refused_by_name),
       TEST(damage_is_named),
       TEST(an_empty_checkpoint_is_two_empty_lists),

@@ -175,7 +175,7 @@ TEST(scalars_and_empty_arrays_make_a_v3_file) {
   }
 }
 
-TEST(placeholders_are_no_arrays) {
+TEST(empty_entries_are_no_arrays) {
   Bytes file;
   file.header(4);
   file.put(kV2).put(int32_t(0)).shape({});
@@ -192,7 +192,7 @@ TEST(placeholders_are_no_arrays) {
   const NamedArrays map = load(Bytes(file).names({"a", "b", "c", "d"}).text);
   set_log(nullptr, nullptr, LogLevel::kWarning);
   CHECK(map.empty());
-  CHECK(logged.find("'c' is an empty placeholder") != std::string::npos);
+  CHECK(logged.find("'c' is an empty entry") != std::string::npos);
 }
 
 TEST(of_arrays_of_one_name_the_last_counts) {
