@@ -200,4 +200,11 @@ std::string name_of(const StepSpec &spec) {
 int threads_for_work(const StepSpec &spec, double operations) { return operations < 2e5 ? 1 : spec.num_threads; }
 int threads_for_elements(const StepSpec &spec, double elements) { return elements < 16384 ? 1 : spec.num_threads; }
 
+bool is_plain_float32(const StepSpec &spec) {
+  if (spec.inputs[0].dtype != Dtype::kFloat32) return false;
+  const auto empty = [](const TensorSpec &t) { return t.shape.size() == 0; };
+  return std::none_of(spec.inputs.begin(), spec.inputs.end(), empty) &&
+         std::none_of(spec.outputs.begin(), spec.outputs.end(), empty);
+}
+
 }  // namespace cohort::dnn

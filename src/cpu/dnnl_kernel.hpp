@@ -80,6 +80,9 @@ struct Place {
   }
 };
 
+// Float32, and no tensor without elements: what convolutions by oneDNN are made for.
+bool is_plain_float32(const StepSpec &spec);
+
 // Books bytes of scratch or saved memory (StepSpec::scratch_bytes, saved_bytes), 64-byte aligned; returns their offset.
 inline size_t book(size_t &total, size_t bytes) {
   const size_t offset = (total + 63) / 64 * 64;

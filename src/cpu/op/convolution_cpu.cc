@@ -325,16 +325,9 @@ class PlainConvolutionBackward final : public Kernel {
   ConvolutionSizes sizes_;
 };
 
-bool fits_dnnl(const StepSpec &spec) {
-  if (spec.inputs[0].dtype != Dtype::kFloat32) return false;
-  const auto empty = [](const TensorSpec &t) { return t.shape.size() == 0; };
-  return std::none_of(spec.inputs.begin(), spec.inputs.end(), empty) &&
-         std::none_of(spec.outputs.begin(), spec.outputs.end(), empty);
-}
-
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   const auto &a = spec.attrs_as<ConvolutionAttrs>();
-  if (fits_dnnl(spec)) {
+  if (is_plain_float32(spec)) {
     const Problem p = problem_of(a, spec.inputs[0].shape, spec.inputs[1].shape, spec.outputs[0].shape);
     const int num_threads = threads_for_work(spec, p.operations());
     const ThreadsScope threads(num_threads);
@@ -346,7 +339,7 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
 
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   const auto &a = spec.attrs_as<ConvolutionAttrs>();
-  if (!fits_dnnl(spec)) return std::make_unique<PlainConvolutionBackward>(spec);
+  if (!is_plain_float32(spec)) return std::make_unique<PlainConvolutionBackward>(spec);
   const Problem p = problem_of(a, spec.inputs[1].shape, spec.inputs[2].shape, spec.inputs[0].shape);
   const int num_threads = threads_for_work(spec, p.operations());
   const ThreadsScope threads(num_threads);

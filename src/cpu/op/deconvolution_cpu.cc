@@ -201,15 +201,8 @@ class PlainDeconvolutionBackward final : public Kernel {
   ConvolutionSizes sizes_;
 };
 
-bool fits_dnnl(const StepSpec &spec) {
-  if (spec.inputs[0].dtype != Dtype::kFloat32) return false;
-  const auto empty = [](const TensorSpec &t) { return t.shape.size() == 0; };
-  return std::none_of(spec.inputs.begin(), spec.inputs.end(), empty) &&
-         std::none_of(spec.outputs.begin(), spec.outputs.end(), empty);
-}
-
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
-  if (fits_dnnl(spec)) {
+  if (is_plain_float32(spec)) {
     const Problem p = problem_of(spec.attrs_as<DeconvolutionAttrs>(), spec.inputs[0].shape, spec.inputs[1].shape,
                                  spec.outputs[0].shape);
     const int num_threads = threads_for_work(spec, p.operations);
@@ -222,7 +215,7 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
 
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   const auto *forward = dynamic_cast<const DeconvolutionForward *>(spec.forward);
-  if (!forward || !fits_dnnl(spec)) return std::make_unique<PlainDeconvolutionBackward>(spec);
+  if (!forward || !is_plain_float32(spec)) return std::make_unique<PlainDeconvolutionBackward>(spec);
   const Problem p =
       problem_of(spec.attrs_as<DeconvolutionAttrs>(), spec.inputs[1].shape, spec.inputs[2].shape, spec.inputs[0].shape);
   const int num_threads = threads_for_work(spec, p.operations);
