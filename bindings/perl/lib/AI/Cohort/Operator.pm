@@ -143,6 +143,25 @@ my %arithmetic = (
     lesser_equal => [qw(broadcast_lesser_equal _lesser_equal _lesser_equal_scalar _greater_equal_scalar)],
 );
 
+# Perl's operators on arrays and symbols, as `use overload` takes them.
+sub _overloads {
+    my %function = (
+        '+' => 'plus',
+        '-' => 'minus',
+        '*' => 'mul',
+        '/' => 'div',
+        '%' => 'mod',
+        '**' => 'power',
+        '==' => 'equal',
+        '!=' => 'not_equal',
+        '>' => 'greater',
+        '>=' => 'greater_equal',
+        '<' => 'lesser',
+        '<=' => 'lesser_equal',
+    );
+    return (neg => sub { $_[0] * -1 }, map { my $name = $function{$_}; ($_ => sub { _arithmetic($name, @_) }) } keys %function);
+}
+
 sub _arithmetic {
     my ($what, $self, $other, $swapped) = @_;
     my ($arrays, $symbols, $scalar, $reversed) = @{$arithmetic{$what}};
