@@ -28,8 +28,7 @@ const char program_name[] = "char_lm";
 
 enum { MAX_CONTEXTS = 16, MAX_PARAMS = 64, MAX_SWITCHES = 1000 };
 
-/* ---- settings -------------------------------------------------------------------------------------------------------
- */
+/* ---- settings ---------------------------------------------------------------------------------------------------- */
 
 typedef struct settings {
   const char *contexts_text, *text, *mode, *cell;
@@ -134,8 +133,7 @@ static settings read_options(int argc, char **argv) {
   return s;
 }
 
-/* ---- buckets --------------------------------------------------------------------------------------------------------
- */
+/* ---- buckets ----------------------------------------------------------------------------------------------------- */
 
 /* What a bucket is called, and what its batches look like. */
 typedef struct bucket {
@@ -222,8 +220,7 @@ static void initialise(cohort_manager *manager, const settings *s) {
   cohort_arrays_free(aux);
 }
 
-/* ---- training -------------------------------------------------------------------------------------------------------
- */
+/* ---- training ---------------------------------------------------------------------------------------------------- */
 
 /* The states that a batch ended with, on the devices where they are. */
 typedef struct carried_states {
@@ -383,8 +380,7 @@ static double train_all(job *j) {
   return held_out;
 }
 
-/* ---- sampling -------------------------------------------------------------------------------------------------------
- */
+/* ---- sampling ---------------------------------------------------------------------------------------------------- */
 
 /* A group for one sequence of one character, with the parameters that the training has reached. */
 static cohort_group *make_sampler(const job *j, const lstm_settings *net) {
@@ -457,8 +453,7 @@ static void sample(const job *j) {
   cohort_group_free(sampler);
 }
 
-/* ---- figures --------------------------------------------------------------------------------------------------------
- */
+/* ---- figures ----------------------------------------------------------------------------------------------------- */
 
 /* Everything that is allocated for the buckets made so far, over all devices, in bytes. */
 static double memory_of(const cohort_manager *manager) {

@@ -26,8 +26,7 @@ enum { NUM_CLASSES = 10, NUM_PIXELS = 64, NUM_TEST = 360, MAX_CONTEXTS = 16, MAX
 
 const char program_name[] = "train_digits";
 
-/* ---- settings -------------------------------------------------------------------------------------------------------
- */
+/* ---- settings ---------------------------------------------------------------------------------------------------- */
 
 typedef struct settings {
   const char *contexts_text;
@@ -98,8 +97,7 @@ static settings read_options(int argc, char **argv) {
   return s;
 }
 
-/* ---- data
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- data -------------------------------------------------------------------------------------------------------- */
 
 /* Images (num, 1, 8, 8) and labels (num,) on the host, row by row, and as arrays that hold a copy of them. */
 typedef struct digits {
@@ -184,8 +182,7 @@ static void load_digits(const char *path, uint64_t *random_state, digits *train,
   free_digits(&all);
 }
 
-/* ---- the network
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the network ------------------------------------------------------------------------------------------------- */
 
 /* LeNet, with kernels and widths for images of 8 x 8. Weights and biases become variables by themselves. */
 static cohort_symbol *make_lenet(void) {
@@ -241,8 +238,7 @@ static void initialise(cohort_group *group, const cohort_symbol *symbol, unsigne
   cohort_arrays_free(aux);
 }
 
-/* ---- training
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- training ---------------------------------------------------------------------------------------------------- */
 
 /* Stochastic gradient descent with momentum; the learning rate falls from lr to 0 along a cosine. */
 static cohort_optimizer *make_optimizer(const settings *s, size_t num_updates) {
@@ -342,8 +338,7 @@ static void train_all(cohort_group *group, const cohort_symbol *symbol, const se
   cohort_group_free(test_group);
 }
 
-/* ---- checkpoint
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- checkpoint -------------------------------------------------------------------------------------------------- */
 
 static void save_checkpoint(const cohort_group *group, const cohort_symbol *symbol, const char *prefix, long epoch) {
   cohort_arrays *args, *aux;
@@ -369,8 +364,7 @@ static cohort_group *load_checkpoint(const settings *s, size_t batch, const char
   return group;
 }
 
-/* ---- results
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------------------------- */
 
 /* Runs the test images, prints how often each digit was taken for which, and returns the share of those taken right. */
 static double test_and_show(cohort_group *group, const digits *test) {

@@ -44,9 +44,7 @@ static cohort_symbol *pair(const char *op, cohort_symbol *left, cohort_symbol *r
   return output;
 }
 
-/* ---- one operator for all
- * --------------------------------------------------------------------------------------------
- */
+/* ---- one operator for all ---------------------------------------------------------------------------------------- */
 
 /* (batch, length, inputs) -> (batch, length, hidden). */
 static cohort_symbol *fused_layers(const lstm_settings *s, cohort_symbol *sequence, cohort_symbol **out_states) {
@@ -70,9 +68,7 @@ static cohort_symbol *fused_layers(const lstm_settings *s, cohort_symbol *sequen
   return result;
 }
 
-/* ---- step by step
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- step by step ------------------------------------------------------------------------------------------------ */
 
 /* One step: `in` is what the step's input adds to the gates, (batch, 4 * hidden). Takes all handles, gives new ones. */
 static void step(const lstm_settings *s, cohort_symbol *in, const cohort_symbol *weight, const cohort_symbol *bias,
@@ -137,9 +133,7 @@ static cohort_symbol *unrolled_layer(const lstm_settings *s, long length, long i
   return result;
 }
 
-/* ---- the model
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- the model --------------------------------------------------------------------------------------------------- */
 
 /* (batch, length) -> (batch, length, hidden). */
 static cohort_symbol *embedding(const lstm_settings *s) {

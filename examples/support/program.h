@@ -32,8 +32,7 @@ double median(double *values, size_t num);
 /* A small generator of random numbers (splitmix64): good enough to shuffle, and the same on every machine. */
 uint64_t random_number(uint64_t *state);
 
-/* ---- options --------------------------------------------------------------------------------------------------------
- */
+/* ---- options ----------------------------------------------------------------------------------------------------- */
 
 /* The next item of a list parted by commas, "" at its end. */
 const char *next_item(const char **list, char *item, size_t capacity);
@@ -44,8 +43,7 @@ double number(const char *option, const char *text, double low, double high);
 /* Contexts such as "cpu(0),cpu(1)"; returns how many. */
 size_t read_contexts(const char *list, cohort_context *contexts, size_t capacity);
 
-/* ---- symbols --------------------------------------------------------------------------------------------------------
- */
+/* ---- symbols ----------------------------------------------------------------------------------------------------- */
 
 /* Puts an operator on top of `input`, whose handle it takes. Attributes are pairs of text, ended by NULL. */
 cohort_symbol *layer(const char *op, const char *name, cohort_symbol *input, ...);

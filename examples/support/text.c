@@ -88,8 +88,7 @@ void free_batches(text_batches *all) {
   free(all->batches);
 }
 
-/* ---- lines ----------------------------------------------------------------------------------------------------------
- */
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 typedef struct line {
   const unsigned char *codes; /* its newline included */
@@ -175,8 +174,7 @@ text_batches line_batches(const text *t, int part, const bucket_list *buckets, l
   return all;
 }
 
-/* ---- streams --------------------------------------------------------------------------------------------------------
- */
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
 
 text_batches stream_batches(const text *t, int part, const bucket_list *buckets, long batch, uint64_t *random_state) {
   const size_t cut = t->num - t->num / HELD_OUT_OF;

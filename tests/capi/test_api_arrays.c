@@ -7,8 +7,7 @@
 static const int64_t two = 2, three = 3, four = 4, six = 6;
 static const int64_t two_by_three[] = {2, 3};
 
-/* ---- memory of the caller's -----------------------------------------------------------------------------------------
- */
+/* ---- memory of the caller's -------------------------------------------------------------------------------------- */
 
 typedef struct deleted {
   int num;
@@ -87,8 +86,7 @@ static void empty_and_unowned_memory_can_be_wrapped(void **state) {
   cohort_ndarray_free(scalar);
 }
 
-/* ---- contents -------------------------------------------------------------------------------------------------------
- */
+/* ---- contents ---------------------------------------------------------------------------------------------------- */
 
 /* Sizes that do not match are refused, and nothing is written. */
 static void sizes_are_checked(void **state) {
@@ -287,8 +285,7 @@ static void random_numbers_depend_on_the_seed(void **state) {
   cohort_ndarray_free(integers);
 }
 
-/* ---- lists and files
- * -------------------------------------------------------------------------------------------------- */
+/* ---- lists and files --------------------------------------------------------------------------------------------- */
 
 /* Lists keep their arrays, their order and their names; a name that is twice there cannot be looked up. */
 static void lists_keep_order_and_names(void **state) {

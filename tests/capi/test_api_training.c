@@ -14,8 +14,7 @@ static cohort_optimizer *optimizer_of(const char *name, const char *const *keys,
   return optimizer;
 }
 
-/* ---- optimizers -----------------------------------------------------------------------------------------------------
- */
+/* ---- optimizers -------------------------------------------------------------------------------------------------- */
 
 /* Settings are read as they were given, changed, and refused where they make no sense. */
 static void settings_are_read_and_changed(void **state) {
@@ -208,8 +207,7 @@ static void misfitting_gradients_are_refused(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
-/* ---- metrics --------------------------------------------------------------------------------------------------------
- */
+/* ---- metrics ----------------------------------------------------------------------------------------------------- */
 
 static double value_of(const cohort_metric *metric, size_t index, int32_t global) {
   double value = -77;
@@ -344,8 +342,7 @@ static void metrics_choose_by_name(void **state) {
   cohort_ndarray_free(pred);
 }
 
-/* ---- initializers ---------------------------------------------------------------------------------------------------
- */
+/* ---- initializers ------------------------------------------------------------------------------------------------ */
 
 static void assert_value(const cohort_arrays *arrays, const char *name, float value) {
   cohort_ndarray *array = NULL;
@@ -426,8 +423,7 @@ static void seeds_and_names_choose_the_numbers(void **state) {
   cohort_ndarray_free(flat);
 }
 
-/* ---- all together ---------------------------------------------------------------------------------------------------
- */
+/* ---- all together ------------------------------------------------------------------------------------------------ */
 
 enum { BATCH = 8 };
 

@@ -61,8 +61,7 @@ static cohort_ndarray *kinds(const int64_t *shape, int32_t num_axes, int num_kin
   return floats(shape, num_axes, values, size);
 }
 
-/* ---- batches of random shape --------------------------------------------------------------------------------------
- */
+/* ---- batches of random shape ------------------------------------------------------------------------------------- */
 
 /* A small network of images: convolution, normalisation, layers. */
 static cohort_symbol *image_network(void) {
@@ -132,8 +131,7 @@ static void batches_of_random_shape_take_no_more_memory(void **state) {
   cohort_metric_free(run.metric);
 }
 
-/* ---- buckets --------------------------------------------------------------------------------------------------------
- */
+/* ---- buckets ----------------------------------------------------------------------------------------------------- */
 
 /* Words, the sum of their vectors, a class. */
 static cohort_symbol *word_network(void) {
@@ -204,8 +202,7 @@ static void buckets_in_any_order_take_no_more_memory(void **state) {
   cohort_optimizer_free(run.optimizer);
 }
 
-/* ---- executors ------------------------------------------------------------------------------------------------------
- */
+/* ---- executors --------------------------------------------------------------------------------------------------- */
 
 typedef struct executors {
   cohort_symbol *symbol;
@@ -261,8 +258,7 @@ static void executors_that_come_and_go_take_no_more_memory(void **state) {
   cohort_symbol_free(run.symbol);
 }
 
-/* ---- monitors -------------------------------------------------------------------------------------------------------
- */
+/* ---- monitors ---------------------------------------------------------------------------------------------------- */
 
 static void look_on(const char *name, cohort_ndarray *array, void *user_data) {
   (void)name;

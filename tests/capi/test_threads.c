@@ -85,8 +85,7 @@ static void same_bytes(void *a, size_t num_a, void *b, size_t num_b) {
   free(b);
 }
 
-/* ---- groups of their own ------------------------------------------------------------------------------------------
- */
+/* ---- groups of their own ----------------------------------------------------------------------------------------- */
 
 typedef struct training {
   uint64_t seed;
@@ -162,8 +161,7 @@ static void threads_train_groups_of_their_own(void **state) {
   cohort_ndarray_free(dataset);
 }
 
-/* ---- one set of parameters -----------------------------------------------------------------------------------------
- */
+/* ---- one set of parameters --------------------------------------------------------------------------------------- */
 
 enum { NUM_SERVERS = 8, NUM_REQUESTS = 30 };
 
@@ -324,8 +322,7 @@ static void arrays_symbols_and_lists_are_read_by_several_threads(void **state) {
   cohort_arrays_free(list);
 }
 
-/* ---- from thread to thread -----------------------------------------------------------------------------------------
- */
+/* ---- from thread to thread --------------------------------------------------------------------------------------- */
 
 typedef struct handed_on {
   cohort_group *group;
@@ -398,8 +395,7 @@ static void handles_go_from_thread_to_thread(void **state) {
   free_handles(&alone);
 }
 
-/* ---- forks ---------------------------------------------------------------------------------------------------------
- */
+/* ---- forks ------------------------------------------------------------------------------------------------------- */
 
 #ifndef __SANITIZE_THREAD__ /* it ends a child that starts threads */
 
