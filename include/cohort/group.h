@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file group.h
- * Groups: one executor a context, each batch split over them by workload, outputs merged, gradients summed.
+ * Groups: one executor per context, each batch split over them by workload, outputs merged, gradients summed.
  *
  * Device i of a group is the i-th context given. Slice i of a batch of B samples is the half-open range [begin, end)
  * along the batch axis; which axis that is, each descriptor's layout says. Work is queued on all devices at once;
@@ -21,10 +21,10 @@ COHORT_BEGIN_DECLS
 enum {
   COHORT_ROUNDING_HALF_UP = 0,   /* to the nearest, halves up; what is missing goes to the last device */
   COHORT_ROUNDING_HALF_EVEN = 1, /* the same with halves to the even number */
-  COHORT_ROUNDING_BALANCED = 2   /* largest remainder, at least one sample a device: works whenever that is possible */
+  COHORT_ROUNDING_BALANCED = 2 /* largest remainder, at least one sample per device: works whenever that is possible */
 };
 
-/** Lists of arrays that a group has, each entry once a device. */
+/** Lists of arrays that a group has, each entry once per device. */
 enum {
   COHORT_GROUP_DATA = 0,        /* data, in the order of the descriptors */
   COHORT_GROUP_LABELS = 1,      /* labels, in the order of the descriptors; none if bound without */

@@ -34,7 +34,7 @@ typedef struct cohort_arrays cohort_arrays;           /* an ordered list of arra
 typedef struct cohort_descs cohort_descs;             /* an ordered list of names, shapes, dtypes and layouts */
 typedef struct cohort_symbol cohort_symbol;           /* a graph of operators */
 typedef struct cohort_executor cohort_executor;       /* a symbol bound to arrays on its contexts */
-typedef struct cohort_group cohort_group;             /* one executor a context, a batch split over them */
+typedef struct cohort_group cohort_group;             /* one executor per context, a batch split over them */
 typedef struct cohort_optimizer cohort_optimizer;     /* a rule that updates parameters, with its states */
 typedef struct cohort_metric cohort_metric;           /* a figure accumulated from labels and predictions */
 typedef struct cohort_initializer cohort_initializer; /* a rule that fills parameters before training */

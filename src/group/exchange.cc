@@ -35,10 +35,10 @@ void pause_processor() {
 
 // One backward pass, and the update that follows it, of a group whose memory the host sees. Made for reuse: nothing is
 // allocated for a pass once there are as many of these as passes are ever in flight.
-class Round {
+class Pass {
  public:
-  Round(size_t num_devices, const std::vector<std::shared_ptr<Queue>> &queues, const std::vector<ExchangeParam> &params,
-        size_t num_buckets)
+  Pass(size_t num_devices, const std::vector<std::shared_ptr<Queue>> &queues, const std::vector<ExchangeParam> &params,
+       size_t num_buckets)
       : num_devices_(num_devices),
         num_buckets_(num_buckets),
         queues_(queues),
@@ -49,7 +49,7 @@ class Round {
         ends_(num_devices),
         callbacks_(num_devices) {
     for (size_t d = 0; d < num_devices; ++d) {
-      ends_[d].round = this;
+      ends_[d].pass = this;
       ends_[d].device = d;
       ends_[d].step.kernel = &ends_[d];
       ends_[d].step.label = kExchangeLabel;
@@ -61,8 +61,8 @@ class Round {
     }
     clear();
   }
-  Round(const Round &) = delete;
-  Round &operator=(const Round &) = delete;
+  Pass(const Pass &) = delete;
+  Pass &operator=(const Pass &) = delete;
 
   const std::vector<std::function<void()>> &callbacks(size_t device) const { return callbacks_[device]; }
 
@@ -95,7 +95,7 @@ class Round {
 
   // The update that follows the pass. Everything of the pass is queued.
   void post(std::shared_ptr<const UpdatePlan> plan, const std::vector<UpdateValues> &values,
-            const std::shared_ptr<Round> &self) {
+            const std::shared_ptr<Pass> &self) {
     plan_ = std::move(plan);
     values_ = values;
     brief_ = (plan_->num_elements() <= kBriefElements || one_processor_) &&
@@ -129,19 +129,19 @@ class Round {
     std::atomic<size_t> next, done;  // pieces
   };
   struct Arrival {  // small enough to lie inside a std::function
-    Round *round;
+    Pass *pass;
     int32_t device, bucket;
-    void operator()() const { round->arrive_and_help(size_t(device), size_t(bucket)); }
+    void operator()() const { pass->arrive_and_help(size_t(device), size_t(bucket)); }
   };
   // What is queued on each device after backward.
   struct End final : Kernel {
-    Round *round = nullptr;
+    Pass *pass = nullptr;
     size_t device = 0;
     Step step{};
-    void run(const Args &, const Lane &lane) const override { round->finish(device, lane); }
+    void run(const Args &, const Lane &lane) const override { pass->finish(device, lane); }
     static void failed(const void *owner, const char *message) {
       const auto *end = static_cast<const End *>(owner);
-      end->round->give_up(end->device, message);
+      end->pass->give_up(end->device, message);
     }
   };
 
@@ -233,9 +233,9 @@ class Round {
     changed_.notify_all();
   }
 
-  void wait_for_news(uint32_t seen) {
+  void wait_for_news(uint32_t known_news) {
     for (int i = 0; i < 2000; ++i) {
-      if (news_.load() != seen) return;
+      if (news_.load() != known_news) return;
       if (i % 64 == 63) {
         sched_yield();
       } else {
@@ -245,7 +245,7 @@ class Round {
     num_sleeping_.fetch_add(1);
     {
       std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait(lock, [&] { return news_.load() != seen; });
+      changed_.wait(lock, [&] { return news_.load() != known_news; });
     }
     num_sleeping_.fetch_sub(1);
   }
@@ -261,7 +261,7 @@ class Round {
   std::vector<std::vector<std::function<void()>>> callbacks_;
   std::shared_ptr<const UpdatePlan> plan_;
   std::vector<UpdateValues> values_;
-  bool started_ = false;  // backward of this round is queued, and will call back
+  bool started_ = false;  // backward of this pass is queued, and will call back
   bool brief_ = false;    // one end does everything
 
   std::atomic<const UpdatePlan *> posted_{nullptr};
@@ -284,30 +284,30 @@ struct Exchange::Impl {
   std::vector<int> bucket_ends;    // positions
   std::vector<int> bucket_params;  // the same as ends in params
   bool pieces = false;             // several devices, all of whose memory the host sees
-  bool spread = false;
-  std::vector<std::shared_ptr<Round>> rounds;
-  std::shared_ptr<Round> round;  // of the latest backward
+  bool model_parallel = false;
+  std::vector<std::shared_ptr<Pass>> passes;
+  std::shared_ptr<Pass> pass;  // of the latest backward
   std::shared_ptr<UpdatePlan> plan;
   std::unique_ptr<StagedUpdate> staged;
   std::vector<UpdateValues> values;
   const std::vector<std::function<void()>> no_callbacks;
 
   void choose_buckets(int num_gradients, size_t bucket_bytes);
-  const std::shared_ptr<Round> &free_round();
+  const std::shared_ptr<Pass> &free_pass();
   void update_pieces();
   void update_locals();
-  void update_spread(Optimizer &optimizer, UpdateMode mode);
+  void update_model_parallel(Optimizer &optimizer, UpdateMode mode);
 };
 
 Exchange::Exchange(std::vector<ExchangeParam> params, std::vector<std::shared_ptr<Queue>> queues, int num_gradients,
-                   size_t bucket_bytes, bool spread)
+                   size_t bucket_bytes, bool model_parallel)
     : impl_(std::make_unique<Impl>()) {
   impl_->params = std::move(params);
   impl_->queues = std::move(queues);
   bool on_host = true;
   for (const ExchangeParam &param : impl_->params)
     for (const NDArray &weight : param.weights) on_host = on_host && weight.context().on_host();
-  impl_->spread = spread && !on_host;
+  impl_->model_parallel = model_parallel && !on_host;
   impl_->pieces = impl_->queues.size() > 1 && on_host;
   impl_->choose_buckets(num_gradients, bucket_bytes);
 }
@@ -358,37 +358,37 @@ void Exchange::Impl::choose_buckets(int num_gradients, size_t bucket_bytes) {
 
 const std::vector<int> &Exchange::bucket_ends() const { return impl_->bucket_ends; }
 
-const std::shared_ptr<Round> &Exchange::Impl::free_round() {
-  for (const auto &known : rounds) {
-    if (known == round || !known->free()) continue;
+const std::shared_ptr<Pass> &Exchange::Impl::free_pass() {
+  for (const auto &known : passes) {
+    if (known == pass || !known->free()) continue;
     known->clear();
     return known;
   }
-  rounds.push_back(std::make_shared<Round>(queues.size(), queues, params, bucket_ends.size()));
-  return rounds.back();
+  passes.push_back(std::make_shared<Pass>(queues.size(), queues, params, bucket_ends.size()));
+  return passes.back();
 }
 
 void Exchange::begin_backward(bool in_buckets) {
   if (!impl_->pieces) return;
-  impl_->round = impl_->free_round();
-  if (in_buckets) impl_->round->start();
+  impl_->pass = impl_->free_pass();
+  if (in_buckets) impl_->pass->start();
 }
 
 const std::vector<std::function<void()>> &Exchange::after_bucket(size_t device) const {
-  return impl_->pieces ? impl_->round->callbacks(device) : impl_->no_callbacks;
+  return impl_->pieces ? impl_->pass->callbacks(device) : impl_->no_callbacks;
 }
 
-void Exchange::settle() {
-  for (const auto &round : impl_->rounds)
-    if (!round->free()) round->clear();
+void Exchange::forget_failed_passes() {
+  for (const auto &pass : impl_->passes)
+    if (!pass->free()) pass->clear();
 }
 
 void Exchange::update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode) {
   Impl &self = *impl_;
   if (self.params.empty()) return;
   const bool local = self.queues.size() == 1 || mode == UpdateMode::kNoStore;
-  if (self.spread) {
-    self.update_spread(*optimizer, mode);
+  if (self.model_parallel) {
+    self.update_model_parallel(*optimizer, mode);
   } else if (!local && !self.pieces) {
     if (!self.staged || !self.staged->fits(*optimizer, mode)) {
       self.staged.reset();
@@ -413,8 +413,8 @@ void Exchange::update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mo
 
 void Exchange::Impl::update_pieces() {
   // Asked for twice after one backward: the second time nobody arrives before the end.
-  if (!round || round->is_posted()) round = free_round();
-  round->post(plan, values, round);
+  if (!pass || pass->is_posted()) pass = free_pass();
+  pass->post(plan, values, pass);
 }
 
 void Exchange::Impl::update_locals() {
@@ -427,7 +427,7 @@ void Exchange::Impl::update_locals() {
 }
 
 // Waits for the gradients, and has finished when it returns: parameters of one device lie on several contexts.
-void Exchange::Impl::update_spread(Optimizer &optimizer, UpdateMode mode) {
+void Exchange::Impl::update_model_parallel(Optimizer &optimizer, UpdateMode mode) {
   const size_t num_devices = queues.size();
   for (const ExchangeParam &param : params) {
     for (size_t d = 0; d < num_devices; ++d) {

@@ -36,11 +36,11 @@ struct ExchangeParam {
 
 class Exchange {
  public:
-  // `num_gradients` is the length of gradient_order(). bucket_bytes 0: chosen from the parameters. `spread`: arrays of
-  // one device may lie on several contexts; where one of these is not the host's, update() waits for the gradients, and
-  // updates are done before it returns.
+  // `num_gradients` is the length of gradient_order(). bucket_bytes 0: chosen from the parameters. `model_parallel`:
+  // arrays of one device may lie on several contexts; where one of these is not the host's, update() waits for the
+  // gradients, and updates are done before it returns.
   Exchange(std::vector<ExchangeParam> params, std::vector<std::shared_ptr<Queue>> queues, int num_gradients,
-           size_t bucket_bytes, bool spread);
+           size_t bucket_bytes, bool model_parallel);
   ~Exchange();  // its queues have finished, or are waited for
   Exchange(const Exchange &) = delete;
   Exchange &operator=(const Exchange &) = delete;
@@ -58,7 +58,7 @@ class Exchange {
   // After backward was queued on all devices: queues the update of every parameter.
   void update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode);
   // All queues are idle: what failed passes have left behind is cleared away.
-  void settle();
+  void forget_failed_passes();
 
  private:
   struct Impl;

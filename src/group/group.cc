@@ -48,7 +48,7 @@ std::shared_ptr<Group> Group::create(const Symbol &symbol, const DataDescs &data
 }
 
 Group::~Group() {
-  if (!impl_->now) return;
+  if (!impl_->current_binding) return;
   impl_->exchange.reset();  // waits for the queues
 }
 
@@ -72,54 +72,54 @@ size_t Group::num_devices() const { return impl_->num_devices(); }
 const Context &Group::context(size_t device) const { return element(impl_->options.contexts, device, "device"); }
 
 const std::shared_ptr<Executor> &Group::executor(size_t device) const {
-  return element(impl_->now->execs, device, "device");
+  return element(impl_->current_binding->execs, device, "device");
 }
 
-int64_t Group::batch_size() const { return impl_->now->batch_size; }
-const std::vector<Slice> &Group::slices() const { return impl_->now->slices; }
+int64_t Group::batch_size() const { return impl_->current_binding->batch_size; }
+const std::vector<Slice> &Group::slices() const { return impl_->current_binding->slices; }
 
 Slice Group::slice(size_t device) const {
   context(device);
-  if (impl_->now->slices.empty())
+  if (impl_->current_binding->slices.empty())
     throw Error(Code::kState, "no descriptor has a batch axis: there are no slices", "slices");
-  return impl_->now->slices[device];
+  return impl_->current_binding->slices[device];
 }
 
 std::vector<int> Group::decide_slices(const DataDescs &descs) const {
   if (descs.empty())
     throw Error(Code::kInvalidArgument, "descs: expected at least one descriptor, found none", "descs");
-  int64_t batch_size = impl_->now->batch_size;
+  int64_t batch_size = impl_->current_binding->batch_size;
   return batch_axes(descs, &batch_size);
 }
 
 DataDescs Group::sliced_shape(const DataDescs &descs, size_t device, const std::vector<int> *axes) const {
   context(device);
-  if (impl_->now->slices.empty()) return descs;
+  if (impl_->current_binding->slices.empty()) return descs;
   std::vector<int> own;
   if (!axes) {
     for (const DataDesc &desc : descs) own.push_back(batch_axis(desc.layout));
   }
-  return slice_descs(descs, axes ? *axes : own, impl_->now->slices[device]);
+  return slice_descs(descs, axes ? *axes : own, impl_->current_binding->slices[device]);
 }
 
 const DataDescs &Group::descs(GroupList list) const {
-  if (list == GroupList::kData) return impl_->now->data;
-  if (list == GroupList::kLabels) return impl_->now->labels;
+  if (list == GroupList::kData) return impl_->current_binding->data;
+  if (list == GroupList::kLabels) return impl_->current_binding->labels;
   throw Error(Code::kInvalidArgument, text("list: only data and labels have descriptors, found ", int32_t(list)),
               "list");
 }
 
 DataDescs Group::output_shapes() const {
-  const GroupBinding &now = *impl_->now;
+  const GroupBinding &binding = *impl_->current_binding;
   DataDescs result;
   for (size_t h = 0; h < impl_->output_names.size(); ++h) {
-    const NDArray &front = now.execs[0]->outputs()[h];
+    const NDArray &front = binding.execs[0]->outputs()[h];
     DataDesc desc;
     desc.name = impl_->output_names[h];
     desc.shape = front.shape();
     desc.dtype = front.dtype();
-    desc.layout = impl_->has_layout[h] ? impl_->head_layouts[h] : now.output_axes[h] < 0 ? "" : "NCHW";
-    if (!now.output_starts[h].empty()) desc.shape[now.output_axes[h]] = now.output_starts[h].back();
+    desc.layout = impl_->has_layout[h] ? impl_->head_layouts[h] : binding.output_axes[h] < 0 ? "" : "NCHW";
+    if (!binding.output_starts[h].empty()) desc.shape[binding.output_axes[h]] = binding.output_starts[h].back();
     result.push_back(std::move(desc));
   }
   return result;
@@ -131,9 +131,9 @@ size_t Group::num_arrays(GroupList list) const {
   const Impl &self = *impl_;
   switch (list) {
     case GroupList::kData:
-      return self.now->data.size();
+      return self.current_binding->data.size();
     case GroupList::kLabels:
-      return self.now->labels.size();
+      return self.current_binding->labels.size();
     case GroupList::kParams:
       return self.param_args.size();
     case GroupList::kGrads:
@@ -145,7 +145,7 @@ size_t Group::num_arrays(GroupList list) const {
     case GroupList::kOutputs:
       return self.output_names.size();
     case GroupList::kInputGrads:
-      return self.options.for_training && self.options.inputs_need_grad ? self.now->data.size() : 0;
+      return self.options.for_training && self.options.inputs_need_grad ? self.current_binding->data.size() : 0;
     case GroupList::kArgs:
       return self.arg_names.size();
   }
@@ -169,9 +169,9 @@ const std::string &Group::name(GroupList list, size_t index) const {
   switch (list) {
     case GroupList::kData:
     case GroupList::kInputGrads:
-      return self.now->data[index].name;
+      return self.current_binding->data[index].name;
     case GroupList::kLabels:
-      return self.now->labels[index].name;
+      return self.current_binding->labels[index].name;
     case GroupList::kParams:
     case GroupList::kGrads:
       return self.param_arg_names[index];
@@ -193,11 +193,11 @@ int Group::axis(GroupList list, size_t index) const {
   switch (list) {
     case GroupList::kData:
     case GroupList::kInputGrads:
-      return self.now->data_axes[index];
+      return self.current_binding->data_axes[index];
     case GroupList::kLabels:
-      return self.now->label_axes[index];
+      return self.current_binding->label_axes[index];
     case GroupList::kOutputs:
-      return self.now->output_axes[index];
+      return self.current_binding->output_axes[index];
     default:
       throw Error(Code::kInvalidArgument,
                   text("list: only data, labels, outputs and input gradients have batch axes, found ", int32_t(list)),
@@ -209,12 +209,12 @@ NDArray Group::array(GroupList list, size_t index, size_t device) const {
   const Impl &self = *impl_;
   context(device);
   self.check_list(list, index, num_arrays(list));
-  const Executor &exec = *self.now->execs[device];
+  const Executor &exec = *self.current_binding->execs[device];
   switch (list) {
     case GroupList::kData:
-      return exec.args()[size_t(self.now->data_args[index])];
+      return exec.args()[size_t(self.current_binding->data_args[index])];
     case GroupList::kLabels:
-      return exec.args()[size_t(self.now->label_args[index])];
+      return exec.args()[size_t(self.current_binding->label_args[index])];
     case GroupList::kParams:
       return exec.args()[size_t(self.param_args[index])];
     case GroupList::kGrads:
@@ -226,7 +226,7 @@ NDArray Group::array(GroupList list, size_t index, size_t device) const {
     case GroupList::kOutputs:
       return exec.outputs()[index];
     case GroupList::kInputGrads:
-      return exec.grads()[size_t(self.now->data_args[index])];
+      return exec.grads()[size_t(self.current_binding->data_args[index])];
     case GroupList::kArgs:
       break;
   }
@@ -258,7 +258,7 @@ void Group::Impl::log(LogLevel level, const std::string &message) const {
 }
 
 void Group::set_monitor(MonitorFunction function, bool all) {
-  for (const auto &exec : impl_->now->execs) exec->set_monitor(function, all);
+  for (const auto &exec : impl_->current_binding->execs) exec->set_monitor(function, all);
   impl_->monitor = std::move(function);
   impl_->monitor_all = all;
   impl_->monitor_ever = true;
@@ -270,7 +270,7 @@ MemoryUse Group::memory(size_t device) const { return executor(device)->memory()
 void Group::wait() {
   std::exception_ptr first;
   bool is_cause = false;
-  for (const auto &exec : impl_->now->execs) {
+  for (const auto &exec : impl_->current_binding->execs) {
     try {
       exec->wait();
     } catch (const Error &error) {
@@ -279,7 +279,7 @@ void Group::wait() {
       is_cause = is_cause || cause;
     }
   }
-  if (impl_->exchange) impl_->exchange->settle();
+  if (impl_->exchange) impl_->exchange->forget_failed_passes();
   if (first) std::rethrow_exception(first);
 }
 

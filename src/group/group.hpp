@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One executor a context: each batch is split over them, outputs are merged, gradients summed and parameters updated
+// One executor per context: each batch is split over them, outputs are merged, gradients summed and parameters updated
 // (contract sections 1 to 10). The boundary drives it.
 //
 // Threads: one at a time per group, groups that share memory counting as one. Every call that fails has changed
@@ -65,7 +65,7 @@ struct GroupOptions {
   GradReqs grad_req;
   std::vector<std::string> state_names;
   std::vector<std::pair<std::string, Dtype>> input_dtypes;
-  std::vector<std::map<std::string, Context>> group2ctx;  // none, one for all devices, or one a device (EXE-11)
+  std::vector<std::map<std::string, Context>> group2ctx;  // none, one for all devices, or one per device (EXE-11)
   int num_threads = 0;               // of each cpu context; 0: the processors are shared out among them
   size_t gradient_bucket_bytes = 0;  // 0: chosen from the model
   uint64_t seed = 0;

@@ -10,7 +10,7 @@
 namespace cohort {
 namespace {
 
-constexpr size_t kMostSeen = 16;  // shapes whose executors are kept for the next time
+constexpr size_t kMostCachedBindings = 16;
 
 int index_of(const std::vector<std::string> &names, const std::string &name) {
   const auto found = std::find(names.begin(), names.end(), name);
@@ -20,10 +20,10 @@ int index_of(const std::vector<std::string> &names, const std::string &name) {
 bool contains(const std::vector<std::string> &names, const std::string &name) { return index_of(names, name) >= 0; }
 
 void refuse_duplicates(const std::vector<std::string> &names, const char *what) {
-  std::set<std::string> seen;
+  std::set<std::string> distinct;
   std::string twice;
   for (const std::string &name : names)
-    if (!seen.insert(name).second) twice += (twice.empty() ? "'" : ", '") + name + "'";
+    if (!distinct.insert(name).second) twice += (twice.empty() ? "'" : ", '") + name + "'";
   if (!twice.empty()) {
     throw Error(Code::kName, text(what, ": expected names that differ, found twice: ", twice),
                 twice.substr(1, twice.find('\'', 1) - 1));
@@ -357,7 +357,7 @@ void Group::Impl::check_shared(const Group &shared) const {
                 "shared_group");
   }
   for (const std::string &name : param_arg_names) {
-    if (other.now->execs[0]->arg_index(name) < 0) {
+    if (other.current_binding->execs[0]->arg_index(name) < 0) {
       throw Error(Code::kName, text("parameter '", name, "' is not among the arguments of shared_group"), name);
     }
   }
@@ -384,7 +384,7 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
     what.pool = new_pools.back().get();
     what.warn = [this](const std::string &message) { log(LogLevel::kWarning, message); };
     ExecutorOptions how = executor_options(d);
-    if (shared) how.shared = shared->impl_->now->execs[d];
+    if (shared) how.shared = shared->impl_->current_binding->execs[d];
     how.outputs = windows[d];
     binding->execs.push_back(Executor::simple_bind(symbol, what, how));
   }
@@ -392,8 +392,8 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
   pools = std::move(new_pools);
   outputs = new_outputs;
   grad_reqs = reqs;
-  first = binding;
-  seen.clear();
+  initial_binding = binding;
+  cached_bindings.clear();
   exchange.reset();
   adopt(binding);
 }
@@ -401,7 +401,7 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
 // BND-05: gradients that are larger than those bound at first start from zero each time, so that "add" adds to nothing.
 void Group::Impl::clear_grown(const GroupBinding &binding) const {
   for (size_t d = 0; d < num_devices(); ++d) {
-    const std::vector<NDArray> &grads = binding.execs[d]->grads(), &bound = first->execs[d]->grads();
+    const std::vector<NDArray> &grads = binding.execs[d]->grads(), &bound = initial_binding->execs[d]->grads();
     for (size_t i = 0; i < grads.size(); ++i)
       if (grads[i] && grads[i].storage() != bound[i].storage()) grads[i].fill(0);
   }
@@ -427,18 +427,18 @@ void Group::Impl::finish_merged(GroupBinding *binding) const {
 }
 
 void Group::Impl::reshape(const DataDescs &data, const DataDescs &labels) {
-  if (now->data == data && now->labels == labels) return;  // BND-03, DIF-16
-  for (auto known = seen.begin(); known != seen.end(); ++known) {
+  if (current_binding->data == data && current_binding->labels == labels) return;  // BND-03, DIF-16
+  for (auto known = cached_bindings.begin(); known != cached_bindings.end(); ++known) {
     if ((*known)->data != data || (*known)->labels != labels) continue;
     const std::shared_ptr<GroupBinding> binding = *known;
-    seen.erase(known);
+    cached_bindings.erase(known);
     clear_grown(*binding);
     adopt(binding);
     return;
   }
   const std::shared_ptr<GroupBinding> binding = describe(data, labels);
   const auto keep_dtype = [&](const DataDesc &desc, int arg, bool is_label) {  // BND-08
-    const Dtype bound = now->execs[0]->args()[size_t(arg)].dtype();
+    const Dtype bound = current_binding->execs[0]->args()[size_t(arg)].dtype();
     if (input_dtype(desc, is_label) != bound) {
       throw Error(Code::kDtype,
                   text("'", desc.name, "': expected the bound dtype ", bound, ", found ", input_dtype(desc, is_label),
@@ -458,7 +458,7 @@ void Group::Impl::reshape(const DataDescs &data, const DataDescs &labels) {
     for (const std::string &name : arg_names)
       if (!contains(options.param_names, name)) how.may_follow.insert(name);
     how.outputs = windows[d];
-    binding->execs.push_back(first->execs[d]->reshape(how));
+    binding->execs.push_back(initial_binding->execs[d]->reshape(how));
   }
   finish_merged(binding.get());
   adopt(binding);
@@ -466,12 +466,12 @@ void Group::Impl::reshape(const DataDescs &data, const DataDescs &labels) {
 
 void Group::Impl::adopt(std::shared_ptr<GroupBinding> binding) {
   for (size_t d = 0; d < num_devices(); ++d) {
-    if (monitor || (now && monitor_ever)) binding->execs[d]->set_monitor(monitor, monitor_all);
+    if (monitor || (current_binding && monitor_ever)) binding->execs[d]->set_monitor(monitor, monitor_all);
   }
-  now = std::move(binding);
-  seen.remove(now);
-  seen.push_front(now);
-  while (seen.size() > kMostSeen) seen.pop_back();
+  current_binding = std::move(binding);
+  cached_bindings.remove(current_binding);
+  cached_bindings.push_front(current_binding);
+  while (cached_bindings.size() > kMostCachedBindings) cached_bindings.pop_back();
   has_forward = has_backward = false;
   bind_exchange();
 }
@@ -479,7 +479,7 @@ void Group::Impl::adopt(std::shared_ptr<GroupBinding> binding) {
 // The parameters that have a gradient, on every device, in the order in which backward is done with them.
 void Group::Impl::bind_exchange() {
   if (!options.for_training) return;
-  Executor &front = *now->execs[0];
+  Executor &front = *current_binding->execs[0];
   std::vector<ExchangeParam> params;
   const std::vector<int> order = front.gradient_order();
   for (size_t at = 0; at < order.size(); ++at) {
@@ -488,19 +488,19 @@ void Group::Impl::bind_exchange() {
     ExchangeParam param;
     param.name = arg_names[arg];
     param.position = int(at);
-    for (const auto &exec : now->execs) {
+    for (const auto &exec : current_binding->execs) {
       param.weights.push_back(exec->args()[arg]);
       param.grads.push_back(exec->grads()[arg]);
     }
     params.push_back(std::move(param));
   }
   std::vector<std::shared_ptr<Queue>> queues;
-  for (const auto &exec : now->execs) queues.push_back(exec->queue());
+  for (const auto &exec : current_binding->execs) queues.push_back(exec->queue());
   if (!exchange || !exchange->works_on(params, queues)) {
     exchange = std::make_shared<Exchange>(std::move(params), std::move(queues), int(order.size()),
                                           options.gradient_bucket_bytes, !options.group2ctx.empty());
   }
-  for (const auto &exec : now->execs) exec->set_buckets(exchange->bucket_ends());
+  for (const auto &exec : current_binding->execs) exec->set_buckets(exchange->bucket_ends());
 }
 
 }  // namespace cohort

@@ -52,10 +52,11 @@ struct Group::Impl {
   std::vector<int> param_args, state_args;  // arguments; parameters in the order of the arguments
   std::vector<std::string> param_arg_names;
 
-  std::shared_ptr<GroupBinding> now, first;       // as bound now; as bound at first, which reshape starts from
-  std::list<std::shared_ptr<GroupBinding>> seen;  // shapes bound before, the latest first
-  std::vector<std::shared_ptr<ArrayPool>> pools;  // one a device, shared by groups that share memory
-  std::shared_ptr<OutputPool> outputs;            // likewise
+  std::shared_ptr<GroupBinding> current_binding;
+  std::shared_ptr<GroupBinding> initial_binding;             // of the latest bind(): reshape() starts from it
+  std::list<std::shared_ptr<GroupBinding>> cached_bindings;  // shapes bound before, the latest first, for the next time
+  std::vector<std::shared_ptr<ArrayPool>> pools;             // one per device, shared by groups that share memory
+  std::shared_ptr<OutputPool> outputs;                       // likewise
   std::shared_ptr<Exchange> exchange;
 
   MonitorFunction monitor;
@@ -91,7 +92,8 @@ struct Group::Impl {
   void load_whole(const DataDescs &descs, const std::vector<int> &axes, const std::vector<int> &args,
                   const std::vector<NDArray> &arrays);
   bool resolve_train(int is_train) const;
-  void follow_family(bool only_at_rest);
+  void claim_outputs();
+  void claim_outputs_if_idle();
   NDArray part_of_head(const NDArray &whole, size_t head, size_t device) const;
   void for_all_devices(Metric &metric, const std::function<NamedArrays(size_t device)> &labels);
 };

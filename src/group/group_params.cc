@@ -66,7 +66,7 @@ NDArray mean_of(const std::vector<NDArray> &arrays, Dtype target) {
 }  // namespace
 
 void Group::set_params(const NamedArrays &args, const NamedArrays *aux, bool allow_extra) {
-  const Executor &front = *impl_->now->execs[0];
+  const Executor &front = *impl_->current_binding->execs[0];
   std::vector<Copy> copies;
   const auto collect = [&](const NamedArrays &arrays, bool is_aux) {
     for (const auto &entry : arrays) {
@@ -78,7 +78,7 @@ void Group::set_params(const NamedArrays &args, const NamedArrays *aux, bool all
                     entry.first);
       }
       if (!entry.second) throw Error(Code::kInvalidArgument, text("'", entry.first, "' has no array"), entry.first);
-      for (const auto &exec : impl_->now->execs) {
+      for (const auto &exec : impl_->current_binding->execs) {
         check_shape(entry.first, (is_aux ? exec->aux() : exec->args())[size_t(index)].shape(), entry.second.shape());
       }
       copies.push_back({&entry.second, is_aux, size_t(index)});
@@ -86,7 +86,7 @@ void Group::set_params(const NamedArrays &args, const NamedArrays *aux, bool all
   };
   collect(args, false);
   if (aux) collect(*aux, true);
-  for (const auto &exec : impl_->now->execs) {
+  for (const auto &exec : impl_->current_binding->execs) {
     for (const Copy &copy : copies) (copy.is_aux ? exec->aux() : exec->args())[copy.index].copy_from(*copy.source);
   }
 }
@@ -159,7 +159,7 @@ void Group::set_states(const std::vector<std::vector<NDArray>> *states, const do
   }
   for (size_t s = 0; s < num_states; ++s) {
     for (size_t d = 0; d < num_devices(); ++d) {
-      queue_copy(impl_->now->execs[d]->queue(), (*states)[s][d], -1, 0, 0, array(GroupList::kStates, s, d));
+      queue_copy(impl_->current_binding->execs[d]->queue(), (*states)[s][d], -1, 0, 0, array(GroupList::kStates, s, d));
     }
   }
 }

@@ -70,16 +70,16 @@ void check_arrays(const char *what, const DataDescs &descs, const std::vector<ND
 
 // FWD-03..06: nothing is loaded unless everything fits.
 void Group::Impl::check_load(const std::vector<NDArray> &data, const std::vector<NDArray> &labels) const {
-  check_arrays("data", now->data, data);
-  if (!now->labels.empty() && !labels.empty()) check_arrays("label", now->labels, labels);
+  check_arrays("data", current_binding->data, data);
+  if (!current_binding->labels.empty() && !labels.empty()) check_arrays("label", current_binding->labels, labels);
 }
 
 void Group::Impl::load_whole(const DataDescs &descs, const std::vector<int> &axes, const std::vector<int> &args,
                              const std::vector<NDArray> &arrays) {
   for (size_t k = 0; k < descs.size(); ++k) {
     for (size_t d = 0; d < num_devices(); ++d) {
-      const Slice slice = now->slices.empty() ? Slice() : now->slices[d];
-      Executor &exec = *now->execs[d];
+      const Slice slice = current_binding->slices.empty() ? Slice() : current_binding->slices[d];
+      Executor &exec = *current_binding->execs[d];
       queue_copy(exec.queue(), arrays[k], axes[k], slice.begin, slice.end, exec.args()[size_t(args[k])]);
     }
   }
@@ -88,10 +88,11 @@ void Group::Impl::load_whole(const DataDescs &descs, const std::vector<int> &axe
 void Group::load(const std::vector<NDArray> &data, const std::vector<NDArray> &labels) {
   Impl &self = *impl_;
   self.check_load(data, labels);
-  self.follow_family(true);
-  self.load_whole(self.now->data, self.now->data_axes, self.now->data_args, data);
-  if (!self.now->labels.empty() && !labels.empty()) {
-    self.load_whole(self.now->labels, self.now->label_axes, self.now->label_args, labels);
+  self.claim_outputs_if_idle();
+  self.load_whole(self.current_binding->data, self.current_binding->data_axes, self.current_binding->data_args, data);
+  if (!self.current_binding->labels.empty() && !labels.empty()) {
+    self.load_whole(self.current_binding->labels, self.current_binding->label_axes, self.current_binding->label_args,
+                    labels);
   }
 }
 
@@ -102,40 +103,42 @@ bool Group::Impl::resolve_train(int is_train) const {
   return is_train < 0 ? options.for_training : is_train != 0;
 }
 
-// Outputs of another group of the family may lie where ours do, and another device's part of them where this device is
-// about to write: after another group's pass, each device waits for what the others had to do. Asked when a batch is
-// loaded and when it is run: nothing has to wait if the devices were at rest before the load.
-void Group::Impl::follow_family(bool only_at_rest) {
-  if (outputs->last.lock() == now) return;
-  if (only_at_rest) {
-    for (const auto &exec : now->execs)
-      if (!exec->queue()->idle()) return;
-    outputs->last = now;
-    return;
-  }
-  outputs->last = now;
+// Outputs of another group that shares memory with this one may lie where ours do, and another device's part of them
+// where this device is about to write: after another group's pass, each device waits for what the others had to do.
+void Group::Impl::claim_outputs() {
+  if (outputs->last.lock() == current_binding) return;
+  outputs->last = current_binding;
   if (num_devices() == 1) return;
   std::vector<std::shared_ptr<Event>> done;
-  for (const auto &exec : now->execs) done.push_back(exec->queue()->record());
+  for (const auto &exec : current_binding->execs) done.push_back(exec->queue()->record());
   for (size_t d = 0; d < num_devices(); ++d)
     for (size_t other = 0; other < num_devices(); ++other)
-      if (other != d && !done[other]->done()) now->execs[d]->queue()->wait(done[other]);
+      if (other != d && !done[other]->done()) current_binding->execs[d]->queue()->wait(done[other]);
+}
+
+// Before a batch is loaded: devices that are at rest now need not wait for each other's loading later.
+void Group::Impl::claim_outputs_if_idle() {
+  if (outputs->last.lock() == current_binding) return;
+  for (const auto &exec : current_binding->execs)
+    if (!exec->queue()->idle()) return;
+  outputs->last = current_binding;
 }
 
 void Group::run(int is_train) {
   Impl &self = *impl_;
   const bool train = self.resolve_train(is_train);
-  self.follow_family(false);
-  for (const auto &exec : self.now->execs) exec->forward(train);
+  self.claim_outputs();
+  for (const auto &exec : self.current_binding->execs) exec->forward(train);
   self.has_forward = true;
   self.last_is_train = train;
 }
 
 void Group::forward(const std::vector<NDArray> &data, const std::vector<NDArray> &labels, int is_train) {
   Impl &self = *impl_;
-  if (self.resolve_train(is_train) && labels.empty() && !self.now->labels.empty()) {
+  if (self.resolve_train(is_train) && labels.empty() && !self.current_binding->labels.empty()) {
     throw Error(Code::kInvalidArgument,
-                text("label: expected ", self.now->labels.size(), " arrays to train with, found none"), "label");
+                text("label: expected ", self.current_binding->labels.size(), " arrays to train with, found none"),
+                "label");
   }
   load(data, labels);
   run(is_train);
@@ -144,8 +147,8 @@ void Group::forward(const std::vector<NDArray> &data, const std::vector<NDArray>
 void Group::forward_presliced(const std::vector<std::vector<NDArray>> &device_data,
                               const std::vector<std::vector<NDArray>> &device_labels, int is_train) {
   Impl &self = *impl_;
-  const GroupBinding &now = *self.now;
-  const bool has_labels = !now.labels.empty() && !device_labels.empty();
+  const GroupBinding &binding = *self.current_binding;
+  const bool has_labels = !binding.labels.empty() && !device_labels.empty();
   const auto check_devices = [&](const char *what, size_t found) {
     if (found != num_devices()) {
       throw Error(Code::kInvalidArgument,
@@ -154,25 +157,25 @@ void Group::forward_presliced(const std::vector<std::vector<NDArray>> &device_da
   };
   check_devices("data", device_data.size());
   if (has_labels) check_devices("label", device_labels.size());
-  if (self.resolve_train(is_train) && !has_labels && !now.labels.empty()) {
+  if (self.resolve_train(is_train) && !has_labels && !binding.labels.empty()) {
     throw Error(Code::kInvalidArgument,
-                text("label: expected ", now.labels.size(), " arrays to train with, found none"), "label");
+                text("label: expected ", binding.labels.size(), " arrays to train with, found none"), "label");
   }
   const auto cut = [&](const DataDescs &descs, const std::vector<int> &axes, size_t device) {
-    return now.slices.empty() ? descs : slice_descs(descs, axes, now.slices[device]);
+    return binding.slices.empty() ? descs : slice_descs(descs, axes, binding.slices[device]);
   };
   for (size_t d = 0; d < num_devices(); ++d) {
-    check_arrays("data", cut(now.data, now.data_axes, d), device_data[d]);
-    if (has_labels) check_arrays("label", cut(now.labels, now.label_axes, d), device_labels[d]);
+    check_arrays("data", cut(binding.data, binding.data_axes, d), device_data[d]);
+    if (has_labels) check_arrays("label", cut(binding.labels, binding.label_axes, d), device_labels[d]);
   }
-  self.follow_family(true);
+  self.claim_outputs_if_idle();
   for (size_t d = 0; d < num_devices(); ++d) {
-    Executor &exec = *now.execs[d];
-    for (size_t k = 0; k < now.data.size(); ++k) {
-      queue_copy(exec.queue(), device_data[d][k], -1, 0, 0, exec.args()[size_t(now.data_args[k])]);
+    Executor &exec = *binding.execs[d];
+    for (size_t k = 0; k < binding.data.size(); ++k) {
+      queue_copy(exec.queue(), device_data[d][k], -1, 0, 0, exec.args()[size_t(binding.data_args[k])]);
     }
-    for (size_t k = 0; has_labels && k < now.labels.size(); ++k) {
-      queue_copy(exec.queue(), device_labels[d][k], -1, 0, 0, exec.args()[size_t(now.label_args[k])]);
+    for (size_t k = 0; has_labels && k < binding.labels.size(); ++k) {
+      queue_copy(exec.queue(), device_labels[d][k], -1, 0, 0, exec.args()[size_t(binding.label_args[k])]);
     }
   }
   run(is_train);
@@ -182,9 +185,9 @@ void Group::forward_presliced(const std::vector<std::vector<NDArray>> &device_da
 
 // A head gradient's rows for one device (BWD-02).
 NDArray Group::Impl::part_of_head(const NDArray &whole, size_t head, size_t device) const {
-  const std::vector<int64_t> &starts = now->output_starts[head];
+  const std::vector<int64_t> &starts = current_binding->output_starts[head];
   if (starts.empty() || num_devices() == 1) return whole;
-  return whole.slice_axis(now->output_axes[head], starts[device], starts[device + 1]);
+  return whole.slice_axis(current_binding->output_axes[head], starts[device], starts[device + 1]);
 }
 
 void Group::backward(const std::vector<NDArray> &head_grads) {
@@ -201,7 +204,7 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
                 text("head_grads: expected at most one for each of ", num_heads, " outputs, found ", head_grads.size()),
                 "head_grads");
   }
-  const Executor &front = *self.now->execs[0];
+  const Executor &front = *self.current_binding->execs[0];
   const std::vector<GradReq> &reqs = front.grad_reqs();
   if (std::all_of(reqs.begin(), reqs.end(), [](GradReq req) { return req == GradReq::kNull; })) return;  // BWD-10
   const bool any_given = std::any_of(head_grads.begin(), head_grads.end(), [](const NDArray &g) { return bool(g); });
@@ -232,7 +235,7 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
       parts.push_back(used ? self.part_of_head(head_grads[h], h, d) : NDArray());
     }
     static const std::vector<std::function<void()>> none;
-    self.now->execs[d]->backward(parts, true, in_buckets ? self.exchange->after_bucket(d) : none);
+    self.current_binding->execs[d]->backward(parts, true, in_buckets ? self.exchange->after_bucket(d) : none);
   }
   self.has_backward = true;
 }
@@ -248,7 +251,7 @@ void Group::update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
 
 NDArray Group::merged(GroupList list, size_t index) {
   Impl &self = *impl_;
-  const GroupBinding &now = *self.now;
+  const GroupBinding &binding = *self.current_binding;
   if (list == GroupList::kStates) {
     throw Error(Code::kUnsupported, "merged states are not supported: read them device by device", "states");
   }
@@ -258,7 +261,7 @@ NDArray Group::merged(GroupList list, size_t index) {
   }
   const NDArray front = array(list, index, 0);
   if (num_devices() == 1 || !front) return front;
-  if (list == GroupList::kOutputs && now.merged[index]) return now.merged[index];
+  if (list == GroupList::kOutputs && binding.merged[index]) return binding.merged[index];
   const int axis = this->axis(list, index);
   std::vector<NDArray> parts;
   for (size_t d = 0; d < num_devices(); ++d) parts.push_back(array(list, index, d));
@@ -292,14 +295,14 @@ NDArray Group::merged(GroupList list, size_t index) {
 
 // ---- metrics --------------------------------------------------------------------------------------------------------
 
-// MET-01: one update a device, all or none.
+// MET-01: one update per device, all or none.
 void Group::Impl::for_all_devices(Metric &metric, const std::function<NamedArrays(size_t device)> &labels) {
   const std::unique_ptr<Metric::Snapshot> before = metric.snapshot();
   try {
     for (size_t d = 0; d < num_devices(); ++d) {
       NamedArrays outputs;
       for (size_t h = 0; h < output_names.size(); ++h) {
-        outputs.emplace_back(output_names[h], now->execs[d]->outputs()[h]);
+        outputs.emplace_back(output_names[h], current_binding->execs[d]->outputs()[h]);
       }
       metric.update_named(labels(d), outputs);
     }
@@ -312,10 +315,10 @@ void Group::Impl::for_all_devices(Metric &metric, const std::function<NamedArray
 namespace {
 
 // MET-04: each label has this many samples along its batch axis.
-void check_samples(const GroupBinding &now, const std::vector<NDArray> &labels, int64_t num_samples) {
+void check_samples(const GroupBinding &binding, const std::vector<NDArray> &labels, int64_t num_samples) {
   for (size_t k = 0; k < labels.size(); ++k) {
-    const DataDesc &desc = now.labels[k];
-    const int axis = now.label_axes[k];
+    const DataDesc &desc = binding.labels[k];
+    const int axis = binding.label_axes[k];
     if (!labels[k]) throw Error(Code::kInvalidArgument, text("label '", desc.name, "': found no array"), desc.name);
     const Shape &shape = labels[k].shape();
     if (axis >= 0 && (axis >= shape.rank() || shape[axis] != num_samples)) {
@@ -331,19 +334,19 @@ void check_samples(const GroupBinding &now, const std::vector<NDArray> &labels, 
 
 void Group::update_metric(Metric &metric, const std::vector<NDArray> &labels) {
   Impl &self = *impl_;
-  const GroupBinding &now = *self.now;
-  if (now.labels.empty()) throw Error(Code::kState, "update_metric: the group was bound without labels", "labels");
-  check_count("label", now.labels.size(), labels.size());
-  check_samples(now, labels, now.batch_size);
+  const GroupBinding &binding = *self.current_binding;
+  if (binding.labels.empty()) throw Error(Code::kState, "update_metric: the group was bound without labels", "labels");
+  check_count("label", binding.labels.size(), labels.size());
+  check_samples(binding, labels, binding.batch_size);
   self.for_all_devices(metric, [&](size_t device) {
     NamedArrays parts;
     for (size_t k = 0; k < labels.size(); ++k) {
-      const int axis = now.label_axes[k];
+      const int axis = binding.label_axes[k];
       NDArray part = labels[k];
       if (axis >= 0 && num_devices() > 1) {
-        part = part.slice_axis(axis, now.slices[device].begin, now.slices[device].end);
+        part = part.slice_axis(axis, binding.slices[device].begin, binding.slices[device].end);
       }
-      parts.emplace_back(now.labels[k].name, std::move(part));
+      parts.emplace_back(binding.labels[k].name, std::move(part));
     }
     return parts;
   });
@@ -351,20 +354,21 @@ void Group::update_metric(Metric &metric, const std::vector<NDArray> &labels) {
 
 void Group::update_metric_presliced(Metric &metric, const std::vector<std::vector<NDArray>> &device_labels) {
   Impl &self = *impl_;
-  const GroupBinding &now = *self.now;
-  if (now.labels.empty()) throw Error(Code::kState, "update_metric: the group was bound without labels", "labels");
+  const GroupBinding &binding = *self.current_binding;
+  if (binding.labels.empty()) throw Error(Code::kState, "update_metric: the group was bound without labels", "labels");
   if (device_labels.size() != num_devices()) {
     throw Error(Code::kInvalidArgument,
                 text("labels: expected a list for each of ", num_devices(), " contexts, found ", device_labels.size()),
                 "labels");
   }
-  for (const auto &labels : device_labels) check_count("label", now.labels.size(), labels.size());
+  for (const auto &labels : device_labels) check_count("label", binding.labels.size(), labels.size());
   for (size_t d = 0; d < num_devices(); ++d) {
-    check_samples(now, device_labels[d], now.batch_size ? now.slices[d].size() : 0);
+    check_samples(binding, device_labels[d], binding.batch_size ? binding.slices[d].size() : 0);
   }
   self.for_all_devices(metric, [&](size_t device) {
     NamedArrays parts;
-    for (size_t k = 0; k < now.labels.size(); ++k) parts.emplace_back(now.labels[k].name, device_labels[device][k]);
+    for (size_t k = 0; k < binding.labels.size(); ++k)
+      parts.emplace_back(binding.labels[k].name, device_labels[device][k]);
     return parts;
   });
 }

@@ -25,12 +25,13 @@ struct Slice {
   bool operator!=(const Slice &other) const { return !(*this == other); }
 };
 
-// WRK-01..06: one slice a device, contiguous from 0. An empty workload stands for equal shares. Throws kInvalidArgument
-// where a slice would be empty, a workload is no positive finite number, or their number is not num_devices.
+// WRK-01..06: one slice per device, contiguous from 0. An empty workload stands for equal shares. Throws
+// kInvalidArgument where a slice would be empty, a workload is no positive finite number, or their number is not
+// num_devices.
 std::vector<Slice> split_batch(int64_t batch_size, const std::vector<double> &workload, size_t num_devices,
                                Rounding rounding);
 
-// WRK-07: slices given by the caller; one a device, not empty, ascending, contiguous from 0. kInvalidArgument.
+// WRK-07: slices given by the caller; one per device, not empty, ascending, contiguous from 0. kInvalidArgument.
 void check_slices(const std::vector<Slice> &slices, size_t num_devices);
 
 // What a group is told of one array of a batch (DSC-01).
