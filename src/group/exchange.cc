@@ -290,7 +290,7 @@ struct Exchange::Impl {
   std::shared_ptr<UpdatePlan> plan;
   std::unique_ptr<StagedUpdate> staged;
   std::vector<UpdateValues> values;
-  const std::vector<std::function<void()>> no_callbacks;
+  const std::vector<std::function<void()>> no_callbacks{};
 
   void choose_buckets(int num_gradients, size_t bucket_bytes);
   const std::shared_ptr<Pass> &free_pass();

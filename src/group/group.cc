@@ -266,21 +266,22 @@ void Group::set_monitor(MonitorFunction function, bool all) {
 
 MemoryUse Group::memory(size_t device) const { return executor(device)->memory(); }
 
-// Of several failures the first that is not a consequence of another device's.
+// Waits for every device. Of several failures the first that is not a consequence of another device's.
 void Group::wait() {
-  std::exception_ptr first;
-  bool is_cause = false;
+  std::exception_ptr cause, consequence;
   for (const auto &exec : impl_->current_binding->execs) {
     try {
       exec->wait();
     } catch (const Error &error) {
-      const bool cause = error.subject() != kExchangeLabel;
-      if (!first || (cause && !is_cause)) first = std::current_exception();
-      is_cause = is_cause || cause;
+      std::exception_ptr &kept = error.subject() == kExchangeLabel ? consequence : cause;
+      if (!kept) kept = std::current_exception();
+    } catch (...) {
+      if (!cause) cause = std::current_exception();
     }
   }
   if (impl_->exchange) impl_->exchange->forget_failed_passes();
-  if (first) std::rethrow_exception(first);
+  if (cause) std::rethrow_exception(cause);
+  if (consequence) std::rethrow_exception(consequence);
 }
 
 }  // namespace cohort

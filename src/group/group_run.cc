@@ -206,7 +206,10 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
   }
   const Executor &front = *self.current_binding->execs[0];
   const std::vector<GradReq> &reqs = front.grad_reqs();
-  if (std::all_of(reqs.begin(), reqs.end(), [](GradReq req) { return req == GradReq::kNull; })) return;  // BWD-10
+  if (std::all_of(reqs.begin(), reqs.end(), [](GradReq req) { return req == GradReq::kNull; })) {  // BWD-10
+    self.has_backward = true;
+    return;
+  }
   const bool any_given = std::any_of(head_grads.begin(), head_grads.end(), [](const NDArray &g) { return bool(g); });
   const DataDescs shapes = any_given ? output_shapes() : DataDescs();
   for (size_t h = 0; h < num_heads; ++h) {

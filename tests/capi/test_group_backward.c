@@ -461,17 +461,25 @@ static void backward_reads_arguments_as_they_are(void **state) {
   cohort_group_free(group);
 }
 
-/* BWD-10: without any gradient backward does nothing, even where a head gradient would be needed. */
+/* BWD-10: without any gradient backward does nothing, even where a head gradient would be needed. So does an update. */
 static void backward_without_gradients_does_nothing(void **state) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_optimizer *optimizer;
   cohort_group *group;
 
   (void)state;
   options.grad_req = "null";
   group = bind_linear(2, 4, &options);
+  ok(cohort_optimizer_create("sgd", NULL, NULL, 0, &optimizer));
   forward(group, counted(SHAPE(4, 2), 1), NULL, 1);
+  fails(cohort_group_update(group, optimizer, COHORT_UPDATE_ON_STORE), COHORT_ERROR_STATE, "no backward has run");
   backward(group, NULL);
+  ok(cohort_group_update(group, optimizer, COHORT_UPDATE_ON_STORE));
+  ok(cohort_group_update(group, optimizer, COHORT_UPDATE_NO_STORE));
+  ok(cohort_group_wait(group));
+  forward(group, counted(SHAPE(4, 2), 1), NULL, 1);
   holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 10, 32, 54, 76);
+  cohort_optimizer_free(optimizer);
   cohort_group_free(group);
 }
 

@@ -4,11 +4,26 @@
 #include "group/group.hpp"
 
 #include <cstdlib>
+#include <new>
 
 #include "base/error.hpp"
 #include "support/unit.hpp"
 
 using namespace cohort;
+
+namespace {
+
+thread_local bool out_of_memory = false;  // every operator new of this thread fails
+
+}  // namespace
+
+void *operator new(size_t bytes) {
+  void *const block = out_of_memory ? nullptr : std::malloc(bytes ? bytes : 1);
+  if (!block) throw std::bad_alloc();
+  return block;
+}
+void operator delete(void *block) noexcept { std::free(block); }
+void operator delete(void *block, size_t) noexcept { std::free(block); }
 
 namespace {
 
@@ -165,6 +180,26 @@ TEST(a_step_that_fails_is_reported_and_nobody_hangs) {
     train(*failing, sgd(), batch);  // fails again, and does not hang
     CHECK_THROWS(failing->wait(), Error, node);
   }
+}
+
+TEST(waiting_goes_on_to_the_other_devices_whatever_one_throws) {
+  const auto group = make_group(3, 6);
+  for (size_t d = 0; d < 3; ++d) {
+    const std::shared_ptr<Queue> &queue = group->executor(d)->queue();
+    queue->call([] { throw Error(Code::kExecution, "planted, of more letters than a string holds itself"); }, "step");
+    queue->record()->wait();
+  }
+  out_of_memory = true;
+  bool ran_out = false;
+  try {
+    group->wait();
+  } catch (const std::bad_alloc &) {
+    ran_out = true;
+  }
+  out_of_memory = false;
+  CHECK(ran_out);
+  for (size_t d = 0; d < 3; ++d) CHECK(group->executor(d)->queue()->idle());
+  group->wait();
 }
 
 UNIT_MAIN()
