@@ -141,6 +141,14 @@ void CudaQueue::sync() {
   }
 }
 
+void CudaQueue::finish() noexcept {
+  try {
+    const CurrentDevice current(id_);
+    cudaStreamSynchronize(stream_);  // what went wrong is what the next sync() finds
+  } catch (const Error &) {          // no such device any more, and nothing runs on it
+  }
+}
+
 bool CudaQueue::idle() const {
   return !failed_.load(std::memory_order_acquire) && cudaStreamQuery(stream_) == cudaSuccess;
 }

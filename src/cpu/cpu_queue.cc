@@ -123,6 +123,7 @@ class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
  public:
   Core(const Context &context, int num_threads)
       : context_(context), num_threads_(num_threads), generation_(current_generation()) {
+    num_processors();  // finding out takes memory, which waiting must not
     const std::string node = read_setting(kFault);
     if (!node.empty()) fault_ = "'" + node + "'";
   }
@@ -543,6 +544,8 @@ void CpuQueue::sync() {
   core_->wait_for(core_->queued());
   core_->throw_error();
 }
+
+void CpuQueue::finish() noexcept { core_->wait_for(core_->queued()); }
 
 bool CpuQueue::idle() const { return core_->finished(core_->queued()) && !core_->poisoned(); }
 

@@ -33,6 +33,7 @@ class CpuQueue final : public Queue {
   std::shared_ptr<Event> record() override;
   void wait(std::shared_ptr<Event> event) override;
   void sync() override;
+  void finish() noexcept override;
   bool idle() const override;
   int num_threads() const override;
 

@@ -84,6 +84,7 @@ class Queue {
   virtual std::shared_ptr<Event> record() = 0;          // done when all queued before is
   virtual void wait(std::shared_ptr<Event> event) = 0;  // later work on this queue waits for it
   virtual void sync() = 0;                              // the caller waits; throws and clears the first error
+  virtual void finish() noexcept = 0;                   // the caller waits, without memory; an error stays pending
   virtual bool idle() const = 0;                        // nothing queued, no error pending
   virtual int num_threads() const = 0;                  // 1 on cuda
 };

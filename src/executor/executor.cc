@@ -13,17 +13,12 @@ Executor::Executor() = default;
 
 Executor::~Executor() {
   if (!impl_ || !impl_->family) return;
-  for (size_t member : impl_->members) {
-    try {
-      impl_->family->members[member].queue->record()->wait();
-    } catch (const std::exception &) {  // freeing must not fail: the work is over or never was
-    }
-  }
+  for (size_t member : impl_->members) impl_->family->members[member].queue->finish();
 }
 
 ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool separate_nodes) {
-  std::shared_ptr<ProgramOwner> &slot = programs[Mode{is_train, with_backward, separate_nodes}];
-  if (slot) return *slot;
+  const Mode mode{is_train, with_backward, separate_nodes};
+  if (const auto known = programs.find(mode); known != programs.end()) return *known->second;
   PlanRequest request;
   request.graph = &graph;
   request.inferred = &inferred;
@@ -38,8 +33,8 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   request.num_threads = family->members[members[0]].queue->num_threads();
   request.seed = options.seed;
   request.draws = draws;
-  slot = std::make_shared<ProgramOwner>(compile(request), arrays, family, members);
-  return *slot;
+  return *programs.emplace(mode, std::make_shared<ProgramOwner>(compile(request), arrays, family, members))
+              .first->second;
 }
 
 void Executor::Impl::sync() {

@@ -26,7 +26,7 @@ void Family::reserve(size_t index, size_t bytes) {
   Member &m = members[index];
   if (bytes == 0 || (m.arena && m.arena->bytes() >= bytes)) return;
   std::shared_ptr<Memory> larger = m.device->allocate(bytes);
-  for (const Member &other : members) other.queue->record()->wait();  // the old arena may be in use
+  for (const Member &other : members) other.queue->finish();  // the old arena may be in use
   m.arena = std::move(larger);
   ++generation;
 }
@@ -181,9 +181,8 @@ void *ProgramOwner::address(int index) {
 
 void ProgramOwner::resolve() {
   if (generation_ == family_->generation) return;
-  generation_ = family_->generation;
   // Work that is queued still reads the old addresses.
-  for (const Family::Member &member : family_->members) member.queue->record()->wait();
+  for (const Family::Member &member : family_->members) member.queue->finish();
   size_t next = 0;
   auto fill = [&](const std::vector<PlanStep> &list, std::vector<Step> *out) {
     out->clear();
@@ -202,6 +201,7 @@ void ProgramOwner::resolve() {
   };
   fill(plan_.prologue, &prologue_);
   fill(plan_.steps, &steps_);
+  generation_ = family_->generation;
 }
 
 void ProgramOwner::failed(const void *owner, const char *message) {

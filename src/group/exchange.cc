@@ -313,12 +313,7 @@ Exchange::Exchange(std::vector<ExchangeParam> params, std::vector<std::shared_pt
 }
 
 Exchange::~Exchange() {
-  for (const auto &queue : impl_->queues) {
-    try {
-      queue->record()->wait();
-    } catch (const std::exception &) {  // a queue that cannot be waited for does nothing any more
-    }
-  }
+  for (const auto &queue : impl_->queues) queue->finish();
 }
 
 bool Exchange::works_on(const std::vector<ExchangeParam> &params,

@@ -56,12 +56,7 @@ StagedUpdate::StagedUpdate(const std::vector<ExchangeParam> &params, const std::
   plan_ = std::make_shared<UpdatePlan>(mirrors_, std::vector<int>{int(params.size())}, workers, optimizer, mode, true);
 }
 
-StagedUpdate::~StagedUpdate() {
-  try {
-    store_->record()->wait();
-  } catch (const std::exception &) {  // a queue that cannot be waited for does nothing any more
-  }
-}
+StagedUpdate::~StagedUpdate() { store_->finish(); }
 
 StagedUpdate::Job &StagedUpdate::free_job() {
   for (const auto &job : jobs_)

@@ -436,6 +436,34 @@ cleanup:
   return error;
 }
 
+/* An executor bound for training that then infers. What is asked of it after a failure has an answer. */
+static cohort_error *infer(void) {
+  const int64_t shape[] = {4, 2, 8, 8};
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_memory_info info = COHORT_MEMORY_INFO_INIT;
+  cohort_descs *known = NULL;
+  cohort_executor *executor = NULL;
+  cohort_error *error, *asked;
+  const char *text;
+
+  options.grad_req = "write";
+  TRY(cohort_descs_create(&known));
+  TRY(cohort_descs_add(known, "data", shape, 4, COHORT_DTYPE_FLOAT32, NULL));
+  TRY(cohort_executor_simple_bind(world.symbol, NULL, known, &options, &executor));
+  TRY(cohort_executor_forward(executor, 0));
+  TRY(cohort_executor_wait(executor));
+cleanup:
+  if (executor) {
+    asked = cohort_executor_memory(executor, &info);
+    if (!asked) asked = cohort_executor_debug_text(executor, &text);
+    if (error) cohort_error_free(asked);
+    if (!error) error = asked;
+  }
+  cohort_descs_free(known);
+  cohort_executor_free(executor);
+  return error;
+}
+
 /* ---- the trying -------------------------------------------------------------------------------------------------- */
 
 typedef struct part {
@@ -443,8 +471,9 @@ typedef struct part {
   cohort_error *(*run)(void);
 } part;
 
-static const part parts[] = {{"symbol", make_symbol}, {"bind", bind_group}, {"train", train},    {"reshape", reshape},
-                             {"save", save_and_load}, {"metric", measure},  {"manager", manage}, {"compute", compute}};
+static const part parts[] = {{"symbol", make_symbol}, {"bind", bind_group},    {"train", train},
+                             {"reshape", reshape},    {"save", save_and_load}, {"metric", measure},
+                             {"manager", manage},     {"compute", compute},    {"infer", infer}};
 enum { kNumParts = sizeof(parts) / sizeof(parts[0]), kMostTries = 150 };
 
 static const char *only_part;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must not fail for want of memory: waiting, and what is done on the way after waiting.
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <future>
+#include <new>
+#include <thread>
+
+#include "executor/executor.hpp"
+#include "support/unit.hpp"
+
+using namespace cohort;
+
+namespace {
+
+thread_local bool no_memory = false;  // operator new throws on this thread
+
+}  // namespace
+
+void *operator new(size_t size) {
+  void *const block = no_memory ? nullptr : std::malloc(size ? size : 1);
+  if (!block) throw std::bad_alloc();
+  return block;
+}
+void operator delete(void *block) noexcept { std::free(block); }
+void operator delete(void *block, size_t) noexcept { std::free(block); }
+
+namespace {
+
+std::shared_ptr<Executor> bind_square(int64_t size, const std::shared_ptr<Executor> &shared = nullptr) {
+  // Two nodes that are not fused with one another, so that there is something in the arena.
+  const Symbol sum = Symbol::create("softmax", {}, "", {}, {Symbol::variable("a")});
+  const Symbol y = Symbol::create("dot", {}, "", {}, {sum, sum});
+  ExecutorOptions options;
+  options.num_threads = 1;
+  options.shared = shared;
+  const NDArray a = NDArray::create(Shape{size, size}, Dtype::kFloat32, Context{});
+  return Executor::bind(y, {a}, {}, {}, {}, options);
+}
+
+// Does `end` without memory while the queue is held up, and says whether it waited for that.
+template <typename Fn>
+bool waits_without_memory(Queue &queue, Fn end) {
+  std::promise<void> go_on;
+  std::atomic<bool> ended{false};
+  queue.call([held = go_on.get_future().share()] { held.wait(); }, "hold-up");
+  std::thread other([&] {
+    no_memory = true;
+    end();
+    no_memory = false;
+    ended = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const bool waited = !ended;
+  go_on.set_value();
+  other.join();
+  return waited;
+}
+
+TEST(a_queue_is_waited_for_without_memory) {
+  QueueOptions options;
+  for (options.num_threads = 1; options.num_threads <= 2; ++options.num_threads) {
+    const auto queue = get_device(Context{})->create_queue(options);
+    CHECK(waits_without_memory(*queue, [&] { queue->finish(); }));
+  }
+}
+
+TEST(finishing_leaves_an_error_to_who_synchronises) {
+  const auto queue = get_device(Context{})->create_queue(QueueOptions());
+  queue->call([] { throw std::runtime_error("on purpose"); }, "failing");
+  queue->finish();
+  CHECK(!queue->idle());
+  CHECK_THROWS(queue->sync(), std::exception, "on purpose");
+}
+
+TEST(an_executor_ends_after_its_work_without_memory) {
+  std::shared_ptr<Executor> executor = bind_square(4);
+  const std::shared_ptr<Queue> queue = executor->queue();
+  executor->forward(false);
+  executor->wait();
+  CHECK(waits_without_memory(*queue, [&] { executor.reset(); }));
+}
+
+TEST(an_executor_takes_the_addresses_of_a_larger_arena_without_memory) {
+  const std::shared_ptr<Executor> small = bind_square(4), large = bind_square(400, small);
+  large->forward(false);
+  no_memory = true;
+  small->forward(false);
+  no_memory = false;
+  small->wait();
+  CHECK_NEAR(small->outputs()[0].data_as<float>()[3], 0.25, 1e-6);
+}
+
+}  // namespace
+
+UNIT_MAIN()
