@@ -17,8 +17,6 @@ KERNEL_CXXFLAGS ?= -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off
 FLAGS_src/cpu/op/pointwise_float_cpu.cc := -fno-tree-pre
 FLAGS_src/cpu/op/pointwise_fused_multiply_cpu.cc := -fno-tree-pre
 FLAGS_src/ndarray/cast.cc := -O3 -fno-trapping-math
-# GCC 12 takes parts of its own <regex> for uninitialised under the sanitizers.
-FLAGS_src/executor/monitor.cc := -Wno-maybe-uninitialized
 CUDA ?= auto
 CUDA_ARCHS ?= 80 90
 GOLDEN ?=
@@ -80,7 +78,7 @@ LIB_CXXFLAGS := -std=c++17 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden
 BUILD_ID := $(shell cat /dev/null $(call find,src/base src/device src/op,*.hpp) | cksum | tr -d ' ')
 BUILD_ID_FLAG := -DCOHORT_BUILD_ID='"$(VERSION)-$(BUILD_ID)"'
 ROOM_FLAGS = $(if $(filter src/device/%,$<),$(BUILD_ID_FLAG)) $(if $(filter src/cpu/%,$<),-fopenmp) $(if $(filter src/cpu/op/%,$<),$(KERNEL_CXXFLAGS)) $(FLAGS_$<)
-LIBS := -ldnnl -lgomp -lpthread -ldl
+LIBS := -ldnnl -lre2 -lgomp -lpthread -ldl
 C99 := -std=c99 -pedantic -D_POSIX_C_SOURCE=200809L $(WARNINGS) -Iinclude
 
 FLAGS_tests/bench/cohort_bench.cc := -DCOHORT_BENCH_SYMBOLS='"$(CURDIR)/tests/bench/symbols"'
@@ -349,7 +347,7 @@ help:
 	@echo 'make run [ARGS=...]     install what is missing, build, and train LeNet on handwritten digits'
 	@echo 'make char-lm [ARGS=...] the same, and train a language model of characters in buckets'
 	@echo 'make test               install what is missing, build, and run every test'
-	@echo 'make deps               install what is missing of g++, oneDNN, nlohmann-json; CMocka, Perl with FFI::Platypus and PDL (apt)'
+	@echo 'make deps               install what is missing of g++, oneDNN, RE2, nlohmann-json; CMocka, Perl with FFI::Platypus and PDL (apt)'
 	@echo 'make golden GOLDEN=DIR  replay the golden cases in DIR'
 	@echo 'make bench              $(BUILD)/cohort-bench: fixed workloads, one JSON line each'
 	@echo 'make install            headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='

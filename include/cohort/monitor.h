@@ -45,11 +45,20 @@ typedef int32_t (*cohort_statistic_fn)(cohort_ndarray *array, cohort_arrays *val
  */
 typedef int32_t (*cohort_name_filter_fn)(const char *name, void *user_data);
 
-/** Settings of a monitor that few callers change. Zero in any field means its default. */
+/**
+ * Settings of a monitor that few callers change. Zero in any field means its default.
+ *
+ * Patterns are UTF-8 in the syntax of RE2: that of ECMAScript and Python without what needs backtracking - back
+ * references such as `\1`, and looking around such as `(?=x)` and `(?!x)` - so that matching takes time linear in the
+ * name, on little stack. Further differences: `^` and `$` are the ends of the name, `.` is any character but a newline,
+ * one of several bytes too, `\d`, `\w`, `\s` and `\b` know ASCII only, `x{n}` repeats at most 1,000 times, and a
+ * character is `\x{263A}`, not `\u263A`. A pattern has at most 64 KiB, compiled some MiB. Others are refused; `filter`
+ * is for hosts that want them.
+ */
 typedef struct cohort_monitor_options {
   size_t struct_size; /* size the caller was compiled with; set by the initialisers */
 
-  const char *pattern;  /* regular expression (ECMAScript) of the names to report; NULL or "": all */
+  const char *pattern;  /* regular expression of the names to report, see below; NULL or "": all */
   int32_t pattern_mode; /* COHORT_PATTERN_ constant */
   int32_t all_in_toc;   /* 1: pattern and filter do not choose among the arguments and auxiliary states */
   int32_t sort;         /* 1: entries by name, equal ones in the order of execution; 0: in the order of execution */
@@ -73,7 +82,8 @@ COHORT_API void cohort_monitor_options_init(cohort_monitor_options *options, siz
  *
  * @param interval  Batches, at least 1: of each `interval` batches the first is reported.
  * @param options   NULL: all defaults.
- * @return NULL, or COHORT_ERROR_INVALID_ARGUMENT (interval, pattern, a constant; filter and pattern both).
+ * @return NULL, or COHORT_ERROR_INVALID_ARGUMENT (interval, a constant, a pattern that is none or too large; filter and
+ *   pattern both).
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_monitor_create(int64_t interval,
                                                                  const cohort_monitor_options *options,

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <regex>
 
 #include "base/error.hpp"
+#include "executor/name_pattern.hpp"
 #include "op/op.hpp"
 
 namespace cohort {
@@ -40,19 +40,16 @@ std::string MonitorEntry::text() const {
 }
 
 struct Monitor::State {
-  MonitorOptions options;
-  std::regex pattern;
+  explicit State(const MonitorOptions &how) : options(how), pattern(how.pattern, how.anchored) {}
+
+  const MonitorOptions options;
+  const NamePattern pattern;
   int64_t step = 0;
   bool active = false;
   std::vector<MonitorEntry> entries;
   std::vector<std::function<std::shared_ptr<Executor>()>> executors;
 
-  bool wants(const std::string &name) const {
-    if (options.filter) return options.filter(name);
-    if (options.pattern.empty()) return true;
-    const auto where = options.anchored ? std::regex_constants::match_continuous : std::regex_constants::match_default;
-    return std::regex_search(name, pattern, where);
-  }
+  bool wants(const std::string &name) const { return options.filter ? options.filter(name) : pattern.matches(name); }
   void report(const std::string &name, const NDArray &array, std::vector<MonitorEntry> &to) const {
     std::vector<NDArray> values =
         options.statistic ? options.statistic(array) : std::vector<NDArray>{norm_over_root(array)};
@@ -60,18 +57,10 @@ struct Monitor::State {
   }
 };
 
-Monitor::Monitor(const MonitorOptions &options) : state_(std::make_shared<State>()) {
+Monitor::Monitor(const MonitorOptions &options) : state_(std::make_shared<State>(options)) {
   if (options.interval < 1) {
     throw Error(Code::kInvalidArgument, text("interval: expected at least 1, found ", options.interval), "interval");
   }
-  try {
-    state_->pattern = std::regex(options.pattern);
-  } catch (const std::regex_error &error) {
-    throw Error(Code::kInvalidArgument,
-                text("pattern: expected a regular expression, found '", options.pattern, "': ", error.what()),
-                "pattern");
-  }
-  state_->options = options;
 }
 
 MonitorFunction Monitor::function() const {

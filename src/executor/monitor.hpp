@@ -15,7 +15,7 @@ namespace cohort {
 
 struct MonitorOptions {
   int64_t interval = 1;        // batches; at least 1
-  std::string pattern;         // regular expression (ECMAScript) of the names to report; empty: all
+  std::string pattern;         // regular expression (NamePattern) of the names to report; empty: all
   bool anchored = true;        // it matches from the start of a name; else anywhere in it
   bool pattern_of_toc = true;  // it chooses among arguments and auxiliary states, too
   bool sort = false;           // by name; else in the order of execution

@@ -9,6 +9,7 @@ needs='g++ g++
 make make
 pkg-config pkg-config
 libdnnl-dev dnnl.hpp
+libre2-dev re2/re2.h
 nlohmann-json3-dev nlohmann/json.hpp'
 [[ ${1:-} == --build ]] || needs+='
 libcmocka-dev cmocka.h
