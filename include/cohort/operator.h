@@ -72,21 +72,40 @@ typedef struct cohort_invoke_options {
 COHORT_API void cohort_invoke_options_init(cohort_invoke_options *options, size_t struct_size);
 
 /**
- * Applies an operator to arrays. Queued on the context of the inputs, which must be one.
+ * Applies an operator to arrays. Queued on the context of the inputs, which must be one (all host contexts count as one).
+ *
+ * Returns when the work is queued; on the host, work of a few microseconds may have been done by then. All that is
+ * applied on one context runs in the order of the calls; work of executors, groups and copies on the same arrays comes
+ * before or after it as the calls did. The first call for an operator with certain attributes, as they are written, and
+ * shapes and dtypes compiles it; the programs of the latest 1,024 such combinations for each context are kept, so that
+ * calls in a loop cost little. Beside them up to 64 MiB of working memory for each context are kept until the last
+ * handle is freed, when the threads of such work end, too.
  *
  * @param keys         The operator's attributes as text.
  * @param inputs       Arguments, then auxiliary states, in the operator's order. Those that the operator updates (the
  *                     states of an optimizer's operator) are written.
- * @param outputs      Arrays to write the outputs to, of the right shapes and dtypes; an output may be an input where
- *                     the operator can work in place. NULL with num_outputs 0: new ones.
+ * @param outputs      Arrays to write the outputs to, of the right shapes and dtypes. They may be inputs, or views that
+ *                     lie over inputs or over each other: the result is as if all of it were computed, and then each
+ *                     output written in turn. NULL with num_outputs 0: new ones.
  * @param options      NULL: all defaults.
  * @param out_outputs  The outputs in order, given or new. May be NULL only if outputs are given.
+ *
+ * Ownership: the work holds references on the arrays; the caller may free its handles at once. Memory lent by
+ * cohort_ndarray_wrap() must keep its contents until an output has been waited for.
+ *
+ * Threads: any, at the same time, too, on different arrays; or on the same ones if none of them is written.
+ *
  * @return NULL, or
  *   COHORT_ERROR_NAME              no such operator or attribute
  *   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of inputs or outputs; an attribute out of its range
  *   COHORT_ERROR_SHAPE, _DTYPE     inputs that do not fit together, or outputs that do not fit what is inferred
  *   COHORT_ERROR_DEVICE            arrays on several contexts
  *   COHORT_ERROR_UNSUPPORTED       no kernel for this device and dtype
+ *   COHORT_ERROR_OUT_OF_MEMORY     no room for new outputs or working memory
+ *   COHORT_ERROR_EXECUTION         an input is known not to have been written
+ * and nothing was queued. Errors of the queued work come out as COHORT_ERROR_EXECUTION wherever an output, or an input
+ * that is written, is read or waited for, until it is written again; what is computed from it fails, too. Work that does
+ * not depend on it is not concerned, and cohort_wait_all() does not tell of it.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_invoke(const char *op, const char *const *keys,
                                                                   const char *const *values, size_t num_attrs,

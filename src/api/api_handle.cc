@@ -8,6 +8,7 @@
 #include <new>
 
 #include "api/handle.hpp"
+#include "executor/invoke.hpp"
 
 namespace cohort::api {
 namespace {
@@ -153,6 +154,10 @@ void *remove_handle(Kind kind, const void *handle) noexcept {
 }
 
 size_t count_handles() noexcept { return table().live.load(std::memory_order_relaxed); }
+
+void note_freed() noexcept {
+  if (count_handles() == 0) release_invoked();
+}
 
 }  // namespace cohort::api
 

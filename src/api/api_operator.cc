@@ -5,6 +5,7 @@
 #include <map>
 
 #include "api/api.hpp"
+#include "base/small_array.hpp"
 #include "executor/invoke.hpp"
 #include "op/op.hpp"
 
@@ -37,6 +38,29 @@ const std::vector<std::string> &output_names(const Op &op) {
   if (added) entry->second = op.output_names(Attrs(op.new_attrs()));
   return entry->second;
 }
+
+void check_texts(const char *const *texts, size_t count, const char *what) {
+  require(texts, count, what);
+  for (size_t i = 0; i < count; ++i) {
+    if (!texts[i]) throw Error(Code::kInvalidArgument, text(what, "[", i, "]: expected text, found NULL"), what);
+  }
+}
+
+// The arrays behind handles, as invoke() takes them; not copied.
+class ArrayList {
+ public:
+  ArrayList(cohort_ndarray *const *arrays, size_t count, const char *what) : arrays_(arrays ? count : 0) {
+    require(arrays, count, what);
+    for (size_t i = 0; i < count; ++i) {
+      if (!arrays[i]) throw Error(Code::kInvalidArgument, text(what, "[", i, "]: expected an array, found NULL"), what);
+      arrays_[i] = &deref(arrays[i], what);
+    }
+  }
+  const NDArray *const *data() const { return arrays_.data(); }
+
+ private:
+  SmallArray<const NDArray *, 8> arrays_;
+};
 
 const Op &op_of(const char *op) { return get_op(to_text(op, "op")); }
 
@@ -115,17 +139,30 @@ cohort_error *cohort_operator_invoke(const char *op, const char *const *keys, co
                                      cohort_ndarray *const *outputs, size_t num_outputs,
                                      const cohort_invoke_options *options, cohort_arrays **out_outputs) {
   return guard([&] {
+    require(op, "op");
     if (!num_outputs) require(out_outputs, "out_outputs");
-    const std::string name = to_text(op, "op");
-    const AttrMap attrs = to_attrs(keys, values, num_attrs);
-    const std::vector<NDArray> sources = deref_all(inputs, num_inputs, "inputs");
-    const std::vector<NDArray> targets = deref_all(outputs, num_outputs, "outputs");
+    check_texts(keys, num_attrs, "keys");
+    check_texts(values, num_attrs, "values");
+    const ArrayList sources(inputs, num_inputs, "inputs"), targets(outputs, num_outputs, "outputs");
     const cohort_invoke_options set = read_options(options, "options");
-    Lent<cohort_arrays> results{NamedArrays()};  // first, so that nothing can fail when the work is done
-    const std::vector<NDArray> made =
-        invoke(name, attrs, sources, targets, to_context(set.context), to_bool(set.is_train, "is_train"), set.seed);
-    if (!out_outputs) return;
-    for (const NDArray &array : made) deref(results.get(), "outputs").emplace_back("", array);
+    const Invocation call{op,
+                          keys,
+                          values,
+                          num_attrs,
+                          sources.data(),
+                          num_inputs,
+                          targets.data(),
+                          num_outputs,
+                          to_context(set.context),
+                          to_bool(set.is_train, "is_train"),
+                          set.seed};
+    std::vector<NDArray> made;
+    if (!out_outputs) return invoke(call, &made);
+    Lent<cohort_arrays> results{NamedArrays()};  // first, so that little can fail when the work is queued
+    invoke(call, &made);
+    NamedArrays &list = deref(results.get(), "outputs");
+    list.reserve(made.size());
+    for (NDArray &array : made) list.emplace_back(std::string(), std::move(array));
     *out_outputs = results.release();
   });
 }

@@ -41,6 +41,8 @@ void *peek_object(Kind kind, const void *handle) noexcept;
 // from before a fork: its object may wait for threads that the child does not have.
 void *remove_handle(Kind kind, const void *handle) noexcept;
 size_t count_handles() noexcept;
+// After an object was freed: with the last handle the library's threads end.
+void note_freed() noexcept;
 
 // Specialised in api.hpp: what is behind the handles of a C type.
 template <typename C>
@@ -65,6 +67,7 @@ C *make_handle(ObjectOf<C> object) {
 template <typename C>
 void free_handle(C *handle) noexcept {
   delete static_cast<ObjectOf<C> *>(remove_handle(Behind<C>::kKind, handle));
+  note_freed();
 }
 
 // A handle for the time of a callback, or until it is given away.

@@ -52,6 +52,24 @@ class ActiveScope {
   const int num_threads_;
 };
 
+// False if fn failed; then told(what, code) was called.
+template <typename Fn, typename Told>
+bool caught(Fn &&fn, Told &&told) noexcept {
+  try {
+    fn();
+    return true;
+  } catch (const std::bad_alloc &) {
+    told("out of memory", Code::kOutOfMemory);
+  } catch (const Error &error) {
+    told(error.what(), error.code() == Code::kOutOfMemory ? error.code() : Code::kExecution);
+  } catch (const std::exception &error) {
+    told(error.what(), Code::kExecution);
+  } catch (...) {
+    told("unknown exception", Code::kExecution);
+  }
+  return false;
+}
+
 // Changes in every forked child.
 std::atomic<uint32_t> generation{0};
 
@@ -264,39 +282,29 @@ void CpuQueue::Core::throw_error() {
 // False if fn failed. `label` is read then: fn may change it as it goes on.
 template <typename Fn>
 bool CpuQueue::Core::guarded(const char *const &label, Fn &&fn) noexcept {
-  try {
-    fn();
-    return true;
-  } catch (const std::bad_alloc &) {
-    fail(label, "out of memory", Code::kOutOfMemory);
-  } catch (const Error &error) {
-    fail(label, error.what(), error.code() == Code::kOutOfMemory ? error.code() : Code::kExecution);
-  } catch (const std::exception &error) {
-    fail(label, error.what(), Code::kExecution);
-  } catch (...) {
-    fail(label, "unknown exception", Code::kExecution);
-  }
-  return false;
+  return caught(fn, [&](const char *what, Code code) { fail(label, what, code); });
 }
 
 void CpuQueue::Core::run_program(const Program &program, const void *owner) noexcept {
-  if (!poisoned()) {
-    const Lane lane{program.brief ? 1 : num_threads_, nullptr};
-    const char *label = "";
-    const bool done = guarded(label, [&] {
-      for (const Step *step = program.steps, *const end = step + program.count; step != end; ++step) {
-        label = step->label;
-        if (!fault_.empty() && std::strstr(label, fault_.c_str())) {
-          throw Error(Code::kExecution, text("made to fail by ", kFault.name));
-        }
-        step->kernel->run(step->args, lane);
-      }
-    });
-    if (done) return;
-  }
-  if (!program.failed) return;
   char message[sizeof message_];
-  {
+  const char *label = "";
+  const auto run_steps = [&] {
+    const Lane lane{program.brief ? 1 : num_threads_, nullptr};
+    for (const Step *step = program.steps, *const end = step + program.count; step != end; ++step) {
+      label = step->label;
+      if (!fault_.empty() && std::strstr(label, fault_.c_str())) {
+        throw Error(Code::kExecution, text("made to fail by ", kFault.name));
+      }
+      step->kernel->run(step->args, lane);
+    }
+  };
+  if (program.contained) {
+    const bool done = caught(
+        run_steps, [&](const char *what, Code) { std::snprintf(message, sizeof message, "%s: %s", label, what); });
+    if (done) return;
+  } else {
+    if (!poisoned() && guarded(label, run_steps)) return;
+    if (!program.failed) return;
     const std::lock_guard<std::mutex> lock(error_mutex_);
     std::memcpy(message, message_, sizeof message);
   }

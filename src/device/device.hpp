@@ -65,6 +65,9 @@ struct Program {
   // It waits for nothing but what is queued already: may run on the caller, too, where the queue's one thread would
   // have to share a processor with it.
   bool here = false;
+  // Its failure is told to `failed` alone: the queue is not poisoned, and what is queued behind is run. Nor is it
+  // skipped for an earlier failure.
+  bool contained = false;
 };
 
 // One in-order stream of work on one device. One thread at a time enqueues; any thread may wait. Nothing here throws

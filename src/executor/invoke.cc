@@ -1,139 +1,398 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/invoke.hpp"
 
-#include <algorithm>
+#include <pthread.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/settings.hpp"
+#include "base/small_array.hpp"
+#include "executor/applied_program.hpp"
 
 namespace cohort {
 namespace {
 
-// Keeps what the queue works on alive until it is done.
-struct Call {
-  Step step;
-  std::unique_ptr<Kernel> kernel;
-  std::string label;
-  std::vector<void *> pointers;
-  std::vector<NDArray> arrays;
-  std::shared_ptr<Memory> scratch, saved;
-};
+// Working memory up to this size is kept between calls, one block for all programs of a device; larger ones last as
+// long as the call.
+constexpr size_t kKeptBytes = size_t(64) << 20;
 
-Context context_of(const std::string &op, const std::vector<NDArray> &inputs, const Context &context) {
-  if (inputs.empty()) return context;
-  for (const NDArray &input : inputs) {
-    if (input.context() != inputs[0].context() && !(input.context().on_host() && inputs[0].context().on_host())) {
-      throw Error(Code::kDevice, text("operator ", op, ": inputs on ", inputs[0].context(), " and ", input.context()),
-                  op);
+// ---- one call -----------------------------------------------------------------------------------------------------
+
+// What the queue works on, alive until it is done. Most calls are so small that this is one block of memory. It is its
+// own first step, too.
+class Call final : public Kernel {
+ public:
+  Call(std::shared_ptr<const AppliedProgram> made, size_t num_inputs, size_t num_outputs)
+      : program(std::move(made)),
+        first_output(num_inputs),
+        arrays(num_inputs + num_outputs),
+        addresses_(num_inputs + num_outputs),
+        steps_(program->num_steps() + 1),
+        pointers_(program->num_pointers()) {}
+  void set(size_t index, const NDArray &array) {
+    arrays[index] = array.storage();
+    addresses_[index] = array.data();
+  }
+  Program bind() {
+    program->bind(addresses_.data(), addresses_.data() + first_output,
+                  arena ? static_cast<char *>(arena->data()) : nullptr, &seed, steps_.data() + 1, pointers_.data());
+    steps_[0] = {this, {}, steps_[1].label};
+    Program whole{steps_.data(), steps_.size(), program->brief(), failed, true};
+    whole.contained = true;
+    return whole;
+  }
+  // Fails the call if work queued before it has failed to write one of its inputs.
+  void run(const Args &, const Lane &) const override {
+    for (size_t i = 0; i < first_output; ++i) {
+      if (arrays[i]->failed()) arrays[i]->check_failure();
+    }
+    for (size_t i = first_output; i < arrays.size(); ++i) {
+      if (arrays[i]->failed()) arrays[i]->written();  // by work before this one
     }
   }
-  return inputs[0].context();
+
+  const std::shared_ptr<const AppliedProgram> program;
+  const size_t first_output;
+  SmallArray<std::shared_ptr<Storage>, 6> arrays;  // inputs, then outputs
+  std::shared_ptr<Memory> arena;
+  uint64_t seed = 0;
+
+ private:
+  static void failed(const void *owner, const char *message) {
+    const auto &call = *static_cast<const Call *>(owner);
+    for (size_t i = call.first_output; i < call.arrays.size(); ++i) call.arrays[i]->fail(message);
+    for (const size_t i : call.program->mutated()) call.arrays[i]->fail(message);
+  }
+
+  SmallArray<void *, 6> addresses_;  // of the arrays
+  SmallArray<Step, 4> steps_;
+  SmallArray<void *, 12> pointers_;
+};
+
+// ---- the queues ---------------------------------------------------------------------------------------------------
+
+// All that is applied at once on a device.
+class Stream {
+ public:
+  explicit Stream(const Context &context) : device(get_device(context)), queue_(make_queue()) {}
+
+  const std::shared_ptr<Device> device;
+  AppliedPrograms programs;
+  const bool trace = trace_enabled("step");
+
+  int num_threads() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return queue().num_threads();
+  }
+  void enqueue(const std::shared_ptr<Call> &call);
+  // Lets go of the memory, and of the queue if it may have a thread.
+  void release() noexcept {
+    std::shared_ptr<Memory> arena;  // these end outside the lock
+    std::shared_ptr<Queue> queue;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    arena.swap(arena_);
+    if (has_thread_) queue.swap(queue_);
+    has_thread_ = false;
+  }
+
+ private:
+  std::shared_ptr<Queue> make_queue() {
+    std::shared_ptr<Queue> queue = device->create_queue({});
+    register_queue(queue);
+    return queue;
+  }
+  Queue &queue() {
+    if (!queue_) queue_ = make_queue();
+    return *queue_;
+  }
+  std::shared_ptr<Memory> working_memory(size_t bytes) {
+    if (bytes == 0) return nullptr;
+    if (arena_ && arena_->bytes() >= bytes) return arena_;
+    std::shared_ptr<Memory> larger = device->allocate(bytes);
+    if (bytes <= kKeptBytes) arena_ = larger;  // queued calls hold the one before
+    return larger;
+  }
+
+  std::mutex mutex_;  // guards what follows, and enqueuing
+  std::shared_ptr<Queue> queue_;
+  bool has_thread_ = false;        // work may have been given to it
+  std::shared_ptr<Memory> arena_;  // used by one program after the other
+};
+
+void Stream::enqueue(const std::shared_ptr<Call> &call) {
+  const AppliedProgram &program = *call->program;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Queue &to = queue();
+  call->arena = working_memory(program.arena_bytes());
+  const Program run = call->bind();
+  for (size_t i = 0; i < call->first_output; ++i) {
+    call->arrays[i]->wait_for_writers(&to);
+    call->arrays[i]->attach_reader(queue_);
+  }
+  const auto begin_write = [&](Storage &storage) {
+    storage.wait_for_work(&to);
+    storage.attach(queue_);
+    storage.will_change();
+  };
+  for (const size_t i : program.mutated()) begin_write(*call->arrays[i]);
+  for (size_t i = call->first_output; i < call->arrays.size(); ++i) begin_write(*call->arrays[i]);
+  has_thread_ = has_thread_ || !program.brief() || !to.idle();
+  to.run(run, call);
+}
+
+struct Streams {
+  std::mutex mutex;  // guards all
+  std::map<Context, std::shared_ptr<Stream>> all;
+
+  std::shared_ptr<Stream> of(const Context &context) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    std::shared_ptr<Stream> &stream = all[{context.on_host() ? DeviceType::kCpu : context.type, context.id}];
+    if (!stream) stream = std::make_shared<Stream>(context);
+    return stream;
+  }
+  // Of the contexts behind this one the first; null: there is none.
+  std::shared_ptr<Stream> after(const Context &context) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto next = all.upper_bound(context);
+    return next == all.end() ? nullptr : next->second;
+  }
+};
+
+std::atomic<Streams *> known_streams{nullptr};  // never destroyed: they outlive static objects
+
+// A forked child starts anew: it has none of the threads, and nobody to unlock what they had locked.
+Streams &streams() {
+  Streams *known = known_streams.load(std::memory_order_acquire);
+  if (known) return *known;
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { known_streams.store(nullptr); });
+  (void)registered;
+  auto made = std::make_unique<Streams>();
+  if (known_streams.compare_exchange_strong(known, made.get())) return *made.release();
+  return *known;
+}
+
+// ---- what may lie in one place ------------------------------------------------------------------------------------
+
+bool overlap(const NDArray &a, const NDArray &b) {
+  if (a.storage() != b.storage()) return false;
+  const char *const a_data = a.data_as<char>(), *const b_data = b.data_as<char>();
+  return a_data < b_data + b.bytes() && b_data < a_data + a.bytes();
+}
+
+// Whether what is written may not be read, or written by another output.
+bool is_shared_wrongly(const Invocation &call, const AppliedProgram &program) {
+  for (size_t o = 0; o < call.num_outputs; ++o) {
+    const NDArray *const output = call.outputs[o];
+    if (!output) continue;
+    for (size_t i = 0; i < call.num_inputs; ++i) {
+      const NDArray &input = *call.inputs[i];
+      if (!overlap(*output, input)) continue;
+      if (output->data() != input.data() || output->bytes() != input.bytes() || !program.may_share(i, o)) return true;
+    }
+    for (size_t other = 0; other < o; ++other) {
+      if (call.outputs[other] && overlap(*output, *call.outputs[other])) return true;
+    }
+  }
+  return false;
+}
+
+// ---- keys ---------------------------------------------------------------------------------------------------------
+
+template <typename T>
+void append(std::string *key, const T &value) {
+  key->append(reinterpret_cast<const char *>(&value), sizeof value);
+}
+
+void append_array(std::string *key, const NDArray *array) {
+  if (!array) return append(key, -1);
+  const std::vector<int64_t> &lengths = array->shape().dims();
+  append(key, int(lengths.size()));
+  append(key, array->dtype());
+  key->append(reinterpret_cast<const char *>(lengths.data()), lengths.size() * sizeof(int64_t));
+}
+
+// All that decides which program it is: attributes as they are written, so that nothing is parsed twice.
+void write_key(const Invocation &call, bool apart, std::string *key) {
+  key->clear();
+  key->append(call.op);
+  key->push_back(char(call.is_train | apart << 1));
+  append(key, call.num_attrs);
+  for (size_t i = 0; i < call.num_attrs; ++i) {
+    for (const char *const word : {call.keys[i], call.values[i]}) key->append(word).push_back('\0');
+  }
+  append(key, call.num_inputs);
+  for (size_t i = 0; i < call.num_inputs; ++i) append_array(key, call.inputs[i]);
+  for (size_t i = 0; i < call.num_outputs; ++i) append_array(key, call.outputs[i]);
+}
+
+// ---- what is compiled ---------------------------------------------------------------------------------------------
+
+AttrMap attributes_of(const Invocation &call) {
+  AttrMap attrs;
+  for (size_t i = 0; i < call.num_attrs; ++i) {
+    if (!attrs.emplace(call.keys[i], call.values[i]).second) {
+      throw Error(Code::kName, text("keys: '", call.keys[i], "' is given twice"), call.keys[i]);
+    }
+  }
+  return attrs;
+}
+
+void infer(const Invocation &call, const std::vector<std::string> &names, AppliedOperator *what) {
+  const Op &op = *what->op;
+  const std::string &name = op.name;
+  what->out_shapes.resize(size_t(op.num_outputs(what->attrs)));
+  what->out_dtypes.assign(what->out_shapes.size(), Dtype::kNone);
+  for (size_t i = 0; i < call.num_inputs; ++i) {
+    what->in_shapes.push_back(call.inputs[i]->shape());
+    what->in_dtypes.push_back(call.inputs[i]->dtype());
+  }
+  // Outputs that are given take part, as they do for shapes that inputs leave open.
+  for (size_t i = 0; i < call.num_outputs; ++i) {
+    if (!call.outputs[i]) continue;
+    what->out_shapes[i] = call.outputs[i]->shape();
+    what->out_dtypes[i] = call.outputs[i]->dtype();
+  }
+  try {
+    op.infer_shape(what->attrs, what->in_shapes, what->out_shapes);
+    op.infer_dtype(what->attrs, what->in_dtypes, what->out_dtypes);
+  } catch (const Error &e) {
+    throw Error(e.code(), text("operator ", name, ": ", e.what()), name);
+  }
+  for (size_t i = 0; i < what->out_shapes.size(); ++i) {
+    if (!what->out_shapes[i].known())
+      throw Error(Code::kShape, text("operator ", name, ": shape of output ", i, " is unknown"), name);
+    if (what->out_dtypes[i] == Dtype::kNone) what->out_dtypes[i] = Dtype::kFloat32;
+  }
+  const auto check = [&](const NDArray &array, const Shape &shape, Dtype dtype, const std::string &which) {
+    if (array.shape() != shape) {
+      throw Error(Code::kShape, text("operator ", name, ", ", which, ": expected ", shape, ", found ", array.shape()),
+                  name);
+    }
+    if (array.dtype() != dtype) {
+      throw Error(Code::kDtype, text("operator ", name, ", ", which, ": expected ", dtype, ", found ", array.dtype()),
+                  name);
+    }
+  };
+  for (size_t i = 0; i < call.num_inputs; ++i) {
+    check(*call.inputs[i], what->in_shapes[i], what->in_dtypes[i], names[i]);
+  }
+  for (size_t i = 0; i < call.num_outputs; ++i) {
+    if (!call.outputs[i]) continue;
+    check(*call.outputs[i], what->out_shapes[i], what->out_dtypes[i], text("output ", i));
+  }
+}
+
+AppliedOperator look_at(const Invocation &call, bool apart) {
+  AppliedOperator what;
+  what.op = &get_op(std::string(call.op));
+  what.attrs = what.op->parse(attributes_of(call));
+  what.is_train = call.is_train;
+  what.apart = apart;
+  const std::string &name = what.op->name;
+  const std::vector<std::string> names = what.op->input_names(what.attrs, int(call.num_inputs));
+  if (names.size() != call.num_inputs) {
+    throw Error(Code::kInvalidArgument,
+                text("operator ", name, ": expected ", names.size(), " inputs, found ", call.num_inputs), name);
+  }
+  const size_t visible = size_t(what.op->num_visible(what.attrs));
+  if (call.num_outputs && call.num_outputs != visible) {
+    throw Error(Code::kInvalidArgument,
+                text("operator ", name, ": expected ", visible, " outputs, found ", call.num_outputs), name);
+  }
+  infer(call, names, &what);
+  return what;
+}
+
+std::shared_ptr<const AppliedProgram> program_for(const Invocation &call, Stream &stream, bool apart) {
+  thread_local std::string key;
+  write_key(call, apart, &key);
+  std::shared_ptr<const AppliedProgram> program = stream.programs.find(key);
+  if (program) return program;
+  const AppliedOperator what = look_at(call, apart);
+  program = std::make_shared<AppliedProgram>(what, stream.device, stream.num_threads());
+  stream.programs.add(key, program);
+  return program;
+}
+
+// Where the operator runs: where its inputs are. Outputs must be there, too.
+const Context &context_of(const Invocation &call) {
+  const Context &where = call.num_inputs ? call.inputs[0]->context() : call.context;
+  const auto is_there = [&](const NDArray &array) {
+    return array.context() == where || (array.context().on_host() && where.on_host());
+  };
+  for (size_t i = 1; i < call.num_inputs; ++i) {
+    if (is_there(*call.inputs[i])) continue;
+    throw Error(Code::kDevice, text("operator ", call.op, ": inputs on ", where, " and ", call.inputs[i]->context()),
+                std::string(call.op));
+  }
+  for (size_t i = 0; i < call.num_outputs; ++i) {
+    if (!call.outputs[i] || is_there(*call.outputs[i])) continue;
+    throw Error(Code::kDevice,
+                text("operator ", call.op, ": output ", i, " is on ", call.outputs[i]->context(), ", expected ", where),
+                std::string(call.op));
+  }
+  return where;
 }
 
 }  // namespace
 
-std::vector<NDArray> invoke(const std::string &name, const AttrMap &attrs, const std::vector<NDArray> &inputs,
-                            const std::vector<NDArray> &outputs, const Context &context, bool is_train, uint64_t seed) {
-  const Op &op = get_op(name);
-  const Attrs parsed = op.parse(attrs);
-  const std::vector<std::string> names = op.input_names(parsed, int(inputs.size()));
-  if (names.size() != inputs.size()) {
-    throw Error(Code::kInvalidArgument,
-                text("operator ", name, ": expected ", names.size(), " inputs, found ", inputs.size()), name);
-  }
-  Shapes in_shapes, out_shapes(size_t(op.num_outputs(parsed)));
-  Dtypes in_dtypes, out_dtypes(out_shapes.size(), Dtype::kNone);
-  for (const NDArray &input : inputs) {
-    in_shapes.push_back(input.shape());
-    in_dtypes.push_back(input.dtype());
-  }
-  const size_t visible = size_t(op.num_visible(parsed));
-  if (!outputs.empty() && outputs.size() != visible) {
-    throw Error(Code::kInvalidArgument,
-                text("operator ", name, ": expected ", visible, " outputs, found ", outputs.size()), name);
-  }
-  for (size_t i = 0; i < outputs.size();
-       ++i) {  // known outputs take part, as they do for shapes that inputs leave open
-    if (!outputs[i]) continue;
-    out_shapes[i] = outputs[i].shape();
-    out_dtypes[i] = outputs[i].dtype();
-  }
-  try {
-    op.infer_shape(parsed, in_shapes, out_shapes);
-    op.infer_dtype(parsed, in_dtypes, out_dtypes);
-  } catch (const Error &e) {
-    throw Error(e.code(), text("operator ", name, ": ", e.what()), name);
-  }
-  for (size_t i = 0; i < out_shapes.size(); ++i) {
-    if (!out_shapes[i].known())
-      throw Error(Code::kShape, text("operator ", name, ": shape of output ", i, " is unknown"), name);
-    if (out_dtypes[i] == Dtype::kNone) out_dtypes[i] = Dtype::kFloat32;
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (in_shapes[i] != inputs[i].shape()) {
-      throw Error(Code::kShape,
-                  text("operator ", name, ", ", names[i], ": expected ", in_shapes[i], ", found ", inputs[i].shape()),
-                  name);
+void invoke(const Invocation &asked, std::vector<NDArray> *results) {
+  const Context where = context_of(asked);
+  const std::shared_ptr<Stream> stream = streams().of(where);
+  std::shared_ptr<const AppliedProgram> program = program_for(asked, *stream, false);
+  if (is_shared_wrongly(asked, *program)) program = program_for(asked, *stream, true);
+  const size_t num_outputs = program->num_outputs();
+  const auto call = std::make_shared<Call>(program, asked.num_inputs, num_outputs);
+  call->seed = asked.seed;
+  for (size_t i = 0; i < asked.num_inputs; ++i) call->set(i, *asked.inputs[i]);
+  results->clear();
+  results->reserve(num_outputs);
+  for (size_t i = 0; i < num_outputs; ++i) {
+    if (i < asked.num_outputs && asked.outputs[i]) {
+      results->push_back(*asked.outputs[i]);
+    } else {
+      const TensorSpec &spec = program->output(i);
+      results->push_back(NDArray::create(spec.shape, spec.dtype, where, false));
     }
+    call->set(asked.num_inputs + i, results->back());
   }
-  const Context where = context_of(name, inputs, context);
-  const std::shared_ptr<Device> device = get_device(where);
-  const std::string kernel_name = op.view ? "_copy" : op.name;
-  const KernelEntry *entry = device->find_kernel(kernel_name);
-  if (!entry) throw Error(Code::kUnsupported, text("operator ", name, " has no kernel on ", where), name);
+  if (stream->trace) log(LogLevel::kDebug, text("step: ", asked.op));
+  stream->enqueue(call);
+}
 
-  const std::shared_ptr<Queue> queue = device->create_queue({1});
-  auto call = std::make_shared<Call>();
-  StepSpec spec;
-  spec.op = kernel_name;
-  spec.attrs = parsed.pointer();
-  spec.is_train = is_train;
-  spec.seed = seed;
-  spec.num_threads = 1;
+std::vector<NDArray> invoke(const std::string &op, const AttrMap &attrs, const std::vector<NDArray> &inputs,
+                            const std::vector<NDArray> &outputs, const Context &context, bool is_train, uint64_t seed) {
+  std::vector<const char *> keys, values;
+  for (const auto &[key, value] : attrs) {
+    keys.push_back(key.c_str());
+    values.push_back(value.c_str());
+  }
+  std::vector<const NDArray *> sources, targets;
+  for (const NDArray &input : inputs) sources.push_back(&input);
+  for (const NDArray &output : outputs) targets.push_back(output ? &output : nullptr);
   std::vector<NDArray> results;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    spec.inputs.push_back({inputs[i].shape(), inputs[i].dtype(), nullptr});
-    spec.constant.push_back(false);
-    inputs[i].wait();
-    call->arrays.push_back(inputs[i]);
-    call->pointers.push_back(inputs[i].data());
-  }
-  for (size_t i = 0; i < out_shapes.size(); ++i) {
-    spec.outputs.push_back({out_shapes[i], out_dtypes[i], nullptr});
-    spec.wanted.push_back(true);
-    const bool given = i < outputs.size() && outputs[i];
-    if (given && outputs[i].context() != where && !(outputs[i].context().on_host() && where.on_host())) {
-      throw Error(Code::kDevice,
-                  text("operator ", name, ": output ", i, " is on ", outputs[i].context(), ", expected ", where), name);
-    }
-    results.push_back(given ? outputs[i] : NDArray::create(out_shapes[i], out_dtypes[i], where, false));
-    results.back().wait();
-    call->arrays.push_back(results.back());
-    call->pointers.push_back(results.back().data());
-  }
-  call->kernel = device->make_kernel(*entry, spec);
-  for (const std::vector<TensorSpec> *specs : {&spec.inputs, &spec.outputs}) {
-    for (const TensorSpec &s : *specs) {
-      if (s.layout)
-        throw Error(Code::kInternal, text("operator ", name, ": kernel of an imperative call asks for a layout"), name);
-    }
-  }
-  if (spec.scratch_bytes) call->scratch = device->allocate(spec.scratch_bytes);
-  if (spec.saved_bytes) call->saved = device->allocate(spec.saved_bytes);
-  call->label = op.name;
-  call->step.kernel = call->kernel.get();
-  call->step.label = call->label.c_str();
-  call->step.args.inputs = call->pointers.data();
-  call->step.args.outputs = call->pointers.data() + inputs.size();
-  call->step.args.scratch = call->scratch ? call->scratch->data() : nullptr;
-  call->step.args.saved = call->saved ? call->saved->data() : nullptr;
-  queue->run({&call->step, 1, true, nullptr}, call);
-  queue->sync();
-  for (int i : op.mutates) {
-    if (size_t(i) < inputs.size()) inputs[size_t(i)].storage()->written();
-  }
-  for (const NDArray &result : results) result.storage()->written();
-  results.resize(visible);
+  invoke({op, keys.data(), values.data(), keys.size(), sources.data(), sources.size(), targets.data(), targets.size(),
+          context, is_train, seed},
+         &results);
   return results;
+}
+
+void release_invoked() noexcept {
+  Streams *const known = known_streams.load(std::memory_order_acquire);
+  if (!known) return;
+  std::shared_ptr<Stream> stream = known->after({DeviceType::kCpu, -1});
+  for (; stream; stream = known->after(stream->device->context())) stream->release();
+}
+
+InvokedPrograms invoked_programs(const Context &context) {
+  const std::shared_ptr<Stream> stream = streams().of(context);
+  return {stream->programs.size(), stream->programs.num_added()};
 }
 
 }  // namespace cohort

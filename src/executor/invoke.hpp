@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operator on arrays, at once: imperative invocation. Inputs that the operator mutates are written in place.
+// Operators applied to arrays at once, for the boundary and whoever has no graph. Applied ones are queued, all of a
+// device on one queue, and compiled at the first use for operator, attributes, shapes and types (applied_program.hpp).
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ndarray/ndarray.hpp"
@@ -10,10 +14,40 @@
 
 namespace cohort {
 
-// outputs empty: new arrays; else one array per visible output, of the inferred shape and dtype (kShape, kDtype), null
-// entries to be made. An operator without inputs runs on `context`. Has finished when it returns.
+struct Invocation {
+  std::string_view op;
+  const char *const *keys = nullptr;  // of the attributes
+  const char *const *values = nullptr;
+  size_t num_attrs = 0;
+  const NDArray *const *inputs =
+      nullptr;  // auxiliary states last; those that the operator mutates are written in place
+  size_t num_inputs = 0;
+  // One for each visible output, of the inferred shape and dtype (kShape, kDtype), null ones to be made; or none at
+  // all. They may be inputs or overlap them: the result is as if it were computed before any of it is written.
+  const NDArray *const *outputs = nullptr;
+  size_t num_outputs = 0;
+  Context context;  // where an operator without inputs runs
+  bool is_train = false;
+  uint64_t seed = 0;  // of random operators: the same seed gives the same numbers
+};
+
+// Queues the work and puts the outputs, given or new, into `results`. Errors of the work come out where an output, or
+// an input that is written, is waited for. Any thread.
+void invoke(const Invocation &call, std::vector<NDArray> *results);
+// The same for those who have attributes as a map. `outputs` may be empty and have null arrays.
 std::vector<NDArray> invoke(const std::string &op, const AttrMap &attrs, const std::vector<NDArray> &inputs,
                             const std::vector<NDArray> &outputs, const Context &context, bool is_train = false,
                             uint64_t seed = 0);
+
+// Ends the threads of applied operators and frees their working memory, when nobody has an array any more; waits for
+// what is queued. Programs stay.
+void release_invoked() noexcept;
+
+// Of the programs kept for operators applied on a device.
+struct InvokedPrograms {
+  size_t kept = 0;
+  uint64_t made = 0;  // so far
+};
+InvokedPrograms invoked_programs(const Context &context);
 
 }  // namespace cohort

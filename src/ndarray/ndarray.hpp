@@ -34,12 +34,14 @@ class Storage {
   // until it is written again, an array that failed work should have written throws kExecution (see fail()).
   void wait();
   // The same without the second part: before it is overwritten.
-  void wait_for_work();
+  void wait_for_work() { wait_for_work(nullptr); }
+  void wait_for_work(const Queue *but);  // on all other queues
   // Waits until it can be read by work on `reader`: for writers on other queues, as wait() does.
   void wait_for_writers(const Queue *reader);
   // What is written to `part` is a part of this storage, too: waiting for this one waits for it, and throws if it
   // failed.
   void depend_on(std::shared_ptr<Storage> part);
+  void check_failure();                     // the second part of wait() alone
   void fail(const char *message) noexcept;  // by an executor: the work that should have filled this storage failed
   void written();                           // its contents are good again, and are others than before
   void will_change() { version_.fetch_add(1, std::memory_order_acq_rel); }  // by work that is queued
@@ -58,7 +60,6 @@ class Storage {
   };
   void attach(const std::shared_ptr<Queue> &queue, bool writes);
   void sync_users(bool writers_only, const Queue *but);
-  void check_failure();
   std::vector<std::shared_ptr<Storage>> parts();
 
   std::shared_ptr<Memory> memory_;

@@ -58,10 +58,10 @@ void Storage::check_failure() {
   for (const auto &part : parts()) part->check_failure();
 }
 
-void Storage::wait_for_work() {
+void Storage::wait_for_work(const Queue *but) {
   if (!busy_.load(std::memory_order_acquire)) return;
-  sync_users(false, nullptr);
-  for (const auto &part : parts()) part->wait_for_work();
+  sync_users(false, but);
+  for (const auto &part : parts()) part->wait_for_work(but);
 }
 
 void Storage::wait() {

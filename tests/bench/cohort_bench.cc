@@ -4,6 +4,7 @@
 //
 // train: data into the group, forward, backward, update; one wait at the end of a block of steps.
 // infer: data into the group, forward, and a wait for the output, every step.
+// W12 has no network: operators applied at once.
 #include <sched.h>
 #include <sys/resource.h>
 
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "applied.hpp"
 #include "measured.hpp"
 
 namespace bench {
@@ -161,16 +163,23 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Milliseconds a step of each block, sorted.
+// Milliseconds of a step, by a block of them.
+template <typename Step, typename Wait>
+double time_block(int steps, Step &&step, Wait &&wait) {
+  const Clock::time_point start = Clock::now();
+  for (int i = 0; i < steps; ++i) step();
+  wait();
+  return seconds_since(start) / steps * 1e3;
+}
+
+// Milliseconds per step of each block, sorted.
 std::vector<double> time_blocks(Measured &work, const Options &options) {
   for (int i = 0; i < options.warmup; ++i) work.step();
   work.wait();
   std::vector<double> blocks;
   for (int block = 0; block < options.repeats; ++block) {
-    const Clock::time_point start = Clock::now();
-    for (int i = 0; i < options.steps; ++i) work.step();
-    work.wait();
-    blocks.push_back(seconds_since(start) / options.steps * 1e3);
+    blocks.push_back(time_block(
+        options.steps, [&] { work.step(); }, [&] { work.wait(); }));
   }
   std::sort(blocks.begin(), blocks.end());
   return blocks;
@@ -187,8 +196,9 @@ double peak_rss_mb() {
   return double(usage.ru_maxrss) / 1024.0;
 }
 
-void print_line(const Options &options, const std::vector<double> &blocks, const std::string &check, double setup,
-                const Measured &work) {
+// `figures`: what else there is to say, as members of a JSON object.
+void print_line(const Options &options, const char *config, const std::vector<double> &blocks, const std::string &check,
+                double setup, const std::string &figures) {
   const Workload &workload = *options.workload;
   const double middle = median(blocks);
   double load = 0;
@@ -198,25 +208,58 @@ void print_line(const Options &options, const std::vector<double> &blocks, const
   std::string line = format(
       "{\"peer\": \"cohort\", \"config\": \"%s%s\", \"version\": \"%s\", \"workload\": \"%s\", \"variant\": \"%s\", "
       "\"mode\": \"%s\", \"batch\": %lld, \"contexts\": %d, \"threads\": %d, \"steps\": %d, \"repeats\": %zu, ",
-      options.executor ? "executor" : "group", options.gpu ? "+gpu" : "", cohort_version(), workload.name,
-      workload.variant, options.train ? "train" : "infer", static_cast<long long>(options.batch), options.contexts,
-      options.threads, options.steps, blocks.size());
+      config, options.gpu ? "+gpu" : "", cohort_version(), workload.name, workload.variant,
+      options.train ? "train" : "infer", static_cast<long long>(options.batch), options.contexts, options.threads,
+      options.steps, blocks.size());
   line += format(
       "\"samples_per_s\": %.3f, \"ms_min\": %.5f, \"ms_median\": %.5f, \"ms_max\": %.5f, \"rss_mb\": %.1f, "
       "\"cpus\": [%s], \"load1\": %.2f, \"omp\": %d, \"setup_s\": %.3f, ",
       double(options.batch) / middle * 1e3, blocks.front(), middle, blocks.back(), peak_rss_mb(), cpus.c_str(), load,
       options.executor ? options.threads : options.threads_of_context(), setup);
-  line += "\"memory\": " + work.memory() + ", \"check\": " + check + "}";
+  line += figures + ", \"check\": " + check + "}";
   std::puts(line.c_str());
+}
+
+// The chain's time is that of a step; beside it the sum's, and that of the same sum by hand, taken in turn.
+int run_applied(const Options &options) {
+  const Clock::time_point start = Clock::now();
+  AppliedChain chain;
+  AppliedSum sum;
+  const std::string check = chain.check();
+  const double setup = seconds_since(start);
+  const auto none = [] {};
+  std::vector<double> chains, sums, by_hand;
+  for (int i = 0; i < options.warmup; ++i) chain.step(), sum.step(), sum.step_by_hand();
+  for (int block = 0; block < options.repeats; ++block) {
+    chains.push_back(time_block(
+        options.steps, [&] { chain.step(); }, none));
+    sums.push_back(time_block(
+        options.steps, [&] { sum.step(); }, none));
+    by_hand.push_back(time_block(
+        options.steps, [&] { sum.step_by_hand(); }, none));
+  }
+  for (std::vector<double> *times : {&chains, &sums, &by_hand}) std::sort(times->begin(), times->end());
+  const auto figures_of = [](const std::vector<double> &times) {
+    return format("{\"ms_min\": %.5f, \"ms_median\": %.5f, \"gb_per_s\": %.2f}", times.front(), median(times),
+                  AppliedSum::kBytes / times.front() / 1e6);
+  };
+  const double per_operator = 1e3 / AppliedChain::kOperators;
+  print_line(options, "applied", chains, check, setup,
+             format("\"us_per_operator\": {\"min\": %.4f, \"median\": %.4f}, ", chains.front() * per_operator,
+                    median(chains) * per_operator) +
+                 "\"add_16_mib\": " + figures_of(sums) + ", \"add_by_hand\": " + figures_of(by_hand));
+  return 0;
 }
 
 int run(const Options &options) {
   pin(options.threads);
+  if (!*options.workload->graph) return run_applied(options);
   const Clock::time_point start = Clock::now();
   Measured work(options);
   const std::string check = work.check();
   const double setup = seconds_since(start);
-  print_line(options, time_blocks(work, options), check, setup, work);
+  const std::vector<double> blocks = time_blocks(work, options);
+  print_line(options, options.executor ? "executor" : "group", blocks, check, setup, "\"memory\": " + work.memory());
   return 0;
 }
 

@@ -16,6 +16,7 @@ const std::vector<Workload> &workloads() {
       {"W7", "", "mlp", "mlp", {784}, 64, 64, 10, 0, 300, 500, false},
       {"W9", "mlp", "tiny", "tiny_mlp", {32}, 1, 1, 10, 0, 2000, 5000, true},
       {"W9", "chain", "tiny", "tiny_chain", {32}, 1, 1, 0, 0, 2000, 5000, true},
+      {"W12", "", "", "", {}, 1, 1, 0, 0, 20, 20, true},
   };
   return all;
 }

@@ -13,7 +13,7 @@ struct Workload {
   const char *name;
   const char *variant;  // "" where there is one form only
   const char *model;    // seeds the data, with ".data" and ".label"
-  const char *graph;    // file in symbols/, without .json
+  const char *graph;    // file in symbols/, without .json; "": no network, operators applied at once
   std::vector<int64_t> sample;
   int64_t train_batch, infer_batch;
   int64_t num_classes;  // 0: no label

@@ -127,6 +127,50 @@ class OperatorCase {
     }
   }
 
+  // An operator's outputs, given or new ones where there are none.
+  std::vector<NDArray> apply(const std::string &op, const Value &attrs, const std::vector<cohort_ndarray *> &inputs,
+                             const std::vector<cohort_ndarray *> &outputs, bool is_train) {
+    std::vector<std::string> values;
+    for (const Value &value : attrs.items()) values.push_back(value.as_text());
+    cohort_invoke_options options = COHORT_INVOKE_OPTIONS_INIT;
+    options.context = &context_;
+    options.is_train = is_train;
+    const auto results = make<Arrays>(cohort_operator_invoke, op.c_str(), c_strings(attrs.keys()).data(),
+                                      c_strings(values).data(), values.size(), inputs.data(), inputs.size(),
+                                      outputs.empty() ? nullptr : outputs.data(), outputs.size(), &options);
+    std::vector<NDArray> list;
+    for (size_t i = 0; i < query<size_t>(cohort_arrays_num, results.get()); ++i)
+      list.push_back(make<NDArray>(cohort_arrays_get, results.get(), i));
+    return list;
+  }
+
+  // The operators of the graph, each applied at once, give what the bound graph gives.
+  void run_by_single_operators(const cohort_symbol *symbol, const std::vector<std::string> &aux) {
+    const Value graph = parse_json(query<const char *>(cohort_symbol_to_json, symbol), symbol_path_);
+    std::vector<std::vector<NDArray>> outputs;  // of each node
+    for (const Value &node : graph.at("nodes").items()) {
+      const std::string &op = node.at("op").as_text(), &name = node.at("name").as_text();
+      outputs.emplace_back();
+      if (op == "null") {
+        const bool is_aux = std::count(aux.begin(), aux.end(), name) > 0;
+        outputs.back().push_back(input((is_aux ? "aux:" : "arg:") + name));
+        continue;
+      }
+      std::vector<cohort_ndarray *> inputs;
+      for (const Value &entry : node.at("inputs").items()) {
+        const std::vector<int64_t> place = entry.as_integers();
+        inputs.push_back(outputs[size_t(place[0])][size_t(place[1])].get());
+      }
+      const Value *attrs = node.find("attrs");
+      outputs.back() = apply(op, attrs ? *attrs : Value::object(), inputs, {}, head_.at("is_train").as_bool());
+    }
+    size_t index = 0;
+    for (const Value &head : graph.at("heads").items()) {
+      const std::vector<int64_t> place = head.as_integers();
+      compare_with("output:" + std::to_string(index++), outputs[size_t(place[0])][size_t(place[1])].get());
+    }
+  }
+
   void run_symbol() {
     const Symbol symbol = make<Symbol>(cohort_symbol_load, symbol_path_.c_str());
     const std::vector<std::string> args = head_.at("arguments").as_texts(),
@@ -146,12 +190,10 @@ class OperatorCase {
       check(cohort_executor_forward(again.executor.get(), 0));
       compare_outputs(again.executor.get(), "eval:");
     }
+    if (failures_.empty()) run_by_single_operators(symbol.get(), aux);
   }
 
   void run_imperative() {
-    std::vector<std::string> values;
-    const Value &attrs = head_.at("attrs");
-    for (const Value &value : attrs.items()) values.push_back(value.as_text());
     std::vector<NDArray> inputs, outputs;
     const std::vector<std::string> args = head_.at("arguments").as_texts();
     for (const std::string &name : args) inputs.push_back(input("arg:" + name));
@@ -159,18 +201,13 @@ class OperatorCase {
       const NDArray like = input("arg:" + name);
       outputs.push_back(zeros_like(like.get(), query<int32_t>(cohort_ndarray_dtype, like.get()), context_));
     }
-    cohort_invoke_options options = COHORT_INVOKE_OPTIONS_INIT;
-    options.context = &context_;
-    const auto results =
-        make<Arrays>(cohort_operator_invoke, head_.at("op").as_text().c_str(), c_strings(attrs.keys()).data(),
-                     c_strings(values).data(), values.size(), raw(inputs).data(), inputs.size(),
-                     outputs.empty() ? nullptr : raw(outputs).data(), outputs.size(), &options);
-    const size_t num = query<size_t>(cohort_arrays_num, results.get());
+    const std::vector<NDArray> results =
+        apply(head_.at("op").as_text(), head_.at("attrs"), raw(inputs), raw(outputs), false);
+    const size_t num = results.size();
     if (num != head_.at("outputs").items().size())
       failures_.push_back("outputs: expected " + std::to_string(head_.at("outputs").items().size()) + ", found " +
                           std::to_string(num));
-    for (size_t i = 0; i < num && failures_.empty(); ++i)
-      compare_with("output:" + std::to_string(i), make<NDArray>(cohort_arrays_get, results.get(), i).get());
+    for (size_t i = 0; i < num && failures_.empty(); ++i) compare_with("output:" + std::to_string(i), results[i].get());
     for (const std::string &name : head_.get("mutates").as_texts()) {
       const size_t index = std::find(args.begin(), args.end(), name) - args.begin();
       if (index == args.size()) throw BadCase("mutates names '" + name + "', which is no argument");

@@ -38,14 +38,18 @@ Value to_value(const Json &json) {
 
 }  // namespace
 
+Value parse_json(const std::string &text, const std::string &source) {
+  try {
+    return to_value(Json::parse(text));
+  } catch (const Json::exception &error) {
+    throw BadCase(source + ": " + error.what());
+  }
+}
+
 Value read_json(const std::string &path) {
   std::ifstream file(path);
   if (!file) throw BadCase("cannot read " + path);
-  try {
-    return to_value(Json::parse(file));
-  } catch (const Json::exception &error) {
-    throw BadCase(path + ": " + error.what());
-  }
+  return parse_json({std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()}, path);
 }
 
 }  // namespace golden

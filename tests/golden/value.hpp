@@ -92,7 +92,8 @@ class Value {
   std::shared_ptr<const HostArray> array_;
 };
 
-// Reads a JSON file. Throws BadCase.
+// Read JSON, a text or a file. Throw BadCase that names the source.
+Value parse_json(const std::string &text, const std::string &source);
 Value read_json(const std::string &path);
 
 std::string shape_text(const std::vector<int64_t> &shape);

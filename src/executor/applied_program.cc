@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/applied_program.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace cohort {
+namespace {
+
+// Random operators draw from a stream of their own for each seed, whichever kernel draws.
+class SetDraws final : public Kernel {
+ public:
+  explicit SetDraws(std::shared_ptr<uint64_t> draws) : draws_(std::move(draws)) {}
+  void run(const Args &args, const Lane &) const override { *draws_ = *args.in<uint64_t>(0); }
+
+ private:
+  const std::shared_ptr<uint64_t> draws_;
+};
+
+NodePtr variable_node(const std::string &name) {
+  auto node = std::make_shared<Node>();
+  node->name = name;
+  return node;
+}
+
+// All inputs are arguments, auxiliary states, too: none of them counts as constant.
+struct OneNode {
+  Graph graph;
+  Inferred inferred;
+
+  void add(NodePtr node, std::vector<Graph::Input> inputs, Shapes shapes, Dtypes dtypes) {
+    graph.nodes.push_back(std::move(node));
+    graph.inputs.push_back(std::move(inputs));
+    graph.is_auxiliary.push_back(false);
+    inferred.shapes.push_back(std::move(shapes));
+    inferred.dtypes.push_back(std::move(dtypes));
+  }
+};
+
+OneNode graph_of(const AppliedOperator &what) {
+  OneNode one;
+  auto node = std::make_shared<Node>();
+  node->op = what.op;
+  node->name = what.op->name;
+  node->parsed = what.attrs;
+  std::vector<Graph::Input> inputs;
+  for (size_t i = 0; i < what.in_shapes.size(); ++i) {
+    const NodePtr input = variable_node(std::to_string(i));
+    node->inputs.push_back({input, 0});
+    inputs.push_back({int(i), 0});
+    one.graph.arguments.push_back(int(i));
+    one.add(input, {}, {what.in_shapes[i]}, {what.in_dtypes[i]});
+  }
+  const int at = int(one.graph.nodes.size()), visible = what.op->num_visible(what.attrs);
+  one.add(node, std::move(inputs), what.out_shapes, what.out_dtypes);
+  const Op &identity = get_op("_copy");
+  for (int output = 0; output < visible; ++output) {
+    if (!what.apart) {
+      one.graph.heads.push_back({at, output});
+      continue;
+    }
+    auto copy = std::make_shared<Node>();
+    copy->op = &identity;
+    copy->name = what.op->name;
+    copy->parsed = identity.parse({});
+    copy->inputs = {{node, output}};
+    one.graph.heads.push_back({int(one.graph.nodes.size()), 0});
+    one.add(copy, {{at, output}}, {what.out_shapes[size_t(output)]}, {what.out_dtypes[size_t(output)]});
+  }
+  one.inferred.shapes_complete = one.inferred.dtypes_complete = true;
+  return one;
+}
+
+}  // namespace
+
+AppliedProgram::AppliedProgram(const AppliedOperator &what, const std::shared_ptr<Device> &device, int num_threads) {
+  const OneNode one = graph_of(what);
+  if (what.op->random) {
+    draws_ = std::make_shared<uint64_t>(0);
+    set_draws_ = std::make_unique<SetDraws>(draws_);
+  }
+  PlanRequest request;
+  request.graph = &one.graph;
+  request.inferred = &one.inferred;
+  request.grad_reqs.assign(what.in_shapes.size(), GradReq::kNull);
+  request.devices = {device};
+  request.is_train = what.is_train;
+  request.separate_nodes = what.apart;
+  request.num_threads = num_threads;
+  if (draws_) request.draws.assign(one.graph.nodes.size(), draws_);
+  plan_ = compile(request);
+  for (const int input : what.op->mutates) {
+    if (size_t(input) < what.in_shapes.size()) mutated_.push_back(size_t(input));
+  }
+  for (const PlanStep &step : plan_.steps) {
+    for (const int slot : step.inputs) addresses_.push_back(address_of(slot));
+    for (const int slot : step.outputs) addresses_.push_back(address_of(slot));
+    addresses_.push_back(address_of(step.scratch));
+    addresses_.push_back(address_of(step.saved));
+    num_pointers_ += step.inputs.size() + step.outputs.size();
+  }
+  if (draws_) ++num_pointers_;
+}
+
+AppliedProgram::Address AppliedProgram::address_of(int index) const {
+  if (index < 0) return {Place::kNowhere, 0};
+  const Slot &slot = plan_.slots[size_t(index)];
+  return {slot.place, slot.place == Place::kArena ? slot.offset : size_t(slot.index)};
+}
+
+void AppliedProgram::bind(void *const *inputs, void *const *outputs, char *arena, uint64_t *seed, Step *steps,
+                          void **pointers) const {
+  if (draws_) {
+    *pointers = seed;
+    *steps++ = {set_draws_.get(), {pointers++, nullptr, nullptr, nullptr}, "seed"};
+  }
+  const Address *next = addresses_.data();
+  const auto resolve = [&]() -> void * {
+    const Address address = *next++;
+    switch (address.place) {
+      case Place::kArgument:
+        return inputs[address.where];
+      case Place::kOutput:
+        return outputs[address.where];
+      case Place::kArena:
+        return arena + address.where;
+      default:
+        return nullptr;
+    }
+  };
+  for (const PlanStep &step : plan_.steps) {
+    Step made{step.kernel.get(), {}, step.label.c_str()};
+    made.args.inputs = pointers;
+    for (size_t i = 0; i < step.inputs.size(); ++i) *pointers++ = resolve();
+    made.args.outputs = pointers;
+    for (size_t i = 0; i < step.outputs.size(); ++i) *pointers++ = resolve();
+    made.args.scratch = resolve();
+    made.args.saved = resolve();
+    *steps++ = made;
+  }
+}
+
+bool AppliedProgram::may_share(size_t input, size_t output) const {
+  const auto is = [this](int slot, Place place, size_t index) {
+    return slot >= 0 && plan_.slots[size_t(slot)].place == place && size_t(plan_.slots[size_t(slot)].index) == index;
+  };
+  if (std::count(mutated_.begin(), mutated_.end(), input)) return false;
+  bool written = false;
+  for (const PlanStep &step : plan_.steps) {
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      if (!is(step.inputs[i], Place::kArgument, input)) continue;
+      if (written) return false;
+      for (size_t j = 0; j < step.outputs.size(); ++j) {
+        if (is(step.outputs[j], Place::kOutput, output) &&
+            !std::count(step.inplace.begin(), step.inplace.end(), std::pair<int, int>(int(i), int(j)))) {
+          return false;
+        }
+      }
+    }
+    for (const int slot : step.outputs) written = written || is(slot, Place::kOutput, output);
+  }
+  return true;
+}
+
+std::shared_ptr<const AppliedProgram> AppliedPrograms::find(std::string_view key) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end()) return nullptr;
+  items_.splice(items_.begin(), items_, found->second);
+  return found->second->program;
+}
+
+void AppliedPrograms::add(std::string_view key, std::shared_ptr<const AppliedProgram> program) {
+  std::list<Item> item, dropped;  // both are made and ended outside the lock
+  item.push_back({std::string(key), std::move(program)});
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!by_key_.emplace(item.front().key, item.begin()).second) return;  // another thread was faster
+  items_.splice(items_.begin(), item);
+  ++num_added_;
+  if (items_.size() <= kMost) return;
+  by_key_.erase(items_.back().key);
+  dropped.splice(dropped.begin(), items_, std::prev(items_.end()));
+}
+
+size_t AppliedPrograms::size() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return items_.size();
+}
+
+uint64_t AppliedPrograms::num_added() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return num_added_;
+}
+
+}  // namespace cohort

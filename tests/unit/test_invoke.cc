@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What operators applied at once keep: programs by operator, attributes, shapes and types, and not too many of them.
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "executor/applied_program.hpp"
+#include "executor/invoke.hpp"
+
+#include "support/unit.hpp"
+
+using namespace cohort;
+
+namespace {
+
+NDArray zeros(const Shape &shape, Dtype dtype = Dtype::kFloat32) { return NDArray::create(shape, dtype, Context{}); }
+
+NDArray apply(const std::string &op, const std::vector<NDArray> &inputs, const AttrMap &attrs = {},
+              bool is_train = false, uint64_t seed = 0) {
+  return invoke(op, attrs, inputs, {}, Context{}, is_train, seed)[0];
+}
+
+// How many programs fn has made.
+template <typename Fn>
+uint64_t made_by(Fn &&fn) {
+  const uint64_t before = invoked_programs(Context{}).made;
+  fn();
+  return invoked_programs(Context{}).made - before;
+}
+
+TEST(a_program_is_made_once_for_operator_attributes_shapes_and_types) {
+  const NDArray x = zeros({3}), y = zeros({3}), matrix = zeros({3, 1}), doubles = zeros({3}, Dtype::kFloat64);
+  CHECK_EQ(made_by([&] { apply("relu", {x}); }), 1u);
+  CHECK_EQ(made_by([&] {
+             for (int i = 0; i < 10; ++i) apply("relu", {i % 2 ? x : y});
+           }),
+           0u);
+  CHECK_EQ(made_by([&] { apply("relu", {matrix}); }), 1u);
+  CHECK_EQ(made_by([&] { apply("relu", {doubles}); }), 1u);
+  CHECK_EQ(made_by([&] { apply("sigmoid", {x}); }), 1u);
+  CHECK_EQ(made_by([&] { apply("_plus_scalar", {x}, {{"scalar", "1"}}); }), 1u);
+  CHECK_EQ(made_by([&] { apply("_plus_scalar", {x}, {{"scalar", "2"}}); }), 1u);
+  CHECK_EQ(made_by([&] { apply("_plus_scalar", {x}, {{"scalar", "1"}}); }), 0u);
+  CHECK_EQ(made_by([&] { apply("Dropout", {x}, {}, true, 1); }), 1u);
+  CHECK_EQ(made_by([&] { apply("Dropout", {x}, {}, true, 2); }), 0u);
+  CHECK_EQ(made_by([&] { apply("Dropout", {x}, {}, false, 2); }), 1u);
+}
+
+TEST(what_is_refused_is_not_kept) {
+  const NDArray x = zeros({2}), y = zeros({3});
+  const size_t before = invoked_programs(Context{}).kept;
+  for (int i = 0; i < 3; ++i) {
+    CHECK_THROWS(apply("elemwise_add", {x, y}), Error, "elemwise_add");
+    CHECK_THROWS(apply("relu", {x}, {{"no_such", "1"}}), Error, "no_such");
+  }
+  CHECK_EQ(invoked_programs(Context{}).kept, before);
+}
+
+TEST(programs_are_bounded_and_the_oldest_go) {
+  const NDArray x = zeros({1}), y = zeros({2});
+  apply("tanh", {x});
+  for (size_t i = 0; i < AppliedPrograms::kMost + 10; ++i) {
+    apply("_mul_scalar", {x}, {{"scalar", std::to_string(i)}});
+    if (i % 100 == 0) CHECK_EQ(made_by([&] { apply("tanh", {x}); }), 0u);  // in use: it stays
+  }
+  CHECK_EQ(invoked_programs(Context{}).kept, AppliedPrograms::kMost);
+  CHECK_EQ(made_by([&] { apply("tanh", {x}); }), 0u);
+  CHECK_EQ(made_by([&] { apply("_mul_scalar", {x}, {{"scalar", "0"}}); }), 1u);
+  CHECK_EQ(invoked_programs(Context{}).kept, AppliedPrograms::kMost);
+}
+
+TEST(programs_stay_when_threads_are_let_go) {
+  const NDArray x = zeros({3}), large = zeros({1 << 20});
+  apply("exp", {x});
+  apply("exp", {large});
+  release_invoked();
+  CHECK_EQ(made_by([&] { apply("exp", {x}).wait(); }), 0u);
+  CHECK_EQ(made_by([&] { apply("exp", {large}).wait(); }), 0u);
+}
+
+}  // namespace
+
+UNIT_MAIN()
