@@ -144,6 +144,7 @@ void Stream::enqueue(const std::shared_ptr<Call> &call) {
   for (size_t i = call->first_output; i < call->arrays.size(); ++i) begin_write(*call->arrays[i]);
   has_thread_ = has_thread_ || !program.brief() || !to.idle();
   to.run(run, call);
+  to.finish();  // executors that use the arrays next do not ask who is still writing them
 }
 
 struct Streams {
