@@ -37,8 +37,17 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
               .first->second;
 }
 
+// All of them, whatever one throws.
 void Executor::Impl::sync() {
-  for (size_t member : members) family->members[member].queue->sync();
+  std::exception_ptr failure;
+  for (size_t member : members) {
+    try {
+      family->members[member].queue->sync();
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 void Executor::Impl::run_forward(ProgramOwner &program) {
@@ -171,6 +180,12 @@ const std::vector<NDArray> &Executor::outputs() const { return impl_->arrays.out
 const std::vector<GradReq> &Executor::grad_reqs() const { return impl_->reqs; }
 const ExecutorOptions &Executor::options() const { return impl_->options; }
 const std::shared_ptr<Queue> &Executor::queue() const { return impl_->family->members[impl_->members[0]].queue; }
+
+std::shared_ptr<Queue> Executor::queue_on(const Context &context) const {
+  for (const Family::Member &member : impl_->family->members)
+    if (member.device->context() == context) return member.queue;
+  return nullptr;
+}
 
 namespace {
 

@@ -117,6 +117,8 @@ class Executor : public std::enable_shared_from_this<Executor> {
   int aux_index(const std::string &name) const;
   const ExecutorOptions &options() const;
   const std::shared_ptr<Queue> &queue() const;
+  // That of another context that layers are placed on; null: none are.
+  std::shared_ptr<Queue> queue_on(const Context &context) const;
 
   // PRM-01..05 for this executor: everything is checked before anything is copied.
   void copy_params_from(const NamedArrays &args, const NamedArrays &aux, bool allow_extra);

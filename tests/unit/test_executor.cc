@@ -207,6 +207,24 @@ TEST(queued_failures_come_out_once_and_mark_what_they_left) {
   assert_floats(b.args[0], {1});
 }
 
+TEST(waiting_goes_on_to_the_other_contexts_whatever_one_throws) {
+  const Symbol lower = Symbol::create("softmax", {{"__ctx_group__", "lower"}}, "", {}, {Symbol::variable("a")});
+  const Symbol upper = Symbol::create("softmax", {{"__ctx_group__", "upper"}}, "", {}, {lower});
+  const Context contexts[] = {{DeviceType::kCpu, 0}, {DeviceType::kCpu, 1}};
+  ExecutorOptions options;
+  options.group2ctx = {{"lower", contexts[0]}, {"upper", contexts[1]}};
+  const NDArray a = NDArray::create(Shape{2, 3}, Dtype::kFloat32, contexts[0]);
+  const auto exec = Executor::bind(upper, {a}, {}, {}, {}, options);
+  CHECK(exec->queue_on(contexts[0]) == exec->queue());
+  CHECK(exec->queue_on({DeviceType::kCpu, 2}) == nullptr);
+  for (const Context &context : contexts) {
+    exec->queue_on(context)->call([] { throw Error(Code::kExecution, "planted"); }, "step");
+  }
+  CHECK_THROWS(exec->wait(), Error, "planted");
+  for (const Context &context : contexts) CHECK(exec->queue_on(context)->idle());
+  exec->wait();
+}
+
 TEST(a_chain_of_fifty_operators_is_right) {
   Symbol y = kA;
   for (int i = 0; i < 25; ++i) y = op("relu", {op("_plus_scalar", {y}, {{"scalar", "0.01"}})});
