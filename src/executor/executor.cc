@@ -109,8 +109,7 @@ void Executor::Impl::check_head_gradients(const std::vector<NDArray> &head_grads
   }
 }
 
-void Executor::backward(const std::vector<NDArray> &head_grads, bool is_train,
-                        const std::vector<std::function<void()>> &after_bucket) {
+void Executor::backward(const std::vector<NDArray> &head_grads, bool is_train, const BucketPrograms &after_bucket) {
   Impl &self = *impl_;
   if (!self.any_gradient) return;  // BWD-10
   if (!self.last) {
@@ -141,16 +140,16 @@ void Executor::backward(const std::vector<NDArray> &head_grads, bool is_train,
   const size_t steps = plan.steps.size() - plan.num_forward;
   if (self.monitor) {
     self.monitored_backward(program);
-    for (const auto &fn : after_bucket) program.call(fn);
+    for (size_t b = 0; b < after_bucket.count; ++b) program.run(after_bucket.programs[b], after_bucket.owner);
     return;
   }
   size_t begin = 0;
-  for (size_t b = 0; b < after_bucket.size(); ++b) {
+  for (size_t b = 0; b < after_bucket.count; ++b) {
     const int last_gradient = self.bucket_ends[b] - 1;
     const size_t end = last_gradient < 0 ? begin : std::max(begin, plan.gradient_order[size_t(last_gradient)].second);
     if (end > begin) program.run_backward(begin, end);
     begin = end;
-    program.call(after_bucket[b]);
+    program.run(after_bucket.programs[b], after_bucket.owner);
   }
   if (begin < steps) program.run_backward(begin, steps);
 }

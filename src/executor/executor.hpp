@@ -75,6 +75,14 @@ struct MemoryUse {
   size_t output_bytes = 0;
 };
 
+// Programs that others run in the midst of a backward pass, on the queue of the executor's own context: the b-th after
+// bucket b.
+struct BucketPrograms {
+  const Program *programs = nullptr;
+  size_t count = 0;
+  std::shared_ptr<const void> owner;  // keeps them and all that they touch
+};
+
 class Executor : public std::enable_shared_from_this<Executor> {
  public:
   // Binds given arrays: one per argument, one gradient per argument (null array: none, then grad_req counts as null),
@@ -92,15 +100,14 @@ class Executor : public std::enable_shared_from_this<Executor> {
   // Completes node `step` of the bound symbol (EXE-21); returns step_left.
   int partial_forward(bool is_train, int step);
   // Head gradients: one per output, null arrays and a short list where none is needed (BWD-02..08). After bucket b of
-  // set_buckets() is complete, after_bucket[b] is called in the queue's order (on the thread that works for the queue).
-  void backward(const std::vector<NDArray> &head_grads, bool is_train = true,
-                const std::vector<std::function<void()>> &after_bucket = {});
+  // set_buckets() is complete, program b of after_bucket runs.
+  void backward(const std::vector<NDArray> &head_grads, bool is_train = true, const BucketPrograms &after_bucket = {});
   void wait();
 
   // Arguments with a gradient, in the order in which backward is done with them: the gradient is written and the
   // argument's own value is not read any more. The same for all executors of one symbol, grad_reqs and backend.
   const std::vector<int> &gradient_order();
-  // Ends of buckets as positions in gradient_order(); the last is its size. For the after_bucket calls of backward().
+  // Ends of buckets as positions in gradient_order(); the last is its size. For after_bucket of backward().
   void set_buckets(const std::vector<int> &ends);
 
   const Symbol &symbol() const;

@@ -293,7 +293,9 @@ void ProgramOwner::run_backward(size_t begin, size_t end) {
   enqueue(plan_.num_forward + begin, plan_.num_forward + end, plan_.brief_backward);
 }
 
-void ProgramOwner::call(std::function<void()> fn) { queue(0).call(std::move(fn), "gradient exchange"); }
+void ProgramOwner::run(const Program &program, const std::shared_ptr<const void> &owner) {
+  queue(0).run(program, owner);
+}
 
 void ProgramOwner::copy_to_slot(int index, const NDArray &array) {
   const Slot &slot = plan_.slots[size_t(index)];

@@ -65,8 +65,8 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   void run_forward(size_t begin, size_t end);
   // Queues backward steps [begin, end), counted from the first backward step.
   void run_backward(size_t begin, size_t end);
-  void call(std::function<void()> fn);                 // on the main queue
-  void *address(int slot);                             // where a slot lies now
+  void run(const Program &program, const std::shared_ptr<const void> &owner);  // on the main queue
+  void *address(int slot);                                                     // where a slot lies now
   NDArray snapshot(int slot);                          // a copy of its contents, after all queued work (monitor)
   void copy_to_slot(int slot, const NDArray &source);  // queued
 

@@ -47,10 +47,7 @@ std::shared_ptr<Group> Group::create(const Symbol &symbol, const DataDescs &data
   return group;
 }
 
-Group::~Group() {
-  if (!impl_->current_binding) return;
-  impl_->exchange.reset();  // waits for the queues
-}
+Group::~Group() = default;
 
 void Group::bind(const DataDescs &data, const DataDescs &labels, const std::shared_ptr<Group> &shared, bool rebind) {
   if (!rebind) {
@@ -266,20 +263,26 @@ void Group::set_monitor(MonitorFunction function, bool all) {
 
 MemoryUse Group::memory(size_t device) const { return executor(device)->memory(); }
 
+uint64_t Group::exchange_hash() const {
+  if (!impl_->exchange) throw Error(Code::kState, "the group was bound for inference: it has no gradients", "group");
+  return impl_->exchange->buckets().hash;
+}
+
 // Waits for every device. Of several failures the first that is not a consequence of another device's.
 void Group::wait() {
   std::exception_ptr cause, consequence;
-  for (const auto &exec : impl_->current_binding->execs) {
+  const auto wait_for = [&](auto &worker) {
     try {
-      exec->wait();
+      worker.wait();
     } catch (const Error &error) {
       std::exception_ptr &kept = error.subject() == kExchangeLabel ? consequence : cause;
       if (!kept) kept = std::current_exception();
     } catch (...) {
       if (!cause) cause = std::current_exception();
     }
-  }
-  if (impl_->exchange) impl_->exchange->forget_failed_passes();
+  };
+  for (const auto &exec : impl_->current_binding->execs) wait_for(*exec);
+  if (impl_->exchange) wait_for(*impl_->exchange);
   if (cause) std::rethrow_exception(cause);
   if (consequence) std::rethrow_exception(consequence);
 }

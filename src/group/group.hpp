@@ -78,7 +78,7 @@ class Group : public std::enable_shared_from_this<Group> {
  public:
   static std::shared_ptr<Group> create(const Symbol &symbol, const DataDescs &data, const DataDescs &labels,
                                        const GroupOptions &options, const std::shared_ptr<Group> &shared = nullptr);
-  ~Group();  // waits for the queued work
+  ~Group();  // its executors wait for the queued work
 
   // From scratch: new arrays of zeros. rebind false: kState (DIF-17).
   void bind(const DataDescs &data, const DataDescs &labels, const std::shared_ptr<Group> &shared, bool rebind);
@@ -128,7 +128,10 @@ class Group : public std::enable_shared_from_this<Group> {
   void set_states(const std::vector<std::vector<NDArray>> *states, const double *value);
 
   void set_monitor(MonitorFunction function, bool all);  // null removes it; reshape keeps it
-  void wait();                                           // throws the first error of queued work
+  // The same in processes whose gradients can be summed: names, shapes and dtypes of the parameters in the order in
+  // which backward is done with them, and their buckets. kState: bound for inference.
+  uint64_t exchange_hash() const;
+  void wait();  // throws the first error of queued work
   MemoryUse memory(size_t device) const;
 
  private:

@@ -494,13 +494,23 @@ void Group::Impl::bind_exchange() {
     }
     params.push_back(std::move(param));
   }
-  std::vector<std::shared_ptr<Queue>> queues;
-  for (const auto &exec : current_binding->execs) queues.push_back(exec->queue());
-  if (!exchange || !exchange->works_on(params, queues)) {
-    exchange = std::make_shared<Exchange>(std::move(params), std::move(queues), int(order.size()),
-                                          options.gradient_bucket_bytes, !options.group2ctx.empty());
+  ExchangeDevices devices;
+  for (size_t d = 0; d < num_devices(); ++d) {
+    const Executor &exec = *current_binding->execs[d];
+    ExchangeDevice device{options.contexts[d], exec.queue(), {}};
+    std::set<Context> others;
+    for (const ExchangeParam &param : params) others.insert(param.weights[d].context());
+    for (const Context &other : others) {
+      if (other == device.context || (other.on_host() && device.context.on_host())) continue;
+      if (const auto queue = exec.queue_on(other)) device.others.emplace_back(other, queue);
+    }
+    devices.push_back(std::move(device));
   }
-  for (const auto &exec : current_binding->execs) exec->set_buckets(exchange->bucket_ends());
+  if (!exchange || !exchange->works_on(params, devices)) {
+    exchange = std::make_shared<Exchange>(std::move(params), std::move(devices), int(order.size()),
+                                          options.gradient_bucket_bytes);
+  }
+  for (const auto &exec : current_binding->execs) exec->set_buckets(exchange->buckets().ends);
 }
 
 }  // namespace cohort

@@ -230,15 +230,15 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
   // Buckets are known for the usual program alone: a training pass without a monitor. Where the layers of a device lie
   // on several contexts, these would have to wait for each other at the end of each bucket.
   const bool in_buckets = self.last_is_train && !self.monitor && self.options.group2ctx.empty();
-  self.exchange->begin_backward(in_buckets);
+  self.exchange->begin_backward();
   for (size_t d = 0; d < num_devices(); ++d) {
     std::vector<NDArray> parts;
     for (size_t h = 0; h < head_grads.size(); ++h) {
       const bool used = head_grads[h] && front.output_needs_head_gradient(int(h));
       parts.push_back(used ? self.part_of_head(head_grads[h], h, d) : NDArray());
     }
-    static const std::vector<std::function<void()>> none;
-    self.current_binding->execs[d]->backward(parts, true, in_buckets ? self.exchange->after_bucket(d) : none);
+    self.current_binding->execs[d]->backward(parts, true,
+                                             in_buckets ? self.exchange->after_bucket(d) : BucketPrograms());
   }
   self.has_backward = true;
 }

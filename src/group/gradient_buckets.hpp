@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which gradients are summed together, and in which order. For exchange.cc.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "group/exchange_types.hpp"
+
+namespace cohort {
+
+// Buckets are ranges of the order in which backward is done with the gradients.
+struct GradientBuckets {
+  std::vector<int> ends;        // positions in Executor::gradient_order(); the last is its length
+  std::vector<int> param_ends;  // the same in the parameters that have a gradient
+  // Of the parameters' names, shapes and dtypes in their order, and where buckets end among them. Processes that are to
+  // sum together have the same, whatever machines they run on.
+  uint64_t hash = 0;
+};
+
+// A function of names, positions, shapes and dtypes alone: of the plan, not of the machine. `params` are in the order
+// of their positions. bucket_bytes 0: chosen from the parameters.
+GradientBuckets choose_buckets(const ExchangeParams &params, int num_gradients, size_t bucket_bytes);
+
+}  // namespace cohort

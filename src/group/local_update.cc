@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "group/local_update.hpp"
+
+#include <atomic>
+
+#include "base/error.hpp"
+#include "group/reducer.hpp"
+
+namespace cohort {
+namespace {
+
+constexpr int64_t kBriefElements = 16384;  // so few that no thread is woken for their update
+
+}  // namespace
+
+// The parameters of one device that one of its queues works with.
+struct LocalUpdate::Part {
+  std::vector<size_t> params;
+  std::vector<NDArray> weights, grads;
+  std::vector<std::unique_ptr<UpdateKernel>> kernels;  // of each parameter
+  std::vector<std::unique_ptr<Job>> jobs;
+};
+
+struct LocalUpdate::Plan {
+  std::unique_ptr<const UpdateSlots> slots;
+  std::vector<std::string> labels;  // of each parameter, for errors
+  bool brief = false;
+  std::vector<std::unique_ptr<Part>> parts;
+};
+
+// One update of a part, in flight or free: a program that takes over values and runs all kernels. One that is in flight
+// is not touched; there are as many as have ever been in flight at once.
+class LocalUpdate::Job {
+ public:
+  Job(const Part &part, const std::vector<std::string> &labels) : part_(part), values_(part.params.size()) {
+    add_step(&begin_);
+    for (size_t i = 0; i < part.params.size(); ++i) {
+      part.kernels[i]->append_steps(labels[part.params[i]].c_str(), &steps_);
+    }
+    add_step(&end_);
+  }
+  Job(const Job &) = delete;
+  Job &operator=(const Job &) = delete;
+
+  bool free() const { return !busy_.load(std::memory_order_acquire); }
+  std::vector<UpdateValues> &values() { return values_; }
+
+  void run(Queue &queue, bool brief, const std::shared_ptr<const Plan> &plan) {
+    busy_.store(true, std::memory_order_relaxed);
+    Program program{};
+    program.steps = steps_.data();
+    program.count = steps_.size();
+    program.brief = brief;
+    program.failed = failed;
+    program.here = true;
+    try {
+      queue.run(program, std::shared_ptr<const void>(plan, this));
+    } catch (...) {
+      busy_.store(false, std::memory_order_relaxed);
+      throw;
+    }
+  }
+
+ private:
+  struct Begin final : Kernel {
+    explicit Begin(const Job &job) : of(job) {}
+    void run(const Args &, const Lane &) const override {
+      if (of.part_.grads[0].storage()->failed())
+        throw Error(Code::kExecution, "the device has no gradients: its backward pass failed");
+      for (size_t i = 0; i < of.values_.size(); ++i) of.part_.kernels[i]->set(of.values_[i]);
+    }
+    const Job &of;
+  };
+  struct End final : Kernel {
+    explicit End(Job &job) : of(job) {}
+    void run(const Args &, const Lane &) const override { of.busy_.store(false, std::memory_order_release); }
+    Job &of;
+  };
+  static void failed(const void *owner, const char *message) {
+    auto *self = static_cast<Job *>(const_cast<void *>(owner));
+    for (const NDArray &weight : self->part_.weights) weight.storage()->fail(message);
+    self->busy_.store(false, std::memory_order_release);
+  }
+  void add_step(const Kernel *kernel) {
+    Step step{};
+    step.kernel = kernel;
+    step.label = "update";
+    steps_.push_back(step);
+  }
+
+  const Part &part_;
+  std::vector<UpdateValues> values_;
+  const Begin begin_{*this};
+  const End end_{*this};
+  std::vector<Step> steps_;
+  std::atomic<bool> busy_{false};
+};
+
+LocalUpdate::LocalUpdate(const ExchangeParams &params, const ExchangeDevices &devices,
+                         const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
+    : devices_(devices), plan_(std::make_shared<Plan>()) {
+  Plan &plan = *plan_;
+  plan.slots = std::make_unique<UpdateSlots>(params, devices.size(), optimizer, mode,
+                                             [&](size_t param, size_t copy) -> const std::shared_ptr<Queue> & {
+                                               return devices[copy].queue_for(params[param].weights[copy]);
+                                             });
+  int64_t num_elements = 0;
+  for (const ExchangeParam &param : params) {
+    num_elements += param.weights[0].size();
+    plan.labels.push_back(optimizer->name() + " '" + param.name + "'");
+  }
+  plan.brief = num_elements <= kBriefElements;
+  for (size_t d = 0; d < devices.size(); ++d) {
+    std::vector<std::shared_ptr<Queue>> queues{devices[d].queue};
+    for (const auto &other : devices[d].others) queues.push_back(other.second);
+    for (const auto &queue : queues) {
+      auto part = std::make_unique<Part>();
+      for (size_t p = 0; p < params.size(); ++p) {
+        const NDArray &weight = params[p].weights[d];
+        if (devices[d].queue_for(weight) != queue) continue;
+        auto kernel = optimizer->make_kernel(weight.context(), weight.dtype(), weight.size(), queue->num_threads());
+        void *states[UpdateSlots::kMostStates] = {};
+        plan.slots->find_states(p, plan.slots->num_copies() > 1 ? d : 0, 0, states);
+        kernel->bind(weight.data(), params[p].grads[d].data(), states);
+        part->params.push_back(p);
+        part->weights.push_back(weight);
+        part->grads.push_back(params[p].grads[d]);
+        part->kernels.push_back(std::move(kernel));
+      }
+      if (part->params.empty()) continue;
+      plan.parts.push_back(std::move(part));
+      places_.push_back({d, queue});
+    }
+  }
+}
+
+bool LocalUpdate::fits(const Optimizer &optimizer, UpdateMode mode) const {
+  return plan_->slots->fits(optimizer, mode);
+}
+
+void LocalUpdate::run() {
+  const size_t num_copies = plan_->slots->num_copies();
+  plan_->slots->begin(&values_);
+  for (size_t i = 0; i < places_.size(); ++i) {
+    const Place &place = places_[i];
+    Part &part = *plan_->parts[i];
+    Job *job = nullptr;
+    for (const auto &known : part.jobs)
+      if (known->free()) job = known.get();
+    if (!job) job = part.jobs.emplace_back(std::make_unique<Job>(part, plan_->labels)).get();
+    for (size_t k = 0; k < part.params.size(); ++k) {
+      job->values()[k] = values_[part.params[k] * num_copies + (num_copies > 1 ? place.device : 0)];
+    }
+    // In the order of the device's own queue, whatever queue it is.
+    const std::shared_ptr<Queue> &main = devices_[place.device].queue;
+    if (place.queue != main) place.queue->wait(main->record());
+    job->run(*place.queue, plan_->brief, plan_);
+    if (place.queue != main) main->wait(place.queue->record());
+  }
+}
+
+}  // namespace cohort

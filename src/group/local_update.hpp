@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Updates of each device's own parameters from its own gradients, on its own queues: nothing is summed. For
+// exchange.cc.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "group/update_slots.hpp"
+
+namespace cohort {
+
+class LocalUpdate {
+ public:
+  LocalUpdate(const ExchangeParams &params, const ExchangeDevices &devices, const std::shared_ptr<Optimizer> &optimizer,
+              UpdateMode mode);
+
+  bool fits(const Optimizer &optimizer, UpdateMode mode) const;
+  void run();  // queues one update of all
+
+ private:
+  class Job;
+  struct Part;
+  struct Plan;
+  struct Place {
+    size_t device;
+    std::shared_ptr<Queue> queue;
+  };
+
+  const ExchangeDevices devices_;
+  std::vector<Place> places_;         // of the plan's parts
+  const std::shared_ptr<Plan> plan_;  // which queued work owns; no queue is in it
+  std::vector<UpdateValues> values_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums where some devices have memory that the host does not see: their gradients come to host memory through their
+// queues and are summed there, on the queue of a cpu device. Nobody waits but queues for each other. For exchange.cc.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "group/reducer.hpp"
+
+namespace cohort {
+
+class StagedReducer final : public Reducer {
+ public:
+  // The first cpu device's queue does the work; a queue of its own does where there is none.
+  StagedReducer(const ExchangeParams &params, const GradientBuckets &buckets, const ExchangeDevices &devices);
+
+  const std::shared_ptr<Queue> &queue() const { return queue_; }  // of its one worker, which is on the host
+  void wait() override;
+
+ private:
+  struct Arrays;
+  struct Sums;
+  StagedReducer(const ExchangeParams &params, const GradientBuckets &buckets, const ExchangeDevices &devices,
+                const ExchangeDevice &store);
+  void queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients) override;
+  void hand_out(SumConsumer &consumer, bool replace_gradients);
+  const std::shared_ptr<Sums> &free_sums();
+
+  const ExchangeDevices devices_;
+  const std::shared_ptr<Queue> queue_;
+  bool own_queue_ = false;
+  std::shared_ptr<const Arrays> arrays_;
+  std::shared_ptr<const PieceSum> sum_;
+  std::vector<std::shared_ptr<Sums>> all_sums_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "group/summed_update.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace cohort {
+
+WeightMirrors::WeightMirrors(const ExchangeParams &params) : params_(params), mirrored_(params) {
+  for (ExchangeParam &param : mirrored_) {
+    versions_.emplace_back(param.weights.size(), 0);
+    for (NDArray &weight : param.weights) {
+      if (weight.context().on_host()) continue;
+      weight = NDArray::create(weight.shape(), weight.dtype(), Context(), false);
+      any_ = true;
+    }
+  }
+}
+
+void WeightMirrors::bring_down(size_t num_copies, const ExchangeDevices &devices,
+                               const std::shared_ptr<const void> &owner) const {
+  for (size_t p = 0; any_ && p < params_.size(); ++p) {
+    for (size_t d = 0; d < num_copies; ++d) {
+      const NDArray &weight = params_[p].weights[d], &mirror = mirrored_[p].weights[d];
+      if (weight.same_memory(mirror)) continue;
+      if (!weight.storage()->exposed() && versions_[p][d] == weight.storage()->version()) continue;
+      devices[d].queue_for(weight)->copy(mirror.data(), weight.data(), weight.bytes(), owner);
+    }
+  }
+}
+
+void WeightMirrors::take_up(const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const {
+  for (size_t p = 0; any_ && p < params_.size(); ++p) {
+    for (size_t d = 0; d < devices.size(); ++d) {
+      const NDArray &weight = params_[p].weights[d], &mirror = mirrored_[p].weights[d];
+      if (weight.same_memory(mirror)) continue;
+      devices[d].queue_for(weight)->copy(weight.data(), mirror.data(), weight.bytes(), owner);
+    }
+  }
+}
+
+void WeightMirrors::note_versions() {
+  for (size_t p = 0; any_ && p < params_.size(); ++p)
+    for (size_t d = 0; d < versions_[p].size(); ++d) versions_[p][d] = params_[p].weights[d].storage()->version();
+}
+
+SummedUpdatePlan::SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const Reducer &reducer,
+                                   const std::vector<std::shared_ptr<Queue>> &queues,
+                                   const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
+    : weights_(std::move(weights)),
+      pieces_(reducer.pieces()),
+      slots_(weights_->mirrored(), weights_->mirrored()[0].weights.size(), optimizer, mode,
+             [&](size_t, size_t copy) -> const std::shared_ptr<Queue> & {
+               return queues[std::min(copy, queues.size() - 1)];
+             }) {
+  for (const Worker &worker : reducer.workers()) {
+    Kernels &kernels = kernels_.emplace_back();
+    for (const std::vector<Piece> &bucket : *pieces_) {
+      kernels.of.emplace_back();
+      for (const Piece &piece : bucket) {
+        const Dtype dtype = weights_->params()[size_t(piece.param)].weights[0].dtype();
+        std::unique_ptr<UpdateKernel> &kernel = kernels.all[{dtype, piece.count}];
+        if (!kernel) kernel = optimizer->make_kernel(worker.context, dtype, piece.count, worker.num_threads);
+        kernels.of.back().push_back(kernel.get());
+      }
+    }
+  }
+}
+
+void SummedUpdatePlan::update_piece(size_t worker, size_t bucket, size_t index, const void *sum,
+                                    const std::vector<UpdateValues> &values, const Lane &lane) const {
+  const Piece &piece = (*pieces_)[bucket][index];
+  const size_t param = size_t(piece.param), num_copies = slots_.num_copies();
+  const std::vector<NDArray> &weights = weights_->mirrored()[param].weights;
+  UpdateKernel &kernel = *kernels_[worker].of[bucket][index];
+  for (size_t c = 0; c < num_copies; ++c) {
+    void *states[UpdateSlots::kMostStates] = {};
+    slots_.find_states(param, c, piece.begin, states);
+    kernel.set(values[param * num_copies + c]);
+    kernel.bind(address_of(weights[c], piece.begin), sum, states);
+    kernel.run(lane);
+  }
+  const size_t bytes = size_t(piece.count) * dtype_size(weights[0].dtype());
+  for (size_t d = num_copies; d < weights.size(); ++d) {
+    std::memcpy(address_of(weights[d], piece.begin), address_of(weights[0], piece.begin), bytes);
+  }
+}
+
+void SummedUpdate::before_sums(const ExchangeDevices &devices) {
+  plan_->weights().bring_down(plan_->slots().num_copies(), devices, plan_);
+}
+
+void SummedUpdate::after_sums(const ExchangeDevices &devices) { plan_->weights().take_up(devices, plan_); }
+
+void SummedUpdate::consume(size_t worker, size_t bucket, size_t index, const void *sum, const Lane &lane) {
+  plan_->update_piece(worker, bucket, index, sum, values_, lane);
+}
+
+void SummedUpdate::fail(size_t device, const char *message) noexcept {
+  for (const ExchangeParam &param : plan_->weights().params()) param.weights[device].storage()->fail(message);
+}
+
+}  // namespace cohort

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// An optimizer's update of all parameters from summed gradients: what a group's reducer gives its sums to. For
+// exchange.cc.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "group/reducer.hpp"
+#include "group/update_slots.hpp"
+
+namespace cohort {
+
+// Weights on the host in the place of those that it does not see: brought there where they are not known, and taken
+// back once they have been updated.
+class WeightMirrors {
+ public:
+  explicit WeightMirrors(const ExchangeParams &params);
+
+  const ExchangeParams &mirrored() const { return mirrored_; }
+  const ExchangeParams &params() const { return params_; }
+  // Queue the copies; `owner` holds this. `num_copies`: of each parameter, those that an update starts from.
+  void bring_down(size_t num_copies, const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const;
+  void take_up(const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const;
+  void note_versions();  // the weights' storages have been told that they change
+
+ private:
+  const ExchangeParams params_;
+  ExchangeParams mirrored_;
+  bool any_ = false;
+  std::vector<std::vector<uint64_t>> versions_;  // [param][device]: of the weight that the mirror is equal to
+};
+
+// What updates work with, made once: kernels for each worker, states. No queue: work that is queued owns it.
+class SummedUpdatePlan {
+ public:
+  // `queues`: one per worker, in whose order the states of a copy change; of copies beyond them, the last one's.
+  SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const Reducer &reducer,
+                   const std::vector<std::shared_ptr<Queue>> &queues, const std::shared_ptr<Optimizer> &optimizer,
+                   UpdateMode mode);
+
+  bool fits(const Optimizer &optimizer, UpdateMode mode) const { return slots_.fits(optimizer, mode); }
+  const UpdateSlots &slots() const { return slots_; }
+  const WeightMirrors &weights() const { return *weights_; }
+  // Updates every copy of a piece from its sum; where there is but one copy, hands it out to the other devices.
+  void update_piece(size_t worker, size_t bucket, size_t index, const void *sum,
+                    const std::vector<UpdateValues> &values, const Lane &lane) const;
+
+ private:
+  struct Kernels {  // of one worker
+    std::map<std::pair<Dtype, int64_t>, std::unique_ptr<UpdateKernel>> all;
+    std::vector<std::vector<UpdateKernel *>> of;  // [bucket][piece]
+  };
+
+  const std::shared_ptr<WeightMirrors> weights_;
+  const std::shared_ptr<const Pieces> pieces_;
+  const UpdateSlots slots_;
+  std::vector<Kernels> kernels_;
+};
+
+// One update, in flight or free.
+class SummedUpdate final : public SumConsumer {
+ public:
+  explicit SummedUpdate(std::shared_ptr<const SummedUpdatePlan> plan) : plan_(std::move(plan)) {}
+
+  void begin() { plan_->slots().begin(&values_); }  // counts it
+  void before_sums(const ExchangeDevices &devices) override;
+  void after_sums(const ExchangeDevices &devices) override;
+  void consume(size_t worker, size_t bucket, size_t index, const void *sum, const Lane &lane) override;
+  void fail(size_t device, const char *message) noexcept override;
+
+ private:
+  const std::shared_ptr<const SummedUpdatePlan> plan_;
+  std::vector<UpdateValues> values_;
+};
+
+}  // namespace cohort

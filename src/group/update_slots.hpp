@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parameters of an exchange as an optimizer knows them: which copies of each it updates, their counts and states.
+// For summed_update.cc and local_update.cc.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "group/exchange_types.hpp"
+#include "group/group.hpp"
+
+namespace cohort {
+
+class UpdateSlots {
+ public:
+  enum { kMostStates = 4 };
+  using QueueOf = std::function<const std::shared_ptr<Queue> &(size_t param, size_t copy)>;
+
+  // On the store there is one copy of each parameter, else one per device. queue_of: which works on a copy's states.
+  UpdateSlots(const ExchangeParams &params, size_t num_devices, const std::shared_ptr<Optimizer> &optimizer,
+              UpdateMode mode, const QueueOf &queue_of);
+
+  bool fits(const Optimizer &optimizer, UpdateMode mode) const {
+    return optimizer_.get() == &optimizer && generation_ == optimizer.generation() && mode_ == mode;
+  }
+  const Optimizer &optimizer() const { return *optimizer_; }
+  size_t num_copies() const { return num_copies_; }
+  // One update of every copy is counted; its values, [param * num_copies + copy].
+  void begin(std::vector<UpdateValues> *values) const;
+  // Addresses from element `begin` on; an array of kMostStates.
+  void find_states(size_t param, size_t copy, int64_t begin, void **states) const;
+
+ private:
+  const std::shared_ptr<Optimizer> optimizer_;
+  const uint64_t generation_;
+  const UpdateMode mode_;
+  const size_t num_copies_;
+  std::vector<Optimizer::Slot *> slots_;
+  std::vector<std::vector<NDArray>> states_;  // of each slot
+};
+
+}  // namespace cohort
