@@ -60,6 +60,7 @@ COHORT_OPERATOR(BatchNorm, BatchNormAttrs)
       g.kind = Gradient::Kind::kKernel;
       g.of = {0, 1, 2};
       g.inputs = {0, 1};
+      g.with_forward = true;
       return g;
     })
     .mutates({3, 4});

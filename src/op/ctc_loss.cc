@@ -54,7 +54,7 @@ COHORT_OPERATOR(CTCLoss, CtcLossAttrs)
     .output_names([](const A &) { return std::vector<std::string>{"output0"}; })
     .infer_shape(infer_shape)
     .infer_dtype(infer_dtype)
-    .gradient(Gradient::by_kernel({0}));
+    .gradient(Gradient::by_kernel({0}).beside_forward());
 
 }  // namespace
 }  // namespace cohort

@@ -8,6 +8,7 @@ Gradient gradient() {
   Gradient g;
   g.kind = Gradient::Kind::kKernel;
   g.of = {0};
+  g.with_forward = true;
   return g;
 }
 

@@ -48,6 +48,7 @@ COHORT_OPERATOR(LeakyReLU, LeakyReLUAttrs)
       } else {
         g.inputs = {0};
       }
+      g.with_forward = a.act_type == LeakyReLUAttrs::kRrelu;
       return g;
     })
     .backward_inplace(0, 0)

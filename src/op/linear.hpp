@@ -86,7 +86,7 @@ OpBuilder<A> &define_filters(OpBuilder<A> &op, const FilterWords &words) {
       .input("data", "Input data, (batch, channels, spatial axes) in the default layout.")
       .input("weight", words.weight)
       .input_if("bias", has_bias<A>, "Bias, (num_filter,).")
-      .gradient(linear_gradient<A>);
+      .gradient([](const A &a) { return linear_gradient(a).beside_forward(); });
 }
 
 }  // namespace cohort

@@ -76,10 +76,15 @@ struct Gradient {
   bool head_grads = true;
   std::vector<int> inputs;
   std::vector<int> outputs;
+  bool with_forward = false;  // the step reads what the forward kernel saved, or asks it how it was done
 
   // A "_backward_NAME" step that reads head gradients and what is listed.
   static Gradient by_kernel(std::vector<int> of, std::vector<int> inputs = {}, std::vector<int> outputs = {}) {
     return {Kind::kKernel, std::move(of), true, std::move(inputs), std::move(outputs)};
+  }
+  Gradient beside_forward() const {
+    Gradient g = *this;
+    return g.with_forward = true, g;
   }
 };
 

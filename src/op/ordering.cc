@@ -52,6 +52,7 @@ Gradient gradient_of_values(const OrderAttrs &a) {
   if (!a.gives_values()) return g;
   g.kind = Gradient::Kind::kKernel;
   g.of = {0};
+  g.with_forward = true;
   return g;
 }
 

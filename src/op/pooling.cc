@@ -95,6 +95,7 @@ Gradient gradient() {
   g.of = {0};
   g.inputs = {0};
   g.outputs = {0};
+  g.with_forward = true;
   return g;
 }
 

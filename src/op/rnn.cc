@@ -112,6 +112,7 @@ COHORT_OPERATOR(RNN, RNNAttrs)
       g.inputs = g.of;
       if (a.use_sequence_length) g.inputs.push_back(int(g.of.size()));
       g.outputs = {0};
+      g.with_forward = true;
       return g;
     })
     .random();

@@ -26,7 +26,7 @@ COHORT_OPERATOR(IdentityAttachKLSparseReg, SparseRegularizerAttrs)
       unify(out[0], Dtype::kFloat32, "output");
     })
     .mutates({1})
-    .gradient(Gradient::by_kernel({0}));
+    .gradient(Gradient::by_kernel({0}).beside_forward());
 
 }  // namespace
 }  // namespace cohort

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gradient of an operator as a piece of graph: operators on its head gradients, inputs and outputs. Whoever
+// differentiates (the tape) applies them, and what they are applied to can be differentiated again.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "op/op.hpp"
+
+namespace cohort {
+
+// An operator with its attributes, or the backward step of one, an operator of its own: its inputs are those of the
+// kernel "_backward_NAME" (see Gradient), its outputs the gradients.
+struct Application {
+  const Op *op = nullptr;
+  bool backward = false;
+  AttrMap attrs;
+  Attrs parsed;
+
+  std::string name() const { return backward ? "_backward_" + op->name : op->name; }
+};
+
+struct TensorType {
+  Shape shape;
+  Dtype dtype = Dtype::kNone;
+};
+
+class GradientGraph {
+ public:
+  // A value of the graph, or nothing, which counts as zero: sums leave it out, products with it are nothing.
+  class Value {
+   public:
+    Value() = default;
+    Value(GradientGraph *graph, int id) : graph_(graph), id_(id) {}
+    explicit operator bool() const { return id_ >= 0; }
+    GradientGraph &graph() const { return *graph_; }
+    int id() const { return id_; }
+    const Shape &shape() const { return graph_->values_[size_t(id_)].type.shape; }
+
+   private:
+    GradientGraph *graph_ = nullptr;
+    int id_ = -1;
+  };
+  using Values = std::vector<Value>;
+
+  enum class From { kHead, kInput, kOutput, kNode };
+  struct ValueInfo {
+    From from;
+    int index;   // of the head, input, output or node
+    int output;  // of a node
+    TensorType type;
+  };
+  struct Node {
+    Application what;
+    std::vector<int> inputs, outputs;  // values
+  };
+
+  // Of `what` as it was applied to `inputs` and gave `outputs`; has_head: to which of those a gradient flows back.
+  GradientGraph(const Application &what, std::vector<TensorType> inputs, std::vector<TensorType> outputs,
+                const std::vector<bool> &has_head);
+  GradientGraph(const GradientGraph &) = delete;
+  GradientGraph &operator=(const GradientGraph &) = delete;
+
+  // ---- for those who define gradients ----
+  const Application &what() const { return what_; }
+  template <typename A>
+  const A &attrs() const {
+    return what_.parsed.get<A>();
+  }
+  int num_inputs() const { return int(inputs_.size()); }
+  int num_outputs() const { return int(outputs_.size()); }
+  Value head(int output = 0);  // nothing where none flows back
+  // Values of the application. Only those that Gradient lists are kept; of a backward step, all inputs.
+  Value input(int index);
+  Value output(int index);
+  const TensorType &input_type(int index) const { return inputs_[size_t(index)]; }
+  const TensorType &output_type(int index) const { return outputs_[size_t(index)]; }
+  const Shape &input_shape(int index) const { return inputs_[size_t(index)].shape; }
+  Values apply_all(const std::string &op, const Values &inputs, const AttrMap &attrs = {});
+  Value apply(const std::string &op, const Values &inputs, const AttrMap &attrs = {}) {
+    return apply_all(op, inputs, attrs).front();
+  }
+  // The kernel "_backward_NAME" of the operator; all its inputs, and the types of its outputs.
+  Values apply_backward(const Values &inputs, const std::vector<TensorType> &outputs);
+  Value zeros(const TensorType &type);
+  void give(int input, Value gradient);  // adds to the gradient of an input
+
+  Value reshape(Value value, const Shape &shape);
+  Value sum_to(Value value, const Shape &shape);  // of a shape that broadcasts to the value's
+
+  // ---- for those who apply it ----
+  const std::vector<ValueInfo> &values() const { return values_; }
+  const std::vector<Node> &nodes() const { return nodes_; }     // each after those it reads
+  const std::vector<int> &gradients() const { return given_; }  // per input, -1 for nothing
+
+ private:
+  Value add(From from, int index, int output, TensorType type);
+  Value leaf(From from, int index, const TensorType &type);
+  Values add_node(Node node, const std::vector<TensorType> &types);
+
+  const Application what_;
+  const std::vector<TensorType> inputs_, outputs_;
+  const std::vector<bool> has_head_;
+  std::vector<ValueInfo> values_;
+  std::vector<Node> nodes_;
+  std::vector<int> given_;
+};
+
+using GraphValue = GradientGraph::Value;
+
+GraphValue operator-(GraphValue a);
+GraphValue operator+(GraphValue a, GraphValue b);  // operands of different shapes broadcast
+GraphValue operator-(GraphValue a, GraphValue b);
+GraphValue operator*(GraphValue a, GraphValue b);
+GraphValue operator/(GraphValue a, GraphValue b);
+GraphValue operator+(GraphValue a, double b);
+GraphValue operator-(GraphValue a, double b);
+GraphValue operator-(double a, GraphValue b);
+GraphValue operator*(GraphValue a, double b);
+GraphValue operator/(GraphValue a, double b);
+GraphValue apply1(const char *op, GraphValue a);  // of one operand; of nothing: nothing
+GraphValue apply2(const char *broadcast_op, GraphValue a, GraphValue b);
+GraphValue with_scalar(const char *op, GraphValue a, double scalar);
+
+// ---- definitions -----------------------------------------------------------------------------------------------
+
+using GradientFunction = void (*)(GradientGraph &);
+// Of an operator, and of its backward step. An operator without one has the gradient that Gradient declares.
+void define_gradient(const std::string &op, GradientFunction function);
+void define_backward_gradient(const std::string &op, GradientFunction function);
+// Throws kUnsupported for a backward step that has no gradient.
+void differentiate(GradientGraph &graph);
+// Of an operator, as Gradient declares it, with the kernels of the plan: the head gradient itself, or one backward
+// step.
+void differentiate_once(GradientGraph &graph);
+// The inputs that get a gradient, of `num_inputs`.
+std::vector<int> inputs_with_gradient(const Op &op, const Gradient &gradient, size_t num_inputs);
+
+}  // namespace cohort

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of reductions, of softmax and its relatives, and of products with themselves, as graphs. Each reads what
+// the backward kernel of its operator reads.
+#include <algorithm>
+
+#include "op/gradient_graph.hpp"
+#include "op/linalg.hpp"
+#include "op/reduce.hpp"
+#include "op/softmax.hpp"
+
+namespace cohort {
+namespace {
+
+using V = GraphValue;
+using G = GradientGraph;
+
+// ---- reductions --------------------------------------------------------------------------------------------------
+
+// With the reduced axes kept at length 1, so that it broadcasts with data.
+V kept(G &g, V value) {
+  const auto &a = g.attrs<ReduceAttrs>();
+  const Shape &data = g.input_shape(0);
+  return g.reshape(value, kept_shape(data, axes_to_reduce(a.axis, a.exclude, data.rank(), g.what().op->name.c_str())));
+}
+
+void of_prod(G &g) {
+  if (g.head()) g.give(0, kept(g, g.head()) * kept(g, g.output(0)) / g.input(0));
+}
+
+void of_extremum(G &g) {
+  if (g.head()) g.give(0, kept(g, g.head()) * apply2("broadcast_equal", g.input(0), kept(g, g.output(0))));
+}
+
+// NaN counts as the neutral element.
+V is_number(V a) { return a.graph().apply("_equal", {a, a}); }
+
+void of_nansum(G &g) {
+  if (g.head()) g.give(0, kept(g, g.head()) * is_number(g.input(0)));
+}
+
+void of_nanprod(G &g) {
+  if (!g.head()) return;
+  const V slope = kept(g, g.head()) * kept(g, g.output(0)) / g.input(0);
+  g.give(0, g.apply("where", {is_number(g.input(0)), slope, apply1("zeros_like", slope)}));
+}
+
+void of_square_sum(G &g) {
+  if (g.head()) g.give(0, kept(g, g.head()) * g.input(0) * 2.0);
+}
+
+void of_norm(G &g) {
+  if (!g.head()) return;
+  const auto &a = g.attrs<NormAttrs>();
+  const Shape &data = g.input_shape(0);
+  const Shape wide = kept_shape(data, axes_to_reduce(a.axis, false, data.rank(), "norm"));
+  V head = g.reshape(g.head(), wide);
+  if (a.ord == 1) {
+    if (a.out_dtype != Dtype::kNone) head = g.apply("Cast", {head}, {{"dtype", dtype_name(g.input_type(0).dtype)}});
+    return g.give(0, head * apply1("sign", g.input(0)));
+  }
+  V norm = g.reshape(g.output(0), wide);
+  if (a.out_dtype != Dtype::kNone) {
+    const AttrMap type{{"dtype", dtype_name(g.input_type(0).dtype)}};
+    head = g.apply("Cast", {head}, type);
+    norm = g.apply("Cast", {norm}, type);
+  }
+  g.give(0, head / (norm + with_scalar("_equal_scalar", norm, 0.0)) * g.input(0));  // of zeros: zeros
+}
+
+// rhs gives nothing but its shape.
+void of_adjoint_of_broadcast_like(G &g) {
+  if (g.head()) g.give(0, g.apply("broadcast_like", {g.head(), g.input(0)}));
+}
+
+// ---- softmax -----------------------------------------------------------------------------------------------------
+
+V sum_along(V a, const std::string &axis) { return a.graph().apply("sum", {a}, {{"axis", axis}, {"keepdims", "1"}}); }
+
+// y (h - sum(y h)), in the type of data.
+V softmax_slope(V h, V y, const std::string &axis) {
+  const V weighted = y * h;
+  return weighted - y * sum_along(weighted, axis);
+}
+
+void of_softmax(G &g) {
+  if (!g.head()) return;
+  const auto &a = g.attrs<SoftmaxAttrs>();
+  const std::string axis = std::to_string(a.axis), &name = g.what().op->name;
+  V slope;
+  if (name == "log_softmax") {
+    slope = g.head() - apply1("exp", g.output(0)) * sum_along(g.head(), axis);
+  } else {
+    slope = softmax_slope(g.head(), g.output(0), axis);
+  }
+  if (name == "softmin") slope = -slope;
+  if (a.temperature) slope = slope / *a.temperature;
+  if (g.output_type(0).dtype != g.input_type(0).dtype) {
+    slope = g.apply("Cast", {slope}, {{"dtype", dtype_name(g.input_type(0).dtype)}});
+  }
+  g.give(0, slope);
+}
+
+void of_softmax_activation(G &g) {
+  if (!g.head()) return;
+  const Shape &data = g.input_shape(0);
+  if (g.attrs<SoftmaxActivationAttrs>().mode == SoftmaxActivationAttrs::kChannel) {
+    return g.give(0, softmax_slope(g.head(), g.output(0), "1"));
+  }
+  const Shape rows{data[0], data.size(1, data.rank())};
+  g.give(0, g.reshape(softmax_slope(g.reshape(g.head(), rows), g.reshape(g.output(0), rows), "1"), data));
+}
+
+void of_softmax_cross_entropy(G &g) {
+  if (!g.head()) return;
+  const V data = g.input(0);
+  const AttrMap classes{{"depth", std::to_string(data.shape()[1])}, {"dtype", dtype_name(g.input_type(0).dtype)}};
+  g.give(0, g.head() * (g.apply("softmax", {data}) - g.apply("one_hot", {g.input(1)}, classes)));
+}
+
+// ---- others ------------------------------------------------------------------------------------------------------
+
+// alpha (h + h^T) A, or A times that.
+void of_syrk(G &g) {
+  if (!g.head()) return;
+  const auto &a = g.attrs<LinalgSyrkAttrs>();
+  const V sum = g.head() + g.apply("SwapAxis", {g.head()}, {{"dim1", "-1"}, {"dim2", "-2"}});
+  const V product =
+      a.transpose ? g.apply("_linalg_gemm2", {g.input(0), sum}) : g.apply("_linalg_gemm2", {sum, g.input(0)});
+  g.give(0, product * a.alpha);
+}
+
+[[maybe_unused]] const bool defined = [] {
+  define_gradient("prod", of_prod);
+  define_gradient("max", of_extremum);
+  define_gradient("min", of_extremum);
+  define_gradient("nansum", of_nansum);
+  define_gradient("nanprod", of_nanprod);
+  define_gradient("_square_sum", of_square_sum);
+  define_gradient("norm", of_norm);
+  define_backward_gradient("broadcast_like", of_adjoint_of_broadcast_like);
+  for (const char *name : {"softmax", "softmin", "log_softmax"}) define_gradient(name, of_softmax);
+  define_gradient("SoftmaxActivation", of_softmax_activation);
+  define_gradient("softmax_cross_entropy", of_softmax_cross_entropy);
+  define_gradient("_linalg_syrk", of_syrk);
+  return true;
+}();
+
+}  // namespace
+}  // namespace cohort
