@@ -7,6 +7,7 @@
  *   types.h, error.h, context.h        handles and constants; errors; devices, dtypes and layouts as text
  *   ndarray.h, arrays.h, descs.h       arrays; lists of them by name, .params files; names with shapes and dtypes
  *   symbol.h, operator.h               networks, composed or read from JSON; operators, applied at once too
+ *   tape.h                             gradients of operators that were applied at once
  *   executor.h, group.h, manager.h     a network on arrays; on several devices, by parts of a batch; in buckets
  *   initializer.h, optimizer.h, metric.h, monitor.h, checkpoint.h    what training needs beside
  *   log.h, version.h                   messages; versions and features
@@ -80,6 +81,7 @@
 #include "cohort/operator.h"
 #include "cohort/optimizer.h"
 #include "cohort/symbol.h"
+#include "cohort/tape.h"
 #include "cohort/types.h"
 #include "cohort/version.h"
 

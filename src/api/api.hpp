@@ -44,6 +44,7 @@ struct MetricObject;
 struct InitializerObject;
 struct MonitorObject;
 struct ManagerObject;
+struct TapeObject;
 
 #define COHORT_BEHIND(c_type, object, kind)   \
   template <>                                 \
@@ -63,6 +64,7 @@ COHORT_BEHIND(cohort_metric, MetricObject, kMetric);
 COHORT_BEHIND(cohort_initializer, InitializerObject, kInitializer);
 COHORT_BEHIND(cohort_monitor, MonitorObject, kMonitor);
 COHORT_BEHIND(cohort_manager, ManagerObject, kManager);
+COHORT_BEHIND(cohort_tape, TapeObject, kTape);
 #undef COHORT_BEHIND
 
 // ---- arguments in ----------------------------------------------------------------------------------------

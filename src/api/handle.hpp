@@ -28,6 +28,7 @@ enum class Kind : uint32_t {
   kInitializer,
   kMonitor,
   kManager,
+  kTape,
 };
 
 // A new handle on an object, which it does not own yet should this throw std::bad_alloc.

@@ -19,6 +19,7 @@
 #include "optimizer/initializer.hpp"
 #include "optimizer/optimizer.hpp"
 #include "symbol/symbol.hpp"
+#include "tape/tape.hpp"
 
 namespace cohort::api {
 
@@ -62,6 +63,10 @@ struct MetricObject {
 
 struct InitializerObject {
   std::shared_ptr<Initializer> initializer;
+};
+
+struct TapeObject {
+  std::shared_ptr<Tape> tape;
 };
 
 struct MonitorObject {

@@ -19,6 +19,7 @@ enum kind {
   INITIALIZER,
   MONITOR,
   MANAGER,
+  TAPE,
   NUM_KINDS
 };
 
@@ -26,7 +27,7 @@ static cohort_context cpu0 = {COHORT_DEVICE_CPU, 0};
 
 static const char *const kind_names[NUM_KINDS] = {
     "array",     "list of arrays", "list of descriptors", "symbol",  "executor", "group",
-    "optimizer", "metric",         "initializer",         "monitor", "manager"};
+    "optimizer", "metric",         "initializer",         "monitor", "manager",  "tape"};
 
 /* A live handle of each kind. */
 typedef struct handles {
@@ -68,6 +69,9 @@ static void free_one(enum kind kind, void *handle) {
     case MANAGER:
       cohort_manager_free(handle);
       break;
+    case TAPE:
+      cohort_tape_free(handle);
+      break;
     default:
       fail();
   }
@@ -86,6 +90,7 @@ static handles make_handles(void) {
   cohort_initializer *initializer = NULL;
   cohort_monitor *monitor = NULL;
   cohort_manager *manager = NULL;
+  cohort_tape *tape = NULL;
 
   ok(cohort_group_array(group, COHORT_GROUP_OUTPUTS, 0, 1, &output));
   ok(cohort_group_arrays(group, COHORT_GROUP_PARAMS, 0, &params));
@@ -107,7 +112,9 @@ static handles make_handles(void) {
   made.of[METRIC] = metric;
   made.of[INITIALIZER] = initializer;
   made.of[MONITOR] = monitor;
+  ok(cohort_tape_create(&tape));
   made.of[MANAGER] = manager;
+  made.of[TAPE] = tape;
   return made;
 }
 
@@ -244,6 +251,18 @@ typedef struct probe {
     cohort_manager_create(live->of[SYMBOL], &cpu0, 1, 4, h, NULL, NULL, 0, NULL, (cohort_manager **)&out.handle))      \
   X(manager_num_contexts, MANAGER, cohort_manager_num_contexts(h, &out.size))                                          \
   X(manager_slice, MANAGER, cohort_manager_slice(h, 0, &out.int64, &out.int64_2))                                      \
+  X(tape_mark, TAPE, cohort_tape_mark(h, NULL, NULL, NULL, 0))                                                         \
+  X(tape_mark_array, NDARRAY, cohort_tape_mark(live->of[TAPE], (cohort_ndarray **)&h, NULL, NULL, 1))                  \
+  X(tape_set_recording, TAPE, cohort_tape_set_recording(h, 1, NULL))                                                   \
+  X(tape_is_recording, TAPE, cohort_tape_is_recording(h, &out.int32))                                                  \
+  X(tape_set_training, TAPE, cohort_tape_set_training(h, 1, NULL))                                                     \
+  X(tape_is_training, TAPE, cohort_tape_is_training(h, &out.int32))                                                    \
+  X(tape_invoke, TAPE,                                                                                                 \
+    cohort_tape_invoke(h, "sin", NULL, NULL, 0, NULL, 0, NULL, 0, NULL, (cohort_arrays **)&out.handle))                \
+  X(tape_backward, TAPE, cohort_tape_backward(h, NULL, NULL, 0, NULL))                                                 \
+  X(tape_grad, TAPE, cohort_tape_grad(h, NULL, NULL, 0, NULL, 0, NULL, (cohort_arrays **)&out.handle))                 \
+  X(tape_symbol_array, NDARRAY, cohort_tape_symbol(live->of[TAPE], h, (cohort_symbol **)&out.handle))                  \
+  X(tape_num_recorded, TAPE, cohort_tape_num_recorded(h, &out.size))                                                   \
   X(manager_num_buckets, MANAGER, cohort_manager_num_buckets(h, &out.size))                                            \
   X(manager_main_group, MANAGER, cohort_manager_main_group(h, (cohort_group **)&out.handle))                           \
   X(manager_current_group, MANAGER, cohort_manager_current_group(h, (cohort_group **)&out.handle))                     \

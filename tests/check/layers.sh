@@ -12,7 +12,7 @@ for folder in include src cuda tests examples; do
 done | LC_ALL=C sort | awk '
 BEGIN {
   # A room sees the rooms of a smaller number; rooms of one number do not see each other.
-  split("base device ndarray op symbol plan executor group api", order, " ")
+  split("base device ndarray op symbol plan executor tape group api", order, " ")
   for (i in order) rank[order[i]] = i + 0
   rank["optimizer"] = rank["metric"] = rank["executor"]
   backend["cpu"] = backend["cuda"] = 1

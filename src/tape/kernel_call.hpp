@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// One kernel on arrays, with what it keeps for its backward step: for operators whose two passes go together.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "ndarray/ndarray.hpp"
+#include "op/gradient_graph.hpp"
+
+namespace cohort {
+
+// What a forward kernel leaves to its backward step.
+struct Kept {
+  std::shared_ptr<const Kernel> kernel;
+  std::shared_ptr<Memory> saved;
+};
+
+struct KernelCall {
+  const Application *what = nullptr;
+  bool is_train = false;
+  uint64_t seed = 0;
+  std::vector<NDArray> inputs;
+  std::vector<NDArray> outputs;         // an empty one is not wanted
+  std::vector<TensorType> types;        // of all outputs
+  std::shared_ptr<const Kept> forward;  // of a backward step: what the forward pass kept, or null
+};
+
+class KernelRunner {
+ public:
+  // Has finished when it returns. Of a forward pass: what it keeps.
+  std::shared_ptr<const Kept> run(const KernelCall &call, const Context &context);
+
+ private:
+  std::map<Context, std::shared_ptr<Queue>> queues_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tape/tape.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "executor/invoke.hpp"
+
+namespace cohort {
+namespace {
+
+size_t offset_of(const NDArray &array) {
+  return size_t(static_cast<const char *>(array.data()) - static_cast<const char *>(array.storage()->data()));
+}
+
+bool overlap(size_t a, size_t a_bytes, size_t b, size_t b_bytes) { return a < b + b_bytes && b < a + a_bytes; }
+
+bool overlap(const NDArray &a, const NDArray &b) {
+  return a.storage() == b.storage() && overlap(offset_of(a), a.bytes(), offset_of(b), b.bytes());
+}
+
+TensorType type_of(const NDArray &array) { return {array.shape(), array.dtype()}; }
+
+// What an operator gives for these inputs and, as far as they are given, outputs.
+std::vector<TensorType> infer_types(const Application &what, const std::vector<NDArray> &inputs,
+                                    const std::vector<NDArray> &outputs) {
+  const Op &op = *what.op;
+  const size_t expected = op.input_names(what.parsed, int(inputs.size())).size();
+  const size_t visible = size_t(op.num_visible(what.parsed));
+  if (inputs.size() != expected) {
+    throw Error(Code::kInvalidArgument,
+                text("operator ", op.name, ": expected ", expected, " inputs, found ", inputs.size()), op.name);
+  }
+  if (!outputs.empty() && outputs.size() != visible) {
+    throw Error(Code::kInvalidArgument,
+                text("operator ", op.name, ": expected ", visible, " outputs, found ", outputs.size()), op.name);
+  }
+  Shapes in_shapes, out_shapes(size_t(op.num_outputs(what.parsed)));
+  Dtypes in_dtypes, out_dtypes(out_shapes.size(), Dtype::kNone);
+  for (const NDArray &input : inputs) {
+    in_shapes.push_back(input.shape());
+    in_dtypes.push_back(input.dtype());
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i]) continue;
+    out_shapes[i] = outputs[i].shape();
+    out_dtypes[i] = outputs[i].dtype();
+  }
+  try {
+    op.infer_shape(what.parsed, in_shapes, out_shapes);
+    op.infer_dtype(what.parsed, in_dtypes, out_dtypes);
+  } catch (const Error &e) {
+    throw Error(e.code(), text("operator ", op.name, ": ", e.what()), op.name);
+  }
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < out_shapes.size(); ++i) {
+    if (!out_shapes[i].known()) {
+      throw Error(Code::kShape, text("operator ", op.name, ": shape of output ", i, " is unknown"), op.name);
+    }
+    types.push_back({out_shapes[i], out_dtypes[i]});
+  }
+  return types;
+}
+
+// Whether the gradient needs more of the forward pass than its visible outputs.
+bool needs_kernel(const Application &what) {
+  const Gradient gradient = what.op->gradient_of(what.parsed);
+  const int visible = what.op->num_visible(what.parsed);
+  return gradient.with_forward ||
+         std::any_of(gradient.outputs.begin(), gradient.outputs.end(), [&](int j) { return j >= visible; });
+}
+
+}  // namespace
+
+void Tape::check_idle() const {
+  if (busy_) {
+    throw Error(Code::kState, "tape: a backward pass is under way: a function may do nothing but apply operators",
+                "tape");
+  }
+}
+
+void Tape::set_recording(bool recording) {
+  check_idle();
+  recording_ = recording;
+}
+
+void Tape::set_training(bool training) {
+  check_idle();
+  training_ = training;
+}
+
+// ---- known arrays ------------------------------------------------------------------------------------------------
+
+// The entry of just this array. Throws kInvalidArgument for a part of a known one.
+const Tape::Known *Tape::find_known(const NDArray &array) {
+  const auto found = known_.find(array.storage().get());
+  if (found == known_.end()) return nullptr;
+  const size_t offset = offset_of(array), bytes = array.bytes();
+  for (const Known &known : found->second) {
+    if (known.storage.expired()) continue;
+    if (known.offset == offset && known.bytes == bytes && known.dtype == array.dtype()) return &known;
+    const Record &record = records_.at(known.edge.record);
+    if (!overlap(known.offset, known.bytes, offset, bytes)) continue;
+    if (!record.is_variable && known.version != array.storage()->version()) continue;  // overwritten since
+    throw Error(Code::kInvalidArgument,
+                text("array ", array.shape(), " is a part of one that was recorded by ", record.name(),
+                     ": take the part by an operator (slice_axis, Reshape), through the tape"),
+                "array");
+  }
+  return nullptr;
+}
+
+Tape::Tracked Tape::track(const NDArray &array, const char *what, size_t index) {
+  const Known *known = nullptr;
+  try {
+    known = find_known(array);
+  } catch (const Error &e) {
+    throw Error(e.code(), text(what, "[", index, "]: ", e.what()), what);
+  }
+  if (!known) return {array, Edge()};
+  const Record &record = records_.at(known->edge.record);
+  if (!record.is_variable && known->version != array.storage()->version()) {
+    throw Error(
+        Code::kState,
+        text(what, "[", index, "]: array ", array.shape(), " was overwritten after it was recorded by ", record.name()),
+        what);
+  }
+  return {array, known->edge};
+}
+
+Tape::Values Tape::track_all(const Arrays &arrays, const char *what) {
+  Values values;
+  values.reserve(arrays.size());
+  for (size_t i = 0; i < arrays.size(); ++i) values.push_back(track(arrays[i], what, i));
+  return values;
+}
+
+void Tape::remember(const NDArray &array, const Edge &edge) {
+  std::vector<Known> &list = known_[array.storage().get()];
+  const size_t offset = offset_of(array), bytes = array.bytes();
+  list.erase(std::remove_if(list.begin(), list.end(),
+                            [&](const Known &k) {
+                              return k.storage.expired() || overlap(k.offset, k.bytes, offset, bytes) ||
+                                     (k.offset == offset && k.bytes == bytes);
+                            }),
+             list.end());
+  list.push_back({array.storage(), offset, bytes, array.dtype(), array.storage()->version(), edge});
+}
+
+void Tape::forget(const NDArray &array) {
+  const auto found = known_.find(array.storage().get());
+  if (found == known_.end()) return;
+  std::vector<Known> &list = found->second;
+  const size_t offset = offset_of(array), bytes = array.bytes();
+  list.erase(std::remove_if(list.begin(), list.end(),
+                            [&](const Known &k) {
+                              return k.storage.expired() || (overlap(k.offset, k.bytes, offset, bytes) &&
+                                                             !records_.at(k.edge.record).is_variable);
+                            }),
+             list.end());
+  if (list.empty()) known_.erase(found);
+}
+
+void Tape::mark(const Arrays &arrays, const Arrays &gradients, const std::vector<GradReq> &reqs) {
+  check_idle();
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    if (reqs[i] == GradReq::kNull) continue;
+    const NDArray &array = arrays[i];
+    if (!dtype_is_float(array.dtype())) {
+      throw Error(Code::kDtype, text("arrays[", i, "]: expected a floating type, found ", array.dtype()), "arrays");
+    }
+    if (gradients.empty() || !gradients[i]) continue;
+    const NDArray &gradient = gradients[i];
+    if (gradient.shape() != array.shape()) {
+      throw Error(Code::kShape,
+                  text("gradients[", i, "]: expected shape ", array.shape(), ", found ", gradient.shape()),
+                  "gradients");
+    }
+    if (gradient.dtype() != array.dtype()) {
+      throw Error(Code::kDtype,
+                  text("gradients[", i, "]: expected dtype ", array.dtype(), ", found ", gradient.dtype()),
+                  "gradients");
+    }
+    if (gradient.context() != array.context()) {
+      throw Error(Code::kDevice,
+                  text("gradients[", i, "]: expected context ", array.context(), ", found ", gradient.context()),
+                  "gradients");
+    }
+  }
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const Known *known = find_known(arrays[i]);
+    Record *marked = known ? &records_.at(known->edge.record) : nullptr;
+    if (marked && !marked->is_variable) marked = nullptr;
+    if (reqs[i] == GradReq::kNull) {
+      if (!marked) continue;
+      marked->is_variable = false;  // what was recorded with it stays, and gives it nothing
+      marked->gradient = NDArray();
+      forget(arrays[i]);
+      continue;
+    }
+    if (marked) {
+      marked->req = reqs[i];
+      marked->gradient = gradients.empty() ? NDArray() : gradients[i];
+      continue;
+    }
+    Record variable;
+    variable.is_variable = true;
+    variable.context = arrays[i].context();
+    variable.out_types = {type_of(arrays[i])};
+    variable.made = {arrays[i].storage()};
+    variable.req = reqs[i];
+    if (!gradients.empty()) variable.gradient = gradients[i];
+    const Edge edge{next_id_++, 0};
+    records_.emplace(edge.record, std::move(variable));
+    remember(arrays[i], edge);
+  }
+}
+
+void Tape::refuse_variables(const Arrays &outputs, const std::string &what) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Known *known = outputs[i] ? find_known(outputs[i]) : nullptr;
+    if (known && records_.at(known->edge.record).is_variable) {
+      throw Error(Code::kInvalidArgument,
+                  text("outputs[", i, "]: ", what, " is recorded and would overwrite a marked array; pause the tape"),
+                  "outputs");
+    }
+  }
+}
+
+// ---- applying ----------------------------------------------------------------------------------------------------
+
+Tape::Arrays Tape::invoke(const std::string &op, const AttrMap &attrs, const Arrays &inputs, const Arrays &outputs,
+                          const Context &context, uint64_t seed) {
+  if (!busy_) sweep();
+  Application what;
+  what.op = &get_op(op);
+  what.attrs = attrs;
+  what.parsed = what.op->parse(attrs);
+  Arrays results;
+  for (Tracked &value : apply(what, track_all(inputs, "inputs"), outputs, context, training_, seed)) {
+    results.push_back(std::move(value.array));
+  }
+  return results;
+}
+
+Tape::Values Tape::apply(const Application &what, const Values &inputs, const Arrays &outputs, const Context &context,
+                         bool is_train, uint64_t seed) {
+  const bool records =
+      recording_ && std::any_of(inputs.begin(), inputs.end(), [](const Tracked &v) { return v.edge.record != 0; });
+  if (records) refuse_variables(outputs, "operator " + what.name());
+  Arrays arrays;
+  for (const Tracked &value : inputs) arrays.push_back(value.array);
+
+  Arrays results;
+  std::shared_ptr<const Kept> kept;
+  if (records && needs_kernel(what)) {
+    KernelCall call{&what, is_train, seed, arrays, outputs, infer_types(what, arrays, outputs), nullptr};
+    call.outputs.resize(call.types.size());
+    const Context where = arrays[0].context();
+    for (size_t i = 0; i < call.types.size(); ++i) {
+      if (!call.outputs[i]) call.outputs[i] = NDArray::create(call.types[i].shape, call.types[i].dtype, where, false);
+    }
+    kept = kernels_.run(call, where);
+    results = std::move(call.outputs);  // hidden ones too: gradients may read them
+  } else {
+    results = cohort::invoke(what.op->name, what.attrs, arrays, outputs, context, is_train, seed);
+  }
+  const size_t visible = size_t(what.op->num_visible(what.parsed));
+  if (!records) {
+    for (const NDArray &output : outputs) {
+      if (output) forget(output);
+    }
+    Values values;
+    for (size_t i = 0; i < visible; ++i) values.push_back({results[i], Edge()});
+    return values;
+  }
+  Record made;
+  made.what = what;
+  made.is_train = is_train;
+  made.context = arrays[0].context();
+  made.kept = kept;
+  Values values = record(std::move(made), inputs, results);
+  values.resize(visible);
+  return values;
+}
+
+Tape::Values Tape::apply_backward(const Application &what, const Values &inputs, const std::vector<TensorType> &types,
+                                  const std::vector<bool> &wanted, const Record &of) {
+  KernelCall call{&what, of.is_train, 0, {}, Arrays(types.size()), types, of.kept};
+  bool tracked = false;
+  for (const Tracked &value : inputs) {
+    call.inputs.push_back(value.array);
+    tracked = tracked || value.edge.record != 0;
+  }
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (wanted[i]) call.outputs[i] = NDArray::create(types[i].shape, types[i].dtype, of.context, false);
+  }
+  kernels_.run(call, of.context);
+  if (recording_ && tracked) {
+    Record made;
+    made.what = what;
+    made.what.backward = true;
+    made.is_train = of.is_train;
+    made.context = of.context;
+    made.kept = of.kept;
+    made.out_types = types;
+    return record(std::move(made), inputs, call.outputs);
+  }
+  Values values;
+  for (const NDArray &output : call.outputs) values.push_back({output, Edge()});
+  return values;
+}
+
+// What the gradient reads. Of a backward step that is any of its inputs.
+void Tape::keep_arrays(Record *record, const Values &inputs, const Arrays &outputs) const {
+  const auto keep = [](const NDArray &array) { return KeptArray{array, array.storage()->version()}; };
+  record->inputs.resize(inputs.size());
+  record->outputs.resize(outputs.size());
+  if (!record->what.op) return;
+  if (record->what.backward) {
+    for (size_t i = 0; i < inputs.size(); ++i) record->inputs[i] = keep(inputs[i].array);
+    return;
+  }
+  const Gradient gradient = record->what.op->gradient_of(record->what.parsed);
+  if (gradient.kind != Gradient::Kind::kKernel) return;
+  for (int i : gradient.inputs) {
+    if (size_t(i) >= inputs.size()) continue;
+    KeptArray &kept = record->inputs[size_t(i)] = keep(inputs[size_t(i)].array);
+    for (const NDArray &output : outputs) {
+      if (output && overlap(output, kept.array)) kept.version = 0;  // in place: what the gradient reads is gone already
+    }
+  }
+  for (int j : gradient.outputs) record->outputs[size_t(j)] = keep(outputs[size_t(j)]);
+}
+
+Tape::Values Tape::record(Record record, const Values &inputs, const Arrays &outputs) {
+  for (const Tracked &value : inputs) {
+    record.edges.push_back(value.edge);
+    record.in_types.push_back(type_of(value.array));
+  }
+  if (record.out_types.empty()) {
+    for (const NDArray &output : outputs) record.out_types.push_back(type_of(output));
+  }
+  for (const NDArray &output : outputs) {
+    record.made.push_back(output ? std::weak_ptr<Storage>(output.storage()) : std::weak_ptr<Storage>());
+  }
+  keep_arrays(&record, inputs, outputs);
+  const uint64_t id = next_id_++;
+  const Record &added = records_.emplace(id, std::move(record)).first->second;
+  for (const Edge &edge : added.edges) {
+    const auto found = records_.find(edge.record);
+    if (found != records_.end()) ++found->second.num_readers;
+  }
+  Values values;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Edge edge{id, int(i)};
+    if (outputs[i]) remember(outputs[i], edge);
+    values.push_back({outputs[i], edge});
+  }
+  return values;
+}
+
+void Tape::record_function(const Arrays &inputs, const Arrays &outputs, std::shared_ptr<TapeFunction> function) {
+  check_idle();
+  sweep();
+  const Values values = track_all(inputs, "inputs");
+  if (!recording_ || std::none_of(values.begin(), values.end(), [](const Tracked &v) { return v.edge.record != 0; })) {
+    return;
+  }
+  refuse_variables(outputs, "the function");
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (const NDArray &input : inputs) {
+      if (overlap(input, outputs[i])) {
+        throw Error(Code::kInvalidArgument,
+                    text("outputs[", i, "]: expected an array that is no input, found an input"), "outputs");
+      }
+    }
+  }
+  Record made;
+  made.is_train = training_;
+  made.context = inputs[0].context();
+  made.function = std::move(function);
+  record(std::move(made), values, outputs);
+}
+
+// ---- letting go --------------------------------------------------------------------------------------------------
+
+void Tape::remove(uint64_t id) {
+  const auto found = records_.find(id);
+  if (found == records_.end()) return;
+  for (const auto &made : found->second.made) {
+    const std::shared_ptr<Storage> storage = made.lock();
+    const auto known = known_.find(storage.get());
+    if (!storage || known == known_.end()) continue;
+    std::vector<Known> &list = known->second;
+    list.erase(std::remove_if(list.begin(), list.end(), [&](const Known &k) { return k.edge.record == id; }),
+               list.end());
+    if (list.empty()) known_.erase(known);
+  }
+  for (const Edge &edge : found->second.edges) {
+    const auto source = records_.find(edge.record);
+    if (source != records_.end()) --source->second.num_readers;
+  }
+  const Record gone = std::move(found->second);  // a function of the host is let go of when the tape is in order again
+  records_.erase(found);
+}
+
+// Its outputs are in nobody's hands but its own.
+bool Tape::unreachable(const Record &record) const {
+  if (record.num_readers > 0) return false;
+  if (!record.is_variable && !record.what.op && !record.function) return true;  // its mark was taken away
+  for (const auto &made : record.made) {
+    const long others = made.use_count();
+    if (others == 0) continue;
+    const std::shared_ptr<Storage> storage = made.lock();
+    long own = 0;
+    for (const std::vector<KeptArray> *kept : {&record.inputs, &record.outputs}) {
+      for (const KeptArray &array : *kept) own += array.array && array.array.storage() == storage;
+    }
+    if (others > own) return false;
+  }
+  return true;
+}
+
+// Newest first: what only unreachable records read is unreachable, too.
+void Tape::sweep() {
+  if (records_.size() < next_sweep_) return;
+  for (auto at = records_.end(); at != records_.begin();) {
+    --at;
+    if (!unreachable(at->second)) continue;
+    const uint64_t id = at->first;
+    const auto next = std::next(at);
+    const bool last = next == records_.end();
+    const uint64_t next_id = last ? 0 : next->first;
+    remove(id);
+    at = last ? records_.end() : records_.find(next_id);
+  }
+  for (auto at = known_.begin(); at != known_.end();) {
+    std::vector<Known> &list = at->second;
+    list.erase(std::remove_if(list.begin(), list.end(), [](const Known &k) { return k.storage.expired(); }),
+               list.end());
+    at = list.empty() ? known_.erase(at) : std::next(at);
+  }
+  next_sweep_ = std::max<size_t>(256, 2 * records_.size());
+}
+
+size_t Tape::num_recorded() {
+  check_idle();
+  next_sweep_ = 0;
+  sweep();
+  size_t count = 0;
+  for (const auto &entry : records_) count += entry.second.what.op || entry.second.function ? 1 : 0;
+  return count;
+}
+
+}  // namespace cohort

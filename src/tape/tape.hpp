@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tape: records operators as they are applied to arrays, and computes gradients back along what it recorded. One
+// thread at a time.
+//
+// Records are numbered in the order in which they are made, and know what they read by number: so passes go over sorted
+// numbers, and neither they nor the release of a long chain recurse.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ndarray/ndarray.hpp"
+#include "op/gradient_graph.hpp"
+#include "plan/grad_req.hpp"
+#include "symbol/symbol.hpp"
+#include "tape/kernel_call.hpp"
+
+namespace cohort {
+
+// A function that the host computes: gradients of its inputs (an empty array: none) from those of its outputs.
+class TapeFunction {
+ public:
+  virtual ~TapeFunction() = default;
+  virtual std::vector<NDArray> backward(const std::vector<NDArray> &head_grads) = 0;
+};
+
+class Tape {
+ public:
+  using Arrays = std::vector<NDArray>;
+
+  bool recording() const { return recording_; }
+  bool training() const { return training_; }
+  void set_recording(bool recording);
+  void set_training(bool training);
+
+  // gradients empty, or one each, which may be an empty array.
+  void mark(const Arrays &arrays, const Arrays &gradients, const std::vector<GradReq> &reqs);
+  // As invoke() of the executor has it.
+  Arrays invoke(const std::string &op, const AttrMap &attrs, const Arrays &inputs, const Arrays &outputs,
+                const Context &context, uint64_t seed);
+  void record_function(const Arrays &inputs, const Arrays &outputs, std::shared_ptr<TapeFunction> function);
+
+  struct Pass {
+    bool retain_graph = false, create_graph = false;
+  };
+  // head_grads empty, or one each; an empty array stands for ones.
+  void backward(const Arrays &heads, const Arrays &head_grads, const Pass &pass);
+  Arrays gradients_of(const Arrays &heads, const Arrays &head_grads, const Arrays &variables, const Pass &pass);
+
+  Symbol symbol(const NDArray &array);
+  size_t num_recorded();  // without variables, and without what nobody can reach
+
+ private:
+  struct Edge {  // what an array is: an output of a record, or (record 0) a constant
+    uint64_t record = 0;
+    int output = 0;
+    bool operator==(const Edge &other) const { return record == other.record && output == other.output; }
+  };
+  struct Tracked {
+    NDArray array;
+    Edge edge;
+  };
+  using Values = std::vector<Tracked>;
+  struct KeptArray {
+    NDArray array;  // empty: not kept
+    uint64_t version = 0;
+  };
+  struct Record {
+    Application what;  // no operator: a variable or a function
+    bool is_train = false;
+    Context context;
+    std::vector<Edge> edges;  // one an input
+    std::vector<TensorType> in_types, out_types;
+    std::vector<KeptArray> inputs, outputs;
+    std::vector<std::weak_ptr<Storage>> made;  // the outputs
+    std::shared_ptr<const Kept> kept;
+    std::shared_ptr<TapeFunction> function;
+    bool is_variable = false;
+    NDArray gradient;  // of a variable; empty: none
+    GradReq req = GradReq::kNull;
+    size_t num_readers = 0;
+
+    std::string name() const { return is_variable ? "a mark" : what.op ? what.name() : "a function"; }
+  };
+  struct Known {
+    std::weak_ptr<Storage> storage;
+    size_t offset, bytes;
+    Dtype dtype;
+    uint64_t version;
+    Edge edge;
+  };
+  class Backward;  // one pass, in tape_backward.cc
+
+  void check_idle() const;
+  Tracked track(const NDArray &array, const char *what, size_t index);
+  Values track_all(const Arrays &arrays, const char *what);
+  const Known *find_known(const NDArray &array);
+  void remember(const NDArray &array, const Edge &edge);
+  void forget(const NDArray &array);  // it has been overwritten: a constant from here on, unless it is a variable
+  void refuse_variables(const Arrays &outputs, const std::string &what);
+
+  // Applies, and records if the tape does and an input is tracked. `types` and `kept` of a backward step; an output
+  // that is not wanted is not computed.
+  Values apply(const Application &what, const Values &inputs, const Arrays &outputs, const Context &context,
+               bool is_train, uint64_t seed);
+  Values apply_backward(const Application &what, const Values &inputs, const std::vector<TensorType> &types,
+                        const std::vector<bool> &wanted, const Record &of);
+  Values record(Record record, const Values &inputs, const Arrays &outputs);
+  void keep_arrays(Record *record, const Values &inputs, const Arrays &outputs) const;
+  void remove(uint64_t id);
+  void sweep();
+  bool unreachable(const Record &record) const;
+
+  bool recording_ = true, training_ = true;
+  bool busy_ = false;  // in a pass
+  uint64_t next_id_ = 1;
+  size_t next_sweep_ = 256;
+  std::map<uint64_t, Record> records_;
+  std::unordered_map<const Storage *, std::vector<Known>> known_;
+  KernelRunner kernels_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass back along a tape. Records are gone through by number, newest first; each collects the gradients of its
+// outputs from all that read them before its own turn comes.
+#include <algorithm>
+#include <set>
+
+#include "base/error.hpp"
+#include "tape/tape.hpp"
+
+namespace cohort {
+
+class Tape::Backward {
+ public:
+  Backward(Tape &tape, const Pass &pass) : tape_(tape), pass_(pass), was_recording_(tape.recording_) {
+    tape_.check_idle();
+  }
+  ~Backward() {
+    tape_.busy_ = false;
+    tape_.recording_ = was_recording_;
+  }
+  Backward(const Backward &) = delete;
+  Backward &operator=(const Backward &) = delete;
+
+  // `variables` null: whatever is marked.
+  void prepare(const Arrays &heads, const Arrays &head_grads, const Arrays *variables) {
+    Values tracked;
+    for (size_t i = 0; i < heads.size(); ++i) {
+      tracked.push_back(tape_.track(heads[i], "heads", i));
+      if (tracked.back().edge.record == 0) refuse("heads", i);
+      if (!head_grads.empty() && head_grads[i]) check_head_gradient(heads[i], head_grads[i], i);
+    }
+    if (variables) {
+      for (size_t i = 0; i < variables->size(); ++i) {
+        targets_.push_back(tape_.track((*variables)[i], "variables", i));
+        if (targets_.back().edge.record == 0) refuse("variables", i);
+      }
+    }
+    reach(tracked);
+    mark_wanted(variables != nullptr);
+    check_versions();
+    tape_.busy_ = true;
+    tape_.recording_ = pass_.create_graph;
+    for (size_t i = 0; i < heads.size(); ++i) {
+      const bool given = !head_grads.empty() && head_grads[i];
+      if (given) lent_.insert(head_grads[i].storage().get());
+      give(tracked[i].edge, given ? tape_.track(head_grads[i], "head_grads", i) : ones_like(heads[i]));
+    }
+  }
+
+  void run() {
+    for (auto id = reached_.rbegin(); id != reached_.rend(); ++id) {
+      collect_targets(*id);
+      if (flows_.count(*id)) differentiate(*id);
+    }
+  }
+
+  void write_variables() {
+    for (uint64_t id : reached_) {
+      const auto found = tape_.records_.find(id);
+      if (found == tape_.records_.end() || !found->second.is_variable || !found->second.gradient) continue;
+      const NDArray target = found->second.gradient;
+      const GradReq req = found->second.req;
+      const Tracked sum = collect({id, 0});
+      if (req == GradReq::kAdd) {
+        if (sum.array) apply("elemwise_add", {tape_.track(target, "gradients", 0), sum}, {target});
+      } else if (sum.array) {
+        apply("_copy", {sum}, {target});
+      } else {
+        target.fill(0);
+        tape_.forget(target);
+      }
+    }
+  }
+
+  Arrays take_targets() {
+    Arrays results;
+    std::set<const Storage *> seen;
+    for (const Tracked &target : targets_) {
+      Tracked gradient = collected_[{target.edge.record, target.edge.output}];
+      if (!gradient.array) {
+        results.push_back(NDArray::create(target.array.shape(), target.array.dtype(), target.array.context()));
+        continue;
+      }
+      gradient = in_shape(gradient, target.array.shape());
+      // A head gradient that was passed on, or one array for two variables: each gets one of its own.
+      const bool shared =
+          lent_.count(gradient.array.storage().get()) || !seen.insert(gradient.array.storage().get()).second;
+      results.push_back(shared ? apply("_copy", {gradient}, {}).array : gradient.array);
+    }
+    return results;
+  }
+
+  void finish() {
+    if (pass_.retain_graph || pass_.create_graph) return;
+    for (auto id = reached_.rbegin(); id != reached_.rend(); ++id) {
+      const auto found = tape_.records_.find(*id);
+      if (found != tape_.records_.end() && !found->second.is_variable) tape_.remove(*id);
+    }
+  }
+
+ private:
+  using Key = std::pair<uint64_t, int>;
+
+  [[noreturn]] void refuse(const char *what, size_t index) const {
+    throw Error(
+        Code::kState,
+        text(what, "[", index, "]: the array is not in a recorded graph: it was not made by a recorded operator ",
+             "from marked arrays, or a backward pass that did not retain the graph has been through it"),
+        what);
+  }
+
+  static void check_head_gradient(const NDArray &head, const NDArray &gradient, size_t index) {
+    if (gradient.shape() != head.shape()) {
+      throw Error(Code::kShape,
+                  text("head_grads[", index, "]: expected shape ", head.shape(), ", found ", gradient.shape()),
+                  "head_grads");
+    }
+    if (gradient.dtype() != head.dtype()) {
+      throw Error(Code::kDtype,
+                  text("head_grads[", index, "]: expected dtype ", head.dtype(), ", found ", gradient.dtype()),
+                  "head_grads");
+    }
+    if (gradient.context() != head.context()) {
+      throw Error(Code::kDevice,
+                  text("head_grads[", index, "]: expected context ", head.context(), ", found ", gradient.context()),
+                  "head_grads");
+    }
+  }
+
+  // All records that the heads were made from.
+  void reach(const Values &heads) {
+    std::vector<uint64_t> waiting;
+    for (const Tracked &head : heads) waiting.push_back(head.edge.record);
+    while (!waiting.empty()) {
+      const uint64_t id = waiting.back();
+      waiting.pop_back();
+      if (!seen_.insert(id).second) continue;
+      reached_.push_back(id);
+      for (const Edge &edge : tape_.records_.at(id).edges) {
+        if (edge.record == 0 || seen_.count(edge.record)) continue;
+        if (!tape_.records_.count(edge.record)) {
+          throw Error(Code::kState,
+                      text("heads: ", tape_.records_.at(id).name(),
+                           " reads what a backward pass that did not retain the graph has been through"),
+                      "heads");
+        }
+        waiting.push_back(edge.record);
+      }
+    }
+    std::sort(reached_.begin(), reached_.end());
+  }
+
+  // The inputs to which a gradient of this record can flow.
+  static std::vector<int> ways(const Record &record) {
+    std::vector<int> of;
+    if (record.what.op && !record.what.backward) {
+      const Gradient gradient = record.what.op->gradient_of(record.what.parsed);
+      if (gradient.kind == Gradient::Kind::kNone) return of;
+      return inputs_with_gradient(*record.what.op, gradient, record.edges.size());
+    }
+    for (size_t i = 0; i < record.edges.size(); ++i) of.push_back(int(i));
+    return of;
+  }
+
+  // flows_: the records that have to hand gradients on, because of a target behind them.
+  void mark_wanted(bool targets_only) {
+    std::set<Key> targets;
+    for (const Tracked &target : targets_) targets.insert({target.edge.record, target.edge.output});
+    for (uint64_t id : reached_) {  // oldest first
+      const Record &record = tape_.records_.at(id);
+      bool wanted = !targets_only && record.is_variable;
+      for (size_t j = 0; j < record.out_types.size() && !wanted; ++j) wanted = targets.count({id, int(j)}) != 0;
+      bool flows = false;
+      for (int k : ways(record)) flows = flows || wanted_.count(record.edges[size_t(k)].record) != 0;
+      if (flows) flows_.insert(id);
+      if (flows || wanted) wanted_.insert(id);
+    }
+    for (const Key &target : targets) targets_of_[target.first].push_back(target.second);
+  }
+
+  void check_versions() const {
+    for (uint64_t id : flows_) {
+      const Record &record = tape_.records_.at(id);
+      for (const std::vector<KeptArray> *kept : {&record.inputs, &record.outputs}) {
+        for (size_t i = 0; i < kept->size(); ++i) {
+          const KeptArray &array = (*kept)[i];
+          if (!array.array || array.version == array.array.storage()->version()) continue;
+          throw Error(Code::kState,
+                      text(kept == &record.inputs ? "input " : "output ", i, " of ", record.name(), ", array ",
+                           array.array.shape(), ", was overwritten after it was recorded, and the gradient needs it"),
+                      "heads");
+        }
+      }
+    }
+  }
+
+  // ---- gradients on their way ----
+
+  Tracked apply(const char *op, const Values &inputs, const Arrays &outputs, const AttrMap &attrs = {}) {
+    Application what;
+    what.op = &get_op(op);
+    what.attrs = attrs;
+    what.parsed = what.op->parse(attrs);
+    return tape_.apply(what, inputs, outputs, Context(), true, 0).front();
+  }
+
+  Tracked ones_like(const NDArray &array) {
+    Tracked ones{NDArray::create(array.shape(), array.dtype(), array.context(), false), Edge()};
+    ones.array.fill(1);
+    return ones;
+  }
+
+  Tracked in_shape(const Tracked &value, const Shape &shape) {
+    if (value.array.shape() == shape) return value;
+    if (value.edge.record == 0 || !tape_.recording_) return {value.array.reshape(shape), Edge()};
+    const std::vector<int64_t> lengths(shape.begin(), shape.end());
+    return apply("Reshape", {value}, {}, {{"shape", print_tuple(lengths)}});
+  }
+
+  void give(const Edge &edge, const Tracked &gradient) {
+    if (!wanted_.count(edge.record) || !gradient.array) return;
+    given_[{edge.record, edge.output}].push_back(
+        in_shape(gradient, tape_.records_.at(edge.record).out_types[size_t(edge.output)].shape));
+  }
+
+  // The sum of what an output was given; empty if that is nothing.
+  Tracked collect(const Edge &edge) {
+    const auto found = given_.find({edge.record, edge.output});
+    if (found == given_.end()) return {};
+    Values &given = found->second;
+    if (given.size() > 1) {
+      const Tracked sum = apply("add_n", given, {}, {{"num_args", std::to_string(given.size())}});
+      given.assign(1, sum);
+    }
+    return given.front();
+  }
+
+  void collect_targets(uint64_t id) {
+    const auto found = targets_of_.find(id);
+    if (found == targets_of_.end()) return;
+    for (int output : found->second) collected_[{id, output}] = collect({id, output});
+  }
+
+  void differentiate(uint64_t id) {
+    const Record &record = tape_.records_.at(id);
+    Values heads;
+    bool any = false;
+    for (size_t j = 0; j < record.out_types.size(); ++j) {
+      heads.push_back(collect({id, int(j)}));
+      any = any || heads.back().array;
+      given_.erase({id, int(j)});
+    }
+    if (record.function) {
+      if (any) by_function(record, heads);
+      return;
+    }
+    const bool reads_heads = record.what.backward || record.what.op->gradient_of(record.what.parsed).head_grads;
+    if (!any && reads_heads) return;
+    std::vector<bool> has_head;
+    for (const Tracked &head : heads) has_head.push_back(bool(head.array));
+    GradientGraph graph(record.what, record.in_types, record.out_types, has_head);
+    if (pass_.create_graph || record.what.backward) {
+      cohort::differentiate(graph);
+    } else {
+      differentiate_once(graph);
+    }
+    evaluate(graph, id, record, heads);
+  }
+
+  // Applies the nodes that a wanted gradient is made from.
+  void evaluate(const GradientGraph &graph, uint64_t id, const Record &record, const Values &heads) {
+    const auto &infos = graph.values();
+    std::vector<bool> used(infos.size(), false);
+    for (size_t k = 0; k < record.edges.size(); ++k) {
+      const int gradient = graph.gradients()[k];
+      if (gradient >= 0 && wanted_.count(record.edges[k].record)) used[size_t(gradient)] = true;
+    }
+    for (size_t n = graph.nodes().size(); n-- > 0;) {
+      const GradientGraph::Node &node = graph.nodes()[n];
+      if (std::none_of(node.outputs.begin(), node.outputs.end(), [&](int v) { return used[size_t(v)]; })) continue;
+      for (int v : node.inputs) used[size_t(v)] = true;
+    }
+    Values values(infos.size());
+    for (size_t v = 0; v < infos.size(); ++v) {
+      if (!used[v]) continue;
+      const size_t at = size_t(infos[v].index);
+      switch (infos[v].from) {
+        case GradientGraph::From::kHead:
+          values[v] = heads[at];
+          break;
+        case GradientGraph::From::kInput:
+          values[v] = {record.inputs[at].array, record.edges[at]};
+          break;
+        case GradientGraph::From::kOutput:
+          values[v] = {record.outputs[at].array, {id, int(at)}};
+          break;
+        case GradientGraph::From::kNode:
+          continue;
+      }
+      if (!values[v].array) {
+        throw Error(Code::kInternal, text("the gradient of ", record.name(), " reads an array that was not kept"));
+      }
+    }
+    for (const GradientGraph::Node &node : graph.nodes()) {
+      std::vector<bool> wanted;
+      for (int v : node.outputs) wanted.push_back(used[size_t(v)]);
+      if (std::none_of(wanted.begin(), wanted.end(), [](bool w) { return w; })) continue;
+      Values inputs;
+      for (int v : node.inputs) inputs.push_back(values[size_t(v)]);
+      Values made;
+      if (node.what.backward) {
+        std::vector<TensorType> types;
+        for (int v : node.outputs) types.push_back(infos[size_t(v)].type);
+        made = tape_.apply_backward(node.what, inputs, types, wanted, record);
+      } else {
+        made = tape_.apply(node.what, inputs, {}, record.context, record.is_train, 0);
+      }
+      for (size_t i = 0; i < node.outputs.size(); ++i) values[size_t(node.outputs[i])] = made[i];
+    }
+    for (size_t k = 0; k < record.edges.size(); ++k) {
+      const int gradient = graph.gradients()[k];
+      if (gradient >= 0 && record.edges[k].record) give(record.edges[k], values[size_t(gradient)]);
+    }
+  }
+
+  void by_function(const Record &record, const Values &heads) {
+    const std::shared_ptr<TapeFunction> function = record.function;
+    const std::vector<Edge> edges = record.edges;
+    const std::vector<TensorType> types = record.in_types;
+    const Context context = record.context;
+    Arrays head_grads;
+    for (size_t j = 0; j < heads.size(); ++j) {
+      const TensorType &type = record.out_types[j];
+      head_grads.push_back(heads[j].array ? heads[j].array : NDArray::create(type.shape, type.dtype, context));
+    }
+    const Arrays gradients = function->backward(head_grads);
+    if (gradients.size() != edges.size()) {
+      throw Error(Code::kInvalidArgument,
+                  text("gradients: expected one for each of ", edges.size(), " inputs of the function, found ",
+                       gradients.size()),
+                  "gradients");
+    }
+    for (size_t k = 0; k < edges.size(); ++k) {
+      if (!gradients[k] || !edges[k].record) continue;
+      if (gradients[k].shape() != types[k].shape || gradients[k].dtype() != types[k].dtype) {
+        throw Error(gradients[k].shape() != types[k].shape ? Code::kShape : Code::kDtype,
+                    text("gradients[", k, "]: expected ", types[k].shape, " ", types[k].dtype, ", found ",
+                         gradients[k].shape(), " ", gradients[k].dtype()),
+                    "gradients");
+      }
+      lent_.insert(gradients[k].storage().get());
+      give(edges[k], tape_.track(gradients[k], "gradients", k));
+    }
+  }
+
+  Tape &tape_;
+  const Pass pass_;
+  const bool was_recording_;
+  std::vector<uint64_t> reached_;  // ascending
+  std::set<uint64_t> seen_, wanted_, flows_;
+  Values targets_;
+  std::map<uint64_t, std::vector<int>> targets_of_;
+  std::map<Key, Tracked> collected_;
+  std::map<Key, Values> given_;
+  std::set<const Storage *> lent_;  // arrays of the host's that gradients may be
+};
+
+void Tape::backward(const Arrays &heads, const Arrays &head_grads, const Pass &pass) {
+  Backward work(*this, pass);
+  work.prepare(heads, head_grads, nullptr);
+  work.run();
+  work.write_variables();
+  work.finish();
+}
+
+Tape::Arrays Tape::gradients_of(const Arrays &heads, const Arrays &head_grads, const Arrays &variables,
+                                const Pass &pass) {
+  Backward work(*this, pass);
+  work.prepare(heads, head_grads, &variables);
+  work.run();
+  Arrays gradients = work.take_targets();
+  work.finish();
+  return gradients;
+}
+
+}  // namespace cohort

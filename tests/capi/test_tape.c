@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tapes: what is recorded, where gradients go, what is refused, what is let go of, functions of the host. The gradients
+ * of the operators are in test_tape_gradients.c. */
+#include <math.h>
+
+#include "support/boundary.h"
+
+static const int64_t two = 2, three = 3;
+
+static cohort_tape *new_tape(void) {
+  cohort_tape *tape = NULL;
+
+  ok(cohort_tape_create(&tape));
+  return tape;
+}
+
+static cohort_error *try_apply(cohort_tape *tape, const char *op, const char *key, const char *value, cohort_ndarray *a,
+                               cohort_ndarray *b, cohort_ndarray **out_output) {
+  cohort_ndarray *both[2];
+  cohort_arrays *outputs = NULL;
+  cohort_error *error;
+
+  both[0] = a;
+  both[1] = b;
+  error = cohort_tape_invoke(tape, op, &key, &value, key ? 1 : 0, both, b ? 2 : 1, NULL, 0, NULL, &outputs);
+  if (error) return error;
+  ok(cohort_arrays_get(outputs, 0, out_output));
+  cohort_arrays_free(outputs);
+  return NULL;
+}
+
+static cohort_ndarray *apply(cohort_tape *tape, const char *op, cohort_ndarray *a, cohort_ndarray *b) {
+  cohort_ndarray *output = NULL;
+
+  ok(try_apply(tape, op, NULL, NULL, a, b, &output));
+  return output;
+}
+
+static cohort_ndarray *apply_with(cohort_tape *tape, const char *op, const char *key, const char *value,
+                                  cohort_ndarray *a) {
+  cohort_ndarray *output = NULL;
+
+  ok(try_apply(tape, op, key, value, a, NULL, &output));
+  return output;
+}
+
+static cohort_ndarray *zeros(int64_t length) {
+  cohort_ndarray *array = NULL;
+
+  ok(cohort_ndarray_zeros(&length, 1, COHORT_DTYPE_FLOAT32, NULL, &array));
+  return array;
+}
+
+static void mark(cohort_tape *tape, cohort_ndarray *array, cohort_ndarray *gradient, int32_t req) {
+  ok(cohort_tape_mark(tape, &array, &gradient, &req, 1));
+}
+
+static void backward(cohort_tape *tape, cohort_ndarray *head, int32_t retain_graph) {
+  cohort_backward_options options = COHORT_BACKWARD_OPTIONS_INIT;
+
+  options.retain_graph = retain_graph;
+  ok(cohort_tape_backward(tape, &head, NULL, 1, &options));
+}
+
+static void put(cohort_ndarray *array, float a, float b, float c) {
+  float values[3];
+
+  values[0] = a, values[1] = b, values[2] = c;
+  ok(cohort_ndarray_write(array, values, sizeof(values)));
+}
+
+static size_t num_recorded(cohort_tape *tape) {
+  size_t num = 0;
+
+  ok(cohort_tape_num_recorded(tape, &num));
+  return num;
+}
+
+/* Gradients are written, added to, or left out, as arrays were marked. */
+static void gradients_go_where_they_are_marked(void **state) {
+  const float x[] = {1, 2, 3}, y[] = {5, 7, -1}, first[] = {10, 28, -6}, added[] = {2, 5, 10};
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *a = floats(x, &three, 1), *b = floats(y, &three, 1), *by_a = zeros(3), *by_b = zeros(3);
+  cohort_ndarray *square, *product;
+
+  (void)state;
+  put(by_a, 100, 100, 100);
+  put(by_b, 1, 1, 1);
+  mark(tape, a, by_a, COHORT_GRAD_WRITE);
+  mark(tape, b, by_b, COHORT_GRAD_ADD);
+  square = apply(tape, "square", a, NULL);
+  product = apply(tape, "elemwise_mul", square, b);
+  backward(tape, product, 0);
+  assert_floats(by_a, first, 3); /* 2 a b */
+  assert_floats(by_b, added, 3); /* 1 + a^2 */
+  cohort_ndarray_free(square);
+  cohort_ndarray_free(product);
+  mark(tape, b, NULL, COHORT_GRAD_NULL);
+  square = apply(tape, "square", b, NULL);
+  fails(cohort_tape_backward(tape, &square, NULL, 1, NULL), COHORT_ERROR_STATE, "not in a recorded graph");
+  assert_floats(by_b, added, 3);
+  cohort_ndarray_free(square);
+  cohort_ndarray_free(a);
+  cohort_ndarray_free(b);
+  cohort_ndarray_free(by_a);
+  cohort_ndarray_free(by_b);
+  cohort_tape_free(tape);
+}
+
+/* Several heads, with head gradients of their own or ones. */
+static void heads_have_gradients(void **state) {
+  const float x[] = {1, 2, 3}, weights[] = {10, 100, 1000}, sum[] = {21, 201, 2001};
+  const float wrong[] = {1, 2};
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *a = floats(x, &three, 1), *by_a = zeros(3), *weight = floats(weights, &three, 1);
+  cohort_ndarray *short_one = floats(wrong, &two, 1), *whole = NULL, *heads[2], *head_grads[2];
+
+  (void)state;
+  mark(tape, a, by_a, COHORT_GRAD_WRITE);
+  heads[0] = apply_with(tape, "_mul_scalar", "scalar", "2", a);
+  heads[1] = apply_with(tape, "_plus_scalar", "scalar", "1", a);
+  head_grads[0] = short_one;
+  head_grads[1] = NULL;
+  fails(cohort_tape_backward(tape, heads, head_grads, 2, NULL), COHORT_ERROR_SHAPE, "head_grads[0]");
+  ok(cohort_ndarray_zeros(&three, 1, COHORT_DTYPE_FLOAT64, NULL, &whole));
+  head_grads[0] = whole;
+  fails(cohort_tape_backward(tape, heads, head_grads, 2, NULL), COHORT_ERROR_DTYPE, "float32");
+  head_grads[0] = weight;
+  ok(cohort_tape_backward(tape, heads, head_grads, 2, NULL));
+  assert_floats(by_a, sum, 3); /* 2 w + 1 */
+  cohort_ndarray_free(heads[0]);
+  cohort_ndarray_free(heads[1]);
+  cohort_ndarray_free(a);
+  cohort_ndarray_free(by_a);
+  cohort_ndarray_free(weight);
+  cohort_ndarray_free(short_one);
+  cohort_ndarray_free(whole);
+  cohort_tape_free(tape);
+}
+
+/* While it is paused a tape records nothing, and its mode is that of Dropout. */
+static void tapes_pause_and_have_a_mode(void **state) {
+  const float x[] = {1, 2, 3}, ones[] = {1, 1, 1};
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *a = floats(x, &three, 1), *by_a = zeros(3), *seen, *unseen;
+  float out[3], gradient[3];
+  int32_t before = -1, now = -1;
+  int i;
+
+  (void)state;
+  mark(tape, a, by_a, COHORT_GRAD_WRITE);
+  ok(cohort_tape_is_recording(tape, &now));
+  assert_int_equal(now, 1);
+  ok(cohort_tape_set_recording(tape, 0, &before));
+  assert_int_equal(before, 1);
+  unseen = apply(tape, "square", a, NULL);
+  ok(cohort_tape_set_recording(tape, 1, &before));
+  assert_int_equal(before, 0);
+  fails(cohort_tape_backward(tape, &unseen, NULL, 1, NULL), COHORT_ERROR_STATE, "not in a recorded graph");
+  seen = apply(tape, "elemwise_add", a, unseen); /* a constant is added */
+  backward(tape, seen, 0);
+  assert_floats(by_a, ones, 3);
+  cohort_ndarray_free(seen);
+
+  ok(cohort_tape_set_training(tape, 0, &before));
+  assert_int_equal(before, 1);
+  seen = apply(tape, "Dropout", a, NULL);
+  assert_floats(seen, x, 3);
+  backward(tape, seen, 0);
+  assert_floats(by_a, ones, 3);
+  cohort_ndarray_free(seen);
+  ok(cohort_tape_set_training(tape, 1, NULL));
+  ok(cohort_tape_is_training(tape, &now));
+  assert_int_equal(now, 1);
+  seen = apply(tape, "Dropout", a, NULL);
+  backward(tape, seen, 0);
+  ok(cohort_ndarray_read(seen, out, sizeof(out)));
+  ok(cohort_ndarray_read(by_a, gradient, sizeof(gradient)));
+  for (i = 0; i < 3; ++i) assert_true(gradient[i] == out[i] / x[i] && (gradient[i] == 0 || gradient[i] == 2));
+  fails(cohort_tape_set_recording(tape, 2, NULL), COHORT_ERROR_INVALID_ARGUMENT, "recording");
+  cohort_ndarray_free(seen);
+  cohort_ndarray_free(unseen);
+  cohort_ndarray_free(a);
+  cohort_ndarray_free(by_a);
+  cohort_tape_free(tape);
+}
+
+/* A pass lets go of what it went through, unless it is retained; other graphs stay. */
+static void graphs_are_retained_on_demand(void **state) {
+  const float x[] = {1, 2, 3}, twice[] = {4, 8, 12}, once[] = {2, 4, 6};
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *a = floats(x, &three, 1), *by_a = zeros(3), *square, *other, *above;
+
+  (void)state;
+  mark(tape, a, by_a, COHORT_GRAD_ADD);
+  square = apply(tape, "square", a, NULL);
+  other = apply(tape, "sin", a, NULL);
+  above = apply(tape, "exp", square, NULL);
+  assert_int_equal(num_recorded(tape), 3);
+  backward(tape, square, 1);
+  backward(tape, square, 0);
+  assert_floats(by_a, twice, 3);
+  assert_int_equal(num_recorded(tape), 2);
+  fails(cohort_tape_backward(tape, &square, NULL, 1, NULL), COHORT_ERROR_STATE, "heads[0]");
+  fails(cohort_tape_backward(tape, &above, NULL, 1, NULL), COHORT_ERROR_STATE, "exp");
+  assert_floats(by_a, twice, 3);
+  backward(tape, other, 0);
+  cohort_ndarray_free(square);
+  square = apply(tape, "square", a, NULL);
+  mark(tape, a, by_a, COHORT_GRAD_WRITE);
+  backward(tape, square, 0);
+  assert_floats(by_a, once, 3);
+  cohort_ndarray_free(a);
+  cohort_ndarray_free(by_a);
+  cohort_ndarray_free(square);
+  cohort_ndarray_free(other);
+  cohort_ndarray_free(above);
+  cohort_tape_free(tape);
+}
+
+/* What a gradient needs must be as it was; what it does not need may change, and marked arrays between two steps. */
+static void overwritten_arrays_are_refused(void **state) {
+  const float x[] = {1, 2, 3}, later[] = {8, 10, 12}, ones[] = {1, 1, 1};
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *a = floats(x, &three, 1), *by_a = zeros(3), *square, *sum, *output = NULL;
+
+  (void)state;
+  mark(tape, a, by_a, COHORT_GRAD_WRITE);
+  square = apply(tape, "square", a, NULL);
+  put(a, 4, 5, 6);
+  fails(cohort_tape_backward(tape, &square, NULL, 1, NULL), COHORT_ERROR_STATE, "input 0 of square");
+  cohort_ndarray_free(square);
+  square = apply(tape, "square", a, NULL);
+  backward(tape, square, 0);
+  assert_floats(by_a, later, 3);
+  cohort_ndarray_free(square);
+
+  sum = apply(tape, "elemwise_add", a, a);
+  put(sum, 0, 0, 0);
+  fails(try_apply(tape, "square", NULL, NULL, sum, NULL, &output), COHORT_ERROR_STATE, "recorded by elemwise_add");
+  fails(cohort_tape_backward(tape, &sum, NULL, 1, NULL), COHORT_ERROR_STATE, "recorded by elemwise_add");
+  cohort_ndarray_free(sum);
+
+  sum = apply_with(tape, "_plus_scalar", "scalar", "1", a);
+  put(a, 0, 0, 0);
+  backward(tape, sum, 0);
+  assert_floats(by_a, ones, 3);
+  cohort_ndarray_free(sum);
+
+  square = apply(tape, "square", a, NULL); /* in place of its input: the gradient of sin is gone */
+  ok(cohort_tape_invoke(tape, "sin", NULL, NULL, 0, &square, 1, &square, 1, NULL, NULL));
+  fails(cohort_tape_backward(tape, &square, NULL, 1, NULL), COHORT_ERROR_STATE, "input 0 of sin");
+  fails(cohort_tape_invoke(tape, "sin", NULL, NULL, 0, &a, 1, &a, 1, NULL, NULL), COHORT_ERROR_INVALID_ARGUMENT,
+        "marked");
+  ok(cohort_tape_set_recording(tape, 0, NULL));
+  ok(cohort_tape_invoke(tape, "sin", NULL, NULL, 0, &a, 1, &a, 1, NULL, NULL));
+  cohort_ndarray_free(square);
+  cohort_ndarray_free(a);
+  cohort_ndarray_free(by_a);
+  cohort_tape_free(tape);
+}
+
+/* An array is known by its memory: under another handle and in another shape, but not in part. */
+static void arrays_are_known_by_their_memory(void **state) {
+  const float x[] = {1, 2, 3, 4, 5, 6}, slope[] = {2, 4, 6, 8, 10, 12};
+  const int64_t flat = 6, matrix[] = {2, 3};
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *a = floats(x, matrix, 2), *by_a = NULL, *line = NULL, *part = NULL, *again = NULL, *square,
+                 *none = NULL;
+
+  (void)state;
+  ok(cohort_ndarray_zeros(matrix, 2, COHORT_DTYPE_FLOAT32, NULL, &by_a));
+  mark(tape, a, by_a, COHORT_GRAD_WRITE);
+  ok(cohort_ndarray_reshape(a, &flat, 1, &line));
+  ok(cohort_ndarray_share(line, &again));
+  square = apply(tape, "square", again, NULL);
+  backward(tape, square, 0);
+  assert_floats(by_a, slope, 6);
+  ok(cohort_ndarray_slice(a, 0, 1, &part));
+  fails(try_apply(tape, "square", NULL, NULL, part, NULL, &none), COHORT_ERROR_INVALID_ARGUMENT, "part");
+  cohort_ndarray_free(a);
+  cohort_ndarray_free(by_a);
+  cohort_ndarray_free(line);
+  cohort_ndarray_free(again);
+  cohort_ndarray_free(part);
+  cohort_ndarray_free(square);
+  cohort_tape_free(tape);
+}
+
+/* Gradients as new arrays: of what was made, too; zeros of what a head was not made from; marks are not touched. */
+static void gradients_come_out_as_arrays(void **state) {
+  const float x[] = {1, 2, 3}, by_x[] = {2, 4, 6}, ones[] = {1, 1, 1}, none[] = {0, 0, 0};
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *a = floats(x, &three, 1), *b = floats(x, &three, 1), *by_a = zeros(3), *square, *same, *blocked;
+  cohort_ndarray *variables[3], *got = NULL;
+  cohort_arrays *gradients = NULL;
+  const float *expected[3];
+  size_t i;
+
+  (void)state;
+  mark(tape, a, by_a, COHORT_GRAD_WRITE);
+  mark(tape, b, NULL, COHORT_GRAD_WRITE);
+  square = apply(tape, "square", a, NULL);
+  same = apply(tape, "_copy", square, NULL);
+  variables[0] = a, variables[1] = square, variables[2] = b;
+  expected[0] = by_x, expected[1] = ones, expected[2] = none;
+  ok(cohort_tape_grad(tape, &same, NULL, 1, variables, 3, NULL, &gradients));
+  for (i = 0; i < 3; ++i) {
+    ok(cohort_arrays_get(gradients, i, &got));
+    assert_floats(got, expected[i], 3);
+    cohort_ndarray_free(got);
+  }
+  assert_floats(by_a, none, 3);
+  put(by_a, 1, 1, 1);
+  blocked = apply(tape, "BlockGrad", a, NULL);
+  backward(tape, blocked, 0);
+  assert_floats(by_a, none, 3);
+  cohort_arrays_free(gradients);
+  cohort_ndarray_free(square);
+  cohort_ndarray_free(same);
+  cohort_ndarray_free(blocked);
+  cohort_ndarray_free(a);
+  cohort_ndarray_free(b);
+  cohort_ndarray_free(by_a);
+  cohort_tape_free(tape);
+}
+
+/* The gradient arrays of a recorded pass are part of the graph; what has no second gradient says so. */
+static void gradients_have_gradients(void **state) {
+  const float x[] = {1, 2, 3}, first[] = {3, 12, 27}, second[] = {6, 12, 18};
+  cohort_backward_options options = COHORT_BACKWARD_OPTIONS_INIT;
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *a = floats(x, &three, 1), *by_a = zeros(3), *by_again = zeros(3), *cube, *sorted;
+
+  (void)state;
+  mark(tape, a, by_a, COHORT_GRAD_WRITE);
+  cube = apply_with(tape, "_power_scalar", "scalar", "3", a);
+  options.create_graph = 1;
+  ok(cohort_tape_set_recording(tape, 0, NULL));
+  ok(cohort_tape_backward(tape, &cube, NULL, 1, &options));
+  assert_floats(by_a, first, 3);
+  mark(tape, a, by_again, COHORT_GRAD_WRITE);
+  backward(tape, by_a, 0);
+  assert_floats(by_again, second, 3);
+  cohort_ndarray_free(cube);
+
+  ok(cohort_tape_set_recording(tape, 1, NULL));
+  cube = apply(tape, "square", a, NULL);
+  sorted = apply(tape, "sort", cube, NULL);
+  ok(cohort_tape_backward(tape, &sorted, &cube, 1, &options));
+  fails(cohort_tape_backward(tape, &by_again, NULL, 1, NULL), COHORT_ERROR_UNSUPPORTED, "_backward_sort");
+  cohort_ndarray_free(cube);
+  cohort_ndarray_free(sorted);
+  cohort_ndarray_free(a);
+  cohort_ndarray_free(by_a);
+  cohort_ndarray_free(by_again);
+  cohort_tape_free(tape);
+}
+
+/* 100,000 operators one behind the other go back, and are let go of, without recursion. */
+static void long_chains_do_not_recurse(void **state) {
+  const float x[] = {1, 2, 3}, ones[] = {1, 1, 1};
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *a = floats(x, &three, 1), *by_a = zeros(3), *at = NULL, *next;
+  int round, i;
+
+  (void)state;
+  mark(tape, a, by_a, COHORT_GRAD_WRITE);
+  for (round = 0; round < 2; ++round) {
+    at = apply(tape, "_copy", a, NULL);
+    for (i = 1; i < 50000; ++i) {
+      next = apply(tape, i % 2 ? "tanh" : "_copy", at, NULL);
+      cohort_ndarray_free(at);
+      at = next;
+    }
+    assert_int_equal(num_recorded(tape), 50000);
+    if (round == 1) break;
+    cohort_ndarray_free(at);
+    assert_int_equal(num_recorded(tape), 0); /* nobody can reach it */
+  }
+  put(by_a, 5, 5, 5);
+  backward(tape, at, 0);
+  {
+    float found[3];
+    int k;
+
+    ok(cohort_ndarray_read(by_a, found, sizeof(found)));
+    for (k = 0; k < 3; ++k) assert_true(found[k] >= 0 && found[k] < ones[k]);
+  }
+  assert_int_equal(num_recorded(tape), 0);
+  cohort_ndarray_free(at);
+  cohort_ndarray_free(a);
+  cohort_ndarray_free(by_a);
+  cohort_tape_free(tape);
+}
+
+/* A loop that records and never goes back does not grow. */
+static void what_nobody_reaches_goes(void **state) {
+  const float x[] = {1, 2, 3};
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *a = floats(x, &three, 1), *b, *c;
+  int i;
+
+  (void)state;
+  mark(tape, a, NULL, COHORT_GRAD_WRITE);
+  for (i = 0; i < 1000; ++i) {
+    b = apply(tape, "exp", a, NULL);
+    c = apply(tape, "elemwise_mul", b, b);
+    cohort_ndarray_free(b);
+    if (i < 999) {
+      cohort_ndarray_free(c);
+      continue;
+    }
+    assert_int_equal(num_recorded(tape), 2);
+    backward(tape, c, 0);
+    assert_int_equal(num_recorded(tape), 0);
+    cohort_ndarray_free(c);
+  }
+  cohort_ndarray_free(a);
+  cohort_tape_free(tape);
+}
+
+/* ---- functions of the host ---- */
+
+typedef struct host_function {
+  cohort_tape *tape;
+  cohort_ndarray *input;
+  int num_calls, num_releases, status;
+} host_function;
+
+/* Of input^2: 2 input head, applied on the tape. */
+static int32_t square_backward(cohort_arrays *head_grads, cohort_arrays *gradients, void *user_data) {
+  host_function *function = user_data;
+  cohort_ndarray *head = NULL, *product, *gradient;
+
+  ++function->num_calls;
+  if (function->status) return function->status;
+  ok(cohort_arrays_get(head_grads, 0, &head));
+  product = apply(function->tape, "elemwise_mul", head, function->input);
+  gradient = apply_with(function->tape, "_mul_scalar", "scalar", "2", product);
+  fails(cohort_tape_set_recording(function->tape, 0, NULL), COHORT_ERROR_STATE, "under way");
+  ok(cohort_arrays_add(gradients, NULL, gradient));
+  ok(cohort_arrays_add(gradients, NULL, NULL));
+  cohort_ndarray_free(head);
+  cohort_ndarray_free(product);
+  cohort_ndarray_free(gradient);
+  return 0;
+}
+
+static void count_release(void *user_data) { ++((host_function *)user_data)->num_releases; }
+
+static void functions_of_the_host_have_gradients(void **state) {
+  const float x[] = {1, 2, 3}, first[] = {6, 12, 18}, second[] = {6, 6, 6};
+  cohort_backward_options options = COHORT_BACKWARD_OPTIONS_INIT;
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *a = floats(x, &three, 1), *by_a = zeros(3), *inputs[2], *output, *head, *gradient = NULL;
+  cohort_arrays *gradients = NULL;
+  host_function function = {NULL, NULL, 0, 0, 0};
+
+  (void)state;
+  function.tape = tape;
+  function.input = a;
+  mark(tape, a, by_a, COHORT_GRAD_WRITE);
+  ok(cohort_tape_set_recording(tape, 0, NULL));
+  output = apply(tape, "square", a, NULL);
+  ok(cohort_tape_set_recording(tape, 1, NULL));
+  inputs[0] = a;
+  inputs[1] = by_a; /* a constant */
+  fails(cohort_tape_function(tape, inputs, 2, inputs, 1, square_backward, count_release, &function),
+        COHORT_ERROR_INVALID_ARGUMENT, "outputs[0]");
+  assert_int_equal(function.num_releases, 0);
+  ok(cohort_tape_function(tape, inputs, 2, &output, 1, square_backward, count_release, &function));
+  head = apply_with(tape, "_mul_scalar", "scalar", "3", output);
+  function.status = 7;
+  fails(cohort_tape_backward(tape, &head, NULL, 1, NULL), COHORT_ERROR_EXECUTION, "returned 7");
+  function.status = 0;
+  options.create_graph = 1;
+  ok(cohort_tape_grad(tape, &head, NULL, 1, &a, 1, &options, &gradients));
+  ok(cohort_arrays_get(gradients, 0, &gradient));
+  assert_floats(gradient, first, 3);
+  assert_int_equal(function.num_releases, 0);
+  backward(tape, gradient, 0);
+  assert_floats(by_a, second, 3);
+  assert_int_equal(function.num_calls, 2);
+  cohort_ndarray_free(gradient);
+  cohort_arrays_free(gradients);
+  cohort_ndarray_free(head);
+  cohort_ndarray_free(output);
+  assert_int_equal(num_recorded(tape), 0);
+  assert_int_equal(function.num_releases, 1);
+
+  output = zeros(3); /* nothing is known of its input */
+  ok(cohort_tape_function(tape, &by_a, 1, &output, 1, square_backward, count_release, &function));
+  assert_int_equal(function.num_releases, 2);
+  ok(cohort_tape_function(tape, inputs, 2, &output, 1, square_backward, count_release, &function));
+  cohort_tape_free(tape);
+  assert_int_equal(function.num_releases, 3);
+  cohort_ndarray_free(output);
+  cohort_ndarray_free(a);
+  cohort_ndarray_free(by_a);
+}
+
+/* What an array was made from is a symbol. */
+static void recorded_graphs_are_symbols(void **state) {
+  const float x[] = {1, 2, 3};
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *a = floats(x, &three, 1), *b = floats(x, &three, 1), *product, *sum, *result;
+  cohort_symbol *symbol = NULL;
+  const char *name = NULL;
+  size_t num = 0;
+
+  (void)state;
+  fails(cohort_tape_symbol(tape, a, &symbol), COHORT_ERROR_STATE, "recorded graph");
+  mark(tape, a, NULL, COHORT_GRAD_WRITE);
+  product = apply(tape, "elemwise_mul", a, b);
+  sum = apply(tape, "elemwise_add", product, a);
+  result = apply_with(tape, "_mul_scalar", "scalar", "3", sum);
+  ok(cohort_tape_symbol(tape, result, &symbol));
+  ok(cohort_symbol_num_names(symbol, COHORT_SYMBOL_ARGUMENTS, &num));
+  assert_int_equal(num, 2);
+  ok(cohort_symbol_name_at(symbol, COHORT_SYMBOL_ARGUMENTS, 1, &name));
+  assert_string_equal(name, "var1");
+  cohort_symbol_free(symbol);
+  cohort_ndarray_free(product);
+  cohort_ndarray_free(sum);
+  cohort_ndarray_free(result);
+  cohort_ndarray_free(a);
+  cohort_ndarray_free(b);
+  cohort_tape_free(tape);
+}
+
+/* Bad arguments are refused before anything is done. */
+static void bad_arguments_are_refused(void **state) {
+  const float x[] = {1, 2, 3};
+  const int32_t req = 2;
+  cohort_invoke_options options = COHORT_INVOKE_OPTIONS_INIT;
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *a = floats(x, &three, 1), *wrong = zeros(2), *whole = NULL;
+  cohort_arrays *outputs = NULL;
+
+  (void)state;
+  ok(cohort_ndarray_zeros(&three, 1, COHORT_DTYPE_INT32, NULL, &whole));
+  fails(cohort_tape_mark(tape, &a, &wrong, NULL, 1), COHORT_ERROR_SHAPE, "gradients[0]");
+  fails(cohort_tape_mark(tape, &whole, NULL, NULL, 1), COHORT_ERROR_DTYPE, "floating");
+  fails(cohort_tape_mark(tape, &a, NULL, &req, 1), COHORT_ERROR_INVALID_ARGUMENT, "");
+  options.is_train = 1;
+  fails(cohort_tape_invoke(tape, "sin", NULL, NULL, 0, &a, 1, NULL, 0, &options, &outputs),
+        COHORT_ERROR_INVALID_ARGUMENT, "is_train");
+  fails(cohort_tape_invoke(tape, "no_such_operator", NULL, NULL, 0, &a, 1, NULL, 0, NULL, &outputs), COHORT_ERROR_NAME,
+        "no_such_operator");
+  mark(tape, a, NULL, COHORT_GRAD_WRITE);
+  fails(cohort_tape_invoke(tape, "Dropout", NULL, NULL, 0, NULL, 0, NULL, 0, NULL, &outputs),
+        COHORT_ERROR_INVALID_ARGUMENT, "inputs");
+  assert_int_equal(num_recorded(tape), 0);
+  cohort_ndarray_free(a);
+  cohort_ndarray_free(wrong);
+  cohort_ndarray_free(whole);
+  cohort_tape_free(tape);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(gradients_go_where_they_are_marked),
+      TEST(heads_have_gradients),
+      TEST(tapes_pause_and_have_a_mode),
+      TEST(graphs_are_retained_on_demand),
+      TEST(overwritten_arrays_are_refused),
+      TEST(arrays_are_known_by_their_memory),
+      TEST(gradients_come_out_as_arrays),
+      TEST(gradients_have_gradients),
+      TEST(long_chains_do_not_recurse),
+      TEST(what_nobody_reaches_goes),
+      TEST(functions_of_the_host_have_gradients),
+      TEST(recorded_graphs_are_symbols),
+      TEST(bad_arguments_are_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
