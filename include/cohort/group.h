@@ -361,7 +361,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_backward(cohort_group *g
                                                                  size_t num_head_grads);
 
 /**
- * Updates every parameter that has a gradient. Queued.
+ * Updates every parameter that has a gradient, if any has. Queued.
  *
  * @param optimizer  Holds the states, by parameter name (and device, where each has its own). Used by one group at a
  *                   time, or by groups that share parameters.

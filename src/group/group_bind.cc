@@ -499,7 +499,8 @@ void Group::Impl::bind_exchange() {
     const Executor &exec = *current_binding->execs[d];
     ExchangeDevice device{options.contexts[d], exec.queue(), {}};
     std::set<Context> others;
-    for (const ExchangeParam &param : params) others.insert(param.weights[d].context());
+    for (const ExchangeParam &param : params)
+      for (const auto *list : {&param.weights, &param.grads}) others.insert((*list)[d].context());
     for (const Context &other : others) {
       if (other == device.context || (other.on_host() && device.context.on_host())) continue;
       if (const auto queue = exec.queue_on(other)) device.others.emplace_back(other, queue);
