@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/settings.hpp"
+
 namespace cohort {
 namespace {
 
@@ -100,6 +104,10 @@ AppliedProgram::AppliedProgram(const AppliedOperator &what, const std::shared_pt
     num_pointers_ += step.inputs.size() + step.outputs.size();
   }
   if (draws_) ++num_pointers_;
+  if (!trace_enabled("plan")) return;
+  for (const PlanStep &step : plan_.steps) {
+    log(LogLevel::kDebug, text("plan: applied ", step.label, " on ", device->context()));
+  }
 }
 
 AppliedProgram::Address AppliedProgram::address_of(int index) const {
