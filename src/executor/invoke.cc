@@ -221,7 +221,7 @@ void append_array(std::string *key, const NDArray *array) {
 // All that decides which program it is: attributes as they are written, so that nothing is parsed twice.
 void write_key(const Invocation &call, bool apart, std::string *key) {
   key->clear();
-  key->append(call.op);
+  key->append(call.op).push_back('\0');
   key->push_back(char(call.is_train | apart << 1));
   append(key, call.num_attrs);
   for (size_t i = 0; i < call.num_attrs; ++i) {
