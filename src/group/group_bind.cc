@@ -365,7 +365,7 @@ void Group::Impl::check_shared(const Group &shared) const {
 
 void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std::shared_ptr<Group> &shared) {
   const std::shared_ptr<GroupBinding> binding = describe(data, labels);
-  const std::vector<GradReq> reqs = resolve_grad_reqs(*binding);
+  std::vector<GradReq> reqs = resolve_grad_reqs(*binding);
   if (shared) check_shared(*shared);
   const std::shared_ptr<OutputPool> new_outputs = shared ? shared->impl_->outputs : std::make_shared<OutputPool>();
   const std::vector<std::vector<NDArray>> windows = make_outputs(binding.get(), new_outputs.get());
@@ -389,13 +389,12 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
     binding->execs.push_back(Executor::simple_bind(symbol, what, how));
   }
   finish_merged(binding.get());
+  adopt(binding);
   pools = std::move(new_pools);
   outputs = new_outputs;
-  grad_reqs = reqs;
+  grad_reqs = std::move(reqs);
   initial_binding = binding;
-  cached_bindings.clear();
-  exchange.reset();
-  adopt(binding);
+  cached_bindings.resize(1);  // no shape of the binding before
 }
 
 // BND-05: gradients that are larger than those bound at first start from zero each time, so that "add" adds to nothing.
@@ -428,10 +427,9 @@ void Group::Impl::finish_merged(GroupBinding *binding) const {
 
 void Group::Impl::reshape(const DataDescs &data, const DataDescs &labels) {
   if (current_binding->data == data && current_binding->labels == labels) return;  // BND-03, DIF-16
-  for (auto known = cached_bindings.begin(); known != cached_bindings.end(); ++known) {
-    if ((*known)->data != data || (*known)->labels != labels) continue;
-    const std::shared_ptr<GroupBinding> binding = *known;
-    cached_bindings.erase(known);
+  for (const auto &known : cached_bindings) {
+    if (known->data != data || known->labels != labels) continue;
+    const std::shared_ptr<GroupBinding> binding = known;
     clear_grown(*binding);
     adopt(binding);
     return;
@@ -464,22 +462,26 @@ void Group::Impl::reshape(const DataDescs &data, const DataDescs &labels) {
   adopt(binding);
 }
 
-void Group::Impl::adopt(std::shared_ptr<GroupBinding> binding) {
+// What can fail comes first.
+void Group::Impl::adopt(const std::shared_ptr<GroupBinding> &binding) {
   for (size_t d = 0; d < num_devices(); ++d) {
     if (monitor || (current_binding && monitor_ever)) binding->execs[d]->set_monitor(monitor, monitor_all);
   }
-  current_binding = std::move(binding);
-  cached_bindings.remove(current_binding);
-  cached_bindings.push_front(current_binding);
+  std::shared_ptr<Exchange> its_exchange = make_exchange(*binding);
+  std::list<std::shared_ptr<GroupBinding>> latest{binding};
+  exchange = std::move(its_exchange);
+  current_binding = binding;
+  cached_bindings.remove(binding);
+  cached_bindings.splice(cached_bindings.begin(), latest);
   while (cached_bindings.size() > kMostCachedBindings) cached_bindings.pop_back();
   has_forward = has_backward = false;
-  bind_exchange();
 }
 
-// The parameters that have a gradient, on every device, in the order in which backward is done with them.
-void Group::Impl::bind_exchange() {
-  if (!options.for_training) return;
-  Executor &front = *current_binding->execs[0];
+// Of the parameters that have a gradient, on every device, in the order in which backward is done with them; the one
+// there is if it does. Null: bound for inference.
+std::shared_ptr<Exchange> Group::Impl::make_exchange(const GroupBinding &binding) const {
+  if (!options.for_training) return nullptr;
+  Executor &front = *binding.execs[0];
   std::vector<ExchangeParam> params;
   const std::vector<int> order = front.gradient_order();
   for (size_t at = 0; at < order.size(); ++at) {
@@ -488,7 +490,7 @@ void Group::Impl::bind_exchange() {
     ExchangeParam param;
     param.name = arg_names[arg];
     param.position = int(at);
-    for (const auto &exec : current_binding->execs) {
+    for (const auto &exec : binding.execs) {
       param.weights.push_back(exec->args()[arg]);
       param.grads.push_back(exec->grads()[arg]);
     }
@@ -496,7 +498,7 @@ void Group::Impl::bind_exchange() {
   }
   ExchangeDevices devices;
   for (size_t d = 0; d < num_devices(); ++d) {
-    const Executor &exec = *current_binding->execs[d];
+    const Executor &exec = *binding.execs[d];
     ExchangeDevice device{options.contexts[d], exec.queue(), {}};
     std::set<Context> others;
     for (const ExchangeParam &param : params)
@@ -507,11 +509,13 @@ void Group::Impl::bind_exchange() {
     }
     devices.push_back(std::move(device));
   }
-  if (!exchange || !exchange->works_on(params, devices)) {
-    exchange = std::make_shared<Exchange>(std::move(params), std::move(devices), int(order.size()),
-                                          options.gradient_bucket_bytes);
+  std::shared_ptr<Exchange> result = exchange;
+  if (!result || !result->works_on(params, devices)) {
+    result = std::make_shared<Exchange>(std::move(params), std::move(devices), int(order.size()),
+                                        options.gradient_bucket_bytes);
   }
-  for (const auto &exec : current_binding->execs) exec->set_buckets(exchange->buckets().ends);
+  for (const auto &exec : binding.execs) exec->set_buckets(result->buckets().ends);
+  return result;
 }
 
 }  // namespace cohort

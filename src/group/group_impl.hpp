@@ -75,13 +75,13 @@ struct Group::Impl {
   std::shared_ptr<GroupBinding> describe(const DataDescs &data, const DataDescs &labels) const;
   void bind(const DataDescs &data, const DataDescs &labels, const std::shared_ptr<Group> &shared);
   void reshape(const DataDescs &data, const DataDescs &labels);
-  void adopt(std::shared_ptr<GroupBinding> binding);
+  void adopt(const std::shared_ptr<GroupBinding> &binding);
   Dtype input_dtype(const DataDesc &desc, bool is_label) const;
   std::vector<Shapes> infer_heads(const GroupBinding &binding, std::vector<Dtype> *dtypes) const;
   std::vector<std::vector<NDArray>> make_outputs(GroupBinding *binding, OutputPool *pool) const;
   void finish_merged(GroupBinding *binding) const;
   void clear_grown(const GroupBinding &binding) const;
-  void bind_exchange();
+  std::shared_ptr<Exchange> make_exchange(const GroupBinding &binding) const;
   void check_shared(const Group &shared) const;
   const std::map<std::string, Context> &group2ctx(size_t device) const;
   int num_cpus() const;

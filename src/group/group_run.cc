@@ -107,13 +107,14 @@ bool Group::Impl::resolve_train(int is_train) const {
 // where this device is about to write: after another group's pass, each device waits for what the others had to do.
 void Group::Impl::claim_outputs() {
   if (outputs->last.lock() == current_binding) return;
+  if (num_devices() > 1) {
+    std::vector<std::shared_ptr<Event>> done;
+    for (const auto &exec : current_binding->execs) done.push_back(exec->queue()->record());
+    for (size_t d = 0; d < num_devices(); ++d)
+      for (size_t other = 0; other < num_devices(); ++other)
+        if (other != d && !done[other]->done()) current_binding->execs[d]->queue()->wait(done[other]);
+  }
   outputs->last = current_binding;
-  if (num_devices() == 1) return;
-  std::vector<std::shared_ptr<Event>> done;
-  for (const auto &exec : current_binding->execs) done.push_back(exec->queue()->record());
-  for (size_t d = 0; d < num_devices(); ++d)
-    for (size_t other = 0; other < num_devices(); ++other)
-      if (other != d && !done[other]->done()) current_binding->execs[d]->queue()->wait(done[other]);
 }
 
 // Before a batch is loaded: devices that are at rest now need not wait for each other's loading later.

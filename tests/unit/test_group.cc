@@ -13,12 +13,14 @@ using namespace cohort;
 
 namespace {
 
-thread_local bool out_of_memory = false;  // every operator new of this thread fails
+thread_local bool out_of_memory = false;                           // every operator new of this thread fails
+thread_local int64_t num_allocations = 0, failing_allocation = 0;  // of this thread; that one fails
 
 }  // namespace
 
 void *operator new(size_t bytes) {
-  void *const block = out_of_memory ? nullptr : std::malloc(bytes ? bytes : 1);
+  const bool fails = out_of_memory || ++num_allocations == failing_allocation;
+  void *const block = fails ? nullptr : std::malloc(bytes ? bytes : 1);
   if (!block) throw std::bad_alloc();
   return block;
 }
@@ -200,6 +202,40 @@ TEST(waiting_goes_on_to_the_other_devices_whatever_one_throws) {
   CHECK(ran_out);
   for (size_t d = 0; d < 3; ++d) CHECK(group->executor(d)->queue()->idle());
   group->wait();
+}
+
+TEST(a_reshape_that_fails_at_its_end_changes_nothing) {
+  const Batch large(6), small(4);
+  make_group(2, 6)->reshape(data_of(4), label_of(4));  // what is allocated once
+  int num_failed = 0;
+  for (int before_end = 0; before_end < 25; ++before_end) {
+    const auto group = make_group(2, 6), like = make_group(2, 6);
+    const auto optimizer = sgd(), same_optimizer = sgd();
+    num_allocations = 0;
+    like->reshape(data_of(4), label_of(4));
+    failing_allocation = num_allocations - before_end;
+    num_allocations = 0;
+    bool failed = false;
+    try {
+      group->reshape(data_of(4), label_of(4));
+    } catch (const std::bad_alloc &) {
+      failed = true;
+    }
+    failing_allocation = 0;
+    if (!failed) continue;
+    ++num_failed;
+    CHECK_EQ(group->batch_size(), 6);
+    CHECK_EQ(group->array(GroupList::kData, 0, 0).shape(), (Shape{3, kInputs}));
+    like->reshape(data_of(6), label_of(6));
+    for (const auto &[trained, its_optimizer] : {std::pair{group, optimizer}, std::pair{like, same_optimizer}}) {
+      train(*trained, its_optimizer, large);
+      trained->reshape(data_of(4), label_of(4));
+      train(*trained, its_optimizer, small);
+    }
+    for (size_t i = 0; i < group->num_arrays(GroupList::kParams); ++i)
+      CHECK(values_of(group->array(GroupList::kParams, i, 1)) == values_of(like->array(GroupList::kParams, i, 1)));
+  }
+  CHECK(num_failed >= 20);
 }
 
 UNIT_MAIN()
