@@ -74,6 +74,15 @@ Values GradientGraph::apply_backward(const Values &inputs, const std::vector<Ten
   return add_node(std::move(node), outputs);
 }
 
+Value GradientGraph::apply_backward_of(const std::string &op, const Values &inputs, const TensorType &output) {
+  Node node;
+  node.what.op = &get_op(op);
+  node.what.backward = true;
+  node.what.parsed = node.what.op->parse({});
+  for (const Value &value : inputs) node.inputs.push_back(value.id());
+  return add_node(std::move(node), {output}).front();
+}
+
 Value GradientGraph::zeros(const TensorType &type) {
   const std::vector<int64_t> lengths(type.shape.begin(), type.shape.end());
   return apply("_zeros", {}, {{"shape", print_tuple(lengths)}, {"dtype", dtype_name(type.dtype)}});
@@ -154,16 +163,18 @@ std::unordered_map<std::string, GradientFunction> &functions(bool backward) {
 void define_gradient(const std::string &op, GradientFunction function) { functions(false)[op] = function; }
 void define_backward_gradient(const std::string &op, GradientFunction function) { functions(true)[op] = function; }
 
+void refuse_second_gradient(const GradientGraph &graph) {
+  throw Error(Code::kUnsupported,
+              text("operator ", graph.what().name(), ", the gradient of ", graph.what().op->name,
+                   ", has no gradient itself: it cannot be differentiated twice"),
+              graph.what().op->name);
+}
+
 void differentiate(GradientGraph &graph) {
   const auto &defined = functions(graph.what().backward);
   const auto found = defined.find(graph.what().op->name);
   if (found != defined.end()) return found->second(graph);
-  if (graph.what().backward) {
-    throw Error(Code::kUnsupported,
-                text("operator ", graph.what().name(), ", the gradient of ", graph.what().op->name,
-                     ", has no gradient itself: it cannot be differentiated twice"),
-                graph.what().op->name);
-  }
+  if (graph.what().backward) refuse_second_gradient(graph);
   differentiate_once(graph);
 }
 

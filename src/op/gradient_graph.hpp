@@ -84,6 +84,8 @@ class GradientGraph {
   }
   // The kernel "_backward_NAME" of the operator; all its inputs, and the types of its outputs.
   Values apply_backward(const Values &inputs, const std::vector<TensorType> &outputs);
+  // That of another operator without attributes, which asks nothing of its forward pass.
+  Value apply_backward_of(const std::string &op, const Values &inputs, const TensorType &output);
   Value zeros(const TensorType &type);
   void give(int input, Value gradient);  // adds to the gradient of an input
 
@@ -132,6 +134,7 @@ void define_gradient(const std::string &op, GradientFunction function);
 void define_backward_gradient(const std::string &op, GradientFunction function);
 // Throws kUnsupported for a backward step that has no gradient.
 void differentiate(GradientGraph &graph);
+[[noreturn]] void refuse_second_gradient(const GradientGraph &graph);
 // Of an operator, as Gradient declares it, with the kernels of the plan: the head gradient itself, or one backward
 // step.
 void differentiate_once(GradientGraph &graph);

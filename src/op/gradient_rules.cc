@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "op/gradient_graph.hpp"
+#include "op/pooling.hpp"
 
 namespace cohort {
 namespace {
@@ -88,6 +89,27 @@ void of_mask(GradientGraph &g) {
   if (g.head()) g.give(0, g.apply_backward({g.head()}, {g.output_type(0)})[0]);
 }
 
+// shape_like gives nothing but its shape, which the head gradient has.
+void of_slice_like(GradientGraph &g) {
+  if (g.head()) g.give(0, g.apply("slice_like", {g.head(), g.input(0)}, g.what().attrs));
+}
+
+// Linear but for a number that is put in.
+void of_number_put_in(GradientGraph &g) {
+  if (!g.head()) return;
+  AttrMap attrs = g.what().attrs;
+  attrs[g.what().op->name == "Pad" ? "constant_value" : "scalar"] = "0";
+  g.give(0, g.apply(g.what().op->name, {g.head()}, attrs));
+}
+
+void of_pooling(GradientGraph &g) {
+  if (g.attrs<PoolingAttrs>().pool_type == PoolingAttrs::kAvg ||
+      g.attrs<PoolingAttrs>().pool_type == PoolingAttrs::kSum) {
+    return of_adjoint(g);
+  }
+  refuse_second_gradient(g);
+}
+
 [[maybe_unused]] const bool defined = [] {
   for (const char *name : {"sum",
                            "mean",
@@ -115,7 +137,15 @@ void of_mask(GradientGraph &g) {
                            "Cast",
                            "im2col",
                            "col2im",
-                           "_contrib_div_sqrt_dim"}) {
+                           "_contrib_div_sqrt_dim",
+                           "amp_cast",
+                           "_slice_assign",
+                           "Crop",
+                           "_contrib_AdaptiveAvgPooling2D",
+                           "_linalg_extractdiag",
+                           "_linalg_makediag",
+                           "_linalg_extracttrian",
+                           "_linalg_maketrian"}) {
     define_backward_gradient(name, of_adjoint);
   }
   for (const char *name : {"dot", "batch_dot", "FullyConnected", "Convolution", "Deconvolution", "_linalg_gemm",
@@ -123,6 +153,11 @@ void of_mask(GradientGraph &g) {
     define_backward_gradient(name, of_bilinear);
   }
   define_backward_gradient("Dropout", of_mask);
+  define_backward_gradient("slice_like", of_slice_like);
+  define_backward_gradient("Pad", of_number_put_in);
+  define_backward_gradient("_slice_assign_scalar", of_number_put_in);
+  define_backward_gradient("Pooling", of_pooling);
+  define_backward_gradient("Pooling_v1", of_pooling);
   return true;
 }();
 

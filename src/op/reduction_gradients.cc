@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of reductions, of softmax and its relatives, and of products with themselves, as graphs. Each reads what
+// Gradients of reductions, of softmax and its relatives, and of normalisations, as graphs. Each reads what
 // the backward kernel of its operator reads.
 #include <algorithm>
 
 #include "op/gradient_graph.hpp"
+#include "op/group_norm.hpp"
+#include "op/l2_normalization.hpp"
+#include "op/layer_norm.hpp"
 #include "op/linalg.hpp"
 #include "op/reduce.hpp"
 #include "op/softmax.hpp"
@@ -117,6 +120,60 @@ void of_softmax_cross_entropy(G &g) {
   g.give(0, g.head() * (g.apply("softmax", {data}) - g.apply("one_hot", {g.input(1)}, classes)));
 }
 
+// ---- normalisations ----------------------------------------------------------------------------------------------
+
+V mean_over(V a, const std::string &axes) { return a.graph().apply("mean", {a}, {{"axis", axes}, {"keepdims", "1"}}); }
+
+// Of (x - mean) / sqrt(var + eps) times gamma, plus beta. `gamma` broadcasts with x and h.
+void give_normalised(G &g, V x, V h, V gamma, const std::string &axes, double eps) {
+  const V centred = x - mean_over(x, axes), scale = apply1("rsqrt", mean_over(centred * centred, axes) + eps);
+  const V unit = centred * scale, weighted = h * gamma;
+  const V slope = (weighted - mean_over(weighted, axes) - unit * mean_over(weighted * unit, axes)) * scale;
+  g.give(0, g.reshape(slope, g.input_shape(0)));
+  g.give(1, g.reshape(g.sum_to(h * unit, gamma.shape()), g.input_shape(1)));
+  g.give(2, g.reshape(g.sum_to(h, gamma.shape()), g.input_shape(1)));
+}
+
+void of_layer_norm(G &g) {
+  const auto &a = g.attrs<LayerNormAttrs>();
+  if (a.output_mean_var) return differentiate_once(g);
+  if (!g.head()) return;
+  const Shape &data = g.input_shape(0);
+  const int axis = normalize_axis(a.axis, data.rank(), "LayerNorm");
+  Shape wide(std::vector<int64_t>(size_t(data.rank()), 1));
+  wide[axis] = data[axis];
+  give_normalised(g, g.input(0), g.head(), g.reshape(g.input(1), wide), std::to_string(axis), double(a.eps));
+}
+
+void of_group_norm(G &g) {  // and InstanceNorm
+  const auto &a = g.attrs<GroupNormAttrs>();
+  if (a.output_mean_var) return differentiate_once(g);
+  if (!g.head()) return;
+  const Shape &data = g.input_shape(0);
+  const int64_t groups = g.input_shape(1)[0], size = data.size();
+  if (size == 0) return differentiate_once(g);
+  const Shape rows{data[0], groups, size / (data[0] * groups)};
+  give_normalised(g, g.reshape(g.input(0), rows), g.reshape(g.head(), rows), g.reshape(g.input(1), Shape{1, groups, 1}),
+                  "2", double(a.eps));
+}
+
+void of_l2_normalization(G &g) {
+  if (!g.head()) return;
+  const auto &a = g.attrs<L2NormalizationAttrs>();
+  const Shape &data = g.input_shape(0);
+  Tuple axes;
+  for (int axis = 1; axis < data.rank(); ++axis) {
+    if (a.mode == L2NormalizationAttrs::kInstance || (a.mode == L2NormalizationAttrs::kChannel) == (axis == 1)) {
+      axes.push_back(axis);
+    }
+  }
+  if (axes.empty()) return differentiate_once(g);
+  const std::string over = print_tuple(axes);
+  const V scale = apply1("rsqrt", sum_along(apply1("square", g.input(0)), over) + double(a.eps));
+  const V unit = g.input(0) * scale;
+  g.give(0, (g.head() - unit * sum_along(unit * g.head(), over)) * scale);
+}
+
 // ---- others ------------------------------------------------------------------------------------------------------
 
 // alpha (h + h^T) A, or A times that.
@@ -142,6 +199,10 @@ void of_syrk(G &g) {
   define_gradient("SoftmaxActivation", of_softmax_activation);
   define_gradient("softmax_cross_entropy", of_softmax_cross_entropy);
   define_gradient("_linalg_syrk", of_syrk);
+  define_gradient("LayerNorm", of_layer_norm);
+  define_gradient("GroupNorm", of_group_norm);
+  define_gradient("InstanceNorm", of_group_norm);
+  define_gradient("L2Normalization", of_l2_normalization);
   return true;
 }();
 

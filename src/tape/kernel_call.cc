@@ -8,10 +8,9 @@
 namespace cohort {
 namespace {
 
-// A kernel between reorders from and to row-major arrays, as steps of one program; keeps what the queue works on alive.
+// The steps of one call; keeps what the queue works on alive.
 struct Steps {
-  std::vector<std::unique_ptr<Kernel>> reorders;
-  std::shared_ptr<const Kernel> kernel;
+  std::shared_ptr<const void> made;
   std::vector<std::vector<void *>> pointers;  // of each step: inputs, then outputs
   std::vector<Step> steps;
   std::vector<std::shared_ptr<Memory>> memory;
@@ -21,12 +20,39 @@ struct Steps {
   void add(const Kernel *step, const std::vector<void *> &inputs, const std::vector<void *> &outputs) {
     pointers.push_back(inputs);
     pointers.back().insert(pointers.back().end(), outputs.begin(), outputs.end());
-    Step made{step, Args(), label.c_str()};
-    made.args.inputs = pointers.back().data();
-    made.args.outputs = pointers.back().data() + inputs.size();
-    steps.push_back(made);
+    Step added{step, Args(), label.c_str()};
+    added.args.inputs = pointers.back().data();
+    added.args.outputs = pointers.back().data() + inputs.size();
+    steps.push_back(added);
   }
 };
+
+template <typename T>
+void append(std::string *key, const T &value) {
+  key->append(reinterpret_cast<const char *>(&value), sizeof value);
+}
+
+void append_type(std::string *key, const Shape &shape, Dtype dtype) {
+  append(key, shape.rank());
+  append(key, dtype);
+  for (const int64_t length : shape) append(key, length);
+}
+
+std::string key_of(const KernelCall &call, const Context &context) {
+  std::string key = call.what->name();
+  append(&key, context.type);
+  append(&key, context.id);
+  append(&key, call.is_train);
+  append(&key, call.forward ? call.forward->kernel.get() : nullptr);
+  for (const auto &[name, value] : call.what->attrs) key.append(name).append(1, '=').append(value).append(1, '\0');
+  append(&key, call.inputs.size());
+  for (const NDArray &input : call.inputs) append_type(&key, input.shape(), input.dtype());
+  for (size_t i = 0; i < call.types.size(); ++i) {
+    append(&key, bool(call.outputs[i]));
+    append_type(&key, call.types[i].shape, call.types[i].dtype);
+  }
+  return key;
+}
 
 StepSpec spec_of(const KernelCall &call) {
   const Op &op = *call.what->op;
@@ -50,27 +76,52 @@ StepSpec spec_of(const KernelCall &call) {
 
 }  // namespace
 
-std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Context &context) {
-  const std::shared_ptr<Device> device = get_device(context);
-  StepSpec spec = spec_of(call);
-  const KernelEntry *entry = device->find_kernel(spec.op);
+// Random operators draw from a kernel of their own each time.
+std::shared_ptr<const KernelRunner::Made> KernelRunner::made_for(const KernelCall &call, const Context &context,
+                                                                 Device &device) {
+  const bool draws = call.what->op->random && !call.what->backward;
+  const std::string key = draws ? std::string() : key_of(call, context);
+  const auto found = made_.find(key);
+  if (!draws && found != made_.end()) return found->second;
+
+  auto made = std::make_shared<Made>();
+  StepSpec &spec = made->spec = spec_of(call);
+  const KernelEntry *entry = device.find_kernel(spec.op);
   if (!entry) {
     throw Error(Code::kUnsupported, text("operator ", call.what->name(), " has no kernel on ", context),
                 call.what->op->name);
   }
-  auto kept = std::make_shared<Kept>();
-  kept->kernel = device->make_kernel(*entry, spec);
+  made->kernel = device.make_kernel(*entry, spec);
+  if (call.forward) made->forward = call.forward->kernel;
+  const auto row_major = [](TensorSpec tensor) {
+    tensor.layout = nullptr;
+    return tensor;
+  };
+  for (const TensorSpec &input : spec.inputs) {
+    made->from_inputs.push_back(input.layout ? device.make_reorder(row_major(input), input, spec.num_threads)
+                                             : nullptr);
+  }
+  for (const TensorSpec &output : spec.outputs) {
+    made->to_outputs.push_back(output.layout ? device.make_reorder(output, row_major(output), spec.num_threads)
+                                             : nullptr);
+  }
+  if (draws) return made;
+  if (made_.size() >= kMostMade) made_.clear();
+  made_[key] = made;
+  return made;
+}
+
+std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Context &context) {
+  const std::shared_ptr<Device> device = get_device(context);
+  const std::shared_ptr<const Made> made = made_for(call, context, *device);
+  const StepSpec &spec = made->spec;
   const auto work = std::make_shared<Steps>();
-  work->kernel = kept->kernel;
+  work->made = made;
   work->label = call.what->name();
   work->pointers.reserve(call.inputs.size() + call.outputs.size() + 1);
   const auto allocate = [&](size_t bytes) -> void * {
     if (bytes) work->memory.push_back(device->allocate(bytes));
     return bytes ? work->memory.back()->data() : nullptr;
-  };
-  const auto add_reorder = [&](const TensorSpec &from, const TensorSpec &to, void *source, void *target) {
-    work->reorders.push_back(device->make_reorder(from, to, spec.num_threads));
-    work->add(work->reorders.back().get(), {source}, {target});
   };
 
   std::vector<void *> sources, targets;
@@ -78,28 +129,26 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
     call.inputs[i].wait();
     work->arrays.push_back(call.inputs[i]);
     sources.push_back(call.inputs[i].data());
-    if (!spec.inputs[i].layout) continue;
+    if (!made->from_inputs[i]) continue;
     sources[i] = allocate(spec.inputs[i].bytes());
-    add_reorder({call.inputs[i].shape(), call.inputs[i].dtype(), nullptr}, spec.inputs[i], call.inputs[i].data(),
-                sources[i]);
+    work->add(made->from_inputs[i].get(), {call.inputs[i].data()}, {sources[i]});
   }
   for (size_t i = 0; i < call.outputs.size(); ++i) {
-    if (call.outputs[i]) call.outputs[i].storage()->wait_for_work();
-    work->arrays.push_back(call.outputs[i]);
-    targets.push_back(!call.outputs[i]         ? nullptr
-                      : spec.outputs[i].layout ? allocate(spec.outputs[i].bytes())
-                                               : call.outputs[i].data());
+    const NDArray &output = call.outputs[i];
+    if (output) output.storage()->wait_for_work();
+    work->arrays.push_back(output);
+    targets.push_back(!output ? nullptr : made->to_outputs[i] ? allocate(spec.outputs[i].bytes()) : output.data());
   }
-  work->add(kept->kernel.get(), sources, targets);
+  work->add(made->kernel.get(), sources, targets);
   Args &args = work->steps.back().args;
   args.scratch = allocate(spec.scratch_bytes);
-  if (!call.what->backward && spec.saved_bytes) kept->saved = device->allocate(spec.saved_bytes);
-  const std::shared_ptr<Memory> saved = call.forward ? call.forward->saved : kept->saved;
+  std::shared_ptr<Memory> saved = call.forward ? call.forward->saved : nullptr;
+  if (!call.what->backward && spec.saved_bytes) saved = device->allocate(spec.saved_bytes);
   args.saved = saved ? saved->data() : nullptr;
   for (size_t i = 0; i < call.outputs.size(); ++i) {
-    if (!call.outputs[i] || !spec.outputs[i].layout) continue;
-    add_reorder(spec.outputs[i], {call.types[i].shape, call.types[i].dtype, nullptr}, targets[i],
-                call.outputs[i].data());
+    if (call.outputs[i] && made->to_outputs[i]) {
+      work->add(made->to_outputs[i].get(), {targets[i]}, {call.outputs[i].data()});
+    }
   }
 
   std::shared_ptr<Queue> &queue = queues_[context];
@@ -112,7 +161,7 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
   for (const NDArray &output : call.outputs) {
     if (output) output.storage()->written();
   }
-  return kept;
+  return std::make_shared<const Kept>(Kept{made->kernel, saved});
 }
 
 }  // namespace cohort

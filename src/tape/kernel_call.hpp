@@ -4,6 +4,8 @@
 
 #include <map>
 #include <memory>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ndarray/ndarray.hpp"
@@ -33,7 +35,19 @@ class KernelRunner {
   std::shared_ptr<const Kept> run(const KernelCall &call, const Context &context);
 
  private:
+  // A kernel with what its factory answered, and the reorders that it asks for: null where a tensor lies row-major.
+  struct Made {
+    StepSpec spec;
+    std::shared_ptr<const Kernel> kernel;
+    std::shared_ptr<const Kernel> forward;  // the hint, kept so that its address is its own
+    std::vector<std::unique_ptr<Kernel>> from_inputs, to_outputs;
+  };
+  static constexpr size_t kMostMade = 1024;
+
+  std::shared_ptr<const Made> made_for(const KernelCall &call, const Context &context, Device &device);
+
   std::map<Context, std::shared_ptr<Queue>> queues_;
+  std::unordered_map<std::string, std::shared_ptr<const Made>> made_;  // by all that the kernel depends on
 };
 
 }  // namespace cohort
