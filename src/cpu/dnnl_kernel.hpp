@@ -3,6 +3,7 @@
 // bound once. Included by the kernels of src/cpu that call oneDNN.
 #pragma once
 
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -103,6 +104,13 @@ auto attempt(Fn &&make) -> std::optional<decltype(make())> {
     if (e.status == dnnl_out_of_memory) throw Error(Code::kOutOfMemory, "oneDNN: no memory for a primitive descriptor");
     return std::nullopt;
   }
+}
+
+// Whether it is one of oneDNN's plain implementations, which take any case, slowly. Their post-operations are not to be
+// relied upon: a binary one adds its first element everywhere (oneDNN 2.6).
+template <typename Pd>
+bool is_reference(const Pd &pd) {
+  return std::strncmp(pd.impl_info_str(), "ref", 3) == 0;
 }
 
 // Throws what a status other than success means.

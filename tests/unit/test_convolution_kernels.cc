@@ -176,6 +176,44 @@ TEST(convolution_fuses_activation_and_sum) {
   }
 }
 
+// oneDNN has no more than its reference implementation for most of these.
+TEST(convolution_padded_beyond_its_kernel_fuses_as_well) {
+  for (int64_t kernel : {1, 2, 3}) {
+    for (int64_t filters : {1, 3, 16}) {
+      const int64_t pad = kernel + 1, side = 4 + 2 * pad - kernel + 1;
+      Case c;
+      c.op = "Convolution";
+      c.attrs = {{"kernel", text('(', kernel, ',', kernel, ')')},
+                 {"pad", text('(', pad, ',', pad, ')')},
+                 {"num_filter", text(filters)}};
+      c.shapes = {{2, 4, 4, 4}, {filters, 4, kernel, kernel}, {filters}, {2, filters, side, side}};
+      const std::vector<Tensor> inputs = tensors_of(c);
+      const Values plain = convolution_reference({inputs[0], inputs[1], inputs[2]}, 1, pad, 1, 1);
+      for (bool sum : {false, true}) {
+        for (bool relu : {false, true}) {
+          Settings s;
+          s.dtype = Dtype::kFloat32;
+          s.is_train = false;
+          if (sum) s.post.push_back({PostOp::Kind::kSum, 0});
+          if (relu) s.post.push_back({PostOp::Kind::kActivation, ActivationAttrs::kRelu});
+          Values expected = plain;
+          for (size_t i = 0; i < expected.size(); ++i) {
+            if (sum) expected[i] += inputs[3].values[i];
+            if (relu) expected[i] = std::max(expected[i], 0.0);
+          }
+          std::vector<Tensor> given = inputs;
+          if (!sum) given.pop_back();
+          for (const char *layout : {"", "last"}) {
+            s.layout = layout;
+            compare("Convolution padded far " + settings_text(s), run_op("Convolution", c.attrs, given, s).outputs[0],
+                    expected, 1e-4, 1e-5);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(deconvolution_is_the_transposed_convolution) {
   Case c{"Deconvolution",
          {{"kernel", "(3,3)"},

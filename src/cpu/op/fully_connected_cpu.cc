@@ -44,7 +44,7 @@ Desc transposed(int64_t rows, int64_t columns) { return ordered({rows, columns},
 std::optional<Call> product_call(const Desc &a, const Desc &b, const Desc &bias, const Desc &c,
                                  const primitive_attr &attr, std::vector<Operand> operands, StepSpec &spec) {
   const auto pd = attempt([&] { return forward_desc<dnnl::matmul>(engine(), attr, a, b, bias, c); });
-  if (!pd) return std::nullopt;
+  if (!pd || is_reference(*pd)) return std::nullopt;
   return Call(*pd, name_of(spec), std::move(operands), spec);
 }
 
@@ -86,7 +86,7 @@ class FullyConnectedForward final : public Kernel {
       return forward_desc<dnnl::inner_product_forward>(engine(), attr, prop_kind::forward_inference, data,
                                                        any_of({p.out, p.in}, Dtype::kFloat32), bias, result);
     });
-    if (!pd) return false;
+    if (!pd || is_reference(*pd)) return false;
     operands.push_back({DNNL_ARG_SRC, data, Place::input(0)});
     operands.push_back({DNNL_ARG_WEIGHTS, pd->weights_desc(), Place::input(1)});
     if (p.has_bias) operands.push_back({DNNL_ARG_BIAS, bias, Place::input(2)});
