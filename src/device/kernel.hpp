@@ -42,7 +42,7 @@ struct Lane {
   void *stream;     // cuda: the cudaStream_t; cpu: null
 };
 
-// Pointers of one call, in the order of StepSpec. A null output is not wanted.
+// Pointers of one call, in the order of StepSpec. A null output is not wanted; output 0 of a forward kernel always is.
 struct Args {
   void *const *inputs = nullptr;
   void *const *outputs = nullptr;

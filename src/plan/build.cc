@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes to steps. Operators that only look at memory under another shape become aliases and vanish.
-#include "plan/ir.hpp"
+#include <algorithm>
+#include <iterator>
 
 #include "base/error.hpp"
+#include "plan/ir.hpp"
 
 namespace cohort::plan {
 
@@ -11,8 +13,8 @@ int Ir::add_alias(int of, const Shape &shape, bool blocks_gradient) {
   value.spec = values[size_t(of)].spec;
   value.spec.shape = shape;
   value.spec.layout = nullptr;
-  value.alias = of;
-  value.blocks_gradient = blocks_gradient;
+  value.alias = root(of);
+  value.blocks_gradient = blocks_gradient || values[size_t(of)].blocks_gradient;
   value.device = values[size_t(of)].device;
   return add_value(std::move(value));
 }
@@ -67,6 +69,7 @@ Ir build(const PlanRequest &request) {
       value.spec = spec_of(0);
       value.place = graph.is_auxiliary[n] ? Place::kAuxiliary : Place::kArgument;
       value.index = graph.is_auxiliary[n] ? auxiliary++ : argument++;
+      value.node = int(n);
       ir.node_values[n] = {ir.add_value(std::move(value))};
       continue;
     }
@@ -90,6 +93,8 @@ Ir build(const PlanRequest &request) {
     for (int output = 0; output < node.num_outputs(); ++output) {
       Value value;
       value.spec = spec_of(output);
+      value.node = int(n);
+      value.output = output;
       const int made = ir.add_value(std::move(value));
       step.outputs.push_back(made);
       ir.node_values[n].push_back(made);
@@ -105,6 +110,7 @@ Ir build(const PlanRequest &request) {
 
 void give_outputs_places(Ir &ir) {
   const Graph &graph = *ir.request->graph;
+  std::vector<IrStep> copies;
   for (size_t h = 0; h < ir.heads.size(); ++h) {
     const int value = ir.heads[h], root = ir.root(value);
     Value &source = ir.values[size_t(root)];
@@ -128,10 +134,16 @@ void give_outputs_places(Ir &ir) {
     copy.inputs = {value};
     copy.outputs = {ir.add_value(std::move(output))};
     ir.heads[h] = copy.outputs[0];
-    size_t at = 0;
-    while (at < ir.steps.size() && ir.steps[at].node <= copy.node) ++at;
-    ir.steps.insert(ir.steps.begin() + long(at), std::move(copy));
+    copies.push_back(std::move(copy));
   }
+  const auto by_node = [](const IrStep &a, const IrStep &b) { return a.node < b.node; };
+  std::stable_sort(copies.begin(), copies.end(), by_node);
+  std::vector<IrStep> steps;
+  steps.reserve(ir.steps.size() + copies.size());
+  std::merge(std::make_move_iterator(ir.steps.begin()), std::make_move_iterator(ir.steps.end()),
+             std::make_move_iterator(copies.begin()), std::make_move_iterator(copies.end()), std::back_inserter(steps),
+             by_node);
+  ir.steps = std::move(steps);
   ir.num_forward = ir.steps.size();
 }
 

@@ -36,21 +36,6 @@ bool is_brief(const plan::Ir &ir, size_t begin, size_t end) {
   return total < kBriefNs;
 }
 
-// An output that nobody reads is not made.
-void drop_unused_outputs(plan::Ir *ir) {
-  const std::vector<int> uses = ir->count_uses();
-  for (plan::IrStep &step : ir->steps) {
-    if (step.outputs.size() < 2) continue;
-    step.dropped.assign(step.outputs.size(), -1);
-    for (size_t j = 0; j < step.outputs.size(); ++j) {
-      int &v = step.outputs[j];
-      if (v < 0 || uses[size_t(v)] > 0 || ir->values[size_t(v)].place != Place::kArena) continue;
-      step.dropped[j] = v;
-      v = -1;
-    }
-  }
-}
-
 // An argument is done with after the last backward step that writes its gradient or reads its value.
 void order_gradients(Plan *plan) {
   std::map<int, size_t> done;
@@ -84,7 +69,7 @@ Plan compile(const PlanRequest &request) {
   }
   if (!request.separate_nodes) {
     plan::fuse_after_gradient(ir);
-    drop_unused_outputs(&ir);
+    plan::drop_unused(ir);
   }
 
   Plan plan;

@@ -50,11 +50,6 @@ struct Links {
   }
 };
 
-// The node's own value is not there any more; a later step holds what it becomes.
-void forget(Ir &ir, int value) {
-  for (std::vector<int> &values : ir.node_values) std::replace(values.begin(), values.end(), value, -1);
-}
-
 void fuse_norm_and_relu(Ir &ir) {
   Links links(ir);
   std::vector<bool> dropped(ir.steps.size(), false);
@@ -69,7 +64,7 @@ void fuse_norm_and_relu(Ir &ir) {
     }
     norm.post.push_back({PostOp::Kind::kActivation, ActivationAttrs::kRelu});
     norm.outputs[0] = ir.steps[s].outputs[0];
-    forget(ir, input);
+    ir.forget(input);
     dropped[s] = true;
   }
   ir.drop_steps(dropped);
@@ -126,7 +121,7 @@ void fold_norms(Ir &ir) {
     with_bias->no_bias = false;
     layer.attrs = Attrs(with_bias);
     layer.inputs = {layer.inputs[0], fold.outputs[0], fold.outputs[1]};
-    forget(ir, layer.outputs[0]);
+    ir.forget(layer.outputs[0]);
     layer.outputs = {norm.outputs[0]};
     folds.emplace_back(size_t(m), std::move(fold));
     dropped[s] = true;
@@ -164,7 +159,7 @@ void fuse_sums(Ir &ir) {
     layer.inputs.push_back(early);
     layer.outputs[0] = ir.steps[s].outputs[0];
     links.maker[size_t(layer.outputs[0])] = m;
-    forget(ir, late);
+    ir.forget(late);
     dropped[s] = true;
   }
   ir.drop_steps(dropped);
@@ -187,7 +182,7 @@ void fuse_activations(Ir &ir) {
     }
     layer.post.push_back({PostOp::Kind::kActivation, type});
     layer.outputs[0] = ir.steps[s].outputs[0];
-    forget(ir, input);
+    ir.forget(input);
     dropped[s] = true;
   }
   ir.drop_steps(dropped);

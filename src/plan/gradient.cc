@@ -3,6 +3,7 @@
 // the step that made the value reads their sum.
 #include <algorithm>
 #include <numeric>
+#include <unordered_set>
 
 #include "plan/ir.hpp"
 
@@ -17,18 +18,14 @@ class GradientPass {
     mark_wanted();
     ir_.head_gradients.assign(ir_.heads.size(), -1);
     take_head_gradients();
-    const std::vector<int> first_reader = first_readers();
-    for (int s = int(ir_.num_forward) - 1; s >= 0; --s) {
-      differentiate(s);
-      // An argument is done with once its first reader is: writing its gradient now frees memory and lets it be
-      // exchanged.
-      for (size_t v = 0; v < first_reader.size(); ++v) {
-        if (first_reader[v] == s) write_argument(int(v));
-      }
+    // An argument is done with once its first reader is: writing its gradient then frees memory and lets it be
+    // exchanged.
+    const std::vector<std::vector<int>> done_after = arguments_by_first_reader();
+    for (size_t s = ir_.num_forward; s-- > 0;) {
+      differentiate(int(s));
+      for (int v : done_after[s]) write_argument(v);
     }
-    for (size_t v = 0; v < first_reader.size(); ++v) {
-      if (first_reader[v] == -1) write_argument(int(v));
-    }
+    for (int v : done_after[ir_.num_forward]) write_argument(v);
   }
 
  private:
@@ -39,11 +36,8 @@ class GradientPass {
 
   // The value's root if gradients flow back to it, else -1.
   int reach(int value) const {
-    while (ir_.values[size_t(value)].alias >= 0) {
-      if (ir_.values[size_t(value)].blocks_gradient) return -1;
-      value = ir_.values[size_t(value)].alias;
-    }
-    return wanted_[size_t(value)] ? value : -1;
+    const int root = ir_.root(value);
+    return ir_.values[size_t(value)].blocks_gradient || !wanted_[size_t(root)] ? -1 : root;
   }
 
   void mark_wanted() {
@@ -72,21 +66,22 @@ class GradientPass {
       gradient.spec = ir_.values[size_t(value)].spec;
       gradient.device = ir_.values[size_t(value)].device;
       ir_.head_gradients[h] = ir_.add_value(std::move(gradient));
+      from_outside_.insert(ir_.head_gradients[h]);
       give(value, ir_.head_gradients[h]);
     }
   }
 
-  std::vector<int> first_readers() const {
-    std::vector<int> first(ir_.values.size(), -2);  // -2: no argument that wants a gradient; -1: read by no step
-    for (size_t v = 0; v < first.size(); ++v) {
-      if (req_of(int(v)) != GradReq::kNull) first[v] = -1;
-    }
+  // Arguments that want a gradient, by the first step that reads them; last those that none reads.
+  std::vector<std::vector<int>> arguments_by_first_reader() const {
+    std::vector<std::vector<int>> arguments(ir_.num_forward + 1);
+    std::vector<size_t> first(ir_.values.size(), ir_.num_forward);
     for (size_t s = ir_.num_forward; s-- > 0;) {
-      for (int v : ir_.steps[s].inputs) {
-        if (v >= 0 && first[size_t(ir_.root(v))] != -2) first[size_t(ir_.root(v))] = int(s);
-      }
+      for (int v : ir_.steps[s].inputs) first[size_t(ir_.root(v))] = s;
     }
-    return first;
+    for (size_t v = 0; v < first.size(); ++v) {
+      if (req_of(int(v)) != GradReq::kNull) arguments[first[v]].push_back(int(v));
+    }
+    return arguments;
   }
 
   // `gradient`, of the shape of `value`, flows back to it.
@@ -172,8 +167,9 @@ class GradientPass {
       add_step("_fill_zero", node, device).outputs = {zero};
       head_gradients[j] = zero;
     }
-    std::vector<int> made;
+    std::vector<int> made, like;
     for (int k : of) {
+      like.push_back(inputs[size_t(k)]);
       made.push_back(reach(inputs[size_t(k)]) < 0 ? -1 : add_like(inputs[size_t(k)]));
       if (made.back() >= 0) ir_.values[size_t(made.back())].device = device;
     }
@@ -190,6 +186,7 @@ class GradientPass {
     }
     for (int j : gradient.outputs) step.inputs.push_back(outputs[size_t(j)]);
     step.outputs = made;
+    step.like = std::move(like);
     step.elementwise = forward.elementwise;
     ir_.steps[size_t(s)].keep_for_backward = true;
     const int index = int(ir_.steps.size()) - 1;
@@ -211,15 +208,8 @@ class GradientPass {
     return ir_.add_value(std::move(array));
   }
 
-  int variable_node(int value) const {
-    for (size_t n = 0; n < ir_.node_values.size(); ++n) {
-      if (ir_.node(int(n)).is_variable() && ir_.node_values[n][0] == value) return int(n);
-    }
-    return 0;
-  }
-
   void write_argument(int value) {
-    const int node = variable_node(value), device = ir_.values[size_t(value)].device;
+    const int node = ir_.values[size_t(value)].node, device = ir_.values[size_t(value)].device;
     const std::vector<int> given = given_[size_t(value)];
     if (req_of(value) == GradReq::kAdd) {
       if (given.empty()) return;
@@ -238,10 +228,8 @@ class GradientPass {
     }
     // Where a step makes it, it is made in the bound array itself.
     const int root = ir_.root(gradient);
-    const bool made_by_step =
-        std::find(ir_.head_gradients.begin(), ir_.head_gradients.end(), root) == ir_.head_gradients.end();
     Value &source = ir_.values[size_t(root)];
-    if (made_by_step && source.place == Place::kArena && source.device == device) {
+    if (from_outside_.count(root) == 0 && source.place == Place::kArena && source.device == device) {
       source.place = Place::kGradient;
       source.index = ir_.values[size_t(value)].index;
       return;
@@ -253,8 +241,9 @@ class GradientPass {
   }
 
   Ir &ir_;
-  std::vector<bool> wanted_;             // per value of the forward pass: some argument behind it wants a gradient
-  std::vector<std::vector<int>> given_;  // per value of the forward pass
+  std::vector<bool> wanted_;              // per value of the forward pass: some argument behind it wants a gradient
+  std::vector<std::vector<int>> given_;   // per value of the forward pass
+  std::unordered_set<int> from_outside_;  // values that no step makes: gradients of heads
 };
 
 }  // namespace

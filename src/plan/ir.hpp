@@ -14,10 +14,10 @@ struct Value {
   TensorSpec spec;
   Place place = Place::kArena;
   int index = 0;
-  int alias = -1;                // the same memory as that value, under another shape
+  int alias = -1;                // the same memory as that value, which is none itself, under another shape
   bool blocks_gradient = false;  // of an alias: nothing flows back through it
   int device = 0;
-  bool saved = false;  // a block that forward keeps for backward
+  int node = -1, output = 0;  // the output of the graph that it is, or -1
 };
 
 struct IrStep {
@@ -28,8 +28,8 @@ struct IrStep {
   int device = 0;
   bool backward = false;
   int forward_step = -1;             // of a backward step
-  std::vector<int> inputs, outputs;  // an output that nobody wants is -1
-  std::vector<int> dropped;          // of forward steps, per output: the value that it was before it was dropped, or -1
+  std::vector<int> inputs, outputs;  // an output that nobody wants is -1, and ...
+  std::vector<int> like;             // ... the value here, at the same index, has its shape and type; empty: all wanted
   std::vector<PostOp> post;
   std::vector<std::pair<int, int>> inplace;
   bool elementwise = false;  // may run flat on tensors of one common layout
@@ -56,8 +56,13 @@ struct Ir {
   }
   int add_alias(int of, const Shape &shape, bool blocks_gradient = false);
   int root(int value) const {
-    while (values[size_t(value)].alias >= 0) value = values[size_t(value)].alias;
-    return value;
+    const int alias = values[size_t(value)].alias;
+    return alias >= 0 ? alias : value;
+  }
+  // The node's own value is not there any more; a later step holds what it becomes.
+  void forget(int value) {
+    const Value &v = values[size_t(value)];
+    if (v.node >= 0) node_values[size_t(v.node)][size_t(v.output)] = -1;
   }
   // Uses of each value's root: inputs of steps, and heads (counted once more).
   std::vector<int> count_uses() const;
@@ -78,6 +83,7 @@ void fuse_before_gradient(Ir &ir);
 void add_gradients(Ir &ir);
 void fuse_after_gradient(Ir &ir);
 void fuse_pointwise(Ir &ir);  // pointwise_fusion.cc
+void drop_unused(Ir &ir);     // unused.cc
 // Makes the kernels; puts reorders in between; takes what depends on constants alone into the prologue. Values of the
 // result's slots are the Ir's values one to one.
 void lower(Ir &ir, Plan *plan);

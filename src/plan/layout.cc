@@ -2,6 +2,7 @@
 // Makes the kernels in running order. Each is offered its inputs as they lie, may ask for other layouts and says in
 // which layout it leaves its outputs; reorders are put in between and shared. Arrays the host sees are row-major.
 #include <algorithm>
+#include <map>
 
 #include "base/error.hpp"
 #include "plan/ir.hpp"
@@ -102,6 +103,8 @@ class LayoutPass {
       const std::vector<int> &from = sources_[size_t(ir_.root(v))];
       step.sources.insert(step.sources.end(), from.begin(), from.end());
     }
+    std::sort(step.sources.begin(), step.sources.end());
+    step.sources.erase(std::unique(step.sources.begin(), step.sources.end()), step.sources.end());
     auto keep = [&](int v) {
       if (v < 0) return;
       ir_.values[size_t(v)].place = Place::kConstant;
@@ -123,17 +126,15 @@ class LayoutPass {
   // `value` in another layout, made once; of an array that the host sees, once for the forward and once for the
   // backward pass: the host may write it between the two, and backward reads it as it is then (BWD-08).
   int reordered(int value, const LayoutPtr &layout, int node, int device) {
-    for (const Reordered &known : reordered_) {
-      const bool fixed = ir_.values[size_t(value)].place == Place::kArena;
-      if (known.value == value && (fixed || known.backward == in_backward_) && same_layout(known.layout, layout)) {
-        return known.result;
-      }
+    const bool fixed = ir_.values[size_t(value)].place == Place::kArena;
+    for (const Reordered &known : reordered_[value]) {
+      if ((fixed || known.backward == in_backward_) && same_layout(known.layout, layout)) return known.result;
     }
     TensorSpec to = ir_.values[size_t(value)].spec;
     to.layout = layout;
     const int result = new_value(to, device);
     add_reorder(value, result, node, device);
-    reordered_.push_back({value, layout, in_backward_, result});
+    reordered_[value].push_back({layout, in_backward_, result});
     return result;
   }
 
@@ -239,7 +240,7 @@ class LayoutPass {
     for (const auto &[from, to] : moved) {
       add_reorder(from, to, step.node, step.device);
       // Later readers may take either; the one as made is often the one they like.
-      reordered_.push_back({to, ir_.values[size_t(from)].spec.layout, in_backward_, from});
+      reordered_[to].push_back({ir_.values[size_t(from)].spec.layout, in_backward_, from});
     }
   }
 
@@ -297,18 +298,9 @@ class LayoutPass {
     return moved;
   }
 
-  // The kernel is told the shape of an output even where nobody wants it: of a backward step, that of the input it
-  // belongs to.
+  // The kernel is told the shape of an output even where nobody wants it.
   TensorSpec spec_of_unwanted(const IrStep &step, size_t output) const {
-    int like = output < step.dropped.size() ? step.dropped[output] : -1;
-    if (step.backward && step.op && step.forward_step >= 0) {
-      const IrStep &forward = ir_.steps[size_t(step.forward_step)];
-      const std::vector<int> of =
-          inputs_with_gradient(*step.op, step.op->gradient_of(step.attrs), forward.inputs.size());
-      if (output < of.size()) like = forward.inputs[size_t(of[output])];
-    }
-    TensorSpec spec;
-    if (like >= 0) spec = ir_.values[size_t(like)].spec;
+    TensorSpec spec = ir_.values[size_t(step.like.at(output))].spec;
     spec.layout = nullptr;
     return spec;
   }
@@ -333,7 +325,6 @@ class LayoutPass {
   }
 
   struct Reordered {
-    int value;
     LayoutPtr layout;
     bool backward;
     int result;
@@ -343,10 +334,10 @@ class LayoutPass {
   Plan &plan_;
   const PlanRequest &request_;
   bool in_backward_ = false;
-  std::vector<Reordered> reordered_;
-  std::vector<bool> constant_;             // per value
-  std::vector<std::vector<int>> sources_;  // per constant value
-  std::vector<const Kernel *> kernel_of_;  // per step of the Ir
+  std::map<int, std::vector<Reordered>> reordered_;  // by value
+  std::vector<bool> constant_;                       // per value
+  std::vector<std::vector<int>> sources_;            // per constant value
+  std::vector<const Kernel *> kernel_of_;            // per step of the Ir
   std::vector<int> saved_of_;
   std::vector<int> last_step_of_;  // per step of the Ir: its last step in the plan
 };

@@ -6,6 +6,7 @@
 //   placement  which device runs what, copies between them      placement.cc
 //   fusion     several operators in one kernel                  fusion.cc, pointwise_fusion.cc
 //   gradient   the backward steps                               gradient.cc
+//   unused     steps and outputs that nobody reads go           unused.cc
 //   layout     kernels made, each in the layout it likes best   layout.cc
 //   memory     lifetimes, in-place reuse, offsets               memory.cc
 #pragma once

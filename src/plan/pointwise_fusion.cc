@@ -11,11 +11,14 @@ namespace {
 
 constexpr size_t kMostInstructions = 128, kMostInputs = 16;
 
-// A point-wise step as instructions; `inputs` are values of the Ir.
+// A point-wise step as instructions, one for each output that is wanted; operands are its inputs. Empty: it is none.
+using Instructions = std::vector<PointwiseCall>;
+
+// Steps that become one: the last one and those that it alone reads, directly or not.
 struct Tree {
-  std::vector<int> inputs;
-  std::vector<PointwiseCall> instructions;
-  std::vector<int> outputs;  // numbered as FusedPointwiseAttrs has them
+  std::vector<int> inputs;  // values
+  std::vector<int> steps;   // in an order of execution
+  size_t num_instructions = 0;
 };
 
 bool same_tensors(const Ir &ir, const IrStep &step) {
@@ -31,64 +34,137 @@ bool same_tensors(const Ir &ir, const IrStep &step) {
   return first != nullptr;
 }
 
-// False if the step cannot be part of a tree.
-bool as_tree(const Ir &ir, const IrStep &step, Tree *tree) {
-  if (!step.post.empty() || !same_tensors(ir, step)) return false;
-  tree->inputs = step.inputs;
-  if (step.kernel == "_fused_pointwise") {
-    const FusedPointwiseAttrs &attrs = step.attrs.get<FusedPointwiseAttrs>();
-    tree->instructions = attrs.instructions;
-    tree->outputs = attrs.outputs;
-    return true;
-  }
-  if (!step.op || step.inputs.empty()) return false;
+Instructions instructions_of(const Ir &ir, const IrStep &step) {
+  Instructions calls;
+  if (!step.op || step.inputs.empty() || !step.post.empty() || !same_tensors(ir, step)) return calls;
   for (size_t j = 0; j < step.outputs.size(); ++j) {
-    if (step.outputs[j] < 0) return false;
+    if (step.outputs[j] < 0) continue;
     PointwiseCall call;
     const bool known = step.backward ? fusible_backward(*step.op, step.attrs, int(j), &call)
                                      : step.outputs.size() == 1 && fusible(*step.op, step.attrs, &call);
-    if (!known) return false;
-    tree->outputs.push_back(int(step.inputs.size() + tree->instructions.size()));
-    tree->instructions.push_back(call);
+    if (!known) return {};
+    calls.push_back(call);
   }
+  return calls;
+}
+
+void add_input(int value, std::vector<int> *inputs) {
+  if (std::find(inputs->begin(), inputs->end(), value) == inputs->end()) inputs->push_back(value);
+}
+
+Tree tree_of(const IrStep &step, const Instructions &calls) {
+  Tree tree;
+  tree.num_instructions = calls.size();
+  for (const PointwiseCall &call : calls) {
+    for (int operand : {call.a, call.b, call.c}) {
+      if (operand >= 0) add_input(step.inputs[size_t(operand)], &tree.inputs);
+    }
+  }
+  if (tree.inputs.empty()) tree.inputs = {step.inputs[0]};  // of constants: a kernel has inputs
+  return tree;
+}
+
+// Makes `inner`, the tree of the step that made `value`, a part of `outer`. False if the two are too large together.
+bool join(Tree &inner, int value, Tree *outer) {
+  std::vector<int> inputs = inner.inputs;
+  for (int v : outer->inputs) {
+    if (v != value) add_input(v, &inputs);
+  }
+  const size_t num_instructions = inner.num_instructions + outer->num_instructions;
+  if (num_instructions > kMostInstructions || inputs.size() > kMostInputs) return false;
+  outer->inputs = std::move(inputs);
+  outer->num_instructions = num_instructions;
+  if (outer->steps.size() < inner.steps.size()) outer->steps.swap(inner.steps);  // neither reads the other
+  outer->steps.insert(outer->steps.end(), inner.steps.begin(), inner.steps.end());
+  inner = {};
   return true;
 }
 
-// `inner` makes the value that `outer` reads.
-Tree join(const Tree &inner, int value, const Tree &outer) {
-  Tree joined;
-  joined.inputs = inner.inputs;
-  for (int v : outer.inputs) {
-    if (v != value && std::find(joined.inputs.begin(), joined.inputs.end(), v) == joined.inputs.end()) {
-      joined.inputs.push_back(v);
-    }
+class PointwiseFusion {
+ public:
+  explicit PointwiseFusion(Ir &ir)
+      : ir_(ir),
+        uses_(ir.count_uses()),
+        maker_(ir.values.size(), -1),
+        number_(ir.values.size(), -1),
+        instructions_(ir.steps.size()),
+        trees_(ir.steps.size()) {
+    for (const auto &device : ir.request->devices) has_kernel_.push_back(device->find_kernel("_fused_pointwise"));
   }
-  const int num_inputs = int(joined.inputs.size()), inner_size = int(inner.instructions.size());
-  auto of_inner = [&](int operand) {  // inputs keep their numbers
-    const int own = int(inner.inputs.size());
-    return operand < own ? operand : num_inputs + operand - own;
-  };
-  auto of_outer = [&](int operand) {
-    const int own = int(outer.inputs.size());
-    if (operand < 0) return operand;
-    if (operand >= own) return num_inputs + inner_size + operand - own;
-    const int v = outer.inputs[size_t(operand)];
-    if (v == value) return of_inner(inner.outputs[0]);
-    return int(std::find(joined.inputs.begin(), joined.inputs.end(), v) - joined.inputs.begin());
-  };
-  auto add = [&](const Tree &tree, auto renumber) {
-    for (PointwiseCall call : tree.instructions) {
-      call.a = renumber(call.a);
-      call.b = renumber(call.b);
-      call.c = renumber(call.c);
-      joined.instructions.push_back(call);
+
+  void run() {
+    std::vector<bool> inside(ir_.steps.size(), false);  // of another step's tree
+    for (size_t s = 0; s < ir_.steps.size(); ++s) {
+      const IrStep &step = ir_.steps[s];
+      for (int v : step.outputs) {
+        if (v >= 0) maker_[size_t(v)] = int(s);
+      }
+      if (!has_kernel_[size_t(step.device)]) continue;
+      instructions_[s] = instructions_of(ir_, step);
+      if (instructions_[s].empty()) continue;
+      Tree tree = tree_of(step, instructions_[s]);
+      const std::vector<int> own_inputs = tree.inputs;
+      for (int v : own_inputs) {
+        const int m = private_maker(v, step);
+        if (m < 0 || !join(trees_[size_t(m)], v, &tree)) continue;
+        inside[size_t(m)] = true;
+        ir_.forget(v);
+      }
+      tree.steps.push_back(int(s));
+      trees_[s] = std::move(tree);
     }
-  };
-  add(inner, of_inner);
-  add(outer, of_outer);
-  for (int v : outer.outputs) joined.outputs.push_back(of_outer(v));
-  return joined;
-}
+    for (size_t s = 0; s < ir_.steps.size(); ++s) {
+      if (!inside[s] && trees_[s].steps.size() > 1) fuse(trees_[s], &ir_.steps[s]);
+    }
+    ir_.drop_steps(inside);
+  }
+
+ private:
+  // The point-wise step that made `value` for `reader` alone, -1 if there is none.
+  int private_maker(int value, const IrStep &reader) const {
+    const int m = maker_[size_t(value)];
+    if (m < 0 || instructions_[size_t(m)].size() != 1 || uses_[size_t(value)] != 1) return -1;
+    if (ir_.values[size_t(value)].alias >= 0 || ir_.values[size_t(value)].place != Place::kArena) return -1;
+    const IrStep &step = ir_.steps[size_t(m)];
+    return step.backward == reader.backward && step.device == reader.device ? m : -1;
+  }
+
+  void fuse(const Tree &tree, IrStep *last) {
+    auto attrs = std::make_shared<FusedPointwiseAttrs>();
+    attrs->num_inputs = int(tree.inputs.size());
+    int next = 0;
+    for (int v : tree.inputs) number_[size_t(v)] = next++;
+    for (int s : tree.steps) {
+      const IrStep &step = ir_.steps[size_t(s)];
+      size_t made = 0;
+      for (PointwiseCall call : instructions_[size_t(s)]) {
+        for (int *operand : {&call.a, &call.b, &call.c}) {
+          if (*operand >= 0) *operand = number_[size_t(step.inputs[size_t(*operand)])];
+        }
+        attrs->instructions.push_back(call);
+        while (step.outputs[made] < 0) ++made;
+        number_[size_t(step.outputs[made++])] = next++;
+      }
+    }
+    last->outputs.erase(std::remove(last->outputs.begin(), last->outputs.end(), -1), last->outputs.end());
+    for (int v : last->outputs) attrs->outputs.push_back(number_[size_t(v)]);
+    last->kernel = "_fused_pointwise";
+    last->attrs = Attrs(attrs);
+    last->inputs = tree.inputs;
+    last->like.clear();
+    last->inplace.clear();
+    for (size_t i = 0; i < last->inputs.size(); ++i) last->inplace.emplace_back(int(i), 0);
+    last->forward_step = -1;
+    last->elementwise = true;
+  }
+
+  Ir &ir_;
+  const std::vector<int> uses_;             // per value
+  std::vector<int> maker_, number_;         // per value: its step; its number in the tree that is written out
+  std::vector<Instructions> instructions_;  // per step
+  std::vector<Tree> trees_;                 // per step: that which ends with it
+  std::vector<bool> has_kernel_;            // per device
+};
 
 }  // namespace
 
@@ -97,55 +173,6 @@ bool is_elementwise(const Op &op) {
   return rule && rule->form == PointwiseRule::Form::kElementwise;
 }
 
-void fuse_pointwise(Ir &ir) {
-  std::vector<int> maker(ir.values.size(), -1);
-  for (size_t s = 0; s < ir.steps.size(); ++s) {
-    for (int v : ir.steps[s].outputs) {
-      if (v >= 0) maker[size_t(v)] = int(s);
-    }
-  }
-  const std::vector<int> uses = ir.count_uses();
-  std::vector<bool> dropped(ir.steps.size(), false);
-  for (size_t s = 0; s < ir.steps.size(); ++s) {
-    Tree tree;
-    const Device &device = *ir.request->devices[size_t(ir.steps[s].device)];
-    if (!device.find_kernel("_fused_pointwise") || !as_tree(ir, ir.steps[s], &tree)) continue;
-    bool joined_any = false;
-    for (bool again = true; again;) {
-      again = false;
-      for (int v : tree.inputs) {
-        const int m = maker[size_t(v)];
-        if (m < 0 || dropped[size_t(m)] || uses[size_t(v)] != 1 || ir.values[size_t(v)].alias >= 0 ||
-            ir.values[size_t(v)].place != Place::kArena || ir.steps[size_t(m)].backward != ir.steps[s].backward ||
-            ir.steps[size_t(m)].device != ir.steps[s].device || ir.steps[size_t(m)].outputs.size() != 1) {
-          continue;
-        }
-        Tree inner;
-        if (!as_tree(ir, ir.steps[size_t(m)], &inner)) continue;
-        Tree whole = join(inner, v, tree);
-        if (whole.instructions.size() > kMostInstructions || whole.inputs.size() > kMostInputs) continue;
-        tree = std::move(whole);
-        dropped[size_t(m)] = true;
-        for (std::vector<int> &values : ir.node_values) std::replace(values.begin(), values.end(), v, -1);
-        joined_any = again = true;
-        break;
-      }
-    }
-    if (!joined_any) continue;
-    IrStep &step = ir.steps[s];
-    auto attrs = std::make_shared<FusedPointwiseAttrs>();
-    attrs->num_inputs = int(tree.inputs.size());
-    attrs->instructions = tree.instructions;
-    attrs->outputs = tree.outputs;
-    step.kernel = "_fused_pointwise";
-    step.attrs = Attrs(attrs);
-    step.inputs = tree.inputs;
-    step.inplace.clear();
-    for (size_t i = 0; i < step.inputs.size(); ++i) step.inplace.emplace_back(int(i), 0);
-    step.forward_step = -1;
-    step.elementwise = true;
-  }
-  ir.drop_steps(dropped);
-}
+void fuse_pointwise(Ir &ir) { PointwiseFusion(ir).run(); }
 
 }  // namespace cohort::plan

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What nobody reads is not made: whole steps, and single outputs of those that stay.
+#include <algorithm>
+
+#include "plan/ir.hpp"
+
+namespace cohort::plan {
+
+// From the last step to the first, so that what was read by dropped steps alone goes with them.
+void drop_unused(Ir &ir) {
+  std::vector<int> uses = ir.count_uses();
+  std::vector<bool> dropped(ir.steps.size(), false), has_backward(ir.steps.size(), false);
+  for (size_t s = ir.steps.size(); s-- > 0;) {
+    IrStep &step = ir.steps[s];
+    const auto is_unused = [&](int v) {
+      return v < 0 || (uses[size_t(v)] == 0 && ir.values[size_t(v)].place == Place::kArena);
+    };
+    const bool changes_inputs = step.op && !step.backward && !step.op->mutates.empty();
+    dropped[s] =
+        !changes_inputs && !has_backward[s] && std::all_of(step.outputs.begin(), step.outputs.end(), is_unused);
+    if (dropped[s]) {
+      for (int v : step.inputs) --uses[size_t(ir.root(v))];
+      continue;
+    }
+    if (step.forward_step >= 0) has_backward[size_t(step.forward_step)] = true;
+    if (step.like.empty()) step.like = step.outputs;
+    // The first output of a forward step is its main one, which kernels make whatever else they make.
+    for (size_t j = step.backward ? 0 : 1; j < step.outputs.size(); ++j) {
+      if (is_unused(step.outputs[j])) step.outputs[j] = -1;
+    }
+  }
+  ir.drop_steps(dropped);
+}
+
+}  // namespace cohort::plan
