@@ -11,11 +11,15 @@ const Setting kBackendPath = {"COHORT_BACKEND_PATH", "",
 const Setting kTrace = {"COHORT_TRACE", "",
                         "What to write to the log at level debug, separated by commas: plan (each plan when it is "
                         "made), step (each step when it is queued)."};
+const Setting kCheck = {
+    "COHORT_CHECK", "",
+    "What to look after while running, separated by commas: outputs (a step that leaves elements of "
+    "an output unwritten fails). Slow."};
 const Setting kFault = {"COHORT_FAULT", "",
                         "Name of a node whose step fails when it is run: to see what a program does about it."};
 
 const std::vector<const Setting *> &all_settings() {
-  static const auto *const all = new std::vector<const Setting *>{&kBackendPath, &kTrace, &kFault};
+  static const auto *const all = new std::vector<const Setting *>{&kBackendPath, &kTrace, &kCheck, &kFault};
   return *all;
 }
 
@@ -24,8 +28,15 @@ std::string read_setting(const Setting &setting) {
   return value ? value : setting.default_text;
 }
 
-bool trace_enabled(const char *what) {
-  return ("," + read_setting(kTrace) + ",").find("," + std::string(what) + ",") != std::string::npos;
+namespace {
+
+bool lists(const Setting &setting, const char *word) {
+  return ("," + read_setting(setting) + ",").find("," + std::string(word) + ",") != std::string::npos;
 }
+
+}  // namespace
+
+bool trace_enabled(const char *what) { return lists(kTrace, what); }
+bool check_enabled(const char *what) { return lists(kCheck, what); }
 
 }  // namespace cohort

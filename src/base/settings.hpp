@@ -16,11 +16,13 @@ struct Setting {
 
 extern const Setting kBackendPath;  // COHORT_BACKEND_PATH
 extern const Setting kTrace;        // COHORT_TRACE
+extern const Setting kCheck;        // COHORT_CHECK
 extern const Setting kFault;        // COHORT_FAULT
 
 const std::vector<const Setting *> &all_settings();
 // The variable's text now, or the default. Not for warm paths: whoever asks keeps the answer.
 std::string read_setting(const Setting &setting);
 bool trace_enabled(const char *what);  // is `what` one of the words in COHORT_TRACE
+bool check_enabled(const char *what);  // the same for COHORT_CHECK
 
 }  // namespace cohort

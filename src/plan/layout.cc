@@ -5,6 +5,8 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/settings.hpp"
+#include "device/output_check.hpp"
 #include "plan/ir.hpp"
 
 namespace cohort::plan {
@@ -224,6 +226,9 @@ class LayoutPass {
     }
 
     kernel_of_[s] = made.kernel.get();
+    if (checks_outputs_ && request_.devices[size_t(step.device)]->context().on_host()) {
+      made.kernel = with_checked_outputs(std::move(made.kernel), spec);
+    }
     made.inputs = inputs;
     made.node = step.node;
     made.device = step.device;
@@ -333,6 +338,7 @@ class LayoutPass {
   Ir &ir_;
   Plan &plan_;
   const PlanRequest &request_;
+  const bool checks_outputs_ = check_enabled("outputs");
   bool in_backward_ = false;
   std::map<int, std::vector<Reordered>> reordered_;  // by value
   std::vector<bool> constant_;                       // per value
