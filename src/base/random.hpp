@@ -34,6 +34,13 @@ struct Philox {
   }
 };
 
+// The seed of stream (a, b) of those that belong to `seed`: one block of the cipher. Two of them agree with a chance of
+// 2^-64.
+COHORT_HOST_DEVICE inline uint64_t stream_seed(uint64_t seed, uint64_t a, uint64_t b) {
+  const Philox block = Philox::at(seed, a, b);
+  return uint64_t(block.word[1]) << 32 | block.word[0];
+}
+
 // [0, 1): all multiples of 2^-24.
 COHORT_HOST_DEVICE inline float uniform_of(uint32_t word) { return float(word >> 8) * 5.9604644775390625e-8f; }
 

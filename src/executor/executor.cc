@@ -32,6 +32,7 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   request.separate_nodes = separate_nodes;
   request.num_threads = family->members[members[0]].queue->num_threads();
   request.seed = options.seed;
+  request.replica = uint64_t(network) << 32 | options.replica;
   request.draws = draws;
   return *programs.emplace(mode, std::make_shared<ProgramOwner>(compile(request), arrays, family, members))
               .first->second;

@@ -27,6 +27,7 @@ struct ExecutorOptions {
   std::map<std::string, Context> group2ctx;  // EXE-10; empty: __ctx_group__ is ignored
   int num_threads = 0;                       // of each cpu context; 0: the processors are shared out among them
   uint64_t seed = 0;                         // of random operators; the same seed gives the same numbers
+  uint32_t replica = 0;                      // tells executors apart that work under one seed: devices of a group
   std::shared_ptr<Executor> shared;          // shares its queue and its arena (EXE-18); same context
   // Arguments whose values rarely change between forwards with is_train 0 (parameters): what inference derives from
   // them (reorders, folded batch norms) is kept until they are written. Empty set: none.

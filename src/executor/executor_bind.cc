@@ -50,6 +50,7 @@ std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const Ex
   impl->aux_names = impl->graph.auxiliary_names();
   for (const Graph::Input &head : impl->graph.heads) impl->output_names.push_back(impl->graph.output_name(head));
   impl->family = options.shared ? options.shared->impl_->family : std::make_shared<Family>();
+  impl->network = impl->family->num_networks++;
   impl->share_threads();
   impl->join(options.context);
   for (const auto &[group, context] : options.group2ctx) impl->group_devices[group] = impl->join(context);
@@ -230,6 +231,8 @@ std::shared_ptr<Executor> Executor::reshape(const ReshapeOptions &how) {
   options.outputs = how.outputs;
   options.shared = shared_from_this();
   std::unique_ptr<Impl> impl = prepare(old.symbol, options);
+  impl->network = old.network;
+  impl->draws = old.draws;
   const Graph &graph = impl->graph;
   std::vector<Shape> shapes(graph.nodes.size());
   for (int n : graph.arguments) {

@@ -35,7 +35,8 @@ struct Family {
     std::shared_ptr<Memory> arena;  // as large as the largest plan of the family needs
   };
   std::vector<Member> members;  // by first use
-  uint64_t generation = 1;      // counts arenas that were replaced: programs then take their addresses anew
+  uint32_t num_networks = 0;
+  uint64_t generation = 1;  // counts arenas that were replaced: programs then take their addresses anew
   std::vector<std::weak_ptr<Derived>> reordered;
 
   Member &member(const Context &context, int num_threads);

@@ -338,7 +338,8 @@ ExecutorOptions Group::Impl::executor_options(size_t device) const {
   result.context = options.contexts[device];
   result.group2ctx = group2ctx(device);
   result.num_threads = options.num_threads > 0 ? options.num_threads : std::max(1, usable_processors() / num_cpus());
-  result.seed = options.seed + uint64_t(device) * 0x9E3779B97F4A7C15u;
+  result.seed = options.seed;
+  result.replica = uint32_t(device);
   result.constants = {options.param_names.begin(), options.param_names.end()};
   return result;
 }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/random.hpp"
 #include "base/settings.hpp"
 #include "device/output_check.hpp"
 #include "plan/ir.hpp"
@@ -193,13 +194,6 @@ class LayoutPass {
     return (in_backward_ ? plan_.brief_backward : plan_.brief_forward) ? 1 : request_.num_threads;
   }
 
-  uint64_t seed_of(const IrStep &step) const {  // splitmix64 of seed and node: streams that do not run into each other
-    uint64_t z = request_.seed + 0x9e3779b97f4a7c15ull * uint64_t(step.node + 1);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
-  }
-
   void lower_step(size_t s) {
     IrStep step = ir_.steps[s];
     const bool prologue = runs_in_prologue(step);
@@ -265,7 +259,7 @@ class LayoutPass {
     spec.keep_for_backward = step.keep_for_backward;
     spec.post = step.post;
     spec.forward = step.forward_step >= 0 ? kernel_of_[size_t(step.forward_step)] : nullptr;
-    spec.seed = seed_of(step);
+    spec.seed = stream_seed(request_.seed, uint64_t(step.node), request_.replica);
     if (!request_.draws.empty()) spec.draws = request_.draws[size_t(step.node)];
     spec.num_threads = num_threads();
     for (int v : inputs) {

@@ -7,6 +7,7 @@
 //   fusion     several operators in one kernel                  fusion.cc, pointwise_fusion.cc
 //   gradient   the backward steps                               gradient.cc
 //   unused     steps and outputs that nobody reads go           unused.cc
+//   schedule   what a device does while it would wait           schedule.cc
 //   layout     kernels made, each in the layout it likes best   layout.cc
 //   memory     lifetimes, in-place reuse, offsets               memory.cc
 #pragma once
@@ -38,7 +39,8 @@ struct PlanRequest {
   bool separate_nodes =
       false;  // no fusion, no in-place reuse: each node can be run and looked at (monitor, partial forward)
   int num_threads = 1;
-  uint64_t seed = 0;
+  uint64_t seed = 0;                             // of random numbers: each node has a stream for each replica
+  uint64_t replica = 0;                          // which one of the plans under one seed this is
   std::vector<std::shared_ptr<uint64_t>> draws;  // per node, StepSpec::draws
 };
 
