@@ -87,15 +87,16 @@ case_verdicts() { # folder, log
     { print substr($0, index($0, "/") + 1), $0 in verdict ? verdict[$0] : "passed" }' "$2" -
 }
 
-golden() { # one folder of golden cases
-  local status=0 log=$logs/golden_${1//\//_}.log counts
-  "$GOLDEN_RUNNER" "$1" >"$log" 2>&1 || status=$?
+golden() { # one folder of golden cases, options of the runner
+  local status=0 name=$1${2:+ $2} log counts
+  log=$logs/golden_${name//[\/ ]/_}.log
+  "$GOLDEN_RUNNER" "${@:2}" "$1" >"$log" 2>&1 || status=$?
   read -r -a counts < <(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped.*/\1 \2 \3/p' "$log" | tail -n 1)
   if ((${#counts[@]} != 3)); then counts=(0 1 0); fi
-  case_verdicts "$1" "$log" | note_verdicts "${1#tests/}" "$status"
+  (($# > 1)) || case_verdicts "$1" "$log" | note_verdicts "${1#tests/}" "$status"
   if ((status || counts[1])); then cat "$log"; fi
-  printf '%s: %d passed, %d failed, %d skipped\n' "$1" "${counts[@]}"
-  add "$1" "$status" "${counts[@]}"
+  printf '%s: %d passed, %d failed, %d skipped\n' "$name" "${counts[@]}"
+  add "$name" "$status" "${counts[@]}"
 }
 
 # Test and verdict from the lines of TAP that are not indented.
@@ -153,6 +154,7 @@ for part in "$@"; do
       for folder in tests/golden/*/; do
         if [[ -n ${GOLDEN_RUNNER:-} && -e $folder/INDEX.tsv ]]; then golden "${folder%/}"; fi
       done
+      if [[ -n ${GOLDEN_RUNNER:-} && -e tests/golden/ops/INDEX.tsv ]]; then golden tests/golden/ops --parts; fi
       ;;
     pages)
       check pages-words tests/check/pages.sh

@@ -19,6 +19,8 @@ constexpr char kUsage[] =
     "  --verbose       every case and step, and all failures of a case (else the first 10)\n"
     "  --context CTX   this context, gpu(0), in place of those that the cases name; skipped if there is no such "
     "device\n"
+    "  --parts         operator cases only: each also with one gradient, one output, among operators to be fused with\n"
+    "                  and with nothing fused; a step that leaves elements unwritten fails (COHORT_CHECK=outputs)\n"
     "  --limit SECONDS how long a case may take (120)\n"
     "  --in-process    all cases in this process, for a debugger: a crash ends the run\n";
 
@@ -58,6 +60,9 @@ int parse(int argc, char **argv, Options &options) {
       options.list = true;
     } else if (word == "--verbose") {
       options.settings.verbose = true;
+    } else if (word == "--parts") {
+      options.settings.in_parts = true;
+      setenv("COHORT_CHECK", "outputs", 1);
     } else if (word == "--in-process") {
       options.in_process = true;
     } else if (word.compare(0, 2, "--") == 0) {

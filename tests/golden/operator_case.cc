@@ -2,6 +2,7 @@
 #include "operator_case.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "compare.hpp"
 
@@ -11,6 +12,14 @@ namespace {
 // What a gradient buffer that is to be overwritten starts from.
 constexpr double kStale = 7.5;
 
+// What a run wants of a case.
+struct Part {
+  int output = -1;       // the only head; -1: all
+  bool is_train = true;  // if the case is
+  bool between = false;  // point-wise operators before it and behind, two of each that cancel out
+  bool apart = false;    // each node is shown to a monitor: nothing is fused
+};
+
 class OperatorCase {
  public:
   OperatorCase(const CaseFolder &folder, const Settings &settings)
@@ -18,13 +27,16 @@ class OperatorCase {
         files_(folder.path, {{"inputs", "inputs.params"}, {"expected", "expected.params"}}),
         symbol_path_(folder.path + "/symbol.json"),
         context_(settings.context.value_or(cohort_context{COHORT_DEVICE_CPU, 0})),
+        in_parts_(settings.in_parts),
         tolerance_{head_.number("rtol", 0), head_.number("atol", 0)} {
     if (!exists(context_)) throw NoDevice();
   }
 
   std::vector<std::string> run() {
     const std::string &kind = head_.at("kind").as_text();
-    if (kind == "symbol")
+    if (kind == "symbol" && in_parts_)
+      run_in_parts();
+    else if (kind == "symbol")
       run_symbol();
     else if (kind == "imperative")
       run_imperative();
@@ -61,12 +73,14 @@ class OperatorCase {
     return names;
   }
 
-  Bound bind(const cohort_symbol *symbol, const std::vector<std::string> &args, const std::vector<std::string> &aux) {
+  Bound bind(const cohort_symbol *symbol, const std::vector<std::string> &args, const std::vector<std::string> &aux,
+             const std::string &only_gradient = "") {
     Bound bound;
     std::vector<int32_t> grad_req;
     for (const std::string &name : args) {
       bound.args.push_back(input("arg:" + name));
-      const std::string &word = head_.at("grad_req").at(name).as_text();
+      const bool wanted = only_gradient.empty() || name == only_gradient;
+      const std::string word = wanted ? head_.at("grad_req").at(name).as_text() : "null";
       NDArray grad;
       if (word == "add") {
         grad = input("grad:" + name);
@@ -193,6 +207,119 @@ class OperatorCase {
     if (failures_.empty()) run_by_single_operators(symbol.get(), aux);
   }
 
+  static Symbol doubly_negative(const cohort_symbol *symbol) {
+    cohort_symbol *one = const_cast<cohort_symbol *>(symbol);
+    const Symbol minus =
+        make<Symbol>(cohort_symbol_create, "negative", nullptr, nullptr, nullptr, size_t(0), &one, nullptr, size_t(1));
+    one = minus.get();
+    return make<Symbol>(cohort_symbol_create, "negative", nullptr, nullptr, nullptr, size_t(0), &one, nullptr,
+                        size_t(1));
+  }
+
+  // Numbers of floating type alone: negative changes what others are.
+  bool is_float(const std::string &set, const std::string &name) {
+    const int32_t dtype = query<int32_t>(cohort_ndarray_dtype, files_.array(set, name).get());
+    return dtype == COHORT_DTYPE_FLOAT32 || dtype == COHORT_DTYPE_FLOAT64 || dtype == COHORT_DTYPE_FLOAT16;
+  }
+
+  Symbol symbol_of(const Part &part) {
+    Symbol symbol = make<Symbol>(cohort_symbol_load, symbol_path_.c_str());
+    if (part.output >= 0) symbol = make<Symbol>(cohort_symbol_output, symbol.get(), size_t(part.output));
+    if (!part.between) return symbol;
+    std::vector<std::string> names;
+    std::vector<Symbol> inputs;
+    for (const std::string &name : symbol_names(symbol.get(), COHORT_SYMBOL_ARGUMENTS)) {
+      if (!is_float("inputs", "arg:" + name)) continue;
+      const Symbol variable = make<Symbol>(cohort_symbol_variable, name.c_str(), nullptr, nullptr, size_t(0));
+      names.push_back(name);
+      inputs.push_back(doubly_negative(variable.get()));
+    }
+    if (!names.empty()) {
+      symbol = make<Symbol>(cohort_symbol_compose, symbol.get(), c_strings(names).data(), raw(inputs).data(),
+                            names.size(), nullptr);
+    }
+    if (head_.at("loss_head").as_bool()) return symbol;
+    std::vector<Symbol> heads;
+    const size_t num_outputs = symbol_names(symbol.get(), COHORT_SYMBOL_OUTPUTS).size();
+    for (size_t i = 0; i < num_outputs; ++i) {
+      Symbol head = make<Symbol>(cohort_symbol_output, symbol.get(), i);
+      const size_t of = part.output >= 0 ? size_t(part.output) : i;
+      if (is_float("expected", "output:" + std::to_string(of))) head = doubly_negative(head.get());
+      heads.push_back(std::move(head));
+    }
+    return make<Symbol>(cohort_symbol_group, raw(heads).data(), heads.size());
+  }
+
+  // Outputs and gradients are as those of the whole case; of one output among several, the gradients are other ones.
+  void run_part(const Part &part, const std::string &only_gradient) {
+    const Symbol symbol = symbol_of(part);
+    const std::vector<std::string> args = symbol_names(symbol.get(), COHORT_SYMBOL_ARGUMENTS);
+    const Bound bound = bind(symbol.get(), args, symbol_names(symbol.get(), COHORT_SYMBOL_AUX), only_gradient);
+    cohort_executor *const executor = bound.executor.get();
+    if (part.apart) {
+      const cohort_monitor_fn forget = [](const char *, cohort_ndarray *array, void *) { cohort_ndarray_free(array); };
+      check(cohort_executor_set_monitor(executor, forget, nullptr, 1));
+    }
+    const bool is_train = part.is_train && head_.at("is_train").as_bool();
+    check(cohort_executor_forward(executor, is_train));
+    const size_t num_outputs = query<size_t>(cohort_executor_num_arrays, executor, COHORT_EXECUTOR_OUTPUTS);
+    for (size_t i = 0; i < num_outputs; ++i) {
+      const NDArray output = make<NDArray>(cohort_executor_array, executor, COHORT_EXECUTOR_OUTPUTS, i);
+      const std::string number = std::to_string(part.output >= 0 ? part.output : int(i));
+      if (is_train == head_.at("is_train").as_bool()) compare_with("output:" + number, output.get());
+    }
+    if (is_train && wants_gradient()) {
+      std::vector<NDArray> head_grads;
+      for (size_t i = 0; !head_.at("loss_head").as_bool() && i < num_outputs; ++i) {
+        const std::string name = "head:" + std::to_string(part.output >= 0 ? part.output : int(i));
+        head_grads.push_back(files_.has("inputs", name) ? input(name) : NDArray());
+      }
+      check(cohort_executor_backward(executor, head_grads.empty() ? nullptr : raw(head_grads).data(), head_grads.size(),
+                                     1));
+      for (size_t i = 0; i < args.size(); ++i)
+        if (bound.grads[i] && part.output < 0) compare_with("grad:" + args[i], bound.grads[i].get());
+    }
+    check(cohort_executor_wait(executor));
+  }
+
+  void run_in_parts() {
+    const std::vector<std::string> args = head_.at("arguments").as_texts();
+    std::vector<std::string> gradients = {""};
+    if (args.size() > 1)
+      for (const std::string &name : args)
+        if (head_.at("grad_req").at(name).as_text() != "null") gradients.push_back(name);
+    const int num_outputs = int(head_.at("outputs").items().size());
+    for (int output = num_outputs > 1 ? -1 : 0; output < num_outputs; ++output) {
+      for (const std::string &gradient : gradients) {
+        for (const auto &[between, apart] : {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
+          Part part;
+          part.output = num_outputs > 1 ? output : -1;
+          part.between = between;
+          part.apart = apart;
+          const std::string what = (gradient.empty() ? "" : "gradient of " + gradient + " alone, ") +
+                                   (part.output < 0 ? "" : "output " + std::to_string(output) + " alone, ") +
+                                   (between ? "among others, "
+                                    : apart ? "apart, "
+                                            : "");
+          for (part.is_train = true;; part.is_train = false) {
+            run_noting(part, gradient, what);
+            if (!part.is_train || !head_.at("is_train").as_bool()) break;
+          }
+        }
+      }
+    }
+  }
+
+  void run_noting(const Part &part, const std::string &gradient, const std::string &what) {
+    const size_t before = failures_.size();
+    try {
+      run_part(part, gradient);
+    } catch (const CallError &error) {
+      failures_.push_back(error.what());
+    }
+    for (size_t i = before; i < failures_.size(); ++i) failures_[i].insert(0, what);
+  }
+
   void run_imperative() {
     std::vector<NDArray> inputs, outputs;
     const std::vector<std::string> args = head_.at("arguments").as_texts();
@@ -219,6 +346,7 @@ class OperatorCase {
   CaseFiles files_;
   std::string symbol_path_;
   cohort_context context_;
+  bool in_parts_;
   Tolerance tolerance_;
   std::vector<std::string> failures_;
 };

@@ -20,6 +20,7 @@ namespace golden {
 struct Settings {
   std::optional<cohort_context> context;  // in place of every context that a case names
   bool verbose = false;
+  bool in_parts = false;  // operator cases again and again, with a part of the gradients and outputs each time
 };
 
 // The context to use for one that a case names.
