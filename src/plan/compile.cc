@@ -70,6 +70,9 @@ Plan compile(const PlanRequest &request) {
   if (!request.separate_nodes) {
     plan::fuse_after_gradient(ir);
     plan::drop_unused(ir);
+    std::vector<double> costs;
+    for (const plan::IrStep &step : ir.steps) costs.push_back(estimate_ns(ir, step));
+    plan::schedule(ir, costs);
   }
 
   Plan plan;
