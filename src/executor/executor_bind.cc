@@ -145,12 +145,11 @@ void Executor::Impl::make_outputs() {
     const Graph::Input &head = graph.heads[h];
     const Shape &shape = inferred.shapes[size_t(head.node)][size_t(head.index)];
     const Dtype dtype = inferred.dtypes[size_t(head.node)][size_t(head.index)];
-    const auto argument = std::find(graph.arguments.begin(), graph.arguments.end(), head.node);
-    const auto auxiliary = std::find(graph.auxiliary.begin(), graph.auxiliary.end(), head.node);
-    if (argument != graph.arguments.end()) {  // EXE-07
-      arrays.outputs.push_back(arrays.args[size_t(argument - graph.arguments.begin())]);
-    } else if (auxiliary != graph.auxiliary.end()) {
-      arrays.outputs.push_back(arrays.aux[size_t(auxiliary - graph.auxiliary.begin())]);
+    if (graph.nodes[size_t(head.node)]->is_variable()) {  // EXE-07
+      const bool is_aux = graph.is_auxiliary[size_t(head.node)];
+      const std::vector<int> &nodes = is_aux ? graph.auxiliary : graph.arguments;  // ascending
+      const auto at = std::lower_bound(nodes.begin(), nodes.end(), head.node) - nodes.begin();
+      arrays.outputs.push_back((is_aux ? arrays.aux : arrays.args)[size_t(at)]);
     } else if (h < options.outputs.size() && options.outputs[h]) {
       check_array(options.outputs[h], shape, dtype, "output array", output_names[h]);
       arrays.outputs.push_back(options.outputs[h]);
@@ -235,8 +234,9 @@ std::shared_ptr<Executor> Executor::reshape(const ReshapeOptions &how) {
   impl->draws = old.draws;
   const Graph &graph = impl->graph;
   std::vector<Shape> shapes(graph.nodes.size());
+  const ByName<Shape> given_shapes(how.shapes);
   for (int n : graph.arguments) {
-    if (const Shape *shape = find_named(how.shapes, graph.nodes[size_t(n)]->name)) shapes[size_t(n)] = *shape;
+    if (const Shape *shape = given_shapes.find(graph.nodes[size_t(n)]->name)) shapes[size_t(n)] = *shape;
   }
   std::map<int, Context> places;
   for (size_t i = 0; i < graph.arguments.size(); ++i) places[graph.arguments[i]] = old.arrays.args[i].context();
@@ -262,7 +262,7 @@ std::shared_ptr<Executor> Executor::reshape(const ReshapeOptions &how) {
   for (size_t i = 0; i < graph.arguments.size(); ++i) {
     const std::string &name = impl->arg_names[i];
     const Shape &shape = impl->inferred.shapes[size_t(graph.arguments[i])][0], &bound = old.arrays.args[i].shape();
-    const bool may_change = how.partial_shaping || find_named(how.shapes, name) || how.may_follow.count(name) > 0;
+    const bool may_change = how.partial_shaping || given_shapes.find(name) || how.may_follow.count(name) > 0;
     if (shape != bound && !may_change) {
       throw Error(Code::kShape, text("shape of unspecified argument '", name, "' changed from ", bound, " to ", shape),
                   name);

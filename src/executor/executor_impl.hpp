@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "executor/executor.hpp"
@@ -70,13 +71,21 @@ struct Executor::Impl {
   void report_output(ProgramOwner &program, int node, int output);
 };
 
+// A list by its names; of two that are alike, the first.
 template <typename T>
-const T *find_named(const std::vector<std::pair<std::string, T>> &list, const std::string &name) {
-  for (const auto &entry : list) {
-    if (entry.first == name) return &entry.second;
+class ByName {
+ public:
+  explicit ByName(const std::vector<std::pair<std::string, T>> &list) {
+    for (const auto &entry : list) entries_.emplace(entry.first, &entry.second);
   }
-  return nullptr;
-}
+  const T *find(const std::string &name) const {
+    const auto found = entries_.find(name);
+    return found == entries_.end() ? nullptr : found->second;
+  }
+
+ private:
+  std::unordered_map<std::string, const T *> entries_;
+};
 
 // Throws with both where shape or type differ; `what` is "gradient of", ...
 void check_array(const NDArray &array, const Shape &shape, Dtype dtype, const std::string &what,

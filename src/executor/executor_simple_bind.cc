@@ -136,11 +136,13 @@ std::shared_ptr<Executor> Executor::simple_bind(const Symbol &symbol, const Simp
   }
   std::vector<Shape> shapes(graph.nodes.size());
   std::vector<Dtype> dtypes(graph.nodes.size(), Dtype::kNone);
+  const ByName<Shape> given_shapes(what.shapes);
+  const ByName<Dtype> given_dtypes(what.dtypes);
   for (const std::vector<int> *list : {&graph.arguments, &graph.auxiliary}) {
     for (int n : *list) {
       const std::string &name = graph.nodes[size_t(n)]->name;
-      if (const Shape *shape = find_named(what.shapes, name)) shapes[size_t(n)] = *shape;
-      if (const Dtype *dtype = find_named(what.dtypes, name)) dtypes[size_t(n)] = *dtype;
+      if (const Shape *shape = given_shapes.find(name)) shapes[size_t(n)] = *shape;
+      if (const Dtype *dtype = given_dtypes.find(name)) dtypes[size_t(n)] = *dtype;
     }
   }
   impl->infer_shapes(shapes);

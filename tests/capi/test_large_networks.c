@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Networks of very many nodes: what binding them takes grows as they do, in time and not on the stack. */
+#include <stdio.h>
+#include <time.h>
+
+#include "support/executor_tests.h"
+
+/* f(f(f(...x))), by one operator with one attribute. */
+static cohort_symbol *chain(const char *op, const char *key, const char *value, size_t length) {
+  cohort_symbol *symbol = variable("x");
+  size_t i;
+
+  for (i = 0; i < length; ++i) symbol = node(op, "", ATTRS(key, value), INPUTS(symbol));
+  return symbol;
+}
+
+/* Nothing is fused, and all values are kept for backward. */
+static cohort_symbol *waves(size_t length) {
+  cohort_symbol *symbol = variable("x");
+  size_t i;
+
+  for (i = 0; i < length; ++i) symbol = node("sin", "", NO_ATTRS, INPUTS(symbol));
+  return symbol;
+}
+
+static cohort_symbol *increments(size_t length) { return chain("_plus_scalar", "scalar", "1", length); }
+static cohort_symbol *shapes(size_t length) { return chain("Reshape", "shape", "(-1,)", length); }
+
+/* x0 + x1 + x2 + ..., as many arguments as nodes. */
+static cohort_symbol *sums(size_t length) {
+  cohort_symbol *symbol = variable("x");
+  char name[32];
+  size_t i;
+
+  for (i = 0; i < length / 2; ++i) {
+    snprintf(name, sizeof name, "x%zu", i);
+    symbol = node("broadcast_mul", "", NO_ATTRS, INPUTS(symbol, variable(name)));
+  }
+  return symbol;
+}
+
+/* One variable, many times. */
+static cohort_symbol *heads(size_t length) {
+  cohort_symbol **all = malloc(length * sizeof *all), *group = NULL;
+  size_t i;
+
+  assert_non_null(all);
+  all[0] = variable("x");
+  for (i = 1; i < length; ++i) all[i] = all[0];
+  ok(cohort_symbol_group(all, length, &group));
+  cohort_symbol_free(all[0]);
+  free(all);
+  return group;
+}
+
+/* The processor's seconds that binding with gradients takes; the shorter time of two. */
+static double seconds_to_bind(cohort_symbol *(*make)(size_t), size_t length) {
+  double best = 0;
+  int time;
+
+  for (time = 0; time < 2; ++time) {
+    cohort_symbol *symbol = make(length);
+    cohort_descs *known = desc("x", SHAPE(4), NULL);
+    cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+    cohort_executor *executor = NULL;
+    clock_t begin;
+    double seconds;
+    char name[32];
+    size_t i;
+
+    if (make == sums) {
+      for (i = 0; i < length / 2; ++i) {
+        snprintf(name, sizeof name, "x%zu", i);
+        add_desc(known, name, SHAPE(4), NULL);
+      }
+    }
+    options.grad_req = "write";
+    begin = clock();
+    ok(cohort_executor_simple_bind(symbol, NULL, known, &options, &executor));
+    seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+    if (time == 0 || seconds < best) best = seconds;
+    cohort_executor_free(executor);
+    cohort_descs_free(known);
+    cohort_symbol_free(symbol);
+  }
+  return best;
+}
+
+/* Four times the nodes take four times the time, or somewhat more, not sixteen times. The bound on the time itself is
+ * for builds with sanitizers. */
+static void grows_with(cohort_symbol *(*make)(size_t), const char *what) {
+  const double few = seconds_to_bind(make, 8000), many = seconds_to_bind(make, 32000);
+
+  print_message("%s: 8,000 in %.3f s, 32,000 in %.3f s\n", what, few, many);
+  if (many > 9 * few + 0.02) fail_msg("%s: %.3f s for four times as many as %.3f s took", what, many, few);
+  if (many > 60) fail_msg("%s: %.3f s for 32,000", what, many);
+}
+
+static void binding_takes_time_by_the_node(void **state) {
+  (void)state;
+  grows_with(waves, "values kept for backward");
+  grows_with(increments, "point-wise operators that are fused");
+  grows_with(shapes, "views of views");
+  grows_with(sums, "arguments");
+  grows_with(heads, "heads");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {TEST(binding_takes_time_by_the_node)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
