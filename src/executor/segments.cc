@@ -7,15 +7,71 @@
 #include "executor/segments.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <utility>
 
 namespace cohort {
 namespace {
 
-bool same_place(const Slot &a, const Slot &b) {
-  if (a.place == Place::kNowhere || a.place != b.place || a.device != b.device) return false;
-  if (a.place != Place::kArena) return a.index == b.index;
-  return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
-}
+// Memory of one kind on one device, in pieces that have one history each: bytes of an arena, or arrays by their index.
+class History {
+ public:
+  static constexpr size_t kNobody = SIZE_MAX;
+
+  // `step`, of another device, reads [begin, end). Who wrote there last, or kNobody.
+  size_t read(size_t begin, size_t end, size_t step) {
+    size_t writer = kNobody;
+    if (begin >= end) return writer;
+    split(begin, end);
+    for (auto piece = pieces_.lower_bound(begin); piece != pieces_.end() && piece->first < end; ++piece) {
+      const size_t last = piece->second.writer;
+      if (last != kNobody && (writer == kNobody || last > writer)) writer = last;
+      piece->second.readers.push_back(step);
+    }
+    return writer;
+  }
+  // `step` writes there. Who has read since the last writing is appended to *readers.
+  void write(size_t begin, size_t end, size_t step, std::vector<size_t> *readers) {
+    if (begin >= end) return;
+    split(begin, end);
+    const auto first = pieces_.lower_bound(begin), last = pieces_.lower_bound(end);
+    for (auto piece = first; piece != last; ++piece) {
+      readers->insert(readers->end(), piece->second.readers.begin(), piece->second.readers.end());
+    }
+    pieces_.erase(first, last);
+    pieces_[begin] = {end, step, {}};
+  }
+
+ private:
+  struct Piece {
+    size_t end = 0, writer = kNobody;
+    std::vector<size_t> readers;
+  };
+
+  void split_at(size_t at) {
+    auto after = pieces_.upper_bound(at);
+    if (after == pieces_.begin()) return;
+    const auto piece = std::prev(after);
+    if (piece->first == at || piece->second.end <= at) return;
+    pieces_[at] = piece->second;
+    piece->second.end = at;
+  }
+  // Pieces cover [begin, end) and nothing beside it.
+  void split(size_t begin, size_t end) {
+    split_at(begin);
+    split_at(end);
+    for (size_t at = begin; at < end;) {
+      const auto next = pieces_.lower_bound(at);
+      const size_t until = next == pieces_.end() ? end : std::min(end, next->first);
+      if (until > at) pieces_[at] = {until, kNobody, {}};
+      at = until < end ? pieces_.at(until).end : end;
+    }
+  }
+
+  std::map<size_t, Piece> pieces_;  // by where they begin
+};
 
 class Cutter {
  public:
@@ -43,38 +99,36 @@ class Cutter {
   int device(size_t step) const { return plan_.steps[step].device; }
   const Slot &slot(int index) const { return plan_.slots[size_t(index)]; }
 
-  // Arguments and auxiliary states may be written by steps that have them as inputs.
-  bool may_write(const PlanStep &step, const Slot &to) const {
-    const auto hits = [&](int index) { return index >= 0 && same_place(slot(index), to); };
-    const bool inputs_too = to.place == Place::kArgument || to.place == Place::kAuxiliary;
-    return std::any_of(step.outputs.begin(), step.outputs.end(), hits) || hits(step.scratch) || hits(step.saved) ||
-           (inputs_too && std::any_of(step.inputs.begin(), step.inputs.end(), hits));
-  }
+  static size_t begin_of(const Slot &slot) { return slot.place == Place::kArena ? slot.offset : size_t(slot.index); }
+  static size_t end_of(const Slot &slot) { return begin_of(slot) + (slot.place == Place::kArena ? slot.bytes : 1); }
 
   void find_needs() {
+    const auto on_first = [&](const PlanStep &step) { return step.device == plan_.steps[0].device; };
+    if (std::all_of(plan_.steps.begin(), plan_.steps.end(), on_first)) return;
+    std::map<std::pair<int, Place>, History> places;
     for (size_t s = 0; s < plan_.steps.size(); ++s) {
-      for (const int index : plan_.steps[s].inputs) {
-        if (index >= 0 && slot(index).device != device(s)) note_reading(s, slot(index));
+      if (s == plan_.num_forward) places.clear();
+      const PlanStep &step = plan_.steps[s];
+      const auto history = [&](const Slot &at) -> History & { return places[{at.device, at.place}]; };
+      for (const int index : step.inputs) {
+        if (index < 0 || slot(index).device == step.device) continue;
+        const Slot &from = slot(index);
+        const size_t writer = history(from).read(begin_of(from), end_of(from), s);
+        if (writer != History::kNobody) needs_[s].push_back(writer);
       }
-    }
-  }
-
-  // Step `s` reads another device's `from`.
-  void note_reading(size_t s, const Slot &from) {
-    const bool backward = s >= plan_.num_forward;
-    const size_t first = backward ? plan_.num_forward : 0, end = backward ? plan_.steps.size() : plan_.num_forward;
-    const auto writes = [&](size_t other) {
-      return device(other) == from.device && may_write(plan_.steps[other], from);
-    };
-    for (size_t before = s; before-- > first;) {
-      if (!writes(before)) continue;
-      needs_[s].push_back(before);
-      break;
-    }
-    for (size_t later = s + 1; later < end; ++later) {
-      if (!writes(later)) continue;
-      needs_[later].push_back(s);
-      break;
+      const auto write = [&](int index) {
+        if (index < 0 || slot(index).device != step.device || slot(index).place == Place::kNowhere) return;
+        const Slot &to = slot(index);
+        history(to).write(begin_of(to), end_of(to), s, &needs_[s]);
+      };
+      for (const int index : step.outputs) write(index);
+      write(step.scratch);
+      write(step.saved);
+      for (const int index : step.inputs) {  // arguments and auxiliary states may be written by steps that read them
+        if (index < 0) continue;
+        const Place place = slot(index).place;
+        if (place == Place::kArgument || place == Place::kAuxiliary) write(index);
+      }
     }
   }
 

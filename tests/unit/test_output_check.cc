@@ -87,7 +87,7 @@ TEST(numbers_of_one_byte_may_be_the_pattern) {
                  Dtype::kUint8,
                  [&](const Args &args) {
                    std::memset(args.outputs[0], value, 6);
-                   for (int i = 0; i < 6; ++i) args.out<char>(1)[i] = args.in<char>(0)[i]++;  // not twice
+                   for (int i = 0; i < 6; ++i) args.out<char>(1)[i] = args.mutable_in<char>(0)[i]++;  // not twice
                  },
                  &result),
              "");
