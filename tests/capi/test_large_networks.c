@@ -26,8 +26,21 @@ static cohort_symbol *waves(size_t length) {
 static cohort_symbol *increments(size_t length) { return chain("_plus_scalar", "scalar", "1", length); }
 static cohort_symbol *shapes(size_t length) { return chain("Reshape", "shape", "(-1,)", length); }
 
-/* x0 + x1 + x2 + ..., as many arguments as nodes. */
-static cohort_symbol *sums(size_t length) {
+/* The same over two devices, which take turns. */
+static cohort_symbol *turns(size_t length) {
+  static const char *const key = "ctx_group", *const groups[] = {"even", "odd"};
+  cohort_symbol *symbol = variable("x");
+  size_t i;
+
+  for (i = 0; i < length; ++i) {
+    symbol = node("sin", "", NO_ATTRS, INPUTS(symbol));
+    ok(cohort_symbol_set_attrs(symbol, &key, &groups[i % 2], 1));
+  }
+  return symbol;
+}
+
+/* x * x0 * x1 * ..., as many arguments as nodes. */
+static cohort_symbol *products(size_t length) {
   cohort_symbol *symbol = variable("x");
   char name[32];
   size_t i;
@@ -55,6 +68,8 @@ static cohort_symbol *heads(size_t length) {
 
 /* The processor's seconds that binding with gradients takes; the shorter time of two. */
 static double seconds_to_bind(cohort_symbol *(*make)(size_t), size_t length) {
+  static const char *const groups[] = {"even", "odd"};
+  static const cohort_context contexts[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}};
   double best = 0;
   int time;
 
@@ -68,13 +83,18 @@ static double seconds_to_bind(cohort_symbol *(*make)(size_t), size_t length) {
     char name[32];
     size_t i;
 
-    if (make == sums) {
+    if (make == products) {
       for (i = 0; i < length / 2; ++i) {
         snprintf(name, sizeof name, "x%zu", i);
         add_desc(known, name, SHAPE(4), NULL);
       }
     }
     options.grad_req = "write";
+    if (make == turns) {
+      options.ctx_group_names = groups;
+      options.ctx_group_contexts = contexts;
+      options.num_ctx_groups = 2;
+    }
     begin = clock();
     ok(cohort_executor_simple_bind(symbol, NULL, known, &options, &executor));
     seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
@@ -101,7 +121,8 @@ static void binding_takes_time_by_the_node(void **state) {
   grows_with(waves, "values kept for backward");
   grows_with(increments, "point-wise operators that are fused");
   grows_with(shapes, "views of views");
-  grows_with(sums, "arguments");
+  grows_with(turns, "devices that take turns");
+  grows_with(products, "arguments");
   grows_with(heads, "heads");
 }
 
