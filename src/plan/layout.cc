@@ -195,7 +195,7 @@ class LayoutPass {
   }
 
   void lower_step(size_t s) {
-    IrStep step = ir_.steps[s];
+    const IrStep &step = ir_.steps[s];
     const bool prologue = runs_in_prologue(step);
     const KernelEntry &entry = kernel_entry(step);
     std::vector<int> inputs = step.inputs;
