@@ -464,6 +464,70 @@ cleanup:
   return error;
 }
 
+static int32_t pass_on(cohort_arrays *head_grads, cohort_arrays *gradients, void *user_data) {
+  cohort_ndarray *head = NULL;
+  cohort_error *error;
+
+  (void)user_data;
+  TRY(cohort_arrays_get(head_grads, 0, &head));
+  TRY(cohort_arrays_add(gradients, NULL, head));
+cleanup:
+  cohort_ndarray_free(head);
+  callback_code = cohort_error_code(error);
+  cohort_error_free(error);
+  return callback_code;
+}
+
+static cohort_error *on_tape(cohort_tape *tape, const char *op, cohort_ndarray *input, cohort_ndarray **out_output) {
+  cohort_arrays *outputs = NULL;
+  cohort_error *error;
+
+  TRY(cohort_tape_invoke(tape, op, NULL, NULL, 0, &input, 1, NULL, 0, NULL, &outputs));
+  TRY(cohort_arrays_get(outputs, 0, out_output));
+cleanup:
+  cohort_arrays_free(outputs);
+  return error;
+}
+
+/* Recorded operators, one that keeps something and a function of the host's; gradients of gradients. */
+static cohort_error *record(void) {
+  const int64_t shape[] = {4, 3};
+  cohort_backward_options options = COHORT_BACKWARD_OPTIONS_INIT;
+  cohort_tape *tape = NULL;
+  cohort_ndarray *x = NULL, *gradient = NULL, *square = NULL, *dropped = NULL, *passed = NULL, *out = NULL;
+  cohort_ndarray *first = NULL;
+  cohort_arrays *gradients = NULL;
+  cohort_symbol *symbol = NULL;
+  cohort_error *error;
+
+  options.create_graph = 1;
+  TRY(cohort_tape_create(&tape));
+  TRY(cohort_ndarray_zeros(shape, 2, COHORT_DTYPE_FLOAT32, NULL, &x));
+  TRY(cohort_ndarray_zeros(shape, 2, COHORT_DTYPE_FLOAT32, NULL, &gradient));
+  TRY(cohort_ndarray_zeros(shape, 2, COHORT_DTYPE_FLOAT32, NULL, &passed));
+  TRY(cohort_tape_mark(tape, &x, &gradient, NULL, 1));
+  TRY(on_tape(tape, "square", x, &square));
+  TRY(cohort_tape_symbol(tape, square, &symbol));
+  TRY(on_tape(tape, "Dropout", square, &dropped));
+  TRY(cohort_tape_function(tape, &dropped, 1, &passed, 1, pass_on, NULL, NULL));
+  TRY(on_tape(tape, "softmax", passed, &out));
+  TRY(cohort_tape_grad(tape, &out, NULL, 1, &x, 1, &options, &gradients));
+  TRY(cohort_arrays_get(gradients, 0, &first));
+  TRY(cohort_tape_backward(tape, &first, NULL, 1, NULL));
+cleanup:
+  cohort_tape_free(tape);
+  cohort_ndarray_free(x);
+  cohort_ndarray_free(gradient);
+  cohort_ndarray_free(square);
+  cohort_ndarray_free(dropped);
+  cohort_ndarray_free(passed);
+  cohort_ndarray_free(out);
+  cohort_ndarray_free(first);
+  cohort_arrays_free(gradients);
+  cohort_symbol_free(symbol);
+  return error;
+}
+
 /* ---- the trying -------------------------------------------------------------------------------------------------- */
 
 typedef struct part {
@@ -471,9 +535,9 @@ typedef struct part {
   cohort_error *(*run)(void);
 } part;
 
-static const part parts[] = {{"symbol", make_symbol}, {"bind", bind_group},    {"train", train},
-                             {"reshape", reshape},    {"save", save_and_load}, {"metric", measure},
-                             {"manager", manage},     {"compute", compute},    {"infer", infer}};
+static const part parts[] = {{"symbol", make_symbol}, {"bind", bind_group}, {"train", train},    {"reshape", reshape},
+                             {"save", save_and_load}, {"metric", measure},  {"manager", manage}, {"compute", compute},
+                             {"infer", infer},        {"tape", record}};
 enum { kNumParts = sizeof(parts) / sizeof(parts[0]), kMostTries = 150 };
 
 static const char *only_part;
