@@ -102,12 +102,37 @@ void of_number_put_in(GradientGraph &g) {
   g.give(0, g.apply(g.what().op->name, {g.head()}, attrs));
 }
 
+// The windows as columns: of each the element where data has its maximum. Data are lifted above 0, which is what
+// padding holds.
+void of_max_pooling(GradientGraph &g) {
+  const Value data = g.input(1);
+  const Shape &shape = data.shape(), pooled = g.input_shape(0);
+  if (shape.rank() != 4 || channel_axis(g.attrs<PoolingAttrs>().layout, 4) != 1) refuse_second_gradient(g);
+  const PoolingWindow window = pooling_window(g.attrs<PoolingAttrs>(), shape);
+  const AttrMap attrs{
+      {"kernel", print_tuple(window.kernel)}, {"stride", print_tuple(window.stride)}, {"pad", print_tuple(window.pad)}};
+  const Shape columns{shape[0], shape[1], window.kernel[0] * window.kernel[1], pooled[2] * pooled[3]};
+  const auto as_columns = [&](Value images) {
+    const Value made = g.apply("im2col", {images}, attrs);
+    if (made.shape().size() != columns.size()) refuse_second_gradient(g);  // windows that stick out
+    return g.reshape(made, columns);
+  };
+  const Value lifted = data - g.reshape(g.apply("min", {data}), Shape{1, 1, 1, 1}) + 1.0;
+  const Value place = g.apply("argmax", {as_columns(lifted)}, {{"axis", "2"}});
+  g.give(0, g.reshape(g.apply("pick", {as_columns(g.head()), place}, {{"axis", "2"}}), pooled));
+}
+
 void of_pooling(GradientGraph &g) {
-  if (g.attrs<PoolingAttrs>().pool_type == PoolingAttrs::kAvg ||
-      g.attrs<PoolingAttrs>().pool_type == PoolingAttrs::kSum) {
-    return of_adjoint(g);
+  if (!g.head()) return;
+  switch (g.attrs<PoolingAttrs>().pool_type) {
+    case PoolingAttrs::kAvg:
+    case PoolingAttrs::kSum:
+      return of_adjoint(g);
+    case PoolingAttrs::kMax:
+      return of_max_pooling(g);
+    case PoolingAttrs::kLp:
+      refuse_second_gradient(g);
   }
-  refuse_second_gradient(g);
 }
 
 [[maybe_unused]] const bool defined = [] {
