@@ -83,7 +83,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_mark(cohort_tape *tape, c
 /**
  * Applies an operator to arrays as cohort_operator_invoke() does, and records it.
  *
- * @param options  As there, but for is_train, which is the tape's to say and must be 0.
+ * @param options  As there, but for is_train, which is the tape's to say and must be 0. With the same seed a random
+ *                 operator may draw other numbers when it is recorded than when it is not.
  * @return NULL, or an error as there, or
  *   COHORT_ERROR_INVALID_ARGUMENT  an input is a part of an array that the tape knows; an output is a marked array and
  *                                  the operator would be recorded

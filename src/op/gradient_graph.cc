@@ -37,6 +37,7 @@ Value GradientGraph::input(int index) { return leaf(From::kInput, index, inputs_
 Value GradientGraph::output(int index) { return leaf(From::kOutput, index, outputs_[size_t(index)]); }
 
 Values GradientGraph::add_node(Node node, const std::vector<TensorType> &types) {
+  node.what.is_train = what_.is_train;
   Values results;
   for (size_t i = 0; i < types.size(); ++i) {
     results.push_back(add(From::kNode, int(nodes_.size()), int(i), types[i]));

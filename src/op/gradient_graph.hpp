@@ -16,6 +16,7 @@ namespace cohort {
 struct Application {
   const Op *op = nullptr;
   bool backward = false;
+  bool is_train = false;
   AttrMap attrs;
   Attrs parsed;
 

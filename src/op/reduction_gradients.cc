@@ -3,6 +3,7 @@
 // the backward kernel of its operator reads.
 #include <algorithm>
 
+#include "op/batch_norm.hpp"
 #include "op/gradient_graph.hpp"
 #include "op/group_norm.hpp"
 #include "op/l2_normalization.hpp"
@@ -125,12 +126,12 @@ void of_softmax_cross_entropy(G &g) {
 V mean_over(V a, const std::string &axes) { return a.graph().apply("mean", {a}, {{"axis", axes}, {"keepdims", "1"}}); }
 
 // Of (x - mean) / sqrt(var + eps) times gamma, plus beta. `gamma` broadcasts with x and h.
-void give_normalised(G &g, V x, V h, V gamma, const std::string &axes, double eps) {
+void give_normalised(G &g, V x, V h, V gamma, const std::string &axes, double eps, bool by_gamma = true) {
   const V centred = x - mean_over(x, axes), scale = apply1("rsqrt", mean_over(centred * centred, axes) + eps);
   const V unit = centred * scale, weighted = h * gamma;
   const V slope = (weighted - mean_over(weighted, axes) - unit * mean_over(weighted * unit, axes)) * scale;
   g.give(0, g.reshape(slope, g.input_shape(0)));
-  g.give(1, g.reshape(g.sum_to(h * unit, gamma.shape()), g.input_shape(1)));
+  if (by_gamma) g.give(1, g.reshape(g.sum_to(h * unit, gamma.shape()), g.input_shape(1)));
   g.give(2, g.reshape(g.sum_to(h, gamma.shape()), g.input_shape(1)));
 }
 
@@ -155,6 +156,24 @@ void of_group_norm(G &g) {  // and InstanceNorm
   const Shape rows{data[0], groups, size / (data[0] * groups)};
   give_normalised(g, g.reshape(g.input(0), rows), g.reshape(g.head(), rows), g.reshape(g.input(1), Shape{1, groups, 1}),
                   "2", double(a.eps));
+}
+
+// By the statistics of the batch.
+void of_batch_norm(G &g) {
+  const auto &a = g.attrs<BatchNormAttrs>();
+  if (!g.what().is_train || a.use_global_stats || a.output_mean_var) return differentiate_once(g);
+  if (!g.head()) return;
+  const Shape &data = g.input_shape(0);
+  const int channels = normalize_axis(a.axis, data.rank(), "BatchNorm");
+  Tuple axes;
+  Shape wide(std::vector<int64_t>(size_t(data.rank()), 1));
+  for (int axis = 0; axis < data.rank(); ++axis) {
+    if (axis != channels) axes.push_back(axis);
+  }
+  wide[channels] = data[channels];
+  const V gamma = g.reshape(g.input(1), wide);
+  give_normalised(g, g.input(0), g.head(), a.fix_gamma ? apply1("ones_like", gamma) : gamma, print_tuple(axes), a.eps,
+                  !a.fix_gamma);
 }
 
 void of_l2_normalization(G &g) {
@@ -199,6 +218,7 @@ void of_syrk(G &g) {
   define_gradient("SoftmaxActivation", of_softmax_activation);
   define_gradient("softmax_cross_entropy", of_softmax_cross_entropy);
   define_gradient("_linalg_syrk", of_syrk);
+  define_gradient("BatchNorm", of_batch_norm);
   define_gradient("LayerNorm", of_layer_norm);
   define_gradient("GroupNorm", of_group_norm);
   define_gradient("InstanceNorm", of_group_norm);

@@ -42,7 +42,7 @@ std::string key_of(const KernelCall &call, const Context &context) {
   std::string key = call.what->name();
   append(&key, context.type);
   append(&key, context.id);
-  append(&key, call.is_train);
+  append(&key, call.what->is_train);
   append(&key, call.forward ? call.forward->kernel.get() : nullptr);
   for (const auto &[name, value] : call.what->attrs) key.append(name).append(1, '=').append(value).append(1, '\0');
   append(&key, call.inputs.size());
@@ -59,7 +59,7 @@ StepSpec spec_of(const KernelCall &call) {
   StepSpec spec;
   spec.op = op.view && !call.what->backward ? "_copy" : call.what->name();
   spec.attrs = call.what->parsed.pointer();
-  spec.is_train = call.is_train;
+  spec.is_train = call.what->is_train;
   spec.keep_for_backward = !call.what->backward;
   spec.seed = call.seed;
   spec.forward = call.forward ? call.forward->kernel.get() : nullptr;

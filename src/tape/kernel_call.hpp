@@ -21,7 +21,6 @@ struct Kept {
 
 struct KernelCall {
   const Application *what = nullptr;
-  bool is_train = false;
   uint64_t seed = 0;
   std::vector<NDArray> inputs;
   std::vector<NDArray> outputs;         // an empty one is not wanted

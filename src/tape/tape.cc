@@ -234,17 +234,18 @@ Tape::Arrays Tape::invoke(const std::string &op, const AttrMap &attrs, const Arr
   if (!busy_) sweep();
   Application what;
   what.op = &get_op(op);
+  what.is_train = training_;
   what.attrs = attrs;
   what.parsed = what.op->parse(attrs);
   Arrays results;
-  for (Tracked &value : apply(what, track_all(inputs, "inputs"), outputs, context, training_, seed)) {
+  for (Tracked &value : apply(what, track_all(inputs, "inputs"), outputs, context, seed)) {
     results.push_back(std::move(value.array));
   }
   return results;
 }
 
 Tape::Values Tape::apply(const Application &what, const Values &inputs, const Arrays &outputs, const Context &context,
-                         bool is_train, uint64_t seed) {
+                         uint64_t seed) {
   const bool records =
       recording_ && std::any_of(inputs.begin(), inputs.end(), [](const Tracked &v) { return v.edge.record != 0; });
   if (records) refuse_variables(outputs, "operator " + what.name());
@@ -254,7 +255,7 @@ Tape::Values Tape::apply(const Application &what, const Values &inputs, const Ar
   Arrays results;
   std::shared_ptr<const Kept> kept;
   if (records && needs_kernel(what)) {
-    KernelCall call{&what, is_train, seed, arrays, outputs, infer_types(what, arrays, outputs), nullptr};
+    KernelCall call{&what, seed, arrays, outputs, infer_types(what, arrays, outputs), nullptr};
     call.outputs.resize(call.types.size());
     const Context where = arrays[0].context();
     for (size_t i = 0; i < call.types.size(); ++i) {
@@ -263,7 +264,7 @@ Tape::Values Tape::apply(const Application &what, const Values &inputs, const Ar
     kept = kernels_.run(call, where);
     results = std::move(call.outputs);  // hidden ones too: gradients may read them
   } else {
-    results = cohort::invoke(what.op->name, what.attrs, arrays, outputs, context, is_train, seed);
+    results = cohort::invoke(what.op->name, what.attrs, arrays, outputs, context, what.is_train, seed);
   }
   const size_t visible = size_t(what.op->num_visible(what.parsed));
   if (!records) {
@@ -276,7 +277,6 @@ Tape::Values Tape::apply(const Application &what, const Values &inputs, const Ar
   }
   Record made;
   made.what = what;
-  made.is_train = is_train;
   made.context = arrays[0].context();
   made.kept = kept;
   Values values = record(std::move(made), inputs, results);
@@ -286,7 +286,7 @@ Tape::Values Tape::apply(const Application &what, const Values &inputs, const Ar
 
 Tape::Values Tape::apply_backward(const Application &what, const Values &inputs, const std::vector<TensorType> &types,
                                   const std::vector<bool> &wanted, const Record &of) {
-  KernelCall call{&what, of.is_train, 0, {}, Arrays(types.size()), types, of.kept};
+  KernelCall call{&what, 0, {}, Arrays(types.size()), types, of.kept};
   bool tracked = false;
   for (const Tracked &value : inputs) {
     call.inputs.push_back(value.array);
@@ -300,7 +300,6 @@ Tape::Values Tape::apply_backward(const Application &what, const Values &inputs,
     Record made;
     made.what = what;
     made.what.backward = true;
-    made.is_train = of.is_train;
     made.context = of.context;
     made.kept = of.kept;
     made.out_types = types;
@@ -377,7 +376,6 @@ void Tape::record_function(const Arrays &inputs, const Arrays &outputs, std::sha
     }
   }
   Record made;
-  made.is_train = training_;
   made.context = inputs[0].context();
   made.function = std::move(function);
   record(std::move(made), values, outputs);

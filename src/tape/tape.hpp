@@ -71,7 +71,6 @@ class Tape {
   };
   struct Record {
     Application what;  // no operator: a variable or a function
-    bool is_train = false;
     Context context;
     std::vector<Edge> edges;  // one an input
     std::vector<TensorType> in_types, out_types;
@@ -106,7 +105,7 @@ class Tape {
   // Applies, and records if the tape does and an input is tracked. `types` and `kept` of a backward step; an output
   // that is not wanted is not computed.
   Values apply(const Application &what, const Values &inputs, const Arrays &outputs, const Context &context,
-               bool is_train, uint64_t seed);
+               uint64_t seed);
   Values apply_backward(const Application &what, const Values &inputs, const std::vector<TensorType> &types,
                         const std::vector<bool> &wanted, const Record &of);
   Values record(Record record, const Values &inputs, const Arrays &outputs);

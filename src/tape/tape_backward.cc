@@ -201,7 +201,7 @@ class Tape::Backward {
     what.op = &get_op(op);
     what.attrs = attrs;
     what.parsed = what.op->parse(attrs);
-    return tape_.apply(what, inputs, outputs, Context(), true, 0).front();
+    return tape_.apply(what, inputs, outputs, Context(), 0).front();
   }
 
   Tracked ones_like(const NDArray &array) {
@@ -313,7 +313,7 @@ class Tape::Backward {
         for (int v : node.outputs) types.push_back(infos[size_t(v)].type);
         made = tape_.apply_backward(node.what, inputs, types, wanted, record);
       } else {
-        made = tape_.apply(node.what, inputs, {}, record.context, record.is_train, 0);
+        made = tape_.apply(node.what, inputs, {}, record.context, 0);
       }
       for (size_t i = 0; i < node.outputs.size(); ++i) values[size_t(node.outputs[i])] = made[i];
     }

@@ -214,6 +214,9 @@ static const operator_case cases[] = {
     {"GroupNorm", "num_groups=2", "2,4,2 2 2", -1, 1, 2, "", NULL},
     {"InstanceNorm", "", "2,2,4 2 2", -1, 1, 2, "", NULL},
     {"L2Normalization", "", "2,4", 0.5, 1, 2, "", NULL},
+    {"BatchNorm", "fix_gamma=0", "3,2,2 2 2 2 2", -1, 1, 3, "3 4", NULL},
+    {"BatchNorm", "axis=-1 eps=0.01", "4,2 2 2 2 2", -1, 1, 2, "3 4", NULL},
+    {"BatchNorm", "use_global_stats=1 fix_gamma=0", "3,2 2 2 2 2", -1, 1, 1, "3 4", NULL},
     {"LRN", "nsize=3", "1,4,2,2", -1, 1, 1, "", NULL},
     {"gamma", "", "2,3", 0.5, 2, 3, "", NULL},
     {"gammaln", "", "2,3", 0.5, 2, 3, "", NULL},
@@ -485,7 +488,7 @@ static void first_gradients_are_an_executors(void **state) {
     cohort_executor *executor = NULL;
     cohort_arrays *expected_arrays = NULL;
     double expected[4 * MAX_SIZE], found[4 * MAX_SIZE], value[MAX_SIZE], head[MAX_SIZE];
-    size_t num_outputs = 0, size, head_size, i, k;
+    size_t num_outputs = 0, num_aux = 0, size, head_size, i, k;
     attributes attrs;
 
     ok(cohort_arrays_create(&expected_arrays));
@@ -507,7 +510,9 @@ static void first_gradients_are_an_executors(void **state) {
       cohort_symbol_free(symbol);
       symbol = whole;
     }
-    ok(cohort_executor_bind(symbol, NULL, at.array, at.num, grads, reqs, NULL, 0, NULL, &executor));
+    ok(cohort_symbol_num_names(symbol, COHORT_SYMBOL_AUX, &num_aux));
+    ok(cohort_executor_bind(symbol, NULL, at.array, at.num - num_aux, grads, reqs, at.array + at.num - num_aux, num_aux,
+                            NULL, &executor));
     ok(cohort_executor_forward(executor, 1));
     ok(cohort_executor_num_arrays(executor, COHORT_EXECUTOR_OUTPUTS, &num_outputs));
     for (i = 0; i < num_outputs; ++i) {
