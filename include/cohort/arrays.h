@@ -50,12 +50,13 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_find(const cohort_array
                                                               size_t *out_index);
 
 /**
- * Writes a .params file as MXNet's nd.save does: a map if all entries have names, a list if none has.
+ * Writes a .params file as MXNet's nd.save does: a list if no entry has a name, else a map, in
+ * which entries without a name have the empty one.
  *
  * Waits for the arrays. The file appears whole under its name or not at all: an older one is replaced at the end.
  *
  * @return NULL, or
- *   COHORT_ERROR_INVALID_ARGUMENT  some entries have names and some have none, or an entry has no array
+ *   COHORT_ERROR_INVALID_ARGUMENT  an entry has no array
  *   COHORT_ERROR_IO                the file cannot be written (the error names it)
  *   COHORT_ERROR_EXECUTION         work that an array waits for failed; nothing was written
  */
@@ -68,13 +69,15 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_save_memory(const cohor
 /**
  * Reads a .params file of any version that MXNet wrote.
  *
- * A file without names gives entries without names. Of a repeated name the last entry stays. Empty entries for "no
- * array" give entries without arrays in a list, and are left out of a map with a warning.
+ * A file without names gives entries without names. Of a repeated name the last entry stays; entries of the empty
+ * name all do. Empty entries for "no array" give entries without arrays in a list, and are left out of a map with one
+ * warning.
  *
  * @param context  Where the arrays go, whatever the file says; NULL: cpu(0).
  * @return NULL, or
  *   COHORT_ERROR_IO           the file cannot be read (the error names it)
- *   COHORT_ERROR_FORMAT       it is damaged or cut short; sizes are checked before anything is allocated
+ *   COHORT_ERROR_FORMAT       it is damaged or cut short, or holds more than 2^20 arrays or COHORT_MAX_AXES axes; sizes
+ *                             are checked before anything is allocated
  *   COHORT_ERROR_UNSUPPORTED  it holds a sparse array (the error names it)
  *   COHORT_ERROR_DEVICE       there is no such context
  */

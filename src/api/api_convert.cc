@@ -76,6 +76,8 @@ Dtype to_dtype(int32_t dtype) {
 
 Dtype to_dtype_or_none(int32_t dtype) { return dtype == COHORT_DTYPE_NONE ? Dtype::kNone : to_dtype(dtype); }
 
+static_assert(COHORT_MAX_AXES == kMaxAxes, "the boundary and the arrays have one bound");
+
 namespace {
 
 Shape checked_shape(const int64_t *shape, int32_t num_axes, int64_t lowest) {

@@ -33,4 +33,19 @@ inline U cast_element(T value) {
   }
 }
 
+// A label, an index or a length as an integer, without its fraction. What no int64 holds is the nearest one that is,
+// and NaN is the smallest: out of range of whatever is indexed.
+template <typename T>
+inline int64_t to_index(T value) {
+  if constexpr (kIsHalf<T>) {
+    return to_index(float(value));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    const double wide = double(value);
+    if (!(wide >= -9223372036854775808.0)) return INT64_MIN;
+    return wide < 9223372036854775808.0 ? int64_t(wide) : INT64_MAX;
+  } else {
+    return int64_t(value);
+  }
+}
+
 }  // namespace cohort

@@ -9,6 +9,8 @@
 
 namespace cohort {
 
+constexpr int kMaxAxes = 32;  // of any array, and of any shape that is inferred; COHORT_MAX_AXES to users
+
 // A list of axis lengths. Rank and single lengths may be unknown during shape inference (kUnknown = -1); an array
 // always has a known shape. Length 0 is a real, empty axis here; the boundary turns MXNet's "0 is unknown" into
 // kUnknown where the contract asks for it (EXE-13, SYM-10).

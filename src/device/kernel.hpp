@@ -84,6 +84,7 @@ struct StepSpec {
   std::shared_ptr<const void> attrs;  // the operator's attribute struct (of the forward operator, for backward)
   bool is_train = false;
   bool keep_for_backward = false;  // a backward step of this node follows: save what it needs
+  bool frozen = false;  // a step of training that no gradient flows through: it leaves auxiliary states as they are
   // Inputs come in the layouts in which they lie. A factory that wants another one writes it here <- and the plan puts
   // a reorder in between. Factories that know nothing of layouts leave `any_layout` false and are given row-major
   // inputs.

@@ -89,6 +89,7 @@ AppliedProgram::AppliedProgram(const AppliedOperator &what, const std::shared_pt
   request.grad_reqs.assign(what.in_shapes.size(), GradReq::kNull);
   request.devices = {device};
   request.is_train = what.is_train;
+  request.always_moves = true;
   request.separate_nodes = what.apart;
   request.num_threads = num_threads;
   if (draws_) request.draws.assign(one.graph.nodes.size(), draws_);

@@ -91,7 +91,7 @@ bool Executor::output_needs_head_gradient(int head) const {
   const Node &node = *impl_->graph.nodes[size_t(impl_->graph.heads[size_t(head)].node)];
   if (node.is_variable()) return true;
   const bool blocked = node.op->gradient_of(node.parsed).kind == Gradient::Kind::kNone;
-  return !node.op->loss && !(node.op->view && blocked);
+  return !node.op->is_loss(node.parsed) && !(node.op->view && blocked);
 }
 
 void Executor::Impl::check_head_gradients(const std::vector<NDArray> &head_grads) const {

@@ -30,7 +30,7 @@ void Executor::set_monitor(MonitorFunction function, bool all) {
 void Executor::Impl::report_output(ProgramOwner &program, int node, int output) {
   const int slot = program.plan().node_slots[size_t(node)][size_t(output)];
   const Node &n = *graph.nodes[size_t(node)];
-  monitor(n.name + "_" + n.op->output_names(n.parsed)[size_t(output)], program.snapshot(slot));
+  monitor(n.name + "_" + n.op->output_name(n.parsed, output), program.snapshot(slot));
 }
 
 void Executor::Impl::monitored_forward(ProgramOwner &program) {

@@ -269,6 +269,7 @@ void infer(const Invocation &call, const std::vector<std::string> &names, Applie
     if (!what->out_shapes[i].known())
       throw Error(Code::kShape, text("operator ", name, ": shape of output ", i, " is unknown"), name);
     if (what->out_dtypes[i] == Dtype::kNone) what->out_dtypes[i] = Dtype::kFloat32;
+    dense_bytes(what->out_shapes[i], what->out_dtypes[i]);  // throws what no array can be
   }
   const auto check = [&](const NDArray &array, const Shape &shape, Dtype dtype, const std::string &which) {
     if (array.shape() != shape) {
@@ -292,11 +293,12 @@ void infer(const Invocation &call, const std::vector<std::string> &names, Applie
 AppliedOperator look_at(const Invocation &call, bool apart) {
   AppliedOperator what;
   what.op = &get_op(std::string(call.op));
-  what.attrs = what.op->parse(attributes_of(call));
+  const AttrMap attrs = attributes_of(call);
+  what.attrs = what.op->parse(attrs);
   what.is_train = call.is_train;
   what.apart = apart;
   const std::string &name = what.op->name;
-  const std::vector<std::string> names = what.op->input_names(what.attrs, int(call.num_inputs));
+  const std::vector<std::string> names = what.op->input_names(what.attrs, what.op->count_args(attrs, call.num_inputs));
   if (names.size() != call.num_inputs) {
     throw Error(Code::kInvalidArgument,
                 text("operator ", name, ": expected ", names.size(), " inputs, found ", call.num_inputs), name);

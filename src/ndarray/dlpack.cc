@@ -37,7 +37,6 @@ struct DlManaged {
 };
 
 constexpr uint32_t kMajor = 1, kMinor = 0;
-constexpr int32_t kMostAxes = 32;
 constexpr int32_t kCpu = 1, kCuda = 2, kCudaHost = 3, kCudaManaged = 13;
 constexpr uint64_t kReadOnly = 1;
 
@@ -138,9 +137,9 @@ NDArray from_dlpack(const void *source, std::shared_ptr<const void> owner) {
     throw Error(Code::kUnsupported, text("DLPack tensor: expected version ", kMajor, ", found ", managed.major));
   }
   const DlTensor &tensor = managed.tensor;
-  if (tensor.num_axes < 0 || tensor.num_axes > kMostAxes) {
+  if (tensor.num_axes < 0 || tensor.num_axes > kMaxAxes) {
     throw Error(Code::kInvalidArgument,
-                text("DLPack tensor: expected 0 to ", kMostAxes, " axes, found ", tensor.num_axes));
+                text("DLPack tensor: expected 0 to ", kMaxAxes, " axes, found ", tensor.num_axes));
   }
   if (tensor.num_axes > 0 && !tensor.shape) {
     throw Error(Code::kInvalidArgument, text("DLPack tensor: ", tensor.num_axes, " axes without a shape"));

@@ -87,6 +87,9 @@ size_t dense_bytes(const Shape &shape, Dtype dtype) {
   const size_t element = dtype_size(dtype);
   if (element == 0) throw Error(Code::kDtype, text("an array needs an element type, found ", dtype));
   if (!shape.known()) throw Error(Code::kShape, text("an array needs a known shape, found ", shape));
+  if (shape.rank() > kMaxAxes) {
+    throw Error(Code::kShape, text("an array has at most ", kMaxAxes, " axes, found ", shape.rank()));
+  }
   // The product over the lengths that are not 0 must fit, too: no later product may overflow.
   size_t bytes = element;
   bool empty = false;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// MXNet's .params format. A file is read in two passes: the first finds and checks every record without allocating what
-// the file says, the second makes the arrays.
+// MXNet's .params format. A file is read in two passes: the first checks every record and reads the names that come
+// behind them, without allocating what the file says; the second makes the arrays.
 //
 //   u64 0x112, u64 0, u64 count, count records, u64 number of names (0 or count), for each u64 length and its bytes
 //
 // A record begins with a u32 that tells its kind:
 //   V2, V3     i32 storage type, shape, context, i32 dtype, data; rank 0 is an empty entry in V2 and a scalar in V3
 //   V1         shape, context, i32 dtype, data; rank 0 is an empty entry
-//   up to 64   the oldest kind: this is the rank, then u32 lengths, context, i32 dtype, data; rank 0 is an empty entry
+//   up to 32   the oldest kind: this is the rank, then u32 lengths, context, i32 dtype, data; rank 0 is an empty entry
 // with shape = i32 rank, i64 lengths; context = i32 type, i32 id. Nothing follows an empty entry's shape. All numbers
 // are little-endian.
 #include "ndarray/params.hpp"
@@ -27,7 +27,7 @@ namespace {
 
 constexpr uint64_t kFileMagic = 0x112;
 constexpr uint32_t kV1 = 0xF993FAC8u, kV2 = 0xF993FAC9u, kV3 = 0xF993FACAu;
-constexpr int32_t kMostAxes = 64;
+constexpr uint64_t kMostArrays = uint64_t(1) << 20;  // a file of many small records would take much more than its size
 constexpr int32_t kDense = 0, kRowSparse = 1, kCsr = 2;
 
 // ---- reading ------------------------------------------------------------------------------------------------------
@@ -85,6 +85,7 @@ class Parser {
   void take_rest(Record &record);                         // context, dtype, data
   void skip_sparse(Record &record, const Shape &stored);  // the same of a sparse array
   std::vector<std::string> take_names(uint64_t count);
+  void check_dense(const Record &record, const std::string &name) const;
   NDArray make_array(const Record &record);
 
   Source &source_;
@@ -111,7 +112,7 @@ template <typename Source>
 Shape Parser<Source>::take_shape(bool scalars) {
   const auto rank = take<int32_t>("the rank");
   if (rank == (scalars ? -1 : 0)) return Shape();
-  if (rank < 0 || rank > kMostAxes) fail(text("expected a rank of up to ", kMostAxes, ", found ", rank));
+  if (rank < 0 || rank > kMaxAxes) fail(text("expected a rank of up to ", kMaxAxes, ", found ", rank));
   return take_lengths<int64_t>(rank);
 }
 
@@ -182,7 +183,7 @@ Record Parser<Source>::take_record() {
     record.shape = take_shape(false);
   } else if (kind == 0) {
     record.shape = Shape();
-  } else if (kind <= uint32_t(kMostAxes)) {
+  } else if (kind <= uint32_t(kMaxAxes)) {
     record.shape = take_lengths<uint32_t>(kind);
   } else {
     at_ -= sizeof kind;
@@ -228,6 +229,15 @@ NDArray Parser<Source>::make_array(const Record &record) {
 }
 
 template <typename Source>
+void Parser<Source>::check_dense(const Record &record, const std::string &name) const {
+  if (record.storage == kDense) return;
+  throw Error(Code::kUnsupported,
+              text("'", name_, "': ", name.empty() ? part_ : "'" + name + "'", " is sparse (",
+                   record.storage == kRowSparse ? "row_sparse" : "csr", "), which is not supported"),
+              name.empty() ? name_ : name);
+}
+
+template <typename Source>
 NamedArrays Parser<Source>::load() {
   const auto magic = take<uint64_t>("the first number");
   if (magic != kFileMagic) {
@@ -237,33 +247,42 @@ NamedArrays Parser<Source>::load() {
   take<uint64_t>("the second number");
   const auto count = take<uint64_t>("the number of arrays");
   need(count > UINT64_MAX / 4 ? UINT64_MAX : count * 4, "that many arrays");
-  std::vector<Record> records;
-  for (uint64_t i = 0; i < count; ++i) {
+  if (count > kMostArrays) fail(text("expected at most ", kMostArrays, " arrays, found ", count));
+  const uint64_t first_record = at_;
+  const auto next_record = [this](uint64_t i) {
     part_ = text("array ", i);
-    records.push_back(take_record());
-  }
+    return take_record();
+  };
+  for (uint64_t i = 0; i < count; ++i) next_record(i);
   const std::vector<std::string> names = take_names(count);
 
   NamedArrays arrays;
+  arrays.reserve(size_t(count));
   std::map<std::string, size_t> places;
-  for (size_t i = 0; i < records.size(); ++i) {
-    const Record &record = records[i];
-    const std::string entry = names.empty() ? text("array ", i) : "'" + names[i] + "'";
-    if (record.storage != kDense) {
-      throw Error(Code::kUnsupported,
-                  text("'", name_, "': ", entry, " is sparse (", record.storage == kRowSparse ? "row_sparse" : "csr",
-                       "), which is not supported"),
-                  names.empty() ? name_ : names[i]);
+  std::string left_out;  // the first of the empty entries that are left out
+  uint64_t num_left_out = 0;
+  at_ = first_record;
+  for (uint64_t i = 0; i < count; ++i) {
+    const Record record = next_record(i);
+    const std::string name = names.empty() ? "" : names[size_t(i)];
+    check_dense(record, name);
+    if (record.is_empty_entry && !names.empty()) {
+      if (num_left_out++ == 0) left_out = name.empty() ? part_ : "'" + name + "'";
+      continue;
     }
-    if (names.empty()) {
-      arrays.emplace_back("", record.is_empty_entry ? NDArray() : make_array(record));
-    } else if (record.is_empty_entry) {
-      log(LogLevel::kWarning, text("'", name_, "': ", entry, " is an empty entry and is left out"));
+    const NDArray array = record.is_empty_entry ? NDArray() : make_array(record);
+    const auto place = name.empty() ? places.end() : places.emplace(name, arrays.size()).first;
+    if (place == places.end() || place->second == arrays.size()) {
+      arrays.emplace_back(name, array);
     } else {
-      const auto place = places.emplace(names[i], arrays.size());
-      if (place.second) arrays.emplace_back(names[i], NDArray());
-      arrays[place.first->second].second = make_array(record);  // of arrays of one name the last counts
+      arrays[place->second].second = array;  // of arrays of one name the last counts
     }
+  }
+  if (num_left_out > 0) {
+    log(LogLevel::kWarning,
+        text("'", name_, "': ", left_out,
+             num_left_out == 1 ? std::string(" is an empty entry and is left out")
+                               : text(" and ", num_left_out - 1, " more are empty entries and are left out")));
   }
   return arrays;
 }
@@ -293,23 +312,19 @@ void put_record(const Put &put, const NDArray &array, bool v3) {
 template <typename Put>
 void put_params(const NamedArrays &arrays, const Put &put) {
   const auto number = [&](uint64_t value) { put(&value, sizeof value); };
-  size_t num_names = 0;
+  bool named = false;  // entries without a name have the empty one then
   // MXNet reads V3 and older records in two modes of its own, so that a file should not mix them.
   bool v3 = false;
   for (const auto &entry : arrays) {
-    num_names += !entry.first.empty();
+    named = named || !entry.first.empty();
     v3 = v3 || (entry.second && (entry.second.shape().rank() == 0 || entry.second.size() == 0));
-  }
-  if (num_names != 0 && num_names != arrays.size()) {
-    throw Error(Code::kInvalidArgument,
-                text("save: of ", arrays.size(), " arrays ", num_names, " have names; expected all of them or none"));
   }
   number(kFileMagic);
   number(0);
   number(arrays.size());
   for (const auto &entry : arrays) put_record(put, entry.second, v3);
-  number(num_names);
-  for (size_t i = 0; i < num_names; ++i) {
+  number(named ? arrays.size() : 0);
+  for (size_t i = 0; named && i < arrays.size(); ++i) {
     number(arrays[i].first.size());
     put(arrays[i].first.data(), arrays[i].first.size());
   }

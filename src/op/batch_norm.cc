@@ -29,10 +29,13 @@ void infer_dtype(const BatchNormAttrs &, Dtypes &in, Dtypes &out) {
 COHORT_OPERATOR(BatchNorm, BatchNormAttrs)
     .alias("BatchNorm_v1")
     .alias("_npx_batch_norm")
-    .doc("Normalises each channel over the batch, then scales by gamma and adds beta.")
+    .doc(
+        "Normalises each channel over the batch, then scales by gamma and adds beta. Training moves the moving "
+        "statistics where a gradient flows through the layer, to data, gamma or beta; a frozen one keeps them.")
     .attr(&BatchNormAttrs::eps, "eps", double(1e-3f), "Added to the variance.")
     .attr(&BatchNormAttrs::momentum, "momentum", 0.9f, "Share of the old value in the moving statistics.")
-    .attr(&BatchNormAttrs::fix_gamma, "fix_gamma", true, "Whether gamma counts as 1 and is not trained.")
+    .attr(&BatchNormAttrs::fix_gamma, "fix_gamma", true,
+          "Whether gamma counts as 1 and is not trained; backward of training sets the array to 1.")
     .attr(&BatchNormAttrs::use_global_stats, "use_global_stats", false,
           "Whether training, too, uses the moving statistics.")
     .attr(&BatchNormAttrs::output_mean_var, "output_mean_var", false,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = gamma * (x - mean) / sqrt(var + eps) + beta for each channel. In training mean and var are those of the batch
-// (var biased) and the moving ones follow: new = momentum * old + (1 - momentum) * batch value.
+// (var biased) and the moving ones follow: new = momentum * old + (1 - momentum) * batch value. They do not where no
+// gradient flows through the layer: a frozen trunk, batch statistics and all, stays what it was trained to be, as in
+// MXNet. An operator applied at once in training moves them.
 #pragma once
 
 #include "op/op.hpp"

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "op/checked_length.hpp"
+
 namespace cohort {
 namespace {
 
@@ -75,7 +77,7 @@ COHORT_OPERATOR(_arange, RangeAttrs)
       if (!a.stop) return;
       const double numbers = std::ceil((*a.stop - a.start) / a.step);
       if (numbers > 1e15) throw Error(Code::kShape, text("output: expected at most 1e15 numbers, found ", numbers));
-      unify(out[0], Shape{numbers > 0 ? int64_t(numbers) * a.repeat : 0}, "output");
+      unify(out[0], Shape{numbers > 0 ? checked_times(int64_t(numbers), a.repeat) : 0}, "output");
     })
     .infer_dtype(infer_given_dtype<RangeAttrs>);
 

@@ -16,9 +16,11 @@ void infer_shape(const EmbeddingAttrs &a, Shapes &in, Shapes &out) {
   unify(out[0], Shape(result), "output");
 }
 
+// The weight's own type, or the output's, goes before the attribute, as in MXNet.
 void infer_dtype(const EmbeddingAttrs &a, Dtypes &in, Dtypes &out) {
-  unify(in[1], a.dtype, "weight");
-  unify(out[0], a.dtype, "output");
+  unify(in[1], out[0], "weight");
+  if (in[1] == Dtype::kNone) in[1] = a.dtype;
+  unify(out[0], in[1], "output");
 }
 
 COHORT_OPERATOR(Embedding, EmbeddingAttrs)
@@ -36,7 +38,7 @@ COHORT_OPERATOR(Embedding, EmbeddingAttrs)
              {"int64", Dtype::kInt64},
              {"int8", Dtype::kInt8},
              {"uint8", Dtype::kUint8}},
-            Dtype::kFloat32, "Type of weight and output.")
+            Dtype::kFloat32, "Type of weight and output, where neither has one.")
     .ignored("sparse_grad", "boolean", "0", "No meaning here: the gradient is dense.")
     .check([](EmbeddingAttrs &a) {
       if (a.input_dim < 1 || a.output_dim < 1) {

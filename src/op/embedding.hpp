@@ -9,7 +9,7 @@ namespace cohort {
 // The backward kernel gets the head gradient and data, and gives the gradient of weight.
 struct EmbeddingAttrs {
   int32_t input_dim, output_dim;  // shape of weight
-  Dtype dtype;                    // of weight and output
+  Dtype dtype;                    // of weight and output, where neither has one
 };
 
 }  // namespace cohort

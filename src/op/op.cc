@@ -60,6 +60,17 @@ std::vector<const Op *> list_ops() {
   return list;
 }
 
+int Op::count_args(const AttrMap &source, size_t num_given) const {
+  if (variadic.empty()) return 0;
+  const auto found = source.find(variadic);
+  const int64_t count = found == source.end() ? int64_t(num_given) : parse_int(variadic, found->second);
+  if (count < 1 || count > kMaxInputs) {
+    throw Error(Code::kInvalidArgument,
+                text("operator ", name, ": expected 1 to ", kMaxInputs, " inputs, found ", count), variadic);
+  }
+  return int(count);
+}
+
 std::vector<std::string> Op::input_names(const Attrs &a, int num_args) const {
   std::vector<std::string> names;
   for (const InputField *field : input_fields(a, num_args)) {
@@ -81,11 +92,14 @@ std::vector<const InputField *> Op::input_fields(const Attrs &a, int num_args) c
 
 std::vector<std::string> Op::output_names(const Attrs &a) const {
   if (name_outputs) return name_outputs(a);
-  const int count = num_outputs(a);
-  if (count == 1) return {"output"};
   std::vector<std::string> names;
-  for (int i = 0; i < count; ++i) names.push_back("output" + std::to_string(i));
+  for (int i = 0, count = num_outputs(a); i < count; ++i) names.push_back(output_name(a, i));
   return names;
+}
+
+std::string Op::output_name(const Attrs &a, int index) const {
+  if (name_outputs) return name_outputs(a)[size_t(index)];
+  return "output" + (num_outputs(a) == 1 && !numbers_one_output ? "" : std::to_string(index));
 }
 
 int Op::num_aux(const Attrs &a) const {

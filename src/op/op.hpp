@@ -42,6 +42,7 @@ class Attrs {
 struct NoAttrs {};
 
 constexpr int kMaxOutputs = 65536;  // of a node: an attribute that counts them is text from anywhere
+constexpr int kMaxInputs = 65536;   // the same
 
 // One attribute, as reflection shows it and as parsing uses it.
 struct AttrField {
@@ -78,6 +79,8 @@ struct Gradient {
   std::vector<int> outputs;
   bool with_forward = false;  // the step reads what the forward kernel saved, or asks it how it was done
 
+  bool reads_head_grads() const { return kind == Kind::kPassThrough || (kind == Kind::kKernel && head_grads); }
+
   // A "_backward_NAME" step that reads head gradients and what is listed.
   static Gradient by_kernel(std::vector<int> of, std::vector<int> inputs = {}, std::vector<int> outputs = {}) {
     return {Kind::kKernel, std::move(of), true, std::move(inputs), std::move(outputs)};
@@ -101,6 +104,7 @@ struct Op {
   std::function<int(const Attrs &)> count_outputs;                      // empty: 1
   std::function<int(const Attrs &)> count_visible;                      // empty: all; the first so many are a user's
   std::function<std::vector<std::string>(const Attrs &)> name_outputs;  // empty: "output", or "output0", "output1", ...
+  bool numbers_one_output = false;                                      // one alone is "output0", too
 
   // Complete in and out in both directions as far as possible; kUnknown stays where nothing is known. Throw kShape /
   // kDtype with expected and found on a contradiction; the caller adds the node's name. Auxiliary states are the last
@@ -109,7 +113,7 @@ struct Op {
   std::function<void(const Attrs &, Dtypes &in, Dtypes &out)> infer_dtype;  // empty: all of one type
 
   std::function<Gradient(const Attrs &)> gradient;  // empty: Kind::kNone
-  bool loss = false;                                // ignores head gradients, so a head of it needs none (BWD-03)
+  bool loss = false;                                // starts a gradient of its own; see is_loss()
   bool view = false;  // output 0 is input 0 under another shape: no work and no copy (Reshape, Flatten)
   std::vector<std::pair<int, int>> inplace;           // (input, output) pairs that may share memory
   std::vector<std::pair<int, int>> backward_inplace;  // the same for the inputs and outputs of the backward kernel
@@ -119,10 +123,16 @@ struct Op {
   int num_outputs(const Attrs &a) const { return count_outputs ? count_outputs(a) : 1; }
   int num_visible(const Attrs &a) const { return count_visible ? count_visible(a) : num_outputs(a); }
   Gradient gradient_of(const Attrs &a) const { return gradient ? gradient(a) : Gradient(); }
-  // Names of this node's inputs, auxiliary states last. num_args counts for variadic operators only.
+  // Ignores head gradients, so that a head of it needs none (BWD-03).
+  bool is_loss(const Attrs &a) const { return loss && !gradient_of(a).reads_head_grads(); }
+  // Of a variadic operator: the number of inputs that the attribute says, or as many as are given; else 0. Throws
+  // kInvalidArgument. What is composed, read from a file or applied at once has its inputs counted here.
+  int count_args(const AttrMap &source, size_t num_given) const;
+  // Names of this node's inputs, auxiliary states last. num_args is what count_args() says.
   std::vector<std::string> input_names(const Attrs &a, int num_args) const;
   std::vector<const InputField *> input_fields(const Attrs &a, int num_args) const;  // one an input, in the same order
   std::vector<std::string> output_names(const Attrs &a) const;
+  std::string output_name(const Attrs &a, int index) const;  // one of them, without making the list where none is given
   int num_inputs(const Attrs &a, int num_args) const { return int(input_names(a, num_args).size()); }
   int num_aux(const Attrs &a) const;
   // Text to struct. Keys of the form __x__ are skipped; any other unknown key (kName, the message lists the operator's
@@ -212,6 +222,7 @@ class OpBuilder {
   OpBuilder &output_names(std::function<std::vector<std::string>(const A &)> names) {
     return op_.name_outputs = [names](const Attrs &a) { return names(a.get<A>()); }, *this;
   }
+  OpBuilder &numbers_one_output() { return op_.numbers_one_output = true, *this; }
   OpBuilder &infer_shape(std::function<void(const A &, Shapes &, Shapes &)> fn) {
     return op_.infer_shape = [fn](const Attrs &a, Shapes &in, Shapes &out) { fn(a.get<A>(), in, out); }, *this;
   }

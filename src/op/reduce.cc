@@ -93,9 +93,7 @@ COHORT_OPERATOR(norm, NormAttrs)
     })
     .gradient([](const NormAttrs &a) { return a.ord == 1 ? kernel_gradient({0}, {}) : kernel_gradient({0}, {0}); });
 
-// Indices are float32.
-void infer_index_dtype(Dtypes &out) { unify(out[0], Dtype::kFloat32, "output"); }
-
+// Indices have the type of the data, as in MXNet: what is beyond its precision is rounded to it.
 void infer_arg_shape(const ArgReduceAttrs &a, Shapes &in, Shapes &out) {
   if (!in[0].rank_known()) return;
   std::optional<Tuple> axis;
@@ -104,31 +102,28 @@ void infer_arg_shape(const ArgReduceAttrs &a, Shapes &in, Shapes &out) {
 }
 
 COHORT_OPERATOR(argmax, ArgReduceAttrs)
-    .doc("The index of the first largest element along an axis.")
+    .doc("The index of the first largest element along an axis, in the type of data.")
     .attr(&ArgReduceAttrs::axis, "axis", std::nullopt, "The axis; None: over the whole array.")
     .attr(&ArgReduceAttrs::keepdims, "keepdims", false, "Whether the axis stays, with length 1.")
     .input("data", "Any shape.")
-    .infer_shape(infer_arg_shape)
-    .infer_dtype([](const ArgReduceAttrs &, Dtypes &, Dtypes &out) { infer_index_dtype(out); });
+    .infer_shape(infer_arg_shape);
 
 COHORT_OPERATOR(argmin, ArgReduceAttrs)
-    .doc("The index of the first smallest element along an axis.")
+    .doc("The index of the first smallest element along an axis, in the type of data.")
     .attr(&ArgReduceAttrs::axis, "axis", std::nullopt, "The axis; None: over the whole array.")
     .attr(&ArgReduceAttrs::keepdims, "keepdims", false, "Whether the axis stays, with length 1.")
     .input("data", "Any shape.")
-    .infer_shape(infer_arg_shape)
-    .infer_dtype([](const ArgReduceAttrs &, Dtypes &, Dtypes &out) { infer_index_dtype(out); });
+    .infer_shape(infer_arg_shape);
 
 COHORT_OPERATOR(argmax_channel, NoAttrs)
-    .doc("The index of the first largest element along axis 1.")
+    .doc("The index of the first largest element along axis 1, in the type of data.")
     .input("data", "At least two axes.")
     .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;
       std::vector<bool> reduced(size_t(in[0].rank()), false);
       reduced[size_t(normalize_axis(1, in[0].rank(), "argmax_channel"))] = true;
       unify(out[0], reduced_shape(in[0], reduced, false), "output");
-    })
-    .infer_dtype([](const NoAttrs &, Dtypes &, Dtypes &out) { infer_index_dtype(out); });
+    });
 
 [[noreturn]] void refuse_broadcast(const Shape &data, const Shape &to) {
   throw Error(Code::kShape, text("data: expected lengths 1 or those of ", to, ", found ", data), "data");

@@ -18,7 +18,8 @@ Window whole(const Shape &data) {
 
 }  // namespace
 
-// As Python slices: negative indices count from the end, what is out of range is cut.
+// As Python slices: negative indices count from the end, what is out of range is cut. Any int64 is a begin, an end or a
+// step: distances are taken between places that are in range, and steps by their magnitude, which int64 cannot hold.
 Window window_of(const SliceAttrs &a, const Shape &data) {
   if (int(a.begin.size()) > data.rank() || a.begin.size() != a.end.size() ||
       (!a.step.empty() && a.step.size() != a.begin.size())) {
@@ -37,10 +38,11 @@ Window window_of(const SliceAttrs &a, const Shape &data) {
       return given ? std::max(low, std::min(*given < 0 ? *given + length : *given, high)) : missing;
     };
     const int64_t begin = place(a.begin[i], step > 0 ? 0 : length - 1), end = place(a.end[i], step > 0 ? length : -1);
-    w.step[i] = step;
-    w.begin[i] = begin;
-    w.length[i] = std::max<int64_t>(0, step > 0 ? (end - begin + step - 1) / step : (begin - end - step - 1) / -step);
-    if (w.length[i] == 0) w.begin[i] = 0;
+    const int64_t distance = step > 0 ? end - begin : begin - end;
+    const uint64_t stride = step > 0 ? uint64_t(step) : 0 - uint64_t(step);
+    w.length[i] = distance > 0 ? int64_t(uint64_t(distance - 1) / stride) + 1 : 0;
+    w.begin[i] = w.length[i] > 0 ? begin : 0;
+    w.step[i] = w.length[i] > 1 ? step : 1;  // of one element or none the step has no meaning, and may be huge
   }
   return w;
 }
@@ -91,12 +93,19 @@ Window window_of(const CropAttrs &a, const Shape &data, const Shape *like) {
   for (int i = 0; i < 2; ++i) {
     const int axis = 2 + i;
     const int64_t wanted = like ? (*like)[axis] : size_t(i) < a.h_w.size() ? a.h_w[size_t(i)] : 0;
-    const int64_t from = a.center_crop                 ? (data[axis] - wanted) / 2
-                         : size_t(i) < a.offset.size() ? a.offset[size_t(i)]
-                                                       : 0;
-    if (wanted < 1 || from < 0 || from + wanted > data[axis]) {
+    if (wanted < 1 || wanted > data[axis]) {
+      throw Error(
+          Code::kShape,
+          text("data: expected a window of 1 to ", data[axis], " on axis ", axis, " of ", data, ", found ", wanted),
+          "data");
+    }
+    const int64_t room = data[axis] - wanted;
+    const int64_t from = a.center_crop ? room / 2 : size_t(i) < a.offset.size() ? a.offset[size_t(i)] : 0;
+    if (from < 0 || from > room) {
       throw Error(Code::kShape,
-                  text("data: expected at least ", from, " + ", wanted, " on axis ", axis, ", found ", data), "data");
+                  text("data: expected an offset of 0 to ", room, " on axis ", axis, " of ", data, " for a window of ",
+                       wanted, ", found ", from),
+                  "data");
     }
     w.begin[size_t(axis)] = from;
     w.length[size_t(axis)] = wanted;

@@ -50,6 +50,7 @@ COHORT_OPERATOR(SliceChannel, SliceChannelAttrs)
     })
     .input("data", "The array to cut.")
     .outputs([](const SliceChannelAttrs &a) { return int(a.num_outputs); })
+    .numbers_one_output()
     .infer_shape(infer_shape)
     .gradient([](const SliceChannelAttrs &) {
       Gradient g;

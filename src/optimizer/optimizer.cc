@@ -31,6 +31,18 @@ double look_up(const std::string &param, const std::map<std::string, double> &ow
   return found != symbol.end() ? found->second : otherwise;
 }
 
+// MXNet's AdaGrad spells it differently from its other optimizers; both spellings are one setting.
+std::string spelt(const std::string &key) { return key == "eps" ? "epsilon" : key; }
+
+AttrMap spelt(const AttrMap &settings) {
+  AttrMap one;
+  for (const auto &[key, value] : settings) {
+    if (one.emplace(spelt(key), value).second) continue;
+    throw Error(Code::kInvalidArgument, "settings 'eps' and 'epsilon': expected one of them, found both", "eps");
+  }
+  return one;
+}
+
 bool is_switch(const std::string &key) {
   return key == "centered" || key == "multi_precision" || key == "lazy_update" || key == "correct_bias";
 }
@@ -68,7 +80,7 @@ std::shared_ptr<Optimizer> Optimizer::create(const std::string &name, const Attr
                    {"rescale_grad", 1},     {"clip_gradient", kNone},
                    {"begin_num_update", 0}, {"multi_precision", 0}};
   for (const auto &setting : kind->settings) impl.settings[setting.first] = setting.second;
-  SettingReader reader("optimizer '" + name + "'", settings);
+  SettingReader reader("optimizer '" + name + "'", spelt(settings));
   for (auto &setting : impl.settings) {
     const bool may_be_none = setting.first == "clip_gradient" || setting.first == "clip_weights";
     if (may_be_none) {
@@ -90,14 +102,15 @@ const std::string &Optimizer::name() const { return impl_->name; }
 double Optimizer::get(const std::string &key) const {
   if (key == "num_update") return double(impl_->num_update);
   if (key == "learning_rate") return impl_->rate(impl_->num_update + 1);
-  const auto found = impl_->settings.find(key);
+  const auto found = impl_->settings.find(spelt(key));
   if (found == impl_->settings.end()) {
     throw Error(Code::kName, text("optimizer '", impl_->name, "' has no setting '", key, "'"), key);
   }
   return found->second;
 }
 
-void Optimizer::set(const std::string &key, double value) {
+void Optimizer::set(const std::string &given, double value) {
+  const std::string key = spelt(given);
   const auto found = impl_->settings.find(key);
   if (found == impl_->settings.end()) {
     throw Error(Code::kName, text("optimizer '", impl_->name, "' has no setting '", key, "'"), key);

@@ -124,7 +124,7 @@ void correct_adamw(const Settings &s, int64_t count, UpdateValues *values, doubl
 
 const OptimizerKind kKinds[] = {
     {"sgd", {{"momentum", 0}, {"lazy_update", 1}}, sgd, nullptr},
-    {"nag", {{"learning_rate", 0.1}, {"momentum", 0.9}}, nag, nullptr},
+    {"nag", {{"momentum", 0}}, nag, nullptr},
     {"adam",
      {{"learning_rate", 0.001}, {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"lazy_update", 1}},
      adam,

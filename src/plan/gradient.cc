@@ -61,7 +61,7 @@ class GradientPass {
     for (size_t h = 0; h < ir_.heads.size(); ++h) {
       const Node &node = ir_.node(graph.heads[h].node);
       const int value = ir_.node_values[size_t(graph.heads[h].node)][size_t(graph.heads[h].index)];
-      if ((node.op && node.op->loss) || reach(value) < 0) continue;
+      if ((node.op && node.op->is_loss(node.parsed)) || reach(value) < 0) continue;
       Value gradient;
       gradient.spec = ir_.values[size_t(value)].spec;
       gradient.device = ir_.values[size_t(value)].device;

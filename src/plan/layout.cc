@@ -257,6 +257,7 @@ class LayoutPass {
     spec.attrs = step.attrs.pointer();
     spec.is_train = request_.is_train;
     spec.keep_for_backward = step.keep_for_backward;
+    spec.frozen = request_.is_train && !request_.always_moves && !step.backward && !step.keep_for_backward;
     spec.post = step.post;
     spec.forward = step.forward_step >= 0 ? kernel_of_[size_t(step.forward_step)] : nullptr;
     spec.seed = stream_seed(request_.seed, uint64_t(step.node), request_.replica);

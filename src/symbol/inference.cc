@@ -8,16 +8,14 @@
 #include "symbol/symbol.hpp"
 
 namespace cohort {
-namespace {
 
 constexpr int64_t kMostElements = int64_t(1) << 40;  // of one array; keeps the operators' arithmetic inside 64 bits
 
-bool is_known(const Shape &shape) { return shape.known(); }
-bool is_known(Dtype dtype) { return dtype != Dtype::kNone; }
-
-// Throws kShape if there are too many elements, or a length below 0.
 void check_size(const Shape &shape, const char *what) {
   if (!shape.rank_known()) return;
+  if (shape.rank() > kMaxAxes) {
+    throw Error(Code::kShape, text(what, ": expected at most ", kMaxAxes, " axes, found ", shape.rank()), what);
+  }
   int64_t size = 1;
   for (int64_t length : shape) {
     if (length == Shape::kUnknown || length == 0) continue;
@@ -28,6 +26,11 @@ void check_size(const Shape &shape, const char *what) {
     size *= length;
   }
 }
+
+namespace {
+
+bool is_known(const Shape &shape) { return shape.known(); }
+bool is_known(Dtype dtype) { return dtype != Dtype::kNone; }
 
 bool merge(Shape &into, const Shape &from, const char *what) {
   if (into == from) return false;

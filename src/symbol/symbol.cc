@@ -40,8 +40,6 @@ Node::~Node() {
 
 namespace {
 
-constexpr int kMostInputs = 65536;
-
 std::string default_name(const std::string &op) {
   static std::mutex mutex;  // guards counters
   static std::map<std::string, int> &counters = *new std::map<std::string, int>;
@@ -75,19 +73,6 @@ AttrMap checked_attrs(const Op *op, const AttrMap &attrs) {
     checked[key] = value;
   }
   return checked;
-}
-
-// The number of inputs of a variadic operator: as the attribute says, or as many as are given.
-int count_args(const Op &op, AttrMap &attrs, size_t num_given) {
-  if (op.variadic.empty()) return 0;
-  const auto found = attrs.find(op.variadic);
-  const int64_t count = found == attrs.end() ? int64_t(num_given) : parse_int(op.variadic, found->second);
-  if (count < 1 || count > kMostInputs) {
-    throw Error(Code::kInvalidArgument,
-                text("operator ", op.name, ": expected 1 to ", kMostInputs, " inputs, found ", count), op.variadic);
-  }
-  if (found == attrs.end()) attrs[op.variadic] = std::to_string(count);
-  return int(count);
 }
 
 std::vector<NodePtr> topological(const std::vector<Entry> &heads) {
@@ -126,9 +111,7 @@ std::unordered_set<const Node *> auxiliary_of(const std::vector<NodePtr> &nodes)
 
 std::string output_name(const Node &node, int index) {
   if (node.is_variable()) return node.name;
-  if (node.op->name_outputs) return node.name + "_" + node.op->output_names(node.parsed)[size_t(index)];
-  // Not by the list of all: that would be a list for each of many thousands.
-  return node.name + "_output" + (node.op->num_outputs(node.parsed) == 1 ? "" : std::to_string(index));
+  return node.name + "_" + node.op->output_name(node.parsed, index);
 }
 
 const Entry &single_head(const Symbol &symbol, const std::string &what) {
@@ -216,7 +199,8 @@ Symbol Symbol::create(const std::string &op_name, const AttrMap &attrs, const st
   auto node = std::make_shared<Node>();
   node->op = &op;
   node->attrs = checked_attrs(&op, attrs);
-  const int num_args = count_args(op, node->attrs, inputs.size());
+  const int num_args = op.count_args(node->attrs, inputs.size());
+  if (!op.variadic.empty()) node->attrs.emplace(op.variadic, std::to_string(num_args));
   node->parsed = op.parse(node->attrs);
   node->name = name.empty() ? default_name(op_name) : name;
 

@@ -14,7 +14,6 @@ namespace {
 constexpr int64_t kCurrentVersion = 10901;  // major * 10000 + minor * 100 + patch
 constexpr int64_t kOldestVersion = 800;     // files without a version
 constexpr int kMostDepth = 32;              // MXNet's own files have 5 levels
-constexpr int64_t kMostInputs = 65536;      // of one node
 constexpr int64_t kMostOutputs = 1 << 22;   // of all nodes together
 
 // ---- a tree to nodes -----------------------------------------------------------------------------------------------
@@ -123,7 +122,7 @@ class Reader {
       refuse(text(where, ": expected [node, output, version] or [node, output]"));
     }
     if (parts.size() == 3) read_index(parts[2], INT64_MAX, where);
-    return {size_t(read_index(parts[0], int64_t(num_nodes_), where)), read_index(parts[1], kMostInputs, where)};
+    return {size_t(read_index(parts[0], int64_t(num_nodes_), where)), read_index(parts[1], kMaxInputs, where)};
   }
 
   const std::string &read_text(const Json &value, const std::string &where) const {
@@ -255,17 +254,10 @@ class Reader {
       if (axis != node->attrs.end() && axis->second == "-1") node->attrs.erase(axis);
     }
     node->parsed = op.parse(node->attrs);
-    int64_t num_args = 0;
-    if (!op.variadic.empty()) {
-      const auto count = node->attrs.find(op.variadic);
-      num_args = count == node->attrs.end() ? int64_t(raw.inputs.size()) : parse_int(op.variadic, count->second);
-      if (num_args < 1 || num_args > kMostInputs) {
-        refuse(raw, text("attribute '", op.variadic, "': expected 1 to ", kMostInputs, ", found ", num_args));
-      }
-      node->attrs[op.variadic] = std::to_string(num_args);
-    }
-    const std::vector<std::string> names = op.input_names(node->parsed, int(num_args));
-    const std::vector<const InputField *> fields = op.input_fields(node->parsed, int(num_args));
+    const int num_args = op.count_args(node->attrs, raw.inputs.size());
+    if (!op.variadic.empty()) node->attrs[op.variadic] = std::to_string(num_args);
+    const std::vector<std::string> names = op.input_names(node->parsed, num_args);
+    const std::vector<const InputField *> fields = op.input_fields(node->parsed, num_args);
     if (raw.inputs.size() > names.size() || (raw.inputs.size() < names.size() && version_ >= 900)) {
       refuse(raw, text("expected ", names.size(), " inputs, found ", raw.inputs.size()));
     }

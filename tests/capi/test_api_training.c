@@ -109,8 +109,8 @@ static void settings_start_as_the_header_says(void **state) {
       {"sgd", "begin_num_update", 0},
       {"sgd", "multi_precision", 0},
       {"sgd", "lazy_update", 1},
-      {"nag", "learning_rate", 0.1},
-      {"nag", "momentum", 0.9},
+      {"nag", "learning_rate", 0.01},
+      {"nag", "momentum", 0},
       {"adam", "learning_rate", 1e-3},
       {"adam", "beta1", 0.9},
       {"adam", "beta2", 0.999},
@@ -128,6 +128,7 @@ static void settings_start_as_the_header_says(void **state) {
       {"rmsprop", "clip_weights", -1},
       {"adagrad", "learning_rate", 0.01},
       {"adagrad", "epsilon", 1e-7},
+      {"adagrad", "eps", 1e-7},
       {"signum", "learning_rate", 0.01},
       {"signum", "momentum", 0.9},
       {"signum", "wd_lh", 0},
@@ -143,6 +144,23 @@ static void settings_start_as_the_header_says(void **state) {
     if (value != settings[i].value) fail_msg("%s, %s: %g", settings[i].kind, settings[i].key, value);
     cohort_optimizer_free(optimizer);
   }
+}
+
+/* MXNet's AdaGrad spells its epsilon "eps"; either spelling is read, got and set, and only one may be given. */
+static void epsilon_has_two_spellings(void **state) {
+  static const char *const keys[] = {"eps", "epsilon"}, *const values[] = {"0.5", "0.25"};
+  cohort_optimizer *optimizer = optimizer_of("adagrad", keys, values, 1), *none = NULL;
+  double value = 0;
+
+  (void)state;
+  ok(cohort_optimizer_get(optimizer, "epsilon", &value));
+  assert_true(value == 0.5);
+  ok(cohort_optimizer_set(optimizer, "eps", 2));
+  ok(cohort_optimizer_get(optimizer, "epsilon", &value));
+  assert_true(value == 2);
+  cohort_optimizer_free(optimizer);
+  fails(cohort_optimizer_create("adagrad", keys, values, 2, &none), COHORT_ERROR_INVALID_ARGUMENT, "found both");
+  assert_null(none);
 }
 
 /* SGD with momentum by hand, and states that are saved and loaded go on exactly as if nothing had been. */
@@ -514,6 +532,7 @@ int main(void) {
       TEST(settings_start_as_the_header_says),
       TEST(multipliers_have_an_order),
       TEST(schedules_decide_the_rate),
+      TEST(epsilon_has_two_spellings),
       TEST(states_go_on_where_they_were),
       TEST(misfitting_gradients_are_refused),
       TEST(metrics_count_locally_and_globally),

@@ -59,6 +59,40 @@ static cohort_executor *bound_norm(const char *grad_req) {
   return executor;
 }
 
+/* With fix_gamma forward passes count gamma as 1 and leave the array alone; backward of training sets it to 1. */
+static void a_fixed_gamma_is_not_written_by_inference(void **state) {
+  cohort_symbol *symbol = node("BatchNorm", "bn", ATTRS("eps", "0.001"), INPUTS(variable("x")));
+  cohort_executor *executor = simple_bind_with(symbol, desc("x", SHAPE(4, 1), NULL), "write");
+  int32_t is_train;
+
+  (void)state;
+  for (is_train = 0; is_train < 2; ++is_train) {
+    set_arg(executor, "x", 1, 3, 5, 7);
+    set_arg(executor, "bn_gamma", 3);
+    set_aux(executor, "bn_moving_mean", 4);
+    set_aux(executor, "bn_moving_var", 5);
+    ok(cohort_executor_forward(executor, is_train));
+    holds_free(output_of(executor, 0), -1.3415067f, -0.4471689f, 0.4471689f, 1.3415067f);
+    holds_free(arg_of(executor, "bn_gamma"), 3);
+    ok(try_backward_with(executor, floats(SHAPE(4, 1), FLOATS(1, 0, 0, 0)), is_train));
+    holds_free(grad_of(executor, "bn_gamma"), 0);
+    holds_free(arg_of(executor, "bn_gamma"), is_train ? 1 : 3);
+  }
+  cohort_executor_free(executor);
+}
+
+/* A frozen layer, which nothing behind it makes a gradient flow through, keeps its moving statistics in training. */
+static void statistics_of_a_frozen_layer_stay(void **state) {
+  cohort_executor *executor = bound_norm("null");
+
+  (void)state;
+  ok(cohort_executor_forward(executor, 1));
+  holds_free(output_of(executor, 0), -1.3415067f, -0.4471689f, 0.4471689f, 1.3415067f); /* of the batch all the same */
+  holds_free(aux_of(executor, "bn_moving_mean"), 100);
+  holds_free(aux_of(executor, "bn_moving_var"), 1);
+  cohort_executor_free(executor);
+}
+
 /* EXE-20: a training step, forward and backward, moves the statistics once, by momentum and biased variance; inference
  * reads them and leaves them. */
 static void statistics_move_once_a_training_step(void **state) {
@@ -415,6 +449,8 @@ static void the_symbol_of_an_executor_is_the_one_bound(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(inputs_by_name_are_copied_in),
+      TEST(a_fixed_gamma_is_not_written_by_inference),
+      TEST(statistics_of_a_frozen_layer_stay),
       TEST(statistics_move_once_a_training_step),
       TEST(dropout_masks_in_training_only),
       TEST(a_step_is_a_node_of_the_symbol),

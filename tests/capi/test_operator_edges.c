@@ -186,6 +186,159 @@ static void the_batch_of_a_made_loss_is_its_rows(void **state) {
   gradient_is("MakeLoss", keys, values, 2, shape, 1, threes, 2);
 }
 
+/* The dtype of the one output of an operator applied to arrays of these types. */
+static int32_t dtype_applied(const char *op, const char *const *keys, const char *const *values, size_t num_attrs,
+                             const int64_t *shape, const int32_t *dtypes, size_t num_inputs) {
+  cohort_ndarray *inputs[2] = {NULL, NULL}, *out = NULL;
+  cohort_arrays *outputs = NULL;
+  int32_t dtype = COHORT_DTYPE_NONE;
+  size_t i;
+
+  for (i = 0; i < num_inputs; ++i) ok(cohort_ndarray_zeros(shape, 2, dtypes[i], NULL, &inputs[i]));
+  ok(cohort_operator_invoke(op, keys, values, num_attrs, inputs, num_inputs, NULL, 0, NULL, &outputs));
+  ok(cohort_arrays_get(outputs, 0, &out));
+  ok(cohort_ndarray_dtype(out, &dtype));
+  cohort_ndarray_free(out);
+  cohort_arrays_free(outputs);
+  for (i = 0; i < num_inputs; ++i) cohort_ndarray_free(inputs[i]);
+  return dtype;
+}
+
+/* As in MXNet: an index has the data's type, a row the type of the weight, whatever the attribute says. */
+static void outputs_take_the_type_of_data_and_weight(void **state) {
+  static const char *const ops[] = {"argmax", "argmin", "argmax_channel"};
+  static const char *const keys[] = {"input_dim", "output_dim", "dtype"}, *const values[] = {"3", "3", "float32"};
+  static const int32_t types[] = {COHORT_DTYPE_FLOAT16, COHORT_DTYPE_FLOAT64, COHORT_DTYPE_INT32, COHORT_DTYPE_UINT8};
+  const int64_t shape[] = {3, 3};
+  size_t i, k;
+
+  (void)state;
+  for (k = 0; k < NUM_OF(types); ++k) {
+    const int32_t embedding[] = {COHORT_DTYPE_INT32, types[k]};
+
+    for (i = 0; i < NUM_OF(ops); ++i) {
+      assert_int_equal(dtype_applied(ops[i], NULL, NULL, 0, shape, &types[k], 1), types[k]);
+    }
+    assert_int_equal(dtype_applied("Embedding", keys, values, 2, shape, embedding, 2), types[k]);
+    assert_int_equal(dtype_applied("Embedding", keys, values, 3, shape, embedding, 2), types[k]);
+  }
+}
+
+/* The other way: the type of an index settles that of the data. */
+static void the_type_of_data_follows_from_that_of_an_index(void **state) {
+  cohort_symbol *data = NULL, *best = NULL, *pair[2] = {NULL, NULL}, *sum = NULL;
+  cohort_descs *known = NULL, *args = NULL;
+  int32_t complete = -1, dtype = COHORT_DTYPE_NONE;
+
+  (void)state;
+  ok(cohort_symbol_variable("data", NULL, NULL, 0, &data));
+  ok(cohort_symbol_create("argmax", "best", NULL, NULL, 0, &data, NULL, 1, &best));
+  pair[0] = best;
+  ok(cohort_symbol_variable("other", NULL, NULL, 0, &pair[1]));
+  ok(cohort_symbol_create("elemwise_add", "sum", NULL, NULL, 0, pair, NULL, 2, &sum));
+  ok(cohort_descs_create(&known));
+  ok(cohort_descs_add(known, "other", NULL, COHORT_UNKNOWN_SHAPE, COHORT_DTYPE_FLOAT64, NULL));
+  ok(cohort_symbol_infer_dtype(sum, known, 0, &complete, &args, NULL, NULL));
+  assert_int_equal(complete, 1);
+  ok(cohort_descs_get(args, 0, NULL, NULL, 0, NULL, &dtype, NULL));
+  assert_int_equal(dtype, COHORT_DTYPE_FLOAT64);
+  cohort_descs_free(args);
+  cohort_descs_free(known);
+  cohort_symbol_free(sum);
+  cohort_symbol_free(pair[1]);
+  cohort_symbol_free(best);
+  cohort_symbol_free(data);
+}
+
+static void one_part_of_an_array_is_named_as_one_of_several(void **state) {
+  const char *key = "num_outputs", *one = "1", *name = NULL;
+  cohort_symbol *data = NULL, *split = NULL;
+
+  (void)state;
+  ok(cohort_symbol_variable("data", NULL, NULL, 0, &data));
+  ok(cohort_symbol_create("SliceChannel", "part", &key, &one, 1, &data, NULL, 1, &split));
+  ok(cohort_symbol_name_at(split, COHORT_SYMBOL_OUTPUTS, 0, &name));
+  assert_string_equal(name, "part_output0");
+  cohort_symbol_free(split);
+  cohort_symbol_free(data);
+}
+
+/* With out_grad the gradient is multiplied by the head gradient, and one is needed. */
+static void a_loss_may_read_its_head_gradient(void **state) {
+  static const float scores[] = {1, 1, 1, 1}, labels[] = {1, 0}, head[] = {1, 2, 3, 4},
+                     expected[] = {0.5f, -1, -1.5f, 2};
+  const char *key = "out_grad", *yes = "True";
+  const int64_t shape[] = {2, 2};
+  const int32_t req[] = {COHORT_GRAD_WRITE, COHORT_GRAD_NULL};
+  cohort_ndarray *args[2], *grads[2] = {NULL, NULL}, *given = floats(head, shape, 2);
+  cohort_symbol *loss = NULL;
+  cohort_executor *executor = NULL;
+
+  (void)state;
+  args[0] = floats(scores, shape, 2);
+  args[1] = floats(labels, shape, 1);
+  grads[0] = floats(scores, shape, 2);
+  ok(cohort_symbol_create("SoftmaxOutput", "loss", &key, &yes, 1, NULL, NULL, 0, &loss));
+  ok(cohort_executor_bind(loss, NULL, args, 2, grads, req, NULL, 0, NULL, &executor));
+  ok(cohort_executor_forward(executor, 1));
+  fails(cohort_executor_backward(executor, NULL, 0, 1), COHORT_ERROR_INVALID_ARGUMENT, "loss_output");
+  ok(cohort_executor_backward(executor, &given, 1, 1));
+  assert_floats(grads[0], expected, 4);
+  cohort_executor_free(executor);
+  cohort_symbol_free(loss);
+  cohort_ndarray_free(given);
+  cohort_ndarray_free(grads[0]);
+  cohort_ndarray_free(args[0]);
+  cohort_ndarray_free(args[1]);
+}
+
+/* A count that is given counts, whether the operator is composed or applied at once. */
+static void a_wrong_count_of_inputs_is_refused(void **state) {
+  static const char *const counts[] = {"2", "4"};
+  const char *key = "num_args";
+  cohort_symbol *inputs[3] = {NULL, NULL, NULL}, *sum = NULL;
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < NUM_OF(counts); ++i) {
+    fails(apply("add_n", key, counts[i], 3, 1, COHORT_DTYPE_FLOAT32), COHORT_ERROR_INVALID_ARGUMENT, "found 3");
+  }
+  fails(apply("add_n", key, "0", 3, 1, COHORT_DTYPE_FLOAT32), COHORT_ERROR_INVALID_ARGUMENT, "found 0");
+  ok(apply("add_n", key, "3", 3, 1, COHORT_DTYPE_FLOAT32));
+  ok(apply("add_n", NULL, NULL, 3, 1, COHORT_DTYPE_FLOAT32));
+  for (i = 0; i < 3; ++i) ok(cohort_symbol_variable("x", NULL, NULL, 0, &inputs[i]));
+  fails(cohort_symbol_create("add_n", "sum", &key, &counts[0], 1, inputs, NULL, 3, &sum), COHORT_ERROR_INVALID_ARGUMENT,
+        "found 3");
+  for (i = 0; i < 3; ++i) cohort_symbol_free(inputs[i]);
+}
+
+/* COHORT_MAX_AXES is the bound of every array and of every shape, wherever it comes from. */
+static void no_shape_has_more_axes_than_arrays_may_have(void **state) {
+  static const char ones[] =
+      "(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "
+      "1, 1, 1)"; /* 33 */
+  const char *key = "shape", *value = ones;
+  const int64_t one = 1;
+  cohort_symbol *data = NULL, *shaped = NULL;
+  cohort_descs *known = NULL;
+  cohort_executor *executor = NULL;
+  size_t i;
+
+  (void)state;
+  fails(apply("_zeros", key, ones, 0, 1, COHORT_DTYPE_FLOAT32), COHORT_ERROR_SHAPE, "32 axes");
+  fails(apply("Reshape", key, ones, 1, 0, COHORT_DTYPE_FLOAT32), COHORT_ERROR_SHAPE, "32 axes");
+  ok(cohort_symbol_variable("data", NULL, NULL, 0, &data));
+  for (i = 0; i < 2; ++i) {
+    ok(cohort_symbol_create(i ? "Reshape" : "_ones", "shaped", &key, &value, 1, &data, NULL, i, &shaped));
+    ok(cohort_descs_create(&known));
+    ok(cohort_descs_add(known, "data", &one, 1, COHORT_DTYPE_FLOAT32, NULL));
+    fails(cohort_executor_simple_bind(shaped, NULL, known, NULL, &executor), COHORT_ERROR_SHAPE, "32 axes");
+    cohort_descs_free(known);
+    cohort_symbol_free(shaped);
+  }
+  cohort_symbol_free(data);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_wild_count_of_outputs_is_refused),
@@ -196,6 +349,12 @@ int main(void) {
       TEST(a_node_of_very_many_outputs_is_bound),
       TEST(labels_are_smoothed_where_others_are_ignored),
       TEST(the_batch_of_a_made_loss_is_its_rows),
+      TEST(outputs_take_the_type_of_data_and_weight),
+      TEST(the_type_of_data_follows_from_that_of_an_index),
+      TEST(one_part_of_an_array_is_named_as_one_of_several),
+      TEST(a_loss_may_read_its_head_gradient),
+      TEST(a_wrong_count_of_inputs_is_refused),
+      TEST(no_shape_has_more_axes_than_arrays_may_have),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

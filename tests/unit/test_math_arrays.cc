@@ -182,7 +182,7 @@ TEST(argmax_and_argmin_give_the_first_index) {
   check_close("argmax", OpRun("argmax", {{"axis", "0"}}, {x}).outputs()[0], {1, 0, 0, 1}, 0, 0);
   check_close("argmax", OpRun("argmax", {}, {x}).outputs()[0], {1}, 0, 0);
   check_close("argmax_channel", OpRun("argmax_channel", {}, {x}).outputs()[0], {1, 0}, 0, 0);
-  CHECK(OpRun("argmax", {}, {x}).outputs()[0].dtype() == Dtype::kFloat32);
+  CHECK(OpRun("argmax", {}, {x}).outputs()[0].dtype() == Dtype::kFloat64);
 }
 
 TEST(broadcasts_repeat_and_their_gradients_add_up) {

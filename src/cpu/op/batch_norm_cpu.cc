@@ -28,12 +28,17 @@ Extent extent_of(const BatchNormAttrs &a, const Shape &data) {
   return {data.size(0, axis), data[axis], data.size(axis + 1, data.rank())};
 }
 
-// With fix_gamma the bound gamma becomes 1. Read first: other devices may read the same array.
+// With fix_gamma the gamma that is trained becomes 1, in the backward pass of training: forward passes read no gamma
+// then, and write none, for the array may be shared or lie in memory that cannot be written. Read first for the same
+// reason.
 template <typename S>
 void fix_gamma(S *gamma, int64_t count) {
   for (int64_t c = 0; c < count; ++c) {
     if (gamma[c] != S(1)) gamma[c] = S(1);
   }
+}
+bool fixes_gamma(const StepSpec &backward) {
+  return backward.is_train && backward.attrs_as<BatchNormAttrs>().fix_gamma && backward.wanted[1];
 }
 
 // What follows the statistics of a training pass: the moving ones and the outputs.
@@ -58,6 +63,9 @@ struct Statistics {
 
 bool has_relu(const StepSpec &spec) { return !spec.post.empty(); }
 bool keeps(const StepSpec &spec) { return spec.is_train || spec.keep_for_backward; }
+bool moves(const StepSpec &spec) {  // the moving statistics
+  return spec.is_train && !spec.attrs_as<BatchNormAttrs>().use_global_stats && !spec.frozen;
+}
 bool is_global(const StepSpec &spec) { return !spec.is_train || spec.attrs_as<BatchNormAttrs>().use_global_stats; }
 
 // ---- oneDNN -------------------------------------------------------------------------------------------------------
@@ -97,18 +105,19 @@ class BatchNormForward final : public Kernel {
   BatchNormForward(StepSpec &spec, const Problem &p, const Pd &pd, int num_threads)
       : problem_(p), pd_(pd), num_threads_(num_threads), keeps_(keeps(spec)), global_(is_global(spec)) {
     const auto &a = spec.attrs_as<BatchNormAttrs>();
-    fixes_gamma_ = a.fix_gamma;
-    statistics_ = {p.channels, a.momentum, p.eps, !global_};
+    if (a.fix_gamma) ones_.assign(size_t(p.channels), 1.0f);
+    statistics_ = {p.channels, a.momentum, p.eps, moves(spec)};
     size_t &store = keeps_ ? spec.saved_bytes : spec.scratch_bytes;
     mean_ = book(store, size_t(p.channels) * sizeof(float));
     variance_ = book(store, size_t(p.channels) * sizeof(float));
     const Desc vector = row_major({p.channels}, Dtype::kFloat32);
-    std::vector<Operand> operands = {{DNNL_ARG_SRC, p.data, Place::input(0)},
-                                     {DNNL_ARG_SCALE, vector, Place::input(1)},
-                                     {DNNL_ARG_SHIFT, vector, Place::input(2)},
-                                     {DNNL_ARG_MEAN, vector, global_ ? Place::input(3) : Place::saved(mean_)},
-                                     {DNNL_ARG_VARIANCE, vector, global_ ? Place::input(4) : Place::saved(variance_)},
-                                     {DNNL_ARG_DST, p.data, Place::output(0)}};
+    std::vector<Operand> operands = {
+        {DNNL_ARG_SRC, p.data, Place::input(0)},
+        {DNNL_ARG_SCALE, vector, a.fix_gamma ? Place::mine(ones_.data()) : Place::input(1)},
+        {DNNL_ARG_SHIFT, vector, Place::input(2)},
+        {DNNL_ARG_MEAN, vector, global_ ? Place::input(3) : Place::saved(mean_)},
+        {DNNL_ARG_VARIANCE, vector, global_ ? Place::input(4) : Place::saved(variance_)},
+        {DNNL_ARG_DST, p.data, Place::output(0)}};
     if (keeps_ && !is_empty(pd.workspace_desc())) {
       workspace_ = book(spec.saved_bytes, pd.workspace_desc().get_size());
       operands.push_back({DNNL_ARG_WORKSPACE, pd.workspace_desc(), Place::saved(workspace_)});
@@ -119,7 +128,6 @@ class BatchNormForward final : public Kernel {
 
   void run(const Args &args, const Lane &) const override {
     const ThreadsScope threads(num_threads_);
-    if (fixes_gamma_) fix_gamma(args.mutable_in<float>(1), problem_.channels);
     call_.run(args);
     char *const saved = static_cast<char *>(args.saved);
     const float *mean = args.in<float>(3), *variance = args.in<float>(4);
@@ -147,7 +155,7 @@ class BatchNormForward final : public Kernel {
   const Pd pd_;
   const int num_threads_;
   const bool keeps_, global_;
-  bool fixes_gamma_;
+  std::vector<float> ones_;  // the scale with fix_gamma
   Statistics<float> statistics_;
   size_t mean_ = 0, variance_ = 0, workspace_ = 0;
   Call call_;
@@ -164,7 +172,10 @@ class BatchNormBackward final : public Kernel {
     const auto &a = spec.attrs_as<BatchNormAttrs>();
     const Problem &p = forward.problem();
     const int data = num_heads(a), gamma = data + 1;
-    clears_gamma_ = a.fix_gamma && spec.wanted[1];
+    clears_gradient_ = a.fix_gamma && spec.wanted[1];
+    if (fixes_gamma(spec)) fixed_gamma_ = gamma;
+    if (a.fix_gamma) ones_.assign(size_t(p.channels), 1.0f);
+    const Place scale = a.fix_gamma ? Place::mine(ones_.data()) : Place::input(gamma);
     const Desc vector = row_major({p.channels}, Dtype::kFloat32);
     const auto place = [&](int output, size_t bytes) {
       const bool direct = spec.wanted[size_t(output)] && !(output == 1 && a.fix_gamma);
@@ -173,7 +184,7 @@ class BatchNormBackward final : public Kernel {
     const size_t vector_bytes = size_t(p.channels) * sizeof(float);
     std::vector<Operand> operands = {{DNNL_ARG_SRC, p.data, Place::input(data)},
                                      {DNNL_ARG_DIFF_DST, p.data, Place::input(0)},
-                                     {DNNL_ARG_SCALE, vector, Place::input(gamma)},
+                                     {DNNL_ARG_SCALE, vector, scale},
                                      {DNNL_ARG_MEAN, vector, forward.mean()},
                                      {DNNL_ARG_VARIANCE, vector, forward.variance()},
                                      {DNNL_ARG_DIFF_SRC, p.data, place(0, p.data.get_size())},
@@ -190,13 +201,16 @@ class BatchNormBackward final : public Kernel {
   void run(const Args &args, const Lane &) const override {
     const ThreadsScope threads(num_threads_);
     call_.run(args);
-    if (clears_gamma_) std::memset(args.out<float>(1), 0, size_t(channels_) * sizeof(float));
+    if (clears_gradient_) std::memset(args.out<float>(1), 0, size_t(channels_) * sizeof(float));
+    if (fixed_gamma_ >= 0) fix_gamma(args.mutable_in<float>(fixed_gamma_), channels_);
   }
 
  private:
   const int64_t channels_;
   const int num_threads_;
-  bool clears_gamma_;
+  bool clears_gradient_;
+  int fixed_gamma_ = -1;     // the input that becomes 1
+  std::vector<float> ones_;  // the scale with fix_gamma
   Call call_;
 };
 
@@ -214,6 +228,7 @@ class PlainBatchNorm final : public Kernel {
         dtype_(float_dtype(spec.inputs[0].dtype, "BatchNorm")),
         keeps_(keeps(spec)),
         global_(is_global(spec)),
+        moves_(moves(spec)),
         relu_(has_relu(spec)) {
     want_row_major(spec);
     size_t &store = keeps_ ? spec.saved_bytes : spec.scratch_bytes;
@@ -231,9 +246,7 @@ class PlainBatchNorm final : public Kernel {
   void normalise(const Args &args, const Lane &lane) const {
     using S = StatisticsOf<T>;
     const Extent e = extent_;
-    S *const gamma = args.mutable_in<S>(1);
-    if (attrs_.fix_gamma) fix_gamma(gamma, e.channels);
-    const S *beta = args.in<S>(2);
+    const S *const gamma = args.in<S>(1), *const beta = args.in<S>(2);
     auto *const mean = static_cast<S *>(keeps_ ? args.saved : args.scratch), *const variance = mean + e.channels;
     uint8_t *const mask = keeps_ && relu_ ? static_cast<uint8_t *>(args.saved) + mask_ : nullptr;
     const S eps = S(attrs_.eps), count = S(e.outer * e.inner);
@@ -259,7 +272,7 @@ class PlainBatchNorm final : public Kernel {
           });
           variance[c] = count > 0 ? squares / count : S(0);
         }
-        const S scale = gamma[c] / std::sqrt(variance[c] + eps), shift = beta[c];
+        const S scale = (attrs_.fix_gamma ? S(1) : gamma[c]) / std::sqrt(variance[c] + eps), shift = beta[c];
         each([&](int64_t at) {
           S value = (cast_element<S>(x[at]) - mean[c]) * scale + shift;
           if (mask) mask[at] = value > 0;
@@ -268,13 +281,13 @@ class PlainBatchNorm final : public Kernel {
         });
       }
     });
-    Statistics<S>{e.channels, S(attrs_.momentum), eps, !global_}.publish(mean, variance, args);
+    Statistics<S>{e.channels, S(attrs_.momentum), eps, moves_}.publish(mean, variance, args);
   }
 
   const BatchNormAttrs attrs_;
   const Extent extent_;
   const Dtype dtype_;
-  const bool keeps_, global_, relu_;
+  const bool keeps_, global_, moves_, relu_;
   size_t mask_;
 };
 
@@ -285,6 +298,7 @@ class PlainBatchNormBackward final : public Kernel {
         extent_(extent_of(attrs_, spec.inputs[0].shape)),
         dtype_(float_dtype(spec.inputs[0].dtype, "_backward_BatchNorm")),
         global_(is_global(spec)),
+        fixes_gamma_(fixes_gamma(spec)),
         relu_(has_relu(spec)) {
     want_row_major(spec);
     const auto *forward = dynamic_cast<const PlainBatchNorm *>(spec.forward);
@@ -334,12 +348,13 @@ class PlainBatchNormBackward final : public Kernel {
         if (dbeta) dbeta[c] = sum;
       }
     });
+    if (fixes_gamma_) fix_gamma(args.mutable_in<S>(heads + 1), e.channels);
   }
 
   const BatchNormAttrs attrs_;
   const Extent extent_;
   const Dtype dtype_;
-  const bool global_, relu_;
+  const bool global_, fixes_gamma_, relu_;
   size_t mask_;
 };
 

@@ -16,7 +16,7 @@ class RavelKernel : public Kernel {
   RavelKernel(const StepSpec &spec, int64_t count)
       : count_(count),
         lengths_(spec.attrs_as<RavelAttrs>().shape),
-        load_(load_block(spec.inputs[0].dtype, Dtype::kInt64)),
+        load_(load_indices(spec.inputs[0].dtype)),
         store_(store_block(Dtype::kInt64, spec.outputs[0].dtype)) {}
   template <typename Fn>
   void for_blocks(const Lane &lane, Fn &&fn) const {

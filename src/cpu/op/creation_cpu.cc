@@ -66,7 +66,7 @@ std::unique_ptr<Kernel> make_linspace(StepSpec &spec) {
 }
 std::unique_ptr<Kernel> make_eye(StepSpec &spec) {
   return make_filled(spec, [columns = std::max<int64_t>(spec.outputs[0].shape[1], 1), k = spec.attrs_as<EyeAttrs>().k](
-                               int64_t i) { return i % columns == i / columns + k ? 1.0 : 0.0; });
+                               int64_t i) { return i % columns - i / columns == k ? 1.0 : 0.0; });
 }
 
 COHORT_KERNEL_EX(cpu, _zeros, make_zeros, false, 0u);

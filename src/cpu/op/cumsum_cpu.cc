@@ -45,17 +45,13 @@ class RunningSums final : public Kernel {
   }
 
  private:
-  static C add(C a, C b) {  // integers wrap
-    if constexpr (std::is_integral_v<C>) return C(uint64_t(a) + uint64_t(b));
-    return a + b;
-  }
   void lines(const Args &args, int64_t base, int64_t first) const {
     const int64_t width = std::min(kPointwiseBlock, inner_ - first);
     C sums[kPointwiseBlock] = {}, row[kPointwiseBlock];
     for (int64_t n = 0; n < length_; ++n) {
       const int64_t at = base + (kBackward ? length_ - 1 - n : n) * inner_ + first;
       load_(args.inputs[0], at, row, width);
-      for (int64_t i = 0; i < width; ++i) sums[i] = add(sums[i], row[i]);
+      for (int64_t i = 0; i < width; ++i) sums[i] = pointwise::add(sums[i], row[i]);
       store_(sums, args.outputs[0], at, width);
     }
   }
@@ -67,7 +63,7 @@ class RunningSums final : public Kernel {
       load_(args.inputs[0], at, block, count);
       for (int64_t n = 0; n < count; ++n) {
         C &element = block[kBackward ? count - 1 - n : n];
-        element = sum = add(sum, element);
+        element = sum = pointwise::add(sum, element);
       }
       store_(block, args.outputs[0], at, count);
     }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/dtype_cast.hpp"
+#include "cpu/op/element_sum.hpp"
 #include "cpu/op/pointwise_loops.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
@@ -18,7 +19,7 @@ constexpr int64_t kGrainBytes = 131072;
 class Rows {
  public:
   Rows(const TensorSpec &indices, int64_t num_rows)
-      : count_(indices.shape.size()), last_(num_rows - 1), load_(load_block(indices.dtype, Dtype::kInt64)) {}
+      : count_(indices.shape.size()), last_(num_rows - 1), load_(load_indices(indices.dtype)) {}
   int64_t count() const { return count_; }
 
   template <typename Fn>
@@ -76,11 +77,7 @@ class EmbeddingBackward final : public Kernel {
       rows_.for_range(args.inputs[1], 0, rows_.count(), [&](int64_t i, int64_t row) {
         const T *const from = head + i * num_columns_;
         T *const to = grad + row * num_columns_;
-        if constexpr (kIsHalf<T>) {
-          for (int64_t c = begin; c < end; ++c) to[c] = T(float(to[c]) + float(from[c]));
-        } else {
-          for (int64_t c = begin; c < end; ++c) to[c] = T(to[c] + from[c]);
-        }
+        for (int64_t c = begin; c < end; ++c) to[c] = element_sum(to[c], from[c]);
       });
     });
   }

@@ -19,12 +19,11 @@ class FoldBatchNorm final : public Kernel {
   void run(const Args &args, const Lane &) const override {
     const int first = attrs_.has_bias ? 2 : 1;
     const float *weight = args.in<float>(0), *bias = attrs_.has_bias ? args.in<float>(1) : nullptr;
-    float *gamma = args.mutable_in<float>(first);
+    const float *gamma = args.in<float>(first);
     const float *beta = args.in<float>(first + 1), *mean = args.in<float>(first + 2), *var = args.in<float>(first + 3);
     float *new_weight = args.out<float>(0), *new_bias = args.out<float>(1);
     for (int64_t c = 0; c < channels_; ++c) {
-      if (attrs_.fix_gamma) gamma[c] = 1;
-      const float scale = float(double(gamma[c]) / std::sqrt(double(var[c]) + attrs_.eps));
+      const float scale = float((attrs_.fix_gamma ? 1.0 : double(gamma[c])) / std::sqrt(double(var[c]) + attrs_.eps));
       for (int64_t i = 0; i < row_; ++i) new_weight[c * row_ + i] = weight[c * row_ + i] * scale;
       new_bias[c] = ((bias ? bias[c] : 0.0f) - mean[c]) * scale + beta[c];
     }

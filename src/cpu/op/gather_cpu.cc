@@ -20,7 +20,7 @@ class Parts {
         width(whole.size(int(indices.shape[0]), whole.rank())),
         lengths_(whole.begin(), whole.begin() + indices.shape[0]),
         wraps_(wraps),
-        load_(load_block(indices.dtype, Dtype::kInt64)) {}
+        load_(load_indices(indices.dtype)) {}
 
   // fn(part, offset of its first element in the whole) for parts [begin, end), in order.
   template <typename Fn>
@@ -107,7 +107,7 @@ class AddScattered final : public Kernel {
     std::fill_n(sums, size_, Sum());
     parts_.for_each(args.inputs[1], 0, parts_.count, [&](int64_t part, int64_t offset) {
       const T *const from = args.in<T>(0) + part * parts_.width;
-      for (int64_t i = 0; i < parts_.width; ++i) sums[offset + i] = Sum(sums[offset + i] + Sum(from[i]));
+      for (int64_t i = 0; i < parts_.width; ++i) sums[offset + i] = pointwise::add(sums[offset + i], Sum(from[i]));
     });
     if constexpr (kIsHalf<T>) std::transform(sums, sums + size_, args.out<T>(0), [](float sum) { return T(sum); });
   }
@@ -148,7 +148,7 @@ class Rows {
         bytes(size_t(whole.shape.size(1, whole.shape.rank())) * dtype_size(whole.dtype)),
         whole_bytes(whole.bytes()),
         rows_(whole.shape[0]),
-        load_(load_block(numbers.dtype, Dtype::kInt64)) {}
+        load_(load_indices(numbers.dtype)) {}
   size_t offset(const void *numbers, int64_t i) const {
     int64_t row = 0;
     load_(numbers, i, &row, 1);

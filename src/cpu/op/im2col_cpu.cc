@@ -100,7 +100,8 @@ class Images final : public WindowKernel {
         const int64_t base = (in_d * h.windows() + in_h) * w.windows();
         for (int64_t k = 0; k < w.kernel; ++k) {
           const int64_t in_w = window_at(w, x, k);
-          if (in_w >= 0) result += Sum(columns[((i * h.kernel + j) * w.kernel + k) * windows_ + base + in_w]);
+          if (in_w < 0) continue;
+          result = pointwise::add(result, Sum(columns[((i * h.kernel + j) * w.kernel + k) * windows_ + base + in_w]));
         }
       }
     }

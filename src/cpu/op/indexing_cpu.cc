@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/dtype_cast.hpp"
+#include "cpu/op/element_sum.hpp"
 #include "cpu/op/pointwise_loops.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
@@ -16,7 +17,7 @@ namespace {
 class Indices {
  public:
   Indices(const TensorSpec &indices, int64_t length, IndexMode mode)
-      : length_(length), mode_(mode), load_(load_block(indices.dtype, Dtype::kInt64)) {}
+      : length_(length), mode_(mode), load_(load_indices(indices.dtype)) {}
   int64_t at(const void *indices, int64_t i) const {
     int64_t index = 0;
     load_(indices, i, &index, 1);
@@ -36,15 +37,7 @@ class Indices {
 
 template <typename T>
 void accumulate(T *to, const T *from, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    if constexpr (kIsHalf<T>) {
-      to[i] = T(float(to[i]) + float(from[i]));
-    } else if constexpr (std::is_same_v<T, bool>) {
-      to[i] = to[i] || from[i];
-    } else {
-      to[i] = T(to[i] + from[i]);
-    }
-  }
+  for (int64_t i = 0; i < count; ++i) to[i] = element_sum(to[i], from[i]);
 }
 
 template <template <typename> class K>
@@ -135,7 +128,7 @@ class OneHot final : public Kernel {
   explicit OneHot(const StepSpec &spec)
       : attrs_(spec.attrs_as<OneHotAttrs>()),
         count_(spec.inputs[0].shape.size()),
-        load_(load_block(spec.inputs[0].dtype, Dtype::kInt64)) {}
+        load_(load_indices(spec.inputs[0].dtype)) {}
   void run(const Args &args, const Lane &) const override {
     T *const out = args.out<T>(0);
     std::fill_n(out, count_ * attrs_.depth, cast_element<T>(attrs_.off_value));

@@ -30,10 +30,6 @@ class KhatriRao final : public Kernel {
   }
 
  private:
-  static C times(C a, C b) {  // integers wrap
-    if constexpr (std::is_integral_v<C>) return C(uint64_t(a) * uint64_t(b));
-    return a * b;
-  }
   void one(const Args &args, int64_t row, int64_t first) const {
     const int64_t count = std::min(kPointwiseBlock, columns_ - first);
     C product[kPointwiseBlock], factor[kPointwiseBlock];
@@ -42,7 +38,7 @@ class KhatriRao final : public Kernel {
     for (size_t i = lengths_.size(); i-- > 0;) {
       load_(args.inputs[i], rest % lengths_[i] * columns_ + first, factor, count);
       rest /= lengths_[i];
-      for (int64_t c = 0; c < count; ++c) product[c] = times(product[c], factor[c]);
+      for (int64_t c = 0; c < count; ++c) product[c] = pointwise::mul(product[c], factor[c]);
     }
     store_(product, args.outputs[0], row * columns_ + first, count);
   }

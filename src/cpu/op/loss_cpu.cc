@@ -108,7 +108,7 @@ class SVMBackward final : public Kernel {
       : attrs_(spec.attrs_as<SVMOutputAttrs>()),
         rows_(spec.inputs[0].shape.size()),
         cols_(rows_ > 0 ? spec.outputs[0].shape.size() / rows_ : 0),
-        load_label_(load_block(spec.inputs[0].dtype, Dtype::kInt64)) {}
+        load_label_(load_indices(spec.inputs[0].dtype)) {}
   void run(const Args &args, const Lane &lane) const override {
     const T *const y = args.in<T>(1);
     T *const grad = args.out<T>(0);
@@ -182,7 +182,7 @@ class SoftmaxCrossEntropy final : public Kernel {
   explicit SoftmaxCrossEntropy(StepSpec &spec)
       : rows_(spec.inputs[kBackward ? 1 : 0].shape[0]),
         cols_(spec.inputs[kBackward ? 1 : 0].shape[1]),
-        load_label_(load_block(spec.inputs[kBackward ? 2 : 1].dtype, Dtype::kInt64)) {
+        load_label_(load_indices(spec.inputs[kBackward ? 2 : 1].dtype)) {
     spec.scratch_bytes = size_t(cols_) * sizeof(C);
   }
   void run(const Args &args, const Lane &) const override {

@@ -106,7 +106,8 @@ class PadBackward final : public PadKernel {
     for (int64_t a = d.first[size_t(i)]; a < d.first[size_t(i) + 1]; ++a) {
       for (int64_t b = h.first[size_t(j)]; b < h.first[size_t(j) + 1]; ++b) {
         const T *const row = head + (d.all[size_t(a)] * h.padded() + h.all[size_t(b)]) * w.padded();
-        for (int64_t c = w.first[size_t(k)]; c < w.first[size_t(k) + 1]; ++c) sum += Sum(row[w.all[size_t(c)]]);
+        for (int64_t c = w.first[size_t(k)]; c < w.first[size_t(k) + 1]; ++c)
+          sum = pointwise::add(sum, Sum(row[w.all[size_t(c)]]));
       }
     }
     return sum;

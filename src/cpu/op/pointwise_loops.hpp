@@ -33,6 +33,7 @@ using LoadBlock = void (*)(const void *from, int64_t offset, void *to, int64_t c
 using StoreBlock = void (*)(const void *from, void *to, int64_t offset, int64_t count);
 LoadBlock load_block(Dtype from, Dtype compute);  // compute: kFloat32, kFloat64 or kInt64
 StoreBlock store_block(Dtype compute, Dtype to);
+LoadBlock load_indices(Dtype from);  // labels, indices and lengths as int64_t, by to_index()
 
 template <typename C>
 constexpr Dtype dtype_of() {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops in double and int64_t, and conversions of blocks.
+#include <algorithm>
+
 #include "base/dtype_cast.hpp"
 #include "cpu/op/pointwise_loop_body.hpp"
 #include "cpu/simd.hpp"
@@ -63,6 +65,16 @@ LoadBlock load_block(Dtype from, Dtype compute) {
         convert(static_cast<const T *>(source) + offset, static_cast<C *>(to), count);
       };
     });
+  });
+}
+
+LoadBlock load_indices(Dtype from) {
+  return dispatch(from, [](auto t) -> LoadBlock {
+    using T = decltype(t);
+    return [](const void *source, int64_t offset, void *to, int64_t count) {
+      const T *const x = static_cast<const T *>(source) + offset;
+      std::transform(x, x + count, static_cast<int64_t *>(to), to_index<T>);
+    };
   });
 }
 

@@ -149,7 +149,7 @@ class ArgReduce final : public Kernel {
   }
   void run(const Args &args, const Lane &lane) const override {
     const T *const x = args.in<T>(0);
-    float *const out = args.out<float>(0);
+    T *const out = args.out<T>(0);
     parallel_for(lane, outer_ * inner_, std::max<int64_t>(1, kCheapGrain / std::max<int64_t>(length_, 1)),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t i = begin; i < end; ++i) {
@@ -158,7 +158,7 @@ class ArgReduce final : public Kernel {
                      for (int64_t k = 1; k < length_; ++k) {
                        if (better(line[k * inner_], line[best * inner_])) best = k;
                      }
-                     out[i] = float(best);
+                     out[i] = cast_element<T>(best);
                    }
                  });
   }

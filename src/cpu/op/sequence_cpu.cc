@@ -20,7 +20,7 @@ class Sequences {
         width(data.size(2, data.rank())),
         steps_first_(spec.attrs_as<SequenceAttrs>().axis == 0) {
     if (spec.attrs_as<SequenceAttrs>().use_sequence_length) {
-      load_ = load_block(spec.inputs[1].dtype, Dtype::kInt64);
+      load_ = load_indices(spec.inputs[1].dtype);
     }
   }
   int64_t row(int64_t step, int64_t sequence) const {

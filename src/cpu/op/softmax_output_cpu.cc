@@ -77,6 +77,7 @@ class SoftmaxOutputBackward final : public Kernel {
         extent_(spec.outputs[0].shape, attrs_),
         probabilities_(spec.inputs[attrs_.out_grad ? 1 : 0].shape == spec.outputs[0].shape),
         batch_(spec.outputs[0].shape[0]),
+        ignored_(to_index(attrs_.ignore_label)),
         load_label_(load_block(spec.inputs[attrs_.out_grad ? 1 : 0].dtype, dtype_of<C>())) {}
 
   void run(const Args &args, const Lane &lane) const override {
@@ -114,7 +115,8 @@ class SoftmaxOutputBackward final : public Kernel {
   // (y - wanted) * scale along one line.
   void one_sample(const T *y, T *grad, int64_t at, C label, C scale) const {
     const int64_t cols = extent_.cols, stride = extent_.inner;
-    if (attrs_.use_ignore && cast_element<int64_t>(label) == cast_element<int64_t>(attrs_.ignore_label)) {
+    const int64_t k = to_index(label);
+    if (attrs_.use_ignore && k == ignored_) {
       for (int64_t c = 0; c < cols; ++c) grad[at + c * stride] = T(C(0));
       return;
     }
@@ -123,8 +125,7 @@ class SoftmaxOutputBackward final : public Kernel {
     const C wanted = C(1) - (smooth ? C(attrs_.smooth_alpha) : C(0));
     for (int64_t c = 0; c < cols; ++c)
       grad[at + c * stride] = cast_element<T>((C(y[at + c * stride]) - others) * scale);
-    const int64_t k = cast_element<int64_t>(label);
-    if (label >= 0 && k < cols) grad[at + k * stride] = cast_element<T>((C(y[at + k * stride]) - wanted) * scale);
+    if (k >= 0 && k < cols) grad[at + k * stride] = cast_element<T>((C(y[at + k * stride]) - wanted) * scale);
   }
 
   // What the gradient of class indices is divided by.
@@ -139,8 +140,7 @@ class SoftmaxOutputBackward final : public Kernel {
         for (int64_t first = 0; first < extent_.samples(); first += kPointwiseBlock) {
           const int64_t count = std::min(kPointwiseBlock, extent_.samples() - first);
           load_label_(label, first, block, count);
-          for (int64_t i = 0; i < count; ++i)
-            valid += cast_element<int64_t>(block[i]) != cast_element<int64_t>(attrs_.ignore_label);
+          for (int64_t i = 0; i < count; ++i) valid += to_index(block[i]) != ignored_;
         }
         return double(std::max<int64_t>(valid, 1));
       }
@@ -153,7 +153,7 @@ class SoftmaxOutputBackward final : public Kernel {
   const SoftmaxOutputAttrs attrs_;
   const Extent extent_;
   const bool probabilities_;  // label has the shape of data
-  const int64_t batch_;
+  const int64_t batch_, ignored_;
   const LoadBlock load_label_;
 };
 

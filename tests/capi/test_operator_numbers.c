@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers at the ends of their types: steps, offsets and counts in attributes, labels and indices in arrays, sums that
+ * integers cannot hold. Each has a result that the documentation gives, or is refused. */
+#include <math.h>
+
+#include "support/executor_tests.h"
+
+#define LARGEST "9223372036854775807"
+#define SMALLEST "-9223372036854775808"
+
+/* Applies an operator with keys and values in turn to arrays, which are freed, and gives its first output. */
+static cohort_error *apply(const char *op, const char *const *attrs, cohort_ndarray *const *inputs,
+                           cohort_ndarray **out) {
+  const char *keys[8], *values[8];
+  cohort_arrays *outputs = NULL;
+  cohort_error *error;
+  size_t num_attrs = 0, num_inputs = 0, i;
+
+  for (; attrs[2 * num_attrs]; ++num_attrs) {
+    keys[num_attrs] = attrs[2 * num_attrs];
+    values[num_attrs] = attrs[2 * num_attrs + 1];
+  }
+  while (inputs[num_inputs]) ++num_inputs;
+  error = cohort_operator_invoke(op, keys, values, num_attrs, inputs, num_inputs, NULL, 0, NULL, &outputs);
+  if (!error) ok(cohort_arrays_get(outputs, 0, out));
+  cohort_arrays_free(outputs);
+  for (i = 0; i < num_inputs; ++i) cohort_ndarray_free(inputs[i]);
+  return error;
+}
+
+#define ARRAYS(...) \
+  (cohort_ndarray *const[]) { __VA_ARGS__, NULL }
+#define NO_ARRAYS \
+  (cohort_ndarray *const[]) { NULL }
+
+static cohort_ndarray *applied(const char *op, const char *const *attrs, cohort_ndarray *const *inputs) {
+  cohort_ndarray *out = NULL;
+
+  ok(apply(op, attrs, inputs, &out));
+  return out;
+}
+
+static void refused(const char *op, const char *const *attrs, cohort_ndarray *input, int32_t code, const char *words) {
+  cohort_ndarray *out = NULL;
+
+  fails(apply(op, attrs, ARRAYS(input), &out), code, words);
+  assert_null(out);
+}
+
+static cohort_ndarray *int64s(const int64_t *values, int64_t count) {
+  cohort_ndarray *array = NULL;
+
+  ok(cohort_ndarray_from_host(values, (size_t)count * sizeof(int64_t), &count, 1, COHORT_DTYPE_INT64, NULL, &array));
+  return array;
+}
+
+static void holds_int64s(cohort_ndarray *array, const int64_t *values, size_t count) {
+  int64_t found[16];
+  size_t i;
+
+  assert_true(count <= 16);
+  ok(cohort_ndarray_read(array, found, count * sizeof(int64_t)));
+  for (i = 0; i < count; ++i) assert_true(found[i] == values[i]);
+  cohort_ndarray_free(array);
+}
+
+static void slices_take_any_step_and_end(void **state) {
+  (void)state;
+  holds_free(applied("slice", ATTRS("begin", "(0,)", "end", "(" LARGEST ",)"), ARRAYS(counted(SHAPE(3), 1))), 0, 1, 2);
+  holds_free(applied("slice", ATTRS("begin", "(1,)", "end", "(" LARGEST ",)", "step", "(" LARGEST ",)"),
+                     ARRAYS(counted(SHAPE(3), 1))),
+             1);
+  holds_free(applied("slice", ATTRS("begin", "(1,)", "end", "(" SMALLEST ",)", "step", "(" SMALLEST ",)"),
+                     ARRAYS(counted(SHAPE(3), 1))),
+             1);
+  holds_free(applied("slice", ATTRS("begin", "(0, 2)", "end", "(" LARGEST ", None)", "step", "(" LARGEST ", -2)"),
+                     ARRAYS(counted(SHAPE(2, 3), 1))),
+             2, 0);
+  holds_free(applied("slice", ATTRS("begin", "(" LARGEST ",)", "end", "(" SMALLEST ",)", "step", "(-2,)"),
+                     ARRAYS(counted(SHAPE(4), 1))),
+             3, 1);
+  holds_free(applied("_slice_assign_scalar",
+                     ATTRS("begin", "(1,)", "end", "(" LARGEST ",)", "step", "(" LARGEST ",)", "scalar", "7"),
+                     ARRAYS(counted(SHAPE(3), 1))),
+             0, 7, 2);
+  refused("slice_axis", ATTRS("axis", "0", "begin", "1", "end", LARGEST), counted(SHAPE(3), 1),
+          COHORT_ERROR_INVALID_ARGUMENT, "end " LARGEST);
+  refused("slice_axis", ATTRS("axis", "0", "begin", SMALLEST, "end", "2"), counted(SHAPE(3), 1),
+          COHORT_ERROR_INVALID_ARGUMENT, "begin " SMALLEST);
+}
+
+static void windows_that_end_beyond_all_numbers_are_refused(void **state) {
+  static const char *const offsets[] = {"(" LARGEST ", 0)", "(9223372036854775806, 0)", "(" SMALLEST ", 0)", "(3, 0)"};
+  static const char *const windows[] = {"(" LARGEST ", 1)", "(" SMALLEST ", 1)", "(0, 1)", "(5, 1)"};
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < COUNT(offsets); ++i) {
+    refused("Crop", ATTRS("num_args", "1", "offset", offsets[i], "h_w", "(2, 2)"), counted(SHAPE(1, 1, 4, 4), 1),
+            COHORT_ERROR_SHAPE, "offset of 0 to 2");
+    refused("Crop", ATTRS("num_args", "1", "h_w", windows[i]), counted(SHAPE(1, 1, 4, 4), 1), COHORT_ERROR_SHAPE,
+            "window of 1 to 4");
+    refused("Crop", ATTRS("num_args", "1", "h_w", windows[i], "center_crop", "True"), counted(SHAPE(1, 1, 4, 4), 1),
+            COHORT_ERROR_SHAPE, "window of 1 to 4");
+  }
+  holds_free(applied("Crop", ATTRS("num_args", "1", "offset", "(2, 1)", "h_w", "(2, 2)"),
+                     ARRAYS(counted(SHAPE(1, 1, 4, 4), 1))),
+             9, 10, 13, 14);
+}
+
+static void a_diagonal_may_lie_anywhere(void **state) {
+  (void)state;
+  holds_free(applied("_eye", ATTRS("N", "2", "k", LARGEST), NO_ARRAYS), 0, 0, 0, 0);
+  holds_free(applied("_eye", ATTRS("N", "2", "k", SMALLEST), NO_ARRAYS), 0, 0, 0, 0);
+  holds_free(applied("_eye", ATTRS("N", "2", "M", "3", "k", "1"), NO_ARRAYS), 0, 1, 0, 0, 0, 1);
+}
+
+static void more_numbers_than_can_be_counted_are_refused(void **state) {
+  cohort_ndarray *out = NULL;
+
+  (void)state;
+  fails(apply("_arange", ATTRS("start", "0", "stop", "1e15", "repeat", "1073741824"), NO_ARRAYS, &out),
+        COHORT_ERROR_SHAPE, "2^63");
+  assert_null(out);
+}
+
+/* Whole numbers are found by cutting the fraction off, as in MXNet; what is no class has no place in the gradient. */
+static void labels_that_are_no_class_count_as_out_of_range(void **state) {
+  static const float labels[] = {0.5f, -0.5f, 1, -1, 2, 5, 1e10f, 1e30f, -1e30f, INFINITY, -INFINITY, NAN};
+  static const float wanted[][2] = {{1, 0}, {1, 0}, {0, 1}}; /* of the others: none */
+  size_t i, k;
+
+  (void)state;
+  for (i = 0; i < COUNT(labels); ++i) {
+    cohort_descs *known = desc("data", SHAPE(1, 2), NULL);
+    cohort_executor *executor;
+    float gradient[2];
+    cohort_ndarray *grad;
+
+    executor = simple_bind_with(node("SoftmaxOutput", "loss", NO_ATTRS, INPUTS(variable("data"))), known, "write");
+    set_array(executor, COHORT_EXECUTOR_ARGS, "loss_label", &labels[i], 1);
+    ok(cohort_executor_forward(executor, 1));
+    ok(cohort_executor_backward(executor, NULL, 0, 1));
+    grad = grad_of(executor, "data");
+    ok(cohort_ndarray_read(grad, gradient, sizeof(gradient)));
+    cohort_ndarray_free(grad);
+    for (k = 0; k < 2; ++k) {
+      const float expected = 0.5f - (i < COUNT(wanted) ? wanted[i][k] : 0);
+
+      if (gradient[k] != expected) {
+        fail_msg("label %g, class %zu: expected %g, found %g", (double)labels[i], k, (double)expected,
+                 (double)gradient[k]);
+      }
+    }
+    cohort_executor_free(executor);
+  }
+}
+
+/* An ignored label is found by its whole part too, and one out of range is not taken for it. */
+static void labels_out_of_range_are_not_the_ignored_one(void **state) {
+  const char *const attrs[] = {"use_ignore", "True", "ignore_label", "0", "normalization", "valid", NULL};
+  cohort_executor *executor = simple_bind_with(node("SoftmaxOutput", "loss", attrs, INPUTS(variable("data"))),
+                                               desc("data", SHAPE(4, 2), NULL), "write");
+
+  (void)state;
+  set_arg(executor, "loss_label", 0.5f, NAN, 1, INFINITY);
+  ok(cohort_executor_forward(executor, 1));
+  ok(cohort_executor_backward(executor, NULL, 0, 1));
+  holds_free(grad_of(executor, "data"), 0, 0, 0.5f / 3, 0.5f / 3, 0.5f / 3, -0.5f / 3, 0.5f / 3, 0.5f / 3);
+  cohort_executor_free(executor);
+}
+
+/* The nearest index that there is, for those that are clipped, whatever their size. */
+static void indices_that_no_integer_holds_are_clipped_to_the_nearest(void **state) {
+#define INDICES floats(SHAPE(6), FLOATS(1e30f, -1e30f, INFINITY, -INFINITY, 1.9f, -0.5f))
+  (void)state;
+  holds_free(applied("take", NO_ATTRS, ARRAYS(counted(SHAPE(3), 1), INDICES)), 2, 0, 2, 0, 1, 0);
+  holds_free(applied("Embedding", ATTRS("input_dim", "3", "output_dim", "1"), ARRAYS(INDICES, counted(SHAPE(3, 1), 1))),
+             2, 0, 2, 0, 1, 0);
+  holds_free(applied("one_hot", ATTRS("depth", "2"), ARRAYS(INDICES)), 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0);
+  holds_free(applied("SequenceMask", ATTRS("use_sequence_length", "True", "value", "-1"),
+                     ARRAYS(floats(SHAPE(2, 2), FLOATS(1, 2, 3, 4)), floats(SHAPE(2), FLOATS(1e30f, -1e30f)))),
+             1, -1, 3, -1);
+}
+
+/* Integers wrap around when they are added up, in every kernel that adds them up in their own type. */
+static void sums_of_integers_wrap(void **state) {
+  const int64_t large[] = {INT64_MAX, 1}, smallest[] = {INT64_MIN}, running[] = {INT64_MAX, INT64_MIN};
+
+  (void)state;
+  holds_int64s(applied("_backward_gather_nd", ATTRS("shape", "(1,)"),
+                       ARRAYS(int64s(large, 2), floats(SHAPE(1, 2), FLOATS(0, 0)))),
+               smallest, 1);
+  holds_int64s(applied("cumsum", NO_ATTRS, ARRAYS(int64s(large, 2))), running, 2);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(slices_take_any_step_and_end),
+      TEST(windows_that_end_beyond_all_numbers_are_refused),
+      TEST(a_diagonal_may_lie_anywhere),
+      TEST(more_numbers_than_can_be_counted_are_refused),
+      TEST(labels_that_are_no_class_count_as_out_of_range),
+      TEST(labels_out_of_range_are_not_the_ignored_one),
+      TEST(indices_that_no_integer_holds_are_clipped_to_the_nearest),
+      TEST(sums_of_integers_wrap),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
