@@ -260,6 +260,7 @@ void infer(const Invocation &call, const std::vector<std::string> &names, Applie
     what->out_dtypes[i] = call.outputs[i]->dtype();
   }
   try {
+    for (const Shape &shape : what->in_shapes) check_size(shape, "input");
     op.infer_shape(what->attrs, what->in_shapes, what->out_shapes);
     op.infer_dtype(what->attrs, what->in_dtypes, what->out_dtypes);
   } catch (const Error &e) {

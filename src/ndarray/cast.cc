@@ -6,6 +6,7 @@
 #include "ndarray/ndarray.hpp"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -54,7 +55,10 @@ __attribute__((target("avx,f16c"))) void float_to_half_f16c(const float *from, F
 }
 
 bool has_f16c() {
-  static const bool has = __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c");
+  static const bool has = [] {  // not all compilers' __builtin_cpu_supports know "f16c"
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+  }();
   return has;
 }
 #endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/interleaved_attention.hpp"
 
+#include "op/checked_length.hpp"
+
 namespace cohort {
 namespace {
 
@@ -13,7 +15,7 @@ void check_projections(const A &a, const Shape &s, int64_t parts, const char *na
               name);
 }
 
-int64_t times(int64_t a, int64_t b) { return a == Shape::kUnknown ? a : a * b; }
+int64_t times(int64_t a, int64_t b) { return a == Shape::kUnknown ? a : checked_times(a, b); }
 
 void infer_scores(const A &a, Shapes &in, Shapes &out) {
   check_projections(a, in[0], a.own_queries ? 1 : 3, a.own_queries ? "queries" : "queries_keys_values");

@@ -54,7 +54,8 @@ std::string default_name(const std::string &op) {
 // Keys in their long form. Throws kName on `weight_lr_mult` and, for a variable, on anything but __x__.
 AttrMap checked_attrs(const Op *op, const AttrMap &attrs) {
   AttrMap checked;
-  for (const auto &[key, value] : attrs) {
+  for (const auto &attr : attrs) {  // no structured binding: clang 14 lets no lambda capture one
+    const std::string &key = attr.first, &value = attr.second;
     const std::string stored = long_key(key);
     if (stored != key || is_hidden_key(key)) {
       if (stored == key || attrs.count(stored) == 0) checked[stored] = value;

@@ -111,13 +111,14 @@ struct Inferred {
   bool dtypes_complete = false;
 };
 
+// Throws kShape if there are too many axes or elements for any array, or a length below 0; unknown ones count as 1.
+void check_size(const Shape &shape, const char *what);
+
 // Known shapes and dtypes of variables, by name; a missing or unknown one is inferred, names that are none are skipped,
 // `__shape__` and `__dtype__` attributes taking part (SYM-10, 11; a given entry wins over an attribute). Incomplete is
 // no error. Contradictions throw kShape / kDtype naming node, expected and found.
 void infer_shapes(const Graph &graph, const std::vector<std::pair<std::string, Shape>> &known, Inferred *result);
 void infer_dtypes(const Graph &graph, const std::vector<std::pair<std::string, Dtype>> &known, Inferred *result);
-// Throws kShape if there are too many axes or elements for any array, or a length below 0; unknown ones count as 1.
-void check_size(const Shape &shape, const char *what);
 // The same for variables given by node index: two variables may share a name (EXE-08).
 void infer_shapes_at(const Graph &graph, const std::vector<Shape> &by_node, Inferred *result);
 void infer_dtypes_at(const Graph &graph, const std::vector<Dtype> &by_node, Inferred *result);
