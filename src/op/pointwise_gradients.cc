@@ -8,6 +8,7 @@
 #include "op/gradient_graph.hpp"
 #include "op/leaky_relu.hpp"
 #include "op/pointwise.hpp"
+#include "op/scaling.hpp"
 
 namespace cohort {
 namespace {
@@ -181,6 +182,11 @@ void define_binary() {
   });
 }
 
+void of_quadratic(G &g) {
+  const auto &a = g.attrs<QuadraticAttrs>();
+  if (g.head()) g.give(0, g.head() * (g.input(0) * (2.0 * a.a) + double(a.b)));
+}
+
 // ---- the gamma function ------------------------------------------------------------------------------------------
 
 // The second derivative of log |gamma(x)|: the asymptotic series eight steps to the right, where it is exact to the
@@ -257,6 +263,7 @@ void of_leaky_relu(G &g) {
   define_unary();
   define_scalar();
   define_binary();
+  define_gradient("_contrib_quadratic", of_quadratic);
   define_gradient("gamma", of_gamma);
   define_backward_gradient("gammaln", of_backward_gammaln);
   define_gradient("LeakyReLU", of_leaky_relu);
