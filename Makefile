@@ -13,9 +13,10 @@ CFLAGS ?= -O2
 # Nobody reads errno or the floating-point flags after a kernel; loops vectorise better without. No contraction: the compiler
 # fuses multiply and add differently in the vector part of a loop and in the rest of it.
 KERNEL_CXXFLAGS ?= -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off
-# Flags of one file. Partial redundancy elimination turns the clamps in exp and the like into branches.
-FLAGS_src/cpu/op/pointwise_float_cpu.cc := -fno-tree-pre
-FLAGS_src/cpu/op/pointwise_fused_multiply_cpu.cc := -fno-tree-pre
+IS_CLANG := $(findstring clang,$(shell $(CXX) --version 2>/dev/null))
+# Flags of one file. GCC's partial redundancy elimination turns the clamps in exp and the like into branches.
+FLAGS_src/cpu/op/pointwise_float_cpu.cc := $(if $(IS_CLANG),,-fno-tree-pre)
+FLAGS_src/cpu/op/pointwise_fused_multiply_cpu.cc := $(if $(IS_CLANG),,-fno-tree-pre)
 FLAGS_src/ndarray/cast.cc := -O3 -fno-trapping-math
 CUDA ?= auto
 CUDA_ARCHS ?= 80 90
@@ -71,14 +72,16 @@ BENCH := $(if $(BENCH_SRCS),$(BUILD)/cohort-bench)
 
 # ---- flags --------------------------------------------------------------------------------------------------------
 
-WARNINGS := -Wall -Wextra -Werror
+# clang says where a loop is not vectorised as it was asked to; without optimisation none is.
+WARNINGS := -Wall -Wextra -Werror $(if $(IS_CLANG),-Wno-pass-failed)
 DEPFLAGS = -MMD -MP
 LIB_CXXFLAGS := -std=c++17 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden $(WARNINGS) -Iinclude -Isrc
 # What the main library and a backend in a shared object of its own must have been compiled from alike.
 BUILD_ID := $(shell cat /dev/null $(call find,src/base src/device src/op,*.hpp) | cksum | tr -d ' ')
 BUILD_ID_FLAG := -DCOHORT_BUILD_ID='"$(VERSION)-$(BUILD_ID)"'
 ROOM_FLAGS = $(if $(filter src/device/%,$<),$(BUILD_ID_FLAG)) $(if $(filter src/cpu/%,$<),-fopenmp) $(if $(filter src/cpu/op/%,$<),$(KERNEL_CXXFLAGS)) $(FLAGS_$<)
-LIBS := -ldnnl -lre2 -lgomp -lpthread -ldl
+# Each compiler brings an OpenMP library of its own; libomp stands in for oneDNN's libgomp, too.
+LIBS := -ldnnl -lre2 $(if $(IS_CLANG),-fopenmp,-lgomp) -lpthread -ldl
 C99 := -std=c99 -pedantic -D_POSIX_C_SOURCE=200809L $(WARNINGS) -Iinclude
 
 FLAGS_tests/bench/cohort_bench.cc := -DCOHORT_BENCH_SYMBOLS='"$(CURDIR)/tests/bench/symbols"'
@@ -258,7 +261,7 @@ char-lm: build-deps
 .PHONY: test
 test: deps
 	@$(sub_make) all test-programs
-	@$(run_tests) layers headers abi capi unit golden pages perl examples install contract
+	@$(run_tests) layers clang headers abi capi unit golden pages perl examples install contract
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 
@@ -281,6 +284,23 @@ golden: $(LIBRARY) $(GOLDEN_RUNNER)
 
 .PHONY: bench
 bench: $(LIBRARY) $(CUDA_SO) $(BENCH)
+
+# Whether clang takes the sources, too: it looks at those that have changed.
+CLANG ?= $(firstword $(shell command -v clang++-14 clang++))
+CLANG_SEEN := $(LIB_SRCS:%.cc=$(BUILD)/clang/%.seen)
+.PHONY: check-clang
+check-clang:
+	@if [ -n "$(CLANG)" ] && echo '#include <omp.h>' | $(CLANG) -xc++ -fsyntax-only - 2>/dev/null; then \
+	  $(sub_make) clang-seen && echo "check-clang: $(words $(CLANG_SEEN)) files passed"; \
+	else echo "check-clang: skipped, there is no clang with OpenMP here"; fi
+.PHONY: clang-seen
+clang-seen: $(CLANG_SEEN)
+$(BUILD)/clang/%.seen: %.cc
+	@mkdir -p $(@D)
+	$(call say,CLANG,$<)
+	$(Q)$(CLANG) -fsyntax-only $(LIB_CXXFLAGS) $(CPPFLAGS) $(BUILD_ID_FLAG) -fopenmp -MMD -MP -MT $@ -MF $@.d $<
+	@touch $@
+-include $(CLANG_SEEN:%=%.d)
 
 .PHONY: check-layers
 check-layers:
@@ -353,6 +373,7 @@ help:
 	@echo 'make install            headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside; make test-perl: of Perl'
 	@echo 'make check-layers       includes go down the rooms only; names of files'
+	@echo 'make check-clang        whether clang takes the sources, where it is there; it builds them, too: make CXX=clang++'
 	@echo 'make check-contract     whether the tests of the last make test prove each rule of tests/contract'
 	@echo 'make abi                write the lists in tests/abi and what bindings declare anew, after adding a public function'
 	@echo 'make check-format       clang-format 14, where it is there; make format applies it'

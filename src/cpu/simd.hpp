@@ -3,6 +3,13 @@
 // made. Plain function pointers: indirect functions of the linker (target_clones) run before a sanitizer is ready.
 #pragma once
 
+// Before a loop: no iteration reads or writes what another one writes.
+#if defined(__clang__)
+#define COHORT_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define COHORT_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
+#endif
+
 namespace cohort {
 
 enum class Simd : int { kBase = 0, kAvx2 = 1, kAvx512 = 2 };

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the parts of the tests that are named, all of them whatever fails, and closes with "N passed, N failed, N skipped".
-#   run_tests.sh PART...      parts: layers headers abi capi unit golden pages perl examples install contract
+#   run_tests.sh PART...      parts: layers clang headers abi capi unit golden pages perl examples install contract
 # What became of each test is written to $BUILD/tests/results/PART.tsv: PROGRAM:TEST, a tab, and passed, failed or skipped.
 # The Makefile calls it with BUILD, CC, CXX, CAPI, UNIT, PAGES, GOLDEN_RUNNER and MAKE in the environment.
 set -uo pipefail
@@ -137,6 +137,12 @@ for part in "$@"; do
       check layers-test tests/check/layers_test.sh
       check runner-test tests/check/run_tests_test.sh
       check contract-test tests/check/contract_test.sh
+      ;;
+    clang)
+      ${MAKE:-make} --no-print-directory BUILD="$BUILD" check-clang >"$logs/clang.log" 2>&1
+      status=$?
+      if ((status)); then cat "$logs/clang.log"; else tail -n 1 "$logs/clang.log"; fi
+      if grep -q '^check-clang: skipped' "$logs/clang.log"; then add clang 0 0 0 1; else add clang "$status" "$((status == 0))" 0 0; fi
       ;;
     headers)
       before=$passed

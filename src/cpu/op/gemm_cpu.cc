@@ -14,7 +14,7 @@ namespace {
 // to += x * scale
 struct Axpy {
   static void run(const double *x, double scale, double *to, int64_t count) {
-#pragma GCC ivdep
+    COHORT_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) to[i] += x[i] * scale;
   }
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cpu/op/pointwise_loops.hpp"
+#include "cpu/simd.hpp"
 
 namespace cohort {
 namespace pointwise {
@@ -13,7 +14,7 @@ struct Body {
   static void run(const C *a, [[maybe_unused]] const C *b, [[maybe_unused]] const C *c, C s, C t, C *out,
                   int64_t count) {
     // Every iteration reads and writes its own elements only, also where out is one of the operands.
-#pragma GCC ivdep
+    COHORT_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) {
       if constexpr (kOperands == 1) {
         out[i] = F::template of<C>(a[i], C(0), C(0), s, t);

@@ -18,7 +18,7 @@ PointwiseLoop<int64_t> integer_loop() {
 template <typename U, typename T>
 struct ConvertBody {
   static void run(const T *from, U *to, int64_t count) {
-#pragma GCC ivdep
+    COHORT_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) to[i] = cast_element<U>(from[i]);
   }
 };

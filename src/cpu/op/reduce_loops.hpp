@@ -99,7 +99,7 @@ template <typename Op, typename C>
 struct LineBody {
   using A = typename Op::A;
   static void run(const C *x, A *results, int64_t count) {
-#pragma GCC ivdep
+    COHORT_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) results[i] = Op::join(results[i], Op::of(x[i]));
   }
 };

@@ -19,7 +19,7 @@ template <typename F, typename C>
 struct UpdateBody {
   static void run(const C *w, const C *g, C *s0, C *s1, C *s2, C *out, int64_t count, const UpdateNumbers<C> *numbers) {
     const UpdateNumbers<C> n = *numbers;  // a copy that no store can reach
-#pragma GCC ivdep
+    COHORT_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) {
       C s[3];
       if constexpr (F::kStates > 0) s[0] = s0[i];
