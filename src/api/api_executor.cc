@@ -71,10 +71,6 @@ ExecutorOptions to_executor_options(const cohort_executor_options &set, const co
   ExecutorOptions options;
   options.context = to_context(context);
   options.group2ctx = to_group2ctx(set.ctx_group_names, set.ctx_group_contexts, set.num_ctx_groups);
-  if (set.num_threads < 0) {
-    throw Error(Code::kInvalidArgument, text("num_threads: expected 0 or more, found ", set.num_threads),
-                "num_threads");
-  }
   options.num_threads = set.num_threads;
   options.seed = set.seed;
   if (set.shared_executor) options.shared = deref(set.shared_executor, "shared_executor").executor;
@@ -155,19 +151,6 @@ std::set<std::string> to_dense_names(const cohort_executor_options &set) {
     if (type == COHORT_STORAGE_DEFAULT) dense.insert(names[i]);
   }
   return dense;
-}
-
-void check_dtypes_inferable(const Symbol &symbol, const std::vector<std::pair<std::string, Dtype>> &known) {
-  const Graph graph(symbol);
-  Inferred inferred;
-  infer_dtypes(graph, known, &inferred);
-  if (inferred.dtypes_complete) return;
-  std::string unknown;
-  for (const int node : graph.arguments) {
-    if (inferred.dtypes[size_t(node)][0] != Dtype::kNone) continue;
-    unknown += (unknown.empty() ? "" : ", ") + graph.nodes[size_t(node)]->name;
-  }
-  throw Error(Code::kDtype, text("dtypes cannot be inferred for: ", unknown), unknown);
 }
 
 enum class List { kArgs, kGrads, kAux, kOutputs };
@@ -256,7 +239,7 @@ cohort_error *cohort_executor_simple_bind(const cohort_symbol *symbol, const coh
     what.dtypes = to_known_dtypes(known);
     what.grad_reqs = to_grad_reqs(set, arguments);
     what.contexts = to_array_contexts(set, arguments, graph.list_auxiliary_states());
-    if (to_bool(set.strict_dtypes, "strict_dtypes")) check_dtypes_inferable(graph, what.dtypes);
+    what.strict_dtypes = to_bool(set.strict_dtypes, "strict_dtypes");
     NamedArrays *shared = set.shared_data ? &deref(set.shared_data, "shared_data") : nullptr;
     ArrayPool pool;
     if (shared) {

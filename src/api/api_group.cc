@@ -28,19 +28,9 @@ std::function<void(LogLevel, const std::string &)> to_log(cohort_log_fn log, voi
   };
 }
 
-std::vector<double> to_workload(const double *workload, size_t num_workloads, size_t num_contexts) {
+std::vector<double> to_workload(const double *workload, size_t num_workloads) {
   require(workload, num_workloads, "workload");
-  if (num_workloads == 0) return {};
-  if (num_workloads != num_contexts) {
-    throw Error(Code::kInvalidArgument,
-                text("workload: expected ", num_contexts, ", one a context, found ", num_workloads), "workload");
-  }
   return std::vector<double>(workload, workload + num_workloads);
-}
-
-int to_num_threads(int32_t num_threads) {
-  if (num_threads >= 0) return num_threads;
-  throw Error(Code::kInvalidArgument, text("num_threads: expected 0 or more, found ", num_threads), "num_threads");
 }
 
 std::vector<std::vector<NDArray>> deref_matrix(cohort_ndarray *const *arrays, size_t num_outer, size_t num_inner,
@@ -56,15 +46,10 @@ std::vector<std::vector<NDArray>> deref_matrix(cohort_ndarray *const *arrays, si
   return matrix;
 }
 
-int to_is_train(int32_t is_train) {
-  if (is_train >= -1 && is_train <= 1) return is_train;
-  throw Error(Code::kInvalidArgument, text("is_train: expected -1, 0 or 1, found ", is_train), "is_train");
-}
-
 void check_device_count(const Group &group, size_t count, const char *what) {
   if (count == group.num_devices()) return;
-  throw Error(Code::kInvalidArgument, text(what, ": expected ", group.num_devices(), ", one a context, found ", count),
-              what);
+  throw Error(Code::kInvalidArgument,
+              text(what, ": expected ", group.num_devices(), ", one per context, found ", count), what);
 }
 
 }  // namespace cohort::api
@@ -124,13 +109,9 @@ GroupOptions to_group_options(const cohort_group_options &set, const cohort_cont
                               const char *const *param_names, size_t num_param_names, int32_t for_training) {
   GroupOptions options;
   options.contexts = to_contexts(contexts, num_contexts, "contexts");
-  options.workload = to_workload(set.workload, set.num_workloads, num_contexts);
+  options.workload = to_workload(set.workload, set.num_workloads);
   options.rounding = make_rounding(set.rounding);
   require(set.slices, set.num_slices, "slices");
-  if (set.num_slices != 0 && set.num_slices != num_contexts) {
-    throw Error(Code::kInvalidArgument,
-                text("slices: expected ", num_contexts, ", one a context, found ", set.num_slices), "slices");
-  }
   for (size_t i = 0; i < set.num_slices; ++i) options.slices.push_back({set.slices[2 * i], set.slices[2 * i + 1]});
   options.param_names = to_texts(param_names, num_param_names, "param_names");
   options.for_training = to_bool(for_training, "for_training");
@@ -144,7 +125,7 @@ GroupOptions to_group_options(const cohort_group_options &set, const cohort_cont
     options.input_dtypes.emplace_back(dtype_names[i], to_dtype(set.input_dtypes[i]));
   }
   options.group2ctx = to_group2ctx(set, num_contexts);
-  options.num_threads = to_num_threads(set.num_threads);
+  options.num_threads = set.num_threads;
   options.gradient_bucket_bytes = set.gradient_bucket_bytes;
   options.seed = set.seed;
   options.log = to_log(set.log, set.log_user_data);
@@ -383,14 +364,13 @@ cohort_error *cohort_group_load(cohort_group *group, cohort_ndarray *const *data
 }
 
 cohort_error *cohort_group_run(cohort_group *group, int32_t is_train) {
-  return guard([&] { group_of(group).run(to_is_train(is_train)); });
+  return guard([&] { group_of(group).run(is_train); });
 }
 
 cohort_error *cohort_group_forward(cohort_group *group, cohort_ndarray *const *data, size_t num_data,
                                    cohort_ndarray *const *label, size_t num_label, int32_t is_train) {
   return guard([&] {
-    group_of(group).forward(deref_all(data, num_data, "data"), deref_all(label, num_label, "label"),
-                            to_is_train(is_train));
+    group_of(group).forward(deref_all(data, num_data, "data"), deref_all(label, num_label, "label"), is_train);
   });
 }
 
@@ -402,7 +382,7 @@ cohort_error *cohort_group_forward_presliced(cohort_group *group, size_t num_sli
     check_device_count(target, num_slices, "num_slices");
     const auto labels =
         num_label ? deref_matrix(label, num_slices, num_label, "label") : std::vector<std::vector<NDArray>>();
-    target.forward_presliced(deref_matrix(data, num_slices, num_data, "data"), labels, to_is_train(is_train));
+    target.forward_presliced(deref_matrix(data, num_slices, num_data, "data"), labels, is_train);
   });
 }
 

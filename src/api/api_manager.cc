@@ -62,12 +62,12 @@ cohort_error *cohort_manager_create(const cohort_symbol *symbol, const cohort_co
     const cohort_manager_options set = read_options(options, "options");
     ManagerOptions how;
     how.contexts = to_contexts(contexts, num_contexts, "contexts");
-    how.workload = to_workload(set.workload, set.num_workloads, num_contexts);
+    how.workload = to_workload(set.workload, set.num_workloads);
     how.param_names = to_texts(param_names, num_param_names, "param_names");
     how.batch_size = batch_size;
     how.generator = to_generator(set);
     how.default_bucket_key = to_text_or_empty(set.default_bucket_key);
-    how.num_threads = to_num_threads(set.num_threads);
+    how.num_threads = set.num_threads;
     how.seed = set.seed;
     how.log = to_log(set.log, set.log_user_data);
     how.state_names = to_texts(set.state_names, set.num_state_names, "state_names");
@@ -147,7 +147,7 @@ cohort_error *cohort_manager_load_data_batch(cohort_manager *manager, cohort_nda
 }
 
 cohort_error *cohort_manager_forward(cohort_manager *manager, int32_t is_train) {
-  return guard([&] { manager_of(manager).forward(to_is_train(is_train)); });
+  return guard([&] { manager_of(manager).forward(is_train); });
 }
 
 cohort_error *cohort_manager_backward(cohort_manager *manager) {

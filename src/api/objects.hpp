@@ -86,10 +86,8 @@ std::vector<std::pair<std::string, Dtype>> to_known_dtypes(const cohort_descs *k
 
 // What groups and managers take.
 DataDescs to_data_descs(const cohort_descs *descs, const char *what);  // NULL: none
-std::vector<double> to_workload(const double *workload, size_t num_workloads, size_t num_contexts);
-int to_num_threads(int32_t num_threads);
+std::vector<double> to_workload(const double *workload, size_t num_workloads);
 std::function<void(LogLevel, const std::string &)> to_log(cohort_log_fn log, void *user_data);
-int to_is_train(int32_t is_train);  // -1, 0 or 1
 // num_outer * num_inner arrays, outer by outer.
 std::vector<std::vector<NDArray>> deref_matrix(cohort_ndarray *const *arrays, size_t num_outer, size_t num_inner,
                                                const char *what);

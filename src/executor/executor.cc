@@ -94,19 +94,28 @@ bool Executor::output_needs_head_gradient(int head) const {
   return !node.op->is_loss(node.parsed) && !(node.op->view && blocked);
 }
 
-void Executor::Impl::check_head_gradients(const std::vector<NDArray> &head_grads) const {
-  const size_t heads = arrays.outputs.size();
-  if (head_grads.size() > heads) {
-    throw Error(Code::kInvalidArgument,
-                text("backward: ", head_grads.size(), " head gradients for ", heads, " outputs"), "head_grads");
+void Executor::check_head_gradients(const std::vector<NDArray> &head_grads,
+                                    const std::function<Shape(size_t head)> &shape_of) const {
+  const std::vector<std::string> &names = impl_->output_names;
+  if (head_grads.size() > names.size()) {
+    throw Error(
+        Code::kInvalidArgument,
+        text("head_grads: expected at most one for each of ", names.size(), " outputs, found ", head_grads.size()),
+        "head_grads");
   }
-  for (size_t h = 0; h < head_grads.size(); ++h) {
-    if (head_grads[h] && head_grads[h].shape() != arrays.outputs[h].shape()) {
-      throw Error(Code::kShape,
-                  text("head gradient of '", output_names[h], "': expected ", arrays.outputs[h].shape(), ", found ",
-                       head_grads[h].shape()),
-                  output_names[h]);
+  for (size_t h = 0; h < names.size(); ++h) {
+    if (h >= head_grads.size() || !head_grads[h]) {
+      if (!output_needs_head_gradient(int(h))) continue;
+      throw Error(
+          Code::kInvalidArgument,
+          text("head_grads: output '", names[h], "' is no loss: add a loss to the symbol, or pass its head gradient"),
+          names[h]);
     }
+    const Shape expected = shape_of(h);
+    if (head_grads[h].shape() == expected) continue;
+    throw Error(Code::kShape,
+                text("head gradient of '", names[h], "': expected shape ", expected, ", found ", head_grads[h].shape()),
+                names[h]);
   }
 }
 
@@ -116,16 +125,7 @@ void Executor::backward(const std::vector<NDArray> &head_grads, bool is_train, c
   if (!self.last) {
     throw Error(Code::kState, "backward: no forward has run since this executor was bound", "backward");
   }
-  self.check_head_gradients(head_grads);
-  for (size_t h = 0; h < self.arrays.outputs.size(); ++h) {
-    const bool given = h < head_grads.size() && head_grads[h];
-    if (!given && output_needs_head_gradient(int(h))) {
-      throw Error(Code::kInvalidArgument,
-                  text("backward: output '", self.output_names[h],
-                       "' is no loss and has no head gradient; add a loss layer or pass head gradients"),
-                  self.output_names[h]);
-    }
-  }
+  check_head_gradients(head_grads, [&](size_t h) { return self.arrays.outputs[h].shape(); });
   // A forward pass of inference keeps nothing for backward, and is run again by a program that does (BWD-07, EXE-24).
   const bool train = self.last_is_train && is_train;
   ProgramOwner &program = self.program(train, true, bool(self.monitor) || self.last_is_separate);

@@ -121,7 +121,10 @@ class Executor : public std::enable_shared_from_this<Executor> {
   const std::vector<NDArray> &outputs() const;
   const std::vector<GradReq> &grad_reqs() const;
   bool output_needs_head_gradient(int head) const;  // BWD-03
-  int arg_index(const std::string &name) const;     // -1: none; kName if two arguments have it (EXE-33)
+  // BWD-02..04: no more than outputs, one where it is needed, and of the shape that the output has for whoever asks.
+  void check_head_gradients(const std::vector<NDArray> &head_grads,
+                            const std::function<Shape(size_t head)> &shape_of) const;
+  int arg_index(const std::string &name) const;  // -1: none; kName if two arguments have it (EXE-33)
   int aux_index(const std::string &name) const;
   const ExecutorOptions &options() const;
   const std::shared_ptr<Queue> &queue() const;

@@ -40,6 +40,10 @@ void check_array(const NDArray &array, const Shape &shape, Dtype dtype, const st
 }
 
 std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const ExecutorOptions &options) {
+  if (options.num_threads < 0) {
+    throw Error(Code::kInvalidArgument, text("num_threads: expected 0 or more, found ", options.num_threads),
+                "num_threads");
+  }
   auto impl = std::make_unique<Impl>();
   impl->symbol = symbol;
   impl->graph = Graph(symbol);

@@ -66,7 +66,6 @@ struct Executor::Impl {
   void run_forward(ProgramOwner &program);
   void monitored_forward(ProgramOwner &program);
   void monitored_backward(ProgramOwner &program);
-  void check_head_gradients(const std::vector<NDArray> &head_grads) const;
   void sync();
   void report_output(ProgramOwner &program, int node, int output);
 };

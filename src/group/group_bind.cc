@@ -50,22 +50,12 @@ void Group::Impl::prepare(const Symbol &given) {
   if (options.contexts.empty()) {
     throw Error(Code::kInvalidArgument, "contexts: expected at least one, found none", "contexts");
   }
-  if (!options.workload.empty() && options.workload.size() != num_devices()) {
-    throw Error(
-        Code::kInvalidArgument,
-        text("workload: expected one number for each of ", num_devices(), " contexts, found ", options.workload.size()),
-        "workload");
-  }
   if (!options.slices.empty()) check_slices(options.slices, num_devices());
   const size_t num_maps = options.group2ctx.size();
   if (num_maps > 1 && num_maps != num_devices()) {
     throw Error(Code::kInvalidArgument,
                 text("group2ctx: expected one map, or one for each of ", num_devices(), " contexts, found ", num_maps),
                 "group2ctx");
-  }
-  if (options.num_threads < 0) {
-    throw Error(Code::kInvalidArgument, text("num_threads: expected 0 or more, found ", options.num_threads),
-                "num_threads");
   }
   symbol = given;
   graph = Graph(symbol);
@@ -337,7 +327,7 @@ ExecutorOptions Group::Impl::executor_options(size_t device) const {
   ExecutorOptions result;
   result.context = options.contexts[device];
   result.group2ctx = group2ctx(device);
-  result.num_threads = options.num_threads > 0 ? options.num_threads : std::max(1, usable_processors() / num_cpus());
+  result.num_threads = options.num_threads != 0 ? options.num_threads : std::max(1, usable_processors() / num_cpus());
   result.seed = options.seed;
   result.replica = uint32_t(device);
   result.constants = {options.param_names.begin(), options.param_names.end()};

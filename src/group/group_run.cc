@@ -199,35 +199,17 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
   }
   if (!self.has_forward)
     throw Error(Code::kState, "backward: no forward has run since the group was bound", "backward");
-  const size_t num_heads = self.output_names.size();
-  if (head_grads.size() > num_heads) {
-    throw Error(Code::kInvalidArgument,
-                text("head_grads: expected at most one for each of ", num_heads, " outputs, found ", head_grads.size()),
-                "head_grads");
-  }
   const Executor &front = *self.current_binding->execs[0];
   const std::vector<GradReq> &reqs = front.grad_reqs();
   if (std::all_of(reqs.begin(), reqs.end(), [](GradReq req) { return req == GradReq::kNull; })) {  // BWD-10
     self.has_backward = true;
     return;
   }
-  const bool any_given = std::any_of(head_grads.begin(), head_grads.end(), [](const NDArray &g) { return bool(g); });
-  const DataDescs shapes = any_given ? output_shapes() : DataDescs();
-  for (size_t h = 0; h < num_heads; ++h) {
-    const bool given = h < head_grads.size() && head_grads[h];
-    if (!given && front.output_needs_head_gradient(int(h))) {
-      throw Error(Code::kInvalidArgument,
-                  text("head_grads: output '", self.output_names[h],
-                       "' is no loss: add a loss to the symbol, or pass its head gradient"),
-                  self.output_names[h]);
-    }
-    if (given && head_grads[h].shape() != shapes[h].shape) {
-      throw Error(Code::kShape,
-                  text("head gradient of '", self.output_names[h], "': expected shape ", shapes[h].shape, ", found ",
-                       head_grads[h].shape()),
-                  self.output_names[h]);
-    }
-  }
+  DataDescs shapes;
+  front.check_head_gradients(head_grads, [&](size_t head) {
+    if (shapes.empty()) shapes = output_shapes();
+    return shapes[head].shape;
+  });
   // Buckets are known for the usual program alone: a training pass without a monitor. Where the layers of a device lie
   // on several contexts, these would have to wait for each other at the end of each bucket.
   const bool in_buckets = self.last_is_train && !self.monitor && self.options.group2ctx.empty();

@@ -439,7 +439,7 @@ static cohort_error *load_batch(world *w, const char *key, int64_t batch_size) {
   X(SYMBOL, STATE, "symbol", "one head", set_attr_of_heads(w))                                                       \
   X(SYMBOL, FMT, "symbol", "expected JSON", cohort_symbol_from_json("{", 1, OUT(symbol)))                            \
   X(SYMBOL, IO, "no/such/folder", "no/such/folder", cohort_symbol_save(w->symbol, "no/such/folder"))                 \
-  X(EXECUTOR, ARG, "head_grads", "2 head gradients for 1", two_head_gradients(w))                                    \
+  X(EXECUTOR, ARG, "head_grads", "for each of 1 outputs, found 2", two_head_gradients(w))                            \
   X(EXECUTOR, NAME, "strange", "'strange'", cohort_executor_set_inputs(w->executor, w->strange))                     \
   X(EXECUTOR, SHAPE_, "data", "(4, 3)", cohort_executor_reshape(w->executor, w->misfit, NULL, OUT(executor)))        \
   X(EXECUTOR, DTYPE, "fc", "input 1: expected int32, found float32", bind_integers(w))                               \

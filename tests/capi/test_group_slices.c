@@ -182,9 +182,9 @@ static void a_group_takes_one_workload_a_context(void **state) {
   (void)state;
   options.workload = workload;
   options.num_workloads = 3;
-  bind_is_refused(&options, "workload: expected 2, one a context, found 3");
+  bind_is_refused(&options, "workload: expected one number for each of 2 contexts, found 3");
   options.num_workloads = 1;
-  bind_is_refused(&options, "workload: expected 2, one a context, found 1");
+  bind_is_refused(&options, "workload: expected one number for each of 2 contexts, found 1");
   options.num_workloads = 0;
   group = bind_regression(2, 6, &options);
   slice_is(group, 0, 0, 3);
@@ -223,7 +223,7 @@ static void a_group_takes_explicit_slices(void **state) {
   }
   options.slices = good;
   options.num_slices = 1;
-  bind_is_refused(&options, "slices: expected 2, one a context, found 1");
+  bind_is_refused(&options, "slices: expected one for each of 2 contexts, found 1");
 }
 
 /* WRK-04: the group refuses the batch, says which one and over how many, and leaves nothing behind. */

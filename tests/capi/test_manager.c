@@ -512,7 +512,8 @@ static void wrong_settings_are_refused(void **state) {
   fails(try_manager(&manager, two_layers("fc", "fc"), 5, NULL), COHORT_ERROR_NAME, "fc_weight");
   options.workload = workload;
   options.num_workloads = 3;
-  fails(try_manager(&manager, network(), 5, &options), COHORT_ERROR_INVALID_ARGUMENT, "expected 2");
+  fails(try_manager(&manager, network(), 5, &options), COHORT_ERROR_INVALID_ARGUMENT,
+        "for each of 2 contexts, found 3");
   options.workload = NULL;
   options.num_workloads = 0;
   options.num_threads = -1;
