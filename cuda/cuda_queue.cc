@@ -2,6 +2,7 @@
 #include "cuda/cuda_queue.hpp"
 
 #include <utility>
+#include <vector>
 
 #include "cuda/cuda_check.hpp"
 
@@ -38,9 +39,11 @@ void CudaQueue::fail(const Error &error) {
 
 void CudaQueue::keep(std::shared_ptr<const void> owner) {
   if (!owner) return;
+  std::vector<std::shared_ptr<const void>> finished;  // owners go outside the lock: a host's function may free them
   const std::lock_guard<std::mutex> lock(mutex_);
   std::shared_ptr<CudaEvent> event;
   while (!pending_.empty() && pending_.front().event->done()) {
+    finished.push_back(std::move(pending_.front().owner));
     event = std::move(pending_.front().event);  // serves again
     pending_.pop_front();
   }
@@ -147,6 +150,11 @@ void CudaQueue::finish() noexcept {
     cudaStreamSynchronize(stream_);  // what went wrong is what the next sync() finds
   } catch (const Error &) {          // no such device any more, and nothing runs on it
   }
+}
+
+void CudaQueue::check() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (error_) throw *error_;
 }
 
 bool CudaQueue::idle() const {

@@ -34,9 +34,10 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_context_text(const cohort_cont
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_num_devices(int32_t device_type, size_t *out_num);
 
 /**
- * Waits until all work queued so far on all devices is done.
+ * Waits until all work queued so far on all devices is done, whoever queued it.
  *
- * @return NULL, or the first error of queued work that nobody has been told of (COHORT_ERROR_EXECUTION).
+ * @return NULL, or what failed of it (COHORT_ERROR_EXECUTION). That is not taken from the executor or group whose work it
+ *   was: it comes out there as well, at the next call that waits for it.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_wait_all(void);
 

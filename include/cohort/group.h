@@ -99,7 +99,7 @@ typedef struct cohort_group_options {
   size_t gradient_bucket_bytes; /* gradients summed in one exchange, in bytes; 0: chosen from the model */
   uint64_t seed;                /* of random operators; each device draws its own numbers */
 
-  cohort_log_fn log;   /* takes this group's messages; NULL: the library's, see cohort_set_log() */
+  cohort_log_fn log;   /* takes this group's messages; NULL: they go where the library's do */
   void *log_user_data; /* passed to log */
 
   const char *const *arg_names; /* what the caller takes the symbol's arguments to be, in order: anything else is an

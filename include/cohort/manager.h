@@ -47,7 +47,7 @@ typedef struct cohort_manager_options {
   int32_t num_threads; /* threads of each CPU context; 0: the processors are shared out among them */
   uint64_t seed;       /* of random operators; each device draws its own numbers */
 
-  cohort_log_fn log;   /* takes the messages of the manager and its groups; NULL: the library's, see cohort_set_log() */
+  cohort_log_fn log;   /* takes the messages of the manager and its groups; NULL: they go where the library's do */
   void *log_user_data; /* passed to log */
 
   const char *const

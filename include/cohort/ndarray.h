@@ -46,7 +46,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_from_host(const void *
 /**
  * Tells the owner of wrapped memory that the library is done with it.
  *
- * Called once, on a thread that is inside a call of the library. It must not call the library.
+ * Called once, at the end of a call of the library, on the thread that made that: nothing of the library waits for it
+ * but that call. It must not call the library.
  */
 typedef void (*cohort_deleter_fn)(void *data, void *user_data);
 
@@ -210,8 +211,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_to_dlpack(const cohort
  * Makes an array of another library's memory, without a copy where it is dense and row-major, else with one.
  *
  * @param managed  A `DLManagedTensorVersioned *` of major version 1 whose contents are ready. The library owns it when
- *                 this call succeeds, and calls its deleter, on a thread inside a call of the library, when the last
- *                 reference is gone. After an error it is still the caller's. A tensor flagged read-only is copied.
+ *                 this call succeeds, and calls its deleter as a cohort_deleter_fn, when the last reference is
+ *                 gone. After an error it is still the caller's. A tensor flagged read-only is copied.
  * @return NULL, or
  *   COHORT_ERROR_UNSUPPORTED  another major version, or elements of a kind or lanes that no dtype here has
  *   COHORT_ERROR_DEVICE       a device that no backend here serves

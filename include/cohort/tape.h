@@ -160,8 +160,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_grad(cohort_tape *tape, c
 typedef int32_t (*cohort_tape_function_fn)(cohort_arrays *head_grads, cohort_arrays *gradients, void *user_data);
 
 /**
- * Lets go of what belongs to a function of the host's. Runs inside the call that lets go of it: a backward pass, an
- * application of an operator, cohort_tape_free(). It must not use the tape.
+ * Lets go of what belongs to a function of the host's. Runs at the end of the call that lets go of it: a backward pass,
+ * an application of an operator, cohort_tape_free(). It must not use the tape.
  */
 typedef void (*cohort_tape_release_fn)(void *user_data);
 

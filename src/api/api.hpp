@@ -45,6 +45,7 @@ struct InitializerObject;
 struct MonitorObject;
 struct ManagerObject;
 struct TapeObject;
+struct LogObject;
 
 #define COHORT_BEHIND(c_type, object, kind)   \
   template <>                                 \
@@ -65,6 +66,7 @@ COHORT_BEHIND(cohort_initializer, InitializerObject, kInitializer);
 COHORT_BEHIND(cohort_monitor, MonitorObject, kMonitor);
 COHORT_BEHIND(cohort_manager, ManagerObject, kManager);
 COHORT_BEHIND(cohort_tape, TapeObject, kTape);
+COHORT_BEHIND(cohort_log, LogObject, kLog);
 #undef COHORT_BEHIND
 
 // ---- arguments in ----------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "api/api.hpp"
 #include "base/utf8.hpp"
@@ -17,10 +18,34 @@ namespace {
 
 thread_local int call_depth = 0;
 
+// Calls in their order. Without a destructor: one of a thread would take memory before the thread's first error.
+struct HostCalls {
+  HostCall *first = nullptr, *last = nullptr;
+
+  void add(std::unique_ptr<HostCall> call) {
+    HostCall *const added = call.get();
+    if (last) {
+      last->next = std::move(call);
+    } else {
+      first = call.release();
+    }
+    last = added;
+  }
+  std::unique_ptr<HostCall> take() {
+    last = nullptr;
+    return std::unique_ptr<HostCall>(std::exchange(first, nullptr));
+  }
+};
+
+void run(std::unique_ptr<HostCall> call) {
+  for (; call; call = std::move(call->next)) call->function();
+}
+
+thread_local HostCalls behind_this_call;
+
 struct PutOff {
-  std::mutex mutex;  // guards first and last
-  std::unique_ptr<HostCall> first;
-  HostCall *last = nullptr;
+  std::mutex mutex;  // guards calls
+  HostCalls calls;
   std::atomic<bool> any{false};
 };
 
@@ -31,17 +56,23 @@ PutOff &put_off() {
   return *instance;
 }
 
+void run_later(std::unique_ptr<HostCall> call) noexcept {
+  PutOff &p = put_off();
+  const std::lock_guard<std::mutex> lock(p.mutex);
+  p.calls.add(std::move(call));
+  p.any.store(true, std::memory_order_release);
+}
+
 void run_put_off() {
   PutOff &p = put_off();
   while (p.any.load(std::memory_order_acquire)) {
     std::unique_ptr<HostCall> call;
     {
       const std::lock_guard<std::mutex> lock(p.mutex);
-      call = std::move(p.first);
-      p.last = nullptr;
+      call = p.calls.take();
       p.any.store(false, std::memory_order_relaxed);
     }
-    for (; call; call = std::move(call->next)) call->function();
+    run(std::move(call));
   }
 }
 
@@ -57,18 +88,28 @@ const ErrorObject *object_of(const cohort_error *error) {
 CallScope::CallScope() noexcept { ++call_depth; }
 
 CallScope::~CallScope() {
-  if (call_depth == 1) run_put_off();
+  if (call_depth == 1) {
+    while (behind_this_call.first) run(behind_this_call.take());
+    run_put_off();
+  }
   --call_depth;
 }
 
 void run_inside_call(std::unique_ptr<HostCall> call) noexcept {
-  if (call_depth > 0) return call->function();
-  PutOff &p = put_off();
-  const std::lock_guard<std::mutex> lock(p.mutex);
-  HostCall *const added = call.get();
-  (p.last ? p.last->next : p.first) = std::move(call);
-  p.last = added;
-  p.any.store(true, std::memory_order_release);
+  if (call_depth > 0) {
+    call->function();
+  } else {
+    run_later(std::move(call));
+  }
+}
+
+HostRelease::~HostRelease() {
+  if (!taken_) return;
+  if (call_depth > 0) {
+    behind_this_call.add(std::move(call_));
+  } else {
+    run_later(std::move(call_));
+  }
 }
 
 cohort_error *out_of_memory() noexcept { return &out_of_memory_error; }

@@ -99,9 +99,9 @@ Table &table() {
 
 const char *kind_name(uint32_t kind) {
   static constexpr const char *kNames[] = {
-      "freed handle", "error", "array",     "list of arrays", "list of descriptors", "symbol",
-      "executor",     "group", "optimizer", "metric",         "initializer",         "monitor",
-      "manager",      "tape"};
+      "freed handle", "error",    "array",   "list of arrays", "list of descriptors",
+      "symbol",       "executor", "group",   "optimizer",      "metric",
+      "initializer",  "monitor",  "manager", "tape",           "log"};
   return kind < std::size(kNames) ? kNames[kind] : "?";
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cohort/ndarray.h"
 
-#include <atomic>
 #include <cmath>
 #include <functional>
 
@@ -17,23 +16,6 @@ NDArray create(const int64_t *shape, int32_t num_axes, int32_t dtype, const coho
   const Shape lengths = to_shape(shape, num_axes);
   return NDArray::create(lengths, to_dtype(dtype), to_context(context), zero);
 }
-
-// Memory of the host's that an array may refer to. Gives it back when the last reference is gone, if the call that took
-// it has succeeded.
-class LentMemory {
- public:
-  explicit LentMemory(std::function<void()> give_back) : call_(new HostCall{std::move(give_back), nullptr}) {}
-  LentMemory(const LentMemory &) = delete;
-  LentMemory &operator=(const LentMemory &) = delete;
-  ~LentMemory() {
-    if (taken_) run_inside_call(std::move(call_));
-  }
-  void take() { taken_ = true; }
-
- private:
-  std::unique_ptr<HostCall> call_;
-  std::atomic<bool> taken_{false};
-};
 
 }  // namespace
 
@@ -94,7 +76,7 @@ cohort_error *cohort_ndarray_wrap(void *data, const int64_t *shape, int32_t num_
                   text("data: expected an address that is a multiple of ", dtype_size(to_dtype(dtype)), " bytes"),
                   "data");
     }
-    auto owner = std::make_shared<LentMemory>([=] {
+    auto owner = std::make_shared<HostRelease>([=] {
       if (deleter) deleter(data, user_data);
     });
     auto memory = std::make_shared<Memory>(where, data, bytes, [owner](void *) {});
@@ -293,7 +275,7 @@ cohort_error *cohort_ndarray_from_dlpack(void *managed, cohort_ndarray **out_arr
   return guard([&] {
     require(managed, "managed");
     require(out_array, "out_array");
-    auto owner = std::make_shared<LentMemory>([managed] { delete_dlpack(managed); });
+    auto owner = std::make_shared<HostRelease>([managed] { delete_dlpack(managed); });
     *out_array = array_handle(from_dlpack(managed, owner));
     owner->take();
   });

@@ -13,12 +13,9 @@ namespace {
 class HostFunction final : public TapeFunction {
  public:
   HostFunction(cohort_tape_function_fn backward, cohort_tape_release_fn release, void *user_data)
-      : backward_(backward), release_(release), user_data_(user_data) {}
-  ~HostFunction() override {
-    if (release_) release_(user_data_);
-  }
-  HostFunction(const HostFunction &) = delete;
-  HostFunction &operator=(const HostFunction &) = delete;
+      : backward_(backward), user_data_(user_data), release_([=] {
+          if (release) release(user_data);
+        }) {}
 
   std::vector<NDArray> backward(const std::vector<NDArray> &head_grads) override {
     NamedArrays named;
@@ -33,12 +30,12 @@ class HostFunction final : public TapeFunction {
     for (const auto &entry : deref(list.get(), "gradients")) gradients.push_back(entry.second);
     return gradients;
   }
-  void disown() { release_ = nullptr; }
+  void take() { release_.take(); }  // as of HostRelease
 
  private:
   const cohort_tape_function_fn backward_;
-  cohort_tape_release_fn release_;
   void *const user_data_;
+  HostRelease release_;
 };
 
 Tape::Pass to_pass(const cohort_backward_options *options) {
@@ -169,12 +166,8 @@ cohort_error *cohort_tape_function(cohort_tape *tape, cohort_ndarray *const *inp
     const std::vector<NDArray> sources = deref_all(inputs, num_inputs, "inputs");
     const std::vector<NDArray> targets = deref_all(outputs, num_outputs, "outputs");
     const auto function = std::make_shared<HostFunction>(backward, release, user_data);
-    try {
-      target.record_function(sources, targets, function);
-    } catch (...) {
-      function->disown();
-      throw;
-    }
+    target.record_function(sources, targets, function);
+    function->take();
   });
 }
 

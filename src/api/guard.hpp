@@ -2,20 +2,22 @@
 // The one place where an exception becomes an error, and where a call of ours begins and ends.
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "base/error.hpp"
 #include "cohort/error.h"
 
 namespace cohort::api {
 
-// While one exists, the thread is inside a call of ours: callbacks may run on it. Leaving the outermost one runs what
-// other threads have put off.
+// While one exists, the thread is inside a call of ours: callbacks may run on it. Leaving the outermost one, where no
+// lock is held any more, runs what was put off, by this thread first.
 class CallScope {
  public:
   CallScope() noexcept;
@@ -31,6 +33,22 @@ struct HostCall {
 };
 // Makes the call now if the thread is inside a call of ours, else at the end of the next call of any thread.
 void run_inside_call(std::unique_ptr<HostCall> call) noexcept;
+
+// Tells the host, when it goes, that something is not needed any more, if the call that took it has succeeded. Objects
+// go under whatever locks, where no function of the host's may run: it does at the end of this thread's call, or, if
+// that is none, of the next one of any thread.
+class HostRelease {
+ public:
+  explicit HostRelease(std::function<void()> function) : call_(new HostCall{std::move(function), nullptr}) {}
+  HostRelease(const HostRelease &) = delete;
+  HostRelease &operator=(const HostRelease &) = delete;
+  ~HostRelease();
+  void take() { taken_.store(true); }
+
+ private:
+  std::unique_ptr<HostCall> call_;
+  std::atomic<bool> taken_{false};
+};
 
 cohort_error *error_handle(Code code, const char *message, const std::string &subject) noexcept;
 cohort_error *out_of_memory() noexcept;  // a static object: reporting needs no memory

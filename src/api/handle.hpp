@@ -29,6 +29,7 @@ enum class Kind : uint32_t {
   kMonitor,
   kManager,
   kTape,
+  kLog,
 };
 
 // A new handle on an object, which it does not own yet should this throw std::bad_alloc.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The objects behind the handles of symbols, executors, groups, optimizers, metrics, initializers, monitors and
-// managers. Text that a handle hands out lives here.
+// The objects behind the handles of symbols, executors, groups, optimizers, metrics, initializers, monitors, managers
+// and logs. Text that a handle hands out lives here.
 #pragma once
 
 #include <memory>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/api.hpp"
+#include "base/log.hpp"
 #include "executor/executor.hpp"
 #include "executor/monitor.hpp"
 #include "group/group.hpp"
@@ -67,6 +68,19 @@ struct InitializerObject {
 
 struct TapeObject {
   std::shared_ptr<Tape> tape;
+};
+
+class HostLog;
+
+// Messages end with it.
+struct LogObject {
+  LogObject() = default;
+  LogObject(LogObject &&) = default;
+  LogObject &operator=(LogObject &&) = delete;
+  ~LogObject();
+
+  std::shared_ptr<HostLog> log;
+  std::shared_ptr<const LogSink> sink;
 };
 
 struct MonitorObject {

@@ -1,41 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <mutex>
+#include <vector>
 
 namespace cohort {
 namespace {
 
-struct Sink {
-  std::mutex mutex;  // guards the three below, and keeps messages whole
-  LogFunction function = nullptr;
-  void *user_data = nullptr;
-  LogLevel lowest = LogLevel::kWarning;
+struct Listeners {
+  std::mutex mutex;  // guards the three below; no sink is called or freed under it
+  std::vector<std::shared_ptr<const LogSink>> sinks;
+  std::shared_ptr<const LogSink> set;  // by set_log(), one of the sinks
+  LogLevel lowest_on_stderr = LogLevel::kWarning;
 };
 
-Sink &sink() {
-  static Sink *const instance = new Sink;  // lives on while other threads log at exit
+Listeners &listeners() {
+  static Listeners *const instance = new Listeners;  // lives on while other threads log at exit
   return *instance;
+}
+
+std::shared_ptr<const LogSink> take_out(Listeners &all, const LogSink *sink) noexcept {
+  std::shared_ptr<const LogSink> taken;
+  const auto found = std::find_if(all.sinks.begin(), all.sinks.end(), [&](const auto &s) { return s.get() == sink; });
+  if (found == all.sinks.end()) return taken;
+  taken = std::move(*found);
+  all.sinks.erase(found);
+  return taken;
 }
 
 }  // namespace
 
-void set_log(LogFunction function, void *user_data, LogLevel lowest) {
-  Sink &s = sink();
-  std::lock_guard<std::mutex> lock(s.mutex);
-  s.function = function;
-  s.user_data = user_data;
-  s.lowest = lowest;
+void add_log_sink(std::shared_ptr<const LogSink> sink) {
+  Listeners &all = listeners();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  all.sinks.push_back(std::move(sink));
+}
+
+void remove_log_sink(const LogSink *sink) noexcept {
+  Listeners &all = listeners();
+  std::shared_ptr<const LogSink> removed;  // freed behind the lock
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  removed = take_out(all, sink);
+}
+
+void set_log(LogFunction function, LogLevel lowest) {
+  Listeners &all = listeners();
+  std::shared_ptr<const LogSink> fresh, before;  // freed behind the lock
+  if (function) fresh = std::make_shared<const LogSink>(LogSink{lowest, std::move(function)});
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  if (fresh) all.sinks.push_back(fresh);
+  before = take_out(all, all.set.get());
+  all.set = std::move(fresh);
+  all.lowest_on_stderr = lowest;
 }
 
 void log(LogLevel level, const std::string &message) {
-  Sink &s = sink();
-  std::lock_guard<std::mutex> lock(s.mutex);
-  if (level < s.lowest) return;
-  if (s.function) {
-    s.function(int(level), message.c_str(), s.user_data);
-  } else if (level >= LogLevel::kWarning) {
+  Listeners &all = listeners();
+  std::vector<std::shared_ptr<const LogSink>> sinks;
+  LogLevel lowest_on_stderr;
+  {
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    sinks = all.sinks;
+    lowest_on_stderr = all.lowest_on_stderr;
+  }
+  for (const auto &sink : sinks)
+    if (level >= sink->lowest) sink->function(level, message);
+  if (sinks.empty() && level >= LogLevel::kWarning && level >= lowest_on_stderr) {
     std::fprintf(stderr, "cohort: %s\n", message.c_str());
   }
 }

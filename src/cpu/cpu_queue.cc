@@ -167,7 +167,7 @@ class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
   // child.
   void wait_for(uint64_t ticket);
   bool poisoned() const { return poisoned_.load(std::memory_order_acquire); }
-  void throw_error();  // if poisoned; clears it
+  void throw_error(bool and_clear);  // if poisoned
   bool in_child() const { return generation_ != current_generation(); }
   void check_process() const {
     if (in_child()) {
@@ -264,7 +264,7 @@ void CpuQueue::Core::fail(const char *label, const char *what, Code code) noexce
   poisoned_.store(true, std::memory_order_release);
 }
 
-void CpuQueue::Core::throw_error() {
+void CpuQueue::Core::throw_error(bool and_clear) {
   if (!poisoned()) return;
   char message[sizeof message_], subject[sizeof subject_];
   Code code;
@@ -274,7 +274,7 @@ void CpuQueue::Core::throw_error() {
     std::memcpy(message, message_, sizeof message);
     std::memcpy(subject, subject_, sizeof subject);
     code = code_;
-    poisoned_.store(false, std::memory_order_release);
+    if (and_clear) poisoned_.store(false, std::memory_order_release);
   }
   throw Error(code, message, subject);
 }
@@ -550,10 +550,12 @@ void CpuQueue::wait(std::shared_ptr<Event> event) {
 void CpuQueue::sync() {
   core_->check_process();
   core_->wait_for(core_->queued());
-  core_->throw_error();
+  core_->throw_error(/* and_clear */ true);
 }
 
 void CpuQueue::finish() noexcept { core_->wait_for(core_->queued()); }
+
+void CpuQueue::check() const { core_->throw_error(/* and_clear */ false); }
 
 bool CpuQueue::idle() const { return core_->finished(core_->queued()) && !core_->poisoned(); }
 

@@ -34,6 +34,7 @@ class CpuQueue final : public Queue {
   void wait(std::shared_ptr<Event> event) override;
   void sync() override;
   void finish() noexcept override;
+  void check() const override;
   bool idle() const override;
   int num_threads() const override;
 

@@ -152,14 +152,16 @@ void wait_for_all_queues() {
   std::vector<std::shared_ptr<Queue>> present;
   {
     const std::lock_guard<std::mutex> lock(queues().mutex);
+    present.reserve(queues().alive.size());  // or it would throw with a last reference in hand, under the lock
     for (const auto &known : queues().alive) {
       if (auto queue = known.lock()) present.push_back(std::move(queue));
     }
   }
   std::string failures, subject;
+  for (const auto &queue : present) queue->finish();
   for (const auto &queue : present) {
     try {
-      queue->sync();
+      queue->check();
     } catch (const Error &error) {
       if (failures.empty()) subject = error.subject();
       failures += (failures.empty() ? "" : "; ") + std::string(error.what());

@@ -88,6 +88,7 @@ class Queue {
   virtual void wait(std::shared_ptr<Event> event) = 0;  // later work on this queue waits for it
   virtual void sync() = 0;                              // the caller waits; throws and clears the first error
   virtual void finish() noexcept = 0;                   // the caller waits, without memory; an error stays pending
+  virtual void check() const = 0;                       // throws the first error, which stays pending
   virtual bool idle() const = 0;                        // nothing queued, no error pending
   virtual int num_threads() const = 0;                  // 1 on cuda
 };
@@ -122,7 +123,7 @@ class Device : public std::enable_shared_from_this<Device> {
 // Throws kDevice that says why where there is no such device or backend (CTX-03).
 std::shared_ptr<Device> get_device(const Context &context);
 // Queues that a caller's work goes to are registered; wait_for_all_queues() waits for those that are still there, and
-// then throws what failed on any of them.
+// then throws what failed on any of them, which stays for whoever waits for that queue: it may be another's.
 void register_queue(const std::shared_ptr<Queue> &queue);
 void wait_for_all_queues();
 int count_devices(DeviceType type);  // GPUs that can be used; for cpu: the processors this process may use

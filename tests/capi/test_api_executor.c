@@ -427,7 +427,11 @@ static void failed_work_comes_out_at_the_wait(void **state) {
   ok(cohort_executor_wait(executor));
   fails(cohort_ndarray_read(output, values, sizeof(values)), COHORT_ERROR_EXECUTION, "shifted");
   ok(cohort_executor_forward(executor, 0));
+  /* Whoever waits for all takes nothing from the one whose work it was. */
   fails(cohort_wait_all(), COHORT_ERROR_EXECUTION, "shifted");
+  fails(cohort_wait_all(), COHORT_ERROR_EXECUTION, "shifted");
+  fails(cohort_executor_wait(executor), COHORT_ERROR_EXECUTION, "shifted");
+  ok(cohort_wait_all());
   cohort_executor_free(executor);
   assert_int_equal(unsetenv("COHORT_FAULT"), 0);
   executor = bound(3, NULL);

@@ -250,14 +250,14 @@ TEST(operators_can_be_called_at_once) {
 
 TEST(the_trace_setting_logs_plans_and_steps) {
   static std::vector<std::string> logged;
-  set_log([](int, const char *message, void *) { logged.push_back(message); }, nullptr, LogLevel::kDebug);
+  set_log([](LogLevel, const std::string &message) { logged.push_back(message); }, LogLevel::kDebug);
   setenv(kTrace.name, "plan,step", 1);
   const Symbol x = Symbol::variable("x", {});
   const Bound bound = bind(op("sqrt", {x}, {}, "root"), {floats({2}, {4, 9})}, GradReq::kNull);
   bound.executor->forward(false);
   unsetenv(kTrace.name);
   bound.executor->wait();
-  set_log(nullptr, nullptr, LogLevel::kWarning);
+  set_log(nullptr, LogLevel::kWarning);
   const auto starts = [](const std::string &words) {
     return std::count_if(logged.begin(), logged.end(),
                          [&](const std::string &line) { return line.rfind(words, 0) == 0; });

@@ -189,9 +189,9 @@ TEST(empty_entries_are_no_arrays) {
   CHECK(load(params_bytes(list)).size() == 4);
 
   static std::string logged;
-  set_log([](int, const char *message, void *) { logged += message; }, nullptr, LogLevel::kWarning);
+  set_log([](LogLevel, const std::string &message) { logged += message; }, LogLevel::kWarning);
   const NamedArrays map = load(Bytes(file).names({"a", "b", "c", "d"}).text);
-  set_log(nullptr, nullptr, LogLevel::kWarning);
+  set_log(nullptr, LogLevel::kWarning);
   CHECK(map.empty());
   CHECK(logged.find("'a' and 3 more are empty entries and are left out") != std::string::npos);
   CHECK_EQ(std::count(logged.begin(), logged.end(), ':'), 1);  // one warning, whatever the file says
@@ -293,7 +293,7 @@ TEST(hostile_numbers_are_refused_before_anything_is_allocated) {
 
 TEST(files_with_wrong_bytes_are_read_or_refused_but_never_more) {
   const std::string whole = mixed().text;
-  set_log([](int, const char *, void *) {}, nullptr, LogLevel::kError);
+  set_log([](LogLevel, const std::string &) {}, LogLevel::kError);
   std::mt19937 random(1);
   const char *const repeats = std::getenv("COHORT_FUZZ");
   const int num_rounds = repeats ? std::atoi(repeats) : 2000;
@@ -324,7 +324,7 @@ TEST(files_with_wrong_bytes_are_read_or_refused_but_never_more) {
     CHECK(code == Code(0) || code == Code::kFormat || code == Code::kUnsupported);
     num_read += code == Code(0);
   }
-  set_log(nullptr, nullptr, LogLevel::kWarning);
+  set_log(nullptr, LogLevel::kWarning);
   CHECK(num_read > 0);
 }
 

@@ -408,11 +408,10 @@ TEST(nodes_that_no_head_reaches_are_left_out) {
 
 TEST(a_newer_version_is_read_with_a_warning) {
   std::string warning;
-  set_log([](int, const char *message, void *user_data) { *static_cast<std::string *>(user_data) = message; }, &warning,
-          LogLevel::kWarning);
+  set_log([&](LogLevel, const std::string &message) { warning = message; }, LogLevel::kWarning);
   const std::string nodes = std::string(kData) + R"({"op": "Flatten", "name": "f", "inputs": [[0, 0, 0]]})";
   const Symbol net = Symbol::from_json(file_of(nodes, "[[1, 0, 0]]", 20000), "net.json");
-  set_log(nullptr, nullptr, LogLevel::kWarning);
+  set_log(nullptr, LogLevel::kWarning);
   CHECK_EQ(warning, "net.json: written by version 2.0.0 of MXNet, which is newer than 1.9.1");
   CHECK_EQ(joined(net.list_outputs()), "f_output");
 }

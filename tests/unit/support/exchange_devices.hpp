@@ -54,6 +54,7 @@ class FailingQueue final : public Queue {
   }
   void sync() override { queue_->sync(); }
   void finish() noexcept override { queue_->finish(); }
+  void check() const override { queue_->check(); }
   bool idle() const override { return queue_->idle(); }
   int num_threads() const override { return queue_->num_threads(); }
 

@@ -51,6 +51,7 @@ class FakeQueue final : public Queue {
   void wait(std::shared_ptr<Event> event) override { event->wait(); }
   void sync() override { work_off(); }
   void finish() noexcept override { work_off(); }
+  void check() const override {}
   bool idle() const override { return work_.empty(); }
   int num_threads() const override { return 1; }
 

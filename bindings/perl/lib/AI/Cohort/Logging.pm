@@ -43,17 +43,23 @@ sub _sink {
     };
 }
 
-# Sends the messages of the whole library, from a level on, to a logger; undef: to STDERR, as at the start.
-my $library_id;
+# Sends the messages of the whole library, from a level on, to a logger; undef: to STDERR, as at the start. Other users of
+# the library in this process keep theirs.
+my ($receiver, $receiver_id);
 
 sub set_log {
     my ($class, $lowest, $logger) = @_;
     my %code = (map({ $levels[$_] => $_ } 0 .. $#levels), off => COHORT_LOG_OFF);
     my $level = $code{$lowest // 'warning'} // invalid("set_log: expected a level, found '$lowest'", 'lowest');
-    my ($function, $id) = $logger ? callback('(sint32,string,opaque)->void', _sink($logger)) : ();
-    cohort_set_log($level, $function, $id);
-    forget_callback($library_id);
-    $library_id = $id;
+    my ($made, $id);
+    if ($logger || $level != COHORT_LOG_WARNING) {
+        my $sink = $logger ? _sink($logger) : sub { print STDERR 'cohort: ', AI::Cohort::FFI::decode_text($_[1]), "\n" if $_[0] >= COHORT_LOG_WARNING };
+        (my $function, $id) = callback('(sint32,string,opaque)->void', $sink);
+        cohort_log_create($level, $function, undef, $id, \$made);
+    }
+    cohort_log_free($receiver);
+    forget_callback($receiver_id);
+    ($receiver, $receiver_id) = ($made, $id);
     return;
 }
 
@@ -93,6 +99,7 @@ Each takes a text, or a format as for C<sprintf> and what goes into it.
 =head2 set_log($lowest, $logger)
 
 Class method: sends the messages of the whole library from a level on to a logger; groups and managers with loggers of their own
-keep to those. C<undef>: to STDERR, as at the start. C<off> as the level: nowhere.
+keep to those, and other users of the library in the process to theirs. C<undef>: to STDERR, as at the start. C<off> as the
+level: nowhere.
 
 =cut
