@@ -51,15 +51,16 @@ class CudaDevice final : public Device {
     return std::make_shared<CudaQueue>(shared_from_this(), id_);
   }
 
-  const KernelEntry *find_kernel(const std::string &op) const override { return cuda_kernels().find(op); }
+  const KernelTable &kernels() const override { return cuda_kernels(); }
 
   std::unique_ptr<Kernel> make_reorder(const TensorSpec &from, const TensorSpec &, int) override {
     throw Error(Code::kInternal, text("cuda kernels keep every tensor row-major, found ", from.layout->describe()));
   }
 
-  std::unique_ptr<Kernel> make_kernel(const KernelEntry &entry, StepSpec &spec) override {
+ protected:
+  std::unique_ptr<Kernel> construct(const KernelEntry &entry, StepSpec &spec) override {
     const CurrentDevice current(id_);
-    return construct(entry, spec);
+    return call_factory(entry, spec);
   }
 
  private:

@@ -161,18 +161,10 @@ struct Sizes {
   bool empty() const { return rows == 0 || depth == 0 || units == 0; }
 };
 
-void check_dtype(const StepSpec &spec) {
-  const Dtype dtype = spec.inputs[0].dtype;
-  if (dtype != Dtype::kFloat32 && dtype != Dtype::kFloat64) {
-    throw Error(Code::kUnsupported, text(spec.op, " on cuda: expected float32 or float64, found ", dtype));
-  }
-}
-
 class FullyConnectedCuda final : public Kernel {
  public:
   explicit FullyConnectedCuda(StepSpec &spec)
       : attrs_(spec.attrs_as<FullyConnectedAttrs>()), sizes_(attrs_, spec.inputs[0].shape) {
-    check_dtype(spec);
     if (sizes_.empty()) return;
     spec.scratch_bytes = kWorkspaceBytes + kWorkspaceAlignment;
     const Extents extents{sizes_.units, sizes_.rows, sizes_.depth, true, false};
@@ -215,7 +207,6 @@ class FullyConnectedBackwardCuda final : public Kernel {
       : attrs_(spec.attrs_as<FullyConnectedAttrs>()),
         sizes_(attrs_, spec.inputs[1].shape),
         dtype_(spec.inputs[0].dtype) {
-    check_dtype(spec);
     if (sizes_.empty()) return;
     spec.scratch_bytes = kWorkspaceBytes + kWorkspaceAlignment;
     if (spec.wanted[0]) {
@@ -250,8 +241,8 @@ class FullyConnectedBackwardCuda final : public Kernel {
   bool bias_ = false;
 };
 
-COHORT_KERNEL(cuda, FullyConnected, FullyConnectedCuda);
-COHORT_KERNEL(cuda, _backward_FullyConnected, FullyConnectedBackwardCuda);
+COHORT_KERNEL(cuda, FullyConnected, FullyConnectedCuda).named("cublaslt").one_dtype(kWideFloatTypes);
+COHORT_KERNEL(cuda, _backward_FullyConnected, FullyConnectedBackwardCuda).named("cublaslt").one_dtype(kWideFloatTypes);
 
 }  // namespace
 }  // namespace cohort

@@ -65,23 +65,8 @@ class PointwiseCuda final : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_pointwise(const StepSpec &spec, const std::vector<PointwiseCall> &calls) {
-  for (const std::vector<TensorSpec> *tensors : {&spec.inputs, &spec.outputs}) {
-    for (const TensorSpec &t : *tensors) {
-      if (t.dtype != spec.inputs[0].dtype) {
-        throw Error(Code::kUnsupported,
-                    text(spec.op, " on cuda: expected one type, found ", spec.inputs[0].dtype, " and ", t.dtype));
-      }
-    }
-  }
-  switch (spec.inputs[0].dtype) {
-    case Dtype::kFloat32:
-      return std::make_unique<PointwiseCuda<float>>(spec, calls);
-    case Dtype::kFloat64:
-      return std::make_unique<PointwiseCuda<double>>(spec, calls);
-    default:
-      throw Error(Code::kUnsupported,
-                  text(spec.op, " on cuda: expected float32 or float64, found ", spec.inputs[0].dtype));
-  }
+  if (spec.outputs[0].dtype == Dtype::kFloat64) return std::make_unique<PointwiseCuda<double>>(spec, calls);
+  return std::make_unique<PointwiseCuda<float>>(spec, calls);
 }
 
 std::unique_ptr<Kernel> make_rule(StepSpec &spec) {
@@ -95,31 +80,24 @@ std::unique_ptr<Kernel> make_rule(StepSpec &spec) {
   return make_pointwise(spec, calls);
 }
 
-// Activation is no rule of its own; the table knows its functors.
 std::unique_ptr<Kernel> make_activation(StepSpec &spec) {
-  Op op;
-  op.name = "Activation";
-  const Attrs attrs{std::const_pointer_cast<void>(spec.attrs)};
-  PointwiseCall call;
-  if (spec.op == op.name) {
-    fusible(op, attrs, &call);
-  } else {
-    fusible_backward(op, attrs, 0, &call);
-  }
-  return make_pointwise(spec, {call});
+  return make_pointwise(spec, {activation_call(spec.attrs_as<ActivationAttrs>().act_type)});
+}
+std::unique_ptr<Kernel> make_activation_gradient(StepSpec &spec) {
+  return make_pointwise(spec, {activation_gradient_call(spec.attrs_as<ActivationAttrs>().act_type)});
 }
 
 const bool rules_registered = [] {
   for (const auto &rule : pointwise_rules()) {
     if (rule->form != PointwiseRule::Form::kElementwise) continue;
-    cuda_kernels().add({rule->name.c_str(), make_rule, false, 0});
-    if (!rule->backward.empty()) cuda_kernels().add({rule->backward_name.c_str(), make_rule, false, 0});
+    cuda_kernels().add(rule->name, make_rule).one_dtype(kWideFloatTypes);
+    if (!rule->backward.empty()) cuda_kernels().add(rule->backward_name, make_rule).one_dtype(kWideFloatTypes);
   }
   return true;
 }();
 
-COHORT_KERNEL_EX(cuda, Activation, make_activation, false, 0u);
-COHORT_KERNEL_EX(cuda, _backward_Activation, make_activation, false, 0u);
+COHORT_KERNEL_BY(cuda, Activation, make_activation).one_dtype(kWideFloatTypes);
+COHORT_KERNEL_BY(cuda, _backward_Activation, make_activation_gradient).one_dtype(kWideFloatTypes);
 
 // out = in0 + in1 + ..., added up in this order; out may be in0.
 template <typename C>
@@ -135,11 +113,7 @@ class SumGradientsCuda final : public Kernel {
       : count_(spec.outputs[0].shape.size()),
         num_inputs_(int(spec.inputs.size())),
         bytes_(spec.outputs[0].bytes()),
-        is_double_(spec.outputs[0].dtype == Dtype::kFloat64) {
-    if (!is_double_ && spec.outputs[0].dtype != Dtype::kFloat32) {
-      throw Error(Code::kUnsupported, text("sums on cuda: expected float32 or float64, found ", spec.outputs[0].dtype));
-    }
-  }
+        is_double_(spec.outputs[0].dtype == Dtype::kFloat64) {}
 
   void run(const Args &args, const Lane &lane) const override {
     const auto stream = static_cast<cudaStream_t>(lane.stream);
@@ -191,7 +165,7 @@ class FillZeroCuda final : public Kernel {
   const size_t bytes_;
 };
 
-COHORT_KERNEL(cuda, _sum_gradients, SumGradientsCuda);
+COHORT_KERNEL(cuda, _sum_gradients, SumGradientsCuda).one_dtype(kWideFloatTypes);
 COHORT_KERNEL(cuda, _copy, CopyCuda);
 COHORT_KERNEL(cuda, _CrossDeviceCopy, CopyCuda);
 COHORT_KERNEL(cuda, BlockGrad, CopyCuda);

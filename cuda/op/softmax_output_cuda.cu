@@ -86,20 +86,10 @@ __global__ void softmax_gradient(const float *label, const float *output, const 
   }
 }
 
-void check_dtype(const StepSpec &spec) {
-  for (const TensorSpec &input : spec.inputs) {
-    if (input.dtype != Dtype::kFloat32) {
-      throw Error(Code::kUnsupported, text(spec.op, " on cuda: expected float32, found ", input.dtype));
-    }
-  }
-}
-
 class SoftmaxOutputCuda final : public Kernel {
  public:
   explicit SoftmaxOutputCuda(StepSpec &spec)
-      : extent_(extent_of(spec.attrs_as<SoftmaxOutputAttrs>(), spec.inputs[0].shape)) {
-    check_dtype(spec);
-  }
+      : extent_(extent_of(spec.attrs_as<SoftmaxOutputAttrs>(), spec.inputs[0].shape)) {}
 
   void run(const Args &args, const Lane &lane) const override {
     const int64_t samples = extent_.outer * extent_.inner;
@@ -117,7 +107,6 @@ class SoftmaxOutputBackwardCuda final : public Kernel {
  public:
   explicit SoftmaxOutputBackwardCuda(StepSpec &spec)
       : attrs_(spec.attrs_as<SoftmaxOutputAttrs>()), extent_(extent_of(attrs_, spec.inputs.back().shape)) {
-    check_dtype(spec);
     if (attrs_.normalization == SoftmaxOutputAttrs::kValid) spec.scratch_bytes = sizeof(float);
   }
 
@@ -147,8 +136,8 @@ class SoftmaxOutputBackwardCuda final : public Kernel {
   const Extent extent_;
 };
 
-COHORT_KERNEL(cuda, SoftmaxOutput, SoftmaxOutputCuda);
-COHORT_KERNEL(cuda, _backward_SoftmaxOutput, SoftmaxOutputBackwardCuda);
+COHORT_KERNEL(cuda, SoftmaxOutput, SoftmaxOutputCuda).one_dtype({Dtype::kFloat32});
+COHORT_KERNEL(cuda, _backward_SoftmaxOutput, SoftmaxOutputBackwardCuda).one_dtype({Dtype::kFloat32});
 
 }  // namespace
 }  // namespace cohort

@@ -26,43 +26,38 @@ __global__ void update_elements(const C *weight, const C *grad, States<C> states
   }
 }
 
-// Reads its numbers from the attributes at each run: an optimizer changes them between runs (op/update.hpp).
+// The numbers of a run come with it (Args::numbers); those of an operator that is run by itself are its attributes.
 template <typename Formula, typename A, typename C, bool kRescaleTensor>
 class UpdateCuda final : public Kernel {
  public:
-  explicit UpdateCuda(const StepSpec &spec) : attrs_(spec.attrs), count_(spec.inputs[0].shape.size()) {}
+  explicit UpdateCuda(const StepSpec &spec)
+      : own_(spec.attrs ? spec.attrs_as<A>().numbers() : UpdateNumbers<double>()),
+        count_(spec.inputs[0].shape.size()) {}
 
   void run(const Args &args, const Lane &lane) const override {
     if (count_ == 0) return;
     States<C> states{};
     for (int k = 0; k < Formula::kStates; ++k) states.at[k] = args.mutable_in<C>(2 + k);
-    const C *rescale = kRescaleTensor ? args.in<C>(2 + Formula::kStates) : nullptr;
-    const auto numbers = static_cast<const A *>(attrs_.get())->numbers().template as<C>();
+    const auto &numbers = args.numbers ? *static_cast<const UpdateNumbers<double> *>(args.numbers) : own_;
+    const C *rescale = kRescaleTensor && !args.numbers ? args.in<C>(2 + Formula::kStates) : nullptr;
     update_elements<Formula, C><<<blocks_for(count_), kBlockThreads, 0, static_cast<cudaStream_t>(lane.stream)>>>(
-        args.in<C>(0), args.in<C>(1), states, rescale, args.out<C>(0), numbers, count_);
+        args.in<C>(0), args.in<C>(1), states, rescale, args.out<C>(0), numbers.template as<C>(), count_);
   }
 
  private:
-  const std::shared_ptr<const void> attrs_;
+  const UpdateNumbers<double> own_;
   const int64_t count_;
 };
 
 template <typename Formula, typename A, bool kRescaleTensor = false>
 std::unique_ptr<Kernel> make_update(StepSpec &spec) {
-  for (const TensorSpec &input : spec.inputs) {
-    if (input.dtype != spec.inputs[0].dtype) {
-      throw Error(Code::kUnsupported,
-                  text(spec.op, " on cuda: expected one type, found ", spec.inputs[0].dtype, " and ", input.dtype));
-    }
-  }
-  if (spec.inputs[0].dtype == Dtype::kFloat32)
-    return std::make_unique<UpdateCuda<Formula, A, float, kRescaleTensor>>(spec);
-  if (spec.inputs[0].dtype == Dtype::kFloat64)
+  if (spec.outputs[0].dtype == Dtype::kFloat64) {
     return std::make_unique<UpdateCuda<Formula, A, double, kRescaleTensor>>(spec);
-  throw Error(Code::kUnsupported, text(spec.op, " on cuda: expected float32 or float64, found ", spec.inputs[0].dtype));
+  }
+  return std::make_unique<UpdateCuda<Formula, A, float, kRescaleTensor>>(spec);
 }
 
-#define COHORT_CUDA_UPDATE(op, ...) COHORT_KERNEL_EX(cuda, op, (make_update<__VA_ARGS__>), false, 0u)
+#define COHORT_CUDA_UPDATE(op, ...) COHORT_KERNEL_BY(cuda, op, make_update<__VA_ARGS__>).one_dtype(kWideFloatTypes)
 COHORT_CUDA_UPDATE(sgd_update, update::Sgd, SgdAttrs);
 COHORT_CUDA_UPDATE(sgd_mom_update, update::SgdMom, SgdMomAttrs);
 COHORT_CUDA_UPDATE(nag_mom_update, update::NagMom, SgdMomAttrs);

@@ -30,15 +30,17 @@ class CpuDevice final : public Device {
     }
     return std::make_shared<CpuQueue>(context(), options.num_threads);
   }
-  const KernelEntry *find_kernel(const std::string &op) const override { return cpu_kernels().find(op); }
+  const KernelTable &kernels() const override { return cpu_kernels(); }
   std::unique_ptr<Kernel> make_reorder(const TensorSpec &from, const TensorSpec &to, int num_threads) override;
-  std::unique_ptr<Kernel> make_kernel(const KernelEntry &entry, StepSpec &spec) override {
+
+ protected:
+  std::unique_ptr<Kernel> construct(const KernelEntry &entry, StepSpec &spec) override {
     // oneDNN shares out the work of a primitive when it is made: over more threads than OMP_THREAD_LIMIT lets run,
     // parts of it would never be done.
     spec.num_threads = std::min(spec.num_threads, omp_get_thread_limit());
     const FloatModeScope mode;
     const ThreadsScope threads(spec.num_threads);
-    return construct(entry, spec);
+    return call_factory(entry, spec);
   }
 };
 
@@ -60,12 +62,6 @@ std::shared_ptr<Memory> CpuDevice::allocate(size_t bytes) {
 
 // Kernels of this room register the change of layouts as an operator of one input and one output.
 std::unique_ptr<Kernel> CpuDevice::make_reorder(const TensorSpec &from, const TensorSpec &to, int num_threads) {
-  const KernelEntry *entry = find_kernel("_reorder");
-  if (!entry) {
-    const auto name = [](const TensorSpec &spec) { return spec.layout ? spec.layout->describe() : "row-major"; };
-    throw Error(Code::kUnsupported,
-                text(context(), ": there is no kernel that reorders ", name(from), " to ", name(to)), "_reorder");
-  }
   StepSpec spec;
   spec.op = "_reorder";
   spec.inputs = {from};
@@ -73,7 +69,7 @@ std::unique_ptr<Kernel> CpuDevice::make_reorder(const TensorSpec &from, const Te
   spec.constant = {false};
   spec.wanted = {true};
   spec.num_threads = num_threads;
-  return make_kernel(*entry, spec);
+  return make_kernel(spec);
 }
 
 }  // namespace

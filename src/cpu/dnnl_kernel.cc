@@ -200,11 +200,14 @@ std::string name_of(const StepSpec &spec) {
 int threads_for_work(const StepSpec &spec, double operations) { return operations < 2e5 ? 1 : spec.num_threads; }
 int threads_for_elements(const StepSpec &spec, double elements) { return elements < 16384 ? 1 : spec.num_threads; }
 
-bool is_plain_float32(const StepSpec &spec) {
-  if (spec.inputs[0].dtype != Dtype::kFloat32) return false;
-  const auto empty = [](const TensorSpec &t) { return t.shape.size() == 0; };
-  return std::none_of(spec.inputs.begin(), spec.inputs.end(), empty) &&
-         std::none_of(spec.outputs.begin(), spec.outputs.end(), empty);
+std::string refuses_empty(const StepSpec &spec) {
+  bool empty = false;
+  for (const TensorSpec &input : spec.inputs) empty = empty || input.shape.size() == 0;
+  for (size_t i = 0; i < spec.outputs.size(); ++i) {
+    const bool wanted = i >= spec.wanted.size() || spec.wanted[i];
+    empty = empty || (wanted && spec.outputs[i].shape.size() == 0);
+  }
+  return empty ? "takes no array without elements" : "";
 }
 
 }  // namespace cohort::dnn

@@ -81,8 +81,8 @@ struct Place {
   }
 };
 
-// Float32, and no tensor without elements: what convolutions by oneDNN are made for.
-bool is_plain_float32(const StepSpec &spec);
+// KernelEntry::when: refuses steps on arrays without elements, of which oneDNN makes no primitives.
+std::string refuses_empty(const StepSpec &spec);
 
 // Books bytes of scratch or saved memory (StepSpec::scratch_bytes, saved_bytes), 64-byte aligned; returns their offset.
 inline size_t book(size_t &total, size_t bytes) {
@@ -164,10 +164,5 @@ std::string name_of(const StepSpec &spec);
 // The number of threads that pay for `operations` multiplications or `elements` moved; spec.num_threads or 1.
 int threads_for_work(const StepSpec &spec, double operations);
 int threads_for_elements(const StepSpec &spec, double elements);
-
-// Takes activations back to row-major where a kernel can do no better.
-inline void want_row_major(StepSpec &spec) {
-  for (TensorSpec &input : spec.inputs) input.layout = nullptr;
-}
 
 }  // namespace cohort::dnn

@@ -63,7 +63,7 @@ std::unique_ptr<Kernel> make_reorder(StepSpec &spec) {
   return std::make_unique<ReorderKernel>(source_desc, target_desc, spec.num_threads, text("reorder ", from.shape));
 }
 
-COHORT_KERNEL_EX(cpu, _reorder, make_reorder, true, 0u);
+COHORT_KERNEL_BY(cpu, _reorder, make_reorder).any_layout();
 
 }  // namespace
 }  // namespace dnn

@@ -15,6 +15,7 @@
 #include "base/error.hpp"
 #include "base/processors.hpp"
 #include "base/settings.hpp"
+#include "device/kernel_table.hpp"
 
 #ifndef COHORT_BUILD_ID
 #define COHORT_BUILD_ID "dev"
@@ -168,6 +169,43 @@ void wait_for_all_queues() {
     }
   }
   if (!failures.empty()) throw Error(Code::kExecution, failures, subject);
+}
+
+namespace {
+
+// "(float32, int32) -> (float32)"
+std::string types_of(const StepSpec &spec) {
+  std::string all;
+  for (const std::vector<TensorSpec> *list : {&spec.inputs, &spec.outputs}) {
+    all += list == &spec.inputs ? "(" : " -> (";
+    for (const TensorSpec &tensor : *list) {
+      if (all.back() != '(') all += ", ";
+      all += dtype_name(tensor.dtype);
+      if (tensor.storage != StorageType::kDense) all += text(" ", storage_name(tensor.storage));
+    }
+    all += ")";
+  }
+  return all;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> Device::make_kernel(StepSpec &spec, KernelChoice *choice, const Prepare &prepare) {
+  std::string refusals;
+  const KernelEntry *entry = nullptr;
+  while ((entry = kernels().find(spec, &refusals, entry))) {
+    if (prepare) prepare(*entry, spec);
+    if (std::unique_ptr<Kernel> kernel = construct(*entry, spec)) {
+      if (choice) *choice = {entry->name(), refusals.substr(0, refusals.size() - std::min<size_t>(2, refusals.size()))};
+      return kernel;
+    }
+    refusals += entry->name() + ": has no implementation for these shapes and layouts; ";
+  }
+  if (refusals.empty()) throw Error(Code::kUnsupported, text("operator ", spec.op, " has no kernel on ", context()));
+  refusals.resize(refusals.size() - 2);
+  throw Error(Code::kUnsupported,
+              text("operator ", spec.op, " has no kernel on ", context(), " for ", types_of(spec), ": ", refusals),
+              spec.op);
 }
 
 std::shared_ptr<Device> get_device(const Context &asked) {

@@ -97,6 +97,14 @@ struct QueueOptions {
   int num_threads = 0;  // 0: all processors this process may use
 };
 
+class KernelTable;
+
+// Which of an operator's kernels a step got, and why others did not get it.
+struct KernelChoice {
+  std::string name;      // KernelEntry::name
+  std::string refusals;  // "NAME: why" of each that was preferred, in order; mostly empty
+};
+
 class Device : public std::enable_shared_from_this<Device> {
  public:
   explicit Device(Context context) : context_(context) {}
@@ -105,15 +113,19 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual std::shared_ptr<Memory> allocate(
       size_t bytes) = 0;  // 64-byte aligned, contents undefined; throws kOutOfMemory
   virtual std::shared_ptr<Queue> create_queue(const QueueOptions &options) = 0;
-  virtual const KernelEntry *find_kernel(const std::string &op) const = 0;  // null if the backend has none
+  virtual const KernelTable &kernels() const = 0;
   // A layout change: from one layout of a tensor to another. Either may be null, which is row-major and dense.
   virtual std::unique_ptr<Kernel> make_reorder(const TensorSpec &from, const TensorSpec &to, int num_threads) = 0;
-  // Constructs a kernel with the settings (threads, current device) under which it will run. May lower
-  // spec.num_threads to what can run: no lane with more is to be given to the kernel.
-  virtual std::unique_ptr<Kernel> make_kernel(const KernelEntry &entry, StepSpec &spec) = 0;
+  // Makes the kernel of a step: that of the first candidate that takes it and can be made. Before a candidate is made,
+  // `prepare` may put the inputs into the layouts that it reads. May lower spec.num_threads to what can run: no lane
+  // with more is to be given to the kernel. Throws kUnsupported with the reasons of all where there is none.
+  using Prepare = std::function<void(const KernelEntry &entry, StepSpec &spec)>;
+  std::unique_ptr<Kernel> make_kernel(StepSpec &spec, KernelChoice *choice = nullptr, const Prepare &prepare = nullptr);
 
  protected:
-  static std::unique_ptr<Kernel> construct(const KernelEntry &entry, StepSpec &spec) { return entry.make_(spec); }
+  // Runs the entry's factory with the settings (threads, current device) under which the kernel will run.
+  virtual std::unique_ptr<Kernel> construct(const KernelEntry &entry, StepSpec &spec) = 0;
+  static std::unique_ptr<Kernel> call_factory(const KernelEntry &entry, StepSpec &spec) { return entry.make_(spec); }
 
  private:
   const Context context_;

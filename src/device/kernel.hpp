@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel has two lives: its factory runs at bind and resolves everything; run() only computes.
+// A kernel has two lives: its factory runs at bind and resolves everything; run() only computes. Which kernel a step
+// gets is known before either: each says which steps it takes (KernelEntry).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -28,10 +30,15 @@ inline bool same_layout(const std::shared_ptr<const Layout> &a, const std::share
   return a == b || (a && b && a->equals(*b));
 }
 
+// How the elements of an array are kept: all of them, or the rows or elements alone that are not zero.
+enum class StorageType : uint8_t { kDense, kRowSparse, kCsr };
+const char *storage_name(StorageType storage);  // "dense", "row_sparse", "csr"
+
 struct TensorSpec {
   Shape shape;
   Dtype dtype = Dtype::kFloat32;
   std::shared_ptr<const Layout> layout;
+  StorageType storage = StorageType::kDense;
 
   size_t bytes() const { return layout ? layout->bytes() : size_t(shape.size()) * dtype_size(dtype); }
 };
@@ -48,6 +55,9 @@ struct Args {
   void *const *outputs = nullptr;
   void *scratch = nullptr;  // StepSpec::scratch_bytes, contents undefined before and after
   void *saved = nullptr;    // forward writes it, backward reads it: StepSpec::saved_bytes
+  // What changes from run to run and is no array, as the learning rate of an update: a block of the operator's own type
+  // (UpdateNumbers<double>). Null: the attributes say it.
+  const void *numbers = nullptr;
 
   template <typename T>
   const T *in(int i) const {
@@ -73,9 +83,12 @@ class Kernel {
 // An operation that a kernel does on its result before it writes it, fused in by the plan. The i-th extra input (after
 // the operator's own) belongs to the i-th post-operation that takes one.
 struct PostOp {
-  enum class Kind { kActivation, kSum } kind;
+  enum class Kind {
+    kActivation,
+    kSum,        // adds an extra input of the output's shape, before the post-operations that follow
+    kTrainRelu,  // relu in training, before gradients are made: the backward step is given it, too
+  } kind;
   int activation = 0;  // ActivationAttrs::Type (op/activation.hpp) for kActivation
-  // kSum: adds an extra input of the output's shape, before the post-operations that follow.
 };
 
 // What a kernel's factory is told, and what it answers. It reads everything, and may set what is marked <-.
@@ -86,13 +99,12 @@ struct StepSpec {
   bool keep_for_backward = false;  // a backward step of this node follows: save what it needs
   bool frozen = false;  // a step of training that no gradient flows through: it leaves auxiliary states as they are
   // Inputs come in the layouts in which they lie. A factory that wants another one writes it here <- and the plan puts
-  // a reorder in between. Factories that know nothing of layouts leave `any_layout` false and are given row-major
-  // inputs.
+  // a reorder in between. Entries that do not say any_layout() are given row-major inputs.
   std::vector<TensorSpec> inputs;
   std::vector<bool> constant;  // inputs that change so rarely that a reorder of them costs nothing (inference weights)
   std::vector<TensorSpec> outputs;  // layout <- (null unless the factory sets it)
   std::vector<bool> wanted;         // outputs that are used; the others get a null pointer
-  std::vector<PostOp> post;         // only if the entry's `fuses` covers them
+  std::vector<PostOp> post;         // only if the entry fuses them
   const Kernel *forward = nullptr;  // backward: the kernel of the forward step, for hints
   size_t scratch_bytes = 0;         // <-
   size_t saved_bytes = 0;           // <- forward; the same block is given to the backward step
@@ -110,26 +122,72 @@ struct StepSpec {
   }
 };
 
+// Constructs the kernel of a step that its entry takes. One that finds out only while it constructs that it cannot, as
+// when a vendor's library has no implementation, returns null and leaves `spec` as it was: the next candidate follows.
 using KernelFactory = std::unique_ptr<Kernel> (*)(StepSpec &spec);
+// Why a kernel does not take a step; empty: it takes it. Cheap, and makes nothing.
+using KernelCondition = std::string (*)(const StepSpec &spec);
 
-// Bits of KernelEntry::fuses.
-enum : unsigned {
-  kFusesActivation = 1,  // forward: relu, tanh, sigmoid, softrelu as a post-operation
-  kFusesSum = 2,         // forward: a post-operation that adds a tensor
-  kFusesTrainRelu = 4,   // BatchNorm: relu fused into forward and backward (the backward kernel gets `post`, too)
+// A set of element types.
+class DtypeSet {
+ public:
+  constexpr DtypeSet() = default;
+  constexpr DtypeSet(std::initializer_list<Dtype> dtypes) {
+    for (Dtype dtype : dtypes) bits_ |= 1u << unsigned(dtype);
+  }
+  constexpr bool has(Dtype dtype) const { return dtype != Dtype::kNone && (bits_ >> unsigned(dtype) & 1u) != 0; }
+  constexpr bool empty() const { return bits_ == 0; }
+  std::string text() const;  // "float32 or float64"
+
+ private:
+  uint32_t bits_ = 0;
 };
 
+inline constexpr DtypeSet kFloatTypes{Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kBfloat16};
+inline constexpr DtypeSet kWideFloatTypes{Dtype::kFloat32, Dtype::kFloat64};
+
+// One kernel of one operator: which steps it takes, and how it is made. A kernel file registers it (kernel_table.hpp)
+// and says there what it takes; by default row-major, dense arrays of any type and nothing fused.
 class KernelEntry {
  public:
-  KernelEntry(const char *op_name, KernelFactory make, bool layouts, unsigned fused)
-      : op(op_name), any_layout(layouts), fuses(fused), make_(make) {}
-  const char *const op;
-  const bool any_layout;  // reads StepSpec layouts; false: gets and gives row-major
-  const unsigned fuses;
+  KernelEntry(std::string op, KernelFactory make) : op_(std::move(op)), make_(make) {}
+  KernelEntry(const KernelEntry &) = delete;
+  KernelEntry &operator=(const KernelEntry &) = delete;
+
+  // ---- for registrations; each returns the entry
+  KernelEntry &named(const char *name) { return name_ = name, *this; }  // among those of its operator
+  // Types of the first input, or of the first output: the others follow by inference.
+  KernelEntry &dtypes(DtypeSet set) { return dtypes_ = set, typed_ = Typed::kFirstInput, *this; }
+  KernelEntry &output_dtypes(DtypeSet set) { return dtypes_ = set, typed_ = Typed::kFirstOutput, *this; }
+  KernelEntry &one_dtype(DtypeSet set) { return dtypes_ = set, typed_ = Typed::kAll, *this; }  // of all arrays
+  KernelEntry &storages(std::initializer_list<StorageType> set);                               // of any array
+  KernelEntry &any_layout() { return any_layout_ = true, *this; }                              // reads StepSpec layouts
+  KernelEntry &fuses(std::initializer_list<PostOp::Kind> kinds);
+  KernelEntry &when(KernelCondition condition) { return condition_ = condition, *this; }
+  // Candidates are asked in the order of their preference, the largest first; those of one preference in the order in
+  // which their file registers them.
+  KernelEntry &preference(int value) { return preference_ = value, *this; }
+
+  const std::string &op() const { return op_; }
+  const std::string &name() const { return name_; }
+  bool reads_layouts() const { return any_layout_; }
+  int preference() const { return preference_; }
+  std::string refusal(const StepSpec &spec) const;  // empty: takes the step
 
  private:
   friend class Device;  // Device::make_kernel, and nobody else: a factory reads the settings of the calling thread
+  std::string dtype_refusal(const StepSpec &spec) const;
+  std::string post_refusal(const StepSpec &spec) const;
+
+  const std::string op_;
   const KernelFactory make_;
+  std::string name_ = "plain";
+  DtypeSet dtypes_;  // empty: any
+  enum class Typed : uint8_t { kFirstInput, kFirstOutput, kAll } typed_ = Typed::kFirstInput;
+  bool any_layout_ = false;
+  unsigned storages_ = 1u << unsigned(StorageType::kDense), fuses_ = 0;
+  KernelCondition condition_ = nullptr;
+  int preference_ = 0;
 };
 
 }  // namespace cohort

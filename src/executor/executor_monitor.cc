@@ -2,25 +2,12 @@
 // Forward and backward under a monitor: node by node, waiting after each, on a plan that fuses nothing, so that names
 // and values are those of the symbol as bound (MON-01..05). The debug text is here, too.
 #include <map>
-#include <set>
 #include <sstream>
 
 #include "executor/executor.hpp"
 #include "executor/executor_impl.hpp"
 
 namespace cohort {
-
-namespace {
-
-// An only input is "input0" to a monitor, but of these operators, which give it a name in MXNet (MON-04).
-bool names_only_input(const std::string &op) {
-  static const std::set<std::string> kOps = {
-      "Crop",     "Dropout", "IdentityAttachKLSparseReg", "LRN", "MakeLoss", "Pooling", "Pooling_v1", "SliceChannel",
-      "SwapAxis", "softmax"};
-  return kOps.count(op) > 0;
-}
-
-}  // namespace
 
 void Executor::set_monitor(MonitorFunction function, bool all) {
   impl_->monitor = std::move(function);
@@ -41,7 +28,7 @@ void Executor::Impl::monitored_forward(ProgramOwner &program) {
     if (node.is_variable()) continue;
     if (monitor_all) {
       std::vector<std::string> names = node.op->input_names(node.parsed, int(node.inputs.size()));
-      if (names.size() == 1 && node.op->variadic.empty() && !names_only_input(node.op->name)) names[0] = "input0";
+      if (names.size() == 1 && node.op->variadic.empty() && !node.op->names_only_input) names[0] = "input0";
       for (size_t k = 0; k < graph.inputs[i].size(); ++k) {
         const Graph::Input &input = graph.inputs[i][k];
         const NDArray value = program.snapshot(plan.node_slots[size_t(input.node)][size_t(input.index)]);

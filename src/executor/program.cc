@@ -148,8 +148,10 @@ void ProgramOwner::trace_plan() const {
   };
   const auto trace = [&](const char *kind, const PlanStep &step) {
     const Context &context = family_->members[members_[size_t(step.device)]].device->context();
+    const KernelChoice &choice = step.choice;
     log(LogLevel::kDebug, text("plan: ", kind, ' ', step.label, " on ", context, " from [", describe(step.inputs),
-                               "] to [", describe(step.outputs), "]"));
+                               "] to [", describe(step.outputs), "]", choice.name.empty() ? "" : " by " + choice.name,
+                               choice.refusals.empty() ? "" : "; refused by " + choice.refusals));
   };
   for (const PlanStep &step : plan_.prologue) trace("prologue", step);
   for (size_t i = 0; i < plan_.steps.size(); ++i) trace(i < plan_.num_forward ? "forward" : "backward", plan_.steps[i]);

@@ -31,9 +31,6 @@ std::shared_ptr<const Pieces> cut_buckets(const ExchangeParams &params, const Gr
 }
 
 std::unique_ptr<Kernel> make_sum(const Worker &worker, Dtype dtype, int64_t length, size_t num_devices) {
-  const std::shared_ptr<Device> device = get_device(worker.context);
-  const KernelEntry *entry = device->find_kernel(kSum);
-  if (!entry) throw Error(Code::kUnsupported, text(worker.context, " has no kernel for ", kSum), kSum);
   TensorSpec tensor;
   tensor.shape = Shape{length};
   tensor.dtype = dtype;
@@ -44,7 +41,7 @@ std::unique_ptr<Kernel> make_sum(const Worker &worker, Dtype dtype, int64_t leng
   spec.outputs.assign(1, tensor);
   spec.wanted.assign(1, true);
   spec.num_threads = worker.num_threads;
-  std::unique_ptr<Kernel> kernel = device->make_kernel(*entry, spec);
+  std::unique_ptr<Kernel> kernel = get_device(worker.context)->make_kernel(spec);
   if (spec.scratch_bytes > 0) throw Error(Code::kInternal, text(kSum, " wants scratch memory"));
   return kernel;
 }

@@ -17,6 +17,7 @@ COHORT_OPERATOR(Activation, ActivationAttrs)
     .input("data", "Any shape.")
     .same_shape()
     .inplace(0, 0)
+    .activation([](const ActivationAttrs &a) { return int(a.act_type); })
     // All but softsign read their own output, so that it may overwrite data.
     .gradient([](const ActivationAttrs &a) {
       Gradient g;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/batch_norm.hpp"
 
+#include "op/fold_batch_norm.hpp"
+
 namespace cohort {
 namespace {
 
@@ -66,7 +68,12 @@ COHORT_OPERATOR(BatchNorm, BatchNormAttrs)
       g.with_forward = true;
       return g;
     })
-    .mutates({3, 4});
+    .mutates({3, 4})
+    .channel_scaling([](const BatchNormAttrs &a, bool has_bias) {
+      return ChannelScaling{
+          a.axis, "_fold_batch_norm",
+          Attrs(std::make_shared<FoldBatchNormAttrs>(FoldBatchNormAttrs{a.eps, a.fix_gamma, has_bias}))};
+    });
 
 }  // namespace
 }  // namespace cohort

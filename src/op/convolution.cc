@@ -55,7 +55,15 @@ OpBuilder<ConvolutionAttrs> convolution() {
       .attr(&ConvolutionAttrs::dilate, "dilate", Tuple(), "Distance of filter elements; 1 for each axis if not given.")
       .attr(&ConvolutionAttrs::pad, "pad", Tuple(), "Zeros added on both sides; none if not given.")
       .check(check_filters<ConvolutionAttrs>)
-      .infer_shape(infer_shape);
+      .infer_shape(infer_shape)
+      .flops([](const ConvolutionAttrs &, const Shapes &in, const Shapes &out) {
+        return 2 * double(out[0].size()) * double(in[1].size(1, in[1].rank()));
+      })
+      .linear_layer([](const ConvolutionAttrs &a) {
+        auto with_bias = std::make_shared<ConvolutionAttrs>(a);
+        with_bias->no_bias = false;
+        return LinearLayer{channel_axis(a.layout, int(a.kernel.size()) + 2), !a.no_bias, Attrs(with_bias)};
+      });
   return define_filters(op,
                         {"Number of filters, the channels of the output.",
                          "Filters, (num_filter, channels / num_group, kernel) in the default layout.", "1024", false});

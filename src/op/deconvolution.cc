@@ -92,7 +92,10 @@ OpBuilder<DeconvolutionAttrs> deconvolution() {
       .attr(&DeconvolutionAttrs::target_shape, "target_shape", Tuple(),
             "Spatial shape of the output; if given, it decides pad and adj.")
       .check(check)
-      .infer_shape(infer_shape);
+      .infer_shape(infer_shape)
+      .flops([](const DeconvolutionAttrs &, const Shapes &in, const Shapes &) {
+        return 2 * double(in[0].size()) * double(in[1].size(1, in[1].rank()));
+      });
   return define_filters(
       op, {"Channels of the output.", "Filters, (channels, num_filter / num_group, kernel) in the default layout.",
            "512", true});

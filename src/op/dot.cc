@@ -61,6 +61,12 @@ void infer_batch_dot(const DotAttrs &a, Shapes &in, Shapes &out) {
   unify(out[0], batch, "output");
 }
 
+template <bool kBatched>
+double flops(const DotAttrs &a, const Shapes &in, const Shapes &) {
+  const DotExtent e = dot_extent(a, in[0], in[1], kBatched);
+  return 2 * double(kBatched ? e.batch : 1) * double(e.m) * double(e.n) * double(e.k);
+}
+
 OpBuilder<DotAttrs> product(const char *name, const char *doc) {
   Gradient g;
   g.kind = Gradient::Kind::kKernel;
@@ -80,10 +86,12 @@ OpBuilder<DotAttrs> product(const char *name, const char *doc) {
 [[maybe_unused]] const bool defined = [] {
   product("dot", "The product of two arrays: over the last axis of lhs and the first of rhs.")
       .alias("_sparse_dot")
-      .infer_shape(infer_dot);
+      .infer_shape(infer_dot)
+      .flops(flops<false>);
   product("batch_dot", "The products of the matrices in the last two axes.")
       .alias("_npx_batch_dot")
-      .infer_shape(infer_batch_dot);
+      .infer_shape(infer_batch_dot)
+      .flops(flops<true>);
   return true;
 }();
 

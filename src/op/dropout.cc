@@ -25,7 +25,8 @@ COHORT_OPERATOR(Dropout, DropoutAttrs)
     .inplace(0, 0)
     .gradient(gradient())
     .backward_inplace(0, 0)
-    .random();
+    .random()
+    .names_only_input();
 
 }  // namespace
 }  // namespace cohort

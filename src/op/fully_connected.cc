@@ -51,6 +51,9 @@ COHORT_OPERATOR(FullyConnected, FullyConnectedAttrs)
     .input("weight", "Weights, (num_hidden, features).")
     .input_if("bias", has_bias<FullyConnectedAttrs>, "Bias, (num_hidden,).")
     .infer_shape(infer_shape)
+    .flops([](const FullyConnectedAttrs &, const Shapes &in, const Shapes &) {
+      return 2 * double(in[0].size()) * double(in[1][0]);
+    })
     .gradient(linear_gradient<FullyConnectedAttrs>);
 
 }  // namespace

@@ -26,7 +26,8 @@ COHORT_OPERATOR(LRN, LrnAttrs)
       unify(out[0], in[0], "output");
     })
     .same_float()
-    .gradient(Gradient::by_kernel({0}, {0}));
+    .gradient(Gradient::by_kernel({0}, {0}))
+    .names_only_input();
 
 }  // namespace
 }  // namespace cohort

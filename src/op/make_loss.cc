@@ -24,7 +24,8 @@ COHORT_OPERATOR(MakeLoss, MakeLossAttrs)
       if (a.normalization == MakeLossAttrs::kValid) g.outputs = {0};
       return g;
     })
-    .loss();
+    .loss()
+    .names_only_input();
 
 COHORT_OPERATOR(make_loss, NoAttrs)
     .alias("_sparse_make_loss")

@@ -3,49 +3,39 @@
 
 #include <algorithm>
 #include <charconv>
-#include <deque>
-#include <map>
 
 namespace cohort {
-namespace {
-
-// Filled before main by the definitions in this folder, only read afterwards.
-struct Registry {
-  std::deque<Op> ops;  // a deque: builders hold references
-  std::map<std::string, Op *> aliases;
-
-  const std::map<std::string, const Op *> &names() {
-    static const std::map<std::string, const Op *> all = [this] {
-      std::map<std::string, const Op *> names(aliases.begin(), aliases.end());
-      for (const Op &op : ops) names[op.name] = &op;
-      return names;
-    }();
-    return all;
-  }
-};
-
-Registry &registry() {
-  static Registry *const instance = new Registry;
-  return *instance;
+Op &OpRegistry::add(Op op) {
+  ops_.push_back(std::move(op));
+  return ops_.back();
 }
 
-}  // namespace
-
-Op &register_op(Op op) {
-  registry().ops.push_back(std::move(op));
-  return registry().ops.back();
+const std::map<std::string, const Op *> &OpRegistry::names() const {
+  std::call_once(once_, [this] {
+    names_.clear();
+    const auto enter = [this](const std::string &name, const Op &op) {
+      if (!names_.emplace(name, &op).second) twice_ += (twice_.empty() ? "" : ", ") + name;
+    };
+    for (const Op &op : ops_) {
+      enter(op.name, op);
+      for (const std::string &alias : op.aliases) enter(alias, op);
+    }
+  });
+  if (!twice_.empty()) throw Error(Code::kInternal, text("operators are registered twice: ", twice_));
+  return names_;
 }
 
-void register_alias(Op &op, const std::string &alias) {
-  op.aliases.push_back(alias);
-  registry().aliases[alias] = &op;
+const Op *OpRegistry::find(const std::string &name) const {
+  const auto found = names().find(name);
+  return found == names().end() ? nullptr : found->second;
 }
 
-const Op *find_op(const std::string &name) {
-  const auto &names = registry().names();
-  const auto found = names.find(name);
-  return found == names.end() ? nullptr : found->second;
+OpRegistry &op_registry() {
+  static auto *const registry = new OpRegistry;
+  return *registry;
 }
+
+const Op *find_op(const std::string &name) { return op_registry().find(name); }
 
 const Op &get_op(const std::string &name) {
   const Op *op = find_op(name);
@@ -55,7 +45,8 @@ const Op &get_op(const std::string &name) {
 
 std::vector<const Op *> list_ops() {
   std::vector<const Op *> list;
-  for (const Op &op : registry().ops) list.push_back(&op);
+  op_registry().names();  // throws where a name was given twice
+  for (const Op &op : op_registry().ops()) list.push_back(&op);
   std::sort(list.begin(), list.end(), [](const Op *a, const Op *b) { return a->name < b->name; });
   return list;
 }

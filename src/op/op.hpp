@@ -4,8 +4,12 @@
 // registry.
 #pragma once
 
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -91,6 +95,23 @@ struct Gradient {
   }
 };
 
+// A layer whose output is linear in a weight (input 1) and a bias (input 2, if it has one): row c of the weight and
+// element c of the bias make channel c of the output. So that what scales channels behind it can go into the two.
+struct LinearLayer {
+  int channel_axis = 1;  // of the output
+  bool has_bias = false;
+  Attrs with_bias;  // the same layer with a bias
+};
+
+// An operator that, at inference, maps each channel of input 0 to scale * x + shift, both of its further inputs.
+struct ChannelScaling {
+  int channel_axis = 1;   // negative: from the last
+  const char *fold = "";  // kernel: (weight[, bias] of a LinearLayer, further inputs) -> (weight, bias) of both in one
+  Attrs fold_attrs;
+};
+
+struct PointwiseRule;
+
 struct Op {
   std::string name;                  // MXNet's own
   std::vector<std::string> aliases;  // other names of it in files and calls
@@ -120,6 +141,16 @@ struct Op {
   std::vector<int> mutates;  // inputs that the forward kernel writes (auxiliary states, weights of an update)
   bool random = false;       // its kernels draw from StepSpec::seed
 
+  // What the plan may do with a node beside running it. Empty: nothing.
+  const PointwiseRule *pointwise = nullptr;      // applies these functors element by element (op/pointwise.hpp)
+  std::function<int(const Attrs &)> activation;  // applies ActivationAttrs::Type (op/activation.hpp) to each element
+  bool sum = false;                              // output = input 0 + input 1, all of one shape
+  std::function<LinearLayer(const Attrs &)> linear_layer;
+  std::function<ChannelScaling(const Attrs &, bool has_bias)> channel_scaling;  // has_bias: of the layer before it
+  // Additions and multiplications of the forward step, if they are more than a few an element.
+  std::function<double(const Attrs &, const Shapes &in, const Shapes &out)> flops;
+  bool names_only_input = false;  // an only input goes by its own name, not by "input0", to monitors (MON-04)
+
   int num_outputs(const Attrs &a) const { return count_outputs ? count_outputs(a) : 1; }
   int num_visible(const Attrs &a) const { return count_visible ? count_visible(a) : num_outputs(a); }
   Gradient gradient_of(const Attrs &a) const { return gradient ? gradient(a) : Gradient(); }
@@ -140,13 +171,27 @@ struct Op {
   Attrs parse(const AttrMap &source) const;
 };
 
+// Operators by name and alias. Filled before main, only read afterwards. Whatever reads it throws kInternal where a
+// name was given twice.
+class OpRegistry {
+ public:
+  Op &add(Op op);  // may be changed until the first look-up
+  const Op *find(const std::string &name) const;
+  const std::map<std::string, const Op *> &names() const;  // and aliases
+  const std::deque<Op> &ops() const { return ops_; }
+
+ private:
+  std::deque<Op> ops_;  // a deque: builders hold references
+  mutable std::once_flag once_;
+  mutable std::map<std::string, const Op *> names_;
+  mutable std::string twice_;  // the names that were given twice, if any were
+};
+OpRegistry &op_registry();
+
 // By name or alias; null if there is none.
 const Op *find_op(const std::string &name);
 const Op &get_op(const std::string &name);  // throws kName
 std::vector<const Op *> list_ops();         // ordered by name
-
-Op &register_op(Op op);
-void register_alias(Op &op, const std::string &alias);
 
 // ---- helpers for inference -----------------------------------------------------------------------------------------
 
@@ -170,12 +215,12 @@ struct FieldType {  // how a C++ field type is parsed and named; specialised in 
 template <typename A>
 class OpBuilder {
  public:
-  explicit OpBuilder(const char *name) : op_(register_op(Op())) {
+  explicit OpBuilder(const char *name) : op_(op_registry().add(Op())) {
     op_.name = name;
     op_.new_attrs = [] { return std::shared_ptr<void>(std::make_shared<A>()); };
     op_.infer_dtype = infer_same_dtype;
   }
-  OpBuilder &alias(const char *name) { return register_alias(op_, name), *this; }
+  OpBuilder &alias(const char *name) { return op_.aliases.emplace_back(name), *this; }
   OpBuilder &doc(const char *doc) { return op_.doc = doc, *this; }
 
   // An optional attribute with its default; default_text is taken from the value unless MXNet prints it otherwise.
@@ -243,6 +288,22 @@ class OpBuilder {
   OpBuilder &backward_inplace(int input, int output) { return op_.backward_inplace.emplace_back(input, output), *this; }
   OpBuilder &mutates(std::vector<int> inputs) { return op_.mutates = std::move(inputs), *this; }
   OpBuilder &random() { return op_.random = true, *this; }
+  OpBuilder &activation(std::function<int(const A &)> type) {
+    return op_.activation = [type](const Attrs &a) { return type(a.get<A>()); }, *this;
+  }
+  OpBuilder &pointwise(const PointwiseRule &rule) { return op_.pointwise = &rule, *this; }
+  OpBuilder &sum() { return op_.sum = true, *this; }
+  OpBuilder &linear_layer(std::function<LinearLayer(const A &)> fn) {
+    return op_.linear_layer = [fn](const Attrs &a) { return fn(a.get<A>()); }, *this;
+  }
+  OpBuilder &channel_scaling(std::function<ChannelScaling(const A &, bool)> fn) {
+    return op_.channel_scaling = [fn](const Attrs &a, bool has_bias) { return fn(a.get<A>(), has_bias); }, *this;
+  }
+  OpBuilder &flops(std::function<double(const A &, const Shapes &in, const Shapes &out)> fn) {
+    return op_.flops = [fn](const Attrs &a, const Shapes &in, const Shapes &out) { return fn(a.get<A>(), in, out); },
+           *this;
+  }
+  OpBuilder &names_only_input() { return op_.names_only_input = true, *this; }
 
  private:
   Op &op_;

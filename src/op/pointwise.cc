@@ -74,7 +74,7 @@ template <typename A>
 OpBuilder<A> define(const PointwiseRule &rule, const Words &aliases, const char *doc) {
   OpBuilder<A> op(rule.name.c_str());
   for (const char *alias : aliases) op.alias(alias);
-  op.doc(doc).gradient(rule.gradient);
+  op.doc(doc).gradient(rule.gradient).pointwise(rule);
   if (rule.form == PointwiseRule::Form::kElementwise) {
     op.same_shape();
     for (int input = 0; input < rule.num_inputs; ++input) op.inplace(input, 0);
@@ -90,10 +90,14 @@ constexpr auto kBroadcast = PointwiseRule::Form::kBroadcast;
 
 // ---- y = f(x) -----------------------------------------------------------------------------------------------------
 
-void unary(const char *name, const Words &aliases, const char *doc, P code, const std::vector<Term> &slope) {
+// `activation`: the ActivationAttrs::Type that it is, if it is one.
+void unary(const char *name, const Words &aliases, const char *doc, P code, const std::vector<Term> &slope,
+           int activation = -1) {
   const PointwiseRule &rule =
       add_rule(name, kElementwise, 1, code, slope.empty() ? std::vector<int>() : std::vector<int>{0}, slope);
-  define<NoAttrs>(rule, aliases, doc).input("data", "Any shape.");
+  OpBuilder<NoAttrs> op = define<NoAttrs>(rule, aliases, doc);
+  op.input("data", "Any shape.");
+  if (activation >= 0) op.activation([activation](const NoAttrs &) { return activation; });
 }
 
 void define_unary() {
@@ -132,7 +136,8 @@ void define_unary() {
   unary("arctan", {"_sparse_arctan"}, "The inverse tangent.", P::kArctan, {{P::kArctanGrad, kHead, kIn0}});
   unary("sinh", {"_sparse_sinh"}, "The hyperbolic sine.", P::kSinh, {{P::kSinhGrad, kHead, kIn0}});
   unary("cosh", {"_sparse_cosh"}, "The hyperbolic cosine.", P::kCosh, {{P::kCoshGrad, kHead, kIn0}});
-  unary("tanh", {"_sparse_tanh"}, "The hyperbolic tangent.", P::kTanh, {{P::kTanhGrad, kHead, kOut}});
+  unary("tanh", {"_sparse_tanh"}, "The hyperbolic tangent.", P::kTanh, {{P::kTanhGrad, kHead, kOut}},
+        ActivationAttrs::kTanh);
   unary("arcsinh", {"_sparse_arcsinh"}, "The inverse hyperbolic sine.", P::kArcsinh, {{P::kArcsinhGrad, kHead, kIn0}});
   unary("arccosh", {"_sparse_arccosh"}, "The inverse hyperbolic cosine.", P::kArccosh,
         {{P::kArccoshGrad, kHead, kIn0}});
@@ -146,10 +151,11 @@ void define_unary() {
         {{P::kGammalnGrad, kHead, kIn0}});
   unary("erf", {"_npx_erf"}, "The error function.", P::kErf, {{P::kErfGrad, kHead, kIn0}});
   unary("erfinv", {"_npx_erfinv"}, "The inverse of the error function.", P::kErfinv, {{P::kErfinvGrad, kHead, kOut}});
-  unary("relu", {"_sparse_relu"}, "max(x, 0)", P::kRelu, {{P::kReluGrad, kHead, kOut}});
-  unary("sigmoid", {"_sparse_sigmoid"}, "1 / (1 + exp(-x))", P::kSigmoid, {{P::kSigmoidGrad, kHead, kOut}});
+  unary("relu", {"_sparse_relu"}, "max(x, 0)", P::kRelu, {{P::kReluGrad, kHead, kOut}}, ActivationAttrs::kRelu);
+  unary("sigmoid", {"_sparse_sigmoid"}, "1 / (1 + exp(-x))", P::kSigmoid, {{P::kSigmoidGrad, kHead, kOut}},
+        ActivationAttrs::kSigmoid);
   unary("log_sigmoid", {}, "-log(1 + exp(-x))", P::kLogSigmoid, {{P::kLogSigmoidGrad, kHead, kOut}});
-  unary("softsign", {}, "x / (1 + |x|)", P::kSoftsign, {{P::kSoftsignGrad, kHead, kIn0}});
+  unary("softsign", {}, "x / (1 + |x|)", P::kSoftsign, {{P::kSoftsignGrad, kHead, kIn0}}, ActivationAttrs::kSoftsign);
   unary("mish", {}, "x tanh(log(1 + exp(x)))", P::kMish, {{P::kMishGrad, kHead, kIn0}});
   unary("logical_not", {}, "1 where x is 0, else 0", P::kLogicalNot, {});
 
@@ -275,7 +281,8 @@ void sum(const char *name, const Words &aliases) {
   define<NoAttrs>(add_rule(name, kElementwise, 2, P::kAdd, {}, {}), aliases, "lhs + rhs")
       .input("lhs", "Any shape.")
       .input("rhs", "The shape of lhs.")
-      .gradient(pass);
+      .gradient(pass)
+      .sum();
 }
 
 void define_binary() {
@@ -349,23 +356,25 @@ PointwiseCall PointwiseRule::with_numbers(PointwiseCall call, const void *attrs)
   return call;
 }
 
+PointwiseCall activation_call(int type) { return {kActivationCodes[type], 0}; }
+PointwiseCall activation_gradient_call(int type) { return {kActivationGrads[type], 0, 1}; }
+
 bool fusible(const Op &op, const Attrs &attrs, PointwiseCall *call) {
-  if (op.name == "Activation") {
-    *call = {kActivationCodes[attrs.get<ActivationAttrs>().act_type], 0};
+  if (op.activation) {
+    *call = activation_call(op.activation(attrs));
     return true;
   }
-  const PointwiseRule *rule = find_pointwise_rule(op.name);
-  if (!rule) return false;
-  *call = rule->forward_call(attrs.pointer().get());
+  if (!op.pointwise) return false;
+  *call = op.pointwise->forward_call(attrs.pointer().get());
   return true;
 }
 
 bool fusible_backward(const Op &op, const Attrs &attrs, int index, PointwiseCall *call) {
-  if (op.name == "Activation") {
-    *call = {kActivationGrads[attrs.get<ActivationAttrs>().act_type], 0, 1};
+  if (op.activation) {
+    *call = activation_gradient_call(op.activation(attrs));
     return true;
   }
-  const PointwiseRule *rule = find_pointwise_rule(op.name);
+  const PointwiseRule *rule = op.pointwise;
   if (!rule || index < 0 || size_t(index) >= rule->backward.size()) return false;
   *call = rule->backward_call(attrs.pointer().get(), index);
   return true;

@@ -65,8 +65,12 @@ struct PointwiseRule {
 const std::vector<std::unique_ptr<PointwiseRule>> &pointwise_rules();
 const PointwiseRule *find_pointwise_rule(const std::string &name);
 
+// Activations by ActivationAttrs::Type (activation.hpp): of the data; of head gradient and output (softsign: data).
+PointwiseCall activation_call(int type);
+PointwiseCall activation_gradient_call(int type);
+
 // Whether the node can be one instruction of a fused kernel (fused_pointwise.hpp) once the caller has seen that all its
-// inputs have the shape and dtype of its output. Covers the rules here and Activation. *call is the instruction:
+// inputs have the shape and dtype of its output. Covers the rules here and activations. *call is the instruction:
 // operands are the node's inputs.
 bool fusible(const Op &op, const Attrs &attrs, PointwiseCall *call);
 // The same for gradient `index` (an entry of Gradient::of) of a node's backward step: operands are the inputs of the

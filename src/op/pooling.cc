@@ -131,7 +131,8 @@ COHORT_OPERATOR(Pooling, PoolingAttrs)
     .check(check)
     .input("data", "(batch, channels, spatial axes) in the default layout.")
     .infer_shape(infer_shape)
-    .gradient(gradient());
+    .gradient(gradient())
+    .names_only_input();
 
 COHORT_OPERATOR(Pooling_v1, PoolingAttrs)
     .doc("Pooling of old files: a mean always divides by the size of the kernel.")
@@ -152,7 +153,8 @@ COHORT_OPERATOR(Pooling_v1, PoolingAttrs)
     })
     .input("data", "(batch, channels, spatial axes).")
     .infer_shape(infer_shape)
-    .gradient(gradient());
+    .gradient(gradient())
+    .names_only_input();
 
 }  // namespace
 }  // namespace cohort

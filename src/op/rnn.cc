@@ -105,6 +105,9 @@ COHORT_OPERATOR(RNN, RNNAttrs)
     })
     .infer_shape(infer_shape)
     .infer_dtype(infer_dtype)
+    .flops([](const RNNAttrs &, const Shapes &in, const Shapes &) {
+      return 2 * double(in[0].size(0, 2)) * double(in[1].size());
+    })
     .gradient([](const RNNAttrs &a) {
       Gradient g;
       g.kind = Gradient::Kind::kKernel;

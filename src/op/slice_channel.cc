@@ -57,7 +57,8 @@ COHORT_OPERATOR(SliceChannel, SliceChannelAttrs)
       g.kind = Gradient::Kind::kKernel;
       g.of = {0};
       return g;
-    });
+    })
+    .names_only_input();
 
 }  // namespace
 }  // namespace cohort

@@ -80,7 +80,8 @@ OpBuilder<SoftmaxAttrs> normalised(const char *name, const char *doc, const char
             "length", [](const SoftmaxAttrs &a) { return a.use_length; },
             "Number of elements that count along axis: the shape of data without it.")
         .gradient(
-            [](const SoftmaxAttrs &a) { return gradient(a.use_length ? std::vector<int>{1} : std::vector<int>{}); });
+            [](const SoftmaxAttrs &a) { return gradient(a.use_length ? std::vector<int>{1} : std::vector<int>{}); })
+        .names_only_input();
 
 [[maybe_unused]] const auto kLogSoftmax =
     normalised("log_softmax", "The logarithm of softmax.", "No meaning here.").alias("_npx_log_softmax");

@@ -26,7 +26,8 @@ COHORT_OPERATOR(IdentityAttachKLSparseReg, SparseRegularizerAttrs)
       unify(out[0], Dtype::kFloat32, "output");
     })
     .mutates({1})
-    .gradient(Gradient::by_kernel({0}).beside_forward());
+    .gradient(Gradient::by_kernel({0}).beside_forward())
+    .names_only_input();
 
 }  // namespace
 }  // namespace cohort

@@ -64,7 +64,8 @@ COHORT_OPERATOR(SwapAxis, SwapAxisAttrs)
     .attr(&SwapAxisAttrs::dim2, "dim2", 0, "The second axis.")
     .input("data", "Any shape.")
     .infer_shape(infer_shape<SwapAxisAttrs>)
-    .gradient(gradient());
+    .gradient(gradient())
+    .names_only_input();
 
 COHORT_OPERATOR(transpose, TransposeAttrs)
     .doc("Puts the axes in another order.")

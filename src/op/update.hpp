@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates of parameters: operators that give the new weight and change their states in place. Kernels keep a pointer to
-// these structs and read them at each run: an optimizer changes them between runs, in the order of its queue.
+// Updates of parameters: operators that give the new weight and change their states in place. Their kernels take the
+// numbers of a run from Args::numbers, an UpdateNumbers<double>, where it is given (by an optimizer, whose numbers
+// change from step to step), and else from these attributes; then, where an input holds a number, from there.
 #pragma once
 
 #include "op/op.hpp"

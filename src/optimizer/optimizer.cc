@@ -124,8 +124,7 @@ void Optimizer::set(const std::string &given, double value) {
   const double old = found->second;
   found->second = value;
   // Other kernels, or kernels that were made with the old value: what was made of this optimizer is made anew.
-  if (before != &impl_->op() || (key == "multi_precision" && value != old) ||
-      (key == "rescale_grad" && before->rescale_tensor && value != old)) {
+  if (before != &impl_->op() || (key == "multi_precision" && value != old)) {
     ++impl_->generation;
     for (auto &slot : impl_->slots) slot.second->ready = false;
   }
@@ -270,10 +269,7 @@ const std::vector<NDArray> &Optimizer::states(Slot &slot, const NDArray &weight)
 
 std::unique_ptr<UpdateKernel> Optimizer::make_kernel(const Context &context, Dtype dtype, int64_t length,
                                                      int num_threads) const {
-  auto kernel =
-      std::make_unique<UpdateKernel>(impl_->op(), impl_->wants_master(dtype), context, dtype, length, num_threads);
-  kernel->set_rescale(float(impl_->setting("rescale_grad")));
-  return kernel;
+  return std::make_unique<UpdateKernel>(impl_->op(), impl_->wants_master(dtype), context, dtype, length, num_threads);
 }
 
 uint64_t Optimizer::generation() const { return impl_->generation; }

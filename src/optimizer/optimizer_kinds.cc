@@ -12,7 +12,7 @@ using Settings = std::map<std::string, double>;
 
 double at(const Settings &settings, const char *key) { return settings.find(key)->second; }
 
-// ---- the attributes of each operator, from the values of an update
+// ---- the attributes of each operator with the values of an update, for the numbers that they mean
 
 template <typename A>
 void fill_common(A *a, const UpdateValues &v) {
@@ -37,7 +37,7 @@ void fill(AdamAttrs *a, const UpdateValues &v) {
   a->epsilon = v.epsilon;
 }
 
-void fill(AdamWAttrs *a, const UpdateValues &v) {  // rescale_grad is an input
+void fill(AdamWAttrs *a, const UpdateValues &v) {
   a->lr = v.lr;
   a->beta1 = v.beta1;
   a->beta2 = v.beta2;
@@ -61,9 +61,14 @@ void fill(AdagradAttrs *a, const UpdateValues &v) {
 }
 
 template <typename A>
-UpdateOp update_op(const char *name, int num_states, bool rescale_tensor = false) {
-  return {name, num_states, rescale_tensor, [name] { return get_op(name).new_attrs(); },
-          [](void *attrs, const UpdateValues &values) { fill(static_cast<A *>(attrs), values); }};
+UpdateOp update_op(const char *name, int num_states) {
+  return {name, num_states, [](const UpdateValues &values) {
+            A attrs{};
+            fill(&attrs, values);
+            UpdateNumbers<double> numbers = attrs.numbers();
+            numbers.rescale = double(values.rescale_grad);  // adamw has no attribute for it
+            return numbers;
+          }};
 }
 
 const UpdateOp &sgd(const Settings &s) {
@@ -84,7 +89,7 @@ const UpdateOp &adam(const Settings &) {
 }
 
 const UpdateOp &adamw(const Settings &) {
-  static const UpdateOp op = update_op<AdamWAttrs>("_adamw_update", 2, true);
+  static const UpdateOp op = update_op<AdamWAttrs>("_adamw_update", 2);
   return op;
 }
 

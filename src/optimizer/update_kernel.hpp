@@ -5,13 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/dtype.hpp"
 #include "device/device.hpp"
+#include "op/update_math.hpp"
 
 namespace cohort {
 
@@ -30,11 +30,9 @@ struct UpdateValues {
 
 // How an optimizer's formula becomes a kernel.
 struct UpdateOp {
-  const char *name;  // the operator: inputs weight, gradient, states, and a tensor of rescale_grad if so
+  const char *name;  // the operator: inputs weight, gradient, states
   int num_states;
-  bool rescale_tensor;
-  std::function<std::shared_ptr<void>()> make_attrs;
-  void (*set_attrs)(void *attrs, const UpdateValues &values);
+  UpdateNumbers<double> (*numbers)(const UpdateValues &values);  // for Args::numbers
 };
 
 // Weight and gradient of `dtype`; states of the same, or, if `master` is set, of float32 with the weight in float32 as
@@ -47,22 +45,20 @@ class UpdateKernel {
   UpdateKernel &operator=(const UpdateKernel &) = delete;
 
   int64_t length() const { return length_; }
-  // Of rules that read rescale_grad from a tensor (UpdateOp::rescale_tensor); waits for the device.
-  void set_rescale(float rescale_grad);
-  void set(const UpdateValues &values);                                  // for the runs that follow
-  void bind(void *weight, const void *grad, void *const *states);        // likewise
-  void append_steps(const char *label, std::vector<Step> *steps) const;  // which point into this object
-  void run(const Lane &lane) const;                                      // those steps, at once
+  void set(const UpdateValues &values) { numbers_ = op_.numbers(values); }  // for the runs that follow
+  void bind(void *weight, const void *grad, void *const *states);           // likewise
+  void append_steps(const char *label, std::vector<Step> *steps) const;     // which point into this object
+  void run(const Lane &lane) const;                                         // those steps, at once
 
  private:
   enum { kMaxStates = 4 };
-  std::unique_ptr<Kernel> make(const std::string &op, std::shared_ptr<const void> attrs,
-                               const std::vector<Dtype> &inputs, Dtype output);
-  void add_call(std::unique_ptr<Kernel> kernel, size_t num_inputs);
+  std::unique_ptr<Kernel> make(const std::string &op, std::shared_ptr<const void> attrs, size_t num_inputs, Dtype input,
+                               Dtype output);
+  void add_call(std::unique_ptr<Kernel> kernel);
 
   struct Call {
     std::unique_ptr<Kernel> kernel;
-    void *inputs[kMaxStates + 3] = {};
+    void *inputs[kMaxStates + 2] = {};
     void *outputs[1] = {};
     void *scratch = nullptr;
   };
@@ -72,9 +68,9 @@ class UpdateKernel {
   const int64_t length_;
   const int num_threads_;
   const std::shared_ptr<Device> device_;
-  std::shared_ptr<void> attrs_;
-  std::shared_ptr<Memory> grad32_, scratch_, rescale_;  // where they are needed
-  std::vector<std::unique_ptr<Call>> calls_;            // the rule, between casts if there is a master
+  UpdateNumbers<double> numbers_;
+  std::shared_ptr<Memory> grad32_, scratch_;  // where they are needed
+  std::vector<std::unique_ptr<Call>> calls_;  // the rule, between casts if there is a master
 };
 
 }  // namespace cohort

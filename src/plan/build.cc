@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/error.hpp"
+#include "device/kernel_table.hpp"
 #include "plan/ir.hpp"
 
 namespace cohort::plan {
@@ -48,6 +49,21 @@ void Ir::drop_steps(const std::vector<bool> &dropped) {
   }
   steps = std::move(kept);
   num_forward = forward;
+}
+
+bool Ir::has_kernel(const IrStep &step) const {
+  StepSpec spec;
+  spec.op = step.kernel;
+  spec.attrs = step.attrs.pointer();
+  spec.is_train = request->is_train;
+  spec.keep_for_backward = step.keep_for_backward;
+  spec.post = step.post;
+  for (int v : step.inputs) spec.inputs.push_back(values[size_t(v)].spec);
+  for (int v : step.outputs) {
+    spec.wanted.push_back(v >= 0);
+    spec.outputs.push_back(v >= 0 ? values[size_t(v)].spec : TensorSpec());
+  }
+  return request->devices[size_t(step.device)]->kernels().find(spec) != nullptr;
 }
 
 Ir build(const PlanRequest &request) {

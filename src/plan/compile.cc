@@ -14,16 +14,16 @@ double estimate_ns(const plan::Ir &ir, const plan::IrStep &step) {
   double bytes = 0, flops = 0;
   for (int v : step.inputs) bytes += double(ir.values[size_t(v)].spec.bytes());
   for (int v : step.outputs) bytes += v >= 0 ? double(ir.values[size_t(v)].spec.bytes()) : 0;
-  // Layers with a weight do a multiplication per element of data and row of the weight.
-  static const char *const kLayers[] = {"Convolution", "FullyConnected", "Deconvolution", "RNN", "dot", "batch_dot"};
-  const bool layer = step.op && std::any_of(std::begin(kLayers), std::end(kLayers),
-                                            [&](const char *name) { return step.op->name == name; });
-  if (layer && step.inputs.size() >= 2) {
-    const Shape &data = ir.values[size_t(step.inputs[0])].spec.shape,
-                &weight = ir.values[size_t(step.inputs[1])].spec.shape;
-    flops = 2 * double(data.size()) * double(weight.rank() > 0 ? weight[0] : 1);
-    if (step.op->name == "RNN") flops = 2 * double(data.size(0, 2)) * double(weight.size());
-    if (step.op->name == "Convolution") flops *= double(weight.size(2, weight.rank()));
+  // A backward step makes two products of each of the forward step: gradients of the data and of the weight.
+  const plan::IrStep &forward = step.forward_step >= 0 ? ir.steps[size_t(step.forward_step)] : step;
+  if (step.op && step.op->flops && (!step.backward || step.forward_step >= 0)) {
+    Shapes in, out;
+    for (int v : forward.inputs) in.push_back(ir.values[size_t(v)].spec.shape);
+    for (size_t j = 0; j < forward.outputs.size(); ++j) {
+      const int made = forward.outputs[j], v = made >= 0 || forward.like.empty() ? made : forward.like[j];
+      out.push_back(v >= 0 ? ir.values[size_t(v)].spec.shape : Shape());
+    }
+    flops = step.op->flops(step.attrs, in, out) * (step.backward ? 2 : 1);
   }
   return 80 + bytes / 16 + flops / 32;
 }

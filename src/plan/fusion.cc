@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several operators in one kernel, where the backend's kernel says that it can (KernelEntry::fuses).
+// Several operators in one kernel, where the backend has a kernel that takes them so (KernelEntry::fuses). Which
+// operators these are, they say themselves (op/op.hpp).
 //   training:  BatchNorm + relu in one step, forward and backward
 //   inference: a batch norm behind a layer goes into the layer's weights
 //   both:      activation and residual sum as post-operations of the layer before them; chains of point-wise operators
 #include <algorithm>
+#include <optional>
 
 #include "op/activation.hpp"
-#include "op/batch_norm.hpp"
-#include "op/convolution.hpp"
-#include "op/fold_batch_norm.hpp"
 #include "plan/ir.hpp"
 
 namespace cohort::plan {
 namespace {
 
-unsigned fuses(const Ir &ir, const IrStep &step) {
-  const KernelEntry *entry = ir.request->devices[size_t(step.device)]->find_kernel(step.kernel);
-  return entry ? entry->fuses : 0;
+// The step with one more post-operation, and `addend` (-1: none) as a further input, if its device has a kernel for
+// that.
+std::optional<IrStep> with_post(const Ir &ir, const IrStep &step, PostOp post, int addend = -1) {
+  IrStep fused = step;
+  fused.post.push_back(post);
+  if (addend >= 0) fused.inputs.push_back(addend);
+  if (!ir.has_kernel(fused)) return std::nullopt;
+  return fused;
 }
 
 // The activation of a node if it is one of those whose gradient needs its output alone, else -1.
 int activation_of(const IrStep &step) {
-  if (!step.op || step.backward) return -1;
-  if (step.op->name == "relu") return ActivationAttrs::kRelu;
-  if (step.op->name == "sigmoid") return ActivationAttrs::kSigmoid;
-  if (step.op->name == "tanh") return ActivationAttrs::kTanh;
-  if (step.op->name != "Activation") return -1;
-  const int type = int(step.attrs.get<ActivationAttrs>().act_type);
+  if (!step.op || step.backward || !step.op->activation) return -1;
+  const int type = step.op->activation(step.attrs);
   return type == ActivationAttrs::kSoftsign ? -1 : type;
 }
 
@@ -58,11 +58,10 @@ void fuse_norm_and_relu(Ir &ir) {
     const int input = ir.steps[s].inputs[0], m = links.private_maker(ir, input);
     if (m < 0 || dropped[size_t(m)]) continue;
     IrStep &norm = ir.steps[size_t(m)];
-    if (!norm.op || norm.op->name != "BatchNorm" || !(fuses(ir, norm) & kFusesTrainRelu) || !norm.post.empty() ||
-        norm.outputs[0] != input || norm.device != ir.steps[s].device) {
-      continue;
-    }
-    norm.post.push_back({PostOp::Kind::kActivation, ActivationAttrs::kRelu});
+    if (!norm.post.empty() || norm.outputs[0] != input || norm.device != ir.steps[s].device) continue;
+    std::optional<IrStep> fused = with_post(ir, norm, {PostOp::Kind::kTrainRelu, ActivationAttrs::kRelu});
+    if (!fused) continue;
+    norm = std::move(*fused);
     norm.outputs[0] = ir.steps[s].outputs[0];
     ir.forget(input);
     dropped[s] = true;
@@ -84,29 +83,26 @@ void fold_norms(Ir &ir) {
   std::vector<std::pair<size_t, IrStep>> folds;  // (before this step, fold)
   for (size_t s = 0; s < ir.steps.size(); ++s) {
     IrStep &norm = ir.steps[s];
-    if (!norm.op || norm.op->name != "BatchNorm") continue;
+    if (!norm.op || !norm.op->channel_scaling) continue;
     const int m = links.private_maker(ir, norm.inputs[0]);
-    if (m < 0 || dropped[size_t(m)] || ir.steps[size_t(m)].kernel != "Convolution") continue;
+    if (m < 0 || dropped[size_t(m)] || !ir.steps[size_t(m)].op || !ir.steps[size_t(m)].op->linear_layer) continue;
     IrStep &layer = ir.steps[size_t(m)];
-    const BatchNormAttrs &attrs = norm.attrs.get<BatchNormAttrs>();
-    const ConvolutionAttrs &conv = layer.attrs.get<ConvolutionAttrs>();
+    const LinearLayer linear = layer.op->linear_layer(layer.attrs);
+    const ChannelScaling scaling = norm.op->channel_scaling(norm.attrs, linear.has_bias);
     const bool extra = std::any_of(norm.outputs.begin() + 1, norm.outputs.end(),
                                    [&](int v) { return v >= 0 && links.uses[size_t(v)] > 0; });
     const bool constant =
         std::all_of(norm.inputs.begin() + 1, norm.inputs.end(), [&](int v) { return is_constant(ir, v); }) &&
         std::all_of(layer.inputs.begin() + 1, layer.inputs.end(), [&](int v) { return is_constant(ir, v); });
-    const Dtype dtype = ir.values[size_t(norm.inputs[0])].spec.dtype;
-    if (extra || !constant || dtype != Dtype::kFloat32 || attrs.axis != 1 || channels_last(conv.layout) ||
-        norm.device != layer.device || !layer.post.empty() || layer.outputs[0] != norm.inputs[0]) {
+    const int rank = ir.values[size_t(norm.inputs[0])].spec.shape.rank();
+    const int axis = scaling.channel_axis < 0 ? scaling.channel_axis + rank : scaling.channel_axis;
+    if (extra || !constant || axis != linear.channel_axis || norm.device != layer.device || !layer.post.empty() ||
+        layer.outputs[0] != norm.inputs[0]) {
       continue;
     }
-    auto folded = std::make_shared<FoldBatchNormAttrs>();
-    folded->eps = attrs.eps;
-    folded->fix_gamma = attrs.fix_gamma;
-    folded->has_bias = !conv.no_bias;
     IrStep fold;
-    fold.kernel = "_fold_batch_norm";
-    fold.attrs = Attrs(folded);
+    fold.kernel = scaling.fold;
+    fold.attrs = scaling.fold_attrs;
     fold.node = layer.node;
     fold.device = layer.device;
     fold.inputs.assign(layer.inputs.begin() + 1, layer.inputs.end());
@@ -117,9 +113,8 @@ void fold_norms(Ir &ir) {
     bias.spec = weight.spec;
     bias.spec.shape = Shape{weight.spec.shape[0]};
     fold.outputs = {ir.add_value(weight), ir.add_value(bias)};
-    auto with_bias = std::make_shared<ConvolutionAttrs>(conv);
-    with_bias->no_bias = false;
-    layer.attrs = Attrs(with_bias);
+    if (!ir.has_kernel(fold)) continue;
+    layer.attrs = linear.with_bias;
     layer.inputs = {layer.inputs[0], fold.outputs[0], fold.outputs[1]};
     ir.forget(layer.outputs[0]);
     layer.outputs = {norm.outputs[0]};
@@ -143,20 +138,18 @@ void fuse_sums(Ir &ir) {
   Links links(ir);
   std::vector<bool> dropped(ir.steps.size(), false);
   for (size_t s = 0; s < ir.num_forward; ++s) {
-    if (!ir.steps[s].op || ir.steps[s].op->name != "elemwise_add" || ir.steps[s].backward) continue;
+    if (!ir.steps[s].op || !ir.steps[s].op->sum || ir.steps[s].backward) continue;
     const int a = ir.steps[s].inputs[0], b = ir.steps[s].inputs[1];
     auto position = [&](int v) { return links.maker[size_t(ir.root(v))]; };
     const int late = position(a) > position(b) ? a : b, early = late == a ? b : a;
     const int m = links.private_maker(ir, late);
     if (m < 0 || dropped[size_t(m)] || position(early) >= m) continue;
     IrStep &layer = ir.steps[size_t(m)];
-    if (!(fuses(ir, layer) & kFusesSum) || !layer.post.empty() || layer.outputs[0] != late ||
-        layer.device != ir.steps[s].device) {
-      continue;
-    }
-    layer.post.push_back({PostOp::Kind::kSum, 0});
+    if (!layer.post.empty() || layer.outputs[0] != late || layer.device != ir.steps[s].device) continue;
     // Never in place: a product keeps partial sums in its output before it reads the addend.
-    layer.inputs.push_back(early);
+    std::optional<IrStep> fused = with_post(ir, layer, {PostOp::Kind::kSum, 0}, early);
+    if (!fused) continue;
+    layer = std::move(*fused);
     layer.outputs[0] = ir.steps[s].outputs[0];
     links.maker[size_t(layer.outputs[0])] = m;
     ir.forget(late);
@@ -176,11 +169,10 @@ void fuse_activations(Ir &ir) {
     IrStep &layer = ir.steps[size_t(m)];
     const bool has_activation = std::any_of(layer.post.begin(), layer.post.end(),
                                             [](const PostOp &p) { return p.kind == PostOp::Kind::kActivation; });
-    if (!(fuses(ir, layer) & kFusesActivation) || has_activation || layer.outputs[0] != input ||
-        layer.device != ir.steps[s].device) {
-      continue;
-    }
-    layer.post.push_back({PostOp::Kind::kActivation, type});
+    if (has_activation || layer.outputs[0] != input || layer.device != ir.steps[s].device) continue;
+    std::optional<IrStep> fused = with_post(ir, layer, {PostOp::Kind::kActivation, type});
+    if (!fused) continue;
+    layer = std::move(*fused);
     layer.outputs[0] = ir.steps[s].outputs[0];
     ir.forget(input);
     dropped[s] = true;

@@ -67,6 +67,8 @@ struct Ir {
   // Uses of each value's root: inputs of steps, and heads (counted once more).
   std::vector<int> count_uses() const;
   void drop_steps(const std::vector<bool> &dropped);  // forward_step links follow; node order stays
+  // Whether its device has a kernel for the step as it is: nothing is made.
+  bool has_kernel(const IrStep &step) const;
 };
 
 // Point-wise operators: run flat, whatever the layout, if all tensors share it.

@@ -197,25 +197,30 @@ class LayoutPass {
   void lower_step(size_t s) {
     const IrStep &step = ir_.steps[s];
     const bool prologue = runs_in_prologue(step);
-    const KernelEntry &entry = kernel_entry(step);
     std::vector<int> inputs = step.inputs;
     for (int &v : inputs) v = dense_view(v, step.node, step.device);
     LayoutPtr flat_layout;
-    if (!entry.any_layout) {
+    bool reads_layouts = false;
+    const auto prepare = [&](const KernelEntry &entry, StepSpec &spec) {
+      reads_layouts = entry.reads_layouts();
+      if (reads_layouts) return;
       if (step.elementwise) flat_layout = common_layout(step, inputs);
-      for (int &v : inputs) v = in_layout(v, flat_layout, step.node, step.device);
-    }
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        inputs[i] = in_layout(inputs[i], flat_layout, step.node, step.device);
+        spec.inputs[i] = ir_.values[size_t(inputs[i])].spec;
+      }
+      if (flat_layout) flatten(&spec);
+    };
 
     PlanStep made;
     made.label = label_of(step.op && !step.backward ? step.op->name : step.kernel, step.node);
     StepSpec spec = spec_of(step, inputs);
-    if (flat_layout) flatten(&spec);
     try {
-      made.kernel = request_.devices[size_t(step.device)]->make_kernel(entry, spec);
+      made.kernel = request_.devices[size_t(step.device)]->make_kernel(spec, &made.choice, prepare);
     } catch (const Error &e) {
       throw Error(e.code(), text(made.label, ": ", e.what()), ir_.node(step.node).name);
     }
-    for (size_t i = 0; entry.any_layout && i < inputs.size(); ++i) {
+    for (size_t i = 0; reads_layouts && i < inputs.size(); ++i) {
       inputs[i] = in_layout(inputs[i], spec.inputs[i].layout, step.node, step.device);
     }
 
@@ -241,14 +246,6 @@ class LayoutPass {
       // Later readers may take either; the one as made is often the one they like.
       reordered_[to].push_back({ir_.values[size_t(from)].spec.layout, in_backward_, from});
     }
-  }
-
-  const KernelEntry &kernel_entry(const IrStep &step) const {
-    const Device &device = *request_.devices[size_t(step.device)];
-    if (const KernelEntry *entry = device.find_kernel(step.kernel)) return *entry;
-    const std::string &node = ir_.node(step.node).name;
-    throw Error(Code::kUnsupported,
-                text("node '", node, "': operator ", step.kernel, " has no kernel on ", device.context()), node);
   }
 
   StepSpec spec_of(const IrStep &step, const std::vector<int> &inputs) const {

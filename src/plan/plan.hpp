@@ -72,6 +72,7 @@ struct PlanStep {
   int node = 0;  // of the graph
   int device = 0;
   std::string label;
+  KernelChoice choice;  // which of the operator's kernels it is; of a reorder: none
   // Prologue: the arguments (auxiliary states after all arguments) it depends on; it runs when one of them was written.
   std::vector<int> sources;
   size_t constant_bytes = 0;                 // prologue: what its outputs and scratch take

@@ -2,6 +2,8 @@
 // Trees of point-wise operators become one kernel: a step whose only reader is point-wise, too, is computed inside its
 // reader, so that its result never goes to memory. Forward and backward steps alike.
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "op/fused_pointwise.hpp"
 #include "plan/ir.hpp"
@@ -88,9 +90,7 @@ class PointwiseFusion {
         maker_(ir.values.size(), -1),
         number_(ir.values.size(), -1),
         instructions_(ir.steps.size()),
-        trees_(ir.steps.size()) {
-    for (const auto &device : ir.request->devices) has_kernel_.push_back(device->find_kernel("_fused_pointwise"));
-  }
+        trees_(ir.steps.size()) {}
 
   void run() {
     std::vector<bool> inside(ir_.steps.size(), false);  // of another step's tree
@@ -99,9 +99,8 @@ class PointwiseFusion {
       for (int v : step.outputs) {
         if (v >= 0) maker_[size_t(v)] = int(s);
       }
-      if (!has_kernel_[size_t(step.device)]) continue;
       instructions_[s] = instructions_of(ir_, step);
-      if (instructions_[s].empty()) continue;
+      if (instructions_[s].empty() || !has_kernel(step)) continue;
       Tree tree = tree_of(step, instructions_[s]);
       const std::vector<int> own_inputs = tree.inputs;
       for (int v : own_inputs) {
@@ -120,6 +119,21 @@ class PointwiseFusion {
   }
 
  private:
+  // Whether the step's device has a kernel for trees of the step's type.
+  bool has_kernel(const IrStep &step) {
+    const auto known =
+        has_kernel_.emplace(std::make_pair(step.device, ir_.values[size_t(step.inputs[0])].spec.dtype), false);
+    if (known.second) {
+      IrStep fused;
+      fused.kernel = "_fused_pointwise";
+      fused.device = step.device;
+      fused.inputs = step.inputs;
+      fused.outputs = step.outputs;
+      known.first->second = ir_.has_kernel(fused);
+    }
+    return known.first->second;
+  }
+
   // The point-wise step that made `value` for `reader` alone, -1 if there is none.
   int private_maker(int value, const IrStep &reader) const {
     const int m = maker_[size_t(value)];
@@ -159,19 +173,16 @@ class PointwiseFusion {
   }
 
   Ir &ir_;
-  const std::vector<int> uses_;             // per value
-  std::vector<int> maker_, number_;         // per value: its step; its number in the tree that is written out
-  std::vector<Instructions> instructions_;  // per step
-  std::vector<Tree> trees_;                 // per step: that which ends with it
-  std::vector<bool> has_kernel_;            // per device
+  const std::vector<int> uses_;                       // per value
+  std::vector<int> maker_, number_;                   // per value: its step; its number in the tree that is written out
+  std::vector<Instructions> instructions_;            // per step
+  std::vector<Tree> trees_;                           // per step: that which ends with it
+  std::map<std::pair<int, Dtype>, bool> has_kernel_;  // per device and type
 };
 
 }  // namespace
 
-bool is_elementwise(const Op &op) {
-  const PointwiseRule *rule = find_pointwise_rule(op.name);
-  return rule && rule->form == PointwiseRule::Form::kElementwise;
-}
+bool is_elementwise(const Op &op) { return op.pointwise && op.pointwise->form == PointwiseRule::Form::kElementwise; }
 
 void fuse_pointwise(Ir &ir) { PointwiseFusion(ir).run(); }
 

@@ -86,12 +86,7 @@ std::shared_ptr<const KernelRunner::Made> KernelRunner::made_for(const KernelCal
 
   auto made = std::make_shared<Made>();
   StepSpec &spec = made->spec = spec_of(call);
-  const KernelEntry *entry = device.find_kernel(spec.op);
-  if (!entry) {
-    throw Error(Code::kUnsupported, text("operator ", call.what->name(), " has no kernel on ", context),
-                call.what->op->name);
-  }
-  made->kernel = device.make_kernel(*entry, spec);
+  made->kernel = device.make_kernel(spec);
   if (call.forward) made->forward = call.forward->kernel;
   const auto row_major = [](TensorSpec tensor) {
     tensor.layout = nullptr;

@@ -192,7 +192,7 @@ TEST(batch_norm_fuses_relu_in_training) {
       expected[i] = std::max(expected[i], 0.0);
     }
     Settings s;
-    s.post = {{PostOp::Kind::kActivation, ActivationAttrs::kRelu}};
+    s.post = {{PostOp::Kind::kTrainRelu, ActivationAttrs::kRelu}};
     const Results truth = run_op(c.op, c.attrs, inputs, s);
     compare("BatchNorm with relu float64", truth.outputs[0], expected, 1e-12, 1e-12);
     for (size_t ch = 0; ch < size_t(channels); ++ch) {

@@ -266,4 +266,57 @@ TEST(the_trace_setting_logs_plans_and_steps) {
   CHECK_EQ(starts("step: sqrt 'root'"), 1);
 }
 
+namespace {
+
+bool folds = false;
+
+// Convolution 1 x 1 of a (2, 3, 4, 2) array into 2 filters, in one layout, and BatchNorm along `axis` in inference;
+// with `apart`, the convolution's output is read as well, so that nothing can be folded.
+std::vector<float> normed(const char *layout, const char *axis, bool apart) {
+  const bool last = std::string(layout) == "NHWC";
+  const Symbol conv = op("Convolution", {Symbol::variable("x")},
+                         {{"kernel", "(1, 1)"}, {"num_filter", "2"}, {"layout", layout}}, "conv");
+  const Symbol norm = op("BatchNorm", {conv}, {{"axis", axis}, {"fix_gamma", "False"}}, "norm");
+  const auto counted = [](const Shape &shape, float first, float step) {
+    std::vector<float> values(size_t(shape.size()));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = first + step * float(i);
+    return floats(shape, values);
+  };
+  const Shape data{2, 3, 4, 2}, weight = last ? Shape{2, 1, 1, 2} : Shape{2, 3, 1, 1};
+  const std::vector<NDArray> args = {counted(data, -1, 0.1f), counted(weight, 0.5f, 0.25f), counted({2}, 1, -2),
+                                     counted({2}, 2, 1.5f), counted({2}, -1, 3)},
+                             aux = {counted({2}, 0.5f, 1), counted({2}, 1, 3)};
+  folds = false;
+  set_log([](int, const char *message, void *) { folds = folds || std::strstr(message, "_fold_batch_norm"); }, nullptr,
+          LogLevel::kDebug);
+  setenv(kTrace.name, "plan", 1);
+  ExecutorOptions options;
+  options.constants = {"conv_weight", "conv_bias", "norm_gamma", "norm_beta"};
+  const auto executor =
+      Executor::bind(apart ? Symbol::group({conv, norm}) : norm, args, std::vector<NDArray>(args.size()),
+                     std::vector<GradReq>(args.size(), GradReq::kNull), aux, options);
+  executor->forward(false);
+  unsetenv(kTrace.name);
+  std::vector<float> values = values_of(executor->outputs().back());
+  set_log(nullptr, nullptr, LogLevel::kWarning);
+  return values;
+}
+
+}  // namespace
+
+TEST(a_norm_along_the_channels_of_a_convolution_goes_into_its_weights) {
+  const struct {
+    const char *layout, *axis;
+    bool folds;
+  } cases[] = {
+      {"NCHW", "1", true}, {"NCHW", "-3", true}, {"NHWC", "3", true}, {"NHWC", "-1", true}, {"NCHW", "3", false}};
+  for (const auto &c : cases) {
+    const std::vector<float> expected = normed(c.layout, c.axis, true);
+    CHECK(!folds);
+    const std::vector<float> found = normed(c.layout, c.axis, false);
+    CHECK_EQ(folds, c.folds);
+    assert_floats(floats({int64_t(found.size())}, found), expected);
+  }
+}
+
 UNIT_MAIN()

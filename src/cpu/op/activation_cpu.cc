@@ -13,9 +13,19 @@ using namespace dnn;
 
 int64_t flat_size(const TensorSpec &tensor) { return int64_t(tensor.bytes() / dtype_size(tensor.dtype)); }
 
-bool goes_to_dnnl(int type, Dtype dtype, int64_t count) {
-  return dtype == Dtype::kFloat32 && count > 0 && type != ActivationAttrs::kSoftsign &&
-         !(type == ActivationAttrs::kRelu && count <= 4096);
+std::string refuses(const StepSpec &spec, const TensorSpec &data) {
+  const int type = spec.attrs_as<ActivationAttrs>().act_type;
+  const int64_t count = flat_size(data);
+  if (type == ActivationAttrs::kSoftsign) return "has no softsign";
+  if (type == ActivationAttrs::kRelu && count <= 4096) return "costs more than a loop for a short relu";
+  return count > 0 ? "" : "takes no array without elements";
+}
+
+std::string refuses_forward(const StepSpec &spec) { return refuses(spec, spec.inputs[0]); }
+
+std::string refuses_backward(const StepSpec &spec) {
+  if (spec.attrs_as<ActivationAttrs>().act_type == ActivationAttrs::kSoftrelu) return "wants the data of softrelu";
+  return refuses(spec, spec.inputs[1]);
 }
 
 class EltwiseKernel final : public Kernel {
@@ -35,8 +45,10 @@ class PlainActivation final : public Kernel {
  public:
   explicit PlainActivation(StepSpec &spec)
       : type_(spec.attrs_as<ActivationAttrs>().act_type),
-        dtype_(float_dtype(spec.inputs[0].dtype, "Activation")),
-        count_(flat_size(spec.inputs[0])) {}
+        dtype_(spec.inputs[0].dtype),
+        count_(flat_size(spec.inputs[0])) {
+    spec.outputs[0].layout = spec.inputs[0].layout;
+  }
   void run(const Args &args, const Lane &lane) const override {
     dispatch_float(dtype_, "Activation", [&](auto t) {
       using T = decltype(t);
@@ -61,8 +73,10 @@ class PlainActivationBackward final : public Kernel {
  public:
   explicit PlainActivationBackward(StepSpec &spec)
       : type_(spec.attrs_as<ActivationAttrs>().act_type),
-        dtype_(float_dtype(spec.inputs[0].dtype, "_backward_Activation")),
-        count_(flat_size(spec.inputs[1])) {}
+        dtype_(spec.inputs[0].dtype),
+        count_(flat_size(spec.inputs[1])) {
+    spec.inputs[0].layout = spec.outputs[0].layout = spec.inputs[1].layout;
+  }
   void run(const Args &args, const Lane &lane) const override {
     dispatch_float(dtype_, "_backward_Activation", [&](auto t) {
       using T = decltype(t);
@@ -88,8 +102,6 @@ class PlainActivationBackward final : public Kernel {
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   const int type = spec.attrs_as<ActivationAttrs>().act_type;
   const int64_t count = flat_size(spec.inputs[0]);
-  spec.outputs[0].layout = spec.inputs[0].layout;
-  if (!goes_to_dnnl(type, spec.inputs[0].dtype, count)) return std::make_unique<PlainActivation>(spec);
   const int num_threads = threads_for_elements(spec, double(count));
   const ThreadsScope threads(num_threads);
   const Desc flat = row_major({count}, Dtype::kFloat32);
@@ -97,7 +109,8 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   const auto pd = attempt([&] {
     return eltwise_desc(engine(), attributes(), prop_kind::forward_inference, eltwise.forward, flat, eltwise.alpha);
   });
-  if (!pd) return std::make_unique<PlainActivation>(spec);
+  if (!pd) return nullptr;
+  spec.outputs[0].layout = spec.inputs[0].layout;
   return std::make_unique<EltwiseKernel>(
       num_threads,
       Call(*pd, name_of(spec), {{DNNL_ARG_SRC, flat, Place::input(0)}, {DNNL_ARG_DST, flat, Place::output(0)}}, spec));
@@ -107,10 +120,6 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   const int type = spec.attrs_as<ActivationAttrs>().act_type;
   const int64_t count = flat_size(spec.inputs[1]);
-  spec.inputs[0].layout = spec.outputs[0].layout = spec.inputs[1].layout;
-  if (!goes_to_dnnl(type, spec.inputs[0].dtype, count) || type == ActivationAttrs::kSoftrelu) {
-    return std::make_unique<PlainActivationBackward>(spec);
-  }
   const int num_threads = threads_for_elements(spec, double(count));
   const ThreadsScope threads(num_threads);
   const Desc flat = row_major({count}, Dtype::kFloat32);
@@ -120,7 +129,8 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
         eltwise_desc(engine(), attributes(), prop_kind::forward_training, eltwise.backward, flat, eltwise.alpha);
     return eltwise_backward_desc(engine(), attributes(), hint, eltwise.backward, flat, eltwise.alpha);
   });
-  if (!pd) return std::make_unique<PlainActivationBackward>(spec);
+  if (!pd) return nullptr;
+  spec.inputs[0].layout = spec.outputs[0].layout = spec.inputs[1].layout;
   return std::make_unique<EltwiseKernel>(num_threads, Call(*pd, name_of(spec),
                                                            {{DNNL_ARG_DIFF_DST, flat, Place::input(0)},
                                                             {DNNL_ARG_DST, flat, Place::input(1)},
@@ -128,8 +138,18 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
                                                            spec));
 }
 
-COHORT_KERNEL_EX(cpu, Activation, make_forward, true, 0u);
-COHORT_KERNEL_EX(cpu, _backward_Activation, make_backward, true, 0u);
+COHORT_KERNEL_BY(cpu, Activation, make_forward)
+    .named("onednn")
+    .dtypes({Dtype::kFloat32})
+    .when(refuses_forward)
+    .any_layout();
+COHORT_KERNEL(cpu, Activation, PlainActivation).dtypes(kFloatTypes).any_layout();
+COHORT_KERNEL_BY(cpu, _backward_Activation, make_backward)
+    .named("onednn")
+    .dtypes({Dtype::kFloat32})
+    .when(refuses_backward)
+    .any_layout();
+COHORT_KERNEL(cpu, _backward_Activation, PlainActivationBackward).dtypes(kFloatTypes).any_layout();
 
 }  // namespace
 }  // namespace cohort

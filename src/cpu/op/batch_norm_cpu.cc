@@ -77,9 +77,8 @@ struct Problem {
   float eps;
 };
 
-std::optional<Problem> problem_of(const StepSpec &spec, const TensorSpec &data) {
+Problem problem_of(const StepSpec &spec, const TensorSpec &data) {
   const auto &a = spec.attrs_as<BatchNormAttrs>();
-  if (data.dtype != Dtype::kFloat32 || data.shape.size() == 0) return std::nullopt;
   Problem p;
   const Extent e = extent_of(a, data.shape);
   const bool channels_second = normalize_axis(a.axis, data.shape.rank(), "BatchNorm") == 1;
@@ -225,12 +224,11 @@ class PlainBatchNorm final : public Kernel {
   explicit PlainBatchNorm(StepSpec &spec)
       : attrs_(spec.attrs_as<BatchNormAttrs>()),
         extent_(extent_of(attrs_, spec.inputs[0].shape)),
-        dtype_(float_dtype(spec.inputs[0].dtype, "BatchNorm")),
+        dtype_(spec.inputs[0].dtype),
         keeps_(keeps(spec)),
         global_(is_global(spec)),
         moves_(moves(spec)),
         relu_(has_relu(spec)) {
-    want_row_major(spec);
     size_t &store = keeps_ ? spec.saved_bytes : spec.scratch_bytes;
     book(store, size_t(extent_.channels) * 2 * sizeof(double));
     mask_ = keeps_ && relu_ ? book(spec.saved_bytes, size_t(spec.inputs[0].shape.size())) : 0;
@@ -296,11 +294,10 @@ class PlainBatchNormBackward final : public Kernel {
   explicit PlainBatchNormBackward(StepSpec &spec)
       : attrs_(spec.attrs_as<BatchNormAttrs>()),
         extent_(extent_of(attrs_, spec.inputs[0].shape)),
-        dtype_(float_dtype(spec.inputs[0].dtype, "_backward_BatchNorm")),
+        dtype_(spec.inputs[0].dtype),
         global_(is_global(spec)),
         fixes_gamma_(fixes_gamma(spec)),
         relu_(has_relu(spec)) {
-    want_row_major(spec);
     const auto *forward = dynamic_cast<const PlainBatchNorm *>(spec.forward);
     if (relu_ && !forward) throw Error(Code::kInternal, text(name_of(spec), ": relu without a forward pass"));
     mask_ = relu_ ? forward->mask() : 0;
@@ -359,36 +356,51 @@ class PlainBatchNormBackward final : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
-  if (const auto p = problem_of(spec, spec.inputs[0])) {
-    const int num_threads = threads_for_elements(spec, double(spec.inputs[0].shape.size()));
-    const ThreadsScope threads(num_threads);
-    const auto pd = attempt([&] {
-      return norm_desc<dnnl::batch_normalization_forward>(
-          engine(), attributes(), keeps(spec) ? prop_kind::forward_training : prop_kind::forward_inference, p->data,
-          p->eps, p->flags);
-    });
-    if (pd) return std::make_unique<BatchNormForward>(spec, *p, *pd, num_threads);
-  }
-  return std::make_unique<PlainBatchNorm>(spec);
+  const Problem p = problem_of(spec, spec.inputs[0]);
+  const int num_threads = threads_for_elements(spec, double(spec.inputs[0].shape.size()));
+  const ThreadsScope threads(num_threads);
+  const auto pd = attempt([&] {
+    return norm_desc<dnnl::batch_normalization_forward>(
+        engine(), attributes(), keeps(spec) ? prop_kind::forward_training : prop_kind::forward_inference, p.data, p.eps,
+        p.flags);
+  });
+  if (!pd) return nullptr;
+  return std::make_unique<BatchNormForward>(spec, p, *pd, num_threads);
+}
+
+std::string refuses_backward(const StepSpec &spec) {
+  return dynamic_cast<const BatchNormForward *>(spec.forward) ? "" : "the forward pass is not oneDNN's";
 }
 
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
-  if (const auto *forward = dynamic_cast<const BatchNormForward *>(spec.forward)) {
-    const Problem &p = forward->problem();
-    const int num_threads = threads_for_elements(spec, double(spec.inputs[0].shape.size()));
-    const ThreadsScope threads(num_threads);
-    const auto pd = attempt([&] {
-      return norm_backward_desc<dnnl::batch_normalization_backward>(engine(), attributes(), forward->desc(), p.data,
-                                                                    p.data, p.eps, p.flags);
-    });
-    if (!pd) throw Error(Code::kUnsupported, text(name_of(spec), ": oneDNN has no backward pass"));
-    return std::make_unique<BatchNormBackward>(spec, *forward, *pd, num_threads);
-  }
-  return std::make_unique<PlainBatchNormBackward>(spec);
+  const auto &forward = dynamic_cast<const BatchNormForward &>(*spec.forward);
+  const Problem &p = forward.problem();
+  const int num_threads = threads_for_elements(spec, double(spec.inputs[0].shape.size()));
+  const ThreadsScope threads(num_threads);
+  const auto pd = attempt([&] {
+    return norm_backward_desc<dnnl::batch_normalization_backward>(engine(), attributes(), forward.desc(), p.data,
+                                                                  p.data, p.eps, p.flags);
+  });
+  // What the forward pass saved is of no use to the plain kernel.
+  if (!pd) throw Error(Code::kUnsupported, text(name_of(spec), ": oneDNN has no backward pass"));
+  return std::make_unique<BatchNormBackward>(spec, forward, *pd, num_threads);
 }
 
-COHORT_KERNEL_EX(cpu, BatchNorm, make_forward, true, kFusesTrainRelu);
-COHORT_KERNEL_EX(cpu, _backward_BatchNorm, make_backward, true, 0u);
+constexpr auto kTrainRelu = PostOp::Kind::kTrainRelu;
+COHORT_KERNEL_BY(cpu, BatchNorm, make_forward)
+    .named("onednn")
+    .dtypes({Dtype::kFloat32})
+    .when(refuses_empty)
+    .fuses({kTrainRelu})
+    .any_layout();
+COHORT_KERNEL(cpu, BatchNorm, PlainBatchNorm).dtypes(kFloatTypes).fuses({kTrainRelu});
+COHORT_KERNEL_BY(cpu, _backward_BatchNorm, make_backward)
+    .named("onednn")
+    .dtypes({Dtype::kFloat32})
+    .when(refuses_backward)
+    .fuses({kTrainRelu})
+    .any_layout();
+COHORT_KERNEL(cpu, _backward_BatchNorm, PlainBatchNormBackward).dtypes(kFloatTypes).fuses({kTrainRelu});
 
 }  // namespace
 }  // namespace cohort

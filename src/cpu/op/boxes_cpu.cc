@@ -77,8 +77,8 @@ class MultiBoxPrior {
   const int64_t height_, width_;
 };
 
-COHORT_KERNEL_EX(cpu, _contrib_MultiBoxPrior, make_compute<MultiBoxPrior>, false, 0u);
-COHORT_KERNEL_EX(cpu, _contrib_box_iou, make_compute<BoxIou>, false, 0u);
+COHORT_KERNEL_BY(cpu, _contrib_MultiBoxPrior, make_compute<MultiBoxPrior>);
+COHORT_KERNEL_BY(cpu, _contrib_box_iou, make_compute<BoxIou>);
 
 }  // namespace
 }  // namespace cohort

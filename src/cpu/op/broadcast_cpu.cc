@@ -133,8 +133,8 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
 const bool registered = [] {
   for (const auto &rule : pointwise_rules()) {
     if (rule->form != PointwiseRule::Form::kBroadcast) continue;
-    cpu_kernels().add({rule->name.c_str(), make_forward, false, 0});
-    if (!rule->backward.empty()) cpu_kernels().add({rule->backward_name.c_str(), make_backward, false, 0});
+    cpu_kernels().add(rule->name, make_forward);
+    if (!rule->backward.empty()) cpu_kernels().add(rule->backward_name, make_backward);
   }
   return true;
 }();

@@ -118,12 +118,12 @@ std::unique_ptr<Kernel> make_stack_backward(StepSpec &spec) {
       Parts(rows_before(spec.inputs[0].shape, axis, "stack"), spec.inputs[0], spec.outputs.size()));
 }
 
-COHORT_KERNEL_EX(cpu, stack, make_stack, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_stack, make_stack_backward, false, 0u);
-COHORT_KERNEL_EX(cpu, Concat, make_concat, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_Concat, make_concat_backward, false, 0u);
-COHORT_KERNEL_EX(cpu, SliceChannel, make_slice_channel, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_SliceChannel, make_slice_channel_backward, false, 0u);
+COHORT_KERNEL_BY(cpu, stack, make_stack);
+COHORT_KERNEL_BY(cpu, _backward_stack, make_stack_backward);
+COHORT_KERNEL_BY(cpu, Concat, make_concat);
+COHORT_KERNEL_BY(cpu, _backward_Concat, make_concat_backward);
+COHORT_KERNEL_BY(cpu, SliceChannel, make_slice_channel);
+COHORT_KERNEL_BY(cpu, _backward_SliceChannel, make_slice_channel_backward);
 
 }  // namespace
 }  // namespace cohort

@@ -280,12 +280,9 @@ class ConvolutionBackward final : public Kernel {
 class PlainConvolution final : public Kernel {
  public:
   explicit PlainConvolution(StepSpec &spec)
-      : post_(spec.post),
-        dtype_(float_dtype(spec.inputs[0].dtype, "Convolution")),
-        count_(spec.outputs[0].shape.size()) {
+      : post_(spec.post), dtype_(spec.inputs[0].dtype), count_(spec.outputs[0].shape.size()) {
     const auto &a = spec.attrs_as<ConvolutionAttrs>();
     has_bias_ = !a.no_bias;
-    want_row_major(spec);
     sizes_ = convolution_sizes(spec.inputs[0].shape, spec.inputs[1].shape, spec.outputs[0].shape, a.stride, a.dilate,
                                a.pad, a.num_group, channels_last(a.layout));
   }
@@ -305,10 +302,8 @@ class PlainConvolution final : public Kernel {
 
 class PlainConvolutionBackward final : public Kernel {
  public:
-  explicit PlainConvolutionBackward(StepSpec &spec)
-      : dtype_(float_dtype(spec.inputs[0].dtype, "_backward_Convolution")), wanted_(spec.wanted) {
+  explicit PlainConvolutionBackward(StepSpec &spec) : dtype_(spec.inputs[0].dtype), wanted_(spec.wanted) {
     const auto &a = spec.attrs_as<ConvolutionAttrs>();
-    want_row_major(spec);
     sizes_ = convolution_sizes(spec.inputs[1].shape, spec.inputs[2].shape, spec.inputs[0].shape, a.stride, a.dilate,
                                a.pad, a.num_group, channels_last(a.layout));
   }
@@ -329,26 +324,23 @@ class PlainConvolutionBackward final : public Kernel {
 
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   const auto &a = spec.attrs_as<ConvolutionAttrs>();
-  if (is_plain_float32(spec)) {
-    const Problem p = problem_of(a, spec.inputs[0].shape, spec.inputs[1].shape, spec.outputs[0].shape);
-    const int num_threads = threads_for_work(spec, p.operations());
-    const ThreadsScope threads(num_threads);
-    const auto chosen = choose(p, spec.inputs[0], !a.no_bias, spec.is_train);
-    if (chosen) return std::make_unique<ConvolutionForward>(spec, p, *chosen, num_threads);
-  }
-  return std::make_unique<PlainConvolution>(spec);
+  const Problem p = problem_of(a, spec.inputs[0].shape, spec.inputs[1].shape, spec.outputs[0].shape);
+  const int num_threads = threads_for_work(spec, p.operations());
+  const ThreadsScope threads(num_threads);
+  const auto chosen = choose(p, spec.inputs[0], !a.no_bias, spec.is_train);
+  if (!chosen) return nullptr;
+  return std::make_unique<ConvolutionForward>(spec, p, *chosen, num_threads);
 }
 
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   const auto &a = spec.attrs_as<ConvolutionAttrs>();
-  if (!is_plain_float32(spec)) return std::make_unique<PlainConvolutionBackward>(spec);
   const Problem p = problem_of(a, spec.inputs[1].shape, spec.inputs[2].shape, spec.inputs[0].shape);
   const int num_threads = threads_for_work(spec, p.operations());
   const ThreadsScope threads(num_threads);
   const auto *forward = dynamic_cast<const ConvolutionForward *>(spec.forward);
   const auto choice =
       forward ? std::optional<Choice>(forward->choice()) : choose(p, spec.inputs[1], !a.no_bias, /* is_train */ true);
-  if (!choice) return std::make_unique<PlainConvolutionBackward>(spec);
+  if (!choice) return nullptr;
 
   const ForwardDesc &hint = choice->desc;
   const Desc src = hint.src_desc(), head = hint.dst_desc(), any_weight = any_of(p.weight, Dtype::kFloat32);
@@ -378,12 +370,24 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
     const auto liked = data_gradient(algorithm::convolution_direct, any_of(p.data, Dtype::kFloat32));
     if (liked && !is_reference(*liked)) data = liked;
   }
-  if ((by_data && !data) || (by_weights && !weights)) return std::make_unique<PlainConvolutionBackward>(spec);
+  if ((by_data && !data) || (by_weights && !weights)) return nullptr;
   return std::make_unique<ConvolutionBackward>(spec, p, hint, data, weights, num_threads);
 }
 
-COHORT_KERNEL_EX(cpu, Convolution, make_forward, true, kFusesActivation | kFusesSum);
-COHORT_KERNEL_EX(cpu, _backward_Convolution, make_backward, true, 0u);
+constexpr auto kActivation = PostOp::Kind::kActivation, kSum = PostOp::Kind::kSum;
+COHORT_KERNEL_BY(cpu, Convolution, make_forward)
+    .named("onednn")
+    .dtypes({Dtype::kFloat32})
+    .when(refuses_empty)
+    .fuses({kActivation, kSum})
+    .any_layout();
+COHORT_KERNEL(cpu, Convolution, PlainConvolution).dtypes(kFloatTypes).fuses({kActivation, kSum});
+COHORT_KERNEL_BY(cpu, _backward_Convolution, make_backward)
+    .named("onednn")
+    .dtypes({Dtype::kFloat32})
+    .when(refuses_empty)
+    .any_layout();
+COHORT_KERNEL(cpu, _backward_Convolution, PlainConvolutionBackward).dtypes(kFloatTypes);
 
 }  // namespace
 }  // namespace cohort

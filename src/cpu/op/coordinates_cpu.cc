@@ -114,8 +114,8 @@ std::unique_ptr<Kernel> make_size_array(StepSpec &spec) {
 COHORT_KERNEL(cpu, _ravel_multi_index, Ravel);
 COHORT_KERNEL(cpu, _unravel_index, Unravel);
 COHORT_KERNEL(cpu, _contrib_index_array, IndexArray);
-COHORT_KERNEL_EX(cpu, shape_array, make_shape_array, false, 0u);
-COHORT_KERNEL_EX(cpu, size_array, make_size_array, false, 0u);
+COHORT_KERNEL_BY(cpu, shape_array, make_shape_array);
+COHORT_KERNEL_BY(cpu, size_array, make_size_array);
 
 }  // namespace
 }  // namespace cohort

@@ -170,8 +170,8 @@ COHORT_KERNEL(cpu, amp_cast, CastCopy);
 COHORT_KERNEL(cpu, _backward_amp_cast, CastCopy);
 COHORT_KERNEL(cpu, amp_multicast, CastCopy);
 COHORT_KERNEL(cpu, _backward_amp_multicast, CastCopy);
-COHORT_KERNEL_EX(cpu, add_n, make_sum, false, 0u);
-COHORT_KERNEL_EX(cpu, _sum_gradients, make_sum, false, 0u);
+COHORT_KERNEL_BY(cpu, add_n, make_sum);
+COHORT_KERNEL_BY(cpu, _sum_gradients, make_sum);
 COHORT_KERNEL(cpu, _fill_zero, FillZero);
 
 }  // namespace

@@ -93,8 +93,8 @@ using CorrelationForward = CorrelationBody<C, false>;
 template <typename C>
 using CorrelationBackward = CorrelationBody<C, true>;
 
-COHORT_KERNEL_EX(cpu, Correlation, make_compute<CorrelationForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_Correlation, make_compute<CorrelationBackward>, false, 0u);
+COHORT_KERNEL_BY(cpu, Correlation, make_compute<CorrelationForward>);
+COHORT_KERNEL_BY(cpu, _backward_Correlation, make_compute<CorrelationBackward>);
 
 }  // namespace
 }  // namespace cohort

@@ -69,13 +69,13 @@ std::unique_ptr<Kernel> make_eye(StepSpec &spec) {
                                int64_t i) { return i % columns - i / columns == k ? 1.0 : 0.0; });
 }
 
-COHORT_KERNEL_EX(cpu, _zeros, make_zeros, false, 0u);
-COHORT_KERNEL_EX(cpu, _ones, make_ones, false, 0u);
-COHORT_KERNEL_EX(cpu, _full, make_full, false, 0u);
-COHORT_KERNEL_EX(cpu, _arange, make_arange, false, 0u);
-COHORT_KERNEL_EX(cpu, _contrib_arange_like, make_arange_like, false, 0u);
-COHORT_KERNEL_EX(cpu, _linspace, make_linspace, false, 0u);
-COHORT_KERNEL_EX(cpu, _eye, make_eye, false, 0u);
+COHORT_KERNEL_BY(cpu, _zeros, make_zeros);
+COHORT_KERNEL_BY(cpu, _ones, make_ones);
+COHORT_KERNEL_BY(cpu, _full, make_full);
+COHORT_KERNEL_BY(cpu, _arange, make_arange);
+COHORT_KERNEL_BY(cpu, _contrib_arange_like, make_arange_like);
+COHORT_KERNEL_BY(cpu, _linspace, make_linspace);
+COHORT_KERNEL_BY(cpu, _eye, make_eye);
 
 }  // namespace
 }  // namespace cohort

@@ -82,8 +82,8 @@ std::unique_ptr<Kernel> make_running_sums(StepSpec &spec) {
   return std::make_unique<RunningSums<int64_t, kBackward>>(spec);
 }
 
-COHORT_KERNEL_EX(cpu, _np_cumsum, make_running_sums<false>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__np_cumsum, make_running_sums<true>, false, 0u);
+COHORT_KERNEL_BY(cpu, _np_cumsum, make_running_sums<false>);
+COHORT_KERNEL_BY(cpu, _backward__np_cumsum, make_running_sums<true>);
 
 }  // namespace
 }  // namespace cohort

@@ -158,9 +158,8 @@ class DeconvolutionBackward final : public Kernel {
 
 class PlainDeconvolution final : public Kernel {
  public:
-  explicit PlainDeconvolution(StepSpec &spec) : dtype_(float_dtype(spec.inputs[0].dtype, "Deconvolution")) {
+  explicit PlainDeconvolution(StepSpec &spec) : dtype_(spec.inputs[0].dtype) {
     const auto &a = spec.attrs_as<DeconvolutionAttrs>();
-    want_row_major(spec);
     has_bias_ = !a.no_bias;
     sizes_ =
         convolution_sizes(spec.outputs[0].shape, spec.inputs[1].shape, spec.inputs[0].shape, a.stride, a.dilate,
@@ -180,10 +179,8 @@ class PlainDeconvolution final : public Kernel {
 // Inputs: head gradient, data, weight.
 class PlainDeconvolutionBackward final : public Kernel {
  public:
-  explicit PlainDeconvolutionBackward(StepSpec &spec)
-      : dtype_(float_dtype(spec.inputs[0].dtype, "_backward_Deconvolution")), wanted_(spec.wanted) {
+  explicit PlainDeconvolutionBackward(StepSpec &spec) : dtype_(spec.inputs[0].dtype), wanted_(spec.wanted) {
     const auto &a = spec.attrs_as<DeconvolutionAttrs>();
-    want_row_major(spec);
     sizes_ =
         convolution_sizes(spec.inputs[0].shape, spec.inputs[2].shape, spec.inputs[1].shape, a.stride, a.dilate,
                           deconvolution_padding(a, spec.inputs[1].shape).pad, a.num_group, channels_last(a.layout));
@@ -202,20 +199,22 @@ class PlainDeconvolutionBackward final : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
-  if (is_plain_float32(spec)) {
-    const Problem p = problem_of(spec.attrs_as<DeconvolutionAttrs>(), spec.inputs[0].shape, spec.inputs[1].shape,
-                                 spec.outputs[0].shape);
-    const int num_threads = threads_for_work(spec, p.operations);
-    const ThreadsScope threads(num_threads);
-    const auto pd = forward_of(p, spec.is_train);
-    if (pd) return std::make_unique<DeconvolutionForward>(spec, p, *pd, num_threads);
-  }
-  return std::make_unique<PlainDeconvolution>(spec);
+  const Problem p = problem_of(spec.attrs_as<DeconvolutionAttrs>(), spec.inputs[0].shape, spec.inputs[1].shape,
+                               spec.outputs[0].shape);
+  const int num_threads = threads_for_work(spec, p.operations);
+  const ThreadsScope threads(num_threads);
+  const auto pd = forward_of(p, spec.is_train);
+  if (!pd) return nullptr;
+  return std::make_unique<DeconvolutionForward>(spec, p, *pd, num_threads);
+}
+
+std::string refuses_backward(const StepSpec &spec) {
+  if (!dynamic_cast<const DeconvolutionForward *>(spec.forward)) return "the forward pass is not oneDNN's";
+  return refuses_empty(spec);
 }
 
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   const auto *forward = dynamic_cast<const DeconvolutionForward *>(spec.forward);
-  if (!forward || !is_plain_float32(spec)) return std::make_unique<PlainDeconvolutionBackward>(spec);
   const Problem p =
       problem_of(spec.attrs_as<DeconvolutionAttrs>(), spec.inputs[1].shape, spec.inputs[2].shape, spec.inputs[0].shape);
   const int num_threads = threads_for_work(spec, p.operations);
@@ -241,12 +240,22 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
                                                                  head, p.stride, p.dilate, p.pad_begin, p.pad_end);
     });
   }
-  if ((by_data && !data) || (by_weights && !weights)) return std::make_unique<PlainDeconvolutionBackward>(spec);
+  if ((by_data && !data) || (by_weights && !weights)) return nullptr;
   return std::make_unique<DeconvolutionBackward>(spec, p, hint, data, weights, num_threads);
 }
 
-COHORT_KERNEL_EX(cpu, Deconvolution, make_forward, true, 0u);
-COHORT_KERNEL_EX(cpu, _backward_Deconvolution, make_backward, true, 0u);
+COHORT_KERNEL_BY(cpu, Deconvolution, make_forward)
+    .named("onednn")
+    .dtypes({Dtype::kFloat32})
+    .when(refuses_empty)
+    .any_layout();
+COHORT_KERNEL(cpu, Deconvolution, PlainDeconvolution).dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _backward_Deconvolution, make_backward)
+    .named("onednn")
+    .dtypes({Dtype::kFloat32})
+    .when(refuses_backward)
+    .any_layout();
+COHORT_KERNEL(cpu, _backward_Deconvolution, PlainDeconvolutionBackward).dtypes(kFloatTypes);
 
 }  // namespace
 }  // namespace cohort

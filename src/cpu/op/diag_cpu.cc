@@ -62,8 +62,8 @@ std::unique_ptr<Kernel> make_diag_backward(StepSpec &spec) {
   return make_diagonal(spec, spec.outputs[0], spec.inputs[0], true);
 }
 
-COHORT_KERNEL_EX(cpu, diag, make_diag, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_diag, make_diag_backward, false, 0u);
+COHORT_KERNEL_BY(cpu, diag, make_diag);
+COHORT_KERNEL_BY(cpu, _backward_diag, make_diag_backward);
 
 }  // namespace
 }  // namespace cohort

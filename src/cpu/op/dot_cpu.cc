@@ -70,10 +70,10 @@ using BatchDotForward = Forward<C, true>;
 template <typename C>
 using BatchDotBackward = Backward<C, true>;
 
-COHORT_KERNEL_EX(cpu, dot, make_compute<DotForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_dot, make_compute<DotBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, batch_dot, make_compute<BatchDotForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_batch_dot, make_compute<BatchDotBackward>, false, 0u);
+COHORT_KERNEL_BY(cpu, dot, make_compute<DotForward>);
+COHORT_KERNEL_BY(cpu, _backward_dot, make_compute<DotBackward>);
+COHORT_KERNEL_BY(cpu, batch_dot, make_compute<BatchDotForward>);
+COHORT_KERNEL_BY(cpu, _backward_batch_dot, make_compute<BatchDotBackward>);
 
 }  // namespace
 }  // namespace cohort

@@ -154,8 +154,8 @@ std::unique_ptr<Kernel> make(StepSpec &spec) {
                   [&](auto t) -> std::unique_ptr<Kernel> { return std::make_unique<K<decltype(t)>>(spec); });
 }
 
-COHORT_KERNEL_EX(cpu, Dropout, make<Drop>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_Dropout, make<DropBackward>, false, 0u);
+COHORT_KERNEL_BY(cpu, Dropout, make<Drop>);
+COHORT_KERNEL_BY(cpu, _backward_Dropout, make<DropBackward>);
 
 }  // namespace
 }  // namespace cohort

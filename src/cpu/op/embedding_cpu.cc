@@ -94,7 +94,7 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
 }
 
 COHORT_KERNEL(cpu, Embedding, EmbeddingForward);
-COHORT_KERNEL_EX(cpu, _backward_Embedding, make_backward, false, 0u);
+COHORT_KERNEL_BY(cpu, _backward_Embedding, make_backward);
 
 }  // namespace
 }  // namespace cohort

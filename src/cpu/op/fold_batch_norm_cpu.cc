@@ -8,7 +8,6 @@
 namespace cohort {
 namespace {
 
-// float32 only: the plan folds nothing else.
 class FoldBatchNorm final : public Kernel {
  public:
   explicit FoldBatchNorm(const StepSpec &spec)
@@ -34,7 +33,7 @@ class FoldBatchNorm final : public Kernel {
   const int64_t channels_, row_;
 };
 
-COHORT_KERNEL(cpu, _fold_batch_norm, FoldBatchNorm);
+COHORT_KERNEL(cpu, _fold_batch_norm, FoldBatchNorm).one_dtype({Dtype::kFloat32});
 
 }  // namespace
 }  // namespace cohort

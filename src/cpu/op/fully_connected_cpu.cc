@@ -34,6 +34,13 @@ Product product_of(const FullyConnectedAttrs &a, const TensorSpec &data, const T
   return p;
 }
 
+Product forward_product(const StepSpec &spec) {
+  return product_of(spec.attrs_as<FullyConnectedAttrs>(), spec.inputs[0], spec.inputs[1]);
+}
+Product backward_product(const StepSpec &spec) {
+  return product_of(spec.attrs_as<FullyConnectedAttrs>(), spec.inputs[1], spec.inputs[2]);
+}
+
 // Few enough operations on few enough rows that the cost of a primitive's call shows.
 bool is_tiny(const Product &p) { return p.rows <= 2 && p.operations() <= 65536; }
 
@@ -52,7 +59,7 @@ class FullyConnectedForward final : public Kernel {
  public:
   FullyConnectedForward(StepSpec &spec, const Product &p, int num_threads)
       : product_(p), post_(spec.post), num_threads_(num_threads) {
-    want_row_major(spec);
+    for (TensorSpec &input : spec.inputs) input.layout = nullptr;
     if (is_tiny(p)) return;
     const bool blocked = !spec.is_train && spec.constant.size() > 1 && spec.constant[1];
     if ((blocked && make_inner_product(spec)) || make_matmul(spec)) post_.clear();
@@ -141,7 +148,6 @@ class FullyConnectedBackward final : public Kernel {
  public:
   FullyConnectedBackward(StepSpec &spec, const Product &p, int num_threads)
       : product_(p), wanted_(spec.wanted), num_threads_(num_threads) {
-    want_row_major(spec);
     if (is_tiny(p)) return;
     const Desc head = matrix(p.rows, p.out), data = matrix(p.rows, p.in), weight = matrix(p.out, p.in);
     if (wanted_[0]) {
@@ -193,10 +199,8 @@ class FullyConnectedBackward final : public Kernel {
 
 class PlainFullyConnected final : public Kernel {
  public:
-  PlainFullyConnected(StepSpec &spec, const Product &p)
-      : product_(p), post_(spec.post), dtype_(float_dtype(spec.inputs[0].dtype, "FullyConnected")) {
-    want_row_major(spec);
-  }
+  explicit PlainFullyConnected(StepSpec &spec)
+      : product_(forward_product(spec)), post_(spec.post), dtype_(spec.inputs[0].dtype) {}
   void run(const Args &args, const Lane &lane) const override {
     dispatch(dtype_, [&](auto type) { multiply<decltype(type)>(args, lane); });
     apply_post_ops(post_, dtype_, args.out<void>(0), product_.rows * product_.out, args, product_.has_bias ? 3 : 2,
@@ -227,10 +231,8 @@ class PlainFullyConnected final : public Kernel {
 
 class PlainFullyConnectedBackward final : public Kernel {
  public:
-  PlainFullyConnectedBackward(StepSpec &spec, const Product &p)
-      : product_(p), wanted_(spec.wanted), dtype_(float_dtype(spec.inputs[0].dtype, "_backward_FullyConnected")) {
-    want_row_major(spec);
-  }
+  explicit PlainFullyConnectedBackward(StepSpec &spec)
+      : product_(backward_product(spec)), wanted_(spec.wanted), dtype_(spec.inputs[0].dtype) {}
   void run(const Args &args, const Lane &lane) const override {
     dispatch_float(dtype_, "_backward_FullyConnected", [&](auto type) { multiply<decltype(type)>(args, lane); });
   }
@@ -273,28 +275,33 @@ class PlainFullyConnectedBackward final : public Kernel {
   const Dtype dtype_;
 };
 
-bool fits_dnnl(Dtype dtype, const Product &p) {
-  return dtype == Dtype::kFloat32 && p.rows > 0 && p.in > 0 && p.out > 0;
-}
-
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
-  const Product p = product_of(spec.attrs_as<FullyConnectedAttrs>(), spec.inputs[0], spec.inputs[1]);
-  if (!fits_dnnl(spec.inputs[0].dtype, p)) return std::make_unique<PlainFullyConnected>(spec, p);
+  const Product p = forward_product(spec);
   const int num_threads = threads_for_work(spec, p.operations());
   const ThreadsScope threads(num_threads);
   return std::make_unique<FullyConnectedForward>(spec, p, num_threads);
 }
 
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
-  const Product p = product_of(spec.attrs_as<FullyConnectedAttrs>(), spec.inputs[1], spec.inputs[2]);
-  if (!fits_dnnl(spec.inputs[0].dtype, p)) return std::make_unique<PlainFullyConnectedBackward>(spec, p);
+  const Product p = backward_product(spec);
   const int num_threads = threads_for_work(spec, p.operations());
   const ThreadsScope threads(num_threads);
   return std::make_unique<FullyConnectedBackward>(spec, p, num_threads);
 }
 
-COHORT_KERNEL_EX(cpu, FullyConnected, make_forward, true, kFusesActivation | kFusesSum);
-COHORT_KERNEL_EX(cpu, _backward_FullyConnected, make_backward, true, 0u);
+constexpr auto kActivation = PostOp::Kind::kActivation, kSum = PostOp::Kind::kSum;
+COHORT_KERNEL_BY(cpu, FullyConnected, make_forward)
+    .named("onednn")
+    .dtypes({Dtype::kFloat32})
+    .when(refuses_empty)
+    .fuses({kActivation, kSum})
+    .any_layout();
+COHORT_KERNEL(cpu, FullyConnected, PlainFullyConnected).dtypes(kFloatTypes).fuses({kActivation, kSum});
+COHORT_KERNEL_BY(cpu, _backward_FullyConnected, make_backward)
+    .named("onednn")
+    .dtypes({Dtype::kFloat32})
+    .when(refuses_empty);
+COHORT_KERNEL(cpu, _backward_FullyConnected, PlainFullyConnectedBackward).dtypes(kFloatTypes);
 
 }  // namespace
 }  // namespace cohort

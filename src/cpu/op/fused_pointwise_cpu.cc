@@ -240,7 +240,7 @@ std::unique_ptr<Kernel> make_fused_pointwise(StepSpec &spec) {
   });
 }
 
-COHORT_KERNEL_EX(cpu, _fused_pointwise, make_fused_pointwise, false, 0u);
+COHORT_KERNEL_BY(cpu, _fused_pointwise, make_fused_pointwise);
 
 }  // namespace
 }  // namespace cohort

@@ -132,11 +132,11 @@ using ScatterNd = Scatter<T, false>;
 template <typename T>
 using ScatterSetNd = Scatter<T, true>;
 
-COHORT_KERNEL_EX(cpu, gather_nd, make_typed<GatherNd>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_gather_nd, make_typed<AddScattered>, false, 0u);  // an operator as well
-COHORT_KERNEL_EX(cpu, scatter_nd, make_typed<ScatterNd>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_scatter_nd, make_typed<ScatterNdBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _scatter_set_nd, make_typed<ScatterSetNd>, false, 0u);
+COHORT_KERNEL_BY(cpu, gather_nd, make_typed<GatherNd>);
+COHORT_KERNEL_BY(cpu, _backward_gather_nd, make_typed<AddScattered>);  // an operator as well
+COHORT_KERNEL_BY(cpu, scatter_nd, make_typed<ScatterNd>);
+COHORT_KERNEL_BY(cpu, _backward_scatter_nd, make_typed<ScatterNdBackward>);
+COHORT_KERNEL_BY(cpu, _scatter_set_nd, make_typed<ScatterSetNd>);
 
 // ---- _contrib_index_copy ------------------------------------------------------------------------------------------
 

@@ -92,10 +92,10 @@ class GroupNormBackward {
   const Extent e_;
 };
 
-COHORT_KERNEL_EX(cpu, InstanceNorm, make_compute<GroupNormForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_InstanceNorm, make_compute<GroupNormBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, GroupNorm, make_compute<GroupNormForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_GroupNorm, make_compute<GroupNormBackward>, false, 0u);
+COHORT_KERNEL_BY(cpu, InstanceNorm, make_compute<GroupNormForward>);
+COHORT_KERNEL_BY(cpu, _backward_InstanceNorm, make_compute<GroupNormBackward>);
+COHORT_KERNEL_BY(cpu, GroupNorm, make_compute<GroupNormForward>);
+COHORT_KERNEL_BY(cpu, _backward_GroupNorm, make_compute<GroupNormBackward>);
 
 }  // namespace
 }  // namespace cohort

@@ -117,10 +117,10 @@ std::unique_ptr<Kernel> make_windows(StepSpec &spec) {
   });
 }
 
-COHORT_KERNEL_EX(cpu, im2col, (make_windows<Columns, false>), false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_im2col, (make_windows<Images, true>), false, 0u);
-COHORT_KERNEL_EX(cpu, col2im, (make_windows<Images, true>), false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_col2im, (make_windows<Columns, false>), false, 0u);
+COHORT_KERNEL_BY(cpu, im2col, make_windows<Columns, false>);
+COHORT_KERNEL_BY(cpu, _backward_im2col, make_windows<Images, true>);
+COHORT_KERNEL_BY(cpu, col2im, make_windows<Images, true>);
+COHORT_KERNEL_BY(cpu, _backward_col2im, make_windows<Columns, false>);
 
 }  // namespace
 }  // namespace cohort

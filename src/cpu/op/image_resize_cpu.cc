@@ -140,10 +140,10 @@ using ResizeForward = Resizer<C, false>;
 template <typename C>
 using ResizeBackward = Resizer<C, true>;
 
-COHORT_KERNEL_EX(cpu, _contrib_AdaptiveAvgPooling2D, make_compute<AdaptivePoolForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__contrib_AdaptiveAvgPooling2D, make_compute<AdaptivePoolBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _contrib_BilinearResize2D, make_compute<ResizeForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__contrib_BilinearResize2D, make_compute<ResizeBackward>, false, 0u);
+COHORT_KERNEL_BY(cpu, _contrib_AdaptiveAvgPooling2D, make_compute<AdaptivePoolForward>);
+COHORT_KERNEL_BY(cpu, _backward__contrib_AdaptiveAvgPooling2D, make_compute<AdaptivePoolBackward>);
+COHORT_KERNEL_BY(cpu, _contrib_BilinearResize2D, make_compute<ResizeForward>);
+COHORT_KERNEL_BY(cpu, _backward__contrib_BilinearResize2D, make_compute<ResizeBackward>);
 
 }  // namespace
 }  // namespace cohort

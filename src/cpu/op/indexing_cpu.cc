@@ -188,14 +188,14 @@ using Where = WhereKernel<T, false>;
 template <typename T>
 using WhereBackward = WhereKernel<T, true>;
 
-COHORT_KERNEL_EX(cpu, take, make_typed<Take>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_take, make_typed<TakeBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, pick, make_typed<Pick>, false, 0u);
-COHORT_KERNEL_EX(cpu, batch_take, make_typed<Pick>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_pick, make_typed<PickBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, one_hot, make_typed<OneHot>, false, 0u);
-COHORT_KERNEL_EX(cpu, where, make_typed<Where>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_where, make_typed<WhereBackward>, false, 0u);
+COHORT_KERNEL_BY(cpu, take, make_typed<Take>);
+COHORT_KERNEL_BY(cpu, _backward_take, make_typed<TakeBackward>);
+COHORT_KERNEL_BY(cpu, pick, make_typed<Pick>);
+COHORT_KERNEL_BY(cpu, batch_take, make_typed<Pick>);
+COHORT_KERNEL_BY(cpu, _backward_pick, make_typed<PickBackward>);
+COHORT_KERNEL_BY(cpu, one_hot, make_typed<OneHot>);
+COHORT_KERNEL_BY(cpu, where, make_typed<Where>);
+COHORT_KERNEL_BY(cpu, _backward_where, make_typed<WhereBackward>);
 
 }  // namespace
 }  // namespace cohort

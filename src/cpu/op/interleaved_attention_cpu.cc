@@ -157,14 +157,14 @@ class ValuesBackward {
   const PartOf values_, result_;
 };
 
-COHORT_KERNEL_EX(cpu, _contrib_interleaved_matmul_selfatt_qk, make_compute<ScoresForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__contrib_interleaved_matmul_selfatt_qk, make_compute<ScoresBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _contrib_interleaved_matmul_encdec_qk, make_compute<ScoresForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__contrib_interleaved_matmul_encdec_qk, make_compute<ScoresBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _contrib_interleaved_matmul_selfatt_valatt, make_compute<ValuesForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__contrib_interleaved_matmul_selfatt_valatt, make_compute<ValuesBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _contrib_interleaved_matmul_encdec_valatt, make_compute<ValuesForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__contrib_interleaved_matmul_encdec_valatt, make_compute<ValuesBackward>, false, 0u);
+COHORT_KERNEL_BY(cpu, _contrib_interleaved_matmul_selfatt_qk, make_compute<ScoresForward>);
+COHORT_KERNEL_BY(cpu, _backward__contrib_interleaved_matmul_selfatt_qk, make_compute<ScoresBackward>);
+COHORT_KERNEL_BY(cpu, _contrib_interleaved_matmul_encdec_qk, make_compute<ScoresForward>);
+COHORT_KERNEL_BY(cpu, _backward__contrib_interleaved_matmul_encdec_qk, make_compute<ScoresBackward>);
+COHORT_KERNEL_BY(cpu, _contrib_interleaved_matmul_selfatt_valatt, make_compute<ValuesForward>);
+COHORT_KERNEL_BY(cpu, _backward__contrib_interleaved_matmul_selfatt_valatt, make_compute<ValuesBackward>);
+COHORT_KERNEL_BY(cpu, _contrib_interleaved_matmul_encdec_valatt, make_compute<ValuesForward>);
+COHORT_KERNEL_BY(cpu, _backward__contrib_interleaved_matmul_encdec_valatt, make_compute<ValuesBackward>);
 
 }  // namespace
 }  // namespace cohort

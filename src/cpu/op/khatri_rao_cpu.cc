@@ -55,7 +55,7 @@ std::unique_ptr<Kernel> make_khatri_rao(StepSpec &spec) {
   });
 }
 
-COHORT_KERNEL_EX(cpu, khatri_rao, make_khatri_rao, false, 0u);
+COHORT_KERNEL_BY(cpu, khatri_rao, make_khatri_rao);
 
 }  // namespace
 }  // namespace cohort

@@ -60,8 +60,8 @@ using L2Forward = Body<C, false>;
 template <typename C>
 using L2Backward = Body<C, true>;
 
-COHORT_KERNEL_EX(cpu, L2Normalization, make_compute<L2Forward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_L2Normalization, make_compute<L2Backward>, false, 0u);
+COHORT_KERNEL_BY(cpu, L2Normalization, make_compute<L2Forward>);
+COHORT_KERNEL_BY(cpu, _backward_L2Normalization, make_compute<L2Backward>);
 
 }  // namespace
 }  // namespace cohort

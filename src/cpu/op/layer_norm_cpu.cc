@@ -46,7 +46,7 @@ class LayerNormForward final : public Kernel {
   explicit LayerNormForward(StepSpec &spec)
       : extent_(extent_of(spec.attrs_as<LayerNormAttrs>(), spec.inputs[0].shape)),
         eps_(double(spec.attrs_as<LayerNormAttrs>().eps)),
-        dtype_(float_dtype(spec.inputs[0].dtype, "LayerNorm")),
+        dtype_(spec.inputs[0].dtype),
         row_(best_version<NormRow<float>>()) {}
 
   void run(const Args &args, const Lane &lane) const override {
@@ -131,7 +131,7 @@ class LayerNormBackward final : public Kernel {
   explicit LayerNormBackward(StepSpec &spec)
       : first_(spec.attrs_as<LayerNormAttrs>().output_mean_var ? 3 : 1),
         extent_(extent_of(spec.attrs_as<LayerNormAttrs>(), spec.inputs[0].shape)),
-        dtype_(float_dtype(spec.inputs[0].dtype, "_backward_LayerNorm")),
+        dtype_(spec.inputs[0].dtype),
         row_(best_version<NormRowBackward>()) {
     if (by_rows()) spec.scratch_bytes = size_t(kParts * 2 * extent_.cols) * sizeof(float);
   }
@@ -220,8 +220,8 @@ class LayerNormBackward final : public Kernel {
   void (*const row_)(const float *, const float *, const float *, float, float, int64_t, float *, float *, float *);
 };
 
-COHORT_KERNEL(cpu, LayerNorm, LayerNormForward);
-COHORT_KERNEL(cpu, _backward_LayerNorm, LayerNormBackward);
+COHORT_KERNEL(cpu, LayerNorm, LayerNormForward).dtypes(kFloatTypes);
+COHORT_KERNEL(cpu, _backward_LayerNorm, LayerNormBackward).dtypes(kFloatTypes);
 
 }  // namespace
 }  // namespace cohort

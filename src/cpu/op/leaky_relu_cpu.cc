@@ -51,9 +51,7 @@ int64_t flat_size(const TensorSpec &tensor) { return int64_t(tensor.bytes() / dt
 class LeakyForward final : public Kernel {
  public:
   explicit LeakyForward(StepSpec &spec)
-      : attrs_(spec.attrs_as<LeakyReLUAttrs>()),
-        dtype_(float_dtype(spec.inputs[0].dtype, "LeakyReLU")),
-        count_(flat_size(spec.inputs[0])) {
+      : attrs_(spec.attrs_as<LeakyReLUAttrs>()), dtype_(spec.inputs[0].dtype), count_(flat_size(spec.inputs[0])) {
     spec.outputs[0].layout = spec.inputs[0].layout;
   }
   void run(const Args &args, const Lane &lane) const override {
@@ -80,9 +78,7 @@ class LeakyForward final : public Kernel {
 class LeakyBackward final : public Kernel {
  public:
   explicit LeakyBackward(StepSpec &spec)
-      : attrs_(spec.attrs_as<LeakyReLUAttrs>()),
-        dtype_(float_dtype(spec.inputs[0].dtype, "_backward_LeakyReLU")),
-        count_(flat_size(spec.inputs[1])) {
+      : attrs_(spec.attrs_as<LeakyReLUAttrs>()), dtype_(spec.inputs[0].dtype), count_(flat_size(spec.inputs[1])) {
     spec.inputs[0].layout = spec.outputs[0].layout = spec.inputs[1].layout;
   }
   void run(const Args &args, const Lane &lane) const override {
@@ -112,7 +108,7 @@ class RandomForward final : public Kernel {
  public:
   explicit RandomForward(StepSpec &spec)
       : attrs_(spec.attrs_as<LeakyReLUAttrs>()),
-        dtype_(float_dtype(spec.inputs[0].dtype, "LeakyReLU")),
+        dtype_(spec.inputs[0].dtype),
         count_(spec.inputs[0].shape.size()),
         seed_(spec.seed),
         draws_(spec.draws) {
@@ -151,8 +147,7 @@ class RandomForward final : public Kernel {
 
 class RandomBackward final : public Kernel {
  public:
-  explicit RandomBackward(StepSpec &spec)
-      : dtype_(float_dtype(spec.inputs[0].dtype, "_backward_LeakyReLU")), count_(spec.inputs[0].shape.size()) {
+  explicit RandomBackward(StepSpec &spec) : dtype_(spec.inputs[0].dtype), count_(spec.inputs[0].shape.size()) {
     for (TensorSpec &input : spec.inputs) input.layout = nullptr;
   }
   void run(const Args &args, const Lane &lane) const override {
@@ -187,8 +182,7 @@ Slopes slopes_of(const Shape &data, const Shape &gamma) {
 class PreluForward final : public Kernel {
  public:
   explicit PreluForward(StepSpec &spec)
-      : dtype_(float_dtype(spec.inputs[0].dtype, "LeakyReLU")),
-        slopes_(slopes_of(spec.inputs[0].shape, spec.inputs[1].shape)) {
+      : dtype_(spec.inputs[0].dtype), slopes_(slopes_of(spec.inputs[0].shape, spec.inputs[1].shape)) {
     for (TensorSpec &input : spec.inputs) input.layout = nullptr;
   }
   void run(const Args &args, const Lane &lane) const override {
@@ -219,8 +213,7 @@ class PreluForward final : public Kernel {
 class PreluBackward final : public Kernel {
  public:
   explicit PreluBackward(StepSpec &spec)
-      : dtype_(float_dtype(spec.inputs[0].dtype, "_backward_LeakyReLU")),
-        slopes_(slopes_of(spec.inputs[1].shape, spec.inputs[2].shape)) {
+      : dtype_(spec.inputs[0].dtype), slopes_(slopes_of(spec.inputs[1].shape, spec.inputs[2].shape)) {
     for (TensorSpec &input : spec.inputs) input.layout = nullptr;
   }
   void run(const Args &args, const Lane &lane) const override {
@@ -267,8 +260,8 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   return std::make_unique<LeakyBackward>(spec);
 }
 
-COHORT_KERNEL_EX(cpu, LeakyReLU, make_forward, true, 0u);
-COHORT_KERNEL_EX(cpu, _backward_LeakyReLU, make_backward, true, 0u);
+COHORT_KERNEL_BY(cpu, LeakyReLU, make_forward).dtypes(kFloatTypes).any_layout();
+COHORT_KERNEL_BY(cpu, _backward_LeakyReLU, make_backward).dtypes(kFloatTypes).any_layout();
 
 }  // namespace
 }  // namespace cohort

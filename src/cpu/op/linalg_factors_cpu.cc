@@ -298,26 +298,26 @@ using ExtractTriangle = Part<C, true, false>;
 template <typename C>
 using MakeTriangle = Part<C, true, true>;
 
-COHORT_KERNEL_EX(cpu, _linalg_potrf, make_compute<Potrf>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__linalg_potrf, make_compute<PotrfBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _linalg_potri, make_compute<Potri>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__linalg_potri, make_compute<PotriBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _linalg_inverse, make_compute<Inverse>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__linalg_inverse, make_compute<InverseBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _linalg_det, make_compute<Determinant>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__linalg_det, make_compute<DeterminantBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _linalg_slogdet, make_compute<Determinant>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__linalg_slogdet, make_compute<DeterminantBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _linalg_sumlogdiag, make_compute<SumLogDiagForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__linalg_sumlogdiag, make_compute<SumLogDiagBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _linalg_extractdiag, make_compute<ExtractDiag>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__linalg_extractdiag, make_compute<MakeDiag>, false, 0u);
-COHORT_KERNEL_EX(cpu, _linalg_makediag, make_compute<MakeDiag>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__linalg_makediag, make_compute<ExtractDiag>, false, 0u);
-COHORT_KERNEL_EX(cpu, _linalg_extracttrian, make_compute<ExtractTriangle>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__linalg_extracttrian, make_compute<MakeTriangle>, false, 0u);
-COHORT_KERNEL_EX(cpu, _linalg_maketrian, make_compute<MakeTriangle>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__linalg_maketrian, make_compute<ExtractTriangle>, false, 0u);
+COHORT_KERNEL_BY(cpu, _linalg_potrf, make_compute<Potrf>);
+COHORT_KERNEL_BY(cpu, _backward__linalg_potrf, make_compute<PotrfBackward>);
+COHORT_KERNEL_BY(cpu, _linalg_potri, make_compute<Potri>);
+COHORT_KERNEL_BY(cpu, _backward__linalg_potri, make_compute<PotriBackward>);
+COHORT_KERNEL_BY(cpu, _linalg_inverse, make_compute<Inverse>);
+COHORT_KERNEL_BY(cpu, _backward__linalg_inverse, make_compute<InverseBackward>);
+COHORT_KERNEL_BY(cpu, _linalg_det, make_compute<Determinant>);
+COHORT_KERNEL_BY(cpu, _backward__linalg_det, make_compute<DeterminantBackward>);
+COHORT_KERNEL_BY(cpu, _linalg_slogdet, make_compute<Determinant>);
+COHORT_KERNEL_BY(cpu, _backward__linalg_slogdet, make_compute<DeterminantBackward>);
+COHORT_KERNEL_BY(cpu, _linalg_sumlogdiag, make_compute<SumLogDiagForward>);
+COHORT_KERNEL_BY(cpu, _backward__linalg_sumlogdiag, make_compute<SumLogDiagBackward>);
+COHORT_KERNEL_BY(cpu, _linalg_extractdiag, make_compute<ExtractDiag>);
+COHORT_KERNEL_BY(cpu, _backward__linalg_extractdiag, make_compute<MakeDiag>);
+COHORT_KERNEL_BY(cpu, _linalg_makediag, make_compute<MakeDiag>);
+COHORT_KERNEL_BY(cpu, _backward__linalg_makediag, make_compute<ExtractDiag>);
+COHORT_KERNEL_BY(cpu, _linalg_extracttrian, make_compute<ExtractTriangle>);
+COHORT_KERNEL_BY(cpu, _backward__linalg_extracttrian, make_compute<MakeTriangle>);
+COHORT_KERNEL_BY(cpu, _linalg_maketrian, make_compute<MakeTriangle>);
+COHORT_KERNEL_BY(cpu, _backward__linalg_maketrian, make_compute<ExtractTriangle>);
 
 }  // namespace
 }  // namespace cohort

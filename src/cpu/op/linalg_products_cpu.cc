@@ -267,16 +267,16 @@ using TrmmForward = TriangleForward<C, false>;
 template <typename C>
 using TrsmForward = TriangleForward<C, true>;
 
-COHORT_KERNEL_EX(cpu, _linalg_gemm, make_compute<LinalgGemmForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__linalg_gemm, make_compute<LinalgGemmBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _linalg_gemm2, make_compute<LinalgGemmForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__linalg_gemm2, make_compute<LinalgGemmBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _linalg_trmm, make_compute<TrmmForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__linalg_trmm, make_compute<TrmmBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _linalg_trsm, make_compute<TrsmForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__linalg_trsm, make_compute<TrsmBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _linalg_syrk, make_compute<SyrkForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__linalg_syrk, make_compute<SyrkBackward>, false, 0u);
+COHORT_KERNEL_BY(cpu, _linalg_gemm, make_compute<LinalgGemmForward>);
+COHORT_KERNEL_BY(cpu, _backward__linalg_gemm, make_compute<LinalgGemmBackward>);
+COHORT_KERNEL_BY(cpu, _linalg_gemm2, make_compute<LinalgGemmForward>);
+COHORT_KERNEL_BY(cpu, _backward__linalg_gemm2, make_compute<LinalgGemmBackward>);
+COHORT_KERNEL_BY(cpu, _linalg_trmm, make_compute<TrmmForward>);
+COHORT_KERNEL_BY(cpu, _backward__linalg_trmm, make_compute<TrmmBackward>);
+COHORT_KERNEL_BY(cpu, _linalg_trsm, make_compute<TrsmForward>);
+COHORT_KERNEL_BY(cpu, _backward__linalg_trsm, make_compute<TrsmBackward>);
+COHORT_KERNEL_BY(cpu, _linalg_syrk, make_compute<SyrkForward>);
+COHORT_KERNEL_BY(cpu, _backward__linalg_syrk, make_compute<SyrkBackward>);
 
 }  // namespace
 }  // namespace cohort

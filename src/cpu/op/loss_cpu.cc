@@ -225,15 +225,15 @@ std::unique_ptr<Kernel> make(StepSpec &spec) {
 COHORT_KERNEL(cpu, LinearRegressionOutput, PassData);
 COHORT_KERNEL(cpu, MAERegressionOutput, PassData);
 COHORT_KERNEL(cpu, SVMOutput, PassData);
-COHORT_KERNEL_EX(cpu, LogisticRegressionOutput, make<Logistic>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_LinearRegressionOutput, make<DifferenceBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_LogisticRegressionOutput, make<DifferenceBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_MAERegressionOutput, make<SignBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_SVMOutput, make<SVMBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_MakeLoss, make<MakeLossBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_make_loss, make<Ones>, false, 0u);
-COHORT_KERNEL_EX(cpu, softmax_cross_entropy, make<CrossEntropyForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_softmax_cross_entropy, make<CrossEntropyBackward>, false, 0u);
+COHORT_KERNEL_BY(cpu, LogisticRegressionOutput, make<Logistic>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _backward_LinearRegressionOutput, make<DifferenceBackward>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _backward_LogisticRegressionOutput, make<DifferenceBackward>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _backward_MAERegressionOutput, make<SignBackward>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _backward_SVMOutput, make<SVMBackward>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _backward_MakeLoss, make<MakeLossBackward>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _backward_make_loss, make<Ones>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, softmax_cross_entropy, make<CrossEntropyForward>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _backward_softmax_cross_entropy, make<CrossEntropyBackward>).output_dtypes(kFloatTypes);
 
 }  // namespace
 }  // namespace cohort

@@ -115,8 +115,8 @@ class LrnBackward : Lrn<C> {
   }
 };
 
-COHORT_KERNEL_EX(cpu, LRN, make_compute<LrnForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_LRN, make_compute<LrnBackward>, false, 0u);
+COHORT_KERNEL_BY(cpu, LRN, make_compute<LrnForward>);
+COHORT_KERNEL_BY(cpu, _backward_LRN, make_compute<LrnBackward>);
 
 }  // namespace
 }  // namespace cohort

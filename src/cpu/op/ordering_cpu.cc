@@ -125,11 +125,11 @@ std::unique_ptr<Kernel> make_order_backward(StepSpec &spec) {
   });
 }
 
-COHORT_KERNEL_EX(cpu, topk, make_order, false, 0u);
-COHORT_KERNEL_EX(cpu, sort, make_order, false, 0u);
-COHORT_KERNEL_EX(cpu, argsort, make_order, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_topk, make_order_backward, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_sort, make_order_backward, false, 0u);
+COHORT_KERNEL_BY(cpu, topk, make_order);
+COHORT_KERNEL_BY(cpu, sort, make_order);
+COHORT_KERNEL_BY(cpu, argsort, make_order);
+COHORT_KERNEL_BY(cpu, _backward_topk, make_order_backward);
+COHORT_KERNEL_BY(cpu, _backward_sort, make_order_backward);
 
 }  // namespace
 }  // namespace cohort

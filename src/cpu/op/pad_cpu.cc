@@ -123,8 +123,8 @@ std::unique_ptr<Kernel> make_pad_backward(StepSpec &spec) {
                   [&](auto t) -> std::unique_ptr<Kernel> { return std::make_unique<PadBackward<decltype(t)>>(spec); });
 }
 
-COHORT_KERNEL_EX(cpu, Pad, make_pad, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_Pad, make_pad_backward, false, 0u);
+COHORT_KERNEL_BY(cpu, Pad, make_pad);
+COHORT_KERNEL_BY(cpu, _backward_Pad, make_pad_backward);
 
 }  // namespace
 }  // namespace cohort

@@ -98,8 +98,8 @@ std::unique_ptr<Kernel> make_elementwise(StepSpec &spec) {
 const bool registered = [] {
   for (const auto &rule : pointwise_rules()) {
     if (rule->form != PointwiseRule::Form::kElementwise) continue;
-    cpu_kernels().add({rule->name.c_str(), make_elementwise, false, 0});
-    if (!rule->backward.empty()) cpu_kernels().add({rule->backward_name.c_str(), make_elementwise, false, 0});
+    cpu_kernels().add(rule->name, make_elementwise);
+    if (!rule->backward.empty()) cpu_kernels().add(rule->backward_name, make_elementwise);
   }
   return true;
 }();

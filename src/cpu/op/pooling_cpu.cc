@@ -199,9 +199,7 @@ class PlainPooling final : public Kernel {
  public:
   explicit PlainPooling(StepSpec &spec)
       : pool_(pool_run_of(spec.attrs_as<PoolingAttrs>(), spec.inputs[0].shape, spec.outputs[0].shape)),
-        dtype_(float_dtype(spec.inputs[0].dtype, "Pooling")) {
-    want_row_major(spec);
-  }
+        dtype_(spec.inputs[0].dtype) {}
   void run(const Args &args, const Lane &lane) const override {
     dispatch_float(dtype_, "Pooling", [&](auto type) {
       using T = decltype(type);
@@ -218,8 +216,7 @@ class PlainPoolingBackward final : public Kernel {
  public:
   explicit PlainPoolingBackward(StepSpec &spec)
       : pool_(pool_run_of(spec.attrs_as<PoolingAttrs>(), spec.inputs[1].shape, spec.inputs[0].shape)),
-        dtype_(float_dtype(spec.inputs[0].dtype, "_backward_Pooling")) {
-    want_row_major(spec);
+        dtype_(spec.inputs[0].dtype) {
     spec.scratch_bytes = size_t(spec.inputs[1].shape.size()) * (dtype_ == Dtype::kFloat64 ? 8 : 4);
   }
   void run(const Args &args, const Lane &lane) const override {
@@ -247,8 +244,6 @@ struct Problem {
 
 // Empty where oneDNN's windows are not ours.
 std::optional<Problem> problem_of(const PoolingAttrs &a, const TensorSpec &data, const Shape &result) {
-  if (data.dtype != Dtype::kFloat32 || data.shape.size() == 0 || result.size() == 0) return std::nullopt;
-  if (a.pool_type != PoolingAttrs::kMax && a.pool_type != PoolingAttrs::kAvg) return std::nullopt;
   const bool last = channels_last(a.layout);
   const PoolingWindow window = pooling_window(a, data.shape);
   const int first = spatial_axis(a.layout);
@@ -345,40 +340,53 @@ class PoolingBackward final : public Kernel {
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   const auto &a = spec.attrs_as<PoolingAttrs>();
   const auto p = problem_of(a, spec.inputs[0], spec.outputs[0].shape);
-  if (p) {
-    const int num_threads = threads_for_elements(spec, double(spec.inputs[0].shape.size()));
-    const ThreadsScope threads(num_threads);
-    const bool trains = spec.is_train || spec.keep_for_backward;
-    const auto pd = attempt([&] {
-      return pooling_desc(engine(), attributes(), trains ? prop_kind::forward_training : prop_kind::forward_inference,
-                          p->alg, p->data, p->result, p->window);
-    });
-    if (pd && !is_padded(pd->dst_desc())) {
-      return std::make_unique<PoolingForward>(spec, *p, *pd, trains, num_threads);
-    }
-  }
-  return std::make_unique<PlainPooling>(spec);
+  if (!p) return nullptr;
+  const int num_threads = threads_for_elements(spec, double(spec.inputs[0].shape.size()));
+  const ThreadsScope threads(num_threads);
+  const bool trains = spec.is_train || spec.keep_for_backward;
+  const auto pd = attempt([&] {
+    return pooling_desc(engine(), attributes(), trains ? prop_kind::forward_training : prop_kind::forward_inference,
+                        p->alg, p->data, p->result, p->window);
+  });
+  if (!pd || is_padded(pd->dst_desc())) return nullptr;
+  return std::make_unique<PoolingForward>(spec, *p, *pd, trains, num_threads);
+}
+
+std::string refuses_forward(const StepSpec &spec) {
+  const auto type = spec.attrs_as<PoolingAttrs>().pool_type;
+  if (type != PoolingAttrs::kMax && type != PoolingAttrs::kAvg) return "takes maxima and means alone";
+  return refuses_empty(spec);
+}
+
+std::string refuses_backward(const StepSpec &spec) {
+  return dynamic_cast<const PoolingForward *>(spec.forward) ? "" : "the forward pass is not oneDNN's";
 }
 
 // Inputs: head gradient, data, output.
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
-  if (const auto *forward = dynamic_cast<const PoolingForward *>(spec.forward)) {
-    const Problem &p = forward->problem();
-    const int num_threads = threads_for_elements(spec, double(spec.inputs[1].shape.size()));
-    const ThreadsScope threads(num_threads);
-    const auto pd = attempt([&] {
-      return pooling_backward_desc(engine(), attributes(), forward->desc(), p.alg, forward->desc().src_desc(),
-                                   forward->desc().dst_desc(), p.window);
-    });
-    if (pd) return std::make_unique<PoolingBackward>(spec, *forward, *pd, num_threads);
-  }
-  return std::make_unique<PlainPoolingBackward>(spec);
+  const auto &forward = dynamic_cast<const PoolingForward &>(*spec.forward);
+  const Problem &p = forward.problem();
+  const int num_threads = threads_for_elements(spec, double(spec.inputs[1].shape.size()));
+  const ThreadsScope threads(num_threads);
+  const auto pd = attempt([&] {
+    return pooling_backward_desc(engine(), attributes(), forward.desc(), p.alg, forward.desc().src_desc(),
+                                 forward.desc().dst_desc(), p.window);
+  });
+  if (!pd) return nullptr;
+  return std::make_unique<PoolingBackward>(spec, forward, *pd, num_threads);
 }
 
-COHORT_KERNEL_EX(cpu, Pooling, make_forward, true, 0u);
-COHORT_KERNEL_EX(cpu, _backward_Pooling, make_backward, true, 0u);
-COHORT_KERNEL_EX(cpu, Pooling_v1, make_forward, true, 0u);
-COHORT_KERNEL_EX(cpu, _backward_Pooling_v1, make_backward, true, 0u);
+#define COHORT_POOLING(op)                                                                                  \
+  COHORT_KERNEL_BY(cpu, op, make_forward)                                                                   \
+      .named("onednn")                                                                                      \
+      .dtypes({Dtype::kFloat32})                                                                            \
+      .when(refuses_forward)                                                                                \
+      .any_layout();                                                                                        \
+  COHORT_KERNEL(cpu, op, PlainPooling).dtypes(kFloatTypes);                                                 \
+  COHORT_KERNEL_BY(cpu, _backward_##op, make_backward).named("onednn").when(refuses_backward).any_layout(); \
+  COHORT_KERNEL(cpu, _backward_##op, PlainPoolingBackward).dtypes(kFloatTypes)
+COHORT_POOLING(Pooling);
+COHORT_POOLING(Pooling_v1);
 
 }  // namespace
 }  // namespace cohort

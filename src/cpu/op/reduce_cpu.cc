@@ -113,24 +113,24 @@ std::unique_ptr<Kernel> make_norm_backward(StepSpec &spec) {
                           a.ord == 1 ? PointwiseCode::kAbsGrad : PointwiseCode::kNormGrad);
 }
 
-COHORT_KERNEL_EX(cpu, sum, (make_reduce<reduce::Sum, Finish::kNone>), false, 0u);
-COHORT_KERNEL_EX(cpu, mean, (make_reduce<reduce::Sum, Finish::kDivide>), false, 0u);
-COHORT_KERNEL_EX(cpu, prod, (make_reduce<reduce::Prod, Finish::kNone>), false, 0u);
-COHORT_KERNEL_EX(cpu, nansum, (make_reduce<reduce::NanSum, Finish::kNone>), false, 0u);
-COHORT_KERNEL_EX(cpu, nanprod, (make_reduce<reduce::NanProd, Finish::kNone>), false, 0u);
-COHORT_KERNEL_EX(cpu, max, (make_reduce<reduce::Max, Finish::kNone>), false, 0u);
-COHORT_KERNEL_EX(cpu, min, (make_reduce<reduce::Min, Finish::kNone>), false, 0u);
-COHORT_KERNEL_EX(cpu, _square_sum, (make_reduce<reduce::SquareSum, Finish::kNone>), false, 0u);
-COHORT_KERNEL_EX(cpu, norm, make_norm, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_sum, make_reduce_backward<PointwiseCode::kCopy>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_mean, make_mean_backward, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_prod, make_reduce_backward<PointwiseCode::kProdGrad>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_nansum, make_reduce_backward<PointwiseCode::kNanSumGrad>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_nanprod, make_reduce_backward<PointwiseCode::kNanProdGrad>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_max, make_reduce_backward<PointwiseCode::kMaskEqual>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_min, make_reduce_backward<PointwiseCode::kMaskEqual>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__square_sum, make_reduce_backward<PointwiseCode::kSquareGrad>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_norm, make_norm_backward, false, 0u);
+COHORT_KERNEL_BY(cpu, sum, make_reduce<reduce::Sum, Finish::kNone>);
+COHORT_KERNEL_BY(cpu, mean, make_reduce<reduce::Sum, Finish::kDivide>);
+COHORT_KERNEL_BY(cpu, prod, make_reduce<reduce::Prod, Finish::kNone>);
+COHORT_KERNEL_BY(cpu, nansum, make_reduce<reduce::NanSum, Finish::kNone>);
+COHORT_KERNEL_BY(cpu, nanprod, make_reduce<reduce::NanProd, Finish::kNone>);
+COHORT_KERNEL_BY(cpu, max, make_reduce<reduce::Max, Finish::kNone>);
+COHORT_KERNEL_BY(cpu, min, make_reduce<reduce::Min, Finish::kNone>);
+COHORT_KERNEL_BY(cpu, _square_sum, make_reduce<reduce::SquareSum, Finish::kNone>);
+COHORT_KERNEL_BY(cpu, norm, make_norm);
+COHORT_KERNEL_BY(cpu, _backward_sum, make_reduce_backward<PointwiseCode::kCopy>);
+COHORT_KERNEL_BY(cpu, _backward_mean, make_mean_backward);
+COHORT_KERNEL_BY(cpu, _backward_prod, make_reduce_backward<PointwiseCode::kProdGrad>);
+COHORT_KERNEL_BY(cpu, _backward_nansum, make_reduce_backward<PointwiseCode::kNanSumGrad>);
+COHORT_KERNEL_BY(cpu, _backward_nanprod, make_reduce_backward<PointwiseCode::kNanProdGrad>);
+COHORT_KERNEL_BY(cpu, _backward_max, make_reduce_backward<PointwiseCode::kMaskEqual>);
+COHORT_KERNEL_BY(cpu, _backward_min, make_reduce_backward<PointwiseCode::kMaskEqual>);
+COHORT_KERNEL_BY(cpu, _backward__square_sum, make_reduce_backward<PointwiseCode::kSquareGrad>);
+COHORT_KERNEL_BY(cpu, _backward_norm, make_norm_backward);
 
 // ---- argmax, argmin, argmax_channel: the first one ----------------------------------------------------------------
 
@@ -188,9 +188,9 @@ std::unique_ptr<Kernel> make_argmin(StepSpec &spec) {
 }
 std::unique_ptr<Kernel> make_argmax_channel(StepSpec &spec) { return make_arg<true>(spec, 1); }
 
-COHORT_KERNEL_EX(cpu, argmax, make_argmax, false, 0u);
-COHORT_KERNEL_EX(cpu, argmin, make_argmin, false, 0u);
-COHORT_KERNEL_EX(cpu, argmax_channel, make_argmax_channel, false, 0u);
+COHORT_KERNEL_BY(cpu, argmax, make_argmax);
+COHORT_KERNEL_BY(cpu, argmin, make_argmin);
+COHORT_KERNEL_BY(cpu, argmax_channel, make_argmax_channel);
 
 // ---- broadcast_to, broadcast_axis, broadcast_like -----------------------------------------------------------------
 
@@ -226,12 +226,12 @@ std::unique_ptr<Kernel> make_broadcast_backward(StepSpec &spec) {
   return make_reduce_of<reduce::Sum>(spec, reduced_axes(spec.inputs[0].shape, spec.outputs[0].shape), Finish::kNone);
 }
 
-COHORT_KERNEL_EX(cpu, broadcast_to, make_broadcast, false, 0u);
-COHORT_KERNEL_EX(cpu, broadcast_axis, make_broadcast, false, 0u);
-COHORT_KERNEL_EX(cpu, broadcast_like, make_broadcast, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_broadcast_to, make_broadcast_backward, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_broadcast_axis, make_broadcast_backward, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_broadcast_like, make_broadcast_backward, false, 0u);
+COHORT_KERNEL_BY(cpu, broadcast_to, make_broadcast);
+COHORT_KERNEL_BY(cpu, broadcast_axis, make_broadcast);
+COHORT_KERNEL_BY(cpu, broadcast_like, make_broadcast);
+COHORT_KERNEL_BY(cpu, _backward_broadcast_to, make_broadcast_backward);
+COHORT_KERNEL_BY(cpu, _backward_broadcast_axis, make_broadcast_backward);
+COHORT_KERNEL_BY(cpu, _backward_broadcast_like, make_broadcast_backward);
 
 }  // namespace
 }  // namespace cohort

@@ -292,7 +292,7 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   return std::make_unique<RnnBackward<float>>(spec, num_heads);
 }
 
-COHORT_KERNEL_EX(cpu, _backward_RNN, make_backward, false, 0u);
+COHORT_KERNEL_BY(cpu, _backward_RNN, make_backward);
 
 }  // namespace
 }  // namespace cohort::rnn

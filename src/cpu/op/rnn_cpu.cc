@@ -256,7 +256,7 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   return std::make_unique<RnnForward<float>>(spec);
 }
 
-COHORT_KERNEL_EX(cpu, RNN, make_forward, false, 0u);
+COHORT_KERNEL_BY(cpu, RNN, make_forward);
 
 }  // namespace
 }  // namespace cohort::rnn

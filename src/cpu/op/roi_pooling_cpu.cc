@@ -122,8 +122,8 @@ class RoiPoolingBackward : RoiPoolingBody<C> {
   }
 };
 
-COHORT_KERNEL_EX(cpu, ROIPooling, make_compute<RoiPoolingForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_ROIPooling, make_compute<RoiPoolingBackward>, false, 0u);
+COHORT_KERNEL_BY(cpu, ROIPooling, make_compute<RoiPoolingForward>);
+COHORT_KERNEL_BY(cpu, _backward_ROIPooling, make_compute<RoiPoolingBackward>);
 
 }  // namespace
 }  // namespace cohort

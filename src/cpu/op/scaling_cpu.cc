@@ -54,10 +54,10 @@ using QuadraticForward = Quadratic<C, false>;
 template <typename C>
 using QuadraticBackward = Quadratic<C, true>;
 
-COHORT_KERNEL_EX(cpu, _contrib_quadratic, make_compute<QuadraticForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__contrib_quadratic, make_compute<QuadraticBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _contrib_div_sqrt_dim, make_compute<DivSqrtDim>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__contrib_div_sqrt_dim, make_compute<DivSqrtDim>, false, 0u);
+COHORT_KERNEL_BY(cpu, _contrib_quadratic, make_compute<QuadraticForward>);
+COHORT_KERNEL_BY(cpu, _backward__contrib_quadratic, make_compute<QuadraticBackward>);
+COHORT_KERNEL_BY(cpu, _contrib_div_sqrt_dim, make_compute<DivSqrtDim>);
+COHORT_KERNEL_BY(cpu, _backward__contrib_div_sqrt_dim, make_compute<DivSqrtDim>);
 
 }  // namespace
 }  // namespace cohort

@@ -139,12 +139,12 @@ using Mask = SequenceMask<T, false>;
 template <typename T>
 using MaskBackward = SequenceMask<T, true>;
 
-COHORT_KERNEL_EX(cpu, SequenceMask, make_typed<Mask>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_SequenceMask, make_typed<MaskBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, SequenceReverse, make_typed<SequenceReverse>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_SequenceReverse, make_typed<SequenceReverse>, false, 0u);
-COHORT_KERNEL_EX(cpu, SequenceLast, make_typed<SequenceLast>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_SequenceLast, make_typed<SequenceLastBackward>, false, 0u);
+COHORT_KERNEL_BY(cpu, SequenceMask, make_typed<Mask>);
+COHORT_KERNEL_BY(cpu, _backward_SequenceMask, make_typed<MaskBackward>);
+COHORT_KERNEL_BY(cpu, SequenceReverse, make_typed<SequenceReverse>);
+COHORT_KERNEL_BY(cpu, _backward_SequenceReverse, make_typed<SequenceReverse>);
+COHORT_KERNEL_BY(cpu, SequenceLast, make_typed<SequenceLast>);
+COHORT_KERNEL_BY(cpu, _backward_SequenceLast, make_typed<SequenceLastBackward>);
 
 }  // namespace
 }  // namespace cohort

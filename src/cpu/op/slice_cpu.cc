@@ -104,14 +104,14 @@ std::unique_ptr<Kernel> make_crop_backward(StepSpec &spec) {
       spec, window_of(spec.attrs_as<CropAttrs>(), spec.outputs[0].shape, &spec.inputs[0].shape));
 }
 
-COHORT_KERNEL_EX(cpu, slice, make_slice<SliceAttrs>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_slice, make_slice_backward<SliceAttrs>, false, 0u);
-COHORT_KERNEL_EX(cpu, slice_axis, make_slice<SliceAxisAttrs>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_slice_axis, make_slice_backward<SliceAxisAttrs>, false, 0u);
-COHORT_KERNEL_EX(cpu, slice_like, make_slice_like, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_slice_like, make_slice_like_backward, false, 0u);
-COHORT_KERNEL_EX(cpu, Crop, make_crop, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_Crop, make_crop_backward, false, 0u);
+COHORT_KERNEL_BY(cpu, slice, make_slice<SliceAttrs>);
+COHORT_KERNEL_BY(cpu, _backward_slice, make_slice_backward<SliceAttrs>);
+COHORT_KERNEL_BY(cpu, slice_axis, make_slice<SliceAxisAttrs>);
+COHORT_KERNEL_BY(cpu, _backward_slice_axis, make_slice_backward<SliceAxisAttrs>);
+COHORT_KERNEL_BY(cpu, slice_like, make_slice_like);
+COHORT_KERNEL_BY(cpu, _backward_slice_like, make_slice_like_backward);
+COHORT_KERNEL_BY(cpu, Crop, make_crop);
+COHORT_KERNEL_BY(cpu, _backward_Crop, make_crop_backward);
 
 // ---- _slice_assign, _slice_assign_scalar --------------------------------------------------------------------------
 
@@ -173,9 +173,9 @@ std::unique_ptr<Kernel> make_slice_assign_scalar(StepSpec &spec) {
   return std::make_unique<SliceAssign>(spec, spec.attrs_as<SliceAttrs>().scalar, false);
 }
 
-COHORT_KERNEL_EX(cpu, _slice_assign, make_slice_assign, false, 0u);
+COHORT_KERNEL_BY(cpu, _slice_assign, make_slice_assign);
 COHORT_KERNEL(cpu, _backward__slice_assign, SliceAssignBackward);
-COHORT_KERNEL_EX(cpu, _slice_assign_scalar, make_slice_assign_scalar, false, 0u);
+COHORT_KERNEL_BY(cpu, _slice_assign_scalar, make_slice_assign_scalar);
 COHORT_KERNEL(cpu, _backward__slice_assign_scalar, SliceAssignBackward);
 
 // ---- _split_v2, reverse -------------------------------------------------------------------------------------------
@@ -226,10 +226,10 @@ std::unique_ptr<Kernel> make_reverse(StepSpec &spec) {
   return std::make_unique<Slice>(spec, w);
 }
 
-COHORT_KERNEL_EX(cpu, _split_v2, make_split, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward__split_v2, make_split_backward, false, 0u);
-COHORT_KERNEL_EX(cpu, reverse, make_reverse, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_reverse, make_reverse, false, 0u);
+COHORT_KERNEL_BY(cpu, _split_v2, make_split);
+COHORT_KERNEL_BY(cpu, _backward__split_v2, make_split_backward);
+COHORT_KERNEL_BY(cpu, reverse, make_reverse);
+COHORT_KERNEL_BY(cpu, _backward_reverse, make_reverse);
 
 }  // namespace
 }  // namespace cohort

@@ -247,14 +247,14 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   return std::make_unique<SoftmaxBackward<float>>(spec, p);
 }
 
-COHORT_KERNEL_EX(cpu, softmax, make_forward, false, 0u);
-COHORT_KERNEL_EX(cpu, softmin, make_forward, false, 0u);
-COHORT_KERNEL_EX(cpu, log_softmax, make_forward, false, 0u);
-COHORT_KERNEL_EX(cpu, SoftmaxActivation, make_forward, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_softmax, make_backward, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_softmin, make_backward, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_log_softmax, make_backward, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_SoftmaxActivation, make_backward, false, 0u);
+COHORT_KERNEL_BY(cpu, softmax, make_forward);
+COHORT_KERNEL_BY(cpu, softmin, make_forward);
+COHORT_KERNEL_BY(cpu, log_softmax, make_forward);
+COHORT_KERNEL_BY(cpu, SoftmaxActivation, make_forward);
+COHORT_KERNEL_BY(cpu, _backward_softmax, make_backward);
+COHORT_KERNEL_BY(cpu, _backward_softmin, make_backward);
+COHORT_KERNEL_BY(cpu, _backward_log_softmax, make_backward);
+COHORT_KERNEL_BY(cpu, _backward_SoftmaxActivation, make_backward);
 
 }  // namespace
 }  // namespace cohort

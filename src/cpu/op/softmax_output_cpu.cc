@@ -163,8 +163,8 @@ std::unique_ptr<Kernel> make(StepSpec &spec) {
                         [&](auto t) -> std::unique_ptr<Kernel> { return std::make_unique<K<decltype(t)>>(spec); });
 }
 
-COHORT_KERNEL_EX(cpu, SoftmaxOutput, make<SoftmaxOutputForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_SoftmaxOutput, make<SoftmaxOutputBackward>, false, 0u);
+COHORT_KERNEL_BY(cpu, SoftmaxOutput, make<SoftmaxOutputForward>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _backward_SoftmaxOutput, make<SoftmaxOutputBackward>).output_dtypes(kFloatTypes);
 
 }  // namespace
 }  // namespace cohort

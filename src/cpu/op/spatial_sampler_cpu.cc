@@ -233,12 +233,12 @@ using GridForward = GridGeneratorBody<C, false>;
 template <typename C>
 using GridBackward = GridGeneratorBody<C, true>;
 
-COHORT_KERNEL_EX(cpu, BilinearSampler, make_compute<SamplerForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_BilinearSampler, make_compute<SamplerBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, SpatialTransformer, make_compute<TransformerForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_SpatialTransformer, make_compute<TransformerBackward>, false, 0u);
-COHORT_KERNEL_EX(cpu, GridGenerator, make_compute<GridForward>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_GridGenerator, make_compute<GridBackward>, false, 0u);
+COHORT_KERNEL_BY(cpu, BilinearSampler, make_compute<SamplerForward>);
+COHORT_KERNEL_BY(cpu, _backward_BilinearSampler, make_compute<SamplerBackward>);
+COHORT_KERNEL_BY(cpu, SpatialTransformer, make_compute<TransformerForward>);
+COHORT_KERNEL_BY(cpu, _backward_SpatialTransformer, make_compute<TransformerBackward>);
+COHORT_KERNEL_BY(cpu, GridGenerator, make_compute<GridForward>);
+COHORT_KERNEL_BY(cpu, _backward_GridGenerator, make_compute<GridBackward>);
 
 }  // namespace
 }  // namespace cohort

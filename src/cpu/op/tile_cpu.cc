@@ -53,10 +53,10 @@ std::unique_ptr<Kernel> make_repeated_backward(StepSpec &spec) {
   });
 }
 
-COHORT_KERNEL_EX(cpu, tile, make_repeated<TileAttrs>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_tile, make_repeated_backward<TileAttrs>, false, 0u);
-COHORT_KERNEL_EX(cpu, repeat, make_repeated<RepeatAttrs>, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_repeat, make_repeated_backward<RepeatAttrs>, false, 0u);
+COHORT_KERNEL_BY(cpu, tile, make_repeated<TileAttrs>);
+COHORT_KERNEL_BY(cpu, _backward_tile, make_repeated_backward<TileAttrs>);
+COHORT_KERNEL_BY(cpu, repeat, make_repeated<RepeatAttrs>);
+COHORT_KERNEL_BY(cpu, _backward_repeat, make_repeated_backward<RepeatAttrs>);
 
 }  // namespace
 }  // namespace cohort

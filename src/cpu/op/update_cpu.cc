@@ -113,23 +113,25 @@ class OneUpdate {
   StoreBlock store_state_[3] = {};
 };
 
-// The attributes are read at each run: an optimizer changes them in between.
+// The numbers of a run come with it (Args::numbers), and then all of them: an optimizer's change from step to step.
+// Those of an operator that is run by itself are its attributes.
 template <typename F, typename A, typename C, bool kMaster>
 class Update final : public Kernel {
  public:
   explicit Update(const StepSpec &spec)
-      : attrs_(spec.attrs), update_(spec, best_version<UpdateBody<F, C>>(), F::kStates, kMaster, 0, 0) {}
+      : own_(spec.attrs ? spec.attrs_as<A>().numbers() : UpdateNumbers<double>()),
+        update_(spec, best_version<UpdateBody<F, C>>(), F::kStates, kMaster, 0, 0) {}
   void run(const Args &args, const Lane &lane) const override {
-    UpdateNumbers<double> numbers = static_cast<const A *>(attrs_.get())->numbers();
+    UpdateNumbers<double> numbers = args.numbers ? *static_cast<const UpdateNumbers<double> *>(args.numbers) : own_;
     if constexpr (std::is_same_v<A, AdamWAttrs>) {  // the scale is the last input
-      numbers.rescale = double(args.in<float>(2 + F::kStates + (kMaster ? 1 : 0))[0]);
+      if (!args.numbers) numbers.rescale = double(args.in<float>(2 + F::kStates + (kMaster ? 1 : 0))[0]);
       if (!std::isfinite(numbers.rescale) || numbers.rescale == 0) return update_.copy_weight(args);
     }
     update_.run(args, lane, numbers.template as<C>());
   }
 
  private:
-  const std::shared_ptr<const void> attrs_;
+  const UpdateNumbers<double> own_;
   const OneUpdate<C> update_;
 };
 
@@ -137,9 +139,6 @@ template <typename F, typename A, bool kMaster = false>
 std::unique_ptr<Kernel> make_update(StepSpec &spec) {
   if (!kMaster && spec.outputs[0].dtype == Dtype::kFloat64) {
     return std::make_unique<Update<F, A, double, false>>(spec);
-  }
-  if (!dtype_is_float(spec.outputs[0].dtype)) {
-    throw Error(Code::kDtype, text("weight: expected a floating type, found ", spec.outputs[0].dtype), "weight");
   }
   return std::make_unique<Update<F, A, float, kMaster>>(spec);
 }
@@ -149,17 +148,16 @@ template <bool kMaster>
 class LambPhase2 final : public Kernel {
  public:
   explicit LambPhase2(const StepSpec &spec)
-      : attrs_(spec.attrs),
+      : attrs_(spec.attrs_as<LambPhase2Attrs>()),
         update_(without_norms(spec), best_version<UpdateBody<update::LambPhase2, float>>(), 0, kMaster, 0, 0),
         load_norm_(load_block(spec.inputs[2].dtype, Dtype::kFloat64)) {}
   void run(const Args &args, const Lane &lane) const override {
-    const auto &attrs = *static_cast<const LambPhase2Attrs *>(attrs_.get());
     double weight_norm, step_norm;
     load_norm_(args.inputs[2], 0, &weight_norm, 1);
     load_norm_(args.inputs[3], 0, &step_norm, 1);
-    if (attrs.lower_bound >= 0) weight_norm = std::max(weight_norm, double(attrs.lower_bound));
-    if (attrs.upper_bound >= 0) weight_norm = std::min(weight_norm, double(attrs.upper_bound));
-    UpdateNumbers<double> numbers = attrs.numbers();
+    if (attrs_.lower_bound >= 0) weight_norm = std::max(weight_norm, double(attrs_.lower_bound));
+    if (attrs_.upper_bound >= 0) weight_norm = std::min(weight_norm, double(attrs_.upper_bound));
+    UpdateNumbers<double> numbers = attrs_.numbers();
     if (weight_norm != 0 && step_norm != 0) numbers.lr *= weight_norm / step_norm;
     void *const inputs[3] = {args.inputs[0], args.inputs[1], kMaster ? args.inputs[4] : nullptr};
     Args flat = args;
@@ -172,7 +170,7 @@ class LambPhase2 final : public Kernel {
     spec.inputs.erase(spec.inputs.begin() + 2, spec.inputs.begin() + 4);
     return spec;
   }
-  const std::shared_ptr<const void> attrs_;
+  const LambPhase2Attrs attrs_;
   const OneUpdate<float> update_;
   const LoadBlock load_norm_;
 };
@@ -181,13 +179,13 @@ class LambPhase2 final : public Kernel {
 class MpLambPhase1 final : public Kernel {
  public:
   explicit MpLambPhase1(const StepSpec &spec)
-      : attrs_(spec.attrs),
+      : numbers_(spec.attrs_as<LambPhase1Attrs>().numbers().as<float>()),
         update_(with_master(spec), best_version<UpdateBody<update::LambPhase1, float>>(), 2, false, 0, 0) {}
   void run(const Args &args, const Lane &lane) const override {
     void *const inputs[4] = {args.inputs[4], args.inputs[1], args.inputs[2], args.inputs[3]};
     Args plain = args;
     plain.inputs = inputs;
-    update_.run(plain, lane, static_cast<const LambPhase1Attrs *>(attrs_.get())->numbers().as<float>());
+    update_.run(plain, lane, numbers_);
   }
 
  private:
@@ -195,29 +193,28 @@ class MpLambPhase1 final : public Kernel {
     spec.inputs[0] = spec.inputs[4];
     return spec;
   }
-  const std::shared_ptr<const void> attrs_;
+  const UpdateNumbers<float> numbers_;
   const OneUpdate<float> update_;
 };
 
 template <typename F, bool kMaster>
 class MultiUpdate final : public Kernel {
  public:
-  explicit MultiUpdate(const StepSpec &spec) : attrs_(spec.attrs) {
+  explicit MultiUpdate(const StepSpec &spec) {
+    const auto &attrs = spec.attrs_as<MultiSgdAttrs>();
     const int per_weight = 2 + F::kStates + (kMaster ? 1 : 0);
     for (int w = 0; w < int(spec.outputs.size()); ++w) {
       updates_.emplace_back(spec, best_version<UpdateBody<F, float>>(), F::kStates, kMaster, w * per_weight, w);
+      numbers_.push_back(attrs.numbers(w).template as<float>());
     }
   }
   void run(const Args &args, const Lane &lane) const override {
-    const auto &attrs = *static_cast<const MultiSgdAttrs *>(attrs_.get());
-    for (size_t w = 0; w < updates_.size(); ++w) {
-      updates_[w].run(args, lane, attrs.numbers(int(w)).template as<float>());
-    }
+    for (size_t w = 0; w < updates_.size(); ++w) updates_[w].run(args, lane, numbers_[w]);
   }
 
  private:
-  const std::shared_ptr<const void> attrs_;
   std::vector<OneUpdate<float>> updates_;
+  std::vector<UpdateNumbers<float>> numbers_;  // of each
 };
 
 // ---- sums of squares, norms, finiteness ---------------------------------------------------------------------------
@@ -307,33 +304,33 @@ class MultiLars final : public Kernel {
   const StoreBlock store_;
 };
 
-COHORT_KERNEL_EX(cpu, sgd_update, (make_update<update::Sgd, SgdAttrs>), false, 0u);
-COHORT_KERNEL_EX(cpu, mp_sgd_update, (make_update<update::Sgd, SgdAttrs, true>), false, 0u);
-COHORT_KERNEL_EX(cpu, sgd_mom_update, (make_update<update::SgdMom, SgdMomAttrs>), false, 0u);
-COHORT_KERNEL_EX(cpu, mp_sgd_mom_update, (make_update<update::SgdMom, SgdMomAttrs, true>), false, 0u);
-COHORT_KERNEL_EX(cpu, nag_mom_update, (make_update<update::NagMom, SgdMomAttrs>), false, 0u);
-COHORT_KERNEL_EX(cpu, mp_nag_mom_update, (make_update<update::NagMom, SgdMomAttrs, true>), false, 0u);
-COHORT_KERNEL_EX(cpu, signsgd_update, (make_update<update::SignSgd, SgdAttrs>), false, 0u);
-COHORT_KERNEL_EX(cpu, signum_update, (make_update<update::Signum, SgdMomAttrs>), false, 0u);
-COHORT_KERNEL_EX(cpu, adam_update, (make_update<update::Adam, AdamAttrs>), false, 0u);
-COHORT_KERNEL_EX(cpu, _adamw_update, (make_update<update::AdamW, AdamWAttrs>), false, 0u);
-COHORT_KERNEL_EX(cpu, _mp_adamw_update, (make_update<update::AdamW, AdamWAttrs, true>), false, 0u);
-COHORT_KERNEL_EX(cpu, rmsprop_update, (make_update<update::RmsProp, RmsPropAttrs>), false, 0u);
-COHORT_KERNEL_EX(cpu, rmspropalex_update, (make_update<update::RmsPropAlex, RmsPropAttrs>), false, 0u);
-COHORT_KERNEL_EX(cpu, _adagrad_update, (make_update<update::Adagrad, AdagradAttrs>), false, 0u);
-COHORT_KERNEL_EX(cpu, _sparse_adagrad_update, (make_update<update::Adagrad, AdagradAttrs>), false, 0u);
-COHORT_KERNEL_EX(cpu, ftrl_update, (make_update<update::Ftrl, FtrlAttrs>), false, 0u);
-COHORT_KERNEL_EX(cpu, ftml_update, (make_update<update::Ftml, FtmlAttrs>), false, 0u);
-COHORT_KERNEL_EX(cpu, lamb_update_phase1, (make_update<update::LambPhase1, LambPhase1Attrs>), false, 0u);
+COHORT_KERNEL_BY(cpu, sgd_update, make_update<update::Sgd, SgdAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, mp_sgd_update, make_update<update::Sgd, SgdAttrs, true>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, sgd_mom_update, make_update<update::SgdMom, SgdMomAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, mp_sgd_mom_update, make_update<update::SgdMom, SgdMomAttrs, true>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, nag_mom_update, make_update<update::NagMom, SgdMomAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, mp_nag_mom_update, make_update<update::NagMom, SgdMomAttrs, true>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, signsgd_update, make_update<update::SignSgd, SgdAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, signum_update, make_update<update::Signum, SgdMomAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, adam_update, make_update<update::Adam, AdamAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _adamw_update, make_update<update::AdamW, AdamWAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _mp_adamw_update, make_update<update::AdamW, AdamWAttrs, true>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, rmsprop_update, make_update<update::RmsProp, RmsPropAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, rmspropalex_update, make_update<update::RmsPropAlex, RmsPropAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _adagrad_update, make_update<update::Adagrad, AdagradAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _sparse_adagrad_update, make_update<update::Adagrad, AdagradAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, ftrl_update, make_update<update::Ftrl, FtrlAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, ftml_update, make_update<update::Ftml, FtmlAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, lamb_update_phase1, make_update<update::LambPhase1, LambPhase1Attrs>).output_dtypes(kFloatTypes);
 COHORT_KERNEL(cpu, mp_lamb_update_phase1, MpLambPhase1);
 using LambPhase2Plain = LambPhase2<false>;
 using LambPhase2Master = LambPhase2<true>;
 COHORT_KERNEL(cpu, lamb_update_phase2, LambPhase2Plain);
 COHORT_KERNEL(cpu, mp_lamb_update_phase2, LambPhase2Master);
-COHORT_KERNEL_EX(cpu, multi_sgd_update, (make_kernel_of<MultiUpdate<update::Sgd, false>>), false, 0u);
-COHORT_KERNEL_EX(cpu, multi_sgd_mom_update, (make_kernel_of<MultiUpdate<update::SgdMom, false>>), false, 0u);
-COHORT_KERNEL_EX(cpu, multi_mp_sgd_update, (make_kernel_of<MultiUpdate<update::Sgd, true>>), false, 0u);
-COHORT_KERNEL_EX(cpu, multi_mp_sgd_mom_update, (make_kernel_of<MultiUpdate<update::SgdMom, true>>), false, 0u);
+COHORT_KERNEL(cpu, multi_sgd_update, MultiUpdate<update::Sgd, false>);
+COHORT_KERNEL(cpu, multi_sgd_mom_update, MultiUpdate<update::SgdMom, false>);
+COHORT_KERNEL(cpu, multi_mp_sgd_update, MultiUpdate<update::Sgd, true>);
+COHORT_KERNEL(cpu, multi_mp_sgd_mom_update, MultiUpdate<update::SgdMom, true>);
 COHORT_KERNEL(cpu, multi_sum_sq, MultiSumSq);
 COHORT_KERNEL(cpu, multi_lars, MultiLars);
 COHORT_KERNEL(cpu, all_finite, AllFinite);

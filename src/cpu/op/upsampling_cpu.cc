@@ -162,8 +162,8 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   return spec.attrs_as<A>().bilinear ? make_compute<UpBilinearBackward>(spec) : make_compute<UpNearestBackward>(spec);
 }
 
-COHORT_KERNEL_EX(cpu, UpSampling, make_forward, false, 0u);
-COHORT_KERNEL_EX(cpu, _backward_UpSampling, make_backward, false, 0u);
+COHORT_KERNEL_BY(cpu, UpSampling, make_forward);
+COHORT_KERNEL_BY(cpu, _backward_UpSampling, make_backward);
 
 }  // namespace
 }  // namespace cohort

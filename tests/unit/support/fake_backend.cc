@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "device/device.hpp"
+#include "device/kernel_table.hpp"
 
 namespace cohort {
 namespace {
@@ -73,9 +74,14 @@ class FakeDevice final : public Device {
     return std::make_shared<Memory>(context(), marked, bytes, [](void *data) { delete[] real_address(data); });
   }
   std::shared_ptr<Queue> create_queue(const QueueOptions &) override { return std::make_shared<FakeQueue>(); }
-  const KernelEntry *find_kernel(const std::string &) const override { return nullptr; }
+  const KernelTable &kernels() const override {
+    static const auto *const none = new KernelTable;
+    return *none;
+  }
   std::unique_ptr<Kernel> make_reorder(const TensorSpec &, const TensorSpec &, int) override { return nullptr; }
-  std::unique_ptr<Kernel> make_kernel(const KernelEntry &, StepSpec &) override { return nullptr; }
+
+ protected:
+  std::unique_ptr<Kernel> construct(const KernelEntry &, StepSpec &) override { return nullptr; }
 };
 
 }  // namespace

@@ -135,10 +135,6 @@ inline void make_step(Step &step, const std::string &layout) {
   if (!layout.empty() && spec.inputs[0].dtype == Dtype::kFloat32) {
     for (TensorSpec &t : spec.inputs) t.layout = layout_named(layout, t.shape);
   }
-  const KernelEntry *entry = cpu_kernels().find(spec.op);
-  if (entry && !entry->any_layout) {
-    for (TensorSpec &t : spec.inputs) t.layout = nullptr;
-  }
   step.kernel = make_kernel(spec);
 }
 
