@@ -66,6 +66,7 @@ PAGES := $(sort $(wildcard bindings/from-mxnet/*.md))
 PAGES_TEST := $(if $(PAGES),$(BUILD)/tests/pages)
 UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.cc=$(BUILD)/tests/unit/%)
 FAKE_BACKEND := $(BUILD)/tests/unit/fake/libcohort_cuda.so
+SLOW_BACKEND := $(BUILD)/tests/unit/slow/libcohort_cuda.so
 EXAMPLES := $(EXAMPLE_SRCS:examples/%.c=$(BUILD)/examples/%)
 GOLDEN_RUNNER := $(if $(GOLDEN_SRCS),$(BUILD)/cohort-golden)
 BENCH := $(if $(BENCH_SRCS),$(BUILD)/cohort-bench)
@@ -223,7 +224,12 @@ $(FAKE_BACKEND): tests/unit/support/fake_backend.cc $(BUILD)/flags.stamp $(BUILD
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -shared $(LIB_CXXFLAGS) $(BUILD_ID_FLAG) $(CPPFLAGS) $(CXXFLAGS) $(DEPFLAGS) -o $@ $< $(LDFLAGS)
 
-$(UNIT_TESTS): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(A) | $(FAKE_BACKEND)
+# A backend with queues that are out of step, which test_hazards loads.
+$(SLOW_BACKEND): tests/unit/support/slow_backend.cc $(A) $(BUILD)/flags.stamp $(BUILD)/build_id.stamp
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -shared $(LIB_CXXFLAGS) $(BUILD_ID_FLAG) $(CPPFLAGS) $(CXXFLAGS) $(DEPFLAGS) -o $@ $< $(A) -Wl,-Bsymbolic $(LDFLAGS) $(LIBS)
+
+$(UNIT_TESTS): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(A) | $(FAKE_BACKEND) $(SLOW_BACKEND)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) $(LDFLAGS) $(LIBS)
 
@@ -381,6 +387,6 @@ help:
 	@echo 'make clean              remove $(BUILD)/'
 	@echo 'Variables: BUILD, CXX, CC, CXXFLAGS, CFLAGS, LDFLAGS, CUDA_HOME, CUDA_ARCHS="$(CUDA_ARCHS)", CUDA=no, V=1 (commands)'
 
--include $(LIB_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(FAKE_BACKEND:.so=.d)
+-include $(LIB_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(FAKE_BACKEND:.so=.d) $(SLOW_BACKEND:.so=.d)
 -include $(patsubst %,$(BUILD)/obj/%.d,$(basename $(CAPI_SRCS) $(CAPI_SUPPORT) $(UNIT_SRCS) $(GOLDEN_SRCS) $(BENCH_SRCS) $(EXAMPLE_SRCS) \
   $(EXAMPLE_SUPPORT)))

@@ -88,15 +88,23 @@ void CudaQueue::call(std::function<void()> fn, const char *label) {
   }
 }
 
-void CudaQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner) {
-  if (failed_.load(std::memory_order_acquire) || bytes == 0) return;
-  try {
-    const CurrentDevice current(id_);
-    CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
-    keep(std::move(owner));
-  } catch (const std::exception &e) {
-    fail(Error(Code::kExecution, text("copy: ", e.what()), "copy"));
+void CudaQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner,
+                     void (*failed)(const void *owner, const char *message)) {
+  if (bytes == 0) return;
+  const void *const who = owner.get();
+  std::string reason = "skipped after an earlier failure";
+  if (!failed_.load(std::memory_order_acquire)) {
+    try {
+      const CurrentDevice current(id_);
+      CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
+      keep(std::move(owner));
+      return;
+    } catch (const std::exception &e) {
+      reason = text("copy: ", e.what());
+      fail(Error(Code::kExecution, reason, "copy"));
+    }
   }
+  if (failed) failed(who, reason.c_str());
 }
 
 std::shared_ptr<Event> CudaQueue::record() {

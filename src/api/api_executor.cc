@@ -382,8 +382,8 @@ cohort_error *cohort_executor_partial_forward(cohort_executor *executor, int32_t
 cohort_error *cohort_executor_backward(cohort_executor *executor, cohort_ndarray *const *head_grads,
                                        size_t num_head_grads, int32_t is_train) {
   return guard([&] {
-    executor_of(executor).backward(deref_all_or_null(head_grads, num_head_grads, "head_grads"),
-                                   to_bool(is_train, "is_train"));
+    const std::vector<NDArray> grads = deref_all_or_null(head_grads, num_head_grads, "head_grads");
+    executor_of(executor).backward({grads.begin(), grads.end()}, to_bool(is_train, "is_train"));
   });
 }
 

@@ -81,7 +81,7 @@ cohort_error *cohort_ndarray_wrap(void *data, const int64_t *shape, int32_t num_
     });
     auto memory = std::make_shared<Memory>(where, data, bytes, [owner](void *) {});
     const NDArray array = NDArray::wrap(std::move(memory), lengths, to_dtype(dtype));
-    array.storage()->expose();
+    array.expose();
     *out_array = array_handle(array);
     owner->take();
   });
@@ -140,7 +140,7 @@ cohort_error *cohort_ndarray_data(const cohort_ndarray *array, void **out_data) 
       throw Error(Code::kUnsupported, text("array: expected a CPU context, found ", source.context()), "array");
     }
     source.wait();
-    source.storage()->expose();
+    source.expose();
     *out_data = source.data();
   });
 }

@@ -132,6 +132,7 @@ struct Work {
   void *to;
   const void *from;
   size_t bytes;
+  void (*failed)(const void *owner, const char *message);  // of kCopy
   std::shared_ptr<Event> event;
 };
 
@@ -159,6 +160,9 @@ class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
     const ThreadsScope threads(1);
     run_program(program, owner);
   }
+
+  // Calls `failed` with the first error.
+  void tell(void (*failed)(const void *owner, const char *message), const void *owner) noexcept;
 
   // ---- for every thread ----
   uint64_t queued() const { return queued_.load(std::memory_order_acquire); }
@@ -298,17 +302,23 @@ void CpuQueue::Core::run_program(const Program &program, const void *owner) noex
       step->kernel->run(step->args, lane);
     }
   };
-  if (program.contained) {
-    const bool done = caught(
-        run_steps, [&](const char *what, Code) { std::snprintf(message, sizeof message, "%s: %s", label, what); });
-    if (done) return;
-  } else {
-    if (!poisoned() && guarded(label, run_steps)) return;
-    if (!program.failed) return;
+  if (!program.contained) {
+    if (poisoned() || !guarded(label, run_steps)) tell(program.failed, owner);
+    return;
+  }
+  const bool done =
+      caught(run_steps, [&](const char *what, Code) { std::snprintf(message, sizeof message, "%s: %s", label, what); });
+  if (!done && program.failed) program.failed(owner, message);
+}
+
+void CpuQueue::Core::tell(void (*failed)(const void *owner, const char *message), const void *owner) noexcept {
+  if (!failed) return;
+  char message[sizeof message_];
+  {
     const std::lock_guard<std::mutex> lock(error_mutex_);
     std::memcpy(message, message_, sizeof message);
   }
-  program.failed(owner, message);
+  failed(owner, message);
 }
 
 void CpuQueue::Core::do_work(Work &work) noexcept {
@@ -322,16 +332,16 @@ void CpuQueue::Core::do_work(Work &work) noexcept {
     case Work::Kind::kCall:
       if (!poisoned()) guarded(label, [&] { work.fn(); });
       break;
-    case Work::Kind::kCopy:
-      if (!poisoned()) {
-        guarded(label, [&] {
-          parallel_for(Lane{num_threads_, nullptr}, int64_t(work.bytes), 1 << 20, [&](int64_t begin, int64_t end) {
-            std::memcpy(static_cast<char *>(work.to) + begin, static_cast<const char *>(work.from) + begin,
-                        size_t(end - begin));
-          });
+    case Work::Kind::kCopy: {
+      const bool done = !poisoned() && guarded(label, [&] {
+        parallel_for(Lane{num_threads_, nullptr}, int64_t(work.bytes), 1 << 20, [&](int64_t begin, int64_t end) {
+          std::memcpy(static_cast<char *>(work.to) + begin, static_cast<const char *>(work.from) + begin,
+                      size_t(end - begin));
         });
-      }
+      });
+      if (!done) tell(work.failed, work.owner.get());
       break;
+    }
     case Work::Kind::kWait:  // also if poisoned: events recorded later still stand for what this one stands for
       work.event->wait();
       break;
@@ -516,11 +526,16 @@ void CpuQueue::call(std::function<void()> fn, const char *label) {
   core_->publish();
 }
 
-void CpuQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner) {
+void CpuQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner,
+                    void (*failed)(const void *owner, const char *message)) {
   core_->check_process();
   if (bytes == 0) return;
   if ((bytes <= kInlineCopyBytes || core_->shares_processor()) && core_->finished_all()) {
-    if (!core_->poisoned()) std::memcpy(to, from, bytes);
+    if (!core_->poisoned()) {
+      std::memcpy(to, from, bytes);
+    } else {
+      core_->tell(failed, owner.get());
+    }
     return;
   }
   Work &work = core_->slot();
@@ -528,6 +543,7 @@ void CpuQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<co
   work.to = to;
   work.from = from;
   work.bytes = bytes;
+  work.failed = failed;
   work.owner = std::move(owner);
   work.label = "copy";
   core_->publish();

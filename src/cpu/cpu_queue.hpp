@@ -29,7 +29,8 @@ class CpuQueue final : public Queue {
 
   void run(const Program &program, std::shared_ptr<const void> owner) override;
   void call(std::function<void()> fn, const char *label) override;
-  void copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner) override;
+  void copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner,
+            void (*failed)(const void *owner, const char *message)) override;
   std::shared_ptr<Event> record() override;
   void wait(std::shared_ptr<Event> event) override;
   void sync() override;

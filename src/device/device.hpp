@@ -82,9 +82,11 @@ class Queue {
   // has been started (cuda) or has finished (cpu). For a backend whose memory the host sees, this is how host code
   // joins in.
   virtual void call(std::function<void()> fn, const char *label) = 0;
-  // bytes from one place to another, this device's memory or host memory. Host memory must stay until done.
-  virtual void copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner) = 0;
-  virtual std::shared_ptr<Event> record() = 0;          // done when all queued before is
+  // bytes from one place to another, this device's memory or host memory, both of which `owner` keeps. `failed` as in
+  // Program.
+  virtual void copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner,
+                    void (*failed)(const void *owner, const char *message) = nullptr) = 0;
+  virtual std::shared_ptr<Event> record() = 0;          // done when all queued before is; any thread
   virtual void wait(std::shared_ptr<Event> event) = 0;  // later work on this queue waits for it
   virtual void sync() = 0;                              // the caller waits; throws and clears the first error
   virtual void finish() noexcept = 0;                   // the caller waits, without memory; an error stays pending

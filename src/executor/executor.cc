@@ -34,7 +34,7 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   request.seed = options.seed;
   request.replica = uint64_t(network) << 32 | options.replica;
   request.draws = draws;
-  return *programs.emplace(mode, std::make_shared<ProgramOwner>(compile(request), arrays, family, members))
+  return *programs.emplace(mode, std::make_shared<ProgramOwner>(compile(request), is_train, arrays, family, members))
               .first->second;
 }
 
@@ -52,9 +52,7 @@ void Executor::Impl::sync() {
 }
 
 void Executor::Impl::run_forward(ProgramOwner &program) {
-  if (last_is_train) {
-    for (const NDArray &state : arrays.aux) state.storage()->written();
-  }
+  program.begin_forward();
   if (monitor) {
     monitored_forward(program);
   } else {
@@ -77,6 +75,7 @@ int Executor::partial_forward(bool is_train, int step) {
   if (step < 0 || step >= nodes) return 0;
   ProgramOwner &program = self.program(is_train, is_train && self.any_gradient, true);
   const std::vector<size_t> &end = program.plan().node_end;
+  program.begin_forward();
   self.last = &program;
   self.last_is_train = is_train;
   self.last_is_separate = true;
@@ -94,7 +93,7 @@ bool Executor::output_needs_head_gradient(int head) const {
   return !node.op->is_loss(node.parsed) && !(node.op->view && blocked);
 }
 
-void Executor::check_head_gradients(const std::vector<NDArray> &head_grads,
+void Executor::check_head_gradients(const std::vector<ArrayPart> &head_grads,
                                     const std::function<Shape(size_t head)> &shape_of) const {
   const std::vector<std::string> &names = impl_->output_names;
   if (head_grads.size() > names.size()) {
@@ -119,7 +118,7 @@ void Executor::check_head_gradients(const std::vector<NDArray> &head_grads,
   }
 }
 
-void Executor::backward(const std::vector<NDArray> &head_grads, bool is_train, const BucketPrograms &after_bucket) {
+void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train, const BucketPrograms &after_bucket) {
   Impl &self = *impl_;
   if (!self.any_gradient) return;  // BWD-10
   if (!self.last) {
@@ -132,8 +131,10 @@ void Executor::backward(const std::vector<NDArray> &head_grads, bool is_train, c
   if (&program != self.last) {
     self.last = &program;
     self.last_is_train = train;
+    program.begin_forward();
     program.run_forward(0, program.plan().num_forward);
   }
+  program.begin_backward();
   const Plan &plan = program.plan();
   for (size_t h = 0; h < plan.head_gradient_slots.size(); ++h) {
     if (plan.head_gradient_slots[h] >= 0) program.copy_to_slot(plan.head_gradient_slots[h], head_grads[h]);
@@ -153,6 +154,21 @@ void Executor::backward(const std::vector<NDArray> &head_grads, bool is_train, c
     program.run(after_bucket.programs[b], after_bucket.owner);
   }
   if (begin < steps) program.run_backward(begin, steps);
+}
+
+void Executor::load(int argument, const ArrayPart &from) {
+  const NDArray &to = impl_->arrays.args[size_t(argument)];
+  const std::shared_ptr<Family> &family = impl_->family;
+  size_t member = impl_->members[0];
+  for (const size_t m : impl_->members)
+    if (family->members[m].device->context() == to.context()) member = m;
+  family->gather(member);
+  queue_copy(from, to, family->timeline, *family->members[member].queue);
+}
+
+void Executor::check_arguments() const {
+  for (const auto *list : {&impl_->arrays.args, &impl_->arrays.aux})
+    for (const NDArray &array : *list) array.check_written(impl_->family->timeline.get());
 }
 
 void Executor::wait() { impl_->sync(); }
@@ -179,6 +195,7 @@ const std::vector<NDArray> &Executor::aux() const { return impl_->arrays.aux; }
 const std::vector<NDArray> &Executor::outputs() const { return impl_->arrays.outputs; }
 const std::vector<GradReq> &Executor::grad_reqs() const { return impl_->reqs; }
 const ExecutorOptions &Executor::options() const { return impl_->options; }
+const std::shared_ptr<Timeline> &Executor::timeline() const { return impl_->family->timeline; }
 const std::shared_ptr<Queue> &Executor::queue() const { return impl_->family->members[impl_->members[0]].queue; }
 
 std::shared_ptr<Queue> Executor::queue_on(const Context &context) const {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "ndarray/ndarray.hpp"
+#include "ndarray/queue_copy.hpp"
 #include "plan/grad_req.hpp"
 #include "symbol/symbol.hpp"
 
@@ -96,13 +96,18 @@ class Executor : public std::enable_shared_from_this<Executor> {
                                                const ExecutorOptions &options);
   ~Executor();  // waits for its queued work
 
+  // Copies into an argument, which has as many elements, in the order of what is queued (queue_copy.hpp).
+  void load(int argument, const ArrayPart &from);
+  void check_arguments() const;  // kExecution where one is known not to have been written
+
   // Queue the work and return. Errors of it come out at wait() or at reading an array that it writes.
   void forward(bool is_train);
   // Completes node `step` of the bound symbol (EXE-21); returns step_left.
   int partial_forward(bool is_train, int step);
   // Head gradients: one per output, null arrays and a short list where none is needed (BWD-02..08). After bucket b of
   // set_buckets() is complete, program b of after_bucket runs.
-  void backward(const std::vector<NDArray> &head_grads, bool is_train = true, const BucketPrograms &after_bucket = {});
+  void backward(const std::vector<ArrayPart> &head_grads, bool is_train = true,
+                const BucketPrograms &after_bucket = {});
   void wait();
 
   // Arguments with a gradient, in the order in which backward is done with them: the gradient is written and the
@@ -122,12 +127,13 @@ class Executor : public std::enable_shared_from_this<Executor> {
   const std::vector<GradReq> &grad_reqs() const;
   bool output_needs_head_gradient(int head) const;  // BWD-03
   // BWD-02..04: no more than outputs, one where it is needed, and of the shape that the output has for whoever asks.
-  void check_head_gradients(const std::vector<NDArray> &head_grads,
+  void check_head_gradients(const std::vector<ArrayPart> &head_grads,
                             const std::function<Shape(size_t head)> &shape_of) const;
   int arg_index(const std::string &name) const;  // -1: none; kName if two arguments have it (EXE-33)
   int aux_index(const std::string &name) const;
   const ExecutorOptions &options() const;
-  const std::shared_ptr<Queue> &queue() const;
+  const std::shared_ptr<Queue> &queue() const;  // of its context
+  const std::shared_ptr<Timeline> &timeline() const;
   // That of another context that layers are placed on; null: none are.
   std::shared_ptr<Queue> queue_on(const Context &context) const;
 

@@ -170,13 +170,6 @@ void Executor::Impl::finish_bind() {
   }
   make_outputs();
   program(any_gradient, any_gradient, false);
-  for (const std::vector<NDArray> *list : {&arrays.args, &arrays.grads, &arrays.aux, &arrays.outputs}) {
-    for (const NDArray &array : *list) {
-      for (size_t member : members) {
-        if (array) array.storage()->attach(family->members[member].queue);
-      }
-    }
-  }
 }
 
 std::shared_ptr<Executor> Executor::bind(const Symbol &symbol, std::vector<NDArray> args, std::vector<NDArray> grads,

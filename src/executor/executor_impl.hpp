@@ -59,7 +59,7 @@ struct Executor::Impl {
   // From the shapes and types that are known, by node; what stays unknown is an error. Types: float32 unless strict.
   void infer_shapes(const std::vector<Shape> &by_node);
   void infer_dtypes(std::vector<Dtype> by_node, bool strict);
-  void finish_bind();  // after symbol .. arrays are set: outputs, attachments, the first program
+  void finish_bind();  // after symbol .. arrays are set: outputs, the first program
   void make_arguments(const SimpleBind &what, const Impl *shared, ArrayPool *staged);
   void make_auxiliary(const Impl *shared);
   void make_outputs();

@@ -31,13 +31,21 @@ class Call final : public Kernel {
   Call(std::shared_ptr<const AppliedProgram> made, size_t num_inputs, size_t num_outputs)
       : program(std::move(made)),
         first_output(num_inputs),
-        arrays(num_inputs + num_outputs),
+        arrays_(num_inputs + num_outputs),
         addresses_(num_inputs + num_outputs),
+        bytes_(num_inputs + num_outputs),
         steps_(program->num_steps() + 1),
         pointers_(program->num_pointers()) {}
   void set(size_t index, const NDArray &array) {
-    arrays[index] = array.storage();
+    arrays_[index] = array.storage();
     addresses_[index] = array.data();
+    bytes_[index] = array.bytes();
+  }
+  // Puts the call behind what it depends on.
+  void begin(const std::shared_ptr<Timeline> &by) {
+    for (size_t i = 0; i < first_output; ++i) hazards(i).begin_read(range(i), by);
+    for (const size_t i : program->mutated()) hazards(i).begin_write(range(i), by);
+    for (size_t i = first_output; i < arrays_.size(); ++i) hazards(i).begin_write(range(i), by);
   }
   Program bind() {
     program->bind(addresses_.data(), addresses_.data() + first_output,
@@ -49,28 +57,29 @@ class Call final : public Kernel {
   }
   // Fails the call if work queued before it has failed to write one of its inputs.
   void run(const Args &, const Lane &) const override {
-    for (size_t i = 0; i < first_output; ++i) {
-      if (arrays[i]->failed()) arrays[i]->check_failure();
-    }
-    for (size_t i = first_output; i < arrays.size(); ++i) {
-      if (arrays[i]->failed()) arrays[i]->written();  // by work before this one
+    for (size_t i = 0; i < first_output; ++i) hazards(i).check_written(range(i));
+    for (size_t i = first_output; i < arrays_.size(); ++i) {
+      if (hazards(i).failed(range(i))) hazards(i).written(range(i));  // by work before this one
     }
   }
 
   const std::shared_ptr<const AppliedProgram> program;
   const size_t first_output;
-  SmallArray<std::shared_ptr<Storage>, 6> arrays;  // inputs, then outputs
   std::shared_ptr<Memory> arena;
   uint64_t seed = 0;
 
  private:
   static void failed(const void *owner, const char *message) {
     const auto &call = *static_cast<const Call *>(owner);
-    for (size_t i = call.first_output; i < call.arrays.size(); ++i) call.arrays[i]->fail(message);
-    for (const size_t i : call.program->mutated()) call.arrays[i]->fail(message);
+    for (size_t i = call.first_output; i < call.arrays_.size(); ++i) call.hazards(i).fail(call.range(i), message);
+    for (const size_t i : call.program->mutated()) call.hazards(i).fail(call.range(i), message);
   }
+  Hazards &hazards(size_t index) const { return arrays_[index]->hazards(); }
+  AddressRange range(size_t index) const { return AddressRange(addresses_[index], bytes_[index]); }
 
-  SmallArray<void *, 6> addresses_;  // of the arrays
+  SmallArray<std::shared_ptr<Storage>, 6> arrays_;  // inputs, then outputs
+  SmallArray<void *, 6> addresses_;                 // theirs
+  SmallArray<size_t, 6> bytes_;
   SmallArray<Step, 4> steps_;
   SmallArray<void *, 12> pointers_;
 };
@@ -80,72 +89,62 @@ class Call final : public Kernel {
 // All that is applied at once on a device.
 class Stream {
  public:
-  explicit Stream(const Context &context) : device(get_device(context)), queue_(make_queue()) {}
+  explicit Stream(const Context &context) : device(get_device(context)) {}
 
   const std::shared_ptr<Device> device;
   AppliedPrograms programs;
   const bool trace = trace_enabled("step");
 
-  int num_threads() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return queue().num_threads();
+  int num_threads() { return line().queue->num_threads(); }
+  void enqueue(const std::shared_ptr<Call> &call) {
+    const Line line = this->line();
+    const auto turn = line.timeline->turn();
+    call->arena = working_memory(call->program->arena_bytes());
+    const Program run = call->bind();
+    call->begin(line.timeline);
+    if (!call->program->brief() || !line.queue->idle()) has_thread_.store(true, std::memory_order_relaxed);
+    line.queue->run(run, call);
   }
-  void enqueue(const std::shared_ptr<Call> &call);
   // Lets go of the memory, and of the queue if it may have a thread.
   void release() noexcept {
     std::shared_ptr<Memory> arena;  // these end outside the lock
-    std::shared_ptr<Queue> queue;
+    Line line;
     const std::lock_guard<std::mutex> lock(mutex_);
     arena.swap(arena_);
-    if (has_thread_) queue.swap(queue_);
-    has_thread_ = false;
+    if (!has_thread_.exchange(false) || !line_.queue) return;
+    line_.queue->finish();  // a timeline that is gone has finished its work
+    std::swap(line, line_);
   }
 
  private:
-  std::shared_ptr<Queue> make_queue() {
-    std::shared_ptr<Queue> queue = device->create_queue({});
-    register_queue(queue);
-    return queue;
-  }
-  Queue &queue() {
-    if (!queue_) queue_ = make_queue();
-    return *queue_;
+  struct Line {
+    std::shared_ptr<Timeline> timeline;
+    std::shared_ptr<Queue> queue;  // its one
+  };
+  Line line() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!line_.timeline) {
+      Line fresh;
+      fresh.timeline = immediate_timeline(device->context());
+      fresh.queue = fresh.timeline->queues().front();
+      std::swap(fresh, line_);
+    }
+    return line_;
   }
   std::shared_ptr<Memory> working_memory(size_t bytes) {
     if (bytes == 0) return nullptr;
+    const std::lock_guard<std::mutex> lock(mutex_);
     if (arena_ && arena_->bytes() >= bytes) return arena_;
     std::shared_ptr<Memory> larger = device->allocate(bytes);
     if (bytes <= kKeptBytes) arena_ = larger;  // queued calls hold the one before
     return larger;
   }
 
-  std::mutex mutex_;  // guards what follows, and enqueuing
-  std::shared_ptr<Queue> queue_;
-  bool has_thread_ = false;        // work may have been given to it
-  std::shared_ptr<Memory> arena_;  // used by one program after the other
+  std::mutex mutex_;  // guards the two below
+  Line line_;
+  std::shared_ptr<Memory> arena_;        // used by one program after the other
+  std::atomic<bool> has_thread_{false};  // work may have been given to it
 };
-
-void Stream::enqueue(const std::shared_ptr<Call> &call) {
-  const AppliedProgram &program = *call->program;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  Queue &to = queue();
-  call->arena = working_memory(program.arena_bytes());
-  const Program run = call->bind();
-  for (size_t i = 0; i < call->first_output; ++i) {
-    call->arrays[i]->wait_for_writers(&to);
-    call->arrays[i]->attach_reader(queue_);
-  }
-  const auto begin_write = [&](Storage &storage) {
-    storage.wait_for_work(&to);
-    storage.attach(queue_);
-    storage.will_change();
-  };
-  for (const size_t i : program.mutated()) begin_write(*call->arrays[i]);
-  for (size_t i = call->first_output; i < call->arrays.size(); ++i) begin_write(*call->arrays[i]);
-  has_thread_ = has_thread_ || !program.brief() || !to.idle();
-  to.run(run, call);
-  to.finish();  // executors that use the arrays next do not ask who is still writing them
-}
 
 struct Streams {
   std::mutex mutex;  // guards all

@@ -18,6 +18,7 @@ Family::Member &Family::member(const Context &context, int num_threads) {
   options.num_threads = num_threads;
   fresh.queue = fresh.device->create_queue(options);
   register_queue(fresh.queue);
+  timeline->add(fresh.queue);
   members.push_back(std::move(fresh));
   return members.back();
 }
@@ -68,9 +69,13 @@ void Family::scatter(size_t member) {
   }
 }
 
-ProgramOwner::ProgramOwner(Plan plan, const BoundArrays &arrays, std::shared_ptr<Family> family,
+ProgramOwner::ProgramOwner(Plan plan, bool is_train, const BoundArrays &arrays, std::shared_ptr<Family> family,
                            std::vector<size_t> members)
-    : plan_(std::move(plan)), arrays_(arrays), family_(std::move(family)), members_(std::move(members)) {
+    : plan_(std::move(plan)),
+      is_train_(is_train),
+      arrays_(arrays),
+      family_(std::move(family)),
+      members_(std::move(members)) {
   for (size_t d = 0; d < members_.size(); ++d) {
     family_->reserve(members_[d], plan_.arena_bytes[d]);
   }
@@ -212,17 +217,39 @@ void ProgramOwner::failed(const void *owner, const char *message) {
   for (const auto &constant : self->constants_) constant->failed.store(true, std::memory_order_release);
   for (const auto *list : {&self->arrays_.outputs, &self->arrays_.grads}) {
     for (const NDArray &array : *list) {
-      if (array) array.storage()->fail(message);
+      if (array) array.fail(message);
     }
   }
 }
 
-void ProgramOwner::clear_failure() {
-  if (!failed_.exchange(false, std::memory_order_acq_rel)) return;
-  for (const auto *list : {&arrays_.outputs, &arrays_.grads}) {
-    for (const NDArray &array : *list) {
-      if (array) array.storage()->written();
-    }
+void ProgramOwner::begin_forward() {
+  const std::shared_ptr<Timeline> &by = family_->timeline;
+  for (const NDArray &array : arrays_.args) array.begin_read(by);
+  for (const int index : plan_.written_forward) arrays_.args[size_t(index)].begin_write(by);
+  for (const NDArray &state : arrays_.aux) {
+    state.begin_read(by);
+    if (is_train_) state.begin_write(by);
+  }
+  for (size_t h = 0; h < arrays_.outputs.size(); ++h) {
+    if (plan_.slots[size_t(plan_.head_slots[h])].place == Place::kOutput) arrays_.outputs[h].begin_write(by);
+  }
+  failed_.store(false, std::memory_order_release);
+}
+
+void ProgramOwner::begin_backward() {
+  const std::shared_ptr<Timeline> &by = family_->timeline;
+  const bool forward_failed = failed_.load(std::memory_order_acquire);
+  for (const auto *list : {&arrays_.args, &arrays_.aux}) {
+    for (const NDArray &array : *list) array.begin_read(by);
+  }
+  for (const int index : plan_.written_backward) arrays_.args[size_t(index)].begin_write(by);
+  if (!forward_failed) {
+    for (const NDArray &output : arrays_.outputs) output.begin_read(by);
+  }
+  for (const NDArray &gradient : arrays_.grads) {
+    if (!gradient) continue;
+    gradient.begin_write(by);
+    if (forward_failed) gradient.fail("the forward pass before it failed");
   }
 }
 
@@ -272,9 +299,9 @@ void ProgramOwner::run_prologue() {
     bool stale = constants_[p]->failed.exchange(false, std::memory_order_acq_rel) || seen.empty();
     seen.resize(sources.size(), 0);
     for (size_t i = 0; i < sources.size(); ++i) {
-      const Storage &storage = *source(sources[i]).storage();
-      const uint64_t version = storage.version();
-      stale = stale || storage.exposed() || seen[i] != version;
+      const NDArray &array = source(sources[i]);
+      const uint64_t version = array.version();
+      stale = stale || array.exposed() || seen[i] != version;
       seen[i] = version;
     }
     if (!stale) continue;
@@ -285,7 +312,6 @@ void ProgramOwner::run_prologue() {
 
 void ProgramOwner::run_forward(size_t begin, size_t end) {
   resolve();
-  clear_failure();
   if (!plan_.prologue.empty()) run_prologue();
   enqueue(begin, end, plan_.brief_forward);
 }
@@ -299,17 +325,16 @@ void ProgramOwner::run(const Program &program, const std::shared_ptr<const void>
   queue(0).run(program, owner);
 }
 
-void ProgramOwner::copy_to_slot(int index, const NDArray &array) {
+void ProgramOwner::copy_to_slot(int index, const ArrayPart &source) {
   const Slot &slot = plan_.slots[size_t(index)];
-  Family::Member &member = family_->members[members_[size_t(slot.device)]];
+  const size_t m = members_[size_t(slot.device)];
+  Family::Member &member = family_->members[m];
   resolve();
-  NDArray source = array;
-  source.wait();
-  const bool reachable = source.context().on_host() || source.context() == member.device->context();
-  if (source.dtype() != slot.spec.dtype || !reachable) source = source.on_host().cast(slot.spec.dtype);
-  source.storage()->attach(member.queue);
-  begin_work();
-  member.queue->copy(address(index), source.data(), slot.bytes, source.storage());
+  auto memory =
+      std::make_shared<Memory>(member.device->context(), address(index), slot.bytes, [arena = member.arena](void *) {});
+  family_->gather(m);
+  queue_copy(source, NDArray::wrap(std::move(memory), slot.spec.shape, slot.spec.dtype), family_->timeline,
+             *member.queue);
 }
 
 NDArray ProgramOwner::snapshot(int index) {
@@ -318,7 +343,6 @@ NDArray ProgramOwner::snapshot(int index) {
   begin_work();
   member.queue->sync();
   NDArray copy = NDArray::create(slot.spec.shape, slot.spec.dtype, member.device->context(), false);
-  copy.storage()->attach(member.queue);
   if (slot.spec.layout) {
     TensorSpec dense = slot.spec;
     dense.layout = nullptr;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "executor/segments.hpp"
-#include "ndarray/ndarray.hpp"
+#include "ndarray/queue_copy.hpp"
 #include "plan/plan.hpp"
 
 namespace cohort {
@@ -34,7 +34,8 @@ struct Family {
     std::shared_ptr<Queue> queue;
     std::shared_ptr<Memory> arena;  // as large as the largest plan of the family needs
   };
-  std::vector<Member> members;  // by first use
+  std::vector<Member> members;                                              // by first use
+  const std::shared_ptr<Timeline> timeline = std::make_shared<Timeline>();  // of their queues
   uint32_t num_networks = 0;
   uint64_t generation = 1;  // counts arenas that were replaced: programs then take their addresses anew
   std::vector<std::weak_ptr<Derived>> reordered;
@@ -58,18 +59,23 @@ struct BoundArrays {
 // for each other as the segments say.
 class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
  public:
-  ProgramOwner(Plan plan, const BoundArrays &arrays, std::shared_ptr<Family> family, std::vector<size_t> members);
+  ProgramOwner(Plan plan, bool is_train, const BoundArrays &arrays, std::shared_ptr<Family> family,
+               std::vector<size_t> members);
 
   const Plan &plan() const { return plan_; }
   const std::vector<std::shared_ptr<Derived>> &constants() const { return constants_; }  // of the prologue's steps
+  // Before steps of forward, or of backward, are queued: says so to the arrays they use. kExecution where an array that
+  // is read was not written.
+  void begin_forward();
+  void begin_backward();
   // Brings what was derived from constants up to date, then queues the forward steps [begin, end).
   void run_forward(size_t begin, size_t end);
   // Queues backward steps [begin, end), counted from the first backward step.
   void run_backward(size_t begin, size_t end);
   void run(const Program &program, const std::shared_ptr<const void> &owner);  // on the main queue
   void *address(int slot);                                                     // where a slot lies now
-  NDArray snapshot(int slot);                          // a copy of its contents, after all queued work (monitor)
-  void copy_to_slot(int slot, const NDArray &source);  // queued
+  NDArray snapshot(int slot);                            // a copy of its contents, after all queued work (monitor)
+  void copy_to_slot(int slot, const ArrayPart &source);  // queued
 
  private:
   void resolve();  // addresses of all steps, when the arena has moved
@@ -83,10 +89,10 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   void run_prologue();
   const NDArray &source(int index) const;
   static void failed(const void *owner, const char *message);
-  void clear_failure();
   void trace_plan() const;
 
   Plan plan_;
+  const bool is_train_;
   BoundArrays arrays_;
   std::shared_ptr<Family> family_;
   std::vector<size_t> members_;  // per plan device, index in family

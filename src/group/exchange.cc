@@ -31,10 +31,10 @@ Exchange::Exchange(ExchangeParams params, ExchangeDevices devices, int num_gradi
   for (const ExchangeDevice &device : devices_) on_host = on_host && device.context.on_host();
   if (on_host) {
     reducer_ = std::make_unique<SharedMemoryReducer>(params_, buckets_, devices_);
-    for (const ExchangeDevice &device : devices_) reduced_on_.push_back(device.queue);
+    for (const ExchangeDevice &device : devices_) reduced_on_.push_back(device.timeline);
   } else {
     auto staged = std::make_unique<StagedReducer>(params_, buckets_, devices_);
-    reduced_on_.push_back(staged->queue());
+    reduced_on_.push_back(staged->timeline());
     reducer_ = std::move(staged);
   }
 }
@@ -67,32 +67,46 @@ void Exchange::wait() {
 
 void Exchange::update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode) {
   if (params_.empty()) return;
-  if (devices_.size() == 1 || mode == UpdateMode::kNoStore) {
-    if (!local_ || !local_->fits(*optimizer, mode)) {
-      local_ = std::make_unique<LocalUpdate>(params_, devices_, optimizer, mode);
-    }
-    local_->run();
-  } else {
-    update_from_sums(optimizer, mode);
+  if (devices_.size() > 1 && mode != UpdateMode::kNoStore) return update_from_sums(optimizer, mode);
+  if (!local_ || !local_->fits(*optimizer, mode)) {
+    local_ = std::make_unique<LocalUpdate>(params_, devices_, optimizer, mode);
   }
-  for (const ExchangeParam &param : params_)
-    for (const NDArray &weight : param.weights) weight.storage()->will_change();
-  if (weights_ && mode != UpdateMode::kNoStore) weights_->note_versions();
+  begin_update(mode);
+  local_->run();
+}
+
+// Says to weights and gradients that an update uses them. Are others to be waited for?
+bool Exchange::begin_update(UpdateMode mode) const {
+  bool waits = false;
+  for (const ExchangeParam &param : params_) {
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      const std::shared_ptr<Timeline> &by = devices_[d].timeline;
+      waits = param.grads[d].begin_read(by) || waits;
+      if (mode == UpdateMode::kPerDevice) waits = param.grads[d].begin_write(by) || waits;
+      waits = param.weights[d].begin_read(by) || waits;
+      waits = param.weights[d].begin_write(by) || waits;
+    }
+  }
+  return waits;
 }
 
 void Exchange::update_from_sums(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode) {
+  if (!weights_) weights_ = std::make_shared<WeightMirrors>(params_);
   if (!plan_ || !plan_->fits(*optimizer, mode)) {
-    if (!weights_) weights_ = std::make_shared<WeightMirrors>(params_);
     updates_.clear();
-    plan_ = std::make_shared<SummedUpdatePlan>(weights_, *reducer_, reduced_on_, optimizer, mode);
+    plan_ = std::make_shared<SummedUpdatePlan>(weights_, *reducer_, optimizer, mode);
   }
+  weights_->find_changed();
+  bool waits = begin_update(mode);
+  waits = plan_->slots().begin_states(reduced_on_) || waits;
   const std::shared_ptr<SummedUpdate> &update = free_update();
   update->begin();
   if (mode == UpdateMode::kPerDevice) {
-    reducer_->all_reduce(update);
+    reducer_->all_reduce(update, waits);
   } else {
-    reducer_->reduce(update);
+    reducer_->reduce(update, waits);
   }
+  weights_->note_versions();
 }
 
 // The reducer lets go of a consumer on this thread alone, when its pass is used again: what nobody else holds is free.

@@ -45,14 +45,15 @@ class Exchange {
   void wait();
 
  private:
+  bool begin_update(UpdateMode mode) const;
   void update_from_sums(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode);
   const std::shared_ptr<SummedUpdate> &free_update();
 
   const ExchangeParams params_;  // in the order of their positions
   const ExchangeDevices devices_;
   const GradientBuckets buckets_;
-  std::unique_ptr<Reducer> reducer_;                // null: there is one device, or nothing to sum
-  std::vector<std::shared_ptr<Queue>> reduced_on_;  // the queues of its workers
+  std::unique_ptr<Reducer> reducer_;                   // null: there is one device, or nothing to sum
+  std::vector<std::shared_ptr<Timeline>> reduced_on_;  // of its workers
   std::unique_ptr<LocalUpdate> local_;
   std::shared_ptr<WeightMirrors> weights_;
   std::shared_ptr<const SummedUpdatePlan> plan_;

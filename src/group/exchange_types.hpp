@@ -25,6 +25,7 @@ using ExchangeParams = std::vector<ExchangeParam>;
 struct ExchangeDevice {
   Context context;
   std::shared_ptr<Queue> queue;                                    // the order of all its work
+  std::shared_ptr<Timeline> timeline;                              // of it and the others
   std::vector<std::pair<Context, std::shared_ptr<Queue>>> others;  // of such contexts
 
   // Where work on an array of this device is queued. kInternal: nowhere.

@@ -247,12 +247,11 @@ std::vector<Shapes> Group::Impl::infer_heads(const GroupBinding &binding, std::v
   return heads;
 }
 
-std::shared_ptr<Memory> OutputPool::take(const Key &key, const Context &context, size_t bytes) {
-  std::shared_ptr<Memory> &known = memory[key];
+std::shared_ptr<Storage> OutputPool::take(const Key &key, const Context &context, size_t bytes) {
+  std::shared_ptr<Storage> &known = storage[key];
   if (known && known->bytes() >= bytes) return known;
-  const std::shared_ptr<Memory> fresh = get_device(context)->allocate(bytes);
-  NDArray::wrap(fresh, Shape{int64_t(bytes)}, Dtype::kUint8).fill(0);
-  return known = fresh;
+  const NDArray fresh = NDArray::create(Shape{int64_t(bytes)}, Dtype::kUint8, context);
+  return known = fresh.storage();
 }
 
 // Where the parts of an output begin, and, on cpu contexts, one array that all devices write their parts of: each is
@@ -281,24 +280,22 @@ std::vector<std::vector<NDArray>> Group::Impl::make_outputs(GroupBinding *bindin
     if (num_devices() == 1 || !on_host || !contiguous_along(heads[0][h], axis)) {
       for (size_t d = 0; d < num_devices(); ++d) {
         const size_t bytes = dense_bytes(heads[d][h], dtypes[h]);
-        windows[d][h] = NDArray::wrap(pool->take({h, d}, options.contexts[d], bytes), heads[d][h], dtypes[h]);
+        windows[d][h] = NDArray(pool->take({h, d}, options.contexts[d], bytes), 0, heads[d][h], dtypes[h]);
       }
       continue;
     }
     Shape whole = heads[0][h];
     whole[axis] = starts.back();
-    // The windows keep the memory alive and not the array, which keeps them: it waits for the work on its parts.
     const size_t whole_bytes = dense_bytes(whole, dtypes[h]);
-    const std::shared_ptr<Memory> memory = pool->take({h, OutputPool::kAllDevices}, options.contexts[0], whole_bytes);
-    const auto window = [&](const Context &context, size_t begin, size_t bytes) {
-      return std::make_shared<Memory>(context, static_cast<char *>(memory->data()) + begin, bytes, [memory](void *) {});
-    };
-    const NDArray merged = NDArray::wrap(window(options.contexts[0], 0, whole_bytes), whole, dtypes[h]);
+    const std::shared_ptr<Storage> storage = pool->take({h, OutputPool::kAllDevices}, options.contexts[0], whole_bytes);
+    const NDArray merged(storage, 0, whole, dtypes[h]);
     const size_t row_bytes = whole_bytes / size_t(std::max<int64_t>(starts.back(), 1));
     for (size_t d = 0; d < num_devices(); ++d) {
-      // Its own storage: it has its own context, and knows of its own device's work alone.
+      // Its own storage, for its own context.
       const size_t begin = size_t(starts[d]) * row_bytes, bytes = size_t(starts[d + 1] - starts[d]) * row_bytes;
-      windows[d][h] = NDArray::wrap(window(options.contexts[d], begin, bytes), heads[d][h], dtypes[h]);
+      auto memory =
+          std::make_shared<Memory>(options.contexts[d], static_cast<char *>(storage->data()) + begin, bytes, nullptr);
+      windows[d][h] = NDArray(std::make_shared<Storage>(std::move(memory), storage), 0, heads[d][h], dtypes[h]);
     }
     binding->merged[h] = merged;
   }
@@ -411,8 +408,6 @@ void Group::Impl::finish_merged(GroupBinding *binding) const {
         break;
       }
     }
-    if (!merged) continue;
-    for (size_t d = 0; d < num_devices(); ++d) merged.storage()->depend_on(binding->execs[d]->outputs()[h].storage());
   }
 }
 
@@ -490,7 +485,7 @@ std::shared_ptr<Exchange> Group::Impl::make_exchange(const GroupBinding &binding
   ExchangeDevices devices;
   for (size_t d = 0; d < num_devices(); ++d) {
     const Executor &exec = *binding.execs[d];
-    ExchangeDevice device{options.contexts[d], exec.queue(), {}};
+    ExchangeDevice device{options.contexts[d], exec.queue(), exec.timeline(), {}};
     std::set<Context> others;
     for (const ExchangeParam &param : params)
       for (const auto *list : {&param.weights, &param.grads}) others.insert((*list)[d].context());

@@ -34,11 +34,10 @@ struct GroupBinding {
 struct OutputPool {
   using Key = std::pair<size_t, size_t>;  // head; device, or kAllDevices for what they write their parts of
   static constexpr size_t kAllDevices = SIZE_MAX;
-  std::map<Key, std::shared_ptr<Memory>> memory;  // the largest there was
-  std::weak_ptr<GroupBinding> last;               // whose forward pass came last
+  std::map<Key, std::shared_ptr<Storage>> storage;  // the largest there was
 
   // At least `bytes`; zeros where it is new.
-  std::shared_ptr<Memory> take(const Key &key, const Context &context, size_t bytes);
+  std::shared_ptr<Storage> take(const Key &key, const Context &context, size_t bytes);
 };
 
 struct Group::Impl {
@@ -92,15 +91,8 @@ struct Group::Impl {
   void load_whole(const DataDescs &descs, const std::vector<int> &axes, const std::vector<int> &args,
                   const std::vector<NDArray> &arrays);
   bool resolve_train(int is_train) const;
-  void claim_outputs();
-  void claim_outputs_if_idle();
-  NDArray part_of_head(const NDArray &whole, size_t head, size_t device) const;
+  ArrayPart part_of_head(const NDArray &whole, size_t head, size_t device) const;
   void for_all_devices(Metric &metric, const std::function<NamedArrays(size_t device)> &labels);
 };
-
-// Queues a copy of rows [begin, end) along `axis` of `source` (axis -1: all of it) into `target`, with a cast. `source`
-// may be let go at once.
-void queue_copy(const std::shared_ptr<Queue> &queue, const NDArray &source, int axis, int64_t begin, int64_t end,
-                const NDArray &target);
 
 }  // namespace cohort

@@ -159,7 +159,7 @@ void Group::set_states(const std::vector<std::vector<NDArray>> *states, const do
   }
   for (size_t s = 0; s < num_states; ++s) {
     for (size_t d = 0; d < num_devices(); ++d) {
-      queue_copy(impl_->current_binding->execs[d]->queue(), (*states)[s][d], -1, 0, 0, array(GroupList::kStates, s, d));
+      impl_->current_binding->execs[d]->load(impl_->state_args[s], (*states)[s][d]);
     }
   }
 }

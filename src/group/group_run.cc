@@ -9,41 +9,6 @@
 
 namespace cohort {
 
-// What the queue copies must not be freed before: the storage. Sources of other types or along other axes are copied by
-// host code in the queue's order; where the host does not see the device's memory, by way of an array on the host.
-void queue_copy(const std::shared_ptr<Queue> &queue, const NDArray &source, int axis, int64_t begin, int64_t end,
-                const NDArray &target) {
-  if (target.size() == 0) return;
-  const std::shared_ptr<Storage> &storage = source.storage();
-  storage->wait_for_writers(queue.get());
-  target.storage()->written();
-  const bool rows = axis == 0 && source.shape().rank() > 0;
-  const size_t row_bytes = rows ? source.bytes() / size_t(std::max<int64_t>(source.shape()[0], 1)) : 0;
-  const char *const first = static_cast<const char *>(source.data()) + size_t(rows ? begin : 0) * row_bytes;
-  const bool reachable = source.context().on_host() || source.context() == target.context();
-  if ((axis < 0 || rows) && source.dtype() == target.dtype() && reachable) {
-    storage->attach_reader(queue);
-    queue->copy(target.data(), first, target.bytes(), storage);
-    return;
-  }
-  const NDArray host = source.on_host();
-  const int along = axis < 0 ? 0 : axis;
-  const int64_t from = axis < 0 ? 0 : begin, to = axis < 0 ? host.shape().size() : end;
-  const Shape shape = axis < 0 ? Shape{host.size()} : host.shape();
-  if (target.context().on_host()) {
-    host.storage()->attach_reader(queue);
-    queue->call(
-        [host, shape, along, from, to, target] {
-          copy_slice(host.data(), shape, host.dtype(), along, from, to, target.data(), target.dtype());
-        },
-        "load");
-    return;
-  }
-  const NDArray staged = NDArray::create(target.shape(), target.dtype(), Context(), false);
-  copy_slice(host.data(), shape, host.dtype(), along, from, to, staged.data(), staged.dtype());
-  queue->copy(target.data(), staged.data(), staged.bytes(), staged.storage());
-}
-
 namespace {
 
 void check_count(const char *what, size_t expected, size_t found) {
@@ -63,6 +28,7 @@ void check_arrays(const char *what, const DataDescs &descs, const std::vector<ND
                   text(what, " '", descs[k].name, "': expected shape ", descs[k].shape, ", found ", arrays[k].shape()),
                   descs[k].name);
     }
+    arrays[k].check_written();
   }
 }
 
@@ -79,8 +45,7 @@ void Group::Impl::load_whole(const DataDescs &descs, const std::vector<int> &axe
   for (size_t k = 0; k < descs.size(); ++k) {
     for (size_t d = 0; d < num_devices(); ++d) {
       const Slice slice = current_binding->slices.empty() ? Slice() : current_binding->slices[d];
-      Executor &exec = *current_binding->execs[d];
-      queue_copy(exec.queue(), arrays[k], axes[k], slice.begin, slice.end, exec.args()[size_t(args[k])]);
+      current_binding->execs[d]->load(args[k], ArrayPart(arrays[k], axes[k], slice.begin, slice.end));
     }
   }
 }
@@ -88,7 +53,6 @@ void Group::Impl::load_whole(const DataDescs &descs, const std::vector<int> &axe
 void Group::load(const std::vector<NDArray> &data, const std::vector<NDArray> &labels) {
   Impl &self = *impl_;
   self.check_load(data, labels);
-  self.claim_outputs_if_idle();
   self.load_whole(self.current_binding->data, self.current_binding->data_axes, self.current_binding->data_args, data);
   if (!self.current_binding->labels.empty() && !labels.empty()) {
     self.load_whole(self.current_binding->labels, self.current_binding->label_axes, self.current_binding->label_args,
@@ -103,32 +67,10 @@ bool Group::Impl::resolve_train(int is_train) const {
   return is_train < 0 ? options.for_training : is_train != 0;
 }
 
-// Outputs of another group that shares memory with this one may lie where ours do, and another device's part of them
-// where this device is about to write: after another group's pass, each device waits for what the others had to do.
-void Group::Impl::claim_outputs() {
-  if (outputs->last.lock() == current_binding) return;
-  if (num_devices() > 1) {
-    std::vector<std::shared_ptr<Event>> done;
-    for (const auto &exec : current_binding->execs) done.push_back(exec->queue()->record());
-    for (size_t d = 0; d < num_devices(); ++d)
-      for (size_t other = 0; other < num_devices(); ++other)
-        if (other != d && !done[other]->done()) current_binding->execs[d]->queue()->wait(done[other]);
-  }
-  outputs->last = current_binding;
-}
-
-// Before a batch is loaded: devices that are at rest now need not wait for each other's loading later.
-void Group::Impl::claim_outputs_if_idle() {
-  if (outputs->last.lock() == current_binding) return;
-  for (const auto &exec : current_binding->execs)
-    if (!exec->queue()->idle()) return;
-  outputs->last = current_binding;
-}
-
 void Group::run(int is_train) {
   Impl &self = *impl_;
   const bool train = self.resolve_train(is_train);
-  self.claim_outputs();
+  for (const auto &exec : self.current_binding->execs) exec->check_arguments();
   for (const auto &exec : self.current_binding->execs) exec->forward(train);
   self.has_forward = true;
   self.last_is_train = train;
@@ -169,14 +111,13 @@ void Group::forward_presliced(const std::vector<std::vector<NDArray>> &device_da
     check_arrays("data", cut(binding.data, binding.data_axes, d), device_data[d]);
     if (has_labels) check_arrays("label", cut(binding.labels, binding.label_axes, d), device_labels[d]);
   }
-  self.claim_outputs_if_idle();
   for (size_t d = 0; d < num_devices(); ++d) {
     Executor &exec = *binding.execs[d];
     for (size_t k = 0; k < binding.data.size(); ++k) {
-      queue_copy(exec.queue(), device_data[d][k], -1, 0, 0, exec.args()[size_t(binding.data_args[k])]);
+      exec.load(binding.data_args[k], device_data[d][k]);
     }
     for (size_t k = 0; has_labels && k < binding.labels.size(); ++k) {
-      queue_copy(exec.queue(), device_labels[d][k], -1, 0, 0, exec.args()[size_t(binding.label_args[k])]);
+      exec.load(binding.label_args[k], device_labels[d][k]);
     }
   }
   run(is_train);
@@ -185,10 +126,10 @@ void Group::forward_presliced(const std::vector<std::vector<NDArray>> &device_da
 // ---- backward and update --------------------------------------------------------------------------------------------
 
 // A head gradient's rows for one device (BWD-02).
-NDArray Group::Impl::part_of_head(const NDArray &whole, size_t head, size_t device) const {
+ArrayPart Group::Impl::part_of_head(const NDArray &whole, size_t head, size_t device) const {
   const std::vector<int64_t> &starts = current_binding->output_starts[head];
-  if (starts.empty() || num_devices() == 1) return whole;
-  return whole.slice_axis(current_binding->output_axes[head], starts[device], starts[device + 1]);
+  if (starts.empty()) return whole;
+  return ArrayPart(whole, current_binding->output_axes[head], starts[device], starts[device + 1]);
 }
 
 void Group::backward(const std::vector<NDArray> &head_grads) {
@@ -206,19 +147,20 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
     return;
   }
   DataDescs shapes;
-  front.check_head_gradients(head_grads, [&](size_t head) {
+  front.check_head_gradients({head_grads.begin(), head_grads.end()}, [&](size_t head) {
     if (shapes.empty()) shapes = output_shapes();
     return shapes[head].shape;
   });
   // Buckets are known for the usual program alone: a training pass without a monitor. Where the layers of a device lie
   // on several contexts, these would have to wait for each other at the end of each bucket.
   const bool in_buckets = self.last_is_train && !self.monitor && self.options.group2ctx.empty();
+  for (const auto &exec : self.current_binding->execs) exec->check_arguments();
   self.exchange->begin_backward();
   for (size_t d = 0; d < num_devices(); ++d) {
-    std::vector<NDArray> parts;
+    std::vector<ArrayPart> parts;
     for (size_t h = 0; h < head_grads.size(); ++h) {
       const bool used = head_grads[h] && front.output_needs_head_gradient(int(h));
-      parts.push_back(used ? self.part_of_head(head_grads[h], h, d) : NDArray());
+      parts.push_back(used ? self.part_of_head(head_grads[h], h, d) : ArrayPart());
     }
     self.current_binding->execs[d]->backward(parts, true,
                                              in_buckets ? self.exchange->after_bucket(d) : BucketPrograms());

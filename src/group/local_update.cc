@@ -65,7 +65,7 @@ class LocalUpdate::Job {
   struct Begin final : Kernel {
     explicit Begin(const Job &job) : of(job) {}
     void run(const Args &, const Lane &) const override {
-      if (of.part_.grads[0].storage()->failed())
+      if (of.part_.grads[0].failed())
         throw Error(Code::kExecution, "the device has no gradients: its backward pass failed");
       for (size_t i = 0; i < of.values_.size(); ++i) of.part_.kernels[i]->set(of.values_[i]);
     }
@@ -78,7 +78,7 @@ class LocalUpdate::Job {
   };
   static void failed(const void *owner, const char *message) {
     auto *self = static_cast<Job *>(const_cast<void *>(owner));
-    for (const NDArray &weight : self->part_.weights) weight.storage()->fail(message);
+    for (const NDArray &weight : self->part_.weights) weight.fail(message);
     self->busy_.store(false, std::memory_order_release);
   }
   void add_step(const Kernel *kernel) {
@@ -100,10 +100,7 @@ LocalUpdate::LocalUpdate(const ExchangeParams &params, const ExchangeDevices &de
                          const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
     : devices_(devices), plan_(std::make_shared<Plan>()) {
   Plan &plan = *plan_;
-  plan.slots = std::make_unique<UpdateSlots>(params, devices.size(), optimizer, mode,
-                                             [&](size_t param, size_t copy) -> const std::shared_ptr<Queue> & {
-                                               return devices[copy].queue_for(params[param].weights[copy]);
-                                             });
+  plan.slots = std::make_unique<UpdateSlots>(params, devices.size(), optimizer, mode);
   int64_t num_elements = 0;
   for (const ExchangeParam &param : params) {
     num_elements += param.weights[0].size();
@@ -140,6 +137,9 @@ bool LocalUpdate::fits(const Optimizer &optimizer, UpdateMode mode) const {
 
 void LocalUpdate::run() {
   const size_t num_copies = plan_->slots->num_copies();
+  std::vector<std::shared_ptr<Timeline>> timelines;
+  for (const ExchangeDevice &device : devices_) timelines.push_back(device.timeline);
+  plan_->slots->begin_states(timelines);
   plan_->slots->begin(&values_);
   for (size_t i = 0; i < places_.size(); ++i) {
     const Place &place = places_[i];

@@ -49,7 +49,7 @@ std::unique_ptr<Kernel> make_sum(const Worker &worker, Dtype dtype, int64_t leng
 }  // namespace
 
 void check_gradients(const DeviceArrays &grads, size_t device) {
-  if (!grads.empty() && grads[0][device].storage()->failed()) {
+  if (!grads.empty() && grads[0][device].failed()) {
     throw Error(Code::kExecution, text("device ", device, " has no gradients: its backward pass failed"));
   }
 }

@@ -67,17 +67,22 @@ class Reducer {
   virtual BucketPrograms after_bucket(size_t) { return {}; }
 
   // After backward was queued on all devices: queues all sums. What the devices' queues are given later comes after all
-  // has been consumed.
-  void reduce(std::shared_ptr<SumConsumer> consumer) { queue_sums(std::move(consumer), false); }
+  // has been consumed. `waits`: some device's queue has been told since to wait for what others do with the arrays, so
+  // that nothing may be consumed before all devices have come that far.
+  void reduce(std::shared_ptr<SumConsumer> consumer, bool waits = false) {
+    queue_sums(std::move(consumer), false, waits);
+  }
   // The same, and sums that have been consumed replace the gradients on every device.
-  void all_reduce(std::shared_ptr<SumConsumer> consumer) { queue_sums(std::move(consumer), true); }
+  void all_reduce(std::shared_ptr<SumConsumer> consumer, bool waits = false) {
+    queue_sums(std::move(consumer), true, waits);
+  }
 
   // The devices' queues have been waited for: waits for those of its own, and throws what failed there. What failed
   // passes have left behind is cleared away.
   virtual void wait() = 0;
 
  protected:
-  virtual void queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients) = 0;
+  virtual void queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool waits) = 0;
 
   std::vector<Worker> workers_;
 

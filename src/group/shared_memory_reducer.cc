@@ -110,7 +110,7 @@ class SharedMemoryReducer::Pass {
     consumer_.reset();
     in_buckets_ = false;
   }
-  bool is_posted() const { return posted_.load(std::memory_order_relaxed); }
+  bool is_posted() const { return consumer_ != nullptr; }
 
   // Programs for one device's backward to run after its buckets: they will be.
   BucketPrograms promise(size_t device, const std::shared_ptr<Pass> &self) {
@@ -123,8 +123,9 @@ class SharedMemoryReducer::Pass {
   }
 
   // Sums are wanted. Everything of the pass is queued. `brief`: all queues are idle; all of it is done at once.
-  void post(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool brief, const ExchangeDevices &devices,
-            const std::shared_ptr<Pass> &self) {
+  // `waits`: see reduce().
+  void post(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool brief, bool waits,
+            const ExchangeDevices &devices, const std::shared_ptr<Pass> &self) {
     consumer_ = std::move(consumer);
     replace_gradients_ = replace_gradients;
     brief_ = brief;
@@ -134,7 +135,8 @@ class SharedMemoryReducer::Pass {
     }
     const size_t num_ends = brief_ ? 1 : num_devices_;
     pending_.store(int(num_ends), std::memory_order_relaxed);
-    posted_.store(true, std::memory_order_release);
+    num_missing_.store(waits ? num_ends : 0, std::memory_order_relaxed);
+    if (!waits) posted_.store(true, std::memory_order_release);
     for (size_t d = 0; d < num_ends; ++d) {
       Program program{};
       program.steps = &ends_[d].step;
@@ -233,9 +235,13 @@ class SharedMemoryReducer::Pass {
       }
     }
     for (size_t b = 0; b < num_buckets_; ++b) arrive(device, b);
+    if (num_missing_.load() > 0 && num_missing_.fetch_sub(1) == 1) {
+      posted_.store(true, std::memory_order_release);
+      announce();
+    }
     for (;;) {
       const uint32_t news = news_.load();
-      help(device, lane, false);
+      if (posted_.load(std::memory_order_acquire)) help(device, lane, false);
       if (num_done_.load(std::memory_order_acquire) == work_->num_filled) break;
       const int failed = failed_.load();
       if (failed >= 0) throw Error(Code::kExecution, text("device ", failed, " failed; parameters were not updated"));
@@ -300,10 +306,11 @@ class SharedMemoryReducer::Pass {
   bool in_buckets_ = false;  // backward of this pass runs the programs of its buckets
   bool brief_ = false;       // one end does everything
 
-  std::atomic<bool> posted_{false};  // sums are wanted: what the host sets before may be read
-  std::atomic<size_t> num_done_{0};  // buckets
-  std::atomic<int> pending_{0};      // ends that are queued
-  std::atomic<int> failed_{-1};      // a device
+  std::atomic<bool> posted_{false};     // sums are wanted: what the host sets before may be read
+  std::atomic<size_t> num_missing_{0};  // devices that have to come to the end of the pass before that
+  std::atomic<size_t> num_done_{0};     // buckets
+  std::atomic<int> pending_{0};         // ends that are queued
+  std::atomic<int> failed_{-1};         // a device
   // Sequentially consistent: who fails, then looks for others at work; who works, then looks for a failure.
   std::atomic<int> num_active_{0};
   std::atomic<uint32_t> news_{0};
@@ -348,7 +355,7 @@ BucketPrograms SharedMemoryReducer::after_bucket(size_t device) {
   return one_processor_ ? BucketPrograms() : latest_->promise(device, latest_);
 }
 
-void SharedMemoryReducer::queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients) {
+void SharedMemoryReducer::queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool waits) {
   while (work_->sums.size() < workers_.size()) {
     work_->sums.push_back(std::make_unique<PieceSum>(work_->grads, work_->pieces, workers_[work_->sums.size()]));
   }
@@ -356,10 +363,10 @@ void SharedMemoryReducer::queue_sums(std::shared_ptr<SumConsumer> consumer, bool
   if (!latest_ || latest_->is_posted()) latest_ = free_pass();
   consumer->before_sums(devices_);
   const bool brief =
-      (work_->num_elements <= kBriefElements || one_processor_) &&
+      !waits && (work_->num_elements <= kBriefElements || one_processor_) &&
       std::all_of(devices_.begin(), devices_.end(), [](const auto &device) { return device.queue->idle(); });
   SumConsumer &given = *consumer;
-  latest_->post(std::move(consumer), replace_gradients, brief, devices_, latest_);
+  latest_->post(std::move(consumer), replace_gradients, brief, waits, devices_, latest_);
   given.after_sums(devices_);
 }
 

@@ -24,7 +24,7 @@ class SharedMemoryReducer final : public Reducer {
  private:
   class Pass;
   struct Work;
-  void queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients) override;
+  void queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool waits) override;
   const std::shared_ptr<Pass> &free_pass();
 
   const bool one_processor_;  // nothing runs at the same time

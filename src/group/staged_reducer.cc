@@ -47,7 +47,8 @@ namespace {
 ExchangeDevice choose_store(const ExchangeDevices &devices) {
   for (const ExchangeDevice &device : devices)
     if (device.context.on_host()) return device;
-  return {Context(), get_device(Context())->create_queue(QueueOptions()), {}};
+  const std::shared_ptr<Queue> queue = get_device(Context())->create_queue(QueueOptions());
+  return {Context(), queue, std::make_shared<Timeline>(queue), {}};
 }
 
 }  // namespace
@@ -58,7 +59,10 @@ StagedReducer::StagedReducer(const ExchangeParams &params, const GradientBuckets
 
 StagedReducer::StagedReducer(const ExchangeParams &params, const GradientBuckets &buckets,
                              const ExchangeDevices &devices, const ExchangeDevice &store)
-    : Reducer(params, buckets, store.queue->num_threads()), devices_(devices), queue_(store.queue) {
+    : Reducer(params, buckets, store.queue->num_threads()),
+      devices_(devices),
+      queue_(store.queue),
+      timeline_(store.timeline) {
   workers_.push_back({store.context, queue_->num_threads()});
   own_queue_ = true;
   for (const ExchangeDevice &device : devices) own_queue_ = own_queue_ && device.queue != queue_;
@@ -90,7 +94,8 @@ const std::shared_ptr<StagedReducer::Sums> &StagedReducer::free_sums() {
   return all_sums_.back();
 }
 
-void StagedReducer::queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients) {
+// All of it is in the order of queues, so that what they wait for needs no thought here.
+void StagedReducer::queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool) {
   const std::shared_ptr<Sums> sums = free_sums();
   // Arrays of another context are used in the order of their device's own queue.
   for (const ExchangeDevice &device : devices_)

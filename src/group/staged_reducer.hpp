@@ -15,7 +15,7 @@ class StagedReducer final : public Reducer {
   // The first cpu device's queue does the work; a queue of its own does where there is none.
   StagedReducer(const ExchangeParams &params, const GradientBuckets &buckets, const ExchangeDevices &devices);
 
-  const std::shared_ptr<Queue> &queue() const { return queue_; }  // of its one worker, which is on the host
+  const std::shared_ptr<Timeline> &timeline() const { return timeline_; }  // of its one worker, which is on the host
   void wait() override;
 
  private:
@@ -23,12 +23,13 @@ class StagedReducer final : public Reducer {
   struct Sums;
   StagedReducer(const ExchangeParams &params, const GradientBuckets &buckets, const ExchangeDevices &devices,
                 const ExchangeDevice &store);
-  void queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients) override;
+  void queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool waits) override;
   void hand_out(SumConsumer &consumer, bool replace_gradients);
   const std::shared_ptr<Sums> &free_sums();
 
   const ExchangeDevices devices_;
   const std::shared_ptr<Queue> queue_;
+  const std::shared_ptr<Timeline> timeline_;
   bool own_queue_ = false;
   std::shared_ptr<const Arrays> arrays_;
   std::shared_ptr<const PieceSum> sum_;

@@ -9,6 +9,7 @@ namespace cohort {
 WeightMirrors::WeightMirrors(const ExchangeParams &params) : params_(params), mirrored_(params) {
   for (ExchangeParam &param : mirrored_) {
     versions_.emplace_back(param.weights.size(), 0);
+    changed_.emplace_back(param.weights.size(), true);
     for (NDArray &weight : param.weights) {
       if (weight.context().on_host()) continue;
       weight = NDArray::create(weight.shape(), weight.dtype(), Context(), false);
@@ -23,7 +24,7 @@ void WeightMirrors::bring_down(size_t num_copies, const ExchangeDevices &devices
     for (size_t d = 0; d < num_copies; ++d) {
       const NDArray &weight = params_[p].weights[d], &mirror = mirrored_[p].weights[d];
       if (weight.same_memory(mirror)) continue;
-      if (!weight.storage()->exposed() && versions_[p][d] == weight.storage()->version()) continue;
+      if (!changed_[p][d]) continue;
       devices[d].queue_for(weight)->copy(mirror.data(), weight.data(), weight.bytes(), owner);
     }
   }
@@ -39,20 +40,25 @@ void WeightMirrors::take_up(const ExchangeDevices &devices, const std::shared_pt
   }
 }
 
+void WeightMirrors::find_changed() {
+  for (size_t p = 0; any_ && p < params_.size(); ++p) {
+    for (size_t d = 0; d < versions_[p].size(); ++d) {
+      const NDArray &weight = params_[p].weights[d];
+      changed_[p][d] = weight.exposed() || versions_[p][d] != weight.version();
+    }
+  }
+}
+
 void WeightMirrors::note_versions() {
   for (size_t p = 0; any_ && p < params_.size(); ++p)
-    for (size_t d = 0; d < versions_[p].size(); ++d) versions_[p][d] = params_[p].weights[d].storage()->version();
+    for (size_t d = 0; d < versions_[p].size(); ++d) versions_[p][d] = params_[p].weights[d].version();
 }
 
 SummedUpdatePlan::SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const Reducer &reducer,
-                                   const std::vector<std::shared_ptr<Queue>> &queues,
                                    const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
     : weights_(std::move(weights)),
       pieces_(reducer.pieces()),
-      slots_(weights_->mirrored(), weights_->mirrored()[0].weights.size(), optimizer, mode,
-             [&](size_t, size_t copy) -> const std::shared_ptr<Queue> & {
-               return queues[std::min(copy, queues.size() - 1)];
-             }) {
+      slots_(weights_->mirrored(), weights_->mirrored()[0].weights.size(), optimizer, mode) {
   for (const Worker &worker : reducer.workers()) {
     Kernels &kernels = kernels_.emplace_back();
     for (const std::vector<Piece> &bucket : *pieces_) {
@@ -97,7 +103,7 @@ void SummedUpdate::consume(size_t worker, size_t bucket, size_t index, const voi
 }
 
 void SummedUpdate::fail(size_t device, const char *message) noexcept {
-  for (const ExchangeParam &param : plan_->weights().params()) param.weights[device].storage()->fail(message);
+  for (const ExchangeParam &param : plan_->weights().params()) param.weights[device].fail(message);
 }
 
 }  // namespace cohort

@@ -24,22 +24,23 @@ class WeightMirrors {
   // Queue the copies; `owner` holds this. `num_copies`: of each parameter, those that an update starts from.
   void bring_down(size_t num_copies, const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const;
   void take_up(const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const;
-  void note_versions();  // the weights' storages have been told that they change
+  // Around an update: which weights are others than their mirrors; and that they are the same now.
+  void find_changed();
+  void note_versions();
 
  private:
   const ExchangeParams params_;
   ExchangeParams mirrored_;
   bool any_ = false;
+  std::vector<std::vector<bool>> changed_;       // [param][device]
   std::vector<std::vector<uint64_t>> versions_;  // [param][device]: of the weight that the mirror is equal to
 };
 
 // What updates work with, made once: kernels for each worker, states. No queue: work that is queued owns it.
 class SummedUpdatePlan {
  public:
-  // `queues`: one per worker, in whose order the states of a copy change; of copies beyond them, the last one's.
   SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const Reducer &reducer,
-                   const std::vector<std::shared_ptr<Queue>> &queues, const std::shared_ptr<Optimizer> &optimizer,
-                   UpdateMode mode);
+                   const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode);
 
   bool fits(const Optimizer &optimizer, UpdateMode mode) const { return slots_.fits(optimizer, mode); }
   const UpdateSlots &slots() const { return slots_; }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "group/update_slots.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "group/reducer.hpp"
 
 namespace cohort {
 
 UpdateSlots::UpdateSlots(const ExchangeParams &params, size_t num_devices, const std::shared_ptr<Optimizer> &optimizer,
-                         UpdateMode mode, const QueueOf &queue_of)
+                         UpdateMode mode)
     : optimizer_(optimizer),
       generation_(optimizer->generation()),
       mode_(mode),
@@ -20,8 +22,19 @@ UpdateSlots::UpdateSlots(const ExchangeParams &params, size_t num_devices, const
     states_.push_back(optimizer->states(*slots_[s], params[param].weights[copy]));
     if (states_.back().size() > kMostStates)
       throw Error(Code::kInternal, "an optimizer with more states than expected");
-    for (const NDArray &state : states_.back()) state.storage()->attach(queue_of(param, copy));
   }
+}
+
+bool UpdateSlots::begin_states(const std::vector<std::shared_ptr<Timeline>> &timelines) const {
+  bool waits = false;
+  for (size_t s = 0; s < states_.size(); ++s) {
+    const std::shared_ptr<Timeline> &by = timelines[std::min(s % num_copies_, timelines.size() - 1)];
+    for (const NDArray &state : states_[s]) {
+      waits = state.begin_read(by) || waits;
+      waits = state.begin_write(by) || waits;
+    }
+  }
+  return waits;
 }
 
 void UpdateSlots::begin(std::vector<UpdateValues> *values) const {

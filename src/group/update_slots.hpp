@@ -3,7 +3,6 @@
 // For summed_update.cc and local_update.cc.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -15,17 +14,19 @@ namespace cohort {
 class UpdateSlots {
  public:
   enum { kMostStates = 4 };
-  using QueueOf = std::function<const std::shared_ptr<Queue> &(size_t param, size_t copy)>;
 
-  // On the store there is one copy of each parameter, else one per device. queue_of: which works on a copy's states.
+  // On the store there is one copy of each parameter, else one per device.
   UpdateSlots(const ExchangeParams &params, size_t num_devices, const std::shared_ptr<Optimizer> &optimizer,
-              UpdateMode mode, const QueueOf &queue_of);
+              UpdateMode mode);
 
   bool fits(const Optimizer &optimizer, UpdateMode mode) const {
     return optimizer_.get() == &optimizer && generation_ == optimizer.generation() && mode_ == mode;
   }
   const Optimizer &optimizer() const { return *optimizer_; }
   size_t num_copies() const { return num_copies_; }
+  // Says to the states that an update uses them, those of copy c on timeline c, or the last. Are others to be waited
+  // for?
+  bool begin_states(const std::vector<std::shared_ptr<Timeline>> &timelines) const;
   // One update of every copy is counted; its values, [param * num_copies + copy].
   void begin(std::vector<UpdateValues> *values) const;
   // Addresses from element `begin` on; an array of kMostStates.

@@ -107,7 +107,7 @@ void gather(const char *from, const DlTensor &tensor, int axis, const Shape &sha
 
 void *to_dlpack(const NDArray &array) {
   array.wait();
-  array.storage()->expose();
+  array.expose();
   auto lent = std::make_unique<LentArray>();
   lent->array = array;
   lent->shape = array.shape().dims();
@@ -157,7 +157,7 @@ NDArray from_dlpack(const void *source, std::shared_ptr<const void> owner) {
   if (dense && aligned && !(managed.flags & kReadOnly)) {
     auto memory = std::make_shared<Memory>(context, data, bytes, [owner](void *) {});
     const NDArray array = NDArray::wrap(std::move(memory), shape, dtype);
-    array.storage()->expose();
+    array.expose();
     return array;
   }
   if (dense && !context.on_host()) {

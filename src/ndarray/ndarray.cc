@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "ndarray/queue_copy.hpp"
 
 namespace cohort {
 namespace {
@@ -20,9 +21,11 @@ bool overlap(const NDArray &a, const NDArray &b) {
 
 NDArray new_on_host(const Shape &shape, Dtype dtype) { return NDArray::create(shape, dtype, Context(), false); }
 
-// Moves bytes between an array's memory and host memory, or within a device; has finished when it returns.
+// Moves bytes between an array's memory, which is at rest, and host memory; has finished when it returns.
 void device_copy(Storage &storage, void *to, const void *from, size_t bytes) {
-  const std::shared_ptr<Queue> &queue = storage.copier();
+  const std::shared_ptr<Timeline> by = storage.immediate();
+  const auto turn = by->turn();
+  const std::shared_ptr<Queue> queue = by->queues()[0];
   queue->copy(to, from, bytes, nullptr);
   queue->sync();
 }
@@ -58,10 +61,10 @@ Shape with_length(const Shape &shape, int axis, int64_t length) {
 template <typename Fill>
 void fill_through_host(const NDArray &array, Fill &&fill) {
   const NDArray host = array.context().on_host() ? array : new_on_host(array.shape(), array.dtype());
-  array.storage()->wait_for_work();
+  array.wait_to_write();
   fill(host.data());
   if (!array.same_memory(host)) return array.write(host.data(), host.bytes());
-  array.storage()->written();
+  array.written();
 }
 
 // Four numbers a block: number(i) of the stream in blocks of four.
@@ -130,6 +133,14 @@ NDArray NDArray::wrap(std::shared_ptr<Memory> memory, const Shape &shape, Dtype 
                                              " bytes of memory, found ", memory->bytes()));
   }
   return NDArray(std::make_shared<Storage>(std::move(memory)), 0, shape, dtype);
+}
+
+bool NDArray::begin_read(const std::shared_ptr<Timeline> &by) const {
+  if (!hazards().begin_read(range(), by)) return false;
+  by->check_first(
+      [storage = storage_, range = range(), reader = by.get()] { storage->hazards().check_written(range, reader); },
+      "input");
+  return true;
 }
 
 // ---- views --------------------------------------------------------------------------------------------------------
@@ -209,7 +220,7 @@ void NDArray::read(void *to, size_t bytes) const {
 
 void NDArray::write(const void *from, size_t bytes) const {
   check_bytes("write", *this, bytes);
-  storage_->wait_for_work();
+  wait_to_write();
   if (bytes != 0) {
     if (context().on_host()) {
       std::memmove(data(), from, bytes);
@@ -217,31 +228,27 @@ void NDArray::write(const void *from, size_t bytes) const {
       device_copy(*storage_, data(), from, bytes);
     }
   }
-  storage_->written();
+  written();
 }
 
 void NDArray::copy_from(const NDArray &source) const {
   check_same_shape(source, *this);
   if (same_memory(source) && dtype_ == source.dtype_) return;
+  if (bytes() == 0) return;
+  const bool on_host = context().on_host() && source.context().on_host();
+  if (!on_host || source.busy() || busy()) {
+    copy_at_once(source, *this);
+    return;
+  }
   source.wait();
-  storage_->wait_for_work();
-  const bool here = context().on_host(), there = source.context().on_host();
-  if (bytes() == 0) return storage_->written();
-  if (!here || !there) {
-    if (dtype_ == source.dtype_ && (here || there || context() == source.context())) {
-      device_copy(here ? *source.storage_ : *storage_, data(), source.data(), bytes());
-    } else {  // through the host, where casts are made
-      const NDArray host = new_on_host(shape_, there ? dtype_ : source.dtype_);
-      host.copy_from(source);
-      return copy_from(host);
-    }
-  } else if (dtype_ != source.dtype_ && overlap(*this, source)) {
+  wait_to_write();
+  if (dtype_ != source.dtype_ && overlap(*this, source)) {
     const NDArray whole = source.cast(dtype_);
     std::memcpy(data(), whole.data(), bytes());
   } else {
     cast_elements(source.data(), source.dtype_, data(), dtype_, size());
   }
-  storage_->written();
+  written();
 }
 
 void NDArray::fill(double value) const {
@@ -274,12 +281,14 @@ void NDArray::fill_normal(double mean, double deviation, uint64_t seed) const {
 NDArray NDArray::copy_to(const Context &context) const {
   const NDArray result = create(shape_, dtype_, context, false);
   result.copy_from(*this);
+  result.wait();
   return result;
 }
 
 NDArray NDArray::cast(Dtype dtype) const {
   const NDArray result = create(shape_, dtype, context(), false);
   result.copy_from(*this);
+  result.wait();
   return result;
 }
 

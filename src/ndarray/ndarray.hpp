@@ -3,9 +3,7 @@
 // array.
 #pragma once
 
-#include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,66 +11,9 @@
 #include "base/context.hpp"
 #include "base/dtype.hpp"
 #include "base/shape.hpp"
-#include "device/device.hpp"
+#include "ndarray/storage.hpp"
 
 namespace cohort {
-
-// Memory and what is known of the work that uses it. Shared by all views of an array, and by executors.
-class Storage {
- public:
-  explicit Storage(std::shared_ptr<Memory> memory) : memory_(std::move(memory)) {}
-
-  void *data() const { return memory_->data(); }
-  size_t bytes() const { return memory_->bytes(); }
-  const Context &context() const { return memory_->context(); }
-
-  // Work that reads or writes this storage has been, or may at any time be, enqueued there: an executor attaches its
-  // queue to all its arrays at bind, a copy attaches for its source and target.
-  void attach(const std::shared_ptr<Queue> &queue) { attach(queue, true); }
-  void attach_reader(const std::shared_ptr<Queue> &queue) { attach(queue, false); }  // which writes nothing here
-  // Waits for all work queued on the attached queues. Throws the error of such work, once (ERR-07); after that, and
-  // until it is written again, an array that failed work should have written throws kExecution (see fail()).
-  void wait();
-  // The same without the second part: before it is overwritten.
-  void wait_for_work() { wait_for_work(nullptr); }
-  void wait_for_work(const Queue *but);  // on all other queues
-  // Waits until it can be read by work on `reader`: for writers on other queues, as wait() does.
-  void wait_for_writers(const Queue *reader);
-  // What is written to `part` is a part of this storage, too: waiting for this one waits for it, and throws if it
-  // failed.
-  void depend_on(std::shared_ptr<Storage> part);
-  void check_failure();                     // the second part of wait() alone
-  void fail(const char *message) noexcept;  // by an executor: the work that should have filled this storage failed
-  void written();                           // its contents are good again, and are others than before
-  void will_change() { version_.fetch_add(1, std::memory_order_acq_rel); }  // by work that is queued
-  bool failed() const { return failed_.load(std::memory_order_acquire); }
-  uint64_t version() const { return version_.load(std::memory_order_acquire); }
-  // A raw pointer to it is in the host's hands: it may change without our knowing, so version() is no proof.
-  void expose() { exposed_.store(true, std::memory_order_release); }
-  bool exposed() const { return exposed_.load(std::memory_order_acquire); }
-  // A queue of its device for copies between it and the host; only of a device whose memory the host does not see.
-  const std::shared_ptr<Queue> &copier();
-
- private:
-  struct User {
-    std::weak_ptr<Queue> queue;
-    bool writes;
-  };
-  void attach(const std::shared_ptr<Queue> &queue, bool writes);
-  void sync_users(bool writers_only, const Queue *but);
-  std::vector<std::shared_ptr<Storage>> parts();
-
-  std::shared_ptr<Memory> memory_;
-  std::atomic<uint64_t> version_{1};
-  std::atomic<bool> exposed_{false};
-  std::atomic<bool> busy_{false};    // users_ or parts_ is not empty: the fast path of wait()
-  std::atomic<bool> failed_{false};  // failure_ is not empty
-  std::mutex mutex_;                 // guards the four below
-  std::vector<User> users_;
-  std::vector<std::shared_ptr<Storage>> parts_;
-  std::string failure_;
-  std::shared_ptr<Queue> copier_;
-};
 
 class NDArray {
  public:
@@ -106,12 +47,28 @@ class NDArray {
   NDArray window(const Shape &shape) const;   // at most as many elements: the first ones (pools, up-sizing)
   NDArray slice_axis(int axis, int64_t begin, int64_t end) const;  // a copy unless axis is 0
 
-  void wait() const { storage_->wait(); }  // before the host reads
+  // Who uses an array says so before (hazards.hpp). Work that waits for another timeline checks, when it starts, that
+  // what it reads was written.
+  bool begin_read(const std::shared_ptr<Timeline> &by) const;
+  bool busy() const { return hazards().busy(range()); }  // the host would have to wait before it writes
+  bool begin_write(const std::shared_ptr<Timeline> &by) const { return hazards().begin_write(range(), by); }
+  void wait() const { hazards().wait_to_read(range()); }  // before the host reads
+  void wait_to_write() const { hazards().wait_to_write(range()); }
+  void written() const { hazards().written(range()); }  // by the host
+  // kExecution where it is known not to be, but for `by`'s own failures.
+  void check_written(const Timeline *by = nullptr) const { hazards().check_written(range(), by); }
+  void fail(const char *message) const noexcept { hazards().fail(range(), message); }
+  bool failed() const { return hazards().failed(range()); }
+  uint64_t version() const { return hazards().version(); }
+  void expose() const { hazards().expose(); }
+  bool exposed() const { return hazards().exposed(); }
+  AddressRange range() const { return AddressRange(data(), bytes()); }
   bool same_memory(const NDArray &other) const { return storage_ == other.storage_ && offset_ == other.offset_; }
 
+  // Same shape (kShape); casts; any two contexts (NDA-07, 08). Queued where one of the two is still being used.
+  void copy_from(const NDArray &source) const;
   // All of these wait for what they need and have finished when they return.
-  void copy_from(const NDArray &source) const;  // same shape (kShape); casts; any two contexts (NDA-07, 08)
-  void read(void *to, size_t bytes) const;      // to host memory; bytes must be bytes() (kInvalidArgument)
+  void read(void *to, size_t bytes) const;  // to host memory; bytes must be bytes() (kInvalidArgument)
   void write(const void *from, size_t bytes) const;
   void fill(double value) const;
   void fill_uniform(double low, double high, uint64_t seed) const;  // as base/random.hpp has it; floating types
@@ -121,6 +78,8 @@ class NDArray {
   NDArray on_host() const;                        // itself if the host can read it, else a copy on cpu(0)
 
  private:
+  Hazards &hazards() const { return storage_->hazards(); }
+
   std::shared_ptr<Storage> storage_;
   size_t offset_ = 0;
   Shape shape_;

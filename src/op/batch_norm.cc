@@ -60,12 +60,13 @@ COHORT_OPERATOR(BatchNorm, BatchNormAttrs)
     })
     .infer_shape(infer_shape)
     .infer_dtype(infer_dtype)
-    .gradient([](const BatchNormAttrs &) {
+    .gradient([](const BatchNormAttrs &a) {
       Gradient g;
       g.kind = Gradient::Kind::kKernel;
       g.of = {0, 1, 2};
       g.inputs = {0, 1};
       g.with_forward = true;
+      if (a.fix_gamma) g.writes = {1};
       return g;
     })
     .mutates({3, 4})

@@ -81,7 +81,8 @@ struct Gradient {
   bool head_grads = true;
   std::vector<int> inputs;
   std::vector<int> outputs;
-  bool with_forward = false;  // the step reads what the forward kernel saved, or asks it how it was done
+  bool with_forward = false;     // the step reads what the forward kernel saved, or asks it how it was done
+  std::vector<int> writes = {};  // inputs of the operator that the step overwrites
 
   bool reads_head_grads() const { return kind == Kind::kPassThrough || (kind == Kind::kKernel && head_grads); }
 

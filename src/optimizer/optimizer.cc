@@ -282,18 +282,23 @@ void Optimizer::update(const std::string &param, size_t copy, const NDArray &wei
   if (grad.shape() != weight.shape()) refuse(Code::kShape, "shape", weight.shape(), grad.shape());
   if (grad.dtype() != weight.dtype()) refuse(Code::kDtype, "dtype", weight.dtype(), grad.dtype());
   if (grad.context() != weight.context()) refuse(Code::kDevice, "context", weight.context(), grad.context());
-  std::shared_ptr<Queue> &queue = impl_->queues[weight.context()];
-  if (!queue) queue = get_device(weight.context())->create_queue(QueueOptions());
+  const std::shared_ptr<Timeline> timeline = weight.storage()->immediate();
+  const std::shared_ptr<Queue> queue = timeline->queues()[0];
   const std::unique_ptr<UpdateKernel> kernel =
       make_kernel(weight.context(), weight.dtype(), weight.size(), queue->num_threads());
-  weight.wait();
-  grad.wait();
   Slot &place = slot(param, copy);
   const std::vector<NDArray> &arrays = states(place, weight);
   void *pointers[8] = {};
   for (size_t i = 0; i < arrays.size(); ++i) {
-    arrays[i].wait();
     pointers[i] = arrays[i].data();
+  }
+  const auto turn = timeline->turn();
+  grad.begin_read(timeline);
+  weight.begin_read(timeline);
+  weight.begin_write(timeline);
+  for (const NDArray &state : arrays) {
+    state.begin_read(timeline);
+    state.begin_write(timeline);
   }
   kernel->set(begin_update(place));
   kernel->bind(weight.data(), grad.data(), pointers);
@@ -306,7 +311,6 @@ void Optimizer::update(const std::string &param, size_t copy, const NDArray &wei
   program.brief = weight.size() < (1 << 14);
   queue->run(program, nullptr);
   queue->sync();
-  weight.storage()->written();
 }
 
 }  // namespace cohort

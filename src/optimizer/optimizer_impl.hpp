@@ -44,7 +44,6 @@ struct Optimizer::Impl {
   std::map<std::pair<std::string, size_t>, std::unique_ptr<Slot>> slots;  // their addresses stay
   int64_t num_update = 0;
   uint64_t generation = 1;
-  std::map<Context, std::shared_ptr<Queue>> queues;  // of update()
 
   const UpdateOp &op() const { return kind->op(settings); }
   double setting(const char *key) const {

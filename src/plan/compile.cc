@@ -54,6 +54,23 @@ void order_gradients(Plan *plan) {
                    [](const auto &a, const auto &b) { return a.second < b.second; });
 }
 
+// Arguments that are no mere inputs: an update's weights, a gamma that is fixed.
+void find_written_arguments(const plan::Ir &ir, Plan *plan) {
+  const Graph &graph = *ir.request->graph;
+  for (const plan::IrStep &step : ir.steps) {
+    if (!step.op) continue;
+    const std::vector<int> written = step.backward ? step.op->gradient_of(step.attrs).writes : step.op->mutates;
+    for (const int input : written) {
+      const std::vector<Graph::Input> &inputs = graph.inputs[size_t(step.node)];
+      if (size_t(input) >= inputs.size()) continue;
+      const auto argument = std::find(graph.arguments.begin(), graph.arguments.end(), inputs[size_t(input)].node);
+      if (argument == graph.arguments.end()) continue;
+      (step.backward ? plan->written_backward : plan->written_forward)
+          .push_back(int(argument - graph.arguments.begin()));
+    }
+  }
+}
+
 }  // namespace
 
 Plan compile(const PlanRequest &request) {
@@ -81,6 +98,7 @@ Plan compile(const PlanRequest &request) {
   plan::lower(ir, &plan);
   plan::assign_memory(ir, &plan);
   order_gradients(&plan);
+  find_written_arguments(ir, &plan);
   plan.node_slots = ir.node_values;
   plan.head_slots = ir.heads;
   plan.head_gradient_slots = ir.head_gradients;

@@ -101,6 +101,7 @@ struct Plan {
   std::vector<int> head_gradient_slots;      // per head; -1: none is read
   std::vector<std::pair<int, size_t>>
       gradient_order;  // (argument, backward steps after which it is done with), ascending
+  std::vector<int> written_forward, written_backward;  // arguments that operators overwrite
   std::vector<GradientReport> reports;
   bool brief_forward = false, brief_backward = false;
 };

@@ -130,7 +130,7 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
   }
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     const NDArray &output = call.outputs[i];
-    if (output) output.storage()->wait_for_work();
+    if (output) output.wait_to_write();
     work->arrays.push_back(output);
     targets.push_back(!output ? nullptr : made->to_outputs[i] ? allocate(spec.outputs[i].bytes()) : output.data());
   }
@@ -151,10 +151,10 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
   queue->run({work->steps.data(), work->steps.size(), true, nullptr}, work);
   queue->sync();
   for (int i : call.what->backward ? std::vector<int>() : call.what->op->mutates) {
-    if (size_t(i) < call.inputs.size()) call.inputs[size_t(i)].storage()->written();
+    if (size_t(i) < call.inputs.size()) call.inputs[size_t(i)].written();
   }
   for (const NDArray &output : call.outputs) {
-    if (output) output.storage()->written();
+    if (output) output.written();
   }
   return std::make_shared<const Kept>(Kept{made->kernel, saved});
 }

@@ -210,14 +210,14 @@ static void options_that_contradict_are_refused(void **state) {
     fails(call(&(options)), (code), (part));             \
   } while (0)
   group.workload = workload;
-  REFUSED(group, call_group, num_workloads, 2, COHORT_ERROR_INVALID_ARGUMENT, "workload: expected 1");
+  REFUSED(group, call_group, num_workloads, 2, COHORT_ERROR_INVALID_ARGUMENT, "workload: expected one number");
   group.num_workloads = 0; /* DIF-02: none given is none */
   ok(call_group(&group));
   group.workload = NULL;
   REFUSED(group, call_group, num_workloads, 1, COHORT_ERROR_INVALID_ARGUMENT, "workload");
   group.num_workloads = 0;
   group.slices = slices;
-  REFUSED(group, call_group, num_slices, 2, COHORT_ERROR_INVALID_ARGUMENT, "slices: expected 1");
+  REFUSED(group, call_group, num_slices, 2, COHORT_ERROR_INVALID_ARGUMENT, "slices: expected one");
   group.num_slices = 0;
   ok(call_group(&group));
   group.slices = NULL;

@@ -105,7 +105,7 @@ TEST(an_array_is_lent_without_a_copy_and_lives_as_long_as_the_loan) {
     storage = array.storage();
     managed = static_cast<Managed *>(to_dlpack(view));
     CHECK(managed->tensor.data == view.data());
-    CHECK(array.storage()->exposed());
+    CHECK(array.exposed());
   }
   CHECK(!storage.expired());
   CHECK_EQ(managed->version.major, 1u);
@@ -146,7 +146,7 @@ TEST(dense_memory_comes_in_without_a_copy_and_is_given_back_once) {
   {
     const NDArray array = take(&foreign.managed);
     CHECK(array.data() == &foreign.data[2]);
-    CHECK(array.storage()->exposed());
+    CHECK(array.exposed());
     const NDArray view = array.slice(1, 2);
     CHECK(values(view) == (std::vector<float>{5, 6, 7}));
     CHECK_EQ(foreign.num_deleted, 0);

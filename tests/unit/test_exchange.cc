@@ -27,7 +27,7 @@ struct Exchanged : Devices {
     for (size_t p = 0; p < params.size(); ++p) {
       for (const NDArray &weight : params[p].weights) {
         for (int64_t i = 0; i < kSizes[p]; ++i) weight.data_as<float>()[i] = first_weight(p, i);
-        weight.storage()->written();
+        weight.written();
       }
     }
   }
@@ -137,7 +137,7 @@ TEST(a_failed_copy_of_gradients_fails_the_parameters) {
   Exchanged devices({2, /* gpus */ 2, false}, 1);
   devices.backward(0);
   devices.sync();
-  devices.params[0].grads[1].storage()->fail("planted");
+  devices.params[0].grads[1].fail("planted");
   devices.exchange->update(momentum_sgd(), UpdateMode::kOnStore);
   CHECK_THROWS(devices.queues[0]->sync(), Error, "no gradients");
   CHECK_THROWS(devices.params[2].weights[1].wait(), Error, "not written");
@@ -218,7 +218,7 @@ TEST(gradients_that_failed_earlier_are_not_used) {
   Exchanged devices(2, 1);
   devices.backward(0);
   devices.sync();
-  devices.params[0].grads[1].storage()->fail("planted");
+  devices.params[0].grads[1].fail("planted");
   devices.exchange->update(momentum_sgd(), UpdateMode::kOnStore);
   int num_errors = 0;
   for (const auto &queue : devices.queues) {
@@ -295,7 +295,7 @@ TEST(an_update_that_is_queued_in_part_fails_and_leaves_a_working_exchange) {
         }
         for (size_t p = 0; p < devices.params.size(); ++p) {  // no weight is half-updated and passes for good
           for (const NDArray &weight : devices.params[p].weights) {
-            for (int64_t i = 0; i < kSizes[p] && !weight.storage()->failed(); ++i)
+            for (int64_t i = 0; i < kSizes[p] && !weight.failed(); ++i)
               CHECK_EQ(weight.data_as<float>()[i], first_weight(p, i));
           }
         }

@@ -287,8 +287,9 @@ std::vector<float> normed(const char *layout, const char *axis, bool apart) {
                                      counted({2}, 2, 1.5f), counted({2}, -1, 3)},
                              aux = {counted({2}, 0.5f, 1), counted({2}, 1, 3)};
   folds = false;
-  set_log([](int, const char *message, void *) { folds = folds || std::strstr(message, "_fold_batch_norm"); }, nullptr,
-          LogLevel::kDebug);
+  set_log(
+      [](LogLevel, const std::string &message) { folds = folds || message.find("_fold_batch_norm") != message.npos; },
+      LogLevel::kDebug);
   setenv(kTrace.name, "plan", 1);
   ExecutorOptions options;
   options.constants = {"conv_weight", "conv_bias", "norm_gamma", "norm_beta"};
@@ -298,7 +299,7 @@ std::vector<float> normed(const char *layout, const char *axis, bool apart) {
   executor->forward(false);
   unsetenv(kTrace.name);
   std::vector<float> values = values_of(executor->outputs().back());
-  set_log(nullptr, nullptr, LogLevel::kWarning);
+  set_log(nullptr, LogLevel::kWarning);
   return values;
 }
 

@@ -608,16 +608,6 @@ TEST(updates_give_the_same_in_every_float_type) {
   }
 }
 
-TEST(updates_read_their_attributes_at_each_run) {
-  const Attrs parsed = get_op("sgd_update").parse({{"lr", "0.5"}});
-  std::vector<Array> inputs = {Array(Shape{2}, Dtype::kFloat32, {1, 2}), Array(Shape{2}, Dtype::kFloat32, {4, 8})};
-  unit::KernelRun run("sgd_update", parsed, inputs, {{Shape{2}, Dtype::kFloat32}}, {});
-  check_close("first", run.outputs[0], {-1, -2}, 0, 0);
-  const_cast<SgdAttrs &>(parsed.get<SgdAttrs>()).lr = 0.25f;
-  run.run({inputs[0].data(), inputs[1].data()}, {run.outputs[0].data()}, &run.saved());
-  check_close("second", run.outputs[0], {0, 0}, 0, 0);
-}
-
 TEST(updates_on_a_master_weight_lose_nothing) {
   const std::vector<double> w = spread(600, -1, 1, 1), g = spread(600, -1, 1, 2), m = spread(600, -1, 1, 3);
   const AttrMap attrs = {{"lr", "0.001"}, {"momentum", "0.9"}};

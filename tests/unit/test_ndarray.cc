@@ -43,10 +43,10 @@ Code code_of(Fn &&fn) {
   return Code(0);
 }
 
-std::shared_ptr<Queue> new_queue() {
+std::shared_ptr<Timeline> new_timeline() {
   QueueOptions options;
   options.num_threads = 1;
-  return get_device(Context())->create_queue(options);
+  return std::make_shared<Timeline>(get_device(Context())->create_queue(options));
 }
 
 }  // namespace
@@ -192,9 +192,9 @@ TEST(the_vector_form_of_half_precision_is_the_scalar_one) {
 
 TEST(copies_need_one_shape_and_cast) {
   const NDArray from = counting({2, 3}, Dtype::kUint8), to = NDArray::create({2, 3}, Dtype::kFloat32, Context());
-  const uint64_t before = to.storage()->version();
+  const uint64_t before = to.version();
   to.copy_from(from);
-  CHECK(to.storage()->version() > before);
+  CHECK(to.version() > before);
   CHECK(values(to) == (std::vector<double>{0, 1, 2, 3, 4, 5}));
   to.copy_from(to);
   CHECK(code_of([&] { to.copy_from(counting({3, 2})); }) == Code::kShape);
@@ -257,11 +257,10 @@ TEST(concatenation_is_the_inverse_of_slicing) {
 }
 
 TEST(reading_waits_for_the_queues_that_write) {
-  const auto queue = new_queue();
+  const auto timeline = new_timeline();
   const NDArray array = NDArray::create({1}, Dtype::kFloat32, Context());
-  array.storage()->attach(queue);
-  array.storage()->attach(queue);
-  queue->call(
+  array.begin_write(timeline);
+  timeline->queues()[0]->call(
       [&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         array.data_as<float>()[0] = 42;
@@ -271,13 +270,13 @@ TEST(reading_waits_for_the_queues_that_write) {
 }
 
 TEST(failed_work_is_reported_once_and_its_arrays_stay_failed_until_written) {
-  const auto queue = new_queue();
+  const auto timeline = new_timeline();
   const NDArray good = NDArray::create({1}, Dtype::kFloat32, Context());
   const NDArray bad = NDArray::create({1}, Dtype::kFloat32, Context());
-  for (const NDArray *array : {&good, &bad}) array->storage()->attach(queue);
-  queue->call(
+  for (const NDArray *array : {&good, &bad}) array->begin_write(timeline);
+  timeline->queues()[0]->call(
       [&] {
-        bad.storage()->fail("Convolution 'conv0': no luck");
+        bad.fail("Convolution 'conv0': no luck");
         throw Error(Code::kInternal, "no luck");
       },
       "Convolution 'conv0'");
@@ -290,9 +289,9 @@ TEST(failed_work_is_reported_once_and_its_arrays_stay_failed_until_written) {
   CHECK(values(bad)[0] == 3.0);
 }
 
-TEST(an_array_outlives_the_queues_attached_to_it) {
+TEST(an_array_outlives_the_timelines_that_used_it) {
   const NDArray array = NDArray::create({1}, Dtype::kFloat32, Context());
-  for (int i = 0; i < 3; ++i) array.storage()->attach(new_queue());
+  for (int i = 0; i < 3; ++i) array.begin_write(new_timeline());
   array.wait();
 }
 

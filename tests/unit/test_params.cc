@@ -373,7 +373,7 @@ TEST(a_failed_save_leaves_the_old_file_and_nothing_else) {
   const std::string before = read_file(path);
 
   const NDArray failed = array_of({100});
-  failed.storage()->fail("Convolution 'conv0': no luck");
+  failed.fail("Convolution 'conv0': no luck");
   CHECK_THROWS(save_params(path, {{"a", array_of({50000})}, {"b", failed}}), Error, "conv0");
   CHECK(read_file(path) == before);
   CHECK_EQ(folder.list().size(), 1u);

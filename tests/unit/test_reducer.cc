@@ -108,7 +108,7 @@ TEST(a_consumer_is_told_of_every_device_that_gets_no_sums) {
     const GradientBuckets buckets = choose_buckets(devices.params, int(devices.params.size()), 1);
     const std::unique_ptr<Reducer> reducer = make_reducer(devices, buckets);
     const auto collector = std::make_shared<Collector>(reducer->pieces());
-    devices.params[0].grads[1].storage()->fail("planted");
+    devices.params[0].grads[1].fail("planted");
     reducer->reduce(collector);
     int num_errors = 0;
     const auto count_errors = [&](const std::function<void()> &wait) {

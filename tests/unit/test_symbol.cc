@@ -133,7 +133,7 @@ TEST(outputs_are_named_after_node_and_output) {
   CHECK_EQ(joined(fully_connected("fc", var("x")).list_outputs()), "fc_output");
   CHECK_EQ(joined(make("SliceChannel", "sp", {{"num_outputs", "2"}}, {var("x")}).list_outputs()),
            "sp_output0 sp_output1");
-  CHECK_EQ(joined(make("SliceChannel", "sp", {{"num_outputs", "1"}}, {var("x")}).list_outputs()), "sp_output");
+  CHECK_EQ(joined(make("SliceChannel", "sp", {{"num_outputs", "1"}}, {var("x")}).list_outputs()), "sp_output0");
   CHECK_EQ(joined(make("BatchNorm", "bn", {}, {var("x")}).list_outputs()), "bn_output");
   CHECK_EQ(joined(make("BatchNorm", "bn", {{"output_mean_var", "True"}}, {var("x")}).list_outputs()),
            "bn_output bn_mean bn_var");
@@ -486,7 +486,7 @@ TEST(indices_out_of_range_and_wrong_counts_of_inputs_are_refused) {
   CHECK_FORMAT(file_of(std::string(kData) +
                            R"({"op": "Concat", "name": "c", "attrs": {"num_args": "2000000000"}, "inputs": []})",
                        "[[1, 0]]", 800),
-               "expected 1 to 65536, found 2000000000");
+               "expected 1 to 65536 inputs, found 2000000000");
   const Symbol one =
       Symbol::from_json(file_of(std::string(kData) + R"({"op": "Concat", "name": "c", "inputs": [[0, 0]]})"));
   CHECK_EQ(*one.attribute("num_args"), "1");

@@ -83,7 +83,9 @@ TEST(an_executor_ends_after_its_work_without_memory) {
 }
 
 TEST(an_executor_takes_the_addresses_of_a_larger_arena_without_memory) {
-  const std::shared_ptr<Executor> small = bind_square(4), large = bind_square(400, small);
+  const std::shared_ptr<Executor> small = bind_square(4);
+  small->forward(false);
+  const std::shared_ptr<Executor> large = bind_square(400, small);
   large->forward(false);
   no_memory = true;
   small->forward(false);

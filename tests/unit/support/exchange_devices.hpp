@@ -40,9 +40,10 @@ class FailingQueue final : public Queue {
     queue_->run(program, std::move(owner));
   }
   void call(std::function<void()> fn, const char *label) override { queue_->call(std::move(fn), label); }
-  void copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner) override {
+  void copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner,
+            void (*failed)(const void *owner, const char *message)) override {
     count();
-    queue_->copy(to, from, bytes, std::move(owner));
+    queue_->copy(to, from, bytes, std::move(owner), failed);
   }
   std::shared_ptr<Event> record() override {
     count();
@@ -83,11 +84,14 @@ struct Devices {
     for (size_t d = 0; d < options.num_devices; ++d) {
       const bool gpu = (options.gpus >> d) & 1;
       const Context here{gpu ? DeviceType::kGpu : DeviceType::kCpu, int32_t(d)};
-      devices.push_back({here, make_queue(d), {}});
+      devices.push_back({here, make_queue(d), std::make_shared<Timeline>(), {}});
       queues.push_back(devices[d].queue);
+      devices[d].timeline->add(devices[d].queue);
       // Of the two, one is not for the host; kernels are found for a cpu alone.
       const Context there{gpu ? DeviceType::kCpu : DeviceType::kGpu, int32_t(d + options.num_devices)};
-      if (options.placed) devices[d].others.emplace_back(there, make_queue(d + options.num_devices));
+      if (!options.placed) continue;
+      devices[d].others.emplace_back(there, make_queue(d + options.num_devices));
+      devices[d].timeline->add(devices[d].others[0].second);
     }
     for (size_t p = 0; p < std::size(kSizes); ++p) {
       ExchangeParam param;
@@ -97,10 +101,6 @@ struct Devices {
         const Context &context = options.placed && p % 2 ? device.others[0].first : device.context;
         param.weights.push_back(array_on(context, kSizes[p], released));
         param.grads.push_back(array_on(context, kSizes[p], nullptr));
-        for (const auto *list : {&param.weights, &param.grads}) {
-          list->back().storage()->attach(device.queue);
-          list->back().storage()->attach(device.queue_for(list->back()));
-        }
         for (int64_t i = 0; i < kSizes[p]; ++i) param.weights.back().data_as<float>()[i] = first_weight(p, i);
       }
       params.push_back(param);
@@ -136,6 +136,7 @@ struct Devices {
         const bool fail = int(d) == fails && b == ends.size() / 2;
         std::vector<NDArray> grads;
         for (int p = begin; p < end; ++p) grads.push_back(params[size_t(p)].grads[d]);
+        for (const NDArray &grad : grads) grad.begin_write(devices[d].timeline);
         queues[d]->call(
             [grads, d, begin, step, fail] {
               if (fail) throw Error(Code::kExecution, "planted");

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ndarray/hazards.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "base/error.hpp"
+
+namespace cohort {
+namespace {
+
+constexpr size_t kManyUses = 8;  // more than this of one timeline are put together
+
+uintptr_t id_of(const std::shared_ptr<Timeline> &timeline) { return reinterpret_cast<uintptr_t>(timeline.get()); }
+
+// Takes the range out of all entries of a list, which may cut one in two.
+template <typename List>
+void forget(List *list, const AddressRange &range) {
+  List rest;
+  for (auto &entry : *list) {
+    if (!entry.range.overlaps(range)) {
+      rest.push_back(std::move(entry));
+      continue;
+    }
+    if (entry.range.begin < range.begin) {
+      rest.push_back(entry);
+      rest.back().range.end = range.begin;
+    }
+    if (range.end < entry.range.end) {
+      rest.push_back(std::move(entry));
+      rest.back().range.begin = range.end;
+    }
+  }
+  *list = std::move(rest);
+}
+
+}  // namespace
+
+// What work that comes after all other uses of the range has to wait for. Uses that have finished are forgotten.
+Hazards::Events Hazards::events_before(const AddressRange &range, const Timeline *but, bool writers_only) {
+  std::vector<std::shared_ptr<Timeline>> users;
+  std::vector<Use> uses;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const Use &use : uses_) {
+      if (use.who == but || !use.range.overlaps(range) || (writers_only && !use.writes)) continue;
+      uses.push_back(use);
+      users.push_back(use.by.lock());
+    }
+  }
+  Events result;
+  for (size_t i = 0; i < uses.size(); ++i) {
+    if (!users[i]) {
+      uses[i].events.clear();
+    } else if (!uses[i].recorded) {
+      users[i]->record(&uses[i].events);
+    }
+    for (const std::shared_ptr<Event> &event : uses[i].events)
+      if (!event->done()) result.push_back(event);
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t i = 0; i < uses.size(); ++i) {
+    Use &asked = uses[i];
+    const auto known =
+        std::find_if(uses_.begin(), uses_.end(), [&](const Use &use) { return use.number == asked.number; });
+    if (known == uses_.end()) continue;
+    const bool finished = std::find_first_of(asked.events.begin(), asked.events.end(), result.begin(), result.end()) ==
+                          asked.events.end();
+    if (finished) {
+      uses_.erase(known);
+    } else {
+      known->events = asked.events;
+      known->recorded = true;
+    }
+    // It may be about to read what it has written, without asking: only_user_ told it that it need not.
+    if (users[i] && asked.writes && !asked.recorded) {
+      uses_.push_back({asked.range, asked.who, asked.by, false, ++num_uses_});
+    }
+    only_user_.store(0, std::memory_order_release);
+  }
+  used_.store(!uses_.empty(), std::memory_order_release);
+  return result;
+}
+
+// Is all that has to be known of a write by this timeline known: is there a use like it, and nobody else's?
+bool Hazards::knows_write(const AddressRange &range, const Timeline *by) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  bool known = false;
+  for (const Use &use : uses_) {
+    if (!use.range.overlaps(range)) continue;
+    if (use.who != by) return false;
+    known = known || (use.writes && !use.recorded && use.range.covers(range));
+  }
+  return known;
+}
+
+// With mutex_ held.
+void Hazards::add_use(const AddressRange &range, const std::shared_ptr<Timeline> &by, bool writes) {
+  uses_.erase(std::remove_if(uses_.begin(), uses_.end(), [](const Use &use) { return use.by.expired(); }), uses_.end());
+  size_t num_own = 0;
+  for (const Use &use : uses_) {
+    if (use.who != by.get()) continue;
+    ++num_own;
+    if (!use.recorded && use.range.covers(range) && (use.writes || !writes)) return;
+  }
+  AddressRange all = range;
+  if (num_own >= kManyUses) {
+    // An array that is read piece by piece. What is said of more than it was used for only makes others wait longer.
+    for (size_t i = uses_.size(); i-- > 0;) {
+      const Use &use = uses_[i];
+      if (use.who != by.get() || use.writes != writes || use.recorded) continue;
+      all.begin = std::min(all.begin, use.range.begin);
+      all.end = std::max(all.end, use.range.end);
+      uses_.erase(uses_.begin() + std::ptrdiff_t(i));
+    }
+  }
+  uses_.push_back({all, by.get(), by, writes, ++num_uses_});
+  const bool alone = std::all_of(uses_.begin(), uses_.end(), [&](const Use &use) { return use.who == by.get(); });
+  only_user_.store(alone && all.covers(whole_) ? id_of(by) | uintptr_t(!writes) : 0, std::memory_order_release);
+  used_.store(true, std::memory_order_release);
+}
+
+bool Hazards::begin_read(const AddressRange &range, const std::shared_ptr<Timeline> &by) {
+  if (range.empty()) return false;
+  check_written(range, by.get());
+  if ((only_user_.load(std::memory_order_acquire) & ~uintptr_t(1)) == id_of(by)) return false;
+  const Events before =
+      used_.load(std::memory_order_acquire) ? events_before(range, by.get(), /* writers_only */ true) : Events();
+  by->wait_for(before);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  add_use(range, by, /* writes */ false);
+  return !before.empty();
+}
+
+bool Hazards::begin_write(const AddressRange &range, const std::shared_ptr<Timeline> &by) {
+  if (range.empty()) return false;
+  version_.fetch_add(1, std::memory_order_acq_rel);
+  const bool failed = failed_.load(std::memory_order_acquire);
+  bool waits = false;
+  if (only_user_.load(std::memory_order_acquire) != id_of(by) && !knows_write(range, by.get())) {
+    const Events before =
+        used_.load(std::memory_order_acquire) ? events_before(range, by.get(), /* writers_only */ false) : Events();
+    // Readers that have not begun must still find that what they read was not written.
+    for (const auto &event : before)
+      if (failed) event->wait();
+    waits = !before.empty();
+    by->wait_for(before);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    forget(&uses_, range);
+    add_use(range, by, /* writes */ true);
+  }
+  if (failed) written(range);
+  return waits;
+}
+
+void Hazards::sync_users(const AddressRange &range, bool writers_only) {
+  if (!used_.load(std::memory_order_acquire)) return;
+  std::vector<std::shared_ptr<Timeline>> users;  // ends after the lock: the last to hold a queue waits for it
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const Use &use : uses_) {
+      if (!use.range.overlaps(range) || (writers_only && !use.writes)) continue;
+      std::shared_ptr<Timeline> by = use.by.lock();
+      if (by && std::find(users.begin(), users.end(), by) == users.end()) users.push_back(std::move(by));
+    }
+  }
+  for (const auto &user : users) user->sync();
+}
+
+void Hazards::wait_to_read(const AddressRange &range) {
+  sync_users(range, /* writers_only */ true);
+  check_written(range);
+}
+
+void Hazards::wait_to_write(const AddressRange &range) { sync_users(range, /* writers_only */ false); }
+
+bool Hazards::busy(const AddressRange &range) {
+  return used_.load(std::memory_order_acquire) && !events_before(range, nullptr, /* writers_only */ false).empty();
+}
+
+void Hazards::check_written(const AddressRange &range, const Timeline *by) {
+  if (!failed_.load(std::memory_order_acquire)) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (unnamed_.overlaps(range) && (!by || unnamed_by_ != by))
+    throw Error(Code::kExecution, "the array was not written: out of memory");
+  for (const Failure &failure : failures_) {
+    if (!failure.range.overlaps(range) || (by && failure.by == by)) continue;
+    throw Error(Code::kExecution, "the array was not written: " + failure.message);
+  }
+}
+
+bool Hazards::failed(const AddressRange &range) {
+  if (!failed_.load(std::memory_order_acquire)) return false;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return unnamed_.overlaps(range) ||
+         std::any_of(failures_.begin(), failures_.end(), [&](const Failure &f) { return f.range.overlaps(range); });
+}
+
+void Hazards::written(const AddressRange &range) {
+  version_.fetch_add(1, std::memory_order_acq_rel);
+  if (!failed_.load(std::memory_order_acquire)) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  forget(&failures_, range);
+  if (range.begin <= unnamed_.begin) unnamed_.begin = std::max(unnamed_.begin, range.end);
+  if (range.end >= unnamed_.end) unnamed_.end = std::min(unnamed_.end, range.begin);
+  failed_.store(!unnamed_.empty() || !failures_.empty(), std::memory_order_release);
+}
+
+void Hazards::fail(const AddressRange &range, const char *message) noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  failed_.store(true, std::memory_order_release);
+  const Timeline *by = nullptr;
+  for (const Use &use : uses_)
+    if (use.writes && use.range.overlaps(range)) by = use.who;
+  try {
+    forget(&failures_, range);
+    failures_.push_back({range, *message ? message : "its work failed", by});
+  } catch (const std::bad_alloc &) {
+    if (unnamed_.empty()) unnamed_ = range;
+    unnamed_.begin = std::min(unnamed_.begin, range.begin);
+    unnamed_.end = std::max(unnamed_.end, range.end);
+    unnamed_by_ = by;
+  }
+}
+
+}  // namespace cohort

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may still be reading or writing a block of memory. Everybody who uses memory says so here before the work is
+// enqueued, and is made to come after what it depends on: a read after the last writes, a write after the last writes
+// and the reads since. Queues wait for queues; the host waits only where it reads or writes itself. Failures travel the
+// same way: what was not written cannot be read.
+//
+// Addresses are absolute, so that views, and arrays of several devices in one block, are told apart by where they lie.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "device/timeline.hpp"
+
+namespace cohort {
+
+struct AddressRange {
+  uintptr_t begin = 0, end = 0;
+
+  AddressRange(const void *data, size_t bytes)
+      : begin(reinterpret_cast<uintptr_t>(data)), end(reinterpret_cast<uintptr_t>(data) + bytes) {}
+  bool empty() const { return begin >= end; }
+  bool overlaps(const AddressRange &o) const { return begin < o.end && o.begin < end; }
+  bool covers(const AddressRange &o) const { return begin <= o.begin && o.end <= end; }
+};
+
+// Two threads may use one block at a time as long as both only read. A use counts from its begin_ call, so that call
+// and the enqueuing of the work belong into one call of the host.
+class Hazards {
+ public:
+  explicit Hazards(const AddressRange &whole) : whole_(whole) {}
+  Hazards(const Hazards &) = delete;
+  Hazards &operator=(const Hazards &) = delete;
+
+  // Work on `by` that reads, or writes, this range is enqueued next; what does both says both, in this order. True if
+  // it has to wait for another timeline. begin_read: kExecution where work of others is known not to have written the
+  // range; where it has to wait that cannot be known yet, and the work has to check_written() when it starts. A
+  // timeline's own failures do not keep it from going on: whoever waits for it hears of them.
+  bool begin_read(const AddressRange &range, const std::shared_ptr<Timeline> &by);
+  bool begin_write(const AddressRange &range, const std::shared_ptr<Timeline> &by);
+  void check_written(const AddressRange &range, const Timeline *by = nullptr);
+
+  // Before the host reads: waits for the writers, throws the error of their work, once, and kExecution as long as the
+  // range is not written again. Before the host writes: waits for readers, too; what failed before does not matter.
+  void wait_to_read(const AddressRange &range);
+  void wait_to_write(const AddressRange &range);
+  void written(const AddressRange &range);  // by the host, which has waited before
+  bool busy(const AddressRange &range);     // the host would have to wait before it writes
+
+  void fail(const AddressRange &range, const char *message) noexcept;  // the work that should have written it failed
+  bool failed(const AddressRange &range);
+
+  // Counts the changes. A raw pointer that is in the host's hands makes it worthless: then it is exposed.
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }
+  void expose() { exposed_.store(true, std::memory_order_release); }
+  bool exposed() const { return exposed_.load(std::memory_order_acquire); }
+
+ private:
+  using Events = std::vector<std::shared_ptr<Event>>;
+  struct Use {
+    AddressRange range;
+    const Timeline *who;         // only compared
+    std::weak_ptr<Timeline> by;  // one that is gone has finished its work
+    bool writes;
+    uint64_t number;
+    // Once another timeline has asked: what stands for the use. Till then it is all that is on the timeline.
+    bool recorded = false;
+    Events events = {};
+  };
+  struct Failure {
+    AddressRange range;
+    std::string message;
+    const Timeline *by;  // whose work failed; only compared
+  };
+  Events events_before(const AddressRange &range, const Timeline *but, bool writers_only);
+  bool knows_write(const AddressRange &range, const Timeline *by);
+  void add_use(const AddressRange &range, const std::shared_ptr<Timeline> &by, bool writes);
+  void sync_users(const AddressRange &range, bool writers_only);
+
+  const AddressRange whole_;
+  std::atomic<uint64_t> version_{1};
+  std::atomic<bool> exposed_{false};
+  // The usual case, which needs no lock: all that is in flight is on this one timeline. Its address, only compared;
+  // plus 1 if it has done nothing but read. 0: look at uses_.
+  std::atomic<uintptr_t> only_user_{0};
+  std::atomic<bool> used_{false};    // uses_ is not empty
+  std::atomic<bool> failed_{false};  // there is a failure below
+  // Guards what is below. Nothing is called with it that may wait, or end what waits: not a queue.
+  std::mutex mutex_;
+  uint64_t num_uses_ = 0;  // that there ever were
+  std::vector<Use> uses_;
+  std::vector<Failure> failures_;
+  AddressRange unnamed_{nullptr, 0};  // where work failed for whose failure there was no memory
+  const Timeline *unnamed_by_ = nullptr;
+};
+
+}  // namespace cohort

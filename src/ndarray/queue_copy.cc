@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ndarray/queue_copy.hpp"
+
+#include <algorithm>
+
+namespace cohort {
+namespace {
+
+// A copy that is queued: keeps its arrays until the queue is done, and knows what was not written if it fails.
+struct QueuedCopy final : Kernel {
+  QueuedCopy(ArrayPart source, NDArray target) : from(std::move(source)), to(std::move(target)) {}
+
+  void run(const Args &, const Lane &) const override {
+    const NDArray &array = from.array;
+    if (checks) array.check_written();
+    if (as_it_is()) return;  // it is checked alone
+    if (from.axis < 0) {
+      cast_elements(array.data(), array.dtype(), to.data(), to.dtype(), to.size());
+    } else {
+      copy_slice(array.data(), array.shape(), array.dtype(), from.axis, from.begin, from.end, to.data(), to.dtype());
+    }
+  }
+  bool as_it_is() const { return from.array.dtype() == to.dtype() && from.contiguous(); }
+  static void failed(const void *self, const char *message) { static_cast<const QueuedCopy *>(self)->to.fail(message); }
+
+  const ArrayPart from;
+  const NDArray to;
+  bool checks = false;  // whether the source was written: nobody else does
+  const Step step{this, Args(), "copy"};
+};
+
+bool same_or_apart(const NDArray &a, const NDArray &b) {
+  const AddressRange one = a.range(), other = b.range();
+  return !one.overlaps(other) || (one.begin == other.begin && a.dtype() == b.dtype() && a.shape() == b.shape());
+}
+
+const void *first_of(const ArrayPart &part) {
+  if (part.axis < 0) return part.array.data();
+  const Shape &shape = part.array.shape();
+  const size_t row_bytes = part.array.bytes() / size_t(std::max<int64_t>(shape[part.axis], 1));
+  return static_cast<const char *>(part.array.data()) + size_t(part.begin) * row_bytes;
+}
+
+// `shared`: others enqueue on the timeline, too; what fails here is no business of theirs.
+void enqueue(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue, bool shared) {
+  const auto copy = std::make_shared<QueuedCopy>(from, to);
+  Program program{&copy->step, 1, false, QueuedCopy::failed, true};
+  program.contained = shared;
+  const auto turn = shared ? by->turn() : std::unique_lock<std::mutex>();
+  if (shared) {
+    copy->checks = from.array.storage()->hazards().begin_read(from.array.range(), by);
+  } else {
+    from.array.begin_read(by);
+  }
+  to.begin_write(by);
+  if (!copy->as_it_is() || copy->checks) queue.run(program, copy);
+  if (copy->as_it_is()) queue.copy(to.data(), first_of(from), to.bytes(), copy, QueuedCopy::failed);
+}
+
+void copy(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue, bool shared) {
+  if (to.size() == 0) return;
+  const NDArray &source = from.array;
+  const bool as_it_is = source.dtype() == to.dtype() && from.contiguous();
+  const bool from_host = source.context().on_host(), to_host = to.context().on_host();
+  if (!from_host && (to_host || !as_it_is || source.context() != to.context())) {
+    // By the queue of its GPU to the host, and on from there.
+    const bool rows = from.contiguous();
+    const NDArray staged = NDArray::create(rows ? from.shape() : source.shape(), source.dtype(), Context(), false);
+    const std::shared_ptr<Timeline> gpu = source.storage()->immediate();
+    enqueue(rows ? from : ArrayPart(source), staged, gpu, *gpu->queues()[0], true);
+    copy(rows ? ArrayPart(staged) : ArrayPart(staged, from.axis, from.begin, from.end), to, by, queue, shared);
+  } else if ((!to_host && !as_it_is) || !same_or_apart(source, to)) {
+    const NDArray staged = NDArray::create(to.shape(), to.dtype(), from_host ? Context() : to.context(), false);
+    copy_at_once(from, staged);
+    copy(staged, to, by, queue, shared);
+  } else {
+    enqueue(from, to, by, queue, shared);
+  }
+}
+
+}  // namespace
+
+void copy_at_once(const ArrayPart &from, const NDArray &to) {
+  const std::shared_ptr<Timeline> by = to.storage()->immediate();
+  copy(from, to, by, *by->queues()[0], true);
+}
+
+Shape ArrayPart::shape() const {
+  Shape result = array.shape();
+  if (axis >= 0) result[axis] = end - begin;
+  return result;
+}
+
+bool ArrayPart::contiguous() const {
+  for (int i = 0; i < axis; ++i)
+    if (array.shape()[i] != 1) return false;
+  return true;
+}
+
+void queue_copy(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue) {
+  copy(from, to, by, queue, false);
+}
+
+}  // namespace cohort

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of arrays, and what is known of the work that uses it. Shared by all views of an array, and by executors.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "device/device.hpp"
+#include "ndarray/hazards.hpp"
+
+namespace cohort {
+
+class Storage {
+ public:
+  explicit Storage(std::shared_ptr<Memory> memory)
+      : memory_(std::move(memory)), hazards_(AddressRange(memory_->data(), memory_->bytes())) {}
+  // A part of a larger block, perhaps on another context: the same memory is used through both.
+  Storage(std::shared_ptr<Memory> memory, std::shared_ptr<Storage> whole)
+      : memory_(std::move(memory)), whole_(std::move(whole)), hazards_(AddressRange(nullptr, 0)) {}
+
+  void *data() const { return memory_->data(); }
+  size_t bytes() const { return memory_->bytes(); }
+  const Context &context() const { return memory_->context(); }
+  // The timeline for what is run at once with this array; kept, so that it is the same one next time.
+  std::shared_ptr<Timeline> immediate();
+  void keep_immediate(const std::shared_ptr<Timeline> &timeline);
+  uint64_t version() { return hazards().version(); }
+  Hazards &hazards() { return whole_ ? whole_->hazards() : hazards_; }
+
+ private:
+  const std::shared_ptr<Memory> memory_;
+  const std::shared_ptr<Storage> whole_;
+  Hazards hazards_;
+  std::mutex mutex_;  // guards immediate_
+  std::shared_ptr<Timeline> immediate_;
+};
+
+}  // namespace cohort

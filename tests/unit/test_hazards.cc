@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls behave as if each had finished when it returned, whoever shares arrays with whom: random chains, diamonds and
+// loops of executors, groups and copies on devices that are slow and out of step (support/slow_backend.cc), against the
+// same calls with a wait after each.
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/settings.hpp"
+#include "executor/executor.hpp"
+#include "group/group.hpp"
+#include "support/unit.hpp"
+
+using namespace cohort;
+
+namespace {
+
+constexpr int64_t kRows = 4, kColumns = 3;
+
+void use_slow_backend(int seed) {
+  char file[4096];
+  const ssize_t length = readlink("/proc/self/exe", file, sizeof file);
+  const std::string program(file, size_t(length));
+  setenv(kBackendPath.name, (program.substr(0, program.rfind('/')) + "/slow").c_str(), 1);
+  setenv("COHORT_SLOW_SEED", std::to_string(seed).c_str(), 1);
+}
+
+Symbol op(const std::string &name, const std::vector<Symbol> &inputs, const std::string &as = "") {
+  return Symbol::create(name, {}, as, {}, inputs);
+}
+
+// tanh(a * b + c) and its like, so that each result tells what was read.
+Symbol network(unsigned kind) {
+  const Symbol a = Symbol::variable("a"), b = Symbol::variable("b"), c = Symbol::variable("c");
+  switch (kind % 3) {
+    case 0:
+      return op("tanh", {op("elemwise_add", {op("elemwise_mul", {a, b}), c})}, "out");
+    case 1:
+      return op("elemwise_sub", {op("sigmoid", {a}), op("elemwise_mul", {b, c})}, "out");
+    default:
+      return op("elemwise_mul", {op("elemwise_add", {a, b}), op("tanh", {c})}, "out");
+  }
+}
+
+// A row of random calls on a few arrays that everybody shares. `in_step`: on the host's devices, with a wait after
+// each.
+class World {
+ public:
+  World(int seed, bool in_step) : random_(std::minstd_rand::result_type(seed + 1)), in_step_(in_step) {
+    for (size_t i = 0; i < kArrays; ++i) {
+      const NDArray array = NDArray::create({kRows, kColumns}, Dtype::kFloat32, context(i % 3));
+      array.fill_uniform(-1, 1, uint64_t(i) + 7);
+      arrays_.push_back(array);
+    }
+    for (size_t e = 0; e < kExecutors; ++e) executors_.push_back(bind());
+    make_group();
+  }
+
+  void run(int num_calls) {
+    for (int i = 0; i < num_calls; ++i) {
+      call();
+      if (in_step_) settle();
+    }
+  }
+
+  std::vector<float> result() {
+    for (const NDArray &array : arrays_) note(array);
+    for (size_t d = 0; d < 2; ++d) note(group_->array(GroupList::kParams, 0, d));
+    note(group_->merged(GroupList::kOutputs, 0));
+    return noted_;
+  }
+
+ private:
+  static constexpr size_t kArrays = 8, kExecutors = 4;
+
+  Context context(size_t id) const { return {in_step_ || id == 2 ? DeviceType::kCpu : DeviceType::kGpu, int32_t(id)}; }
+  size_t pick(size_t count) { return size_t(random_() % count); }
+
+  // Three arguments, three gradients or none, an output: all of one context, all different.
+  std::shared_ptr<Executor> bind() {
+    const size_t id = pick(3);
+    const bool trains = pick(2) != 0;
+    std::vector<NDArray> mine;
+    for (size_t i = 0; i < kArrays; ++i) {
+      if (i % 3 == id) mine.push_back(arrays_[i]);
+    }
+    while (mine.size() < 7) {
+      mine.push_back(NDArray::create({kRows, kColumns}, Dtype::kFloat32, context(id)));
+      mine.back().fill(0.25);
+    }
+    std::shuffle(mine.begin(), mine.end(), random_);
+    ExecutorOptions options;
+    options.context = context(id);
+    options.num_threads = 1;
+    options.outputs = {mine[6]};
+    std::vector<NDArray> grads;
+    if (trains) grads = {mine[3], mine[4], mine[5]};
+    const std::vector<GradReq> reqs(3, trains ? GradReq::kWrite : GradReq::kNull);
+    return Executor::bind(network(unsigned(pick(3))), {mine[0], mine[1], mine[2]}, grads, reqs, {}, options);
+  }
+
+  void make_group() {
+    const Symbol net = Symbol::create("FullyConnected", {{"num_hidden", std::to_string(kColumns)}, {"no_bias", "1"}},
+                                      "fc", {}, {Symbol::variable("data")});
+    GroupOptions options;
+    options.contexts = {context(0), context(1)};
+    options.param_names = {"fc_weight"};
+    options.num_threads = 1;
+    const DataDescs data = {{"data", {kRows, kColumns}, Dtype::kFloat32, "NC"}};
+    group_ = Group::create(net, data, {}, options);
+    const NDArray weight = NDArray::create({kColumns, kColumns}, Dtype::kFloat32, Context());
+    weight.fill_uniform(-1, 1, 3);
+    group_->set_params({{"fc_weight", weight}}, nullptr, false);
+    optimizer_ = Optimizer::create("sgd", {{"learning_rate", "0.05"}, {"momentum", "0.5"}});
+  }
+
+  void call() {
+    Executor &executor = *executors_[pick(kExecutors)];
+    const NDArray &one = arrays_[pick(kArrays)], &other = arrays_[pick(kArrays)];
+    switch (pick(12)) {
+      case 0:
+      case 1:
+      case 2:
+        executor.forward(pick(2) != 0);
+        break;
+      case 3:
+      case 4:
+        // The head gradient is whatever another one has just written.
+        executor.forward(true);
+        executor.backward({one});
+        break;
+      case 5:
+        one.copy_from(other);
+        break;
+      case 6:
+        executor.load(int(pick(3)), one);
+        break;
+      case 7:
+        executors_[pick(kExecutors)] = bind();
+        break;
+      case 8:
+        group_->forward({one}, {}, 1);
+        group_->backward({other});
+        break;
+      case 9:
+        group_->forward({one}, {}, 1);
+        group_->backward({other});
+        group_->update(optimizer_, UpdateMode(pick(2)));
+        break;
+      case 10:
+        one.copy_from(group_->merged(GroupList::kOutputs, 0));
+        break;
+      default: {
+        note(one);
+        const std::vector<float> values(size_t(kRows * kColumns), float(pick(100)) / 100);
+        one.write(values.data(), values.size() * sizeof(float));
+      }
+    }
+  }
+
+  void note(const NDArray &array) {
+    std::vector<float> values(size_t(array.size()));
+    array.read(values.data(), values.size() * sizeof(float));
+    noted_.insert(noted_.end(), values.begin(), values.end());
+  }
+
+  void settle() {
+    for (const auto &executor : executors_) executor->wait();
+    group_->wait();
+    for (const NDArray &array : arrays_) array.wait_to_write();
+  }
+
+  std::minstd_rand random_;
+  const bool in_step_;
+  std::vector<NDArray> arrays_;
+  std::vector<std::shared_ptr<Executor>> executors_;
+  std::shared_ptr<Group> group_;
+  std::shared_ptr<Optimizer> optimizer_;
+  std::vector<float> noted_;
+};
+
+void compare(int seed, int num_calls) {
+  use_slow_backend(seed);
+  World in_step(seed, true), slow(seed, false);
+  in_step.run(num_calls);
+  slow.run(num_calls);
+  const std::vector<float> expected = in_step.result(), found = slow.result();
+  CHECK_EQ(expected.size(), found.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i] == found[i]) continue;
+    unit::fail(__FILE__, __LINE__, text("seed ", seed, ": value ", i, " is ", found[i], ", expected ", expected[i]));
+    return;
+  }
+}
+
+}  // namespace
+
+TEST(random_calls_on_slow_devices_give_what_they_give_in_step) {
+  for (int seed = 0; seed < 150; ++seed) compare(seed, 60);
+}
+
+// E2 reads what E1 writes; the loop of a GAN hands E2's gradient back to E1 as its head gradient.
+TEST(executors_that_read_each_others_arrays_run_in_order) {
+  for (int seed = 0; seed < 40; ++seed) {
+    use_slow_backend(seed);
+    const Context first{DeviceType::kGpu, 0}, second{DeviceType::kGpu, 0};
+    const auto array = [&](double value) {
+      const NDArray result = NDArray::create({kRows, kColumns}, Dtype::kFloat32, first);
+      result.fill(value);
+      return result;
+    };
+    const NDArray x = array(0.5), y = array(0), z = array(0), dx = array(0), dy = array(0), head = array(1);
+    const Symbol v = Symbol::variable("v"), square = op("square", {v}, "square");
+    ExecutorOptions options;
+    options.context = first;
+    options.outputs = {y};
+    const auto generator = Executor::bind(square, {x}, {dx}, {GradReq::kWrite}, {}, options);
+    options.context = second;
+    options.outputs = {z};
+    const auto critic = Executor::bind(square, {y}, {dy}, {GradReq::kWrite}, {}, options);
+    for (int step = 0; step < 4; ++step) {
+      generator->forward(true);
+      critic->forward(true);
+      critic->backward({head});
+      generator->backward({dy});
+      x.copy_from(dx);
+    }
+    double value = 0.5;
+    for (int step = 0; step < 4; ++step) value = 4 * value * value * value;  // of x^4
+    std::vector<float> found(size_t(kRows * kColumns));
+    x.read(found.data(), found.size() * sizeof(float));
+    CHECK_NEAR(double(found[0]), value, 1e-6);
+  }
+}
+
+TEST(work_that_reads_what_was_not_written_fails_with_the_reason) {
+  for (int seed = 0; seed < 20; ++seed) {
+    use_slow_backend(seed);
+    const Context gpu{DeviceType::kGpu, 0};
+    const auto timeline = std::make_shared<Timeline>(get_device(gpu)->create_queue(QueueOptions()));
+    const NDArray x = NDArray::create({kRows}, Dtype::kFloat32, gpu),
+                  y = NDArray::create({kRows}, Dtype::kFloat32, gpu);
+    ExecutorOptions options;
+    options.context = gpu;
+    options.outputs = {y};
+    const auto reader = Executor::bind(op("square", {Symbol::variable("v")}), {x}, {}, {}, {}, options);
+    x.begin_write(timeline);
+    timeline->queues()[0]->call(
+        [&] {
+          x.fail("planted");
+          throw Error(Code::kExecution, "planted");
+        },
+        "writer");
+    try {
+      reader->forward(false);  // it may be known already
+    } catch (const Error &error) {
+      CHECK(std::string(error.what()).find("planted") != std::string::npos);
+      continue;
+    }
+    const NDArray copy = NDArray::create({kRows}, Dtype::kFloat32, gpu);
+    std::vector<float> values(static_cast<size_t>(kRows));
+    bool copied = true;
+    try {
+      copy.copy_from(y);
+    } catch (const Error &) {
+      copied = false;
+    }
+    CHECK_THROWS(y.read(values.data(), values.size() * sizeof(float)), Error, "planted");
+    CHECK_THROWS(y.read(values.data(), values.size() * sizeof(float)), Error, "planted");
+    if (copied) {
+      CHECK_THROWS(copy.read(values.data(), values.size() * sizeof(float)), Error, "planted");
+      CHECK_THROWS(copy.wait(), Error, "planted");
+    }
+    try {
+      timeline->sync();  // the writer's own error, unless x was waited for
+    } catch (const Error &) {
+    }
+    x.fill(2);
+    reader->forward(false);
+    y.read(values.data(), values.size() * sizeof(float));
+    CHECK_EQ(values[0], 4.0f);
+  }
+}
+
+UNIT_MAIN()
