@@ -24,8 +24,8 @@ void *operator new(size_t bytes) {
   if (!block) throw std::bad_alloc();
   return block;
 }
-void operator delete(void *block) noexcept { std::free(block); }
-void operator delete(void *block, size_t) noexcept { std::free(block); }
+__attribute__((noinline)) void operator delete(void *block) noexcept { std::free(block); }
+__attribute__((noinline)) void operator delete(void *block, size_t) noexcept { std::free(block); }
 
 namespace {
 
