@@ -18,7 +18,7 @@ thread_local int64_t num_allocations = 0, failing_allocation = 0;  // of this th
 
 }  // namespace
 
-void *operator new(size_t bytes) {
+__attribute__((noinline)) void *operator new(size_t bytes) {
   const bool fails = out_of_memory || ++num_allocations == failing_allocation;
   void *const block = fails ? nullptr : std::malloc(bytes ? bytes : 1);
   if (!block) throw std::bad_alloc();

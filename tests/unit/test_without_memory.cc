@@ -18,7 +18,7 @@ thread_local bool no_memory = false;  // operator new throws on this thread
 
 }  // namespace
 
-void *operator new(size_t size) {
+__attribute__((noinline)) void *operator new(size_t size) {
   void *const block = no_memory ? nullptr : std::malloc(size ? size : 1);
   if (!block) throw std::bad_alloc();
   return block;
