@@ -60,6 +60,10 @@ void Executor::Impl::run_forward(ProgramOwner &program) {
   }
 }
 
+void Executor::begin_forward(bool is_train) {
+  impl_->program(is_train, is_train && impl_->any_gradient, bool(impl_->monitor)).begin_forward();
+}
+
 void Executor::forward(bool is_train) {
   Impl &self = *impl_;
   ProgramOwner &program = self.program(is_train, is_train && self.any_gradient, bool(self.monitor));

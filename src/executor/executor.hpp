@@ -99,6 +99,8 @@ class Executor : public std::enable_shared_from_this<Executor> {
   // Copies into an argument, which has as many elements, in the order of what is queued (queue_copy.hpp).
   void load(int argument, const ArrayPart &from);
   void check_arguments() const;  // kExecution where one is known not to have been written
+  // Says to the arrays that a forward pass is next, as forward() does.
+  void begin_forward(bool is_train);
 
   // Queue the work and return. Errors of it come out at wait() or at reading an array that it writes.
   void forward(bool is_train);
