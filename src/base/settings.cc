@@ -10,7 +10,8 @@ const Setting kBackendPath = {"COHORT_BACKEND_PATH", "",
                               "are looked for before the folder of libcohort.so."};
 const Setting kTrace = {"COHORT_TRACE", "",
                         "What to write to the log at level debug, separated by commas: plan (each plan when it is "
-                        "made), step (each step when it is queued)."};
+                        "made, with the kernel of each step and why others were refused), step (each step when it is "
+                        "queued)."};
 const Setting kCheck = {
     "COHORT_CHECK", "",
     "What to look after while running, separated by commas: outputs (a step that leaves elements of "

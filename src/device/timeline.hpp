@@ -3,6 +3,8 @@
 // Arrays remember on which timelines they were used last (ndarray/hazards.hpp).
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -29,12 +31,16 @@ class Timeline {
   void wait_for(const std::vector<std::shared_ptr<Event>> &events) const;
   // Runs `check` on every queue before work that is enqueued later; what it throws fails that work.
   void check_first(const std::function<void()> &check, const char *label) const;
+  // Counts what its owner is given to do, for those who ask whether there has been more since.
+  void count() { num_given_.fetch_add(1, std::memory_order_relaxed); }
+  uint64_t num_given() const { return num_given_.load(std::memory_order_relaxed); }
   bool idle() const;  // all of its work has finished, and no error waits for sync()
   void sync() const;  // waits; then throws the first error of the work, once
   // Held while they enqueue by those who share the timeline with others (immediate_timeline()).
   std::unique_lock<std::mutex> turn() const { return std::unique_lock<std::mutex>(turn_); }
 
  private:
+  std::atomic<uint64_t> num_given_{0};
   mutable std::mutex turn_;
   mutable std::mutex mutex_;  // guards queues_
   std::vector<std::shared_ptr<Queue>> queues_;

@@ -44,8 +44,8 @@ class Call final : public Kernel {
   // Puts the call behind what it depends on.
   void begin(const std::shared_ptr<Timeline> &by) {
     for (size_t i = 0; i < first_output; ++i) hazards(i).begin_read(range(i), by);
-    for (const size_t i : program->mutated()) hazards(i).begin_write(range(i), by);
-    for (size_t i = first_output; i < arrays_.size(); ++i) hazards(i).begin_write(range(i), by);
+    for (const size_t i : program->mutated()) hazards(i).begin_write(range(i), by, /* overwrites */ false);
+    for (size_t i = first_output; i < arrays_.size(); ++i) hazards(i).begin_write(range(i), by, !is_read(i));
   }
   Program bind() {
     program->bind(addresses_.data(), addresses_.data() + first_output,
@@ -58,9 +58,12 @@ class Call final : public Kernel {
   // Fails the call if work queued before it has failed to write one of its inputs.
   void run(const Args &, const Lane &) const override {
     for (size_t i = 0; i < first_output; ++i) hazards(i).check_written(range(i));
-    for (size_t i = first_output; i < arrays_.size(); ++i) {
-      if (hazards(i).failed(range(i))) hazards(i).written(range(i));  // by work before this one
-    }
+    // What work before this one failed to write, this one writes.
+    const auto forgive = [this](size_t i) {
+      if (hazards(i).failed(range(i))) hazards(i).written(range(i));
+    };
+    for (const size_t i : program->mutated()) forgive(i);
+    for (size_t i = first_output; i < arrays_.size(); ++i) forgive(i);
   }
 
   const std::shared_ptr<const AppliedProgram> program;
@@ -73,6 +76,11 @@ class Call final : public Kernel {
     const auto &call = *static_cast<const Call *>(owner);
     for (size_t i = call.first_output; i < call.arrays_.size(); ++i) call.hazards(i).fail(call.range(i), message);
     for (const size_t i : call.program->mutated()) call.hazards(i).fail(call.range(i), message);
+  }
+  bool is_read(size_t output) const {
+    for (size_t i = 0; i < first_output; ++i)
+      if (range(i).overlaps(range(output))) return true;
+    return false;
   }
   Hazards &hazards(size_t index) const { return arrays_[index]->hazards(); }
   AddressRange range(size_t index) const { return AddressRange(addresses_[index], bytes_[index]); }
@@ -179,11 +187,7 @@ Streams &streams() {
 
 // ---- what may lie in one place ------------------------------------------------------------------------------------
 
-bool overlap(const NDArray &a, const NDArray &b) {
-  if (a.storage() != b.storage()) return false;
-  const char *const a_data = a.data_as<char>(), *const b_data = b.data_as<char>();
-  return a_data < b_data + b.bytes() && b_data < a_data + a.bytes();
-}
+bool overlap(const NDArray &a, const NDArray &b) { return a.range().overlaps(b.range()); }
 
 // Whether what is written may not be read, or written by another output.
 bool is_shared_wrongly(const Invocation &call, const AppliedProgram &program) {

@@ -217,7 +217,7 @@ void ProgramOwner::failed(const void *owner, const char *message) {
   for (const auto &constant : self->constants_) constant->failed.store(true, std::memory_order_release);
   for (const auto *list : {&self->arrays_.outputs, &self->arrays_.grads}) {
     for (const NDArray &array : *list) {
-      if (array) array.fail(message);
+      if (array) array.fail(message, self->family_->timeline.get());
     }
   }
 }
@@ -254,6 +254,7 @@ void ProgramOwner::begin_backward() {
 }
 
 void ProgramOwner::begin_work() {
+  family_->timeline->count();
   family_->gather(members_[0]);
   family_->scatter(members_[0]);
 }
@@ -305,8 +306,13 @@ void ProgramOwner::run_prologue() {
       seen[i] = version;
     }
     if (!stale) continue;
-    begin_work();  // steps of several devices may build on each other
-    run_on(plan_.prologue[p].device, {prologue_.data() + p, 1, plan_.brief_forward, failed, true});
+    try {
+      begin_work();  // steps of several devices may build on each other
+      run_on(plan_.prologue[p].device, {prologue_.data() + p, 1, plan_.brief_forward, failed, true});
+    } catch (...) {
+      constants_[p]->failed.store(true, std::memory_order_release);
+      throw;
+    }
   }
 }
 

@@ -57,6 +57,14 @@ void Exchange::begin_backward() {
   if (reducer_) reducer_->begin_backward();
 }
 
+uint64_t Exchange::num_given() const {
+  uint64_t sum = 0;
+  for (const ExchangeDevice &device : devices_) sum += device.timeline->num_given();
+  return sum;
+}
+
+void Exchange::end_backward() { num_given_ = num_given(); }
+
 BucketPrograms Exchange::after_bucket(size_t device) {
   return reducer_ ? reducer_->after_bucket(device) : BucketPrograms();
 }
@@ -97,7 +105,9 @@ void Exchange::update_from_sums(const std::shared_ptr<Optimizer> &optimizer, Upd
     plan_ = std::make_shared<SummedUpdatePlan>(weights_, *reducer_, optimizer, mode);
   }
   weights_->find_changed();
-  bool waits = begin_update(mode);
+  // A device that is still in backward must not update what another one's later work reads.
+  bool waits = num_given() != num_given_;
+  waits = begin_update(mode) || waits;
   waits = plan_->slots().begin_states(reduced_on_) || waits;
   const std::shared_ptr<SummedUpdate> &update = free_update();
   update->begin();

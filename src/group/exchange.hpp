@@ -38,13 +38,16 @@ class Exchange {
   // What backward of this device is to run after each bucket: asking is promising to. None if there is nothing to gain.
   BucketPrograms after_bucket(size_t device);
 
-  // After backward was queued on all devices: queues the update of every parameter.
+  // After backward was queued on all devices.
+  void end_backward();
+  // After that: queues the update of every parameter. What was queued in between has the old ones.
   void update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode);
   // The devices' queues have been waited for: waits for what else there is, and throws what failed there. What failed
   // passes have left behind is cleared away.
   void wait();
 
  private:
+  uint64_t num_given() const;
   bool begin_update(UpdateMode mode) const;
   void update_from_sums(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode);
   const std::shared_ptr<SummedUpdate> &free_update();
@@ -54,6 +57,7 @@ class Exchange {
   const GradientBuckets buckets_;
   std::unique_ptr<Reducer> reducer_;                   // null: there is one device, or nothing to sum
   std::vector<std::shared_ptr<Timeline>> reduced_on_;  // of its workers
+  uint64_t num_given_ = 0;                             // to the devices, up to the end of backward
   std::unique_ptr<LocalUpdate> local_;
   std::shared_ptr<WeightMirrors> weights_;
   std::shared_ptr<const SummedUpdatePlan> plan_;

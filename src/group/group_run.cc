@@ -168,6 +168,7 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
     self.current_binding->execs[d]->backward(parts, true,
                                              in_buckets ? self.exchange->after_bucket(d) : BucketPrograms());
   }
+  self.exchange->end_backward();
   self.has_backward = true;
 }
 

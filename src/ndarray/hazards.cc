@@ -61,8 +61,9 @@ Hazards::Events Hazards::events_before(const AddressRange &range, const Timeline
   const std::lock_guard<std::mutex> lock(mutex_);
   for (size_t i = 0; i < uses.size(); ++i) {
     Use &asked = uses[i];
-    const auto known =
-        std::find_if(uses_.begin(), uses_.end(), [&](const Use &use) { return use.number == asked.number; });
+    const auto known = std::find_if(uses_.begin(), uses_.end(), [&](const Use &use) {
+      return use.number == asked.number && use.range.begin == asked.range.begin;
+    });
     if (known == uses_.end()) continue;
     const bool finished = std::find_first_of(asked.events.begin(), asked.events.end(), result.begin(), result.end()) ==
                           asked.events.end();
@@ -72,8 +73,8 @@ Hazards::Events Hazards::events_before(const AddressRange &range, const Timeline
       known->events = asked.events;
       known->recorded = true;
     }
-    // It may be about to read what it has written, without asking: only_user_ told it that it need not.
-    if (users[i] && asked.writes && !asked.recorded) {
+    // It may be about to read, without asking: only_user_ told it that it need not.
+    if (users[i] && !asked.recorded) {
       uses_.push_back({asked.range, asked.who, asked.by, false, ++num_uses_});
     }
     only_user_.store(0, std::memory_order_release);
@@ -126,13 +127,14 @@ bool Hazards::begin_read(const AddressRange &range, const std::shared_ptr<Timeli
   if ((only_user_.load(std::memory_order_acquire) & ~uintptr_t(1)) == id_of(by)) return false;
   const Events before =
       used_.load(std::memory_order_acquire) ? events_before(range, by.get(), /* writers_only */ true) : Events();
+  check_written(range, by.get());  // one that has just finished may have failed
   by->wait_for(before);
   const std::lock_guard<std::mutex> lock(mutex_);
   add_use(range, by, /* writes */ false);
   return !before.empty();
 }
 
-bool Hazards::begin_write(const AddressRange &range, const std::shared_ptr<Timeline> &by) {
+bool Hazards::begin_write(const AddressRange &range, const std::shared_ptr<Timeline> &by, bool overwrites) {
   if (range.empty()) return false;
   version_.fetch_add(1, std::memory_order_acq_rel);
   const bool failed = failed_.load(std::memory_order_acquire);
@@ -149,7 +151,7 @@ bool Hazards::begin_write(const AddressRange &range, const std::shared_ptr<Timel
     forget(&uses_, range);
     add_use(range, by, /* writes */ true);
   }
-  if (failed) written(range);
+  if (failed && overwrites) written(range);
   return waits;
 }
 
@@ -174,7 +176,11 @@ void Hazards::wait_to_read(const AddressRange &range) {
 
 void Hazards::wait_to_write(const AddressRange &range) { sync_users(range, /* writers_only */ false); }
 
-bool Hazards::busy(const AddressRange &range) {
+bool Hazards::written_by_others(const AddressRange &range) {
+  return used_.load(std::memory_order_acquire) && !events_before(range, nullptr, /* writers_only */ true).empty();
+}
+
+bool Hazards::used_by_others(const AddressRange &range) {
   return used_.load(std::memory_order_acquire) && !events_before(range, nullptr, /* writers_only */ false).empty();
 }
 
@@ -203,15 +209,16 @@ void Hazards::written(const AddressRange &range) {
   forget(&failures_, range);
   if (range.begin <= unnamed_.begin) unnamed_.begin = std::max(unnamed_.begin, range.end);
   if (range.end >= unnamed_.end) unnamed_.end = std::min(unnamed_.end, range.begin);
+  if (unnamed_.empty()) unnamed_ = AddressRange(nullptr, 0);
   failed_.store(!unnamed_.empty() || !failures_.empty(), std::memory_order_release);
 }
 
-void Hazards::fail(const AddressRange &range, const char *message) noexcept {
+void Hazards::fail(const AddressRange &range, const char *message, const Timeline *by) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   failed_.store(true, std::memory_order_release);
-  const Timeline *by = nullptr;
+  const bool known = by != nullptr;
   for (const Use &use : uses_)
-    if (use.writes && use.range.overlaps(range)) by = use.who;
+    if (!known && use.writes && use.range.overlaps(range)) by = use.who;
   try {
     forget(&failures_, range);
     failures_.push_back({range, *message ? message : "its work failed", by});

@@ -41,7 +41,8 @@ class Hazards {
   // range; where it has to wait that cannot be known yet, and the work has to check_written() when it starts. A
   // timeline's own failures do not keep it from going on: whoever waits for it hears of them.
   bool begin_read(const AddressRange &range, const std::shared_ptr<Timeline> &by);
-  bool begin_write(const AddressRange &range, const std::shared_ptr<Timeline> &by);
+  // begin_write: what failed to be written before does not matter any more, unless the work does not `overwrite`.
+  bool begin_write(const AddressRange &range, const std::shared_ptr<Timeline> &by, bool overwrites = true);
   void check_written(const AddressRange &range, const Timeline *by = nullptr);
 
   // Before the host reads: waits for the writers, throws the error of their work, once, and kExecution as long as the
@@ -49,9 +50,12 @@ class Hazards {
   void wait_to_read(const AddressRange &range);
   void wait_to_write(const AddressRange &range);
   void written(const AddressRange &range);  // by the host, which has waited before
-  bool busy(const AddressRange &range);     // the host would have to wait before it writes
+  // The host would have to wait before it reads; before it writes.
+  bool written_by_others(const AddressRange &range);
+  bool used_by_others(const AddressRange &range);
 
-  void fail(const AddressRange &range, const char *message) noexcept;  // the work that should have written it failed
+  // The work that should have written it failed: that of `by`, or of who was the last to write.
+  void fail(const AddressRange &range, const char *message, const Timeline *by = nullptr) noexcept;
   bool failed(const AddressRange &range);
 
   // Counts the changes. A raw pointer that is in the host's hands makes it worthless: then it is exposed.

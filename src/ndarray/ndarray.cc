@@ -236,7 +236,7 @@ void NDArray::copy_from(const NDArray &source) const {
   if (same_memory(source) && dtype_ == source.dtype_) return;
   if (bytes() == 0) return;
   const bool on_host = context().on_host() && source.context().on_host();
-  if (!on_host || source.busy() || busy()) {
+  if (!on_host || source.hazards().written_by_others(source.range()) || hazards().used_by_others(range())) {
     copy_at_once(source, *this);
     return;
   }

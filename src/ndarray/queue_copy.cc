@@ -12,7 +12,10 @@ struct QueuedCopy final : Kernel {
 
   void run(const Args &, const Lane &) const override {
     const NDArray &array = from.array;
-    if (checks) array.check_written();
+    if (checks) {
+      array.check_written();
+      if (to.failed()) to.written();  // by work before this one
+    }
     if (as_it_is()) return;  // it is checked alone
     if (from.axis < 0) {
       cast_elements(array.data(), array.dtype(), to.data(), to.dtype(), to.size());
@@ -25,7 +28,7 @@ struct QueuedCopy final : Kernel {
 
   const ArrayPart from;
   const NDArray to;
-  bool checks = false;  // whether the source was written: nobody else does
+  bool checks = false;  // whether the source was written, when it starts
   const Step step{this, Args(), "copy"};
 };
 
@@ -48,11 +51,13 @@ void enqueue(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Tim
   program.contained = shared;
   const auto turn = shared ? by->turn() : std::unique_lock<std::mutex>();
   if (shared) {
-    copy->checks = from.array.storage()->hazards().begin_read(from.array.range(), by);
+    copy->checks = true;
+    from.array.storage()->hazards().begin_read(from.array.range(), by);
   } else {
     from.array.begin_read(by);
   }
   to.begin_write(by);
+  by->count();
   if (!copy->as_it_is() || copy->checks) queue.run(program, copy);
   if (copy->as_it_is()) queue.copy(to.data(), first_of(from), to.bytes(), copy, QueuedCopy::failed);
 }

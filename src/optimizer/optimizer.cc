@@ -293,6 +293,9 @@ void Optimizer::update(const std::string &param, size_t copy, const NDArray &wei
     pointers[i] = arrays[i].data();
   }
   const auto turn = timeline->turn();
+  weight.wait();
+  grad.wait();
+  for (const NDArray &state : arrays) state.wait();
   grad.begin_read(timeline);
   weight.begin_read(timeline);
   weight.begin_write(timeline);

@@ -128,6 +128,9 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
     sources[i] = allocate(spec.inputs[i].bytes());
     work->add(made->from_inputs[i].get(), {call.inputs[i].data()}, {sources[i]});
   }
+  const std::vector<int> mutated = call.what->backward ? std::vector<int>() : call.what->op->mutates;
+  for (const int i : mutated)
+    if (size_t(i) < call.inputs.size()) call.inputs[size_t(i)].wait_to_write();
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     const NDArray &output = call.outputs[i];
     if (output) output.wait_to_write();
@@ -150,7 +153,7 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
   if (!queue) queue = device->create_queue({1});
   queue->run({work->steps.data(), work->steps.size(), true, nullptr}, work);
   queue->sync();
-  for (int i : call.what->backward ? std::vector<int>() : call.what->op->mutates) {
+  for (const int i : mutated) {
     if (size_t(i) < call.inputs.size()) call.inputs[size_t(i)].written();
   }
   for (const NDArray &output : call.outputs) {

@@ -162,6 +162,38 @@ TEST(a_failed_reshape_changes_nothing) {
 }
 
 // Each node in turn fails on the devices of a group that is training.
+// One device is long in backward, the other has gone on: it must not meet weights that are updated already.
+TEST(work_between_backward_and_update_has_the_old_parameters) {
+  const int64_t size = 1026;
+  const Batch batch(size);
+  std::vector<float> expected;
+  for (int round = 0; round < 12; ++round) {
+    GroupOptions options = options_for(2);
+    options.workload = {1, 512};
+    const auto group = Group::create(mlp(), data_of(size), label_of(size), options);
+    NamedArrays params;
+    for (size_t i = 0; i < group->num_arrays(GroupList::kParams); ++i) {
+      const NDArray array = NDArray::create(group->array(GroupList::kParams, i, 0).shape(), Dtype::kFloat32, Context());
+      array.fill_uniform(-0.5, 0.5, 7 + i);
+      params.emplace_back(group->name(GroupList::kParams, i), array);
+    }
+    group->set_params(params, nullptr, false);
+    const auto optimizer = Optimizer::create("sgd", {{"learning_rate", "1"}});
+    const auto wait = [&] {
+      if (round == 0) group->wait();
+    };
+    group->forward({batch.data}, {batch.label}, 1);
+    group->backward({});
+    wait();
+    for (int i = 0; i < 20; ++i) group->run(0);
+    wait();
+    group->update(optimizer, UpdateMode::kOnStore);
+    const std::vector<float> found = values_of(group->merged(GroupList::kOutputs, 0));
+    if (round == 0) expected = found;
+    CHECK(found == expected);
+  }
+}
+
 TEST(a_step_that_fails_is_reported_and_nobody_hangs) {
   const Batch batch(8);
   for (const char *node : {"fc1", "act", "softmax"}) {
