@@ -224,6 +224,45 @@ static void failures_come_out_with_the_result(void **state) {
   }
 }
 
+/* An operator that works in place, and a copy, on what another one failed to write fail for the same reason; what is
+ * overwritten afterwards is good. */
+static void failures_go_on_through_copies_and_in_place(void **state) {
+  static const int64_t sizes[] = {1, 1 << 20};
+  size_t s;
+
+  (void)state;
+  for (s = 0; s < COUNT(sizes); ++s) {
+    const size_t bytes = (size_t)sizes[s] * sizeof(float);
+    cohort_ndarray *data = counted(SHAPE(2), 1), *wide = uniform(SHAPE(1 << 20), 3), *busy, *failed, *copy, *good;
+    float *const numbers = malloc(bytes);
+    cohort_error *error;
+    const char *key = "scalar", *one = "1";
+
+    assert_non_null(numbers);
+    busy = apply_scalar("_mul_scalar", "0", wide);
+    copy = uniform(SHAPE(sizes[s]), 5);
+    good = uniform(SHAPE(sizes[s]), 6);
+    failed = take_outside(data, sizes[s]);
+    error = cohort_ndarray_copy_to(failed, copy);
+    if (!error) fails(cohort_ndarray_read(copy, numbers, bytes), COHORT_ERROR_EXECUTION, "take");
+    cohort_error_free(error);
+    error = cohort_operator_invoke("_plus_scalar", &key, &one, 1, &failed, 1, &failed, 1, NULL, NULL);
+    cohort_error_free(error);
+    fails(cohort_ndarray_read(failed, numbers, bytes), COHORT_ERROR_EXECUTION, "take");
+    ok(cohort_ndarray_copy_to(good, failed));
+    ok(cohort_ndarray_copy_to(good, copy));
+    assert_same(failed, good);
+    assert_same(copy, good);
+    free(numbers);
+    cohort_ndarray_free(data);
+    cohort_ndarray_free(wide);
+    cohort_ndarray_free(busy);
+    cohort_ndarray_free(failed);
+    cohort_ndarray_free(copy);
+    cohort_ndarray_free(good);
+  }
+}
+
 /* ---- order --------------------------------------------------------------------------------------------------------
  */
 
@@ -423,6 +462,7 @@ int main(void) {
       TEST(outputs_may_lie_over_inputs),
       TEST(outputs_may_lie_over_each_other),
       TEST(failures_come_out_with_the_result),
+      TEST(failures_go_on_through_copies_and_in_place),
       TEST(large_and_small_operators_keep_their_order),
       TEST(random_operators_go_by_their_seed),
       TEST(threads_apply_operators_at_once),
