@@ -75,6 +75,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_is_training(const cohort_
  * @param grad_reqs  For each a COHORT_GRAD_ constant; NULL: COHORT_GRAD_WRITE for all.
  * @return NULL, or, with nothing marked,
  *   COHORT_ERROR_SHAPE, _DTYPE, _DEVICE  a gradient that does not fit its array, or an array of integers
+ *   COHORT_ERROR_INVALID_ARGUMENT        an array that is a part of one that the tape knows, or of another of these
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_mark(cohort_tape *tape, cohort_ndarray *const *arrays,
                                                             cohort_ndarray *const *gradients, const int32_t *grad_reqs,

@@ -15,9 +15,7 @@ size_t offset_of(const NDArray &array) {
 
 bool overlap(size_t a, size_t a_bytes, size_t b, size_t b_bytes) { return a < b + b_bytes && b < a + a_bytes; }
 
-bool overlap(const NDArray &a, const NDArray &b) {
-  return a.storage() == b.storage() && overlap(offset_of(a), a.bytes(), offset_of(b), b.bytes());
-}
+bool overlap(const NDArray &a, const NDArray &b) { return a.range().overlaps(b.range()); }
 
 TensorType type_of(const NDArray &array) { return {array.shape(), array.dtype()}; }
 
@@ -58,8 +56,49 @@ std::vector<TensorType> infer_types(const Application &what, const std::vector<N
       throw Error(Code::kShape, text("operator ", op.name, ": shape of output ", i, " is unknown"), op.name);
     }
     types.push_back({out_shapes[i], out_dtypes[i]});
+    if (i >= outputs.size() || !outputs[i]) continue;
+    if (outputs[i].shape() != out_shapes[i] || outputs[i].dtype() != out_dtypes[i]) {
+      throw Error(outputs[i].shape() != out_shapes[i] ? Code::kShape : Code::kDtype,
+                  text("operator ", op.name, ", output ", i, ": expected ", out_shapes[i], " ", out_dtypes[i],
+                       ", found ", outputs[i].shape(), " ", outputs[i].dtype()),
+                  op.name);
+    }
   }
   return types;
+}
+
+// Where the operator runs: where its inputs are. Outputs must be there, too.
+const Context &context_of(const Application &what, const std::vector<NDArray> &inputs,
+                          const std::vector<NDArray> &outputs) {
+  const Context &where = inputs[0].context();
+  const auto check = [&](const NDArray &array, const char *kind, size_t index) {
+    if (!array || array.context() == where || (array.context().on_host() && where.on_host())) return;
+    throw Error(
+        Code::kDevice,
+        text("operator ", what.op->name, ": ", kind, " ", index, " is on ", array.context(), ", expected ", where),
+        what.op->name);
+  };
+  for (size_t i = 1; i < inputs.size(); ++i) check(inputs[i], "input", i);
+  for (size_t i = 0; i < outputs.size(); ++i) check(outputs[i], "output", i);
+  return where;
+}
+
+// The arrays that a kernel writes: those given, but new ones where none is or where it would write what it reads, or
+// what it writes as another output.
+std::vector<NDArray> arrays_to_write(const std::vector<TensorType> &types, const std::vector<NDArray> &inputs,
+                                     const std::vector<NDArray> &given, const Context &where) {
+  std::vector<NDArray> arrays = given;
+  arrays.resize(types.size());
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const auto overlaps = [&](const NDArray &other) { return other && overlap(arrays[i], other); };
+    const auto end = arrays.begin() + int64_t(i);
+    if (arrays[i] && std::none_of(inputs.begin(), inputs.end(), overlaps) &&
+        std::none_of(arrays.begin(), end, overlaps)) {
+      continue;
+    }
+    arrays[i] = NDArray::create(types[i].shape, types[i].dtype, where, false);
+  }
+  return arrays;
 }
 
 // Whether the gradient needs more of the forward pass than its visible outputs.
@@ -92,38 +131,37 @@ void Tape::set_training(bool training) {
 // ---- known arrays ------------------------------------------------------------------------------------------------
 
 // The entry of just this array. Throws kInvalidArgument for a part of a known one.
-const Tape::Known *Tape::find_known(const NDArray &array) {
+const Tape::Known *Tape::find_known(const NDArray &array, const char *what, size_t index) {
   const auto found = known_.find(array.storage().get());
   if (found == known_.end()) return nullptr;
   const size_t offset = offset_of(array), bytes = array.bytes();
   for (const Known &known : found->second) {
     if (known.storage.expired()) continue;
     if (known.offset == offset && known.bytes == bytes && known.dtype == array.dtype()) return &known;
-    const Record &record = records_.at(known.edge.record);
-    if (!overlap(known.offset, known.bytes, offset, bytes)) continue;
-    if (!record.is_variable && known.version != array.storage()->version()) continue;  // overwritten since
+    if (!overlap(known.offset, known.bytes, offset, bytes) || is_stale(known)) continue;
     throw Error(Code::kInvalidArgument,
-                text("array ", array.shape(), " is a part of one that was recorded by ", record.name(),
+                text(what, "[", index, "]: array ", array.shape(), " is a part of one that was recorded by ",
+                     records_.at(known.edge.record).name(),
                      ": take the part by an operator (slice_axis, Reshape), through the tape"),
-                "array");
+                what);
   }
   return nullptr;
 }
 
+// Overwritten since it was recorded. Variables may be.
+bool Tape::is_stale(const Known &known) const {
+  const std::shared_ptr<Storage> storage = known.storage.lock();
+  return !records_.at(known.edge.record).is_variable && storage && known.version != storage->version();
+}
+
 Tape::Tracked Tape::track(const NDArray &array, const char *what, size_t index) {
-  const Known *known = nullptr;
-  try {
-    known = find_known(array);
-  } catch (const Error &e) {
-    throw Error(e.code(), text(what, "[", index, "]: ", e.what()), what);
-  }
+  const Known *known = find_known(array, what, index);
   if (!known) return {array, Edge()};
-  const Record &record = records_.at(known->edge.record);
-  if (!record.is_variable && known->version != array.storage()->version()) {
-    throw Error(
-        Code::kState,
-        text(what, "[", index, "]: array ", array.shape(), " was overwritten after it was recorded by ", record.name()),
-        what);
+  if (is_stale(*known)) {
+    throw Error(Code::kState,
+                text(what, "[", index, "]: array ", array.shape(), " was overwritten after it was recorded by ",
+                     records_.at(known->edge.record).name()),
+                what);
   }
   return {array, known->edge};
 }
@@ -163,9 +201,18 @@ void Tape::forget(const NDArray &array) {
 
 void Tape::mark(const Arrays &arrays, const Arrays &gradients, const std::vector<GradReq> &reqs) {
   check_idle();
+  std::vector<AddressRange> ranges;
   for (size_t i = 0; i < arrays.size(); ++i) {
-    if (reqs[i] == GradReq::kNull) continue;
     const NDArray &array = arrays[i];
+    find_known(array, "arrays", i);
+    ranges.push_back(array.range());
+    for (size_t j = 0; j < i; ++j) {
+      const bool same = ranges[i].covers(ranges[j]) && ranges[j].covers(ranges[i]);
+      if (same || !ranges[i].overlaps(ranges[j])) continue;
+      throw Error(Code::kInvalidArgument,
+                  text("arrays[", i, "]: expected an array apart, found a part of arrays[", j, "]"), "arrays");
+    }
+    if (reqs[i] == GradReq::kNull) continue;
     if (!dtype_is_float(array.dtype())) {
       throw Error(Code::kDtype, text("arrays[", i, "]: expected a floating type, found ", array.dtype()), "arrays");
     }
@@ -188,7 +235,7 @@ void Tape::mark(const Arrays &arrays, const Arrays &gradients, const std::vector
     }
   }
   for (size_t i = 0; i < arrays.size(); ++i) {
-    const Known *known = find_known(arrays[i]);
+    const Known *known = find_known(arrays[i], "arrays", i);
     Record *marked = known ? &records_.at(known->edge.record) : nullptr;
     if (marked && !marked->is_variable) marked = nullptr;
     if (reqs[i] == GradReq::kNull) {
@@ -200,7 +247,8 @@ void Tape::mark(const Arrays &arrays, const Arrays &gradients, const std::vector
     }
     if (marked) {
       marked->req = reqs[i];
-      marked->gradient = gradients.empty() ? NDArray() : gradients[i];
+      const bool takes = !gradients.empty() && gradients[i];
+      marked->gradient = takes ? gradients[i].reshape(marked->out_types[0].shape) : NDArray();
       continue;
     }
     Record variable;
@@ -218,7 +266,7 @@ void Tape::mark(const Arrays &arrays, const Arrays &gradients, const std::vector
 
 void Tape::refuse_variables(const Arrays &outputs, const std::string &what) {
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const Known *known = outputs[i] ? find_known(outputs[i]) : nullptr;
+    const Known *known = outputs[i] ? find_known(outputs[i], "outputs", i) : nullptr;
     if (known && records_.at(known->edge.record).is_variable) {
       throw Error(Code::kInvalidArgument,
                   text("outputs[", i, "]: ", what, " is recorded and would overwrite a marked array; pause the tape"),
@@ -255,14 +303,16 @@ Tape::Values Tape::apply(const Application &what, const Values &inputs, const Ar
   Arrays results;
   std::shared_ptr<const Kept> kept;
   if (records && needs_kernel(what)) {
-    KernelCall call{&what, seed, arrays, outputs, infer_types(what, arrays, outputs), nullptr};
-    call.outputs.resize(call.types.size());
-    const Context where = arrays[0].context();
-    for (size_t i = 0; i < call.types.size(); ++i) {
-      if (!call.outputs[i]) call.outputs[i] = NDArray::create(call.types[i].shape, call.types[i].dtype, where, false);
-    }
+    const Context where = context_of(what, arrays, outputs);
+    const std::vector<TensorType> types = infer_types(what, arrays, outputs);
+    const KernelCall call{&what, seed, arrays, arrays_to_write(types, arrays, outputs, where), types, nullptr};
     kept = kernels_.run(call, where);
-    results = std::move(call.outputs);  // hidden ones too: gradients may read them
+    results = call.outputs;  // hidden ones too: gradients may read them
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!outputs[i] || outputs[i].same_memory(results[i])) continue;
+      outputs[i].copy_from(results[i]);
+      results[i] = outputs[i];
+    }
   } else {
     results = cohort::invoke(what.op->name, what.attrs, arrays, outputs, context, what.is_train, seed);
   }
@@ -329,13 +379,21 @@ void Tape::keep_arrays(Record *record, const Values &inputs, const Arrays &outpu
       if (output && overlap(output, kept.array)) kept.version = 0;  // in place: what the gradient reads is gone already
     }
   }
-  for (int j : gradient.outputs) record->outputs[size_t(j)] = keep(outputs[size_t(j)]);
+  for (int j : gradient.outputs) {
+    const NDArray &kept = outputs[size_t(j)];
+    record->outputs[size_t(j)] = keep(kept);
+    for (size_t other = 0; other < outputs.size(); ++other) {
+      if (other == size_t(j) || !outputs[other] || !overlap(outputs[other], kept)) continue;
+      record->outputs[size_t(j)].version = 0;  // written over by another output
+    }
+  }
 }
 
 Tape::Values Tape::record(Record record, const Values &inputs, const Arrays &outputs) {
   for (const Tracked &value : inputs) {
     record.edges.push_back(value.edge);
     record.in_types.push_back(type_of(value.array));
+    if (record.function) record.in_contexts.push_back(value.array.context());
   }
   if (record.out_types.empty()) {
     for (const NDArray &output : outputs) record.out_types.push_back(type_of(output));
@@ -344,17 +402,23 @@ Tape::Values Tape::record(Record record, const Values &inputs, const Arrays &out
     record.made.push_back(output ? std::weak_ptr<Storage>(output.storage()) : std::weak_ptr<Storage>());
   }
   keep_arrays(&record, inputs, outputs);
+  Values values;
+  values.reserve(outputs.size());
   const uint64_t id = next_id_++;
   const Record &added = records_.emplace(id, std::move(record)).first->second;
   for (const Edge &edge : added.edges) {
     const auto found = records_.find(edge.record);
     if (found != records_.end()) ++found->second.num_readers;
   }
-  Values values;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Edge edge{id, int(i)};
-    if (outputs[i]) remember(outputs[i], edge);
-    values.push_back({outputs[i], edge});
+  try {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const Edge edge{id, int(i)};
+      if (outputs[i]) remember(outputs[i], edge);
+      values.push_back({outputs[i], edge});
+    }
+  } catch (...) {  // out of memory
+    remove(id);
+    throw;
   }
   return values;
 }

@@ -74,6 +74,7 @@ class Tape {
     Context context;
     std::vector<Edge> edges;  // one an input
     std::vector<TensorType> in_types, out_types;
+    std::vector<Context> in_contexts;  // of a function
     std::vector<KeptArray> inputs, outputs;
     std::vector<std::weak_ptr<Storage>> made;  // the outputs
     std::shared_ptr<const Kept> kept;
@@ -97,7 +98,8 @@ class Tape {
   void check_idle() const;
   Tracked track(const NDArray &array, const char *what, size_t index);
   Values track_all(const Arrays &arrays, const char *what);
-  const Known *find_known(const NDArray &array);
+  const Known *find_known(const NDArray &array, const char *what, size_t index);
+  bool is_stale(const Known &known) const;
   void remember(const NDArray &array, const Edge &edge);
   void forget(const NDArray &array);  // it has been overwritten: a constant from here on, unless it is a variable
   void refuse_variables(const Arrays &outputs, const std::string &what);

@@ -138,6 +138,68 @@ static void heads_have_gradients(void **state) {
   cohort_tape_free(tape);
 }
 
+/* Marking again through another shape keeps the variable; a part of another array is refused before any is marked. */
+static void marks_are_of_whole_arrays(void **state) {
+  const float x[] = {1, 2, 3, 4, 5, 6}, slope[] = {2, 4, 6, 8, 10, 12};
+  const int64_t flat = 6, matrix[] = {2, 3};
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *a = floats(x, matrix, 2), *by_line = zeros(6), *other = zeros(3), *line = NULL, *part = NULL, *square;
+  cohort_ndarray *arrays[2];
+
+  (void)state;
+  mark(tape, a, NULL, COHORT_GRAD_WRITE);
+  ok(cohort_ndarray_reshape(a, &flat, 1, &line));
+  mark(tape, line, by_line, COHORT_GRAD_WRITE);
+  square = apply(tape, "square", a, NULL);
+  backward(tape, square, 0);
+  assert_floats(by_line, slope, 6);
+  cohort_ndarray_free(square);
+
+  ok(cohort_ndarray_slice(a, 0, 1, &part));
+  arrays[0] = other, arrays[1] = part;
+  fails(cohort_tape_mark(tape, arrays, NULL, NULL, 2), COHORT_ERROR_INVALID_ARGUMENT, "arrays[1]");
+  mark(tape, a, NULL, COHORT_GRAD_NULL);
+  arrays[0] = a;
+  fails(cohort_tape_mark(tape, arrays, NULL, NULL, 2), COHORT_ERROR_INVALID_ARGUMENT, "part of arrays[0]");
+  fails(cohort_tape_backward(tape, &other, NULL, 1, NULL), COHORT_ERROR_STATE, "not in a recorded graph");
+  fails(cohort_tape_backward(tape, &a, NULL, 1, NULL), COHORT_ERROR_STATE, "not in a recorded graph");
+  cohort_ndarray_free(a);
+  cohort_ndarray_free(by_line);
+  cohort_ndarray_free(other);
+  cohort_ndarray_free(line);
+  cohort_ndarray_free(part);
+  cohort_tape_free(tape);
+}
+
+/* A recorded operator may write over what it reads; its result is that of the arrays as they were. */
+static void outputs_may_overlap_inputs(void **state) {
+  const float x[] = {1, 2, 3, 5, 8, 13, 21, 34, 55, 89}, ones[] = {1, 1}, none[] = {0, 0};
+  const int64_t matrix[] = {5, 2};
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *whole = floats(x, matrix, 2), *inputs[5], *into = NULL, *apart = NULL;
+  cohort_arrays *outputs = NULL;
+  float expected[8];
+  int i;
+
+  (void)state;
+  ok(cohort_ndarray_slice(whole, 0, 4, &inputs[0]));
+  ok(cohort_ndarray_slice(whole, 1, 5, &into));
+  for (i = 1; i < 5; ++i) inputs[i] = floats(i == 1 || i == 4 ? ones : none, &two, 1);
+  mark(tape, inputs[1], NULL, COHORT_GRAD_WRITE);
+  ok(cohort_tape_invoke(tape, "BatchNorm", NULL, NULL, 0, inputs, 5, NULL, 0, NULL, &outputs));
+  ok(cohort_arrays_get(outputs, 0, &apart));
+  ok(cohort_ndarray_read(apart, expected, sizeof(expected)));
+  ok(cohort_tape_invoke(tape, "BatchNorm", NULL, NULL, 0, inputs, 5, &into, 1, NULL, NULL));
+  assert_floats(into, expected, 8);
+  fails(cohort_tape_backward(tape, &into, NULL, 1, NULL), COHORT_ERROR_STATE, "input 0 of BatchNorm");
+  for (i = 0; i < 5; ++i) cohort_ndarray_free(inputs[i]);
+  cohort_ndarray_free(whole);
+  cohort_ndarray_free(into);
+  cohort_ndarray_free(apart);
+  cohort_arrays_free(outputs);
+  cohort_tape_free(tape);
+}
+
 /* While it is paused a tape records nothing, and its mode is that of Dropout. */
 static void tapes_pause_and_have_a_mode(void **state) {
   const float x[] = {1, 2, 3}, ones[] = {1, 1, 1};
@@ -562,6 +624,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(gradients_go_where_they_are_marked),
       TEST(heads_have_gradients),
+      TEST(marks_are_of_whole_arrays),
+      TEST(outputs_may_overlap_inputs),
       TEST(tapes_pause_and_have_a_mode),
       TEST(graphs_are_retained_on_demand),
       TEST(overwritten_arrays_are_refused),

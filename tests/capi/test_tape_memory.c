@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that runs out while a tape records: wherever it does, nothing is recorded. This program's malloc fails the
+ * N-th time that it is asked. */
+#include <errno.h>
+
+#include "support/boundary.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OWN_MALLOC 0 /* the sanitizer brings its own */
+#else
+#define OWN_MALLOC 1
+#endif
+
+static long countdown; /* to the allocation that fails; 0: none does */
+
+#if OWN_MALLOC
+extern void *__libc_malloc(size_t);
+
+void *malloc(size_t size) {
+  if (countdown == 0 || --countdown > 0) return __libc_malloc(size);
+  errno = ENOMEM;
+  return NULL;
+}
+#endif
+
+static int32_t give_nothing(cohort_arrays *head_grads, cohort_arrays *gradients, void *user_data) {
+  (void)head_grads, (void)user_data;
+  ok(cohort_arrays_add(gradients, NULL, NULL));
+  return 0;
+}
+
+static size_t num_recorded(cohort_tape *tape) {
+  size_t num = 0;
+
+  ok(cohort_tape_num_recorded(tape, &num));
+  return num;
+}
+
+static void what_failed_is_not_recorded(void **state) {
+  const int64_t one = 1;
+  cohort_tape *tape = NULL;
+  cohort_ndarray *a = NULL, *output = NULL;
+  cohort_error *error;
+  long failing;
+
+  (void)state;
+  if (!OWN_MALLOC) skip();
+  ok(cohort_tape_create(&tape));
+  ok(cohort_ndarray_zeros(&one, 1, COHORT_DTYPE_FLOAT32, NULL, &a));
+  ok(cohort_ndarray_zeros(&one, 1, COHORT_DTYPE_FLOAT32, NULL, &output));
+  ok(cohort_tape_mark(tape, &a, NULL, NULL, 1));
+  for (failing = 1;; ++failing) {
+    countdown = failing;
+    error = cohort_tape_function(tape, &a, 1, &output, 1, give_nothing, NULL, NULL);
+    countdown = 0;
+    if (!error) break;
+    assert_int_equal(cohort_error_code(error), COHORT_ERROR_OUT_OF_MEMORY);
+    cohort_error_free(error);
+    assert_int_equal(num_recorded(tape), 0);
+  }
+  assert_true(failing > 5);
+  assert_int_equal(num_recorded(tape), 1);
+  ok(cohort_tape_backward(tape, &output, NULL, 1, NULL));
+  cohort_ndarray_free(a);
+  cohort_ndarray_free(output);
+  cohort_tape_free(tape);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(what_failed_is_not_recorded),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
