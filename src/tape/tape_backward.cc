@@ -42,8 +42,7 @@ class Tape::Backward {
     tape_.recording_ = pass_.create_graph;
     for (size_t i = 0; i < heads.size(); ++i) {
       const bool given = !head_grads.empty() && head_grads[i];
-      if (given) lent_.insert(head_grads[i].storage().get());
-      give(tracked[i].edge, given ? tape_.track(head_grads[i], "head_grads", i) : ones_like(heads[i]));
+      give(tracked[i].edge, given ? copy_of(tape_.track(head_grads[i], "head_grads", i)) : ones_like(heads[i]));
     }
   }
 
@@ -62,7 +61,7 @@ class Tape::Backward {
       const GradReq req = found->second.req;
       const Tracked sum = collect({id, 0});
       if (req == GradReq::kAdd) {
-        if (sum.array) apply("elemwise_add", {tape_.track(target, "gradients", 0), sum}, {target});
+        if (sum.array) apply("elemwise_add", {as_it_is(target), sum}, {target});
       } else if (sum.array) {
         apply("_copy", {sum}, {target});
       } else {
@@ -82,10 +81,8 @@ class Tape::Backward {
         continue;
       }
       gradient = in_shape(gradient, target.array.shape());
-      // A head gradient that was passed on, or one array for two variables: each gets one of its own.
-      const bool shared =
-          lent_.count(gradient.array.storage().get()) || !seen.insert(gradient.array.storage().get()).second;
-      results.push_back(shared ? apply("_copy", {gradient}, {}).array : gradient.array);
+      const bool shared = !seen.insert(gradient.array.storage().get()).second;  // by two variables
+      results.push_back(shared ? copy_of(gradient).array : gradient.array);
     }
     return results;
   }
@@ -210,6 +207,18 @@ class Tape::Backward {
     return ones;
   }
 
+  // Of what the host gives: it may be written before the gradient is read, by the host or as the gradient of a mark.
+  Tracked copy_of(const Tracked &value) { return apply("_copy", {value}, {}); }
+
+  // A constant if it was overwritten since it was recorded.
+  Tracked as_it_is(const NDArray &array) {
+    const Known *known = tape_.find_known(array, "gradients", 0);
+    if (!known) return {array, Edge()};
+    if (!tape_.is_stale(*known)) return {array, known->edge};
+    tape_.forget(array);
+    return {array, Edge()};
+  }
+
   Tracked in_shape(const Tracked &value, const Shape &shape) {
     if (value.array.shape() == shape) return value;
     if (value.edge.record == 0 || !tape_.recording_) return {value.array.reshape(shape), Edge()};
@@ -327,6 +336,7 @@ class Tape::Backward {
     const std::shared_ptr<TapeFunction> function = record.function;
     const std::vector<Edge> edges = record.edges;
     const std::vector<TensorType> types = record.in_types;
+    const std::vector<Context> contexts = record.in_contexts;
     const Context context = record.context;
     Arrays head_grads;
     for (size_t j = 0; j < heads.size(); ++j) {
@@ -342,14 +352,18 @@ class Tape::Backward {
     }
     for (size_t k = 0; k < edges.size(); ++k) {
       if (!gradients[k] || !edges[k].record) continue;
+      if (gradients[k].context() != contexts[k]) {
+        throw Error(Code::kDevice,
+                    text("gradients[", k, "]: expected context ", contexts[k], ", found ", gradients[k].context()),
+                    "gradients");
+      }
       if (gradients[k].shape() != types[k].shape || gradients[k].dtype() != types[k].dtype) {
         throw Error(gradients[k].shape() != types[k].shape ? Code::kShape : Code::kDtype,
                     text("gradients[", k, "]: expected ", types[k].shape, " ", types[k].dtype, ", found ",
                          gradients[k].shape(), " ", gradients[k].dtype()),
                     "gradients");
       }
-      lent_.insert(gradients[k].storage().get());
-      give(edges[k], tape_.track(gradients[k], "gradients", k));
+      give(edges[k], copy_of(tape_.track(gradients[k], "gradients", k)));
     }
   }
 
@@ -362,7 +376,6 @@ class Tape::Backward {
   std::map<uint64_t, std::vector<int>> targets_of_;
   std::map<Key, Tracked> collected_;
   std::map<Key, Values> given_;
-  std::set<const Storage *> lent_;  // arrays of the host's that gradients may be
 };
 
 void Tape::backward(const Arrays &heads, const Arrays &head_grads, const Pass &pass) {

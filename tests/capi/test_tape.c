@@ -138,6 +138,64 @@ static void heads_have_gradients(void **state) {
   cohort_tape_free(tape);
 }
 
+/* A head gradient may be the array that takes the gradient of a mark. */
+static void head_gradients_may_be_written(void **state) {
+  const float x[] = {1, 2, 3}, twice[] = {2, 2, 2}, once[] = {1, 1, 1};
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *a = floats(x, &three, 1), *b = floats(x, &three, 1), *by_a = floats(once, &three, 1),
+                 *by_b = zeros(3);
+  cohort_ndarray *sum, *all;
+
+  (void)state;
+  mark(tape, a, by_a, COHORT_GRAD_WRITE);
+  mark(tape, b, by_b, COHORT_GRAD_WRITE);
+  sum = apply(tape, "elemwise_add", a, a);
+  all = apply(tape, "elemwise_add", sum, b);
+  ok(cohort_tape_backward(tape, &all, &by_a, 1, NULL));
+  assert_floats(by_a, twice, 3);
+  assert_floats(by_b, once, 3);
+  cohort_ndarray_free(sum);
+  cohort_ndarray_free(all);
+  cohort_ndarray_free(a);
+  cohort_ndarray_free(b);
+  cohort_ndarray_free(by_a);
+  cohort_ndarray_free(by_b);
+  cohort_tape_free(tape);
+}
+
+/* A gradient that is added to may be part of a graph, until the host writes it. */
+static void added_gradients_may_be_cleared(void **state) {
+  const float x[] = {1, 2, 3}, once[] = {2, 4, 6}, twice[] = {4, 8, 12}, slope[] = {2, 2, 2};
+  cohort_backward_options options = COHORT_BACKWARD_OPTIONS_INIT;
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *a = floats(x, &three, 1), *by_a = zeros(3), *by_again = zeros(3), *square;
+  int round;
+
+  (void)state;
+  options.create_graph = 1;
+  mark(tape, a, by_a, COHORT_GRAD_ADD);
+  square = apply(tape, "square", a, NULL);
+  for (round = 0; round < 2; ++round) {
+    ok(cohort_tape_backward(tape, &square, NULL, 1, &options));
+    assert_floats(by_a, once, 3);
+    put(by_a, 0, 0, 0);
+  }
+  backward(tape, square, 1);
+  assert_floats(by_a, once, 3);
+  backward(tape, square, 1);
+  assert_floats(by_a, twice, 3);
+  put(by_a, 0, 0, 0);
+  ok(cohort_tape_backward(tape, &square, NULL, 1, &options));
+  mark(tape, a, by_again, COHORT_GRAD_WRITE);
+  backward(tape, by_a, 0);
+  assert_floats(by_again, slope, 3);
+  cohort_ndarray_free(square);
+  cohort_ndarray_free(a);
+  cohort_ndarray_free(by_a);
+  cohort_ndarray_free(by_again);
+  cohort_tape_free(tape);
+}
+
 /* Marking again through another shape keeps the variable; a part of another array is refused before any is marked. */
 static void marks_are_of_whole_arrays(void **state) {
   const float x[] = {1, 2, 3, 4, 5, 6}, slope[] = {2, 4, 6, 8, 10, 12};
@@ -562,6 +620,74 @@ static void functions_of_the_host_have_gradients(void **state) {
   cohort_ndarray_free(by_a);
 }
 
+/* Gives one array each time, with other numbers in it. */
+static int32_t give_again(cohort_arrays *head_grads, cohort_arrays *gradients, void *user_data) {
+  host_function *function = user_data;
+  const float value = function->num_calls++ ? 10 : 1;
+
+  (void)head_grads;
+  put(function->input, value, value, value);
+  ok(cohort_arrays_add(gradients, NULL, function->input));
+  return 0;
+}
+
+static void functions_may_give_one_array_again(void **state) {
+  const float x[] = {1, 2, 3}, sum[] = {11, 11, 11};
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *a = floats(x, &three, 1), *by_a = zeros(3), *first = zeros(3), *second = zeros(3), *both;
+  host_function function = {NULL, NULL, 0, 0, 0};
+
+  (void)state;
+  function.input = zeros(3);
+  mark(tape, a, by_a, COHORT_GRAD_WRITE);
+  ok(cohort_tape_function(tape, &a, 1, &first, 1, give_again, NULL, &function));
+  ok(cohort_tape_function(tape, &a, 1, &second, 1, give_again, NULL, &function));
+  both = apply(tape, "elemwise_add", first, second);
+  backward(tape, both, 0);
+  assert_floats(by_a, sum, 3);
+  cohort_ndarray_free(function.input);
+  cohort_ndarray_free(both);
+  cohort_ndarray_free(first);
+  cohort_ndarray_free(second);
+  cohort_ndarray_free(a);
+  cohort_ndarray_free(by_a);
+  cohort_tape_free(tape);
+}
+
+static int32_t give_second(cohort_arrays *head_grads, cohort_arrays *gradients, void *user_data) {
+  (void)head_grads;
+  ok(cohort_arrays_add(gradients, NULL, NULL));
+  ok(cohort_arrays_add(gradients, NULL, ((host_function *)user_data)->input));
+  return 0;
+}
+
+/* Inputs may be on several devices: a gradient is where its input is. */
+static void gradients_are_where_inputs_are(void **state) {
+  const float x[] = {1, 2, 3};
+  const cohort_context elsewhere = {COHORT_DEVICE_CPU, 1};
+  cohort_tape *tape = new_tape();
+  cohort_ndarray *inputs[2] = {NULL, NULL}, *far = NULL, *by_far = NULL, *output = zeros(3);
+  host_function function = {NULL, NULL, 0, 0, 0};
+
+  (void)state;
+  ok(cohort_ndarray_zeros(&three, 1, COHORT_DTYPE_FLOAT32, &elsewhere, &far));
+  ok(cohort_ndarray_zeros(&three, 1, COHORT_DTYPE_FLOAT32, &elsewhere, &by_far));
+  mark(tape, far, by_far, COHORT_GRAD_WRITE);
+  inputs[0] = floats(x, &three, 1), inputs[1] = far;
+  ok(cohort_tape_function(tape, inputs, 2, &output, 1, give_second, NULL, &function));
+  function.input = inputs[0];
+  fails(cohort_tape_backward(tape, &output, NULL, 1, NULL), COHORT_ERROR_DEVICE, "cpu(1)");
+  put(far, 1, 2, 3);
+  function.input = far;
+  backward(tape, output, 0);
+  assert_floats(by_far, x, 3);
+  cohort_ndarray_free(inputs[0]);
+  cohort_ndarray_free(far);
+  cohort_ndarray_free(by_far);
+  cohort_ndarray_free(output);
+  cohort_tape_free(tape);
+}
+
 /* What an array was made from is a symbol. */
 static void recorded_graphs_are_symbols(void **state) {
   const float x[] = {1, 2, 3};
@@ -624,6 +750,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(gradients_go_where_they_are_marked),
       TEST(heads_have_gradients),
+      TEST(head_gradients_may_be_written),
+      TEST(added_gradients_may_be_cleared),
       TEST(marks_are_of_whole_arrays),
       TEST(outputs_may_overlap_inputs),
       TEST(tapes_pause_and_have_a_mode),
@@ -635,6 +763,8 @@ int main(void) {
       TEST(long_chains_do_not_recurse),
       TEST(what_nobody_reaches_goes),
       TEST(functions_of_the_host_have_gradients),
+      TEST(functions_may_give_one_array_again),
+      TEST(gradients_are_where_inputs_are),
       TEST(recorded_graphs_are_symbols),
       TEST(bad_arguments_are_refused),
   };
