@@ -73,7 +73,8 @@ void Group::run(int is_train) {
   for (const auto &exec : self.current_binding->execs) exec->check_arguments();
   // All before any: where outputs of different batches lie in one place, no device waits for what another is about to
   // be given.
-  for (const auto &exec : self.current_binding->execs) exec->begin_forward(train);
+  for (const auto &exec : self.current_binding->execs)
+    if (num_devices() > 1) exec->begin_forward(train);
   for (const auto &exec : self.current_binding->execs) exec->forward(train);
   self.has_forward = true;
   self.last_is_train = train;

@@ -136,7 +136,7 @@ bool Hazards::begin_read(const AddressRange &range, const std::shared_ptr<Timeli
 
 bool Hazards::begin_write(const AddressRange &range, const std::shared_ptr<Timeline> &by, bool overwrites) {
   if (range.empty()) return false;
-  version_.fetch_add(1, std::memory_order_acq_rel);
+  count_change();
   const bool failed = failed_.load(std::memory_order_acquire);
   bool waits = false;
   if (only_user_.load(std::memory_order_acquire) != id_of(by) && !knows_write(range, by.get())) {
@@ -203,7 +203,7 @@ bool Hazards::failed(const AddressRange &range) {
 }
 
 void Hazards::written(const AddressRange &range) {
-  version_.fetch_add(1, std::memory_order_acq_rel);
+  count_change();
   if (!failed_.load(std::memory_order_acquire)) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   forget(&failures_, range);

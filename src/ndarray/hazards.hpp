@@ -41,6 +41,18 @@ class Hazards {
   // range; where it has to wait that cannot be known yet, and the work has to check_written() when it starts. A
   // timeline's own failures do not keep it from going on: whoever waits for it hears of them.
   bool begin_read(const AddressRange &range, const std::shared_ptr<Timeline> &by);
+  // The usual cases, at little cost: nobody else uses the block, and nothing has failed. False: call the others.
+  bool begins_read_alone(const Timeline *by) const {
+    return (only_user_.load(std::memory_order_acquire) & ~uintptr_t(1)) == reinterpret_cast<uintptr_t>(by) &&
+           !failed_.load(std::memory_order_acquire);
+  }
+  bool begins_write_alone(const Timeline *by) {
+    if (only_user_.load(std::memory_order_acquire) != reinterpret_cast<uintptr_t>(by)) return false;
+    if (failed_.load(std::memory_order_acquire)) return false;
+    count_change();
+    return true;
+  }
+  bool any_failed() const { return failed_.load(std::memory_order_acquire); }
   // begin_write: what failed to be written before does not matter any more, unless the work does not `overwrite`.
   bool begin_write(const AddressRange &range, const std::shared_ptr<Timeline> &by, bool overwrites = true);
   void check_written(const AddressRange &range, const Timeline *by = nullptr);
@@ -64,6 +76,9 @@ class Hazards {
   bool exposed() const { return exposed_.load(std::memory_order_acquire); }
 
  private:
+  // One writer at a time, so that this need not be one operation.
+  void count_change() { version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+
   using Events = std::vector<std::shared_ptr<Event>>;
   struct Use {
     AddressRange range;

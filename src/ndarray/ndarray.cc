@@ -135,7 +135,7 @@ NDArray NDArray::wrap(std::shared_ptr<Memory> memory, const Shape &shape, Dtype 
   return NDArray(std::make_shared<Storage>(std::move(memory)), 0, shape, dtype);
 }
 
-bool NDArray::begin_read(const std::shared_ptr<Timeline> &by) const {
+bool NDArray::begin_read_among_others(const std::shared_ptr<Timeline> &by) const {
   if (!hazards().begin_read(range(), by)) return false;
   by->check_first(
       [storage = storage_, range = range(), reader = by.get()] { storage->hazards().check_written(range, reader); },

@@ -49,15 +49,21 @@ class NDArray {
 
   // Who uses an array says so before (hazards.hpp). Work that waits for another timeline checks, when it starts, that
   // what it reads was written.
-  bool begin_read(const std::shared_ptr<Timeline> &by) const;
-  bool begin_write(const std::shared_ptr<Timeline> &by) const { return hazards().begin_write(range(), by); }
+  bool begin_read(const std::shared_ptr<Timeline> &by) const {
+    return !hazards().begins_read_alone(by.get()) && begin_read_among_others(by);
+  }
+  bool begin_write(const std::shared_ptr<Timeline> &by) const {
+    return !hazards().begins_write_alone(by.get()) && hazards().begin_write(range(), by);
+  }
   void wait() const { hazards().wait_to_read(range()); }  // before the host reads
   void wait_to_write() const { hazards().wait_to_write(range()); }
   void written() const { hazards().written(range()); }  // by the host
   // kExecution where it is known not to be, but for `by`'s own failures.
-  void check_written(const Timeline *by = nullptr) const { hazards().check_written(range(), by); }
+  void check_written(const Timeline *by = nullptr) const {
+    if (hazards().any_failed()) hazards().check_written(range(), by);
+  }
   void fail(const char *message, const Timeline *by = nullptr) const noexcept { hazards().fail(range(), message, by); }
-  bool failed() const { return hazards().failed(range()); }
+  bool failed() const { return hazards().any_failed() && hazards().failed(range()); }
   uint64_t version() const { return hazards().version(); }
   void expose() const { hazards().expose(); }
   bool exposed() const { return hazards().exposed(); }
@@ -78,6 +84,7 @@ class NDArray {
 
  private:
   Hazards &hazards() const { return storage_->hazards(); }
+  bool begin_read_among_others(const std::shared_ptr<Timeline> &by) const;
 
   std::shared_ptr<Storage> storage_;
   size_t offset_ = 0;

@@ -44,21 +44,29 @@ const void *first_of(const ArrayPart &part) {
   return static_cast<const char *>(part.array.data()) + size_t(part.begin) * row_bytes;
 }
 
-// `shared`: others enqueue on the timeline, too; what fails here is no business of theirs.
-void enqueue(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue, bool shared) {
-  const auto copy = std::make_shared<QueuedCopy>(from, to);
-  Program program{&copy->step, 1, false, QueuedCopy::failed, true};
-  program.contained = shared;
-  const auto turn = shared ? by->turn() : std::unique_lock<std::mutex>();
-  if (shared) {
-    copy->checks = true;
-    from.array.storage()->hazards().begin_read(from.array.range(), by);
-  } else {
-    from.array.begin_read(by);
-  }
+// On a timeline of one owner, who keeps `to`: a failure is that of all work behind it.
+void enqueue_own(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue) {
+  from.array.begin_read(by);
   to.begin_write(by);
   by->count();
-  if (!copy->as_it_is() || copy->checks) queue.run(program, copy);
+  if (from.array.dtype() == to.dtype() && from.contiguous()) {
+    queue.copy(to.data(), first_of(from), to.bytes(), from.array.storage());
+  } else {
+    const auto copy = std::make_shared<QueuedCopy>(from, to);
+    queue.run({&copy->step, 1, false, QueuedCopy::failed, true}, copy);
+  }
+}
+
+// On a timeline that others enqueue on, too: what fails here is no business of theirs.
+void enqueue_shared(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue) {
+  const auto copy = std::make_shared<QueuedCopy>(from, to);
+  copy->checks = true;
+  Program program{&copy->step, 1, false, QueuedCopy::failed, true};
+  program.contained = true;
+  const auto turn = by->turn();
+  from.array.storage()->hazards().begin_read(from.array.range(), by);
+  to.begin_write(by);
+  queue.run(program, copy);
   if (copy->as_it_is()) queue.copy(to.data(), first_of(from), to.bytes(), copy, QueuedCopy::failed);
 }
 
@@ -72,14 +80,16 @@ void copy(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeli
     const bool rows = from.contiguous();
     const NDArray staged = NDArray::create(rows ? from.shape() : source.shape(), source.dtype(), Context(), false);
     const std::shared_ptr<Timeline> gpu = source.storage()->immediate();
-    enqueue(rows ? from : ArrayPart(source), staged, gpu, *gpu->queues()[0], true);
+    enqueue_shared(rows ? from : ArrayPart(source), staged, gpu, *gpu->queues()[0]);
     copy(rows ? ArrayPart(staged) : ArrayPart(staged, from.axis, from.begin, from.end), to, by, queue, shared);
   } else if ((!to_host && !as_it_is) || !same_or_apart(source, to)) {
     const NDArray staged = NDArray::create(to.shape(), to.dtype(), from_host ? Context() : to.context(), false);
     copy_at_once(from, staged);
     copy(staged, to, by, queue, shared);
+  } else if (shared) {
+    enqueue_shared(from, to, by, queue);
   } else {
-    enqueue(from, to, by, queue, shared);
+    enqueue_own(from, to, by, queue);
   }
 }
 

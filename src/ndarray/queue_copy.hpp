@@ -26,8 +26,8 @@ struct ArrayPart {
 
 // Queues a copy of `from` into `to`, which has as many elements, casting where the types differ; after what writes the
 // one and uses the other. The caller does not wait, but for failures that are known. `queue` is one of `by`, on the
-// device of `to`. Rows that lie one after the other are read where they are; memory
-// of a GPU is read and written by its own queues; what a GPU cannot do on the way is done on the host.
+// device of `to`; the owner of `by` keeps `to` until it is done. Rows that lie one after the other are read where they
+// are; memory of a GPU is read and written by its own queues; what a GPU cannot do on the way is done on the host.
 void queue_copy(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue);
 // The same on the timeline of what runs at once on the device of `to`; from any thread.
 void copy_at_once(const ArrayPart &from, const NDArray &to);
