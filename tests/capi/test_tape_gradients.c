@@ -519,7 +519,7 @@ static void first_gradients_are_an_executors(void **state) {
 
     ok(cohort_arrays_create(&expected_arrays));
     for (i = 0; i < at.num; ++i) {
-      char name[8];
+      char name[24];
 
       snprintf(name, sizeof(name), "x%zu", i);
       ok(cohort_symbol_variable(name, NULL, NULL, 0, &variables[i]));
