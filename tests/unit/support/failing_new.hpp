@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that runs out when a test wants it to: operator new of a program of one source file. A sanitizer brings its
+// own.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FAILING_NEW 0
+#else
+#define FAILING_NEW 1
+#endif
+
+namespace failing_new {
+
+inline thread_local bool no_memory = false;                               // every operator new of this thread throws
+inline thread_local int64_t num_allocations = 0, failing_allocation = 0;  // of this thread; that one throws
+
+}  // namespace failing_new
+
+#if FAILING_NEW
+// Not inlined, or the compiler takes malloc and free for pairs that do not match.
+__attribute__((noinline)) void *operator new(size_t bytes) {
+  const bool fails = failing_new::no_memory || ++failing_new::num_allocations == failing_new::failing_allocation;
+  void *const block = fails ? nullptr : std::malloc(bytes ? bytes : 1);
+  if (!block) throw std::bad_alloc();
+  return block;
+}
+__attribute__((noinline)) void operator delete(void *block) noexcept { std::free(block); }
+__attribute__((noinline)) void operator delete(void *block, size_t) noexcept { std::free(block); }
+#endif
