@@ -97,14 +97,6 @@ int64_t now_ns() {
   return int64_t(now.tv_sec) * 1000000000 + now.tv_nsec;
 }
 
-void pause_processor() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("yield");
-#endif
-}
-
 // Until ready() or the time is over, or it does not pay any more: pays() says no, or other work of ours wants the
 // processors. `headroom`: those the caller counts for beyond num_active.
 template <typename Ready, typename Pays>

@@ -16,14 +16,6 @@ namespace {
 
 constexpr int64_t kBriefElements = 16384;  // so few that no thread is woken for their sums
 
-void pause_processor() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("yield");
-#endif
-}
-
 std::shared_ptr<const DeviceArrays> gradients_of(const ExchangeParams &params) {
   auto grads = std::make_shared<DeviceArrays>();
   for (const ExchangeParam &param : params) grads->push_back(param.grads);

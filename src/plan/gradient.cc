@@ -2,9 +2,9 @@
 // The backward steps, in reverse order of the forward ones. Each value collects the gradients that its readers give it;
 // the step that made the value reads their sum.
 #include <algorithm>
-#include <numeric>
 #include <unordered_set>
 
+#include "op/gradient_graph.hpp"
 #include "plan/ir.hpp"
 
 namespace cohort::plan {
@@ -247,16 +247,6 @@ class GradientPass {
 };
 
 }  // namespace
-
-std::vector<int> inputs_with_gradient(const Op &op, const Gradient &gradient, size_t num_inputs) {
-  std::vector<int> of = gradient.of;
-  if (of.empty() && !op.variadic.empty()) {
-    of.resize(num_inputs);
-    std::iota(of.begin(), of.end(), 0);
-  }
-  of.erase(std::remove_if(of.begin(), of.end(), [&](int k) { return size_t(k) >= num_inputs; }), of.end());
-  return of;
-}
 
 void add_gradients(Ir &ir) { GradientPass(ir).run(); }
 

@@ -74,10 +74,6 @@ struct Ir {
 // Point-wise operators: run flat, whatever the layout, if all tensors share it.
 bool is_elementwise(const Op &op);
 
-// The inputs of a node that get a gradient: of a variadic operator an empty list means all; of others, inputs that the
-// node does not have are left out.
-std::vector<int> inputs_with_gradient(const Op &op, const Gradient &gradient, size_t num_inputs);
-
 Ir build(const PlanRequest &request);
 void place(Ir &ir);
 void give_outputs_places(Ir &ir);

@@ -38,8 +38,8 @@ GroupOptions options_for(size_t num_devices) {
 DataDescs data_of(int64_t batch) { return {{"data", Shape{batch, kInputs}}}; }
 DataDescs label_of(int64_t batch) { return {{"softmax_label", Shape{batch}}}; }
 
-std::shared_ptr<Group> make_group(size_t num_devices, int64_t batch) {
-  const auto group = Group::create(mlp(), data_of(batch), label_of(batch), options_for(num_devices));
+std::shared_ptr<Group> make_group(int64_t batch, const GroupOptions &options) {
+  const auto group = Group::create(mlp(), data_of(batch), label_of(batch), options);
   NamedArrays params;
   for (size_t i = 0; i < group->num_arrays(GroupList::kParams); ++i) {
     const NDArray array = NDArray::create(group->array(GroupList::kParams, i, 0).shape(), Dtype::kFloat32, Context());
@@ -48,6 +48,10 @@ std::shared_ptr<Group> make_group(size_t num_devices, int64_t batch) {
   }
   group->set_params(params, nullptr, false);
   return group;
+}
+
+std::shared_ptr<Group> make_group(size_t num_devices, int64_t batch) {
+  return make_group(batch, options_for(num_devices));
 }
 
 struct Batch {
@@ -157,14 +161,7 @@ TEST(work_between_backward_and_update_has_the_old_parameters) {
   for (int round = 0; round < 12; ++round) {
     GroupOptions options = options_for(2);
     options.workload = {1, 512};
-    const auto group = Group::create(mlp(), data_of(size), label_of(size), options);
-    NamedArrays params;
-    for (size_t i = 0; i < group->num_arrays(GroupList::kParams); ++i) {
-      const NDArray array = NDArray::create(group->array(GroupList::kParams, i, 0).shape(), Dtype::kFloat32, Context());
-      array.fill_uniform(-0.5, 0.5, 7 + i);
-      params.emplace_back(group->name(GroupList::kParams, i), array);
-    }
-    group->set_params(params, nullptr, false);
+    const auto group = make_group(size, options);
     const auto optimizer = Optimizer::create("sgd", {{"learning_rate", "1"}});
     const auto wait = [&] {
       if (round == 0) group->wait();
