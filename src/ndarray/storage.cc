@@ -9,9 +9,4 @@ std::shared_ptr<Timeline> Storage::immediate() {
   return immediate_;
 }
 
-void Storage::keep_immediate(const std::shared_ptr<Timeline> &timeline) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  immediate_ = timeline;
-}
-
 }  // namespace cohort

@@ -24,7 +24,6 @@ class Storage {
   const Context &context() const { return memory_->context(); }
   // The timeline for what is run at once with this array; kept, so that it is the same one next time.
   std::shared_ptr<Timeline> immediate();
-  void keep_immediate(const std::shared_ptr<Timeline> &timeline);
   uint64_t version() { return hazards().version(); }
   Hazards &hazards() { return whole_ ? whole_->hazards() : hazards_; }
 
