@@ -192,14 +192,28 @@ void define_unary() {
 
 // ---- y = f(x, scalar) ---------------------------------------------------------------------------------------------
 
+// As in MXNet, an array of integers becomes one of float64 where the number is not meant as an integer, and bools
+// become int64 where it is.
+void infer_scalar_dtype(const ScalarAttrs &a, Dtypes &in, Dtypes &out) {
+  if (in[0] == Dtype::kNone) in[0] = out[0];
+  if (in[0] == Dtype::kNone) return;
+  const bool keeps = dtype_is_float(in[0]) || (a.is_int && in[0] != Dtype::kBool);
+  unify(out[0], keeps ? in[0] : a.is_int ? Dtype::kInt64 : Dtype::kFloat64, "output");
+}
+
+void same_dtype(const ScalarAttrs &, Dtypes &in, Dtypes &out) { infer_same_dtype(Attrs(), in, out); }
+
 void scalar(const char *name, const Words &aliases, const char *doc, P code, const std::vector<Term> &slope) {
   PointwiseRule &rule =
       add_rule(name, kElementwise, 1, code, slope.empty() ? std::vector<int>() : std::vector<int>{0}, slope);
   rule.numbers = [](const void *attrs, double *s, double *) { *s = static_cast<const ScalarAttrs *>(attrs)->scalar; };
   define<ScalarAttrs>(rule, aliases, doc)
       .attr(&ScalarAttrs::scalar, "scalar", 1.0, "The number.")
-      .attr(&ScalarAttrs::is_int, "is_int", true, "Whether the number is meant as an integer.")
-      .input("data", "Any shape.");
+      .attr(&ScalarAttrs::is_int, "is_int", true,
+            "Whether the number is meant as an integer; if not, integers give float64.")
+      .input("data", "Any shape.")
+      .infer_dtype(code == P::kCopy ? std::function<void(const ScalarAttrs &, Dtypes &, Dtypes &)>(same_dtype)
+                                    : infer_scalar_dtype);
 }
 
 void define_scalar() {

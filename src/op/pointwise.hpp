@@ -12,7 +12,7 @@
 
 namespace cohort {
 
-// x op scalar. is_int is read and kept; arrays of integers take the scalar truncated, whatever it says.
+// x op scalar. Where the output is of integers the scalar counts without its fraction.
 struct ScalarAttrs {
   double scalar;
   bool is_int;

@@ -179,12 +179,12 @@ COHORT_OPERATOR(broadcast_axis, BroadcastAxisAttrs)
 
 COHORT_OPERATOR(broadcast_like, BroadcastLikeAttrs)
     .doc("Repeats lhs along axes of length 1, up to the lengths of rhs.")
-    .attr(&BroadcastLikeAttrs::lhs_axes, "lhs_axes", std::nullopt, "The axes of lhs; None: all.")
+    .attr(&BroadcastLikeAttrs::lhs_axes, "lhs_axes", std::nullopt, "The axes of lhs; None here or for rhs_axes: all.")
     .attr(&BroadcastLikeAttrs::rhs_axes, "rhs_axes", std::nullopt, "The axes of rhs that give their lengths.")
     .check([](BroadcastLikeAttrs &a) {
-      if (bool(a.lhs_axes) != bool(a.rhs_axes) || (a.lhs_axes && a.lhs_axes->size() != a.rhs_axes->size())) {
-        throw Error(Code::kInvalidArgument,
-                    "attributes 'lhs_axes' and 'rhs_axes': expected as many axes in both, or None for both",
+      if (!a.lhs_axes || !a.rhs_axes) a.lhs_axes = a.rhs_axes = std::nullopt;  // as MXNet, which reads neither alone
+      if (a.lhs_axes && a.lhs_axes->size() != a.rhs_axes->size()) {
+        throw Error(Code::kInvalidArgument, "attributes 'lhs_axes' and 'rhs_axes': expected as many axes in both",
                     "lhs_axes");
       }
     })

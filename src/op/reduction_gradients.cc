@@ -106,12 +106,8 @@ void of_softmax(G &g) {
 
 void of_softmax_activation(G &g) {
   if (!g.head()) return;
-  const Shape &data = g.input_shape(0);
-  if (g.attrs<SoftmaxActivationAttrs>().mode == SoftmaxActivationAttrs::kChannel) {
-    return g.give(0, softmax_slope(g.head(), g.output(0), "1"));
-  }
-  const Shape rows{data[0], data.size(1, data.rank())};
-  g.give(0, g.reshape(softmax_slope(g.reshape(g.head(), rows), g.reshape(g.output(0), rows), "1"), data));
+  const bool channel = g.attrs<SoftmaxActivationAttrs>().mode == SoftmaxActivationAttrs::kChannel;
+  g.give(0, softmax_slope(g.head(), g.output(0), channel ? "1" : "-1"));
 }
 
 void of_softmax_cross_entropy(G &g) {

@@ -4,13 +4,6 @@
 namespace cohort {
 namespace {
 
-void check(SoftmaxAttrs &a) {
-  if (a.temperature && !(*a.temperature > 0)) {
-    throw Error(Code::kInvalidArgument,
-                text("attribute 'temperature': expected a positive number, found ", *a.temperature), "temperature");
-  }
-}
-
 void infer_shape(const SoftmaxAttrs &a, Shapes &in, Shapes &out) {
   unify(in[0], out[0], "data");
   unify(out[0], in[0], "output");
@@ -63,7 +56,6 @@ OpBuilder<SoftmaxAttrs> normalised(const char *name, const char *doc, const char
               Dtype::kNone, "Type of the output; None: that of data.")
       .attr(&SoftmaxAttrs::use_length, "use_length", false, use_length_doc)
       .shown_as("boolean or None")
-      .check(check)
       .input("data", "Any shape of at least one axis.")
       .infer_shape(infer_shape)
       .infer_dtype(infer_dtype)
@@ -89,10 +81,10 @@ OpBuilder<SoftmaxAttrs> normalised(const char *name, const char *doc, const char
 [[maybe_unused]] const auto kSoftmin = normalised("softmin", "Softmax of the negative of data.", "No meaning here.");
 
 COHORT_OPERATOR(SoftmaxActivation, SoftmaxActivationAttrs)
-    .doc("Softmax over the channels, or over all axes but the first.")
+    .doc("Softmax over the channels, or over the last axis.")
     .choice(&SoftmaxActivationAttrs::mode, "mode",
             {{"channel", SoftmaxActivationAttrs::kChannel}, {"instance", SoftmaxActivationAttrs::kInstance}},
-            SoftmaxActivationAttrs::kInstance, "channel: along axis 1; instance: over all axes but the first.")
+            SoftmaxActivationAttrs::kInstance, "channel: along axis 1; instance: along the last axis, as in MXNet.")
     .input("data", "At least one axis; with mode channel, two.")
     .infer_shape([](const SoftmaxActivationAttrs &a, Shapes &in, Shapes &out) {
       infer_same_shape(Attrs(), in, out);

@@ -243,7 +243,6 @@ TEST(attributes_out_of_range_are_refused) {
   CHECK_EQ(refused("Pooling", {{"kernel", "(2, 2)"}, {"pad", "(2, 0)"}}), wrong);
   CHECK_EQ(refused("Pooling", {{"kernel", "(2, 2)"}, {"pool_type", "lp"}}), wrong);
   CHECK_EQ(refused("Dropout", {{"p", "1.5"}}), wrong);
-  CHECK_EQ(refused("softmax", {{"temperature", "0"}}), wrong);
   CHECK_EQ(refused("RNN", {{"state_size", "-1"}, {"num_layers", "1"}, {"mode", "gru"}}), wrong);
   CHECK_EQ(refused("Embedding", {{"input_dim", "0"}, {"output_dim", "1"}}), wrong);
   CHECK_EQ(refused("Embedding", {{"input_dim", "4294967297"}, {"output_dim", "1"}}), wrong);

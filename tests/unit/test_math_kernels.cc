@@ -395,19 +395,6 @@ TEST(fused_outputs_that_nobody_wants_are_left_out) {
   }
 }
 
-TEST(fused_integers_are_exact_and_need_no_float) {
-  using P = PointwiseCode;
-  auto attrs = std::make_shared<FusedPointwiseAttrs>();
-  attrs->num_inputs = 2;
-  attrs->instructions = {{P::kMul, 0, 1}, {P::kAddScalar, 2, -1, -1, 1}, {P::kMaximum, 3, 0}};
-  attrs->outputs = {4};
-  std::vector<Array> inputs = {Array(Shape{3}, Dtype::kInt64, {4503599627370497, -5, 6}),
-                               Array(Shape{3}, Dtype::kInt64, {2, 3, -4})};
-  const unit::KernelRun run("_fused_pointwise", Attrs(attrs), inputs, {{Shape{3}, Dtype::kInt64}}, {});
-  check_close("int64", run.outputs[0], {9007199254740995.0, -5, 6}, 0, 0);
-  CHECK_EQ(static_cast<const int64_t *>(run.outputs[0].data())[0], 9007199254740995ll);
-}
-
 TEST(fused_programs_that_cannot_be_are_refused) {
   using P = PointwiseCode;
   auto attrs = std::make_shared<FusedPointwiseAttrs>();

@@ -18,7 +18,7 @@ template <typename C>
 class BroadcastCall {
  public:
   BroadcastCall(const PointwiseCall &call, const StepSpec &spec, const Shape &shape)
-      : loop_(pointwise_loop<C>(call.code)), s_(C(call.s)), t_(C(call.t)) {
+      : loop_(pointwise_loop<C>(call.code)), s_(cast_element<C>(call.s)), t_(cast_element<C>(call.t)) {
     for (int input : {call.a, call.b, call.c}) {
       if (input < 0) continue;
       const TensorSpec &tensor = spec.inputs[size_t(input)];

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of the element-wise rules of op/pointwise.hpp, forward and backward, for all types.
+#include <cmath>
+
 #include "cpu/op/pointwise_loops.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
@@ -22,10 +24,12 @@ class Elementwise final : public Kernel {
  public:
   Elementwise(const StepSpec &spec, const std::vector<PointwiseCall> &calls)
       : count_(spec.outputs[0].shape.size()), compute_(dtype_of<C>()) {
+    const bool whole = !dtype_is_float(spec.outputs[0].dtype);  // integers take numbers without their fractions
+    const auto number = [=](double value) { return cast_element<C>(whole ? std::trunc(value) : value); };
     for (int i = int(calls.size()); i-- > 0;) {
       if (!spec.wanted.empty() && !spec.wanted[size_t(i)]) continue;
       const PointwiseCall &call = calls[size_t(i)];
-      calls_.push_back({pointwise_loop<C>(call.code), {call.a, call.b, call.c}, i, C(call.s), C(call.t)});
+      calls_.push_back({pointwise_loop<C>(call.code), {call.a, call.b, call.c}, i, number(call.s), number(call.t)});
       expensive_ = expensive_ || !pointwise_in_integers(call.code);
     }
     for (const TensorSpec &in : spec.inputs) {

@@ -23,8 +23,8 @@ struct Windows {
   Axes in, out, kernel, stride, pad;
   int64_t in_batch_step, in_channel_step, in_step;  // spatial places are in row-major order, in_step apart
   int64_t out_batch_step, out_channel_step, out_step;
-  bool counts_pad;    // avg
-  bool whole_kernel;  // avg of Pooling_v1
+  bool counts_pad;  // avg
+  bool v1;          // Pooling_v1: means over whole kernels, padding is data of zeros, each of several maxima counts
 };
 
 Windows windows_of(const PoolingAttrs &a, const Shape &data, const Shape &result) {
@@ -51,7 +51,7 @@ Windows windows_of(const PoolingAttrs &a, const Shape &data, const Shape &result
   w.in_channel_step = last ? 1 : in_size;
   w.out_channel_step = last ? 1 : out_size;
   w.counts_pad = a.count_include_pad.value_or(true);
-  w.whole_kernel = a.v1;
+  w.v1 = a.v1;
   return w;
 }
 
@@ -59,6 +59,7 @@ Windows windows_of(const PoolingAttrs &a, const Shape &data, const Shape &result
 struct Window {
   Axes begin, end;
   int64_t divisor;
+  bool has_zeros = false;  // padding that takes part in a maximum, as it does in Pooling_v1
 };
 
 Window window_at(const Windows &w, int64_t place) {
@@ -67,12 +68,13 @@ Window window_at(const Windows &w, int64_t place) {
   int64_t padded = 1, inside = 1;
   for (size_t a = 0; a < 3; ++a) {
     const int64_t start = at[a] * w.stride[a] - w.pad[a], stop = std::min(start + w.kernel[a], w.in[a] + w.pad[a]);
-    padded *= w.whole_kernel ? w.kernel[a] : stop - start;
+    padded *= w.v1 ? w.kernel[a] : stop - start;
+    window.has_zeros = window.has_zeros || (w.v1 && (start < 0 || stop > w.in[a]));
     window.begin[a] = std::max<int64_t>(start, 0);
     window.end[a] = std::min(stop, w.in[a]);
     inside *= std::max<int64_t>(window.end[a] - window.begin[a], 0);
   }
-  window.divisor = std::max<int64_t>(w.counts_pad || w.whole_kernel ? padded : inside, 1);
+  window.divisor = std::max<int64_t>(w.counts_pad || w.v1 ? padded : inside, 1);
   return window;
 }
 
@@ -130,13 +132,13 @@ void pool_forward(const PoolRun &pool, const T *data, T *result, const Lane &lan
       T *y = result + pool.out_plane(plane);
       for (int64_t place = 0; place < pool.num_places(); ++place) {
         const Window window = window_at(w, place);
-        Sum value = pool.type == PoolingAttrs::kMax ? lowest<T>() : Sum(0);
+        Sum value = pool.type == PoolingAttrs::kMax && !window.has_zeros ? lowest<T>() : Sum(0);
         for_each_in(w, window, [&](int64_t at) {
           const Sum element = cast_element<Sum>(x[at]);
           if (pool.type == PoolingAttrs::kMax) {
             value = element > value || element != element ? element : value;
           } else if (pool.type == PoolingAttrs::kLp) {
-            value += power(std::abs(element), pool.p);
+            value += power(element, pool.p);
           } else {
             value += element;
           }
@@ -149,7 +151,8 @@ void pool_forward(const PoolRun &pool, const T *data, T *result, const Lane &lan
   });
 }
 
-// Of several maxima the first one in row-major order gets the gradient. `scratch` has one Sum an element.
+// Of several maxima the first one in row-major order gets the gradient, but for Pooling_v1. `scratch` has one Sum an
+// element.
 template <typename T>
 void pool_backward(const PoolRun &pool, const T *head, const T *data, const T *result, T *grad,
                    typename Accumulator<T>::type *scratch, const Lane &lane) {
@@ -166,6 +169,13 @@ void pool_backward(const PoolRun &pool, const T *head, const T *data, const T *r
         const Window window = window_at(w, place);
         const Sum g = cast_element<Sum>(dy[place * w.out_step]);
         if (pool.type == PoolingAttrs::kMax) {
+          if (w.v1) {  // all maxima get it
+            const Sum top = cast_element<Sum>(y[place * w.out_step]);
+            for_each_in(w, window, [&](int64_t at) {
+              if (cast_element<Sum>(x[at]) == top) add(at, g);
+            });
+            continue;
+          }
           Sum top = lowest<T>();
           int64_t best = -1;
           for_each_in(w, window, [&](int64_t at) {
@@ -175,11 +185,10 @@ void pool_backward(const PoolRun &pool, const T *head, const T *data, const T *r
           if (best >= 0) add(best, g);
         } else if (pool.type == PoolingAttrs::kLp) {
           const Sum norm = cast_element<Sum>(y[place * w.out_step]);
-          if (norm == 0) continue;
+          if (norm == 0 && pool.p > 1) continue;
           for_each_in(w, window, [&](int64_t at) {
-            const Sum element = cast_element<Sum>(x[at]), size = std::abs(element) / norm;
-            const Sum slope = pool.p == 1 ? Sum(1) : pool.p == 2 ? size : size * size;
-            add(at, element < 0 ? -g * slope : element > 0 ? g * slope : Sum(0));
+            const Sum share = cast_element<Sum>(x[at]) / norm;
+            add(at, g * (pool.p == 1 ? Sum(1) : pool.p == 2 ? share : share * share));
           });
         } else {
           const Sum share = pool.type == PoolingAttrs::kAvg ? g / Sum(window.divisor) : g;
@@ -353,8 +362,9 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
 }
 
 std::string refuses_forward(const StepSpec &spec) {
-  const auto type = spec.attrs_as<PoolingAttrs>().pool_type;
-  if (type != PoolingAttrs::kMax && type != PoolingAttrs::kAvg) return "takes maxima and means alone";
+  const auto &a = spec.attrs_as<PoolingAttrs>();
+  if (a.pool_type != PoolingAttrs::kMax && a.pool_type != PoolingAttrs::kAvg) return "takes maxima and means alone";
+  if (a.v1 && a.pool_type == PoolingAttrs::kMax) return "maxima of Pooling_v1 are others";
   return refuses_empty(spec);
 }
 

@@ -41,9 +41,10 @@ Problem problem_of(const StepSpec &spec, const std::string &op, const TensorSpec
   p.scale = 1;
   if (op == "SoftmaxActivation") {
     const bool channel = spec.attrs_as<SoftmaxActivationAttrs>().mode == SoftmaxActivationAttrs::kChannel;
-    p.outer = shape[0];
-    p.cols = channel ? shape[1] : shape.size(1, shape.rank());
-    p.inner = channel ? shape.size(2, shape.rank()) : 1;
+    const int axis = channel ? 1 : shape.rank() - 1;
+    p.outer = shape.size(0, axis);
+    p.cols = shape[axis];
+    p.inner = shape.size(axis + 1, shape.rank());
     return p;
   }
   const auto &a = spec.attrs_as<SoftmaxAttrs>();
