@@ -11,6 +11,7 @@
  *   executor.h, group.h, manager.h     a network on arrays; on several devices, by parts of a batch; in buckets
  *   initializer.h, optimizer.h, metric.h, monitor.h, checkpoint.h    what training needs beside
  *   log.h, version.h                   messages; versions and features
+ *   cohort_functions.h                 all functions in one macro, for dlopen(); not included here
  *
  * These rules hold for every function; a comment at a function only adds to them.
  *
@@ -27,8 +28,9 @@
  * or is of another kind, is recognised - an error of the call it is passed to, nothing done by `_free` - but only until
  * its address is given out again. cohort_live_handles() counts those not yet freed.
  *
- * Values. Counts and bytes are `size_t`, lengths of axes and samples `int64_t`, constants `int32_t`; yes and no are
- * `int32_t` 1 and 0, and nothing else. An out parameter may be NULL only where its comment says so.
+ * Values. Counts and bytes are `size_t`, lengths of axes and samples `int64_t`. Constants are `int32_t`, named by their
+ * family (cohort_dtype, cohort_group_list); yes and no are `cohort_bool`, an `int32_t` of 1 or 0 and nothing else. An out
+ * parameter may be NULL only where its comment says so.
  *
  * Text. All text is UTF-8 and ends with a zero byte. A returned `const char *` belongs to the handle it came from and
  * lives until that handle is changed or freed; one that comes from no handle lives as long as the process. Text and

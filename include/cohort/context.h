@@ -31,7 +31,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_context_text(const cohort_cont
  * @param out_num  For GPUs the number that the backend finds, 0 without backend or GPU. For the CPU types the number of
  *                 processors this process may use, though any id from 0 is valid.
  */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_num_devices(int32_t device_type, size_t *out_num);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_num_devices(cohort_device_type device_type, size_t *out_num);
 
 /**
  * Waits until all work queued so far on all devices is done, whoever queued it.
@@ -42,13 +42,13 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_num_devices(int32_t device_typ
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_wait_all(void);
 
 /** Reads a dtype from its name: "float32", "bfloat16", "bool"... Unknown: COHORT_ERROR_DTYPE. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_dtype_parse(const char *text, int32_t *out_dtype);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_dtype_parse(const char *text, cohort_dtype *out_dtype);
 
 /** The name of a dtype, which lives as long as the process. Unknown: COHORT_ERROR_DTYPE. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_dtype_text(int32_t dtype, const char **out_text);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_dtype_text(cohort_dtype dtype, const char **out_text);
 
 /** The bytes that one element of a dtype takes. Unknown: COHORT_ERROR_DTYPE. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_dtype_bytes(int32_t dtype, size_t *out_bytes);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_dtype_bytes(cohort_dtype dtype, size_t *out_bytes);
 
 /**
  * The batch axis of a layout: where its first capital N stands. "NCHW": 0, "TNC": 1, no N: -1 (not batched), NULL: 0.

@@ -28,7 +28,7 @@ COHORT_API void cohort_descs_free(cohort_descs *descs);
  *                  num_axes. NULL: "NCHW", that is batch axis 0. Only groups read it.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_descs_add(cohort_descs *descs, const char *name, const int64_t *shape,
-                                                            int32_t num_axes, int32_t dtype, const char *layout);
+                                                            int32_t num_axes, cohort_dtype dtype, const char *layout);
 
 /** How many descriptors there are. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_descs_num(const cohort_descs *descs, size_t *out_num);
@@ -45,7 +45,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_descs_num(const cohort_descs *
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_descs_get(const cohort_descs *descs, size_t index,
                                                             const char **out_name, int64_t *out_shape, size_t capacity,
-                                                            int32_t *out_num_axes, int32_t *out_dtype,
+                                                            int32_t *out_num_axes, cohort_dtype *out_dtype,
                                                             const char **out_layout);
 
 /**

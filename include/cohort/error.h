@@ -29,9 +29,10 @@ enum {
   COHORT_ERROR_EXECUTION = 11,       /* work on a device failed; out at the call that waited for it */
   COHORT_ERROR_INTERNAL = 12         /* a defect in this library */
 };
+typedef int32_t cohort_error_class;
 
 /** The class of an error; COHORT_SUCCESS for NULL. */
-COHORT_API int32_t cohort_error_code(const cohort_error *error);
+COHORT_API cohort_error_class cohort_error_code(const cohort_error *error);
 
 /**
  * One line for a person: what, where, expected and found. "" for NULL. It is UTF-8, whatever it quotes: other bytes and
@@ -45,7 +46,7 @@ COHORT_API const char *cohort_error_message(const cohort_error *error);
 COHORT_API const char *cohort_error_subject(const cohort_error *error);
 
 /** The name of a class in lower case, such as "shape"; "unknown" for other values. Lives as long as the process. */
-COHORT_API const char *cohort_error_code_text(int32_t code);
+COHORT_API const char *cohort_error_code_text(cohort_error_class code);
 
 /** Frees an error. NULL, and an error that is freed already, do nothing. */
 COHORT_API void cohort_error_free(cohort_error *error);

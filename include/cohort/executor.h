@@ -26,6 +26,7 @@ enum {
   COHORT_EXECUTOR_AUX = 2,    /* auxiliary states */
   COHORT_EXECUTOR_OUTPUTS = 3 /* outputs, in the order of the heads */
 };
+typedef int32_t cohort_executor_list;
 
 /** Settings of an executor that few callers change. Zero in any field means its default. */
 typedef struct cohort_executor_options {
@@ -56,7 +57,8 @@ typedef struct cohort_executor_options {
   const cohort_context *aux_contexts;  /* NULL: as for arguments */
 
   const char *const *storage_names; /* storage types of arguments and auxiliary states by name */
-  const int32_t *storage_types; /* COHORT_STORAGE_ constants, winning over `__storage_type__`; sparse: UNSUPPORTED */
+  const cohort_storage_type
+      *storage_types; /* COHORT_STORAGE_ constants, winning over `__storage_type__`; sparse: UNSUPPORTED */
   size_t num_storage_types;
 
   const char *const *shared_arg_names; /* arguments that are shared_executor's own arrays (its gradients too) */
@@ -64,7 +66,7 @@ typedef struct cohort_executor_options {
 
   cohort_arrays *shared_data; /* pool of input arrays by name; read, and updated with what was allocated; NULL: none */
 
-  int32_t strict_dtypes; /* 1: a dtype that cannot be inferred is an error; 0: it is float32 */
+  cohort_bool strict_dtypes; /* 1: a dtype that cannot be inferred is an error; 0: it is float32 */
 } cohort_executor_options;
 
 #define COHORT_EXECUTOR_OPTIONS_INIT                                                                                  \
@@ -97,7 +99,7 @@ COHORT_API void cohort_executor_options_init(cohort_executor_options *options, s
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_bind(
     const cohort_symbol *symbol, const cohort_context *context, cohort_ndarray *const *args, size_t num_args,
-    cohort_ndarray *const *grads, const int32_t *grad_req, cohort_ndarray *const *aux, size_t num_aux,
+    cohort_ndarray *const *grads, const cohort_grad_req *grad_req, cohort_ndarray *const *aux, size_t num_aux,
     const cohort_executor_options *options, cohort_executor **out_executor);
 
 /**
@@ -125,8 +127,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_simple_bind(const coh
 /** Settings of a reshape. Zero in any field means its default. */
 typedef struct cohort_reshape_options {
   size_t struct_size;                 /* size the caller was compiled with; set by the initialisers */
-  int32_t partial_shaping;            /* 1: arguments that are not named, and auxiliary states, may change shape too */
-  int32_t allow_up_sizing;            /* 1: arguments may grow; they are then new arrays of zeros */
+  cohort_bool partial_shaping;        /* 1: arguments that are not named, and auxiliary states, may change shape too */
+  cohort_bool allow_up_sizing;        /* 1: arguments may grow; they are then new arrays of zeros */
   const cohort_context *context;      /* the default context; NULL: the executor's. Here and in the next, arrays stay */
   const char *const *ctx_group_names; /* as for cohort_executor_options; none: the executor's */
   const cohort_context *ctx_group_contexts;
@@ -170,28 +172,32 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_context(const cohort_
                                                                    cohort_context *out_context);
 
 /** The length of a list: `list` is a COHORT_EXECUTOR_ constant. COHORT_EXECUTOR_GRADS is as long as the arguments. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_num_arrays(const cohort_executor *executor, int32_t list,
-                                                                      size_t *out_num);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_num_arrays(const cohort_executor *executor,
+                                                                      cohort_executor_list list, size_t *out_num);
 
 /** The name that goes with an array of a list; a gradient has its argument's. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_name(const cohort_executor *executor, int32_t list,
-                                                                size_t index, const char **out_name);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_name(const cohort_executor *executor,
+                                                                cohort_executor_list list, size_t index,
+                                                                const char **out_name);
 
 /** A handle on a live array; NULL for an argument without gradient. Outputs are zeros before the first forward. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_array(const cohort_executor *executor, int32_t list,
-                                                                 size_t index, cohort_ndarray **out_array);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_array(const cohort_executor *executor,
+                                                                 cohort_executor_list list, size_t index,
+                                                                 cohort_ndarray **out_array);
 
 /** As cohort_executor_array(), by name. Unknown or ambiguous: COHORT_ERROR_NAME. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_array_named(const cohort_executor *executor, int32_t list,
-                                                                       const char *name, cohort_ndarray **out_array);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_array_named(const cohort_executor *executor,
+                                                                       cohort_executor_list list, const char *name,
+                                                                       cohort_ndarray **out_array);
 
 /** A whole list, names included; live arrays. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_arrays(const cohort_executor *executor, int32_t list,
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_arrays(const cohort_executor *executor,
+                                                                  cohort_executor_list list,
                                                                   cohort_arrays **out_arrays);
 
 /** What backward does with the gradient of an argument: a COHORT_GRAD_ constant. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_grad_req(const cohort_executor *executor, size_t index,
-                                                                    int32_t *out_grad_req);
+                                                                    cohort_grad_req *out_grad_req);
 
 /**
  * Copies arrays into arguments by name, converting dtypes. Queued. Checked first: on an error nothing is copied.
@@ -212,7 +218,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_set_inputs(cohort_exe
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_copy_params_from(cohort_executor *executor,
                                                                             const cohort_arrays *arg_params,
                                                                             const cohort_arrays *aux_params,
-                                                                            int32_t allow_extra);
+                                                                            cohort_bool allow_extra);
 
 /**
  * Queues a forward pass over what the arguments hold.
@@ -221,7 +227,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_copy_params_from(coho
  *                  Inference writes outputs alone. Training moves the auxiliary states of layers that a gradient flows
  *                  through; frozen ones keep theirs.
  */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_forward(cohort_executor *executor, int32_t is_train);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_forward(cohort_executor *executor, cohort_bool is_train);
 
 /**
  * Runs one step of a forward pass: completes node `step` of the symbol's JSON, whatever the plan fuses.
@@ -232,8 +238,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_forward(cohort_execut
  * @param step           From 0. Beyond the last node, or negative, nothing runs.
  * @param out_step_left  How many nodes come after this one; 0 beyond the last.
  */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_partial_forward(cohort_executor *executor, int32_t is_train,
-                                                                           int32_t step, int32_t *out_step_left);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_partial_forward(cohort_executor *executor,
+                                                                           cohort_bool is_train, int32_t step,
+                                                                           int32_t *out_step_left);
 
 /**
  * Queues a backward pass from the latest forward pass; it may be repeated. Values of arguments that a gradient needs
@@ -250,7 +257,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_partial_forward(cohor
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_backward(cohort_executor *executor,
                                                                     cohort_ndarray *const *head_grads,
-                                                                    size_t num_head_grads, int32_t is_train);
+                                                                    size_t num_head_grads, cohort_bool is_train);
 
 /** Waits for all queued work. COHORT_ERROR_EXECUTION if some failed; the executor stays usable. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_wait(cohort_executor *executor);
@@ -279,7 +286,7 @@ typedef void (*cohort_monitor_fn)(const char *name, cohort_ndarray *array, void 
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_set_monitor(cohort_executor *executor,
                                                                        cohort_monitor_fn callback, void *user_data,
-                                                                       int32_t monitor_all);
+                                                                       cohort_bool monitor_all);
 
 /**
  * The plan as text for a person, good until this is called again. Its last two lines are `Total X MB allocated` and

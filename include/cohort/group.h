@@ -23,6 +23,7 @@ enum {
   COHORT_ROUNDING_HALF_EVEN = 1, /* the same with halves to the even number */
   COHORT_ROUNDING_BALANCED = 2 /* largest remainder, at least one sample per device: works whenever that is possible */
 };
+typedef int32_t cohort_rounding;
 
 /** Lists of arrays that a group has, each entry once per device. */
 enum {
@@ -36,6 +37,7 @@ enum {
   COHORT_GROUP_INPUT_GRADS = 7, /* gradients of the data; no entries unless inputs_need_grad and for_training */
   COHORT_GROUP_ARGS = 8         /* all arguments, in the order of the symbol's list */
 };
+typedef int32_t cohort_group_list;
 
 /** How cohort_group_update() puts the devices' gradients together. */
 enum {
@@ -43,6 +45,7 @@ enum {
   COHORT_UPDATE_PER_DEVICE = 1, /* the sum replaces each device's gradient, and each device updates its own */
   COHORT_UPDATE_NO_STORE = 2    /* each device updates from its own gradient; devices may part */
 };
+typedef int32_t cohort_update_mode;
 
 /**
  * Splits a batch by workloads, as a group does.
@@ -57,20 +60,20 @@ enum {
  *   contexts and workloads), or a workload is no such number.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_split_slices(int64_t batch_size, const double *workload,
-                                                               size_t num_contexts, int32_t rounding,
+                                                               size_t num_contexts, cohort_rounding rounding,
                                                                int64_t *out_begin, int64_t *out_end);
 
 /** Settings of a group that few callers change. Zero in any field means its default. */
 typedef struct cohort_group_options {
   size_t struct_size; /* size the caller was compiled with; set by the initialisers */
 
-  const double *workload; /* num_workloads relative shares, each > 0 */
-  size_t num_workloads;   /* the number of contexts; 0: equal shares */
-  int32_t rounding;       /* COHORT_ROUNDING_ constant */
-  const int64_t *slices;  /* num_slices pairs begin, end, ascending from 0 without gaps to the batch size */
-  size_t num_slices;      /* the number of contexts; 0: by workload */
+  const double *workload;   /* num_workloads relative shares, each > 0 */
+  size_t num_workloads;     /* the number of contexts; 0: equal shares */
+  cohort_rounding rounding; /* COHORT_ROUNDING_ constant */
+  const int64_t *slices;    /* num_slices pairs begin, end, ascending from 0 without gaps to the batch size */
+  size_t num_slices;        /* the number of contexts; 0: by workload */
 
-  int32_t inputs_need_grad;             /* 0 or 1; 1: gradients of the data too */
+  cohort_bool inputs_need_grad;         /* 1: gradients of the data too */
   const char *const *fixed_param_names; /* parameters without gradient; unknown names are ignored */
   size_t num_fixed_param_names;
   const char *grad_req;              /* "null", "write" or "add" for all parameters; NULL: see the next three */
@@ -83,7 +86,7 @@ typedef struct cohort_group_options {
   size_t num_state_names;
 
   const char *const *input_dtype_names; /* dtypes of data and labels by name, over those of symbol and descriptor */
-  const int32_t *input_dtypes;          /* COHORT_DTYPE_ constants */
+  const cohort_dtype *input_dtypes;     /* COHORT_DTYPE_ constants */
   size_t num_input_dtypes;
 
   cohort_group *shared_group; /* group of another bucket to share memory with, kept alive; NULL: none */
@@ -138,7 +141,7 @@ COHORT_API void cohort_group_options_init(cohort_group_options *options, size_t 
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_create(
     const cohort_symbol *symbol, const cohort_context *contexts, size_t num_contexts, const cohort_descs *data,
-    const cohort_descs *label, const char *const *param_names, size_t num_param_names, int32_t for_training,
+    const cohort_descs *label, const char *const *param_names, size_t num_param_names, cohort_bool for_training,
     const cohort_group_options *options, cohort_group **out_group);
 
 /** Frees a handle, waiting for queued work if it is the last; NULL does nothing. Arrays handed out live on. */
@@ -155,7 +158,7 @@ COHORT_API void cohort_group_free(cohort_group *group);
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_bind(cohort_group *group, const cohort_descs *data,
                                                              const cohort_descs *label, cohort_group *shared_group,
-                                                             int32_t rebind);
+                                                             cohort_bool rebind);
 
 /**
  * Changes the shapes of the batch. Parameters, their gradients and auxiliary states keep their memory and values;
@@ -210,7 +213,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_sliced_shape(const cohor
                                                                      const int32_t *axes, cohort_descs **out_descs);
 
 /** The bound descriptors: `list` is COHORT_GROUP_DATA or COHORT_GROUP_LABELS. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_descs(const cohort_group *group, int32_t list,
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_descs(const cohort_group *group, cohort_group_list list,
                                                               cohort_descs **out_descs);
 
 /** Names, shapes and dtypes of the merged outputs, known before any forward pass. */
@@ -218,19 +221,19 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_output_shapes(const coho
                                                                       cohort_descs **out_descs);
 
 /** How many entries a list has: `list` is a COHORT_GROUP_ constant. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_num_arrays(const cohort_group *group, int32_t list,
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_num_arrays(const cohort_group *group, cohort_group_list list,
                                                                    size_t *out_num);
 
 /** The name of an entry; a gradient has its argument's. Good until the group is bound again, reshaped or freed. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_name(const cohort_group *group, int32_t list, size_t index,
-                                                             const char **out_name);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_name(const cohort_group *group, cohort_group_list list,
+                                                             size_t index, const char **out_name);
 
 /**
  * The batch axis of an entry of COHORT_GROUP_DATA, _LABELS, _OUTPUTS or _INPUT_GRADS; -1 if not batched. An output's is
  * that of the `__layout__` attribute of its node, 0 without one.
  */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_axis(const cohort_group *group, int32_t list, size_t index,
-                                                             int32_t *out_axis);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_axis(const cohort_group *group, cohort_group_list list,
+                                                             size_t index, int32_t *out_axis);
 
 /**
  * A handle on the live array of one device.
@@ -240,12 +243,12 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_axis(const cohort_group 
  *                   next forward pass of the group or one that shares its memory.
  * @return NULL, or COHORT_ERROR_STATE: COHORT_GROUP_INPUT_GRADS of a group bound without them.
  */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_array(const cohort_group *group, int32_t list, size_t index,
-                                                              size_t device, cohort_ndarray **out_array);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_array(const cohort_group *group, cohort_group_list list,
+                                                              size_t index, size_t device, cohort_ndarray **out_array);
 
 /** As cohort_group_array(), for a whole list on one device, names included. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_arrays(const cohort_group *group, int32_t list, size_t device,
-                                                               cohort_arrays **out_arrays);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_arrays(const cohort_group *group, cohort_group_list list,
+                                                               size_t device, cohort_arrays **out_arrays);
 
 /**
  * One array for all devices, on the context of device 0: the devices' arrays joined along the batch axis in order. Of
@@ -257,8 +260,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_arrays(const cohort_grou
  *   COHORT_ERROR_STATE          input gradients of a group bound without them
  *   COHORT_ERROR_SHAPE, _DTYPE  the devices' arrays do not fit together
  */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_merged(const cohort_group *group, int32_t list, size_t index,
-                                                               cohort_ndarray **out_array);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_merged(const cohort_group *group, cohort_group_list list,
+                                                               size_t index, cohort_ndarray **out_array);
 
 /** The pool of input arrays of a device, which groups that share memory have in common: live arrays by name. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_shared_data(const cohort_group *group, size_t device,
@@ -274,7 +277,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_shared_data(const cohort
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_params(cohort_group *group, const cohort_arrays *arg_params,
                                                                    const cohort_arrays *aux_params,
-                                                                   int32_t allow_extra);
+                                                                   cohort_bool allow_extra);
 
 /**
  * Writes the mean over the devices of each parameter and auxiliary state into given arrays, converting dtypes. Queued;
@@ -369,7 +372,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_backward(cohort_group *g
  * @return NULL, or COHORT_ERROR_STATE if the group is not bound for training or has run no backward pass.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_update(cohort_group *group, cohort_optimizer *optimizer,
-                                                               int32_t mode);
+                                                               cohort_update_mode mode);
 
 /**
  * Updates a metric once for each device, in order, with that device's labels and outputs. Waits for the outputs.
@@ -411,7 +414,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_states(cohort_group 
 
 /** As cohort_executor_set_monitor(), on every device; device 0's calls come first. Reshaping keeps it. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_monitor(cohort_group *group, cohort_monitor_fn callback,
-                                                                    void *user_data, int32_t monitor_all);
+                                                                    void *user_data, cohort_bool monitor_all);
 
 /** Waits for all queued work on all devices. COHORT_ERROR_EXECUTION if some failed; the group stays usable. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_wait(cohort_group *group);

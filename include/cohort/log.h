@@ -20,6 +20,7 @@ enum {
   COHORT_LOG_ERROR = 3,
   COHORT_LOG_OFF = 4 /* as the lowest level: no messages */
 };
+typedef int32_t cohort_log_level;
 
 /**
  * Receives one message, whole, without a newline.
@@ -31,7 +32,7 @@ enum {
  * Runs on a thread that is inside a call of the library, on one thread at a time: while one is in the callback, the
  * messages of others are left to it, and those do not wait. It must not call the library but to free its own receiver.
  */
-typedef void (*cohort_log_fn)(int32_t level, const char *message, void *user_data);
+typedef void (*cohort_log_fn)(cohort_log_level level, const char *message, void *user_data);
 
 /**
  * Says that a receiver has been freed and will not be called any more, so that its user_data may go.
@@ -49,7 +50,7 @@ typedef void (*cohort_log_end_fn)(void *user_data);
  *                   runs, behind it; not if this call fails. NULL: nothing is.
  * @param user_data  Passed to both.
  */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_log_create(int32_t lowest, cohort_log_fn callback,
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_log_create(cohort_log_level lowest, cohort_log_fn callback,
                                                              cohort_log_end_fn ended, void *user_data,
                                                              cohort_log **out_log);
 
@@ -70,7 +71,8 @@ COHORT_API void cohort_log_free(cohort_log *log);
  *
  * Any thread. When it returns, the previous callback is not running on another thread and will not be called again.
  */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_set_log(int32_t lowest, cohort_log_fn callback, void *user_data);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_set_log(cohort_log_level lowest, cohort_log_fn callback,
+                                                          void *user_data);
 
 COHORT_END_DECLS
 

@@ -166,7 +166,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_backward(cohort_manage
  * @return NULL, or COHORT_ERROR_STATE before the first batch is loaded, or what cohort_group_update() returns.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_update(cohort_manager *manager, cohort_optimizer *optimizer,
-                                                                 int32_t mode);
+                                                                 cohort_update_mode mode);
 
 /** cohort_group_update_metric() of the current group. COHORT_ERROR_STATE before the first batch is loaded. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_update_metric(cohort_manager *manager, cohort_metric *metric,
@@ -187,24 +187,24 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_update_metric_preslice
  *              group, which all buckets share; all others are of the current group (COHORT_ERROR_STATE before the first
  *              batch is loaded).
  */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_num_arrays(const cohort_manager *manager, int32_t list,
-                                                                     size_t *out_num);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_num_arrays(const cohort_manager *manager,
+                                                                     cohort_group_list list, size_t *out_num);
 
 /** The name of an entry; a gradient has its argument's. Lives as long as the manager. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_name(const cohort_manager *manager, int32_t list,
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_name(const cohort_manager *manager, cohort_group_list list,
                                                                size_t index, const char **out_name);
 
 /** A handle on the live array of one device: cohort_group_array(). */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_array(const cohort_manager *manager, int32_t list,
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_array(const cohort_manager *manager, cohort_group_list list,
                                                                 size_t index, size_t device,
                                                                 cohort_ndarray **out_array);
 
 /** As cohort_manager_array(), for a whole list on one device, names included. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_arrays(const cohort_manager *manager, int32_t list,
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_arrays(const cohort_manager *manager, cohort_group_list list,
                                                                  size_t device, cohort_arrays **out_arrays);
 
 /** One array for all devices: cohort_group_merged(). `list` is COHORT_GROUP_OUTPUTS. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_merged(const cohort_manager *manager, int32_t list,
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_merged(const cohort_manager *manager, cohort_group_list list,
                                                                  size_t index, cohort_ndarray **out_array);
 
 /** cohort_group_set_params() of the main group, and so of all buckets; unknown names are COHORT_ERROR_NAME. */
@@ -240,7 +240,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_memory(const cohort_ma
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_set_monitor(cohort_manager *manager,
                                                                       cohort_monitor_fn callback, void *user_data,
-                                                                      int32_t monitor_all);
+                                                                      cohort_bool monitor_all);
 
 COHORT_END_DECLS
 

@@ -59,7 +59,7 @@ typedef int32_t (*cohort_metric_fn)(cohort_ndarray *const *labels, size_t num_la
  * @param allow_extra_outputs  1: the numbers of labels and predictions may differ.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_create_custom(const char *name, cohort_metric_fn callback,
-                                                                       void *user_data, int32_t allow_extra_outputs,
+                                                                       void *user_data, cohort_bool allow_extra_outputs,
                                                                        cohort_metric **out_metric);
 
 /** Frees a handle; NULL does nothing. */
@@ -124,12 +124,12 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_num_values(const cohort
  * @param out_value  NaN if nothing was counted.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_value(const cohort_metric *metric, size_t index,
-                                                               int32_t global, const char **out_name,
+                                                               cohort_bool global, const char **out_name,
                                                                double *out_value);
 
 /** The sum and the number of instances behind a value. Out parameters may be NULL. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_metric_counters(const cohort_metric *metric, size_t index,
-                                                                  int32_t global, double *out_sum, double *out_num);
+                                                                  cohort_bool global, double *out_sum, double *out_num);
 
 COHORT_END_DECLS
 

@@ -19,6 +19,7 @@ enum {
   COHORT_PATTERN_ANCHORED = 0, /* from the start of the name, not necessarily to its end */
   COHORT_PATTERN_ANYWHERE = 1  /* any part of it */
 };
+typedef int32_t cohort_pattern_mode;
 
 /**
  * Computes what a monitor reports of an array.
@@ -58,11 +59,11 @@ typedef int32_t (*cohort_name_filter_fn)(const char *name, void *user_data);
 typedef struct cohort_monitor_options {
   size_t struct_size; /* size the caller was compiled with; set by the initialisers */
 
-  const char *pattern;  /* regular expression of the names to report, see below; NULL or "": all */
-  int32_t pattern_mode; /* COHORT_PATTERN_ constant */
-  int32_t all_in_toc;   /* 1: pattern and filter do not choose among the arguments and auxiliary states */
-  int32_t sort;         /* 1: entries by name, equal ones in the order of execution; 0: in the order of execution */
-  int32_t monitor_all;  /* 1: the inputs of each operator too, before its outputs */
+  const char *pattern;              /* regular expression of the names to report, see below; NULL or "": all */
+  cohort_pattern_mode pattern_mode; /* COHORT_PATTERN_ constant */
+  cohort_bool all_in_toc;           /* 1: pattern and filter do not choose among the arguments and auxiliary states */
+  cohort_bool sort;        /* 1: entries by name, equal ones in the order of execution; 0: in the order of execution */
+  cohort_bool monitor_all; /* 1: the inputs of each operator too, before its outputs */
 
   cohort_statistic_fn statistic; /* NULL: the Euclidean norm over the square root of the size, one float32 */
   void *statistic_user_data;     /* passed to statistic */

@@ -18,19 +18,19 @@
 COHORT_BEGIN_DECLS
 
 /** Makes an array of zeros. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_zeros(const int64_t *shape, int32_t num_axes, int32_t dtype,
-                                                                const cohort_context *context,
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_zeros(const int64_t *shape, int32_t num_axes,
+                                                                cohort_dtype dtype, const cohort_context *context,
                                                                 cohort_ndarray **out_array);
 
 /** Makes an array whose contents are unspecified until written. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_empty(const int64_t *shape, int32_t num_axes, int32_t dtype,
-                                                                const cohort_context *context,
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_empty(const int64_t *shape, int32_t num_axes,
+                                                                cohort_dtype dtype, const cohort_context *context,
                                                                 cohort_ndarray **out_array);
 
 /** Makes an array of one value, converted to its dtype. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_full(const int64_t *shape, int32_t num_axes, int32_t dtype,
-                                                               const cohort_context *context, double value,
-                                                               cohort_ndarray **out_array);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_full(const int64_t *shape, int32_t num_axes,
+                                                               cohort_dtype dtype, const cohort_context *context,
+                                                               double value, cohort_ndarray **out_array);
 
 /**
  * Makes an array with a copy of host memory.
@@ -40,7 +40,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_full(const int64_t *sh
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_from_host(const void *data, size_t bytes,
                                                                     const int64_t *shape, int32_t num_axes,
-                                                                    int32_t dtype, const cohort_context *context,
+                                                                    cohort_dtype dtype, const cohort_context *context,
                                                                     cohort_ndarray **out_array);
 
 /**
@@ -63,7 +63,7 @@ typedef void (*cohort_deleter_fn)(void *data, void *user_data);
  * @param user_data  Passed to the deleter.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_wrap(void *data, const int64_t *shape, int32_t num_axes,
-                                                               int32_t dtype, const cohort_context *context,
+                                                               cohort_dtype dtype, const cohort_context *context,
                                                                cohort_deleter_fn deleter, void *user_data,
                                                                cohort_ndarray **out_array);
 
@@ -84,7 +84,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_shape(const cohort_nda
                                                                 size_t capacity, int32_t *out_num_axes);
 
 /** Reads the dtype. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_dtype(const cohort_ndarray *array, int32_t *out_dtype);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_dtype(const cohort_ndarray *array, cohort_dtype *out_dtype);
 
 /** Reads the context. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_context(const cohort_ndarray *array,
@@ -154,7 +154,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_copy(const cohort_ndar
                                                                cohort_ndarray **out_array);
 
 /** Makes a copy of another dtype on the same context, converting as cohort_ndarray_copy_to() does. Queued. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_cast(const cohort_ndarray *array, int32_t dtype,
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_cast(const cohort_ndarray *array, cohort_dtype dtype,
                                                                cohort_ndarray **out_array);
 
 /** Makes a view of rows [begin, end) along axis 0: 0 <= begin <= end <= length. A scalar has no rows. */

@@ -52,7 +52,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_attr(const char *op, 
  * @param out_is_aux  1 if it is an auxiliary state, which the operator updates.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_input(const char *op, size_t index, const char **out_name,
-                                                                 const char **out_doc, int32_t *out_is_aux);
+                                                                 const char **out_doc, cohort_bool *out_is_aux);
 
 /** The name of an output, as it has it with all attributes at their defaults. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_output(const char *op, size_t index, const char **out_name);
@@ -62,7 +62,7 @@ typedef struct cohort_invoke_options {
   size_t struct_size;            /* size the caller was compiled with; set by the initialisers */
   const cohort_context *context; /* where an operator without inputs runs; NULL: cpu(0) */
   uint64_t seed;                 /* of random operators: the same seed gives the same numbers */
-  int32_t is_train;              /* 0 or 1; 1: training behaviour, such as Dropout's */
+  cohort_bool is_train;          /* 1: training behaviour, such as Dropout's */
 } cohort_invoke_options;
 
 #define COHORT_INVOKE_OPTIONS_INIT \

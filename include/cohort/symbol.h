@@ -21,6 +21,7 @@ enum {
   COHORT_SYMBOL_OUTPUTS = 2,   /* the heads */
   COHORT_SYMBOL_INPUTS = 3     /* all variables, arguments and auxiliary states interleaved */
 };
+typedef int32_t cohort_symbol_list;
 
 /**
  * Makes a variable.
@@ -100,11 +101,11 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_output_named(const coho
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_num_nodes(const cohort_symbol *symbol, size_t *out_num);
 
 /** The length of a list of names: `list` is a COHORT_SYMBOL_ constant. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_num_names(const cohort_symbol *symbol, int32_t list,
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_num_names(const cohort_symbol *symbol, cohort_symbol_list list,
                                                                    size_t *out_num);
 
 /** A name of a list. Output names: a variable's own; `<node>_output`; `<node>_<output>` if the operator has several. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_name_at(const cohort_symbol *symbol, int32_t list,
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_name_at(const cohort_symbol *symbol, cohort_symbol_list list,
                                                                  size_t index, const char **out_name);
 
 /** The name of the head's node; *out_name is NULL if there are several heads. */
@@ -124,13 +125,13 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_set_attrs(cohort_symbol
                                                                    const char *const *values, size_t num_attrs);
 
 /** How many attributes the head's node has (`all` 0), or all nodes together have (`all` 1). */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_num_attrs(const cohort_symbol *symbol, int32_t all,
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_num_attrs(const cohort_symbol *symbol, cohort_bool all,
                                                                    size_t *out_num);
 
 /** An attribute of that list, sorted by key within a node. Out parameters may be NULL. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_attr_at(const cohort_symbol *symbol, int32_t all, size_t index,
-                                                                 const char **out_node, const char **out_key,
-                                                                 const char **out_value);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_attr_at(const cohort_symbol *symbol, cohort_bool all,
+                                                                 size_t index, const char **out_node,
+                                                                 const char **out_key, const char **out_value);
 
 /**
  * Infers the shapes of all arguments, outputs and auxiliary states.
@@ -147,15 +148,15 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_attr_at(const cohort_sy
  *   COHORT_ERROR_SHAPE  shapes contradict (the error names the node, what it was given and what it infers)
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_infer_shape(const cohort_symbol *symbol,
-                                                                     const cohort_descs *known, int32_t partial,
-                                                                     int32_t *out_complete, cohort_descs **out_args,
+                                                                     const cohort_descs *known, cohort_bool partial,
+                                                                     cohort_bool *out_complete, cohort_descs **out_args,
                                                                      cohort_descs **out_outputs,
                                                                      cohort_descs **out_aux);
 
 /** As cohort_symbol_infer_shape(), for dtypes: known's shapes are not read; contradictions are COHORT_ERROR_DTYPE. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_infer_dtype(const cohort_symbol *symbol,
-                                                                     const cohort_descs *known, int32_t partial,
-                                                                     int32_t *out_complete, cohort_descs **out_args,
+                                                                     const cohort_descs *known, cohort_bool partial,
+                                                                     cohort_bool *out_complete, cohort_descs **out_args,
                                                                      cohort_descs **out_outputs,
                                                                      cohort_descs **out_aux);
 

@@ -45,11 +45,12 @@ COHORT_API void cohort_tape_free(cohort_tape *tape);
  * @param recording     0 or 1.
  * @param out_previous  What it was before. May be NULL.
  */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_set_recording(cohort_tape *tape, int32_t recording,
-                                                                     int32_t *out_previous);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_set_recording(cohort_tape *tape, cohort_bool recording,
+                                                                     cohort_bool *out_previous);
 
 /** Whether the tape records. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_is_recording(const cohort_tape *tape, int32_t *out_recording);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_is_recording(const cohort_tape *tape,
+                                                                    cohort_bool *out_recording);
 
 /**
  * Sets the mode in which operators are applied from now on, recorded or not.
@@ -59,11 +60,11 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_is_recording(const cohort
  * @param training      1: training, as Dropout and BatchNorm have it; 0: prediction.
  * @param out_previous  What it was before. May be NULL.
  */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_set_training(cohort_tape *tape, int32_t training,
-                                                                    int32_t *out_previous);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_set_training(cohort_tape *tape, cohort_bool training,
+                                                                    cohort_bool *out_previous);
 
 /** Whether operators are applied in training mode. */
-COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_is_training(const cohort_tape *tape, int32_t *out_training);
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_is_training(const cohort_tape *tape, cohort_bool *out_training);
 
 /**
  * Marks arrays that want gradients. From here on each is a variable: gradients flow to it, and not to what it was made
@@ -78,8 +79,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_is_training(const cohort_
  *   COHORT_ERROR_INVALID_ARGUMENT        an array that is a part of one that the tape knows, or of another of these
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_mark(cohort_tape *tape, cohort_ndarray *const *arrays,
-                                                            cohort_ndarray *const *gradients, const int32_t *grad_reqs,
-                                                            size_t num_arrays);
+                                                            cohort_ndarray *const *gradients,
+                                                            const cohort_grad_req *grad_reqs, size_t num_arrays);
 
 /**
  * Applies an operator to arrays as cohort_operator_invoke() does, and records it.
@@ -100,9 +101,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_invoke(cohort_tape *tape,
 
 /** Settings of a backward pass. Zero in any field means its default. */
 typedef struct cohort_backward_options {
-  size_t struct_size;   /* size the caller was compiled with; set by the initialisers */
-  int32_t retain_graph; /* 0 or 1; 1: what was recorded stays for another backward pass */
-  int32_t create_graph; /* 0 or 1; 1: the pass is recorded itself, so that gradients have gradients; retains as well */
+  size_t struct_size;       /* size the caller was compiled with; set by the initialisers */
+  cohort_bool retain_graph; /* 1: what was recorded stays for another backward pass */
+  cohort_bool create_graph; /* 1: the pass is recorded itself, so that gradients have gradients; retains as well */
 } cohort_backward_options;
 
 #define COHORT_BACKWARD_OPTIONS_INIT \
@@ -134,7 +135,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_backward(cohort_tape *tap
                                                                 const cohort_backward_options *options);
 
 /**
- * The same for some arrays alone, whose gradients come out as new arrays; those of marks are not touched.
+ * As cohort_tape_backward(), for some arrays alone, whose gradients come out as new arrays; those of marks are not
+ * touched.
  *
  * @param variables      Marked arrays, or what recorded operators made.
  * @param out_gradients  A gradient for each variable; zeros where no head was made from it.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file types.h
- * Handles, plain structs and constants that every other header uses. Constants cross the ABI as int32_t; their values
- * are MXNet's where MXNet has them, and are never renumbered.
+ * Handles, plain structs and constants that every other header uses. Constants cross the ABI as int32_t, under the name
+ * of their family, cohort_dtype for COHORT_DTYPE_FLOAT32; their values are MXNet's where MXNet has them, and are never
+ * renumbered.
  */
 #ifndef COHORT_TYPES_H
 #define COHORT_TYPES_H
@@ -28,6 +29,9 @@
 
 COHORT_BEGIN_DECLS
 
+/** Yes and no: 1 and 0, nothing else. */
+typedef int32_t cohort_bool;
+
 typedef struct cohort_error cohort_error;             /* why a call failed */
 typedef struct cohort_ndarray cohort_ndarray;         /* an array on a device, or a view of one */
 typedef struct cohort_arrays cohort_arrays;           /* an ordered list of arrays, each with or without a name */
@@ -45,14 +49,15 @@ typedef struct cohort_log cohort_log;                 /* a receiver of the libra
 
 /** Kinds of devices. */
 enum { COHORT_DEVICE_CPU = 1, COHORT_DEVICE_GPU = 2, COHORT_DEVICE_CPU_PINNED = 3, COHORT_DEVICE_CPU_SHARED = 5 };
+typedef int32_t cohort_device_type;
 
 /**
  * One device: "cpu(0)" is {COHORT_DEVICE_CPU, 0}. Equal when both fields are. Every id from 0 names a CPU device, each
  * a worker of its own; a GPU id must exist. The struct never grows. Where a pointer to one may be NULL, NULL is cpu(0).
  */
 typedef struct cohort_context {
-  int32_t device_type; /* COHORT_DEVICE_ constant */
-  int32_t device_id;   /* from 0 */
+  cohort_device_type device_type; /* COHORT_DEVICE_ constant */
+  int32_t device_id;              /* from 0 */
 } cohort_context;
 
 /**
@@ -71,6 +76,7 @@ enum {
   COHORT_DTYPE_BOOL = 7,
   COHORT_DTYPE_BFLOAT16 = 12
 };
+typedef int32_t cohort_dtype;
 
 /** Storage types. Only the default one is supported; the others are known so that they can be refused by name. */
 enum {
@@ -79,6 +85,7 @@ enum {
   COHORT_STORAGE_ROW_SPARSE = 1,
   COHORT_STORAGE_CSR = 2
 };
+typedef int32_t cohort_storage_type;
 
 /** What backward does with the gradient of an argument; "null", "write" and "add" as text. */
 enum {
@@ -86,6 +93,7 @@ enum {
   COHORT_GRAD_WRITE = 1, /* each backward overwrites it */
   COHORT_GRAD_ADD = 3    /* each backward adds to it; setting it to zero is the caller's */
 };
+typedef int32_t cohort_grad_req;
 
 /** How many axes an array can have. Buffers of this many int64_t hold any shape. */
 #define COHORT_MAX_AXES 32

@@ -29,7 +29,7 @@ COHORT_API int32_t cohort_version_number(void);
  *
  * Names: "cpu", "onednn", "dlpack"; "cuda" (the CUDA backend is there and finds a GPU).
  */
-COHORT_API int32_t cohort_has_feature(const char *name);
+COHORT_API cohort_bool cohort_has_feature(const char *name);
 
 COHORT_END_DECLS
 
