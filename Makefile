@@ -320,7 +320,7 @@ check-contract:
 .PHONY: abi
 abi:
 	@BUILD='$(BUILD)' CC='$(CC)' tests/check/abi.sh --write
-	@perl bindings/perl/tools/declare.pl include
+	@perl bindings/tools/abi.pl
 
 .PHONY: check-format format
 FORMATTED = $(foreach d,include src cuda tests examples,$(foreach e,h hpp c cc cu cuh,$(call find,$(d),*.$(e))))
@@ -381,7 +381,7 @@ help:
 	@echo 'make check-layers       includes go down the rooms only; names of files'
 	@echo 'make check-clang        whether clang takes the sources, where it is there; it builds them, too: make CXX=clang++'
 	@echo 'make check-contract     whether the tests of the last make test prove each rule of tests/contract'
-	@echo 'make abi                write the lists in tests/abi and what bindings declare anew, after adding a public function'
+	@echo 'make abi                write the lists in tests/abi, bindings/abi.json and what bindings declare anew, after changing headers'
 	@echo 'make check-format       clang-format 14, where it is there; make format applies it'
 	@echo 'make check-asan         the tests under AddressSanitizer and UBSan; make check-tsan: ThreadSanitizer'
 	@echo 'make clean              remove $(BUILD)/'

@@ -152,7 +152,10 @@ for part in "$@"; do
       done
       echo "headers: $((passed - before)) times compiled by themselves, as C99 and as C++17"
       ;;
-    abi) [[ ! -e $BUILD/libcohort.so ]] || check abi tests/check/abi.sh ;;
+    abi)
+      [[ ! -e $BUILD/libcohort.so ]] || check abi tests/check/abi.sh
+      [[ ! -e $BUILD/libcohort.so ]] || check described tests/check/described.sh
+      ;;
     capi) for test in ${CAPI:-}; do program "$test"; done ;;
     unit) for test in ${UNIT:-}; do program "$test"; done ;;
     golden)
@@ -168,7 +171,6 @@ for part in "$@"; do
       [[ -z ${PAGES:-} ]] || program "$PAGES"
       ;;
     perl)
-      check perl-declarations perl bindings/perl/tools/declare.pl --check include
       check perl-dist tests/check/perl_dist.sh
       for test in bindings/perl/t/*.t; do
         name=${test##*/}

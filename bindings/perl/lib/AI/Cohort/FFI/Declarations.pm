@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Made from include/cohort by tools/declare.pl; not to be edited.
+# Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
 package AI::Cohort::FFI::Declarations;
 use strict;
 use warnings;
@@ -450,6 +450,6 @@ AI::Cohort::FFI::Declarations - the functions, constants and structs of Cohort's
 
 =head1 DESCRIPTION
 
-Data for L<AI::Cohort::FFI>: C<%FUNCTIONS>, C<%CONSTANTS> and C<%STRUCTS>. F<tools/declare.pl> makes this file from the headers.
+Data for L<AI::Cohort::FFI>: C<%FUNCTIONS>, C<%CONSTANTS> and C<%STRUCTS>, made from the description of the C interface.
 
 =cut

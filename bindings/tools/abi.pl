@@ -1,0 +1,38 @@
+#!/usr/bin/env perl
+# SPDX-License-Identifier: Apache-2.0
+# Makes bindings/abi.json from the public headers and bindings/abi.notes, and of that what bindings declare.
+#   abi.pl [--check]     --check: writes nothing, fails if a file is not what the headers say
+#   abi.pl --proof       writes to standard output a C program that compiles if the headers are what the description says
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin;
+use AbiFiles;
+use AbiHeaders;
+
+my $root = "$FindBin::Bin/../..";
+my $abi = AbiHeaders->new("$root/include", "$root/bindings/abi.notes")->description;
+my $option = shift @ARGV // '';
+die "usage: abi.pl [--check | --proof]\n" if @ARGV || $option !~ /^(?:--check|--proof)?$/;
+if ($option eq '--proof') { print AbiFiles::c_proof($abi); exit 0 }
+
+my %files = (
+    'bindings/abi.json' => AbiFiles::description($abi),
+    'include/cohort/cohort_functions.h' => AbiFiles::c_functions($abi),
+    'bindings/perl/lib/AI/Cohort/FFI/Declarations.pm' => AbiFiles::perl_declarations($abi),
+);
+my @stale;
+for my $path (sort keys %files) {
+    my $present = '';
+    if (open my $file, '<', "$root/$path") { local $/; $present = <$file> }
+    next if $present eq $files{$path};
+    push @stale, $path;
+    next if $option eq '--check';
+    open my $file, '>', "$root/$path" or die "$path: $!\n";
+    print $file $files{$path} or die "$path: $!\n";
+    close $file or die "$path: $!\n";
+}
+if ($option eq '--check') {
+    die "not what the headers say (make abi writes them): @stale\n" if @stale;
+    print 'abi.pl: ', scalar(keys %files), " files as the headers say\n";
+}
