@@ -167,27 +167,43 @@ Call::Call(const_dnnl_primitive_desc_t pd, const Desc &scratchpad, std::string w
     if (!scratch_bytes) throw Error(Code::kInternal, text(what_, ": oneDNN asks for scratch memory"));
     operands.push_back({DNNL_ARG_SCRATCHPAD, scratchpad, Place::scratch(book(*scratch_bytes, scratchpad.get_size()))});
   }
+  operands_ = std::move(operands);
   try {
     primitive_ = dnnl::primitive(pd);
-    slots_.reserve(operands.size());
-    for (const Operand &operand : operands) {
-      slots_.push_back({memory(operand.desc, engine(), DNNL_MEMORY_NONE), operand.place, nullptr});
-      args_.push_back({operand.arg, slots_.back().object.get()});
+  } catch (const dnnl::error &e) {
+    fail(e.status, what_);
+  }
+  bindings_ = std::make_unique<Spares<Binding>>();
+  bindings_->give(make_binding());
+}
+
+std::unique_ptr<Call::Binding> Call::make_binding() const {
+  auto made = std::make_unique<Binding>();
+  try {
+    for (const Operand &operand : operands_) {
+      made->objects.push_back(memory(operand.desc, engine(), DNNL_MEMORY_NONE));
+      made->args.push_back({operand.arg, made->objects.back().get()});
     }
   } catch (const dnnl::error &e) {
     fail(e.status, what_);
   }
+  made->bound.assign(operands_.size(), nullptr);
+  return made;
 }
 
 void Call::run(const Args &args) const {
-  for (Slot &slot : slots_) {
-    void *const data = slot.place.find(args);
-    if (data == slot.bound) continue;
-    COHORT_DNN_CHECK(dnnl_memory_set_data_handle(slot.object.get(), data), what_);
-    slot.bound = data;
+  std::unique_ptr<Binding> binding = bindings_->take();
+  if (!binding) binding = make_binding();
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    void *const data = operands_[i].place.find(args);
+    if (data == binding->bound[i]) continue;
+    COHORT_DNN_CHECK(dnnl_memory_set_data_handle(binding->objects[i].get(), data), what_);
+    binding->bound[i] = data;
   }
-  COHORT_DNN_CHECK(dnnl_primitive_execute(primitive_.get(), runtime().stream.get(), int(args_.size()), args_.data()),
+  COHORT_DNN_CHECK(dnnl_primitive_execute(primitive_.get(), runtime().stream.get(), int(binding->args.size()),
+                                          binding->args.data()),
                    what_);
+  bindings_->give(std::move(binding));
 }
 
 std::string name_of(const StepSpec &spec) {

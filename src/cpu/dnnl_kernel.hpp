@@ -11,6 +11,7 @@
 
 #include "cpu/dnnl_compat.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/spares.hpp"
 #include "device/kernel.hpp"
 
 namespace cohort::dnn {
@@ -128,7 +129,7 @@ struct Operand {
 };
 
 // A primitive with its arguments bound to places. Made at bind, with the number of threads set that it will run with;
-// run() sets what pointers have changed and executes. One run at a time.
+// run() sets what pointers have changed and executes. Any number of runs at once.
 class Call {
  public:
   Call() = default;  // none: run() must not be called
@@ -144,18 +145,21 @@ class Call {
   void run(const Args &args) const;
 
  private:
-  struct Slot {
-    memory object;
-    Place place;
-    void *bound = nullptr;
+  // What one run at a time has: a memory object for each operand, and what it points to.
+  struct Binding {
+    std::vector<memory> objects;
+    std::vector<void *> bound;
+    std::vector<dnnl_exec_arg_t> args;
   };
   Call(const_dnnl_primitive_desc_t pd, const Desc &scratchpad, std::string what, std::vector<Operand> operands,
        size_t *scratch_bytes);
 
+  std::unique_ptr<Binding> make_binding() const;
+
   dnnl::primitive primitive_;
-  mutable std::vector<Slot> slots_;
-  std::vector<dnnl_exec_arg_t> args_;
+  std::vector<Operand> operands_;
   std::string what_;
+  std::unique_ptr<Spares<Binding>> bindings_;  // those that no run has
 };
 
 // "Convolution (64, 1, 28, 28)": for errors.
