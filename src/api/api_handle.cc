@@ -9,6 +9,7 @@
 
 #include "api/handle.hpp"
 #include "executor/invoke.hpp"
+#include "plan/plan_cache.hpp"
 
 namespace cohort::api {
 namespace {
@@ -156,7 +157,9 @@ void *remove_handle(Kind kind, const void *handle) noexcept {
 size_t count_handles() noexcept { return table().live.load(std::memory_order_relaxed); }
 
 void note_freed() noexcept {
-  if (count_handles() == 0) release_invoked();
+  if (count_handles() > 0) return;
+  release_invoked();
+  release_plans();
 }
 
 }  // namespace cohort::api

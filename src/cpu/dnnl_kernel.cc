@@ -200,9 +200,9 @@ void Call::run(const Args &args) const {
     COHORT_DNN_CHECK(dnnl_memory_set_data_handle(binding->objects[i].get(), data), what_);
     binding->bound[i] = data;
   }
-  COHORT_DNN_CHECK(dnnl_primitive_execute(primitive_.get(), runtime().stream.get(), int(binding->args.size()),
-                                          binding->args.data()),
-                   what_);
+  COHORT_DNN_CHECK(
+      dnnl_primitive_execute(primitive_.get(), runtime().stream.get(), int(binding->args.size()), binding->args.data()),
+      what_);
   bindings_->give(std::move(binding));
 }
 

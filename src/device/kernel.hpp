@@ -49,6 +49,11 @@ struct Lane {
   void *stream;     // cuda: the cudaStream_t; cpu: null
 };
 
+// The random numbers of one node: a stream of its own, and how often it has drawn from it, in whichever plan.
+struct RandomStream {
+  uint64_t seed = 0, draws = 0;
+};
+
 // Pointers of one call, in the order of StepSpec. A null output is not wanted; output 0 of a forward kernel always is.
 struct Args {
   void *const *inputs = nullptr;
@@ -58,6 +63,7 @@ struct Args {
   // What changes from run to run and is no array, as the learning rate of an update: a block of the operator's own type
   // (UpdateNumbers<double>). Null: the attributes say it.
   const void *numbers = nullptr;
+  RandomStream *random = nullptr;  // of random operators, which count their draws in it; one call at a time has it
 
   template <typename T>
   const T *in(int i) const {
@@ -76,7 +82,8 @@ struct Args {
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  // No allocation, no look-up, no lock. One call at a time per kernel. Throws Error if the work fails.
+  // No look-up, no lock, no allocation but where more calls run at once than ever before: any number may, for plans are
+  // shared by all that are bound to them. Throws Error if the work fails.
   virtual void run(const Args &args, const Lane &lane) const = 0;
 };
 
@@ -111,9 +118,6 @@ struct StepSpec {
   // <- (input, output) pairs that may share memory, beside those of Op::inplace: an addend that the kernel adds to in
   // place. It must do as well where the two lie apart.
   std::vector<std::pair<int, int>> inplace;
-  uint64_t seed = 0;  // random operators: this step's own stream
-  // Random operators: how often this node has drawn, in whichever plan of its executor. One call at a time counts.
-  std::shared_ptr<uint64_t> draws = std::make_shared<uint64_t>(0);
   int num_threads = 1;
 
   template <typename A>

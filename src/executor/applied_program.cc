@@ -6,20 +6,12 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/random.hpp"
 #include "base/settings.hpp"
+#include "plan/plan_cache.hpp"
 
 namespace cohort {
 namespace {
-
-// Random operators draw from a stream of their own for each seed, whichever kernel draws.
-class SetDraws final : public Kernel {
- public:
-  explicit SetDraws(std::shared_ptr<uint64_t> draws) : draws_(std::move(draws)) {}
-  void run(const Args &args, const Lane &) const override { *draws_ = *args.in<uint64_t>(0); }
-
- private:
-  const std::shared_ptr<uint64_t> draws_;
-};
 
 NodePtr variable_node(const std::string &name) {
   auto node = std::make_shared<Node>();
@@ -46,6 +38,7 @@ OneNode graph_of(const AppliedOperator &what) {
   auto node = std::make_shared<Node>();
   node->op = what.op;
   node->name = what.op->name;
+  node->attrs = what.written;
   node->parsed = what.attrs;
   std::vector<Graph::Input> inputs;
   for (size_t i = 0; i < what.in_shapes.size(); ++i) {
@@ -79,10 +72,7 @@ OneNode graph_of(const AppliedOperator &what) {
 
 AppliedProgram::AppliedProgram(const AppliedOperator &what, const std::shared_ptr<Device> &device, int num_threads) {
   const OneNode one = graph_of(what);
-  if (what.op->random) {
-    draws_ = std::make_shared<uint64_t>(0);
-    set_draws_ = std::make_unique<SetDraws>(draws_);
-  }
+  if (what.op->random) random_seed_ = stream_seed(0, what.in_shapes.size(), 0);
   PlanRequest request;
   request.graph = &one.graph;
   request.inferred = &one.inferred;
@@ -92,37 +82,31 @@ AppliedProgram::AppliedProgram(const AppliedOperator &what, const std::shared_pt
   request.always_moves = true;
   request.separate_nodes = what.apart;
   request.num_threads = num_threads;
-  if (draws_) request.draws.assign(one.graph.nodes.size(), draws_);
-  plan_ = compile(request);
+  plan_ = shared_plan(request);
   for (const int input : what.op->mutates) {
     if (size_t(input) < what.in_shapes.size()) mutated_.push_back(size_t(input));
   }
-  for (const PlanStep &step : plan_.steps) {
+  for (const PlanStep &step : plan_->steps) {
     for (const int slot : step.inputs) addresses_.push_back(address_of(slot));
     for (const int slot : step.outputs) addresses_.push_back(address_of(slot));
     addresses_.push_back(address_of(step.scratch));
     addresses_.push_back(address_of(step.saved));
     num_pointers_ += step.inputs.size() + step.outputs.size();
   }
-  if (draws_) ++num_pointers_;
   if (!trace_enabled("plan")) return;
-  for (const PlanStep &step : plan_.steps) {
+  for (const PlanStep &step : plan_->steps) {
     log(LogLevel::kDebug, text("plan: applied ", step.label, " on ", device->context()));
   }
 }
 
 AppliedProgram::Address AppliedProgram::address_of(int index) const {
   if (index < 0) return {Place::kNowhere, 0};
-  const Slot &slot = plan_.slots[size_t(index)];
+  const Slot &slot = plan_->slots[size_t(index)];
   return {slot.place, slot.place == Place::kArena ? slot.offset : size_t(slot.index)};
 }
 
-void AppliedProgram::bind(void *const *inputs, void *const *outputs, char *arena, uint64_t *seed, Step *steps,
+void AppliedProgram::bind(void *const *inputs, void *const *outputs, char *arena, RandomStream *random, Step *steps,
                           void **pointers) const {
-  if (draws_) {
-    *pointers = seed;
-    *steps++ = {set_draws_.get(), {pointers++, nullptr, nullptr, nullptr}, "seed"};
-  }
   const Address *next = addresses_.data();
   const auto resolve = [&]() -> void * {
     const Address address = *next++;
@@ -137,7 +121,7 @@ void AppliedProgram::bind(void *const *inputs, void *const *outputs, char *arena
         return nullptr;
     }
   };
-  for (const PlanStep &step : plan_.steps) {
+  for (const PlanStep &step : plan_->steps) {
     Step made{step.kernel.get(), {}, step.label.c_str()};
     made.args.inputs = pointers;
     for (size_t i = 0; i < step.inputs.size(); ++i) *pointers++ = resolve();
@@ -145,17 +129,18 @@ void AppliedProgram::bind(void *const *inputs, void *const *outputs, char *arena
     for (size_t i = 0; i < step.outputs.size(); ++i) *pointers++ = resolve();
     made.args.scratch = resolve();
     made.args.saved = resolve();
+    made.args.random = random;
     *steps++ = made;
   }
 }
 
 bool AppliedProgram::may_share(size_t input, size_t output) const {
   const auto is = [this](int slot, Place place, size_t index) {
-    return slot >= 0 && plan_.slots[size_t(slot)].place == place && size_t(plan_.slots[size_t(slot)].index) == index;
+    return slot >= 0 && plan_->slots[size_t(slot)].place == place && size_t(plan_->slots[size_t(slot)].index) == index;
   };
   if (std::count(mutated_.begin(), mutated_.end(), input)) return false;
   bool written = false;
-  for (const PlanStep &step : plan_.steps) {
+  for (const PlanStep &step : plan_->steps) {
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       if (!is(step.inputs[i], Place::kArgument, input)) continue;
       if (written) return false;

@@ -20,7 +20,8 @@ namespace cohort {
 // What one application needs to know of the operator; shapes and types are complete, those of hidden outputs included.
 struct AppliedOperator {
   const Op *op = nullptr;
-  Attrs attrs;
+  AttrMap written;  // the attributes as text, and ..
+  Attrs attrs;      // .. parsed
   bool is_train = false;
   bool apart = false;  // computes everything before it writes the first output: these may share memory with any input
   Shapes in_shapes, out_shapes;
@@ -31,18 +32,20 @@ class AppliedProgram {
  public:
   AppliedProgram(const AppliedOperator &what, const std::shared_ptr<Device> &device, int num_threads);
 
-  size_t num_outputs() const { return plan_.head_slots.size(); }  // the visible ones
-  const TensorSpec &output(size_t index) const { return plan_.slots[size_t(plan_.head_slots[index])].spec; }
+  size_t num_outputs() const { return plan_->head_slots.size(); }  // the visible ones
+  const TensorSpec &output(size_t index) const { return plan_->slots[size_t(plan_->head_slots[index])].spec; }
   const std::vector<size_t> &mutated() const { return mutated_; }  // inputs that are written
-  bool brief() const { return plan_.brief_forward; }
-  size_t arena_bytes() const { return plan_.arena_bytes[0]; }
-  size_t num_steps() const { return plan_.steps.size() + (draws_ ? 1 : 0); }
+  bool brief() const { return plan_->brief_forward; }
+  size_t arena_bytes() const { return plan_->arena_bytes[0]; }
+  size_t num_steps() const { return plan_->steps.size(); }
   size_t num_pointers() const { return num_pointers_; }
+  uint64_t random_seed() const { return random_seed_; }  // of its stream, which each call draws from at its own place
 
   // Whether the result is right if an output lies exactly where an input does.
   bool may_share(size_t input, size_t output) const;
-  // Fills in the steps for these arrays. `seed`: where the number lies when they run.
-  void bind(void *const *inputs, void *const *outputs, char *arena, uint64_t *seed, Step *steps, void **pointers) const;
+  // Fills in the steps for these arrays.
+  void bind(void *const *inputs, void *const *outputs, char *arena, RandomStream *random, Step *steps,
+            void **pointers) const;
 
  private:
   struct Address {  // of a pointer of a step
@@ -51,12 +54,11 @@ class AppliedProgram {
   };
   Address address_of(int slot) const;
 
-  Plan plan_;
+  std::shared_ptr<const Plan> plan_;
   std::vector<size_t> mutated_;
   std::vector<Address> addresses_;  // step by step: inputs, outputs, scratch, saved
   size_t num_pointers_ = 0;
-  std::shared_ptr<uint64_t> draws_;    // of a random operator
-  std::unique_ptr<Kernel> set_draws_;  // its first step
+  uint64_t random_seed_ = 0;
 };
 
 // Programs by a key of bytes, the kMost that were used last. Any thread.

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "executor/executor_impl.hpp"
+#include "plan/plan_cache.hpp"
 
 namespace cohort {
 
@@ -31,10 +32,8 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   request.with_backward = with_backward;
   request.separate_nodes = separate_nodes;
   request.num_threads = family->members[members[0]].queue->num_threads();
-  request.seed = options.seed;
-  request.replica = uint64_t(network) << 32 | options.replica;
-  request.draws = draws;
-  return *programs.emplace(mode, std::make_shared<ProgramOwner>(compile(request), is_train, arrays, family, members))
+  return *programs
+              .emplace(mode, std::make_shared<ProgramOwner>(shared_plan(request), is_train, arrays, family, members))
               .first->second;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/processors.hpp"
+#include "base/random.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_impl.hpp"
 
@@ -25,6 +26,18 @@ std::string unknown_names(const Graph &graph, const Inferred &inferred, bool sha
 void check_context(const NDArray &array, const Context &context, const std::string &what, const std::string &name) {
   if (array.context() == context) return;
   throw Error(Code::kDevice, text(what, " '", name, "' is on ", array.context(), ", expected ", context), name);
+}
+
+// One per node, told apart by the network among those of its family and by the replica among those under its seed.
+std::shared_ptr<std::vector<RandomStream>> random_streams(const Graph &graph, const ExecutorOptions &options,
+                                                          uint32_t network) {
+  auto streams = std::make_shared<std::vector<RandomStream>>(graph.nodes.size());
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node &node = *graph.nodes[n];
+    if (node.is_variable() || !node.op->random) continue;
+    (*streams)[n].seed = stream_seed(options.seed, n, uint64_t(network) << 32 | options.replica);
+  }
+  return streams;
 }
 
 }  // namespace
@@ -49,12 +62,11 @@ std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const Ex
   impl->graph = Graph(symbol);
   impl->options = options;
   impl->options.shared = nullptr;
-  for (size_t n = 0; n < impl->graph.nodes.size(); ++n) impl->draws.push_back(std::make_shared<uint64_t>(0));
   impl->arg_names = impl->graph.argument_names();
   impl->aux_names = impl->graph.auxiliary_names();
   for (const Graph::Input &head : impl->graph.heads) impl->output_names.push_back(impl->graph.output_name(head));
   impl->family = options.shared ? options.shared->impl_->family : std::make_shared<Family>();
-  impl->network = impl->family->num_networks++;
+  impl->arrays.random = random_streams(impl->graph, options, impl->family->num_networks++);
   impl->share_threads();
   impl->join(options.context);
   for (const auto &[group, context] : options.group2ctx) impl->group_devices[group] = impl->join(context);
@@ -212,7 +224,9 @@ std::shared_ptr<Executor> Executor::bind(const Symbol &symbol, std::vector<NDArr
     check_context(grads[i], args[i].context(), "gradient of", impl->arg_names[i]);
   }
   impl->reqs = std::move(reqs);
-  impl->arrays = {std::move(args), std::move(grads), std::move(aux), {}};
+  impl->arrays.args = std::move(args);
+  impl->arrays.grads = std::move(grads);
+  impl->arrays.aux = std::move(aux);
   impl->finish_bind();
   std::shared_ptr<Executor> executor(new Executor());
   executor->impl_ = std::move(impl);
@@ -227,8 +241,7 @@ std::shared_ptr<Executor> Executor::reshape(const ReshapeOptions &how) {
   options.outputs = how.outputs;
   options.shared = shared_from_this();
   std::unique_ptr<Impl> impl = prepare(old.symbol, options);
-  impl->network = old.network;
-  impl->draws = old.draws;
+  impl->arrays.random = old.arrays.random;
   const Graph &graph = impl->graph;
   std::vector<Shape> shapes(graph.nodes.size());
   const ByName<Shape> given_shapes(how.shapes);

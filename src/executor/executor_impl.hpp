@@ -39,8 +39,6 @@ struct Executor::Impl {
   std::vector<GradReq> reqs;
   BoundArrays arrays;
   std::vector<std::string> arg_names, aux_names, output_names;
-  std::vector<std::shared_ptr<uint64_t>> draws;  // of random numbers, per node: one count for all programs and shapes
-  uint32_t network = 0;                          // among those of the family: each has random numbers of its own
   bool any_gradient = false;
   std::map<Mode, std::shared_ptr<ProgramOwner>> programs;
   ProgramOwner *last = nullptr;  // the program that ran forward last; null: none since bind

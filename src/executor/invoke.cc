@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/invoke.hpp"
 
-#include <pthread.h>
-
 #include <atomic>
 #include <map>
 #include <memory>
@@ -11,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/per_process.hpp"
 #include "base/settings.hpp"
 #include "base/small_array.hpp"
 #include "executor/applied_program.hpp"
@@ -28,14 +27,15 @@ constexpr size_t kKeptBytes = size_t(64) << 20;
 // own first step, too.
 class Call final : public Kernel {
  public:
-  Call(std::shared_ptr<const AppliedProgram> made, size_t num_inputs, size_t num_outputs)
+  Call(std::shared_ptr<const AppliedProgram> made, size_t num_inputs, size_t num_outputs, uint64_t seed)
       : program(std::move(made)),
         first_output(num_inputs),
         arrays_(num_inputs + num_outputs),
         addresses_(num_inputs + num_outputs),
         bytes_(num_inputs + num_outputs),
         steps_(program->num_steps() + 1),
-        pointers_(program->num_pointers()) {}
+        pointers_(program->num_pointers()),
+        random_{program->random_seed(), seed} {}
   void set(size_t index, const NDArray &array) {
     arrays_[index] = array.storage();
     addresses_[index] = array.data();
@@ -49,7 +49,7 @@ class Call final : public Kernel {
   }
   Program bind() {
     program->bind(addresses_.data(), addresses_.data() + first_output,
-                  arena ? static_cast<char *>(arena->data()) : nullptr, &seed, steps_.data() + 1, pointers_.data());
+                  arena ? static_cast<char *>(arena->data()) : nullptr, &random_, steps_.data() + 1, pointers_.data());
     steps_[0] = {this, {}, steps_[1].label};
     Program whole{steps_.data(), steps_.size(), program->brief(), failed, true};
     whole.contained = true;
@@ -69,7 +69,6 @@ class Call final : public Kernel {
   const std::shared_ptr<const AppliedProgram> program;
   const size_t first_output;
   std::shared_ptr<Memory> arena;
-  uint64_t seed = 0;
 
  private:
   static void failed(const void *owner, const char *message) {
@@ -90,6 +89,7 @@ class Call final : public Kernel {
   SmallArray<size_t, 6> bytes_;
   SmallArray<Step, 4> steps_;
   SmallArray<void *, 12> pointers_;
+  RandomStream random_;
 };
 
 // ---- the queues ---------------------------------------------------------------------------------------------------
@@ -172,18 +172,7 @@ struct Streams {
   }
 };
 
-std::atomic<Streams *> known_streams{nullptr};  // never destroyed: they outlive static objects
-
-// A forked child starts anew: it has none of the threads, and nobody to unlock what they had locked.
-Streams &streams() {
-  Streams *known = known_streams.load(std::memory_order_acquire);
-  if (known) return *known;
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { known_streams.store(nullptr); });
-  (void)registered;
-  auto made = std::make_unique<Streams>();
-  if (known_streams.compare_exchange_strong(known, made.get())) return *made.release();
-  return *known;
-}
+Streams &streams() { return per_process<Streams>(); }
 
 // ---- what may lie in one place ------------------------------------------------------------------------------------
 
@@ -299,6 +288,7 @@ AppliedOperator look_at(const Invocation &call, bool apart) {
   what.op = &get_op(std::string(call.op));
   const AttrMap attrs = attributes_of(call);
   what.attrs = what.op->parse(attrs);
+  what.written = attrs;
   what.is_train = call.is_train;
   what.apart = apart;
   const std::string &name = what.op->name;
@@ -355,8 +345,7 @@ void invoke(const Invocation &asked, std::vector<NDArray> *results) {
   std::shared_ptr<const AppliedProgram> program = program_for(asked, *stream, false);
   if (is_shared_wrongly(asked, *program)) program = program_for(asked, *stream, true);
   const size_t num_outputs = program->num_outputs();
-  const auto call = std::make_shared<Call>(program, asked.num_inputs, num_outputs);
-  call->seed = asked.seed;
+  const auto call = std::make_shared<Call>(program, asked.num_inputs, num_outputs, asked.seed);
   for (size_t i = 0; i < asked.num_inputs; ++i) call->set(i, *asked.inputs[i]);
   results->clear();
   results->reserve(num_outputs);
@@ -391,7 +380,7 @@ std::vector<NDArray> invoke(const std::string &op, const AttrMap &attrs, const s
 }
 
 void release_invoked() noexcept {
-  Streams *const known = known_streams.load(std::memory_order_acquire);
+  Streams *const known = known_per_process<Streams>();
   if (!known) return;
   std::shared_ptr<Stream> stream = known->after({DeviceType::kCpu, -1});
   for (; stream; stream = known->after(stream->device->context())) stream->release();

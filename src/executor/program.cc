@@ -69,23 +69,23 @@ void Family::scatter(size_t member) {
   }
 }
 
-ProgramOwner::ProgramOwner(Plan plan, bool is_train, const BoundArrays &arrays, std::shared_ptr<Family> family,
-                           std::vector<size_t> members)
+ProgramOwner::ProgramOwner(std::shared_ptr<const Plan> plan, bool is_train, const BoundArrays &arrays,
+                           std::shared_ptr<Family> family, std::vector<size_t> members)
     : plan_(std::move(plan)),
       is_train_(is_train),
       arrays_(arrays),
       family_(std::move(family)),
       members_(std::move(members)) {
   for (size_t d = 0; d < members_.size(); ++d) {
-    family_->reserve(members_[d], plan_.arena_bytes[d]);
+    family_->reserve(members_[d], plan_->arena_bytes[d]);
   }
-  for (const PlanStep &step : plan_.prologue) constants_.push_back(make_constant(step));
+  for (const PlanStep &step : plan_->prologue) constants_.push_back(make_constant(step));
   size_t count = 0;
-  for (const auto *list : {&plan_.prologue, &plan_.steps}) {
+  for (const auto *list : {&plan_->prologue, &plan_->steps}) {
     for (const PlanStep &step : *list) count += step.inputs.size() + step.outputs.size();
   }
   pointers_.resize(count);
-  segments_ = cut_segments(plan_, members_.size() > 1 && arrays_overlap());
+  segments_ = cut_segments(*plan_, members_.size() > 1 && arrays_overlap());
   ends_.resize(segments_.size());
   resolve();
   trace_steps_ = trace_enabled("step");
@@ -96,7 +96,7 @@ std::shared_ptr<Derived> ProgramOwner::make_constant(const PlanStep &step) const
   const size_t member = members_[size_t(step.device)];
   std::shared_ptr<Derived> result;
   if (step.reorder) {
-    const Slot &from = plan_.slots[size_t(step.inputs[0])], &to = plan_.slots[size_t(step.outputs[0])];
+    const Slot &from = plan_->slots[size_t(step.inputs[0])], &to = plan_->slots[size_t(step.outputs[0])];
     const bool is_argument = from.place == Place::kArgument;
     if (is_argument || from.place == Place::kAuxiliary) {
       const NDArray &source = (is_argument ? arrays_.args : arrays_.aux)[size_t(from.index)];
@@ -124,7 +124,7 @@ bool ProgramOwner::arrays_overlap() const {
   for (const NDArray &array : arrays_.grads) add(array, true);
   for (const NDArray &array : arrays_.aux) add(array, true);
   for (size_t h = 0; h < arrays_.outputs.size(); ++h) {
-    if (plan_.slots[size_t(plan_.head_slots[h])].place == Place::kOutput) add(arrays_.outputs[h], true);
+    if (plan_->slots[size_t(plan_->head_slots[h])].place == Place::kOutput) add(arrays_.outputs[h], true);
   }
   std::sort(ranges.begin(), ranges.end(), [](const Range &a, const Range &b) { return a.begin < b.begin; });
   uintptr_t used = 0, written = 0;  // ends of what comes before
@@ -146,7 +146,7 @@ void ProgramOwner::trace_plan() const {
         all += "-";
         continue;
       }
-      const TensorSpec &spec = plan_.slots[size_t(index)].spec;
+      const TensorSpec &spec = plan_->slots[size_t(index)].spec;
       all += text(index, ": ", spec.dtype, ' ', spec.shape, spec.layout ? " " + spec.layout->describe() : "");
     }
     return all;
@@ -158,13 +158,14 @@ void ProgramOwner::trace_plan() const {
                                "] to [", describe(step.outputs), "]", choice.name.empty() ? "" : " by " + choice.name,
                                choice.refusals.empty() ? "" : "; refused by " + choice.refusals));
   };
-  for (const PlanStep &step : plan_.prologue) trace("prologue", step);
-  for (size_t i = 0; i < plan_.steps.size(); ++i) trace(i < plan_.num_forward ? "forward" : "backward", plan_.steps[i]);
+  for (const PlanStep &step : plan_->prologue) trace("prologue", step);
+  for (size_t i = 0; i < plan_->steps.size(); ++i)
+    trace(i < plan_->num_forward ? "forward" : "backward", plan_->steps[i]);
 }
 
 void *ProgramOwner::address(int index) {
   if (index < 0) return nullptr;
-  const Slot &slot = plan_.slots[size_t(index)];
+  const Slot &slot = plan_->slots[size_t(index)];
   switch (slot.place) {
     case Place::kArgument:
       return arrays_.args[size_t(slot.index)].data();
@@ -203,11 +204,12 @@ void ProgramOwner::resolve() {
       for (int slot : step.outputs) pointers_[next++] = address(slot);
       made.args.scratch = address(step.scratch);
       made.args.saved = address(step.saved);
+      made.args.random = &arrays_.random->at(size_t(step.node));
       out->push_back(made);
     }
   };
-  fill(plan_.prologue, &prologue_);
-  fill(plan_.steps, &steps_);
+  fill(plan_->prologue, &prologue_);
+  fill(plan_->steps, &steps_);
   generation_ = family_->generation;
 }
 
@@ -225,13 +227,13 @@ void ProgramOwner::failed(const void *owner, const char *message) {
 void ProgramOwner::begin_forward() {
   const std::shared_ptr<Timeline> &by = family_->timeline;
   for (const NDArray &array : arrays_.args) array.begin_read(by);
-  for (const int index : plan_.written_forward) arrays_.args[size_t(index)].begin_write(by);
+  for (const int index : plan_->written_forward) arrays_.args[size_t(index)].begin_write(by);
   for (const NDArray &state : arrays_.aux) {
     state.begin_read(by);
     if (is_train_) state.begin_write(by);
   }
   for (size_t h = 0; h < arrays_.outputs.size(); ++h) {
-    if (plan_.slots[size_t(plan_.head_slots[h])].place == Place::kOutput) arrays_.outputs[h].begin_write(by);
+    if (plan_->slots[size_t(plan_->head_slots[h])].place == Place::kOutput) arrays_.outputs[h].begin_write(by);
   }
   failed_.store(false, std::memory_order_release);
 }
@@ -242,7 +244,7 @@ void ProgramOwner::begin_backward() {
   for (const auto *list : {&arrays_.args, &arrays_.aux}) {
     for (const NDArray &array : *list) array.begin_read(by);
   }
-  for (const int index : plan_.written_backward) arrays_.args[size_t(index)].begin_write(by);
+  for (const int index : plan_->written_backward) arrays_.args[size_t(index)].begin_write(by);
   if (!forward_failed) {
     for (const NDArray &output : arrays_.outputs) output.begin_read(by);
   }
@@ -277,7 +279,7 @@ void ProgramOwner::enqueue(size_t begin, size_t end, bool brief) {
   for (size_t i = size_t(first - segments_.begin()); i < segments_.size() && segments_[i].begin < end; ++i) {
     const Segment &segment = segments_[i];
     const size_t from = std::max(begin, segment.begin), to = std::min(end, segment.end);
-    const int device = plan_.steps[from].device;
+    const int device = plan_->steps[from].device;
     for (const size_t before : segment.after) {
       if (ends_[before]) queue(device).wait(ends_[before]);
     }
@@ -294,8 +296,8 @@ const NDArray &ProgramOwner::source(int index) const {
 }
 
 void ProgramOwner::run_prologue() {
-  for (size_t p = 0; p < plan_.prologue.size(); ++p) {
-    const std::vector<int> &sources = plan_.prologue[p].sources;
+  for (size_t p = 0; p < plan_->prologue.size(); ++p) {
+    const std::vector<int> &sources = plan_->prologue[p].sources;
     std::vector<uint64_t> &seen = constants_[p]->versions;
     bool stale = constants_[p]->failed.exchange(false, std::memory_order_acq_rel) || seen.empty();
     seen.resize(sources.size(), 0);
@@ -308,7 +310,7 @@ void ProgramOwner::run_prologue() {
     if (!stale) continue;
     try {
       begin_work();  // steps of several devices may build on each other
-      run_on(plan_.prologue[p].device, {prologue_.data() + p, 1, plan_.brief_forward, failed, true});
+      run_on(plan_->prologue[p].device, {prologue_.data() + p, 1, plan_->brief_forward, failed, true});
     } catch (...) {
       constants_[p]->failed.store(true, std::memory_order_release);
       throw;
@@ -318,13 +320,13 @@ void ProgramOwner::run_prologue() {
 
 void ProgramOwner::run_forward(size_t begin, size_t end) {
   resolve();
-  if (!plan_.prologue.empty()) run_prologue();
-  enqueue(begin, end, plan_.brief_forward);
+  if (!plan_->prologue.empty()) run_prologue();
+  enqueue(begin, end, plan_->brief_forward);
 }
 
 void ProgramOwner::run_backward(size_t begin, size_t end) {
   resolve();
-  enqueue(plan_.num_forward + begin, plan_.num_forward + end, plan_.brief_backward);
+  enqueue(plan_->num_forward + begin, plan_->num_forward + end, plan_->brief_backward);
 }
 
 void ProgramOwner::run(const Program &program, const std::shared_ptr<const void> &owner) {
@@ -332,7 +334,7 @@ void ProgramOwner::run(const Program &program, const std::shared_ptr<const void>
 }
 
 void ProgramOwner::copy_to_slot(int index, const ArrayPart &source) {
-  const Slot &slot = plan_.slots[size_t(index)];
+  const Slot &slot = plan_->slots[size_t(index)];
   const size_t m = members_[size_t(slot.device)];
   Family::Member &member = family_->members[m];
   resolve();
@@ -344,7 +346,7 @@ void ProgramOwner::copy_to_slot(int index, const ArrayPart &source) {
 }
 
 NDArray ProgramOwner::snapshot(int index) {
-  const Slot &slot = plan_.slots[size_t(index)];
+  const Slot &slot = plan_->slots[size_t(index)];
   Family::Member &member = family_->members[members_[size_t(slot.device)]];
   begin_work();
   member.queue->sync();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan with addresses: what the executor hands to its queues. Private to src/executor.
+// A plan with addresses: what the executor hands to its queues. The plan is shared with all that bind the same network
+// (plan/plan_cache.hpp); arrays, addresses and what is derived from constants are here. Private to src/executor.
 #pragma once
 
 #include <atomic>
@@ -52,6 +53,7 @@ struct Family {
 // The arrays that a program reads and writes; the executor's own.
 struct BoundArrays {
   std::vector<NDArray> args, grads, aux, outputs;
+  std::shared_ptr<std::vector<RandomStream>> random;  // per node: one for all programs and shapes
 };
 
 // Each call below queues its work in the order of the main queue, that of the executor's own context: after everything
@@ -59,10 +61,10 @@ struct BoundArrays {
 // for each other as the segments say.
 class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
  public:
-  ProgramOwner(Plan plan, bool is_train, const BoundArrays &arrays, std::shared_ptr<Family> family,
-               std::vector<size_t> members);
+  ProgramOwner(std::shared_ptr<const Plan> plan, bool is_train, const BoundArrays &arrays,
+               std::shared_ptr<Family> family, std::vector<size_t> members);
 
-  const Plan &plan() const { return plan_; }
+  const Plan &plan() const { return *plan_; }
   const std::vector<std::shared_ptr<Derived>> &constants() const { return constants_; }  // of the prologue's steps
   // Before steps of forward, or of backward, are queued: says so to the arrays they use. kExecution where an array that
   // is read was not written.
@@ -91,7 +93,7 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   static void failed(const void *owner, const char *message);
   void trace_plan() const;
 
-  Plan plan_;
+  const std::shared_ptr<const Plan> plan_;
   const bool is_train_;
   BoundArrays arrays_;
   std::shared_ptr<Family> family_;

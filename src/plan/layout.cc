@@ -5,7 +5,6 @@
 #include <map>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
 #include "base/settings.hpp"
 #include "device/output_check.hpp"
 #include "plan/ir.hpp"
@@ -257,8 +256,6 @@ class LayoutPass {
     spec.frozen = request_.is_train && !request_.always_moves && !step.backward && !step.keep_for_backward;
     spec.post = step.post;
     spec.forward = step.forward_step >= 0 ? kernel_of_[size_t(step.forward_step)] : nullptr;
-    spec.seed = stream_seed(request_.seed, uint64_t(step.node), request_.replica);
-    if (!request_.draws.empty()) spec.draws = request_.draws[size_t(step.node)];
     spec.num_threads = num_threads();
     for (int v : inputs) {
       spec.inputs.push_back(ir_.values[size_t(v)].spec);

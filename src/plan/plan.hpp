@@ -40,9 +40,6 @@ struct PlanRequest {
   bool separate_nodes =
       false;  // no fusion, no in-place reuse: each node can be run and looked at (monitor, partial forward)
   int num_threads = 1;
-  uint64_t seed = 0;                             // of random numbers: each node has a stream for each replica
-  uint64_t replica = 0;                          // which one of the plans under one seed this is
-  std::vector<std::shared_ptr<uint64_t>> draws;  // per node, StepSpec::draws
 };
 
 // Where a value lies.

@@ -16,6 +16,7 @@ struct Steps {
   std::vector<std::shared_ptr<Memory>> memory;
   std::vector<NDArray> arrays;
   std::string label;
+  RandomStream random;
 
   void add(const Kernel *step, const std::vector<void *> &inputs, const std::vector<void *> &outputs) {
     pointers.push_back(inputs);
@@ -61,7 +62,6 @@ StepSpec spec_of(const KernelCall &call) {
   spec.attrs = call.what->parsed.pointer();
   spec.is_train = call.what->is_train;
   spec.keep_for_backward = !call.what->backward;
-  spec.seed = call.seed;
   spec.forward = call.forward ? call.forward->kernel.get() : nullptr;
   for (const NDArray &input : call.inputs) {
     spec.inputs.push_back({input.shape(), input.dtype(), nullptr});
@@ -76,13 +76,11 @@ StepSpec spec_of(const KernelCall &call) {
 
 }  // namespace
 
-// Random operators draw from a kernel of their own each time.
 std::shared_ptr<const KernelRunner::Made> KernelRunner::made_for(const KernelCall &call, const Context &context,
                                                                  Device &device) {
-  const bool draws = call.what->op->random && !call.what->backward;
-  const std::string key = draws ? std::string() : key_of(call, context);
+  const std::string key = key_of(call, context);
   const auto found = made_.find(key);
-  if (!draws && found != made_.end()) return found->second;
+  if (found != made_.end()) return found->second;
 
   auto made = std::make_shared<Made>();
   StepSpec &spec = made->spec = spec_of(call);
@@ -100,7 +98,6 @@ std::shared_ptr<const KernelRunner::Made> KernelRunner::made_for(const KernelCal
     made->to_outputs.push_back(output.layout ? device.make_reorder(output, row_major(output), spec.num_threads)
                                              : nullptr);
   }
-  if (draws) return made;
   if (made_.size() >= kMostMade) made_.clear();
   made_[key] = made;
   return made;
@@ -113,6 +110,7 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
   const auto work = std::make_shared<Steps>();
   work->made = made;
   work->label = call.what->name();
+  work->random.seed = call.seed;
   work->pointers.reserve(call.inputs.size() + call.outputs.size() + 1);
   const auto allocate = [&](size_t bytes) -> void * {
     if (bytes) work->memory.push_back(device->allocate(bytes));
@@ -139,6 +137,7 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
   }
   work->add(made->kernel.get(), sources, targets);
   Args &args = work->steps.back().args;
+  args.random = &work->random;
   args.scratch = allocate(spec.scratch_bytes);
   std::shared_ptr<Memory> saved = call.forward ? call.forward->saved : nullptr;
   if (!call.what->backward && spec.saved_bytes) saved = device->allocate(spec.saved_bytes);

@@ -285,13 +285,13 @@ TEST(random_slopes_of_leaky_relu_keep_to_their_bounds) {
   spec.op = "LeakyReLU";
   spec.attrs = get_op("LeakyReLU").parse(attrs).pointer();
   spec.is_train = spec.keep_for_backward = true;
-  spec.seed = 5;
   spec.inputs = spec.outputs = {{{1000}, Dtype::kFloat32, nullptr}};
   const auto forward = make_kernel(spec);
   std::vector<float> x(1000, -1), y(1000), dx(1000);
   std::vector<char> saved(spec.saved_bytes);
   void *in = x.data(), *out = y.data(), *grad = dx.data();
-  run_kernel(*forward, {&in, &out, nullptr, saved.data()}, 1);
+  RandomStream random{5};
+  run_kernel(*forward, {&in, &out, nullptr, saved.data(), nullptr, &random}, 1);
   spec.op = "_backward_LeakyReLU";
   spec.forward = forward.get();
   run_kernel(*make_kernel(spec), {&in, &grad, nullptr, saved.data()}, 1);

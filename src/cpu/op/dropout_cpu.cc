@@ -73,19 +73,17 @@ class Drop final : public Kernel {
         index_(spec.outputs[0].shape, spec.attrs_as<DropoutAttrs>().axes),
         scale_(scale_of(spec)),
         threshold_(uint64_t((1.0 - double(spec.attrs_as<DropoutAttrs>().p)) * 4294967296.0)),
-        seed_(spec.seed),
-        saved_(spec.keep_for_backward),
-        draws_(spec.draws) {
+        saved_(spec.keep_for_backward) {
     (saved_ ? spec.saved_bytes : spec.scratch_bytes) = size_t(index_.size());
   }
 
   // Draw i of draw r comes from block i / 4 of stream r, however many threads share the work.
   void run(const Args &args, const Lane &lane) const override {
-    const uint64_t stream = (*draws_)++;
+    const uint64_t seed = args.random->seed, stream = args.random->draws++;
     uint8_t *const mask = static_cast<uint8_t *>(saved_ ? args.saved : args.scratch);
     const auto draw = [&](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block) {
-        const Philox random = Philox::at(seed_, uint64_t(block), stream);
+        const Philox random = Philox::at(seed, uint64_t(block), stream);
         const int64_t first = block * 4, last = std::min(first + 4, index_.size());
         for (int64_t i = first; i < last; ++i) mask[i] = random.word[i - first] < threshold_;
       }
@@ -109,9 +107,7 @@ class Drop final : public Kernel {
   const MaskIndex index_;
   const float scale_;
   const uint64_t threshold_;
-  const uint64_t seed_;
   const bool saved_;
-  const std::shared_ptr<uint64_t> draws_;
 };
 
 template <typename T>

@@ -107,16 +107,12 @@ class LeakyBackward final : public Kernel {
 class RandomForward final : public Kernel {
  public:
   explicit RandomForward(StepSpec &spec)
-      : attrs_(spec.attrs_as<LeakyReLUAttrs>()),
-        dtype_(spec.inputs[0].dtype),
-        count_(spec.inputs[0].shape.size()),
-        seed_(spec.seed),
-        draws_(spec.draws) {
+      : attrs_(spec.attrs_as<LeakyReLUAttrs>()), dtype_(spec.inputs[0].dtype), count_(spec.inputs[0].shape.size()) {
     spec.inputs[0].layout = nullptr;
     spec.saved_bytes = size_t(count_) * sizeof(float);
   }
   void run(const Args &args, const Lane &lane) const override {
-    const uint64_t stream = (*draws_)++;
+    const uint64_t seed = args.random->seed, stream = args.random->draws++;
     dispatch_float(dtype_, "LeakyReLU", [&](auto type) {
       using T = decltype(type);
       using C = typename Accumulator<T>::type;
@@ -126,7 +122,7 @@ class RandomForward final : public Kernel {
       const float low = attrs_.lower_bound, span = attrs_.upper_bound - attrs_.lower_bound;
       parallel_for(lane, (count_ + 3) / 4, kGrain / 16, [&](int64_t begin, int64_t end) {
         for (int64_t block = begin; block < end; ++block) {
-          const Philox random = Philox::at(seed_, uint64_t(block), stream);
+          const Philox random = Philox::at(seed, uint64_t(block), stream);
           for (int64_t i = block * 4; i < std::min(block * 4 + 4, count_); ++i) {
             const C value = cast_element<C>(x[i]);
             slopes[i] = value > 0 ? 1.0f : low + span * uniform_of(random.word[i % 4]);
@@ -141,8 +137,6 @@ class RandomForward final : public Kernel {
   const LeakyReLUAttrs attrs_;
   const Dtype dtype_;
   const int64_t count_;
-  const uint64_t seed_;
-  const std::shared_ptr<uint64_t> draws_;
 };
 
 class RandomBackward final : public Kernel {

@@ -25,10 +25,7 @@ class RnnForward final : public RnnKernel<C> {
 
  public:
   explicit RnnForward(StepSpec &spec)
-      : Base(spec, spec.inputs[0].shape, spec.inputs[0].dtype),
-        keeps_(spec.is_train || spec.keep_for_backward),
-        seed_(spec.seed),
-        draws_(spec.draws) {
+      : Base(spec, spec.inputs[0].shape, spec.inputs[0].dtype), keeps_(spec.is_train || spec.keep_for_backward) {
     drops_ = this->drops(spec);
     store_ = store_of(s_, keeps_, drops_, sizeof(C), keeps_ ? &spec.saved_bytes : &spec.scratch_bytes);
     turned_ = book(spec.scratch_bytes, size_t(s_.gates * s_.out) * sizeof(C));
@@ -52,7 +49,7 @@ class RnnForward final : public RnnKernel<C> {
     const Lane lane{std::min(given.num_threads, this->num_threads_), given.stream};
     const bool lstm = s_.mode == RNNAttrs::kLstm;
     Pass p{args, lane};
-    if (drops_) p.stream = (*draws_)++;
+    if (drops_) p.run = args.random->draws++;
     p.data = convert_.read(args.inputs[0], data_copy_, s_.rows() * s_.inputs, args);
     p.parameters = convert_.read(args.inputs[1], parameter_copy_, this->parameter_count_, args);
     p.state = convert_.read(args.inputs[2], state_copy_, this->state_count(s_.out), args);
@@ -77,7 +74,7 @@ class RnnForward final : public RnnKernel<C> {
   struct Pass {
     const Args &args;
     const Lane &lane;
-    uint64_t stream = 0;
+    uint64_t run = 0;  // of those that drop
     const C *data = nullptr, *parameters = nullptr, *state = nullptr, *cell = nullptr;
     C *state_out = nullptr, *cell_out = nullptr;
     void *store = nullptr;
@@ -228,10 +225,10 @@ class RnnForward final : public RnnKernel<C> {
     const int64_t count = s_.rows() * s_.width();
     const auto threshold = uint64_t((1.0 - double(attrs_.p)) * 4294967296.0);
     const C scale = attrs_.p < 1 ? 1 / (1 - C(attrs_.p)) : C(0);
-    const uint64_t stream = p.stream * uint64_t(s_.layers) + uint64_t(layer);
+    const uint64_t seed = p.args.random->seed, stream = p.run * uint64_t(s_.layers) + uint64_t(layer);
     parallel_for(p.lane, (count + 3) / 4, 1024, [=](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block) {
-        const Philox random = Philox::at(seed_, uint64_t(block), stream);
+        const Philox random = Philox::at(seed, uint64_t(block), stream);
         for (int64_t i = block * 4; i < std::min(block * 4 + 4, count); ++i) {
           mask[i] = random.word[i % 4] < threshold;
           result[i] = mask[i] ? result[i] * scale : C(0);
@@ -241,8 +238,6 @@ class RnnForward final : public RnnKernel<C> {
   }
 
   const bool keeps_;
-  const uint64_t seed_;
-  const std::shared_ptr<uint64_t> draws_;
   bool drops_;
   Store store_;
   size_t turned_, bias_, state_gates_;

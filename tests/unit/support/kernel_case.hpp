@@ -157,7 +157,8 @@ inline std::vector<Values> run_step(const Step &step, const std::vector<Values> 
   for (Buffer &b : in) in_pointers.push_back(b.data());
   for (size_t i = 0; i < out.size(); ++i) out_pointers.push_back(spec.wanted[i] ? out[i].data() : nullptr);
   Buffer scratch(spec.scratch_bytes);
-  const Args args{in_pointers.data(), out_pointers.data(), scratch.data(), saved.data()};
+  RandomStream random;
+  const Args args{in_pointers.data(), out_pointers.data(), scratch.data(), saved.data(), nullptr, &random};
   run_kernel(*step.kernel, args, spec.num_threads);
   scratch.check(spec.op + " scratch");
   saved.check(spec.op + " saved");

@@ -96,7 +96,7 @@ class KernelRun {
     for (const auto &out : outputs) spec.outputs.push_back({out.first, out.second, nullptr});
     spec.wanted = wanted.empty() ? std::vector<bool>(outputs.size(), true) : wanted;
     spec.forward = forward;
-    spec.seed = options.seed;
+    random_.seed = options.seed;
     spec.num_threads = options.num_threads;
     kernel_ = make_kernel(spec);
     num_threads_ = spec.num_threads;
@@ -134,6 +134,7 @@ class KernelRun {
     args.outputs = out.data();
     args.scratch = const_cast<char *>(scratch_.data());
     args.saved = saved->data();
+    args.random = &random_;
     run_kernel(*kernel_, args, num_threads_);
   }
 
@@ -146,6 +147,7 @@ class KernelRun {
   int num_threads_;
   std::unique_ptr<cohort::Kernel> kernel_;
   std::vector<char> saved_, scratch_;
+  mutable cohort::RandomStream random_;
 };
 
 // An operator's forward step, and then its backward step.
