@@ -503,4 +503,44 @@ TEST(refusals_of_windows) {
            refused(Code::kInvalidArgument, "attribute 'output_size': expected 2 numbers of at least 1, found [3]"));
 }
 
+TEST(random_numbers_do_not_depend_on_the_number_of_threads) {
+  const Shape some{3};
+  const auto parameters = [&](double a, double b) {
+    return std::vector<Array>{Array(some, Dtype::kFloat32, {a, a, 2 * a}), Array(some, Dtype::kFloat32, {b, b, b})};
+  };
+  const std::vector<Array> one = {parameters(3, 0)[0]};
+  const Array many(Shape{9999}, Dtype::kInt32, spread(9999, 0, 1000)),
+      rows(Shape{9, 1}, Dtype::kFloat64, spread(9, 0, 1));
+  const AttrMap shape{{"shape", "(20001,)"}}, numbers{{"shape", "(5000, 3)"}};
+  struct Drawn {
+    const char *op;
+    AttrMap attrs;
+    std::vector<Array> inputs;
+  };
+  const std::vector<Drawn> all = {{"_random_uniform", shape, {}},
+                                  {"_random_normal", {{"shape", "(20001,)"}, {"dtype", "float64"}}, {}},
+                                  {"_random_exponential", {{"shape", "(20001,)"}, {"dtype", "float16"}}, {}},
+                                  {"_random_gamma", shape, {}},
+                                  {"_random_randint", {{"shape", "(20001,)"}, {"low", "0"}, {"high", "9"}}, {}},
+                                  {"_sample_uniform", numbers, parameters(-1, 1)},
+                                  {"_sample_normal", numbers, parameters(-1, 1)},
+                                  {"_sample_poisson", numbers, one},
+                                  {"_sample_negative_binomial", numbers, parameters(3, 0.5)},
+                                  {"_sample_generalized_negative_binomial", numbers, parameters(3, 0.5)},
+                                  {"_sample_multinomial", numbers, {rows}},
+                                  {"_shuffle", {}, {many}},
+                                  {"_sample_unique_zipfian", {{"range_max", "99"}, {"shape", "(5000, 9)"}}, {}}};
+  for (const Drawn &d : all) {
+    std::vector<Array> first;
+    for (int num_threads : {1, 2, 3, 7}) {
+      RunOptions how;
+      how.num_threads = num_threads;
+      how.seed = 42;
+      const OpRun run(d.op, d.attrs, d.inputs, how);
+      if (num_threads == 1) first = run.outputs();
+      for (size_t i = 0; i < first.size(); ++i) CHECK(run.outputs()[i].same_bits(first[i]));
+    }
+  }
+}
+
 UNIT_MAIN()
