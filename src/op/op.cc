@@ -2,6 +2,7 @@
 #include "op/op.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 namespace cohort {
@@ -37,9 +38,42 @@ OpRegistry &op_registry() {
 
 const Op *find_op(const std::string &name) { return op_registry().find(name); }
 
+namespace {
+
+// How many letters have to be changed, added or left out to make one word of the other, case not counting.
+size_t count_changes(const std::string &from, const std::string &to) {
+  std::vector<size_t> row(to.size() + 1);
+  for (size_t k = 0; k < row.size(); ++k) row[k] = k;
+  for (size_t i = 0; i < from.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t k = 0; k < to.size(); ++k) {
+      const bool same = std::tolower((unsigned char)(from[i])) == std::tolower((unsigned char)(to[k]));
+      const size_t replaced = diagonal + (same ? 0 : 1);
+      diagonal = row[k + 1];
+      row[k + 1] = std::min({replaced, row[k] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string no_operator(const std::string &name) {
+  std::string nearest;
+  size_t fewest = std::min<size_t>(name.size(), 64) / 3 + 1;  // more changes than that are another word
+  for (const auto &known : op_registry().names()) {
+    if (known.first.size() > name.size() + fewest || name.size() > known.first.size() + fewest) continue;
+    const size_t changes = count_changes(name, known.first);
+    if (changes < fewest) nearest = known.first, fewest = changes;
+  }
+  const std::string missing = text("no operator is named '", name, "'");
+  return nearest.empty() ? missing : text(missing, "; the nearest name is '", nearest, "'");
+}
+
+}  // namespace
+
 const Op &get_op(const std::string &name) {
   const Op *op = find_op(name);
-  if (!op) throw Error(Code::kName, text("no operator is named '", name, "'"), name);
+  if (!op) throw Error(Code::kName, no_operator(name), name);
   return *op;
 }
 

@@ -162,8 +162,12 @@ class Reader {
     }
     if (node.op == "null") {
       if (!node.inputs.empty()) refuse(node, text("expected no inputs of a variable, found ", node.inputs.size()));
-    } else if (!find_op(node.op)) {
-      refuse(node, text("no operator is named '", node.op, "'"));
+    } else {
+      try {
+        get_op(node.op);
+      } catch (const Error &error) {
+        refuse(node, error.what());
+      }
     }
     raw_.push_back(std::move(node));
   }

@@ -239,6 +239,29 @@ static void unknown_names(void **state) {
   cohort_ndarray_free(array);
 }
 
+/* An operator that is not there: the error says which one may be meant, from JSON, too; but not where none is near. */
+static void an_unknown_operator_names_the_nearest(void **state) {
+  static const char json[] =
+      "{\"nodes\": [{\"op\": \"null\", \"name\": \"x\", \"inputs\": []}, {\"op\": \"softmax_ouput\", \"name\": \"y\","
+      " \"inputs\": [[0, 0, 0]]}], \"arg_nodes\": [0], \"heads\": [[1, 0, 0]]}";
+  char *huge = calloc(1, 1 << 20);
+  cohort_symbol *symbol = NULL;
+  cohort_error *error;
+
+  (void)state;
+  fails(cohort_symbol_create("fullyconnected", "x", NULL, NULL, 0, NULL, NULL, 0, &symbol), COHORT_ERROR_NAME,
+        "'fullyconnected'; the nearest name is 'FullyConnected'");
+  fails(cohort_symbol_create("Convolutoin", "x", NULL, NULL, 0, NULL, NULL, 0, &symbol), COHORT_ERROR_NAME,
+        "'Convolution'");
+  fails(cohort_symbol_from_json(json, sizeof(json) - 1, &symbol), COHORT_ERROR_FORMAT, "'SoftmaxOutput'");
+  error = cohort_symbol_create("!?#%&()[]", "x", NULL, NULL, 0, NULL, NULL, 0, &symbol);
+  assert_null(strstr(cohort_error_message(error), "nearest"));
+  cohort_error_free(error);
+  memset(huge, 'x', (1 << 20) - 1);
+  fails(cohort_symbol_create(huge, "x", NULL, NULL, 0, NULL, NULL, 0, &symbol), COHORT_ERROR_NAME, "no operator");
+  free(huge);
+}
+
 /* Attributes given twice, and text that is missing from a list, are errors that say which. */
 static void attributes_are_checked(void **state) {
   const char *const twice[] = {"__lr_mult__", "__lr_mult__"}, *const values[] = {"1", "2"};
@@ -367,6 +390,7 @@ int main(void) {
       TEST(version_and_features),
       TEST(absent_gpus_are_device_errors),
       TEST(unknown_names),
+      TEST(an_unknown_operator_names_the_nearest),
       TEST(attributes_are_checked),
       TEST(unknown_constants),
       TEST(indices_beyond_the_end),
