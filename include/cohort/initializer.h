@@ -40,7 +40,8 @@ COHORT_API void cohort_initializer_free(cohort_initializer *initializer);
 /**
  * Fills arrays by name.
  *
- * A variable's `__init__` attribute comes first: `["name", {parameters}]` as JSON. Else the end of the name decides:
+ * A variable's `__init__` attribute comes first: a name, or as JSON `["name", {parameters}]` or `{"initializer": "name",
+ * parameters}`. Else the end of the name decides:
  * `weight` is filled by this initializer; `bias`, `beta`, `moving_mean`, `running_mean`, `moving_inv_var`, `moving_avg`
  * and `min` with 0; `gamma`, `moving_var`, `running_var` and `max` with 1.
  *

@@ -174,25 +174,37 @@ bool ends_with(const std::string &word, const std::string &tail) {
   throw Error(Code::kInvalidArgument, text("__init__ of '", name, "': ", why, ", found ", found), name);
 }
 
-// `["xavier", {"magnitude": 3}]`, as MXNet writes it.
+AttrMap to_settings(const Json &object) {
+  AttrMap settings;
+  for (size_t i = 0; i < object.keys.size(); ++i) {
+    const Json &value = object.elements[i];
+    settings[object.keys[i]] = value.is(Json::Kind::kNull) ? "None" : value.text;
+  }
+  return settings;
+}
+
+// Each form that MXNet takes: `["xavier", {"magnitude": 3}]`, `{"initializer": "xavier", "magnitude": 3}`, and a bare
+// name, which Gluon writes.
 std::shared_ptr<Initializer> parse_init(const std::string &name, const std::string &source, uint64_t seed) {
   using Kind = Json::Kind;
+  if (source.find_first_of("[{") != 0) return Initializer::create(source, {}, seed);
   Json parsed;
   try {
     parsed = parse_json(source, "__init__", 2);  // parameters are numbers and words
   } catch (const Error &) {                      // told below, by what was expected
   }
   const std::vector<Json> &parts = parsed.elements;
+  if (parsed.is(Kind::kObject)) {
+    AttrMap settings = to_settings(parsed);
+    const auto kind = settings.extract("initializer");
+    if (!kind) bad_init(name, source, "expected {\"initializer\": \"name\", parameters}");
+    return Initializer::create(kind.mapped(), settings, seed);
+  }
   if (!parsed.is(Kind::kArray) || parts.empty() || parts.size() > 2 || !parts[0].is(Kind::kString) ||
       (parts.size() == 2 && !parts[1].is(Kind::kObject))) {
     bad_init(name, source, "expected [\"name\", {parameters}]");
   }
-  AttrMap settings;
-  for (size_t i = 0; parts.size() == 2 && i < parts[1].keys.size(); ++i) {
-    const Json &value = parts[1].elements[i];
-    settings[parts[1].keys[i]] = value.is(Kind::kNull) ? "None" : value.text;
-  }
-  return Initializer::create(parts[0].text, settings, seed);
+  return Initializer::create(parts[0].text, parts.size() == 2 ? to_settings(parts[1]) : AttrMap(), seed);
 }
 
 // What the end of a name says (MXNet's rule): null for a weight, which the caller's initializer fills.

@@ -408,6 +408,45 @@ static void names_decide_what_is_filled(void **state) {
   cohort_ndarray_free(weight);
 }
 
+/* Each form of `__init__` that MXNet takes: what Gluon exports is a bare name. */
+static void an_initializer_is_named_in_any_of_three_forms(void **state) {
+  static const char *const forms[] = {"ones", "One", "[\"one\", {}]", "{\"initializer\": \"constant\", \"value\": 1}"};
+  static const char *const bad[] = {"wishful", "{\"value\": 1}", "{\"initializer\"",
+                                    "{\"initializer\": \"one\", \"x\": 1}", ""};
+  static const char *const key = "__init__";
+  cohort_initializer *initializer = NULL;
+  size_t i;
+
+  (void)state;
+  ok(cohort_initializer_create("zero", NULL, NULL, 0, 0, &initializer));
+  for (i = 0; i < NUM_OF(forms) + NUM_OF(bad); ++i) {
+    const float sevens[] = {7, 7};
+    const char *const form = i < NUM_OF(forms) ? forms[i] : bad[i - NUM_OF(forms)];
+    cohort_ndarray *array = floats(sevens, &two, 1);
+    cohort_symbol *symbol = NULL;
+    cohort_arrays *arrays = NULL;
+    cohort_error *error;
+
+    ok(cohort_symbol_variable("odd", &key, &form, 1, &symbol));
+    ok(cohort_arrays_create(&arrays));
+    ok(cohort_arrays_add(arrays, "odd", array));
+    error = cohort_initializer_apply(initializer, symbol, arrays);
+    if (i < NUM_OF(forms)) {
+      ok(error);
+      assert_floats(array, (const float[]){1, 1}, 2);
+    } else {
+      assert_int_not_equal(cohort_error_code(error), COHORT_SUCCESS);
+      assert_int_not_equal(cohort_error_code(error), COHORT_ERROR_INTERNAL);
+      cohort_error_free(error);
+      assert_floats(array, sevens, 2);
+    }
+    cohort_arrays_free(arrays);
+    cohort_symbol_free(symbol);
+    cohort_ndarray_free(array);
+  }
+  cohort_initializer_free(initializer);
+}
+
 /* Seed and name choose the numbers, and a rule that needs axes says so. */
 static void seeds_and_names_choose_the_numbers(void **state) {
   enum { NUM = 12 };
@@ -539,6 +578,7 @@ int main(void) {
       TEST(callbacks_are_metrics),
       TEST(metrics_choose_by_name),
       TEST(names_decide_what_is_filled),
+      TEST(an_initializer_is_named_in_any_of_three_forms),
       TEST(seeds_and_names_choose_the_numbers),
       TEST(a_network_learns),
   };
