@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs into a staging folder and builds and runs the README's C program from there, linked to the shared library and to the
-# static one, with no more than what pkg-config says.
+# Installs into a staging folder and builds and runs the README's C programs from there, linked to the shared library and to the
+# static one, by the lines that the README gives.
 set -euo pipefail
 stage=$PWD/$BUILD/tests/stage
 [[ $BUILD != /* ]] || stage=$BUILD/tests/stage
@@ -14,13 +14,29 @@ done
 
 export PKG_CONFIG_PATH=$stage/opt/cohort/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$stage
 program=$BUILD/tests/readme
-awk '/^```c$/ { take = 1; next } /^```/ { if (take) exit } take' README.md >"$program.c"
-# shellcheck disable=SC2046  # flags are words
-${CC:-cc} -std=c99 -pedantic -Wall -Wextra -Werror "$program.c" -o "$program" $(pkg-config --cflags --libs cohort) -lm \
-  -Wl,-rpath,"$stage/opt/cohort/lib"
+block() { awk -v wanted="$1" '/^```c$/ { take = ++blocks == wanted; next } /^```/ { take = 0 } take' README.md; }
+block 1 >"$program-predict.c"
+block 2 >"$program.c"
+for one in "$program-predict" "$program"; do
+  # shellcheck disable=SC2046  # flags are words
+  ${CC:-cc} -std=c99 -pedantic -Wall -Wextra -Werror "$one.c" -o "$one" $(pkg-config --cflags --libs cohort) -lm \
+    -Wl,-rpath,"$stage/opt/cohort/lib"
+done
 "$program"
+# The README's line, without its compiler and program: what is in the parentheses is run, and gives the flags.
+static=$(sed -n 's/.*`cc program\.c $(\(pkg-config --static .*\))`.*/\1/p' README.md)
 # shellcheck disable=SC2046
-${CC:-cc} -std=c99 "$program.c" -o "$program-static" $(pkg-config --cflags cohort) "$stage/opt/cohort/lib/libcohort.a" \
-  $(pkg-config --static --libs-only-l cohort | sed 's/-lcohort//') -lm
+${CC:-cc} "$program.c" -o "$program-static" $(eval "$static")
+if ldd "$program-static" | grep -q libcohort; then echo "install: linked statically, it wants libcohort.so" && exit 1; fi
 "$program-static" | cmp - <("$program")
-echo "install: the README's program runs with what was installed"
+
+digits=$BUILD/tests/install_digits
+mkdir -p "$digits"
+"$BUILD/examples/train_digits" --epochs 2 --out "$digits" >/dev/null
+"$program-predict" "$digits/digits" 2 >"$digits/said.txt"
+if (($(grep -cE '^[0-9]: [01]\.[0-9]{3}$' "$digits/said.txt") != 10)); then
+  cat "$digits/said.txt"
+  echo "install: the README's program does not predict" && exit 1
+fi
+if [[ $("$program-predict" "$digits/nothing" 2) != *nothing* ]]; then echo "install: it predicts from nothing" && exit 1; fi
+echo "install: the README's programs run with what was installed"
