@@ -72,6 +72,7 @@
   X(cohort_error *, cohort_executor_wait, (cohort_executor *executor)) \
   X(cohort_error *, cohort_group_array, (const cohort_group *group, cohort_group_list list, size_t index, size_t device, cohort_ndarray **out_array)) \
   X(cohort_error *, cohort_group_arrays, (const cohort_group *group, cohort_group_list list, size_t device, cohort_arrays **out_arrays)) \
+  X(cohort_error *, cohort_group_assign_params, (cohort_group *group, const cohort_arrays *arg_params, const cohort_arrays *aux_params, cohort_bool allow_missing, cohort_bool allow_extra, cohort_descs **out_missing)) \
   X(cohort_error *, cohort_group_axis, (const cohort_group *group, cohort_group_list list, size_t index, int32_t *out_axis)) \
   X(cohort_error *, cohort_group_backward, (cohort_group *group, cohort_ndarray *const *head_grads, size_t num_head_grads)) \
   X(cohort_error *, cohort_group_batch_size, (const cohort_group *group, int64_t *out_batch_size)) \
@@ -118,6 +119,7 @@
   X(void, cohort_log_free, (cohort_log *log)) \
   X(cohort_error *, cohort_manager_array, (const cohort_manager *manager, cohort_group_list list, size_t index, size_t device, cohort_ndarray **out_array)) \
   X(cohort_error *, cohort_manager_arrays, (const cohort_manager *manager, cohort_group_list list, size_t device, cohort_arrays **out_arrays)) \
+  X(cohort_error *, cohort_manager_assign_params, (cohort_manager *manager, const cohort_arrays *arg_params, const cohort_arrays *aux_params, cohort_bool allow_missing, cohort_bool allow_extra, cohort_descs **out_missing)) \
   X(cohort_error *, cohort_manager_backward, (cohort_manager *manager)) \
   X(cohort_error *, cohort_manager_bucket, (const cohort_manager *manager, size_t index, const char **out_key, cohort_group **out_group)) \
   X(cohort_error *, cohort_manager_copy_to, (const cohort_manager *manager, const cohort_arrays *arg_params, const cohort_arrays *aux_params)) \
@@ -181,6 +183,7 @@
   X(cohort_error *, cohort_ndarray_fill_uniform, (cohort_ndarray *array, double low, double high, uint64_t seed)) \
   X(void, cohort_ndarray_free, (cohort_ndarray *array)) \
   X(cohort_error *, cohort_ndarray_from_dlpack, (void *managed, cohort_ndarray **out_array)) \
+  X(cohort_error *, cohort_ndarray_from_dlpack_unversioned, (void *managed, cohort_ndarray **out_array)) \
   X(cohort_error *, cohort_ndarray_from_host, (const void *data, size_t bytes, const int64_t *shape, int32_t num_axes, cohort_dtype dtype, const cohort_context *context, cohort_ndarray **out_array)) \
   X(cohort_error *, cohort_ndarray_full, (const int64_t *shape, int32_t num_axes, cohort_dtype dtype, const cohort_context *context, double value, cohort_ndarray **out_array)) \
   X(cohort_error *, cohort_ndarray_read, (const cohort_ndarray *array, void *out_data, size_t bytes)) \
@@ -192,6 +195,7 @@
   X(cohort_error *, cohort_ndarray_slice, (const cohort_ndarray *array, int64_t begin, int64_t end, cohort_ndarray **out_array)) \
   X(cohort_error *, cohort_ndarray_slice_axis, (const cohort_ndarray *array, int32_t axis, int64_t begin, int64_t end, cohort_ndarray **out_array)) \
   X(cohort_error *, cohort_ndarray_to_dlpack, (const cohort_ndarray *array, void **out_managed)) \
+  X(cohort_error *, cohort_ndarray_to_dlpack_unversioned, (const cohort_ndarray *array, void **out_managed)) \
   X(cohort_error *, cohort_ndarray_wait, (const cohort_ndarray *array)) \
   X(cohort_error *, cohort_ndarray_wrap, (void *data, const int64_t *shape, int32_t num_axes, cohort_dtype dtype, const cohort_context *context, cohort_deleter_fn deleter, void *user_data, cohort_ndarray **out_array)) \
   X(cohort_error *, cohort_ndarray_write, (cohort_ndarray *array, const void *data, size_t bytes)) \

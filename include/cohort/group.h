@@ -125,7 +125,8 @@ COHORT_API void cohort_group_options_init(cohort_group_options *options, size_t 
  * @param contexts      num_contexts of them, at least 1. The same one twice gives two executors.
  * @param data          Descriptors of the data of the whole batch, at least one. Each name is an argument.
  * @param label         The same for labels; NULL or empty: none. Label arguments are then like any other.
- * @param param_names   The parameters. Names that are no arguments are ignored.
+ * @param param_names   The parameters. Names that are no arguments are ignored. NULL with num_param_names 0: all arguments
+ *                      but data, labels (those of losses, too, that are not described) and states.
  * @param for_training  0: no gradients at all, whatever the options say; 1: as they say.
  * @param options       NULL: all defaults.
  * @return NULL, or
@@ -278,6 +279,19 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_shared_data(const cohort
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_params(cohort_group *group, const cohort_arrays *arg_params,
                                                                    const cohort_arrays *aux_params,
                                                                    cohort_bool allow_extra);
+
+/**
+ * As cohort_group_set_params(), of all parameters and auxiliary states: what is not given is told, not left as it is in
+ * silence.
+ *
+ * @param allow_missing  1: parameters and auxiliary states that are not given keep their values; 0: they are
+ *                       COHORT_ERROR_NAME (the error lists them), and nothing is copied.
+ * @param out_missing    Those that were not given: names, shapes and dtypes in the order of the symbol's lists. May be
+ *                       NULL.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_assign_params(
+    cohort_group *group, const cohort_arrays *arg_params, const cohort_arrays *aux_params, cohort_bool allow_missing,
+    cohort_bool allow_extra, cohort_descs **out_missing);
 
 /**
  * Writes the mean over the devices of each parameter and auxiliary state into given arrays, converting dtypes. Queued;

@@ -71,7 +71,7 @@ COHORT_API void cohort_manager_options_init(cohort_manager_options *options, siz
  * @param data         Descriptors of the data, at least one, each of one axis or more. All are batched along axis 0,
  *                     whatever their layout; the length there is not read.
  * @param label        The same for labels; NULL or empty: none.
- * @param param_names  The parameters. Names that are no arguments are ignored.
+ * @param param_names  As for cohort_group_create(), of each bucket.
  * @param options      NULL: all defaults.
  * @return NULL, or what cohort_group_create() returns, and
  *   COHORT_ERROR_INVALID_ARGUMENT  bucket symbols without default_bucket_key; a number of workloads other than
@@ -211,6 +211,11 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_merged(const cohort_ma
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_set_params(cohort_manager *manager,
                                                                      const cohort_arrays *arg_params,
                                                                      const cohort_arrays *aux_params);
+
+/** cohort_group_assign_params() of the main group, and so of all buckets. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_assign_params(
+    cohort_manager *manager, const cohort_arrays *arg_params, const cohort_arrays *aux_params,
+    cohort_bool allow_missing, cohort_bool allow_extra, cohort_descs **out_missing);
 
 /** cohort_group_get_params() of the main group: the mean over the devices into given arrays. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_copy_to(const cohort_manager *manager,

@@ -219,6 +219,17 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_to_dlpack(const cohort
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_from_dlpack(void *managed, cohort_ndarray **out_array);
 
+/**
+ * As cohort_ndarray_to_dlpack(), for libraries that know DLPack before its version 1 (NumPy before 2.1, PyTorch unless
+ * asked for more): out_managed is a `DLManagedTensor *`.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_to_dlpack_unversioned(const cohort_ndarray *array,
+                                                                                void **out_managed);
+
+/** As cohort_ndarray_from_dlpack(), of a `DLManagedTensor *`, which says neither its version nor what is read-only. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_ndarray_from_dlpack_unversioned(void *managed,
+                                                                                  cohort_ndarray **out_array);
+
 COHORT_END_DECLS
 
 #endif /* COHORT_NDARRAY_H */

@@ -46,6 +46,12 @@ std::vector<std::vector<NDArray>> deref_matrix(cohort_ndarray *const *arrays, si
   return matrix;
 }
 
+DescList to_desc_list(const DataDescs &descs) {
+  DescList list;
+  for (const DataDesc &desc : descs) list.push_back({desc.name, desc.shape, desc.dtype, desc.layout});
+  return list;
+}
+
 void check_device_count(const Group &group, size_t count, const char *what) {
   if (count == group.num_devices()) return;
   throw Error(Code::kInvalidArgument,
@@ -58,11 +64,7 @@ namespace {
 
 Group &group_of(const cohort_group *group) { return *deref(group, "group").group; }
 
-cohort_descs *descs_handle(const DataDescs &descs) {
-  DescList list;
-  for (const DataDesc &desc : descs) list.push_back({desc.name, desc.shape, desc.dtype, desc.layout});
-  return make_handle<cohort_descs>(std::move(list));
-}
+cohort_descs *descs_handle(const DataDescs &descs) { return make_handle<cohort_descs>(to_desc_list(descs)); }
 
 GradReqs to_grad_reqs(const cohort_group_options &set) {
   GradReqs reqs;
@@ -114,6 +116,7 @@ GroupOptions to_group_options(const cohort_group_options &set, const cohort_cont
   require(set.slices, set.num_slices, "slices");
   for (size_t i = 0; i < set.num_slices; ++i) options.slices.push_back({set.slices[2 * i], set.slices[2 * i + 1]});
   options.param_names = to_texts(param_names, num_param_names, "param_names");
+  options.all_params = !param_names;
   options.for_training = to_bool(for_training, "for_training");
   options.inputs_need_grad = to_bool(set.inputs_need_grad, "inputs_need_grad");
   options.fixed_param_names = to_texts(set.fixed_param_names, set.num_fixed_param_names, "fixed_param_names");
@@ -334,6 +337,19 @@ cohort_error *cohort_group_set_params(cohort_group *group, const cohort_arrays *
   return guard([&] {
     group_of(group).set_params(deref(arg_params, "arg_params"), aux_params ? &deref(aux_params, "aux_params") : nullptr,
                                to_bool(allow_extra, "allow_extra"));
+  });
+}
+
+cohort_error *cohort_group_assign_params(cohort_group *group, const cohort_arrays *arg_params,
+                                         const cohort_arrays *aux_params, cohort_bool allow_missing,
+                                         cohort_bool allow_extra, cohort_descs **out_missing) {
+  return guard([&] {
+    Group &target = group_of(group);
+    const NamedArrays &args = deref(arg_params, "arg_params");
+    const NamedArrays *const aux = aux_params ? &deref(aux_params, "aux_params") : nullptr;
+    Lent<cohort_descs> missing(to_desc_list(target.missing_params(args, aux, to_bool(allow_missing, "allow_missing"))));
+    target.set_params(args, aux, to_bool(allow_extra, "allow_extra"));
+    if (out_missing) *out_missing = missing.release();
   });
 }
 

@@ -64,6 +64,7 @@ cohort_error *cohort_manager_create(const cohort_symbol *symbol, const cohort_co
     how.contexts = to_contexts(contexts, num_contexts, "contexts");
     how.workload = to_workload(set.workload, set.num_workloads);
     how.param_names = to_texts(param_names, num_param_names, "param_names");
+    how.all_params = !param_names;
     how.batch_size = batch_size;
     how.generator = to_generator(set);
     how.default_bucket_key = to_text_or_empty(set.default_bucket_key);
@@ -223,6 +224,19 @@ cohort_error *cohort_manager_set_params(cohort_manager *manager, const cohort_ar
   return guard([&] {
     manager_of(manager).set_params(deref(arg_params, "arg_params"),
                                    aux_params ? &deref(aux_params, "aux_params") : nullptr);
+  });
+}
+
+cohort_error *cohort_manager_assign_params(cohort_manager *manager, const cohort_arrays *arg_params,
+                                           const cohort_arrays *aux_params, cohort_bool allow_missing,
+                                           cohort_bool allow_extra, cohort_descs **out_missing) {
+  return guard([&] {
+    Group &target = *manager_of(manager).main();
+    const NamedArrays &args = deref(arg_params, "arg_params");
+    const NamedArrays *const aux = aux_params ? &deref(aux_params, "aux_params") : nullptr;
+    Lent<cohort_descs> missing(to_desc_list(target.missing_params(args, aux, to_bool(allow_missing, "allow_missing"))));
+    target.set_params(args, aux, to_bool(allow_extra, "allow_extra"));
+    if (out_missing) *out_missing = missing.release();
   });
 }
 

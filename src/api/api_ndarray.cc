@@ -280,3 +280,20 @@ cohort_error *cohort_ndarray_from_dlpack(void *managed, cohort_ndarray **out_arr
     owner->take();
   });
 }
+
+cohort_error *cohort_ndarray_to_dlpack_unversioned(const cohort_ndarray *array, void **out_managed) {
+  return guard([&] {
+    require(out_managed, "out_managed");
+    *out_managed = to_dlpack_unversioned(deref(array, "array"));
+  });
+}
+
+cohort_error *cohort_ndarray_from_dlpack_unversioned(void *managed, cohort_ndarray **out_array) {
+  return guard([&] {
+    require(managed, "managed");
+    require(out_array, "out_array");
+    auto owner = std::make_shared<HostRelease>([managed] { delete_dlpack_unversioned(managed); });
+    *out_array = array_handle(from_dlpack_unversioned(managed, owner));
+    owner->take();
+  });
+}

@@ -98,13 +98,14 @@ cohort_executor *executor_handle(std::shared_ptr<Executor> executor);
 std::vector<std::pair<std::string, Shape>> to_known_shapes(const cohort_descs *known);
 std::vector<std::pair<std::string, Dtype>> to_known_dtypes(const cohort_descs *known);
 
-// What groups and managers take.
+// What groups and managers take and give.
 DataDescs to_data_descs(const cohort_descs *descs, const char *what);  // NULL: none
 std::vector<double> to_workload(const double *workload, size_t num_workloads);
 std::function<void(LogLevel, const std::string &)> to_log(cohort_log_fn log, void *user_data);
 // num_outer * num_inner arrays, outer by outer.
 std::vector<std::vector<NDArray>> deref_matrix(cohort_ndarray *const *arrays, size_t num_outer, size_t num_inner,
                                                const char *what);
+DescList to_desc_list(const DataDescs &descs);
 void check_device_count(const Group &group, size_t count, const char *what);
 
 MonitorFunction to_monitor(cohort_monitor_fn callback, void *user_data);

@@ -42,7 +42,7 @@ std::shared_ptr<Group> Group::create(const Symbol &symbol, const DataDescs &data
                                      const GroupOptions &options, const std::shared_ptr<Group> &shared) {
   std::shared_ptr<Group> group(new Group());
   group->impl_->options = options;
-  group->impl_->prepare(symbol);
+  group->impl_->prepare(symbol, data, labels);
   group->impl_->bind(data, labels, shared);
   return group;
 }

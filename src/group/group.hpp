@@ -59,6 +59,7 @@ struct GroupOptions {
   Rounding rounding = Rounding::kHalfUp;
   std::vector<Slice> slices;  // empty: by workload
   std::vector<std::string> param_names;
+  bool all_params = false;  // instead: all arguments that are no data, label (of a loss, bound or not) or state
   bool for_training = true;
   bool inputs_need_grad = false;
   std::vector<std::string> fixed_param_names;
@@ -107,8 +108,10 @@ class Group : public std::enable_shared_from_this<Group> {
   NamedArrays shared_data(size_t device) const;                      // SHR-03
 
   void set_params(const NamedArrays &args, const NamedArrays *aux, bool allow_extra);  // PRM-01..05
-  void get_params(const NamedArrays &args, const NamedArrays *aux) const;              // PRM-06..09: into them
-  void copy_params(NamedArrays *args, NamedArrays *aux) const;                         // into new ones on cpu(0)
+  // Parameters and auxiliary states that are not among these; kName unless they are allowed.
+  DataDescs missing_params(const NamedArrays &args, const NamedArrays *aux, bool allow_missing) const;
+  void get_params(const NamedArrays &args, const NamedArrays *aux) const;  // PRM-06..09: into them
+  void copy_params(NamedArrays *args, NamedArrays *aux) const;             // into new ones on cpu(0)
 
   // A batch, in the order of the descriptors; `labels` null or empty: they stay as they are. Queued: the arrays may be
   // let go at once.

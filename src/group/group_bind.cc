@@ -19,6 +19,10 @@ int index_of(const std::vector<std::string> &names, const std::string &name) {
 
 bool contains(const std::vector<std::string> &names, const std::string &name) { return index_of(names, name) >= 0; }
 
+bool is_described(const DataDescs &descs, const std::string &name) {
+  return std::any_of(descs.begin(), descs.end(), [&](const DataDesc &desc) { return desc.name == name; });
+}
+
 void refuse_duplicates(const std::vector<std::string> &names, const char *what) {
   std::set<std::string> distinct;
   std::string twice;
@@ -46,7 +50,36 @@ bool agree_outside(const Shape &a, const Shape &b, int axis) {
 
 }  // namespace
 
-void Group::Impl::prepare(const Symbol &given) {
+// The variables that losses have as labels, each with a loss's name.
+std::map<std::string, std::string> Group::Impl::labels_of_losses() const {
+  std::map<std::string, std::string> found;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node &node = *graph.nodes[n];
+    if (node.is_variable() || !node.op->is_loss(node.parsed)) continue;
+    const std::vector<std::string> names = node.op->input_names(node.parsed, int(node.inputs.size()));
+    for (size_t i = 0; i < names.size(); ++i) {
+      const Node &source = *graph.nodes[size_t(graph.inputs[n][i].node)];
+      if (names[i] == "label" && source.is_variable()) found.emplace(source.name, node.name);
+    }
+  }
+  return found;
+}
+
+// A loss that learns from zeros is most often one whose labels were forgotten.
+void Group::Impl::warn_of_missing_labels(const DataDescs &data, const DataDescs &labels) const {
+  if (!options.for_training) return;
+  for (const auto &entry : labels_of_losses()) {
+    const std::string &name = entry.first;
+    if (is_described(data, name) || is_described(labels, name) || contains(options.param_names, name) ||
+        contains(options.state_names, name))
+      continue;
+    log(LogLevel::kWarning,
+        text("the label '", name, "' of '", entry.second,
+             "' is not among the label descriptors: it trains on what the argument holds, zeros at first"));
+  }
+}
+
+void Group::Impl::prepare(const Symbol &given, const DataDescs &data, const DataDescs &labels) {
   if (options.contexts.empty()) {
     throw Error(Code::kInvalidArgument, "contexts: expected at least one, found none", "contexts");
   }
@@ -69,8 +102,15 @@ void Group::Impl::prepare(const Symbol &given) {
     head_layouts.push_back(found != attrs.end() ? found->second : "");
   }
   check_arg_names();
+  const std::map<std::string, std::string> losses = labels_of_losses();
   refuse_duplicates(arg_names, "arguments");
   refuse_duplicates(aux_names, "auxiliary states");
+  for (size_t i = 0; options.all_params && i < arg_names.size(); ++i) {
+    const std::string &name = arg_names[i];
+    if (is_described(data, name) || is_described(labels, name) || losses.count(name)) continue;
+    if (contains(options.state_names, name)) continue;
+    options.param_names.push_back(name);
+  }
   for (size_t i = 0; i < arg_names.size(); ++i) {
     if (!contains(options.param_names, arg_names[i])) continue;
     param_args.push_back(int(i));
@@ -383,6 +423,7 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
   grad_reqs = std::move(reqs);
   initial_binding = binding;
   cached_bindings.resize(1);  // no shape of the binding before
+  warn_of_missing_labels(data, labels);
 }
 
 // BND-05: gradients that are larger than those bound at first start from zero each time, so that "add" adds to nothing.

@@ -67,7 +67,9 @@ struct Group::Impl {
   void check_list(GroupList list, size_t index, size_t num) const;
 
   // ---- group_bind.cc
-  void prepare(const Symbol &symbol);
+  void prepare(const Symbol &symbol, const DataDescs &data, const DataDescs &labels);
+  std::map<std::string, std::string> labels_of_losses() const;
+  void warn_of_missing_labels(const DataDescs &data, const DataDescs &labels) const;
   void refuse_if_managed(const char *call) const;
   void check_arg_names() const;
   std::vector<GradReq> resolve_grad_reqs(const GroupBinding &binding) const;

@@ -2,6 +2,7 @@
 // Parameters, auxiliary states and states: in and out of the devices (contract sections 6 and 8).
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.hpp"
 #include "group/group_impl.hpp"
@@ -89,6 +90,27 @@ void Group::set_params(const NamedArrays &args, const NamedArrays *aux, bool all
   for (const auto &exec : impl_->current_binding->execs) {
     for (const Copy &copy : copies) (copy.is_aux ? exec->aux() : exec->args())[copy.index].copy_from(*copy.source);
   }
+}
+
+DataDescs Group::missing_params(const NamedArrays &args, const NamedArrays *aux, bool allow_missing) const {
+  DataDescs missing;
+  const auto collect = [&](GroupList list, const NamedArrays *given) {
+    std::set<std::string> names;
+    for (size_t i = 0; given && i < given->size(); ++i) names.insert((*given)[i].first);
+    for (size_t i = 0; i < num_arrays(list); ++i) {
+      if (names.count(name(list, i))) continue;
+      const NDArray left = array(list, i, 0);
+      missing.push_back({name(list, i), left.shape(), left.dtype(), ""});
+    }
+  };
+  collect(GroupList::kParams, &args);
+  collect(GroupList::kAux, aux);
+  if (!missing.empty() && !allow_missing) {
+    std::string all;
+    for (const DataDesc &desc : missing) all += (all.empty() ? "'" : ", '") + desc.name + "'";
+    throw Error(Code::kName, text("parameters: expected all, found none called ", all), missing[0].name);
+  }
+  return missing;
 }
 
 void Group::get_params(const NamedArrays &args, const NamedArrays *aux) const {

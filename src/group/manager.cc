@@ -12,6 +12,7 @@ GroupOptions group_options(const ManagerOptions &options) {
   result.workload = options.workload;
   result.rounding = Rounding::kHalfEven;
   result.param_names = options.param_names;
+  result.all_params = options.all_params;
   result.state_names = options.state_names;
   result.num_threads = options.num_threads;
   result.seed = options.seed;

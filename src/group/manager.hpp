@@ -21,6 +21,7 @@ struct ManagerOptions {
   std::vector<Context> contexts;
   std::vector<double> workload;  // empty: equal shares
   std::vector<std::string> param_names;
+  bool all_params = false;  // as for a group
   int64_t batch_size = 0;
   SymbolGenerator generator;       // empty: one network, keys are not read
   std::string default_bucket_key;  // of the symbol given

@@ -36,6 +36,13 @@ struct DlManaged {
   DlTensor tensor;
 };
 
+// What there was before versions.
+struct DlUnversioned {
+  DlTensor tensor;
+  void *context;
+  void (*deleter)(DlUnversioned *self);
+};
+
 constexpr uint32_t kMajor = 1, kMinor = 0;
 constexpr int32_t kCpu = 1, kCuda = 2, kCudaHost = 3, kCudaManaged = 13;
 constexpr uint64_t kReadOnly = 1;
@@ -48,10 +55,11 @@ constexpr struct {
                {Dtype::kInt64, 0, 64},   {Dtype::kBool, 6, 8},     {Dtype::kBfloat16, 4, 16}};
 
 // What a tensor that we lend points to.
+template <typename Managed>
 struct LentArray {
   NDArray array;
   std::vector<int64_t> shape, strides;
-  DlManaged managed;
+  Managed managed{};
 };
 
 std::vector<int64_t> dense_strides(const std::vector<int64_t> &shape) {
@@ -103,21 +111,17 @@ void gather(const char *from, const DlTensor &tensor, int axis, const Shape &sha
   }
 }
 
-}  // namespace
-
-void *to_dlpack(const NDArray &array) {
+template <typename Managed>
+Managed *lend(const NDArray &array) {
   array.wait();
   array.expose();
-  auto lent = std::make_unique<LentArray>();
+  auto lent = std::make_unique<LentArray<Managed>>();
   lent->array = array;
   lent->shape = array.shape().dims();
   lent->strides = dense_strides(lent->shape);
-  DlManaged &managed = lent->managed;
-  managed.major = kMajor;
-  managed.minor = kMinor;
+  Managed &managed = lent->managed;
   managed.context = lent.get();
-  managed.deleter = [](DlManaged *self) { delete static_cast<LentArray *>(self->context); };
-  managed.flags = 0;
+  managed.deleter = [](Managed *self) { delete static_cast<LentArray<Managed> *>(self->context); };
   DlTensor &tensor = managed.tensor;
   tensor.data = array.data();
   tensor.device = array.context().on_host() ? DlDevice{kCpu, 0} : DlDevice{kCuda, array.context().id};
@@ -127,16 +131,10 @@ void *to_dlpack(const NDArray &array) {
   }
   tensor.shape = lent->shape.data();
   tensor.strides = lent->strides.data();
-  tensor.byte_offset = 0;
   return &lent.release()->managed;
 }
 
-NDArray from_dlpack(const void *source, std::shared_ptr<const void> owner) {
-  const auto &managed = *static_cast<const DlManaged *>(source);
-  if (managed.major != kMajor) {
-    throw Error(Code::kUnsupported, text("DLPack tensor: expected version ", kMajor, ", found ", managed.major));
-  }
-  const DlTensor &tensor = managed.tensor;
+NDArray borrow(const DlTensor &tensor, bool read_only, std::shared_ptr<const void> owner) {
   if (tensor.num_axes < 0 || tensor.num_axes > kMaxAxes) {
     throw Error(Code::kInvalidArgument,
                 text("DLPack tensor: expected 0 to ", kMaxAxes, " axes, found ", tensor.num_axes));
@@ -154,7 +152,7 @@ NDArray from_dlpack(const void *source, std::shared_ptr<const void> owner) {
   char *data = static_cast<char *>(tensor.data) + tensor.byte_offset;
   const bool dense = is_dense(tensor, shape);
   const bool aligned = reinterpret_cast<uintptr_t>(data) % dtype_size(dtype) == 0;
-  if (dense && aligned && !(managed.flags & kReadOnly)) {
+  if (dense && aligned && !read_only) {
     auto memory = std::make_shared<Memory>(context, data, bytes, [owner](void *) {});
     const NDArray array = NDArray::wrap(std::move(memory), shape, dtype);
     array.expose();
@@ -175,9 +173,36 @@ NDArray from_dlpack(const void *source, std::shared_ptr<const void> owner) {
   return array;
 }
 
-void delete_dlpack(void *source) {
-  auto *managed = static_cast<DlManaged *>(source);
+template <typename Managed>
+void give_back(void *source) {
+  auto *managed = static_cast<Managed *>(source);
   if (managed->deleter) managed->deleter(managed);
 }
+
+}  // namespace
+
+void *to_dlpack(const NDArray &array) {
+  DlManaged *managed = lend<DlManaged>(array);
+  managed->major = kMajor;
+  managed->minor = kMinor;
+  return managed;
+}
+
+void *to_dlpack_unversioned(const NDArray &array) { return lend<DlUnversioned>(array); }
+
+NDArray from_dlpack(const void *source, std::shared_ptr<const void> owner) {
+  const auto &managed = *static_cast<const DlManaged *>(source);
+  if (managed.major != kMajor) {
+    throw Error(Code::kUnsupported, text("DLPack tensor: expected version ", kMajor, ", found ", managed.major));
+  }
+  return borrow(managed.tensor, managed.flags & kReadOnly, std::move(owner));
+}
+
+NDArray from_dlpack_unversioned(const void *source, std::shared_ptr<const void> owner) {
+  return borrow(static_cast<const DlUnversioned *>(source)->tensor, false, std::move(owner));
+}
+
+void delete_dlpack(void *managed) { give_back<DlManaged>(managed); }
+void delete_dlpack_unversioned(void *managed) { give_back<DlUnversioned>(managed); }
 
 }  // namespace cohort

@@ -177,10 +177,64 @@ static void refused_tensors_stay_their_owners(void **state) {
   assert_null(array);
 }
 
+typedef struct unversioned {
+  tensor tensor;
+  void *context;
+  void (*deleter)(struct unversioned *self);
+} unversioned;
+
+static void count_delete_unversioned(unversioned *self) { ++*(int *)self->context; }
+
+/* The struct from before version 1 goes both ways, and memory is given back once. */
+static void libraries_before_version_1_are_served(void **state) {
+  float values[] = {1, 2, 3, 4, 5, 6};
+  int64_t shape[] = {3, 2}, transposed[] = {1, 3}, row[] = {6};
+  int num_deleted = 0;
+  unversioned ours, *seen;
+  cohort_ndarray *array = floats(values, row, 1), *back = NULL;
+  void *lent = NULL, *before = NULL, *after = NULL;
+
+  (void)state;
+  ok(cohort_ndarray_data(array, &before));
+  ok(cohort_ndarray_to_dlpack_unversioned(array, &lent));
+  cohort_ndarray_free(array);
+  seen = lent;
+  assert_int_equal(seen->tensor.num_axes, 1);
+  assert_int_equal(seen->tensor.bits, 32);
+  assert_ptr_equal(seen->tensor.data, before);
+  ok(cohort_ndarray_from_dlpack_unversioned(lent, &back));
+  ok(cohort_ndarray_data(back, &after));
+  assert_ptr_equal(before, after);
+  assert_floats(back, values, 6);
+  cohort_ndarray_free(back);
+
+  memset(&ours, 0, sizeof(ours));
+  ours.tensor = lend(values, shape, NULL, &num_deleted).tensor;
+  ours.context = &num_deleted;
+  ours.deleter = count_delete_unversioned;
+  ok(cohort_ndarray_from_dlpack_unversioned(&ours, &array));
+  ok(cohort_ndarray_fill(array, 9));
+  assert_true(values[5] == 9);
+  assert_int_equal(num_deleted, 0);
+  cohort_ndarray_free(array);
+  assert_int_equal(num_deleted, 1);
+  ours.tensor.strides = transposed;
+  ok(cohort_ndarray_from_dlpack_unversioned(&ours, &array));
+  assert_int_equal(num_deleted, 2);
+  cohort_ndarray_free(array);
+  array = NULL;
+  ours.tensor.lanes = 4;
+  fails(cohort_ndarray_from_dlpack_unversioned(&ours, &array), COHORT_ERROR_UNSUPPORTED, "4 lanes");
+  fails(cohort_ndarray_from_dlpack_unversioned(NULL, &array), COHORT_ERROR_INVALID_ARGUMENT, "managed");
+  assert_int_equal(num_deleted, 2);
+  assert_null(array);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(round_trip_keeps_the_memory), TEST(every_dtype_goes_through),          TEST(taken_memory_is_given_back_once),
-      TEST(others_are_copied),           TEST(refused_tensors_stay_their_owners),
+      TEST(round_trip_keeps_the_memory),       TEST(every_dtype_goes_through),
+      TEST(taken_memory_is_given_back_once),   TEST(others_are_copied),
+      TEST(refused_tensors_stay_their_owners), TEST(libraries_before_version_1_are_served),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

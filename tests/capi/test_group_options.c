@@ -326,6 +326,64 @@ static void names_that_come_twice_are_refused(void **state) {
   assert_null(group);
 }
 
+/* Without names the parameters are all arguments but data, labels and states; an empty list is no parameters. */
+static void without_names_all_but_inputs_and_states_are_parameters(void **state) {
+  static const char *const states[] = {"memory"};
+  const cohort_context cpus[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}};
+  cohort_symbol *symbol = many_arguments();
+  cohort_descs *data = desc("data", SHAPE(5, 3), NULL), *label = desc("label", SHAPE(5, 2), NULL);
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_group *group = NULL;
+  cohort_manager_options with_states = COHORT_MANAGER_OPTIONS_INIT;
+  cohort_manager *manager = NULL;
+
+  (void)state;
+  options.state_names = with_states.state_names = states;
+  options.num_state_names = with_states.num_state_names = 1;
+  ok(cohort_group_create(symbol, cpus, 2, data, label, NULL, 0, 1, &options, &group));
+  names_are(group, COHORT_GROUP_PARAMS, NAMES("fc_weight", "fc_bias", "bn_gamma", "bn_beta"));
+  names_are(group, COHORT_GROUP_GRADS, NAMES("fc_weight", "fc_bias", "bn_gamma", "bn_beta"));
+  cohort_group_free(group);
+  /* A loss's label is none either where it is not described. */
+  ok(cohort_group_create(symbol, cpus, 2, data, NULL, NULL, 0, 0, &options, &group));
+  names_are(group, COHORT_GROUP_PARAMS, NAMES("fc_weight", "fc_bias", "bn_gamma", "bn_beta"));
+  cohort_group_free(group);
+  ok(cohort_group_create(symbol, cpus, 2, data, label, states, 0, 1, &options, &group));
+  names_are(group, COHORT_GROUP_PARAMS, NO_NAMES);
+  cohort_group_free(group);
+  ok(cohort_manager_create(symbol, cpus, 2, 5, data, label, NULL, 0, &with_states, &manager));
+  ok(cohort_manager_main_group(manager, &group));
+  names_are(group, COHORT_GROUP_PARAMS, NAMES("fc_weight", "fc_bias", "bn_gamma", "bn_beta"));
+  cohort_group_free(group);
+  cohort_manager_free(manager);
+  cohort_symbol_free(symbol);
+  cohort_descs_free(data);
+  cohort_descs_free(label);
+}
+
+static void note_label(int32_t level, const char *message, void *user_data) {
+  if (level == COHORT_LOG_WARNING && strstr(message, "'label' of 'lro'")) ++*(int *)user_data;
+}
+
+/* A loss that would train on a label which nobody gives is worth a warning; inference is not. */
+static void a_label_that_is_bound_to_nothing_is_a_warning(void **state) {
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  int count = 0;
+
+  (void)state;
+  options.log = note_label;
+  options.log_user_data = &count;
+  cohort_group_free(bind(regression("1"), 1, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight"), &options));
+  assert_int_equal(count, 1);
+  cohort_group_free(
+      bind_for_inference(regression("1"), 1, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight"), &options));
+  cohort_group_free(bind(regression("1"), 1, desc("data", SHAPE(2, 2), NULL), desc("label", SHAPE(2, 1), NULL),
+                         NAMES("fc_weight"), &options));
+  cohort_group_free(
+      bind(regression("1"), 1, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight", "label"), &options));
+  assert_int_equal(count, 1);
+}
+
 static void note_level(int32_t level, const char *message, void *user_data) {
   if (strstr(message, "too small")) *(int32_t *)user_data = level;
 }
@@ -545,6 +603,8 @@ int main(void) {
       TEST(shapes_that_do_not_follow_are_named),
       TEST(names_that_come_twice_are_refused),
       TEST(messages_go_to_the_library_without_a_function),
+      TEST(without_names_all_but_inputs_and_states_are_parameters),
+      TEST(a_label_that_is_bound_to_nothing_is_a_warning),
       TEST(a_group_shows_all_its_arrays),
       TEST(the_arrays_shown_are_live),
       TEST(options_have_no_order),

@@ -391,6 +391,52 @@ static void devices_stay_apart_until_the_host_acts(void **state) {
   cohort_group_free(group);
 }
 
+/* What was not given is told, or refused with nothing copied; the devices then hold what was given. */
+static void parameters_that_are_missing_are_told(void **state) {
+  cohort_symbol *fc = node("FullyConnected", "fc", ATTRS("num_hidden", "1"), INPUTS(variable("data")));
+  cohort_symbol *bn = node("BatchNorm", "bn", NO_ATTRS, INPUTS(fc));
+  cohort_group *group = bind(bn, 2, desc("data", SHAPE(4, 2), NULL), NULL, NAMES("fc_weight", "fc_bias"), NULL);
+  cohort_arrays *arg = named("fc_weight", floats(SHAPE(1, 2), FLOATS(5, 6)));
+  cohort_arrays *aux = named("bn_moving_mean", floats(SHAPE(1), FLOATS(7))), *none = NULL;
+  cohort_descs *missing = NULL;
+  const char *name = NULL;
+  int64_t shape[COHORT_MAX_AXES];
+  int32_t num_axes = 0, dtype = -7;
+  size_t num = 0;
+
+  (void)state;
+  fails(cohort_group_assign_params(group, arg, aux, 0, 0, &missing), COHORT_ERROR_NAME, "'fc_bias', 'bn_moving_var'");
+  assert_null(missing);
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 0, 1), 0, 0);
+  ok(cohort_group_assign_params(group, arg, aux, 1, 0, &missing));
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 0, 1), 5, 6);
+  holds_free(device_array(group, COHORT_GROUP_AUX, 0, 1), 7);
+  ok(cohort_descs_num(missing, &num));
+  assert_int_equal(num, 2);
+  ok(cohort_descs_get(missing, 0, &name, shape, COHORT_MAX_AXES, &num_axes, &dtype, NULL));
+  assert_string_equal(name, "fc_bias");
+  assert_int_equal(num_axes, 1);
+  assert_int_equal(shape[0], 1);
+  assert_int_equal(dtype, COHORT_DTYPE_FLOAT32);
+  cohort_descs_free(missing);
+  add_named(arg, "fc_bias", floats(SHAPE(1), FLOATS(1)));
+  add_named(aux, "bn_moving_var", floats(SHAPE(1), FLOATS(2)));
+  ok(cohort_group_assign_params(group, arg, aux, 0, 0, &missing));
+  ok(cohort_descs_num(missing, &num));
+  assert_int_equal(num, 0);
+  cohort_descs_free(missing);
+  /* An empty list says that all are missing, instead of leaving zeros in silence. */
+  ok(cohort_arrays_create(&none));
+  fails(cohort_group_assign_params(group, none, NULL, 0, 0, NULL), COHORT_ERROR_NAME, "'fc_weight', 'fc_bias', 'bn_");
+  add_named(arg, "of_another", floats(SHAPE(1), FLOATS(1)));
+  fails(cohort_group_assign_params(group, arg, aux, 0, 0, NULL), COHORT_ERROR_NAME, "of_another");
+  ok(cohort_group_assign_params(group, arg, aux, 0, 1, NULL));
+  cohort_arrays_free(none);
+  cohort_arrays_free(arg);
+  cohort_arrays_free(aux);
+  cohort_group_free(group);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_parameter_is_copied_to_every_device),
@@ -410,6 +456,7 @@ int main(void) {
       TEST(a_mean_of_integers_is_cut_last),
       TEST(a_mean_of_float64_is_as_exact),
       TEST(devices_stay_apart_until_the_host_acts),
+      TEST(parameters_that_are_missing_are_told),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -562,6 +562,25 @@ static void handles_are_freed_in_any_order(void **state) {
   cohort_monitor_free(monitor);
 }
 
+/* A manager says which parameters it was not given, too. */
+static void parameters_that_are_missing_are_told(void **state) {
+  cohort_manager_options options = COHORT_MANAGER_OPTIONS_INIT;
+  cohort_manager *manager = manager_with(&options);
+  cohort_arrays *none = NULL;
+  cohort_descs *missing = NULL;
+  size_t num = 0;
+
+  (void)state;
+  ok(cohort_arrays_create(&none));
+  fails(cohort_manager_assign_params(manager, none, NULL, 0, 0, &missing), COHORT_ERROR_NAME, "fc_weight");
+  ok(cohort_manager_assign_params(manager, none, NULL, 1, 0, &missing));
+  ok(cohort_descs_num(missing, &num));
+  assert_true(num > 0);
+  cohort_descs_free(missing);
+  cohort_arrays_free(none);
+  cohort_manager_free(manager);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_bucket_is_made_once),
@@ -579,6 +598,7 @@ int main(void) {
       TEST(unknown_parameters_are_refused),
       TEST(wrong_settings_are_refused),
       TEST(handles_are_freed_in_any_order),
+      TEST(parameters_that_are_missing_are_told),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,6 +67,7 @@ std::vector<typename Handle::pointer> raw(const std::vector<Handle> &handles) {
 
 inline std::vector<const char *> c_strings(const std::vector<std::string> &texts) {
   std::vector<const char *> pointers;
+  pointers.reserve(texts.size() + 1);  // never NULL: no names, not all there are
   for (const std::string &text : texts) pointers.push_back(text.c_str());
   return pointers;
 }

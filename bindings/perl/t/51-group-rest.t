@@ -58,6 +58,7 @@ test 'states are read and set on every device' => sub {    # STA-01 to STA-06
     my ($data, $memory) = map { mx->sym->Variable($_) } qw(data memory);
     my $group = group(symbol => mx->sym->elemwise_add($data, $memory, name => 'sum'), state_names => ['memory'], param_names => [],
         for_training => 0);
+    is_deeply($group->param_array_names, [], 'an empty list of parameters is none of them');
     my $batch = batch([nd([[1, 1], [2, 2], [3, 3], [4, 4]])]);
     $group->set_states(undef, 10);
     $group->forward($batch);

@@ -83,6 +83,10 @@ sub _check_number {
     invalid("$name: value " . ($place + 1) . ": expected a number, found $found", $name);
 }
 
+# An empty list of names is none of them, NULL all that there are.
+my $nothing = pack 'J', 0;
+my $no_texts = scalar_to_pointer($nothing);
+
 my %letter = (opaque => 'J', size_t => 'J', sint64 => 'q', sint32 => 'l', double => 'd');
 
 # The Perl function around a function of the library: text and lists are converted, an error is thrown. A list that is
@@ -111,7 +115,7 @@ sub _wrapped {
             my $list = $arguments[$i] // next;
             my $packed = $lists{$i} && pack "$lists{$i}*", map { ref ? $_->{handle} : $_ // 0 } @$list;
             $kept{$i} = $lists{$i} ? {packed => \$packed, pointer => scalar_to_pointer($packed)} : texts_of($list);
-            $arguments[$i] = @$list ? $kept{$i}{pointer} : undef;
+            $arguments[$i] = @$list ? $kept{$i}{pointer} : $lists{$i} ? undef : $no_texts;
         }
         my $result = $call->(@arguments);
         @{$_[$_]} = unpack "$lists{$_}*", ${$kept{$_}{packed}} for grep { $kept{$_} } @filled;
