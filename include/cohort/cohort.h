@@ -57,9 +57,12 @@
  * Waiting. Calls behave as if each had finished its work when it returned. In fact work on devices is queued, and a
  * call may return before it is done; what gives values to the host waits for them. Work that fails comes out as
  * COHORT_ERROR_EXECUTION, naming the operator, once, at the first call that waits for what it belongs to;
- * cohort_wait_all(), which waits for everybody's, reports it and leaves it there. The arrays that it should have
- * written stay bad until they are written again: reading them is the same error. So every call that reads or writes
- * contents of arrays can return it, whether its comment says so or not.
+ * cohort_wait_all(), which waits for everybody's, reports it and leaves it there. Reading an array that is not concerned
+ * reports nothing. The arrays that it should have written, or changed, stay bad until they are written again: reading
+ * them is the same error, and so is computing from them once it is known. So every call that reads or writes contents of
+ * arrays can return it, whether its comment says so or not. A failed pass or update of training leaves parameters,
+ * auxiliary states and the optimizer's states to be set again, as cohort_group_set_params() and
+ * cohort_optimizer_load_states() do; a failed pass of inference leaves nothing but its outputs.
  *
  * Callbacks run on the thread that made the call, while it is inside that call, and must not call the library with the
  * handle that the call works on, except where their comment allows it. They return: no exception, panic or longjmp goes

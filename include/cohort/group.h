@@ -430,7 +430,10 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_states(cohort_group 
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_monitor(cohort_group *group, cohort_monitor_fn callback,
                                                                     void *user_data, cohort_bool monitor_all);
 
-/** Waits for all queued work on all devices. COHORT_ERROR_EXECUTION if some failed; the group stays usable. */
+/**
+ * Waits for all queued work on all devices. COHORT_ERROR_EXECUTION if some failed; the group stays usable, and trains on
+ * once what the failure left bad was set again (cohort.h, Waiting).
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_wait(cohort_group *group);
 
 /** What one device takes of memory, shared memory included. struct_size of *out_info is set by the caller. */

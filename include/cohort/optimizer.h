@@ -99,7 +99,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_mult(const cohort_op
  * @param copy    Which copy of the parameter this is: each has states of its own. 0 for the only one.
  * @param weight  The parameter; written.
  * @param grad    Its gradient: of the same shape, dtype and context.
- * @return NULL, or COHORT_ERROR_SHAPE, COHORT_ERROR_DTYPE, COHORT_ERROR_DEVICE.
+ * @return NULL, or COHORT_ERROR_SHAPE, COHORT_ERROR_DTYPE, COHORT_ERROR_DEVICE, or COHORT_ERROR_EXECUTION: what it would
+ *   read is known to be bad. Then it is not counted. If it fails later, weight and states are bad until they are written
+ *   again, the states by cohort_optimizer_load_states().
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_update(cohort_optimizer *optimizer, const char *param,
                                                                    size_t copy, cohort_ndarray *weight,

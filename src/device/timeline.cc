@@ -7,6 +7,8 @@
 #include <exception>
 #include <map>
 
+#include "base/error.hpp"
+
 namespace cohort {
 
 void Timeline::add(std::shared_ptr<Queue> queue) {
@@ -39,6 +41,23 @@ void Timeline::check_first(const std::function<void()> &check, const char *label
 bool Timeline::idle() const {
   for (const std::shared_ptr<Queue> &queue : queues())
     if (!queue->idle()) return false;
+  return true;
+}
+
+void Timeline::finish() const {
+  for (const std::shared_ptr<Queue> &queue : queues())
+    if (!queue->idle()) queue->record()->wait();
+}
+
+bool Timeline::is_sound() const {
+  if (shared_) return idle();
+  for (const std::shared_ptr<Queue> &queue : queues()) {
+    try {
+      queue->check();
+    } catch (const Error &) {
+      return false;
+    }
+  }
   return true;
 }
 
@@ -85,7 +104,7 @@ std::shared_ptr<Timeline> immediate_timeline(const Context &asked) {
   if (!timeline) {
     const std::shared_ptr<Queue> queue = device->create_queue(QueueOptions());
     register_queue(queue);
-    entry = timeline = std::make_shared<Timeline>(queue);
+    entry = timeline = std::make_shared<Timeline>(queue, /* shared */ true);
   }
   return timeline;
 }

@@ -19,7 +19,7 @@ namespace cohort {
 class Timeline {
  public:
   Timeline() = default;
-  explicit Timeline(std::shared_ptr<Queue> queue) : queues_{std::move(queue)} {}
+  explicit Timeline(std::shared_ptr<Queue> queue, bool shared = false) : shared_(shared), queues_{std::move(queue)} {}
   Timeline(const Timeline &) = delete;
   Timeline &operator=(const Timeline &) = delete;
 
@@ -29,17 +29,23 @@ class Timeline {
   void record(std::vector<std::shared_ptr<Event>> *events) const;
   // Work that is enqueued later comes after these; the caller does not wait.
   void wait_for(const std::vector<std::shared_ptr<Event>> &events) const;
-  // Runs `check` on every queue before work that is enqueued later; what it throws fails that work.
+  // Runs `check` on every queue before work that is enqueued later; what it throws fails that work. Not on a shared
+  // one.
   void check_first(const std::function<void()> &check, const char *label) const;
   // Counts what its owner is given to do, for those who ask whether there has been more since.
   void count() { num_given_.fetch_add(1, std::memory_order_relaxed); }
   uint64_t num_given() const { return num_given_.load(std::memory_order_relaxed); }
-  bool idle() const;  // all of its work has finished, and no error waits for sync()
-  void sync() const;  // waits; then throws the first error of the work, once
-  // Held while they enqueue by those who share the timeline with others (immediate_timeline()).
+  bool idle() const;    // all of its work has finished, and no error waits for sync()
+  void finish() const;  // waits for its work; errors of it stay for sync()
+  void sync() const;    // waits; then throws the first error of the work, once
+  // What its work has failed to do has been told, and what is enqueued now is not skipped for it.
+  bool is_sound() const;
+  // Held while they enqueue by those who share the timeline with others (immediate_timeline()): their programs are
+  // contained, so that what fails is no business of the rest.
   std::unique_lock<std::mutex> turn() const { return std::unique_lock<std::mutex>(turn_); }
 
  private:
+  const bool shared_ = false;
   std::atomic<uint64_t> num_given_{0};
   mutable std::mutex turn_;
   mutable std::mutex mutex_;  // guards queues_

@@ -65,6 +65,7 @@ void Executor::begin_forward(bool is_train) {
 
 void Executor::forward(bool is_train) {
   Impl &self = *impl_;
+  check_arguments();
   ProgramOwner &program = self.program(is_train, is_train && self.any_gradient, bool(self.monitor));
   self.last = &program;
   self.last_is_train = is_train;
@@ -76,6 +77,7 @@ int Executor::partial_forward(bool is_train, int step) {
   Impl &self = *impl_;
   const int nodes = int(self.graph.nodes.size());
   if (step < 0 || step >= nodes) return 0;
+  check_arguments();
   ProgramOwner &program = self.program(is_train, is_train && self.any_gradient, true);
   const std::vector<size_t> &end = program.plan().node_end;
   program.begin_forward();
@@ -137,6 +139,11 @@ void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train,
     program.begin_forward();
     program.run_forward(0, program.plan().num_forward);
   }
+  for (size_t i = 0; i < self.reqs.size(); ++i) {
+    const NDArray &added_to = self.arrays.grads[i];
+    if (self.reqs[i] != GradReq::kAdd || !added_to) continue;
+    naming("gradient of", self.arg_names[i], [&] { added_to.begin_read(self.family->timeline); });
+  }
   program.begin_backward();
   const Plan &plan = program.plan();
   for (size_t h = 0; h < plan.head_gradient_slots.size(); ++h) {
@@ -170,8 +177,12 @@ void Executor::load(int argument, const ArrayPart &from) {
 }
 
 void Executor::check_arguments() const {
-  for (const auto *list : {&impl_->arrays.args, &impl_->arrays.aux})
-    for (const NDArray &array : *list) array.check_written(impl_->family->timeline.get());
+  const Timeline *const by = impl_->family->timeline.get();
+  const auto check = [by](const char *what, const std::vector<NDArray> &arrays, const std::vector<std::string> &names) {
+    for (size_t i = 0; i < arrays.size(); ++i) naming(what, names[i], [&] { arrays[i].check_known(by); });
+  };
+  check("argument", impl_->arrays.args, impl_->arg_names);
+  check("auxiliary state", impl_->arrays.aux, impl_->aux_names);
 }
 
 void Executor::wait() { impl_->sync(); }

@@ -43,7 +43,8 @@ class Call final : public Kernel {
   }
   // Puts the call behind what it depends on.
   void begin(const std::shared_ptr<Timeline> &by) {
-    for (size_t i = 0; i < first_output; ++i) hazards(i).begin_read(range(i), by);
+    by_ = by.get();
+    for (size_t i = 0; i < first_output; ++i) hazards(i).begin_shared_read(range(i), by);
     for (const size_t i : program->mutated()) hazards(i).begin_write(range(i), by, /* overwrites */ false);
     for (size_t i = first_output; i < arrays_.size(); ++i) hazards(i).begin_write(range(i), by, !is_read(i));
   }
@@ -58,12 +59,7 @@ class Call final : public Kernel {
   // Fails the call if work queued before it has failed to write one of its inputs.
   void run(const Args &, const Lane &) const override {
     for (size_t i = 0; i < first_output; ++i) hazards(i).check_written(range(i));
-    // What work before this one failed to write, this one writes.
-    const auto forgive = [this](size_t i) {
-      if (hazards(i).failed(range(i))) hazards(i).written(range(i));
-    };
-    for (const size_t i : program->mutated()) forgive(i);
-    for (size_t i = first_output; i < arrays_.size(); ++i) forgive(i);
+    for (size_t i = first_output; i < arrays_.size(); ++i) hazards(i).forgive(range(i));
   }
 
   const std::shared_ptr<const AppliedProgram> program;
@@ -73,8 +69,9 @@ class Call final : public Kernel {
  private:
   static void failed(const void *owner, const char *message) {
     const auto &call = *static_cast<const Call *>(owner);
-    for (size_t i = call.first_output; i < call.arrays_.size(); ++i) call.hazards(i).fail(call.range(i), message);
-    for (const size_t i : call.program->mutated()) call.hazards(i).fail(call.range(i), message);
+    const auto fail = [&](size_t i) { call.hazards(i).fail(call.range(i), message, call.by_); };
+    for (size_t i = call.first_output; i < call.arrays_.size(); ++i) fail(i);
+    for (const size_t i : call.program->mutated()) fail(i);
   }
   bool is_read(size_t output) const {
     for (size_t i = 0; i < first_output; ++i)
@@ -90,6 +87,7 @@ class Call final : public Kernel {
   SmallArray<Step, 4> steps_;
   SmallArray<void *, 12> pointers_;
   RandomStream random_;
+  const Timeline *by_ = nullptr;  // only compared
 };
 
 // ---- the queues ---------------------------------------------------------------------------------------------------

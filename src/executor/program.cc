@@ -213,25 +213,34 @@ void ProgramOwner::resolve() {
   generation_ = family_->generation;
 }
 
-void ProgramOwner::failed(const void *owner, const char *message) {
+// What it should have written, or changed, is no good.
+void ProgramOwner::fail(const char *message, const std::vector<NDArray> &written,
+                        const std::vector<int> &written_arguments) const {
+  const Timeline *const by = family_->timeline.get();
+  failed_.store(true, std::memory_order_release);
+  for (const auto &constant : constants_) constant->failed.store(true, std::memory_order_release);
+  for (const NDArray &array : written)
+    if (array) array.fail(message, by);
+  for (const int index : written_arguments) arrays_.args[size_t(index)].fail(message, by);
+}
+
+void ProgramOwner::forward_failed(const void *owner, const char *message) {
   const auto *self = static_cast<const ProgramOwner *>(owner);
-  self->failed_.store(true, std::memory_order_release);
-  for (const auto &constant : self->constants_) constant->failed.store(true, std::memory_order_release);
-  for (const auto *list : {&self->arrays_.outputs, &self->arrays_.grads}) {
-    for (const NDArray &array : *list) {
-      if (array) array.fail(message, self->family_->timeline.get());
-    }
-  }
+  self->fail(message, self->arrays_.outputs, self->plan_->written_forward);
+  for (const NDArray &state : self->arrays_.aux)
+    if (self->is_train_) state.fail(message, self->family_->timeline.get());
+}
+
+void ProgramOwner::backward_failed(const void *owner, const char *message) {
+  const auto *self = static_cast<const ProgramOwner *>(owner);
+  self->fail(message, self->arrays_.grads, self->plan_->written_backward);
 }
 
 void ProgramOwner::begin_forward() {
   const std::shared_ptr<Timeline> &by = family_->timeline;
   for (const NDArray &array : arrays_.args) array.begin_read(by);
-  for (const int index : plan_->written_forward) arrays_.args[size_t(index)].begin_write(by);
-  for (const NDArray &state : arrays_.aux) {
-    state.begin_read(by);
-    if (is_train_) state.begin_write(by);
-  }
+  for (const int index : plan_->written_forward) arrays_.args[size_t(index)].begin_change(by);
+  for (const NDArray &state : arrays_.aux) is_train_ ? state.begin_change(by) : state.begin_read(by);
   for (size_t h = 0; h < arrays_.outputs.size(); ++h) {
     if (plan_->slots[size_t(plan_->head_slots[h])].place == Place::kOutput) arrays_.outputs[h].begin_write(by);
   }
@@ -283,6 +292,7 @@ void ProgramOwner::enqueue(size_t begin, size_t end, bool brief) {
     for (const size_t before : segment.after) {
       if (ends_[before]) queue(device).wait(ends_[before]);
     }
+    const auto failed = from < plan_->num_forward ? forward_failed : backward_failed;
     run_on(device, {steps_.data() + from, to - from, brief, failed, true});
     if (segment.awaited) ends_[i] = queue(device).record();
   }
@@ -310,7 +320,7 @@ void ProgramOwner::run_prologue() {
     if (!stale) continue;
     try {
       begin_work();  // steps of several devices may build on each other
-      run_on(plan_->prologue[p].device, {prologue_.data() + p, 1, plan_->brief_forward, failed, true});
+      run_on(plan_->prologue[p].device, {prologue_.data() + p, 1, plan_->brief_forward, forward_failed, true});
     } catch (...) {
       constants_[p]->failed.store(true, std::memory_order_release);
       throw;

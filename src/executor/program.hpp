@@ -90,7 +90,9 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   std::shared_ptr<Derived> make_constant(const PlanStep &step) const;
   void run_prologue();
   const NDArray &source(int index) const;
-  static void failed(const void *owner, const char *message);
+  void fail(const char *message, const std::vector<NDArray> &written, const std::vector<int> &written_arguments) const;
+  static void forward_failed(const void *owner, const char *message);
+  static void backward_failed(const void *owner, const char *message);
   void trace_plan() const;
 
   const std::shared_ptr<const Plan> plan_;

@@ -89,10 +89,12 @@ bool Exchange::begin_update(UpdateMode mode) const {
   for (const ExchangeParam &param : params_) {
     for (size_t d = 0; d < devices_.size(); ++d) {
       const std::shared_ptr<Timeline> &by = devices_[d].timeline;
-      waits = param.grads[d].begin_read(by) || waits;
-      if (mode == UpdateMode::kPerDevice) waits = param.grads[d].begin_write(by) || waits;
-      waits = param.weights[d].begin_read(by) || waits;
-      waits = param.weights[d].begin_write(by) || waits;
+      const bool sums_replace_it = mode == UpdateMode::kPerDevice;
+      const auto gradient = [&] {
+        return sums_replace_it ? param.grads[d].begin_change(by) : param.grads[d].begin_read(by);
+      };
+      waits = naming("gradient of", param.name, gradient) || waits;
+      waits = naming("parameter", param.name, [&] { return param.weights[d].begin_change(by); }) || waits;
     }
   }
   return waits;

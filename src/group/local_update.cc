@@ -17,6 +17,8 @@ constexpr int64_t kBriefElements = 16384;  // so few that no thread is woken for
 struct LocalUpdate::Part {
   std::vector<size_t> params;
   std::vector<NDArray> weights, grads;
+  const UpdateSlots *slots = nullptr;  // of the states, and which copy of them
+  size_t copy = 0;
   std::vector<std::unique_ptr<UpdateKernel>> kernels;  // of each parameter
   std::vector<std::unique_ptr<Job>> jobs;
 };
@@ -78,7 +80,9 @@ class LocalUpdate::Job {
   };
   static void failed(const void *owner, const char *message) {
     auto *self = static_cast<Job *>(const_cast<void *>(owner));
-    for (const NDArray &weight : self->part_.weights) weight.fail(message);
+    const Part &part = self->part_;
+    for (const NDArray &weight : part.weights) weight.fail(message);
+    for (const size_t param : part.params) part.slots->fail(param, part.copy, message);
     self->busy_.store(false, std::memory_order_release);
   }
   void add_step(const Kernel *kernel) {
@@ -112,12 +116,14 @@ LocalUpdate::LocalUpdate(const ExchangeParams &params, const ExchangeDevices &de
     for (const auto &other : devices[d].others) queues.push_back(other.second);
     for (const auto &queue : queues) {
       auto part = std::make_unique<Part>();
+      part->slots = plan.slots.get();
+      part->copy = plan.slots->num_copies() > 1 ? d : 0;
       for (size_t p = 0; p < params.size(); ++p) {
         const NDArray &weight = params[p].weights[d];
         if (devices[d].queue_for(weight) != queue) continue;
         auto kernel = optimizer->make_kernel(weight.context(), weight.dtype(), weight.size(), queue->num_threads());
         void *states[UpdateSlots::kMostStates] = {};
-        plan.slots->find_states(p, plan.slots->num_copies() > 1 ? d : 0, 0, states);
+        plan.slots->find_states(p, part->copy, 0, states);
         kernel->bind(weight.data(), params[p].grads[d].data(), states);
         part->params.push_back(p);
         part->weights.push_back(weight);

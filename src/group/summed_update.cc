@@ -92,6 +92,14 @@ void SummedUpdatePlan::update_piece(size_t worker, size_t bucket, size_t index, 
   }
 }
 
+void SummedUpdatePlan::fail(size_t device, const char *message) const noexcept {
+  const ExchangeParams &params = weights_->params();
+  for (size_t p = 0; p < params.size(); ++p) {
+    params[p].weights[device].fail(message);
+    slots_.fail(p, slots_.num_copies() > 1 ? device : 0, message);
+  }
+}
+
 void SummedUpdate::before_sums(const ExchangeDevices &devices) {
   plan_->weights().bring_down(plan_->slots().num_copies(), devices, plan_);
 }
@@ -102,8 +110,6 @@ void SummedUpdate::consume(size_t worker, size_t bucket, size_t index, const voi
   plan_->update_piece(worker, bucket, index, sum, values_, lane);
 }
 
-void SummedUpdate::fail(size_t device, const char *message) noexcept {
-  for (const ExchangeParam &param : plan_->weights().params()) param.weights[device].fail(message);
-}
+void SummedUpdate::fail(size_t device, const char *message) noexcept { plan_->fail(device, message); }
 
 }  // namespace cohort

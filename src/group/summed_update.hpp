@@ -45,6 +45,8 @@ class SummedUpdatePlan {
   bool fits(const Optimizer &optimizer, UpdateMode mode) const { return slots_.fits(optimizer, mode); }
   const UpdateSlots &slots() const { return slots_; }
   const WeightMirrors &weights() const { return *weights_; }
+  // A device's weights were not updated, and what its update would have changed with them is no good.
+  void fail(size_t device, const char *message) const noexcept;
   // Updates every copy of a piece from its sum; where there is but one copy, hands it out to the other devices.
   void update_piece(size_t worker, size_t bucket, size_t index, const void *sum,
                     const std::vector<UpdateValues> &values, const Lane &lane) const;

@@ -14,8 +14,10 @@ UpdateSlots::UpdateSlots(const ExchangeParams &params, size_t num_devices, const
       generation_(optimizer->generation()),
       mode_(mode),
       num_copies_(mode == UpdateMode::kOnStore ? 1 : num_devices) {
-  for (const ExchangeParam &param : params)
+  for (const ExchangeParam &param : params) {
+    names_.push_back(param.name);
     for (size_t c = 0; c < num_copies_; ++c) slots_.push_back(&optimizer->slot(param.name, c));
+  }
   // All slots before any states: a further copy may have to go on from what was loaded for the first.
   for (size_t s = 0; s < slots_.size(); ++s) {
     const size_t param = s / num_copies_, copy = s % num_copies_;
@@ -29,10 +31,8 @@ bool UpdateSlots::begin_states(const std::vector<std::shared_ptr<Timeline>> &tim
   bool waits = false;
   for (size_t s = 0; s < states_.size(); ++s) {
     const std::shared_ptr<Timeline> &by = timelines[std::min(s % num_copies_, timelines.size() - 1)];
-    for (const NDArray &state : states_[s]) {
-      waits = state.begin_read(by) || waits;
-      waits = state.begin_write(by) || waits;
-    }
+    for (const NDArray &state : states_[s])
+      waits = naming("optimizer's state of", names_[s / num_copies_], [&] { return state.begin_change(by); }) || waits;
   }
   return waits;
 }
@@ -40,6 +40,10 @@ bool UpdateSlots::begin_states(const std::vector<std::shared_ptr<Timeline>> &tim
 void UpdateSlots::begin(std::vector<UpdateValues> *values) const {
   values->resize(slots_.size());
   for (size_t s = 0; s < slots_.size(); ++s) (*values)[s] = optimizer_->begin_update(*slots_[s]);
+}
+
+void UpdateSlots::fail(size_t param, size_t copy, const char *message) const noexcept {
+  for (const NDArray &state : states_[param * num_copies_ + copy]) state.fail(message);
 }
 
 void UpdateSlots::find_states(size_t param, size_t copy, int64_t begin, void **states) const {

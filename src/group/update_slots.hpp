@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "group/exchange_types.hpp"
@@ -29,6 +30,8 @@ class UpdateSlots {
   bool begin_states(const std::vector<std::shared_ptr<Timeline>> &timelines) const;
   // One update of every copy is counted; its values, [param * num_copies + copy].
   void begin(std::vector<UpdateValues> *values) const;
+  // An update has failed: its states are no good.
+  void fail(size_t param, size_t copy, const char *message) const noexcept;
   // Addresses from element `begin` on; an array of kMostStates.
   void find_states(size_t param, size_t copy, int64_t begin, void **states) const;
 
@@ -37,6 +40,7 @@ class UpdateSlots {
   const uint64_t generation_;
   const UpdateMode mode_;
   const size_t num_copies_;
+  std::vector<std::string> names_;  // of the parameters
   std::vector<Optimizer::Slot *> slots_;
   std::vector<std::vector<NDArray>> states_;  // of each slot
 };

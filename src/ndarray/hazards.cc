@@ -37,7 +37,9 @@ void forget(List *list, const AddressRange &range) {
 }  // namespace
 
 // What work that comes after all other uses of the range has to wait for. Uses that have finished are forgotten.
-Hazards::Events Hazards::events_before(const AddressRange &range, const Timeline *but, bool writers_only) {
+Hazards::Earlier Hazards::find_earlier(const AddressRange &range, const Timeline *but, bool writers_only) {
+  Earlier result;
+  if (!used_.load(std::memory_order_acquire)) return result;
   std::vector<std::shared_ptr<Timeline>> users;
   std::vector<Use> uses;
   {
@@ -48,15 +50,17 @@ Hazards::Events Hazards::events_before(const AddressRange &range, const Timeline
       users.push_back(use.by.lock());
     }
   }
-  Events result;
   for (size_t i = 0; i < uses.size(); ++i) {
     if (!users[i]) {
       uses[i].events.clear();
     } else if (!uses[i].recorded) {
       users[i]->record(&uses[i].events);
     }
-    for (const std::shared_ptr<Event> &event : uses[i].events)
-      if (!event->done()) result.push_back(event);
+    for (const std::shared_ptr<Event> &event : uses[i].events) {
+      if (event->done()) continue;
+      result.events.push_back(event);
+      result.kind = std::max(result.kind, uses[i].writes ? Before::kWriters : Before::kReaders);
+    }
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   for (size_t i = 0; i < uses.size(); ++i) {
@@ -65,8 +69,8 @@ Hazards::Events Hazards::events_before(const AddressRange &range, const Timeline
       return use.number == asked.number && use.range.begin == asked.range.begin;
     });
     if (known == uses_.end()) continue;
-    const bool finished = std::find_first_of(asked.events.begin(), asked.events.end(), result.begin(), result.end()) ==
-                          asked.events.end();
+    const bool finished = std::find_first_of(asked.events.begin(), asked.events.end(), result.events.begin(),
+                                             result.events.end()) == asked.events.end();
     if (finished) {
       uses_.erase(known);
     } else {
@@ -121,43 +125,34 @@ void Hazards::add_use(const AddressRange &range, const std::shared_ptr<Timeline>
   used_.store(true, std::memory_order_release);
 }
 
-bool Hazards::begin_read(const AddressRange &range, const std::shared_ptr<Timeline> &by) {
-  if (range.empty()) return false;
-  check_written(range, by.get());
-  if ((only_user_.load(std::memory_order_acquire) & ~uintptr_t(1)) == id_of(by)) return false;
-  const Events before =
-      used_.load(std::memory_order_acquire) ? events_before(range, by.get(), /* writers_only */ true) : Events();
-  check_written(range, by.get());  // one that has just finished may have failed
-  by->wait_for(before);
+Hazards::Before Hazards::begin_read(const AddressRange &range, const std::shared_ptr<Timeline> &by) {
+  if (range.empty()) return Before::kNothing;
+  if ((only_user_.load(std::memory_order_acquire) & ~uintptr_t(1)) == id_of(by)) return Before::kNothing;
+  const Earlier earlier = find_earlier(range, by.get(), /* writers_only */ true);
+  by->wait_for(earlier.events);
   const std::lock_guard<std::mutex> lock(mutex_);
   add_use(range, by, /* writes */ false);
-  return !before.empty();
+  return earlier.kind;
 }
 
-bool Hazards::begin_write(const AddressRange &range, const std::shared_ptr<Timeline> &by, bool overwrites) {
-  if (range.empty()) return false;
+Hazards::Before Hazards::begin_write(const AddressRange &range, const std::shared_ptr<Timeline> &by, bool overwrites) {
+  if (range.empty()) return Before::kNothing;
   count_change();
-  const bool failed = failed_.load(std::memory_order_acquire);
-  bool waits = false;
+  Earlier earlier;
   if (only_user_.load(std::memory_order_acquire) != id_of(by) && !knows_write(range, by.get())) {
-    const Events before =
-        used_.load(std::memory_order_acquire) ? events_before(range, by.get(), /* writers_only */ false) : Events();
-    // Readers that have not begun must still find that what they read was not written.
-    for (const auto &event : before)
-      if (failed) event->wait();
-    waits = !before.empty();
-    by->wait_for(before);
+    earlier = find_earlier(range, by.get(), /* writers_only */ false);
+    by->wait_for(earlier.events);
     const std::lock_guard<std::mutex> lock(mutex_);
     forget(&uses_, range);
     add_use(range, by, /* writes */ true);
   }
-  if (failed && overwrites) written(range);
-  return waits;
+  if (overwrites && earlier.kind == Before::kNothing) forgive(range);
+  return earlier.kind;
 }
 
-void Hazards::sync_users(const AddressRange &range, bool writers_only) {
-  if (!used_.load(std::memory_order_acquire)) return;
+std::vector<std::shared_ptr<Timeline>> Hazards::users_of(const AddressRange &range, bool writers_only) {
   std::vector<std::shared_ptr<Timeline>> users;  // ends after the lock: the last to hold a queue waits for it
+  if (!used_.load(std::memory_order_acquire)) return users;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const Use &use : uses_) {
@@ -166,33 +161,52 @@ void Hazards::sync_users(const AddressRange &range, bool writers_only) {
       if (by && std::find(users.begin(), users.end(), by) == users.end()) users.push_back(std::move(by));
     }
   }
-  for (const auto &user : users) user->sync();
+  return users;
 }
 
 void Hazards::wait_to_read(const AddressRange &range) {
-  sync_users(range, /* writers_only */ true);
+  const std::vector<std::shared_ptr<Timeline>> writers = users_of(range, /* writers_only */ true);
+  for (const auto &writer : writers) writer->finish();
+  if (!failed(range)) return;
+  for (const auto &writer : writers)
+    if (has_failed(range, writer.get())) writer->sync();
   check_written(range);
 }
 
-void Hazards::wait_to_write(const AddressRange &range) { sync_users(range, /* writers_only */ false); }
+void Hazards::wait_to_write(const AddressRange &range) {
+  for (const auto &user : users_of(range, /* writers_only */ false)) user->finish();
+}
 
 bool Hazards::written_by_others(const AddressRange &range) {
-  return used_.load(std::memory_order_acquire) && !events_before(range, nullptr, /* writers_only */ true).empty();
+  return find_earlier(range, nullptr, /* writers_only */ true).kind != Before::kNothing;
 }
 
 bool Hazards::used_by_others(const AddressRange &range) {
-  return used_.load(std::memory_order_acquire) && !events_before(range, nullptr, /* writers_only */ false).empty();
+  return find_earlier(range, nullptr, /* writers_only */ false).kind != Before::kNothing;
 }
 
-void Hazards::check_written(const AddressRange &range, const Timeline *by) {
+void Hazards::check_written(const AddressRange &range) {
   if (!failed_.load(std::memory_order_acquire)) return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (unnamed_.overlaps(range) && (!by || unnamed_by_ != by))
-    throw Error(Code::kExecution, "the array was not written: out of memory");
+  if (unnamed_.overlaps(range)) throw Error(Code::kExecution, "the array was not written: out of memory");
   for (const Failure &failure : failures_) {
-    if (!failure.range.overlaps(range) || (by && failure.by == by)) continue;
+    if (!failure.range.overlaps(range)) continue;
     throw Error(Code::kExecution, "the array was not written: " + failure.message);
   }
+}
+
+void Hazards::check_known(const AddressRange &range, const Timeline *by) {
+  if (!failed(range) || find_earlier(range, by, /* writers_only */ true).kind != Before::kNothing) return;
+  // In this order: its queue knows of a failure before the array does.
+  if (!by || !has_failed(range, by) || by->is_sound()) check_written(range);
+}
+
+// Has work of this timeline failed to write some of it?
+bool Hazards::has_failed(const AddressRange &range, const Timeline *by) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return (unnamed_.overlaps(range) && unnamed_by_ == by) ||
+         std::any_of(failures_.begin(), failures_.end(),
+                     [&](const Failure &f) { return f.range.overlaps(range) && f.by == by; });
 }
 
 bool Hazards::failed(const AddressRange &range) {
@@ -204,6 +218,10 @@ bool Hazards::failed(const AddressRange &range) {
 
 void Hazards::written(const AddressRange &range) {
   count_change();
+  forgive(range);
+}
+
+void Hazards::forgive(const AddressRange &range) {
   if (!failed_.load(std::memory_order_acquire)) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   forget(&failures_, range);

@@ -36,11 +36,12 @@ class Hazards {
   Hazards(const Hazards &) = delete;
   Hazards &operator=(const Hazards &) = delete;
 
-  // Work on `by` that reads, or writes, this range is enqueued next; what does both says both, in this order. True if
-  // it has to wait for another timeline. begin_read: kExecution where work of others is known not to have written the
-  // range; where it has to wait that cannot be known yet, and the work has to check_written() when it starts. A
-  // timeline's own failures do not keep it from going on: whoever waits for it hears of them.
-  bool begin_read(const AddressRange &range, const std::shared_ptr<Timeline> &by);
+  // What work of other timelines has to come first.
+  enum class Before { kNothing, kReaders, kWriters };
+  // Work on `by` that reads, or writes, this range is enqueued next; what does both says both, in this order. After
+  // kNothing, check_known() tells whether what is read was written; else that is not known yet, and the work has to
+  // check_written() when it starts.
+  Before begin_read(const AddressRange &range, const std::shared_ptr<Timeline> &by);
   // The usual cases, at little cost: nobody else uses the block, and nothing has failed. False: call the others.
   bool begins_read_alone(const Timeline *by) const {
     return (only_user_.load(std::memory_order_acquire) & ~uintptr_t(1)) == reinterpret_cast<uintptr_t>(by) &&
@@ -53,12 +54,24 @@ class Hazards {
     return true;
   }
   bool any_failed() const { return failed_.load(std::memory_order_acquire); }
-  // begin_write: what failed to be written before does not matter any more, unless the work does not `overwrite`.
-  bool begin_write(const AddressRange &range, const std::shared_ptr<Timeline> &by, bool overwrites = true);
-  void check_written(const AddressRange &range, const Timeline *by = nullptr);
+  // Work that `overwrites` makes good what failed to be written before, but not for those who read before it: where it
+  // has to wait it has to forgive() when it starts. What changes an array in place does not.
+  Before begin_write(const AddressRange &range, const std::shared_ptr<Timeline> &by, bool overwrites = true);
+  // kExecution: the range was not written. In the order of the work: when it starts, or when there is none any more.
+  void check_written(const AddressRange &range);
+  // The same when work on `by` is enqueued, as far as it is known: not what others are still to write, and not what
+  // work before it on `by` has failed to write while that is still to be told: then what is enqueued fails with it.
+  // `by` null: for nobody in particular.
+  void check_known(const AddressRange &range, const Timeline *by);
+  // For work on a timeline that is shared, which checks in any case when it starts.
+  void begin_shared_read(const AddressRange &range, const std::shared_ptr<Timeline> &by) {
+    if (!begins_read_alone(by.get()) && begin_read(range, by) == Before::kNothing) check_known(range, by.get());
+  }
+  void forgive(const AddressRange &range);
 
-  // Before the host reads: waits for the writers, throws the error of their work, once, and kExecution as long as the
-  // range is not written again. Before the host writes: waits for readers, too; what failed before does not matter.
+  // Before the host reads: waits for the writers; kExecution, or the error of the work that failed, once, as long as
+  // the range is not written again. Other errors stay where they are. Before the host writes: waits for readers, too;
+  // what failed before does not matter.
   void wait_to_read(const AddressRange &range);
   void wait_to_write(const AddressRange &range);
   void written(const AddressRange &range);  // by the host, which has waited before
@@ -80,6 +93,10 @@ class Hazards {
   void count_change() { version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 
   using Events = std::vector<std::shared_ptr<Event>>;
+  struct Earlier {
+    Events events;
+    Before kind = Before::kNothing;
+  };
   struct Use {
     AddressRange range;
     const Timeline *who;         // only compared
@@ -95,10 +112,11 @@ class Hazards {
     std::string message;
     const Timeline *by;  // whose work failed; only compared
   };
-  Events events_before(const AddressRange &range, const Timeline *but, bool writers_only);
+  Earlier find_earlier(const AddressRange &range, const Timeline *but, bool writers_only);
+  bool has_failed(const AddressRange &range, const Timeline *by);
   bool knows_write(const AddressRange &range, const Timeline *by);
   void add_use(const AddressRange &range, const std::shared_ptr<Timeline> &by, bool writes);
-  void sync_users(const AddressRange &range, bool writers_only);
+  std::vector<std::shared_ptr<Timeline>> users_of(const AddressRange &range, bool writers_only);
 
   const AddressRange whole_;
   std::atomic<uint64_t> version_{1};

@@ -136,11 +136,19 @@ NDArray NDArray::wrap(std::shared_ptr<Memory> memory, const Shape &shape, Dtype 
 }
 
 bool NDArray::begin_read_among_others(const std::shared_ptr<Timeline> &by) const {
-  if (!hazards().begin_read(range(), by)) return false;
-  by->check_first(
-      [storage = storage_, range = range(), reader = by.get()] { storage->hazards().check_written(range, reader); },
-      "input");
+  if (hazards().begin_read(range(), by) == Hazards::Before::kNothing) {
+    hazards().check_known(range(), by.get());
+    return false;
+  }
+  by->check_first([storage = storage_, range = range()] { storage->hazards().check_written(range); }, "input");
   return true;
+}
+
+bool NDArray::begin_write_among_others(const std::shared_ptr<Timeline> &by) const {
+  const Hazards::Before before = hazards().begin_write(range(), by);
+  if (before == Hazards::Before::kWriters || (before == Hazards::Before::kReaders && hazards().any_failed()))
+    by->check_first([storage = storage_, range = range()] { storage->hazards().forgive(range); }, "output");
+  return before != Hazards::Before::kNothing;
 }
 
 // ---- views --------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 
 #include "base/context.hpp"
 #include "base/dtype.hpp"
+#include "base/error.hpp"
 #include "base/shape.hpp"
 #include "ndarray/storage.hpp"
 
@@ -47,21 +48,29 @@ class NDArray {
   NDArray window(const Shape &shape) const;   // at most as many elements: the first ones (pools, up-sizing)
   NDArray slice_axis(int axis, int64_t begin, int64_t end) const;  // a copy unless axis is 0
 
-  // Who uses an array says so before (hazards.hpp). Work that waits for another timeline checks, when it starts, that
-  // what it reads was written.
+  // The owner of a timeline says so before its work uses an array (hazards.hpp): what was not written is refused, now
+  // or when the work starts. True if it waits for another timeline.
   bool begin_read(const std::shared_ptr<Timeline> &by) const {
     return !hazards().begins_read_alone(by.get()) && begin_read_among_others(by);
   }
   bool begin_write(const std::shared_ptr<Timeline> &by) const {
-    return !hazards().begins_write_alone(by.get()) && hazards().begin_write(range(), by);
+    return !hazards().begins_write_alone(by.get()) && begin_write_among_others(by);
+  }
+  // Both: it is changed in place, and does not become good by that.
+  bool begin_change(const std::shared_ptr<Timeline> &by) const {
+    const bool waits = begin_read(by);
+    const bool alone = hazards().begins_write_alone(by.get());
+    return waits || (!alone && hazards().begin_write(range(), by, false) != Hazards::Before::kNothing);
   }
   void wait() const { hazards().wait_to_read(range()); }  // before the host reads
   void wait_to_write() const { hazards().wait_to_write(range()); }
-  void written() const { hazards().written(range()); }  // by the host
-  // kExecution where it is known not to be, but for `by`'s own failures.
-  void check_written(const Timeline *by = nullptr) const {
-    if (hazards().any_failed()) hazards().check_written(range(), by);
+  void written() const { hazards().written(range()); }              // by the host
+  void check_written() const { hazards().check_written(range()); }  // in the order of the work
+  // Before work is enqueued, on `by`: as far as it is known.
+  void check_known(const Timeline *by = nullptr) const {
+    if (hazards().any_failed()) hazards().check_known(range(), by);
   }
+  void forgive() const { hazards().forgive(range()); }
   void fail(const char *message, const Timeline *by = nullptr) const noexcept { hazards().fail(range(), message, by); }
   bool failed() const { return hazards().any_failed() && hazards().failed(range()); }
   uint64_t version() const { return hazards().version(); }
@@ -85,12 +94,23 @@ class NDArray {
  private:
   Hazards &hazards() const { return storage_->hazards(); }
   bool begin_read_among_others(const std::shared_ptr<Timeline> &by) const;
+  bool begin_write_among_others(const std::shared_ptr<Timeline> &by) const;
 
   std::shared_ptr<Storage> storage_;
   size_t offset_ = 0;
   Shape shape_;
   Dtype dtype_ = Dtype::kFloat32;
 };
+
+// Says of errors of this array's contents which one it is.
+template <typename Fn>
+auto naming(const char *what, const std::string &name, Fn &&fn) {
+  try {
+    return fn();
+  } catch (const Error &e) {
+    throw Error(e.code(), text(what, " '", name, "': ", e.what()), name);
+  }
+}
 
 // Bytes of a dense array. Throws kShape (unknown, negative or too large lengths), kDtype.
 size_t dense_bytes(const Shape &shape, Dtype dtype);

@@ -6,15 +6,28 @@
 namespace cohort {
 namespace {
 
+// A copy of bytes that is queued.
+struct PlainCopy {
+  const std::shared_ptr<Storage> from, to;
+  const AddressRange written;
+  const Timeline *const by;
+
+  static void failed(const void *self, const char *message) {
+    const auto *copy = static_cast<const PlainCopy *>(self);
+    copy->to->hazards().fail(copy->written, message, copy->by);
+  }
+};
+
 // A copy that is queued: keeps its arrays until the queue is done, and knows what was not written if it fails.
 struct QueuedCopy final : Kernel {
-  QueuedCopy(ArrayPart source, NDArray target) : from(std::move(source)), to(std::move(target)) {}
+  QueuedCopy(ArrayPart source, NDArray target, const Timeline *on)
+      : from(std::move(source)), to(std::move(target)), by(on) {}
 
   void run(const Args &, const Lane &) const override {
     const NDArray &array = from.array;
     if (checks) {
       array.check_written();
-      if (to.failed()) to.written();  // by work before this one
+      to.forgive();
     }
     if (as_it_is()) return;  // it is checked alone
     if (from.axis < 0) {
@@ -24,10 +37,14 @@ struct QueuedCopy final : Kernel {
     }
   }
   bool as_it_is() const { return from.array.dtype() == to.dtype() && from.contiguous(); }
-  static void failed(const void *self, const char *message) { static_cast<const QueuedCopy *>(self)->to.fail(message); }
+  static void failed(const void *self, const char *message) {
+    const auto *copy = static_cast<const QueuedCopy *>(self);
+    copy->to.fail(message, copy->by);
+  }
 
   const ArrayPart from;
   const NDArray to;
+  const Timeline *const by;
   bool checks = false;  // whether the source was written, when it starts
   const Step step{this, Args(), "copy"};
 };
@@ -50,22 +67,26 @@ void enqueue_own(const ArrayPart &from, const NDArray &to, const std::shared_ptr
   to.begin_write(by);
   by->count();
   if (from.array.dtype() == to.dtype() && from.contiguous()) {
-    queue.copy(to.data(), first_of(from), to.bytes(), from.array.storage());
+    const auto copy =
+        std::make_shared<const PlainCopy>(PlainCopy{from.array.storage(), to.storage(), to.range(), by.get()});
+    queue.copy(to.data(), first_of(from), to.bytes(), copy, PlainCopy::failed);
   } else {
-    const auto copy = std::make_shared<QueuedCopy>(from, to);
+    const auto copy = std::make_shared<QueuedCopy>(from, to, by.get());
     queue.run({&copy->step, 1, false, QueuedCopy::failed, true}, copy);
   }
 }
 
-// On a timeline that others enqueue on, too: what fails here is no business of theirs.
+// On a timeline that others enqueue on, too: what fails here is no business of theirs. Bytes are copied even where the
+// check before has failed, as a queue has no other way to go on from there: the target is marked, so that nobody takes
+// them for good.
 void enqueue_shared(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue) {
-  const auto copy = std::make_shared<QueuedCopy>(from, to);
+  const auto copy = std::make_shared<QueuedCopy>(from, to, by.get());
   copy->checks = true;
   Program program{&copy->step, 1, false, QueuedCopy::failed, true};
   program.contained = true;
   const auto turn = by->turn();
-  from.array.storage()->hazards().begin_read(from.array.range(), by);
-  to.begin_write(by);
+  from.array.storage()->hazards().begin_shared_read(from.array.range(), by);
+  to.storage()->hazards().begin_write(to.range(), by);
   queue.run(program, copy);
   if (copy->as_it_is()) queue.copy(to.data(), first_of(from), to.bytes(), copy, QueuedCopy::failed);
 }

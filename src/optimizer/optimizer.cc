@@ -11,7 +11,38 @@
 namespace cohort {
 namespace {
 
-constexpr double kNone = -1;  // of clip_gradient and clip_weights
+constexpr double kNone = -1;               // of clip_gradient and clip_weights
+constexpr int64_t kBriefElements = 16384;  // so few that no thread is woken for their update
+
+// One update of one array, alive until the queue is done with it. It is its own first step, too.
+struct QueuedUpdate final : Kernel {
+  std::unique_ptr<UpdateKernel> kernel;
+  NDArray grad;
+  std::vector<NDArray> changed;  // the states, then the weight
+  const Timeline *by = nullptr;
+  std::string label;
+  std::vector<Step> steps;
+
+  void bind() {
+    std::vector<void *> pointers;
+    for (const NDArray &array : changed) pointers.push_back(array.data());
+    kernel->bind(pointers.back(), grad.data(), pointers.data());
+    Step check{};
+    check.kernel = this;
+    check.label = label.c_str();
+    steps.push_back(check);
+    kernel->append_steps(label.c_str(), &steps);
+  }
+  // Fails if work before it has failed to write what it reads.
+  void run(const Args &, const Lane &) const override {
+    grad.check_written();
+    for (const NDArray &array : changed) array.check_written();
+  }
+  static void failed(const void *owner, const char *message) {
+    const auto *self = static_cast<const QueuedUpdate *>(owner);
+    for (const NDArray &array : self->changed) array.fail(message, self->by);
+  }
+};
 
 bool ends_with(const std::string &word, const char *end) {
   const std::string tail = end;
@@ -284,36 +315,32 @@ void Optimizer::update(const std::string &param, size_t copy, const NDArray &wei
   if (grad.context() != weight.context()) refuse(Code::kDevice, "context", weight.context(), grad.context());
   const std::shared_ptr<Timeline> timeline = weight.storage()->immediate();
   const std::shared_ptr<Queue> queue = timeline->queues()[0];
-  const std::unique_ptr<UpdateKernel> kernel =
-      make_kernel(weight.context(), weight.dtype(), weight.size(), queue->num_threads());
   Slot &place = slot(param, copy);
-  const std::vector<NDArray> &arrays = states(place, weight);
-  void *pointers[8] = {};
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    pointers[i] = arrays[i].data();
-  }
+  const auto work = std::make_shared<QueuedUpdate>();
+  work->kernel = make_kernel(weight.context(), weight.dtype(), weight.size(), queue->num_threads());
+  work->grad = grad;
+  work->changed = states(place, weight);
+  work->changed.push_back(weight);
+  work->by = timeline.get();
+  work->label = impl_->name + " '" + param + "'";
+  work->bind();
   const auto turn = timeline->turn();
-  weight.wait();
-  grad.wait();
-  for (const NDArray &state : arrays) state.wait();
-  grad.begin_read(timeline);
-  weight.begin_read(timeline);
-  weight.begin_write(timeline);
-  for (const NDArray &state : arrays) {
-    state.begin_read(timeline);
-    state.begin_write(timeline);
+  grad.storage()->hazards().begin_shared_read(grad.range(), timeline);
+  for (const NDArray &array : work->changed) {
+    array.storage()->hazards().begin_shared_read(array.range(), timeline);
+    array.storage()->hazards().begin_write(array.range(), timeline, /* overwrites */ false);
   }
-  kernel->set(begin_update(place));
-  kernel->bind(weight.data(), grad.data(), pointers);
-  std::vector<Step> steps;
-  const std::string label = impl_->name + " '" + param + "'";
-  kernel->append_steps(label.c_str(), &steps);
-  Program program{};
-  program.steps = steps.data();
-  program.count = steps.size();
-  program.brief = weight.size() < (1 << 14);
-  queue->run(program, nullptr);
-  queue->sync();
+  const int64_t count = place.count, num_update = impl_->num_update;
+  work->kernel->set(begin_update(place));
+  Program program{work->steps.data(), work->steps.size(), weight.size() < kBriefElements, QueuedUpdate::failed, true};
+  program.contained = true;
+  try {
+    queue->run(program, work);
+  } catch (...) {  // it is not counted
+    place.count = count;
+    impl_->num_update = num_update;
+    throw;
+  }
 }
 
 }  // namespace cohort

@@ -59,10 +59,14 @@ void find_written_arguments(const plan::Ir &ir, Plan *plan) {
   const Graph &graph = *ir.request->graph;
   for (const plan::IrStep &step : ir.steps) {
     if (!step.op) continue;
-    const std::vector<int> written = step.backward ? step.op->gradient_of(step.attrs).writes : step.op->mutates;
-    for (const int input : written) {
+    const Gradient gradient = step.backward ? step.op->gradient_of(step.attrs) : Gradient();
+    for (const int input : step.backward ? gradient.writes : step.op->mutates) {
       const std::vector<Graph::Input> &inputs = graph.inputs[size_t(step.node)];
       if (size_t(input) >= inputs.size()) continue;
+      if (step.backward) {  // it goes with its gradient
+        const size_t at = size_t(std::find(gradient.of.begin(), gradient.of.end(), input) - gradient.of.begin());
+        if (at < step.outputs.size() && step.outputs[at] < 0) continue;
+      }
       const auto argument = std::find(graph.arguments.begin(), graph.arguments.end(), inputs[size_t(input)].node);
       if (argument == graph.arguments.end()) continue;
       (step.backward ? plan->written_backward : plan->written_forward)

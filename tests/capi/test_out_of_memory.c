@@ -168,6 +168,8 @@ static struct {
   cohort_group *group;
   cohort_arrays *args, *aux; /* good values of its parameters */
   cohort_optimizer *optimizer;
+  char states[128]; /* of an optimizer that has none yet */
+  size_t num_states_bytes;
   cohort_metric *metric;
   cohort_manager *manager;
 } world;
@@ -249,6 +251,7 @@ static cohort_error *bind_group(void) {
   TRY(cohort_group_create(world.symbol, cpus, 2, data, label, params, 4, 1, NULL, &group));
   TRY(cohort_optimizer_create("sgd", &key, &value, 1, &optimizer));
   TRY(cohort_group_copy_params(group, &args, &aux));
+  TRY(cohort_optimizer_save_states_memory(optimizer, world.states, sizeof(world.states), &world.num_states_bytes));
   REPLACE(group, group, group);
   REPLACE(arrays, args, args);
   REPLACE(arrays, aux, aux);
@@ -554,6 +557,7 @@ static void recover(void) {
   if (!world.group) return;
   cohort_error_free(cohort_group_wait(world.group));
   ok(cohort_group_set_params(world.group, world.args, world.aux, 0));
+  ok(cohort_optimizer_load_states_memory(world.optimizer, world.states, world.num_states_bytes));
 }
 
 /* One run that fails at this place, and one that does not. Gives whether the place was reached. */

@@ -136,8 +136,7 @@ TEST(a_weight_that_the_host_sets_reaches_the_store) {
 TEST(a_failed_copy_of_gradients_fails_the_parameters) {
   Exchanged devices({2, /* gpus */ 2, false}, 1);
   devices.backward(0);
-  devices.sync();
-  devices.params[0].grads[1].fail("planted");
+  devices.fail_gradient(0, 1);
   devices.exchange->update(momentum_sgd(), UpdateMode::kOnStore);
   CHECK_THROWS(devices.queues[0]->sync(), Error, "no gradients");
   CHECK_THROWS(devices.params[2].weights[1].wait(), Error, "not written");
@@ -217,8 +216,7 @@ TEST(a_failed_device_fails_the_update_and_nobody_hangs) {
 TEST(gradients_that_failed_earlier_are_not_used) {
   Exchanged devices(2, 1);
   devices.backward(0);
-  devices.sync();
-  devices.params[0].grads[1].fail("planted");
+  devices.fail_gradient(0, 1);
   devices.exchange->update(momentum_sgd(), UpdateMode::kOnStore);
   int num_errors = 0;
   for (const auto &queue : devices.queues) {

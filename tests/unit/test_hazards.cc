@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -14,6 +14,7 @@
 
 #include "base/settings.hpp"
 #include "executor/executor.hpp"
+#include "executor/invoke.hpp"
 #include "group/group.hpp"
 #include "support/unit.hpp"
 
@@ -286,6 +287,254 @@ TEST(work_that_reads_what_was_not_written_fails_with_the_reason) {
     y.read(values.data(), values.size() * sizeof(float));
     CHECK_EQ(values[0], 4.0f);
   }
+}
+
+// ---- failures ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+const Context kGpu{DeviceType::kGpu, 0};
+
+NDArray vector_of(float value) {
+  const NDArray array = NDArray::create({kRows}, Dtype::kFloat32, kGpu);
+  array.fill(double(value));
+  return array;
+}
+
+float first_of(const NDArray &array) {
+  std::vector<float> values(size_t(array.size()));
+  array.read(values.data(), array.bytes());
+  return values[0];
+}
+
+// Queued work of somebody else that was to write an array, and will fail.
+std::shared_ptr<Timeline> queue_failure(const NDArray &array) {
+  const auto timeline = std::make_shared<Timeline>(get_device(kGpu)->create_queue(QueueOptions()));
+  array.begin_write(timeline);
+  timeline->queues()[0]->call(
+      [array, by = timeline.get()] {
+        array.fail("planted", by);
+        throw Error(Code::kExecution, "planted");
+      },
+      "writer");
+  return timeline;
+}
+
+std::shared_ptr<Executor> bind_one(const Symbol &symbol, const std::vector<NDArray> &args,
+                                   const std::vector<NDArray> &grads, GradReq req, const std::vector<NDArray> &aux = {},
+                                   const std::vector<NDArray> &outputs = {}) {
+  ExecutorOptions options;
+  options.context = kGpu;
+  options.outputs = outputs;
+  std::vector<GradReq> reqs(args.size(), req);
+  for (size_t i = 0; i < reqs.size(); ++i)
+    if (i >= grads.size() || !grads[i]) reqs[i] = GradReq::kNull;
+  return Executor::bind(symbol, args, grads, reqs, aux, options);
+}
+
+bool refused(const std::function<void()> &fn) {
+  try {
+    fn();
+  } catch (const Error &error) {
+    CHECK(std::string(error.what()).find("planted") != std::string::npos);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST(what_a_failed_training_pass_changes_is_bad_until_it_is_set) {
+  int num_queued = 0;
+  for (int seed = 0; seed < 10; ++seed) {
+    use_slow_backend(seed);
+    const auto matrix = [](double value) {
+      const NDArray array = NDArray::create({kRows, kColumns}, Dtype::kFloat32, kGpu);
+      array.fill(value);
+      return array;
+    };
+    const auto channels = [](double value) {
+      const NDArray array = NDArray::create({kColumns}, Dtype::kFloat32, kGpu);
+      array.fill(value);
+      return array;
+    };
+    const NDArray x = matrix(1), dx = matrix(0), gamma = channels(1), dgamma = channels(0), beta = channels(0),
+                  mean = channels(0), var = channels(1), head = matrix(1);
+    const auto exec = bind_one(op("BatchNorm", {Symbol::variable("x")}, "bn"), {x, gamma, beta},
+                               {dx, dgamma, NDArray()}, GradReq::kWrite, {mean, var});
+    const auto writer = queue_failure(x);
+    // It may be known already, before one or the other.
+    if (refused([&] { exec->forward(true); }) || refused([&] { exec->backward({head}); })) continue;
+    ++num_queued;
+    CHECK(refused([&] { exec->wait(); }));
+    exec->wait();
+    CHECK_THROWS(first_of(mean), Error, "planted");
+    CHECK_THROWS(first_of(var), Error, "planted");
+    CHECK_THROWS(first_of(gamma), Error, "planted");  // it is fixed: backward was to set it
+    CHECK_THROWS(first_of(dx), Error, "planted");
+    x.fill(2);
+    CHECK_THROWS(exec->forward(false), Error, "argument 'bn_gamma'");
+    gamma.fill(1);
+    CHECK_THROWS(exec->forward(true), Error, "auxiliary state");
+    mean.fill(0);
+    var.fill(1);
+    exec->forward(true);
+    exec->backward({head});
+    CHECK_NEAR(double(first_of(mean)), 0.2, 1e-6);
+    CHECK_EQ(first_of(gamma), 1.0f);
+  }
+  CHECK(num_queued > 0);
+}
+
+TEST(a_failed_inference_leaves_states_alone) {
+  use_slow_backend(3);
+  const NDArray x = NDArray::create({kRows, kColumns}, Dtype::kFloat32, kGpu);
+  const auto channels = [] { return NDArray::create({kColumns}, Dtype::kFloat32, kGpu); };
+  const NDArray mean = channels();
+  const auto exec = bind_one(op("BatchNorm", {Symbol::variable("x")}, "bn"), {x, channels(), channels()}, {},
+                             GradReq::kNull, {mean, channels()});
+  const auto writer = queue_failure(x);
+  if (!refused([&] { exec->forward(false); })) CHECK(refused([&] { exec->wait(); }));
+  CHECK_EQ(first_of(mean), 0.0f);
+}
+
+TEST(nothing_is_added_to_a_gradient_that_was_not_written) {
+  for (int seed = 0; seed < 10; ++seed) {
+    use_slow_backend(seed);
+    const NDArray x = vector_of(3), dx = vector_of(1), head = vector_of(1);
+    const auto exec = bind_one(op("square", {Symbol::variable("x")}), {x}, {dx}, GradReq::kAdd);
+    exec->forward(true);
+    CHECK_EQ(first_of(exec->outputs()[0]), 9.0f);
+    const auto writer = queue_failure(head);
+    if (!refused([&] { exec->backward({head}); })) {
+      CHECK(refused([&] { exec->wait(); }));
+      CHECK_EQ(first_of(exec->outputs()[0]), 9.0f);  // a failed backward takes nothing from the forward pass
+      head.fill(1);
+      exec->forward(true);
+      CHECK_THROWS(exec->backward({head}), Error, "gradient of 'x': the array was not written");
+    }
+    head.fill(1);
+    dx.fill(10);
+    exec->forward(true);
+    exec->backward({head});
+    CHECK_EQ(first_of(dx), 16.0f);
+  }
+}
+
+TEST(a_failed_update_leaves_weight_and_states_bad_and_others_alone) {
+  int num_queued = 0;
+  for (int seed = 0; seed < 10; ++seed) {
+    use_slow_backend(seed);
+    const auto optimizer = Optimizer::create("sgd", {{"learning_rate", "1"}, {"momentum", "0.5"}});
+    const NDArray weight = vector_of(1), grad = vector_of(1), other = vector_of(1), other_grad = vector_of(1);
+    optimizer->update("w", 0, weight, grad);
+    CHECK_EQ(first_of(weight), 0.0f);
+    const auto writer = queue_failure(grad);
+    const bool known = refused([&] { optimizer->update("w", 0, weight, grad); });
+    CHECK_EQ(optimizer->get("num_update"), known ? 1.0 : 2.0);
+    optimizer->update("v", 0, other, other_grad);  // of the same queue
+    CHECK_EQ(first_of(other), 0.0f);
+    if (known) continue;
+    ++num_queued;
+    CHECK_THROWS(first_of(weight), Error, "planted");
+    CHECK_THROWS(optimizer->save_states(), Error, "planted");
+    grad.fill(1);
+    CHECK(refused([&] { optimizer->update("w", 0, weight, grad); }));
+    weight.fill(1);
+    CHECK(refused([&] { optimizer->update("w", 0, weight, grad); }));  // its state
+    CHECK_EQ(optimizer->get("num_update"), 2.0);                       // what is refused is not counted
+    immediate_timeline(kGpu)->sync();
+  }
+  CHECK(num_queued > 0);
+}
+
+TEST(states_of_a_groups_failed_update_are_bad) {
+  for (size_t num_devices : {size_t(1), size_t(2)}) {
+    for (const UpdateMode mode : {UpdateMode::kOnStore, UpdateMode::kPerDevice, UpdateMode::kNoStore}) {
+      use_slow_backend(1);
+      GroupOptions options;
+      for (size_t d = 0; d < num_devices; ++d) options.contexts.push_back({DeviceType::kCpu, int32_t(d)});
+      options.param_names = {"fc_weight"};
+      options.num_threads = 1;
+      const Symbol net = Symbol::create("FullyConnected", {{"num_hidden", "2"}, {"no_bias", "1"}}, "fc", {},
+                                        {Symbol::variable("data")});
+      const DataDescs data = {{"data", {kRows, kColumns}, Dtype::kFloat32, "NC"}};
+      const NDArray batch = NDArray::create({kRows, kColumns}, Dtype::kFloat32, Context()),
+                    head = NDArray::create({kRows, 2}, Dtype::kFloat32, Context());
+      const auto optimizer = Optimizer::create("sgd", {{"momentum", "0.5"}});
+      setenv("COHORT_FAULT", "fc", 1);
+      const auto group = Group::create(net, data, {}, options);
+      unsetenv("COHORT_FAULT");
+      optimizer->save_states();
+      group->forward({batch}, {}, 1);
+      group->backward({head});
+      bool queued = true;
+      try {
+        group->update(optimizer, mode);
+      } catch (const Error &) {  // it is known already that there are no gradients
+        queued = false;
+      }
+      CHECK_THROWS(group->wait(), Error, "'fc'");
+      if (queued) CHECK_THROWS(optimizer->save_states(), Error, "not written");
+      CHECK_EQ(optimizer->get("num_update"), queued ? 1.0 : 0.0);
+    }
+  }
+}
+
+// The failure comes out when the array's next writer has been queued already: it concerns those in between alone.
+TEST(a_failure_does_not_stick_to_what_was_queued_to_be_written_after_it) {
+  for (int seed = 0; seed < 40; ++seed) {
+    use_slow_backend(seed);
+    const NDArray x = vector_of(1), y = vector_of(1), z = vector_of(2);
+    const auto between = bind_one(op("square", {Symbol::variable("v")}), {x}, {}, GradReq::kNull, {}, {y});
+    const auto after = bind_one(op("square", {Symbol::variable("v")}), {z}, {}, GradReq::kNull, {}, {x});
+    const auto writer = queue_failure(x);
+    const bool known = refused([&] { between->forward(false); });
+    after->forward(false);
+    const auto reader = bind_one(op("square", {Symbol::variable("v")}), {x}, {}, GradReq::kNull);
+    reader->forward(false);
+    CHECK_EQ(first_of(reader->outputs()[0]), 16.0f);
+    CHECK_EQ(first_of(x), 4.0f);
+    if (!known) CHECK_THROWS(first_of(y), Error, "planted");
+  }
+}
+
+// Work that is applied at once likewise, on one queue and behind others; what comes out on a queue changes no versions.
+TEST(what_applied_operators_write_over_is_good_again) {
+  for (int seed = 0; seed < 40; ++seed) {
+    use_slow_backend(seed);
+    const NDArray x = vector_of(1), y = vector_of(1), z = vector_of(2);
+    const auto writer = queue_failure(x);
+    refused([&] { invoke("square", {}, {x}, {y}, kGpu); });  // it may be known already
+    invoke("square", {}, {z}, {y}, kGpu);
+    const uint64_t version = y.version();
+    const NDArray w = invoke("square", {}, {y}, {}, kGpu)[0];
+    invoke("square", {}, {z}, {x}, kGpu);
+    const NDArray copy = vector_of(0);
+    copy.copy_from(x);
+    CHECK_EQ(first_of(w), 16.0f);
+    CHECK_EQ(first_of(copy), 4.0f);
+    CHECK_EQ(y.version(), version);
+  }
+}
+
+TEST(a_batch_that_a_failure_kept_from_being_loaded_is_missed) {
+  int num_queued = 0;
+  for (int seed = 0; seed < 10; ++seed) {
+    use_slow_backend(seed);
+    const NDArray x = vector_of(1), batch = vector_of(3), bad = vector_of(0);
+    const auto exec = bind_one(op("square", {Symbol::variable("v")}), {x}, {}, GradReq::kNull);
+    const auto writer = queue_failure(bad);
+    if (refused([&] { exec->load(0, bad); })) continue;
+    ++num_queued;
+    exec->load(0, batch);  // skipped, as all of its queue is until somebody has heard of the failure
+    CHECK(refused([&] { exec->wait(); }));
+    CHECK_THROWS(exec->forward(false), Error, "argument 'v'");
+    exec->load(0, batch);
+    exec->forward(false);
+    CHECK_EQ(first_of(exec->outputs()[0]), 9.0f);
+  }
+  CHECK(num_queued > 0);
 }
 
 UNIT_MAIN()

@@ -269,7 +269,7 @@ TEST(reading_waits_for_the_queues_that_write) {
   CHECK(values(array.reshape({1, 1}))[0] == 42.0);
 }
 
-TEST(failed_work_is_reported_once_and_its_arrays_stay_failed_until_written) {
+TEST(failed_work_is_reported_once_to_who_waits_for_it_and_its_arrays_stay_failed_until_written) {
   const auto timeline = new_timeline();
   const NDArray good = NDArray::create({1}, Dtype::kFloat32, Context());
   const NDArray bad = NDArray::create({1}, Dtype::kFloat32, Context());
@@ -281,8 +281,12 @@ TEST(failed_work_is_reported_once_and_its_arrays_stay_failed_until_written) {
       },
       "Convolution 'conv0'");
   float value = 0;
-  CHECK_THROWS(good.read(&value, 4), Error, "Convolution 'conv0': no luck");
   good.read(&value, 4);
+  good.fill(2);
+  CHECK_EQ(values(good)[0], 2.0);
+  CHECK(!timeline->idle());
+  CHECK_THROWS(bad.read(&value, 4), Error, "Convolution 'conv0': no luck");
+  CHECK(timeline->idle());
   CHECK_THROWS(bad.read(&value, 4), Error, "the array was not written: Convolution 'conv0': no luck");
   CHECK(code_of([&] { good.copy_from(bad); }) == Code::kExecution);
   bad.fill(3);
