@@ -214,26 +214,35 @@ void ProgramOwner::resolve() {
 }
 
 // What it should have written, or changed, is no good.
-void ProgramOwner::fail(const char *message, const std::vector<NDArray> &written,
-                        const std::vector<int> &written_arguments) const {
-  const Timeline *const by = family_->timeline.get();
+void ProgramOwner::fail(const NDArray &array, const char *message) const {
+  if (array) array.fail(message, family_->timeline.get());
+}
+
+void ProgramOwner::forget_derived() const {
   failed_.store(true, std::memory_order_release);
   for (const auto &constant : constants_) constant->failed.store(true, std::memory_order_release);
-  for (const NDArray &array : written)
-    if (array) array.fail(message, by);
-  for (const int index : written_arguments) arrays_.args[size_t(index)].fail(message, by);
+}
+
+bool ProgramOwner::is_written(size_t head) const {
+  return plan_->slots[size_t(plan_->head_slots[head])].place == Place::kOutput;
 }
 
 void ProgramOwner::forward_failed(const void *owner, const char *message) {
   const auto *self = static_cast<const ProgramOwner *>(owner);
-  self->fail(message, self->arrays_.outputs, self->plan_->written_forward);
-  for (const NDArray &state : self->arrays_.aux)
-    if (self->is_train_) state.fail(message, self->family_->timeline.get());
+  const BoundArrays &arrays = self->arrays_;
+  self->forget_derived();
+  for (size_t h = 0; h < arrays.outputs.size(); ++h)
+    if (self->is_written(h)) self->fail(arrays.outputs[h], message);
+  for (const int index : self->plan_->written_forward) self->fail(arrays.args[size_t(index)], message);
+  for (const NDArray &state : arrays.aux)
+    if (self->is_train_) self->fail(state, message);
 }
 
 void ProgramOwner::backward_failed(const void *owner, const char *message) {
   const auto *self = static_cast<const ProgramOwner *>(owner);
-  self->fail(message, self->arrays_.grads, self->plan_->written_backward);
+  self->forget_derived();
+  for (const NDArray &gradient : self->arrays_.grads) self->fail(gradient, message);
+  for (const int index : self->plan_->written_backward) self->fail(self->arrays_.args[size_t(index)], message);
 }
 
 void ProgramOwner::begin_forward() {
@@ -242,7 +251,7 @@ void ProgramOwner::begin_forward() {
   for (const int index : plan_->written_forward) arrays_.args[size_t(index)].begin_change(by);
   for (const NDArray &state : arrays_.aux) is_train_ ? state.begin_change(by) : state.begin_read(by);
   for (size_t h = 0; h < arrays_.outputs.size(); ++h) {
-    if (plan_->slots[size_t(plan_->head_slots[h])].place == Place::kOutput) arrays_.outputs[h].begin_write(by);
+    if (is_written(h)) arrays_.outputs[h].begin_write(by);
   }
   failed_.store(false, std::memory_order_release);
 }

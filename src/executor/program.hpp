@@ -90,7 +90,9 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   std::shared_ptr<Derived> make_constant(const PlanStep &step) const;
   void run_prologue();
   const NDArray &source(int index) const;
-  void fail(const char *message, const std::vector<NDArray> &written, const std::vector<int> &written_arguments) const;
+  bool is_written(size_t head) const;  // or it is the array of an argument
+  void fail(const NDArray &array, const char *message) const;
+  void forget_derived() const;
   static void forward_failed(const void *owner, const char *message);
   static void backward_failed(const void *owner, const char *message);
   void trace_plan() const;
