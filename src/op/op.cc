@@ -161,9 +161,10 @@ Attrs Op::parse(const AttrMap &source) const {
   if (check_attrs) check_attrs(target.get());
   Attrs parsed{target};
   const int outputs = num_outputs(parsed);
-  if (outputs < 1 || outputs > kMaxOutputs) {
+  const int least = mutates.empty() ? 1 : 0;  // one that changes its inputs may have none
+  if (outputs < least || outputs > kMaxOutputs) {
     throw Error(Code::kInvalidArgument,
-                text("operator ", name, ": expected 1 to ", kMaxOutputs, " outputs, found ", outputs), name);
+                text("operator ", name, ": expected ", least, " to ", kMaxOutputs, " outputs, found ", outputs), name);
   }
   return parsed;
 }

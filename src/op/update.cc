@@ -2,6 +2,7 @@
 #include "op/update.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace cohort {
 
@@ -29,61 +30,55 @@ std::vector<float> FieldType<std::vector<float>>::parse(const std::string &name,
 
 }  // namespace detail
 
-namespace {
-
-double limit(float value) { return value < 0 ? INFINITY : double(value); }
-
-}  // namespace
-
 UpdateNumbers<double> SgdAttrs::numbers() const {
   UpdateNumbers<double> n;
-  n.lr = lr, n.wd = wd, n.rescale = rescale_grad, n.clip = limit(clip_gradient);
+  n.lr = lr, n.wd = wd, n.rescale = rescale_grad, n.clip = clip_limit(clip_gradient);
   return n;
 }
 
 UpdateNumbers<double> SgdMomAttrs::numbers() const {
   UpdateNumbers<double> n;
-  n.lr = lr, n.wd = wd, n.rescale = rescale_grad, n.clip = limit(clip_gradient);
+  n.lr = lr, n.wd = wd, n.rescale = rescale_grad, n.clip = clip_limit(clip_gradient);
   n.momentum = momentum, n.wd_lh = wd_lh;
   return n;
 }
 
 UpdateNumbers<double> AdamAttrs::numbers() const {
   UpdateNumbers<double> n;
-  n.lr = lr, n.wd = wd, n.rescale = rescale_grad, n.clip = limit(clip_gradient);
+  n.lr = lr, n.wd = wd, n.rescale = rescale_grad, n.clip = clip_limit(clip_gradient);
   n.beta1 = beta1, n.beta2 = beta2, n.epsilon = epsilon;
   return n;
 }
 
 UpdateNumbers<double> AdamWAttrs::numbers() const {
   UpdateNumbers<double> n;
-  n.lr = lr, n.wd = wd, n.clip = limit(clip_gradient), n.eta = eta;
+  n.lr = lr, n.wd = wd, n.clip = clip_limit(clip_gradient), n.eta = eta;
   n.beta1 = beta1, n.beta2 = beta2, n.epsilon = epsilon;
   return n;
 }
 
 UpdateNumbers<double> RmsPropAttrs::numbers() const {
   UpdateNumbers<double> n;
-  n.lr = lr, n.wd = wd, n.rescale = rescale_grad, n.clip = limit(clip_gradient);
-  n.beta1 = gamma1, n.beta2 = gamma2, n.epsilon = epsilon, n.clip_weights = limit(clip_weights);
+  n.lr = lr, n.wd = wd, n.rescale = rescale_grad, n.clip = clip_limit(clip_gradient);
+  n.beta1 = gamma1, n.beta2 = gamma2, n.epsilon = epsilon, n.clip_weights = clip_limit(clip_weights);
   return n;
 }
 
 UpdateNumbers<double> AdagradAttrs::numbers() const {
   UpdateNumbers<double> n;
-  n.lr = lr, n.wd = wd, n.rescale = rescale_grad, n.clip = limit(clip_gradient), n.epsilon = epsilon;
+  n.lr = lr, n.wd = wd, n.rescale = rescale_grad, n.clip = clip_limit(clip_gradient), n.epsilon = epsilon;
   return n;
 }
 
 UpdateNumbers<double> FtrlAttrs::numbers() const {
   UpdateNumbers<double> n;
-  n.lr = lr, n.wd = wd, n.rescale = rescale_grad, n.clip = limit(clip_gradient), n.lamda1 = lamda1, n.beta = beta;
+  n.lr = lr, n.wd = wd, n.rescale = rescale_grad, n.clip = clip_limit(clip_gradient), n.lamda1 = lamda1, n.beta = beta;
   return n;
 }
 
 UpdateNumbers<double> FtmlAttrs::numbers() const {
   UpdateNumbers<double> n;
-  n.lr = lr, n.wd = wd, n.rescale = rescale_grad, n.clip = limit(clip_grad);
+  n.lr = lr, n.wd = wd, n.rescale = rescale_grad, n.clip = clip_limit(clip_grad);
   n.beta1 = beta1, n.beta2 = beta2, n.epsilon = epsilon;
   n.correction1 = 1 - std::pow(double(beta1), t), n.correction2 = 1 - std::pow(double(beta2), t);
   return n;
@@ -91,7 +86,7 @@ UpdateNumbers<double> FtmlAttrs::numbers() const {
 
 UpdateNumbers<double> LambPhase1Attrs::numbers() const {
   UpdateNumbers<double> n;
-  n.wd = wd, n.rescale = rescale_grad, n.clip = limit(clip_gradient);
+  n.wd = wd, n.rescale = rescale_grad, n.clip = clip_limit(clip_gradient);
   n.beta1 = beta1, n.beta2 = beta2, n.epsilon = epsilon;
   if (bias_correction) n.correction1 = 1 - std::pow(double(beta1), t), n.correction2 = 1 - std::pow(double(beta2), t);
   return n;
@@ -103,16 +98,6 @@ UpdateNumbers<double> LambPhase2Attrs::numbers() const {
   return n;
 }
 
-UpdateNumbers<double> MultiSgdAttrs::numbers(int weight) const {
-  UpdateNumbers<double> n;
-  n.lr = lrs[size_t(weight)], n.wd = wds[size_t(weight)], n.momentum = momentum;
-  n.rescale = rescale_grad, n.clip = limit(clip_gradient);
-  return n;
-}
-
-namespace {
-
-// All inputs and outputs have the shape of the weight, but those from `small` on, which have shape (1,).
 void infer_update_shape(Shapes &in, Shapes &out, size_t small) {
   Shape all;
   for (const Shape &s : out) unify(all, s, "output");
@@ -121,7 +106,6 @@ void infer_update_shape(Shapes &in, Shapes &out, size_t small) {
   for (Shape &s : out) unify(s, all, "output");
 }
 
-// weight, gradient and output of one type; the other inputs of `rest`, kNone for the same one.
 void infer_update_dtype(Dtypes &in, Dtypes &out, Dtype rest) {
   Dtype all = out[0] != Dtype::kNone ? out[0] : in[0] != Dtype::kNone ? in[0] : in[1];
   for (size_t i = 0; i < in.size(); ++i) {
@@ -130,6 +114,8 @@ void infer_update_dtype(Dtypes &in, Dtypes &out, Dtype rest) {
   }
   unify(out[0], all, "output");
 }
+
+namespace {
 
 // The states are `states`; the master weight of an mp_ form is among them.
 template <typename A>
@@ -193,55 +179,6 @@ void lazy(OpBuilder<A> op) {
   op.ignored("lazy_update", "boolean", "1", "No meaning here: gradients are dense.");
 }
 
-// Inputs of `per_weight` arrays for each weight: weight, gradient, states.
-void multi(const char *name, const char *doc, int per_weight, bool momentum, bool master) {
-  OpBuilder<MultiSgdAttrs> op(name);
-  std::vector<int> mutated;
-  for (int i = 0; i < 4096; ++i) {
-    for (int k = 2; k < per_weight; ++k) mutated.push_back(i * per_weight + k);
-  }
-  op.doc(doc)
-      .required(&MultiSgdAttrs::lrs, "lrs", "Learning rates.")
-      .required(&MultiSgdAttrs::wds, "wds", "Weight decays.");
-  if (momentum) op.attr(&MultiSgdAttrs::momentum, "momentum", 0.0f, "Decay of the momentum.");
-  op.attr(&MultiSgdAttrs::rescale_grad, "rescale_grad", 1.0f, "Scale of the gradients.")
-      .attr(&MultiSgdAttrs::clip_gradient, "clip_gradient", -1.0f,
-            "Largest absolute value of a scaled gradient; below 0: no limit.")
-      .attr(&MultiSgdAttrs::num_weights, "num_weights", 1, 1, 4096, "How many weights.")
-      .check([](MultiSgdAttrs &a) {
-        if (int64_t(a.lrs.size()) == a.num_weights && int64_t(a.wds.size()) == a.num_weights) return;
-        throw Error(Code::kInvalidArgument,
-                    text("attributes 'lrs' and 'wds': expected ", a.num_weights, " numbers, found ", a.lrs.size(),
-                         " and ", a.wds.size()),
-                    "lrs");
-      })
-      .variadic("data", "num_args", "For each weight: weight, gradient, states.")
-      .outputs([](const MultiSgdAttrs &a) { return int(a.num_weights); })
-      .mutates(mutated)
-      .infer_shape([per_weight](const MultiSgdAttrs &a, Shapes &in, Shapes &out) {
-        if (int64_t(in.size()) != int64_t(per_weight) * a.num_weights) {
-          throw Error(Code::kShape, text("expected ", per_weight, " inputs for each of ", a.num_weights,
-                                         " weights, found ", in.size()));
-        }
-        for (size_t w = 0; w < out.size(); ++w) {
-          Shapes one(in.begin() + std::ptrdiff_t(w) * per_weight, in.begin() + std::ptrdiff_t(w + 1) * per_weight);
-          Shapes result = {out[w]};
-          infer_update_shape(one, result, one.size());
-          std::copy(one.begin(), one.end(), in.begin() + std::ptrdiff_t(w) * per_weight);
-          out[w] = result[0];
-        }
-      })
-      .infer_dtype([per_weight, master](const MultiSgdAttrs &, Dtypes &in, Dtypes &out) {
-        for (size_t w = 0; w < out.size() && (w + 1) * size_t(per_weight) <= in.size(); ++w) {
-          Dtypes one(in.begin() + std::ptrdiff_t(w) * per_weight, in.begin() + std::ptrdiff_t(w + 1) * per_weight);
-          Dtypes result = {out[w]};
-          infer_update_dtype(one, result, master ? Dtype::kFloat32 : Dtype::kNone);
-          std::copy(one.begin(), one.end(), in.begin() + std::ptrdiff_t(w) * per_weight);
-          out[w] = result[0];
-        }
-      });
-}
-
 OpBuilder<LambPhase2Attrs> lamb_phase2(const char *name, bool master) {
   OpBuilder<LambPhase2Attrs> op(name);
   op.doc("The second half of a LAMB update: the step along the direction, scaled by the norms.")
@@ -283,6 +220,12 @@ void define_lamb_phase1(const char *name, const std::vector<const char *> &state
       unify(out[0], Dtype::kFloat32, "output");
     });
   }
+}
+
+std::vector<int> first_inputs(int count) {
+  std::vector<int> inputs(static_cast<size_t>(count));
+  std::iota(inputs.begin(), inputs.end(), 0);
+  return inputs;
 }
 
 [[maybe_unused]] const bool defined = [] {
@@ -343,6 +286,26 @@ void define_lamb_phase1(const char *name, const std::vector<const char *> &state
     with_scale(with_decay(op));
   }
   {
+    OpBuilder<AdagradAttrs> op("_contrib_group_adagrad_update");
+    op.doc("AdaGrad with one history for each row: h = h + mean(g^2); w - lr g / sqrt(h + epsilon)")
+        .input("weight", "The parameter.")
+        .input("grad", "Its gradient.")
+        .input("history", "A number for each row, (rows, 1), changed in place.")
+        .mutates({2})
+        .inplace(0, 0)
+        .required(&AdagradAttrs::lr, "lr", "Learning rate.")
+        .attr(&AdagradAttrs::epsilon, "epsilon", 1e-5f, "Keeps the divisor from 0.")
+        .infer_shape([](const AdagradAttrs &, Shapes &in, Shapes &out) {
+          Shapes of_weight = {in[0], in[1]};
+          infer_update_shape(of_weight, out, 2);
+          in[0] = of_weight[0], in[1] = of_weight[1];
+          if (!in[0].rank_known()) return;
+          if (in[0].rank() == 0) throw Error(Code::kShape, "weight: expected at least one axis, found ()", "weight");
+          unify(in[2], Shape{in[0][0], 1}, "history");
+        });
+    with_scale(op);
+  }
+  {
     auto op = single<FtrlAttrs>("ftrl_update", "Follow the regularised leader.", {"z", "n"})
                   .alias("_sparse_ftrl_update")
                   .required(&FtrlAttrs::lr, "lr", "Learning rate.")
@@ -365,11 +328,6 @@ void define_lamb_phase1(const char *name, const std::vector<const char *> &state
   define_lamb_phase1("mp_lamb_update_phase1", {"mean", "var", "weight32"}, true);
   lamb_phase2("lamb_update_phase2", false);
   lamb_phase2("mp_lamb_update_phase2", true);
-
-  multi("multi_sgd_update", "sgd_update of several weights.", 2, false, false);
-  multi("multi_sgd_mom_update", "sgd_mom_update of several weights.", 3, true, false);
-  multi("multi_mp_sgd_update", "mp_sgd_update of several weights.", 3, false, true);
-  multi("multi_mp_sgd_mom_update", "mp_sgd_mom_update of several weights.", 4, true, true);
   return true;
 }();
 
@@ -408,6 +366,19 @@ COHORT_OPERATOR(multi_all_finite, AllFiniteAttrs)
     .variadic("data", "num_arrays", "Arrays of any shapes.")
     .infer_shape([](const AllFiniteAttrs &, Shapes &, Shapes &out) { unify(out[0], Shape{1}, "output"); })
     .infer_dtype([](const AllFiniteAttrs &, Dtypes &, Dtypes &out) { unify(out[0], Dtype::kFloat32, "output"); });
+
+struct ResetAttrs {
+  int32_t num_arrays;
+};
+
+COHORT_OPERATOR(reset_arrays, ResetAttrs)
+    .doc("Sets all elements of the arrays to 0.")
+    .required(&ResetAttrs::num_arrays, "num_arrays", "How many arrays.")
+    .variadic("data", "num_arrays", "Arrays of any shapes, changed in place.")
+    .outputs([](const ResetAttrs &) { return 0; })
+    .mutates(first_inputs(4096))
+    .infer_shape([](const ResetAttrs &, Shapes &, Shapes &) {})
+    .infer_dtype([](const ResetAttrs &, Dtypes &, Dtypes &) {});
 
 }  // namespace
 }  // namespace cohort

@@ -19,6 +19,8 @@ struct FieldType<std::vector<float>> {  // lrs=(0.1, 0.2)
 }  // namespace detail
 
 // clip_gradient and the like: below 0 means no limit.
+inline double clip_limit(float value) { return value < 0 ? INFINITY : double(value); }
+
 struct SgdAttrs {  // sgd_update, mp_sgd_update, signsgd_update
   float lr, wd, rescale_grad, clip_gradient;
   UpdateNumbers<double> numbers() const;
@@ -76,14 +78,6 @@ struct LambPhase2Attrs {
   UpdateNumbers<double> numbers() const;
 };
 
-// Several weights at once: inputs of the single form for each weight, one after the other.
-struct MultiSgdAttrs {
-  std::vector<float> lrs, wds;
-  float momentum, rescale_grad, clip_gradient;
-  int32_t num_weights;
-  UpdateNumbers<double> numbers(int weight) const;
-};
-
 struct MultiLarsAttrs {
   float eta, eps, rescale_grad;
 };
@@ -92,5 +86,11 @@ struct AllFiniteAttrs {
   bool init_output;  // false: the output stays 0 where it was
   int32_t num_arrays;
 };
+
+// For inference of updates. All inputs and outputs have the shape of the weight, but those from `small` on, which have
+// shape (1,).
+void infer_update_shape(Shapes &in, Shapes &out, size_t small);
+// weight, gradient and output of one type; the other inputs of `rest`, kNone for the same one.
+void infer_update_dtype(Dtypes &in, Dtypes &out, Dtype rest);
 
 }  // namespace cohort

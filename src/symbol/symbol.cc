@@ -204,6 +204,9 @@ Symbol Symbol::create(const std::string &op_name, const AttrMap &attrs, const st
   if (!op.variadic.empty()) node->attrs.emplace(op.variadic, std::to_string(num_args));
   node->parsed = op.parse(node->attrs);
   node->name = name.empty() ? default_name(op_name) : name;
+  if (node->num_visible() == 0) {
+    throw Error(Code::kInvalidArgument, text("operator ", op.name, " has no outputs to make a symbol of"), node->name);
+  }
 
   const std::vector<const InputField *> fields = op.input_fields(node->parsed, num_args);
   const std::vector<std::string> names = op.input_names(node->parsed, num_args);

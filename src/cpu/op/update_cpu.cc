@@ -6,112 +6,12 @@
 #include <cstring>
 
 #include "base/dtype_cast.hpp"
-#include "cpu/op/pointwise_loops.hpp"
-#include "cpu/parallel.hpp"
-#include "cpu/simd.hpp"
+#include "cpu/op/one_update.hpp"
 #include "device/kernel_table.hpp"
 #include "op/update.hpp"
 
 namespace cohort {
 namespace {
-
-template <typename F, typename C>
-struct UpdateBody {
-  static void run(const C *w, const C *g, C *s0, C *s1, C *s2, C *out, int64_t count, const UpdateNumbers<C> *numbers) {
-    const UpdateNumbers<C> n = *numbers;  // a copy that no store can reach
-    COHORT_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < count; ++i) {
-      C s[3];
-      if constexpr (F::kStates > 0) s[0] = s0[i];
-      if constexpr (F::kStates > 1) s[1] = s1[i];
-      if constexpr (F::kStates > 2) s[2] = s2[i];
-      out[i] = F::template of<C>(w[i], g[i], s, n);
-      if constexpr (F::kStates > 0) s0[i] = s[0];
-      if constexpr (F::kStates > 1) s1[i] = s[1];
-      if constexpr (F::kStates > 2) s2[i] = s[2];
-    }
-  }
-};
-
-template <typename C>
-using UpdateLoop = void (*)(const C *w, const C *g, C *s0, C *s1, C *s2, C *out, int64_t count,
-                            const UpdateNumbers<C> *numbers);
-
-// One weight: its arrays, and where they lie among the inputs.
-template <typename C>
-class OneUpdate {
- public:
-  // inputs: weight, gradient, states[, master weight], from `first` on, and output `output`.
-  OneUpdate(const StepSpec &spec, UpdateLoop<C> loop, int num_states, bool master, int first, int output)
-      : loop_(loop),
-        num_states_(num_states),
-        weight_(master ? first + 2 + num_states : first),
-        grad_(first + 1),
-        first_state_(first + 2),
-        output_(output),
-        master_(master),
-        count_(spec.inputs[size_t(first)].shape.size()),
-        load_grad_(load_block(spec.inputs[size_t(grad_)].dtype, dtype_of<C>())),
-        load_weight_(load_block(spec.inputs[size_t(weight_)].dtype, dtype_of<C>())),
-        store_weight_(store_block(dtype_of<C>(), spec.inputs[size_t(weight_)].dtype)),
-        store_(store_block(dtype_of<C>(), spec.outputs[size_t(output)].dtype)) {
-    direct_ = spec.outputs[size_t(output)].dtype == dtype_of<C>() && !master;
-    for (int i = first; i < first + 2 + num_states; ++i)
-      direct_ = direct_ && spec.inputs[size_t(i)].dtype == dtype_of<C>();
-    for (int k = 0; k < num_states; ++k) {
-      load_state_[k] = load_block(spec.inputs[size_t(first_state_ + k)].dtype, dtype_of<C>());
-      store_state_[k] = store_block(dtype_of<C>(), spec.inputs[size_t(first_state_ + k)].dtype);
-    }
-  }
-
-  void run(const Args &args, const Lane &lane, const UpdateNumbers<C> &numbers) const {
-    parallel_for(lane, count_, kCheapGrain, [&](int64_t begin, int64_t end) {
-      if (direct_) {
-        const auto state = [&](int k) {
-          return k < num_states_ ? args.mutable_in<C>(first_state_ + k) + begin : nullptr;
-        };
-        loop_(args.in<C>(weight_) + begin, args.in<C>(grad_) + begin, state(0), state(1), state(2),
-              args.out<C>(output_) + begin, end - begin, &numbers);
-      } else {
-        run_blocks(args, begin, end, numbers);
-      }
-    });
-  }
-
-  void copy_weight(const Args &args) const {  // no update: the output is the weight
-    C block[kPointwiseBlock];
-    for (int64_t i = 0; i < count_; i += kPointwiseBlock) {
-      const int64_t count = std::min(kPointwiseBlock, count_ - i);
-      load_weight_(args.inputs[weight_], i, block, count);
-      store_(block, args.outputs[output_], i, count);
-    }
-  }
-
- private:
-  void run_blocks(const Args &args, int64_t begin, int64_t end, const UpdateNumbers<C> &numbers) const {
-    C weight[kPointwiseBlock], grad[kPointwiseBlock], states[3][kPointwiseBlock];
-    for (int64_t i = begin; i < end; i += kPointwiseBlock) {
-      const int64_t count = std::min(kPointwiseBlock, end - i);
-      load_weight_(args.inputs[weight_], i, weight, count);
-      load_grad_(args.inputs[grad_], i, grad, count);
-      for (int k = 0; k < num_states_; ++k) load_state_[k](args.inputs[first_state_ + k], i, states[k], count);
-      loop_(weight, grad, states[0], states[1], states[2], weight, count, &numbers);
-      for (int k = 0; k < num_states_; ++k) store_state_[k](states[k], args.inputs[first_state_ + k], i, count);
-      if (master_) store_weight_(weight, args.inputs[weight_], i, count);
-      store_(weight, args.outputs[output_], i, count);
-    }
-  }
-
-  const UpdateLoop<C> loop_;
-  const int num_states_, weight_, grad_, first_state_, output_;
-  const bool master_;
-  const int64_t count_;
-  bool direct_;
-  const LoadBlock load_grad_, load_weight_;
-  const StoreBlock store_weight_, store_;
-  LoadBlock load_state_[3] = {};
-  StoreBlock store_state_[3] = {};
-};
 
 // The numbers of a run come with it (Args::numbers), and then all of them: an optimizer's change from step to step.
 // Those of an operator that is run by itself are its attributes.
@@ -197,24 +97,63 @@ class MpLambPhase1 final : public Kernel {
   const OneUpdate<float> update_;
 };
 
-template <typename F, bool kMaster>
-class MultiUpdate final : public Kernel {
+// Rows of a weight with one number of history each.
+class GroupAdagrad final : public Kernel {
  public:
-  explicit MultiUpdate(const StepSpec &spec) {
-    const auto &attrs = spec.attrs_as<MultiSgdAttrs>();
-    const int per_weight = 2 + F::kStates + (kMaster ? 1 : 0);
-    for (int w = 0; w < int(spec.outputs.size()); ++w) {
-      updates_.emplace_back(spec, best_version<UpdateBody<F, float>>(), F::kStates, kMaster, w * per_weight, w);
-      numbers_.push_back(attrs.numbers(w).template as<float>());
-    }
-  }
+  explicit GroupAdagrad(const StepSpec &spec)
+      : numbers_(spec.attrs_as<AdagradAttrs>().numbers().as<float>()),
+        rows_(spec.inputs[2].shape.size()),
+        cols_(rows_ > 0 ? spec.inputs[0].shape.size() / rows_ : 0),
+        load_(load_block(spec.inputs[0].dtype, Dtype::kFloat32)),
+        store_(store_block(Dtype::kFloat32, spec.inputs[0].dtype)) {}
   void run(const Args &args, const Lane &lane) const override {
-    for (size_t w = 0; w < updates_.size(); ++w) updates_[w].run(args, lane, numbers_[w]);
+    parallel_for(lane, rows_, 1 + kCheapGrain / (cols_ + 1), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) update_row(args, row);
+    });
   }
 
  private:
-  std::vector<OneUpdate<float>> updates_;
-  std::vector<UpdateNumbers<float>> numbers_;  // of each
+  void update_row(const Args &args, int64_t row) const {
+    float weight[kPointwiseBlock], grad[kPointwiseBlock], history, squares = 0;
+    const auto for_blocks = [&](auto &&fn) {
+      for (int64_t i = 0; i < cols_; i += kPointwiseBlock) {
+        const int64_t count = std::min(kPointwiseBlock, cols_ - i), at = row * cols_ + i;
+        load_(args.inputs[1], at, grad, count);
+        for (int64_t k = 0; k < count; ++k) grad[k] = update::scaled(grad[k], numbers_);
+        fn(at, count);
+      }
+    };
+    for_blocks([&](int64_t, int64_t count) {
+      for (int64_t k = 0; k < count; ++k) squares += grad[k] * grad[k];
+    });
+    load_(args.inputs[2], row, &history, 1);
+    if (cols_ > 0) history += squares / float(cols_);
+    store_(&history, args.inputs[2], row, 1);
+    const float step = numbers_.lr / std::sqrt(history + numbers_.epsilon);
+    for_blocks([&](int64_t at, int64_t count) {
+      load_(args.inputs[0], at, weight, count);
+      for (int64_t k = 0; k < count; ++k) weight[k] -= step * grad[k];
+      store_(weight, args.outputs[0], at, count);
+    });
+  }
+
+  const UpdateNumbers<float> numbers_;
+  const int64_t rows_, cols_;
+  const LoadBlock load_;
+  const StoreBlock store_;
+};
+
+class ResetArrays final : public Kernel {
+ public:
+  explicit ResetArrays(const StepSpec &spec) {
+    for (const TensorSpec &in : spec.inputs) bytes_.push_back(in.bytes());
+  }
+  void run(const Args &args, const Lane &) const override {
+    for (size_t i = 0; i < bytes_.size(); ++i) std::memset(args.inputs[i], 0, bytes_[i]);
+  }
+
+ private:
+  std::vector<size_t> bytes_;
 };
 
 // ---- sums of squares, norms, finiteness ---------------------------------------------------------------------------
@@ -327,10 +266,8 @@ using LambPhase2Plain = LambPhase2<false>;
 using LambPhase2Master = LambPhase2<true>;
 COHORT_KERNEL(cpu, lamb_update_phase2, LambPhase2Plain);
 COHORT_KERNEL(cpu, mp_lamb_update_phase2, LambPhase2Master);
-COHORT_KERNEL(cpu, multi_sgd_update, MultiUpdate<update::Sgd, false>);
-COHORT_KERNEL(cpu, multi_sgd_mom_update, MultiUpdate<update::SgdMom, false>);
-COHORT_KERNEL(cpu, multi_mp_sgd_update, MultiUpdate<update::Sgd, true>);
-COHORT_KERNEL(cpu, multi_mp_sgd_mom_update, MultiUpdate<update::SgdMom, true>);
+COHORT_KERNEL(cpu, _contrib_group_adagrad_update, GroupAdagrad).output_dtypes(kFloatTypes);
+COHORT_KERNEL(cpu, reset_arrays, ResetArrays);
 COHORT_KERNEL(cpu, multi_sum_sq, MultiSumSq);
 COHORT_KERNEL(cpu, multi_lars, MultiLars);
 COHORT_KERNEL(cpu, all_finite, AllFinite);

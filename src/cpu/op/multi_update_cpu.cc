@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/multi_update.hpp"
+
+#include <cmath>
+
+#include "cpu/op/one_update.hpp"
+#include "cpu/op/partial_sums.hpp"
+#include "device/kernel_table.hpp"
+
+namespace cohort {
+namespace {
+
+// Weights one after the other. Numbers that are arrays are the last inputs.
+template <typename F, typename C, bool kMaster>
+class MultiUpdate final : public Kernel {
+ public:
+  explicit MultiUpdate(const StepSpec &spec)
+      : preloaded_(spec.attrs_as<MultiUpdateAttrs>().preloaded),
+        rescales_(!spec.attrs_as<MultiUpdateAttrs>().etas.empty()),
+        last_(int(spec.inputs.size()) - 1) {
+    const int per_weight = 2 + F::kStates + (kMaster ? 1 : 0);
+    for (int w = 0; w < int(spec.outputs.size()); ++w) {
+      updates_.emplace_back(spec, best_version<UpdateBody<F, C>>(), F::kStates, kMaster, w * per_weight, w);
+      numbers_.push_back(spec.attrs_as<MultiUpdateAttrs>().numbers(size_t(w)));
+    }
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    for (size_t w = 0; w < updates_.size(); ++w) {
+      UpdateNumbers<double> numbers = numbers_[w];
+      if (preloaded_) {
+        numbers.lr = double(args.in<float>(last_ - 1)[w]);
+        numbers.wd = double(args.in<float>(last_)[w]);
+      }
+      if (rescales_) numbers.rescale = double(args.in<float>(last_)[0]);
+      if (rescales_ && (!std::isfinite(numbers.rescale) || numbers.rescale == 0)) {
+        updates_[w].copy_weight(args);
+      } else {
+        updates_[w].run(args, lane, numbers.template as<C>());
+      }
+    }
+  }
+
+ private:
+  const bool preloaded_, rescales_;
+  const int last_;
+  std::vector<OneUpdate<C>> updates_;
+  std::vector<UpdateNumbers<double>> numbers_;  // of each
+};
+
+template <typename F, bool kMaster>
+std::unique_ptr<Kernel> make_multi(StepSpec &spec) {
+  if (!kMaster && spec.outputs[0].dtype == Dtype::kFloat64) {
+    return std::make_unique<MultiUpdate<F, double, false>>(spec);
+  }
+  return std::make_unique<MultiUpdate<F, float, kMaster>>(spec);
+}
+
+// Both halves of a LAMB update of each weight, with its direction in the scratch memory between them.
+template <bool kMaster>
+class MultiLamb final : public Kernel {
+ public:
+  explicit MultiLamb(StepSpec &spec) : attrs_(spec.attrs_as<MultiUpdateAttrs>()) {
+    for (size_t w = 0; w < spec.outputs.size(); ++w) {
+      const size_t first = w * kPerWeight;
+      const TensorSpec &weight = spec.inputs[first], &source = spec.inputs[first + (kMaster ? 4 : 0)];
+      TensorSpec direction = weight;
+      direction.dtype = Dtype::kFloat32;
+      StepSpec one, two;
+      one.inputs = {source, spec.inputs[first + 1], spec.inputs[first + 2], spec.inputs[first + 3]};
+      one.outputs = {direction};
+      two.inputs = {weight, direction, source};
+      two.outputs = {spec.outputs[w]};
+      halves_.push_back({OneUpdate<float>(one, best_version<UpdateBody<update::LambPhase1, float>>(), 2, false, 0, 0),
+                         OneUpdate<float>(two, best_version<UpdateBody<update::LambPhase2, float>>(), 0, kMaster, 0, 0),
+                         load_block(source.dtype, Dtype::kFloat32), weight.shape.size(), attrs_.numbers(w)});
+      spec.scratch_bytes = std::max(spec.scratch_bytes, direction.bytes());
+    }
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    for (size_t w = 0; w < halves_.size(); ++w) {
+      const Halves &h = halves_[w];
+      void *const *const in = args.inputs + w * kPerWeight;
+      void *const source = in[kMaster ? 4 : 0];
+      void *const one[] = {source, in[1], in[2], in[3]}, *const direction[] = {args.scratch};
+      void *const two[] = {in[0], args.scratch, source}, *const result[] = {args.outputs[w]};
+      Args flat;
+      flat.inputs = one, flat.outputs = direction;
+      h.first.run(flat, lane, h.numbers.template as<float>());
+      double weight_norm = norm(source, h.load, h.count);
+      const double step_norm = norm(args.scratch, load_float_, h.count);
+      if (attrs_.lower_bound >= 0) weight_norm = std::max(weight_norm, double(attrs_.lower_bound));
+      if (attrs_.upper_bound >= 0) weight_norm = std::min(weight_norm, double(attrs_.upper_bound));
+      UpdateNumbers<double> numbers = h.numbers;
+      if (weight_norm != 0 && step_norm != 0) numbers.lr *= weight_norm / step_norm;
+      flat.inputs = two, flat.outputs = result;
+      h.second.run(flat, lane, numbers.template as<float>());
+    }
+  }
+
+ private:
+  static constexpr size_t kPerWeight = kMaster ? 5 : 4;
+  struct Halves {
+    OneUpdate<float> first, second;
+    LoadBlock load;
+    int64_t count;
+    UpdateNumbers<double> numbers;
+  };
+  static double norm(const void *array, LoadBlock load, int64_t count) {
+    float block[kPointwiseBlock];
+    double sum = 0;
+    for (int64_t i = 0; i < count; i += kPointwiseBlock) {
+      const int64_t n = std::min(kPointwiseBlock, count - i);
+      load(array, i, block, n);
+      sum += sum_over<double>(n, [&](int64_t k) { return double(block[k]) * double(block[k]); });
+    }
+    return std::sqrt(sum);
+  }
+
+  const MultiUpdateAttrs attrs_;
+  const LoadBlock load_float_ = load_block(Dtype::kFloat32, Dtype::kFloat32);
+  std::vector<Halves> halves_;
+};
+
+COHORT_KERNEL_BY(cpu, multi_sgd_update, make_multi<update::Sgd, false>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, multi_sgd_mom_update, make_multi<update::SgdMom, false>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, multi_mp_sgd_update, make_multi<update::Sgd, true>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, multi_mp_sgd_mom_update, make_multi<update::SgdMom, true>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, preloaded_multi_sgd_update, make_multi<update::Sgd, false>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, preloaded_multi_sgd_mom_update, make_multi<update::SgdMom, false>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, preloaded_multi_mp_sgd_update, make_multi<update::Sgd, true>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, preloaded_multi_mp_sgd_mom_update, make_multi<update::SgdMom, true>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _multi_adamw_update, make_multi<update::AdamW, false>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _multi_mp_adamw_update, make_multi<update::AdamW, true>).output_dtypes(kFloatTypes);
+using PlainMultiLamb = MultiLamb<false>;
+using MasterMultiLamb = MultiLamb<true>;
+COHORT_KERNEL(cpu, _multi_lamb_update, PlainMultiLamb).output_dtypes(kFloatTypes);
+COHORT_KERNEL(cpu, _multi_mp_lamb_update, MasterMultiLamb).output_dtypes(kFloatTypes);
+
+}  // namespace
+}  // namespace cohort
