@@ -28,53 +28,79 @@ void infer_dtype(const BatchNormAttrs &, Dtypes &in, Dtypes &out) {
   for (size_t i = 1; i < 3; ++i) unify(out[i], statistics, text("output ", i).c_str());
 }
 
-COHORT_OPERATOR(BatchNorm, BatchNormAttrs)
-    .alias("BatchNorm_v1")
-    .alias("_npx_batch_norm")
-    .doc(
-        "Normalises each channel over the batch, then scales by gamma and adds beta. Training moves the moving "
-        "statistics where a gradient flows through the layer, to data, gamma or beta; a frozen one keeps them.")
-    .attr(&BatchNormAttrs::eps, "eps", double(1e-3f), "Added to the variance.")
-    .attr(&BatchNormAttrs::momentum, "momentum", 0.9f, "Share of the old value in the moving statistics.")
-    .attr(&BatchNormAttrs::fix_gamma, "fix_gamma", true,
-          "Whether gamma counts as 1 and is not trained; backward of training sets the array to 1.")
-    .attr(&BatchNormAttrs::use_global_stats, "use_global_stats", false,
-          "Whether training, too, uses the moving statistics.")
-    .attr(&BatchNormAttrs::output_mean_var, "output_mean_var", false,
-          "Whether mean and 1 / sqrt(var + eps) are outputs.")
-    .attr(&BatchNormAttrs::axis, "axis", 1, "The axis of the channels; negative counts from the last.")
-    .ignored("cudnn_off", "boolean", "0", "No meaning here.")
-    .ignored("min_calib_range", "float or None", "None", "No meaning here.")
-    .ignored("max_calib_range", "float or None", "None", "No meaning here.")
-    .input("data", "Input data.")
-    .input("gamma", "Scale, one a channel.")
-    .input("beta", "Offset, one a channel.")
-    .aux("moving_mean", "Moving mean, one a channel.")
-    .init("[\"zero\", {}]")
-    .aux("moving_var", "Moving variance, one a channel.")
-    .init("[\"one\", {}]")
-    .outputs([](const BatchNormAttrs &) { return 3; },
-             [](const BatchNormAttrs &a) { return a.output_mean_var ? 3 : 1; })
-    .output_names([](const BatchNormAttrs &) {
-      return std::vector<std::string>{"output", "mean", "var"};
-    })
-    .infer_shape(infer_shape)
-    .infer_dtype(infer_dtype)
-    .gradient([](const BatchNormAttrs &a) {
-      Gradient g;
-      g.kind = Gradient::Kind::kKernel;
-      g.of = {0, 1, 2};
-      g.inputs = {0, 1};
-      g.with_forward = true;
-      if (a.fix_gamma) g.writes = {1};
-      return g;
-    })
-    .mutates({3, 4})
-    .channel_scaling([](const BatchNormAttrs &a, bool has_bias) {
-      return ChannelScaling{
-          a.axis, "_fold_batch_norm",
-          Attrs(std::make_shared<FoldBatchNormAttrs>(FoldBatchNormAttrs{a.eps, a.fix_gamma, has_bias}))};
-    });
+OpBuilder<BatchNormAttrs> norm(const char *name, const char *doc, double eps) {
+  OpBuilder<BatchNormAttrs> op(name);
+  op.doc(doc)
+      .attr(&BatchNormAttrs::eps, "eps", eps, "Added to the variance.")
+      .attr(&BatchNormAttrs::momentum, "momentum", 0.9f, "Share of the old value in the moving statistics.")
+      .attr(&BatchNormAttrs::fix_gamma, "fix_gamma", true,
+            "Whether gamma counts as 1 and is not trained; backward of training sets the array to 1.")
+      .attr(&BatchNormAttrs::use_global_stats, "use_global_stats", false,
+            "Whether training, too, uses the moving statistics.")
+      .attr(&BatchNormAttrs::output_mean_var, "output_mean_var", false,
+            "Whether mean and 1 / sqrt(var + eps) are outputs.")
+      .input("data", "Input data.")
+      .input("gamma", "Scale, one a channel.")
+      .input("beta", "Offset, one a channel.")
+      .aux("moving_mean", "Moving mean, one a channel.")
+      .init("[\"zero\", {}]")
+      .aux("moving_var", "Moving variance, one a channel.")
+      .init("[\"one\", {}]")
+      .outputs([](const BatchNormAttrs &) { return 3; },
+               [](const BatchNormAttrs &a) { return a.output_mean_var ? 3 : 1; })
+      .output_names([](const BatchNormAttrs &) {
+        return std::vector<std::string>{"output", "mean", "var"};
+      })
+      .infer_shape(infer_shape)
+      .infer_dtype(infer_dtype)
+      .gradient([](const BatchNormAttrs &a) {
+        Gradient g;
+        g.kind = Gradient::Kind::kKernel;
+        g.of = {0, 1, 2};
+        g.inputs = {0, 1};
+        g.with_forward = true;
+        if (a.fix_gamma) g.writes = {1};
+        return g;
+      })
+      .mutates({3, 4});
+  return op;
+}
+
+OpBuilder<BatchNormAttrs> &with_axis(OpBuilder<BatchNormAttrs> &op) {
+  return op.attr(&BatchNormAttrs::axis, "axis", 1, "The axis of the channels; negative counts from the last.")
+      .ignored("cudnn_off", "boolean", "0", "No meaning here.")
+      .ignored("min_calib_range", "float or None", "None", "No meaning here.")
+      .ignored("max_calib_range", "float or None", "None", "No meaning here.");
+}
+
+[[maybe_unused]] const bool defined = [] {
+  {
+    auto op = norm("BatchNorm",
+                   "Normalises each channel over the batch, then scales by gamma and adds beta. Training moves the "
+                   "moving statistics where a gradient flows through the layer, to data, gamma or beta; a frozen one "
+                   "keeps them.",
+                   double(1e-3f));
+    with_axis(op)
+        .alias("BatchNorm_v1")
+        .alias("_npx_batch_norm")
+        .channel_scaling([](const BatchNormAttrs &a, bool has_bias) {
+          return ChannelScaling{
+              a.axis, "_fold_batch_norm",
+              Attrs(std::make_shared<FoldBatchNormAttrs>(FoldBatchNormAttrs{a.eps, a.fix_gamma, has_bias}))};
+        });
+  }
+  {
+    auto op = norm("_contrib_BatchNormWithReLU", "BatchNorm, then the larger of the result and 0.", double(1e-3f));
+    with_axis(op);
+  }
+  norm("_contrib_SyncBatchNorm",
+       "BatchNorm of the channels on axis 1. In a group each device takes the statistics of its own part of the batch.",
+       double(1e-3f))
+      .ignored("ndev", "int", "1", "No meaning here.")
+      .required(&BatchNormAttrs::key, "key", "A name of the layer; no meaning here.")
+      .check([](BatchNormAttrs &a) { a.axis = 1, a.gives_variance = true; });
+  return true;
+}();
 
 }  // namespace
 }  // namespace cohort

@@ -18,7 +18,9 @@ struct BatchNormAttrs {
   bool fix_gamma;  // gamma counts as 1 and gets a zero gradient
   bool use_global_stats;
   bool output_mean_var;
-  int32_t axis;  // of the channels; negative counts from the last
+  int32_t axis;                 // of the channels; negative counts from the last
+  std::string key;              // of _contrib_SyncBatchNorm
+  bool gives_variance = false;  // output 2 is the variance (_contrib_SyncBatchNorm)
 };
 
 }  // namespace cohort

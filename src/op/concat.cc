@@ -46,6 +46,7 @@ void infer_shape(const ConcatAttrs &a, Shapes &in, Shapes &out) {
 COHORT_OPERATOR(Concat, ConcatAttrs)
     .alias("concat")
     .alias("_sparse_concat")
+    .alias("_rnn_param_concat")
     .doc("Joins arrays along one axis; they agree on all others.")
     .attr(&ConcatAttrs::dim, "dim", 1, "The axis; negative counts from the last.")
     .variadic("arg", "num_args", "The arrays to join.")

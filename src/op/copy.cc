@@ -25,6 +25,22 @@ COHORT_OPERATOR(_copy, NoAttrs)
     .inplace(0, 0)
     .gradient(first_input(Gradient::Kind::kPassThrough));
 
+COHORT_OPERATOR(_copyto, NoAttrs)
+    .doc("A copy of data, in the type of the output that is given.")
+    .input("data", "Any shape.")
+    .same_shape()
+    .infer_dtype([](const NoAttrs &, Dtypes &in, Dtypes &out) {
+      if (out[0] == Dtype::kNone) out[0] = in[0];
+    });
+
+COHORT_OPERATOR(_identity_with_attr_like_rhs, NoAttrs)
+    .doc("A copy of lhs.")
+    .input("lhs", "Any shape.")
+    .input("rhs", "Only its shape and type count, which are those of lhs.")
+    .same_shape()
+    .inplace(0, 0)
+    .gradient(first_input(Gradient::Kind::kPassThrough));
+
 COHORT_OPERATOR(add_n, NoAttrs)
     .alias("ElementWiseSum")
     .alias("_sparse_ElementWiseSum")

@@ -53,6 +53,36 @@ OpBuilder<FillAttrs> filled(const char *name, const char *doc) {
   return true;
 }();
 
+COHORT_OPERATOR(_set_value, FillAttrs)
+    .doc("One value everywhere, in the shape and type of the output that is given.")
+    .attr(&FillAttrs::value, "src", 0.0, "The value.")
+    .shown_as("real_t")
+    .infer_shape([](const FillAttrs &, Shapes &, Shapes &) {})
+    .infer_dtype([](const FillAttrs &, Dtypes &, Dtypes &) {});
+
+COHORT_OPERATOR(_zeros_without_dtype, UntypedAttrs)
+    .doc("Zeros of the type that the graph gives.")
+    .attr(&UntypedAttrs::shape, "shape", std::nullopt, "The shape; 0 where the graph gives the length.")
+    .shown_as("Shape(tuple)")
+    .ignored("ctx", "string", "''", "Where the array is made; the caller's context here.")
+    .attr(&UntypedAttrs::dtype, "dtype", -1, "The number of a type; -1: as the graph gives it.")
+    .check([](UntypedAttrs &a) {
+      if (a.dtype == -1) return;
+      for (const auto &word : kAllTypes) {
+        if (int32_t(word.second) == a.dtype) return;
+      }
+      throw Error(Code::kInvalidArgument, text("attribute 'dtype': expected the number of a type, found ", a.dtype),
+                  "dtype");
+    })
+    .infer_shape([](const UntypedAttrs &a, Shapes &in, Shapes &out) {
+      FillAttrs filled{};
+      filled.shape = a.shape.value_or(Tuple());
+      infer_filled(filled, in, out);
+    })
+    .infer_dtype([](const UntypedAttrs &a, Dtypes &, Dtypes &out) {
+      if (a.dtype != -1) unify(out[0], Dtype(a.dtype), "output");
+    });
+
 COHORT_OPERATOR(_arange, RangeAttrs)
     .doc("Numbers at equal distances: start, start + step, ... below stop.")
     .required(&RangeAttrs::start, "start", "The first number; the end if there is no stop.")

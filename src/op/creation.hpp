@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays from nothing: _zeros, _ones, _full, _arange, _linspace, _eye; or from a shape: _contrib_arange_like.
+// Arrays from nothing: _zeros, _ones, _full, _set_value, _arange, _linspace, _eye; or from a shape:
+// _contrib_arange_like.
 #pragma once
 
 #include "op/op.hpp"
@@ -9,7 +10,12 @@ namespace cohort {
 struct FillAttrs {
   Tuple shape;
   Dtype dtype;
-  double value;  // of _full
+  double value;  // of _full and _set_value
+};
+
+struct UntypedAttrs {  // _zeros_without_dtype
+  std::optional<Tuple> shape;
+  int32_t dtype;  // a number of Dtype; -1: none
 };
 
 struct RangeAttrs {

@@ -95,6 +95,44 @@ COHORT_OPERATOR(batch_take, PickAttrs)
       unify(in[1], Dtype::kInt32, "indices");
     });
 
+// A number for each row of an array of two axes.
+void infer_row_shapes(Shapes &in, Shapes &out, size_t matrix, std::initializer_list<size_t> vectors) {
+  unify(in[matrix], Shape::of_rank(2), "rows");
+  unify(in[matrix], out[0], "rows");
+  Shape length{in[matrix][0]};
+  for (size_t i : vectors) unify(length, in[i], "one number for each row");
+  for (size_t i : vectors) unify(in[i], length, "one number for each row");
+  in[matrix][0] = length[0];
+  unify(out[0], in[matrix], "output");
+}
+
+COHORT_OPERATOR(fill_element_0index, NoAttrs)
+    .doc("lhs with one element of each row replaced; nothing is where the index is out of range.")
+    .input("lhs", "Rows, two axes.")
+    .input("mhs", "What to put in, one number for each row.")
+    .input("rhs", "Where, one index for each row.")
+    .inplace(0, 0)
+    .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
+      infer_row_shapes(in, out, 0, {1, 2});
+    })
+    .infer_dtype([](const NoAttrs &, Dtypes &in, Dtypes &out) {
+      unify(in[0], out[0], "lhs");
+      unify(out[0], in[0], "output");
+      unify(in[1], in[0], "mhs");
+      if (in[2] == Dtype::kNone) in[2] = in[0];
+    });
+
+COHORT_OPERATOR(_onehot_encode, NoAttrs)
+    .doc("Zeros in the shape and type of rhs, with a 1 in each row; none where the index is out of range.")
+    .input("lhs", "Where, one index for each row.")
+    .input("rhs", "Two axes. Only its shape and type count.")
+    .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) { infer_row_shapes(in, out, 1, {0}); })
+    .infer_dtype([](const NoAttrs &, Dtypes &in, Dtypes &out) {
+      unify(in[1], out[0], "rhs");
+      unify(out[0], in[1], "output");
+      if (in[0] == Dtype::kNone) in[0] = in[1];
+    });
+
 COHORT_OPERATOR(one_hot, OneHotAttrs)
     .alias("_npx_one_hot")
     .doc("A row for each index, with on_value there and off_value elsewhere.")

@@ -248,6 +248,32 @@ void define_diagonals() {
       .outputs([](const NoAttrs &) { return 2; })
       .infer_shape(infer_number)
       .gradient(Gradient::by_kernel({0}, {0}));
+  square("gelqf", "A = L Q with L a lower triangle and Q of orthonormal rows.",
+         "Matrices of at most as many rows as columns.")
+      .outputs([](const NoAttrs &) { return 2; })
+      .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
+        unify(in[0], out[0], "A");
+        unify(out[0], in[0], "Q");
+        if (!in[0].rank_known()) return;
+        check_rank(in[0], 2, "A");
+        const int64_t rows = in[0][in[0].rank() - 2], cols = in[0][in[0].rank() - 1];
+        if (rows != kUnknown && cols != kUnknown && rows > cols) {
+          throw Error(Code::kShape, text("A: expected at most as many rows as columns, found ", in[0]), "A");
+        }
+        unify(out[1], with_tail(in[0], 2, {rows, rows}), "L");
+      })
+      .gradient(Gradient::by_kernel({0}, {}, {0, 1}));
+  square("syevd", "A = U^T diag(L) U: eigenvectors in the rows of U, in the order of the eigenvalues L, which ascend.",
+         "Symmetric matrices, of which the lower triangle is read.")
+      .outputs([](const NoAttrs &) { return 2; })
+      .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
+        unify(in[0], out[0], "A");
+        unify(out[0], in[0], "U");
+        if (!in[0].rank_known()) return;
+        check_square(in[0], "A");
+        unify(out[1], with_tail(in[0], 1, {}), "L");
+      })
+      .gradient(Gradient::by_kernel({0}, {}, {0, 1}));
   define_diagonals();
   return true;
 }();

@@ -217,8 +217,8 @@ void scalar(const char *name, const Words &aliases, const char *doc, P code, con
 }
 
 void define_scalar() {
-  scalar("_plus_scalar", {"_PlusScalar"}, "x + scalar", P::kAddScalar, {{P::kCopy}});
-  scalar("_minus_scalar", {"_MinusScalar"}, "x - scalar", P::kSubScalar, {{P::kCopy}});
+  scalar("_plus_scalar", {"_PlusScalar", "_scatter_plus_scalar"}, "x + scalar", P::kAddScalar, {{P::kCopy}});
+  scalar("_minus_scalar", {"_MinusScalar", "_scatter_minus_scalar"}, "x - scalar", P::kSubScalar, {{P::kCopy}});
   scalar("_rminus_scalar", {"_RMinusScalar"}, "scalar - x", P::kRsubScalar, {{P::kNegative}});
   scalar("_mul_scalar", {"_MulScalar"}, "x * scalar", P::kMulScalar, {{P::kMulScalar}});
   scalar("_div_scalar", {"_DivScalar"}, "x / scalar", P::kDivScalar, {{P::kDivScalar}});
@@ -309,8 +309,9 @@ void define_binary() {
          {{P::kCopy}, {P::kNegative}});
   binary("elemwise_mul", {"_Mul", "_mul", "_sparse_elemwise_mul"}, "broadcast_mul", {"_sparse_broadcast_mul"},
          "lhs * rhs", P::kMul, {{P::kMul, kHead, kIn1}, {P::kMul, kHead, kIn0}});
-  binary("elemwise_div", {"_Div", "_div", "_sparse_elemwise_div"}, "broadcast_div", {"_sparse_broadcast_div"},
-         "lhs / rhs", P::kDiv, {{P::kDiv, kHead, kIn1}, {P::kDivGradRhs, kHead, kIn0, kIn1}});
+  binary("elemwise_div", {"_Div", "_div", "_sparse_elemwise_div", "_scatter_elemwise_div"}, "broadcast_div",
+         {"_sparse_broadcast_div"}, "lhs / rhs", P::kDiv,
+         {{P::kDiv, kHead, kIn1}, {P::kDivGradRhs, kHead, kIn0, kIn1}});
   binary("_mod", {"_Mod"}, "broadcast_mod", {}, "The remainder of lhs / rhs, with the sign of rhs.", P::kMod,
          {{P::kCopy}, {P::kModGradRhs, kHead, kIn0, kIn1}});
   binary("_power", {"_Power"}, "broadcast_power", {}, "lhs ^ rhs", P::kPower,

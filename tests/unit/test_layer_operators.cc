@@ -87,6 +87,39 @@ TEST(matrices_without_factors_are_errors_of_execution) {
   CHECK_EQ(refusal("_linalg_extractdiag", {{"offset", "2"}}, {zeros({2, 2})}), int(Code::kShape));
 }
 
+TEST(orthogonal_factors_are_orthogonal_and_give_the_matrix_again) {
+  const int64_t m = 5, n = 7;
+  const Array a(Shape{m, n}, Dtype::kFloat64, unit::spread(m * n, -1, 1));
+  const OpRun lq("_linalg_gelqf", {}, {a});
+  const std::vector<double> q = lq.outputs()[0].values(), l = lq.outputs()[1].values();
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      double product = 0;
+      for (int64_t k = 0; k < m; ++k) product += l[size_t(i * m + k)] * q[size_t(k * n + j)];
+      check_close("L Q", product, a.at(i * n + j), 0, 1e-14);
+    }
+  }
+  std::vector<double> low = unit::spread(m * m, -1, 1, 3);
+  const OpRun eigen("_linalg_syevd", {}, {array({m, m}, low)});
+  const std::vector<double> u = eigen.outputs()[0].values(), values = eigen.outputs()[1].values();
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < m; ++j) {
+      double product = 0, dot = 0;
+      for (int64_t k = 0; k < m; ++k) {
+        product += u[size_t(k * m + i)] * values[size_t(k)] * u[size_t(k * m + j)];
+        dot += u[size_t(i * m + k)] * u[size_t(j * m + k)];
+      }
+      check_close("U^T L U", product, low[size_t(std::max(i, j) * m + std::min(i, j))], 0, 1e-13);
+      check_close("U U^T", dot, i == j ? 1 : 0, 0, 1e-14);
+    }
+  }
+  check_close("identity", OpRun("_linalg_syevd", {}, {array({2, 2}, {1, 0, 0, 1})}).outputs()[1], {1, 1}, 0, 0);
+  check_close("one", OpRun("_linalg_gelqf", {}, {array({1, 1}, {-3})}).outputs()[1], {-3}, 0, 0);
+  CHECK_EQ(refusal("_linalg_gelqf", {}, {zeros({3, 2})}), int(Code::kShape));
+  CHECK_EQ(refusal("_linalg_syevd", {}, {zeros({3, 2})}), int(Code::kShape));
+  CHECK_EQ(refusal("_linalg_syevd", {}, {array({2, 2}, {kNaN, 0, 0, 1})}), int(Code::kExecution));
+}
+
 TEST(shapes_and_attributes_that_make_no_sense_are_refused) {
   CHECK_EQ(refusal("InstanceNorm", {}, {zeros({2, 3}), zeros({3}), zeros({3})}), int(Code::kShape));
   CHECK_EQ(refusal("GroupNorm", {{"num_groups", "2"}}, {zeros({2, 3, 4}), zeros({2}), zeros({2})}), int(Code::kShape));

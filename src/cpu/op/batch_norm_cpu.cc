@@ -46,12 +46,15 @@ template <typename S>
 struct Statistics {
   int64_t channels;
   S momentum, eps;
-  bool updates;  // the moving statistics
+  bool updates;         // the moving statistics
+  bool gives_variance;  // in place of 1 / sqrt(variance + eps)
 
   void publish(const S *mean, const S *variance, const Args &args) const {
     S *const mean_out = args.out<S>(1), *const inverse_out = args.out<S>(2);
     for (int64_t c = 0; mean_out && c < channels; ++c) mean_out[c] = mean[c];
-    for (int64_t c = 0; inverse_out && c < channels; ++c) inverse_out[c] = S(1) / std::sqrt(variance[c] + eps);
+    for (int64_t c = 0; inverse_out && c < channels; ++c) {
+      inverse_out[c] = gives_variance ? variance[c] : S(1) / std::sqrt(variance[c] + eps);
+    }
     if (!updates) return;
     S *const moving_mean = args.mutable_in<S>(3), *const moving_variance = args.mutable_in<S>(4);
     for (int64_t c = 0; c < channels; ++c) {
@@ -105,7 +108,7 @@ class BatchNormForward final : public Kernel {
       : problem_(p), pd_(pd), num_threads_(num_threads), keeps_(keeps(spec)), global_(is_global(spec)) {
     const auto &a = spec.attrs_as<BatchNormAttrs>();
     if (a.fix_gamma) ones_.assign(size_t(p.channels), 1.0f);
-    statistics_ = {p.channels, a.momentum, p.eps, moves(spec)};
+    statistics_ = {p.channels, a.momentum, p.eps, moves(spec), a.gives_variance};
     size_t &store = keeps_ ? spec.saved_bytes : spec.scratch_bytes;
     mean_ = book(store, size_t(p.channels) * sizeof(float));
     variance_ = book(store, size_t(p.channels) * sizeof(float));
@@ -279,7 +282,7 @@ class PlainBatchNorm final : public Kernel {
         });
       }
     });
-    Statistics<S>{e.channels, S(attrs_.momentum), eps, moves_}.publish(mean, variance, args);
+    Statistics<S>{e.channels, S(attrs_.momentum), eps, moves_, attrs_.gives_variance}.publish(mean, variance, args);
   }
 
   const BatchNormAttrs attrs_;
@@ -387,20 +390,42 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
 }
 
 constexpr auto kTrainRelu = PostOp::Kind::kTrainRelu;
-COHORT_KERNEL_BY(cpu, BatchNorm, make_forward)
-    .named("onednn")
-    .dtypes({Dtype::kFloat32})
-    .when(refuses_empty)
-    .fuses({kTrainRelu})
-    .any_layout();
-COHORT_KERNEL(cpu, BatchNorm, PlainBatchNorm).dtypes(kFloatTypes).fuses({kTrainRelu});
-COHORT_KERNEL_BY(cpu, _backward_BatchNorm, make_backward)
-    .named("onednn")
-    .dtypes({Dtype::kFloat32})
-    .when(refuses_backward)
-    .fuses({kTrainRelu})
-    .any_layout();
-COHORT_KERNEL(cpu, _backward_BatchNorm, PlainBatchNormBackward).dtypes(kFloatTypes).fuses({kTrainRelu});
+
+// The steps of BatchNorm with a relu behind it.
+template <KernelFactory kMake>
+std::unique_ptr<Kernel> make_with_relu(StepSpec &spec) {
+  StepSpec relu = spec;
+  if (relu.post.empty()) relu.post.push_back({kTrainRelu});  // a second one changes nothing
+  auto kernel = kMake(relu);
+  if (!kernel) return nullptr;
+  relu.post = spec.post;
+  spec = std::move(relu);
+  return kernel;
+}
+
+#define COHORT_BATCH_NORM(op, forward, backward, plain, plain_backward)     \
+  COHORT_KERNEL_BY(cpu, op, forward)                                        \
+      .named("onednn")                                                      \
+      .dtypes({Dtype::kFloat32})                                            \
+      .when(refuses_empty)                                                  \
+      .fuses({kTrainRelu})                                                  \
+      .any_layout();                                                        \
+  COHORT_KERNEL_BY(cpu, op, plain).dtypes(kFloatTypes).fuses({kTrainRelu}); \
+  COHORT_KERNEL_BY(cpu, _backward_##op, backward)                           \
+      .named("onednn")                                                      \
+      .dtypes({Dtype::kFloat32})                                            \
+      .when(refuses_backward)                                               \
+      .fuses({kTrainRelu})                                                  \
+      .any_layout();                                                        \
+  COHORT_KERNEL_BY(cpu, _backward_##op, plain_backward).dtypes(kFloatTypes).fuses({kTrainRelu})
+
+COHORT_BATCH_NORM(BatchNorm, make_forward, make_backward, make_kernel_of<PlainBatchNorm>,
+                  make_kernel_of<PlainBatchNormBackward>);
+COHORT_BATCH_NORM(_contrib_SyncBatchNorm, make_forward, make_backward, make_kernel_of<PlainBatchNorm>,
+                  make_kernel_of<PlainBatchNormBackward>);
+COHORT_BATCH_NORM(_contrib_BatchNormWithReLU, make_with_relu<make_forward>, make_with_relu<make_backward>,
+                  make_with_relu<make_kernel_of<PlainBatchNorm>>,
+                  make_with_relu<make_kernel_of<PlainBatchNormBackward>>);
 
 }  // namespace
 }  // namespace cohort

@@ -159,12 +159,14 @@ class FillZero final : public Kernel {
 };
 
 COHORT_KERNEL(cpu, _copy, Copy);
+COHORT_KERNEL(cpu, _identity_with_attr_like_rhs, Copy);
 COHORT_KERNEL(cpu, _CrossDeviceCopy, Copy);
 COHORT_KERNEL(cpu, BlockGrad, Copy);
 COHORT_KERNEL(cpu, make_loss, Copy);
 COHORT_KERNEL(cpu, MakeLoss, Copy);
 COHORT_KERNEL(cpu, _cast_copy, CastCopy);
 COHORT_KERNEL(cpu, Cast, CastCopy);
+COHORT_KERNEL(cpu, _copyto, CastCopy);
 COHORT_KERNEL(cpu, _backward_Cast, CastCopy);
 COHORT_KERNEL(cpu, amp_cast, CastCopy);
 COHORT_KERNEL(cpu, _backward_amp_cast, CastCopy);

@@ -70,7 +70,9 @@ std::unique_ptr<Kernel> make_eye(StepSpec &spec) {
 }
 
 COHORT_KERNEL_BY(cpu, _zeros, make_zeros);
+COHORT_KERNEL_BY(cpu, _zeros_without_dtype, make_zeros);
 COHORT_KERNEL_BY(cpu, _ones, make_ones);
+COHORT_KERNEL_BY(cpu, _set_value, make_full);
 COHORT_KERNEL_BY(cpu, _full, make_full);
 COHORT_KERNEL_BY(cpu, _arange, make_arange);
 COHORT_KERNEL_BY(cpu, _contrib_arange_like, make_arange_like);

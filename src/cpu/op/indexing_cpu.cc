@@ -145,6 +145,36 @@ class OneHot final : public Kernel {
   const LoadBlock load_;
 };
 
+// One element of each row: of fill_element_0index, whose inputs are rows, numbers and indices, or, with a 1 among
+// zeros, of _onehot_encode, whose first input are the indices.
+template <typename T>
+class FillElement final : public Kernel {
+ public:
+  explicit FillElement(const StepSpec &spec)
+      : fills_(spec.inputs.size() == 3),
+        rows_(spec.outputs[0].shape[0]),
+        cols_(spec.outputs[0].shape[1]),
+        load_(load_indices(spec.inputs[fills_ ? 2 : 0].dtype)) {}
+  void run(const Args &args, const Lane &) const override {
+    T *const out = args.out<T>(0);
+    if (!fills_) {
+      std::fill_n(out, rows_ * cols_, T(0));
+    } else if (args.outputs[0] != args.inputs[0]) {
+      std::copy_n(args.in<T>(0), rows_ * cols_, out);
+    }
+    for (int64_t row = 0; row < rows_; ++row) {
+      int64_t index = 0;
+      load_(args.inputs[fills_ ? 2 : 0], row, &index, 1);
+      if (index >= 0 && index < cols_) out[row * cols_ + index] = fills_ ? args.in<T>(1)[row] : T(1);
+    }
+  }
+
+ private:
+  const bool fills_;
+  const int64_t rows_, cols_;
+  const LoadBlock load_;
+};
+
 // condition has the shape of x, or one number for each row of it.
 template <typename T, bool kBackward>
 class WhereKernel final : public Kernel {
@@ -194,6 +224,8 @@ COHORT_KERNEL_BY(cpu, pick, make_typed<Pick>);
 COHORT_KERNEL_BY(cpu, batch_take, make_typed<Pick>);
 COHORT_KERNEL_BY(cpu, _backward_pick, make_typed<PickBackward>);
 COHORT_KERNEL_BY(cpu, one_hot, make_typed<OneHot>);
+COHORT_KERNEL_BY(cpu, fill_element_0index, make_typed<FillElement>);
+COHORT_KERNEL_BY(cpu, _onehot_encode, make_typed<FillElement>);
 COHORT_KERNEL_BY(cpu, where, make_typed<Where>);
 COHORT_KERNEL_BY(cpu, _backward_where, make_typed<WhereBackward>);
 
