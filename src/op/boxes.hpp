@@ -14,7 +14,7 @@ struct detail::FieldType<Numbers> {
   static std::string type() { return "tuple of <float>"; }
   static std::string print(const Numbers &values) {
     std::string all;
-    for (float v : values) all += (all.empty() ? "" : ",") + print_float(double(v));
+    for (float v : values) all += (all.empty() ? "" : ",") + print_float(double(v), 6);
     return "[" + all + "]";
   }
   static Numbers parse(const std::string &name, const std::string &s) {

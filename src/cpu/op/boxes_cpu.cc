@@ -7,6 +7,7 @@
 #include "cpu/op/compute_kernel.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
+#include "op/box_math.hpp"
 
 namespace cohort {
 namespace {
@@ -28,19 +29,9 @@ class BoxIou {
   }
 
  private:
-  C low(const C *box, int axis) const { return center_ ? box[axis] - box[axis + 2] / 2 : box[axis]; }
-  C high(const C *box, int axis) const { return center_ ? box[axis] + box[axis + 2] / 2 : box[axis + 2]; }
-  C area(const C *box) const {
-    const C width = high(box, 0) - low(box, 0), height = high(box, 1) - low(box, 1);
-    return width < 0 || height < 0 ? C(0) : width * height;
-  }
   C shared(const C *a, const C *b) const {
-    C both = 1;
-    for (int axis = 0; axis < 2; ++axis) {
-      both *= std::max(C(0), std::min(high(a, axis), high(b, axis)) - std::max(low(a, axis), low(b, axis)));
-    }
-    const C all = area(a) + area(b) - both;
-    return both <= 0 ? C(0) : both / all;
+    const C both = shared_area(box_of(a, center_), box_of(b, center_), C(0));
+    return both <= 0 ? C(0) : both / (box_area(a, center_) + box_area(b, center_) - both);
   }
 
   const bool center_;

@@ -7,14 +7,14 @@
 
 #include "base/dtype_cast.hpp"
 #include "cpu/op/pointwise_loops.hpp"
+#include "cpu/op/ranked.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
 
 namespace cohort {
 namespace {
 
-// Lines of an array, each sorted as pairs of an element and its index in a piece of scratch that its thread owns. The
-// order is a total one, so that the result does not depend on how it is found.
+// Lines of an array, each sorted as pairs of an element and its index in a piece of scratch that its thread owns.
 template <typename T>
 class Order final : public Kernel {
  public:
@@ -41,7 +41,7 @@ class Order final : public Kernel {
         const int64_t o = line / axis_.inner, i = line % axis_.inner;
         const T *const x = args.in<T>(0) + o * axis_.length * axis_.inner + i;
         for (int64_t n = 0; n < axis_.length; ++n) pairs[n] = {Key(x[n * axis_.inner]), n};
-        sort(pairs);
+        rank(attrs_.is_ascend, pairs, axis_.length, axis_.kept);
         write(args, pairs, o, i);
       }
     });
@@ -49,26 +49,7 @@ class Order final : public Kernel {
 
  private:
   using Key = std::conditional_t<kIsHalf<T>, float, T>;
-  struct Pair {
-    Key key;
-    int64_t index;
-  };
-
-  template <bool kAscend>
-  static bool before(const Pair &a, const Pair &b) {
-    if (kAscend ? a.key < b.key : a.key > b.key) return true;
-    if (kAscend ? b.key < a.key : b.key > a.key) return false;
-    const bool a_nan = a.key != a.key, b_nan = b.key != b.key;
-    return a_nan != b_nan ? b_nan : a.index < b.index;
-  }
-  template <bool kAscend>
-  void sort_as(Pair *pairs) const {
-    if (axis_.kept < axis_.length) {
-      std::nth_element(pairs, pairs + axis_.kept, pairs + axis_.length, before<kAscend>);
-    }
-    std::sort(pairs, pairs + axis_.kept, before<kAscend>);
-  }
-  void sort(Pair *pairs) const { attrs_.is_ascend ? sort_as<true>(pairs) : sort_as<false>(pairs); }
+  using Pair = Ranked<Key>;
 
   void write(const Args &args, const Pair *pairs, int64_t o, int64_t i) const {
     const bool mask = attrs_.ret_typ == OrderAttrs::Result::kMask;

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/op/box_suppression.hpp"
+
+#include <algorithm>
+
+#include "cpu/simd.hpp"
+#include "op/box_math.hpp"
+
+namespace cohort {
+namespace {
+
+// What box i does to those after it.
+template <typename C>
+struct SuppressByOne {
+  static void run(SortedBoxes<C> b, int64_t i, int64_t count, C extra, C least) {
+    const C left = b.left[i], top = b.top[i], right = b.right[i], bottom = b.bottom[i], area = b.area[i],
+            group = b.group[i];
+    COHORT_INDEPENDENT_ITERATIONS
+    for (int64_t j = i + 1; j < count; ++j) {
+      const C shared = shared_length(left, right, b.left[j], b.right[j], extra) *
+                       shared_length(top, bottom, b.top[j], b.bottom[j], extra);
+      const C both = area + b.area[j] - shared;
+      const bool goes = (group == b.group[j]) & (both > 0) & (shared / both >= least);
+      b.remains[j] = goes ? C(0) : b.remains[j];
+    }
+  }
+};
+
+template <typename C>
+void suppress_in(const SortedBoxes<C> &boxes, int64_t count, int64_t wanted, C extra, C least) {
+  static const auto by_one = best_version<SuppressByOne<C>>();
+  std::fill_n(boxes.remains, count, C(1));
+  for (int64_t i = 0; i < count && wanted > 0; ++i) {
+    if (boxes.remains[i] == 0) continue;
+    --wanted;
+    by_one(boxes, i, count, extra, least);
+  }
+}
+
+}  // namespace
+
+void suppress(const SortedBoxes<float> &boxes, int64_t count, int64_t wanted, float extra, float least) {
+  suppress_in(boxes, count, wanted, extra, least);
+}
+void suppress(const SortedBoxes<double> &boxes, int64_t count, int64_t wanted, double extra, double least) {
+  suppress_in(boxes, count, wanted, extra, least);
+}
+
+}  // namespace cohort

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/multibox.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "cpu/op/box_suppression.hpp"
+#include "cpu/op/compute_kernel.hpp"
+#include "cpu/op/ranked.hpp"
+#include "cpu/parallel.hpp"
+#include "device/kernel_table.hpp"
+#include "op/box_math.hpp"
+
+namespace cohort {
+namespace {
+
+template <typename C>
+constexpr int64_t ranked_elements(int64_t count) {
+  return count * int64_t(sizeof(Ranked<C>) / sizeof(C));
+}
+// Elements that end at a cache line, so that anything may lie behind them.
+constexpr int64_t whole_lines(int64_t elements) { return (elements + 15) / 16 * 16; }
+
+// Each sample on its own. An object takes the anchor that overlaps it most, those that overlap most first; then an
+// anchor that overlaps some object by more than the threshold stands for the one that it overlaps most. Where overlaps
+// are equal, the first anchor and then the first object counts.
+template <typename C>
+class MultiBoxTarget {
+ public:
+  explicit MultiBoxTarget(const StepSpec &spec)
+      : a_(spec.attrs_as<MultiBoxTargetAttrs>()),
+        batch_(spec.inputs[1].shape[0]),
+        anchors_(spec.inputs[0].shape[1]),
+        objects_(spec.inputs[1].shape[1]),
+        width_(spec.inputs[1].shape[2]),
+        classes_(spec.inputs[2].shape[1]),
+        threads_(spec.num_threads) {}
+  size_t extra() const { return size_t(whole_lines(5 * anchors_) + threads_ * per_thread()); }
+
+  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
+    const Anchors columns(extra, anchors_);
+    for (int64_t j = 0; j < anchors_; ++j) columns.set(j, in[0] + 4 * j);
+    parallel_for(lane, batch_, 1, [&](int64_t begin, int64_t end) {
+      const Work work(extra + whole_lines(5 * anchors_) + omp_get_thread_num() * per_thread(), anchors_, objects_);
+      for (int64_t n = begin; n < end; ++n) {
+        one_sample(columns, work, in[0], in[1] + n * objects_ * width_, in[2] + n * classes_ * anchors_,
+                   {out[0] ? out[0] + n * 4 * anchors_ : nullptr, out[1] ? out[1] + n * 4 * anchors_ : nullptr,
+                    out[2] ? out[2] + n * anchors_ : nullptr},
+                   n);
+      }
+    });
+  }
+
+ private:
+  enum State : int32_t { kIgnored, kBackground, kObject };
+
+  struct Anchors {
+    Anchors(C *memory, int64_t count)
+        : left(memory), top(left + count), right(top + count), bottom(right + count), area(bottom + count) {}
+    void set(int64_t j, const C *box) const {
+      left[j] = box[0];
+      top[j] = box[1];
+      right[j] = box[2];
+      bottom[j] = box[3];
+      area[j] = (box[2] - box[0]) * (box[3] - box[1]);
+    }
+    C *left, *top, *right, *bottom, *area;
+  };
+
+  // Of each anchor: the largest overlap, with which object, and what the anchor is; background in the order of its
+  // score. Of each object: the anchor that it may take, and how far they overlap.
+  struct Work {
+    Work(C *memory, int64_t anchors, int64_t objects)
+        : candidates(reinterpret_cast<Ranked<C> *>(memory)),
+          overlap(memory + ranked_elements<C>(anchors)),
+          object(reinterpret_cast<int32_t *>(overlap + anchors)),
+          state(object + anchors),
+          best(overlap + 3 * anchors),
+          best_anchor(reinterpret_cast<int32_t *>(best + objects)) {}
+    Ranked<C> *candidates;
+    C *overlap;
+    int32_t *object, *state;
+    C *best;
+    int32_t *best_anchor;
+  };
+  int64_t per_thread() const { return whole_lines(ranked_elements<C>(anchors_) + 3 * anchors_ + 2 * objects_); }
+
+  struct Targets {
+    C *location, *mask, *label;
+  };
+
+  // In float as MXNet does, so that what is equal there is equal here.
+  static C overlap_of(const Anchors &a, int64_t j, const C *box, C box_area) {
+    const C shared = shared_length(a.left[j], a.right[j], box[0], box[2], C(0)) *
+                     shared_length(a.top[j], a.bottom[j], box[1], box[3], C(0));
+    const C both = a.area[j] + box_area - shared;
+    return both == 0 ? C(0) : C(float(shared / both));
+  }
+  static C area_of(const C *box) { return (box[2] - box[0]) * (box[3] - box[1]); }
+
+  int64_t count_objects(const C *label, int64_t n) const {
+    for (int64_t k = 0; k < objects_; ++k) {
+      const C *const row = label + k * width_;
+      if (row[0] != -1) continue;
+      if (row[1] != -1 || row[2] != -1 || row[3] != -1 || row[4] != -1) {
+        throw Error(Code::kExecution, text("label[", n, ", ", k, "]: expected -1 throughout behind class -1, found (",
+                                           row[1], ", ", row[2], ", ", row[3], ", ", row[4], ")"));
+      }
+      return k;
+    }
+    return objects_;
+  }
+
+  void one_sample(const Anchors &columns, const Work &work, const C *anchor, const C *label, const C *scores,
+                  const Targets &to, int64_t n) const {
+    const int64_t num = count_objects(label, n);
+    std::fill_n(work.state, anchors_, kIgnored);
+    if (num > 0) {
+      std::fill_n(work.overlap, anchors_, C(-1));
+      std::fill_n(work.object, anchors_, -1);
+      for (int64_t k = 0; k < num; ++k) meet(columns, work, label + k * width_ + 1, k);
+      int64_t taken = take_best(columns, work, label, num);
+      if (a_.overlap_threshold > 0) taken += take_overlapping(work);
+      if (a_.negative_mining_ratio > 0) {
+        mine(work, scores, taken);
+      } else {
+        for (int64_t j = 0; j < anchors_; ++j) work.state[j] = work.state[j] == kObject ? kObject : kBackground;
+      }
+    }
+    for (int64_t j = 0; j < anchors_; ++j) write(work, anchor + 4 * j, label, j, to);
+  }
+
+  void meet(const Anchors &columns, const Work &work, const C *box, int64_t k) const {
+    const C area = area_of(box);
+    C best = 0;
+    int64_t at = -1;
+    for (int64_t j = 0; j < anchors_; ++j) {
+      const C overlap = overlap_of(columns, j, box, area);
+      if (overlap > work.overlap[j]) {
+        work.overlap[j] = overlap;
+        work.object[j] = int32_t(k);
+      }
+      if (overlap > best) {
+        best = overlap;
+        at = j;
+      }
+    }
+    work.best[k] = best;
+    work.best_anchor[k] = int32_t(at);
+  }
+
+  // Returns how many anchors were taken.
+  int64_t take_best(const Anchors &columns, const Work &work, const C *label, int64_t num) const {
+    for (int64_t taken = 0;; ++taken) {
+      int64_t k = -1;
+      C most = C(1e-6f);
+      for (int64_t i = 0; i < num; ++i) {
+        const bool earlier = k >= 0 && work.best[i] == most && work.best_anchor[i] < work.best_anchor[k];
+        if (!(work.best[i] > most) && !earlier) continue;
+        k = i;
+        most = work.best[i];
+      }
+      if (k < 0) return taken;
+      const int64_t j = work.best_anchor[k];
+      work.state[j] = kObject;
+      work.overlap[j] = most;
+      work.object[j] = int32_t(k);
+      work.best[k] = -1;
+      for (int64_t i = 0; i < num; ++i) {
+        if (work.best[i] >= 0 && work.best_anchor[i] == j) look_again(columns, work, label + i * width_ + 1, i);
+      }
+    }
+  }
+
+  void look_again(const Anchors &columns, const Work &work, const C *box, int64_t k) const {
+    const C area = area_of(box);
+    work.best[k] = 0;
+    for (int64_t j = 0; j < anchors_; ++j) {
+      if (work.state[j] == kObject) continue;
+      const C overlap = overlap_of(columns, j, box, area);
+      if (!(overlap > work.best[k])) continue;
+      work.best[k] = overlap;
+      work.best_anchor[k] = int32_t(j);
+    }
+  }
+
+  int64_t take_overlapping(const Work &work) const {
+    int64_t taken = 0;
+    for (int64_t j = 0; j < anchors_; ++j) {
+      if (work.state[j] == kObject || !(work.overlap[j] > C(a_.overlap_threshold))) continue;
+      work.state[j] = kObject;
+      ++taken;
+    }
+    return taken;
+  }
+
+  // The anchors that look least like background, among those that overlap no object, are the background to learn from.
+  void mine(const Work &work, const C *scores, int64_t taken) const {
+    int64_t count = 0;
+    for (int64_t j = 0; j < anchors_; ++j) {
+      if (work.state[j] == kObject || !(work.overlap[j] < C(a_.negative_mining_thresh))) continue;
+      work.candidates[count++] = {background(scores + j), j};
+    }
+    const double wanted = double(float(taken) * a_.negative_mining_ratio);
+    const int64_t kept = wanted < double(count) ? int64_t(wanted) : count;
+    rank<true>(work.candidates, count, kept);
+    for (int64_t i = 0; i < kept; ++i) work.state[work.candidates[i].index] = kBackground;
+  }
+
+  C background(const C *scores) const {
+    C top = scores[0], sum = 0;
+    for (int64_t k = 1; k < classes_; ++k) top = std::max(top, scores[k * anchors_]);
+    for (int64_t k = 0; k < classes_; ++k) sum += pointwise::exp_of(scores[k * anchors_] - top);
+    return pointwise::exp_of(scores[0] - top) / sum;
+  }
+
+  void write(const Work &work, const C *anchor, const C *label, int64_t j, const Targets &to) const {
+    const bool is_object = work.state[j] == kObject;
+    const C *const row = is_object ? label + work.object[j] * width_ : nullptr;
+    C code[4] = {0, 0, 0, 0};
+    if (is_object) encode_box(anchor, row + 1, code);
+    for (int k = 0; k < 4; ++k) {
+      if (to.location) to.location[4 * j + k] = code[k] / C(a_.variances[size_t(k)]);
+      if (to.mask) to.mask[4 * j + k] = is_object ? C(1) : C(0);
+    }
+    if (to.label) to.label[j] = is_object ? row[0] + 1 : work.state[j] == kBackground ? C(0) : C(a_.ignore_label);
+  }
+
+  const MultiBoxTargetAttrs a_;
+  const int64_t batch_, anchors_, objects_, width_, classes_, threads_;
+};
+
+// Rows of class, score and corners: of all anchors first, then those of objects alone at the front, then in order.
+template <typename C>
+class MultiBoxDetection {
+ public:
+  explicit MultiBoxDetection(const StepSpec &spec)
+      : a_(spec.attrs_as<MultiBoxDetectionAttrs>()),
+        batch_(spec.inputs[0].shape[0]),
+        classes_(spec.inputs[0].shape[1]),
+        anchors_(spec.inputs[0].shape[2]),
+        threads_(spec.num_threads) {}
+  size_t extra() const { return size_t(threads_ * per_thread()); }
+
+  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
+    const int64_t blocks = (anchors_ + kBlock - 1) / kBlock;
+    parallel_for(lane, batch_ * blocks, 4, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t n = i / blocks, first = i % blocks * kBlock;
+        decode(in[0] + n * classes_ * anchors_, in[1] + n * 4 * anchors_, in[2], first,
+               std::min(kBlock, anchors_ - first), out[0] + n * kRow * anchors_);
+      }
+    });
+    parallel_for(lane, batch_, 1, [&](int64_t begin, int64_t end) {
+      C *const memory = extra + omp_get_thread_num() * per_thread();
+      for (int64_t n = begin; n < end; ++n) choose(out[0] + n * kRow * anchors_, memory);
+    });
+  }
+
+ private:
+  static constexpr int64_t kBlock = 256, kRow = 6;
+
+  int64_t per_thread() const { return whole_lines(ranked_elements<C>(anchors_) + SortedBoxes<C>::kArrays * anchors_); }
+
+  void decode(const C *prob, const C *location, const C *anchor, int64_t first, int64_t count, C *rows) const {
+    C score[kBlock], best[kBlock];
+    std::fill_n(score, count, C(-1));
+    std::fill_n(best, count, C(0));
+    for (int64_t k = 1; k < classes_; ++k) {
+      const C *const p = prob + k * anchors_ + first;
+      for (int64_t i = 0; i < count; ++i) {
+        const bool better = p[i] > score[i];
+        best[i] = better ? C(k) : best[i];
+        score[i] = better ? p[i] : score[i];
+      }
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      const C *const d = location + 4 * (first + i);
+      C *const row = rows + kRow * (first + i);
+      row[0] = score[i] < C(a_.threshold) ? C(-1) : best[i] - 1;
+      if (row[0] < 0) continue;
+      row[1] = score[i];
+      const Box<C> box = decode_box(box_of(anchor + 4 * (first + i), false), d[0] * C(a_.variances[0]),
+                                    d[1] * C(a_.variances[1]), d[2] * C(a_.variances[2]), d[3] * C(a_.variances[3]));
+      const C corners[4] = {box.left, box.top, box.right, box.bottom};
+      for (int k = 0; k < 4; ++k) row[2 + k] = a_.clip ? std::min(std::max(corners[k], C(0)), C(1)) : corners[k];
+    }
+  }
+
+  void choose(C *rows, C *memory) const {
+    int64_t count = 0;
+    for (int64_t i = 0; i < anchors_; ++i) {
+      if (rows[kRow * i] < 0) continue;
+      if (count < i) std::copy_n(rows + kRow * i, kRow, rows + kRow * count);
+      ++count;
+    }
+    std::fill(rows + kRow * count, rows + kRow * anchors_, C(-1));
+    if (count == 0 || !(a_.nms_threshold > 0 && a_.nms_threshold <= 1)) return;
+
+    auto *const order = reinterpret_cast<Ranked<C> *>(memory);
+    const SortedBoxes<C> boxes(memory + ranked_elements<C>(anchors_), anchors_);
+    for (int64_t i = 0; i < count; ++i) order[i] = {rows[kRow * i + 1], i};
+    const int64_t kept = a_.nms_topk > 0 ? std::min<int64_t>(a_.nms_topk, count) : count;
+    rank<false>(order, count, kept);
+    for (int64_t i = 0; i < kept; ++i) {
+      const C *const row = rows + kRow * order[i].index;
+      boxes.group[i] = row[0];
+      boxes.left[i] = row[2];
+      boxes.top[i] = row[3];
+      boxes.right[i] = row[4];
+      boxes.bottom[i] = row[5];
+      boxes.area[i] = (row[4] - row[2]) * (row[5] - row[3]);
+    }
+    suppress_all(boxes, rows, kept, order);
+    for (int64_t i = kept; i < count; ++i) rows[kRow * i] = C(-1);
+  }
+
+  void suppress_all(const SortedBoxes<C> &boxes, C *rows, int64_t kept, const Ranked<C> *order) const {
+    for (int64_t i = 0; i < kept; ++i) {
+      C *const row = rows + kRow * i;
+      row[0] = boxes.group[i];
+      row[1] = order[i].key;
+      row[2] = boxes.left[i];
+      row[3] = boxes.top[i];
+      row[4] = boxes.right[i];
+      row[5] = boxes.bottom[i];
+    }
+    if (a_.force_suppress) std::fill_n(boxes.group, kept, C(0));
+    suppress(boxes, kept, kept, C(0), C(a_.nms_threshold));
+    for (int64_t i = 0; i < kept; ++i) rows[kRow * i] = boxes.remains[i] != 0 ? rows[kRow * i] : C(-1);
+  }
+
+  const MultiBoxDetectionAttrs a_;
+  const int64_t batch_, classes_, anchors_, threads_;
+};
+
+COHORT_KERNEL_BY(cpu, _contrib_MultiBoxTarget, make_compute<MultiBoxTarget>);
+COHORT_KERNEL_BY(cpu, _contrib_MultiBoxDetection, make_compute<MultiBoxDetection>);
+
+}  // namespace
+}  // namespace cohort
