@@ -42,6 +42,18 @@ expect 'an array that is not there' "has no array 's999'" '0,/expected\/s005.val
 expect 'text that is no JSON' 'scenario.json' '1s/^/}/' $mlp
 expect 'values of an operator' 'output:0: expected ' 's/"op": "relu"/"op": "sigmoid"/' ops/001-relu-f32/symbol.json
 expect 'an output name' 'relu0_output' 's/relu0_output/relu1_output/' $relu
+ssd=models/ssd-train
+expect 'an inferred shape' 'shapes: conv0_output[1]: expected 9, found 8' 's/"conv0_output": \[2, 8/"conv0_output": [2, 9/' $ssd/shapes.json
+expect 'the formula' 'inputs_crc32: expected' 's/"seed": 101/"seed": 7/' $ssd/model.json
+expect 'an output of a model' 'eval: eval:2: expected ' 's/"negative_mining_ratio": "3"/"negative_mining_ratio": "2"/' $ssd/symbol.json
+expect 'the operator that differs' 'eval: relu0_output is the first that differs' 's/"act_type": "relu"/"act_type": "tanh"/' $ssd/symbol.json
+expect 'a digest of a gradient' 'train: gradient of conv0_bias: digest error' 's/"conv0_bias": \[0.4/"conv0_bias": [0.5/' \
+  $ssd/expected.json
+expect 'a loss' 'train: loss: expected 53.5' 's/"loss": 53.4[0-9]*/"loss": 53.5/' $ssd/expected.json
+expect 'a loss of a device' 'split2: loss of device 0: expected 9' 's/"losses": \[[0-9.]*/"losses": [9/' $ssd/expected.json
+expect 'steps of an optimizer' 'sgd: loss of step 2: expected ' 's/"momentum": 0.9/"momentum": 0.8/' models/mlp/model.json
+expect 'a state' 'train: state dbn2_moving_mean: digest error' 's/"dbn2_moving_mean": \[0/"dbn2_moving_mean": [1/' \
+  models/dcgan-discriminator/expected.json
 
 status=0
 "$runner" "$work" --filter no_such_case >"$work/log" 2>&1 || status=$?

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 namespace golden {
@@ -10,14 +11,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_case(const fs::path &folder) {
-  return fs::exists(folder / "scenario.json") || fs::exists(folder / "case.json");
+std::optional<CaseKind> kind_of(const fs::path &folder) {
+  if (fs::exists(folder / "scenario.json")) return CaseKind::kScenario;
+  if (fs::exists(folder / "case.json")) return CaseKind::kOperator;
+  if (fs::exists(folder / "model.json")) return CaseKind::kModel;
+  return std::nullopt;
 }
 
 void collect(const fs::path &folder, int depth, std::vector<CaseFolder> &cases) {
-  if (is_case(folder)) {
+  if (const std::optional<CaseKind> kind = kind_of(folder)) {
     const std::string name = (folder.parent_path().filename() / folder.filename()).string();
-    cases.push_back({folder.string(), name, fs::exists(folder / "scenario.json")});
+    cases.push_back({folder.string(), name, *kind});
     return;
   }
   if (depth == 0) return;

@@ -10,10 +10,12 @@
 
 namespace golden {
 
+enum class CaseKind { kScenario, kOperator, kModel };  // scenario.json, case.json, model.json
+
 struct CaseFolder {
   std::string path;
   std::string name;  // the last two parts of the path: "group/mlp_2dev"
-  bool is_scenario;  // scenario.json, else case.json
+  CaseKind kind = CaseKind::kScenario;
 };
 
 // All cases below a folder, or the folder itself if it is one, sorted by path. Throws BadCase if there is no such

@@ -9,9 +9,6 @@
 
 namespace golden {
 
-// A device that a case needs is not here.
-struct NoDevice {};
-
 // Gives a line for each thing that is not as expected; none: it passed.
 std::vector<std::string> run_operator_case(const CaseFolder &folder, const Settings &settings);
 

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "model_case.hpp"
 #include "operator_case.hpp"
 
 namespace golden {
@@ -111,13 +112,25 @@ bool read_outcome(Child &child, int limit_s, Outcome &outcome) {
   return false;
 }
 
+std::vector<std::string> run_case(const CaseFolder &folder, const Settings &settings) {
+  switch (folder.kind) {
+    case CaseKind::kScenario:
+      return run_scenario(folder, settings);
+    case CaseKind::kOperator:
+      return run_operator_case(folder, settings);
+    case CaseKind::kModel:
+      return run_model_case(folder, settings);
+  }
+  return {};
+}
+
 }  // namespace
 
 Outcome replay(const CaseFolder &folder, const Settings &settings) {
   Outcome outcome;
   const size_t before = cohort_live_handles();
   try {
-    outcome.failures = folder.is_scenario ? run_scenario(folder, settings) : run_operator_case(folder, settings);
+    outcome.failures = run_case(folder, settings);
   } catch (const NoDevice &) {
     return {Verdict::kSkipped, {"its device is not here"}};
   } catch (const CallError &error) {
@@ -146,7 +159,7 @@ void replay_apart(const std::vector<CaseFolder> &cases, const Settings &settings
       if (outcome.failures.empty()) outcome.failures.push_back(end.empty() ? "the process ended" : end);
       report(cases[i++], outcome);
     } else if (!end.empty()) {
-      report({"", "after the last case", false}, {Verdict::kFailed, {end}});
+      report({"", "after the last case"}, {Verdict::kFailed, {end}});
     }
   }
 }

@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "compare.hpp"
-#include "operator_case.hpp"
 
 namespace golden {
 namespace {

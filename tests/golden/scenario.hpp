@@ -27,6 +27,7 @@ struct Settings {
 cohort_context context_of(const std::string &text, const Settings &settings);
 // Whether there is such a device here; a case without its devices is skipped.
 bool exists(const cohort_context &context);
+struct NoDevice {};  // thrown by a case that is to be skipped
 
 struct ExecutorObject {
   std::shared_ptr<std::vector<std::string>> monitored;  // names since the last look, while a monitor is set
@@ -109,6 +110,7 @@ struct GroupRequest {  // a group to be made; the rest of the members are as cre
 
 Group make_group(Scenario &scenario, const GroupRequest &request);
 Descs make_descs(const Value &list);
+Descs known_descs(const Value &shapes, const Value &types);  // by name; each may be null
 std::vector<std::string> group_names(const cohort_group *group, int32_t list);
 size_t num_devices(const cohort_group *group);
 std::vector<NDArray> device_arrays(const cohort_group *group, int32_t list, size_t index);

@@ -58,27 +58,6 @@ Value keep(Scenario &scenario, const std::string &name, ExecutorObject made) {
   return describe(kept.handle.get());
 }
 
-// Shapes, and dtypes, by name.
-Descs known_descs(const Value &shapes, const Value &types) {
-  Descs known = make<Descs>(cohort_descs_create);
-  const auto dtype_of = [&](const std::string &name) {
-    const Value *text = types.is_null() ? nullptr : types.find(name);
-    return text ? query<int32_t>(cohort_dtype_parse, text->as_text().c_str()) : int32_t{COHORT_DTYPE_NONE};
-  };
-  if (!shapes.is_null()) {
-    for (size_t i = 0; i < shapes.keys().size(); ++i) {
-      const std::vector<int64_t> shape = shapes.items()[i].as_integers();
-      check(cohort_descs_add(known.get(), shapes.keys()[i].c_str(), shape.data(), static_cast<int32_t>(shape.size()),
-                             dtype_of(shapes.keys()[i]), nullptr));
-    }
-  }
-  if (!types.is_null())
-    for (const std::string &name : types.keys())
-      if (shapes.is_null() || !shapes.find(name))
-        check(cohort_descs_add(known.get(), name.c_str(), nullptr, COHORT_UNKNOWN_SHAPE, dtype_of(name), nullptr));
-  return known;
-}
-
 Value exec_simple_bind(Scenario &scenario, const Value &step) {
   const Descs known = known_descs(step.get("shapes"), step.get("types"));
   const cohort_context context = default_context(scenario, step);

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model_case.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "compare.hpp"
+#include "model_measures.hpp"
+#include "model_values.hpp"
+
+namespace golden {
+namespace {
+
+// From here on the output of an operator counts as different where inference went wrong.
+constexpr double kDifferentOperator = 1e-3;
+
+// A group with the parameters of a run, and its batch.
+struct Bound {
+  Group group;
+  std::vector<NDArray> data, label;
+};
+
+class ModelCase {
+ public:
+  ModelCase(const CaseFolder &folder, const Settings &settings)
+      : head_(read_json(folder.path + "/model.json")),
+        shapes_(read_json(folder.path + "/shapes.json")),
+        files_(folder.path, {{"expected", "expected.params"}, {"checkpoint", "checkpoint-0000.params"}}),
+        settings_(settings),
+        seed_(static_cast<uint32_t>(head_.at("seed").as_integer())),
+        modes_(head_.at("modes").as_texts()) {
+    if (settings.context && !exists(*settings.context)) throw NoDevice();
+    if (modes_.empty()) return;
+    expected_ = read_json(folder.path + "/expected.json");
+    internals_ = read_json(folder.path + "/internals.json");
+    for (const Value &input : head_.at("inputs").items())
+      inputs_.push_back({input.at("name").as_text(), formula_array(input, seed_)});
+  }
+
+  std::vector<std::string> run() {
+    const Symbol symbol = load("symbol");
+    compare_names(output_names(), symbol.get(), COHORT_SYMBOL_OUTPUTS);
+    check_inferred(symbol.get());
+    if (!modes_.empty()) check_formula();
+    if (!failures_.empty()) return failures_;
+    if (has_mode("eval")) run_eval(symbol.get());
+    for (const std::string &file : head_.get("legacy_symbols").as_texts()) run_legacy(symbol.get(), file);
+    if (has_mode("train")) {
+      const Symbol trained = head_.find("train_symbol") ? load("train_symbol") : load("symbol");
+      run_step(trained.get(), "train", 1);
+      if (head_.flag("split2", true)) run_step(trained.get(), "split2", 2);
+      if (head_.find("sgd")) run_sgd(trained.get());
+    }
+    return failures_;
+  }
+
+ private:
+  Symbol load_file(const std::string &file) { return make<Symbol>(cohort_symbol_load, files_.path_of(file).c_str()); }
+  Symbol load(const std::string &key) { return load_file(head_.at(key).as_text()); }
+  bool has_mode(const char *mode) const { return std::count(modes_.begin(), modes_.end(), mode) > 0; }
+
+  void fail(const std::string &what) { failures_.push_back(run_ + what); }
+  void compare_number(const std::string &what, double expected, double found, double rtol) {
+    std::vector<std::string> differences;
+    compare(Value::real(expected), Value::real(found), what, {rtol, 0}, nullptr, differences);
+    for (const std::string &difference : differences) fail(difference);
+  }
+
+  void compare_names(const std::vector<std::string> &expected, const cohort_symbol *symbol, int32_t list) {
+    compare(Value::texts(expected), Value::texts(symbol_names(symbol, list)), "names", {}, nullptr, failures_);
+  }
+
+  std::vector<std::string> output_names() const {
+    std::vector<std::string> names;
+    for (const Value &output : head_.at("outputs").items()) names.push_back(output.at("name").as_text());
+    return names;
+  }
+
+  // ---- what is inferred -------------------------------------------------------------------------------------------
+
+  // Of all outputs inside, variables included, by name.
+  void check_inferred(const cohort_symbol *symbol) {
+    const Symbol internals = make<Symbol>(cohort_symbol_internals, symbol);
+    run_ = "shapes: ";
+    for (const Value &one : shapes_.at("cases").items())
+      check_inferred_of(internals.get(), one.at("inputs"), Value(), one.at("shapes"));
+    run_ = "types: ";
+    if (const Value *types = shapes_.find("types"))
+      check_inferred_of(internals.get(), Value(), types->at("inputs"), types->at("types"));
+    run_.clear();
+  }
+
+  void check_inferred_of(const cohort_symbol *internals, const Value &shapes, const Value &types,
+                         const Value &expected) {
+    const Descs known = known_descs(shapes, types);
+    int32_t complete = 0;
+    cohort_descs *raw_outputs = nullptr;
+    check((types.is_null() ? cohort_symbol_infer_shape : cohort_symbol_infer_dtype)(
+        internals, known.get(), 0, &complete, nullptr, &raw_outputs, nullptr));
+    const Descs outputs(raw_outputs);
+    const std::vector<std::string> names = symbol_names(internals, COHORT_SYMBOL_OUTPUTS);
+    Value found = Value::object();
+    for (size_t i = 0; i < names.size(); ++i) {
+      std::vector<int64_t> shape(COHORT_MAX_AXES);
+      int32_t num_axes = 0, dtype = 0;
+      check(cohort_descs_get(outputs.get(), i, nullptr, shape.data(), shape.size(), &num_axes, &dtype, nullptr));
+      shape.resize(static_cast<size_t>(std::max(num_axes, 0)));
+      found.set(names[i], types.is_null() ? Value::integers(shape) : Value::text(dtype_text(dtype)));
+    }
+    std::vector<std::string> differences;
+    compare(expected, found, "", {}, nullptr, differences);
+    for (const std::string &difference : differences) fail(difference);
+  }
+
+  // ---- values -----------------------------------------------------------------------------------------------------
+
+  static bool is_aux(const Value &param) { return param.at("aux").as_bool(); }
+
+  // The formula gives what it gave when the case was made.
+  void check_formula() {
+    const auto crc_of_params = [&](const std::string &prefix) {
+      uint32_t crc = 0;
+      for (const Value &param : head_.at("params").items())
+        crc = crc_with(crc, formula_array(param, seed_, prefix).bytes);
+      return crc;
+    };
+    const auto compare_crc = [&](const char *key, uint32_t found) {
+      char text[16];
+      std::snprintf(text, sizeof(text), "%08x", found);
+      if (head_.at(key).as_text() != text)
+        fail(std::string(key) + ": expected " + head_.at(key).as_text() + ", found " + text);
+    };
+    compare_crc("params_crc32", crc_of_params(""));
+    if (head_.find("eval_params_crc32")) compare_crc("eval_params_crc32", crc_of_params("eval_"));
+    uint32_t crc = 0;
+    for (const NamedArray &input : inputs_) crc = crc_with(crc, input.array.bytes);
+    compare_crc("inputs_crc32", crc);
+    if (!std::filesystem::exists(files_.path_of("checkpoint-0000.params"))) return;
+    for (const Value &param : head_.at("params").items()) {
+      const std::string name = (is_aux(param) ? "aux:" : "arg:") + param.at("name").as_text();
+      compare_arrays(formula_array(param, seed_), read_array(files_.array("checkpoint", name).get()), name, {},
+                     failures_);
+    }
+  }
+
+  std::vector<std::string> param_names() const {
+    std::vector<std::string> names;
+    for (const Value &param : head_.at("params").items())
+      if (!is_aux(param)) names.push_back(param.at("name").as_text());
+    return names;
+  }
+
+  cohort_context context(int64_t device) const { return context_of("cpu(" + std::to_string(device) + ")", settings_); }
+
+  // ---- groups -----------------------------------------------------------------------------------------------------
+
+  // What each argument of the symbol wants of gradients.
+  std::vector<const char *> grad_reqs(const cohort_symbol *symbol) const {
+    std::vector<const char *> words;
+    const std::vector<std::string> params = param_names();
+    for (const std::string &name : symbol_names(symbol, COHORT_SYMBOL_ARGUMENTS)) {
+      bool wanted = std::count(params.begin(), params.end(), name) > 0;
+      for (const Value &input : head_.at("inputs").items())
+        wanted = wanted || (input.at("name").as_text() == name && input.at("grad").as_bool());
+      words.push_back(wanted ? "write" : "null");
+    }
+    return words;
+  }
+
+  Descs descs(bool labels) const {
+    Value list = Value::list();
+    for (const Value &input : head_.at("inputs").items())
+      if (input.at("label").as_bool() == labels) list.add(input);
+    return make_descs(list);
+  }
+
+  Bound bind(const cohort_symbol *symbol, size_t num_devices, bool for_training) {
+    const Descs data = descs(false), label = descs(true);
+    const std::vector<std::string> params = param_names();
+    std::vector<cohort_context> contexts;
+    for (size_t i = 0; i < num_devices; ++i) contexts.push_back(context(static_cast<int64_t>(i)));
+    const std::vector<const char *> words = grad_reqs(symbol);
+    cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+    options.inputs_need_grad = 1;
+    options.grad_req_list = words.data();
+    options.num_grad_reqs = words.size();
+    std::vector<const char *> places;
+    std::vector<cohort_context> place_contexts;
+    const Value &map = head_.get("group2ctx");
+    for (size_t i = 0; !map.is_null() && i < map.keys().size(); ++i) {
+      places.push_back(map.keys()[i].c_str());
+      place_contexts.push_back(context(map.items()[i].as_integer()));
+    }
+    options.ctx_group_names = places.data();
+    options.ctx_group_contexts = place_contexts.data();
+    options.num_ctx_groups = places.size();
+    Bound bound;
+    bound.group = make<Group>(cohort_group_create, symbol, contexts.data(), contexts.size(), data.get(), label.get(),
+                              c_strings(params).data(), params.size(), static_cast<int32_t>(for_training), &options);
+    set_params(bound.group.get(), for_training ? "" : "eval_");
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const bool is_label = head_.at("inputs").items()[i].at("label").as_bool();
+      (is_label ? bound.label : bound.data).push_back(to_device(inputs_[i].array, context(0)));
+    }
+    return bound;
+  }
+
+  void set_params(cohort_group *group, const std::string &prefix) {
+    const Arrays args = make<Arrays>(cohort_arrays_create), aux = make<Arrays>(cohort_arrays_create);
+    for (const Value &param : head_.at("params").items()) {
+      const NDArray array = to_device(formula_array(param, seed_, prefix), context(0));
+      check(cohort_arrays_add((is_aux(param) ? aux : args).get(), param.at("name").as_text().c_str(), array.get()));
+    }
+    check(cohort_group_set_params(group, args.get(), aux.get(), 0));
+  }
+
+  static void forward(const Bound &bound, bool is_train) {
+    check(cohort_group_forward(bound.group.get(), raw(bound.data).data(), bound.data.size(),
+                               bound.label.empty() ? nullptr : raw(bound.label).data(), bound.label.size(),
+                               static_cast<int32_t>(is_train)));
+  }
+
+  void backward(const Bound &bound) {
+    std::vector<NDArray> heads;
+    const Value &descriptions = head_.get("head_grads");
+    for (size_t i = 0; !descriptions.is_null() && i < descriptions.items().size(); ++i)
+      heads.push_back(to_device(formula_array(descriptions.items()[i], seed_), context(0)));
+    check(cohort_group_backward(bound.group.get(), heads.empty() ? nullptr : raw(heads).data(), heads.size()));
+  }
+
+  // ---- runs -------------------------------------------------------------------------------------------------------
+
+  void run_eval(const cohort_symbol *symbol) {
+    run_ = "eval: ";
+    const Bound bound = bind(symbol, 1, false);
+    forward(bound, false);
+    const size_t before = failures_.size();
+    compare_outputs(bound.group.get(), "eval", expected_.at("tolerance").at("eval"));
+    if (failures_.size() > before) name_first_difference(bound);
+    run_.clear();
+  }
+
+  // A symbol in an older form is the same network.
+  void run_legacy(const cohort_symbol *symbol, const std::string &file) {
+    const Symbol older = load_file(file);
+    const size_t before = failures_.size();
+    for (const int32_t list : {COHORT_SYMBOL_ARGUMENTS, COHORT_SYMBOL_AUX, COHORT_SYMBOL_OUTPUTS})
+      compare_names(symbol_names(symbol, list), older.get(), list);
+    check_inferred(older.get());
+    if (has_mode("eval")) run_eval(older.get());
+    for (size_t i = before; i < failures_.size(); ++i) failures_[i].insert(0, file + ": ");
+  }
+
+  // Forward and backward with the batch split over so many devices.
+  void run_step(const cohort_symbol *symbol, const std::string &run, size_t num_devices) {
+    run_ = run + ": ";
+    const Bound bound = bind(symbol, num_devices, true);
+    forward(bound, true);
+    const std::vector<double> losses = losses_of(bound);
+    backward(bound);
+    const Value &expected = expected_.at(run), &train = expected_.at("train"), &tolerance = expected_.at("tolerance");
+    const bool same_outputs = num_devices == 1 || expected.at("outputs_same_as_train").as_bool();
+    const bool same_grads = num_devices == 1 || expected.at("grads_same_as_train").as_bool();
+    compare_outputs(bound.group.get(), same_outputs ? "output" : "split2",
+                    tolerance.at(same_outputs ? "output" : "split2_output"));
+    if (expected.find("loss")) compare_number("loss", expected.at("loss").as_real(), losses.at(0), loss_rtol("loss"));
+    const std::vector<double> expected_losses = expected.get("losses").as_reals();
+    for (size_t i = 0; i < expected_losses.size(); ++i)
+      compare_number("loss of device " + std::to_string(i), expected_losses[i], losses.at(i), loss_rtol("loss"));
+    const bool own_grads = num_devices > 1 && tolerance.find("split2_grad");
+    compare_gradients(bound.group.get(), same_grads ? train : expected,
+                      tolerance.at(own_grads && !same_grads ? "split2_grad" : "grad"), num_devices);
+    if (const Value *aux = expected.find("aux"))
+      compare_kept(bound.group.get(), *aux, tolerance.at(num_devices > 1 ? "split2_aux" : "aux"), true);
+    run_.clear();
+  }
+
+  void run_sgd(const cohort_symbol *symbol) {
+    run_ = "sgd: ";
+    const Value &how = head_.at("sgd"), &expected = expected_.at("sgd"), &tolerance = expected_.at("tolerance");
+    const Bound bound = bind(symbol, 1, true);
+    Value settings = Value::object();
+    settings.set("learning_rate", how.at("lr"));
+    settings.set("momentum", how.at("momentum"));
+    settings.set("wd", how.at("wd"));
+    const OptimizerObject optimizer =
+        make_sgd(symbol, COHORT_UPDATE_ON_STORE, settings, how.at("rescale_grad").as_real());
+    for (const std::string &name : param_names())
+      check(cohort_optimizer_set_mult(optimizer.handle.get(), name.c_str(), 1, 1));
+    const std::vector<double> losses = expected.get("losses").as_reals();
+    for (size_t k = 0; k < static_cast<size_t>(how.at("steps").as_integer()); ++k) {
+      forward(bound, true);
+      if (k < losses.size())
+        compare_number("loss of step " + std::to_string(k), losses[k], losses_of(bound).at(0), loss_rtol("sgd_loss"));
+      backward(bound);
+      check(cohort_group_update(bound.group.get(), optimizer.handle.get(), optimizer.mode));
+    }
+    compare_kept(bound.group.get(), expected.at("params"), tolerance.at("sgd_param"), false);
+    if (const Value *aux = expected.find("aux")) compare_kept(bound.group.get(), *aux, tolerance.at("sgd_aux"), true);
+    run_.clear();
+  }
+
+  double loss_rtol(const char *key) const { return expected_.at("tolerance").at(key).as_real(); }
+
+  // ---- comparisons ------------------------------------------------------------------------------------------------
+
+  bool holds_detections(size_t output) const {
+    const std::vector<int64_t> list = head_.get("detections").as_integers();
+    return std::count(list.begin(), list.end(), static_cast<int64_t>(output)) > 0;
+  }
+
+  void compare_outputs(const cohort_group *group, const std::string &prefix, const Value &tolerances) {
+    const size_t num = query<size_t>(cohort_group_num_arrays, group, COHORT_GROUP_OUTPUTS);
+    if (num != tolerances.items().size())
+      fail("outputs: expected " + std::to_string(tolerances.items().size()) + ", found " + std::to_string(num));
+    for (size_t i = 0; i < std::min(num, tolerances.items().size()); ++i) {
+      const std::string name = prefix + ':' + std::to_string(i);
+      HostArray expected = read_array(files_.array("expected", name).get());
+      HostArray found = read_array(make<NDArray>(cohort_group_merged, group, COHORT_GROUP_OUTPUTS, i).get());
+      if (holds_detections(i)) {
+        blank_rows(expected);
+        blank_rows(found);
+      }
+      const Value &tolerance = tolerances.items()[i];
+      compare_arrays(expected, found, run_ + name, {tolerance.at("rtol").as_real(), tolerance.at("atol").as_real()},
+                     failures_);
+    }
+  }
+
+  // One for each device. The parts of outputs and labels that belong to it are those of its slice.
+  std::vector<double> losses_of(const Bound &bound) const {
+    std::vector<double> losses;
+    const Value *const loss = head_.find("loss");
+    if (!loss) return losses;
+    const cohort_group *const group = bound.group.get();
+    for (size_t device = 0; device < num_devices(group); ++device) {
+      std::vector<HostArray> outputs;
+      for (size_t i = 0; i < query<size_t>(cohort_group_num_arrays, group, COHORT_GROUP_OUTPUTS); ++i)
+        outputs.push_back(read_array(make<NDArray>(cohort_group_array, group, COHORT_GROUP_OUTPUTS, i, device).get()));
+      int64_t begin = 0, end = 0;
+      check(cohort_group_slice(group, device, &begin, &end));
+      std::vector<NamedArray> parts;
+      for (size_t i = 0; i < inputs_.size(); ++i) {
+        const size_t axis = static_cast<size_t>(head_.at("inputs").items()[i].at("batch_axis").as_integer());
+        parts.push_back({inputs_[i].name, part_of(inputs_[i].array, axis, begin, end)});
+      }
+      losses.push_back(loss_of(*loss, outputs, parts));
+    }
+    return losses;
+  }
+
+  // Of parameters the sum over the devices, of inputs the whole batch.
+  std::vector<NamedArray> gradients_of(const cohort_group *group) const {
+    std::vector<NamedArray> gradients;
+    const std::vector<std::string> params = group_names(group, COHORT_GROUP_GRADS);
+    for (size_t i = 0; i < params.size(); ++i) {
+      std::vector<NDArray> parts = device_arrays(group, COHORT_GROUP_GRADS, i);
+      if (!parts[0]) continue;
+      HostArray sum = read_array(parts[0].get());
+      for (size_t device = 1; device < parts.size(); ++device) {
+        const HostArray part = read_array(parts[device].get());
+        for (int64_t k = 0; k < sum.size(); ++k) {
+          const float element = static_cast<float>(sum.real(k) + part.real(k));
+          std::memcpy(sum.bytes.data() + size_t(k) * sizeof(float), &element, sizeof(float));
+        }
+      }
+      gradients.push_back({params[i], std::move(sum)});
+    }
+    size_t index = 0;
+    for (const Value &input : head_.at("inputs").items()) {
+      if (input.at("label").as_bool()) continue;
+      if (input.at("grad").as_bool())
+        gradients.push_back(
+            {input.at("name").as_text(),
+             read_array(make<NDArray>(cohort_group_merged, group, COHORT_GROUP_INPUT_GRADS, index).get())});
+      ++index;
+    }
+    return gradients;
+  }
+
+  void compare_gradients(const cohort_group *group, const Value &expected, const Value &tolerance, size_t num_devices) {
+    const Value &digests = expected.at("grads"), &zeros = expected.at("zero_grads");
+    DigestErrors errors;
+    size_t num_found = 0;
+    for (const NamedArray &gradient : gradients_of(group)) {
+      if (const Value *digest = digests.find(gradient.name)) {
+        errors.add(gradient.name, digest->as_reals(), gradient.array);
+      } else if (const Value *limit = zeros.find(gradient.name)) {
+        const double norm = digest_of(gradient.array)[0];
+        if (!(norm <= limit->as_real()))
+          fail("gradient of " + gradient.name + ": expected zeros, at most " + number_text(limit->as_real()) +
+               " in all, found " + number_text(norm));
+      } else {
+        continue;  // of an input, which a split run does not say
+      }
+      ++num_found;
+    }
+    const size_t num_expected = digests.items().size() + zeros.items().size();
+    if (num_found != num_expected)
+      fail("gradients: expected " + std::to_string(num_expected) + ", found " + std::to_string(num_found) + " of " +
+           std::to_string(num_devices) + " devices");
+    errors.report(run_ + "gradient of", tolerance, failures_);
+  }
+
+  // Parameters, or auxiliary states: the mean over the devices.
+  void compare_kept(const cohort_group *group, const Value &expected, const Value &tolerance, bool aux) {
+    cohort_arrays *raw_args = nullptr, *raw_aux = nullptr;
+    check(cohort_group_copy_params(group, &raw_args, &raw_aux));
+    const Arrays args(raw_args), states(raw_aux);
+    const cohort_arrays *const arrays = aux ? states.get() : args.get();
+    DigestErrors errors;
+    for (size_t i = 0; i < expected.keys().size(); ++i) {
+      const size_t index = query<size_t>(cohort_arrays_find, arrays, expected.keys()[i].c_str());
+      errors.add(expected.keys()[i], expected.items()[i].as_reals(),
+                 read_array(make<NDArray>(cohort_arrays_get, arrays, index).get()));
+    }
+    errors.report(run_ + (aux ? "state" : "parameter"), tolerance, failures_);
+  }
+
+  // Of the operators inside, in order of execution, the first whose output is not as recorded.
+  void name_first_difference(const Bound &bound) {
+    struct Seen {
+      const Value &expected;
+      std::string first;
+    } seen = {internals_.at("eval"), ""};
+    const cohort_monitor_fn look = [](const char *name, cohort_ndarray *array, void *user_data) {
+      Seen &to = *static_cast<Seen *>(user_data);
+      const Value *digest = to.expected.find(name);
+      if (!digest || !to.first.empty()) return;
+      const double error = digest_error(digest->as_reals(), digest_of(read_array(array)));
+      if (!(error <= kDifferentOperator))
+        to.first = std::string(name) + " is the first that differs, by " + number_text(error);
+    };
+    check(cohort_group_set_monitor(bound.group.get(), look, &seen, 0));
+    forward(bound, false);
+    fail(seen.first.empty() ? "operator by operator, none differs" : seen.first);
+  }
+
+  const Value head_, shapes_;
+  CaseFiles files_;
+  const Settings settings_;
+  const uint32_t seed_;
+  const std::vector<std::string> modes_;
+  Value expected_, internals_;
+  std::vector<NamedArray> inputs_;  // in the order of the head
+  std::string run_;                 // what lines of failures start with
+  std::vector<std::string> failures_;
+};
+
+}  // namespace
+
+std::vector<std::string> run_model_case(const CaseFolder &folder, const Settings &settings) {
+  return ModelCase(folder, settings).run();
+}
+
+}  // namespace golden

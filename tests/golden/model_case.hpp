@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// A case that is a whole network: what is inferred of it, inference, a training step on one device and split over two,
+// and steps of an optimizer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenario.hpp"
+
+namespace golden {
+
+// A line for each thing that is not as expected; none: it passed.
+std::vector<std::string> run_model_case(const CaseFolder &folder, const Settings &settings);
+
+}  // namespace golden
