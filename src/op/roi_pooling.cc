@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/roi_pooling.hpp"
 
+#include "op/roi_align.hpp"
+
 namespace cohort {
 namespace {
 
@@ -12,15 +14,8 @@ COHORT_OPERATOR(ROIPooling, RoiPoolingAttrs)
     .required(&A::pooled_size, "pooled_size", "Height and width of the grid.")
     .required(&A::spatial_scale, "spatial_scale", "Size of data by the size that rois are in: 0 to 1.")
     .check([](A &a) {
-      if (a.pooled_size.size() != 2 || a.pooled_size[0] < 1 || a.pooled_size[1] < 1) {
-        throw Error(Code::kInvalidArgument,
-                    text("attribute 'pooled_size': expected height and width, found ", print_tuple(a.pooled_size)),
-                    "pooled_size");
-      }
-      if (!(a.spatial_scale >= 0 && a.spatial_scale <= 1)) {
-        throw Error(Code::kInvalidArgument, text("attribute 'spatial_scale': expected 0 to 1, found ", a.spatial_scale),
-                    "spatial_scale");
-      }
+      check_pooled_size(a.pooled_size);
+      check_spatial_scale(a.spatial_scale);
     })
     .input("data", "Images, (batch, channels, height, width).")
     .input("rois", "Regions, (count, 5): image, x1, y1, x2, y2, corners included. An image below 0 gives zeros.")

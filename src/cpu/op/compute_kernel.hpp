@@ -11,6 +11,9 @@
 
 namespace cohort {
 
+// Elements of scratch memory with which the memory of a thread, or what is aligned in another way, begins anew.
+constexpr int64_t whole_lines(int64_t elements) { return (elements + 15) / 16 * 16; }
+
 // Body<C> is made from (StepSpec &) and has
 //   size_t extra() const;  elements of C of scratch memory that it wants for itself
 //   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const;  unwanted outputs are null
@@ -24,7 +27,7 @@ class ComputeKernel final : public Kernel {
       const bool direct = t.dtype == dtype_of<C>();
       places->push_back({direct ? -1 : total, t.shape.size(), load_block(t.dtype, dtype_of<C>()),
                          store_block(dtype_of<C>(), t.dtype)});
-      if (!direct) total += (places->back().count + 15) / 16 * 16;
+      if (!direct) total += whole_lines(places->back().count);
     };
     for (const TensorSpec &t : spec.inputs) add(&inputs_, t);
     for (const TensorSpec &t : spec.outputs) add(&outputs_, t);

@@ -15,13 +15,6 @@
 namespace cohort {
 namespace {
 
-template <typename C>
-constexpr int64_t ranked_elements(int64_t count) {
-  return count * int64_t(sizeof(Ranked<C>) / sizeof(C));
-}
-// Elements that end at a cache line, so that anything may lie behind them.
-constexpr int64_t whole_lines(int64_t elements) { return (elements + 15) / 16 * 16; }
-
 // Each sample on its own. An object takes the anchor that overlaps it most, those that overlap most first; then an
 // anchor that overlaps some object by more than the threshold stands for the one that it overlaps most. Where overlaps
 // are equal, the first anchor and then the first object counts.

@@ -14,6 +14,12 @@ struct Ranked {
   int64_t index;
 };
 
+// The elements of C that `count` items take in scratch memory.
+template <typename C>
+constexpr int64_t ranked_elements(int64_t count) {
+  return count * int64_t(sizeof(Ranked<C>) / sizeof(C));
+}
+
 template <bool kAscend, typename Key>
 inline bool ranks_before(const Ranked<Key> &a, const Ranked<Key> &b) {
   if (kAscend ? a.key < b.key : a.key > b.key) return true;

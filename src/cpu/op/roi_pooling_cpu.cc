@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cpu/op/compute_kernel.hpp"
+#include "cpu/op/regions.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
 
@@ -37,13 +38,10 @@ class RoiPoolingBody {
       const C at = std::round(roi[k] * scale_);
       return int64_t(std::min(std::max(std::isnan(at) ? C(0) : at, C(-(1 << 30))), C(1 << 30)));
     };
-    if (!(roi[0] < C(batch_))) {
-      throw Error(Code::kExecution, text("rois[", index, "]: expected an image below ", batch_, ", found ", roi[0]));
-    }
     const int64_t left = corner(1), top = corner(2);
     const int64_t width = std::max<int64_t>(corner(3) - left + 1, 1),
                   height = std::max<int64_t>(corner(4) - top + 1, 1);
-    return {int64_t(std::floor(std::max(roi[0], C(-1)))), left, top, C(height) / C(rows_), C(width) / C(cols_)};
+    return {image_of_region(roi[0], index, batch_), left, top, C(height) / C(rows_), C(width) / C(cols_)};
   }
   // Calls fn(element of the output, place of the maximum in a plane of `image`, or -1) for a channel of a region.
   template <typename Fn>

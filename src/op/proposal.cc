@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/proposal.hpp"
+
+#include "op/checked_length.hpp"
+
+namespace cohort {
+namespace {
+
+using A = ProposalAttrs;
+constexpr int64_t kAny = Shape::kUnknown;
+
+void check(A &a) {
+  const auto refuse = [](const char *name, const char *expected, int64_t found) {
+    throw Error(Code::kInvalidArgument, text("attribute '", name, "': expected ", expected, ", found ", found), name);
+  };
+  if (a.rpn_post_nms_top_n < 1) refuse("rpn_post_nms_top_n", "at least 1", a.rpn_post_nms_top_n);
+  if (a.feature_stride < 1) refuse("feature_stride", "at least 1", a.feature_stride);
+  if (a.scales.empty()) refuse("scales", "at least one number", 0);
+  if (a.ratios.empty()) refuse("ratios", "at least one number", 0);
+}
+
+void infer(const A &a, Shapes &in, Shapes &out, int64_t images) {
+  const int64_t anchors = a.anchors();
+  unify(in[0], Shape{images, 2 * anchors, kAny, kAny}, "cls_prob");
+  unify(in[0], Shape{in[2].rank() == 2 ? in[2][0] : kAny, kAny, kAny, kAny}, "cls_prob");
+  if (in[1].rank() == 4) unify(in[0], Shape{in[1][0], kAny, in[1][2], in[1][3]}, "cls_prob");
+  unify(in[1], Shape{in[0][0], 4 * anchors, in[0][2], in[0][3]}, "bbox_pred");
+  unify(in[2], Shape{in[0][0], 3}, "im_info");
+  if (in[0][2] == 0 || in[0][3] == 0) {
+    throw Error(Code::kShape, text("cls_prob: expected places for proposals, found ", in[0]), "cls_prob");
+  }
+  const int64_t rows = in[0][0] == kAny ? kAny : checked_times(in[0][0], a.rpn_post_nms_top_n);
+  unify(out[0], Shape{rows, 5}, "output");
+  unify(out[1], Shape{rows, 1}, "score");
+}
+
+OpBuilder<A> proposal(const char *name, int64_t images) {
+  OpBuilder<A> op(name);
+  op.attr(&A::rpn_pre_nms_top_n, "rpn_pre_nms_top_n", 6000, "How many of the best boxes of an image count; 0: all.")
+      .attr(&A::rpn_post_nms_top_n, "rpn_post_nms_top_n", 300, "Rows of the output for each image.")
+      .attr(&A::threshold, "threshold", 0.7f, "Part that two boxes share above which the better one remains.")
+      .attr(&A::rpn_min_size, "rpn_min_size", 16, "Boxes with a shorter side come last; times the scale in im_info.")
+      .attr(&A::scales, "scales", (Numbers{4, 8, 16, 32}), "Sizes of anchors, by feature_stride.")
+      .attr(&A::ratios, "ratios", (Numbers{0.5f, 1, 2}), "Ratios of height to width of anchors.")
+      .attr(&A::feature_stride, "feature_stride", 16, "Distance of places in the image.")
+      .attr(&A::output_score, "output_score", false, "Whether scores are an output, too.")
+      .attr(&A::iou_loss, "iou_loss", false, "Whether bbox_pred moves corners, not centres and sides.")
+      .check(check)
+      .input("cls_prob", "Scores of anchors, (batch, 2 * anchors, height, width): background, then objects.")
+      .input("bbox_pred", "How boxes lie to anchors, (batch, 4 * anchors, height, width).")
+      .input("im_info", "Height, width and scale of each image, (batch, 3).")
+      .outputs([](const A &) { return 2; }, [](const A &a) { return a.output_score ? 2 : 1; })
+      .output_names([](const A &) {
+        return std::vector<std::string>{"output", "score"};
+      })
+      .infer_shape([images](const A &a, Shapes &in, Shapes &out) { infer(a, in, out, images); })
+      .same_float();
+  return op;
+}
+
+[[maybe_unused]] const bool defined = [] {
+  proposal("_contrib_Proposal", 1)
+      .doc(
+          "The boxes of an image that may hold objects: rows of 0 and the corners, the best "
+          "first, and again from the first where there are too few.");
+  proposal("_contrib_MultiProposal", kAny)
+      .doc(
+          "The boxes of each image that may hold objects: rows of the image and the "
+          "corners, the best first, and again from the first where there are too few.");
+  return true;
+}();
+
+}  // namespace
+}  // namespace cohort

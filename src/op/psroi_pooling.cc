@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/psroi_pooling.hpp"
+
+#include "op/checked_length.hpp"
+#include "op/roi_align.hpp"
+
+namespace cohort {
+namespace {
+
+constexpr int64_t kAny = Shape::kUnknown;
+
+void expect_from_one(const char *name, int32_t value) {
+  if (value >= 1) return;
+  throw Error(Code::kInvalidArgument, text("attribute '", name, "': expected at least 1, found ", value), name);
+}
+
+template <typename A>
+void infer_regions(const A &a, Shapes &in, Shapes &out) {
+  unify(in[0], Shape::of_rank(4), "data");
+  unify(in[1], Shape{out[0].rank() == 4 ? out[0][0] : kAny, 5}, "rois");
+  const int64_t least = checked_times(checked_times(a.group_size, a.group_size), a.output_dim);
+  if (in[0][1] != kAny && in[0][1] < least) {
+    throw Error(Code::kShape, text("data: expected at least ", least, " channels, found ", in[0]), "data");
+  }
+  unify(out[0], Shape{in[1][0], a.output_dim, a.pooled_size, a.pooled_size}, "output");
+}
+
+using A = PsRoiPoolingAttrs;
+
+COHORT_OPERATOR(_contrib_PSROIPooling, PsRoiPoolingAttrs)
+    .doc(
+        "The means of a grid of windows over each region, each window of a channel of its own; 0 outside of the image.")
+    .required(&A::spatial_scale, "spatial_scale", "Size of data by the size that rois are in: 0 to 1.")
+    .required(&A::output_dim, "output_dim", "Channels of the output.")
+    .required(&A::pooled_size, "pooled_size", "Windows along a side of a region.")
+    .attr(&A::group_size, "group_size", 0, "Windows along a side that read apart; 0: pooled_size.")
+    .check([](A &a) {
+      check_spatial_scale(a.spatial_scale);
+      expect_from_one("output_dim", a.output_dim);
+      expect_from_one("pooled_size", a.pooled_size);
+      if (a.group_size == 0) a.group_size = a.pooled_size;
+      expect_from_one("group_size", a.group_size);
+    })
+    .input("data", "Images, (batch, output_dim * group_size * group_size, height, width).")
+    .input("rois", "Regions, (count, 5): image, x1, y1, x2, y2. An image below 0 gives zeros.")
+    .infer_shape(infer_regions<A>)
+    .same_float()
+    .gradient(Gradient::by_kernel({0}, {1}));
+
+using D = DeformablePsRoiPoolingAttrs;
+
+void infer_deformable(const D &a, Shapes &in, Shapes &out) {
+  infer_regions(a, in, out);
+  unify(out[1], out[0], "top_count");
+  if (a.no_trans) return;
+  unify(in[2], Shape{in[1][0], kAny, a.part_size, a.part_size}, "trans");
+  unify(in[1], Shape{in[2][0], 5}, "rois");
+  unify(out[0], Shape{in[2][0], kAny, kAny, kAny}, "output");
+  unify(out[1], out[0], "top_count");
+  if (in[2][1] == kAny) return;
+  if (in[2][1] < 2 || in[2][1] % 2 != 0 || a.output_dim % (in[2][1] / 2) != 0) {
+    throw Error(Code::kShape,
+                text("trans: expected two channels for each class, classes that divide output_dim = ", a.output_dim,
+                     ", found ", in[2]),
+                "trans");
+  }
+}
+
+COHORT_OPERATOR(_contrib_DeformablePSROIPooling, DeformablePsRoiPoolingAttrs)
+    .doc(
+        "The means of a grid of windows over each region, each window of a channel of its own and moved by trans, read "
+        "between elements; 0 outside of the image.")
+    .required(&D::spatial_scale, "spatial_scale", "Size of data by the size that rois are in: 0 to 1.")
+    .required(&D::output_dim, "output_dim", "Channels of the output.")
+    .required(&D::group_size, "group_size", "Windows along a side that read apart.")
+    .required(&D::pooled_size, "pooled_size", "Windows along a side of a region.")
+    .attr(&D::part_size, "part_size", 0, "Parts along a side of a region that are moved apart; 0: pooled_size.")
+    .attr(&D::sample_per_part, "sample_per_part", 1, "Places read along a side of a window.")
+    .attr(&D::trans_std, "trans_std", 0.0f, 0.0f, 1.0f, "How far 1 in trans moves, by the sides of the region.")
+    .attr(&D::no_trans, "no_trans", false, "Whether nothing is moved: there is no trans then.")
+    .check([](D &a) {
+      check_spatial_scale(a.spatial_scale);
+      if (a.part_size == 0) a.part_size = a.pooled_size;
+      expect_from_one("output_dim", a.output_dim);
+      expect_from_one("group_size", a.group_size);
+      expect_from_one("pooled_size", a.pooled_size);
+      expect_from_one("part_size", a.part_size);
+      expect_from_one("sample_per_part", a.sample_per_part);
+    })
+    .input("data", "Images, (batch, output_dim * group_size * group_size, height, width).")
+    .input("rois", "Regions, (count, 5): image, x1, y1, x2, y2. An image below 0 gives zeros.")
+    .input_if(
+        "trans", [](const D &a) { return !a.no_trans; },
+        "How parts are moved, (count, 2 * classes, part_size, part_size), x before y.")
+    .outputs([](const D &) { return 2; }, [](const D &) { return 1; })
+    .output_names([](const D &) {
+      return std::vector<std::string>{"output", "top_count"};
+    })
+    .infer_shape(infer_deformable)
+    .same_float()
+    .gradient([](const D &a) {
+      return a.no_trans ? Gradient::by_kernel({0}, {0, 1}, {1}) : Gradient::by_kernel({0, 2}, {0, 1, 2}, {1});
+    });
+
+}  // namespace
+}  // namespace cohort
