@@ -14,29 +14,6 @@ size_t find_entry(const NamedArrays &list, const std::string &name) {
       list.size(), [&](size_t i) -> const std::string & { return list[i].first; }, name, "the list of arrays");
 }
 
-// Files hold names for all arrays or for none.
-void check_names(const NamedArrays &list) {
-  for (size_t i = 0; i < list.size(); ++i) {
-    if (list[i].first.empty() != list.front().first.empty()) {
-      throw Error(Code::kInvalidArgument,
-                  text("arrays: expected names for all entries or for none, found none for entry ",
-                       list[i].first.empty() ? i : 0, " of ", list.size()),
-                  "arrays");
-    }
-    if (!list[i].second) {
-      throw Error(Code::kInvalidArgument, text("arrays: entry ", i, " '", list[i].first, "' has no array"),
-                  list[i].first);
-    }
-  }
-}
-
-NamedArrays on_context(NamedArrays loaded, const Context &context) {
-  for (auto &entry : loaded) {
-    if (entry.second && entry.second.context() != context) entry.second = entry.second.copy_to(context);
-  }
-  return loaded;
-}
-
 }  // namespace
 
 cohort_error *cohort_arrays_create(cohort_arrays **out_arrays) {
@@ -108,7 +85,7 @@ cohort_error *cohort_arrays_find(const cohort_arrays *arrays, const char *name, 
 cohort_error *cohort_arrays_save(const cohort_arrays *arrays, const char *path) {
   return guard([&] {
     const NamedArrays &list = deref(arrays, "arrays");
-    check_names(list);
+    check_whole(list);
     save_params(to_text(path, "path"), list);
   });
 }
@@ -117,7 +94,7 @@ cohort_error *cohort_arrays_save_memory(const cohort_arrays *arrays, void *out_d
                                         size_t *out_bytes) {
   return guard([&] {
     const NamedArrays &list = deref(arrays, "arrays");
-    check_names(list);
+    check_whole(list);
     const std::string bytes = params_bytes(list);
     write_bytes(bytes.data(), bytes.size(), out_data, capacity, out_bytes);
   });

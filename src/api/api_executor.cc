@@ -77,82 +77,6 @@ ExecutorOptions to_executor_options(const cohort_executor_options &set, const co
   return options;
 }
 
-std::vector<GradReq> to_grad_reqs(const cohort_executor_options &set, const std::vector<std::string> &arguments) {
-  std::vector<GradReq> reqs(arguments.size(), GradReq::kNull);
-  if (set.grad_req && set.grad_req_list) {
-    throw Error(Code::kInvalidArgument, "grad_req: expected one word or a list, found both", "grad_req");
-  }
-  if (set.grad_req) {
-    reqs.assign(arguments.size(), parse_grad_req(set.grad_req));
-  } else if (set.grad_req_list || set.grad_req_names) {
-    const auto words = to_texts(set.grad_req_list, set.num_grad_reqs, "grad_req_list");
-    if (words.empty()) throw Error(Code::kInvalidArgument, "grad_req_list: expected entries, found none", "grad_req");
-    if (set.grad_req_names) {
-      const auto names = to_texts(set.grad_req_names, set.num_grad_reqs, "grad_req_names");
-      for (size_t i = 0; i < words.size(); ++i) {
-        const GradReq req = parse_grad_req(words[i]);
-        for (size_t k = 0; k < arguments.size(); ++k) {
-          if (arguments[k] == names[i]) reqs[k] = req;
-        }
-      }
-    } else {
-      if (words.size() != arguments.size()) {
-        throw Error(
-            Code::kInvalidArgument,
-            text("grad_req_list: expected ", arguments.size(), " entries, one an argument, found ", words.size()),
-            "grad_req");
-      }
-      for (size_t k = 0; k < words.size(); ++k) reqs[k] = parse_grad_req(words[k]);
-    }
-  }
-  return reqs;
-}
-
-// Where single arguments and auxiliary states go, by name.
-std::map<std::string, Context> to_array_contexts(const cohort_executor_options &set,
-                                                 const std::vector<std::string> &arguments,
-                                                 const std::vector<std::string> &states) {
-  std::map<std::string, Context> contexts;
-  if (set.arg_contexts) {
-    const auto places = to_contexts(set.arg_contexts, arguments.size(), "arg_contexts");
-    for (size_t k = 0; k < places.size(); ++k) contexts[arguments[k]] = places[k];
-  }
-  if (set.grad_contexts) {
-    const auto places = to_contexts(set.grad_contexts, arguments.size(), "grad_contexts");
-    for (size_t k = 0; k < places.size(); ++k) {
-      if (contexts.emplace(arguments[k], places[k]).first->second == places[k]) continue;
-      throw Error(Code::kUnsupported,
-                  text("grad_contexts: '", arguments[k], "' has its gradient on ", places[k], " but itself on ",
-                       contexts[arguments[k]]),
-                  arguments[k]);
-    }
-  }
-  if (set.aux_contexts) {
-    const auto places = to_contexts(set.aux_contexts, states.size(), "aux_contexts");
-    for (size_t k = 0; k < places.size(); ++k) contexts[states[k]] = places[k];
-  }
-  return contexts;
-}
-
-// Names whose storage is said to be dense. Throws kUnsupported for others.
-std::set<std::string> to_dense_names(const cohort_executor_options &set) {
-  std::set<std::string> dense;
-  const auto names = to_texts(set.storage_names, set.num_storage_types, "storage_names");
-  require(set.storage_types, names.size(), "storage_types");
-  for (size_t i = 0; i < names.size(); ++i) {
-    const int32_t type = set.storage_types[i];
-    if (type < COHORT_STORAGE_UNDEFINED || type > COHORT_STORAGE_CSR) {
-      throw Error(Code::kInvalidArgument, text("storage_types: expected -1 to 2 for '", names[i], "', found ", type),
-                  names[i]);
-    }
-    if (type > COHORT_STORAGE_DEFAULT) {
-      throw Error(Code::kUnsupported, text("storage_types: '", names[i], "' is to be sparse (", type, ")"), names[i]);
-    }
-    if (type == COHORT_STORAGE_DEFAULT) dense.insert(names[i]);
-  }
-  return dense;
-}
-
 enum class List { kArgs, kGrads, kAux, kOutputs };
 
 List to_list(int32_t list) {
@@ -215,10 +139,7 @@ cohort_error *cohort_executor_bind(const cohort_symbol *symbol, const cohort_con
     std::vector<NDArray> gradients(num_args);
     if (grads) gradients = deref_all_or_null(grads, num_args, "grads");
     std::vector<GradReq> reqs(num_args, GradReq::kWrite);
-    for (size_t k = 0; k < num_args; ++k) {
-      if (grad_req) reqs[k] = make_grad_req(grad_req[k]);
-      if (!gradients[k]) reqs[k] = GradReq::kNull;
-    }
+    for (size_t k = 0; grad_req && k < num_args; ++k) reqs[k] = make_grad_req(grad_req[k]);
     *out_executor = executor_handle(Executor::bind(graph, std::move(arguments), std::move(gradients), std::move(reqs),
                                                    deref_all(aux, num_aux, "aux"), how));
   });
@@ -232,13 +153,21 @@ cohort_error *cohort_executor_simple_bind(const cohort_symbol *symbol, const coh
     const Symbol &graph = deref(symbol, "symbol").symbol;
     const cohort_executor_options set = read_options(options, "options");
     const ExecutorOptions how = to_executor_options(set, context);
+    const auto to_places = [](const cohort_context *contexts, const std::vector<std::string> &names,
+                              const char *which) {
+      return contexts ? to_contexts(contexts, names.size(), which) : std::vector<Context>();
+    };
     const std::vector<std::string> arguments = graph.list_arguments();
     SimpleBind what;
-    what.dense_names = to_dense_names(set);
+    const auto names = to_texts(set.storage_names, set.num_storage_types, "storage_names");
+    require(set.storage_types, names.size(), "storage_types");
+    for (size_t i = 0; i < names.size(); ++i) what.storage_types.emplace_back(names[i], set.storage_types[i]);
     what.shapes = to_known_shapes(known);
     what.dtypes = to_known_dtypes(known);
-    what.grad_reqs = to_grad_reqs(set, arguments);
-    what.contexts = to_array_contexts(set, arguments, graph.list_auxiliary_states());
+    what.grad_req = to_grad_reqs(set);
+    what.arg_contexts = to_places(set.arg_contexts, arguments, "arg_contexts");
+    what.grad_contexts = to_places(set.grad_contexts, arguments, "grad_contexts");
+    what.aux_contexts = to_places(set.aux_contexts, graph.list_auxiliary_states(), "aux_contexts");
     what.strict_dtypes = to_bool(set.strict_dtypes, "strict_dtypes");
     NamedArrays *shared = set.shared_data ? &deref(set.shared_data, "shared_data") : nullptr;
     ArrayPool pool;

@@ -16,7 +16,11 @@ DataDescs to_data_descs(const cohort_descs *descs, const char *what) {
     if (!desc.shape.rank_known()) {
       throw Error(Code::kInvalidArgument, text(what, " '", desc.name, "': expected a shape, found none"), desc.name);
     }
-    result.push_back({desc.name, desc.shape, desc.dtype == Dtype::kNone ? Dtype::kFloat32 : desc.dtype, desc.layout});
+    DataDesc &added = result.emplace_back();
+    added.name = desc.name;
+    added.shape = desc.shape;
+    if (desc.dtype != Dtype::kNone) added.dtype = desc.dtype;
+    added.layout = desc.layout;
   }
   return result;
 }
@@ -52,12 +56,6 @@ DescList to_desc_list(const DataDescs &descs) {
   return list;
 }
 
-void check_device_count(const Group &group, size_t count, const char *what) {
-  if (count == group.num_devices()) return;
-  throw Error(Code::kInvalidArgument,
-              text(what, ": expected ", group.num_devices(), ", one per context, found ", count), what);
-}
-
 }  // namespace cohort::api
 
 namespace {
@@ -66,29 +64,11 @@ Group &group_of(const cohort_group *group) { return *deref(group, "group").group
 
 cohort_descs *descs_handle(const DataDescs &descs) { return make_handle<cohort_descs>(to_desc_list(descs)); }
 
-GradReqs to_grad_reqs(const cohort_group_options &set) {
-  GradReqs reqs;
-  if (set.grad_req && (set.grad_req_list || set.grad_req_names)) {
-    throw Error(Code::kInvalidArgument, "grad_req: expected one word or a list, found both", "grad_req");
-  }
-  if (set.grad_req) {
-    reqs.all = set.grad_req;
-  } else if (set.grad_req_names) {
-    const auto names = to_texts(set.grad_req_names, set.num_grad_reqs, "grad_req_names");
-    const auto words = to_texts(set.grad_req_list, set.num_grad_reqs, "grad_req_list");
-    for (size_t i = 0; i < names.size(); ++i) reqs.named.emplace_back(names[i], words[i]);
-  } else if (set.grad_req_list) {
-    reqs.list = to_texts(set.grad_req_list, set.num_grad_reqs, "grad_req_list");
-    reqs.as_list = true;
-  }
-  return reqs;
-}
-
 std::vector<std::map<std::string, Context>> to_group2ctx(const cohort_group_options &set, size_t num_contexts) {
   const auto names = to_texts(set.ctx_group_names, set.num_ctx_groups, "ctx_group_names");
   if (names.empty()) return {};
   const size_t num_maps = set.contexts_per_ctx_group ? set.contexts_per_ctx_group : 1;
-  if (num_maps != 1 && num_maps != num_contexts) {
+  if (num_maps != 1 && num_maps != num_contexts) {  // before as many are read
     throw Error(Code::kInvalidArgument,
                 text("contexts_per_ctx_group: expected 1 or ", num_contexts, ", found ", num_maps),
                 "contexts_per_ctx_group");
@@ -139,8 +119,6 @@ GroupOptions to_group_options(const cohort_group_options &set, const cohort_cont
 std::shared_ptr<Group> to_shared_group(cohort_group *group) {
   return group ? deref(group, "shared_group").group : nullptr;
 }
-
-void check_device(const Group &group, size_t device) { check_index(device, group.num_devices(), "device"); }
 
 }  // namespace
 
@@ -210,7 +188,6 @@ cohort_error *cohort_group_context(const cohort_group *group, size_t device, coh
   return guard([&] {
     require(out_context, "out_context");
     const Group &source = group_of(group);
-    check_device(source, device);
     *out_context = from_context(source.context(device));
   });
 }
@@ -219,7 +196,6 @@ cohort_error *cohort_group_executor(const cohort_group *group, size_t device, co
   return guard([&] {
     require(out_executor, "out_executor");
     const Group &source = group_of(group);
-    check_device(source, device);
     *out_executor = executor_handle(source.executor(device));
   });
 }
@@ -236,7 +212,6 @@ cohort_error *cohort_group_slice(const cohort_group *group, size_t device, int64
     require(out_begin, "out_begin");
     require(out_end, "out_end");
     const Group &source = group_of(group);
-    check_device(source, device);
     const Slice slice = source.slice(device);
     *out_begin = slice.begin;
     *out_end = slice.end;
@@ -258,7 +233,6 @@ cohort_error *cohort_group_sliced_shape(const cohort_group *group, const cohort_
     require(out_descs, "out_descs");
     require(descs, "descs");
     const Group &source = group_of(group);
-    check_device(source, device);
     const DataDescs whole = to_data_descs(descs, "descs");
     std::vector<int> given;
     if (axes) given.assign(axes, axes + whole.size());
@@ -327,7 +301,6 @@ cohort_error *cohort_group_shared_data(const cohort_group *group, size_t device,
   return guard([&] {
     require(out_arrays, "out_arrays");
     const Group &source = group_of(group);
-    check_device(source, device);
     *out_arrays = make_handle<cohort_arrays>(source.shared_data(device));
   });
 }
@@ -395,7 +368,6 @@ cohort_error *cohort_group_forward_presliced(cohort_group *group, size_t num_sli
                                              int32_t is_train) {
   return guard([&] {
     Group &target = group_of(group);
-    check_device_count(target, num_slices, "num_slices");
     const auto labels =
         num_label ? deref_matrix(label, num_slices, num_label, "label") : std::vector<std::vector<NDArray>>();
     target.forward_presliced(deref_matrix(data, num_slices, num_data, "data"), labels, is_train);
@@ -420,7 +392,6 @@ cohort_error *cohort_group_update_metric_presliced(cohort_group *group, cohort_m
                                                    cohort_ndarray *const *labels, size_t num_labels) {
   return guard([&] {
     Group &source = group_of(group);
-    check_device_count(source, num_slices, "num_slices");
     source.update_metric_presliced(*deref(metric, "metric").metric,
                                    deref_matrix(labels, num_slices, num_labels, "labels"));
   });
@@ -431,7 +402,6 @@ cohort_error *cohort_group_set_states(cohort_group *group, cohort_ndarray *const
   return guard([&] {
     Group &target = group_of(group);
     if (!states) return target.set_states(nullptr, value);
-    check_device_count(target, num_devices, "num_devices");
     const auto given = deref_matrix(states, num_states, num_devices, "states");
     target.set_states(&given, value);
   });
@@ -450,7 +420,6 @@ cohort_error *cohort_group_wait(cohort_group *group) {
 cohort_error *cohort_group_memory(const cohort_group *group, size_t device, cohort_memory_info *out_info) {
   return guard([&] {
     const Group &source = group_of(group);
-    check_device(source, device);
     const cohort_memory_info info = memory_info(source.memory(device));
     write_struct(&info, sizeof(info), out_info, "out_info");
   });

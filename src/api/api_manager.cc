@@ -10,40 +10,27 @@ namespace {
 
 Manager &manager_of(const cohort_manager *manager) { return *deref(manager, "manager").manager; }
 
-// Symbols given ahead by key, then those of a callback. Empty if there are neither.
-SymbolGenerator to_generator(const cohort_manager_options &set) {
+std::map<std::string, Symbol> to_bucket_symbols(const cohort_manager_options &set) {
   const std::vector<std::string> keys = to_texts(set.bucket_keys, set.num_buckets, "bucket_keys");
   require(set.bucket_symbols, set.num_buckets, "bucket_symbols");
-  std::map<std::string, Symbol> known;
+  std::map<std::string, Symbol> symbols;
   for (size_t i = 0; i < keys.size(); ++i) {
-    if (!known.emplace(keys[i], deref(set.bucket_symbols[i], "bucket_symbols").symbol).second) {
+    if (!symbols.emplace(keys[i], deref(set.bucket_symbols[i], "bucket_symbols").symbol).second) {
       throw Error(Code::kName, text("bucket_keys: '", keys[i], "' is given twice"), keys[i]);
     }
   }
-  if (known.empty() && !set.bucket_symbol) return nullptr;
-  if (!set.default_bucket_key) {
-    throw Error(Code::kInvalidArgument, "default_bucket_key: expected a key, as there are bucket symbols, found NULL",
-                "default_bucket_key");
-  }
-  const cohort_bucket_symbol_fn callback = set.bucket_symbol;
-  void *const user_data = set.bucket_symbol_user_data;
-  return [known, callback, user_data](const std::string &key) {
-    const auto found = known.find(key);
-    if (found != known.end()) return found->second;
-    if (!callback) throw Error(Code::kName, text("bucket '", key, "': there is no symbol for this key"), key);
+  return symbols;
+}
+
+SymbolGenerator to_generator(cohort_bucket_symbol_fn callback, void *user_data) {
+  if (!callback) return nullptr;
+  return [callback, user_data](const std::string &key) {
     cohort_symbol *made = nullptr;
     const int32_t status = callback(key.c_str(), &made, user_data);
     if (status) throw Error(Code::kExecution, text("bucket '", key, "': the callback returned ", status), key);
     const std::unique_ptr<cohort_symbol, void (*)(cohort_symbol *)> owned(made, free_handle<cohort_symbol>);
     return deref(made, "symbol of the bucket").symbol;
   };
-}
-
-// Where a list is read (MGR-04).
-Group &group_with(const cohort_manager *manager, GroupList list) {
-  const Manager &source = manager_of(manager);
-  const bool is_shared = list == GroupList::kParams || list == GroupList::kGrads || list == GroupList::kAux;
-  return is_shared ? *source.main() : *source.current();
 }
 
 }  // namespace
@@ -66,8 +53,9 @@ cohort_error *cohort_manager_create(const cohort_symbol *symbol, const cohort_co
     how.param_names = to_texts(param_names, num_param_names, "param_names");
     how.all_params = !param_names;
     how.batch_size = batch_size;
-    how.generator = to_generator(set);
-    how.default_bucket_key = to_text_or_empty(set.default_bucket_key);
+    how.symbols = to_bucket_symbols(set);
+    how.generator = to_generator(set.bucket_symbol, set.bucket_symbol_user_data);
+    if (set.default_bucket_key) how.default_bucket_key = set.default_bucket_key;
     how.num_threads = set.num_threads;
     how.seed = set.seed;
     how.log = to_log(set.log, set.log_user_data);
@@ -170,7 +158,6 @@ cohort_error *cohort_manager_update_metric_presliced(cohort_manager *manager, co
                                                      cohort_ndarray *const *labels, size_t num_labels) {
   return guard([&] {
     Manager &target = manager_of(manager);
-    check_device_count(*target.main(), num_slices, "num_slices");
     target.update_metric_presliced(*deref(metric, "metric").metric,
                                    deref_matrix(labels, num_slices, num_labels, "labels"));
   });
@@ -180,7 +167,7 @@ cohort_error *cohort_manager_num_arrays(const cohort_manager *manager, int32_t l
   return guard([&] {
     require(out_num, "out_num");
     const GroupList which = make_group_list(list);
-    *out_num = group_with(manager, which).num_arrays(which);
+    *out_num = manager_of(manager).group_of(which).num_arrays(which);
   });
 }
 
@@ -188,7 +175,7 @@ cohort_error *cohort_manager_name(const cohort_manager *manager, int32_t list, s
   return guard([&] {
     require(out_name, "out_name");
     const GroupList which = make_group_list(list);
-    *out_name = group_with(manager, which).name(which, index).c_str();
+    *out_name = manager_of(manager).group_of(which).name(which, index).c_str();
   });
 }
 
@@ -197,7 +184,7 @@ cohort_error *cohort_manager_array(const cohort_manager *manager, int32_t list, 
   return guard([&] {
     require(out_array, "out_array");
     const GroupList which = make_group_list(list);
-    *out_array = array_handle(group_with(manager, which).array(which, index, device));
+    *out_array = array_handle(manager_of(manager).group_of(which).array(which, index, device));
   });
 }
 
@@ -206,7 +193,7 @@ cohort_error *cohort_manager_arrays(const cohort_manager *manager, int32_t list,
   return guard([&] {
     require(out_arrays, "out_arrays");
     const GroupList which = make_group_list(list);
-    *out_arrays = make_handle<cohort_arrays>(group_with(manager, which).arrays(which, device));
+    *out_arrays = make_handle<cohort_arrays>(manager_of(manager).group_of(which).arrays(which, device));
   });
 }
 
@@ -215,7 +202,7 @@ cohort_error *cohort_manager_merged(const cohort_manager *manager, int32_t list,
   return guard([&] {
     require(out_array, "out_array");
     const GroupList which = make_group_list(list);
-    *out_array = array_handle(group_with(manager, which).merged(which, index));
+    *out_array = array_handle(manager_of(manager).group_of(which).merged(which, index));
   });
 }
 
@@ -253,7 +240,6 @@ cohort_error *cohort_manager_set_states(cohort_manager *manager, cohort_ndarray 
   return guard([&] {
     Group &target = *manager_of(manager).current();
     if (!states) return target.set_states(nullptr, value);
-    check_device_count(target, num_devices, "num_devices");
     const auto given = deref_matrix(states, num_states, num_devices, "states");
     target.set_states(&given, value);
   });

@@ -25,17 +25,12 @@ std::function<std::vector<NDArray>(const NDArray &)> to_statistic(cohort_statist
     }
     std::vector<NDArray> values;
     for (const auto &entry : deref(list.get(), "values")) values.push_back(entry.second);
-    for (const NDArray &value : values) {
-      if (!value) throw Error(Code::kInvalidArgument, "statistic: found an entry without an array", "statistic");
-    }
-    if (values.empty()) throw Error(Code::kInvalidArgument, "statistic: expected an array, found none", "statistic");
     return values;
   };
 }
 
-std::function<bool(const std::string &)> to_filter(cohort_name_filter_fn callback, void *user_data, bool has_pattern) {
+std::function<bool(const std::string &)> to_filter(cohort_name_filter_fn callback, void *user_data) {
   if (!callback) return nullptr;
-  if (has_pattern) throw Error(Code::kInvalidArgument, "filter: expected no pattern beside it, found one", "filter");
   return [callback, user_data](const std::string &name) {
     const int32_t answer = callback(name.c_str(), user_data);
     if (answer == 0 || answer == 1) return answer == 1;
@@ -74,7 +69,7 @@ cohort_error *cohort_monitor_create(int64_t interval, const cohort_monitor_optio
     how.anchored = to_anchored(set.pattern_mode);
     how.pattern_of_toc = !to_bool(set.all_in_toc, "all_in_toc");
     how.sort = to_bool(set.sort, "sort");
-    how.filter = to_filter(set.filter, set.filter_user_data, !how.pattern.empty());
+    how.filter = to_filter(set.filter, set.filter_user_data);
     how.statistic = to_statistic(set.statistic, set.statistic_user_data);
     MonitorObject object;
     object.monitor_all = to_bool(set.monitor_all, "monitor_all");

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cohort/ndarray.h"
 
-#include <cmath>
-#include <functional>
-
 #include "api/api.hpp"
 #include "ndarray/dlpack.hpp"
 
@@ -67,21 +64,10 @@ cohort_error *cohort_ndarray_wrap(void *data, const int64_t *shape, int32_t num_
     const size_t bytes = array_bytes(lengths, to_dtype(dtype));
     require(data, bytes, "data");
     const Context where = to_context(context);
-    if (!where.on_host()) {
-      throw Error(Code::kUnsupported, text("context: expected a CPU context for host memory, found ", where),
-                  "context");
-    }
-    if (reinterpret_cast<uintptr_t>(data) % dtype_size(to_dtype(dtype))) {
-      throw Error(Code::kInvalidArgument,
-                  text("data: expected an address that is a multiple of ", dtype_size(to_dtype(dtype)), " bytes"),
-                  "data");
-    }
     auto owner = std::make_shared<HostRelease>([=] {
       if (deleter) deleter(data, user_data);
     });
-    auto memory = std::make_shared<Memory>(where, data, bytes, [owner](void *) {});
-    const NDArray array = NDArray::wrap(std::move(memory), lengths, to_dtype(dtype));
-    array.expose();
+    const NDArray array = NDArray::lend(data, bytes, lengths, to_dtype(dtype), where, owner);
     *out_array = array_handle(array);
     owner->take();
   });
@@ -135,13 +121,7 @@ cohort_error *cohort_ndarray_bytes(const cohort_ndarray *array, size_t *out_byte
 cohort_error *cohort_ndarray_data(const cohort_ndarray *array, void **out_data) {
   return guard([&] {
     require(out_data, "out_data");
-    const NDArray &source = deref(array, "array");
-    if (!source.context().on_host()) {
-      throw Error(Code::kUnsupported, text("array: expected a CPU context, found ", source.context()), "array");
-    }
-    source.wait();
-    source.expose();
-    *out_data = source.data();
+    *out_data = deref(array, "array").host_data();
   });
 }
 
@@ -172,26 +152,11 @@ cohort_error *cohort_ndarray_fill(cohort_ndarray *array, double value) {
 }
 
 cohort_error *cohort_ndarray_fill_uniform(cohort_ndarray *array, double low, double high, uint64_t seed) {
-  return guard([&] {
-    const NDArray &target = deref(array, "array");
-    if (!(low <= high) || !std::isfinite(high - low)) {
-      throw Error(Code::kInvalidArgument, text("low: expected finite bounds in order, found ", low, " and ", high),
-                  "low");
-    }
-    target.fill_uniform(low, high, seed);
-  });
+  return guard([&] { deref(array, "array").fill_uniform(low, high, seed); });
 }
 
 cohort_error *cohort_ndarray_fill_normal(cohort_ndarray *array, double mean, double deviation, uint64_t seed) {
-  return guard([&] {
-    const NDArray &target = deref(array, "array");
-    if (!std::isfinite(mean) || !std::isfinite(deviation) || deviation < 0) {
-      throw Error(Code::kInvalidArgument,
-                  text("deviation: expected a finite mean and a deviation from 0, found ", mean, " and ", deviation),
-                  "deviation");
-    }
-    target.fill_normal(mean, deviation, seed);
-  });
+  return guard([&] { deref(array, "array").fill_normal(mean, deviation, seed); });
 }
 
 cohort_error *cohort_ndarray_copy_to(const cohort_ndarray *source, cohort_ndarray *target) {
@@ -232,9 +197,7 @@ cohort_error *cohort_ndarray_slice_axis(const cohort_ndarray *array, int32_t axi
                                         cohort_ndarray **out_array) {
   return guard([&] {
     require(out_array, "out_array");
-    const NDArray &source = deref(array, "array");
-    const int where = normalize_axis(axis, source.shape().rank(), "axis");
-    *out_array = array_handle(source.slice_axis(where, begin, end == INT64_MAX ? source.shape()[where] : end));
+    *out_array = array_handle(deref(array, "array").slice_axis(axis, begin, end));
   });
 }
 
@@ -258,9 +221,7 @@ cohort_error *cohort_ndarray_concat(cohort_ndarray *const *arrays, size_t num_ar
                                     cohort_ndarray **out_array) {
   return guard([&] {
     require(out_array, "out_array");
-    const std::vector<NDArray> parts = deref_all(arrays, num_arrays, "arrays");
-    if (parts.empty()) throw Error(Code::kInvalidArgument, "arrays: expected at least one, found none", "arrays");
-    *out_array = array_handle(concatenate(parts, normalize_axis(axis, parts[0].shape().rank(), "axis")));
+    *out_array = array_handle(concatenate(deref_all(arrays, num_arrays, "arrays"), axis));
   });
 }
 

@@ -1,43 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cohort/operator.h"
 
-#include <algorithm>
-#include <map>
-
 #include "api/api.hpp"
 #include "base/small_array.hpp"
 #include "executor/invoke.hpp"
-#include "op/op.hpp"
+#include "op/op_list.hpp"
 
 using namespace cohort;
 using namespace cohort::api;
 
 namespace {
-
-// Names and aliases, sorted; the registry is complete once the library is loaded.
-const std::vector<std::string> &operator_names() {
-  static const std::vector<std::string> *const names = [] {
-    auto *all = new std::vector<std::string>;
-    for (const Op *op : list_ops()) {
-      all->push_back(op->name);
-      all->insert(all->end(), op->aliases.begin(), op->aliases.end());
-    }
-    std::sort(all->begin(), all->end());
-    all->erase(std::unique(all->begin(), all->end()), all->end());
-    return all;
-  }();
-  return *names;
-}
-
-// Names of outputs as an operator with default attributes has them, for reflection alone.
-const std::vector<std::string> &output_names(const Op &op) {
-  static std::mutex mutex;  // guards the map, whose entries stay
-  static auto *const names = new std::map<const Op *, std::vector<std::string>>;
-  std::lock_guard<std::mutex> lock(mutex);
-  auto [entry, added] = names->try_emplace(&op);
-  if (added) entry->second = op.output_names(Attrs(op.new_attrs()));
-  return entry->second;
-}
 
 void check_texts(const char *const *texts, size_t count, const char *what) {
   require(texts, count, what);
@@ -69,15 +41,15 @@ const Op &op_of(const char *op) { return get_op(to_text(op, "op")); }
 cohort_error *cohort_operator_num(size_t *out_num) {
   return guard([&] {
     require(out_num, "out_num");
-    *out_num = operator_names().size();
+    *out_num = list_op_names().size();
   });
 }
 
 cohort_error *cohort_operator_name(size_t index, const char **out_name) {
   return guard([&] {
     require(out_name, "out_name");
-    check_index(index, operator_names().size(), "index");
-    *out_name = operator_names()[index].c_str();
+    check_index(index, list_op_names().size(), "index");
+    *out_name = list_op_names()[index].c_str();
   });
 }
 
@@ -86,7 +58,7 @@ cohort_error *cohort_operator_info(const char *op, const char **out_canonical, c
                                    const char **out_count_attr) {
   return guard([&] {
     const Op &found = op_of(op);
-    const size_t num_outputs = output_names(found).size();
+    const size_t num_outputs = default_output_names(found).size();
     write_if(out_canonical, found.name.c_str());
     write_if(out_doc, found.doc.c_str());
     write_if(out_num_attrs, found.attrs.size());
@@ -124,7 +96,7 @@ cohort_error *cohort_operator_input(const char *op, size_t index, const char **o
 cohort_error *cohort_operator_output(const char *op, size_t index, const char **out_name) {
   return guard([&] {
     require(out_name, "out_name");
-    const std::vector<std::string> &names = output_names(op_of(op));
+    const std::vector<std::string> &names = default_output_names(op_of(op));
     check_index(index, names.size(), "index");
     *out_name = names[index].c_str();
   });

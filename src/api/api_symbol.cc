@@ -54,34 +54,13 @@ const std::vector<SymbolAttr> &attrs_of(const cohort_symbol *symbol, int32_t all
   return *attrs;
 }
 
-// What inference is told, by node of the graph: entries by name, those without one in the order of the arguments.
+// Of each entry its name and what `get` takes of it.
 template <typename T, typename Get>
-std::vector<T> known_by_node(const Graph &graph, const cohort_descs *known, const T &unknown, Get get) {
-  std::vector<T> by_node(graph.nodes.size(), unknown);
-  if (!known) return by_node;
-  size_t position = 0;
-  for (const Desc &desc : deref(known, "known")) {
-    if (desc.name.empty()) {
-      if (position == graph.arguments.size()) {
-        throw Error(Code::kInvalidArgument,
-                    text("known: expected at most ", position, " entries without names, one an argument"), "known");
-      }
-      by_node[size_t(graph.arguments[position++])] = get(desc);
-      continue;
-    }
-    bool found = false;
-    for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      if (!graph.nodes[i]->is_variable() || graph.nodes[i]->name != desc.name) continue;
-      by_node[i] = get(desc);
-      found = true;
-    }
-    if (found) continue;
-    std::string candidates;
-    for (const std::string &name : graph.argument_names()) candidates += (candidates.empty() ? "" : ", ") + name;
-    throw Error(Code::kName,
-                text("known: '", desc.name, "' is no argument or auxiliary state; arguments: ", candidates), desc.name);
-  }
-  return by_node;
+std::vector<std::pair<std::string, T>> to_known(const cohort_descs *known, Get get) {
+  std::vector<std::pair<std::string, T>> result;
+  if (known)
+    for (const Desc &desc : deref(known, "known")) result.emplace_back(desc.name, get(desc));
+  return result;
 }
 
 struct InferenceLists {
@@ -262,14 +241,7 @@ cohort_error *cohort_symbol_set_attrs(cohort_symbol *symbol, const char *const *
                                       size_t num_attrs) {
   return guard([&] {
     SymbolObject &object = deref(symbol, "symbol");
-    if (object.symbol.heads().size() != 1) {
-      throw Error(Code::kState,
-                  text("symbol: expected one head to set attributes of, found ", object.symbol.heads().size()),
-                  "symbol");
-    }
-    Symbol changed = object.symbol;
-    for (const auto &[key, value] : to_attrs(keys, values, num_attrs)) changed = changed.with_attribute(key, value);
-    object = SymbolObject{std::move(changed)};
+    object = SymbolObject{object.symbol.with_attributes(to_attrs(keys, values, num_attrs))};
   });
 }
 
@@ -300,7 +272,7 @@ cohort_error *cohort_symbol_infer_shape(const cohort_symbol *symbol, const cohor
     const Graph graph(symbol_of(symbol));
     Inferred inferred;
     const auto shape_of = [](const Desc &desc) { return unknown_from_zero(desc.shape); };
-    infer_shapes_at(graph, known_by_node(graph, known, Shape(), shape_of), &inferred);
+    infer_shapes_at(graph, known_by_node(graph, to_known<Shape>(known, shape_of), Shape()), &inferred);
     write_inferred(inference_lists(graph, [&](Desc *desc, size_t node,
                                               size_t output) { desc->shape = inferred.shapes[node][output]; }),
                    inferred.shapes_complete, allow_partial, out_complete, out_args, out_outputs, out_aux);
@@ -316,7 +288,7 @@ cohort_error *cohort_symbol_infer_dtype(const cohort_symbol *symbol, const cohor
     const Graph graph(symbol_of(symbol));
     Inferred inferred;
     const auto dtype_of = [](const Desc &desc) { return desc.dtype; };
-    infer_dtypes_at(graph, known_by_node(graph, known, Dtype::kNone, dtype_of), &inferred);
+    infer_dtypes_at(graph, known_by_node(graph, to_known<Dtype>(known, dtype_of), Dtype::kNone), &inferred);
     write_inferred(inference_lists(graph, [&](Desc *desc, size_t node,
                                               size_t output) { desc->dtype = inferred.dtypes[node][output]; }),
                    inferred.dtypes_complete, allow_partial, out_complete, out_args, out_outputs, out_aux);

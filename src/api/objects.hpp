@@ -99,6 +99,25 @@ std::vector<std::pair<std::string, Shape>> to_known_shapes(const cohort_descs *k
 std::vector<std::pair<std::string, Dtype>> to_known_dtypes(const cohort_descs *known);
 
 // What groups and managers take and give.
+// Of an executor's or a group's options.
+template <typename Options>
+GradReqs to_grad_reqs(const Options &set) {
+  if (set.grad_req && (set.grad_req_list || set.grad_req_names)) {
+    throw Error(Code::kInvalidArgument, "grad_req: expected one word or a list, found both", "grad_req");
+  }
+  GradReqs reqs;
+  if (set.grad_req) reqs.all = set.grad_req;
+  const auto words = to_texts(set.grad_req_list, set.num_grad_reqs, "grad_req_list");
+  reqs.as_named = set.grad_req_names != nullptr;
+  if (reqs.as_named) {
+    const auto names = to_texts(set.grad_req_names, set.num_grad_reqs, "grad_req_names");
+    for (size_t i = 0; i < names.size(); ++i) reqs.named.emplace_back(names[i], words[i]);
+  } else if (set.grad_req_list) {
+    reqs.list = words;
+    reqs.as_list = true;
+  }
+  return reqs;
+}
 DataDescs to_data_descs(const cohort_descs *descs, const char *what);  // NULL: none
 std::vector<double> to_workload(const double *workload, size_t num_workloads);
 std::function<void(LogLevel, const std::string &)> to_log(cohort_log_fn log, void *user_data);
@@ -106,7 +125,6 @@ std::function<void(LogLevel, const std::string &)> to_log(cohort_log_fn log, voi
 std::vector<std::vector<NDArray>> deref_matrix(cohort_ndarray *const *arrays, size_t num_outer, size_t num_inner,
                                                const char *what);
 DescList to_desc_list(const DataDescs &descs);
-void check_device_count(const Group &group, size_t count, const char *what);
 
 MonitorFunction to_monitor(cohort_monitor_fn callback, void *user_data);
 // What both bytes-of-arrays figures add up to.

@@ -47,13 +47,16 @@ struct SimpleBind {
       shapes;  // kUnknown: to be inferred; names unknown to the symbol are ignored
   std::vector<std::pair<std::string, Dtype>> dtypes;  // wins over __dtype__ (EXE-14)
   bool strict_dtypes = false;                         // what cannot be inferred is kDtype; else it becomes float32
-  std::vector<GradReq> grad_reqs;                     // one per argument
-  std::set<std::string> param_names;                  // arguments that may be taken from `shared` (EXE-17)
-  ArrayPool *pool = nullptr;                          // read and updated; null: none (then no arrays are shared)
-  // Of single arguments and auxiliary states; else as placed. Nodes without a group go where their inputs are; without
-  // a group2ctx none may be elsewhere than on the default context.
-  std::map<std::string, Context> contexts;
-  std::set<std::string> dense_names;              // their __storage_type__ is not read
+  std::vector<GradReq> grad_reqs;                     // one per argument; empty: as grad_req says, else null
+  GradReqs grad_req;
+  std::set<std::string> param_names;  // arguments that may be taken from `shared` (EXE-17)
+  ArrayPool *pool = nullptr;          // read and updated; null: none (then no arrays are shared)
+  // Of each argument, its gradient, which goes where it is, and auxiliary state, in the order of the lists; empty: as
+  // placed. Nodes without a group go where their inputs are; without a group2ctx none may be elsewhere than on the
+  // default context.
+  std::vector<Context> arg_contexts, grad_contexts, aux_contexts;
+  // By name: -1 not said, 0 dense, 1 and 2 sparse. Of those that are dense __storage_type__ is not read.
+  std::vector<std::pair<std::string, int32_t>> storage_types;
   std::function<void(const std::string &)> warn;  // pool re-allocations (SHR-04); empty: the log
 };
 

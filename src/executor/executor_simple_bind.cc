@@ -17,8 +17,17 @@ void refuse_duplicates(const std::vector<std::string> &names, const char *what) 
   }
 }
 
-// EXE-16: what a symbol itself says of storage.
-void refuse_sparse(const Graph &graph, const std::set<std::string> &dense_names) {
+// EXE-16: what the caller and the symbol itself say of storage.
+void refuse_sparse(const Graph &graph, const SimpleBind &what) {
+  std::set<std::string> dense_names;
+  for (const auto &[name, type] : what.storage_types) {
+    if (type < -1 || type > 2) {
+      throw Error(Code::kInvalidArgument, text("storage_types: expected -1 to 2 for '", name, "', found ", type), name);
+    }
+    if (type > 0)
+      throw Error(Code::kUnsupported, text("storage_types: '", name, "' is to be sparse (", type, ")"), name);
+    if (type == 0) dense_names.insert(name);
+  }
   for (const NodePtr &node : graph.nodes) {
     const auto type = node->attrs.find("__storage_type__");
     if (!node->is_variable() || type == node->attrs.end() || dense_names.count(node->name) > 0) continue;
@@ -32,12 +41,22 @@ void refuse_sparse(const Graph &graph, const std::set<std::string> &dense_names)
 // Where the caller wants arrays to be, and where those are that are another executor's.
 std::map<int, Context> given_places(const Graph &graph, const SimpleBind &what, const Executor *shared) {
   std::map<int, Context> places;
+  for (size_t i = 0; i < what.arg_contexts.size(); ++i) places[graph.arguments[i]] = what.arg_contexts[i];
+  for (size_t i = 0; i < what.aux_contexts.size(); ++i) places[graph.auxiliary[i]] = what.aux_contexts[i];
+  for (size_t i = 0; i < what.grad_contexts.size(); ++i) {
+    const int argument = graph.arguments[i];
+    const Context &place = places.emplace(argument, what.grad_contexts[i]).first->second;
+    if (place == what.grad_contexts[i]) continue;
+    const std::string &name = graph.nodes[size_t(argument)]->name;
+    throw Error(
+        Code::kUnsupported,
+        text("grad_contexts: '", name, "' has its gradient on ", what.grad_contexts[i], " but itself on ", place),
+        name);
+  }
+  if (!shared) return places;
   for (const std::vector<int> *list : {&graph.arguments, &graph.auxiliary}) {
     for (int n : *list) {
       const std::string &name = graph.nodes[size_t(n)]->name;
-      const auto found = what.contexts.find(name);
-      if (found != what.contexts.end()) places[n] = found->second;
-      if (!shared) continue;
       const bool is_aux = list == &graph.auxiliary;
       const int at = is_aux ? shared->aux_index(name) : what.param_names.count(name) > 0 ? shared->arg_index(name) : -1;
       if (at >= 0) places[n] = (is_aux ? shared->aux() : shared->args())[size_t(at)].context();
@@ -87,7 +106,7 @@ void Executor::Impl::make_arguments(const SimpleBind &what, const Impl *shared, 
     const std::string &name = arg_names[i];
     const Shape &shape = inferred.shapes[n][0];
     const Dtype dtype = inferred.dtypes[n][0];
-    const bool is_param = what.param_names.count(name) > 0, has_gradient = what.grad_reqs[i] != GradReq::kNull;
+    const bool is_param = what.param_names.count(name) > 0, has_gradient = reqs[i] != GradReq::kNull;
     NDArray argument, gradient;
     if (is_param && shared) {
       const size_t at = index_in_shared(shared->arg_names, name, "parameter");
@@ -128,12 +147,22 @@ std::shared_ptr<Executor> Executor::simple_bind(const Symbol &symbol, const Simp
   const Graph &graph = impl->graph;
   refuse_duplicates(impl->arg_names, "arguments");
   refuse_duplicates(impl->aux_names, "auxiliary states");
-  refuse_sparse(graph, what.dense_names);
-  if (what.grad_reqs.size() != impl->arg_names.size()) {
-    throw Error(Code::kInvalidArgument,
-                text("grad_req: expected ", impl->arg_names.size(), " entries, found ", what.grad_reqs.size()),
-                "grad_req");
+  refuse_sparse(graph, what);
+  impl->reqs = what.grad_reqs;
+  if (what.grad_req.as_named && what.grad_req.named.empty())
+    throw Error(Code::kInvalidArgument, "grad_req_list: expected entries, found none", "grad_req");
+  if (impl->reqs.empty()) {
+    const std::vector<GradReq> all(impl->arg_names.size(), what.grad_req.all_or(GradReq::kNull));
+    impl->reqs = resolve_grad_reqs(what.grad_req, impl->arg_names, all);
   }
+  const auto check_count = [](const char *which, size_t expected, size_t found) {
+    if (found == expected) return;
+    throw Error(Code::kInvalidArgument, text(which, ": expected ", expected, " entries, found ", found), which);
+  };
+  check_count("grad_req", impl->arg_names.size(), impl->reqs.size());
+  if (!what.arg_contexts.empty()) check_count("arg_contexts", impl->arg_names.size(), what.arg_contexts.size());
+  if (!what.grad_contexts.empty()) check_count("grad_contexts", impl->arg_names.size(), what.grad_contexts.size());
+  if (!what.aux_contexts.empty()) check_count("aux_contexts", impl->aux_names.size(), what.aux_contexts.size());
   std::vector<Shape> shapes(graph.nodes.size());
   std::vector<Dtype> dtypes(graph.nodes.size(), Dtype::kNone);
   const ByName<Shape> given_shapes(what.shapes);
@@ -155,7 +184,6 @@ std::shared_ptr<Executor> Executor::simple_bind(const Symbol &symbol, const Simp
   ArrayPool staged;  // the pool changes only when all went well
   impl->make_arguments(what, shared_impl, &staged);
   impl->make_auxiliary(shared_impl);
-  impl->reqs = what.grad_reqs;
   impl->finish_bind();
   for (const auto &entry : staged) (*what.pool)[entry.first] = entry.second;
   std::shared_ptr<Executor> executor(new Executor());

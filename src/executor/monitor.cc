@@ -53,11 +53,17 @@ struct Monitor::State {
   void report(const std::string &name, const NDArray &array, std::vector<MonitorEntry> &to) const {
     std::vector<NDArray> values =
         options.statistic ? options.statistic(array) : std::vector<NDArray>{norm_over_root(array)};
+    if (values.empty()) throw Error(Code::kInvalidArgument, "statistic: expected an array, found none", "statistic");
+    for (const NDArray &value : values) {
+      if (!value) throw Error(Code::kInvalidArgument, "statistic: found an entry without an array", "statistic");
+    }
     to.push_back({step, name, std::move(values)});
   }
 };
 
 Monitor::Monitor(const MonitorOptions &options) : state_(std::make_shared<State>(options)) {
+  if (options.filter && !options.pattern.empty())
+    throw Error(Code::kInvalidArgument, "filter: expected no pattern beside it, found one", "filter");
   if (options.interval < 1) {
     throw Error(Code::kInvalidArgument, text("interval: expected at least 1, found ", options.interval), "interval");
   }

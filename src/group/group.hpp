@@ -45,14 +45,6 @@ GroupList make_group_list(int32_t code);  // kInvalidArgument
 enum class UpdateMode : int32_t { kOnStore = 0, kPerDevice = 1, kNoStore = 2 };
 UpdateMode make_update_mode(int32_t code);  // kInvalidArgument
 
-// Grad_req as a caller may give it (GRQ-01..07); at most one of the three, none: "write".
-struct GradReqs {
-  std::string all;                                         // for all parameters; empty: not given
-  std::vector<std::string> list;                           // one per argument
-  std::vector<std::pair<std::string, std::string>> named;  // over "write"
-  bool as_list = false;                                    // `list` is given, even if empty
-};
-
 struct GroupOptions {
   std::vector<Context> contexts;
   std::vector<double> workload;  // empty: equal shares

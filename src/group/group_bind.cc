@@ -84,12 +84,6 @@ void Group::Impl::prepare(const Symbol &given, const DataDescs &data, const Data
     throw Error(Code::kInvalidArgument, "contexts: expected at least one, found none", "contexts");
   }
   if (!options.slices.empty()) check_slices(options.slices, num_devices());
-  const size_t num_maps = options.group2ctx.size();
-  if (num_maps > 1 && num_maps != num_devices()) {
-    throw Error(Code::kInvalidArgument,
-                text("group2ctx: expected one map, or one for each of ", num_devices(), " contexts, found ", num_maps),
-                "group2ctx");
-  }
   symbol = given;
   graph = Graph(symbol);
   arg_names = graph.argument_names();
@@ -149,32 +143,17 @@ void Group::Impl::check_arg_names() const {
 
 // GRQ-01..07.
 std::vector<GradReq> Group::Impl::resolve_grad_reqs(const GroupBinding &binding) const {
-  const GradReqs &given = options.grad_req;
+  const GradReq all = options.grad_req.all_or(GradReq::kWrite);
   std::vector<GradReq> reqs(arg_names.size(), GradReq::kNull);
-  if (given.as_list) {
-    if (given.list.size() != arg_names.size()) {
-      throw Error(
-          Code::kInvalidArgument,
-          text("grad_req: expected one for each of ", arg_names.size(), " arguments, found ", given.list.size()),
-          "grad_req");
-    }
-    for (size_t i = 0; i < reqs.size(); ++i) reqs[i] = parse_grad_req(given.list[i]);
-  } else {
-    const GradReq all = given.all.empty() ? GradReq::kWrite : parse_grad_req(given.all);
-    for (size_t i = 0; i < reqs.size(); ++i) {
-      if (contains(options.param_names, arg_names[i])) {
-        reqs[i] = contains(options.fixed_param_names, arg_names[i]) ? GradReq::kNull : all;
-      } else if (options.inputs_need_grad) {
-        for (const DataDesc &desc : binding.data)
-          if (desc.name == arg_names[i]) reqs[i] = all;
-      }
-    }
-    for (const auto &entry : given.named) {
-      const GradReq req = parse_grad_req(entry.second);
-      const int arg = index_of(arg_names, entry.first);
-      if (arg >= 0) reqs[size_t(arg)] = req;
+  for (size_t i = 0; i < reqs.size(); ++i) {
+    if (contains(options.param_names, arg_names[i])) {
+      reqs[i] = contains(options.fixed_param_names, arg_names[i]) ? GradReq::kNull : all;
+    } else if (options.inputs_need_grad) {
+      for (const DataDesc &desc : binding.data)
+        if (desc.name == arg_names[i]) reqs[i] = all;
     }
   }
+  reqs = cohort::resolve_grad_reqs(options.grad_req, arg_names, std::move(reqs));
   if (!options.for_training) reqs.assign(reqs.size(), GradReq::kNull);
   return reqs;
 }
@@ -243,7 +222,7 @@ Dtype Group::Impl::input_dtype(const DataDesc &desc, bool is_label) const {
       return Dtype(code);
     }
   }
-  return desc.dtype == Dtype::kNone ? Dtype::kFloat32 : desc.dtype;
+  return desc.dtype;
 }
 
 namespace {

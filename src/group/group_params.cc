@@ -170,8 +170,8 @@ void Group::set_states(const std::vector<std::vector<NDArray>> *states, const do
     const std::string &state = name(GroupList::kStates, s);
     if ((*states)[s].size() != num_devices()) {
       throw Error(Code::kInvalidArgument,
-                  text("state '", state, "': expected an array for each of ", num_devices(), " contexts, found ",
-                       (*states)[s].size()),
+                  text("num_devices: expected ", num_devices(), " arrays of state '", state,
+                       "', one per context, found ", (*states)[s].size()),
                   state);
     }
     for (size_t d = 0; d < num_devices(); ++d) {

@@ -99,7 +99,8 @@ void Group::forward_presliced(const std::vector<std::vector<NDArray>> &device_da
   const auto check_devices = [&](const char *what, size_t found) {
     if (found != num_devices()) {
       throw Error(Code::kInvalidArgument,
-                  text(what, ": expected one batch for each of ", num_devices(), " contexts, found ", found), what);
+                  text("num_slices: expected ", num_devices(), ", a list of ", what, " per context, found ", found),
+                  "num_slices");
     }
   };
   check_devices("data", device_data.size());
@@ -290,9 +291,10 @@ void Group::update_metric_presliced(Metric &metric, const std::vector<std::vecto
   const GroupBinding &binding = *self.current_binding;
   if (binding.labels.empty()) throw Error(Code::kState, "update_metric: the group was bound without labels", "labels");
   if (device_labels.size() != num_devices()) {
-    throw Error(Code::kInvalidArgument,
-                text("labels: expected a list for each of ", num_devices(), " contexts, found ", device_labels.size()),
-                "labels");
+    throw Error(
+        Code::kInvalidArgument,
+        text("num_slices: expected ", num_devices(), ", a list of labels per context, found ", device_labels.size()),
+        "num_slices");
   }
   for (const auto &labels : device_labels) check_count("label", binding.labels.size(), labels.size());
   for (size_t d = 0; d < num_devices(); ++d) {

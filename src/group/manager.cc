@@ -25,6 +25,10 @@ GroupOptions group_options(const ManagerOptions &options) {
 
 Manager::Manager(const Symbol &symbol, const DataDescs &data, const DataDescs &labels, const ManagerOptions &options)
     : options_(options) {
+  if (has_buckets() && !options_.default_bucket_key) {
+    throw Error(Code::kInvalidArgument, "default_bucket_key: expected a key, as there are bucket symbols, found none",
+                "default_bucket_key");
+  }
   split_batch(options_.batch_size, options_.workload, options_.contexts.size(), Rounding::kHalfEven);
   std::string contexts;
   for (const Context &context : options_.contexts) contexts += (contexts.empty() ? "" : ", ") + text(context);
@@ -35,7 +39,7 @@ Manager::Manager(const Symbol &symbol, const DataDescs &data, const DataDescs &l
     log(LogLevel::kInfo, message);
   }
   main_ = Group::create(symbol, along_first_axis(data), along_first_axis(labels), group_options(options_));
-  if (options_.generator) buckets_[options_.default_bucket_key] = main_;
+  if (has_buckets()) buckets_[*options_.default_bucket_key] = main_;
 }
 
 const std::shared_ptr<Group> &Manager::current() const {
@@ -70,18 +74,25 @@ void Manager::check_batch(const ManagerBatch &batch) const {
   }
 }
 
+Symbol Manager::symbol_of(const std::string &key) const {
+  const auto known = options_.symbols.find(key);
+  if (known != options_.symbols.end()) return known->second;
+  if (options_.generator) return options_.generator(key);
+  throw Error(Code::kName, text("bucket '", key, "': there is no symbol for this key"), key);
+}
+
 std::shared_ptr<Group> Manager::make_bucket(const std::string &key, const ManagerBatch &batch) const {
   if (batch.data_descs.empty()) {
     throw Error(Code::kInvalidArgument,
                 text("batch: bucket '", key, "' is new; expected descriptors of its data, found none"), key);
   }
-  return Group::create(options_.generator(key), along_first_axis(batch.data_descs), along_first_axis(batch.label_descs),
+  return Group::create(symbol_of(key), along_first_axis(batch.data_descs), along_first_axis(batch.label_descs),
                        group_options(options_), main_);
 }
 
 void Manager::load(const ManagerBatch &batch) {
   check_batch(batch);
-  if (!options_.generator) {
+  if (!has_buckets()) {
     main_->load(batch.data, batch.labels);
     current_ = main_;
     return;
@@ -109,7 +120,7 @@ MemoryUse Manager::memory() const {
 }
 
 void Manager::set_monitor(MonitorFunction function, bool all) {
-  if (options_.generator) {
+  if (has_buckets()) {
     throw Error(Code::kUnsupported, "monitoring is not supported for a manager that generates bucket symbols",
                 "monitor");
   }

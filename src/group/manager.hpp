@@ -23,8 +23,9 @@ struct ManagerOptions {
   std::vector<std::string> param_names;
   bool all_params = false;  // as for a group
   int64_t batch_size = 0;
-  SymbolGenerator generator;       // empty: one network, keys are not read
-  std::string default_bucket_key;  // of the symbol given
+  std::map<std::string, Symbol> symbols;          // of buckets, by key
+  SymbolGenerator generator;                      // of other keys. Neither: one network, keys are not read
+  std::optional<std::string> default_bucket_key;  // of the symbol given
   std::vector<std::string> state_names;
   int num_threads = 0;
   uint64_t seed = 0;
@@ -45,6 +46,11 @@ class Manager {
 
   const std::shared_ptr<Group> &main() const { return main_; }  // its parameters are those of all buckets
   const std::shared_ptr<Group> &current() const;                // kState before the first load
+  // Where a list is read (MGR-04).
+  Group &group_of(GroupList list) const {
+    const bool is_shared = list == GroupList::kParams || list == GroupList::kGrads || list == GroupList::kAux;
+    return is_shared ? *main_ : *current();
+  }
   const std::vector<Slice> &slices() const { return main_->slices(); }
   const std::map<std::string, std::shared_ptr<Group>> &buckets() const { return buckets_; }  // those made, by key
 
@@ -65,6 +71,8 @@ class Manager {
  private:
   DataDescs along_first_axis(DataDescs descs) const;
   void check_batch(const ManagerBatch &batch) const;
+  bool has_buckets() const { return options_.generator || !options_.symbols.empty(); }
+  Symbol symbol_of(const std::string &key) const;
   std::shared_ptr<Group> make_bucket(const std::string &key, const ManagerBatch &batch) const;
 
   const ManagerOptions options_;

@@ -2,6 +2,7 @@
 #include "ndarray/ndarray.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/error.hpp"
@@ -135,6 +136,31 @@ NDArray NDArray::wrap(std::shared_ptr<Memory> memory, const Shape &shape, Dtype 
   return NDArray(std::make_shared<Storage>(std::move(memory)), 0, shape, dtype);
 }
 
+NDArray NDArray::lend(void *data, size_t bytes, const Shape &shape, Dtype dtype, const Context &context,
+                      std::shared_ptr<const void> owner) {
+  if (!context.on_host()) {
+    throw Error(Code::kUnsupported, text("context: expected a CPU context for host memory, found ", context),
+                "context");
+  }
+  if (reinterpret_cast<uintptr_t>(data) % dtype_size(dtype)) {
+    throw Error(Code::kInvalidArgument,
+                text("data: expected an address that is a multiple of ", dtype_size(dtype), " bytes"), "data");
+  }
+  const NDArray array =
+      wrap(std::make_shared<Memory>(context, data, bytes, [owner = std::move(owner)](void *) {}), shape, dtype);
+  array.expose();
+  return array;
+}
+
+void *NDArray::host_data() const {
+  if (!context().on_host()) {
+    throw Error(Code::kUnsupported, text("array: expected a CPU context, found ", context()), "array");
+  }
+  wait();
+  expose();
+  return data();
+}
+
 bool NDArray::begin_read_among_others(const std::shared_ptr<Timeline> &by) const {
   if (hazards().begin_read(range(), by) == Hazards::Before::kNothing) {
     hazards().check_known(range(), by.get());
@@ -200,8 +226,9 @@ NDArray NDArray::window(const Shape &shape) const {
   return NDArray(storage_, offset_, shape, dtype_);
 }
 
-NDArray NDArray::slice_axis(int given_axis, int64_t begin, int64_t end) const {
+NDArray NDArray::slice_axis(int given_axis, int64_t begin, int64_t given_end) const {
   const int axis = normalize_axis(given_axis, shape_.rank(), "slice");
+  const int64_t end = given_end == INT64_MAX ? shape_[axis] : given_end;
   if (axis == 0) return slice(begin, end);
   check_axis_range(shape_, axis, begin, end);
   if (begin == end)
@@ -269,6 +296,10 @@ void NDArray::fill(double value) const {
 }
 
 void NDArray::fill_uniform(double low, double high, uint64_t seed) const {
+  if (!(low <= high) || !std::isfinite(high - low)) {
+    throw Error(Code::kInvalidArgument, text("low: expected finite bounds in order, found ", low, " and ", high),
+                "low");
+  }
   fill_random(*this, "uniform", [=](uint64_t block, float *numbers) {
     const Philox words = Philox::at(seed, block);
     for (int i = 0; i < 4; ++i) numbers[i] = float(low + (high - low) * double(uniform_of(words.word[i])));
@@ -276,6 +307,11 @@ void NDArray::fill_uniform(double low, double high, uint64_t seed) const {
 }
 
 void NDArray::fill_normal(double mean, double deviation, uint64_t seed) const {
+  if (!std::isfinite(mean) || !std::isfinite(deviation) || deviation < 0) {
+    throw Error(Code::kInvalidArgument,
+                text("deviation: expected a finite mean and a deviation from 0, found ", mean, " and ", deviation),
+                "deviation");
+  }
   fill_random(*this, "normal", [=](uint64_t block, float *numbers) {
     const Philox words = Philox::at(seed, block);
     for (int i = 0; i < 4; i += 2) {
@@ -303,7 +339,7 @@ NDArray NDArray::cast(Dtype dtype) const {
 NDArray NDArray::on_host() const { return context().on_host() ? *this : copy_to(Context()); }
 
 NDArray concatenate(const std::vector<NDArray> &arrays, int given_axis) {
-  if (arrays.empty()) throw Error(Code::kInvalidArgument, "concatenate: there is no array");
+  if (arrays.empty()) throw Error(Code::kInvalidArgument, "arrays: expected at least one, found none", "arrays");
   const NDArray &first = arrays[0];
   const int axis = normalize_axis(given_axis, first.shape().rank(), "concatenate");
   int64_t length = 0;

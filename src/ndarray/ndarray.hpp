@@ -22,6 +22,9 @@ class NDArray {
   // Zero-filled unless `zero` is false. Throws kDevice, kOutOfMemory, kShape (negative or too large).
   static NDArray create(const Shape &shape, Dtype dtype, const Context &context, bool zero = true);
   static NDArray wrap(std::shared_ptr<Memory> memory, const Shape &shape, Dtype dtype);
+  // Memory that the host lends until `owner` goes. kUnsupported: no CPU context; kInvalidArgument: a crooked address.
+  static NDArray lend(void *data, size_t bytes, const Shape &shape, Dtype dtype, const Context &context,
+                      std::shared_ptr<const void> owner);
   // A window on storage, `offset` bytes in.
   NDArray(std::shared_ptr<Storage> storage, size_t offset, Shape shape, Dtype dtype)
       : storage_(std::move(storage)), offset_(offset), shape_(std::move(shape)), dtype_(dtype) {}
@@ -46,7 +49,7 @@ class NDArray {
   NDArray at(int64_t index) const;
   NDArray reshape(const Shape &shape) const;  // same number of elements; one -1 is inferred (kUnknown)
   NDArray window(const Shape &shape) const;   // at most as many elements: the first ones (pools, up-sizing)
-  NDArray slice_axis(int axis, int64_t begin, int64_t end) const;  // a copy unless axis is 0
+  NDArray slice_axis(int axis, int64_t begin, int64_t end) const;  // a copy unless axis is 0; INT64_MAX: to the end
 
   // The owner of a timeline says so before its work uses an array (hazards.hpp): what was not written is refused, now
   // or when the work starts. True if it waits for another timeline.
@@ -75,6 +78,7 @@ class NDArray {
   bool failed() const { return hazards().any_failed() && hazards().failed(range()); }
   uint64_t version() const { return hazards().version(); }
   void expose() const { hazards().expose(); }
+  void *host_data() const;  // in the host's hands from here on; waits. kUnsupported: no CPU context
   bool exposed() const { return hazards().exposed(); }
   AddressRange range() const { return AddressRange(data(), bytes()); }
   bool same_memory(const NDArray &other) const { return storage_ == other.storage_ && offset_ == other.offset_; }
@@ -85,7 +89,8 @@ class NDArray {
   void read(void *to, size_t bytes) const;  // to host memory; bytes must be bytes() (kInvalidArgument)
   void write(const void *from, size_t bytes) const;
   void fill(double value) const;
-  void fill_uniform(double low, double high, uint64_t seed) const;  // as base/random.hpp has it; floating types
+  // As base/random.hpp has it; floating types. kInvalidArgument: bounds that are no finite range, a deviation below 0.
+  void fill_uniform(double low, double high, uint64_t seed) const;
   void fill_normal(double mean, double deviation, uint64_t seed) const;
   NDArray copy_to(const Context &context) const;  // a new array
   NDArray cast(Dtype dtype) const;                // a new array on the same context

@@ -342,6 +342,21 @@ NamedArrays load_params(const void *data, size_t bytes, const std::string &name)
   return Parser<const MemorySource>(source, name).load();
 }
 
+NamedArrays on_context(NamedArrays loaded, const Context &context) {
+  for (auto &entry : loaded) {
+    if (entry.second && entry.second.context() != context) entry.second = entry.second.copy_to(context);
+  }
+  return loaded;
+}
+
+void check_whole(const NamedArrays &arrays) {
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    if (arrays[i].second) continue;
+    throw Error(Code::kInvalidArgument, text("arrays: entry ", i, " '", arrays[i].first, "' has no array"),
+                arrays[i].first);
+  }
+}
+
 void save_params(const std::string &path, const NamedArrays &arrays) {
   OutputFile file(path);
   put_params(arrays, [&](const void *data, size_t bytes) { file.append(data, bytes); });

@@ -11,6 +11,9 @@ namespace cohort {
 // Throw kFormat (content), kIo (file system) or kUnsupported (sparse), naming file, entry and byte offset.
 NamedArrays load_params(const std::string &path);
 NamedArrays load_params(const void *data, size_t bytes, const std::string &name);
+NamedArrays on_context(NamedArrays loaded, const Context &context);
+// kInvalidArgument: an entry has no array. For callers who have no use for empty records.
+void check_whole(const NamedArrays &arrays);
 // Atomic: a temporary file beside the target, flushed, then renamed.
 void save_params(const std::string &path, const NamedArrays &arrays);
 std::string params_bytes(const NamedArrays &arrays);

@@ -23,4 +23,21 @@ const char *grad_req_name(GradReq req) {
   return req == GradReq::kNull ? "null" : req == GradReq::kWrite ? "write" : "add";
 }
 
+std::vector<GradReq> resolve_grad_reqs(const GradReqs &given, const std::vector<std::string> &arguments,
+                                       std::vector<GradReq> otherwise) {
+  std::vector<GradReq> reqs = std::move(otherwise);
+  if (given.as_list && given.list.size() != arguments.size()) {
+    throw Error(Code::kInvalidArgument,
+                text("grad_req: expected ", arguments.size(), " entries, one per argument, found ", given.list.size()),
+                "grad_req");
+  }
+  for (size_t i = 0; i < given.list.size(); ++i) reqs[i] = parse_grad_req(given.list[i]);
+  for (const auto &[name, word] : given.named) {
+    const GradReq req = parse_grad_req(word);
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (arguments[i] == name) reqs[i] = req;
+  }
+  return reqs;
+}
+
 }  // namespace cohort

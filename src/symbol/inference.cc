@@ -203,4 +203,36 @@ void infer_dtypes(const Graph &graph, const std::vector<std::pair<std::string, D
   infer_dtypes_at(graph, by_node(graph, known, Dtype::kNone), result);
 }
 
+template <typename T>
+std::vector<T> known_by_node(const Graph &graph, const std::vector<std::pair<std::string, T>> &known, T unknown) {
+  std::vector<T> result(graph.nodes.size(), unknown);
+  size_t position = 0;
+  for (const auto &[name, what] : known) {
+    if (name.empty()) {
+      if (position == graph.arguments.size()) {
+        throw Error(Code::kInvalidArgument,
+                    text("known: expected at most ", position, " entries without names, one per argument"), "known");
+      }
+      result[size_t(graph.arguments[position++])] = what;
+      continue;
+    }
+    bool found = false;
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      if (!graph.nodes[i]->is_variable() || graph.nodes[i]->name != name) continue;
+      result[i] = what;
+      found = true;
+    }
+    if (found) continue;
+    std::string candidates;
+    for (const std::string &argument : graph.argument_names())
+      candidates += (candidates.empty() ? "" : ", ") + argument;
+    throw Error(Code::kName, text("known: '", name, "' is no argument or auxiliary state; arguments: ", candidates),
+                name);
+  }
+  return result;
+}
+
+template std::vector<Shape> known_by_node(const Graph &, const std::vector<std::pair<std::string, Shape>> &, Shape);
+template std::vector<Dtype> known_by_node(const Graph &, const std::vector<std::pair<std::string, Dtype>> &, Dtype);
+
 }  // namespace cohort

@@ -390,6 +390,15 @@ AttrMap Symbol::attributes() const {
   return node ? shown_attributes(node->attrs) : AttrMap();
 }
 
+Symbol Symbol::with_attributes(const AttrMap &attrs) const {
+  if (heads_.size() != 1) {
+    throw Error(Code::kState, text("symbol: expected one head to set attributes of, found ", heads_.size()), "symbol");
+  }
+  Symbol changed = *this;
+  for (const auto &[key, value] : attrs) changed = changed.with_attribute(key, value);
+  return changed;
+}
+
 Symbol Symbol::with_attribute(const std::string &key, const std::string &value) const {
   const Node *node = head_node(heads_);
   if (!node) throw Error(Code::kState, text("attribute '", key, "': a group of symbols has no attributes"), key);

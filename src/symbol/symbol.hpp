@@ -69,6 +69,7 @@ class Symbol {
   std::string name() const;                                    // "" for a group
   const std::string *attribute(const std::string &key) const;  // of the head node; null if none; short names too
   AttrMap attributes() const;                                  // of the head node, `lr_mult` beside `__lr_mult__`
+  Symbol with_attributes(const AttrMap &attrs) const;          // kState unless there is one head
   Symbol with_attribute(const std::string &key,
                         const std::string &value) const;  // a new symbol, the head node replaced
   // Node name -> attributes, as attributes() shows them; only non-empty ones.
@@ -122,5 +123,13 @@ void infer_dtypes(const Graph &graph, const std::vector<std::pair<std::string, D
 // The same for variables given by node index: two variables may share a name (EXE-08).
 void infer_shapes_at(const Graph &graph, const std::vector<Shape> &by_node, Inferred *result);
 void infer_dtypes_at(const Graph &graph, const std::vector<Dtype> &by_node, Inferred *result);
+// What is known, by node: entries by the name of a variable, those without one in the order of the arguments. kName,
+// kInvalidArgument.
+template <typename T>
+std::vector<T> known_by_node(const Graph &graph, const std::vector<std::pair<std::string, T>> &known, T unknown);
+extern template std::vector<Shape> known_by_node(const Graph &, const std::vector<std::pair<std::string, Shape>> &,
+                                                 Shape);
+extern template std::vector<Dtype> known_by_node(const Graph &, const std::vector<std::pair<std::string, Dtype>> &,
+                                                 Dtype);
 
 }  // namespace cohort

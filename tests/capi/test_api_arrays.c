@@ -395,14 +395,24 @@ static void files_are_checked(void **state) {
   const float values[] = {1, 2};
   cohort_ndarray *array = floats(values, &two, 1);
   cohort_arrays *list = NULL, *read = NULL;
-  size_t num = 77;
+  const char *name = NULL;
+  char buffer[512];
+  size_t num = 0;
 
   (void)state;
   ok(cohort_arrays_create(&list));
   ok(cohort_arrays_add(list, "named", array));
   ok(cohort_arrays_add(list, NULL, array));
-  fails(cohort_arrays_save_memory(list, NULL, 0, &num), COHORT_ERROR_INVALID_ARGUMENT, "names");
+  ok(cohort_arrays_save_memory(list, buffer, sizeof(buffer), &num)); /* without a name: with the empty one */
+  ok(cohort_arrays_load_memory(buffer, num, NULL, &read));
+  ok(cohort_arrays_name(read, 0, &name));
+  assert_string_equal(name, "named");
+  ok(cohort_arrays_name(read, 1, &name));
+  assert_string_equal(name, "");
+  cohort_arrays_free(read);
   cohort_arrays_free(list);
+  read = NULL;
+  num = 77;
   ok(cohort_arrays_create(&list));
   ok(cohort_arrays_add(list, "nothing", NULL));
   fails(cohort_arrays_save_memory(list, NULL, 0, &num), COHORT_ERROR_INVALID_ARGUMENT, "nothing");

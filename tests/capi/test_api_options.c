@@ -239,7 +239,7 @@ static void options_that_contradict_are_refused(void **state) {
   fails(call_group(&group), COHORT_ERROR_INVALID_ARGUMENT, "state_names");
 
   executor.grad_req_list = words;
-  REFUSED(executor, call_executor, num_grad_reqs, 0, COHORT_ERROR_INVALID_ARGUMENT, "expected entries");
+  REFUSED(executor, call_executor, num_grad_reqs, 0, COHORT_ERROR_INVALID_ARGUMENT, "expected 4");
   REFUSED(executor, call_executor, num_grad_reqs, 2, COHORT_ERROR_INVALID_ARGUMENT, "expected 4");
   executor.grad_req_names = names;
   ok(call_executor(&executor));
