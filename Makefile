@@ -21,6 +21,8 @@ FLAGS_src/ndarray/cast.cc := -O3 -fno-trapping-math
 CUDA ?= auto
 CUDA_ARCHS ?= 80 90
 GOLDEN ?=
+# The system's own, for which it has NumPy; another one may be first in PATH.
+PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14) clang-format)
 
 SHELL := /bin/bash
@@ -267,21 +269,26 @@ char-lm: build-deps
 .PHONY: test
 test: deps
 	@$(sub_make) all test-programs
-	@$(run_tests) layers clang headers abi capi unit golden pages perl examples install contract
+	@$(run_tests) layers clang headers abi capi unit golden pages perl python examples install contract
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 
-run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' CAPI='$(CAPI_TESTS)' UNIT='$(UNIT_TESTS)' PAGES='$(PAGES_TEST)' \
+run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' CAPI='$(CAPI_TESTS)' UNIT='$(UNIT_TESTS)' PAGES='$(PAGES_TEST)' \
   GOLDEN_RUNNER='$(GOLDEN_RUNNER)' MAKE='$(MAKE)' tests/check/run_tests.sh
 
-.PHONY: test-programs test-capi test-unit test-perl
+.PHONY: test-programs test-capi test-unit test-perl test-python
 test-programs: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(PAGES_TEST) $(EXAMPLES) $(GOLDEN_RUNNER) $(BENCH)
 test-capi: $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS)
 	@$(run_tests) capi
 test-unit: $(LIBRARY) $(UNIT_TESTS)
 	@$(run_tests) unit
-test-perl: $(LIBRARY)
+test-perl: deps
+	@$(sub_make) all
 	@$(run_tests) perl
+test-python:
+	@tests/check/deps.sh --python
+	@$(sub_make) all
+	@$(run_tests) python
 
 .PHONY: golden
 golden: $(LIBRARY) $(GOLDEN_RUNNER)
@@ -373,11 +380,12 @@ help:
 	@echo 'make run [ARGS=...]     install what is missing, build, and train LeNet on handwritten digits'
 	@echo 'make char-lm [ARGS=...] the same, and train a language model of characters in buckets'
 	@echo 'make test               install what is missing, build, and run every test'
-	@echo 'make deps               install what is missing of g++, oneDNN, RE2, nlohmann-json; CMocka, Perl with FFI::Platypus and PDL (apt)'
+	@echo 'make deps               install what is missing of g++, oneDNN, RE2, nlohmann-json; CMocka, Perl with FFI::Platypus and PDL, Python with NumPy (apt)'
 	@echo 'make golden GOLDEN=DIR  replay the golden cases in DIR'
 	@echo 'make bench              $(BUILD)/cohort-bench: fixed workloads, one JSON line each'
 	@echo 'make install            headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
-	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside; make test-perl: of Perl'
+	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside'
+	@echo 'make test-perl          install what is missing, and run the tests of the Perl binding; make test-python: of Python'
 	@echo 'make check-layers       includes go down the rooms only; names of files'
 	@echo 'make check-clang        whether clang takes the sources, where it is there; it builds them, too: make CXX=clang++'
 	@echo 'make check-contract     whether the tests of the last make test prove each rule of tests/contract'
@@ -385,7 +393,7 @@ help:
 	@echo 'make check-format       clang-format 14, where it is there; make format applies it'
 	@echo 'make check-asan         the tests under AddressSanitizer and UBSan; make check-tsan: ThreadSanitizer'
 	@echo 'make clean              remove $(BUILD)/'
-	@echo 'Variables: BUILD, CXX, CC, CXXFLAGS, CFLAGS, LDFLAGS, CUDA_HOME, CUDA_ARCHS="$(CUDA_ARCHS)", CUDA=no, V=1 (commands)'
+	@echo 'Variables: BUILD, CXX, CC, PYTHON, CXXFLAGS, CFLAGS, LDFLAGS, CUDA_HOME, CUDA_ARCHS="$(CUDA_ARCHS)", CUDA=no, V=1 (commands)'
 
 -include $(LIB_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(FAKE_BACKEND:.so=.d) $(SLOW_BACKEND:.so=.d)
 -include $(patsubst %,$(BUILD)/obj/%.d,$(basename $(CAPI_SRCS) $(CAPI_SUPPORT) $(UNIT_SRCS) $(GOLDEN_SRCS) $(BENCH_SRCS) $(EXAMPLE_SRCS) \

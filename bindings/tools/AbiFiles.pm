@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is made of the description of the ABI for C and for Perl. Each function gives the whole text of a file.
+# What is made of the description of the ABI for C, Perl and Python. Each function gives the whole text of a file.
 package AbiFiles;
 use strict;
 use warnings;
@@ -159,6 +159,83 @@ Data for L<AI::Cohort::FFI>: C<%FUNCTIONS>, C<%CONSTANTS> and C<%STRUCTS>, made 
 
 =cut
 TAIL
+}
+
+# ---- Python ------------------------------------------------------------------------------------------------------------
+
+my %python = (int32 => 'c_int32', bool => 'c_int32', constant => 'c_int32', int64 => 'c_int64', uint64 => 'c_uint64', size => 'c_size_t',
+    double => 'c_double', nothing => 'None', error => 'c_void_p', text => 'c_char_p');
+
+# Handles, and what comes out as text, are addresses; so are lists, out parameters and structs, for all of which ctypes
+# takes its own arrays and references.
+sub python_type {
+    my ($p) = @_;
+    my ($kind, $type) = ($p->{kind}, $p->{type});
+    return $p->{callback} if $kind eq 'callback';
+    my $base = $p->{struct} // $python{$kind} // 'c_void_p';
+    return 'c_void_p' if $kind eq 'bytes' || $kind eq 'pointer' && $type !~ /\*\*$/ || $kind eq 'text' && $type eq 'char *';
+    return 'c_char_p' if $kind eq 'text' && $type eq 'const char *';
+    my $points = $kind eq 'handle' ? $type =~ /\*(?:const )?\*$/ : $type =~ /\*$/;
+    return $points ? "POINTER($base)" : $base;
+}
+
+sub camel_case { my ($name) = @_; return join '', map {ucfirst} split /_/, $name =~ s/^cohort_//r }
+
+sub python_family {
+    my ($family) = @_;
+    my ($prefix) = map { /^(.*_)/ } $family->{values}[0]{name};
+    for my $value (@{$family->{values}}) { $prefix =~ s/[^_]*_$// while index($value->{name}, $prefix) != 0 }
+    my ($first) = split /(?<=[.:])\s|\n\n/, $family->{doc};
+    my $made = 'class ' . camel_case($family->{name}) . qq{(IntEnum):\n    """} . ($first =~ s/\s*\n\s*/ /gr) . qq{"""\n\n};
+    return $made . join '', map { '    ' . substr($_->{name}, length $prefix) . " = $_->{value}\n" } @{$family->{values}};
+}
+
+sub python_struct {
+    my ($s) = @_;
+    my $fields = join '', map { qq{        ("$_->{name}", } . python_type($_) . "),\n" } @{$s->{fields}};
+    return "class $s->{name}(Structure):\n    _fields_ = [\n$fields    ]\n";
+}
+
+sub python_declarations {
+    my ($abi) = @_;
+    my $made = <<"HEAD";
+# SPDX-License-Identifier: Apache-2.0
+# Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+"""The functions, constants and structs of Cohort's C interface."""
+
+from __future__ import annotations
+
+from ctypes import CFUNCTYPE, POINTER, Structure
+from ctypes import c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from enum import IntEnum
+from typing import Any, Dict, Tuple
+
+VERSION = "$abi->{version}"
+SOVERSION = $abi->{soversion}
+HEAD
+    $made .= "$_->{name} = $_->{value}\n" =~ s/^COHORT_//r for @{$abi->{limits}};
+    $made .= "\n\n" . python_family($_) for @{$abi->{families}};
+    $made .= "\n\n";
+    for my $c (@{$abi->{callbacks}}) {
+        # Numbers and addresses: text and handles are made of them by who knows how long they live.
+        my @types = map { python_type($_) =~ s/^c_char_p$/c_void_p/r } @{$c->{params}};
+        $made .= "$c->{name} = CFUNCTYPE(" . join(', ', $python{$c->{returns}{kind}}, @types) . ")\n";
+    }
+    my %struct = map { $_->{name} => $_ } @{$abi->{structs}};
+    my $refers = sub { scalar grep { $_->{struct} } @{$struct{$_[0]}{fields}} };
+    my @ordered = sort { $refers->($a) <=> $refers->($b) || $a cmp $b } keys %struct;
+    $made .= "\n\n" . python_struct($struct{$_}) for @ordered;
+    $made .= "\n\n# name: (result, arguments); a result of c_void_p is an error, None nothing.\n";
+    $made .= "FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {\n";
+    for my $f (@{$abi->{functions}}) {
+        my @types = map { python_type($_) } @{$f->{params}};
+        my $list = @types == 1 ? "($types[0],)" : '(' . join(', ', @types) . ')';
+        my $line = qq{    "$f->{name}": ($python{$f->{returns}{kind}}, $list),\n};
+        $line = qq{    "$f->{name}": (\n        $python{$f->{returns}{kind}},\n        (\n} . join('', map {"            $_,\n"} @types) . "        ),\n    ),\n"
+            if length $line > 120;
+        $made .= $line;
+    }
+    return $made . "}\n";
 }
 
 1;

@@ -20,6 +20,7 @@ my %files = (
     'bindings/abi.json' => AbiFiles::description($abi),
     'include/cohort/cohort_functions.h' => AbiFiles::c_functions($abi),
     'bindings/perl/lib/AI/Cohort/FFI/Declarations.pm' => AbiFiles::perl_declarations($abi),
+    'bindings/python/src/cohort/_abi.py' => AbiFiles::python_declarations($abi),
 );
 my @stale;
 for my $path (sort keys %files) {

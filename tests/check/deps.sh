@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what the build and the tests need and this machine lacks, with apt. Does nothing where all is there.
-#   deps.sh [--build]     --build: only what the build needs
+#   deps.sh [--build | --python]     --build: only what the build needs; --python: what a whole test of the Python binding needs
 set -eu
 
-# package | how one sees that it is there, whoever brought it: a command, a header a compiler finds, or a Perl module
+# package | how one sees that it is there, whoever brought it: a command, a header a compiler finds, a module of Perl's or
+# of the system's Python
 needs='g++ g++
 make make
 pkg-config pkg-config
@@ -16,7 +17,14 @@ libcmocka-dev cmocka.h
 perl prove
 libffi-platypus-perl FFI/Platypus.pm
 libffi-checklib-perl FFI/CheckLib.pm
-pdl PDL.pm'
+pdl PDL.pm
+python3 python3
+python3-numpy numpy.py'
+[[ ${1:-} != --python ]] || needs+='
+python3-build build.py
+python3-wheel wheel.py
+python3-venv venv.py
+mypy mypy.py'
 
 has_header() {
   local folder
@@ -30,6 +38,7 @@ missing=()
 while read -r package sign; do
   case $sign in
     *.h*) has_header "$sign" ;;
+    *.py) "${PYTHON:-$(ls /usr/bin/python3 2>/dev/null || echo python3)}" -c "import ${sign%.py}" 2>/dev/null ;;
     *.pm) perl -e 'require $ARGV[0]' "$sign" 2>/dev/null ;;
     *) command -v "$sign" >/dev/null ;;
   esac || missing+=("$package")

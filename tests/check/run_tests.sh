@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the parts of the tests that are named, all of them whatever fails, and closes with "N passed, N failed, N skipped".
-#   run_tests.sh PART...      parts: layers clang headers abi capi unit golden pages perl examples install contract
+#   run_tests.sh PART...      parts: layers clang headers abi capi unit golden pages perl python examples install contract
 # What became of each test is written to $BUILD/tests/results/PART.tsv: PROGRAM:TEST, a tab, and passed, failed or skipped.
-# The Makefile calls it with BUILD, CC, CXX, CAPI, UNIT, PAGES, GOLDEN_RUNNER and MAKE in the environment.
+# The Makefile calls it with BUILD, CC, CXX, PYTHON, CAPI, UNIT, PAGES, GOLDEN_RUNNER and MAKE in the environment.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 logs=$BUILD/tests/logs
@@ -175,6 +175,30 @@ for part in "$@"; do
       for test in bindings/perl/t/*.t; do
         name=${test##*/}
         COHORT_LIB=$BUILD TEST_LIMIT=120 tap "perl/${name%.t}" prove --verbose --norc -Ibindings/perl/lib "$test"
+      done
+      ;;
+    python)
+      if ! "$PYTHON" -c 'import numpy' 2>/dev/null; then
+        echo "python: left out, $PYTHON has no NumPy (make test-python installs it)"
+        add python 0 0 0 1
+        continue
+      fi
+      if "$PYTHON" -c 'import build, wheel' 2>/dev/null; then
+        check python-wheel tests/check/python_wheel.sh "$PYTHON"
+      else
+        echo "python-wheel: left out, $PYTHON has no build (make test-python installs it)"
+        add python-wheel 0 0 0 1
+      fi
+      if "$PYTHON" -m mypy --version >/dev/null 2>&1; then
+        check python-types env -C bindings/python "$PYTHON" -m mypy --cache-dir "$TMPDIR/mypy"
+      else
+        echo "python-types: left out, $PYTHON has no mypy (make test-python installs it)"
+        add python-types 0 0 0 1
+      fi
+      for test in bindings/python/tests/test_*.py; do
+        name=${test##*/test_}
+        COHORT_LIB=$BUILD PYTHONPATH=bindings/python/src PYTHONDONTWRITEBYTECODE=1 TEST_LIMIT=120 \
+          tap "python/${name%.py}" "$PYTHON" bindings/python/tests/run_tap.py "$test"
       done
       ;;
     examples) [[ ! -e tests/check/examples.sh ]] || check examples tests/check/examples.sh ;;

@@ -1,0 +1,518 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C interface as Python functions that raise, what crosses it, and the lives of handles and callbacks.
+
+Calls release Python's global lock. Each object has a lock of its own, held while a call works on it, so that two threads
+that use one object wait for each other and others do not.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import threading
+import weakref
+from collections import deque
+from ctypes import byref, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void_p
+from typing import Any, Callable, Deque, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar
+
+from . import _abi
+from .errors import CLASSES, CohortError, InternalError, InvalidArgumentError, StateError
+
+# ---- the library -----------------------------------------------------------------------------------------------------
+
+_SONAME = f"libcohort.so.{_abi.SOVERSION}"
+
+
+def _candidates() -> List[str]:
+    """Where the library is looked for: where COHORT_LIB says, in this package, where the linker looks."""
+    place = os.environ.get("COHORT_LIB")
+    if place:
+        return [os.path.join(place, "libcohort.so") if os.path.isdir(place) else place]
+    inside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_lib", _SONAME)
+    return ([inside] if os.path.exists(inside) else []) + [_SONAME]
+
+
+def _load() -> Tuple[ctypes.CDLL, str]:
+    reasons = []
+    for path in _candidates():
+        try:
+            return ctypes.CDLL(path), path
+        except OSError as error:
+            reasons.append(f"{path}: {error}")
+    raise ImportError(
+        "libcohort cannot be loaded; COHORT_LIB may name it or the folder it is in. Tried " + "; ".join(reasons)
+    )
+
+
+_library, PATH = _load()
+
+
+class _Thread(threading.local):
+    """What a thread that is inside a call knows."""
+
+    depth = 0  # callbacks that are running, one inside the other
+    thrown: Optional[Tuple[int, BaseException]] = None  # what one died of, on its way to the caller at that depth
+
+
+_thread = _Thread()
+_released: Deque[Any] = deque()  # owners of memory that the library is done with; let go outside its callbacks
+_unfreed: Deque[Tuple[Callable[[int], None], int]] = deque()  # handles whose last use ended inside a callback
+
+
+def _after_call(result: Optional[int], function: Any, arguments: Any) -> None:
+    """Raises what a call returned, or what a callback in it died of; frees what could not be freed inside it."""
+    if _thread.depth == 0 and (_released or _unfreed):
+        _let_go()
+    thrown = _thread.thrown
+    if thrown is not None and thrown[0] == _thread.depth:
+        _thread.thrown = None
+        if result:
+            lib.cohort_error_free(result)
+        raise thrown[1]
+    if result:
+        raise _error_of(result)
+
+
+def _error_of(pointer: int) -> CohortError:
+    code = lib.cohort_error_code(pointer)
+    message = lib.cohort_error_message(pointer).decode("utf-8", "replace")
+    subject = lib.cohort_error_subject(pointer).decode("utf-8", "replace")
+    lib.cohort_error_free(pointer)
+    return CLASSES.get(code, InternalError)(message, subject)
+
+
+def _let_go() -> None:
+    while _unfreed:
+        try:
+            free, pointer = _unfreed.popleft()
+        except IndexError:
+            break
+        free(pointer)
+    _released.clear()
+
+
+class _Functions:
+    """All functions of the library, by name."""
+
+    def __init__(self, library: ctypes.CDLL, path: str) -> None:
+        for name, (result, arguments) in _abi.FUNCTIONS.items():
+            try:
+                function = getattr(library, name)
+            except AttributeError:
+                raise ImportError(
+                    f"{path} has no {name}: this package needs libcohort {_abi.VERSION} or later"
+                ) from None
+            function.restype = result
+            function.argtypes = arguments
+            if result is c_void_p:
+                function.errcheck = _after_call
+            setattr(self, name, function)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"there is no function {name}")
+
+
+lib = _Functions(_library, PATH)
+
+
+def _check_version() -> None:
+    major, minor, patch = (int(part) for part in _abi.VERSION.split("."))
+    needed = major * 10000 + minor * 100 + patch
+    if lib.cohort_version_number() < needed:
+        found = lib.cohort_version().decode()
+        raise ImportError(f"{PATH} is libcohort {found}; this package needs {_abi.VERSION} or later")
+
+
+_check_version()
+PATH = PATH if os.sep in PATH else _SONAME
+
+
+@atexit.register
+def _wait_at_the_end() -> None:
+    """Nothing that Python lent may go while queued work reads it."""
+    try:
+        lib.cohort_wait_all()
+    except Exception:  # whose work it was is told there
+        pass
+
+
+# ---- what goes in ------------------------------------------------------------------------------------------------------
+
+
+def to_text(value: Any, what: str) -> bytes:
+    """Text as the library reads it."""
+    if not isinstance(value, str):
+        raise InvalidArgumentError(f"{what}: expected text, found {describe(value)}", what)
+    if "\0" in value:
+        raise InvalidArgumentError(f"{what}: found a zero byte in it", what)
+    try:
+        return value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"{what}: no UTF-8: {error}", what) from None
+
+
+def to_optional_text(value: Any, what: str) -> Optional[bytes]:
+    return None if value is None else to_text(value, what)
+
+
+def to_path(value: Any, what: str) -> bytes:
+    try:
+        path = os.fsencode(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"{what}: expected a path, found {describe(value)} ({error})", what) from None
+    if b"\0" in path:
+        raise InvalidArgumentError(f"{what}: found a zero byte in it", what)
+    return path
+
+
+def describe(value: Any) -> str:
+    """A value in a message, cut short."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = "something"
+    return f"{type(value).__name__} {text[:60]}"
+
+
+def to_int(value: Any, what: str, low: int = -(2**63), high: int = 2**63 - 1) -> int:
+    """A whole number in a range; ctypes itself would cut off what does not fit."""
+    try:
+        number = value.__index__()
+    except (AttributeError, TypeError):
+        raise InvalidArgumentError(f"{what}: expected a whole number, found {describe(value)}", what) from None
+    if not low <= number <= high:
+        raise InvalidArgumentError(f"{what}: expected {low} to {high}, found {number}", what)
+    return int(number)
+
+
+def to_size(value: Any, what: str) -> int:
+    return to_int(value, what, 0, 2**63 - 1)
+
+
+def to_real(value: Any, what: str) -> float:
+    if isinstance(value, (str, bytes)):
+        raise InvalidArgumentError(f"{what}: expected a number, found {describe(value)}", what)
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidArgumentError(f"{what}: expected a number, found {describe(value)}", what) from None
+
+
+def to_list(value: Any, what: str) -> List[Any]:
+    """What can be gone through, but text."""
+    if value is None:
+        return []
+    if isinstance(value, (str, bytes, Mapping)):
+        raise InvalidArgumentError(f"{what}: expected a list, found {describe(value)}", what)
+    try:
+        return list(value)
+    except TypeError:
+        raise InvalidArgumentError(f"{what}: expected a list, found {describe(value)}", what) from None
+
+
+def to_dict(value: Any, what: str) -> Dict[Any, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidArgumentError(f"{what}: expected a dict, found {describe(value)}", what)
+    return dict(value)
+
+
+def to_shape(value: Any, what: str) -> Tuple[Any, int]:
+    """Lengths as an array of C's, and their number."""
+    lengths = [value] if hasattr(value, "__index__") else to_list(value, what)
+    if len(lengths) > _abi.MAX_AXES:
+        raise InvalidArgumentError(f"{what}: expected at most {_abi.MAX_AXES} axes, found {len(lengths)}", what)
+    numbers = [to_int(length, what) for length in lengths]
+    return (c_int64 * len(numbers))(*numbers), len(numbers)
+
+
+def texts(values: Iterable[Any], what: str) -> Any:
+    """A list of text as an array of C's, which keeps the text alive. An empty one is not NULL."""
+    found = [to_text(value, what) for value in to_list(values, what)]
+    return (c_char_p * max(len(found), 1))(*found)
+
+
+def pointers(handles: Sequence[Optional["Handle"]], what: str) -> Any:
+    """A list of objects as an array of C's."""
+    return (c_void_p * len(handles))(*(None if handle is None else handle.handle for handle in handles))
+
+
+def attributes(values: Mapping[str, Any], what: str) -> Tuple[Any, Any, int]:
+    """Keys, values and their number. What is None is left out."""
+    given = {key: value for key, value in to_dict(values, what).items() if value is not None}
+    return texts(list(given), what), texts([attribute_text(value) for value in given.values()], what), len(given)
+
+
+def attribute_text(value: Any) -> str:
+    """An attribute as MXNet spells it: (2, 2), 0.1, True, relu."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (list, tuple)):
+        inside = [attribute_text(item) if item is not None else "None" for item in value]
+        return f"({inside[0]},)" if len(inside) == 1 else f"({', '.join(inside)})"
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        value = value.item()
+    if isinstance(value, (bool, int, float)):
+        return repr(value)
+    if isinstance(value, type) or hasattr(value, "kind") and hasattr(value, "name"):  # a type of NumPy's
+        return str(getattr(value, "name", None) or value.__name__)
+    raise InvalidArgumentError(f"attribute: expected text, a number or a tuple, found {describe(value)}")
+
+
+# ---- what comes out ----------------------------------------------------------------------------------------------------
+
+
+def from_text(value: Optional[bytes]) -> str:
+    return (value or b"").decode("utf-8", "replace")
+
+
+def out_handle(function: Any, *arguments: Any) -> Optional[int]:
+    """The handle that a call gives in its last parameter."""
+    out = c_void_p()
+    function(*arguments, byref(out))
+    return out.value
+
+
+def out_int(function: Any, *arguments: Any) -> int:
+    kind = function.argtypes[len(arguments)]._type_
+    out = kind()
+    function(*arguments, byref(out))
+    return int(out.value)
+
+
+def out_real(function: Any, *arguments: Any) -> float:
+    out = c_double()
+    function(*arguments, byref(out))
+    return out.value
+
+
+def out_text(function: Any, *arguments: Any) -> Optional[str]:
+    out = c_char_p()
+    function(*arguments, byref(out))
+    return None if out.value is None else from_text(out.value)
+
+
+def out_pair(function: Any, *arguments: Any) -> Tuple[int, int]:
+    first, second = c_int64(), c_int64()
+    function(*arguments, byref(first), byref(second))
+    return first.value, second.value
+
+
+def list_of_names(count: Any, at: Any, *arguments: Any) -> List[str]:
+    return [out_text(at, *arguments, i) or "" for i in range(out_int(count, *arguments))]
+
+
+# ---- callbacks ---------------------------------------------------------------------------------------------------------
+
+# Weakly: who gives a function to an object may well hold that object, and both are to go when nobody else holds them.
+_functions: "weakref.WeakValueDictionary[int, Callback]" = weakref.WeakValueDictionary()
+_last_id = 0
+_ids = threading.Lock()
+_trampolines: Dict[Any, Any] = {}
+
+
+def _trampoline(kind: Any, always: bool) -> Any:
+    """One C function for each kind of callback, which lives as long as the process and finds the function of Python's by
+    the number in user_data: no callback can reach freed memory, whatever still holds it."""
+    if kind not in _trampolines:
+        gives = kind._restype_ is not None
+
+        def run(*arguments: Any) -> Any:
+            callback = _functions.get(arguments[-1] or 0)
+            thrown = _thread.thrown
+            if callback is None or (thrown is not None and thrown[0] == _thread.depth and not always):
+                return 1 if gives else None
+            _thread.depth += 1
+            try:
+                result = callback.function(*arguments[:-1])
+                return int(result or 0) if gives else None
+            except BaseException as error:  # it goes on behind the call that this runs in
+                _thread.thrown = (_thread.depth - 1, error)
+                return 1 if gives else None
+            finally:
+                _thread.depth -= 1
+
+        _trampolines[kind] = kind(run)
+    return _trampolines[kind]
+
+
+class Callback:
+    """A function of Python's as the library calls it: ``pointer`` and ``number`` are what it is given. It is called for as
+    long as this object lives."""
+
+    def __init__(self, kind: Any, function: Callable[..., Any], always: bool = False) -> None:
+        global _last_id
+        if not callable(function):
+            raise InvalidArgumentError(f"callback: expected a function, found {describe(function)}", "callback")
+        self.pointer = _trampoline(kind, always)
+        with _ids:
+            _last_id += 1
+            self.number = _last_id
+        self.function = function
+        _functions[self.number] = self
+
+
+def num_callbacks() -> int:
+    return len(_functions)
+
+
+def null(kind: Any) -> Any:
+    """No callback."""
+    return kind()
+
+
+def release_later(owner: Any) -> None:
+    """For deleters, which must not call the library: an owner's end may."""
+    _released.append(owner)
+
+
+# ---- handles -----------------------------------------------------------------------------------------------------------
+
+H = TypeVar("H", bound="Handle")
+
+
+class Family:
+    """The lock of one object, or of those that share memory and so are used by one thread at a time; and the functions
+    that they call, which live as long as one of them does."""
+
+    __slots__ = ("_lock", "callbacks")
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.callbacks: List[Callback] = []
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *reason: Any) -> None:
+        self._lock.release()
+
+
+class Handle:
+    """An object of the library's. It is freed when nothing refers to it, or by ``close()`` or at the end of ``with``.
+
+    A closed object raises StateError, whatever is asked of it.
+    """
+
+    _free_name = ""
+
+    def __init__(self) -> None:
+        raise TypeError(f"{type(self).__name__} is not made so")
+
+    @classmethod
+    def _adopt(cls: Type[H], pointer: Optional[int], lock: Optional[Family] = None) -> H:
+        made = cls.__new__(cls)
+        made._start(pointer, lock)
+        return made
+
+    def _start(self, pointer: Optional[int], lock: Optional[Family] = None) -> None:
+        self._pointer: Optional[int] = pointer
+        self._lock = lock or Family()
+
+    @property
+    def handle(self) -> int:
+        """The address of the C object."""
+        pointer = getattr(self, "_pointer", None)
+        if pointer is None:
+            raise StateError(f"this {type(self).__name__} has been closed", type(self).__name__)
+        return pointer
+
+    @property
+    def closed(self) -> bool:
+        return getattr(self, "_pointer", None) is None
+
+    def _call(self, function: Any, *arguments: Any) -> Any:
+        with self._lock:
+            return function(self.handle, *arguments)
+
+    def _out(self, read: Callable[..., Any], function: Any, *arguments: Any) -> Any:
+        with self._lock:
+            return read(function, self.handle, *arguments)
+
+    def close(self) -> None:
+        """Frees the object now, waiting for a call of another thread that uses it. Again does nothing."""
+        lock = getattr(self, "_lock", None)
+        if lock is None:
+            return
+        with lock:
+            self._free()
+
+    def _free(self) -> None:
+        pointer, self._pointer = self._pointer, None
+        if pointer is not None:
+            free = getattr(lib, self._free_name)
+            if _thread.depth:
+                _unfreed.append((free, pointer))
+            else:
+                free(pointer)
+                if _released or _unfreed:
+                    _let_go()
+        self._lock = Family()
+
+    def __del__(self) -> None:
+        try:
+            if getattr(self, "_pointer", None) is not None:
+                self._free()
+        except Exception:  # the interpreter ends, and what this needs has gone before
+            pass
+
+    def __enter__(self: H) -> H:
+        self.handle
+        return self
+
+    def __exit__(self, *reason: Any) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"{type(self).__name__} cannot be pickled or copied")
+
+
+def handle_of(value: Any, kind: Type[Handle], what: str) -> int:
+    if not isinstance(value, kind):
+        raise InvalidArgumentError(f"{what}: expected {kind.__name__}, found {describe(value)}", what)
+    return value.handle
+
+
+def optional_handle(value: Any, kind: Type[Handle], what: str) -> Optional[int]:
+    return None if value is None else handle_of(value, kind, what)
+
+
+def live_handles() -> int:
+    """How many objects of the library are alive in this process."""
+    return int(lib.cohort_live_handles())
+
+
+def wait_all() -> None:
+    """Waits until all work queued so far on all devices is done."""
+    lib.cohort_wait_all()
+
+
+def version() -> str:
+    """The version of the library that is loaded."""
+    return from_text(lib.cohort_version())
+
+
+def has_feature(name: str) -> bool:
+    """Whether the library that is loaded has a feature, such as "cuda"."""
+    return bool(lib.cohort_has_feature(to_text(name, "name")))
+
+
+def options_of(kind: Any, init: Any) -> Any:
+    """A struct of options with all defaults."""
+    made = kind()
+    init(byref(made), ctypes.sizeof(kind))
+    return made
+
+
+def reals(values: Sequence[Any], what: str) -> Any:
+    return (c_double * max(len(values), 1))(*(to_real(value, what) for value in values))
+
+
+def codes(values: Sequence[int]) -> Any:
+    return (c_int32 * max(len(values), 1))(*values)
+
+
+def sizes(values: Sequence[int]) -> Any:
+    return (c_size_t * len(values))(*values)

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions for operators, made from the library's registry: of arrays in ``cohort.nd``, of symbols in ``cohort.sym``."""
+
+from __future__ import annotations
+
+import inspect
+from ctypes import byref, c_char_p, c_int32, c_size_t
+from functools import lru_cache
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ._library import from_text, lib, list_of_names, to_list, to_text
+from .errors import InvalidArgumentError, UnknownNameError
+
+# Set by ndarray.py and symbol.py, which have what these functions are of.
+invoke: Any = None
+to_array: Any = None
+array_type: Any = None
+create: Any = None
+
+
+class Attribute(NamedTuple):
+    name: str
+    type: str
+    default: Optional[str]  # None: required
+    doc: str
+
+
+class Input(NamedTuple):
+    name: str
+    doc: str
+    is_aux: bool
+
+
+class Operator(NamedTuple):
+    """What the registry says of an operator."""
+
+    name: str
+    canonical: str
+    doc: str
+    attributes: Tuple[Attribute, ...]
+    inputs: Tuple[Input, ...]
+    count_attribute: str  # of an operator that takes any number of inputs
+
+
+@lru_cache(maxsize=None)
+def names() -> Tuple[str, ...]:
+    """All operators, aliases included."""
+    return tuple(list_of_names(lib.cohort_operator_num, lib.cohort_operator_name))
+
+
+@lru_cache(maxsize=None)
+def operator(name: str) -> Operator:
+    """An operator by name. Unknown: UnknownNameError, which gives the nearest name."""
+    op = to_text(name, "operator")
+    canonical, doc, count = c_char_p(), c_char_p(), c_char_p()
+    num_attrs, num_inputs, num_outputs = c_size_t(), c_size_t(), c_size_t()
+    lib.cohort_operator_info(
+        op, byref(canonical), byref(doc), byref(num_attrs), byref(num_inputs), byref(num_outputs), byref(count)
+    )
+    attributes = []
+    for i in range(num_attrs.value):
+        parts = [c_char_p() for _ in range(4)]
+        lib.cohort_operator_attr(op, i, *(byref(part) for part in parts))
+        key, kind, default, text = (part.value for part in parts)
+        given = None if default is None else from_text(default)
+        attributes.append(Attribute(from_text(key), from_text(kind), given, from_text(text)))
+    inputs = []
+    for i in range(num_inputs.value):
+        key_, text_, is_aux = c_char_p(), c_char_p(), c_int32()
+        lib.cohort_operator_input(op, i, byref(key_), byref(text_), byref(is_aux))
+        inputs.append(Input(from_text(key_.value), from_text(text_.value), bool(is_aux.value)))
+    return Operator(
+        name, from_text(canonical.value), from_text(doc.value), tuple(attributes), tuple(inputs), from_text(count.value)
+    )
+
+
+def describe_operator(op: Operator, of: str) -> str:
+    lines = [op.doc, "", f"Inputs ({of}):"]
+    lines += [f"    {item.name}: {item.doc}" for item in op.inputs]
+    if op.attributes:
+        lines += ["", "Attributes:"]
+    for item in op.attributes:
+        default = "required" if item.default is None else f"default {item.default}"
+        lines.append(f"    {item.name} ({item.type}, {default}): {item.doc}")
+    return "\n".join(lines)
+
+
+def _signature(op: Operator, first: Sequence[inspect.Parameter]) -> inspect.Signature:
+    by_name = inspect.Parameter.KEYWORD_ONLY
+    taken = {parameter.name for parameter in first}
+    rest = [
+        inspect.Parameter(item.name, by_name, default=inspect.Parameter.empty if item.default is None else item.default)
+        for item in op.attributes
+        if item.name.isidentifier() and item.name not in taken
+    ]
+    return inspect.Signature([*first, *rest, inspect.Parameter("attrs", inspect.Parameter.VAR_KEYWORD)])
+
+
+def _named_inputs(op: Operator, given: Sequence[Any], named: Dict[str, Any], is_input: Callable[[Any], bool]) -> List[Any]:
+    """Inputs by position, then those given by name, in the operator's order."""
+    inputs = list(given)
+    by_name = {item.name: named.pop(item.name) for item in op.inputs if is_input(named.get(item.name))}
+    for item in op.inputs[len(inputs) :]:
+        if item.name not in by_name:
+            break
+        inputs.append(by_name.pop(item.name))
+    if by_name:
+        raise UnknownNameError(f"operator {op.name}: inputs {', '.join(by_name)} leave a gap, or come twice", op.name)
+    return inputs
+
+
+def apply(name: str, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    made = invoke(name, inputs, attrs, None, None, 0, False)
+    return made[0] if len(made) == 1 else made
+
+
+@lru_cache(maxsize=None)
+def function_of_arrays(name: str) -> Callable[..., Any]:
+    """The function that applies an operator to arrays."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    try:
+        op = operator(name)
+    except UnknownNameError as error:
+        raise AttributeError(str(error)) from None
+
+    def function(*data: Any, out: Any = None, ctx: Any = None, seed: int = 0, is_train: bool = False, **attrs: Any) -> Any:
+        attrs.pop("name", None) if "name" not in {item.name for item in op.attributes} else None
+        given = data[0] if len(data) == 1 and isinstance(data[0], (list, tuple)) and op.count_attribute else data
+        inputs = _named_inputs(op, given, attrs, lambda value: isinstance(value, array_type) or hasattr(value, "__array__"))
+        arrays = [to_array(value, name) for value in inputs]
+        outputs = None if out is None else [out] if isinstance(out, array_type) else to_list(out, "out")
+        for value in outputs or []:
+            if not isinstance(value, array_type):
+                raise InvalidArgumentError(f"{name}: out: expected arrays", "out")
+        made = invoke(name, arrays, attrs, outputs, ctx, seed, bool(is_train))
+        return made[0] if len(made) == 1 else made
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    first = [inspect.Parameter("data", inspect.Parameter.VAR_POSITIONAL)]
+    first += [inspect.Parameter(key, keyword, default=None) for key in ("out", "ctx")]
+    first += [inspect.Parameter("seed", keyword, default=0), inspect.Parameter("is_train", keyword, default=False)]
+    return _named(function, op, "arrays", first)
+
+
+@lru_cache(maxsize=None)
+def function_of_symbols(name: str) -> Callable[..., Any]:
+    """The function that makes a node of an operator."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    try:
+        op = operator(name)
+    except UnknownNameError as error:
+        raise AttributeError(str(error)) from None
+
+    def function(*data: Any, name: Optional[str] = None, attr: Optional[Mapping[str, str]] = None, **attrs: Any) -> Any:
+        return create(op, data, name, attr, attrs)
+
+    first = [inspect.Parameter("data", inspect.Parameter.VAR_POSITIONAL)]
+    first += [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None) for key in ("name", "attr")]
+    return _named(function, op, "symbols", first)
+
+
+def _named(function: Any, op: Operator, of: str, first: Sequence[inspect.Parameter]) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = describe_operator(op, of)
+    function.__signature__ = _signature(op, first)
+    return function

@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Executors: a network bound to arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, byref, c_char_p, c_int32, cast
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+from . import _abi
+from ._library import (
+    Callback,
+    Family,
+    Handle,
+    codes,
+    describe,
+    from_text,
+    handle_of,
+    lib,
+    list_of_names,
+    null,
+    options_of,
+    out_handle,
+    out_int,
+    out_text,
+    pointers,
+    texts,
+    to_dict,
+    to_int,
+    to_list,
+    to_text,
+)
+from .context import Context, pointer_to, struct_of, to_context
+from .errors import InvalidArgumentError, UnknownNameError
+from .io import to_known
+from .ndarray import Arrays, NDArray, arrays_of, lent, to_array
+from .symbol import Symbol
+
+_WORDS = {"null": 0, "write": 1, "add": 3}
+_WORD_OF = {code: word for word, code in _WORDS.items()}
+
+
+def char_pp(values: Any) -> Any:
+    """An array of text as a field of a struct; ctypes keeps what it is made from."""
+    return cast(values, POINTER(c_char_p))
+
+
+def set_grad_req(options: Any, grad_req: Any) -> List[Any]:
+    """Writes one of the three forms into a struct of options. What it refers to comes back, to be kept."""
+    if grad_req is None:
+        return []
+    if isinstance(grad_req, str):
+        options.grad_req = to_text(grad_req, "grad_req")
+        return []
+    if isinstance(grad_req, Mapping):
+        names, words = texts(list(grad_req), "grad_req"), texts(list(grad_req.values()), "grad_req")
+        options.grad_req_names = char_pp(names)
+    else:
+        names, words = None, texts(to_list(grad_req, "grad_req"), "grad_req")
+    options.grad_req_list, options.num_grad_reqs = char_pp(words), len(grad_req)
+    return [names, words]
+
+
+def set_names(options: Any, field: str, names: Any) -> List[Any]:
+    given = to_list(names, field)
+    made = texts(given, field)
+    setattr(options, field, char_pp(made))
+    setattr(options, "num_" + field, len(given))
+    return [made]
+
+
+def set_ctx_groups(options: Any, group2ctx: Any) -> List[Any]:
+    given = to_dict(group2ctx, "group2ctx")
+    names, contexts = texts(list(given), "group2ctx"), struct_of([to_context(value) for value in given.values()])
+    options.ctx_group_names, options.num_ctx_groups = char_pp(names), len(given)
+    options.ctx_group_contexts = cast(contexts, POINTER(_abi.cohort_context))
+    return [names, contexts]
+
+
+def bytes_of_memory(function: Any, handle: int, *arguments: Any) -> Dict[str, int]:
+    info = _abi.cohort_memory_info()
+    info.struct_size = ctypes.sizeof(info)
+    function(handle, *arguments, byref(info))
+    return {name: getattr(info, name) for name, _ in info._fields_ if name != "struct_size"}
+
+
+def monitor_function(callback: Callable[[str, NDArray], None]) -> Callback:
+    def run(name: int, array: int) -> None:
+        callback(from_text(ctypes.string_at(name)), lent(array))
+
+    if not callable(callback):
+        raise InvalidArgumentError(f"callback: expected a function, found {describe(callback)}", "callback")
+    return Callback(_abi.cohort_monitor_fn, run)
+
+
+def keep_monitor(family: Family, old: Optional[Callback], new: Optional[Callback]) -> None:
+    if old in family.callbacks:
+        family.callbacks.remove(old)
+    if new is not None:
+        family.callbacks.append(new)
+
+
+def head_gradients(given: Any, names: Callable[[], List[str]]) -> List[Optional[NDArray]]:
+    """One array, a list in the order of the outputs, or a dict by output name."""
+    if given is None:
+        return []
+    if isinstance(given, Mapping):
+        for name in names():
+            if name not in given:
+                raise UnknownNameError(f"head gradients: there is none for '{name}'", name)
+        given = [given[name] for name in names()]
+    elif not isinstance(given, (list, tuple)):
+        given = [given]
+    return [None if value is None else to_array(value, "out_grads") for value in given]
+
+
+class Executor(Handle):
+    """A network on arrays of its own, or of the caller's. Passes are queued; reading an array waits.
+
+    >>> from cohort import nd, sym
+    >>> net = sym.FullyConnected(sym.Variable("data"), num_hidden=1, no_bias=True, name="fc")
+    >>> with net.simple_bind(data=(2, 3)) as executor:
+    ...     executor.arg_dict["fc_weight"][:] = [[1, 2, 3]]
+    ...     executor.forward(data=[[1, 0, 0], [0, 1, 0]])[0].asnumpy().tolist()
+    [[1.0], [2.0]]
+    """
+
+    _free_name = "cohort_executor_free"
+    _monitor: Optional[Callback] = None
+
+    # ---- binding
+
+    @classmethod
+    def simple_bind(
+        cls,
+        symbol: Symbol,
+        ctx: Any = None,
+        grad_req: Any = "write",
+        type_dict: Optional[Mapping[str, Any]] = None,
+        group2ctx: Optional[Mapping[str, Any]] = None,
+        shared_arg_names: Any = None,
+        shared_exec: Optional["Executor"] = None,
+        shared_buffer: Optional[Dict[str, NDArray]] = None,
+        seed: int = 0,
+        num_threads: int = 0,
+        **kwargs: Any,
+    ) -> "Executor":
+        """Makes arrays of zeros for the shapes that are known by name."""
+        options = options_of(_abi.cohort_executor_options, lib.cohort_executor_options_init)
+        kept = [set_grad_req(options, grad_req), set_ctx_groups(options, group2ctx)]
+        kept.append(set_names(options, "shared_arg_names", shared_arg_names))
+        pool = None if shared_buffer is None else Arrays.of(shared_buffer, "shared_buffer")
+        cls._common(options, shared_exec, seed, num_threads)
+        options.shared_data = None if pool is None else pool.handle
+        known = to_known(kwargs, to_dict(type_dict, "type_dict"))
+        handle = handle_of(symbol, Symbol, "symbol")
+        made = out_handle(lib.cohort_executor_simple_bind, handle, pointer_to(ctx), known.handle, byref(options))
+        if pool is not None and shared_buffer is not None:
+            shared_buffer.update(pool.dict())
+        del kept
+        return cls._adopt(made, None if shared_exec is None else shared_exec._lock)
+
+    @classmethod
+    def bind(
+        cls,
+        symbol: Symbol,
+        ctx: Any = None,
+        args: Any = None,
+        args_grad: Any = None,
+        grad_req: Any = "write",
+        aux_states: Any = None,
+        group2ctx: Optional[Mapping[str, Any]] = None,
+        shared_exec: Optional["Executor"] = None,
+        seed: int = 0,
+        num_threads: int = 0,
+    ) -> "Executor":
+        """Uses arrays that are given, in order or by name, as they are."""
+        handle = handle_of(symbol, Symbol, "symbol")
+        names = symbol.list_arguments()
+        given = _in_order(args, names, "args", True)
+        aux = _in_order(aux_states, symbol.list_auxiliary_states(), "aux_states", True)
+        grads = None if args_grad is None else _in_order(args_grad, names, "args_grad", False)
+        if grads is not None and len(grads) != len(names):
+            raise InvalidArgumentError(f"args_grad: expected {len(names)} arrays, found {len(grads)}", "args_grad")
+        options = options_of(_abi.cohort_executor_options, lib.cohort_executor_options_init)
+        kept = set_ctx_groups(options, group2ctx)
+        cls._common(options, shared_exec, seed, num_threads)
+        made = out_handle(
+            lib.cohort_executor_bind,
+            handle,
+            pointer_to(ctx),
+            pointers(given, "args"),
+            len(given),
+            None if grads is None else pointers(grads, "args_grad"),
+            None if grads is None else codes(_grad_codes(grad_req, names)),
+            pointers(aux, "aux_states"),
+            len(aux),
+            byref(options),
+        )
+        del kept
+        return cls._adopt(made, None if shared_exec is None else shared_exec._lock)
+
+    @staticmethod
+    def _common(options: Any, shared_exec: Optional["Executor"], seed: int, num_threads: int) -> None:
+        if shared_exec is not None:
+            options.shared_executor = handle_of(shared_exec, Executor, "shared_exec")
+        options.seed = to_int(seed, "seed", 0, 2**64 - 1)
+        options.num_threads = to_int(num_threads, "num_threads", 0, 2**31 - 1)
+
+    def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> "Executor":
+        """An executor for other shapes that shares the memory of this one."""
+        options = options_of(_abi.cohort_reshape_options, lib.cohort_reshape_options_init)
+        options.partial_shaping, options.allow_up_sizing = int(bool(partial_shaping)), int(bool(allow_up_sizing))
+        known = to_known(kwargs, {})
+        with self._lock:
+            made = out_handle(lib.cohort_executor_reshape, self.handle, known.handle, byref(options))
+            return Executor._adopt(made, self._lock)
+
+    # ---- arrays
+
+    def _list(self, which: int) -> Arrays:
+        return Arrays._adopt(self._out(lambda f, handle: out_handle(f, handle, which), lib.cohort_executor_arrays))
+
+    @property
+    def arg_arrays(self) -> List[NDArray]:
+        return self._list(_abi.ExecutorList.ARGS).list()  # type: ignore[return-value]
+
+    @property
+    def grad_arrays(self) -> List[Optional[NDArray]]:
+        return self._list(_abi.ExecutorList.GRADS).list()
+
+    @property
+    def aux_arrays(self) -> List[NDArray]:
+        return self._list(_abi.ExecutorList.AUX).list()  # type: ignore[return-value]
+
+    @property
+    def outputs(self) -> List[NDArray]:
+        return self._list(_abi.ExecutorList.OUTPUTS).list()  # type: ignore[return-value]
+
+    @property
+    def arg_dict(self) -> Dict[str, NDArray]:
+        return self._list(_abi.ExecutorList.ARGS).dict()
+
+    @property
+    def grad_dict(self) -> Dict[str, Optional[NDArray]]:
+        return self._list(_abi.ExecutorList.GRADS).dict()
+
+    @property
+    def aux_dict(self) -> Dict[str, NDArray]:
+        return self._list(_abi.ExecutorList.AUX).dict()
+
+    @property
+    def output_dict(self) -> Dict[str, NDArray]:
+        return self._list(_abi.ExecutorList.OUTPUTS).dict()
+
+    @property
+    def grad_req(self) -> Dict[str, str]:
+        """What backward does with the gradient of each argument."""
+        names = self._names(_abi.ExecutorList.ARGS)
+        with self._lock:
+            found = [out_int(lib.cohort_executor_grad_req, self.handle, i) for i in range(len(names))]
+        return {name: _WORD_OF[code] for name, code in zip(names, found)}
+
+    def _names(self, which: int) -> List[str]:
+        with self._lock:
+            return list_of_names(lib.cohort_executor_num_arrays, lib.cohort_executor_name, self.handle, which)
+
+    def copy_params_from(self, arg_params: Any, aux_params: Any = None, allow_extra_params: bool = False) -> None:
+        """Copies parameters in by name. Checked first: on an error nothing is copied."""
+        args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
+        self._call(lib.cohort_executor_copy_params_from, args.handle, aux.handle, int(bool(allow_extra_params)))
+
+    # ---- running
+
+    def forward(self, is_train: bool = False, **kwargs: Any) -> List[NDArray]:
+        """Copies arrays into arguments, if any are given, and runs a forward pass. The outputs."""
+        inputs = Arrays.of(kwargs, "forward") if kwargs else None
+        with self._lock:
+            if inputs is not None:
+                lib.cohort_executor_set_inputs(self.handle, inputs.handle)
+            lib.cohort_executor_forward(self.handle, int(bool(is_train)))
+            return self.outputs
+
+    def partial_forward(self, is_train: bool, step: int) -> int:
+        """Runs one node of the network; how many are left."""
+        number = to_int(step, "step", -(2**31), 2**31 - 1)
+        left = c_int32()
+        self._call(lib.cohort_executor_partial_forward, int(bool(is_train)), number, byref(left))
+        return left.value
+
+    def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
+        """Runs a backward pass from the latest forward pass. Losses need no head gradients."""
+        grads = head_gradients(out_grads, lambda: self._names(_abi.ExecutorList.OUTPUTS))
+        self._call(lib.cohort_executor_backward, pointers(grads, "out_grads"), len(grads), int(bool(is_train)))
+
+    def wait(self) -> None:
+        self._call(lib.cohort_executor_wait)
+
+    def set_monitor_callback(self, callback: Optional[Callable[[str, NDArray], None]], monitor_all: bool = False) -> None:
+        """Calls ``callback(name, array)`` for each output of each operator while a pass runs; None: no more."""
+        made = None if callback is None else monitor_function(callback)
+        pointer = null(_abi.cohort_monitor_fn) if made is None else made.pointer
+        with self._lock:
+            lib.cohort_executor_set_monitor(
+                self.handle, pointer, None if made is None else made.number, int(bool(monitor_all))
+            )
+            keep_monitor(self._lock, self._monitor, made)
+            self._monitor = made
+
+    # ---- what it is
+
+    @property
+    def symbol(self) -> Symbol:
+        return Symbol._adopt(self._out(out_handle, lib.cohort_executor_symbol))
+
+    @property
+    def context(self) -> Context:
+        found = _abi.cohort_context()
+        self._call(lib.cohort_executor_context, byref(found))
+        return Context._from_struct(found)
+
+    def debug_str(self) -> str:
+        """The plan as text."""
+        found: str = self._out(out_text, lib.cohort_executor_debug_text)
+        return found
+
+    def memory(self) -> Dict[str, int]:
+        """Bytes by kind."""
+        with self._lock:
+            return bytes_of_memory(lib.cohort_executor_memory, self.handle)
+
+
+def _in_order(given: Any, names: List[str], what: str, needed: bool) -> List[Optional[NDArray]]:
+    if isinstance(given, Mapping):
+        for name in names:
+            if needed and given.get(name) is None:
+                raise UnknownNameError(f"{what}: there is no array for '{name}'", name)
+        given = [given.get(name) for name in names]
+    found: List[Optional[NDArray]] = []
+    for value in to_list(given, what):
+        if value is not None and not isinstance(value, NDArray):
+            raise InvalidArgumentError(f"{what}: expected arrays, found {describe(value)}", what)
+        found.append(value)
+    return found
+
+
+def _grad_codes(grad_req: Any, names: List[str]) -> List[int]:
+    if isinstance(grad_req, Mapping):
+        words = [grad_req.get(name, "null") for name in names]
+    else:
+        words = [grad_req] * len(names) if isinstance(grad_req, str) else to_list(grad_req, "grad_req")
+    if len(words) != len(names):
+        raise InvalidArgumentError(f"grad_req: expected {len(names)} words, found {len(words)}", "grad_req")
+    for word in words:
+        if not isinstance(word, str) or word not in _WORDS:
+            raise InvalidArgumentError(f"grad_req: expected null, write or add, found {describe(word)}", "grad_req")
+    return [_WORDS[word] for word in words]
+
+
+def label_slices(labels: Any) -> Tuple[List[NDArray], int, int]:
+    """Labels that are split already: a list for each device, all in one, with how many devices and how many of each."""
+    devices = [arrays_of(device, "labels") for device in to_list(labels, "labels")]
+    num = len(devices[0]) if devices else 0
+    for device in devices:
+        if len(device) != num:
+            raise InvalidArgumentError(f"labels: expected {num} for each device, found {len(device)}", "labels")
+    return [label for device in devices for label in device], len(devices), num

@@ -1,0 +1,632 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The group of MXNet's Module: one executor for each context, each batch split over them by workload."""
+
+from __future__ import annotations
+
+from ctypes import POINTER, byref, c_int32, c_void_p, cast
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from . import _abi
+from ._library import (
+    Callback,
+    Handle,
+    describe,
+    handle_of,
+    lib,
+    list_of_names,
+    null,
+    options_of,
+    optional_handle,
+    out_handle,
+    out_int,
+    out_pair,
+    pointers,
+    reals,
+    texts,
+    to_dict,
+    to_int,
+    to_list,
+    to_real,
+    to_size,
+)
+from .context import Context, struct_of, to_context, to_contexts
+from .errors import InvalidArgumentError, StateError
+from .executor import (
+    Executor,
+    bytes_of_memory,
+    char_pp,
+    head_gradients,
+    keep_monitor,
+    label_slices,
+    monitor_function,
+    set_grad_req,
+    set_names,
+)
+from .initializer import Initializer
+from .io import DataDesc, Descs, to_desc
+from .logging_ import default_logger, sink
+from .metric import EvalMetric, metric_handle
+from .ndarray import Arrays, NDArray, arrays_of, dtype_code
+from .optimizer import Optimizer, optimizer_handle
+from .symbol import Symbol
+
+ROUNDING = {
+    "half_up": _abi.Rounding.HALF_UP,
+    "half_even": _abi.Rounding.HALF_EVEN,
+    "balanced": _abi.Rounding.BALANCED,
+}
+_MODES = {
+    "store": _abi.UpdateMode.ON_STORE,
+    "device": _abi.UpdateMode.PER_DEVICE,
+    "none": _abi.UpdateMode.NO_STORE,
+}
+
+
+def update_mode(mode: Any) -> int:
+    if not isinstance(mode, str) or mode not in _MODES:
+        raise InvalidArgumentError(f"update: expected store, device or none, found {describe(mode)}", "mode")
+    return int(_MODES[mode])
+
+
+def batch_arrays(batch: Any) -> Tuple[List[NDArray], List[NDArray]]:
+    """Data and labels of a batch, or of anything that has them."""
+    if not hasattr(batch, "data") or isinstance(batch, (NDArray, np.ndarray)):
+        raise InvalidArgumentError(f"data_batch: expected data and label, found {describe(batch)}", "data_batch")
+    return arrays_of(batch.data, "data"), arrays_of(getattr(batch, "label", None), "label")
+
+
+class GroupBase(Handle):
+    """What the groups of :mod:`cohort.executor_group` and :mod:`cohort.executor_manager` have in common."""
+
+    _free_name = "cohort_group_free"
+    symbol: Symbol
+    contexts: List[Context]
+    _monitor: Optional[Callback] = None
+
+    def _created(
+        self,
+        symbol: Symbol,
+        contexts: Any,
+        data: Any,
+        label: Any,
+        param_names: Optional[Sequence[str]],
+        for_training: bool,
+        logger: Any,
+        shared_group: Optional["GroupBase"],
+        fill: Callable[[Any], List[Any]],
+    ) -> None:
+        """Makes the group; ``fill`` writes what a class has of its own into the options, and gives what to keep."""
+        handle = handle_of(symbol, Symbol, "symbol")
+        self.symbol, self.contexts = symbol, to_contexts(contexts)
+        options = options_of(_abi.cohort_group_options, lib.cohort_group_options_init)
+        kept = fill(options)
+        if shared_group is not None:
+            options.shared_group = handle_of(shared_group, GroupBase, "shared_group")
+        log = Callback(_abi.cohort_log_fn, sink(default_logger() if logger is None else logger))
+        options.log, options.log_user_data = log.pointer, log.number
+        names = None if param_names is None else to_list(param_names, "param_names")
+        descs = Descs.of(data, "data_shapes"), Descs.of(label, "label_shapes")
+        made = out_handle(
+            lib.cohort_group_create,
+            handle,
+            struct_of(self.contexts),
+            len(self.contexts),
+            descs[0].handle,
+            descs[1].handle,
+            None if names is None else texts(names, "param_names"),
+            len(names or []),
+            int(bool(for_training)),
+            byref(options),
+        )
+        del kept
+        self._start(made, None if shared_group is None else shared_group._lock)
+        self._lock.callbacks.append(log)
+
+    # ---- lists of arrays
+
+    def _num(self, which: int) -> int:
+        with self._lock:
+            return out_int(lib.cohort_group_num_arrays, self.handle, which)
+
+    def _names(self, which: int) -> List[str]:
+        with self._lock:
+            return list_of_names(lib.cohort_group_num_arrays, lib.cohort_group_name, self.handle, which)
+
+    def _on_devices(self, which: int) -> List[List[NDArray]]:
+        """For each entry of a list the arrays of the devices."""
+        devices = []
+        for device in range(len(self.contexts)):
+            with self._lock:
+                devices.append(Arrays._adopt(out_handle(lib.cohort_group_arrays, self.handle, which, device)).list())
+        return [list(entry) for entry in zip(*devices)]
+
+    def _merged(self, which: int) -> List[NDArray]:
+        with self._lock:
+            num = out_int(lib.cohort_group_num_arrays, self.handle, which)
+            return [NDArray._adopt(out_handle(lib.cohort_group_merged, self.handle, which, i)) for i in range(num)]
+
+    def _either(self, which: int, merge: bool) -> List[Any]:
+        if merge:
+            return self._merged(which)
+        return self._on_devices(which)
+
+    def _descs(self, which: int) -> List[DataDesc]:
+        with self._lock:
+            return Descs._adopt(out_handle(lib.cohort_group_descs, self.handle, which)).list()
+
+    def _slices(self) -> List[slice]:
+        with self._lock:
+            pairs = [out_pair(lib.cohort_group_slice, self.handle, i) for i in range(len(self.contexts))]
+        return [slice(begin, end) for begin, end in pairs]
+
+    @property
+    def execs(self) -> List[Executor]:
+        """The executor of each device."""
+        with self._lock:
+            made = [out_handle(lib.cohort_group_executor, self.handle, i) for i in range(len(self.contexts))]
+        return [Executor._adopt(executor, self._lock) for executor in made]
+
+    @property
+    def shared_data_arrays(self) -> List[Dict[str, NDArray]]:
+        """The pool of input arrays of each device."""
+        with self._lock:
+            made = [out_handle(lib.cohort_group_shared_data, self.handle, i) for i in range(len(self.contexts))]
+        return [Arrays._adopt(pool).dict() for pool in made]
+
+    # ---- running
+
+    def _load(self, batch: Any) -> None:
+        data, label = batch_arrays(batch)
+        labels = pointers(label, "label") if label else None
+        self._call(lib.cohort_group_load, pointers(data, "data"), len(data), labels, len(label))
+
+    def _run(self, is_train: Optional[bool]) -> None:
+        self._call(lib.cohort_group_run, -1 if is_train is None else int(bool(is_train)))
+
+    def _backward(self, out_grads: Any) -> None:
+        grads = head_gradients(out_grads, self.symbol.list_outputs)
+        self._call(lib.cohort_group_backward, pointers(grads, "out_grads"), len(grads))
+
+    def update(self, optimizer: Optimizer, mode: str = "store") -> None:
+        """Updates every parameter that has a gradient: "store": from the sum over the devices, once, copied to all;
+        "device": each device for itself from that sum; "none": each from its own gradients."""
+        code, handle = update_mode(mode), optimizer_handle(optimizer)
+        with self._lock, optimizer._lock:
+            lib.cohort_group_update(self.handle, handle, code)
+
+    def update_metric(self, eval_metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
+        """Updates a metric once for each device with its labels and outputs."""
+        handle = metric_handle(eval_metric)
+        if pre_sliced:
+            arrays, num_devices, num = label_slices(labels)
+            with self._lock, eval_metric._lock:
+                lib.cohort_group_update_metric_presliced(
+                    self.handle, handle, num_devices, pointers(arrays, "labels"), num
+                )
+            return
+        arrays = arrays_of(labels, "labels")
+        with self._lock, eval_metric._lock:
+            lib.cohort_group_update_metric(self.handle, handle, pointers(arrays, "labels"), len(arrays))
+
+    def wait(self) -> None:
+        """Waits for all queued work."""
+        self._call(lib.cohort_group_wait)
+
+    # ---- parameters
+
+    def set_params(self, arg_params: Any, aux_params: Any, allow_extra: bool = False) -> None:
+        """Copies parameters to every device by name; those that are not named keep their values."""
+        args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
+        self._call(lib.cohort_group_set_params, args.handle, aux.handle, int(bool(allow_extra)))
+
+    def assign_params(
+        self, arg_params: Any, aux_params: Any, allow_missing: bool = False, allow_extra: bool = False
+    ) -> List[str]:
+        """The same of all parameters: missing ones are an error, or their names come back."""
+        args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
+        missing = c_void_p()
+        allowed = int(bool(allow_missing)), int(bool(allow_extra))
+        self._call(lib.cohort_group_assign_params, args.handle, aux.handle, *allowed, byref(missing))
+        return [desc.name for desc in Descs._adopt(missing.value).list()]
+
+    def get_params(self, arg_params: Any = None, aux_params: Any = None) -> Tuple[Dict[str, NDArray], Dict[str, NDArray]]:
+        """Writes the mean over the devices into the arrays given, or into new ones."""
+        if arg_params is None and aux_params is None:
+            return self.copy_params()
+        for name, value in {**to_dict(arg_params, "arg_params"), **to_dict(aux_params, "aux_params")}.items():
+            handle_of(value, NDArray, f"target {name}")
+        args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
+        self._call(lib.cohort_group_get_params, args.handle, aux.handle)
+        return arg_params, aux_params
+
+    def copy_params(self) -> Tuple[Dict[str, NDArray], Dict[str, NDArray]]:
+        args, aux = c_void_p(), c_void_p()
+        self._call(lib.cohort_group_copy_params, byref(args), byref(aux))
+        return Arrays._adopt(args.value).dict(), Arrays._adopt(aux.value).dict()
+
+    def init_params(self, initializer: Initializer) -> None:
+        """Fills all parameters by an initializer, the same on every device."""
+        handle_of(initializer, Initializer, "initializer")
+        args, aux = self.copy_params()
+        for arrays in (args, aux):
+            initializer.apply(arrays, self.symbol)
+        self.set_params(args, aux)
+
+    # ---- what it is
+
+    def set_monitor_callback(self, callback: Optional[Callable[[str, NDArray], None]], monitor_all: bool = False) -> None:
+        """Calls ``callback(name, array)`` for each output of each operator on every device; None: no more."""
+        made = None if callback is None else monitor_function(callback)
+        pointer = null(_abi.cohort_monitor_fn) if made is None else made.pointer
+        number = None if made is None else made.number
+        with self._lock:
+            lib.cohort_group_set_monitor(self.handle, pointer, number, int(bool(monitor_all)))
+            keep_monitor(self._lock, self._monitor, made)
+            self._monitor = made
+
+    def install_monitor(self, mon: Any) -> None:
+        """Lets a monitor watch all devices."""
+        if not hasattr(mon, "install"):
+            raise InvalidArgumentError(f"install_monitor: expected a monitor, found {describe(mon)}", "monitor")
+        mon.install(self)
+
+    def memory(self, device: int = 0) -> Dict[str, int]:
+        """What one device takes, in bytes by kind."""
+        number = to_size(device, "device")
+        with self._lock:
+            return bytes_of_memory(lib.cohort_group_memory, self.handle, number)
+
+
+class DataParallelExecutorGroup(GroupBase):
+    """A group as MXNet's Module has it.
+
+    >>> from cohort import DataBatch, cpu, nd, sym
+    >>> from cohort.executor_group import DataParallelExecutorGroup
+    >>> net = sym.FullyConnected(sym.Variable("data"), num_hidden=1, no_bias=True, name="fc")
+    >>> with DataParallelExecutorGroup(net, [cpu(0), cpu(1)], None, [("data", (4, 2))], None, ["fc_weight"],
+    ...                                for_training=True, inputs_need_grad=False) as group:
+    ...     group.set_params({"fc_weight": nd.array([[1, 10]])}, {})
+    ...     group.forward(DataBatch([[[1, 2], [3, 4], [5, 6], [7, 8]]]))
+    ...     group.get_outputs()[0].asnumpy().ravel().tolist()
+    [21.0, 43.0, 65.0, 87.0]
+    """
+
+    def __init__(
+        self,
+        symbol: Symbol,
+        contexts: Any,
+        workload: Optional[Sequence[float]],
+        data_shapes: Any,
+        label_shapes: Any,
+        param_names: Optional[Sequence[str]],
+        for_training: bool,
+        inputs_need_grad: bool,
+        shared_group: Optional["DataParallelExecutorGroup"] = None,
+        logger: Any = None,
+        fixed_param_names: Optional[Sequence[str]] = None,
+        grad_req: Any = "write",
+        state_names: Optional[Sequence[str]] = None,
+        group2ctxs: Any = None,
+        *,
+        rounding: str = "half_even",
+        slices: Optional[Sequence[slice]] = None,
+        input_types: Optional[Mapping[str, Any]] = None,
+        num_threads: int = 0,
+        gradient_bucket_bytes: int = 0,
+        seed: int = 0,
+    ) -> None:
+        """The first parameters are those of MXNet's class; ``param_names`` None is all but data, labels and states."""
+        self.for_training, self.inputs_need_grad = bool(for_training), bool(inputs_need_grad)
+        self.workload, self.logger = workload, logger
+        self.fixed_param_names = to_list(fixed_param_names, "fixed_param_names")
+        self.state_names = to_list(state_names, "state_names")
+
+        def fill(options: Any) -> List[Any]:
+            options.rounding = _rounding(rounding)
+            options.inputs_need_grad = int(self.inputs_need_grad)
+            options.num_threads = to_int(num_threads, "num_threads", 0, 2**31 - 1)
+            options.gradient_bucket_bytes = to_size(gradient_bucket_bytes, "gradient_bucket_bytes")
+            options.seed = to_int(seed, "seed", 0, 2**64 - 1)
+            return [
+                set_workload(options, workload),
+                set_slices(options, slices),
+                set_grad_req(options, grad_req),
+                set_names(options, "fixed_param_names", self.fixed_param_names),
+                set_names(options, "state_names", self.state_names),
+                set_input_types(options, input_types),
+                set_group2ctxs(options, group2ctxs, len(self.contexts)),
+            ]
+
+        self._created(
+            symbol, contexts, data_shapes, label_shapes, param_names, self.for_training, logger, shared_group, fill
+        )
+        self.arg_names, self.aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
+        self.output_names = symbol.list_outputs()
+        self.num_outputs = len(self.output_names)
+        self.param_names = self._names(_abi.GroupList.PARAMS) if param_names is None else list(param_names)
+
+    # ---- shapes and slices
+
+    @property
+    def data_shapes(self) -> List[DataDesc]:
+        return self._descs(_abi.GroupList.DATA)
+
+    @property
+    def label_shapes(self) -> Optional[List[DataDesc]]:
+        return self._descs(_abi.GroupList.LABELS) or None
+
+    @property
+    def data_names(self) -> List[str]:
+        return [desc.name for desc in self.data_shapes]
+
+    @property
+    def label_names(self) -> Optional[List[str]]:
+        shapes = self.label_shapes
+        return None if shapes is None else [desc.name for desc in shapes]
+
+    @property
+    def batch_size(self) -> Optional[int]:
+        """None if nothing is batched."""
+        return self._out(out_int, lib.cohort_group_batch_size) or None
+
+    @property
+    def slices(self) -> Optional[List[slice]]:
+        """The rows of each device; None if nothing is batched."""
+        return None if self.batch_size is None else self._slices()
+
+    def _axes(self, which: int) -> List[int]:
+        with self._lock:
+            num = out_int(lib.cohort_group_num_arrays, self.handle, which)
+            return [out_int(lib.cohort_group_axis, self.handle, which, i) for i in range(num)]
+
+    @property
+    def data_layouts(self) -> List[int]:
+        """The batch axis of each data descriptor; -1 if it is not batched."""
+        return self._axes(_abi.GroupList.DATA)
+
+    @property
+    def label_layouts(self) -> Optional[List[int]]:
+        return self._axes(_abi.GroupList.LABELS) or None
+
+    @property
+    def output_layouts(self) -> List[int]:
+        return self._axes(_abi.GroupList.OUTPUTS)
+
+    def decide_slices(self, data_shapes: Any) -> List[int]:
+        """The batch axis of each descriptor, checked against the group's batch size."""
+        given = Descs.of(data_shapes, "data_shapes")
+        num = len(given.codes())
+        axes = (c_int32 * max(num, 1))()
+        self._call(lib.cohort_group_decide_slices, given.handle, axes)
+        return list(axes)[:num]
+
+    def _sliced_shape(self, shapes: Any, i: int, major_axis: Optional[Sequence[int]]) -> List[DataDesc]:
+        given = Descs.of(shapes, "shapes")
+        axes = None
+        if major_axis is not None:
+            numbers = [to_int(axis, "major_axis", -1, _abi.MAX_AXES) for axis in to_list(major_axis, "major_axis")]
+            if len(numbers) != len(given.codes()):
+                raise InvalidArgumentError(
+                    f"major_axis: expected {len(given.codes())} axes, found {len(numbers)}", "major_axis"
+                )
+            axes = (c_int32 * max(len(numbers), 1))(*numbers)
+        device = to_size(i, "device")
+        with self._lock:
+            return Descs._adopt(
+                out_handle(lib.cohort_group_sliced_shape, self.handle, given.handle, device, axes)
+            ).list()
+
+    def bind_exec(
+        self, data_shapes: Any, label_shapes: Any, shared_group: Optional[GroupBase] = None, reshape: bool = False
+    ) -> None:
+        """Binds anew; with ``reshape`` as :meth:`reshape`."""
+        if reshape:
+            return self.reshape(data_shapes, label_shapes)
+        data, label = Descs.of(data_shapes, "data_shapes"), Descs.of(label_shapes, "label_shapes")
+        shared = optional_handle(shared_group, GroupBase, "shared_group")
+        self._call(lib.cohort_group_bind, data.handle, label.handle, shared, 0)
+
+    def reshape(self, data_shapes: Any, label_shapes: Any) -> None:
+        """Changes the shapes of the batch; parameters stay."""
+        data, label = Descs.of(data_shapes, "data_shapes"), Descs.of(label_shapes, "label_shapes")
+        self._call(lib.cohort_group_reshape, data.handle, label.handle)
+
+    # ---- running
+
+    def forward(self, data_batch: Any, is_train: Optional[bool] = None) -> None:
+        """Loads a batch and runs a forward pass; a list of batches is one for each device, split already."""
+        if isinstance(data_batch, (list, tuple)):
+            return self._forward_presliced(data_batch, is_train)
+        data, label = batch_arrays(data_batch)
+        self._call(
+            lib.cohort_group_forward,
+            pointers(data, "data"),
+            len(data),
+            pointers(label, "label") if label else None,
+            len(label),
+            -1 if is_train is None else int(bool(is_train)),
+        )
+
+    def _forward_presliced(self, batches: Sequence[Any], is_train: Optional[bool]) -> None:
+        pairs = [batch_arrays(batch) for batch in batches]
+        data, num_devices, num_data = label_slices([pair[0] for pair in pairs])
+        label, _, num_label = label_slices([pair[1] for pair in pairs])
+        self._call(
+            lib.cohort_group_forward_presliced,
+            num_devices,
+            pointers(data, "data"),
+            num_data,
+            pointers(label, "label") if label else None,
+            num_label,
+            -1 if is_train is None else int(bool(is_train)),
+        )
+
+    def load(self, data_batch: Any) -> None:
+        """Splits a batch over the devices; runs nothing."""
+        self._load(data_batch)
+
+    def run(self, is_train: Optional[bool] = None) -> None:
+        """Runs a forward pass over what is loaded."""
+        self._run(is_train)
+
+    def backward(self, out_grads: Any = None) -> None:
+        """Runs a backward pass from the latest forward pass."""
+        self._backward(out_grads)
+
+    # ---- arrays
+
+    def get_output_shapes(self) -> List[Tuple[str, Tuple[int, ...]]]:
+        with self._lock:
+            shapes = Descs._adopt(out_handle(lib.cohort_group_output_shapes, self.handle)).list()
+        return [(desc.name, desc.shape) for desc in shapes]
+
+    def get_outputs(self, merge_multi_context: bool = True, begin: int = 0, end: Optional[int] = None) -> List[Any]:
+        """Outputs joined over the devices; without merging, for each a list of the devices' arrays."""
+        num = self._num(_abi.GroupList.OUTPUTS)
+        first, last = to_size(begin, "begin"), num if end is None else to_size(end, "end")
+        if not first <= last <= num:
+            raise InvalidArgumentError(f"outputs: expected a range of {num}, found {first} to {last}", "outputs")
+        return self._either(_abi.GroupList.OUTPUTS, merge_multi_context)[first:last]
+
+    def get_input_grads(self, merge_multi_context: bool = True) -> List[Any]:
+        if not (self.inputs_need_grad and self.for_training):
+            raise StateError("input gradients: the group was bound without them", "inputs_need_grad")
+        return self._either(_abi.GroupList.INPUT_GRADS, merge_multi_context)
+
+    def get_states(self, merge_multi_context: bool = True) -> List[Any]:
+        return self._either(_abi.GroupList.STATES, merge_multi_context)
+
+    def set_states(self, states: Any = None, value: Optional[float] = None) -> None:
+        """Sets states: for each a list of the devices' arrays, or one number for all."""
+        set_states(self, lib.cohort_group_set_states, states, value)
+
+    def _pairs(self, which: int) -> List[List[Tuple[slice, NDArray]]]:
+        slices = self.slices or [slice(i, i + 1) for i in range(len(self.contexts))]
+        return [list(zip(slices, entry)) for entry in self._on_devices(which)]
+
+    @property
+    def data_arrays(self) -> List[List[Tuple[slice, NDArray]]]:
+        return self._pairs(_abi.GroupList.DATA)
+
+    @property
+    def label_arrays(self) -> Optional[List[List[Tuple[slice, NDArray]]]]:
+        return self._pairs(_abi.GroupList.LABELS) or None
+
+    @property
+    def param_arrays(self) -> List[List[NDArray]]:
+        """For each parameter in the order of the arguments the devices' arrays."""
+        return self._on_devices(_abi.GroupList.PARAMS)
+
+    @property
+    def param_array_names(self) -> List[str]:
+        """The names that go with :attr:`param_arrays`."""
+        return self._names(_abi.GroupList.PARAMS)
+
+    @property
+    def grad_arrays(self) -> Optional[List[List[NDArray]]]:
+        return self._on_devices(_abi.GroupList.GRADS) if self.for_training else None
+
+    @property
+    def aux_arrays(self) -> List[List[NDArray]]:
+        return self._on_devices(_abi.GroupList.AUX)
+
+    @property
+    def state_arrays(self) -> List[List[NDArray]]:
+        return self._on_devices(_abi.GroupList.STATES)
+
+    @property
+    def input_grad_arrays(self) -> Optional[List[List[NDArray]]]:
+        if not (self.inputs_need_grad and self.for_training):
+            return None
+        return self._on_devices(_abi.GroupList.INPUT_GRADS)
+
+    @property
+    def grad_req(self) -> Dict[str, str]:
+        """What backward does with the gradient of each argument."""
+        return self.execs[0].grad_req
+
+
+# ---- what goes into options ----------------------------------------------------------------------------------------------
+
+
+def _rounding(rounding: Any) -> int:
+    if not isinstance(rounding, str) or rounding not in ROUNDING:
+        raise InvalidArgumentError(f"rounding: expected one of {list(ROUNDING)}, found {describe(rounding)}", "rounding")
+    return int(ROUNDING[rounding])
+
+
+def set_workload(options: Any, workload: Any) -> Any:
+    given = to_list(workload, "workload")
+    if not given:
+        return None
+    made = reals(given, "workload")
+    options.workload, options.num_workloads = made, len(given)
+    return made
+
+
+def set_slices(options: Any, slices: Any) -> Any:
+    given = to_list(slices, "slices")
+    if not given:
+        return None
+    ends: List[int] = []
+    for part in given:
+        if not isinstance(part, slice) or part.step not in (None, 1):
+            raise InvalidArgumentError(f"slices: expected slice(begin, end), found {describe(part)}", "slices")
+        ends += [to_int(part.start or 0, "slices"), to_int(part.stop, "slices")]
+    made = (_abi.c_int64 * len(ends))(*ends)
+    options.slices, options.num_slices = made, len(given)
+    return made
+
+
+def set_input_types(options: Any, types: Any) -> Any:
+    given = to_dict(types, "input_types")
+    names, found = texts(list(given), "input_types"), [dtype_code(dtype) for dtype in given.values()]
+    made = (c_int32 * max(len(found), 1))(*found)
+    options.input_dtype_names, options.num_input_dtypes = char_pp(names), len(given)
+    options.input_dtypes = made
+    return [names, made]
+
+
+def set_group2ctxs(options: Any, given: Any, num: int) -> Any:
+    """One dict for all devices, whose values are a context or one for each device; or a list of dicts, one for each."""
+    if given is None:
+        return None
+    maps: List[Dict[str, Any]]
+    if isinstance(given, Mapping):
+        lists = {key: to_contexts(value) for key, value in given.items()}
+        for key, value in lists.items():
+            if len(value) not in (1, num):
+                raise InvalidArgumentError(f"group2ctxs: expected 1 or {num} contexts, found {len(value)}", key)
+        maps = [{key: value[i if len(value) > 1 else 0] for key, value in lists.items()} for i in range(num)]
+    else:
+        maps = [to_dict(one, "group2ctxs") for one in to_list(given, "group2ctxs")]
+        if len(maps) != num:
+            raise InvalidArgumentError(f"group2ctxs: expected {num} dicts, found {len(maps)}", "group2ctxs")
+    keys = sorted({key for one in maps for key in one})
+    if not keys:
+        return None
+    names = texts(keys, "group2ctxs")
+    contexts = (_abi.cohort_context * (len(keys) * num))()
+    for k, key in enumerate(keys):
+        for i, one in enumerate(maps):
+            if one.get(key) is not None:
+                contexts[k * num + i] = to_context(one[key])._struct()
+    options.ctx_group_names, options.num_ctx_groups = char_pp(names), len(keys)
+    options.ctx_group_contexts = cast(contexts, POINTER(_abi.cohort_context))
+    options.contexts_per_ctx_group = num
+    return [names, contexts]
+
+
+def set_states(target: Handle, function: Any, states: Any, value: Optional[float]) -> None:
+    number = None if value is None else byref(_abi.c_double(to_real(value, "value")))
+    if states is None:
+        target._call(function, None, 0, 0, number)
+        return
+    entries: List[Iterable[NDArray]] = [arrays_of(entry, "states") for entry in to_list(states, "states")]
+    arrays = [array for entry in entries for array in entry]
+    num_devices = len(list(entries[0])) if entries else 0
+    if num_devices * len(entries) != len(arrays):
+        raise InvalidArgumentError("states: expected an array for each device in each", "states")
+    target._call(function, pointers(arrays, "states"), len(entries), num_devices, number)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages of the library in Python's logging: of groups and managers with a logger of their own, and of all else."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from ctypes import byref, c_void_p
+from typing import Any, Callable, Optional
+
+from . import _abi
+from ._library import Callback, Handle, describe, from_text, lib, null, to_int
+from .errors import InvalidArgumentError
+
+_LEVELS = {0: logging.DEBUG, 1: logging.INFO, 2: logging.WARNING, 3: logging.ERROR}
+
+
+def default_logger() -> logging.Logger:
+    """The logger of this package."""
+    return logging.getLogger("cohort")
+
+
+def sink(logger: Any) -> Callable[[int, int], None]:
+    if not hasattr(logger, "log"):
+        raise InvalidArgumentError(f"logger: expected one of Python's, found {describe(logger)}", "logger")
+
+    def run(level: int, message: int) -> None:
+        logger.log(_LEVELS.get(level, logging.ERROR), "%s", from_text(ctypes.string_at(message)))
+
+    return run
+
+
+class LogReceiver(Handle):
+    """Hands the library's messages to a logger for as long as it lives."""
+
+    _free_name = "cohort_log_free"
+
+    def __init__(self, logger: Optional[Any] = None, lowest: int = _abi.LogLevel.INFO) -> None:
+        callback = Callback(_abi.cohort_log_fn, sink(default_logger() if logger is None else logger))
+        made = c_void_p()
+        level = to_int(lowest, "lowest", 0, 4)
+        ended = null(_abi.cohort_log_end_fn)
+        lib.cohort_log_create(level, callback.pointer, ended, callback.number, byref(made))
+        self._start(made.value)
+        self._lock.callbacks.append(callback)

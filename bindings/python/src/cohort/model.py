@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints in MXNet's two files, ``PREFIX-symbol.json`` and ``PREFIX-0007.params``, and prediction from them."""
+
+from __future__ import annotations
+
+from ctypes import byref, c_void_p
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+import numpy as np
+
+from ._library import handle_of, lib, optional_handle, to_int, to_path
+from .context import cpu, to_context
+from .errors import ShapeError, UnknownNameError
+from .executor import Executor
+from .ndarray import Arrays, NDArray, to_array, zeros
+from .symbol import Symbol
+
+
+def save_checkpoint(
+    prefix: Any, epoch: int, symbol: Optional[Symbol], arg_params: Mapping[str, Any], aux_params: Mapping[str, Any]
+) -> None:
+    """Writes a checkpoint; without a symbol its parameters alone."""
+    args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
+    number = to_int(epoch, "epoch", 0, 2**31 - 1)
+    handle = optional_handle(symbol, Symbol, "symbol")
+    lib.cohort_checkpoint_save(to_path(prefix, "prefix"), number, handle, args.handle, aux.handle)
+
+
+def load_checkpoint(prefix: Any, epoch: int) -> Tuple[Symbol, Dict[str, NDArray], Dict[str, NDArray]]:
+    """Symbol, parameters and auxiliary states of a checkpoint."""
+    symbol, args, aux = c_void_p(), c_void_p(), c_void_p()
+    number = to_int(epoch, "epoch", 0, 2**31 - 1)
+    lib.cohort_checkpoint_load(to_path(prefix, "prefix"), number, byref(symbol), byref(args), byref(aux))
+    made = Symbol._adopt(symbol.value)
+    with Arrays._adopt(args.value) as arg_params, Arrays._adopt(aux.value) as aux_params:
+        return made, arg_params.dict(), aux_params.dict()
+
+
+class Predictor:
+    """A network for inference. It is used by one thread at a time; :meth:`clone` makes one for another thread, which
+    shares the parameters and runs beside it.
+
+    >>> from cohort import Predictor, nd, sym
+    >>> net = sym.FullyConnected(sym.Variable("data"), num_hidden=1, no_bias=True, name="fc")
+    >>> predictor = Predictor(net, {"fc_weight": nd.array([[1, 10]])}, data=(1, 2))
+    >>> predictor(data=[[3, 4]])[0].tolist()
+    [[43.0]]
+    """
+
+    def __init__(
+        self,
+        symbol: Symbol,
+        arg_params: Mapping[str, Any],
+        aux_params: Optional[Mapping[str, Any]] = None,
+        context: Any = None,
+        num_threads: int = 0,
+        **shapes: Any,
+    ) -> None:
+        handle_of(symbol, Symbol, "symbol")
+        where = cpu() if context is None else to_context(context)
+        self.symbol, self._shapes, self._num_threads = symbol, shapes, num_threads
+        self._args = {name: to_array(value, name).as_in_context(where) for name, value in dict(arg_params).items()}
+        self._aux = {name: to_array(value, name).as_in_context(where) for name, value in dict(aux_params or {}).items()}
+        self._context = where
+        names = symbol.list_arguments()
+        missing = [name for name in names if name not in shapes and name not in self._args]
+        missing = [name for name in missing if not name.endswith("label")]  # of losses: inference does not read them
+        missing += [name for name in symbol.list_auxiliary_states() if name not in self._aux]
+        if missing:
+            raise UnknownNameError(f"parameters: expected all, found none called {', '.join(missing)}", missing[0])
+        known = {name: value.shape for name, value in self._args.items() if name in names and name not in shapes}
+        arg_shapes, _, _ = symbol.infer_shape(**known, **shapes)
+        if arg_shapes is None:
+            raise ShapeError(f"data: the shapes {shapes} do not give those of all arguments", "data")
+        given = {
+            name: self._args[name] if name in known else zeros(shape, where) for name, shape in zip(names, arg_shapes)
+        }
+        self._executor = Executor.bind(
+            symbol, where, given, None, "null", self._aux, num_threads=num_threads
+        )
+
+    @classmethod
+    def load(cls, prefix: Any, epoch: int, context: Any = None, num_threads: int = 0, **shapes: Any) -> "Predictor":
+        """From a checkpoint; ``data=(1, 3, 224, 224)`` gives the shape of the input of that name."""
+        symbol, args, aux = load_checkpoint(prefix, epoch)
+        return cls(symbol, args, aux, context, num_threads, **shapes)
+
+    def __call__(self, **inputs: Any) -> List[np.ndarray]:
+        """The outputs for inputs by name. A batch of another length is taken, too."""
+        if sorted(inputs) != sorted(self._shapes):
+            raise UnknownNameError(f"inputs: expected {sorted(self._shapes)}, found {sorted(inputs)}", "inputs")
+        arrays = {name: to_array(value, name) for name, value in inputs.items()}
+        shapes = {name: array.shape for name, array in arrays.items()}
+        with self._executor._lock:
+            if any(tuple(self._shapes[name]) != shape for name, shape in shapes.items()):
+                self._executor = self._executor.reshape(True, True, **shapes)
+                self._shapes = shapes
+            return [output.asnumpy() for output in self._executor.forward(False, **arrays)]
+
+    def clone(self) -> "Predictor":
+        """Another one on the same parameters, for another thread."""
+        return Predictor(self.symbol, self._args, self._aux, self._context, self._num_threads, **self._shapes)
+
+    def close(self) -> None:
+        self._executor.close()
+
+    def __enter__(self) -> "Predictor":
+        return self
+
+    def __exit__(self, *reason: Any) -> None:
+        self.close()

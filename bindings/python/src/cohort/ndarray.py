@@ -1,0 +1,610 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays on devices, and operators applied to them at once.
+
+Operators are functions of this module, made from the library's registry: ``nd.FullyConnected(x, w, b, num_hidden=3)``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_char_p, c_int32, c_int64, c_void_p
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from . import _abi, _operators
+from ._library import (
+    Callback,
+    Handle,
+    attributes,
+    describe,
+    lib,
+    list_of_names,
+    options_of,
+    out_handle,
+    out_int,
+    pointers,
+    release_later,
+    to_dict,
+    to_int,
+    to_list,
+    to_path,
+    to_real,
+    to_shape,
+    to_text,
+)
+from .context import Context, ContextLike, pointer_to
+from .errors import DtypeError, InvalidArgumentError, UnknownNameError
+
+_NUMPY: Dict[int, np.dtype] = {
+    _abi.Dtype.FLOAT32: np.dtype("float32"),
+    _abi.Dtype.FLOAT64: np.dtype("float64"),
+    _abi.Dtype.FLOAT16: np.dtype("float16"),
+    _abi.Dtype.UINT8: np.dtype("uint8"),
+    _abi.Dtype.INT32: np.dtype("int32"),
+    _abi.Dtype.INT8: np.dtype("int8"),
+    _abi.Dtype.INT64: np.dtype("int64"),
+    _abi.Dtype.BOOL: np.dtype("bool"),
+}
+_CODES = {str(dtype): code for code, dtype in _NUMPY.items()}
+BFLOAT16 = "bfloat16"  # NumPy has no name for it
+
+DtypeLike = Any
+Dtype = Union[np.dtype, str]
+
+
+def dtype_code(dtype: DtypeLike) -> int:
+    """The library's code of a type: of NumPy's, of its name, or "bfloat16". None is not given."""
+    if dtype is None:
+        return _abi.Dtype.NONE
+    if isinstance(dtype, str) and dtype == BFLOAT16:
+        return _abi.Dtype.BFLOAT16
+    try:
+        name = str(np.dtype(dtype))
+    except TypeError:
+        name = ""
+    code = _CODES.get(name)
+    if code is None:
+        raise DtypeError(f"dtype: expected a type of numbers that the library has, found {describe(dtype)}", "dtype")
+    return code
+
+
+def dtype_of(code: int) -> Optional[Dtype]:
+    return BFLOAT16 if code == _abi.Dtype.BFLOAT16 else _NUMPY.get(code)
+
+
+class NDArray(Handle):
+    """An array on a device, or a view of one. Reading it waits for the work that writes it.
+
+    >>> from cohort import nd
+    >>> x = nd.array([[1, 2], [3, 4]])
+    >>> x[1].asnumpy()
+    array([3., 4.], dtype=float32)
+    >>> nd.exp(x * 0).shape
+    (2, 2)
+    """
+
+    _free_name = "cohort_ndarray_free"
+    __array_priority__ = 1000.0  # its operators come before NumPy's
+
+    # ---- what it is
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        lengths, num = (c_int64 * _abi.MAX_AXES)(), c_int32()
+        self._call(lib.cohort_ndarray_shape, lengths, _abi.MAX_AXES, byref(num))
+        return tuple(lengths[: num.value])
+
+    @property
+    def dtype(self) -> Dtype:
+        """The type as NumPy's; ``"bfloat16"`` for that."""
+        return dtype_of(self._out(out_int, lib.cohort_ndarray_dtype)) or BFLOAT16
+
+    @property
+    def context(self) -> Context:
+        found = _abi.cohort_context()
+        self._call(lib.cohort_ndarray_context, byref(found))
+        return Context._from_struct(found)
+
+    ctx = context
+
+    @property
+    def size(self) -> int:
+        return int(self._out(out_int, lib.cohort_ndarray_size))
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise TypeError("an array without axes has no length")
+        return shape[0]
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<NDArray, closed>"
+        return f"{self.asnumpy()!r}\n<NDArray {'x'.join(map(str, self.shape))} @{self.context}>"
+
+    # ---- values
+
+    def asnumpy(self) -> np.ndarray:
+        """A copy as NumPy's; of bfloat16 as float32."""
+        dtype = self.dtype
+        if dtype == BFLOAT16:
+            return self.astype("float32").asnumpy()
+        found = np.empty(self.shape, dtype)
+        self._call(lib.cohort_ndarray_read, found.ctypes.data, found.nbytes)
+        return found
+
+    def __array__(self, dtype: DtypeLike = None, copy: Optional[bool] = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("an NDArray becomes NumPy's by a copy; np.from_dlpack() shares its memory")
+        found = self.asnumpy()
+        return found if dtype is None else found.astype(dtype)
+
+    def asscalar(self) -> Any:
+        if self.size != 1:
+            raise InvalidArgumentError(f"asscalar: expected one element, found shape {self.shape}", "array")
+        return self.asnumpy().item()
+
+    item = asscalar
+
+    def __float__(self) -> float:
+        return float(self.asscalar())
+
+    def __int__(self) -> int:
+        return int(self.asscalar())
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError("an array of several elements is neither true nor false")
+        return bool(self.asscalar())
+
+    def tolist(self) -> Any:
+        return self.asnumpy().tolist()
+
+    def wait_to_read(self) -> None:
+        """Waits for the work that writes the array."""
+        self._call(lib.cohort_ndarray_wait)
+
+    def set(self, value: Any) -> "NDArray":
+        """Sets all elements: to one number, or from an array of the same shape."""
+        if isinstance(value, NDArray):
+            value.copyto(self)
+        elif np.ndim(value) == 0:
+            self._call(lib.cohort_ndarray_fill, to_real(value, "value"))
+        else:
+            source = _host_array(value, None)
+            if self.dtype == BFLOAT16 or self.dtype != source.dtype:
+                array(source, dtype=source.dtype).copyto(self)
+            else:
+                if source.shape != self.shape:
+                    raise InvalidArgumentError(f"value: expected shape {self.shape}, found {source.shape}", "value")
+                self._call(lib.cohort_ndarray_write, source.ctypes.data, source.nbytes)
+        return self
+
+    def copyto(self, other: Union["NDArray", Context]) -> "NDArray":
+        """Copies into an array, converting to its type, or onto a context."""
+        if isinstance(other, Context):
+            return self.copy(other)
+        if not isinstance(other, NDArray):
+            raise InvalidArgumentError(f"copyto: expected an array or a context, found {describe(other)}", "other")
+        self._call(lib.cohort_ndarray_copy_to, other.handle)
+        return other
+
+    def copy(self, context: Optional[ContextLike] = None) -> "NDArray":
+        return self._made(lib.cohort_ndarray_copy, pointer_to(self.context if context is None else context))
+
+    def as_in_context(self, context: ContextLike) -> "NDArray":
+        """The array itself if it is there, else a copy."""
+        where = Context.parse(context) if isinstance(context, str) else context
+        return self if where == self.context else self.copy(where)
+
+    def astype(self, dtype: DtypeLike) -> "NDArray":
+        return self._made(lib.cohort_ndarray_cast, dtype_code(dtype))
+
+    # ---- views
+
+    def _made(self, function: Any, *arguments: Any) -> "NDArray":
+        return NDArray._adopt(self._out(lambda f, handle: out_handle(f, handle, *arguments), function))
+
+    def slice(self, begin: int, end: int) -> "NDArray":
+        """A view of rows."""
+        return self._made(lib.cohort_ndarray_slice, to_int(begin, "begin"), to_int(end, "end"))
+
+    def at(self, index: int) -> "NDArray":
+        """A view of one row, without the first axis."""
+        return self._made(lib.cohort_ndarray_at, to_int(index, "index"))
+
+    def slice_axis(self, axis: int, begin: int, end: Optional[int]) -> "NDArray":
+        """A range along an axis: a view if that is the first one, else a copy."""
+        last = 2**63 - 1 if end is None else to_int(end, "end")
+        where = to_int(axis, "axis", -(2**31), 2**31 - 1)
+        return self._made(lib.cohort_ndarray_slice_axis, where, to_int(begin, "begin"), last)
+
+    def reshape(self, *shape: Any) -> "NDArray":
+        """A view of the same memory with another shape; one length may be -1."""
+        given = shape[0] if len(shape) == 1 else shape
+        return self._made(lib.cohort_ndarray_reshape, *to_shape(given, "shape"))
+
+    def __getitem__(self, key: Any) -> "NDArray":
+        """A view: of a row, or of rows that follow one another. Anything else: ``asnumpy()``, or an operator."""
+        if key is Ellipsis or isinstance(key, slice) and key == slice(None):
+            return self.reshape(self.shape)
+        if isinstance(key, slice):
+            begin, end, step = key.indices(len(self))
+            if step != 1:
+                raise InvalidArgumentError(f"rows: expected them to follow one another, found step {step}", "key")
+            return self.slice(begin, max(begin, end))
+        if not hasattr(key, "__index__"):
+            raise InvalidArgumentError(f"rows: expected a number or a slice, found {describe(key)}", "key")
+        index, length = key.__index__(), len(self)
+        if not -length <= index < length:
+            raise IndexError(f"row {index} of an array of {length}")
+        return self.at(index % length)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        with self[key] as part:
+            part.set(value)
+
+    def __iter__(self) -> Iterator["NDArray"]:
+        return (self.at(i) for i in range(len(self)))
+
+    # ---- DLPack
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        where = self.context
+        return (2, where.device_id) if where.device_type == "gpu" else (1, 0)
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, **_: Any) -> Any:
+        """A capsule that shares the array's memory and keeps it alive."""
+        versioned = max_version is not None and max_version[0] >= 1
+        lend = lib.cohort_ndarray_to_dlpack if versioned else lib.cohort_ndarray_to_dlpack_unversioned
+        return _to_capsule(self._out(out_handle, lend), versioned)
+
+    # ---- arithmetic
+
+    def _with(self, other: Any, op: str, scalar_op: str, swapped: bool = False) -> Any:
+        if isinstance(other, np.ndarray) and other.ndim:
+            other = array(other, self.context, self.dtype)
+        if isinstance(other, NDArray):
+            return _operators.apply(op, [other, self] if swapped else [self, other], {})
+        if isinstance(other, (str, bytes)) or not hasattr(other, "__float__"):
+            return NotImplemented
+        return _operators.apply(scalar_op, [self], {"scalar": float(other)})
+
+    def __add__(self, other: Any) -> "NDArray":
+        return self._with(other, "broadcast_add", "_plus_scalar")
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> "NDArray":
+        return self._with(other, "broadcast_sub", "_minus_scalar")
+
+    def __rsub__(self, other: Any) -> "NDArray":
+        return self._with(other, "broadcast_sub", "_rminus_scalar", True)
+
+    def __mul__(self, other: Any) -> "NDArray":
+        return self._with(other, "broadcast_mul", "_mul_scalar")
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> "NDArray":
+        return self._with(other, "broadcast_div", "_div_scalar")
+
+    def __rtruediv__(self, other: Any) -> "NDArray":
+        return self._with(other, "broadcast_div", "_rdiv_scalar", True)
+
+    def __pow__(self, other: Any) -> "NDArray":
+        return self._with(other, "broadcast_power", "_power_scalar")
+
+    def __neg__(self) -> "NDArray":
+        return self * -1
+
+    def __reduce__(self) -> Any:
+        return _from_pickle, (self.astype("float32").asnumpy() if self.dtype == BFLOAT16 else self.asnumpy(), self.dtype)
+
+
+def _from_pickle(values: np.ndarray, dtype: Dtype) -> NDArray:
+    return array(values, dtype=dtype)
+
+
+# ---- making arrays -----------------------------------------------------------------------------------------------------
+
+
+def _host_array(source: Any, dtype: DtypeLike) -> np.ndarray:
+    """Dense memory of NumPy's, of the type asked for. What has no type of its own is float32."""
+    typed = isinstance(source, (np.ndarray, np.generic))
+    wanted = dtype if dtype is not None else (source.dtype if typed else "float32")
+    try:
+        made = np.asarray(source, dtype=wanted)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(f"array: expected numbers, found {describe(source)} ({error})", "array") from None
+    if str(made.dtype) not in _CODES:
+        raise DtypeError(f"array: there is no type here for NumPy's {made.dtype}", "array")
+    if made.ndim > _abi.MAX_AXES:
+        raise InvalidArgumentError(f"array: expected at most {_abi.MAX_AXES} axes, found {made.ndim}", "array")
+    return np.ascontiguousarray(made).reshape(made.shape)
+
+
+def array(source: Any, ctx: Optional[ContextLike] = None, dtype: DtypeLike = None) -> NDArray:
+    """An array with a copy of what is given: of NumPy's, nested lists, or another array."""
+    if isinstance(source, NDArray):
+        made = source.copy(ctx) if dtype is None else source.astype(dtype)
+        return made if ctx is None else made.as_in_context(ctx)
+    if isinstance(dtype, str) and dtype == BFLOAT16:
+        return array(source, ctx, "float32").astype(BFLOAT16)
+    host = _host_array(source, dtype)
+    shape = to_shape(host.shape, "shape")
+    code = _CODES[str(host.dtype)]
+    return NDArray._adopt(
+        out_handle(lib.cohort_ndarray_from_host, host.ctypes.data, host.nbytes, *shape, code, pointer_to(ctx))
+    )
+
+
+def _code_or_float32(dtype: DtypeLike) -> int:
+    return dtype_code("float32" if dtype is None else dtype)
+
+
+def empty(shape: Any, ctx: Optional[ContextLike] = None, dtype: DtypeLike = None) -> NDArray:
+    """An array whose contents are unspecified until written."""
+    made = out_handle(lib.cohort_ndarray_empty, *to_shape(shape, "shape"), _code_or_float32(dtype), pointer_to(ctx))
+    return NDArray._adopt(made)
+
+
+def zeros(shape: Any, ctx: Optional[ContextLike] = None, dtype: DtypeLike = None) -> NDArray:
+    """An array of zeros."""
+    made = out_handle(lib.cohort_ndarray_zeros, *to_shape(shape, "shape"), _code_or_float32(dtype), pointer_to(ctx))
+    return NDArray._adopt(made)
+
+
+def full(shape: Any, val: float, ctx: Optional[ContextLike] = None, dtype: DtypeLike = None) -> NDArray:
+    """An array of one value."""
+    lengths = to_shape(shape, "shape")
+    value = to_real(val, "val")
+    return NDArray._adopt(out_handle(lib.cohort_ndarray_full, *lengths, _code_or_float32(dtype), pointer_to(ctx), value))
+
+
+def ones(shape: Any, ctx: Optional[ContextLike] = None, dtype: DtypeLike = None) -> NDArray:
+    """An array of ones."""
+    return full(shape, 1, ctx, dtype)
+
+
+def wrap(source: np.ndarray, ctx: Optional[ContextLike] = None) -> NDArray:
+    """An array on memory of NumPy's, without a copy. What is written there while work that reads it is queued is a race;
+    the memory is kept for as long as the library needs it."""
+    if not isinstance(source, np.ndarray) or not source.flags.c_contiguous or str(source.dtype) not in _CODES:
+        raise InvalidArgumentError(f"wrap: expected a dense array of NumPy's, found {describe(source)}", "source")
+    if not source.flags.writeable:
+        raise InvalidArgumentError("wrap: expected memory that may be written, found what is read-only", "source")
+
+    def done(data: int) -> None:
+        release_later(_lent_memory.pop(number, None))
+
+    callback = Callback(_abi.cohort_deleter_fn, done, always=True)
+    number = callback.number
+    shape, num_axes = to_shape(source.shape, "shape")
+    arguments = source.ctypes.data, shape, num_axes, _CODES[str(source.dtype)], pointer_to(ctx)
+    _lent_memory[number] = source, callback
+    try:
+        return NDArray._adopt(out_handle(lib.cohort_ndarray_wrap, *arguments, callback.pointer, number))
+    except BaseException:
+        del _lent_memory[number]
+        raise
+
+
+_lent_memory: Dict[int, Any] = {}  # memory that the library uses, with the function that it gives it back by
+
+
+def concatenate(arrays: Sequence[NDArray], axis: int = 0) -> NDArray:
+    """Joins arrays along an axis."""
+    given = arrays_of(arrays, "arrays")
+    where = to_int(axis, "axis", -(2**31), 2**31 - 1)
+    return NDArray._adopt(out_handle(lib.cohort_ndarray_concat, pointers(given, "arrays"), len(given), where))
+
+
+def random_uniform(low: float, high: float, shape: Any, seed: int = 0, dtype: DtypeLike = None) -> NDArray:
+    """Independent numbers, evenly from low up to high."""
+    made = empty(shape, None, dtype)
+    number = to_int(seed, "seed", 0, 2**64 - 1)
+    made._call(lib.cohort_ndarray_fill_uniform, to_real(low, "low"), to_real(high, "high"), number)
+    return made
+
+
+# ---- DLPack ------------------------------------------------------------------------------------------------------------
+
+_python = ctypes.pythonapi
+_python.PyCapsule_New.restype = ctypes.py_object
+_python.PyCapsule_New.argtypes = [c_void_p, c_char_p, c_void_p]
+_python.PyCapsule_GetPointer.restype = c_void_p
+_python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, c_char_p]
+_python.PyCapsule_IsValid.restype = ctypes.c_int
+_python.PyCapsule_IsValid.argtypes = [ctypes.py_object, c_char_p]
+_python.PyCapsule_SetName.restype = ctypes.c_int
+_python.PyCapsule_SetName.argtypes = [ctypes.py_object, c_char_p]
+# The same of a capsule that is going: no reference may be taken on it any more.
+_valid_at = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, c_char_p)(("PyCapsule_IsValid", _python))
+_pointer_at = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", _python))
+
+_NAMES = {True: b"dltensor_versioned", False: b"dltensor"}
+_USED = {True: b"used_dltensor_versioned", False: b"used_dltensor"}
+# Where a struct has its deleter, and its tensor.
+_DELETER_AT = {True: 2 * 4 + 8, False: 8 + 8 + 4 + 4 + 8 + 8 + 8 + 8}
+_Deleter = ctypes.CFUNCTYPE(None, c_void_p)
+
+
+@ctypes.PYFUNCTYPE(None, c_void_p)
+def _capsule_goes(capsule: int) -> None:
+    """Nobody took the capsule: what it lends is given back."""
+    for versioned, name in _NAMES.items():
+        if _valid_at(capsule, name):
+            managed = _pointer_at(capsule, name)
+            deleter = c_void_p.from_address(managed + _DELETER_AT[versioned]).value
+            if deleter:
+                _Deleter(deleter)(managed)
+
+
+def _to_capsule(managed: Optional[int], versioned: bool) -> Any:
+    return _python.PyCapsule_New(managed, _NAMES[versioned], ctypes.cast(_capsule_goes, c_void_p))
+
+
+def from_dlpack(source: Any) -> NDArray:
+    """An array on another library's memory, without a copy where it is dense: NumPy's, PyTorch's, ..."""
+    if hasattr(source, "__dlpack__"):
+        try:
+            capsule = source.__dlpack__(max_version=(1, 0))
+        except TypeError:  # it knows no versions yet
+            capsule = source.__dlpack__()
+    else:
+        capsule = source
+    for versioned, name in _NAMES.items():
+        if type(capsule).__name__ == "PyCapsule" and _python.PyCapsule_IsValid(capsule, name):
+            managed = _python.PyCapsule_GetPointer(capsule, name)
+            take = lib.cohort_ndarray_from_dlpack if versioned else lib.cohort_ndarray_from_dlpack_unversioned
+            made = NDArray._adopt(out_handle(take, managed))
+            _python.PyCapsule_SetName(capsule, _USED[versioned])
+            return made
+    raise InvalidArgumentError(f"from_dlpack: expected what has __dlpack__, found {describe(source)}", "source")
+
+
+# ---- lists of arrays ---------------------------------------------------------------------------------------------------
+
+
+def to_array(value: Any, what: str) -> NDArray:
+    """An array, or what can be copied into one."""
+    if isinstance(value, NDArray):
+        return value
+    if value is None or isinstance(value, (str, bytes, Mapping)):
+        raise InvalidArgumentError(f"{what}: expected an array, found {describe(value)}", what)
+    return array(value)
+
+
+def arrays_of(values: Any, what: str) -> List[NDArray]:
+    """A list of arrays; one alone is a list of one. None: none."""
+    if isinstance(values, (NDArray, np.ndarray)):
+        return [to_array(values, what)]
+    return [to_array(value, what) for value in to_list(values, what)]
+
+
+class Arrays(Handle):
+    """The library's lists of arrays by name."""
+
+    _free_name = "cohort_arrays_free"
+
+    @classmethod
+    def of(cls, values: Optional[Mapping[str, Any]], what: str) -> "Arrays":
+        made = cls._adopt(out_handle(lib.cohort_arrays_create))
+        for name, value in to_dict(values, what).items():
+            held = to_array(value, f"{what}: {name}")
+            made._call(lib.cohort_arrays_add, to_text(name, what), held.handle)
+        return made
+
+    def names(self) -> List[str]:
+        return list_of_names(lib.cohort_arrays_num, lib.cohort_arrays_name, self.handle)
+
+    def list(self) -> List[Optional[NDArray]]:
+        found: List[Optional[NDArray]] = []
+        for i in range(out_int(lib.cohort_arrays_num, self.handle)):
+            array_ = out_handle(lib.cohort_arrays_get, self.handle, i)
+            found.append(None if array_ is None else NDArray._adopt(array_))
+        return found
+
+    def dict(self) -> Dict[str, Any]:
+        names = self.names()
+        for name in names:
+            if names.count(name) > 1:
+                raise UnknownNameError(f"two arrays are called '{name}'", name)
+        return dict(zip(names, self.list()))
+
+    def add(self, array_: Optional[NDArray]) -> None:
+        self._call(lib.cohort_arrays_add, None, None if array_ is None else array_.handle)
+
+
+class LentArrays(Arrays):
+    """A list that a callback was lent."""
+
+    def _free(self) -> None:
+        self._pointer = None
+
+
+def lent(address: Optional[int]) -> NDArray:
+    """An array that a callback was lent, kept."""
+    return NDArray._adopt(out_handle(lib.cohort_ndarray_share, address))
+
+
+def save(fname: Any, data: Any) -> None:
+    """Writes a .params file: of a dict, a list, or one array."""
+    if isinstance(data, Mapping):
+        arrays_ = Arrays.of(data, "data")
+    else:
+        arrays_ = Arrays.of(None, "data")
+        for array_ in arrays_of(data, "data"):
+            arrays_.add(array_)
+    arrays_._call(lib.cohort_arrays_save, to_path(fname, "fname"))
+
+
+def load(fname: Any, ctx: Optional[ContextLike] = None) -> Any:
+    """What a .params file holds: a dict, or a list where it has no names."""
+    return _loaded(out_handle(lib.cohort_arrays_load, to_path(fname, "fname"), pointer_to(ctx)))
+
+
+def load_frombuffer(data: Any, ctx: Optional[ContextLike] = None) -> Any:
+    """The same of bytes."""
+    held = bytes(data)
+    return _loaded(out_handle(lib.cohort_arrays_load_memory, held, len(held), pointer_to(ctx)))
+
+
+def _loaded(handle: Optional[int]) -> Any:
+    with Arrays._adopt(handle) as arrays_:
+        return arrays_.dict() if any(arrays_.names()) else arrays_.list()
+
+
+# ---- operators ---------------------------------------------------------------------------------------------------------
+
+
+def _invoke(
+    op: str,
+    inputs: Sequence[NDArray],
+    attrs: Mapping[str, Any],
+    out: Optional[Sequence[NDArray]],
+    ctx: Optional[ContextLike],
+    seed: int,
+    is_train: bool,
+) -> List[NDArray]:
+    options = options_of(_abi.cohort_invoke_options, lib.cohort_invoke_options_init)
+    where = None if ctx is None else pointer_to(ctx)
+    if where is not None:
+        options.context = ctypes.cast(where, type(options.context))
+    options.seed = to_int(seed, "seed", 0, 2**64 - 1)
+    options.is_train = 1 if is_train else 0
+    keys, values, num = attributes(attrs, op)
+    outputs = list(out or [])
+    made = out_handle(
+        lib.cohort_operator_invoke,
+        to_text(op, "operator"),
+        keys,
+        values,
+        num,
+        pointers(inputs, op),
+        len(inputs),
+        pointers(outputs, op) if outputs else None,
+        len(outputs),
+        byref(options),
+    )
+    with Arrays._adopt(made) as results:
+        return [array_ for array_ in results.list() if array_ is not None]
+
+
+_operators.invoke = _invoke
+_operators.to_array = to_array
+_operators.array_type = NDArray
+
+
+def __getattr__(name: str) -> Any:
+    return _operators.function_of_arrays(name)
+
+
+def __dir__() -> List[str]:
+    return sorted(set(globals()) | set(_operators.names()))

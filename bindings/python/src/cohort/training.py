@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training as one call: :func:`fit`, with functions and objects that are told how it goes."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ._library import describe, to_int
+from .context import cpu
+from .errors import InvalidArgumentError
+from .executor_group import DataParallelExecutorGroup
+from .initializer import Initializer, Uniform
+from .metric import EvalMetric, create as create_metric, figures_of
+from .ndarray import NDArray
+from .optimizer import Optimizer, create as create_optimizer
+from .symbol import Symbol
+
+
+class Progress:
+    """What a callback is given. ``stop()`` ends training behind the present batch."""
+
+    def __init__(self, group: DataParallelExecutorGroup, optimizer: Optimizer, num_epoch: int) -> None:
+        self.group, self.optimizer, self.num_epoch = group, optimizer, num_epoch
+        self.epoch = 0  # from 0
+        self.batch = 0  # from 0, in this epoch
+        self.train: Dict[str, float] = {}  # figures of this epoch so far
+        self.eval: Dict[str, float] = {}  # of the evaluation data, at the end of an epoch
+        self.stopped = False
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+class Callback:
+    """For those who want to know more than the end of each epoch. A plain function is told of that alone."""
+
+    def on_batch_end(self, progress: Progress) -> None:
+        """After each batch; ``progress.train`` is that of the epoch before."""
+
+    def on_epoch_end(self, progress: Progress) -> None:
+        """After each epoch, with the figures of both data."""
+
+
+class Fitted:
+    """What training gives: parameters, figures of each epoch, and the group, which can go on."""
+
+    def __init__(self, group: DataParallelExecutorGroup, optimizer: Optimizer, history: List[Dict[str, float]]) -> None:
+        self.group, self.optimizer, self.history = group, optimizer, history
+
+    def get_params(self) -> Tuple[Dict[str, NDArray], Dict[str, NDArray]]:
+        return self.group.copy_params()
+
+    def close(self) -> None:
+        self.group.close()
+        self.optimizer.close()
+
+    def __enter__(self) -> "Fitted":
+        return self
+
+    def __exit__(self, *reason: Any) -> None:
+        self.close()
+
+
+def fit(
+    symbol: Symbol,
+    train_data: Any,
+    eval_data: Any = None,
+    eval_metric: Any = "acc",
+    optimizer: Any = "sgd",
+    optimizer_params: Optional[Mapping[str, Any]] = None,
+    initializer: Optional[Initializer] = None,
+    arg_params: Optional[Mapping[str, Any]] = None,
+    aux_params: Optional[Mapping[str, Any]] = None,
+    allow_missing: bool = False,
+    num_epoch: int = 1,
+    contexts: Any = None,
+    workload: Optional[Sequence[float]] = None,
+    fixed_param_names: Optional[Sequence[str]] = None,
+    callbacks: Sequence[Any] = (),
+    logger: Any = None,
+    seed: int = 0,
+) -> Fitted:
+    """Trains a network on an iterator such as :class:`cohort.NDArrayIter`.
+
+    ``callbacks`` are functions of a :class:`Progress`, called at the end of each epoch, or :class:`Callback` objects.
+    Parameters that are not given (with ``allow_missing``), or all, are filled by the initializer. ``rescale_grad`` is
+    one by the batch size unless ``optimizer_params`` has another.
+    """
+    epochs = to_int(num_epoch, "num_epoch", 0, 2**31 - 1)
+    told = [_to_callback(callback) for callback in callbacks]
+    where = [cpu()] if contexts is None else contexts
+    group = DataParallelExecutorGroup(
+        symbol,
+        where,
+        workload,
+        train_data.provide_data,
+        train_data.provide_label,
+        None,
+        True,
+        False,
+        logger=logger,
+        fixed_param_names=fixed_param_names,
+        seed=seed,
+    )
+    try:
+        if arg_params is None or allow_missing:
+            group.init_params(Uniform(seed=seed) if initializer is None else initializer)
+        if arg_params is not None:
+            group.assign_params(arg_params, aux_params, allow_missing)
+        settings: Dict[str, Any] = {"rescale_grad": 1.0 / (group.batch_size or 1), **dict(optimizer_params or {})}
+        rule = create_optimizer(optimizer, **settings) if isinstance(optimizer, str) else create_optimizer(optimizer)
+        rule.use_symbol(symbol)
+        metric = create_metric(eval_metric)
+        progress = Progress(group, rule, epochs)
+        history: List[Dict[str, float]] = []
+        for progress.epoch in range(epochs):
+            _run_epoch(train_data, metric, progress, told)
+            figures = {"train-" + name: value for name, value in progress.train.items()}
+            if eval_data is not None:
+                progress.eval = score(group, eval_data, metric)
+                figures.update({"eval-" + name: value for name, value in progress.eval.items()})
+            history.append(figures)
+            for callback in told:
+                callback.on_epoch_end(progress)
+            if progress.stopped:
+                break
+        return Fitted(group, rule, history)
+    except BaseException:
+        group.close()
+        raise
+
+
+def _run_epoch(train_data: Any, metric: EvalMetric, progress: Progress, told: Sequence[Callback]) -> None:
+    metric.reset()
+    for progress.batch, batch in enumerate(train_data):
+        progress.group.forward(batch, is_train=True)
+        progress.group.backward()
+        progress.group.update(progress.optimizer)
+        progress.group.update_metric(metric, batch.label)
+        for callback in told:
+            callback.on_batch_end(progress)
+        if progress.stopped:
+            break
+    progress.train = figures_of(metric)
+
+
+def score(group: DataParallelExecutorGroup, data: Any, metric: Any = "acc") -> Dict[str, float]:
+    """Figures of a group on other data; what a batch is filled up with counts as well."""
+    measured = create_metric(metric)
+    measured.reset()
+    for batch in data:
+        group.forward(batch, is_train=False)
+        group.update_metric(measured, batch.label)
+    return figures_of(measured)
+
+
+class _AtEpochs(Callback):
+    def __init__(self, function: Callable[[Progress], Any]) -> None:
+        self.function = function
+
+    def on_epoch_end(self, progress: Progress) -> None:
+        self.function(progress)
+
+
+def _to_callback(value: Any) -> Callback:
+    if isinstance(value, Callback):
+        return value
+    if not callable(value):
+        raise InvalidArgumentError(f"callbacks: expected functions, found {describe(value)}", "callbacks")
+    return _AtEpochs(value)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Symbols and executors."""
+
+import os
+import pickle
+import tempfile
+import unittest
+
+import cohort
+from cohort import nd, sym
+from support import Case, linear, mlp
+
+
+class Symbols(Case):
+    def test_a_network_is_composed_read_and_written(self):
+        net = mlp()
+        self.assertEqual(net.list_arguments(), ["data", "fc_weight", "fc_bias", "softmax_label"])
+        self.assertEqual(net.list_outputs(), ["softmax_output"])
+        self.assertEqual(sym.load_json(net.tojson()).list_arguments(), net.list_arguments())
+        self.assertEqual(pickle.loads(pickle.dumps(net)).list_outputs(), net.list_outputs())
+        with tempfile.TemporaryDirectory() as folder:
+            net.save(os.path.join(folder, "net.json"))
+            self.assertEqual(sym.load(os.path.join(folder, "net.json")).tojson(), net.tojson())
+        self.assertEqual(net.get_internals()["fc_output"].name, "fc")
+        self.assertEqual([part.name for part in sym.Group([net, net["softmax_output"]])], ["softmax", "softmax"])
+        self.assertEqual(net.num_nodes, 6)
+
+    def test_attributes_and_shapes_are_those_of_the_symbol(self):
+        x = sym.Variable("x", shape=(0, 4), lr_mult=2, init=cohort.init.Constant(3))
+        self.assertEqual(x.attr("__shape__"), "(0, 4)")
+        self.assertEqual(x.list_attr()["__lr_mult__"], "2")
+        net = sym.FullyConnected(x, num_hidden=3, name="fc")
+        self.assertEqual(net.attr_dict()["fc"]["num_hidden"], "3")
+        self.assertEqual(net.infer_shape(x=(5, 4)), ([(5, 4), (3, 4), (3,)], [(5, 3)], []))
+        self.assertEqual(net.infer_shape(), (None, None, None))
+        self.assertEqual([str(t) for t in net.infer_type(x="float16")[0]], ["float16"] * 3)
+        arrays = {"x": nd.zeros((2, 4))}
+        cohort.init.Zero().apply(arrays, net)
+        self.near(arrays["x"][0], [3, 3, 3, 3])
+
+    def test_arithmetic_and_replacing_variables(self):
+        a, b = sym.Variable("a"), sym.Variable("b")
+        net = (2 * a - b) / 4 + 1
+        executor = net(a=b * 1).simple_bind(b=(2,))
+        self.near(executor.forward(b=[4, 8])[0], [2, 3])
+
+    def test_an_unknown_operator_names_the_nearest(self):
+        with self.raises(AttributeError, "nearest name is 'SoftmaxOutput'"):
+            sym.SoftmaxOuput
+        with self.raises(cohort.UnknownNameError, "there are|named|input|such"):
+            sym.FullyConnected(sym.Variable("x"), no_such=sym.Variable("y"), num_hidden=2)
+
+
+class Executors(Case):
+    def test_arrays_of_the_callers_are_used_as_they_are(self):
+        weight, grad = nd.array([[1, 10]]), nd.zeros((1, 2))
+        executor = linear().bind(args={"data": nd.array([[1, 2], [3, 4]]), "fc_weight": weight}, args_grad={"fc_weight": grad})
+        self.near(executor.forward(is_train=True)[0], [[21], [43]])
+        executor.backward(nd.array([[1], [1]]))
+        self.near(grad, [[4, 6]])
+        weight[:] = [[2, 0]]
+        self.near(executor.forward()[0], [[2], [6]])
+        self.assertEqual(executor.grad_req, {"data": "null", "fc_weight": "write"})
+        self.assertIsNone(executor.grad_dict["data"])
+
+    def test_another_shape_shares_the_memory(self):
+        executor = linear().simple_bind(data=(4, 2))
+        executor.copy_params_from({"fc_weight": [[1, 10]]})
+        smaller = executor.reshape(data=(2, 2))
+        self.near(smaller.forward(data=[[1, 2], [3, 4]])[0], [[21], [43]])
+        with self.raises(cohort.ShapeError, "data"):
+            executor.reshape(data=(8, 2))
+        self.assertEqual(executor.reshape(allow_up_sizing=True, data=(8, 2)).outputs[0].shape, (8, 1))
+
+    def test_head_gradients_are_an_array_a_list_or_a_dict(self):
+        executor = linear().simple_bind(data=(1, 2))
+        for heads in ([[1]], [nd.array([[1]])], {"fc_output": nd.array([[1]])}):
+            executor.forward(is_train=True, data=[[3, 4]])
+            executor.backward(nd.array(heads) if heads == [[1]] else heads)
+            self.near(executor.grad_dict["fc_weight"], [[3, 4]])
+        with self.raises(cohort.UnknownNameError, "fc_output"):
+            executor.backward({"other": nd.array([[1]])})
+        with self.raises(cohort.InvalidArgumentError, "fc"):
+            executor.backward()
+
+    def test_a_monitor_function_sees_each_output_and_what_it_raises_arrives(self):
+        executor, seen = mlp().simple_bind(data=(1, 4)), []
+        executor.set_monitor_callback(lambda name, array: seen.append((name, array.shape)))
+        executor.forward()
+        self.assertEqual(seen, [("fc_output", (1, 3)), ("softmax_output", (1, 3))])
+
+        def fails(name, array):
+            raise ZeroDivisionError(name)
+
+        executor.set_monitor_callback(fails)
+        with self.raises(ZeroDivisionError, "fc_output"):
+            executor.forward()
+        executor.set_monitor_callback(None)
+        executor.forward()
+        with self.raises(cohort.InvalidArgumentError, "function"):
+            executor.set_monitor_callback("no function")
+
+    def test_memory_plan_and_context_can_be_seen(self):
+        executor = mlp().simple_bind(cohort.cpu(1), data=(1, 4))
+        self.assertEqual(executor.context, cohort.cpu(1))
+        self.assertGreater(executor.memory()["argument_bytes"], 0)
+        self.assertIn("Total", executor.debug_str())
+        self.assertEqual(executor.partial_forward(False, 0), 5)
+
+    def test_an_error_of_the_binding_is_of_its_class_and_of_pythons(self):
+        with self.assertRaises(ValueError) as caught:
+            mlp().simple_bind(data=(1, 4), fc_weight=(3, 5))
+        self.assertIsInstance(caught.exception, cohort.ShapeError)
+        self.assertIn("fc", str(caught.exception))
+        with self.raises(cohort.InvalidArgumentError, "grad_req"):
+            mlp().simple_bind(data=(1, 4), grad_req="no_such")
+        with self.raises(cohort.DeviceError, "gpu"):
+            mlp().simple_bind("gpu(4096)", data=(1, 4))
+
+
+if __name__ == "__main__":
+    unittest.main()

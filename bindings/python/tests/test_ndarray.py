@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays: NumPy in and out, views, files, DLPack both ways, operators as functions."""
+
+import copy
+import ctypes
+import gc
+import os
+import pickle
+import tempfile
+import unittest
+
+import numpy as np
+
+import cohort
+from cohort import nd
+from support import Case
+
+
+class Arrays(Case):
+    def test_an_array_is_a_copy_of_numpys_and_becomes_one_again(self):
+        for dtype in "float32 float64 float16 uint8 int32 int8 int64 bool".split():
+            source = np.array([[0, 1, 2], [3, 4, 5]]).astype(dtype)
+            made = nd.array(source)
+            self.assertEqual((made.shape, str(made.dtype)), ((2, 3), dtype))
+            np.testing.assert_array_equal(made.asnumpy(), source)
+            source[0, 0] = 1
+            self.assertEqual(made.asnumpy()[0, 0], 0)
+        self.assertEqual(nd.array([1, 2]).dtype, np.float32)
+        np.testing.assert_array_equal(nd.array(np.arange(6).reshape(2, 3).T), [[0, 3], [1, 4], [2, 5]])
+        self.assertEqual(nd.array(7.5).shape, ())
+        self.assertEqual(float(nd.array(7.5)), 7.5)
+
+    def test_bfloat16_has_no_type_of_numpys_and_is_read_as_float32(self):
+        made = nd.array([1.5, 2], dtype="bfloat16")
+        self.assertEqual(made.dtype, "bfloat16")
+        self.near(made.asnumpy(), [1.5, 2])
+        made[:] = [3, 4]
+        self.near(made, [3, 4])
+
+    def test_a_view_shares_memory_and_keeps_it_alive(self):
+        made = nd.array([[1, 2], [3, 4], [5, 6]])
+        row, rows, flat = made[-1], made[0:2], made.reshape(-1)
+        made[0] = 9
+        made[1:3] = [[7, 7], [8, 8]]
+        made.close()
+        self.near(row, [8, 8])
+        self.near(rows, [[9, 9], [7, 7]])
+        self.near(flat, [9, 9, 7, 7, 8, 8])
+        self.assertEqual([part.tolist() for part in rows], [[9, 9], [7, 7]])
+
+    def test_what_is_out_of_range_is_an_error(self):
+        made = nd.array([[1, 2], [3, 4]])
+        with self.assertRaises(IndexError):
+            made[2]
+        for key in ("a", 1.5, None, (0, 0), slice(0, 2, 2)):
+            with self.raises(cohort.InvalidArgumentError, "rows"):
+                made[key]
+        with self.raises(cohort.InvalidArgumentError, "expected -9223372036854775808"):
+            nd.zeros((2**64,))
+        with self.raises(cohort.ShapeError, "-1"):
+            nd.zeros((-1,))
+        with self.raises(cohort.InvalidArgumentError, "value: expected shape"):
+            made[:] = [1, 2, 3]
+        with self.raises(cohort.DtypeError, "complex"):
+            nd.array(np.zeros(2, "complex64"))
+        with self.raises(cohort.DtypeError, "dtype"):
+            nd.zeros((2,), dtype="no_such")
+
+    def test_memory_of_numpys_is_used_without_a_copy_and_given_back(self):
+        source = np.zeros(3, "float32")
+        freed = []
+
+        class Noisy(np.ndarray):
+            def __del__(self):
+                freed.append(True)
+
+        noisy = source.copy().view(Noisy)
+        made = nd.wrap(noisy)
+        view = made[1:]
+        noisy[1] = 5
+        del noisy
+        gc.collect()
+        self.assertEqual(freed, [])
+        self.near(view, [5, 0])
+        made.close()
+        view[0:1] = 6
+        self.near(view, [6, 0])
+        view.close()
+        del made, view
+        gc.collect()
+        cohort.wait_all()
+        self.assertEqual(freed, [True])
+
+    def test_arrays_go_through_files_and_pickle(self):
+        arrays = {"a": nd.array([1, 2]), "b": nd.array([[3]], dtype="int32")}
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "ü.params")
+            nd.save(path, arrays)
+            back = nd.load(path)
+            self.assertEqual(sorted(back), ["a", "b"])
+            self.near(back["b"], [[3]])
+            with open(path, "rb") as file:
+                self.near(nd.load_frombuffer(file.read())["a"], [1, 2])
+            nd.save(path, [arrays["a"]])
+            self.near(nd.load(path)[0], [1, 2])
+            with self.assertRaises(OSError):
+                nd.load(os.path.join(folder, "nothing"))
+        with self.raises(cohort.FormatError, "params|shorter|bytes|file"):
+            nd.load_frombuffer(b"nonsense")
+        self.near(pickle.loads(pickle.dumps(arrays["a"])), [1, 2])
+        self.near(copy.deepcopy(arrays["a"]), [1, 2])
+
+    def test_dlpack_goes_both_ways_without_a_copy(self):
+        made = nd.array([[1, 2], [3, 4]])
+        seen = np.from_dlpack(made)
+        made[0] = [9, 2]
+        self.near(seen, [[9, 2], [3, 4]])
+        made.close()
+        self.near(seen, [[9, 2], [3, 4]])
+        del seen
+        source = np.array([1, 2, 3], "float32")
+        taken = nd.from_dlpack(source)
+        source[0] = 7
+        self.near(taken, [7, 2, 3])
+        del source
+        gc.collect()
+        self.near(taken[1:], [2, 3])
+        with self.raises(cohort.InvalidArgumentError, "__dlpack__"):
+            nd.from_dlpack([1, 2])
+
+    def test_dlpack_knows_both_structs_and_a_capsule_that_nobody_takes(self):
+        made = nd.array([1, 2])
+        for version, name in ((None, "dltensor"), ((1, 0), "dltensor_versioned")):
+            capsule = made.__dlpack__(max_version=version)
+            self.assertIn(f'"{name}"', repr(capsule))
+            del capsule  # gives back what it lent
+            taken = nd.from_dlpack(made.__dlpack__(max_version=version))
+            self.near(taken, [1, 2])
+            taken[:] = [3, 4]
+            self.near(made, [3, 4])
+            made[:] = [1, 2]
+        self.assertEqual(made.__dlpack_device__(), (1, 0))
+        capsule = made.__dlpack__()
+        nd.from_dlpack(capsule)
+        with self.raises(cohort.InvalidArgumentError, "__dlpack__"):
+            nd.from_dlpack(capsule)  # it has been taken
+
+    def test_operators_are_functions_with_the_registrys_documentation(self):
+        self.near(nd.dot(nd.array([[1, 2]]), nd.array([[3], [4]])), [[11]])
+        self.near(nd.Concat(nd.array([[1]]), nd.array([[2]]), dim=0), [[1], [2]])
+        x, w = nd.array([[1, 2]]), nd.array([[3, 4]])
+        for given in (((x, w), {}), ((x,), {"weight": w}), ((), {"weight": w, "data": x})):
+            self.near(nd.FullyConnected(*given[0], **given[1], num_hidden=1, no_bias=True), [[11]])
+        out = nd.zeros((2,))
+        nd.exp(nd.array([0, 0]), out=out)
+        self.near(out, [1, 1])
+        self.near(np.full(2, 2, "float32") - nd.array([1, 2]) * 2 / 4, [1.5, 1])
+        self.near(np.array([8, 9], "float32") / nd.array([2, 3]), [4, 3])
+        self.near(nd.array([8, 9]) - np.array([1, 2]) ** 2 + 1, [8, 6])
+        self.near(1 - -nd.array([1, 2]) + 2 / nd.array([1, 2]), [4, 4])
+        self.assertIn("num_hidden", nd.FullyConnected.__doc__)
+        self.assertIn("num_hidden", str(nd.FullyConnected.__signature__))
+        self.assertIn("FullyConnected", dir(nd))
+        with self.raises(AttributeError, "nearest name is 'FullyConnected'"):
+            nd.FullyConected
+        with self.raises(cohort.InvalidArgumentError, "num_hidden"):
+            nd.FullyConnected(nd.array([[1]]), nd.array([[1]]), num_hidden=-1, no_bias=True)
+        with self.raises(cohort.UnknownNameError, "no_such"):
+            nd.exp(nd.array([1]), no_such=1)
+
+    def test_random_numbers_repeat_with_their_seed(self):
+        first, again = (nd.random_uniform(-1, 1, (3, 2), seed=5).asnumpy() for _ in range(2))
+        np.testing.assert_array_equal(first, again)
+
+    def test_a_closed_array_says_so_whatever_is_asked(self):
+        with nd.array([1]) as made:
+            pass
+        made.close()
+        for use in (lambda: made.shape, made.asnumpy, lambda: made[0], lambda: made + 1, lambda: made.copyto(made)):
+            with self.raises(cohort.StateError, "closed"):
+                use()
+        self.assertEqual(repr(made), "<NDArray, closed>")
+        with self.assertRaises(RuntimeError):
+            nd.concatenate([made, nd.array([1])])
+
+    def test_pointers_are_those_of_the_array(self):
+        made = nd.array([5, 6])
+        address = np.from_dlpack(made).ctypes.data
+        self.assertEqual(ctypes.c_float.from_address(address + 4).value, 6)
+
+
+if __name__ == "__main__":
+    unittest.main()
