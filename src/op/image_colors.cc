@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "op/image_colors.hpp"
+
+#include <cmath>
+
+namespace cohort {
+namespace {
+
+template <typename A>
+OpBuilder<A> color(const char *name, const char *doc) {
+  OpBuilder<A> op(name);
+  op.alias(("_npx_" + std::string(name)).c_str())
+      .doc(doc)
+      .input("data", "An image, (height, width, channels), of 1 or 3 channels.")
+      .inplace(0, 0)
+      .infer_shape([](const A &, Shapes &in, Shapes &out) {
+        infer_same_shape(Attrs(), in, out);
+        const Shape &s = in[0];
+        if (!s.rank_known()) return;
+        if (s.rank() != 3 || (s[2] != Shape::kUnknown && s[2] != 1 && s[2] != 3)) {
+          throw Error(Code::kShape, text("data: expected (height, width, 1 or 3 channels), found ", s), "data");
+        }
+      });
+  return op;
+}
+
+void at_least_zero(float value, const char *name) {
+  if (value >= 0 && std::isfinite(value)) return;
+  throw Error(Code::kInvalidArgument, text("attribute '", name, "': expected a number of at least 0, found ", value),
+              name);
+}
+
+void factor(const char *name, const char *doc) {
+  color<ColorFactorAttrs>(name, doc)
+      .required(&ColorFactorAttrs::min_factor, "min_factor", "The least factor.")
+      .required(&ColorFactorAttrs::max_factor, "max_factor", "The largest factor.")
+      .check([](ColorFactorAttrs &a) {
+        at_least_zero(a.min_factor, "min_factor");
+        at_least_zero(a.max_factor, "max_factor");
+      })
+      .random();
+}
+
+[[maybe_unused]] const bool defined = [] {
+  factor("_image_random_brightness", "data times a random factor.");
+  factor("_image_random_contrast", "data at a random factor of its distance from the mean of its grey image.");
+  factor("_image_random_saturation", "data at a random factor of its distance from its grey image.");
+  factor("_image_random_hue", "data with its hue turned by a random share of the circle.");
+  color<ColorJitterAttrs>("_image_random_color_jitter",
+                          "Random brightness, contrast, saturation and hue, in a random order.")
+      .required(&ColorJitterAttrs::brightness, "brightness", "Largest distance of its factor from 1.")
+      .required(&ColorJitterAttrs::contrast, "contrast", "Largest distance of its factor from 1.")
+      .required(&ColorJitterAttrs::saturation, "saturation", "Largest distance of its factor from 1.")
+      .required(&ColorJitterAttrs::hue, "hue", "Largest share of the circle.")
+      .check([](ColorJitterAttrs &a) {
+        at_least_zero(a.brightness, "brightness");
+        at_least_zero(a.contrast, "contrast");
+        at_least_zero(a.saturation, "saturation");
+        at_least_zero(a.hue, "hue");
+      })
+      .random();
+  color<LightingAttrs>("_image_adjust_lighting", "data plus shares of the principal components of ImageNet's colours.")
+      .required(&LightingAttrs::alpha, "alpha", "The shares of the three.")
+      .check([](LightingAttrs &a) {
+        if (a.alpha.size() == 3) return;
+        throw Error(Code::kInvalidArgument, text("attribute 'alpha': expected 3 numbers, found ", a.alpha.size()),
+                    "alpha");
+      });
+  color<LightingAttrs>("_image_random_lighting", "data plus random shares of the principal components.")
+      .attr(&LightingAttrs::alpha_std, "alpha_std", 0.05f, "The standard deviation of the shares.")
+      .random();
+  return true;
+}();
+
+}  // namespace
+}  // namespace cohort

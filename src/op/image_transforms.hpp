@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Images as (height, width, channels), or several of them with a batch axis in front: to tensors and back to sizes.
+#pragma once
+
+#include "op/op.hpp"
+#include "op/update.hpp"  // lists of float as attributes
+
+namespace cohort {
+
+namespace detail {
+template <>
+struct FieldType<std::vector<double>> {  // values=(1, 2, 3)
+  static std::string type() { return "tuple of <double>"; }
+  static std::string print(const std::vector<double> &) { return "[]"; }
+  static std::vector<double> parse(const std::string &name, const std::string &s) {
+    const std::vector<float> values = FieldType<std::vector<float>>::parse(name, s);
+    return {values.begin(), values.end()};
+  }
+};
+}  // namespace detail
+
+// (x - mean) / std of channels before height and width.
+struct ImageNormalizeAttrs {
+  std::vector<float> mean, std;  // one for all channels or one each
+};
+
+struct ImageCropAttrs {
+  int32_t x, y, width, height;
+};
+
+// How a pixel between others is made: OpenCV's numbers.
+enum class Interpolation : int32_t { kNearest, kLinear, kCubic, kArea, kLanczos };
+
+struct ImageResizeAttrs {
+  Tuple size;  // (width, height), or one number for both or, with keep_ratio, for the shorter side
+  bool keep_ratio;
+  int32_t w, h;  // of _cvimresize
+  int32_t interp;
+};
+
+struct ImageBorderAttrs {
+  enum Type : int32_t { kConstant, kReplicate, kReflect, kWrap, kReflectWithoutEdge };
+  int32_t top, bot, left, right, type;
+  double value;
+  std::vector<double> values;  // of each channel, in place of value
+};
+
+}  // namespace cohort
