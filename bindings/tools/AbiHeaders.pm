@@ -145,6 +145,12 @@ sub finish {
         $handle->{free} = "$handle->{name}_free";
         die "there is no $handle->{free}\n" unless $by_name{$handle->{free}};
     }
+    for my $function (@{$self->{functions}}) {    # "As for cohort_x()": what it says of the parameter of that name
+        for my $name (keys %{$function->{doc_of}}) {
+            my $other = $function->{doc_of}{$name} =~ /^As for (cohort_\w+)\(\)/ && $by_name{$1} or next;
+            $function->{doc_of}{$name} .= " $other->{doc_of}{$name}" if defined $other->{doc_of}{$name};
+        }
+    }
     for my $function (@{$self->{functions}}) {    # "As cohort_x(), but ...": its comment on parameters holds here, too
         my $other = $function->{doc} =~ /^(?:As )?(cohort_\w+)\(\)|\bas (cohort_\w+)\(\) does\b/ && $by_name{$1 // $2} or next;
         my %mine = map { (declaration($_))[1] => 1 } split /,/, $function->{text};

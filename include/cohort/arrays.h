@@ -26,7 +26,11 @@ COHORT_API void cohort_arrays_free(cohort_arrays *arrays);
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_add(cohort_arrays *arrays, const char *name,
                                                              cohort_ndarray *array);
 
-/** Replaces the array of the entry with this name, or appends one. Ambiguous name: COHORT_ERROR_NAME. */
+/**
+ * Replaces the array of the entry with this name, or appends one. Ambiguous name: COHORT_ERROR_NAME.
+ *
+ * @param array  NULL: the entry is one without an array.
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_set(cohort_arrays *arrays, const char *name,
                                                              cohort_ndarray *array);
 

@@ -2,6 +2,7 @@
 """What the tests share. At the end of each no object of the library, and no function that it was given, is left."""
 
 import gc
+import logging
 import os
 import unittest
 
@@ -10,6 +11,7 @@ import numpy as np
 import cohort
 from cohort import DataBatch, _library, nd, sym
 
+logging.getLogger("cohort").addHandler(logging.NullHandler())
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 
 

@@ -20,12 +20,13 @@ class Arrays(Case):
     def test_an_array_is_a_copy_of_numpys_and_becomes_one_again(self):
         for dtype in "float32 float64 float16 uint8 int32 int8 int64 bool".split():
             source = np.array([[0, 1, 2], [3, 4, 5]]).astype(dtype)
-            made = nd.array(source)
+            made = nd.array(source, dtype=dtype)
             self.assertEqual((made.shape, str(made.dtype)), ((2, 3), dtype))
             np.testing.assert_array_equal(made.asnumpy(), source)
             source[0, 0] = 1
             self.assertEqual(made.asnumpy()[0, 0], 0)
         self.assertEqual(nd.array([1, 2]).dtype, np.float32)
+        self.assertEqual([str(nd.array(np.zeros(1, t)).dtype) for t in ("float64", "int64", "float16")], ["float32", "int64", "float16"])
         np.testing.assert_array_equal(nd.array(np.arange(6).reshape(2, 3).T), [[0, 3], [1, 4], [2, 5]])
         self.assertEqual(nd.array(7.5).shape, ())
         self.assertEqual(float(nd.array(7.5)), 7.5)

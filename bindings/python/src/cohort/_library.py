@@ -190,8 +190,16 @@ def to_size(value: Any, what: str) -> int:
     return to_int(value, what, 0, 2**63 - 1)
 
 
+def to_bool(value: Any, what: str) -> int:
+    """What is true, as 1 or 0."""
+    try:
+        return 1 if value else 0
+    except Exception as error:  # an array of several elements is neither
+        raise InvalidArgumentError(f"{what}: expected True or False, found {describe(value)} ({error})", what) from None
+
+
 def to_real(value: Any, what: str) -> float:
-    if isinstance(value, (str, bytes)):
+    if isinstance(value, (str, bytes)) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
         raise InvalidArgumentError(f"{what}: expected a number, found {describe(value)}", what)
     try:
         return float(value)

@@ -25,6 +25,7 @@ from ._library import (
     out_text,
     pointers,
     texts,
+    to_bool,
     to_dict,
     to_int,
     to_list,
@@ -210,7 +211,7 @@ class Executor(Handle):
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> "Executor":
         """An executor for other shapes that shares the memory of this one."""
         options = options_of(_abi.cohort_reshape_options, lib.cohort_reshape_options_init)
-        options.partial_shaping, options.allow_up_sizing = int(bool(partial_shaping)), int(bool(allow_up_sizing))
+        options.partial_shaping, options.allow_up_sizing = to_bool(partial_shaping, "partial_shaping"), to_bool(allow_up_sizing, "allow_up_sizing")
         known = to_known(kwargs, {})
         with self._lock:
             made = out_handle(lib.cohort_executor_reshape, self.handle, known.handle, byref(options))
@@ -268,7 +269,7 @@ class Executor(Handle):
     def copy_params_from(self, arg_params: Any, aux_params: Any = None, allow_extra_params: bool = False) -> None:
         """Copies parameters in by name. Checked first: on an error nothing is copied."""
         args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
-        self._call(lib.cohort_executor_copy_params_from, args.handle, aux.handle, int(bool(allow_extra_params)))
+        self._call(lib.cohort_executor_copy_params_from, args.handle, aux.handle, to_bool(allow_extra_params, "allow_extra_params"))
 
     # ---- running
 
@@ -278,20 +279,20 @@ class Executor(Handle):
         with self._lock:
             if inputs is not None:
                 lib.cohort_executor_set_inputs(self.handle, inputs.handle)
-            lib.cohort_executor_forward(self.handle, int(bool(is_train)))
+            lib.cohort_executor_forward(self.handle, to_bool(is_train, "is_train"))
             return self.outputs
 
     def partial_forward(self, is_train: bool, step: int) -> int:
         """Runs one node of the network; how many are left."""
         number = to_int(step, "step", -(2**31), 2**31 - 1)
         left = c_int32()
-        self._call(lib.cohort_executor_partial_forward, int(bool(is_train)), number, byref(left))
+        self._call(lib.cohort_executor_partial_forward, to_bool(is_train, "is_train"), number, byref(left))
         return left.value
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
         """Runs a backward pass from the latest forward pass. Losses need no head gradients."""
         grads = head_gradients(out_grads, lambda: self._names(_abi.ExecutorList.OUTPUTS))
-        self._call(lib.cohort_executor_backward, pointers(grads, "out_grads"), len(grads), int(bool(is_train)))
+        self._call(lib.cohort_executor_backward, pointers(grads, "out_grads"), len(grads), to_bool(is_train, "is_train"))
 
     def wait(self) -> None:
         self._call(lib.cohort_executor_wait)
@@ -302,7 +303,7 @@ class Executor(Handle):
         pointer = null(_abi.cohort_monitor_fn) if made is None else made.pointer
         with self._lock:
             lib.cohort_executor_set_monitor(
-                self.handle, pointer, None if made is None else made.number, int(bool(monitor_all))
+                self.handle, pointer, None if made is None else made.number, to_bool(monitor_all, "monitor_all")
             )
             keep_monitor(self._lock, self._monitor, made)
             self._monitor = made

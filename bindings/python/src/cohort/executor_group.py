@@ -25,6 +25,7 @@ from ._library import (
     pointers,
     reals,
     texts,
+    to_bool,
     to_dict,
     to_int,
     to_list,
@@ -117,7 +118,7 @@ class GroupBase(Handle):
             descs[1].handle,
             None if names is None else texts(names, "param_names"),
             len(names or []),
-            int(bool(for_training)),
+            to_bool(for_training, "for_training"),
             byref(options),
         )
         del kept
@@ -148,7 +149,7 @@ class GroupBase(Handle):
             return [NDArray._adopt(out_handle(lib.cohort_group_merged, self.handle, which, i)) for i in range(num)]
 
     def _either(self, which: int, merge: bool) -> List[Any]:
-        if merge:
+        if to_bool(merge, "merge_multi_context"):
             return self._merged(which)
         return self._on_devices(which)
 
@@ -183,7 +184,7 @@ class GroupBase(Handle):
         self._call(lib.cohort_group_load, pointers(data, "data"), len(data), labels, len(label))
 
     def _run(self, is_train: Optional[bool]) -> None:
-        self._call(lib.cohort_group_run, -1 if is_train is None else int(bool(is_train)))
+        self._call(lib.cohort_group_run, -1 if is_train is None else to_bool(is_train, "is_train"))
 
     def _backward(self, out_grads: Any) -> None:
         grads = head_gradients(out_grads, self.symbol.list_outputs)
@@ -199,7 +200,7 @@ class GroupBase(Handle):
     def update_metric(self, eval_metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
         """Updates a metric once for each device with its labels and outputs."""
         handle = metric_handle(eval_metric)
-        if pre_sliced:
+        if to_bool(pre_sliced, "pre_sliced"):
             arrays, num_devices, num = label_slices(labels)
             with self._lock, eval_metric._lock:
                 lib.cohort_group_update_metric_presliced(
@@ -219,7 +220,7 @@ class GroupBase(Handle):
     def set_params(self, arg_params: Any, aux_params: Any, allow_extra: bool = False) -> None:
         """Copies parameters to every device by name; those that are not named keep their values."""
         args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
-        self._call(lib.cohort_group_set_params, args.handle, aux.handle, int(bool(allow_extra)))
+        self._call(lib.cohort_group_set_params, args.handle, aux.handle, to_bool(allow_extra, "allow_extra"))
 
     def assign_params(
         self, arg_params: Any, aux_params: Any, allow_missing: bool = False, allow_extra: bool = False
@@ -227,7 +228,7 @@ class GroupBase(Handle):
         """The same of all parameters: missing ones are an error, or their names come back."""
         args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
         missing = c_void_p()
-        allowed = int(bool(allow_missing)), int(bool(allow_extra))
+        allowed = to_bool(allow_missing, "allow_missing"), to_bool(allow_extra, "allow_extra")
         self._call(lib.cohort_group_assign_params, args.handle, aux.handle, *allowed, byref(missing))
         return [desc.name for desc in Descs._adopt(missing.value).list()]
 
@@ -262,7 +263,7 @@ class GroupBase(Handle):
         pointer = null(_abi.cohort_monitor_fn) if made is None else made.pointer
         number = None if made is None else made.number
         with self._lock:
-            lib.cohort_group_set_monitor(self.handle, pointer, number, int(bool(monitor_all)))
+            lib.cohort_group_set_monitor(self.handle, pointer, number, to_bool(monitor_all, "monitor_all"))
             keep_monitor(self._lock, self._monitor, made)
             self._monitor = made
 
@@ -318,7 +319,8 @@ class DataParallelExecutorGroup(GroupBase):
         seed: int = 0,
     ) -> None:
         """The first parameters are those of MXNet's class; ``param_names`` None is all but data, labels and states."""
-        self.for_training, self.inputs_need_grad = bool(for_training), bool(inputs_need_grad)
+        self.for_training = bool(to_bool(for_training, "for_training"))
+        self.inputs_need_grad = bool(to_bool(inputs_need_grad, "inputs_need_grad"))
         self.workload, self.logger = workload, logger
         self.fixed_param_names = to_list(fixed_param_names, "fixed_param_names")
         self.state_names = to_list(state_names, "state_names")
@@ -422,7 +424,7 @@ class DataParallelExecutorGroup(GroupBase):
         self, data_shapes: Any, label_shapes: Any, shared_group: Optional[GroupBase] = None, reshape: bool = False
     ) -> None:
         """Binds anew; with ``reshape`` as :meth:`reshape`."""
-        if reshape:
+        if to_bool(reshape, "reshape"):
             return self.reshape(data_shapes, label_shapes)
         data, label = Descs.of(data_shapes, "data_shapes"), Descs.of(label_shapes, "label_shapes")
         shared = optional_handle(shared_group, GroupBase, "shared_group")
@@ -446,7 +448,7 @@ class DataParallelExecutorGroup(GroupBase):
             len(data),
             pointers(label, "label") if label else None,
             len(label),
-            -1 if is_train is None else int(bool(is_train)),
+            -1 if is_train is None else to_bool(is_train, "is_train"),
         )
 
     def _forward_presliced(self, batches: Sequence[Any], is_train: Optional[bool]) -> None:
@@ -460,7 +462,7 @@ class DataParallelExecutorGroup(GroupBase):
             num_data,
             pointers(label, "label") if label else None,
             num_label,
-            -1 if is_train is None else int(bool(is_train)),
+            -1 if is_train is None else to_bool(is_train, "is_train"),
         )
 
     def load(self, data_batch: Any) -> None:

@@ -23,6 +23,8 @@ from ._library import (
     pointers,
     reals,
     texts,
+    to_bool,
+    to_dict,
     to_int,
     to_list,
 )
@@ -223,7 +225,7 @@ class DataParallelExecutorGroup(GroupBase):
 
     def forward(self, is_train: bool = False) -> None:
         """Perform a forward pass on each executor."""
-        self._run(bool(is_train))
+        self._run(bool(to_bool(is_train, "is_train")))
 
     def backward(self) -> None:
         """Perform a backward pass on each executor."""
@@ -377,7 +379,7 @@ class DataParallelExecutorManager(Handle):
 
     def forward(self, is_train: bool = False) -> None:
         """Run forward on the current executor."""
-        self._call(lib.cohort_manager_forward, int(bool(is_train)))
+        self._call(lib.cohort_manager_forward, to_bool(is_train, "is_train"))
 
     def backward(self) -> None:
         """Run backward on the current executor."""
@@ -392,7 +394,7 @@ class DataParallelExecutorManager(Handle):
     def update_metric(self, metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
         """Update metric with the current executor."""
         handle = metric_handle(metric)
-        if pre_sliced:
+        if to_bool(pre_sliced, "pre_sliced"):
             arrays, num_devices, num = label_slices(labels)
             with self._lock, metric._lock:
                 lib.cohort_manager_update_metric_presliced(
@@ -435,13 +437,13 @@ class DataParallelExecutorManager(Handle):
         """The same of all parameters: missing ones are an error, or their names come back."""
         args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
         missing = _abi.c_void_p()
-        allowed = int(bool(allow_missing)), int(bool(allow_extra))
+        allowed = to_bool(allow_missing, "allow_missing"), to_bool(allow_extra, "allow_extra")
         self._call(lib.cohort_manager_assign_params, args.handle, aux.handle, *allowed, byref(missing))
         return [desc.name for desc in Descs._adopt(missing.value).list()]
 
     def copy_to(self, arg_params: Any, aux_params: Any) -> None:
         """Copy data from each executor to `arg_params` and `aux_params`: the mean over the devices, in place."""
-        for name, value in [*dict(arg_params or {}).items(), *dict(aux_params or {}).items()]:
+        for name, value in {**to_dict(arg_params, "arg_params"), **to_dict(aux_params, "aux_params")}.items():
             handle_of(value, NDArray, f"target {name}")
         args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
         self._call(lib.cohort_manager_copy_to, args.handle, aux.handle)

@@ -153,7 +153,10 @@ def _named(values: Any, default: str) -> List[Tuple[str, np.ndarray]]:
         values = dict(zip(names, several))
     found = []
     for name, value in values.items():
-        host = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
+        try:
+            host = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(f"{name}: expected an array, found {describe(value)} ({error})", str(name)) from None
         if host.ndim == 0:
             raise InvalidArgumentError(f"{name}: expected an array of samples, found {describe(value)}", name)
         found.append((name, host.astype("float32") if host.dtype.name in ("float64", "int64") else host))

@@ -21,6 +21,7 @@ from ._library import (
     out_int,
     pointers,
     texts,
+    to_bool,
     to_dict,
     to_list,
     to_size,
@@ -153,7 +154,7 @@ def np_metric(
             to_text(f"custom({called})" if name is None else called, "name"),
             callback.pointer,
             callback.number,
-            int(bool(allow_extra_outputs)),
+            to_bool(allow_extra_outputs, "allow_extra_outputs"),
         )
     )
     made._lock.callbacks.append(callback)

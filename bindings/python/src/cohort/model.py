@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from ._library import handle_of, lib, optional_handle, to_int, to_path
+from ._library import handle_of, lib, optional_handle, to_dict, to_int, to_path
 from .context import cpu, to_context
 from .errors import ShapeError, UnknownNameError
 from .executor import Executor
@@ -59,8 +59,8 @@ class Predictor:
         handle_of(symbol, Symbol, "symbol")
         where = cpu() if context is None else to_context(context)
         self.symbol, self._shapes, self._num_threads = symbol, shapes, num_threads
-        self._args = {name: to_array(value, name).as_in_context(where) for name, value in dict(arg_params).items()}
-        self._aux = {name: to_array(value, name).as_in_context(where) for name, value in dict(aux_params or {}).items()}
+        self._args = {name: to_array(value, name).as_in_context(where) for name, value in to_dict(arg_params, "arg_params").items()}
+        self._aux = {name: to_array(value, name).as_in_context(where) for name, value in to_dict(aux_params, "aux_params").items()}
         self._context = where
         names = symbol.list_arguments()
         missing = [name for name in names if name not in shapes and name not in self._args]

@@ -9,7 +9,7 @@ from ctypes import byref, c_char_p, c_int64, c_size_t
 from typing import Any, Callable, List, Optional, Tuple
 
 from . import _abi
-from ._library import Callback, Handle, describe, from_text, lib, options_of, out_handle, out_int, to_int
+from ._library import Callback, Handle, describe, from_text, lib, options_of, out_handle, out_int, to_bool, to_int
 from .errors import InvalidArgumentError
 from .executor import Executor
 from .logging_ import default_logger
@@ -37,7 +37,7 @@ class Monitor(Handle):
         except (re.error, TypeError) as error:
             raise InvalidArgumentError(f"pattern: expected a regular expression, found {describe(pattern)} ({error})")
         options = options_of(_abi.cohort_monitor_options, lib.cohort_monitor_options_init)
-        options.sort, options.monitor_all = int(bool(sort)), int(bool(monitor_all))
+        options.sort, options.monitor_all = to_bool(sort, "sort"), to_bool(monitor_all, "monitor_all")
         every = to_int(interval, "interval")
         callbacks = []
         if pattern != ".*":

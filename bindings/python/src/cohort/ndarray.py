@@ -33,7 +33,7 @@ from ._library import (
     to_shape,
     to_text,
 )
-from .context import Context, ContextLike, pointer_to
+from .context import Context, ContextLike, pointer_to, to_context
 from .errors import DtypeError, InvalidArgumentError, UnknownNameError
 
 _NUMPY: Dict[int, np.dtype] = {
@@ -61,7 +61,7 @@ def dtype_code(dtype: DtypeLike) -> int:
         return _abi.Dtype.BFLOAT16
     try:
         name = str(np.dtype(dtype))
-    except TypeError:
+    except (TypeError, ValueError):
         name = ""
     code = _CODES.get(name)
     if code is None:
@@ -173,13 +173,15 @@ class NDArray(Handle):
         """Sets all elements: to one number, or from an array of the same shape."""
         if isinstance(value, NDArray):
             value.copyto(self)
-        elif np.ndim(value) == 0:
+        elif isinstance(value, (bool, int, float, np.generic)):
             self._call(lib.cohort_ndarray_fill, to_real(value, "value"))
         else:
-            source = _host_array(value, None)
-            if self.dtype == BFLOAT16 or self.dtype != source.dtype:
-                array(source, dtype=source.dtype).copyto(self)
+            source = _host_array(value, None if self.dtype == BFLOAT16 else self.dtype)
+            if self.dtype == BFLOAT16:
+                array(source).copyto(self)
             else:
+                if source.ndim == 0:
+                    source = np.full(self.shape, source)
                 if source.shape != self.shape:
                     raise InvalidArgumentError(f"value: expected shape {self.shape}, found {source.shape}", "value")
                 self._call(lib.cohort_ndarray_write, source.ctypes.data, source.nbytes)
@@ -199,7 +201,7 @@ class NDArray(Handle):
 
     def as_in_context(self, context: ContextLike) -> "NDArray":
         """The array itself if it is there, else a copy."""
-        where = Context.parse(context) if isinstance(context, str) else context
+        where = to_context(context)
         return self if where == self.context else self.copy(where)
 
     def astype(self, dtype: DtypeLike) -> "NDArray":
@@ -273,7 +275,7 @@ class NDArray(Handle):
             return _operators.apply(op, [other, self] if swapped else [self, other], {})
         if isinstance(other, (str, bytes)) or not hasattr(other, "__float__"):
             return NotImplemented
-        return _operators.apply(scalar_op, [self], {"scalar": float(other)})
+        return _operators.apply(scalar_op, [self], {"scalar": to_real(other, "scalar")})
 
     def __add__(self, other: Any) -> "NDArray":
         return self._with(other, "broadcast_add", "_plus_scalar")
@@ -315,8 +317,9 @@ def _from_pickle(values: np.ndarray, dtype: Dtype) -> NDArray:
 
 
 def _host_array(source: Any, dtype: DtypeLike) -> np.ndarray:
-    """Dense memory of NumPy's, of the type asked for. What has no type of its own is float32."""
-    typed = isinstance(source, (np.ndarray, np.generic))
+    """Dense memory of NumPy's, of the type asked for. What has no type of its own is float32, and so is NumPy's float64,
+    which is what it makes of any number."""
+    typed = isinstance(source, (np.ndarray, np.generic)) and source.dtype != np.float64
     wanted = dtype if dtype is not None else (source.dtype if typed else "float32")
     try:
         made = np.asarray(source, dtype=wanted)
@@ -330,7 +333,8 @@ def _host_array(source: Any, dtype: DtypeLike) -> np.ndarray:
 
 
 def array(source: Any, ctx: Optional[ContextLike] = None, dtype: DtypeLike = None) -> NDArray:
-    """An array with a copy of what is given: of NumPy's, nested lists, or another array."""
+    """An array with a copy of what is given: of NumPy's, nested lists, or another array. Without ``dtype`` it is of the
+    type of NumPy's array, but float32 for float64 and for lists, as networks want it."""
     if isinstance(source, NDArray):
         made = source.copy(ctx) if dtype is None else source.astype(dtype)
         return made if ctx is None else made.as_in_context(ctx)
@@ -552,6 +556,8 @@ def load(fname: Any, ctx: Optional[ContextLike] = None) -> Any:
 
 def load_frombuffer(data: Any, ctx: Optional[ContextLike] = None) -> Any:
     """The same of bytes."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise InvalidArgumentError(f"data: expected bytes, found {describe(data)}", "data")
     held = bytes(data)
     return _loaded(out_handle(lib.cohort_arrays_load_memory, held, len(held), pointer_to(ctx)))
 

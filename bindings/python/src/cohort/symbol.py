@@ -301,7 +301,7 @@ def Group(symbols: Sequence[Symbol]) -> Symbol:
 
 def load_json(json_str: str) -> Symbol:
     """A symbol from JSON as any MXNet wrote it."""
-    text = json_str.encode() if isinstance(json_str, str) else to_text(json_str, "json")
+    text = to_text(json_str, "json")
     return Symbol._adopt(out_handle(lib.cohort_symbol_from_json, text, len(text)))
 
 

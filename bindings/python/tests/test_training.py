@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training as one call, the digits over three uneven devices, and prediction from a checkpoint of MXNet's."""
+
+import contextlib
+import importlib.util
+import io
+import os
+import shutil
+import tempfile
+import unittest
+
+import numpy as np
+
+import cohort
+from cohort import NDArrayIter, Predictor, cpu, nd
+from support import ROOT, Case, linear, mlp
+
+
+def digits():
+    path = os.path.join(ROOT, "bindings", "python", "examples", "train_digits.py")
+    spec = importlib.util.spec_from_file_location("train_digits", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return path, module
+
+
+def clouds(num=90, seed=2):
+    """Three clouds of points that a line parts, and which each belongs to."""
+    random = np.random.RandomState(seed)
+    label = np.arange(num) % 3
+    data = random.normal(size=(num, 4)) * 0.3
+    data[np.arange(num), label] += 2
+    return data, label
+
+
+class Training(Case):
+    def test_the_digits_are_learnt_over_three_uneven_devices_in_under_100_lines(self):
+        path, module = digits()
+        with open(path, encoding="utf-8") as file:
+            self.assertLess(len(file.readlines()), 100)
+        said = io.StringIO()
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(said):
+            accuracy = module.main(["--epochs", "5", "--out", os.path.join(folder, "digits")])
+        self.assertGreater(accuracy, 0.95)
+        self.assertIn("epoch 1: ", said.getvalue())
+        self.assertIn(f"test accuracy: {accuracy:.4f}", said.getvalue())
+
+    def test_a_fit_tells_its_callbacks_and_can_be_stopped(self):
+        data, label = clouds()
+        batches, epochs = [], []
+
+        class Counts(cohort.Callback):
+            def on_batch_end(self, progress):
+                batches.append((progress.epoch, progress.batch))
+
+        def at_epochs(progress):
+            epochs.append(progress.train["accuracy"])
+            if progress.epoch == 2:
+                progress.stop()
+
+        train = NDArrayIter(data, label, 30, shuffle=True, seed=3)
+        with cohort.fit(mlp(), train, NDArrayIter(data, label, 30), num_epoch=9, contexts=[cpu(0), cpu(1)], workload=[1, 2],
+                        optimizer_params={"learning_rate": 1.0}, callbacks=[Counts(), at_epochs]) as fitted:
+            self.assertEqual(len(fitted.history), 3)
+            self.assertGreater(fitted.history[-1]["eval-accuracy"], 0.95)
+            args, _ = fitted.get_params()
+        self.assertEqual(batches, [(epoch, i) for epoch in range(3) for i in range(3)])
+        self.assertEqual(len(epochs), 3)
+        with cohort.fit(mlp(), train, arg_params=args, num_epoch=0) as fitted:
+            self.near(fitted.get_params()[0]["fc_bias"], args["fc_bias"])
+
+    def test_what_a_callback_of_a_fit_raises_arrives(self):
+        data, label = clouds()
+
+        def interrupts(progress):
+            raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            cohort.fit(mlp(), NDArrayIter(data, label, 30), callbacks=[interrupts])
+        with self.raises(cohort.InvalidArgumentError, "callbacks"):
+            cohort.fit(mlp(), NDArrayIter(data, label, 30), callbacks=["no function"])
+        with self.raises(cohort.UnknownNameError, "fc_bias"):
+            cohort.fit(mlp(), NDArrayIter(data, label, 30), arg_params={"fc_weight": np.zeros((3, 4))})
+
+    def test_the_same_seeds_give_the_same_bits(self):
+        data, label = clouds()
+        found = []
+        for _ in range(2):
+            with cohort.fit(mlp(), NDArrayIter(data, label, 30, shuffle=True, seed=5), num_epoch=2, seed=7,
+                            contexts=[cpu(0), cpu(1), cpu(2)]) as fitted:
+                found.append(fitted.get_params()[0]["fc_weight"].asnumpy())
+        np.testing.assert_array_equal(*found)
+
+    def test_batches_are_filled_up_or_left_out(self):
+        data, label = clouds(10)
+        padded, cut = (NDArrayIter(data, label, 4, last_batch_handle=how) for how in ("pad", "discard"))
+        self.assertEqual([batch.pad for batch in padded], [0, 0, 2])
+        self.assertEqual([batch.index.tolist() for batch in cut], [[0, 1, 2, 3], [4, 5, 6, 7]])
+        self.assertEqual((len(padded), len(cut)), (3, 2))
+        self.assertEqual(padded.provide_data[0].shape, (4, 4))
+        for odd in ({"batch_size": 0}, {"batch_size": 11}, {"last_batch_handle": "roll"}, {"label": label[:3]}):
+            with self.raises(cohort.InvalidArgumentError, "."):
+                NDArrayIter(data, **{"label": label, "batch_size": 4, **odd})
+
+
+class Prediction(Case):
+    def checkpoint(self, folder):
+        """What MXNet 1.9.1 wrote: a network and its parameters, with the scenario's own inputs and outputs."""
+        golden = os.path.join(ROOT, "tests", "golden", "group", "lenet_2dev")
+        shutil.copy(os.path.join(golden, "symbol.json"), os.path.join(folder, "net-symbol.json"))
+        shutil.copy(os.path.join(golden, "init.params"), os.path.join(folder, "net-0007.params"))
+        return os.path.join(folder, "net")
+
+    def test_a_checkpoint_of_mxnets_is_loaded_and_asked(self):
+        with tempfile.TemporaryDirectory() as folder:
+            prefix = self.checkpoint(folder)
+            symbol, args, aux = cohort.load_checkpoint(prefix, 7)
+            shape = (6, 1, 8, 8)
+            images = np.random.RandomState(1).rand(*shape).astype("float32")
+            executor = symbol.simple_bind(data=shape, grad_req="null")
+            executor.copy_params_from(args, aux)
+            expected = executor.forward(data=images)[0].asnumpy()
+            predictor = Predictor.load(prefix, 7, data=(1, 1, 8, 8))
+            found = [predictor(data=images[i : i + 1])[0] for i in range(6)]
+            self.near(np.concatenate(found), expected)
+            self.near(predictor(data=images)[0], expected)  # another batch size
+            self.near(predictor(data=images[:2])[0], expected[:2])
+            self.near(predictor.clone()(data=images[:1])[0], expected[:1])
+
+    def test_what_is_missing_is_said(self):
+        with self.raises(cohort.UnknownNameError, "fc_weight"):
+            Predictor(linear(), {}, data=(1, 2))
+        with self.raises(cohort.UnknownNameError, "expected .'data'., found .'dat'."):
+            Predictor(linear(), {"fc_weight": [[1, 2]]}, data=(1, 2))(dat=[[1, 2]])
+        with self.raises(cohort.ShapeError, "fc"):
+            Predictor(linear(), {"fc_weight": [[1, 2, 3]]}, data=(1, 2))
+        with tempfile.TemporaryDirectory() as folder:
+            prefix = self.checkpoint(folder)
+            with self.raises(cohort.FileError, "0008.params"):
+                Predictor.load(prefix, 8, data=(1, 1, 8, 8))
+            with open(prefix + "-0009.params", "wb") as file:
+                file.write(b"damaged")
+            with self.raises(cohort.FormatError, "0009.params"):
+                Predictor.load(prefix, 9, data=(1, 1, 8, 8))
+
+    def test_clones_share_their_parameters(self):
+        weight = nd.array([[1, 10]])
+        predictor = Predictor(linear(), {"fc_weight": weight}, data=(1, 2))
+        other = predictor.clone()
+        weight[:] = [[2, 0]]
+        self.near(predictor(data=[[3, 4]])[0], [[6]])
+        self.near(other(data=[[3, 4]])[0], [[6]])
+
+
+if __name__ == "__main__":
+    unittest.main()
