@@ -370,6 +370,18 @@ uninstall:
 	rm -f '$(DESTDIR)$(LIBDIR)'/libcohort.so* '$(DESTDIR)$(LIBDIR)'/libcohort_cuda.so '$(DESTDIR)$(LIBDIR)/libcohort.a' \
 	  '$(DESTDIR)$(LIBDIR)/pkgconfig/cohort.pc'
 
+# Bindings, to where their languages look; libcohort itself is another matter.
+.PHONY: install-perl install-python
+install-perl:
+	@rm -rf $(BUILD)/install/perl && mkdir -p $(BUILD)/install && cp -r bindings/perl $(BUILD)/install/perl
+	cd $(BUILD)/install/perl && perl Makefile.PL && $(MAKE) --no-print-directory && $(MAKE) --no-print-directory install DESTDIR='$(DESTDIR)'
+PYTHON_LIB = $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+install-python:
+	@rm -rf $(BUILD)/install/python && mkdir -p $(BUILD)/install && cp -r bindings/python $(BUILD)/install/python
+	cd $(BUILD)/install/python && $(PYTHON) -m build --wheel --no-isolation
+	install -d '$(DESTDIR)$(PYTHON_LIB)'
+	$(PYTHON) -m zipfile -e $(BUILD)/install/python/dist/*.whl '$(DESTDIR)$(PYTHON_LIB)'
+
 .PHONY: clean
 clean:
 	rm -rf $(BUILD)
@@ -384,6 +396,7 @@ help:
 	@echo 'make golden GOLDEN=DIR  replay the golden cases in DIR'
 	@echo 'make bench              $(BUILD)/cohort-bench: fixed workloads, one JSON line each'
 	@echo 'make install            headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
+	@echo 'make install-perl       the Perl binding to where Perl looks; make install-python: the one for Python; DESTDIR='
 	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside'
 	@echo 'make test-perl          install what is missing, and run the tests of the Perl binding; make test-python: of Python'
 	@echo 'make check-layers       includes go down the rooms only; names of files'

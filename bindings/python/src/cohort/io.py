@@ -159,7 +159,11 @@ def _named(values: Any, default: str) -> List[Tuple[str, np.ndarray]]:
             raise InvalidArgumentError(f"{name}: expected an array, found {describe(value)} ({error})", str(name)) from None
         if host.ndim == 0:
             raise InvalidArgumentError(f"{name}: expected an array of samples, found {describe(value)}", name)
-        found.append((name, host.astype("float32") if host.dtype.name in ("float64", "int64") else host))
+        keeps = isinstance(value, NDArray) or host.dtype == np.float16
+        try:
+            found.append((name, host if keeps else host.astype("float32")))
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(f"{name}: expected numbers, found {describe(value)} ({error})", str(name)) from None
     return found
 
 
@@ -167,7 +171,8 @@ class NDArrayIter:
     """Batches of arrays in memory; one epoch for each time it is gone through.
 
     ``last_batch_handle`` says what becomes of the samples that fill no batch: "pad" begins again from the first ones and
-    says how many in ``pad``, "discard" leaves them out.
+    says how many in ``pad``, "discard" leaves them out. NumPy's arrays become float32 (float16 stays), for that is what
+    networks are made of; an NDArray keeps its type.
     """
 
     def __init__(

@@ -38,7 +38,12 @@ AI::Cohort::Model - checkpoints
     my $prefix = tempdir(CLEANUP => 1) . '/net';
     my $net = mx->sym->FullyConnected(mx->sym->Variable('data'), num_hidden => 2, no_bias => 1, name => 'fc');
     mx->model->save_checkpoint($prefix, 7, $net, {fc_weight => mx->nd->ones([2, 3])}, {});
+    # load and predict
     my ($symbol, $arg_params, $aux_params) = mx->model->load_checkpoint($prefix, 7);
+    my $exec = $symbol->simple_bind(shapes => {data => [1, 3]}, grad_req => 'null');
+    $exec->copy_params_from($arg_params, $aux_params);
+    my ($scores) = @{$exec->forward(0, data => [[1, 2, 3]])};
+    print "@{$scores->aslist}\n";    # 6 6
 
 =head1 DESCRIPTION
 
