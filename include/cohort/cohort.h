@@ -74,6 +74,7 @@
 #include "cohort/arrays.h"
 #include "cohort/checkpoint.h"
 #include "cohort/context.h"
+#include "cohort/custom.h"
 #include "cohort/descs.h"
 #include "cohort/error.h"
 #include "cohort/executor.h"

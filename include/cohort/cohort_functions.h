@@ -34,6 +34,9 @@
   X(cohort_error *, cohort_checkpoint_save, (const char *prefix, int32_t epoch, const cohort_symbol *symbol, const cohort_arrays *arg_params, const cohort_arrays *aux_params)) \
   X(cohort_error *, cohort_context_parse, (const char *text, cohort_context *out_context)) \
   X(cohort_error *, cohort_context_text, (const cohort_context *context, char *out_text, size_t capacity, size_t *out_bytes)) \
+  X(void, cohort_custom_op_init, (cohort_custom_op *op, size_t struct_size)) \
+  X(cohort_error *, cohort_custom_register, (const char *op_type, const cohort_custom_op *op)) \
+  X(cohort_error *, cohort_custom_unregister, (const char *op_type)) \
   X(cohort_error *, cohort_descs_add, (cohort_descs *descs, const char *name, const int64_t *shape, int32_t num_axes, cohort_dtype dtype, const char *layout)) \
   X(cohort_error *, cohort_descs_create, (cohort_descs **out_descs)) \
   X(cohort_error *, cohort_descs_find, (const cohort_descs *descs, const char *name, size_t *out_index)) \

@@ -22,6 +22,7 @@
 #include "base/processors.hpp"
 #include "base/settings.hpp"
 #include "cpu/parallel.hpp"
+#include "device/working_queue.hpp"
 
 namespace cohort {
 namespace {
@@ -223,17 +224,15 @@ class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
 
 namespace {
 
-thread_local const CpuQueue::Core *current_core = nullptr;  // whose work this thread does now
-
 class CurrentScope {
  public:
-  explicit CurrentScope(const CpuQueue::Core *core) : before_(current_core) { current_core = core; }
-  ~CurrentScope() { current_core = before_; }
+  explicit CurrentScope(const CpuQueue::Core *core) : before_(working_queue) { working_queue = core; }
+  ~CurrentScope() { working_queue = before_; }
   CurrentScope(const CurrentScope &) = delete;
   CurrentScope &operator=(const CurrentScope &) = delete;
 
  private:
-  const CpuQueue::Core *const before_;
+  const void *const before_;
 };
 
 class CpuEvent final : public Event {
@@ -359,9 +358,9 @@ void CpuQueue::Core::do_next() {
 // ---- waiting ------------------------------------------------------------------------------------------------------
 
 void CpuQueue::Core::wait_for(uint64_t ticket) {
-  if (finished(ticket) || current_core == this || in_child()) return;
+  if (finished(ticket) || working_queue == this || in_child()) return;
   // Not from the midst of other work: that thread belongs to its queue.
-  if (num_threads_ == 1 && !current_core && take()) {
+  if (num_threads_ == 1 && !working_queue && take()) {
     const std::shared_ptr<Core> keep = shared_from_this();  // the work may hold the last reference on its queue
     {
       const ActiveScope active(1);
@@ -378,7 +377,7 @@ void CpuQueue::Core::wait_for(uint64_t ticket) {
   // for another is counted as active already.
   const auto pays = [this] { return running_.load(std::memory_order_relaxed) && worker_processor_ != sched_getcpu(); };
   if (look_out(
-          kWaiterLookout_ns, current_core ? 0 : 1, [&] { return finished(ticket); }, pays))
+          kWaiterLookout_ns, working_queue ? 0 : 1, [&] { return finished(ticket); }, pays))
     return;
   for (;;) {
     const uint32_t word = finished_word_.load();
@@ -397,7 +396,7 @@ Work &CpuQueue::Core::slot() {
   if (!started_) start_worker();
   const uint64_t before = queued_.load(std::memory_order_relaxed);
   if (before >= kDepth && !finished(before - kDepth + 1)) {
-    if (current_core == this) {
+    if (working_queue == this) {
       throw Error(Code::kState, text(context_, ": queued work may not queue more than ", kDepth, " pieces of work"));
     }
     wait_for(before - kDepth / 2);  // for half of it: else each piece that is finished would wake this thread
@@ -475,7 +474,7 @@ void CpuQueue::Core::work() {
 
 void CpuQueue::Core::stop() {
   if (!started_ || in_child()) return;  // the child has no such thread
-  if (current_core == this) {           // the last reference on the queue was in its own work
+  if (working_queue == this) {          // the last reference on the queue was in its own work
     pthread_detach(worker_);
     stopping_.store(true);
     wake_worker();

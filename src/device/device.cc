@@ -191,6 +191,7 @@ std::string types_of(const StepSpec &spec) {
 }  // namespace
 
 std::unique_ptr<Kernel> Device::make_kernel(StepSpec &spec, KernelChoice *choice, const Prepare &prepare) {
+  spec.context = context();
   std::string refusals;
   const KernelEntry *entry = nullptr;
   while ((entry = kernels().find(spec, &refusals, entry))) {
@@ -206,6 +207,15 @@ std::unique_ptr<Kernel> Device::make_kernel(StepSpec &spec, KernelChoice *choice
   throw Error(Code::kUnsupported,
               text("operator ", spec.op, " has no kernel on ", context(), " for ", types_of(spec), ": ", refusals),
               spec.op);
+}
+
+void run_on_caller(const Step &step) {
+  try {
+    step.kernel->run(step.args, {1, nullptr});
+  } catch (const Error &e) {
+    const Code code = e.code() == Code::kOutOfMemory ? e.code() : Code::kExecution;
+    throw Error(code, text(step.label, ": ", e.what()), e.subject());
+  }
 }
 
 std::shared_ptr<Device> get_device(const Context &asked) {

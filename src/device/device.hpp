@@ -52,6 +52,9 @@ struct Step {
   const char *label;
 };
 
+// Runs a step on this thread, of whose work it is not a queue's. Throws what it throws, as an error that names it.
+void run_on_caller(const Step &step);
+
 // Steps to be run one after the other. Their owner keeps them, and what they point to, alive and unchanged until the
 // queue is done with them (Queue::run takes a reference on it).
 struct Program {

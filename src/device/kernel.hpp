@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/context.hpp"
 #include "base/dtype.hpp"
 #include "base/shape.hpp"
 
@@ -85,6 +86,9 @@ class Kernel {
   // No look-up, no lock, no allocation but where more calls run at once than ever before: any number may, for plans are
   // shared by all that are bound to them. Throws Error if the work fails.
   virtual void run(const Args &args, const Lane &lane) const = 0;
+  // It calls the host, which may be called on the threads of its own calls alone: whoever runs the step waits for what
+  // comes before it, and runs it itself.
+  virtual bool on_caller() const { return false; }
 };
 
 // An operation that a kernel does on its result before it writes it, fused in by the plan. The i-th extra input (after
@@ -102,6 +106,7 @@ struct PostOp {
 struct StepSpec {
   std::string op;                     // "softmax", "_backward_softmax"
   std::shared_ptr<const void> attrs;  // the operator's attribute struct (of the forward operator, for backward)
+  Context context;                    // of the device
   bool is_train = false;
   bool keep_for_backward = false;  // a backward step of this node follows: save what it needs
   bool frozen = false;  // a step of training that no gradient flows through: it leaves auxiliary states as they are

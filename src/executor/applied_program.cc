@@ -83,10 +83,9 @@ AppliedProgram::AppliedProgram(const AppliedOperator &what, const std::shared_pt
   request.separate_nodes = what.apart;
   request.num_threads = num_threads;
   plan_ = shared_plan(request);
-  for (const int input : what.op->mutates) {
-    if (size_t(input) < what.in_shapes.size()) mutated_.push_back(size_t(input));
-  }
+  for (const int input : what.op->mutated(what.attrs, what.in_shapes.size())) mutated_.push_back(size_t(input));
   for (const PlanStep &step : plan_->steps) {
+    on_caller_ = on_caller_ || step.kernel->on_caller();
     for (const int slot : step.inputs) addresses_.push_back(address_of(slot));
     for (const int slot : step.outputs) addresses_.push_back(address_of(slot));
     addresses_.push_back(address_of(step.scratch));

@@ -36,6 +36,7 @@ class AppliedProgram {
   const TensorSpec &output(size_t index) const { return plan_->slots[size_t(plan_->head_slots[index])].spec; }
   const std::vector<size_t> &mutated() const { return mutated_; }  // inputs that are written
   bool brief() const { return plan_->brief_forward; }
+  bool on_caller() const { return on_caller_; }  // a step of it is: Kernel::on_caller()
   size_t arena_bytes() const { return plan_->arena_bytes[0]; }
   size_t num_steps() const { return plan_->steps.size(); }
   size_t num_pointers() const { return num_pointers_; }
@@ -59,6 +60,7 @@ class AppliedProgram {
   std::vector<Address> addresses_;  // step by step: inputs, outputs, scratch, saved
   size_t num_pointers_ = 0;
   uint64_t random_seed_ = 0;
+  bool on_caller_ = false;
 };
 
 // Programs by a key of bytes, the kMost that were used last. Any thread.

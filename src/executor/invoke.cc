@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/invoke.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "base/per_process.hpp"
 #include "base/settings.hpp"
 #include "base/small_array.hpp"
+#include "device/working_queue.hpp"
 #include "executor/applied_program.hpp"
 
 namespace cohort {
@@ -56,6 +58,24 @@ class Call final : public Kernel {
     whole.contained = true;
     return whole;
   }
+  // All of it on this thread.
+  void run_here(const std::shared_ptr<Device> &device) {
+    arena = program->arena_bytes() ? device->allocate(program->arena_bytes()) : nullptr;
+    const Program whole = bind();
+    for (size_t i = 0; i < first_output; ++i) hazards(i).wait_to_read(range(i));
+    for (size_t i = 0; i < arrays_.size(); ++i) {
+      if (i >= first_output || is_mutated(i)) hazards(i).wait_to_write(range(i));
+    }
+    try {
+      for (size_t s = 1; s < whole.count; ++s) run_on_caller(whole.steps[s]);
+    } catch (const std::exception &e) {
+      failed(this, e.what());
+      throw;
+    }
+    for (size_t i = 0; i < arrays_.size(); ++i) {
+      if (i >= first_output || is_mutated(i)) hazards(i).written(range(i));
+    }
+  }
   // Fails the call if work queued before it has failed to write one of its inputs.
   void run(const Args &, const Lane &) const override {
     for (size_t i = 0; i < first_output; ++i) hazards(i).check_written(range(i));
@@ -77,6 +97,10 @@ class Call final : public Kernel {
     for (size_t i = 0; i < first_output; ++i)
       if (range(i).overlaps(range(output))) return true;
     return false;
+  }
+  bool is_mutated(size_t input) const {
+    const std::vector<size_t> &mutated = program->mutated();
+    return std::find(mutated.begin(), mutated.end(), input) != mutated.end();
   }
   Hazards &hazards(size_t index) const { return arrays_[index]->hazards(); }
   AddressRange range(size_t index) const { return AddressRange(addresses_[index], bytes_[index]); }
@@ -311,7 +335,7 @@ std::shared_ptr<const AppliedProgram> program_for(const Invocation &call, Stream
   if (program) return program;
   const AppliedOperator what = look_at(call, apart);
   program = std::make_shared<AppliedProgram>(what, stream.device, stream.num_threads());
-  stream.programs.add(key, program);
+  if (!what.op->stateful) stream.programs.add(key, program);
   return program;
 }
 
@@ -357,7 +381,9 @@ void invoke(const Invocation &asked, std::vector<NDArray> *results) {
     call->set(asked.num_inputs + i, results->back());
   }
   if (stream->trace) log(LogLevel::kDebug, text("step: ", asked.op));
-  stream->enqueue(call);
+  // An operator that is applied by the work of a queue does not wait behind what may wait for that work.
+  const bool here = program->on_caller() || working_queue;
+  here ? call->run_here(stream->device) : stream->enqueue(call);
 }
 
 std::vector<NDArray> invoke(const std::string &op, const AttrMap &attrs, const std::vector<NDArray> &inputs,

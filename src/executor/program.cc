@@ -87,6 +87,9 @@ ProgramOwner::ProgramOwner(std::shared_ptr<const Plan> plan, bool is_train, cons
   pointers_.resize(count);
   segments_ = cut_segments(*plan_, members_.size() > 1 && arrays_overlap());
   ends_.resize(segments_.size());
+  for (size_t s = 0; s < plan_->steps.size(); ++s) {
+    if (plan_->steps[s].kernel->on_caller()) on_caller_.push_back(s);
+  }
   resolve();
   trace_steps_ = trace_enabled("step");
   if (trace_enabled("plan")) trace_plan();
@@ -288,6 +291,35 @@ void ProgramOwner::run_on(int device, const Program &program) {
   queue(device).run(program, shared_from_this());
 }
 
+// Queues steps of one device; those that are the caller's to run are run, after all before them.
+void ProgramOwner::run_part(int device, size_t begin, size_t end, bool brief) {
+  auto here = std::lower_bound(on_caller_.begin(), on_caller_.end(), begin);
+  while (begin < end) {
+    const size_t stop = here == on_caller_.end() ? end : std::min(end, *here);
+    const auto failed = begin < plan_->num_forward ? forward_failed : backward_failed;
+    if (begin < stop) run_on(device, {steps_.data() + begin, stop - begin, brief, failed, true});
+    if (stop < end) run_here(device, *here++);
+    begin = stop + 1;
+  }
+}
+
+void ProgramOwner::run_here(int device, size_t index) {
+  const Step &step = steps_[index];
+  const auto failed = index < plan_->num_forward ? forward_failed : backward_failed;
+  if (trace_steps_) log(LogLevel::kDebug, text("step: ", step.label));
+  const std::shared_ptr<ProgramOwner> keep = shared_from_this();  // whatever the host does to its executor
+  try {
+    queue(device).sync();
+    run_on_caller(step);
+  } catch (const Error &e) {
+    failed(this, e.what());
+    throw;
+  } catch (const std::bad_alloc &) {
+    failed(this, "out of memory");
+    throw;
+  }
+}
+
 // Part of a segment has the waits of the whole. Those for a segment that is not in [begin, end) ended with an earlier
 // call.
 void ProgramOwner::enqueue(size_t begin, size_t end, bool brief) {
@@ -301,8 +333,7 @@ void ProgramOwner::enqueue(size_t begin, size_t end, bool brief) {
     for (const size_t before : segment.after) {
       if (ends_[before]) queue(device).wait(ends_[before]);
     }
-    const auto failed = from < plan_->num_forward ? forward_failed : backward_failed;
-    run_on(device, {steps_.data() + from, to - from, brief, failed, true});
+    run_part(device, from, to, brief);
     if (segment.awaited) ends_[i] = queue(device).record();
   }
   std::fill(ends_.begin(), ends_.end(), nullptr);

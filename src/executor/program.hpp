@@ -87,6 +87,8 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   void end_work();
   void enqueue(size_t begin, size_t end, bool brief);
   void run_on(int device, const Program &program);
+  void run_part(int device, size_t begin, size_t end, bool brief);
+  void run_here(int device, size_t step);
   std::shared_ptr<Derived> make_constant(const PlanStep &step) const;
   void run_prologue();
   const NDArray &source(int index) const;
@@ -106,6 +108,7 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   std::vector<void *> pointers_;
   std::vector<Step> steps_, prologue_;
   std::vector<Segment> segments_;
+  std::vector<size_t> on_caller_;             // steps that are: Kernel::on_caller()
   std::vector<std::shared_ptr<Event>> ends_;  // of the segments that are awaited, while they are queued
   uint64_t generation_ = 0;
   bool trace_steps_ = false;

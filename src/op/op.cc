@@ -99,7 +99,7 @@ int Op::count_args(const AttrMap &source, size_t num_given) const {
 std::vector<std::string> Op::input_names(const Attrs &a, int num_args) const {
   std::vector<std::string> names;
   for (const InputField *field : input_fields(a, num_args)) {
-    const bool counted = !variadic.empty() && field == &inputs.front();
+    const bool counted = !variadic.empty() && !own_inputs && field == &inputs.front();
     names.push_back(counted ? field->name + std::to_string(names.size()) : field->name);
   }
   return names;
@@ -107,11 +107,13 @@ std::vector<std::string> Op::input_names(const Attrs &a, int num_args) const {
 
 // Inputs that a variadic operator names behind its counted ones, and has for these attributes, take the place of those.
 std::vector<const InputField *> Op::input_fields(const Attrs &a, int num_args) const {
+  const std::vector<InputField> &declared = declared_inputs(a);
+  const bool counted = !variadic.empty() && !own_inputs;
   std::vector<const InputField *> named;
-  for (size_t i = variadic.empty() ? 0 : 1; i < inputs.size(); ++i) {
-    if (!inputs[i].present || inputs[i].present(a)) named.push_back(&inputs[i]);
+  for (size_t i = counted ? 1 : 0; i < declared.size(); ++i) {
+    if (!declared[i].present || declared[i].present(a)) named.push_back(&declared[i]);
   }
-  if (variadic.empty() || !named.empty()) return named;
+  if (!counted || !named.empty()) return named;
   return std::vector<const InputField *>(size_t(num_args), &inputs.front());
 }
 
@@ -129,8 +131,18 @@ std::string Op::output_name(const Attrs &a, int index) const {
 
 int Op::num_aux(const Attrs &a) const {
   int count = 0;
-  for (const InputField &field : inputs) count += field.aux && (!field.present || field.present(a));
+  for (const InputField &field : declared_inputs(a)) count += field.aux && (!field.present || field.present(a));
   return count;
+}
+
+std::vector<int> Op::mutated(const Attrs &a, size_t num_inputs) const {
+  std::vector<int> indices;
+  for (const int index : mutates) {
+    if (size_t(index) < num_inputs) indices.push_back(index);
+  }
+  if (!own_inputs) return indices;
+  for (size_t i = num_inputs - size_t(num_aux(a)); i < num_inputs; ++i) indices.push_back(int(i));
+  return indices;
 }
 
 Attrs Op::parse(const AttrMap &source) const {
@@ -140,6 +152,10 @@ Attrs Op::parse(const AttrMap &source) const {
     if (key.size() >= 4 && key.compare(0, 2, "__") == 0 && key.compare(key.size() - 2, 2, "__") == 0) continue;
     if (key == variadic) continue;  // counted from the inputs
     const auto field = std::find_if(attrs.begin(), attrs.end(), [&](const AttrField &f) { return f.name == key; });
+    if (field == attrs.end() && other_attrs) {
+      other_attrs(target.get(), key, entry.second);
+      continue;
+    }
     if (field == attrs.end()) {
       std::string known;
       for (const AttrField &f : attrs) known += (known.empty() ? "" : ", ") + f.name;

@@ -119,9 +119,12 @@ struct Op {
   std::string doc;
   std::vector<AttrField> attrs;
   std::vector<InputField> inputs;  // of a variadic operator the first is their prefix; see input_fields()
-  std::string variadic;            // attribute that holds the number of inputs ("num_args"); empty: fixed inputs
+  // The inputs where the attributes name them, in the place of the list above; empty: they do not.
+  std::function<const std::vector<InputField> &(const Attrs &)> own_inputs;
+  std::string variadic;  // attribute that holds the number of inputs ("num_args"); empty: fixed inputs
   std::function<std::shared_ptr<void>()> new_attrs;  // the attribute struct with its defaults
-  std::function<void(void *)> check_attrs;           // over all of them together; may complete them
+  std::function<void(void *, const std::string &key, const std::string &value)> other_attrs;  // empty: there are none
+  std::function<void(void *)> check_attrs;  // over all of them together; may complete them
 
   std::function<int(const Attrs &)> count_outputs;                      // empty: 1
   std::function<int(const Attrs &)> count_visible;                      // empty: all; the first so many are a user's
@@ -139,8 +142,10 @@ struct Op {
   bool view = false;  // output 0 is input 0 under another shape: no work and no copy (Reshape, Flatten)
   std::vector<std::pair<int, int>> inplace;           // (input, output) pairs that may share memory
   std::vector<std::pair<int, int>> backward_inplace;  // the same for the inputs and outputs of the backward kernel
-  std::vector<int> mutates;  // inputs that the forward kernel writes (auxiliary states, weights of an update)
-  bool random = false;       // its kernels draw from StepSpec::seed
+  std::vector<int>
+      mutates;          // inputs that the forward kernel writes (auxiliary states, weights of an update); see mutated()
+  bool random = false;  // its kernels draw from Args::random
+  bool stateful = false;  // its kernels are for one node alone: no plan with one is shared
 
   // What the plan may do with a node beside running it. Empty: nothing.
   const PointwiseRule *pointwise = nullptr;      // applies these functors element by element (op/pointwise.hpp)
@@ -162,11 +167,13 @@ struct Op {
   int count_args(const AttrMap &source, size_t num_given) const;
   // Names of this node's inputs, auxiliary states last. num_args is what count_args() says.
   std::vector<std::string> input_names(const Attrs &a, int num_args) const;
+  const std::vector<InputField> &declared_inputs(const Attrs &a) const { return own_inputs ? own_inputs(a) : inputs; }
   std::vector<const InputField *> input_fields(const Attrs &a, int num_args) const;  // one an input, in the same order
   std::vector<std::string> output_names(const Attrs &a) const;
   std::string output_name(const Attrs &a, int index) const;  // one of them, without making the list where none is given
   int num_inputs(const Attrs &a, int num_args) const { return int(input_names(a, num_args).size()); }
   int num_aux(const Attrs &a) const;
+  std::vector<int> mutated(const Attrs &a, size_t num_inputs) const;  // indices of this node's inputs
   // Text to struct. Keys of the form __x__ are skipped; any other unknown key (kName, the message lists the operator's
   // attributes: SYM-07), a missing required one (kName) or bad text (kInvalidArgument) is an error.
   Attrs parse(const AttrMap &source) const;
@@ -260,6 +267,16 @@ class OpBuilder {
     op_.inputs.push_back({prefix, doc, nullptr, false});
     return op_.variadic = count, *this;
   }
+  OpBuilder &own_inputs(std::function<const std::vector<InputField> &(const A &)> fn) {
+    op_.own_inputs = [fn](const Attrs &a) -> const std::vector<InputField> & { return fn(a.get<A>()); };
+    return *this;
+  }
+  OpBuilder &other_attrs(std::function<void(A &, const std::string &, const std::string &)> fn) {
+    op_.other_attrs = [fn](void *a, const std::string &key, const std::string &value) {
+      fn(*static_cast<A *>(a), key, value);
+    };
+    return *this;
+  }
   OpBuilder &outputs(std::function<int(const A &)> count, std::function<int(const A &)> visible = nullptr) {
     op_.count_outputs = [count](const Attrs &a) { return count(a.get<A>()); };
     if (visible) op_.count_visible = [visible](const Attrs &a) { return visible(a.get<A>()); };
@@ -289,6 +306,7 @@ class OpBuilder {
   OpBuilder &backward_inplace(int input, int output) { return op_.backward_inplace.emplace_back(input, output), *this; }
   OpBuilder &mutates(std::vector<int> inputs) { return op_.mutates = std::move(inputs), *this; }
   OpBuilder &random() { return op_.random = true, *this; }
+  OpBuilder &stateful() { return op_.stateful = true, *this; }
   OpBuilder &activation(std::function<int(const A &)> type) {
     return op_.activation = [type](const Attrs &a) { return type(a.get<A>()); }, *this;
   }

@@ -59,9 +59,9 @@ void find_written_arguments(const plan::Ir &ir, Plan *plan) {
   const Graph &graph = *ir.request->graph;
   for (const plan::IrStep &step : ir.steps) {
     if (!step.op) continue;
+    const std::vector<Graph::Input> &inputs = graph.inputs[size_t(step.node)];
     const Gradient gradient = step.backward ? step.op->gradient_of(step.attrs) : Gradient();
-    for (const int input : step.backward ? gradient.writes : step.op->mutates) {
-      const std::vector<Graph::Input> &inputs = graph.inputs[size_t(step.node)];
+    for (const int input : step.backward ? gradient.writes : step.op->mutated(step.attrs, inputs.size())) {
       if (size_t(input) >= inputs.size()) continue;
       if (step.backward) {  // it goes with its gradient
         const size_t at = size_t(std::find(gradient.of.begin(), gradient.of.end(), input) - gradient.of.begin());

@@ -224,7 +224,8 @@ class LayoutPass {
     }
 
     kernel_of_[s] = made.kernel.get();
-    if (checks_outputs_ && request_.devices[size_t(step.device)]->context().on_host()) {
+    const bool runs_again = !step.op || !step.op->stateful;
+    if (checks_outputs_ && runs_again && request_.devices[size_t(step.device)]->context().on_host()) {
       made.kernel = with_checked_outputs(std::move(made.kernel), spec);
     }
     made.inputs = inputs;

@@ -181,6 +181,9 @@ class PlanCache {
 }  // namespace
 
 std::shared_ptr<const Plan> shared_plan(const PlanRequest &request) {
+  const std::vector<NodePtr> &nodes = request.graph->nodes;
+  const auto is_stateful = [](const NodePtr &node) { return !node->is_variable() && node->op->stateful; };
+  if (std::any_of(nodes.begin(), nodes.end(), is_stateful)) return std::make_shared<const Plan>(compile(request));
   std::string key = Key(request).take();
   auto &cache = per_process<PlanCache>();
   if (std::shared_ptr<const Plan> known = cache.find(key)) return known;

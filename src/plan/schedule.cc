@@ -59,11 +59,12 @@ class Scheduler {
     };
     for (size_t s = begin_; s < end_; ++s) {
       const IrStep &step = ir_.steps[s];
-      const bool changes_inputs = step.op && !step.backward && !step.op->mutates.empty();
+      std::vector<int> changed;
+      if (step.op && !step.backward) changed = step.op->mutated(step.attrs, step.inputs.size());
       for (size_t k = 0; k < step.inputs.size(); ++k) {
         const size_t root = size_t(ir_.root(step.inputs[k]));
         link(writer[root], s);
-        if (changes_inputs && std::count(step.op->mutates.begin(), step.op->mutates.end(), int(k)) > 0) {
+        if (std::count(changed.begin(), changed.end(), int(k)) > 0) {
           write(root, s);
         } else {
           readers[root].push_back(s);

@@ -15,7 +15,7 @@ void drop_unused(Ir &ir) {
     const auto is_unused = [&](int v) {
       return v < 0 || (uses[size_t(v)] == 0 && ir.values[size_t(v)].place == Place::kArena);
     };
-    const bool changes_inputs = step.op && !step.backward && !step.op->mutates.empty();
+    const bool changes_inputs = step.op && !step.backward && !step.op->mutated(step.attrs, step.inputs.size()).empty();
     dropped[s] =
         !changes_inputs && !has_backward[s] && std::all_of(step.outputs.begin(), step.outputs.end(), is_unused);
     if (dropped[s]) {

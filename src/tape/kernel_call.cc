@@ -80,7 +80,7 @@ std::shared_ptr<const KernelRunner::Made> KernelRunner::made_for(const KernelCal
                                                                  Device &device) {
   const std::string key = key_of(call, context);
   const auto found = made_.find(key);
-  if (found != made_.end()) return found->second;
+  if (found != made_.end() && !call.what->op->stateful) return found->second;
 
   auto made = std::make_shared<Made>();
   StepSpec &spec = made->spec = spec_of(call);
@@ -98,6 +98,7 @@ std::shared_ptr<const KernelRunner::Made> KernelRunner::made_for(const KernelCal
     made->to_outputs.push_back(output.layout ? device.make_reorder(output, row_major(output), spec.num_threads)
                                              : nullptr);
   }
+  if (call.what->op->stateful) return made;
   if (made_.size() >= kMostMade) made_.clear();
   made_[key] = made;
   return made;
@@ -126,9 +127,9 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
     sources[i] = allocate(spec.inputs[i].bytes());
     work->add(made->from_inputs[i].get(), {call.inputs[i].data()}, {sources[i]});
   }
-  const std::vector<int> mutated = call.what->backward ? std::vector<int>() : call.what->op->mutates;
-  for (const int i : mutated)
-    if (size_t(i) < call.inputs.size()) call.inputs[size_t(i)].wait_to_write();
+  std::vector<int> mutated;
+  if (!call.what->backward) mutated = call.what->op->mutated(call.what->parsed, call.inputs.size());
+  for (const int i : mutated) call.inputs[size_t(i)].wait_to_write();
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     const NDArray &output = call.outputs[i];
     if (output) output.wait_to_write();
@@ -150,11 +151,13 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
 
   std::shared_ptr<Queue> &queue = queues_[context];
   if (!queue) queue = device->create_queue({1});
-  queue->run({work->steps.data(), work->steps.size(), true, nullptr}, work);
-  queue->sync();
-  for (const int i : mutated) {
-    if (size_t(i) < call.inputs.size()) call.inputs[size_t(i)].written();
+  if (made->kernel->on_caller()) {
+    for (const Step &step : work->steps) run_on_caller(step);
+  } else {
+    queue->run({work->steps.data(), work->steps.size(), true, nullptr}, work);
+    queue->sync();
   }
+  for (const int i : mutated) call.inputs[size_t(i)].written();
   for (const NDArray &output : call.outputs) {
     if (output) output.written();
   }

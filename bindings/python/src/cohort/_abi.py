@@ -140,6 +140,13 @@ class UpdateMode(IntEnum):
 
 
 cohort_bucket_symbol_fn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_void_p)
+cohort_custom_backward_fn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)
+cohort_custom_create_fn = CFUNCTYPE(c_int32, POINTER(c_char_p), POINTER(c_char_p), c_size_t, POINTER(cohort_context), POINTER(c_void_p), c_void_p)
+cohort_custom_declare_fn = CFUNCTYPE(c_int32, POINTER(c_char_p), POINTER(c_char_p), c_size_t, c_void_p, c_void_p, c_void_p, c_void_p)
+cohort_custom_end_fn = CFUNCTYPE(None, c_void_p)
+cohort_custom_forward_fn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, c_void_p, c_int32, c_void_p)
+cohort_custom_infer_fn = CFUNCTYPE(c_int32, POINTER(c_char_p), POINTER(c_char_p), c_size_t, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)
+cohort_custom_release_fn = CFUNCTYPE(None, c_void_p, c_void_p)
 cohort_deleter_fn = CFUNCTYPE(None, c_void_p, c_void_p)
 cohort_log_end_fn = CFUNCTYPE(None, c_void_p)
 cohort_log_fn = CFUNCTYPE(None, c_int32, c_void_p, c_void_p)
@@ -163,6 +170,23 @@ class cohort_context(Structure):
     _fields_ = [
         ("device_type", c_int32),
         ("device_id", c_int32),
+    ]
+
+
+class cohort_custom_op(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("declare", cohort_custom_declare_fn),
+        ("infer_shape", cohort_custom_infer_fn),
+        ("infer_dtype", cohort_custom_infer_fn),
+        ("create", cohort_custom_create_fn),
+        ("forward", cohort_custom_forward_fn),
+        ("backward", cohort_custom_backward_fn),
+        ("release", cohort_custom_release_fn),
+        ("ended", cohort_custom_end_fn),
+        ("user_data", c_void_p),
+        ("ignores_head_grads", c_int32),
+        ("any_thread", c_int32),
     ]
 
 
@@ -313,6 +337,9 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cohort_checkpoint_save": (c_void_p, (c_char_p, c_int32, c_void_p, c_void_p, c_void_p)),
     "cohort_context_parse": (c_void_p, (c_char_p, POINTER(cohort_context))),
     "cohort_context_text": (c_void_p, (POINTER(cohort_context), c_void_p, c_size_t, POINTER(c_size_t))),
+    "cohort_custom_op_init": (None, (POINTER(cohort_custom_op), c_size_t)),
+    "cohort_custom_register": (c_void_p, (c_char_p, POINTER(cohort_custom_op))),
+    "cohort_custom_unregister": (c_void_p, (c_char_p,)),
     "cohort_descs_add": (c_void_p, (c_void_p, c_char_p, POINTER(c_int64), c_int32, c_int32, c_char_p)),
     "cohort_descs_create": (c_void_p, (POINTER(c_void_p),)),
     "cohort_descs_find": (c_void_p, (c_void_p, c_char_p, POINTER(c_size_t))),
