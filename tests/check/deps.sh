@@ -24,7 +24,8 @@ python3-numpy numpy.py'
 python3-build build.py
 python3-wheel wheel.py
 python3-venv venv.py
-mypy mypy.py'
+mypy mypy.py
+black black.py'
 
 has_header() {
   local folder

@@ -195,6 +195,13 @@ for part in "$@"; do
         echo "python-types: left out, $PYTHON has no mypy (make test-python installs it)"
         add python-types 0 0 0 1
       fi
+      # Another version lays out another way.
+      if "$PYTHON" -m black --version 2>/dev/null | grep -q ' 23\.'; then
+        check python-format env -C bindings/python "$PYTHON" -m black --check --extend-exclude '_abi\.py' src tests examples setup.py
+      else
+        echo "python-format: left out, $PYTHON has no black 23 (make test-python installs it)"
+        add python-format 0 0 0 1
+      fi
       for test in bindings/python/tests/test_*.py; do
         name=${test##*/test_}
         COHORT_LIB=$BUILD PYTHONPATH=bindings/python/src PYTHONDONTWRITEBYTECODE=1 TEST_LIMIT=120 \

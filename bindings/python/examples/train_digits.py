@@ -53,7 +53,11 @@ def main(arguments=None):
         train,
         test,
         eval_metric=["accuracy", "ce"],
-        optimizer_params={"learning_rate": 0.05, "momentum": 0.9, "lr_schedule": {"name": "cosine", "max_update": steps}},
+        optimizer_params={
+            "learning_rate": 0.05,
+            "momentum": 0.9,
+            "lr_schedule": {"name": "cosine", "max_update": steps},
+        },
         initializer=cohort.init.Xavier(seed=1),
         num_epoch=options.epochs,
         contexts=re.findall(r"\w+\(\d+\)", options.contexts),

@@ -178,7 +178,12 @@ class Scenario:
         weights = step["workload"]
         begin, end = (_abi.c_int64 * len(weights))(), (_abi.c_int64 * len(weights))()
         lib.cohort_split_slices(
-            step["batch_size"], (_abi.c_double * len(weights))(*weights), len(weights), _abi.Rounding.HALF_UP, begin, end
+            step["batch_size"],
+            (_abi.c_double * len(weights))(*weights),
+            len(weights),
+            _abi.Rounding.HALF_UP,
+            begin,
+            end,
         )
         return {"slices": [[b, e] for b, e in zip(begin, end)]}
 
@@ -471,7 +476,9 @@ class Scenario:
 
     def step_exec_reshape(self, step):
         executor, names = self.object("exec", step)
-        made = executor.reshape(step.get("partial_shaping", False), step.get("allow_up_sizing", False), **step["shapes"])
+        made = executor.reshape(
+            step.get("partial_shaping", False), step.get("allow_up_sizing", False), **step["shapes"]
+        )
         return self.keep_executor(step["as"], made, names)
 
     def step_exec_set_monitor(self, step):
@@ -559,5 +566,3 @@ def array_differences(expected, found, what, rtol, atol):
     if near.all():
         return []
     return [f"{what}: {(~near).sum()} of {near.size} wrong, off by up to {np.abs(seen - wanted).max()}"]
-
-

@@ -31,7 +31,9 @@ class Case(unittest.TestCase):
             gc.collect()
             left = cohort.live_handles(), _library.num_callbacks()
             if left != getattr(self, "before", left) and result is not None:
-                result.addFailure(self, (AssertionError, AssertionError(f"left: {left[0]} handles, {left[1]} callbacks"), None))
+                result.addFailure(
+                    self, (AssertionError, AssertionError(f"left: {left[0]} handles, {left[1]} callbacks"), None)
+                )
         return found
 
     def raises(self, kind, words):

@@ -28,8 +28,9 @@ GOOD_TEXT = b"x"
 
 def objects():
     """One of each kind of handle."""
-    group = DataParallelExecutorGroup(mlp(), [cpu(0), cpu(1)], None, [("data", (4, 4))], [("softmax_label", (4,))], None,
-                                      True, False)
+    group = DataParallelExecutorGroup(
+        mlp(), [cpu(0), cpu(1)], None, [("data", (4, 4))], [("softmax_label", (4,))], None, True, False
+    )
     tape = c_void_p()
     lib.cohort_tape_create(byref(tape))
     log = cohort.LogReceiver(lowest=4)
@@ -102,9 +103,12 @@ class Interface(Case):
             return ctypes.addressof(kept[-1])
         if kind == "callback":
             return getattr(_abi, param["callback"])()
-        ctype = {"int64": ctypes.c_int64, "uint64": ctypes.c_uint64, "size": ctypes.c_size_t, "double": ctypes.c_double}.get(
-            kind, ctypes.c_int32
-        )
+        ctype = {
+            "int64": ctypes.c_int64,
+            "uint64": ctypes.c_uint64,
+            "size": ctypes.c_size_t,
+            "double": ctypes.c_double,
+        }.get(kind, ctypes.c_int32)
         if by_address:
             kept.append((ctype * 64)(*[1] * 64))
             return kept[-1]
@@ -134,7 +138,12 @@ class Interface(Case):
         return found
 
     # What hangs until the caller does something, changes the process, or reads memory that no test may make up.
-    LEFT_OUT = ("cohort_set_log", "cohort_ndarray_from_dlpack", "cohort_ndarray_from_dlpack_unversioned", "cohort_ndarray_wrap")
+    LEFT_OUT = (
+        "cohort_set_log",
+        "cohort_ndarray_from_dlpack",
+        "cohort_ndarray_from_dlpack_unversioned",
+        "cohort_ndarray_wrap",
+    )
 
     def functions(self):
         for function in ABI["functions"]:
@@ -250,10 +259,48 @@ def odd_values():
     closed = nd.zeros((1,))
     closed.close()
     return [
-        None, "", "text", "a\0b", "\udcff", b"bytes", -1, 2**70, float("nan"), 1.5, True, [], [None], [[]], ["a", 2], {}, {"a": 1},
-        {1: 2}, (), object(), lambda *a: 1, nd.zeros((2,)), [nd.zeros((1,))], closed, mlp(), cpu(), {"fc_weight": nd.zeros((1,))},
-        {"fc_weight": None}, cohort.metric.create("acc"), DataBatch([[1]]), DataBatch(None), [("data", (4,))], [("data", "four")],
-        np.zeros((2, 2)), np.zeros(2, "complex64"), np.array("text"), slice(0, 2), [slice(0, 2)], Odd(), type, Ellipsis, -(2**63),
+        None,
+        "",
+        "text",
+        "a\0b",
+        "\udcff",
+        b"bytes",
+        -1,
+        2**70,
+        float("nan"),
+        1.5,
+        True,
+        [],
+        [None],
+        [[]],
+        ["a", 2],
+        {},
+        {"a": 1},
+        {1: 2},
+        (),
+        object(),
+        lambda *a: 1,
+        nd.zeros((2,)),
+        [nd.zeros((1,))],
+        closed,
+        mlp(),
+        cpu(),
+        {"fc_weight": nd.zeros((1,))},
+        {"fc_weight": None},
+        cohort.metric.create("acc"),
+        DataBatch([[1]]),
+        DataBatch(None),
+        [("data", (4,))],
+        [("data", "four")],
+        np.zeros((2, 2)),
+        np.zeros(2, "complex64"),
+        np.array("text"),
+        slice(0, 2),
+        [slice(0, 2)],
+        Odd(),
+        type,
+        Ellipsis,
+        -(2**63),
     ]
 
 
@@ -281,7 +328,7 @@ class Classes(Case):
                     except (ValueError, IndexError, AttributeError, BufferError) as error:
                         if isinstance(error, {"__getitem__": IndexError, "from_dlpack": BufferError}.get(name, ())):
                             continue
-                        if isinstance(value, Odd) and str(error) == "no items":
+                        if isinstance(value, Odd) and str(error) in ("no items", "no length"):
                             continue
                         wrong.append(f"{name}{given!r:.100}: {type(error).__name__}: {error}")
                     if getattr(made, "closed", False):
@@ -305,8 +352,11 @@ class Classes(Case):
         self.try_all(lambda: nd.zeros((2, 2)), self.methods(nd.NDArray) + ["__getitem__", "__add__", "__sub__"])
 
     def test_of_functions_that_make_arrays(self):
-        self.try_all(lambda: nd, "array zeros ones full empty wrap concatenate from_dlpack save load load_frombuffer "
-                                 "random_uniform FullyConnected exp Concat dot".split())
+        self.try_all(
+            lambda: nd,
+            "array zeros ones full empty wrap concatenate from_dlpack save load load_frombuffer "
+            "random_uniform FullyConnected exp Concat dot".split(),
+        )
 
     def test_of_symbols(self):
         self.try_all(mlp, self.methods(cohort.Symbol) + ["__getitem__", "__call__"])
@@ -317,23 +367,41 @@ class Classes(Case):
 
     def test_of_groups(self):
         def make():
-            return DataParallelExecutorGroup(mlp(), [cpu(0), cpu(1)], None, [("data", (4, 4))], [("softmax_label", (4,))],
-                                             ["fc_weight"], True, True)
+            return DataParallelExecutorGroup(
+                mlp(), [cpu(0), cpu(1)], None, [("data", (4, 4))], [("softmax_label", (4,))], ["fc_weight"], True, True
+            )
 
         self.try_all(make, self.methods(DataParallelExecutorGroup))
 
     def test_of_managers(self):
         def make():
-            return DataParallelExecutorManager(mlp(), [cpu(0)], Source(key=1), None, None, None, sym_gen=lambda key: mlp())
+            return DataParallelExecutorManager(
+                mlp(), [cpu(0)], Source(key=1), None, None, None, sym_gen=lambda key: mlp()
+            )
 
         self.try_all(make, self.methods(DataParallelExecutorManager))
 
     def test_of_constructors_argument_by_argument(self):
-        good = {"symbol": mlp(), "contexts": [cpu(0)], "workload": None, "data_shapes": [("data", (4, 4))], "label_shapes": None,
-                "param_names": None, "for_training": True, "inputs_need_grad": False}
+        good = {
+            "symbol": mlp(),
+            "contexts": [cpu(0)],
+            "workload": None,
+            "data_shapes": [("data", (4, 4))],
+            "label_shapes": None,
+            "param_names": None,
+            "for_training": True,
+            "inputs_need_grad": False,
+        }
         for name in inspect.signature(DataParallelExecutorGroup).parameters:
             self.each_of(name, lambda value: DataParallelExecutorGroup(**{**good, name: value}))
-        old = {"symbol": mlp(), "ctx": [cpu(0)], "train_data": Source(), "arg_names": None, "param_names": None, "aux_names": None}
+        old = {
+            "symbol": mlp(),
+            "ctx": [cpu(0)],
+            "train_data": Source(),
+            "arg_names": None,
+            "param_names": None,
+            "aux_names": None,
+        }
         for name in inspect.signature(DataParallelExecutorManager).parameters:
             self.each_of(name, lambda value: DataParallelExecutorManager(**{**old, name: value}))
 
@@ -356,8 +424,11 @@ class Classes(Case):
             (lambda: cohort.init.One(), self.methods(cohort.init.Initializer)),
             (lambda: cohort.init, ["create", "Uniform", "Xavier", "Constant"]),
             (lambda: cohort.Monitor(1), self.methods(cohort.Monitor)),
-            (lambda: cohort, "Monitor DataDesc Context cpu LogReceiver NDArrayIter load_checkpoint save_checkpoint has_feature "
-                             "Predictor".split()),
+            (
+                lambda: cohort,
+                "Monitor DataDesc Context cpu LogReceiver NDArrayIter load_checkpoint save_checkpoint has_feature "
+                "Predictor".split(),
+            ),
             (lambda: cohort.DataDesc, ["get_batch_axis"]),
         ):
             self.try_all(make, names)

@@ -54,7 +54,9 @@ class Symbols(Case):
 class Executors(Case):
     def test_arrays_of_the_callers_are_used_as_they_are(self):
         weight, grad = nd.array([[1, 10]]), nd.zeros((1, 2))
-        executor = linear().bind(args={"data": nd.array([[1, 2], [3, 4]]), "fc_weight": weight}, args_grad={"fc_weight": grad})
+        executor = linear().bind(
+            args={"data": nd.array([[1, 2], [3, 4]]), "fc_weight": weight}, args_grad={"fc_weight": grad}
+        )
         self.near(executor.forward(is_train=True)[0], [[21], [43]])
         executor.backward(nd.array([[1], [1]]))
         self.near(grad, [[4, 6]])

@@ -16,8 +16,15 @@ TWO = [cpu(0), cpu(1)]
 
 
 def group(symbol=None, **more):
-    given = {"contexts": TWO, "workload": None, "data_shapes": [("data", (4, 2))], "label_shapes": None,
-             "param_names": ["fc_weight"], "for_training": True, "inputs_need_grad": False}
+    given = {
+        "contexts": TWO,
+        "workload": None,
+        "data_shapes": [("data", (4, 2))],
+        "label_shapes": None,
+        "param_names": ["fc_weight"],
+        "for_training": True,
+        "inputs_need_grad": False,
+    }
     return DataParallelExecutorGroup(symbol or linear(), **{**given, **more})
 
 
@@ -70,7 +77,9 @@ class Group(Case):
     def test_options_beside_mxnets(self):
         made = group(contexts="cpu(0)", slices=[slice(0, 4)], input_types={"data": "float64"}, seed=3, num_threads=1)
         self.assertEqual(str(made.data_arrays[0][0][1].dtype), "float64")
-        self.assertEqual(group(contexts=[cpu(0)] * 4, rounding="balanced", data_shapes=[("data", (6, 2))]).slices[0], slice(0, 2))
+        self.assertEqual(
+            group(contexts=[cpu(0)] * 4, rounding="balanced", data_shapes=[("data", (6, 2))]).slices[0], slice(0, 2)
+        )
         self.assertEqual(group(param_names=None).param_names, ["fc_weight"])
         with self.raises(cohort.InvalidArgumentError, "rounding"):
             group(rounding="down")
@@ -138,7 +147,9 @@ class Rest(Case):
         adam.update("w", first, grad)
         again.update("w", second, grad)
         np.testing.assert_array_equal(first.asnumpy(), second.asnumpy())
-        sgd = cohort.optimizer.create("sgd", lr_schedule={"name": "factor", "step": 1, "factor": 0.5}, learning_rate=1.0)
+        sgd = cohort.optimizer.create(
+            "sgd", lr_schedule={"name": "factor", "step": 1, "factor": 0.5}, learning_rate=1.0
+        )
         sgd.update("w", weight, grad)
         sgd.update("w", weight, grad)
         self.assertEqual(sgd.get("num_update"), 2)
@@ -151,9 +162,15 @@ class Rest(Case):
     def test_errors_are_pythons_as_well(self):
         import pickle
 
-        for kind, python in ((cohort.InvalidArgumentError, ValueError), (cohort.UnknownNameError, KeyError),
-                             (cohort.FileError, OSError), (cohort.DtypeError, TypeError), (cohort.StateError, RuntimeError),
-                             (cohort.OutOfMemoryError, MemoryError), (cohort.UnsupportedError, NotImplementedError)):
+        for kind, python in (
+            (cohort.InvalidArgumentError, ValueError),
+            (cohort.UnknownNameError, KeyError),
+            (cohort.FileError, OSError),
+            (cohort.DtypeError, TypeError),
+            (cohort.StateError, RuntimeError),
+            (cohort.OutOfMemoryError, MemoryError),
+            (cohort.UnsupportedError, NotImplementedError),
+        ):
             error = kind("what, where", "fc")
             self.assertIsInstance(error, python)
             self.assertEqual((str(error), error.subject), ("what, where", "fc"))

@@ -27,8 +27,14 @@ PARAMS = ["fc_weight", "fc_bias"]
 
 
 def group(**more):
-    given = {"sym": mlp(), "arg_names": mlp().list_arguments(), "param_names": PARAMS, "ctx": TWO,
-             "slices": [slice(0, 1), slice(1, 4)], "train_data": Source()}
+    given = {
+        "sym": mlp(),
+        "arg_names": mlp().list_arguments(),
+        "param_names": PARAMS,
+        "ctx": TWO,
+        "slices": [slice(0, 1), slice(1, 4)],
+        "train_data": Source(),
+    }
     return DataParallelExecutorGroup(**{**given, **more})
 
 
@@ -48,7 +54,14 @@ class Helpers(Case):
         self.assertEqual(sizes(10, [1, 1, 1]), [3, 3, 4])
         self.assertEqual(sizes(7, [1, 1, 1, 1]), [2, 2, 2, 1])
         self.assertEqual(_split_input_slice(4, [1.5, 1.5])[1], slice(2, 4))
-        for batch_size, weights in ((2, [1, 1, 1]), (4, [1, 0]), (4, [1, -1]), (4, [1e-9, 1]), (4, [float("nan")]), (4, [])):
+        for batch_size, weights in (
+            (2, [1, 1, 1]),
+            (4, [1, 0]),
+            (4, [1, -1]),
+            (4, [1e-9, 1]),
+            (4, [float("nan")]),
+            (4, []),
+        ):
             with self.assertRaises(ValueError):
                 _split_input_slice(batch_size, weights)
 
@@ -163,7 +176,9 @@ class Group(Case):
     def test_a_layout_does_not_matter_and_types_do(self):  # DIF-04, MGR-03
         data = DataDesc("data", (4, 4), "float16", layout="TN")
         made = group(train_data=Source(data=[data], label=[DataDesc("softmax_label", (4,), "float16")]))
-        self.assertEqual([(a.shape, str(a.dtype)) for _, a in made.data_arrays[0]], [((1, 4), "float16"), ((3, 4), "float16")])
+        self.assertEqual(
+            [(a.shape, str(a.dtype)) for _, a in made.data_arrays[0]], [((1, 4), "float16"), ((3, 4), "float16")]
+        )
 
     def test_a_group_shares_with_another(self):  # GRP-23, SHR-01 to SHR-08
         first = group()

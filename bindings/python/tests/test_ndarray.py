@@ -26,7 +26,10 @@ class Arrays(Case):
             source[0, 0] = 1
             self.assertEqual(made.asnumpy()[0, 0], 0)
         self.assertEqual(nd.array([1, 2]).dtype, np.float32)
-        self.assertEqual([str(nd.array(np.zeros(1, t)).dtype) for t in ("float64", "int64", "float16")], ["float32", "int64", "float16"])
+        self.assertEqual(
+            [str(nd.array(np.zeros(1, t)).dtype) for t in ("float64", "int64", "float16")],
+            ["float32", "int64", "float16"],
+        )
         np.testing.assert_array_equal(nd.array(np.arange(6).reshape(2, 3).T), [[0, 3], [1, 4], [2, 5]])
         self.assertEqual(nd.array(7.5).shape, ())
         self.assertEqual(float(nd.array(7.5)), 7.5)

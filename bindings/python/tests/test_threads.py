@@ -85,7 +85,9 @@ class Threads(Case):
 
     def test_groups_of_their_own_train_at_once(self):
         def work(i):
-            group = DataParallelExecutorGroup(linear(), [cpu(0), cpu(1)], None, [("data", (4, 2))], None, None, True, False)
+            group = DataParallelExecutorGroup(
+                linear(), [cpu(0), cpu(1)], None, [("data", (4, 2))], None, None, True, False
+            )
             group.set_params({"fc_weight": [[1, i]]}, {})
             for _ in range(20):
                 group.forward(batch([[1, 2]] * 4), is_train=True)
@@ -119,7 +121,9 @@ class Garbage(Case):
         try:
             for i in range(6):
                 manager = DataParallelExecutorManager(mlp(), [cpu(0), cpu(1)], Source(), None, None, None)
-                group = DataParallelExecutorGroup(linear(), [cpu(0), cpu(1)], None, [("data", (4, 2))], None, None, True, False)
+                group = DataParallelExecutorGroup(
+                    linear(), [cpu(0), cpu(1)], None, [("data", (4, 2))], None, None, True, False
+                )
                 cycle = [manager, group]
                 cycle.append(cycle)
                 manager.load_data_batch(batch(np.ones((4, 4)), [0, 1, 2, 0]))
@@ -136,8 +140,9 @@ class Garbage(Case):
         class Trainer:
             def __init__(self):
                 source = Source(data=[("data", (4, 4))], key="a")
-                self.manager = DataParallelExecutorManager(self.network("a"), [cpu(0)], source, None, None, None,
-                                                           sym_gen=self.network)
+                self.manager = DataParallelExecutorManager(
+                    self.network("a"), [cpu(0)], source, None, None, None, sym_gen=self.network
+                )
                 self.executor = linear().simple_bind(data=(1, 2))
                 self.executor.set_monitor_callback(self.see)
                 self.metric = cohort.metric.np_metric(self.measure, "own")
@@ -163,9 +168,18 @@ class Garbage(Case):
 
     def test_objects_may_go_in_any_order_and_in_other_threads(self):
         def parts():
-            group = DataParallelExecutorGroup(linear(), [cpu(0), cpu(1)], None, [("data", (4, 2))], None, None, True, False)
+            group = DataParallelExecutorGroup(
+                linear(), [cpu(0), cpu(1)], None, [("data", (4, 2))], None, None, True, False
+            )
             group.forward(batch([[1, 2]] * 4), is_train=True)
-            return [group, group.symbol, *group.execs, *group.get_outputs(), *group.get_outputs(False)[0], group.data_arrays]
+            return [
+                group,
+                group.symbol,
+                *group.execs,
+                *group.get_outputs(),
+                *group.get_outputs(False)[0],
+                group.data_arrays,
+            ]
 
         random = np.random.RandomState(4)
         for _ in range(10):
@@ -191,7 +205,9 @@ class Garbage(Case):
         self.assertEqual(cohort.live_handles(), before - 2)
 
     def test_memory_that_is_lent_stays_until_queued_work_has_read_it(self):
-        group = DataParallelExecutorGroup(linear(), [cpu(0), cpu(1)], None, [("data", (64, 2))], None, None, False, False)
+        group = DataParallelExecutorGroup(
+            linear(), [cpu(0), cpu(1)], None, [("data", (64, 2))], None, None, False, False
+        )
         group.set_params({"fc_weight": [[1, 0]]}, {})
         for i in range(20):
             group.load(DataBatch([nd.wrap(np.full((64, 2), i, "float32"))]))

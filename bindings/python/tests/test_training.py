@@ -59,8 +59,16 @@ class Training(Case):
                 progress.stop()
 
         train = NDArrayIter(data, label, 30, shuffle=True, seed=3)
-        with cohort.fit(mlp(), train, NDArrayIter(data, label, 30), num_epoch=9, contexts=[cpu(0), cpu(1)], workload=[1, 2],
-                        optimizer_params={"learning_rate": 1.0}, callbacks=[Counts(), at_epochs]) as fitted:
+        with cohort.fit(
+            mlp(),
+            train,
+            NDArrayIter(data, label, 30),
+            num_epoch=9,
+            contexts=[cpu(0), cpu(1)],
+            workload=[1, 2],
+            optimizer_params={"learning_rate": 1.0},
+            callbacks=[Counts(), at_epochs],
+        ) as fitted:
             self.assertEqual(len(fitted.history), 3)
             self.assertGreater(fitted.history[-1]["eval-accuracy"], 0.95)
             args, _ = fitted.get_params()
@@ -86,8 +94,13 @@ class Training(Case):
         data, label = clouds()
         found = []
         for _ in range(2):
-            with cohort.fit(mlp(), NDArrayIter(data, label, 30, shuffle=True, seed=5), num_epoch=2, seed=7,
-                            contexts=[cpu(0), cpu(1), cpu(2)]) as fitted:
+            with cohort.fit(
+                mlp(),
+                NDArrayIter(data, label, 30, shuffle=True, seed=5),
+                num_epoch=2,
+                seed=7,
+                contexts=[cpu(0), cpu(1), cpu(2)],
+            ) as fitted:
                 found.append(fitted.get_params()[0]["fc_weight"].asnumpy())
         np.testing.assert_array_equal(*found)
 

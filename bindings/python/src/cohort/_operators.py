@@ -96,7 +96,9 @@ def _signature(op: Operator, first: Sequence[inspect.Parameter]) -> inspect.Sign
     return inspect.Signature([*first, *rest, inspect.Parameter("attrs", inspect.Parameter.VAR_KEYWORD)])
 
 
-def _named_inputs(op: Operator, given: Sequence[Any], named: Dict[str, Any], is_input: Callable[[Any], bool]) -> List[Any]:
+def _named_inputs(
+    op: Operator, given: Sequence[Any], named: Dict[str, Any], is_input: Callable[[Any], bool]
+) -> List[Any]:
     """Inputs by position, then those given by name, in the operator's order."""
     inputs = list(given)
     by_name = {item.name: named.pop(item.name) for item in op.inputs if is_input(named.get(item.name))}
@@ -124,10 +126,14 @@ def function_of_arrays(name: str) -> Callable[..., Any]:
     except UnknownNameError as error:
         raise AttributeError(str(error)) from None
 
-    def function(*data: Any, out: Any = None, ctx: Any = None, seed: int = 0, is_train: bool = False, **attrs: Any) -> Any:
+    def function(
+        *data: Any, out: Any = None, ctx: Any = None, seed: int = 0, is_train: bool = False, **attrs: Any
+    ) -> Any:
         attrs.pop("name", None) if "name" not in {item.name for item in op.attributes} else None
         given = data[0] if len(data) == 1 and isinstance(data[0], (list, tuple)) and op.count_attribute else data
-        inputs = _named_inputs(op, given, attrs, lambda value: isinstance(value, array_type) or hasattr(value, "__array__"))
+        inputs = _named_inputs(
+            op, given, attrs, lambda value: isinstance(value, array_type) or hasattr(value, "__array__")
+        )
         arrays = [to_array(value, name) for value in inputs]
         outputs = None if out is None else [out] if isinstance(out, array_type) else to_list(out, "out")
         for value in outputs or []:

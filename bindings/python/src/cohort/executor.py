@@ -211,7 +211,9 @@ class Executor(Handle):
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> "Executor":
         """An executor for other shapes that shares the memory of this one."""
         options = options_of(_abi.cohort_reshape_options, lib.cohort_reshape_options_init)
-        options.partial_shaping, options.allow_up_sizing = to_bool(partial_shaping, "partial_shaping"), to_bool(allow_up_sizing, "allow_up_sizing")
+        options.partial_shaping, options.allow_up_sizing = to_bool(partial_shaping, "partial_shaping"), to_bool(
+            allow_up_sizing, "allow_up_sizing"
+        )
         known = to_known(kwargs, {})
         with self._lock:
             made = out_handle(lib.cohort_executor_reshape, self.handle, known.handle, byref(options))
@@ -269,7 +271,12 @@ class Executor(Handle):
     def copy_params_from(self, arg_params: Any, aux_params: Any = None, allow_extra_params: bool = False) -> None:
         """Copies parameters in by name. Checked first: on an error nothing is copied."""
         args, aux = Arrays.of(arg_params, "arg_params"), Arrays.of(aux_params, "aux_params")
-        self._call(lib.cohort_executor_copy_params_from, args.handle, aux.handle, to_bool(allow_extra_params, "allow_extra_params"))
+        self._call(
+            lib.cohort_executor_copy_params_from,
+            args.handle,
+            aux.handle,
+            to_bool(allow_extra_params, "allow_extra_params"),
+        )
 
     # ---- running
 
@@ -292,12 +299,16 @@ class Executor(Handle):
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
         """Runs a backward pass from the latest forward pass. Losses need no head gradients."""
         grads = head_gradients(out_grads, lambda: self._names(_abi.ExecutorList.OUTPUTS))
-        self._call(lib.cohort_executor_backward, pointers(grads, "out_grads"), len(grads), to_bool(is_train, "is_train"))
+        self._call(
+            lib.cohort_executor_backward, pointers(grads, "out_grads"), len(grads), to_bool(is_train, "is_train")
+        )
 
     def wait(self) -> None:
         self._call(lib.cohort_executor_wait)
 
-    def set_monitor_callback(self, callback: Optional[Callable[[str, NDArray], None]], monitor_all: bool = False) -> None:
+    def set_monitor_callback(
+        self, callback: Optional[Callable[[str, NDArray], None]], monitor_all: bool = False
+    ) -> None:
         """Calls ``callback(name, array)`` for each output of each operator while a pass runs; None: no more."""
         made = None if callback is None else monitor_function(callback)
         pointer = null(_abi.cohort_monitor_fn) if made is None else made.pointer

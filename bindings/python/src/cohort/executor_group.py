@@ -232,7 +232,9 @@ class GroupBase(Handle):
         self._call(lib.cohort_group_assign_params, args.handle, aux.handle, *allowed, byref(missing))
         return [desc.name for desc in Descs._adopt(missing.value).list()]
 
-    def get_params(self, arg_params: Any = None, aux_params: Any = None) -> Tuple[Dict[str, NDArray], Dict[str, NDArray]]:
+    def get_params(
+        self, arg_params: Any = None, aux_params: Any = None
+    ) -> Tuple[Dict[str, NDArray], Dict[str, NDArray]]:
         """Writes the mean over the devices into the arrays given, or into new ones."""
         if arg_params is None and aux_params is None:
             return self.copy_params()
@@ -257,7 +259,9 @@ class GroupBase(Handle):
 
     # ---- what it is
 
-    def set_monitor_callback(self, callback: Optional[Callable[[str, NDArray], None]], monitor_all: bool = False) -> None:
+    def set_monitor_callback(
+        self, callback: Optional[Callable[[str, NDArray], None]], monitor_all: bool = False
+    ) -> None:
         """Calls ``callback(name, array)`` for each output of each operator on every device; None: no more."""
         made = None if callback is None else monitor_function(callback)
         pointer = null(_abi.cohort_monitor_fn) if made is None else made.pointer
@@ -555,7 +559,9 @@ class DataParallelExecutorGroup(GroupBase):
 
 def _rounding(rounding: Any) -> int:
     if not isinstance(rounding, str) or rounding not in ROUNDING:
-        raise InvalidArgumentError(f"rounding: expected one of {list(ROUNDING)}, found {describe(rounding)}", "rounding")
+        raise InvalidArgumentError(
+            f"rounding: expected one of {list(ROUNDING)}, found {describe(rounding)}", "rounding"
+        )
     return int(ROUNDING[rounding])
 
 

@@ -53,8 +53,12 @@ def _split_input_slice(batch_size: int, work_load_list: Sequence[float]) -> List
     weights = to_list(work_load_list, "work_load_list")
     begin, end = (c_int64 * max(len(weights), 1))(), (c_int64 * max(len(weights), 1))()
     lib.cohort_split_slices(
-        to_int(batch_size, "batch_size"), reals(weights, "work_load_list"), len(weights),
-        _abi.Rounding.HALF_EVEN, begin, end,
+        to_int(batch_size, "batch_size"),
+        reals(weights, "work_load_list"),
+        len(weights),
+        _abi.Rounding.HALF_EVEN,
+        begin,
+        end,
     )
     return [slice(begin[i], end[i]) for i in range(len(weights))]
 
@@ -113,7 +117,9 @@ def _bind_exec(
     elif isinstance(need_grad, (set, frozenset)):
         wanted = set(need_grad)
     else:
-        raise InvalidArgumentError(f"need_grad: expected True, False or a set, found {describe(need_grad)}", "need_grad")
+        raise InvalidArgumentError(
+            f"need_grad: expected True, False or a set, found {describe(need_grad)}", "need_grad"
+        )
     types = {name: "float32" for name in input_shapes} if input_types is None else input_types
     return Executor.simple_bind(
         sym,
@@ -134,8 +140,9 @@ def _first_axis(descs: Any) -> List[DataDesc]:
 
 def _provided(source: Any) -> Tuple[List[DataDesc], List[DataDesc]]:
     if not hasattr(source, "provide_data"):
-        raise InvalidArgumentError(f"train_data: expected provide_data and provide_label, found {describe(source)}",
-                                   "train_data")
+        raise InvalidArgumentError(
+            f"train_data: expected provide_data and provide_label, found {describe(source)}", "train_data"
+        )
     return _first_axis(source.provide_data), _first_axis(getattr(source, "provide_label", None))
 
 
@@ -491,4 +498,3 @@ def _symbol_of_bucket(sym_gen: Callable[[Any], Symbol], by_text: Dict[str, Any])
         return 0
 
     return run
-

@@ -85,9 +85,7 @@ class Descs(Handle):
 
     def add(self, name: str, shape: Any, code: int, layout: Optional[str]) -> None:
         lengths, num = (None, _abi.UNKNOWN_SHAPE) if shape is None else to_shape(shape, f"shape of {name}")
-        self._call(
-            lib.cohort_descs_add, to_text(name, "name"), lengths, num, code, to_optional_text(layout, "layout")
-        )
+        self._call(lib.cohort_descs_add, to_text(name, "name"), lengths, num, code, to_optional_text(layout, "layout"))
 
     def _all(self) -> List[Tuple[str, Optional[Tuple[int, ...]], int, str]]:
         found = []
@@ -156,14 +154,18 @@ def _named(values: Any, default: str) -> List[Tuple[str, np.ndarray]]:
         try:
             host = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
         except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(f"{name}: expected an array, found {describe(value)} ({error})", str(name)) from None
+            raise InvalidArgumentError(
+                f"{name}: expected an array, found {describe(value)} ({error})", str(name)
+            ) from None
         if host.ndim == 0:
             raise InvalidArgumentError(f"{name}: expected an array of samples, found {describe(value)}", name)
         keeps = isinstance(value, NDArray) or host.dtype == np.float16
         try:
             found.append((name, host if keeps else host.astype("float32")))
         except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(f"{name}: expected numbers, found {describe(value)} ({error})", str(name)) from None
+            raise InvalidArgumentError(
+                f"{name}: expected numbers, found {describe(value)} ({error})", str(name)
+            ) from None
     return found
 
 

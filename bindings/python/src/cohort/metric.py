@@ -48,9 +48,7 @@ class EvalMetric(Handle):
     def update(self, labels: Any, preds: Any) -> None:
         """Adds labels and predictions, pair by pair."""
         label, pred = arrays_of(labels, "labels"), arrays_of(preds, "preds")
-        self._call(
-            lib.cohort_metric_update, pointers(label, "labels"), len(label), pointers(pred, "preds"), len(pred)
-        )
+        self._call(lib.cohort_metric_update, pointers(label, "labels"), len(label), pointers(pred, "preds"), len(pred))
 
     def update_dict(self, label: Mapping[str, Any], pred: Mapping[str, Any]) -> None:
         """The same by name."""

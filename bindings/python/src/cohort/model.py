@@ -59,8 +59,14 @@ class Predictor:
         handle_of(symbol, Symbol, "symbol")
         where = cpu() if context is None else to_context(context)
         self.symbol, self._shapes, self._num_threads = symbol, shapes, num_threads
-        self._args = {name: to_array(value, name).as_in_context(where) for name, value in to_dict(arg_params, "arg_params").items()}
-        self._aux = {name: to_array(value, name).as_in_context(where) for name, value in to_dict(aux_params, "aux_params").items()}
+        self._args = {
+            name: to_array(value, name).as_in_context(where)
+            for name, value in to_dict(arg_params, "arg_params").items()
+        }
+        self._aux = {
+            name: to_array(value, name).as_in_context(where)
+            for name, value in to_dict(aux_params, "aux_params").items()
+        }
         self._context = where
         names = symbol.list_arguments()
         missing = [name for name in names if name not in shapes and name not in self._args]
@@ -75,9 +81,7 @@ class Predictor:
         given = {
             name: self._args[name] if name in known else zeros(shape, where) for name, shape in zip(names, arg_shapes)
         }
-        self._executor = Executor.bind(
-            symbol, where, given, None, "null", self._aux, num_threads=num_threads
-        )
+        self._executor = Executor.bind(symbol, where, given, None, "null", self._aux, num_threads=num_threads)
 
     @classmethod
     def load(cls, prefix: Any, epoch: int, context: Any = None, num_threads: int = 0, **shapes: Any) -> "Predictor":

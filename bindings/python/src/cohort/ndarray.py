@@ -306,7 +306,10 @@ class NDArray(Handle):
         return self * -1
 
     def __reduce__(self) -> Any:
-        return _from_pickle, (self.astype("float32").asnumpy() if self.dtype == BFLOAT16 else self.asnumpy(), self.dtype)
+        return _from_pickle, (
+            self.astype("float32").asnumpy() if self.dtype == BFLOAT16 else self.asnumpy(),
+            self.dtype,
+        )
 
 
 def _from_pickle(values: np.ndarray, dtype: Dtype) -> NDArray:
@@ -368,7 +371,9 @@ def full(shape: Any, val: float, ctx: Optional[ContextLike] = None, dtype: Dtype
     """An array of one value."""
     lengths = to_shape(shape, "shape")
     value = to_real(val, "val")
-    return NDArray._adopt(out_handle(lib.cohort_ndarray_full, *lengths, _code_or_float32(dtype), pointer_to(ctx), value))
+    return NDArray._adopt(
+        out_handle(lib.cohort_ndarray_full, *lengths, _code_or_float32(dtype), pointer_to(ctx), value)
+    )
 
 
 def ones(shape: Any, ctx: Optional[ContextLike] = None, dtype: DtypeLike = None) -> NDArray:

@@ -221,8 +221,15 @@ class Symbol(Handle):
 
         return Executor.simple_bind(self, ctx, grad_req, type_dict, **kwargs)
 
-    def bind(self, ctx: Any = None, args: Any = None, args_grad: Any = None, grad_req: Any = "write",
-             aux_states: Any = None, **kwargs: Any) -> "Executor":
+    def bind(
+        self,
+        ctx: Any = None,
+        args: Any = None,
+        args_grad: Any = None,
+        grad_req: Any = "write",
+        aux_states: Any = None,
+        **kwargs: Any,
+    ) -> "Executor":
         """An executor on arrays that are given."""
         from .executor import Executor
 
