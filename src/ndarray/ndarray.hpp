@@ -62,8 +62,8 @@ class NDArray {
   // Both: it is changed in place, and does not become good by that.
   bool begin_change(const std::shared_ptr<Timeline> &by) const {
     const bool waits = begin_read(by);
-    const bool alone = hazards().begins_write_alone(by.get());
-    return waits || (!alone && hazards().begin_write(range(), by, false) != Hazards::Before::kNothing);
+    if (hazards().begins_write_alone(by.get())) return waits;
+    return hazards().begin_write(range(), by, /* overwrites */ false) != Hazards::Before::kNothing || waits;
   }
   void wait() const { hazards().wait_to_read(range()); }  // before the host reads
   void wait_to_write() const { hazards().wait_to_write(range()); }

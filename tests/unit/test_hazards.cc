@@ -518,6 +518,30 @@ TEST(what_applied_operators_write_over_is_good_again) {
   }
 }
 
+// A change in place counts as a write whether it had to wait for somebody before it or not.
+TEST(who_reads_after_a_change_in_place_waits_for_it) {
+  const auto timeline = [] { return std::make_shared<Timeline>(get_device(kGpu)->create_queue(QueueOptions())); };
+  const auto copy = [](const NDArray &from, const NDArray &to, const Timeline &by) {
+    by.queues()[0]->copy(to.data(), from.data(), to.bytes(), nullptr);
+  };
+  for (int seed = 0; seed < 40; ++seed) {
+    use_slow_backend(seed);
+    const auto writer = timeline(), changer = timeline(), reader = timeline();
+    const NDArray x = vector_of(1), first = vector_of(2), second = vector_of(3), found = vector_of(0);
+    x.begin_write(writer);
+    copy(first, x, *writer);
+    x.begin_change(changer);
+    copy(second, x, *changer);
+    writer->sync();
+    x.begin_read(reader);
+    found.begin_write(reader);
+    copy(x, found, *reader);
+    reader->sync();
+    changer->sync();
+    CHECK_EQ(found.data_as<float>()[0], 3.0f);
+  }
+}
+
 TEST(a_batch_that_a_failure_kept_from_being_loaded_is_missed) {
   int num_queued = 0;
   for (int seed = 0; seed < 10; ++seed) {
