@@ -195,6 +195,48 @@ $(BUILD)/libcohort_cuda.so: $(CUDA_OBJS) $(BUILD)/obj/backend_shared.a cuda/back
 	  -Wl,--version-script=cuda/backend.map -Wl,--no-undefined -Wl,--as-needed -Wl,-z,relro,-z,now,-z,nodelete \
 	  $(LDFLAGS) $(CUDA_LIBS)
 
+# ---- the CUDA backend on a simulated runtime --------------------------------------------------------------------------
+# All of cuda/ compiled by g++ against NVIDIA's headers, and linked to tests/cudasim: for tests, where there is no GPU.
+
+CUDASIM_INCLUDE := $(firstword $(foreach d,$(CUDA_HOME)/include $(CUDA_INCLUDE) /usr/local/cuda/include \
+  /usr/local/cuda/targets/x86_64-linux/include,$(if $(and $(wildcard $(d)/cuda_runtime.h),$(wildcard $(d)/cublasLt.h)),$(d))))
+CUDASIM := $(if $(and $(CUDASIM_INCLUDE),$(filter x86_64,$(shell uname -m)),$(if $(IS_CLANG),,gcc)),$(BUILD)/cudasim/libcohort_cuda.so)
+CUDASIM_SRCS := $(sort $(wildcard tests/cudasim/sim_*.cc))
+CUDASIM_OBJS := $(patsubst %,$(BUILD)/cudasim/obj/%.o,$(basename $(CUDA_SRCS) $(CUDASIM_SRCS)))
+CUDASIM_CXXFLAGS = $(LIB_CXXFLAGS) -I. -isystem $(CUDASIM_INCLUDE)
+# The double of the device is to round as the host's kernels do.
+CUDASIM_KERNEL_FLAGS := -include tests/cudasim/sim_kernel.hpp -ffp-contract=off
+
+$(CUDASIM_OBJS): $(BUILD)/flags.stamp $(BUILD)/build_id.stamp
+$(BUILD)/cudasim/obj/cuda/%.o: cuda/%.cu
+	@mkdir -p $(@D)
+	$(call say,CUDASIM,$<)
+	$(Q)$(CXX) -x c++ $(CUDASIM_CXXFLAGS) $(CUDASIM_KERNEL_FLAGS) $(BUILD_ID_FLAG) $(CPPFLAGS) $(CXXFLAGS) $(DEPFLAGS) -c $< -o $@
+$(BUILD)/cudasim/obj/cuda/%.o: cuda/%.cc
+	@mkdir -p $(@D)
+	$(call say,CUDASIM,$<)
+	$(Q)$(CXX) $(CUDASIM_CXXFLAGS) $(CUDASIM_KERNEL_FLAGS) $(BUILD_ID_FLAG) $(CPPFLAGS) $(CXXFLAGS) $(DEPFLAGS) -c $< -o $@
+$(BUILD)/cudasim/obj/tests/%.o: tests/%.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(CUDASIM_CXXFLAGS) $(CPPFLAGS) $(CXXFLAGS) $(DEPFLAGS) -c $< -o $@
+
+$(BUILD)/cudasim/libcohort_cuda.so: $(CUDASIM_OBJS) $(BUILD)/obj/backend_shared.a tests/cudasim/cudasim.map $(BUILD)/link.stamp
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -shared -o $@ $(CUDASIM_OBJS) $(BUILD)/obj/backend_shared.a -Wl,-soname,$(@F) \
+	  -Wl,--version-script=tests/cudasim/cudasim.map -Wl,--no-undefined -Wl,-z,relro,-z,now,-z,nodelete $(CXXFLAGS) $(LDFLAGS) -lpthread -ldl
+
+CUDASIM_TESTS := $(if $(CUDASIM),$(patsubst tests/%.cc,$(BUILD)/tests/%,$(sort $(wildcard tests/cudasim/test_*.cc))))
+# One that is a host of CUDA itself, with kernels of its own, and the others, which look into the library.
+CUDASIM_SELF := $(filter %/test_simulator,$(CUDASIM_TESTS))
+$(CUDASIM_SELF): $(BUILD)/cudasim/obj/tests/cudasim/test_simulator.o $(patsubst %.cc,$(BUILD)/cudasim/obj/%.o,$(CUDASIM_SRCS))
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) $(LDFLAGS) -lpthread
+$(BUILD)/cudasim/obj/tests/cudasim/test_simulator.o: CUDASIM_CXXFLAGS += $(CUDASIM_KERNEL_FLAGS) -Itests/unit
+$(filter-out $(CUDASIM_SELF),$(CUDASIM_TESTS)): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(A) | $(CUDASIM)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) $(LDFLAGS) $(LIBS)
+
 # ---- programs -----------------------------------------------------------------------------------------------------
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/cflags.stamp
@@ -205,7 +247,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/cflags.stamp
 $(BUILD)/obj/tests/%.o: tests/%.cc $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CXX) -std=c++17 $(WARNINGS) -Iinclude $(if $(filter tests/unit/%,$<),-Isrc -Itests/unit -fopenmp) $(CPPFLAGS) $(CXXFLAGS) \
+	$(Q)$(CXX) -std=c++17 $(WARNINGS) -Iinclude $(if $(filter tests/unit/% tests/cudasim/%,$<),-Isrc -Itests/unit -fopenmp) $(CPPFLAGS) $(CXXFLAGS) \
 	  $(FLAGS_$<) $(DEPFLAGS) -c $< -o $@
 
 $(CAPI_TESTS): $(BUILD)/tests/capi/%: $(BUILD)/obj/tests/capi/%.o $(CAPI_SUPPORT:%.c=$(BUILD)/obj/%.o) | $(LIBRARY)
@@ -269,19 +311,21 @@ char-lm: build-deps
 .PHONY: test
 test: deps
 	@$(sub_make) all test-programs
-	@$(run_tests) layers clang headers abi capi unit golden pages perl python examples install contract
+	@$(run_tests) layers clang headers abi capi unit golden cudasim pages perl python examples install contract
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 
-run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' CAPI='$(CAPI_TESTS)' UNIT='$(UNIT_TESTS)' PAGES='$(PAGES_TEST)' \
+run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' CAPI='$(CAPI_TESTS)' UNIT='$(UNIT_TESTS)' CUDASIM='$(CUDASIM_TESTS)' PAGES='$(PAGES_TEST)' \
   GOLDEN_RUNNER='$(GOLDEN_RUNNER)' MAKE='$(MAKE)' tests/check/run_tests.sh
 
-.PHONY: test-programs test-capi test-unit test-perl test-python
-test-programs: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(PAGES_TEST) $(EXAMPLES) $(GOLDEN_RUNNER) $(BENCH)
+.PHONY: test-programs test-capi test-unit test-cudasim test-perl test-python
+test-programs: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(CUDASIM) $(CUDASIM_TESTS) $(PAGES_TEST) $(EXAMPLES) $(GOLDEN_RUNNER) $(BENCH)
 test-capi: $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS)
 	@$(run_tests) capi
 test-unit: $(LIBRARY) $(UNIT_TESTS)
 	@$(run_tests) unit
+test-cudasim: $(LIBRARY) $(CUDASIM) $(CUDASIM_TESTS) $(BUILD)/tests/capi/test_gpu $(GOLDEN_RUNNER)
+	@SANITIZER=$(SANITIZER) $(run_tests) cudasim
 test-perl: deps
 	@$(sub_make) all
 	@$(run_tests) perl
@@ -289,6 +333,12 @@ test-python:
 	@tests/check/deps.sh --python
 	@$(sub_make) all
 	@$(run_tests) python
+
+# Writes the list of what CUDA has no kernels for anew, after an operator was added; reasons are kept.
+.PHONY: lacking
+lacking: $(LIBRARY) $(CUDASIM) $(CUDASIM_TESTS)
+	@COHORT_BACKEND_PATH=$(abspath $(BUILD)/cudasim) $(BUILD)/tests/cudasim/test_lacking --list >$(BUILD)/lacking.tsv
+	@cp $(BUILD)/lacking.tsv tests/cudasim/lacking.tsv
 
 .PHONY: golden
 golden: $(LIBRARY) $(GOLDEN_RUNNER)
@@ -342,9 +392,11 @@ format:
 SANITIZER_FLAGS = -O1 -g -fno-omit-frame-pointer
 check_under = BUILD=$(BUILD)/$(1) CUDA=no CXXFLAGS='$(SANITIZER_FLAGS) $(2)' CFLAGS='$(SANITIZER_FLAGS) $(2)' \
   KERNEL_CXXFLAGS= SANITIZER=$(1)
-.PHONY: check-asan check-tsan check-under
+.PHONY: check-asan check-tsan check-under check-cudasim-asan
 check-asan:
 	@$(sub_make) $(call check_under,asan,-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined) check-under
+check-cudasim-asan:
+	@$(sub_make) $(call check_under,asan,-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined) test-cudasim
 check-tsan:
 	@$(sub_make) $(call check_under,tsan,-fsanitize=thread) check-under
 check-under: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS)
@@ -399,15 +451,19 @@ help:
 	@echo 'make install-perl       the Perl binding to where Perl looks; make install-python: the one for Python; DESTDIR='
 	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside'
 	@echo 'make test-perl          install what is missing, and run the tests of the Perl binding; make test-python: of Python'
+	@echo 'make test-cudasim       CUDA on the simulated runtime of tests/cudasim, where there are headers of CUDA'
 	@echo 'make check-layers       includes go down the rooms only; names of files'
 	@echo 'make check-clang        whether clang takes the sources, where it is there; it builds them, too: make CXX=clang++'
 	@echo 'make check-contract     whether the tests of the last make test prove each rule of tests/contract'
+	@echo 'make lacking            write tests/cudasim/lacking.tsv anew, after adding an operator or a CUDA kernel'
 	@echo 'make abi                write the lists in tests/abi, bindings/abi.json and what bindings declare anew, after changing headers'
 	@echo 'make check-format       clang-format 14, where it is there; make format applies it'
 	@echo 'make check-asan         the tests under AddressSanitizer and UBSan; make check-tsan: ThreadSanitizer'
+	@echo 'make check-cudasim-asan cuda/ on the simulated runtime of tests/cudasim under AddressSanitizer and UBSan'
 	@echo 'make clean              remove $(BUILD)/'
 	@echo 'Variables: BUILD, CXX, CC, PYTHON, CXXFLAGS, CFLAGS, LDFLAGS, CUDA_HOME, CUDA_ARCHS="$(CUDA_ARCHS)", CUDA=no, V=1 (commands)'
 
--include $(LIB_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(FAKE_BACKEND:.so=.d) $(SLOW_BACKEND:.so=.d)
+-include $(LIB_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(CUDASIM_OBJS:.o=.d) $(CUDASIM_TESTS:$(BUILD)/%=$(BUILD)/obj/%.d) \
+  $(BUILD)/cudasim/obj/tests/cudasim/test_simulator.d $(FAKE_BACKEND:.so=.d) $(SLOW_BACKEND:.so=.d)
 -include $(patsubst %,$(BUILD)/obj/%.d,$(basename $(CAPI_SRCS) $(CAPI_SUPPORT) $(UNIT_SRCS) $(GOLDEN_SRCS) $(BENCH_SRCS) $(EXAMPLE_SRCS) \
   $(EXAMPLE_SUPPORT)))

@@ -3,7 +3,6 @@
 // read by the library as their transposes: y (rows, units) = x (rows, depth) w^T is, column-major, y' = w x'.
 #include <memory>
 
-#include "cuda/cuda_check.hpp"
 #include "cuda/cuda_launch.hpp"
 #include "device/kernel_table.hpp"
 #include "op/fully_connected.hpp"
@@ -135,11 +134,11 @@ class AnyProduct {
     if (!bias || (aligned && adds_bias_)) return;
     const int64_t count = extents_.m * extents_.n;
     if (dtype_ == Dtype::kFloat64) {
-      add_bias<<<blocks_for(count), kBlockThreads, 0, stream>>>(static_cast<const double *>(bias),
-                                                                static_cast<double *>(c), extents_.m, count);
+      launch(add_bias<double>, flat_grid(count), stream, static_cast<const double *>(bias), static_cast<double *>(c),
+             extents_.m, count);
     } else {
-      add_bias<<<blocks_for(count), kBlockThreads, 0, stream>>>(static_cast<const float *>(bias),
-                                                                static_cast<float *>(c), extents_.m, count);
+      launch(add_bias<float>, flat_grid(count), stream, static_cast<const float *>(bias), static_cast<float *>(c),
+             extents_.m, count);
     }
   }
 
@@ -187,7 +186,7 @@ class FullyConnectedCuda final : public Kernel {
 // order, then the warps' sums are added in order: bit-identical from run to run.
 template <typename T>
 __global__ void sum_rows(const T *gradient, T *sums, int64_t rows, int64_t units) {
-  __shared__ T partial[8][32];
+  COHORT_SHARED(T, partial, [8][32]);
   const int64_t unit = int64_t(blockIdx.x) * 32 + threadIdx.x;
   T sum = 0;
   if (unit < units) {
@@ -225,11 +224,11 @@ class FullyConnectedBackwardCuda final : public Kernel {
     if (data_) data_->run(args.inputs[2], args.inputs[0], args.outputs[0], nullptr, args, stream);
     if (weight_) weight_->run(args.inputs[1], args.inputs[0], args.outputs[1], nullptr, args, stream);
     if (!bias_) return;
-    const dim3 block(32, 8), grid(unsigned((sizes_.units + 31) / 32));
+    const Grid grid{dim3(unsigned((sizes_.units + 31) / 32)), dim3(32, 8)};
     if (dtype_ == Dtype::kFloat64) {
-      sum_rows<<<grid, block, 0, stream>>>(args.in<double>(0), args.out<double>(2), sizes_.rows, sizes_.units);
+      launch(sum_rows<double>, grid, stream, args.in<double>(0), args.out<double>(2), sizes_.rows, sizes_.units);
     } else {
-      sum_rows<<<grid, block, 0, stream>>>(args.in<float>(0), args.out<float>(2), sizes_.rows, sizes_.units);
+      launch(sum_rows<float>, grid, stream, args.in<float>(0), args.out<float>(2), sizes_.rows, sizes_.units);
     }
   }
 

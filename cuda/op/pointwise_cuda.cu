@@ -3,7 +3,6 @@
 // of the plan's own copies and sums. float and double; one thread an element, so results do not depend on the launch.
 #include <vector>
 
-#include "cuda/cuda_check.hpp"
 #include "cuda/cuda_launch.hpp"
 #include "device/kernel_table.hpp"
 #include "op/activation.hpp"
@@ -21,17 +20,17 @@ __global__ void apply(const C *a, const C *b, const C *c, C s, C t, C *out, int6
 }
 
 template <typename C>
-using Launch = void (*)(const C *a, const C *b, const C *c, C s, C t, C *out, int64_t count, cudaStream_t stream);
+using Launch = void (*)(const C *a, const C *b, const C *c, C s, C t, C *out, int64_t count, void *stream);
 
 template <typename Functor, typename C>
-void launch(const C *a, const C *b, const C *c, C s, C t, C *out, int64_t count, cudaStream_t stream) {
-  apply<Functor, C><<<blocks_for(count), kBlockThreads, 0, stream>>>(a, b, c, s, t, out, count);
+void launch_apply(const C *a, const C *b, const C *c, C s, C t, C *out, int64_t count, void *stream) {
+  launch(apply<Functor, C>, flat_grid(count), stream, a, b, c, s, t, out, count);
 }
 
 template <typename C>
 Launch<C> launch_of(PointwiseCode code) {
   static constexpr Launch<C> kLaunches[] = {
-#define COHORT_LAUNCH(name, operands, integer, vector) launch<pointwise::name, C>,
+#define COHORT_LAUNCH(name, operands, integer, vector) launch_apply<pointwise::name, C>,
       COHORT_POINTWISE_LIST(COHORT_LAUNCH)
 #undef COHORT_LAUNCH
   };
@@ -54,7 +53,7 @@ class PointwiseCuda final : public Kernel {
       const PointwiseCall &call = calls_[i];
       auto operand = [&](int k) { return k < 0 ? nullptr : args.in<C>(k); };
       launches_[i](operand(call.a), operand(call.b), operand(call.c), C(call.s), C(call.t), args.out<C>(int(i)), count_,
-                   static_cast<cudaStream_t>(lane.stream));
+                   lane.stream);
     }
   }
 
@@ -124,11 +123,11 @@ class SumGradientsCuda final : public Kernel {
     const void *sum = args.inputs[0];
     for (int i = 1; i < num_inputs_; ++i) {
       if (is_double_) {
-        add_to<<<blocks_for(count_), kBlockThreads, 0, stream>>>(args.out<double>(0), static_cast<const double *>(sum),
-                                                                 args.in<double>(i), count_);
+        launch(add_to<double>, flat_grid(count_), stream, args.out<double>(0), static_cast<const double *>(sum),
+               args.in<double>(i), count_);
       } else {
-        add_to<<<blocks_for(count_), kBlockThreads, 0, stream>>>(args.out<float>(0), static_cast<const float *>(sum),
-                                                                 args.in<float>(i), count_);
+        launch(add_to<float>, flat_grid(count_), stream, args.out<float>(0), static_cast<const float *>(sum),
+               args.in<float>(i), count_);
       }
       sum = args.outputs[0];
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// SoftmaxOutput: softmax forward, softmax minus one-hot label backward.
+// SoftmaxOutput: softmax forward, softmax minus the label backward; the rules of src/cpu/op/softmax_output_cpu.cc.
 #include <cmath>
 
+#include "base/dtype_cast.hpp"
 #include "cuda/cuda_launch.hpp"
 #include "device/kernel_table.hpp"
 #include "op/softmax_output.hpp"
@@ -12,90 +13,103 @@ namespace {
 // The classes of one sample lie `inner` elements apart: (outer, classes, inner).
 struct Extent {
   int64_t outer, classes, inner;
+  int64_t samples() const { return outer * inner; }
+  int64_t size() const { return outer * classes * inner; }
 };
 
 Extent extent_of(const SoftmaxOutputAttrs &attrs, const Shape &shape) {
   if (attrs.multi_output) return {shape[0], shape[1], shape.size(2, shape.rank())};
-  if (attrs.preserve_shape) {
-    const int64_t classes = shape[shape.rank() - 1];
-    return {classes ? shape.size() / classes : 0, classes, 1};
-  }
+  if (attrs.preserve_shape) return {shape.size(0, shape.rank() - 1), shape[shape.rank() - 1], 1};
   return {shape[0], shape.size(1, shape.rank()), 1};
 }
 
-__device__ float warp_max(float value) {
-  for (int offset = 16; offset > 0; offset /= 2) value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, offset));
+template <typename C>
+__device__ C warp_max(C value) {
+  for (int offset = 16; offset > 0; offset /= 2) value = fmax(value, __shfl_xor_sync(0xffffffffu, value, offset));
   return value;
 }
 
-__device__ float warp_sum(float value) {
+template <typename C>
+__device__ C warp_sum(C value) {
   for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
   return value;
 }
 
 // One warp a sample. y may be x. Sums run in lane order, the same at every launch.
-__global__ void softmax_samples(const float *x, float *y, Extent extent) {
+template <typename C>
+__global__ void softmax_samples(const C *x, C *y, Extent extent) {
   const int64_t sample = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
   if (sample >= extent.outer * extent.inner) return;  // a whole warp leaves
   const int64_t base = sample / extent.inner * extent.classes * extent.inner + sample % extent.inner;
-  float top = -INFINITY;
-  for (int64_t c = threadIdx.x; c < extent.classes; c += 32) top = fmaxf(top, x[base + c * extent.inner]);
+  C top = -C(INFINITY);
+  for (int64_t c = threadIdx.x; c < extent.classes; c += 32) top = fmax(top, x[base + c * extent.inner]);
   top = warp_max(top);
-  float sum = 0;
-  for (int64_t c = threadIdx.x; c < extent.classes; c += 32) sum += expf(x[base + c * extent.inner] - top);
+  C sum = 0;
+  for (int64_t c = threadIdx.x; c < extent.classes; c += 32) sum += exp(x[base + c * extent.inner] - top);
   sum = warp_sum(sum);
   for (int64_t c = threadIdx.x; c < extent.classes; c += 32) {
-    y[base + c * extent.inner] = expf(x[base + c * extent.inner] - top) / sum;
+    y[base + c * extent.inner] = exp(x[base + c * extent.inner] - top) / sum;
   }
 }
 
-// valid[0] = number of labels that are not ignored, at least 1. One block.
-__global__ void count_valid(const float *label, int64_t samples, float ignore_label, float *valid) {
-  __shared__ int counts[kBlockThreads];
+// scale[0] = grad_scale / the number of labels that are not ignored, which is at least 1. One block.
+template <typename C>
+__global__ void scale_by_valid(const C *label, int64_t samples, int64_t ignored, C grad_scale, C *scale) {
+  COHORT_SHARED(int, counts, [kBlockThreads]);
   int count = 0;
-  for (int64_t i = threadIdx.x; i < samples; i += blockDim.x) count += label[i] != ignore_label;
+  for (int64_t i = threadIdx.x; i < samples; i += blockDim.x) count += to_index(label[i]) != ignored;
   counts[threadIdx.x] = count;
   __syncthreads();
   if (threadIdx.x != 0) return;
-  for (int t = 1; t < kBlockThreads; ++t) count += counts[t];
-  valid[0] = float(count > 0 ? count : 1);
+  int64_t all = 0;
+  for (int t = 0; t < kBlockThreads; ++t) all += counts[t];
+  *scale = grad_scale / C(all > 0 ? all : 1);
 }
 
+template <typename C>
 struct GradientNumbers {
-  float scale, ignore_label, smooth_alpha;
+  C scale, wanted, others;  // what is subtracted from the output of the label's class, and of the others
+  int64_t ignored;
   bool use_ignore;
 };
 
-// gradient = (output - target) * scale / valid, zero for ignored samples; one thread an element.
-__global__ void softmax_gradient(const float *label, const float *output, const float *head, const float *valid,
-                                 float *gradient, Extent extent, GradientNumbers n) {
+// gradient = (output - target) * scale, zero for ignored samples; one thread an element. The scale is in device memory
+// where `valid` says so.
+template <typename C>
+__global__ void softmax_gradient(const C *label, const C *output, const C *head, const C *valid, C *gradient,
+                                 Extent extent, GradientNumbers<C> n) {
+  const C scale = valid ? *valid : n.scale;
   const int64_t count = extent.outer * extent.classes * extent.inner;
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
     const int64_t outer = i / (extent.classes * extent.inner), within = i % extent.inner;
     const int64_t c = i / extent.inner % extent.classes;
-    const float target_class = label[outer * extent.inner + within];
-    float value = 0;
-    if (!n.use_ignore || target_class != n.ignore_label) {
-      const bool hit = c == int64_t(target_class);
-      const float other = extent.classes > 1 ? n.smooth_alpha / float(extent.classes - 1) : 0.0f;
-      value = (output[i] - (hit ? 1.0f - n.smooth_alpha : other)) * n.scale;
-      if (valid) value /= valid[0];
-      if (head) value *= head[i];
-    }
-    gradient[i] = value;
+    const int64_t k = to_index(label[outer * extent.inner + within]);
+    const bool ignored = n.use_ignore && k == n.ignored;
+    const C value = ignored ? C(0) : (output[i] - (c == k ? n.wanted : n.others)) * scale;
+    gradient[i] = head ? value * head[i] : value;
   }
 }
 
+// The same where the label is a probability for each element.
+template <typename C>
+__global__ void softmax_difference(const C *label, const C *output, const C *head, C scale, C *gradient,
+                                   int64_t count) {
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
+    const C value = (output[i] - label[i]) * scale;
+    gradient[i] = head ? value * head[i] : value;
+  }
+}
+
+template <typename C>
 class SoftmaxOutputCuda final : public Kernel {
  public:
   explicit SoftmaxOutputCuda(StepSpec &spec)
       : extent_(extent_of(spec.attrs_as<SoftmaxOutputAttrs>(), spec.inputs[0].shape)) {}
 
   void run(const Args &args, const Lane &lane) const override {
-    const int64_t samples = extent_.outer * extent_.inner;
-    if (samples == 0) return;
-    softmax_samples<<<unsigned((samples + 7) / 8), dim3(32, 8), 0, static_cast<cudaStream_t>(lane.stream)>>>(
-        args.in<float>(0), args.out<float>(0), extent_);
+    if (extent_.size() == 0) return;
+    launch(softmax_samples<C>, {dim3(unsigned((extent_.samples() + 7) / 8)), dim3(32, 8)}, lane.stream, args.in<C>(0),
+           args.out<C>(0), extent_);
   }
 
  private:
@@ -103,41 +117,59 @@ class SoftmaxOutputCuda final : public Kernel {
 };
 
 // Inputs: the head gradient if out_grad, label, output.
+template <typename C>
 class SoftmaxOutputBackwardCuda final : public Kernel {
  public:
   explicit SoftmaxOutputBackwardCuda(StepSpec &spec)
-      : attrs_(spec.attrs_as<SoftmaxOutputAttrs>()), extent_(extent_of(attrs_, spec.inputs.back().shape)) {
-    if (attrs_.normalization == SoftmaxOutputAttrs::kValid) spec.scratch_bytes = sizeof(float);
+      : attrs_(spec.attrs_as<SoftmaxOutputAttrs>()),
+        extent_(extent_of(attrs_, spec.outputs[0].shape)),
+        probabilities_(spec.inputs[attrs_.out_grad ? 1 : 0].shape == spec.outputs[0].shape),
+        counts_(!probabilities_ && attrs_.normalization == SoftmaxOutputAttrs::kValid) {
+    if (counts_) spec.scratch_bytes = sizeof(C);
+    const bool smooth = attrs_.smooth_alpha > 0 && !attrs_.multi_output && extent_.classes > 1;
+    numbers_.others = smooth ? C(attrs_.smooth_alpha) / C(extent_.classes - 1) : C(0);
+    numbers_.wanted = C(1) - (smooth ? C(attrs_.smooth_alpha) : C(0));
+    numbers_.ignored = to_index(attrs_.ignore_label);
+    numbers_.use_ignore = attrs_.use_ignore;
+    double divisor = attrs_.multi_output ? double(extent_.inner) : 1.0;
+    if (attrs_.normalization == SoftmaxOutputAttrs::kBatch) {
+      divisor *= attrs_.multi_output ? double(extent_.outer) : double(extent_.samples());
+    }
+    numbers_.scale = probabilities_ ? C(attrs_.grad_scale) : C(attrs_.grad_scale) / C(divisor);
   }
 
   void run(const Args &args, const Lane &lane) const override {
-    const auto stream = static_cast<cudaStream_t>(lane.stream);
-    const int first = attrs_.out_grad ? 1 : 0;
-    const int64_t count = extent_.outer * extent_.classes * extent_.inner;
-    if (count == 0) return;
-    const float *label = args.in<float>(first);
-    float *valid = nullptr;
-    GradientNumbers numbers{attrs_.grad_scale, attrs_.ignore_label, attrs_.smooth_alpha, attrs_.use_ignore};
-    if (attrs_.normalization == SoftmaxOutputAttrs::kBatch) numbers.scale /= float(extent_.outer);
-    if (attrs_.multi_output && attrs_.normalization != SoftmaxOutputAttrs::kValid)
-      numbers.scale /= float(extent_.inner);
-    if (attrs_.normalization == SoftmaxOutputAttrs::kValid) {
-      valid = static_cast<float *>(args.scratch);
-      const float ignored = attrs_.use_ignore ? attrs_.ignore_label : NAN;
-      count_valid<<<1, kBlockThreads, 0, stream>>>(label, extent_.outer * extent_.inner, ignored, valid);
+    if (extent_.size() == 0) return;
+    const C *const head = attrs_.out_grad ? args.in<C>(0) : nullptr;
+    const C *const label = args.in<C>(head ? 1 : 0), *const output = args.in<C>(head ? 2 : 1);
+    const Grid grid = flat_grid(extent_.size());
+    if (probabilities_) {
+      return launch(softmax_difference<C>, grid, lane.stream, label, output, head, numbers_.scale, args.out<C>(0),
+                    extent_.size());
     }
-    softmax_gradient<<<blocks_for(count), kBlockThreads, 0, stream>>>(label, args.in<float>(first + 1),
-                                                                      attrs_.out_grad ? args.in<float>(0) : nullptr,
-                                                                      valid, args.out<float>(0), extent_, numbers);
+    C *const valid = counts_ ? static_cast<C *>(args.scratch) : nullptr;
+    if (counts_) {
+      launch(scale_by_valid<C>, {dim3(1), dim3(kBlockThreads)}, lane.stream, label, extent_.samples(), numbers_.ignored,
+             C(attrs_.grad_scale), valid);
+    }
+    launch(softmax_gradient<C>, grid, lane.stream, label, output, head, valid, args.out<C>(0), extent_, numbers_);
   }
 
  private:
   const SoftmaxOutputAttrs attrs_;
   const Extent extent_;
+  const bool probabilities_, counts_;  // label has the shape of data; the scale depends on the labels
+  GradientNumbers<C> numbers_{};
 };
 
-COHORT_KERNEL(cuda, SoftmaxOutput, SoftmaxOutputCuda).one_dtype({Dtype::kFloat32});
-COHORT_KERNEL(cuda, _backward_SoftmaxOutput, SoftmaxOutputBackwardCuda).one_dtype({Dtype::kFloat32});
+template <template <typename> class K>
+std::unique_ptr<Kernel> make(StepSpec &spec) {
+  if (spec.outputs[0].dtype == Dtype::kFloat64) return std::make_unique<K<double>>(spec);
+  return std::make_unique<K<float>>(spec);
+}
+
+COHORT_KERNEL_BY(cuda, SoftmaxOutput, make<SoftmaxOutputCuda>).one_dtype(kWideFloatTypes);
+COHORT_KERNEL_BY(cuda, _backward_SoftmaxOutput, make<SoftmaxOutputBackwardCuda>).one_dtype(kWideFloatTypes);
 
 }  // namespace
 }  // namespace cohort

@@ -40,8 +40,8 @@ class UpdateCuda final : public Kernel {
     for (int k = 0; k < Formula::kStates; ++k) states.at[k] = args.mutable_in<C>(2 + k);
     const auto &numbers = args.numbers ? *static_cast<const UpdateNumbers<double> *>(args.numbers) : own_;
     const C *rescale = kRescaleTensor && !args.numbers ? args.in<C>(2 + Formula::kStates) : nullptr;
-    update_elements<Formula, C><<<blocks_for(count_), kBlockThreads, 0, static_cast<cudaStream_t>(lane.stream)>>>(
-        args.in<C>(0), args.in<C>(1), states, rescale, args.out<C>(0), numbers.template as<C>(), count_);
+    launch(update_elements<Formula, C>, flat_grid(count_), lane.stream, args.in<C>(0), args.in<C>(1), states, rescale,
+           args.out<C>(0), numbers.template as<C>(), count_);
   }
 
  private:

@@ -36,7 +36,7 @@ inline U cast_element(T value) {
 // A label, an index or a length as an integer, without its fraction. What no int64 holds is the nearest one that is,
 // and NaN is the smallest: out of range of whatever is indexed.
 template <typename T>
-inline int64_t to_index(T value) {
+COHORT_HOST_DEVICE inline int64_t to_index(T value) {
   if constexpr (kIsHalf<T>) {
     return to_index(float(value));
   } else if constexpr (std::is_floating_point_v<T>) {

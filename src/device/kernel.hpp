@@ -180,6 +180,7 @@ class KernelEntry {
   const std::string &op() const { return op_; }
   const std::string &name() const { return name_; }
   bool reads_layouts() const { return any_layout_; }
+  bool takes(Dtype dtype) const { return dtypes_.empty() || dtypes_.has(dtype); }  // in some step
   int preference() const { return preference_; }
   std::string refusal(const StepSpec &spec) const;  // empty: takes the step
 

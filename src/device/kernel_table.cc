@@ -112,6 +112,14 @@ void KernelTable::sort_out() const {
   }
 }
 
+std::vector<std::string> KernelTable::operators() const {
+  std::call_once(once_, [this] { sort_out(); });
+  std::vector<std::string> names;
+  for (const auto &entry : by_op_) names.push_back(entry.first);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 const std::vector<const KernelEntry *> &KernelTable::candidates(const std::string &op) const {
   std::call_once(once_, [this] { sort_out(); });
   if (!twice_.empty()) throw Error(Code::kInternal, text("kernels are registered twice: ", twice_));

@@ -19,6 +19,7 @@ namespace cohort {
 class KernelTable {
  public:
   KernelEntry &add(std::string op, KernelFactory make);
+  std::vector<std::string> operators() const;  // that have kernels, in alphabetical order
   // In order of preference; none for an unknown operator.
   const std::vector<const KernelEntry *> &candidates(const std::string &op) const;
   // The first candidate behind `after` that takes the step, null if there is none. "NAME: why; " of each that is passed

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the parts of the tests that are named, all of them whatever fails, and closes with "N passed, N failed, N skipped".
-#   run_tests.sh PART...      parts: layers clang headers abi capi unit golden pages perl python examples install contract
+#   run_tests.sh PART...      parts: layers clang headers abi capi unit golden cudasim pages perl python examples install contract
 # What became of each test is written to $BUILD/tests/results/PART.tsv: PROGRAM:TEST, a tab, and passed, failed or skipped.
-# The Makefile calls it with BUILD, CC, CXX, PYTHON, CAPI, UNIT, PAGES, GOLDEN_RUNNER and MAKE in the environment.
+# The Makefile calls it with BUILD, CC, CXX, PYTHON, CAPI, UNIT, CUDASIM, PAGES, GOLDEN_RUNNER and MAKE in the environment.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 logs=$BUILD/tests/logs
@@ -20,6 +20,7 @@ export TSAN_OPTIONS=allocator_may_return_null=1:suppressions=$PWD/tests/check/ts
 if [[ ${SANITIZER:-} == tsan ]]; then export OMP_THREAD_LIMIT=1; fi
 
 passed=0 failed=0 skipped=0 failures=()
+kind=  # what stands before the names of programs that run in another way than usual
 
 add() { # name, exit status, number passed, failed, skipped
   if (($2 != 0 && $4 == 0)); then set -- "$1" "$2" "$3" 1 "$5"; fi
@@ -64,7 +65,7 @@ count_verdicts() {
 }
 
 program() { # one program of CMocka tests, or of tests/unit
-  local name=${1#"$BUILD"/tests/} status=0 counts
+  local name=$kind${1#"$BUILD"/tests/} status=0 counts
   local log=$logs/${name//\//_}.log
   timeout "${TEST_LIMIT:-600}" "$1" >"$log" 2>&1 || status=$?
   read -r -a counts < <(verdicts "$log" | count_verdicts)
@@ -88,8 +89,8 @@ case_verdicts() { # folder, log
 }
 
 golden() { # one folder of golden cases, options of the runner
-  local status=0 name=$1${2:+ $2} log counts
-  log=$logs/golden_${name//[\/ ]/_}.log
+  local status=0 name=$kind$1${2:+ $2}${3:+ $3} log counts
+  log=$logs/golden_${name//[^a-z0-9]/_}.log
   "$GOLDEN_RUNNER" "${@:2}" "$1" >"$log" 2>&1 || status=$?
   read -r -a counts < <(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped.*/\1 \2 \3/p' "$log" | tail -n 1)
   if ((${#counts[@]} != 3)); then counts=(0 1 0); fi
@@ -164,6 +165,26 @@ for part in "$@"; do
         if [[ -n ${GOLDEN_RUNNER:-} && -e $folder/INDEX.tsv ]]; then golden "${folder%/}"; fi
       done
       if [[ -n ${GOLDEN_RUNNER:-} && -e tests/golden/ops/INDEX.tsv ]]; then golden tests/golden/ops --parts; fi
+      ;;
+    cudasim)
+      if [[ -z ${CUDASIM:-} ]]; then
+        echo "cudasim: skipped, there are no headers of CUDA here, or no simulator for this machine"
+        add cudasim 0 0 0 1
+        continue
+      fi
+      export CUDASIM_SEED
+      COHORT_BACKEND_PATH=$(cd "$BUILD/cudasim" && pwd)
+      export COHORT_BACKEND_PATH
+      kind='simulated '
+      for CUDASIM_SEED in 1 2; do # which of them waits (cudasim.h)
+        for test in $CUDASIM "$BUILD/tests/capi/test_gpu"; do program "$test"; done
+        for folder in tests/golden/group tests/golden/ops; do
+          golden $folder --context 'gpu(0)' --lacking tests/cudasim/lacking.tsv
+        done
+        golden tests/golden/group --context 'gpu(0),gpu(1),cpu(0)' --lacking tests/cudasim/lacking.tsv
+      done
+      kind=
+      unset COHORT_BACKEND_PATH
       ;;
     pages)
       check pages-words tests/check/pages.sh

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 
 #include "replay.hpp"
 
@@ -17,8 +19,11 @@ constexpr char kUsage[] =
     "  --filter TEXT   only cases whose name contains TEXT\n"
     "  --list          names of the cases; runs nothing\n"
     "  --verbose       every case and step, and all failures of a case (else the first 10)\n"
-    "  --context CTX   this context, gpu(0), in place of those that the cases name; skipped if there is no such "
-    "device\n"
+    "  --context CTXS  these contexts, 'gpu(0)' or 'gpu(0),gpu(1),cpu(0)', in place of cpu(0), cpu(1) and so on, as "
+    "the\n"
+    "                  cases name them; skipped if there is no such device\n"
+    "  --lacking FILE  a case for which an operator in this list has no kernel is skipped; the list has an operator a\n"
+    "                  line, and what follows a tab is for others\n"
     "  --parts         operator cases only: each also with one gradient, one output, among operators to be fused with\n"
     "                  and with nothing fused; a step that leaves elements unwritten fails (COHORT_CHECK=outputs)\n"
     "  --limit SECONDS how long a case may take (120)\n"
@@ -39,11 +44,28 @@ int fail_usage(const std::string &what) {
   return 2;
 }
 
+std::vector<cohort_context> parse_contexts(const std::string &list) {
+  std::vector<cohort_context> contexts;
+  std::istringstream texts(list);
+  for (std::string text; std::getline(texts, text, ',');)
+    contexts.push_back(query<cohort_context>(cohort_context_parse, text.c_str()));
+  return contexts;
+}
+
+std::set<std::string> read_lacking(const std::string &path) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error(path + " cannot be read");
+  std::set<std::string> operators;
+  for (std::string line; std::getline(file, line);)
+    if (!line.empty() && line[0] != '#') operators.insert(line.substr(0, line.find('\t')));
+  return operators;
+}
+
 // Exit status, or -1 to go on.
 int parse(int argc, char **argv, Options &options) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    const bool takes_value = word == "--filter" || word == "--context" || word == "--limit";
+    const bool takes_value = word == "--filter" || word == "--context" || word == "--limit" || word == "--lacking";
     if (takes_value && i + 1 == argc) return fail_usage(word + " needs a value");
     if (word == "--help") {
       std::fputs(kUsage, stdout);
@@ -55,7 +77,9 @@ int parse(int argc, char **argv, Options &options) {
       options.limit_s = std::atoi(argv[++i]);
       if (options.limit_s < 1) return fail_usage("--limit takes a number of seconds from 1");
     } else if (word == "--context") {
-      options.settings.context = query<cohort_context>(cohort_context_parse, argv[++i]);
+      options.settings.contexts = parse_contexts(argv[++i]);
+    } else if (word == "--lacking") {
+      options.settings.lacking = read_lacking(argv[++i]);
     } else if (word == "--list") {
       options.list = true;
     } else if (word == "--verbose") {

@@ -32,7 +32,7 @@ class ModelCase {
         settings_(settings),
         seed_(static_cast<uint32_t>(head_.at("seed").as_integer())),
         modes_(head_.at("modes").as_texts()) {
-    if (settings.context && !exists(*settings.context)) throw NoDevice();
+    if (!exists(context_of("cpu(0)", settings))) throw NoDevice();
     if (modes_.empty()) return;
     expected_ = read_json(folder.path + "/expected.json");
     internals_ = read_json(folder.path + "/internals.json");

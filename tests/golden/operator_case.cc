@@ -26,7 +26,7 @@ class OperatorCase {
       : head_(read_json(folder.path + "/case.json")),
         files_(folder.path, {{"inputs", "inputs.params"}, {"expected", "expected.params"}}),
         symbol_path_(folder.path + "/symbol.json"),
-        context_(settings.context.value_or(cohort_context{COHORT_DEVICE_CPU, 0})),
+        context_(context_of("cpu(0)", settings)),
         in_parts_(settings.in_parts),
         tolerance_{head_.number("rtol", 0), head_.number("atol", 0)} {
     if (!exists(context_)) throw NoDevice();

@@ -104,15 +104,15 @@ bool has_devices(const Value &head, const Settings &settings) {
     if (!step.get("contexts").is_null())
       for (const std::string &text : step.get("contexts").as_texts())
         if (!exists(context_of(text, settings))) return false;
-    if (settings.context && !exists(*settings.context)) return false;
   }
-  return true;
+  return std::all_of(settings.contexts.begin(), settings.contexts.end(), exists);
 }
 
 }  // namespace
 
 cohort_context context_of(const std::string &text, const Settings &settings) {
-  return settings.context ? *settings.context : query<cohort_context>(cohort_context_parse, text.c_str());
+  const cohort_context named = query<cohort_context>(cohort_context_parse, text.c_str());
+  return settings.contexts.empty() ? named : settings.contexts[size_t(named.device_id) % settings.contexts.size()];
 }
 
 bool exists(const cohort_context &context) {

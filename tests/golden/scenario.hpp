@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +18,8 @@ namespace golden {
 
 // How cases are replayed.
 struct Settings {
-  std::optional<cohort_context> context;  // in place of every context that a case names
+  std::vector<cohort_context> contexts;  // in place of those that a case names: of cpu(i), the ith, counted around
+  std::set<std::string> lacking;         // operators that need not have kernels there; a case that meets one is skipped
   bool verbose = false;
   bool in_parts = false;  // operator cases again and again, with a part of the gradients and outputs each time
 };

@@ -12,7 +12,7 @@ const cohort_context kDefault = {COHORT_DEVICE_CPU, 0};
 cohort_context default_context(const Scenario &scenario, const Value &step) {
   const Value &text = step.get("context");
   if (text.is_text()) return context_of(text.as_text(), scenario.settings);
-  return scenario.settings.context ? *scenario.settings.context : kDefault;
+  return scenario.settings.contexts.empty() ? kDefault : scenario.settings.contexts[0];
 }
 
 size_t num_arrays(const cohort_executor *executor, int32_t list) {

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What tests may ask of the simulated CUDA runtime that libcohort_cuda.so is linked to here, beside CUDA itself.
+ * The environment, read when the library is loaded: CUDASIM_DEVICES (how many GPUs there are, 2), CUDASIM_SEED (of all
+ * that is done in random order, 1), CUDASIM_MEMORY (bytes of each GPU, 1 GiB). */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CUDASIM_API __attribute__((visibility("default")))
+
+/* Starts anew with this seed. An even one lets queued work wait until somebody waits for it; with an odd one some of it
+ * is done whenever CUDA is called. */
+CUDASIM_API void cudasim_seed(uint64_t seed);
+/* Of the calls that may fail, the nth from now (1: the next) fails with this cudaError_t and does nothing. 0: none. */
+CUDASIM_API void cudasim_fail_call(uint64_t nth, int error);
+CUDASIM_API uint64_t cudasim_num_calls(void); /* that may fail, so far */
+CUDASIM_API uint64_t cudasim_num_launches(void);
+/* What was found wrong since the last call of this, a line each; "" if nothing was. Valid until the next call. */
+CUDASIM_API const char *cudasim_reports(void);
+/* From now on the device's work ends with a fault, as when a kernel touched what it must not; what is queued, too. */
+CUDASIM_API void cudasim_break_device(int device);
+CUDASIM_API size_t cudasim_bytes_in_use(int device);
+CUDASIM_API void cudasim_set_memory(size_t bytes); /* of each device */
+CUDASIM_API size_t cudasim_bytes_pinned(void);
+CUDASIM_API int cudasim_num_contexts(int device); /* that are alive: the primary one, and those of hosts */
+CUDASIM_API int cudasim_num_objects(void);        /* streams, events and graphs that are alive */
+CUDASIM_API uint64_t cudasim_num_made(void);      /* streams and events that were ever made */
+/* cuBLASLt: whether it refuses to add a bias while it writes a product; handles that are alive. */
+CUDASIM_API void cudasim_refuse_epilogues(int refuse);
+CUDASIM_API int cudasim_num_cublas_handles(void);
+/* As a host that uses the driver: makes a context and makes it current; tells the current one. */
+CUDASIM_API void *cudasim_create_context(int device);
+CUDASIM_API void cudasim_destroy_context(void *context);
+CUDASIM_API void *cudasim_current_context(void);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuBLASLt in plain loops, which keeps its callers to what they promised: alignments, workspace, leading dimensions.
+// Algorithms write their whole workspace.
+#include <cublasLt.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "cudasim.h"
+#include "sim.hpp"
+
+using namespace cudasim;
+
+namespace {
+
+struct Description {
+  cublasComputeType_t compute;
+  cudaDataType_t scale;
+  cublasOperation_t transpose_a = CUBLAS_OP_N, transpose_b = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void *bias = nullptr;
+};
+
+struct Matrix {  // column-major
+  cudaDataType_t type;
+  uint64_t rows, columns;
+  int64_t leading, stride = 0;
+  int32_t count = 1;
+
+  int64_t elements() const {
+    return columns ? stride * (count - 1) + leading * int64_t(columns - 1) + int64_t(rows) : 0;
+  }
+};
+
+struct Preference {
+  uint64_t workspace = 0;
+  uint32_t alignments[4] = {256, 256, 256, 256};
+};
+
+struct Algorithm {
+  uint32_t alignments[4];
+  uint64_t workspace, mark;
+};
+constexpr uint64_t kMark = 0x6375626c61736c74;
+static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
+
+std::atomic<int> num_handles{0};
+std::atomic<bool> refuses_epilogues{false};
+
+size_t size_of(cudaDataType_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
+
+template <typename T>
+bool take(T *to, const void *value, size_t bytes) {
+  if (bytes != sizeof(T)) return false;
+  std::memcpy(to, value, bytes);
+  return true;
+}
+
+double read(const void *data, cudaDataType_t type, int64_t i) {
+  switch (type) {
+    case CUDA_R_64F:
+      return static_cast<const double *>(data)[i];
+    case CUDA_R_16F:
+      return double(__half2float(static_cast<const __half *>(data)[i]));
+    case CUDA_R_16BF:
+      return double(__bfloat162float(static_cast<const __nv_bfloat16 *>(data)[i]));
+    default:
+      return double(static_cast<const float *>(data)[i]);
+  }
+}
+
+void write(void *data, cudaDataType_t type, int64_t i, double value) {
+  switch (type) {
+    case CUDA_R_64F:
+      static_cast<double *>(data)[i] = value;
+      return;
+    case CUDA_R_16F:
+      static_cast<__half *>(data)[i] = __float2half(float(value));
+      return;
+    case CUDA_R_16BF:
+      static_cast<__nv_bfloat16 *>(data)[i] = __float2bfloat16(float(value));
+      return;
+    default:
+      static_cast<float *>(data)[i] = float(value);
+  }
+}
+
+bool is_supported(const Description &d, const Matrix &a, const Matrix &b, const Matrix &c) {
+  const bool doubles = a.type == CUDA_R_64F;
+  if (a.type != b.type || (c.type != a.type && c.type != CUDA_R_32F)) return false;
+  if (doubles != (d.compute == CUBLAS_COMPUTE_64F) || d.scale != (doubles ? CUDA_R_64F : CUDA_R_32F)) return false;
+  if (d.epilogue != CUBLASLT_EPILOGUE_DEFAULT && (doubles || refuses_epilogues)) return false;
+  return d.epilogue == CUBLASLT_EPILOGUE_DEFAULT || d.epilogue == CUBLASLT_EPILOGUE_BIAS;
+}
+
+bool fit(const Description &d, const Matrix &a, const Matrix &b, const Matrix &c) {
+  const bool ta = d.transpose_a != CUBLAS_OP_N, tb = d.transpose_b != CUBLAS_OP_N;
+  const uint64_t m = ta ? a.columns : a.rows, k = ta ? a.rows : a.columns;
+  const uint64_t n = tb ? b.rows : b.columns, kb = tb ? b.columns : b.rows;
+  const auto led = [](const Matrix &x) { return x.leading >= int64_t(x.rows) && x.rows > 0 && x.columns > 0; };
+  return m == c.rows && n == c.columns && k == kb && led(a) && led(b) && led(c) && a.count == c.count &&
+         b.count == c.count;
+}
+
+struct Product {
+  Description d;
+  Matrix a, b, c;
+  double alpha, beta;
+  const void *from_a, *from_b, *from_c;
+  void *to, *workspace;
+  size_t workspace_bytes;
+
+  bool reach(const void *data, size_t bytes, const char *what) const {
+    if (bytes == 0) return true;
+    std::string why;
+    Block *const block = sim().find_live(data, bytes, sim().running_device, &why);
+    if (!block) {
+      sim().fault(sim().running_device, cudaErrorIllegalAddress, std::string("cublasLtMatmul: ") + what + " is " + why);
+      return false;
+    }
+    sim().open(*block);
+    return true;
+  }
+
+  void run() const {
+    const size_t element = size_of(a.type), out = size_of(c.type);
+    if (!reach(from_a, size_t(a.elements()) * element, "A") || !reach(from_b, size_t(b.elements()) * element, "B") ||
+        !reach(to, size_t(c.elements()) * out, "D") || !reach(workspace, workspace_bytes, "the workspace") ||
+        (beta != 0 && !reach(from_c, size_t(c.elements()) * out, "C")) ||
+        (d.bias && !reach(d.bias, c.rows * out, "the bias"))) {
+      return;
+    }
+    if (workspace_bytes) std::memset(workspace, 0xee, workspace_bytes);
+    const bool ta = d.transpose_a != CUBLAS_OP_N, tb = d.transpose_b != CUBLAS_OP_N;
+    const auto k = int64_t(ta ? a.rows : a.columns);
+    for (int32_t batch = 0; batch < c.count; ++batch) {
+      for (int64_t j = 0; j < int64_t(c.columns); ++j) {
+        for (int64_t i = 0; i < int64_t(c.rows); ++i) {
+          double sum = 0;
+          for (int64_t l = 0; l < k; ++l) {
+            sum += read(from_a, a.type, batch * a.stride + (ta ? l + i * a.leading : i + l * a.leading)) *
+                   read(from_b, b.type, batch * b.stride + (tb ? j + l * b.leading : l + j * b.leading));
+          }
+          const int64_t at = batch * c.stride + i + j * c.leading;
+          double value = alpha * sum;
+          if (beta != 0) value += beta * read(from_c, c.type, at);
+          if (d.bias) value += read(d.bias, c.type, i);
+          write(to, c.type, at, value);
+        }
+      }
+    }
+  }
+};
+
+}  // namespace
+
+extern "C" {
+
+void cudasim_refuse_epilogues(int refuse) { refuses_epilogues = refuse != 0; }
+int cudasim_num_cublas_handles(void) { return num_handles; }
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
+  ++num_handles;
+  *handle = reinterpret_cast<cublasLtHandle_t>(new int(0));
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  --num_handles;
+  delete reinterpret_cast<int *>(handle);
+  return CUBLAS_STATUS_SUCCESS;
+}
+const char *cublasLtGetStatusString(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_SUCCESS         ? "success"
+         : status == CUBLAS_STATUS_NOT_SUPPORTED ? "the requested functionality is not supported"
+                                                 : "an invalid value";
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComputeType_t compute, cudaDataType_t scale) {
+  auto *const description = new Description;
+  description->compute = compute;
+  description->scale = scale;
+  *made = reinterpret_cast<cublasLtMatmulDesc_t>(description);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) {
+  delete reinterpret_cast<Description *>(description);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t given, cublasLtMatmulDescAttributes_t attribute,
+                                              const void *value, size_t bytes) {
+  auto &d = *reinterpret_cast<Description *>(given);
+  const bool taken = attribute == CUBLASLT_MATMUL_DESC_TRANSA         ? take(&d.transpose_a, value, bytes)
+                     : attribute == CUBLASLT_MATMUL_DESC_TRANSB       ? take(&d.transpose_b, value, bytes)
+                     : attribute == CUBLASLT_MATMUL_DESC_EPILOGUE     ? take(&d.epilogue, value, bytes)
+                     : attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER ? take(&d.bias, value, bytes)
+                                                                      : false;
+  return taken ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaDataType type, uint64_t rows,
+                                          uint64_t columns, int64_t leading) {
+  *made = reinterpret_cast<cublasLtMatrixLayout_t>(new Matrix{type, rows, columns, leading});
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  delete reinterpret_cast<Matrix *>(layout);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t given, cublasLtMatrixLayoutAttribute_t attribute,
+                                                const void *value, size_t bytes) {
+  auto &m = *reinterpret_cast<Matrix *>(given);
+  const bool taken = attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT            ? take(&m.count, value, bytes)
+                     : attribute == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET ? take(&m.stride, value, bytes)
+                                                                                : false;
+  return taken ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *made) {
+  *made = reinterpret_cast<cublasLtMatmulPreference_t>(new Preference);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete reinterpret_cast<Preference *>(preference);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t given,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
+                                                    size_t bytes) {
+  auto &p = *reinterpret_cast<Preference *>(given);
+  const int which = int(attribute) - int(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
+  const bool taken = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? take(&p.workspace, value, bytes)
+                     : which >= 0 && which < 4                             ? take(&p.alignments[which], value, bytes)
+                                                                           : false;
+  return taken ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t description,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t,
+                                              cublasLtMatmulPreference_t given, int wanted,
+                                              cublasLtMatmulHeuristicResult_t *results, int *found) {
+  *found = 0;
+  const auto &d = *reinterpret_cast<const Description *>(description);
+  const auto &ma = *reinterpret_cast<const Matrix *>(a), &mb = *reinterpret_cast<const Matrix *>(b),
+             &mc = *reinterpret_cast<const Matrix *>(c);
+  if (wanted < 1 || !fit(d, ma, mb, mc)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!is_supported(d, ma, mb, mc)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const auto &preference = *reinterpret_cast<const Preference *>(given);
+  Algorithm algorithm{};
+  std::memcpy(algorithm.alignments, preference.alignments, sizeof algorithm.alignments);
+  algorithm.workspace = preference.workspace / 2;
+  algorithm.mark = kMark;
+  results[0] = {};
+  std::memcpy(&results[0].algo, &algorithm, sizeof algorithm);
+  results[0].workspaceSize = algorithm.workspace;
+  results[0].state = CUBLAS_STATUS_SUCCESS;
+  *found = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void *alpha, const void *a,
+                              cublasLtMatrixLayout_t layout_a, const void *b, cublasLtMatrixLayout_t layout_b,
+                              const void *beta, const void *c, cublasLtMatrixLayout_t layout_c, void *out,
+                              cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t *algo, void *workspace,
+                              size_t workspace_bytes, cudaStream_t stream) {
+  const Call call("cublasLtMatmul", Call::kContext);
+  if (call.refused) return CUBLAS_STATUS_EXECUTION_FAILED;
+  Product product;
+  product.d = *reinterpret_cast<const Description *>(description);
+  product.a = *reinterpret_cast<const Matrix *>(layout_a);
+  product.b = *reinterpret_cast<const Matrix *>(layout_b);
+  product.c = *reinterpret_cast<const Matrix *>(layout_c);
+  if (product.d.epilogue != CUBLASLT_EPILOGUE_BIAS) product.d.bias = nullptr;
+  product.alpha = read(alpha, product.d.scale, 0);
+  product.beta = read(beta, product.d.scale, 0);
+  product.from_a = a, product.from_b = b, product.from_c = c, product.to = out, product.workspace = workspace;
+  Algorithm algorithm;
+  std::memcpy(&algorithm, algo, sizeof algorithm);
+  product.workspace_bytes = algorithm.workspace;
+  if (!sim().streams.count(stream) || stream->context != call.context) return CUBLAS_STATUS_INVALID_VALUE;
+  if (algorithm.mark != kMark || !fit(product.d, product.a, product.b, product.c) ||
+      (product.d.epilogue == CUBLASLT_EPILOGUE_BIAS && !product.d.bias)) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  if (!is_supported(product.d, product.a, product.b, product.c)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const void *const addresses[4] = {a, b, c, out};
+  for (int i = 0; i < 4; ++i) {
+    if (reinterpret_cast<uintptr_t>(addresses[i]) % algorithm.alignments[i] == 0) continue;
+    sim().report("cublasLtMatmul: an array is not aligned as its algorithm was told");
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  if (workspace_bytes < algorithm.workspace || (algorithm.workspace && !workspace) ||
+      reinterpret_cast<uintptr_t>(workspace) % 256 != 0) {
+    sim().report("cublasLtMatmul: the workspace is too small, or not aligned");
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  ++sim().num_launches;
+  sim().enqueue(stream, {"a product", [product] { product.run(); }});
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // extern "C"

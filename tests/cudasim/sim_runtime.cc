@@ -1,0 +1,601 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of the CUDA runtime and driver that cuda/ makes. One that is not here does not link.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "cudasim.h"
+#include "sim.hpp"
+
+using namespace cudasim;
+
+namespace {
+
+constexpr auto kPlain = Call::kContext;
+
+bool knows(CUstream_st *stream) { return stream && sim().streams.count(stream) && !stream->destroyed; }
+bool knows(CUevent_st *event) { return event && sim().events.count(event); }
+
+enum class Place { kDevice, kPinned, kPageable };
+
+Place place_of(const void *address) {
+  if (sim().is_device_address(address)) return Place::kDevice;
+  const Block *const block = sim().find(address);
+  return block ? Place::kPinned : Place::kPageable;
+}
+
+cudaError_t wait_for(Call &call, CUctx_st *context, const std::function<bool()> &done) {
+  if (!sim().run_until(call.lock, done)) return call.result(cudaErrorLaunchTimeout);
+  return call.result(sim().devices[context->device].fault);
+}
+
+// The bytes, opened, if they are memory that is alive, as it was when the call was made; else the device has a fault.
+bool reach(const void *address, size_t bytes, const char *what, Place place = Place::kDevice) {
+  if (place == Place::kPageable) return true;
+  std::string why;
+  Block *const block = sim().find_live(address, bytes, -2, &why);
+  if (block) {
+    sim().open(*block);
+  } else {
+    sim().fault(sim().running_device, cudaErrorIllegalAddress, std::string(what) + ": " + why);
+  }
+  return block != nullptr;
+}
+
+void copy_bytes(void *to, Place target, const void *from, Place source, size_t bytes) {
+  if (reach(to, bytes, "a copy writes to", target) && reach(from, bytes, "a copy reads from", source)) {
+    std::memmove(to, from, bytes);
+  }
+}
+
+bool fits(cudaMemcpyKind kind, Place to, Place from) {
+  const bool to_device = to == Place::kDevice, from_device = from == Place::kDevice;
+  switch (kind) {
+    case cudaMemcpyHostToHost:
+      return !to_device && !from_device;
+    case cudaMemcpyHostToDevice:
+      return to_device && !from_device;
+    case cudaMemcpyDeviceToHost:
+      return !to_device && from_device;
+    case cudaMemcpyDeviceToDevice:
+      return to_device && from_device;
+    default:
+      return true;
+  }
+}
+
+void close_capture(Capture &capture) {
+  for (CUstream_st *stream : capture.streams) stream->capture = nullptr, stream->captured.clear();
+}
+
+}  // namespace
+
+extern "C" {
+
+// ---- errors
+
+cudaError_t cudaGetLastError() {
+  const cudaError_t last = this_thread().last_error;
+  this_thread().last_error = cudaSuccess;
+  return last;
+}
+cudaError_t cudaPeekAtLastError() { return this_thread().last_error; }
+
+const char *cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorInitializationError:
+      return "cudaErrorInitializationError";
+    case cudaErrorIllegalAddress:
+      return "cudaErrorIllegalAddress";
+    case cudaErrorInvalidConfiguration:
+      return "cudaErrorInvalidConfiguration";
+    case cudaErrorInvalidResourceHandle:
+      return "cudaErrorInvalidResourceHandle";
+    default:
+      return "cudaError of the simulator";
+  }
+}
+const char *cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorIllegalAddress:
+      return "an illegal memory access was encountered";
+    case cudaErrorInitializationError:
+      return "initialization error";
+    default:
+      return cudaGetErrorName(error);
+  }
+}
+
+// ---- devices and contexts
+
+cudaError_t cudaGetDeviceCount(int *count) {
+  const Call call("cudaGetDeviceCount", Call::kNothing);
+  if (call.refused) return call.result(call.refused);
+  *count = sim().num_devices;
+  return call.result(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
+}
+
+cudaError_t cudaGetDevice(int *device) {
+  const Call call("cudaGetDevice", Call::kNothing);
+  if (call.refused) return call.result(call.refused);
+  const auto &contexts = this_thread().contexts;
+  *device = contexts.empty() || !contexts.back() ? 0 : contexts.back()->device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) {
+  const Call call("cudaSetDevice", Call::kNothing);
+  if (call.refused) return call.result(call.refused);
+  if (device < 0 || device >= sim().num_devices) return call.result(cudaErrorInvalidDevice);
+  auto &contexts = this_thread().contexts;
+  if (contexts.empty()) contexts.push_back(nullptr);
+  contexts.back() = primary_context(device);
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
+  const Call call("cudaDeviceGetAttribute", Call::kNothing);
+  if (call.refused) return call.result(call.refused);
+  if (device < 0 || device >= sim().num_devices) return call.result(cudaErrorInvalidDevice);
+  switch (attribute) {
+    case cudaDevAttrMultiProcessorCount:
+      return *value = 132, cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor:
+      return *value = 9, cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor:
+      return *value = 0, cudaSuccess;
+    default:
+      return call.result(cudaErrorInvalidValue);
+  }
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+  const Call call("cuDevicePrimaryCtxRetain", Call::kNothing);
+  if (call.refused) return CUDA_ERROR_NOT_INITIALIZED;
+  if (device < 0 || device >= sim().num_devices) return CUDA_ERROR_INVALID_DEVICE;
+  *context = primary_context(device);
+  ++sim().devices[device].primary_uses;
+  return CUDA_SUCCESS;
+}
+
+// The memory and streams of the context stay: the runtime has its own hold on it.
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+  const Call call("cuDevicePrimaryCtxRelease", Call::kNothing);
+  if (call.refused) return CUDA_ERROR_NOT_INITIALIZED;
+  return --sim().devices[device].primary_uses < 0 ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  const Call call("cuCtxPushCurrent", Call::kNothing);
+  if (call.refused) return CUDA_ERROR_NOT_INITIALIZED;
+  this_thread().contexts.push_back(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *context) {
+  const Call call("cuCtxPopCurrent", Call::kNothing);
+  if (call.refused) return CUDA_ERROR_NOT_INITIALIZED;
+  auto &contexts = this_thread().contexts;
+  if (contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context) *context = contexts.back();
+  contexts.pop_back();
+  return CUDA_SUCCESS;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult *status) {
+  const Call call("cudaGetDriverEntryPointByVersion", Call::kNothing);
+  if (call.refused) return call.result(call.refused);
+  static const std::map<std::string, void *> kKnown = {
+      {"cuDevicePrimaryCtxRetain", reinterpret_cast<void *>(cuDevicePrimaryCtxRetain)},
+      {"cuDevicePrimaryCtxRelease", reinterpret_cast<void *>(cuDevicePrimaryCtxRelease_v2)},
+      {"cuCtxPushCurrent", reinterpret_cast<void *>(cuCtxPushCurrent_v2)},
+      {"cuCtxPopCurrent", reinterpret_cast<void *>(cuCtxPopCurrent_v2)},
+  };
+  const auto known = kKnown.find(symbol);
+  *function = known == kKnown.end() ? nullptr : known->second;
+  *status = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  return cudaSuccess;
+}
+
+// ---- memory
+
+cudaError_t cudaMalloc(void **data, size_t bytes) {
+  const Call call("cudaMalloc", kPlain, true);
+  if (call.refused) return call.result(call.refused);
+  Block *const block = sim().allocate(call.context->device, bytes, Block::State::kLive);
+  if (!block) return call.result(cudaErrorMemoryAllocation);
+  *data = block->data;
+  return cudaSuccess;
+}
+
+// Work that still uses the memory finds it gone: nobody may rely on cudaFree's waiting.
+cudaError_t cudaFree(void *data) {
+  const Call call("cudaFree", kPlain, true);
+  if (call.refused) return call.result(call.refused);
+  if (!data) return cudaSuccess;
+  Block *const block = sim().find(data);
+  if (!block || block->device < 0 || block->data != data || block->state != Block::State::kLive) {
+    sim().report("cudaFree of " + in_words(data));
+    return call.result(cudaErrorInvalidValue);
+  }
+  sim().free_block(*block);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMallocAsync(void **data, size_t bytes, cudaStream_t stream) {
+  const Call call("cudaMallocAsync", kPlain);
+  if (call.refused) return call.result(call.refused);
+  if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
+  if (stream->capture) return call.result(cudaErrorStreamCaptureUnsupported);
+  Block *const block = sim().allocate(stream->context->device, bytes, Block::State::kReserved);
+  if (!block) return call.result(cudaErrorMemoryAllocation);
+  *data = block->data;
+  sim().enqueue(stream, {"an allocation", [block] { sim().set_live(*block); }});
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeAsync(void *data, cudaStream_t stream) {
+  const Call call("cudaFreeAsync", kPlain);
+  if (call.refused) return call.result(call.refused);
+  if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
+  if (stream->capture) return call.result(cudaErrorStreamCaptureUnsupported);
+  Block *const block = sim().find(data);
+  if (!block || block->device < 0 || block->data != data || block->state == Block::State::kFreed) {
+    sim().report("cudaFreeAsync of " + in_words(data));
+    return call.result(cudaErrorInvalidValue);
+  }
+  sim().enqueue(stream, {"a release", [block] {
+                           if (block->state == Block::State::kLive) return sim().free_block(*block);
+                           sim().fault(block->device, cudaErrorIllegalAddress, "a release of " + in_words(block->data));
+                         }});
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) {
+  const Call call("cudaDeviceGetDefaultMemPool", Call::kNothing);
+  if (call.refused) return call.result(call.refused);
+  if (device < 0 || device >= sim().num_devices) return call.result(cudaErrorInvalidDevice);
+  auto &own = sim().devices[device].pool;
+  if (!own) own = std::make_unique<CUmemPoolHandle_st>(CUmemPoolHandle_st{device, 0});
+  *pool = own.get();
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value) {
+  const Call call("cudaMemPoolSetAttribute", Call::kNothing);
+  if (call.refused) return call.result(call.refused);
+  Device &device = sim().devices[pool->device];
+  if (attribute == cudaMemPoolAttrReleaseThreshold) {
+    pool->release_threshold = *static_cast<uint64_t *>(value);
+  } else if (attribute == cudaMemPoolAttrUsedMemHigh && *static_cast<uint64_t *>(value) == 0) {
+    device.most_in_use = device.bytes_in_use;
+  } else {
+    return call.result(cudaErrorInvalidValue);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value) {
+  const Call call("cudaMemPoolGetAttribute", Call::kNothing);
+  if (call.refused) return call.result(call.refused);
+  const Device &device = sim().devices[pool->device];
+  auto &number = *static_cast<uint64_t *>(value);
+  if (attribute == cudaMemPoolAttrReleaseThreshold) {
+    number = pool->release_threshold;
+  } else if (attribute == cudaMemPoolAttrUsedMemCurrent || attribute == cudaMemPoolAttrReservedMemCurrent) {
+    number = device.bytes_in_use;
+  } else if (attribute == cudaMemPoolAttrUsedMemHigh || attribute == cudaMemPoolAttrReservedMemHigh) {
+    number = device.most_in_use;
+  } else {
+    return call.result(cudaErrorInvalidValue);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+  const Call call("cudaMemGetInfo", kPlain);
+  if (call.refused) return call.result(call.refused);
+  *total_bytes = sim().device_bytes;
+  *free_bytes = *total_bytes - std::min(*total_bytes, sim().devices[call.context->device].bytes_in_use);
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void **data, size_t bytes, unsigned) {
+  const Call call("cudaHostAlloc", kPlain, true);
+  if (call.refused) return call.result(call.refused);
+  Block *const block = sim().allocate(-1, bytes, Block::State::kLive);
+  if (!block) return call.result(cudaErrorMemoryAllocation);
+  *data = block->data;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void *data) {
+  const Call call("cudaFreeHost", kPlain, true);
+  if (call.refused) return call.result(call.refused);
+  Block *const block = data ? sim().find(data) : nullptr;
+  if (!block || block->device >= 0 || block->data != data) {
+    if (data) sim().report("cudaFreeHost of " + in_words(data));
+    return call.result(data ? cudaErrorInvalidValue : cudaSuccess);
+  }
+  sim().free_block(*block);
+  return cudaSuccess;
+}
+
+// Pageable memory is read while the caller waits, and written before it goes on; pinned memory and that of devices is
+// used when the stream comes to it.
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  Call call("cudaMemcpyAsync", kPlain);
+  if (call.refused) return call.result(call.refused);
+  if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
+  if (bytes == 0) return cudaSuccess;
+  const Place target = place_of(to), source = place_of(from);
+  if (!fits(kind, target, source)) return call.result(cudaErrorInvalidValue);
+  const bool pageable = target == Place::kPageable || source == Place::kPageable;
+  if (pageable && stream->capture) return call.result(cudaErrorStreamCaptureUnsupported);
+  if (source == Place::kPageable && target == Place::kDevice) {
+    auto staged =
+        std::make_shared<std::vector<char>>(static_cast<const char *>(from), static_cast<const char *>(from) + bytes);
+    sim().enqueue(stream, {"a copy", [=] { copy_bytes(to, target, staged->data(), source, bytes); }});
+    return cudaSuccess;
+  }
+  const auto done = std::make_shared<Mark>();
+  sim().enqueue(stream, {"a copy", [=] { copy_bytes(to, target, from, source, bytes); }, nullptr, done});
+  if (!pageable) return cudaSuccess;
+  return wait_for(call, stream->context, [&] { return done->done; });
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) {
+  const Call call("cudaMemsetAsync", kPlain);
+  if (call.refused) return call.result(call.refused);
+  if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
+  if (bytes == 0) return cudaSuccess;
+  if (place_of(to) != Place::kDevice) return call.result(cudaErrorInvalidValue);
+  sim().enqueue(stream, {"a memset", [=] {
+                           if (reach(to, bytes, "a memset writes to")) std::memset(to, value, bytes);
+                         }});
+  return cudaSuccess;
+}
+
+// ---- streams
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
+  const Call call("cudaStreamCreateWithFlags", kPlain);
+  if (call.refused) return call.result(call.refused);
+  *stream = new CUstream_st;
+  (*stream)->context = call.context;
+  sim().streams.insert(*stream);
+  ++sim().num_made;
+  return cudaSuccess;
+}
+
+// The work in it goes on without it.
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const Call call("cudaStreamDestroy", Call::kNothing);
+  if (call.refused) return call.result(call.refused);
+  if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
+  stream->destroyed = true;
+  if (stream->ops.empty() && !stream->busy) {
+    sim().streams.erase(stream);
+    delete stream;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  Call call("cudaStreamSynchronize", kPlain, true);
+  if (call.refused) return call.result(call.refused);
+  if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
+  const auto end = std::make_shared<Mark>();
+  sim().enqueue(stream, {"the end", nullptr, nullptr, end});
+  return wait_for(call, stream->context, [&] { return end->done; });
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  const Call call("cudaStreamQuery", kPlain, true);
+  if (call.refused) return call.result(call.refused);
+  if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
+  if (const cudaError_t fault = sim().devices[stream->context->device].fault) return call.result(fault);
+  return stream->ops.empty() && !stream->busy ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const Call call("cudaStreamWaitEvent", kPlain);
+  if (call.refused) return call.result(call.refused);
+  if (!knows(stream) || !knows(event)) return call.result(cudaErrorInvalidResourceHandle);
+  if (event->capture) {
+    if (stream->capture && stream->capture != event->capture) return call.result(cudaErrorStreamCaptureMerge);
+    stream->capture = event->capture;
+    stream->capture->streams.insert(stream);
+    stream->captured.insert(stream->captured.end(), event->captured.begin(), event->captured.end());
+  } else if (event->mark && !event->mark->done) {
+    if (stream->capture) return call.result(cudaErrorStreamCaptureIsolation);
+    sim().enqueue(stream, {"a wait for an event", nullptr, event->mark});
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data) {
+  const Call call("cudaLaunchHostFunc", kPlain);
+  if (call.refused) return call.result(call.refused);
+  if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
+  Op op{"a function of the host", [=] { function(data); }};
+  op.on_host = true;
+  sim().enqueue(stream, std::move(op));
+  return cudaSuccess;
+}
+
+// ---- events
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
+  const Call call("cudaEventCreateWithFlags", kPlain);
+  if (call.refused) return call.result(call.refused);
+  *event = new CUevent_st;
+  (*event)->context = call.context;
+  sim().events.insert(*event);
+  ++sim().num_made;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  const Call call("cudaEventDestroy", Call::kNothing);
+  if (call.refused) return call.result(call.refused);
+  if (!knows(event)) return call.result(cudaErrorInvalidResourceHandle);
+  sim().events.erase(event);
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const Call call("cudaEventRecord", kPlain);
+  if (call.refused) return call.result(call.refused);
+  if (!knows(stream) || !knows(event) || event->context != stream->context) {
+    return call.result(cudaErrorInvalidResourceHandle);
+  }
+  event->capture = stream->capture;
+  event->captured = stream->captured;
+  event->mark = nullptr;
+  if (stream->capture) return cudaSuccess;
+  event->mark = std::make_shared<Mark>();
+  sim().enqueue(stream, {"an event", nullptr, nullptr, event->mark});
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const Call call("cudaEventQuery", kPlain, true);
+  if (call.refused) return call.result(call.refused);
+  if (!knows(event)) return call.result(cudaErrorInvalidResourceHandle);
+  if (event->capture) return call.result(cudaErrorCapturedEvent);
+  return !event->mark || event->mark->done ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  Call call("cudaEventSynchronize", kPlain, true);
+  if (call.refused) return call.result(call.refused);
+  if (!knows(event)) return call.result(cudaErrorInvalidResourceHandle);
+  if (event->capture) return call.result(cudaErrorCapturedEvent);
+  const std::shared_ptr<Mark> mark = event->mark;
+  if (!mark) return cudaSuccess;
+  return wait_for(call, event->context, [&] { return mark->done; });
+}
+
+// ---- capture and graphs
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  const Call call("cudaStreamBeginCapture", kPlain);
+  if (call.refused) return call.result(call.refused);
+  if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
+  if (stream->capture) return call.result(cudaErrorIllegalState);
+  stream->capture = std::make_shared<Capture>();
+  stream->capture->origin = stream;
+  stream->capture->mode = mode;
+  stream->capture->graph.device = stream->context->device;
+  stream->capture->streams = {stream};
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
+  const Call call("cudaStreamEndCapture", kPlain);
+  if (call.refused) return call.result(call.refused);
+  *graph = nullptr;
+  if (!knows(stream) || !stream->capture) return call.result(cudaErrorIllegalState);
+  const std::shared_ptr<Capture> capture = stream->capture;
+  if (capture->origin != stream) return call.result(cudaErrorStreamCaptureWrongThread);
+  // Every node must come before the end of the stream that is captured.
+  std::vector<bool> joined(capture->graph.nodes.size(), false);
+  std::vector<size_t> next = stream->captured;
+  while (!next.empty()) {
+    const size_t node = next.back();
+    next.pop_back();
+    if (joined[node]) continue;
+    joined[node] = true;
+    const auto &before = capture->graph.nodes[node].after;
+    next.insert(next.end(), before.begin(), before.end());
+  }
+  const bool whole = std::all_of(joined.begin(), joined.end(), [](bool is) { return is; });
+  close_capture(*capture);
+  if (capture->spoilt) return call.result(cudaErrorStreamCaptureInvalidated);
+  if (!whole) return call.result(cudaErrorStreamCaptureUnjoined);
+  *graph = new CUgraph_st(std::move(capture->graph));
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *made, cudaGraph_t graph, unsigned long long) {
+  const Call call("cudaGraphInstantiate", kPlain);
+  if (call.refused) return call.result(call.refused);
+  *made = new CUgraphExec_st{*graph};
+  sim().graphs.insert(*made);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  const Call call("cudaGraphExecDestroy", Call::kNothing);
+  if (call.refused) return call.result(call.refused);
+  sim().graphs.erase(graph);
+  delete graph;
+  return cudaSuccess;
+}
+
+// All nodes, in an order drawn from those that they allow.
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  const Call call("cudaGraphLaunch", kPlain);
+  if (call.refused) return call.result(call.refused);
+  if (!knows(stream) || !sim().graphs.count(graph)) return call.result(cudaErrorInvalidResourceHandle);
+  auto nodes = std::make_shared<std::vector<CUgraph_st::Node>>(graph->graph.nodes);
+  ++sim().num_launches;
+  sim().enqueue(stream, {"a graph", [nodes] {
+                           std::vector<bool> done(nodes->size(), false);
+                           for (size_t left = nodes->size(); left > 0;) {
+                             const size_t i = sim().draw(nodes->size());
+                             const CUgraph_st::Node &node = (*nodes)[i];
+                             const bool ready = std::all_of(node.after.begin(), node.after.end(),
+                                                            [&](size_t before) { return done[before]; });
+                             if (done[i] || !ready) continue;
+                             if (node.op.run) node.op.run();
+                             done[i] = true;
+                             --left;
+                           }
+                         }});
+  return cudaSuccess;
+}
+
+// ---- as a host
+
+void *cudasim_create_context(int device) {
+  const std::lock_guard<std::mutex> lock(sim().mutex);
+  auto *const context = new CUctx_st{device, false};
+  ++sim().devices[device].num_contexts;
+  this_thread().contexts.push_back(context);
+  return context;
+}
+
+void cudasim_destroy_context(void *given) {
+  const std::lock_guard<std::mutex> lock(sim().mutex);
+  auto *const context = static_cast<CUctx_st *>(given);
+  auto &contexts = this_thread().contexts;
+  contexts.erase(std::remove(contexts.begin(), contexts.end(), context), contexts.end());
+  --sim().devices[context->device].num_contexts;
+  delete context;
+}
+
+void *cudasim_current_context(void) {
+  const auto &contexts = this_thread().contexts;
+  return contexts.empty() ? nullptr : contexts.back();
+}
+
+}  // extern "C"

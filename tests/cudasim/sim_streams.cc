@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who goes on next: queued work of all streams in an order drawn by lot, as late as it may be.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "cudasim.h"
+#include "sim.hpp"
+
+namespace cudasim {
+namespace {
+
+uint64_t number_from(const char *name, uint64_t otherwise) {
+  const char *const text = std::getenv(name);
+  return text && *text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+}  // namespace
+
+Simulator &sim() {
+  static auto *const all = new Simulator;  // used by whatever outlives static objects
+  return *all;
+}
+
+ThreadState &this_thread() {
+  static thread_local ThreadState state;
+  return state;
+}
+
+Simulator::Simulator() : process(getpid()) {
+  num_devices = int(number_from("CUDASIM_DEVICES", 2));
+  if (num_devices > kMaxDevices) num_devices = kMaxDevices;
+  device_bytes = number_from("CUDASIM_MEMORY", device_bytes);
+  const uint64_t seed = number_from("CUDASIM_SEED", 1);
+  random.seed(seed);
+  lazy = seed % 2 == 0;
+  take_faults();  // for the host's, too, as long as nobody else wants them
+}
+
+CUctx_st *primary_context(int device) {
+  Device &on = sim().devices[device];
+  if (!on.primary) {
+    on.primary = new CUctx_st{device, true};
+    ++on.num_contexts;
+  }
+  return on.primary;
+}
+
+void Simulator::report(const std::string &what) {
+  std::fprintf(stderr, "cudasim: %s\n", what.c_str());
+  reports += what + "\n";
+}
+
+void Simulator::fault(int device, cudaError_t error, const std::string &what) {
+  report("gpu(" + std::to_string(device) + "): " + what);
+  if (devices[device].fault == cudaSuccess) devices[device].fault = error;
+}
+
+void Simulator::enqueue(CUstream_st *stream, Op op) {
+  if (stream->capture) {
+    CUgraph_st &graph = stream->capture->graph;
+    graph.nodes.push_back({std::move(op), stream->captured});
+    stream->captured = {graph.nodes.size() - 1};
+    return;
+  }
+  stream->ops.push_back(std::move(op));
+}
+
+bool Simulator::can_go_on(const CUstream_st &stream) const {
+  if (stream.busy || stream.ops.empty()) return false;
+  const Op &op = stream.ops.front();
+  if (op.after && !op.after->done) return false;
+  if (!op.meeting || op.meeting->met) return true;
+  if (op.meeting->streams.size() < op.meeting->num_expected) return false;
+  const auto is_there = [&](const CUstream_st *other) {
+    return !other->busy && !other->ops.empty() && other->ops.front().meeting == op.meeting;
+  };
+  return std::all_of(op.meeting->streams.begin(), op.meeting->streams.end(), is_there);
+}
+
+bool Simulator::run_one(std::unique_lock<std::mutex> &lock) {
+  std::vector<CUstream_st *> able;
+  for (CUstream_st *stream : streams)
+    if (can_go_on(*stream)) able.push_back(stream);
+  if (able.empty()) return false;
+  CUstream_st *const stream = able[draw(able.size())];
+  const Op op = std::move(stream->ops.front());
+  stream->ops.pop_front();
+  const int device = stream->context->device;
+  if (op.on_host) {
+    stream->busy = true;
+    lock.unlock();
+    this_thread().in_host_function = true;
+    op.run();
+    this_thread().in_host_function = false;
+    lock.lock();
+    stream->busy = false;
+  } else if (devices[device].fault == cudaSuccess) {
+    if (running_device != device) close_all();
+    running_device = device;
+    running = op.what;
+    if (op.meeting && !op.meeting->met) {
+      op.meeting->met = true;
+      op.meeting->run();
+    }
+    if (op.run) op.run();
+  }
+  if (op.mark) op.mark->done = true;
+  if (stream->destroyed && stream->ops.empty() && !stream->busy) {
+    streams.erase(stream);
+    delete stream;
+  }
+  changed.notify_all();
+  return true;
+}
+
+bool Simulator::run_until(std::unique_lock<std::mutex> &lock, const std::function<bool()> &done) {
+  bool went_on = true;
+  while (!done()) {
+    went_on = run_one(lock);
+    if (went_on) continue;
+    bool busy = false;
+    for (const CUstream_st *stream : streams) busy = busy || stream->busy;
+    if (!busy) break;
+    close_all();
+    changed.wait(lock);
+    went_on = true;
+  }
+  close_all();
+  running_device = -1;
+  if (!went_on) {
+    std::string waiting;
+    for (const CUstream_st *stream : streams) {
+      if (stream->ops.empty()) continue;
+      waiting += std::string(waiting.empty() ? "" : ", ") + stream->ops.front().what + " on gpu(" +
+                 std::to_string(stream->context->device) + ")";
+    }
+    report("deadlock: nothing of what is queued can go on: " + waiting);
+  }
+  return went_on;
+}
+
+Call::Call(const char *name, Needs needs, bool unsafe_in_capture) {
+  Simulator &all = sim();
+  if (getpid() != all.process) {  // whose lock it has may not be there any more
+    refused = cudaErrorInitializationError;
+    return;
+  }
+  lock = std::unique_lock<std::mutex>(all.mutex);
+  ThreadState &thread = this_thread();
+  if (thread.in_host_function) {
+    all.report(std::string(name) + " is called by a function of the host in a stream");
+    refused = cudaErrorNotPermitted;
+    return;
+  }
+  if (needs == kNothing) return;
+  ++all.num_calls;
+  if (all.fail_at != 0 && all.num_calls == all.fail_at) {
+    refused = all.fail_with;
+    return;
+  }
+  if (all.num_devices == 0) {
+    refused = cudaErrorNoDevice;
+    return;
+  }
+  if (thread.contexts.empty() || !thread.contexts.back()) {
+    if (thread.contexts.empty()) thread.contexts.push_back(nullptr);
+    thread.contexts.back() = primary_context(0);
+  }
+  context = thread.contexts.back();
+  refused = all.devices[context->device].fault;
+  if (refused) return;
+  if (unsafe_in_capture) {
+    for (CUstream_st *stream : all.streams) {
+      if (!stream->capture || stream->capture->mode == cudaStreamCaptureModeRelaxed) continue;
+      stream->capture->spoilt = true;
+      all.report(std::string(name) + " is called while a stream is captured");
+      refused = cudaErrorStreamCaptureUnsupported;
+    }
+  }
+  while (!all.lazy && all.draw(3) == 0 && all.run_one(lock)) {
+  }
+  all.close_all();
+  all.running_device = -1;
+}
+
+cudaError_t Call::result(cudaError_t status) const {
+  if (status != cudaSuccess) this_thread().last_error = status;
+  return status;
+}
+
+}  // namespace cudasim
+
+using cudasim::sim;
+using Lock = std::lock_guard<std::mutex>;
+
+void cudasim_seed(uint64_t seed) {
+  const Lock lock(sim().mutex);
+  sim().random.seed(seed);
+  sim().lazy = seed % 2 == 0;
+}
+
+void cudasim_fail_call(uint64_t nth, int error) {
+  const Lock lock(sim().mutex);
+  sim().fail_at = nth ? sim().num_calls + nth : 0;
+  sim().fail_with = cudaError_t(error);
+}
+
+uint64_t cudasim_num_calls() {
+  const Lock lock(sim().mutex);
+  return sim().num_calls;
+}
+
+uint64_t cudasim_num_launches() {
+  const Lock lock(sim().mutex);
+  return sim().num_launches;
+}
+
+const char *cudasim_reports() {
+  static std::string told;
+  const Lock lock(sim().mutex);
+  told.swap(sim().reports);
+  sim().reports.clear();
+  return told.c_str();
+}
+
+void cudasim_break_device(int device) {
+  const Lock lock(sim().mutex);
+  sim().devices[device].fault = cudaErrorIllegalAddress;
+}
+
+size_t cudasim_bytes_in_use(int device) {
+  const Lock lock(sim().mutex);
+  return sim().devices[device].bytes_in_use;
+}
+
+void cudasim_set_memory(size_t bytes) {
+  const Lock lock(sim().mutex);
+  sim().device_bytes = bytes;
+}
+
+size_t cudasim_bytes_pinned() {
+  const Lock lock(sim().mutex);
+  return sim().bytes_pinned;
+}
+
+int cudasim_num_contexts(int device) {
+  const Lock lock(sim().mutex);
+  return sim().devices[device].num_contexts;
+}
+
+int cudasim_num_objects() {
+  const Lock lock(sim().mutex);
+  return int(sim().streams.size() + sim().events.size() + sim().graphs.size());
+}
+
+uint64_t cudasim_num_made() {
+  const Lock lock(sim().mutex);
+  return sim().num_made;
+}

@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the simulator finds what it is there for: bugs of each kind are planted, and have to show; without them all
+// is well. Linked to the simulator itself, with kernels compiled as those of cuda/ are.
+#include <cublasLt.h>
+#include <nccl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "cuda/cuda_launch.hpp"
+#include "cudasim.h"
+#include "support/unit.hpp"
+
+using namespace cohort;
+
+namespace {
+
+// A stream of a device, and arrays there; the device is current as long as it lives.
+struct On {
+  explicit On(int id = 0) {
+    CUDA_CHECK(cudaSetDevice(id));
+    CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  }
+  ~On() {
+    cudaStreamSynchronize(stream);
+    cudaStreamDestroy(stream);
+  }
+  void sync() const { CUDA_CHECK(cudaStreamSynchronize(stream)); }
+  cudaStream_t stream = nullptr;
+};
+
+template <typename T = float>
+T *on_device(int64_t count) {
+  void *data = nullptr;
+  CUDA_CHECK(cudaMalloc(&data, size_t(count) * sizeof(T)));
+  return static_cast<T *>(data);
+}
+
+template <typename T = float>
+T *pinned(int64_t count) {
+  void *data = nullptr;
+  CUDA_CHECK(cudaHostAlloc(&data, size_t(count) * sizeof(T), 0));
+  return static_cast<T *>(data);
+}
+
+template <typename T>
+void to_device(T *to, const std::vector<T> &from, const On &on) {
+  CUDA_CHECK(cudaMemcpyAsync(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice, on.stream));
+}
+
+template <typename T>
+std::vector<T> from_device(const T *from, int64_t count, const On &on) {
+  std::vector<T> values(static_cast<size_t>(count));
+  CUDA_CHECK(cudaMemcpyAsync(values.data(), from, values.size() * sizeof(T), cudaMemcpyDeviceToHost, on.stream));
+  return values;
+}
+
+std::vector<float> counting(int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  std::iota(values.begin(), values.end(), 1.0f);
+  return values;
+}
+
+bool reported(const char *words) { return std::strstr(cudasim_reports(), words) != nullptr; }
+
+// A device with a fault is lost to its process: what makes one runs in a child of its own, which has not used CUDA yet.
+// The words of its reports have to be among those found.
+void expect_in_child(void (*plant)(), const char *words) {
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    dup2(ends[1], STDOUT_FILENO);
+    try {
+      plant();
+    } catch (const std::exception &error) {
+      std::fprintf(stderr, "%s\n", error.what());
+    }
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string all;
+  char bytes[512];
+  for (ssize_t count; (count = read(ends[0], bytes, sizeof bytes)) > 0;) all.append(bytes, size_t(count));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (all.find(words) == std::string::npos)
+    unit::fail(__FILE__, __LINE__, "expected '" + std::string(words) + "', found '" + all + "'");
+}
+
+// Under so many seeds that what depends on the order shows: how often `is_right` held.
+template <typename IsRight>
+int times_right(int seeds, const IsRight &is_right) {
+  int right = 0;
+  for (int seed = 0; seed < seeds; ++seed) {
+    cudasim_seed(uint64_t(seed));
+    right += is_right();
+  }
+  return right;
+}
+constexpr int kSeeds = 40;
+
+__global__ void add_one(const float *x, float *y, int64_t count) {
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
+    y[i] = x[i] + 1;
+  }
+}
+
+__global__ void add_one_without_mask(const float *x, float *y) {
+  const int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  y[i] = x[i] + 1;
+}
+
+// y = x in reverse, through memory that the block shares. `waits`: as it should be.
+template <bool waits>
+__global__ void reverse_block(const float *x, float *y) {
+  COHORT_SHARED(float, tile, [64]);
+  tile[threadIdx.x] = x[threadIdx.x];
+  if (waits) __syncthreads();
+  y[threadIdx.x] = tile[63 - threadIdx.x];
+}
+
+__global__ void barrier_for_some(float *y) {
+  if (threadIdx.x < 16) return;
+  __syncthreads();
+  y[threadIdx.x] = 1;
+}
+
+// One pass over the sum of a warp in shared memory, by shuffles and without them.
+__global__ void sum_warp(const float *x, float *y) {
+  float sum = x[threadIdx.x];
+  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+  const unsigned large = __ballot_sync(0xffffffffu, x[threadIdx.x] > 30);
+  if (threadIdx.x == 0) y[0] = sum, y[1] = float(large);
+}
+
+__global__ void shuffle_without_all(float *y) {
+  if (threadIdx.x == 7) return;
+  y[threadIdx.x] = __shfl_xor_sync(0xffffffffu, float(threadIdx.x), 1);
+}
+
+__global__ void read_unwritten(float *y) {
+  COHORT_SHARED(float, tile, [32]);
+  y[threadIdx.x] = tile[threadIdx.x];
+}
+
+void launch_add(const float *x, float *y, int64_t count, const On &on) {
+  launch(add_one, flat_grid(count), on.stream, x, y, count);
+}
+
+}  // namespace
+
+// ---- those that leave a device with a fault, in processes that have not used CUDA before
+
+TEST(a_tail_that_is_not_masked_is_seen) {
+  expect_in_child(
+      [] {
+        const On on;
+        float *const x = on_device(1024), *const y = on_device(1000);
+        launch(add_one_without_mask, {dim3(4), dim3(256)}, on.stream, x, y);
+        on.sync();
+      },
+#ifdef __SANITIZE_ADDRESS__
+      "use-after-poison"
+#else
+      "something was written beside byte 0 of 4000 live ones of gpu(0)"
+#endif
+  );
+}
+
+TEST(a_write_far_beyond_an_array_is_seen) {
+  expect_in_child(
+      [] {
+        const On on;
+        float *const x = on_device(4096), *const y = on_device(16);
+        launch(add_one_without_mask, {dim3(16), dim3(256)}, on.stream, x, y);
+        on.sync();
+      },
+#ifdef __SANITIZE_ADDRESS__
+      "use-after-poison"
+#else
+      "device memory between two arrays"
+#endif
+  );
+}
+
+TEST(memory_that_is_freed_too_early_is_seen) {
+  expect_in_child(
+      [] {
+        cudasim_seed(2);
+        const On on;
+        float *const x = on_device(100), *const y = on_device(100);
+        launch_add(x, y, 100, on);
+        CUDA_CHECK(cudaFree(x));
+        on.sync();
+      },
+      "argument 0 points to byte 0 of 400 freed ones of gpu(0)");
+  expect_in_child(
+      [] {
+        cudasim_seed(2);
+        const On on;
+        float *const x = on_device(100), *const y = pinned(100);
+        CUDA_CHECK(cudaMemcpyAsync(x, y, 400, cudaMemcpyHostToDevice, on.stream));
+        CUDA_CHECK(cudaFreeHost(y));
+        on.sync();
+      },
+      "a copy reads from: memory of the host");
+}
+
+TEST(memory_of_the_host_and_of_other_devices_is_out_of_a_kernels_reach) {
+  expect_in_child(
+      [] {
+        const On on;
+        std::vector<float> x(100);
+        launch_add(x.data(), on_device(100), 100, on);
+        on.sync();
+      },
+      "argument 0 points to memory of the host");
+  expect_in_child(
+      [] {
+        const On other(1);
+        float *const x = on_device(100);
+        const On on(0);
+        launch_add(x, on_device(100), 100, on);
+        on.sync();
+      },
+      "argument 0 points to byte 0 of 400 live ones of gpu(1)");
+}
+
+TEST(the_host_cannot_touch_device_memory) {
+  expect_in_child(
+      [] {
+        const On on;
+        volatile float *const x = on_device(100);
+        x[3] = 1;
+      },
+      "the host touches byte 12 of 400 live ones of gpu(0)");
+}
+
+TEST(a_barrier_that_some_threads_never_reach_is_seen) {
+  expect_in_child(
+      [] {
+        const On on;
+        launch(barrier_for_some, {dim3(1), dim3(64)}, on.stream, on_device(64));
+        on.sync();
+      },
+      "of 64 threads of a block, 48 wait at a barrier, 0 in a warp, and 16 have ended");
+}
+
+TEST(a_shuffle_that_a_lane_does_not_take_part_in_is_seen) {
+  expect_in_child(
+      [] {
+        const On on;
+        launch(shuffle_without_all, {dim3(1), dim3(32)}, on.stream, on_device(32));
+        on.sync();
+      },
+      "a shuffle's mask has a lane whose thread has ended");
+}
+
+TEST(a_wrong_leading_dimension_is_seen) {
+  expect_in_child(
+      [] {
+        const On on;
+        cublasLtHandle_t handle;
+        cublasLtMatmulDesc_t product;
+        cublasLtMatrixLayout_t square, wide;
+        cublasLtMatmulPreference_t preference;
+        cublasLtMatmulHeuristicResult_t found;
+        int count = 0;
+        CUBLAS_CHECK(cublasLtCreate(&handle));
+        CUBLAS_CHECK(cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+        CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&preference));
+        CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&square, CUDA_R_32F, 8, 8, 8));
+        CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&wide, CUDA_R_32F, 8, 8, 12));
+        CUBLAS_CHECK(
+            cublasLtMatmulAlgoGetHeuristic(handle, product, square, square, wide, wide, preference, 1, &found, &count));
+        float *const x = on_device(64), *const y = on_device(64);
+        const float one = 1, zero = 0;
+        CUBLAS_CHECK(cublasLtMatmul(handle, product, &one, x, square, x, square, &zero, y, wide, y, wide, &found.algo,
+                                    nullptr, 0, on.stream));
+        on.sync();
+      },
+      "cublasLtMatmul: D is byte 0 of 256 live ones of gpu(0), over its end with 368");
+}
+
+TEST(a_fault_stays_and_leaves_other_devices_alone) {
+  expect_in_child(
+      [] {
+        const On other(1), on(0);
+        float *const x = on_device(4);
+        cudasim_break_device(0);
+        const bool stays = cudaStreamSynchronize(on.stream) == cudaErrorIllegalAddress &&
+                           cudaMemsetAsync(x, 0, 16, on.stream) == cudaErrorIllegalAddress;
+        CUDA_CHECK(cudaSetDevice(1));
+        other.sync();
+        if (stays) std::puts("stays");
+        std::fflush(stdout);
+      },
+      "stays");
+}
+
+TEST(a_child_process_cannot_go_on_with_cuda) {
+  expect_in_child(
+      [] {
+        const On on;
+        expect_in_child(
+            [] {
+              int device;
+              cudaGetDevice(&device);
+              std::fprintf(stderr, "%s", cudaGetErrorString(cudaGetLastError()));
+            },
+            "initialization error");
+        std::puts("as it should");
+        std::fflush(stdout);
+      },
+      "as it should");
+}
+
+// ---- the others
+
+TEST(a_missing_wait_is_seen) {
+  const auto is_right = [](bool waits) {
+    const On first, second;
+    float *const x = on_device(8), *const y = on_device(8), *const back = pinned(8);
+    to_device(x, counting(8), first);
+    launch_add(x, y, 8, first);
+    cudaEvent_t event = nullptr;
+    CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    CUDA_CHECK(cudaEventRecord(event, first.stream));
+    if (waits) CUDA_CHECK(cudaStreamWaitEvent(second.stream, event, 0));
+    CUDA_CHECK(cudaMemcpyAsync(back, y, 32, cudaMemcpyDeviceToHost, second.stream));
+    second.sync();
+    const bool right = back[7] == 9;
+    first.sync();
+    CUDA_CHECK(cudaEventDestroy(event));
+    CUDA_CHECK(cudaFree(x));
+    CUDA_CHECK(cudaFree(y));
+    CUDA_CHECK(cudaFreeHost(back));
+    return right;
+  };
+  CHECK_EQ(times_right(kSeeds, [&] { return is_right(true); }), kSeeds);
+  CHECK(times_right(kSeeds, [&] { return is_right(false); }) < kSeeds);
+}
+
+TEST(a_host_that_does_not_wait_for_a_copy_finds_nothing) {
+  cudasim_seed(2);
+  const On on;
+  float *const x = on_device(8), *const back = pinned(8);
+  CUDA_CHECK(cudaMemsetAsync(x, 0, 32, on.stream));
+  CUDA_CHECK(cudaMemcpyAsync(back, x, 32, cudaMemcpyDeviceToHost, on.stream));
+  CHECK(!(back[0] == 0));
+  on.sync();
+  CHECK(back[0] == 0);
+  CUDA_CHECK(cudaFree(x));
+  CUDA_CHECK(cudaFreeHost(back));
+}
+
+TEST(a_barrier_left_out_is_seen) {
+  const On on;
+  float *const x = on_device(64), *const y = on_device(64);
+  to_device(x, counting(64), on);
+  const auto is_right = [&](auto kernel) {
+    launch(kernel, {dim3(1), dim3(64)}, on.stream, x, y);
+    const std::vector<float> values = from_device(y, 64, on);
+    for (int i = 0; i < 64; ++i)
+      if (values[size_t(i)] != float(64 - i)) return false;
+    return true;
+  };
+  CHECK_EQ(times_right(kSeeds, [&] { return is_right(reverse_block<true>); }), kSeeds);
+  CHECK_EQ(times_right(kSeeds, [&] { return is_right(reverse_block<false>); }), 0);
+  CUDA_CHECK(cudaFree(x));
+  CUDA_CHECK(cudaFree(y));
+}
+
+TEST(lanes_exchange_values_and_votes) {
+  const On on;
+  float *const x = on_device(32), *const y = on_device(2);
+  to_device(x, counting(32), on);
+  launch(sum_warp, {dim3(1), dim3(32)}, on.stream, x, y);
+  const std::vector<float> values = from_device(y, 2, on);
+  CHECK_EQ(values[0], 528.0f);
+  CHECK_EQ(values[1], float(3u << 30));
+  CUDA_CHECK(cudaFree(x));
+  CUDA_CHECK(cudaFree(y));
+}
+
+TEST(fresh_memory_is_full_of_nan) {
+  const On on;
+  float *const x = on_device(32);
+  CHECK(from_device(x, 32, on)[5] != from_device(x, 32, on)[5]);
+  CUDA_CHECK(cudaMemsetAsync(x, 0, 128, on.stream));
+  launch(read_unwritten, {dim3(1), dim3(32)}, on.stream, x);
+  const float value = from_device(x, 32, on)[5];
+  CHECK(value != value);
+  CUDA_CHECK(cudaFree(x));
+}
+
+TEST(a_launch_beyond_the_limits_or_on_another_device_is_refused) {
+  const On other(1), on(0);
+  float *const x = on_device(4);
+  CHECK_THROWS(launch(read_unwritten, {dim3(1), dim3(1025)}, on.stream, x), Error, "cudaErrorInvalidConfiguration");
+  CHECK_THROWS(launch(read_unwritten, {dim3(0), dim3(32)}, on.stream, x), Error, "cudaErrorInvalidConfiguration");
+  CHECK_THROWS(launch(read_unwritten, {dim3(1, 65536), dim3(32)}, on.stream, x), Error,
+               "cudaErrorInvalidConfiguration");
+  CHECK_THROWS(launch(read_unwritten, {dim3(1), dim3(32)}, other.stream, x), Error, "cudaErrorInvalidResourceHandle");
+  CUDA_CHECK(cudaFree(x));
+}
+
+TEST(the_nth_call_fails_when_it_is_asked_to) {
+  cudasim_fail_call(2, cudaErrorMemoryAllocation);
+  float *const x = on_device(4);
+  CHECK_THROWS(on_device(4), Error, "out of memory");
+  cudasim_fail_call(0, 0);
+  CUDA_CHECK(cudaFree(x));
+}
+
+TEST(a_device_has_only_so_much_memory) {
+  CUDA_CHECK(cudaSetDevice(0));
+  const size_t before = cudasim_bytes_in_use(0);
+  cudasim_set_memory(before + 4000);
+  float *const x = on_device(1000);
+  CHECK_THROWS(on_device(1), Error, "out of memory");
+  CUDA_CHECK(cudaFree(x));
+  CHECK_EQ(cudasim_bytes_in_use(0), before);
+  cudasim_set_memory(size_t(1) << 30);
+}
+
+TEST(memory_in_the_order_of_a_stream_is_there_in_that_order_only) {
+  cudasim_seed(2);
+  const On on;
+  void *data = nullptr;
+  CUDA_CHECK(cudaMallocAsync(&data, 64, on.stream));
+  CUDA_CHECK(cudaMemsetAsync(data, 0, 64, on.stream));
+  CHECK_EQ(from_device(static_cast<float *>(data), 16, on)[15], 0.0f);
+  const size_t before = cudasim_bytes_in_use(0);
+  CUDA_CHECK(cudaFreeAsync(data, on.stream));
+  CHECK_EQ(cudasim_bytes_in_use(0), before);
+  on.sync();
+  CHECK_EQ(cudasim_bytes_in_use(0), before - 64);
+}
+
+TEST(a_function_of_the_host_in_a_stream_must_not_call_cuda) {
+  const On on;
+  CUDA_CHECK(cudaLaunchHostFunc(
+      on.stream,
+      [](void *) {
+        int device;
+        cudaGetDevice(&device);
+      },
+      nullptr));
+  on.sync();
+  CHECK(reported("cudaGetDevice is called by a function of the host in a stream"));
+}
+
+TEST(a_graph_does_again_what_was_captured) {
+  const On on, beside;
+  float *const x = on_device(8), *const y = on_device(8), *const z = on_device(8);
+  to_device(x, counting(8), on);
+  cudaEvent_t begun = nullptr, done = nullptr;
+  CUDA_CHECK(cudaEventCreateWithFlags(&begun, cudaEventDisableTiming));
+  CUDA_CHECK(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
+  CUDA_CHECK(cudaStreamBeginCapture(on.stream, cudaStreamCaptureModeGlobal));
+  launch_add(x, y, 8, on);
+  CUDA_CHECK(cudaEventRecord(begun, on.stream));
+  CUDA_CHECK(cudaStreamWaitEvent(beside.stream, begun, 0));
+  launch_add(y, z, 8, beside);
+  CUDA_CHECK(cudaEventRecord(done, beside.stream));
+  CUDA_CHECK(cudaStreamWaitEvent(on.stream, done, 0));
+  launch_add(z, x, 8, on);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  CUDA_CHECK(cudaStreamEndCapture(on.stream, &graph));
+  CHECK_EQ(from_device(x, 8, on)[0], 1.0f);  // nothing has run
+  CUDA_CHECK(cudaGraphInstantiate(&ready, graph, 0));
+  CUDA_CHECK(cudaGraphDestroy(graph));
+  for (int i = 0; i < 10; ++i) CUDA_CHECK(cudaGraphLaunch(ready, on.stream));
+  CHECK_EQ(from_device(x, 8, on)[0], 31.0f);
+  CUDA_CHECK(cudaGraphExecDestroy(ready));
+  CUDA_CHECK(cudaEventDestroy(begun));
+  CUDA_CHECK(cudaEventDestroy(done));
+  for (float *data : {x, y, z}) CUDA_CHECK(cudaFree(data));
+}
+
+TEST(what_a_capture_forbids_spoils_it) {
+  const On on;
+  cudaGraph_t graph = nullptr;
+  CUDA_CHECK(cudaStreamBeginCapture(on.stream, cudaStreamCaptureModeGlobal));
+  CHECK_THROWS(on_device(4), Error, "cudaError");
+  CHECK(cudaStreamEndCapture(on.stream, &graph) == cudaErrorStreamCaptureInvalidated);
+  CHECK(reported("cudaMalloc is called while a stream is captured"));
+  const On beside;
+  cudaEvent_t begun = nullptr;
+  CUDA_CHECK(cudaEventCreateWithFlags(&begun, cudaEventDisableTiming));
+  CUDA_CHECK(cudaStreamBeginCapture(on.stream, cudaStreamCaptureModeGlobal));
+  CUDA_CHECK(cudaEventRecord(begun, on.stream));
+  CUDA_CHECK(cudaStreamWaitEvent(beside.stream, begun, 0));
+  launch(read_unwritten, {dim3(1), dim3(32)}, beside.stream, static_cast<float *>(nullptr));
+  CHECK(cudaStreamEndCapture(on.stream, &graph) == cudaErrorStreamCaptureUnjoined);
+  CUDA_CHECK(cudaEventDestroy(begun));
+}
+
+TEST(a_wait_for_what_never_comes_is_reported) {
+  const On on(0), other(1);
+  float *const y = on_device(4);
+  CUDA_CHECK(cudaSetDevice(0));
+  float *const x = on_device(4);
+  const int devices[] = {0, 1};
+  ncclComm_t comms[2];
+  CHECK(ncclCommInitAll(comms, 2, devices) == ncclSuccess);
+  // In no group.
+  CHECK(ncclAllReduce(x, x, 4, ncclFloat32, ncclSum, comms[0], on.stream) == ncclInvalidUsage);
+  CHECK(reported("a collective call of one thread for several devices is in no group"));
+  // In one group, as it should be.
+  to_device(x, {1, 2, 3, 4}, on);
+  CUDA_CHECK(cudaMemcpyAsync(y, std::vector<float>{10, 20, 30, 40}.data(), 16, cudaMemcpyHostToDevice, other.stream));
+  CHECK(ncclGroupStart() == ncclSuccess);
+  CHECK(ncclAllReduce(x, x, 4, ncclFloat32, ncclSum, comms[0], on.stream) == ncclSuccess);
+  CHECK(ncclAllReduce(y, y, 4, ncclFloat32, ncclSum, comms[1], other.stream) == ncclSuccess);
+  CHECK(ncclGroupEnd() == ncclSuccess);
+  CHECK_EQ(from_device(x, 4, on)[3], 44.0f);
+  CHECK_EQ(from_device(y, 4, other)[0], 11.0f);
+  CHECK_EQ(std::string(cudasim_reports()), std::string());
+  // In a group without the other one.
+  CHECK(ncclGroupStart() == ncclSuccess);
+  CHECK(ncclAllReduce(x, x, 4, ncclFloat32, ncclSum, comms[0], on.stream) == ncclSuccess);
+  CHECK(ncclGroupEnd() == ncclSuccess);
+  CHECK(cudaStreamSynchronize(on.stream) != cudaSuccess);
+  CHECK(reported("nothing of what is queued can go on: a collective on gpu(0)"));
+  CHECK(ncclCommAbort(comms[0]) == ncclSuccess);
+  CHECK(ncclCommDestroy(comms[1]) == ncclSuccess);
+  on.sync();
+  CUDA_CHECK(cudaFree(x));
+  CUDA_CHECK(cudaFree(y));
+}
+
+UNIT_MAIN()
