@@ -215,16 +215,21 @@ SOVERSION = $abi->{soversion}
 HEAD
     $made .= "$_->{name} = $_->{value}\n" =~ s/^COHORT_//r for @{$abi->{limits}};
     $made .= "\n\n" . python_family($_) for @{$abi->{families}};
+    my %struct = map { $_->{name} => $_ } @{$abi->{structs}};
+    my $refers = sub { scalar grep { $_->{struct} } @{$struct{$_[0]}{fields}} };
+    my $calls = sub { scalar grep { $_->{kind} eq 'callback' } @{$struct{$_[0]}{fields}} };
+    my @ordered = sort { $refers->($a) <=> $refers->($b) || $a cmp $b } keys %struct;
+    # Callbacks take structs, and structs have callbacks.
+    $made .= "\n\n" . python_struct($struct{$_}) for grep { !$calls->($_) } @ordered;
     $made .= "\n\n";
     for my $c (@{$abi->{callbacks}}) {
         # Numbers and addresses: text and handles are made of them by who knows how long they live.
         my @types = map { python_type($_) =~ s/^c_char_p$/c_void_p/r } @{$c->{params}};
-        $made .= "$c->{name} = CFUNCTYPE(" . join(', ', $python{$c->{returns}{kind}}, @types) . ")\n";
+        my $line = "$c->{name} = CFUNCTYPE(" . join(', ', $python{$c->{returns}{kind}}, @types) . ")\n";
+        $line = "$c->{name} = CFUNCTYPE(\n    " . join(', ', $python{$c->{returns}{kind}}, @types) . "\n)\n" if length $line > 121;
+        $made .= $line;
     }
-    my %struct = map { $_->{name} => $_ } @{$abi->{structs}};
-    my $refers = sub { scalar grep { $_->{struct} } @{$struct{$_[0]}{fields}} };
-    my @ordered = sort { $refers->($a) <=> $refers->($b) || $a cmp $b } keys %struct;
-    $made .= "\n\n" . python_struct($struct{$_}) for @ordered;
+    $made .= "\n\n" . python_struct($struct{$_}) for grep { $calls->($_) } @ordered;
     $made .= "\n\n# name: (result, arguments); a result of c_void_p is an error, None nothing.\n";
     $made .= "FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {\n";
     for my $f (@{$abi->{functions}}) {

@@ -139,25 +139,6 @@ class UpdateMode(IntEnum):
     NO_STORE = 2
 
 
-cohort_bucket_symbol_fn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_void_p)
-cohort_custom_backward_fn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)
-cohort_custom_create_fn = CFUNCTYPE(c_int32, POINTER(c_char_p), POINTER(c_char_p), c_size_t, POINTER(cohort_context), POINTER(c_void_p), c_void_p)
-cohort_custom_declare_fn = CFUNCTYPE(c_int32, POINTER(c_char_p), POINTER(c_char_p), c_size_t, c_void_p, c_void_p, c_void_p, c_void_p)
-cohort_custom_end_fn = CFUNCTYPE(None, c_void_p)
-cohort_custom_forward_fn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, c_void_p, c_int32, c_void_p)
-cohort_custom_infer_fn = CFUNCTYPE(c_int32, POINTER(c_char_p), POINTER(c_char_p), c_size_t, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)
-cohort_custom_release_fn = CFUNCTYPE(None, c_void_p, c_void_p)
-cohort_deleter_fn = CFUNCTYPE(None, c_void_p, c_void_p)
-cohort_log_end_fn = CFUNCTYPE(None, c_void_p)
-cohort_log_fn = CFUNCTYPE(None, c_int32, c_void_p, c_void_p)
-cohort_metric_fn = CFUNCTYPE(c_int32, POINTER(c_void_p), c_size_t, POINTER(c_void_p), c_size_t, POINTER(c_double), POINTER(c_double), c_void_p)
-cohort_monitor_fn = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p)
-cohort_name_filter_fn = CFUNCTYPE(c_int32, c_void_p, c_void_p)
-cohort_statistic_fn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p)
-cohort_tape_function_fn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p)
-cohort_tape_release_fn = CFUNCTYPE(None, c_void_p)
-
-
 class cohort_backward_options(Structure):
     _fields_ = [
         ("struct_size", c_size_t),
@@ -171,6 +152,91 @@ class cohort_context(Structure):
         ("device_type", c_int32),
         ("device_id", c_int32),
     ]
+
+
+class cohort_memory_info(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("planned_bytes", c_size_t),
+        ("intermediate_bytes", c_size_t),
+        ("argument_bytes", c_size_t),
+        ("gradient_bytes", c_size_t),
+        ("output_bytes", c_size_t),
+    ]
+
+
+class cohort_invoke_options(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("context", POINTER(cohort_context)),
+        ("seed", c_uint64),
+        ("is_train", c_int32),
+    ]
+
+
+class cohort_reshape_options(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("partial_shaping", c_int32),
+        ("allow_up_sizing", c_int32),
+        ("context", POINTER(cohort_context)),
+        ("ctx_group_names", POINTER(c_char_p)),
+        ("ctx_group_contexts", POINTER(cohort_context)),
+        ("num_ctx_groups", c_size_t),
+    ]
+
+
+class cohort_executor_options(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("ctx_group_names", POINTER(c_char_p)),
+        ("ctx_group_contexts", POINTER(cohort_context)),
+        ("num_ctx_groups", c_size_t),
+        ("shared_executor", c_void_p),
+        ("num_threads", c_int32),
+        ("seed", c_uint64),
+        ("grad_req", c_char_p),
+        ("grad_req_list", POINTER(c_char_p)),
+        ("grad_req_names", POINTER(c_char_p)),
+        ("num_grad_reqs", c_size_t),
+        ("arg_contexts", POINTER(cohort_context)),
+        ("grad_contexts", POINTER(cohort_context)),
+        ("aux_contexts", POINTER(cohort_context)),
+        ("storage_names", POINTER(c_char_p)),
+        ("storage_types", POINTER(c_int32)),
+        ("num_storage_types", c_size_t),
+        ("shared_arg_names", POINTER(c_char_p)),
+        ("num_shared_arg_names", c_size_t),
+        ("shared_data", c_void_p),
+        ("strict_dtypes", c_int32),
+    ]
+
+
+cohort_bucket_symbol_fn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_void_p)
+cohort_custom_backward_fn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)
+cohort_custom_create_fn = CFUNCTYPE(
+    c_int32, POINTER(c_char_p), POINTER(c_char_p), c_size_t, POINTER(cohort_context), POINTER(c_void_p), c_void_p
+)
+cohort_custom_declare_fn = CFUNCTYPE(
+    c_int32, POINTER(c_char_p), POINTER(c_char_p), c_size_t, c_void_p, c_void_p, c_void_p, c_void_p
+)
+cohort_custom_end_fn = CFUNCTYPE(None, c_void_p)
+cohort_custom_forward_fn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, c_void_p, c_int32, c_void_p)
+cohort_custom_infer_fn = CFUNCTYPE(
+    c_int32, POINTER(c_char_p), POINTER(c_char_p), c_size_t, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p
+)
+cohort_custom_release_fn = CFUNCTYPE(None, c_void_p, c_void_p)
+cohort_deleter_fn = CFUNCTYPE(None, c_void_p, c_void_p)
+cohort_log_end_fn = CFUNCTYPE(None, c_void_p)
+cohort_log_fn = CFUNCTYPE(None, c_int32, c_void_p, c_void_p)
+cohort_metric_fn = CFUNCTYPE(
+    c_int32, POINTER(c_void_p), c_size_t, POINTER(c_void_p), c_size_t, POINTER(c_double), POINTER(c_double), c_void_p
+)
+cohort_monitor_fn = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p)
+cohort_name_filter_fn = CFUNCTYPE(c_int32, c_void_p, c_void_p)
+cohort_statistic_fn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p)
+cohort_tape_function_fn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p)
+cohort_tape_release_fn = CFUNCTYPE(None, c_void_p)
 
 
 class cohort_custom_op(Structure):
@@ -207,17 +273,6 @@ class cohort_manager_options(Structure):
         ("log_user_data", c_void_p),
         ("state_names", POINTER(c_char_p)),
         ("num_state_names", c_size_t),
-    ]
-
-
-class cohort_memory_info(Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        ("planned_bytes", c_size_t),
-        ("intermediate_bytes", c_size_t),
-        ("argument_bytes", c_size_t),
-        ("gradient_bytes", c_size_t),
-        ("output_bytes", c_size_t),
     ]
 
 
@@ -268,53 +323,6 @@ class cohort_group_options(Structure):
         ("log_user_data", c_void_p),
         ("arg_names", POINTER(c_char_p)),
         ("num_arg_names", c_size_t),
-    ]
-
-
-class cohort_invoke_options(Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        ("context", POINTER(cohort_context)),
-        ("seed", c_uint64),
-        ("is_train", c_int32),
-    ]
-
-
-class cohort_reshape_options(Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        ("partial_shaping", c_int32),
-        ("allow_up_sizing", c_int32),
-        ("context", POINTER(cohort_context)),
-        ("ctx_group_names", POINTER(c_char_p)),
-        ("ctx_group_contexts", POINTER(cohort_context)),
-        ("num_ctx_groups", c_size_t),
-    ]
-
-
-class cohort_executor_options(Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        ("ctx_group_names", POINTER(c_char_p)),
-        ("ctx_group_contexts", POINTER(cohort_context)),
-        ("num_ctx_groups", c_size_t),
-        ("shared_executor", c_void_p),
-        ("num_threads", c_int32),
-        ("seed", c_uint64),
-        ("grad_req", c_char_p),
-        ("grad_req_list", POINTER(c_char_p)),
-        ("grad_req_names", POINTER(c_char_p)),
-        ("num_grad_reqs", c_size_t),
-        ("arg_contexts", POINTER(cohort_context)),
-        ("grad_contexts", POINTER(cohort_context)),
-        ("aux_contexts", POINTER(cohort_context)),
-        ("storage_names", POINTER(c_char_p)),
-        ("storage_types", POINTER(c_int32)),
-        ("num_storage_types", c_size_t),
-        ("shared_arg_names", POINTER(c_char_p)),
-        ("num_shared_arg_names", c_size_t),
-        ("shared_data", c_void_p),
-        ("strict_dtypes", c_int32),
     ]
 
 
