@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers to bytes, for the kernels of op/quantization.hpp.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "base/dtype.hpp"
+
+namespace cohort {
+namespace quantized {
+
+struct Bounds {
+  float low = 0, high = 0;
+};
+
+// The nearest byte, to the even one of two; what none holds is the first or the last. NaN is 0.
+template <typename T>
+T byte_of(double x) {
+  constexpr double kLow = std::is_same_v<T, int8_t> ? -128 : 0, kHigh = std::is_same_v<T, int8_t> ? 127 : 255;
+  return std::isnan(x) ? T(0) : T(std::nearbyint(std::min(std::max(x, kLow), kHigh)));
+}
+
+// to[i] = x[i] * factor as bytes of `dtype`, for begin <= i < end.
+template <typename X>
+void bytes_of(const X *x, double factor, Dtype dtype, void *to, int64_t begin, int64_t end) {
+  if (dtype == Dtype::kUint8) {
+    for (int64_t i = begin; i < end; ++i) static_cast<uint8_t *>(to)[i] = byte_of<uint8_t>(double(x[i]) * factor);
+  } else {
+    for (int64_t i = begin; i < end; ++i) static_cast<int8_t *>(to)[i] = byte_of<int8_t>(double(x[i]) * factor);
+  }
+}
+
+}  // namespace quantized
+}  // namespace cohort

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays of bytes and what they stand for. An array of int8 with a range of (min, max) stands for its numbers times the
+// larger absolute bound, divided by 127.5; of uint8 divided by 255.5; of int32 divided by 2^31 - 1. Each operator
+// gives, and takes, the bounds as arrays of one number beside the data.
+#pragma once
+
+#include <cmath>
+
+#include "op/convolution.hpp"
+#include "op/fully_connected.hpp"
+#include "op/op.hpp"
+#include "op/pooling.hpp"
+
+namespace cohort {
+
+enum class QuantizedType : int32_t { kAuto, kInt8, kUint8 };
+
+struct QuantizeAttrs {  // _contrib_quantize, _quantize_v2, _quantize_asym, _requantize, and outputs of other operators
+  QuantizedType out_type;
+  std::optional<float> min_calib_range, max_calib_range;
+  bool enable_float_output;  // _contrib_quantized_elemwise_mul
+
+  bool calibrated() const { return min_calib_range && max_calib_range; }
+  // kAuto is uint8 where nothing is below 0.
+  Dtype dtype() const {
+    if (out_type == QuantizedType::kAuto) {
+      return calibrated() && *min_calib_range >= 0 ? Dtype::kUint8 : Dtype::kInt8;
+    }
+    return out_type == QuantizedType::kUint8 ? Dtype::kUint8 : Dtype::kInt8;
+  }
+};
+
+struct CalibrateAttrs {
+  int32_t num_quantized_bins;
+};
+
+struct QuantizedActAttrs {
+  int32_t act_type;
+};
+
+struct QuantizedConcatAttrs {
+  int32_t num_args, dim;
+};
+
+struct QuantizedEmbeddingAttrs {
+  int32_t input_dim, output_dim;
+  Dtype dtype;
+};
+
+inline float larger_bound(float low, float high) { return std::fmax(std::fabs(low), std::fabs(high)); }
+
+// What 1 of a type stands for, with this larger absolute bound.
+inline double quantum(Dtype dtype, float bound) {
+  return double(bound) / (dtype == Dtype::kUint8 ? 255.5 : dtype == Dtype::kInt8 ? 127.5 : 2147483647.0);
+}
+
+// The bound of an int32 product of two arrays of bytes, whose 1 stands for the product of theirs. 127 and 255 here, as
+// in MXNet.
+inline float product_bound(Dtype a, float bound_a, Dtype b, float bound_b) {
+  const auto steps = [](Dtype t) { return t == Dtype::kUint8 ? 255.0f : 127.0f; };
+  return (bound_a / steps(a)) * (bound_b / steps(b)) * 2147483647.0f;
+}
+
+}  // namespace cohort

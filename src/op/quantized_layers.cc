@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers on arrays of bytes (op/quantization.hpp): behind the data of the layer the bounds of each of them, and beside
+// its output the bounds of that.
+#include "op/activation.hpp"
+#include "op/concat.hpp"
+#include "op/linear.hpp"
+#include "op/quantization.hpp"
+
+namespace cohort {
+namespace {
+
+bool is_bytes(Dtype t) { return t == Dtype::kInt8 || t == Dtype::kUint8; }
+
+void check_bytes(Dtype t, const char *name) {
+  if (t == Dtype::kNone || is_bytes(t)) return;
+  throw Error(Code::kDtype, text(name, ": expected int8 or uint8, found ", t), name);
+}
+
+// Inputs and outputs after the first `num_in` and the first one are bounds.
+template <typename A>
+void with_bounds(OpBuilder<A> &op, std::function<void(const A &, Shapes &, Shapes &)> shapes,
+                 std::function<void(const A &, Dtypes &, Dtypes &)> dtypes, size_t num_in) {
+  op.outputs([](const A &) { return 3; })
+      .output_names([](const A &) {
+        return std::vector<std::string>{"output", "min_output", "max_output"};
+      })
+      .infer_shape([shapes, num_in](const A &a, Shapes &in, Shapes &out) {
+        const size_t own = num_in > 0 ? num_in : in.size() / 3;
+        Shapes first(in.begin(), in.begin() + std::ptrdiff_t(own)), result = {out[0]};
+        shapes(a, first, result);
+        std::copy(first.begin(), first.end(), in.begin());
+        out[0] = result[0];
+        for (size_t i = own; i < in.size(); ++i) unify(in[i], Shape{1}, "bound");
+        for (size_t i = 1; i < out.size(); ++i) unify(out[i], Shape{1}, "bound");
+      })
+      .infer_dtype([dtypes, num_in](const A &a, Dtypes &in, Dtypes &out) {
+        const size_t own = num_in > 0 ? num_in : in.size() / 3;
+        Dtypes first(in.begin(), in.begin() + std::ptrdiff_t(own)), result = {out[0]};
+        dtypes(a, first, result);
+        std::copy(first.begin(), first.end(), in.begin());
+        out[0] = result[0];
+        for (size_t i = own; i < in.size(); ++i) unify(in[i], Dtype::kFloat32, "bound");
+        for (size_t i = 1; i < out.size(); ++i) unify(out[i], Dtype::kFloat32, "bound");
+      });
+}
+
+// The inference of the operator on floats, which has the same attributes.
+template <typename A>
+std::function<void(const A &, Shapes &, Shapes &)> shapes_of(const char *op) {
+  return [op](const A &a, Shapes &in, Shapes &out) {
+    // Attributes that are not owned: inference keeps none.
+    get_op(op).infer_shape(Attrs(std::shared_ptr<A>(std::shared_ptr<void>(), const_cast<A *>(&a))), in, out);
+  };
+}
+
+template <typename A>
+void same_bytes(const A &, Dtypes &in, Dtypes &out) {
+  unify(in[0], out[0], "data");
+  unify(out[0], in[0], "output");
+  check_bytes(in[0], "data");
+}
+
+template <typename A>
+void bounds_of_layer(OpBuilder<A> &op) {
+  for (const char *name : {"min_data", "max_data", "min_weight", "max_weight"}) op.input(name, "A bound.");
+  op.input_if("min_bias", has_bias<A>, "A bound.").input_if("max_bias", has_bias<A>, "A bound.");
+  op.gradient(Gradient());
+}
+
+// With a bias or without: its inputs are as many.
+template <typename A>
+void infer_layer(OpBuilder<A> &op, const char *layer) {
+  const auto shapes = shapes_of<A>(layer);
+  op.outputs([](const A &) { return 3; })
+      .output_names([](const A &) {
+        return std::vector<std::string>{"output", "min_output", "max_output"};
+      })
+      .infer_shape([shapes](const A &a, Shapes &in, Shapes &out) {
+        const size_t own = a.no_bias ? 2 : 3;
+        Shapes first(in.begin(), in.begin() + std::ptrdiff_t(own)), result = {out[0]};
+        shapes(a, first, result);
+        std::copy(first.begin(), first.end(), in.begin());
+        out[0] = result[0];
+        for (size_t i = own; i < in.size(); ++i) unify(in[i], Shape{1}, "bound");
+        for (size_t i = 1; i < out.size(); ++i) unify(out[i], Shape{1}, "bound");
+      })
+      .infer_dtype([](const A &a, Dtypes &in, Dtypes &out) {
+        const size_t own = a.no_bias ? 2 : 3;
+        check_bytes(in[0], "data");
+        for (size_t i = 1; i < own; ++i) unify(in[i], Dtype::kInt8, "weight");
+        for (size_t i = own; i < in.size(); ++i) unify(in[i], Dtype::kFloat32, "bound");
+        unify(out[0], Dtype::kInt32, "output");
+        for (size_t i = 1; i < out.size(); ++i) unify(out[i], Dtype::kFloat32, "bound");
+      });
+}
+
+void define_products() {
+  {
+    OpBuilder<ConvolutionAttrs> op("_contrib_quantized_conv");
+    op.doc("Convolution of bytes, as int32.")
+        .required(&ConvolutionAttrs::kernel, "kernel", "Filter size: (w,), (h, w) or (d, h, w).")
+        .attr(&ConvolutionAttrs::stride, "stride", Tuple(), "Step of the filter; 1 for each axis if not given.")
+        .attr(&ConvolutionAttrs::dilate, "dilate", Tuple(),
+              "Distance of filter elements; 1 for each axis if not given.")
+        .attr(&ConvolutionAttrs::pad, "pad", Tuple(), "Zeros added on both sides; none if not given.")
+        .check(check_filters<ConvolutionAttrs>);
+    define_filters(op, {"Number of filters.", "Filters, int8, as Convolution's.", "1024", false});
+    bounds_of_layer(op);
+    infer_layer(op, "Convolution");
+  }
+  {
+    using A = FullyConnectedAttrs;
+    OpBuilder<A> op("_contrib_quantized_fully_connected");
+    op.doc("FullyConnected on bytes, as int32.")
+        .required(&A::num_hidden, "num_hidden", "Number of outputs per sample.")
+        .attr(&A::no_bias, "no_bias", false, "Whether there is no bias.")
+        .attr(&A::flatten, "flatten", true, "Whether all axes of data but the first are taken as one.")
+        .check([](A &a) {
+          if (a.num_hidden >= 1) return;
+          throw Error(Code::kInvalidArgument, text("attribute 'num_hidden': expected at least 1, found ", a.num_hidden),
+                      "num_hidden");
+        })
+        .input("data", "int8 or uint8.")
+        .input("weight", "Weights, int8, (num_hidden, features).")
+        .input_if("bias", has_bias<A>, "Bias, int8, (num_hidden,).");
+    bounds_of_layer(op);
+    infer_layer(op, "FullyConnected");
+  }
+}
+
+void define_shapes() {
+  {
+    using A = PoolingAttrs;
+    OpBuilder<A> op("_contrib_quantized_pooling");
+    op.doc("Maxima or means of windows of bytes, in the range of the data.")
+        .attr(&A::kernel, "kernel", Tuple(), "Size of the window.")
+        .choice(&A::pool_type, "pool_type", {{"avg", A::kAvg}, {"lp", A::kLp}, {"max", A::kMax}, {"sum", A::kSum}},
+                A::kMax, "max or avg.")
+        .attr(&A::global_pool, "global_pool", false, "Whether the window is the whole of the spatial axes.")
+        .ignored("cudnn_off", "boolean", "0", "No meaning here.")
+        .choice(&A::pooling_convention, "pooling_convention",
+                {{"full", A::kFull}, {"same", A::kSame}, {"valid", A::kValid}}, A::kValid, "How windows are counted.")
+        .attr(&A::stride, "stride", Tuple(), "Step of the window; 1 for each axis if not given.")
+        .attr(&A::pad, "pad", Tuple(), "Padding on both sides; none if not given.")
+        .attr(&A::p_value, "p_value", std::nullopt, "No meaning here.")
+        .attr(&A::count_include_pad, "count_include_pad", std::nullopt, "Whether a mean counts padding; None: yes.")
+        .choice(&A::layout, "layout",
+                {{"None", ImageLayout::kNone},
+                 {"NCDHW", ImageLayout::kNCDHW},
+                 {"NCHW", ImageLayout::kNCHW},
+                 {"NCW", ImageLayout::kNCW},
+                 {"NDHWC", ImageLayout::kNDHWC},
+                 {"NHWC", ImageLayout::kNHWC},
+                 {"NWC", ImageLayout::kNWC}},
+                ImageLayout::kNone, "Layout of the data.")
+        .check([](A &a) {
+          if (a.pool_type != A::kMax && a.pool_type != A::kAvg) {
+            throw Error(Code::kInvalidArgument, "attribute 'pool_type': expected 'max' or 'avg', found another one",
+                        "pool_type");
+          }
+          if (channels_last(a.layout)) {
+            throw Error(Code::kInvalidArgument, "attribute 'layout': expected channels before the spatial axes",
+                        "layout");
+          }
+          get_op("Pooling").check_attrs(&a);
+        })
+        .input("data", "int8 or uint8.")
+        .input("min_data", "Its lower bound.")
+        .input("max_data", "Its upper bound.");
+    with_bounds<A>(op, shapes_of<A>("Pooling"), same_bytes<A>, 1);
+  }
+  {
+    using A = QuantizedActAttrs;
+    OpBuilder<A> op("_contrib_quantized_act");
+    op.doc("relu of bytes, in the range of the data.")
+        .required_choice(&A::act_type, "act_type",
+                         {{"relu", int32_t(ActivationAttrs::kRelu)},
+                          {"sigmoid", int32_t(ActivationAttrs::kSigmoid)},
+                          {"softrelu", int32_t(ActivationAttrs::kSoftrelu)},
+                          {"softsign", int32_t(ActivationAttrs::kSoftsign)},
+                          {"tanh", int32_t(ActivationAttrs::kTanh)}},
+                         "relu.")
+        .check([](A &a) {
+          if (a.act_type == int32_t(ActivationAttrs::kRelu)) return;
+          throw Error(Code::kInvalidArgument, "attribute 'act_type': expected 'relu', found another one", "act_type");
+        })
+        .input("data", "int8 or uint8.")
+        .input("min_data", "Its lower bound.")
+        .input("max_data", "Its upper bound.");
+    with_bounds<A>(
+        op, [](const A &, Shapes &in, Shapes &out) { infer_same_shape(Attrs(), in, out); }, same_bytes<A>, 1);
+  }
+  {
+    using A = NoAttrs;
+    OpBuilder<A> op("_contrib_quantized_flatten");
+    op.doc("Flatten of bytes.")
+        .input("data", "int8 or uint8.")
+        .input("min_data", "Its lower bound.")
+        .input("max_data", "Its upper bound.");
+    with_bounds<A>(op, shapes_of<A>("Flatten"), same_bytes<A>, 1);
+  }
+  {
+    using A = QuantizedConcatAttrs;
+    OpBuilder<A> op("_contrib_quantized_concat");
+    op.doc("Concat of bytes, in the widest of their ranges; int8 if any of them is.")
+        .attr(&A::dim, "dim", 1, "The axis; negative counts from the last.")
+        .required(&A::num_args, "num_args", "The number of arrays.")
+        .check([](A &a) {
+          if (a.num_args >= 1 && a.num_args <= kMaxInputs / 3) return;
+          throw Error(Code::kInvalidArgument,
+                      text("attribute 'num_args': expected 1 to ", kMaxInputs / 3, ", found ", a.num_args), "num_args");
+        });
+    // Data, then the bounds of each in turn: three inputs for each array that num_args counts.
+    op.variadic("data", "__num_inputs__", "The arrays to join, then the lower and the upper bound of each in turn.");
+    with_bounds<A>(
+        op,
+        [](const A &a, Shapes &in, Shapes &out) {
+          if (int64_t(in.size()) != a.num_args) {
+            throw Error(Code::kShape, text("expected ", 3 * a.num_args, " inputs, three for each of ", a.num_args,
+                                           " arrays, found others"));
+          }
+          ConcatAttrs concat{a.dim};
+          get_op("Concat").infer_shape(Attrs(std::make_shared<ConcatAttrs>(concat)), in, out);
+        },
+        [](const A &, Dtypes &in, Dtypes &out) {
+          bool known = true, is_signed = false;
+          for (const Dtype t : in) {
+            check_bytes(t, "data");
+            known = known && t != Dtype::kNone;
+            is_signed = is_signed || t == Dtype::kInt8;
+          }
+          if (known) unify(out[0], is_signed ? Dtype::kInt8 : Dtype::kUint8, "output");
+        },
+        0);
+  }
+}
+
+// Two arrays of one shape and their bounds.
+OpBuilder<QuantizeAttrs> pair(const char *name, const char *doc) {
+  OpBuilder<QuantizeAttrs> op(name);
+  op.doc(doc).input("lhs", "int8 or uint8.").input("rhs", "int8 or uint8.");
+  for (const char *bound : {"lhs_min", "lhs_max", "rhs_min", "rhs_max"}) op.input(bound, "A bound.");
+  return op
+      .attr(&QuantizeAttrs::min_calib_range, "min_calib_range", std::nullopt,
+            "The lower bound of an output of bytes; None: int32.")
+      .attr(&QuantizeAttrs::max_calib_range, "max_calib_range", std::nullopt,
+            "The upper bound of an output of bytes; None: int32.");
+}
+
+void define_others() {
+  const auto shapes = [](const QuantizeAttrs &, Shapes &in, Shapes &out) { infer_same_shape(Attrs(), in, out); };
+  const auto check_pair = [](const Dtypes &in) {
+    check_bytes(in[0], "lhs");
+    check_bytes(in[1], "rhs");
+    return in[0] != Dtype::kNone && in[1] != Dtype::kNone;
+  };
+  {
+    auto op =
+        pair("_contrib_quantized_elemwise_add", "lhs + rhs as int32, or as bytes in the range of the attributes.");
+    with_bounds<QuantizeAttrs>(
+        op, shapes,
+        [check_pair](const QuantizeAttrs &a, Dtypes &in, Dtypes &out) {
+          if (!check_pair(in)) return;
+          const bool is_signed = in[0] == Dtype::kInt8 || in[1] == Dtype::kInt8;
+          unify(out[0], !a.calibrated() ? Dtype::kInt32 : is_signed ? Dtype::kInt8 : Dtype::kUint8, "output");
+        },
+        2);
+  }
+  {
+    using A = QuantizeAttrs;
+    auto op = pair("_contrib_quantized_elemwise_mul",
+                   "lhs * rhs as int32, as int8 in the range of the attributes, or as float32.");
+    op.attr(&A::enable_float_output, "enable_float_output", false, "Whether the output is float32, without bounds.");
+    const auto dtypes = [check_pair](const A &a, Dtypes &in, Dtypes &out) {
+      check_pair(in);
+      unify(out[0], a.enable_float_output ? Dtype::kFloat32 : a.calibrated() ? Dtype::kInt8 : Dtype::kInt32, "output");
+    };
+    with_bounds<A>(op, shapes, dtypes, 2);
+    op.outputs([](const A &a) { return a.enable_float_output ? 1 : 3; }).output_names([](const A &a) {
+      return a.enable_float_output ? std::vector<std::string>{"output"}
+                                   : std::vector<std::string>{"output", "min_output", "max_output"};
+    });
+  }
+  {
+    using A = QuantizedEmbeddingAttrs;
+    OpBuilder<A> op("_contrib_quantized_embedding");
+    op.doc("Rows of bytes, by index; indices out of range take the nearest row.")
+        .required(&A::input_dim, "input_dim", "The number of rows.")
+        .required(&A::output_dim, "output_dim", "The length of a row.")
+        .attr(&A::dtype, "dtype", Dtype::kFloat32, "No meaning here.")
+        .ignored("sparse_grad", "boolean", "0", "No meaning here.")
+        .check([](A &a) {
+          if (a.input_dim >= 1 && a.output_dim >= 1) return;
+          throw Error(Code::kInvalidArgument,
+                      text("attributes 'input_dim' and 'output_dim': expected at least 1, found ", a.input_dim, " and ",
+                           a.output_dim),
+                      a.input_dim < 1 ? "input_dim" : "output_dim");
+        })
+        .input("data", "Indices, any shape.")
+        .input("weight", "Rows, int8.")
+        .input("min_weight", "The lower bound of the rows.")
+        .input("max_weight", "Their upper bound.");
+    with_bounds<A>(
+        op,
+        [](const A &a, Shapes &in, Shapes &out) {
+          unify(in[1], Shape{a.input_dim, a.output_dim}, "weight");
+          if (!in[0].rank_known()) return;
+          std::vector<int64_t> lengths(in[0].begin(), in[0].end());
+          lengths.push_back(a.output_dim);
+          unify(out[0], Shape(lengths), "output");
+        },
+        [](const A &, Dtypes &in, Dtypes &out) {
+          if (in[0] == Dtype::kNone) in[0] = Dtype::kFloat32;
+          unify(in[1], Dtype::kInt8, "weight");
+          unify(out[0], Dtype::kInt8, "output");
+        },
+        2);
+  }
+}
+
+[[maybe_unused]] const bool defined = [] {
+  define_products();
+  define_shapes();
+  define_others();
+  return true;
+}();
+
+}  // namespace
+}  // namespace cohort
