@@ -23,6 +23,7 @@ CUDA_ARCHS ?= 80 90
 GOLDEN ?=
 # The system's own, for which it has NumPy; another one may be first in PATH.
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
+CARGO ?= $(firstword $(wildcard /usr/bin/cargo) cargo)
 CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14) clang-format)
 
 SHELL := /bin/bash
@@ -311,14 +312,14 @@ char-lm: build-deps
 .PHONY: test
 test: deps
 	@$(sub_make) all test-programs
-	@$(run_tests) layers clang headers abi capi unit golden cudasim pages perl python examples install contract
+	@$(run_tests) layers clang headers abi capi unit golden cudasim pages perl python rust examples install contract
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 
-run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' CAPI='$(CAPI_TESTS)' UNIT='$(UNIT_TESTS)' CUDASIM='$(CUDASIM_TESTS)' PAGES='$(PAGES_TEST)' \
+run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' CARGO='$(CARGO)' CAPI='$(CAPI_TESTS)' UNIT='$(UNIT_TESTS)' CUDASIM='$(CUDASIM_TESTS)' PAGES='$(PAGES_TEST)' \
   GOLDEN_RUNNER='$(GOLDEN_RUNNER)' MAKE='$(MAKE)' tests/check/run_tests.sh
 
-.PHONY: test-programs test-capi test-unit test-cudasim test-perl test-python
+.PHONY: test-programs test-capi test-unit test-cudasim test-perl test-python test-rust
 test-programs: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(CUDASIM) $(CUDASIM_TESTS) $(PAGES_TEST) $(EXAMPLES) $(GOLDEN_RUNNER) $(BENCH)
 test-capi: $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS)
 	@$(run_tests) capi
@@ -333,6 +334,10 @@ test-python:
 	@tests/check/deps.sh --python
 	@$(sub_make) all
 	@$(run_tests) python
+test-rust:
+	@tests/check/deps.sh --rust
+	@$(sub_make) all
+	@$(run_tests) rust
 
 # Writes the list of what CUDA has no kernels for anew, after an operator was added; reasons are kept.
 .PHONY: lacking
@@ -450,7 +455,7 @@ help:
 	@echo 'make install            headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make install-perl       the Perl binding to where Perl looks; make install-python: the one for Python; DESTDIR='
 	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside'
-	@echo 'make test-perl          install what is missing, and run the tests of the Perl binding; make test-python: of Python'
+	@echo 'make test-perl          install what is missing, and run the tests of the Perl binding; make test-python: of Python; make test-rust: of Rust'
 	@echo 'make test-cudasim       CUDA on the simulated runtime of tests/cudasim, where there are headers of CUDA'
 	@echo 'make check-layers       includes go down the rooms only; names of files'
 	@echo 'make check-clang        whether clang takes the sources, where it is there; it builds them, too: make CXX=clang++'
@@ -461,7 +466,7 @@ help:
 	@echo 'make check-asan         the tests under AddressSanitizer and UBSan; make check-tsan: ThreadSanitizer'
 	@echo 'make check-cudasim-asan cuda/ on the simulated runtime of tests/cudasim under AddressSanitizer and UBSan'
 	@echo 'make clean              remove $(BUILD)/'
-	@echo 'Variables: BUILD, CXX, CC, PYTHON, CXXFLAGS, CFLAGS, LDFLAGS, CUDA_HOME, CUDA_ARCHS="$(CUDA_ARCHS)", CUDA=no, V=1 (commands)'
+	@echo 'Variables: BUILD, CXX, CC, PYTHON, CARGO, CXXFLAGS, CFLAGS, LDFLAGS, CUDA_HOME, CUDA_ARCHS="$(CUDA_ARCHS)", CUDA=no, V=1 (commands)'
 
 -include $(LIB_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(CUDASIM_OBJS:.o=.d) $(CUDASIM_TESTS:$(BUILD)/%=$(BUILD)/obj/%.d) \
   $(BUILD)/cudasim/obj/tests/cudasim/test_simulator.d $(FAKE_BACKEND:.so=.d) $(SLOW_BACKEND:.so=.d)

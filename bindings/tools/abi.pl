@@ -21,6 +21,8 @@ my %files = (
     'include/cohort/cohort_functions.h' => AbiFiles::c_functions($abi),
     'bindings/perl/lib/AI/Cohort/FFI/Declarations.pm' => AbiFiles::perl_declarations($abi),
     'bindings/python/src/cohort/_abi.py' => AbiFiles::python_declarations($abi),
+    'bindings/rust/cohort-sys/src/abi.rs' => AbiFiles::rust_declarations($abi),
+    'bindings/rust/cohort-sys/tests/nulls.rs' => AbiFiles::rust_nulls($abi),
 );
 my @stale;
 for my $path (sort keys %files) {

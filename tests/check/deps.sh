@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what the build and the tests need and this machine lacks, with apt. Does nothing where all is there.
-#   deps.sh [--build | --python]     --build: only what the build needs; --python: what a whole test of the Python binding needs
+#   deps.sh [--build | --python | --rust]     --build: only what the build needs; the others: what a whole test of that binding needs
 set -eu
 
 # package | how one sees that it is there, whoever brought it: a command, a header a compiler finds, a module of Perl's or
@@ -20,6 +20,11 @@ libffi-checklib-perl FFI/CheckLib.pm
 pdl PDL.pm
 python3 python3
 python3-numpy numpy.py'
+[[ ${1:-} != --rust ]] || needs+='
+cargo /usr/bin/cargo
+rustc /usr/bin/rustc
+rustfmt /usr/bin/cargo-fmt
+rust-clippy /usr/bin/cargo-clippy'
 [[ ${1:-} != --python ]] || needs+='
 python3-build build.py
 python3-wheel wheel.py

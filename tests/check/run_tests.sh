@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the parts of the tests that are named, all of them whatever fails, and closes with "N passed, N failed, N skipped".
-#   run_tests.sh PART...      parts: layers clang headers abi capi unit golden cudasim pages perl python examples install contract
+#   run_tests.sh PART...      parts: layers clang headers abi capi unit golden cudasim pages perl python rust examples install contract
 # What became of each test is written to $BUILD/tests/results/PART.tsv: PROGRAM:TEST, a tab, and passed, failed or skipped.
-# The Makefile calls it with BUILD, CC, CXX, PYTHON, CAPI, UNIT, CUDASIM, PAGES, GOLDEN_RUNNER and MAKE in the environment.
+# The Makefile calls it with BUILD, CC, CXX, PYTHON, CARGO, CAPI, UNIT, CUDASIM, PAGES, GOLDEN_RUNNER and MAKE in the environment.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 logs=$BUILD/tests/logs
@@ -129,6 +129,30 @@ tap() { # name, command that writes TAP
   add "$name" "$status" "${counts[@]}"
 }
 
+rust_verdicts() { # test and verdict from what cargo writes
+  awk -v OFS='\t' '
+    /^test .* \.\.\. (ok|FAILED|ignored)$/ {
+      verdict = $NF == "ok" ? "passed" : $NF == "ignored" ? "skipped" : "failed"
+      sub(/^test /, ""); sub(/ \.\.\. [A-Za-z]+$/, "")
+      gsub(/_/, " ")
+      print $0, verdict
+    }' "$1"
+}
+
+rust_tests() { # the function that runs cargo
+  local status=0 counts log=$logs/rust.log
+  timeout "${TEST_LIMIT:-600}" bash -c "$(declare -f "$1"); here='$here' CARGO='$CARGO'; $1 test --offline" >"$log" 2>&1 || status=$?
+  read -r -a counts < <(rust_verdicts "$log" | count_verdicts)
+  rust_verdicts "$log" | note_verdicts rust "$status"
+  if ((status == 0 && counts[0] + counts[1] + counts[2] == 0)); then
+    echo "ran no test at all" >>"$log"
+    status=1
+  fi
+  if ((status || counts[1])); then cat "$log"; fi
+  printf 'rust: %d passed, %d failed, %d skipped%s\n' "${counts[@]}" "$( ((status == 0)) || printf ' (exit status %d)' "$status")"
+  add rust "$status" "${counts[@]}"
+}
+
 for part in "$@"; do
   result=$results/$part.tsv
   : >"$result"
@@ -228,6 +252,24 @@ for part in "$@"; do
         COHORT_LIB=$BUILD PYTHONPATH=bindings/python/src PYTHONDONTWRITEBYTECODE=1 TEST_LIMIT=120 \
           tap "python/${name%.py}" "$PYTHON" bindings/python/tests/run_tap.py "$test"
       done
+      ;;
+    rust)
+      if ! "$CARGO" --version >/dev/null 2>&1; then
+        echo "rust: left out, there is no $CARGO (make test-rust installs it)"
+        add rust 0 0 0 1
+        continue
+      fi
+      here=$(cd "$BUILD" && pwd)
+      # The compiler beside cargo, whatever comes first in PATH; nothing is looked for on a network.
+      rust() { (cd bindings/rust && PATH="$(dirname "$CARGO"):$PATH" COHORT_LIB=$here LD_LIBRARY_PATH=$here CARGO_TARGET_DIR=$here/rust "$CARGO" "$@"); }
+      rust_sources() { rust fmt --check && rust clippy --offline --all-targets -q -- -D warnings && echo "rust-sources: as rustfmt and clippy want them"; }
+      if PATH="$(dirname "$CARGO"):$PATH" cargo-clippy --version >/dev/null 2>&1; then
+        check rust-sources rust_sources
+      else
+        echo "rust-sources: left out, there is no clippy (make test-rust installs it)"
+        add rust-sources 0 0 0 1
+      fi
+      rust_tests rust
       ;;
     examples) [[ ! -e tests/check/examples.sh ]] || check examples tests/check/examples.sh ;;
     install) [[ ! -e $BUILD/libcohort.so ]] || check install tests/check/install.sh ;;

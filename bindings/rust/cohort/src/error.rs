@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Errors, and what callbacks panicked with on its way through the library.
+use cohort_sys as sys;
+use std::any::Any;
+use std::cell::RefCell;
+use std::ffi::{CStr, CString};
+use std::fmt;
+use std::os::raw::c_char;
+
+/// Classes of errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A wrong count, range or constant; options that contradict.
+    InvalidArgument,
+    /// An unknown, missing, duplicate or ambiguous name.
+    Name,
+    /// Shapes that differ or cannot be inferred.
+    Shape,
+    /// Types of elements that differ or cannot be inferred.
+    Dtype,
+    /// A right call at the wrong moment.
+    State,
+    /// A feature that this build or device does not offer.
+    Unsupported,
+    /// No such device or backend; arrays on the wrong device.
+    Device,
+    /// Contents of a file, of JSON or of a buffer.
+    Format,
+    /// The file system.
+    Io,
+    /// No room on the host or a device.
+    OutOfMemory,
+    /// Work on a device failed.
+    Execution,
+    /// A defect in the library.
+    Internal,
+}
+
+/// An error of the library: one line, and what it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    subject: String,
+}
+
+/// What calls give.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn invalid(message: impl Into<String>, subject: impl Into<String>) -> Error {
+        Error { kind: ErrorKind::InvalidArgument, message: message.into(), subject: subject.into() }
+    }
+
+    /// The class.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The operator, node, argument, array or file concerned; empty if there is none.
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+thread_local! {
+    static PANIC: RefCell<Option<Box<dyn Any + Send>>> = RefCell::new(None);
+}
+
+pub(crate) fn keep_panic(payload: Box<dyn Any + Send>) {
+    PANIC.with(|kept| *kept.borrow_mut() = Some(payload));
+}
+
+pub(crate) fn panicking() -> bool {
+    PANIC.with(|kept| kept.borrow().is_some())
+}
+
+/// Turns what a call returned into a result. What a callback panicked with in it goes on from here.
+pub(crate) fn check(error: *mut sys::cohort_error) -> Result<()> {
+    let found = if error.is_null() { Ok(()) } else { Err(read(error)) };
+    if let Some(payload) = PANIC.with(|kept| kept.borrow_mut().take()) {
+        std::panic::resume_unwind(payload);
+    }
+    found
+}
+
+fn read(error: *mut sys::cohort_error) -> Error {
+    // SAFETY: an error that a call has just returned, freed once.
+    unsafe {
+        let kind = match sys::cohort_error_code(error) {
+            sys::COHORT_ERROR_INVALID_ARGUMENT => ErrorKind::InvalidArgument,
+            sys::COHORT_ERROR_NAME => ErrorKind::Name,
+            sys::COHORT_ERROR_SHAPE => ErrorKind::Shape,
+            sys::COHORT_ERROR_DTYPE => ErrorKind::Dtype,
+            sys::COHORT_ERROR_STATE => ErrorKind::State,
+            sys::COHORT_ERROR_UNSUPPORTED => ErrorKind::Unsupported,
+            sys::COHORT_ERROR_DEVICE => ErrorKind::Device,
+            sys::COHORT_ERROR_FORMAT => ErrorKind::Format,
+            sys::COHORT_ERROR_IO => ErrorKind::Io,
+            sys::COHORT_ERROR_OUT_OF_MEMORY => ErrorKind::OutOfMemory,
+            sys::COHORT_ERROR_EXECUTION => ErrorKind::Execution,
+            _ => ErrorKind::Internal,
+        };
+        let made = Error {
+            kind,
+            message: text(sys::cohort_error_message(error)),
+            subject: text(sys::cohort_error_subject(error)),
+        };
+        sys::cohort_error_free(error);
+        made
+    }
+}
+
+/// Text of the library's, copied. NULL is empty.
+///
+/// # Safety
+/// A text that ends with a zero byte, or NULL.
+pub(crate) unsafe fn text(from: *const c_char) -> String {
+    if from.is_null() {
+        return String::new();
+    }
+    CStr::from_ptr(from).to_string_lossy().into_owned()
+}
+
+pub(crate) fn c_text(from: &str, what: &str) -> Result<CString> {
+    CString::new(from).map_err(|_| Error::invalid(format!("{}: found a zero byte in it", what), what))
+}
+
+/// A list of text as the library reads it.
+pub(crate) struct Texts {
+    _kept: Vec<CString>,
+    pointers: Vec<*const c_char>,
+}
+
+impl Texts {
+    pub(crate) fn new<S: AsRef<str>>(from: &[S], what: &str) -> Result<Texts> {
+        let kept: Vec<CString> = from.iter().map(|one| c_text(one.as_ref(), what)).collect::<Result<_>>()?;
+        let pointers = kept.iter().map(|one| one.as_ptr()).collect();
+        Ok(Texts { _kept: kept, pointers })
+    }
+
+    /// Never NULL: an empty list is none of them.
+    pub(crate) fn as_ptr(&self) -> *const *const c_char {
+        self.pointers.as_ptr()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.pointers.len()
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Data-parallel training and inference on libcohort.
+//!
+//! Load and predict:
+//!
+//! ```no_run
+//! use cohort::{Context, NDArray, Predictor};
+//!
+//! # fn main() -> cohort::Result<()> {
+//! let mut predictor = Predictor::load("model/digits", 6, &Context::cpu(0), &[("data", &[1, 1, 8, 8])])?;
+//! let image = NDArray::from_slice(&[0.0f32; 64], &[1, 1, 8, 8])?;
+//! let scores: Vec<f32> = predictor.predict(&[("data", &image)])?[0].to_vec()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Train over two devices:
+//!
+//! ```
+//! use cohort::{Context, Desc, Group, NDArray, Op, Optimizer, Symbol, Update};
+//!
+//! # fn main() -> cohort::Result<()> {
+//! let fc = Op::new("FullyConnected").attr("num_hidden", 1).input(&Symbol::variable("x")?).name("fc").build()?;
+//! let net = Op::new("LinearRegressionOutput").input(&fc).name("fit").build()?;
+//! let mut group = Group::builder(&net)
+//!     .contexts(&[Context::cpu(0), Context::cpu(1)])
+//!     .data(Desc::new("x", &[8, 1]))
+//!     .label(Desc::new("fit_label", &[8, 1]))
+//!     .build()?;
+//! let sgd = Optimizer::new("sgd", &[("learning_rate", "0.01")])?;
+//! let x = NDArray::from_slice(&[-4f32, -3., -2., -1., 1., 2., 3., 4.], &[8, 1])?;
+//! let y = NDArray::from_slice(&[-9f32, -7., -5., -3., 1., 3., 5., 7.], &[8, 1])?;
+//! for _ in 0..200 {
+//!     group.forward(&[&x], &[&y], true)?;
+//!     group.backward(&[])?;
+//!     group.update(&sgd, Update::OnStore)?;
+//! }
+//! let (params, _) = group.params()?;
+//! assert!((params["fc_weight"].to_vec::<f32>()?[0] - 2.0).abs() < 0.01);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Memory
+//! Every object is freed when it is dropped; dropping a group or an executor waits for its work. Arrays that a group or an executor
+//! shows are live, and outlive it. [`live_handles`] tells what is left.
+//!
+//! # Threads
+//! Everything is [`Send`]: any thread may use an object, one at a time, which `&mut self` sees to. Different objects compute side by
+//! side. Executors of a group borrow it. Closures that are handed in run on the thread that made the call; what they panic with goes on
+//! behind that call.
+#![warn(missing_docs)]
+
+mod arrays;
+mod error;
+mod executor;
+mod group;
+mod model;
+mod ndarray;
+mod symbol;
+mod training;
+
+pub use error::{Error, ErrorKind, Result};
+pub use executor::{Executor, GradReq};
+pub use group::{Desc, Group, GroupBuilder, Rounding, Update};
+pub use model::{load_checkpoint, save_checkpoint, Params, Predictor};
+pub use ndarray::{invoke, load, save, Context, Dtype, Element, NDArray};
+pub use symbol::{Op, Symbol};
+pub use training::{Initializer, Metric, Optimizer};
+
+use cohort_sys as sys;
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
+
+/// How many objects of the library are alive in this process.
+pub fn live_handles() -> usize {
+    // SAFETY: takes nothing.
+    unsafe { sys::cohort_live_handles() }
+}
+
+/// Waits until all work queued so far on all devices is done.
+pub fn wait_all() -> Result<()> {
+    // SAFETY: takes nothing.
+    error::check(unsafe { sys::cohort_wait_all() })
+}
+
+/// The version of the library that is loaded.
+pub fn version() -> String {
+    // SAFETY: a text that lives as long as the process.
+    unsafe { error::text(sys::cohort_version()) }
+}
+
+/// An object that owns a handle of the library's and frees it once.
+macro_rules! handle {
+    ($(#[$doc:meta])* $name:ident, $raw:ident, $free:ident) => {
+        $(#[$doc])*
+        pub struct $name {
+            raw: std::ptr::NonNull<cohort_sys::$raw>,
+        }
+
+        impl $name {
+            /// Takes a handle that a call has given.
+            #[allow(dead_code)]
+            pub(crate) fn adopt(raw: *mut cohort_sys::$raw) -> $name {
+                $name { raw: std::ptr::NonNull::new(raw).expect("the library gave a handle") }
+            }
+
+            #[allow(dead_code)]
+            pub(crate) fn raw(&self) -> *mut cohort_sys::$raw {
+                self.raw.as_ptr()
+            }
+        }
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                // SAFETY: a handle of our own, freed once.
+                unsafe { cohort_sys::$free(self.raw()) }
+            }
+        }
+
+        // SAFETY: any thread may use a handle, one at a time.
+        unsafe impl Send for $name {}
+    };
+}
+pub(crate) use handle;

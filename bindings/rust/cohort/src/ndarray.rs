@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Arrays on devices.
+use crate::arrays::Arrays;
+use crate::error::{c_text, check, text, Error, Result, Texts};
+use cohort_sys as sys;
+use std::fmt;
+use std::os::raw::c_void;
+use std::ptr::{null, null_mut};
+
+/// A device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Context {
+    device_type: i32,
+    device_id: i32,
+}
+
+impl Context {
+    /// A CPU device; each id names one, a worker with its share of the processors.
+    pub fn cpu(device_id: u16) -> Context {
+        Context { device_type: sys::COHORT_DEVICE_CPU, device_id: device_id.into() }
+    }
+
+    /// A GPU.
+    pub fn gpu(device_id: u16) -> Context {
+        Context { device_type: sys::COHORT_DEVICE_GPU, device_id: device_id.into() }
+    }
+
+    /// From text: `cpu(0)`.
+    pub fn parse(from: &str) -> Result<Context> {
+        let wanted = c_text(from, "context")?;
+        let mut found = sys::cohort_context { device_type: 0, device_id: 0 };
+        check(unsafe { sys::cohort_context_parse(wanted.as_ptr(), &mut found) })?;
+        Ok(Context::from_raw(found))
+    }
+
+    pub(crate) fn from_raw(from: sys::cohort_context) -> Context {
+        Context { device_type: from.device_type, device_id: from.device_id }
+    }
+
+    pub(crate) fn to_raw(self) -> sys::cohort_context {
+        sys::cohort_context { device_type: self.device_type, device_id: self.device_id }
+    }
+}
+
+impl fmt::Display for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self.device_type {
+            sys::COHORT_DEVICE_GPU => "gpu",
+            sys::COHORT_DEVICE_CPU_PINNED => "cpu_pinned",
+            sys::COHORT_DEVICE_CPU_SHARED => "cpu_shared",
+            _ => "cpu",
+        };
+        write!(f, "{}({})", word, self.device_id)
+    }
+}
+
+/// Types of elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Dtype {
+    /// Not given, or not known.
+    None,
+    /// `f32`
+    Float32,
+    /// `f64`
+    Float64,
+    /// IEEE 754's half
+    Float16,
+    /// `u8`
+    Uint8,
+    /// `i32`
+    Int32,
+    /// `i8`
+    Int8,
+    /// `i64`
+    Int64,
+    /// A byte, 0 or 1
+    Bool,
+    /// The upper half of a `f32`
+    Bfloat16,
+}
+
+const DTYPES: [(Dtype, i32); 10] = [
+    (Dtype::None, sys::COHORT_DTYPE_NONE),
+    (Dtype::Float32, sys::COHORT_DTYPE_FLOAT32),
+    (Dtype::Float64, sys::COHORT_DTYPE_FLOAT64),
+    (Dtype::Float16, sys::COHORT_DTYPE_FLOAT16),
+    (Dtype::Uint8, sys::COHORT_DTYPE_UINT8),
+    (Dtype::Int32, sys::COHORT_DTYPE_INT32),
+    (Dtype::Int8, sys::COHORT_DTYPE_INT8),
+    (Dtype::Int64, sys::COHORT_DTYPE_INT64),
+    (Dtype::Bool, sys::COHORT_DTYPE_BOOL),
+    (Dtype::Bfloat16, sys::COHORT_DTYPE_BFLOAT16),
+];
+
+impl Dtype {
+    pub(crate) fn code(self) -> i32 {
+        DTYPES.iter().find(|(dtype, _)| *dtype == self).map_or(sys::COHORT_DTYPE_NONE, |(_, code)| *code)
+    }
+
+    pub(crate) fn of(code: i32) -> Dtype {
+        DTYPES.iter().find(|(_, known)| *known == code).map_or(Dtype::None, |(dtype, _)| *dtype)
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Numbers of Rust's that arrays are made of.
+pub trait Element: sealed::Sealed + Copy + Default + 'static {
+    /// The type that they have in arrays.
+    const DTYPE: Dtype;
+}
+
+macro_rules! element {
+    ($($rust:ty => $dtype:ident),*) => {$(
+        impl sealed::Sealed for $rust {}
+        impl Element for $rust {
+            const DTYPE: Dtype = Dtype::$dtype;
+        }
+    )*};
+}
+element!(f32 => Float32, f64 => Float64, u8 => Uint8, i32 => Int32, i8 => Int8, i64 => Int64);
+
+crate::handle!(
+    /// An array on a device, or a view of one. A clone is another handle on the same array.
+    NDArray,
+    cohort_ndarray,
+    cohort_ndarray_free
+);
+
+fn lengths(shape: &[usize]) -> Result<Vec<i64>> {
+    shape
+        .iter()
+        .map(|&length| i64::try_from(length).map_err(|_| Error::invalid(format!("shape: length {}", length), "shape")))
+        .collect()
+}
+
+impl NDArray {
+    pub(crate) fn out(call: impl FnOnce(*mut *mut sys::cohort_ndarray) -> *mut sys::cohort_error) -> Result<NDArray> {
+        let mut made = null_mut();
+        check(call(&mut made))?;
+        Ok(NDArray::adopt(made))
+    }
+
+    /// An array of zeros.
+    pub fn zeros(shape: &[usize], dtype: Dtype, context: &Context) -> Result<NDArray> {
+        let (shape, context) = (lengths(shape)?, context.to_raw());
+        NDArray::out(|out| unsafe {
+            sys::cohort_ndarray_zeros(shape.as_ptr(), shape.len() as i32, dtype.code(), &context, out)
+        })
+    }
+
+    /// An array on cpu(0) with a copy of these numbers, row-major.
+    pub fn from_slice<T: Element>(values: &[T], shape: &[usize]) -> Result<NDArray> {
+        NDArray::from_slice_on(values, shape, &Context::cpu(0))
+    }
+
+    /// The same on a context.
+    pub fn from_slice_on<T: Element>(values: &[T], shape: &[usize], context: &Context) -> Result<NDArray> {
+        let (shape, context) = (lengths(shape)?, context.to_raw());
+        NDArray::out(|out| unsafe {
+            sys::cohort_ndarray_from_host(
+                values.as_ptr() as *const c_void,
+                std::mem::size_of_val(values),
+                shape.as_ptr(),
+                shape.len() as i32,
+                T::DTYPE.code(),
+                &context,
+                out,
+            )
+        })
+    }
+
+    /// The lengths of the axes.
+    pub fn shape(&self) -> Result<Vec<usize>> {
+        let (mut shape, mut num) = ([0i64; sys::COHORT_MAX_AXES as usize], 0);
+        check(unsafe { sys::cohort_ndarray_shape(self.raw(), shape.as_mut_ptr(), shape.len(), &mut num) })?;
+        Ok(shape[..num as usize].iter().map(|&length| length as usize).collect())
+    }
+
+    /// The type of the elements.
+    pub fn dtype(&self) -> Result<Dtype> {
+        let mut code = 0;
+        check(unsafe { sys::cohort_ndarray_dtype(self.raw(), &mut code) })?;
+        Ok(Dtype::of(code))
+    }
+
+    /// Where it is.
+    pub fn context(&self) -> Result<Context> {
+        let mut found = Context::cpu(0).to_raw();
+        check(unsafe { sys::cohort_ndarray_context(self.raw(), &mut found) })?;
+        Ok(Context::from_raw(found))
+    }
+
+    /// How many elements there are.
+    pub fn size(&self) -> Result<usize> {
+        let mut size = 0;
+        check(unsafe { sys::cohort_ndarray_size(self.raw(), &mut size) })?;
+        Ok(size as usize)
+    }
+
+    /// A copy of the elements, waiting for what writes them. The types have to be the same: see [`NDArray::cast`].
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        let mut found = vec![T::default(); self.size()?];
+        self.read(&mut found)?;
+        Ok(found)
+    }
+
+    /// The same into memory of the caller's, of exactly that size.
+    pub fn read<T: Element>(&self, into: &mut [T]) -> Result<()> {
+        self.same_type::<T>()?;
+        check(unsafe {
+            sys::cohort_ndarray_read(self.raw(), into.as_mut_ptr() as *mut c_void, std::mem::size_of_val(into))
+        })
+    }
+
+    /// Sets all elements.
+    pub fn write<T: Element>(&self, values: &[T]) -> Result<()> {
+        self.same_type::<T>()?;
+        check(unsafe {
+            sys::cohort_ndarray_write(self.raw(), values.as_ptr() as *const c_void, std::mem::size_of_val(values))
+        })
+    }
+
+    fn same_type<T: Element>(&self) -> Result<()> {
+        let found = self.dtype()?;
+        if found == T::DTYPE {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("array: expected elements of {:?}, found {:?}", T::DTYPE, found), "dtype"))
+    }
+
+    /// Sets all elements to one number.
+    pub fn fill(&self, value: f64) -> Result<()> {
+        check(unsafe { sys::cohort_ndarray_fill(self.raw(), value) })
+    }
+
+    /// Copies into another array of the same shape, converting.
+    pub fn copy_to(&self, target: &NDArray) -> Result<()> {
+        check(unsafe { sys::cohort_ndarray_copy_to(self.raw(), target.raw()) })
+    }
+
+    /// A copy on a context.
+    pub fn copy(&self, context: &Context) -> Result<NDArray> {
+        let context = context.to_raw();
+        NDArray::out(|out| unsafe { sys::cohort_ndarray_copy(self.raw(), &context, out) })
+    }
+
+    /// A copy of another type.
+    pub fn cast(&self, dtype: Dtype) -> Result<NDArray> {
+        NDArray::out(|out| unsafe { sys::cohort_ndarray_cast(self.raw(), dtype.code(), out) })
+    }
+
+    /// A view of rows.
+    pub fn slice(&self, rows: std::ops::Range<usize>) -> Result<NDArray> {
+        let ends = lengths(&[rows.start, rows.end])?;
+        NDArray::out(|out| unsafe { sys::cohort_ndarray_slice(self.raw(), ends[0], ends[1], out) })
+    }
+
+    /// A view of the same memory with another shape.
+    pub fn reshape(&self, shape: &[usize]) -> Result<NDArray> {
+        let shape = lengths(shape)?;
+        NDArray::out(|out| unsafe { sys::cohort_ndarray_reshape(self.raw(), shape.as_ptr(), shape.len() as i32, out) })
+    }
+
+    /// Waits for the work that writes the array.
+    pub fn wait(&self) -> Result<()> {
+        check(unsafe { sys::cohort_ndarray_wait(self.raw()) })
+    }
+
+    /// An array that a callback was lent, kept.
+    pub(crate) fn share(lent: *const sys::cohort_ndarray) -> Result<NDArray> {
+        NDArray::out(|out| unsafe { sys::cohort_ndarray_share(lent, out) })
+    }
+}
+
+impl Clone for NDArray {
+    fn clone(&self) -> NDArray {
+        NDArray::share(self.raw()).expect("another handle on an array")
+    }
+}
+
+impl fmt::Debug for NDArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NDArray({:?}, {:?})", self.shape(), self.dtype())
+    }
+}
+
+pub(crate) fn pointers(arrays: &[&NDArray]) -> Vec<*mut sys::cohort_ndarray> {
+    arrays.iter().map(|array| array.raw()).collect()
+}
+
+/// The arrays of a .params file, with their names; empty ones where it has none.
+pub fn load(path: &str) -> Result<Vec<(String, NDArray)>> {
+    let path = c_text(path, "path")?;
+    let file = Arrays::out(|out| unsafe { sys::cohort_arrays_load(path.as_ptr(), null(), out) })?;
+    file.pairs()
+}
+
+/// Writes a .params file.
+pub fn save<'a>(path: &str, arrays: impl IntoIterator<Item = (&'a str, &'a NDArray)>) -> Result<()> {
+    let (path, arrays) = (c_text(path, "path")?, Arrays::of(arrays)?);
+    check(unsafe { sys::cohort_arrays_save(arrays.raw(), path.as_ptr()) })
+}
+
+/// Applies an operator to arrays at once.
+pub fn invoke(op: &str, inputs: &[&NDArray], attrs: &[(&str, &str)]) -> Result<Vec<NDArray>> {
+    let name = c_text(op, "operator")?;
+    let keys = Texts::new(&attrs.iter().map(|(key, _)| *key).collect::<Vec<_>>(), op)?;
+    let values = Texts::new(&attrs.iter().map(|(_, value)| *value).collect::<Vec<_>>(), op)?;
+    let arrays = pointers(inputs);
+    let made = Arrays::out(|out| unsafe {
+        sys::cohort_operator_invoke(
+            name.as_ptr(),
+            keys.as_ptr(),
+            values.as_ptr(),
+            keys.len(),
+            arrays.as_ptr(),
+            arrays.len(),
+            null(),
+            0,
+            null(),
+            out,
+        )
+    })?;
+    Ok(made.list()?.into_iter().flatten().collect())
+}
+
+pub(crate) fn names(
+    num: usize,
+    at: impl Fn(usize, *mut *const std::os::raw::c_char) -> *mut sys::cohort_error,
+) -> Result<Vec<String>> {
+    (0..num)
+        .map(|i| {
+            let mut name = null();
+            check(at(i, &mut name))?;
+            Ok(unsafe { text(name) })
+        })
+        .collect()
+}

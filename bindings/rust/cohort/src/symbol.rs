@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Symbols: networks, composed or read from MXNet's JSON.
+use crate::arrays::Descs;
+use crate::error::{c_text, check, text, Result, Texts};
+use crate::ndarray::names;
+use cohort_sys as sys;
+use std::fmt;
+use std::ptr::{null, null_mut};
+
+crate::handle!(
+    /// A graph of operators over variables.
+    Symbol,
+    cohort_symbol,
+    cohort_symbol_free
+);
+
+/// Shapes that inference found.
+pub type Shapes = Vec<(String, Vec<usize>)>;
+
+impl Symbol {
+    pub(crate) fn out(call: impl FnOnce(*mut *mut sys::cohort_symbol) -> *mut sys::cohort_error) -> Result<Symbol> {
+        let mut made = null_mut();
+        check(call(&mut made))?;
+        Ok(Symbol::adopt(made))
+    }
+
+    /// A variable.
+    pub fn variable(name: &str) -> Result<Symbol> {
+        let name = c_text(name, "variable")?;
+        Symbol::out(|out| unsafe { sys::cohort_symbol_variable(name.as_ptr(), null(), null(), 0, out) })
+    }
+
+    /// A symbol of all outputs of the given ones.
+    pub fn group(symbols: &[&Symbol]) -> Result<Symbol> {
+        let handles: Vec<_> = symbols.iter().map(|one| one.raw()).collect();
+        Symbol::out(|out| unsafe { sys::cohort_symbol_group(handles.as_ptr(), handles.len(), out) })
+    }
+
+    /// From JSON as any MXNet wrote it.
+    pub fn from_json(json: &str) -> Result<Symbol> {
+        Symbol::out(|out| unsafe { sys::cohort_symbol_from_json(json.as_ptr() as *const _, json.len(), out) })
+    }
+
+    /// The same from a file.
+    pub fn load(path: &str) -> Result<Symbol> {
+        let path = c_text(path, "path")?;
+        Symbol::out(|out| unsafe { sys::cohort_symbol_load(path.as_ptr(), out) })
+    }
+
+    /// As JSON in the form of MXNet 1.9.
+    pub fn to_json(&self) -> Result<String> {
+        let mut json = null();
+        check(unsafe { sys::cohort_symbol_to_json(self.raw(), &mut json) })?;
+        Ok(unsafe { text(json) })
+    }
+
+    /// One output, by name.
+    pub fn output(&self, name: &str) -> Result<Symbol> {
+        let name = c_text(name, "output")?;
+        Symbol::out(|out| unsafe { sys::cohort_symbol_output_named(self.raw(), name.as_ptr(), out) })
+    }
+
+    /// All outputs of all nodes.
+    pub fn internals(&self) -> Result<Symbol> {
+        Symbol::out(|out| unsafe { sys::cohort_symbol_internals(self.raw(), out) })
+    }
+
+    fn names(&self, list: i32) -> Result<Vec<String>> {
+        let mut num = 0;
+        check(unsafe { sys::cohort_symbol_num_names(self.raw(), list, &mut num) })?;
+        names(num, |i, out| unsafe { sys::cohort_symbol_name_at(self.raw(), list, i, out) })
+    }
+
+    /// Names of the arguments.
+    pub fn arguments(&self) -> Result<Vec<String>> {
+        self.names(sys::COHORT_SYMBOL_ARGUMENTS)
+    }
+
+    /// Names of the auxiliary states.
+    pub fn auxiliary_states(&self) -> Result<Vec<String>> {
+        self.names(sys::COHORT_SYMBOL_AUX)
+    }
+
+    /// Names of the outputs.
+    pub fn outputs(&self) -> Result<Vec<String>> {
+        self.names(sys::COHORT_SYMBOL_OUTPUTS)
+    }
+
+    /// Shapes of arguments, outputs and auxiliary states; None if not all can be found.
+    pub fn infer_shape(&self, known: &[(&str, &[usize])]) -> Result<Option<(Shapes, Shapes, Shapes)>> {
+        let known = Descs::known(known)?;
+        let (mut complete, mut args, mut outputs, mut aux) = (0, null_mut(), null_mut(), null_mut());
+        check(unsafe {
+            sys::cohort_symbol_infer_shape(self.raw(), known.raw(), 0, &mut complete, &mut args, &mut outputs, &mut aux)
+        })?;
+        if complete == 0 {
+            return Ok(None);
+        }
+        let read = |raw| -> Result<Shapes> {
+            Ok(Descs::adopt(raw).list()?.into_iter().map(|(name, shape)| (name, shape.unwrap_or_default())).collect())
+        };
+        let (args, outputs, aux) = (read(args), read(outputs), read(aux));
+        Ok(Some((args?, outputs?, aux?)))
+    }
+}
+
+impl Clone for Symbol {
+    fn clone(&self) -> Symbol {
+        Symbol::out(|out| unsafe { sys::cohort_symbol_copy(self.raw(), out) }).expect("a copy of a symbol")
+    }
+}
+
+impl fmt::Debug for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Symbol({:?})", self.outputs())
+    }
+}
+
+/// A node of an operator, in the making. What goes wrong is told by [`Op::build`].
+#[derive(Clone, Debug)]
+pub struct Op {
+    op: String,
+    name: Option<String>,
+    attrs: Vec<(String, String)>,
+    inputs: Vec<(Option<String>, Symbol)>,
+}
+
+impl Op {
+    /// Of an operator by MXNet's name.
+    pub fn new(op: &str) -> Op {
+        Op { op: op.into(), name: None, attrs: Vec::new(), inputs: Vec::new() }
+    }
+
+    /// The node's name; without one it is made from the operator's.
+    pub fn name(mut self, name: &str) -> Op {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// An attribute in MXNet's spelling: `2`, `"(2, 2)"`, `"relu"`.
+    pub fn attr(mut self, key: &str, value: impl fmt::Display) -> Op {
+        self.attrs.push((key.into(), value.to_string()));
+        self
+    }
+
+    /// The next input.
+    pub fn input(mut self, symbol: &Symbol) -> Op {
+        self.inputs.push((None, symbol.clone()));
+        self
+    }
+
+    /// An input by its name.
+    pub fn named_input(mut self, name: &str, symbol: &Symbol) -> Op {
+        self.inputs.push((Some(name.into()), symbol.clone()));
+        self
+    }
+
+    /// The symbol of its outputs. Inputs that are not given become variables.
+    pub fn build(self) -> Result<Symbol> {
+        let op = c_text(&self.op, "operator")?;
+        let name = self.name.as_deref().map(|name| c_text(name, "name")).transpose()?;
+        let keys = Texts::new(&self.attrs.iter().map(|(key, _)| key).collect::<Vec<_>>(), "attributes")?;
+        let values = Texts::new(&self.attrs.iter().map(|(_, value)| value).collect::<Vec<_>>(), "attributes")?;
+        let handles: Vec<_> = self.inputs.iter().map(|(_, symbol)| symbol.raw()).collect();
+        let named: Vec<&str> = self.inputs.iter().filter_map(|(name, _)| name.as_deref()).collect();
+        if !named.is_empty() && named.len() != self.inputs.len() {
+            return Err(crate::Error::invalid("inputs: expected all in order or all by name, found both", self.op));
+        }
+        let input_names = Texts::new(&named, "inputs")?;
+        Symbol::out(|out| unsafe {
+            sys::cohort_symbol_create(
+                op.as_ptr(),
+                name.as_ref().map_or(null(), |name| name.as_ptr()),
+                keys.as_ptr(),
+                values.as_ptr(),
+                keys.len(),
+                handles.as_ptr(),
+                if named.is_empty() { null() } else { input_names.as_ptr() },
+                handles.len(),
+                out,
+            )
+        })
+    }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Optimizers, metrics, initializers.
+use crate::arrays::Arrays;
+use crate::error::{c_text, check, text, Result, Texts};
+use crate::executor::guarded;
+use crate::ndarray::{pointers, NDArray};
+use crate::symbol::Symbol;
+use cohort_sys as sys;
+use std::collections::BTreeMap;
+use std::os::raw::c_void;
+use std::ptr::{null, null_mut};
+
+fn settings(from: &[(&str, &str)]) -> Result<(Texts, Texts)> {
+    let keys = Texts::new(&from.iter().map(|(key, _)| *key).collect::<Vec<_>>(), "settings")?;
+    let values = Texts::new(&from.iter().map(|(_, value)| *value).collect::<Vec<_>>(), "settings")?;
+    Ok((keys, values))
+}
+
+crate::handle!(
+    /// A rule that updates parameters from gradients, with the states of those it has seen.
+    Optimizer,
+    cohort_optimizer,
+    cohort_optimizer_free
+);
+
+impl Optimizer {
+    /// By name, with settings as text: `("learning_rate", "0.1")`.
+    pub fn new(name: &str, with: &[(&str, &str)]) -> Result<Optimizer> {
+        let (name, (keys, values)) = (c_text(name, "optimizer")?, settings(with)?);
+        let mut made = null_mut();
+        check(unsafe {
+            sys::cohort_optimizer_create(name.as_ptr(), keys.as_ptr(), values.as_ptr(), keys.len(), &mut made)
+        })?;
+        Ok(Optimizer::adopt(made))
+    }
+
+    /// A setting, or `num_update`.
+    pub fn get(&self, key: &str) -> Result<f64> {
+        let key = c_text(key, "key")?;
+        let mut value = 0.0;
+        check(unsafe { sys::cohort_optimizer_get(self.raw(), key.as_ptr(), &mut value) })?;
+        Ok(value)
+    }
+
+    /// Changes a setting from the next update on.
+    pub fn set(&self, key: &str, value: f64) -> Result<()> {
+        let key = c_text(key, "key")?;
+        check(unsafe { sys::cohort_optimizer_set(self.raw(), key.as_ptr(), value) })
+    }
+
+    /// Lets a schedule decide the learning rate: "factor", "multifactor", "poly", "cosine".
+    pub fn set_lr_schedule(&self, name: &str, with: &[(&str, &str)]) -> Result<()> {
+        let (name, (keys, values)) = (c_text(name, "schedule")?, settings(with)?);
+        check(unsafe {
+            sys::cohort_optimizer_set_lr_schedule(self.raw(), name.as_ptr(), keys.as_ptr(), values.as_ptr(), keys.len())
+        })
+    }
+
+    /// Takes the multipliers of a symbol's variables.
+    pub fn use_symbol(&self, symbol: &Symbol) -> Result<()> {
+        check(unsafe { sys::cohort_optimizer_use_symbol(self.raw(), symbol.raw()) })
+    }
+
+    /// Updates one parameter from its gradient.
+    pub fn update(&self, param: &str, weight: &NDArray, grad: &NDArray) -> Result<()> {
+        let param = c_text(param, "param")?;
+        check(unsafe { sys::cohort_optimizer_update(self.raw(), param.as_ptr(), 0, weight.raw(), grad.raw()) })
+    }
+
+    /// States and counts, so that training can go on later.
+    pub fn states(&self) -> Result<Vec<u8>> {
+        let mut bytes = 0;
+        check(unsafe { sys::cohort_optimizer_save_states_memory(self.raw(), null_mut(), 0, &mut bytes) })?;
+        let mut found = vec![0u8; bytes];
+        let into = found.as_mut_ptr() as *mut c_void;
+        check(unsafe { sys::cohort_optimizer_save_states_memory(self.raw(), into, bytes, &mut bytes) })?;
+        Ok(found)
+    }
+
+    /// Takes what [`Optimizer::states`] gave.
+    pub fn set_states(&self, states: &[u8]) -> Result<()> {
+        let from = states.as_ptr() as *const c_void;
+        check(unsafe { sys::cohort_optimizer_load_states_memory(self.raw(), from, states.len()) })
+    }
+}
+
+/// A metric of the caller's: labels and predictions, to a sum and a number of instances.
+type Measure = Box<dyn FnMut(&[NDArray], &[NDArray]) -> Result<(f64, f64)> + Send>;
+
+/// A figure accumulated from labels and predictions.
+pub struct Metric {
+    raw: *mut sys::cohort_metric,
+    _measure: Option<Box<Measure>>, // dropped behind the handle
+}
+
+// SAFETY: any thread may use a handle, one at a time; the function is Send.
+unsafe impl Send for Metric {}
+
+impl Drop for Metric {
+    fn drop(&mut self) {
+        unsafe { sys::cohort_metric_free(self.raw) }
+    }
+}
+
+unsafe extern "C" fn measure(
+    labels: *const *mut sys::cohort_ndarray,
+    num_labels: usize,
+    preds: *const *mut sys::cohort_ndarray,
+    num_preds: usize,
+    out_sum: *mut f64,
+    out_num: *mut f64,
+    user_data: *mut c_void,
+) -> i32 {
+    let lent = |list: *const *mut sys::cohort_ndarray, num| -> Result<Vec<NDArray>> {
+        (0..num).map(|i| NDArray::share(*list.add(i))).collect()
+    };
+    guarded(|| {
+        let function = &mut *(user_data as *mut Measure);
+        let found = lent(labels, num_labels).and_then(|labels| function(&labels, &lent(preds, num_preds)?));
+        match found {
+            Ok((sum, num)) => {
+                *out_sum = sum;
+                *out_num = num;
+                0
+            }
+            Err(_) => 1,
+        }
+    })
+}
+
+impl Metric {
+    /// By name, with settings as text.
+    pub fn new(kind: &str, with: &[(&str, &str)]) -> Result<Metric> {
+        let (kind, (keys, values)) = (c_text(kind, "metric")?, settings(with)?);
+        let mut raw = null_mut();
+        check(unsafe {
+            sys::cohort_metric_create(kind.as_ptr(), keys.as_ptr(), values.as_ptr(), keys.len(), &mut raw)
+        })?;
+        Ok(Metric { raw, _measure: None })
+    }
+
+    /// Of a function that gives the sum and the number of instances of labels and predictions.
+    pub fn custom(
+        name: &str,
+        function: impl FnMut(&[NDArray], &[NDArray]) -> Result<(f64, f64)> + Send + 'static,
+    ) -> Result<Metric> {
+        let name = c_text(name, "metric")?;
+        let mut boxed: Box<Measure> = Box::new(Box::new(function));
+        let user_data = &mut *boxed as *mut Measure as *mut c_void;
+        let mut raw = null_mut();
+        check(unsafe { sys::cohort_metric_create_custom(name.as_ptr(), Some(measure), user_data, 0, &mut raw) })?;
+        Ok(Metric { raw, _measure: Some(boxed) })
+    }
+
+    pub(crate) fn raw(&self) -> *mut sys::cohort_metric {
+        self.raw
+    }
+
+    /// Adds labels and predictions, pair by pair.
+    pub fn update(&mut self, labels: &[&NDArray], preds: &[&NDArray]) -> Result<()> {
+        let (labels, preds) = (pointers(labels), pointers(preds));
+        check(unsafe {
+            sys::cohort_metric_update(self.raw, labels.as_ptr(), labels.len(), preds.as_ptr(), preds.len())
+        })
+    }
+
+    /// Forgets everything.
+    pub fn reset(&mut self) -> Result<()> {
+        check(unsafe { sys::cohort_metric_reset(self.raw) })
+    }
+
+    /// Names and values; NaN where nothing was counted.
+    pub fn values(&self) -> Result<Vec<(String, f64)>> {
+        let mut num = 0;
+        check(unsafe { sys::cohort_metric_num_values(self.raw, &mut num) })?;
+        (0..num)
+            .map(|i| {
+                let (mut name, mut value) = (null(), 0.0);
+                check(unsafe { sys::cohort_metric_value(self.raw, i, 0, &mut name, &mut value) })?;
+                Ok((unsafe { text(name) }, value))
+            })
+            .collect()
+    }
+}
+
+crate::handle!(
+    /// A rule that fills parameters before training. The same seed and names give the same numbers.
+    Initializer,
+    cohort_initializer,
+    cohort_initializer_free
+);
+
+impl Initializer {
+    /// By name, with settings as text.
+    pub fn new(name: &str, with: &[(&str, &str)], seed: u64) -> Result<Initializer> {
+        let (name, (keys, values)) = (c_text(name, "initializer")?, settings(with)?);
+        let mut made = null_mut();
+        check(unsafe {
+            sys::cohort_initializer_create(name.as_ptr(), keys.as_ptr(), values.as_ptr(), keys.len(), seed, &mut made)
+        })?;
+        Ok(Initializer::adopt(made))
+    }
+
+    /// Fills arrays by name: weights by this rule, biases with 0, and so on; `__init__` of a variable comes first.
+    pub fn apply(&self, symbol: Option<&Symbol>, arrays: &BTreeMap<String, NDArray>) -> Result<()> {
+        let arrays = Arrays::of(arrays.iter().map(|(name, array)| (name.as_str(), array)))?;
+        let symbol = symbol.map_or(null_mut(), |symbol| symbol.raw());
+        check(unsafe { sys::cohort_initializer_apply(self.raw(), symbol, arrays.raw()) })
+    }
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Arrays, symbols, executors, groups, metrics, optimizers: what they do and what they refuse.
+mod support;
+
+use cohort::*;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::{Arc, Mutex};
+use support::*;
+
+#[test]
+fn arrays_go_in_and_out() {
+    case(|| {
+        let array = floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[3, 2]);
+        assert_eq!((array.shape().unwrap(), array.dtype().unwrap()), (vec![3, 2], Dtype::Float32));
+        let row = array.slice(1..2).unwrap();
+        row.fill(9.0).unwrap();
+        let flat = array.reshape(&[6]).unwrap();
+        drop(array);
+        near(&flat, &[1.0, 2.0, 9.0, 9.0, 5.0, 6.0]);
+        assert_eq!(flat.cast(Dtype::Int32).unwrap().to_vec::<i32>().unwrap(), [1, 2, 9, 9, 5, 6]);
+        near(&invoke("exp", &[&floats(&[0.0], &[1])], &[]).unwrap()[0], &[1.0]);
+        let copy = flat.clone();
+        copy.write(&[0f32; 6]).unwrap();
+        near(&flat, &[0.0; 6]);
+        near(&flat.copy(&Context::cpu(1)).unwrap(), &[0.0; 6]);
+    });
+}
+
+#[test]
+fn wrong_arrays_are_errors() {
+    case(|| {
+        fails(NDArray::from_slice(&[1f32; 3], &[2, 2]), ErrorKind::Shape, "12");
+        fails(NDArray::zeros(&[usize::MAX], Dtype::Float32, &Context::cpu(0)), ErrorKind::InvalidArgument, "length");
+        fails(NDArray::zeros(&[1 << 62, 4], Dtype::Float32, &Context::cpu(0)), ErrorKind::Shape, "");
+        fails(NDArray::zeros(&[1], Dtype::None, &Context::cpu(0)), ErrorKind::Dtype, "");
+        fails(NDArray::zeros(&[1], Dtype::Float32, &Context::gpu(4096)), ErrorKind::Device, "gpu(4096)");
+        let array = floats(&[1.0, 2.0], &[2]);
+        fails(array.to_vec::<i32>(), ErrorKind::InvalidArgument, "expected elements of Int32, found Float32");
+        fails(array.write(&[1f32]), ErrorKind::Shape, "");
+        fails(array.slice(1..5), ErrorKind::InvalidArgument, "");
+        #[allow(clippy::reversed_empty_ranges)]
+        {
+            fails(array.slice(2..1), ErrorKind::InvalidArgument, "");
+        }
+        fails(Context::parse("tpu(0)"), ErrorKind::InvalidArgument, "tpu");
+        fails(invoke("FullyConected", &[&array], &[]), ErrorKind::Name, "FullyConnected");
+        fails(invoke("exp", &[&array], &[("a\0b", "1")]), ErrorKind::InvalidArgument, "zero byte");
+        fails(load("/no/such/file"), ErrorKind::Io, "/no/such/file");
+    });
+}
+
+#[test]
+fn symbols_are_composed_and_read() {
+    case(|| {
+        let net = mlp();
+        assert_eq!(net.arguments().unwrap(), ["data", "fc_weight", "fc_bias", "softmax_label"]);
+        let again = Symbol::from_json(&net.to_json().unwrap()).unwrap();
+        assert_eq!(again.outputs().unwrap(), ["softmax_output"]);
+        let (args, outputs, aux) = net.infer_shape(&[("data", &[5, 4])]).unwrap().unwrap();
+        assert_eq!(args[1], ("fc_weight".to_string(), vec![3, 4]));
+        assert_eq!((outputs[0].1.as_slice(), aux.len()), ([5, 3].as_slice(), 0));
+        assert!(net.infer_shape(&[]).unwrap().is_none());
+        assert_eq!(net.internals().unwrap().output("fc_output").unwrap().outputs().unwrap(), ["fc_output"]);
+        fails(Symbol::from_json("{"), ErrorKind::Format, "");
+        fails(net.output("no_such"), ErrorKind::Name, "no_such");
+        let x = Symbol::variable("x").unwrap();
+        fails(Op::new("exp").named_input("data", &x).input(&x).build(), ErrorKind::InvalidArgument, "by name");
+    });
+}
+
+#[test]
+fn executors_run_on_the_callers_arrays() {
+    case(|| {
+        let (data, weight, grad) =
+            (floats(&[1.0, 2.0, 3.0, 4.0], &[2, 2]), floats(&[1.0, 10.0], &[1, 2]), floats(&[0.0; 2], &[1, 2]));
+        let mut executor =
+            Executor::bind(&linear(), &Context::cpu(0), &[&data, &weight], Some(&[None, Some(&grad)]), &[]).unwrap();
+        near(&executor.forward(true).unwrap()[0], &[21.0, 43.0]);
+        executor.backward(&[&floats(&[1.0, 1.0], &[2, 1])]).unwrap();
+        near(&grad, &[4.0, 6.0]);
+        fails(executor.backward(&[]), ErrorKind::InvalidArgument, "fc");
+        let made = Executor::bind(&linear(), &Context::cpu(0), &[&data, &weight], Some(&[None]), &[]);
+        fails(made, ErrorKind::InvalidArgument, "grads");
+        let simple = Executor::simple_bind(&linear(), &Context::cpu(0), &[("data", &[4, 2])], GradReq::Write).unwrap();
+        assert_eq!(simple.grads().unwrap()["fc_weight"].shape().unwrap(), [1, 2]);
+        let mut smaller = simple.reshape(&[("data", &[1, 2])]).unwrap();
+        smaller.set_inputs(&[("data", &floats(&[1.0, 1.0], &[1, 2])), ("fc_weight", &weight)]).unwrap();
+        near(&smaller.forward(false).unwrap()[0], &[11.0]);
+    });
+}
+
+#[test]
+fn groups_split_run_and_update() {
+    case(|| {
+        let net = linear();
+        let mut group = linear_group(&net).workload(&[1.0, 3.0]).inputs_need_grad().build().unwrap();
+        assert_eq!(group.slices().unwrap(), [0..1, 1..4]);
+        assert_eq!(group.param_names().unwrap(), ["fc_weight"]);
+        let args = [("fc_weight".to_string(), floats(&[1.0, 10.0], &[1, 2]))].into_iter().collect();
+        group.set_params(&args, &Params::new()).unwrap();
+        group.forward(&[&floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], &[4, 2])], &[], true).unwrap();
+        near(&group.outputs().unwrap()[0], &[21.0, 43.0, 65.0, 87.0]);
+        group.backward(&[&floats(&[1.0; 4], &[4, 1])]).unwrap();
+        near(&group.input_grads().unwrap()[0], &[1.0, 10.0, 1.0, 10.0, 1.0, 10.0, 1.0, 10.0]);
+        near(&group.device_grads(1).unwrap()["fc_weight"], &[15.0, 18.0]);
+        let sgd = Optimizer::new("sgd", &[("learning_rate", "0.5")]).unwrap();
+        group.update(&sgd, Update::OnStore).unwrap();
+        near(&group.params().unwrap().0["fc_weight"], &[1.0 - 8.0, 10.0 - 10.0]);
+        near(&group.device_params(0).unwrap()["fc_weight"], &[-7.0, 0.0]);
+        group.reshape(&[Desc::new("data", &[2, 2])], &[]).unwrap();
+        fails(group.backward(&[]), ErrorKind::State, "forward");
+        fails(group.forward(&[&floats(&[0.0; 8], &[4, 2])], &[], false), ErrorKind::Shape, "data");
+    });
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_said() {
+    case(|| {
+        let net = mlp();
+        let mut group = Group::builder(&net)
+            .data(Desc::new("data", &[4, 4]))
+            .label(Desc::new("softmax_label", &[4]))
+            .build()
+            .unwrap();
+        let some: Params = [("fc_bias".to_string(), floats(&[1.0; 3], &[3]))].into_iter().collect();
+        fails(group.set_params(&some, &Params::new()), ErrorKind::Name, "'fc_weight'");
+        assert_eq!(group.set_some_params(&some, &Params::new()).unwrap(), ["fc_weight"]);
+        fails(Group::builder(&net).build(), ErrorKind::InvalidArgument, "data");
+        fails(
+            Group::builder(&net).contexts(&[]).data(Desc::new("data", &[4, 4])).build(),
+            ErrorKind::InvalidArgument,
+            "contexts",
+        );
+        fails(Group::builder(&net).data(Desc::new("other", &[4, 4])).build(), ErrorKind::Name, "other");
+        fails(
+            Group::builder(&net).data(Desc::new("data", &[4, 4])).workload(&[1.0, 2.0]).build(),
+            ErrorKind::InvalidArgument,
+            "workload",
+        );
+        fails(Group::builder(&net).data(Desc::new("data", &[4, usize::MAX])).build(), ErrorKind::Shape, "");
+        fails(Optimizer::new("sgd", &[("no_such", "1")]).map(drop), ErrorKind::Name, "no_such");
+        fails(Metric::new("happiness", &[]).map(drop), ErrorKind::Name, "happiness");
+    });
+}
+
+#[test]
+fn optimizers_keep_their_states() {
+    case(|| {
+        let adam = Optimizer::new("adam", &[("learning_rate", "0.1")]).unwrap();
+        let (weight, grad) = (floats(&[1.0], &[1]), floats(&[0.5], &[1]));
+        adam.update("w", &weight, &grad).unwrap();
+        near(&weight, &[0.9]);
+        let again = Optimizer::new("adam", &[("learning_rate", "0.1")]).unwrap();
+        again.set_states(&adam.states().unwrap()).unwrap();
+        assert_eq!(again.get("num_update").unwrap(), 1.0);
+        fails(again.set_states(b"nonsense"), ErrorKind::Format, "");
+    });
+}
+
+#[test]
+fn panics_in_callbacks_go_on_behind_the_call() {
+    case(|| {
+        let mut executor =
+            Executor::simple_bind(&mlp(), &Context::cpu(0), &[("data", &[1, 4])], GradReq::Null).unwrap();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let names = seen.clone();
+        executor
+            .set_monitor(move |name, array| names.lock().unwrap().push((name.to_string(), array.shape().unwrap())))
+            .unwrap();
+        executor.forward(false).unwrap();
+        assert_eq!(seen.lock().unwrap()[0], ("fc_output".to_string(), vec![1, 3]));
+        executor.set_monitor(|name, _| panic!("no more of {}", name)).unwrap();
+        let payload = catch_unwind(AssertUnwindSafe(|| executor.forward(false))).unwrap_err();
+        assert_eq!(payload.downcast_ref::<String>().unwrap(), "no more of fc_output");
+        executor.set_monitor(|_, _| ()).unwrap();
+        executor.forward(false).unwrap();
+
+        let mut metric = Metric::custom("own", |labels, preds| {
+            let (label, pred) = (labels[0].to_vec::<f32>()?, preds[0].to_vec::<f32>()?);
+            assert!(label[0] < 5.0, "a large label");
+            Ok((f64::from(label[0] + pred[0]), 2.0))
+        })
+        .unwrap();
+        metric.update(&[&floats(&[1.0], &[1])], &[&floats(&[4.0], &[1])]).unwrap();
+        assert_eq!(metric.values().unwrap(), [("own".to_string(), 2.5)]);
+        let five = floats(&[5.0], &[1]);
+        let payload = catch_unwind(AssertUnwindSafe(|| metric.update(&[&five], &[&five]))).unwrap_err();
+        assert_eq!(*payload.downcast_ref::<&str>().unwrap(), "a large label");
+        let ints = NDArray::from_slice(&[1i32], &[1]).unwrap();
+        fails(metric.update(&[&ints], &[&ints]), ErrorKind::Execution, "own");
+        assert_eq!(metric.values().unwrap()[0].1, 2.5);
+    });
+}
+
+#[test]
+fn objects_may_be_dropped_in_any_order_and_thread() {
+    case(|| {
+        let net = linear();
+        let mut group = linear_group(&net).build().unwrap();
+        group.forward(&[&floats(&[1.0; 8], &[4, 2])], &[], true).unwrap();
+        let (outputs, params) = (group.outputs().unwrap(), group.device_params(0).unwrap());
+        drop(net);
+        std::thread::spawn(move || drop(group)).join().unwrap();
+        near(&outputs[0], &[0.0; 4]);
+        std::thread::spawn(move || drop(params)).join().unwrap();
+        drop(outputs);
+    });
+}
+
+#[test]
+fn everything_is_send() {
+    fn is_send<T: Send>() {}
+    is_send::<NDArray>();
+    is_send::<Symbol>();
+    is_send::<Executor>();
+    is_send::<Group>();
+    is_send::<Optimizer>();
+    is_send::<Metric>();
+    is_send::<Initializer>();
+    is_send::<Predictor>();
+    is_send::<Error>();
+}
