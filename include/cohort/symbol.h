@@ -164,8 +164,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_infer_dtype(const cohor
  * Reads a symbol from JSON as MXNet 0.8 to 1.9 wrote it, bringing older forms up to date.
  *
  * @param bytes  The length of json, without an ending zero.
- * @return NULL, or COHORT_ERROR_FORMAT: no such JSON, indices out of range, cycles, or an operator or attribute that is
- *   not known (the error names node and operator).
+ * @return NULL, or COHORT_ERROR_FORMAT: no such JSON, indices out of range, cycles, operators that are not known (the
+ *   error names all of them, each with its nodes) or an attribute that is not (it names node and operator).
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_from_json(const char *json, size_t bytes,
                                                                    cohort_symbol **out_symbol);

@@ -2,6 +2,7 @@
 // Symbols as MXNet's JSON: reads the forms of 0.8 to 1.9 and brings older ones up to date, writes that of 1.9. A file
 // is not trusted: everything is checked before a node is made of it.
 #include <algorithm>
+#include <map>
 
 #include "base/json.hpp"
 #include "base/log.hpp"
@@ -15,6 +16,7 @@ constexpr int64_t kCurrentVersion = 10901;  // major * 10000 + minor * 100 + pat
 constexpr int64_t kOldestVersion = 800;     // files without a version
 constexpr int kMostDepth = 32;              // MXNet's own files have 5 levels
 constexpr int64_t kMostOutputs = 1 << 22;   // of all nodes together
+constexpr size_t kMostNamed = 100;          // operators in an error, and nodes of each
 
 // ---- a tree to nodes -----------------------------------------------------------------------------------------------
 
@@ -40,6 +42,7 @@ class Reader {
     num_nodes_ = nodes.elements.size();
     raw_.reserve(num_nodes_);
     for (const Json &node : nodes.elements) read_node(node);
+    check_operators();
     check_indices(tree, "arg_nodes", true);
     check_indices(tree, "node_row_ptr", false);
     const Json &heads = member(tree, "heads", "the symbol");
@@ -162,14 +165,40 @@ class Reader {
     }
     if (node.op == "null") {
       if (!node.inputs.empty()) refuse(node, text("expected no inputs of a variable, found ", node.inputs.size()));
-    } else {
-      try {
-        get_op(node.op);
-      } catch (const Error &error) {
-        refuse(node, error.what());
-      }
     }
     raw_.push_back(std::move(node));
+  }
+
+  // Whoever brings a network here is told all that is missing at once, and where.
+  void check_operators() const {
+    std::vector<std::vector<const RawNode *>> missing;  // by operator, in the order of the nodes
+    std::map<std::string, size_t> places;
+    for (const RawNode &node : raw_) {
+      if (node.op == "null" || find_op(node.op)) continue;
+      const auto place = places.emplace(node.op, missing.size());
+      if (place.second) missing.emplace_back();
+      missing[place.first->second].push_back(&node);
+    }
+    if (missing.empty()) return;
+    std::string list;
+    for (size_t i = 0; i < std::min(missing.size(), kMostNamed); ++i) {
+      try {
+        get_op(missing[i][0]->op);
+      } catch (const Error &error) {
+        list += text(i == 0 ? "" : "; ", nodes_text(missing[i]), " (", missing[i][0]->op, "): ", error.what());
+      }
+    }
+    throw Error(Code::kFormat, text(source_, ": ", list, more_text(missing.size())), missing[0][0]->name);
+  }
+
+  static std::string nodes_text(const std::vector<const RawNode *> &nodes) {
+    std::string list = nodes.size() == 1 ? "node " : "nodes ";
+    for (size_t i = 0; i < std::min(nodes.size(), kMostNamed); ++i)
+      list += text(i == 0 ? "'" : ", '", nodes[i]->name, "'");
+    return list + more_text(nodes.size());
+  }
+  static std::string more_text(size_t count) {
+    return count > kMostNamed ? text(" and ", count - kMostNamed, " more") : std::string();
   }
 
   // The nodes that the heads reach, inputs before those that use them.

@@ -262,6 +262,50 @@ static void an_unknown_operator_names_the_nearest(void **state) {
   free(huge);
 }
 
+/* A network that uses operators which are not there: one error names all of them, each with its nodes. */
+static void all_unknown_operators_are_named_at_once(void **state) {
+  static const char json[] =
+      "{\"nodes\": [{\"op\": \"null\", \"name\": \"x\", \"inputs\": []},"
+      " {\"op\": \"Magic\", \"name\": \"a\", \"inputs\": [[0, 0, 0]]},"
+      " {\"op\": \"relu\", \"name\": \"r\", \"inputs\": [[1, 0, 0]]},"
+      " {\"op\": \"Wonder\", \"name\": \"b\", \"attrs\": {\"deep\": \"1\"}, \"inputs\": [[2, 0, 0]]},"
+      " {\"op\": \"Magic\", \"name\": \"c\", \"inputs\": [[3, 0, 0], [1, 0, 0]]}],"
+      " \"arg_nodes\": [0], \"heads\": [[4, 0, 0]]}";
+  cohort_symbol *symbol = NULL;
+  cohort_error *error = cohort_symbol_from_json(json, sizeof(json) - 1, &symbol);
+
+  (void)state;
+  assert_non_null(error);
+  assert_int_equal(cohort_error_code(error), COHORT_ERROR_FORMAT);
+  assert_non_null(strstr(cohort_error_message(error), "nodes 'a', 'c' (Magic): no operator is named 'Magic'"));
+  assert_non_null(strstr(cohort_error_message(error), "node 'b' (Wonder): no operator is named 'Wonder'"));
+  assert_null(strstr(cohort_error_message(error), "'r'"));
+  assert_null(symbol);
+  cohort_error_free(error);
+}
+
+/* Thousands of them do not make an error of megabytes. */
+static void an_error_of_many_unknown_operators_stays_short(void **state) {
+  char *json = malloc(1 << 20);
+  size_t length = (size_t)sprintf(json, "{\"nodes\": [{\"op\": \"null\", \"name\": \"x\", \"inputs\": []}");
+  cohort_symbol *symbol = NULL;
+  cohort_error *error;
+  int i;
+
+  (void)state;
+  for (i = 0; i < 3000; ++i) {
+    length += (size_t)sprintf(json + length, ", {\"op\": \"Magic%d\", \"name\": \"n\", \"inputs\": [[0, 0, 0]]}",
+                              i % 2 == 0 ? 0 : i);
+  }
+  length += (size_t)sprintf(json + length, "], \"arg_nodes\": [0], \"heads\": [[1, 0, 0]]}");
+  error = cohort_symbol_from_json(json, length, &symbol);
+  assert_non_null(strstr(cohort_error_message(error), "'n' and 1400 more (Magic0)"));
+  assert_non_null(strstr(cohort_error_message(error), "and 1401 more"));
+  assert_in_range(strlen(cohort_error_message(error)), 1000, 20000);
+  cohort_error_free(error);
+  free(json);
+}
+
 /* Attributes given twice, and text that is missing from a list, are errors that say which. */
 static void attributes_are_checked(void **state) {
   const char *const twice[] = {"__lr_mult__", "__lr_mult__"}, *const values[] = {"1", "2"};
@@ -391,6 +435,8 @@ int main(void) {
       TEST(absent_gpus_are_device_errors),
       TEST(unknown_names),
       TEST(an_unknown_operator_names_the_nearest),
+      TEST(all_unknown_operators_are_named_at_once),
+      TEST(an_error_of_many_unknown_operators_stays_short),
       TEST(attributes_are_checked),
       TEST(unknown_constants),
       TEST(indices_beyond_the_end),
