@@ -81,7 +81,59 @@ std::vector<Array> convolution_inputs(bool modulated) {
   return inputs;
 }
 
+constexpr int64_t kAny = Shape::kUnknown;
+
+// Shapes of inputs and outputs once inference is done, as text.
+std::string inferred(const std::string &name, const AttrMap &attrs, Shapes in, Shapes out = {}) {
+  const Op &op = get_op(name);
+  const Attrs parsed = op.parse(attrs);
+  in.resize(size_t(op.num_inputs(parsed, 0)));
+  out.resize(size_t(op.num_outputs(parsed)));
+  op.infer_shape(parsed, in, out);
+  op.infer_shape(parsed, in, out);
+  std::string all;
+  for (const Shape &s : in) all += text(s, " ");
+  all += "->";
+  for (const Shape &s : out) all += text(" ", s);
+  return all;
+}
+
 }  // namespace
+
+TEST(shapes_follow_from_inputs_and_from_outputs) {
+  CHECK_EQ(inferred("_contrib_MultiBoxTarget", {}, {Shape{1, 7, 4}, Shape{2, kAny, 5}}),
+           "(1, 7, 4) (2, ?, 5) (2, ?, 7) -> (2, 28) (2, 28) (2, 7)");
+  CHECK_EQ(inferred("_contrib_MultiBoxTarget", {}, {{}, {}, Shape{2, 3, 7}}),
+           "(1, 7, 4) (2, ?, ?) (2, 3, 7) -> (2, 28) (2, 28) (2, 7)");
+  CHECK_EQ(inferred("_contrib_MultiBoxDetection", {}, {Shape{2, 3, 7}}), "(2, 3, 7) (2, 28) (?, 7, 4) -> (2, 7, 6)");
+  CHECK_EQ(inferred("_contrib_MultiBoxDetection", {}, {{}, Shape{2, 28}, Shape{1, 7, 4}}),
+           "(2, ?, 7) (2, 28) (1, 7, 4) -> (2, 7, 6)");
+  CHECK_EQ(inferred("_contrib_box_nms", {}, {}, {Shape{2, 5, 6}}), "(2, 5, 6) -> (2, 5, 6) (2, 5, 1)");
+  CHECK_EQ(inferred("_contrib_bipartite_matching", {{"threshold", "0"}}, {Shape{2, 5, 6}}),
+           "(2, 5, 6) -> (2, 5) (2, 6)");
+  CHECK_EQ(inferred("_contrib_box_encode", {}, {Shape{2, 5}, {}, {}, Shape{kAny, 3, 4}}),
+           "(2, 5) (2, 5) (2, 5, 4) (2, 3, 4) (4,) (4,) -> (2, 5, 4) (2, 5, 4)");
+  CHECK_EQ(inferred("_contrib_box_decode", {}, {Shape{2, kAny, 4}, Shape{1, 5, 4}}),
+           "(2, 5, 4) (1, 5, 4) -> (2, 5, 4)");
+  const AttrMap grid = {{"pooled_size", "(2, 3)"}, {"spatial_scale", "1"}};
+  CHECK_EQ(inferred("_contrib_ROIAlign", grid, {Shape{1, 4, kAny, kAny}}, {Shape{6, kAny, kAny, kAny}}),
+           "(1, 4, ?, ?) (6, 5) -> (6, 4, 2, 3)");
+  CHECK_EQ(inferred("_contrib_RROIAlign", grid, {Shape{1, 4, 5, 5}, Shape{6, kAny}}),
+           "(1, 4, 5, 5) (6, 6) -> (6, 4, 2, 3)");
+  CHECK_EQ(inferred("_contrib_PSROIPooling", kPsRoi, {{}, Shape{6, 5}}), "(?, ?, ?, ?) (6, 5) -> (6, 2, 3, 3)");
+  CHECK_EQ(inferred("_contrib_DeformablePSROIPooling", kDeformablePsRoi, {{}, {}, Shape{6, 4, kAny, kAny}}),
+           "(?, ?, ?, ?) (6, 5) (6, 4, 2, 2) -> (6, 2, 3, 3) (6, 2, 3, 3)");
+  const AttrMap one = {{"scales", "(1,)"}, {"ratios", "(1,)"}, {"rpn_post_nms_top_n", "3"}};
+  CHECK_EQ(inferred("_contrib_MultiProposal", one, {Shape{2, kAny, 4, 5}}),
+           "(2, 2, 4, 5) (2, 4, 4, 5) (2, 3) -> (6, 5) (6, 1)");
+  CHECK_EQ(inferred("_contrib_Proposal", one, {{}, Shape{kAny, 4, 4, 5}}),
+           "(1, 2, 4, 5) (1, 4, 4, 5) (1, 3) -> (3, 5) (3, 1)");
+  CHECK_EQ(inferred("_contrib_DeformableConvolution", kConvolution, {Shape{2, 4, 5, 6}}),
+           "(2, 4, 5, 6) (2, 24, 5, 4) (4, 2, 3, 2) (4,) -> (2, 4, 5, 4)");
+  CHECK_EQ(inferred("_contrib_ModulatedDeformableConvolution", kConvolution, {Shape{kAny, 4, kAny, 6}},
+                    {Shape{2, kAny, 5, kAny}}),
+           "(2, 4, 5, 6) (2, 24, 5, 4) (2, 12, 5, 4) (4, 2, 3, 2) (4,) -> (2, 4, 5, 4)");
+}
 
 TEST(gradients_of_regions_are_those_of_differences) {
   const Array data = spread_array({2, 4, 5, 6}, -1, 1);
