@@ -55,14 +55,30 @@ class WindowWeights {
     }
   }
 
-  // fn(first element, number of elements, their weights) for each window.
+  // What a window reads: elements from `first` on, by weights.
+  struct Window {
+    int64_t first, count;
+    const C *weights;
+  };
+  // fn(window, what it reads) for each window.
   template <typename Fn>
   void each(Fn &&fn) const {
     const C *from = weights_;
     for (int64_t w = 0; w < windows_; ++w) {
-      fn(w, int64_t(first_[w]), int64_t(count_[w]), from);
+      fn(w, Window{first_[w], count_[w], from});
       from += count_[w];
     }
+  }
+  // All that is read lies in [begin, end).
+  int64_t begin() const {
+    int64_t least = length_;
+    for (int64_t w = 0; w < windows_; ++w) least = count_[w] > 0 ? std::min<int64_t>(least, first_[w]) : least;
+    return least;
+  }
+  int64_t end() const {
+    int64_t most = 0;
+    for (int64_t w = 0; w < windows_; ++w) most = count_[w] > 0 ? std::max<int64_t>(most, first_[w] + count_[w]) : most;
+    return most;
   }
 
  private:
@@ -104,18 +120,23 @@ template <typename C>
 class StraightBody : protected AlignBody<C> {
  protected:
   using AlignBody<C>::AlignBody;
+  using Window = typename WindowWeights<C>::Window;
 
-  int64_t per_thread() const {
-    return whole_lines(WindowWeights<C>::elements(this->rows_, this->height_)) +
-           whole_lines(WindowWeights<C>::elements(this->columns_, this->width_));
-  }
+  // What a region reads, and memory for a line of an image.
+  struct Reading {
+    WindowWeights<C> along_y, along_x;
+    C share;
+    int64_t begin, end;  // along x
+    C *line;
+  };
 
-  // Calls fn(channel, row, column, plane, element, weight) for what a region reads, channel by channel.
-  template <typename Fn>
-  void each_element(const C *roi, int64_t index, C *memory, int64_t first_channel, int64_t end_channel, Fn &&fn) const {
-    WindowWeights<C> along_y(memory, this->rows_, this->height_);
-    WindowWeights<C> along_x(memory + whole_lines(WindowWeights<C>::elements(this->rows_, this->height_)),
-                             this->columns_, this->width_);
+  int64_t weights_y() const { return whole_lines(WindowWeights<C>::elements(this->rows_, this->height_)); }
+  int64_t weights_x() const { return whole_lines(WindowWeights<C>::elements(this->columns_, this->width_)); }
+  int64_t per_thread() const { return weights_y() + weights_x() + whole_lines(this->width_); }
+
+  Reading reading_of(const C *roi, int64_t index, C *memory) const {
+    Reading r = {{memory, this->rows_, this->height_}, {memory + weights_y(), this->columns_, this->width_}, 0, 0, 0,
+                 memory + weights_y() + weights_x()};
     const C scale = C(this->a_.spatial_scale), shift = this->a_.aligned ? C(0.5) : C(0);
     const C left = roi[1] * scale - shift, top = roi[2] * scale - shift;
     C width = roi[3] * scale - shift - left, height = roi[4] * scale - shift - top;
@@ -128,21 +149,54 @@ class StraightBody : protected AlignBody<C> {
       height = std::max(height, C(1));
     }
     const C places_y = this->places(height, this->rows_), places_x = this->places(width, this->columns_);
-    along_y.fill(top, height / C(this->rows_), places_y);
-    along_x.fill(left, width / C(this->columns_), places_x);
-    const C share = 1 / (places_y * places_x);
-    for (int64_t c = first_channel; c < end_channel; ++c) {
-      along_y.each([&](int64_t row, int64_t y0, int64_t num_y, const C *by_y) {
-        along_x.each([&](int64_t column, int64_t x0, int64_t num_x, const C *by_x) {
-          fn(c, row, column, y0 * this->width_ + x0, num_y, by_y, num_x, by_x, share);
-        });
-      });
+    r.along_y.fill(top, height / C(this->rows_), places_y);
+    r.along_x.fill(left, width / C(this->columns_), places_x);
+    r.share = 1 / (places_y * places_x);
+    r.begin = r.along_x.begin();
+    r.end = r.along_x.end();
+    return r;
+  }
+
+  // Lines of an image that a window reads along y, added up where [begin, end) lies.
+  void add_lines(const C *plane, const Window &y, int64_t begin, int64_t end, C *line) const {
+    if (begin < end) std::fill(line + begin, line + end, C(0));
+    const C *from = plane + y.first * this->width_, *by = y.weights;
+    int64_t left = y.count;
+    for (; left >= 4; left -= 4, from += 4 * this->width_, by += 4) add_some<4>(from, by, begin, end, line);
+    if (left == 3) add_some<3>(from, by, begin, end, line);
+    if (left == 2) add_some<2>(from, by, begin, end, line);
+    if (left == 1) add_some<1>(from, by, begin, end, line);
+  }
+  template <int kLines>
+  void add_some(const C *from, const C *by, int64_t begin, int64_t end, C *__restrict line) const {
+    for (int64_t x = begin; x < end; ++x) {
+      C sum = line[x];
+      for (int i = 0; i < kLines; ++i) sum += by[i] * from[i * this->width_ + x];
+      line[x] = sum;
+    }
+  }
+  // What a window reads of that. Most read a few elements.
+  static C read(const C *line, const Window &x) {
+    const C *const at = line + x.first, *const by = x.weights;
+    if (x.count == 3) return by[0] * at[0] + by[1] * at[1] + by[2] * at[2];
+    if (x.count == 4) return by[0] * at[0] + by[1] * at[1] + (by[2] * at[2] + by[3] * at[3]);
+    C sum = 0;
+    for (int64_t i = 0; i < x.count; ++i) sum += by[i] * at[i];
+    return sum;
+  }
+  // The way back.
+  void spread_line(const C *line, const Window &y, int64_t begin, int64_t end, C *plane) const {
+    for (int64_t i = 0; i < y.count; ++i) {
+      C *const to = plane + (y.first + i) * this->width_;
+      for (int64_t x = begin; x < end; ++x) to[x] += y.weights[i] * line[x];
     }
   }
 };
 
 template <typename C>
 class RoiAlign : StraightBody<C> {
+  using Window = typename StraightBody<C>::Window;
+
  public:
   explicit RoiAlign(const StepSpec &spec) : StraightBody<C>(spec, spec.inputs[0].shape, spec.inputs[1].shape) {}
   size_t extra() const { return size_t(this->threads_ * this->per_thread()); }
@@ -156,28 +210,35 @@ class RoiAlign : StraightBody<C> {
         const int64_t image = image_of_region(roi[0], n, this->batch_);
         if (image < 0) {
           std::fill_n(to, this->channels_ * windows, C(0));
-          continue;
+        } else {
+          one_region(in[0] + image * this->planes_ * plane, this->reading_of(roi, n, memory), to);
         }
-        const C *const planes = in[0] + image * this->planes_ * plane;
-        this->each_element(roi, n, memory, 0, this->channels_,
-                           [&](int64_t c, int64_t row, int64_t column, int64_t at, int64_t num_y, const C *by_y,
-                               int64_t num_x, const C *by_x, C share) {
-                             const C *from = planes + this->plane_of(c, row, column) * plane + at;
-                             C sum = 0;
-                             for (int64_t y = 0; y < num_y; ++y, from += this->width_) {
-                               C line = 0;
-                               for (int64_t x = 0; x < num_x; ++x) line += by_x[x] * from[x];
-                               sum += by_y[y] * line;
-                             }
-                             to[c * windows + row * this->columns_ + column] = sum == 0 ? C(0) : sum * share;
-                           });
       }
     });
+  }
+
+ private:
+  void one_region(const C *planes, const typename StraightBody<C>::Reading &r, C *to) const {
+    const int64_t plane = this->height_ * this->width_;
+    for (int64_t c = 0; c < this->channels_; ++c) {
+      r.along_y.each([&](int64_t row, const Window &y) {
+        if (!this->a_.position_sensitive) this->add_lines(planes + c * plane, y, r.begin, r.end, r.line);
+        r.along_x.each([&](int64_t column, const Window &x) {
+          if (this->a_.position_sensitive) {
+            this->add_lines(planes + this->plane_of(c, row, column) * plane, y, x.first, x.first + x.count, r.line);
+          }
+          const C sum = this->read(r.line, x);
+          *to++ = sum == 0 || y.count == 0 ? C(0) : sum * r.share;
+        });
+      });
+    }
   }
 };
 
 template <typename C>
 class RoiAlignBackward : StraightBody<C> {
+  using Window = typename StraightBody<C>::Window;
+
  public:
   explicit RoiAlignBackward(const StepSpec &spec)
       : StraightBody<C>(spec, spec.outputs[0].shape, spec.inputs[1].shape) {}
@@ -188,20 +249,30 @@ class RoiAlignBackward : StraightBody<C> {
     parallel_for(lane, this->channels_, 1, [&](int64_t begin, int64_t end) {
       C *const memory = extra + omp_get_thread_num() * this->per_thread();
       for (int64_t n = 0; n < this->count_; ++n) {
-        const C *const roi = in[1] + n * this->numbers_, *const head = in[0] + n * this->channels_ * windows;
+        const C *const roi = in[1] + n * this->numbers_;
         const int64_t image = image_of_region(roi[0], n, this->batch_);
         if (image < 0) continue;
-        C *const planes = out[0] + image * this->planes_ * plane;
-        this->each_element(roi, n, memory, begin, end,
-                           [&](int64_t c, int64_t row, int64_t column, int64_t at, int64_t num_y, const C *by_y,
-                               int64_t num_x, const C *by_x, C share) {
-                             const C d = head[c * windows + row * this->columns_ + column] * share;
-                             C *to = planes + this->plane_of(c, row, column) * plane + at;
-                             for (int64_t y = 0; y < num_y; ++y, to += this->width_) {
-                               for (int64_t x = 0; x < num_x; ++x) to[x] += d * by_y[y] * by_x[x];
-                             }
-                           });
+        const auto r = this->reading_of(roi, n, memory);
+        for (int64_t c = begin; c < end; ++c) {
+          one_channel(in[0] + (n * this->channels_ + c) * windows, c, r, out[0] + image * this->planes_ * plane);
+        }
       }
+    });
+  }
+
+ private:
+  void one_channel(const C *head, int64_t c, const typename StraightBody<C>::Reading &r, C *planes) const {
+    const int64_t plane = this->height_ * this->width_;
+    r.along_y.each([&](int64_t row, const Window &y) {
+      if (r.begin < r.end) std::fill(r.line + r.begin, r.line + r.end, C(0));
+      r.along_x.each([&](int64_t column, const Window &x) {
+        const C d = *head++ * r.share;
+        for (int64_t i = 0; i < x.count; ++i) r.line[x.first + i] += d * x.weights[i];
+        if (!this->a_.position_sensitive) return;
+        this->spread_line(r.line, y, x.first, x.first + x.count, planes + this->plane_of(c, row, column) * plane);
+        std::fill_n(r.line + x.first, x.count, C(0));
+      });
+      if (!this->a_.position_sensitive) this->spread_line(r.line, y, r.begin, r.end, planes + c * plane);
     });
   }
 };
