@@ -120,6 +120,63 @@ TEST(orthogonal_factors_are_orthogonal_and_give_the_matrix_again) {
   CHECK_EQ(refusal("_linalg_syevd", {}, {array({2, 2}, {kNaN, 0, 0, 1})}), int(Code::kExecution));
 }
 
+TEST(spectra_of_any_length_are_those_of_the_definition) {
+  for (int64_t n : {1, 2, 3, 5, 8, 12, 17, 64, 100}) {
+    const std::vector<double> x = unit::spread(2 * n, -1, 1, int(n));
+    std::vector<double> pairs, back;
+    for (int64_t row = 0; row < 2; ++row) {
+      for (int64_t k = 0; k < n; ++k) {
+        double real = 0, imaginary = 0;
+        for (int64_t j = 0; j < n; ++j) {
+          const double angle = 2 * 3.14159265358979323846 * double(j * k % n) / double(n);
+          real += x[size_t(row * n + j)] * std::cos(angle);
+          imaginary -= x[size_t(row * n + j)] * std::sin(angle);
+        }
+        pairs.push_back(real);
+        pairs.push_back(imaginary);
+      }
+    }
+    for (double v : x) back.push_back(v * double(n));
+    const OpRun forward("_contrib_fft", {}, {array({2, n}, x)});
+    check_close("fft", forward.outputs()[0], pairs, 0, 1e-12 * double(n));
+    check_close("ifft", OpRun("_contrib_ifft", {}, {forward.outputs()[0]}).outputs()[0], back, 0, 1e-11 * double(n));
+  }
+  unit::check_gradient("_contrib_fft", {}, {array({2, 5}, unit::spread(10, -1, 1))});
+  unit::check_gradient("_contrib_ifft", {}, {array({2, 6}, unit::spread(12, -1, 1))});
+  CHECK_EQ(refusal("_contrib_ifft", {}, {zeros({2, 5})}), int(Code::kShape));
+  CHECK_EQ(refusal("_contrib_fft", {}, {zeros({2, 5}, Dtype::kInt32)}), int(Code::kDtype));
+}
+
+TEST(sketches_add_up_by_place) {
+  const Array data = array({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}), h = array({1, 4}, {0, 2, 2, 1}),
+              s = array({1, 4}, {1, -1, 1, -1});
+  OpRun run("_contrib_count_sketch", {{"out_dim", "3"}}, {data, h, s});
+  check_close("sketch", run.outputs()[0], {1, -4, 1, 5, -8, 1}, 0, 0);
+  check_close("gradient", run.backward({array({2, 3}, {1, 2, 3, 4, 5, 6})})[0], {1, -3, 3, -2, 4, -6, 6, -5}, 0, 0);
+  CHECK_EQ(refusal("_contrib_count_sketch", {{"out_dim", "2"}}, {data, h, s}), int(Code::kExecution));
+  CHECK_EQ(refusal("_contrib_count_sketch", {{"out_dim", "0"}}, {data, h, s}), int(Code::kInvalidArgument));
+  CHECK_EQ(refusal("_contrib_count_sketch", {{"out_dim", "3"}}, {data, array({1, 4}, {0, kNaN, 0, 0}), s}),
+           int(Code::kExecution));
+}
+
+// MXNet's gradient leaves the states at the end out; differences do not.
+TEST(likelihoods_of_events_have_the_slopes_of_differences) {
+  const std::vector<Array> inputs = {array({2, 2}, {0.5, 0.4, 0.3, 0.2}),
+                                     array({2}, {0.1, 0.2}),
+                                     array({2}, {1, 2}),
+                                     array({2, 2}, {0, 0.1, 0.2, 0.3}),
+                                     array({2, 3}, {0.1, 0.2, 0.3, 0.2, 0.1, 0.4}),
+                                     array({2, 3}, {0, 1, 0, 1, 1, 0}, Dtype::kInt32),
+                                     array({2}, {3, 2}),
+                                     array({2}, {1, 2})};
+  unit::check_gradient("_contrib_hawkesll", {}, inputs);
+  std::vector<Array> wrong = inputs;
+  wrong[5] = array({2, 3}, {0, 2, 0, 1, 1, 0}, Dtype::kInt32);
+  CHECK_EQ(refusal("_contrib_hawkesll", {}, wrong), int(Code::kExecution));
+  wrong[1] = array({3}, {0.1, 0.2, 0.3});
+  CHECK_EQ(refusal("_contrib_hawkesll", {}, wrong), int(Code::kShape));
+}
+
 TEST(shapes_and_attributes_that_make_no_sense_are_refused) {
   CHECK_EQ(refusal("InstanceNorm", {}, {zeros({2, 3}), zeros({3}), zeros({3})}), int(Code::kShape));
   CHECK_EQ(refusal("GroupNorm", {{"num_groups", "2"}}, {zeros({2, 3, 4}), zeros({2}), zeros({2})}), int(Code::kShape));
