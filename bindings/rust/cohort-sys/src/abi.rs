@@ -2437,8 +2437,8 @@ extern "C" {
     );
     /// Reads a symbol from JSON as MXNet 0.8 to 1.9 wrote it, bringing older forms up to date.
     ///
-    /// Returns: NULL, or COHORT_ERROR_FORMAT: no such JSON, indices out of range, cycles, or an operator or attribute that is
-    ///   not known (the error names node and operator).
+    /// Returns: NULL, or COHORT_ERROR_FORMAT: no such JSON, indices out of range, cycles, operators that are not known (the
+    ///   error names all of them, each with its nodes) or an attribute that is not (it names node and operator).
     pub fn cohort_symbol_from_json(
         json: *const c_char,
         bytes: usize,
