@@ -31,6 +31,12 @@ test 'parameters are copied to every device, and checked before any is' => sub {
     $group->set_params({bn_beta => [1, 2]}, undef);
     near($group->param_arrays->[1][1], [1, 2], 'array refs will do');
     fails { $group->set_params({bn_beta => 'one'}, undef) } 'invalid_argument', qr/bn_beta/;
+    my %some = (bn_beta => nd([4, 4]));
+    fails { $group->assign_params(\%some, {}) } 'name', qr/'bn_gamma', 'bn_moving_mean', 'bn_moving_var'/;
+    near($group->param_arrays->[1][1], [1, 2], 'nothing was copied');
+    is_deeply($group->assign_params(\%some, {}, allow_missing => 1), [qw(bn_gamma bn_moving_mean bn_moving_var)]);
+    near($group->param_arrays->[1][1], [4, 4]);
+    fails { $group->assign_params({%some, other => nd([1])}, {}, allow_missing => 1) } 'name', qr/other/;
 };
 
 test 'get_params writes the mean over the devices into the arrays given' => sub {    # PRM-06 to PRM-09

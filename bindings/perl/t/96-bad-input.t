@@ -43,7 +43,7 @@ my $group = sub {
         label_shapes => [[softmax_label => [4]]], param_names => [qw(fc_weight fc_bias)], for_training => 1, inputs_need_grad => 1);
 };
 my %objects = (
-    group => [$group, qw(decide_slices _sliced_shape bind_exec reshape set_params get_params init_params forward load run backward update
+    group => [$group, qw(decide_slices _sliced_shape bind_exec reshape set_params assign_params get_params init_params forward load run backward update
         get_outputs get_input_grads get_states set_states update_metric install_monitor set_monitor_callback memory)],
     executor => [sub { mlp()->simple_bind(data => [4, 4]) }, qw(forward partial_forward backward reshape copy_params_from
         set_monitor_callback)],
@@ -64,7 +64,7 @@ my %objects = (
     model => [sub { mx->model }, qw(save_checkpoint load_checkpoint)],
     manager => [sub { mx->manager->new(symbol => mlp(), contexts => ['cpu(0)'], data_shapes => [[data => [4, 4]]],
         label_shapes => [[softmax_label => [4]]], param_names => ['fc_weight']) }, qw(load_data_batch forward backward update update_metric
-        set_params copy_to init_params set_states install_monitor)],
+        set_params assign_params copy_to init_params set_states install_monitor)],
 );
 
 for my $what (sort keys %objects) {

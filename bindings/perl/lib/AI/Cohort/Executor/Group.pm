@@ -204,6 +204,20 @@ sub set_params {
     return;
 }
 
+# All parameters: missing ones are an error, or their names come back.
+sub assign_params {
+    my ($self, @given) = @_;
+    return _assign(\&cohort_group_assign_params, $self->{handle}, @given);
+}
+
+sub _assign {
+    my ($function, $handle, $arg_params, $aux_params, @given) = @_;
+    my %allow = settings_of('assign_params', [qw(allow_missing allow_extra)], @given);
+    my ($args, $aux) = AI::Cohort::Arrays->of_params($arg_params, $aux_params);
+    $function->($handle, $args->{handle}, handle_of($aux), (map { $allow{$_} ? 1 : 0 } qw(allow_missing allow_extra)), \my $missing);
+    return [map { $_->name } @{AI::Cohort::Descs->adopt($missing)->descs}];
+}
+
 # Writes into the arrays given. Without any, makes them: returns two hashes.
 sub get_params {
     my ($self, $arg_params, $aux_params) = @_;

@@ -126,6 +126,11 @@ sub set_params {
     return;
 }
 
+sub assign_params {
+    my ($self, @given) = @_;
+    return AI::Cohort::Executor::Group::_assign(\&cohort_manager_assign_params, $self->{handle}, @given);
+}
+
 sub copy_to {
     my ($self, $arg_params, $aux_params) = @_;
     my ($args, $aux) = AI::Cohort::Arrays->of_params($arg_params, $aux_params);
@@ -312,6 +317,10 @@ The merged outputs of the current group.
 =head2 set_params(\%arg_params, \%aux_params), copy_to(\%arg_params, \%aux_params)
 
 Copies parameters in by name; writes their means over the devices into arrays that are given.
+
+=head2 assign_params(\%arg_params, \%aux_params, allow_missing => 0, allow_extra => 0)
+
+As for a group.
 
 =head2 get_params, init_params($initializer)
 
