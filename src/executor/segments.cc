@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Only copies read another device's memory, and nobody writes to it. So a step has to wait
-// - if it reads another device's value: for the last step there that writes to its place;
-// - if another device reads what lay in the place that it writes to: for that reading.
+// Mostly a device works in its own memory; copies read another one's, or write there (plan/placement.cc). A step has to
+// wait for steps of other devices
+// - that were the last to write to a place which it reads or writes;
+// - that have read since from a place which it writes.
 // Waits that follow from others are left out: for each step is known how far the other devices are at least when it
 // ends (a vector clock).
 #include "executor/segments.hpp"
@@ -18,33 +19,30 @@ namespace {
 // Memory of one kind on one device, in pieces that have one history each: bytes of an arena, or arrays by their index.
 class History {
  public:
-  static constexpr size_t kNobody = SIZE_MAX;
-
-  // `step`, of another device, reads [begin, end). Who wrote there last, or kNobody.
-  size_t read(size_t begin, size_t end, size_t step) {
-    size_t writer = kNobody;
-    if (begin >= end) return writer;
+  // `step` reads [begin, end). Who wrote there last is appended to *before.
+  void read(size_t begin, size_t end, size_t step, std::vector<size_t> *before) {
+    if (begin >= end) return;
     split(begin, end);
     for (auto piece = pieces_.lower_bound(begin); piece != pieces_.end() && piece->first < end; ++piece) {
-      const size_t last = piece->second.writer;
-      if (last != kNobody && (writer == kNobody || last > writer)) writer = last;
+      if (piece->second.writer != kNobody) before->push_back(piece->second.writer);
       piece->second.readers.push_back(step);
     }
-    return writer;
   }
-  // `step` writes there. Who has read since the last writing is appended to *readers.
-  void write(size_t begin, size_t end, size_t step, std::vector<size_t> *readers) {
+  // `step` writes there. Who wrote there last and who has read since are appended to *before.
+  void write(size_t begin, size_t end, size_t step, std::vector<size_t> *before) {
     if (begin >= end) return;
     split(begin, end);
     const auto first = pieces_.lower_bound(begin), last = pieces_.lower_bound(end);
     for (auto piece = first; piece != last; ++piece) {
-      readers->insert(readers->end(), piece->second.readers.begin(), piece->second.readers.end());
+      if (piece->second.writer != kNobody) before->push_back(piece->second.writer);
+      before->insert(before->end(), piece->second.readers.begin(), piece->second.readers.end());
     }
     pieces_.erase(first, last);
     pieces_[begin] = {end, step, {}};
   }
 
  private:
+  static constexpr size_t kNobody = SIZE_MAX;
   struct Piece {
     size_t end = 0, writer = kNobody;
     std::vector<size_t> readers;
@@ -110,25 +108,27 @@ class Cutter {
       if (s == plan_.num_forward) places.clear();
       const PlanStep &step = plan_.steps[s];
       const auto history = [&](const Slot &at) -> History & { return places[{at.device, at.place}]; };
+      std::vector<size_t> before;
       for (const int index : step.inputs) {
-        if (index < 0 || slot(index).device == step.device) continue;
+        if (index < 0) continue;
         const Slot &from = slot(index);
-        const size_t writer = history(from).read(begin_of(from), end_of(from), s);
-        if (writer != History::kNobody) needs_[s].push_back(writer);
+        history(from).read(begin_of(from), end_of(from), s, &before);
       }
       const auto write = [&](int index) {
-        if (index < 0 || slot(index).device != step.device || slot(index).place == Place::kNowhere) return;
+        if (index < 0 || slot(index).place == Place::kNowhere) return;
         const Slot &to = slot(index);
-        history(to).write(begin_of(to), end_of(to), s, &needs_[s]);
+        history(to).write(begin_of(to), end_of(to), s, &before);
       };
       for (const int index : step.outputs) write(index);
       write(step.scratch);
       write(step.saved);
       for (const int index : step.inputs) {  // arguments and auxiliary states may be written by steps that read them
-        if (index < 0) continue;
+        if (index < 0 || slot(index).device != step.device) continue;
         const Place place = slot(index).place;
         if (place == Place::kArgument || place == Place::kAuxiliary) write(index);
       }
+      for (const size_t other : before)
+        if (device(other) != step.device) needs_[s].push_back(other);
     }
   }
 

@@ -92,7 +92,8 @@ class GradientPass {
     const int device = ir_.values[size_t(root)].device;
     if (ir_.values[size_t(ir_.root(gradient))].device != device) {  // back over the border that forward crossed
       const int copy = add_like(root);
-      IrStep &step = add_step("_CrossDeviceCopy", ir_.steps.back().node, device);
+      const int from = ir_.values[size_t(ir_.root(gradient))].device;
+      IrStep &step = add_step("_CrossDeviceCopy", ir_.steps.back().node, ir_.copying_device(from, device));
       step.inputs = {gradient};
       step.outputs = {copy};
       gradient = copy;

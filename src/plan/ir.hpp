@@ -67,6 +67,11 @@ struct Ir {
   // Uses of each value's root: inputs of steps, and heads (counted once more).
   std::vector<int> count_uses() const;
   void drop_steps(const std::vector<bool> &dropped);  // forward_step links follow; node order stays
+  // Whose queue copies from one device to another: the reader's, but for a GPU's memory, which the host does not see.
+  int copying_device(int from, int to) const {
+    const auto on_host = [this](int device) { return request->devices[size_t(device)]->context().on_host(); };
+    return on_host(to) && !on_host(from) ? from : to;
+  }
   // Whether its device has a kernel for the step as it is: nothing is made.
   bool has_kernel(const IrStep &step) const;
 };

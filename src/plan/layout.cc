@@ -79,6 +79,8 @@ class LayoutPass {
     return true;
   }
 
+  bool on_host(int device) const { return request_.devices[size_t(device)]->context().on_host(); }
+
   int new_value(const TensorSpec &spec, int device) {
     Value value;
     value.spec = spec;
@@ -127,7 +129,8 @@ class LayoutPass {
 
   // `value` in another layout, made once; of an array that the host sees, once for the forward and once for the
   // backward pass: the host may write it between the two, and backward reads it as it is then (BWD-08).
-  int reordered(int value, const LayoutPtr &layout, int node, int device) {
+  int reordered(int value, const LayoutPtr &layout, int node) {
+    const int device = ir_.values[size_t(ir_.root(value))].device;  // which knows its layouts
     const bool fixed = ir_.values[size_t(value)].place == Place::kArena;
     for (const Reordered &known : reordered_[value]) {
       if ((fixed || known.backward == in_backward_) && same_layout(known.layout, layout)) return known.result;
@@ -154,17 +157,17 @@ class LayoutPass {
   }
 
   // A view of something that does not lie row-major is a view of its row-major copy.
-  int dense_view(int value, int node, int device) {
+  int dense_view(int value, int node) {
     if (ir_.values[size_t(value)].alias < 0) return value;
     const int root = ir_.root(value);
     if (!ir_.values[size_t(root)].spec.layout) return value;
-    const int plain = reordered(root, nullptr, node, device);
+    const int plain = reordered(root, nullptr, node);
     return ir_.add_alias(plain, ir_.values[size_t(value)].spec.shape);
   }
 
-  int in_layout(int value, const LayoutPtr &layout, int node, int device) {
+  int in_layout(int value, const LayoutPtr &layout, int node) {
     if (same_layout(ir_.values[size_t(value)].spec.layout, layout)) return value;
-    return reordered(value, layout, node, device);
+    return reordered(value, layout, node);
   }
 
   // The layout that all tensors of a point-wise step can share: the first one that is neither row-major nor padded.
@@ -197,15 +200,15 @@ class LayoutPass {
     const IrStep &step = ir_.steps[s];
     const bool prologue = runs_in_prologue(step);
     std::vector<int> inputs = step.inputs;
-    for (int &v : inputs) v = dense_view(v, step.node, step.device);
+    for (int &v : inputs) v = dense_view(v, step.node);
     LayoutPtr flat_layout;
     bool reads_layouts = false;
     const auto prepare = [&](const KernelEntry &entry, StepSpec &spec) {
       reads_layouts = entry.reads_layouts();
       if (reads_layouts) return;
-      if (step.elementwise) flat_layout = common_layout(step, inputs);
+      if (step.elementwise && on_host(step.device)) flat_layout = common_layout(step, inputs);
       for (size_t i = 0; i < inputs.size(); ++i) {
-        inputs[i] = in_layout(inputs[i], flat_layout, step.node, step.device);
+        inputs[i] = in_layout(inputs[i], flat_layout, step.node);
         spec.inputs[i] = ir_.values[size_t(inputs[i])].spec;
       }
       if (flat_layout) flatten(&spec);
@@ -220,12 +223,12 @@ class LayoutPass {
       throw Error(e.code(), text(made.label, ": ", e.what()), ir_.node(step.node).name);
     }
     for (size_t i = 0; reads_layouts && i < inputs.size(); ++i) {
-      inputs[i] = in_layout(inputs[i], spec.inputs[i].layout, step.node, step.device);
+      inputs[i] = in_layout(inputs[i], spec.inputs[i].layout, step.node);
     }
 
     kernel_of_[s] = made.kernel.get();
     const bool runs_again = !step.op || !step.op->stateful;
-    if (checks_outputs_ && runs_again && request_.devices[size_t(step.device)]->context().on_host()) {
+    if (checks_outputs_ && runs_again && on_host(step.device)) {
       made.kernel = with_checked_outputs(std::move(made.kernel), spec);
     }
     made.inputs = inputs;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which device runs what: by __ctx_group__ where a map is given (EXE-10), else everything on the default device. Values
-// that a step of another device reads are copied there by a step of the reader's device.
+// that a step of another device reads are copied there by a step of the reader's device, or of the GPU among the two.
 #include <map>
 
 #include "base/error.hpp"
@@ -81,7 +81,7 @@ void place(Ir &ir) {
       copy.op = &get_op("_CrossDeviceCopy");
       copy.attrs = copy.op->parse({});
       copy.node = step.node;
-      copy.device = step.device;
+      copy.device = ir.copying_device(ir.values[size_t(input)].device, step.device);
       copy.inputs = {input};
       copy.outputs = {ir.add_value(std::move(value))};
       copies[{input, step.device}] = copy.outputs[0];
