@@ -25,23 +25,4 @@ inline void check_cublas(cublasStatus_t status, const char *call) {
 #define CUDA_CHECK(call) ::cohort::check_cuda((call), #call)
 #define CUBLAS_CHECK(call) ::cohort::check_cublas((call), #call)
 
-// Makes a device current for a scope; the host's own device is current again afterwards.
-class CurrentDevice {
- public:
-  explicit CurrentDevice(int id) {
-    CUDA_CHECK(cudaGetDevice(&before_));
-    if (before_ != id) CUDA_CHECK(cudaSetDevice(id));
-    changed_ = before_ != id;
-  }
-  CurrentDevice(const CurrentDevice &) = delete;
-  CurrentDevice &operator=(const CurrentDevice &) = delete;
-  ~CurrentDevice() {
-    if (changed_) cudaSetDevice(before_);
-  }
-
- private:
-  int before_ = 0;
-  bool changed_ = false;
-};
-
 }  // namespace cohort

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "cuda/cuda_check.hpp"
+#include "cuda/cuda_context.hpp"
 #include "cuda/cuda_queue.hpp"
 #include "device/device.hpp"
 #include "device/kernel_table.hpp"
@@ -44,7 +44,10 @@ class CudaDevice final : public Device {
                   text(context()));
     }
     // The device object lives as long as its memory.
-    return std::make_shared<Memory>(context(), data, bytes, [device = shared_from_this()](void *p) { cudaFree(p); });
+    return std::make_shared<Memory>(context(), data, bytes, [device = shared_from_this(), id = id_](void *p) {
+      const CurrentDevice current(id, std::nothrow);
+      cudaFree(p);
+    });
   }
 
   std::shared_ptr<Queue> create_queue(const QueueOptions &) override {

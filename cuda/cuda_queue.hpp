@@ -4,29 +4,12 @@
 
 #include <cuda_runtime.h>
 
-#include <atomic>
-#include <deque>
 #include <memory>
-#include <mutex>
-#include <string>
 
+#include "cuda/cuda_completion.hpp"
 #include "device/device.hpp"
 
 namespace cohort {
-
-class CudaEvent final : public Event {
- public:
-  explicit CudaEvent(int device);
-  ~CudaEvent() override;
-  void record(cudaStream_t stream);
-  bool done() const override;
-  void wait() const override;
-  cudaEvent_t handle() const { return event_; }
-
- private:
-  const int device_;
-  cudaEvent_t event_ = nullptr;
-};
 
 class CudaQueue final : public Queue {
  public:
@@ -46,22 +29,15 @@ class CudaQueue final : public Queue {
   int num_threads() const override { return 1; }
 
  private:
-  // Work of an owner that the stream may not have finished: the owner lives until `event` is done.
-  struct Pending {
-    std::shared_ptr<CudaEvent> event;
-    std::shared_ptr<const void> owner;
-  };
-
-  void keep(std::shared_ptr<const void> owner);
-  void fail(const Error &error);  // the first one is kept
+  using Failed = void (*)(const void *owner, const char *message);
+  // The work is done, or has failed, by `enqueue`; then it is the owner's until the stream has finished it.
+  template <typename Enqueue>
+  void add(const Enqueue &enqueue, std::shared_ptr<const void> owner, Failed failed, bool contained);
 
   const std::shared_ptr<Device> device_;
   const int id_;
   cudaStream_t stream_ = nullptr;
-  mutable std::mutex mutex_;  // guards the three below
-  std::deque<Pending> pending_;
-  std::unique_ptr<Error> error_;
-  std::atomic<bool> failed_{false};
+  const std::shared_ptr<PendingWork> pending_;
 };
 
 }  // namespace cohort

@@ -119,8 +119,8 @@ Simulator &sim();
 
 // One call of CUDA: holds the lock, and has found out whether the call can be made at all.
 struct Call {
-  // `can_fail`: counts for cudasim_fail_call; `context`: needs a current context, which is made where there is none.
-  enum Needs { kNothing, kContext };
+  // A current context, which is made where there is none; kCertain: a call that fails only when its device has.
+  enum Needs { kNothing, kCertain, kContext };
   Call(const char *name, Needs needs, bool unsafe_in_capture = false);
   cudaError_t result(cudaError_t status) const;  // remembers a failure
 

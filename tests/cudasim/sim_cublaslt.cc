@@ -5,6 +5,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -22,6 +23,9 @@ struct Description {
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const void *bias = nullptr;
 };
+
+// It lies in the library's own struct, which callers may copy.
+static_assert(sizeof(Description) <= sizeof(cublasLtMatmulDescOpaque_t) && std::is_trivially_copyable_v<Description>);
 
 struct Matrix {  // column-major
   cudaDataType_t type;
@@ -178,14 +182,14 @@ const char *cublasLtGetStatusString(cublasStatus_t status) {
 }
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComputeType_t compute, cudaDataType_t scale) {
-  auto *const description = new Description;
+  *made = new cublasLtMatmulDescOpaque_t;
+  auto *const description = new (*made) Description;
   description->compute = compute;
   description->scale = scale;
-  *made = reinterpret_cast<cublasLtMatmulDesc_t>(description);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) {
-  delete reinterpret_cast<Description *>(description);
+  delete description;
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t given, cublasLtMatmulDescAttributes_t attribute,
@@ -250,7 +254,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   const auto &preference = *reinterpret_cast<const Preference *>(given);
   Algorithm algorithm{};
   std::memcpy(algorithm.alignments, preference.alignments, sizeof algorithm.alignments);
-  algorithm.workspace = preference.workspace / 2;
+  algorithm.workspace = std::min<uint64_t>(preference.workspace, 64 << 10);
   algorithm.mark = kMark;
   results[0] = {};
   std::memcpy(&results[0].algo, &algorithm, sizeof algorithm);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of the CUDA runtime and driver that cuda/ makes. One that is not here does not link.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -157,6 +159,14 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
   }
 }
 
+CUresult cuInit(unsigned) { return getpid() == sim().process ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED; }
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+  if (ordinal < 0 || ordinal >= sim().num_devices) return CUDA_ERROR_INVALID_DEVICE;
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   const Call call("cuDevicePrimaryCtxRetain", Call::kNothing);
   if (call.refused) return CUDA_ERROR_NOT_INITIALIZED;
@@ -195,6 +205,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
   const Call call("cudaGetDriverEntryPointByVersion", Call::kNothing);
   if (call.refused) return call.result(call.refused);
   static const std::map<std::string, void *> kKnown = {
+      {"cuInit", reinterpret_cast<void *>(cuInit)},
+      {"cuDeviceGet", reinterpret_cast<void *>(cuDeviceGet)},
       {"cuDevicePrimaryCtxRetain", reinterpret_cast<void *>(cuDevicePrimaryCtxRetain)},
       {"cuDevicePrimaryCtxRelease", reinterpret_cast<void *>(cuDevicePrimaryCtxRelease_v2)},
       {"cuCtxPushCurrent", reinterpret_cast<void *>(cuCtxPushCurrent_v2)},
@@ -219,7 +231,7 @@ cudaError_t cudaMalloc(void **data, size_t bytes) {
 
 // Work that still uses the memory finds it gone: nobody may rely on cudaFree's waiting.
 cudaError_t cudaFree(void *data) {
-  const Call call("cudaFree", kPlain, true);
+  const Call call("cudaFree", Call::kCertain, true);
   if (call.refused) return call.result(call.refused);
   if (!data) return cudaSuccess;
   Block *const block = sim().find(data);
@@ -244,7 +256,7 @@ cudaError_t cudaMallocAsync(void **data, size_t bytes, cudaStream_t stream) {
 }
 
 cudaError_t cudaFreeAsync(void *data, cudaStream_t stream) {
-  const Call call("cudaFreeAsync", kPlain);
+  const Call call("cudaFreeAsync", Call::kCertain);
   if (call.refused) return call.result(call.refused);
   if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
   if (stream->capture) return call.result(cudaErrorStreamCaptureUnsupported);
@@ -321,7 +333,7 @@ cudaError_t cudaHostAlloc(void **data, size_t bytes, unsigned) {
 }
 
 cudaError_t cudaFreeHost(void *data) {
-  const Call call("cudaFreeHost", kPlain, true);
+  const Call call("cudaFreeHost", Call::kCertain, true);
   if (call.refused) return call.result(call.refused);
   Block *const block = data ? sim().find(data) : nullptr;
   if (!block || block->device >= 0 || block->data != data) {
@@ -393,7 +405,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  Call call("cudaStreamSynchronize", kPlain, true);
+  Call call("cudaStreamSynchronize", Call::kCertain, true);
   if (call.refused) return call.result(call.refused);
   if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
   const auto end = std::make_shared<Mark>();
@@ -402,7 +414,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  const Call call("cudaStreamQuery", kPlain, true);
+  const Call call("cudaStreamQuery", Call::kCertain, true);
   if (call.refused) return call.result(call.refused);
   if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
   if (const cudaError_t fault = sim().devices[stream->context->device].fault) return call.result(fault);
@@ -472,15 +484,18 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  const Call call("cudaEventQuery", kPlain, true);
+  Call call("cudaEventQuery", Call::kCertain, true);
   if (call.refused) return call.result(call.refused);
   if (!knows(event)) return call.result(cudaErrorInvalidResourceHandle);
   if (event->capture) return call.result(cudaErrorCapturedEvent);
-  return !event->mark || event->mark->done ? cudaSuccess : cudaErrorNotReady;
+  if (!event->mark || event->mark->done) return cudaSuccess;
+  if (sim().draw(8) == 0) sim().run_one(call.lock);  // or who asks again and again would never hear of it
+  sim().close_all();
+  return cudaErrorNotReady;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  Call call("cudaEventSynchronize", kPlain, true);
+  Call call("cudaEventSynchronize", Call::kCertain, true);
   if (call.refused) return call.result(call.refused);
   if (!knows(event)) return call.result(cudaErrorInvalidResourceHandle);
   if (event->capture) return call.result(cudaErrorCapturedEvent);

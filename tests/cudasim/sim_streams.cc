@@ -156,8 +156,7 @@ Call::Call(const char *name, Needs needs, bool unsafe_in_capture) {
     return;
   }
   if (needs == kNothing) return;
-  ++all.num_calls;
-  if (all.fail_at != 0 && all.num_calls == all.fail_at) {
+  if (needs == kContext && ++all.num_calls == all.fail_at) {
     refused = all.fail_with;
     return;
   }

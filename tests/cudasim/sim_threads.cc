@@ -93,7 +93,7 @@ struct Running {
   alignas(256) char memory[kSharedBytes];
 } running;
 
-std::vector<Fiber *> idle;
+std::vector<Fiber *> &idle = *new std::vector<Fiber *>;  // used by whatever outlives static objects
 
 #ifdef __SANITIZE_ADDRESS__
 const void *scheduler_bottom = nullptr;

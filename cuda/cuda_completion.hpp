@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a stream has not finished yet, and who owns it. Owners are let go of when their work is done, by whoever comes
+// by (a call on the queue) or else by a thread that looks from time to time as long as there is something: an owner may
+// hold the very queue that it waits for. Work that turns out to have failed is told to its owner then.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "device/device.hpp"
+
+namespace cohort {
+
+class CudaEvent final : public Event {
+ public:
+  explicit CudaEvent(int device);
+  ~CudaEvent() override;
+  void record(cudaStream_t stream);
+  bool done() const override { return status() != cudaErrorNotReady; }
+  void wait() const override;
+  cudaError_t status() const;
+  cudaEvent_t handle() const { return event_; }
+
+ private:
+  const int device_;
+  cudaEvent_t event_ = nullptr;
+};
+
+// Of one queue. Any thread.
+class PendingWork {
+ public:
+  explicit PendingWork(int device) : device_(device) {}
+
+  struct Ticket {
+    std::shared_ptr<CudaEvent> event;
+    std::shared_ptr<const void> owner;
+    void (*failed)(const void *owner, const char *message);
+    const char *label;  // of the last of its work
+  };
+  // The owner's work has been enqueued on the stream: keeps it until that is done. What has been enqueued for it last,
+  // and is not done, is taken as one with it.
+  static void keep(const std::shared_ptr<PendingWork> &self, cudaStream_t stream, Ticket ticket);
+  void collect();        // lets go of the owners of what is done
+  bool still_pending();  // the same, for the thread that looks: false: it need not look here any more
+
+  void fail(const Error &error);  // the first one is kept
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  void throw_first() const;  // which stays
+  std::unique_ptr<Error> take_first();
+
+ private:
+  const int device_;
+  mutable std::mutex mutex_;  // guards what follows; no owner goes while it is held
+  std::deque<Ticket> tickets_;
+  std::vector<std::shared_ptr<CudaEvent>> free_events_;
+  bool watched_ = false;
+  std::unique_ptr<Error> error_;
+  std::atomic<bool> failed_{false};
+};
+
+}  // namespace cohort

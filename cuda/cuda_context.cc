@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/cuda_context.hpp"
+
+#include <cuda.h>
+
+#include <map>
+#include <mutex>
+
+namespace cohort {
+namespace {
+
+// The driver's functions, which the runtime knows where to find: no link to libcuda, which only machines with a GPU
+// have.
+struct Driver {
+  CUresult (*init)(unsigned) = nullptr;
+  CUresult (*get_device)(CUdevice *, int) = nullptr;
+  CUresult (*retain)(CUcontext *, CUdevice) = nullptr;
+  CUresult (*push)(CUcontext) = nullptr;
+  CUresult (*pop)(CUcontext *) = nullptr;
+
+  Driver() {
+    find("cuInit", &init);
+    find("cuDeviceGet", &get_device);
+    find("cuDevicePrimaryCtxRetain", &retain);
+    find("cuCtxPushCurrent", &push);
+    find("cuCtxPopCurrent", &pop);
+    check(init(0), "cuInit");
+  }
+  static void check(CUresult result, const char *call) {
+    if (result == CUDA_SUCCESS) return;
+    const Code code = result == CUDA_ERROR_OUT_OF_MEMORY ? Code::kOutOfMemory : Code::kDevice;
+    throw Error(code, text("CUDA: error ", int(result), " of the driver in ", call), "cuda");
+  }
+
+ private:
+  template <typename Function>
+  static void find(const char *name, Function *function) {
+    void *found = nullptr;
+    cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;
+    constexpr unsigned kVersion = 12000;  // of the functions' parameters
+    CUDA_CHECK(cudaGetDriverEntryPointByVersion(name, &found, kVersion, cudaEnableDefault, &status));
+    if (!found) throw Error(Code::kDevice, text("CUDA: the driver has no ", name, "; it is too old"), "cuda");
+    *function = reinterpret_cast<Function>(found);
+  }
+};
+
+const Driver &driver() {
+  static const auto *const instance = new Driver;  // devices outlive static objects
+  return *instance;
+}
+
+struct Contexts {
+  std::mutex mutex;                  // guards primary
+  std::map<int, CUcontext> primary;  // those that the runtime uses; held until the process ends
+};
+
+CUcontext context_of(int id) {
+  static auto *const all = new Contexts;
+  const std::lock_guard<std::mutex> lock(all->mutex);
+  CUcontext &context = all->primary[id];
+  if (!context) {
+    CUdevice device = 0;
+    Driver::check(driver().get_device(&device, id), "cuDeviceGet");
+    Driver::check(driver().retain(&context, device), "cuDevicePrimaryCtxRetain");
+  }
+  return context;
+}
+
+}  // namespace
+
+CurrentDevice::CurrentDevice(int id) {
+  Driver::check(driver().push(context_of(id)), "cuCtxPushCurrent");
+  pushed_ = true;
+}
+
+CurrentDevice::CurrentDevice(int id, std::nothrow_t) noexcept {
+  try {
+    pushed_ = driver().push(context_of(id)) == CUDA_SUCCESS;
+  } catch (const std::exception &) {
+  }
+}
+
+CurrentDevice::~CurrentDevice() {
+  CUcontext ours = nullptr;
+  if (pushed_) driver().pop(&ours);
+}
+
+}  // namespace cohort

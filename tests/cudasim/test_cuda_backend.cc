@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA backend on the simulated runtime: order, lifetimes, failures, and what it leaves of the host's own CUDA.
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "base/settings.hpp"
+#include "cudasim.h"
+#include "executor/executor.hpp"
+#include "executor/invoke.hpp"
+#include "support/unit.hpp"
+
+using namespace cohort;
+
+namespace {
+
+const Context kCpu, kGpu0{DeviceType::kGpu, 0}, kGpu1{DeviceType::kGpu, 1}, kGpu3{DeviceType::kGpu, 3};
+
+// A function of cudasim.h in the backend that is loaded.
+template <typename Function>
+Function *find_control(const char *name) {
+  char program[4096];
+  const ssize_t length = readlink("/proc/self/exe", program, sizeof program);
+  const std::string path(program, size_t(length));
+  const std::string folder = path.substr(0, path.rfind("/tests/")) + "/cudasim";
+  setenv(kBackendPath.name, folder.c_str(), 1);
+  setenv("CUDASIM_DEVICES", "4", 1);
+  void *const library = dlopen((folder + "/libcohort_cuda.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) throw std::runtime_error(dlerror());
+  return reinterpret_cast<Function *>(dlsym(library, name));
+}
+#define CONTROL(name) find_control<decltype(name)>(#name)
+const auto seed_anew = CONTROL(cudasim_seed);  // before any device is asked for
+
+NDArray random_on(const Context &context, const Shape &shape, uint64_t seed, Dtype dtype = Dtype::kFloat32) {
+  const NDArray array = NDArray::create(shape, dtype, kCpu);
+  if (array.size() > 0) array.fill_uniform(-1, 1, seed);
+  return context == kCpu ? array : array.copy_to(context);
+}
+
+std::vector<double> values(const NDArray &array) {
+  const NDArray wide = NDArray::create(array.shape(), Dtype::kFloat64, kCpu);
+  wide.copy_from(array);
+  wide.wait();
+  std::vector<double> all(static_cast<size_t>(array.size()));
+  if (!all.empty()) wide.read(all.data(), wide.bytes());
+  return all;
+}
+
+void same(const char *what, const NDArray &found, const NDArray &expected) {
+  const std::vector<double> a = values(found), b = values(expected);
+  CHECK_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!(std::fabs(a[i] - b[i]) <= 1e-5 * (1 + std::fabs(b[i]))))
+      unit::fail(__FILE__, __LINE__, unit::difference(what, a[i], b[i]));
+  }
+}
+
+struct Bound {
+  std::vector<NDArray> args, grads;
+  std::shared_ptr<Executor> exec;
+};
+
+// The same numbers on any device; gradients are written.
+Bound bind_on(const Context &context, const Symbol &symbol, const std::vector<NDArray> &host_args) {
+  Bound bound;
+  for (const NDArray &arg : host_args) {
+    bound.args.push_back(arg.copy_to(context));
+    bound.grads.push_back(NDArray::create(arg.shape(), arg.dtype(), context));
+  }
+  ExecutorOptions options;
+  options.context = context;
+  const std::vector<GradReq> reqs(host_args.size(), GradReq::kWrite);
+  bound.exec = Executor::bind(symbol, bound.args, bound.grads, reqs, {}, options);
+  return bound;
+}
+
+// Outputs and gradients of a pass on a GPU are those on the CPU. The head gradients come last; none: a loss.
+void same_on_both(const Symbol &symbol, const std::vector<NDArray> &args, const NDArray &head = NDArray()) {
+  const Bound gpu = bind_on(kGpu0, symbol, args), cpu = bind_on(kCpu, symbol, args);
+  for (const Bound *bound : {&gpu, &cpu}) {
+    bound->exec->forward(true);
+    std::vector<ArrayPart> heads;
+    if (head) heads.push_back(head.copy_to(bound->args[0].context()));
+    bound->exec->backward(heads);
+  }
+  same("output", gpu.exec->outputs()[0], cpu.exec->outputs()[0]);
+  for (size_t i = 0; i < args.size(); ++i) same("gradient", gpu.grads[i], cpu.grads[i]);
+}
+
+Symbol node(const std::string &op, const AttrMap &attrs, const std::vector<std::string> &inputs) {
+  std::vector<Symbol> variables;
+  for (const std::string &name : inputs) variables.push_back(Symbol::variable(name));
+  return Symbol::create(op, attrs, "node", {}, variables);
+}
+
+}  // namespace
+
+// ---- what is the host's own; the first test, as no device is in use yet
+
+TEST(the_hosts_context_is_as_it_was_and_none_is_made_that_nobody_asked_for) {
+  const auto use = [] {
+    const NDArray x = random_on(kGpu1, {8}, 1);
+    const NDArray y = invoke("square", {}, {x}, {}, kGpu1)[0];
+    values(y);
+  };
+  const auto current = CONTROL(cudasim_current_context);
+  const auto contexts = CONTROL(cudasim_num_contexts);
+  int mark = 0;
+  void *after = &mark;
+  std::thread([&] { use(), after = current(); }).join();
+  CHECK(after == nullptr);
+  CHECK_EQ(contexts(0), 0);
+  CHECK_EQ(contexts(1), 1);
+  void *own = nullptr;
+  std::thread([&] {
+    own = CONTROL(cudasim_create_context)(1);
+    use();
+    after = current();
+    CONTROL(cudasim_destroy_context)(own);
+  }).join();
+  CHECK(after == own);
+  CHECK_EQ(contexts(0), 0);
+  release_invoked();
+}
+
+// ---- kernels
+
+TEST(fully_connected_without_rows_depth_or_units_is_that_of_the_cpu) {
+  for (const Dtype dtype : {Dtype::kFloat32, Dtype::kFloat64}) {
+    for (const auto &[rows, depth, units] :
+         {std::tuple<int64_t, int64_t, int64_t>{4, 0, 3}, {0, 5, 3}, {4, 5, 3}, {1, 1, 1}, {9, 7, 33}}) {
+      for (const bool bias : {true, false}) {
+        std::vector<NDArray> args = {random_on(kCpu, {rows, depth}, 1, dtype),
+                                     random_on(kCpu, {units, depth}, 2, dtype)};
+        std::vector<std::string> names = {"data", "weight"};
+        if (bias) args.push_back(random_on(kCpu, {units}, 3, dtype)), names.push_back("bias");
+        const AttrMap attrs = {{"num_hidden", std::to_string(units)}, {"no_bias", bias ? "0" : "1"}};
+        same_on_both(node("FullyConnected", attrs, names), args, random_on(kCpu, {rows, units}, 4, dtype));
+      }
+    }
+  }
+}
+
+TEST(a_product_whose_bias_the_library_refuses_is_added_to_apart) {
+  find_control<void(int)>("cudasim_refuse_epilogues")(1);
+  const std::vector<NDArray> args = {random_on(kCpu, {4, 6}, 1), random_on(kCpu, {5, 6}, 2), random_on(kCpu, {5}, 3)};
+  same_on_both(node("FullyConnected", {{"num_hidden", "5"}}, {"data", "weight", "bias"}), args,
+               random_on(kCpu, {4, 5}, 4));
+  find_control<void(int)>("cudasim_refuse_epilogues")(0);
+  CHECK(CONTROL(cudasim_num_cublas_handles)() <= 4);
+}
+
+TEST(softmax_output_is_that_of_the_cpu) {
+  const auto labels = [](const Shape &shape, const std::vector<float> &of) {
+    const NDArray label = NDArray::create(shape, Dtype::kFloat32, kCpu);
+    for (int64_t i = 0; i < label.size(); ++i) label.data_as<float>()[i] = of[size_t(i) % of.size()];
+    return label;
+  };
+  const std::vector<float> odd = {2, -0.5f, 1, 0, 7, -3, NAN, 2.75f};
+  const std::vector<AttrMap> all = {
+      {},
+      {{"smooth_alpha", "0.3"}},
+      {{"use_ignore", "1"}, {"ignore_label", "0"}},
+      {{"use_ignore", "1"}, {"ignore_label", "2"}, {"normalization", "valid"}},
+      {{"normalization", "valid"}, {"ignore_label", "1"}},
+      {{"normalization", "batch"}, {"grad_scale", "3"}},
+  };
+  for (AttrMap attrs : all) {
+    same_on_both(node("SoftmaxOutput", attrs, {"data", "label"}), {random_on(kCpu, {8, 4}, 1), labels({8}, odd)});
+    same_on_both(node("SoftmaxOutput", attrs, {"data", "label"}), {random_on(kCpu, {8, 1}, 1), labels({8}, odd)});
+    same_on_both(node("SoftmaxOutput", attrs, {"data", "label"}),
+                 {random_on(kCpu, {8, 4}, 1), random_on(kCpu, {8, 4}, 2)});
+    attrs["multi_output"] = "1";
+    same_on_both(node("SoftmaxOutput", attrs, {"data", "label"}), {random_on(kCpu, {2, 4, 4}, 1), labels({2, 4}, odd)});
+    attrs.erase("multi_output");
+    attrs["preserve_shape"] = "1";
+    same_on_both(node("SoftmaxOutput", attrs, {"data", "label"}), {random_on(kCpu, {2, 4, 4}, 1), labels({2, 4}, odd)});
+  }
+}
+
+// ---- order and lifetimes
+
+// Values cross to the GPU and back, forward and backward, by the GPU's queue.
+TEST(a_network_over_a_cpu_and_a_gpu_gives_what_one_device_gives) {
+  const auto part = [](const std::string &group, const std::string &op, AttrMap attrs, const Symbol &input,
+                       const std::string &name) {
+    attrs["__ctx_group__"] = group;
+    std::vector<Symbol> inputs = {input};
+    if (op == "FullyConnected") inputs.push_back(Symbol::variable(name + "_weight"));
+    return Symbol::create(op, attrs, name, {}, inputs);
+  };
+  Symbol net = Symbol::variable("data");
+  net = part("a", "FullyConnected", {{"num_hidden", "6"}, {"no_bias", "1"}}, net, "one");
+  net = part("b", "Activation", {{"act_type", "tanh"}}, net, "two");
+  net = part("a", "FullyConnected", {{"num_hidden", "3"}, {"no_bias", "1"}}, net, "three");
+  net = part("b", "square", {}, net, "four");
+  const std::vector<NDArray> args = {random_on(kCpu, {5, 4}, 1), random_on(kCpu, {6, 4}, 2),
+                                     random_on(kCpu, {3, 6}, 3)};
+  const NDArray head = random_on(kCpu, {5, 3}, 4);
+  const Bound expected = bind_on(kCpu, net, args);
+  expected.exec->forward(true);
+  expected.exec->backward({head});
+  for (int seed = 0; seed < 12; ++seed) {
+    seed_anew(uint64_t(seed));
+    for (const bool swapped : {false, true}) {
+      ExecutorOptions options;
+      options.context = seed % 2 ? kCpu : kGpu0;
+      options.group2ctx = {{"a", swapped ? kGpu0 : kCpu}, {"b", swapped ? kCpu : kGpu0}};
+      SimpleBind what;
+      what.shapes = {{"data", Shape{5, 4}}};
+      what.grad_reqs.assign(args.size(), GradReq::kWrite);
+      const std::shared_ptr<Executor> exec = Executor::simple_bind(net, what, options);
+      for (size_t i = 0; i < args.size(); ++i) exec->args()[i].copy_from(args[i]);
+      for (int pass = 0; pass < 3; ++pass) {
+        exec->forward(true);
+        exec->backward({head});
+      }
+      same("output", exec->outputs()[0], expected.exec->outputs()[0]);
+      for (size_t i = 0; i < args.size(); ++i) same("gradient", exec->grads()[i], expected.grads[i]);
+    }
+  }
+}
+
+TEST(an_executor_that_is_let_go_of_ends_though_nobody_waits_for_it) {
+  seed_anew(2);
+  const auto in_use = CONTROL(cudasim_bytes_in_use);
+  const size_t before = in_use(1);
+  {
+    const Bound bound = bind_on(kGpu1, node("square", {}, {"x"}), {random_on(kCpu, {1000}, 1)});
+    bound.exec->forward(true);
+  }
+  for (int i = 0; i < 500 && in_use(1) > before; ++i) usleep(10000);
+  CHECK_EQ(in_use(1), before);
+}
+
+// One thread waits again and again while another one enqueues work and lets go of its arrays.
+TEST(waiting_does_not_end_what_is_enqueued_meanwhile) {
+  seed_anew(2);
+  const std::shared_ptr<Queue> queue = get_device(kGpu0)->create_queue(QueueOptions());
+  std::atomic<bool> over{false};
+  std::thread waits([&] {
+    while (!over) queue->sync();
+  });
+  for (int i = 0; i < 2000; ++i) {
+    const auto both = std::make_shared<std::pair<std::shared_ptr<Memory>, std::shared_ptr<Memory>>>(
+        get_device(kGpu0)->allocate(64), get_device(kGpu0)->allocate(64));
+    queue->copy(both->first->data(), both->second->data(), 64, both);
+  }
+  over = true;
+  waits.join();
+  queue->sync();
+  CHECK_EQ(std::string(CONTROL(cudasim_reports)()), std::string());
+}
+
+// ---- failures
+
+TEST(whichever_call_of_cuda_fails_it_is_an_error_and_all_goes_on_afterwards) {
+  const auto fail_call = CONTROL(cudasim_fail_call);
+  const auto in_use = CONTROL(cudasim_bytes_in_use);
+  const auto objects = CONTROL(cudasim_num_objects);
+  const auto pass = [] {
+    const NDArray x = random_on(kGpu1, {4, 3}, 1);
+    const NDArray w = random_on(kGpu1, {2, 3}, 2), b = random_on(kGpu1, {2}, 3);
+    const Bound bound =
+        bind_on(kGpu1, node("FullyConnected", {{"num_hidden", "2"}}, {"x", "w", "b"}), {x.copy_to(kCpu), w, b});
+    bound.exec->forward(true);
+    bound.exec->backward({random_on(kGpu1, {4, 2}, 4)});
+    values(bound.grads[1]);
+  };
+  pass();
+  const auto settled = [&] {
+    size_t bytes = in_use(1);
+    for (int i = 0; i < 200; ++i) {
+      usleep(5000);
+      if (in_use(1) == bytes && i > 8) break;
+      bytes = in_use(1);
+    }
+    return std::make_pair(bytes, objects());
+  };
+  const auto before = settled();
+  int num_failed = 0;
+  for (uint64_t nth = 1; nth < 400; ++nth) {
+    fail_call(nth, nth % 2 ? 2 : 999);  // cudaErrorMemoryAllocation, cudaErrorUnknown
+    try {
+      pass();
+      fail_call(0, 0);
+      if (nth > 150) break;
+    } catch (const Error &error) {
+      fail_call(0, 0);
+      ++num_failed;
+      CHECK(std::string(error.what()).size() > 5);
+    }
+  }
+  CHECK(num_failed > 30);
+  pass();
+  const auto after = settled();
+  CHECK_EQ(after.first, before.first);
+  CHECK(after.second <= before.second);
+  CONTROL(cudasim_reports)();
+}
+
+TEST(a_device_that_breaks_says_so_and_leaves_its_arrays_marked_and_others_alone) {
+  seed_anew(2);
+  const Bound there = bind_on(kGpu3, node("square", {}, {"x"}), {random_on(kCpu, {64}, 1)});
+  const Bound here = bind_on(kGpu0, node("square", {}, {"x"}), {random_on(kCpu, {64}, 1)});
+  there.exec->forward(true);
+  here.exec->forward(true);
+  CONTROL(cudasim_break_device)(3);
+  CHECK_THROWS(values(there.exec->outputs()[0]), Error, "illegal memory access");
+  CHECK_THROWS(values(there.exec->outputs()[0]), Error, "");
+  CHECK_THROWS(random_on(kGpu3, {4}, 1), Error, "gpu(3)");
+  CHECK_EQ(values(here.exec->outputs()[0]).size(), size_t(64));
+}
+
+TEST(a_forked_child_is_refused) {
+  values(random_on(kGpu0, {4}, 1));
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    try {
+      get_device(kGpu0)->allocate(4);
+      _exit(1);
+    } catch (const Error &) {
+      _exit(0);
+    }
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  CHECK_EQ(status, 0);
+}
+
+UNIT_MAIN()
