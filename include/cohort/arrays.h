@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file arrays.h
- * Ordered lists of arrays, with or without names: parameters by name, outputs by position, contents of .params files.
+ * Ordered lists of arrays, with or without names: parameters by name, outputs by position, contents of .params, .npy
+ * and .npz files.
  * A list holds references: it keeps its arrays alive, and writing an array is seen through every list it is in.
  */
 #ifndef COHORT_ARRAYS_H
@@ -71,9 +72,29 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_save_memory(const cohor
                                                                      size_t capacity, size_t *out_bytes);
 
 /**
- * Reads a .params file of any version that MXNet wrote.
+ * Writes a .npy file, as numpy.save() does: the list's one array. Like cohort_arrays_save() otherwise.
  *
- * A file without names gives entries without names. Of a repeated name the last entry stays; entries of the empty
+ * @return As cohort_arrays_save(), and
+ *   COHORT_ERROR_INVALID_ARGUMENT  the list has not one array
+ *   COHORT_ERROR_DTYPE             bfloat16, which NumPy does not have
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_save_npy(const cohort_arrays *arrays, const char *path);
+
+/**
+ * Writes a .npz file, as numpy.savez() does: each array under its name, or "arr_0", "arr_1", .. by its place where it has
+ * none. Nothing is compressed. Like cohort_arrays_save() otherwise.
+ *
+ * @return As cohort_arrays_save(), and
+ *   COHORT_ERROR_NAME   two arrays have one name, or a name has more than 65,531 bytes
+ *   COHORT_ERROR_DTYPE  bfloat16, which NumPy does not have
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_save_npz(const cohort_arrays *arrays, const char *path);
+
+/**
+ * Reads a file of arrays: a .params file of any version that MXNet wrote, NumPy's .npy (one array, without a name) or
+ * .npz (compressed ones, too). Its content says which it is, not its name.
+ *
+ * A .params file without names gives entries without names. Of a repeated name the last entry stays; entries of the empty
  * name all do. Empty entries for "no array" give entries without arrays in a list, and are left out of a map with one
  * warning.
  *
@@ -82,7 +103,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_save_memory(const cohor
  *   COHORT_ERROR_IO           the file cannot be read (the error names it)
  *   COHORT_ERROR_FORMAT       it is damaged or cut short, or holds more than 2^20 arrays or COHORT_MAX_AXES axes; sizes
  *                             are checked before anything is allocated
- *   COHORT_ERROR_UNSUPPORTED  it holds a sparse array (the error names it)
+ *   COHORT_ERROR_UNSUPPORTED  it holds a sparse array, or elements of a type that arrays do not have (the error names it)
  *   COHORT_ERROR_DEVICE       there is no such context
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_arrays_load(const char *path, const cohort_context *context,

@@ -28,6 +28,8 @@
   X(cohort_error *, cohort_arrays_num, (const cohort_arrays *arrays, size_t *out_num)) \
   X(cohort_error *, cohort_arrays_save, (const cohort_arrays *arrays, const char *path)) \
   X(cohort_error *, cohort_arrays_save_memory, (const cohort_arrays *arrays, void *out_data, size_t capacity, size_t *out_bytes)) \
+  X(cohort_error *, cohort_arrays_save_npy, (const cohort_arrays *arrays, const char *path)) \
+  X(cohort_error *, cohort_arrays_save_npz, (const cohort_arrays *arrays, const char *path)) \
   X(cohort_error *, cohort_arrays_set, (cohort_arrays *arrays, const char *name, cohort_ndarray *array)) \
   X(void, cohort_backward_options_init, (cohort_backward_options *options, size_t struct_size)) \
   X(cohort_error *, cohort_checkpoint_load, (const char *prefix, int32_t epoch, cohort_symbol **out_symbol, cohort_arrays **out_arg_params, cohort_arrays **out_aux_params)) \

@@ -2,6 +2,7 @@
 #include "cohort/arrays.h"
 
 #include "api/api.hpp"
+#include "ndarray/npy.hpp"
 #include "ndarray/params.hpp"
 
 using namespace cohort;
@@ -100,11 +101,32 @@ cohort_error *cohort_arrays_save_memory(const cohort_arrays *arrays, void *out_d
   });
 }
 
+cohort_error *cohort_arrays_save_npy(const cohort_arrays *arrays, const char *path) {
+  return guard([&] {
+    const NamedArrays &list = deref(arrays, "arrays");
+    check_whole(list);
+    if (list.size() != 1) {
+      throw Error(Code::kInvalidArgument, text("arrays: expected one, found ", list.size()), "arrays");
+    }
+    const std::string bytes = npy_bytes(list[0].second);
+    write_file(to_text(path, "path"), bytes.data(), bytes.size());
+  });
+}
+
+cohort_error *cohort_arrays_save_npz(const cohort_arrays *arrays, const char *path) {
+  return guard([&] {
+    const NamedArrays &list = deref(arrays, "arrays");
+    check_whole(list);
+    const std::string bytes = npz_bytes(list);
+    write_file(to_text(path, "path"), bytes.data(), bytes.size());
+  });
+}
+
 cohort_error *cohort_arrays_load(const char *path, const cohort_context *context, cohort_arrays **out_arrays) {
   return guard([&] {
     require(out_arrays, "out_arrays");
     const Context target = to_context(context);
-    *out_arrays = make_handle<cohort_arrays>(on_context(load_params(to_text(path, "path")), target));
+    *out_arrays = make_handle<cohort_arrays>(on_context(load_arrays(to_text(path, "path")), target));
   });
 }
 
@@ -114,6 +136,6 @@ cohort_error *cohort_arrays_load_memory(const void *data, size_t bytes, const co
     require(out_arrays, "out_arrays");
     require(data, bytes, "data");
     const Context target = to_context(context);
-    *out_arrays = make_handle<cohort_arrays>(on_context(load_params(data, bytes, "data"), target));
+    *out_arrays = make_handle<cohort_arrays>(on_context(parse_arrays(data, bytes, "data"), target));
   });
 }

@@ -11,6 +11,7 @@ make make
 pkg-config pkg-config
 libdnnl-dev dnnl.hpp
 libre2-dev re2/re2.h
+libminizip-dev minizip/unzip.h
 nlohmann-json3-dev nlohmann/json.hpp'
 [[ ${1:-} == --build ]] || needs+='
 libcmocka-dev cmocka.h

@@ -57,6 +57,7 @@ function check_beside(line, target,    folder) {  # a name alone: in the same fo
 function check_foreign(line, target) {
   if (target ~ /^(oneapi\/)?dnnl/ && room != "cpu") complain(line, "only src/cpu includes oneDNN (" target ")")
   if (target ~ /^re2\// && path !~ /\/name_pattern\.cc$/) complain(line, "only name_pattern.cc includes RE2 (" target ")")
+  if (target ~ /^minizip\// && path !~ /\/npz\.cc$/) complain(line, "only npz.cc includes minizip (" target ")")
   if (target == "omp.h" && room != "cpu") complain(line, "only src/cpu includes OpenMP")
   if (target ~ /^(cuda|cublas|cudnn|nccl|nvtx|nvrtc|cub\/|thrust\/)/ && room != "cuda") complain(line, "only cuda/ includes " target)
   if (target ~ /^nlohmann\// && path !~ /\.cc$/) complain(line, "headers do not include nlohmann/json: it is slow to compile")

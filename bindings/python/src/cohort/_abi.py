@@ -339,6 +339,8 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cohort_arrays_num": (c_void_p, (c_void_p, POINTER(c_size_t))),
     "cohort_arrays_save": (c_void_p, (c_void_p, c_char_p)),
     "cohort_arrays_save_memory": (c_void_p, (c_void_p, c_void_p, c_size_t, POINTER(c_size_t))),
+    "cohort_arrays_save_npy": (c_void_p, (c_void_p, c_char_p)),
+    "cohort_arrays_save_npz": (c_void_p, (c_void_p, c_char_p)),
     "cohort_arrays_set": (c_void_p, (c_void_p, c_char_p, c_void_p)),
     "cohort_backward_options_init": (None, (POINTER(cohort_backward_options), c_size_t)),
     "cohort_checkpoint_load": (c_void_p, (c_char_p, c_int32, POINTER(c_void_p), POINTER(c_void_p), POINTER(c_void_p))),

@@ -749,9 +749,10 @@ extern "C" {
         index: usize,
         out_array: *mut *mut cohort_ndarray,
     ) -> *mut cohort_error;
-    /// Reads a .params file of any version that MXNet wrote.
+    /// Reads a file of arrays: a .params file of any version that MXNet wrote, NumPy's .npy (one array, without a name) or
+    /// .npz (compressed ones, too). Its content says which it is, not its name.
     ///
-    /// A file without names gives entries without names. Of a repeated name the last entry stays; entries of the empty
+    /// A .params file without names gives entries without names. Of a repeated name the last entry stays; entries of the empty
     /// name all do. Empty entries for "no array" give entries without arrays in a list, and are left out of a map with one
     /// warning.
     ///
@@ -759,7 +760,7 @@ extern "C" {
     ///   COHORT_ERROR_IO           the file cannot be read (the error names it)
     ///   COHORT_ERROR_FORMAT       it is damaged or cut short, or holds more than 2^20 arrays or COHORT_MAX_AXES axes; sizes
     ///                             are checked before anything is allocated
-    ///   COHORT_ERROR_UNSUPPORTED  it holds a sparse array (the error names it)
+    ///   COHORT_ERROR_UNSUPPORTED  it holds a sparse array, or elements of a type that arrays do not have (the error names it)
     ///   COHORT_ERROR_DEVICE       there is no such context
     pub fn cohort_arrays_load(
         path: *const c_char,
@@ -803,6 +804,25 @@ extern "C" {
         out_data: *mut c_void,
         capacity: usize,
         out_bytes: *mut usize,
+    ) -> *mut cohort_error;
+    /// Writes a .npy file, as numpy.save() does: the list's one array. Like cohort_arrays_save() otherwise.
+    ///
+    /// Returns: As cohort_arrays_save(), and
+    ///   COHORT_ERROR_INVALID_ARGUMENT  the list has not one array
+    ///   COHORT_ERROR_DTYPE             bfloat16, which NumPy does not have
+    pub fn cohort_arrays_save_npy(
+        arrays: *const cohort_arrays,
+        path: *const c_char,
+    ) -> *mut cohort_error;
+    /// Writes a .npz file, as numpy.savez() does: each array under its name, or "arr_0", "arr_1", .. by its place where it has
+    /// none. Nothing is compressed. Like cohort_arrays_save() otherwise.
+    ///
+    /// Returns: As cohort_arrays_save(), and
+    ///   COHORT_ERROR_NAME   two arrays have one name, or a name has more than 65,531 bytes
+    ///   COHORT_ERROR_DTYPE  bfloat16, which NumPy does not have
+    pub fn cohort_arrays_save_npz(
+        arrays: *const cohort_arrays,
+        path: *const c_char,
     ) -> *mut cohort_error;
     /// Replaces the array of the entry with this name, or appends one. Ambiguous name: COHORT_ERROR_NAME.
     pub fn cohort_arrays_set(

@@ -25,6 +25,8 @@ fn null_is_refused() {
         refused("cohort_arrays_num", cohort_arrays_num(null(), null_mut()));
         refused("cohort_arrays_save", cohort_arrays_save(null(), null()));
         refused("cohort_arrays_save_memory", cohort_arrays_save_memory(null(), null_mut(), 0, null_mut()));
+        refused("cohort_arrays_save_npy", cohort_arrays_save_npy(null(), null()));
+        refused("cohort_arrays_save_npz", cohort_arrays_save_npz(null(), null()));
         refused("cohort_arrays_set", cohort_arrays_set(null_mut(), null(), null_mut()));
         refused("cohort_checkpoint_load", cohort_checkpoint_load(null(), 0, null_mut(), null_mut(), null_mut()));
         refused("cohort_checkpoint_save", cohort_checkpoint_save(null(), 0, null(), null(), null()));

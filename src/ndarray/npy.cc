@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ndarray/npy.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "ndarray/file.hpp"
+#include "ndarray/params.hpp"
+
+namespace cohort {
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+
+struct Descr {
+  const char *name;  // without byte order
+  Dtype dtype;
+};
+constexpr Descr kDescrs[] = {{"f4", Dtype::kFloat32}, {"f8", Dtype::kFloat64}, {"f2", Dtype::kFloat16},
+                             {"u1", Dtype::kUint8},   {"i4", Dtype::kInt32},   {"i1", Dtype::kInt8},
+                             {"i8", Dtype::kInt64},   {"b1", Dtype::kBool}};
+
+// The header's text: a literal of Python's, {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
+class Header {
+ public:
+  Header(std::string_view words, const std::string &name) : words_(words), name_(name) {
+    expect('{');
+    while (!accept('}')) {
+      const std::string_view key = quoted();
+      expect(':');
+      if (key == "descr") {
+        take_descr();
+      } else if (key == "fortran_order") {
+        take_order();
+      } else if (key == "shape") {
+        take_shape();
+      } else {
+        fail(text("expected 'descr', 'fortran_order' or 'shape', found '", key, "'"));
+      }
+      if (!accept(',')) {
+        expect('}');
+        break;
+      }
+    }
+    skip_space();
+    if (!words_.empty()) fail("there is more behind it");
+    if (seen_ != 7) fail("expected 'descr', 'fortran_order' and 'shape', each once");
+  }
+
+  Dtype dtype = Dtype::kNone;
+  bool swapped = false, fortran_order = false;
+  Shape shape;
+
+ private:
+  [[noreturn]] void fail(const std::string &what) const {
+    throw Error(Code::kFormat, text("'", name_, "', header: ", what), name_);
+  }
+  void skip_space() {
+    while (!words_.empty() && (words_[0] == ' ' || words_[0] == '\n')) words_.remove_prefix(1);
+  }
+  bool accept(char wanted) {
+    skip_space();
+    if (words_.empty() || words_[0] != wanted) return false;
+    words_.remove_prefix(1);
+    return true;
+  }
+  void expect(char wanted) {
+    if (!accept(wanted)) fail(text("expected '", wanted, "'"));
+  }
+  bool accept_word(std::string_view word) {
+    skip_space();
+    if (words_.substr(0, word.size()) != word) return false;
+    words_.remove_prefix(word.size());
+    return true;
+  }
+  std::string_view quoted() {
+    skip_space();
+    const char quote = words_.empty() ? ' ' : words_[0];
+    const size_t end = quote == '\'' || quote == '"' ? words_.find(quote, 1) : words_.npos;
+    if (end == words_.npos) fail("expected text in quotes");
+    const std::string_view found = words_.substr(1, end - 1);
+    words_.remove_prefix(end + 1);
+    return found;
+  }
+  void note(unsigned key, const char *what) {
+    if (seen_ & key) fail(text("'", what, "' is given twice"));
+    seen_ |= key;
+  }
+
+  void take_descr() {
+    note(1, "descr");
+    skip_space();
+    const bool is_record = !words_.empty() && words_[0] == '[';
+    const std::string_view descr = is_record ? std::string_view("a record") : quoted();
+    const char order = descr.empty() ? ' ' : descr[0];
+    const std::string_view type = descr.substr(std::min<size_t>(1, descr.size()));
+    for (const Descr &known : kDescrs) {
+      if (type != known.name) continue;
+      dtype = known.dtype;
+      constexpr char kForeign = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<';
+      if (order == '<' || order == '>' || order == '=' || order == '|') {
+        swapped = order == kForeign;
+        return;
+      }
+    }
+    throw Error(Code::kUnsupported, text("'", name_, "': arrays have no elements of NumPy's type '", descr, "'"),
+                name_);
+  }
+  void take_order() {
+    note(2, "fortran_order");
+    fortran_order = accept_word("True");
+    if (!fortran_order && !accept_word("False")) fail("'fortran_order': expected True or False");
+  }
+  void take_shape() {
+    note(4, "shape");
+    std::vector<int64_t> lengths;
+    expect('(');
+    while (!accept(')')) {
+      skip_space();
+      int64_t length = 0;
+      const auto [end, error] = std::from_chars(words_.data(), words_.data() + words_.size(), length);
+      if (error != std::errc() || length < 0) fail("'shape': expected lengths from 0");
+      if (lengths.size() == size_t(kMaxAxes)) fail(text("'shape': expected at most ", kMaxAxes, " axes"));
+      words_.remove_prefix(size_t(end - words_.data()));
+      lengths.push_back(length);
+      accept_word("L");  // as Python 2 wrote it
+      if (!accept(',')) {
+        expect(')');
+        break;
+      }
+    }
+    shape = Shape(std::move(lengths));
+  }
+
+  std::string_view words_;
+  const std::string &name_;
+  unsigned seen_ = 0;  // a bit for each key
+};
+
+// Row-major from column-major.
+void transpose(const char *from, char *to, const Shape &shape, size_t element_bytes) {
+  std::vector<int64_t> at(size_t(shape.rank()), 0), strides(size_t(shape.rank()), 1);
+  for (size_t axis = 1; axis < strides.size(); ++axis) strides[axis] = strides[axis - 1] * shape[int(axis) - 1];
+  int64_t source = 0;
+  for (int64_t i = 0; i < shape.size(); ++i, to += element_bytes) {
+    std::memcpy(to, from + size_t(source) * element_bytes, element_bytes);
+    for (size_t axis = at.size(); axis-- > 0;) {
+      source += strides[axis];
+      if (++at[axis] < shape[int(axis)]) break;
+      source -= strides[axis] * at[axis];
+      at[axis] = 0;
+    }
+  }
+}
+
+void swap_bytes(char *data, size_t bytes, size_t element_bytes) {
+  for (char *element = data; element < data + bytes; element += element_bytes) {
+    std::reverse(element, element + element_bytes);
+  }
+}
+
+}  // namespace
+
+bool is_npy(const void *data, size_t bytes) {
+  return bytes >= kMagic.size() && std::memcmp(data, kMagic.data(), kMagic.size()) == 0;
+}
+
+NDArray parse_npy(const void *data, size_t bytes, const std::string &name) {
+  const auto fail = [&](const std::string &what) { throw Error(Code::kFormat, text("'", name, "': ", what), name); };
+  const auto *const all = static_cast<const unsigned char *>(data);
+  if (!is_npy(data, bytes)) fail("is no .npy file");
+  if (bytes < 10) fail("truncated in its header");
+  const unsigned version = all[6];
+  if (version < 1 || version > 3) fail(text("expected version 1, 2 or 3 of .npy, found ", version));
+  const size_t begin = version == 1 ? 10 : 12;
+  if (bytes < begin) fail("truncated in its header");
+  uint64_t length = all[8] | all[9] << 8;
+  if (version > 1) length |= uint64_t(all[10]) << 16 | uint64_t(all[11]) << 24;
+  if (length > bytes - begin)
+    fail(text("truncated: the header takes ", length, " bytes, ", bytes - begin, " are left"));
+  const Header header(std::string_view(reinterpret_cast<const char *>(all) + begin, size_t(length)), name);
+
+  const char *const values = reinterpret_cast<const char *>(all) + begin + length;
+  const size_t left = bytes - begin - size_t(length);
+  size_t needed = 0;
+  try {
+    needed = dense_bytes(header.shape, header.dtype);
+  } catch (const Error &error) {
+    fail(error.what());
+  }
+  if (needed != left) fail(text("its shape ", header.shape, " takes ", needed, " bytes, ", left, " are there"));
+  const NDArray array = NDArray::create(header.shape, header.dtype, Context(), false);
+  auto *const target = static_cast<char *>(array.data());
+  const size_t element_bytes = dtype_size(header.dtype);
+  if (header.fortran_order) {
+    transpose(values, target, header.shape, element_bytes);
+  } else if (needed > 0) {
+    std::memcpy(target, values, needed);
+  }
+  if (header.swapped) swap_bytes(target, needed, element_bytes);
+  if (header.dtype == Dtype::kBool) {
+    for (size_t i = 0; i < needed; ++i) target[i] = target[i] != 0;
+  }
+  array.written();
+  return array;
+}
+
+std::string npy_bytes(const NDArray &array) {
+  const auto known = std::find_if(std::begin(kDescrs), std::end(kDescrs),
+                                  [&](const Descr &descr) { return descr.dtype == array.dtype(); });
+  if (known == std::end(kDescrs)) {
+    throw Error(Code::kDtype, text("NumPy's files have no elements of ", array.dtype()), "arrays");
+  }
+  constexpr char kNative = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>';
+  std::string shape;
+  for (const int64_t length : array.shape()) shape += (shape.empty() ? "" : ", ") + std::to_string(length);
+  if (array.shape().rank() == 1) shape += ',';
+  std::string words = text("{'descr': '", dtype_size(array.dtype()) == 1 ? '|' : kNative, known->name,
+                           "', 'fortran_order': False, 'shape': (", shape, "), }");
+  constexpr size_t kAlignment = 64, kBefore = 10;
+  words.append((kAlignment - (kBefore + words.size() + 1) % kAlignment) % kAlignment, ' ') += '\n';
+  std::string bytes(kMagic);
+  bytes += {1, 0, char(words.size() & 0xff), char(words.size() >> 8)};
+  bytes += words;
+  const size_t header = bytes.size();
+  bytes.resize(header + array.bytes());
+  array.read(&bytes[header], array.bytes());
+  return bytes;
+}
+
+NamedArrays parse_arrays(const void *data, size_t bytes, const std::string &name) {
+  if (is_npy(data, bytes)) return {{std::string(), parse_npy(data, bytes, name)}};
+  if (is_npz(data, bytes)) return parse_npz(data, bytes, name);
+  return load_params(data, bytes, name);
+}
+
+NamedArrays load_arrays(const std::string &path) {
+  char first[8] = {};
+  {
+    InputFile file(path);
+    const size_t count = size_t(std::min<uint64_t>(sizeof first, file.size()));
+    if (count > 0) file.read(0, first, count);
+  }
+  if (!is_npy(first, sizeof first) && !is_npz(first, sizeof first)) return load_params(path);
+  const std::string whole = read_file(path);
+  return parse_arrays(whole.data(), whole.size(), path);
+}
+
+}  // namespace cohort
