@@ -344,8 +344,9 @@ class ModelCase {
       check(cohort_group_slice(group, device, &begin, &end));
       std::vector<NamedArray> parts;
       for (size_t i = 0; i < inputs_.size(); ++i) {
-        const size_t axis = static_cast<size_t>(head_.at("inputs").items()[i].at("batch_axis").as_integer());
-        parts.push_back({inputs_[i].name, part_of(inputs_[i].array, axis, begin, end)});
+        const double axis = head_.at("inputs").items()[i].number("batch_axis", -1);  // negative: not split
+        parts.push_back(
+            {inputs_[i].name, axis < 0 ? inputs_[i].array : part_of(inputs_[i].array, size_t(axis), begin, end)});
       }
       losses.push_back(loss_of(*loss, outputs, parts));
     }
