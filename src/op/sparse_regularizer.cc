@@ -11,14 +11,19 @@ COHORT_OPERATOR(IdentityAttachKLSparseReg, SparseRegularizerAttrs)
     .attr(&A::sparseness_target, "sparseness_target", 0.1f, 0.0f, 1.0f, "The mean wanted, for data from 0 to 1.")
     .attr(&A::penalty, "penalty", 0.001f, "Factor of the gradient that is added.")
     .attr(&A::momentum, "momentum", 0.9f, 0.0f, 1.0f, "The share of the old moving mean in the new one.")
-    .input("data", "(batch, columns).")
+    .input("data", "(batch, columns, ...).")
     .aux("moving_avg", "Moving mean, one a column.")
     .init("[\"zero\", {}]")
     .infer_shape([](const A &, Shapes &in, Shapes &out) {
       unify(in[0], out[0], "data");
-      unify(in[0], Shape::of_rank(2), "data");
-      unify(in[1], Shape{in[0][1]}, "moving_avg");
       unify(out[0], in[0], "output");
+      if (!in[0].rank_known()) return;
+      if (in[0].rank() < 2) {
+        throw Error(Code::kShape, text("data: expected at least two axes, found ", in[0]), "data");
+      }
+      Shape columns{in[0][1]};
+      unify(in[1], columns, "moving_avg");
+      in[0][1] = out[0][1] = in[1][0];
     })
     .infer_dtype([](const A &, Dtypes &in, Dtypes &out) {
       unify(in[0], Dtype::kFloat32, "data");

@@ -7,8 +7,8 @@
 
 namespace cohort {
 
-// Inputs data (batch, columns), auxiliary moving_avg, which training's forward pass brings up to date and saves for
-// backward.
+// Inputs data (batch, columns, ...), auxiliary moving_avg, which training's forward pass brings up to date and saves
+// for backward.
 struct SparseRegularizerAttrs {
   float sparseness_target, penalty, momentum;
 };

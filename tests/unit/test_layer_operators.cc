@@ -177,6 +177,19 @@ TEST(likelihoods_of_events_have_the_slopes_of_differences) {
   CHECK_EQ(refusal("_contrib_hawkesll", {}, wrong), int(Code::kShape));
 }
 
+// MXNet passes more than two axes on, and has no gradient of them.
+TEST(a_sparse_regularizer_counts_all_of_a_column) {
+  const AttrMap attrs{{"sparseness_target", "0.25"}, {"penalty", "1"}, {"momentum", "0"}};
+  const Array data = array({2, 2, 2}, {0.2, 0.4, 0.5, 0.5, 0.6, 0.8, 0.5, 0.5}, Dtype::kFloat32);
+  OpRun run("IdentityAttachKLSparseReg", attrs, {data, zeros({2}, Dtype::kFloat32)});
+  check_close("output", run.outputs()[0], data.values(), 0, 0);
+  check_close("means", run.inputs[1], {0.5, 0.5}, 1e-6, 0);
+  const Array head = array({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}, Dtype::kFloat32);
+  check_close("gradient", run.backward({head})[0], {2, 3, 4, 5, 6, 7, 8, 9}, 1e-6, 0);
+  CHECK_EQ(refusal("IdentityAttachKLSparseReg", {}, {zeros({3}, Dtype::kFloat32), zeros({3}, Dtype::kFloat32)}),
+           int(Code::kShape));
+}
+
 TEST(shapes_and_attributes_that_make_no_sense_are_refused) {
   CHECK_EQ(refusal("InstanceNorm", {}, {zeros({2, 3}), zeros({3}), zeros({3})}), int(Code::kShape));
   CHECK_EQ(refusal("GroupNorm", {{"num_groups", "2"}}, {zeros({2, 3, 4}), zeros({2}), zeros({2})}), int(Code::kShape));
