@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The library's lists: arrays by name, descriptors.
 use crate::error::{c_text, check, text, Result};
+use crate::model::Params;
 use crate::ndarray::{names, Dtype, NDArray};
 use cohort_sys as sys;
 use std::collections::BTreeMap;
@@ -27,6 +28,10 @@ impl Arrays {
             check(unsafe { sys::cohort_arrays_add(made.raw(), name.as_ptr(), array.raw()) })?;
         }
         Ok(made)
+    }
+
+    pub(crate) fn of_params(params: &Params) -> Result<Arrays> {
+        Arrays::of(params.iter().map(|(name, array)| (name.as_str(), array)))
     }
 
     fn num(&self) -> Result<usize> {

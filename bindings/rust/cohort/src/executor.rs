@@ -2,7 +2,8 @@
 //! Executors: a network bound to arrays.
 use crate::arrays::{Arrays, Descs};
 use crate::error::{c_text, check, keep_panic, panicking, text, Result};
-use crate::ndarray::{pointers, Context, NDArray};
+use crate::model::Params;
+use crate::ndarray::{names, pointers, Context, NDArray};
 use crate::symbol::Symbol;
 use cohort_sys as sys;
 use std::collections::BTreeMap;
@@ -22,11 +23,20 @@ pub enum GradReq {
 }
 
 impl GradReq {
-    pub(crate) fn code(self) -> i32 {
+    pub(crate) fn of(code: i32) -> GradReq {
+        match code {
+            sys::COHORT_GRAD_WRITE => GradReq::Write,
+            sys::COHORT_GRAD_ADD => GradReq::Add,
+            _ => GradReq::Null,
+        }
+    }
+
+    /// The word for it: "null", "write" or "add".
+    pub fn word(self) -> &'static str {
         match self {
-            GradReq::Null => sys::COHORT_GRAD_NULL,
-            GradReq::Write => sys::COHORT_GRAD_WRITE,
-            GradReq::Add => sys::COHORT_GRAD_ADD,
+            GradReq::Null => "null",
+            GradReq::Write => "write",
+            GradReq::Add => "add",
         }
     }
 }
@@ -91,7 +101,7 @@ impl Executor {
         grad_req: GradReq,
     ) -> Result<Executor> {
         let (known, context) = (Descs::known(shapes)?, context.to_raw());
-        let word = c_text(["null", "write", "", "add"][grad_req.code() as usize], "grad_req")?;
+        let word = c_text(grad_req.word(), "grad_req")?;
         // SAFETY: zero in any field is its default.
         let mut options: sys::cohort_executor_options = unsafe { std::mem::zeroed() };
         options.struct_size = std::mem::size_of_val(&options);
@@ -184,6 +194,28 @@ impl Executor {
     /// The gradients by the names of their arguments, live; those that there are.
     pub fn grads(&self) -> Result<BTreeMap<String, NDArray>> {
         self.list(sys::COHORT_EXECUTOR_GRADS)?.map()
+    }
+
+    /// What backward does with the gradient of each argument.
+    pub fn grad_reqs(&self) -> Result<BTreeMap<String, GradReq>> {
+        let list = sys::COHORT_EXECUTOR_ARGS;
+        let mut num = 0;
+        check(unsafe { sys::cohort_executor_num_arrays(self.raw, list, &mut num) })?;
+        let keys = names(num, |i, out| unsafe { sys::cohort_executor_name(self.raw, list, i, out) })?;
+        keys.into_iter()
+            .enumerate()
+            .map(|(i, name)| {
+                let mut code = 0;
+                check(unsafe { sys::cohort_executor_grad_req(self.raw, i, &mut code) })?;
+                Ok((name, GradReq::of(code)))
+            })
+            .collect()
+    }
+
+    /// Copies parameters in by name. Unknown names are errors, unless `allow_extra`.
+    pub fn copy_params_from(&mut self, args: &Params, aux: &Params, allow_extra: bool) -> Result<()> {
+        let (args, aux) = (Arrays::of_params(args)?, Arrays::of_params(aux)?);
+        check(unsafe { sys::cohort_executor_copy_params_from(self.raw, args.raw(), aux.raw(), allow_extra.into()) })
     }
 
     /// The auxiliary states by name, live.

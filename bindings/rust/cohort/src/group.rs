@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Groups: one executor for each context, each batch split over them by workload.
 use crate::arrays::{Arrays, Descs};
-use crate::error::{c_text, check, text, Result, Texts};
-use crate::executor::{see, GradReq, Monitor};
+use crate::error::{c_text, check, Error, Result, Texts};
+use crate::executor::{see, Executor, GradReq, Monitor};
 use crate::model::Params;
 use crate::ndarray::{names, pointers, Context, Dtype, NDArray};
 use crate::symbol::Symbol;
 use crate::training::{Initializer, Metric, Optimizer};
 use cohort_sys as sys;
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::marker::PhantomData;
+use std::ops::{Deref, Range};
 use std::os::raw::c_void;
 use std::ptr::{null, null_mut};
 
@@ -83,6 +84,8 @@ pub struct GroupBuilder<'a> {
     fixed: Vec<String>,
     states: Vec<String>,
     grad_req: GradReq,
+    grad_req_list: Option<Vec<GradReq>>,
+    grad_reqs: Option<Vec<(String, GradReq)>>,
     for_training: bool,
     inputs_need_grad: bool,
     num_threads: i32,
@@ -138,9 +141,21 @@ impl GroupBuilder<'_> {
         self
     }
 
-    /// What backward does with gradients.
+    /// What backward does with the gradients of all parameters.
     pub fn grad_req(mut self, grad_req: GradReq) -> Self {
         self.grad_req = grad_req;
+        self
+    }
+
+    /// The same for each argument of the network in order, taken as it is.
+    pub fn grad_req_list(mut self, of_arguments: &[GradReq]) -> Self {
+        self.grad_req_list = Some(of_arguments.to_vec());
+        self
+    }
+
+    /// The same for some arguments by name, over "write".
+    pub fn grad_reqs(mut self, by_name: &[(&str, GradReq)]) -> Self {
+        self.grad_reqs = Some(by_name.iter().map(|(name, req)| (name.to_string(), *req)).collect());
         self
     }
 
@@ -174,7 +189,15 @@ impl GroupBuilder<'_> {
         let (data, label) = (to_descs(&self.data)?, to_descs(&self.label)?);
         let params = Texts::new(self.params.as_deref().unwrap_or_default(), "params")?;
         let (fixed, states) = (Texts::new(&self.fixed, "fixed_params")?, Texts::new(&self.states, "states")?);
-        let word = c_text(["null", "write", "", "add"][self.grad_req.code() as usize], "grad_req")?;
+        let word = c_text(self.grad_req.word(), "grad_req")?;
+        let listed: Vec<GradReq> = match (&self.grad_req_list, &self.grad_reqs) {
+            (Some(list), _) => list.clone(),
+            (None, Some(named)) => named.iter().map(|(_, req)| *req).collect(),
+            (None, None) => Vec::new(),
+        };
+        let words = Texts::new(&listed.iter().map(|req| req.word()).collect::<Vec<_>>(), "grad_req")?;
+        let named = self.grad_reqs.as_deref().unwrap_or_default();
+        let grad_names = Texts::new(&named.iter().map(|(name, _)| name).collect::<Vec<_>>(), "grad_req")?;
         // SAFETY: zero in any field is its default.
         let mut options: sys::cohort_group_options = unsafe { std::mem::zeroed() };
         options.struct_size = std::mem::size_of_val(&options);
@@ -192,7 +215,13 @@ impl GroupBuilder<'_> {
         options.num_fixed_param_names = fixed.len();
         options.state_names = states.as_ptr();
         options.num_state_names = states.len();
-        options.grad_req = word.as_ptr();
+        if self.grad_req_list.is_some() || self.grad_reqs.is_some() {
+            options.grad_req_list = words.as_ptr();
+            options.num_grad_reqs = words.len();
+            options.grad_req_names = if self.grad_req_list.is_some() { null() } else { grad_names.as_ptr() };
+        } else {
+            options.grad_req = word.as_ptr();
+        }
         options.num_threads = self.num_threads;
         options.seed = self.seed;
         let mut raw = null_mut();
@@ -245,6 +274,8 @@ impl Group {
             fixed: Vec::new(),
             states: Vec::new(),
             grad_req: GradReq::Write,
+            grad_req_list: None,
+            grad_reqs: None,
             for_training: true,
             inputs_need_grad: false,
             num_threads: 0,
@@ -263,6 +294,57 @@ impl Group {
             .collect()
     }
 
+    /// Samples in a batch; None if nothing is batched.
+    pub fn batch_size(&self) -> Result<Option<usize>> {
+        let mut size = 0;
+        check(unsafe { sys::cohort_group_batch_size(self.raw, &mut size) })?;
+        Ok(if size == 0 { None } else { Some(size as usize) })
+    }
+
+    fn axes(&self, list: i32) -> Result<Vec<Option<usize>>> {
+        (0..self.num(list)?)
+            .map(|i| {
+                let mut axis = 0;
+                check(unsafe { sys::cohort_group_axis(self.raw, list, i, &mut axis) })?;
+                Ok(usize::try_from(axis).ok())
+            })
+            .collect()
+    }
+
+    /// The batch axis of each descriptor of data; None: not batched.
+    pub fn data_axes(&self) -> Result<Vec<Option<usize>>> {
+        self.axes(sys::COHORT_GROUP_DATA)
+    }
+
+    /// The same of labels.
+    pub fn label_axes(&self) -> Result<Vec<Option<usize>>> {
+        self.axes(sys::COHORT_GROUP_LABELS)
+    }
+
+    /// The same of outputs.
+    pub fn output_axes(&self) -> Result<Vec<Option<usize>>> {
+        self.axes(sys::COHORT_GROUP_OUTPUTS)
+    }
+
+    /// Names and shapes of the joined outputs, known before any pass.
+    pub fn output_shapes(&self) -> Result<Vec<(String, Vec<usize>)>> {
+        let mut made = null_mut();
+        check(unsafe { sys::cohort_group_output_shapes(self.raw, &mut made) })?;
+        Ok(Descs::adopt(made).list()?.into_iter().map(|(name, shape)| (name, shape.unwrap_or_default())).collect())
+    }
+
+    /// One device's executor, which is of the group: it is borrowed for as long as it is looked at.
+    pub fn executor(&mut self, device: usize) -> Result<GroupExecutor<'_>> {
+        let executor = Executor::out(|out| unsafe { sys::cohort_group_executor(self.raw, device, out) })?;
+        Ok(GroupExecutor { executor, _group: PhantomData })
+    }
+
+    fn num(&self, list: i32) -> Result<usize> {
+        let mut num = 0;
+        check(unsafe { sys::cohort_group_num_arrays(self.raw, list, &mut num) })?;
+        Ok(num)
+    }
+
     /// Changes the shapes of the batch; parameters stay.
     pub fn reshape(&mut self, data: &[Desc], label: &[Desc]) -> Result<()> {
         let (data, label) = (to_descs(data)?, to_descs(label)?);
@@ -279,6 +361,35 @@ impl Group {
                 data.len(),
                 if label.is_empty() { null() } else { label.as_ptr() },
                 label.len(),
+                is_train.into(),
+            )
+        })
+    }
+
+    /// The same with a batch that is split already: the arrays of each device.
+    pub fn forward_presliced(&mut self, data: &[Vec<&NDArray>], label: &[Vec<&NDArray>], is_train: bool) -> Result<()> {
+        let flat = |devices: &[Vec<&NDArray>]| -> Result<(Vec<*mut sys::cohort_ndarray>, usize)> {
+            let num = devices.first().map_or(0, |device| device.len());
+            if devices.iter().any(|device| device.len() != num) {
+                return Err(Error::invalid(format!("batch: expected {} arrays for each device", num), "batch"));
+            }
+            Ok((devices.iter().flat_map(|device| pointers(device)).collect(), num))
+        };
+        let ((arrays, num_data), (labels, num_label)) = (flat(data)?, flat(label)?);
+        if !label.is_empty() && label.len() != data.len() {
+            return Err(Error::invalid(
+                format!("label: expected {} devices, found {}", data.len(), label.len()),
+                "label",
+            ));
+        }
+        check(unsafe {
+            sys::cohort_group_forward_presliced(
+                self.raw,
+                data.len(),
+                arrays.as_ptr(),
+                num_data,
+                if num_label == 0 { null() } else { labels.as_ptr() },
+                num_label,
                 is_train.into(),
             )
         })
@@ -307,9 +418,8 @@ impl Group {
     }
 
     fn merged(&self, list: i32) -> Result<Vec<NDArray>> {
-        let mut num = 0;
-        check(unsafe { sys::cohort_group_num_arrays(self.raw, list, &mut num) })?;
-        (0..num).map(|i| NDArray::out(|out| unsafe { sys::cohort_group_merged(self.raw, list, i, out) })).collect()
+        let merge = |i| NDArray::maybe(|out| unsafe { sys::cohort_group_merged(self.raw, list, i, out) }).transpose();
+        (0..self.num(list)?).filter_map(merge).collect()
     }
 
     /// The outputs, joined over the devices; good until the next pass.
@@ -317,8 +427,14 @@ impl Group {
         self.merged(sys::COHORT_GROUP_OUTPUTS)
     }
 
-    /// The gradients of the data, joined over the devices.
+    /// One of them.
+    pub fn output(&self, index: usize) -> Result<NDArray> {
+        NDArray::out(|out| unsafe { sys::cohort_group_merged(self.raw, sys::COHORT_GROUP_OUTPUTS, index, out) })
+    }
+
+    /// The gradients of the data, joined over the devices; those that there are.
     pub fn input_grads(&self) -> Result<Vec<NDArray>> {
+        self.array(sys::COHORT_GROUP_INPUT_GRADS, 0, 0)?; // which says what is wrong where there are none
         self.merged(sys::COHORT_GROUP_INPUT_GRADS)
     }
 
@@ -336,30 +452,55 @@ impl Group {
         self.of_device(sys::COHORT_GROUP_GRADS, device)
     }
 
+    /// The auxiliary states of one device, live.
+    pub fn device_aux(&self, device: usize) -> Result<BTreeMap<String, NDArray>> {
+        self.of_device(sys::COHORT_GROUP_AUX, device)
+    }
+
+    /// The outputs of one device, in order.
+    pub fn device_outputs(&self, device: usize) -> Result<Vec<NDArray>> {
+        self.list_of_device(sys::COHORT_GROUP_OUTPUTS, device)
+    }
+
+    /// The gradients of one device's data, in order; those that there are.
+    pub fn device_input_grads(&self, device: usize) -> Result<Vec<NDArray>> {
+        self.array(sys::COHORT_GROUP_INPUT_GRADS, 0, device)?;
+        self.list_of_device(sys::COHORT_GROUP_INPUT_GRADS, device)
+    }
+
+    fn list_of_device(&self, list: i32, device: usize) -> Result<Vec<NDArray>> {
+        (0..self.num(list)?).filter_map(|i| self.array(list, i, device).transpose()).collect()
+    }
+
+    fn array(&self, list: i32, index: usize, device: usize) -> Result<Option<NDArray>> {
+        NDArray::maybe(|out| unsafe { sys::cohort_group_array(self.raw, list, index, device, out) })
+    }
+
     /// Names of the parameters, in the order of the arguments.
     pub fn param_names(&self) -> Result<Vec<String>> {
         let list = sys::COHORT_GROUP_PARAMS;
-        let mut num = 0;
-        check(unsafe { sys::cohort_group_num_arrays(self.raw, list, &mut num) })?;
-        names(num, |i, out| unsafe { sys::cohort_group_name(self.raw, list, i, out) })
+        names(self.num(list)?, |i, out| unsafe { sys::cohort_group_name(self.raw, list, i, out) })
     }
 
     /// Copies parameters and auxiliary states to every device. All have to be there.
     pub fn set_params(&mut self, args: &Params, aux: &Params) -> Result<()> {
-        self.assign(args, aux, false).map(drop)
+        self.assign_params(args, aux, false, false).map(drop)
     }
 
-    /// The same of some of them; the names of those that are missing.
-    pub fn set_some_params(&mut self, args: &Params, aux: &Params) -> Result<Vec<String>> {
-        self.assign(args, aux, true)
-    }
-
-    fn assign(&mut self, args: &Params, aux: &Params, allow_missing: bool) -> Result<Vec<String>> {
-        let by_name = |params: &Params| Arrays::of(params.iter().map(|(name, array)| (name.as_str(), array)));
-        let (args, aux) = (by_name(args)?, by_name(aux)?);
+    /// The same, where some may be missing, whose names come back, or names unknown.
+    pub fn assign_params(
+        &mut self,
+        args: &Params,
+        aux: &Params,
+        allow_missing: bool,
+        allow_extra: bool,
+    ) -> Result<Vec<String>> {
+        let (args, aux) = (Arrays::of_params(args)?, Arrays::of_params(aux)?);
+        let (allow_missing, allow_extra) = (allow_missing.into(), allow_extra.into());
         let mut missing = null_mut();
         check(unsafe {
-            sys::cohort_group_assign_params(self.raw, args.raw(), aux.raw(), allow_missing.into(), 0, &mut missing)
+            let given = (args.raw(), aux.raw());
+            sys::cohort_group_assign_params(self.raw, given.0, given.1, allow_missing, allow_extra, &mut missing)
         })?;
         Ok(Descs::adopt(missing).list()?.into_iter().map(|(name, _)| name).collect())
     }
@@ -370,6 +511,12 @@ impl Group {
         check(unsafe { sys::cohort_group_copy_params(self.raw, &mut args, &mut aux) })?;
         let (args, aux) = (Arrays::adopt(args), Arrays::adopt(aux));
         Ok((args.map()?, aux.map()?))
+    }
+
+    /// Writes the mean over the devices into the arrays given, of which there is one for each.
+    pub fn params_into(&self, args: &Params, aux: &Params) -> Result<()> {
+        let (args, aux) = (Arrays::of_params(args)?, Arrays::of_params(aux)?);
+        check(unsafe { sys::cohort_group_get_params(self.raw, args.raw(), aux.raw()) })
     }
 
     /// Fills all parameters by an initializer, the same on every device.
@@ -394,16 +541,37 @@ impl Group {
         check(unsafe { sys::cohort_group_wait(self.raw) })
     }
 
-    /// The names of the outputs.
-    pub fn output_names(&self) -> Result<Vec<String>> {
-        let mut num = 0;
-        check(unsafe { sys::cohort_group_num_arrays(self.raw, sys::COHORT_GROUP_OUTPUTS, &mut num) })?;
-        (0..num)
-            .map(|i| {
-                let mut name = null();
-                check(unsafe { sys::cohort_group_name(self.raw, sys::COHORT_GROUP_OUTPUTS, i, &mut name) })?;
-                Ok(unsafe { text(name) })
-            })
-            .collect()
+    /// The same with labels that are split already: those of each device.
+    pub fn update_metric_presliced(&mut self, metric: &mut Metric, labels: &[Vec<&NDArray>]) -> Result<()> {
+        let num = labels.first().map_or(0, |device| device.len());
+        if labels.iter().any(|device| device.len() != num) {
+            return Err(Error::invalid(format!("labels: expected {} for each device", num), "labels"));
+        }
+        let flat: Vec<_> = labels.iter().flat_map(|device| pointers(device)).collect();
+        check(unsafe {
+            let num_devices = labels.len();
+            sys::cohort_group_update_metric_presliced(self.raw, metric.raw(), num_devices, flat.as_ptr(), num)
+        })
+    }
+}
+
+/// An executor of a group. It can be looked at and given parameters; the group runs it.
+pub struct GroupExecutor<'a> {
+    executor: Executor,
+    _group: PhantomData<&'a mut Group>,
+}
+
+impl GroupExecutor<'_> {
+    /// Copies parameters into this device alone.
+    pub fn copy_params_from(&mut self, args: &Params, aux: &Params, allow_extra: bool) -> Result<()> {
+        self.executor.copy_params_from(args, aux, allow_extra)
+    }
+}
+
+impl Deref for GroupExecutor<'_> {
+    type Target = Executor;
+
+    fn deref(&self) -> &Executor {
+        &self.executor
     }
 }

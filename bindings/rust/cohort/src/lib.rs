@@ -62,7 +62,7 @@ mod training;
 
 pub use error::{Error, ErrorKind, Result};
 pub use executor::{Executor, GradReq};
-pub use group::{Desc, Group, GroupBuilder, Rounding, Update};
+pub use group::{Desc, Group, GroupBuilder, GroupExecutor, Rounding, Update};
 pub use model::{load_checkpoint, save_checkpoint, Params, Predictor};
 pub use ndarray::{invoke, load, save, Context, Dtype, Element, NDArray};
 pub use symbol::{Op, Symbol};

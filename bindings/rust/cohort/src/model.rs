@@ -24,8 +24,7 @@ pub fn load_checkpoint(prefix: &str, epoch: i32) -> Result<(Symbol, Params, Para
 /// Writes them.
 pub fn save_checkpoint(prefix: &str, epoch: i32, symbol: &Symbol, args: &Params, aux: &Params) -> Result<()> {
     let prefix = c_text(prefix, "prefix")?;
-    let by_name = |params: &Params| Arrays::of(params.iter().map(|(name, array)| (name.as_str(), array)));
-    let (args, aux) = (by_name(args)?, by_name(aux)?);
+    let (args, aux) = (Arrays::of_params(args)?, Arrays::of_params(aux)?);
     check(unsafe { sys::cohort_checkpoint_save(prefix.as_ptr(), epoch, symbol.raw(), args.raw(), aux.raw()) })
 }
 

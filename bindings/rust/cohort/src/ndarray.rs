@@ -144,6 +144,15 @@ impl NDArray {
         Ok(NDArray::adopt(made))
     }
 
+    /// Where the library may say that there is none.
+    pub(crate) fn maybe(
+        call: impl FnOnce(*mut *mut sys::cohort_ndarray) -> *mut sys::cohort_error,
+    ) -> Result<Option<NDArray>> {
+        let mut made = null_mut();
+        check(call(&mut made))?;
+        Ok(if made.is_null() { None } else { Some(NDArray::adopt(made)) })
+    }
+
     /// An array of zeros.
     pub fn zeros(shape: &[usize], dtype: Dtype, context: &Context) -> Result<NDArray> {
         let (shape, context) = (lengths(shape)?, context.to_raw());

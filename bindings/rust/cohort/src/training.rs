@@ -61,6 +61,14 @@ impl Optimizer {
         check(unsafe { sys::cohort_optimizer_use_symbol(self.raw(), symbol.raw()) })
     }
 
+    /// The multipliers of learning rate and weight decay that hold for a parameter.
+    pub fn mult(&self, param: &str) -> Result<(f64, f64)> {
+        let param = c_text(param, "param")?;
+        let (mut lr, mut wd) = (0.0, 0.0);
+        check(unsafe { sys::cohort_optimizer_mult(self.raw(), param.as_ptr(), &mut lr, &mut wd) })?;
+        Ok((lr, wd))
+    }
+
     /// Updates one parameter from its gradient.
     pub fn update(&self, param: &str, weight: &NDArray, grad: &NDArray) -> Result<()> {
         let param = c_text(param, "param")?;
@@ -91,6 +99,7 @@ type Measure = Box<dyn FnMut(&[NDArray], &[NDArray]) -> Result<(f64, f64)> + Sen
 pub struct Metric {
     raw: *mut sys::cohort_metric,
     _measure: Option<Box<Measure>>, // dropped behind the handle
+    _children: Vec<Metric>,         // whose functions it calls
 }
 
 // SAFETY: any thread may use a handle, one at a time; the function is Send.
@@ -136,7 +145,7 @@ impl Metric {
         check(unsafe {
             sys::cohort_metric_create(kind.as_ptr(), keys.as_ptr(), values.as_ptr(), keys.len(), &mut raw)
         })?;
-        Ok(Metric { raw, _measure: None })
+        Ok(Metric { raw, _measure: None, _children: Vec::new() })
     }
 
     /// Of a function that gives the sum and the number of instances of labels and predictions.
@@ -149,7 +158,7 @@ impl Metric {
         let user_data = &mut *boxed as *mut Measure as *mut c_void;
         let mut raw = null_mut();
         check(unsafe { sys::cohort_metric_create_custom(name.as_ptr(), Some(measure), user_data, 0, &mut raw) })?;
-        Ok(Metric { raw, _measure: Some(boxed) })
+        Ok(Metric { raw, _measure: Some(boxed), _children: Vec::new() })
     }
 
     pub(crate) fn raw(&self) -> *mut sys::cohort_metric {
@@ -164,6 +173,26 @@ impl Metric {
         })
     }
 
+    /// Appends a metric to a composite one.
+    pub fn add(&mut self, child: Metric) -> Result<()> {
+        check(unsafe { sys::cohort_metric_add(self.raw, child.raw) })?;
+        self._children.push(child);
+        Ok(())
+    }
+
+    /// Chooses which labels and outputs it takes, by name, where they come with names; none: all.
+    pub fn set_names(&mut self, labels: &[&str], outputs: &[&str]) -> Result<()> {
+        let (labels, outputs) = (Texts::new(labels, "label_names")?, Texts::new(outputs, "output_names")?);
+        check(unsafe {
+            sys::cohort_metric_set_names(self.raw, labels.as_ptr(), labels.len(), outputs.as_ptr(), outputs.len())
+        })
+    }
+
+    /// Starts again, but keeps what counts globally.
+    pub fn reset_local(&mut self) -> Result<()> {
+        check(unsafe { sys::cohort_metric_reset_local(self.raw) })
+    }
+
     /// Forgets everything.
     pub fn reset(&mut self) -> Result<()> {
         check(unsafe { sys::cohort_metric_reset(self.raw) })
@@ -171,12 +200,21 @@ impl Metric {
 
     /// Names and values; NaN where nothing was counted.
     pub fn values(&self) -> Result<Vec<(String, f64)>> {
+        self.figures(0)
+    }
+
+    /// The same since the last full reset.
+    pub fn global_values(&self) -> Result<Vec<(String, f64)>> {
+        self.figures(1)
+    }
+
+    fn figures(&self, global: i32) -> Result<Vec<(String, f64)>> {
         let mut num = 0;
         check(unsafe { sys::cohort_metric_num_values(self.raw, &mut num) })?;
         (0..num)
             .map(|i| {
                 let (mut name, mut value) = (null(), 0.0);
-                check(unsafe { sys::cohort_metric_value(self.raw, i, 0, &mut name, &mut value) })?;
+                check(unsafe { sys::cohort_metric_value(self.raw, i, global, &mut name, &mut value) })?;
                 Ok((unsafe { text(name) }, value))
             })
             .collect()

@@ -108,6 +108,11 @@ fn groups_split_run_and_update() {
         near(&group.params().unwrap().0["fc_weight"], &[1.0 - 8.0, 10.0 - 10.0]);
         near(&group.device_params(0).unwrap()["fc_weight"], &[-7.0, 0.0]);
         group.reshape(&[Desc::new("data", &[2, 2])], &[]).unwrap();
+        let mut none = linear_group(&net).inputs_need_grad().grad_req(GradReq::Null).build().unwrap();
+        none.forward(&[&floats(&[1.0; 8], &[4, 2])], &[], true).unwrap();
+        none.backward(&[]).unwrap();
+        assert_eq!(none.input_grads().unwrap().len(), 0);
+        fails(group.output(1), ErrorKind::InvalidArgument, "");
         fails(group.backward(&[]), ErrorKind::State, "forward");
         fails(group.forward(&[&floats(&[0.0; 8], &[4, 2])], &[], false), ErrorKind::Shape, "data");
     });
@@ -124,7 +129,7 @@ fn what_is_missing_or_wrong_is_said() {
             .unwrap();
         let some: Params = [("fc_bias".to_string(), floats(&[1.0; 3], &[3]))].into_iter().collect();
         fails(group.set_params(&some, &Params::new()), ErrorKind::Name, "'fc_weight'");
-        assert_eq!(group.set_some_params(&some, &Params::new()).unwrap(), ["fc_weight"]);
+        assert_eq!(group.assign_params(&some, &Params::new(), true, false).unwrap(), ["fc_weight"]);
         fails(Group::builder(&net).build(), ErrorKind::InvalidArgument, "data");
         fails(
             Group::builder(&net).contexts(&[]).data(Desc::new("data", &[4, 4])).build(),
