@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -182,6 +183,41 @@ TEST(softmax_output_is_that_of_the_cpu) {
     attrs["preserve_shape"] = "1";
     same_on_both(node("SoftmaxOutput", attrs, {"data", "label"}), {random_on(kCpu, {2, 4, 4}, 1), labels({2, 4}, odd)});
   }
+}
+
+// Shapes of up to six axes, each of which one, the other or both operands have.
+TEST(operators_that_broadcast_are_those_of_the_cpu) {
+  std::minstd_rand random(7);
+  const char *const ops[] = {"broadcast_add", "broadcast_mul", "broadcast_div", "broadcast_maximum", "broadcast_hypot"};
+  for (int i = 0; i < 60; ++i) {
+    std::vector<int64_t> a, b, both;
+    for (auto axes = random() % 7; axes > 0; --axes) {
+      const int64_t length = random() % 9 == 0 ? 0 : 1 + int64_t(random() % 4);
+      const auto who = random() % 3;
+      a.push_back(who == 0 ? 1 : length);
+      b.push_back(who == 1 ? 1 : length);
+      both.push_back(length);
+    }
+    if (both.empty()) continue;
+    const Dtype dtype = i % 2 ? Dtype::kFloat64 : Dtype::kFloat32;
+    same_on_both(node(ops[size_t(i) % 5], {}, {"a", "b"}),
+                 {random_on(kCpu, Shape(a), 1, dtype), random_on(kCpu, Shape(b), 2, dtype)},
+                 random_on(kCpu, Shape(both), 3, dtype));
+  }
+}
+
+TEST(reductions_are_those_of_the_cpu) {
+  const Shape shape{3, 4, 1, 5, 2};
+  const std::pair<const char *, Shape> axes[] = {
+      {"()", {1}}, {"(1,)", {3, 1, 5, 2}}, {"(0,3)", {4, 1, 2}}, {"(4,)", {3, 4, 1, 5}}, {"(2,)", {3, 4, 5, 2}}};
+  for (const char *op : {"sum", "mean", "prod", "nansum", "nanprod", "max", "min", "norm"}) {
+    for (const auto &[axis, result] : axes) {
+      if (std::string(op) == "norm" && axis[1] == '0') continue;  // of one axis or all
+      same_on_both(node(op, {{"axis", axis}}, {"x"}), {random_on(kCpu, shape, 1)}, random_on(kCpu, result, 2));
+    }
+  }
+  same_on_both(node("sum", {{"axis", "1"}}, {"x"}), {random_on(kCpu, {3, 0}, 1)}, random_on(kCpu, {3}, 2));
+  same_on_both(node("sum", {}, {"x"}), {random_on(kCpu, {700, 3}, 1)}, random_on(kCpu, {1}, 2));
 }
 
 // ---- order and lifetimes
