@@ -55,7 +55,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_tape_is_recording(const cohort
 /**
  * Sets the mode in which operators are applied from now on, recorded or not.
  *
- * The gradient of an operator is that of the mode in which it was applied.
+ * The gradient of an operator is that of the mode in which it was applied, whatever the mode is when backward runs: a
+ * backward pass has no mode of its own, as MXNet's train_mode has it.
  *
  * @param training      1: training, as Dropout and BatchNorm have it; 0: prediction.
  * @param out_previous  What it was before. May be NULL.
@@ -113,7 +114,8 @@ typedef struct cohort_backward_options {
 COHORT_API void cohort_backward_options_init(cohort_backward_options *options, size_t struct_size);
 
 /**
- * Computes the gradients of the marked arrays that heads were made from, and writes or adds them as marked.
+ * Computes the gradients of the marked arrays that heads were made from, and writes or adds them as marked. Queued: what
+ * fails comes out where a gradient is read.
  *
  * Of the sum of all heads, each multiplied by its head gradient. A marked array that no head was made from keeps its
  * gradient; one that a head was made from, but by operators through which no gradient flows (BlockGrad, argmax), gets
@@ -126,7 +128,8 @@ COHORT_API void cohort_backward_options_init(cohort_backward_options *options, s
  *   COHORT_ERROR_STATE             a head is not in a recorded graph, maybe because a backward pass has been through it;
  *                                  an array that is needed was overwritten; nothing was computed
  *   COHORT_ERROR_SHAPE, _DTYPE, _DEVICE  a head gradient that does not fit its head; nothing was computed
- *   COHORT_ERROR_UNSUPPORTED       create_graph has been, and the gradient of an operator has no gradient itself
+ *   COHORT_ERROR_UNSUPPORTED       create_graph has been, and the gradient of an operator has no gradient itself, as of
+ *                                  RNN, CTCLoss, samplers and Correlation (the error names it)
  *   COHORT_ERROR_EXECUTION         a custom function failed
  * After the last two, gradients may have been written in part, and the graph is retained.
  */

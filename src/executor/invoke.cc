@@ -127,13 +127,21 @@ class Stream {
 
   int num_threads() { return line().queue->num_threads(); }
   void enqueue(const std::shared_ptr<Call> &call) {
+    enqueue(call, [&](const std::shared_ptr<Timeline> &by) {
+      call->arena = working_memory(call->program->arena_bytes());
+      const Program run = call->bind();
+      call->begin(by);
+      return run;
+    });
+  }
+  // begin(timeline) says what is used, and gives the program.
+  template <typename Begin>
+  void enqueue(const std::shared_ptr<const void> &owner, Begin &&begin) {
     const Line line = this->line();
     const auto turn = line.timeline->turn();
-    call->arena = working_memory(call->program->arena_bytes());
-    const Program run = call->bind();
-    call->begin(line.timeline);
-    if (!call->program->brief() || !line.queue->idle()) has_thread_.store(true, std::memory_order_relaxed);
-    line.queue->run(run, call);
+    const Program run = begin(line.timeline);
+    if (!run.brief || !line.queue->idle()) has_thread_.store(true, std::memory_order_relaxed);
+    line.queue->run(run, owner);
   }
   // Lets go of the memory, and of the queue if it may have a thread.
   void release() noexcept {
@@ -402,6 +410,53 @@ std::vector<NDArray> invoke(const std::string &op, const AttrMap &attrs, const s
          &results);
   return results;
 }
+
+// ---- work of others -----------------------------------------------------------------------------------------------
+
+void AppliedWork::begin(const std::shared_ptr<Timeline> &by) {
+  by_ = by.get();
+  const auto hazards = [](const NDArray &array) -> Hazards & { return array.storage()->hazards(); };
+  for (const NDArray &array : reads) hazards(array).begin_shared_read(array.range(), by);
+  for (const NDArray &array : changes) hazards(array).begin_write(array.range(), by, /* overwrites */ false);
+  for (const NDArray &array : writes) hazards(array).begin_write(array.range(), by);
+}
+
+void AppliedWork::run(const Args &, const Lane &) const {
+  for (const NDArray &array : reads) array.check_written();
+  for (const NDArray &array : writes) array.forgive();
+}
+
+void AppliedWork::failed(const void *owner, const char *message) {
+  const auto *work = static_cast<const AppliedWork *>(owner);
+  for (const auto *list : {&work->changes, &work->writes})
+    for (const NDArray &array : *list) array.fail(message, work->by_);
+}
+
+void AppliedWork::run_here() const {
+  for (const NDArray &array : reads) array.wait();
+  for (const auto *list : {&changes, &writes})
+    for (const NDArray &array : *list) array.wait_to_write();
+  try {
+    for (size_t s = 1; s < steps_.size(); ++s) run_on_caller(steps_[s]);
+  } catch (const std::exception &e) {
+    failed(this, e.what());
+    throw;
+  }
+  for (const auto *list : {&changes, &writes})
+    for (const NDArray &array : *list) array.written();
+}
+
+void enqueue_applied(const std::shared_ptr<AppliedWork> &work, const Context &context) {
+  if (work->on_caller_ || working_queue) return work->run_here();
+  streams().of(context)->enqueue(work, [&](const std::shared_ptr<Timeline> &by) {
+    work->begin(by);
+    Program program{work->steps_.data(), work->steps_.size(), work->brief, AppliedWork::failed, true};
+    program.contained = true;
+    return program;
+  });
+}
+
+int num_applied_threads(const Context &context) { return streams().of(context)->num_threads(); }
 
 void release_invoked() noexcept {
   Streams *const known = known_per_process<Streams>();

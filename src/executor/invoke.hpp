@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ndarray/ndarray.hpp"
@@ -38,6 +40,37 @@ void invoke(const Invocation &call, std::vector<NDArray> *results);
 std::vector<NDArray> invoke(const std::string &op, const AttrMap &attrs, const std::vector<NDArray> &inputs,
                             const std::vector<NDArray> &outputs, const Context &context, bool is_train = false,
                             uint64_t seed = 0);
+
+// Kernels of the caller's own making among applied operators: what a tape computes backwards. A derived class keeps
+// what its steps point to. Work whose inputs were not written fails, and what it was to write is then bad.
+class AppliedWork : public Kernel {
+ public:
+  std::vector<NDArray> reads, changes, writes;  // changed in place: among those that are read, too
+  bool brief = false;                           // so little that no thread is to be woken for it
+
+  void add(const Kernel &kernel, const Args &args) {
+    steps_.push_back({&kernel, args, label_.c_str()});
+    on_caller_ = on_caller_ || kernel.on_caller();
+  }
+  void run(const Args &, const Lane &) const override;  // its own first step: looks after the inputs
+
+ protected:
+  explicit AppliedWork(std::string label) : label_(std::move(label)) { add(*this, Args()); }
+
+ private:
+  friend void enqueue_applied(const std::shared_ptr<AppliedWork> &work, const Context &context);
+  void begin(const std::shared_ptr<Timeline> &by);
+  void run_here() const;
+  static void failed(const void *owner, const char *message);
+
+  const std::string label_;
+  std::vector<Step> steps_;
+  bool on_caller_ = false;
+  const Timeline *by_ = nullptr;  // only compared
+};
+// Where a kernel runs on the caller's thread, or the caller is at work for a queue, it has finished when this returns.
+void enqueue_applied(const std::shared_ptr<AppliedWork> &work, const Context &context);
+int num_applied_threads(const Context &context);  // of kernels that run there
 
 // Ends the threads of applied operators and frees their working memory, when nobody has an array any more; waits for
 // what is queued. Programs stay.

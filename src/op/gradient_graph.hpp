@@ -3,6 +3,7 @@
 // differentiates (the tape) applies them, and what they are applied to can be differentiated again.
 #pragma once
 
+#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,7 +13,8 @@
 namespace cohort {
 
 // An operator with its attributes, or the backward step of one, an operator of its own: its inputs are those of the
-// kernel "_backward_NAME" (see Gradient), its outputs the gradients.
+// kernel "_backward_NAME" (see Gradient), its outputs the gradients. Backward steps are not in the registry: nobody
+// applies them by name, and what they read is the affair of their kernels.
 struct Application {
   const Op *op = nullptr;
   bool backward = false;
@@ -94,7 +96,7 @@ class GradientGraph {
   Value sum_to(Value value, const Shape &shape);  // of a shape that broadcasts to the value's
 
   // ---- for those who apply it ----
-  const std::vector<ValueInfo> &values() const { return values_; }
+  const std::deque<ValueInfo> &values() const { return values_; }
   const std::vector<Node> &nodes() const { return nodes_; }     // each after those it reads
   const std::vector<int> &gradients() const { return given_; }  // per input, -1 for nothing
 
@@ -106,7 +108,7 @@ class GradientGraph {
   const Application what_;
   const std::vector<TensorType> inputs_, outputs_;
   const std::vector<bool> has_head_;
-  std::vector<ValueInfo> values_;
+  std::deque<ValueInfo> values_;  // they stay where they are: shapes of values are references
   std::vector<Node> nodes_;
   std::vector<int> given_;
 };

@@ -5,13 +5,17 @@
 #include <algorithm>
 
 #include "op/gradient_graph.hpp"
+#include "op/ordering.hpp"
 #include "op/pooling.hpp"
+#include "op/upsampling.hpp"
 
 namespace cohort {
 namespace {
 
 using Value = GradientGraph::Value;
 using Values = GradientGraph::Values;
+
+const AttrMap kSwapLast{{"dim1", "1"}, {"dim2", "2"}};
 
 // Of the inputs of a backward step, those that are values of the forward inputs: `forward` is listed at this place, or
 // nowhere (-1).
@@ -41,7 +45,7 @@ bool any_head(GradientGraph &g) {
   return false;
 }
 
-void of_adjoint(GradientGraph &g) {
+void give_adjoint(GradientGraph &g, const AttrMap &attrs) {
   if (!any_head(g)) return;
   const BackwardInputs in(g);
   Values inputs;
@@ -54,9 +58,11 @@ void of_adjoint(GradientGraph &g) {
       inputs.push_back(g.input(in.place_of(i)));
     }
   }
-  const Values made = g.apply_all(g.what().op->name, inputs, g.what().attrs);
+  const Values made = g.apply_all(g.what().op->name, inputs, attrs);
   for (int j = 0; j < in.num_heads; ++j) g.give(j, made[size_t(j)]);
 }
+
+void of_adjoint(GradientGraph &g) { give_adjoint(g, g.what().attrs); }
 
 // A third input is added, and may be left out where there is an attribute no_bias.
 void of_bilinear(GradientGraph &g) {
@@ -96,28 +102,35 @@ void of_slice_like(GradientGraph &g) {
 
 // Linear but for a number that is put in.
 void of_number_put_in(GradientGraph &g) {
-  if (!g.head()) return;
+  const std::string &name = g.what().op->name;
   AttrMap attrs = g.what().attrs;
-  attrs[g.what().op->name == "Pad" ? "constant_value" : "scalar"] = "0";
-  g.give(0, g.apply(g.what().op->name, {g.head()}, attrs));
+  attrs[name == "Pad" ? "constant_value" : name == "SequenceMask" ? "value" : "scalar"] = "0";
+  give_adjoint(g, attrs);
 }
 
 // The windows as columns: of each the element where data has its maximum. Data are lifted above 0, which is what
-// padding holds.
+// padding holds. One spatial axis counts as the columns of a single row.
 void of_max_pooling(GradientGraph &g) {
-  const Value data = g.input(1);
-  const Shape &shape = data.shape(), pooled = g.input_shape(0);
-  if (shape.rank() != 4 || channel_axis(g.attrs<PoolingAttrs>().layout, 4) != 1) refuse_second_gradient(g);
-  const PoolingWindow window = pooling_window(g.attrs<PoolingAttrs>(), shape);
+  const Shape &given = g.input_shape(1), pooled = g.input_shape(0);
+  const int rank = given.rank();
+  if (rank > 4 || channel_axis(g.attrs<PoolingAttrs>().layout, rank) != 1) refuse_second_gradient(g);
+  PoolingWindow window = pooling_window(g.attrs<PoolingAttrs>(), given);
+  if (rank == 3) {
+    window.kernel.insert(window.kernel.begin(), 1);
+    window.stride.insert(window.stride.begin(), 1);
+    window.pad.insert(window.pad.begin(), 0);
+  }
+  const Shape shape{given[0], given[1], rank == 3 ? 1 : given[2], given[rank - 1]};
   const AttrMap attrs{
       {"kernel", print_tuple(window.kernel)}, {"stride", print_tuple(window.stride)}, {"pad", print_tuple(window.pad)}};
-  const Shape columns{shape[0], shape[1], window.kernel[0] * window.kernel[1], pooled[2] * pooled[3]};
+  const Shape columns{shape[0], shape[1], window.kernel[0] * window.kernel[1], pooled.size(2, rank)};
   const auto as_columns = [&](Value images) {
-    const Value made = g.apply("im2col", {images}, attrs);
+    const Value made = g.apply("im2col", {g.reshape(images, shape)}, attrs);
     if (made.shape().size() != columns.size()) refuse_second_gradient(g);  // windows that stick out
     return g.reshape(made, columns);
   };
-  const Value lifted = data - g.reshape(g.apply("min", {data}), Shape{1, 1, 1, 1}) + 1.0;
+  const Value data = g.input(1), lowest = g.apply("min", {data});
+  const Value lifted = data - g.reshape(lowest, Shape(std::vector<int64_t>(size_t(rank), 1))) + 1.0;
   const Value place = g.apply("argmax", {as_columns(lifted)}, {{"axis", "2"}});
   g.give(0, g.reshape(g.apply("pick", {as_columns(g.head()), place}, {{"axis", "2"}}), pooled));
 }
@@ -133,6 +146,43 @@ void of_pooling(GradientGraph &g) {
     case PoolingAttrs::kLp:
       refuse_second_gradient(g);
   }
+}
+
+void of_upsampling(GradientGraph &g) { g.attrs<UpSamplingAttrs>().bilinear ? of_bilinear(g) : of_adjoint(g); }
+
+// Elements go where they came from: the adjoint takes them from there. Numbers that count down, given as head
+// gradients, tell the places: they stand there in the order of the elements, among zeros.
+void of_ordering(GradientGraph &g) {
+  if (!g.head()) return;
+  const TensorType &data = g.output_type(0), &values = g.input_type(0);
+  const OrderedAxis o = ordered_axis(g.attrs<OrderAttrs>(), data.shape);
+  const int64_t exact = data.dtype == Dtype::kFloat16 ? 2048 : data.dtype == Dtype::kBfloat16 ? 256 : 1 << 24;
+  if (o.kept > exact) refuse_second_gradient(g);
+  if (data.shape.size() == 0) return;
+  const int64_t num_rows = o.outer * o.inner;
+  const auto as_rows = [&](Value value) {
+    const Value moved = g.apply("SwapAxis", {g.reshape(value, Shape{o.outer, o.length, o.inner})}, kSwapLast);
+    return g.reshape(moved, Shape{num_rows, o.length});
+  };
+  const auto shape_text = [](std::vector<int64_t> lengths) { return print_tuple(lengths); };
+  const Value numbers =
+      g.apply("_arange", {},
+              {{"start", std::to_string(o.kept)}, {"stop", "0"}, {"step", "-1"}, {"dtype", dtype_name(values.dtype)}});
+  Values heads{g.reshape(g.apply("broadcast_to", {g.reshape(numbers, Shape{1, o.kept, 1})},
+                                 {{"shape", shape_text({o.outer, o.kept, o.inner})}}),
+                         values.shape)};
+  for (int j = 1; j < g.num_inputs(); ++j) heads.push_back(g.zeros(g.input_type(j)));
+  const Value told = g.apply_backward(heads, {data})[0];
+  const Value place =
+      g.apply("topk", {as_rows(told)},
+              {{"axis", "-1"}, {"k", std::to_string(o.kept)}, {"ret_typ", "indices"}, {"dtype", "int32"}});
+  const Value rows = g.apply("_arange", {}, {{"start", "0"}, {"stop", std::to_string(num_rows)}, {"dtype", "int32"}});
+  const Value row =
+      g.apply("broadcast_to", {g.reshape(rows, Shape{num_rows, 1})}, {{"shape", shape_text({num_rows, o.kept})}});
+  const Value taken =
+      g.apply("gather_nd", {as_rows(g.head()), g.apply("stack", {row, place}, {{"axis", "0"}, {"num_args", "2"}})});
+  g.give(0,
+         g.reshape(g.apply("SwapAxis", {g.reshape(taken, Shape{o.outer, o.inner, o.kept})}, kSwapLast), values.shape));
 }
 
 [[maybe_unused]] const bool defined = [] {
@@ -160,6 +210,8 @@ void of_pooling(GradientGraph &g) {
                            "Embedding",
                            "gather_nd",
                            "Cast",
+                           "SequenceLast",
+                           "SequenceReverse",
                            "im2col",
                            "col2im",
                            "_contrib_div_sqrt_dim",
@@ -177,12 +229,15 @@ void of_pooling(GradientGraph &g) {
                            "_linalg_gemm2", "_linalg_trmm"}) {
     define_backward_gradient(name, of_bilinear);
   }
-  define_backward_gradient("Dropout", of_mask);
+  for (const char *name : {"Dropout", "_contrib_gradientmultiplier"}) define_backward_gradient(name, of_mask);
   define_backward_gradient("slice_like", of_slice_like);
   define_backward_gradient("Pad", of_number_put_in);
   define_backward_gradient("_slice_assign_scalar", of_number_put_in);
+  define_backward_gradient("SequenceMask", of_number_put_in);
   define_backward_gradient("Pooling", of_pooling);
   define_backward_gradient("Pooling_v1", of_pooling);
+  define_backward_gradient("UpSampling", of_upsampling);
+  for (const char *name : {"sort", "topk"}) define_backward_gradient(name, of_ordering);
   return true;
 }();
 

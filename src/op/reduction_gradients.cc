@@ -9,6 +9,8 @@
 #include "op/l2_normalization.hpp"
 #include "op/layer_norm.hpp"
 #include "op/linalg.hpp"
+#include "op/lrn.hpp"
+#include "op/moments.hpp"
 #include "op/reduce.hpp"
 #include "op/softmax.hpp"
 
@@ -74,6 +76,21 @@ void of_norm(G &g) {
 // rhs gives nothing but its shape.
 void of_adjoint_of_broadcast_like(G &g) {
   if (g.head()) g.give(0, g.apply("broadcast_like", {g.head(), g.input(0)}));
+}
+
+// Mean and variance; the mean is differentiated as the output that it is.
+void of_moments(G &g) {
+  const auto &a = g.attrs<MomentsAttrs>();
+  const Shape &data = g.input_shape(0);
+  const Shape wide = kept_shape(data, axes_to_reduce(a.axes, false, data.rank(), "moments"));
+  if ((!g.head(0) && !g.head(1)) || data.size() == 0) return differentiate_once(g);
+  const double count = double(data.size()) / double(wide.size());
+  V slope;
+  if (g.head(0)) slope = g.apply("broadcast_like", {g.reshape(g.head(0), wide) / count, g.input(0)});
+  if (g.head(1)) {
+    slope = slope + (g.input(0) - g.reshape(g.output(0), wide)) * (g.reshape(g.head(1), wide) * (2 / count));
+  }
+  g.give(0, slope);
 }
 
 // ---- softmax -----------------------------------------------------------------------------------------------------
@@ -172,6 +189,56 @@ void of_batch_norm(G &g) {
                   !a.fix_gamma);
 }
 
+// Of the backward step by the moving statistics, (x - mean) scale: linear in the head gradient and in x. What it gives
+// for ones is the scale, and tells the mean.
+void of_backward_batch_norm(G &g) {
+  const auto &a = g.attrs<BatchNormAttrs>();
+  const bool by_moving = !g.what().is_train || a.use_global_stats;
+  if (!by_moving || a.output_mean_var || g.input_type(1).dtype != g.input_type(2).dtype) refuse_second_gradient(g);
+  const V h = g.input(0), x = g.input(1), gamma = g.input(2), by_x = g.head(0), by_gamma = g.head(1),
+          by_beta = g.head(2);
+  const Shape &data = g.input_shape(1);
+  const int channels = normalize_axis(a.axis, data.rank(), "BatchNorm");
+  Tuple axes;
+  Shape wide(std::vector<int64_t>(size_t(data.rank()), 1));
+  for (int axis = 0; axis < data.rank(); ++axis) {
+    if (axis != channels) axes.push_back(axis);
+  }
+  wide[channels] = data[channels];
+  if (data.size() == 0) return;
+  const auto widen = [&](V value) { return value ? g.reshape(value, wide) : value; };
+  const std::vector<V> ones = g.apply_backward({apply1("ones_like", h), x, apply1("ones_like", gamma)},
+                                               {g.output_type(0), g.output_type(1), g.output_type(2)});
+  const V scale = ones[0], of_beta = widen(by_beta) * apply1("ones_like", h);
+  g.give(0, (a.fix_gamma ? by_x * scale : by_x * scale * widen(gamma)) + of_beta);
+  if (a.fix_gamma) return;
+  g.give(2, g.reshape(g.sum_to(by_x * h * scale, wide), g.input_shape(2)));
+  if (!by_gamma) return;
+  const V unit =
+      (x - mean_over(x, print_tuple(axes))) * scale + widen(ones[1]) * (double(wide.size()) / double(data.size()));
+  g.give(0, widen(by_gamma) * unit);
+  g.give(1, widen(by_gamma) * h * scale);
+}
+
+// x times norm^-beta, where norm has the sum of squares over channels, a pooling of the channels as an image's rows.
+void of_lrn(G &g) {
+  if (!g.head()) return;
+  const auto &a = g.attrs<LrnAttrs>();
+  const Shape &data = g.input_shape(0);
+  if (data.size() == 0) return differentiate_once(g);
+  const int64_t reach = (a.nsize - 1) / 2;
+  const AttrMap window{
+      {"kernel", print_tuple({2 * reach + 1, 1})}, {"pad", print_tuple({reach, 0})}, {"pool_type", "sum"}};
+  const auto sums = [&](V value) {
+    const V rows = g.reshape(value, Shape{data[0], 1, data[1], data[2] * data[3]});
+    return g.reshape(g.apply("Pooling", {rows}, window), data);
+  };
+  const double factor = double(a.alpha) / double(a.nsize), beta = double(a.beta);
+  const V x = g.input(0), h = g.head();
+  const V norm = sums(x * x) * factor + double(a.knorm), power = with_scalar("_power_scalar", norm, -beta);
+  g.give(0, h * power - x * sums(h * x * power / norm) * (2 * factor * beta));
+}
+
 void of_l2_normalization(G &g) {
   if (!g.head()) return;
   const auto &a = g.attrs<L2NormalizationAttrs>();
@@ -215,6 +282,9 @@ void of_syrk(G &g) {
   define_gradient("softmax_cross_entropy", of_softmax_cross_entropy);
   define_gradient("_linalg_syrk", of_syrk);
   define_gradient("BatchNorm", of_batch_norm);
+  define_backward_gradient("BatchNorm", of_backward_batch_norm);
+  define_gradient("LRN", of_lrn);
+  define_gradient("moments", of_moments);
   define_gradient("LayerNorm", of_layer_norm);
   define_gradient("GroupNorm", of_group_norm);
   define_gradient("InstanceNorm", of_group_norm);

@@ -3,29 +3,32 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
+#include "executor/invoke.hpp"
 
 namespace cohort {
 namespace {
 
-// The steps of one call; keeps what the queue works on alive.
-struct Steps {
-  std::shared_ptr<const void> made;
-  std::vector<std::vector<void *>> pointers;  // of each step: inputs, then outputs
-  std::vector<Step> steps;
-  std::vector<std::shared_ptr<Memory>> memory;
-  std::vector<NDArray> arrays;
-  std::string label;
-  RandomStream random;
+constexpr size_t kBriefBytes = 16384;  // of arrays: so little work that no thread is woken for it
 
-  void add(const Kernel *step, const std::vector<void *> &inputs, const std::vector<void *> &outputs) {
-    pointers.push_back(inputs);
-    pointers.back().insert(pointers.back().end(), outputs.begin(), outputs.end());
-    Step added{step, Args(), label.c_str()};
-    added.args.inputs = pointers.back().data();
-    added.args.outputs = pointers.back().data() + inputs.size();
-    steps.push_back(added);
+// The steps of one call, and what they point to.
+class Steps final : public AppliedWork {
+ public:
+  explicit Steps(std::string label) : AppliedWork(std::move(label)) {}
+
+  std::shared_ptr<const void> made, forward;
+  std::vector<std::shared_ptr<Memory>> memory;
+  RandomStream random;  // of a random operator
+
+  void add(const Kernel &step, const std::vector<void *> &inputs, const std::vector<void *> &outputs, Args args = {}) {
+    std::vector<void *> &both = pointers_.emplace_back(inputs);
+    both.insert(both.end(), outputs.begin(), outputs.end());
+    args.inputs = both.data();
+    args.outputs = both.data() + inputs.size();
+    AppliedWork::add(step, args);
   }
+
+ private:
+  std::vector<std::vector<void *>> pointers_;  // of each step: inputs, then outputs
 };
 
 template <typename T>
@@ -55,11 +58,12 @@ std::string key_of(const KernelCall &call, const Context &context) {
   return key;
 }
 
-StepSpec spec_of(const KernelCall &call) {
+StepSpec spec_of(const KernelCall &call, int num_threads) {
   const Op &op = *call.what->op;
   StepSpec spec;
   spec.op = op.view && !call.what->backward ? "_copy" : call.what->name();
   spec.attrs = call.what->parsed.pointer();
+  spec.num_threads = num_threads;
   spec.is_train = call.what->is_train;
   spec.keep_for_backward = !call.what->backward;
   spec.forward = call.forward ? call.forward->kernel.get() : nullptr;
@@ -83,7 +87,7 @@ std::shared_ptr<const KernelRunner::Made> KernelRunner::made_for(const KernelCal
   if (found != made_.end() && !call.what->op->stateful) return found->second;
 
   auto made = std::make_shared<Made>();
-  StepSpec &spec = made->spec = spec_of(call);
+  StepSpec &spec = made->spec = spec_of(call, num_applied_threads(context));
   made->kernel = device.make_kernel(spec);
   if (call.forward) made->forward = call.forward->kernel;
   const auto row_major = [](TensorSpec tensor) {
@@ -108,59 +112,55 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
   const std::shared_ptr<Device> device = get_device(context);
   const std::shared_ptr<const Made> made = made_for(call, context, *device);
   const StepSpec &spec = made->spec;
-  const auto work = std::make_shared<Steps>();
+  const auto work = std::make_shared<Steps>(call.what->name());
   work->made = made;
-  work->label = call.what->name();
+  work->forward = call.forward;
   work->random.seed = call.seed;
-  work->pointers.reserve(call.inputs.size() + call.outputs.size() + 1);
   const auto allocate = [&](size_t bytes) -> void * {
     if (bytes) work->memory.push_back(device->allocate(bytes));
     return bytes ? work->memory.back()->data() : nullptr;
   };
 
   std::vector<void *> sources, targets;
+  size_t bytes = 0;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
-    call.inputs[i].wait();
-    work->arrays.push_back(call.inputs[i]);
-    sources.push_back(call.inputs[i].data());
+    const NDArray &input = call.inputs[i];
+    bytes += input.bytes();
+    work->reads.push_back(input);
+    sources.push_back(input.data());
     if (!made->from_inputs[i]) continue;
     sources[i] = allocate(spec.inputs[i].bytes());
-    work->add(made->from_inputs[i].get(), {call.inputs[i].data()}, {sources[i]});
+    work->add(*made->from_inputs[i], {input.data()}, {sources[i]});
   }
-  std::vector<int> mutated;
-  if (!call.what->backward) mutated = call.what->op->mutated(call.what->parsed, call.inputs.size());
-  for (const int i : mutated) call.inputs[size_t(i)].wait_to_write();
+  if (!call.what->backward) {
+    for (const int i : call.what->op->mutated(call.what->parsed, call.inputs.size()))
+      work->changes.push_back(call.inputs[size_t(i)]);
+  }
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     const NDArray &output = call.outputs[i];
-    if (output) output.wait_to_write();
-    work->arrays.push_back(output);
     targets.push_back(!output ? nullptr : made->to_outputs[i] ? allocate(spec.outputs[i].bytes()) : output.data());
+    if (!output) continue;
+    bytes += output.bytes();
+    work->writes.push_back(output);
   }
-  work->add(made->kernel.get(), sources, targets);
-  Args &args = work->steps.back().args;
+  Args args;
   args.random = &work->random;
   args.scratch = allocate(spec.scratch_bytes);
-  std::shared_ptr<Memory> saved = call.forward ? call.forward->saved : nullptr;
-  if (!call.what->backward && spec.saved_bytes) saved = device->allocate(spec.saved_bytes);
-  args.saved = saved ? saved->data() : nullptr;
+  NDArray saved;
+  if (call.what->backward) {
+    if (call.forward) saved = call.forward->saved;
+    if (saved) work->reads.push_back(saved);
+  } else if (spec.saved_bytes) {
+    saved = NDArray::create(Shape{int64_t(spec.saved_bytes)}, Dtype::kUint8, context, false);
+    work->writes.push_back(saved);
+  }
+  args.saved = saved ? saved.data() : nullptr;
+  work->add(*made->kernel, sources, targets, args);
   for (size_t i = 0; i < call.outputs.size(); ++i) {
-    if (call.outputs[i] && made->to_outputs[i]) {
-      work->add(made->to_outputs[i].get(), {targets[i]}, {call.outputs[i].data()});
-    }
+    if (call.outputs[i] && made->to_outputs[i]) work->add(*made->to_outputs[i], {targets[i]}, {call.outputs[i].data()});
   }
-
-  std::shared_ptr<Queue> &queue = queues_[context];
-  if (!queue) queue = device->create_queue({1});
-  if (made->kernel->on_caller()) {
-    for (const Step &step : work->steps) run_on_caller(step);
-  } else {
-    queue->run({work->steps.data(), work->steps.size(), true, nullptr}, work);
-    queue->sync();
-  }
-  for (const int i : mutated) call.inputs[size_t(i)].written();
-  for (const NDArray &output : call.outputs) {
-    if (output) output.written();
-  }
+  work->brief = bytes <= kBriefBytes;
+  enqueue_applied(work, context);
   return std::make_shared<const Kept>(Kept{made->kernel, saved});
 }
 

@@ -2,7 +2,6 @@
 // One kernel on arrays, with what it keeps for its backward step: for operators whose two passes go together.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -16,7 +15,7 @@ namespace cohort {
 // What a forward kernel leaves to its backward step.
 struct Kept {
   std::shared_ptr<const Kernel> kernel;
-  std::shared_ptr<Memory> saved;
+  NDArray saved;  // bytes; empty: none
 };
 
 struct KernelCall {
@@ -30,7 +29,7 @@ struct KernelCall {
 
 class KernelRunner {
  public:
-  // Has finished when it returns. Of a forward pass: what it keeps.
+  // Queued among applied operators. Of a forward pass: what it keeps.
   std::shared_ptr<const Kept> run(const KernelCall &call, const Context &context);
 
  private:
@@ -45,7 +44,6 @@ class KernelRunner {
 
   std::shared_ptr<const Made> made_for(const KernelCall &call, const Context &context, Device &device);
 
-  std::map<Context, std::shared_ptr<Queue>> queues_;
   std::unordered_map<std::string, std::shared_ptr<const Made>> made_;  // by all that the kernel depends on
 };
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "executor/invoke.hpp"
 #include "tape/tape.hpp"
 
 namespace cohort {
@@ -202,6 +203,11 @@ class Tape::Backward {
   }
 
   Tracked ones_like(const NDArray &array) {
+    if (!array.context().on_host() && array.shape().rank() > 0) {  // queued
+      const std::vector<int64_t> lengths(array.shape().begin(), array.shape().end());
+      const AttrMap attrs{{"shape", print_tuple(lengths)}, {"dtype", dtype_name(array.dtype())}};
+      return {cohort::invoke("_ones", attrs, {}, {}, array.context())[0], Edge()};
+    }
     Tracked ones{NDArray::create(array.shape(), array.dtype(), array.context(), false), Edge()};
     ones.array.fill(1);
     return ones;
