@@ -2578,7 +2578,8 @@ extern "C" {
         num_attrs: usize,
         out_symbol: *mut *mut cohort_symbol,
     ) -> *mut cohort_error;
-    /// Computes the gradients of the marked arrays that heads were made from, and writes or adds them as marked.
+    /// Computes the gradients of the marked arrays that heads were made from, and writes or adds them as marked. Queued: what
+    /// fails comes out where a gradient is read.
     ///
     /// Of the sum of all heads, each multiplied by its head gradient. A marked array that no head was made from keeps its
     /// gradient; one that a head was made from, but by operators through which no gradient flows (BlockGrad, argmax), gets
@@ -2588,7 +2589,8 @@ extern "C" {
     ///   COHORT_ERROR_STATE             a head is not in a recorded graph, maybe because a backward pass has been through it;
     ///                                  an array that is needed was overwritten; nothing was computed
     ///   COHORT_ERROR_SHAPE, _DTYPE, _DEVICE  a head gradient that does not fit its head; nothing was computed
-    ///   COHORT_ERROR_UNSUPPORTED       create_graph has been, and the gradient of an operator has no gradient itself
+    ///   COHORT_ERROR_UNSUPPORTED       create_graph has been, and the gradient of an operator has no gradient itself, as of
+    ///                                  RNN, CTCLoss, samplers and Correlation (the error names it)
     ///   COHORT_ERROR_EXECUTION         a custom function failed
     /// After the last two, gradients may have been written in part, and the graph is retained.
     pub fn cohort_tape_backward(
@@ -2691,7 +2693,8 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Sets the mode in which operators are applied from now on, recorded or not.
     ///
-    /// The gradient of an operator is that of the mode in which it was applied.
+    /// The gradient of an operator is that of the mode in which it was applied, whatever the mode is when backward runs: a
+    /// backward pass has no mode of its own, as MXNet's train_mode has it.
     pub fn cohort_tape_set_training(
         tape: *mut cohort_tape,
         training: cohort_bool,
