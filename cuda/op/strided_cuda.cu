@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any functor of op/pointwise.hpp on operands that broadcast to one shape, and the sum (or product, maximum ...) of its
-// results over axes: the kernels of the broadcasting rules and of the reductions, and of the gradients of both. float
-// and double. One kernel interprets all functors; the choice is the same for all threads.
+// results over axes: the kernels of the broadcasting rules and of the reductions, and of the gradients of both; of
+// 16-bit floats, which are computed in float, also those of the rules without broadcasting. One kernel interprets all
+// functors; the choice is the same for all threads.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -22,9 +26,47 @@ struct Walk {
   int64_t lengths[kMostAxes], strides[3][kMostAxes];
 };
 
-template <typename C>
+// 16-bit floats are computed in float.
+template <typename T>
+struct ComputeOf {
+  using Type = float;
+};
+template <>
+struct ComputeOf<double> {
+  using Type = double;
+};
+template <typename T>
+using Compute = typename ComputeOf<T>::Type;
+
+template <typename T>
+__device__ Compute<T> load(const T &x) {
+  if constexpr (std::is_same_v<T, Float16>) {
+    __half_raw raw;
+    raw.x = x.bits;
+    return __half2float(__half(raw));
+  } else if constexpr (std::is_same_v<T, Bfloat16>) {
+    __nv_bfloat16_raw raw;
+    raw.x = x.bits;
+    return __bfloat162float(__nv_bfloat16(raw));
+  } else {
+    return x;
+  }
+}
+
+template <typename T>
+__device__ void store(T *to, Compute<T> value) {
+  if constexpr (std::is_same_v<T, Float16>) {
+    to->bits = __half_raw(__float2half_rn(value)).x;
+  } else if constexpr (std::is_same_v<T, Bfloat16>) {
+    to->bits = __nv_bfloat16_raw(__float2bfloat16_rn(value)).x;
+  } else {
+    *to = value;
+  }
+}
+
+template <typename T>
 struct Operands {
-  const C *at[3];
+  const T *at[3];
 };
 
 template <typename C>
@@ -54,18 +96,18 @@ __device__ void step_to(const Walk &walk, int64_t index, int64_t (&offsets)[3]) 
   }
 }
 
-template <typename C>
-__device__ C value_at(const Functor<C> &f, const Operands<C> &operands, const int64_t (&offsets)[3]) {
-  const auto read = [&](int k) { return operands.at[k] ? operands.at[k][offsets[k]] : C(0); };
+template <typename T>
+__device__ Compute<T> value_at(const Functor<Compute<T>> &f, const Operands<T> &operands, const int64_t (&offsets)[3]) {
+  const auto read = [&](int k) { return operands.at[k] ? load(operands.at[k][offsets[k]]) : Compute<T>(0); };
   return interpret(f, read(0), read(1), read(2));
 }
 
-template <typename C>
-__global__ void broadcast(Functor<C> f, Operands<C> operands, Walk walk, C *out, int64_t count) {
+template <typename T>
+__global__ void broadcast(Functor<Compute<T>> f, Operands<T> operands, Walk walk, T *out, int64_t count) {
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
     int64_t offsets[3] = {0, 0, 0};
     step_to(walk, i, offsets);
-    out[i] = value_at(f, operands, offsets);
+    store(&out[i], value_at(f, operands, offsets));
   }
 }
 
@@ -106,9 +148,9 @@ __device__ double combined(Combine combine, double a, double b) {
 
 // out[j] of `terms` values; a block an element. Its threads combine every 256th value in order, then what they have is
 // combined as a tree: the same bits at every launch.
-template <typename C>
-__global__ void reduce(Functor<C> f, Reduction reduction, Operands<C> operands, Walk kept, Walk reduced, C *out,
-                       int64_t count, int64_t terms) {
+template <typename T>
+__global__ void reduce(Functor<Compute<T>> f, Reduction reduction, Operands<T> operands, Walk kept, Walk reduced,
+                       T *out, int64_t count, int64_t terms) {
   COHORT_SHARED(double, partial, [kBlockThreads]);
   for (int64_t j = blockIdx.x; j < count; j += gridDim.x) {
     int64_t begin[3] = {0, 0, 0};
@@ -128,9 +170,9 @@ __global__ void reduce(Functor<C> f, Reduction reduction, Operands<C> operands, 
     }
     if (threadIdx.x == 0) {
       const double result = partial[0];
-      out[j] = C(reduction.finish == Finish::kRoot     ? sqrt(result)
-                 : reduction.finish == Finish::kDivide ? result / double(terms)
-                                                       : result);
+      store(&out[j], Compute<T>(reduction.finish == Finish::kRoot     ? sqrt(result)
+                                : reduction.finish == Finish::kDivide ? result / double(terms)
+                                                                      : result));
     }
     __syncthreads();  // before the next element's
   }
@@ -182,11 +224,11 @@ struct Source {
   Shape large, out;
 };
 
-template <typename C>
+template <typename T>
 class StridedResult {
  public:
   StridedResult(const Source &source, const Reduction &reduction, int output)
-      : functor_{source.call.code, C(source.call.s), C(source.call.t)},
+      : functor_{source.call.code, Compute<T>(source.call.s), Compute<T>(source.call.t)},
         reduction_(reduction),
         inputs_{source.call.a, source.call.b, source.call.c},
         output_(output),
@@ -199,18 +241,18 @@ class StridedResult {
 
   void run(const Args &args, const Lane &lane) const {
     if (count_ == 0) return;
-    Operands<C> operands{};
-    for (int k = 0; k < 3; ++k) operands.at[k] = inputs_[k] < 0 ? nullptr : args.in<C>(inputs_[k]);
-    C *const out = args.out<C>(output_);
+    Operands<T> operands{};
+    for (int k = 0; k < 3; ++k) operands.at[k] = inputs_[k] < 0 ? nullptr : args.in<T>(inputs_[k]);
+    T *const out = args.out<T>(output_);
     if (reduced_.num_axes == 0 && reduction_.finish == Finish::kNone && !reduction_.skips_nan) {
-      return launch(broadcast<C>, flat_grid(count_), lane.stream, functor_, operands, kept_, out, count_);
+      return launch(broadcast<T>, flat_grid(count_), lane.stream, functor_, operands, kept_, out, count_);
     }
     const Grid grid{dim3(unsigned(std::min<int64_t>(count_, 132 * 16))), dim3(kBlockThreads)};
-    launch(reduce<C>, grid, lane.stream, functor_, reduction_, operands, kept_, reduced_, out, count_, terms_);
+    launch(reduce<T>, grid, lane.stream, functor_, reduction_, operands, kept_, reduced_, out, count_, terms_);
   }
 
  private:
-  const Functor<C> functor_;
+  const Functor<Compute<T>> functor_;
   const Reduction reduction_;
   const int inputs_[3], output_;
   const Walk kept_, reduced_;
@@ -218,18 +260,19 @@ class StridedResult {
   int64_t terms_;
 };
 
-template <typename C>
+template <typename T>
 class StridedCuda final : public Kernel {
  public:
   void add(const Source &source, int output, const Reduction &reduction = {}) {
     results_.emplace_back(source, reduction, output);
   }
+  // The last output first: the first one may lie where an input is.
   void run(const Args &args, const Lane &lane) const override {
-    for (const StridedResult<C> &result : results_) result.run(args, lane);
+    for (size_t i = results_.size(); i-- > 0;) results_[i].run(args, lane);
   }
 
  private:
-  std::vector<StridedResult<C>> results_;
+  std::vector<StridedResult<T>> results_;
 };
 
 // Calls `make` with an empty kernel of the step's type.
@@ -239,8 +282,16 @@ std::unique_ptr<Kernel> of_type(const StepSpec &spec, const Make &make) {
     make(*kernel);
     return kernel;
   };
-  if (spec.outputs[0].dtype == Dtype::kFloat64) return made(std::make_unique<StridedCuda<double>>());
-  return made(std::make_unique<StridedCuda<float>>());
+  switch (spec.outputs[0].dtype) {
+    case Dtype::kFloat64:
+      return made(std::make_unique<StridedCuda<double>>());
+    case Dtype::kFloat16:
+      return made(std::make_unique<StridedCuda<Float16>>());
+    case Dtype::kBfloat16:
+      return made(std::make_unique<StridedCuda<Bfloat16>>());
+    default:
+      return made(std::make_unique<StridedCuda<float>>());
+  }
 }
 
 // ---- the broadcasting rules
@@ -250,7 +301,7 @@ Source source_of(const StepSpec &spec, const PointwiseCall &call, const Shape &l
   return {call, {shape(call.a), shape(call.b), shape(call.c)}, large, spec.outputs[output].shape};
 }
 
-std::unique_ptr<Kernel> make_broadcast(StepSpec &spec) {
+std::unique_ptr<Kernel> make_rule(StepSpec &spec) {
   const PointwiseRule &rule = *find_pointwise_rule(spec.op);
   return of_type(spec, [&](auto &kernel) {
     if (spec.op == rule.name) {
@@ -323,7 +374,7 @@ std::unique_ptr<Kernel> make_norm_backward(StepSpec &spec) {
                           ones ? PointwiseCode::kAbsGrad : PointwiseCode::kNormGrad);
 }
 
-#define COHORT_CUDA_REDUCTION(op, ...) COHORT_KERNEL_BY(cuda, op, __VA_ARGS__).one_dtype(kWideFloatTypes)
+#define COHORT_CUDA_REDUCTION(op, ...) COHORT_KERNEL_BY(cuda, op, __VA_ARGS__).one_dtype(kFloatTypes)
 COHORT_CUDA_REDUCTION(sum, make_reduce<PointwiseCode::kCopy, Combine::kSum>);
 COHORT_CUDA_REDUCTION(mean, make_reduce<PointwiseCode::kCopy, Combine::kSum, false, Finish::kDivide>);
 COHORT_CUDA_REDUCTION(prod, make_reduce<PointwiseCode::kCopy, Combine::kProduct>);
@@ -345,9 +396,11 @@ COHORT_CUDA_REDUCTION(_backward_norm, make_norm_backward);
 
 const bool rules_registered = [] {
   for (const auto &rule : pointwise_rules()) {
-    if (rule->form != PointwiseRule::Form::kBroadcast) continue;
-    cuda_kernels().add(rule->name, make_broadcast).one_dtype(kWideFloatTypes);
-    if (!rule->backward.empty()) cuda_kernels().add(rule->backward_name, make_broadcast).one_dtype(kWideFloatTypes);
+    const bool broadcasts = rule->form == PointwiseRule::Form::kBroadcast;
+    // The others have kernels of their own for wide types (pointwise_cuda.cu).
+    const DtypeSet dtypes = broadcasts ? kFloatTypes : DtypeSet{Dtype::kFloat16, Dtype::kBfloat16};
+    cuda_kernels().add(rule->name, make_rule).named("strided").one_dtype(dtypes);
+    if (!rule->backward.empty()) cuda_kernels().add(rule->backward_name, make_rule).named("strided").one_dtype(dtypes);
   }
   return true;
 }();

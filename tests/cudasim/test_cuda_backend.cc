@@ -220,6 +220,20 @@ TEST(reductions_are_those_of_the_cpu) {
   same_on_both(node("sum", {}, {"x"}), {random_on(kCpu, {700, 3}, 1)}, random_on(kCpu, {1}, 2));
 }
 
+TEST(floats_of_16_bits_are_computed_as_on_the_cpu) {
+  for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBfloat16}) {
+    const NDArray a = random_on(kCpu, {7, 5}, 1, dtype), b = random_on(kCpu, {7, 5}, 2, dtype);
+    const NDArray row = random_on(kCpu, {1, 5}, 3, dtype), head = random_on(kCpu, {7, 5}, 4, dtype);
+    for (const char *op : {"elemwise_add", "elemwise_mul", "elemwise_div"}) {
+      same_on_both(node(op, {}, {"a", "b"}), {a, b}, head);
+    }
+    for (const char *op : {"tanh", "sigmoid", "square", "exp", "abs"}) same_on_both(node(op, {}, {"a"}), {a}, head);
+    same_on_both(node("_mul_scalar", {{"scalar", "0.3"}}, {"a"}), {a}, head);
+    same_on_both(node("broadcast_mul", {}, {"a", "b"}), {a, row}, head);
+    same_on_both(node("mean", {{"axis", "(0,)"}}, {"a"}), {a}, random_on(kCpu, {5}, 5, dtype));
+  }
+}
+
 // ---- order and lifetimes
 
 // Values cross to the GPU and back, forward and backward, by the GPU's queue.
