@@ -33,7 +33,7 @@ COHORT_BEGIN_DECLS
  *
  * @param keys    The node's attributes, op_type left out, and values likewise: num_attrs texts.
  * @param inputs  Lent, empty: takes a descriptor for each input, of which the name alone counts; at least one.
- * @param aux     Likewise for auxiliary states, which `forward` and `backward` may write in training.
+ * @param aux     Likewise for auxiliary states, which `forward` may write in training.
  * @param outputs Likewise for outputs; none: one, "output".
  */
 typedef int32_t (*cohort_custom_declare_fn)(const char *const *keys, const char *const *values, size_t num_attrs,
@@ -41,7 +41,8 @@ typedef int32_t (*cohort_custom_declare_fn)(const char *const *keys, const char 
                                             void *user_data);
 
 /**
- * Infers shapes, or dtypes. Called when the first input's is known, once for each inference.
+ * Infers shapes, or dtypes. Called when the first input's is known, for each inference once or several times. Lengths of
+ * 0 cannot be told by it: they are those that are not known.
  *
  * @param keys     As above.
  * @param known    Lent: what is known of the inputs, in order; lengths of 0 or no shape, COHORT_DTYPE_NONE: not known.
@@ -69,7 +70,8 @@ typedef int32_t (*cohort_custom_create_fn)(const char *const *keys, const char *
  *
  * @param state     Of the node.
  * @param inputs    Lent: in order, with their names.
- * @param aux       Lent: auxiliary states.
+ * @param aux       Lent: auxiliary states. A layer of a training pass that no gradient flows through, as a frozen one,
+ *                  keeps its states: these are copies then.
  * @param outputs   Lent: arrays to be written, all of them.
  * @param is_train  1: a training pass.
  */

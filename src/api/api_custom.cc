@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cohort/custom.h"
 
+#include <exception>
 #include <set>
 
 #include "api/objects.hpp"
@@ -50,10 +51,15 @@ class LentArrays {
       : lent_(made_of(context, arrays, names)) {}
   cohort_arrays *get() const { return lent_.get(); }
   // The host has returned: waits for what it has queued on them, and takes them from it.
-  void take_back(bool written) const {
+  // The first failure of what it should have written is put into *failure.
+  void take_back(bool written, std::exception_ptr *failure) const {
     for (const auto &[name, array] : deref(lent_.get(), "arrays")) {
       if (!array) continue;
-      if (written) array.wait();
+      try {
+        if (written) array.wait();
+      } catch (...) {
+        if (!*failure) *failure = std::current_exception();
+      }
       array.wait_to_write();
       array.fail("it was lent to a callback, which has returned");
     }
@@ -66,7 +72,7 @@ class LentArrays {
     for (size_t i = 0; i < arrays.size(); ++i) {
       const CustomArray &array = arrays[i];
       NDArray made;
-      if (array.data) {
+      if (array.wanted) {
         const size_t bytes = size_t(array.shape.size()) * dtype_size(array.dtype);
         made = NDArray::wrap(std::make_shared<Memory>(context, array.data, bytes, nullptr), array.shape, array.dtype);
       }
@@ -104,8 +110,10 @@ class HostOperator final : public CustomOperator {
         outputs(pass.context, pass.outputs, output_names_);
     const int32_t status =
         type_->op.forward(state_, inputs.get(), aux.get(), outputs.get(), pass.is_train, type_->op.user_data);
-    for (const LentArrays *list : {&inputs, &aux, &outputs}) list->take_back(status == 0 && list != &inputs);
+    std::exception_ptr failure;
+    for (const LentArrays *list : {&inputs, &aux, &outputs}) list->take_back(list != &inputs, &failure);
     check_status(status, "forward", Code::kExecution);
+    if (failure) std::rethrow_exception(failure);
   }
 
   void backward(const Pass &pass) override {
@@ -114,9 +122,11 @@ class HostOperator final : public CustomOperator {
         outputs(pass.context, pass.outputs, output_names_), gradients(pass.context, pass.gradients, input_names_);
     const int32_t status = type_->op.backward(state_, head_grads.get(), inputs.get(), aux.get(), outputs.get(),
                                               gradients.get(), type_->op.user_data);
-    for (const LentArrays *list : {&head_grads, &inputs, &outputs}) list->take_back(false);
-    for (const LentArrays *list : {&aux, &gradients}) list->take_back(status == 0);
+    std::exception_ptr failure;
+    for (const LentArrays *list : {&head_grads, &inputs, &aux, &outputs}) list->take_back(false, &failure);
+    gradients.take_back(true, &failure);
     check_status(status, "backward", Code::kExecution);
+    if (failure) std::rethrow_exception(failure);
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -211,6 +212,10 @@ std::unique_ptr<Kernel> Device::make_kernel(StepSpec &spec, KernelChoice *choice
 
 void run_on_caller(const Step &step) {
   try {
+    const std::string fault = read_setting(kFault);
+    if (!fault.empty() && std::strstr(step.label, ("'" + fault + "'").c_str())) {
+      throw Error(Code::kExecution, text("made to fail by ", kFault.name));
+    }
     step.kernel->run(step.args, {1, nullptr});
   } catch (const Error &e) {
     const Code code = e.code() == Code::kOutOfMemory ? e.code() : Code::kExecution;

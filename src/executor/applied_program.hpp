@@ -36,6 +36,7 @@ class AppliedProgram {
   const TensorSpec &output(size_t index) const { return plan_->slots[size_t(plan_->head_slots[index])].spec; }
   const std::vector<size_t> &mutated() const { return mutated_; }  // inputs that are written
   bool brief() const { return plan_->brief_forward; }
+  bool stateful() const { return plan_->stateful; }
   bool on_caller() const { return on_caller_; }  // a step of it is: Kernel::on_caller()
   size_t arena_bytes() const { return plan_->arena_bytes[0]; }
   size_t num_steps() const { return plan_->steps.size(); }

@@ -70,6 +70,8 @@ void Executor::forward(bool is_train) {
   self.last = &program;
   self.last_is_train = is_train;
   self.last_is_separate = bool(self.monitor);
+  const std::shared_ptr<Executor> keep =
+      program.plan().stateful ? shared_from_this() : nullptr;  // the host may free it
   self.run_forward(program);
 }
 
@@ -144,6 +146,7 @@ void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train,
     if (self.reqs[i] != GradReq::kAdd || !added_to) continue;
     naming("gradient of", self.arg_names[i], [&] { added_to.begin_read(self.family->timeline); });
   }
+  const std::shared_ptr<Executor> keep = program.plan().stateful ? shared_from_this() : nullptr;
   program.begin_backward();
   const Plan &plan = program.plan();
   for (size_t h = 0; h < plan.head_gradient_slots.size(); ++h) {

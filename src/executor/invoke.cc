@@ -54,7 +54,7 @@ class Call final : public Kernel {
     program->bind(addresses_.data(), addresses_.data() + first_output,
                   arena ? static_cast<char *>(arena->data()) : nullptr, &random_, steps_.data() + 1, pointers_.data());
     steps_[0] = {this, {}, steps_[1].label};
-    Program whole{steps_.data(), steps_.size(), program->brief(), failed, true};
+    Program whole{steps_.data(), steps_.size(), program->brief(), failed, !program->stateful()};
     whole.contained = true;
     return whole;
   }
@@ -145,13 +145,14 @@ class Stream {
   }
   // Lets go of the memory, and of the queue if it may have a thread.
   void release() noexcept {
-    std::shared_ptr<Memory> arena;  // these end outside the lock
+    std::shared_ptr<Memory> arena;  // these end outside the lock, which the work may need
     Line line;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    arena.swap(arena_);
-    if (!has_thread_.exchange(false) || !line_.queue) return;
-    line_.queue->finish();  // a timeline that is gone has finished its work
-    std::swap(line, line_);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      arena.swap(arena_);
+      if (has_thread_.exchange(false)) std::swap(line, line_);
+    }
+    if (line.queue) line.queue->finish();  // a timeline that is gone has finished its work
   }
 
  private:
@@ -343,7 +344,8 @@ std::shared_ptr<const AppliedProgram> program_for(const Invocation &call, Stream
   if (program) return program;
   const AppliedOperator what = look_at(call, apart);
   program = std::make_shared<AppliedProgram>(what, stream.device, stream.num_threads());
-  if (!what.op->stateful) stream.programs.add(key, program);
+  if (program->stateful()) return program;  // the host, which may have applied others meanwhile, has its own each time
+  stream.programs.add(key, program);
   return program;
 }
 

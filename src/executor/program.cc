@@ -41,7 +41,7 @@ std::shared_ptr<Derived> Family::reorder_of(size_t member, const NDArray &source
                   reordered.end());
   for (const std::weak_ptr<Derived> &entry : reordered) {
     const std::shared_ptr<Derived> known = entry.lock();
-    if (known->member == member && known->source.same_memory(source) && same(known->from, from) &&
+    if (known && known->member == member && known->source.same_memory(source) && same(known->from, from) &&
         same(known->to, to)) {
       return known;
     }
@@ -297,7 +297,7 @@ void ProgramOwner::run_part(int device, size_t begin, size_t end, bool brief) {
   while (begin < end) {
     const size_t stop = here == on_caller_.end() ? end : std::min(end, *here);
     const auto failed = begin < plan_->num_forward ? forward_failed : backward_failed;
-    if (begin < stop) run_on(device, {steps_.data() + begin, stop - begin, brief, failed, true});
+    if (begin < stop) run_on(device, {steps_.data() + begin, stop - begin, brief, failed, !plan_->stateful});
     if (stop < end) run_here(device, *here++);
     begin = stop + 1;
   }
@@ -307,7 +307,6 @@ void ProgramOwner::run_here(int device, size_t index) {
   const Step &step = steps_[index];
   const auto failed = index < plan_->num_forward ? forward_failed : backward_failed;
   if (trace_steps_) log(LogLevel::kDebug, text("step: ", step.label));
-  const std::shared_ptr<ProgramOwner> keep = shared_from_this();  // whatever the host does to its executor
   try {
     queue(device).sync();
     run_on_caller(step);

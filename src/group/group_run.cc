@@ -75,9 +75,19 @@ void Group::run(int is_train) {
   // be given.
   for (const auto &exec : self.current_binding->execs)
     if (num_devices() > 1) exec->begin_forward(train);
-  for (const auto &exec : self.current_binding->execs) exec->forward(train);
-  self.has_forward = true;
+  const std::shared_ptr<Group> keep = shared_from_this();  // whatever the host does in a step that is its own
+  // Each device runs its part, whatever another throws.
+  std::exception_ptr failure;
+  for (const auto &exec : self.current_binding->execs) {
+    try {
+      exec->forward(train);
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  self.has_forward = !failure;
   self.last_is_train = train;
+  if (failure) std::rethrow_exception(failure);
 }
 
 void Group::forward(const std::vector<NDArray> &data, const std::vector<NDArray> &labels, int is_train) {
@@ -144,7 +154,8 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
                 "backward");
   }
   if (!self.has_forward)
-    throw Error(Code::kState, "backward: no forward has run since the group was bound", "backward");
+    throw Error(Code::kState, "backward: no forward has run since the group was bound, or the last one failed",
+                "backward");
   const Executor &front = *self.current_binding->execs[0];
   const std::vector<GradReq> &reqs = front.grad_reqs();
   if (std::all_of(reqs.begin(), reqs.end(), [](GradReq req) { return req == GradReq::kNull; })) {  // BWD-10
@@ -160,6 +171,8 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
   // on several contexts, these would have to wait for each other at the end of each bucket.
   const bool in_buckets = self.last_is_train && !self.monitor && self.options.group2ctx.empty();
   for (const auto &exec : self.current_binding->execs) exec->check_arguments();
+  const std::shared_ptr<Group> keep = shared_from_this();
+  self.has_backward = false;
   self.exchange->begin_backward();
   for (size_t d = 0; d < num_devices(); ++d) {
     std::vector<ArrayPart> parts;
@@ -177,7 +190,9 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
 void Group::update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode) {
   Impl &self = *impl_;
   if (!self.options.for_training) throw Error(Code::kState, "update: the group was bound for inference", "update");
-  if (!self.has_backward) throw Error(Code::kState, "update: no backward has run since the group was bound", "update");
+  if (!self.has_backward)
+    throw Error(Code::kState, "update: no backward has run since the group was bound, or the last one failed",
+                "update");
   self.exchange->update(optimizer, mode);
 }
 

@@ -49,7 +49,6 @@ Gradient gradient_of_custom(const CustomAttrs &a) {
   std::iota(outputs.begin(), outputs.end(), 0);
   Gradient gradient = Gradient::by_kernel(of, inputs, outputs).beside_forward();
   gradient.head_grads = use.reads_head_grads;
-  gradient.writes.assign(inputs.begin() + std::ptrdiff_t(use.num_args()), inputs.end());
   return gradient;
 }
 
@@ -59,7 +58,7 @@ COHORT_OPERATOR(Custom, CustomAttrs)
     .required(&CustomAttrs::op_type, "op_type", "The name under which the operator is registered.")
     .other_attrs([](CustomAttrs &a, const std::string &key, const std::string &value) { a.others[key] = value; })
     .check([](CustomAttrs &a) { a.use = type_named(a.op_type)->use(a.others); })
-    .variadic("data", "num_args", "Inputs, then auxiliary states, as the operator names them.")
+    .input("data", "Inputs, then auxiliary states, as the operator names them.")
     .own_inputs(inputs_of)
     .outputs([](const CustomAttrs &a) { return a.use ? int(a.use->outputs.size()) : 1; })
     .output_names([](const CustomAttrs &a) { return a.use ? a.use->outputs : std::vector<std::string>{"output"}; })

@@ -3,6 +3,7 @@
 // interfaces, which the boundary implements.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,7 +14,8 @@
 namespace cohort {
 
 struct CustomArray {
-  void *data = nullptr;  // null: not wanted
+  void *data = nullptr;  // of an array without elements it may be null
+  bool wanted = true;
   Shape shape;
   Dtype dtype = Dtype::kNone;
 };
@@ -28,6 +30,7 @@ class CustomOperator {
     std::vector<CustomArray> head_grads, gradients;  // of backward
   };
   virtual ~CustomOperator() = default;
+  std::atomic<bool> forward_failed{false};  // the latest one
   virtual void forward(const Pass &pass) = 0;
   virtual void backward(const Pass &pass) = 0;
 };

@@ -99,7 +99,7 @@ int Op::count_args(const AttrMap &source, size_t num_given) const {
 std::vector<std::string> Op::input_names(const Attrs &a, int num_args) const {
   std::vector<std::string> names;
   for (const InputField *field : input_fields(a, num_args)) {
-    const bool counted = !variadic.empty() && !own_inputs && field == &inputs.front();
+    const bool counted = !variadic.empty() && field == &inputs.front();
     names.push_back(counted ? field->name + std::to_string(names.size()) : field->name);
   }
   return names;
@@ -108,7 +108,7 @@ std::vector<std::string> Op::input_names(const Attrs &a, int num_args) const {
 // Inputs that a variadic operator names behind its counted ones, and has for these attributes, take the place of those.
 std::vector<const InputField *> Op::input_fields(const Attrs &a, int num_args) const {
   const std::vector<InputField> &declared = declared_inputs(a);
-  const bool counted = !variadic.empty() && !own_inputs;
+  const bool counted = !variadic.empty();
   std::vector<const InputField *> named;
   for (size_t i = counted ? 1 : 0; i < declared.size(); ++i) {
     if (!declared[i].present || declared[i].present(a)) named.push_back(&declared[i]);

@@ -97,8 +97,10 @@ Plan compile(const PlanRequest &request) {
   }
 
   Plan plan;
-  plan.brief_forward = is_brief(ir, 0, ir.num_forward);
-  plan.brief_backward = is_brief(ir, ir.num_forward, ir.steps.size());
+  plan.stateful = std::any_of(ir.steps.begin(), ir.steps.end(),
+                              [](const plan::IrStep &step) { return step.op && step.op->stateful; });
+  plan.brief_forward = !plan.stateful && is_brief(ir, 0, ir.num_forward);
+  plan.brief_backward = !plan.stateful && is_brief(ir, ir.num_forward, ir.steps.size());
   plan::lower(ir, &plan);
   plan::assign_memory(ir, &plan);
   order_gradients(&plan);

@@ -68,7 +68,7 @@ class LayoutPass {
 
   bool runs_in_prologue(const IrStep &step) const {
     if (request_.is_train || request_.with_backward || request_.separate_nodes) return false;
-    if (step.op && (step.op->random || step.inputs.empty())) return false;
+    if (step.op && (step.op->random || step.op->stateful)) return false;
     for (int v : step.outputs) {
       if (v >= 0 && ir_.values[size_t(v)].place != Place::kArena) return false;
     }

@@ -101,6 +101,7 @@ struct Plan {
   std::vector<int> written_forward, written_backward;  // arguments that operators overwrite
   std::vector<GradientReport> reports;
   bool brief_forward = false, brief_backward = false;
+  bool stateful = false;  // it is for one owner, and calls the host: its work is nobody's but a queue's to run
 };
 
 // The device of each node by its __ctx_group__ (index in devices); executors allocate their arrays by it. Throws

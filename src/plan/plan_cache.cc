@@ -93,12 +93,14 @@ class Key {
 class PlanCache {
  public:
   std::shared_ptr<const Plan> find(std::string_view key) {
+    std::list<Entry> dropped;
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = by_key_.find(key);
     if (found == by_key_.end()) return nullptr;
     const auto entry = found->second;
     std::shared_ptr<const Plan> plan = entry->plan.lock();
     if (plan) keep(entry, plan);
+    trim(&dropped);
     return plan;
   }
 
@@ -114,13 +116,7 @@ class PlanCache {
     entries_.push_front({std::move(key), plan, nullptr, may_keep, plan->steps.size() + plan->prologue.size()});
     by_key_.emplace(entries_.front().key, entries_.begin());
     keep(entries_.begin(), plan);
-    for (auto entry = entries_.end(); kept_steps_ > kKeptSteps && entry != entries_.begin();) {
-      --entry;
-      if (!entry->kept) continue;
-      // Whoever uses it still shares it with others who ask for it.
-      dropped.push_back({{}, {}, std::move(entry->kept), false, 0});
-      kept_steps_ -= entry->steps;
-    }
+    trim(&dropped);
     if (entries_.size() > sweep_at_) sweep(&dropped);
     return plan;
   }
@@ -160,6 +156,15 @@ class PlanCache {
     by_key_.erase(entry->key);
     if (entry->kept) kept_steps_ -= entry->steps;
     dropped->splice(dropped->end(), entries_, entry);
+  }
+  // Whoever uses one that is not kept any more still shares it with others who ask for it.
+  void trim(std::list<Entry> *dropped) {
+    for (auto entry = entries_.end(); kept_steps_ > kKeptSteps && entry != entries_.begin();) {
+      --entry;
+      if (!entry->kept) continue;
+      dropped->push_back({{}, {}, std::move(entry->kept), false, 0});
+      kept_steps_ -= entry->steps;
+    }
   }
   // Of plans that are gone.
   void sweep(std::list<Entry> *dropped) {

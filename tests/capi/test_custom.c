@@ -470,6 +470,123 @@ static void callbacks_apply_operators_while_others_wait_for_them(void **state) {
   end(&self);
 }
 
+/* Constants of inference are not derived once and kept: the host is asked in each pass, on the thread that calls. */
+static void it_runs_in_each_pass_of_inference(void **state) {
+  host self;
+  cohort_symbol *net;
+  cohort_group *group;
+  int i;
+
+  (void)state;
+  begin(&self, 0);
+  net = scale_node("2", variable_with("w", "__shape__", "(2,)"));
+  net = node("elemwise_add", "sum", NO_ATTRS, INPUTS(variable("data"), net));
+  group = bind_for_inference(net, 1, desc("data", SHAPE(2), NULL), NULL, NAMES("w"), NULL);
+  set_param(group, "w", floats(SHAPE(2), FLOATS(10, 20)));
+  for (i = 1; i <= 3; ++i) {
+    forward(group, floats(SHAPE(2), FLOATS(1, 2)), NULL, 0);
+    holds_free(merged(group, COHORT_GROUP_OUTPUTS, 0), 21, 42);
+    assert_int_equal(self.num_forward, i);
+  }
+  assert_int_equal(self.on_other_threads, 0);
+  cohort_group_free(group);
+  end(&self);
+}
+
+/* num_args, too, is the host's. */
+static void all_other_attributes_are_the_hosts(void **state) {
+  const char *const keys[] = {"op_type", "num_args", "factor", "__lr_mult__"}, *const values[] = {"scale", "7", "2",
+                                                                                                  "1"};
+  host self;
+  cohort_symbol *data, *made = NULL, *loaded = NULL;
+  const char *json = NULL;
+
+  (void)state;
+  begin(&self, 0);
+  data = variable("data");
+  ok(cohort_symbol_create("Custom", "c", keys, values, 4, &data, NULL, 1, &made));
+  cohort_symbol_free(data);
+  ok(cohort_symbol_to_json(made, &json));
+  assert_non_null(strstr(json, "\"num_args\": \"7\""));
+  ok(cohort_symbol_from_json(json, strlen(json), &loaded));
+  cohort_symbol_free(made);
+  cohort_symbol_free(loaded);
+  made = network();
+  ok(cohort_symbol_to_json(made, &json));
+  assert_null(strstr(json, "num_args"));
+  cohort_symbol_free(made);
+  end(&self);
+}
+
+/* A layer whose input wants no gradient keeps its states in training, whatever the host writes. */
+static void frozen_ones_keep_their_states(void **state) {
+  host self;
+  cohort_executor *executor;
+  cohort_symbol *net;
+
+  (void)state;
+  begin(&self, 0);
+  net = node("BlockGrad", "stop", NO_ATTRS, INPUTS(scale_node("2", variable("data"))));
+  net = node("elemwise_mul", "mul", NO_ATTRS, INPUTS(net, variable("w")));
+  executor = simple_bind_with(net, desc("data", SHAPE(2), NULL), "write");
+  set_arg(executor, "data", 1, 2);
+  set_arg(executor, "w", 1, 1);
+  set_aux(executor, "scale_calls", 40);
+  ok(cohort_executor_forward(executor, 1));
+  holds_free(output_of(executor, 0), 2, 4);
+  holds_free(aux_of(executor, "scale_calls"), 40);
+  cohort_executor_free(executor);
+  end(&self);
+}
+
+static int32_t copy_declare(const char *const *keys, const char *const *values, size_t num_attrs, cohort_descs *inputs,
+                            cohort_descs *aux, cohort_descs *outputs, void *user_data) {
+  (void)keys;
+  (void)values;
+  (void)num_attrs;
+  (void)aux;
+  (void)outputs;
+  (void)user_data;
+  ok(cohort_descs_add(inputs, "data", NULL, COHORT_UNKNOWN_SHAPE, COHORT_DTYPE_NONE, NULL));
+  return 0;
+}
+
+static int32_t copy_forward(void *of, const cohort_arrays *inputs, const cohort_arrays *aux,
+                            const cohort_arrays *outputs, cohort_bool is_train, void *user_data) {
+  cohort_ndarray *data = entry(inputs, "data"), *output = entry(outputs, "output");
+
+  (void)of;
+  (void)aux;
+  (void)is_train;
+  assert_non_null(data);
+  assert_non_null(output);
+  ++*(int *)user_data;
+  cohort_ndarray_free(data);
+  cohort_ndarray_free(output);
+  return 0;
+}
+
+static void arrays_without_elements_are_arrays(void **state) {
+  const char *const key = "op_type", *const value = "copy";
+  const int64_t none = 0;
+  cohort_custom_op op = COHORT_CUSTOM_OP_INIT;
+  cohort_ndarray *empty = NULL;
+  cohort_arrays *outputs = NULL;
+  int num_calls = 0;
+
+  (void)state;
+  op.declare = copy_declare;
+  op.forward = copy_forward;
+  op.user_data = &num_calls;
+  ok(cohort_custom_register("copy", &op));
+  ok(cohort_ndarray_zeros(&none, 1, COHORT_DTYPE_FLOAT32, NULL, &empty));
+  ok(cohort_operator_invoke("Custom", &key, &value, 1, &empty, 1, NULL, 0, NULL, &outputs));
+  assert_int_equal(num_calls, 1);
+  cohort_arrays_free(outputs);
+  cohort_ndarray_free(empty);
+  ok(cohort_custom_unregister("copy"));
+}
+
 /* ---- at once and on tapes -----------------------------------------------------------------------------------------
  */
 
@@ -498,6 +615,31 @@ static void it_is_applied_at_once(void **state) {
   cohort_ndarray_free(inputs[0]);
   cohort_ndarray_free(inputs[1]);
   end(&self);
+}
+
+/* Where it may be called on any thread, small ones, too, may apply operators; the last handles go while they run. */
+static void callbacks_applied_at_once_apply_operators(void **state) {
+  const char *const keys[] = {"op_type", "factor"}, *const values[] = {"scale", "0.5"};
+  int i;
+
+  (void)state;
+  for (i = 0; i < 20; ++i) {
+    host self;
+    cohort_ndarray *inputs[2];
+    cohort_arrays *outputs = NULL;
+
+    begin(&self, 1);
+    self.with_operator = 1;
+    inputs[0] = counted(SHAPE(2 + i), 1);
+    inputs[1] = floats(SHAPE(1), FLOATS(0));
+    ok(cohort_operator_invoke("Custom", keys, values, 2, inputs, 2, NULL, 0, NULL, &outputs));
+    cohort_arrays_free(outputs);
+    cohort_ndarray_free(inputs[0]);
+    cohort_ndarray_free(inputs[1]);
+    ok(cohort_wait_all());
+    ok(cohort_custom_unregister("scale"));
+    pthread_mutex_destroy(&self.mutex);
+  }
 }
 
 static void it_is_recorded_by_tapes(void **state) {
@@ -692,6 +834,32 @@ static void a_group_trains_with_a_loss_of_the_host(void **state) {
   }
 }
 
+/* All devices run, whichever fails; nothing goes on from a pass that has failed. */
+static void a_group_stops_where_the_host_fails(void **state) {
+  int mode;
+
+  (void)state;
+  for (mode = 0; mode < 2; ++mode) {
+    host self;
+    cohort_group *group;
+    cohort_error *error;
+
+    begin(&self, mode);
+    group = bind(network(), 2, desc("data", SHAPE(4, 2), NULL), NULL, NO_NAMES, NULL);
+    self.fail_forward = 4;
+    error = try_forward(group, counted(SHAPE(4, 2), 1), NULL, 1);
+    if (!error) error = cohort_group_wait(group);
+    fails(error, COHORT_ERROR_EXECUTION, "callback 'forward' returned 4");
+    assert_int_equal(self.num_forward, 2);
+    self.fail_forward = 0;
+    if (mode == 0) fails(try_backward(group, counted(SHAPE(4, 2), 1)), COHORT_ERROR_STATE, "the last one failed");
+    assert_int_equal(self.num_backward, 0);
+    cohort_group_free(group);
+    ok(cohort_custom_unregister("scale"));
+    pthread_mutex_destroy(&self.mutex);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(an_executor_calls_it),
@@ -701,6 +869,12 @@ int main(void) {
       TEST(failures_come_out_and_nothing_breaks),
       TEST(arrays_are_lent_for_the_call_alone),
       TEST(callbacks_apply_operators_while_others_wait_for_them),
+      TEST(it_runs_in_each_pass_of_inference),
+      TEST(all_other_attributes_are_the_hosts),
+      TEST(frozen_ones_keep_their_states),
+      TEST(arrays_without_elements_are_arrays),
+      TEST(callbacks_applied_at_once_apply_operators),
+      TEST(a_group_stops_where_the_host_fails),
       TEST(it_is_applied_at_once),
       TEST(it_is_recorded_by_tapes),
       TEST(a_group_trains_with_a_loss_of_the_host),

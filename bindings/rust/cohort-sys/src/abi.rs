@@ -312,7 +312,8 @@ pub type cohort_custom_forward_fn = Option<
     ) -> i32,
 >;
 
-/// Infers shapes, or dtypes. Called when the first input's is known, once for each inference.
+/// Infers shapes, or dtypes. Called when the first input's is known, for each inference once or several times. Lengths of
+/// 0 cannot be told by it: they are those that are not known.
 pub type cohort_custom_infer_fn = Option<
     unsafe extern "C" fn(
         keys: *const *const c_char,
