@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 
 #include "cuda/cuda_check.hpp"
 
@@ -38,6 +39,31 @@ void launch(void (*kernel)(Params...), const Grid &grid, void *stream, const Arg
 // COHORT_SHARED(float, tile, [8][32]): an array of the block's threads together, of at most 48 KiB with all others.
 #ifdef __CUDACC__
 #define COHORT_SHARED(type, name, dims) __shared__ type name dims
+#define COHORT_CHECK_VECTOR(address, bytes)
 #endif
+
+// As many elements as 16 bytes hold, moved at once, to and from addresses that are multiples of 16.
+template <typename T>
+struct alignas(16) Vector {
+  static constexpr int kSize = int(16 / sizeof(T));
+  T at[kSize];
+};
+
+template <typename T>
+__device__ Vector<T> load_vector(const T *from) {
+  COHORT_CHECK_VECTOR(from, sizeof(Vector<T>));
+  return *reinterpret_cast<const Vector<T> *>(from);
+}
+
+template <typename T>
+__device__ void store_vector(T *to, const Vector<T> &vector) {
+  COHORT_CHECK_VECTOR(to, sizeof(Vector<T>));
+  *reinterpret_cast<Vector<T> *>(to) = vector;
+}
+
+inline bool can_be_vectors(std::initializer_list<const void *> addresses) {
+  return std::all_of(addresses.begin(), addresses.end(),
+                     [](const void *address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; });
+}
 
 }  // namespace cohort

@@ -100,6 +100,17 @@ COHORT_KERNEL_BY(cuda, _backward_Activation, make_activation_gradient).one_dtype
 
 // out = in0 + in1 + ..., added up in this order; out may be in0.
 template <typename C>
+__global__ void add_vectors(C *sum, const C *a, const C *b, int64_t count) {  // count: of vectors
+  constexpr int kSize = Vector<C>::kSize;
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
+    Vector<C> x = load_vector(a + i * kSize);
+    const Vector<C> y = load_vector(b + i * kSize);
+    for (int k = 0; k < kSize; ++k) x.at[k] += y.at[k];
+    store_vector(sum + i * kSize, x);
+  }
+}
+
+template <typename C>
 __global__ void add_to(C *sum, const C *a, const C *b, int64_t count) {
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
     sum[i] = a[i] + b[i];
@@ -123,17 +134,26 @@ class SumGradientsCuda final : public Kernel {
     const void *sum = args.inputs[0];
     for (int i = 1; i < num_inputs_; ++i) {
       if (is_double_) {
-        launch(add_to<double>, flat_grid(count_), stream, args.out<double>(0), static_cast<const double *>(sum),
-               args.in<double>(i), count_);
+        add(args.out<double>(0), static_cast<const double *>(sum), args.in<double>(i), stream);
       } else {
-        launch(add_to<float>, flat_grid(count_), stream, args.out<float>(0), static_cast<const float *>(sum),
-               args.in<float>(i), count_);
+        add(args.out<float>(0), static_cast<const float *>(sum), args.in<float>(i), stream);
       }
       sum = args.outputs[0];
     }
   }
 
  private:
+  // What does not fill a vector, and all of what does not begin as one, an element at a time.
+  template <typename C>
+  void add(C *sum, const C *a, const C *b, cudaStream_t stream) const {
+    const int64_t vectors = can_be_vectors({sum, a, b}) ? count_ / Vector<C>::kSize : 0,
+                  done = vectors * Vector<C>::kSize;
+    if (vectors > 0) launch(add_vectors<C>, flat_grid(vectors), stream, sum, a, b, vectors);
+    if (done < count_) {
+      launch(add_to<C>, flat_grid(count_ - done), stream, sum + done, a + done, b + done, count_ - done);
+    }
+  }
+
   const int64_t count_;
   const int num_inputs_;
   const size_t bytes_;

@@ -87,6 +87,9 @@ T exchange_value(unsigned mask, T value, int from_lane) {
 // Where a shuffle among `width` lanes reads: from `to` if it is in the range of this lane, else from itself.
 inline int within(int to, int width) { return to / width == lane() / width && to >= 0 ? to : lane(); }
 
+// A load or store of so many bytes at once.
+void check_vector(const void *address, size_t bytes);
+
 }  // namespace cudasim
 
 #define cudaLaunchKernelEx ::cudasim::launch_kernel
@@ -96,6 +99,8 @@ inline int within(int to, int width) { return to / width == lane() / width && to
   using name##_type = type dims;        \
   name##_type &name =                   \
       *static_cast<name##_type *>(::cudasim::shared_memory(&name##_key, sizeof(name##_type), alignof(name##_type)))
+
+#define COHORT_CHECK_VECTOR(address, bytes) ::cudasim::check_vector(address, bytes)
 
 inline void __syncthreads() { cudasim::meet_at_barrier(); }
 inline void __syncwarp(unsigned mask = ~0u) { cudasim::exchange(mask, 0, cudasim::kBallot); }

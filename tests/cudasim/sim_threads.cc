@@ -374,6 +374,11 @@ void *shared_memory(const void *key, size_t bytes, size_t alignment) {
   return running.memory + at;
 }
 
+void check_vector(const void *address, size_t bytes) {
+  if (reinterpret_cast<uintptr_t>(address) % bytes == 0) return;
+  stop("a load or store of " + std::to_string(bytes) + " bytes at " + in_words(address) + " is misaligned");
+}
+
 cudaError_t enqueue_kernel(const cudaLaunchConfig_t &config, const char *kernel, std::function<void()> one_thread,
                            std::vector<Argument> arguments, size_t argument_bytes) {
   const Call call("cudaLaunchKernelEx", Call::kContext);

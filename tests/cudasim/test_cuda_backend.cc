@@ -234,6 +234,19 @@ TEST(floats_of_16_bits_are_computed_as_on_the_cpu) {
   }
 }
 
+// Of arrays that fill whole vectors, that do not, and that begin within one.
+TEST(gradients_of_several_uses_are_summed_as_on_the_cpu) {
+  for (const int64_t length : {1, 3, 4, 16, 1001}) {
+    for (const Dtype dtype : {Dtype::kFloat32, Dtype::kFloat64}) {
+      const Symbol x = Symbol::variable("x");
+      const Symbol twice = Symbol::create("elemwise_mul", {}, "a", {}, {x, x});
+      const Symbol uses =
+          Symbol::create("elemwise_add", {}, "b", {}, {Symbol::create("tanh", {}, "c", {}, {x}), twice});
+      same_on_both(uses, {random_on(kCpu, {length}, 1, dtype)}, random_on(kCpu, {length}, 2, dtype));
+    }
+  }
+}
+
 // ---- order and lifetimes
 
 // Values cross to the GPU and back, forward and backward, by the GPU's queue.

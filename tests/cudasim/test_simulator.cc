@@ -146,6 +146,12 @@ __global__ void shuffle_without_all(float *y) {
   y[threadIdx.x] = __shfl_xor_sync(0xffffffffu, float(threadIdx.x), 1);
 }
 
+__global__ void double_vector(float *x) {
+  Vector<float> values = load_vector(x);
+  for (float &value : values.at) value *= 2;
+  store_vector(x, values);
+}
+
 __global__ void read_unwritten(float *y) {
   COHORT_SHARED(float, tile, [32]);
   y[threadIdx.x] = tile[threadIdx.x];
@@ -238,6 +244,16 @@ TEST(the_host_cannot_touch_device_memory) {
         x[3] = 1;
       },
       "the host touches byte 12 of 400 live ones of gpu(0)");
+}
+
+TEST(a_vector_that_is_not_aligned_is_seen) {
+  expect_in_child(
+      [] {
+        const On on;
+        launch(double_vector, {dim3(1), dim3(1)}, on.stream, on_device(8) + 1);
+        on.sync();
+      },
+      "a load or store of 16 bytes at byte 4 of 32 live ones of gpu(0) is misaligned");
 }
 
 TEST(a_barrier_that_some_threads_never_reach_is_seen) {
