@@ -180,6 +180,12 @@ void Executor::load(int argument, const ArrayPart &from) {
 }
 
 void Executor::check_arguments() const {
+  const auto may_be_bad = [](const NDArray &array) { return array.failed(); };
+  const BoundArrays &all = impl_->arrays;
+  if (std::none_of(all.args.begin(), all.args.end(), may_be_bad) &&
+      std::none_of(all.aux.begin(), all.aux.end(), may_be_bad)) {
+    return;
+  }
   const Timeline *const by = impl_->family->timeline.get();
   const auto check = [by](const char *what, const std::vector<NDArray> &arrays, const std::vector<std::string> &names) {
     for (size_t i = 0; i < arrays.size(); ++i) naming(what, names[i], [&] { arrays[i].check_known(by); });
