@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators of the host's applied at once, on tapes, and as the loss of a group. */
+#include <math.h>
+
+#include "support/scale_op.h"
+
+/* ---- at once and on tapes -----------------------------------------------------------------------------------------
+ */
+
+static void it_is_applied_at_once(void **state) {
+  const char *const keys[] = {"op_type", "factor"}, *const values[] = {"scale", "0.5"};
+  host self;
+  cohort_ndarray *inputs[2], *output = NULL;
+  cohort_arrays *outputs = NULL;
+  int i;
+
+  (void)state;
+  begin(&self, 0);
+  inputs[0] = floats(SHAPE(2), FLOATS(4, 6));
+  inputs[1] = floats(SHAPE(1), FLOATS(0));
+  for (i = 0; i < 2; ++i) {
+    ok(cohort_operator_invoke("Custom", keys, values, 2, inputs, 2, NULL, 0, NULL, &outputs));
+    ok(cohort_arrays_get(outputs, 0, &output));
+    holds_free(output, 2, 3);
+    cohort_arrays_free(outputs);
+  }
+  assert_int_equal(self.num_created, 2); /* each time a node of its own */
+  assert_int_equal(self.on_other_threads, 0);
+  self.fail_forward = 3;
+  fails(cohort_operator_invoke("Custom", keys, values, 2, inputs, 2, NULL, 0, NULL, &outputs), COHORT_ERROR_EXECUTION,
+        "callback 'forward' returned 3");
+  cohort_ndarray_free(inputs[0]);
+  cohort_ndarray_free(inputs[1]);
+  end(&self);
+}
+
+/* Where it may be called on any thread, small ones, too, may apply operators; the last handles go while they run. */
+static void callbacks_applied_at_once_apply_operators(void **state) {
+  const char *const keys[] = {"op_type", "factor"}, *const values[] = {"scale", "0.5"};
+  int i;
+
+  (void)state;
+  for (i = 0; i < 20; ++i) {
+    host self;
+    cohort_ndarray *inputs[2];
+    cohort_arrays *outputs = NULL;
+
+    begin(&self, 1);
+    self.with_operator = 1;
+    inputs[0] = counted(SHAPE(2 + i), 1);
+    inputs[1] = floats(SHAPE(1), FLOATS(0));
+    ok(cohort_operator_invoke("Custom", keys, values, 2, inputs, 2, NULL, 0, NULL, &outputs));
+    cohort_arrays_free(outputs);
+    cohort_ndarray_free(inputs[0]);
+    cohort_ndarray_free(inputs[1]);
+    ok(cohort_wait_all());
+    ok(cohort_custom_unregister("scale"));
+    pthread_mutex_destroy(&self.mutex);
+  }
+}
+
+static void it_is_recorded_by_tapes(void **state) {
+  const char *const keys[] = {"op_type", "factor"}, *const values[] = {"scale", "0.5"};
+  const int32_t req = COHORT_GRAD_WRITE;
+  host self;
+  cohort_tape *tape = NULL;
+  cohort_ndarray *inputs[2], *output = NULL, *gradient = floats(SHAPE(2), FLOATS(0, 0));
+  cohort_arrays *outputs = NULL;
+
+  (void)state;
+  begin(&self, 0);
+  inputs[0] = floats(SHAPE(2), FLOATS(4, 6));
+  inputs[1] = floats(SHAPE(1), FLOATS(0));
+  ok(cohort_tape_create(&tape));
+  ok(cohort_tape_mark(tape, inputs, &gradient, &req, 1));
+  ok(cohort_tape_invoke(tape, "Custom", keys, values, 2, inputs, 2, NULL, 0, NULL, &outputs));
+  ok(cohort_arrays_get(outputs, 0, &output));
+  cohort_arrays_free(outputs);
+  ok(cohort_tape_backward(tape, &output, NULL, 1, NULL));
+  holds_free(gradient, 0.5f, 0.5f);
+  holds_free(output, 2, 3);
+  assert_int_equal(self.on_other_threads, 0);
+  cohort_tape_free(tape);
+  cohort_ndarray_free(inputs[0]);
+  cohort_ndarray_free(inputs[1]);
+  end(&self);
+}
+
+/* ---- a loss, in a group -------------------------------------------------------------------------------------------
+ */
+
+enum { ROWS = 6, COLUMNS = 4, CLASSES = 3, STEPS = 5 };
+
+static int32_t loss_declare(const char *const *keys, const char *const *values, size_t num_attrs, cohort_descs *inputs,
+                            cohort_descs *aux, cohort_descs *outputs, void *user_data) {
+  (void)keys;
+  (void)values;
+  (void)num_attrs;
+  (void)aux;
+  (void)outputs; /* one, "output" */
+  (void)user_data;
+  ok(cohort_descs_add(inputs, "data", NULL, COHORT_UNKNOWN_SHAPE, COHORT_DTYPE_NONE, NULL));
+  ok(cohort_descs_add(inputs, "label", NULL, COHORT_UNKNOWN_SHAPE, COHORT_DTYPE_NONE, NULL));
+  return 0;
+}
+
+/* The label's shape follows from the data's. */
+static int32_t loss_infer(const char *const *keys, const char *const *values, size_t num_attrs,
+                          const cohort_descs *known, cohort_descs *inputs, cohort_descs *aux, cohort_descs *outputs,
+                          void *user_data) {
+  int64_t shape[COHORT_MAX_AXES];
+  int32_t num_axes = 0;
+
+  (void)keys;
+  (void)values;
+  (void)num_attrs;
+  (void)aux;
+  (void)user_data;
+  ok(cohort_descs_get(known, 0, NULL, shape, COUNT(shape), &num_axes, NULL, NULL));
+  ok(cohort_descs_add(inputs, "", shape, num_axes, COHORT_DTYPE_NONE, NULL));
+  ok(cohort_descs_add(inputs, "", shape, 1, COHORT_DTYPE_NONE, NULL));
+  ok(cohort_descs_add(outputs, "", shape, num_axes, COHORT_DTYPE_NONE, NULL));
+  return 0;
+}
+
+static size_t read_floats(const cohort_arrays *arrays, const char *name, float *values, size_t capacity) {
+  cohort_ndarray *array = entry(arrays, name);
+  int64_t size = 0;
+
+  ok(cohort_ndarray_size(array, &size));
+  assert_true((size_t)size <= capacity);
+  ok(cohort_ndarray_read(array, values, (size_t)size * sizeof *values));
+  cohort_ndarray_free(array);
+  return (size_t)size;
+}
+
+static void write_floats(const cohort_arrays *arrays, const char *name, const float *values, size_t size) {
+  cohort_ndarray *array = entry(arrays, name);
+
+  ok(cohort_ndarray_write(array, values, size * sizeof *values));
+  cohort_ndarray_free(array);
+}
+
+static int32_t loss_forward(void *state, const cohort_arrays *inputs, const cohort_arrays *aux,
+                            const cohort_arrays *outputs, cohort_bool is_train, void *user_data) {
+  float x[ROWS * CLASSES];
+  const size_t size = read_floats(inputs, "data", x, COUNT(x));
+  size_t row, k;
+  host *self = user_data;
+
+  (void)state;
+  (void)aux;
+  (void)is_train;
+  note_thread(self, &self->num_forward);
+  for (row = 0; row < size / CLASSES; ++row) {
+    float most = x[row * CLASSES], sum = 0;
+
+    for (k = 0; k < CLASSES; ++k) most = fmaxf(most, x[row * CLASSES + k]);
+    for (k = 0; k < CLASSES; ++k) sum += x[row * CLASSES + k] = expf(x[row * CLASSES + k] - most);
+    for (k = 0; k < CLASSES; ++k) x[row * CLASSES + k] /= sum;
+  }
+  write_floats(outputs, "output", x, size);
+  return 0;
+}
+
+static int32_t loss_backward(void *state, const cohort_arrays *head_grads, const cohort_arrays *inputs,
+                             const cohort_arrays *aux, const cohort_arrays *outputs, const cohort_arrays *gradients,
+                             void *user_data) {
+  float y[ROWS * CLASSES], label[ROWS];
+  const size_t size = read_floats(outputs, "output", y, COUNT(y)), rows = read_floats(inputs, "label", label, ROWS);
+  host *self = user_data;
+  cohort_ndarray *unwanted = NULL;
+  size_t num = 1, row, index = 0;
+
+  (void)state;
+  (void)aux;
+  note_thread(self, &self->num_backward);
+  ok(cohort_arrays_num(head_grads, &num));
+  assert_int_equal(num, 0);
+  ok(cohort_arrays_find(gradients, "label", &index));
+  ok(cohort_arrays_get(gradients, index, &unwanted));
+  assert_null(unwanted);
+  for (row = 0; row < rows; ++row) y[row * CLASSES + (size_t)label[row]] -= 1;
+  write_floats(gradients, "data", y, size);
+  return 0;
+}
+
+/* fc1, tanh, fc2, and a softmax loss: MXNet's or the host's. */
+static cohort_symbol *classifier(int of_host) {
+  cohort_symbol *net = node("FullyConnected", "fc1", ATTRS("num_hidden", "5"), INPUTS(variable("data")));
+
+  net = node("Activation", "act", ATTRS("act_type", "tanh"), INPUTS(net));
+  net = node("FullyConnected", "fc2", ATTRS("num_hidden", "3"), INPUTS(net));
+  if (!of_host) return node("SoftmaxOutput", "softmax", NO_ATTRS, INPUTS(net, variable("label")));
+  return node("Custom", "softmax", ATTRS("op_type", "loss"), INPUTS(net, variable("label")));
+}
+
+/* Trains on two devices; gives fc1_weight. */
+static void train(cohort_symbol *symbol, float *weights) {
+  cohort_group *group = bind(symbol, 2, desc("data", SHAPE(ROWS, COLUMNS), NULL), desc("label", SHAPE(ROWS), NULL),
+                             NAMES("fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"), NULL);
+  cohort_optimizer *optimizer = NULL;
+  cohort_ndarray *found;
+  int step;
+
+  set_param(group, "fc1_weight", counted(SHAPE(5, COLUMNS), 0.02f));
+  set_param(group, "fc2_weight", counted(SHAPE(CLASSES, 5), -0.03f));
+  ok(cohort_optimizer_create("sgd", NULL, NULL, 0, &optimizer));
+  for (step = 0; step < STEPS; ++step) {
+    forward(group, counted(SHAPE(ROWS, COLUMNS), 0.1f), floats(SHAPE(ROWS), FLOATS(0, 1, 2, 2, 1, 0)), 1);
+    backward(group, NULL);
+    ok(cohort_group_update(group, optimizer, COHORT_UPDATE_ON_STORE));
+  }
+  found = device_array(group, COHORT_GROUP_PARAMS, 0, 1);
+  ok(cohort_ndarray_read(found, weights, 5 * COLUMNS * sizeof *weights));
+  cohort_ndarray_free(found);
+  cohort_optimizer_free(optimizer);
+  cohort_group_free(group);
+}
+
+static void a_group_trains_with_a_loss_of_the_host(void **state) {
+  float expected[5 * COLUMNS], found[5 * COLUMNS];
+  int mode, i;
+
+  (void)state;
+  train(classifier(0), expected);
+  for (mode = 0; mode < 2; ++mode) { /* on the calling thread, on any */
+    host self;
+    cohort_custom_op op = COHORT_CUSTOM_OP_INIT;
+
+    memset(&self, 0, sizeof self);
+    pthread_mutex_init(&self.mutex, NULL);
+    self.caller = pthread_self();
+    op.declare = loss_declare;
+    op.infer_shape = loss_infer;
+    op.forward = loss_forward;
+    op.backward = loss_backward;
+    op.ended = host_ended;
+    op.user_data = &self;
+    op.ignores_head_grads = 1;
+    op.any_thread = mode;
+    ok(cohort_custom_register("loss", &op));
+    train(classifier(1), found);
+    for (i = 0; i < 5 * COLUMNS; ++i) assert_true(fabsf(found[i] - expected[i]) <= 1e-6f);
+    assert_int_equal(self.num_forward, 2 * STEPS);
+    assert_int_equal(self.num_backward, 2 * STEPS);
+    if (mode == 0) assert_int_equal(self.on_other_threads, 0);
+    ok(cohort_custom_unregister("loss"));
+    assert_int_equal(self.num_ended, 1);
+    pthread_mutex_destroy(&self.mutex);
+  }
+}
+
+/* All devices run, whichever fails; nothing goes on from a pass that has failed. */
+static void a_group_stops_where_the_host_fails(void **state) {
+  int mode;
+
+  (void)state;
+  for (mode = 0; mode < 2; ++mode) {
+    host self;
+    cohort_group *group;
+    cohort_error *error;
+
+    begin(&self, mode);
+    group = bind(network(), 2, desc("data", SHAPE(4, 2), NULL), NULL, NO_NAMES, NULL);
+    self.fail_forward = 4;
+    error = try_forward(group, counted(SHAPE(4, 2), 1), NULL, 1);
+    if (!error) error = cohort_group_wait(group);
+    fails(error, COHORT_ERROR_EXECUTION, "callback 'forward' returned 4");
+    assert_int_equal(self.num_forward, 2);
+    self.fail_forward = 0;
+    if (mode == 0) fails(try_backward(group, counted(SHAPE(4, 2), 1)), COHORT_ERROR_STATE, "the last one failed");
+    assert_int_equal(self.num_backward, 0);
+    cohort_group_free(group);
+    ok(cohort_custom_unregister("scale"));
+    pthread_mutex_destroy(&self.mutex);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(it_is_applied_at_once),
+      TEST(callbacks_applied_at_once_apply_operators),
+      TEST(it_is_recorded_by_tapes),
+      TEST(a_group_trains_with_a_loss_of_the_host),
+      TEST(a_group_stops_where_the_host_fails),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
