@@ -33,7 +33,8 @@ class Timeline {
   // one.
   void check_first(const std::function<void()> &check, const char *label) const;
   // Counts what its owner is given to do, for those who ask whether there has been more since.
-  void count() { num_given_.fetch_add(1, std::memory_order_relaxed); }
+  // By one thread at a time, so that this need not be one operation.
+  void count() { num_given_.store(num_given() + 1, std::memory_order_relaxed); }
   uint64_t num_given() const { return num_given_.load(std::memory_order_relaxed); }
   bool idle() const;    // all of its work has finished, and no error waits for sync()
   void finish() const;  // waits for its work; errors of it stay for sync()

@@ -124,6 +124,7 @@ std::shared_ptr<Optimizer> Optimizer::create(const std::string &name, const Attr
     check_value(setting.first, setting.second);
   }
   reader.finish();
+  impl.read_settings();
   impl.num_update = int64_t(impl.setting("begin_num_update"));
   return optimizer;
 }
@@ -154,6 +155,7 @@ void Optimizer::set(const std::string &given, double value) {
   const UpdateOp *before = &impl_->op();
   const double old = found->second;
   found->second = value;
+  impl_->read_settings();
   // Other kernels, or kernels that were made with the old value: what was made of this optimizer is made anew.
   if (before != &impl_->op() || (key == "multi_precision" && value != old)) {
     ++impl_->generation;
@@ -165,6 +167,7 @@ void Optimizer::set_lr_schedule(const std::string &name, const AttrMap &settings
   if (name.empty()) {
     if (impl_->schedule) impl_->settings["learning_rate"] = impl_->rate(impl_->num_update + 1);
     impl_->schedule.reset();
+    impl_->read_settings();
     return;
   }
   const double base_lr = impl_->rate(impl_->num_update + 1);
@@ -244,23 +247,28 @@ Optimizer::Slot &Optimizer::slot(const std::string &param, size_t copy) {
   return *place;
 }
 
+void Optimizer::Impl::read_settings() {
+  learning_rate = setting("learning_rate");
+  wd = setting("wd");
+  common.rescale_grad = float(setting("rescale_grad"));
+  common.clip_gradient = float(setting("clip_gradient"));
+  common.momentum = float(setting("momentum"));
+  common.beta1 = float(setting("beta1"));
+  common.beta2 = float(setting("beta2"));
+  common.epsilon = float(setting("epsilon"));
+  common.gamma1 = float(setting("gamma1"));
+  common.gamma2 = float(setting("gamma2"));
+  common.clip_weights = float(setting("clip_weights"));
+  common.wd_lh = float(setting("wd_lh"));
+}
+
 UpdateValues Optimizer::begin_update(Slot &slot) {
   ++slot.count;
   impl_->num_update = std::max(impl_->num_update, slot.count);
   const double lr = impl_->rate(impl_->num_update) * slot.lr_mult;
-  UpdateValues values;
+  UpdateValues values = impl_->common;
   values.lr = float(lr);
-  values.wd = float(impl_->setting("wd") * slot.wd_mult);
-  values.rescale_grad = float(impl_->setting("rescale_grad"));
-  values.clip_gradient = float(impl_->setting("clip_gradient"));
-  values.momentum = float(impl_->setting("momentum"));
-  values.beta1 = float(impl_->setting("beta1"));
-  values.beta2 = float(impl_->setting("beta2"));
-  values.epsilon = float(impl_->setting("epsilon"));
-  values.gamma1 = float(impl_->setting("gamma1"));
-  values.gamma2 = float(impl_->setting("gamma2"));
-  values.clip_weights = float(impl_->setting("clip_weights"));
-  values.wd_lh = float(impl_->setting("wd_lh"));
+  values.wd = float(impl_->wd * slot.wd_mult);
   if (impl_->kind->correct) impl_->kind->correct(impl_->settings, slot.count, &values, lr);
   return values;
 }

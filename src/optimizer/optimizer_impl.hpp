@@ -44,6 +44,9 @@ struct Optimizer::Impl {
   std::map<std::pair<std::string, size_t>, std::unique_ptr<Slot>> slots;  // their addresses stay
   int64_t num_update = 0;
   uint64_t generation = 1;
+  // What the settings say to every update: read when they change, for small networks have an update in a microsecond.
+  UpdateValues common;
+  double learning_rate = 0, wd = 0;
 
   const UpdateOp &op() const { return kind->op(settings); }
   double setting(const char *key) const {
@@ -53,7 +56,8 @@ struct Optimizer::Impl {
   bool wants_master(Dtype dtype) const {
     return setting("multi_precision") != 0 && (dtype == Dtype::kFloat16 || dtype == Dtype::kBfloat16);
   }
-  double rate(int64_t update) const { return schedule ? schedule->at(update) : setting("learning_rate"); }
+  double rate(int64_t update) const { return schedule ? schedule->at(update) : learning_rate; }
+  void read_settings();  // after each change
   void refresh_mults();
   std::string kind_text() const;  // "sgd/1/0": name, states of a parameter, multi_precision
 };
