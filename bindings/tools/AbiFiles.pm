@@ -201,14 +201,13 @@ sub python_declarations {
     my $made = <<"HEAD";
 # SPDX-License-Identifier: Apache-2.0
 # Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
-"""The functions, constants and structs of Cohort's C interface."""
+"""The constants, structs and callbacks of Cohort's C interface; its functions are in _abi_functions.py."""
 
 from __future__ import annotations
 
 from ctypes import CFUNCTYPE, POINTER, Structure
 from ctypes import c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from enum import IntEnum
-from typing import Any, Dict, Tuple
 
 VERSION = "$abi->{version}"
 SOVERSION = $abi->{soversion}
@@ -230,7 +229,25 @@ HEAD
         $made .= $line;
     }
     $made .= "\n\n" . python_struct($struct{$_}) for grep { $calls->($_) } @ordered;
-    $made .= "\n\n# name: (result, arguments); a result of c_void_p is an error, None nothing.\n";
+    return $made;
+}
+
+# What the loader declares on the library.
+sub python_functions {
+    my ($abi) = @_;
+    my $made = <<"HEAD";
+# SPDX-License-Identifier: Apache-2.0
+# Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+"""The functions of Cohort's C interface by name: (result, arguments); a result of c_void_p is an error, None nothing."""
+
+from __future__ import annotations
+
+from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from typing import Any, Dict, Tuple
+
+HEAD
+    my %used = map { $_ => 1 } grep {defined} map { ($_->{struct}, $_->{callback}) } map { @{$_->{params}} } @{$abi->{functions}};
+    $made .= "from ._abi import (\n" . join('', map {"    $_,\n"} sort keys %used) . ")\n\n";
     $made .= "FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {\n";
     for my $f (@{$abi->{functions}}) {
         my @types = map { python_type($_) } @{$f->{params}};
@@ -270,55 +287,73 @@ sub rust_params {
 
 sub rust_result { my ($function) = @_; return $function->{returns}{type} eq 'void' ? '' : ' -> ' . rust_type($function->{returns}{type}) }
 
-# One on a line, as rustfmt would have it: it leaves this file alone.
+# One on a line, as rustfmt would have it: it leaves these files alone.
+sub rust_header { return "// SPDX-License-Identifier: Apache-2.0\n// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.\n" }
+
+# A module for each public header, by the path below cohort-sys.
 sub rust_declarations {
     my ($abi) = @_;
-    my $made = <<"HEAD";
-// SPDX-License-Identifier: Apache-2.0
-// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
-
-use std::os::raw::{c_char, c_void};
-
-/// The version of the library that this was made for.
-pub const COHORT_VERSION: &str = "$abi->{version}";
-/// Yes and no: 1 and 0.
-pub type cohort_bool = i32;
-HEAD
-    $made .= rust_doc($_->{doc}, '') . "pub const $_->{name}: i32 = $_->{value};\n" for @{$abi->{limits}};
+    my (%made, %functions);
+    my $to = sub { my ($item, $text) = @_; $made{($item->{header} // 'types.h') =~ s/\.h$//r} .= $text };
+    $to->({}, "\n/// The version of the library that this was made for.\npub const COHORT_VERSION: &str = \"$abi->{version}\";\n/// Yes and no: 1 and 0.\npub type cohort_bool = i32;\n");
+    $to->({}, rust_doc($_->{doc}, '') . "pub const $_->{name}: i32 = $_->{value};\n") for @{$abi->{limits}};
     for my $family (@{$abi->{families}}) {
-        $made .= "\n" . rust_doc($family->{doc}, '') . "pub type $family->{name} = i32;\n";
-        $made .= rust_doc($_->{doc}, '') . "pub const $_->{name}: $family->{name} = $_->{value};\n" for @{$family->{values}};
+        my $text = "\n" . rust_doc($family->{doc}, '') . "pub type $family->{name} = i32;\n";
+        $text .= rust_doc($_->{doc}, '') . "pub const $_->{name}: $family->{name} = $_->{value};\n" for @{$family->{values}};
+        $to->($family, $text);
     }
     for my $handle (@{$abi->{handles}}) {
-        $made .= "\n" . rust_doc($handle->{doc}, '') . "#[repr(C)]\npub struct $handle->{name} {\n    _private: [u8; 0],\n}\n";
+        $to->({}, "\n" . rust_doc($handle->{doc}, '') . "#[repr(C)]\npub struct $handle->{name} {\n    _private: [u8; 0],\n}\n");
     }
     for my $c (@{$abi->{callbacks}}) {
-        $made .= "\n" . rust_doc($c->{doc}, '') . "pub type $c->{name} = Option<\n    unsafe extern \"C\" fn(\n" . rust_params($c) . '    )' . rust_result($c) . ",\n>;\n";
+        $to->($c, "\n" . rust_doc($c->{doc}, '') . "pub type $c->{name} = Option<\n    unsafe extern \"C\" fn(\n" . rust_params($c) . '    )' . rust_result($c) . ",\n>;\n");
     }
     for my $s (@{$abi->{structs}}) {
-        $made .= "\n" . rust_doc($s->{doc}, '') . "#[repr(C)]\n#[derive(Clone, Copy)]\npub struct $s->{name} {\n";
-        $made .= rust_doc($_->{doc}, '    ') . "    pub $_->{name}: " . rust_type($_->{type}) . ",\n" for @{$s->{fields}};
-        $made .= "}\n";
+        my $text = "\n" . rust_doc($s->{doc}, '') . "#[repr(C)]\n#[derive(Clone, Copy)]\npub struct $s->{name} {\n";
+        $text .= rust_doc($_->{doc}, '    ') . "    pub $_->{name}: " . rust_type($_->{type}) . ",\n" for @{$s->{fields}};
+        $to->($s, "$text}\n");
     }
-    $made .= "\nextern \"C\" {\n";
     for my $f (@{$abi->{functions}}) {
         my $doc = join "\n", grep { $_ ne '' } $f->{doc}, $f->{returns_doc} ? "\nReturns: $f->{returns_doc}" : '';
-        $made .= rust_doc($doc, '    ') . "    pub fn $f->{name}(\n" . rust_params($f) . '    )' . rust_result($f) . ";\n";
+        $functions{$f->{header} =~ s/\.h$//r} .= rust_doc($doc, '    ') . "    pub fn $f->{name}(\n" . rust_params($f) . '    )' . rust_result($f) . ";\n";
     }
-    $made .= "}\n\n/// Sizes and offsets as the C compiler has them on 64-bit systems.\n#[cfg(test)]\nmod layout {\n    use super::*;\n\n    #[test]\n    fn structs_are_laid_out_as_in_c() {\n";
+    $made{$_} .= "\nextern \"C\" {\n$functions{$_}}\n" for keys %functions;
+    my %files = map { ("src/abi/$_.rs" => rust_module($made{$_})) } keys %made;
+    $files{'src/abi/mod.rs'} = rust_header() . "//! A module for each header of the C interface.\n\n"
+        . join '', map {"mod $_;\npub use $_\::*;\n"} sort keys %made;
+    $files{'tests/layout.rs'} = rust_layout($abi);
+    return %files;
+}
+
+# With the imports that it needs.
+sub rust_module {
+    my ($text) = @_;
+    my @plain = grep { $text =~ /\b$_\b/ } qw(c_char c_void);
+    my $made = rust_header() . "\n";
+    my $foreign = $text;
+    $foreign =~ s{^\s*///.*$}{}mg;
+    my %own = map { $_ => 1 } $foreign =~ /^pub (?:type|struct|const) (\w+)/mg;
+    $made .= "use super::*;\n" if grep { !$own{$_} } $foreign =~ /(?<!fn )\b(cohort_\w+)\b/g;
+    $made .= 'use std::os::raw::' . (@plain > 1 ? '{' . join(', ', @plain) . '}' : $plain[0]) . ";\n" if @plain;
+    return $made . $text;
+}
+
+# Sizes and offsets as the C compiler has them on 64-bit systems.
+sub rust_layout {
+    my ($abi) = @_;
+    my $made = rust_header() . "//! Structs are laid out as in C, on 64-bit systems.\n#![cfg_attr(rustfmt, rustfmt_skip)]\nuse cohort_sys::*;\n\n#[test]\nfn structs_are_laid_out_as_in_c() {\n";
     for my $s (@{$abi->{structs}}) {
-        $made .= "        assert_eq!(std::mem::size_of::<$s->{name}>(), $s->{bytes});\n"
-            . "        let zero: $s->{name} = unsafe { std::mem::zeroed() };\n        let start = &zero as *const _ as usize;\n";
-        $made .= "        assert_eq!(&zero.$_->{name} as *const _ as usize - start, $_->{offset});\n" for @{$s->{fields}};
+        $made .= "    assert_eq!(std::mem::size_of::<$s->{name}>(), $s->{bytes});\n"
+            . "    let zero: $s->{name} = unsafe { std::mem::zeroed() };\n    let start = &zero as *const _ as usize;\n";
+        $made .= "    assert_eq!(&zero.$_->{name} as *const _ as usize - start, $_->{offset});\n" for @{$s->{fields}};
     }
-    return "$made    }\n}\n";
+    return "$made}\n";
 }
 
 # A test that each function which needs an address refuses NULL for all of them, instead of reading there.
 sub rust_nulls {
     my ($abi) = @_;
-    my $made = "// SPDX-License-Identifier: Apache-2.0\n// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.\n"
-        . "//! Each function that needs an address refuses NULL.\n#![cfg_attr(rustfmt, rustfmt_skip)]\nuse cohort_sys::*;\nuse std::ptr::{null, null_mut};\n\n"
+    my $made = rust_header() . "//! Each function that needs an address refuses NULL.\n#![cfg_attr(rustfmt, rustfmt_skip)]\nuse cohort_sys::*;\nuse std::ptr::{null, null_mut};\n\n"
         . "unsafe fn refused(name: &str, error: *mut cohort_error) {\n    assert!(!error.is_null(), \"{} takes NULL\", name);\n"
         . "    let code = cohort_error_code(error);\n    cohort_error_free(error);\n"
         . "    assert!(code != COHORT_SUCCESS && code != COHORT_ERROR_INTERNAL, \"{}: class {}\", name, code);\n}\n\n"

@@ -21,9 +21,11 @@ my %files = (
     'include/cohort/cohort_functions.h' => AbiFiles::c_functions($abi),
     'bindings/perl/lib/AI/Cohort/FFI/Declarations.pm' => AbiFiles::perl_declarations($abi),
     'bindings/python/src/cohort/_abi.py' => AbiFiles::python_declarations($abi),
-    'bindings/rust/cohort-sys/src/abi.rs' => AbiFiles::rust_declarations($abi),
+    'bindings/python/src/cohort/_abi_functions.py' => AbiFiles::python_functions($abi),
     'bindings/rust/cohort-sys/tests/nulls.rs' => AbiFiles::rust_nulls($abi),
 );
+my %rust = AbiFiles::rust_declarations($abi);
+$files{"bindings/rust/cohort-sys/$_"} = $rust{$_} for keys %rust;
 my @stale;
 for my $path (sort keys %files) {
     my $present = '';

@@ -17,6 +17,7 @@ from ctypes import byref, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void
 from typing import Any, Callable, Deque, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar
 
 from . import _abi
+from ._abi_functions import FUNCTIONS
 from .errors import CLASSES, CohortError, InternalError, InvalidArgumentError, StateError
 
 # ---- the library -----------------------------------------------------------------------------------------------------
@@ -96,7 +97,7 @@ class _Functions:
     """All functions of the library, by name."""
 
     def __init__(self, library: ctypes.CDLL, path: str) -> None:
-        for name, (result, arguments) in _abi.FUNCTIONS.items():
+        for name, (result, arguments) in FUNCTIONS.items():
             try:
                 function = getattr(library, name)
             except AttributeError:

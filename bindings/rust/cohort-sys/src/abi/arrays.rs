@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+
+use super::*;
+use std::os::raw::{c_char, c_void};
+
+extern "C" {
+    /// Appends an entry.
+    pub fn cohort_arrays_add(
+        arrays: *mut cohort_arrays,
+        name: *const c_char,
+        array: *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// Makes an empty list.
+    pub fn cohort_arrays_create(
+        out_arrays: *mut *mut cohort_arrays,
+    ) -> *mut cohort_error;
+    /// Finds an entry by name.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_NAME if there is none or more than one.
+    pub fn cohort_arrays_find(
+        arrays: *const cohort_arrays,
+        name: *const c_char,
+        out_index: *mut usize,
+    ) -> *mut cohort_error;
+    /// Frees a list, not the arrays that others hold; NULL does nothing.
+    pub fn cohort_arrays_free(
+        arrays: *mut cohort_arrays,
+    );
+    /// A handle on the array of an entry; NULL if the entry has none.
+    pub fn cohort_arrays_get(
+        arrays: *const cohort_arrays,
+        index: usize,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// Reads a file of arrays: a .params file of any version that MXNet wrote, NumPy's .npy (one array, without a name) or
+    /// .npz (compressed ones, too). Its content says which it is, not its name.
+    ///
+    /// A .params file without names gives entries without names. Of a repeated name the last entry stays; entries of the empty
+    /// name all do. Empty entries for "no array" give entries without arrays in a list, and are left out of a map with one
+    /// warning.
+    ///
+    /// Returns: NULL, or
+    ///   COHORT_ERROR_IO           the file cannot be read (the error names it)
+    ///   COHORT_ERROR_FORMAT       it is damaged or cut short, or holds more than 2^20 arrays or COHORT_MAX_AXES axes; sizes
+    ///                             are checked before anything is allocated
+    ///   COHORT_ERROR_UNSUPPORTED  it holds a sparse array, or elements of a type that arrays do not have (the error names it)
+    ///   COHORT_ERROR_DEVICE       there is no such context
+    pub fn cohort_arrays_load(
+        path: *const c_char,
+        context: *const cohort_context,
+        out_arrays: *mut *mut cohort_arrays,
+    ) -> *mut cohort_error;
+    /// As cohort_arrays_load(), from `bytes` bytes of memory, which are not kept.
+    pub fn cohort_arrays_load_memory(
+        data: *const c_void,
+        bytes: usize,
+        context: *const cohort_context,
+        out_arrays: *mut *mut cohort_arrays,
+    ) -> *mut cohort_error;
+    /// The name of an entry, "" if none.
+    pub fn cohort_arrays_name(
+        arrays: *const cohort_arrays,
+        index: usize,
+        out_name: *mut *const c_char,
+    ) -> *mut cohort_error;
+    /// How many entries there are.
+    pub fn cohort_arrays_num(
+        arrays: *const cohort_arrays,
+        out_num: *mut usize,
+    ) -> *mut cohort_error;
+    /// Writes a .params file as MXNet's nd.save does: a list if no entry has a name, else a map, in
+    /// which entries without a name have the empty one.
+    ///
+    /// Waits for the arrays. The file appears whole under its name or not at all: an older one is replaced at the end.
+    ///
+    /// Returns: NULL, or
+    ///   COHORT_ERROR_INVALID_ARGUMENT  an entry has no array
+    ///   COHORT_ERROR_IO                the file cannot be written (the error names it)
+    ///   COHORT_ERROR_EXECUTION         work that an array waits for failed; nothing was written
+    pub fn cohort_arrays_save(
+        arrays: *const cohort_arrays,
+        path: *const c_char,
+    ) -> *mut cohort_error;
+    /// As cohort_arrays_save(), into memory: out_data NULL asks for the size.
+    pub fn cohort_arrays_save_memory(
+        arrays: *const cohort_arrays,
+        out_data: *mut c_void,
+        capacity: usize,
+        out_bytes: *mut usize,
+    ) -> *mut cohort_error;
+    /// Writes a .npy file, as numpy.save() does: the list's one array. Like cohort_arrays_save() otherwise.
+    ///
+    /// Returns: As cohort_arrays_save(), and
+    ///   COHORT_ERROR_INVALID_ARGUMENT  the list has not one array
+    ///   COHORT_ERROR_DTYPE             bfloat16, which NumPy does not have
+    pub fn cohort_arrays_save_npy(
+        arrays: *const cohort_arrays,
+        path: *const c_char,
+    ) -> *mut cohort_error;
+    /// Writes a .npz file, as numpy.savez() does: each array under its name, or "arr_0", "arr_1", .. by its place where it has
+    /// none. Nothing is compressed. Like cohort_arrays_save() otherwise.
+    ///
+    /// Returns: As cohort_arrays_save(), and
+    ///   COHORT_ERROR_NAME   two arrays have one name, or a name has more than 65,531 bytes
+    ///   COHORT_ERROR_DTYPE  bfloat16, which NumPy does not have
+    pub fn cohort_arrays_save_npz(
+        arrays: *const cohort_arrays,
+        path: *const c_char,
+    ) -> *mut cohort_error;
+    /// Replaces the array of the entry with this name, or appends one. Ambiguous name: COHORT_ERROR_NAME.
+    pub fn cohort_arrays_set(
+        arrays: *mut cohort_arrays,
+        name: *const c_char,
+        array: *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+
+use super::*;
+use std::os::raw::c_char;
+
+extern "C" {
+    /// Reads a checkpoint, the arrays to cpu(0).
+    ///
+    /// Arrays under names that begin neither with `arg:` nor with `aux:` are left out. A file without arrays gives two empty
+    /// lists and a warning.
+    ///
+    /// Returns: NULL, or
+    ///   COHORT_ERROR_IO           a file cannot be read (the error names it)
+    ///   COHORT_ERROR_FORMAT       a file is damaged, or a name has no colon
+    ///   COHORT_ERROR_UNSUPPORTED  an array is sparse
+    pub fn cohort_checkpoint_load(
+        prefix: *const c_char,
+        epoch: i32,
+        out_symbol: *mut *mut cohort_symbol,
+        out_arg_params: *mut *mut cohort_arrays,
+        out_aux_params: *mut *mut cohort_arrays,
+    ) -> *mut cohort_error;
+    /// Writes a checkpoint. Waits for the arrays. Each file appears whole under its name or not at all.
+    ///
+    /// Returns: NULL, or
+    ///   COHORT_ERROR_INVALID_ARGUMENT  an entry has no name or no array
+    ///   COHORT_ERROR_IO                a file cannot be written (the error names it)
+    ///   COHORT_ERROR_EXECUTION         work that an array waits for failed
+    pub fn cohort_checkpoint_save(
+        prefix: *const c_char,
+        epoch: i32,
+        symbol: *const cohort_symbol,
+        arg_params: *const cohort_arrays,
+        aux_params: *const cohort_arrays,
+    ) -> *mut cohort_error;
+}

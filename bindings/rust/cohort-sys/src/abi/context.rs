@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+
+use super::*;
+use std::os::raw::c_char;
+
+extern "C" {
+    /// Reads a context from text: a device type, then an id from 0 in parentheses. "cpu(0)", "gpu(1)", "cpu_pinned(0)",
+    /// "cpu_shared(0)"; nothing else is accepted, nor leading zeros. Whether the device exists is seen when it is first used.
+    pub fn cohort_context_parse(
+        text: *const c_char,
+        out_context: *mut cohort_context,
+    ) -> *mut cohort_error;
+    /// Writes a context as text, "gpu(1)".
+    pub fn cohort_context_text(
+        context: *const cohort_context,
+        out_text: *mut c_char,
+        capacity: usize,
+        out_bytes: *mut usize,
+    ) -> *mut cohort_error;
+    /// The bytes that one element of a dtype takes. Unknown: COHORT_ERROR_DTYPE.
+    pub fn cohort_dtype_bytes(
+        dtype: cohort_dtype,
+        out_bytes: *mut usize,
+    ) -> *mut cohort_error;
+    /// Reads a dtype from its name: "float32", "bfloat16", "bool"... Unknown: COHORT_ERROR_DTYPE.
+    pub fn cohort_dtype_parse(
+        text: *const c_char,
+        out_dtype: *mut cohort_dtype,
+    ) -> *mut cohort_error;
+    /// The name of a dtype, which lives as long as the process. Unknown: COHORT_ERROR_DTYPE.
+    pub fn cohort_dtype_text(
+        dtype: cohort_dtype,
+        out_text: *mut *const c_char,
+    ) -> *mut cohort_error;
+    /// The batch axis of a layout: where its first capital N stands. "NCHW": 0, "TNC": 1, no N: -1 (not batched), NULL: 0.
+    pub fn cohort_layout_batch_axis(
+        layout: *const c_char,
+        out_axis: *mut i32,
+    ) -> *mut cohort_error;
+    /// How many devices of a type this machine has.
+    pub fn cohort_num_devices(
+        device_type: cohort_device_type,
+        out_num: *mut usize,
+    ) -> *mut cohort_error;
+    /// Waits until all work queued so far on all devices is done, whoever queued it.
+    ///
+    /// Returns: NULL, or what failed of it (COHORT_ERROR_EXECUTION). That is not taken from the executor or group whose work it
+    ///   was: it comes out there as well, at the next call that waits for it.
+    pub fn cohort_wait_all(
+    ) -> *mut cohort_error;
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+
+use super::*;
+use std::os::raw::{c_char, c_void};
+
+/// Lists of arrays that an executor has.
+pub type cohort_executor_list = i32;
+/// arguments, in the order of the symbol's list
+pub const COHORT_EXECUTOR_ARGS: cohort_executor_list = 0;
+/// gradients of the arguments, in the same order; no array where there is none
+pub const COHORT_EXECUTOR_GRADS: cohort_executor_list = 1;
+/// auxiliary states
+pub const COHORT_EXECUTOR_AUX: cohort_executor_list = 2;
+/// outputs, in the order of the heads
+pub const COHORT_EXECUTOR_OUTPUTS: cohort_executor_list = 3;
+
+/// Sees an array as it is computed.
+///
+///
+/// Runs inside cohort_executor_forward(), cohort_executor_partial_forward() and cohort_executor_backward(), and the
+/// calls of a group that do the same. It may use the array, and must not use the executor or its group.
+pub type cohort_monitor_fn = Option<
+    unsafe extern "C" fn(
+        name: *const c_char,
+        array: *mut cohort_ndarray,
+        user_data: *mut c_void,
+    ),
+>;
+
+/// Settings of an executor that few callers change. Zero in any field means its default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct cohort_executor_options {
+    /// size the caller was compiled with; set by the initialisers
+    pub struct_size: usize,
+    /// num_ctx_groups of them
+    pub ctx_group_names: *const *const c_char,
+    /// one for each name
+    pub ctx_group_contexts: *const cohort_context,
+    pub num_ctx_groups: usize,
+    /// executor to share memory with, kept alive; NULL: none
+    pub shared_executor: *mut cohort_executor,
+    /// threads of each CPU context; 0: the processors this process may use are shared out among them
+    pub num_threads: i32,
+    /// of random operators; each forward in training draws new numbers
+    pub seed: u64,
+    /// "null", "write" or "add" for every argument; NULL: see the next three
+    pub grad_req: *const c_char,
+    /// num_grad_reqs of them. Neither form: no gradients
+    pub grad_req_list: *const *const c_char,
+    /// the argument each is for: those not named have none, unknown names are ignored; NULL: one for each argument in order
+    pub grad_req_names: *const *const c_char,
+    pub num_grad_reqs: usize,
+    /// NULL: by ctx_group, else the context
+    pub arg_contexts: *const cohort_context,
+    /// NULL: where the argument is; elsewhere is UNSUPPORTED
+    pub grad_contexts: *const cohort_context,
+    /// NULL: as for arguments
+    pub aux_contexts: *const cohort_context,
+    /// storage types of arguments and auxiliary states by name
+    pub storage_names: *const *const c_char,
+    /// COHORT_STORAGE_ constants, winning over `__storage_type__`; sparse: UNSUPPORTED
+    pub storage_types: *const cohort_storage_type,
+    pub num_storage_types: usize,
+    /// arguments that are shared_executor's own arrays (its gradients too)
+    pub shared_arg_names: *const *const c_char,
+    /// read only if shared_data is given
+    pub num_shared_arg_names: usize,
+    /// pool of input arrays by name; read, and updated with what was allocated; NULL: none
+    pub shared_data: *mut cohort_arrays,
+    /// 1: a dtype that cannot be inferred is an error; 0: it is float32
+    pub strict_dtypes: cohort_bool,
+}
+
+/// Settings of a reshape. Zero in any field means its default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct cohort_reshape_options {
+    /// size the caller was compiled with; set by the initialisers
+    pub struct_size: usize,
+    /// 1: arguments that are not named, and auxiliary states, may change shape too
+    pub partial_shaping: cohort_bool,
+    /// 1: arguments may grow; they are then new arrays of zeros
+    pub allow_up_sizing: cohort_bool,
+    /// the default context; NULL: the executor's. Here and in the next, arrays stay
+    pub context: *const cohort_context,
+    /// as for cohort_executor_options; none: the executor's
+    pub ctx_group_names: *const *const c_char,
+    pub ctx_group_contexts: *const cohort_context,
+    pub num_ctx_groups: usize,
+}
+
+extern "C" {
+    /// A handle on a live array; NULL for an argument without gradient. Outputs are zeros before the first forward.
+    pub fn cohort_executor_array(
+        executor: *const cohort_executor,
+        list: cohort_executor_list,
+        index: usize,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// As cohort_executor_array(), by name. Unknown or ambiguous: COHORT_ERROR_NAME.
+    pub fn cohort_executor_array_named(
+        executor: *const cohort_executor,
+        list: cohort_executor_list,
+        name: *const c_char,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// A whole list, names included; live arrays.
+    pub fn cohort_executor_arrays(
+        executor: *const cohort_executor,
+        list: cohort_executor_list,
+        out_arrays: *mut *mut cohort_arrays,
+    ) -> *mut cohort_error;
+    /// Queues a backward pass from the latest forward pass; it may be repeated. Values of arguments that a gradient needs
+    /// are those at this call. Without any gradient array it does nothing.
+    ///
+    /// Returns: NULL, or
+    ///   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
+    ///   COHORT_ERROR_SHAPE             another shape than the output's
+    ///   COHORT_ERROR_STATE             no forward pass since binding
+    pub fn cohort_executor_backward(
+        executor: *mut cohort_executor,
+        head_grads: *const *mut cohort_ndarray,
+        num_head_grads: usize,
+        is_train: cohort_bool,
+    ) -> *mut cohort_error;
+    /// Binds a symbol to given arrays. They are referenced, not copied: what the caller writes there, the next forward
+    /// reads.
+    ///
+    /// Returns: NULL, or
+    ///   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of arrays, or an array missing
+    ///   COHORT_ERROR_SHAPE, _DTYPE     an array does not fit (the error names node and input, or the gradient)
+    ///   COHORT_ERROR_DEVICE            an array on another context (the error names both), a node's `__ctx_group__` that is
+    ///                                  not among the names given, or no such device
+    ///   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes
+    pub fn cohort_executor_bind(
+        symbol: *const cohort_symbol,
+        context: *const cohort_context,
+        args: *const *mut cohort_ndarray,
+        num_args: usize,
+        grads: *const *mut cohort_ndarray,
+        grad_req: *const cohort_grad_req,
+        aux: *const *mut cohort_ndarray,
+        num_aux: usize,
+        options: *const cohort_executor_options,
+        out_executor: *mut *mut cohort_executor,
+    ) -> *mut cohort_error;
+    /// The default context.
+    pub fn cohort_executor_context(
+        executor: *const cohort_executor,
+        out_context: *mut cohort_context,
+    ) -> *mut cohort_error;
+    /// Copies parameters into arguments and auxiliary states by name, converting dtypes. Queued. Checked first, as above.
+    pub fn cohort_executor_copy_params_from(
+        executor: *mut cohort_executor,
+        arg_params: *const cohort_arrays,
+        aux_params: *const cohort_arrays,
+        allow_extra: cohort_bool,
+    ) -> *mut cohort_error;
+    /// The plan as text for a person, good until this is called again. Its last two lines are `Total X MB allocated` and
+    /// `Total 11 TempSpace resource requested`, as MXNet's are; X is the planned memory in whole MiB.
+    pub fn cohort_executor_debug_text(
+        executor: *const cohort_executor,
+        out_text: *mut *const c_char,
+    ) -> *mut cohort_error;
+    /// Queues a forward pass over what the arguments hold.
+    pub fn cohort_executor_forward(
+        executor: *mut cohort_executor,
+        is_train: cohort_bool,
+    ) -> *mut cohort_error;
+    /// Frees a handle, waiting for queued work if it is the last; NULL does nothing. Arrays handed out live on.
+    pub fn cohort_executor_free(
+        executor: *mut cohort_executor,
+    );
+    /// What backward does with the gradient of an argument: a COHORT_GRAD_ constant.
+    pub fn cohort_executor_grad_req(
+        executor: *const cohort_executor,
+        index: usize,
+        out_grad_req: *mut cohort_grad_req,
+    ) -> *mut cohort_error;
+    /// What the executor takes of memory, shared memory included. struct_size of *out_info is set by the caller.
+    pub fn cohort_executor_memory(
+        executor: *const cohort_executor,
+        out_info: *mut cohort_memory_info,
+    ) -> *mut cohort_error;
+    /// The name that goes with an array of a list; a gradient has its argument's.
+    pub fn cohort_executor_name(
+        executor: *const cohort_executor,
+        list: cohort_executor_list,
+        index: usize,
+        out_name: *mut *const c_char,
+    ) -> *mut cohort_error;
+    /// The length of a list: `list` is a COHORT_EXECUTOR_ constant. COHORT_EXECUTOR_GRADS is as long as the arguments.
+    pub fn cohort_executor_num_arrays(
+        executor: *const cohort_executor,
+        list: cohort_executor_list,
+        out_num: *mut usize,
+    ) -> *mut cohort_error;
+    /// The same as COHORT_EXECUTOR_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+    pub fn cohort_executor_options_init(
+        options: *mut cohort_executor_options,
+        struct_size: usize,
+    );
+    /// Runs one step of a forward pass: completes node `step` of the symbol's JSON, whatever the plan fuses.
+    ///
+    /// Steps may be repeated, or left out: a step runs on what is there. After all steps, outputs are as after
+    /// cohort_executor_forward(), and backward may follow.
+    pub fn cohort_executor_partial_forward(
+        executor: *mut cohort_executor,
+        is_train: cohort_bool,
+        step: i32,
+        out_step_left: *mut i32,
+    ) -> *mut cohort_error;
+    /// Makes an executor of the same symbol for other shapes. It shares the memory of this one, which stays usable; both are
+    /// of one family.
+    ///
+    /// An argument whose shape stays is shared. One that shrinks uses the first part of its memory, its gradient likewise.
+    ///
+    /// Returns: NULL, or
+    ///   COHORT_ERROR_SHAPE   shapes that cannot be inferred or contradict; an argument that was not named changes shape; an
+    ///                        argument grows without allow_up_sizing
+    ///   COHORT_ERROR_DEVICE  an array is on another context than the options place it on; a group without a context
+    pub fn cohort_executor_reshape(
+        executor: *const cohort_executor,
+        known: *const cohort_descs,
+        options: *const cohort_reshape_options,
+        out_executor: *mut *mut cohort_executor,
+    ) -> *mut cohort_error;
+    /// Copies arrays into arguments by name, converting dtypes. Queued. Checked first: on an error nothing is copied.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_NAME (no such argument), COHORT_ERROR_SHAPE.
+    pub fn cohort_executor_set_inputs(
+        executor: *mut cohort_executor,
+        inputs: *const cohort_arrays,
+    ) -> *mut cohort_error;
+    /// Shows every operator's outputs, in the order of execution, to a callback, under the names of the symbol as bound,
+    /// whatever the plan fuses. Results do not change, but for the rounding of what it would have fused; passes wait for
+    /// their work while a callback is set.
+    pub fn cohort_executor_set_monitor(
+        executor: *mut cohort_executor,
+        callback: cohort_monitor_fn,
+        user_data: *mut c_void,
+        monitor_all: cohort_bool,
+    ) -> *mut cohort_error;
+    /// Binds a symbol to arrays made for it, all zeros.
+    ///
+    /// Returns: NULL, or
+    ///   COHORT_ERROR_SHAPE, _DTYPE     some cannot be inferred (the error lists the arguments), or they contradict (the
+    ///                                  error names the node); a shared array does not fit
+    ///   COHORT_ERROR_INVALID_ARGUMENT  grad_req: a wrong number, an empty list, or another word
+    ///   COHORT_ERROR_NAME              two arguments of one name; shared_executor has no argument of a shared name
+    ///   COHORT_ERROR_DEVICE            as for cohort_executor_bind()
+    ///   COHORT_ERROR_UNSUPPORTED       likewise; sparse storage (the error names the variable)
+    pub fn cohort_executor_simple_bind(
+        symbol: *const cohort_symbol,
+        context: *const cohort_context,
+        known: *const cohort_descs,
+        options: *const cohort_executor_options,
+        out_executor: *mut *mut cohort_executor,
+    ) -> *mut cohort_error;
+    /// A handle on a copy of the symbol that was bound.
+    pub fn cohort_executor_symbol(
+        executor: *const cohort_executor,
+        out_symbol: *mut *mut cohort_symbol,
+    ) -> *mut cohort_error;
+    /// Waits for all queued work. COHORT_ERROR_EXECUTION if some failed; the executor stays usable.
+    pub fn cohort_executor_wait(
+        executor: *mut cohort_executor,
+    ) -> *mut cohort_error;
+    /// The same as COHORT_RESHAPE_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+    pub fn cohort_reshape_options_init(
+        options: *mut cohort_reshape_options,
+        struct_size: usize,
+    );
+}

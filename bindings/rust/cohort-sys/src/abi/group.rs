@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+
+use super::*;
+use std::os::raw::{c_char, c_void};
+
+/// Lists of arrays that a group has, each entry once per device.
+pub type cohort_group_list = i32;
+/// data, in the order of the descriptors
+pub const COHORT_GROUP_DATA: cohort_group_list = 0;
+/// labels, in the order of the descriptors; none if bound without
+pub const COHORT_GROUP_LABELS: cohort_group_list = 1;
+/// arguments named as parameters, in the order of the symbol's arguments
+pub const COHORT_GROUP_PARAMS: cohort_group_list = 2;
+/// their gradients, in the same order; no entries unless bound for training
+pub const COHORT_GROUP_GRADS: cohort_group_list = 3;
+/// auxiliary states, in the order of the symbol's list
+pub const COHORT_GROUP_AUX: cohort_group_list = 4;
+/// states, in the order given
+pub const COHORT_GROUP_STATES: cohort_group_list = 5;
+/// outputs, in the order of the heads
+pub const COHORT_GROUP_OUTPUTS: cohort_group_list = 6;
+/// gradients of the data; no entries unless inputs_need_grad and for_training
+pub const COHORT_GROUP_INPUT_GRADS: cohort_group_list = 7;
+/// all arguments, in the order of the symbol's list
+pub const COHORT_GROUP_ARGS: cohort_group_list = 8;
+
+/// How a share of the batch becomes a whole number of samples.
+pub type cohort_rounding = i32;
+/// to the nearest, halves up; what is missing goes to the last device
+pub const COHORT_ROUNDING_HALF_UP: cohort_rounding = 0;
+/// the same with halves to the even number
+pub const COHORT_ROUNDING_HALF_EVEN: cohort_rounding = 1;
+/// largest remainder, at least one sample per device: works whenever that is possible
+pub const COHORT_ROUNDING_BALANCED: cohort_rounding = 2;
+
+/// How cohort_group_update() puts the devices' gradients together.
+pub type cohort_update_mode = i32;
+/// one update from the sum over the devices, copied to all; gradients stay
+pub const COHORT_UPDATE_ON_STORE: cohort_update_mode = 0;
+/// the sum replaces each device's gradient, and each device updates its own
+pub const COHORT_UPDATE_PER_DEVICE: cohort_update_mode = 1;
+/// each device updates from its own gradient; devices may part
+pub const COHORT_UPDATE_NO_STORE: cohort_update_mode = 2;
+
+/// Settings of a group that few callers change. Zero in any field means its default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct cohort_group_options {
+    /// size the caller was compiled with; set by the initialisers
+    pub struct_size: usize,
+    /// num_workloads relative shares, each \> 0
+    pub workload: *const f64,
+    /// the number of contexts; 0: equal shares
+    pub num_workloads: usize,
+    /// COHORT_ROUNDING_ constant
+    pub rounding: cohort_rounding,
+    /// num_slices pairs begin, end, ascending from 0 without gaps to the batch size
+    pub slices: *const i64,
+    /// the number of contexts; 0: by workload
+    pub num_slices: usize,
+    /// 1: gradients of the data too
+    pub inputs_need_grad: cohort_bool,
+    /// parameters without gradient; unknown names are ignored
+    pub fixed_param_names: *const *const c_char,
+    pub num_fixed_param_names: usize,
+    /// "null", "write" or "add" for all parameters; NULL: see the next three
+    pub grad_req: *const c_char,
+    /// num_grad_reqs of them. Neither form: "write"
+    pub grad_req_list: *const *const c_char,
+    /// the argument each is for, over "write"; NULL: one for each argument in order, taken as it is, whatever inputs_need_grad and fixed_param_names say
+    pub grad_req_names: *const *const c_char,
+    pub num_grad_reqs: usize,
+    /// arguments that are states
+    pub state_names: *const *const c_char,
+    pub num_state_names: usize,
+    /// dtypes of data and labels by name, over those of symbol and descriptor
+    pub input_dtype_names: *const *const c_char,
+    /// COHORT_DTYPE_ constants
+    pub input_dtypes: *const cohort_dtype,
+    pub num_input_dtypes: usize,
+    /// group of another bucket to share memory with, kept alive; NULL: none
+    pub shared_group: *mut cohort_group,
+    /// Contexts of the nodes whose `__ctx_group__` is one of these names. None: the attribute is not read.
+    pub ctx_group_names: *const *const c_char,
+    /// for each name contexts_per_ctx_group of them; device_type 0: the name is not in that device's map
+    pub ctx_group_contexts: *const cohort_context,
+    pub num_ctx_groups: usize,
+    /// 1: the same on all devices; else the number of contexts; 0: 1
+    pub contexts_per_ctx_group: usize,
+    /// threads of each CPU context; 0: the processors are shared out among them
+    pub num_threads: i32,
+    /// gradients summed in one exchange, in bytes; 0: chosen from the model
+    pub gradient_bucket_bytes: usize,
+    /// of random operators; each device draws its own numbers
+    pub seed: u64,
+    /// takes this group's messages; NULL: they go where the library's do
+    pub log: cohort_log_fn,
+    /// passed to log
+    pub log_user_data: *mut c_void,
+    /// what the caller takes the symbol's arguments to be, in order: anything else is an error
+    pub arg_names: *const *const c_char,
+    /// 0: not checked
+    pub num_arg_names: usize,
+}
+
+extern "C" {
+    /// A handle on the live array of one device.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_STATE: COHORT_GROUP_INPUT_GRADS of a group bound without them.
+    pub fn cohort_group_array(
+        group: *const cohort_group,
+        list: cohort_group_list,
+        index: usize,
+        device: usize,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// As cohort_group_array(), for a whole list on one device, names included.
+    pub fn cohort_group_arrays(
+        group: *const cohort_group,
+        list: cohort_group_list,
+        device: usize,
+        out_arrays: *mut *mut cohort_arrays,
+    ) -> *mut cohort_error;
+    /// As cohort_group_set_params(), of all parameters and auxiliary states: what is not given is told, not left as it is in
+    /// silence.
+    pub fn cohort_group_assign_params(
+        group: *mut cohort_group,
+        arg_params: *const cohort_arrays,
+        aux_params: *const cohort_arrays,
+        allow_missing: cohort_bool,
+        allow_extra: cohort_bool,
+        out_missing: *mut *mut cohort_descs,
+    ) -> *mut cohort_error;
+    /// The batch axis of an entry of COHORT_GROUP_DATA, _LABELS, _OUTPUTS or _INPUT_GRADS; -1 if not batched. An output's is
+    /// that of the `__layout__` attribute of its node, 0 without one.
+    pub fn cohort_group_axis(
+        group: *const cohort_group,
+        list: cohort_group_list,
+        index: usize,
+        out_axis: *mut i32,
+    ) -> *mut cohort_error;
+    /// Queues a backward pass from the latest forward pass, on every device; gradients are those of each device's slice. The
+    /// sums over the devices that cohort_group_update() needs start while it runs.
+    ///
+    /// Returns: NULL, or
+    ///   COHORT_ERROR_STATE             not bound for training, or no forward pass since binding
+    ///   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
+    ///   COHORT_ERROR_SHAPE             another shape than the merged output's
+    pub fn cohort_group_backward(
+        group: *mut cohort_group,
+        head_grads: *const *mut cohort_ndarray,
+        num_head_grads: usize,
+    ) -> *mut cohort_error;
+    /// The batch size; 0 if no descriptor has a batch axis.
+    pub fn cohort_group_batch_size(
+        group: *const cohort_group,
+        out_batch_size: *mut i64,
+    ) -> *mut cohort_error;
+    /// Binds a bound group from scratch: new arrays of zeros, nothing kept but the group's settings.
+    ///
+    /// Returns: NULL, or, with the group as before, what cohort_group_create() returns, or
+    ///   COHORT_ERROR_STATE  rebind is 0; the group is a manager's, which alone binds its groups
+    pub fn cohort_group_bind(
+        group: *mut cohort_group,
+        data: *const cohort_descs,
+        label: *const cohort_descs,
+        shared_group: *mut cohort_group,
+        rebind: cohort_bool,
+    ) -> *mut cohort_error;
+    /// The context of a device.
+    pub fn cohort_group_context(
+        group: *const cohort_group,
+        device: usize,
+        out_context: *mut cohort_context,
+    ) -> *mut cohort_error;
+    /// As cohort_group_get_params(), into new arrays on cpu(0), in the order of the symbol's lists.
+    pub fn cohort_group_copy_params(
+        group: *const cohort_group,
+        out_arg_params: *mut *mut cohort_arrays,
+        out_aux_params: *mut *mut cohort_arrays,
+    ) -> *mut cohort_error;
+    /// Makes a group and binds it: one executor for each context, all arrays zeros.
+    ///
+    /// Returns: NULL, or
+    ///   COHORT_ERROR_INVALID_ARGUMENT  no context or no data; a slice would be empty; a count or word in the options
+    ///   COHORT_ERROR_NAME              a descriptor's or state's name is no argument or comes twice; two arguments or two
+    ///                                  auxiliary states have one name; shared_group lacks a parameter
+    ///   COHORT_ERROR_SHAPE             descriptors with other batch sizes; shapes that contradict (the error names the
+    ///                                  node) or cannot be inferred (it lists the arguments); other shapes than
+    ///                                  shared_group's
+    ///   COHORT_ERROR_DTYPE             the same for dtypes
+    ///   COHORT_ERROR_DEVICE            no such device; a `__ctx_group__` that is not among the names given
+    ///   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes
+    pub fn cohort_group_create(
+        symbol: *const cohort_symbol,
+        contexts: *const cohort_context,
+        num_contexts: usize,
+        data: *const cohort_descs,
+        label: *const cohort_descs,
+        param_names: *const *const c_char,
+        num_param_names: usize,
+        for_training: cohort_bool,
+        options: *const cohort_group_options,
+        out_group: *mut *mut cohort_group,
+    ) -> *mut cohort_error;
+    /// The batch axis of each descriptor, checked against the group's batch size.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_SHAPE (the error names the descriptor, its shape and the batch size).
+    pub fn cohort_group_decide_slices(
+        group: *const cohort_group,
+        descs: *const cohort_descs,
+        out_axes: *mut i32,
+    ) -> *mut cohort_error;
+    /// The bound descriptors: `list` is COHORT_GROUP_DATA or COHORT_GROUP_LABELS.
+    pub fn cohort_group_descs(
+        group: *const cohort_group,
+        list: cohort_group_list,
+        out_descs: *mut *mut cohort_descs,
+    ) -> *mut cohort_error;
+    /// A handle on the executor of a device, as it is now: reshaping the group gives it new ones.
+    pub fn cohort_group_executor(
+        group: *const cohort_group,
+        device: usize,
+        out_executor: *mut *mut cohort_executor,
+    ) -> *mut cohort_error;
+    /// Loads a batch and runs the forward pass: cohort_group_load(), then cohort_group_run().
+    ///
+    /// Returns: NULL, or what these return; COHORT_ERROR_INVALID_ARGUMENT also if the group has labels, is_train is 1 and
+    ///   label is NULL. Nothing was queued then.
+    pub fn cohort_group_forward(
+        group: *mut cohort_group,
+        data: *const *mut cohort_ndarray,
+        num_data: usize,
+        label: *const *mut cohort_ndarray,
+        num_label: usize,
+        is_train: i32,
+    ) -> *mut cohort_error;
+    /// As cohort_group_forward(), with a batch that is split already.
+    pub fn cohort_group_forward_presliced(
+        group: *mut cohort_group,
+        num_slices: usize,
+        data: *const *mut cohort_ndarray,
+        num_data: usize,
+        label: *const *mut cohort_ndarray,
+        num_label: usize,
+        is_train: i32,
+    ) -> *mut cohort_error;
+    /// Frees a handle, waiting for queued work if it is the last; NULL does nothing. Arrays handed out live on.
+    pub fn cohort_group_free(
+        group: *mut cohort_group,
+    );
+    /// Writes the mean over the devices of each parameter and auxiliary state into given arrays, converting dtypes. Queued;
+    /// of several devices it waits for what computes them.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_NAME (a parameter has no target), COHORT_ERROR_SHAPE; nothing is written then.
+    pub fn cohort_group_get_params(
+        group: *const cohort_group,
+        arg_params: *const cohort_arrays,
+        aux_params: *const cohort_arrays,
+    ) -> *mut cohort_error;
+    /// Splits one batch over the devices and copies each slice to its device. Queued; runs nothing.
+    ///
+    ///
+    /// Ownership: the group takes its own references; the caller may free its handles at once. Memory lent by
+    /// cohort_ndarray_wrap() must keep its contents until the group has been waited for.
+    ///
+    /// Returns: NULL, or, with nothing loaded,
+    ///   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of arrays
+    ///   COHORT_ERROR_SHAPE             an array of another shape (the error names it, expected and found)
+    pub fn cohort_group_load(
+        group: *mut cohort_group,
+        data: *const *mut cohort_ndarray,
+        num_data: usize,
+        label: *const *mut cohort_ndarray,
+        num_label: usize,
+    ) -> *mut cohort_error;
+    /// What one device takes of memory, shared memory included. struct_size of *out_info is set by the caller.
+    pub fn cohort_group_memory(
+        group: *const cohort_group,
+        device: usize,
+        out_info: *mut cohort_memory_info,
+    ) -> *mut cohort_error;
+    /// One array for all devices, on the context of device 0: the devices' arrays joined along the batch axis in order. Of
+    /// an output without batch axis it is device 0's, of a gradient the sum.
+    ///
+    /// Returns: NULL, or
+    ///   COHORT_ERROR_STATE          input gradients of a group bound without them
+    ///   COHORT_ERROR_SHAPE, _DTYPE  the devices' arrays do not fit together
+    pub fn cohort_group_merged(
+        group: *const cohort_group,
+        list: cohort_group_list,
+        index: usize,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// The name of an entry; a gradient has its argument's. Good until the group is bound again, reshaped or freed.
+    pub fn cohort_group_name(
+        group: *const cohort_group,
+        list: cohort_group_list,
+        index: usize,
+        out_name: *mut *const c_char,
+    ) -> *mut cohort_error;
+    /// How many entries a list has: `list` is a COHORT_GROUP_ constant.
+    pub fn cohort_group_num_arrays(
+        group: *const cohort_group,
+        list: cohort_group_list,
+        out_num: *mut usize,
+    ) -> *mut cohort_error;
+    /// The number of contexts.
+    pub fn cohort_group_num_contexts(
+        group: *const cohort_group,
+        out_num: *mut usize,
+    ) -> *mut cohort_error;
+    /// The same as COHORT_GROUP_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+    pub fn cohort_group_options_init(
+        options: *mut cohort_group_options,
+        struct_size: usize,
+    );
+    /// Names, shapes and dtypes of the merged outputs, known before any forward pass.
+    pub fn cohort_group_output_shapes(
+        group: *const cohort_group,
+        out_descs: *mut *mut cohort_descs,
+    ) -> *mut cohort_error;
+    /// Changes the shapes of the batch. Parameters, their gradients and auxiliary states keep their memory and values;
+    /// contents of data and labels are unspecified. Other gradients that outgrow their first shape start from zero. Nothing
+    /// happens if names, shapes, dtypes and layouts are the bound ones. What was bound for the latest 16 batches that differ
+    /// is kept: going back to one of them binds nothing.
+    ///
+    /// Returns: NULL, or, with the group as before, what cohort_group_create() returns, or
+    ///   COHORT_ERROR_SHAPE  a parameter would change shape
+    ///   COHORT_ERROR_DTYPE  a descriptor changes dtype
+    ///   COHORT_ERROR_STATE  the group is a manager's
+    pub fn cohort_group_reshape(
+        group: *mut cohort_group,
+        data: *const cohort_descs,
+        label: *const cohort_descs,
+    ) -> *mut cohort_error;
+    /// Queues a forward pass over what is loaded, on every device. Loading once and running twice is fine.
+    pub fn cohort_group_run(
+        group: *mut cohort_group,
+        is_train: i32,
+    ) -> *mut cohort_error;
+    /// As cohort_executor_set_monitor(), on every device; device 0's calls come first. Reshaping keeps it.
+    pub fn cohort_group_set_monitor(
+        group: *mut cohort_group,
+        callback: cohort_monitor_fn,
+        user_data: *mut c_void,
+        monitor_all: cohort_bool,
+    ) -> *mut cohort_error;
+    /// Copies parameters to every device by name, converting dtypes. Checked first: on an error nothing is copied.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_NAME, COHORT_ERROR_SHAPE (the error names the array).
+    pub fn cohort_group_set_params(
+        group: *mut cohort_group,
+        arg_params: *const cohort_arrays,
+        aux_params: *const cohort_arrays,
+        allow_extra: cohort_bool,
+    ) -> *mut cohort_error;
+    /// Sets the states of every device, converting dtypes. Queued. They stay until set again. Either form, not both:
+    ///
+    /// Returns: NULL, or COHORT_ERROR_INVALID_ARGUMENT (both, neither, a wrong number), COHORT_ERROR_SHAPE; nothing is set
+    ///   then.
+    pub fn cohort_group_set_states(
+        group: *mut cohort_group,
+        states: *const *mut cohort_ndarray,
+        num_states: usize,
+        num_devices: usize,
+        value: *const f64,
+    ) -> *mut cohort_error;
+    /// The pool of input arrays of a device, which groups that share memory have in common: live arrays by name.
+    pub fn cohort_group_shared_data(
+        group: *const cohort_group,
+        device: usize,
+        out_arrays: *mut *mut cohort_arrays,
+    ) -> *mut cohort_error;
+    /// The slice of a device: \[*out_begin, *out_end). COHORT_ERROR_STATE if no descriptor has a batch axis.
+    pub fn cohort_group_slice(
+        group: *const cohort_group,
+        device: usize,
+        out_begin: *mut i64,
+        out_end: *mut i64,
+    ) -> *mut cohort_error;
+    /// Descriptors as one device has them: the length of the batch axis is that of its slice.
+    pub fn cohort_group_sliced_shape(
+        group: *const cohort_group,
+        descs: *const cohort_descs,
+        device: usize,
+        axes: *const i32,
+        out_descs: *mut *mut cohort_descs,
+    ) -> *mut cohort_error;
+    /// Updates every parameter that has a gradient, if any has. Queued.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_STATE if the group is not bound for training or has run no backward pass.
+    pub fn cohort_group_update(
+        group: *mut cohort_group,
+        optimizer: *mut cohort_optimizer,
+        mode: cohort_update_mode,
+    ) -> *mut cohort_error;
+    /// Updates a metric once for each device, in order, with that device's labels and outputs. Waits for the outputs.
+    ///
+    /// A metric with label_names or output_names takes those it names, else all in order.
+    ///
+    /// Returns: NULL, or, before any update,
+    ///   COHORT_ERROR_STATE             the group was bound without labels
+    ///   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of labels
+    ///   COHORT_ERROR_SHAPE             a label of another batch size
+    ///   COHORT_ERROR_NAME              the metric names a label or output that there is not
+    ///   or what cohort_metric_update() returns.
+    pub fn cohort_group_update_metric(
+        group: *mut cohort_group,
+        metric: *mut cohort_metric,
+        labels: *const *mut cohort_ndarray,
+        num_labels: usize,
+    ) -> *mut cohort_error;
+    /// As cohort_group_update_metric(), with num_slices * num_labels labels that are split already, all of device 0 first.
+    /// Each has as many samples as its device's slice, else COHORT_ERROR_SHAPE.
+    pub fn cohort_group_update_metric_presliced(
+        group: *mut cohort_group,
+        metric: *mut cohort_metric,
+        num_slices: usize,
+        labels: *const *mut cohort_ndarray,
+        num_labels: usize,
+    ) -> *mut cohort_error;
+    /// Waits for all queued work on all devices. COHORT_ERROR_EXECUTION if some failed; the group stays usable, and trains on
+    /// once what the failure left bad was set again (cohort.h, Waiting).
+    pub fn cohort_group_wait(
+        group: *mut cohort_group,
+    ) -> *mut cohort_error;
+    /// Splits a batch by workloads, as a group does.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_INVALID_ARGUMENT: a slice would be empty (the error gives batch size, number of
+    ///   contexts and workloads), or a workload is no such number.
+    pub fn cohort_split_slices(
+        batch_size: i64,
+        workload: *const f64,
+        num_contexts: usize,
+        rounding: cohort_rounding,
+        out_begin: *mut i64,
+        out_end: *mut i64,
+    ) -> *mut cohort_error;
+}

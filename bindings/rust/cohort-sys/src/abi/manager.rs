@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+
+use super::*;
+use std::os::raw::{c_char, c_void};
+
+/// Gives the symbol of a bucket.
+///
+///
+/// Runs inside cohort_manager_load_data_batch(), on the calling thread, once for each bucket that is made, never for the
+/// default one. It must not use the manager or its groups.
+pub type cohort_bucket_symbol_fn = Option<
+    unsafe extern "C" fn(
+        bucket_key: *const c_char,
+        out_symbol: *mut *mut cohort_symbol,
+        user_data: *mut c_void,
+    ) -> i32,
+>;
+
+/// Settings of a manager that few callers change. Zero in any field means its default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct cohort_manager_options {
+    /// size the caller was compiled with; set by the initialisers
+    pub struct_size: usize,
+    /// num_workloads relative shares, each \> 0
+    pub workload: *const f64,
+    /// the number of contexts; 0: equal shares
+    pub num_workloads: usize,
+    /// of the main symbol; not NULL if there are bucket symbols
+    pub default_bucket_key: *const c_char,
+    /// num_buckets different keys of symbols given ahead; the default one may be
+    pub bucket_keys: *const *const c_char,
+    /// among them, its symbol is not used. Copied: the handles stay the caller's
+    pub bucket_symbols: *const *mut cohort_symbol,
+    pub num_buckets: usize,
+    /// asked for the other keys; NULL: there are none
+    pub bucket_symbol: cohort_bucket_symbol_fn,
+    /// passed to bucket_symbol
+    pub bucket_symbol_user_data: *mut c_void,
+    /// threads of each CPU context; 0: the processors are shared out among them
+    pub num_threads: i32,
+    /// of random operators; each device draws its own numbers
+    pub seed: u64,
+    /// takes the messages of the manager and its groups; NULL: they go where the library's do
+    pub log: cohort_log_fn,
+    /// passed to log
+    pub log_user_data: *mut c_void,
+    /// num_state_names arguments that are states; those of one shape are one array in all
+    pub state_names: *const *const c_char,
+    /// buckets, so that cohort_manager_set_states() holds for whichever runs next
+    pub num_state_names: usize,
+}
+
+extern "C" {
+    /// A handle on the live array of one device: cohort_group_array().
+    pub fn cohort_manager_array(
+        manager: *const cohort_manager,
+        list: cohort_group_list,
+        index: usize,
+        device: usize,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// As cohort_manager_array(), for a whole list on one device, names included.
+    pub fn cohort_manager_arrays(
+        manager: *const cohort_manager,
+        list: cohort_group_list,
+        device: usize,
+        out_arrays: *mut *mut cohort_arrays,
+    ) -> *mut cohort_error;
+    /// cohort_group_assign_params() of the main group, and so of all buckets.
+    pub fn cohort_manager_assign_params(
+        manager: *mut cohort_manager,
+        arg_params: *const cohort_arrays,
+        aux_params: *const cohort_arrays,
+        allow_missing: cohort_bool,
+        allow_extra: cohort_bool,
+        out_missing: *mut *mut cohort_descs,
+    ) -> *mut cohort_error;
+    /// Queues a backward pass of the current group, without head gradients: its outputs are losses.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_STATE before the first batch is loaded, or what cohort_group_backward() returns.
+    pub fn cohort_manager_backward(
+        manager: *mut cohort_manager,
+    ) -> *mut cohort_error;
+    /// Reads a bucket that has been made. Out parameters may be NULL.
+    pub fn cohort_manager_bucket(
+        manager: *const cohort_manager,
+        index: usize,
+        out_key: *mut *const c_char,
+        out_group: *mut *mut cohort_group,
+    ) -> *mut cohort_error;
+    /// cohort_group_get_params() of the main group: the mean over the devices into given arrays.
+    pub fn cohort_manager_copy_to(
+        manager: *const cohort_manager,
+        arg_params: *const cohort_arrays,
+        aux_params: *const cohort_arrays,
+    ) -> *mut cohort_error;
+    /// Makes a manager and binds its main group for training: gradients, all "write", for the parameters only. Logs the
+    /// contexts.
+    ///
+    /// Returns: NULL, or what cohort_group_create() returns, and
+    ///   COHORT_ERROR_INVALID_ARGUMENT  bucket symbols without default_bucket_key; a number of workloads other than
+    ///                                  num_contexts
+    ///   COHORT_ERROR_NAME              a bucket key comes twice
+    pub fn cohort_manager_create(
+        symbol: *const cohort_symbol,
+        contexts: *const cohort_context,
+        num_contexts: usize,
+        batch_size: i64,
+        data: *const cohort_descs,
+        label: *const cohort_descs,
+        param_names: *const *const c_char,
+        num_param_names: usize,
+        options: *const cohort_manager_options,
+        out_manager: *mut *mut cohort_manager,
+    ) -> *mut cohort_error;
+    /// A handle on the group of the batch loaded last. COHORT_ERROR_STATE before the first.
+    pub fn cohort_manager_current_group(
+        manager: *const cohort_manager,
+        out_group: *mut *mut cohort_group,
+    ) -> *mut cohort_error;
+    /// Queues a forward pass of the current group over what is loaded.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_STATE before the first batch is loaded.
+    pub fn cohort_manager_forward(
+        manager: *mut cohort_manager,
+        is_train: i32,
+    ) -> *mut cohort_error;
+    /// Frees a handle, waiting for queued work of groups that no one else holds; NULL does nothing.
+    pub fn cohort_manager_free(
+        manager: *mut cohort_manager,
+    );
+    /// Makes the bucket of a batch current, binding it first if it is new, and copies each slice to its device. Queued; runs
+    /// nothing.
+    ///
+    ///
+    /// Ownership: as for cohort_group_load().
+    ///
+    /// Returns: NULL, or, with no bucket made and the current one as before,
+    ///   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of arrays; no key where one is needed; a new bucket without
+    ///                                  descriptors, or without a symbol from the callback
+    ///   COHORT_ERROR_NAME              there is no symbol for the key; a parameter of the bucket is not one of the main
+    ///                                  group
+    ///   COHORT_ERROR_SHAPE             a batch of another size; an array of another shape; a parameter of another shape
+    ///   COHORT_ERROR_DTYPE             a parameter of another dtype
+    ///   COHORT_ERROR_EXECUTION         the callback refused the key
+    ///   or what cohort_group_create() returns.
+    pub fn cohort_manager_load_data_batch(
+        manager: *mut cohort_manager,
+        data: *const *mut cohort_ndarray,
+        num_data: usize,
+        label: *const *mut cohort_ndarray,
+        num_label: usize,
+        bucket_key: *const c_char,
+        data_descs: *const cohort_descs,
+        label_descs: *const cohort_descs,
+    ) -> *mut cohort_error;
+    /// A handle on the main group. Groups of a manager are for looking and running: the manager alone binds them, and
+    /// cohort_group_bind() and cohort_group_reshape() are COHORT_ERROR_STATE.
+    pub fn cohort_manager_main_group(
+        manager: *const cohort_manager,
+        out_group: *mut *mut cohort_group,
+    ) -> *mut cohort_error;
+    /// What all buckets that have been made take of memory, on all devices: what they share is counted once. planned_bytes
+    /// has what inference derives from parameters, too; intermediate_bytes is, on each device, that of the bucket that has
+    /// most. struct_size of *out_info is set by the caller.
+    pub fn cohort_manager_memory(
+        manager: *const cohort_manager,
+        out_info: *mut cohort_memory_info,
+    ) -> *mut cohort_error;
+    /// One array for all devices: cohort_group_merged(). `list` is COHORT_GROUP_OUTPUTS.
+    pub fn cohort_manager_merged(
+        manager: *const cohort_manager,
+        list: cohort_group_list,
+        index: usize,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// The name of an entry; a gradient has its argument's. Lives as long as the manager.
+    pub fn cohort_manager_name(
+        manager: *const cohort_manager,
+        list: cohort_group_list,
+        index: usize,
+        out_name: *mut *const c_char,
+    ) -> *mut cohort_error;
+    /// How many entries a list has.
+    pub fn cohort_manager_num_arrays(
+        manager: *const cohort_manager,
+        list: cohort_group_list,
+        out_num: *mut usize,
+    ) -> *mut cohort_error;
+    /// How many buckets have been made, the default one included; 0 without bucket symbols.
+    pub fn cohort_manager_num_buckets(
+        manager: *const cohort_manager,
+        out_num: *mut usize,
+    ) -> *mut cohort_error;
+    /// The number of contexts.
+    pub fn cohort_manager_num_contexts(
+        manager: *const cohort_manager,
+        out_num: *mut usize,
+    ) -> *mut cohort_error;
+    /// The same as COHORT_MANAGER_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+    pub fn cohort_manager_options_init(
+        options: *mut cohort_manager_options,
+        struct_size: usize,
+    );
+    /// cohort_group_set_monitor() of the main group. For a monitor with statistics: cohort_monitor_install_on_manager().
+    ///
+    /// Returns: NULL, or COHORT_ERROR_UNSUPPORTED for a manager with bucket symbols.
+    pub fn cohort_manager_set_monitor(
+        manager: *mut cohort_manager,
+        callback: cohort_monitor_fn,
+        user_data: *mut c_void,
+        monitor_all: cohort_bool,
+    ) -> *mut cohort_error;
+    /// cohort_group_set_params() of the main group, and so of all buckets; unknown names are COHORT_ERROR_NAME.
+    pub fn cohort_manager_set_params(
+        manager: *mut cohort_manager,
+        arg_params: *const cohort_arrays,
+        aux_params: *const cohort_arrays,
+    ) -> *mut cohort_error;
+    /// cohort_group_set_states() of the current group. To carry states from batch to batch, whatever their buckets: load the
+    /// next batch, set the states to the outputs that the devices had from the one before, run.
+    pub fn cohort_manager_set_states(
+        manager: *mut cohort_manager,
+        states: *const *mut cohort_ndarray,
+        num_states: usize,
+        num_devices: usize,
+        value: *const f64,
+    ) -> *mut cohort_error;
+    /// The slice of a device, the same in all buckets: \[*out_begin, *out_end).
+    pub fn cohort_manager_slice(
+        manager: *const cohort_manager,
+        device: usize,
+        out_begin: *mut i64,
+        out_end: *mut i64,
+    ) -> *mut cohort_error;
+    /// Updates the parameters, which all buckets share, from the gradients of the current group: cohort_group_update().
+    ///
+    /// Returns: NULL, or COHORT_ERROR_STATE before the first batch is loaded, or what cohort_group_update() returns.
+    pub fn cohort_manager_update(
+        manager: *mut cohort_manager,
+        optimizer: *mut cohort_optimizer,
+        mode: cohort_update_mode,
+    ) -> *mut cohort_error;
+    /// cohort_group_update_metric() of the current group. COHORT_ERROR_STATE before the first batch is loaded.
+    pub fn cohort_manager_update_metric(
+        manager: *mut cohort_manager,
+        metric: *mut cohort_metric,
+        labels: *const *mut cohort_ndarray,
+        num_labels: usize,
+    ) -> *mut cohort_error;
+    /// cohort_group_update_metric_presliced() of the current group, likewise.
+    pub fn cohort_manager_update_metric_presliced(
+        manager: *mut cohort_manager,
+        metric: *mut cohort_metric,
+        num_slices: usize,
+        labels: *const *mut cohort_ndarray,
+        num_labels: usize,
+    ) -> *mut cohort_error;
+}

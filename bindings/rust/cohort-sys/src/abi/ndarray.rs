@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+
+use super::*;
+use std::os::raw::c_void;
+
+/// Tells the owner of wrapped memory that the library is done with it.
+///
+/// Called once, at the end of a call of the library, on the thread that made that: nothing of the library waits for it
+/// but that call. It must not call the library.
+pub type cohort_deleter_fn = Option<
+    unsafe extern "C" fn(
+        data: *mut c_void,
+        user_data: *mut c_void,
+    ),
+>;
+
+extern "C" {
+    /// Makes a view of row `index`, from 0, along axis 0, without that axis; of a rank-1 array it has shape (1,).
+    pub fn cohort_ndarray_at(
+        array: *const cohort_ndarray,
+        index: i64,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// The bytes that the elements take.
+    pub fn cohort_ndarray_bytes(
+        array: *const cohort_ndarray,
+        out_bytes: *mut usize,
+    ) -> *mut cohort_error;
+    /// Makes a copy of another dtype on the same context, converting as cohort_ndarray_copy_to() does. Queued.
+    pub fn cohort_ndarray_cast(
+        array: *const cohort_ndarray,
+        dtype: cohort_dtype,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// Joins one array or more along an axis into a new one on the first array's context. Queued.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_SHAPE (other lengths differ), COHORT_ERROR_DTYPE (dtypes differ).
+    pub fn cohort_ndarray_concat(
+        arrays: *const *mut cohort_ndarray,
+        num_arrays: usize,
+        axis: i32,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// Reads the context.
+    pub fn cohort_ndarray_context(
+        array: *const cohort_ndarray,
+        out_context: *mut cohort_context,
+    ) -> *mut cohort_error;
+    /// Makes a copy on a context. Queued.
+    pub fn cohort_ndarray_copy(
+        array: *const cohort_ndarray,
+        context: *const cohort_context,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// Copies an array into another of the same shape, on any contexts, converting to its dtype. Queued.
+    ///
+    /// Floats become integers by truncation toward zero (unspecified for NaN and out of range), and bool by != 0. An array
+    /// onto itself does nothing; arrays that overlap otherwise give unspecified contents. Other shape: COHORT_ERROR_SHAPE.
+    pub fn cohort_ndarray_copy_to(
+        source: *const cohort_ndarray,
+        target: *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// The address of the elements of an array on a CPU context, row-major. Waits for the work that writes the array.
+    ///
+    /// The address, of a view that of its first element, is good while any reference on the array exists. What the caller
+    /// writes there is seen by work queued afterwards; while work that uses the array is queued, the caller does not write.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_UNSUPPORTED on other contexts, COHORT_ERROR_EXECUTION.
+    pub fn cohort_ndarray_data(
+        array: *const cohort_ndarray,
+        out_data: *mut *mut c_void,
+    ) -> *mut cohort_error;
+    /// Reads the dtype.
+    pub fn cohort_ndarray_dtype(
+        array: *const cohort_ndarray,
+        out_dtype: *mut cohort_dtype,
+    ) -> *mut cohort_error;
+    /// Makes an array whose contents are unspecified until written.
+    pub fn cohort_ndarray_empty(
+        shape: *const i64,
+        num_axes: i32,
+        dtype: cohort_dtype,
+        context: *const cohort_context,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// Sets all elements to a value, converted to the dtype.
+    pub fn cohort_ndarray_fill(
+        array: *mut cohort_ndarray,
+        value: f64,
+    ) -> *mut cohort_error;
+    /// As cohort_ndarray_fill_uniform(), normally distributed.
+    pub fn cohort_ndarray_fill_normal(
+        array: *mut cohort_ndarray,
+        mean: f64,
+        deviation: f64,
+        seed: u64,
+    ) -> *mut cohort_error;
+    /// Sets all elements to independent random numbers, evenly from low up to high, high itself only where rounding to the
+    /// dtype makes it. The same seed, shape and dtype give the same numbers on every context. Float dtypes only, else
+    /// COHORT_ERROR_DTYPE.
+    pub fn cohort_ndarray_fill_uniform(
+        array: *mut cohort_ndarray,
+        low: f64,
+        high: f64,
+        seed: u64,
+    ) -> *mut cohort_error;
+    /// Frees a handle, not the memory that others hold; NULL does nothing. Does not wait.
+    pub fn cohort_ndarray_free(
+        array: *mut cohort_ndarray,
+    );
+    /// Makes an array of another library's memory, without a copy where it is dense and row-major, else with one.
+    ///
+    /// Returns: NULL, or
+    ///   COHORT_ERROR_UNSUPPORTED  another major version, or elements of a kind or lanes that no dtype here has
+    ///   COHORT_ERROR_DEVICE       a device that no backend here serves
+    pub fn cohort_ndarray_from_dlpack(
+        managed: *mut c_void,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// As cohort_ndarray_from_dlpack(), of a `DLManagedTensor *`, which says neither its version nor what is read-only.
+    pub fn cohort_ndarray_from_dlpack_unversioned(
+        managed: *mut c_void,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// Makes an array with a copy of host memory.
+    pub fn cohort_ndarray_from_host(
+        data: *const c_void,
+        bytes: usize,
+        shape: *const i64,
+        num_axes: i32,
+        dtype: cohort_dtype,
+        context: *const cohort_context,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// Makes an array of one value, converted to its dtype.
+    pub fn cohort_ndarray_full(
+        shape: *const i64,
+        num_axes: i32,
+        dtype: cohort_dtype,
+        context: *const cohort_context,
+        value: f64,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// Copies all elements to host memory, waiting for the work that writes them.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_EXECUTION.
+    pub fn cohort_ndarray_read(
+        array: *const cohort_ndarray,
+        out_data: *mut c_void,
+        bytes: usize,
+    ) -> *mut cohort_error;
+    /// Makes a view of the same memory with another shape of as many elements, else COHORT_ERROR_SHAPE.
+    pub fn cohort_ndarray_reshape(
+        array: *const cohort_ndarray,
+        shape: *const i64,
+        num_axes: i32,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// As cohort_ndarray_reshape(), but a shape of fewer elements is allowed too and views the first of them. No -1.
+    pub fn cohort_ndarray_reshape_prefix(
+        array: *const cohort_ndarray,
+        shape: *const i64,
+        num_axes: i32,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// Reads the shape.
+    pub fn cohort_ndarray_shape(
+        array: *const cohort_ndarray,
+        out_shape: *mut i64,
+        capacity: usize,
+        out_num_axes: *mut i32,
+    ) -> *mut cohort_error;
+    /// Makes a second handle on the same array, such as of one that a callback was lent.
+    pub fn cohort_ndarray_share(
+        array: *const cohort_ndarray,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// The number of elements: the product of the shape, 1 for a scalar.
+    pub fn cohort_ndarray_size(
+        array: *const cohort_ndarray,
+        out_size: *mut i64,
+    ) -> *mut cohort_error;
+    /// Makes a view of rows \[begin, end) along axis 0: 0 \<= begin \<= end \<= length. A scalar has no rows.
+    pub fn cohort_ndarray_slice(
+        array: *const cohort_ndarray,
+        begin: i64,
+        end: i64,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// Takes the range \[begin, end) along an axis: a view if that is axis 0, else a copy.
+    pub fn cohort_ndarray_slice_axis(
+        array: *const cohort_ndarray,
+        axis: i32,
+        begin: i64,
+        end: i64,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// Lends an array to another library as a DLPack `DLManagedTensorVersioned` of version 1. Waits for the work that writes
+    /// it.
+    pub fn cohort_ndarray_to_dlpack(
+        array: *const cohort_ndarray,
+        out_managed: *mut *mut c_void,
+    ) -> *mut cohort_error;
+    /// As cohort_ndarray_to_dlpack(), for libraries that know DLPack before its version 1 (NumPy before 2.1, PyTorch unless
+    /// asked for more): out_managed is a `DLManagedTensor *`.
+    pub fn cohort_ndarray_to_dlpack_unversioned(
+        array: *const cohort_ndarray,
+        out_managed: *mut *mut c_void,
+    ) -> *mut cohort_error;
+    /// Waits for the work that writes an array. COHORT_ERROR_EXECUTION if it failed.
+    pub fn cohort_ndarray_wait(
+        array: *const cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// Makes an array of host memory that stays the caller's, without a copy.
+    ///
+    /// Queued work and views hold references: the memory must stay until the deleter is called, and keep its contents while
+    /// work that reads it is queued.
+    pub fn cohort_ndarray_wrap(
+        data: *mut c_void,
+        shape: *const i64,
+        num_axes: i32,
+        dtype: cohort_dtype,
+        context: *const cohort_context,
+        deleter: cohort_deleter_fn,
+        user_data: *mut c_void,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+    /// Copies host memory to all elements, behind the work that uses them. When it returns, data is no longer needed.
+    pub fn cohort_ndarray_write(
+        array: *mut cohort_ndarray,
+        data: *const c_void,
+        bytes: usize,
+    ) -> *mut cohort_error;
+    /// Makes an array of zeros.
+    pub fn cohort_ndarray_zeros(
+        shape: *const i64,
+        num_axes: i32,
+        dtype: cohort_dtype,
+        context: *const cohort_context,
+        out_array: *mut *mut cohort_ndarray,
+    ) -> *mut cohort_error;
+}

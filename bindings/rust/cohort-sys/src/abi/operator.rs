@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+
+use super::*;
+use std::os::raw::c_char;
+
+/// Settings of one application of an operator. Zero in any field means its default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct cohort_invoke_options {
+    /// size the caller was compiled with; set by the initialisers
+    pub struct_size: usize,
+    /// where an operator without inputs runs; NULL: cpu(0)
+    pub context: *const cohort_context,
+    /// of random operators: the same seed gives the same numbers
+    pub seed: u64,
+    /// 1: training behaviour, such as Dropout's
+    pub is_train: cohort_bool,
+}
+
+extern "C" {
+    /// The same as COHORT_INVOKE_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+    pub fn cohort_invoke_options_init(
+        options: *mut cohort_invoke_options,
+        struct_size: usize,
+    );
+    /// An attribute. Out parameters may be NULL.
+    pub fn cohort_operator_attr(
+        op: *const c_char,
+        index: usize,
+        out_name: *mut *const c_char,
+        out_type: *mut *const c_char,
+        out_default: *mut *const c_char,
+        out_doc: *mut *const c_char,
+    ) -> *mut cohort_error;
+    /// What an operator is. Out parameters may be NULL.
+    pub fn cohort_operator_info(
+        op: *const c_char,
+        out_canonical: *mut *const c_char,
+        out_doc: *mut *const c_char,
+        out_num_attrs: *mut usize,
+        out_num_inputs: *mut usize,
+        out_num_outputs: *mut usize,
+        out_count_attr: *mut *const c_char,
+    ) -> *mut cohort_error;
+    /// An input. Which ones a node has can depend on its attributes (no bias with `no_bias`). Out parameters may be NULL.
+    pub fn cohort_operator_input(
+        op: *const c_char,
+        index: usize,
+        out_name: *mut *const c_char,
+        out_doc: *mut *const c_char,
+        out_is_aux: *mut cohort_bool,
+    ) -> *mut cohort_error;
+    /// Applies an operator to arrays. Queued on the context of the inputs, which must be one (all host contexts count as one).
+    ///
+    /// Returns when the work is queued; on the host, work of a few microseconds may have been done by then. All that is
+    /// applied on one context runs in the order of the calls; work of executors, groups and copies on the same arrays comes
+    /// before or after it as the calls did. The first call for an operator with certain attributes, as they are written, and
+    /// shapes and dtypes compiles it; the programs of the latest 1,024 such combinations for each context are kept, so that
+    /// calls in a loop cost little. Beside them up to 64 MiB of working memory for each context are kept until the last
+    /// handle is freed, when the threads of such work end, too.
+    ///
+    ///
+    /// Ownership: the work holds references on the arrays; the caller may free its handles at once. Memory lent by
+    /// cohort_ndarray_wrap() must keep its contents until an output has been waited for.
+    ///
+    /// Threads: any, at the same time, too, on different arrays; or on the same ones if none of them is written.
+    ///
+    /// Returns: NULL, or
+    ///   COHORT_ERROR_NAME              no such operator or attribute
+    ///   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of inputs or outputs; an attribute out of its range
+    ///   COHORT_ERROR_SHAPE, _DTYPE     inputs that do not fit together, or outputs that do not fit what is inferred
+    ///   COHORT_ERROR_DEVICE            arrays on several contexts
+    ///   COHORT_ERROR_UNSUPPORTED       no kernel for this device and dtype
+    ///   COHORT_ERROR_OUT_OF_MEMORY     no room for new outputs or working memory
+    ///   COHORT_ERROR_EXECUTION         an input is known not to have been written
+    /// and nothing was queued. Errors of the queued work come out as COHORT_ERROR_EXECUTION wherever an output, or an input
+    /// that is written, is read or waited for, until it is written again; what is computed from it fails, too. Work that does
+    /// not depend on it is not concerned, and cohort_wait_all() does not tell of it.
+    pub fn cohort_operator_invoke(
+        op: *const c_char,
+        keys: *const *const c_char,
+        values: *const *const c_char,
+        num_attrs: usize,
+        inputs: *const *mut cohort_ndarray,
+        num_inputs: usize,
+        outputs: *const *mut cohort_ndarray,
+        num_outputs: usize,
+        options: *const cohort_invoke_options,
+        out_outputs: *mut *mut cohort_arrays,
+    ) -> *mut cohort_error;
+    /// A name of that list, which is sorted.
+    pub fn cohort_operator_name(
+        index: usize,
+        out_name: *mut *const c_char,
+    ) -> *mut cohort_error;
+    /// How many operator names there are, aliases included.
+    pub fn cohort_operator_num(
+        out_num: *mut usize,
+    ) -> *mut cohort_error;
+    /// The name of an output, as it has it with all attributes at their defaults.
+    pub fn cohort_operator_output(
+        op: *const c_char,
+        index: usize,
+        out_name: *mut *const c_char,
+    ) -> *mut cohort_error;
+}

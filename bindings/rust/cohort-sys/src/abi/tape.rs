@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+
+use super::*;
+use std::os::raw::{c_char, c_void};
+
+/// Computes the gradients of a function of the host's.
+///
+///
+/// Runs inside cohort_tape_backward() and cohort_tape_grad(). It may apply operators with the same tape, which records
+/// them only if the pass is recorded (create_graph), and must use the tape in no other way.
+pub type cohort_tape_function_fn = Option<
+    unsafe extern "C" fn(
+        head_grads: *mut cohort_arrays,
+        gradients: *mut cohort_arrays,
+        user_data: *mut c_void,
+    ) -> i32,
+>;
+
+/// Lets go of what belongs to a function of the host's. Runs at the end of the call that lets go of it: a backward pass,
+/// an application of an operator, cohort_tape_free(). It must not use the tape.
+pub type cohort_tape_release_fn = Option<
+    unsafe extern "C" fn(
+        user_data: *mut c_void,
+    ),
+>;
+
+/// Settings of a backward pass. Zero in any field means its default.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct cohort_backward_options {
+    /// size the caller was compiled with; set by the initialisers
+    pub struct_size: usize,
+    /// 1: what was recorded stays for another backward pass
+    pub retain_graph: cohort_bool,
+    /// 1: the pass is recorded itself, so that gradients have gradients; retains as well
+    pub create_graph: cohort_bool,
+}
+
+extern "C" {
+    /// The same as COHORT_BACKWARD_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+    pub fn cohort_backward_options_init(
+        options: *mut cohort_backward_options,
+        struct_size: usize,
+    );
+    /// Computes the gradients of the marked arrays that heads were made from, and writes or adds them as marked. Queued: what
+    /// fails comes out where a gradient is read.
+    ///
+    /// Of the sum of all heads, each multiplied by its head gradient. A marked array that no head was made from keeps its
+    /// gradient; one that a head was made from, but by operators through which no gradient flows (BlockGrad, argmax), gets
+    /// zeros. With create_graph the gradient arrays are themselves recorded, whether the tape is paused or not.
+    ///
+    /// Returns: NULL, or
+    ///   COHORT_ERROR_STATE             a head is not in a recorded graph, maybe because a backward pass has been through it;
+    ///                                  an array that is needed was overwritten; nothing was computed
+    ///   COHORT_ERROR_SHAPE, _DTYPE, _DEVICE  a head gradient that does not fit its head; nothing was computed
+    ///   COHORT_ERROR_UNSUPPORTED       create_graph has been, and the gradient of an operator has no gradient itself, as of
+    ///                                  RNN, CTCLoss, samplers and Correlation (the error names it)
+    ///   COHORT_ERROR_EXECUTION         a custom function failed
+    /// After the last two, gradients may have been written in part, and the graph is retained.
+    pub fn cohort_tape_backward(
+        tape: *mut cohort_tape,
+        heads: *const *mut cohort_ndarray,
+        head_grads: *const *mut cohort_ndarray,
+        num_heads: usize,
+        options: *const cohort_backward_options,
+    ) -> *mut cohort_error;
+    /// Makes a tape that records, in training mode.
+    pub fn cohort_tape_create(
+        out_tape: *mut *mut cohort_tape,
+    ) -> *mut cohort_error;
+    /// Frees a tape and what it keeps; arrays in handles stay. NULL does nothing.
+    pub fn cohort_tape_free(
+        tape: *mut cohort_tape,
+    );
+    /// Records a function that the host has computed itself, with a callback for its gradients.
+    ///
+    /// Does nothing but call `release` if the tape is paused or knows none of the inputs.
+    ///
+    /// Returns: NULL, or an error as of cohort_tape_invoke(); then neither callback is ever called.
+    pub fn cohort_tape_function(
+        tape: *mut cohort_tape,
+        inputs: *const *mut cohort_ndarray,
+        num_inputs: usize,
+        outputs: *const *mut cohort_ndarray,
+        num_outputs: usize,
+        backward: cohort_tape_function_fn,
+        release: cohort_tape_release_fn,
+        user_data: *mut c_void,
+    ) -> *mut cohort_error;
+    /// As cohort_tape_backward(), for some arrays alone, whose gradients come out as new arrays; those of marks are not
+    /// touched.
+    ///
+    /// Returns: As cohort_tape_backward(), and COHORT_ERROR_STATE for a variable that is not in a recorded graph.
+    pub fn cohort_tape_grad(
+        tape: *mut cohort_tape,
+        heads: *const *mut cohort_ndarray,
+        head_grads: *const *mut cohort_ndarray,
+        num_heads: usize,
+        variables: *const *mut cohort_ndarray,
+        num_variables: usize,
+        options: *const cohort_backward_options,
+        out_gradients: *mut *mut cohort_arrays,
+    ) -> *mut cohort_error;
+    /// Applies an operator to arrays as cohort_operator_invoke() does, and records it.
+    ///
+    /// Returns: NULL, or an error as there, or
+    ///   COHORT_ERROR_INVALID_ARGUMENT  an input is a part of an array that the tape knows; an output is a marked array and
+    ///                                  the operator would be recorded
+    ///   COHORT_ERROR_STATE             an input was overwritten after it had been recorded
+    pub fn cohort_tape_invoke(
+        tape: *mut cohort_tape,
+        op: *const c_char,
+        keys: *const *const c_char,
+        values: *const *const c_char,
+        num_attrs: usize,
+        inputs: *const *mut cohort_ndarray,
+        num_inputs: usize,
+        outputs: *const *mut cohort_ndarray,
+        num_outputs: usize,
+        options: *const cohort_invoke_options,
+        out_outputs: *mut *mut cohort_arrays,
+    ) -> *mut cohort_error;
+    /// Whether the tape records.
+    pub fn cohort_tape_is_recording(
+        tape: *const cohort_tape,
+        out_recording: *mut cohort_bool,
+    ) -> *mut cohort_error;
+    /// Whether operators are applied in training mode.
+    pub fn cohort_tape_is_training(
+        tape: *const cohort_tape,
+        out_training: *mut cohort_bool,
+    ) -> *mut cohort_error;
+    /// Marks arrays that want gradients. From here on each is a variable: gradients flow to it, and not to what it was made
+    /// from. Marking a marked array replaces its gradient and request; COHORT_GRAD_NULL takes the mark away.
+    ///
+    /// Returns: NULL, or, with nothing marked,
+    ///   COHORT_ERROR_SHAPE, _DTYPE, _DEVICE  a gradient that does not fit its array, or an array of integers
+    ///   COHORT_ERROR_INVALID_ARGUMENT        an array that is a part of one that the tape knows, or of another of these
+    pub fn cohort_tape_mark(
+        tape: *mut cohort_tape,
+        arrays: *const *mut cohort_ndarray,
+        gradients: *const *mut cohort_ndarray,
+        grad_reqs: *const cohort_grad_req,
+        num_arrays: usize,
+    ) -> *mut cohort_error;
+    /// How much the tape has recorded: operators and functions that a gradient could still flow through, marked arrays not
+    /// counted.
+    pub fn cohort_tape_num_recorded(
+        tape: *mut cohort_tape,
+        out_num: *mut usize,
+    ) -> *mut cohort_error;
+    /// Pauses or resumes recording: while paused, operators are applied and nothing else.
+    pub fn cohort_tape_set_recording(
+        tape: *mut cohort_tape,
+        recording: cohort_bool,
+        out_previous: *mut cohort_bool,
+    ) -> *mut cohort_error;
+    /// Sets the mode in which operators are applied from now on, recorded or not.
+    ///
+    /// The gradient of an operator is that of the mode in which it was applied, whatever the mode is when backward runs: a
+    /// backward pass has no mode of its own, as MXNet's train_mode has it.
+    pub fn cohort_tape_set_training(
+        tape: *mut cohort_tape,
+        training: cohort_bool,
+        out_previous: *mut cohort_bool,
+    ) -> *mut cohort_error;
+    /// The symbol of what an array was made from: a variable "var0", "var1", ... for each marked array and each constant, in
+    /// the order in which they were first used.
+    ///
+    /// Returns: NULL, or
+    ///   COHORT_ERROR_STATE        the array is not in a recorded graph
+    ///   COHORT_ERROR_UNSUPPORTED  it was made by a function of the host's, or by a gradient that is no operator
+    pub fn cohort_tape_symbol(
+        tape: *mut cohort_tape,
+        array: *mut cohort_ndarray,
+        out_symbol: *mut *mut cohort_symbol,
+    ) -> *mut cohort_error;
+}
