@@ -3,21 +3,20 @@
 #include <unistd.h>
 
 #include "support/boundary.h"
+#include "support/temporary.h"
 
-static char prefix[512];
+static char prefix[TEMPORARY_PATH];
 
 static const char *file(const char *end) {
-  static char path[600];
+  static char path[TEMPORARY_PATH + 64];
 
   snprintf(path, sizeof(path), "%s%s", prefix, end);
   return path;
 }
 
 static int make_prefix(void **state) {
-  const char *folder = getenv("TMPDIR");
-
   (void)state;
-  snprintf(prefix, sizeof(prefix), "%s/checkpoint_test_%ld", folder ? folder : "/tmp", (long)getpid());
+  temporary_path(prefix, "checkpoint_test", "");
   return 0;
 }
 

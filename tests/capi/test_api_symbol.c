@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Symbols over the C ABI: composed from C, listed, inferred, written as JSON and read again. */
 #include "support/boundary.h"
+#include "support/temporary.h"
 
 /* The names of a list, joined by commas. */
 static const char *names_of(const cohort_symbol *symbol, int32_t list) {
@@ -315,14 +316,14 @@ static void dtypes_are_inferred(void **state) {
 /* What is written as JSON reads back as the same symbol, from memory and from a file. */
 static void json_round_trip(void **state) {
   cohort_symbol *symbol = small_network(), *back = NULL, *loaded = NULL;
-  const char *json = NULL, *folder = getenv("TMPDIR");
-  char path[512];
+  const char *json = NULL;
+  char path[TEMPORARY_PATH];
 
   (void)state;
   ok(cohort_symbol_to_json(symbol, &json));
   ok(cohort_symbol_from_json(json, strlen(json), &back));
   assert_string_equal(names_of(back, COHORT_SYMBOL_ARGUMENTS), "data,fc_weight,fc_bias,softmax_label");
-  snprintf(path, sizeof(path), "%s/symbol_test.json", folder ? folder : "/tmp");
+  temporary_path(path, "symbol_test", ".json");
   ok(cohort_symbol_save(symbol, path));
   ok(cohort_symbol_load(path, &loaded));
   assert_string_equal(names_of(loaded, COHORT_SYMBOL_OUTPUTS), "softmax_output");

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "support/executor_tests.h"
+#include "support/temporary.h"
 
 static cohort_ndarray *filled(const int64_t *shape, int32_t num_axes, double value) {
   cohort_ndarray *array = NULL;
@@ -368,14 +369,13 @@ static void damage_is_named(void **state) {
 
 /* PAR-08: a checkpoint's file counts with four digits; one without arrays gives two empty lists and a warning. */
 static void an_empty_checkpoint_is_two_empty_lists(void **state) {
-  const char *folder = getenv("TMPDIR");
-  char prefix[256], path[300], message[256] = "";
+  char prefix[TEMPORARY_PATH], path[TEMPORARY_PATH], message[256] = "";
   cohort_arrays *none = NULL, *args = NULL, *aux = NULL;
   size_t num = 77;
 
   (void)state;
-  snprintf(prefix, sizeof(prefix), "%s/array_rules_%ld", folder ? folder : "/tmp", (long)getpid());
-  snprintf(path, sizeof(path), "%s-0007.params", prefix);
+  temporary_path(prefix, "array_rules", "");
+  temporary_path(path, "array_rules", "-0007.params");
   ok(cohort_arrays_create(&none));
   ok(cohort_checkpoint_save(prefix, 7, NULL, none, NULL));
   ok(cohort_arrays_load(path, NULL, &args));

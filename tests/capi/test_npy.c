@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NumPy's files, in and out of lists of arrays. Those in tests/data/npy were written by NumPy 1.24. */
-#include <unistd.h>
-
 #include "support/boundary.h"
+#include "support/temporary.h"
 
 #define DATA(name) "tests/data/npy/" name
 
@@ -90,15 +89,13 @@ static void what_is_written_is_read_again(void **state) {
   const cohort_dtype dtypes[] = {COHORT_DTYPE_FLOAT32, COHORT_DTYPE_FLOAT64, COHORT_DTYPE_FLOAT16, COHORT_DTYPE_UINT8,
                                  COHORT_DTYPE_INT32,   COHORT_DTYPE_INT8,    COHORT_DTYPE_INT64,   COHORT_DTYPE_BOOL};
   const int64_t shape[] = {2, 1, 3};
-  char path[] = "/tmp/cohort_npyXXXXXX";
-  const int descriptor = mkstemp(path);
+  char path[TEMPORARY_PATH];
   cohort_arrays *list = NULL, *read = NULL;
   char values[6 * sizeof(double)];
   size_t i, num = 0;
 
   (void)state;
-  assert_true(descriptor >= 0);
-  close(descriptor);
+  temporary_path(path, "arrays", ".npz");
   for (i = 0; i < sizeof values; ++i) values[i] = (char)(i % 2);
   ok(cohort_arrays_create(&list));
   for (i = 0; i < NUM_OF(dtypes); ++i) {
@@ -147,15 +144,13 @@ static void what_is_written_is_read_again(void **state) {
 
 /* The same bytes as NumPy's: numpy.save of the same array. */
 static void a_written_file_is_that_of_numpy(void **state) {
-  char path[] = "/tmp/cohort_npyXXXXXX";
-  const int descriptor = mkstemp(path);
+  char path[TEMPORARY_PATH];
   cohort_arrays *list = NULL;
   size_t size = 0, expected_size = 0;
   char *bytes, *expected = whole_file(DATA("rows.npy"), &expected_size);
 
   (void)state;
-  assert_true(descriptor >= 0);
-  close(descriptor);
+  temporary_path(path, "rows", ".npy");
   ok(cohort_arrays_load(DATA("rows.npy"), NULL, &list));
   ok(cohort_arrays_save_npy(list, path));
   cohort_arrays_free(list);
@@ -169,27 +164,30 @@ static void a_written_file_is_that_of_numpy(void **state) {
 
 static void what_cannot_be_is_refused(void **state) {
   const int64_t two = 2;
+  char path[TEMPORARY_PATH];
   cohort_arrays *list = NULL;
   cohort_ndarray *array = NULL;
 
   (void)state;
+  temporary_path(path, "never", ".npy");
   fails(cohort_arrays_load(DATA("complex.npy"), NULL, &list), COHORT_ERROR_UNSUPPORTED, "'<c16'");
   fails(cohort_arrays_load(DATA("no_such.npy"), NULL, &list), COHORT_ERROR_IO, "no_such.npy");
   ok(cohort_ndarray_zeros(&two, 1, COHORT_DTYPE_BFLOAT16, NULL, &array));
   ok(cohort_arrays_create(&list));
   ok(cohort_arrays_add(list, "x", array));
-  fails(cohort_arrays_save_npy(list, "/tmp/cohort_never.npy"), COHORT_ERROR_DTYPE, "bfloat16");
+  fails(cohort_arrays_save_npy(list, path), COHORT_ERROR_DTYPE, "bfloat16");
   ok(cohort_arrays_add(list, "x", array));
-  fails(cohort_arrays_save_npy(list, "/tmp/cohort_never.npy"), COHORT_ERROR_INVALID_ARGUMENT, "expected one, found 2");
+  fails(cohort_arrays_save_npy(list, path), COHORT_ERROR_INVALID_ARGUMENT, "expected one, found 2");
   cohort_ndarray_free(array);
   cohort_arrays_free(list);
   ok(cohort_arrays_load(DATA("rows.npy"), NULL, &list));
   ok(cohort_arrays_get(list, 0, &array));
   ok(cohort_arrays_set(list, "x", array));
   ok(cohort_arrays_add(list, "x", array));
-  fails(cohort_arrays_save_npz(list, "/tmp/cohort_never.npz"), COHORT_ERROR_NAME, "'x'");
+  fails(cohort_arrays_save_npz(list, path), COHORT_ERROR_NAME, "'x'");
   cohort_ndarray_free(array);
   cohort_arrays_free(list);
+  assert_int_equal(access(path, F_OK), -1); /* nothing was written */
 }
 
 /* Loads from memory: a list, or an error of the right classes. */

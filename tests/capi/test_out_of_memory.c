@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "support/boundary.h"
+#include "support/temporary.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define OWN_MALLOC 0 /* the sanitizer brings its own */
@@ -316,11 +317,9 @@ cleanup:
 }
 
 static const char *path_of(const char *end) {
-  static char path[600];
-  const char *folder = getenv("TMPDIR");
+  static char path[TEMPORARY_PATH];
 
-  snprintf(path, sizeof(path), "%s/out_of_memory_%ld%s", folder ? folder : "/tmp", (long)getpid(), end);
-  return path;
+  return temporary_path(path, "out_of_memory", end);
 }
 
 static cohort_error *save_and_load(void) {
