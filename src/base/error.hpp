@@ -2,6 +2,7 @@
 // The one exception type of the library. Every room throws Error; the boundary (src/api) turns it into a cohort_error.
 #pragma once
 
+#include <locale>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -25,11 +26,19 @@ enum class Code : int {
   kInternal = 12,
 };
 
+// Numbers as the language writes them: the host's locale must not matter.
+class TextStream : public std::ostringstream {
+ public:
+  TextStream() {
+    imbue(std::locale::classic());
+    exceptions(std::ios_base::badbit);  // std::bad_alloc, which a stream would keep to itself
+  }
+};
+
 // Joins anything that has operator<< into one string: text("shape ", shape, " is not ", other).
 template <typename... Parts>
 std::string text(const Parts &...parts) {
-  std::ostringstream out;
-  out.exceptions(std::ios_base::badbit);  // std::bad_alloc, which a stream would keep to itself
+  TextStream out;
   (out << ... << parts);
   return out.str();
 }

@@ -62,8 +62,7 @@ void Executor::Impl::monitored_backward(ProgramOwner &program) {
 std::string Executor::debug_text() const {
   const Impl &self = *impl_;
   const Graph &graph = self.graph;
-  std::ostringstream out;
-  out.exceptions(std::ios_base::badbit);
+  TextStream out;
   out << "Symbol Outputs:\n";
   for (size_t h = 0; h < graph.heads.size(); ++h) {
     out << "\toutput[" << h << "]=" << graph.nodes[size_t(graph.heads[h].node)]->name << '(' << graph.heads[h].index

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "base/error.hpp"
 
@@ -11,8 +10,7 @@ namespace cohort {
 namespace {
 
 std::string list_text(const std::vector<double> &values) {
-  std::ostringstream out;
-  out.exceptions(std::ios_base::badbit);
+  TextStream out;
   out << '[';
   for (size_t i = 0; i < values.size() && i < 16; ++i) out << (i ? ", " : "") << values[i];
   if (values.size() > 16) out << ", ...";
