@@ -95,12 +95,8 @@ OpBuilder<A> deformable(const char *name, bool modulated) {
       .ignored("workspace", "long (non-negative)", "1024", "No meaning here.")
       .attr(&A::no_bias, "no_bias", false, "Whether there is no bias.");
   if (modulated) op.ignored("im2col_step", "int (non-negative)", "64", "No meaning here.");
-  op.choice(&A::layout, "layout",
-            {{"None", ImageLayout::kNone},
-             {"NCDHW", ImageLayout::kNCDHW},
-             {"NCHW", ImageLayout::kNCHW},
-             {"NCW", ImageLayout::kNCW}},
-            ImageLayout::kNone, "Layout of data and output; None: channels before the spatial axes.")
+  op.choice(&A::layout, "layout", layout_words(LayoutWords::kChannelsSecond), ImageLayout::kNone,
+            "Layout of data and output; None: channels before the spatial axes.")
       .check(check)
       .input("data", "Images, (batch, channels, height, width).")
       .input("offset",

@@ -8,6 +8,18 @@ constexpr int64_t kMostWindow = 1 << 20;  // keeps products with lengths of arra
 
 }  // namespace
 
+std::vector<std::pair<const char *, ImageLayout>> layout_words(LayoutWords which) {
+  std::vector<std::pair<const char *, ImageLayout>> words = {{"None", ImageLayout::kNone},
+                                                             {"NCDHW", ImageLayout::kNCDHW},
+                                                             {"NCHW", ImageLayout::kNCHW},
+                                                             {"NCW", ImageLayout::kNCW}};
+  if (which == LayoutWords::kChannelsSecond) return words;
+  words.push_back({"NDHWC", ImageLayout::kNDHWC});
+  words.push_back({"NHWC", ImageLayout::kNHWC});
+  if (which == LayoutWords::kAll) words.push_back({"NWC", ImageLayout::kNWC});
+  return words;
+}
+
 void complete_window(Tuple &value, size_t num_axes, int64_t initial, int64_t low, const char *name) {
   if (value.empty()) value.assign(num_axes, initial);
   if (value.size() != num_axes) {

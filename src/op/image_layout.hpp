@@ -8,6 +8,11 @@ namespace cohort {
 
 enum class ImageLayout : int32_t { kNone, kNCW, kNCHW, kNCDHW, kNWC, kNHWC, kNDHWC };
 
+// The words of a layout attribute, in MXNet's order: with the channels before the spatial axes, and after them too, as
+// far as the operator has those.
+enum class LayoutWords { kChannelsSecond, kAllButNWC, kAll };
+std::vector<std::pair<const char *, ImageLayout>> layout_words(LayoutWords which);
+
 inline bool channels_last(ImageLayout layout) {
   return layout == ImageLayout::kNWC || layout == ImageLayout::kNHWC || layout == ImageLayout::kNDHWC;
 }

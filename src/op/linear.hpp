@@ -75,14 +75,8 @@ OpBuilder<A> &define_filters(OpBuilder<A> &op, const FilterWords &words) {
       .attr(&A::no_bias, "no_bias", words.no_bias, "Whether there is no bias.")
       .ignored("cudnn_tune", "{None, 'fastest', 'limited_workspace', 'off'}", "None", "No meaning here.")
       .ignored("cudnn_off", "boolean", "0", "No meaning here.")
-      .choice(&A::layout, "layout",
-              {{"None", ImageLayout::kNone},
-               {"NCDHW", ImageLayout::kNCDHW},
-               {"NCHW", ImageLayout::kNCHW},
-               {"NCW", ImageLayout::kNCW},
-               {"NDHWC", ImageLayout::kNDHWC},
-               {"NHWC", ImageLayout::kNHWC}},
-              ImageLayout::kNone, "Layout of data and output; None: channels before the spatial axes.")
+      .choice(&A::layout, "layout", layout_words(LayoutWords::kAllButNWC), ImageLayout::kNone,
+              "Layout of data and output; None: channels before the spatial axes.")
       .input("data", "Input data, (batch, channels, spatial axes) in the default layout.")
       .input("weight", words.weight)
       .input_if("bias", has_bias<A>, "Bias, (num_filter,).")

@@ -14,6 +14,25 @@ PoolingWindow pooling_window(const PoolingAttrs &a, const Shape &data) {
   return window;
 }
 
+OpBuilder<PoolingAttrs> &define_pooling(OpBuilder<PoolingAttrs> &op) {
+  using A = PoolingAttrs;
+  return op.attr(&A::kernel, "kernel", Tuple(), "Window size: (w,), (h, w) or (d, h, w).")
+      .choice(&A::pool_type, "pool_type", {{"avg", A::kAvg}, {"lp", A::kLp}, {"max", A::kMax}, {"sum", A::kSum}},
+              A::kMax, "What is taken of a window.")
+      .attr(&A::global_pool, "global_pool", false, "Whether one window spans the spatial axes.")
+      .ignored("cudnn_off", "boolean", "0", "No meaning here.")
+      .choice(&A::pooling_convention, "pooling_convention",
+              {{"full", A::kFull}, {"same", A::kSame}, {"valid", A::kValid}}, A::kValid,
+              "Rounding of the output length: full up, valid down, same length / stride up.")
+      .attr(&A::stride, "stride", Tuple(), "Step of the window; 1 for each axis if not given.")
+      .attr(&A::pad, "pad", Tuple(), "Padding on both sides; none if not given.")
+      .attr(&A::p_value, "p_value", std::nullopt, "Order of the norm for pool_type lp: 1, 2 or 3.")
+      .attr(&A::count_include_pad, "count_include_pad", std::nullopt,
+            "Whether a mean counts the padding; None: it does.")
+      .choice(&A::layout, "layout", layout_words(LayoutWords::kAll), ImageLayout::kNone,
+              "Layout of data and output; None: channels before the spatial axes.");
+}
+
 namespace {
 
 void check(PoolingAttrs &a) {
@@ -99,40 +118,18 @@ Gradient gradient() {
   return g;
 }
 
-COHORT_OPERATOR(Pooling, PoolingAttrs)
-    .alias("_npx_pooling")
-    .doc("Takes the maximum, mean, sum or p-norm of windows of data, over 1 to 3 spatial axes.")
-    .attr(&PoolingAttrs::kernel, "kernel", Tuple(), "Window size: (w,), (h, w) or (d, h, w).")
-    .choice(&PoolingAttrs::pool_type, "pool_type",
-            {{"avg", PoolingAttrs::kAvg},
-             {"lp", PoolingAttrs::kLp},
-             {"max", PoolingAttrs::kMax},
-             {"sum", PoolingAttrs::kSum}},
-            PoolingAttrs::kMax, "What is taken of a window.")
-    .attr(&PoolingAttrs::global_pool, "global_pool", false, "Whether one window spans the spatial axes.")
-    .ignored("cudnn_off", "boolean", "0", "No meaning here.")
-    .choice(&PoolingAttrs::pooling_convention, "pooling_convention",
-            {{"full", PoolingAttrs::kFull}, {"same", PoolingAttrs::kSame}, {"valid", PoolingAttrs::kValid}},
-            PoolingAttrs::kValid, "Rounding of the output length: full up, valid down, same length / stride up.")
-    .attr(&PoolingAttrs::stride, "stride", Tuple(), "Step of the window; 1 for each axis if not given.")
-    .attr(&PoolingAttrs::pad, "pad", Tuple(), "Padding on both sides; none if not given.")
-    .attr(&PoolingAttrs::p_value, "p_value", std::nullopt, "Order of the norm for pool_type lp: 1, 2 or 3.")
-    .attr(&PoolingAttrs::count_include_pad, "count_include_pad", std::nullopt,
-          "Whether a mean counts the padding; None: it does.")
-    .choice(&PoolingAttrs::layout, "layout",
-            {{"None", ImageLayout::kNone},
-             {"NCDHW", ImageLayout::kNCDHW},
-             {"NCHW", ImageLayout::kNCHW},
-             {"NCW", ImageLayout::kNCW},
-             {"NDHWC", ImageLayout::kNDHWC},
-             {"NHWC", ImageLayout::kNHWC},
-             {"NWC", ImageLayout::kNWC}},
-            ImageLayout::kNone, "Layout of data and output; None: channels before the spatial axes.")
-    .check(check)
-    .input("data", "(batch, channels, spatial axes) in the default layout.")
-    .infer_shape(infer_shape)
-    .gradient(gradient())
-    .names_only_input();
+[[maybe_unused]] const bool defined = [] {
+  OpBuilder<PoolingAttrs> op("Pooling");
+  define_pooling(op)
+      .alias("_npx_pooling")
+      .doc("Takes the maximum, mean, sum or p-norm of windows of data, over 1 to 3 spatial axes.")
+      .check(check)
+      .input("data", "(batch, channels, spatial axes) in the default layout.")
+      .infer_shape(infer_shape)
+      .gradient(gradient())
+      .names_only_input();
+  return true;
+}();
 
 COHORT_OPERATOR(Pooling_v1, PoolingAttrs)
     .doc("Pooling of old files: a mean always divides by the size of the kernel.")

@@ -28,4 +28,7 @@ struct PoolingWindow {
 };
 PoolingWindow pooling_window(const PoolingAttrs &a, const Shape &data);
 
+// The attributes of Pooling and of its like on bytes.
+OpBuilder<PoolingAttrs> &define_pooling(OpBuilder<PoolingAttrs> &op);
+
 }  // namespace cohort

@@ -16,32 +16,33 @@ void check_bytes(Dtype t, const char *name) {
   throw Error(Code::kDtype, text(name, ": expected int8 or uint8, found ", t), name);
 }
 
-// Inputs and outputs after the first `num_in` and the first one are bounds.
+// The first inputs, `num_own` of all there are, and the first output are a layer's; what follows are bounds.
 template <typename A>
 void with_bounds(OpBuilder<A> &op, std::function<void(const A &, Shapes &, Shapes &)> shapes,
-                 std::function<void(const A &, Dtypes &, Dtypes &)> dtypes, size_t num_in) {
+                 std::function<void(const A &, Dtypes &, Dtypes &)> dtypes,
+                 std::function<size_t(const A &, size_t num_inputs)> num_own) {
+  const auto apply = [num_own](const A &a, auto &in, auto &out, const auto &infer, const auto &bound) {
+    const size_t own = num_own(a, in.size());
+    auto first = in, result = out;
+    first.resize(own), result.resize(1);
+    infer(a, first, result);
+    std::copy(first.begin(), first.end(), in.begin());
+    out[0] = result[0];
+    for (size_t i = own; i < in.size(); ++i) unify(in[i], bound, "bound");
+    for (size_t i = 1; i < out.size(); ++i) unify(out[i], bound, "bound");
+  };
   op.outputs([](const A &) { return 3; })
       .output_names([](const A &) {
         return std::vector<std::string>{"output", "min_output", "max_output"};
       })
-      .infer_shape([shapes, num_in](const A &a, Shapes &in, Shapes &out) {
-        const size_t own = num_in > 0 ? num_in : in.size() / 3;
-        Shapes first(in.begin(), in.begin() + std::ptrdiff_t(own)), result = {out[0]};
-        shapes(a, first, result);
-        std::copy(first.begin(), first.end(), in.begin());
-        out[0] = result[0];
-        for (size_t i = own; i < in.size(); ++i) unify(in[i], Shape{1}, "bound");
-        for (size_t i = 1; i < out.size(); ++i) unify(out[i], Shape{1}, "bound");
-      })
-      .infer_dtype([dtypes, num_in](const A &a, Dtypes &in, Dtypes &out) {
-        const size_t own = num_in > 0 ? num_in : in.size() / 3;
-        Dtypes first(in.begin(), in.begin() + std::ptrdiff_t(own)), result = {out[0]};
-        dtypes(a, first, result);
-        std::copy(first.begin(), first.end(), in.begin());
-        out[0] = result[0];
-        for (size_t i = own; i < in.size(); ++i) unify(in[i], Dtype::kFloat32, "bound");
-        for (size_t i = 1; i < out.size(); ++i) unify(out[i], Dtype::kFloat32, "bound");
-      });
+      .infer_shape([=](const A &a, Shapes &in, Shapes &out) { apply(a, in, out, shapes, Shape{1}); })
+      .infer_dtype([=](const A &a, Dtypes &in, Dtypes &out) { apply(a, in, out, dtypes, Dtype::kFloat32); });
+}
+
+template <typename A>
+void with_bounds(OpBuilder<A> &op, std::function<void(const A &, Shapes &, Shapes &)> shapes,
+                 std::function<void(const A &, Dtypes &, Dtypes &)> dtypes, size_t num_own) {
+  with_bounds<A>(op, shapes, dtypes, [num_own](const A &, size_t) { return num_own; });
 }
 
 // The inference of the operator on floats, which has the same attributes.
@@ -60,6 +61,12 @@ void same_bytes(const A &, Dtypes &in, Dtypes &out) {
   check_bytes(in[0], "data");
 }
 
+// The inputs of an operator on one array.
+template <typename A>
+void bytes_with_bounds(OpBuilder<A> &op) {
+  op.input("data", "int8 or uint8.").input("min_data", "Its lower bound.").input("max_data", "Its upper bound.");
+}
+
 template <typename A>
 void bounds_of_layer(OpBuilder<A> &op) {
   for (const char *name : {"min_data", "max_data", "min_weight", "max_weight"}) op.input(name, "A bound.");
@@ -70,28 +77,14 @@ void bounds_of_layer(OpBuilder<A> &op) {
 // With a bias or without: its inputs are as many.
 template <typename A>
 void infer_layer(OpBuilder<A> &op, const char *layer) {
-  const auto shapes = shapes_of<A>(layer);
-  op.outputs([](const A &) { return 3; })
-      .output_names([](const A &) {
-        return std::vector<std::string>{"output", "min_output", "max_output"};
-      })
-      .infer_shape([shapes](const A &a, Shapes &in, Shapes &out) {
-        const size_t own = a.no_bias ? 2 : 3;
-        Shapes first(in.begin(), in.begin() + std::ptrdiff_t(own)), result = {out[0]};
-        shapes(a, first, result);
-        std::copy(first.begin(), first.end(), in.begin());
-        out[0] = result[0];
-        for (size_t i = own; i < in.size(); ++i) unify(in[i], Shape{1}, "bound");
-        for (size_t i = 1; i < out.size(); ++i) unify(out[i], Shape{1}, "bound");
-      })
-      .infer_dtype([](const A &a, Dtypes &in, Dtypes &out) {
-        const size_t own = a.no_bias ? 2 : 3;
+  with_bounds<A>(
+      op, shapes_of<A>(layer),
+      [](const A &, Dtypes &in, Dtypes &out) {
         check_bytes(in[0], "data");
-        for (size_t i = 1; i < own; ++i) unify(in[i], Dtype::kInt8, "weight");
-        for (size_t i = own; i < in.size(); ++i) unify(in[i], Dtype::kFloat32, "bound");
+        for (size_t i = 1; i < in.size(); ++i) unify(in[i], Dtype::kInt8, "weight");
         unify(out[0], Dtype::kInt32, "output");
-        for (size_t i = 1; i < out.size(); ++i) unify(out[i], Dtype::kFloat32, "bound");
-      });
+      },
+      [](const A &a, size_t) -> size_t { return a.no_bias ? 2 : 3; });
 }
 
 void define_products() {
@@ -132,27 +125,8 @@ void define_shapes() {
   {
     using A = PoolingAttrs;
     OpBuilder<A> op("_contrib_quantized_pooling");
-    op.doc("Maxima or means of windows of bytes, in the range of the data.")
-        .attr(&A::kernel, "kernel", Tuple(), "Size of the window.")
-        .choice(&A::pool_type, "pool_type", {{"avg", A::kAvg}, {"lp", A::kLp}, {"max", A::kMax}, {"sum", A::kSum}},
-                A::kMax, "max or avg.")
-        .attr(&A::global_pool, "global_pool", false, "Whether the window is the whole of the spatial axes.")
-        .ignored("cudnn_off", "boolean", "0", "No meaning here.")
-        .choice(&A::pooling_convention, "pooling_convention",
-                {{"full", A::kFull}, {"same", A::kSame}, {"valid", A::kValid}}, A::kValid, "How windows are counted.")
-        .attr(&A::stride, "stride", Tuple(), "Step of the window; 1 for each axis if not given.")
-        .attr(&A::pad, "pad", Tuple(), "Padding on both sides; none if not given.")
-        .attr(&A::p_value, "p_value", std::nullopt, "No meaning here.")
-        .attr(&A::count_include_pad, "count_include_pad", std::nullopt, "Whether a mean counts padding; None: yes.")
-        .choice(&A::layout, "layout",
-                {{"None", ImageLayout::kNone},
-                 {"NCDHW", ImageLayout::kNCDHW},
-                 {"NCHW", ImageLayout::kNCHW},
-                 {"NCW", ImageLayout::kNCW},
-                 {"NDHWC", ImageLayout::kNDHWC},
-                 {"NHWC", ImageLayout::kNHWC},
-                 {"NWC", ImageLayout::kNWC}},
-                ImageLayout::kNone, "Layout of the data.")
+    define_pooling(op)
+        .doc("Maxima or means (pool_type max or avg) of windows of bytes, in the range of the data.")
         .check([](A &a) {
           if (a.pool_type != A::kMax && a.pool_type != A::kAvg) {
             throw Error(Code::kInvalidArgument, "attribute 'pool_type': expected 'max' or 'avg', found another one",
@@ -163,10 +137,8 @@ void define_shapes() {
                         "layout");
           }
           get_op("Pooling").check_attrs(&a);
-        })
-        .input("data", "int8 or uint8.")
-        .input("min_data", "Its lower bound.")
-        .input("max_data", "Its upper bound.");
+        });
+    bytes_with_bounds(op);
     with_bounds<A>(op, shapes_of<A>("Pooling"), same_bytes<A>, 1);
   }
   {
@@ -183,20 +155,16 @@ void define_shapes() {
         .check([](A &a) {
           if (a.act_type == int32_t(ActivationAttrs::kRelu)) return;
           throw Error(Code::kInvalidArgument, "attribute 'act_type': expected 'relu', found another one", "act_type");
-        })
-        .input("data", "int8 or uint8.")
-        .input("min_data", "Its lower bound.")
-        .input("max_data", "Its upper bound.");
+        });
+    bytes_with_bounds(op);
     with_bounds<A>(
         op, [](const A &, Shapes &in, Shapes &out) { infer_same_shape(Attrs(), in, out); }, same_bytes<A>, 1);
   }
   {
     using A = NoAttrs;
     OpBuilder<A> op("_contrib_quantized_flatten");
-    op.doc("Flatten of bytes.")
-        .input("data", "int8 or uint8.")
-        .input("min_data", "Its lower bound.")
-        .input("max_data", "Its upper bound.");
+    op.doc("Flatten of bytes.");
+    bytes_with_bounds(op);
     with_bounds<A>(op, shapes_of<A>("Flatten"), same_bytes<A>, 1);
   }
   {
@@ -231,7 +199,7 @@ void define_shapes() {
           }
           if (known) unify(out[0], is_signed ? Dtype::kInt8 : Dtype::kUint8, "output");
         },
-        0);
+        [](const A &, size_t num_inputs) { return num_inputs / 3; });
   }
 }
 
