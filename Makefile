@@ -312,14 +312,14 @@ char-lm: build-deps
 .PHONY: test
 test: deps
 	@$(sub_make) all test-programs
-	@$(run_tests) layers clang headers abi capi unit golden cudasim pages perl python rust examples install contract
+	@$(run_tests) layers clang headers abi capi unit golden cudasim pages perl python rust scala examples install contract
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 
 run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' CARGO='$(CARGO)' CAPI='$(CAPI_TESTS)' UNIT='$(UNIT_TESTS)' CUDASIM='$(CUDASIM_TESTS)' PAGES='$(PAGES_TEST)' \
   GOLDEN_RUNNER='$(GOLDEN_RUNNER)' MAKE='$(MAKE)' tests/check/run_tests.sh
 
-.PHONY: test-programs test-capi test-unit test-cudasim test-perl test-python test-rust
+.PHONY: test-programs test-capi test-unit test-cudasim test-perl test-python test-rust test-scala
 test-programs: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(CUDASIM) $(CUDASIM_TESTS) $(PAGES_TEST) $(EXAMPLES) $(GOLDEN_RUNNER) $(BENCH)
 test-capi: $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS)
 	@$(run_tests) capi
@@ -338,6 +338,10 @@ test-rust:
 	@tests/check/deps.sh --rust
 	@$(sub_make) all
 	@$(run_tests) rust
+test-scala:
+	@tests/check/deps.sh --scala
+	@$(sub_make) all
+	@$(run_tests) scala
 
 # Writes the list of what CUDA has no kernels for anew, after an operator was added; reasons are kept.
 .PHONY: lacking
@@ -455,7 +459,7 @@ help:
 	@echo 'make install            headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make install-perl       the Perl binding to where Perl looks; make install-python: the one for Python; DESTDIR='
 	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside'
-	@echo 'make test-perl          install what is missing, and run the tests of the Perl binding; make test-python: of Python; make test-rust: of Rust'
+	@echo 'make test-perl          install what is missing, and run the tests of the Perl binding; make test-python: of Python; make test-rust: of Rust; make test-scala: of Java and Scala'
 	@echo 'make test-cudasim       CUDA on the simulated runtime of tests/cudasim, where there are headers of CUDA'
 	@echo 'make check-layers       includes go down the rooms only; names of files'
 	@echo 'make check-clang        whether clang takes the sources, where it is there; it builds them, too: make CXX=clang++'

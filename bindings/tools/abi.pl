@@ -9,6 +9,7 @@ use FindBin;
 use lib $FindBin::Bin;
 use AbiFiles;
 use AbiHeaders;
+use AbiJava;
 
 my $root = "$FindBin::Bin/../..";
 my $abi = AbiHeaders->new("$root/include", "$root/bindings/abi.notes")->description;
@@ -26,6 +27,9 @@ my %files = (
 );
 my %rust = AbiFiles::rust_declarations($abi);
 $files{"bindings/rust/cohort-sys/$_"} = $rust{$_} for keys %rust;
+my %java = AbiJava::declarations($abi);
+$files{"bindings/scala/src/main/java/cohort/abi/$_"} = $java{$_} for keys %java;
+$files{'bindings/scala/src/test/java/cohort/abi/Sweep.java'} = AbiJava::sweep($abi);
 my @stale;
 for my $path (sort keys %files) {
     my $present = '';

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what the build and the tests need and this machine lacks, with apt. Does nothing where all is there.
-#   deps.sh [--build | --python | --rust]     --build: only what the build needs; the others: what a whole test of that binding needs
+#   deps.sh [--build | --python | --rust | --scala]     --build: only what the build needs; the others: what a whole test of that binding needs
 set -eu
 
-# package | how one sees that it is there, whoever brought it: a command, a header a compiler finds, a module of Perl's or
-# of the system's Python
+# package | how one sees that it is there, whoever brought it: a command, a header a compiler finds, a jar, a module of Perl's
+# or of the system's Python
 needs='g++ g++
 make make
 pkg-config pkg-config
@@ -26,6 +26,11 @@ cargo /usr/bin/cargo
 rustc /usr/bin/rustc
 rustfmt /usr/bin/cargo-fmt
 rust-clippy /usr/bin/cargo-clippy'
+[[ ${1:-} != --scala ]] || needs+='
+default-jdk-headless /usr/bin/javac
+libjna-java /usr/share/java/jna.jar
+scala /usr/bin/scalac
+junit4 /usr/share/java/junit4.jar'
 [[ ${1:-} != --python ]] || needs+='
 python3-build build.py
 python3-wheel wheel.py
@@ -46,6 +51,7 @@ while read -r package sign; do
   case $sign in
     *.h*) has_header "$sign" ;;
     *.py) "${PYTHON:-$(ls /usr/bin/python3 2>/dev/null || echo python3)}" -c "import ${sign%.py}" 2>/dev/null ;;
+    *.jar) [[ -e $sign ]] ;;
     *.pm) perl -e 'require $ARGV[0]' "$sign" 2>/dev/null ;;
     *) command -v "$sign" >/dev/null ;;
   esac || missing+=("$package")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the parts of the tests that are named, all of them whatever fails, and closes with "N passed, N failed, N skipped".
-#   run_tests.sh PART...      parts: layers clang headers abi capi unit golden cudasim pages perl python rust examples install contract
+#   run_tests.sh PART...      parts: layers clang headers abi capi unit golden cudasim pages perl python rust scala examples install contract
 # What became of each test is written to $BUILD/tests/results/PART.tsv: PROGRAM:TEST, a tab, and passed, failed or skipped.
 # The Makefile calls it with BUILD, CC, CXX, PYTHON, CARGO, CAPI, UNIT, CUDASIM, PAGES, GOLDEN_RUNNER and MAKE in the environment.
 set -uo pipefail
@@ -270,6 +270,16 @@ for part in "$@"; do
         add rust-sources 0 0 0 1
       fi
       rust_tests rust
+      ;;
+    scala)
+      java=/usr/bin/java jars=/usr/share/java out=$(cd "$BUILD" && pwd)/scala
+      if [[ ! -x ${java}c || ! -e $jars/jna.jar ]]; then
+        echo "java: left out, there is no JDK with JNA of Debian's here (make test-scala installs them)"
+        add java 0 0 0 1
+        continue
+      fi
+      check java-build bindings/scala/build.sh "$out" --java
+      COHORT_LIB=$BUILD TEST_LIMIT=120 tap java/abi "$java" -cp "$out/tests:$out/cohort-abi.jar:$jars/jna.jar" cohort.abi.AbiTest
       ;;
     examples) [[ ! -e tests/check/examples.sh ]] || check examples tests/check/examples.sh ;;
     install) [[ ! -e $BUILD/libcohort.so ]] || check install tests/check/install.sh ;;

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+package cohort.abi;
+
+import java.nio.Buffer;
+
+/** The functions of cohort/arrays.h; errors are addresses of cohort_error, 0 is success. */
+public final class CohortArrays {
+    private CohortArrays() {
+    }
+
+    static {
+        Loader.register(CohortArrays.class);
+    }
+
+    /** Appends an entry. */
+    public static native long cohort_arrays_add(long arrays, String name, long array);
+
+    /** Makes an empty list. */
+    public static native long cohort_arrays_create(long[] out_arrays);
+
+    /**
+     * Finds an entry by name.
+     * Returns: NULL, or COHORT_ERROR_NAME if there is none or more than one.
+     */
+    public static native long cohort_arrays_find(long arrays, String name, long[] out_index);
+
+    /** Frees a list, not the arrays that others hold; NULL does nothing. */
+    public static native void cohort_arrays_free(long arrays);
+
+    /** A handle on the array of an entry; NULL if the entry has none. */
+    public static native long cohort_arrays_get(long arrays, long index, long[] out_array);
+
+    /**
+     * Reads a file of arrays: a .params file of any version that MXNet wrote, NumPy's .npy (one array, without a name) or
+     * .npz (compressed ones, too). Its content says which it is, not its name.
+     *
+     * A .params file without names gives entries without names. Of a repeated name the last entry stays; entries of the empty
+     * name all do. Empty entries for "no array" give entries without arrays in a list, and are left out of a map with one
+     * warning.
+     * Returns: NULL, or
+     *   COHORT_ERROR_IO           the file cannot be read (the error names it)
+     *   COHORT_ERROR_FORMAT       it is damaged or cut short, or holds more than 2^20 arrays or COHORT_MAX_AXES axes; sizes
+     *                             are checked before anything is allocated
+     *   COHORT_ERROR_UNSUPPORTED  it holds a sparse array, or elements of a type that arrays do not have (the error names it)
+     *   COHORT_ERROR_DEVICE       there is no such context
+     */
+    public static native long cohort_arrays_load(String path, Structs.Context context, long[] out_arrays);
+
+    /** As cohort_arrays_load(), from `bytes` bytes of memory, which are not kept. */
+    public static native long cohort_arrays_load_memory(Buffer data, long bytes, Structs.Context context, long[] out_arrays);
+
+    /** The name of an entry, "" if none. */
+    public static native long cohort_arrays_name(long arrays, long index, long[] out_name);
+
+    /** How many entries there are. */
+    public static native long cohort_arrays_num(long arrays, long[] out_num);
+
+    /**
+     * Writes a .params file as MXNet's nd.save does: a list if no entry has a name, else a map, in
+     * which entries without a name have the empty one.
+     *
+     * Waits for the arrays. The file appears whole under its name or not at all: an older one is replaced at the end.
+     * Returns: NULL, or
+     *   COHORT_ERROR_INVALID_ARGUMENT  an entry has no array
+     *   COHORT_ERROR_IO                the file cannot be written (the error names it)
+     *   COHORT_ERROR_EXECUTION         work that an array waits for failed; nothing was written
+     */
+    public static native long cohort_arrays_save(long arrays, String path);
+
+    /** As cohort_arrays_save(), into memory: out_data NULL asks for the size. */
+    public static native long cohort_arrays_save_memory(long arrays, Buffer out_data, long capacity, long[] out_bytes);
+
+    /**
+     * Writes a .npy file, as numpy.save() does: the list's one array. Like cohort_arrays_save() otherwise.
+     * Returns: As cohort_arrays_save(), and
+     *   COHORT_ERROR_INVALID_ARGUMENT  the list has not one array
+     *   COHORT_ERROR_DTYPE             bfloat16, which NumPy does not have
+     */
+    public static native long cohort_arrays_save_npy(long arrays, String path);
+
+    /**
+     * Writes a .npz file, as numpy.savez() does: each array under its name, or "arr_0", "arr_1", .. by its place where it has
+     * none. Nothing is compressed. Like cohort_arrays_save() otherwise.
+     * Returns: As cohort_arrays_save(), and
+     *   COHORT_ERROR_NAME   two arrays have one name, or a name has more than 65,531 bytes
+     *   COHORT_ERROR_DTYPE  bfloat16, which NumPy does not have
+     */
+    public static native long cohort_arrays_save_npz(long arrays, String path);
+
+    /** Replaces the array of the entry with this name, or appends one. Ambiguous name: COHORT_ERROR_NAME. */
+    public static native long cohort_arrays_set(long arrays, String name, long array);
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+package cohort.abi;
+
+/** The functions of cohort/executor.h; errors are addresses of cohort_error, 0 is success. */
+public final class CohortExecutor {
+    private CohortExecutor() {
+    }
+
+    static {
+        Loader.register(CohortExecutor.class);
+    }
+
+    /**
+     * A handle on a live array; NULL for an argument without gradient. Outputs are zeros before the first forward.
+     */
+    public static native long cohort_executor_array(long executor, int list, long index, long[] out_array);
+
+    /** As cohort_executor_array(), by name. Unknown or ambiguous: COHORT_ERROR_NAME. */
+    public static native long cohort_executor_array_named(long executor, int list, String name, long[] out_array);
+
+    /** A whole list, names included; live arrays. */
+    public static native long cohort_executor_arrays(long executor, int list, long[] out_arrays);
+
+    /**
+     * Queues a backward pass from the latest forward pass; it may be repeated. Values of arguments that a gradient needs
+     * are those at this call. Without any gradient array it does nothing.
+     * Returns: NULL, or
+     *   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
+     *   COHORT_ERROR_SHAPE             another shape than the output's
+     *   COHORT_ERROR_STATE             no forward pass since binding
+     */
+    public static native long cohort_executor_backward(long executor, long[] head_grads, long num_head_grads, int is_train);
+
+    /**
+     * Binds a symbol to given arrays. They are referenced, not copied: what the caller writes there, the next forward
+     * reads.
+     * Returns: NULL, or
+     *   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of arrays, or an array missing
+     *   COHORT_ERROR_SHAPE, _DTYPE     an array does not fit (the error names node and input, or the gradient)
+     *   COHORT_ERROR_DEVICE            an array on another context (the error names both), a node's `__ctx_group__` that is
+     *                                  not among the names given, or no such device
+     *   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes
+     */
+    public static native long cohort_executor_bind(long symbol, Structs.Context context, long[] args, long num_args, long[] grads, int[] grad_req, long[] aux, long num_aux, Structs.ExecutorOptions options, long[] out_executor);
+
+    /** The default context. */
+    public static native long cohort_executor_context(long executor, Structs.Context out_context);
+
+    /**
+     * Copies parameters into arguments and auxiliary states by name, converting dtypes. Queued. Checked first, as above.
+     */
+    public static native long cohort_executor_copy_params_from(long executor, long arg_params, long aux_params, int allow_extra);
+
+    /**
+     * The plan as text for a person, good until this is called again. Its last two lines are `Total X MB allocated` and
+     * `Total 11 TempSpace resource requested`, as MXNet's are; X is the planned memory in whole MiB.
+     */
+    public static native long cohort_executor_debug_text(long executor, long[] out_text);
+
+    /** Queues a forward pass over what the arguments hold. */
+    public static native long cohort_executor_forward(long executor, int is_train);
+
+    /**
+     * Frees a handle, waiting for queued work if it is the last; NULL does nothing. Arrays handed out live on.
+     */
+    public static native void cohort_executor_free(long executor);
+
+    /** What backward does with the gradient of an argument: a COHORT_GRAD_ constant. */
+    public static native long cohort_executor_grad_req(long executor, long index, int[] out_grad_req);
+
+    /**
+     * What the executor takes of memory, shared memory included. struct_size of *out_info is set by the caller.
+     */
+    public static native long cohort_executor_memory(long executor, Structs.MemoryInfo out_info);
+
+    /** The name that goes with an array of a list; a gradient has its argument's. */
+    public static native long cohort_executor_name(long executor, int list, long index, long[] out_name);
+
+    /**
+     * The length of a list: `list` is a COHORT_EXECUTOR_ constant. COHORT_EXECUTOR_GRADS is as long as the arguments.
+     */
+    public static native long cohort_executor_num_arrays(long executor, int list, long[] out_num);
+
+    /**
+     * The same as COHORT_EXECUTOR_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+     */
+    public static native void cohort_executor_options_init(Structs.ExecutorOptions options, long struct_size);
+
+    /**
+     * Runs one step of a forward pass: completes node `step` of the symbol's JSON, whatever the plan fuses.
+     *
+     * Steps may be repeated, or left out: a step runs on what is there. After all steps, outputs are as after
+     * cohort_executor_forward(), and backward may follow.
+     */
+    public static native long cohort_executor_partial_forward(long executor, int is_train, int step, int[] out_step_left);
+
+    /**
+     * Makes an executor of the same symbol for other shapes. It shares the memory of this one, which stays usable; both are
+     * of one family.
+     *
+     * An argument whose shape stays is shared. One that shrinks uses the first part of its memory, its gradient likewise.
+     * Returns: NULL, or
+     *   COHORT_ERROR_SHAPE   shapes that cannot be inferred or contradict; an argument that was not named changes shape; an
+     *                        argument grows without allow_up_sizing
+     *   COHORT_ERROR_DEVICE  an array is on another context than the options place it on; a group without a context
+     */
+    public static native long cohort_executor_reshape(long executor, long known, Structs.ReshapeOptions options, long[] out_executor);
+
+    /**
+     * Copies arrays into arguments by name, converting dtypes. Queued. Checked first: on an error nothing is copied.
+     * Returns: NULL, or COHORT_ERROR_NAME (no such argument), COHORT_ERROR_SHAPE.
+     */
+    public static native long cohort_executor_set_inputs(long executor, long inputs);
+
+    /**
+     * Shows every operator's outputs, in the order of execution, to a callback, under the names of the symbol as bound,
+     * whatever the plan fuses. Results do not change, but for the rounding of what it would have fused; passes wait for
+     * their work while a callback is set.
+     */
+    public static native long cohort_executor_set_monitor(long executor, Callbacks.MonitorFn callback, long user_data, int monitor_all);
+
+    /**
+     * Binds a symbol to arrays made for it, all zeros.
+     * Returns: NULL, or
+     *   COHORT_ERROR_SHAPE, _DTYPE     some cannot be inferred (the error lists the arguments), or they contradict (the
+     *                                  error names the node); a shared array does not fit
+     *   COHORT_ERROR_INVALID_ARGUMENT  grad_req: a wrong number, an empty list, or another word
+     *   COHORT_ERROR_NAME              two arguments of one name; shared_executor has no argument of a shared name
+     *   COHORT_ERROR_DEVICE            as for cohort_executor_bind()
+     *   COHORT_ERROR_UNSUPPORTED       likewise; sparse storage (the error names the variable)
+     */
+    public static native long cohort_executor_simple_bind(long symbol, Structs.Context context, long known, Structs.ExecutorOptions options, long[] out_executor);
+
+    /** A handle on a copy of the symbol that was bound. */
+    public static native long cohort_executor_symbol(long executor, long[] out_symbol);
+
+    /** Waits for all queued work. COHORT_ERROR_EXECUTION if some failed; the executor stays usable. */
+    public static native long cohort_executor_wait(long executor);
+
+    /**
+     * The same as COHORT_RESHAPE_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+     */
+    public static native void cohort_reshape_options_init(Structs.ReshapeOptions options, long struct_size);
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+package cohort.abi;
+
+import com.sun.jna.Pointer;
+
+/** The functions of cohort/group.h; errors are addresses of cohort_error, 0 is success. */
+public final class CohortGroup {
+    private CohortGroup() {
+    }
+
+    static {
+        Loader.register(CohortGroup.class);
+    }
+
+    /**
+     * A handle on the live array of one device.
+     * Returns: NULL, or COHORT_ERROR_STATE: COHORT_GROUP_INPUT_GRADS of a group bound without them.
+     */
+    public static native long cohort_group_array(long group, int list, long index, long device, long[] out_array);
+
+    /** As cohort_group_array(), for a whole list on one device, names included. */
+    public static native long cohort_group_arrays(long group, int list, long device, long[] out_arrays);
+
+    /**
+     * As cohort_group_set_params(), of all parameters and auxiliary states: what is not given is told, not left as it is in
+     * silence.
+     */
+    public static native long cohort_group_assign_params(long group, long arg_params, long aux_params, int allow_missing, int allow_extra, long[] out_missing);
+
+    /**
+     * The batch axis of an entry of COHORT_GROUP_DATA, _LABELS, _OUTPUTS or _INPUT_GRADS; -1 if not batched. An output's is
+     * that of the `__layout__` attribute of its node, 0 without one.
+     */
+    public static native long cohort_group_axis(long group, int list, long index, int[] out_axis);
+
+    /**
+     * Queues a backward pass from the latest forward pass, on every device; gradients are those of each device's slice. The
+     * sums over the devices that cohort_group_update() needs start while it runs.
+     * Returns: NULL, or
+     *   COHORT_ERROR_STATE             not bound for training, or no forward pass since binding
+     *   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
+     *   COHORT_ERROR_SHAPE             another shape than the merged output's
+     */
+    public static native long cohort_group_backward(long group, long[] head_grads, long num_head_grads);
+
+    /** The batch size; 0 if no descriptor has a batch axis. */
+    public static native long cohort_group_batch_size(long group, long[] out_batch_size);
+
+    /**
+     * Binds a bound group from scratch: new arrays of zeros, nothing kept but the group's settings.
+     * Returns: NULL, or, with the group as before, what cohort_group_create() returns, or
+     *   COHORT_ERROR_STATE  rebind is 0; the group is a manager's, which alone binds its groups
+     */
+    public static native long cohort_group_bind(long group, long data, long label, long shared_group, int rebind);
+
+    /** The context of a device. */
+    public static native long cohort_group_context(long group, long device, Structs.Context out_context);
+
+    /** As cohort_group_get_params(), into new arrays on cpu(0), in the order of the symbol's lists. */
+    public static native long cohort_group_copy_params(long group, long[] out_arg_params, long[] out_aux_params);
+
+    /**
+     * Makes a group and binds it: one executor for each context, all arrays zeros.
+     * Returns: NULL, or
+     *   COHORT_ERROR_INVALID_ARGUMENT  no context or no data; a slice would be empty; a count or word in the options
+     *   COHORT_ERROR_NAME              a descriptor's or state's name is no argument or comes twice; two arguments or two
+     *                                  auxiliary states have one name; shared_group lacks a parameter
+     *   COHORT_ERROR_SHAPE             descriptors with other batch sizes; shapes that contradict (the error names the
+     *                                  node) or cannot be inferred (it lists the arguments); other shapes than
+     *                                  shared_group's
+     *   COHORT_ERROR_DTYPE             the same for dtypes
+     *   COHORT_ERROR_DEVICE            no such device; a `__ctx_group__` that is not among the names given
+     *   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes
+     */
+    public static native long cohort_group_create(long symbol, Structs.Context contexts, long num_contexts, long data, long label, Pointer param_names, long num_param_names, int for_training, Structs.GroupOptions options, long[] out_group);
+
+    /**
+     * The batch axis of each descriptor, checked against the group's batch size.
+     * Returns: NULL, or COHORT_ERROR_SHAPE (the error names the descriptor, its shape and the batch size).
+     */
+    public static native long cohort_group_decide_slices(long group, long descs, int[] out_axes);
+
+    /** The bound descriptors: `list` is COHORT_GROUP_DATA or COHORT_GROUP_LABELS. */
+    public static native long cohort_group_descs(long group, int list, long[] out_descs);
+
+    /** A handle on the executor of a device, as it is now: reshaping the group gives it new ones. */
+    public static native long cohort_group_executor(long group, long device, long[] out_executor);
+
+    /**
+     * Loads a batch and runs the forward pass: cohort_group_load(), then cohort_group_run().
+     * Returns: NULL, or what these return; COHORT_ERROR_INVALID_ARGUMENT also if the group has labels, is_train is 1 and
+     *   label is NULL. Nothing was queued then.
+     */
+    public static native long cohort_group_forward(long group, long[] data, long num_data, long[] label, long num_label, int is_train);
+
+    /** As cohort_group_forward(), with a batch that is split already. */
+    public static native long cohort_group_forward_presliced(long group, long num_slices, long[] data, long num_data, long[] label, long num_label, int is_train);
+
+    /**
+     * Frees a handle, waiting for queued work if it is the last; NULL does nothing. Arrays handed out live on.
+     */
+    public static native void cohort_group_free(long group);
+
+    /**
+     * Writes the mean over the devices of each parameter and auxiliary state into given arrays, converting dtypes. Queued;
+     * of several devices it waits for what computes them.
+     * Returns: NULL, or COHORT_ERROR_NAME (a parameter has no target), COHORT_ERROR_SHAPE; nothing is written then.
+     */
+    public static native long cohort_group_get_params(long group, long arg_params, long aux_params);
+
+    /**
+     * Splits one batch over the devices and copies each slice to its device. Queued; runs nothing.
+     *
+     *
+     * Ownership: the group takes its own references; the caller may free its handles at once. Memory lent by
+     * cohort_ndarray_wrap() must keep its contents until the group has been waited for.
+     * Returns: NULL, or, with nothing loaded,
+     *   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of arrays
+     *   COHORT_ERROR_SHAPE             an array of another shape (the error names it, expected and found)
+     */
+    public static native long cohort_group_load(long group, long[] data, long num_data, long[] label, long num_label);
+
+    /**
+     * What one device takes of memory, shared memory included. struct_size of *out_info is set by the caller.
+     */
+    public static native long cohort_group_memory(long group, long device, Structs.MemoryInfo out_info);
+
+    /**
+     * One array for all devices, on the context of device 0: the devices' arrays joined along the batch axis in order. Of
+     * an output without batch axis it is device 0's, of a gradient the sum.
+     * Returns: NULL, or
+     *   COHORT_ERROR_STATE          input gradients of a group bound without them
+     *   COHORT_ERROR_SHAPE, _DTYPE  the devices' arrays do not fit together
+     */
+    public static native long cohort_group_merged(long group, int list, long index, long[] out_array);
+
+    /**
+     * The name of an entry; a gradient has its argument's. Good until the group is bound again, reshaped or freed.
+     */
+    public static native long cohort_group_name(long group, int list, long index, long[] out_name);
+
+    /** How many entries a list has: `list` is a COHORT_GROUP_ constant. */
+    public static native long cohort_group_num_arrays(long group, int list, long[] out_num);
+
+    /** The number of contexts. */
+    public static native long cohort_group_num_contexts(long group, long[] out_num);
+
+    /**
+     * The same as COHORT_GROUP_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+     */
+    public static native void cohort_group_options_init(Structs.GroupOptions options, long struct_size);
+
+    /** Names, shapes and dtypes of the merged outputs, known before any forward pass. */
+    public static native long cohort_group_output_shapes(long group, long[] out_descs);
+
+    /**
+     * Changes the shapes of the batch. Parameters, their gradients and auxiliary states keep their memory and values;
+     * contents of data and labels are unspecified. Other gradients that outgrow their first shape start from zero. Nothing
+     * happens if names, shapes, dtypes and layouts are the bound ones. What was bound for the latest 16 batches that differ
+     * is kept: going back to one of them binds nothing.
+     * Returns: NULL, or, with the group as before, what cohort_group_create() returns, or
+     *   COHORT_ERROR_SHAPE  a parameter would change shape
+     *   COHORT_ERROR_DTYPE  a descriptor changes dtype
+     *   COHORT_ERROR_STATE  the group is a manager's
+     */
+    public static native long cohort_group_reshape(long group, long data, long label);
+
+    /** Queues a forward pass over what is loaded, on every device. Loading once and running twice is fine. */
+    public static native long cohort_group_run(long group, int is_train);
+
+    /** As cohort_executor_set_monitor(), on every device; device 0's calls come first. Reshaping keeps it. */
+    public static native long cohort_group_set_monitor(long group, Callbacks.MonitorFn callback, long user_data, int monitor_all);
+
+    /**
+     * Copies parameters to every device by name, converting dtypes. Checked first: on an error nothing is copied.
+     * Returns: NULL, or COHORT_ERROR_NAME, COHORT_ERROR_SHAPE (the error names the array).
+     */
+    public static native long cohort_group_set_params(long group, long arg_params, long aux_params, int allow_extra);
+
+    /**
+     * Sets the states of every device, converting dtypes. Queued. They stay until set again. Either form, not both:
+     * Returns: NULL, or COHORT_ERROR_INVALID_ARGUMENT (both, neither, a wrong number), COHORT_ERROR_SHAPE; nothing is set
+     *   then.
+     */
+    public static native long cohort_group_set_states(long group, long[] states, long num_states, long num_devices, double[] value);
+
+    /**
+     * The pool of input arrays of a device, which groups that share memory have in common: live arrays by name.
+     */
+    public static native long cohort_group_shared_data(long group, long device, long[] out_arrays);
+
+    /**
+     * The slice of a device: [*out_begin, *out_end). COHORT_ERROR_STATE if no descriptor has a batch axis.
+     */
+    public static native long cohort_group_slice(long group, long device, long[] out_begin, long[] out_end);
+
+    /** Descriptors as one device has them: the length of the batch axis is that of its slice. */
+    public static native long cohort_group_sliced_shape(long group, long descs, long device, int[] axes, long[] out_descs);
+
+    /**
+     * Updates every parameter that has a gradient, if any has. Queued.
+     * Returns: NULL, or COHORT_ERROR_STATE if the group is not bound for training or has run no backward pass.
+     */
+    public static native long cohort_group_update(long group, long optimizer, int mode);
+
+    /**
+     * Updates a metric once for each device, in order, with that device's labels and outputs. Waits for the outputs.
+     *
+     * A metric with label_names or output_names takes those it names, else all in order.
+     * Returns: NULL, or, before any update,
+     *   COHORT_ERROR_STATE             the group was bound without labels
+     *   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of labels
+     *   COHORT_ERROR_SHAPE             a label of another batch size
+     *   COHORT_ERROR_NAME              the metric names a label or output that there is not
+     *   or what cohort_metric_update() returns.
+     */
+    public static native long cohort_group_update_metric(long group, long metric, long[] labels, long num_labels);
+
+    /**
+     * As cohort_group_update_metric(), with num_slices * num_labels labels that are split already, all of device 0 first.
+     * Each has as many samples as its device's slice, else COHORT_ERROR_SHAPE.
+     */
+    public static native long cohort_group_update_metric_presliced(long group, long metric, long num_slices, long[] labels, long num_labels);
+
+    /**
+     * Waits for all queued work on all devices. COHORT_ERROR_EXECUTION if some failed; the group stays usable, and trains on
+     * once what the failure left bad was set again (cohort.h, Waiting).
+     */
+    public static native long cohort_group_wait(long group);
+
+    /**
+     * Splits a batch by workloads, as a group does.
+     * Returns: NULL, or COHORT_ERROR_INVALID_ARGUMENT: a slice would be empty (the error gives batch size, number of
+     *   contexts and workloads), or a workload is no such number.
+     */
+    public static native long cohort_split_slices(long batch_size, double[] workload, long num_contexts, int rounding, long[] out_begin, long[] out_end);
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+package cohort.abi;
+
+import com.sun.jna.Pointer;
+
+/** The functions of cohort/initializer.h; errors are addresses of cohort_error, 0 is success. */
+public final class CohortInitializer {
+    private CohortInitializer() {
+    }
+
+    static {
+        Loader.register(CohortInitializer.class);
+    }
+
+    /**
+     * Fills arrays by name.
+     *
+     * A variable's `__init__` attribute comes first: a name, or as JSON `["name", {parameters}]` or `{"initializer": "name",
+     * parameters}`. Else the end of the name decides:
+     * `weight` is filled by this initializer; `bias`, `beta`, `moving_mean`, `running_mean`, `moving_inv_var`, `moving_avg`
+     * and `min` with 0; `gamma`, `moving_var`, `running_var` and `max` with 1.
+     * Returns: NULL, or, with nothing written,
+     *   COHORT_ERROR_NAME   a name from which nothing follows
+     *   COHORT_ERROR_SHAPE  a weight with too few axes for the rule
+     */
+    public static native long cohort_initializer_apply(long initializer, long symbol, long arrays);
+
+    /**
+     * Makes an initializer.
+     *
+     *   "zero" ("zeros"), "one" ("ones")
+     *   "constant"    value (0)
+     *   "uniform"     scale (0.07): evenly from [-scale, scale)
+     *   "normal"      sigma (0.01)
+     *   "xavier"      rnd_type ("uniform" or "gaussian"), factor_type ("avg", "in" or "out"), magnitude (3)
+     *   "msraprelu"   factor_type ("avg"), slope (0.25)
+     *   "orthogonal"  scale (1.414), rand_type ("uniform" or "normal")
+     *   "lstmbias"    forget_bias (1): the second of four gates, the others 0
+     *
+     * Of words, the first is the default.
+     * Returns: NULL, or COHORT_ERROR_NAME (no such initializer or setting), COHORT_ERROR_INVALID_ARGUMENT (a value).
+     */
+    public static native long cohort_initializer_create(String name, Pointer keys, Pointer values, long num_attrs, long seed, long[] out_initializer);
+
+    /**
+     * Fills one array by this initializer's rule, whatever its name; the name chooses the random numbers, with the seed.
+     */
+    public static native long cohort_initializer_fill(long initializer, String name, long array);
+
+    /** Frees a handle; NULL does nothing. */
+    public static native void cohort_initializer_free(long initializer);
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+package cohort.abi;
+
+import java.nio.Buffer;
+
+/** The functions of cohort/ndarray.h; errors are addresses of cohort_error, 0 is success. */
+public final class CohortNdarray {
+    private CohortNdarray() {
+    }
+
+    static {
+        Loader.register(CohortNdarray.class);
+    }
+
+    /**
+     * Makes a view of row `index`, from 0, along axis 0, without that axis; of a rank-1 array it has shape (1,).
+     */
+    public static native long cohort_ndarray_at(long array, long index, long[] out_array);
+
+    /** The bytes that the elements take. */
+    public static native long cohort_ndarray_bytes(long array, long[] out_bytes);
+
+    /**
+     * Makes a copy of another dtype on the same context, converting as cohort_ndarray_copy_to() does. Queued.
+     */
+    public static native long cohort_ndarray_cast(long array, int dtype, long[] out_array);
+
+    /**
+     * Joins one array or more along an axis into a new one on the first array's context. Queued.
+     * Returns: NULL, or COHORT_ERROR_SHAPE (other lengths differ), COHORT_ERROR_DTYPE (dtypes differ).
+     */
+    public static native long cohort_ndarray_concat(long[] arrays, long num_arrays, int axis, long[] out_array);
+
+    /** Reads the context. */
+    public static native long cohort_ndarray_context(long array, Structs.Context out_context);
+
+    /** Makes a copy on a context. Queued. */
+    public static native long cohort_ndarray_copy(long array, Structs.Context context, long[] out_array);
+
+    /**
+     * Copies an array into another of the same shape, on any contexts, converting to its dtype. Queued.
+     *
+     * Floats become integers by truncation toward zero (unspecified for NaN and out of range), and bool by != 0. An array
+     * onto itself does nothing; arrays that overlap otherwise give unspecified contents. Other shape: COHORT_ERROR_SHAPE.
+     */
+    public static native long cohort_ndarray_copy_to(long source, long target);
+
+    /**
+     * The address of the elements of an array on a CPU context, row-major. Waits for the work that writes the array.
+     *
+     * The address, of a view that of its first element, is good while any reference on the array exists. What the caller
+     * writes there is seen by work queued afterwards; while work that uses the array is queued, the caller does not write.
+     * Returns: NULL, or COHORT_ERROR_UNSUPPORTED on other contexts, COHORT_ERROR_EXECUTION.
+     */
+    public static native long cohort_ndarray_data(long array, long[] out_data);
+
+    /** Reads the dtype. */
+    public static native long cohort_ndarray_dtype(long array, int[] out_dtype);
+
+    /** Makes an array whose contents are unspecified until written. */
+    public static native long cohort_ndarray_empty(long[] shape, int num_axes, int dtype, Structs.Context context, long[] out_array);
+
+    /** Sets all elements to a value, converted to the dtype. */
+    public static native long cohort_ndarray_fill(long array, double value);
+
+    /** As cohort_ndarray_fill_uniform(), normally distributed. */
+    public static native long cohort_ndarray_fill_normal(long array, double mean, double deviation, long seed);
+
+    /**
+     * Sets all elements to independent random numbers, evenly from low up to high, high itself only where rounding to the
+     * dtype makes it. The same seed, shape and dtype give the same numbers on every context. Float dtypes only, else
+     * COHORT_ERROR_DTYPE.
+     */
+    public static native long cohort_ndarray_fill_uniform(long array, double low, double high, long seed);
+
+    /** Frees a handle, not the memory that others hold; NULL does nothing. Does not wait. */
+    public static native void cohort_ndarray_free(long array);
+
+    /**
+     * Makes an array of another library's memory, without a copy where it is dense and row-major, else with one.
+     * Returns: NULL, or
+     *   COHORT_ERROR_UNSUPPORTED  another major version, or elements of a kind or lanes that no dtype here has
+     *   COHORT_ERROR_DEVICE       a device that no backend here serves
+     */
+    public static native long cohort_ndarray_from_dlpack(long managed, long[] out_array);
+
+    /**
+     * As cohort_ndarray_from_dlpack(), of a `DLManagedTensor *`, which says neither its version nor what is read-only.
+     */
+    public static native long cohort_ndarray_from_dlpack_unversioned(long managed, long[] out_array);
+
+    /** Makes an array with a copy of host memory. */
+    public static native long cohort_ndarray_from_host(Buffer data, long bytes, long[] shape, int num_axes, int dtype, Structs.Context context, long[] out_array);
+
+    /** Makes an array of one value, converted to its dtype. */
+    public static native long cohort_ndarray_full(long[] shape, int num_axes, int dtype, Structs.Context context, double value, long[] out_array);
+
+    /**
+     * Copies all elements to host memory, waiting for the work that writes them.
+     * Returns: NULL, or COHORT_ERROR_EXECUTION.
+     */
+    public static native long cohort_ndarray_read(long array, Buffer out_data, long bytes);
+
+    /** Makes a view of the same memory with another shape of as many elements, else COHORT_ERROR_SHAPE. */
+    public static native long cohort_ndarray_reshape(long array, long[] shape, int num_axes, long[] out_array);
+
+    /**
+     * As cohort_ndarray_reshape(), but a shape of fewer elements is allowed too and views the first of them. No -1.
+     */
+    public static native long cohort_ndarray_reshape_prefix(long array, long[] shape, int num_axes, long[] out_array);
+
+    /** Reads the shape. */
+    public static native long cohort_ndarray_shape(long array, long[] out_shape, long capacity, int[] out_num_axes);
+
+    /** Makes a second handle on the same array, such as of one that a callback was lent. */
+    public static native long cohort_ndarray_share(long array, long[] out_array);
+
+    /** The number of elements: the product of the shape, 1 for a scalar. */
+    public static native long cohort_ndarray_size(long array, long[] out_size);
+
+    /**
+     * Makes a view of rows [begin, end) along axis 0: 0 &lt;= begin &lt;= end &lt;= length. A scalar has no rows.
+     */
+    public static native long cohort_ndarray_slice(long array, long begin, long end, long[] out_array);
+
+    /** Takes the range [begin, end) along an axis: a view if that is axis 0, else a copy. */
+    public static native long cohort_ndarray_slice_axis(long array, int axis, long begin, long end, long[] out_array);
+
+    /**
+     * Lends an array to another library as a DLPack `DLManagedTensorVersioned` of version 1. Waits for the work that writes
+     * it.
+     */
+    public static native long cohort_ndarray_to_dlpack(long array, long[] out_managed);
+
+    /**
+     * As cohort_ndarray_to_dlpack(), for libraries that know DLPack before its version 1 (NumPy before 2.1, PyTorch unless
+     * asked for more): out_managed is a `DLManagedTensor *`.
+     */
+    public static native long cohort_ndarray_to_dlpack_unversioned(long array, long[] out_managed);
+
+    /** Waits for the work that writes an array. COHORT_ERROR_EXECUTION if it failed. */
+    public static native long cohort_ndarray_wait(long array);
+
+    /**
+     * Makes an array of host memory that stays the caller's, without a copy.
+     *
+     * Queued work and views hold references: the memory must stay until the deleter is called, and keep its contents while
+     * work that reads it is queued.
+     */
+    public static native long cohort_ndarray_wrap(long data, long[] shape, int num_axes, int dtype, Structs.Context context, Callbacks.DeleterFn deleter, long user_data, long[] out_array);
+
+    /**
+     * Copies host memory to all elements, behind the work that uses them. When it returns, data is no longer needed.
+     */
+    public static native long cohort_ndarray_write(long array, Buffer data, long bytes);
+
+    /** Makes an array of zeros. */
+    public static native long cohort_ndarray_zeros(long[] shape, int num_axes, int dtype, Structs.Context context, long[] out_array);
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+package cohort.abi;
+
+import com.sun.jna.Pointer;
+
+/** The functions of cohort/operator.h; errors are addresses of cohort_error, 0 is success. */
+public final class CohortOperator {
+    private CohortOperator() {
+    }
+
+    static {
+        Loader.register(CohortOperator.class);
+    }
+
+    /**
+     * The same as COHORT_INVOKE_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+     */
+    public static native void cohort_invoke_options_init(Structs.InvokeOptions options, long struct_size);
+
+    /** An attribute. Out parameters may be NULL. */
+    public static native long cohort_operator_attr(String op, long index, long[] out_name, long[] out_type, long[] out_default, long[] out_doc);
+
+    /** What an operator is. Out parameters may be NULL. */
+    public static native long cohort_operator_info(String op, long[] out_canonical, long[] out_doc, long[] out_num_attrs, long[] out_num_inputs, long[] out_num_outputs, long[] out_count_attr);
+
+    /**
+     * An input. Which ones a node has can depend on its attributes (no bias with `no_bias`). Out parameters may be NULL.
+     */
+    public static native long cohort_operator_input(String op, long index, long[] out_name, long[] out_doc, int[] out_is_aux);
+
+    /**
+     * Applies an operator to arrays. Queued on the context of the inputs, which must be one (all host contexts count as one).
+     *
+     * Returns when the work is queued; on the host, work of a few microseconds may have been done by then. All that is
+     * applied on one context runs in the order of the calls; work of executors, groups and copies on the same arrays comes
+     * before or after it as the calls did. The first call for an operator with certain attributes, as they are written, and
+     * shapes and dtypes compiles it; the programs of the latest 1,024 such combinations for each context are kept, so that
+     * calls in a loop cost little. Beside them up to 64 MiB of working memory for each context are kept until the last
+     * handle is freed, when the threads of such work end, too.
+     *
+     *
+     * Ownership: the work holds references on the arrays; the caller may free its handles at once. Memory lent by
+     * cohort_ndarray_wrap() must keep its contents until an output has been waited for.
+     *
+     * Threads: any, at the same time, too, on different arrays; or on the same ones if none of them is written.
+     * Returns: NULL, or
+     *   COHORT_ERROR_NAME              no such operator or attribute
+     *   COHORT_ERROR_INVALID_ARGUMENT  a wrong number of inputs or outputs; an attribute out of its range
+     *   COHORT_ERROR_SHAPE, _DTYPE     inputs that do not fit together, or outputs that do not fit what is inferred
+     *   COHORT_ERROR_DEVICE            arrays on several contexts
+     *   COHORT_ERROR_UNSUPPORTED       no kernel for this device and dtype
+     *   COHORT_ERROR_OUT_OF_MEMORY     no room for new outputs or working memory
+     *   COHORT_ERROR_EXECUTION         an input is known not to have been written
+     * and nothing was queued. Errors of the queued work come out as COHORT_ERROR_EXECUTION wherever an output, or an input
+     * that is written, is read or waited for, until it is written again; what is computed from it fails, too. Work that does
+     * not depend on it is not concerned, and cohort_wait_all() does not tell of it.
+     */
+    public static native long cohort_operator_invoke(String op, Pointer keys, Pointer values, long num_attrs, long[] inputs, long num_inputs, long[] outputs, long num_outputs, Structs.InvokeOptions options, long[] out_outputs);
+
+    /** A name of that list, which is sorted. */
+    public static native long cohort_operator_name(long index, long[] out_name);
+
+    /** How many operator names there are, aliases included. */
+    public static native long cohort_operator_num(long[] out_num);
+
+    /** The name of an output, as it has it with all attributes at their defaults. */
+    public static native long cohort_operator_output(String op, long index, long[] out_name);
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+package cohort.abi;
+
+import com.sun.jna.Pointer;
+import java.nio.Buffer;
+
+/** The functions of cohort/optimizer.h; errors are addresses of cohort_error, 0 is success. */
+public final class CohortOptimizer {
+    private CohortOptimizer() {
+    }
+
+    static {
+        Loader.register(CohortOptimizer.class);
+    }
+
+    /**
+     * Makes an optimizer.
+     *
+     * For all: learning_rate; wd, weight decay (0); rescale_grad, which gradients are multiplied by (1); clip_gradient,
+     * their largest absolute value after that (none); begin_num_update (0); multi_precision, a float32 copy of float16
+     * parameters ("False"). Gradients are sums over the batch where the loss does not say otherwise: rescale_grad is then
+     * 1 / batch size, which the caller sets. Then:
+     *
+     *   "sgd"      learning_rate 0.01, momentum 0
+     *   "nag"      learning_rate 0.01, momentum 0
+     *   "adam"     learning_rate 0.001, beta1 0.9, beta2 0.999, epsilon 1e-8
+     *   "adamw"    the same; weight decay apart from the gradient
+     *   "rmsprop"  learning_rate 0.001, gamma1 0.9, gamma2 0.9, epsilon 1e-8, centered 0, clip_weights none
+     *   "adagrad"  learning_rate 0.01, epsilon 1e-7, which MXNet spells eps here: both are taken, for all optimizers
+     *   "signum"   learning_rate 0.01, momentum 0.9, wd_lh 0; goes by the sign of the gradient
+     *
+     * "sgd" and "adam" take MXNet's lazy_update as well, which is for sparse gradients and does nothing here.
+     * Returns: NULL, or COHORT_ERROR_NAME (no such optimizer or setting), COHORT_ERROR_INVALID_ARGUMENT (a value).
+     */
+    public static native long cohort_optimizer_create(String name, Pointer keys, Pointer values, long num_attrs, long[] out_optimizer);
+
+    /** Frees a handle; NULL does nothing. */
+    public static native void cohort_optimizer_free(long optimizer);
+
+    /**
+     * Reads a setting as a number: any key that cohort_optimizer_create() takes, and "num_update", the number of updates of
+     * the parameter updated most often. "learning_rate" is what the schedule gives for the next update. "clip_gradient" is
+     * -1 if there is none. Unknown: COHORT_ERROR_NAME.
+     */
+    public static native long cohort_optimizer_get(long optimizer, String key, double[] out_value);
+
+    /**
+     * Reads states and counts that the same kind of optimizer saved. They go to the parameters' contexts at the next
+     * update.
+     * Returns: NULL, or COHORT_ERROR_IO, or COHORT_ERROR_FORMAT: damaged, or of another kind of optimizer. Nothing changes
+     *   then.
+     */
+    public static native long cohort_optimizer_load_states(long optimizer, String path);
+
+    /** As cohort_optimizer_load_states(), from `bytes` bytes of memory, which are not kept. */
+    public static native long cohort_optimizer_load_states_memory(long optimizer, Buffer data, long bytes);
+
+    /**
+     * The multipliers that hold for a parameter. Not set: learning rate 1; weight decay 1 for names that end in `_weight`
+     * or `_gamma`, else 0. Out parameters may be NULL.
+     */
+    public static native long cohort_optimizer_mult(long optimizer, String param, double[] out_lr_mult, double[] out_wd_mult);
+
+    /**
+     * Writes states and counts to a file, whole or not at all, so that training can go on later exactly as it would have.
+     *  Waits for the states. COHORT_ERROR_IO names the file.
+     */
+    public static native long cohort_optimizer_save_states(long optimizer, String path);
+
+    /** As cohort_optimizer_save_states(), into memory: out_data NULL asks for the size. */
+    public static native long cohort_optimizer_save_states_memory(long optimizer, Buffer out_data, long capacity, long[] out_bytes);
+
+    /**
+     * Changes a setting from the next update on: any key that cohort_optimizer_create() takes with a number.
+     * Returns: NULL, or COHORT_ERROR_NAME; COHORT_ERROR_STATE for "learning_rate" while a schedule decides it.
+     */
+    public static native long cohort_optimizer_set(long optimizer, String key, double value);
+
+    /**
+     * Lets a schedule decide the learning rate from the number of updates, starting from the present learning rate.
+     *
+     * For all: warmup_steps (0), warmup_begin_lr (0), warmup_mode ("linear" or "constant"). Then:
+     *
+     *   "constant"
+     *   "factor"       every `step` updates times `factor` (1), not below stop_factor_lr (1e-8)
+     *   "multifactor"  times `factor` (1) at each of the updates in `step`, "(100, 200)"
+     *   "poly"         from base to final_lr (0) over max_update updates with power `pwr` (2)
+     *   "cosine"       from base to final_lr (0) over max_update updates
+     */
+    public static native long cohort_optimizer_set_lr_schedule(long optimizer, String name, Pointer keys, Pointer values, long num_attrs);
+
+    /** Sets the multipliers of a parameter's learning rate and weight decay. Negative: as if not set. */
+    public static native long cohort_optimizer_set_mult(long optimizer, String param, double lr_mult, double wd_mult);
+
+    /**
+     * Updates one parameter from its gradient. Queued.
+     * Returns: NULL, or COHORT_ERROR_SHAPE, COHORT_ERROR_DTYPE, COHORT_ERROR_DEVICE, or COHORT_ERROR_EXECUTION: what it would
+     *   read is known to be bad. Then it is not counted. If it fails later, weight and states are bad until they are written
+     *   again, the states by cohort_optimizer_load_states().
+     */
+    public static native long cohort_optimizer_update(long optimizer, String param, long copy, long weight, long grad);
+
+    /**
+     * Takes the multipliers of a symbol's variables: their `__lr_mult__` and `__wd_mult__`. Multipliers set by
+     * cohort_optimizer_set_mult() win.
+     */
+    public static native long cohort_optimizer_use_symbol(long optimizer, long symbol);
+}

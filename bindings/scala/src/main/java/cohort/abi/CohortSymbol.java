@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+package cohort.abi;
+
+import com.sun.jna.Pointer;
+
+/** The functions of cohort/symbol.h; errors are addresses of cohort_error, 0 is success. */
+public final class CohortSymbol {
+    private CohortSymbol() {
+    }
+
+    static {
+        Loader.register(CohortSymbol.class);
+    }
+
+    /**
+     * An attribute of the head's node; *out_value is NULL if it has none of that key, or if there are several heads.
+     */
+    public static native long cohort_symbol_attr(long symbol, String key, long[] out_value);
+
+    /** An attribute of that list, sorted by key within a node. Out parameters may be NULL. */
+    public static native long cohort_symbol_attr_at(long symbol, int all, long index, long[] out_node, long[] out_key, long[] out_value);
+
+    /**
+     * Makes a symbol whose heads are the inputs of the head nodes. *out_symbol is NULL if these have none.
+     */
+    public static native long cohort_symbol_children(long symbol, long[] out_symbol);
+
+    /** Replaces variables by other symbols, in a copy. */
+    public static native long cohort_symbol_compose(long symbol, Pointer names, long[] inputs, long num_inputs, String name, long[] out_symbol);
+
+    /** Makes a copy that shares no node with the original. */
+    public static native long cohort_symbol_copy(long symbol, long[] out_symbol);
+
+    /**
+     * Makes a node of an operator.
+     *
+     * Inputs that are not given become variables called `&lt;name&gt;_&lt;input&gt;`, as in `fc1_weight`.
+     * Returns: NULL, or
+     *   COHORT_ERROR_NAME              no such operator, attribute or input; an input given twice; an attribute missing
+     *   COHORT_ERROR_INVALID_ARGUMENT  an attribute out of its range; too many inputs; an input of several outputs
+     */
+    public static native long cohort_symbol_create(String op, String name, Pointer keys, Pointer values, long num_attrs, long[] inputs, Pointer input_names, long num_inputs, long[] out_symbol);
+
+    /** Frees a handle; NULL does nothing. */
+    public static native void cohort_symbol_free(long symbol);
+
+    /**
+     * Reads a symbol from JSON as MXNet 0.8 to 1.9 wrote it, bringing older forms up to date.
+     * Returns: NULL, or COHORT_ERROR_FORMAT: no such JSON, indices out of range, cycles, operators that are not known (the
+     *   error names all of them, each with its nodes) or an attribute that is not (it names node and operator).
+     */
+    public static native long cohort_symbol_from_json(byte[] json, long bytes, long[] out_symbol);
+
+    /** Makes a symbol of all heads of the given ones, in order; the same head may come twice. */
+    public static native long cohort_symbol_group(long[] symbols, long num_symbols, long[] out_symbol);
+
+    /**
+     * As cohort_symbol_infer_shape(), for dtypes: known's shapes are not read; contradictions are COHORT_ERROR_DTYPE.
+     */
+    public static native long cohort_symbol_infer_dtype(long symbol, long known, int partial, int[] out_complete, long[] out_args, long[] out_outputs, long[] out_aux);
+
+    /**
+     * Infers the shapes of all arguments, outputs and auxiliary states.
+     * Returns: NULL, or
+     *   COHORT_ERROR_NAME   a known name is neither argument nor auxiliary state
+     *   COHORT_ERROR_SHAPE  shapes contradict (the error names the node, what it was given and what it infers)
+     */
+    public static native long cohort_symbol_infer_shape(long symbol, long known, int partial, int[] out_complete, long[] out_args, long[] out_outputs, long[] out_aux);
+
+    /**
+     * Makes a symbol whose heads are all outputs of all nodes that a user can see, variables included, in list order.
+     */
+    public static native long cohort_symbol_internals(long symbol, long[] out_symbol);
+
+    /** Reads a JSON file as cohort_symbol_from_json() does. A missing or unreadable file: COHORT_ERROR_IO. */
+    public static native long cohort_symbol_load(String path, long[] out_symbol);
+
+    /** The name of the head's node; *out_name is NULL if there are several heads. */
+    public static native long cohort_symbol_name(long symbol, long[] out_name);
+
+    /**
+     * A name of a list. Output names: a variable's own; `&lt;node&gt;_output`; `&lt;node&gt;_&lt;output&gt;` if the operator has several.
+     */
+    public static native long cohort_symbol_name_at(long symbol, int list, long index, long[] out_name);
+
+    /** How many attributes the head's node has (`all` 0), or all nodes together have (`all` 1). */
+    public static native long cohort_symbol_num_attrs(long symbol, int all, long[] out_num);
+
+    /** The length of a list of names: `list` is a COHORT_SYMBOL_ constant. */
+    public static native long cohort_symbol_num_names(long symbol, int list, long[] out_num);
+
+    /** How many nodes the symbol's JSON has, variables included. */
+    public static native long cohort_symbol_num_nodes(long symbol, long[] out_num);
+
+    /** Makes a symbol of one head. */
+    public static native long cohort_symbol_output(long symbol, long index, long[] out_symbol);
+
+    /** As cohort_symbol_output(), by output name. Unknown or ambiguous: COHORT_ERROR_NAME. */
+    public static native long cohort_symbol_output_named(long symbol, String name, long[] out_symbol);
+
+    /** Writes a JSON file, whole or not at all. COHORT_ERROR_IO names the file. */
+    public static native long cohort_symbol_save(long symbol, String path);
+
+    /**
+     * Sets attributes of the head's node, for this handle: symbols composed from it before keep the ones they had.
+     * Returns: NULL, or COHORT_ERROR_STATE if there are several heads; nothing is set then.
+     */
+    public static native long cohort_symbol_set_attrs(long symbol, Pointer keys, Pointer values, long num_attrs);
+
+    /** The symbol as JSON in the form of MXNet 1.9. The text belongs to the symbol's handle. */
+    public static native long cohort_symbol_to_json(long symbol, long[] out_json);
+
+    /**
+     * Makes a variable.
+     *
+     *
+     * What the library reads of them, at the call that uses it: `__shape__` "(4, 5)", 0 where not known; `__dtype__` the
+     * number of a COHORT_DTYPE_ constant, "2"; `__storage_type__` the same of COHORT_STORAGE_; `__layout__` "TNC";
+     * `__lr_mult__` and `__wd_mult__` "0.5"; `__ctx_group__` any word, see cohort_group_options; `__init__`, see
+     * cohort_initializer_apply(). All others are kept for the caller, and in JSON.
+     */
+    public static native long cohort_symbol_variable(String name, Pointer keys, Pointer values, long num_attrs, long[] out_symbol);
+}

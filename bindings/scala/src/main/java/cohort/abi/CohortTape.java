@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+package cohort.abi;
+
+import com.sun.jna.Pointer;
+
+/** The functions of cohort/tape.h; errors are addresses of cohort_error, 0 is success. */
+public final class CohortTape {
+    private CohortTape() {
+    }
+
+    static {
+        Loader.register(CohortTape.class);
+    }
+
+    /**
+     * The same as COHORT_BACKWARD_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+     */
+    public static native void cohort_backward_options_init(Structs.BackwardOptions options, long struct_size);
+
+    /**
+     * Computes the gradients of the marked arrays that heads were made from, and writes or adds them as marked. Queued: what
+     * fails comes out where a gradient is read.
+     *
+     * Of the sum of all heads, each multiplied by its head gradient. A marked array that no head was made from keeps its
+     * gradient; one that a head was made from, but by operators through which no gradient flows (BlockGrad, argmax), gets
+     * zeros. With create_graph the gradient arrays are themselves recorded, whether the tape is paused or not.
+     * Returns: NULL, or
+     *   COHORT_ERROR_STATE             a head is not in a recorded graph, maybe because a backward pass has been through it;
+     *                                  an array that is needed was overwritten; nothing was computed
+     *   COHORT_ERROR_SHAPE, _DTYPE, _DEVICE  a head gradient that does not fit its head; nothing was computed
+     *   COHORT_ERROR_UNSUPPORTED       create_graph has been, and the gradient of an operator has no gradient itself, as of
+     *                                  RNN, CTCLoss, samplers and Correlation (the error names it)
+     *   COHORT_ERROR_EXECUTION         a custom function failed
+     * After the last two, gradients may have been written in part, and the graph is retained.
+     */
+    public static native long cohort_tape_backward(long tape, long[] heads, long[] head_grads, long num_heads, Structs.BackwardOptions options);
+
+    /** Makes a tape that records, in training mode. */
+    public static native long cohort_tape_create(long[] out_tape);
+
+    /** Frees a tape and what it keeps; arrays in handles stay. NULL does nothing. */
+    public static native void cohort_tape_free(long tape);
+
+    /**
+     * Records a function that the host has computed itself, with a callback for its gradients.
+     *
+     * Does nothing but call `release` if the tape is paused or knows none of the inputs.
+     * Returns: NULL, or an error as of cohort_tape_invoke(); then neither callback is ever called.
+     */
+    public static native long cohort_tape_function(long tape, long[] inputs, long num_inputs, long[] outputs, long num_outputs, Callbacks.TapeFunctionFn backward, Callbacks.TapeReleaseFn release, long user_data);
+
+    /**
+     * As cohort_tape_backward(), for some arrays alone, whose gradients come out as new arrays; those of marks are not
+     * touched.
+     * Returns: As cohort_tape_backward(), and COHORT_ERROR_STATE for a variable that is not in a recorded graph.
+     */
+    public static native long cohort_tape_grad(long tape, long[] heads, long[] head_grads, long num_heads, long[] variables, long num_variables, Structs.BackwardOptions options, long[] out_gradients);
+
+    /**
+     * Applies an operator to arrays as cohort_operator_invoke() does, and records it.
+     * Returns: NULL, or an error as there, or
+     *   COHORT_ERROR_INVALID_ARGUMENT  an input is a part of an array that the tape knows; an output is a marked array and
+     *                                  the operator would be recorded
+     *   COHORT_ERROR_STATE             an input was overwritten after it had been recorded
+     */
+    public static native long cohort_tape_invoke(long tape, String op, Pointer keys, Pointer values, long num_attrs, long[] inputs, long num_inputs, long[] outputs, long num_outputs, Structs.InvokeOptions options, long[] out_outputs);
+
+    /** Whether the tape records. */
+    public static native long cohort_tape_is_recording(long tape, int[] out_recording);
+
+    /** Whether operators are applied in training mode. */
+    public static native long cohort_tape_is_training(long tape, int[] out_training);
+
+    /**
+     * Marks arrays that want gradients. From here on each is a variable: gradients flow to it, and not to what it was made
+     * from. Marking a marked array replaces its gradient and request; COHORT_GRAD_NULL takes the mark away.
+     * Returns: NULL, or, with nothing marked,
+     *   COHORT_ERROR_SHAPE, _DTYPE, _DEVICE  a gradient that does not fit its array, or an array of integers
+     *   COHORT_ERROR_INVALID_ARGUMENT        an array that is a part of one that the tape knows, or of another of these
+     */
+    public static native long cohort_tape_mark(long tape, long[] arrays, long[] gradients, int[] grad_reqs, long num_arrays);
+
+    /**
+     * How much the tape has recorded: operators and functions that a gradient could still flow through, marked arrays not
+     * counted.
+     */
+    public static native long cohort_tape_num_recorded(long tape, long[] out_num);
+
+    /** Pauses or resumes recording: while paused, operators are applied and nothing else. */
+    public static native long cohort_tape_set_recording(long tape, int recording, int[] out_previous);
+
+    /**
+     * Sets the mode in which operators are applied from now on, recorded or not.
+     *
+     * The gradient of an operator is that of the mode in which it was applied, whatever the mode is when backward runs: a
+     * backward pass has no mode of its own, as MXNet's train_mode has it.
+     */
+    public static native long cohort_tape_set_training(long tape, int training, int[] out_previous);
+
+    /**
+     * The symbol of what an array was made from: a variable "var0", "var1", ... for each marked array and each constant, in
+     * the order in which they were first used.
+     * Returns: NULL, or
+     *   COHORT_ERROR_STATE        the array is not in a recorded graph
+     *   COHORT_ERROR_UNSUPPORTED  it was made by a function of the host's, or by a gradient that is no operator
+     */
+    public static native long cohort_tape_symbol(long tape, long array, long[] out_symbol);
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+package cohort.abi;
+
+import com.sun.jna.Pointer;
+import com.sun.jna.Structure;
+
+/** The structs of the headers; what is in a field has to live as long as the struct is used. */
+public final class Structs {
+    private Structs() {
+    }
+
+    /** Settings of a backward pass. Zero in any field means its default. */
+    @Structure.FieldOrder({"struct_size", "retain_graph", "create_graph"})
+    public static class BackwardOptions extends Structure {
+        /** size the caller was compiled with; set by the initialisers */
+        public long struct_size;
+        /** 1: what was recorded stays for another backward pass */
+        public int retain_graph;
+        /** 1: the pass is recorded itself, so that gradients have gradients; retains as well */
+        public int create_graph;
+    }
+
+    /**
+     * One device: "cpu(0)" is {COHORT_DEVICE_CPU, 0}. Equal when both fields are. Every id from 0 names a CPU device, each
+     * a worker of its own; a GPU id must exist. The struct never grows. Where a pointer to one may be NULL, NULL is cpu(0).
+     */
+    @Structure.FieldOrder({"device_type", "device_id"})
+    public static class Context extends Structure {
+        /** COHORT_DEVICE_ constant */
+        public int device_type;
+        /** from 0 */
+        public int device_id;
+    }
+
+    /** A custom operator. Zero in any field but `declare` and `forward` means its default. */
+    @Structure.FieldOrder({"struct_size", "declare", "infer_shape", "infer_dtype", "create", "forward", "backward", "release", "ended", "user_data", "ignores_head_grads", "any_thread"})
+    public static class CustomOp extends Structure {
+        /** size the caller was compiled with; set by the initialisers */
+        public long struct_size;
+        /** not NULL */
+        public Callbacks.CustomDeclareFn declare;
+        /** NULL: all inputs and outputs have one shape; there are no auxiliary states */
+        public Callbacks.CustomInferFn infer_shape;
+        /** NULL: all inputs, states and outputs have one dtype */
+        public Callbacks.CustomInferFn infer_dtype;
+        /** NULL: states are NULL */
+        public Callbacks.CustomCreateFn create;
+        /** not NULL */
+        public Callbacks.CustomForwardFn forward;
+        /** NULL: nothing flows back through it */
+        public Callbacks.CustomBackwardFn backward;
+        /** NULL: states need none */
+        public Callbacks.CustomReleaseFn release;
+        /** NULL: none */
+        public Callbacks.CustomEndFn ended;
+        /** passed to all */
+        public long user_data;
+        /** 1: a loss, whose backward pass starts with a gradient of its own */
+        public int ignores_head_grads;
+        /** 1: forward and backward may run on any thread, several at a time */
+        public int any_thread;
+    }
+
+    /** Settings of an executor that few callers change. Zero in any field means its default. */
+    @Structure.FieldOrder({"struct_size", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "shared_executor", "num_threads", "seed", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "arg_contexts", "grad_contexts", "aux_contexts", "storage_names", "storage_types", "num_storage_types", "shared_arg_names", "num_shared_arg_names", "shared_data", "strict_dtypes"})
+    public static class ExecutorOptions extends Structure {
+        /** size the caller was compiled with; set by the initialisers */
+        public long struct_size;
+        /** num_ctx_groups of them */
+        public Pointer ctx_group_names;
+        /** one for each name */
+        public Pointer ctx_group_contexts;
+        public long num_ctx_groups;
+        /** executor to share memory with, kept alive; NULL: none */
+        public long shared_executor;
+        /** threads of each CPU context; 0: the processors this process may use are shared out among them */
+        public int num_threads;
+        /** of random operators; each forward in training draws new numbers */
+        public long seed;
+        /** "null", "write" or "add" for every argument; NULL: see the next three */
+        public Pointer grad_req;
+        /** num_grad_reqs of them. Neither form: no gradients */
+        public Pointer grad_req_list;
+        /**
+         * the argument each is for: those not named have none, unknown names are ignored; NULL: one for each argument in order
+         */
+        public Pointer grad_req_names;
+        public long num_grad_reqs;
+        /** NULL: by ctx_group, else the context */
+        public Pointer arg_contexts;
+        /** NULL: where the argument is; elsewhere is UNSUPPORTED */
+        public Pointer grad_contexts;
+        /** NULL: as for arguments */
+        public Pointer aux_contexts;
+        /** storage types of arguments and auxiliary states by name */
+        public Pointer storage_names;
+        /** COHORT_STORAGE_ constants, winning over `__storage_type__`; sparse: UNSUPPORTED */
+        public Pointer storage_types;
+        public long num_storage_types;
+        /** arguments that are shared_executor's own arrays (its gradients too) */
+        public Pointer shared_arg_names;
+        /** read only if shared_data is given */
+        public long num_shared_arg_names;
+        /** pool of input arrays by name; read, and updated with what was allocated; NULL: none */
+        public long shared_data;
+        /** 1: a dtype that cannot be inferred is an error; 0: it is float32 */
+        public int strict_dtypes;
+    }
+
+    /** Settings of a group that few callers change. Zero in any field means its default. */
+    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "rounding", "slices", "num_slices", "inputs_need_grad", "fixed_param_names", "num_fixed_param_names", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "state_names", "num_state_names", "input_dtype_names", "input_dtypes", "num_input_dtypes", "shared_group", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "contexts_per_ctx_group", "num_threads", "gradient_bucket_bytes", "seed", "log", "log_user_data", "arg_names", "num_arg_names"})
+    public static class GroupOptions extends Structure {
+        /** size the caller was compiled with; set by the initialisers */
+        public long struct_size;
+        /** num_workloads relative shares, each &gt; 0 */
+        public Pointer workload;
+        /** the number of contexts; 0: equal shares */
+        public long num_workloads;
+        /** COHORT_ROUNDING_ constant */
+        public int rounding;
+        /** num_slices pairs begin, end, ascending from 0 without gaps to the batch size */
+        public Pointer slices;
+        /** the number of contexts; 0: by workload */
+        public long num_slices;
+        /** 1: gradients of the data too */
+        public int inputs_need_grad;
+        /** parameters without gradient; unknown names are ignored */
+        public Pointer fixed_param_names;
+        public long num_fixed_param_names;
+        /** "null", "write" or "add" for all parameters; NULL: see the next three */
+        public Pointer grad_req;
+        /** num_grad_reqs of them. Neither form: "write" */
+        public Pointer grad_req_list;
+        /**
+         * the argument each is for, over "write"; NULL: one for each argument in order, taken as it is, whatever inputs_need_grad and fixed_param_names say
+         */
+        public Pointer grad_req_names;
+        public long num_grad_reqs;
+        /** arguments that are states */
+        public Pointer state_names;
+        public long num_state_names;
+        /** dtypes of data and labels by name, over those of symbol and descriptor */
+        public Pointer input_dtype_names;
+        /** COHORT_DTYPE_ constants */
+        public Pointer input_dtypes;
+        public long num_input_dtypes;
+        /** group of another bucket to share memory with, kept alive; NULL: none */
+        public long shared_group;
+        /** Contexts of the nodes whose `__ctx_group__` is one of these names. None: the attribute is not read. */
+        public Pointer ctx_group_names;
+        /** for each name contexts_per_ctx_group of them; device_type 0: the name is not in that device's map */
+        public Pointer ctx_group_contexts;
+        public long num_ctx_groups;
+        /** 1: the same on all devices; else the number of contexts; 0: 1 */
+        public long contexts_per_ctx_group;
+        /** threads of each CPU context; 0: the processors are shared out among them */
+        public int num_threads;
+        /** gradients summed in one exchange, in bytes; 0: chosen from the model */
+        public long gradient_bucket_bytes;
+        /** of random operators; each device draws its own numbers */
+        public long seed;
+        /** takes this group's messages; NULL: they go where the library's do */
+        public Callbacks.LogFn log;
+        /** passed to log */
+        public long log_user_data;
+        /** what the caller takes the symbol's arguments to be, in order: anything else is an error */
+        public Pointer arg_names;
+        /** 0: not checked */
+        public long num_arg_names;
+    }
+
+    /** Settings of one application of an operator. Zero in any field means its default. */
+    @Structure.FieldOrder({"struct_size", "context", "seed", "is_train"})
+    public static class InvokeOptions extends Structure {
+        /** size the caller was compiled with; set by the initialisers */
+        public long struct_size;
+        /** where an operator without inputs runs; NULL: cpu(0) */
+        public Pointer context;
+        /** of random operators: the same seed gives the same numbers */
+        public long seed;
+        /** 1: training behaviour, such as Dropout's */
+        public int is_train;
+    }
+
+    /** Settings of a manager that few callers change. Zero in any field means its default. */
+    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "default_bucket_key", "bucket_keys", "bucket_symbols", "num_buckets", "bucket_symbol", "bucket_symbol_user_data", "num_threads", "seed", "log", "log_user_data", "state_names", "num_state_names"})
+    public static class ManagerOptions extends Structure {
+        /** size the caller was compiled with; set by the initialisers */
+        public long struct_size;
+        /** num_workloads relative shares, each &gt; 0 */
+        public Pointer workload;
+        /** the number of contexts; 0: equal shares */
+        public long num_workloads;
+        /** of the main symbol; not NULL if there are bucket symbols */
+        public Pointer default_bucket_key;
+        /** num_buckets different keys of symbols given ahead; the default one may be */
+        public Pointer bucket_keys;
+        /** among them, its symbol is not used. Copied: the handles stay the caller's */
+        public Pointer bucket_symbols;
+        public long num_buckets;
+        /** asked for the other keys; NULL: there are none */
+        public Callbacks.BucketSymbolFn bucket_symbol;
+        /** passed to bucket_symbol */
+        public long bucket_symbol_user_data;
+        /** threads of each CPU context; 0: the processors are shared out among them */
+        public int num_threads;
+        /** of random operators; each device draws its own numbers */
+        public long seed;
+        /** takes the messages of the manager and its groups; NULL: they go where the library's do */
+        public Callbacks.LogFn log;
+        /** passed to log */
+        public long log_user_data;
+        /** num_state_names arguments that are states; those of one shape are one array in all */
+        public Pointer state_names;
+        /** buckets, so that cohort_manager_set_states() holds for whichever runs next */
+        public long num_state_names;
+    }
+
+    /** What an executor, or one device of a group, takes of memory. struct_size is set by the caller. */
+    @Structure.FieldOrder({"struct_size", "planned_bytes", "intermediate_bytes", "argument_bytes", "gradient_bytes", "output_bytes"})
+    public static class MemoryInfo extends Structure {
+        /** sizeof(cohort_memory_info) where the caller was compiled */
+        public long struct_size;
+        /** the planned pool: intermediate values and workspaces, after reuse */
+        public long planned_bytes;
+        /** what all intermediate arrays would take without reuse */
+        public long intermediate_bytes;
+        /** arguments and auxiliary states */
+        public long argument_bytes;
+        /** gradient arrays */
+        public long gradient_bytes;
+        /** outputs */
+        public long output_bytes;
+    }
+
+    /**
+     * Settings of a monitor that few callers change. Zero in any field means its default.
+     *
+     * Patterns are UTF-8 in the syntax of RE2: that of ECMAScript and Python without what needs backtracking - back
+     * references such as `\1`, and looking around such as `(?=x)` and `(?!x)` - so that matching takes time linear in the
+     * name, on little stack. Further differences: `^` and `$` are the ends of the name, `.` is any character but a newline,
+     * one of several bytes too, `\d`, `\w`, `\s` and `\b` know ASCII only, `x{n}` repeats at most 1,000 times, and a
+     * character is `\x{263A}`, not `&#92;u263A`. A pattern has at most 64 KiB, compiled some MiB. Others are refused; `filter`
+     * is for hosts that want them.
+     */
+    @Structure.FieldOrder({"struct_size", "pattern", "pattern_mode", "all_in_toc", "sort", "monitor_all", "statistic", "statistic_user_data", "filter", "filter_user_data"})
+    public static class MonitorOptions extends Structure {
+        /** size the caller was compiled with; set by the initialisers */
+        public long struct_size;
+        /** regular expression of the names to report, see below; NULL or "": all */
+        public Pointer pattern;
+        /** COHORT_PATTERN_ constant */
+        public int pattern_mode;
+        /** 1: pattern and filter do not choose among the arguments and auxiliary states */
+        public int all_in_toc;
+        /** 1: entries by name, equal ones in the order of execution; 0: in the order of execution */
+        public int sort;
+        /** 1: the inputs of each operator too, before its outputs */
+        public int monitor_all;
+        /** NULL: the Euclidean norm over the square root of the size, one float32 */
+        public Callbacks.StatisticFn statistic;
+        /** passed to statistic */
+        public long statistic_user_data;
+        /** chooses the names to report; NULL: pattern does. Not both */
+        public Callbacks.NameFilterFn filter;
+        /** passed to filter */
+        public long filter_user_data;
+    }
+
+    /** Settings of a reshape. Zero in any field means its default. */
+    @Structure.FieldOrder({"struct_size", "partial_shaping", "allow_up_sizing", "context", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups"})
+    public static class ReshapeOptions extends Structure {
+        /** size the caller was compiled with; set by the initialisers */
+        public long struct_size;
+        /** 1: arguments that are not named, and auxiliary states, may change shape too */
+        public int partial_shaping;
+        /** 1: arguments may grow; they are then new arrays of zeros */
+        public int allow_up_sizing;
+        /** the default context; NULL: the executor's. Here and in the next, arrays stay */
+        public Pointer context;
+        /** as for cohort_executor_options; none: the executor's */
+        public Pointer ctx_group_names;
+        public Pointer ctx_group_contexts;
+        public long num_ctx_groups;
+    }
+}
