@@ -4,6 +4,7 @@
 
 BUILD ?= build
 PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 DESTDIR ?=
@@ -47,7 +48,8 @@ SONAME := libcohort.so.$(call version_of,SOVERSION)
 
 # ---- what there is ------------------------------------------------------------------------------------------------
 
-LIB_SRCS := $(call find,src,*.cc)
+TOOL_SRCS := $(call find,src/tool,*.cc)
+LIB_SRCS := $(filter-out $(TOOL_SRCS),$(call find,src,*.cc))
 LIB_OBJS := $(LIB_SRCS:%.cc=$(BUILD)/obj/%.o)
 CUDA_SRCS := $(strip $(call find,cuda,*.cu) $(call find,cuda,*.cc))
 CUDA_OBJS := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(CUDA_SRCS)))
@@ -64,6 +66,8 @@ SO := $(BUILD)/libcohort.so.$(VERSION)
 SO_LINKS := $(BUILD)/$(SONAME) $(BUILD)/libcohort.so
 A := $(BUILD)/libcohort.a
 LIBRARY := $(if $(LIB_SRCS),$(SO_LINKS) $(A))
+TOOL := $(BUILD)/cohort
+TOOL_OBJS := $(TOOL_SRCS:%.cc=$(BUILD)/obj/%.o)
 CAPI_TESTS := $(CAPI_SRCS:tests/capi/%.c=$(BUILD)/tests/capi/%)
 PAGES := $(sort $(wildcard bindings/from-mxnet/*.md))
 PAGES_TEST := $(if $(PAGES),$(BUILD)/tests/pages)
@@ -132,7 +136,7 @@ CUDA_SHARED := $(filter $(BUILD)/obj/src/base/% $(BUILD)/obj/src/device/% $(BUIL
 # ---- the library --------------------------------------------------------------------------------------------------
 
 .PHONY: all
-all: $(LIBRARY) $(CUDA_SO)
+all: $(LIBRARY) $(CUDA_SO) $(TOOL)
 	@$(if $(LEFT_OUT),echo "left out: libcohort_cuda.so for want of $(LEFT_OUT)",:)
 
 # Rebuilds what depends on it when the flags or the list of files change, and only then.
@@ -141,7 +145,7 @@ $(BUILD)/flags.stamp: CONTENT = $(CXX) $(CXXFLAGS) $(CPPFLAGS) $(LIB_CXXFLAGS) $
 $(BUILD)/cflags.stamp: CONTENT = $(CC) $(CFLAGS) $(CPPFLAGS) $(C99)
 $(BUILD)/cuda.stamp: CONTENT = $(NVCC) $(NVCC_FLAGS)
 $(BUILD)/build_id.stamp: CONTENT = $(BUILD_ID_FLAG)
-$(BUILD)/link.stamp: CONTENT = $(CXX) $(LDFLAGS) $(LIBS) $(VERSION) $(LIB_SRCS) $(CUDA_SRCS)
+$(BUILD)/link.stamp: CONTENT = $(CXX) $(LDFLAGS) $(LIBS) $(VERSION) $(LIB_SRCS) $(TOOL_SRCS) $(CUDA_SRCS)
 $(STAMPS): FORCE | $(BUILD)/
 	@printf '%s\n' '$(subst ','\'',$(CONTENT))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(CONTENT))' > $@
 .PHONY: FORCE
@@ -173,6 +177,15 @@ $(A): $(LIB_OBJS) $(BUILD)/link.stamp
 	$(call say,AR,$@)
 	$(Q)$(CXX) -r -nostdlib -o $(BUILD)/obj/cohort.o $(LIB_OBJS)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(BUILD)/obj/cohort.o
+
+# The command line tool, a program like any other's, and as it is installed, where the library is in a folder of its own.
+tool_to_lib = $(shell realpath -ms --relative-to='$(BINDIR)' '$(LIBDIR)')
+$(TOOL): $(TOOL_OBJS) $(BUILD)/link.stamp | $(SO_LINKS)
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -o $@ $(TOOL_OBJS) $(CXXFLAGS) $(LDFLAGS) $(call link_cohort,.)
+$(BUILD)/install/cohort: $(TOOL_OBJS) $(BUILD)/link.stamp FORCE | $(SO_LINKS)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -o $@ $(TOOL_OBJS) $(CXXFLAGS) $(LDFLAGS) $(call link_cohort,$(tool_to_lib))
 
 # ---- the CUDA backend -----------------------------------------------------------------------------------------------
 
@@ -312,14 +325,14 @@ char-lm: build-deps
 .PHONY: test
 test: deps
 	@$(sub_make) all test-programs
-	@$(run_tests) layers clang headers abi capi unit golden cudasim pages perl python rust scala examples install contract
+	@$(run_tests) layers clang headers abi capi unit golden cudasim pages tool perl python rust scala examples install contract
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 
 run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' CARGO='$(CARGO)' CAPI='$(CAPI_TESTS)' UNIT='$(UNIT_TESTS)' CUDASIM='$(CUDASIM_TESTS)' PAGES='$(PAGES_TEST)' \
   GOLDEN_RUNNER='$(GOLDEN_RUNNER)' MAKE='$(MAKE)' tests/check/run_tests.sh
 
-.PHONY: test-programs test-capi test-unit test-cudasim test-perl test-python test-rust test-scala
+.PHONY: test-programs test-capi test-unit test-cudasim test-tool test-perl test-python test-rust test-scala
 test-programs: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(CUDASIM) $(CUDASIM_TESTS) $(PAGES_TEST) $(EXAMPLES) $(GOLDEN_RUNNER) $(BENCH)
 test-capi: $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS)
 	@$(run_tests) capi
@@ -327,6 +340,8 @@ test-unit: $(LIBRARY) $(UNIT_TESTS)
 	@$(run_tests) unit
 test-cudasim: $(LIBRARY) $(CUDASIM) $(CUDASIM_TESTS) $(BUILD)/tests/capi/test_gpu $(GOLDEN_RUNNER)
 	@SANITIZER=$(SANITIZER) $(run_tests) cudasim
+test-tool: all
+	@$(run_tests) tool
 test-perl: deps
 	@$(sub_make) all
 	@$(run_tests) perl
@@ -359,7 +374,7 @@ bench: $(LIBRARY) $(CUDA_SO) $(BENCH)
 
 # Whether clang takes the sources, too: it looks at those that have changed.
 CLANG ?= $(firstword $(shell command -v clang++-14 clang++))
-CLANG_SEEN := $(LIB_SRCS:%.cc=$(BUILD)/clang/%.seen)
+CLANG_SEEN := $(patsubst %.cc,$(BUILD)/clang/%.seen,$(LIB_SRCS) $(TOOL_SRCS))
 .PHONY: check-clang
 check-clang:
 	@if [ -n "$(CLANG)" ] && echo '#include <omp.h>' | $(CLANG) -xc++ -fsyntax-only - 2>/dev/null; then \
@@ -418,9 +433,10 @@ $(BUILD)/cohort.pc: cohort.pc.in $(wildcard include/cohort/version.h) FORCE | $(
 	  -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(LIBS)|' $< > $@
 
 .PHONY: install uninstall
-install: all $(BUILD)/cohort.pc
-	install -d '$(DESTDIR)$(INCLUDEDIR)/cohort' '$(DESTDIR)$(LIBDIR)/pkgconfig'
+install: all $(BUILD)/cohort.pc $(BUILD)/install/cohort
+	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(INCLUDEDIR)/cohort' '$(DESTDIR)$(LIBDIR)/pkgconfig'
 	install -m 644 $(HEADERS) '$(DESTDIR)$(INCLUDEDIR)/cohort'
+	install -m 755 $(BUILD)/install/cohort '$(DESTDIR)$(BINDIR)'
 	install -m 755 $(SO) $(CUDA_SO) '$(DESTDIR)$(LIBDIR)'
 	ln -sfn $(notdir $(SO)) '$(DESTDIR)$(LIBDIR)/$(SONAME)'
 	ln -sfn $(SONAME) '$(DESTDIR)$(LIBDIR)/libcohort.so'
@@ -428,7 +444,7 @@ install: all $(BUILD)/cohort.pc
 	install -m 644 $(BUILD)/cohort.pc '$(DESTDIR)$(LIBDIR)/pkgconfig'
 uninstall:
 	rm -rf '$(DESTDIR)$(INCLUDEDIR)/cohort'
-	rm -f '$(DESTDIR)$(LIBDIR)'/libcohort.so* '$(DESTDIR)$(LIBDIR)'/libcohort_cuda.so '$(DESTDIR)$(LIBDIR)/libcohort.a' \
+	rm -f '$(DESTDIR)$(BINDIR)/cohort' '$(DESTDIR)$(LIBDIR)'/libcohort.so* '$(DESTDIR)$(LIBDIR)'/libcohort_cuda.so '$(DESTDIR)$(LIBDIR)/libcohort.a' \
 	  '$(DESTDIR)$(LIBDIR)/pkgconfig/cohort.pc'
 
 # Bindings, to where their languages look; libcohort itself is another matter.
@@ -449,17 +465,18 @@ clean:
 
 .PHONY: help
 help:
-	@echo 'make                    libcohort.so and libcohort.a in $(BUILD)/, libcohort_cuda.so where nvcc is found'
+	@echo 'make                    libcohort.so, libcohort.a and the command line tool in $(BUILD)/, libcohort_cuda.so where nvcc is found'
 	@echo 'make run [ARGS=...]     install what is missing, build, and train LeNet on handwritten digits'
 	@echo 'make char-lm [ARGS=...] the same, and train a language model of characters in buckets'
 	@echo 'make test               install what is missing, build, and run every test'
 	@echo 'make deps               install what is missing of g++, oneDNN, RE2, nlohmann-json; CMocka, Perl with FFI::Platypus and PDL, Python with NumPy (apt)'
 	@echo 'make golden GOLDEN=DIR  replay the golden cases in DIR'
 	@echo 'make bench              $(BUILD)/cohort-bench: fixed workloads, one JSON line each'
-	@echo 'make install            headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
+	@echo 'make install            the tool, headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make install-perl       the Perl binding to where Perl looks; make install-python: the one for Python; DESTDIR='
 	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside'
 	@echo 'make test-perl          install what is missing, and run the tests of the Perl binding; make test-python: of Python; make test-rust: of Rust; make test-scala: of Java and Scala'
+	@echo 'make test-tool          only those of the command line tool'
 	@echo 'make test-cudasim       CUDA on the simulated runtime of tests/cudasim, where there are headers of CUDA'
 	@echo 'make check-layers       includes go down the rooms only; names of files'
 	@echo 'make check-clang        whether clang takes the sources, where it is there; it builds them, too: make CXX=clang++'
@@ -472,7 +489,7 @@ help:
 	@echo 'make clean              remove $(BUILD)/'
 	@echo 'Variables: BUILD, CXX, CC, PYTHON, CARGO, CXXFLAGS, CFLAGS, LDFLAGS, CUDA_HOME, CUDA_ARCHS="$(CUDA_ARCHS)", CUDA=no, V=1 (commands)'
 
--include $(LIB_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(CUDASIM_OBJS:.o=.d) $(CUDASIM_TESTS:$(BUILD)/%=$(BUILD)/obj/%.d) \
+-include $(LIB_OBJS:.o=.d) $(TOOL_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(CUDASIM_OBJS:.o=.d) $(CUDASIM_TESTS:$(BUILD)/%=$(BUILD)/obj/%.d) \
   $(BUILD)/cudasim/obj/tests/cudasim/test_simulator.d $(FAKE_BACKEND:.so=.d) $(SLOW_BACKEND:.so=.d)
 -include $(patsubst %,$(BUILD)/obj/%.d,$(basename $(CAPI_SRCS) $(CAPI_SUPPORT) $(UNIT_SRCS) $(GOLDEN_SRCS) $(BENCH_SRCS) $(EXAMPLE_SRCS) \
   $(EXAMPLE_SUPPORT)))

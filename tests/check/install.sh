@@ -8,7 +8,7 @@ stage=$PWD/$BUILD/tests/stage
 rm -rf "$stage"
 ${MAKE:-make} --no-print-directory BUILD="$BUILD" PREFIX=/opt/cohort DESTDIR="$stage" install >"$BUILD/tests/install.txt"
 
-for file in include/cohort/cohort.h lib/libcohort.so lib/libcohort.a lib/pkgconfig/cohort.pc; do
+for file in bin/cohort include/cohort/cohort.h lib/libcohort.so lib/libcohort.a lib/pkgconfig/cohort.pc; do
   if [[ ! -e $stage/opt/cohort/$file ]]; then echo "install: $file is not there" && exit 1; fi
 done
 
@@ -29,6 +29,11 @@ static=$(sed -n 's/.*`cc program\.c $(\(pkg-config --static .*\))`.*/\1/p' READM
 ${CC:-cc} "$program.c" -o "$program-static" $(eval "$static")
 if ldd "$program-static" | grep -q libcohort; then echo "install: linked statically, it wants libcohort.so" && exit 1; fi
 "$program-static" | cmp - <("$program")
+
+# The tool finds the library that it was installed with.
+version=$(env -u LD_LIBRARY_PATH "$stage/opt/cohort/bin/cohort" --version)
+if [[ $version != "cohort $(pkg-config --modversion cohort)" ]]; then echo "install: cohort --version says '$version'" && exit 1; fi
+if ! ldd "$stage/opt/cohort/bin/cohort" | grep -q "$stage/opt/cohort/"; then echo "install: the tool uses another library" && exit 1; fi
 
 digits=$BUILD/tests/install_digits
 mkdir -p "$digits"

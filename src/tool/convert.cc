@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// cohort convert: symbols and arrays of older forms to those of MXNet 1.9, and arrays from and to NumPy's files.
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tool/network.hpp"
+#include "tool/printing.hpp"
+#include "tool/tool.hpp"
+
+namespace cohort::tool {
+namespace {
+
+using nlohmann::ordered_json;
+
+void convert_symbol(const std::string &path, const std::string &out, bool as_json) {
+  const Symbol symbol = load_symbol(path);
+  check(cohort_symbol_save(symbol.get(), out.c_str()));
+  const size_t num_nodes = query<size_t>(cohort_symbol_num_nodes, symbol.get());
+  if (as_json) {
+    print(ordered_json{{"file", path}, {"saved", out}, {"kind", "symbol"}, {"nodes", num_nodes}});
+  } else {
+    print(printable(out) + ": a symbol of " + plural(num_nodes, "node") + "\n");
+  }
+}
+
+// Under the names of a checkpoint: `arg:NAME` and `aux:NAME`, as the symbol says which is which.
+Arrays as_checkpoint(const std::string &path, const cohort_symbol *symbol) {
+  const Params params = load_params(path, symbol);
+  Arrays all = make<Arrays>(cohort_arrays_create);
+  const std::pair<const char *, const Arrays *> lists[] = {{"arg:", &params.args}, {"aux:", &params.aux}};
+  for (const auto &[prefix, list] : lists) {
+    const std::vector<std::string> names = names_of(list->get());
+    for (size_t i = 0; i < names.size(); ++i) {
+      check(cohort_arrays_add(all.get(), (prefix + names[i]).c_str(),
+                              make<NDArray>(cohort_arrays_get, list->get(), i).get()));
+    }
+  }
+  return all;
+}
+
+void convert_arrays(const Arguments &arguments, const std::string &out, bool as_json) {
+  const std::string &path = arguments.file();
+  check_saving(out, 1);  // its name at least
+  Arrays arrays;
+  if (arguments.has("--symbol")) {
+    arrays = as_checkpoint(path, load_symbol(arguments.one("--symbol")).get());
+  } else {
+    arrays = make<Arrays>(cohort_arrays_load, path.c_str(), nullptr);
+  }
+  save_arrays(arrays.get(), out);
+  const size_t num = query<size_t>(cohort_arrays_num, arrays.get());
+  if (as_json) {
+    print(ordered_json{{"file", path}, {"saved", out}, {"kind", "arrays"}, {"arrays", num}});
+  } else {
+    print(printable(out) + ": " + plural(num, "array") + "\n");
+  }
+}
+
+void convert(const Arguments &arguments) {
+  const std::string out = arguments.one("--output");
+  if (out.empty()) throw UsageError("--output FILE is missing");
+  const bool symbol = is_json(arguments.file());
+  if (symbol && arguments.has("--symbol")) throw UsageError("--symbol goes with a file of arrays");
+  if (symbol) {
+    convert_symbol(arguments.file(), out, arguments.has("--json"));
+  } else {
+    convert_arrays(arguments, out, arguments.has("--json"));
+  }
+}
+
+}  // namespace
+
+Command convert_command() {
+  return {"convert",
+          "FILE",
+          "brings symbols and parameters of older forms to those of MXNet 1.9",
+          "FILE is a symbol in JSON as MXNet 0.8 to 1.9 wrote it, or arrays: .params of any version, .npy or .npz. "
+          "Arrays are\n"
+          "written as the end of the output's name says. The output appears whole or not at all.\n",
+          {{"--output", "FILE", "where to; of arrays .params, .npy (one array) or .npz; -o is short for it"},
+           {"--symbol", "FILE", "name the arrays arg:NAME and aux:NAME, as a checkpoint of this symbol has them"},
+           kJsonOption},
+          convert};
+}
+
+}  // namespace cohort::tool

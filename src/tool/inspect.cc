@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// cohort inspect: what a network or a file of arrays is made of.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tool/network.hpp"
+#include "tool/printing.hpp"
+#include "tool/tool.hpp"
+
+namespace cohort::tool {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Total {
+  int64_t arrays = 0, elements = 0, bytes = 0;
+  bool whole = true;  // all shapes are known
+
+  explicit Total(const std::vector<Value> &values) {
+    for (const Value &value : values) {
+      ++arrays;
+      whole = whole && value.known();
+      if (!value.known()) continue;
+      elements += value.elements();
+      bytes += value.bytes();
+    }
+  }
+};
+
+ordered_json list_json(const std::vector<Value> &values) {
+  ordered_json list = ordered_json::array();
+  for (const Value &value : values) {
+    list.push_back(to_json(value));
+    if (value.known()) list.back()["elements"] = value.elements();
+  }
+  return list;
+}
+
+// ---- operators that are missing
+// --------------------------------------------------------------------------------------
+
+void find_missing(const nlohmann::json &graph, const std::set<std::string> &known,
+                  std::map<std::string, std::vector<std::string>> &missing) {
+  if (!graph.is_object() || !graph.count("nodes") || !graph["nodes"].is_array()) return;
+  for (const nlohmann::json &node : graph["nodes"]) {
+    if (!node.is_object() || !node.count("op") || !node["op"].is_string()) continue;
+    const std::string op = node["op"];
+    if (op != "null" && !known.count(op)) {
+      missing[op].push_back(node.count("name") && node["name"].is_string() ? node["name"].get<std::string>() : "");
+    }
+    if (!node.count("subgraphs") || !node["subgraphs"].is_array()) continue;
+    for (const nlohmann::json &inner : node["subgraphs"]) find_missing(inner, known, missing);
+  }
+}
+
+std::map<std::string, std::vector<std::string>> missing_operators(const std::string &path) {
+  std::set<std::string> known;
+  const size_t num = query<size_t>(cohort_operator_num);
+  for (size_t i = 0; i < num; ++i) known.insert(query<const char *>(cohort_operator_name, i));
+  std::map<std::string, std::vector<std::string>> missing;
+  find_missing(nlohmann::json::parse(read_text(path), nullptr, false), known, missing);
+  return missing;
+}
+
+[[noreturn]] void tell_missing(const std::string &path, const std::map<std::string, std::vector<std::string>> &missing,
+                               bool as_json) {
+  size_t num_nodes = 0;
+  ordered_json json;
+  json["file"] = path;
+  json["missing"] = ordered_json::array();
+  Table table({false, true, false});
+  table.add({"missing", "nodes", "such as"});
+  table.line();
+  for (const auto &[op, nodes] : missing) {
+    num_nodes += nodes.size();
+    json["missing"].push_back({{"operator", op}, {"nodes", nodes}});
+    table.add({printable(op), std::to_string(nodes.size()), printable(nodes.front())});
+  }
+  if (as_json) {
+    print(json);
+  } else {
+    print(table.text());
+  }
+  finish_output();
+  throw Failure(path + ": " + plural(missing.size(), "operator") + " that are not there, in " +
+                plural(num_nodes, "node"));
+}
+
+// ---- memory
+// ------------------------------------------------------------------------------------------------------------
+
+struct Plan {
+  cohort_memory_info memory = COHORT_MEMORY_INFO_INIT;
+  std::string text;   // of all steps
+  std::string error;  // why there is no plan
+};
+
+Plan plan_of(const Network &network, const Known &known, const Params *params, const cohort_context &context,
+             bool train) {
+  Plan plan;
+  std::vector<std::string> names;
+  for (const Value &value : network.of_kind(Node::kParameter)) names.push_back(value.name);
+  std::vector<const char *> pointers;
+  for (const std::string &name : names) pointers.push_back(name.c_str());
+  const std::vector<const char *> write(names.size(), "write");
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  if (train) {
+    options.grad_req_list = write.data();
+    options.grad_req_names = pointers.data();
+    options.num_grad_reqs = names.size();
+  }
+  try {
+    const Executor executor = make<Executor>(cohort_executor_simple_bind, network.symbol.get(), &context,
+                                             make_descs(known, params, network.symbol.get()).get(), &options);
+    check(cohort_executor_memory(executor.get(), &plan.memory));
+    plan.text = query<const char *>(cohort_executor_debug_text, executor.get());
+  } catch (const CallError &error) {
+    plan.error = error.what();
+  }
+  return plan;
+}
+
+const std::pair<const char *, size_t cohort_memory_info::*> kMemory[] = {
+    {"arguments", &cohort_memory_info::argument_bytes},
+    {"gradients", &cohort_memory_info::gradient_bytes},
+    {"outputs", &cohort_memory_info::output_bytes},
+    {"intermediate", &cohort_memory_info::planned_bytes},
+    {"without reuse", &cohort_memory_info::intermediate_bytes},
+};
+
+ordered_json plan_json(const Plan &plan) {
+  ordered_json json;
+  if (!plan.error.empty()) return json["error"] = plan.error, json;
+  json["argument_bytes"] = plan.memory.argument_bytes;
+  json["gradient_bytes"] = plan.memory.gradient_bytes;
+  json["output_bytes"] = plan.memory.output_bytes;
+  json["planned_bytes"] = plan.memory.planned_bytes;
+  json["intermediate_bytes"] = plan.memory.intermediate_bytes;
+  json["plan"] = plan.text;
+  return json;
+}
+
+std::string memory_text(const Plan &inference, const Plan &training) {
+  if (!inference.error.empty()) return "no memory plan: " + inference.error + "\n";
+  Table table({false, true, true});
+  table.add({"memory", "inference", "training"});
+  table.line();
+  for (const auto &[name, member] : kMemory) {
+    table.add({name, bytes_text(double(inference.memory.*member)),
+               training.error.empty() ? bytes_text(double(training.memory.*member)) : "-"});
+  }
+  return table.text() + (training.error.empty() ? "" : "no plan for training: " + training.error + "\n");
+}
+
+// ---- a network
+// ---------------------------------------------------------------------------------------------------------
+
+// The variables that each layer is the first to read, so that a shared one is counted once.
+std::vector<std::vector<Value>> own_parameters(const Network &network) {
+  std::vector<std::vector<Value>> own(network.nodes.size());
+  std::vector<bool> seen(network.nodes.size(), false);
+  for (size_t i = 0; i < network.nodes.size(); ++i) {
+    for (const Node::Source &source : network.nodes[i].inputs) {
+      const Node::Kind kind = network.nodes[source.node].kind;
+      if ((kind != Node::kParameter && kind != Node::kAuxiliary) || seen[source.node]) continue;
+      seen[source.node] = true;
+      own[i].push_back(network.value({source.node, 0}));
+    }
+  }
+  return own;
+}
+
+std::string count_text(const Total &total) {
+  if (!total.whole) return "?";
+  return total.arrays ? with_commas(total.elements) : "";
+}
+
+ordered_json network_json(const Network &network, const std::string &path) {
+  const auto own = own_parameters(network);
+  const std::vector<Value> params = network.of_kind(Node::kParameter), aux = network.of_kind(Node::kAuxiliary);
+  ordered_json json;
+  json["file"] = path;
+  json["missing"] = ordered_json::array();
+  json["inputs"] = list_json(network.of_kind(Node::kInput));
+  json["outputs"] = list_json(network.outputs());
+  json["layers"] = ordered_json::array();
+  for (size_t i = 0; i < network.nodes.size(); ++i) {
+    const Node &node = network.nodes[i];
+    if (node.kind != Node::kOperator) continue;
+    ordered_json layer, outputs = ordered_json::array(), inputs = ordered_json::array();
+    for (const auto &output : node.outputs) outputs.push_back(to_json(output.second));
+    for (const Node::Source &source : node.inputs) inputs.push_back(network.nodes[source.node].name);
+    layer["name"] = node.name;
+    layer["operator"] = node.op;
+    layer["attributes"] = node.attrs;
+    layer["inputs"] = inputs;
+    layer["outputs"] = outputs;
+    const Total total(own[i]);
+    if (total.whole) layer["parameters"] = total.elements;
+    if (!total.whole) layer["parameters"] = nullptr;
+    json["layers"].push_back(layer);
+  }
+  json["parameters"] = list_json(params);
+  json["auxiliary_states"] = list_json(aux);
+  const Total all_params(params), all_aux(aux);
+  json["totals"] = {{"nodes", network.nodes.size()},        {"layers", json["layers"].size()},
+                    {"parameters", all_params.elements},    {"parameter_bytes", all_params.bytes},
+                    {"auxiliary_states", all_aux.elements}, {"auxiliary_state_bytes", all_aux.bytes},
+                    {"complete", network.unknown().empty()}};
+  json["unknown_shapes"] = network.unknown();
+  return json;
+}
+
+std::string network_text(const Network &network, const std::string &path) {
+  const auto own = own_parameters(network);
+  Table variables({false, false, false});
+  for (const Value &value : network.of_kind(Node::kInput)) {
+    variables.add({"input   " + printable(value.name), shape_text(value.shape), dtype_text(value.dtype)});
+  }
+  for (const Value &value : network.outputs()) {
+    variables.add({"output  " + printable(value.name), shape_text(value.shape), dtype_text(value.dtype)});
+  }
+  Table layers({false, false, false, false, true});
+  layers.add({"layer", "operator", "output", "type", "parameters"});
+  layers.line();
+  size_t num_layers = 0;
+  for (size_t i = 0; i < network.nodes.size(); ++i) {
+    const Node &node = network.nodes[i];
+    if (node.kind != Node::kOperator) continue;
+    ++num_layers;
+    std::string name = printable(node.name), op = printable(node.op), count = count_text(Total(own[i]));
+    for (const auto &output : node.outputs) {
+      layers.add({name, op, shape_text(output.second.shape), dtype_text(output.second.dtype), count});
+      name = op = count = "";
+    }
+  }
+  layers.line();
+  const Total params(network.of_kind(Node::kParameter)), aux(network.of_kind(Node::kAuxiliary));
+  std::string text = printable(path) + ": " + plural(num_layers, "layer") + ", " +
+                     plural(network.nodes.size(), "node") + "\n\n" + variables.text() + "\n" + layers.text();
+  for (const auto &[what, total] : {std::pair("parameter", &params), std::pair("auxiliary state", &aux)}) {
+    text += plural(size_t(total->elements), what) + (total->whole ? "" : " or more") + " in " +
+            plural(size_t(total->arrays), "array") + ", " + bytes_text(double(total->bytes)) + "\n";
+  }
+  const std::vector<std::string> unknown = network.unknown();
+  if (!unknown.empty()) {
+    std::vector<std::string> inputs;
+    for (const Value &value : network.of_kind(Node::kInput)) {
+      if (!value.known()) inputs.push_back(value.name);
+    }
+    if (inputs.empty()) inputs = unknown;
+    text += "Not all shapes are known; --shape " + printable(inputs[0]) + "=.. gives that of " + printable(inputs[0]);
+    if (inputs.size() > 1) text += ", and " + plural(inputs.size() - 1, "other") + " may be wanted";
+    text += ".\n";
+  }
+  return text;
+}
+
+void inspect_arrays(const std::string &path, bool as_json) {
+  const Arrays arrays = make<Arrays>(cohort_arrays_load, path.c_str(), nullptr);
+  const std::vector<std::string> names = names_of(arrays.get());
+  std::vector<Value> values;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const NDArray array = make<NDArray>(cohort_arrays_get, arrays.get(), i);
+    if (array) values.push_back(value_of(array.get(), names[i]));
+  }
+  const Total total(values);
+  if (as_json) {
+    ordered_json json;
+    json["file"] = path;
+    json["arrays"] = ordered_json::array();
+    int64_t elements = 0;
+    for (const Value &value : values) {
+      json["arrays"].push_back(to_json(value));
+      json["arrays"].back()["elements"] = value.elements();
+      elements += value.elements();
+    }
+    json["totals"] = {{"arrays", values.size()}, {"elements", elements}, {"bytes", total.bytes}};
+    print(json);
+    return;
+  }
+  Table table({false, false, false, true});
+  table.add({"array", "shape", "type", "elements"});
+  table.line();
+  for (const Value &value : values) {
+    table.add({printable(value.name), shape_text(value.shape), dtype_text(value.dtype), with_commas(value.elements())});
+  }
+  table.line();
+  print(table.text() + plural(size_t(total.elements), "element") + " in " + plural(values.size(), "array") + ", " +
+        bytes_text(double(total.bytes)) + "\n");
+}
+
+void inspect(const Arguments &arguments) {
+  const std::string &path = arguments.file();
+  const bool as_json = arguments.has("--json");
+  if (!is_json(path)) return inspect_arrays(path, as_json);
+  const Known known = known_from(arguments);
+  const cohort_context context = parse_context(arguments.one("--context", "cpu(0)"));
+  Symbol symbol;
+  try {
+    symbol = load_symbol(path);
+  } catch (const CallError &) {
+    const auto missing = missing_operators(path);
+    if (!missing.empty()) tell_missing(path, missing, as_json);
+    throw;
+  }
+  std::optional<Params> params;
+  if (arguments.has("--params")) params = load_params(arguments.one("--params"), symbol.get());
+  const Params *const given = params ? &*params : nullptr;
+  const Network network = make_network(std::move(symbol), known, given);
+  Plan inference, training;
+  if (network.unknown().empty()) {
+    inference = plan_of(network, known, given, context, false);
+    training = plan_of(network, known, given, context, true);
+  } else {
+    inference.error = training.error = "not all shapes are known";
+  }
+  if (as_json) {
+    ordered_json json = network_json(network, path);
+    json["memory"] = {{"inference", plan_json(inference)}, {"training", plan_json(training)}};
+    print(json);
+    return;
+  }
+  print(network_text(network, path) + "\n" + memory_text(inference, training));
+  if (arguments.has("--plan")) print("\n" + inference.text);
+}
+
+}  // namespace
+
+Command inspect_command() {
+  return {"inspect",
+          "FILE",
+          "shows the layers of a network, with shapes, types, parameters and the memory it takes",
+          "FILE is a symbol in JSON, or a file of arrays, which are listed. Where an operator is missing, all that are "
+          "missing\n"
+          "are listed with their nodes, and the exit status is 1.\n",
+          {kParamsOption,
+           kShapeOption,
+           kDtypeOption,
+           {"--context", "CONTEXT", "the device to plan memory for, such as gpu(0); cpu(0) if it is not given"},
+           {"--plan", "", "the steps of the plan for inference, too"},
+           kJsonOption},
+          inspect};
+}
+
+}  // namespace cohort::tool

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/network.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tool/printing.hpp"
+
+namespace cohort::tool {
+namespace {
+
+using nlohmann::json;
+
+bool ends_with(const std::string &text, const char *end) {
+  const size_t length = std::strlen(end);
+  return text.size() >= length && text.compare(text.size() - length, length, end) == 0;
+}
+
+// Where nobody says which variables are parameters, the operators' names for their inputs do, or the variables' own.
+bool sounds_like_parameter(const std::string &name) {
+  for (const char *end : {"weight", "bias", "gamma", "beta", "parameters", "alpha", "_scale", "moving_mean",
+                          "moving_var", "running_mean", "running_var"}) {
+    if (ends_with(name, end)) return true;
+  }
+  return false;
+}
+
+std::string input_name(const Node &node, size_t index) {
+  size_t num_inputs = 0;
+  check(cohort_operator_info(node.op.c_str(), nullptr, nullptr, nullptr, &num_inputs, nullptr, nullptr));
+  if (index >= num_inputs) return "";
+  const char *name = nullptr;
+  check(cohort_operator_input(node.op.c_str(), index, &name, nullptr, nullptr));
+  return name;
+}
+
+Value value_at(const cohort_descs *descs, size_t index) {
+  std::array<int64_t, COHORT_MAX_AXES> lengths;
+  const char *name = nullptr;
+  int32_t num_axes = 0;
+  Value value;
+  check(cohort_descs_get(descs, index, &name, lengths.data(), lengths.size(), &num_axes, &value.dtype, nullptr));
+  value.name = name;
+  if (num_axes != COHORT_UNKNOWN_SHAPE) value.shape = Shape(lengths.begin(), lengths.begin() + num_axes);
+  return value;
+}
+
+std::vector<Node::Source> parse_sources(const json &list) {
+  std::vector<Node::Source> sources;
+  for (const json &entry : list) sources.push_back({entry.at(0).get<size_t>(), entry.at(1).get<size_t>()});
+  return sources;
+}
+
+template <typename Infer>
+Descs infer_outputs(Infer infer, const cohort_symbol *symbol, const Known &known, const Params *params) {
+  cohort_bool complete = 0;
+  cohort_descs *outputs = nullptr;
+  check(infer(symbol, make_descs(known, params, symbol).get(), 1, &complete, nullptr, &outputs, nullptr));
+  return Descs(outputs);
+}
+
+// Of the internals of a symbol. A variable of which nothing follows is float32, as it is when the symbol is bound.
+Descs infer_types(const cohort_symbol *internals, Known known, const Params *params) {
+  std::set<std::string> variables, settled;
+  for (const std::string &name : names_of(internals, COHORT_SYMBOL_INPUTS)) variables.insert(name);
+  for (;;) {
+    Descs types = infer_outputs(cohort_symbol_infer_dtype, internals, known, params);
+    const size_t num = query<size_t>(cohort_descs_num, types.get());
+    bool all = true;
+    for (size_t i = 0; all && i < num; ++i) {
+      const Value value = value_at(types.get(), i);
+      if (value.dtype != COHORT_DTYPE_NONE || !variables.count(value.name) || !settled.insert(value.name).second)
+        continue;
+      known.dtypes.emplace_back(value.name, COHORT_DTYPE_FLOAT32);
+      all = false;
+    }
+    if (all) return types;
+  }
+}
+
+// The library has just written this JSON, so it is well formed.
+void read_nodes(const cohort_symbol *symbol, std::vector<Node> &nodes, std::vector<Node::Source> &heads) {
+  const json graph = json::parse(query<const char *>(cohort_symbol_to_json, symbol));
+  nodes.clear();
+  for (const json &entry : graph.at("nodes")) {
+    Node node;
+    node.name = entry.at("name").get<std::string>();
+    node.op = entry.at("op").get<std::string>();
+    if (node.op == "null") {
+      node.op.clear();
+      node.kind = Node::kInput;
+    }
+    if (entry.count("attrs")) node.attrs = entry.at("attrs").get<std::map<std::string, std::string>>();
+    node.inputs = parse_sources(entry.at("inputs"));
+    nodes.push_back(std::move(node));
+  }
+  heads = parse_sources(graph.at("heads"));
+}
+
+void find_kinds(Network &network, const Known &known, const Params *params) {
+  std::set<std::string> aux, given, inputs;
+  for (const std::string &name : names_of(network.symbol.get(), COHORT_SYMBOL_AUX)) aux.insert(name);
+  if (params) {
+    for (const std::string &name : names_of(params->args.get())) given.insert(name);
+  }
+  for (const auto &shape : known.shapes) inputs.insert(shape.first);
+  std::vector<bool> seen(network.nodes.size(), false);
+  for (const Node &reader : network.nodes) {
+    for (size_t i = 0; i < reader.inputs.size(); ++i) {
+      Node &node = network.nodes[reader.inputs[i].node];
+      if (node.kind == Node::kOperator || seen[reader.inputs[i].node]) continue;
+      seen[reader.inputs[i].node] = true;
+      if (aux.count(node.name)) {
+        node.kind = Node::kAuxiliary;
+      } else if (given.count(node.name) || (!params && !inputs.count(node.name) &&
+                                            (node.attrs.count("__init__") || sounds_like_parameter(node.name) ||
+                                             sounds_like_parameter(input_name(reader, i))))) {
+        node.kind = Node::kParameter;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+bool Value::known() const { return shape && std::find(shape->begin(), shape->end(), 0) == shape->end(); }
+
+int64_t Value::elements() const {
+  int64_t product = 1;
+  for (const int64_t length : *shape) {
+    if (__builtin_mul_overflow(product, length, &product))
+      throw Failure("'" + printable(name) + "': its shape has too many elements");
+  }
+  return product;
+}
+
+int64_t Value::bytes() const {
+  return dtype == COHORT_DTYPE_NONE ? 0 : elements() * int64_t(query<size_t>(cohort_dtype_bytes, dtype));
+}
+
+const Value &Network::value(const Node::Source &source) const {
+  static const Value hidden;
+  const auto found = nodes[source.node].outputs.find(source.output);
+  return found == nodes[source.node].outputs.end() ? hidden : found->second;
+}
+
+std::vector<Value> Network::of_kind(Node::Kind kind) const {
+  std::vector<Value> values;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].kind == kind) values.push_back(value({i, 0}));
+  }
+  return values;
+}
+
+std::vector<Value> Network::outputs() const {
+  std::vector<Value> values;
+  const std::vector<std::string> names = names_of(symbol.get(), COHORT_SYMBOL_OUTPUTS);
+  for (size_t i = 0; i < heads.size(); ++i) {
+    values.push_back(value(heads[i]));
+    values.back().name = names.at(i);
+  }
+  return values;
+}
+
+std::vector<std::string> Network::unknown() const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].kind != Node::kOperator && !value({i, 0}).known()) names.push_back(nodes[i].name);
+  }
+  return names;
+}
+
+Known known_from(const Arguments &arguments) {
+  Known known;
+  for (const auto &[name, text] : arguments.pairs("--shape")) {
+    known.shapes.emplace_back(name, parse_shape(text, "--shape " + name));
+  }
+  for (const auto &[name, text] : arguments.pairs("--dtype")) {
+    try {
+      known.dtypes.emplace_back(name, query<cohort_dtype>(cohort_dtype_parse, text.c_str()));
+    } catch (const CallError &error) {
+      throw UsageError("--dtype " + name + ": " + error.what());
+    }
+  }
+  return known;
+}
+
+Symbol load_symbol(const std::string &path) { return make<Symbol>(cohort_symbol_load, path.c_str()); }
+
+Params load_params(const std::string &path, const cohort_symbol *symbol) {
+  const Arrays file = make<Arrays>(cohort_arrays_load, path.c_str(), nullptr);
+  Params params{make<Arrays>(cohort_arrays_create), make<Arrays>(cohort_arrays_create)};
+  std::set<std::string> aux;
+  for (const std::string &name : names_of(symbol, COHORT_SYMBOL_AUX)) aux.insert(name);
+  const size_t num = query<size_t>(cohort_arrays_num, file.get());
+  for (size_t i = 0; i < num; ++i) {
+    const NDArray array = make<NDArray>(cohort_arrays_get, file.get(), i);
+    std::string name = query<const char *>(cohort_arrays_name, file.get(), i);
+    if (name.empty() || !array)
+      throw Failure(path + ": parameters have names, and array " + std::to_string(i) + " has none");
+    const bool is_arg = name.compare(0, 4, "arg:") == 0, is_aux = name.compare(0, 4, "aux:") == 0;
+    if (is_arg || is_aux) name.erase(0, 4);
+    const Arrays &list = is_aux || (!is_arg && aux.count(name)) ? params.aux : params.args;
+    check(cohort_arrays_set(list.get(), name.c_str(), array.get()));
+  }
+  return params;
+}
+
+Descs make_descs(const Known &known, const Params *params, const cohort_symbol *symbol) {
+  Descs descs = make<Descs>(cohort_descs_create);
+  std::map<std::string, Value> all;
+  if (params) {
+    std::set<std::string> variables;
+    for (const std::string &name : names_of(symbol, COHORT_SYMBOL_INPUTS)) variables.insert(name);
+    for (const Arrays *list : {&params->args, &params->aux}) {
+      const std::vector<std::string> names = names_of(list->get());
+      for (size_t i = 0; i < names.size(); ++i) {
+        if (!variables.count(names[i])) continue;
+        all[names[i]] = value_of(make<NDArray>(cohort_arrays_get, list->get(), i).get(), names[i]);
+      }
+    }
+  }
+  for (const auto &[name, shape] : known.shapes) all[name].shape = shape;
+  for (const auto &[name, dtype] : known.dtypes) all[name].dtype = dtype;
+  for (const auto &[name, value] : all) {
+    check(cohort_descs_add(descs.get(), name.c_str(), value.shape ? value.shape->data() : nullptr,
+                           value.shape ? int32_t(value.shape->size()) : COHORT_UNKNOWN_SHAPE, value.dtype, nullptr));
+  }
+  return descs;
+}
+
+Network make_network(Symbol symbol, const Known &known, const Params *params) {
+  Network network;
+  const Symbol internals = make<Symbol>(cohort_symbol_internals, symbol.get());
+  const Descs shapes = infer_outputs(cohort_symbol_infer_shape, internals.get(), known, params);
+  const Descs dtypes = infer_types(internals.get(), known, params);
+
+  // The internals are nodes in the order of the symbol's own: each of their heads is an output that a user can see.
+  std::vector<Node::Source> seen, heads;
+  read_nodes(internals.get(), network.nodes, seen);
+  for (size_t i = 0; i < seen.size(); ++i) {
+    Value value = value_at(shapes.get(), i);
+    value.dtype = value_at(dtypes.get(), i).dtype;
+    network.nodes[seen[i].node].outputs[seen[i].output] = value;
+  }
+  std::vector<Node> nodes;
+  read_nodes(symbol.get(), nodes, network.heads);
+  bool same = nodes.size() == network.nodes.size();
+  for (size_t i = 0; same && i < nodes.size(); ++i) same = nodes[i].name == network.nodes[i].name;
+  if (!same) throw Failure("the internals of the symbol are not in its order");
+  network.symbol = std::move(symbol);
+  find_kinds(network, known, params);
+  return network;
+}
+
+std::vector<std::string> names_of(const cohort_symbol *symbol, cohort_symbol_list list) {
+  std::vector<std::string> names(query<size_t>(cohort_symbol_num_names, symbol, list));
+  for (size_t i = 0; i < names.size(); ++i) names[i] = query<const char *>(cohort_symbol_name_at, symbol, list, i);
+  return names;
+}
+
+std::vector<std::string> names_of(const cohort_arrays *arrays) {
+  std::vector<std::string> names(query<size_t>(cohort_arrays_num, arrays));
+  for (size_t i = 0; i < names.size(); ++i) names[i] = query<const char *>(cohort_arrays_name, arrays, i);
+  return names;
+}
+
+Value value_of(const cohort_ndarray *array, const std::string &name) {
+  std::array<int64_t, COHORT_MAX_AXES> lengths;
+  int32_t num_axes = 0;
+  check(cohort_ndarray_shape(array, lengths.data(), lengths.size(), &num_axes));
+  return {name, Shape(lengths.begin(), lengths.begin() + num_axes), query<cohort_dtype>(cohort_ndarray_dtype, array)};
+}
+
+Shape parse_shape(const std::string &text, const std::string &what) {
+  std::string inside = text;
+  if (inside.size() >= 2 && inside.front() == '(' && inside.back() == ')') inside = inside.substr(1, inside.size() - 2);
+  inside.erase(std::remove(inside.begin(), inside.end(), ' '), inside.end());
+  if (!inside.empty() && inside.back() == ',') inside.pop_back();
+  Shape shape;
+  if (inside.empty()) return shape;
+  for (const std::string &part : split(inside, ',')) shape.push_back(parse_number(part, 0, INT64_MAX, what));
+  if (shape.size() > COHORT_MAX_AXES)
+    throw UsageError(what + ": " + std::to_string(shape.size()) + " axes are too many");
+  return shape;
+}
+
+std::string shape_text(const std::optional<Shape> &shape) {
+  if (!shape) return "?";
+  std::string text;
+  for (const int64_t length : *shape) text += (text.empty() ? "" : ", ") + (length ? std::to_string(length) : "?");
+  return "(" + text + (shape->size() == 1 ? ",)" : ")");
+}
+
+nlohmann::ordered_json to_json(const Value &value) {
+  nlohmann::ordered_json json;
+  json["name"] = value.name;
+  if (value.shape) {
+    json["shape"] = *value.shape;
+  } else {
+    json["shape"] = nullptr;
+  }
+  if (value.dtype == COHORT_DTYPE_NONE) {
+    json["dtype"] = nullptr;
+  } else {
+    json["dtype"] = dtype_text(value.dtype);
+  }
+  return json;
+}
+
+cohort_context parse_context(const std::string &text) {
+  try {
+    return query<cohort_context>(cohort_context_parse, text.c_str());
+  } catch (const CallError &error) {
+    throw UsageError(std::string("--context: ") + error.what());
+  }
+}
+
+std::vector<cohort_context> parse_contexts(const std::string &text) {
+  std::vector<cohort_context> contexts;
+  for (const std::string &part : split(text, ',')) contexts.push_back(parse_context(part));
+  return contexts;
+}
+
+bool is_json(const std::string &path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  char first = 0;
+  if (!(file >> first) && errno) throw Failure(path + ": " + std::strerror(errno));
+  return first == '{';
+}
+
+void check_saving(const std::string &path, size_t num_arrays) {
+  const std::string end = extension(path);
+  if (end != ".params" && end != ".npy" && end != ".npz") {
+    throw UsageError("--output: expected a name that ends in .params, .npy or .npz, found '" + path + "'");
+  }
+  if (end == ".npy" && num_arrays != 1) {
+    throw Failure(path + ": a .npy file holds one array, and there are " + std::to_string(num_arrays) +
+                  "; .npz and .params hold them");
+  }
+}
+
+void save_arrays(const cohort_arrays *arrays, const std::string &path) {
+  check_saving(path, query<size_t>(cohort_arrays_num, arrays));
+  const std::string end = extension(path);
+  const auto save = end == ".npy"   ? cohort_arrays_save_npy
+                    : end == ".npz" ? cohort_arrays_save_npz
+                                    : cohort_arrays_save;
+  check(save(arrays, path.c_str()));
+}
+
+std::string extension(const std::string &path) {
+  const size_t dot = path.rfind('.');
+  if (dot == std::string::npos || path.find('/', dot) != std::string::npos) return "";
+  std::string result = path.substr(dot);
+  for (char &c : result) c = char(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+}  // namespace cohort::tool

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+// cohort run: inference over arrays from files.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "tool/network.hpp"
+#include "tool/printing.hpp"
+#include "tool/tool.hpp"
+
+namespace cohort::tool {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Named {
+  std::string name;
+  NDArray array;
+};
+
+// ---- what goes in
+// --------------------------------------------------------------------------------------------------------
+
+NDArray load_input(const std::string &name, const std::string &path) {
+  const Arrays file = make<Arrays>(cohort_arrays_load, path.c_str(), nullptr);
+  const std::vector<std::string> names = names_of(file.get());
+  size_t at = 0;
+  if (names.size() != 1) {
+    at = size_t(std::find(names.begin(), names.end(), name) - names.begin());
+    if (at == names.size()) {
+      throw Failure(path + ": there is no array '" + name + "' among its " + plural(names.size(), "array"));
+    }
+  }
+  NDArray array = make<NDArray>(cohort_arrays_get, file.get(), at);
+  if (!array) throw Failure(path + ": its entry has no array");
+  return array;
+}
+
+std::vector<Named> load_inputs(const Arguments &arguments) {
+  std::vector<Named> inputs;
+  for (const auto &[name, path] : arguments.pairs("--input")) inputs.push_back({name, load_input(name, path)});
+  if (inputs.empty()) throw UsageError("--input NAME=FILE is missing");
+  return inputs;
+}
+
+bool is_label(const std::string &name) { return name.size() >= 5 && name.compare(name.size() - 5, 5, "label") == 0; }
+
+// Every variable gets its values from somewhere, but the labels of losses, which inference does not read.
+void check_complete(const cohort_symbol *symbol, const std::vector<Named> &inputs, const Params *params) {
+  std::vector<std::string> given, missing;
+  for (const Named &input : inputs) given.push_back(input.name);
+  if (params) {
+    for (const Arrays *list : {&params->args, &params->aux}) {
+      const std::vector<std::string> names = names_of(list->get());
+      given.insert(given.end(), names.begin(), names.end());
+    }
+  }
+  std::sort(given.begin(), given.end());
+  const std::vector<std::string> variables = names_of(symbol, COHORT_SYMBOL_INPUTS);
+  for (const Named &input : inputs) {
+    if (std::find(variables.begin(), variables.end(), input.name) == variables.end()) {
+      throw Failure("the network has no input '" + input.name + "'");
+    }
+  }
+  for (const std::string &name : variables) {
+    if (!std::binary_search(given.begin(), given.end(), name) && !is_label(name)) missing.push_back(name);
+  }
+  if (missing.empty()) return;
+  const size_t num = missing.size();
+  if (num > 5) missing.resize(5), missing.push_back("...");
+  throw Failure("no values are given for " + plural(num, "variable") + " (" + joined(missing, ", ") +
+                "): --input or --params");
+}
+
+// ---- running
+// -------------------------------------------------------------------------------------------------------------
+
+// The network bound for one size of its inputs: an executor on one context, or a group, which splits them, on several.
+class Bound {
+ public:
+  Bound(const cohort_symbol *symbol, const std::vector<cohort_context> &contexts, const std::vector<Named> &inputs,
+        const Params *params, const Known &given) {
+    Known known = given;
+    for (const Named &input : inputs) known.shapes.emplace_back(input.name, *value_of(input.array.get(), "").shape);
+    const Descs descs = make_descs(known, params, symbol);
+    if (contexts.size() == 1) {
+      executor_ = make<Executor>(cohort_executor_simple_bind, symbol, &contexts[0], descs.get(), nullptr);
+      if (params) check(cohort_executor_copy_params_from(executor_.get(), params->args.get(), params->aux.get(), 1));
+      return;
+    }
+    cohort_bool complete = 0;
+    const Descs types = [&] {
+      cohort_descs *args = nullptr;
+      check(cohort_symbol_infer_dtype(symbol, descs.get(), 1, &complete, &args, nullptr, nullptr));
+      return Descs(args);
+    }();
+    const Descs data = make<Descs>(cohort_descs_create);
+    for (const Named &input : inputs) {
+      const Value value = value_of(input.array.get(), input.name);
+      cohort_dtype dtype = COHORT_DTYPE_NONE;
+      const size_t at = query<size_t>(cohort_descs_find, types.get(), input.name.c_str());
+      check(cohort_descs_get(types.get(), at, nullptr, nullptr, 0, nullptr, &dtype, nullptr));
+      check(cohort_descs_add(data.get(), input.name.c_str(), value.shape->data(), int32_t(value.shape->size()), dtype,
+                             nullptr));
+    }
+    const Descs labels = make<Descs>(cohort_descs_create);
+    for (const auto &[name, shape] : given.shapes) {
+      check(cohort_descs_add(labels.get(), name.c_str(), shape.data(), int32_t(shape.size()), COHORT_DTYPE_NONE,
+                             nullptr));
+    }
+    group_ = make<Group>(cohort_group_create, symbol, contexts.data(), contexts.size(), data.get(), labels.get(),
+                         nullptr, size_t(0), 0, nullptr);
+    if (params) check(cohort_group_assign_params(group_.get(), params->args.get(), params->aux.get(), 1, 1, nullptr));
+  }
+
+  // The outputs are the caller's own: the next pass does not change them.
+  std::vector<NDArray> forward(const std::vector<Named> &inputs) {
+    std::vector<NDArray> outputs;
+    if (executor_) {
+      const Arrays list = make<Arrays>(cohort_arrays_create);
+      for (const Named &input : inputs) check(cohort_arrays_add(list.get(), input.name.c_str(), input.array.get()));
+      check(cohort_executor_set_inputs(executor_.get(), list.get()));
+      check(cohort_executor_forward(executor_.get(), 0));
+      const size_t num = query<size_t>(cohort_executor_num_arrays, executor_.get(), COHORT_EXECUTOR_OUTPUTS);
+      for (size_t i = 0; i < num; ++i) {
+        outputs.push_back(own(make<NDArray>(cohort_executor_array, executor_.get(), COHORT_EXECUTOR_OUTPUTS, i)));
+      }
+    } else {
+      std::vector<cohort_ndarray *> data;
+      for (const Named &input : inputs) data.push_back(input.array.get());
+      check(cohort_group_forward(group_.get(), data.data(), data.size(), nullptr, 0, 0));
+      const size_t num = query<size_t>(cohort_group_num_arrays, group_.get(), COHORT_GROUP_OUTPUTS);
+      for (size_t i = 0; i < num; ++i) {
+        outputs.push_back(own(make<NDArray>(cohort_group_merged, group_.get(), COHORT_GROUP_OUTPUTS, i)));
+      }
+    }
+    return outputs;
+  }
+
+ private:
+  static NDArray own(const NDArray &live) { return make<NDArray>(cohort_ndarray_copy, live.get(), nullptr); }
+
+  Executor executor_;
+  Group group_;
+};
+
+int64_t rows_of(const std::vector<Named> &inputs) {
+  int64_t rows = -1;
+  for (const Named &input : inputs) {
+    const Shape shape = *value_of(input.array.get(), "").shape;
+    if (shape.empty()) throw Failure("input '" + input.name + "' has no axis to cut batches from");
+    if (rows >= 0 && shape[0] != rows) {
+      throw Failure("input '" + input.name + "' has " + std::to_string(shape[0]) + " rows, and '" + inputs[0].name +
+                    "' has " + std::to_string(rows));
+    }
+    rows = shape[0];
+  }
+  return rows;
+}
+
+std::vector<NDArray> run_in_batches(const cohort_symbol *symbol, const std::vector<cohort_context> &contexts,
+                                    const std::vector<Named> &inputs, const Params *params, const Known &known,
+                                    int64_t batch) {
+  if (batch == 0) return Bound(symbol, contexts, inputs, params, known).forward(inputs);
+  const int64_t rows = rows_of(inputs);
+  std::vector<std::vector<NDArray>> parts;  // of each output
+  std::optional<Bound> bound;
+  int64_t bound_rows = 0;
+  Progress progress("running", size_t((rows + batch - 1) / batch));
+  for (int64_t begin = 0; begin < rows || parts.empty(); begin += batch) {
+    const int64_t end = std::min(rows, begin + batch);
+    std::vector<Named> slice;
+    for (const Named &input : inputs) {
+      slice.push_back({input.name, make<NDArray>(cohort_ndarray_slice, input.array.get(), begin, end)});
+    }
+    if (!bound || bound_rows != end - begin) bound.emplace(symbol, contexts, slice, params, known);
+    bound_rows = end - begin;
+    std::vector<NDArray> outputs = bound->forward(slice);
+    parts.resize(outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      check(cohort_ndarray_wait(outputs[i].get()));
+      parts[i].push_back(std::move(outputs[i]));
+    }
+    progress.step();
+  }
+  std::vector<NDArray> joined_outputs;
+  for (const std::vector<NDArray> &of_one : parts) {
+    std::vector<cohort_ndarray *> pointers;
+    for (const NDArray &part : of_one) pointers.push_back(part.get());
+    joined_outputs.push_back(make<NDArray>(cohort_ndarray_concat, pointers.data(), pointers.size(), 0));
+  }
+  return joined_outputs;
+}
+
+// ---- what comes out
+// ------------------------------------------------------------------------------------------------------
+
+struct Output {
+  Value value;
+  NDArray array;
+  std::vector<double> numbers;
+};
+
+Output read(const std::string &name, NDArray array) {
+  Output output{value_of(array.get(), name), std::move(array), {}};
+  const NDArray wide = make<NDArray>(cohort_ndarray_cast, output.array.get(), COHORT_DTYPE_FLOAT64);
+  output.numbers.resize(size_t(output.value.elements()));
+  check(cohort_ndarray_read(wide.get(), output.numbers.data(), output.numbers.size() * sizeof(double)));
+  return output;
+}
+
+// As few digits as tell the numbers of a type apart: 0.1, not 0.100000001490116.
+double rounded(double number, cohort_dtype dtype) {
+  if (dtype == COHORT_DTYPE_FLOAT64 || !std::isfinite(number)) return number;
+  char digits[64];
+  const std::to_chars_result shortest = std::to_chars(digits, digits + sizeof digits, float(number));
+  std::from_chars(digits, shortest.ptr, number);
+  return number;
+}
+
+ordered_json numbers_json(const Output &output) {
+  ordered_json list = ordered_json::array();
+  const bool whole = output.value.dtype != COHORT_DTYPE_FLOAT16 && output.value.dtype != COHORT_DTYPE_FLOAT32 &&
+                     output.value.dtype != COHORT_DTYPE_FLOAT64 && output.value.dtype != COHORT_DTYPE_BFLOAT16;
+  for (const double number : output.numbers) {
+    if (whole) {
+      list.push_back(int64_t(number));
+    } else {
+      list.push_back(rounded(number, output.value.dtype));
+    }
+  }
+  return list;
+}
+
+// The first rows of the last axis, and of each its first numbers.
+std::string numbers_text(const Output &output) {
+  constexpr size_t kRows = 8, kColumns = 10;
+  const Shape &shape = *output.value.shape;
+  const size_t columns = shape.empty() ? 1 : size_t(shape.back());
+  const size_t rows = columns ? output.numbers.size() / columns : 0;
+  Table table(std::vector<bool>(std::min(columns, kColumns) + 1, true));
+  for (size_t row = 0; row < std::min(rows, kRows); ++row) {
+    std::vector<std::string> words;
+    for (size_t i = 0; i < std::min(columns, kColumns); ++i)
+      words.push_back(number_text("%.6g", output.numbers[row * columns + i]));
+    words.push_back(columns > kColumns ? "..." : "");
+    table.add(std::move(words));
+  }
+  return table.text() + (rows > kRows ? "... " + plural(rows - kRows, "more row") + "\n" : "");
+}
+
+std::vector<std::string> read_labels(const std::string &path) {
+  std::vector<std::string> labels = split(read_text(path), '\n');
+  for (std::string &label : labels) {
+    if (!label.empty() && label.back() == '\r') label.pop_back();
+  }
+  if (!labels.empty() && labels.back().empty()) labels.pop_back();
+  return labels;
+}
+
+// For each row of axis 0, the places of the largest numbers, the largest first; of equal ones the first.
+std::vector<std::vector<size_t>> largest(const Output &output, size_t top) {
+  const Shape &shape = *output.value.shape;
+  if (shape.empty()) throw Failure("--top: output '" + output.value.name + "' is one number");
+  const size_t rows = shape.size() == 1 ? 1 : size_t(shape[0]);
+  const size_t columns = rows ? output.numbers.size() / rows : 0;
+  std::vector<std::vector<size_t>> places(rows, std::vector<size_t>(columns));
+  for (size_t row = 0; row < rows; ++row) {
+    const double *numbers = output.numbers.data() + row * columns;
+    std::iota(places[row].begin(), places[row].end(), size_t(0));
+    const auto end = places[row].begin() + std::ptrdiff_t(std::min(top, columns));
+    std::partial_sort(places[row].begin(), end, places[row].end(), [&](size_t a, size_t b) {
+      if (std::isnan(numbers[a]) != std::isnan(numbers[b])) return std::isnan(numbers[b]);
+      return numbers[a] != numbers[b] && !std::isnan(numbers[a]) ? numbers[a] > numbers[b] : a < b;
+    });
+    places[row].erase(end, places[row].end());
+  }
+  return places;
+}
+
+std::string label_of(const std::vector<std::string> &labels, size_t place) {
+  return place < labels.size() ? labels[place] : "";
+}
+
+ordered_json top_json(const Output &output, size_t top, const std::vector<std::string> &labels) {
+  ordered_json all = ordered_json::array();
+  const auto rows = largest(output, top);
+  const size_t columns = rows.empty() ? 0 : output.numbers.size() / rows.size();
+  for (size_t row = 0; row < rows.size(); ++row) {
+    ordered_json list = ordered_json::array();
+    for (const size_t place : rows[row]) {
+      list.push_back({{"class", place}, {"value", rounded(output.numbers[row * columns + place], output.value.dtype)}});
+      if (!labels.empty()) list.back()["label"] = label_of(labels, place);
+    }
+    all.push_back(list);
+  }
+  return all;
+}
+
+std::string top_text(const Output &output, size_t top, const std::vector<std::string> &labels) {
+  Table table({true, true, true, false});
+  table.add({"row", "class", "value", labels.empty() ? "" : "label"});
+  const auto rows = largest(output, top);
+  const size_t columns = rows.empty() ? 0 : output.numbers.size() / rows.size();
+  for (size_t row = 0; row < rows.size(); ++row) {
+    table.line();
+    for (const size_t place : rows[row]) {
+      table.add({std::to_string(row), std::to_string(place), number_text("%.6g", output.numbers[row * columns + place]),
+                 printable(label_of(labels, place))});
+    }
+  }
+  return table.text();
+}
+
+void save(const std::string &path, const std::vector<Output> &outputs) {
+  const Arrays list = make<Arrays>(cohort_arrays_create);
+  for (const Output &output : outputs) {
+    check(cohort_arrays_add(list.get(), output.value.name.c_str(), output.array.get()));
+  }
+  save_arrays(list.get(), path);
+}
+
+void run(const Arguments &arguments) {
+  const bool as_json = arguments.has("--json"), has_top = arguments.has("--top"),
+             has_output = arguments.has("--output");
+  const size_t top = size_t(arguments.number("--top", 5, 1, INT32_MAX));
+  const int64_t batch = arguments.number("--batch", 0, 1, INT32_MAX);
+  if (arguments.has("--labels") && !has_top) throw UsageError("--labels goes with --top");
+  const std::vector<cohort_context> contexts = parse_contexts(arguments.one("--context", "cpu(0)"));
+  const Known known = known_from(arguments);
+  const Symbol symbol = load_symbol(arguments.file());
+  const std::vector<std::string> names = names_of(symbol.get(), COHORT_SYMBOL_OUTPUTS);
+  if (has_output) check_saving(arguments.one("--output"), names.size());
+  const std::vector<Named> inputs = load_inputs(arguments);
+  std::optional<Params> params;
+  if (arguments.has("--params")) params = load_params(arguments.one("--params"), symbol.get());
+  const Params *const given = params ? &*params : nullptr;
+  const std::vector<std::string> labels =
+      has_top && arguments.has("--labels") ? read_labels(arguments.one("--labels")) : std::vector<std::string>();
+  check_complete(symbol.get(), inputs, given);
+
+  std::vector<NDArray> arrays = run_in_batches(symbol.get(), contexts, inputs, given, known, batch);
+  std::vector<Output> outputs;
+  for (size_t i = 0; i < arrays.size(); ++i) outputs.push_back(read(names[i], std::move(arrays[i])));
+  ordered_json json;
+  json["file"] = arguments.file();
+  json["outputs"] = ordered_json::array();
+  std::string text;
+  for (const Output &output : outputs) {
+    json["outputs"].push_back(to_json(output.value));
+    if (!has_output && !has_top) json["outputs"].back()["values"] = numbers_json(output);
+    text += printable(output.value.name) + " " + shape_text(output.value.shape) + " " + dtype_text(output.value.dtype) +
+            "\n";
+    if (!has_output && !has_top) text += numbers_text(output);
+  }
+  if (has_top) {
+    json["top"] = top_json(outputs[0], top, labels);
+    text += top_text(outputs[0], top, labels);
+  }
+  if (has_output) {
+    save(arguments.one("--output"), outputs);
+    json["saved"] = arguments.one("--output");
+    text += "saved in " + printable(arguments.one("--output")) + "\n";
+  }
+  if (as_json) {
+    print(json);
+  } else {
+    print(text);
+  }
+}
+
+}  // namespace
+
+Command run_command() {
+  return {
+      "run",
+      "FILE",
+      "runs a network over arrays from files, and shows or saves the outputs",
+      "FILE is a symbol in JSON. Every variable gets its values from --input or --params, but labels of losses.\n",
+      {kParamsOption,
+       {"--input", "NAME=FILE", "values of an input: .npy, .npz or .params; NAME=FILE of others may follow",
+        Option::kPairs},
+       {"--shape", "NAME=N,..", "shape of a label, where it does not follow from the inputs", Option::kPairs},
+       kDtypeOption,
+       {"--output", "FILE", "save the outputs as .npy (one output), .npz or .params; -o is short for it"},
+       {"--top", "K", "the K largest numbers in each row of the first output"},
+       {"--labels", "FILE", "what --top calls the classes: line 1 of the file is class 0"},
+       {"--batch", "N", "run N rows at a time; all at once if it is not given"},
+       {"--context", "CONTEXT,..", "devices to split the rows over, such as cpu(0),cpu(1); cpu(0) if it is not given"},
+       kJsonOption},
+      run};
+}
+
+}  // namespace cohort::tool

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/tool.hpp"
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "cohort/version.h"
+#include "tool/printing.hpp"
+
+namespace cohort::tool {
+namespace {
+
+std::vector<Command> commands() { return {inspect_command(), run_command(), convert_command()}; }
+
+std::string overview() {
+  std::string text = "usage: cohort COMMAND FILE [OPTION...]\n\nLooks at networks of MXNet's and runs them.\n\n";
+  for (const Command &command : commands()) {
+    std::string name = command.name;
+    name.resize(9, ' ');
+    text += "  " + name + command.summary + "\n";
+  }
+  return text +
+         "\ncohort COMMAND --help says what a command takes; cohort --version, which version this is.\n"
+         "Exit status: 0, all is well; 1, it could not be done; 2, the command line is wrong.\n";
+}
+
+// Returns the exit status.
+int run(const std::vector<std::string> &words) {
+  if (words.empty()) throw UsageError("no command is given");
+  if (words[0] == "--help" || words[0] == "-h" || (words[0] == "help" && words.size() == 1))
+    return print(overview()), 0;
+  if (words[0] == "--version") return print(std::string("cohort ") + cohort_version() + "\n"), 0;
+  const bool asks_help = words[0] == "help";
+  const std::string &name = words[asks_help];
+  for (const Command &command : commands()) {
+    if (name != command.name) continue;
+    const std::vector<std::string> rest(words.begin() + 1 + asks_help, words.end());
+    bool wants_help = asks_help;
+    for (const std::string &word : rest) wants_help = wants_help || word == "--help" || word == "-h";
+    if (wants_help) return print(help(command)), 0;
+    command.run(Arguments(command, rest));
+    return 0;
+  }
+  throw UsageError("there is no command '" + printable(name) + "'");
+}
+
+}  // namespace
+}  // namespace cohort::tool
+
+int main(int argc, char **argv) {
+  using namespace cohort::tool;
+  const std::vector<std::string> words(argv + (argc > 0), argv + argc);
+  const std::string who = words.empty() || words[0][0] == '-' ? "cohort" : "cohort " + printable(words[0]);
+  try {
+    const int status = run(words);
+    finish_output();
+    return status;
+  } catch (const UsageError &error) {
+    std::fprintf(stderr, "%s: %s (cohort --help says what there is)\n", who.c_str(), error.what());
+    return 2;
+  } catch (const std::bad_alloc &) {
+    std::fprintf(stderr, "%s: out of memory\n", who.c_str());
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "%s: %s\n", who.c_str(), error.what());
+  }
+  return 1;
+}
