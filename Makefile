@@ -448,7 +448,7 @@ uninstall:
 	  '$(DESTDIR)$(LIBDIR)/pkgconfig/cohort.pc'
 
 # Bindings, to where their languages look; libcohort itself is another matter.
-.PHONY: install-perl install-python
+.PHONY: install-perl install-python install-rust
 install-perl:
 	@rm -rf $(BUILD)/install/perl && mkdir -p $(BUILD)/install && cp -r bindings/perl $(BUILD)/install/perl
 	cd $(BUILD)/install/perl && perl Makefile.PL && $(MAKE) --no-print-directory && $(MAKE) --no-print-directory install DESTDIR='$(DESTDIR)'
@@ -458,6 +458,15 @@ install-python:
 	cd $(BUILD)/install/python && $(PYTHON) -m build --wheel --no-isolation
 	install -d '$(DESTDIR)$(PYTHON_LIB)'
 	$(PYTHON) -m zipfile -e $(BUILD)/install/python/dist/*.whl '$(DESTDIR)$(PYTHON_LIB)'
+# Sources, as Debian's packages of crates have them: a program's .cargo/config names the folder as a [source] of kind "directory".
+install-rust:
+	@for crate in cohort-sys cohort; do \
+	  to='$(DESTDIR)$(PREFIX)/share/cargo/registry/'$$crate-$(VERSION) && rm -rf "$$to" && mkdir -p "$$to" && \
+	  cp -r bindings/rust/$$crate/Cargo.toml bindings/rust/$$crate/src bindings/rust/README.md "$$to" && \
+	  { [ ! -e bindings/rust/$$crate/build.rs ] || cp bindings/rust/$$crate/build.rs "$$to"; } && \
+	  sed -i -e 's|path = "[^"]*", ||' -e 's|"../README.md"|"README.md"|' "$$to/Cargo.toml" && \
+	  sed -i 's|"../../README.md"|"../README.md"|' "$$to/src/lib.rs" && \
+	  echo '{"files":{}}' >"$$to/.cargo-checksum.json" || exit 1; done
 
 .PHONY: clean
 clean:
@@ -473,7 +482,7 @@ help:
 	@echo 'make golden GOLDEN=DIR  replay the golden cases in DIR'
 	@echo 'make bench              $(BUILD)/cohort-bench: fixed workloads, one JSON line each'
 	@echo 'make install            the tool, headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
-	@echo 'make install-perl       the Perl binding to where Perl looks; make install-python: the one for Python; DESTDIR='
+	@echo 'make install-perl       the Perl binding to where Perl looks; make install-python: the one for Python; make install-rust: crates below PREFIX; DESTDIR='
 	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside'
 	@echo 'make test-perl          install what is missing, and run the tests of the Perl binding; make test-python: of Python; make test-rust: of Rust; make test-scala: of Java and Scala'
 	@echo 'make test-tool          only those of the command line tool'

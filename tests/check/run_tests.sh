@@ -277,6 +277,7 @@ for part in "$@"; do
         echo "rust-sources: left out, there is no clippy (make test-rust installs it)"
         add rust-sources 0 0 0 1
       fi
+      check rust-crates tests/check/rust_crates.sh "$CARGO"
       rust_tests rust
       ;;
     scala)

@@ -5,6 +5,7 @@ use crate::model::Params;
 use crate::ndarray::{names, Dtype, NDArray};
 use cohort_sys as sys;
 use std::collections::BTreeMap;
+use std::mem::ManuallyDrop;
 use std::ptr::{null, null_mut};
 
 crate::handle!(
@@ -38,6 +39,25 @@ impl Arrays {
         let mut num = 0;
         check(unsafe { sys::cohort_arrays_num(self.raw(), &mut num) })?;
         Ok(num)
+    }
+
+    /// Those of a callback's, which it is lent.
+    ///
+    /// # Safety
+    /// A list that lives through the call.
+    pub(crate) unsafe fn lent(raw: *const sys::cohort_arrays) -> Result<Vec<Option<NDArray>>> {
+        ManuallyDrop::new(Arrays::adopt(raw as *mut _)).list()
+    }
+
+    /// Appends to a list that a callback is lent.
+    ///
+    /// # Safety
+    /// A list that lives through the call.
+    pub(crate) unsafe fn fill(raw: *mut sys::cohort_arrays, arrays: &[Option<NDArray>]) -> Result<()> {
+        for array in arrays {
+            check(sys::cohort_arrays_add(raw, null(), array.as_ref().map_or(null_mut(), NDArray::raw)))?;
+        }
+        Ok(())
     }
 
     pub(crate) fn list(&self) -> Result<Vec<Option<NDArray>>> {
@@ -88,6 +108,22 @@ impl Descs {
                 dtype.code(),
                 layout.as_ref().map_or(null(), |one| one.as_ptr()),
             )
+        })
+    }
+
+    /// Those of a callback's, which it is lent.
+    ///
+    /// # Safety
+    /// A list that lives through the call.
+    pub(crate) unsafe fn lent(raw: *mut sys::cohort_descs) -> ManuallyDrop<Descs> {
+        ManuallyDrop::new(Descs::adopt(raw))
+    }
+
+    /// A type without a shape.
+    pub(crate) fn add_unknown(&self, name: &str, dtype: Dtype) -> Result<()> {
+        let name = c_text(name, "descriptor")?;
+        check(unsafe {
+            sys::cohort_descs_add(self.raw(), name.as_ptr(), null(), sys::COHORT_UNKNOWN_SHAPE, dtype.code(), null())
         })
     }
 

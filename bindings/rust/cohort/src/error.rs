@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString};
 use std::fmt;
 use std::os::raw::c_char;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 
 /// Classes of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,6 +54,15 @@ impl Error {
         Error { kind: ErrorKind::InvalidArgument, message: message.into(), subject: subject.into() }
     }
 
+    pub(crate) fn name(message: impl Into<String>, subject: impl Into<String>) -> Error {
+        Error { kind: ErrorKind::Name, message: message.into(), subject: subject.into() }
+    }
+
+    /// An error of the caller's, as a callback may give back: it comes out of the call that the callback runs in.
+    pub fn new(kind: ErrorKind, message: impl Into<String>, subject: impl Into<String>) -> Error {
+        Error { kind, message: message.into(), subject: subject.into() }
+    }
+
     /// The class.
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -72,25 +82,38 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// What a callback ended with, on its way to behind the call that it runs in.
+enum Ended {
+    Panic(Box<dyn Any + Send>),
+    Error(Error),
+}
+
 thread_local! {
-    static PANIC: RefCell<Option<Box<dyn Any + Send>>> = RefCell::new(None);
+    static ENDED: RefCell<Option<Ended>> = RefCell::new(None);
 }
 
-pub(crate) fn keep_panic(payload: Box<dyn Any + Send>) {
-    PANIC.with(|kept| *kept.borrow_mut() = Some(payload));
+/// Runs what a callback does: 0, or 1 for what failed, which is kept. After that no callback runs in the same call.
+pub(crate) fn guarded(run: impl FnOnce() -> Result<()>) -> i32 {
+    if ENDED.with(|kept| kept.borrow().is_some()) {
+        return 1;
+    }
+    let ended = match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(())) => return 0,
+        Ok(Err(error)) => Ended::Error(error),
+        Err(payload) => Ended::Panic(payload),
+    };
+    ENDED.with(|kept| *kept.borrow_mut() = Some(ended));
+    1
 }
 
-pub(crate) fn panicking() -> bool {
-    PANIC.with(|kept| kept.borrow().is_some())
-}
-
-/// Turns what a call returned into a result. What a callback panicked with in it goes on from here.
+/// Turns what a call returned into a result. What a callback in it ended with goes on from here.
 pub(crate) fn check(error: *mut sys::cohort_error) -> Result<()> {
     let found = if error.is_null() { Ok(()) } else { Err(read(error)) };
-    if let Some(payload) = PANIC.with(|kept| kept.borrow_mut().take()) {
-        std::panic::resume_unwind(payload);
+    match ENDED.with(|kept| kept.borrow_mut().take()) {
+        Some(Ended::Panic(payload)) => resume_unwind(payload),
+        Some(Ended::Error(error)) => Err(error),
+        None => found,
     }
-    found
 }
 
 fn read(error: *mut sys::cohort_error) -> Error {

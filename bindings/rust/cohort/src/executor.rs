@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Executors: a network bound to arrays.
 use crate::arrays::{Arrays, Descs};
-use crate::error::{c_text, check, keep_panic, panicking, text, Result};
+use crate::error::{check, guarded, text, Error, Result};
+use crate::executor_builder::ExecutorBuilder;
 use crate::model::Params;
 use crate::ndarray::{names, pointers, Context, NDArray};
 use crate::symbol::Symbol;
+use crate::turn::At;
 use cohort_sys as sys;
 use std::collections::BTreeMap;
 use std::os::raw::{c_char, c_void};
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::{null, null_mut};
 
 /// What backward does with the gradient of an argument.
@@ -31,6 +32,22 @@ impl GradReq {
         }
     }
 
+    /// From such a word.
+    pub fn parse(word: &str) -> Result<GradReq> {
+        let found = [GradReq::Null, GradReq::Write, GradReq::Add].into_iter().find(|req| req.word() == word);
+        found.ok_or_else(|| {
+            Error::invalid(format!("grad_req: expected null, write or add, found {:?}", word), "grad_req")
+        })
+    }
+
+    pub(crate) fn code(self) -> i32 {
+        match self {
+            GradReq::Null => sys::COHORT_GRAD_NULL,
+            GradReq::Write => sys::COHORT_GRAD_WRITE,
+            GradReq::Add => sys::COHORT_GRAD_ADD,
+        }
+    }
+
     /// The word for it: "null", "write" or "add".
     pub fn word(self) -> &'static str {
         match self {
@@ -42,33 +59,21 @@ impl GradReq {
 }
 
 /// A function that sees arrays while they are computed.
-pub(crate) type Monitor = Box<dyn FnMut(&str, &NDArray) + Send>;
-
-/// Runs what a callback does, and keeps its panic for behind the call. After one nothing runs in that call any more.
-pub(crate) fn guarded(run: impl FnOnce() -> i32) -> i32 {
-    if panicking() {
-        return 1;
-    }
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
-        keep_panic(payload);
-        1
-    })
-}
+pub(crate) type Watch = Box<dyn FnMut(&str, &NDArray) + Send>;
 
 pub(crate) unsafe extern "C" fn see(name: *const c_char, array: *mut sys::cohort_ndarray, user_data: *mut c_void) {
     guarded(|| {
-        let monitor = &mut *(user_data as *mut Monitor);
-        if let Ok(array) = NDArray::share(array) {
-            monitor(&text(name), &array);
-        }
-        0
+        let monitor = &mut *(user_data as *mut Watch);
+        monitor(&text(name), &NDArray::share(array)?);
+        Ok(())
     });
 }
 
 /// A network on arrays of its own, or of the caller's. Passes are queued; reading an array waits for them.
 pub struct Executor {
     raw: *mut sys::cohort_executor,
-    monitor: Option<Box<Monitor>>, // outlives the handle: see drop()
+    monitor: Option<Box<Watch>>, // outlives the handle: see drop()
+    pub(crate) tied: bool,
 }
 
 // SAFETY: any thread may use a handle, one at a time; the function is Send.
@@ -79,9 +84,9 @@ impl Drop for Executor {
         // SAFETY: nothing is called any more once the callback is taken away, which the executor of a group needs.
         unsafe {
             if self.monitor.is_some() {
-                sys::cohort_error_free(sys::cohort_executor_set_monitor(self.raw, None, null_mut(), 0));
+                sys::cohort_error_free(sys::cohort_executor_set_monitor(*self.at(), None, null_mut(), 0));
             }
-            sys::cohort_executor_free(self.raw);
+            sys::cohort_executor_free(*self.at());
         }
     }
 }
@@ -90,7 +95,16 @@ impl Executor {
     pub(crate) fn out(call: impl FnOnce(*mut *mut sys::cohort_executor) -> *mut sys::cohort_error) -> Result<Executor> {
         let mut raw = null_mut();
         check(call(&mut raw))?;
-        Ok(Executor { raw, monitor: None })
+        Ok(Executor { raw, monitor: None, tied: false })
+    }
+
+    pub(crate) fn at(&self) -> At<sys::cohort_executor> {
+        At::new(self.raw, self.tied)
+    }
+
+    /// Begins an executor with more settings than [`Executor::simple_bind`] and [`Executor::bind`] take.
+    pub fn builder(symbol: &Symbol) -> ExecutorBuilder<'_> {
+        ExecutorBuilder::new(symbol)
     }
 
     /// Binds to arrays of zeros, made for the shapes that are known by name.
@@ -100,15 +114,8 @@ impl Executor {
         shapes: &[(&str, &[usize])],
         grad_req: GradReq,
     ) -> Result<Executor> {
-        let (known, context) = (Descs::known(shapes)?, context.to_raw());
-        let word = c_text(grad_req.word(), "grad_req")?;
-        // SAFETY: zero in any field is its default.
-        let mut options: sys::cohort_executor_options = unsafe { std::mem::zeroed() };
-        options.struct_size = std::mem::size_of_val(&options);
-        options.grad_req = word.as_ptr();
-        Executor::out(|out| unsafe {
-            sys::cohort_executor_simple_bind(symbol.raw(), &context, known.raw(), &options, out)
-        })
+        let begun = Executor::builder(symbol).context(context).grad_req(grad_req);
+        shapes.iter().fold(begun, |made, (name, shape)| made.shape(name, shape)).allocate()
     }
 
     /// Binds to arrays that are given, each in the order of the symbol's list; the arrays are used as they are.
@@ -147,38 +154,94 @@ impl Executor {
 
     /// For other shapes; what the two share, this one has from now on.
     pub fn reshape(self, shapes: &[(&str, &[usize])]) -> Result<Executor> {
+        let mut old = self;
+        let (tied, mut made) = (old.tied, old.reshaped(shapes, true, true)?);
+        made.tied = tied; // there is nobody else from here on
+        made.monitor = old.monitor.take();
+        Ok(made)
+    }
+
+    /// Another one for other shapes, beside this one. They share memory, and threads that use one of them take turns.
+    ///
+    /// `partial_shaping`: arguments that are not named, and auxiliary states, may change shape, too. `allow_up_sizing`: arguments may
+    /// grow; they are new arrays of zeros then.
+    pub fn reshaped(
+        &mut self,
+        shapes: &[(&str, &[usize])],
+        partial_shaping: bool,
+        allow_up_sizing: bool,
+    ) -> Result<Executor> {
         let known = Descs::known(shapes)?;
+        // SAFETY: zero in any field is its default.
         let mut options: sys::cohort_reshape_options = unsafe { std::mem::zeroed() };
         options.struct_size = std::mem::size_of_val(&options);
-        options.partial_shaping = 1;
-        options.allow_up_sizing = 1;
+        options.partial_shaping = partial_shaping.into();
+        options.allow_up_sizing = allow_up_sizing.into();
         let mut made =
-            Executor::out(|out| unsafe { sys::cohort_executor_reshape(self.raw, known.raw(), &options, out) })?;
-        let mut old = self;
-        made.monitor = old.monitor.take();
+            Executor::out(|out| unsafe { sys::cohort_executor_reshape(*self.at(), known.raw(), &options, out) })?;
+        self.tied = true;
+        made.tied = true;
         Ok(made)
     }
 
     /// Copies arrays into arguments by name.
     pub fn set_inputs(&mut self, inputs: &[(&str, &NDArray)]) -> Result<()> {
         let inputs = Arrays::of(inputs.iter().copied())?;
-        check(unsafe { sys::cohort_executor_set_inputs(self.raw, inputs.raw()) })
+        check(unsafe { sys::cohort_executor_set_inputs(*self.at(), inputs.raw()) })
     }
 
     /// Runs a forward pass over what the arguments hold; the outputs.
     pub fn forward(&mut self, is_train: bool) -> Result<Vec<NDArray>> {
-        check(unsafe { sys::cohort_executor_forward(self.raw, is_train.into()) })?;
+        check(unsafe { sys::cohort_executor_forward(*self.at(), is_train.into()) })?;
         self.outputs()
     }
 
     /// Runs a backward pass. Losses need no head gradients.
     pub fn backward(&mut self, head_grads: &[&NDArray]) -> Result<()> {
         let grads = pointers(head_grads);
-        check(unsafe { sys::cohort_executor_backward(self.raw, grads.as_ptr(), grads.len(), 1) })
+        check(unsafe { sys::cohort_executor_backward(*self.at(), grads.as_ptr(), grads.len(), 1) })
+    }
+
+    /// The same with head gradients by the names of the outputs.
+    pub fn backward_named(&mut self, head_grads: &Params) -> Result<()> {
+        let names = self.names(sys::COHORT_EXECUTOR_OUTPUTS)?;
+        let grads: Vec<&NDArray> = names
+            .iter()
+            .map(|name| {
+                let found = head_grads.get(name);
+                found.ok_or_else(|| Error::name(format!("head gradients: there is none for '{}'", name), name))
+            })
+            .collect::<Result<_>>()?;
+        self.backward(&grads)
+    }
+
+    /// Runs one more node of the network, from `step` 0 on; how many are left.
+    pub fn partial_forward(&mut self, is_train: bool, step: i32) -> Result<usize> {
+        let mut left = 0;
+        check(unsafe { sys::cohort_executor_partial_forward(*self.at(), is_train.into(), step, &mut left) })?;
+        Ok(left as usize)
+    }
+
+    /// The network.
+    pub fn symbol(&self) -> Result<Symbol> {
+        Symbol::out(|out| unsafe { sys::cohort_executor_symbol(*self.at(), out) })
+    }
+
+    /// The plan as text.
+    pub fn debug_text(&self) -> Result<String> {
+        let (at, mut found) = (self.at(), null());
+        check(unsafe { sys::cohort_executor_debug_text(*at, &mut found) })?;
+        Ok(unsafe { text(found) })
+    }
+
+    fn names(&self, list: i32) -> Result<Vec<String>> {
+        let (at, mut num) = (self.at(), 0);
+        check(unsafe { sys::cohort_executor_num_arrays(*at, list, &mut num) })?;
+        names(num, |i, out| unsafe { sys::cohort_executor_name(*at, list, i, out) })
     }
 
     fn list(&self, list: i32) -> Result<Arrays> {
-        Arrays::out(|out| unsafe { sys::cohort_executor_arrays(self.raw, list, out) })
+        Arrays::out(|out| unsafe { sys::cohort_executor_arrays(*self.at(), list, out) })
     }
 
     /// The outputs, live.
@@ -198,15 +261,12 @@ impl Executor {
 
     /// What backward does with the gradient of each argument.
     pub fn grad_reqs(&self) -> Result<BTreeMap<String, GradReq>> {
-        let list = sys::COHORT_EXECUTOR_ARGS;
-        let mut num = 0;
-        check(unsafe { sys::cohort_executor_num_arrays(self.raw, list, &mut num) })?;
-        let keys = names(num, |i, out| unsafe { sys::cohort_executor_name(self.raw, list, i, out) })?;
+        let keys = self.names(sys::COHORT_EXECUTOR_ARGS)?;
         keys.into_iter()
             .enumerate()
             .map(|(i, name)| {
                 let mut code = 0;
-                check(unsafe { sys::cohort_executor_grad_req(self.raw, i, &mut code) })?;
+                check(unsafe { sys::cohort_executor_grad_req(*self.at(), i, &mut code) })?;
                 Ok((name, GradReq::of(code)))
             })
             .collect()
@@ -215,7 +275,7 @@ impl Executor {
     /// Copies parameters in by name. Unknown names are errors, unless `allow_extra`.
     pub fn copy_params_from(&mut self, args: &Params, aux: &Params, allow_extra: bool) -> Result<()> {
         let (args, aux) = (Arrays::of_params(args)?, Arrays::of_params(aux)?);
-        check(unsafe { sys::cohort_executor_copy_params_from(self.raw, args.raw(), aux.raw(), allow_extra.into()) })
+        check(unsafe { sys::cohort_executor_copy_params_from(*self.at(), args.raw(), aux.raw(), allow_extra.into()) })
     }
 
     /// The auxiliary states by name, live.
@@ -226,15 +286,24 @@ impl Executor {
     /// Calls a function with name and array of each output of each operator while a pass runs. What it panics with goes on behind
     /// that call.
     pub fn set_monitor(&mut self, function: impl FnMut(&str, &NDArray) + Send + 'static) -> Result<()> {
-        let mut boxed: Box<Monitor> = Box::new(Box::new(function));
-        let user_data = &mut *boxed as *mut Monitor as *mut c_void;
-        check(unsafe { sys::cohort_executor_set_monitor(self.raw, Some(see), user_data, 0) })?;
+        self.monitor_with(function, false)
+    }
+
+    /// The same of the inputs of each operator, before its outputs.
+    pub fn set_monitor_all(&mut self, function: impl FnMut(&str, &NDArray) + Send + 'static) -> Result<()> {
+        self.monitor_with(function, true)
+    }
+
+    fn monitor_with(&mut self, function: impl FnMut(&str, &NDArray) + Send + 'static, all: bool) -> Result<()> {
+        let mut boxed: Box<Watch> = Box::new(Box::new(function));
+        let user_data = &mut *boxed as *mut Watch as *mut c_void;
+        check(unsafe { sys::cohort_executor_set_monitor(*self.at(), Some(see), user_data, all.into()) })?;
         self.monitor = Some(boxed);
         Ok(())
     }
 
     /// Waits for all queued work.
     pub fn wait(&mut self) -> Result<()> {
-        check(unsafe { sys::cohort_executor_wait(self.raw) })
+        check(unsafe { sys::cohort_executor_wait(*self.at()) })
     }
 }

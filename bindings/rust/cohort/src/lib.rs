@@ -47,25 +47,43 @@
 //!
 //! # Threads
 //! Everything is [`Send`]: any thread may use an object, one at a time, which `&mut self` sees to. Different objects compute side by
-//! side. Executors of a group borrow it. Closures that are handed in run on the thread that made the call; what they panic with goes on
-//! behind that call.
+//! side, but for those that share memory or that a [`Monitor`] looks into, which take turns. Executors of a group borrow it, and groups of
+//! a manager it. Closures that are handed in run on the thread that made the call; what they fail or panic with comes out behind that
+//! call.
 #![warn(missing_docs)]
 
 mod arrays;
+mod custom;
 mod error;
 mod executor;
+mod executor_builder;
 mod group;
+mod group_builder;
+mod log;
+mod manager;
 mod model;
+mod monitor;
 mod ndarray;
+mod operator;
 mod symbol;
+mod tape;
 mod training;
+mod turn;
 
+pub use custom::{register, Attrs, CustomNode, CustomOp, Registration, Shapes};
 pub use error::{Error, ErrorKind, Result};
 pub use executor::{Executor, GradReq};
-pub use group::{Desc, Group, GroupBuilder, GroupExecutor, Rounding, Update};
+pub use executor_builder::ExecutorBuilder;
+pub use group::{split_slices, Group, GroupExecutor, Update};
+pub use group_builder::{Desc, GroupBuilder, Rounding};
+pub use log::{Level, LogReceiver};
+pub use manager::{Manager, ManagerBuilder, ManagerGroup};
 pub use model::{load_checkpoint, save_checkpoint, Params, Predictor};
+pub use monitor::{Entry, Monitor, MonitorBuilder};
 pub use ndarray::{invoke, load, save, Context, Dtype, Element, NDArray};
+pub use operator::{operator, operators, OperatorAttr, OperatorInfo};
 pub use symbol::{Op, Symbol};
+pub use tape::Tape;
 pub use training::{Initializer, Metric, Optimizer};
 
 use cohort_sys as sys;

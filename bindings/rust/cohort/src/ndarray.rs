@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arrays on devices.
 use crate::arrays::Arrays;
-use crate::error::{c_text, check, text, Error, Result, Texts};
+use crate::error::{c_text, check, text, Error, ErrorKind, Result, Texts};
 use cohort_sys as sys;
 use std::fmt;
 use std::os::raw::c_void;
@@ -130,6 +130,11 @@ crate::handle!(
     cohort_ndarray_free
 );
 
+/// Lets go of numbers that an array was made of.
+unsafe extern "C" fn let_go<T: Element>(_data: *mut c_void, owner: *mut c_void) {
+    drop(Box::from_raw(owner as *mut Vec<T>));
+}
+
 fn lengths(shape: &[usize]) -> Result<Vec<i64>> {
     shape
         .iter()
@@ -180,6 +185,49 @@ impl NDArray {
                 out,
             )
         })
+    }
+
+    /// An array on cpu(0) that takes these numbers themselves, without a copy.
+    pub fn from_vec<T: Element>(values: Vec<T>, shape: &[usize]) -> Result<NDArray> {
+        let size = shape.iter().try_fold(1usize, |size, &length| size.checked_mul(length));
+        if size != Some(values.len()) {
+            let message = format!("shape: {:?} is not that of {} elements", shape, values.len());
+            return Err(Error::new(ErrorKind::Shape, message, "shape"));
+        }
+        let (shape, context) = (lengths(shape)?, Context::cpu(0).to_raw());
+        let mut boxed = Box::new(values);
+        let data = boxed.as_mut_ptr() as *mut c_void;
+        let owner = Box::into_raw(boxed) as *mut c_void;
+        let (num, code) = (shape.len() as i32, T::DTYPE.code());
+        let made = NDArray::out(|out| unsafe {
+            sys::cohort_ndarray_wrap(data, shape.as_ptr(), num, code, &context, Some(let_go::<T>), owner, out)
+        });
+        if made.is_err() {
+            // SAFETY: after an error nobody else has it.
+            drop(unsafe { Box::from_raw(owner as *mut Vec<T>) });
+        }
+        made
+    }
+
+    /// A `DLManagedTensorVersioned` for another library, which is to call its deleter.
+    pub fn to_dlpack(&self) -> Result<*mut c_void> {
+        let mut managed = null_mut();
+        check(unsafe { sys::cohort_ndarray_to_dlpack(self.raw(), &mut managed) })?;
+        Ok(managed)
+    }
+
+    /// From a `DLManagedTensorVersioned`, which belongs to the array then.
+    ///
+    /// # Safety
+    /// One that another library gave, and that nobody else uses or deletes.
+    pub unsafe fn from_dlpack(managed: *mut c_void) -> Result<NDArray> {
+        NDArray::out(|out| sys::cohort_ndarray_from_dlpack(managed, out))
+    }
+
+    /// Arrays one behind the other along an axis.
+    pub fn concat(arrays: &[&NDArray], axis: i32) -> Result<NDArray> {
+        let arrays = pointers(arrays);
+        NDArray::out(|out| unsafe { sys::cohort_ndarray_concat(arrays.as_ptr(), arrays.len(), axis, out) })
     }
 
     /// The lengths of the axes.
@@ -266,6 +314,28 @@ impl NDArray {
     pub fn slice(&self, rows: std::ops::Range<usize>) -> Result<NDArray> {
         let ends = lengths(&[rows.start, rows.end])?;
         NDArray::out(|out| unsafe { sys::cohort_ndarray_slice(self.raw(), ends[0], ends[1], out) })
+    }
+
+    /// A view of one row, without the first axis.
+    pub fn at(&self, index: usize) -> Result<NDArray> {
+        let index = lengths(&[index])?[0];
+        NDArray::out(|out| unsafe { sys::cohort_ndarray_at(self.raw(), index, out) })
+    }
+
+    /// A part along any axis.
+    pub fn slice_axis(&self, axis: i32, range: std::ops::Range<usize>) -> Result<NDArray> {
+        let ends = lengths(&[range.start, range.end])?;
+        NDArray::out(|out| unsafe { sys::cohort_ndarray_slice_axis(self.raw(), axis, ends[0], ends[1], out) })
+    }
+
+    /// Random numbers, even between two bounds.
+    pub fn fill_uniform(&self, low: f64, high: f64, seed: u64) -> Result<()> {
+        check(unsafe { sys::cohort_ndarray_fill_uniform(self.raw(), low, high, seed) })
+    }
+
+    /// Random numbers around a mean.
+    pub fn fill_normal(&self, mean: f64, deviation: f64, seed: u64) -> Result<()> {
+        check(unsafe { sys::cohort_ndarray_fill_normal(self.raw(), mean, deviation, seed) })
     }
 
     /// A view of the same memory with another shape.

@@ -65,6 +65,48 @@ impl Symbol {
         Symbol::out(|out| unsafe { sys::cohort_symbol_internals(self.raw(), out) })
     }
 
+    /// As many as MXNet's JSON of it has.
+    pub fn num_nodes(&self) -> Result<usize> {
+        let mut num = 0;
+        check(unsafe { sys::cohort_symbol_num_nodes(self.raw(), &mut num) })?;
+        Ok(num)
+    }
+
+    /// Writes it to a file.
+    pub fn save(&self, path: &str) -> Result<()> {
+        let path = c_text(path, "path")?;
+        check(unsafe { sys::cohort_symbol_save(self.raw(), path.as_ptr()) })
+    }
+
+    /// An attribute of the node; None if it has none of that name.
+    pub fn attr(&self, key: &str) -> Result<Option<String>> {
+        let (key, mut value) = (c_text(key, "key")?, null());
+        check(unsafe { sys::cohort_symbol_attr(self.raw(), key.as_ptr(), &mut value) })?;
+        Ok(if value.is_null() { None } else { Some(unsafe { text(value) }) })
+    }
+
+    /// Sets attributes of the node, such as `__lr_mult__`.
+    pub fn set_attrs(&mut self, attrs: &[(&str, &str)]) -> Result<()> {
+        let keys = Texts::new(&attrs.iter().map(|(key, _)| *key).collect::<Vec<_>>(), "attributes")?;
+        let values = Texts::new(&attrs.iter().map(|(_, value)| *value).collect::<Vec<_>>(), "attributes")?;
+        check(unsafe { sys::cohort_symbol_set_attrs(self.raw(), keys.as_ptr(), values.as_ptr(), keys.len()) })
+    }
+
+    /// One output, by number.
+    pub fn output_at(&self, index: usize) -> Result<Symbol> {
+        Symbol::out(|out| unsafe { sys::cohort_symbol_output(self.raw(), index, out) })
+    }
+
+    /// Another symbol in place of variables of this one, by their names.
+    pub fn compose(&self, inputs: &[(&str, &Symbol)]) -> Result<Symbol> {
+        let names = Texts::new(&inputs.iter().map(|(name, _)| *name).collect::<Vec<_>>(), "inputs")?;
+        let handles: Vec<_> = inputs.iter().map(|(_, symbol)| symbol.raw()).collect();
+        Symbol::out(|out| unsafe {
+            let (names, inputs) = (names.as_ptr(), handles.as_ptr());
+            sys::cohort_symbol_compose(self.raw(), names, inputs, handles.len(), null(), out)
+        })
+    }
+
     fn names(&self, list: i32) -> Result<Vec<String>> {
         let mut num = 0;
         check(unsafe { sys::cohort_symbol_num_names(self.raw(), list, &mut num) })?;

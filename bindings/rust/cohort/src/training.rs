@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Optimizers, metrics, initializers.
 use crate::arrays::Arrays;
-use crate::error::{c_text, check, text, Result, Texts};
-use crate::executor::guarded;
+use crate::error::{c_text, check, guarded, text, Result, Texts};
 use crate::ndarray::{pointers, NDArray};
 use crate::symbol::Symbol;
 use cohort_sys as sys;
@@ -10,7 +9,7 @@ use std::collections::BTreeMap;
 use std::os::raw::c_void;
 use std::ptr::{null, null_mut};
 
-fn settings(from: &[(&str, &str)]) -> Result<(Texts, Texts)> {
+pub(crate) fn settings(from: &[(&str, &str)]) -> Result<(Texts, Texts)> {
     let keys = Texts::new(&from.iter().map(|(key, _)| *key).collect::<Vec<_>>(), "settings")?;
     let values = Texts::new(&from.iter().map(|(_, value)| *value).collect::<Vec<_>>(), "settings")?;
     Ok((keys, values))
@@ -69,6 +68,12 @@ impl Optimizer {
         Ok((lr, wd))
     }
 
+    /// Sets the multipliers of a parameter.
+    pub fn set_mult(&self, param: &str, lr_mult: f64, wd_mult: f64) -> Result<()> {
+        let param = c_text(param, "param")?;
+        check(unsafe { sys::cohort_optimizer_set_mult(self.raw(), param.as_ptr(), lr_mult, wd_mult) })
+    }
+
     /// Updates one parameter from its gradient.
     pub fn update(&self, param: &str, weight: &NDArray, grad: &NDArray) -> Result<()> {
         let param = c_text(param, "param")?;
@@ -83,6 +88,18 @@ impl Optimizer {
         let into = found.as_mut_ptr() as *mut c_void;
         check(unsafe { sys::cohort_optimizer_save_states_memory(self.raw(), into, bytes, &mut bytes) })?;
         Ok(found)
+    }
+
+    /// The same to a file.
+    pub fn save_states(&self, path: &str) -> Result<()> {
+        let path = c_text(path, "path")?;
+        check(unsafe { sys::cohort_optimizer_save_states(self.raw(), path.as_ptr()) })
+    }
+
+    /// From a file.
+    pub fn load_states(&self, path: &str) -> Result<()> {
+        let path = c_text(path, "path")?;
+        check(unsafe { sys::cohort_optimizer_load_states(self.raw(), path.as_ptr()) })
     }
 
     /// Takes what [`Optimizer::states`] gave.
@@ -125,15 +142,10 @@ unsafe extern "C" fn measure(
     };
     guarded(|| {
         let function = &mut *(user_data as *mut Measure);
-        let found = lent(labels, num_labels).and_then(|labels| function(&labels, &lent(preds, num_preds)?));
-        match found {
-            Ok((sum, num)) => {
-                *out_sum = sum;
-                *out_num = num;
-                0
-            }
-            Err(_) => 1,
-        }
+        let (sum, num) = function(&lent(labels, num_labels)?, &lent(preds, num_preds)?)?;
+        *out_sum = sum;
+        *out_num = num;
+        Ok(())
     })
 }
 
@@ -229,6 +241,12 @@ crate::handle!(
 );
 
 impl Initializer {
+    /// Fills one array by its name.
+    pub fn fill(&self, name: &str, array: &NDArray) -> Result<()> {
+        let name = c_text(name, "name")?;
+        check(unsafe { sys::cohort_initializer_fill(self.raw(), name.as_ptr(), array.raw()) })
+    }
+
     /// By name, with settings as text.
     pub fn new(name: &str, with: &[(&str, &str)], seed: u64) -> Result<Initializer> {
         let (name, (keys, values)) = (c_text(name, "initializer")?, settings(with)?);

@@ -192,7 +192,7 @@ fn panics_in_callbacks_go_on_behind_the_call() {
         let payload = catch_unwind(AssertUnwindSafe(|| metric.update(&[&five], &[&five]))).unwrap_err();
         assert_eq!(*payload.downcast_ref::<&str>().unwrap(), "a large label");
         let ints = NDArray::from_slice(&[1i32], &[1]).unwrap();
-        fails(metric.update(&[&ints], &[&ints]), ErrorKind::Execution, "own");
+        fails(metric.update(&[&ints], &[&ints]), ErrorKind::InvalidArgument, "expected elements of Float32");
         assert_eq!(metric.values().unwrap()[0].1, 2.5);
     });
 }
@@ -224,4 +224,9 @@ fn everything_is_send() {
     is_send::<Initializer>();
     is_send::<Predictor>();
     is_send::<Error>();
+    is_send::<Manager>();
+    is_send::<Monitor>();
+    is_send::<Tape>();
+    is_send::<LogReceiver>();
+    is_send::<Registration>();
 }

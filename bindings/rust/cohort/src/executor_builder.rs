@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What an executor is made of.
+use crate::arrays::Descs;
+use crate::error::{Error, Result, Texts};
+use crate::executor::{Executor, GradReq};
+use crate::model::Params;
+use crate::ndarray::{Context, Dtype, NDArray};
+use crate::symbol::Symbol;
+use cohort_sys as sys;
+use std::ptr::{null, null_mut};
+
+/// What backward does with gradients.
+enum Requests {
+    All(GradReq),
+    Each(Vec<GradReq>),
+    Named(Vec<(String, GradReq)>),
+}
+
+/// An executor in the making: on arrays of its own by [`ExecutorBuilder::allocate`], on those of the caller's by
+/// [`ExecutorBuilder::bind`].
+pub struct ExecutorBuilder<'a> {
+    symbol: &'a Symbol,
+    context: Context,
+    shapes: Vec<(String, Vec<usize>)>,
+    dtypes: Vec<(String, Dtype)>,
+    requests: Requests,
+    shared: Option<(&'a mut Executor, Vec<String>)>,
+    num_threads: i32,
+    seed: u64,
+}
+
+impl<'a> ExecutorBuilder<'a> {
+    pub(crate) fn new(symbol: &'a Symbol) -> ExecutorBuilder<'a> {
+        ExecutorBuilder {
+            symbol,
+            context: Context::cpu(0),
+            shapes: Vec::new(),
+            dtypes: Vec::new(),
+            requests: Requests::All(GradReq::Write),
+            shared: None,
+            num_threads: 0,
+            seed: 0,
+        }
+    }
+
+    /// Where it runs; cpu(0) if this is not called.
+    pub fn context(mut self, context: &Context) -> Self {
+        self.context = *context;
+        self
+    }
+
+    /// The shape of an argument or auxiliary state. Those that follow from it need none.
+    pub fn shape(mut self, name: &str, shape: &[usize]) -> Self {
+        self.shapes.push((name.into(), shape.to_vec()));
+        self
+    }
+
+    /// The type of one.
+    pub fn dtype(mut self, name: &str, dtype: Dtype) -> Self {
+        self.dtypes.push((name.into(), dtype));
+        self
+    }
+
+    /// What backward does with all gradients; "write" if this is not called.
+    pub fn grad_req(mut self, grad_req: GradReq) -> Self {
+        self.requests = Requests::All(grad_req);
+        self
+    }
+
+    /// The same for each argument in order.
+    pub fn grad_req_list(mut self, of_arguments: &[GradReq]) -> Self {
+        self.requests = Requests::Each(of_arguments.to_vec());
+        self
+    }
+
+    /// The same for some arguments by name; the others have no gradients.
+    pub fn grad_reqs(mut self, by_name: &[(&str, GradReq)]) -> Self {
+        self.requests = Requests::Named(by_name.iter().map(|(name, req)| (name.to_string(), *req)).collect());
+        self
+    }
+
+    /// An executor whose memory this one shares, and the arguments that are its own arrays. From then on threads that use one of them
+    /// take turns.
+    pub fn share(mut self, other: &'a mut Executor, arguments: &[&str]) -> Self {
+        self.shared = Some((other, arguments.iter().map(|&name| name.into()).collect()));
+        self
+    }
+
+    /// Threads of a CPU context.
+    pub fn num_threads(mut self, num: u16) -> Self {
+        self.num_threads = num.into();
+        self
+    }
+
+    /// Of random operators.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Binds it to arrays of zeros that are made for the shapes.
+    pub fn allocate(mut self) -> Result<Executor> {
+        let known = Descs::new()?;
+        for (name, shape) in &self.shapes {
+            let dtype = self.dtypes.iter().find(|(of, _)| of == name).map_or(Dtype::None, |(_, dtype)| *dtype);
+            known.add(name, shape, dtype, None)?;
+        }
+        for (name, dtype) in self.dtypes.iter().filter(|(name, _)| !self.shapes.iter().any(|(of, _)| of == name)) {
+            known.add_unknown(name, *dtype)?;
+        }
+        let (each, named) = match &self.requests {
+            Requests::All(req) => (vec![*req], Vec::new()),
+            Requests::Each(each) => (each.clone(), Vec::new()),
+            Requests::Named(named) => (named.iter().map(|(_, req)| *req).collect(), named.clone()),
+        };
+        let words = Texts::new(&each.iter().map(|req| req.word()).collect::<Vec<_>>(), "grad_req")?;
+        let names = Texts::new(&named.iter().map(|(name, _)| name).collect::<Vec<_>>(), "grad_req")?;
+        let mut options = self.options();
+        match &self.requests {
+            Requests::All(_) => options.grad_req = unsafe { *words.as_ptr() },
+            requests => {
+                options.grad_req_list = words.as_ptr();
+                options.num_grad_reqs = words.len();
+                options.grad_req_names = if let Requests::Named(_) = requests { names.as_ptr() } else { null() };
+            }
+        }
+        let mut shared = self.shared.take();
+        let arguments = shared.as_ref().map_or(Vec::new(), |(_, arguments)| arguments.clone());
+        let arguments = Texts::new(&arguments, "share")?;
+        let pool = crate::arrays::Arrays::of([])?;
+        if let Some((other, _)) = &mut shared {
+            other.tied = true;
+            options.shared_arg_names = arguments.as_ptr();
+            options.num_shared_arg_names = arguments.len();
+            options.shared_data = pool.raw();
+        }
+        let other = shared.as_ref().map(|(other, _)| other.at());
+        options.shared_executor = other.as_ref().map_or(null_mut(), |other| **other);
+        let context = self.context.to_raw();
+        let mut made = Executor::out(|out| unsafe {
+            sys::cohort_executor_simple_bind(self.symbol.raw(), &context, known.raw(), &options, out)
+        })?;
+        made.tied = other.is_some();
+        Ok(made)
+    }
+
+    /// Binds it to arrays by name, which are used as they are. An argument has a gradient where there is an array for it in `grads`.
+    pub fn bind(mut self, args: &Params, grads: &Params, aux: &Params) -> Result<Executor> {
+        let names = self.symbol.arguments()?;
+        let args = all_of(args, &names, "args")?;
+        let aux = all_of(aux, &self.symbol.auxiliary_states()?, "aux")?;
+        let pointers: Vec<_> = names.iter().map(|name| grads.get(name).map_or(null_mut(), NDArray::raw)).collect();
+        let requests: Vec<i32> = match &self.requests {
+            Requests::All(req) => names.iter().map(|_| req.code()).collect(),
+            Requests::Each(each) if each.len() != names.len() => {
+                let message = format!("grad_req: expected {}, found {}", names.len(), each.len());
+                return Err(Error::invalid(message, "grad_req"));
+            }
+            Requests::Each(each) => each.iter().map(|req| req.code()).collect(),
+            Requests::Named(named) => {
+                let of = |name: &String| named.iter().find(|(of, _)| of == name).map_or(GradReq::Null, |(_, req)| *req);
+                names.iter().map(|name| of(name).code()).collect()
+            }
+        };
+        let mut shared = self.shared.take();
+        if let Some((other, _)) = &mut shared {
+            other.tied = true;
+        }
+        let other = shared.as_ref().map(|(other, _)| other.at());
+        let (mut options, context) = (self.options(), self.context.to_raw());
+        options.shared_executor = other.as_ref().map_or(null_mut(), |other| **other);
+        let mut made = Executor::out(|out| unsafe {
+            sys::cohort_executor_bind(
+                self.symbol.raw(),
+                &context,
+                args.as_ptr(),
+                args.len(),
+                pointers.as_ptr(),
+                requests.as_ptr(),
+                aux.as_ptr(),
+                aux.len(),
+                &options,
+                out,
+            )
+        })?;
+        made.tied = other.is_some();
+        Ok(made)
+    }
+
+    fn options(&self) -> sys::cohort_executor_options {
+        // SAFETY: zero in any field is its default.
+        let mut options: sys::cohort_executor_options = unsafe { std::mem::zeroed() };
+        options.struct_size = std::mem::size_of_val(&options);
+        options.num_threads = self.num_threads;
+        options.seed = self.seed;
+        options
+    }
+}
+
+fn all_of(given: &Params, names: &[String], what: &str) -> Result<Vec<*mut sys::cohort_ndarray>> {
+    let missing = |name: &String| Error::name(format!("{}: there is no array for '{}'", what, name), name);
+    names.iter().map(|name| given.get(name).map(NDArray::raw).ok_or_else(|| missing(name))).collect()
+}
