@@ -112,7 +112,6 @@ COHORT_OPERATOR(_image_normalize, ImageNormalizeAttrs)
     .input("data", "(channels, height, width), or a batch of them, of 1 or 3 channels.")
     .inplace(0, 0)
     .infer_shape(infer_normalized)
-    .same_float()
     .gradient(Gradient::by_kernel({0}));
 
 COHORT_OPERATOR(_image_crop, ImageCropAttrs)

@@ -163,9 +163,10 @@ void define_shapes() {
   {
     using A = NoAttrs;
     OpBuilder<A> op("_contrib_quantized_flatten");
-    op.doc("Flatten of bytes.");
+    op.doc("Flatten of bytes; of other numbers, too.");
     bytes_with_bounds(op);
-    with_bounds<A>(op, shapes_of<A>("Flatten"), same_bytes<A>, 1);
+    with_bounds<A>(
+        op, shapes_of<A>("Flatten"), [](const A &, Dtypes &in, Dtypes &out) { infer_same_dtype(Attrs(), in, out); }, 1);
   }
   {
     using A = QuantizedConcatAttrs;

@@ -138,12 +138,12 @@ OpBuilder<A> single(const char *name, const char *doc, const std::vector<const c
 
 // With a last input that holds rescale_grad.
 template <typename A>
-OpBuilder<A> with_rescale(OpBuilder<A> op) {
+OpBuilder<A> with_rescale(OpBuilder<A> op, Dtype states) {
   op.input("rescale_grad", "The scale of the gradient; where it is 0, infinite or NaN, nothing is changed.")
       .infer_shape([](const A &, Shapes &in, Shapes &out) { infer_update_shape(in, out, in.size() - 1); })
-      .infer_dtype([](const A &, Dtypes &in, Dtypes &out) {
+      .infer_dtype([states](const A &, Dtypes &in, Dtypes &out) {
         Dtypes others(in.begin(), in.end() - 1);
-        infer_update_dtype(others, out, out[0] == Dtype::kFloat16 ? Dtype::kFloat32 : Dtype::kNone);
+        infer_update_dtype(others, out, states);
         std::copy(others.begin(), others.end(), in.begin());
         unify(in.back(), Dtype::kFloat32, "rescale_grad");
       });
@@ -262,9 +262,11 @@ std::vector<int> first_inputs(int count) {
               "Largest absolute value of a scaled gradient; below 0: no limit.");
   };
   adamw(with_rescale(
-      single<AdamWAttrs>("_adamw_update", "AdamW: w - eta (lr mean / (sqrt(var) + epsilon) + wd w)", {"mean", "var"})));
+      single<AdamWAttrs>("_adamw_update", "AdamW: w - eta (lr mean / (sqrt(var) + epsilon) + wd w)", {"mean", "var"}),
+      Dtype::kNone));
   adamw(with_rescale(single<AdamWAttrs>("_mp_adamw_update", "_adamw_update on a weight in float32.",
-                                        {"mean", "var", "weight32"}, true)));
+                                        {"mean", "var", "weight32"}, true),
+                     Dtype::kFloat32));
 
   const auto rmsprop = [](OpBuilder<RmsPropAttrs> op, bool centered) {
     op.required(&RmsPropAttrs::lr, "lr", "Learning rate.")

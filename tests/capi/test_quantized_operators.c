@@ -161,6 +161,26 @@ static void bytes_with_a_shift_use_all_of_them(void **state) {
   cohort_arrays_free(outputs);
 }
 
+/* Bytes pass through quantization as they are, with the bounds of the attributes where there are some. */
+static void bytes_stay_and_have_the_bounds_of_the_attributes(void **state) {
+  const int8_t numbers[] = {-128, 0, 5, 127};
+  cohort_ndarray *data = NULL, *bytes;
+  cohort_arrays *outputs = NULL;
+  int8_t found[4];
+
+  (void)state;
+  ok(cohort_ndarray_from_host(numbers, sizeof numbers, SHAPE(4), COHORT_DTYPE_INT8, NULL, &data));
+  ok(apply("_contrib_quantize_v2", ATTRS("min_calib_range", "-2", "max_calib_range", "1.5"), &data, 1, &outputs));
+  bytes = output_at(outputs, 0);
+  ok(cohort_ndarray_read(bytes, found, sizeof found));
+  assert_memory_equal(found, numbers, sizeof found);
+  holds_free(output_at(outputs, 1), -2);
+  holds_free(output_at(outputs, 2), 1.5f);
+  cohort_ndarray_free(bytes);
+  cohort_ndarray_free(data);
+  cohort_arrays_free(outputs);
+}
+
 static void refused(const char *op, const char *const *attrs, cohort_ndarray *const *inputs, size_t num_inputs,
                     int32_t code, const char *words) {
   cohort_arrays *outputs = NULL;
@@ -192,9 +212,8 @@ static void what_is_no_byte_and_has_no_kernel_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(layers_on_bytes_are_close_to_those_on_floats),
-      TEST(a_histogram_is_cut_off_where_little_is_lost),
-      TEST(bytes_with_a_shift_use_all_of_them),
+      TEST(layers_on_bytes_are_close_to_those_on_floats), TEST(a_histogram_is_cut_off_where_little_is_lost),
+      TEST(bytes_with_a_shift_use_all_of_them),           TEST(bytes_stay_and_have_the_bounds_of_the_attributes),
       TEST(what_is_no_byte_and_has_no_kernel_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

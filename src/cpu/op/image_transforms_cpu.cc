@@ -53,7 +53,7 @@ class ToTensor final : public Kernel {
   const LoadBlock load_;
 };
 
-// (x - mean) / std; backward: x / std.
+// (x - mean) / std, of whole numbers its whole part; backward: x / std.
 template <bool kBackward>
 class Normalize final : public Kernel {
  public:
@@ -198,7 +198,9 @@ class Border final : public Kernel {
 };
 
 COHORT_KERNEL(cpu, _image_to_tensor, ToTensor);
-COHORT_KERNEL(cpu, _image_normalize, Normalize<false>).dtypes(kFloatTypes);
+COHORT_KERNEL(cpu, _image_normalize, Normalize<false>)
+    .dtypes({Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kBfloat16, Dtype::kUint8, Dtype::kInt8,
+             Dtype::kInt32, Dtype::kInt64});
 COHORT_KERNEL(cpu, _backward__image_normalize, Normalize<true>);
 COHORT_KERNEL(cpu, _image_crop, CropWindow<false>);
 COHORT_KERNEL(cpu, _backward__image_crop, CropWindow<true>);

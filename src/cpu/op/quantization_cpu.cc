@@ -46,6 +46,7 @@ class Quantize final : public Kernel {
   void run(const Args &args, const Lane &lane) const override {
     if (from_ == to_) {  // bytes already
       std::copy_n(args.in<char>(0), count_, args.out<char>(0));
+      if (attrs_.calibrated()) return write(args, {*attrs_.min_calib_range, *attrs_.max_calib_range});
       const float bound = to_ == Dtype::kUint8 ? 255.5f : 127.5f;
       return write(args, {to_ == Dtype::kUint8 ? 0 : -bound, bound});
     }

@@ -248,12 +248,12 @@ class QuantizedPooling final : public Kernel {
   int64_t in_[3], out_[3], kernel_[3], stride_[3], pad_[3];
 };
 
-// Bytes that keep their range: relu, and other shapes.
+// What keeps its range: relu, and other shapes, which are not of bytes alone.
 template <bool kRelu>
 class SameBytes final : public Kernel {
  public:
   explicit SameBytes(const StepSpec &spec)
-      : count_(spec.inputs[0].shape.size()), cuts_(kRelu && spec.inputs[0].dtype == Dtype::kInt8) {}
+      : count_(int64_t(spec.inputs[0].bytes())), cuts_(kRelu && spec.inputs[0].dtype == Dtype::kInt8) {}
   void run(const Args &args, const Lane &) const override {
     const int8_t *const x = args.in<int8_t>(0);
     int8_t *const y = args.out<int8_t>(0);
