@@ -7,6 +7,8 @@ PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
+DATADIR ?= $(PREFIX)/share
+MANDIR ?= $(DATADIR)/man
 DESTDIR ?=
 CXXFLAGS ?= -O2
 CFLAGS ?= -O2
@@ -432,11 +434,18 @@ $(BUILD)/cohort.pc: cohort.pc.in $(wildcard include/cohort/version.h) FORCE | $(
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
 	  -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(LIBS)|' $< > $@
 
+$(BUILD)/cohort.1: src/tool/cohort.1 include/cohort/version.h | $(BUILD)/
+	@sed 's|@VERSION@|$(VERSION)|' $< > $@
+
+COMPLETIONS := $(DATADIR)/bash-completion/completions
+
 .PHONY: install uninstall
-install: all $(BUILD)/cohort.pc $(BUILD)/install/cohort
-	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(INCLUDEDIR)/cohort' '$(DESTDIR)$(LIBDIR)/pkgconfig'
+install: all $(BUILD)/cohort.pc $(BUILD)/install/cohort $(BUILD)/cohort.1
+	install -d '$(DESTDIR)$(MANDIR)/man1' '$(DESTDIR)$(COMPLETIONS)' '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(INCLUDEDIR)/cohort' '$(DESTDIR)$(LIBDIR)/pkgconfig'
 	install -m 644 $(HEADERS) '$(DESTDIR)$(INCLUDEDIR)/cohort'
 	install -m 755 $(BUILD)/install/cohort '$(DESTDIR)$(BINDIR)'
+	install -m 644 $(BUILD)/cohort.1 '$(DESTDIR)$(MANDIR)/man1'
+	install -m 644 src/tool/cohort.bash '$(DESTDIR)$(COMPLETIONS)/cohort'
 	install -m 755 $(SO) $(CUDA_SO) '$(DESTDIR)$(LIBDIR)'
 	ln -sfn $(notdir $(SO)) '$(DESTDIR)$(LIBDIR)/$(SONAME)'
 	ln -sfn $(SONAME) '$(DESTDIR)$(LIBDIR)/libcohort.so'
@@ -444,7 +453,8 @@ install: all $(BUILD)/cohort.pc $(BUILD)/install/cohort
 	install -m 644 $(BUILD)/cohort.pc '$(DESTDIR)$(LIBDIR)/pkgconfig'
 uninstall:
 	rm -rf '$(DESTDIR)$(INCLUDEDIR)/cohort'
-	rm -f '$(DESTDIR)$(BINDIR)/cohort' '$(DESTDIR)$(LIBDIR)'/libcohort.so* '$(DESTDIR)$(LIBDIR)'/libcohort_cuda.so '$(DESTDIR)$(LIBDIR)/libcohort.a' \
+	rm -f '$(DESTDIR)$(BINDIR)/cohort' '$(DESTDIR)$(MANDIR)/man1/cohort.1' '$(DESTDIR)$(COMPLETIONS)/cohort'
+	rm -f '$(DESTDIR)$(LIBDIR)'/libcohort.so* '$(DESTDIR)$(LIBDIR)'/libcohort_cuda.so '$(DESTDIR)$(LIBDIR)/libcohort.a' \
 	  '$(DESTDIR)$(LIBDIR)/pkgconfig/cohort.pc'
 
 # Bindings, to where their languages look; libcohort itself is another matter.
@@ -481,7 +491,7 @@ help:
 	@echo 'make deps               install what is missing of g++, oneDNN, RE2, nlohmann-json; CMocka, Perl with FFI::Platypus and PDL, Python with NumPy (apt)'
 	@echo 'make golden GOLDEN=DIR  replay the golden cases in DIR'
 	@echo 'make bench              $(BUILD)/cohort-bench: fixed workloads, one JSON line each'
-	@echo 'make install            the tool, headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
+	@echo 'make install            the tool with its page for man and completion for bash, headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make install-perl       the Perl binding to where Perl looks; make install-python: the one for Python; make install-rust: crates below PREFIX; DESTDIR='
 	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside'
 	@echo 'make test-perl          install what is missing, and run the tests of the Perl binding; make test-python: of Python; make test-rust: of Rust; make test-scala: of Java and Scala'

@@ -40,17 +40,6 @@ std::string input_name(const Node &node, size_t index) {
   return name;
 }
 
-Value value_at(const cohort_descs *descs, size_t index) {
-  std::array<int64_t, COHORT_MAX_AXES> lengths;
-  const char *name = nullptr;
-  int32_t num_axes = 0;
-  Value value;
-  check(cohort_descs_get(descs, index, &name, lengths.data(), lengths.size(), &num_axes, &value.dtype, nullptr));
-  value.name = name;
-  if (num_axes != COHORT_UNKNOWN_SHAPE) value.shape = Shape(lengths.begin(), lengths.begin() + num_axes);
-  return value;
-}
-
 std::vector<Node::Source> parse_sources(const json &list) {
   std::vector<Node::Source> sources;
   for (const json &entry : list) sources.push_back({entry.at(0).get<size_t>(), entry.at(1).get<size_t>()});
@@ -269,6 +258,17 @@ std::vector<std::string> names_of(const cohort_arrays *arrays) {
   std::vector<std::string> names(query<size_t>(cohort_arrays_num, arrays));
   for (size_t i = 0; i < names.size(); ++i) names[i] = query<const char *>(cohort_arrays_name, arrays, i);
   return names;
+}
+
+Value value_at(const cohort_descs *descs, size_t index) {
+  std::array<int64_t, COHORT_MAX_AXES> lengths;
+  const char *name = nullptr;
+  int32_t num_axes = 0;
+  Value value;
+  check(cohort_descs_get(descs, index, &name, lengths.data(), lengths.size(), &num_axes, &value.dtype, nullptr));
+  value.name = name;
+  if (num_axes != COHORT_UNKNOWN_SHAPE) value.shape = Shape(lengths.begin(), lengths.begin() + num_axes);
+  return value;
 }
 
 Value value_of(const cohort_ndarray *array, const std::string &name) {

@@ -70,6 +70,7 @@ Descs make_descs(const Known &known, const Params *params, const cohort_symbol *
 
 std::vector<std::string> names_of(const cohort_symbol *symbol, cohort_symbol_list list);
 std::vector<std::string> names_of(const cohort_arrays *arrays);
+Value value_at(const cohort_descs *descs, size_t index);
 Value value_of(const cohort_ndarray *array, const std::string &name);
 Shape parse_shape(const std::string &text, const std::string &what);
 std::string shape_text(const std::optional<Shape> &shape);  // "(4, 1, 28, 28)", "?" where it is not known

@@ -12,7 +12,9 @@
 namespace cohort::tool {
 namespace {
 
-std::vector<Command> commands() { return {inspect_command(), run_command(), convert_command()}; }
+std::vector<Command> commands() {
+  return {inspect_command(), plot_command(), run_command(), bench_command(), convert_command()};
+}
 
 std::string overview() {
   std::string text = "usage: cohort COMMAND FILE [OPTION...]\n\nLooks at networks of MXNet's and runs them.\n\n";

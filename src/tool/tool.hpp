@@ -10,7 +10,9 @@
 namespace cohort::tool {
 
 Command inspect_command();
+Command plot_command();
 Command run_command();
+Command bench_command();
 Command convert_command();
 
 // Options that several commands take.

@@ -8,7 +8,7 @@ stage=$PWD/$BUILD/tests/stage
 rm -rf "$stage"
 ${MAKE:-make} --no-print-directory BUILD="$BUILD" PREFIX=/opt/cohort DESTDIR="$stage" install >"$BUILD/tests/install.txt"
 
-for file in bin/cohort include/cohort/cohort.h lib/libcohort.so lib/libcohort.a lib/pkgconfig/cohort.pc; do
+for file in bin/cohort share/man/man1/cohort.1 share/bash-completion/completions/cohort include/cohort/cohort.h lib/libcohort.so lib/libcohort.a lib/pkgconfig/cohort.pc; do
   if [[ ! -e $stage/opt/cohort/$file ]]; then echo "install: $file is not there" && exit 1; fi
 done
 
@@ -34,6 +34,9 @@ if ldd "$program-static" | grep -q libcohort; then echo "install: linked statica
 version=$(env -u LD_LIBRARY_PATH "$stage/opt/cohort/bin/cohort" --version)
 if [[ $version != "cohort $(pkg-config --modversion cohort)" ]]; then echo "install: cohort --version says '$version'" && exit 1; fi
 if ! ldd "$stage/opt/cohort/bin/cohort" | grep -q "$stage/opt/cohort/"; then echo "install: the tool uses another library" && exit 1; fi
+if ! grep -q "Cohort $(pkg-config --modversion cohort)\"" "$stage/opt/cohort/share/man/man1/cohort.1"; then
+  echo "install: the page for man names no version" && exit 1
+fi
 
 digits=$BUILD/tests/install_digits
 mkdir -p "$digits"

@@ -7,6 +7,8 @@ run_tests.sh runs it with $BUILD in the environment.
 import json
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -16,6 +18,7 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOL = pathlib.Path(os.environ.get("BUILD", "build")).resolve() / "cohort"
 MODELS = ROOT / "tests" / "golden" / "models"
+COMMANDS = ("inspect", "plot", "run", "bench", "convert")
 SYMBOLS = ROOT / "tests" / "bench" / "symbols"
 
 
@@ -163,7 +166,7 @@ class ToolCase(unittest.TestCase):
 class Words(ToolCase):
     def test_the_tool_says_what_there_is(self):
         overview = self.says("--help")
-        for command in ("inspect", "run", "convert"):
+        for command in COMMANDS:
             self.assertIn(f"\n  {command} ", overview)
             text = self.says(command, "--help")
             self.assertTrue(text.startswith(f"usage: cohort {command} FILE"))
@@ -206,6 +209,47 @@ class Words(ToolCase):
         self.assertIn("standard output: No space left", done.stderr)
         done = subprocess.run(["bash", "-c", f"'{TOOL}' inspect '{SYMBOLS}/resnet20.json' --json | head -c 1"], capture_output=True, text=True)
         self.assertEqual((done.stdout, done.stderr), ("{", ""))
+
+
+    def options(self, command):
+        return set(re.findall(r"^  (--[a-z-]+)", self.says(command, "--help"), re.M))
+
+    def test_the_page_for_man_has_every_command_and_option_and_is_well_formed(self):
+        page = (ROOT / "src/tool/cohort.1").read_text()
+        plain = page.replace("\\-", "-")
+        for command in COMMANDS:
+            self.assertRegex(plain, rf"(?m)^\.B {command}$")
+            for option in self.options(command):
+                self.assertIn(option, plain)
+        said = set(re.findall(r"--[a-z]+(?:-[a-z]+)*", plain))
+        self.assertEqual(said - set.union(*map(self.options, COMMANDS)), {"--help", "--version"})
+        for program in (["man", "--warnings", "-l"], ["mandoc", "-Tlint", "-W", "warning"]):
+            if shutil.which(program[0]):
+                done = subprocess.run([*program, ROOT / "src/tool/cohort.1"], capture_output=True, text=True, env={**os.environ, "MANWIDTH": "100"})
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertNotIn("WARNING", done.stdout)
+
+    def complete(self, *words):
+        """What bash would offer for the last word."""
+        script = (
+            'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _cohort; printf "%s\\n" "${COMPREPLY[@]}"'
+        )
+        done = subprocess.run(
+            ["bash", "-c", script, "bash", ROOT / "src/tool/cohort.bash", *words], capture_output=True, text=True, cwd=self.folder
+        )
+        return set(done.stdout.split())
+
+    def test_bash_completes_commands_options_and_files(self):
+        self.assertEqual(self.complete("cohort", ""), {*COMMANDS, "help", "--help", "--version"})
+        self.assertEqual(self.complete("cohort", "in"), {"inspect"})
+        self.assertEqual(self.complete("cohort", "help", ""), set(COMMANDS))
+        for command in COMMANDS:
+            self.assertEqual(self.complete("cohort", command, "--"), self.options(command) | {"--help"})
+        self.write("net.json", "")
+        self.assertEqual(self.complete("cohort", "run", "n"), {"net.json"})
+        self.assertEqual(self.complete("cohort", "run", "x", "--input", "data", "=", "ne"), {"net.json"})
+        self.assertEqual(self.complete("cohort", "run", "x", "--input", "data", "="), {"net.json"})
+        self.assertEqual(self.complete("cohort", "bench", "x", "--context", "c"), {"cpu\\(0\\)"})
 
 
 class Inspect(ToolCase):
@@ -309,6 +353,95 @@ class Inspect(ToolCase):
         np.savez(self.folder / "two.npz", a=np.zeros((2, 3), np.int8), b=np.zeros(0))
         told = self.json_of("inspect", self.folder / "two.npz")
         self.assertEqual([(a["name"], a["shape"], a["dtype"]) for a in told["arrays"]], [("a", [2, 3], "int8"), ("b", [0], "float64")])
+
+
+class Plot(ToolCase):
+    def test_the_picture_has_the_layers_and_the_shapes_between_them(self):
+        dot = self.says("plot", SYMBOLS / "lenet.json", "--shape", "data=8,1,28,28")
+        for part in ("<B>Convolution</B>", "conv1 · 5×5 · 20", "8×20×24×24", "<B>softmax_output</B>", "max · 2×2 · stride 2"):
+            self.assertIn(part, dot)
+        self.assertNotIn("conv1_weight", dot)
+        self.assertIn("conv1_weight", self.says("plot", SYMBOLS / "lenet.json", "--weights"))
+
+    def test_nodes_whose_names_begin_alike_are_drawn_together(self):
+        words = ["plot", SYMBOLS / "resnet20.json"]
+        dot = self.says(*words)
+        self.assertEqual(len(re.findall(r"subgraph cluster_", dot)), 9)
+        self.assertIn('label="stage2_unit1";', dot)
+        self.assertIn(">conv1 · 3×3 · 32 · stride 2<", dot)
+        self.assertNotIn("cluster", self.says(*words, "--no-groups"))
+        placed = self.says("plot", MODELS / "matrix-factorization-model-parallel/symbol.json")
+        self.assertEqual(re.findall(r' label="(dev\d)";', placed), ["dev1", "dev2"])
+
+    def test_every_golden_model_is_drawn_in_the_language_of_graphviz(self):
+        for symbol in sorted(MODELS.glob("*/symbol.json")):
+            with self.subTest(symbol.parent.name):
+                path = self.folder / "net.dot"
+                told = self.json_of("plot", symbol, "-o", path)
+                text = path.read_text()
+                self.assertEqual(len(re.findall(r"(?m)^n\d+ \[", text)), told["nodes"])
+                self.assertEqual(len(re.findall(r"(?m)^n\d+ -> n\d", text)), told["edges"])
+                if shutil.which("dot"):
+                    subprocess.run(["dot", "-Tcanon", path], stdout=subprocess.DEVNULL, check=True)
+
+    def test_names_stay_within_their_quotes(self):
+        graph = Graph()
+        path = self.write("odd.json", graph.text(graph.add("relu", 'a"<b>&\\', [graph.add("null", "x\n]")])))
+        dot = self.says("plot", path)
+        self.assertIn('a&quot;&lt;b&gt;&amp;\\', dot)
+        self.assertIn('tooltip="a\\"<b>&\\\\"', dot)
+        self.assertIn("<B>x?]</B>", dot)
+
+    def test_graphviz_makes_pictures_where_it_is_there_and_is_named_where_not(self):
+        out = self.folder / "net.svg"
+        done = self.run_tool("plot", SYMBOLS / "mlp.json", "-o", out, status=1, env={**os.environ, "PATH": "/nowhere"})
+        self.assertIn("Graphviz", done.stderr)
+        self.assertEqual(list(self.folder.iterdir()), [])
+        if shutil.which("dot"):
+            for end, start in (("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")):
+                self.says("plot", SYMBOLS / "mlp.json", "-o", self.folder / f"net.{end}")
+                self.assertTrue((self.folder / f"net.{end}").read_bytes().startswith(start))
+            self.assertEqual({p.name for p in self.folder.iterdir()}, {"net.svg", "net.png", "net.pdf"})
+            self.fails("no/such", "plot", SYMBOLS / "mlp.json", "-o", self.folder / "no/such.svg")
+        self.misused("ends in .svg", "plot", SYMBOLS / "mlp.json", "-o", "net.bmp")
+        self.misused("--json goes with", "plot", SYMBOLS / "mlp.json", "--json")
+        self.fails("no/such.dot", "plot", SYMBOLS / "mlp.json", "-o", self.folder / "no/such.dot")
+        self.fails("/dev/full", "plot", SYMBOLS / "mlp.json", "-o", "/dev/full/x.dot")
+
+
+class Bench(ToolCase):
+    def test_a_row_for_each_batch_and_devices(self):
+        words = ["bench", SYMBOLS / "mlp.json", "--shape", "data=4,20", "--milliseconds", "5"]
+        told = self.json_of(*words, "--batch", "1,6", "--context", "cpu(0)", "--context", "cpu(0),cpu(1)")
+        rows = told["results"]
+        self.assertEqual([(r["batch"], r["contexts"]) for r in rows], [(b, c) for c in ("cpu(0)", "cpu(0),cpu(1)") for b in (1, 6)])
+        self.assertEqual(rows[2]["error"], "fewer items than devices")
+        for row in (rows[0], rows[1], rows[3]):
+            self.assertGreaterEqual(row["steps"], 5)
+            self.assertGreaterEqual(row["median_ms"], row["fastest_ms"])
+            self.assertGreater(row["first_ms"], 0)
+            self.assertAlmostEqual(row["items_per_second"], row["batch"] / row["median_ms"] * 1000, 3)
+        self.assertRegex(self.says(*words), r"\n +4  cpu\(0\) +\d+ +[\d.]+ +[\d.]+ +[\d.]+ % +[\d.]+ +[\d.]+ [KM]iB\n")
+
+    def test_training_takes_gradients_too(self):
+        for symbol, shape in ((SYMBOLS / "mlp.json", "data=4,20"), (MODELS / "se-resnet-small/symbol.json", "data=4,3,16,16")):
+            words = ["bench", symbol, "--shape", shape, "--milliseconds", "1"]
+            ahead, train = self.json_of(*words)["results"][0], self.json_of(*words, "--train")["results"][0]
+            self.assertGreater(train["memory_bytes"], ahead["memory_bytes"])
+        # No loss: its head is given a gradient.
+        self.json_of("bench", MODELS / "dcgan-generator/symbol.json", "--shape", "rand=2,16,1,1", "--train", "--milliseconds", "1")
+
+    def test_the_batch_may_be_another_axis(self):
+        name = "lstm-fused-2layer"
+        told = self.json_of("bench", MODELS / name / "symbol.json", "--shape", "data=8,4", "softmax_label=8,4", "--batch-axis", "1",
+                            "--batch", "6", "--milliseconds", "1", "--params", MODELS / name / "checkpoint-0000.params")
+        self.assertEqual(told["results"][0]["batch"], 6)
+
+    def test_what_cannot_be_measured_is_said(self):
+        self.misused("--shape", "bench", SYMBOLS / "mlp.json")
+        self.misused("--batch: expected a whole number", "bench", SYMBOLS / "mlp.json", "--shape", "data=4,20", "--batch", "1,0")
+        self.fails("no axis 2", "bench", SYMBOLS / "mlp.json", "--shape", "data=4,20", "--batch-axis", "2")
+        self.fails("", "bench", SYMBOLS / "mlp.json", "--shape", "date=4,20")
 
 
 class Run(ToolCase):

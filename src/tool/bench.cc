@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// cohort bench: how long a step of a network takes, for batches and devices.
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "tool/network.hpp"
+#include "tool/printing.hpp"
+#include "tool/tool.hpp"
+
+namespace cohort::tool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using nlohmann::ordered_json;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+bool ends_with(const std::string &text, const std::string &end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+struct Setting {
+  int64_t batch;  // 0: as the shapes say
+  std::string contexts;
+};
+
+struct Result {
+  int64_t batch = 0;
+  double first = 0;           // seconds from the symbol to the end of the first step
+  std::vector<double> steps;  // seconds each, in order of length
+  size_t planned_bytes = 0;   // of all devices together
+
+  double quantile(double q) const { return steps[std::min(steps.size() - 1, size_t(q * double(steps.size())))]; }
+  double median() const { return quantile(0.5); }
+  double spread() const { return (quantile(0.75) - quantile(0.25)) / 2 / median(); }  // half of the middle half's width
+  double items() const { return double(batch) / median(); }
+};
+
+// Numbers as they might be: small weights, statistics of normal data, inputs from 0 to 1, labels of class 0.
+void fill(cohort_ndarray *array, const std::string &name, bool input) {
+  const cohort_dtype dtype = query<cohort_dtype>(cohort_ndarray_dtype, array);
+  const bool is_float = dtype == COHORT_DTYPE_FLOAT16 || dtype == COHORT_DTYPE_FLOAT32 ||
+                        dtype == COHORT_DTYPE_FLOAT64 || dtype == COHORT_DTYPE_BFLOAT16;
+  if (ends_with(name, "label")) {
+    check(cohort_ndarray_fill(array, 0));
+  } else if (ends_with(name, "gamma") || ends_with(name, "var")) {
+    check(cohort_ndarray_fill(array, 1));
+  } else if (ends_with(name, "beta") || ends_with(name, "mean") || !is_float) {
+    check(cohort_ndarray_fill(array, 0));
+  } else {
+    check(cohort_ndarray_fill_uniform(array, input ? 0 : -0.07, input ? 1 : 0.07, 1));
+  }
+}
+
+void fill_all(const cohort_arrays *arrays) {
+  const std::vector<std::string> names = names_of(arrays);
+  for (size_t i = 0; i < names.size(); ++i) fill(make<NDArray>(cohort_arrays_get, arrays, i).get(), names[i], false);
+}
+
+class Measured {
+ public:
+  Measured(const std::string &path, const Params *params, Known known, const Setting &setting, int32_t batch_axis,
+           bool train, double seconds)
+      : train_(train) {
+    for (auto &[name, shape] : known.shapes) {
+      if (shape.size() <= size_t(batch_axis))
+        throw Failure("--shape " + name + ": there is no axis " + std::to_string(batch_axis) + " for the batch");
+      if (setting.batch) shape[size_t(batch_axis)] = setting.batch;
+      result_.batch = shape[size_t(batch_axis)];
+    }
+    const Clock::time_point begin = Clock::now();
+    const Network network = make_network(load_symbol(path), known, params);
+    bind(network, known, parse_contexts(setting.contexts), batch_axis, params);
+    step();
+    result_.first = seconds_since(begin);
+    const Clock::time_point warm = Clock::now();
+    for (int i = 0; i < 2 || seconds_since(warm) < seconds / 5; ++i) step();
+    const Clock::time_point start = Clock::now();
+    while (result_.steps.size() < 5 || (seconds_since(start) < seconds && result_.steps.size() < 100000)) {
+      const Clock::time_point before = Clock::now();
+      step();
+      result_.steps.push_back(seconds_since(before));
+    }
+    std::sort(result_.steps.begin(), result_.steps.end());
+  }
+
+  const Result &result() const { return result_; }
+
+ private:
+  void bind(const Network &network, const Known &known, const std::vector<cohort_context> &contexts, int32_t batch_axis,
+            const Params *params) {
+    const std::string layout = std::string(size_t(batch_axis), 'T') + "N";
+    const Descs data = make<Descs>(cohort_descs_create), label = make<Descs>(cohort_descs_create);
+    for (const Value &value : network.of_kind(Node::kInput)) {
+      if (!value.known())
+        throw Failure("the shape of '" + value.name + "' is not known: --shape " + value.name + "=..");
+      const bool given =
+          std::any_of(known.shapes.begin(), known.shapes.end(), [&](const auto &s) { return s.first == value.name; });
+      const bool is_label = !given || ends_with(value.name, "label");
+      NDArray array =
+          make<NDArray>(cohort_ndarray_zeros, value.shape->data(), int32_t(value.shape->size()), value.dtype, nullptr);
+      fill(array.get(), value.name, true);
+      check(cohort_descs_add((is_label ? label : data).get(), value.name.c_str(), value.shape->data(),
+                             int32_t(value.shape->size()), value.dtype, layout.c_str()));
+      (is_label ? labels_ : data_).push_back(std::move(array));
+    }
+    if (data_.empty()) throw Failure("no input has a shape: --shape data=..");
+    group_ = make<Group>(cohort_group_create, network.symbol.get(), contexts.data(), contexts.size(), data.get(),
+                         label.get(), nullptr, size_t(0), cohort_bool(train_), nullptr);
+    cohort_arrays *args = nullptr, *aux = nullptr;
+    check(cohort_group_copy_params(group_.get(), &args, &aux));
+    const Arrays args_owner(args), aux_owner(aux);
+    fill_all(args);
+    fill_all(aux);
+    check(cohort_group_set_params(group_.get(), args, aux, 1));
+    if (params) check(cohort_group_assign_params(group_.get(), params->args.get(), params->aux.get(), 0, 1, nullptr));
+    const char *const keys[] = {"learning_rate", "momentum"}, *const values[] = {"0", "0.9"};
+    if (train_) optimizer_ = make<Optimizer>(cohort_optimizer_create, "sgd", keys, values, size_t(2));
+    if (train_) make_head_gradients();
+    for (size_t device = 0; device < contexts.size(); ++device) {
+      cohort_memory_info memory = COHORT_MEMORY_INFO_INIT;
+      check(cohort_group_memory(group_.get(), device, &memory));
+      result_.planned_bytes +=
+          memory.planned_bytes + memory.argument_bytes + memory.gradient_bytes + memory.output_bytes;
+    }
+  }
+
+  // Losses read none; whatever else is an output gets ones.
+  void make_head_gradients() {
+    const Descs outputs = make<Descs>(cohort_group_output_shapes, group_.get());
+    const size_t num = query<size_t>(cohort_group_num_arrays, group_.get(), COHORT_GROUP_OUTPUTS);
+    for (size_t i = 0; i < num; ++i) {
+      const Value value = value_at(outputs.get(), i);
+      const cohort_dtype dtype = value.dtype == COHORT_DTYPE_NONE ? COHORT_DTYPE_FLOAT32 : value.dtype;
+      heads_.push_back(
+          make<NDArray>(cohort_ndarray_full, value.shape->data(), int32_t(value.shape->size()), dtype, nullptr, 1.0));
+    }
+  }
+
+  static std::vector<cohort_ndarray *> raw(const std::vector<NDArray> &arrays) {
+    std::vector<cohort_ndarray *> pointers;
+    for (const NDArray &array : arrays) pointers.push_back(array.get());
+    return pointers;
+  }
+
+  void step() {
+    const std::vector<cohort_ndarray *> data = raw(data_), labels = raw(labels_), heads = raw(heads_);
+    check(cohort_group_forward(group_.get(), data.data(), data.size(), labels.data(), labels.size(),
+                               cohort_bool(train_)));
+    if (train_) {
+      check(cohort_group_backward(group_.get(), heads.data(), heads.size()));
+      check(cohort_group_update(group_.get(), optimizer_.get(), COHORT_UPDATE_ON_STORE));
+    }
+    check(cohort_group_wait(group_.get()));
+  }
+
+  bool train_;
+  std::vector<NDArray> data_, labels_, heads_;
+  Group group_;
+  Optimizer optimizer_;
+  Result result_;
+};
+
+void bench(const Arguments &arguments) {
+  std::vector<Setting> settings;
+  std::vector<std::string> contexts = arguments.all("--context");
+  if (contexts.empty()) contexts = {"cpu(0)"};
+  for (const std::string &one : contexts) {
+    parse_contexts(one);
+    for (const std::string &batch : split(arguments.one("--batch", "0"), ',')) {
+      settings.push_back({arguments.has("--batch") ? parse_number(batch, 1, INT32_MAX, "--batch") : 0, one});
+    }
+  }
+  const bool train = arguments.has("--train");
+  const double seconds = double(arguments.number("--milliseconds", 1000, 1, 3600000)) / 1000;
+  const int32_t batch_axis = int32_t(arguments.number("--batch-axis", 0, 0, COHORT_MAX_AXES - 1));
+  const Known known = known_from(arguments);
+  if (known.shapes.empty()) throw UsageError("--shape NAME=N,.. of the inputs is missing");
+  const std::string &path = arguments.file();
+  std::optional<Params> params;
+  if (arguments.has("--params")) params = load_params(arguments.one("--params"), load_symbol(path).get());
+
+  Table table({true, false, true, true, true, true, true, true});
+  table.add({"batch", "devices", "steps", "first ms", "median ms", "spread", "items/s", "memory"});
+  table.line();
+  ordered_json json;
+  json["file"] = path;
+  json["train"] = train;
+  json["results"] = ordered_json::array();
+  {
+    Progress progress("measuring", settings.size());
+    for (const Setting &setting : settings) {
+      const size_t num_contexts = split(setting.contexts, ',').size();
+      if (setting.batch && setting.batch < int64_t(num_contexts)) {  // the other rows are wanted all the same
+        table.add({std::to_string(setting.batch), setting.contexts, "fewer items than devices"});
+        json["results"].push_back(
+            {{"batch", setting.batch}, {"contexts", setting.contexts}, {"error", "fewer items than devices"}});
+        progress.step();
+        continue;
+      }
+      const Measured measured(path, params ? &*params : nullptr, known, setting, batch_axis, train, seconds);
+      const Result &result = measured.result();
+      table.add({std::to_string(result.batch), setting.contexts, std::to_string(result.steps.size()),
+                 number_text("%.2f", 1e3 * result.first), number_text("%.3f", 1e3 * result.median()),
+                 number_text("%.1f %%", 100 * result.spread()), number_text("%.1f", result.items()),
+                 bytes_text(double(result.planned_bytes))});
+      json["results"].push_back({{"batch", result.batch},
+                                 {"contexts", setting.contexts},
+                                 {"steps", result.steps.size()},
+                                 {"first_ms", 1e3 * result.first},
+                                 {"median_ms", 1e3 * result.median()},
+                                 {"fastest_ms", 1e3 * result.steps.front()},
+                                 {"spread", result.spread()},
+                                 {"items_per_second", result.items()},
+                                 {"memory_bytes", result.planned_bytes}});
+      progress.step();
+    }
+  }
+  if (arguments.has("--json")) {
+    print(json);
+  } else {
+    print(table.text());
+  }
+}
+
+}  // namespace
+
+Command bench_command() {
+  return {
+      "bench",
+      "FILE",
+      "measures how long a step takes, for batches and devices",
+      "FILE is a symbol in JSON. A step takes a batch in and runs forward, with --train backward and an update by SGD, "
+      "too.\n"
+      "Without --params the parameters are small random numbers. The median of the steps is shown, half the width of\n"
+      "the middle half of them (spread), and what the first step took with loading and binding. Devices of one row "
+      "work on\n"
+      "one batch, split over them.\n",
+      {kShapeOption,
+       kDtypeOption,
+       kParamsOption,
+       {"--batch", "N,..", "sizes of the batch, in place of that in the shapes"},
+       {"--batch-axis", "AXIS", "which axis of the inputs is the batch; 0 if it is not given"},
+       {"--context", "CONTEXT,..", "devices, such as cpu(0),cpu(1); may be given again for other rows",
+        Option::kRepeated},
+       {"--train", "", "steps of training"},
+       {"--milliseconds", "N", "how long to measure each row; 1000 if it is not given"},
+       kJsonOption},
+      bench};
+}
+
+}  // namespace cohort::tool
