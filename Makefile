@@ -67,7 +67,18 @@ EXAMPLE_SUPPORT := $(sort $(wildcard examples/support/*.c))
 SO := $(BUILD)/libcohort.so.$(VERSION)
 SO_LINKS := $(BUILD)/$(SONAME) $(BUILD)/libcohort.so
 A := $(BUILD)/libcohort.a
+# Tests of the inside hold the whole library. Under a sanitizer, where that is hundreds of megabytes, they share a
+# libcohort.so which shows its inside.
+ifeq ($(SANITIZER),)
+SHOWN := -fvisibility=hidden -fvisibility-inlines-hidden
+SO_MAP := -Wl,--version-script=src/cohort.map
 LIBRARY := $(if $(LIB_SRCS),$(SO_LINKS) $(A))
+WHOLE := $(A)
+else
+SHOWN := -fno-gnu-unique
+LIBRARY := $(SO_LINKS)
+WHOLE := $(BUILD)/libcohort.so
+endif
 TOOL := $(BUILD)/cohort
 TOOL_OBJS := $(TOOL_SRCS:%.cc=$(BUILD)/obj/%.o)
 CAPI_TESTS := $(CAPI_SRCS:tests/capi/%.c=$(BUILD)/tests/capi/%)
@@ -85,7 +96,7 @@ BENCH := $(if $(BENCH_SRCS),$(BUILD)/cohort-bench)
 # clang says where a loop is not vectorised as it was asked to; without optimisation none is.
 WARNINGS := -Wall -Wextra -Werror $(if $(IS_CLANG),-Wno-pass-failed)
 DEPFLAGS = -MMD -MP
-LIB_CXXFLAGS := -std=c++17 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden $(WARNINGS) -Iinclude -Isrc
+LIB_CXXFLAGS := -std=c++17 -fPIC $(SHOWN) $(WARNINGS) -Iinclude -Isrc
 # What the main library and a backend in a shared object of its own must have been compiled from alike.
 BUILD_ID := $(shell cat /dev/null $(call find,src/base src/device src/op,*.hpp) | cksum | tr -d ' ')
 BUILD_ID_FLAG := -DCOHORT_BUILD_ID='"$(VERSION)-$(BUILD_ID)"'
@@ -165,7 +176,7 @@ $(BUILD)/obj/src/%.o: src/%.cc $(BUILD)/flags.stamp
 
 $(SO): $(LIB_OBJS) src/cohort.map $(BUILD)/link.stamp
 	$(call say,LINK,$@)
-	$(Q)$(CXX) -shared -o $@ $(LIB_OBJS) -Wl,-soname,$(SONAME) -Wl,--version-script=src/cohort.map \
+	$(Q)$(CXX) -shared -o $@ $(LIB_OBJS) -Wl,-soname,$(SONAME) $(SO_MAP) \
 	  -Wl,--no-undefined -Wl,--as-needed -Wl,-z,relro,-z,now,-z,nodelete $(CXXFLAGS) $(LDFLAGS) $(LIBS)
 
 $(BUILD)/$(SONAME): $(SO)
@@ -249,9 +260,9 @@ $(CUDASIM_SELF): $(BUILD)/cudasim/obj/tests/cudasim/test_simulator.o $(patsubst 
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) $(LDFLAGS) -lpthread
 $(BUILD)/cudasim/obj/tests/cudasim/test_simulator.o: CUDASIM_CXXFLAGS += $(CUDASIM_KERNEL_FLAGS) -Itests/unit
-$(filter-out $(CUDASIM_SELF),$(CUDASIM_TESTS)): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(A) | $(CUDASIM)
+$(filter-out $(CUDASIM_SELF),$(CUDASIM_TESTS)): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(WHOLE) | $(CUDASIM)
 	@mkdir -p $(@D)
-	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) $(LDFLAGS) $(LIBS)
+	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) -Wl,-rpath,'$$ORIGIN/../..' $(LDFLAGS) $(LIBS)
 
 # ---- programs -----------------------------------------------------------------------------------------------------
 
@@ -285,13 +296,14 @@ $(FAKE_BACKEND): tests/unit/support/fake_backend.cc $(BUILD)/flags.stamp $(BUILD
 	$(Q)$(CXX) -shared $(LIB_CXXFLAGS) $(BUILD_ID_FLAG) $(CPPFLAGS) $(CXXFLAGS) $(DEPFLAGS) -o $@ $< $(LDFLAGS)
 
 # A backend with queues that are out of step, which test_hazards loads.
-$(SLOW_BACKEND): tests/unit/support/slow_backend.cc $(A) $(BUILD)/flags.stamp $(BUILD)/build_id.stamp
+$(SLOW_BACKEND): tests/unit/support/slow_backend.cc $(LIB_OBJS) cuda/backend.map $(BUILD)/flags.stamp $(BUILD)/build_id.stamp
 	@mkdir -p $(@D)
-	$(Q)$(CXX) -shared $(LIB_CXXFLAGS) $(BUILD_ID_FLAG) $(CPPFLAGS) $(CXXFLAGS) $(DEPFLAGS) -o $@ $< $(A) -Wl,-Bsymbolic $(LDFLAGS) $(LIBS)
+	$(Q)$(CXX) -shared $(LIB_CXXFLAGS) $(BUILD_ID_FLAG) $(CPPFLAGS) $(CXXFLAGS) $(DEPFLAGS) -o $@ $< $(LIB_OBJS) \
+	  -Wl,--version-script=cuda/backend.map $(LDFLAGS) $(LIBS)
 
-$(UNIT_TESTS): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(A) | $(FAKE_BACKEND) $(SLOW_BACKEND)
+$(UNIT_TESTS): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(WHOLE) | $(FAKE_BACKEND) $(SLOW_BACKEND)
 	@mkdir -p $(@D)
-	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) $(LDFLAGS) $(LIBS)
+	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) -Wl,-rpath,'$$ORIGIN/../..' $(LDFLAGS) $(LIBS)
 
 $(EXAMPLES): $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(EXAMPLE_SUPPORT:%.c=$(BUILD)/obj/%.o) | $(LIBRARY)
 	@mkdir -p $(@D)
@@ -415,7 +427,7 @@ format:
 	$(CLANG_FORMAT) -i $(FORMATTED)
 
 # The tests under a sanitizer, each in a build folder of its own. Kernels are built as the rest: -O3 hides what is looked for.
-SANITIZER_FLAGS = -O1 -g -fno-omit-frame-pointer
+SANITIZER_FLAGS = -O1 -g1 -fno-omit-frame-pointer
 check_under = BUILD=$(BUILD)/$(1) CUDA=no CXXFLAGS='$(SANITIZER_FLAGS) $(2)' CFLAGS='$(SANITIZER_FLAGS) $(2)' \
   KERNEL_CXXFLAGS= SANITIZER=$(1)
 .PHONY: check-asan check-tsan check-under check-cudasim-asan
