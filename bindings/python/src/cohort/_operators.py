@@ -116,15 +116,20 @@ def apply(name: str, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     return made[0] if len(made) == 1 else made
 
 
-@lru_cache(maxsize=None)
-def function_of_arrays(name: str) -> Callable[..., Any]:
-    """The function that applies an operator to arrays."""
+def _attribute_operator(name: str) -> Operator:
+    """The operator that a module's attribute is asked for; what is none is no attribute."""
     if name.startswith("__"):
         raise AttributeError(name)
     try:
-        op = operator(name)
+        return operator(name)
     except UnknownNameError as error:
         raise AttributeError(str(error)) from None
+
+
+@lru_cache(maxsize=None)
+def function_of_arrays(name: str) -> Callable[..., Any]:
+    """The function that applies an operator to arrays."""
+    op = _attribute_operator(name)
 
     def function(
         *data: Any, out: Any = None, ctx: Any = None, seed: int = 0, is_train: bool = False, **attrs: Any
@@ -152,12 +157,7 @@ def function_of_arrays(name: str) -> Callable[..., Any]:
 @lru_cache(maxsize=None)
 def function_of_symbols(name: str) -> Callable[..., Any]:
     """The function that makes a node of an operator."""
-    if name.startswith("__"):
-        raise AttributeError(name)
-    try:
-        op = operator(name)
-    except UnknownNameError as error:
-        raise AttributeError(str(error)) from None
+    op = _attribute_operator(name)
 
     def function(*data: Any, name: Optional[str] = None, attr: Optional[Mapping[str, str]] = None, **attrs: Any) -> Any:
         return create(op, data, name, attr, attrs)

@@ -193,23 +193,12 @@ class GroupBase(Handle):
     def update(self, optimizer: Optimizer, mode: str = "store") -> None:
         """Updates every parameter that has a gradient: "store": from the sum over the devices, once, copied to all;
         "device": each device for itself from that sum; "none": each from its own gradients."""
-        code, handle = update_mode(mode), optimizer_handle(optimizer)
-        with self._lock, optimizer._lock:
-            lib.cohort_group_update(self.handle, handle, code)
+        update(self, lib.cohort_group_update, optimizer, mode)
 
     def update_metric(self, eval_metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
         """Updates a metric once for each device with its labels and outputs."""
-        handle = metric_handle(eval_metric)
-        if to_bool(pre_sliced, "pre_sliced"):
-            arrays, num_devices, num = label_slices(labels)
-            with self._lock, eval_metric._lock:
-                lib.cohort_group_update_metric_presliced(
-                    self.handle, handle, num_devices, pointers(arrays, "labels"), num
-                )
-            return
-        arrays = arrays_of(labels, "labels")
-        with self._lock, eval_metric._lock:
-            lib.cohort_group_update_metric(self.handle, handle, pointers(arrays, "labels"), len(arrays))
+        functions = lib.cohort_group_update_metric, lib.cohort_group_update_metric_presliced
+        update_metric(self, functions, eval_metric, labels, pre_sliced)
 
     def wait(self) -> None:
         """Waits for all queued work."""
@@ -625,6 +614,29 @@ def set_group2ctxs(options: Any, given: Any, num: int) -> Any:
     options.ctx_group_contexts = cast(contexts, POINTER(_abi.cohort_context))
     options.contexts_per_ctx_group = num
     return [names, contexts]
+
+
+def update(target: Handle, function: Any, optimizer: Optimizer, mode: str) -> None:
+    """Updates the parameters of a group or a manager."""
+    code, handle = update_mode(mode), optimizer_handle(optimizer)
+    with target._lock, optimizer._lock:
+        function(target.handle, handle, code)
+
+
+def update_metric(
+    target: Handle, functions: Tuple[Any, Any], metric: EvalMetric, labels: Any, pre_sliced: bool
+) -> None:
+    """Updates a metric from the outputs of a group or a manager; functions: for whole labels, and for slices."""
+    handle = metric_handle(metric)
+    whole, presliced = functions
+    if to_bool(pre_sliced, "pre_sliced"):
+        arrays, num_devices, num = label_slices(labels)
+        with target._lock, metric._lock:
+            presliced(target.handle, handle, num_devices, pointers(arrays, "labels"), num)
+        return
+    arrays = arrays_of(labels, "labels")
+    with target._lock, metric._lock:
+        whole(target.handle, handle, pointers(arrays, "labels"), len(arrays))
 
 
 def set_states(target: Handle, function: Any, states: Any, value: Optional[float]) -> None:

@@ -30,14 +30,22 @@ from ._library import (
 )
 from .context import Context, struct_of, to_contexts
 from .errors import InvalidArgumentError, StateError, UnknownNameError, UnsupportedError
-from .executor import Executor, bytes_of_memory, label_slices, set_names
-from .executor_group import GroupBase, batch_arrays, set_slices, set_states, set_workload, update_mode
+from .executor import Executor, bytes_of_memory, set_names
+from .executor_group import (
+    GroupBase,
+    batch_arrays,
+    set_slices,
+    set_states,
+    set_workload,
+    update,
+    update_metric,
+)
 from .initializer import Initializer
 from .io import DataDesc, Descs, to_desc
 from .logging_ import default_logger, sink
-from .metric import EvalMetric, metric_handle
+from .metric import EvalMetric
 from .ndarray import Arrays, NDArray, arrays_of
-from .optimizer import Optimizer, optimizer_handle
+from .optimizer import Optimizer
 from .symbol import Symbol
 
 Pairs = List[List[Tuple[slice, NDArray]]]
@@ -394,23 +402,12 @@ class DataParallelExecutorManager(Handle):
 
     def update(self, optimizer: Optimizer, mode: str = "store") -> None:
         """Updates the parameters from the gradients; see :meth:`GroupBase.update`."""
-        code, handle = update_mode(mode), optimizer_handle(optimizer)
-        with self._lock, optimizer._lock:
-            lib.cohort_manager_update(self.handle, handle, code)
+        update(self, lib.cohort_manager_update, optimizer, mode)
 
     def update_metric(self, metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
         """Update metric with the current executor."""
-        handle = metric_handle(metric)
-        if to_bool(pre_sliced, "pre_sliced"):
-            arrays, num_devices, num = label_slices(labels)
-            with self._lock, metric._lock:
-                lib.cohort_manager_update_metric_presliced(
-                    self.handle, handle, num_devices, pointers(arrays, "labels"), num
-                )
-            return
-        arrays = arrays_of(labels, "labels")
-        with self._lock, metric._lock:
-            lib.cohort_manager_update_metric(self.handle, handle, pointers(arrays, "labels"), len(arrays))
+        functions = lib.cohort_manager_update_metric, lib.cohort_manager_update_metric_presliced
+        update_metric(self, functions, metric, labels, pre_sliced)
 
     def get_outputs(self) -> List[NDArray]:
         """The outputs of the current group, joined over the devices."""
