@@ -39,7 +39,7 @@ typedef struct cohort_executor_options {
 
   cohort_executor *shared_executor; /* executor to share memory with, kept alive; NULL: none */
   int32_t num_threads;              /* threads of each CPU context; 0: the processors this process may use are shared
-                                       out among them */
+                                       out among them, at most OMP_NUM_THREADS, where that is set, to each */
   uint64_t seed;                    /* of random operators; each forward in training draws new numbers */
 
   /* The rest is for cohort_executor_simple_bind() alone. */

@@ -98,7 +98,7 @@ typedef struct cohort_group_options {
   size_t num_ctx_groups;
   size_t contexts_per_ctx_group; /* 1: the same on all devices; else the number of contexts; 0: 1 */
 
-  int32_t num_threads;          /* threads of each CPU context; 0: the processors are shared out among them */
+  int32_t num_threads;          /* threads of each CPU context; 0: as in executor.h */
   size_t gradient_bucket_bytes; /* gradients summed in one exchange, in bytes; 0: chosen from the model */
   uint64_t seed;                /* of random operators; each device draws its own numbers */
 
@@ -370,7 +370,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_forward_presliced(cohort
  *                    if the output has no batch axis. NULL entries, and a shorter list, where an output needs none (a
  *                    loss). NULL with num_head_grads 0: none.
  * @return NULL, or
- *   COHORT_ERROR_STATE             not bound for training, or no forward pass since binding
+ *   COHORT_ERROR_STATE             not bound for training, no forward pass since binding, or the latest one failed
  *   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
  *   COHORT_ERROR_SHAPE             another shape than the merged output's
  */
@@ -383,7 +383,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_backward(cohort_group *g
  * @param optimizer  Holds the states, by parameter name (and device, where each has its own). Used by one group at a
  *                   time, or by groups that share parameters.
  * @param mode       COHORT_UPDATE_ constant.
- * @return NULL, or COHORT_ERROR_STATE if the group is not bound for training or has run no backward pass.
+ * @return NULL, or COHORT_ERROR_STATE if the group is not bound for training, has run no backward pass since binding, or
+ *         its latest one failed.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_update(cohort_group *group, cohort_optimizer *optimizer,
                                                                cohort_update_mode mode);

@@ -44,7 +44,7 @@ typedef struct cohort_manager_options {
   cohort_bucket_symbol_fn bucket_symbol; /* asked for the other keys; NULL: there are none */
   void *bucket_symbol_user_data;         /* passed to bucket_symbol */
 
-  int32_t num_threads; /* threads of each CPU context; 0: the processors are shared out among them */
+  int32_t num_threads; /* threads of each CPU context; 0: as in executor.h */
   uint64_t seed;       /* of random operators; each device draws its own numbers */
 
   cohort_log_fn log;   /* takes the messages of the manager and its groups; NULL: they go where the library's do */

@@ -61,4 +61,11 @@ int usable_processors() {
   return quota > 0 ? std::min(mask, quota) : mask;
 }
 
+int default_threads(int num_devices) {
+  const int share = std::max(1, usable_processors() / num_devices);
+  const char *const wanted = std::getenv("OMP_NUM_THREADS");  // a list has one for each level of nesting
+  const long bound = wanted ? std::strtol(wanted, nullptr, 10) : 0;
+  return bound > 0 && bound < share ? int(bound) : share;
+}
+
 }  // namespace cohort

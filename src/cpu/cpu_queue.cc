@@ -491,7 +491,7 @@ void CpuQueue::Core::stop() {
 CpuQueue::CpuQueue(const Context &context, int num_threads)
     // More than OMP_THREAD_LIMIT lets run must not be promised (CpuDevice::make_kernel).
     : core_(std::make_shared<Core>(
-          context, std::min(num_threads > 0 ? num_threads : usable_processors(), omp_get_thread_limit()))) {}
+          context, std::min(num_threads > 0 ? num_threads : default_threads(), omp_get_thread_limit()))) {}
 
 CpuQueue::~CpuQueue() { core_->stop(); }
 

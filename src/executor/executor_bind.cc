@@ -85,7 +85,7 @@ void Executor::Impl::share_threads() {
   count(options.context);
   for (const auto &entry : options.group2ctx) count(entry.second);
   num_threads = options.num_threads;
-  if (num_threads <= 0 && on_host.size() > 1) num_threads = std::max(1, usable_processors() / int(on_host.size()));
+  if (num_threads <= 0 && on_host.size() > 1) num_threads = default_threads(int(on_host.size()));
 }
 
 int Executor::Impl::join(const Context &context) {

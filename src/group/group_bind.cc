@@ -343,7 +343,7 @@ ExecutorOptions Group::Impl::executor_options(size_t device) const {
   ExecutorOptions result;
   result.context = options.contexts[device];
   result.group2ctx = group2ctx(device);
-  result.num_threads = options.num_threads != 0 ? options.num_threads : std::max(1, usable_processors() / num_cpus());
+  result.num_threads = options.num_threads != 0 ? options.num_threads : default_threads(num_cpus());
   result.seed = options.seed;
   result.replica = uint32_t(device);
   result.constants = {options.param_names.begin(), options.param_names.end()};

@@ -547,11 +547,27 @@ TEST(a_device_is_one_object_while_it_is_in_use) {
   CHECK(device->context() == context);
   CHECK(count_devices(DeviceType::kCpu) == usable_processors());
   const int threads = device->create_queue(QueueOptions())->num_threads();
-  CHECK_EQ(threads, std::min(usable_processors(), omp_get_thread_limit()));
+  CHECK_EQ(threads, std::min(default_threads(), omp_get_thread_limit()));
   CHECK_THROWS(get_device({DeviceType::kCpu, -1}), Error, "must not be negative");
   QueueOptions options;
   options.num_threads = -1;
   CHECK_THROWS(device->create_queue(options), Error, "number of threads");
+}
+
+TEST(threads_that_nobody_chose_are_no_more_than_the_environment_allows) {
+  const char *const set = std::getenv("OMP_NUM_THREADS");
+  const std::string before = set ? set : "";
+  const auto threads_with = [](const char *value) {
+    setenv("OMP_NUM_THREADS", value, 1);
+    return default_threads();
+  };
+  const int all = usable_processors();
+  CHECK_EQ(threads_with("1"), 1);
+  CHECK_EQ(threads_with("1,4"), 1);
+  CHECK_EQ(threads_with("1000000000000"), all);
+  for (const char *nothing : {"", "0", "-3", "many"}) CHECK_EQ(threads_with(nothing), all);
+  CHECK_EQ(default_threads(all + 1), 1);
+  set ? setenv("OMP_NUM_THREADS", before.c_str(), 1) : unsetenv("OMP_NUM_THREADS");
 }
 
 TEST(memory_is_aligned_and_too_much_of_it_is_an_error) {

@@ -41,7 +41,7 @@ pub struct cohort_executor_options {
     pub num_ctx_groups: usize,
     /// executor to share memory with, kept alive; NULL: none
     pub shared_executor: *mut cohort_executor,
-    /// threads of each CPU context; 0: the processors this process may use are shared out among them
+    /// threads of each CPU context; 0: the processors this process may use are shared out among them, at most OMP_NUM_THREADS, where that is set, to each
     pub num_threads: i32,
     /// of random operators; each forward in training draws new numbers
     pub seed: u64,

@@ -88,7 +88,7 @@ pub struct cohort_group_options {
     pub num_ctx_groups: usize,
     /// 1: the same on all devices; else the number of contexts; 0: 1
     pub contexts_per_ctx_group: usize,
-    /// threads of each CPU context; 0: the processors are shared out among them
+    /// threads of each CPU context; 0: as in executor.h
     pub num_threads: i32,
     /// gradients summed in one exchange, in bytes; 0: chosen from the model
     pub gradient_bucket_bytes: usize,
@@ -144,7 +144,7 @@ extern "C" {
     /// sums over the devices that cohort_group_update() needs start while it runs.
     ///
     /// Returns: NULL, or
-    ///   COHORT_ERROR_STATE             not bound for training, or no forward pass since binding
+    ///   COHORT_ERROR_STATE             not bound for training, no forward pass since binding, or the latest one failed
     ///   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
     ///   COHORT_ERROR_SHAPE             another shape than the merged output's
     pub fn cohort_group_backward(
@@ -390,7 +390,8 @@ extern "C" {
     ) -> *mut cohort_error;
     /// Updates every parameter that has a gradient, if any has. Queued.
     ///
-    /// Returns: NULL, or COHORT_ERROR_STATE if the group is not bound for training or has run no backward pass.
+    /// Returns: NULL, or COHORT_ERROR_STATE if the group is not bound for training, has run no backward pass since binding, or
+    ///         its latest one failed.
     pub fn cohort_group_update(
         group: *mut cohort_group,
         optimizer: *mut cohort_optimizer,

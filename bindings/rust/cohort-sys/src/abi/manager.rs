@@ -38,7 +38,7 @@ pub struct cohort_manager_options {
     pub bucket_symbol: cohort_bucket_symbol_fn,
     /// passed to bucket_symbol
     pub bucket_symbol_user_data: *mut c_void,
-    /// threads of each CPU context; 0: the processors are shared out among them
+    /// threads of each CPU context; 0: as in executor.h
     pub num_threads: i32,
     /// of random operators; each device draws its own numbers
     pub seed: u64,
