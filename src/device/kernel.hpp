@@ -83,8 +83,8 @@ struct Args {
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  // Any number of calls may run at once, for plans are shared by all that are bound to them. No look-up, no lock, and no
-  // allocation but where more calls run at once than a kernel keeps scratch for. Throws Error if the work fails.
+  // Any number of calls may run at once, for plans are shared by all that are bound to them. No look-up, no lock, and
+  // no allocation but where more calls run at once than a kernel keeps scratch for. Throws Error if the work fails.
   virtual void run(const Args &args, const Lane &lane) const = 0;
   // It calls the host, which may be called on the threads of its own calls alone: whoever runs the step waits for what
   // comes before it, and runs it itself.

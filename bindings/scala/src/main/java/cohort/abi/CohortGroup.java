@@ -38,7 +38,7 @@ public final class CohortGroup {
      * Queues a backward pass from the latest forward pass, on every device; gradients are those of each device's slice. The
      * sums over the devices that cohort_group_update() needs start while it runs.
      * Returns: NULL, or
-     *   COHORT_ERROR_STATE             not bound for training, or no forward pass since binding
+     *   COHORT_ERROR_STATE             not bound for training, no forward pass since binding, or the latest one failed
      *   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
      *   COHORT_ERROR_SHAPE             another shape than the merged output's
      */
@@ -200,7 +200,8 @@ public final class CohortGroup {
 
     /**
      * Updates every parameter that has a gradient, if any has. Queued.
-     * Returns: NULL, or COHORT_ERROR_STATE if the group is not bound for training or has run no backward pass.
+     * Returns: NULL, or COHORT_ERROR_STATE if the group is not bound for training, has run no backward pass since binding, or
+     *         its latest one failed.
      */
     public static native long cohort_group_update(long group, long optimizer, int mode);
 

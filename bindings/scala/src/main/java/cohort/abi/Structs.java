@@ -74,7 +74,9 @@ public final class Structs {
         public long num_ctx_groups;
         /** executor to share memory with, kept alive; NULL: none */
         public long shared_executor;
-        /** threads of each CPU context; 0: the processors this process may use are shared out among them */
+        /**
+         * threads of each CPU context; 0: the processors this process may use are shared out among them, at most OMP_NUM_THREADS, where that is set, to each
+         */
         public int num_threads;
         /** of random operators; each forward in training draws new numbers */
         public long seed;
@@ -154,7 +156,7 @@ public final class Structs {
         public long num_ctx_groups;
         /** 1: the same on all devices; else the number of contexts; 0: 1 */
         public long contexts_per_ctx_group;
-        /** threads of each CPU context; 0: the processors are shared out among them */
+        /** threads of each CPU context; 0: as in executor.h */
         public int num_threads;
         /** gradients summed in one exchange, in bytes; 0: chosen from the model */
         public long gradient_bucket_bytes;
@@ -203,7 +205,7 @@ public final class Structs {
         public Callbacks.BucketSymbolFn bucket_symbol;
         /** passed to bucket_symbol */
         public long bucket_symbol_user_data;
-        /** threads of each CPU context; 0: the processors are shared out among them */
+        /** threads of each CPU context; 0: as in executor.h */
         public int num_threads;
         /** of random operators; each device draws its own numbers */
         public long seed;
