@@ -470,7 +470,7 @@ uninstall:
 	  '$(DESTDIR)$(LIBDIR)/pkgconfig/cohort.pc'
 
 # Bindings, to where their languages look; libcohort itself is another matter.
-.PHONY: install-perl install-python install-rust
+.PHONY: install-perl install-python install-rust install-scala
 install-perl:
 	@rm -rf $(BUILD)/install/perl && mkdir -p $(BUILD)/install && cp -r bindings/perl $(BUILD)/install/perl
 	cd $(BUILD)/install/perl && perl Makefile.PL && $(MAKE) --no-print-directory && $(MAKE) --no-print-directory install DESTDIR='$(DESTDIR)'
@@ -489,6 +489,14 @@ install-rust:
 	  sed -i -e 's|path = "[^"]*", ||' -e 's|"../README.md"|"README.md"|' "$$to/Cargo.toml" && \
 	  sed -i 's|"../../README.md"|"../README.md"|' "$$to/src/lib.rs" && \
 	  echo '{"files":{}}' >"$$to/.cargo-checksum.json" || exit 1; done
+# As Debian's packages have it: a jar by version, and a link without.
+install-scala:
+	bindings/scala/build.sh $(BUILD)/install/scala
+	install -d '$(DESTDIR)/usr/share/java'
+	for jar in cohort-abi cohort_2.11; do \
+	  install -m 644 $(BUILD)/install/scala/$$jar.jar '$(DESTDIR)'/usr/share/java/$$jar-$(VERSION).jar; \
+	  ln -sfn $$jar-$(VERSION).jar '$(DESTDIR)'/usr/share/java/$$jar.jar; \
+	done
 
 .PHONY: clean
 clean:
@@ -505,6 +513,8 @@ help:
 	@echo 'make bench              $(BUILD)/cohort-bench: fixed workloads, one JSON line each'
 	@echo 'make install            the tool with its page for man and completion for bash, headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make install-perl       the Perl binding to where Perl looks; make install-python: the one for Python; make install-rust: crates below PREFIX; DESTDIR='
+	@echo 'make install            headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
+	@echo 'make install-perl       the Perl binding to where Perl looks; make install-python: the one for Python; make install-scala: of Java and Scala; DESTDIR='
 	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside'
 	@echo 'make test-perl          install what is missing, and run the tests of the Perl binding; make test-python: of Python; make test-rust: of Rust; make test-scala: of Java and Scala'
 	@echo 'make test-tool          only those of the command line tool'

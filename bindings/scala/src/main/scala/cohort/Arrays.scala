@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+package cohort
+
+import scala.language.dynamics
+
+import cohort.abi.CohortArrays._
+import cohort.abi.CohortOperator._
+
+/** Lists of arrays of the library's, with names, for the time of a call. */
+private[cohort] object Arrays {
+
+  /** null is none, and so is a null array. */
+  def of[A](arrays: Iterable[(String, NDArray)], what: String)(body: Long => A): A = {
+    val handle = Native.long(cohort_arrays_create)
+    try {
+      if (arrays != null)
+        for ((name, array) <- arrays)
+          Handle.optional(array)(one => Native.check(cohort_arrays_add(handle, Native.inOrNull(name, what), one)))
+      body(handle)
+    } finally cohort_arrays_free(handle)
+  }
+
+  /** What a call gives. */
+  def take(handle: Long): Vector[(String, Option[NDArray])] =
+    try read(handle)
+    finally cohort_arrays_free(handle)
+
+  def read(handle: Long): Vector[(String, Option[NDArray])] =
+    Native.list(cohort_arrays_num(handle, _)) { i =>
+      val array = Native.long(cohort_arrays_get(handle, i, _))
+      (Native.text(cohort_arrays_name(handle, i, _)), if (array == 0) None else Some(new NDArray(array)))
+    }
+
+  def named(handle: Long): Map[String, NDArray] = take(handle).collect { case (name, Some(array)) => (name, array) }.toMap
+
+  def save(path: String, arrays: Iterable[(String, NDArray)]): Unit =
+    of(arrays, "data")(handle => Native.check(cohort_arrays_save(handle, Native.in(path, "fname"))))
+
+  def load(path: String, context: Context): Vector[(String, Option[NDArray])] =
+    take(Native.long(cohort_arrays_load(Native.in(path, "fname"), Context.struct(context), _)))
+}
+
+/** Operators as methods that the registry knows, not the compiler: what is unknown throws [[UnknownNameException]]. Arguments without a
+  * name, and those named as inputs of the operator, are inputs; `name` names the node; the rest are attributes.
+  */
+abstract class Operators[A] private[cohort] extends Dynamic {
+  protected def isInput(value: Any): Boolean
+  protected def applied(op: String, name: String, inputs: Seq[A], attrs: Seq[(String, Any)]): A
+
+  def applyDynamic(op: String)(inputs: Any*): A = applyDynamicNamed(op)(Native.given(inputs, "inputs").map(("", _)): _*)
+
+  def applyDynamicNamed(op: String)(arguments: (String, Any)*): A = {
+    for (one <- Native.given(arguments, "arguments")) Native.given(one, "arguments")
+    val (inputs, attrs) = arguments.partition { case (key, value) => key == "" || isInput(value) }
+    val flat = inputs.flatMap {
+      case ("", list: Iterable[_]) => list.toSeq.map(("", _))
+      case one                     => Seq(one)
+    }
+    for ((_, value) <- flat if !isInput(value))
+      Native.refuse(s"$op: expected an input, found $value (attributes are given by name)", op)
+    val (name, rest) = attrs.partition(_._1 == "name")
+    applied(op, name.headOption.map(_._2.toString).orNull, inOrder(op, flat), rest)
+  }
+
+  // Those with names go where the operator has them.
+  private def inOrder(op: String, inputs: Seq[(String, Any)]): Seq[A] =
+    if (inputs.forall(_._1 == "")) inputs.map(_._2.asInstanceOf[A])
+    else {
+      val names = Operators.inputs(op)
+      for ((name, _) <- inputs if name != "" && !names.contains(name))
+        throw new UnknownNameException(s"$op: there is no input '$name', but ${names.mkString(", ")}", name)
+      val named = inputs.filter(_._1 != "").toMap
+      val others = inputs.filter(_._1 == "").map(_._2).iterator
+      val placed = names.map(name => named.getOrElse(name, if (others.hasNext) others.next() else null))
+      if (others.hasNext) Native.refuse(s"$op: more than ${names.length} inputs", op)
+      val last = placed.lastIndexWhere(_ != null)
+      placed.take(last + 1).map(_.asInstanceOf[A])
+    }
+}
+
+/** What the library knows of operators. */
+object Operators {
+
+  /** The names of all. */
+  def names: Vector[String] = Native.list(cohort_operator_num)(i => Native.text(cohort_operator_name(i, _)))
+
+  /** Attributes of an operator: name, type, default ("" where it is needed) and what it means. */
+  def attributes(op: String): Vector[(String, String, String, String)] = {
+    val num, out = new Array[Long](1)
+    Native.check(cohort_operator_info(Native.in(op, "op"), out, null, num, null, null, null))
+    Vector.tabulate(num(0).toInt) { i =>
+      val parts = Array.fill(4)(new Array[Long](1))
+      Native.check(cohort_operator_attr(op, i, parts(0), parts(1), parts(2), parts(3)))
+      val texts = parts.map(part => Option(Native.textAt(part(0))).getOrElse(""))
+      (texts(0), texts(1), texts(2), texts(3))
+    }
+  }
+
+  /** The names of the inputs of an operator, as far as it names them. */
+  def inputs(op: String): Vector[String] = {
+    val num = new Array[Long](1)
+    Native.check(cohort_operator_info(Native.in(op, "op"), null, null, null, num, null, null))
+    Vector.tabulate(num(0).toInt)(i => Native.text(cohort_operator_input(op, i, _, null, null)))
+  }
+
+  /** What an operator does. */
+  def doc(op: String): String = {
+    val out = new Array[Long](1)
+    Native.check(cohort_operator_info(Native.in(op, "op"), null, out, null, null, null, null))
+    Option(Native.textAt(out(0))).getOrElse("")
+  }
+}

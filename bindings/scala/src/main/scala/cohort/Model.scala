@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+package cohort
+
+import cohort.abi.CohortCheckpoint._
+
+/** Checkpoints in MXNet's two files, `PREFIX-symbol.json` and `PREFIX-0007.params`. */
+object Model {
+
+  /** Writes a checkpoint; without a symbol its parameters alone. */
+  def saveCheckpoint(
+      prefix: String,
+      epoch: Int,
+      symbol: Symbol,
+      argParams: Map[String, NDArray],
+      auxParams: Map[String, NDArray]): Unit =
+    Arrays.of(Native.given(argParams, "argParams"), "argParams") { args =>
+      Arrays.of(auxParams, "auxParams") { aux =>
+        Handle.optional(symbol)(net => Native.check(cohort_checkpoint_save(Native.in(prefix, "prefix"), epoch, net, args, aux)))
+      }
+    }
+
+  /** Symbol, parameters and auxiliary states. */
+  def loadCheckpoint(prefix: String, epoch: Int): (Symbol, Map[String, NDArray], Map[String, NDArray]) = {
+    val symbol, args, aux = new Array[Long](1)
+    Native.check(cohort_checkpoint_load(Native.in(prefix, "prefix"), epoch, symbol, args, aux))
+    (new Symbol(symbol(0)), Arrays.named(args(0)), Arrays.named(aux(0)))
+  }
+}
+
+/** A network for inference. One call at a time uses it; [[copy]] makes one for another thread, which shares the parameters and runs
+  * beside it.
+  *
+  * {{{
+  * val net = sym.FullyConnected(Symbol.Variable("data"), num_hidden = 1, no_bias = true, name = "fc")
+  * val weights = Map("fc_weight" -> NDArray.array(Array(1f, 10f), Shape(1, 2)))
+  * val predictor = new Predictor(net, weights, shapes = Map("data" -> Shape(1, 2)))
+  * assert(predictor.predict(Array(3f, 4f)).toSeq == Seq(43f))
+  * }}}
+  */
+final class Predictor(
+    symbol: Symbol,
+    argParams: Map[String, NDArray],
+    auxParams: Map[String, NDArray] = Map.empty,
+    shapes: Map[String, Shape],
+    context: Context = Context.cpu(),
+    numThreads: Int = 0)
+    extends Whole {
+  private var bound = Native.given(shapes, "shapes")
+  private var executor = Scope.outside(bind())
+  Scope.note(closing)
+
+  private def bind(): Executor = {
+    val names = Native.given(symbol, "symbol").listArguments()
+    for ((name, array) <- Native.given(argParams, "argParams") ++ Native.given(auxParams, "auxParams")) Native.given(array, name)
+    // Labels of losses are not needed: inference does not read them.
+    val missing = names.filterNot(name => shapes.contains(name) || argParams.contains(name) || name.endsWith("label")) ++
+      symbol.listAuxiliaryStates().filterNot(auxParams.contains)
+    if (missing.nonEmpty)
+      throw new UnknownNameException(s"parameters: expected all, found none called ${missing.mkString(", ")}", missing.head)
+    val parameters = argParams.filter { case (name, _) => names.contains(name) && !shapes.contains(name) }
+    val (found, _, _) = symbol.inferShape(parameters.map { case (name, array) => (name, array.shape) } ++ shapes)
+    val args = names.zip(found).map { case (name, shape) =>
+      (name, parameters.get(name).map(_.asInContext(context)).getOrElse(NDArray.zeros(shape, context)))
+    }
+    val aux = auxParams.map { case (name, array) => (name, array.asInContext(context)) }
+    val made = Executor.bind(symbol, context, args.toMap, auxStates = aux, numThreads = numThreads)
+    // The executor has them now, but the parameters are the caller's.
+    for ((name, array) <- args if !argParams.get(name).exists(_ eq array)) array.close()
+    for ((name, array) <- aux if !auxParams.get(name).exists(_ eq array)) array.close()
+    made
+  }
+
+  /** The outputs for inputs by name. A batch of another length is taken, too. */
+  def predict(inputs: Map[String, NDArray]): IndexedSeq[NDArray] = synchronized {
+    Native.given(inputs, "inputs")
+    if (inputs.keySet != bound.keySet)
+      throw new UnknownNameException(
+        s"inputs: expected ${bound.keys.mkString(", ")}, found ${inputs.keys.mkString(", ")}",
+        (inputs.keySet ++ bound.keySet).find(name => !inputs.contains(name) || !bound.contains(name)).get)
+    val found = inputs.map { case (name, array) => (name, Native.given(array, name).shape) }
+    if (found != bound) {
+      val other = Scope.outside(executor.reshape(partialShaping = true, allowUpSizing = true, shapes = found))
+      executor.close()
+      executor = other
+      bound = found
+    }
+    executor.forward(isTrain = false, inputs)
+    val outputs = executor.outputs
+    try outputs.map(_.copy())
+    finally outputs.foreach(_.close())
+  }
+
+  /** The first output for the one input, of the shape it was made with but for the batch. */
+  def predict(input: Array[Float]): Array[Float] = {
+    val (name, shape) = bound.head
+    if (bound.size != 1) Native.refuse(s"predict: expected ${bound.size} inputs, found one", "inputs")
+    val row = shape.drop(1).product
+    if (row == 0 || Native.given(input, "input").length % row != 0)
+      throw new ShapeException(s"predict: ${input.length} numbers are no batch of shape $shape", name)
+    val array = NDArray.array(input, Shape((input.length / row).toInt) ++ shape.drop(1))
+    try {
+      val outputs = predict(Map(name -> array))
+      try outputs.head.toArray
+      finally outputs.foreach(_.close())
+    } finally array.close()
+  }
+
+  /** Another one on the same parameters, for another thread. */
+  def copy(): Predictor = new Predictor(symbol, argParams, auxParams, bound, context, numThreads)
+
+  override def isClosed: Boolean = synchronized(executor.isClosed)
+  override def close(): Unit = synchronized(executor.close())
+}
+
+object Predictor {
+
+  /** From a checkpoint; `shapes` are those of its inputs. */
+  def load(prefix: String, epoch: Int, shapes: Map[String, Shape], context: Context = Context.cpu(), numThreads: Int = 0): Predictor = {
+    val (symbol, args, aux) = Model.loadCheckpoint(prefix, epoch)
+    new Predictor(symbol, args, aux, shapes, context, numThreads)
+  }
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+package cohort
+
+import java.nio.{Buffer, ByteBuffer, DoubleBuffer, FloatBuffer, IntBuffer, LongBuffer}
+
+import com.sun.jna.{Native => JNA, Pointer}
+
+import cohort.abi.Callbacks.DeleterFn
+import cohort.abi.CohortNdarray._
+import cohort.abi.CohortOperator._
+import cohort.abi.Constants
+import cohort.DType.DType
+
+/** An array on a device. Calls that work on it are queued; reading it waits. Slices and what groups and executors show are live: they
+  * share memory, and keep it.
+  *
+  * {{{
+  * val a = NDArray.array(Array(1f, 2f, 3f, 4f), Shape(2, 2))
+  * val b = (a + 1) * a
+  * assert(b.toArray.toSeq == Seq(2f, 6f, 12f, 20f))
+  * assert(b.slice(1, 2).shape == Shape(1, 2))
+  * }}}
+  */
+final class NDArray private[cohort] (address: Long, kept: AnyRef = null)
+    extends Handle(address, cohort_ndarray_free, new Family) {
+  private def made(call: (Long, Array[Long]) => Long): NDArray =
+    new NDArray(use(handle => Native.long(out => call(handle, out))), kept)
+
+  // ---- what it is
+
+  def shape: Shape = {
+    val lengths = new Array[Long](Constants.MAX_AXES)
+    val axes = new Array[Int](1)
+    run(cohort_ndarray_shape(_, lengths, lengths.length, axes))
+    Shape(lengths.take(axes(0)).map(Native.toInt(_, "shape")))
+  }
+
+  def dtype: DType = DType.of(use(handle => Native.int(cohort_ndarray_dtype(handle, _))))
+
+  def context: Context = use(handle => Native.context(cohort_ndarray_context(handle, _)))
+
+  /** How many elements it has. */
+  def size: Int = Native.toInt(use(handle => Native.long(cohort_ndarray_size(handle, _))), "size")
+
+  // ---- reading, which waits
+
+  /** Its elements as Floats, whatever their type. */
+  def toArray: Array[Float] = {
+    val made = new Array[Float](size)
+    as(DType.Float32, FloatBuffer.wrap(made), 4L * made.length)
+    made
+  }
+
+  /** Its elements as Doubles, whatever their type. */
+  def toFloat64Array: Array[Double] = {
+    val made = new Array[Double](size)
+    as(DType.Float64, DoubleBuffer.wrap(made), 8L * made.length)
+    made
+  }
+
+  /** Its elements as Longs, whatever their type. */
+  def toLongArray: Array[Long] = {
+    val made = new Array[Long](size)
+    as(DType.Int64, LongBuffer.wrap(made), 8L * made.length)
+    made
+  }
+
+  /** Its elements as Ints, whatever their type. */
+  def toIntArray: Array[Int] = {
+    val made = new Array[Int](size)
+    as(DType.Int32, IntBuffer.wrap(made), 4L * made.length)
+    made
+  }
+
+  /** The bytes of its elements, in the order of the machine. */
+  def toByteArray: Array[Byte] = {
+    val made = new Array[Byte](Native.size(out => use(cohort_ndarray_bytes(_, out))))
+    run(cohort_ndarray_read(_, ByteBuffer.wrap(made), made.length))
+    made
+  }
+
+  /** The element of an array of one. */
+  def toScalar: Float =
+    if (size == 1) toArray(0) else Native.refuse(s"toScalar: expected one element, found shape $shape", "toScalar")
+
+  private def as(wanted: DType, target: Buffer, bytes: Long): Unit =
+    if (dtype == wanted) run(cohort_ndarray_read(_, target, bytes))
+    else {
+      val cast = asType(wanted)
+      try cast.run(cohort_ndarray_read(_, target, bytes))
+      finally cast.close()
+    }
+
+  /** Waits until what is queued has written it. */
+  def waitToRead(): Unit = run(cohort_ndarray_wait)
+
+  // ---- writing
+
+  def set(value: Float): NDArray = fill(value.toDouble)
+
+  def set(values: Array[Float]): NDArray = {
+    val source = NDArray.array(values, shape)
+    try set(source)
+    finally source.close()
+  }
+
+  def set(other: NDArray): NDArray = {
+    Native.given(other, "other").copyTo(this)
+    this
+  }
+
+  private def fill(value: Double): NDArray = {
+    run(cohort_ndarray_fill(_, value))
+    this
+  }
+
+  /** Fills it with numbers between two. */
+  def uniform(low: Double, high: Double, seed: Long): NDArray = {
+    run(cohort_ndarray_fill_uniform(_, low, high, seed))
+    this
+  }
+
+  def normal(mean: Double, deviation: Double, seed: Long): NDArray = {
+    run(cohort_ndarray_fill_normal(_, mean, deviation, seed))
+    this
+  }
+
+  // ---- views, which share its memory
+
+  /** Rows `start` until `stop`. */
+  def slice(start: Int, stop: Int): NDArray = made(cohort_ndarray_slice(_, start, stop, _))
+
+  def slice(range: (Int, Int)): NDArray = slice(Native.given(range, "range")._1, range._2)
+
+  /** One row, without its axis. */
+  def at(index: Int): NDArray = made(cohort_ndarray_at(_, index, _))
+
+  def reshape(shape: Shape): NDArray = {
+    val lengths = Native.given(shape, "shape").longs
+    made(cohort_ndarray_reshape(_, lengths, lengths.length, _))
+  }
+
+  // ---- copies
+
+  def copy(): NDArray = made(cohort_ndarray_copy(_, null, _))
+
+  def copyTo(context: Context): NDArray = {
+    val struct = Context.struct(Native.given(context, "context"))
+    made(cohort_ndarray_copy(_, struct, _))
+  }
+
+  /** Into another array of its shape, whatever its type and context. */
+  def copyTo(other: NDArray): NDArray = {
+    Native.given(other, "other").hold(target => run(cohort_ndarray_copy_to(_, target)))
+    other
+  }
+
+  /** Itself if it is there. */
+  def asInContext(context: Context): NDArray = if (this.context == context) this else copyTo(context)
+
+  def asType(dtype: DType): NDArray = {
+    val code = DType.code(dtype)
+    made(cohort_ndarray_cast(_, code, _))
+  }
+
+  /** A part of any axis, as a copy where it is not in one piece. */
+  def sliceAxis(axis: Int, begin: Int, end: Int): NDArray = made(cohort_ndarray_slice_axis(_, axis, begin, end, _))
+
+  // ---- arithmetic
+
+  def +(other: NDArray): NDArray = nd("broadcast_add", Seq(this, other))
+  def -(other: NDArray): NDArray = nd("broadcast_sub", Seq(this, other))
+  def *(other: NDArray): NDArray = nd("broadcast_mul", Seq(this, other))
+  def /(other: NDArray): NDArray = nd("broadcast_div", Seq(this, other))
+  def +(value: Float): NDArray = nd("_plus_scalar", Seq(this), "scalar" -> value)
+  def -(value: Float): NDArray = nd("_minus_scalar", Seq(this), "scalar" -> value)
+  def *(value: Float): NDArray = nd("_mul_scalar", Seq(this), "scalar" -> value)
+  def /(value: Float): NDArray = nd("_div_scalar", Seq(this), "scalar" -> value)
+  def unary_- : NDArray = nd("negative", Seq(this))
+
+  override def toString: String = if (isClosed) "NDArray(closed)" else s"NDArray($shape, $dtype, $context)"
+}
+
+object NDArray {
+  private def made(shape: Shape)(call: (Array[Long], Int, Array[Long]) => Long): NDArray = {
+    val lengths = Native.given(shape, "shape").longs
+    new NDArray(Native.long(call(lengths, lengths.length, _)))
+  }
+
+  def zeros(shape: Shape, ctx: Context = null, dtype: DType = DType.Float32): NDArray =
+    made(shape)(cohort_ndarray_zeros(_, _, DType.code(dtype), Context.struct(ctx), _))
+
+  def ones(shape: Shape, ctx: Context = null, dtype: DType = DType.Float32): NDArray = full(shape, 1, ctx, dtype)
+
+  def full(shape: Shape, value: Double, ctx: Context = null, dtype: DType = DType.Float32): NDArray =
+    made(shape)(cohort_ndarray_full(_, _, DType.code(dtype), Context.struct(ctx), value, _))
+
+  /** Its contents are whatever was there. */
+  def empty(shape: Shape, ctx: Context = null, dtype: DType = DType.Float32): NDArray =
+    made(shape)(cohort_ndarray_empty(_, _, DType.code(dtype), Context.struct(ctx), _))
+
+  /** A copy of an array of Java's, of its type. */
+  def array(values: Array[Float], shape: Shape, ctx: Context = null): NDArray =
+    ofBuffer(FloatBuffer.wrap(Native.given(values, "values")), 4L * values.length, shape, DType.Float32, ctx)
+
+  def array(values: Array[Double], shape: Shape): NDArray =
+    ofBuffer(DoubleBuffer.wrap(Native.given(values, "values")), 8L * values.length, shape, DType.Float64, null)
+
+  def array(values: Array[Int], shape: Shape): NDArray =
+    ofBuffer(IntBuffer.wrap(Native.given(values, "values")), 4L * values.length, shape, DType.Int32, null)
+
+  def array(values: Array[Long], shape: Shape): NDArray =
+    ofBuffer(LongBuffer.wrap(Native.given(values, "values")), 8L * values.length, shape, DType.Int64, null)
+
+  /** Of the bytes of elements of any type, in the order of the machine. */
+  def array(bytes: Array[Byte], shape: Shape, dtype: DType): NDArray =
+    ofBuffer(ByteBuffer.wrap(Native.given(bytes, "bytes")), bytes.length, shape, dtype, null)
+
+  private def ofBuffer(data: Buffer, bytes: Long, shape: Shape, dtype: DType, ctx: Context): NDArray =
+    made(shape)(cohort_ndarray_from_host(data, bytes, _, _, DType.code(dtype), Context.struct(ctx), _))
+
+  /** Uses the memory of a direct buffer, from its position on, and keeps the buffer until queued work has read it. */
+  def wrap(buffer: ByteBuffer, shape: Shape, dtype: DType = DType.Float32): NDArray = {
+    if (!Native.given(buffer, "buffer").isDirect) Native.refuse("wrap: expected a direct buffer", "buffer")
+    val bytes = BigInt(DType.numOfBytes(dtype)) * Native.given(shape, "shape").toVector.map(BigInt(_)).product
+    if (bytes > buffer.remaining)
+      throw new ShapeException(s"wrap: shape $shape has $bytes bytes, the buffer ${buffer.remaining}", "buffer")
+    val address = Pointer.nativeValue(JNA.getDirectBufferPointer(buffer)) + buffer.position()
+    val lent = new Native.Callback(buffer)
+    Lent.keep(lent)
+    try
+      made(shape)(cohort_ndarray_wrap(address, _, _, DType.code(dtype), null, Lent, lent.number, _))
+    catch {
+      case error: Throwable =>
+        Lent.release(lent.number)
+        throw error
+    }
+  }
+
+  /** What is lent to the library, until it is done with it; that may be on any of its threads, and calls nothing. */
+  private object Lent extends DeleterFn {
+    private val buffers = new java.util.concurrent.ConcurrentHashMap[java.lang.Long, Native.Callback]
+    def keep(lent: Native.Callback): Unit = buffers.put(lent.number, lent)
+    def release(number: Long): Unit = buffers.remove(number)
+    override def invoke(data: Long, user_data: Long): Unit = release(user_data)
+  }
+
+  /** Arrays joined along an axis. */
+  def concatenate(arrays: Seq[NDArray], axis: Int = 0): NDArray =
+    new NDArray(Handle.addresses(arrays, "arrays") { list =>
+      Native.long(cohort_ndarray_concat(list, list.length, axis, _))
+    })
+
+  /** Writes arrays by name, as MXNet's nd.save does. */
+  def save(fname: String, data: Map[String, NDArray]): Unit = Arrays.save(fname, Native.given(data, "data"))
+
+  def save(fname: String, data: Seq[NDArray]): Unit = Arrays.save(fname, Native.given(data, "data").map((null, _)))
+
+  /** Names, none or one for each array, and arrays of a file: MXNet's .params, NumPy's .npy or .npz. */
+  def load(fname: String, ctx: Context = null): (Vector[String], Vector[NDArray]) = {
+    val (names, arrays) = Arrays.load(fname, ctx).collect { case (name, Some(array)) => (name, array) }.unzip
+    (if (names.forall(_.isEmpty)) Vector.empty else names, arrays)
+  }
+
+  /** The same by name. */
+  def load2Map(fname: String, ctx: Context = null): Map[String, NDArray] =
+    Arrays.load(fname, ctx).collect { case (name, Some(array)) => (name, array) }.toMap
+
+  /** Waits until all that is queued on any device is done. */
+  def waitall(): Unit = Cohort.waitAll()
+}
+
+/** Operators applied at once to arrays, by the names of the registry; attributes by name, `out` writes into arrays given.
+  *
+  * {{{
+  * val scores = nd.softmax(NDArray.array(Array(1f, 1f), Shape(1, 2)))
+  * assert(scores.toArray.toSeq == Seq(0.5f, 0.5f))
+  * assert(nd.sum(scores, axis = 1).toScalar == 1f)
+  * }}}
+  */
+object nd extends Operators[NDArray] {
+  protected def isInput(value: Any): Boolean = value.isInstanceOf[NDArray]
+
+  protected def applied(op: String, name: String, inputs: Seq[NDArray], attrs: Seq[(String, Any)]): NDArray =
+    all(op, inputs, attrs: _*).head
+
+  /** The first output. */
+  def apply(op: String, inputs: Seq[NDArray], attrs: (String, Any)*): NDArray = applied(op, null, inputs, attrs)
+
+  /** All outputs. */
+  def all(op: String, inputs: Seq[NDArray], attrs: (String, Any)*): Vector[NDArray] = {
+    val given = new Native.Attributes(attrs, "attributes")
+    Arrays.take(Handle.addresses(inputs, "inputs") { list =>
+      Native.long(
+        cohort_operator_invoke(Native.in(op, "op"), given.keys, given.words, given.num, list, list.length, null, 0, null, _))
+    }).flatMap(_._2)
+  }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+package cohort
+
+import cohort.abi.CohortArrays.cohort_arrays_add
+import cohort.abi.Callbacks.{TapeFunctionFn, TapeReleaseFn}
+import cohort.abi.CohortTape._
+import cohort.abi.Structs
+
+/** Records operators as they are applied, and computes gradients back along them.
+  *
+  * {{{
+  * val tape = new Tape
+  * val x = NDArray.array(Array(1f, 2f, 3f), Shape(3))
+  * val gradient = tape.attachGrad(x)
+  * val y = tape.record(tape.op.square(x))
+  * tape.backward(Seq(y))
+  * assert(gradient.toArray.toSeq == Seq(2f, 4f, 6f))
+  * }}}
+  */
+final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_free, new Family) {
+
+  /** Operators that are recorded while the tape records: `tape.op.exp(x)`. */
+  object op extends Operators[NDArray] {
+    protected def isInput(value: Any): Boolean = value.isInstanceOf[NDArray]
+    protected def applied(op: String, name: String, inputs: Seq[NDArray], attrs: Seq[(String, Any)]): NDArray =
+      invoke(op, inputs, attrs: _*).head
+  }
+
+  /** Applies an operator; all its outputs. A function's backward may do so, too, and nothing else with the tape. */
+  def invoke(op: String, inputs: Seq[NDArray], attrs: (String, Any)*): IndexedSeq[NDArray] = {
+    val given = new Native.Attributes(attrs, "attributes")
+    Arrays
+      .take(Handle.addresses(inputs, "inputs") { list =>
+        useInside { handle =>
+          Native.long(cohort_tape_invoke(handle, Native.in(op, "op"), given.keys, given.words, given.num, list, list.length, null, 0,
+            null, _))
+        }
+      })
+      .flatMap(_._2)
+  }
+
+  def isRecording: Boolean = use(handle => Native.int(cohort_tape_is_recording(handle, _))) != 0
+  def isTraining: Boolean = use(handle => Native.int(cohort_tape_is_training(handle, _))) != 0
+
+  /** Records what is applied in the body, in training mode unless said otherwise. */
+  def record[A](body: => A): A = inMode(recording = true, training = true)(body)
+  def record[A](trainMode: Boolean)(body: => A): A = inMode(recording = true, trainMode)(body)
+
+  /** Records nothing of the body. */
+  def pause[A](body: => A): A = inMode(recording = false, training = false)(body)
+
+  private def inMode[A](recording: Boolean, training: Boolean)(body: => A): A = {
+    val wasRecording = set(cohort_tape_set_recording, recording)
+    val wasTraining = set(cohort_tape_set_training, training)
+    try body
+    finally {
+      set(cohort_tape_set_recording, wasRecording)
+      set(cohort_tape_set_training, wasTraining)
+    }
+  }
+
+  private def set(call: (Long, Int, Array[Int]) => Long, value: Boolean): Boolean =
+    use(handle => Native.int(call(handle, Native.bool(value), _))) != 0
+
+  /** Makes an array one that wants its gradient, which is given, zeros at first. */
+  def attachGrad(array: NDArray, gradReq: String = "write"): NDArray = {
+    val gradient = NDArray.zeros(Native.given(array, "array").shape, array.context, array.dtype)
+    markVariables(Seq(array), Seq(gradient), gradReq)
+    gradient
+  }
+
+  /** The same for arrays of the caller's. */
+  def markVariables(variables: Seq[NDArray], gradients: Seq[NDArray], gradReq: String = "write"): Unit = {
+    val code = GradReq.code(gradReq)
+    if (Native.given(variables, "variables").length != Native.given(gradients, "gradients").length)
+      Native.refuse(s"gradients: expected ${variables.length}, found ${gradients.length}", "gradients")
+    Handle.addresses(variables, "variables") { arrays =>
+      Handle.addresses(gradients, "gradients", nulls = true) { grads =>
+        run(cohort_tape_mark(_, arrays, grads, Array.fill(math.max(arrays.length, 1))(code), arrays.length))
+      }
+    }
+  }
+
+  /** Computes the gradients of all marked arrays that heads were made from; head gradients are ones unless they are given. */
+  def backward(heads: Seq[NDArray], headGrads: Seq[NDArray] = null, retainGraph: Boolean = false, createGraph: Boolean = false): Unit =
+    withHeads(heads, headGrads) { (list, grads) =>
+      run(cohort_tape_backward(_, list, grads, list.length, options(retainGraph, createGraph)))
+    }
+
+  /** The gradients of some arrays alone, as new ones; with `createGraph` they have gradients themselves. */
+  def grad(
+      heads: Seq[NDArray],
+      variables: Seq[NDArray],
+      headGrads: Seq[NDArray] = null,
+      retainGraph: Boolean = false,
+      createGraph: Boolean = false): IndexedSeq[NDArray] =
+    withHeads(heads, headGrads) { (list, grads) =>
+      Handle.addresses(variables, "variables") { of =>
+        Arrays.take(use { handle =>
+          Native.long(cohort_tape_grad(handle, list, grads, list.length, of, of.length, options(retainGraph, createGraph), _))
+        }).flatMap(_._2)
+      }
+    }
+
+  private def withHeads[A](heads: Seq[NDArray], headGrads: Seq[NDArray])(body: (Array[Long], Array[Long]) => A): A = {
+    if (headGrads != null && headGrads.length != Native.given(heads, "heads").length)
+      Native.refuse(s"headGrads: expected ${heads.length}, found ${headGrads.length}", "headGrads")
+    Handle.addresses(heads, "heads") { list =>
+      if (headGrads == null) body(list, null)
+      else Handle.addresses(headGrads, "headGrads", nulls = true)(body(list, _))
+    }
+  }
+
+  private def options(retain: Boolean, create: Boolean): Structs.BackwardOptions = {
+    val options = Fields.sized(new Structs.BackwardOptions)(cohort_backward_options_init)
+    options.retain_graph = Native.bool(retain)
+    options.create_graph = Native.bool(create)
+    options
+  }
+
+  /** Records a function that was computed outside: `backward` gives from the gradients of the outputs one for each input, or null. */
+  def function(inputs: Seq[NDArray], outputs: Seq[NDArray])(backward: IndexedSeq[NDArray] => Seq[NDArray]): Unit =
+    Handle.addresses(inputs, "inputs") { from =>
+      Handle.addresses(outputs, "outputs") { to =>
+        val recorded = new Tape.Recorded(Native.given(backward, "backward"), family)
+        family.keep(recorded.callback)
+        try
+          run(cohort_tape_function(_, from, from.length, to, to.length, Tape.Backward, Tape.Release, recorded.callback.number))
+        catch {
+          case error: Throwable =>
+            recorded.forget()
+            throw error
+        }
+      }
+    }
+
+  /** The symbol of what an array was made from. */
+  def symbol(array: NDArray): Symbol =
+    Native.given(array, "array").hold(one => new Symbol(use(handle => Native.long(cohort_tape_symbol(handle, one, _)))))
+
+  /** How much is recorded. */
+  def numRecorded: Int = use(handle => Native.size(cohort_tape_num_recorded(handle, _)))
+}
+
+private[cohort] object Tape {
+  final class Recorded(val backward: IndexedSeq[NDArray] => Seq[NDArray], family: Family) {
+    val callback = new Native.Callback(this)
+    def forget(): Unit = family.forget(callback)
+  }
+
+  object Backward extends TapeFunctionFn {
+    override def invoke(head_grads: Long, gradients: Long, user_data: Long): Int =
+      Native.call[Recorded](user_data) { recorded =>
+        for (gradient <- recorded.backward(Arrays.read(head_grads).map(_._2.orNull)))
+          Handle.optional(gradient)(array => Native.check(cohort_arrays_add(gradients, null, array)))
+      }
+  }
+
+  object Release extends TapeReleaseFn {
+    override def invoke(user_data: Long): Unit = Native.call[Recorded](user_data, always = true)(_.forget())
+  }
+}

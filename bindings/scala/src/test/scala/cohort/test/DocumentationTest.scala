@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+package cohort.test
+
+import java.io.File
+
+import cohort.examples.TrainDigits
+import org.junit.{Assert, BeforeClass, Test}
+
+/** The program that the documentation names, and the examples that it shows. */
+final class DocumentationTest extends Case {
+  @Test def `the digits are learned over three devices with shares of different size`(): Unit =
+    Assert.assertTrue(s"accuracy ${DocumentationTest.accuracy}", DocumentationTest.accuracy > 0.95)
+
+  @Test def `the program has under 100 lines`(): Unit = {
+    val source = scala.io.Source.fromFile(new File(Nets.root, "bindings/scala/examples/TrainDigits.scala"), "UTF-8")
+    try Assert.assertTrue(source.getLines().length < 100)
+    finally source.close()
+  }
+
+  // Examples is made of the README and of the comments of the classes when this is built.
+  @Test def `the examples of the README and of the classes run`(): Unit = {
+    Assert.assertTrue(Examples.all.length >= 12)
+    for ((place, example) <- Examples.all)
+      try cohort.Scope(example())
+      catch { case error: Throwable => throw new AssertionError(s"$place: $error", error) }
+  }
+}
+
+object DocumentationTest {
+  private var accuracy = 0.0
+
+  @BeforeClass def train(): Unit = {
+    new File("model").mkdirs()
+    accuracy = TrainDigits.train(new File(Nets.root, "examples/data/digits.params").getPath, "model/digits", 6)
+  }
+}

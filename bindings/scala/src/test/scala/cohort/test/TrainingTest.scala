@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+package cohort.test
+
+import java.io.File
+
+import cohort._
+import cohort.test.Nets._
+import org.junit.Test
+
+/** Metrics, optimizers, monitors, tapes and operators of the program's own. */
+final class TrainingTest extends Case {
+  private def labels = Vector(array(Shape(2))(0, 1))
+  private def preds = Vector(array(Shape(2, 2))(0.9f, 0.1f, 0.8f, 0.2f))
+
+  @Test def `metrics, composite ones and functions`(): Unit = {
+    val own = EvalMetric.custom("own")((label, pred) => (label.toArray.sum.toDouble, pred.shape(0).toDouble))
+    val all = EvalMetric.composite(EvalMetric("acc"), EvalMetric("top_k_accuracy", "top_k" -> 2), own)
+    all.update(labels, preds)
+    equal(Vector("accuracy" -> 0.5, "top_k_accuracy_2" -> 1.0, "own" -> 0.5), all.get)
+    equal((3, 0.5), (all.numChildren, all.getMetric(2).value))
+    all.resetLocal()
+    equal((true, 0.5), (all.value.isNaN, all.getGlobal.head._2))
+    val named = EvalMetric("acc").setNames(Vector("y"), Vector("p"))
+    named.update(Map("x" -> labels(0), "y" -> labels(0)), Map("p" -> preds(0)))
+    equal(0.5, named.value)
+    refused(classOf[InvalidArgumentException])(all.update(labels, Vector.empty))
+  }
+
+  @Test def `a metric's function that throws is thrown by the update`(): Unit = {
+    val metric = EvalMetric.custom("fails")((_, _) => throw new NoSuchFieldException("mine"))
+    refused(classOf[NoSuchFieldException], "mine")(metric.update(labels, preds))
+    val group = linearGroup()
+    refused(classOf[NumberFormatException], "later") {
+      group.setMonitorCallback((_, _) => throw new NumberFormatException("later"))
+      group.forward(linearBatch)
+      group.waitToFinish()
+    }
+    group.setMonitorCallback(null)
+    group.forward(linearBatch)
+    near(group.getOutputsMerged()(0).toArray, 21, 43, 65, 87)
+  }
+
+  @Test def `optimizers have settings, states and schedules`(): Unit = inFolder { folder =>
+    val sgd = Optimizer("sgd", "learning_rate" -> 0.5, "momentum" -> 0.9)
+    val weight = NDArray.ones(Shape(2))
+    sgd.update("w", weight, NDArray.ones(Shape(2)))
+    near(weight.toArray, 0.5f, 0.5f)
+    val states = sgd.getStates
+    sgd.saveStates(new File(folder, "s").getPath)
+    sgd.update("w", weight, NDArray.ones(Shape(2)))
+    near(weight.toArray, -0.45f, -0.45f)
+    sgd.setStates(states)
+    sgd.loadStates(new File(folder, "s").getPath)
+    equal((1.0, 0.5, 0.9), (sgd.get("num_update"), sgd.learningRate, sgd.get("momentum")))
+    sgd.setMult("w", lrMult = 0)
+    equal(0.0, sgd.mult("w")._1)
+    sgd.set("learning_rate", 1).setLrSchedule("factor", "step" -> 1, "factor" -> 0.1)
+    refused(classOf[FormatException])(sgd.setStates(Array[Byte](1, 2, 3)))
+    refused(classOf[UnknownNameException])(sgd.get("speed"))
+  }
+
+  @Test def `initializers fill by name`(): Unit = {
+    val arrays = Map("fc_weight" -> NDArray.zeros(Shape(4, 4)), "fc_bias" -> NDArray.ones(Shape(4)))
+    Initializer("xavier", 1).fill(arrays)
+    equal((true, 0f), (arrays("fc_weight").toArray.exists(_ != 0), arrays("fc_bias").toArray.sum))
+    Initializer("one", 0).fill("w_weight", arrays("fc_bias"))
+    near(arrays("fc_bias").toArray, 1, 1, 1, 1)
+    val random = NDArray.zeros(Shape(100)).uniform(2, 3, seed = 1)
+    equal(true, random.toArray.forall(x => x >= 2 && x <= 3) && random.normal(0, 1, 2).toArray.exists(_ < 0))
+  }
+
+  @Test def `a monitor reports what its function computes`(): Unit = {
+    val group = linearGroup()
+    val monitor = new Monitor(2, array => nd.max(array), "fc_(weight|output)", sort = true)
+    group.installMonitor(monitor)
+    val reports = for (_ <- 1 to 3) yield {
+      monitor.tic()
+      group.forward(linearBatch)
+      monitor.toc()
+    }
+    equal((3, 0), (monitor.step, reports(1).length))
+    equal(Set("fc_weight", "fc_output"), reports(0).map(_._2).toSet)
+    equal(true, reports(2).exists { case (step, name, text) => step == 3 && name == "fc_output" && text.trim.toFloat == 87f })
+    refused(classOf[InvalidArgumentException], "(")(new Monitor(1, pattern = "("))
+    refused(classOf[InvalidArgumentException])(new Monitor(0))
+  }
+
+  @Test def `a tape gives gradients of any order, through functions of one's own`(): Unit = {
+    val tape = new Tape
+    val x = array(Shape(2))(2, 3)
+    val gradient = tape.attachGrad(x)
+    val cube = tape.record(tape.op.elemwise_mul(tape.op.square(x), x))
+    val first = tape.grad(Seq(cube), Seq(x), createGraph = true)(0)
+    tape.backward(Seq(first))
+    near(gradient.toArray, 12, 18)
+    val doubled = tape.pause(x * 2f)
+    equal(true, tape.isRecording && tape.isTraining)
+    val before = tape.numRecorded
+    tape.function(Seq(x), Seq(doubled))(heads => heads.map(_ * 2f))
+    equal(before + 1, tape.numRecorded)
+    tape.backward(Seq(doubled), Seq(array(Shape(2))(1, 10)))
+    near(gradient.toArray, 2, 20)
+    val failing = tape.pause(x * 2f)
+    tape.function(Seq(x), Seq(failing))(_ => throw new IllegalMonitorStateException("mine"))
+    refused(classOf[IllegalMonitorStateException], "mine")(tape.backward(Seq(failing)))
+    equal(Vector("var0"), tape.symbol(tape.record(trainMode = false)(tape.op.exp(x))).listArguments())
+    refused(classOf[StateException])(tape.backward(Seq(NDArray.ones(Shape(1)))))
+  }
+
+  private final class Scale(factor: Float) extends CustomOp {
+    override def forward(isTrain: Boolean, in: IndexedSeq[NDArray], out: IndexedSeq[NDArray], aux: IndexedSeq[NDArray]): Unit =
+      out(0).set(in(0).toArray.map(_ * factor))
+
+    override def backward(heads: IndexedSeq[NDArray], in: IndexedSeq[NDArray], out: IndexedSeq[NDArray],
+        grads: IndexedSeq[Option[NDArray]], aux: IndexedSeq[NDArray]): Unit =
+      grads(0).foreach(_.set(heads(0).toArray.map(_ * factor)))
+  }
+
+  @Test def `an operator of one's own runs in networks, and on several devices`(): Unit = {
+    CustomOp.register("scale") { attrs =>
+      val factor = attrs.getOrElse("factor", "1").toFloat
+      new CustomOpProp { override def createOperator(ctx: Context): CustomOp = new Scale(factor) }
+    }
+    try {
+      val net = sym.Custom(linear(), op_type = "scale", factor = 3, name = "scaled")
+      val group = new DataParallelExecutorGroup.Builder(net, two, null).setDataShapes(Vector(DataDesc("data", Shape(4, 2)))).build()
+      group.setParams(Map("fc_weight" -> array(Shape(1, 2))(1, 10)), null)
+      group.forward(linearBatch, Some(true))
+      near(group.getOutputsMerged()(0).toArray, 63, 129, 195, 261)
+      group.backward(Array(NDArray.ones(Shape(4, 1))))
+      near(group.gradArrays(0)(0).get.toArray, 12, 18)
+      refused(classOf[UnknownNameException], "scale")(CustomOp.register("scale")(_ => null))
+      refused(classOf[NumberFormatException], "much")(sym.Custom(linear(), op_type = "scale", factor = "much"))
+      group.close()
+    } finally CustomOp.unregister("scale")
+  }
+}
