@@ -138,13 +138,13 @@ NVCC_ARCHS = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) 
 empty :=
 comma := ,
 host_flags = $(subst $(empty) $(empty),$(comma),$(strip -fPIC -fvisibility=hidden -Wall -Wextra -Werror))
-NVCC_FLAGS = -std=c++17 -O3 -ccbin $(lastword $(CXX)) $(NVCC_ARCHS) -Werror all-warnings -Xcompiler $(host_flags) \
+NVCC_FLAGS = -std=c++17 -O3 --extended-lambda -ccbin $(lastword $(CXX)) $(NVCC_ARCHS) -Werror all-warnings -Xcompiler $(host_flags) \
   -Iinclude -Isrc -I. $(if $(HAVE_NCCL),-DCOHORT_HAVE_NCCL=1)
 CUDA_CXXFLAGS = $(LIB_CXXFLAGS) -I. $(if $(HAVE_NCCL),-DCOHORT_HAVE_NCCL=1) -isystem $(CUDA_INCLUDE)
 CUDA_LIBS = -L$(CUDA_LIB) -Wl,-rpath,'$$ORIGIN' -Wl,-rpath,$(CUDA_LIB) -lcudart_static -lrt -lcublasLt -lcudnn \
   $(if $(HAVE_NCCL),-lnccl) -lpthread -ldl
 # What both backends compile of the rooms below them. An archive: only what the backend uses goes in.
-CUDA_SHARED := $(filter $(BUILD)/obj/src/base/% $(BUILD)/obj/src/device/% $(BUILD)/obj/src/op/%,$(LIB_OBJS))
+CUDA_SHARED := $(filter $(foreach d,base device op kernels,$(BUILD)/obj/src/$(d)/%),$(LIB_OBJS))
 
 # ---- the library --------------------------------------------------------------------------------------------------
 

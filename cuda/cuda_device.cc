@@ -9,12 +9,15 @@
 #include "cuda/cuda_queue.hpp"
 #include "device/device.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/backend.hpp"
 
 #ifndef COHORT_BUILD_ID
 #define COHORT_BUILD_ID "dev"
 #endif
 
 namespace cohort {
+
+KernelTable &backend_kernels() { return cuda_kernels(); }
 
 KernelTable &cuda_kernels() {
   static KernelTable *const table = new KernelTable;

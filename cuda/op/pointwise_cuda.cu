@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functors of op/pointwise_math.hpp over CUDA arrays: the kernels of all element-wise rules and of Activation, and
-// of the plan's own copies and sums. float and double; one thread an element, so results do not depend on the launch.
+// of the plan's own sums. float and double; one thread an element, so results do not depend on the launch.
 #include <vector>
 
 #include "cuda/cuda_launch.hpp"
@@ -160,35 +160,7 @@ class SumGradientsCuda final : public Kernel {
   const bool is_double_;
 };
 
-class CopyCuda final : public Kernel {
- public:
-  explicit CopyCuda(StepSpec &spec) : bytes_(spec.outputs[0].bytes()) {}
-  void run(const Args &args, const Lane &lane) const override {
-    if (bytes_ == 0 || args.inputs[0] == args.outputs[0]) return;
-    CUDA_CHECK(cudaMemcpyAsync(args.outputs[0], args.inputs[0], bytes_, cudaMemcpyDefault,
-                               static_cast<cudaStream_t>(lane.stream)));
-  }
-
- private:
-  const size_t bytes_;
-};
-
-class FillZeroCuda final : public Kernel {
- public:
-  explicit FillZeroCuda(StepSpec &spec) : bytes_(spec.outputs[0].bytes()) {}
-  void run(const Args &args, const Lane &lane) const override {
-    if (bytes_ > 0) CUDA_CHECK(cudaMemsetAsync(args.outputs[0], 0, bytes_, static_cast<cudaStream_t>(lane.stream)));
-  }
-
- private:
-  const size_t bytes_;
-};
-
 COHORT_KERNEL(cuda, _sum_gradients, SumGradientsCuda).one_dtype(kWideFloatTypes);
-COHORT_KERNEL(cuda, _copy, CopyCuda);
-COHORT_KERNEL(cuda, _CrossDeviceCopy, CopyCuda);
-COHORT_KERNEL(cuda, BlockGrad, CopyCuda);
-COHORT_KERNEL(cuda, _fill_zero, FillZeroCuda);
 
 }  // namespace
 }  // namespace cohort

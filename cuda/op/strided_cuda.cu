@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any functor of op/pointwise.hpp on operands that broadcast to one shape, and the sum (or product, maximum ...) of its
 // results over axes: the kernels of the broadcasting rules and of the reductions, and of the gradients of both; of
-// 16-bit floats, which are computed in float, also those of the rules without broadcasting. One kernel interprets all
+// other element types than float and double, also those of the rules without broadcasting. One kernel interprets all
 // functors; the choice is the same for all threads.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <functional>
 #include <vector>
 
-#include "cuda/cuda_launch.hpp"
+#include "cuda/op/elements.cuh"
 #include "device/kernel_table.hpp"
+#include "op/activation.hpp"
 #include "op/pointwise.hpp"
 #include "op/reduce.hpp"
+#include "op/tile.hpp"
 
 namespace cohort {
 namespace {
@@ -22,51 +23,12 @@ constexpr int kMostAxes = 8;  // after neighbours have been joined
 
 // How operands lie as an index goes over axes, the outermost first: a stride of 0 repeats.
 struct Walk {
-  int num_axes = 0;
-  int64_t lengths[kMostAxes], strides[3][kMostAxes];
+  int64_t num_axes = 0;
+  int64_t lengths[kMostAxes] = {}, strides[3][kMostAxes] = {};
 };
 
-// 16-bit floats are computed in float.
-template <typename T>
-struct ComputeOf {
-  using Type = float;
-};
-template <>
-struct ComputeOf<double> {
-  using Type = double;
-};
-template <typename T>
-using Compute = typename ComputeOf<T>::Type;
-
-template <typename T>
-__device__ Compute<T> load(const T &x) {
-  if constexpr (std::is_same_v<T, Float16>) {
-    __half_raw raw;
-    raw.x = x.bits;
-    return __half2float(__half(raw));
-  } else if constexpr (std::is_same_v<T, Bfloat16>) {
-    __nv_bfloat16_raw raw;
-    raw.x = x.bits;
-    return __bfloat162float(__nv_bfloat16(raw));
-  } else {
-    return x;
-  }
-}
-
-template <typename T>
-__device__ void store(T *to, Compute<T> value) {
-  if constexpr (std::is_same_v<T, Float16>) {
-    to->bits = __half_raw(__float2half_rn(value)).x;
-  } else if constexpr (std::is_same_v<T, Bfloat16>) {
-    to->bits = __nv_bfloat16_raw(__float2bfloat16_rn(value)).x;
-  } else {
-    *to = value;
-  }
-}
-
-template <typename T>
 struct Operands {
-  const T *at[3];
+  Elements at[3];
 };
 
 template <typename C>
@@ -75,12 +37,19 @@ struct Functor {
   C s, t;
 };
 
+// On int64_t, what has a meaning of its own there.
+template <typename F, typename C, bool kInteger>
+__device__ C apply(const Functor<C> &f, C a, C b, C c) {
+  if constexpr (kInteger || !std::is_integral_v<C>) return F::template of<C>(a, b, c, f.s, f.t);
+  return C(0);
+}
+
 template <typename C>
 __device__ C interpret(const Functor<C> &f, C a, C b, C c) {
   switch (f.code) {
 #define COHORT_CASE(name, operands, integer, vector) \
   case PointwiseCode::k##name:                       \
-    return pointwise::name::of<C>(a, b, c, f.s, f.t);
+    return apply<pointwise::name, C, integer>(f, a, b, c);
     COHORT_POINTWISE_LIST(COHORT_CASE)
 #undef COHORT_CASE
   }
@@ -89,92 +58,124 @@ __device__ C interpret(const Functor<C> &f, C a, C b, C c) {
 
 // Adds to each operand's offset what the index is away along the walk.
 __device__ void step_to(const Walk &walk, int64_t index, int64_t (&offsets)[3]) {
-  for (int axis = walk.num_axes - 1; axis >= 0; --axis) {
+  for (int axis = int(walk.num_axes) - 1; axis > 0; --axis) {
     const int64_t along = index % walk.lengths[axis];
     index /= walk.lengths[axis];
     for (int k = 0; k < 3; ++k) offsets[k] += along * walk.strides[k][axis];
   }
+  for (int k = 0; k < 3; ++k) offsets[k] += index * walk.strides[k][0];  // of no axes: index and strides are 0
 }
 
-template <typename T>
-__device__ Compute<T> value_at(const Functor<Compute<T>> &f, const Operands<T> &operands, const int64_t (&offsets)[3]) {
-  const auto read = [&](int k) { return operands.at[k] ? load(operands.at[k][offsets[k]]) : Compute<T>(0); };
+template <typename C>
+__device__ C value_at(const Functor<C> &f, const Operands &operands, const int64_t (&offsets)[3]) {
+  const auto read = [&](int k) { return operands.at[k].data ? load<C>(operands.at[k], offsets[k]) : C(0); };
   return interpret(f, read(0), read(1), read(2));
 }
 
-template <typename T>
-__global__ void broadcast(Functor<Compute<T>> f, Operands<T> operands, Walk walk, T *out, int64_t count) {
+template <typename C>
+__global__ void broadcast(Functor<C> f, Operands operands, Walk walk, Elements out, int64_t count) {
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
     int64_t offsets[3] = {0, 0, 0};
     step_to(walk, i, offsets);
-    store(&out[i], value_at(f, operands, offsets));
+    store(out, i, value_at(f, operands, offsets));
   }
 }
 
-enum class Combine : uint8_t { kSum, kProduct, kMaximum, kMinimum };  // NaN wins
-enum class Finish : uint8_t { kNone, kDivide, kRoot };
+// Floats are added up in double, integers in int64_t.
+template <typename C>
+using Wide = std::conditional_t<std::is_same_v<C, int64_t>, int64_t, double>;
+using Combine = Reduction::Combine;
+using Finish = Reduction::Finish;
 
-struct Reduction {
-  Combine combine = Combine::kSum;
-  bool skips_nan = false;
-  Finish finish = Finish::kNone;
-};
-
-__device__ double neutral(Combine combine) {
+template <typename A>
+__device__ A neutral(Combine combine) {
+  constexpr bool kWhole = std::is_integral_v<A>;
   switch (combine) {
     case Combine::kProduct:
-      return 1;
+      return A(1);
     case Combine::kMaximum:
-      return -INFINITY;
+      return kWhole ? A(INT64_MIN) : A(-INFINITY);
     case Combine::kMinimum:
-      return INFINITY;
+      return kWhole ? A(INT64_MAX) : A(INFINITY);
     default:
-      return 0;
+      return A(0);
   }
 }
 
-__device__ double combined(Combine combine, double a, double b) {
+template <typename A>
+__device__ A combined(Combine combine, A a, A b) {
   switch (combine) {
     case Combine::kProduct:
-      return a * b;
+      return pointwise::mul(a, b);
     case Combine::kMaximum:
       return b > a || b != b ? b : a;
     case Combine::kMinimum:
       return b < a || b != b ? b : a;
     default:
-      return a + b;
+      return pointwise::add(a, b);
   }
 }
 
-// out[j] of `terms` values; a block an element. Its threads combine every 256th value in order, then what they have is
-// combined as a tree: the same bits at every launch.
-template <typename T>
-__global__ void reduce(Functor<Compute<T>> f, Reduction reduction, Operands<T> operands, Walk kept, Walk reduced,
-                       T *out, int64_t count, int64_t terms) {
-  COHORT_SHARED(double, partial, [kBlockThreads]);
-  for (int64_t j = blockIdx.x; j < count; j += gridDim.x) {
-    int64_t begin[3] = {0, 0, 0};
-    step_to(kept, j, begin);
-    double all = neutral(reduction.combine);
-    for (int64_t i = threadIdx.x; i < terms; i += kBlockThreads) {
-      int64_t offsets[3] = {begin[0], begin[1], begin[2]};
-      step_to(reduced, i, offsets);
-      const double value = double(value_at(f, operands, offsets));
-      if (!reduction.skips_nan || value == value) all = combined(reduction.combine, all, value);
+template <typename A>
+__device__ A finished(Finish finish, A result, int64_t terms) {
+  if (finish == Finish::kNone) return result;
+  return A(finish == Finish::kRoot ? sqrt(double(result)) : double(result) / double(terms));
+}
+
+// How the terms of results are shared out: `parts` for each result, each the work of `width` neighbouring threads.
+struct Share {
+  int64_t width, parts, terms;
+};
+
+// The threads of a part combine every width-th term in order, then what they have is combined as a tree; the parts of
+// a result are joined in order (join_parts): the same bits at every launch.
+template <typename C>
+__global__ void reduce(Functor<C> f, Reduction reduction, Operands operands, Walk kept, Walk reduced, Share share,
+                       Elements out, Wide<C> *parts, int64_t count) {
+  using A = Wide<C>;
+  COHORT_SHARED(A, partial, [kBlockThreads]);
+  const int64_t width = share.width, units = count * share.parts, per_block = kBlockThreads / width;
+  for (int64_t first = blockIdx.x * per_block; first < units; first += gridDim.x * per_block) {
+    const int64_t unit = first + threadIdx.x / width, lane = threadIdx.x % width;
+    const int64_t j = unit / share.parts, part = unit % share.parts;
+    A all = neutral<A>(reduction.combine);
+    if (unit < units) {
+      int64_t begin[3] = {0, 0, 0};
+      step_to(kept, j, begin);
+      const int64_t end = share.terms * (part + 1) / share.parts;
+      for (int64_t i = share.terms * part / share.parts + lane; i < end; i += width) {
+        int64_t offsets[3] = {begin[0], begin[1], begin[2]};
+        step_to(reduced, i, offsets);
+        const A value = A(value_at(f, operands, offsets));
+        if (!reduction.skips_nan || value == value) all = combined(reduction.combine, all, value);
+      }
     }
-    partial[threadIdx.x] = all;
-    for (int half = kBlockThreads / 2; half > 0; half /= 2) {
-      __syncthreads();
-      if (int(threadIdx.x) >= half) continue;
-      partial[threadIdx.x] = combined(reduction.combine, partial[threadIdx.x], partial[threadIdx.x + half]);
+    if (width > 1) {
+      partial[threadIdx.x] = all;
+      for (int64_t half = width / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (lane >= half) continue;
+        partial[threadIdx.x] = combined(reduction.combine, partial[threadIdx.x], partial[threadIdx.x + half]);
+      }
+      all = partial[threadIdx.x];
     }
-    if (threadIdx.x == 0) {
-      const double result = partial[0];
-      store(&out[j], Compute<T>(reduction.finish == Finish::kRoot     ? sqrt(result)
-                                : reduction.finish == Finish::kDivide ? result / double(terms)
-                                                                      : result));
+    if (lane == 0 && unit < units) {
+      if (share.parts > 1) {
+        parts[unit] = all;
+      } else {
+        store(out, j, finished(reduction.finish, all, share.terms));
+      }
     }
-    __syncthreads();  // before the next element's
+    if (width > 1) __syncthreads();  // before the next ones
+  }
+}
+
+template <typename A>
+__global__ void join_parts(Reduction reduction, Share share, const A *parts, Elements out, int64_t count) {
+  for (int64_t j = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; j < count; j += int64_t(gridDim.x) * blockDim.x) {
+    A all = parts[j * share.parts];
+    for (int64_t p = 1; p < share.parts; ++p) all = combined(reduction.combine, all, parts[j * share.parts + p]);
+    store(out, j, finished(reduction.finish, all, share.terms));
   }
 }
 
@@ -200,7 +201,7 @@ Walk make_walk(const Shape &large, const Shape &out, bool reduced, const Shape *
   for (int axis = 0; axis < rank; ++axis) {
     const int64_t length = large[axis];
     if (length == 1 || (length_of(out, axis, rank) != length) != reduced) continue;
-    int last = walk.num_axes - 1;
+    int last = int(walk.num_axes) - 1;
     bool joins = last >= 0;
     for (int k = 0; k < 3 && joins; ++k) joins = walk.strides[k][last] == strides[k][size_t(axis)] * length;
     if (!joins) {
@@ -208,7 +209,7 @@ Walk make_walk(const Shape &large, const Shape &out, bool reduced, const Shape *
         throw Error(Code::kUnsupported,
                     text("broadcasting along more than ", kMostAxes, " groups of axes, to ", large));
       }
-      last = walk.num_axes++;
+      last = int(walk.num_axes++);
       walk.lengths[last] = 1;
     }
     walk.lengths[last] *= length;
@@ -224,75 +225,89 @@ struct Source {
   Shape large, out;
 };
 
-template <typename T>
+// Enough threads to keep the device busy, and no more of them for one result than there are terms.
+Share share_of(int64_t count, int64_t terms) {
+  constexpr int64_t kBusy = 132 * 1024, kTermsPerPart = 16384, kMostParts = 512;
+  Share share{1, 1, terms};
+  while (share.width < kBlockThreads && share.width < terms && count * share.width < kBusy) share.width *= 2;
+  if (share.width == kBlockThreads) {
+    share.parts = std::clamp<int64_t>(std::min(kBusy / (count * share.width), terms / kTermsPerPart), 1, kMostParts);
+  }
+  return share;
+}
+
+constexpr Reduction kPlainSum{PointwiseCode::kCopy, Combine::kSum};
+
+template <typename C>
 class StridedResult {
  public:
-  StridedResult(const Source &source, const Reduction &reduction, int output)
-      : functor_{source.call.code, Compute<T>(source.call.s), Compute<T>(source.call.t)},
-        reduction_(reduction),
+  StridedResult(const StepSpec &spec, const Source &source, const Reduction &reduction, int output)
+      : reduction_(reduction),
         inputs_{source.call.a, source.call.b, source.call.c},
         output_(output),
+        dtype_(spec.outputs[size_t(output)].dtype),
         kept_(make_walk(source.large, source.out, false, source.operands)),
         reduced_(make_walk(source.large, source.out, true, source.operands)),
         count_(source.out.size()) {
-    terms_ = 1;
-    for (int axis = 0; axis < reduced_.num_axes; ++axis) terms_ *= reduced_.lengths[axis];
+    const bool whole = !dtype_is_float(dtype_);  // integers take numbers without their fractions
+    const auto number = [=](double value) { return cast_element<C>(whole ? std::trunc(value) : value); };
+    functor_ = {source.call.code, number(source.call.s), number(source.call.t)};
+    int64_t terms = 1;
+    for (int64_t axis = 0; axis < reduced_.num_axes; ++axis) terms *= reduced_.lengths[axis];
+    share_ = share_of(std::max<int64_t>(count_, 1), terms);
+    for (int k = 0; k < 3; ++k) {
+      if (inputs_[k] >= 0) dtypes_[k] = spec.inputs[size_t(inputs_[k])].dtype;
+    }
   }
+  size_t scratch_bytes() const { return share_.parts > 1 ? size_t(count_ * share_.parts) * sizeof(Wide<C>) : 0; }
 
   void run(const Args &args, const Lane &lane) const {
-    if (count_ == 0) return;
-    Operands<T> operands{};
-    for (int k = 0; k < 3; ++k) operands.at[k] = inputs_[k] < 0 ? nullptr : args.in<T>(inputs_[k]);
-    T *const out = args.out<T>(output_);
-    if (reduced_.num_axes == 0 && reduction_.finish == Finish::kNone && !reduction_.skips_nan) {
-      return launch(broadcast<T>, flat_grid(count_), lane.stream, functor_, operands, kept_, out, count_);
+    if (count_ == 0 || !args.outputs[output_]) return;
+    Operands operands{};
+    for (int k = 0; k < 3; ++k) {
+      if (inputs_[k] >= 0) operands.at[k] = elements_of(args.inputs[inputs_[k]], dtypes_[k]);
     }
-    const Grid grid{dim3(unsigned(std::min<int64_t>(count_, 132 * 16))), dim3(kBlockThreads)};
-    launch(reduce<T>, grid, lane.stream, functor_, reduction_, operands, kept_, reduced_, out, count_, terms_);
+    const Elements out = elements_of(args.outputs[output_], dtype_);
+    if (reduced_.num_axes == 0 && reduction_.finish == Finish::kNone && !reduction_.skips_nan) {
+      return launch(broadcast<C>, flat_grid(count_), lane.stream, functor_, operands, kept_, out, count_);
+    }
+    auto *const parts = static_cast<Wide<C> *>(args.scratch);
+    launch(reduce<C>, flat_grid(count_ * share_.parts * share_.width), lane.stream, functor_, reduction_, operands,
+           kept_, reduced_, share_, out, parts, count_);
+    if (share_.parts > 1) {
+      launch(join_parts<Wide<C>>, flat_grid(count_), lane.stream, reduction_, share_, parts, out, count_);
+    }
   }
 
  private:
-  const Functor<Compute<T>> functor_;
+  Functor<C> functor_;
   const Reduction reduction_;
   const int inputs_[3], output_;
+  const Dtype dtype_;
+  Dtype dtypes_[3] = {};
   const Walk kept_, reduced_;
   const int64_t count_;
-  int64_t terms_;
+  Share share_{};
 };
 
-template <typename T>
 class StridedCuda final : public Kernel {
  public:
-  void add(const Source &source, int output, const Reduction &reduction = {}) {
-    results_.emplace_back(source, reduction, output);
+  // Computed as arrays of `dtype` are.
+  void add(StepSpec &spec, Dtype dtype, const Source &source, int output, const Reduction &reduction = kPlainSum) {
+    dispatch_compute(dtype, pointwise_in_integers(source.call.code), [&](auto c) {
+      auto result = std::make_shared<StridedResult<decltype(c)>>(spec, source, reduction, output);
+      spec.scratch_bytes = std::max(spec.scratch_bytes, result->scratch_bytes());
+      runs_.push_back([result](const Args &args, const Lane &lane) { result->run(args, lane); });
+    });
   }
   // The last output first: the first one may lie where an input is.
   void run(const Args &args, const Lane &lane) const override {
-    for (size_t i = results_.size(); i-- > 0;) results_[i].run(args, lane);
+    for (size_t i = runs_.size(); i-- > 0;) runs_[i](args, lane);
   }
 
  private:
-  std::vector<StridedResult<T>> results_;
+  std::vector<std::function<void(const Args &, const Lane &)>> runs_;
 };
-
-// Calls `make` with an empty kernel of the step's type.
-template <typename Make>
-std::unique_ptr<Kernel> of_type(const StepSpec &spec, const Make &make) {
-  const auto made = [&](auto kernel) -> std::unique_ptr<Kernel> {
-    make(*kernel);
-    return kernel;
-  };
-  switch (spec.outputs[0].dtype) {
-    case Dtype::kFloat64:
-      return made(std::make_unique<StridedCuda<double>>());
-    case Dtype::kFloat16:
-      return made(std::make_unique<StridedCuda<Float16>>());
-    case Dtype::kBfloat16:
-      return made(std::make_unique<StridedCuda<Bfloat16>>());
-    default:
-      return made(std::make_unique<StridedCuda<float>>());
-  }
-}
 
 // ---- the broadcasting rules
 
@@ -303,104 +318,112 @@ Source source_of(const StepSpec &spec, const PointwiseCall &call, const Shape &l
 
 std::unique_ptr<Kernel> make_rule(StepSpec &spec) {
   const PointwiseRule &rule = *find_pointwise_rule(spec.op);
-  return of_type(spec, [&](auto &kernel) {
-    if (spec.op == rule.name) {
-      return kernel.add(source_of(spec, rule.forward_call(spec.attrs.get()), spec.outputs[0].shape, 0), 0);
-    }
-    for (size_t i = 0; i < rule.backward.size(); ++i) {
-      if (!spec.wanted[i]) continue;
-      kernel.add(source_of(spec, rule.backward_call(spec.attrs.get(), int(i)), spec.inputs[0].shape, i), int(i));
-    }
-  });
+  auto kernel = std::make_unique<StridedCuda>();
+  if (spec.op == rule.name) {
+    const Source source = source_of(spec, rule.forward_call(spec.attrs.get()), spec.outputs[0].shape, 0);
+    kernel->add(spec, spec.outputs[0].dtype, source, 0);
+    return kernel;
+  }
+  for (size_t i = 0; i < rule.backward.size(); ++i) {
+    if (!spec.wanted.empty() && !spec.wanted[i]) continue;
+    const PointwiseCall call = rule.backward_call(spec.attrs.get(), int(i));
+    kernel->add(spec, spec.outputs[i].dtype, source_of(spec, call, spec.inputs[0].shape, i), int(i));
+  }
+  return kernel;
 }
 
 // ---- reductions
 
-PointwiseCall call_of(PointwiseCode code, double s = 0) {
-  const int operands = pointwise_operands(code);
-  return {code, 0, operands > 1 ? 1 : -1, operands > 2 ? 2 : -1, s, 0};
-}
-
-std::unique_ptr<Kernel> make_reduce_of(const StepSpec &spec, const std::vector<bool> &reduced, PointwiseCode code,
-                                       const Reduction &reduction) {
-  const Shape &shape = spec.inputs[0].shape;
-  return of_type(spec, [&](auto &kernel) {
-    kernel.add({call_of(code), {&shape, nullptr, nullptr}, shape, kept_shape(shape, reduced)}, 0, reduction);
-  });
-}
-
-// A functor of the head gradient, an element, and the result it went into, repeated over the reduced axes.
-std::unique_ptr<Kernel> make_backward_of(const StepSpec &spec, const std::vector<bool> &reduced, PointwiseCode code,
-                                         double s = 0) {
-  const Shape &shape = spec.outputs[0].shape, kept = kept_shape(shape, reduced);
-  return of_type(spec, [&](auto &kernel) { kernel.add({call_of(code, s), {&kept, &shape, &kept}, shape, shape}, 0); });
-}
-
-std::vector<bool> reduced_of(const StepSpec &spec, const Shape &shape) {
-  const auto &a = spec.attrs_as<ReduceAttrs>();
-  return axes_to_reduce(a.axis, a.exclude, shape.rank(), spec.op.c_str());
-}
-
-template <PointwiseCode kCode, Combine kCombine, bool kSkipsNan = false, Finish kFinish = Finish::kNone>
 std::unique_ptr<Kernel> make_reduce(StepSpec &spec) {
-  return make_reduce_of(spec, reduced_of(spec, spec.inputs[0].shape), kCode, {kCombine, kSkipsNan, kFinish});
+  const Reduction reduction = reduction_of(spec.op, spec.attrs.get());
+  const Shape &shape = spec.inputs[0].shape;
+  const Shape kept = kept_shape(shape, axes_reduced_by(spec.op, spec.attrs.get(), shape));
+  auto kernel = std::make_unique<StridedCuda>();
+  kernel->add(spec, spec.inputs[0].dtype, {{reduction.of, 0}, {&shape, nullptr, nullptr}, shape, kept}, 0, reduction);
+  return kernel;
 }
 
-template <PointwiseCode kCode>
 std::unique_ptr<Kernel> make_reduce_backward(StepSpec &spec) {
-  return make_backward_of(spec, reduced_of(spec, spec.outputs[0].shape), kCode);
+  const std::string op = spec.op.substr(std::strlen("_backward_"));
+  const Shape &shape = spec.outputs[0].shape;
+  const Shape kept = kept_shape(shape, axes_reduced_by(op, spec.attrs.get(), shape));
+  const PointwiseCall call = reduction_gradient(op, spec.attrs.get(), shape, spec.inputs[0].shape);
+  auto kernel = std::make_unique<StridedCuda>();
+  kernel->add(spec, spec.outputs[0].dtype, {call, {&kept, &shape, &kept}, shape, shape}, 0);
+  return kernel;
 }
 
-std::unique_ptr<Kernel> make_mean_backward(StepSpec &spec) {
-  const double elements = double(spec.outputs[0].shape.size()), results = double(spec.inputs[0].shape.size());
-  return make_backward_of(spec, reduced_of(spec, spec.outputs[0].shape), PointwiseCode::kDivScalar,
-                          results > 0 ? elements / results : 1);
+// ---- broadcast_to and its like, tile and repeat: copies that repeat, whose gradients are sums
+
+std::unique_ptr<Kernel> make_repeated(StepSpec &spec, const Shape &data, const Shape &repeated) {
+  auto kernel = std::make_unique<StridedCuda>();
+  kernel->add(spec, spec.outputs[0].dtype, {{PointwiseCode::kCopy, 0}, {&data, nullptr, nullptr}, repeated, repeated},
+              0);
+  return kernel;
+}
+std::unique_ptr<Kernel> make_repeated_backward(StepSpec &spec, const Shape &data, const Shape &repeated) {
+  auto kernel = std::make_unique<StridedCuda>();
+  kernel->add(spec, spec.outputs[0].dtype, {{PointwiseCode::kCopy, 0}, {&repeated, nullptr, nullptr}, repeated, data},
+              0);
+  return kernel;
 }
 
-std::vector<bool> norm_axes(const StepSpec &spec, const Shape &shape) {
-  return axes_to_reduce(spec.attrs_as<NormAttrs>().axis, false, shape.rank(), "norm");
+std::unique_ptr<Kernel> make_broadcast(StepSpec &spec) {
+  return make_repeated(spec, spec.inputs[0].shape, spec.outputs[0].shape);
+}
+std::unique_ptr<Kernel> make_broadcast_backward(StepSpec &spec) {
+  return make_repeated_backward(spec, spec.outputs[0].shape, spec.inputs[0].shape);
+}
+template <typename A>
+std::unique_ptr<Kernel> make_tile(StepSpec &spec) {
+  const Repetition r = repetition_of(spec.attrs_as<A>(), spec.inputs[0].shape);
+  return make_repeated(spec, kept_shape(Shape(r.lengths), r.repeated), Shape(r.lengths));
+}
+template <typename A>
+std::unique_ptr<Kernel> make_tile_backward(StepSpec &spec) {
+  const Repetition r = repetition_of(spec.attrs_as<A>(), spec.outputs[0].shape);
+  return make_repeated_backward(spec, kept_shape(Shape(r.lengths), r.repeated), Shape(r.lengths));
 }
 
-std::unique_ptr<Kernel> make_norm(StepSpec &spec) {
-  const bool ones = spec.attrs_as<NormAttrs>().ord == 1;
-  return make_reduce_of(spec, norm_axes(spec, spec.inputs[0].shape),
-                        ones ? PointwiseCode::kAbs : PointwiseCode::kSquare,
-                        {Combine::kSum, false, ones ? Finish::kNone : Finish::kRoot});
+// ---- Activation of 16-bit floats; of wide ones: pointwise_cuda.cu
+
+std::unique_ptr<Kernel> make_elementwise(StepSpec &spec, const PointwiseCall &call) {
+  auto kernel = std::make_unique<StridedCuda>();
+  kernel->add(spec, spec.outputs[0].dtype, source_of(spec, call, spec.outputs[0].shape, 0), 0);
+  return kernel;
+}
+std::unique_ptr<Kernel> make_activation(StepSpec &spec) {
+  return make_elementwise(spec, activation_call(spec.attrs_as<ActivationAttrs>().act_type));
+}
+std::unique_ptr<Kernel> make_activation_gradient(StepSpec &spec) {
+  return make_elementwise(spec, activation_gradient_call(spec.attrs_as<ActivationAttrs>().act_type));
 }
 
-std::unique_ptr<Kernel> make_norm_backward(StepSpec &spec) {
-  const bool ones = spec.attrs_as<NormAttrs>().ord == 1;
-  return make_backward_of(spec, norm_axes(spec, spec.outputs[0].shape),
-                          ones ? PointwiseCode::kAbsGrad : PointwiseCode::kNormGrad);
-}
+COHORT_KERNEL_BY(cuda, Activation, make_activation).named("strided").preference(-1).one_dtype(kFloatTypes);
+COHORT_KERNEL_BY(cuda, _backward_Activation, make_activation_gradient)
+    .named("strided")
+    .preference(-1)
+    .one_dtype(kFloatTypes);
+COHORT_KERNEL_BY(cuda, broadcast_to, make_broadcast);
+COHORT_KERNEL_BY(cuda, broadcast_axis, make_broadcast);
+COHORT_KERNEL_BY(cuda, broadcast_like, make_broadcast);
+COHORT_KERNEL_BY(cuda, _backward_broadcast_to, make_broadcast_backward);
+COHORT_KERNEL_BY(cuda, _backward_broadcast_axis, make_broadcast_backward);
+COHORT_KERNEL_BY(cuda, _backward_broadcast_like, make_broadcast_backward);
+COHORT_KERNEL_BY(cuda, tile, make_tile<TileAttrs>);
+COHORT_KERNEL_BY(cuda, _backward_tile, make_tile_backward<TileAttrs>);
+COHORT_KERNEL_BY(cuda, repeat, make_tile<RepeatAttrs>);
+COHORT_KERNEL_BY(cuda, _backward_repeat, make_tile_backward<RepeatAttrs>);
 
-#define COHORT_CUDA_REDUCTION(op, ...) COHORT_KERNEL_BY(cuda, op, __VA_ARGS__).one_dtype(kFloatTypes)
-COHORT_CUDA_REDUCTION(sum, make_reduce<PointwiseCode::kCopy, Combine::kSum>);
-COHORT_CUDA_REDUCTION(mean, make_reduce<PointwiseCode::kCopy, Combine::kSum, false, Finish::kDivide>);
-COHORT_CUDA_REDUCTION(prod, make_reduce<PointwiseCode::kCopy, Combine::kProduct>);
-COHORT_CUDA_REDUCTION(nansum, make_reduce<PointwiseCode::kCopy, Combine::kSum, true>);
-COHORT_CUDA_REDUCTION(nanprod, make_reduce<PointwiseCode::kCopy, Combine::kProduct, true>);
-COHORT_CUDA_REDUCTION(max, make_reduce<PointwiseCode::kCopy, Combine::kMaximum>);
-COHORT_CUDA_REDUCTION(min, make_reduce<PointwiseCode::kCopy, Combine::kMinimum>);
-COHORT_CUDA_REDUCTION(_square_sum, make_reduce<PointwiseCode::kSquare, Combine::kSum>);
-COHORT_CUDA_REDUCTION(norm, make_norm);
-COHORT_CUDA_REDUCTION(_backward_sum, make_reduce_backward<PointwiseCode::kCopy>);
-COHORT_CUDA_REDUCTION(_backward_mean, make_mean_backward);
-COHORT_CUDA_REDUCTION(_backward_prod, make_reduce_backward<PointwiseCode::kProdGrad>);
-COHORT_CUDA_REDUCTION(_backward_nansum, make_reduce_backward<PointwiseCode::kNanSumGrad>);
-COHORT_CUDA_REDUCTION(_backward_nanprod, make_reduce_backward<PointwiseCode::kNanProdGrad>);
-COHORT_CUDA_REDUCTION(_backward_max, make_reduce_backward<PointwiseCode::kMaskEqual>);
-COHORT_CUDA_REDUCTION(_backward_min, make_reduce_backward<PointwiseCode::kMaskEqual>);
-COHORT_CUDA_REDUCTION(_backward__square_sum, make_reduce_backward<PointwiseCode::kSquareGrad>);
-COHORT_CUDA_REDUCTION(_backward_norm, make_norm_backward);
-
-const bool rules_registered = [] {
+const bool registered = [] {
+  for (const std::string &op : reducing_operators()) {
+    cuda_kernels().add(op, make_reduce);
+    cuda_kernels().add("_backward_" + op, make_reduce_backward);
+  }
   for (const auto &rule : pointwise_rules()) {
-    const bool broadcasts = rule->form == PointwiseRule::Form::kBroadcast;
-    // The others have kernels of their own for wide types (pointwise_cuda.cu).
-    const DtypeSet dtypes = broadcasts ? kFloatTypes : DtypeSet{Dtype::kFloat16, Dtype::kBfloat16};
-    cuda_kernels().add(rule->name, make_rule).named("strided").one_dtype(dtypes);
-    if (!rule->backward.empty()) cuda_kernels().add(rule->backward_name, make_rule).named("strided").one_dtype(dtypes);
+    // Those without broadcasting have kernels of their own for wide types (pointwise_cuda.cu).
+    cuda_kernels().add(rule->name, make_rule).named("strided").preference(-1);
+    if (!rule->backward.empty()) cuda_kernels().add(rule->backward_name, make_rule).named("strided").preference(-1);
   }
   return true;
 }();

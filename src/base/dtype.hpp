@@ -35,15 +35,15 @@ enum class Dtype : int32_t {
 struct Float16 {
   uint16_t bits = 0;
   Float16() = default;
-  explicit Float16(float value);
-  explicit operator float() const;
+  COHORT_HOST_DEVICE explicit Float16(float value);
+  COHORT_HOST_DEVICE explicit operator float() const;
 };
 
 // The upper half of a float; rounds to nearest even.
 struct Bfloat16 {
   uint16_t bits = 0;
   Bfloat16() = default;
-  explicit Bfloat16(float value) {
+  COHORT_HOST_DEVICE explicit Bfloat16(float value) {
     uint32_t u;
     std::memcpy(&u, &value, 4);
     if ((u & 0x7fffffffu) > 0x7f800000u) {
@@ -52,7 +52,7 @@ struct Bfloat16 {
       bits = uint16_t((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
     }
   }
-  explicit operator float() const {
+  COHORT_HOST_DEVICE explicit operator float() const {
     const uint32_t u = uint32_t(bits) << 16;
     float value;
     std::memcpy(&value, &u, 4);
@@ -60,7 +60,7 @@ struct Bfloat16 {
   }
 };
 
-inline Float16::Float16(float value) {
+COHORT_HOST_DEVICE inline Float16::Float16(float value) {
   uint32_t u;
   std::memcpy(&u, &value, 4);
   const uint32_t sign = (u >> 16) & 0x8000u;
@@ -82,7 +82,7 @@ inline Float16::Float16(float value) {
   }
 }
 
-inline Float16::operator float() const {
+COHORT_HOST_DEVICE inline Float16::operator float() const {
   const uint32_t sign = uint32_t(bits & 0x8000u) << 16, exponent = (bits >> 10) & 0x1fu, fraction = bits & 0x3ffu;
   uint32_t u;
   if (exponent == 0x1fu) {
@@ -188,7 +188,7 @@ inline Dtype float_dtype(Dtype dtype, const char *what) {
 
 // One element from T to U as contract NDA-08 has it.
 template <typename U, typename T>
-inline U cast_element(T value);
+COHORT_HOST_DEVICE inline U cast_element(T value);
 
 }  // namespace cohort
 

@@ -13,7 +13,7 @@ template <typename T>
 inline constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>;
 
 template <typename U, typename T>
-inline U cast_element(T value) {
+COHORT_HOST_DEVICE inline U cast_element(T value) {
   if constexpr (std::is_same_v<U, T>) {
     return value;
   } else if constexpr (kIsHalf<T>) {

@@ -10,6 +10,7 @@
 #include "cpu/parallel.hpp"
 #include "device/device.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/backend.hpp"
 
 namespace cohort {
 namespace {
@@ -73,6 +74,8 @@ std::unique_ptr<Kernel> CpuDevice::make_reorder(const TensorSpec &from, const Te
 }
 
 }  // namespace
+
+KernelTable &backend_kernels() { return cpu_kernels(); }
 
 KernelTable &cpu_kernels() {
   static auto *const table = new KernelTable;  // kernels register before main, in any order of files

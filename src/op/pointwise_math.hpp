@@ -215,8 +215,11 @@ COHORT_HOST_DEVICE inline C div(C a, C b) {
 }
 template <typename C>
 COHORT_HOST_DEVICE inline C floor_of(C a) {
-  if constexpr (std::is_integral_v<C>) return a;
-  return std::floor(a);
+  if constexpr (std::is_integral_v<C>) {
+    return a;
+  } else {
+    return std::floor(a);
+  }
 }
 // The remainder that has the sign of b, as in Python; by zero gives 0.
 template <typename C>
@@ -233,8 +236,11 @@ COHORT_HOST_DEVICE inline C mod(C a, C b) {
 }
 template <typename C>
 COHORT_HOST_DEVICE inline C absolute(C a) {
-  if constexpr (std::is_integral_v<C>) return a < 0 ? sub(C(0), a) : a;
-  return std::fabs(a);
+  if constexpr (std::is_integral_v<C>) {
+    return a < 0 ? sub(C(0), a) : a;
+  } else {
+    return std::fabs(a);
+  }
 }
 template <typename C>
 COHORT_HOST_DEVICE inline C sign(C a) {
@@ -254,25 +260,37 @@ COHORT_HOST_DEVICE inline C minimum(C a, C b) {
 }
 template <typename C>
 COHORT_HOST_DEVICE inline C rint(C a) {  // n.5 goes down
-  if constexpr (std::is_integral_v<C>) return a;
-  const C low = std::floor(a);
-  return a - low <= C(0.5) ? low : std::ceil(a);
+  if constexpr (std::is_integral_v<C>) {
+    return a;
+  } else {
+    const C low = std::floor(a);
+    return a - low <= C(0.5) ? low : std::ceil(a);
+  }
 }
 template <typename C>
 COHORT_HOST_DEVICE inline C round(C a) {  // n.5 goes away from zero
-  if constexpr (std::is_integral_v<C>) return a;
-  const C magnitude = std::fabs(a), low = std::floor(magnitude);
-  return std::copysign(magnitude - low >= C(0.5) ? low + C(1) : low, a);
+  if constexpr (std::is_integral_v<C>) {
+    return a;
+  } else {
+    const C magnitude = std::fabs(a), low = std::floor(magnitude);
+    return std::copysign(magnitude - low >= C(0.5) ? low + C(1) : low, a);
+  }
 }
 template <typename C>
 COHORT_HOST_DEVICE inline C ceil_of(C a) {
-  if constexpr (std::is_integral_v<C>) return a;
-  return std::ceil(a);
+  if constexpr (std::is_integral_v<C>) {
+    return a;
+  } else {
+    return std::ceil(a);
+  }
 }
 template <typename C>
 COHORT_HOST_DEVICE inline C trunc_of(C a) {
-  if constexpr (std::is_integral_v<C>) return a;
-  return std::trunc(a);
+  if constexpr (std::is_integral_v<C>) {
+    return a;
+  } else {
+    return std::trunc(a);
+  }
 }
 // log(1 + e^x) = max(x, 0) + log(1 + e^-|x|)
 template <typename C>

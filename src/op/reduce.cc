@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/reduce.hpp"
 
+#include <map>
+
 namespace cohort {
 
 std::vector<bool> axes_to_reduce(const std::optional<Tuple> &axis, bool exclude, int rank, const char *op) {
@@ -26,6 +28,69 @@ Shape reduced_shape(const Shape &shape, const std::vector<bool> &reduced, bool k
   }
   if (dims.empty()) dims.push_back(1);
   return Shape(dims);
+}
+
+namespace {
+
+using Combine = Reduction::Combine;
+using Finish = Reduction::Finish;
+
+struct ReductionRule {
+  Reduction forward;
+  PointwiseCode backward;
+};
+
+// norm is that of ord=2.
+const std::map<std::string, ReductionRule> &reduction_rules() {
+  using Code = PointwiseCode;
+  static const std::map<std::string, ReductionRule> rules = {
+      {"sum", {{Code::kCopy, Combine::kSum}, Code::kCopy}},
+      {"mean", {{Code::kCopy, Combine::kSum, false, Finish::kDivide}, Code::kDivScalar}},
+      {"prod", {{Code::kCopy, Combine::kProduct}, Code::kProdGrad}},
+      {"nansum", {{Code::kCopy, Combine::kSum, true}, Code::kNanSumGrad}},
+      {"nanprod", {{Code::kCopy, Combine::kProduct, true}, Code::kNanProdGrad}},
+      {"max", {{Code::kCopy, Combine::kMaximum}, Code::kMaskEqual}},
+      {"min", {{Code::kCopy, Combine::kMinimum}, Code::kMaskEqual}},
+      {"_square_sum", {{Code::kSquare, Combine::kSum}, Code::kSquareGrad}},
+      {"norm", {{Code::kSquare, Combine::kSum, false, Finish::kRoot}, Code::kNormGrad}},
+  };
+  return rules;
+}
+
+bool is_sum_of_magnitudes(const std::string &op, const void *attrs) {
+  return op == "norm" && static_cast<const NormAttrs *>(attrs)->ord == 1;
+}
+
+}  // namespace
+
+const std::vector<std::string> &reducing_operators() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const auto &rule : reduction_rules()) all.push_back(rule.first);
+    return all;
+  }();
+  return names;
+}
+
+Reduction reduction_of(const std::string &op, const void *attrs) {
+  if (is_sum_of_magnitudes(op, attrs)) return {PointwiseCode::kAbs, Combine::kSum};
+  return reduction_rules().at(op).forward;
+}
+
+std::vector<bool> axes_reduced_by(const std::string &op, const void *attrs, const Shape &data) {
+  if (op == "norm") return axes_to_reduce(static_cast<const NormAttrs *>(attrs)->axis, false, data.rank(), "norm");
+  const auto &a = *static_cast<const ReduceAttrs *>(attrs);
+  return axes_to_reduce(a.axis, a.exclude, data.rank(), op.c_str());
+}
+
+PointwiseCall reduction_gradient(const std::string &op, const void *attrs, const Shape &data, const Shape &out) {
+  PointwiseCall call{is_sum_of_magnitudes(op, attrs) ? PointwiseCode::kAbsGrad : reduction_rules().at(op).backward};
+  const int operands = pointwise_operands(call.code);
+  call.a = 0;
+  if (operands > 1) call.b = 1;
+  if (operands > 2) call.c = 2;
+  if (call.code == PointwiseCode::kDivScalar) call.s = out.size() > 0 ? double(data.size()) / double(out.size()) : 1;
+  return call;
 }
 
 namespace {

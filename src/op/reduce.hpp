@@ -3,7 +3,7 @@
 // opposites (broadcast_to, broadcast_axis, broadcast_like).
 #pragma once
 
-#include "op/op.hpp"
+#include "op/pointwise.hpp"
 
 namespace cohort {
 
@@ -43,5 +43,21 @@ std::vector<bool> axes_to_reduce(const std::optional<Tuple> &axis, bool exclude,
 Shape kept_shape(const Shape &shape, const std::vector<bool> &reduced);
 // The shape of the result; (1,) for an array that is reduced to one number.
 Shape reduced_shape(const Shape &shape, const std::vector<bool> &reduced, bool keepdims);
+
+// What a reduction makes of elements, for the kernels of all backends: a functor of each, combined, then finished.
+struct Reduction {
+  enum class Combine : uint8_t { kSum, kProduct, kMaximum, kMinimum };  // NaN wins
+  enum class Finish : uint8_t { kNone, kDivide, kRoot };                // by the number of elements
+  PointwiseCode of;                                                     // kCopy, kAbs or kSquare
+  Combine combine;
+  bool skips_nan = false;
+  Finish finish = Finish::kNone;
+};
+// The operators that reduce, but for argmax and argmin, and of each its kernels' work. `op` is the forward operator.
+const std::vector<std::string> &reducing_operators();
+Reduction reduction_of(const std::string &op, const void *attrs);
+std::vector<bool> axes_reduced_by(const std::string &op, const void *attrs, const Shape &data);
+// The gradient: of the head gradient, the data and the output, the first and the last repeated over the axes.
+PointwiseCall reduction_gradient(const std::string &op, const void *attrs, const Shape &data, const Shape &out);
 
 }  // namespace cohort

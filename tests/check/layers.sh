@@ -14,9 +14,10 @@ BEGIN {
   # A room sees the rooms of a smaller number; rooms of one number do not see each other.
   split("base device ndarray op symbol plan executor tape group api", order, " ")
   for (i in order) rank[order[i]] = i + 0
+  rank["kernels"] = rank["op"] + 0.5  # of backends, all alike: nobody else sees them
   rank["optimizer"] = rank["metric"] = rank["executor"]
   backend["cpu"] = backend["cuda"] = 1
-  split("base device op", below_backend, " ")
+  split("base device op kernels", below_backend, " ")
   for (i in below_backend) backend_sees[below_backend[i]] = 1
   program["tool"] = 1  # hosts of the library: they see include/cohort and themselves
   split("types.h error.h log.h version.h", public_words, " ")  # of the public headers, what every room may use
@@ -29,7 +30,7 @@ function may_see(from, to) {
   if (from == to) return 1
   if (from in program || to in program) return 0
   if (from in backend) return to in backend_sees
-  if (to in backend) return 0
+  if (to in backend || to == "kernels") return 0
   return rank[to] < rank[from]
 }
 

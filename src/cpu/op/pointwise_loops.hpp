@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "base/dtype.hpp"
+#include "op/compute_type.hpp"
 #include "op/pointwise_math.hpp"
 
 namespace cohort {
@@ -34,27 +35,6 @@ using StoreBlock = void (*)(const void *from, void *to, int64_t offset, int64_t 
 LoadBlock load_block(Dtype from, Dtype compute);  // compute: kFloat32, kFloat64 or kInt64
 StoreBlock store_block(Dtype compute, Dtype to);
 LoadBlock load_indices(Dtype from);  // labels, indices and lengths as int64_t, by to_index()
-
-template <typename C>
-constexpr Dtype dtype_of() {
-  return std::is_same_v<C, float> ? Dtype::kFloat32 : std::is_same_v<C, double> ? Dtype::kFloat64 : Dtype::kInt64;
-}
-
-// Calls fn(C()) with the type in which arrays of `dtype` are computed: integers in int64_t if `integer`, else in
-// double.
-template <typename Fn>
-decltype(auto) dispatch_compute(Dtype dtype, bool integer, Fn &&fn) {
-  switch (dtype) {
-    case Dtype::kFloat32:
-    case Dtype::kFloat16:
-    case Dtype::kBfloat16:
-      return fn(float());
-    case Dtype::kFloat64:
-      return fn(double());
-    default:
-      return integer ? fn(int64_t()) : fn(double());
-  }
-}
 
 // Elements below which another thread does not pay.
 constexpr int64_t kCheapGrain = 32768;     // a few operations

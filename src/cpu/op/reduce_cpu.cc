@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/reduce.hpp"
 
+#include <cstring>
 #include <memory>
 
 #include "cpu/op/reduce_loops.hpp"
@@ -10,7 +11,7 @@ namespace cohort {
 namespace {
 
 using reduce::ArraySource;
-using reduce::Finish;
+using Finish = Reduction::Finish;
 
 template <typename C, template <typename> class Op>
 class Reduce final : public Kernel {
@@ -32,21 +33,24 @@ std::unique_ptr<Kernel> make_reduce_of(StepSpec &spec, const std::vector<bool> &
   });
 }
 
-std::vector<bool> reduced_of(const StepSpec &spec, const Shape &shape) {
-  const auto &a = spec.attrs_as<ReduceAttrs>();
-  return axes_to_reduce(a.axis, a.exclude, shape.rank(), spec.op.c_str());
-}
-
-template <template <typename> class Op, Finish kFinish>
 std::unique_ptr<Kernel> make_reduce(StepSpec &spec) {
-  return make_reduce_of<Op>(spec, reduced_of(spec, spec.inputs[0].shape), kFinish);
-}
-
-std::unique_ptr<Kernel> make_norm(StepSpec &spec) {
-  const auto &a = spec.attrs_as<NormAttrs>();
-  const std::vector<bool> reduced = axes_to_reduce(a.axis, false, spec.inputs[0].shape.rank(), "norm");
-  if (a.ord == 1) return make_reduce_of<reduce::AbsSum>(spec, reduced, Finish::kNone);
-  return make_reduce_of<reduce::SquareSum>(spec, reduced, Finish::kRoot);
+  const Reduction r = reduction_of(spec.op, spec.attrs.get());
+  const std::vector<bool> reduced = axes_reduced_by(spec.op, spec.attrs.get(), spec.inputs[0].shape);
+  switch (r.combine) {
+    case Reduction::Combine::kMaximum:
+      return make_reduce_of<reduce::Max>(spec, reduced, r.finish);
+    case Reduction::Combine::kMinimum:
+      return make_reduce_of<reduce::Min>(spec, reduced, r.finish);
+    case Reduction::Combine::kProduct:
+      if (r.skips_nan) return make_reduce_of<reduce::NanProd>(spec, reduced, r.finish);
+      return make_reduce_of<reduce::Prod>(spec, reduced, r.finish);
+    case Reduction::Combine::kSum:
+      break;
+  }
+  if (r.of == PointwiseCode::kAbs) return make_reduce_of<reduce::AbsSum>(spec, reduced, r.finish);
+  if (r.of == PointwiseCode::kSquare) return make_reduce_of<reduce::SquareSum>(spec, reduced, r.finish);
+  if (r.skips_nan) return make_reduce_of<reduce::NanSum>(spec, reduced, r.finish);
+  return make_reduce_of<reduce::Sum>(spec, reduced, r.finish);
 }
 
 // A functor on the head gradient (and an element, and the result it went into), repeated over the reduced axes.
@@ -89,48 +93,24 @@ class ReduceBackward final : public Kernel {
   std::vector<BroadcastOperand> operands_;
 };
 
-std::unique_ptr<Kernel> make_backward_of(StepSpec &spec, const std::vector<bool> &reduced, PointwiseCode code,
-                                         double s = 0) {
-  return dispatch_compute(spec.outputs[0].dtype, pointwise_in_integers(code), [&](auto c) -> std::unique_ptr<Kernel> {
-    return std::make_unique<ReduceBackward<decltype(c)>>(spec, reduced, code, s);
-  });
-}
-
-template <PointwiseCode kCode>
 std::unique_ptr<Kernel> make_reduce_backward(StepSpec &spec) {
-  return make_backward_of(spec, reduced_of(spec, spec.outputs[0].shape), kCode);
+  const std::string op = spec.op.substr(std::strlen("_backward_"));
+  const Shape &data = spec.outputs[0].shape;
+  const PointwiseCall call = reduction_gradient(op, spec.attrs.get(), data, spec.inputs[0].shape);
+  return dispatch_compute(spec.outputs[0].dtype, pointwise_in_integers(call.code),
+                          [&](auto c) -> std::unique_ptr<Kernel> {
+                            return std::make_unique<ReduceBackward<decltype(c)>>(
+                                spec, axes_reduced_by(op, spec.attrs.get(), data), call.code, call.s);
+                          });
 }
 
-std::unique_ptr<Kernel> make_mean_backward(StepSpec &spec) {
-  const double elements = double(spec.outputs[0].shape.size()), results = double(spec.inputs[0].shape.size());
-  return make_backward_of(spec, reduced_of(spec, spec.outputs[0].shape), PointwiseCode::kDivScalar,
-                          results > 0 ? elements / results : 1);
-}
-
-std::unique_ptr<Kernel> make_norm_backward(StepSpec &spec) {
-  const auto &a = spec.attrs_as<NormAttrs>();
-  return make_backward_of(spec, axes_to_reduce(a.axis, false, spec.outputs[0].shape.rank(), "norm"),
-                          a.ord == 1 ? PointwiseCode::kAbsGrad : PointwiseCode::kNormGrad);
-}
-
-COHORT_KERNEL_BY(cpu, sum, make_reduce<reduce::Sum, Finish::kNone>);
-COHORT_KERNEL_BY(cpu, mean, make_reduce<reduce::Sum, Finish::kDivide>);
-COHORT_KERNEL_BY(cpu, prod, make_reduce<reduce::Prod, Finish::kNone>);
-COHORT_KERNEL_BY(cpu, nansum, make_reduce<reduce::NanSum, Finish::kNone>);
-COHORT_KERNEL_BY(cpu, nanprod, make_reduce<reduce::NanProd, Finish::kNone>);
-COHORT_KERNEL_BY(cpu, max, make_reduce<reduce::Max, Finish::kNone>);
-COHORT_KERNEL_BY(cpu, min, make_reduce<reduce::Min, Finish::kNone>);
-COHORT_KERNEL_BY(cpu, _square_sum, make_reduce<reduce::SquareSum, Finish::kNone>);
-COHORT_KERNEL_BY(cpu, norm, make_norm);
-COHORT_KERNEL_BY(cpu, _backward_sum, make_reduce_backward<PointwiseCode::kCopy>);
-COHORT_KERNEL_BY(cpu, _backward_mean, make_mean_backward);
-COHORT_KERNEL_BY(cpu, _backward_prod, make_reduce_backward<PointwiseCode::kProdGrad>);
-COHORT_KERNEL_BY(cpu, _backward_nansum, make_reduce_backward<PointwiseCode::kNanSumGrad>);
-COHORT_KERNEL_BY(cpu, _backward_nanprod, make_reduce_backward<PointwiseCode::kNanProdGrad>);
-COHORT_KERNEL_BY(cpu, _backward_max, make_reduce_backward<PointwiseCode::kMaskEqual>);
-COHORT_KERNEL_BY(cpu, _backward_min, make_reduce_backward<PointwiseCode::kMaskEqual>);
-COHORT_KERNEL_BY(cpu, _backward__square_sum, make_reduce_backward<PointwiseCode::kSquareGrad>);
-COHORT_KERNEL_BY(cpu, _backward_norm, make_norm_backward);
+const bool reductions_registered = [] {
+  for (const std::string &op : reducing_operators()) {
+    cpu_kernels().add(op, make_reduce);
+    cpu_kernels().add("_backward_" + op, make_reduce_backward);
+  }
+  return true;
+}();
 
 // ---- argmax, argmin, argmax_channel: the first one ----------------------------------------------------------------
 

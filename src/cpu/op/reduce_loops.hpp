@@ -13,6 +13,7 @@
 #include "cpu/op/broadcast_operand.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/simd.hpp"
+#include "op/reduce.hpp"
 
 namespace cohort {
 namespace reduce {
@@ -104,7 +105,7 @@ struct LineBody {
   }
 };
 
-enum class Finish { kNone, kDivide, kRoot };
+using Finish = Reduction::Finish;
 
 // Reads a dense array of any type.
 class ArraySource {

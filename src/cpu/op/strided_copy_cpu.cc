@@ -1,52 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/op/strided_copy.hpp"
+#include "kernels/strided_copy.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "cpu/parallel.hpp"
+#include "kernels/backend.hpp"
 
 namespace cohort {
 namespace {
 
 constexpr int64_t kTile = 32;
 constexpr int64_t kGrain = 16384;  // elements
+constexpr int64_t kGrainBytes = 262144;
 
 }  // namespace
-
-StridedCopy::StridedCopy(std::vector<Axis> axes, size_t element_bytes) : element_bytes_(element_bytes) {
-  // In the order of `to`, neighbours joined where one index could do for both.
-  axes.erase(std::remove_if(axes.begin(), axes.end(), [](const Axis &a) { return a.length == 1; }), axes.end());
-  std::stable_sort(axes.begin(), axes.end(),
-                   [](const Axis &a, const Axis &b) { return std::llabs(a.to) > std::llabs(b.to); });
-  std::vector<Axis> joined;
-  for (const Axis &axis : axes) {
-    if (!joined.empty() && joined.back().from == axis.from * axis.length && joined.back().to == axis.to * axis.length) {
-      joined.back() = {joined.back().length * axis.length, axis.from, axis.to};
-    } else {
-      joined.push_back(axis);
-    }
-  }
-  if (!joined.empty()) {
-    inner_ = joined.back();
-    joined.pop_back();
-  }
-  // The axis along which `from` is dense goes with the one along which `to` is, in tiles that fit the cache.
-  if (inner_.from != 1) {
-    const auto dense = std::find_if(joined.begin(), joined.end(), [](const Axis &a) { return a.from == 1; });
-    if (dense != joined.end()) {
-      row_ = *dense;
-      joined.erase(dense);
-    }
-  }
-  if (row_.length == 1 && !joined.empty()) {
-    row_ = joined.back();
-    joined.pop_back();
-  }
-  outer_ = std::move(joined);
-  for (const Axis &axis : outer_) num_outer_ *= axis.length;
-}
 
 template <typename T>
 void StridedCopy::run_as(const T *from, T *to, const Lane &lane) const {
@@ -99,10 +67,24 @@ void StridedCopy::run(const void *from, void *to, const Lane &lane) const {
   }
 }
 
-std::vector<int64_t> dense_strides(const Shape &shape) {
-  std::vector<int64_t> strides(size_t(shape.rank()), 1);
-  for (int axis = shape.rank() - 1; axis-- > 0;) strides[size_t(axis)] = strides[size_t(axis) + 1] * shape[axis + 1];
-  return strides;
+void StridedCopy::fill(const void *value, void *to, const Lane &lane) const {
+  StridedCopy one = *this;
+  for (Axis &axis : one.outer_) axis.from = 0;
+  one.row_.from = one.inner_.from = 0;
+  one.run(value, to, lane);
+}
+
+void copy_bytes(const Lane &lane, void *to, const void *from, size_t bytes) {
+  if (to == from) return;
+  parallel_for(lane, int64_t(bytes), kGrainBytes, [=](int64_t begin, int64_t end) {
+    std::memcpy(static_cast<char *>(to) + begin, static_cast<const char *>(from) + begin, size_t(end - begin));
+  });
+}
+
+void zero_bytes(const Lane &lane, void *to, size_t bytes) {
+  parallel_for(lane, int64_t(bytes), kGrainBytes, [=](int64_t begin, int64_t end) {
+    std::memset(static_cast<char *>(to) + begin, 0, size_t(end - begin));
+  });
 }
 
 }  // namespace cohort

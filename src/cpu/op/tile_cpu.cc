@@ -2,8 +2,8 @@
 #include "op/tile.hpp"
 
 #include "cpu/op/reduce_loops.hpp"
-#include "cpu/op/strided_copy.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/strided_copy.hpp"
 
 namespace cohort {
 namespace {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "op/slice.hpp"
+// The kernels of op/slice.hpp: windows of arrays.
+#pragma once
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/dtype_cast.hpp"
-#include "cpu/op/strided_copy.hpp"
-#include "cpu/parallel.hpp"
-#include "device/kernel_table.hpp"
+#include "kernels/backend.hpp"
+#include "kernels/strided_copy.hpp"
+#include "op/slice.hpp"
 
 namespace cohort {
 namespace {
@@ -33,17 +34,14 @@ class WindowCopy {
   void into(const void *window, void *whole, const Lane &lane) const {
     copy_.run(window, static_cast<char *>(whole) + offset_, lane);
   }
+  void fill(const void *value, void *whole, const Lane &lane) const {
+    copy_.fill(value, static_cast<char *>(whole) + offset_, lane);
+  }
 
  private:
   int64_t offset_ = 0;
   StridedCopy copy_;
 };
-
-void zero(void *data, size_t bytes, const Lane &lane) {
-  parallel_for(lane, int64_t(bytes), 262144, [&](int64_t begin, int64_t end) {
-    std::memset(static_cast<char *>(data) + begin, 0, size_t(end - begin));
-  });
-}
 
 class Slice final : public Kernel {
  public:
@@ -64,7 +62,7 @@ class SliceBackward final : public Kernel {
   }
   void run(const Args &args, const Lane &lane) const override {
     for (size_t i = 0; i < bytes_.size(); ++i) {
-      if (args.outputs[i]) zero(args.outputs[i], bytes_[i], lane);
+      if (args.outputs[i]) zero_bytes(lane, args.outputs[i], bytes_[i]);
     }
     if (args.outputs[0]) copy_.into(args.inputs[0], args.outputs[0], lane);
   }
@@ -104,14 +102,14 @@ std::unique_ptr<Kernel> make_crop_backward(StepSpec &spec) {
       spec, window_of(spec.attrs_as<CropAttrs>(), spec.outputs[0].shape, &spec.inputs[0].shape));
 }
 
-COHORT_KERNEL_BY(cpu, slice, make_slice<SliceAttrs>);
-COHORT_KERNEL_BY(cpu, _backward_slice, make_slice_backward<SliceAttrs>);
-COHORT_KERNEL_BY(cpu, slice_axis, make_slice<SliceAxisAttrs>);
-COHORT_KERNEL_BY(cpu, _backward_slice_axis, make_slice_backward<SliceAxisAttrs>);
-COHORT_KERNEL_BY(cpu, slice_like, make_slice_like);
-COHORT_KERNEL_BY(cpu, _backward_slice_like, make_slice_like_backward);
-COHORT_KERNEL_BY(cpu, Crop, make_crop);
-COHORT_KERNEL_BY(cpu, _backward_Crop, make_crop_backward);
+COHORT_KERNEL_BY(backend, slice, make_slice<SliceAttrs>);
+COHORT_KERNEL_BY(backend, _backward_slice, make_slice_backward<SliceAttrs>);
+COHORT_KERNEL_BY(backend, slice_axis, make_slice<SliceAxisAttrs>);
+COHORT_KERNEL_BY(backend, _backward_slice_axis, make_slice_backward<SliceAxisAttrs>);
+COHORT_KERNEL_BY(backend, slice_like, make_slice_like);
+COHORT_KERNEL_BY(backend, _backward_slice_like, make_slice_like_backward);
+COHORT_KERNEL_BY(backend, Crop, make_crop);
+COHORT_KERNEL_BY(backend, _backward_Crop, make_crop_backward);
 
 // ---- _slice_assign, _slice_assign_scalar --------------------------------------------------------------------------
 
@@ -122,31 +120,27 @@ class SliceAssign final : public Kernel {
       : bytes_(spec.inputs[0].bytes()),
         from_input_(from_input),
         copy_(window_of(spec.attrs_as<SliceAttrs>(), spec.inputs[0].shape), spec.inputs[0].shape, spec.inputs[0].dtype,
-              WindowCopy::Way::kIn),
-        out_(window_of(spec.attrs_as<SliceAttrs>(), spec.inputs[0].shape), spec.inputs[0].shape, spec.inputs[0].dtype,
-             WindowCopy::Way::kOut) {
-    if (!from_input) {
-      const Window w = window_of(spec.attrs_as<SliceAttrs>(), spec.inputs[0].shape);
-      const int64_t count = w.shape().size();
-      value_.resize(size_t(count) * dtype_size(spec.inputs[0].dtype));
-      dispatch(spec.inputs[0].dtype, [&](auto t) {
-        using T = decltype(t);
-        std::fill_n(reinterpret_cast<T *>(value_.data()), count, cast_element<T>(value));
-      });
-    }
+              WindowCopy::Way::kIn) {
+    dispatch(spec.inputs[0].dtype, [&](auto t) {
+      const auto element = cast_element<decltype(t)>(value);
+      std::memcpy(value_, &element, sizeof element);
+    });
   }
   void run(const Args &args, const Lane &lane) const override {
-    if (args.outputs[0]) {
-      std::memcpy(args.outputs[0], args.inputs[0], bytes_);
-      copy_.into(from_input_ ? args.inputs[1] : value_.data(), args.outputs[0], lane);
+    if (!args.outputs[0]) return;
+    copy_bytes(lane, args.outputs[0], args.inputs[0], bytes_);
+    if (from_input_) {
+      copy_.into(args.inputs[1], args.outputs[0], lane);
+    } else {
+      copy_.fill(value_, args.outputs[0], lane);
     }
   }
 
  private:
   const size_t bytes_;
   const bool from_input_;
-  const WindowCopy copy_, out_;
-  std::vector<char> value_;
+  const WindowCopy copy_;
+  alignas(8) char value_[8];
 };
 
 // The gradient of what stays, with zeros in the window, and of what was put in.
@@ -173,10 +167,10 @@ std::unique_ptr<Kernel> make_slice_assign_scalar(StepSpec &spec) {
   return std::make_unique<SliceAssign>(spec, spec.attrs_as<SliceAttrs>().scalar, false);
 }
 
-COHORT_KERNEL_BY(cpu, _slice_assign, make_slice_assign);
-COHORT_KERNEL(cpu, _backward__slice_assign, SliceAssignBackward);
-COHORT_KERNEL_BY(cpu, _slice_assign_scalar, make_slice_assign_scalar);
-COHORT_KERNEL(cpu, _backward__slice_assign_scalar, SliceAssignBackward);
+COHORT_KERNEL_BY(backend, _slice_assign, make_slice_assign);
+COHORT_KERNEL(backend, _backward__slice_assign, SliceAssignBackward);
+COHORT_KERNEL_BY(backend, _slice_assign_scalar, make_slice_assign_scalar);
+COHORT_KERNEL(backend, _backward__slice_assign_scalar, SliceAssignBackward);
 
 // ---- _split_v2, reverse -------------------------------------------------------------------------------------------
 
@@ -226,10 +220,10 @@ std::unique_ptr<Kernel> make_reverse(StepSpec &spec) {
   return std::make_unique<Slice>(spec, w);
 }
 
-COHORT_KERNEL_BY(cpu, _split_v2, make_split);
-COHORT_KERNEL_BY(cpu, _backward__split_v2, make_split_backward);
-COHORT_KERNEL_BY(cpu, reverse, make_reverse);
-COHORT_KERNEL_BY(cpu, _backward_reverse, make_reverse);
+COHORT_KERNEL_BY(backend, _split_v2, make_split);
+COHORT_KERNEL_BY(backend, _backward__split_v2, make_split_backward);
+COHORT_KERNEL_BY(backend, reverse, make_reverse);
+COHORT_KERNEL_BY(backend, _backward_reverse, make_reverse);
 
 }  // namespace
 }  // namespace cohort

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies one array into another whose axes are stepped through in any order: transposes, slices, reversals. Used by the
-// kernels of movement operators.
+// kernels of movement operators. Each backend has a run() and a fill() of its own.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,8 @@ class StridedCopy {
   StridedCopy() = default;
   StridedCopy(std::vector<Axis> axes, size_t element_bytes);
   void run(const void *from, void *to, const Lane &lane) const;
+  // The one element at `value`, which is the host's, to all places.
+  void fill(const void *value, void *to, const Lane &lane) const;
 
  private:
   template <typename T>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "op/space_to_depth.hpp"
+// space_to_depth and depth_to_space.
+#pragma once
 
-#include "cpu/op/strided_copy.hpp"
-#include "device/kernel_table.hpp"
+#include "kernels/backend.hpp"
+#include "kernels/strided_copy.hpp"
+#include "op/space_to_depth.hpp"
 
 namespace cohort {
 namespace {
@@ -37,10 +39,10 @@ class Blocks final : public Kernel {
   StridedCopy copy_;
 };
 
-COHORT_KERNEL(cpu, space_to_depth, Blocks<true>);
-COHORT_KERNEL(cpu, _backward_space_to_depth, Blocks<false>);
-COHORT_KERNEL(cpu, depth_to_space, Blocks<false>);
-COHORT_KERNEL(cpu, _backward_depth_to_space, Blocks<true>);
+COHORT_KERNEL(backend, space_to_depth, Blocks<true>);
+COHORT_KERNEL(backend, _backward_space_to_depth, Blocks<false>);
+COHORT_KERNEL(backend, depth_to_space, Blocks<false>);
+COHORT_KERNEL(backend, _backward_depth_to_space, Blocks<true>);
 
 }  // namespace
 }  // namespace cohort

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// diag.
+#pragma once
+
+#include "kernels/backend.hpp"
+#include "kernels/strided_copy.hpp"
 #include "op/diag.hpp"
-
-#include <cstring>
-
-#include "cpu/op/strided_copy.hpp"
-#include "device/kernel_table.hpp"
 
 namespace cohort {
 namespace {
@@ -28,7 +28,7 @@ class DiagonalCopy final : public Kernel {
     copy_ = StridedCopy(std::move(axes), dtype_size(matrix.dtype));
   }
   void run(const Args &args, const Lane &lane) const override {
-    if (into_) std::memset(args.outputs[0], 0, bytes_);
+    if (into_) zero_bytes(lane, args.outputs[0], bytes_);
     copy_.run(args.in<char>(0) + (into_ ? 0 : offset_ * element_), args.out<char>(0) + (into_ ? offset_ * element_ : 0),
               lane);
   }
@@ -62,8 +62,8 @@ std::unique_ptr<Kernel> make_diag_backward(StepSpec &spec) {
   return make_diagonal(spec, spec.outputs[0], spec.inputs[0], true);
 }
 
-COHORT_KERNEL_BY(cpu, diag, make_diag);
-COHORT_KERNEL_BY(cpu, _backward_diag, make_diag_backward);
+COHORT_KERNEL_BY(backend, diag, make_diag);
+COHORT_KERNEL_BY(backend, _backward_diag, make_diag_backward);
 
 }  // namespace
 }  // namespace cohort

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "op/transpose.hpp"
+// transpose and SwapAxis.
+#pragma once
 
-#include "cpu/op/strided_copy.hpp"
-#include "device/kernel_table.hpp"
+#include "kernels/backend.hpp"
+#include "kernels/strided_copy.hpp"
+#include "op/transpose.hpp"
 
 namespace cohort {
 namespace {
@@ -32,10 +34,10 @@ using TransposeForward = Transpose<TransposeAttrs, false>;
 using TransposeBackward = Transpose<TransposeAttrs, true>;
 using SwapAxisForward = Transpose<SwapAxisAttrs, false>;
 using SwapAxisBackward = Transpose<SwapAxisAttrs, true>;
-COHORT_KERNEL(cpu, transpose, TransposeForward);
-COHORT_KERNEL(cpu, _backward_transpose, TransposeBackward);
-COHORT_KERNEL(cpu, SwapAxis, SwapAxisForward);
-COHORT_KERNEL(cpu, _backward_SwapAxis, SwapAxisBackward);
+COHORT_KERNEL(backend, transpose, TransposeForward);
+COHORT_KERNEL(backend, _backward_transpose, TransposeBackward);
+COHORT_KERNEL(backend, SwapAxis, SwapAxisForward);
+COHORT_KERNEL(backend, _backward_SwapAxis, SwapAxisBackward);
 
 }  // namespace
 }  // namespace cohort

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that copy, cast, add up or fill whole arrays, and make arrays from nothing.
+#include <algorithm>
+#include <vector>
+
+#include "cuda/op/elements.cuh"
+#include "device/kernel_table.hpp"
+#include "op/creation.hpp"
+#include "op/pointwise_math.hpp"
+
+namespace cohort {
+namespace {
+
+// Output i is input i.
+class CopyCuda final : public Kernel {
+ public:
+  explicit CopyCuda(const StepSpec &spec) {
+    for (const TensorSpec &out : spec.outputs) bytes_.push_back(out.bytes());
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    for (size_t i = 0; i < bytes_.size(); ++i) {
+      if (bytes_[i] == 0 || !args.outputs[i] || args.inputs[i] == args.outputs[i]) continue;
+      CUDA_CHECK(cudaMemcpyAsync(args.outputs[i], args.inputs[i], bytes_[i], cudaMemcpyDefault,
+                                 static_cast<cudaStream_t>(lane.stream)));
+    }
+  }
+
+ private:
+  std::vector<size_t> bytes_;
+};
+
+class FillZeroCuda final : public Kernel {
+ public:
+  explicit FillZeroCuda(const StepSpec &spec) {
+    for (const TensorSpec &out : spec.outputs) bytes_.push_back(out.bytes());
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    for (size_t i = 0; i < bytes_.size(); ++i) {
+      if (bytes_[i] == 0 || !args.outputs[i]) continue;
+      CUDA_CHECK(cudaMemsetAsync(args.outputs[i], 0, bytes_[i], static_cast<cudaStream_t>(lane.stream)));
+    }
+  }
+
+ private:
+  std::vector<size_t> bytes_;
+};
+
+template <typename C>
+__global__ void cast_all(Elements from, Elements to, int64_t count) {
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
+    store(to, i, load<C>(from, i));
+  }
+}
+
+// Output i is input i in the type of output i: floats go through double, integers through int64_t.
+class CastCuda final : public Kernel {
+ public:
+  explicit CastCuda(const StepSpec &spec) {
+    for (size_t i = 0; i < spec.outputs.size(); ++i) {
+      casts_.push_back({spec.inputs[i].dtype, spec.outputs[i].dtype, spec.outputs[i].shape.size()});
+    }
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    for (size_t i = 0; i < casts_.size(); ++i) {
+      const auto &[from, to, count] = casts_[i];
+      if (count == 0 || !args.outputs[i] || (from == to && args.inputs[i] == args.outputs[i])) continue;
+      const auto kernel = !dtype_is_float(from)     ? cast_all<int64_t>
+                          : from == Dtype::kFloat64 ? cast_all<double>
+                                                    : cast_all<float>;
+      launch(kernel, flat_grid(count), lane.stream, elements_of(args.inputs[i], from), elements_of(args.outputs[i], to),
+             count);
+    }
+  }
+
+ private:
+  struct Cast {
+    Dtype from, to;
+    int64_t count;
+  };
+  std::vector<Cast> casts_;
+};
+
+constexpr int kMostAddends = 64;  // in one launch
+
+struct Addends {
+  Elements at[kMostAddends];
+};
+
+// out = in0 + in1 + ..., from left to right. out may be any of them.
+template <typename C>
+__global__ void add_all(Addends addends, int num_addends, Elements out, int64_t count) {
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
+    C sum = load<C>(addends.at[0], i);
+    for (int k = 1; k < num_addends; ++k) sum = pointwise::add(sum, load<C>(addends.at[k], i));
+    store(out, i, sum);
+  }
+}
+
+template <typename C>
+class AddAllCuda final : public Kernel {
+ public:
+  explicit AddAllCuda(const StepSpec &spec)
+      : count_(spec.outputs[0].shape.size()), num_inputs_(int(spec.inputs.size())), dtype_(spec.outputs[0].dtype) {}
+  void run(const Args &args, const Lane &lane) const override {
+    if (count_ == 0) return;
+    const Elements out = elements_of(args.outputs[0], dtype_);
+    Addends addends{{elements_of(args.inputs[0], dtype_)}};
+    for (int i = 1; i == 1 || i < num_inputs_;) {
+      int filled = 1;
+      while (filled < kMostAddends && i < num_inputs_) addends.at[filled++] = elements_of(args.inputs[i++], dtype_);
+      launch(add_all<C>, flat_grid(count_), lane.stream, addends, filled, out, count_);
+      if (num_inputs_ == 1) return;
+      addends.at[0] = out;
+    }
+  }
+
+ private:
+  const int64_t count_;
+  const int num_inputs_;
+  const Dtype dtype_;
+};
+
+std::unique_ptr<Kernel> make_sum(StepSpec &spec) {
+  return dispatch_compute(spec.outputs[0].dtype, true, [&](auto c) -> std::unique_ptr<Kernel> {
+    return std::make_unique<AddAllCuda<decltype(c)>>(spec);
+  });
+}
+
+COHORT_KERNEL(cuda, _copy, CopyCuda);
+COHORT_KERNEL(cuda, _identity_with_attr_like_rhs, CopyCuda);
+COHORT_KERNEL(cuda, _CrossDeviceCopy, CopyCuda);
+COHORT_KERNEL(cuda, BlockGrad, CopyCuda);
+COHORT_KERNEL(cuda, make_loss, CopyCuda);
+COHORT_KERNEL(cuda, MakeLoss, CopyCuda);
+COHORT_KERNEL(cuda, LinearRegressionOutput, CopyCuda);
+COHORT_KERNEL(cuda, MAERegressionOutput, CopyCuda);
+COHORT_KERNEL(cuda, SVMOutput, CopyCuda);
+COHORT_KERNEL(cuda, _fill_zero, FillZeroCuda);
+COHORT_KERNEL(cuda, _zeros, FillZeroCuda);
+COHORT_KERNEL(cuda, _zeros_without_dtype, FillZeroCuda);
+COHORT_KERNEL(cuda, _cast_copy, CastCuda);
+COHORT_KERNEL(cuda, Cast, CastCuda);
+COHORT_KERNEL(cuda, _copyto, CastCuda);
+COHORT_KERNEL(cuda, _backward_Cast, CastCuda);
+COHORT_KERNEL(cuda, amp_cast, CastCuda);
+COHORT_KERNEL(cuda, _backward_amp_cast, CastCuda);
+COHORT_KERNEL(cuda, amp_multicast, CastCuda);
+COHORT_KERNEL(cuda, _backward_amp_multicast, CastCuda);
+COHORT_KERNEL_BY(cuda, add_n, make_sum);
+COHORT_KERNEL_BY(cuda, _sum_gradients, make_sum).named("any type").preference(-1);
+
+// ---- arrays from nothing: output 0 is what a functor gives for each index -------------------------------------------
+
+struct Constant {
+  double value;
+  __device__ double operator()(int64_t) const { return value; }
+};
+
+struct Range {
+  double start, step;
+  int64_t repeat;
+  __device__ double operator()(int64_t i) const { return start + double(i / repeat) * step; }
+};
+
+struct Linspace {
+  double start, stop;
+  int64_t intervals;
+  __device__ double operator()(int64_t i) const {
+    return i == intervals ? stop : start + (stop - start) / double(intervals) * double(i);
+  }
+};
+
+struct Diagonal {
+  int64_t columns, k;
+  __device__ double operator()(int64_t i) const { return i % columns - i / columns == k ? 1.0 : 0.0; }
+};
+
+template <typename Value>
+__global__ void fill(Value value, Elements out, int64_t count) {
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
+    store(out, i, value(i));
+  }
+}
+
+template <typename Value>
+class FilledCuda final : public Kernel {
+ public:
+  FilledCuda(const StepSpec &spec, Value value)
+      : value_(value), count_(spec.outputs[0].shape.size()), dtype_(spec.outputs[0].dtype) {}
+  void run(const Args &args, const Lane &lane) const override {
+    if (count_ == 0) return;
+    launch(fill<Value>, flat_grid(count_), lane.stream, value_, elements_of(args.outputs[0], dtype_), count_);
+  }
+
+ private:
+  const Value value_;
+  const int64_t count_;
+  const Dtype dtype_;
+};
+
+template <typename Value>
+std::unique_ptr<Kernel> make_filled(const StepSpec &spec, Value value) {
+  return std::make_unique<FilledCuda<Value>>(spec, value);
+}
+
+std::unique_ptr<Kernel> make_ones(StepSpec &spec) { return make_filled(spec, Constant{1}); }
+std::unique_ptr<Kernel> make_full(StepSpec &spec) {
+  return make_filled(spec, Constant{spec.attrs_as<FillAttrs>().value});
+}
+std::unique_ptr<Kernel> make_arange(StepSpec &spec) {
+  const auto &a = spec.attrs_as<RangeAttrs>();
+  return make_filled(spec, Range{a.start, a.step, a.repeat});
+}
+std::unique_ptr<Kernel> make_arange_like(StepSpec &spec) {
+  const auto &a = spec.attrs_as<ArangeLikeAttrs>();
+  return make_filled(spec, Range{a.start, a.step, a.repeat});
+}
+std::unique_ptr<Kernel> make_linspace(StepSpec &spec) {
+  const auto &a = spec.attrs_as<RangeAttrs>();
+  return make_filled(spec, Linspace{a.start, *a.stop, std::max(a.endpoint ? a.num - 1 : a.num, 1)});
+}
+std::unique_ptr<Kernel> make_eye(StepSpec &spec) {
+  return make_filled(spec, Diagonal{std::max<int64_t>(spec.outputs[0].shape[1], 1), spec.attrs_as<EyeAttrs>().k});
+}
+
+COHORT_KERNEL_BY(cuda, _ones, make_ones);
+COHORT_KERNEL_BY(cuda, _backward_make_loss, make_ones);
+COHORT_KERNEL_BY(cuda, _set_value, make_full);
+COHORT_KERNEL_BY(cuda, _full, make_full);
+COHORT_KERNEL_BY(cuda, _arange, make_arange);
+COHORT_KERNEL_BY(cuda, _contrib_arange_like, make_arange_like);
+COHORT_KERNEL_BY(cuda, _linspace, make_linspace);
+COHORT_KERNEL_BY(cuda, _eye, make_eye);
+
+}  // namespace
+}  // namespace cohort
