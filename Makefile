@@ -138,7 +138,7 @@ NVCC_ARCHS = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) 
 empty :=
 comma := ,
 host_flags = $(subst $(empty) $(empty),$(comma),$(strip -fPIC -fvisibility=hidden -Wall -Wextra -Werror))
-NVCC_FLAGS = -std=c++17 -O3 --extended-lambda -ccbin $(lastword $(CXX)) $(NVCC_ARCHS) -Werror all-warnings -Xcompiler $(host_flags) \
+NVCC_FLAGS = -std=c++17 -O3 --extended-lambda --expt-relaxed-constexpr -ccbin $(lastword $(CXX)) $(NVCC_ARCHS) -Werror all-warnings -Xcompiler $(host_flags) \
   -Iinclude -Isrc -I. $(if $(HAVE_NCCL),-DCOHORT_HAVE_NCCL=1)
 CUDA_CXXFLAGS = $(LIB_CXXFLAGS) -I. $(if $(HAVE_NCCL),-DCOHORT_HAVE_NCCL=1) -isystem $(CUDA_INCLUDE)
 CUDA_LIBS = -L$(CUDA_LIB) -Wl,-rpath,'$$ORIGIN' -Wl,-rpath,$(CUDA_LIB) -lcudart_static -lrt -lcublasLt -lcudnn \

@@ -47,7 +47,9 @@ struct Argument {
 
 template <typename T>
 void note_arguments(const T &value, int number, std::vector<Argument> *all) {
-  static_assert(std::is_trivially_copyable_v<T>, "an argument of a kernel is copied byte by byte");
+  // Not is_trivially_copyable, of which g++ says no for closures that have captured constants.
+  static_assert(std::is_trivially_copy_constructible_v<T> && std::is_trivially_destructible_v<T>,
+                "an argument of a kernel is copied byte by byte");
   if constexpr (std::is_pointer_v<T>) {
     all->push_back({reinterpret_cast<uintptr_t>(value), number, true});
   } else if constexpr (std::is_class_v<T> && std::has_unique_object_representations_v<T>) {

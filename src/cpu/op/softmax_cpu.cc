@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax, softmin, log_softmax and SoftmaxActivation over (outer, cols, inner), along cols. Computed in double where
 // an array is of double, else in float; arrays of another type go through scratch memory of that type.
-#include "op/softmax.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -11,50 +9,16 @@
 #include "cpu/op/softmax_rows.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/softmax_problem.hpp"
 
 namespace cohort {
 namespace {
 
-struct Problem {
-  int64_t outer, cols, inner;
-  double scale;  // of the data: sign / temperature
-  bool log, uses_length;
-  Dtype from, to, length;  // of data, output, lengths
+using Problem = SoftmaxProblem;
 
-  int64_t count() const { return outer * cols * inner; }
-  bool in_double() const { return from == Dtype::kFloat64 || to == Dtype::kFloat64; }
-  bool needs_scratch() const {
-    const Dtype compute = in_double() ? Dtype::kFloat64 : Dtype::kFloat32;
-    return from != compute || to != compute;
-  }
-};
-
-// `data` is of the forward pass, in both passes.
-Problem problem_of(const StepSpec &spec, const std::string &op, const TensorSpec &data, Dtype to) {
-  Problem p;
-  const Shape &shape = data.shape;
-  p.from = data.dtype;
-  p.to = to;
-  p.length = Dtype::kNone;
-  p.uses_length = false;
-  p.log = op == "log_softmax";
-  p.scale = 1;
-  if (op == "SoftmaxActivation") {
-    const bool channel = spec.attrs_as<SoftmaxActivationAttrs>().mode == SoftmaxActivationAttrs::kChannel;
-    const int axis = channel ? 1 : shape.rank() - 1;
-    p.outer = shape.size(0, axis);
-    p.cols = shape[axis];
-    p.inner = shape.size(axis + 1, shape.rank());
-    return p;
-  }
-  const auto &a = spec.attrs_as<SoftmaxAttrs>();
-  const int axis = normalize_axis(a.axis, shape.rank(), op.c_str());
-  p.outer = shape.size(0, axis);
-  p.cols = shape[axis];
-  p.inner = shape.size(axis + 1, shape.rank());
-  p.scale = (op == "softmin" ? -1 : 1) / a.temperature.value_or(1.0);
-  p.uses_length = a.use_length && op == "softmax";
-  return p;
+bool needs_scratch(const Problem &p) {
+  const Dtype compute = p.in_double() ? Dtype::kFloat64 : Dtype::kFloat32;
+  return p.from != compute || p.to != compute;
 }
 
 template <typename C>
@@ -64,7 +28,7 @@ class SoftmaxForward final : public Kernel {
     load_ = load_block(p.from, dtype_of<C>());
     store_ = store_block(dtype_of<C>(), p.to);
     if (p.uses_length) load_length_ = load_block(spec.inputs[1].dtype, Dtype::kFloat64);
-    if (p.needs_scratch()) spec.scratch_bytes = size_t(p.count()) * sizeof(C);
+    if (needs_scratch(p)) spec.scratch_bytes = size_t(p.count()) * sizeof(C);
   }
 
   void run(const Args &args, const Lane &lane) const override {
@@ -74,7 +38,7 @@ class SoftmaxForward final : public Kernel {
       const int64_t first = begin * slab, count = (end - begin) * slab;
       const C *x = args.in<C>(0) + first;
       C *y = args.out<C>(0) + first;
-      if (p_.needs_scratch()) {
+      if (needs_scratch(p_)) {
         y = static_cast<C *>(args.scratch) + first;
         load_(args.in<void>(0), first, y, count);
         x = y;
@@ -95,7 +59,7 @@ class SoftmaxForward final : public Kernel {
           softmax_.slab(x + (o - begin) * slab, y + (o - begin) * slab, p_.cols, p_.inner);
         }
       }
-      if (p_.needs_scratch()) store_(y, args.out<void>(0), first, count);
+      if (needs_scratch(p_)) store_(y, args.out<void>(0), first, count);
     });
   }
 
@@ -152,7 +116,7 @@ class SoftmaxBackward final : public Kernel {
       : p_(p), output_(int(spec.inputs.size()) - 1), exp_(pointwise_loop<C>(PointwiseCode::kExp)) {
     load_ = load_block(p.to, dtype_of<C>());
     store_ = store_block(dtype_of<C>(), p.from);
-    if (p.needs_scratch()) spec.scratch_bytes = size_t(p.count()) * sizeof(C) * 2;
+    if (needs_scratch(p)) spec.scratch_bytes = size_t(p.count()) * sizeof(C) * 2;
   }
 
   void run(const Args &args, const Lane &lane) const override {
@@ -162,7 +126,7 @@ class SoftmaxBackward final : public Kernel {
       const int64_t first = begin * slab, count = (end - begin) * slab;
       const C *dy = args.in<C>(0) + first, *y = args.in<C>(output_) + first;
       C *dx = args.out<C>(0) + first;
-      if (p_.needs_scratch()) {
+      if (needs_scratch(p_)) {
         dx = static_cast<C *>(args.scratch) + first;
         C *const output = static_cast<C *>(args.scratch) + p_.count() + first;
         load_(args.in<void>(0), first, dx, count);
@@ -174,7 +138,7 @@ class SoftmaxBackward final : public Kernel {
         p_.inner == 1 ? row(dy + o * slab, y + o * slab, dx + o * slab)
                       : columns(dy + o * slab, y + o * slab, dx + o * slab);
       }
-      if (p_.needs_scratch()) store_(dx, args.out<void>(0), first, count);
+      if (needs_scratch(p_)) store_(dx, args.out<void>(0), first, count);
     });
   }
 
@@ -236,14 +200,14 @@ class SoftmaxBackward final : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
-  const Problem p = problem_of(spec, spec.op, spec.inputs[0], spec.outputs[0].dtype);
+  const Problem p = softmax_problem(spec, spec.op, spec.inputs[0], spec.outputs[0].dtype);
   if (p.in_double()) return std::make_unique<SoftmaxForward<double>>(spec, p);
   return std::make_unique<SoftmaxForward<float>>(spec, p);
 }
 
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   const std::string op = spec.op.substr(std::strlen("_backward_"));
-  const Problem p = problem_of(spec, op, spec.outputs[0], spec.inputs[0].dtype);
+  const Problem p = softmax_problem(spec, op, spec.outputs[0], spec.inputs[0].dtype);
   if (p.in_double()) return std::make_unique<SoftmaxBackward<double>>(spec, p);
   return std::make_unique<SoftmaxBackward<float>>(spec, p);
 }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling of all kinds, one thread an element: of the result, or of the gradient, which is gathered from the windows
+// that the element lies in, in their order.
+#include "cuda/op/elements.cuh"
+#include "device/kernel_table.hpp"
+#include "kernels/pooling_windows.hpp"
+
+namespace cohort {
+namespace {
+
+using pooling::PoolRun;
+using pooling::Window;
+
+// What a maximum starts from in a window without elements: of 16-bit floats, the least of theirs.
+template <typename C>
+C lowest_of(Dtype dtype) {
+  return dtype == Dtype::kFloat16    ? C(pooling::lowest<Float16>())
+         : dtype == Dtype::kBfloat16 ? C(pooling::lowest<Bfloat16>())
+                                     : pooling::lowest<C>();
+}
+
+template <typename C>
+class PoolingCuda final : public Kernel {
+ public:
+  explicit PoolingCuda(const StepSpec &spec)
+      : pool_(pooling::pool_run_of(spec.attrs_as<PoolingAttrs>(), spec.inputs[0].shape, spec.outputs[0].shape)),
+        dtype_(spec.inputs[0].dtype) {}
+  void run(const Args &args, const Lane &lane) const override {
+    const Elements data = elements_of(args.inputs[0], dtype_), result = elements_of(args.outputs[0], dtype_);
+    const PoolRun pool = pool_;
+    const C lowest = lowest_of<C>(dtype_);
+    for_each(lane, pool.windows.planes * pool.num_places(), [=] __device__(int64_t i) {
+      const int64_t plane = i / pool.num_places(), place = i % pool.num_places(), first = pool.in_plane(plane);
+      const Window window = pooling::window_at(pool.windows, place);
+      C value = pool.type == PoolingAttrs::kMax && !window.has_zeros ? lowest : C(0);
+      pooling::for_each_in(pool.windows, window, [&](int64_t at) {
+        const C element = load<C>(data, first + at);
+        if (pool.type == PoolingAttrs::kMax) {
+          value = element > value || element != element ? element : value;
+        } else if (pool.type == PoolingAttrs::kLp) {
+          value += pooling::power(element, pool.p);
+        } else {
+          value += element;
+        }
+      });
+      if (pool.type == PoolingAttrs::kAvg) value /= C(window.divisor);
+      if (pool.type == PoolingAttrs::kLp) value = pooling::root(value, pool.p);
+      store(result, pool.out_plane(plane) + place * pool.windows.out_step, value);
+    });
+  }
+
+ private:
+  const PoolRun pool_;
+  const Dtype dtype_;
+};
+
+// What element `at` of a plane, which lies in the window, gets of the window's head gradient g. x is the plane's data,
+// y the window's result. Of several maxima the first one gets it, but for Pooling_v1.
+template <typename C, typename Data>
+__device__ C share_of(const PoolRun &pool, const Window &window, int64_t at, C g, const Data &x, C y) {
+  switch (pool.type) {
+    case PoolingAttrs::kMax: {
+      if (pool.windows.v1) return x(at) == y ? g : C(0);
+      C top = 0;
+      int64_t best = -1;
+      pooling::for_each_in(pool.windows, window, [&](int64_t place) {
+        const C element = x(place);
+        if (best < 0 || element > top) top = element, best = place;
+      });
+      return best == at ? g : C(0);
+    }
+    case PoolingAttrs::kLp: {
+      if (y == C(0) && pool.p > 1) return C(0);
+      const C share = x(at) / y;
+      return g * (pool.p == 1 ? C(1) : pool.p == 2 ? share : share * share);
+    }
+    case PoolingAttrs::kAvg:
+      return g / C(window.divisor);
+    default:
+      return g;
+  }
+}
+
+// Inputs: head gradient, data, output.
+template <typename C>
+class PoolingBackwardCuda final : public Kernel {
+ public:
+  explicit PoolingBackwardCuda(const StepSpec &spec)
+      : pool_(pooling::pool_run_of(spec.attrs_as<PoolingAttrs>(), spec.inputs[1].shape, spec.inputs[0].shape)),
+        dtype_(spec.inputs[0].dtype) {}
+  void run(const Args &args, const Lane &lane) const override {
+    const Elements head = elements_of(args.inputs[0], dtype_), data = elements_of(args.inputs[1], dtype_);
+    const Elements result = elements_of(args.inputs[2], dtype_), grad = elements_of(args.outputs[0], dtype_);
+    const PoolRun pool = pool_;
+    for_each(lane, pool.windows.planes * pool.num_elements(), [=] __device__(int64_t i) {
+      const auto &w = pool.windows;
+      const int64_t plane = i / pool.num_elements(), element = i % pool.num_elements();
+      const int64_t in = pool.in_plane(plane), out = pool.out_plane(plane), at = element * w.in_step;
+      const int64_t where[3] = {element / (w.in[1] * w.in[2]), element / w.in[2] % w.in[1], element % w.in[2]};
+      int64_t begin[3], end[3];  // the windows that it may lie in
+      for (int a = 0; a < 3; ++a) {
+        const int64_t shifted = where[a] + w.pad[a], behind = shifted - w.kernel[a];
+        begin[a] = behind < 0 ? 0 : behind / w.stride[a] + 1;
+        end[a] = shifted / w.stride[a] + 1 < w.out[a] ? shifted / w.stride[a] + 1 : w.out[a];
+      }
+      const auto x = [=](int64_t place) { return load<C>(data, in + place); };
+      C sum = 0;
+      for (int64_t a = begin[0]; a < end[0]; ++a) {
+        for (int64_t b = begin[1]; b < end[1]; ++b) {
+          for (int64_t c = begin[2]; c < end[2]; ++c) {
+            const int64_t place = (a * w.out[1] + b) * w.out[2] + c;
+            const Window window = pooling::window_at(w, place);
+            const C g = load<C>(head, out + place * w.out_step), y = load<C>(result, out + place * w.out_step);
+            sum += share_of(pool, window, at, g, x, y);
+          }
+        }
+      }
+      store(grad, in + at, sum);
+    });
+  }
+
+ private:
+  const PoolRun pool_;
+  const Dtype dtype_;
+};
+
+template <template <typename> class K>
+std::unique_ptr<Kernel> make(StepSpec &spec) {
+  if (spec.inputs[0].dtype == Dtype::kFloat64) return std::make_unique<K<double>>(spec);
+  return std::make_unique<K<float>>(spec);
+}
+
+COHORT_KERNEL_BY(cuda, Pooling, make<PoolingCuda>).dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cuda, Pooling_v1, make<PoolingCuda>).dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cuda, _backward_Pooling, make<PoolingBackwardCuda>).dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cuda, _backward_Pooling_v1, make<PoolingBackwardCuda>).dtypes(kFloatTypes);
+
+}  // namespace
+}  // namespace cohort

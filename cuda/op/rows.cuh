@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels over rows: a warp takes a row, its lanes every 32nd element. Sums run in lane order, the same at every
+// launch.
+#pragma once
+
+#include <cmath>
+
+#include "cuda/op/elements.cuh"
+
+namespace cohort {
+
+template <typename C>
+__device__ C warp_max(C value) {
+  for (int offset = 16; offset > 0; offset /= 2) value = fmax(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  return value;
+}
+
+template <typename C>
+__device__ C warp_sum(C value) {
+  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
+  return value;
+}
+
+// The sum of fn(i) for i < count, which all lanes of the warp get.
+template <typename C, typename Fn>
+__device__ C sum_along(int64_t count, const Fn &fn) {
+  C sum = 0;
+  for (int64_t i = threadIdx.x; i < count; i += 32) sum += fn(i);
+  return warp_sum(sum);
+}
+
+// The same for the largest, -inf of none. NaN is passed over.
+template <typename C, typename Fn>
+__device__ C largest_along(int64_t count, const Fn &fn) {
+  C top = -C(INFINITY);
+  for (int64_t i = threadIdx.x; i < count; i += 32) top = fmax(top, C(fn(i)));
+  return warp_max(top);
+}
+
+// fn(i) for i < count, shared out over the lanes.
+template <typename Fn>
+__device__ void each_along(int64_t count, const Fn &fn) {
+  for (int64_t i = threadIdx.x; i < count; i += 32) fn(i);
+}
+
+template <typename Body>
+__global__ void call_for_each_row(Body body, int64_t rows) {
+  for (int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y; row < rows;
+       row += int64_t(gridDim.x) * blockDim.y) {
+    body(row);  // whole warps go on or leave
+  }
+}
+
+// body(row) for row < rows, called by all lanes of a warp.
+template <typename Body>
+void for_each_row(const Lane &lane, int64_t rows, const Body &body) {
+  if (rows == 0) return;
+  const Grid grid{dim3(unsigned(std::min<int64_t>((rows + 7) / 8, 132 * 16))), dim3(32, 8)};
+  launch(call_for_each_row<Body>, grid, lane.stream, body, rows);
+}
+
+// (outer, length, inner): row r is the elements along the middle axis, `inner` apart, from start(r) on.
+struct RowExtent {
+  int64_t outer, length, inner;
+  COHORT_HOST_DEVICE int64_t rows() const { return outer * inner; }
+  COHORT_HOST_DEVICE int64_t size() const { return outer * length * inner; }
+  COHORT_HOST_DEVICE int64_t start(int64_t row) const { return row / inner * length * inner + row % inner; }
+};
+
+inline RowExtent rows_along(const Shape &shape, int axis) {
+  return {shape.size(0, axis), shape[axis], shape.size(axis + 1, shape.rank())};
+}
+
+}  // namespace cohort
