@@ -131,8 +131,10 @@ TEST(a_brief_program_on_an_idle_queue_runs_on_the_caller_with_one_thread) {
   CHECK(queue->idle());
 
   Gate gate;
-  queue->call(gate.wait(), "hold");
-  run(*queue, brief);  // must wait for its turn, and so goes to the worker
+  std::promise<void> held;
+  queue->call([&held, wait = gate.wait()] { held.set_value(), wait(); }, "hold");
+  held.get_future().wait();  // by the worker: a waiter may do what none has begun
+  run(*queue, brief);        // must wait for its turn, and so goes to the worker
   CHECK(!queue->idle());
   num_threads = 0;
   gate.open();
