@@ -8,6 +8,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 use AbiFiles;
+use AbiGo;
 use AbiHeaders;
 use AbiJava;
 
@@ -23,6 +24,9 @@ my %files = (
     'bindings/perl/lib/AI/Cohort/FFI/Declarations.pm' => AbiFiles::perl_declarations($abi),
     'bindings/python/src/cohort/_abi.py' => AbiFiles::python_declarations($abi),
     'bindings/python/src/cohort/_abi_functions.py' => AbiFiles::python_functions($abi),
+    'bindings/go/abi_constants.go' => AbiGo::constants($abi),
+    'bindings/go/abi_lists.go' => AbiGo::lists($abi),
+    'bindings/go/internal/nulls/nulls.go' => AbiGo::nulls($abi),
     'bindings/rust/cohort-sys/tests/nulls.rs' => AbiFiles::rust_nulls($abi),
 );
 my %rust = AbiFiles::rust_declarations($abi);

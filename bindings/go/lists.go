@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cohort
+
+/*
+#include <cohort/cohort.h>
+*/
+import "C"
+
+import (
+	"sort"
+	"unsafe"
+)
+
+// Params are arrays by name.
+type Params map[string]*NDArray
+
+// Close closes all of them.
+func (p Params) Close() {
+	for _, array := range p {
+		if array != nil {
+			array.Close()
+		}
+	}
+}
+
+func sortedKeys[T any](from map[string]T) []string {
+	keys := make([]string, 0, len(from))
+	for key := range from {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// arrays makes a list for the time of a call.
+func (s *scratch) arrays(from Params, what string) *C.cohort_arrays {
+	var made *C.cohort_arrays
+	if err := call(func() *C.cohort_error { return C.cohort_arrays_create(&made) }); err != nil {
+		s.fail(err)
+		return nil
+	}
+	s.frees = append(s.frees, func() { C.cohort_arrays_free(made) })
+	for _, name := range sortedKeys(from) {
+		var array *C.cohort_ndarray
+		if one := from[name]; one != nil {
+			array = (*C.cohort_ndarray)(s.pin(&one.handle, what))
+		} else {
+			s.pin(nil, what+" '"+name+"'")
+		}
+		key := s.text(name, what)
+		if s.err != nil {
+			return nil
+		}
+		if err := call(func() *C.cohort_error { return C.cohort_arrays_add(made, key, array) }); err != nil {
+			s.fail(err)
+		}
+	}
+	return made
+}
+
+// descs makes a list of descriptors for the time of a call.
+func (s *scratch) descs(from []Desc) *C.cohort_descs {
+	var made *C.cohort_descs
+	if err := call(func() *C.cohort_error { return C.cohort_descs_create(&made) }); err != nil {
+		s.fail(err)
+		return nil
+	}
+	s.frees = append(s.frees, func() { C.cohort_descs_free(made) })
+	for _, one := range from {
+		s.addDesc(made, one, len(one.Shape))
+	}
+	return made
+}
+
+// addDesc appends a descriptor; one of UnknownShape axes has none.
+func (s *scratch) addDesc(to *C.cohort_descs, one Desc, axes int) {
+	name, shape, layout := s.text(one.Name, "descriptor"), s.shape(one.Shape), s.textOrNull(one.Layout, "layout")
+	if s.err != nil {
+		return
+	}
+	s.fail(call(func() *C.cohort_error {
+		return C.cohort_descs_add(to, name, shape, C.int32_t(axes), C.cohort_dtype(one.Dtype), layout)
+	}))
+}
+
+// known makes descriptors of shapes and types by name, either of which may be left open.
+func (s *scratch) known(shapes map[string][]int, types map[string]Dtype) *C.cohort_descs {
+	made := s.descs(nil)
+	for _, name := range sortedKeys(shapes) {
+		dtype, given := types[name]
+		if !given {
+			dtype = DtypeNone
+		}
+		s.addDesc(made, Desc{Name: name, Shape: shapes[name], Dtype: dtype}, len(shapes[name]))
+	}
+	for _, name := range sortedKeys(types) {
+		if _, given := shapes[name]; !given {
+			s.addDesc(made, Desc{Name: name, Dtype: types[name]}, UnknownShape)
+		}
+	}
+	return made
+}
+
+// A NamedArray is an entry of a list.
+type NamedArray struct {
+	Name  string
+	Array *NDArray // nil: an entry without one
+}
+
+// readArrays reads a list. Of a lent one handles are made, too.
+func readArrays(list *C.cohort_arrays) ([]NamedArray, error) {
+	var num C.size_t
+	if err := call(func() *C.cohort_error { return C.cohort_arrays_num(list, &num) }); err != nil {
+		return nil, err
+	}
+	found := make([]NamedArray, 0, int(num))
+	for i := C.size_t(0); i < num; i++ {
+		var name *C.char
+		if err := call(func() *C.cohort_error { return C.cohort_arrays_name(list, i, &name) }); err != nil {
+			return nil, err
+		}
+		array, err := maybeNDArray(func(out **C.cohort_ndarray) *C.cohort_error { return C.cohort_arrays_get(list, i, out) })
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, NamedArray{goText(name), array})
+	}
+	return found, nil
+}
+
+// takeArrays makes the call that gives a list, and reads it.
+func takeArrays(make func(out **C.cohort_arrays) *C.cohort_error) ([]NamedArray, error) {
+	var list *C.cohort_arrays
+	if err := call(func() *C.cohort_error { return make(&list) }); err != nil {
+		return nil, err
+	}
+	defer C.cohort_arrays_free(list)
+	return readArrays(list)
+}
+
+func onlyArrays(entries []NamedArray, err error) ([]*NDArray, error) {
+	var found []*NDArray
+	for _, entry := range entries {
+		if entry.Array != nil {
+			found = append(found, entry.Array)
+		}
+	}
+	return found, err
+}
+
+func byName(entries []NamedArray, err error) (Params, error) {
+	if err != nil {
+		return nil, err
+	}
+	found := Params{}
+	for _, entry := range entries {
+		if entry.Array != nil {
+			found[entry.Name] = entry.Array
+		}
+	}
+	return found, nil
+}
+
+// readDescs reads a list of descriptors; a shape that is not known is nil.
+func readDescs(list *C.cohort_descs) ([]Desc, error) {
+	var num C.size_t
+	if err := call(func() *C.cohort_error { return C.cohort_descs_num(list, &num) }); err != nil {
+		return nil, err
+	}
+	found := make([]Desc, 0, int(num))
+	for i := C.size_t(0); i < num; i++ {
+		var name, layout *C.char
+		var shape [MaxAxes]C.int64_t
+		var axes C.int32_t
+		var dtype C.cohort_dtype
+		if err := call(func() *C.cohort_error {
+			return C.cohort_descs_get(list, i, &name, &shape[0], MaxAxes, &axes, &dtype, &layout)
+		}); err != nil {
+			return nil, err
+		}
+		one := Desc{Name: goText(name), Dtype: Dtype(dtype), Layout: goText(layout)}
+		if axes >= 0 {
+			one.Shape = lengthsOf(shape[:axes])
+		}
+		found = append(found, one)
+	}
+	return found, nil
+}
+
+func lengthsOf(shape []C.int64_t) []int {
+	found := make([]int, len(shape))
+	for i, length := range shape {
+		found[i] = int(length)
+	}
+	return found
+}
+
+// Load reads the arrays of a .params, .npy or .npz file, with their names; "" where it has none.
+func Load(path string) ([]NamedArray, error) {
+	var s scratch
+	defer s.end()
+	from := s.text(path, "path")
+	if s.err != nil {
+		return nil, s.err
+	}
+	return takeArrays(func(out **C.cohort_arrays) *C.cohort_error { return C.cohort_arrays_load(from, nil, out) })
+}
+
+// LoadParams reads the same by name.
+func LoadParams(path string) (Params, error) { return byName(Load(path)) }
+
+// Save writes a .params file.
+func Save(path string, arrays Params) error {
+	var s scratch
+	defer s.end()
+	to, list := s.text(path, "path"), s.arrays(arrays, "arrays")
+	if s.err != nil {
+		return s.err
+	}
+	return call(func() *C.cohort_error { return C.cohort_arrays_save(list, to) })
+}
+
+// optional gives the address of an object that may be nil.
+func (s *scratch) optional(h *handle, what string) unsafe.Pointer {
+	if h == nil {
+		return nil
+	}
+	return s.pin(h, what)
+}

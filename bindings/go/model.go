@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cohort
+
+/*
+#include <cohort/cohort.h>
+*/
+import "C"
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// LoadCheckpoint reads symbol, parameters and auxiliary states of PREFIX-symbol.json and PREFIX-0007.params, MXNet's two files.
+func LoadCheckpoint(prefix string, epoch int) (symbol *Symbol, args, aux Params, err error) {
+	var c scratch
+	defer c.end()
+	from := c.text(prefix, "prefix")
+	if c.err != nil {
+		return nil, nil, nil, c.err
+	}
+	var raw *C.cohort_symbol
+	var lists [2]*C.cohort_arrays
+	if err := call(func() *C.cohort_error {
+		return C.cohort_checkpoint_load(from, C.int32_t(clamp(epoch)), &raw, &lists[0], &lists[1])
+	}); err != nil {
+		return nil, nil, nil, err
+	}
+	defer C.cohort_arrays_free(lists[0])
+	defer C.cohort_arrays_free(lists[1])
+	symbol = newSymbol(raw)
+	if args, err = byName(readArrays(lists[0])); err == nil {
+		aux, err = byName(readArrays(lists[1]))
+	}
+	return symbol, args, aux, err
+}
+
+// SaveCheckpoint writes them.
+func SaveCheckpoint(prefix string, epoch int, symbol *Symbol, args, aux Params) error {
+	var c scratch
+	defer c.end()
+	to := c.text(prefix, "prefix")
+	network, _ := c.listSymbol([]*Symbol{symbol}, false, "symbol")
+	given, states := c.arrays(args, "args"), c.arrays(aux, "aux")
+	if c.err != nil {
+		return c.err
+	}
+	return call(func() *C.cohort_error {
+		return C.cohort_checkpoint_save(to, C.int32_t(clamp(epoch)), *network, given, states)
+	})
+}
+
+// A Predictor asks a network. Any number of goroutines may, at the same time: each gets an executor of its own for as long as it asks, all
+// on the same parameters, and executors are kept for the next.
+type Predictor struct {
+	symbol  *Symbol
+	context Context
+	args    Params
+	aux     Params
+	inputs  []string
+
+	mutex  sync.Mutex // guards the rest
+	idle   map[string][]*Executor
+	closed bool
+}
+
+// LoadPredictor makes a predictor from a checkpoint. Inputs are the names of the data; batches of any length are taken.
+func LoadPredictor(prefix string, epoch int, context Context, inputs ...string) (*Predictor, error) {
+	symbol, args, aux, err := LoadCheckpoint(prefix, epoch)
+	if err != nil {
+		return nil, err
+	}
+	defer symbol.Close()
+	defer args.Close()
+	defer aux.Close()
+	return NewPredictor(symbol, args, aux, context, inputs...)
+}
+
+// NewPredictor makes one of a network and its parameters, which it shares where they are on its context.
+func NewPredictor(symbol *Symbol, args, aux Params, context Context, inputs ...string) (*Predictor, error) {
+	if symbol == nil {
+		return nil, newError(ErrorClassInvalidArgument, "symbol", "symbol: expected an object, found nil")
+	}
+	kept, err := symbol.Copy()
+	if err != nil {
+		return nil, err
+	}
+	made := &Predictor{symbol: kept, context: context, args: Params{}, aux: Params{}, inputs: inputs, idle: map[string][]*Executor{}}
+	if err = here(made.args, args, context); err == nil {
+		err = here(made.aux, aux, context)
+	}
+	if err != nil {
+		made.Close()
+		return nil, err
+	}
+	return made, nil
+}
+
+// here puts handles on arrays of a context, or copies there, into a map.
+func here(to, from Params, context Context) error {
+	for name, array := range from {
+		if array == nil {
+			return newError(ErrorClassInvalidArgument, name, "params: '%s': expected an array, found nil", name)
+		}
+		place, err := array.Context()
+		if err != nil {
+			return err
+		}
+		if place == context {
+			to[name], err = array.Share()
+		} else {
+			to[name], err = array.Copy(context)
+		}
+		if err != nil {
+			delete(to, name)
+			return err
+		}
+	}
+	return nil
+}
+
+// Close frees what nobody uses; a call that runs ends first.
+func (p *Predictor) Close() error {
+	p.mutex.Lock()
+	idle := p.idle
+	p.idle, p.closed = nil, true
+	p.mutex.Unlock()
+	for _, executors := range idle {
+		for _, executor := range executors {
+			executor.Close()
+		}
+	}
+	p.args.Close()
+	p.aux.Close()
+	return p.symbol.Close()
+}
+
+// Predict gives the outputs for inputs by name; they are the caller's.
+func (p *Predictor) Predict(inputs Params) ([]*NDArray, error) {
+	shapes := map[string][]int{}
+	var key strings.Builder
+	for _, name := range p.inputs {
+		if inputs[name] == nil {
+			return nil, newError(ErrorClassInvalidArgument, name, "inputs: '%s' is missing", name)
+		}
+		shape, err := inputs[name].Shape()
+		if err != nil {
+			return nil, err
+		}
+		shapes[name] = shape
+		fmt.Fprint(&key, name, shape)
+	}
+	executor, err := p.take(key.String(), shapes)
+	if err != nil {
+		return nil, err
+	}
+	outputs, err := ask(executor, inputs)
+	p.giveBack(key.String(), executor)
+	return outputs, err
+}
+
+func ask(executor *Executor, inputs Params) ([]*NDArray, error) {
+	if err := executor.SetInputs(inputs); err != nil {
+		return nil, err
+	}
+	if err := executor.Forward(false); err != nil {
+		return nil, err
+	}
+	live, err := executor.Outputs()
+	defer closeAll(live)
+	if err != nil {
+		return nil, err
+	}
+	var found []*NDArray
+	for _, output := range live {
+		one, err := output.Copy(CPU(0))
+		if err == nil {
+			err = one.Wait()
+		}
+		if err != nil {
+			closeAll(found)
+			return nil, err
+		}
+		found = append(found, one)
+	}
+	return found, nil
+}
+
+func (p *Predictor) take(key string, shapes map[string][]int) (*Executor, error) {
+	p.mutex.Lock()
+	closed := p.closed
+	if idle := p.idle[key]; len(idle) > 0 {
+		executor := idle[len(idle)-1]
+		p.idle[key] = idle[:len(idle)-1]
+		p.mutex.Unlock()
+		return executor, nil
+	}
+	p.mutex.Unlock()
+	if closed {
+		return nil, closedError("predictor")
+	}
+	return p.bind(shapes)
+}
+
+func (p *Predictor) giveBack(key string, executor *Executor) {
+	p.mutex.Lock()
+	kept := !p.closed
+	if kept {
+		p.idle[key] = append(p.idle[key], executor)
+	}
+	p.mutex.Unlock()
+	if !kept {
+		executor.Close()
+	}
+}
+
+func (p *Predictor) bind(shapes map[string][]int) (*Executor, error) {
+	known := map[string][]int{}
+	for name, array := range p.args {
+		shape, err := array.Shape()
+		if err != nil {
+			return nil, err
+		}
+		known[name] = shape
+	}
+	for name, shape := range shapes {
+		known[name] = shape
+	}
+	all, _, _, err := p.symbol.InferShape(known)
+	if err != nil {
+		return nil, err
+	}
+	args, own := Params{}, Params{}
+	defer own.Close()
+	for _, desc := range all {
+		_, isInput := shapes[desc.Name]
+		if array := p.args[desc.Name]; array != nil && !isInput {
+			args[desc.Name] = array
+			continue
+		}
+		if !isInput && !strings.HasSuffix(desc.Name, "label") { // labels are of losses: inference reads none
+			return nil, newError(ErrorClassName, desc.Name, "params: there is none called '%s'", desc.Name)
+		}
+		if desc.Shape == nil {
+			return nil, newError(ErrorClassShape, desc.Name, "inputs: their shapes do not give that of '%s'", desc.Name)
+		}
+		array, err := Zeros(desc.Shape, DtypeFloat32, p.context)
+		if err != nil {
+			return nil, err
+		}
+		args[desc.Name], own[desc.Name] = array, array
+	}
+	return Bind(p.symbol, p.context, args, nil, p.aux, WithGradReq(GradReqNull))
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cohort
+
+/*
+#include <cohort/cohort.h>
+*/
+import "C"
+
+import "unsafe"
+
+// An Option is a setting of a group, a manager or an executor that few callers change. One that does not fit is an error.
+type Option func(s *settings)
+
+// What options say. Zero in any field means its default.
+type settings struct {
+	given map[string]bool
+
+	workload       []float64
+	rounding       Rounding
+	slices         [][2]int
+	params         []string
+	fixed          []string
+	states         []string
+	gradReq        *GradReq
+	gradReqs       map[string]GradReq
+	gradReqList    []GradReq
+	forInference   bool
+	inputsNeedGrad bool
+	sharedGroup    *Group
+	sharedExecutor *Executor
+	sharedArgs     []string
+	types          map[string]Dtype
+	threads        int
+	seed           uint64
+	defaultBucket  string
+	buckets        map[string]*Symbol
+	bucketSymbols  bucketFunc
+}
+
+func settingsOf(what string, options []Option, allowed ...string) (*settings, error) {
+	made := &settings{given: map[string]bool{}}
+	for _, option := range options {
+		if option != nil {
+			option(made)
+		}
+	}
+	for _, name := range allowed {
+		delete(made.given, name)
+	}
+	for _, name := range sortedKeys(made.given) {
+		return nil, newError(ErrorClassInvalidArgument, name, "%s: it takes no %s", what, name)
+	}
+	return made, nil
+}
+
+func option(name string, set func(s *settings)) Option {
+	return func(s *settings) {
+		s.given[name] = true
+		set(s)
+	}
+}
+
+// WithWorkload gives the share of each device; without it they are equal.
+func WithWorkload(shares ...float64) Option {
+	return option("WithWorkload", func(s *settings) { s.workload = shares })
+}
+
+// WithRounding says how shares of a batch become whole numbers of samples.
+func WithRounding(rounding Rounding) Option {
+	return option("WithRounding", func(s *settings) { s.rounding = rounding })
+}
+
+// WithSlices gives the rows of each device, begin and end, instead of shares.
+func WithSlices(rows ...[2]int) Option {
+	return option("WithSlices", func(s *settings) { s.slices = rows })
+}
+
+// WithParams names the parameters; without it they are all arguments but data, labels and states.
+func WithParams(names ...string) Option {
+	return option("WithParams", func(s *settings) { s.params = append([]string{}, names...) })
+}
+
+// WithFixedParams names parameters without gradient.
+func WithFixedParams(names ...string) Option {
+	return option("WithFixedParams", func(s *settings) { s.fixed = names })
+}
+
+// WithStates names arguments that are states.
+func WithStates(names ...string) Option {
+	return option("WithStates", func(s *settings) { s.states = names })
+}
+
+// WithGradReq says what backward does with all gradients; without it they are written.
+func WithGradReq(req GradReq) Option {
+	return option("WithGradReq", func(s *settings) { s.gradReq = &req })
+}
+
+// WithGradReqs says it for some arguments by name.
+func WithGradReqs(reqs map[string]GradReq) Option {
+	return option("WithGradReqs", func(s *settings) { s.gradReqs = reqs })
+}
+
+// WithGradReqList says it for each argument in order.
+func WithGradReqList(reqs ...GradReq) Option {
+	return option("WithGradReqList", func(s *settings) { s.gradReqList = append([]GradReq{}, reqs...) })
+}
+
+// ForInference makes a group without gradients.
+func ForInference() Option {
+	return option("ForInference", func(s *settings) { s.forInference = true })
+}
+
+// InputsNeedGrad makes gradients of the data, too.
+func InputsNeedGrad() Option {
+	return option("InputsNeedGrad", func(s *settings) { s.inputsNeedGrad = true })
+}
+
+// WithSharedGroup names a group of another bucket, whose memory the new one shares: parameters of one name are the same arrays. From then
+// on goroutines that use one of them wait for each other.
+func WithSharedGroup(group *Group) Option {
+	return option("WithSharedGroup", func(s *settings) { s.sharedGroup = group })
+}
+
+// WithSharedExecutor names an executor whose memory the new one shares, and the arguments that are its own arrays.
+func WithSharedExecutor(executor *Executor, arguments ...string) Option {
+	return option("WithSharedExecutor", func(s *settings) { s.sharedExecutor, s.sharedArgs = executor, arguments })
+}
+
+// WithTypes gives types of arguments by name.
+func WithTypes(types map[string]Dtype) Option {
+	return option("WithTypes", func(s *settings) { s.types = types })
+}
+
+// WithThreads gives the number of threads of each CPU context.
+func WithThreads(num int) Option { return option("WithThreads", func(s *settings) { s.threads = num }) }
+
+// WithSeed is for random operators.
+func WithSeed(seed uint64) Option { return option("WithSeed", func(s *settings) { s.seed = seed }) }
+
+// WithBuckets gives the key of a manager's main symbol, and a function that is asked for the symbols of other keys when they first come.
+func WithBuckets(defaultKey string, symbols func(key string) (*Symbol, error)) Option {
+	return option("WithBuckets", func(s *settings) { s.defaultBucket, s.bucketSymbols = defaultKey, symbols })
+}
+
+// WithBucketSymbols gives the key of a manager's main symbol, and the symbols of other keys.
+func WithBucketSymbols(defaultKey string, symbols map[string]*Symbol) Option {
+	return option("WithBucketSymbols", func(s *settings) { s.defaultBucket, s.buckets = defaultKey, symbols })
+}
+
+// ParseGradReq reads "null", "write" or "add".
+func ParseGradReq(word string) (GradReq, error) {
+	for _, req := range []GradReq{GradReqNull, GradReqWrite, GradReqAdd} {
+		if req.String() == word {
+			return req, nil
+		}
+	}
+	return GradReqNull, newError(ErrorClassInvalidArgument, "grad_req", "grad_req: expected null, write or add, found %q", word)
+}
+
+func (s *settings) threadsIn(c *scratch) C.int32_t {
+	if s.threads < 0 || s.threads > 1<<15 {
+		c.fail(newError(ErrorClassInvalidArgument, "threads", "threads: expected 0 to %d, found %d", 1<<15, s.threads))
+	}
+	return C.int32_t(clamp(s.threads))
+}
+
+// requests gives the three forms of grad_req: one word, or a list with the names that it is for.
+func (s *settings) requests(c *scratch) (word *C.char, list, names **C.char, num C.size_t) {
+	switch {
+	case s.gradReqList != nil:
+		words := make([]string, len(s.gradReqList))
+		for i, req := range s.gradReqList {
+			words[i] = req.String()
+		}
+		return nil, c.texts(words, "grad_req"), nil, C.size_t(len(words))
+	case s.gradReqs != nil:
+		keys := sortedKeys(s.gradReqs)
+		words := make([]string, len(keys))
+		for i, key := range keys {
+			words[i] = s.gradReqs[key].String()
+		}
+		return nil, c.texts(words, "grad_req"), c.texts(keys, "grad_req"), C.size_t(len(words))
+	case s.gradReq != nil:
+		return c.text(s.gradReq.String(), "grad_req"), nil, nil, 0
+	}
+	return c.text(GradReqWrite.String(), "grad_req"), nil, nil, 0
+}
+
+func (s *settings) group(c *scratch) *C.cohort_group_options {
+	made := (*C.cohort_group_options)(c.bytes(C.sizeof_cohort_group_options))
+	C.cohort_group_options_init(made, C.sizeof_cohort_group_options)
+	made.workload, made.num_workloads = c.reals(s.workload), C.size_t(len(s.workload))
+	made.rounding = C.cohort_rounding(s.rounding)
+	made.slices = listIn(c, flatRows(s.slices), func(row int) C.int64_t { return C.int64_t(row) })
+	made.num_slices = C.size_t(len(s.slices))
+	made.inputs_need_grad = truth(s.inputsNeedGrad)
+	made.fixed_param_names, made.num_fixed_param_names = c.texts(s.fixed, "fixed params"), C.size_t(len(s.fixed))
+	made.grad_req, made.grad_req_list, made.grad_req_names, made.num_grad_reqs = s.requests(c)
+	made.state_names, made.num_state_names = c.texts(s.states, "states"), C.size_t(len(s.states))
+	if s.sharedGroup != nil {
+		made.shared_group = (*C.cohort_group)(c.pin(&s.sharedGroup.handle, "shared group"))
+	}
+	made.num_threads, made.seed = s.threadsIn(c), C.uint64_t(s.seed)
+	return made
+}
+
+func flatRows(rows [][2]int) []int {
+	var flat []int
+	for _, row := range rows {
+		flat = append(flat, row[0], row[1])
+	}
+	return flat
+}
+
+func (s *settings) manager(c *scratch, symbols unsafe.Pointer) *C.cohort_manager_options {
+	made := (*C.cohort_manager_options)(c.bytes(C.sizeof_cohort_manager_options))
+	C.cohort_manager_options_init(made, C.sizeof_cohort_manager_options)
+	made.workload, made.num_workloads = c.reals(s.workload), C.size_t(len(s.workload))
+	made.default_bucket_key = c.textOrNull(s.defaultBucket, "default bucket")
+	keys := sortedKeys(s.buckets)
+	made.bucket_keys = c.texts(keys, "bucket")
+	made.bucket_symbols, made.num_buckets = c.listSymbol(inOrder(s.buckets, keys), false, "bucket")
+	if symbols != nil {
+		made.bucket_symbol, made.bucket_symbol_user_data = bucketCallback(), symbols
+	}
+	made.num_threads, made.seed = s.threadsIn(c), C.uint64_t(s.seed)
+	made.state_names, made.num_state_names = c.texts(s.states, "states"), C.size_t(len(s.states))
+	return made
+}
+
+func inOrder[T any](from map[string]T, keys []string) []T {
+	var found []T
+	for _, key := range keys {
+		found = append(found, from[key])
+	}
+	return found
+}
+
+func (s *settings) executor(c *scratch) *C.cohort_executor_options {
+	made := (*C.cohort_executor_options)(c.bytes(C.sizeof_cohort_executor_options))
+	C.cohort_executor_options_init(made, C.sizeof_cohort_executor_options)
+	if s.sharedExecutor != nil {
+		made.shared_executor = (*C.cohort_executor)(c.pin(&s.sharedExecutor.handle, "shared executor"))
+	}
+	made.num_threads, made.seed = s.threadsIn(c), C.uint64_t(s.seed)
+	return made
+}

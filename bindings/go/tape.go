@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cohort
+
+/*
+#include <cohort/cohort.h>
+*/
+import "C"
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// A Tape records operators as they are applied, and computes gradients back along them.
+type Tape struct{ handle }
+
+// NewTape makes a tape that records, in training mode.
+func NewTape() (*Tape, error) {
+	var raw *C.cohort_tape
+	if err := call(func() *C.cohort_error { return C.cohort_tape_create(&raw) }); err != nil {
+		return nil, err
+	}
+	made := &Tape{}
+	made.init("tape", unsafe.Pointer(raw), freeTape, nil)
+	runtime.SetFinalizer(made, func(t *Tape) { finalizer(&t.handle) })
+	return made, nil
+}
+
+func (t *Tape) on(f func(raw *C.cohort_tape) *C.cohort_error) error {
+	return t.do(func(ptr unsafe.Pointer) *C.cohort_error { return f((*C.cohort_tape)(ptr)) })
+}
+
+// SetRecording pauses or resumes recording; what it was before.
+func (t *Tape) SetRecording(recording bool) (bool, error) {
+	var previous C.cohort_bool
+	err := t.on(func(raw *C.cohort_tape) *C.cohort_error {
+		return C.cohort_tape_set_recording(raw, truth(recording), &previous)
+	})
+	return previous != 0, err
+}
+
+// SetTraining says whether operators are applied as in training; what it was before.
+func (t *Tape) SetTraining(training bool) (bool, error) {
+	var previous C.cohort_bool
+	err := t.on(func(raw *C.cohort_tape) *C.cohort_error {
+		return C.cohort_tape_set_training(raw, truth(training), &previous)
+	})
+	return previous != 0, err
+}
+
+// Mark marks an array as a variable, with the array that takes its gradient; nil: for Grad alone. GradReqNull takes the mark away.
+func (t *Tape) Mark(array, gradient *NDArray, req GradReq) error {
+	var c scratch
+	defer c.end()
+	list, _ := c.listNDArray([]*NDArray{array}, false, "array")
+	gradients, _ := c.listNDArray([]*NDArray{gradient}, true, "gradient")
+	code := C.cohort_grad_req(req)
+	if c.err != nil {
+		return c.err
+	}
+	return t.on(func(raw *C.cohort_tape) *C.cohort_error { return C.cohort_tape_mark(raw, list, gradients, &code, 1) })
+}
+
+// Invoke applies an operator to arrays and records it.
+func (t *Tape) Invoke(op string, attrs Attrs, inputs ...*NDArray) ([]*NDArray, error) {
+	var c scratch
+	defer c.end()
+	name := c.text(op, "operator")
+	keys, values, num := c.attrs(attrs, op)
+	list, numInputs := c.listNDArray(inputs, false, "inputs")
+	if c.err != nil {
+		return nil, c.err
+	}
+	var made *C.cohort_arrays
+	if err := t.on(func(raw *C.cohort_tape) *C.cohort_error {
+		return C.cohort_tape_invoke(raw, name, keys, values, num, list, numInputs, nil, 0, nil, &made)
+	}); err != nil {
+		return nil, err
+	}
+	defer C.cohort_arrays_free(made)
+	return onlyArrays(readArrays(made))
+}
+
+// Backwards are settings of a backward pass.
+type Backwards struct {
+	HeadGrads   []*NDArray // one for each head, or none: ones
+	RetainGraph bool       // for another pass
+	CreateGraph bool       // the pass is recorded itself
+}
+
+func (b Backwards) in(c *scratch, heads []*NDArray) (list, grads **C.cohort_ndarray, num C.size_t, options *C.cohort_backward_options) {
+	if len(b.HeadGrads) > 0 {
+		c.fail(checkLengths(len(heads), len(b.HeadGrads), "head gradients"))
+		grads, _ = c.listNDArray(b.HeadGrads, true, "head gradients")
+	}
+	list, num = c.listNDArray(heads, false, "heads")
+	options = (*C.cohort_backward_options)(c.bytes(C.sizeof_cohort_backward_options))
+	C.cohort_backward_options_init(options, C.sizeof_cohort_backward_options)
+	options.retain_graph, options.create_graph = truth(b.RetainGraph), truth(b.CreateGraph)
+	return list, grads, num, options
+}
+
+// Backward computes the gradients of the marked arrays that heads were made from, of their sum.
+func (t *Tape) Backward(heads []*NDArray, with Backwards) error {
+	var c scratch
+	defer c.end()
+	list, grads, num, options := with.in(&c, heads)
+	if c.err != nil {
+		return c.err
+	}
+	return t.on(func(raw *C.cohort_tape) *C.cohort_error {
+		return C.cohort_tape_backward(raw, list, grads, num, options)
+	})
+}
+
+// Grad computes gradients of some arrays alone, as new arrays.
+func (t *Tape) Grad(heads, variables []*NDArray, with Backwards) ([]*NDArray, error) {
+	var c scratch
+	defer c.end()
+	list, grads, num, options := with.in(&c, heads)
+	wanted, numWanted := c.listNDArray(variables, false, "variables")
+	if c.err != nil {
+		return nil, c.err
+	}
+	var made *C.cohort_arrays
+	if err := t.on(func(raw *C.cohort_tape) *C.cohort_error {
+		return C.cohort_tape_grad(raw, list, grads, num, wanted, numWanted, options, &made)
+	}); err != nil {
+		return nil, err
+	}
+	defer C.cohort_arrays_free(made)
+	return onlyArrays(readArrays(made))
+}
+
+// Function records what the caller has computed, with a function from the gradients of the outputs to those of the inputs; nil: none. What
+// it fails or panics with comes out of the backward pass.
+func (t *Tape) Function(inputs, outputs []*NDArray, gradients func(headGrads []*NDArray) ([]*NDArray, error)) error {
+	if gradients == nil {
+		return newError(ErrorClassInvalidArgument, "Function", "Function: expected a function, found nil")
+	}
+	var c scratch
+	defer c.end()
+	from, num := c.listNDArray(inputs, false, "inputs")
+	to, numOutputs := c.listNDArray(outputs, false, "outputs")
+	if c.err != nil {
+		return c.err
+	}
+	var made *callback
+	taken := false
+	err := t.on(func(raw *C.cohort_tape) *C.cohort_error {
+		made = newCallback(gradientFunc(gradients))
+		failed := C.cohort_tape_function(raw, from, num, to, numOutputs, gradientCallback(), releaseCallback(), made.cell)
+		taken = failed == nil
+		return failed
+	})
+	if made != nil && !taken {
+		made.letGo()
+	}
+	return err
+}
+
+// Symbol is that of what an array was made from.
+func (t *Tape) Symbol(array *NDArray) (*Symbol, error) {
+	var c scratch
+	defer c.end()
+	list, _ := c.listNDArray([]*NDArray{array}, false, "array")
+	if c.err != nil {
+		return nil, c.err
+	}
+	var made *C.cohort_symbol
+	if err := t.on(func(raw *C.cohort_tape) *C.cohort_error { return C.cohort_tape_symbol(raw, *list, &made) }); err != nil {
+		return nil, err
+	}
+	return newSymbol(made), nil
+}
+
+// NumRecorded says how many operators and functions are recorded that a gradient could flow through.
+func (t *Tape) NumRecorded() (int, error) {
+	var num C.size_t
+	err := t.on(func(raw *C.cohort_tape) *C.cohort_error { return C.cohort_tape_num_recorded(raw, &num) })
+	return int(num), err
+}

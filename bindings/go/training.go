@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cohort
+
+/*
+#include <cohort/cohort.h>
+*/
+import "C"
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// An Optimizer is a rule that updates parameters from gradients, with the states of those it has seen.
+type Optimizer struct{ handle }
+
+// NewOptimizer makes one by MXNet's name: "sgd", Attrs{"learning_rate": 0.1}.
+func NewOptimizer(name string, with Attrs) (*Optimizer, error) {
+	var c scratch
+	defer c.end()
+	kind := c.text(name, "optimizer")
+	keys, values, num := c.attrs(with, name)
+	if c.err != nil {
+		return nil, c.err
+	}
+	var raw *C.cohort_optimizer
+	if err := call(func() *C.cohort_error { return C.cohort_optimizer_create(kind, keys, values, num, &raw) }); err != nil {
+		return nil, err
+	}
+	made := &Optimizer{}
+	made.init("optimizer", unsafe.Pointer(raw), freeOptimizer, nil)
+	runtime.SetFinalizer(made, func(o *Optimizer) { finalizer(&o.handle) })
+	return made, nil
+}
+
+func (o *Optimizer) pinned(c *scratch) *C.cohort_optimizer {
+	if o == nil {
+		c.pin(nil, "optimizer")
+		return nil
+	}
+	return (*C.cohort_optimizer)(c.pin(&o.handle, "optimizer"))
+}
+
+func (o *Optimizer) on(f func(raw *C.cohort_optimizer) *C.cohort_error) error {
+	return o.do(func(ptr unsafe.Pointer) *C.cohort_error { return f((*C.cohort_optimizer)(ptr)) })
+}
+
+// with makes a call with text.
+func (o *Optimizer) with(text, what string, f func(raw *C.cohort_optimizer, text *C.char) *C.cohort_error) error {
+	var c scratch
+	defer c.end()
+	from := c.text(text, what)
+	if c.err != nil {
+		return c.err
+	}
+	return o.on(func(raw *C.cohort_optimizer) *C.cohort_error { return f(raw, from) })
+}
+
+// Get gives a setting, or num_update.
+func (o *Optimizer) Get(key string) (float64, error) {
+	var value C.double
+	err := o.with(key, "key", func(raw *C.cohort_optimizer, key *C.char) *C.cohort_error {
+		return C.cohort_optimizer_get(raw, key, &value)
+	})
+	return float64(value), err
+}
+
+// Set changes a setting from the next update on.
+func (o *Optimizer) Set(key string, value float64) error {
+	return o.with(key, "key", func(raw *C.cohort_optimizer, key *C.char) *C.cohort_error {
+		return C.cohort_optimizer_set(raw, key, C.double(value))
+	})
+}
+
+// SetLRSchedule lets a schedule decide the learning rate: "factor", "multifactor", "poly", "cosine".
+func (o *Optimizer) SetLRSchedule(name string, with Attrs) error {
+	var c scratch
+	defer c.end()
+	keys, values, num := c.attrs(with, name)
+	if c.err != nil {
+		return c.err
+	}
+	return o.with(name, "schedule", func(raw *C.cohort_optimizer, name *C.char) *C.cohort_error {
+		return C.cohort_optimizer_set_lr_schedule(raw, name, keys, values, num)
+	})
+}
+
+// UseSymbol takes the multipliers of a symbol's variables.
+func (o *Optimizer) UseSymbol(symbol *Symbol) error {
+	var c scratch
+	defer c.end()
+	list, _ := c.listSymbol([]*Symbol{symbol}, false, "symbol")
+	if c.err != nil {
+		return c.err
+	}
+	return o.on(func(raw *C.cohort_optimizer) *C.cohort_error { return C.cohort_optimizer_use_symbol(raw, *list) })
+}
+
+// Mult gives the multipliers of learning rate and weight decay that hold for a parameter.
+func (o *Optimizer) Mult(param string) (lr, wd float64, err error) {
+	var lrMult, wdMult C.double
+	err = o.with(param, "param", func(raw *C.cohort_optimizer, param *C.char) *C.cohort_error {
+		return C.cohort_optimizer_mult(raw, param, &lrMult, &wdMult)
+	})
+	return float64(lrMult), float64(wdMult), err
+}
+
+// SetMult sets them.
+func (o *Optimizer) SetMult(param string, lr, wd float64) error {
+	return o.with(param, "param", func(raw *C.cohort_optimizer, param *C.char) *C.cohort_error {
+		return C.cohort_optimizer_set_mult(raw, param, C.double(lr), C.double(wd))
+	})
+}
+
+// Update updates one parameter from its gradient.
+func (o *Optimizer) Update(param string, weight, grad *NDArray) error {
+	var c scratch
+	defer c.end()
+	list, _ := c.listNDArray([]*NDArray{weight, grad}, false, "update")
+	if c.err != nil {
+		return c.err
+	}
+	arrays := unsafe.Slice(list, 2)
+	return o.with(param, "param", func(raw *C.cohort_optimizer, param *C.char) *C.cohort_error {
+		return C.cohort_optimizer_update(raw, param, 0, arrays[0], arrays[1])
+	})
+}
+
+// States gives states and counts, so that training can go on later.
+func (o *Optimizer) States() ([]byte, error) {
+	var size C.size_t
+	if err := o.on(func(raw *C.cohort_optimizer) *C.cohort_error {
+		return C.cohort_optimizer_save_states_memory(raw, nil, 0, &size)
+	}); err != nil {
+		return nil, err
+	}
+	found := make([]byte, int(size)+1)
+	err := o.on(func(raw *C.cohort_optimizer) *C.cohort_error {
+		return C.cohort_optimizer_save_states_memory(raw, unsafe.Pointer(&found[0]), size, &size)
+	})
+	return found[:int(size)], err
+}
+
+// SetStates takes what States gave.
+func (o *Optimizer) SetStates(states []byte) error {
+	data, size := memoryOf(states)
+	return o.on(func(raw *C.cohort_optimizer) *C.cohort_error {
+		return C.cohort_optimizer_load_states_memory(raw, data, C.size_t(size))
+	})
+}
+
+// A Metric is a figure accumulated from labels and predictions.
+type Metric struct {
+	handle
+	children []*Metric
+}
+
+func newMetric(make func(out **C.cohort_metric) *C.cohort_error) (*Metric, error) {
+	var raw *C.cohort_metric
+	if err := call(func() *C.cohort_error { return make(&raw) }); err != nil {
+		return nil, err
+	}
+	made := &Metric{}
+	made.init("metric", unsafe.Pointer(raw), freeMetric, nil)
+	runtime.SetFinalizer(made, func(m *Metric) { finalizer(&m.handle) })
+	return made, nil
+}
+
+// NewMetric makes one by MXNet's name.
+func NewMetric(kind string, with Attrs) (*Metric, error) {
+	var c scratch
+	defer c.end()
+	name := c.text(kind, "metric")
+	keys, values, num := c.attrs(with, kind)
+	if c.err != nil {
+		return nil, c.err
+	}
+	return newMetric(func(out **C.cohort_metric) *C.cohort_error {
+		return C.cohort_metric_create(name, keys, values, num, out)
+	})
+}
+
+// CustomMetric makes one of a function that gives the sum and the number of instances. The arrays are closed behind it; what it fails or
+// panics with comes out of the call that updates the metric.
+func CustomMetric(name string, function func(labels, preds []*NDArray) (sum, num float64, err error)) (*Metric, error) {
+	if function == nil {
+		return nil, newError(ErrorClassInvalidArgument, name, "CustomMetric: expected a function, found nil")
+	}
+	var c scratch
+	defer c.end()
+	text, measure := c.text(name, "metric"), newCallback(metricFunc(function))
+	if c.err != nil {
+		measure.letGo()
+		return nil, c.err
+	}
+	made, err := newMetric(func(out **C.cohort_metric) *C.cohort_error {
+		return C.cohort_metric_create_custom(text, metricCallback(), measure.cell, 0, out)
+	})
+	if err != nil {
+		measure.letGo()
+		return nil, err
+	}
+	made.keep(measure)
+	return made, nil
+}
+
+// with makes a call with the metric, which nobody else uses meanwhile.
+func (m *Metric) with(c *scratch, f func(raw *C.cohort_metric) error) error {
+	if m == nil {
+		c.pin(nil, "metric")
+		return c.err
+	}
+	ptr := (*C.cohort_metric)(c.pin(&m.handle, "metric"))
+	if c.err != nil {
+		return c.err
+	}
+	return taking(m.turns(), "metric", func() error { return f(ptr) })
+}
+
+func (m *Metric) turns() []*turn {
+	m.mutex.Lock()
+	children := m.children
+	m.mutex.Unlock()
+	found := []*turn{m.turn}
+	for _, child := range children {
+		found = append(found, child.turns()...)
+	}
+	return found
+}
+
+func (m *Metric) on(f func(raw *C.cohort_metric) *C.cohort_error) error {
+	var c scratch
+	defer c.end()
+	return m.with(&c, func(raw *C.cohort_metric) error { return call(func() *C.cohort_error { return f(raw) }) })
+}
+
+// Update adds labels and predictions, pair by pair.
+func (m *Metric) Update(labels, preds []*NDArray) error {
+	var c scratch
+	defer c.end()
+	list, num := c.listNDArray(labels, false, "labels")
+	predicted, numPreds := c.listNDArray(preds, false, "preds")
+	if c.err != nil {
+		return c.err
+	}
+	return m.on(func(raw *C.cohort_metric) *C.cohort_error {
+		return C.cohort_metric_update(raw, list, num, predicted, numPreds)
+	})
+}
+
+// Add appends a metric to a composite one, which keeps it.
+func (m *Metric) Add(child *Metric) error {
+	var c scratch
+	defer c.end()
+	return child.with(&c, func(of *C.cohort_metric) error {
+		err := m.do(func(ptr unsafe.Pointer) *C.cohort_error { return C.cohort_metric_add((*C.cohort_metric)(ptr), of) })
+		if err == nil {
+			child.mutex.Lock()
+			held := child.held
+			child.mutex.Unlock()
+			for _, one := range held {
+				m.keep(one.hold())
+			}
+			m.mutex.Lock()
+			m.children = append(m.children, child)
+			m.mutex.Unlock()
+		}
+		return err
+	})
+}
+
+// SetNames chooses which labels and outputs it takes, by name, where they come with names; none: all.
+func (m *Metric) SetNames(labels, outputs []string) error {
+	var c scratch
+	defer c.end()
+	labelNames, outputNames := c.texts(labels, "label names"), c.texts(outputs, "output names")
+	if c.err != nil {
+		return c.err
+	}
+	return m.on(func(raw *C.cohort_metric) *C.cohort_error {
+		return C.cohort_metric_set_names(raw, labelNames, C.size_t(len(labels)), outputNames, C.size_t(len(outputs)))
+	})
+}
+
+// Reset forgets everything.
+func (m *Metric) Reset() error {
+	return m.on(func(raw *C.cohort_metric) *C.cohort_error { return C.cohort_metric_reset(raw) })
+}
+
+// ResetLocal starts again, but keeps what counts globally.
+func (m *Metric) ResetLocal() error {
+	return m.on(func(raw *C.cohort_metric) *C.cohort_error { return C.cohort_metric_reset_local(raw) })
+}
+
+// A Figure is a name and a value; NaN where nothing was counted.
+type Figure struct {
+	Name  string
+	Value float64
+}
+
+// Values gives the figures since the last reset.
+func (m *Metric) Values() ([]Figure, error) { return m.figures(false) }
+
+// GlobalValues gives those since the last full reset.
+func (m *Metric) GlobalValues() ([]Figure, error) { return m.figures(true) }
+
+func (m *Metric) figures(global bool) ([]Figure, error) {
+	var num C.size_t
+	if err := m.on(func(raw *C.cohort_metric) *C.cohort_error { return C.cohort_metric_num_values(raw, &num) }); err != nil {
+		return nil, err
+	}
+	found := make([]Figure, int(num))
+	for i := range found {
+		err := m.on(func(raw *C.cohort_metric) *C.cohort_error {
+			var name *C.char
+			var value C.double
+			failed := C.cohort_metric_value(raw, C.size_t(i), truth(global), &name, &value)
+			found[i] = Figure{goText(name), float64(value)}
+			return failed
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// An Initializer is a rule that fills parameters before training. The same seed and names give the same numbers.
+type Initializer struct{ handle }
+
+// NewInitializer makes one by MXNet's name.
+func NewInitializer(name string, with Attrs, seed uint64) (*Initializer, error) {
+	var c scratch
+	defer c.end()
+	kind := c.text(name, "initializer")
+	keys, values, num := c.attrs(with, name)
+	if c.err != nil {
+		return nil, c.err
+	}
+	var raw *C.cohort_initializer
+	if err := call(func() *C.cohort_error {
+		return C.cohort_initializer_create(kind, keys, values, num, C.uint64_t(seed), &raw)
+	}); err != nil {
+		return nil, err
+	}
+	made := &Initializer{}
+	made.init("initializer", unsafe.Pointer(raw), freeInitializer, nil)
+	runtime.SetFinalizer(made, func(i *Initializer) { finalizer(&i.handle) })
+	return made, nil
+}
+
+// Apply fills arrays by name: weights by this rule, biases with 0, and so on; `__init__` of the symbol's variables comes first. The symbol
+// may be nil.
+func (i *Initializer) Apply(symbol *Symbol, arrays Params) error {
+	if i == nil {
+		return newError(ErrorClassInvalidArgument, "initializer", "initializer: expected an object, found nil")
+	}
+	var c scratch
+	defer c.end()
+	list := c.arrays(arrays, "arrays")
+	var of unsafe.Pointer
+	if symbol != nil {
+		of = c.pin(&symbol.handle, "symbol")
+	}
+	if c.err != nil {
+		return c.err
+	}
+	return i.do(func(ptr unsafe.Pointer) *C.cohort_error {
+		return C.cohort_initializer_apply((*C.cohort_initializer)(ptr), (*C.cohort_symbol)(of), list)
+	})
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cohort
+
+/*
+#include <cohort/cohort.h>
+*/
+import "C"
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// A Context is a device.
+type Context struct {
+	Type DeviceType
+	ID   int32
+}
+
+// CPU is a CPU device; each id names one, a worker with its share of the processors.
+func CPU(id int) Context { return Context{DeviceTypeCPU, int32(clamp(id))} }
+
+// GPU is a GPU.
+func GPU(id int) Context { return Context{DeviceTypeGPU, int32(clamp(id))} }
+
+func clamp(id int) int {
+	if id > math.MaxInt32 || id < math.MinInt32 {
+		return -1 // which there is not
+	}
+	return id
+}
+
+// ParseContext reads text such as "cpu(0)".
+func ParseContext(text string) (Context, error) {
+	var s scratch
+	defer s.end()
+	from := s.text(text, "context")
+	if s.err != nil {
+		return Context{}, s.err
+	}
+	var found C.cohort_context
+	err := call(func() *C.cohort_error { return C.cohort_context_parse(from, &found) })
+	return contextOf(found), err
+}
+
+func (c Context) String() string {
+	return fmt.Sprintf("%s(%d)", strings.ReplaceAll(c.Type.String(), " ", "_"), c.ID)
+}
+
+func (c Context) raw() C.cohort_context {
+	return C.cohort_context{device_type: C.cohort_device_type(c.Type), device_id: C.int32_t(c.ID)}
+}
+
+func contextOf(from C.cohort_context) Context {
+	return Context{DeviceType(from.device_type), int32(from.device_id)}
+}
+
+// NumDevices says how many devices of a kind there are.
+func NumDevices(kind DeviceType) (int, error) {
+	var num C.size_t
+	err := call(func() *C.cohort_error { return C.cohort_num_devices(C.cohort_device_type(kind), &num) })
+	return int(num), err
+}
+
+// WaitAll waits until all work queued so far on all devices is done.
+func WaitAll() error { return call(func() *C.cohort_error { return C.cohort_wait_all() }) }
+
+// LiveHandles says how many objects of the library are alive in this process.
+func LiveHandles() int { return int(C.cohort_live_handles()) }
+
+// LibraryVersion is the version of the library that is loaded.
+func LibraryVersion() string { return goText(C.cohort_version()) }
+
+func init() {
+	var major, minor, patch int
+	if _, err := fmt.Sscanf(Version, "%d.%d.%d", &major, &minor, &patch); err != nil {
+		panic(err)
+	}
+	if int(C.cohort_version_number()) < major*10000+minor*100+patch {
+		panic(fmt.Sprintf("cohort: this is libcohort %s; the package needs %s or later", LibraryVersion(), Version))
+	}
+}
+
+// A Desc is name, shape, type and layout of data or labels; the letter N in the layout is the batch axis, the first axis if there is no
+// layout. The zero Dtype is DtypeFloat32.
+type Desc struct {
+	Name   string
+	Shape  []int
+	Dtype  Dtype
+	Layout string
+}
+
+// Attrs are attributes of an operator, or settings of an optimizer, by name. Values are text in MXNet's spelling, numbers, bool, and
+// lists of numbers.
+type Attrs map[string]any
+
+// pairs gives keys, and values in MXNet's spelling: (2, 2), 0.1, True, relu.
+func (a Attrs) pairs(what string) (keys, values []string, err error) {
+	for key := range a {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	for _, key := range keys {
+		value, err := spell(a[key])
+		if err != nil {
+			return nil, nil, newError(ErrorClassInvalidArgument, key, "%s: '%s': %s", what, key, err)
+		}
+		values = append(values, value)
+	}
+	return keys, values, nil
+}
+
+func (s *scratch) attrs(a Attrs, what string) (keys, values **C.char, num C.size_t) {
+	names, words, err := a.pairs(what)
+	if err != nil {
+		s.fail(err)
+	}
+	return s.texts(names, what), s.texts(words, what), C.size_t(len(names))
+}
+
+func spell(value any) (string, error) {
+	list := func(num int, at func(i int) any) (string, error) {
+		words := make([]string, num)
+		for i := range words {
+			word, err := spell(at(i))
+			if err != nil {
+				return "", err
+			}
+			words[i] = word
+		}
+		if num == 1 {
+			return "(" + words[0] + ",)", nil
+		}
+		return "(" + strings.Join(words, ", ") + ")", nil
+	}
+	switch v := value.(type) {
+	case string:
+		return v, nil
+	case bool:
+		if v {
+			return "True", nil
+		}
+		return "False", nil
+	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
+		return fmt.Sprint(v), nil
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64), nil
+	case float32:
+		return strconv.FormatFloat(float64(v), 'g', -1, 32), nil
+	case Dtype:
+		return v.String(), nil
+	case []int:
+		return list(len(v), func(i int) any { return v[i] })
+	case []float64:
+		return list(len(v), func(i int) any { return v[i] })
+	case []any:
+		return list(len(v), func(i int) any { return v[i] })
+	}
+	return "", fmt.Errorf("expected text, a number, bool or a list of numbers, found %s", describe(value))
+}
