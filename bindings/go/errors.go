@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 )
 
 // An Error is what the library refuses or fails at: its class, one line, and what it is about.
@@ -59,7 +60,8 @@ func (e *Error) Is(target error) bool {
 }
 
 func newError(class ErrorClass, subject, format string, values ...any) *Error {
-	return &Error{Class: class, Message: fmt.Sprintf(format, values...), Subject: subject}
+	line := strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(fmt.Sprintf(format, values...))
+	return &Error{Class: class, Message: line, Subject: subject}
 }
 
 func closedError(what string) *Error {

@@ -458,4 +458,11 @@ func checkLengths(first, second int, what string) error {
 	return newError(ErrorClassInvalidArgument, what, "%s: expected %d, found %d", what, first, second)
 }
 
-func describe(value any) string { return fmt.Sprintf("%T %.60v", value, value) }
+// describe gives a value in a message, cut short.
+func describe(value any) string {
+	shown := fmt.Sprint(value)
+	if len(shown) > 60 {
+		shown = shown[:60] + "..."
+	}
+	return fmt.Sprintf("%T %s", value, shown)
+}

@@ -76,6 +76,9 @@ func (s *scratch) descs(from []Desc) *C.cohort_descs {
 // addDesc appends a descriptor; one of UnknownShape axes has none.
 func (s *scratch) addDesc(to *C.cohort_descs, one Desc, axes int) {
 	name, shape, layout := s.text(one.Name, "descriptor"), s.shape(one.Shape), s.textOrNull(one.Layout, "layout")
+	if axes == UnknownShape {
+		shape = nil
+	}
 	if s.err != nil {
 		return
 	}

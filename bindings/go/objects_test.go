@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cohort_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"cohort"
+)
+
+func TestArraysGoInAndOut(t *testing.T) {
+	alone(t)
+	array := floats([]float32{1, 2, 3, 4, 5, 6}, 3, 2)
+	row := ok(array.Slice(1, 2))
+	done(row.Fill(9))
+	flat := ok(array.Reshape(6))
+	array.Close()
+	near(t, flat, 1, 2, 9, 9, 5, 6)
+	whole := ok(cohort.ReadAll[int32](ok(flat.Cast(cohort.DtypeInt32))))
+	if whole[2] != 9 {
+		t.Error(whole)
+	}
+	near(t, ok(cohort.Invoke("exp", nil, floats([]float32{0})))[0], 1)
+	done(cohort.Write(ok(flat.Share()), make([]float32, 6)))
+	near(t, ok(flat.Copy(cohort.CPU(1))), 0, 0, 0, 0, 0, 0)
+	near(t, ok(cohort.Concat(0, flat, flat, floats([]float32{7}))), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7)
+	near(t, ok(cohort.FromDLPack(ok(floats([]float32{1, 2}).ToDLPack()))), 1, 2)
+	into := []float32{5, 5, 5}
+	refused(t, cohort.Read(flat, into), cohort.ErrShape, "")
+	refused(t, cohort.Read(flat, make([]float64, 6)), cohort.ErrDtype, "expected elements of float64, found float32")
+}
+
+func TestErrorsHaveClassSubjectAndMessage(t *testing.T) {
+	alone(t)
+	_, err := cohort.Node("FullyConected")
+	refused(t, err, cohort.ErrName, "FullyConnected")
+	var failed *cohort.Error
+	if !errors.As(err, &failed) || failed.Class != cohort.ErrorClassName || failed.Subject != "FullyConected" {
+		t.Errorf("%+v", failed)
+	}
+	if errors.Is(err, cohort.ErrShape) || errors.Is(err, os.ErrClosed) {
+		t.Error("it is of one class")
+	}
+	_, err = cohort.FromSlice([]float32{1, 2, 3}, 2, 2)
+	refused(t, err, cohort.ErrShape, "12")
+	_, err = cohort.ParseContext("tpu(0)")
+	refused(t, err, cohort.ErrInvalidArgument, "tpu")
+	_, err = cohort.Load("/no/such/file")
+	refused(t, err, cohort.ErrIO, "/no/such/file")
+	if found := cohort.ErrShape.Error(); found != "cohort: shape" {
+		t.Error(found)
+	}
+	if cohort.GPU(3).String() != "gpu(3)" || (cohort.Context{Type: cohort.DeviceTypeCPUPinned}).String() != "cpu_pinned(0)" {
+		t.Error("names of contexts")
+	}
+}
+
+func TestClosedObjectsSayThatTheyAre(t *testing.T) {
+	alone(t)
+	array, symbol, group := floats([]float32{1}), mlp(), linearGroup()
+	sgd, metric := ok(cohort.NewOptimizer("sgd", nil)), ok(cohort.NewMetric("accuracy", nil))
+	executor := ok(group.Executor(0))
+	for _, one := range []io.Closer{array, symbol, group, sgd, metric, executor} {
+		done(one.Close())
+		done(one.Close())
+	}
+	_, shapeErr := array.Shape()
+	_, jsonErr := symbol.JSON()
+	_, groupErr := cohort.NewGroup(symbol, twoDevices, nil, nil)
+	open := linearGroup()
+	_, zeroErr := new(cohort.NDArray).Shape()
+	for i, err := range []error{
+		shapeErr, jsonErr, groupErr, group.Backward(), group.Update(sgd, 0), executor.Forward(true), open.Update(sgd, 0),
+		open.UpdateMetric(metric, array), open.Forward([]*cohort.NDArray{array}, nil, true), metric.Reset(), zeroErr, array.CopyTo(array),
+	} {
+		refused(t, err, cohort.ErrState, "it is closed")
+		if !errors.Is(err, os.ErrClosed) {
+			t.Error(i, err)
+		}
+	}
+	refused(t, open.Forward([]*cohort.NDArray{nil}, nil, true), cohort.ErrInvalidArgument, "found nil")
+	refused(t, open.Update(nil, 0), cohort.ErrInvalidArgument, "found nil")
+	refused(t, open.UpdateMetric(nil), cohort.ErrInvalidArgument, "found nil")
+	_, err := cohort.NewGroup(nil, twoDevices, nil, nil)
+	refused(t, err, cohort.ErrInvalidArgument, "found nil")
+}
+
+func TestOptionsThatDoNotFitAreErrors(t *testing.T) {
+	alone(t)
+	_, err := cohort.SimpleBind(mlp(), cohort.CPU(0), nil, cohort.WithWorkload(1))
+	refused(t, err, cohort.ErrInvalidArgument, "SimpleBind: it takes no WithWorkload")
+	_, err = cohort.NewManager(mlp(), twoDevices, 4, nil, nil, cohort.InputsNeedGrad())
+	refused(t, err, cohort.ErrInvalidArgument, "InputsNeedGrad")
+	_, err = cohort.NewOptimizer("sgd", cohort.Attrs{"learning_rate": struct{}{}})
+	refused(t, err, cohort.ErrInvalidArgument, "learning_rate")
+	_, err = cohort.NewOptimizer("sgd", cohort.Attrs{"no_such": 1})
+	refused(t, err, cohort.ErrName, "no_such")
+}
+
+func TestGroupsSplitRunAndUpdate(t *testing.T) {
+	alone(t)
+	group := linearGroup(cohort.WithWorkload(1, 3), cohort.InputsNeedGrad())
+	if slices := ok(group.Slices()); slices[0] != [2]int{0, 1} || slices[1] != [2]int{1, 4} {
+		t.Error(slices)
+	}
+	done(group.SetParams(cohort.Params{"fc_weight": floats([]float32{1, 10}, 1, 2)}, nil))
+	done(group.Forward([]*cohort.NDArray{floats([]float32{1, 2, 3, 4, 5, 6, 7, 8}, 4, 2)}, nil, true))
+	near(t, ok(group.Outputs())[0], 21, 43, 65, 87)
+	done(group.Backward(full(1, 4, 1)))
+	near(t, ok(group.InputGrads())[0], 1, 10, 1, 10, 1, 10, 1, 10)
+	near(t, ok(group.DeviceGrads(1))["fc_weight"], 15, 18)
+	done(group.Update(ok(cohort.NewOptimizer("sgd", cohort.Attrs{"learning_rate": 0.5})), cohort.UpdateModeOnStore))
+	args, _, err := group.Params()
+	done(err)
+	near(t, args["fc_weight"], -7, 0)
+	refused(t, group.SetParams(nil, nil), cohort.ErrName, "'fc_weight'")
+	if missing := ok(group.AssignParams(nil, nil, true, false)); len(missing) != 1 || missing[0] != "fc_weight" {
+		t.Error(missing)
+	}
+	params := ok(group.DeviceParams(0))
+	group.Close()
+	near(t, params["fc_weight"], -7, 0)
+}
+
+func TestOptimizersKeepTheirStates(t *testing.T) {
+	alone(t)
+	adam := ok(cohort.NewOptimizer("adam", cohort.Attrs{"learning_rate": 0.1}))
+	weight := floats([]float32{1})
+	done(adam.Update("w", weight, floats([]float32{0.5})))
+	near(t, weight, 0.9)
+	again := ok(cohort.NewOptimizer("adam", nil))
+	done(again.SetStates(ok(adam.States())))
+	if num := ok(again.Get("num_update")); num != 1 {
+		t.Error(num)
+	}
+	refused(t, again.SetStates([]byte("nonsense")), cohort.ErrFormat, "")
+}
+
+// source gives a batch so many times.
+func source(num int, seen *int) cohort.Source {
+	data, label, at := full(1, 4, 4), floats([]float32{0, 1, 2, 0}), 0
+	return cohort.SourceFunc(func(context.Context) (*cohort.Batch, error) {
+		*seen++
+		if at++; at > num {
+			at = 0
+			return nil, io.EOF
+		}
+		return &cohort.Batch{Data: []*cohort.NDArray{data}, Label: []*cohort.NDArray{label}}, nil
+	})
+}
+
+func TestAFitEndsWithItsContext(t *testing.T) {
+	alone(t)
+	data, label := []cohort.Desc{desc("data", 4, 4)}, []cohort.Desc{desc("softmax_label", 4)}
+	group := ok(cohort.NewGroup(mlp(), twoDevices, data, label))
+	sgd, metric, seen := ok(cohort.NewOptimizer("sgd", cohort.Attrs{"learning_rate": 0.1})), ok(cohort.NewMetric("ce", nil)), 0
+	done(group.Fit(context.Background(), source(3, &seen), sgd, cohort.Epochs(2), cohort.Measuring(metric)))
+	if num := ok(sgd.Get("num_update")); num != 6 || seen != 8 {
+		t.Error(num, seen)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	err := group.Fit(ctx, source(1000, &seen), sgd, cohort.Epochs(1000), cohort.Watching(func(p cohort.Progress) error {
+		if p.Batch == 4 {
+			cancel()
+		}
+		return nil
+	}))
+	if num := ok(sgd.Get("num_update")); !errors.Is(err, context.Canceled) || num != 11 {
+		t.Error(err, num)
+	}
+	enough := errors.New("enough")
+	err = group.Fit(context.Background(), source(9, &seen), sgd, cohort.Watching(func(cohort.Progress) error { return enough }))
+	if !errors.Is(err, enough) {
+		t.Error(err)
+	}
+	manager := ok(cohort.NewManager(mlp(), twoDevices, 4, data, label))
+	done(manager.Fit(context.Background(), source(2, &seen), sgd, cohort.Measuring(metric)))
+	refused(t, manager.Fit(context.Background(), nil, sgd), cohort.ErrInvalidArgument, "found nil")
+}
+
+func TestACheckpointOfMXNetsIsAskedByManyGoroutinesAtOnce(t *testing.T) {
+	alone(t)
+	prefix := checkpoint(t, "0007")
+	predictor := ok(cohort.LoadPredictor(prefix, 7, cohort.CPU(0), "data"))
+	image := func(seed, rows int) *cohort.NDArray {
+		pixels := make([]float32, 64*rows)
+		for i := range pixels {
+			pixels[i] = float32((i*7+seed*13)%17) / 16
+		}
+		return floats(pixels, rows, 1, 8, 8)
+	}
+	ask := func(seed, rows int) []float32 {
+		return ok(ok(predictor.Predict(cohort.Params{"data": image(seed, rows)}))[0].Float32s())
+	}
+	var expected [20][]float32
+	for i := range expected {
+		expected[i] = ask(i, 1+i%2)
+	}
+	var group sync.WaitGroup
+	for i := 0; i < 8; i++ {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for i, wanted := range expected {
+				for j, score := range ask(i, 1+i%2) {
+					if score != wanted[j] {
+						t.Error(i, j, score, wanted[j])
+					}
+				}
+			}
+		}()
+	}
+	group.Wait()
+	_, err := predictor.Predict(nil)
+	refused(t, err, cohort.ErrInvalidArgument, "'data' is missing")
+	_, err = cohort.LoadPredictor(prefix, 8, cohort.CPU(0), "data")
+	refused(t, err, cohort.ErrIO, "0008.params")
+	predictor.Close()
+	_, err = predictor.Predict(cohort.Params{"data": image(0, 1)})
+	refused(t, err, cohort.ErrState, "closed")
+	lacking := ok(cohort.NewPredictor(linear(), nil, nil, cohort.CPU(0), "data"))
+	_, err = lacking.Predict(cohort.Params{"data": full(1, 1, 2)})
+	refused(t, err, cohort.ErrName, "'fc_weight'")
+}
+
+func TestTheGarbageCollectorMayComeAtAnyTime(t *testing.T) {
+	alone(t)
+	stop, ended := make(chan bool), make(chan bool)
+	go func() {
+		defer func() { ended <- true }()
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				runtime.GC()
+			}
+		}
+	}()
+	var group sync.WaitGroup
+	for i := 0; i < 4; i++ {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for i := 0; i < 20; i++ {
+				one := linearGroup(cohort.WithGradReq(cohort.GradReqAdd))
+				done(one.Forward([]*cohort.NDArray{full(1, 4, 2)}, nil, true))
+				done(one.Backward(full(1, 4, 1)))
+				near(t, ok(one.DeviceGrads(0))["fc_weight"], 2, 2)
+				if i%2 == 0 {
+					one.Close()
+				}
+				ok(ok(linear().Internals()).JSON())
+			}
+		}()
+	}
+	group.Wait()
+	stop <- true
+	<-ended
+}
+
+func TestObjectsAreUsedByManyGoroutinesAndClosedMeanwhile(t *testing.T) {
+	alone(t)
+	first := linearGroup()
+	second := linearGroup(cohort.WithSharedGroup(first))
+	monitor := ok(cohort.NewMonitor(1))
+	done(monitor.Install(second))
+	array := full(1, 100, 100)
+	var group sync.WaitGroup
+	for i := 0; i < 6; i++ {
+		group.Add(1)
+		go func(i int) {
+			defer group.Done()
+			batch := []*cohort.NDArray{full(1, 4, 2)}
+			for j := 0; j < 30; j++ {
+				for _, err := range []error{
+					first.Forward(batch, nil, true), second.Forward(batch, nil, true), monitor.Tic(), second.Wait(), array.Fill(1),
+				} {
+					if err != nil && !errors.Is(err, os.ErrClosed) {
+						t.Error(err)
+					}
+				}
+				if i == 0 && j == 15 {
+					array.Close()
+					second.Close()
+					monitor.Close()
+				}
+			}
+		}(i)
+	}
+	group.Wait()
+}
+
+func TestFilesAreReadAndWritten(t *testing.T) {
+	alone(t)
+	here := t.TempDir()
+	done(cohort.Save(filepath.Join(here, "a.params"), cohort.Params{"a": floats([]float32{1}), "b": floats([]float32{2})}))
+	near(t, ok(cohort.LoadParams(filepath.Join(here, "a.params")))["b"], 2)
+	done(mlp().Save(filepath.Join(here, "a.json")))
+	symbol := ok(cohort.LoadSymbol(filepath.Join(here, "a.json")))
+	if names := strings.Join(ok(symbol.Arguments()), " "); names != "data fc_weight fc_bias softmax_label" {
+		t.Error(names)
+	}
+	args, outputs, _, err := symbol.InferShape(map[string][]int{"data": {5, 4}})
+	done(err)
+	if args[1].Shape[1] != 4 || outputs[0].Shape[1] != 3 {
+		t.Error(args, outputs)
+	}
+	done(symbol.SetAttrs(cohort.Attrs{"__lr_mult__": 2}))
+	if value, found, err := symbol.Attr("__lr_mult__"); value != "2" || !found || err != nil {
+		t.Error(value, found, err)
+	}
+}
+
+func TestOperatorsSayWhatTheyAre(t *testing.T) {
+	alone(t)
+	all := ok(cohort.Operators())
+	if len(all) < 300 {
+		t.Error(len(all))
+	}
+	for _, name := range all {
+		if ok(cohort.Operator(name)).Name == "" {
+			t.Error(name)
+		}
+	}
+	if inputs := ok(cohort.Operator("FullyConnected")).Inputs; len(inputs) != 3 {
+		t.Error(inputs)
+	}
+}
