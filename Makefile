@@ -27,6 +27,7 @@ GOLDEN ?=
 # The system's own, for which it has NumPy; another one may be first in PATH.
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 CARGO ?= $(firstword $(wildcard /usr/bin/cargo) cargo)
+GO ?= $(firstword $(wildcard /usr/bin/go /usr/lib/go-1.19/bin/go) go)
 CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14) clang-format)
 
 SHELL := /bin/bash
@@ -339,14 +340,14 @@ char-lm: build-deps
 .PHONY: test
 test: deps
 	@$(sub_make) all test-programs
-	@$(run_tests) layers clang headers abi capi unit golden cudasim pages tool perl python rust scala examples install contract
+	@$(run_tests) layers clang headers abi capi unit golden cudasim pages tool perl python rust go scala examples install contract
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 
-run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' CARGO='$(CARGO)' CAPI='$(CAPI_TESTS)' UNIT='$(UNIT_TESTS)' CUDASIM='$(CUDASIM_TESTS)' PAGES='$(PAGES_TEST)' \
+run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' CARGO='$(CARGO)' GO='$(GO)' CAPI='$(CAPI_TESTS)' UNIT='$(UNIT_TESTS)' CUDASIM='$(CUDASIM_TESTS)' PAGES='$(PAGES_TEST)' \
   GOLDEN_RUNNER='$(GOLDEN_RUNNER)' MAKE='$(MAKE)' tests/check/run_tests.sh
 
-.PHONY: test-programs test-capi test-unit test-cudasim test-tool test-perl test-python test-rust test-scala
+.PHONY: test-programs test-capi test-unit test-cudasim test-tool test-perl test-python test-rust test-go test-scala
 test-programs: $(LIBRARY) $(CAPI_TESTS) $(UNIT_TESTS) $(CUDASIM) $(CUDASIM_TESTS) $(PAGES_TEST) $(EXAMPLES) $(GOLDEN_RUNNER) $(BENCH)
 test-capi: $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS)
 	@$(run_tests) capi
@@ -367,6 +368,10 @@ test-rust:
 	@tests/check/deps.sh --rust
 	@$(sub_make) all
 	@$(run_tests) rust
+test-go:
+	@tests/check/deps.sh --go
+	@$(sub_make) all
+	@$(run_tests) go
 test-scala:
 	@tests/check/deps.sh --scala
 	@$(sub_make) all
@@ -470,7 +475,7 @@ uninstall:
 	  '$(DESTDIR)$(LIBDIR)/pkgconfig/cohort.pc'
 
 # Bindings, to where their languages look; libcohort itself is another matter.
-.PHONY: install-perl install-python install-rust install-scala
+.PHONY: install-perl install-python install-rust install-go install-scala
 install-perl:
 	@rm -rf $(BUILD)/install/perl && mkdir -p $(BUILD)/install && cp -r bindings/perl $(BUILD)/install/perl
 	cd $(BUILD)/install/perl && perl Makefile.PL && $(MAKE) --no-print-directory && $(MAKE) --no-print-directory install DESTDIR='$(DESTDIR)'
@@ -489,6 +494,10 @@ install-rust:
 	  sed -i -e 's|path = "[^"]*", ||' -e 's|"../README.md"|"README.md"|' "$$to/Cargo.toml" && \
 	  sed -i 's|"../../README.md"|"../README.md"|' "$$to/src/lib.rs" && \
 	  echo '{"files":{}}' >"$$to/.cargo-checksum.json" || exit 1; done
+# Sources, where Debian's Go packages are: a module names the folder with a replace directive.
+install-go:
+	@rm -rf '$(DESTDIR)$(PREFIX)/share/gocode/src/cohort' && mkdir -p '$(DESTDIR)$(PREFIX)/share/gocode/src/cohort'
+	@cd bindings/go && cp go.mod README.md $(filter-out %_test.go,$(notdir $(wildcard bindings/go/*.go))) '$(DESTDIR)$(PREFIX)/share/gocode/src/cohort'
 # As Debian's packages have it: a jar by version, and a link without.
 install-scala:
 	bindings/scala/build.sh $(BUILD)/install/scala
@@ -512,11 +521,10 @@ help:
 	@echo 'make golden GOLDEN=DIR  replay the golden cases in DIR'
 	@echo 'make bench              $(BUILD)/cohort-bench: fixed workloads, one JSON line each'
 	@echo 'make install            the tool with its page for man and completion for bash, headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
-	@echo 'make install-perl       the Perl binding to where Perl looks; make install-python: the one for Python; make install-rust: crates below PREFIX; DESTDIR='
 	@echo 'make install            headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
-	@echo 'make install-perl       the Perl binding to where Perl looks; make install-python: the one for Python; make install-scala: of Java and Scala; DESTDIR='
+	@echo 'make install-perl       the Perl binding to where Perl looks; make install-python: the one for Python; make install-scala: of Java and Scala; make install-rust, install-go: sources, below PREFIX; DESTDIR='
 	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside'
-	@echo 'make test-perl          install what is missing, and run the tests of the Perl binding; make test-python: of Python; make test-rust: of Rust; make test-scala: of Java and Scala'
+	@echo 'make test-perl          install what is missing, and run the tests of the Perl binding; make test-python: of Python; make test-rust: of Rust; make test-go: of Go; make test-scala: of Java and Scala'
 	@echo 'make test-tool          only those of the command line tool'
 	@echo 'make test-cudasim       CUDA on the simulated runtime of tests/cudasim, where there are headers of CUDA'
 	@echo 'make check-layers       includes go down the rooms only; names of files'
@@ -528,7 +536,7 @@ help:
 	@echo 'make check-asan         the tests under AddressSanitizer and UBSan; make check-tsan: ThreadSanitizer'
 	@echo 'make check-cudasim-asan cuda/ on the simulated runtime of tests/cudasim under AddressSanitizer and UBSan'
 	@echo 'make clean              remove $(BUILD)/'
-	@echo 'Variables: BUILD, CXX, CC, PYTHON, CARGO, CXXFLAGS, CFLAGS, LDFLAGS, CUDA_HOME, CUDA_ARCHS="$(CUDA_ARCHS)", CUDA=no, V=1 (commands)'
+	@echo 'Variables: BUILD, CXX, CC, PYTHON, CARGO, GO, CXXFLAGS, CFLAGS, LDFLAGS, CUDA_HOME, CUDA_ARCHS="$(CUDA_ARCHS)", CUDA=no, V=1 (commands)'
 
 -include $(LIB_OBJS:.o=.d) $(TOOL_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(CUDASIM_OBJS:.o=.d) $(CUDASIM_TESTS:$(BUILD)/%=$(BUILD)/obj/%.d) \
   $(BUILD)/cudasim/obj/tests/cudasim/test_simulator.d $(FAKE_BACKEND:.so=.d) $(SLOW_BACKEND:.so=.d)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what the build and the tests need and this machine lacks, with apt. Does nothing where all is there.
-#   deps.sh [--build | --python | --rust | --scala]     --build: only what the build needs; the others: what a whole test of that binding needs
+#   deps.sh [--build | --python | --rust | --go | --scala]     --build: only what the build needs; the others: what a whole test of that binding needs
 set -eu
 
 # package | how one sees that it is there, whoever brought it: a command, a header a compiler finds, a jar, a module of Perl's
@@ -26,6 +26,8 @@ cargo /usr/bin/cargo
 rustc /usr/bin/rustc
 rustfmt /usr/bin/cargo-fmt
 rust-clippy /usr/bin/cargo-clippy'
+[[ ${1:-} != --go ]] || needs+='
+golang-go /usr/bin/go'
 [[ ${1:-} != --scala ]] || needs+='
 default-jdk-headless /usr/bin/javac
 libjna-java /usr/share/java/jna.jar

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the parts of the tests that are named, all of them whatever fails, and closes with "N passed, N failed, N skipped".
-#   run_tests.sh PART...      parts: layers clang headers abi capi unit golden cudasim pages tool perl python rust scala examples install contract
+#   run_tests.sh PART...      parts: layers clang headers abi capi unit golden cudasim pages tool perl python rust go scala examples install contract
 # What became of each test is written to $BUILD/tests/results/PART.tsv: PROGRAM:TEST, a tab, and passed, failed or skipped.
-# The Makefile calls it with BUILD, CC, CXX, PYTHON, CARGO, CAPI, UNIT, CUDASIM, PAGES, GOLDEN_RUNNER and MAKE in the environment.
+# The Makefile calls it with BUILD, CC, CXX, PYTHON, CARGO, GO, CAPI, UNIT, CUDASIM, PAGES, GOLDEN_RUNNER and MAKE in the environment.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 logs=$BUILD/tests/logs
@@ -279,6 +279,27 @@ for part in "$@"; do
       fi
       check rust-crates tests/check/rust_crates.sh "$CARGO"
       rust_tests rust
+      ;;
+    go)
+      if ! "$GO" version >/dev/null 2>&1; then
+        echo "go: left out, there is no $GO (make test-go installs it)"
+        add go 0 0 0 1
+        continue
+      fi
+      here=$(cd "$BUILD" && pwd)
+      mkdir -p "$here/go"
+      printf 'Name: cohort\nDescription: as built\nVersion: 0\nCflags: -I%s\nLibs: -L%s -lcohort\n' "$PWD/include" "$here" >"$here/go/cohort.pc"
+      # Nothing is looked for on a network; what Go keeps is kept in the build.
+      go_vars=(PKG_CONFIG_PATH="$here/go" LD_LIBRARY_PATH="$here" GOCACHE="$here/go/cache" GOPATH="$here/go/path" GO111MODULE=on
+        GOFLAGS= GOPROXY=off GOTOOLCHAIN=local GODEBUG=cgocheck=2)
+      go_sources() {
+        local wrong
+        wrong=$("$(dirname "$("$GO" env GOROOT)/bin/go")/gofmt" -l bindings/go) && [[ -z $wrong ]] || { echo "not as gofmt wants it: $wrong" && return 1; }
+        env -C bindings/go "${go_vars[@]}" "$GO" vet ./... && echo "go-sources: as gofmt and vet want them"
+      }
+      check go-sources go_sources
+      check go-package env "${go_vars[@]}" tests/check/go_package.sh "$GO"
+      TEST_LIMIT=300 tap go env -C bindings/go "${go_vars[@]}" ./run_tap.sh "$GO"
       ;;
     scala)
       java=/usr/bin/java jars=/usr/share/java out=$(cd "$BUILD" && pwd)/scala
