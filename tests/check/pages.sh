@@ -30,7 +30,7 @@ for page in "${pages[@]}"; do
       echo "$page: there is no file $link"
       num_wrong=$((num_wrong + 1))
     fi
-  done < <(grep -oE '\]\([^)# ]+' "$page" | cut -c 3- | grep -v '^[a-z]*:')
+  done < <(awk '/^ *```/ { code = !code } !code { gsub(/`[^`]*`/, ""); print }' "$page" | grep -oE '\]\([^)# ]+' | cut -c 3- | grep -v '^[a-z]*:')
 done
 if ((num_wrong)); then echo "pages: $num_wrong wrong in ${#pages[@]} pages" && exit 1; fi
 echo "pages: ${#pages[@]} name what is there"

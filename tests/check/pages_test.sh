@@ -54,5 +54,8 @@ expect "no constant COHORT_GROUP_OF" "$found"
 expect "no file of/ours.md" "$found"
 expect "no rule GRP-99" "$found"
 expect "4 wrong in 1 pages" "$found"
+printf '`read[T](a)` [`read`](of/ours.md)\n```go\nread[T](b)\n```\n' >"$work/code.md" # in code, brackets are no links
+expect "code.md: there is no file of/ours.md
+pages: 1 wrong in 1 pages" "$(tests/check/pages.sh "$work/code.md" || true)"
 if ((status == 0)); then echo "pages_test: passed"; fi
 exit $status
