@@ -118,6 +118,32 @@ __device__ inline int64_t load_index(const Elements &from, int64_t i) {
   }
 }
 
+// Arrays of which elements are moved alone: only their size counts.
+struct Cells {
+  void *data;
+  int64_t bytes;  // 1, 2, 4 or 8
+};
+
+inline Cells cells_of(void *data, Dtype dtype) { return {data, int64_t(dtype_size(dtype))}; }
+
+// to[i] = from[j], or zeros where `from` has no data.
+__device__ inline void move_cell(const Cells &to, int64_t i, const Cells &from, int64_t j) {
+  const bool zero = !from.data;
+  switch (to.bytes) {
+    case 1:
+      static_cast<uint8_t *>(to.data)[i] = zero ? uint8_t(0) : static_cast<const uint8_t *>(from.data)[j];
+      break;
+    case 2:
+      static_cast<uint16_t *>(to.data)[i] = zero ? uint16_t(0) : static_cast<const uint16_t *>(from.data)[j];
+      break;
+    case 4:
+      static_cast<uint32_t *>(to.data)[i] = zero ? uint32_t(0) : static_cast<const uint32_t *>(from.data)[j];
+      break;
+    default:
+      static_cast<uint64_t *>(to.data)[i] = zero ? uint64_t(0) : static_cast<const uint64_t *>(from.data)[j];
+  }
+}
+
 template <typename Body>
 __global__ void call_for_each(Body body, int64_t count) {
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {

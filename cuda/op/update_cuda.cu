@@ -1,73 +1,413 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameter updates: the formulas of op/update_math.hpp over CUDA arrays, float and double, one thread an element.
-// Inputs are weight, gradient and states, and for adamw_update rescale_grad as a tensor; the new weight may lie where
-// the old one is.
-#include "cuda/cuda_launch.hpp"
+// Parameter updates: the formulas of op/update_math.hpp, one thread an element. Inputs of a weight are weight,
+// gradient, states[, weight in float32], of whatever types; the new weight may lie where the old one is.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "cuda/op/rows.cuh"
 #include "device/kernel_table.hpp"
+#include "op/multi_update.hpp"
 #include "op/update.hpp"
 
 namespace cohort {
 namespace {
 
-template <typename C>
-struct States {
-  C *at[3];
+// Numbers that lie in device memory; null: those of the host count.
+struct DeviceNumbers {
+  const float *lr, *wd, *rescale;
+  Elements weight_norm, step_norm;  // of LAMB: lr is scaled by their ratio, the first kept between the bounds
+  double lower_bound, upper_bound;  // below 0: none
 };
 
+struct UpdateArrays {
+  Elements weight, grad, states[3], out;
+  bool master;  // the new weight goes back to `weight`, too
+};
+
+__device__ inline double bounded_norm(double norm, double lower, double upper) {
+  if (lower >= 0 && norm < lower) norm = lower;
+  if (upper >= 0 && norm > upper) norm = upper;
+  return norm;
+}
+
+// `scaled` updates do nothing where the scale is 0 or not finite: the output is the weight.
 template <typename Formula, typename C>
-__global__ void update_elements(const C *weight, const C *grad, States<C> states, const C *rescale, C *out,
-                                UpdateNumbers<C> numbers, int64_t count) {
-  if (rescale) numbers.rescale = *rescale;
+__global__ void update_elements(UpdateArrays arrays, UpdateNumbers<C> numbers, DeviceNumbers device, bool scaled,
+                                int64_t count) {
+  if (device.lr) numbers.lr = C(*device.lr);
+  if (device.wd) numbers.wd = C(*device.wd);
+  if (device.rescale) numbers.rescale = C(*device.rescale);
+  const bool skips = scaled && (!isfinite(numbers.rescale) || numbers.rescale == C(0));
+  if (device.weight_norm.data) {
+    const double norm = bounded_norm(load<double>(device.weight_norm, 0), device.lower_bound, device.upper_bound);
+    const double step = load<double>(device.step_norm, 0);
+    if (norm != 0 && step != 0) numbers.lr = C(double(numbers.lr) * (norm / step));
+  }
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
-    C state[Formula::kStates > 0 ? Formula::kStates : 1] = {};
-    for (int k = 0; k < Formula::kStates; ++k) state[k] = states.at[k][i];
-    out[i] = Formula::of(weight[i], grad[i], state, numbers);
-    for (int k = 0; k < Formula::kStates; ++k) states.at[k][i] = state[k];
+    C weight = load<C>(arrays.weight, i);
+    if (!skips) {
+      C state[Formula::kStates > 0 ? Formula::kStates : 1] = {};
+      for (int k = 0; k < Formula::kStates; ++k) state[k] = load<C>(arrays.states[k], i);
+      weight = Formula::of(weight, load<C>(arrays.grad, i), state, numbers);
+      for (int k = 0; k < Formula::kStates; ++k) store(arrays.states[k], i, state[k]);
+      if (arrays.master) store(arrays.weight, i, weight);
+    }
+    store(arrays.out, i, weight);
   }
 }
 
-// The numbers of a run come with it (Args::numbers); those of an operator that is run by itself are its attributes.
-template <typename Formula, typename A, typename C, bool kRescaleTensor>
+// One weight: where its arrays lie among inputs and outputs.
+struct OneUpdate {
+  int weight, grad, first_state, num_states, output;
+  bool master;
+  Dtype dtypes[6];  // weight, gradient, states, output
+  int64_t count;
+
+  OneUpdate(const StepSpec &spec, int states, bool has_master, int first, int out)
+      : weight(has_master ? first + 2 + states : first),
+        grad(first + 1),
+        first_state(first + 2),
+        num_states(states),
+        output(out),
+        master(has_master),
+        count(spec.inputs[size_t(first)].shape.size()) {
+    dtypes[0] = spec.inputs[size_t(weight)].dtype;
+    dtypes[1] = spec.inputs[size_t(grad)].dtype;
+    for (int k = 0; k < states; ++k) dtypes[2 + k] = spec.inputs[size_t(first_state + k)].dtype;
+    dtypes[5] = spec.outputs[size_t(out)].dtype;
+  }
+  UpdateArrays arrays(const Args &args) const {
+    UpdateArrays a{};
+    a.weight = elements_of(args.inputs[weight], dtypes[0]);
+    a.grad = elements_of(args.inputs[grad], dtypes[1]);
+    for (int k = 0; k < num_states; ++k) {
+      a.states[k] = elements_of(args.inputs[first_state + k], dtypes[2 + k]);
+    }
+    a.out = elements_of(args.outputs[output], dtypes[5]);
+    a.master = master;
+    return a;
+  }
+};
+
+template <typename Formula, typename C>
+void launch_update(const UpdateArrays &arrays, const UpdateNumbers<double> &numbers, const DeviceNumbers &device,
+                   bool scaled, int64_t count, const Lane &lane) {
+  if (count == 0) return;
+  launch(update_elements<Formula, C>, flat_grid(count), lane.stream, arrays, numbers.template as<C>(), device, scaled,
+         count);
+}
+
+// The numbers of a run come with it (Args::numbers); those of an operator that is run by itself are its attributes,
+// and for AdamW the scale of gradients is its last input.
+template <typename Formula, typename A, typename C, bool kMaster>
 class UpdateCuda final : public Kernel {
  public:
   explicit UpdateCuda(const StepSpec &spec)
       : own_(spec.attrs ? spec.attrs_as<A>().numbers() : UpdateNumbers<double>()),
-        count_(spec.inputs[0].shape.size()) {}
+        update_(spec, Formula::kStates, kMaster, 0, 0) {}
 
   void run(const Args &args, const Lane &lane) const override {
-    if (count_ == 0) return;
-    States<C> states{};
-    for (int k = 0; k < Formula::kStates; ++k) states.at[k] = args.mutable_in<C>(2 + k);
+    constexpr bool kScaled = std::is_same_v<A, AdamWAttrs>;
+    DeviceNumbers device{};
+    if (kScaled && !args.numbers) device.rescale = args.in<float>(2 + Formula::kStates + (kMaster ? 1 : 0));
     const auto &numbers = args.numbers ? *static_cast<const UpdateNumbers<double> *>(args.numbers) : own_;
-    const C *rescale = kRescaleTensor && !args.numbers ? args.in<C>(2 + Formula::kStates) : nullptr;
-    launch(update_elements<Formula, C>, flat_grid(count_), lane.stream, args.in<C>(0), args.in<C>(1), states, rescale,
-           args.out<C>(0), numbers.template as<C>(), count_);
+    launch_update<Formula, C>(update_.arrays(args), numbers, device, kScaled, update_.count, lane);
   }
 
  private:
   const UpdateNumbers<double> own_;
-  const int64_t count_;
+  const OneUpdate update_;
 };
 
-template <typename Formula, typename A, bool kRescaleTensor = false>
+template <typename Formula, typename A, bool kMaster = false>
 std::unique_ptr<Kernel> make_update(StepSpec &spec) {
-  if (spec.outputs[0].dtype == Dtype::kFloat64) {
-    return std::make_unique<UpdateCuda<Formula, A, double, kRescaleTensor>>(spec);
+  if (!kMaster && spec.outputs[0].dtype == Dtype::kFloat64) {
+    return std::make_unique<UpdateCuda<Formula, A, double, false>>(spec);
   }
-  return std::make_unique<UpdateCuda<Formula, A, float, kRescaleTensor>>(spec);
+  return std::make_unique<UpdateCuda<Formula, A, float, kMaster>>(spec);
 }
 
-#define COHORT_CUDA_UPDATE(op, ...) COHORT_KERNEL_BY(cuda, op, make_update<__VA_ARGS__>).one_dtype(kWideFloatTypes)
+// Inputs: weight, direction, norm of the weight, norm of the direction[, master weight].
+template <bool kMaster>
+class LambPhase2Cuda final : public Kernel {
+ public:
+  explicit LambPhase2Cuda(const StepSpec &spec) : attrs_(spec.attrs_as<LambPhase2Attrs>()) {
+    for (size_t i = 0; i < spec.inputs.size(); ++i) dtypes_[i] = spec.inputs[i].dtype;
+    out_ = spec.outputs[0].dtype;
+    count_ = spec.inputs[0].shape.size();
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    const auto in = [&](int i) { return elements_of(args.inputs[i], dtypes_[i]); };
+    UpdateArrays arrays{};
+    arrays.weight = in(kMaster ? 4 : 0);
+    arrays.grad = in(1);
+    arrays.out = elements_of(args.outputs[0], out_);
+    arrays.master = kMaster;
+    DeviceNumbers device{};
+    device.weight_norm = in(2);
+    device.step_norm = in(3);
+    device.lower_bound = double(attrs_.lower_bound);
+    device.upper_bound = double(attrs_.upper_bound);
+    launch_update<update::LambPhase2, float>(arrays, attrs_.numbers(), device, false, count_, lane);
+  }
+
+ private:
+  const LambPhase2Attrs attrs_;
+  Dtype dtypes_[5], out_;
+  int64_t count_;
+};
+
+// Reads the weight in float32, which is the last input, in place of the first.
+class MpLambPhase1Cuda final : public Kernel {
+ public:
+  explicit MpLambPhase1Cuda(const StepSpec &spec)
+      : numbers_(spec.attrs_as<LambPhase1Attrs>().numbers()),
+        update_(spec, 2, false, 0, 0),
+        dtype_(spec.inputs[4].dtype) {}
+  void run(const Args &args, const Lane &lane) const override {
+    UpdateArrays arrays = update_.arrays(args);
+    arrays.weight = elements_of(args.inputs[4], dtype_);
+    launch_update<update::LambPhase1, float>(arrays, numbers_, {}, false, update_.count, lane);
+  }
+
+ private:
+  const UpdateNumbers<double> numbers_;
+  const OneUpdate update_;
+  const Dtype dtype_;
+};
+
+// Weights one after the other. Numbers that are arrays are the last inputs.
+template <typename Formula, typename C, bool kMaster>
+class MultiUpdateCuda final : public Kernel {
+ public:
+  explicit MultiUpdateCuda(const StepSpec &spec)
+      : preloaded_(spec.attrs_as<MultiUpdateAttrs>().preloaded),
+        rescales_(!spec.attrs_as<MultiUpdateAttrs>().etas.empty()),
+        last_(int(spec.inputs.size()) - 1) {
+    const int per_weight = 2 + Formula::kStates + (kMaster ? 1 : 0);
+    for (int w = 0; w < int(spec.outputs.size()); ++w) {
+      updates_.emplace_back(spec, Formula::kStates, kMaster, w * per_weight, w);
+      numbers_.push_back(spec.attrs_as<MultiUpdateAttrs>().numbers(size_t(w)));
+    }
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    for (size_t w = 0; w < updates_.size(); ++w) {
+      DeviceNumbers device{};
+      if (preloaded_) {
+        device.lr = args.in<float>(last_ - 1) + w;
+        device.wd = args.in<float>(last_) + w;
+      }
+      if (rescales_) device.rescale = args.in<float>(last_);
+      launch_update<Formula, C>(updates_[w].arrays(args), numbers_[w], device, rescales_, updates_[w].count, lane);
+    }
+  }
+
+ private:
+  const bool preloaded_, rescales_;
+  const int last_;
+  std::vector<OneUpdate> updates_;
+  std::vector<UpdateNumbers<double>> numbers_;  // of each
+};
+
+template <typename Formula, bool kMaster>
+std::unique_ptr<Kernel> make_multi(StepSpec &spec) {
+  if (!kMaster && spec.outputs[0].dtype == Dtype::kFloat64) {
+    return std::make_unique<MultiUpdateCuda<Formula, double, false>>(spec);
+  }
+  return std::make_unique<MultiUpdateCuda<Formula, float, kMaster>>(spec);
+}
+
+// ---- sums of squares: in parts, a warp each, which are joined in order
+
+constexpr int64_t kSquareParts = 512;
+
+// *sum, in device memory, of an array; its root where asked for. `parts` has kSquareParts elements.
+void sum_squares(const Lane &lane, const Elements &x, int64_t count, double *parts, const Elements &sum, bool root) {
+  for_each_row(lane, kSquareParts, [=] __device__(int64_t part) {
+    const int64_t begin = count * part / kSquareParts, end = count * (part + 1) / kSquareParts;
+    const double all = sum_along<double>(end - begin, [=](int64_t i) {
+      const double value = load<double>(x, begin + i);
+      return value * value;
+    });
+    if (threadIdx.x == 0) parts[part] = all;
+  });
+  for_each_row(lane, 1, [=] __device__(int64_t) {
+    const double all = sum_along<double>(kSquareParts, [=](int64_t i) { return parts[i]; });
+    if (threadIdx.x == 0) store(sum, 0, root ? std::sqrt(all) : all);
+  });
+}
+
+// Both halves of a LAMB update of each weight, with its direction in the scratch memory between them.
+template <bool kMaster>
+class MultiLambCuda final : public Kernel {
+ public:
+  explicit MultiLambCuda(StepSpec &spec) : attrs_(spec.attrs_as<MultiUpdateAttrs>()) {
+    int64_t most = 0;
+    for (size_t w = 0; w < spec.outputs.size(); ++w) {
+      const size_t first = w * kPerWeight;
+      One one{spec.inputs[first].shape.size(), {}, spec.outputs[w].dtype, attrs_.numbers(w)};
+      for (size_t i = 0; i < kPerWeight; ++i) one.dtypes[i] = spec.inputs[first + i].dtype;
+      weights_.push_back(one);
+      most = std::max(most, one.count);
+    }
+    spec.scratch_bytes = size_t(kSquareParts + 2) * sizeof(double) + size_t(most) * sizeof(float);
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    double *const parts = static_cast<double *>(args.scratch), *const norms = parts + kSquareParts;
+    const Elements direction = elements_of(norms + 2, Dtype::kFloat32);
+    for (size_t w = 0; w < weights_.size(); ++w) {
+      const One &one = weights_[w];
+      const auto in = [&](size_t i) { return elements_of(args.inputs[w * kPerWeight + i], one.dtypes[i]); };
+      const Elements source = in(kMaster ? 4 : 0);
+      const UpdateArrays first{source, in(1), {in(2), in(3), {}}, direction, false};
+      launch_update<update::LambPhase1, float>(first, one.numbers, {}, false, one.count, lane);
+      DeviceNumbers device{};
+      device.weight_norm = elements_of(norms, Dtype::kFloat64);
+      device.step_norm = elements_of(norms + 1, Dtype::kFloat64);
+      device.lower_bound = double(attrs_.lower_bound);
+      device.upper_bound = double(attrs_.upper_bound);
+      sum_squares(lane, source, one.count, parts, device.weight_norm, true);
+      sum_squares(lane, direction, one.count, parts, device.step_norm, true);
+      const UpdateArrays second{source, direction, {}, elements_of(args.outputs[w], one.out), kMaster};
+      launch_update<update::LambPhase2, float>(second, one.numbers, device, false, one.count, lane);
+    }
+  }
+
+ private:
+  static constexpr size_t kPerWeight = kMaster ? 5 : 4;
+  struct One {
+    int64_t count;
+    Dtype dtypes[5], out;
+    UpdateNumbers<double> numbers;
+  };
+  const MultiUpdateAttrs attrs_;
+  std::vector<One> weights_;
+};
+
+// ---- what updates over several arrays need
+
+class MultiSumSqCuda final : public Kernel {
+ public:
+  explicit MultiSumSqCuda(StepSpec &spec) {
+    for (const TensorSpec &in : spec.inputs) arrays_.push_back(in);
+    spec.scratch_bytes = size_t(kSquareParts) * sizeof(double);
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    for (size_t k = 0; k < arrays_.size(); ++k) {
+      sum_squares(lane, elements_of(args.inputs[k], arrays_[k].dtype), arrays_[k].shape.size(),
+                  static_cast<double *>(args.scratch), elements_of(args.out<float>(0) + k, Dtype::kFloat32), false);
+    }
+  }
+
+ private:
+  std::vector<TensorSpec> arrays_;
+};
+
+class AllFiniteCuda final : public Kernel {
+ public:
+  explicit AllFiniteCuda(const StepSpec &spec) : init_output_(spec.attrs_as<AllFiniteAttrs>().init_output) {
+    for (const TensorSpec &in : spec.inputs) arrays_.push_back(in);
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    float *const out = args.out<float>(0);
+    const bool begins = init_output_;
+    for_each(lane, 1, [=] __device__(int64_t) { *out = begins || *out != 0 ? 1.0f : 0.0f; });
+    for (size_t k = 0; k < arrays_.size(); ++k) {
+      const Elements x = elements_of(args.inputs[k], arrays_[k].dtype);
+      for_each(lane, arrays_[k].shape.size(), [=] __device__(int64_t i) {
+        if (!isfinite(load<double>(x, i))) *out = 0;  // all that write, write this
+      });
+    }
+  }
+
+ private:
+  const bool init_output_;
+  std::vector<TensorSpec> arrays_;
+};
+
+class MultiLarsCuda final : public Kernel {
+ public:
+  explicit MultiLarsCuda(const StepSpec &spec)
+      : attrs_(spec.attrs_as<MultiLarsAttrs>()), count_(spec.outputs[0].shape.size()), out_(spec.outputs[0].dtype) {
+    for (size_t i = 0; i < 4; ++i) dtypes_[i] = spec.inputs[i].dtype;
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    const auto in = [&](int i) { return elements_of(args.inputs[i], dtypes_[i]); };
+    const Elements lrs = in(0), weights = in(1), grads = in(2), wds = in(3), out = elements_of(args.outputs[0], out_);
+    const double eta = double(attrs_.eta), rescale = double(attrs_.rescale_grad), eps = double(attrs_.eps);
+    for_each(lane, count_, [=] __device__(int64_t i) {
+      double lr = load<double>(lrs, i);
+      const double norm = std::sqrt(load<double>(weights, i)), grad = load<double>(grads, i);
+      if (norm > 0 && grad > 0) lr *= eta * norm / (std::sqrt(grad) * rescale + load<double>(wds, i) * norm + eps);
+      store(out, i, lr);
+    });
+  }
+
+ private:
+  const MultiLarsAttrs attrs_;
+  const int64_t count_;
+  const Dtype out_;
+  Dtype dtypes_[4];
+};
+
+class ResetArraysCuda final : public Kernel {
+ public:
+  explicit ResetArraysCuda(const StepSpec &spec) {
+    for (const TensorSpec &in : spec.inputs) bytes_.push_back(in.bytes());
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    for (size_t i = 0; i < bytes_.size(); ++i) {
+      if (bytes_[i] > 0) {
+        CUDA_CHECK(cudaMemsetAsync(args.inputs[i], 0, bytes_[i], static_cast<cudaStream_t>(lane.stream)));
+      }
+    }
+  }
+
+ private:
+  std::vector<size_t> bytes_;
+};
+
+#define COHORT_CUDA_UPDATE(op, ...) COHORT_KERNEL_BY(cuda, op, make_update<__VA_ARGS__>).output_dtypes(kFloatTypes)
 COHORT_CUDA_UPDATE(sgd_update, update::Sgd, SgdAttrs);
+COHORT_CUDA_UPDATE(mp_sgd_update, update::Sgd, SgdAttrs, true);
 COHORT_CUDA_UPDATE(sgd_mom_update, update::SgdMom, SgdMomAttrs);
+COHORT_CUDA_UPDATE(mp_sgd_mom_update, update::SgdMom, SgdMomAttrs, true);
 COHORT_CUDA_UPDATE(nag_mom_update, update::NagMom, SgdMomAttrs);
+COHORT_CUDA_UPDATE(mp_nag_mom_update, update::NagMom, SgdMomAttrs, true);
 COHORT_CUDA_UPDATE(signsgd_update, update::SignSgd, SgdAttrs);
 COHORT_CUDA_UPDATE(signum_update, update::Signum, SgdMomAttrs);
 COHORT_CUDA_UPDATE(adam_update, update::Adam, AdamAttrs);
-COHORT_CUDA_UPDATE(_adamw_update, update::AdamW, AdamWAttrs, true);
+COHORT_CUDA_UPDATE(_adamw_update, update::AdamW, AdamWAttrs);
+COHORT_CUDA_UPDATE(_mp_adamw_update, update::AdamW, AdamWAttrs, true);
 COHORT_CUDA_UPDATE(rmsprop_update, update::RmsProp, RmsPropAttrs);
 COHORT_CUDA_UPDATE(rmspropalex_update, update::RmsPropAlex, RmsPropAttrs);
 COHORT_CUDA_UPDATE(_adagrad_update, update::Adagrad, AdagradAttrs);
+COHORT_CUDA_UPDATE(_sparse_adagrad_update, update::Adagrad, AdagradAttrs);
+COHORT_CUDA_UPDATE(ftrl_update, update::Ftrl, FtrlAttrs);
+COHORT_CUDA_UPDATE(ftml_update, update::Ftml, FtmlAttrs);
+COHORT_CUDA_UPDATE(lamb_update_phase1, update::LambPhase1, LambPhase1Attrs);
+COHORT_KERNEL(cuda, mp_lamb_update_phase1, MpLambPhase1Cuda);
+COHORT_KERNEL(cuda, lamb_update_phase2, LambPhase2Cuda<false>);
+COHORT_KERNEL(cuda, mp_lamb_update_phase2, LambPhase2Cuda<true>);
+#define COHORT_CUDA_MULTI(op, ...) COHORT_KERNEL_BY(cuda, op, make_multi<__VA_ARGS__>).output_dtypes(kFloatTypes)
+COHORT_CUDA_MULTI(multi_sgd_update, update::Sgd, false);
+COHORT_CUDA_MULTI(multi_sgd_mom_update, update::SgdMom, false);
+COHORT_CUDA_MULTI(multi_mp_sgd_update, update::Sgd, true);
+COHORT_CUDA_MULTI(multi_mp_sgd_mom_update, update::SgdMom, true);
+COHORT_CUDA_MULTI(preloaded_multi_sgd_update, update::Sgd, false);
+COHORT_CUDA_MULTI(preloaded_multi_sgd_mom_update, update::SgdMom, false);
+COHORT_CUDA_MULTI(preloaded_multi_mp_sgd_update, update::Sgd, true);
+COHORT_CUDA_MULTI(preloaded_multi_mp_sgd_mom_update, update::SgdMom, true);
+COHORT_CUDA_MULTI(_multi_adamw_update, update::AdamW, false);
+COHORT_CUDA_MULTI(_multi_mp_adamw_update, update::AdamW, true);
+COHORT_KERNEL(cuda, _multi_lamb_update, MultiLambCuda<false>).output_dtypes(kFloatTypes);
+COHORT_KERNEL(cuda, _multi_mp_lamb_update, MultiLambCuda<true>).output_dtypes(kFloatTypes);
+COHORT_KERNEL(cuda, multi_sum_sq, MultiSumSqCuda);
+COHORT_KERNEL(cuda, multi_lars, MultiLarsCuda);
+COHORT_KERNEL(cuda, all_finite, AllFiniteCuda);
+COHORT_KERNEL(cuda, multi_all_finite, AllFiniteCuda);
+COHORT_KERNEL(cuda, reset_arrays, ResetArraysCuda);
 
 }  // namespace
 }  // namespace cohort

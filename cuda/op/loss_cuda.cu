@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses whose forward pass is simple, and LeakyReLU in all its forms.
+#include <algorithm>
+#include <cmath>
+
+#include "base/random.hpp"
+#include "cuda/op/rows.cuh"
+#include "device/kernel_table.hpp"
+#include "op/float_math.hpp"
+#include "op/leaky_relu.hpp"
+#include "op/make_loss.hpp"
+#include "op/regression_output.hpp"
+#include "op/svm_output.hpp"
+
+namespace cohort {
+namespace {
+
+template <template <typename> class K>
+std::unique_ptr<Kernel> make(StepSpec &spec) {
+  if (spec.outputs[0].dtype == Dtype::kFloat64) return std::make_unique<K<double>>(spec);
+  return std::make_unique<K<float>>(spec);
+}
+
+// ---- regression: y = x or sigmoid(x); gradient y - label or its sign, times grad_scale / outputs of a sample
+
+template <typename C>
+class LogisticCuda final : public Kernel {
+ public:
+  explicit LogisticCuda(const StepSpec &spec)
+      : count_(spec.outputs[0].shape.size()), in_(spec.inputs[0].dtype), out_(spec.outputs[0].dtype) {}
+  void run(const Args &args, const Lane &lane) const override {
+    const Elements x = elements_of(args.inputs[0], in_), y = elements_of(args.outputs[0], out_);
+    for_each(lane, count_, [=] __device__(int64_t i) { store(y, i, pointwise::sigmoid_of(load<C>(x, i))); });
+  }
+
+ private:
+  const int64_t count_;
+  const Dtype in_, out_;
+};
+
+// Inputs: label, output.
+template <typename C, bool kSign>
+class RegressionBackwardCuda final : public Kernel {
+ public:
+  explicit RegressionBackwardCuda(const StepSpec &spec)
+      : count_(spec.outputs[0].shape.size()), label_(spec.inputs[0].dtype), dtype_(spec.outputs[0].dtype) {
+    const Shape &shape = spec.outputs[0].shape;
+    const int64_t per_sample = shape.rank() > 0 ? shape.size(1, shape.rank()) : 1;
+    scale_ = C(spec.attrs_as<RegressionOutputAttrs>().grad_scale) / C(std::max<int64_t>(per_sample, 1));
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    const Elements label = elements_of(args.inputs[0], label_), y = elements_of(args.inputs[1], dtype_);
+    const Elements grad = elements_of(args.outputs[0], dtype_);
+    const C scale = scale_;
+    for_each(lane, count_, [=] __device__(int64_t i) {
+      const C error = load<C>(y, i) - load<C>(label, i);
+      store(grad, i, scale * (kSign ? C(error > 0) - C(error < 0) : error));
+    });
+  }
+
+ private:
+  const int64_t count_;
+  C scale_;
+  const Dtype label_, dtype_;
+};
+template <typename C>
+using DifferenceBackward = RegressionBackwardCuda<C, false>;
+template <typename C>
+using SignBackward = RegressionBackwardCuda<C, true>;
+
+// Hinge loss of the scores, one against all. Inputs: label, output.
+template <typename C>
+class SVMBackwardCuda final : public Kernel {
+ public:
+  explicit SVMBackwardCuda(const StepSpec &spec)
+      : attrs_(spec.attrs_as<SVMOutputAttrs>()),
+        rows_(spec.inputs[0].shape.size()),
+        cols_(rows_ > 0 ? spec.outputs[0].shape.size() / rows_ : 0),
+        label_(spec.inputs[0].dtype),
+        dtype_(spec.outputs[0].dtype) {}
+  void run(const Args &args, const Lane &lane) const override {
+    const Elements labels = elements_of(args.inputs[0], label_), y = elements_of(args.inputs[1], dtype_);
+    const Elements grad = elements_of(args.outputs[0], dtype_);
+    const C margin = C(attrs_.margin), scale = C(attrs_.regularization_coefficient);
+    const bool linear = attrs_.use_linear;
+    const int64_t cols = cols_;
+    for_each(lane, rows_ * cols, [=] __device__(int64_t i) {
+      // The score of the label shall be above the margin, all others below its negative.
+      const C sign = i % cols == load_index(labels, i / cols) ? C(1) : C(-1);
+      const C missing = margin - sign * load<C>(y, i);
+      const C slope = missing > 0 ? (linear ? C(1) : C(2) * missing) : C(0);
+      store(grad, i, -sign * slope * scale);
+    });
+  }
+
+ private:
+  const SVMOutputAttrs attrs_;
+  const int64_t rows_, cols_;
+  const Dtype label_, dtype_;
+};
+
+// Input: output. How many of its elements count is one warp's work.
+class MakeLossBackwardCuda final : public Kernel {
+ public:
+  explicit MakeLossBackwardCuda(StepSpec &spec)
+      : attrs_(spec.attrs_as<MakeLossAttrs>()),
+        count_(spec.outputs[0].shape.size()),
+        batch_(spec.outputs[0].shape.size(0, std::max(spec.outputs[0].shape.rank() - 1, 0))),
+        dtype_(spec.outputs[0].dtype) {
+    spec.scratch_bytes = sizeof(double);
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    const Elements grad = elements_of(args.outputs[0], dtype_);
+    double scale = attrs_.grad_scale;
+    if (attrs_.normalization == MakeLossAttrs::kBatch) scale /= double(std::max<int64_t>(batch_, 1));
+    double *const divisor =
+        attrs_.normalization == MakeLossAttrs::kValid ? static_cast<double *>(args.scratch) : nullptr;
+    if (divisor) {
+      const Elements y = elements_of(args.inputs[0], dtype_);
+      const double threshold = attrs_.valid_thresh;
+      const int64_t count = count_;
+      for_each_row(lane, 1, [=] __device__(int64_t) {
+        const double valid =
+            sum_along<double>(count, [=](int64_t i) { return load<double>(y, i) > threshold ? 1.0 : 0.0; });
+        if (threadIdx.x == 0) *divisor = valid > 1 ? valid : 1;
+      });
+    }
+    for_each(lane, count_, [=] __device__(int64_t i) { store(grad, i, divisor ? scale / *divisor : scale); });
+  }
+
+ private:
+  const MakeLossAttrs attrs_;
+  const int64_t count_, batch_;
+  const Dtype dtype_;
+};
+
+COHORT_KERNEL_BY(cuda, LogisticRegressionOutput, make<LogisticCuda>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cuda, _backward_LinearRegressionOutput, make<DifferenceBackward>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cuda, _backward_LogisticRegressionOutput, make<DifferenceBackward>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cuda, _backward_MAERegressionOutput, make<SignBackward>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cuda, _backward_SVMOutput, make<SVMBackwardCuda>).output_dtypes(kFloatTypes);
+COHORT_KERNEL(cuda, _backward_MakeLoss, MakeLossBackwardCuda).output_dtypes(kFloatTypes);
+
+// ---- LeakyReLU
+
+constexpr double kSeluScale = 1.0507009873554804934193349852946, kSeluAlpha = 1.6732632423543772848170429916717;
+
+// The function of x, and its derivative as a function of x or, for leaky with a slope that keeps signs, of its output.
+template <typename C>
+__device__ C leaky(int type, C slope, C x) {
+  switch (type) {
+    case LeakyReLUAttrs::kElu:
+      return x > 0 ? x : slope * std::expm1(x);
+    case LeakyReLUAttrs::kSelu:
+      return C(kSeluScale) * (x > 0 ? x : C(kSeluAlpha) * std::expm1(x));
+    case LeakyReLUAttrs::kGelu:
+      return x * C(0.5) * (1 + std::erf(x * C(0.70710678118654752440)));
+    default:
+      return x > 0 ? x : slope * x;
+  }
+}
+template <typename C>
+__device__ C leaky_slope(int type, C slope, C x) {
+  switch (type) {
+    case LeakyReLUAttrs::kElu:
+      return x > 0 ? C(1) : slope * std::exp(x);
+    case LeakyReLUAttrs::kSelu:
+      return C(kSeluScale) * (x > 0 ? C(1) : C(kSeluAlpha) * std::exp(x));
+    case LeakyReLUAttrs::kGelu:
+      return C(0.5) * (1 + std::erf(x * C(0.70710678118654752440))) +
+             x * C(0.39894228040143267794) * std::exp(C(-0.5) * x * x);
+    default:
+      return x > 0 ? C(1) : slope;
+  }
+}
+
+template <typename C>
+C slope_of(const LeakyReLUAttrs &a) {  // of rrelu out of training the mean
+  return a.act_type == LeakyReLUAttrs::kRrelu ? (C(a.lower_bound) + C(a.upper_bound)) / 2 : C(a.slope);
+}
+
+// Backward: head gradient; data or (leaky) output.
+template <typename C, bool kBackward>
+class LeakyCuda final : public Kernel {
+ public:
+  explicit LeakyCuda(const StepSpec &spec)
+      : type_(spec.attrs_as<LeakyReLUAttrs>().act_type),
+        slope_(slope_of<C>(spec.attrs_as<LeakyReLUAttrs>())),
+        count_(spec.outputs[0].shape.size()),
+        dtype_(spec.outputs[0].dtype) {}
+  void run(const Args &args, const Lane &lane) const override {
+    const Elements first = elements_of(args.inputs[0], dtype_), to = elements_of(args.outputs[0], dtype_);
+    const Elements x = kBackward ? elements_of(args.inputs[1], dtype_) : first;
+    const int type = type_;
+    const C slope = slope_;
+    for_each(lane, count_, [=] __device__(int64_t i) {
+      const C value = load<C>(x, i);
+      store(to, i, kBackward ? load<C>(first, i) * leaky_slope(type, slope, value) : leaky(type, slope, value));
+    });
+  }
+
+ private:
+  const int type_;
+  const C slope_;
+  const int64_t count_;
+  const Dtype dtype_;
+};
+
+// rrelu in training: the slope of element i of run r is number i of stream r, and is saved, 1 above zero.
+template <typename C, bool kBackward>
+class RandomLeakyCuda final : public Kernel {
+ public:
+  explicit RandomLeakyCuda(StepSpec &spec)
+      : attrs_(spec.attrs_as<LeakyReLUAttrs>()), count_(spec.outputs[0].shape.size()), dtype_(spec.outputs[0].dtype) {
+    if (!kBackward) spec.saved_bytes = size_t(count_) * sizeof(float);
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    const Elements x = elements_of(args.inputs[0], dtype_), y = elements_of(args.outputs[0], dtype_);
+    float *const slopes = static_cast<float *>(args.saved);
+    if constexpr (kBackward) {
+      for_each(lane, count_, [=] __device__(int64_t i) { store(y, i, load<C>(x, i) * C(slopes[i])); });
+    } else {
+      const uint64_t seed = args.random->seed, stream = args.random->draws++;
+      const float low = attrs_.lower_bound, span = attrs_.upper_bound - attrs_.lower_bound;
+      for_each(lane, count_, [=] __device__(int64_t i) {
+        const C value = load<C>(x, i);
+        const Philox random = Philox::at(seed, uint64_t(i / 4), stream);
+        slopes[i] = value > 0 ? 1.0f : low + span * uniform_of(random.word[i % 4]);
+        store(y, i, value * C(slopes[i]));
+      });
+    }
+  }
+
+ private:
+  const LeakyReLUAttrs attrs_;
+  const int64_t count_;
+  const Dtype dtype_;
+};
+
+// prelu, where element i of (outer, channels, inner) finds its slope: at i / inner % channels. Backward: head gradient,
+// data, gamma.
+RowExtent slopes_of(const Shape &data, const Shape &gamma) {
+  if (gamma.size() == 1) return {1, 1, data.size()};
+  if (gamma == data) return {1, data.size(), 1};
+  return {data[0], data[1], data.size(2, data.rank())};
+}
+
+template <typename C>
+class PreluCuda final : public Kernel {
+ public:
+  explicit PreluCuda(const StepSpec &spec)
+      : e_(slopes_of(spec.inputs[0].shape, spec.inputs[1].shape)), dtype_(spec.inputs[0].dtype) {}
+  void run(const Args &args, const Lane &lane) const override {
+    const Elements x = elements_of(args.inputs[0], dtype_), gamma = elements_of(args.inputs[1], dtype_);
+    const Elements y = elements_of(args.outputs[0], dtype_);
+    const RowExtent e = e_;
+    for_each(lane, e.size(), [=] __device__(int64_t i) {
+      const C value = load<C>(x, i);
+      store(y, i, value > 0 ? value : load<C>(gamma, i / e.inner % e.length) * value);
+    });
+  }
+
+ private:
+  const RowExtent e_;
+  const Dtype dtype_;
+};
+
+template <typename C>
+class PreluBackwardCuda final : public Kernel {
+ public:
+  explicit PreluBackwardCuda(const StepSpec &spec)
+      : e_(slopes_of(spec.inputs[1].shape, spec.inputs[2].shape)), dtype_(spec.inputs[0].dtype) {}
+  void run(const Args &args, const Lane &lane) const override {
+    const Elements head = elements_of(args.inputs[0], dtype_), x = elements_of(args.inputs[1], dtype_);
+    const Elements gamma = elements_of(args.inputs[2], dtype_), dx = elements_of(args.outputs[0], dtype_);
+    const Elements dgamma = elements_of(args.outputs[1], dtype_);
+    const RowExtent e = e_;
+    // The sum over head * x below zero of a channel is read before dx, which may be head, is written.
+    if (dgamma.data) {
+      for_each_row(lane, e.length, [=] __device__(int64_t c) {
+        const C sum = sum_along<C>(e.outer * e.inner, [=](int64_t i) {
+          const int64_t at = (i / e.inner * e.length + c) * e.inner + i % e.inner;
+          const C value = load<C>(x, at);
+          return value > 0 ? C(0) : load<C>(head, at) * value;
+        });
+        if (threadIdx.x == 0) store(dgamma, c, sum);
+      });
+    }
+    if (!dx.data) return;
+    for_each(lane, e.size(), [=] __device__(int64_t i) {
+      const C g = load<C>(head, i);
+      store(dx, i, load<C>(x, i) > 0 ? g : g * load<C>(gamma, i / e.inner % e.length));
+    });
+  }
+
+ private:
+  const RowExtent e_;
+  const Dtype dtype_;
+};
+
+template <typename C, bool kBackward>
+std::unique_ptr<Kernel> make_leaky_of(StepSpec &spec) {
+  const auto type = spec.attrs_as<LeakyReLUAttrs>().act_type;
+  if (type == LeakyReLUAttrs::kPrelu) {
+    if constexpr (kBackward) return std::make_unique<PreluBackwardCuda<C>>(spec);
+    return std::make_unique<PreluCuda<C>>(spec);
+  }
+  if (type == LeakyReLUAttrs::kRrelu && spec.is_train) return std::make_unique<RandomLeakyCuda<C, kBackward>>(spec);
+  return std::make_unique<LeakyCuda<C, kBackward>>(spec);
+}
+template <bool kBackward>
+std::unique_ptr<Kernel> make_leaky(StepSpec &spec) {
+  if (spec.inputs[0].dtype == Dtype::kFloat64) return make_leaky_of<double, kBackward>(spec);
+  return make_leaky_of<float, kBackward>(spec);
+}
+
+COHORT_KERNEL_BY(cuda, LeakyReLU, make_leaky<false>).dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cuda, _backward_LeakyReLU, make_leaky<true>).dtypes(kFloatTypes);
+
+}  // namespace
+}  // namespace cohort
