@@ -498,12 +498,15 @@ install-rust:
 install-go:
 	@rm -rf '$(DESTDIR)$(PREFIX)/share/gocode/src/cohort' && mkdir -p '$(DESTDIR)$(PREFIX)/share/gocode/src/cohort'
 	@cd bindings/go && cp go.mod README.md $(filter-out %_test.go,$(notdir $(wildcard bindings/go/*.go))) '$(DESTDIR)$(PREFIX)/share/gocode/src/cohort'
+# scalac is slow: it runs when something has changed.
+SCALA_SRCS := $(foreach e,scala java sh pl md,$(call find,bindings/scala,*.$(e)))
+$(BUILD)/scala/cohort_2.11.jar: $(SCALA_SRCS)
+	@bindings/scala/build.sh $(BUILD)/scala
 # As Debian's packages have it: a jar by version, and a link without.
-install-scala:
-	bindings/scala/build.sh $(BUILD)/install/scala
+install-scala: $(BUILD)/scala/cohort_2.11.jar
 	install -d '$(DESTDIR)/usr/share/java'
 	for jar in cohort-abi cohort_2.11; do \
-	  install -m 644 $(BUILD)/install/scala/$$jar.jar '$(DESTDIR)'/usr/share/java/$$jar-$(VERSION).jar; \
+	  install -m 644 $(BUILD)/scala/$$jar.jar '$(DESTDIR)'/usr/share/java/$$jar-$(VERSION).jar; \
 	  ln -sfn $$jar-$(VERSION).jar '$(DESTDIR)'/usr/share/java/$$jar.jar; \
 	done
 

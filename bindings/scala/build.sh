@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the Java declarations and the Scala classes with Debian's packages: OUT/cohort-abi.jar and, where there is a compiler of
-# Scala's, OUT/cohort_2.11.jar. The classes of tests and examples stay in OUT/tests and OUT/scala; all of Scala is one compilation.
+# Builds the Java declarations and the Scala classes with Debian's packages: OUT/cohort-abi.jar and OUT/cohort_2.11.jar. The
+# classes of tests and examples stay in OUT/tests and OUT/scala; all of Scala is one compilation.
 #   build.sh OUT [--java]      --java: the Java part alone
 set -euo pipefail
 out=$(mkdir -p "$1" && cd "$1" && pwd)

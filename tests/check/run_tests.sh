@@ -313,11 +313,12 @@ for part in "$@"; do
         echo "scala: left out, there is no Scala with JUnit of Debian's here (make test-scala installs them)"
         add scala 0 0 0 1
       else
-        check scala-build bindings/scala/build.sh "$out"
+        check scala-build "${MAKE:-make}" --no-print-directory BUILD="$BUILD" "$BUILD/scala/cohort_2.11.jar"
       fi
       COHORT_LIB=$BUILD TEST_LIMIT=120 tap java/abi "$java" -cp "$out/tests:$out/cohort-abi.jar:$jars/jna.jar" cohort.abi.AbiTest
       if [[ ! -e $out/cohort_2.11.jar ]]; then continue; fi
       check scala-doc bindings/scala/doc.sh "$out"
+      check scala-jars tests/check/scala_jars.sh "$java"
       mkdir -p "$out/run" # for the files that examples read and write
       scala_tests=$(cd bindings/scala/src/test/scala/cohort/test && echo *Test.scala)
       classes=$out/scala:$out/cohort-abi.jar:$jars/jna.jar:$jars/junit4.jar:$jars/hamcrest-core.jar:$jars/scala-library.jar

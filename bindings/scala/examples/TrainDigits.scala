@@ -5,7 +5,8 @@ import java.io.File
 
 import cohort._
 
-/** Trains LeNet on handwritten digits over three devices that get shares of different size, saves it, and asks what was saved.
+/** Trains LeNet on handwritten digits over three devices that get shares of different size, saves it, and asks what was
+  * saved.
   *
   * scala -cp ... cohort.examples.TrainDigits [DIGITS.params [PREFIX [EPOCHS]]]
   */
@@ -51,7 +52,7 @@ object TrainDigits {
         optimizer = sgd,
         initializer = Initializer("xavier", 1),
         epochEnd = (epoch, figures, _) => {
-          println(s"epoch ${epoch + 1}: ${figures.map { case (name, value) => f"train $name $value%.4f" }.mkString(", ")}")
+          for ((name, value) <- figures) println(f"epoch ${epoch + 1}: train $name $value%.4f")
           true
         })
       module.saveCheckpoint(prefix, epochs)

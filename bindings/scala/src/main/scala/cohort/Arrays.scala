@@ -31,7 +31,8 @@ private[cohort] object Arrays {
       (Native.text(cohort_arrays_name(handle, i, _)), if (array == 0) None else Some(new NDArray(array)))
     }
 
-  def named(handle: Long): Map[String, NDArray] = take(handle).collect { case (name, Some(array)) => (name, array) }.toMap
+  def named(handle: Long): Map[String, NDArray] =
+    take(handle).collect { case (name, Some(array)) => (name, array) }.toMap
 
   def save(path: String, arrays: Iterable[(String, NDArray)]): Unit =
     of(arrays, "data")(handle => Native.check(cohort_arrays_save(handle, Native.in(path, "fname"))))
@@ -40,8 +41,9 @@ private[cohort] object Arrays {
     take(Native.long(cohort_arrays_load(Native.in(path, "fname"), Context.struct(context), _)))
 }
 
-/** Operators as methods that the registry knows, not the compiler: what is unknown throws [[UnknownNameException]]. Arguments without a
-  * name, and those named as inputs of the operator, are inputs; `name` names the node; the rest are attributes.
+/** Operators as methods that the registry knows, not the compiler: what is unknown throws [[UnknownNameException]].
+  * Arguments without a name, and those named as inputs of the operator, are inputs; `name` names the node; the rest are
+  * attributes.
   */
 abstract class Operators[A] private[cohort] extends Dynamic {
   protected def isInput(value: Any): Boolean

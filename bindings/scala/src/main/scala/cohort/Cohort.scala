@@ -41,7 +41,8 @@ object Cohort {
 final class LogReceiver private (address: Long, family: Family) extends Handle(address, cohort_log_free, family) {
   private def this(made: (Long, Family)) = this(made._1, made._2)
 
-  def this(lowest: LogLevel.LogLevel)(receive: (LogLevel.LogLevel, String) => Unit) = this(LogReceiver.made(lowest, receive))
+  def this(lowest: LogLevel.LogLevel)(receive: (LogLevel.LogLevel, String) => Unit) =
+    this(LogReceiver.made(lowest, receive))
 }
 
 object LogReceiver {

@@ -13,13 +13,14 @@ import cohort.abi.Constants
 import cohort.abi.Structs
 import cohort.DType.DType
 
-/** What a custom operator computes, for one node that is bound. The arrays are the library's working memory: they are neither kept nor
-  * used behind the call.
+/** What a custom operator computes, for one node that is bound. The arrays are the library's working memory: they are
+  * neither kept nor used behind the call.
   */
 abstract class CustomOp {
 
   /** Writes all of `outData`. */
-  def forward(isTrain: Boolean, inData: IndexedSeq[NDArray], outData: IndexedSeq[NDArray], aux: IndexedSeq[NDArray]): Unit
+  def forward(isTrain: Boolean, inData: IndexedSeq[NDArray], outData: IndexedSeq[NDArray],
+    aux: IndexedSeq[NDArray]): Unit
 
   /** Writes those of `inGrad` that are wanted. */
   def backward(
@@ -48,8 +49,8 @@ abstract class CustomOpProp {
 
 object CustomOp {
 
-  /** Registers an operator for the whole process: nodes `sym.Custom(data, op_type = regName)` are what `make` gives for their attributes.
-    * Without `needTopGrad` it is a loss, whose backward pass starts with a gradient of its own.
+  /** Registers an operator for the whole process: nodes `sym.Custom(data, op_type = regName)` are what `make` gives for
+    * their attributes. Without `needTopGrad` it is a loss, whose backward pass starts with a gradient of its own.
     */
   def register(regName: String, needTopGrad: Boolean = true)(make: Map[String, String] => CustomOpProp): Unit = {
     val callback = new Native.Callback(Native.given(make, "make"))
@@ -89,7 +90,8 @@ object CustomOp {
 
   private def add(descs: Long, names: Seq[String]): Unit =
     for (name <- names)
-      Native.check(cohort_descs_add(descs, Native.in(name, "names"), null, Constants.UNKNOWN_SHAPE, Constants.Dtype.NONE, null))
+      Native.check(cohort_descs_add(descs, Native.in(name, "names"), null, Constants.UNKNOWN_SHAPE,
+        Constants.Dtype.NONE, null))
 
   private def addShapes(descs: Long, shapes: Seq[Shape]): Unit =
     for (shape <- shapes) {
@@ -112,7 +114,8 @@ object CustomOp {
   }
 
   private object Declare extends CustomDeclareFn {
-    override def invoke(keys: Pointer, values: Pointer, num: Long, inputs: Long, aux: Long, outputs: Long, user_data: Long): Int =
+    override def invoke(keys: Pointer, values: Pointer, num: Long, inputs: Long, aux: Long, outputs: Long,
+      user_data: Long): Int =
       Native.call[Make](user_data) { make =>
         val node = prop(make, keys, values, num)
         add(inputs, node.listArguments())
@@ -144,10 +147,12 @@ object CustomOp {
   }
 
   private object Create extends CustomCreateFn {
-    override def invoke(keys: Pointer, values: Pointer, num: Long, context: Pointer, out_state: Pointer, user_data: Long): Int =
+    override def invoke(keys: Pointer, values: Pointer, num: Long, context: Pointer, out_state: Pointer,
+      user_data: Long): Int =
       Native.call[Make](user_data) { make =>
         val number = lastNode.incrementAndGet()
-        nodes.put(number, prop(make, keys, values, num).createOperator(Context.of(context.getInt(0), context.getInt(4))))
+        nodes.put(number,
+          prop(make, keys, values, num).createOperator(Context.of(context.getInt(0), context.getInt(4))))
         out_state.setLong(0, number)
       }
   }
@@ -162,7 +167,8 @@ object CustomOp {
   }
 
   private object Backward extends CustomBackwardFn {
-    override def invoke(state: Long, head_grads: Long, inputs: Long, aux: Long, outputs: Long, gradients: Long, user_data: Long): Int =
+    override def invoke(state: Long, head_grads: Long, inputs: Long, aux: Long, outputs: Long, gradients: Long,
+      user_data: Long): Int =
       Native.call[Make](user_data) { _ =>
         lent(head_grads, inputs, outputs, gradients, aux) { case Seq(heads, in, out, grads, states) =>
           nodes.get(state).backward(heads.flatten, in.flatten, out.flatten, grads, states.flatten)

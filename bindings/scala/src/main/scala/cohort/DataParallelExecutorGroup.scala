@@ -62,7 +62,8 @@ final class DataParallelExecutorGroup private[cohort] (
       Native.refuse(s"majorAxis: expected ${shapes.length} axes, found ${majorAxis.length}", "majorAxis")
     val axes = if (majorAxis == null) null else majorAxis.toArray
     Descs.of(Native.given(shapes, "shapes"), "shapes") { descs =>
-      Descs.take(use(handle => Native.long(cohort_group_sliced_shape(handle, descs, i, axes, _)))).map(e => (e.name, e.desc.shape))
+      Descs.take(use(handle => Native.long(cohort_group_sliced_shape(handle, descs, i, axes, _))))
+        .map(e => (e.name, e.desc.shape))
     }
   }
 
@@ -100,7 +101,8 @@ final class DataParallelExecutorGroup private[cohort] (
 
   /** The same of batches that are split already, one for each device. */
   def forwardPreSliced(batches: IndexedSeq[DataBatch], isTrain: Option[Boolean] = None): Unit = {
-    val labels = Native.given(batches, "batches").map(batch => Option(Native.given(batch, "batch").label).getOrElse(Vector.empty))
+    val labels =
+      Native.given(batches, "batches").map(batch => Option(Native.given(batch, "batch").label).getOrElse(Vector.empty))
     GroupBase.flat(batches.map(_.data), "data") { (data, num, numData) =>
       GroupBase.flat(labels, "label") { (label, _, numLabel) =>
         run(cohort_group_forward_presliced(_, num, data, numData, if (numLabel == 0) null else label, numLabel,
@@ -122,7 +124,8 @@ final class DataParallelExecutorGroup private[cohort] (
 
   /** Names and shapes of the merged outputs, known before any pass. */
   def getOutputShapes: IndexedSeq[(String, Shape)] =
-    Descs.take(use(handle => Native.long(cohort_group_output_shapes(handle, _)))).map(entry => (entry.name, entry.desc.shape))
+    Descs.take(use(handle => Native.long(cohort_group_output_shapes(handle, _))))
+      .map(entry => (entry.name, entry.desc.shape))
 
   /** For each output the arrays of the devices. */
   def getOutputs(): IndexedSeq[IndexedSeq[NDArray]] = present(GroupList.OUTPUTS)
@@ -143,7 +146,8 @@ final class DataParallelExecutorGroup private[cohort] (
 
   private def needsInputGrads(): Unit =
     if (!inputsNeedGrad || !forTraining)
-      throw new StateException("input gradients: the group was bound without inputsNeedGrad and forTraining", "inputsNeedGrad")
+      throw new StateException("input gradients: the group was bound without inputsNeedGrad and forTraining",
+        "inputsNeedGrad")
 
   // ---- states
 
@@ -151,13 +155,16 @@ final class DataParallelExecutorGroup private[cohort] (
 
   /** Sets states: for each the arrays of the devices, or one number for all. */
   def setStates(states: IndexedSeq[IndexedSeq[NDArray]] = null, value: Option[Double] = None): Unit =
-    GroupBase.states(states, value)((list, num, each, number) => run(cohort_group_set_states(_, list, num, each, number)))
+    GroupBase.states(states, value) { (list, num, each, number) =>
+      run(cohort_group_set_states(_, list, num, each, number))
+    }
 
   // ---- live arrays
 
   /** With the rows of each device. */
   def dataArrays: IndexedSeq[Array[((Int, Int), NDArray)]] = withSlices(GroupList.DATA)
-  def labelArrays: Option[IndexedSeq[Array[((Int, Int), NDArray)]]] = Some(withSlices(GroupList.LABELS)).filter(_.nonEmpty)
+  def labelArrays: Option[IndexedSeq[Array[((Int, Int), NDArray)]]] =
+    Some(withSlices(GroupList.LABELS)).filter(_.nonEmpty)
 
   /** For each parameter in the order of `paramNames` the arrays of the devices. */
   def paramArrays: IndexedSeq[IndexedSeq[NDArray]] = present(GroupList.PARAMS)
@@ -173,7 +180,9 @@ final class DataParallelExecutorGroup private[cohort] (
 
 object DataParallelExecutorGroup {
 
-  /** Settings of a group, in any order; `build` makes it. Null as `paramNames` is all arguments but data, labels and states. */
+  /** Settings of a group, in any order; `build` makes it. Null as `paramNames` is all arguments but data, labels and
+    * states.
+    */
   final class Builder(symbol: Symbol, contexts: Array[Context], paramNames: IndexedSeq[String]) {
     Native.given(symbol, "symbol")
     Native.given(contexts, "contexts")
@@ -219,12 +228,14 @@ object DataParallelExecutorGroup {
 
     /** A group of another bucket, to share parameters and memory with. */
     def setSharedGroup(sharedGroup: DataParallelExecutorGroup): Builder = set { this.sharedGroup = Option(sharedGroup) }
-    def setInputTypes(inputTypes: Map[String, DType]): Builder = set { this.inputTypes = Option(inputTypes).getOrElse(Map.empty) }
+    def setInputTypes(inputTypes: Map[String, DType]): Builder =
+      set { this.inputTypes = Option(inputTypes).getOrElse(Map.empty) }
     def setFixedParamNames(fixedParamNames: Set[String]): Builder =
       set { this.fixedParamNames = Option(fixedParamNames).getOrElse(Set.empty) }
 
     /** Laid over "write" for parameters, and for data with `setInputsNeedGrad`. */
-    def setGradReq(gradReq: Map[String, String]): Builder = set { this.gradReq = GradReq.ByName(Native.given(gradReq, "gradReq")) }
+    def setGradReq(gradReq: Map[String, String]): Builder =
+      set { this.gradReq = GradReq.ByName(Native.given(gradReq, "gradReq")) }
 
     /** "write", "add" or "null" for parameters that are not fixed, and for data with `setInputsNeedGrad`. */
     def setGradReq(gradReq: String): Builder = set { this.gradReq = GradReq.Each(Native.given(gradReq, "gradReq")) }
@@ -240,7 +251,8 @@ object DataParallelExecutorGroup {
     }
 
     /** Arguments that keep their values from pass to pass. */
-    def setStateNames(stateNames: IndexedSeq[String]): Builder = set { this.stateNames = Native.given(stateNames, "stateNames") }
+    def setStateNames(stateNames: IndexedSeq[String]): Builder =
+      set { this.stateNames = Native.given(stateNames, "stateNames") }
     def setRounding(rounding: Rounding.Rounding): Builder = set { this.rounding = Native.given(rounding, "rounding") }
 
     /** Rows of each device, instead of workloads. */
@@ -273,7 +285,8 @@ object DataParallelExecutorGroup {
             options.shared_group = shared
             symbol.hold { net =>
               family.synchronized {
-                Native.long(cohort_group_create(net, Context.structs(contexts.toSeq), contexts.length, data, label, params,
+                Native.long(cohort_group_create(net, Context.structs(contexts.toSeq), contexts.length, data, label,
+                  params,
                   if (paramNames == null) 0 else paramNames.length, Native.bool(forTraining), options, _))
               }
             }
@@ -291,7 +304,8 @@ object DataParallelExecutorGroup {
       }
       options.rounding = rounding.id
       if (slices.nonEmpty) {
-        options.slices = Native.longs(slices.flatMap(rows => Seq(Native.given(rows, "slices")._1.toLong, rows._2.toLong)).toArray)
+        options.slices =
+          Native.longs(slices.flatMap(rows => Seq(Native.given(rows, "slices")._1.toLong, rows._2.toLong)).toArray)
         options.num_slices = slices.length
       }
       options.inputs_need_grad = Native.bool(inputsNeedGrad)
@@ -368,7 +382,8 @@ object DataParallelExecutorGroup {
       rounding: Rounding.Rounding = Rounding.HalfUp): IndexedSeq[(Int, Int)] = {
     val shares = Native.given(workLoadList, "workLoadList").map(_.toDouble).toArray
     val begin, end = new Array[Long](math.max(shares.length, 1))
-    Native.check(cohort_split_slices(batchSize, shares, shares.length, Native.given(rounding, "rounding").id, begin, end))
+    Native.check(cohort_split_slices(batchSize, shares, shares.length, Native.given(rounding, "rounding").id, begin,
+      end))
     shares.indices.map(i => (begin(i).toInt, end(i).toInt))
   }
 }

@@ -28,8 +28,8 @@ final class ManagerGroup private[cohort] (address: Long, family: Family) extends
   def backward(): Unit = backwardPass(Nil)
 }
 
-/** Trains on several devices, with a group for each bucket over one set of parameters: `symGen` makes the network of a bucket's key.
-  * Made by its [[DataParallelExecutorManager.Builder]].
+/** Trains on several devices, with a group for each bucket over one set of parameters: `symGen` makes the network of a
+  * bucket's key. Made by its [[DataParallelExecutorManager.Builder]].
   */
 final class DataParallelExecutorManager private[cohort] (
     address: Long,
@@ -76,7 +76,8 @@ final class DataParallelExecutorManager private[cohort] (
     val given = if (hasBuckets) (dataBatch.provideData, dataBatch.provideLabel) else (null, null)
     Descs.of(DataParallelExecutorManager.firstAxis(given._1), "provideData") { dataDescs =>
       Descs.of(DataParallelExecutorManager.firstAxis(given._2), "provideLabel") { labelDescs =>
-        run(cohort_manager_load_data_batch(_, data, data.length, if (label.isEmpty) null else label, label.length, key, dataDescs,
+        run(cohort_manager_load_data_batch(_, data, data.length, if (label.isEmpty) null else label, label.length, key,
+          dataDescs,
           labelDescs))
       }
     }
@@ -102,7 +103,8 @@ final class DataParallelExecutorManager private[cohort] (
   def updateMetricPreSliced(metric: EvalMetric, labels: IndexedSeq[IndexedSeq[NDArray]]): Unit = {
     Native.given(metric, "metric")
     GroupBase.flat(labels, "labels") { (list, num, each) =>
-      use(handle => metric.use(one => Native.check(cohort_manager_update_metric_presliced(handle, one, num, list, each))))
+      use(handle => metric.use(one => Native.check(cohort_manager_update_metric_presliced(handle, one, num, list,
+        each))))
     }
   }
 
@@ -115,7 +117,9 @@ final class DataParallelExecutorManager private[cohort] (
 
   /** Sets states of the present group: for each the arrays of the devices, or one number for all. */
   def setStates(states: IndexedSeq[IndexedSeq[NDArray]] = null, value: Option[Double] = None): Unit =
-    GroupBase.states(states, value)((list, num, each, number) => run(cohort_manager_set_states(_, list, num, each, number)))
+    GroupBase.states(states, value) { (list, num, each, number) =>
+      run(cohort_manager_set_states(_, list, num, each, number))
+    }
 
   /** Lets a monitor watch all devices. */
   def installMonitor(monitor: Monitor): Unit = Native.given(monitor, "monitor").install(this)
@@ -136,7 +140,8 @@ final class DataParallelExecutorManager private[cohort] (
     Arrays.of(Native.given(argParams, "argParams"), "argParams") { args =>
       Arrays.of(auxParams, "auxParams") { aux =>
         val missing = use { handle =>
-          Native.long(cohort_manager_assign_params(handle, args, aux, Native.bool(allowMissing), Native.bool(allowExtra), _))
+          Native.long(cohort_manager_assign_params(handle, args, aux, Native.bool(allowMissing),
+            Native.bool(allowExtra), _))
         }
         Descs.take(missing).map(_.name)
       }
@@ -192,17 +197,20 @@ object DataParallelExecutorManager {
 
     /** Batch size, descriptors and default key of an iterator. */
     def setTrainData(iter: DataIter): Builder = set {
-      setBatchSize(Native.given(iter, "iter").batchSize).setDataShapes(iter.provideData).setLabelShapes(iter.provideLabel)
+      setBatchSize(Native.given(iter, "iter").batchSize).setDataShapes(iter.provideData)
+        .setLabelShapes(iter.provideLabel)
       defaultBucketKey = iter.defaultBucketKey
     }
     def setWorkLoadList(workLoad: IndexedSeq[Float]): Builder = set { workLoadList = workLoad }
 
-    /** A function from a bucket's key to its network; `symbol` is that of the default key. Keys are equal as `==` says. */
+    /** A function from a bucket's key to its network; `symbol` is that of the default key. Keys are equal as `==` says.
+      */
     def setSymGen(defaultBucketKey: AnyRef, symGen: AnyRef => Symbol): Builder = set {
       this.defaultBucketKey = Native.given(defaultBucketKey, "defaultBucketKey")
       this.symGen = Native.given(symGen, "symGen")
     }
-    def setStateNames(stateNames: IndexedSeq[String]): Builder = set { this.stateNames = Native.given(stateNames, "stateNames") }
+    def setStateNames(stateNames: IndexedSeq[String]): Builder =
+      set { this.stateNames = Native.given(stateNames, "stateNames") }
     def setNumThreads(numThreads: Int): Builder = set { this.numThreads = numThreads }
     def setSeed(seed: Long): Builder = set { this.seed = seed }
     def setLogger(logger: (LogLevel.LogLevel, String) => Unit): Builder = set { this.logger = logger }
@@ -237,7 +245,8 @@ object DataParallelExecutorManager {
       val made = Descs.of(firstAxis(dataShapes), "dataShapes") { data =>
         Descs.of(firstAxis(labelShapes), "labelShapes") { label =>
           symbol.hold { net =>
-            Native.long(cohort_manager_create(net, Context.structs(contexts.toSeq), contexts.length, batchSize, data, label, params,
+            Native.long(cohort_manager_create(net, Context.structs(contexts.toSeq), contexts.length, batchSize, data,
+              label, params,
               if (paramNames == null) 0 else paramNames.length, options, _))
           }
         }

@@ -97,7 +97,8 @@ private[cohort] final class Monitored(family: Family) {
   * assert(executor.outputs(0).toScalar == 43f)
   * }}}
   */
-final class Executor private[cohort] (address: Long, family: Family) extends Handle(address, cohort_executor_free, family) {
+final class Executor private[cohort] (address: Long, family: Family)
+  extends Handle(address, cohort_executor_free, family) {
   private val monitored = new Monitored(family)
 
   private def list(which: Int): Vector[(String, Option[NDArray])] =
@@ -105,7 +106,8 @@ final class Executor private[cohort] (address: Long, family: Family) extends Han
 
   private def arrays(which: Int): Vector[NDArray] = list(which).map(_._2.orNull)
 
-  private def dict(which: Int): Map[String, NDArray] = list(which).collect { case (name, Some(array)) => (name, array) }.toMap
+  private def dict(which: Int): Map[String, NDArray] =
+    list(which).collect { case (name, Some(array)) => (name, array) }.toMap
 
   def argArrays: IndexedSeq[NDArray] = arrays(Constants.ExecutorList.ARGS)
 
@@ -123,13 +125,15 @@ final class Executor private[cohort] (address: Long, family: Family) extends Han
     val args = Constants.ExecutorList.ARGS
     Native
       .list(cohort_executor_num_arrays(handle, args, _)) { i =>
-        (Native.text(cohort_executor_name(handle, args, i, _)), GradReq.word(Native.int(cohort_executor_grad_req(handle, i, _))))
+        (Native.text(cohort_executor_name(handle, args, i, _)),
+          GradReq.word(Native.int(cohort_executor_grad_req(handle, i, _))))
       }
       .toMap
   }
 
   /** Copies parameters in by name; on an error nothing is copied. */
-  def copyParamsFrom(argParams: Map[String, NDArray], auxParams: Map[String, NDArray] = null, allowExtraParams: Boolean = false)
+  def copyParamsFrom(argParams: Map[String, NDArray], auxParams: Map[String, NDArray] = null,
+    allowExtraParams: Boolean = false)
       : Unit =
     Arrays.of(Native.given(argParams, "argParams"), "argParams") { args =>
       Arrays.of(auxParams, "auxParams") { aux =>
@@ -161,8 +165,8 @@ final class Executor private[cohort] (address: Long, family: Family) extends Han
   /** Waits for all that is queued. */
   def waitToFinish(): Unit = run(cohort_executor_wait)
 
-  /** Tells of each output of each operator on every pass, with `monitorAll` of inputs, too; null: no more. It runs on the thread that
-    * runs the pass; what it throws comes out there.
+  /** Tells of each output of each operator on every pass, with `monitorAll` of inputs, too; null: no more. It runs on
+    * the thread that runs the pass; what it throws comes out there.
     */
   def setMonitorCallback(callback: (String, NDArray) => Unit, monitorAll: Boolean = false): Unit =
     monitored.set(callback) { (function, number) =>
@@ -228,7 +232,9 @@ object Executor {
       Native.given(symbol, "symbol").hold { net =>
         Arrays.of(Nil, "pool") { pool =>
           if (sharedArgNames.nonEmpty) options.shared_data = pool // without one the names are not read
-          Descs.known(shapes, types)(known => Native.long(cohort_executor_simple_bind(net, Context.struct(ctx), known, options, _)))
+          Descs.known(shapes, types) { known =>
+            Native.long(cohort_executor_simple_bind(net, Context.struct(ctx), known, options, _))
+          }
         }
       }
     }
@@ -237,7 +243,9 @@ object Executor {
   private[cohort] def simpleBind(symbol: Symbol, ctx: Context, gradReq: GradReq, shapes: Map[String, Shape]): Executor =
     simpleBind(symbol, ctx, gradReq, shapes, Map.empty[String, DType], null, Nil, 0, 0)
 
-  /** Uses arrays that are given by name, as they are; those of `argsGrad` take gradients, as `gradReq` says or all "write". */
+  /** Uses arrays that are given by name, as they are; those of `argsGrad` take gradients, as `gradReq` says or all
+    * "write".
+    */
   def bind(
       symbol: Symbol,
       ctx: Context = null,
@@ -253,7 +261,8 @@ object Executor {
     val grads = names.map(Native.given(argsGrad, "argsGrad").getOrElse(_, null))
     val aux = inOrder(auxStates, symbol.listAuxiliaryStates(), "auxStates")
     val codes = names.map { name =>
-      GradReq.code(if (gradReq == null) if (argsGrad.contains(name)) "write" else "null" else gradReq.getOrElse(name, "null"))
+      val implied = if (gradReq == null && argsGrad.contains(name)) "write" else "null"
+      GradReq.code(if (gradReq == null) implied else gradReq.getOrElse(name, "null"))
     }.toArray
     val options = this.options(numThreads, seed)
     made(sharedExec, options) {
@@ -261,7 +270,8 @@ object Executor {
         Handle.addresses(grads, "argsGrad", nulls = true) { grads =>
           Handle.addresses(aux, "auxStates") { aux =>
             symbol.hold { net =>
-              Native.long(cohort_executor_bind(net, Context.struct(ctx), args, args.length, grads, codes, aux, aux.length, options, _))
+              Native.long(cohort_executor_bind(net, Context.struct(ctx), args, args.length, grads, codes, aux,
+                aux.length, options, _))
             }
           }
         }
@@ -285,5 +295,7 @@ object Executor {
       }
 
   private def inOrder(arrays: Map[String, NDArray], names: Seq[String], what: String): Seq[NDArray] =
-    names.map(name => Native.given(arrays, what).getOrElse(name, throw new UnknownNameException(s"$what: there is no '$name'", name)))
+    names.map { name =>
+      Native.given(arrays, what).getOrElse(name, throw new UnknownNameException(s"$what: there is no '$name'", name))
+    }
 }

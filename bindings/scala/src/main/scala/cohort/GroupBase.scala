@@ -29,7 +29,8 @@ object Rounding extends Enumeration {
 }
 
 /** What groups of all kinds have in common: lists of arrays on devices, passes, parameters, metrics and updates. */
-abstract class GroupBase private[cohort] (address: Long, family: Family) extends Handle(address, cohort_group_free, family) {
+abstract class GroupBase private[cohort] (address: Long, family: Family)
+  extends Handle(address, cohort_group_free, family) {
   private val monitored = new Monitored(family)
 
   def contexts: IndexedSeq[Context] = use { handle =>
@@ -54,7 +55,9 @@ abstract class GroupBase private[cohort] (address: Long, family: Family) extends
   private[cohort] def present(list: Int): Vector[Vector[NDArray]] = onDevices(list).map(_.map(_.orNull))
 
   private[cohort] def merged(list: Int): Vector[NDArray] = use { handle =>
-    Native.list(cohort_group_num_arrays(handle, list, _))(i => new NDArray(Native.long(cohort_group_merged(handle, list, i, _))))
+    Native.list(cohort_group_num_arrays(handle, list, _)) { i =>
+      new NDArray(Native.long(cohort_group_merged(handle, list, i, _)))
+    }
   }
 
   private[cohort] def descs(list: Int): Vector[DataDesc] =
@@ -119,7 +122,8 @@ abstract class GroupBase private[cohort] (address: Long, family: Family) extends
   def updateMetric(evalMetric: EvalMetric, labels: IndexedSeq[NDArray]): Unit = {
     Native.given(evalMetric, "evalMetric")
     Handle.addresses(labels, "labels") { list =>
-      use(handle => evalMetric.use(metric => Native.check(cohort_group_update_metric(handle, metric, list, list.length))))
+      use(handle => evalMetric.use(metric => Native.check(cohort_group_update_metric(handle, metric, list,
+        list.length))))
     }
   }
 
@@ -127,7 +131,8 @@ abstract class GroupBase private[cohort] (address: Long, family: Family) extends
   def updateMetricPreSliced(evalMetric: EvalMetric, labels: IndexedSeq[IndexedSeq[NDArray]]): Unit = {
     Native.given(evalMetric, "evalMetric")
     GroupBase.flat(labels, "labels") { (list, num, each) =>
-      use(handle => evalMetric.use(metric => Native.check(cohort_group_update_metric_presliced(handle, metric, num, list, each))))
+      use(handle => evalMetric.use(metric => Native.check(cohort_group_update_metric_presliced(handle, metric, num,
+        list, each))))
     }
   }
 
@@ -151,7 +156,8 @@ abstract class GroupBase private[cohort] (address: Long, family: Family) extends
     Arrays.of(Native.given(argParams, "argParams"), "argParams") { args =>
       Arrays.of(auxParams, "auxParams") { aux =>
         val missing = use { handle =>
-          Native.long(cohort_group_assign_params(handle, args, aux, Native.bool(allowMissing), Native.bool(allowExtra), _))
+          Native.long(cohort_group_assign_params(handle, args, aux, Native.bool(allowMissing), Native.bool(allowExtra),
+            _))
         }
         Descs.take(missing).map(_.name)
       }

@@ -33,7 +33,9 @@ private[cohort] final class Cell(val address: Long, release: Long => Unit) exten
   override def run(): Unit = if (closed.compareAndSet(false, true)) drop()
 }
 
-/** Those that share memory, and so are used by one call at a time; and what they call, which lives as long as one of them. */
+/** Those that share memory, and so are used by one call at a time; and what they call, which lives as long as one of
+  * them.
+  */
 private[cohort] final class Family {
   private var kept = List.empty[AnyRef]
   private var enteredAt = -1 // how many callbacks were running when the present call began
@@ -53,10 +55,11 @@ private[cohort] final class Family {
   def forget(what: AnyRef): Unit = synchronized { kept = kept.filterNot(_ eq what) }
 }
 
-/** An object of the library's. It is freed by `close()`, at the end of a [[Scope]], or when nothing refers to it any more.
+/** An object of the library's. It is freed by `close()`, at the end of a [[Scope]], or when nothing refers to it any
+  * more.
   *
-  * Any thread may use it; calls of several threads wait for each other, those on other objects do not. A closed object throws
-  * [[StateException]], whatever is asked of it; a call that is running when it is closed ends well.
+  * Any thread may use it; calls of several threads wait for each other, those on other objects do not. A closed object
+  * throws [[StateException]], whatever is asked of it; a call that is running when it is closed ends well.
   */
 abstract class Handle private[cohort] (address: Long, release: Long => Unit, private[cohort] val family: Family)
     extends AutoCloseable {
@@ -74,14 +77,19 @@ abstract class Handle private[cohort] (address: Long, release: Long => Unit, pri
   final def dispose(): Unit = close()
 
   /** The object as a C handle for the time of a call, and nobody else in its family. */
-  private[cohort] final def use[A](call: Long => A): A = family.enter(inside = false, getClass.getSimpleName)(hold(call))
+  private[cohort] final def use[A](call: Long => A): A =
+    family.enter(inside = false, getClass.getSimpleName)(hold(call))
 
   /** The same where callbacks of its own may, too. */
-  private[cohort] final def useInside[A](call: Long => A): A = family.enter(inside = true, getClass.getSimpleName)(hold(call))
+  private[cohort] final def useInside[A](call: Long => A): A =
+    family.enter(inside = true, getClass.getSimpleName)(hold(call))
 
   /** The same as an argument: others may use it, too. */
   private[cohort] final def hold[A](call: Long => A): A = {
-    if (!cell.acquire()) throw new StateException(s"this ${getClass.getSimpleName} has been closed", getClass.getSimpleName)
+    if (!cell.acquire()) {
+      val name = getClass.getSimpleName
+      throw new StateException(s"this $name has been closed", name)
+    }
     try call(cell.address)
     finally cell.drop()
   }
@@ -186,7 +194,8 @@ object Scope {
   }
 }
 
-/** What is made of objects of the library's, and closed with them; who is made so notes itself in the scope at the end. */
+/** What is made of objects of the library's, and closed with them; who is made so notes itself in the scope at the end.
+  */
 abstract class Whole private[cohort] extends AutoCloseable {
   private[cohort] val closing: Closing = new Closing {
     override def isClosed: Boolean = Whole.this.isClosed

@@ -15,7 +15,8 @@ object Model {
       auxParams: Map[String, NDArray]): Unit =
     Arrays.of(Native.given(argParams, "argParams"), "argParams") { args =>
       Arrays.of(auxParams, "auxParams") { aux =>
-        Handle.optional(symbol)(net => Native.check(cohort_checkpoint_save(Native.in(prefix, "prefix"), epoch, net, args, aux)))
+        Handle.optional(symbol)(net => Native.check(cohort_checkpoint_save(Native.in(prefix, "prefix"), epoch, net,
+          args, aux)))
       }
     }
 
@@ -27,8 +28,8 @@ object Model {
   }
 }
 
-/** A network for inference. One call at a time uses it; [[copy]] makes one for another thread, which shares the parameters and runs
-  * beside it.
+/** A network for inference. One call at a time uses it; [[copy]] makes one for another thread, which shares the
+  * parameters and runs beside it.
   *
   * {{{
   * val net = sym.FullyConnected(Symbol.Variable("data"), num_hidden = 1, no_bias = true, name = "fc")
@@ -51,16 +52,19 @@ final class Predictor(
 
   private def bind(): Executor = {
     val names = Native.given(symbol, "symbol").listArguments()
-    for ((name, array) <- Native.given(argParams, "argParams") ++ Native.given(auxParams, "auxParams")) Native.given(array, name)
+    val parameters = Native.given(argParams, "argParams") ++ Native.given(auxParams, "auxParams")
+    for ((name, array) <- parameters) Native.given(array, name)
     // Labels of losses are not needed: inference does not read them.
-    val missing = names.filterNot(name => shapes.contains(name) || argParams.contains(name) || name.endsWith("label")) ++
+    val missing =
+      names.filterNot(name => shapes.contains(name) || argParams.contains(name) || name.endsWith("label")) ++
       symbol.listAuxiliaryStates().filterNot(auxParams.contains)
     if (missing.nonEmpty)
-      throw new UnknownNameException(s"parameters: expected all, found none called ${missing.mkString(", ")}", missing.head)
-    val parameters = argParams.filter { case (name, _) => names.contains(name) && !shapes.contains(name) }
-    val (found, _, _) = symbol.inferShape(parameters.map { case (name, array) => (name, array.shape) } ++ shapes)
+      throw new UnknownNameException(s"parameters: expected all, found none called ${missing.mkString(", ")}",
+        missing.head)
+    val bindable = argParams.filter { case (name, _) => names.contains(name) && !shapes.contains(name) }
+    val (found, _, _) = symbol.inferShape(bindable.map { case (name, array) => (name, array.shape) } ++ shapes)
     val args = names.zip(found).map { case (name, shape) =>
-      (name, parameters.get(name).map(_.asInContext(context)).getOrElse(NDArray.zeros(shape, context)))
+      (name, bindable.get(name).map(_.asInContext(context)).getOrElse(NDArray.zeros(shape, context)))
     }
     val aux = auxParams.map { case (name, array) => (name, array.asInContext(context)) }
     val made = Executor.bind(symbol, context, args.toMap, auxStates = aux, numThreads = numThreads)
@@ -115,8 +119,10 @@ final class Predictor(
 object Predictor {
 
   /** From a checkpoint; `shapes` are those of its inputs. */
-  def load(prefix: String, epoch: Int, shapes: Map[String, Shape], context: Context = Context.cpu(), numThreads: Int = 0): Predictor = {
-    val (symbol, args, aux) = Model.loadCheckpoint(prefix, epoch)
+  def load(prefix: String, epoch: Int, shapes: Map[String, Shape], context: Context = Context.cpu(),
+    numThreads: Int = 0): Predictor = {
+    // They belong to the predictor and its copies, whatever scope this is in.
+    val (symbol, args, aux) = Scope.outside(Model.loadCheckpoint(prefix, epoch))
     new Predictor(symbol, args, aux, shapes, context, numThreads)
   }
 }

@@ -9,7 +9,8 @@ trait DataIter extends Iterable[DataBatch] {
   def defaultBucketKey: AnyRef = null
 }
 
-/** Rows of arrays of Java's in batches; the last one is left out if it is not whole. With a seed they are shuffled, each time anew.
+/** Rows of arrays of Java's in batches; the last one is left out if it is not whole. With a seed they are shuffled,
+  * each time anew.
   *
   * {{{
   * val iter = new NDArrayIter(Array(1f, 2f, 3f, 4f, 5f, 6f), Shape(2), Array(0f, 1f, 0f), batchSize = 2)
@@ -63,8 +64,8 @@ final class NDArrayIter(
   }
 }
 
-/** A network that is trained, as MXNet's Module: it binds a group, keeps its parameters through another `bind`, and follows batches of
-  * other shapes.
+/** A network that is trained, as MXNet's Module: it binds a group, keeps its parameters through another `bind`, and
+  * follows batches of other shapes.
   *
   * {{{
   * val fc = sym.FullyConnected(Symbol.Variable("data"), num_hidden = 2, name = "fc")
@@ -89,7 +90,8 @@ final class Module(
 
   /** All arguments but data and labels. */
   val paramNames: IndexedSeq[String] =
-    symbol.listArguments().filterNot(name => dataNames.contains(name) || Native.given(labelNames, "labelNames").contains(name))
+    symbol.listArguments()
+      .filterNot(name => dataNames.contains(name) || Native.given(labelNames, "labelNames").contains(name))
 
   private var group: Option[DataParallelExecutorGroup] = None
   private var hasParams = false
@@ -98,7 +100,8 @@ final class Module(
   Scope.note(closing)
 
   /** The group that is bound. */
-  def execGroup: DataParallelExecutorGroup = group.getOrElse(throw new StateException("the module is not bound", "bind"))
+  def execGroup: DataParallelExecutorGroup =
+    group.getOrElse(throw new StateException("the module is not bound", "bind"))
   def binded: Boolean = group.isDefined
 
   /** Binds a group, unless there is one. */
@@ -134,7 +137,8 @@ final class Module(
 
   // ---- parameters
 
-  /** Fills all by an initializer, then those that are given; with `allowMissing` others keep what they are filled with. */
+  /** Fills all by an initializer, then those that are given; with `allowMissing` others keep what they are filled with.
+    */
   def initParams(
       initializer: Initializer,
       argParams: Map[String, NDArray] = null,
@@ -184,7 +188,8 @@ final class Module(
   def forward(dataBatch: DataBatch, isTrain: Option[Boolean] = None): Unit = {
     val (bound, batch) = (execGroup, Native.given(dataBatch, "dataBatch"))
     val data = shapesOf(bound.dataShapes, batch.data)
-    if (data != bound.dataShapes) bound.reshape(data, bound.labelShapes.filter(_ => batch.label != null).map(shapesOf(_, batch.label)))
+    if (data != bound.dataShapes)
+      bound.reshape(data, bound.labelShapes.filter(_ => batch.label != null).map(shapesOf(_, batch.label)))
     bound.forward(batch, isTrain)
   }
 
@@ -200,14 +205,15 @@ final class Module(
     execGroup.update(rule, mode)
   }
 
-  def updateMetric(evalMetric: EvalMetric, labels: IndexedSeq[NDArray]): Unit = execGroup.updateMetric(evalMetric, labels)
+  def updateMetric(evalMetric: EvalMetric, labels: IndexedSeq[NDArray]): Unit =
+    execGroup.updateMetric(evalMetric, labels)
   def getOutputsMerged(): IndexedSeq[NDArray] = execGroup.getOutputsMerged()
   def getOutputs(): IndexedSeq[IndexedSeq[NDArray]] = execGroup.getOutputs()
   def getInputGradsMerged(): IndexedSeq[NDArray] = execGroup.getInputGradsMerged()
   def installMonitor(monitor: Monitor): Unit = execGroup.installMonitor(monitor)
 
-  /** Trains on an iterator: binds, and fills parameters, where that is still to be done. `epochEnd` is told the number of each epoch and
-    * the figures of both data, and says whether to go on.
+  /** Trains on an iterator: binds, and fills parameters, where that is still to be done. `epochEnd` is told the number
+    * of each epoch and the figures of both data, and says whether to go on.
     */
   def fit(
       trainData: DataIter,
@@ -216,8 +222,10 @@ final class Module(
       evalMetric: EvalMetric = null,
       optimizer: Optimizer = null,
       initializer: Initializer = null,
-      epochEnd: (Int, IndexedSeq[(String, Double)], IndexedSeq[(String, Double)]) => Boolean = (_, _, _) => true): Unit = {
-    bind(Native.given(trainData, "trainData").provideData, Some(trainData.provideLabel).filter(list => list != null && list.nonEmpty))
+      epochEnd: (Int, IndexedSeq[(String, Double)], IndexedSeq[(String, Double)]) => Boolean =
+        (_, _, _) => true): Unit = {
+    bind(Native.given(trainData, "trainData").provideData,
+      Some(trainData.provideLabel).filter(list => list != null && list.nonEmpty))
     if (!hasParams) initParams(if (initializer == null) Initializer("uniform", 0) else initializer)
     if (optimizer != null || this.optimizer.isEmpty)
       initOptimizer(if (optimizer == null) Optimizer("sgd", "learning_rate" -> 0.01) else optimizer)

@@ -9,8 +9,8 @@ import cohort.abi.CohortMonitor._
 import cohort.abi.CohortNdarray.cohort_ndarray_share
 import cohort.abi.Structs
 
-/** Reports a statistic of each array whose name matches from its start, every `interval` batches: `tic` before a batch, `toc` after it.
-  * Without `statFunc` that is the norm by the root of the size.
+/** Reports a statistic of each array whose name matches from its start, every `interval` batches: `tic` before a batch,
+  * `toc` after it. Without `statFunc` that is the norm by the root of the size.
   */
 final class Monitor private (address: Long, family: Family) extends Handle(address, cohort_monitor_free, family) {
   private def this(made: (Long, Family)) = this(made._1, made._2)
@@ -60,7 +60,8 @@ object Monitor {
         try java.util.regex.Pattern.compile(pattern)
         catch {
           case error: java.util.regex.PatternSyntaxException =>
-            Native.refuse(s"pattern: expected a regular expression, found $pattern (${error.getDescription})", "pattern")
+            Native.refuse(s"pattern: expected a regular expression, found $pattern (${error.getDescription})",
+              "pattern")
         }
       val chooses = new Native.Callback((name: String) => compiled.matcher(name).lookingAt)
       options.filter = Filter

@@ -11,8 +11,8 @@ import cohort.abi.CohortOperator._
 import cohort.abi.Constants
 import cohort.DType.DType
 
-/** An array on a device. Calls that work on it are queued; reading it waits. Slices and what groups and executors show are live: they
-  * share memory, and keep it.
+/** An array on a device. Calls that work on it are queued; reading it waits. Slices and what groups and executors show
+  * are live: they share memory, and keep it.
   *
   * {{{
   * val a = NDArray.array(Array(1f, 2f, 3f, 4f), Shape(2, 2))
@@ -270,7 +270,8 @@ object NDArray {
   def waitall(): Unit = Cohort.waitAll()
 }
 
-/** Operators applied at once to arrays, by the names of the registry; attributes by name, `out` writes into arrays given.
+/** Operators applied at once to arrays, by the names of the registry; attributes by name, `out` writes into arrays
+  * given.
   *
   * {{{
   * val scores = nd.softmax(NDArray.array(Array(1f, 1f), Shape(1, 2)))
@@ -292,7 +293,8 @@ object nd extends Operators[NDArray] {
     val given = new Native.Attributes(attrs, "attributes")
     Arrays.take(Handle.addresses(inputs, "inputs") { list =>
       Native.long(
-        cohort_operator_invoke(Native.in(op, "op"), given.keys, given.words, given.num, list, list.length, null, 0, null, _))
+        cohort_operator_invoke(Native.in(op, "op"), given.keys, given.words, given.num, list, list.length, null, 0,
+          null, _))
     }).flatMap(_._2)
   }
 }

@@ -152,7 +152,8 @@ private[cohort] object Native {
   /** Keys and values of attributes and settings. What is null or None is left out. */
   final class Attributes(values: Iterable[(String, Any)], what: String) {
     private val found =
-      given(values, what).collect { case (key, value) if value != null && value != None => (key, attribute(value)) }.toVector
+      given(values, what)
+        .collect { case (key, value) if value != null && value != None => (key, attribute(value)) }.toVector
     val keys: Pointer = texts(found.map(_._1), what)
     val words: Pointer = texts(found.map(_._2), what)
     val num: Long = found.length.toLong
@@ -164,7 +165,8 @@ private[cohort] object Native {
     case yes: Boolean                                          => if (yes) "True" else "False"
     case Some(inner)                                           => attribute(inner)
     case shape: Shape                                          => attribute(shape.toVector)
-    case list: Iterable[_]                                     => list.map(attribute).mkString("(", ", ", if (list.size == 1) ",)" else ")")
+    case list: Iterable[_]                                     =>
+      list.map(attribute).mkString("(", ", ", if (list.size == 1) ",)" else ")")
     case pair: Product if pair.productPrefix.startsWith("Tuple") => attribute(pair.productIterator.toVector)
     case array: Array[_]                                       => attribute(array.toVector)
     case null | None                                           => "None"
@@ -173,7 +175,9 @@ private[cohort] object Native {
 
   // ---- callbacks
 
-  /** A function as the library calls it: it is found by `number`, the library's user_data, for as long as this object lives. */
+  /** A function as the library calls it: it is found by `number`, the library's user_data, for as long as this object
+    * lives.
+    */
   final class Callback(val function: AnyRef) {
     val number: Long = Callback.numbers.incrementAndGet()
     Callback.add(this)
@@ -181,7 +185,8 @@ private[cohort] object Native {
 
   object Callback {
     private[Native] val numbers = new AtomicLong
-    // Weakly: who gives a function to an object may well hold that object, and both are to go when nobody else holds them.
+    // Weakly: who gives a function to an object may well hold that object, and both are to go when nobody else holds
+    // them.
     private val table = new ConcurrentHashMap[java.lang.Long, WeakReference[Callback]]
 
     private[Native] def add(callback: Callback): Unit = {
@@ -202,8 +207,8 @@ private[cohort] object Native {
     def count: Int = table.size
   }
 
-  /** Runs the function behind a number; 0, or 1 where there is none any more, or it died, which goes on behind the call. What
-    * has failed already stops those that follow, unless they are to be told `always`.
+  /** Runs the function behind a number; 0, or 1 where there is none any more, or it died, which goes on behind the
+    * call. What has failed already stops those that follow, unless they are to be told `always`.
     */
   def call[F <: AnyRef](number: Long, always: Boolean = false)(body: F => Unit): Int = {
     val here = local.get

@@ -85,13 +85,15 @@ final class Symbol private[cohort] (address: Long) extends Handle(address, cohor
 
   /** Shapes of arguments, outputs and auxiliary states, in their order; null for what cannot be known. */
   def inferShape(known: Map[String, Shape]): (IndexedSeq[Shape], IndexedSeq[Shape], IndexedSeq[Shape]) = {
-    val (args, outputs, aux) = Descs.known(known, Map.empty) { descs => inferred(cohort_symbol_infer_shape(_, descs, 0, _, _, _, _)) }
+    val (args, outputs, aux) =
+      Descs.known(known, Map.empty) { descs => inferred(cohort_symbol_infer_shape(_, descs, 0, _, _, _, _)) }
     def shapes(list: Vector[Descs.Entry]) = list.map(_.shape.orNull)
     (shapes(args), shapes(outputs), shapes(aux))
   }
 
   def inferType(known: Map[String, DType]): (IndexedSeq[DType], IndexedSeq[DType], IndexedSeq[DType]) = {
-    val (args, outputs, aux) = Descs.known(Map.empty, known) { descs => inferred(cohort_symbol_infer_dtype(_, descs, 0, _, _, _, _)) }
+    val (args, outputs, aux) =
+      Descs.known(Map.empty, known) { descs => inferred(cohort_symbol_infer_dtype(_, descs, 0, _, _, _, _)) }
     def types(list: Vector[Descs.Entry]) = list.map(_.dtype.orNull)
     (types(args), types(outputs), types(aux))
   }
@@ -152,14 +154,15 @@ object Symbol {
   private[cohort] def create(op: String, name: String, inputs: Seq[Symbol], attrs: Iterable[(String, Any)]): Symbol = {
     val given = new Native.Attributes(attrs, "attributes")
     Handle.addresses(inputs, "inputs", nulls = true) { list =>
-      new Symbol(Native.long(cohort_symbol_create(Native.in(op, "op"), Native.inOrNull(name, "name"), given.keys, given.words,
+      new Symbol(Native.long(cohort_symbol_create(Native.in(op, "op"), Native.inOrNull(name, "name"), given.keys,
+        given.words,
         given.num, list, null, list.length, _)))
     }
   }
 }
 
-/** Operators as parts of networks: `sym.Convolution(data, kernel = (3, 3), num_filter = 20, name = "conv1")`. Inputs that are left out
-  * become variables. What is made with `sym(...)` takes the operator's name as text.
+/** Operators as parts of networks: `sym.Convolution(data, kernel = (3, 3), num_filter = 20, name = "conv1")`. Inputs
+  * that are left out become variables. What is made with `sym(...)` takes the operator's name as text.
   */
 object sym extends Operators[Symbol] {
   protected def isInput(value: Any): Boolean = value.isInstanceOf[Symbol]

@@ -32,7 +32,8 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
     Arrays
       .take(Handle.addresses(inputs, "inputs") { list =>
         useInside { handle =>
-          Native.long(cohort_tape_invoke(handle, Native.in(op, "op"), given.keys, given.words, given.num, list, list.length, null, 0,
+          Native.long(cohort_tape_invoke(handle, Native.in(op, "op"), given.keys, given.words, given.num, list,
+            list.length, null, 0,
             null, _))
         }
       })
@@ -81,8 +82,11 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
     }
   }
 
-  /** Computes the gradients of all marked arrays that heads were made from; head gradients are ones unless they are given. */
-  def backward(heads: Seq[NDArray], headGrads: Seq[NDArray] = null, retainGraph: Boolean = false, createGraph: Boolean = false): Unit =
+  /** Computes the gradients of all marked arrays that heads were made from; head gradients are ones unless they are
+    * given.
+    */
+  def backward(heads: Seq[NDArray], headGrads: Seq[NDArray] = null, retainGraph: Boolean = false,
+    createGraph: Boolean = false): Unit =
     withHeads(heads, headGrads) { (list, grads) =>
       run(cohort_tape_backward(_, list, grads, list.length, options(retainGraph, createGraph)))
     }
@@ -97,7 +101,8 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
     withHeads(heads, headGrads) { (list, grads) =>
       Handle.addresses(variables, "variables") { of =>
         Arrays.take(use { handle =>
-          Native.long(cohort_tape_grad(handle, list, grads, list.length, of, of.length, options(retainGraph, createGraph), _))
+          Native.long(cohort_tape_grad(handle, list, grads, list.length, of, of.length,
+            options(retainGraph, createGraph), _))
         }).flatMap(_._2)
       }
     }
@@ -118,14 +123,17 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
     options
   }
 
-  /** Records a function that was computed outside: `backward` gives from the gradients of the outputs one for each input, or null. */
+  /** Records a function that was computed outside: `backward` gives from the gradients of the outputs one for each
+    * input, or null.
+    */
   def function(inputs: Seq[NDArray], outputs: Seq[NDArray])(backward: IndexedSeq[NDArray] => Seq[NDArray]): Unit =
     Handle.addresses(inputs, "inputs") { from =>
       Handle.addresses(outputs, "outputs") { to =>
         val recorded = new Tape.Recorded(Native.given(backward, "backward"), family)
         family.keep(recorded.callback)
         try
-          run(cohort_tape_function(_, from, from.length, to, to.length, Tape.Backward, Tape.Release, recorded.callback.number))
+          run(cohort_tape_function(_, from, from.length, to, to.length, Tape.Backward, Tape.Release,
+            recorded.callback.number))
         catch {
           case error: Throwable =>
             recorded.forget()

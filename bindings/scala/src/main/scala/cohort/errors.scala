@@ -3,8 +3,8 @@ package cohort
 
 import java.io.{IOException, UncheckedIOException}
 
-/** What the library refuses, and what these classes refuse for it: each class of errors is an exception of its own, and one of
-  * Java's as well. `subject` names the operator, argument, array or file concerned; it may be empty.
+/** What the library refuses, and what these classes refuse for it: each class of errors is an exception of its own, and
+  * one of Java's as well. `subject` names the operator, argument, array or file concerned; it may be empty.
   */
 sealed trait CohortException extends RuntimeException {
   def subject: String

@@ -25,7 +25,9 @@ final class EvalMetric private[cohort] (address: Long, family: Family = new Fami
   /** Adds labels and predictions, pair by pair. */
   def update(labels: IndexedSeq[NDArray], preds: IndexedSeq[NDArray]): Unit =
     Handle.addresses(labels, "labels") { first =>
-      Handle.addresses(preds, "preds")(second => run(cohort_metric_update(_, first, first.length, second, second.length)))
+      Handle.addresses(preds, "preds") { second =>
+        run(cohort_metric_update(_, first, first.length, second, second.length))
+      }
     }
 
   /** The same by name. */
@@ -91,7 +93,8 @@ object EvalMetric {
   }
 
   /** Of a function of label and prediction, which gives a sum and what it is divided by. */
-  def custom(name: String, allowExtraOutputs: Boolean = false)(function: (NDArray, NDArray) => (Double, Double)): EvalMetric = {
+  def custom(name: String, allowExtraOutputs: Boolean = false)(
+      function: (NDArray, NDArray) => (Double, Double)): EvalMetric = {
     val callback = new Native.Callback(Native.given(function, "function"))
     val made = new EvalMetric(Native.long(
       cohort_metric_create_custom(Native.in(name, "name"), Custom, callback.number, Native.bool(allowExtraOutputs), _)))
@@ -100,7 +103,8 @@ object EvalMetric {
   }
 
   private object Custom extends MetricFn {
-    override def invoke(labels: Pointer, num_labels: Long, preds: Pointer, num_preds: Long, out_sum: Pointer, out_num: Pointer,
+    override def invoke(labels: Pointer, num_labels: Long, preds: Pointer, num_preds: Long, out_sum: Pointer,
+      out_num: Pointer,
         user_data: Long): Int =
       Native.call[(NDArray, NDArray) => (Double, Double)](user_data) { function =>
         def array(list: Pointer, i: Int) = new NDArray(Native.long(cohort_ndarray_share(list.getLong(8L * i), _)))
@@ -204,6 +208,7 @@ object Initializer {
   /** By name: `Initializer("xavier", 1, "magnitude" -> 2)`. */
   def apply(name: String, seed: Long, settings: (String, Any)*): Initializer = {
     val given = new Native.Attributes(settings, "settings")
-    new Initializer(Native.long(cohort_initializer_create(Native.in(name, "name"), given.keys, given.words, given.num, seed, _)))
+    new Initializer(Native.long(cohort_initializer_create(Native.in(name, "name"), given.keys, given.words, given.num,
+      seed, _)))
   }
 }

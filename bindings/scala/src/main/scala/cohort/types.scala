@@ -115,7 +115,9 @@ object DataDesc {
     Native.int(cohort_layout_batch_axis(Native.given(layout, "layout").map(Native.in(_, "layout")).orNull, _))
 }
 
-/** Data and labels of a batch, each in the order of its descriptors; for bucketing the key of its bucket, and its descriptors. */
+/** Data and labels of a batch, each in the order of its descriptors; for bucketing the key of its bucket, and its
+  * descriptors.
+  */
 final case class DataBatch(
     data: IndexedSeq[NDArray],
     label: IndexedSeq[NDArray] = null,

@@ -11,8 +11,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Finds libcohort.so and checks its version: where the system property cohort.library or the environment variable COHORT_LIB says
- * (the file, or the folder it is in), else where the dynamic linker looks. An UnsatisfiedLinkError says what was tried.
+ * Finds libcohort.so and checks its version: where the system property cohort.library or the environment variable
+ * COHORT_LIB says (the file, or the folder it is in), else where the dynamic linker looks. An UnsatisfiedLinkError says
+ * what was tried. As a program it says what it has found: java -cp cohort-abi.jar:jna.jar cohort.abi.Loader
  */
 public final class Loader {
     private static final NativeLibrary LIBRARY = load();
@@ -24,14 +25,18 @@ public final class Loader {
         try {
             Native.register(functions, LIBRARY);
         } catch (UnsatisfiedLinkError missing) {
-            throw new UnsatisfiedLinkError(
-                LIBRARY.getFile() + " lacks a function: these classes need libcohort " + Constants.VERSION + " or later (" + missing.getMessage() + ")");
+            throw new UnsatisfiedLinkError(LIBRARY.getFile() + " lacks a function: these classes need libcohort "
+                + Constants.VERSION + " or later (" + missing.getMessage() + ")");
         }
     }
 
     /** The file that was loaded. */
     public static File file() {
         return LIBRARY.getFile();
+    }
+
+    public static void main(String[] args) {
+        System.out.println("libcohort " + CohortVersion.cohort_version() + ", " + file());
     }
 
     private static NativeLibrary load() {
@@ -54,8 +59,8 @@ public final class Loader {
             checkVersion(library, path);
             return library;
         }
-        throw new UnsatisfiedLinkError("libcohort cannot be loaded; cohort.library or COHORT_LIB may name it or the folder it is in. Tried "
-            + String.join("; ", tried));
+        throw new UnsatisfiedLinkError("libcohort cannot be loaded; cohort.library or COHORT_LIB may name it or the"
+            + " folder it is in. Tried " + String.join("; ", tried));
     }
 
     private static List<String> candidates() {
@@ -75,8 +80,9 @@ public final class Loader {
         int needed = Integer.parseInt(parts[0]) * 10000 + Integer.parseInt(parts[1]) * 100 + Integer.parseInt(parts[2]);
         int found = library.getFunction("cohort_version_number").invokeInt(new Object[0]);
         if (found < needed) {
-            throw new UnsatisfiedLinkError(path + " is libcohort " + library.getFunction("cohort_version").invokeString(new Object[0], false)
-                + "; these classes need " + Constants.VERSION + " or later");
+            String version = library.getFunction("cohort_version").invokeString(new Object[0], false);
+            throw new UnsatisfiedLinkError(
+                path + " is libcohort " + version + "; these classes need " + Constants.VERSION + " or later");
         }
     }
 }

@@ -8,8 +8,8 @@ import cohort._
 import cohort.test.Nets._
 import org.junit.{After, Assert, Before, Test}
 
-/** Whatever a method is given, it does its work or throws an exception of these classes; the process lives, and other objects stay usable.
-  * The C interface is swept function by function in cohort.abi, from bindings/abi.json.
+/** Whatever a method is given, it does its work or throws an exception of these classes; the process lives, and other
+  * objects stay usable. The C interface is swept function by function in cohort.abi, from bindings/abi.json.
   */
 final class BadInputTest extends Case {
   private var closed = Seq.empty[AnyRef]
@@ -40,7 +40,8 @@ final class BadInputTest extends Case {
     new Module(linear(), labelNames = Vector.empty),
     new Predictor(linear(), Map("fc_weight" -> NDArray.ones(Shape(1, 2))), shapes = Map("data" -> Shape(1, 2))))
 
-  private val companions: Seq[AnyRef] = Seq(NDArray, Symbol, Executor, DataParallelExecutorGroup, EvalMetric, Optimizer, Initializer, Context,
+  private val companions: Seq[AnyRef] =
+    Seq(NDArray, Symbol, Executor, DataParallelExecutorGroup, EvalMetric, Optimizer, Initializer, Context,
     DType, Shape, DataDesc, Operators, Model, Predictor, Cohort, nd, sym, CustomOp)
 
   private def builders: Seq[AnyRef] = Seq(
@@ -56,10 +57,14 @@ final class BadInputTest extends Case {
     case "double"  => Seq(1.0, Double.NaN, Double.NegativeInfinity)
     case "boolean" => Seq(true, false)
     case "java.lang.String" => Seq("x", null, "", "a\u0000b", "\ud800", "größe", "%s%n")
-    case "java.nio.ByteBuffer" => Seq(ByteBuffer.allocateDirect(16), null, ByteBuffer.allocate(4), ByteBuffer.allocateDirect(0))
-    case "cohort.Shape" => Seq(Shape(2, 2), null, Shape(), Shape(0), Shape(-1), Shape(Int.MaxValue, Int.MaxValue, Int.MaxValue))
-    case "cohort.Context" => Seq(Context.cpu(), null, Context("cpu", -1), Context("tpu"), Context.gpu(77), Context(null))
-    case "cohort.DataBatch" => Seq(DataBatch(Vector(NDArray.ones(Shape(4, 2)))), null, DataBatch(null), DataBatch(Vector(null)), DataBatch(Vector.empty))
+    case "java.nio.ByteBuffer" =>
+      Seq(ByteBuffer.allocateDirect(16), null, ByteBuffer.allocate(4), ByteBuffer.allocateDirect(0))
+    case "cohort.Shape" =>
+      Seq(Shape(2, 2), null, Shape(), Shape(0), Shape(-1), Shape(Int.MaxValue, Int.MaxValue, Int.MaxValue))
+    case "cohort.Context" =>
+      Seq(Context.cpu(), null, Context("cpu", -1), Context("tpu"), Context.gpu(77), Context(null))
+    case "cohort.DataBatch" => Seq(DataBatch(Vector(NDArray.ones(Shape(4, 2)))), null, DataBatch(null),
+      DataBatch(Vector(null)), DataBatch(Vector.empty))
     case "scala.Enumeration$Value" => Seq(DType.Float32, null)
     case "scala.Option" => Seq(None, null, Some(null))
     case "scala.collection.immutable.Map" => Seq(Map.empty, null, Map("nothing" -> null), Map("data" -> null))
@@ -78,11 +83,14 @@ final class BadInputTest extends Case {
   }
 
   // Those of Java's objects, and what is private to the package, which bytecode does not say.
-  private val left = ("close dispose hashCode equals toString getClass notify notifyAll wait hold use useInside run cell closing family names " +
-    "onDevices present merged descs axes withSlices loadBatch runPass backwardPass create struct structs of code simpleBind longs").split(" ").toSet
+  private val left =
+    ("close dispose hashCode equals toString getClass notify notifyAll wait hold use useInside run cell closing family " +
+      "names onDevices present merged descs axes withSlices loadBatch runPass backwardPass create struct structs of " +
+      "code simpleBind longs").split(" ").toSet
 
   private def methods(target: AnyRef): Seq[Method] = target.getClass.getMethods.toSeq
-    .filter(method => method.getDeclaringClass.getName.startsWith("cohort.") && !method.getName.contains("$") && !left(method.getName))
+    .filter(method => method.getDeclaringClass.getName.startsWith("cohort.") && !method.getName.contains("$") &&
+      !left(method.getName))
     .filterNot(method => Modifier.isStatic(method.getModifiers))
     .sortBy(_.toString)
 

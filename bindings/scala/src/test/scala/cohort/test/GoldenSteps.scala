@@ -28,14 +28,16 @@ abstract class GoldenSteps {
 
   private def shape(lengths: Any): Shape = Shape(lengths.asInstanceOf[Vector[Double]].map(_.toInt))
 
-  private def shapes(step: Step): Map[String, Shape] = step.map("shapes").map { case (name, lengths) => (name, shape(lengths)) }
+  private def shapes(step: Step): Map[String, Shape] =
+    step.map("shapes").map { case (name, lengths) => (name, shape(lengths)) }
 
   private def descs(references: Any): IndexedSeq[DataDesc] =
     if (references == null) null
     else
       references.asInstanceOf[Vector[Map[String, Any]]].map { reference =>
         val one = new Step(reference)
-        DataDesc(one.text("name"), shape(one.get("shape")), DType.withName(one.textOr("dtype", "float32")), one.textOr("layout", "NCHW"))
+        DataDesc(one.text("name"), shape(one.get("shape")), DType.withName(one.textOr("dtype", "float32")),
+          one.textOr("layout", "NCHW"))
       }
 
   private def types(step: Step, key: String): Map[String, DType.DType] =
@@ -43,7 +45,8 @@ abstract class GoldenSteps {
 
   private def batch(step: Step): DataBatch = DataBatch(arrays(step.get("data")), arrays(step.get("label")))
 
-  private def slices(found: Seq[(Int, Int)]): Map[String, Any] = if (found.isEmpty) Map.empty else Map("slices" -> found)
+  private def slices(found: Seq[(Int, Int)]): Map[String, Any] =
+    if (found.isEmpty) Map.empty else Map("slices" -> found)
 
   /** What a step works on: a group, the main group of a manager, or the group of a module. */
   private def base(step: Step): GroupBase =
@@ -65,27 +68,33 @@ abstract class GoldenSteps {
     case "symbol_info"          => symbolInfo(symbol(step.text("symbol")))
     case "split_slices"         => splitSlices(step)
     case "create_group"         => createGroup(step)
-    case "bind"                 => group(step).bindExec(descs(step.get("data_shapes")), Option(descs(step.get("label_shapes"))), rebind = false)
+    case "bind"                 =>
+      group(step).bindExec(descs(step.get("data_shapes")), Option(descs(step.get("label_shapes"))), rebind = false)
     case "reshape"              => reshape(step)
     case "forward"              => group(step).forward(batch(step), step.isTrain)
     case "forward_presliced"    => forwardPreSliced(step)
     case "backward"             => group(step).backward(Option(arrays(step.get("head_grads"))).map(_.toArray).orNull)
     case "output_shapes"        => Map("shapes" -> group(step).getOutputShapes)
     case "get_outputs"          => getOutputs(step)
-    case "get_input_grads"      => values(if (step.flag("merge")) group(step).getInputGradsMerged() else group(step).getInputGrads())
-    case "set_params"           => base(step).setParams(named(step.get("arg")), named(step.get("aux")), step.flag("allow_extra"))
-    case "set_device_params"    => base(step).execs(step.int("device")).copyParamsFrom(named(step.get("arg")), named(step.get("aux")))
+    case "get_input_grads"      =>
+      values(if (step.flag("merge")) group(step).getInputGradsMerged() else group(step).getInputGrads())
+    case "set_params"           =>
+      base(step).setParams(named(step.get("arg")), named(step.get("aux")), step.flag("allow_extra"))
+    case "set_device_params"    =>
+      base(step).execs(step.int("device")).copyParamsFrom(named(step.get("arg")), named(step.get("aux")))
     case "get_params"           => getParams(step)
     case "param_arrays"         => some(step, paramNames(step).zip(base(step).present(PARAMS)).toMap)
     case "param_grads"          => some(step, paramNames(step).zip(base(step).onDevices(GRADS)).toMap)
     case "aux_arrays"           => some(step, base(step).names(AUX).zip(base(step).present(AUX)).toMap)
     case "fill_grads"           => fillGrads(step)
-    case "get_states"           => values(if (step.flag("merge")) group(step).merged(STATES) else group(step).getStates())
+    case "get_states"           =>
+      values(if (step.flag("merge")) group(step).merged(STATES) else group(step).getStates())
     case "set_states"           => setStates(step)
     case "create_metric"        => metrics(step.text("metric")) = metricOf(step)
     case "get_metric"           => figures(metric(step), step.flag("global"))
     case "update_metric"        => updateMetric(step)
-    case "metric_update"        => metric(step).update(arrays(step.get("labels")), arrays(step.get("preds"))); figures(metric(step))
+    case "metric_update"        =>
+      metric(step).update(arrays(step.get("labels")), arrays(step.get("preds"))); figures(metric(step))
     case "reset_metric"         => if (step.flag("local")) metric(step).resetLocal() else metric(step).reset()
     case "create_sgd"           => createSgd(step)
     case "sgd_update"           => sgdUpdate(step)
@@ -95,13 +104,17 @@ abstract class GoldenSteps {
     case "exec_simple_bind"     => execSimpleBind(step)
     case "exec_bind"            => execBind(step)
     case "exec_set"             => execSet(step)
-    case "exec_copy_params"     => exec(step).copyParamsFrom(named(step.get("arg")), named(step.get("aux")), step.flag("allow_extra"))
-    case "exec_forward"         => exec(step).forward(step.flag("is_train"), named(step.get("inputs"))); values(exec(step).outputs)
+    case "exec_copy_params"     =>
+      exec(step).copyParamsFrom(named(step.get("arg")), named(step.get("aux")), step.flag("allow_extra"))
+    case "exec_forward"         =>
+      exec(step).forward(step.flag("is_train"), named(step.get("inputs"))); values(exec(step).outputs)
     case "exec_outputs"         => values(exec(step).outputs)
-    case "exec_partial_forward" => Map("step_left" -> exec(step).partialForward(step.flag("is_train"), step.int("step")))
+    case "exec_partial_forward" =>
+      Map("step_left" -> exec(step).partialForward(step.flag("is_train"), step.int("step")))
     case "exec_backward"        => execBackward(step)
     case "exec_args"            => some(step, exec(step).argDict)
-    case "exec_grads"           => some(step, exec(step).argDict.keys.map(name => (name, exec(step).gradDict.get(name))).toMap)
+    case "exec_grads"           =>
+      some(step, exec(step).argDict.keys.map(name => (name, exec(step).gradDict.get(name))).toMap)
     case "exec_aux"             => some(step, exec(step).auxDict)
     case "exec_reshape"         => execReshape(step)
     case "exec_set_monitor"     => execSetMonitor(step)
@@ -117,14 +130,18 @@ abstract class GoldenSteps {
     case "create_module"        => createModule(step)
     case "module_bind"          => moduleBind(step)
     case "module_set_params" =>
-      module(step).setParams(named(step.get("arg")), named(step.get("aux")), step.flag("allow_missing"), step.flag("allow_extra"))
+      module(step).setParams(named(step.get("arg")), named(step.get("aux")), step.flag("allow_missing"),
+        step.flag("allow_extra"))
     case "module_get_params"    => val (args, aux) = module(step).getParams; Map("arg" -> args, "aux" -> aux)
     case "module_init_sgd"      => moduleInitSgd(step)
-    case "module_forward"       => module(step).forward(batch(step), step.isTrain); slices(module(step).execGroup.slices)
+    case "module_forward"       =>
+      module(step).forward(batch(step), step.isTrain); slices(module(step).execGroup.slices)
     case "module_backward"      => module(step).backward()
     case "module_update"        => module(step).update()
-    case "module_get_outputs"   => values(if (step.flag("merge", true)) module(step).getOutputsMerged() else module(step).getOutputs())
-    case "module_update_metric" => module(step).updateMetric(metric(step), arrays(step.get("labels"))); figures(metric(step))
+    case "module_get_outputs"   =>
+      values(if (step.flag("merge", true)) module(step).getOutputsMerged() else module(step).getOutputs())
+    case "module_update_metric" =>
+      module(step).updateMetric(metric(step), arrays(step.get("labels"))); figures(metric(step))
   }
 
   private val PARAMS = abi.Constants.GroupList.PARAMS
@@ -148,10 +165,12 @@ abstract class GoldenSteps {
     "num_nodes" -> symbol.numNodes)
 
   private def splitSlices(step: Step): Any = slices(
-    DataParallelExecutorGroup.splitInputSlice(step.int("batch_size"), workload(step), Rounding.withName(step.textOr("rounding", "half_even"))))
+    DataParallelExecutorGroup.splitInputSlice(step.int("batch_size"), workload(step),
+      Rounding.withName(step.textOr("rounding", "half_even"))))
 
   private def createGroup(step: Step): Any = {
-    val builder = new DataParallelExecutorGroup.Builder(symbol(step.text("symbol")), contexts(step), step.texts("param_names"))
+    val builder =
+      new DataParallelExecutorGroup.Builder(symbol(step.text("symbol")), contexts(step), step.texts("param_names"))
       .setWorkLoadList(workload(step))
       .setDataShapes(descs(step.get("data_shapes")))
       .setLabelShapes(descs(step.get("label_shapes")))
@@ -215,7 +234,8 @@ abstract class GoldenSteps {
       .zip(group.present(list))
       .collect {
         case (name, devices) if !step.has("targets") || step.texts("targets").contains(name) =>
-          (name, NDArray.zeros(devices.head.shape, dtype = types(step, "target_types").getOrElse(name, devices.head.dtype)))
+          (name,
+            NDArray.zeros(devices.head.shape, dtype = types(step, "target_types").getOrElse(name, devices.head.dtype)))
       }
       .toMap
     (zeros(PARAMS), zeros(AUX))
@@ -246,8 +266,10 @@ abstract class GoldenSteps {
     }
     val settings = step.map("args").filter { case (key, _) => key != "label_names" && key != "output_names" }
     val made = EvalMetric(step.text("kind"), settings.map { case (key, value) => (key, plain(value)) }.toSeq: _*)
-    if (names("label_names").nonEmpty || names("output_names").nonEmpty) made.setNames(names("label_names"), names("output_names"))
-    if (step.has("children")) step.list("children").foreach(child => made.add(metricOf(new Step(child.asInstanceOf[Map[String, Any]]))))
+    if (names("label_names").nonEmpty || names("output_names").nonEmpty) made.setNames(names("label_names"),
+      names("output_names"))
+    if (step.has("children")) step.list("children")
+      .foreach(child => made.add(metricOf(new Step(child.asInstanceOf[Map[String, Any]]))))
     made
   }
 
@@ -278,7 +300,8 @@ abstract class GoldenSteps {
   }
 
   private def createSgd(step: Step): Any = {
-    val mode = Map("on_store" -> UpdateMode.OnStore, "per_device" -> UpdateMode.PerDevice, "no_store" -> UpdateMode.NoStore)(step.text("mode"))
+    val mode = Map("on_store" -> UpdateMode.OnStore, "per_device" -> UpdateMode.PerDevice,
+      "no_store" -> UpdateMode.NoStore)(step.text("mode"))
     val sgd = sgdOf(step).useSymbol(symbol(step.text("symbol")))
     val names = paramNames(step)
     if (mode == UpdateMode.OnStore) // which starts from device 0's parameters, and gives them to all
@@ -298,7 +321,8 @@ abstract class GoldenSteps {
 
   private def installMonitor(step: Step): Unit = {
     val monitor =
-      new Monitor(step.intOr("interval", 1), null, step.textOr("pattern", ".*"), step.flag("sort"), step.flag("monitor_all"))
+      new Monitor(step.intOr("interval", 1), null, step.textOr("pattern", ".*"), step.flag("sort"),
+        step.flag("monitor_all"))
     if (step.has("exec")) monitor.install(exec(step))
     else if (step.has("manager")) manager(step).installMonitor(monitor)
     else group(step).installMonitor(monitor)
@@ -329,13 +353,15 @@ abstract class GoldenSteps {
     val net = symbol(step.text("symbol"))
     val words = if (step.has("grad_req")) wordsOf(net, step) else null
     val shared = if (step.has("shared_exec")) execs(step.text("shared_exec")) else null
-    kept(step.text("exec"), Executor.simpleBind(net, null, shapes(step), types(step, "types"), words, shared, step.texts("shared_arg_names")))
+    kept(step.text("exec"),
+      Executor.simpleBind(net, null, shapes(step), types(step, "types"), words, shared, step.texts("shared_arg_names")))
   }
 
   private def execBind(step: Step): Any = {
     def copies(key: String) = named(step.get(key)).map { case (name, array) => (name, array.copy()) }
     val net = symbol(step.text("symbol"))
-    kept(step.text("exec"), Executor.bind(net, null, copies("args"), copies("args_grad"), wordsOf(net, step), copies("aux")))
+    kept(step.text("exec"),
+      Executor.bind(net, null, copies("args"), copies("args_grad"), wordsOf(net, step), copies("aux")))
   }
 
   private def wordsOf(net: Symbol, step: Step): Map[String, String] = step.get("grad_req") match {
@@ -376,7 +402,8 @@ abstract class GoldenSteps {
   // ---- managers and modules
 
   private def createManager(step: Step): Any = {
-    val builder = new DataParallelExecutorManager.Builder(symbol(step.text("symbol")), contexts(step), step.texts("param_names"))
+    val builder =
+      new DataParallelExecutorManager.Builder(symbol(step.text("symbol")), contexts(step), step.texts("param_names"))
       .setBatchSize(step.int("batch_size"))
       .setDataShapes(descs(step.get("data_shapes")))
       .setLabelShapes(descs(step.get("label_shapes")))
@@ -385,7 +412,8 @@ abstract class GoldenSteps {
       val buckets = step.map("buckets")
       builder.setSymGen(
         key(step.get("default_bucket_key")),
-        key => symbol(buckets.getOrElse(key.toString, throw new UnknownNameException(s"there is no bucket $key", key.toString)).toString))
+        key => symbol(buckets.getOrElse(key.toString,
+          throw new UnknownNameException(s"there is no bucket $key", key.toString)).toString))
     }
     managers(step.text("manager")) = builder.build()
     slices(manager(step).slices)
@@ -406,7 +434,8 @@ abstract class GoldenSteps {
   }
 
   private def createModule(step: Step): Any = {
-    val made = new Module(symbol(step.text("symbol")), step.texts("data_names"), step.texts("label_names"), contexts(step), workload(step))
+    val made = new Module(symbol(step.text("symbol")), step.texts("data_names"), step.texts("label_names"),
+      contexts(step), workload(step))
     modules(step.text("module")) = made
     Map("param_names" -> made.paramNames)
   }

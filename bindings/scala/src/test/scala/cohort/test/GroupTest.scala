@@ -8,14 +8,17 @@ import org.junit.Test
 /** Groups, managers and modules, where goldens do not look. */
 final class GroupTest extends Case {
   private def builder(): DataParallelExecutorGroup.Builder =
-    new DataParallelExecutorGroup.Builder(linear(), two, Vector("fc_weight")).setDataShapes(Vector(DataDesc("data", Shape(4, 2))))
+    new DataParallelExecutorGroup.Builder(linear(), two, Vector("fc_weight"))
+      .setDataShapes(Vector(DataDesc("data", Shape(4, 2))))
 
   @Test def `a group is what its builder says, in any order`(): Unit = {
     val group = builder().setGradReq("add").setWorkLoadList(Vector(1f, 3f)).setInputsNeedGrad(true).build()
     equal(Vector((0, 1), (1, 4)), group.slices)
     equal(Map("data" -> "add", "fc_weight" -> "add"), group.gradReq)
-    equal((Vector("data", "fc_weight"), Vector("fc_weight"), Vector("fc_output")), (group.argNames, group.paramNames, group.outputNames))
-    equal((Vector(DataDesc("data", Shape(4, 2))), None, Vector(0)), (group.dataShapes, group.labelShapes, group.dataLayouts))
+    equal((Vector("data", "fc_weight"), Vector("fc_weight"), Vector("fc_output")),
+      (group.argNames, group.paramNames, group.outputNames))
+    equal((Vector(DataDesc("data", Shape(4, 2))), None, Vector(0)),
+      (group.dataShapes, group.labelShapes, group.dataLayouts))
     equal(Vector(("data", Shape(3, 2))), group.slicedShape(group.dataShapes, 1))
     equal(Vector(("data", Shape(4, 3))), group.slicedShape(group.dataShapes, 1, Vector(1)))
     equal(Vector(1), group.decideSlices(Vector(DataDesc("more", Shape(2, 4), layout = "TN"))))
@@ -37,7 +40,8 @@ final class GroupTest extends Case {
 
   @Test def `the companion makes the same with all at once`(): Unit = {
     val group = DataParallelExecutorGroup(
-      linear(), two, Vector(1f, 1f), Vector(DataDesc("data", Shape(4, 2))), None, Vector("fc_weight"), forTraining = true,
+      linear(), two, Vector(1f, 1f), Vector(DataDesc("data", Shape(4, 2))), None, Vector("fc_weight"), forTraining =
+        true,
       inputsNeedGrad = false, gradReq = Map("fc_weight" -> "null"))
     equal("null", group.gradReq("fc_weight"))
     equal(None, group.gradArrays(0)(1))
@@ -92,11 +96,13 @@ final class GroupTest extends Case {
     refused(classOf[ShapeException], "data")(group.forward(DataBatch(Vector(NDArray.ones(Shape(5, 2))))))
     refused(classOf[InvalidArgumentException])(group.forward(DataBatch(Vector.empty)))
     refused(classOf[InvalidArgumentException], "null")(group.forward(null))
-    refused(classOf[InvalidArgumentException], "dataShapes")(new DataParallelExecutorGroup.Builder(linear(), two, Vector.empty).build())
+    refused(classOf[InvalidArgumentException],
+      "dataShapes")(new DataParallelExecutorGroup.Builder(linear(), two, Vector.empty).build())
     refused(classOf[InvalidArgumentException])(builder().setGradReq("sometimes").build())
     refused(classOf[InvalidArgumentException])(builder().setGradReq(Seq("data" -> "null")))
     refused(classOf[UnknownNameException])(builder().setGradReq(Seq("data" -> "null", "more" -> "null")))
-    refused(classOf[InvalidArgumentException])(new DataParallelExecutorGroup.Builder(linear(), Array.empty, Vector.empty).setDataShapes(Vector(DataDesc("data", Shape(4, 2)))).build())
+    refused(classOf[InvalidArgumentException])(new DataParallelExecutorGroup.Builder(linear(), Array.empty,
+      Vector.empty).setDataShapes(Vector(DataDesc("data", Shape(4, 2)))).build())
     refused(classOf[InvalidArgumentException])(group.updateMetric(EvalMetric("loss"), null))
     refused(classOf[StateException])(group.updateMetric(EvalMetric("loss"), Vector.empty))
     near({ group.forward(linearBatch); group.getOutputsMerged()(0).toArray }, 21, 43, 65, 87)
@@ -129,7 +135,8 @@ final class GroupTest extends Case {
     val manager = Nets.manager(key => { asked :+= key; mlp() })
     manager.initParams(Initializer("uniform", 1))
     equal(None, manager.currExecgrp)
-    def batch(key: AnyRef, length: Int) = DataBatch(Vector(NDArray.ones(Shape(4, 4))), Vector(array(Shape(4))(0, 1, 2, 0)), bucketKey = key,
+    def batch(key: AnyRef, length: Int) =
+      DataBatch(Vector(NDArray.ones(Shape(4, 4))), Vector(array(Shape(4))(0, 1, 2, 0)), bucketKey = key,
       provideData = Vector(DataDesc("data", Shape(4, 4))), provideLabel = Vector(DataDesc("softmax_label", Shape(4))))
     for (key <- Seq("a", "b", "b", "a")) {
       manager.loadDataBatch(batch(key, 4))

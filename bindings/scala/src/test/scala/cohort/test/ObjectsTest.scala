@@ -56,14 +56,16 @@ final class ObjectsTest extends Case {
     NDArray.save(path, Seq(array(Shape(1))(4)))
     val (names, arrays) = NDArray.load(path)
     equal((Vector(), 4f), (names, arrays(0).toScalar))
-    equal(folder.getPath, refused(classOf[FileException], folder.getPath)(NDArray.load(folder.getPath + "/no")).subject.take(folder.getPath.length))
+    equal(folder.getPath, refused(classOf[FileException], folder.getPath)(NDArray.load(folder.getPath + "/no"))
+      .subject.take(folder.getPath.length))
   }
 
   @Test def `operators are found in the registry`(): Unit = {
     equal(Vector("data", "weight", "bias"), Operators.inputs("FullyConnected"))
     equal(true, Operators.names.contains("softmax") && Operators.doc("softmax").nonEmpty)
     equal(true, Operators.attributes("Convolution").exists(_._1 == "num_filter"))
-    val named = nd.FullyConnected(array(Shape(1, 2))(1, 2), bias = array(Shape(1))(5), weight = array(Shape(1, 2))(10, 1), num_hidden = 1)
+    val named = nd.FullyConnected(array(Shape(1, 2))(1, 2), bias = array(Shape(1))(5),
+      weight = array(Shape(1, 2))(10, 1), num_hidden = 1)
     near(named.toArray, 17)
     equal(2, nd.all("SliceChannel", Seq(NDArray.ones(Shape(2, 2))), "num_outputs" -> 2).length)
     near(nd.Concat(Seq(NDArray.ones(Shape(1)), NDArray.zeros(Shape(1))), dim = 0, num_args = 2).toArray, 1, 0)
@@ -110,10 +112,12 @@ final class ObjectsTest extends Case {
     val longer = executor.reshape(allowUpSizing = true, partialShaping = true, shapes = Map("data" -> Shape(3, 2)))
     longer.forward(inputs = Map("data" -> NDArray.ones(Shape(3, 2))))
     near(longer.outputs(0).toArray, 11, 11, 11)
-    val bound = Executor.bind(linear(), args = Map("data" -> NDArray.ones(Shape(1, 2)), "fc_weight" -> array(Shape(1, 2))(2, 3)))
+    val bound =
+      Executor.bind(linear(), args = Map("data" -> NDArray.ones(Shape(1, 2)), "fc_weight" -> array(Shape(1, 2))(2, 3)))
     bound.forward()
     near(bound.outputDict("fc_output").toArray, 5)
-    refused(classOf[UnknownNameException], "fc_weight")(Executor.bind(linear(), args = Map("data" -> NDArray.ones(Shape(1, 2)))))
+    refused(classOf[UnknownNameException],
+      "fc_weight")(Executor.bind(linear(), args = Map("data" -> NDArray.ones(Shape(1, 2)))))
   }
 
   @Test def `errors come whole, as exceptions of Java's too`(): Unit = {
@@ -171,7 +175,8 @@ final class ObjectsTest extends Case {
     val said = new scala.collection.mutable.ArrayBuffer[String]
     val receiver = new LogReceiver(LogLevel.Warning)((level, text) => said += s"$level: $text")
     val warned = mlp().simpleBind(shapes = Map("data" -> Shape(1, 2)))
-    val group = new DataParallelExecutorGroup.Builder(mlp(), two, null).setDataShapes(Vector(DataDesc("data", Shape(4, 4)))).build()
+    val group = new DataParallelExecutorGroup.Builder(mlp(), two, null)
+      .setDataShapes(Vector(DataDesc("data", Shape(4, 4)))).build()
     group.forward(DataBatch(Vector(NDArray.ones(Shape(4, 4)))), Some(true))
     warned.close()
     receiver.close()

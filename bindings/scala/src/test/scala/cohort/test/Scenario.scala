@@ -23,8 +23,8 @@ final class Step(val fields: Map[String, Any]) {
   def isTrain: Option[Boolean] = if (has("is_train")) Some(flag("is_train")) else None
 }
 
-/** Replays a scenario of tests/golden/group, which records what MXNet 1.9.1 computed, through the classes of this binding. The format
-  * is described in tests/golden/README.md.
+/** Replays a scenario of tests/golden/group, which records what MXNet 1.9.1 computed, through the classes of this
+  * binding. The format is described in tests/golden/README.md.
   */
 final class Scenario(folder: File) extends GoldenSteps {
   private val head = new Step(Json.read(new File(folder, "scenario.json")))
@@ -63,7 +63,8 @@ final class Scenario(folder: File) extends GoldenSteps {
 
   // ---- what is expected
 
-  private def differences(expected: Any, found: Any, what: String, rtol: Double, atol: Double): Seq[String] = (expected, found) match {
+  private def differences(expected: Any, found: Any, what: String, rtol: Double, atol: Double): Seq[String] =
+    (expected, found) match {
     case (map: Map[_, _], array: NDArray) =>
       val reference = new Step(map.asInstanceOf[Map[String, Any]])
       compare(this.array(reference.fields), array, what, rtol, reference.double("atol", atol))
@@ -85,7 +86,8 @@ final class Scenario(folder: File) extends GoldenSteps {
     case (wanted: Double, text: String)    => numbers(wanted, number(text), what, rtol, atol)
     case (wanted: String, number: Double)  => numbers(this.number(wanted), number, what, rtol, atol)
     case (wanted: String, text: String) =>
-      if (wanted == text || asNumbers(wanted, text).exists { case (a, b) => numbers(a, b, what, rtol, atol).isEmpty }) Nil
+      if (wanted == text ||
+        asNumbers(wanted, text).exists { case (a, b) => numbers(a, b, what, rtol, atol).isEmpty }) Nil
       else Seq(s"$what: expected $wanted, found $text")
     case _ => if (expected == found) Nil else Seq(s"$what: expected $expected, found $found")
   }
@@ -101,10 +103,13 @@ final class Scenario(folder: File) extends GoldenSteps {
     else Seq(s"$what: expected $e, found $f")
 
   private def compare(expected: NDArray, found: NDArray, what: String, rtol: Double, atol: Double): Seq[String] =
-    if ((expected.dtype, expected.shape) != ((found.dtype, found.shape))) Seq(s"$what: expected $expected, found $found")
+    if ((expected.dtype,
+      expected.shape) != ((found.dtype, found.shape))) Seq(s"$what: expected $expected, found $found")
     else {
-      val wrong = expected.toFloat64Array.zip(found.toFloat64Array).filter { case (e, f) => numbers(e, f, "", rtol, atol).nonEmpty }
-      if (wrong.isEmpty) Nil else Seq(s"$what: ${wrong.length} wrong, ${wrong.head._2} where ${wrong.head._1} is expected")
+      val wrong = expected.toFloat64Array.zip(found.toFloat64Array)
+        .filter { case (e, f) => numbers(e, f, "", rtol, atol).nonEmpty }
+      if (wrong.isEmpty) Nil
+        else Seq(s"$what: ${wrong.length} wrong, ${wrong.head._2} where ${wrong.head._1} is expected")
     }
 
   // ---- what a scenario names
@@ -134,9 +139,10 @@ final class Scenario(folder: File) extends GoldenSteps {
 
 object Scenario {
   private val kinds: Seq[(Class[_], String)] = Seq(
-    classOf[InvalidArgumentException] -> ("too_many_slices empty_data_shapes bad_grad_req head_grad_required no_such_output " +
-      "count_mismatch not_binary bad_arguments"),
-    classOf[UnknownNameException] -> "unknown_input unknown_parameter missing_parameter missing_argument missing_target",
+    classOf[InvalidArgumentException] -> ("too_many_slices empty_data_shapes bad_grad_req head_grad_required " +
+      "no_such_output count_mismatch not_binary bad_arguments"),
+    classOf[UnknownNameException] -> ("unknown_input unknown_parameter missing_parameter missing_argument " +
+      "missing_target"),
     classOf[ShapeException] -> ("batch_size_mismatch shape_mismatch incomplete_shapes unspecified_shape_changed " +
       "up_sizing_not_allowed"),
     classOf[DTypeException] -> "type_mismatch",

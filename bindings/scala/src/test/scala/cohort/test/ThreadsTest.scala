@@ -18,7 +18,8 @@ final class ThreadsTest extends Case {
 
   @Test def `predictors on the same parameters run at once`(): Unit = {
     val random = new scala.util.Random(1)
-    val weights = Map("fc_weight" -> array(Shape(3, 4))(Seq.fill(12)(random.nextFloat()): _*), "fc_bias" -> NDArray.zeros(Shape(3)))
+    val weights =
+      Map("fc_weight" -> array(Shape(3, 4))(Seq.fill(12)(random.nextFloat()): _*), "fc_bias" -> NDArray.zeros(Shape(3)))
     val first = new Predictor(mlp(), weights, shapes = Map("data" -> Shape(2, 4)))
     val predictors = first +: Vector.fill(3)(first.copy())
     val data = Vector.fill(60)(Array.fill(8)(random.nextFloat()))
@@ -27,7 +28,8 @@ final class ThreadsTest extends Case {
     equal(9, first.predict(Array.fill(12)(1f)).length) // a batch of another length
     refused(classOf[ShapeException])(first.predict(Array(1f)))
     refused(classOf[UnknownNameException])(first.predict(Map("other" -> weights("fc_bias"))))
-    refused(classOf[UnknownNameException], "fc_weight")(new Predictor(mlp(), Map.empty, shapes = Map("data" -> Shape(2, 4))))
+    refused(classOf[UnknownNameException],
+      "fc_weight")(new Predictor(mlp(), Map.empty, shapes = Map("data" -> Shape(2, 4))))
     predictors.foreach(_.close())
   }
 
@@ -151,7 +153,8 @@ final class ThreadsTest extends Case {
       val group = linearGroup()
       group.forward(linearBatch)
       val all: Seq[Handle] =
-        Seq(group, group.symbol) ++ group.execs ++ group.getOutputsMerged() ++ group.getOutputs().flatten ++ group.dataArrays(0).map(_._2)
+        Seq(group, group.symbol) ++ group.execs ++ group.getOutputsMerged() ++ group.getOutputs().flatten ++
+          group.dataArrays(0).map(_._2)
       random.shuffle(all).foreach(_.close())
     }
   }
@@ -174,7 +177,8 @@ final class ThreadsTest extends Case {
   }
 
   @Test def `callbacks inside callbacks throw where they belong`(): Unit = {
-    val (outer, inner) = (linear().simpleBind(shapes = Map("data" -> Shape(1, 2))), linear().simpleBind(shapes = Map("data" -> Shape(1, 2))))
+    val (outer, inner) = (linear().simpleBind(shapes = Map("data" -> Shape(1, 2))),
+      linear().simpleBind(shapes = Map("data" -> Shape(1, 2))))
     var told = ""
     inner.setMonitorCallback((_, _) => throw new NoSuchFieldException("inner"))
     outer.setMonitorCallback { (_, _) =>

@@ -80,7 +80,8 @@ final class TrainingTest extends Case {
     }
     equal((3, 0), (monitor.step, reports(1).length))
     equal(Set("fc_weight", "fc_output"), reports(0).map(_._2).toSet)
-    equal(true, reports(2).exists { case (step, name, text) => step == 3 && name == "fc_output" && text.trim.toFloat == 87f })
+    equal(true,
+      reports(2).exists { case (step, name, text) => step == 3 && name == "fc_output" && text.trim.toFloat == 87f })
     refused(classOf[InvalidArgumentException], "(")(new Monitor(1, pattern = "("))
     refused(classOf[InvalidArgumentException])(new Monitor(0))
   }
@@ -108,7 +109,8 @@ final class TrainingTest extends Case {
   }
 
   private final class Scale(factor: Float) extends CustomOp {
-    override def forward(isTrain: Boolean, in: IndexedSeq[NDArray], out: IndexedSeq[NDArray], aux: IndexedSeq[NDArray]): Unit =
+    override def forward(isTrain: Boolean, in: IndexedSeq[NDArray], out: IndexedSeq[NDArray],
+      aux: IndexedSeq[NDArray]): Unit =
       out(0).set(in(0).toArray.map(_ * factor))
 
     override def backward(heads: IndexedSeq[NDArray], in: IndexedSeq[NDArray], out: IndexedSeq[NDArray],
@@ -123,7 +125,8 @@ final class TrainingTest extends Case {
     }
     try {
       val net = sym.Custom(linear(), op_type = "scale", factor = 3, name = "scaled")
-      val group = new DataParallelExecutorGroup.Builder(net, two, null).setDataShapes(Vector(DataDesc("data", Shape(4, 2)))).build()
+      val group = new DataParallelExecutorGroup.Builder(net, two, null)
+        .setDataShapes(Vector(DataDesc("data", Shape(4, 2)))).build()
       group.setParams(Map("fc_weight" -> array(Shape(1, 2))(1, 10)), null)
       group.forward(linearBatch, Some(true))
       near(group.getOutputsMerged()(0).toArray, 63, 129, 195, 261)
