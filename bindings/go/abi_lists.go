@@ -33,6 +33,7 @@ func freeSymbol(ptr unsafe.Pointer) { C.cohort_symbol_free((*C.cohort_symbol)(pt
 
 // listSymbol keeps the objects from being freed for as long as the scratch lives. Where nil is allowed it is NULL.
 func (s *scratch) listSymbol(from []*Symbol, nullable bool, what string) (**C.cohort_symbol, C.size_t) {
+	s.readSymbols()
 	return listIn(s, from, func(one *Symbol) *C.cohort_symbol {
 		if one == nil {
 			if !nullable {

@@ -51,6 +51,22 @@ func TestWhatMonitorsFailOrPanicWithComesOutOfThePass(t *testing.T) {
 	done(executor.Forward(false))
 	refused(t, executor.Forward(false), cohort.ErrState, "closed")
 
+	// What a callback fails with inside a callback comes out of the call in between.
+	inner := ok(cohort.SimpleBind(linear(), cohort.CPU(0), map[string][]int{"data": {1, 2}}))
+	outer := ok(cohort.SimpleBind(linear(), cohort.CPU(0), map[string][]int{"data": {1, 2}}))
+	defer inner.Close()
+	defer outer.Close()
+	done(inner.SetMonitor(func(string, *cohort.NDArray) error { return errToday }, false))
+	var between error
+	done(outer.SetMonitor(func(string, *cohort.NDArray) error {
+		between = inner.Forward(false)
+		return nil
+	}, false))
+	done(outer.Forward(false))
+	if !errors.Is(between, errToday) {
+		t.Error(between)
+	}
+
 	group := linearGroup()
 	done(group.SetMonitor(func(string, *cohort.NDArray) error { return errToday }, false))
 	batch := []*cohort.NDArray{full(1, 4, 2)}

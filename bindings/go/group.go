@@ -282,14 +282,10 @@ func (g *Group) Backward(headGrads ...*NDArray) error {
 
 // Update updates every parameter that has a gradient.
 func (g *Group) Update(optimizer *Optimizer, mode UpdateMode) error {
-	var c scratch
-	defer c.end()
-	rule := optimizer.pinned(&c)
-	if c.err != nil {
-		return c.err
-	}
-	return g.on(func(raw *C.cohort_group) *C.cohort_error {
-		return C.cohort_group_update(raw, rule, C.cohort_update_mode(mode))
+	return optimizer.use(func(rule *C.cohort_optimizer) error {
+		return g.on(func(raw *C.cohort_group) *C.cohort_error {
+			return C.cohort_group_update(raw, rule, C.cohort_update_mode(mode))
+		})
 	})
 }
 

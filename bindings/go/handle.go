@@ -194,7 +194,8 @@ type outcome struct {
 	value    any
 }
 
-// Callbacks run on the thread of the call that they run in.
+// Callbacks run on the thread of the call that they run in. Of calls inside callbacks the innermost one takes the outcome: none is there
+// while another callback runs.
 var (
 	threads     sync.Mutex // guards the next two
 	outcomes    = map[uintptr]*outcome{}
@@ -213,12 +214,11 @@ func takeOutcome() *outcome {
 	defer threads.Unlock()
 	thread := thisThread()
 	found := outcomes[thread]
-	if found != nil && callbacksIn[thread] == 0 {
+	if found != nil {
 		delete(outcomes, thread)
 		atomic.AddInt32(&numOutcomes, -1)
-		return found
 	}
-	return nil
+	return found
 }
 
 func inCallback() bool {
@@ -327,9 +327,25 @@ type scratch struct {
 	pinned []*handle
 	frees  []func()
 	err    error
+
+	readsSymbols bool
+}
+
+// Symbols are read as arguments by several calls at once, and changed by one alone.
+var symbols sync.RWMutex
+
+// readSymbols keeps symbols from being changed until the end.
+func (s *scratch) readSymbols() {
+	if !s.readsSymbols {
+		symbols.RLock()
+		s.readsSymbols = true
+	}
 }
 
 func (s *scratch) end() {
+	if s.readsSymbols {
+		symbols.RUnlock()
+	}
 	for _, free := range s.frees {
 		free()
 	}

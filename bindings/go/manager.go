@@ -181,14 +181,10 @@ func (m *Manager) Backward() error {
 
 // Update updates the parameters, which all buckets share, from the gradients of the current group.
 func (m *Manager) Update(optimizer *Optimizer, mode UpdateMode) error {
-	var c scratch
-	defer c.end()
-	rule := optimizer.pinned(&c)
-	if c.err != nil {
-		return c.err
-	}
-	return m.on(func(raw *C.cohort_manager) *C.cohort_error {
-		return C.cohort_manager_update(raw, rule, C.cohort_update_mode(mode))
+	return optimizer.use(func(rule *C.cohort_optimizer) error {
+		return m.on(func(raw *C.cohort_manager) *C.cohort_error {
+			return C.cohort_manager_update(raw, rule, C.cohort_update_mode(mode))
+		})
 	})
 }
 

@@ -274,20 +274,26 @@ func TestObjectsAreUsedByManyGoroutinesAndClosedMeanwhile(t *testing.T) {
 	monitor := ok(cohort.NewMonitor(1))
 	done(monitor.Install(second))
 	array := full(1, 100, 100)
+	network, sgd := mlp(), ok(cohort.NewOptimizer("sgd", nil))
 	var group sync.WaitGroup
 	for i := 0; i < 6; i++ {
 		group.Add(1)
 		go func(i int) {
 			defer group.Done()
+			own := linearGroup()
+			defer own.Close()
 			batch := []*cohort.NDArray{full(1, 4, 2)}
 			for j := 0; j < 30; j++ {
 				for _, err := range []error{
 					first.Forward(batch, nil, true), second.Forward(batch, nil, true), monitor.Tic(), second.Wait(), array.Fill(1),
+					own.Forward(batch, nil, true), own.Backward(full(1, 4, 1)), own.Update(sgd, cohort.UpdateModeOnStore), sgd.Set("wd", 0),
+					network.SetAttrs(cohort.Attrs{"__mark__": j}),
 				} {
 					if err != nil && !errors.Is(err, os.ErrClosed) {
 						t.Error(err)
 					}
 				}
+				ok(cohort.GroupSymbols(network, network)).Close()
 				if i == 0 && j == 15 {
 					array.Close()
 					second.Close()

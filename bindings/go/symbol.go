@@ -266,6 +266,13 @@ func (s *Symbol) SetAttrs(attrs Attrs) error {
 	if c.err != nil {
 		return c.err
 	}
+	if !symbols.TryLock() {
+		if inCallback() {
+			return newError(ErrorClassState, "symbol", "symbol: symbols are in use, and a callback does not wait for them")
+		}
+		symbols.Lock()
+	}
+	defer symbols.Unlock()
 	return s.on(func(raw *C.cohort_symbol) *C.cohort_error {
 		return C.cohort_symbol_set_attrs(raw, keys, values, num)
 	})

@@ -34,12 +34,19 @@ func NewOptimizer(name string, with Attrs) (*Optimizer, error) {
 	return made, nil
 }
 
-func (o *Optimizer) pinned(c *scratch) *C.cohort_optimizer {
+// use makes a call with the optimizer, which nobody else uses meanwhile.
+func (o *Optimizer) use(f func(raw *C.cohort_optimizer) error) error {
+	var c scratch
+	defer c.end()
 	if o == nil {
 		c.pin(nil, "optimizer")
-		return nil
+		return c.err
 	}
-	return (*C.cohort_optimizer)(c.pin(&o.handle, "optimizer"))
+	ptr := (*C.cohort_optimizer)(c.pin(&o.handle, "optimizer"))
+	if c.err != nil {
+		return c.err
+	}
+	return taking([]*turn{o.turn}, "optimizer", func() error { return f(ptr) })
 }
 
 func (o *Optimizer) on(f func(raw *C.cohort_optimizer) *C.cohort_error) error {
@@ -361,6 +368,7 @@ func (i *Initializer) Apply(symbol *Symbol, arrays Params) error {
 	list := c.arrays(arrays, "arrays")
 	var of unsafe.Pointer
 	if symbol != nil {
+		c.readSymbols()
 		of = c.pin(&symbol.handle, "symbol")
 	}
 	if c.err != nil {

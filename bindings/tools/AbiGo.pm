@@ -63,7 +63,7 @@ sub lists {
 
 // list$type keeps the objects from being freed for as long as the scratch lives. Where nil is allowed it is NULL.
 func (s *scratch) list$type(from []*$type, nullable bool, what string) (**C.$name, C.size_t) {
-	return listIn(s, from, func(one *$type) *C.$name {
+@{[$name eq 'cohort_symbol' ? "\ts.readSymbols()\n" : '']}	return listIn(s, from, func(one *$type) *C.$name {
 		if one == nil {
 			if !nullable {
 				s.pin(nil, what)

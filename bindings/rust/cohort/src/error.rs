@@ -7,6 +7,7 @@ use std::ffi::{CStr, CString};
 use std::fmt;
 use std::os::raw::c_char;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Classes of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,9 +107,28 @@ pub(crate) fn guarded(run: impl FnOnce() -> Result<()>) -> i32 {
     1
 }
 
+/// Whether the library that is loaded has been seen to be recent enough.
+static IS_RECENT: AtomicBool = AtomicBool::new(false);
+
+/// That a library of this number is no older than the version that these declarations are of.
+fn recent(number: i32, version: &str) -> Result<()> {
+    let needed = version.split('.').fold(0, |sum, part| sum * 100 + part.parse::<i32>().unwrap_or(0));
+    if number >= needed {
+        return Ok(());
+    }
+    let found = format!("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+    let message = format!("libcohort {} is loaded; this crate needs {} or later", found, version);
+    Err(Error::new(ErrorKind::Unsupported, message, "libcohort"))
+}
+
 /// Turns what a call returned into a result. What a callback in it ended with goes on from here.
 pub(crate) fn check(error: *mut sys::cohort_error) -> Result<()> {
-    let found = if error.is_null() { Ok(()) } else { Err(read(error)) };
+    let mut found = if error.is_null() { Ok(()) } else { Err(read(error)) };
+    if !IS_RECENT.load(Ordering::Relaxed) {
+        // SAFETY: takes nothing.
+        found = found.and(recent(unsafe { sys::cohort_version_number() }, sys::COHORT_VERSION));
+        IS_RECENT.store(found.is_ok(), Ordering::Relaxed);
+    }
     match ENDED.with(|kept| kept.borrow_mut().take()) {
         Some(Ended::Panic(payload)) => resume_unwind(payload),
         Some(Ended::Error(error)) => Err(error),
@@ -178,5 +198,17 @@ impl Texts {
 
     pub(crate) fn len(&self) -> usize {
         self.pointers.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_is_too_old_is_refused() {
+        assert!(recent(100, "0.1.0").is_ok() && recent(101, "0.1.0").is_ok() && recent(10000, "0.1.0").is_ok());
+        let error = recent(102, "0.2.0").unwrap_err();
+        assert_eq!(error.to_string(), "libcohort 0.1.2 is loaded; this crate needs 0.2.0 or later");
     }
 }
