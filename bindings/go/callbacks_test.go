@@ -5,6 +5,7 @@ package cohort_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -294,6 +295,7 @@ func TestOperatorsOfTheCallersAreNodesLikeOthers(t *testing.T) {
 	refused(t, err, cohort.ErrName, "go_scale")
 	_, err = cohort.Register("go_none", nil, false)
 	refused(t, err, cohort.ErrInvalidArgument, "found nil")
+	runtime.GC() // which does not end names
 	bind := func(factor any) (*cohort.Executor, error) {
 		x := ok(cohort.Variable("x"))
 		net := ok(cohort.Node("Custom", cohort.Attrs{"op_type": "go_scale", "factor": factor}, cohort.Inputs(x), cohort.Named("s")))

@@ -7,10 +7,7 @@ package cohort
 */
 import "C"
 
-import (
-	"runtime"
-	"sync"
-)
+import "sync"
 
 // A Declaration says what a node of a custom operator has: names of inputs, of which there is one at least, auxiliary states and outputs.
 type Declaration struct{ Inputs, Aux, Outputs []string }
@@ -43,7 +40,7 @@ type Registration struct {
 	once   sync.Once
 }
 
-// Register gives an operator a name for the whole process. With ignoresHeadGrads it is a loss.
+// Register gives an operator a name for the whole process, until the registration is closed. With ignoresHeadGrads it is a loss.
 func Register(opType string, op CustomOp, ignoresHeadGrads bool) (*Registration, error) {
 	if op == nil {
 		return nil, newError(ErrorClassInvalidArgument, opType, "Register: expected an operator, found nil")
@@ -64,9 +61,7 @@ func Register(opType string, op CustomOp, ignoresHeadGrads bool) (*Registration,
 		kept.letGo()
 		return nil, err
 	}
-	made := &Registration{opType: opType}
-	runtime.SetFinalizer(made, func(r *Registration) { r.Close() })
-	return made, nil
+	return &Registration{opType: opType}, nil
 }
 
 // Close ends the name. Nodes that there are stay what they are.

@@ -295,7 +295,10 @@ type callback struct {
 	holders int32
 }
 
+var numCells int32 // how many there are: tests end with none
+
 func newCallback(value any) *callback {
+	atomic.AddInt32(&numCells, 1)
 	made := &callback{C.malloc(C.sizeof_uintptr_t), 1}
 	*(*C.uintptr_t)(made.cell) = C.uintptr_t(cgo.NewHandle(value))
 	return made
@@ -315,6 +318,7 @@ func (c *callback) letGo() {
 func valueIn(cell unsafe.Pointer) any { return cgo.Handle(*(*C.uintptr_t)(cell)).Value() }
 
 func dropCell(cell unsafe.Pointer) {
+	atomic.AddInt32(&numCells, -1)
 	cgo.Handle(*(*C.uintptr_t)(cell)).Delete()
 	C.free(cell)
 }

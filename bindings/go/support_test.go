@@ -25,11 +25,12 @@ func alone(t *testing.T) {
 		if err := cohort.WaitAll(); err != nil {
 			t.Log(err)
 		}
-		for end := time.Now().Add(3 * time.Second); cohort.LiveHandles() != 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		left := func() int { return cohort.LiveHandles() + cohort.LiveCallbacks() }
+		for end := time.Now().Add(3 * time.Second); left() != 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 			runtime.GC()
 		}
-		if left := cohort.LiveHandles(); left != 0 {
-			t.Errorf("%d handles are left", left)
+		if left() != 0 {
+			t.Errorf("%d handles and %d callbacks are left", cohort.LiveHandles(), cohort.LiveCallbacks())
 		}
 	})
 }

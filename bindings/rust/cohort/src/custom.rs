@@ -185,6 +185,7 @@ unsafe extern "C" fn ended(user_data: *mut c_void) {
 
 /// The name of an operator of the caller's; dropping it ends the name. Nodes that there are stay what they are.
 #[derive(Debug)]
+#[must_use = "dropping it ends the name"]
 pub struct Registration {
     op_type: CString,
 }
