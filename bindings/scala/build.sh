@@ -3,6 +3,7 @@
 # Builds the Java declarations and the Scala classes with Debian's packages: OUT/cohort-abi.jar and OUT/cohort_2.11.jar. The
 # classes of tests and examples stay in OUT/tests and OUT/scala; all of Scala is one compilation.
 #   build.sh OUT [--java]      --java: the Java part alone
+# With SCALAC=... another compiler makes a jar for its version.
 set -euo pipefail
 out=$(mkdir -p "$1" && cd "$1" && pwd)
 cd "$(dirname "$0")"
@@ -20,9 +21,12 @@ java_to tests src/test/java
 rm -rf "$out/scala"
 mkdir -p "$out/scala"
 perl examples.pl README.md src/main/scala/cohort/*.scala >"$out/Examples.scala"
-/usr/bin/scalac -deprecation -feature -unchecked -Xfatal-warnings -target:jvm-1.8 \
+scalac=${SCALAC:-/usr/bin/scalac}
+version=$("$scalac" -version 2>&1 | sed -n 's/.*version \([0-9]*\.[0-9]*\).*/\1/p')
+target=$([[ $version == 2.11 ]] && echo -target:jvm-1.8 || echo -release:11)
+"$scalac" -deprecation -feature -unchecked -Xfatal-warnings "$target" \
   -cp "$out/cohort-abi.jar:$jars/jna.jar:$jars/junit4.jar:$jars/hamcrest-core.jar" -d "$out/scala" \
   $(find src examples -name '*.scala') "$out/Examples.scala"
 (cd "$out/scala" && find cohort -name '*.class' -not -path 'cohort/test/*' -not -path 'cohort/examples/*' >"$out/classes.txt")
-(cd "$out/scala" && "$jar" --create --file "$out/cohort_2.11.jar" @"$out/classes.txt")
-echo "build: cohort-abi.jar, cohort_2.11.jar"
+(cd "$out/scala" && "$jar" --create --file "$out/cohort_$version.jar" @"$out/classes.txt")
+echo "build: cohort-abi.jar, cohort_$version.jar"

@@ -49,10 +49,10 @@ abstract class Operators[A] private[cohort] extends Dynamic {
   protected def isInput(value: Any): Boolean
   protected def applied(op: String, name: String, inputs: Seq[A], attrs: Seq[(String, Any)]): A
 
-  def applyDynamic(op: String)(inputs: Any*): A = applyDynamicNamed(op)(Native.given(inputs, "inputs").map(("", _)): _*)
+  def applyDynamic(op: String)(inputs: Any*): A = applyDynamicNamed(op)(Native.needed(inputs, "inputs").map(("", _)): _*)
 
   def applyDynamicNamed(op: String)(arguments: (String, Any)*): A = {
-    for (one <- Native.given(arguments, "arguments")) Native.given(one, "arguments")
+    for (one <- Native.needed(arguments, "arguments")) Native.needed(one, "arguments")
     val (inputs, attrs) = arguments.partition { case (key, value) => key == "" || isInput(value) }
     val flat = inputs.flatMap {
       case ("", list: Iterable[_]) => list.toSeq.map(("", _))

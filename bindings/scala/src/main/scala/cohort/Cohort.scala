@@ -47,9 +47,9 @@ final class LogReceiver private (address: Long, family: Family) extends Handle(a
 
 object LogReceiver {
   private def made(lowest: LogLevel.LogLevel, receive: (LogLevel.LogLevel, String) => Unit): (Long, Family) = {
-    val callback = new Native.Callback(Native.given(receive, "receive"))
+    val callback = new Native.Callback(Native.needed(receive, "receive"))
     val family = new Family
     family.keep(callback)
-    (Native.long(cohort_log_create(Native.given(lowest, "lowest").id, LogCallback, null, callback.number, _)), family)
+    (Native.long(cohort_log_create(Native.needed(lowest, "lowest").id, LogCallback, null, callback.number, _)), family)
   }
 }

@@ -53,7 +53,7 @@ object CustomOp {
     * their attributes. Without `needTopGrad` it is a loss, whose backward pass starts with a gradient of its own.
     */
   def register(regName: String, needTopGrad: Boolean = true)(make: Map[String, String] => CustomOpProp): Unit = {
-    val callback = new Native.Callback(Native.given(make, "make"))
+    val callback = new Native.Callback(Native.needed(make, "make"))
     val op = Fields.sized(new Structs.CustomOp)(cohort_custom_op_init)
     op.declare = Declare
     op.infer_shape = InferShape

@@ -51,17 +51,17 @@ final class DataParallelExecutorGroup private[cohort] (
 
   /** The batch axis of each descriptor, checked against the group's batch size. */
   def decideSlices(dataShapes: Seq[DataDesc]): IndexedSeq[Int] = {
-    val found = new Array[Int](math.max(Native.given(dataShapes, "dataShapes").length, 1))
+    val found = new Array[Int](math.max(Native.needed(dataShapes, "dataShapes").length, 1))
     Descs.of(dataShapes, "dataShapes")(descs => run(cohort_group_decide_slices(_, descs, found)))
     found.toVector.take(dataShapes.length)
   }
 
   /** What device `i` gets of shapes, along the axes given or those of their layouts. */
   def slicedShape(shapes: Seq[DataDesc], i: Int, majorAxis: Seq[Int] = null): IndexedSeq[(String, Shape)] = {
-    if (majorAxis != null && majorAxis.length != Native.given(shapes, "shapes").length)
+    if (majorAxis != null && majorAxis.length != Native.needed(shapes, "shapes").length)
       Native.refuse(s"majorAxis: expected ${shapes.length} axes, found ${majorAxis.length}", "majorAxis")
     val axes = if (majorAxis == null) null else majorAxis.toArray
-    Descs.of(Native.given(shapes, "shapes"), "shapes") { descs =>
+    Descs.of(Native.needed(shapes, "shapes"), "shapes") { descs =>
       Descs.take(use(handle => Native.long(cohort_group_sliced_shape(handle, descs, i, axes, _))))
         .map(e => (e.name, e.desc.shape))
     }
@@ -77,7 +77,7 @@ final class DataParallelExecutorGroup private[cohort] (
     if (reshape) this.reshape(dataShapes, labelShapes)
     else
       withDescs(dataShapes, labelShapes) { (data, label) =>
-        Handle.optional(Native.given(sharedGroup, "sharedGroup").orNull) { shared =>
+        Handle.optional(Native.needed(sharedGroup, "sharedGroup").orNull) { shared =>
           run(cohort_group_bind(_, data, label, shared, Native.bool(rebind)))
         }
       }
@@ -87,8 +87,8 @@ final class DataParallelExecutorGroup private[cohort] (
     withDescs(dataShapes, labelShapes)((data, label) => run(cohort_group_reshape(_, data, label)))
 
   private def withDescs(data: Seq[DataDesc], label: Option[Seq[DataDesc]])(body: (Long, Long) => Unit): Unit =
-    Descs.of(Native.given(data, "dataShapes"), "dataShapes") { first =>
-      Descs.of(Native.given(label, "labelShapes").orNull, "labelShapes")(body(first, _))
+    Descs.of(Native.needed(data, "dataShapes"), "dataShapes") { first =>
+      Descs.of(Native.needed(label, "labelShapes").orNull, "labelShapes")(body(first, _))
     }
 
   // ---- passes
@@ -102,7 +102,7 @@ final class DataParallelExecutorGroup private[cohort] (
   /** The same of batches that are split already, one for each device. */
   def forwardPreSliced(batches: IndexedSeq[DataBatch], isTrain: Option[Boolean] = None): Unit = {
     val labels =
-      Native.given(batches, "batches").map(batch => Option(Native.given(batch, "batch").label).getOrElse(Vector.empty))
+      Native.needed(batches, "batches").map(batch => Option(Native.needed(batch, "batch").label).getOrElse(Vector.empty))
     GroupBase.flat(batches.map(_.data), "data") { (data, num, numData) =>
       GroupBase.flat(labels, "label") { (label, _, numLabel) =>
         run(cohort_group_forward_presliced(_, num, data, numData, if (numLabel == 0) null else label, numLabel,
@@ -184,8 +184,8 @@ object DataParallelExecutorGroup {
     * states.
     */
   final class Builder(symbol: Symbol, contexts: Array[Context], paramNames: IndexedSeq[String]) {
-    Native.given(symbol, "symbol")
-    Native.given(contexts, "contexts")
+    Native.needed(symbol, "symbol")
+    Native.needed(contexts, "contexts")
 
     private var workLoadList: IndexedSeq[Float] = null
     private var dataShapes: IndexedSeq[DataDesc] = null
@@ -215,14 +215,14 @@ object DataParallelExecutorGroup {
 
     /** One share for each context; equal ones unless set. */
     def setWorkLoadList(workLoad: IndexedSeq[Float]): Builder = set { workLoadList = workLoad }
-    def setDataShapes(shapes: IndexedSeq[DataDesc]): Builder = set { dataShapes = Native.given(shapes, "dataShapes") }
+    def setDataShapes(shapes: IndexedSeq[DataDesc]): Builder = set { dataShapes = Native.needed(shapes, "dataShapes") }
     def setDataShapesByName(shapes: IndexedSeq[(String, Shape)]): Builder =
-      setDataShapes(descs(Native.given(shapes, "dataShapes")))
+      setDataShapes(descs(Native.needed(shapes, "dataShapes")))
     def setLabelShapes(shapes: IndexedSeq[DataDesc]): Builder = set { labelShapes = Option(shapes) }
     def setLabelShapesByName(shapes: IndexedSeq[(String, Shape)]): Builder =
       setLabelShapes(Option(shapes).map(descs).orNull)
     private def descs(shapes: IndexedSeq[(String, Shape)]): IndexedSeq[DataDesc] =
-      shapes.map(one => DataDesc(Native.given(one, "shapes")._1, one._2))
+      shapes.map(one => DataDesc(Native.needed(one, "shapes")._1, one._2))
     def setForTraining(forTraining: Boolean): Builder = set { this.forTraining = forTraining }
     def setInputsNeedGrad(needGrad: Boolean): Builder = set { inputsNeedGrad = needGrad }
 
@@ -235,14 +235,14 @@ object DataParallelExecutorGroup {
 
     /** Laid over "write" for parameters, and for data with `setInputsNeedGrad`. */
     def setGradReq(gradReq: Map[String, String]): Builder =
-      set { this.gradReq = GradReq.ByName(Native.given(gradReq, "gradReq")) }
+      set { this.gradReq = GradReq.ByName(Native.needed(gradReq, "gradReq")) }
 
     /** "write", "add" or "null" for parameters that are not fixed, and for data with `setInputsNeedGrad`. */
-    def setGradReq(gradReq: String): Builder = set { this.gradReq = GradReq.Each(Native.given(gradReq, "gradReq")) }
+    def setGradReq(gradReq: String): Builder = set { this.gradReq = GradReq.Each(Native.needed(gradReq, "gradReq")) }
 
     /** A word for each argument, taken as it is. */
     def setGradReq(gradReq: Seq[(String, String)]): Builder = set {
-      val words = Native.given(gradReq, "gradReq").map(Native.given(_, "gradReq")).toMap
+      val words = Native.needed(gradReq, "gradReq").map(Native.needed(_, "gradReq")).toMap
       if (gradReq.length != argNames.length)
         Native.refuse(s"gradReq: expected ${argNames.length} words, found ${gradReq.length}", "gradReq")
       this.gradReq = GradReq.InOrder(argNames.map { name =>
@@ -252,15 +252,15 @@ object DataParallelExecutorGroup {
 
     /** Arguments that keep their values from pass to pass. */
     def setStateNames(stateNames: IndexedSeq[String]): Builder =
-      set { this.stateNames = Native.given(stateNames, "stateNames") }
-    def setRounding(rounding: Rounding.Rounding): Builder = set { this.rounding = Native.given(rounding, "rounding") }
+      set { this.stateNames = Native.needed(stateNames, "stateNames") }
+    def setRounding(rounding: Rounding.Rounding): Builder = set { this.rounding = Native.needed(rounding, "rounding") }
 
     /** Rows of each device, instead of workloads. */
-    def setSlices(slices: IndexedSeq[(Int, Int)]): Builder = set { this.slices = Native.given(slices, "slices") }
+    def setSlices(slices: IndexedSeq[(Int, Int)]): Builder = set { this.slices = Native.needed(slices, "slices") }
 
     /** Where nodes of the groups of attribute `ctx_group` run: a context for each device, or one for all. */
     def setGroup2Ctxs(group2Ctxs: Map[String, IndexedSeq[Context]]): Builder =
-      set { this.group2Ctxs = Native.given(group2Ctxs, "group2Ctxs") }
+      set { this.group2Ctxs = Native.needed(group2Ctxs, "group2Ctxs") }
     def setNumThreads(numThreads: Int): Builder = set { this.numThreads = numThreads }
     def setGradientBucketBytes(bytes: Long): Builder = set { gradientBucketBytes = bytes }
     def setSeed(seed: Long): Builder = set { this.seed = seed }
@@ -305,7 +305,7 @@ object DataParallelExecutorGroup {
       options.rounding = rounding.id
       if (slices.nonEmpty) {
         options.slices =
-          Native.longs(slices.flatMap(rows => Seq(Native.given(rows, "slices")._1.toLong, rows._2.toLong)).toArray)
+          Native.longs(slices.flatMap(rows => Seq(Native.needed(rows, "slices")._1.toLong, rows._2.toLong)).toArray)
         options.num_slices = slices.length
       }
       options.inputs_need_grad = Native.bool(inputsNeedGrad)
@@ -331,10 +331,10 @@ object DataParallelExecutorGroup {
 
     private def setGroups(options: Structs.GroupOptions): Unit = {
       val groups = group2Ctxs.toVector
-      val each = groups.flatMap { case (name, given) =>
-        Native.given(given, "group2Ctxs").length match {
-          case 1                              => contexts.toSeq.map(_ => given.head)
-          case num if num == contexts.length  => given
+      val each = groups.flatMap { case (name, list) =>
+        Native.needed(list, "group2Ctxs").length match {
+          case 1                              => contexts.toSeq.map(_ => list.head)
+          case num if num == contexts.length  => list
           case num => Native.refuse(s"group2Ctxs: expected 1 or ${contexts.length} contexts, found $num", name)
         }
       }
@@ -366,11 +366,11 @@ object DataParallelExecutorGroup {
     val builder = new Builder(symbol, contexts, paramNames)
       .setWorkLoadList(workLoadList)
       .setDataShapes(dataShapes)
-      .setLabelShapes(Native.given(labelShapes, "labelShapes").orNull)
+      .setLabelShapes(Native.needed(labelShapes, "labelShapes").orNull)
       .setForTraining(forTraining)
       .setInputsNeedGrad(inputsNeedGrad)
-      .setSharedGroup(Native.given(sharedGroup, "sharedGroup").orNull)
-      .setInputTypes(Native.given(inputTypes, "inputTypes").orNull)
+      .setSharedGroup(Native.needed(sharedGroup, "sharedGroup").orNull)
+      .setInputTypes(Native.needed(inputTypes, "inputTypes").orNull)
       .setFixedParamNames(fixedParamNames)
     (if (gradReq == null) builder else builder.setGradReq(gradReq)).build()
   }
@@ -380,9 +380,9 @@ object DataParallelExecutorGroup {
       batchSize: Int,
       workLoadList: IndexedSeq[Float],
       rounding: Rounding.Rounding = Rounding.HalfUp): IndexedSeq[(Int, Int)] = {
-    val shares = Native.given(workLoadList, "workLoadList").map(_.toDouble).toArray
+    val shares = Native.needed(workLoadList, "workLoadList").map(_.toDouble).toArray
     val begin, end = new Array[Long](math.max(shares.length, 1))
-    Native.check(cohort_split_slices(batchSize, shares, shares.length, Native.given(rounding, "rounding").id, begin,
+    Native.check(cohort_split_slices(batchSize, shares, shares.length, Native.needed(rounding, "rounding").id, begin,
       end))
     shares.indices.map(i => (begin(i).toInt, end(i).toInt))
   }

@@ -73,9 +73,9 @@ final class DataParallelExecutorManager private[cohort] (
   /** Loads a batch; makes its bucket, if that is new. */
   def loadDataBatch(dataBatch: DataBatch): Unit = GroupBase.arraysOf(dataBatch) { (data, label) =>
     val key = if (hasBuckets) keys.text(dataBatch.bucketKey) else null
-    val given = if (hasBuckets) (dataBatch.provideData, dataBatch.provideLabel) else (null, null)
-    Descs.of(DataParallelExecutorManager.firstAxis(given._1), "provideData") { dataDescs =>
-      Descs.of(DataParallelExecutorManager.firstAxis(given._2), "provideLabel") { labelDescs =>
+    val shapes = if (hasBuckets) (dataBatch.provideData, dataBatch.provideLabel) else (null, null)
+    Descs.of(DataParallelExecutorManager.firstAxis(shapes._1), "provideData") { dataDescs =>
+      Descs.of(DataParallelExecutorManager.firstAxis(shapes._2), "provideLabel") { labelDescs =>
         run(cohort_manager_load_data_batch(_, data, data.length, if (label.isEmpty) null else label, label.length, key,
           dataDescs,
           labelDescs))
@@ -87,13 +87,13 @@ final class DataParallelExecutorManager private[cohort] (
   def backward(): Unit = run(cohort_manager_backward)
 
   def update(optimizer: Optimizer, mode: UpdateMode.UpdateMode = UpdateMode.OnStore): Unit = {
-    val code = Native.given(mode, "mode").id
-    Native.given(optimizer, "optimizer")
+    val code = Native.needed(mode, "mode").id
+    Native.needed(optimizer, "optimizer")
     use(handle => optimizer.use(rule => Native.check(cohort_manager_update(handle, rule, code))))
   }
 
   def updateMetric(metric: EvalMetric, labels: IndexedSeq[NDArray]): Unit = {
-    Native.given(metric, "metric")
+    Native.needed(metric, "metric")
     Handle.addresses(labels, "labels") { list =>
       use(handle => metric.use(one => Native.check(cohort_manager_update_metric(handle, one, list, list.length))))
     }
@@ -101,7 +101,7 @@ final class DataParallelExecutorManager private[cohort] (
 
   /** The same for labels that are split already: those of each device. */
   def updateMetricPreSliced(metric: EvalMetric, labels: IndexedSeq[IndexedSeq[NDArray]]): Unit = {
-    Native.given(metric, "metric")
+    Native.needed(metric, "metric")
     GroupBase.flat(labels, "labels") { (list, num, each) =>
       use(handle => metric.use(one => Native.check(cohort_manager_update_metric_presliced(handle, one, num, list,
         each))))
@@ -122,12 +122,12 @@ final class DataParallelExecutorManager private[cohort] (
     }
 
   /** Lets a monitor watch all devices. */
-  def installMonitor(monitor: Monitor): Unit = Native.given(monitor, "monitor").install(this)
+  def installMonitor(monitor: Monitor): Unit = Native.needed(monitor, "monitor").install(this)
 
   // ---- parameters
 
   def setParams(argParams: Map[String, NDArray], auxParams: Map[String, NDArray]): Unit =
-    Arrays.of(Native.given(argParams, "argParams"), "argParams") { args =>
+    Arrays.of(Native.needed(argParams, "argParams"), "argParams") { args =>
       Arrays.of(auxParams, "auxParams")(aux => run(cohort_manager_set_params(_, args, aux)))
     }
 
@@ -137,7 +137,7 @@ final class DataParallelExecutorManager private[cohort] (
       auxParams: Map[String, NDArray],
       allowMissing: Boolean = false,
       allowExtra: Boolean = false): IndexedSeq[String] =
-    Arrays.of(Native.given(argParams, "argParams"), "argParams") { args =>
+    Arrays.of(Native.needed(argParams, "argParams"), "argParams") { args =>
       Arrays.of(auxParams, "auxParams") { aux =>
         val missing = use { handle =>
           Native.long(cohort_manager_assign_params(handle, args, aux, Native.bool(allowMissing),
@@ -149,7 +149,7 @@ final class DataParallelExecutorManager private[cohort] (
 
   /** Writes the mean over the devices into the arrays given. */
   def copyTo(argParams: Map[String, NDArray], auxParams: Map[String, NDArray]): Unit =
-    Arrays.of(Native.given(argParams, "argParams"), "argParams") { args =>
+    Arrays.of(Native.needed(argParams, "argParams"), "argParams") { args =>
       Arrays.of(auxParams, "auxParams")(aux => run(cohort_manager_copy_to(_, args, aux)))
     }
 
@@ -172,8 +172,8 @@ object DataParallelExecutorManager {
 
   /** Settings of a manager; null as `paramNames` is all arguments but data and labels. */
   final class Builder(symbol: Symbol, contexts: Array[Context], paramNames: IndexedSeq[String]) {
-    Native.given(symbol, "symbol")
-    Native.given(contexts, "contexts")
+    Native.needed(symbol, "symbol")
+    Native.needed(contexts, "contexts")
 
     private var batchSize = 0
     private var dataShapes: IndexedSeq[DataDesc] = null
@@ -192,12 +192,12 @@ object DataParallelExecutorManager {
     }
 
     def setBatchSize(batchSize: Int): Builder = set { this.batchSize = batchSize }
-    def setDataShapes(shapes: IndexedSeq[DataDesc]): Builder = set { dataShapes = Native.given(shapes, "dataShapes") }
+    def setDataShapes(shapes: IndexedSeq[DataDesc]): Builder = set { dataShapes = Native.needed(shapes, "dataShapes") }
     def setLabelShapes(shapes: IndexedSeq[DataDesc]): Builder = set { labelShapes = shapes }
 
     /** Batch size, descriptors and default key of an iterator. */
     def setTrainData(iter: DataIter): Builder = set {
-      setBatchSize(Native.given(iter, "iter").batchSize).setDataShapes(iter.provideData)
+      setBatchSize(Native.needed(iter, "iter").batchSize).setDataShapes(iter.provideData)
         .setLabelShapes(iter.provideLabel)
       defaultBucketKey = iter.defaultBucketKey
     }
@@ -206,11 +206,11 @@ object DataParallelExecutorManager {
     /** A function from a bucket's key to its network; `symbol` is that of the default key. Keys are equal as `==` says.
       */
     def setSymGen(defaultBucketKey: AnyRef, symGen: AnyRef => Symbol): Builder = set {
-      this.defaultBucketKey = Native.given(defaultBucketKey, "defaultBucketKey")
-      this.symGen = Native.given(symGen, "symGen")
+      this.defaultBucketKey = Native.needed(defaultBucketKey, "defaultBucketKey")
+      this.symGen = Native.needed(symGen, "symGen")
     }
     def setStateNames(stateNames: IndexedSeq[String]): Builder =
-      set { this.stateNames = Native.given(stateNames, "stateNames") }
+      set { this.stateNames = Native.needed(stateNames, "stateNames") }
     def setNumThreads(numThreads: Int): Builder = set { this.numThreads = numThreads }
     def setSeed(seed: Long): Builder = set { this.seed = seed }
     def setLogger(logger: (LogLevel.LogLevel, String) => Unit): Builder = set { this.logger = logger }
@@ -257,7 +257,7 @@ object DataParallelExecutorManager {
 
   /** Descriptors that are batched along the first axis, whatever their layouts say. */
   private[cohort] def firstAxis(descs: Seq[DataDesc]): Seq[DataDesc] =
-    if (descs == null) null else descs.map(desc => Native.given(desc, "descriptor").copy(layout = "N"))
+    if (descs == null) null else descs.map(desc => Native.needed(desc, "descriptor").copy(layout = "N"))
 
   /** Keys are any objects; the library knows them by text. */
   private[cohort] final class Keys {
@@ -265,7 +265,7 @@ object DataParallelExecutorManager {
     private val objects = new ConcurrentHashMap[String, AnyRef]
 
     def text(key: AnyRef): String = synchronized {
-      Native.given(key, "bucketKey")
+      Native.needed(key, "bucketKey")
       val known = texts.get(key)
       if (known != null) known
       else {

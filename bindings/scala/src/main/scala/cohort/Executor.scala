@@ -43,7 +43,7 @@ private[cohort] object Fields {
     case GradReq.Each(word)     => (text(word, "gradReq"), null, null, 0)
     case GradReq.InOrder(words) => (null, Native.texts(words, "gradReq"), null, words.length)
     case GradReq.ByName(words) =>
-      val list = Native.given(words, "gradReq").toVector
+      val list = Native.needed(words, "gradReq").toVector
       (null, Native.texts(list.map(_._2), "gradReq"), Native.texts(list.map(_._1), "gradReq"), list.length)
   }
 
@@ -135,7 +135,7 @@ final class Executor private[cohort] (address: Long, family: Family)
   def copyParamsFrom(argParams: Map[String, NDArray], auxParams: Map[String, NDArray] = null,
     allowExtraParams: Boolean = false)
       : Unit =
-    Arrays.of(Native.given(argParams, "argParams"), "argParams") { args =>
+    Arrays.of(Native.needed(argParams, "argParams"), "argParams") { args =>
       Arrays.of(auxParams, "auxParams") { aux =>
         run(cohort_executor_copy_params_from(_, args, aux, Native.bool(allowExtraParams)))
       }
@@ -143,7 +143,7 @@ final class Executor private[cohort] (address: Long, family: Family)
 
   /** Copies inputs by name, if any are given, and runs a forward pass. */
   def forward(isTrain: Boolean = false, inputs: Map[String, NDArray] = Map.empty): Unit =
-    if (Native.given(inputs, "inputs").isEmpty) run(cohort_executor_forward(_, Native.bool(isTrain)))
+    if (Native.needed(inputs, "inputs").isEmpty) run(cohort_executor_forward(_, Native.bool(isTrain)))
     else
       Arrays.of(inputs, "inputs") { arrays =>
         use { handle =>
@@ -229,7 +229,7 @@ object Executor {
     options.shared_arg_names = Native.texts(sharedArgNames, "sharedArgNames")
     options.num_shared_arg_names = sharedArgNames.length
     made(sharedExec, options) {
-      Native.given(symbol, "symbol").hold { net =>
+      Native.needed(symbol, "symbol").hold { net =>
         Arrays.of(Nil, "pool") { pool =>
           if (sharedArgNames.nonEmpty) options.shared_data = pool // without one the names are not read
           Descs.known(shapes, types) { known =>
@@ -256,9 +256,9 @@ object Executor {
       sharedExec: Executor = null,
       numThreads: Int = 0,
       seed: Long = 0): Executor = {
-    val names = Native.given(symbol, "symbol").listArguments()
-    val given = inOrder(args, names, "args")
-    val grads = names.map(Native.given(argsGrad, "argsGrad").getOrElse(_, null))
+    val names = Native.needed(symbol, "symbol").listArguments()
+    val ordered = inOrder(args, names, "args")
+    val grads = names.map(Native.needed(argsGrad, "argsGrad").getOrElse(_, null))
     val aux = inOrder(auxStates, symbol.listAuxiliaryStates(), "auxStates")
     val codes = names.map { name =>
       val implied = if (gradReq == null && argsGrad.contains(name)) "write" else "null"
@@ -266,7 +266,7 @@ object Executor {
     }.toArray
     val options = this.options(numThreads, seed)
     made(sharedExec, options) {
-      Handle.addresses(given, "args") { args =>
+      Handle.addresses(ordered, "args") { args =>
         Handle.addresses(grads, "argsGrad", nulls = true) { grads =>
           Handle.addresses(aux, "auxStates") { aux =>
             symbol.hold { net =>
@@ -296,6 +296,6 @@ object Executor {
 
   private def inOrder(arrays: Map[String, NDArray], names: Seq[String], what: String): Seq[NDArray] =
     names.map { name =>
-      Native.given(arrays, what).getOrElse(name, throw new UnknownNameException(s"$what: there is no '$name'", name))
+      Native.needed(arrays, what).getOrElse(name, throw new UnknownNameException(s"$what: there is no '$name'", name))
     }
 }

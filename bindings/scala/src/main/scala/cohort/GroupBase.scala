@@ -113,14 +113,14 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
 
   /** Updates every parameter that has a gradient. */
   def update(optimizer: Optimizer, mode: UpdateMode.UpdateMode = UpdateMode.OnStore): Unit = {
-    val code = Native.given(mode, "mode").id
-    Native.given(optimizer, "optimizer")
+    val code = Native.needed(mode, "mode").id
+    Native.needed(optimizer, "optimizer")
     use(handle => optimizer.use(rule => Native.check(cohort_group_update(handle, rule, code))))
   }
 
   /** Updates a metric once for each device with its labels and outputs. */
   def updateMetric(evalMetric: EvalMetric, labels: IndexedSeq[NDArray]): Unit = {
-    Native.given(evalMetric, "evalMetric")
+    Native.needed(evalMetric, "evalMetric")
     Handle.addresses(labels, "labels") { list =>
       use(handle => evalMetric.use(metric => Native.check(cohort_group_update_metric(handle, metric, list,
         list.length))))
@@ -129,7 +129,7 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
 
   /** The same for labels that are split already: those of each device. */
   def updateMetricPreSliced(evalMetric: EvalMetric, labels: IndexedSeq[IndexedSeq[NDArray]]): Unit = {
-    Native.given(evalMetric, "evalMetric")
+    Native.needed(evalMetric, "evalMetric")
     GroupBase.flat(labels, "labels") { (list, num, each) =>
       use(handle => evalMetric.use(metric => Native.check(cohort_group_update_metric_presliced(handle, metric, num,
         list, each))))
@@ -143,7 +143,7 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
 
   /** Copies parameters to every device by name; those that are not named keep their values. */
   def setParams(argParams: Map[String, NDArray], auxParams: Map[String, NDArray], allowExtra: Boolean = false): Unit =
-    Arrays.of(Native.given(argParams, "argParams"), "argParams") { args =>
+    Arrays.of(Native.needed(argParams, "argParams"), "argParams") { args =>
       Arrays.of(auxParams, "auxParams")(aux => run(cohort_group_set_params(_, args, aux, Native.bool(allowExtra))))
     }
 
@@ -153,7 +153,7 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
       auxParams: Map[String, NDArray],
       allowMissing: Boolean = false,
       allowExtra: Boolean = false): IndexedSeq[String] =
-    Arrays.of(Native.given(argParams, "argParams"), "argParams") { args =>
+    Arrays.of(Native.needed(argParams, "argParams"), "argParams") { args =>
       Arrays.of(auxParams, "auxParams") { aux =>
         val missing = use { handle =>
           Native.long(cohort_group_assign_params(handle, args, aux, Native.bool(allowMissing), Native.bool(allowExtra),
@@ -165,7 +165,7 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
 
   /** Writes the mean over the devices into the arrays given, which have to be there for all. */
   def getParams(argParams: Map[String, NDArray], auxParams: Map[String, NDArray]): Unit =
-    Arrays.of(Native.given(argParams, "argParams"), "argParams") { args =>
+    Arrays.of(Native.needed(argParams, "argParams"), "argParams") { args =>
       Arrays.of(auxParams, "auxParams")(aux => run(cohort_group_get_params(_, args, aux)))
     }
 
@@ -180,7 +180,7 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
   def initParams(initializer: Initializer): Unit = Scope {
     val (args, aux) = copyParams()
     val symbol = execs(0).symbol
-    for (arrays <- Seq(args, aux)) Native.given(initializer, "initializer").fill(arrays, symbol)
+    for (arrays <- Seq(args, aux)) Native.needed(initializer, "initializer").fill(arrays, symbol)
     setParams(args, aux)
   }
 
@@ -193,7 +193,7 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
     }
 
   /** Lets a monitor watch all devices. */
-  def installMonitor(monitor: Monitor): Unit = Native.given(monitor, "monitor").install(this)
+  def installMonitor(monitor: Monitor): Unit = Native.needed(monitor, "monitor").install(this)
 
   def memory(device: Int): MemoryInfo = use(handle => MemoryInfo.of(cohort_group_memory(handle, device, _)))
 }
@@ -202,7 +202,7 @@ private[cohort] object GroupBase {
 
   /** Data and labels of a batch; no labels are none. */
   def arraysOf[A](batch: DataBatch)(body: (Array[Long], Array[Long]) => A): A = {
-    Native.given(batch, "dataBatch")
+    Native.needed(batch, "dataBatch")
     Handle.addresses(batch.data, "data") { data =>
       Handle.addresses(if (batch.label == null) Nil else batch.label, "label")(label => body(data, label))
     }
@@ -210,7 +210,7 @@ private[cohort] object GroupBase {
 
   /** A list for each device in one, with how many devices and how many of each. */
   def flat[A](lists: IndexedSeq[IndexedSeq[NDArray]], what: String)(body: (Array[Long], Long, Long) => A): A = {
-    val num = Native.given(lists, what).headOption.fold(0)(list => Native.given(list, what).length)
+    val num = Native.needed(lists, what).headOption.fold(0)(list => Native.needed(list, what).length)
     if (lists.exists(list => list == null || list.length != num)) Native.refuse(s"$what: expected $num for each", what)
     Handle.addresses(lists.flatten, what)(list => body(list, lists.length, num))
   }
@@ -218,7 +218,7 @@ private[cohort] object GroupBase {
   /** Both as they are given: the library refuses two, or none. */
   def states(states: IndexedSeq[IndexedSeq[NDArray]], value: Option[Double])(
       call: (Array[Long], Long, Long, Array[Double]) => Unit): Unit = {
-    val number = Native.given(value, "value").map(Array(_)).orNull
+    val number = Native.needed(value, "value").map(Array(_)).orNull
     if (states == null) call(null, 0, 0, number)
     else flat(states, "states")((list, num, each) => call(list, num, each, number))
   }

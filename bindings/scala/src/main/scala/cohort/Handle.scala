@@ -102,7 +102,7 @@ private[cohort] object Handle {
 
   /** Addresses of a list for the time of a call; null stands for no array. */
   def addresses[A](handles: Iterable[Handle], what: String, nulls: Boolean = false)(call: Array[Long] => A): A = {
-    val list = Native.given(handles, what).toArray
+    val list = Native.needed(handles, what).toArray
     val made = new Array[Long](list.length)
     var held = 0
     try {
@@ -172,14 +172,14 @@ object Scope {
     val outer = open.get
     val noted = new Noted
     open.set(noted :: outer)
-    var given = Set.empty[Closing]
+    var kept = Set.empty[Closing]
     try {
       val result = body
-      given = cellsOf(result)
+      kept = cellsOf(result)
       result
     } finally {
       open.set(outer)
-      for (cell <- noted.cells.reverseIterator) if (given(cell)) note(cell) else cell.run()
+      for (cell <- noted.cells.reverseIterator) if (kept(cell)) note(cell) else cell.run()
     }
   }
 

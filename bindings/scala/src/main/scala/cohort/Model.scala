@@ -13,7 +13,7 @@ object Model {
       symbol: Symbol,
       argParams: Map[String, NDArray],
       auxParams: Map[String, NDArray]): Unit =
-    Arrays.of(Native.given(argParams, "argParams"), "argParams") { args =>
+    Arrays.of(Native.needed(argParams, "argParams"), "argParams") { args =>
       Arrays.of(auxParams, "auxParams") { aux =>
         Handle.optional(symbol)(net => Native.check(cohort_checkpoint_save(Native.in(prefix, "prefix"), epoch, net,
           args, aux)))
@@ -46,14 +46,14 @@ final class Predictor(
     context: Context = Context.cpu(),
     numThreads: Int = 0)
     extends Whole {
-  private var bound = Native.given(shapes, "shapes")
+  private var bound = Native.needed(shapes, "shapes")
   private var executor = Scope.outside(bind())
   Scope.note(closing)
 
   private def bind(): Executor = {
-    val names = Native.given(symbol, "symbol").listArguments()
-    val parameters = Native.given(argParams, "argParams") ++ Native.given(auxParams, "auxParams")
-    for ((name, array) <- parameters) Native.given(array, name)
+    val names = Native.needed(symbol, "symbol").listArguments()
+    val parameters = Native.needed(argParams, "argParams") ++ Native.needed(auxParams, "auxParams")
+    for ((name, array) <- parameters) Native.needed(array, name)
     // Labels of losses are not needed: inference does not read them.
     val missing =
       names.filterNot(name => shapes.contains(name) || argParams.contains(name) || name.endsWith("label")) ++
@@ -76,12 +76,12 @@ final class Predictor(
 
   /** The outputs for inputs by name. A batch of another length is taken, too. */
   def predict(inputs: Map[String, NDArray]): IndexedSeq[NDArray] = synchronized {
-    Native.given(inputs, "inputs")
+    Native.needed(inputs, "inputs")
     if (inputs.keySet != bound.keySet)
       throw new UnknownNameException(
         s"inputs: expected ${bound.keys.mkString(", ")}, found ${inputs.keys.mkString(", ")}",
         (inputs.keySet ++ bound.keySet).find(name => !inputs.contains(name) || !bound.contains(name)).get)
-    val found = inputs.map { case (name, array) => (name, Native.given(array, name).shape) }
+    val found = inputs.map { case (name, array) => (name, Native.needed(array, name).shape) }
     if (found != bound) {
       val other = Scope.outside(executor.reshape(partialShaping = true, allowUpSizing = true, shapes = found))
       executor.close()
@@ -99,7 +99,7 @@ final class Predictor(
     val (name, shape) = bound.head
     if (bound.size != 1) Native.refuse(s"predict: expected ${bound.size} inputs, found one", "inputs")
     val row = shape.drop(1).product
-    if (row == 0 || Native.given(input, "input").length % row != 0)
+    if (row == 0 || Native.needed(input, "input").length % row != 0)
       throw new ShapeException(s"predict: ${input.length} numbers are no batch of shape $shape", name)
     val array = NDArray.array(input, Shape((input.length / row).toInt) ++ shape.drop(1))
     try {

@@ -26,9 +26,9 @@ final class NDArrayIter(
     labelName: String = "softmax_label",
     shuffleSeed: Option[Long] = None)
     extends DataIter {
-  private val row = Native.toInt(Native.given(rowShape, "rowShape").product, "row")
-  private val num = if (row == 0) 0 else Native.given(data, "data").length / row
-  if (row == 0 || data.length % row != 0 || Native.given(label, "label").length != num)
+  private val row = Native.toInt(Native.needed(rowShape, "rowShape").product, "row")
+  private val num = if (row == 0) 0 else Native.needed(data, "data").length / row
+  if (row == 0 || data.length % row != 0 || Native.needed(label, "label").length != num)
     throw new ShapeException(s"data: ${data.length} numbers in rows of $rowShape, ${label.length} labels", dataName)
   if (batchSize < 1 || batchSize > num) Native.refuse(s"batchSize: expected 1 to $num, found $batchSize", "batchSize")
   private val random = shuffleSeed.map(seed => new java.util.Random(seed))
@@ -85,13 +85,13 @@ final class Module(
     fixedParamNames: Set[String] = Set.empty,
     logger: (LogLevel.LogLevel, String) => Unit = null)
     extends Whole {
-  for (name <- Native.given(dataNames, "dataNames") if !Native.given(symbol, "symbol").listArguments().contains(name))
+  for (name <- Native.needed(dataNames, "dataNames") if !Native.needed(symbol, "symbol").listArguments().contains(name))
     throw new UnknownNameException(s"dataNames: the network has no '$name'", name)
 
   /** All arguments but data and labels. */
   val paramNames: IndexedSeq[String] =
     symbol.listArguments()
-      .filterNot(name => dataNames.contains(name) || Native.given(labelNames, "labelNames").contains(name))
+      .filterNot(name => dataNames.contains(name) || Native.needed(labelNames, "labelNames").contains(name))
 
   private var group: Option[DataParallelExecutorGroup] = None
   private var hasParams = false
@@ -117,7 +117,7 @@ final class Module(
         new DataParallelExecutorGroup.Builder(symbol, contexts, paramNames)
           .setWorkLoadList(workLoadList)
           .setDataShapes(dataShapes)
-          .setLabelShapes(Native.given(labelShapes, "labelShapes").orNull)
+          .setLabelShapes(Native.needed(labelShapes, "labelShapes").orNull)
           .setForTraining(forTraining)
           .setInputsNeedGrad(inputsNeedGrad)
           .setFixedParamNames(fixedParamNames)
@@ -173,7 +173,7 @@ final class Module(
   /** Takes a rule; its `rescale_grad` is one by the batch size from here on, unless it was set. */
   def initOptimizer(optimizer: Optimizer): Unit = {
     val batch = execGroup.batchSize
-    Native.given(optimizer, "optimizer").useSymbol(symbol)
+    Native.needed(optimizer, "optimizer").useSymbol(symbol)
     if (optimizer.get("rescale_grad") == 1 && batch > 0) optimizer.set("rescale_grad", 1.0 / batch)
     val mode = if (contexts.length > 1) UpdateMode.OnStore else UpdateMode.NoStore
     // A store starts from one set of parameters.
@@ -186,7 +186,7 @@ final class Module(
 
   /** Runs a batch; one of other shapes changes those of the group. */
   def forward(dataBatch: DataBatch, isTrain: Option[Boolean] = None): Unit = {
-    val (bound, batch) = (execGroup, Native.given(dataBatch, "dataBatch"))
+    val (bound, batch) = (execGroup, Native.needed(dataBatch, "dataBatch"))
     val data = shapesOf(bound.dataShapes, batch.data)
     if (data != bound.dataShapes)
       bound.reshape(data, bound.labelShapes.filter(_ => batch.label != null).map(shapesOf(_, batch.label)))
@@ -196,7 +196,7 @@ final class Module(
   // Descriptors with the shapes of a batch; another number of arrays is for the group to refuse.
   private def shapesOf(descs: IndexedSeq[DataDesc], arrays: IndexedSeq[NDArray]): IndexedSeq[DataDesc] =
     if (arrays == null || arrays.length != descs.length) descs
-    else descs.zip(arrays).map { case (desc, array) => desc.copy(shape = Native.given(array, "data").shape) }
+    else descs.zip(arrays).map { case (desc, array) => desc.copy(shape = Native.needed(array, "data").shape) }
 
   def backward(outGrads: Array[NDArray] = null): Unit = execGroup.backward(outGrads)
 
@@ -224,7 +224,7 @@ final class Module(
       initializer: Initializer = null,
       epochEnd: (Int, IndexedSeq[(String, Double)], IndexedSeq[(String, Double)]) => Boolean =
         (_, _, _) => true): Unit = {
-    bind(Native.given(trainData, "trainData").provideData,
+    bind(Native.needed(trainData, "trainData").provideData,
       Some(trainData.provideLabel).filter(list => list != null && list.nonEmpty))
     if (!hasParams) initParams(if (initializer == null) Initializer("uniform", 0) else initializer)
     if (optimizer != null || this.optimizer.isEmpty)
@@ -248,8 +248,8 @@ final class Module(
 
   /** Figures on other data. */
   def score(evalData: DataIter, evalMetric: EvalMetric): IndexedSeq[(String, Double)] = {
-    Native.given(evalMetric, "evalMetric").reset()
-    Native.given(evalData, "evalData").foreach { batch =>
+    Native.needed(evalMetric, "evalMetric").reset()
+    Native.needed(evalData, "evalData").foreach { batch =>
       forward(batch, Some(false))
       updateMetric(evalMetric, batch.label)
       Module.close(batch)

@@ -27,7 +27,7 @@ final class Monitor private (address: Long, family: Family) extends Handle(addre
   def install(manager: DataParallelExecutorManager): Unit = installOn(manager, cohort_monitor_install_on_manager)
 
   private def installOn(target: Handle, call: (Long, Long) => Long): Unit =
-    Native.given(target, "target").use { watched =>
+    Native.needed(target, "target").use { watched =>
       run(call(_, watched))
       target.family.keep(family) // what runs calls its functions, whoever else goes
     }
@@ -55,7 +55,7 @@ object Monitor {
     val options = Fields.sized(new Structs.MonitorOptions)(cohort_monitor_options_init)
     options.sort = Native.bool(sort)
     options.monitor_all = Native.bool(monitorAll)
-    if (Native.given(pattern, "pattern") != ".*") {
+    if (Native.needed(pattern, "pattern") != ".*") {
       val compiled =
         try java.util.regex.Pattern.compile(pattern)
         catch {

@@ -105,7 +105,7 @@ final class NDArray private[cohort] (address: Long, kept: AnyRef = null)
   }
 
   def set(other: NDArray): NDArray = {
-    Native.given(other, "other").copyTo(this)
+    Native.needed(other, "other").copyTo(this)
     this
   }
 
@@ -130,13 +130,13 @@ final class NDArray private[cohort] (address: Long, kept: AnyRef = null)
   /** Rows `start` until `stop`. */
   def slice(start: Int, stop: Int): NDArray = made(cohort_ndarray_slice(_, start, stop, _))
 
-  def slice(range: (Int, Int)): NDArray = slice(Native.given(range, "range")._1, range._2)
+  def slice(range: (Int, Int)): NDArray = slice(Native.needed(range, "range")._1, range._2)
 
   /** One row, without its axis. */
   def at(index: Int): NDArray = made(cohort_ndarray_at(_, index, _))
 
   def reshape(shape: Shape): NDArray = {
-    val lengths = Native.given(shape, "shape").longs
+    val lengths = Native.needed(shape, "shape").longs
     made(cohort_ndarray_reshape(_, lengths, lengths.length, _))
   }
 
@@ -145,13 +145,13 @@ final class NDArray private[cohort] (address: Long, kept: AnyRef = null)
   def copy(): NDArray = made(cohort_ndarray_copy(_, null, _))
 
   def copyTo(context: Context): NDArray = {
-    val struct = Context.struct(Native.given(context, "context"))
+    val struct = Context.struct(Native.needed(context, "context"))
     made(cohort_ndarray_copy(_, struct, _))
   }
 
   /** Into another array of its shape, whatever its type and context. */
   def copyTo(other: NDArray): NDArray = {
-    Native.given(other, "other").hold(target => run(cohort_ndarray_copy_to(_, target)))
+    Native.needed(other, "other").hold(target => run(cohort_ndarray_copy_to(_, target)))
     other
   }
 
@@ -183,7 +183,7 @@ final class NDArray private[cohort] (address: Long, kept: AnyRef = null)
 
 object NDArray {
   private def made(shape: Shape)(call: (Array[Long], Int, Array[Long]) => Long): NDArray = {
-    val lengths = Native.given(shape, "shape").longs
+    val lengths = Native.needed(shape, "shape").longs
     new NDArray(Native.long(call(lengths, lengths.length, _)))
   }
 
@@ -201,28 +201,28 @@ object NDArray {
 
   /** A copy of an array of Java's, of its type. */
   def array(values: Array[Float], shape: Shape, ctx: Context = null): NDArray =
-    ofBuffer(FloatBuffer.wrap(Native.given(values, "values")), 4L * values.length, shape, DType.Float32, ctx)
+    ofBuffer(FloatBuffer.wrap(Native.needed(values, "values")), 4L * values.length, shape, DType.Float32, ctx)
 
   def array(values: Array[Double], shape: Shape): NDArray =
-    ofBuffer(DoubleBuffer.wrap(Native.given(values, "values")), 8L * values.length, shape, DType.Float64, null)
+    ofBuffer(DoubleBuffer.wrap(Native.needed(values, "values")), 8L * values.length, shape, DType.Float64, null)
 
   def array(values: Array[Int], shape: Shape): NDArray =
-    ofBuffer(IntBuffer.wrap(Native.given(values, "values")), 4L * values.length, shape, DType.Int32, null)
+    ofBuffer(IntBuffer.wrap(Native.needed(values, "values")), 4L * values.length, shape, DType.Int32, null)
 
   def array(values: Array[Long], shape: Shape): NDArray =
-    ofBuffer(LongBuffer.wrap(Native.given(values, "values")), 8L * values.length, shape, DType.Int64, null)
+    ofBuffer(LongBuffer.wrap(Native.needed(values, "values")), 8L * values.length, shape, DType.Int64, null)
 
   /** Of the bytes of elements of any type, in the order of the machine. */
   def array(bytes: Array[Byte], shape: Shape, dtype: DType): NDArray =
-    ofBuffer(ByteBuffer.wrap(Native.given(bytes, "bytes")), bytes.length, shape, dtype, null)
+    ofBuffer(ByteBuffer.wrap(Native.needed(bytes, "bytes")), bytes.length, shape, dtype, null)
 
   private def ofBuffer(data: Buffer, bytes: Long, shape: Shape, dtype: DType, ctx: Context): NDArray =
     made(shape)(cohort_ndarray_from_host(data, bytes, _, _, DType.code(dtype), Context.struct(ctx), _))
 
   /** Uses the memory of a direct buffer, from its position on, and keeps the buffer until queued work has read it. */
   def wrap(buffer: ByteBuffer, shape: Shape, dtype: DType = DType.Float32): NDArray = {
-    if (!Native.given(buffer, "buffer").isDirect) Native.refuse("wrap: expected a direct buffer", "buffer")
-    val bytes = BigInt(DType.numOfBytes(dtype)) * Native.given(shape, "shape").toVector.map(BigInt(_)).product
+    if (!Native.needed(buffer, "buffer").isDirect) Native.refuse("wrap: expected a direct buffer", "buffer")
+    val bytes = BigInt(DType.numOfBytes(dtype)) * Native.needed(shape, "shape").toVector.map(BigInt(_)).product
     if (bytes > buffer.remaining)
       throw new ShapeException(s"wrap: shape $shape has $bytes bytes, the buffer ${buffer.remaining}", "buffer")
     val address = Pointer.nativeValue(JNA.getDirectBufferPointer(buffer)) + buffer.position()
@@ -252,9 +252,9 @@ object NDArray {
     })
 
   /** Writes arrays by name, as MXNet's nd.save does. */
-  def save(fname: String, data: Map[String, NDArray]): Unit = Arrays.save(fname, Native.given(data, "data"))
+  def save(fname: String, data: Map[String, NDArray]): Unit = Arrays.save(fname, Native.needed(data, "data"))
 
-  def save(fname: String, data: Seq[NDArray]): Unit = Arrays.save(fname, Native.given(data, "data").map((null, _)))
+  def save(fname: String, data: Seq[NDArray]): Unit = Arrays.save(fname, Native.needed(data, "data").map((null, _)))
 
   /** Names, none or one for each array, and arrays of a file: MXNet's .params, NumPy's .npy or .npz. */
   def load(fname: String, ctx: Context = null): (Vector[String], Vector[NDArray]) = {
@@ -290,10 +290,10 @@ object nd extends Operators[NDArray] {
 
   /** All outputs. */
   def all(op: String, inputs: Seq[NDArray], attrs: (String, Any)*): Vector[NDArray] = {
-    val given = new Native.Attributes(attrs, "attributes")
+    val pairs = new Native.Attributes(attrs, "attributes")
     Arrays.take(Handle.addresses(inputs, "inputs") { list =>
       Native.long(
-        cohort_operator_invoke(Native.in(op, "op"), given.keys, given.words, given.num, list, list.length, null, 0,
+        cohort_operator_invoke(Native.in(op, "op"), pairs.keys, pairs.words, pairs.num, list, list.length, null, 0,
           null, _))
     }).flatMap(_._2)
   }

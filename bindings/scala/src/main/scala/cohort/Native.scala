@@ -108,11 +108,11 @@ private[cohort] object Native {
   def refuse(message: String, subject: String): Nothing = throw new InvalidArgumentException(message, subject)
 
   /** What has to be there. */
-  def given[A <: AnyRef](value: A, what: String): A = if (value == null) refuse(s"$what: found null", what) else value
+  def needed[A <: AnyRef](value: A, what: String): A = if (value == null) refuse(s"$what: found null", what) else value
 
   /** Text as the library reads it: no zero byte, no half of a pair. */
   def in(value: String, what: String): String = {
-    given(value, what)
+    needed(value, what)
     if (value.indexOf('\u0000') >= 0) refuse(s"$what: found a zero byte in it", what)
     if (!UTF_8.newEncoder.canEncode(value)) refuse(s"$what: found text that is no Unicode", what)
     value
@@ -122,7 +122,7 @@ private[cohort] object Native {
 
   /** A list of text; an empty one is not NULL. */
   def texts(values: Iterable[String], what: String): Pointer = {
-    val array = given(values, what).map(in(_, what)).toArray
+    val array = needed(values, what).map(in(_, what)).toArray
     if (array.isEmpty) new Memory(8) else new StringArray(array, "UTF-8")
   }
 
@@ -147,12 +147,12 @@ private[cohort] object Native {
   def bool(value: Boolean): Int = if (value) 1 else 0
 
   /** None is as the object was made. */
-  def isTrain(value: Option[Boolean]): Int = given(value, "isTrain").fold(-1)(bool)
+  def isTrain(value: Option[Boolean]): Int = needed(value, "isTrain").fold(-1)(bool)
 
   /** Keys and values of attributes and settings. What is null or None is left out. */
   final class Attributes(values: Iterable[(String, Any)], what: String) {
     private val found =
-      given(values, what)
+      needed(values, what)
         .collect { case (key, value) if value != null && value != None => (key, attribute(value)) }.toVector
     val keys: Pointer = texts(found.map(_._1), what)
     val words: Pointer = texts(found.map(_._2), what)

@@ -47,7 +47,7 @@ final class Symbol private[cohort] (address: Long) extends Handle(address, cohor
 
   /** Its variables replaced by name. */
   def compose(inputs: Map[String, Symbol], name: String = null): Symbol = {
-    val list = Native.given(inputs, "inputs").toVector
+    val list = Native.needed(inputs, "inputs").toVector
     val keys = Native.texts(list.map(_._1), "inputs")
     Handle.addresses(list.map(_._2), "inputs") { symbols =>
       made(cohort_symbol_compose(_, keys, symbols, symbols.length, Native.inOrNull(name, "name"), _))
@@ -77,8 +77,8 @@ final class Symbol private[cohort] (address: Long) extends Handle(address, cohor
   }
 
   def setAttr(attrs: (String, String)*): Unit = {
-    val given = new Native.Attributes(attrs, "attributes")
-    run(cohort_symbol_set_attrs(_, given.keys, given.words, given.num))
+    val pairs = new Native.Attributes(attrs, "attributes")
+    run(cohort_symbol_set_attrs(_, pairs.keys, pairs.words, pairs.num))
   }
 
   // ---- inference
@@ -134,8 +134,8 @@ final class Symbol private[cohort] (address: Long) extends Handle(address, cohor
 
 object Symbol {
   def Variable(name: String, attrs: (String, Any)*): Symbol = {
-    val given = new Native.Attributes(attrs, "attributes")
-    new Symbol(Native.long(cohort_symbol_variable(Native.in(name, "name"), given.keys, given.words, given.num, _)))
+    val pairs = new Native.Attributes(attrs, "attributes")
+    new Symbol(Native.long(cohort_symbol_variable(Native.in(name, "name"), pairs.keys, pairs.words, pairs.num, _)))
   }
 
   /** Several symbols as one with all their outputs. */
@@ -147,16 +147,16 @@ object Symbol {
   def load(fname: String): Symbol = new Symbol(Native.long(cohort_symbol_load(Native.in(fname, "fname"), _)))
 
   def loadJson(json: String): Symbol = {
-    val bytes = Native.given(json, "json").getBytes(java.nio.charset.StandardCharsets.UTF_8)
+    val bytes = Native.needed(json, "json").getBytes(java.nio.charset.StandardCharsets.UTF_8)
     new Symbol(Native.long(cohort_symbol_from_json(bytes, bytes.length, _)))
   }
 
   private[cohort] def create(op: String, name: String, inputs: Seq[Symbol], attrs: Iterable[(String, Any)]): Symbol = {
-    val given = new Native.Attributes(attrs, "attributes")
+    val pairs = new Native.Attributes(attrs, "attributes")
     Handle.addresses(inputs, "inputs", nulls = true) { list =>
-      new Symbol(Native.long(cohort_symbol_create(Native.in(op, "op"), Native.inOrNull(name, "name"), given.keys,
-        given.words,
-        given.num, list, null, list.length, _)))
+      new Symbol(Native.long(cohort_symbol_create(Native.in(op, "op"), Native.inOrNull(name, "name"), pairs.keys,
+        pairs.words,
+        pairs.num, list, null, list.length, _)))
     }
   }
 }

@@ -28,11 +28,11 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
 
   /** Applies an operator; all its outputs. A function's backward may do so, too, and nothing else with the tape. */
   def invoke(op: String, inputs: Seq[NDArray], attrs: (String, Any)*): IndexedSeq[NDArray] = {
-    val given = new Native.Attributes(attrs, "attributes")
+    val pairs = new Native.Attributes(attrs, "attributes")
     Arrays
       .take(Handle.addresses(inputs, "inputs") { list =>
         useInside { handle =>
-          Native.long(cohort_tape_invoke(handle, Native.in(op, "op"), given.keys, given.words, given.num, list,
+          Native.long(cohort_tape_invoke(handle, Native.in(op, "op"), pairs.keys, pairs.words, pairs.num, list,
             list.length, null, 0,
             null, _))
         }
@@ -65,7 +65,7 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
 
   /** Makes an array one that wants its gradient, which is given, zeros at first. */
   def attachGrad(array: NDArray, gradReq: String = "write"): NDArray = {
-    val gradient = NDArray.zeros(Native.given(array, "array").shape, array.context, array.dtype)
+    val gradient = NDArray.zeros(Native.needed(array, "array").shape, array.context, array.dtype)
     markVariables(Seq(array), Seq(gradient), gradReq)
     gradient
   }
@@ -73,7 +73,7 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
   /** The same for arrays of the caller's. */
   def markVariables(variables: Seq[NDArray], gradients: Seq[NDArray], gradReq: String = "write"): Unit = {
     val code = GradReq.code(gradReq)
-    if (Native.given(variables, "variables").length != Native.given(gradients, "gradients").length)
+    if (Native.needed(variables, "variables").length != Native.needed(gradients, "gradients").length)
       Native.refuse(s"gradients: expected ${variables.length}, found ${gradients.length}", "gradients")
     Handle.addresses(variables, "variables") { arrays =>
       Handle.addresses(gradients, "gradients", nulls = true) { grads =>
@@ -108,7 +108,7 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
     }
 
   private def withHeads[A](heads: Seq[NDArray], headGrads: Seq[NDArray])(body: (Array[Long], Array[Long]) => A): A = {
-    if (headGrads != null && headGrads.length != Native.given(heads, "heads").length)
+    if (headGrads != null && headGrads.length != Native.needed(heads, "heads").length)
       Native.refuse(s"headGrads: expected ${heads.length}, found ${headGrads.length}", "headGrads")
     Handle.addresses(heads, "heads") { list =>
       if (headGrads == null) body(list, null)
@@ -129,7 +129,7 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
   def function(inputs: Seq[NDArray], outputs: Seq[NDArray])(backward: IndexedSeq[NDArray] => Seq[NDArray]): Unit =
     Handle.addresses(inputs, "inputs") { from =>
       Handle.addresses(outputs, "outputs") { to =>
-        val recorded = new Tape.Recorded(Native.given(backward, "backward"), family)
+        val recorded = new Tape.Recorded(Native.needed(backward, "backward"), family)
         family.keep(recorded.callback)
         try
           run(cohort_tape_function(_, from, from.length, to, to.length, Tape.Backward, Tape.Release,
@@ -144,7 +144,7 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
 
   /** The symbol of what an array was made from. */
   def symbol(array: NDArray): Symbol =
-    Native.given(array, "array").hold(one => new Symbol(use(handle => Native.long(cohort_tape_symbol(handle, one, _)))))
+    Native.needed(array, "array").hold(one => new Symbol(use(handle => Native.long(cohort_tape_symbol(handle, one, _)))))
 
   /** How much is recorded. */
   def numRecorded: Int = use(handle => Native.size(cohort_tape_num_recorded(handle, _)))

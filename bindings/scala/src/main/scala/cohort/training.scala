@@ -32,13 +32,13 @@ final class EvalMetric private[cohort] (address: Long, family: Family = new Fami
 
   /** The same by name. */
   def update(labels: Map[String, NDArray], preds: Map[String, NDArray]): Unit =
-    Arrays.of(Native.given(labels, "labels"), "labels") { first =>
-      Arrays.of(Native.given(preds, "preds"), "preds")(second => run(cohort_metric_update_named(_, first, second)))
+    Arrays.of(Native.needed(labels, "labels"), "labels") { first =>
+      Arrays.of(Native.needed(preds, "preds"), "preds")(second => run(cohort_metric_update_named(_, first, second)))
     }
 
   /** Appends a metric to a composite one. */
   def add(metric: EvalMetric): EvalMetric = {
-    use(handle => Native.given(metric, "metric").use(child => Native.check(cohort_metric_add(handle, child))))
+    use(handle => Native.needed(metric, "metric").use(child => Native.check(cohort_metric_add(handle, child))))
     family.keep(metric.family) // whose callbacks it calls from now on
     this
   }
@@ -81,21 +81,21 @@ object EvalMetric {
 
   /** By name: "acc", "ce", "top_k_accuracy" with `"top_k" -> 5`, ... */
   def apply(name: String, settings: (String, Any)*): EvalMetric = {
-    val given = new Native.Attributes(settings, "settings")
-    new EvalMetric(Native.long(cohort_metric_create(Native.in(name, "name"), given.keys, given.words, given.num, _)))
+    val pairs = new Native.Attributes(settings, "settings")
+    new EvalMetric(Native.long(cohort_metric_create(Native.in(name, "name"), pairs.keys, pairs.words, pairs.num, _)))
   }
 
   /** Several as one. */
   def composite(metrics: EvalMetric*): EvalMetric = {
     val made = EvalMetric("composite")
-    Native.given(metrics, "metrics").foreach(made.add)
+    Native.needed(metrics, "metrics").foreach(made.add)
     made
   }
 
   /** Of a function of label and prediction, which gives a sum and what it is divided by. */
   def custom(name: String, allowExtraOutputs: Boolean = false)(
       function: (NDArray, NDArray) => (Double, Double)): EvalMetric = {
-    val callback = new Native.Callback(Native.given(function, "function"))
+    val callback = new Native.Callback(Native.needed(function, "function"))
     val made = new EvalMetric(Native.long(
       cohort_metric_create_custom(Native.in(name, "name"), Custom, callback.number, Native.bool(allowExtraOutputs), _)))
     made.family.keep(callback)
@@ -136,13 +136,13 @@ final class Optimizer private[cohort] (address: Long) extends Handle(address, co
 
   /** Lets a schedule decide the learning rate: "factor", "multifactor", "poly", "cosine", "constant"; null: none. */
   def setLrSchedule(name: String, settings: (String, Any)*): Optimizer = {
-    val given = new Native.Attributes(settings, "settings")
-    changed(cohort_optimizer_set_lr_schedule(_, Native.inOrNull(name, "name"), given.keys, given.words, given.num))
+    val pairs = new Native.Attributes(settings, "settings")
+    changed(cohort_optimizer_set_lr_schedule(_, Native.inOrNull(name, "name"), pairs.keys, pairs.words, pairs.num))
   }
 
   /** Takes `__lr_mult__` and `__wd_mult__` of a symbol's variables. */
   def useSymbol(symbol: Symbol): Optimizer =
-    changed(handle => Native.given(symbol, "symbol").hold(cohort_optimizer_use_symbol(handle, _)))
+    changed(handle => Native.needed(symbol, "symbol").hold(cohort_optimizer_use_symbol(handle, _)))
 
   /** Multipliers of learning rate and weight decay of a parameter; negative ones are as before. */
   def setMult(param: String, lrMult: Double = -1, wdMult: Double = -1): Optimizer =
@@ -169,7 +169,7 @@ final class Optimizer private[cohort] (address: Long) extends Handle(address, co
   }
 
   def setStates(states: Array[Byte]): Unit =
-    run(cohort_optimizer_load_states_memory(_, java.nio.ByteBuffer.wrap(Native.given(states, "states")), states.length))
+    run(cohort_optimizer_load_states_memory(_, java.nio.ByteBuffer.wrap(Native.needed(states, "states")), states.length))
 
   def saveStates(fname: String): Unit = run(cohort_optimizer_save_states(_, Native.in(fname, "fname")))
   def loadStates(fname: String): Unit = run(cohort_optimizer_load_states(_, Native.in(fname, "fname")))
@@ -184,8 +184,8 @@ object Optimizer {
 
   /** By name: `Optimizer("sgd", "learning_rate" -> 0.1, "momentum" -> 0.9)`. */
   def apply(name: String, settings: (String, Any)*): Optimizer = {
-    val given = new Native.Attributes(settings, "settings")
-    new Optimizer(Native.long(cohort_optimizer_create(Native.in(name, "name"), given.keys, given.words, given.num, _)))
+    val pairs = new Native.Attributes(settings, "settings")
+    new Optimizer(Native.long(cohort_optimizer_create(Native.in(name, "name"), pairs.keys, pairs.words, pairs.num, _)))
   }
 }
 
@@ -194,21 +194,21 @@ final class Initializer private[cohort] (address: Long) extends Handle(address, 
 
   /** Fills arrays by name; attributes `__init__` of a symbol's variables go before. */
   def fill(arrays: Map[String, NDArray], symbol: Symbol = null): Unit =
-    Arrays.of(Native.given(arrays, "arrays"), "arrays") { list =>
+    Arrays.of(Native.needed(arrays, "arrays"), "arrays") { list =>
       Handle.optional(symbol)(net => run(cohort_initializer_apply(_, net, list)))
     }
 
   /** Fills one, as its name wants it. */
   def fill(name: String, array: NDArray): Unit =
-    Native.given(array, "array").hold(one => run(cohort_initializer_fill(_, Native.in(name, "name"), one)))
+    Native.needed(array, "array").hold(one => run(cohort_initializer_fill(_, Native.in(name, "name"), one)))
 }
 
 object Initializer {
 
   /** By name: `Initializer("xavier", 1, "magnitude" -> 2)`. */
   def apply(name: String, seed: Long, settings: (String, Any)*): Initializer = {
-    val given = new Native.Attributes(settings, "settings")
-    new Initializer(Native.long(cohort_initializer_create(Native.in(name, "name"), given.keys, given.words, given.num,
+    val pairs = new Native.Attributes(settings, "settings")
+    new Initializer(Native.long(cohort_initializer_create(Native.in(name, "name"), pairs.keys, pairs.words, pairs.num,
       seed, _)))
   }
 }

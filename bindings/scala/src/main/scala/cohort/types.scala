@@ -40,10 +40,10 @@ object Context {
   /** The first of a list, in one piece of memory. */
   private[cohort] def structs(contexts: Seq[Context]): Structs.Context = {
     val first = new Structs.Context
-    val list = first.toArray(math.max(Native.given(contexts, "contexts").length, 1))
+    val list = first.toArray(math.max(Native.needed(contexts, "contexts").length, 1))
     for ((one, context) <- list.zip(contexts)) {
       val struct = one.asInstanceOf[Structs.Context]
-      struct.device_type = Native.given(context, "context").code
+      struct.device_type = Native.needed(context, "context").code
       struct.device_id = context.deviceId
       struct.write()
     }
@@ -69,7 +69,7 @@ object DType extends Enumeration {
   /** Bytes of an element. */
   def numOfBytes(dtype: DType): Int = Native.size(cohort_dtype_bytes(code(dtype), _))
 
-  private[cohort] def code(dtype: DType): Int = Native.given(dtype, "dtype").id
+  private[cohort] def code(dtype: DType): Int = Native.needed(dtype, "dtype").id
 
   private[cohort] def of(code: Int): DType =
     values.find(_.id == code).getOrElse(throw new DTypeException(s"dtype: there is no $code", "dtype"))
@@ -87,7 +87,7 @@ final class Shape private (val toVector: Vector[Int]) {
   def updated(axis: Int, length: Int): Shape =
     if (toVector.isDefinedAt(axis)) Shape(toVector.updated(axis, length))
     else Native.refuse(s"shape: expected an axis of $this, found $axis", "shape")
-  def ++(other: Shape): Shape = Shape(toVector ++ Native.given(other, "shape").toVector)
+  def ++(other: Shape): Shape = Shape(toVector ++ Native.needed(other, "shape").toVector)
   def toArray: Array[Int] = toVector.toArray
   private[cohort] def longs: Array[Long] = toVector.map(_.toLong).toArray
 
@@ -100,9 +100,9 @@ final class Shape private (val toVector: Vector[Int]) {
 }
 
 object Shape {
-  def apply(lengths: Int*): Shape = new Shape(Native.given(lengths, "shape").toVector)
-  def apply(lengths: Iterable[Int]): Shape = new Shape(Native.given(lengths, "shape").toVector)
-  def apply(lengths: Array[Int]): Shape = new Shape(Native.given(lengths, "shape").toVector)
+  def apply(lengths: Int*): Shape = new Shape(Native.needed(lengths, "shape").toVector)
+  def apply(lengths: Iterable[Int]): Shape = new Shape(Native.needed(lengths, "shape").toVector)
+  def apply(lengths: Array[Int]): Shape = new Shape(Native.needed(lengths, "shape").toVector)
 }
 
 /** Name, shape, type and layout of an input. The batch axis is where the layout has its N; null is as "N". */
@@ -112,7 +112,7 @@ object DataDesc {
 
   /** Where a layout has its N: 0 without a layout, -1 if there is none in it. */
   def getBatchAxis(layout: Option[String]): Int =
-    Native.int(cohort_layout_batch_axis(Native.given(layout, "layout").map(Native.in(_, "layout")).orNull, _))
+    Native.int(cohort_layout_batch_axis(Native.needed(layout, "layout").map(Native.in(_, "layout")).orNull, _))
 }
 
 /** Data and labels of a batch, each in the order of its descriptors; for bucketing the key of its bucket, and its
@@ -145,7 +145,7 @@ private[cohort] object Descs {
         what,
         { handle =>
           for (desc <- descs) {
-            Native.given(desc, what)
+            Native.needed(desc, what)
             add(handle, desc.name, desc.shape, DType.code(desc.dtype), desc.layout, what)
           }
           body(handle)
@@ -156,7 +156,7 @@ private[cohort] object Descs {
     made(
       "known",
       { handle =>
-        for (name <- Native.given(shapes, "shapes").keySet ++ Native.given(dtypes, "types").keySet) {
+        for (name <- Native.needed(shapes, "shapes").keySet ++ Native.needed(dtypes, "types").keySet) {
           val dtype = dtypes.get(name).map(DType.code).getOrElse(Constants.Dtype.NONE)
           add(handle, name, shapes.getOrElse(name, null), dtype, null, "known")
         }

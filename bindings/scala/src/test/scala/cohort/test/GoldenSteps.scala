@@ -378,9 +378,9 @@ abstract class GoldenSteps {
 
   private def execBackward(step: Step): Unit = step.get("head_grads") match {
     case map: Map[_, _] =>
-      val given = named(map)
+      val grads = named(map)
       exec(step).backward(exec(step).symbol.listOutputs().map { name =>
-        given.getOrElse(name, throw new UnknownNameException(s"there is none for $name", name))
+        grads.getOrElse(name, throw new UnknownNameException(s"there is none for $name", name))
       }.toArray)
     case list => exec(step).backward(Option(arrays(list)).fold(Array.empty[NDArray])(_.toArray))
   }

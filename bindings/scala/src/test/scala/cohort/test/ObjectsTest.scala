@@ -147,9 +147,9 @@ final class ObjectsTest extends Case {
     var inner, thrown: NDArray = null
     val (kept, list) = Scope {
       inner = NDArray.ones(Shape(1))
-      val given = Scope((inner + inner, Map("a" -> Vector(Option(NDArray.ones(Shape(2)))))))
-      equal(false, given._1.isClosed)
-      given
+      val result = Scope((inner + inner, Map("a" -> Vector(Option(NDArray.ones(Shape(2)))))))
+      equal(false, result._1.isClosed)
+      result
     }
     equal(Seq(true, false, false), Seq(inner, kept, list("a")(0).get).map(_.isClosed))
     refused(classOf[ArithmeticException])(Scope {

@@ -56,7 +56,7 @@ final class ThreadsTest extends Case {
       group.forward(linearBatch, Some(true))
       group.backward(Array(NDArray.ones(Shape(4, 1))))
     }
-    near(group.getOutputsMerged()(0).toArray, 1 + 2 * i, 3 + 4 * i, 5 + 6 * i, 7 + 8 * i)
+    near(group.getOutputsMerged()(0).toArray, Seq(1f, 3f, 5f, 7f).map(x => x + (x + 1) * i): _*)
   }
 
   @Test def `a call lets other threads run`(): Unit = {
