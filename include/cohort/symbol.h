@@ -50,7 +50,10 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_variable(const char *na
  *                     composes: who saves parameters gives names, as frontends do that count by thread or by scope.
  * @param keys         The operator's attributes as text, and node attributes as for cohort_symbol_variable().
  * @param inputs       Symbols of one output each. An operator that takes any number of inputs gets one symbol for each,
- *                     and counts them itself if its count attribute is not among the keys.
+ *                     and counts them itself if its count attribute is not among the keys. An operator that runs
+ *                     graphs (_foreach: fn; _while_loop: cond, func; _cond: cond, then_branch, else_branch; _CachedOp:
+ *                     graph) gets these first, each a symbol of all the outputs of its graph: the graph's variables are
+ *                     its inputs, and what else the node is given is told by attributes as in MXNet's JSON.
  * @param input_names  The operator's input that each is for; NULL: in the operator's order.
  * @return NULL, or
  *   COHORT_ERROR_NAME              no such operator, attribute or input; an input given twice; an attribute missing

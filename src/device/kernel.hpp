@@ -80,6 +80,8 @@ struct Args {
   }
 };
 
+class SubgraphCompiler;  // device/subprogram.hpp
+
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -114,12 +116,14 @@ struct StepSpec {
   // a reorder in between. Entries that do not say any_layout() are given row-major inputs.
   std::vector<TensorSpec> inputs;
   std::vector<bool> constant;  // inputs that change so rarely that a reorder of them costs nothing (inference weights)
-  std::vector<TensorSpec> outputs;  // layout <- (null unless the factory sets it)
-  std::vector<bool> wanted;         // outputs that are used; the others get a null pointer
-  std::vector<PostOp> post;         // only if the entry fuses them
-  const Kernel *forward = nullptr;  // backward: the kernel of the forward step, for hints
-  size_t scratch_bytes = 0;         // <-
-  size_t saved_bytes = 0;           // <- forward; the same block is given to the backward step
+  std::vector<TensorSpec> outputs;              // layout <- (null unless the factory sets it)
+  std::vector<bool> wanted;                     // outputs that are used; the others get a null pointer
+  std::vector<PostOp> post;                     // only if the entry fuses them
+  const Kernel *forward = nullptr;              // backward: the kernel of the forward step, for hints
+  const SubgraphCompiler *subgraphs = nullptr;  // of the node, if it has any; while the kernel is made
+  std::vector<bool> gradients_wanted;  // forward, if a backward step follows: which of that step's outputs are used
+  size_t scratch_bytes = 0;            // <-
+  size_t saved_bytes = 0;              // <- forward; the same block is given to the backward step
   // <- (input, output) pairs that may share memory, beside those of Op::inplace: an addend that the kernel adds to in
   // place. It must do as well where the two lie apart.
   std::vector<std::pair<int, int>> inplace;

@@ -34,7 +34,7 @@ std::shared_ptr<std::vector<RandomStream>> random_streams(const Graph &graph, co
   auto streams = std::make_shared<std::vector<RandomStream>>(graph.nodes.size());
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node &node = *graph.nodes[n];
-    if (node.is_variable() || !node.op->random) continue;
+    if (node.is_variable() || !node.op->is_random(node.parsed)) continue;
     (*streams)[n].seed = stream_seed(options.seed, n, uint64_t(network) << 32 | options.replica);
   }
   return streams;

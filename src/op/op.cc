@@ -99,7 +99,7 @@ int Op::count_args(const AttrMap &source, size_t num_given) const {
 std::vector<std::string> Op::input_names(const Attrs &a, int num_args) const {
   std::vector<std::string> names;
   for (const InputField *field : input_fields(a, num_args)) {
-    const bool counted = !variadic.empty() && field == &inputs.front();
+    const bool counted = !variadic.empty() && !own_inputs && field == &inputs.front();
     names.push_back(counted ? field->name + std::to_string(names.size()) : field->name);
   }
   return names;
@@ -108,7 +108,7 @@ std::vector<std::string> Op::input_names(const Attrs &a, int num_args) const {
 // Inputs that a variadic operator names behind its counted ones, and has for these attributes, take the place of those.
 std::vector<const InputField *> Op::input_fields(const Attrs &a, int num_args) const {
   const std::vector<InputField> &declared = declared_inputs(a);
-  const bool counted = !variadic.empty();
+  const bool counted = !variadic.empty() && !own_inputs;
   std::vector<const InputField *> named;
   for (size_t i = counted ? 1 : 0; i < declared.size(); ++i) {
     if (!declared[i].present || declared[i].present(a)) named.push_back(&declared[i]);
@@ -135,7 +135,14 @@ int Op::num_aux(const Attrs &a) const {
   return count;
 }
 
+bool Op::any_subgraph(const Attrs &a, bool (Subgraph::*is)() const) const {
+  if (!subgraphs_of) return false;
+  const Subgraphs &inside = subgraphs_of(a);
+  return std::any_of(inside.begin(), inside.end(), [is](const auto &subgraph) { return ((*subgraph).*is)(); });
+}
+
 std::vector<int> Op::mutated(const Attrs &a, size_t num_inputs) const {
+  if (own_mutates) return own_mutates(a);
   std::vector<int> indices;
   for (const int index : mutates) {
     if (size_t(index) < num_inputs) indices.push_back(index);
@@ -145,8 +152,12 @@ std::vector<int> Op::mutated(const Attrs &a, size_t num_inputs) const {
   return indices;
 }
 
-Attrs Op::parse(const AttrMap &source) const {
+Attrs Op::parse(const AttrMap &source, const Subgraphs &given) const {
   std::shared_ptr<void> target = new_attrs();
+  if (given.size() != subgraphs.size()) {
+    throw Error(Code::kInvalidArgument,
+                text("operator ", name, ": expected ", subgraphs.size(), " sub-graphs, found ", given.size()), name);
+  }
   for (const auto &entry : source) {
     const std::string &key = entry.first;
     if (key.size() >= 4 && key.compare(0, 2, "__") == 0 && key.compare(key.size() - 2, 2, "__") == 0) continue;
@@ -174,6 +185,7 @@ Attrs Op::parse(const AttrMap &source) const {
       throw Error(Code::kName, text("operator ", name, " requires the attribute '", field.name, "'"), field.name);
     }
   }
+  if (set_subgraphs) set_subgraphs(target.get(), given, count_args(source, 0));
   if (check_attrs) check_attrs(target.get());
   Attrs parsed{target};
   const int outputs = num_outputs(parsed);

@@ -19,11 +19,10 @@
 #include "base/dtype.hpp"
 #include "base/error.hpp"
 #include "base/shape.hpp"
+#include "op/subgraph.hpp"
 
 namespace cohort {
 
-using Shapes = std::vector<Shape>;
-using Dtypes = std::vector<Dtype>;
 using Tuple = std::vector<int64_t>;  // an attribute such as kernel=(5, 5)
 
 // The parsed attributes of one node: a struct of its operator, shared and never changed after parsing.
@@ -123,6 +122,9 @@ struct Op {
   std::function<const std::vector<InputField> &(const Attrs &)> own_inputs;
   std::string variadic;  // attribute that holds the number of inputs ("num_args"); empty: fixed inputs
   std::function<std::shared_ptr<void>()> new_attrs;  // the attribute struct with its defaults
+  std::vector<const char *> subgraphs;  // what is given in front of the inputs: "cond", "func"; counted with them
+  std::function<void(void *, const Subgraphs &, int num_args)> set_subgraphs;                 // before check_attrs
+  std::function<const Subgraphs &(const Attrs &)> subgraphs_of;                               // empty: there are none
   std::function<void(void *, const std::string &key, const std::string &value)> other_attrs;  // empty: there are none
   std::function<void(void *)> check_attrs;  // over all of them together; may complete them
 
@@ -146,6 +148,8 @@ struct Op {
       mutates;          // inputs that the forward kernel writes (auxiliary states, weights of an update); see mutated()
   bool random = false;  // its kernels draw from Args::random
   bool stateful = false;  // its kernels are for one node alone: no plan with one is shared
+  std::function<std::vector<int>(const Attrs &)>
+      own_mutates;  // in the place of the list above, where attributes say it
 
   // What the plan may do with a node beside running it. Empty: nothing.
   const PointwiseRule *pointwise = nullptr;      // applies these functors element by element (op/pointwise.hpp)
@@ -174,9 +178,16 @@ struct Op {
   int num_inputs(const Attrs &a, int num_args) const { return int(input_names(a, num_args).size()); }
   int num_aux(const Attrs &a) const;
   std::vector<int> mutated(const Attrs &a, size_t num_inputs) const;  // indices of this node's inputs
+  // Of the operator, or of one in its sub-graphs.
+  bool is_random(const Attrs &a) const { return random || any_subgraph(a, &Subgraph::is_random); }
+  bool is_stateful(const Attrs &a) const { return stateful || any_subgraph(a, &Subgraph::is_stateful); }
   // Text to struct. Keys of the form __x__ are skipped; any other unknown key (kName, the message lists the operator's
   // attributes: SYM-07), a missing required one (kName) or bad text (kInvalidArgument) is an error.
-  Attrs parse(const AttrMap &source) const;
+  // Sub-graphs are as many as the operator names, or it is kInvalidArgument.
+  Attrs parse(const AttrMap &source, const Subgraphs &given = {}) const;
+
+ private:
+  bool any_subgraph(const Attrs &a, bool (Subgraph::*is)() const) const;
 };
 
 // Operators by name and alias. Filled before main, only read afterwards. Whatever reads it throws kInternal where a
@@ -270,6 +281,18 @@ class OpBuilder {
   OpBuilder &own_inputs(std::function<const std::vector<InputField> &(const A &)> fn) {
     op_.own_inputs = [fn](const Attrs &a) -> const std::vector<InputField> & { return fn(a.get<A>()); };
     return *this;
+  }
+  // `given` of the struct holds the sub-graphs of these names, `num_args` as many as they and the inputs are together.
+  OpBuilder &subgraphs(std::vector<const char *> names, Subgraphs A::*given, int A::*num_args) {
+    op_.subgraphs = std::move(names);
+    op_.set_subgraphs = [given, num_args](void *a, const Subgraphs &inside, int count) {
+      static_cast<A *>(a)->*given = inside;
+      static_cast<A *>(a)->*num_args = count;
+    };
+    return op_.subgraphs_of = [given](const Attrs &a) -> const Subgraphs & { return a.get<A>().*given; }, *this;
+  }
+  OpBuilder &own_mutates(std::function<std::vector<int>(const A &)> fn) {
+    return op_.own_mutates = [fn](const Attrs &a) { return fn(a.get<A>()); }, *this;
   }
   OpBuilder &other_attrs(std::function<void(A &, const std::string &, const std::string &)> fn) {
     op_.other_attrs = [fn](void *a, const std::string &key, const std::string &value) {

@@ -98,7 +98,7 @@ Plan compile(const PlanRequest &request) {
 
   Plan plan;
   plan.stateful = std::any_of(ir.steps.begin(), ir.steps.end(),
-                              [](const plan::IrStep &step) { return step.op && step.op->stateful; });
+                              [](const plan::IrStep &step) { return step.op && step.op->is_stateful(step.attrs); });
   plan.brief_forward = !plan.stateful && is_brief(ir, 0, ir.num_forward);
   plan.brief_backward = !plan.stateful && is_brief(ir, ir.num_forward, ir.steps.size());
   plan::lower(ir, &plan);

@@ -8,6 +8,7 @@
 #include "base/settings.hpp"
 #include "device/output_check.hpp"
 #include "plan/ir.hpp"
+#include "plan/node_compiler.hpp"
 
 namespace cohort::plan {
 namespace {
@@ -23,6 +24,10 @@ class LayoutPass {
     kernel_of_.resize(ir_.steps.size(), nullptr);
     saved_of_.resize(ir_.steps.size(), -1);
     plan_.node_end.assign(request_.graph->nodes.size(), 0);
+    backward_of_.resize(ir_.steps.size(), -1);
+    for (size_t s = ir_.num_forward; s < ir_.steps.size(); ++s) {
+      if (ir_.steps[s].forward_step >= 0) backward_of_[size_t(ir_.steps[s].forward_step)] = int(s);
+    }
     for (size_t s = 0; s < ir_.steps.size(); ++s) {
       if (s == ir_.num_forward) finish_forward();
       lower_step(s);
@@ -68,7 +73,7 @@ class LayoutPass {
 
   bool runs_in_prologue(const IrStep &step) const {
     if (request_.is_train || request_.with_backward || request_.separate_nodes) return false;
-    if (step.op && (step.op->random || step.op->stateful)) return false;
+    if (step.op && (step.op->is_random(step.attrs) || step.op->is_stateful(step.attrs))) return false;
     for (int v : step.outputs) {
       if (v >= 0 && ir_.values[size_t(v)].place != Place::kArena) return false;
     }
@@ -217,6 +222,11 @@ class LayoutPass {
     PlanStep made;
     made.label = label_of(step.op && !step.backward ? step.op->name : step.kernel, step.node);
     StepSpec spec = spec_of(step, inputs);
+    const NodeCompiler compiler(ir_.node(step.node), request_.devices[size_t(step.device)]);
+    spec.subgraphs = &compiler;
+    if (backward_of_[s] >= 0) {
+      for (const int v : ir_.steps[size_t(backward_of_[s])].outputs) spec.gradients_wanted.push_back(v >= 0);
+    }
     try {
       made.kernel = request_.devices[size_t(step.device)]->make_kernel(spec, &made.choice, prepare);
     } catch (const Error &e) {
@@ -227,7 +237,7 @@ class LayoutPass {
     }
 
     kernel_of_[s] = made.kernel.get();
-    const bool runs_again = !step.op || !step.op->stateful;
+    const bool runs_again = !step.op || !step.op->is_stateful(step.attrs);
     if (checks_outputs_ && runs_again && on_host(step.device)) {
       made.kernel = with_checked_outputs(std::move(made.kernel), spec);
     }
@@ -338,6 +348,7 @@ class LayoutPass {
   std::vector<std::vector<int>> sources_;            // per constant value
   std::vector<const Kernel *> kernel_of_;            // per step of the Ir
   std::vector<int> saved_of_;
+  std::vector<int> backward_of_;   // per step of the Ir: its backward step, or -1
   std::vector<int> last_step_of_;  // per step of the Ir: its last step in the plan
 };
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/per_process.hpp"
+#include "symbol/node_graph.hpp"
 
 namespace cohort {
 namespace {
@@ -46,6 +47,7 @@ class Key {
     if (!node.is_variable()) {
       add_map(node.attrs);
       add_list(inputs);
+      for (const auto &subgraph : node.subgraphs) add_text(subgraph->json());
     } else if (const auto group = node.attrs.find("__ctx_group__"); group != node.attrs.end()) {
       add_text(group->second);
     }
@@ -187,7 +189,9 @@ class PlanCache {
 
 std::shared_ptr<const Plan> shared_plan(const PlanRequest &request) {
   const std::vector<NodePtr> &nodes = request.graph->nodes;
-  const auto is_stateful = [](const NodePtr &node) { return !node->is_variable() && node->op->stateful; };
+  const auto is_stateful = [](const NodePtr &node) {
+    return !node->is_variable() && node->op->is_stateful(node->parsed);
+  };
   if (std::any_of(nodes.begin(), nodes.end(), is_stateful)) return std::make_shared<const Plan>(compile(request));
   std::string key = Key(request).take();
   auto &cache = per_process<PlanCache>();

@@ -45,6 +45,14 @@ bool merge(Dtype &into, Dtype from, const char *what) {
   return true;
 }
 
+template <typename V>
+void merge_heads(const Graph &graph, const std::vector<V> &of_heads, std::vector<std::vector<V>> *values) {
+  for (size_t h = 0; h < of_heads.size(); ++h) {
+    const Graph::Input &head = graph.heads[h];
+    merge((*values)[size_t(head.node)][size_t(head.index)], of_heads[h], "output");
+  }
+}
+
 [[noreturn]] void fail_at(const Graph &graph, int at, const Error &e) {
   constexpr size_t kMostNames = 8;
   const Node &node = *graph.nodes[size_t(at)];
@@ -157,7 +165,8 @@ std::vector<V> by_node(const Graph &graph, const std::vector<std::pair<std::stri
 
 }  // namespace
 
-void infer_shapes_at(const Graph &graph, const std::vector<Shape> &known, Inferred *result) {
+void infer_shapes_at(const Graph &graph, const std::vector<Shape> &known, Inferred *result,
+                     const std::vector<Shape> &of_heads) {
   std::vector<Shapes> shapes(graph.nodes.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node &node = *graph.nodes[i];
@@ -170,13 +179,15 @@ void infer_shapes_at(const Graph &graph, const std::vector<Shape> &known, Inferr
       throw Error(e.code(), text("variable '", node.name, "': ", e.what()), node.name);
     }
   }
+  merge_heads(graph, of_heads, &shapes);
   const bool complete = infer_all(
       graph, &shapes, [](const Node &node, Shapes &in, Shapes &out) { node.op->infer_shape(node.parsed, in, out); });
   result->shapes = std::move(shapes);
   result->shapes_complete = complete;
 }
 
-void infer_dtypes_at(const Graph &graph, const std::vector<Dtype> &known, Inferred *result) {
+void infer_dtypes_at(const Graph &graph, const std::vector<Dtype> &known, Inferred *result,
+                     const std::vector<Dtype> &of_heads) {
   std::vector<Dtypes> dtypes(graph.nodes.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node &node = *graph.nodes[i];
@@ -184,6 +195,7 @@ void infer_dtypes_at(const Graph &graph, const std::vector<Dtype> &known, Inferr
     if (!node.is_variable()) continue;
     dtypes[i][0] = i < known.size() && known[i] != Dtype::kNone ? known[i] : dtype_attribute(node);
   }
+  merge_heads(graph, of_heads, &dtypes);
   const bool complete = infer_all(graph, &dtypes, [](const Node &node, Dtypes &in, Dtypes &out) {
     if (node.op->infer_dtype) {
       node.op->infer_dtype(node.parsed, in, out);

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "symbol/node.hpp"
+#include "symbol/node_graph.hpp"
 
 namespace cohort {
 
@@ -202,7 +203,22 @@ Symbol Symbol::create(const std::string &op_name, const AttrMap &attrs, const st
   node->attrs = checked_attrs(&op, attrs);
   const int num_args = op.count_args(node->attrs, inputs.size());
   if (!op.variadic.empty()) node->attrs.emplace(op.variadic, std::to_string(num_args));
-  node->parsed = op.parse(node->attrs);
+  const size_t num_subgraphs = op.subgraphs.size();
+  if (inputs.size() < num_subgraphs) {
+    throw Error(Code::kInvalidArgument,
+                text("operator ", op.name, ": expected ", num_subgraphs, " sub-graphs, found ", inputs.size()),
+                op.name);
+  }
+  for (size_t g = 0; g < num_subgraphs; ++g) {
+    if (!input_names.empty() && input_names[g] != op.subgraphs[g]) {
+      throw Error(
+          Code::kName,
+          text("operator ", op.name, ": expected sub-graph '", op.subgraphs[g], "', found '", input_names[g], "'"),
+          input_names[g]);
+    }
+    node->subgraphs.push_back(std::make_shared<const NodeGraph>(inputs[g]));
+  }
+  node->parsed = op.parse(node->attrs, subgraphs_of(*node));
   node->name = name.empty() ? default_name(op_name) : name;
   if (node->num_visible() == 0) {
     throw Error(Code::kInvalidArgument, text("operator ", op.name, " has no outputs to make a symbol of"), node->name);
@@ -210,9 +226,11 @@ Symbol Symbol::create(const std::string &op_name, const AttrMap &attrs, const st
 
   const std::vector<const InputField *> fields = op.input_fields(node->parsed, num_args);
   const std::vector<std::string> names = op.input_names(node->parsed, num_args);
-  if (inputs.size() > names.size()) {
+  check_num_args(*node, num_args, names.size());
+  if (inputs.size() - num_subgraphs > names.size()) {
     throw Error(Code::kInvalidArgument,
-                text("operator ", op.name, ": expected at most ", names.size(), " inputs, found ", inputs.size()),
+                text("operator ", op.name, ": expected at most ", names.size(), " inputs, found ",
+                     inputs.size() - num_subgraphs),
                 node->name);
   }
   if (!input_names.empty() && input_names.size() != inputs.size()) {
@@ -222,8 +240,8 @@ Symbol Symbol::create(const std::string &op_name, const AttrMap &attrs, const st
                 node->name);
   }
   node->inputs.resize(names.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    size_t at = i;
+  for (size_t i = num_subgraphs; i < inputs.size(); ++i) {
+    size_t at = i - num_subgraphs;
     if (!input_names.empty()) {
       at = size_t(std::find(names.begin(), names.end(), input_names[i]) - names.begin());
       if (at == names.size()) {
@@ -408,7 +426,7 @@ Symbol Symbol::with_attribute(const std::string &key, const std::string &value) 
     if (key == node->op->variadic) {
       throw Error(Code::kInvalidArgument, text("attribute '", key, "': the inputs of a node stay as they are"), key);
     }
-    copy->parsed = node->op->parse(copy->attrs);
+    copy->parsed = node->op->parse(copy->attrs, subgraphs_of(*node));
     const int before = int(node->inputs.size());
     if (node->op->num_inputs(copy->parsed, before) != before || copy->num_visible() != node->num_visible()) {
       throw Error(Code::kInvalidArgument,

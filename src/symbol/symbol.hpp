@@ -13,6 +13,7 @@
 namespace cohort {
 
 struct Node;
+class NodeGraph;
 using NodePtr = std::shared_ptr<const Node>;
 
 // Output `index` of a node.
@@ -24,9 +25,10 @@ struct Entry {
 struct Node {
   const Op *op = nullptr;  // null: a variable
   std::string name;
-  AttrMap attrs;              // as given, operator parameters and __x__ alike
-  Attrs parsed;               // the operator's own, parsed
-  std::vector<Entry> inputs;  // auxiliary states last
+  AttrMap attrs;                                            // as given, operator parameters and __x__ alike
+  Attrs parsed;                                             // the operator's own, parsed
+  std::vector<Entry> inputs;                                // auxiliary states last
+  std::vector<std::shared_ptr<const NodeGraph>> subgraphs;  // which `parsed` has, too (symbol/node_graph.hpp)
 
   Node() = default;
   Node(const Node &) = default;
@@ -45,8 +47,9 @@ class Symbol {
 
   static Symbol variable(const std::string &name, const AttrMap &attrs = {});
   // An operator's node. Inputs by position, or by the operator's input names (input_names not empty; same length as
-  // inputs). Missing inputs of a layer become variables NAME_ARGUMENT (SYM-05). An empty name is made from the
-  // operator's (unique in the process: lower-case name and a counter).
+  // inputs); sub-graphs come first, each a symbol of all its outputs. Missing inputs of a layer become variables
+  // NAME_ARGUMENT (SYM-05). An empty name is made from the operator's (unique in the process: lower-case name and a
+  // counter).
   static Symbol create(const std::string &op, const AttrMap &attrs, const std::string &name,
                        const std::vector<std::string> &input_names, const std::vector<Symbol> &inputs);
   static Symbol group(const std::vector<Symbol> &symbols);
@@ -120,9 +123,12 @@ void check_size(const Shape &shape, const char *what);
 // no error. Contradictions throw kShape / kDtype naming node, expected and found.
 void infer_shapes(const Graph &graph, const std::vector<std::pair<std::string, Shape>> &known, Inferred *result);
 void infer_dtypes(const Graph &graph, const std::vector<std::pair<std::string, Dtype>> &known, Inferred *result);
-// The same for variables given by node index: two variables may share a name (EXE-08).
-void infer_shapes_at(const Graph &graph, const std::vector<Shape> &by_node, Inferred *result);
-void infer_dtypes_at(const Graph &graph, const std::vector<Dtype> &by_node, Inferred *result);
+// The same for variables given by node index: two variables may share a name (EXE-08). What is known of heads takes
+// part.
+void infer_shapes_at(const Graph &graph, const std::vector<Shape> &by_node, Inferred *result,
+                     const std::vector<Shape> &of_heads = {});
+void infer_dtypes_at(const Graph &graph, const std::vector<Dtype> &by_node, Inferred *result,
+                     const std::vector<Dtype> &of_heads = {});
 // What is known, by node: entries by the name of a variable, those without one in the order of the arguments. kName,
 // kInvalidArgument.
 template <typename T>

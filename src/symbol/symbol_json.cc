@@ -8,17 +8,20 @@
 #include "base/log.hpp"
 #include "base/utf8.hpp"
 #include "symbol/node.hpp"
+#include "symbol/node_graph.hpp"
 
 namespace cohort {
 namespace {
 
-constexpr int64_t kCurrentVersion = 10901;  // major * 10000 + minor * 100 + patch
-constexpr int64_t kOldestVersion = 800;     // files without a version
-constexpr int kMostDepth = 32;              // MXNet's own files have 5 levels
-constexpr int64_t kMostOutputs = 1 << 22;   // of all nodes together
-constexpr size_t kMostNamed = 100;          // operators in an error, and nodes of each
+constexpr int64_t kCurrentVersion = 10901;       // major * 10000 + minor * 100 + patch
+constexpr int64_t kOldestVersion = 800;          // files without a version
+constexpr int kMostDepth = 5 + 4 * kMostLevels;  // MXNet's own files have 5 levels, and 4 more for graphs in nodes
+constexpr int64_t kMostOutputs = 1 << 22;        // of all nodes together
+constexpr size_t kMostNamed = 100;               // operators in an error, and nodes of each
 
 // ---- a tree to nodes -----------------------------------------------------------------------------------------------
+
+class Reader;
 
 struct RawNode {
   std::string op, name;
@@ -28,13 +31,23 @@ struct RawNode {
     int64_t index;
   };
   std::vector<Input> inputs;
+  std::vector<std::shared_ptr<Reader>> subgraphs;
 };
 
 class Reader {
  public:
-  explicit Reader(const std::string &source) : source_(source) {}
+  Reader(const std::string &source, int64_t version, int64_t *num_outputs)
+      : source_(source), version_(version), num_outputs_(num_outputs) {}
 
   Symbol read(const Json &tree) {
+    scan(tree);
+    check_operators();
+    return make_symbol();
+  }
+
+ private:
+  // Everything but what the operators say about it.
+  void scan(const Json &tree) {
     check_keys(tree, "the symbol", {"nodes", "arg_nodes", "node_row_ptr", "heads", "attrs"});
     read_version(tree);
     const Json &nodes = member(tree, "nodes", "the symbol");
@@ -42,22 +55,21 @@ class Reader {
     num_nodes_ = nodes.elements.size();
     raw_.reserve(num_nodes_);
     for (const Json &node : nodes.elements) read_node(node);
-    check_operators();
     check_indices(tree, "arg_nodes", true);
     check_indices(tree, "node_row_ptr", false);
     const Json &heads = member(tree, "heads", "the symbol");
     if (!heads.is(Json::Kind::kArray) || heads.elements.empty()) refuse("'heads': expected an array of at least one");
-    std::vector<RawNode::Input> raw_heads;
-    for (const Json &head : heads.elements) raw_heads.push_back(read_input(head, "'heads'"));
+    for (const Json &head : heads.elements) heads_.push_back(read_input(head, "'heads'"));
+  }
 
+  Symbol make_symbol() {
     made_.resize(num_nodes_);
-    for (size_t id : sorted(raw_heads)) make(id);
+    for (size_t id : sorted(heads_)) make(id);
     std::vector<Entry> entries;
-    for (const RawNode::Input &head : raw_heads) entries.push_back(entry(head, "'heads'"));
+    for (const RawNode::Input &head : heads_) entries.push_back(entry(head, "'heads'"));
     return Symbol(std::move(entries));
   }
 
- private:
   [[noreturn]] void refuse(const std::string &what) const {
     throw Error(Code::kFormat, text(source_, ": ", what), source_);
   }
@@ -159,26 +171,40 @@ class Reader {
       if (!deps->is(Json::Kind::kArray)) refuse(text(named, ".control_deps: expected an array"));
       for (const Json &dep : deps->elements) read_index(dep, int64_t(num_nodes_), named + ".control_deps");
     }
-    const Json *subgraphs = value.find("subgraphs");
-    if (subgraphs && !(subgraphs->is(Json::Kind::kArray) && subgraphs->elements.empty())) {
-      refuse(node, "subgraphs are not supported");
+    if (const Json *subgraphs = value.find("subgraphs")) {
+      if (!subgraphs->is(Json::Kind::kArray)) refuse(text(named, ".subgraphs: expected an array"));
+      for (const Json &subgraph : subgraphs->elements) {
+        const std::string where = text(source_, ": ", named, ".subgraphs[", node.subgraphs.size(), "]");
+        node.subgraphs.push_back(std::make_shared<Reader>(where, version_, num_outputs_));
+        node.subgraphs.back()->scan(subgraph);
+      }
     }
     if (node.op == "null") {
       if (!node.inputs.empty()) refuse(node, text("expected no inputs of a variable, found ", node.inputs.size()));
+      if (!node.subgraphs.empty()) refuse(node, "expected no sub-graphs of a variable, found some");
     }
     raw_.push_back(std::move(node));
   }
 
+  struct Missing {
+    std::vector<std::vector<const RawNode *>> nodes;  // by operator, in the order of the nodes
+    std::map<std::string, size_t> places;
+  };
+  void find_missing(Missing *missing) const {
+    for (const RawNode &node : raw_) {
+      for (const auto &subgraph : node.subgraphs) subgraph->find_missing(missing);
+      if (node.op == "null" || find_op(node.op)) continue;
+      const auto place = missing->places.emplace(node.op, missing->nodes.size());
+      if (place.second) missing->nodes.emplace_back();
+      missing->nodes[place.first->second].push_back(&node);
+    }
+  }
+
   // Whoever brings a network here is told all that is missing at once, and where.
   void check_operators() const {
-    std::vector<std::vector<const RawNode *>> missing;  // by operator, in the order of the nodes
-    std::map<std::string, size_t> places;
-    for (const RawNode &node : raw_) {
-      if (node.op == "null" || find_op(node.op)) continue;
-      const auto place = places.emplace(node.op, missing.size());
-      if (place.second) missing.emplace_back();
-      missing[place.first->second].push_back(&node);
-    }
+    Missing all;
+    find_missing(&all);
+    const std::vector<std::vector<const RawNode *>> &missing = all.nodes;
     if (missing.empty()) return;
     std::string list;
     for (size_t i = 0; i < std::min(missing.size(), kMostNamed); ++i) {
@@ -274,8 +300,8 @@ class Reader {
       }
     }
     for (const auto &[key, value] : hidden) place_hidden(node.get(), key, value);
-    num_outputs_ += node->num_outputs();
-    if (num_outputs_ > kMostOutputs)
+    *num_outputs_ += node->num_outputs();
+    if (*num_outputs_ > kMostOutputs)
       refuse(text("expected at most ", kMostOutputs, " outputs of all nodes, found more"));
     made_[id] = std::move(node);
   }
@@ -286,14 +312,19 @@ class Reader {
       const auto axis = node->attrs.find("axis");
       if (axis != node->attrs.end() && axis->second == "-1") node->attrs.erase(axis);
     }
-    node->parsed = op.parse(node->attrs);
-    const int num_args = op.count_args(node->attrs, raw.inputs.size());
+    for (const auto &subgraph : raw.subgraphs) {
+      node->subgraphs.push_back(std::make_shared<const NodeGraph>(subgraph->make_symbol()));
+    }
+    const int num_args = op.count_args(node->attrs, raw.inputs.size() + raw.subgraphs.size());
+    if (!op.subgraphs.empty() && !op.variadic.empty()) node->attrs[op.variadic] = std::to_string(num_args);
+    node->parsed = op.parse(node->attrs, subgraphs_of(*node));
     if (!op.variadic.empty()) node->attrs[op.variadic] = std::to_string(num_args);
     const std::vector<std::string> names = op.input_names(node->parsed, num_args);
     const std::vector<const InputField *> fields = op.input_fields(node->parsed, num_args);
     if (raw.inputs.size() > names.size() || (raw.inputs.size() < names.size() && version_ >= 900)) {
       refuse(raw, text("expected ", names.size(), " inputs, found ", raw.inputs.size()));
     }
+    check_num_args(*node, num_args, names.size());
     for (const RawNode::Input &input : raw.inputs) {
       node->inputs.push_back(entry(input, text("node '", raw.name, "' (", raw.op, ")")));
     }
@@ -336,10 +367,11 @@ class Reader {
   static Node *mutable_node(const Entry &entry) { return const_cast<Node *>(entry.node.get()); }
 
   std::string source_;
-  int64_t version_ = kOldestVersion;
+  int64_t version_;
+  int64_t *num_outputs_;  // of all graphs of the file
   size_t num_nodes_ = 0;
-  int64_t num_outputs_ = 0;
   std::vector<RawNode> raw_;
+  std::vector<RawNode::Input> heads_;
   std::vector<std::shared_ptr<Node>> made_;  // by index in the file; behind them what the file left out
 };
 
@@ -373,11 +405,12 @@ void append_quoted(std::string *out, const std::string &s, const std::string &no
 }  // namespace
 
 Symbol Symbol::from_json(const std::string &json, const std::string &source) {
-  return Reader(source).read(parse_json(json, source, kMostDepth));
+  int64_t num_outputs = 0;
+  return Reader(source, kOldestVersion, &num_outputs).read(parse_json(json, source, kMostDepth));
 }
 
-std::string Symbol::to_json() const {
-  const Graph graph(*this);
+std::string graph_json(const Symbol &symbol) {
+  const Graph graph(symbol);
   const std::vector<std::string> init = initial_attributes(graph);
   std::string out = "{\n  \"nodes\": [";
   std::string arg_nodes, row_ptr = "0";
@@ -409,7 +442,12 @@ std::string Symbol::to_json() const {
       out += std::to_string(input.node) + ", " + std::to_string(input.index);
       out += graph.is_auxiliary[size_t(input.node)] ? ", 1]" : ", 0]";
     }
-    out += "]\n    }";
+    out += "]";
+    for (size_t g = 0; g < node.subgraphs.size(); ++g) {
+      out += g ? ",\n" : ",\n      \"subgraphs\": [\n";
+      out += node.subgraphs[g]->json();
+    }
+    out += node.subgraphs.empty() ? "\n    }" : "]\n    }";
     if (node.is_variable()) arg_nodes += (arg_nodes.empty() ? "" : ", ") + std::to_string(i);
     num_outputs += node.num_outputs();
     row_ptr += ", " + std::to_string(num_outputs);
@@ -419,8 +457,13 @@ std::string Symbol::to_json() const {
     out += i ? ", [" : "[";
     out += std::to_string(graph.heads[i].node) + ", " + std::to_string(graph.heads[i].index) + ", 0]";
   }
-  out += "],\n  \"attrs\": {\"mxnet_version\": [\"int\", " + std::to_string(kCurrentVersion) + "]}\n}\n";
-  return out;
+  return out + "]}";
+}
+
+std::string Symbol::to_json() const {
+  std::string out = graph_json(*this);
+  out.pop_back();
+  return out + ",\n  \"attrs\": {\"mxnet_version\": [\"int\", " + std::to_string(kCurrentVersion) + "]}\n}\n";
 }
 
 }  // namespace cohort

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph inside a node, as its operator sees it: a body of a loop, a branch. Its inputs are its variables in the order
+// in which it lists them, auxiliary states among them; what is outside it sees through these alone. src/symbol has the
+// graph; kernels get it compiled (device/subprogram.hpp).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/dtype.hpp"
+#include "base/shape.hpp"
+
+namespace cohort {
+
+using Shapes = std::vector<Shape>;
+using Dtypes = std::vector<Dtype>;
+
+class Subgraph {
+ public:
+  virtual ~Subgraph() = default;
+  virtual size_t num_inputs() const = 0;
+  virtual size_t num_outputs() const = 0;
+  virtual bool is_auxiliary(size_t input) const = 0;
+  virtual bool is_random() const = 0;    // of any operator in it
+  virtual bool is_stateful() const = 0;  // the same
+  // Complete what they can, both ways, as Op::infer_shape and Op::infer_dtype.
+  virtual void infer_shapes(Shapes *in, Shapes *out) const = 0;
+  virtual void infer_dtypes(Dtypes *in, Dtypes *out) const = 0;
+  virtual double flops(const Shapes &in) const = 0;  // of one pass, as Op::flops
+};
+using Subgraphs = std::vector<std::shared_ptr<const Subgraph>>;
+
+}  // namespace cohort

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "base/small_array.hpp"
+#include "plan/node_compiler.hpp"
+#include "plan/plan.hpp"
+#include "symbol/node_graph.hpp"
+
+namespace cohort::plan {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+void *behind(void *memory, size_t offset) { return static_cast<char *>(memory) + offset; }
+
+class PlannedSubprogram final : public Subprogram {
+ public:
+  PlannedSubprogram(Plan plan, const Graph &graph, const std::vector<int> &inputs, bool is_random)
+      : plan_(std::move(plan)), num_streams_(is_random ? graph.nodes.size() : 0) {
+    const auto positions = [&](const std::vector<int> &nodes) {
+      std::vector<size_t> at;
+      for (const int node : nodes) at.push_back(size_t(std::find(inputs.begin(), inputs.end(), node) - inputs.begin()));
+      return at;
+    };
+    arguments_ = positions(graph.arguments);
+    auxiliary_ = positions(graph.auxiliary);
+    for (const PlanStep &step : plan_.prologue) {
+      constants_at_.push_back(constant_bytes_);
+      constant_bytes_ += aligned(step.constant_bytes);
+    }
+    for (const auto *list : {&plan_.prologue, &plan_.steps}) {
+      for (const PlanStep &step : *list) on_caller_ = on_caller_ || step.kernel->on_caller();
+    }
+  }
+
+  const TensorSpec &output(size_t index) const override { return plan_.slots[size_t(plan_.head_slots[index])].spec; }
+  size_t arena_bytes() const override { return plan_.arena_bytes[0]; }
+  size_t constant_bytes() const override { return constant_bytes_; }
+  size_t num_streams() const override { return num_streams_; }
+  bool on_caller() const override { return on_caller_; }
+  void prepare(const Arrays &arrays, const Lane &lane) const override {
+    run(plan_.prologue, 0, plan_.prologue.size(), arrays, lane);
+  }
+  void forward(const Arrays &arrays, const Lane &lane) const override {
+    run(plan_.steps, 0, plan_.num_forward, arrays, lane);
+  }
+  void backward(const Arrays &arrays, const Lane &lane) const override {
+    run(plan_.steps, plan_.num_forward, plan_.steps.size(), arrays, lane);
+  }
+  void *head_gradient(size_t output, void *arena) const override {
+    const int slot = plan_.head_gradient_slots[output];
+    return slot < 0 ? nullptr : behind(arena, plan_.slots[size_t(slot)].offset);
+  }
+
+ private:
+  void *address(const Slot &slot, const Arrays &arrays) const {
+    const size_t index = size_t(slot.index);
+    switch (slot.place) {
+      case Place::kArgument:
+        return arrays.inputs[arguments_[index]];
+      case Place::kAuxiliary:
+        return arrays.inputs[auxiliary_[index]];
+      case Place::kGradient:
+        return arrays.gradients[arguments_[index]];
+      case Place::kOutput:
+        return arrays.outputs[index];
+      case Place::kArena:
+        return behind(arrays.arena, slot.offset);
+      case Place::kConstant:
+        return behind(arrays.constants, constants_at_[index] + slot.offset);
+      case Place::kNowhere:
+        break;
+    }
+    return nullptr;
+  }
+
+  void run(const std::vector<PlanStep> &steps, size_t begin, size_t end, const Arrays &arrays, const Lane &lane) const {
+    const auto place = [&](int slot) { return slot < 0 ? nullptr : address(plan_.slots[size_t(slot)], arrays); };
+    for (size_t s = begin; s < end; ++s) {
+      const PlanStep &step = steps[s];
+      const size_t num_inputs = step.inputs.size();
+      SmallArray<void *, 24> pointers(num_inputs + step.outputs.size());
+      for (size_t i = 0; i < num_inputs; ++i) pointers[i] = place(step.inputs[i]);
+      for (size_t j = 0; j < step.outputs.size(); ++j) pointers[num_inputs + j] = place(step.outputs[j]);
+      Args args;
+      args.inputs = pointers.data();
+      args.outputs = pointers.data() + num_inputs;
+      args.scratch = place(step.scratch);
+      args.saved = place(step.saved);
+      args.random = arrays.random ? arrays.random + step.node : nullptr;
+      try {
+        step.kernel->run(args, lane);
+      } catch (const Error &e) {
+        throw Error(e.code(), text(step.label, ": ", e.what()), e.subject());
+      }
+    }
+  }
+
+  const Plan plan_;
+  const size_t num_streams_;
+  std::vector<size_t> arguments_, auxiliary_;  // among the inputs
+  std::vector<size_t> constants_at_;           // of the prologue's steps, in the memory of constants
+  size_t constant_bytes_ = 0;
+  bool on_caller_ = false;
+};
+
+GradReq req_of(Subprogram::Gradient gradient) {
+  switch (gradient) {
+    case Subprogram::Gradient::kWrite:
+      return GradReq::kWrite;
+    case Subprogram::Gradient::kAdd:
+      return GradReq::kAdd;
+    case Subprogram::Gradient::kNone:
+      break;
+  }
+  return GradReq::kNull;
+}
+
+}  // namespace
+
+std::unique_ptr<Subprogram> NodeCompiler::compile(size_t index, const Request &asked) const {
+  const NodeGraph &inside = *node_.subgraphs[index];
+  const Graph &graph = inside.graph();
+  std::vector<Shape> shapes(graph.nodes.size());
+  std::vector<Dtype> dtypes(graph.nodes.size(), Dtype::kNone);
+  PlanRequest request;
+  for (size_t i = 0; i < inside.inputs().size(); ++i) {
+    const size_t node = size_t(inside.inputs()[i]);
+    shapes[node] = asked.inputs[i].shape;
+    dtypes[node] = asked.inputs[i].dtype;
+    if (graph.is_auxiliary[node]) continue;
+    request.grad_reqs.push_back(asked.gradients.empty() ? GradReq::kNull : req_of(asked.gradients[i]));
+    request.constants.push_back(asked.constant[i]);
+  }
+  Inferred inferred;
+  infer_shapes_at(graph, shapes, &inferred);
+  infer_dtypes_at(graph, dtypes, &inferred);
+  if (!inferred.shapes_complete || !inferred.dtypes_complete) {
+    throw Error(Code::kShape, text("sub-graph ", index, ": not all shapes and types inside can be inferred"),
+                node_.name);
+  }
+  request.graph = &graph;
+  request.inferred = &inferred;
+  request.devices = {device_};
+  request.is_train = asked.is_train;
+  request.with_backward = !asked.gradients.empty();
+  request.num_threads = asked.num_threads;
+  return std::make_unique<PlannedSubprogram>(cohort::compile(request), graph, inside.inputs(), inside.is_random());
+}
+
+}  // namespace cohort::plan

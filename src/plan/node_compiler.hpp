@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiles the graphs inside a node. What comes of it runs as part of the step of the node. Private to src/plan.
+#pragma once
+
+#include <memory>
+
+#include "device/device.hpp"
+#include "device/subprogram.hpp"
+#include "symbol/symbol.hpp"
+
+namespace cohort::plan {
+
+class NodeCompiler final : public SubgraphCompiler {
+ public:
+  NodeCompiler(const Node &node, const std::shared_ptr<Device> &device) : node_(node), device_(device) {}
+  std::unique_ptr<Subprogram> compile(size_t subgraph, const Request &request) const override;
+
+ private:
+  const Node &node_;
+  const std::shared_ptr<Device> &device_;
+};
+
+}  // namespace cohort::plan
