@@ -519,9 +519,9 @@ TEST(endless_nesting_is_refused) {
     for (int i = 0; i < 100000; ++i) s += "{\"a\":";
     return s;
   }();
-  CHECK_FORMAT(deep, "expected at most 32 levels of nesting");
-  CHECK_FORMAT(objects, "expected at most 32 levels of nesting");
-  CHECK_FORMAT("{\"nodes\": " + deep, "expected at most 32 levels of nesting");
+  CHECK_FORMAT(deep, "expected at most 37 levels of nesting");
+  CHECK_FORMAT(objects, "expected at most 37 levels of nesting");
+  CHECK_FORMAT("{\"nodes\": " + deep, "expected at most 37 levels of nesting");
 }
 
 TEST(a_small_file_cannot_ask_for_much_memory) {
