@@ -417,6 +417,27 @@ static void graphs_are_nested(void **state) {
   cohort_executor_free(executor);
 }
 
+/* A graph may be a node, too; how MXNet was to run it does not matter. */
+static void a_whole_graph_is_one_node(void **state) {
+  cohort_symbol *b = variable("b"), *same = NULL, *symbol;
+  cohort_executor *executor;
+
+  (void)state;
+  ok(cohort_symbol_output(b, 0, &same));
+  symbol = node("_CachedOp", "net", ATTRS("static_alloc", "True"),
+                INPUTS(group_of(INPUTS(product(variable("a"), b), same)), variable("x"), variable("y")));
+  executor = simple_bind_with(through_json(symbol), desc("x", SHAPE(2), NULL), "write");
+  set_arg(executor, "x", 2, 3);
+  set_arg(executor, "y", 5, 7);
+  ok(cohort_executor_forward(executor, 1));
+  holds_free(output_of(executor, 0), 10, 21);
+  holds_free(output_of(executor, 1), 5, 7);
+  backward_of(executor, floats(SHAPE(2), FLOATS(1, 2)), floats(SHAPE(2), FLOATS(100, 200)));
+  holds_free(grad_of(executor, "x"), 5, 14);
+  holds_free(grad_of(executor, "y"), 102, 206);
+  cohort_executor_free(executor);
+}
+
 /* ---- what is refused ------------------------------------------------------------------------------------------------
  */
 
@@ -562,6 +583,7 @@ int main(void) {
       TEST(a_loop_ends_by_its_condition),
       TEST(a_branch_is_chosen_when_it_is_run),
       TEST(graphs_are_nested),
+      TEST(a_whole_graph_is_one_node),
       TEST(files_with_bad_sub_graphs_are_refused),
       TEST(what_makes_no_loop_is_refused),
   };
