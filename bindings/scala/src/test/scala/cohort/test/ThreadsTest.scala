@@ -218,4 +218,41 @@ final class ThreadsTest extends Case {
       near(group.getOutputsMerged()(0).toArray, Seq.fill(4)(11f * i): _*)
     }
   }
+
+  @Test def `a process ends well whatever is alive and running`(): Unit = {
+    val java = System.getProperty("java.home") + "/bin/java"
+    for (how <- Seq("returns", "exits")) {
+      val process = new ProcessBuilder(java, "-cp", System.getProperty("java.class.path"), "cohort.test.Ends", how)
+        .redirectErrorStream(true)
+        .start()
+      val said = scala.io.Source.fromInputStream(process.getInputStream, "UTF-8").mkString
+      equal((0, "end\n"), (process.waitFor(), said))
+    }
+  }
+}
+
+/** A program that closes nothing, and ends while another thread is in a call. */
+object Ends {
+  private val held = scala.collection.mutable.ArrayBuffer.empty[AnyRef]
+
+  def main(args: Array[String]): Unit = {
+    val executor = linear().simpleBind(shapes = Map("data" -> Shape(1, 2)))
+    executor.setMonitorCallback((_, _) => held.synchronized(held += NDArray.ones(Shape(1))))
+    executor.forward()
+    val lent = NDArray.wrap(java.nio.ByteBuffer.allocateDirect(4096), Shape(1024))
+    held ++= Seq(executor, lent, new Tape, Nets.manager(_ => mlp()), new LogReceiver(LogLevel.Error)((_, _) => ()))
+    val group = linearGroup()
+    val began = new CountDownLatch(1)
+    val thread = new Thread(new Runnable {
+      override def run(): Unit = while (true) {
+        group.forward(linearBatch)
+        began.countDown()
+      }
+    })
+    thread.setDaemon(true)
+    thread.start()
+    began.await()
+    println("end")
+    if (args(0) == "exits") System.exit(0)
+  }
 }

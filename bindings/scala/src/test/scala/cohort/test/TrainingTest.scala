@@ -40,6 +40,21 @@ final class TrainingTest extends Case {
     near(group.getOutputsMerged()(0).toArray, 21, 43, 65, 87)
   }
 
+  @Test def `a checkpoint of MXNet's is loaded, asked and written`(): Unit = inFolder { folder =>
+    val from = new File(root, "tests/golden/group/mlp_1dev")
+    val prefix = new File(folder, "net").getPath
+    for ((name, to) <- Seq("symbol.json" -> "-symbol.json", "init.params" -> "-0007.params"))
+      java.nio.file.Files.copy(new File(from, name).toPath, new File(prefix + to).toPath)
+    val data = NDArray.load2Map(new File(from, "inputs.params").getPath)("data0").toArray
+    val expected = NDArray.load2Map(new File(from, "expected.params").getPath)("s005.values.0").toArray
+    near(Predictor.load(prefix, 7, Map("data" -> Shape(8, 6))).predict(data), expected.toSeq: _*)
+    val (net, args, aux) = Model.loadCheckpoint(prefix, 7)
+    equal((6, 0), (args.size, aux.size))
+    Model.saveCheckpoint(prefix, 8, net, args, aux)
+    near(Predictor.load(prefix, 8, Map("data" -> Shape(8, 6))).predict(data), expected.toSeq: _*)
+    refused(classOf[FileException], "-0009.params")(Model.loadCheckpoint(prefix, 9))
+  }
+
   @Test def `optimizers have settings, states and schedules`(): Unit = inFolder { folder =>
     val sgd = Optimizer("sgd", "learning_rate" -> 0.5, "momentum" -> 0.9)
     val weight = NDArray.ones(Shape(2))
