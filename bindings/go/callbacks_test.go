@@ -158,6 +158,9 @@ func TestABucketWithoutASymbolIsTheCallersError(t *testing.T) {
 	if keys := ok(manager.Buckets()); strings.Join(keys, " ") != "5 9" {
 		t.Error(keys)
 	}
+	if info := ok(manager.Memory()); info.Arguments == 0 {
+		t.Error(info)
+	}
 	if shape := ok(ok(manager.Outputs())[0].Shape()); shape[0] != 4 {
 		t.Error(shape)
 	}
@@ -236,7 +239,7 @@ func TestTapesRecordAndGoBack(t *testing.T) {
 	refused(t, tape.Function([]*cohort.NDArray{x}, []*cohort.NDArray{x}, func([]*cohort.NDArray) ([]*cohort.NDArray, error) {
 		return nil, nil
 	}), cohort.ErrInvalidArgument, "")
-	if before := ok(tape.SetRecording(false)); !before {
+	if before := ok(tape.SetRecording(false)); !before || ok(tape.IsRecording()) || !ok(tape.IsTraining()) {
 		t.Error("it recorded")
 	}
 	tape.Close()

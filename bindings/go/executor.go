@@ -324,3 +324,28 @@ func (h *handle) setMonitor(function monitorFunc,
 func (e *Executor) Wait() error {
 	return e.on(func(raw *C.cohort_executor) *C.cohort_error { return C.cohort_executor_wait(raw) })
 }
+
+// Memory says how many bytes it needs.
+func (e *Executor) Memory() (MemoryInfo, error) {
+	info := newMemoryInfo()
+	err := e.on(func(raw *C.cohort_executor) *C.cohort_error { return C.cohort_executor_memory(raw, info) })
+	return memoryInfoOf(info), err
+}
+
+// DebugText is the plan as text.
+func (e *Executor) DebugText() (found string, err error) {
+	err = e.on(func(raw *C.cohort_executor) *C.cohort_error {
+		var text *C.char
+		failed := C.cohort_executor_debug_text(raw, &text)
+		found = goText(text)
+		return failed
+	})
+	return found, err
+}
+
+// Context says where it runs.
+func (e *Executor) Context() (Context, error) {
+	var found C.cohort_context
+	err := e.on(func(raw *C.cohort_executor) *C.cohort_error { return C.cohort_executor_context(raw, &found) })
+	return contextOf(found), err
+}

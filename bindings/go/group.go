@@ -522,3 +522,54 @@ func SplitSlices(batchSize int, workload []float64, rounding Rounding) ([][2]int
 	}
 	return found, nil
 }
+
+// Memory says how many bytes a device needs.
+func (g *Group) Memory(device int) (MemoryInfo, error) {
+	info := newMemoryInfo()
+	err := g.on(func(raw *C.cohort_group) *C.cohort_error { return C.cohort_group_memory(raw, C.size_t(device), info) })
+	return memoryInfoOf(info), err
+}
+
+// Descs gives the descriptors that the group is bound to: GroupListData or GroupListLabels.
+func (g *Group) Descs(list GroupList) ([]Desc, error) {
+	var made *C.cohort_descs
+	if err := g.on(func(raw *C.cohort_group) *C.cohort_error {
+		return C.cohort_group_descs(raw, C.cohort_group_list(list), &made)
+	}); err != nil {
+		return nil, err
+	}
+	defer C.cohort_descs_free(made)
+	return readDescs(made)
+}
+
+// Contexts gives the devices.
+func (g *Group) Contexts() ([]Context, error) {
+	found := make([]Context, g.numContexts)
+	for i := range found {
+		var one C.cohort_context
+		if err := g.on(func(raw *C.cohort_group) *C.cohort_error { return C.cohort_group_context(raw, C.size_t(i), &one) }); err != nil {
+			return nil, err
+		}
+		found[i] = contextOf(one)
+	}
+	return found, nil
+}
+
+// Load splits a batch over the devices and copies it there; Run computes.
+func (g *Group) Load(data, label []*NDArray) error {
+	var c scratch
+	defer c.end()
+	given, num := c.listNDArray(data, false, "data")
+	labels, numLabels := c.listNDArray(label, false, "label")
+	if c.err != nil {
+		return c.err
+	}
+	return g.on(func(raw *C.cohort_group) *C.cohort_error {
+		return C.cohort_group_load(raw, given, num, labels, numLabels)
+	})
+}
+
+// Run runs a forward pass over what is loaded.
+func (g *Group) Run(isTrain bool) error {
+	return g.on(func(raw *C.cohort_group) *C.cohort_error { return C.cohort_group_run(raw, C.int32_t(truth(isTrain))) })
+}

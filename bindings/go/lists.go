@@ -231,3 +231,41 @@ func (s *scratch) optional(h *handle, what string) unsafe.Pointer {
 	}
 	return s.pin(h, what)
 }
+
+// LoadBytes reads what Load reads from memory.
+func LoadBytes(file []byte) ([]NamedArray, error) {
+	data, size := memoryOf(file)
+	return takeArrays(func(out **C.cohort_arrays) *C.cohort_error {
+		return C.cohort_arrays_load_memory(data, C.size_t(size), nil, out)
+	})
+}
+
+// SaveBytes gives a .params file in memory.
+func SaveBytes(arrays Params) ([]byte, error) {
+	var s scratch
+	defer s.end()
+	list := s.arrays(arrays, "arrays")
+	if s.err != nil {
+		return nil, s.err
+	}
+	var size C.size_t
+	if err := call(func() *C.cohort_error { return C.cohort_arrays_save_memory(list, nil, 0, &size) }); err != nil {
+		return nil, err
+	}
+	found := make([]byte, int(size)+1)
+	err := call(func() *C.cohort_error {
+		return C.cohort_arrays_save_memory(list, unsafe.Pointer(&found[0]), size, &size)
+	})
+	return found[:int(size)], err
+}
+
+// SaveNPZ writes a .npz file, as NumPy reads it.
+func SaveNPZ(path string, arrays Params) error {
+	var s scratch
+	defer s.end()
+	to, list := s.text(path, "path"), s.arrays(arrays, "arrays")
+	if s.err != nil {
+		return s.err
+	}
+	return call(func() *C.cohort_error { return C.cohort_arrays_save_npz(list, to) })
+}

@@ -308,3 +308,10 @@ func (m *Manager) SetMonitor(function func(name string, array *NDArray) error, a
 		return C.cohort_manager_set_monitor((*C.cohort_manager)(ptr), call, user, truth(all))
 	})
 }
+
+// Memory says how many bytes all buckets need together.
+func (m *Manager) Memory() (MemoryInfo, error) {
+	info := newMemoryInfo()
+	err := m.on(func(raw *C.cohort_manager) *C.cohort_error { return C.cohort_manager_memory(raw, info) })
+	return memoryInfoOf(info), err
+}

@@ -125,6 +125,19 @@ func TestGroupsSplitRunAndUpdate(t *testing.T) {
 	if missing := ok(group.AssignParams(nil, nil, true, false)); len(missing) != 1 || missing[0] != "fc_weight" {
 		t.Error(missing)
 	}
+	done(group.Load([]*cohort.NDArray{full(1, 4, 2)}, nil))
+	done(group.Run(false))
+	near(t, ok(group.Outputs())[0], -7, -7, -7, -7)
+	if of := ok(group.Descs(cohort.GroupListData)); of[0].Name != "data" || of[0].Shape[0] != 4 || ok(group.Contexts())[1] != cohort.CPU(1) {
+		t.Error(of)
+	}
+	executor := ok(group.Executor(1))
+	if info := ok(group.Memory(1)); info.Arguments == 0 || info != ok(executor.Memory()) {
+		t.Error(info)
+	}
+	if ok(executor.Context()) != cohort.CPU(1) || ok(executor.DebugText()) == "" {
+		t.Error("what an executor is")
+	}
 	params := ok(group.DeviceParams(0))
 	group.Close()
 	near(t, params["fc_weight"], -7, 0)
@@ -142,6 +155,17 @@ func TestOptimizersKeepTheirStates(t *testing.T) {
 		t.Error(num)
 	}
 	refused(t, again.SetStates([]byte("nonsense")), cohort.ErrFormat, "")
+	path := filepath.Join(t.TempDir(), "states")
+	done(adam.SaveStates(path))
+	done(again.LoadStates(path))
+	done(ok(cohort.NewInitializer("one", nil, 1)).Fill("w_weight", weight))
+	near(t, weight, 1)
+	metric := ok(cohort.NewMetric("mae", nil))
+	done(metric.SetNames([]string{"y"}, []string{"p"}))
+	done(metric.UpdateNamed(cohort.Params{"y": floats([]float32{1}), "z": weight}, cohort.Params{"p": floats([]float32{3})}))
+	if figures := ok(metric.Values()); figures[0].Value != 2 {
+		t.Error(figures)
+	}
 }
 
 // source gives a batch so many times.
@@ -319,6 +343,21 @@ func TestFilesAreReadAndWritten(t *testing.T) {
 	done(err)
 	if args[1].Shape[1] != 4 || outputs[0].Shape[1] != 3 {
 		t.Error(args, outputs)
+	}
+	args, _, _, err = symbol.InferDtype(map[string]cohort.Dtype{"data": cohort.DtypeFloat64})
+	if done(err); args[1].Dtype != cohort.DtypeFloat64 {
+		t.Error(args)
+	}
+	file := ok(cohort.SaveBytes(cohort.Params{"a": floats([]float32{3})}))
+	near(t, ok(cohort.LoadBytes(file))[0].Array, 3)
+	_, err = cohort.LoadBytes(file[:5])
+	refused(t, err, cohort.ErrFormat, "")
+	done(cohort.SaveNPZ(filepath.Join(here, "a.npz"), cohort.Params{"a": floats([]float32{4})}))
+	near(t, ok(cohort.LoadParams(filepath.Join(here, "a.npz")))["a"], 4)
+	double := ok(cohort.Node("exp", cohort.Inputs(ok(cohort.Variable("x"))), cohort.Named("e")))
+	both := ok(double.Compose(map[string]*cohort.Symbol{"x": symbol}))
+	if names := ok(ok(both.OutputAt(0)).Outputs()); names[0] != "e_output" || len(ok(both.Arguments())) != 4 {
+		t.Error(names)
 	}
 	done(symbol.SetAttrs(cohort.Attrs{"__lr_mult__": 2}))
 	if value, found, err := symbol.Attr("__lr_mult__"); value != "2" || !found || err != nil {

@@ -287,16 +287,55 @@ func (s *Symbol) InferShape(known map[string][]int) (args, outputs, aux []Desc, 
 	if c.err != nil {
 		return nil, nil, nil, c.err
 	}
-	var complete C.cohort_bool
-	var lists [3]*C.cohort_descs
-	err = s.on(func(raw *C.cohort_symbol) *C.cohort_error {
-		return C.cohort_symbol_infer_shape(raw, given, 1, &complete, &lists[0], &lists[1], &lists[2])
+	return s.infer(func(raw *C.cohort_symbol, complete *C.cohort_bool, args, outputs, aux **C.cohort_descs) *C.cohort_error {
+		return C.cohort_symbol_infer_shape(raw, given, 1, complete, args, outputs, aux)
 	})
+}
+
+// OutputAt is one output, by number.
+func (s *Symbol) OutputAt(index int) (*Symbol, error) {
+	return s.from(func(raw *C.cohort_symbol, out **C.cohort_symbol) *C.cohort_error {
+		return C.cohort_symbol_output(raw, C.size_t(index), out)
+	})
+}
+
+// Compose puts other symbols in place of variables of this one, by their names.
+func (s *Symbol) Compose(inputs map[string]*Symbol) (*Symbol, error) {
+	var c scratch
+	defer c.end()
+	keys := sortedKeys(inputs)
+	names := c.texts(keys, "inputs")
+	list, num := c.listSymbol(inOrder(inputs, keys), false, "inputs")
+	if c.err != nil {
+		return nil, c.err
+	}
+	return s.from(func(raw *C.cohort_symbol, out **C.cohort_symbol) *C.cohort_error {
+		return C.cohort_symbol_compose(raw, names, list, num, nil, out)
+	})
+}
+
+// InferDtype gives names and types of arguments, outputs and auxiliary states from those that are known by name; DtypeNone: not found.
+func (s *Symbol) InferDtype(known map[string]Dtype) (args, outputs, aux []Desc, err error) {
+	var c scratch
+	defer c.end()
+	given := c.known(nil, known)
+	if c.err != nil {
+		return nil, nil, nil, c.err
+	}
+	return s.infer(func(raw *C.cohort_symbol, complete *C.cohort_bool, args, outputs, aux **C.cohort_descs) *C.cohort_error {
+		return C.cohort_symbol_infer_dtype(raw, given, 1, complete, args, outputs, aux)
+	})
+}
+
+func (s *Symbol) infer(call func(raw *C.cohort_symbol, complete *C.cohort_bool, args, outputs, aux **C.cohort_descs) *C.cohort_error) (args, outputs, aux []Desc, err error) {
+	var complete C.cohort_bool
+	var ofArgs, ofOutputs, ofAux *C.cohort_descs
+	err = s.on(func(raw *C.cohort_symbol) *C.cohort_error { return call(raw, &complete, &ofArgs, &ofOutputs, &ofAux) })
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	var found [3][]Desc
-	for i, list := range lists {
+	for i, list := range []*C.cohort_descs{ofArgs, ofOutputs, ofAux} {
 		descs, failed := readDescs(list)
 		if failed != nil {
 			err = failed

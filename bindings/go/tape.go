@@ -181,3 +181,17 @@ func (t *Tape) NumRecorded() (int, error) {
 	err := t.on(func(raw *C.cohort_tape) *C.cohort_error { return C.cohort_tape_num_recorded(raw, &num) })
 	return int(num), err
 }
+
+// IsRecording says whether it records.
+func (t *Tape) IsRecording() (bool, error) {
+	var found C.cohort_bool
+	err := t.on(func(raw *C.cohort_tape) *C.cohort_error { return C.cohort_tape_is_recording(raw, &found) })
+	return found != 0, err
+}
+
+// IsTraining says whether operators are applied as in training.
+func (t *Tape) IsTraining() (bool, error) {
+	var found C.cohort_bool
+	err := t.on(func(raw *C.cohort_tape) *C.cohort_error { return C.cohort_tape_is_training(raw, &found) })
+	return found != 0, err
+}

@@ -378,3 +378,42 @@ func (i *Initializer) Apply(symbol *Symbol, arrays Params) error {
 		return C.cohort_initializer_apply((*C.cohort_initializer)(ptr), (*C.cohort_symbol)(of), list)
 	})
 }
+
+// Fill fills one array by its name.
+func (i *Initializer) Fill(name string, array *NDArray) error {
+	var c scratch
+	defer c.end()
+	from := c.text(name, "name")
+	list, _ := c.listNDArray([]*NDArray{array}, false, "array")
+	if c.err != nil {
+		return c.err
+	}
+	return i.do(func(ptr unsafe.Pointer) *C.cohort_error {
+		return C.cohort_initializer_fill((*C.cohort_initializer)(ptr), from, *list)
+	})
+}
+
+// SaveStates writes what States gives to a file.
+func (o *Optimizer) SaveStates(path string) error {
+	return o.with(path, "path", func(raw *C.cohort_optimizer, path *C.char) *C.cohort_error {
+		return C.cohort_optimizer_save_states(raw, path)
+	})
+}
+
+// LoadStates reads it.
+func (o *Optimizer) LoadStates(path string) error {
+	return o.with(path, "path", func(raw *C.cohort_optimizer, path *C.char) *C.cohort_error {
+		return C.cohort_optimizer_load_states(raw, path)
+	})
+}
+
+// UpdateNamed adds labels and predictions that come with names, of which those that SetNames chose are taken.
+func (m *Metric) UpdateNamed(labels, preds Params) error {
+	var c scratch
+	defer c.end()
+	given, predicted := c.arrays(labels, "labels"), c.arrays(preds, "preds")
+	if c.err != nil {
+		return c.err
+	}
+	return m.on(func(raw *C.cohort_metric) *C.cohort_error { return C.cohort_metric_update_named(raw, given, predicted) })
+}

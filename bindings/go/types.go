@@ -162,3 +162,18 @@ func spell(value any) (string, error) {
 	}
 	return "", fmt.Errorf("expected text, a number, bool or a list of numbers, found %s", describe(value))
 }
+
+// A MemoryInfo is how many bytes something needs, by kind.
+type MemoryInfo struct {
+	Planned, Intermediate, Arguments, Gradients, Outputs int
+}
+
+func newMemoryInfo() *C.cohort_memory_info {
+	return &C.cohort_memory_info{struct_size: C.sizeof_cohort_memory_info}
+}
+
+func memoryInfoOf(from *C.cohort_memory_info) MemoryInfo {
+	return MemoryInfo{
+		int(from.planned_bytes), int(from.intermediate_bytes), int(from.argument_bytes), int(from.gradient_bytes), int(from.output_bytes),
+	}
+}

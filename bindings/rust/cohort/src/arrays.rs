@@ -135,6 +135,22 @@ impl Descs {
         Ok(made)
     }
 
+    /// Names and types.
+    pub(crate) fn dtypes(&self) -> Result<Vec<(String, Dtype)>> {
+        let mut num = 0;
+        check(unsafe { sys::cohort_descs_num(self.raw(), &mut num) })?;
+        (0..num)
+            .map(|i| {
+                let (mut name, mut code) = (null(), 0);
+                check(unsafe {
+                    let (none, axes) = (null_mut(), null_mut());
+                    sys::cohort_descs_get(self.raw(), i, &mut name, none, 0, axes, &mut code, null_mut())
+                })?;
+                Ok((unsafe { text(name) }, Dtype::of(code)))
+            })
+            .collect()
+    }
+
     /// Names and shapes; a shape that is not known is None.
     pub(crate) fn list(&self) -> Result<Vec<(String, Option<Vec<usize>>)>> {
         let mut num = 0;

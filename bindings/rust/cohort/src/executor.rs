@@ -4,7 +4,7 @@ use crate::arrays::{Arrays, Descs};
 use crate::error::{check, guarded, text, Error, Result};
 use crate::executor_builder::ExecutorBuilder;
 use crate::model::Params;
-use crate::ndarray::{names, pointers, Context, NDArray};
+use crate::ndarray::{names, pointers, Context, MemoryInfo, NDArray};
 use crate::symbol::Symbol;
 use crate::turn::At;
 use cohort_sys as sys;
@@ -225,6 +225,18 @@ impl Executor {
     /// The network.
     pub fn symbol(&self) -> Result<Symbol> {
         Symbol::out(|out| unsafe { sys::cohort_executor_symbol(*self.at(), out) })
+    }
+
+    /// How many bytes it needs.
+    pub fn memory(&self) -> Result<MemoryInfo> {
+        MemoryInfo::out(|out| unsafe { sys::cohort_executor_memory(*self.at(), out) })
+    }
+
+    /// Where it runs.
+    pub fn context(&self) -> Result<Context> {
+        let mut found = Context::cpu(0).to_raw();
+        check(unsafe { sys::cohort_executor_context(*self.at(), &mut found) })?;
+        Ok(Context::from_raw(found))
     }
 
     /// The plan as text.

@@ -5,7 +5,7 @@ use crate::error::{check, Error, Result};
 use crate::executor::{see, Executor, Watch};
 use crate::group_builder::{to_descs, Desc, GroupBuilder, Rounding};
 use crate::model::Params;
-use crate::ndarray::{names, pointers, NDArray};
+use crate::ndarray::{names, pointers, Context, MemoryInfo, NDArray};
 use crate::symbol::Symbol;
 use crate::training::{Initializer, Metric, Optimizer};
 use crate::turn::At;
@@ -345,6 +345,38 @@ impl Group {
     /// A forward pass over what is loaded.
     pub fn run(&mut self, is_train: bool) -> Result<()> {
         check(unsafe { sys::cohort_group_run(*self.at(), is_train.into()) })
+    }
+
+    /// How many bytes a device needs.
+    pub fn memory(&self, device: usize) -> Result<MemoryInfo> {
+        MemoryInfo::out(|out| unsafe { sys::cohort_group_memory(*self.at(), device, out) })
+    }
+
+    /// The devices.
+    pub fn contexts(&self) -> Result<Vec<Context>> {
+        (0..self.num_contexts)
+            .map(|device| {
+                let mut found = Context::cpu(0).to_raw();
+                check(unsafe { sys::cohort_group_context(*self.at(), device, &mut found) })?;
+                Ok(Context::from_raw(found))
+            })
+            .collect()
+    }
+
+    /// Names and shapes of the data that it is bound to.
+    pub fn data_shapes(&self) -> Result<Vec<(String, Vec<usize>)>> {
+        self.shapes(sys::COHORT_GROUP_DATA)
+    }
+
+    /// The same of the labels.
+    pub fn label_shapes(&self) -> Result<Vec<(String, Vec<usize>)>> {
+        self.shapes(sys::COHORT_GROUP_LABELS)
+    }
+
+    fn shapes(&self, list: i32) -> Result<Vec<(String, Vec<usize>)>> {
+        let mut made = null_mut();
+        check(unsafe { sys::cohort_group_descs(*self.at(), list, &mut made) })?;
+        Ok(Descs::adopt(made).list()?.into_iter().map(|(name, shape)| (name, shape.unwrap_or_default())).collect())
     }
 
     /// The network.

@@ -80,7 +80,9 @@ pub use log::{Level, LogReceiver};
 pub use manager::{Manager, ManagerBuilder, ManagerGroup};
 pub use model::{load_checkpoint, save_checkpoint, Params, Predictor};
 pub use monitor::{Entry, Monitor, MonitorBuilder};
-pub use ndarray::{invoke, load, save, Context, Dtype, Element, NDArray};
+pub use ndarray::{
+    invoke, load, load_bytes, num_gpus, save, save_bytes, save_npz, Context, Dtype, Element, MemoryInfo, NDArray,
+};
 pub use operator::{operator, operators, OperatorAttr, OperatorInfo};
 pub use symbol::{Op, Symbol};
 pub use tape::Tape;

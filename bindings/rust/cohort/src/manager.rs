@@ -6,7 +6,7 @@ use crate::executor::{see, Watch};
 use crate::group::{flat, Group, Update};
 use crate::group_builder::{to_descs, Desc};
 use crate::model::Params;
-use crate::ndarray::{pointers, Context, NDArray};
+use crate::ndarray::{pointers, Context, MemoryInfo, NDArray};
 use crate::symbol::Symbol;
 use crate::training::{Initializer, Metric, Optimizer};
 use crate::turn::At;
@@ -358,6 +358,11 @@ impl Manager {
     pub fn set_params(&mut self, args: &Params, aux: &Params) -> Result<()> {
         let (args, aux) = (Arrays::of_params(args)?, Arrays::of_params(aux)?);
         check(unsafe { sys::cohort_manager_set_params(*self.at(), args.raw(), aux.raw()) })
+    }
+
+    /// How many bytes all buckets need together.
+    pub fn memory(&self) -> Result<MemoryInfo> {
+        MemoryInfo::out(|out| unsafe { sys::cohort_manager_memory(*self.at(), out) })
     }
 
     /// Writes the mean over the devices into the arrays given.

@@ -384,6 +384,66 @@ pub fn save<'a>(path: &str, arrays: impl IntoIterator<Item = (&'a str, &'a NDArr
     check(unsafe { sys::cohort_arrays_save(arrays.raw(), path.as_ptr()) })
 }
 
+/// The same as [`load`] from memory.
+pub fn load_bytes(file: &[u8]) -> Result<Vec<(String, NDArray)>> {
+    let data = file.as_ptr() as *const c_void;
+    Arrays::out(|out| unsafe { sys::cohort_arrays_load_memory(data, file.len(), null(), out) })?.pairs()
+}
+
+/// A .params file in memory.
+pub fn save_bytes<'a>(arrays: impl IntoIterator<Item = (&'a str, &'a NDArray)>) -> Result<Vec<u8>> {
+    let (arrays, mut size) = (Arrays::of(arrays)?, 0);
+    check(unsafe { sys::cohort_arrays_save_memory(arrays.raw(), null_mut(), 0, &mut size) })?;
+    let mut found = vec![0u8; size];
+    let into = found.as_mut_ptr() as *mut c_void;
+    check(unsafe { sys::cohort_arrays_save_memory(arrays.raw(), into, size, &mut size) })?;
+    Ok(found)
+}
+
+/// Writes a .npz file, as NumPy reads it.
+pub fn save_npz<'a>(path: &str, arrays: impl IntoIterator<Item = (&'a str, &'a NDArray)>) -> Result<()> {
+    let (path, arrays) = (c_text(path, "path")?, Arrays::of(arrays)?);
+    check(unsafe { sys::cohort_arrays_save_npz(arrays.raw(), path.as_ptr()) })
+}
+
+/// How many bytes something needs, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryInfo {
+    /// The arena of a plan.
+    pub planned: usize,
+    /// Values between steps, were they not planned.
+    pub intermediate: usize,
+    /// Arguments and auxiliary states.
+    pub arguments: usize,
+    /// Their gradients.
+    pub gradients: usize,
+    /// Outputs.
+    pub outputs: usize,
+}
+
+impl MemoryInfo {
+    pub(crate) fn out(call: impl FnOnce(*mut sys::cohort_memory_info) -> *mut sys::cohort_error) -> Result<MemoryInfo> {
+        // SAFETY: numbers.
+        let mut info: sys::cohort_memory_info = unsafe { std::mem::zeroed() };
+        info.struct_size = std::mem::size_of_val(&info);
+        check(call(&mut info))?;
+        Ok(MemoryInfo {
+            planned: info.planned_bytes,
+            intermediate: info.intermediate_bytes,
+            arguments: info.argument_bytes,
+            gradients: info.gradient_bytes,
+            outputs: info.output_bytes,
+        })
+    }
+}
+
+/// How many GPUs there are.
+pub fn num_gpus() -> Result<usize> {
+    let mut num = 0;
+    check(unsafe { sys::cohort_num_devices(sys::COHORT_DEVICE_GPU, &mut num) })?;
+    Ok(num)
+}
+
 /// Applies an operator to arrays at once.
 pub fn invoke(op: &str, inputs: &[&NDArray], attrs: &[(&str, &str)]) -> Result<Vec<NDArray>> {
     let name = c_text(op, "operator")?;

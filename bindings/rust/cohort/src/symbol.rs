@@ -2,7 +2,7 @@
 //! Symbols: networks, composed or read from MXNet's JSON.
 use crate::arrays::Descs;
 use crate::error::{c_text, check, text, Result, Texts};
-use crate::ndarray::names;
+use crate::ndarray::{names, Dtype};
 use cohort_sys as sys;
 use std::fmt;
 use std::ptr::{null, null_mut};
@@ -13,6 +13,9 @@ crate::handle!(
     cohort_symbol,
     cohort_symbol_free
 );
+
+/// Types that inference found.
+pub type Dtypes = Vec<(String, Dtype)>;
 
 /// Shapes that inference found.
 pub type Shapes = Vec<(String, Vec<usize>)>;
@@ -143,6 +146,23 @@ impl Symbol {
         };
         let (args, outputs, aux) = (read(args), read(outputs), read(aux));
         Ok(Some((args?, outputs?, aux?)))
+    }
+}
+
+impl Symbol {
+    /// Types of arguments, outputs and auxiliary states; None if not all can be found.
+    pub fn infer_dtype(&self, known: &[(&str, Dtype)]) -> Result<Option<(Dtypes, Dtypes, Dtypes)>> {
+        let given = Descs::new()?;
+        known.iter().try_for_each(|(name, dtype)| given.add_unknown(name, *dtype))?;
+        let (mut complete, mut args, mut outputs, mut aux) = (0, null_mut(), null_mut(), null_mut());
+        check(unsafe {
+            sys::cohort_symbol_infer_dtype(self.raw(), given.raw(), 0, &mut complete, &mut args, &mut outputs, &mut aux)
+        })?;
+        if complete == 0 {
+            return Ok(None);
+        }
+        let (args, outputs, aux) = (Descs::adopt(args), Descs::adopt(outputs), Descs::adopt(aux));
+        Ok(Some((args.dtypes()?, outputs.dtypes()?, aux.dtypes()?)))
     }
 }
 

@@ -185,6 +185,16 @@ impl Metric {
         })
     }
 
+    /// Adds labels and predictions that come with names, of which those that [`Metric::set_names`] chose are taken.
+    pub fn update_named(
+        &mut self,
+        labels: &BTreeMap<String, NDArray>,
+        preds: &BTreeMap<String, NDArray>,
+    ) -> Result<()> {
+        let (labels, preds) = (Arrays::of_params(labels)?, Arrays::of_params(preds)?);
+        check(unsafe { sys::cohort_metric_update_named(self.raw, labels.raw(), preds.raw()) })
+    }
+
     /// Appends a metric to a composite one.
     pub fn add(&mut self, child: Metric) -> Result<()> {
         check(unsafe { sys::cohort_metric_add(self.raw, child.raw) })?;

@@ -60,6 +60,7 @@ fn a_bucket_without_a_symbol_is_the_callers_error() {
         manager.backward().unwrap();
         manager.update(&Optimizer::new("sgd", &[]).unwrap(), Update::OnStore).unwrap();
         assert_eq!(manager.buckets().unwrap(), ["3", "5", "9"]);
+        assert!(manager.memory().unwrap().arguments > 0);
         assert_eq!(manager.outputs().unwrap()[0].shape().unwrap(), [4, 3]);
         assert_eq!(manager.current_group().unwrap().data_axes().unwrap(), [Some(0)]);
     });

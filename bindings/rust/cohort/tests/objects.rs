@@ -119,6 +119,52 @@ fn groups_split_run_and_update() {
 }
 
 #[test]
+fn objects_say_what_they_are() {
+    case(|| {
+        let net = linear();
+        let mut group = linear_group(&net).build().unwrap();
+        assert_eq!(group.contexts().unwrap(), [Context::cpu(0), Context::cpu(1)]);
+        assert_eq!(group.data_shapes().unwrap(), [("data".to_string(), vec![4, 2])]);
+        assert_eq!(group.label_shapes().unwrap(), []);
+        let memory = group.memory(1).unwrap();
+        let executor = group.executor(1).unwrap();
+        assert!(memory.arguments > 0 && executor.memory().unwrap() == memory);
+        assert_eq!(executor.context().unwrap(), Context::cpu(1));
+        assert!(!executor.debug_text().unwrap().is_empty());
+        let (args, _, _) = net.infer_dtype(&[("data", Dtype::Float64)]).unwrap().unwrap();
+        assert_eq!(args[1], ("fc_weight".to_string(), Dtype::Float64));
+        assert!(net.num_nodes().unwrap() == 3 && net.infer_dtype(&[]).unwrap().is_none());
+        num_gpus().unwrap();
+    });
+}
+
+#[test]
+fn files_in_memory_and_of_numpys() {
+    case(|| {
+        let array = floats(&[3.0], &[1]);
+        let file = save_bytes([("a", &array)]).unwrap();
+        near(&load_bytes(&file).unwrap()[0].1, &[3.0]);
+        fails(load_bytes(&file[..5]), ErrorKind::Format, "");
+        let path = std::env::temp_dir().join(format!("cohort-rust-{}.npz", std::process::id()));
+        save_npz(path.to_str().unwrap(), [("a", &array)]).unwrap();
+        near(&load(path.to_str().unwrap()).unwrap()[0].1, &[3.0]);
+        std::fs::remove_file(path).unwrap();
+    });
+}
+
+#[test]
+fn metrics_take_what_is_named() {
+    case(|| {
+        let named = |name: &str, value| [(name.to_string(), floats(&[value], &[1]))].into_iter().collect::<Params>();
+        let mut metric = Metric::new("mae", &[]).unwrap();
+        metric.set_names(&["y"], &["p"]).unwrap();
+        metric.update_named(&named("y", 1.0), &named("p", 3.0)).unwrap();
+        assert_eq!(metric.values().unwrap()[0].1, 2.0);
+        assert!(metric.update_named(&named("z", 1.0), &named("p", 3.0)).is_err());
+    });
+}
+
+#[test]
 fn what_is_missing_or_wrong_is_said() {
     case(|| {
         let net = mlp();
