@@ -103,7 +103,7 @@ BUILD_ID := $(shell cat /dev/null $(call find,src/base src/device src/op,*.hpp) 
 BUILD_ID_FLAG := -DCOHORT_BUILD_ID='"$(VERSION)-$(BUILD_ID)"'
 ROOM_FLAGS = $(if $(filter src/device/%,$<),$(BUILD_ID_FLAG)) $(if $(filter src/cpu/%,$<),-fopenmp) $(if $(filter src/cpu/op/%,$<),$(KERNEL_CXXFLAGS)) $(FLAGS_$<)
 # Each compiler brings an OpenMP library of its own; libomp stands in for oneDNN's libgomp, too.
-LIBS := -ldnnl -lre2 -lminizip $(if $(IS_CLANG),-fopenmp,-lgomp) -lpthread -ldl
+LIBS := -ldnnl -lre2 -lminizip -ljpeg -lpng $(if $(IS_CLANG),-fopenmp,-lgomp) -lpthread -ldl
 C99 := -std=c99 -pedantic -D_POSIX_C_SOURCE=200809L $(WARNINGS) -Iinclude
 
 FLAGS_tests/bench/cohort_bench.cc := -DCOHORT_BENCH_SYMBOLS='"$(CURDIR)/tests/bench/symbols"'

@@ -23,6 +23,18 @@ std::string unknown_names(const Graph &graph, const Inferred &inferred, bool sha
   return names;
 }
 
+// All that goes in is known, and yet not what comes out of some node.
+[[noreturn]] void refuse_value_shapes(const Graph &graph, const Inferred &inferred) {
+  const auto known = [](const Shape &shape) { return shape.known(); };
+  size_t n = 0;
+  while (std::all_of(inferred.shapes[n].begin(), inferred.shapes[n].end(), known)) ++n;  // the first of them
+  const Node &node = *graph.nodes[n];
+  throw Error(Code::kShape,
+              text("node '", node.name, "' (", node.op->name,
+                   "): the shape of its output depends on values: it can be applied at once, but not bound"),
+              node.name);
+}
+
 void check_context(const NDArray &array, const Context &context, const std::string &what, const std::string &name) {
   if (array.context() == context) return;
   throw Error(Code::kDevice, text(what, " '", name, "' is on ", array.context(), ", expected ", context), name);
@@ -133,7 +145,7 @@ void Executor::Impl::infer_shapes(const std::vector<Shape> &by_node) {
   infer_shapes_at(graph, by_node, &inferred);
   if (inferred.shapes_complete) return;
   std::string names = unknown_names(graph, inferred, true);
-  if (names.empty()) names = "an output";
+  if (names.empty()) refuse_value_shapes(graph, inferred);
   throw Error(Code::kShape, text("shapes cannot be inferred from those given; unknown: ", names), names);
 }
 

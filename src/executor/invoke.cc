@@ -13,6 +13,7 @@
 #include "base/per_process.hpp"
 #include "base/settings.hpp"
 #include "base/small_array.hpp"
+#include "device/kernel_table.hpp"
 #include "device/working_queue.hpp"
 #include "executor/applied_program.hpp"
 
@@ -290,9 +291,8 @@ void infer(const Invocation &call, const std::vector<std::string> &names, Applie
     throw Error(e.code(), text("operator ", name, ": ", e.what()), name);
   }
   for (size_t i = 0; i < what->out_shapes.size(); ++i) {
-    if (!what->out_shapes[i].known())
-      throw Error(Code::kShape, text("operator ", name, ": shape of output ", i, " is unknown"), name);
     if (what->out_dtypes[i] == Dtype::kNone) what->out_dtypes[i] = Dtype::kFloat32;
+    if (!what->out_shapes[i].known()) continue;  // it depends on values, or is an error: sized_by_values() knows
     dense_bytes(what->out_shapes[i], what->out_dtypes[i]);  // throws what no array can be
   }
   const auto check = [&](const NDArray &array, const Shape &shape, Dtype dtype, const std::string &which) {
@@ -337,16 +337,52 @@ AppliedOperator look_at(const Invocation &call, bool apart) {
   return what;
 }
 
+// Null where shapes of outputs are not known without the values of inputs.
 std::shared_ptr<const AppliedProgram> program_for(const Invocation &call, Stream &stream, bool apart) {
   thread_local std::string key;
   write_key(call, apart, &key);
   std::shared_ptr<const AppliedProgram> program = stream.programs.find(key);
   if (program) return program;
   const AppliedOperator what = look_at(call, apart);
+  const auto is_known = [](const Shape &shape) { return shape.known(); };
+  if (!std::all_of(what.out_shapes.begin(), what.out_shapes.end(), is_known)) return nullptr;
   program = std::make_shared<AppliedProgram>(what, stream.device, stream.num_threads());
   if (program->stateful()) return program;  // the host, which may have applied others meanwhile, has its own each time
   stream.programs.add(key, program);
   return program;
+}
+
+// An output of the shape that the values of the inputs say, for which they are waited for: the kernel "_shape_NAME" of
+// an operator of one output makes of them the number of its axes and their lengths.
+NDArray sized_by_values(const Invocation &call, const Stream &stream, const Context &where) {
+  const AppliedOperator what = look_at(call, false);
+  const std::string &name = what.op->name;
+  StepSpec spec;
+  spec.op = "_shape_" + name;
+  if (stream.device->kernels().candidates(spec.op).empty()) {
+    throw Error(Code::kShape, text("operator ", name, ": shape of an output is unknown"), name);
+  }
+  spec.attrs = what.attrs.pointer();
+  spec.constant.assign(call.num_inputs, false);
+  std::vector<void *> addresses;
+  for (size_t i = 0; i < call.num_inputs; ++i) {
+    spec.inputs.push_back({what.in_shapes[i], what.in_dtypes[i], nullptr});
+    addresses.push_back(call.inputs[i]->data());
+    call.inputs[i]->wait();
+  }
+  int64_t axes[1 + kMaxAxes] = {};
+  void *output = axes;
+  spec.outputs = {{Shape{1 + kMaxAxes}, Dtype::kInt64, nullptr}};
+  spec.wanted = {true};
+  Args args;
+  args.inputs = addresses.data();
+  args.outputs = &output;
+  try {
+    stream.device->make_kernel(spec)->run(args, {1, nullptr});
+  } catch (const Error &e) {
+    throw Error(e.code(), text("operator ", name, ": ", e.what()), e.subject().empty() ? name : e.subject());
+  }
+  return NDArray::create(Shape(axes + 1, axes + 1 + axes[0]), what.out_dtypes[0], where, false);
 }
 
 // Where the operator runs: where its inputs are. Outputs must be there, too.
@@ -371,10 +407,19 @@ const Context &context_of(const Invocation &call) {
 
 }  // namespace
 
-void invoke(const Invocation &asked, std::vector<NDArray> *results) {
-  const Context where = context_of(asked);
+void invoke(const Invocation &given, std::vector<NDArray> *results) {
+  const Context where = context_of(given);
   const std::shared_ptr<Stream> stream = streams().of(where);
+  Invocation asked = given;
+  NDArray sized;
+  const NDArray *const only_output = &sized;
   std::shared_ptr<const AppliedProgram> program = program_for(asked, *stream, false);
+  if (!program) {
+    sized = sized_by_values(given, *stream, where);
+    asked.outputs = &only_output;
+    asked.num_outputs = 1;
+    program = program_for(asked, *stream, false);
+  }
   if (is_shared_wrongly(asked, *program)) program = program_for(asked, *stream, true);
   const size_t num_outputs = program->num_outputs();
   const auto call = std::make_shared<Call>(program, asked.num_inputs, num_outputs, asked.seed);

@@ -58,7 +58,7 @@ same "in tests/abi/layouts.txt" tests/abi/layouts.txt "in the headers" "$work/la
 
 for library in $(readelf -d "$BUILD/libcohort.so" | sed -nE 's/.*NEEDED.*\[(.*)\]/\1/p'); do
   case $library in
-    libdnnl.so.* | libre2.so.* | libminizip.so.* | libgomp.so.* | libstdc++.so.* | libm.so.* | libgcc_s.so.* | libc.so.* | libpthread.so.* | libdl.so.* | \
+    libdnnl.so.* | libre2.so.* | libminizip.so.* | libjpeg.so.* | libpng16.so.* | libgomp.so.* | libstdc++.so.* | libm.so.* | libgcc_s.so.* | libc.so.* | libpthread.so.* | libdl.so.* | \
       ld-linux*) ;;
     *)
       echo "abi: libcohort.so needs $library, which is none of what it is meant to need"

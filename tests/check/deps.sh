@@ -12,6 +12,8 @@ pkg-config pkg-config
 libdnnl-dev dnnl.hpp
 libre2-dev re2/re2.h
 libminizip-dev minizip/unzip.h
+libjpeg62-turbo-dev jpeglib.h
+libpng-dev png.h
 nlohmann-json3-dev nlohmann/json.hpp'
 [[ ${1:-} == --build ]] || needs+='
 libcmocka-dev cmocka.h

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "op/op.hpp"
+
+namespace cohort {
+
+struct ImageDecodeAttrs {
+  std::string filename;  // of _cvimread
+  int32_t flag = 1;      // 0: one channel, grey; 1: three
+  bool to_rgb = true;    // else blue comes first
+};
+
+}  // namespace cohort
