@@ -165,7 +165,11 @@ func spell(value any) (string, error) {
 
 // A MemoryInfo is how many bytes something needs, by kind.
 type MemoryInfo struct {
-	Planned, Intermediate, Arguments, Gradients, Outputs int
+	Planned      int // the pool of intermediate values and workspaces, after reuse
+	Intermediate int // what all intermediate arrays would take without reuse
+	Arguments    int // arguments and auxiliary states
+	Gradients    int
+	Outputs      int
 }
 
 func newMemoryInfo() *C.cohort_memory_info {

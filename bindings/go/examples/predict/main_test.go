@@ -31,11 +31,15 @@ func TestTheProgramOfTheREADMEPredicts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	before, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Chdir(here); err != nil {
 		t.Fatal(err)
 	}
 	main()
-	if err := os.Chdir("/"); err != nil {
+	if err := os.Chdir(before); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -409,9 +409,9 @@ pub fn save_npz<'a>(path: &str, arrays: impl IntoIterator<Item = (&'a str, &'a N
 /// How many bytes something needs, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryInfo {
-    /// The arena of a plan.
+    /// The pool of intermediate values and workspaces, after reuse.
     pub planned: usize,
-    /// Values between steps, were they not planned.
+    /// What all intermediate arrays would take without reuse.
     pub intermediate: usize,
     /// Arguments and auxiliary states.
     pub arguments: usize,
