@@ -338,15 +338,11 @@ object DataParallelExecutorGroup {
           case num => Native.refuse(s"group2Ctxs: expected 1 or ${contexts.length} contexts, found $num", name)
         }
       }
-      val all = Context.structs(each)
-      placed = all
       options.ctx_group_names = Native.texts(groups.map(_._1), "group2Ctxs")
-      options.ctx_group_contexts = all.getPointer
+      options.ctx_group_contexts = Context.structs(each).getPointer
       options.num_ctx_groups = groups.length
       options.contexts_per_ctx_group = contexts.length
     }
-
-    private var placed: Structs.Context = null // as long as this is, for the options refer to it
   }
 
   /** All settings at once, as MXNet's constructor has them. */

@@ -194,7 +194,8 @@ final class Executor private[cohort] (address: Long, family: Family)
 object Executor {
 
   /** Makes arrays of zeros for shapes and types that are known by name. Arguments named in `sharedArgNames`
-    * are the arrays of `sharedExec`.
+    * are the arrays of `sharedExec`; nodes of the groups of attribute `ctx_group` run where
+    * `group2ctx` says.
     */
   def simpleBind(
       symbol: Symbol,
@@ -204,10 +205,11 @@ object Executor {
       gradReq: Map[String, String] = null,
       sharedExec: Executor = null,
       sharedArgNames: Seq[String] = Nil,
+      group2ctx: Map[String, Context] = Map.empty,
       numThreads: Int = 0,
       seed: Long = 0): Executor = {
     val req = if (gradReq == null) GradReq.Each("write") else GradReq.ByName(gradReq)
-    simpleBind(symbol, ctx, req, shapes, types, sharedExec, sharedArgNames, numThreads, seed)
+    simpleBind(symbol, ctx, req, shapes, types, sharedExec, sharedArgNames, group2ctx, numThreads, seed)
   }
 
   private[cohort] def simpleBind(
@@ -218,9 +220,10 @@ object Executor {
       types: Map[String, DType],
       sharedExec: Executor,
       sharedArgNames: Seq[String],
+      group2ctx: Map[String, Context],
       numThreads: Int,
       seed: Long): Executor = {
-    val options = this.options(numThreads, seed)
+    val options = this.options(group2ctx, numThreads, seed)
     val (word, list, names, num) = Fields.gradReq(gradReq)
     options.grad_req = word
     options.grad_req_list = list
@@ -241,7 +244,7 @@ object Executor {
   }
 
   private[cohort] def simpleBind(symbol: Symbol, ctx: Context, gradReq: GradReq, shapes: Map[String, Shape]): Executor =
-    simpleBind(symbol, ctx, gradReq, shapes, Map.empty[String, DType], null, Nil, 0, 0)
+    simpleBind(symbol, ctx, gradReq, shapes, Map.empty[String, DType], null, Nil, Map.empty[String, Context], 0, 0)
 
   /** Uses arrays that are given by name, as they are; those of `argsGrad` take gradients, as `gradReq` says or all
     * "write".
@@ -254,6 +257,7 @@ object Executor {
       gradReq: Map[String, String] = null,
       auxStates: Map[String, NDArray] = Map.empty,
       sharedExec: Executor = null,
+      group2ctx: Map[String, Context] = Map.empty,
       numThreads: Int = 0,
       seed: Long = 0): Executor = {
     val names = Native.needed(symbol, "symbol").listArguments()
@@ -264,7 +268,7 @@ object Executor {
       val implied = if (gradReq == null && argsGrad.contains(name)) "write" else "null"
       GradReq.code(if (gradReq == null) implied else gradReq.getOrElse(name, "null"))
     }.toArray
-    val options = this.options(numThreads, seed)
+    val options = this.options(group2ctx, numThreads, seed)
     made(sharedExec, options) {
       Handle.addresses(ordered, "args") { args =>
         Handle.addresses(grads, "argsGrad", nulls = true) { grads =>
@@ -279,8 +283,12 @@ object Executor {
     }
   }
 
-  private def options(numThreads: Int, seed: Long): Structs.ExecutorOptions = {
+  private def options(group2ctx: Map[String, Context], numThreads: Int, seed: Long): Structs.ExecutorOptions = {
     val options = Fields.sized(new Structs.ExecutorOptions)(cohort_executor_options_init)
+    val groups = Native.needed(group2ctx, "group2ctx").toVector
+    options.ctx_group_names = Native.texts(groups.map(_._1), "group2ctx")
+    options.ctx_group_contexts = Context.structs(groups.map(_._2)).getPointer
+    options.num_ctx_groups = groups.length
     options.num_threads = numThreads
     options.seed = seed
     options

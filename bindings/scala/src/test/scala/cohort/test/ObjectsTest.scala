@@ -120,6 +120,18 @@ final class ObjectsTest extends Case {
       "fc_weight")(Executor.bind(linear(), args = Map("data" -> NDArray.ones(Shape(1, 2)))))
   }
 
+  @Test def `parts of a network run where their group says`(): Unit = {
+    val part = Symbol.Variable("x", "ctx_group" -> "far")
+    val net = sym.exp(part) + Symbol.Variable("y", "ctx_group" -> "near")
+    val places = Map("far" -> Context.cpu(1), "near" -> Context.cpu(0))
+    val executor = Executor.simpleBind(net, shapes = Map("x" -> Shape(2)), group2ctx = places)
+    equal((Context.cpu(1), Context.cpu(0)), (executor.argDict("x").context, executor.argDict("y").context))
+    executor.forward(inputs = Map("y" -> array(Shape(2))(1, 2)))
+    near(executor.outputs(0).toArray, 2, 3)
+    refused(classOf[InvalidArgumentException], "null")(
+      Executor.simpleBind(net, shapes = Map("x" -> Shape(2)), group2ctx = Map("far" -> null)))
+  }
+
   @Test def `errors come whole, as exceptions of Java's too`(): Unit = {
     val error = refused(classOf[ShapeException], "FullyConnected")(
       nd.FullyConnected(NDArray.ones(Shape(2, 3)), NDArray.ones(Shape(4, 5)), num_hidden = 4, no_bias = true))
