@@ -5,6 +5,7 @@
 
 #include "cuda/op/elements.cuh"
 #include "device/kernel_table.hpp"
+#include "kernels/compute.hpp"
 #include "op/creation.hpp"
 #include "op/pointwise_math.hpp"
 
@@ -52,6 +53,16 @@ __global__ void cast_all(Elements from, Elements to, int64_t count) {
   }
 }
 
+// An array in another type.
+void launch_cast(const Lane &lane, const void *data, Dtype from, void *result, Dtype to, int64_t count) {
+  if (count == 0) return;
+  const auto kernel = !dtype_is_float(from)     ? cast_all<int64_t>
+                      : from == Dtype::kFloat64 ? cast_all<double>
+                                                : cast_all<float>;
+  launch(kernel, flat_grid(count), lane.stream, elements_of(const_cast<void *>(data), from), elements_of(result, to),
+         count);
+}
+
 // Output i is input i in the type of output i: floats go through double, integers through int64_t.
 class CastCuda final : public Kernel {
  public:
@@ -64,11 +75,7 @@ class CastCuda final : public Kernel {
     for (size_t i = 0; i < casts_.size(); ++i) {
       const auto &[from, to, count] = casts_[i];
       if (count == 0 || !args.outputs[i] || (from == to && args.inputs[i] == args.outputs[i])) continue;
-      const auto kernel = !dtype_is_float(from)     ? cast_all<int64_t>
-                          : from == Dtype::kFloat64 ? cast_all<double>
-                                                    : cast_all<float>;
-      launch(kernel, flat_grid(count), lane.stream, elements_of(args.inputs[i], from), elements_of(args.outputs[i], to),
-             count);
+      launch_cast(lane, args.inputs[i], from, args.outputs[i], to, count);
     }
   }
 
@@ -79,6 +86,23 @@ class CastCuda final : public Kernel {
   };
   std::vector<Cast> casts_;
 };
+
+}  // namespace
+
+void widen(const Lane &lane, const void *from, Dtype dtype, float *to, int64_t count) {
+  launch_cast(lane, from, dtype, to, Dtype::kFloat32, count);
+}
+void widen(const Lane &lane, const void *from, Dtype dtype, double *to, int64_t count) {
+  launch_cast(lane, from, dtype, to, Dtype::kFloat64, count);
+}
+void narrow(const Lane &lane, const float *from, void *to, Dtype dtype, int64_t count) {
+  launch_cast(lane, from, Dtype::kFloat32, to, dtype, count);
+}
+void narrow(const Lane &lane, const double *from, void *to, Dtype dtype, int64_t count) {
+  launch_cast(lane, from, Dtype::kFloat64, to, dtype, count);
+}
+
+namespace {
 
 constexpr int kMostAddends = 64;  // in one launch
 

@@ -132,8 +132,8 @@ std::unique_ptr<Kernel> make(StepSpec &spec) {
 
 COHORT_KERNEL_BY(cuda, Pooling, make<PoolingCuda>).dtypes(kFloatTypes);
 COHORT_KERNEL_BY(cuda, Pooling_v1, make<PoolingCuda>).dtypes(kFloatTypes);
-COHORT_KERNEL_BY(cuda, _backward_Pooling, make<PoolingBackwardCuda>).dtypes(kFloatTypes);
-COHORT_KERNEL_BY(cuda, _backward_Pooling_v1, make<PoolingBackwardCuda>).dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cuda, _backward_Pooling, make<PoolingBackwardCuda>);
+COHORT_KERNEL_BY(cuda, _backward_Pooling_v1, make<PoolingBackwardCuda>);
 
 }  // namespace
 }  // namespace cohort

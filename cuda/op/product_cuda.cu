@@ -3,7 +3,7 @@
 // and FullyConnected of 16-bit floats. Tiles in shared memory; sums run over the depth in order.
 #include <algorithm>
 
-#include "cuda/op/elements.cuh"
+#include "cuda/op/compute.cuh"
 #include "device/kernel_table.hpp"
 #include "op/dot.hpp"
 #include "op/fully_connected.hpp"
@@ -56,6 +56,26 @@ void multiply(const Lane &lane, const ProductExtent &e, const Elements &a, const
 }
 
 constexpr Elements kNothing{nullptr, int64_t(Dtype::kFloat32)};
+
+template <typename C>
+void multiply_dense(const Lane &lane, int64_t count, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const C *a,
+                    const C *b, C *c) {
+  const auto elements = [](const C *data) { return elements_of(const_cast<C *>(data), dtype_of<C>()); };
+  multiply<C>(lane, {count, m, n, k, ta, tb}, elements(a), elements(b), kNothing, elements(c));
+}
+
+}  // namespace
+
+void multiply_each(const Lane &lane, int64_t count, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a,
+                   const float *b, float *c) {
+  multiply_dense(lane, count, ta, tb, m, n, k, a, b, c);
+}
+void multiply_each(const Lane &lane, int64_t count, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double *a,
+                   const double *b, double *c) {
+  multiply_dense(lane, count, ta, tb, m, n, k, a, b, c);
+}
+
+namespace {
 
 // 16-bit floats in float, integers in double.
 template <template <typename> class K>

@@ -16,6 +16,27 @@ namespace {
 // Uniform numbers have no more bits than the type: others would be rounded up to the end of the interval.
 float kept_bits(Dtype dtype) { return dtype == Dtype::kFloat16 ? 2048 : dtype == Dtype::kBfloat16 ? 256 : 0; }
 
+// Number i with these parameters; `kept` says how many values a uniform number has, 0: all.
+template <typename D, typename C>
+__device__ C number_of(uint64_t seed, uint64_t stream, int64_t i, double a, double b, C kept) {
+  if constexpr (D::kSource == draw::Source::kDice) {
+    Dice dice(seed, stream, uint64_t(i));
+    return C(D::of(dice, a, b));
+  } else {
+    constexpr int64_t kPerBlock = sizeof(C) == 4 ? 4 : 2;
+    const Philox random = Philox::at(seed, uint64_t(i / kPerBlock), stream);
+    C numbers[kPerBlock];
+    if constexpr (D::kSource == draw::Source::kNormal) {
+      normals_of(random, numbers);
+    } else {
+      units_of(random, numbers);
+    }
+    C number = numbers[i % kPerBlock];
+    if (D::kSource == draw::Source::kUnit && kept != C(0)) number = std::floor(number * kept) / kept;
+    return D::of(number, C(a), C(b));
+  }
+}
+
 template <typename D, typename C>
 class DrawCuda final : public Kernel {
  public:
@@ -42,22 +63,7 @@ class DrawCuda final : public Kernel {
       const double a = first.data ? load<double>(first, i / each) : a_value;
       const double b = second.data ? load<double>(second, i / each) : b_value;
       if (!D::fits(a, b)) return store(out, i, C(NAN));
-      if constexpr (D::kSource == draw::Source::kDice) {
-        Dice dice(seed, stream, uint64_t(i));
-        store(out, i, C(D::of(dice, a, b)));
-      } else {
-        constexpr int64_t kPerBlock = sizeof(C) == 4 ? 4 : 2;
-        const Philox random = Philox::at(seed, uint64_t(i / kPerBlock), stream);
-        C numbers[kPerBlock];
-        if constexpr (D::kSource == draw::Source::kNormal) {
-          normals_of(random, numbers);
-        } else {
-          units_of(random, numbers);
-        }
-        C number = numbers[i % kPerBlock];
-        if (D::kSource == draw::Source::kUnit && kept != C(0)) number = std::floor(number * kept) / kept;
-        store(out, i, D::of(number, C(a), C(b)));
-      }
+      store(out, i, number_of<D, C>(seed, stream, i, a, b, kept));
     });
   }
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SoftmaxOutput: softmax forward, softmax minus the label backward; the rules of src/cpu/op/softmax_output_cpu.cc.
-#include <cmath>
-
-#include "base/dtype_cast.hpp"
-#include "cuda/cuda_launch.hpp"
+#include "cuda/op/rows.cuh"
 #include "device/kernel_table.hpp"
+#include "op/float_math.hpp"
 #include "op/softmax_output.hpp"
 
 namespace cohort {
@@ -23,41 +21,12 @@ Extent extent_of(const SoftmaxOutputAttrs &attrs, const Shape &shape) {
   return {shape[0], shape.size(1, shape.rank()), 1};
 }
 
-template <typename C>
-__device__ C warp_max(C value) {
-  for (int offset = 16; offset > 0; offset /= 2) value = fmax(value, __shfl_xor_sync(0xffffffffu, value, offset));
-  return value;
-}
-
-template <typename C>
-__device__ C warp_sum(C value) {
-  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
-  return value;
-}
-
-// One warp a sample. y may be x. Sums run in lane order, the same at every launch.
-template <typename C>
-__global__ void softmax_samples(const C *x, C *y, Extent extent) {
-  const int64_t sample = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
-  if (sample >= extent.outer * extent.inner) return;  // a whole warp leaves
-  const int64_t base = sample / extent.inner * extent.classes * extent.inner + sample % extent.inner;
-  C top = -C(INFINITY);
-  for (int64_t c = threadIdx.x; c < extent.classes; c += 32) top = fmax(top, x[base + c * extent.inner]);
-  top = warp_max(top);
-  C sum = 0;
-  for (int64_t c = threadIdx.x; c < extent.classes; c += 32) sum += exp(x[base + c * extent.inner] - top);
-  sum = warp_sum(sum);
-  for (int64_t c = threadIdx.x; c < extent.classes; c += 32) {
-    y[base + c * extent.inner] = exp(x[base + c * extent.inner] - top) / sum;
-  }
-}
-
 // scale[0] = grad_scale / the number of labels that are not ignored, which is at least 1. One block.
 template <typename C>
-__global__ void scale_by_valid(const C *label, int64_t samples, int64_t ignored, C grad_scale, C *scale) {
+__global__ void scale_by_valid(Elements label, int64_t samples, int64_t ignored, C grad_scale, C *scale) {
   COHORT_SHARED(int, counts, [kBlockThreads]);
   int count = 0;
-  for (int64_t i = threadIdx.x; i < samples; i += blockDim.x) count += to_index(label[i]) != ignored;
+  for (int64_t i = threadIdx.x; i < samples; i += blockDim.x) count += load_index(label, i) != ignored;
   counts[threadIdx.x] = count;
   __syncthreads();
   if (threadIdx.x != 0) return;
@@ -76,27 +45,27 @@ struct GradientNumbers {
 // gradient = (output - target) * scale, zero for ignored samples; one thread an element. The scale is in device memory
 // where `valid` says so.
 template <typename C>
-__global__ void softmax_gradient(const C *label, const C *output, const C *head, const C *valid, C *gradient,
+__global__ void softmax_gradient(Elements label, Elements output, Elements head, const C *valid, Elements gradient,
                                  Extent extent, GradientNumbers<C> n) {
   const C scale = valid ? *valid : n.scale;
   const int64_t count = extent.outer * extent.classes * extent.inner;
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
     const int64_t outer = i / (extent.classes * extent.inner), within = i % extent.inner;
     const int64_t c = i / extent.inner % extent.classes;
-    const int64_t k = to_index(label[outer * extent.inner + within]);
+    const int64_t k = load_index(label, outer * extent.inner + within);
     const bool ignored = n.use_ignore && k == n.ignored;
-    const C value = ignored ? C(0) : (output[i] - (c == k ? n.wanted : n.others)) * scale;
-    gradient[i] = head ? value * head[i] : value;
+    const C value = ignored ? C(0) : (load<C>(output, i) - (c == k ? n.wanted : n.others)) * scale;
+    store(gradient, i, head.data ? value * load<C>(head, i) : value);
   }
 }
 
 // The same where the label is a probability for each element.
 template <typename C>
-__global__ void softmax_difference(const C *label, const C *output, const C *head, C scale, C *gradient,
+__global__ void softmax_difference(Elements label, Elements output, Elements head, C scale, Elements gradient,
                                    int64_t count) {
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
-    const C value = (output[i] - label[i]) * scale;
-    gradient[i] = head ? value * head[i] : value;
+    const C value = (load<C>(output, i) - load<C>(label, i)) * scale;
+    store(gradient, i, head.data ? value * load<C>(head, i) : value);
   }
 }
 
@@ -104,16 +73,25 @@ template <typename C>
 class SoftmaxOutputCuda final : public Kernel {
  public:
   explicit SoftmaxOutputCuda(StepSpec &spec)
-      : extent_(extent_of(spec.attrs_as<SoftmaxOutputAttrs>(), spec.inputs[0].shape)) {}
+      : extent_(extent_of(spec.attrs_as<SoftmaxOutputAttrs>(), spec.inputs[0].shape)), dtype_(spec.inputs[0].dtype) {}
 
+  // A warp a sample.
   void run(const Args &args, const Lane &lane) const override {
     if (extent_.size() == 0) return;
-    launch(softmax_samples<C>, {dim3(unsigned((extent_.samples() + 7) / 8)), dim3(32, 8)}, lane.stream, args.in<C>(0),
-           args.out<C>(0), extent_);
+    const Elements x = elements_of(args.inputs[0], dtype_), y = elements_of(args.outputs[0], dtype_);
+    const RowExtent e{extent_.outer, extent_.classes, extent_.inner};
+    for_each_row(lane, e.rows(), [=] __device__(int64_t row) {
+      const int64_t first = e.start(row);
+      const auto value = [=](int64_t i) { return load<C>(x, first + i * e.inner); };
+      const C top = largest_along<C>(e.length, value);
+      const C sum = sum_along<C>(e.length, [=](int64_t i) { return pointwise::exp_of(value(i) - top); });
+      each_along(e.length, [=](int64_t i) { store(y, first + i * e.inner, pointwise::exp_of(value(i) - top) / sum); });
+    });
   }
 
  private:
   const Extent extent_;
+  const Dtype dtype_;
 };
 
 // Inputs: the head gradient if out_grad, label, output.
@@ -123,6 +101,8 @@ class SoftmaxOutputBackwardCuda final : public Kernel {
   explicit SoftmaxOutputBackwardCuda(StepSpec &spec)
       : attrs_(spec.attrs_as<SoftmaxOutputAttrs>()),
         extent_(extent_of(attrs_, spec.outputs[0].shape)),
+        label_(spec.inputs[attrs_.out_grad ? 1 : 0].dtype),
+        dtype_(spec.outputs[0].dtype),
         probabilities_(spec.inputs[attrs_.out_grad ? 1 : 0].shape == spec.outputs[0].shape),
         counts_(!probabilities_ && attrs_.normalization == SoftmaxOutputAttrs::kValid) {
     if (counts_) spec.scratch_bytes = sizeof(C);
@@ -140,11 +120,14 @@ class SoftmaxOutputBackwardCuda final : public Kernel {
 
   void run(const Args &args, const Lane &lane) const override {
     if (extent_.size() == 0) return;
-    const C *const head = attrs_.out_grad ? args.in<C>(0) : nullptr;
-    const C *const label = args.in<C>(head ? 1 : 0), *const output = args.in<C>(head ? 2 : 1);
+    const int first = attrs_.out_grad ? 1 : 0;
+    const Elements head = elements_of(first ? args.inputs[0] : nullptr, dtype_);
+    const Elements label = elements_of(args.inputs[first], label_),
+                   output = elements_of(args.inputs[first + 1], dtype_);
+    const Elements gradient = elements_of(args.outputs[0], dtype_);
     const Grid grid = flat_grid(extent_.size());
     if (probabilities_) {
-      return launch(softmax_difference<C>, grid, lane.stream, label, output, head, numbers_.scale, args.out<C>(0),
+      return launch(softmax_difference<C>, grid, lane.stream, label, output, head, numbers_.scale, gradient,
                     extent_.size());
     }
     C *const valid = counts_ ? static_cast<C *>(args.scratch) : nullptr;
@@ -152,12 +135,13 @@ class SoftmaxOutputBackwardCuda final : public Kernel {
       launch(scale_by_valid<C>, {dim3(1), dim3(kBlockThreads)}, lane.stream, label, extent_.samples(), numbers_.ignored,
              C(attrs_.grad_scale), valid);
     }
-    launch(softmax_gradient<C>, grid, lane.stream, label, output, head, valid, args.out<C>(0), extent_, numbers_);
+    launch(softmax_gradient<C>, grid, lane.stream, label, output, head, valid, gradient, extent_, numbers_);
   }
 
  private:
   const SoftmaxOutputAttrs attrs_;
   const Extent extent_;
+  const Dtype label_, dtype_;
   const bool probabilities_, counts_;  // label has the shape of data; the scale depends on the labels
   GradientNumbers<C> numbers_{};
 };
@@ -168,8 +152,8 @@ std::unique_ptr<Kernel> make(StepSpec &spec) {
   return std::make_unique<K<float>>(spec);
 }
 
-COHORT_KERNEL_BY(cuda, SoftmaxOutput, make<SoftmaxOutputCuda>).one_dtype(kWideFloatTypes);
-COHORT_KERNEL_BY(cuda, _backward_SoftmaxOutput, make<SoftmaxOutputBackwardCuda>).one_dtype(kWideFloatTypes);
+COHORT_KERNEL_BY(cuda, SoftmaxOutput, make<SoftmaxOutputCuda>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cuda, _backward_SoftmaxOutput, make<SoftmaxOutputBackwardCuda>).output_dtypes(kFloatTypes);
 
 }  // namespace
 }  // namespace cohort

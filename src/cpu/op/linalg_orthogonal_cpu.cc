@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "cpu/op/compute_kernel.hpp"
-#include "cpu/op/linalg_loops.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/linalg_loops.hpp"
 #include "op/linalg.hpp"
 
 namespace cohort {

@@ -3,13 +3,11 @@
 // are row-major and dense.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
 #include "base/shape.hpp"
-#include "cpu/op/gemm.hpp"
-#include "cpu/parallel.hpp"
+#include "kernels/compute.hpp"
 
 namespace cohort {
 namespace linalg {
@@ -19,22 +17,29 @@ struct Batch {
   int64_t count, rows, cols;
 
   explicit Batch(const Shape &s) : count(s.size(0, s.rank() - 2)), rows(s[s.rank() - 2]), cols(s[s.rank() - 1]) {}
-  int64_t area() const { return rows * cols; }
+  COHORT_HOST_DEVICE int64_t area() const { return rows * cols; }
+};
+
+template <typename Fn>
+struct EachOf {
+  Fn fn;
+  COHORT_KERNEL_CODE void operator()(int64_t begin, int64_t end) const {
+    for (int64_t i = begin; i < end; ++i) fn(i);
+  }
 };
 
 // Calls fn(i) for each of `count` matrices, `work` operations each. One large matrix gets all threads of its products.
 template <typename Fn>
-void each_matrix(const Lane &lane, int64_t count, int64_t work, Fn &&fn) {
-  if (count == 1) return fn(int64_t(0));
-  parallel_for(lane, count, std::max<int64_t>(1, 65536 / std::max<int64_t>(work, 1)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) fn(i);
-  });
+void each_matrix(const Lane &lane, int64_t count, int64_t work, const Fn &fn) {
+  if (count == 1) return each_of_one(lane, fn);
+  parallel_for(lane, count, work < 65536 ? 65536 / (work > 1 ? work : 1) : 1, EachOf<Fn>{fn});
 }
 
 // b = op(a)^-1 b with a (rows, rows), or b op(a)^-1 with a (cols, cols): op transposes if asked to, `lower` says which
 // triangle of a counts.
 template <typename C>
-void solve_triangle(bool right, bool lower, bool transpose, int64_t rows, int64_t cols, const C *a, C *b) {
+COHORT_HOST_DEVICE void solve_triangle(bool right, bool lower, bool transpose, int64_t rows, int64_t cols, const C *a,
+                                       C *b) {
   const int64_t n = right ? cols : rows;
   const auto at = [=](int64_t i, int64_t k) { return transpose ? a[k * n + i] : a[i * n + k]; };
   // From the left, unknown i depends on those before it in a lower triangle; from the right, on those behind it.
@@ -62,14 +67,14 @@ void solve_triangle(bool right, bool lower, bool transpose, int64_t rows, int64_
 
 // to = a triangle of a, zeros elsewhere. to may be a.
 template <typename C>
-void copy_triangle(bool lower, int64_t n, const C *a, C *to) {
+COHORT_HOST_DEVICE void copy_triangle(bool lower, int64_t n, const C *a, C *to) {
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < n; ++j) to[i * n + j] = (lower ? j <= i : j >= i) ? a[i * n + j] : C(0);
   }
 }
 
 template <typename C>
-void scale(C factor, int64_t count, C *x) {
+COHORT_HOST_DEVICE void scale(C factor, int64_t count, C *x) {
   if (factor == 1) return;
   for (int64_t i = 0; i < count; ++i) x[i] *= factor;
 }
@@ -77,7 +82,7 @@ void scale(C factor, int64_t count, C *x) {
 // Reduces a (n, n) to an upper triangle with partial pivoting, and does to b (n, n), if given, what it does to a. The
 // sign of the permutation; 0 if a column has no pivot.
 template <typename C>
-int eliminate(int64_t n, C *a, C *b) {
+COHORT_HOST_DEVICE int eliminate(int64_t n, C *a, C *b) {
   int sign = 1;
   for (int64_t k = 0; k < n; ++k) {
     int64_t pivot = k;
@@ -87,8 +92,8 @@ int eliminate(int64_t n, C *a, C *b) {
     if (a[pivot * n + k] == 0) return 0;
     if (pivot != k) {
       sign = -sign;
-      std::swap_ranges(a + k * n, a + (k + 1) * n, a + pivot * n);
-      if (b) std::swap_ranges(b + k * n, b + (k + 1) * n, b + pivot * n);
+      swap_elements(a + k * n, a + pivot * n, n);
+      if (b) swap_elements(b + k * n, b + pivot * n, n);
     }
     for (int64_t i = k + 1; i < n; ++i) {
       const C factor = a[i * n + k] / a[k * n + k];
@@ -102,8 +107,8 @@ int eliminate(int64_t n, C *a, C *b) {
 // to = a^-1, with a spoilt. The sign of the permutation of elimination, after which a holds the triangle; 0, and `to`
 // is undefined, if a is singular.
 template <typename C>
-int invert(int64_t n, C *a, C *to) {
-  std::fill_n(to, n * n, C(0));
+COHORT_HOST_DEVICE int invert(int64_t n, C *a, C *to) {
+  fill_elements(to, n * n, C(0));
   for (int64_t i = 0; i < n; ++i) to[i * n + i] = 1;
   const int sign = eliminate(n, a, to);
   if (sign != 0) solve_triangle(false, false, false, n, n, a, to);

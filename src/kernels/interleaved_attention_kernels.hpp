@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// The bodies of op/interleaved_attention.hpp, for all backends.
 // Each part of the projections is gathered into (batch * heads, length, width) and multiplied there.
+#pragma once
+
 #include "op/interleaved_attention.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/op/compute_kernel.hpp"
-#include "cpu/op/gemm.hpp"
-#include "cpu/parallel.hpp"
-#include "device/kernel_table.hpp"
+#include "kernels/backend.hpp"
+#include "kernels/compute.hpp"
 
 namespace cohort {
 namespace {
@@ -26,31 +27,24 @@ struct PartOf {
   // Between the projections and (count, length, width).
   template <typename C, bool kBack>
   void move(const Lane &lane, const C *from, C *to) const {
-    parallel_for(lane, length, 1 + 16384 / (count * width + 1), [=](int64_t begin, int64_t end) {
-      for (int64_t t = begin; t < end; ++t) {
-        for (int64_t i = 0; i < count; ++i) {
-          const int64_t interleaved = ((t * count + i) * parts + part) * width, together = (i * length + t) * width;
-          std::copy_n(from + (kBack ? together : interleaved), width, to + (kBack ? interleaved : together));
-        }
-      }
-    });
+    parallel_for(
+        lane, length, 1 + 16384 / (count * width + 1), COHORT_BODY(int64_t begin, int64_t end) {
+          for (int64_t t = begin; t < end; ++t) {
+            for (int64_t i = 0; i < count; ++i) {
+              const int64_t interleaved = ((t * count + i) * parts + part) * width, together = (i * length + t) * width;
+              copy_elements(from + (kBack ? together : interleaved), width, to + (kBack ? interleaved : together));
+            }
+          }
+        });
   }
 };
 
-// c[i] = op(a[i]) op(b[i]) for each of `count`.
-template <typename C>
-void multiply_each(const Lane &lane, int64_t count, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const C *a,
-                   const C *b, C *c) {
-  parallel_for(lane, count, std::max<int64_t>(1, 65536 / (m * n * k + 1)), [=](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) gemm(ta, tb, m, n, k, a + i * m * k, b + i * k * n, C(0), c + i * m * n);
-  });
-}
-
 template <typename C>
 void multiply_by(const Lane &lane, C factor, int64_t count, C *x) {
-  parallel_for(lane, count, kCheapGrain, [=](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) x[i] *= factor;
-  });
+  parallel_for(
+      lane, count, kCheapGrain, COHORT_LOOP_BODY(int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) x[i] *= factor;
+      });
 }
 
 // Queries and keys: in one array, or in two.
@@ -68,7 +62,7 @@ class ScoresForward {
  public:
   explicit ScoresForward(const StepSpec &spec) : p_(spec.attrs_as<A>(), spec.inputs, 0) {}
   size_t extra() const { return size_t(p_.queries.size() + p_.keys.size()); }
-  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
     C *const q = extra, *const k = extra + p_.queries.size();
     p_.queries.template move<C, false>(lane, in[0], q);
     p_.keys.template move<C, false>(lane, in[p_.joint ? 0 : 1], k);
@@ -86,12 +80,12 @@ class ScoresBackward {
  public:
   explicit ScoresBackward(const StepSpec &spec) : p_(spec.attrs_as<A>(), spec.inputs, 1) {}
   size_t extra() const { return size_t(2 * std::max(p_.queries.size(), p_.keys.size())); }
-  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
     const PartOf &queries = p_.queries, &keys = p_.keys;
     C *const part = extra, *const gradient = extra + std::max(queries.size(), keys.size());
     C *const to_queries = out[0], *const to_keys = out[p_.joint ? 0 : 1];
     const C factor = 1 / std::sqrt(C(queries.width));
-    if (to_keys) std::fill_n(to_keys, keys.parts * keys.size(), C(0));
+    if (to_keys) zero_bytes(lane, to_keys, size_t(keys.parts * keys.size()) * sizeof(C));
     if (to_queries) {
       keys.template move<C, false>(lane, in[p_.joint ? 1 : 2], part);
       multiply_by(lane, factor, keys.size(), part);
@@ -122,7 +116,7 @@ class ValuesForward {
       : values_(values_of(spec.attrs_as<A>(), spec.inputs[0].shape)),
         result_(spec.outputs[0].shape, spec.attrs_as<A>().heads, 1, 0) {}
   size_t extra() const { return size_t(values_.size() + result_.size()); }
-  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
     C *const v = extra, *const y = extra + values_.size();
     values_.template move<C, false>(lane, in[0], v);
     multiply_each(lane, values_.count, false, false, result_.length, values_.width, values_.length, in[1], v, y);
@@ -140,7 +134,7 @@ class ValuesBackward {
       : values_(values_of(spec.attrs_as<A>(), spec.inputs[1].shape)),
         result_(spec.inputs[0].shape, spec.attrs_as<A>().heads, 1, 0) {}
   size_t extra() const { return size_t(values_.size() + result_.size()); }
-  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
     C *const v = extra, *const head = extra + values_.size();
     result_.template move<C, false>(lane, in[0], head);
     if (out[1]) {
@@ -149,7 +143,7 @@ class ValuesBackward {
     }
     if (!out[0]) return;
     multiply_each(lane, values_.count, true, false, values_.length, values_.width, result_.length, in[2], head, v);
-    std::fill_n(out[0], values_.parts * values_.size(), C(0));
+    zero_bytes(lane, out[0], size_t(values_.parts * values_.size()) * sizeof(C));
     values_.template move<C, true>(lane, v, out[0]);
   }
 
@@ -157,14 +151,14 @@ class ValuesBackward {
   const PartOf values_, result_;
 };
 
-COHORT_KERNEL_BY(cpu, _contrib_interleaved_matmul_selfatt_qk, make_compute<ScoresForward>);
-COHORT_KERNEL_BY(cpu, _backward__contrib_interleaved_matmul_selfatt_qk, make_compute<ScoresBackward>);
-COHORT_KERNEL_BY(cpu, _contrib_interleaved_matmul_encdec_qk, make_compute<ScoresForward>);
-COHORT_KERNEL_BY(cpu, _backward__contrib_interleaved_matmul_encdec_qk, make_compute<ScoresBackward>);
-COHORT_KERNEL_BY(cpu, _contrib_interleaved_matmul_selfatt_valatt, make_compute<ValuesForward>);
-COHORT_KERNEL_BY(cpu, _backward__contrib_interleaved_matmul_selfatt_valatt, make_compute<ValuesBackward>);
-COHORT_KERNEL_BY(cpu, _contrib_interleaved_matmul_encdec_valatt, make_compute<ValuesForward>);
-COHORT_KERNEL_BY(cpu, _backward__contrib_interleaved_matmul_encdec_valatt, make_compute<ValuesBackward>);
+COHORT_KERNEL_BY(backend, _contrib_interleaved_matmul_selfatt_qk, make_compute<ScoresForward>);
+COHORT_KERNEL_BY(backend, _backward__contrib_interleaved_matmul_selfatt_qk, make_compute<ScoresBackward>);
+COHORT_KERNEL_BY(backend, _contrib_interleaved_matmul_encdec_qk, make_compute<ScoresForward>);
+COHORT_KERNEL_BY(backend, _backward__contrib_interleaved_matmul_encdec_qk, make_compute<ScoresBackward>);
+COHORT_KERNEL_BY(backend, _contrib_interleaved_matmul_selfatt_valatt, make_compute<ValuesForward>);
+COHORT_KERNEL_BY(backend, _backward__contrib_interleaved_matmul_selfatt_valatt, make_compute<ValuesBackward>);
+COHORT_KERNEL_BY(backend, _contrib_interleaved_matmul_encdec_valatt, make_compute<ValuesForward>);
+COHORT_KERNEL_BY(backend, _backward__contrib_interleaved_matmul_encdec_valatt, make_compute<ValuesBackward>);
 
 }  // namespace
 }  // namespace cohort

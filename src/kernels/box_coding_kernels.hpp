@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bodies of op/box_coding.hpp, for all backends.
+#pragma once
+
+#include "op/box_coding.hpp"
+
+#include <algorithm>
+
+#include "kernels/backend.hpp"
+#include "kernels/compute.hpp"
+#include "op/box_math.hpp"
+
+namespace cohort {
+namespace {
+
+template <typename C>
+class BoxEncode {
+ public:
+  explicit BoxEncode(const StepSpec &spec)
+      : batch_(spec.inputs[2].shape[0]), anchors_(spec.inputs[2].shape[1]), objects_(spec.inputs[3].shape[1]) {}
+  size_t extra() const { return 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    const C *const means = in[4], *const stds = in[5];
+    parallel_for(
+        lane, batch_ * anchors_, kExpensiveGrain / 4, COHORT_BODY(int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const bool counts = in[0][i] > C(0.5);
+            C code[4] = {0, 0, 0, 0};
+            if (counts) {
+              encode_box(in[2] + 4 * i, in[3] + 4 * (i / anchors_ * objects_ + object(in[1][i], i)), code);
+              for (int k = 0; k < 4; ++k) code[k] = (code[k] - means[k]) / stds[k];
+            }
+            if (out[0]) copy_elements(code, 4, out[0] + 4 * i);
+            if (out[1]) fill_elements(out[1] + 4 * i, 4, counts ? C(1) : C(0));
+          }
+        });
+  }
+
+ private:
+  COHORT_HOST_DEVICE int64_t object(C match, [[maybe_unused]] int64_t i) const {
+    if (match > -1 && match < C(objects_)) return int64_t(match);
+    COHORT_FAILS("matches[", i / anchors_, ", ", i % anchors_, "]: expected 0 to ", objects_ - 1,
+                 " where samples is 1, found ", match);
+    return 0;
+  }
+
+  const int64_t batch_, anchors_, objects_;
+};
+
+template <typename C>
+class BoxDecode {
+ public:
+  explicit BoxDecode(const StepSpec &spec)
+      : a_(spec.attrs_as<BoxDecodeAttrs>()), batch_(spec.inputs[0].shape[0]), anchors_(spec.inputs[0].shape[1]) {}
+  size_t extra() const { return 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    parallel_for(
+        lane, batch_ * anchors_, kExpensiveGrain / 4, COHORT_BODY(int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const C *const d = in[0] + 4 * i;
+            const Box<C> box = decode_box(box_of(in[1] + 4 * (i % anchors_), a_.center), d[0] * C(a_.std0),
+                                          d[1] * C(a_.std1), clipped(d[2] * C(a_.std2)), clipped(d[3] * C(a_.std3)));
+            C *const to = out[0] + 4 * i;
+            to[0] = box.left;
+            to[1] = box.top;
+            to[2] = box.right;
+            to[3] = box.bottom;
+          }
+        });
+  }
+
+ private:
+  COHORT_HOST_DEVICE C clipped(C x) const { return a_.clip > 0 && x > C(a_.clip) ? C(a_.clip) : x; }
+
+  const BoxDecodeAttrs a_;
+  const int64_t batch_, anchors_;
+};
+
+COHORT_KERNEL_BY(backend, _contrib_box_encode, make_compute<BoxEncode>);
+COHORT_KERNEL_BY(backend, _contrib_box_decode, make_compute<BoxDecode>);
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bodies of op/linalg.hpp: factorizations, for all backends.
+// Factorizations, inverses and determinants; diagonals and triangles.
+#pragma once
+
+#include "kernels/backend.hpp"
+#include "kernels/compute.hpp"
+#include "kernels/linalg_loops.hpp"
+#include "op/linalg.hpp"
+
+namespace cohort {
+namespace {
+
+using linalg::Batch;
+using linalg::each_matrix;
+
+// What all of these know of their step: the square matrices, first input or output of the kernel.
+struct Squares {
+  explicit Squares(const Shape &s) : count(s.size(0, s.rank() - 2)), n(s[s.rank() - 1]) {}
+  COHORT_HOST_DEVICE int64_t area() const { return n * n; }
+  int64_t work() const { return n * n * n; }
+  const int64_t count, n;
+};
+
+template <typename C>
+class Potrf {
+ public:
+  explicit Potrf(const StepSpec &spec) : e_(spec.inputs[0].shape) {}
+  size_t extra() const { return 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    each_matrix(
+        lane, e_.count, e_.work(), COHORT_BODY(int64_t i) {
+          C *const l = out[0] + i * e_.area();
+          linalg::copy_triangle(true, e_.n, in[0] + i * e_.area(), l);
+          factor(l, i);
+        });
+  }
+
+ private:
+  COHORT_HOST_DEVICE void factor(C *l, [[maybe_unused]] int64_t index) const {
+    const int64_t n = e_.n;
+    for (int64_t i = 0; i < n; ++i) {
+      C *const row = l + i * n;
+      for (int64_t j = 0; j <= i; ++j) {
+        const C *const other = l + j * n;
+        C sum = row[j];
+        for (int64_t k = 0; k < j; ++k) sum -= row[k] * other[k];
+        if (j < i) {
+          row[j] = sum / other[j];
+        } else if (sum > 0) {
+          row[i] = std::sqrt(sum);
+        } else {
+          COHORT_FAILS("A: expected positive definite matrices, found that matrix ", index, " is not, at its row ", i);
+          row[i] = C(NAN);
+        }
+      }
+    }
+  }
+  const Squares e_;
+};
+
+// With s the lower triangle of l^T head, mirrored above the diagonal: da = l^-T s l^-1 / 2.
+template <typename C>
+class PotrfBackward {
+ public:
+  explicit PotrfBackward(const StepSpec &spec) : e_(spec.inputs[1].shape) {}
+  size_t extra() const { return 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    const int64_t n = e_.n;
+    each_matrix(
+        lane, e_.count, e_.work(), COHORT_BODY(int64_t index) {
+          const C *const l = in[1] + index * e_.area();
+          C *const da = out[0] + index * e_.area();
+          gemm(true, false, n, n, n, l, in[0] + index * e_.area(), C(0), da);
+          for (int64_t i = 0; i < n; ++i) {
+            for (int64_t j = i + 1; j < n; ++j) da[i * n + j] = da[j * n + i];
+          }
+          linalg::solve_triangle(false, true, true, n, n, l, da);
+          linalg::solve_triangle(true, true, false, n, n, l, da);
+          linalg::scale(C(0.5), n * n, da);
+        });
+  }
+
+ private:
+  const Squares e_;
+};
+
+// (a a^T)^-1 = a^-T a^-1, with a a lower triangle.
+template <typename C>
+class Potri {
+ public:
+  explicit Potri(const StepSpec &spec) : e_(spec.inputs[0].shape) {}
+  size_t extra() const { return 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    const int64_t n = e_.n;
+    each_matrix(
+        lane, e_.count, e_.work(), COHORT_BODY(int64_t index) {
+          const C *const a = in[0] + index * e_.area();
+          C *const to = out[0] + index * e_.area();
+          fill_elements(to, n * n, C(0));
+          for (int64_t i = 0; i < n; ++i) to[i * n + i] = 1;
+          linalg::solve_triangle(false, true, false, n, n, a, to);
+          linalg::solve_triangle(false, true, true, n, n, a, to);
+        });
+  }
+
+ private:
+  const Squares e_;
+};
+
+// With b the result: da = the lower triangle of -b (head + head^T) a^-T.
+template <typename C>
+class PotriBackward {
+ public:
+  explicit PotriBackward(const StepSpec &spec) : e_(spec.inputs[1].shape) {}
+  size_t extra() const { return 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    const int64_t n = e_.n;
+    each_matrix(
+        lane, e_.count, e_.work(), COHORT_BODY(int64_t i) {
+          const C *const head = in[0] + i * e_.area(), *const b = in[2] + i * e_.area();
+          C *const da = out[0] + i * e_.area();
+          gemm(false, false, n, n, n, b, head, C(0), da);
+          gemm(false, true, n, n, n, b, head, C(1), da);
+          linalg::solve_triangle(true, true, true, n, n, in[1] + i * e_.area(), da);
+          linalg::copy_triangle(true, n, da, da);
+          linalg::scale(C(-1), n * n, da);
+        });
+  }
+
+ private:
+  const Squares e_;
+};
+
+template <typename C>
+class Inverse {
+ public:
+  explicit Inverse(const StepSpec &spec) : e_(spec.inputs[0].shape) {}
+  size_t extra() const { return size_t(e_.count * e_.area()); }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
+    each_matrix(
+        lane, e_.count, e_.work(), COHORT_BODY(int64_t i) {
+          C *const a = extra + i * e_.area();
+          copy_elements(in[0] + i * e_.area(), e_.area(), a);
+          if (linalg::invert(e_.n, a, out[0] + i * e_.area()) == 0) {
+            COHORT_FAILS("A: expected matrices that have an inverse, found that matrix ", i, " is singular");
+            fill_elements(out[0] + i * e_.area(), e_.area(), C(NAN));
+          }
+        });
+  }
+
+ private:
+  const Squares e_;
+};
+
+// With b the inverse: da = -b^T head b^T.
+template <typename C>
+class InverseBackward {
+ public:
+  explicit InverseBackward(const StepSpec &spec) : e_(spec.inputs[1].shape) {}
+  size_t extra() const { return size_t(e_.count * e_.area()); }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
+    const int64_t n = e_.n;
+    each_matrix(
+        lane, e_.count, e_.work(), COHORT_BODY(int64_t i) {
+          const C *const b = in[1] + i * e_.area();
+          C *const half = extra + i * e_.area(), *const da = out[0] + i * e_.area();
+          gemm(false, true, n, n, n, in[0] + i * e_.area(), b, C(0), half);
+          gemm(true, false, n, n, n, b, half, C(0), da);
+          linalg::scale(C(-1), n * n, da);
+        });
+  }
+
+ private:
+  const Squares e_;
+};
+
+// det (one output), or sign and logarithm (two).
+template <typename C>
+class Determinant {
+ public:
+  explicit Determinant(const StepSpec &spec) : e_(spec.inputs[0].shape), log_(spec.outputs.size() > 1) {}
+  size_t extra() const { return size_t(e_.count * e_.area()); }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
+    each_matrix(
+        lane, e_.count, e_.work(), COHORT_BODY(int64_t index) {
+          C *const a = extra + index * e_.area();
+          copy_elements(in[0] + index * e_.area(), e_.area(), a);
+          C sign = C(linalg::eliminate(e_.n, a, static_cast<C *>(nullptr)));
+          C product = sign, log = sign == 0 ? C(-INFINITY) : C(0);
+          for (int64_t i = 0; sign != 0 && i < e_.n; ++i) {
+            const C pivot = a[i * e_.n + i];
+            product *= pivot;
+            log += std::log(std::abs(pivot));
+            if (pivot < 0) sign = -sign;
+          }
+          if (out[0]) out[0][index] = log_ ? sign : product;
+          if (log_ && out[1]) out[1][index] = log;
+        });
+  }
+
+ private:
+  const Squares e_;
+  const bool log_;
+};
+
+// da = head det a^-T, for the logarithm head a^-T. Singular matrices get no gradient.
+template <typename C>
+class DeterminantBackward {
+ public:
+  explicit DeterminantBackward(const StepSpec &spec)
+      : heads_(int(spec.inputs.size()) - 1), e_(spec.inputs[size_t(heads_)].shape) {}
+  size_t extra() const { return size_t(2 * e_.count * e_.area()); }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
+    const int64_t n = e_.n;
+    each_matrix(
+        lane, e_.count, e_.work(), COHORT_BODY(int64_t index) {
+          C *const a = extra + 2 * index * e_.area(), *const inverse = a + e_.area(),
+                   *const da = out[0] + index * n * n;
+          copy_elements(in[heads_] + index * e_.area(), e_.area(), a);
+          const int sign = linalg::invert(n, a, inverse);
+          if (sign == 0) {
+            fill_elements(da, n * n, C(0));
+            return;
+          }
+          C factor = in[heads_ - 1][index];
+          if (heads_ == 1) {
+            factor *= C(sign);
+            for (int64_t i = 0; i < n; ++i) factor *= a[i * n + i];
+          }
+          for (int64_t i = 0; i < n; ++i) {
+            for (int64_t j = 0; j < n; ++j) da[i * n + j] = factor * inverse[j * n + i];
+          }
+        });
+  }
+
+ private:
+  const int heads_;
+  const Squares e_;
+};
+
+template <typename C, bool kBackward>
+class SumLogDiag {
+ public:
+  explicit SumLogDiag(const StepSpec &spec) : e_(spec.inputs[kBackward ? 1 : 0].shape) {}
+  size_t extra() const { return 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    const int64_t n = e_.n;
+    each_matrix(
+        lane, e_.count, e_.area(), COHORT_BODY(int64_t index) {
+          const C *const a = in[kBackward ? 1 : 0] + index * e_.area();
+          C *const to = out[0] + index * (kBackward ? n * n : 1);
+          if constexpr (kBackward) {
+            fill_elements(to, n * n, C(0));
+            for (int64_t i = 0; i < n; ++i) to[i * (n + 1)] = in[0][index] / a[i * (n + 1)];
+          } else {
+            C sum = 0;
+            for (int64_t i = 0; i < n; ++i) sum += std::log(a[i * (n + 1)]);
+            *to = sum;
+          }
+        });
+  }
+
+ private:
+  const Squares e_;
+};
+
+// Between matrices and their diagonals or triangles: lower ones row by row, upper ones column by column. kMake: from
+// the latter to the former.
+template <typename C, bool kTriangle, bool kMake>
+class Part {
+ public:
+  explicit Part(const StepSpec &spec)
+      : a_(spec.attrs_as<LinalgDiagonalAttrs>()), e_(kMake ? spec.outputs[0].shape : spec.inputs[0].shape) {}
+  size_t extra() const { return 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    const int64_t n = e_.n, offset = std::abs(a_.offset), order = n - offset;
+    const int64_t length = kTriangle ? order * (order + 1) / 2 : order;
+    each_matrix(
+        lane, e_.count, e_.area(), COHORT_BODY(int64_t index) {
+          const C *from = in[0] + index * (kMake ? length : n * n);
+          C *to = out[0] + index * (kMake ? n * n : length);
+          if (kMake) fill_elements(to, n * n, C(0));
+          for (int64_t line = offset; line < n; ++line) {
+            for (int64_t k = kTriangle ? 0 : line - offset; k <= line - offset; ++k) {
+              const int64_t at = a_.lower ? line * n + k : k * n + line;
+              if constexpr (kMake) {
+                to[at] = *from++;
+              } else {
+                *to++ = from[at];
+              }
+            }
+          }
+        });
+  }
+
+ private:
+  const LinalgDiagonalAttrs a_;
+  const Squares e_;
+};
+
+template <typename C>
+using SumLogDiagForward = SumLogDiag<C, false>;
+template <typename C>
+using SumLogDiagBackward = SumLogDiag<C, true>;
+template <typename C>
+using ExtractDiag = Part<C, false, false>;
+template <typename C>
+using MakeDiag = Part<C, false, true>;
+template <typename C>
+using ExtractTriangle = Part<C, true, false>;
+template <typename C>
+using MakeTriangle = Part<C, true, true>;
+
+COHORT_KERNEL_BY(backend, _linalg_potrf, make_compute<Potrf>);
+COHORT_KERNEL_BY(backend, _backward__linalg_potrf, make_compute<PotrfBackward>);
+COHORT_KERNEL_BY(backend, _linalg_potri, make_compute<Potri>);
+COHORT_KERNEL_BY(backend, _backward__linalg_potri, make_compute<PotriBackward>);
+COHORT_KERNEL_BY(backend, _linalg_inverse, make_compute<Inverse>);
+COHORT_KERNEL_BY(backend, _backward__linalg_inverse, make_compute<InverseBackward>);
+COHORT_KERNEL_BY(backend, _linalg_det, make_compute<Determinant>);
+COHORT_KERNEL_BY(backend, _backward__linalg_det, make_compute<DeterminantBackward>);
+COHORT_KERNEL_BY(backend, _linalg_slogdet, make_compute<Determinant>);
+COHORT_KERNEL_BY(backend, _backward__linalg_slogdet, make_compute<DeterminantBackward>);
+COHORT_KERNEL_BY(backend, _linalg_sumlogdiag, make_compute<SumLogDiagForward>);
+COHORT_KERNEL_BY(backend, _backward__linalg_sumlogdiag, make_compute<SumLogDiagBackward>);
+COHORT_KERNEL_BY(backend, _linalg_extractdiag, make_compute<ExtractDiag>);
+COHORT_KERNEL_BY(backend, _backward__linalg_extractdiag, make_compute<MakeDiag>);
+COHORT_KERNEL_BY(backend, _linalg_makediag, make_compute<MakeDiag>);
+COHORT_KERNEL_BY(backend, _backward__linalg_makediag, make_compute<ExtractDiag>);
+COHORT_KERNEL_BY(backend, _linalg_extracttrian, make_compute<ExtractTriangle>);
+COHORT_KERNEL_BY(backend, _backward__linalg_extracttrian, make_compute<MakeTriangle>);
+COHORT_KERNEL_BY(backend, _linalg_maketrian, make_compute<MakeTriangle>);
+COHORT_KERNEL_BY(backend, _backward__linalg_maketrian, make_compute<ExtractTriangle>);
+
+}  // namespace
+}  // namespace cohort

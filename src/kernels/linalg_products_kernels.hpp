@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bodies of op/linalg.hpp: products and triangles, for all backends.
+// Products of matrices, products with triangles, and solutions of triangles.
+#pragma once
+
+#include "kernels/backend.hpp"
+#include "kernels/compute.hpp"
+#include "kernels/linalg_loops.hpp"
+#include "op/linalg.hpp"
+
+namespace cohort {
+namespace {
+
+using linalg::Batch;
+using linalg::each_matrix;
+
+// Matrices whose rows lie on an axis of their own: (outer, rows, inner, cols), gathered as (outer * inner, rows, cols).
+struct Spread {
+  int64_t outer, rows, inner, cols;
+
+  Spread(const Shape &s, int axis)
+      : outer(s.size(0, axis)), rows(s[axis]), inner(s.size(axis + 1, s.rank() - 1)), cols(s[s.rank() - 1]) {}
+  int64_t count() const { return outer * inner; }
+  int64_t size() const { return outer * rows * inner * cols; }
+  bool dense() const { return inner == 1; }
+  size_t extra() const { return dense() ? 0 : size_t(size()); }
+  template <typename C, bool kBack>
+  void move(const Lane &lane, const C *from, C *to) const {
+    parallel_for(
+        lane, outer * rows, 1 + 16384 / (inner * cols + 1), COHORT_BODY(int64_t begin, int64_t end) {
+          for (int64_t row = begin; row < end; ++row) {
+            for (int64_t i = 0; i < inner; ++i) {
+              const int64_t spread = (row * inner + i) * cols;
+              const int64_t together = ((row / rows * inner + i) * rows + row % rows) * cols;
+              copy_elements(from + (kBack ? together : spread), cols, to + (kBack ? spread : together));
+            }
+          }
+        });
+  }
+  // The matrices one behind another: where they are, or in *extra, which moves on.
+  template <typename C>
+  const C *gather(const Lane &lane, const C *from, C **extra) const {
+    if (dense()) return from;
+    C *const to = *extra;
+    *extra += size();
+    move<C, false>(lane, from, to);
+    return to;
+  }
+};
+
+class GemmShapes {
+ public:
+  GemmShapes(const LinalgGemmAttrs &a, const Shape &left, const Shape &right, const Shape &result)
+      : attrs_(a),
+        axis_(normalize_axis(a.axis, left.rank(), "axis")),
+        a_(left, axis_),
+        b_(right, axis_),
+        c_(result, axis_),
+        inner_(a.transpose_a ? a_.rows : a_.cols) {}
+
+ protected:
+  const LinalgGemmAttrs attrs_;
+  const int axis_;
+  const Spread a_, b_, c_;
+  const int64_t inner_;
+};
+
+// to = factor * x, which may be one.
+template <typename C>
+void scaled(const Lane &lane, C factor, int64_t count, const C *x, C *to) {
+  if (factor == 1 && x == to) return;
+  parallel_for(
+      lane, count, kCheapGrain, COHORT_LOOP_BODY(int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) to[i] = factor * x[i];
+      });
+}
+
+template <typename C>
+class LinalgGemmForward : GemmShapes {
+ public:
+  explicit LinalgGemmForward(const StepSpec &spec)
+      : GemmShapes(spec.attrs_as<LinalgGemmAttrs>(), spec.inputs[0].shape, spec.inputs[1].shape,
+                   spec.outputs[0].shape) {}
+  size_t extra() const { return a_.extra() + b_.extra() + c_.extra(); }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
+    const C *const a = a_.gather(lane, in[0], &extra), *const b = b_.gather(lane, in[1], &extra);
+    C *const c = c_.dense() ? out[0] : extra;
+    const int64_t m = c_.rows, n = c_.cols, k = inner_;
+    multiply_each(lane, c_.count(), attrs_.transpose_a, attrs_.transpose_b, m, n, k, a, b, c);
+    if (!c_.dense()) c_.template move<C, true>(lane, c, out[0]);
+    const C alpha = C(attrs_.alpha), beta = C(attrs_.beta);
+    const bool adds = attrs_.adds;
+    if (alpha == 1 && !adds) return;
+    parallel_for(
+        lane, c_.size(), kCheapGrain, COHORT_LOOP_BODY(int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) out[0][i] = alpha * out[0][i] + (adds ? beta * in[2][i] : C(0));
+        });
+  }
+};
+
+template <typename C>
+class LinalgGemmBackward : GemmShapes {
+ public:
+  explicit LinalgGemmBackward(const StepSpec &spec)
+      : GemmShapes(spec.attrs_as<LinalgGemmAttrs>(), spec.inputs[1].shape, spec.inputs[2].shape, spec.inputs[0].shape) {
+  }
+  size_t extra() const { return 2 * (a_.extra() + b_.extra()) + c_.extra(); }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
+    const C *const head = c_.gather(lane, in[0], &extra), *const a = a_.gather(lane, in[1], &extra);
+    const C *const b = b_.gather(lane, in[2], &extra);
+    C *const da = a_.dense() ? out[0] : extra, *const db = b_.dense() ? out[1] : extra + a_.extra();
+    const bool ta = attrs_.transpose_a, tb = attrs_.transpose_b;
+    const int64_t m = c_.rows, n = c_.cols, k = inner_;
+    if (out[0] && ta) multiply_each(lane, c_.count(), tb, true, k, m, n, b, head, da);
+    if (out[0] && !ta) multiply_each(lane, c_.count(), false, !tb, m, k, n, head, b, da);
+    if (out[1] && tb) multiply_each(lane, c_.count(), true, ta, n, k, m, head, a, db);
+    if (out[1] && !tb) multiply_each(lane, c_.count(), !ta, false, k, n, m, a, head, db);
+    if (out[0] && !a_.dense()) a_.template move<C, true>(lane, da, out[0]);
+    if (out[1] && !b_.dense()) b_.template move<C, true>(lane, db, out[1]);
+    if (out[0]) scaled(lane, C(attrs_.alpha), a_.size(), out[0], out[0]);
+    if (out[1]) scaled(lane, C(attrs_.alpha), b_.size(), out[1], out[1]);
+    if (attrs_.adds && out[2]) scaled(lane, C(attrs_.beta), c_.size(), in[0], out[2]);
+  }
+};
+
+// alpha op(a) b or alpha b op(a), with a triangle of a, of which `square` takes a copy.
+template <typename C>
+COHORT_KERNEL_CODE void multiply_triangle(const LinalgTriangleAttrs &t, bool transpose, const Batch &e, const C *a,
+                                          const C *b, C *square, C *to) {
+  const int64_t n = t.rightside ? e.cols : e.rows;
+  linalg::copy_triangle(t.lower, n, a, square);
+  if (t.rightside) {
+    gemm(false, transpose, e.rows, n, n, b, square, C(0), to);
+  } else {
+    gemm(transpose, false, n, e.cols, n, square, b, C(0), to);
+  }
+  linalg::scale(C(t.alpha), e.area(), to);
+}
+
+template <typename C, bool kSolve>
+class TriangleForward {
+ public:
+  explicit TriangleForward(const StepSpec &spec)
+      : t_(spec.attrs_as<LinalgTriangleAttrs>()), e_(spec.inputs[1].shape), n_(t_.rightside ? e_.cols : e_.rows) {}
+  size_t extra() const { return kSolve ? 0 : size_t(e_.count * n_ * n_); }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
+    each_matrix(
+        lane, e_.count, e_.area() * n_, COHORT_BODY(int64_t i) {
+          const C *const a = in[0] + i * n_ * n_, *const b = in[1] + i * e_.area();
+          C *const to = out[0] + i * e_.area();
+          C *const square = kSolve ? nullptr : extra + i * n_ * n_;
+          if constexpr (kSolve) {
+            for (int64_t j = 0; j < e_.area(); ++j) to[j] = C(t_.alpha) * b[j];
+            linalg::solve_triangle(t_.rightside, t_.lower, t_.transpose, e_.rows, e_.cols, a, to);
+          } else {
+            multiply_triangle(t_, t_.transpose, e_, a, b, square, to);
+          }
+        });
+  }
+
+ private:
+  const LinalgTriangleAttrs t_;
+  const Batch e_;
+  const int64_t n_;
+};
+
+// da = a triangle of factor * left right^T, where the pair is chosen so that it is the gradient of a, not op(a).
+template <typename C>
+COHORT_KERNEL_CODE void triangle_gradient(const LinalgTriangleAttrs &t, const Batch &e, C factor, const C *by_row,
+                                          const C *by_col, C *da) {
+  const int64_t n = t.rightside ? e.cols : e.rows, k = t.rightside ? e.rows : e.cols;
+  if (t.transpose) {
+    const C *const kept = by_row;
+    by_row = by_col;
+    by_col = kept;
+  }
+  gemm(t.rightside, !t.rightside, n, n, k, by_row, by_col, C(0), da);
+  linalg::copy_triangle(t.lower, n, da, da);
+  linalg::scale(factor, n * n, da);
+}
+
+// trmm, from the left: db = alpha op(a)^T head, da = alpha head b^T.
+template <typename C>
+class TrmmBackward {
+ public:
+  explicit TrmmBackward(const StepSpec &spec)
+      : t_(spec.attrs_as<LinalgTriangleAttrs>()), e_(spec.inputs[0].shape), n_(t_.rightside ? e_.cols : e_.rows) {}
+  size_t extra() const { return size_t(e_.count * n_ * n_); }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
+    each_matrix(
+        lane, e_.count, e_.area() * n_, COHORT_BODY(int64_t i) {
+          const C *const head = in[0] + i * e_.area(), *const b = in[2] + i * e_.area();
+          if (out[1]) {
+            multiply_triangle(t_, !t_.transpose, e_, in[1] + i * n_ * n_, head, extra + i * n_ * n_,
+                              out[1] + i * e_.area());
+          }
+          if (!out[0]) return;
+          const C *const row = t_.rightside ? b : head, *const col = t_.rightside ? head : b;
+          triangle_gradient(t_, e_, C(t_.alpha), row, col, out[0] + i * n_ * n_);
+        });
+  }
+
+ private:
+  const LinalgTriangleAttrs t_;
+  const Batch e_;
+  const int64_t n_;
+};
+
+// trsm, from the left, x the result: g = op(a)^-T head, db = alpha g, da = -g x^T.
+template <typename C>
+class TrsmBackward {
+ public:
+  explicit TrsmBackward(const StepSpec &spec)
+      : t_(spec.attrs_as<LinalgTriangleAttrs>()), e_(spec.inputs[0].shape), n_(t_.rightside ? e_.cols : e_.rows) {}
+  size_t extra() const { return size_t(e_.count * e_.area()); }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
+    each_matrix(
+        lane, e_.count, e_.area() * n_, COHORT_BODY(int64_t i) {
+          const C *const x = in[2] + i * e_.area();
+          C *const g = extra + i * e_.area();
+          copy_elements(in[0] + i * e_.area(), e_.area(), g);
+          linalg::solve_triangle(t_.rightside, t_.lower, !t_.transpose, e_.rows, e_.cols, in[1] + i * n_ * n_, g);
+          if (out[1]) {
+            for (int64_t j = 0; j < e_.area(); ++j) out[1][i * e_.area() + j] = C(t_.alpha) * g[j];
+          }
+          if (!out[0]) return;
+          const C *const row = t_.rightside ? x : g, *const col = t_.rightside ? g : x;
+          triangle_gradient(t_, e_, C(-1), row, col, out[0] + i * n_ * n_);
+        });
+  }
+
+ private:
+  const LinalgTriangleAttrs t_;
+  const Batch e_;
+  const int64_t n_;
+};
+
+template <typename C>
+class SyrkForward {
+ public:
+  explicit SyrkForward(const StepSpec &spec) : a_(spec.attrs_as<LinalgSyrkAttrs>()), e_(spec.inputs[0].shape) {}
+  size_t extra() const { return 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    const int64_t n = a_.transpose ? e_.cols : e_.rows, k = a_.transpose ? e_.rows : e_.cols;
+    each_matrix(
+        lane, e_.count, n * n * k, COHORT_BODY(int64_t i) {
+          const C *const a = in[0] + i * e_.area();
+          gemm(a_.transpose, !a_.transpose, n, n, k, a, a, C(0), out[0] + i * n * n);
+          linalg::scale(C(a_.alpha), n * n, out[0] + i * n * n);
+        });
+  }
+
+ private:
+  const LinalgSyrkAttrs a_;
+  const Batch e_;
+};
+
+// alpha (head + head^T) a, or alpha a (head + head^T).
+template <typename C>
+class SyrkBackward {
+ public:
+  explicit SyrkBackward(const StepSpec &spec) : a_(spec.attrs_as<LinalgSyrkAttrs>()), e_(spec.inputs[1].shape) {}
+  size_t extra() const { return 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    const int64_t n = a_.transpose ? e_.cols : e_.rows;
+    each_matrix(
+        lane, e_.count, n * e_.area(), COHORT_BODY(int64_t i) {
+          const C *const head = in[0] + i * n * n, *const a = in[1] + i * e_.area();
+          C *const da = out[0] + i * e_.area();
+          for (int k = 0; k < 2; ++k) {
+            const bool turned = k == 1;
+            const C beta = turned ? C(1) : C(0);
+            if (a_.transpose) {
+              gemm(false, turned, e_.rows, n, n, a, head, beta, da);
+            } else {
+              gemm(turned, false, n, e_.cols, n, head, a, beta, da);
+            }
+          }
+          linalg::scale(C(a_.alpha), e_.area(), da);
+        });
+  }
+
+ private:
+  const LinalgSyrkAttrs a_;
+  const Batch e_;
+};
+
+template <typename C>
+using TrmmForward = TriangleForward<C, false>;
+template <typename C>
+using TrsmForward = TriangleForward<C, true>;
+
+COHORT_KERNEL_BY(backend, _linalg_gemm, make_compute<LinalgGemmForward>);
+COHORT_KERNEL_BY(backend, _backward__linalg_gemm, make_compute<LinalgGemmBackward>);
+COHORT_KERNEL_BY(backend, _linalg_gemm2, make_compute<LinalgGemmForward>);
+COHORT_KERNEL_BY(backend, _backward__linalg_gemm2, make_compute<LinalgGemmBackward>);
+COHORT_KERNEL_BY(backend, _linalg_trmm, make_compute<TrmmForward>);
+COHORT_KERNEL_BY(backend, _backward__linalg_trmm, make_compute<TrmmBackward>);
+COHORT_KERNEL_BY(backend, _linalg_trsm, make_compute<TrsmForward>);
+COHORT_KERNEL_BY(backend, _backward__linalg_trsm, make_compute<TrsmBackward>);
+COHORT_KERNEL_BY(backend, _linalg_syrk, make_compute<SyrkForward>);
+COHORT_KERNEL_BY(backend, _backward__linalg_syrk, make_compute<SyrkBackward>);
+
+}  // namespace
+}  // namespace cohort

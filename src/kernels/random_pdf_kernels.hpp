@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bodies of op/random_pdf.hpp, for all backends.
+#pragma once
+
+#include "op/random_pdf.hpp"
+
+#include <algorithm>
+
+#include "kernels/backend.hpp"
+#include "kernels/compute.hpp"
+#include "op/random_pdf_math.hpp"
+
+namespace cohort {
+namespace {
+
+// Samples in `rows` of one set of parameters each, `each` of them.
+struct PdfRows {
+  int64_t rows, each;
+  bool is_log;
+
+  PdfRows(const StepSpec &spec, const Shape &samples, const Shape &parameters)
+      : rows(parameters.size()), each(rows > 0 ? samples.size() / rows : 0), is_log(spec.attrs_as<PdfAttrs>().is_log) {}
+};
+
+template <typename D, typename C>
+class Pdf {
+ public:
+  explicit Pdf(StepSpec &spec) : rows_(spec, spec.inputs[0].shape, spec.inputs[1].shape) {}
+  size_t extra() const { return 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    parallel_for(
+        lane, rows_.rows, 1 + kExpensiveGrain / (rows_.each + 1), COHORT_BODY(int64_t begin, int64_t end) {
+          for (int64_t row = begin; row < end; ++row) {
+            const C p[2] = {in[1][row], D::kParameters > 1 ? in[D::kParameters][row] : C(0)};
+            for (int64_t i = row * rows_.each; i < (row + 1) * rows_.each; ++i) {
+              const C density = D::log_of(in[0][i], p);
+              out[0][i] = rows_.is_log ? density : std::exp(density);
+            }
+          }
+        });
+  }
+
+ private:
+  const PdfRows rows_;
+};
+
+template <typename D, typename C>
+class PdfBackward {
+ public:
+  explicit PdfBackward(StepSpec &spec) : rows_(spec, spec.inputs[1].shape, spec.inputs[2].shape) {}
+  size_t extra() const { return 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    parallel_for(
+        lane, rows_.rows, 1 + kExpensiveGrain / (rows_.each + 1), COHORT_BODY(int64_t begin, int64_t end) {
+          for (int64_t row = begin; row < end; ++row) {
+            const C p[2] = {in[2][row], D::kParameters > 1 ? in[1 + D::kParameters][row] : C(0)};
+            C sums[2] = {0, 0};
+            for (int64_t i = row * rows_.each; i < (row + 1) * rows_.each; ++i) {
+              C dx, dp[2] = {0, 0};
+              D::slopes(in[1][i], p, &dx, dp);
+              const C head = rows_.is_log ? in[0][i] : in[0][i] * std::exp(D::log_of(in[1][i], p));
+              if (out[0]) out[0][i] = head * dx;
+              sums[0] += head * dp[0];
+              sums[1] += head * dp[1];
+            }
+            for (int k = 0; k < D::kParameters; ++k) {
+              if (out[1 + k]) out[1 + k][row] = sums[k];
+            }
+          }
+        });
+  }
+
+ private:
+  const PdfRows rows_;
+};
+
+// Samples x and concentrations a along the last axis: sum of (a - 1) log(x), plus log of the gamma function of the sum
+// of a, less the sum of those of each.
+struct DirichletRows {
+  int64_t rows, each, cols;
+  bool is_log;
+
+  DirichletRows(const StepSpec &spec, const Shape &samples, const Shape &alpha)
+      : cols(alpha[alpha.rank() - 1]), is_log(spec.attrs_as<PdfAttrs>().is_log) {
+    rows = cols > 0 ? alpha.size() / cols : 0;
+    each = rows > 0 ? samples.size() / alpha.size() : 0;
+  }
+  template <typename C>
+  COHORT_HOST_DEVICE C log_of(const C *x, const C *a) const {
+    C sum = 0, result = 0;
+    for (int64_t c = 0; c < cols; ++c) {
+      sum += a[c];
+      result += (a[c] - 1) * std::log(x[c]) - pointwise::gammaln_of(a[c]);
+    }
+    return result + pointwise::gammaln_of(sum);
+  }
+};
+
+template <typename C>
+class DirichletPdf {
+ public:
+  explicit DirichletPdf(StepSpec &spec) : rows_(spec, spec.inputs[0].shape, spec.inputs[1].shape) {}
+  size_t extra() const { return 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    parallel_for(
+        lane, rows_.rows * rows_.each, 1 + kExpensiveGrain / 8 / (rows_.cols + 1),
+        COHORT_BODY(int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const C density = rows_.log_of(in[0] + i * rows_.cols, in[1] + i / rows_.each * rows_.cols);
+            out[0][i] = rows_.is_log ? density : std::exp(density);
+          }
+        });
+  }
+
+ private:
+  const DirichletRows rows_;
+};
+
+template <typename C>
+class DirichletPdfBackward {
+ public:
+  explicit DirichletPdfBackward(StepSpec &spec) : rows_(spec, spec.inputs[1].shape, spec.inputs[2].shape) {}
+  size_t extra() const { return 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    parallel_for(
+        lane, rows_.rows, 1 + kExpensiveGrain / 8 / (rows_.each * rows_.cols + 1),
+        COHORT_BODY(int64_t begin, int64_t end) {
+          for (int64_t row = begin; row < end; ++row) {
+            const C *const a = in[2] + row * rows_.cols;
+            C *const da = out[1] ? out[1] + row * rows_.cols : nullptr;
+            C sum = 0;
+            for (int64_t c = 0; c < rows_.cols; ++c) sum += a[c];
+            if (da) fill_elements(da, rows_.cols, C(0));
+            for (int64_t i = row * rows_.each; i < (row + 1) * rows_.each; ++i) {
+              const C *const x = in[1] + i * rows_.cols;
+              const C head = rows_.is_log ? in[0][i] : in[0][i] * std::exp(rows_.log_of(x, a));
+              for (int64_t c = 0; c < rows_.cols; ++c) {
+                if (out[0]) out[0][i * rows_.cols + c] = head * (a[c] - 1) / x[c];
+                if (da) da[c] += head * (std::log(x[c]) + pointwise::digamma_of(sum) - pointwise::digamma_of(a[c]));
+              }
+            }
+          }
+        });
+  }
+
+ private:
+  const DirichletRows rows_;
+};
+
+template <typename D>
+struct Of {
+  template <typename C>
+  using Forward = Pdf<D, C>;
+  template <typename C>
+  using Backward = PdfBackward<D, C>;
+};
+
+template <typename D>
+void add(const std::string &name) {
+  backend_kernels().add("_random_pdf_" + name, make_compute<Of<D>::template Forward>).dtypes(kFloatTypes);
+  backend_kernels().add("_backward__random_pdf_" + name, make_compute<Of<D>::template Backward>).dtypes(kFloatTypes);
+}
+
+const bool registered = [] {
+  add<pdf::Uniform>("uniform");
+  add<pdf::Normal>("normal");
+  add<pdf::Gamma>("gamma");
+  add<pdf::Exponential>("exponential");
+  add<pdf::Poisson>("poisson");
+  add<pdf::NegativeBinomial>("negative_binomial");
+  add<pdf::GeneralizedNegativeBinomial>("generalized_negative_binomial");
+  return true;
+}();
+COHORT_KERNEL_BY(backend, _random_pdf_dirichlet, make_compute<DirichletPdf>).dtypes(kFloatTypes);
+COHORT_KERNEL_BY(backend, _backward__random_pdf_dirichlet, make_compute<DirichletPdfBackward>).dtypes(kFloatTypes);
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bodies of op/scaling.hpp, for all backends.
+#pragma once
+
+#include "op/scaling.hpp"
+
+#include <cmath>
+
+#include "kernels/backend.hpp"
+#include "kernels/compute.hpp"
+
+namespace cohort {
+namespace {
+
+template <typename C, bool kBackward>
+class Quadratic {
+ public:
+  explicit Quadratic(const StepSpec &spec) : a_(spec.attrs_as<QuadraticAttrs>()), count_(spec.inputs[0].shape.size()) {}
+  size_t extra() const { return 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    const C a = C(a_.a), b = C(a_.b), c = C(a_.c);
+    parallel_for(
+        lane, count_, kCheapGrain, COHORT_BODY(int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const C x = in[kBackward ? 1 : 0][i];
+            out[0][i] = kBackward ? in[0][i] * (2 * a * x + b) : a * x * x + b * x + c;
+          }
+        });
+  }
+
+ private:
+  const QuadraticAttrs a_;
+  const int64_t count_;
+};
+
+// Forward and backward.
+template <typename C>
+class DivSqrtDim {
+ public:
+  explicit DivSqrtDim(const StepSpec &spec)
+      : count_(spec.inputs[0].shape.size()),
+        divisor_(std::sqrt(C(spec.inputs[0].shape[spec.inputs[0].shape.rank() - 1]))) {}
+  size_t extra() const { return 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    parallel_for(
+        lane, count_, kCheapGrain, COHORT_BODY(int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) out[0][i] = in[0][i] / divisor_;
+        });
+  }
+
+ private:
+  const int64_t count_;
+  const C divisor_;
+};
+
+template <typename C>
+using QuadraticForward = Quadratic<C, false>;
+template <typename C>
+using QuadraticBackward = Quadratic<C, true>;
+
+COHORT_KERNEL_BY(backend, _contrib_quadratic, make_compute<QuadraticForward>);
+COHORT_KERNEL_BY(backend, _backward__contrib_quadratic, make_compute<QuadraticBackward>);
+COHORT_KERNEL_BY(backend, _contrib_div_sqrt_dim, make_compute<DivSqrtDim>);
+COHORT_KERNEL_BY(backend, _backward__contrib_div_sqrt_dim, make_compute<DivSqrtDim>);
+
+}  // namespace
+}  // namespace cohort
