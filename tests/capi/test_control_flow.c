@@ -417,6 +417,27 @@ static void graphs_are_nested(void **state) {
   cohort_executor_free(executor);
 }
 
+/* Plans are shared by networks that are alike, which those with another graph inside are not. */
+static void networks_with_other_graphs_are_other_ones(void **state) {
+  static const char *const ops[] = {"negative", "square", "negative"};
+  static const float results[] = {-3, 9, -3};
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < COUNT(ops); ++i) {
+    cohort_symbol *loop = node("_foreach", "loop",
+                               ATTRS("num_outputs", "1", "num_out_data", "1", "in_data_locs", "(0,)", "in_state_locs",
+                                     "()", "remain_locs", "()"),
+                               INPUTS(node(ops[i], "body", NO_ATTRS, INPUTS(variable("row"))), variable("data")));
+    cohort_executor *executor = simple_bind_with(loop, desc("data", SHAPE(1, 1), NULL), NULL);
+
+    set_arg(executor, "data", 3);
+    ok(cohort_executor_forward(executor, 0));
+    holds_free(output_of(executor, 0), results[i]);
+    cohort_executor_free(executor);
+  }
+}
+
 /* A graph may be a node, too; how MXNet was to run it does not matter. */
 static void a_whole_graph_is_one_node(void **state) {
   cohort_symbol *b = variable("b"), *same = NULL, *symbol;
@@ -583,6 +604,7 @@ int main(void) {
       TEST(a_loop_ends_by_its_condition),
       TEST(a_branch_is_chosen_when_it_is_run),
       TEST(graphs_are_nested),
+      TEST(networks_with_other_graphs_are_other_ones),
       TEST(a_whole_graph_is_one_node),
       TEST(files_with_bad_sub_graphs_are_refused),
       TEST(what_makes_no_loop_is_refused),

@@ -445,6 +445,20 @@ TEST(malformed_text_is_refused_in_plain_words) {
   CHECK_FORMAT("{\"nodes\": [}", "expected JSON, found a mistake at byte");
 }
 
+TEST(graphs_in_nodes_are_read_and_written) {
+  using Names = std::vector<std::string>;
+  const std::pair<const char *, Names> files[] = {{"v1.9-foreach.json", {"x", "h", "w"}},
+                                                  {"v1.9-while.json", {"i", "x", "w"}},
+                                                  {"v1.9-cond.json", {"a", "b", "w"}}};
+  for (const auto &[name, arguments] : files) {
+    const Symbol symbol = Symbol::from_json(read_data(name));
+    const std::string json = symbol.to_json();
+    CHECK(symbol.list_arguments() == arguments);
+    CHECK(json.find("\"subgraphs\": [") != std::string::npos);
+    CHECK_EQ(Symbol::from_json(json).to_json(), json);
+  }
+}
+
 TEST(wrong_types_are_refused) {
   for (const char *node :
        {"1", "[]", "{}", R"({"op": 1, "name": "x", "inputs": []})", R"({"op": "null", "name": null, "inputs": []})",
