@@ -7,3 +7,4 @@
 #include "kernels/interleaved_attention_kernels.hpp"
 #include "kernels/random_pdf_kernels.hpp"
 #include "kernels/scaling_kernels.hpp"
+#include "kernels/spatial_sampler_kernels.hpp"

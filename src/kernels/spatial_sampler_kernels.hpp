@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// BilinearSampler, SpatialTransformer and GridGenerator, for all backends.
 // Samples of a batch are shared out; each is computed in the order of its output.
-#include "op/spatial_sampler.hpp"
+#pragma once
 
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/op/compute_kernel.hpp"
-#include "cpu/parallel.hpp"
-#include "device/kernel_table.hpp"
+#include "kernels/backend.hpp"
+#include "kernels/compute.hpp"
+#include "op/spatial_sampler.hpp"
 
 namespace cohort {
 namespace {
-
-template <typename Fn>
-void each_sample(const Lane &lane, int64_t batch, int64_t work, Fn &&fn) {
-  parallel_for(lane, batch, 1 + kCheapGrain / (work + 1), [&](int64_t begin, int64_t end) {
-    for (int64_t n = begin; n < end; ++n) fn(n);
-  });
-}
 
 // One image and where it is read: the four elements around a place, of which those outside of it count as 0.
 template <typename C>
@@ -25,11 +19,11 @@ class Sampler {
  public:
   Sampler(const Shape &data, int64_t points) : channels_(data[1]), height_(data[2]), width_(data[3]), points_(points) {}
 
-  int64_t image() const { return channels_ * height_ * width_; }
-  int64_t result() const { return channels_ * points_; }
-  int64_t grid() const { return 2 * points_; }
+  COHORT_HOST_DEVICE int64_t image() const { return channels_ * height_ * width_; }
+  COHORT_HOST_DEVICE int64_t result() const { return channels_ * points_; }
+  COHORT_HOST_DEVICE int64_t grid() const { return 2 * points_; }
 
-  void forward(const C *data, const C *grid, C *out) const {
+  COHORT_HOST_DEVICE void forward(const C *data, const C *grid, C *out) const {
     for (int64_t p = 0; p < points_; ++p) {
       const Place place(*this, grid[p], grid[points_ + p]);
       for (int64_t c = 0; c < channels_; ++c) {
@@ -41,8 +35,8 @@ class Sampler {
     }
   }
   // Gradients of the image and of the grid, where wanted.
-  void backward(const C *head, const C *data, const C *grid, C *d_data, C *d_grid) const {
-    if (d_data) std::fill_n(d_data, image(), C(0));
+  COHORT_HOST_DEVICE void backward(const C *head, const C *data, const C *grid, C *d_data, C *d_grid) const {
+    if (d_data) fill_elements(d_data, image(), C(0));
     for (int64_t p = 0; p < points_; ++p) {
       const Place place(*this, grid[p], grid[points_ + p]);
       C by_x = 0, by_y = 0;
@@ -70,18 +64,20 @@ class Sampler {
 
  private:
   struct Place {
-    Place(const Sampler &s, C grid_x, C grid_y) : height(s.height_), width(s.width_) {
+    COHORT_HOST_DEVICE Place(const Sampler &s, C grid_x, C grid_y) : height(s.height_), width(s.width_) {
       const C real_x = (grid_x + 1) * (C(width - 1) / 2), real_y = (grid_y + 1) * (C(height - 1) / 2);
       inside = real_x > -1 && real_x < C(width) && real_y > -1 && real_y < C(height);  // a NaN is outside
       if (!inside) return;
       x = int64_t(std::floor(real_x)), y = int64_t(std::floor(real_y));
       wx = 1 - (real_x - C(x)), wy = 1 - (real_y - C(y));
     }
-    bool has(int64_t v, int64_t u) const {
+    COHORT_HOST_DEVICE bool has(int64_t v, int64_t u) const {
       return inside && y + v >= 0 && y + v < height && x + u >= 0 && x + u < width;
     }
-    C at(const C *plane, int64_t v, int64_t u) const { return has(v, u) ? plane[(y + v) * width + x + u] : C(0); }
-    void add(C *plane, int64_t v, int64_t u, C value) const {
+    COHORT_HOST_DEVICE C at(const C *plane, int64_t v, int64_t u) const {
+      return has(v, u) ? plane[(y + v) * width + x + u] : C(0);
+    }
+    COHORT_HOST_DEVICE void add(C *plane, int64_t v, int64_t u, C value) const {
       if (has(v, u)) plane[(y + v) * width + x + u] += value;
     }
     const int64_t height, width;
@@ -97,16 +93,16 @@ template <typename C>
 class AffineGrid {
  public:
   AffineGrid(int64_t height, int64_t width) : height_(height), width_(width) {}
-  int64_t points() const { return height_ * width_; }
-  C x(int64_t p) const { return -1 + C(p % width_) * (2 / C(width_ - 1)); }
-  C y(int64_t p) const { return -1 + C(p / width_) * (2 / C(height_ - 1)); }
+  COHORT_HOST_DEVICE int64_t points() const { return height_ * width_; }
+  COHORT_HOST_DEVICE C x(int64_t p) const { return -1 + C(p % width_) * (2 / C(width_ - 1)); }
+  COHORT_HOST_DEVICE C y(int64_t p) const { return -1 + C(p / width_) * (2 / C(height_ - 1)); }
 
-  void forward(const C *matrix, C *grid) const {
+  COHORT_HOST_DEVICE void forward(const C *matrix, C *grid) const {
     for (int k = 0; k < 2; ++k, matrix += 3, grid += points()) {
       for (int64_t p = 0; p < points(); ++p) grid[p] = matrix[0] * x(p) + matrix[1] * y(p) + matrix[2];
     }
   }
-  void backward(const C *head, C *d_matrix) const {
+  COHORT_HOST_DEVICE void backward(const C *head, C *d_matrix) const {
     for (int k = 0; k < 2; ++k, head += points()) {
       C sums[3] = {};
       for (int64_t p = 0; p < points(); ++p) {
@@ -114,7 +110,7 @@ class AffineGrid {
         sums[1] += head[p] * y(p);
         sums[2] += head[p];
       }
-      std::copy_n(sums, 3, d_matrix + 3 * k);
+      copy_elements(sums, 3, d_matrix + 3 * k);
     }
   }
 
@@ -129,16 +125,19 @@ class BilinearSamplerBody {
       : batch_(spec.inputs[0].shape[0]),
         sampler_(spec.inputs[kBackward ? 1 : 0].shape, spec.inputs[kBackward ? 2 : 1].shape.size(2, 4)) {}
   size_t extra() const { return 0; }
-  void run(const C *const *in, C *const *out, C *, const Lane &lane) const {
-    const Sampler<C> &s = sampler_;
-    each_sample(lane, batch_, s.result(), [&](int64_t n) {
-      if constexpr (kBackward) {
-        s.backward(in[0] + n * s.result(), in[1] + n * s.image(), in[2] + n * s.grid(),
-                   out[0] ? out[0] + n * s.image() : nullptr, out[1] ? out[1] + n * s.grid() : nullptr);
-      } else {
-        s.forward(in[0] + n * s.image(), in[1] + n * s.grid(), out[0] + n * s.result());
-      }
-    });
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    const Sampler<C> s = sampler_;
+    parallel_for(
+        lane, batch_, 1 + kCheapGrain / (s.result() + 1), COHORT_LOOP_BODY(int64_t begin, int64_t end) {
+          for (int64_t n = begin; n < end; ++n) {
+            if (kBackward) {
+              s.backward(in[0] + n * s.result(), in[1] + n * s.image(), in[2] + n * s.grid(),
+                         out[0] ? out[0] + n * s.image() : nullptr, out[1] ? out[1] + n * s.grid() : nullptr);
+            } else {
+              s.forward(in[0] + n * s.image(), in[1] + n * s.grid(), out[0] + n * s.result());
+            }
+          }
+        });
   }
 
  private:
@@ -156,20 +155,25 @@ class TransformerBody {
               spec.attrs_as<SpatialTransformerAttrs>().target_shape[1]),
         sampler_(spec.inputs[kBackward ? 1 : 0].shape, grid_.points()) {}
   size_t extra() const { return size_t(batch_ * sampler_.grid() * (kBackward ? 2 : 1)); }
-  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
-    const Sampler<C> &s = sampler_;
-    each_sample(lane, batch_, s.result(), [&](int64_t n) {
-      C *const grid = extra + n * s.grid();
-      grid_.forward(in[kBackward ? 2 : 1] + 6 * n, grid);
-      if constexpr (kBackward) {
-        C *const d_grid = grid + batch_ * s.grid();
-        s.backward(in[0] + n * s.result(), in[1] + n * s.image(), grid, out[0] ? out[0] + n * s.image() : nullptr,
-                   d_grid);
-        if (out[1]) grid_.backward(d_grid, out[1] + 6 * n);
-      } else {
-        s.forward(in[0] + n * s.image(), grid, out[0] + n * s.result());
-      }
-    });
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
+    const Sampler<C> s = sampler_;
+    const AffineGrid<C> affine = grid_;
+    const int64_t batch = batch_;
+    parallel_for(
+        lane, batch, 1 + kCheapGrain / (s.result() + 1), COHORT_LOOP_BODY(int64_t begin, int64_t end) {
+          for (int64_t n = begin; n < end; ++n) {
+            C *const grid = extra + n * s.grid();
+            affine.forward(in[kBackward ? 2 : 1] + 6 * n, grid);
+            if (kBackward) {
+              C *const d_grid = grid + batch * s.grid();
+              s.backward(in[0] + n * s.result(), in[1] + n * s.image(), grid, out[0] ? out[0] + n * s.image() : nullptr,
+                         d_grid);
+              if (out[1]) affine.backward(d_grid, out[1] + 6 * n);
+            } else {
+              s.forward(in[0] + n * s.image(), grid, out[0] + n * s.result());
+            }
+          }
+        });
   }
 
  private:
@@ -183,40 +187,45 @@ class GridGeneratorBody {
  public:
   explicit GridGeneratorBody(const StepSpec &spec)
       : warp_(spec.attrs_as<GridGeneratorAttrs>().warp),
-        shape_((kBackward ? spec.inputs : spec.outputs)[0].shape),
-        grid_(shape_[2], shape_[3]) {}
+        batch_((kBackward ? spec.inputs : spec.outputs)[0].shape[0]),
+        height_((kBackward ? spec.inputs : spec.outputs)[0].shape[2]),
+        width_((kBackward ? spec.inputs : spec.outputs)[0].shape[3]),
+        grid_(height_, width_) {}
   size_t extra() const { return 0; }
-  void run(const C *const *in, C *const *out, C *, const Lane &lane) const {
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
     const int64_t points = grid_.points();
-    each_sample(lane, shape_[0], 2 * points, [&](int64_t n) {
-      const C *const from = in[0] + n * (warp_ || kBackward ? 2 * points : 6);
-      C *const to = out[0] + n * (warp_ || !kBackward ? 2 * points : 6);
-      if (warp_) {
-        warp(from, to, points);
-      } else if constexpr (kBackward) {
-        grid_.backward(from, to);
-      } else {
-        grid_.forward(from, to);
-      }
-    });
+    parallel_for(
+        lane, batch_, 1 + kCheapGrain / (2 * points + 1), COHORT_BODY(int64_t begin, int64_t end) {
+          for (int64_t n = begin; n < end; ++n) {
+            const C *const from = in[0] + n * (warp_ || kBackward ? 2 * points : 6);
+            C *const to = out[0] + n * (warp_ || !kBackward ? 2 * points : 6);
+            if (warp_) {
+              warp(from, to, points);
+            } else if (kBackward) {
+              grid_.backward(from, to);
+            } else {
+              grid_.forward(from, to);
+            }
+          }
+        });
   }
 
  private:
   // A flow counts elements.
-  void warp(const C *from, C *to, int64_t points) const {
-    const C half_width = C(shape_[3] - 1) / 2, half_height = C(shape_[2] - 1) / 2;
+  COHORT_HOST_DEVICE void warp(const C *from, C *to, int64_t points) const {
+    const C half_width = C(width_ - 1) / 2, half_height = C(height_ - 1) / 2;
     for (int64_t p = 0; p < points; ++p) {
       if constexpr (kBackward) {
         to[p] = from[p] / half_width;
         to[points + p] = from[points + p] / half_height;
       } else {
-        to[p] = (from[p] + C(p % shape_[3])) / half_width - 1;
-        to[points + p] = (from[points + p] + C(p / shape_[3])) / half_height - 1;
+        to[p] = (from[p] + C(p % width_)) / half_width - 1;
+        to[points + p] = (from[points + p] + C(p / width_)) / half_height - 1;
       }
     }
   }
   const bool warp_;
-  const Shape shape_;
+  const int64_t batch_, height_, width_;
   const AffineGrid<C> grid_;
 };
 
@@ -233,12 +242,12 @@ using GridForward = GridGeneratorBody<C, false>;
 template <typename C>
 using GridBackward = GridGeneratorBody<C, true>;
 
-COHORT_KERNEL_BY(cpu, BilinearSampler, make_compute<SamplerForward>);
-COHORT_KERNEL_BY(cpu, _backward_BilinearSampler, make_compute<SamplerBackward>);
-COHORT_KERNEL_BY(cpu, SpatialTransformer, make_compute<TransformerForward>);
-COHORT_KERNEL_BY(cpu, _backward_SpatialTransformer, make_compute<TransformerBackward>);
-COHORT_KERNEL_BY(cpu, GridGenerator, make_compute<GridForward>);
-COHORT_KERNEL_BY(cpu, _backward_GridGenerator, make_compute<GridBackward>);
+COHORT_KERNEL_BY(backend, BilinearSampler, make_compute<SamplerForward>);
+COHORT_KERNEL_BY(backend, _backward_BilinearSampler, make_compute<SamplerBackward>);
+COHORT_KERNEL_BY(backend, SpatialTransformer, make_compute<TransformerForward>);
+COHORT_KERNEL_BY(backend, _backward_SpatialTransformer, make_compute<TransformerBackward>);
+COHORT_KERNEL_BY(backend, GridGenerator, make_compute<GridForward>);
+COHORT_KERNEL_BY(backend, _backward_GridGenerator, make_compute<GridBackward>);
 
 }  // namespace
 }  // namespace cohort
