@@ -183,7 +183,10 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_num_contexts(const cohor
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_context(const cohort_group *group, size_t device,
                                                                 cohort_context *out_context);
 
-/** A handle on the executor of a device, as it is now: reshaping the group gives it new ones. */
+/**
+ * A handle on the executor of a device, as it is now: reshaping the group gives it new ones. Where layers exchange
+ * statistics with the other devices (_contrib_SyncBatchNorm), it does not train by itself: COHORT_ERROR_STATE.
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_executor(const cohort_group *group, size_t device,
                                                                  cohort_executor **out_executor);
 

@@ -55,6 +55,13 @@ struct RandomStream {
   uint64_t seed = 0, draws = 0;
 };
 
+// What the same step finds on each device of a group, which all have a part of one batch: a block of
+// StepSpec::part_bytes, in the host's memory.
+struct Parts {
+  std::vector<void *> blocks;  // by device of the group
+  size_t own = 0;
+};
+
 // Pointers of one call, in the order of StepSpec. A null output is not wanted; output 0 of a forward kernel always is.
 struct Args {
   void *const *inputs = nullptr;
@@ -65,6 +72,7 @@ struct Args {
   // (UpdateNumbers<double>). Null: the attributes say it.
   const void *numbers = nullptr;
   RandomStream *random = nullptr;  // of random operators, which count their draws in it; one call at a time has it
+  const Parts *parts = nullptr;    // of kernels that booked part_bytes
 
   template <typename T>
   const T *in(int i) const {
@@ -88,6 +96,8 @@ class Kernel {
   // Any number of calls may run at once, for plans are shared by all that are bound to them. No look-up, no lock, and
   // no allocation but where more calls run at once than a kernel keeps scratch for. Throws Error if the work fails.
   virtual void run(const Args &args, const Lane &lane) const = 0;
+  // Of kernels that booked part_bytes: writes the own block. run() comes when all devices have written theirs.
+  virtual void find_part(const Args &, const Lane &) const {}
   // It calls the host, which may be called on the threads of its own calls alone: whoever runs the step waits for what
   // comes before it, and runs it itself.
   virtual bool on_caller() const { return false; }
@@ -124,6 +134,8 @@ struct StepSpec {
   std::vector<bool> gradients_wanted;  // forward, if a backward step follows: which of that step's outputs are used
   size_t scratch_bytes = 0;            // <-
   size_t saved_bytes = 0;              // <- forward; the same block is given to the backward step
+  int num_replicas = 1;                // devices of the group that have parts of this batch
+  size_t part_bytes = 0;               // <- where it takes what all of them find (find_part)
   // <- (input, output) pairs that may share memory, beside those of Op::inplace: an addend that the kernel adds to in
   // place. It must do as well where the two lie apart.
   std::vector<std::pair<int, int>> inplace;

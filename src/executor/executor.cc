@@ -32,6 +32,7 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   request.with_backward = with_backward;
   request.separate_nodes = separate_nodes;
   request.num_threads = family->members[members[0]].queue->num_threads();
+  if (options.replicas) request.num_replicas = int(options.replicas->size());
   return *programs
               .emplace(mode, std::make_shared<ProgramOwner>(shared_plan(request), is_train, arrays, family, members))
               .first->second;
@@ -50,13 +51,26 @@ void Executor::Impl::sync() {
   if (failure) std::rethrow_exception(failure);
 }
 
-void Executor::Impl::run_forward(ProgramOwner &program) {
-  program.begin_forward();
-  if (monitor) {
-    monitored_forward(program);
-  } else {
-    program.run_forward(0, program.plan().num_forward);
-  }
+void Executor::Impl::check_alone(const ProgramOwner &program) const {
+  if (!program.meets()) return;
+  throw Error(Code::kState,
+              "layers of this executor exchange statistics with the other devices of its group: train the "
+              "group");
+}
+
+ProgramOwner &Executor::Impl::start_forward(bool is_train) {
+  ProgramOwner &chosen = program(is_train, is_train && any_gradient, bool(monitor));
+  last = &chosen;
+  last_is_train = is_train;
+  last_is_separate = bool(monitor);
+  chosen.begin_forward();
+  return chosen;
+}
+
+void Executor::Impl::forward_to(ProgramOwner &program, size_t end, Progress *progress) {
+  if (monitor) return monitored_forward(program, end, progress);
+  program.run_forward(progress->step, end);
+  progress->step = end;
 }
 
 void Executor::begin_forward(bool is_train) {
@@ -66,13 +80,13 @@ void Executor::begin_forward(bool is_train) {
 void Executor::forward(bool is_train) {
   Impl &self = *impl_;
   check_arguments();
-  ProgramOwner &program = self.program(is_train, is_train && self.any_gradient, bool(self.monitor));
-  self.last = &program;
-  self.last_is_train = is_train;
-  self.last_is_separate = bool(self.monitor);
+  if (self.options.replicas)
+    self.check_alone(self.program(is_train, is_train && self.any_gradient, bool(self.monitor)));
+  ProgramOwner &program = self.start_forward(is_train);
   const std::shared_ptr<Executor> keep =
       program.plan().stateful ? shared_from_this() : nullptr;  // the host may free it
-  self.run_forward(program);
+  Impl::Progress progress;
+  self.forward_to(program, program.plan().num_forward, &progress);
 }
 
 int Executor::partial_forward(bool is_train, int step) {
@@ -82,6 +96,7 @@ int Executor::partial_forward(bool is_train, int step) {
   check_arguments();
   ProgramOwner &program = self.program(is_train, is_train && self.any_gradient, true);
   const std::vector<size_t> &end = program.plan().node_end;
+  self.check_alone(program);
   program.begin_forward();
   self.last = &program;
   self.last_is_train = is_train;
@@ -132,41 +147,57 @@ void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train,
     throw Error(Code::kState, "backward: no forward has run since this executor was bound", "backward");
   }
   check_head_gradients(head_grads, [&](size_t h) { return self.arrays.outputs[h].shape(); });
-  // A forward pass of inference keeps nothing for backward, and is run again by a program that does (BWD-07, EXE-24).
-  const bool train = self.last_is_train && is_train;
-  ProgramOwner &program = self.program(train, true, bool(self.monitor) || self.last_is_separate);
-  if (&program != self.last) {
-    self.last = &program;
-    self.last_is_train = train;
+  bool forward_again = false;
+  ProgramOwner &program = self.backward_program(is_train, &forward_again);
+  self.check_alone(program);
+  if (forward_again) {
     program.begin_forward();
     program.run_forward(0, program.plan().num_forward);
   }
-  for (size_t i = 0; i < self.reqs.size(); ++i) {
-    const NDArray &added_to = self.arrays.grads[i];
-    if (self.reqs[i] != GradReq::kAdd || !added_to) continue;
-    naming("gradient of", self.arg_names[i], [&] { added_to.begin_read(self.family->timeline); });
-  }
   const std::shared_ptr<Executor> keep = program.plan().stateful ? shared_from_this() : nullptr;
+  self.start_backward(program, head_grads);
+  Impl::Progress progress;
+  self.backward_to(program, program.plan().steps.size() - program.plan().num_forward, after_bucket, &progress);
+}
+
+// A forward pass of inference keeps nothing for backward, and is run again by a program that does (BWD-07, EXE-24).
+ProgramOwner &Executor::Impl::backward_program(bool is_train, bool *forward_again) {
+  const bool train = last_is_train && is_train;
+  ProgramOwner &chosen = program(train, true, bool(monitor) || last_is_separate);
+  *forward_again = &chosen != last;
+  if (*forward_again) last_is_train = train;
+  last = &chosen;
+  return chosen;
+}
+
+void Executor::Impl::start_backward(ProgramOwner &program, const std::vector<ArrayPart> &head_grads) {
+  for (size_t i = 0; i < reqs.size(); ++i) {
+    const NDArray &added_to = arrays.grads[i];
+    if (reqs[i] != GradReq::kAdd || !added_to) continue;
+    naming("gradient of", arg_names[i], [&] { added_to.begin_read(family->timeline); });
+  }
   program.begin_backward();
   const Plan &plan = program.plan();
   for (size_t h = 0; h < plan.head_gradient_slots.size(); ++h) {
     if (plan.head_gradient_slots[h] >= 0) program.copy_to_slot(plan.head_gradient_slots[h], head_grads[h]);
   }
-  const size_t steps = plan.steps.size() - plan.num_forward;
-  if (self.monitor) {
-    self.monitored_backward(program);
-    for (size_t b = 0; b < after_bucket.count; ++b) program.run(after_bucket.programs[b], after_bucket.owner);
-    return;
-  }
-  size_t begin = 0;
-  for (size_t b = 0; b < after_bucket.count; ++b) {
-    const int last_gradient = self.bucket_ends[b] - 1;
-    const size_t end = last_gradient < 0 ? begin : std::max(begin, plan.gradient_order[size_t(last_gradient)].second);
-    if (end > begin) program.run_backward(begin, end);
-    begin = end;
+}
+
+void Executor::Impl::backward_to(ProgramOwner &program, size_t end, const BucketPrograms &after_bucket,
+                                 Progress *progress) {
+  const Plan &plan = program.plan();
+  const bool is_end = end == plan.steps.size() - plan.num_forward;
+  if (monitor) monitored_backward(program, end, progress);
+  for (size_t &b = progress->bucket; b < after_bucket.count; ++b) {
+    const int last_gradient = bucket_ends[b] - 1;
+    const size_t complete = last_gradient < 0 ? 0 : plan.gradient_order[size_t(last_gradient)].second;
+    if (complete > end || (monitor && !is_end)) break;
+    if (complete > progress->step) program.run_backward(progress->step, complete);
+    progress->step = std::max(progress->step, complete);
     program.run(after_bucket.programs[b], after_bucket.owner);
   }
-  if (begin < steps) program.run_backward(begin, steps);
+  if (progress->step < end) program.run_backward(progress->step, end);
+  progress->step = end;
 }
 
 void Executor::load(int argument, const ArrayPart &from) {

@@ -20,6 +20,7 @@
 namespace cohort {
 
 class Executor;
+class Replicas;
 
 // What every way of binding takes.
 struct ExecutorOptions {
@@ -28,6 +29,7 @@ struct ExecutorOptions {
   int num_threads = 0;                       // of each cpu context; 0: the processors are shared out among them
   uint64_t seed = 0;                         // of random operators; the same seed gives the same numbers
   uint32_t replica = 0;                      // tells executors apart that work under one seed: devices of a group
+  std::shared_ptr<Replicas> replicas;        // of make_replicas(): forward_together() and backward_together() run it
   std::shared_ptr<Executor> shared;          // shares its queue and its arena (EXE-18); same context
   // Arguments whose values rarely change between forwards with is_train 0 (parameters): what inference derives from
   // them (reorders, folded batch norms) is kept until they are written. Empty set: none.
@@ -114,6 +116,15 @@ class Executor : public std::enable_shared_from_this<Executor> {
   void backward(const std::vector<ArrayPart> &head_grads, bool is_train = true,
                 const BucketPrograms &after_bucket = {});
   void wait();
+
+  // The same for all executors of a group. Each does its work, whatever another throws; the first error is thrown.
+  static void forward_together(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train);
+  // By executor: head gradients, and what runs after its buckets, which is asked for when its pass is next.
+  static void backward_together(const std::vector<std::shared_ptr<Executor>> &executors,
+                                const std::vector<std::vector<ArrayPart>> &head_grads,
+                                const std::function<BucketPrograms(size_t executor)> &after_bucket);
+  // What executors on `num` devices have in common where operators of the symbol meet (Op::meets); null: none do.
+  static std::shared_ptr<Replicas> make_replicas(const Symbol &symbol, size_t num);
 
   // Arguments with a gradient, in the order in which backward is done with them: the gradient is written and the
   // argument's own value is not read any more. The same for all executors of one symbol, grad_reqs and backend.

@@ -79,6 +79,8 @@ std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const Ex
   for (const Graph::Input &head : impl->graph.heads) impl->output_names.push_back(impl->graph.output_name(head));
   impl->family = options.shared ? options.shared->impl_->family : std::make_shared<Family>();
   impl->arrays.random = random_streams(impl->graph, options, impl->family->num_networks++);
+  impl->arrays.replicas = options.replicas;
+  impl->arrays.replica = options.replica;
   impl->share_threads();
   impl->join(options.context);
   for (const auto &[group, context] : options.group2ctx) impl->group_devices[group] = impl->join(context);

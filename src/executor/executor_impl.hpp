@@ -61,9 +61,23 @@ struct Executor::Impl {
   void make_arguments(const SimpleBind &what, const Impl *shared, ArrayPool *staged);
   void make_auxiliary(const Impl *shared);
   void make_outputs();
-  void run_forward(ProgramOwner &program);
-  void monitored_forward(ProgramOwner &program);
-  void monitored_backward(ProgramOwner &program);
+  // How far a pass has come, which is queued in stretches where the executors of a group meet.
+  struct Progress {
+    size_t step = 0;    // forward, or backward, steps
+    size_t node = 0;    // forward: reported to the monitor
+    size_t report = 0;  // backward: of the plan
+    size_t bucket = 0;  // backward: that was run
+  };
+  void check_alone(const ProgramOwner &program) const;  // kState: it meets those of other executors
+  ProgramOwner &start_forward(bool is_train);
+  // Queues the steps up to `end`.
+  void forward_to(ProgramOwner &program, size_t end, Progress *progress);
+  void backward_to(ProgramOwner &program, size_t end, const BucketPrograms &after_bucket, Progress *progress);
+  // The program of backward; *forward_again if a forward pass of it must come before.
+  ProgramOwner &backward_program(bool is_train, bool *forward_again);
+  void start_backward(ProgramOwner &program, const std::vector<ArrayPart> &head_grads);
+  void monitored_forward(ProgramOwner &program, size_t end, Progress *progress);
+  void monitored_backward(ProgramOwner &program, size_t end, Progress *progress);
   void sync();
   void report_output(ProgramOwner &program, int node, int output);
 };

@@ -20,10 +20,10 @@ void Executor::Impl::report_output(ProgramOwner &program, int node, int output) 
   monitor(n.name + "_" + n.op->output_name(n.parsed, output), program.snapshot(slot));
 }
 
-void Executor::Impl::monitored_forward(ProgramOwner &program) {
+void Executor::Impl::monitored_forward(ProgramOwner &program, size_t end, Progress *progress) {
   const Plan &plan = program.plan();
-  size_t begin = 0;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+  size_t &begin = progress->step;
+  for (size_t &i = progress->node; i < graph.nodes.size() && plan.node_end[i] <= end; ++i) {
     const Node &node = *graph.nodes[i];
     if (node.is_variable()) continue;
     if (monitor_all) {
@@ -41,22 +41,26 @@ void Executor::Impl::monitored_forward(ProgramOwner &program) {
     begin = plan.node_end[i];
     for (int o = 0; o < node.num_outputs(); ++o) report_output(program, int(i), o);
   }
-  program.run_forward(begin, plan.num_forward);
+  program.run_forward(begin, end);
+  begin = end;
 }
 
-void Executor::Impl::monitored_backward(ProgramOwner &program) {
+void Executor::Impl::monitored_backward(ProgramOwner &program, size_t end, Progress *progress) {
   const Plan &plan = program.plan();
-  size_t begin = 0;
-  for (const GradientReport &report : plan.reports) {
-    const size_t end = size_t(report.step) + 1 - plan.num_forward;
-    if (end > begin) {
-      program.run_backward(begin, end);
-      begin = end;
+  size_t &begin = progress->step;
+  for (size_t &r = progress->report; r < plan.reports.size(); ++r) {
+    const GradientReport &report = plan.reports[r];
+    const size_t made = size_t(report.step) + 1 - plan.num_forward;
+    if (made > end) break;
+    if (made > begin) {
+      program.run_backward(begin, made);
+      begin = made;
     }
     const Node &node = *graph.nodes[size_t(report.node)];
     monitor(node.name + "_backward_output" + std::to_string(report.input), program.snapshot(report.slot));
   }
-  program.run_backward(begin, plan.steps.size() - plan.num_forward);
+  program.run_backward(begin, end);
+  begin = end;
 }
 
 std::string Executor::debug_text() const {

@@ -88,7 +88,12 @@ ProgramOwner::ProgramOwner(std::shared_ptr<const Plan> plan, bool is_train, cons
   segments_ = cut_segments(*plan_, members_.size() > 1 && arrays_overlap());
   ends_.resize(segments_.size());
   for (size_t s = 0; s < plan_->steps.size(); ++s) {
-    if (plan_->steps[s].kernel->on_caller()) on_caller_.push_back(s);
+    const PlanStep &step = plan_->steps[s];
+    if (step.kernel->on_caller()) on_caller_.push_back(s);
+    if (!step.finds_part) continue;
+    const auto meeting = arrays_.replicas->meeting(step.node, s >= plan_->num_forward, step.part_bytes);
+    met_.push_back({s, meeting, FindsPart(step.finds_part, meeting, arrays_.replica),
+                    UsesParts(step.kernel.get(), meeting), Step()});
   }
   resolve();
   trace_steps_ = trace_enabled("step");
@@ -213,6 +218,13 @@ void ProgramOwner::resolve() {
   };
   fill(plan_->prologue, &prologue_);
   fill(plan_->steps, &steps_);
+  for (Met &met : met_) {
+    Step &step = steps_[met.step];
+    step.args.parts = &met.meeting->parts_for(arrays_.replica);
+    met.find = step;
+    met.find.kernel = &met.first;
+    step.kernel = &met.rest;
+  }
   generation_ = family_->generation;
 }
 
@@ -230,10 +242,17 @@ bool ProgramOwner::is_written(size_t head) const {
   return plan_->slots[size_t(plan_->head_slots[head])].place == Place::kOutput;
 }
 
+void ProgramOwner::forget_parts(bool backward) const {
+  for (const Met &met : met_) {
+    if ((met.step >= plan_->num_forward) == backward) met.meeting->set_found(arrays_.replica, false);
+  }
+}
+
 void ProgramOwner::forward_failed(const void *owner, const char *message) {
   const auto *self = static_cast<const ProgramOwner *>(owner);
   const BoundArrays &arrays = self->arrays_;
   self->forget_derived();
+  self->forget_parts(false);
   for (size_t h = 0; h < arrays.outputs.size(); ++h)
     if (self->is_written(h)) self->fail(arrays.outputs[h], message);
   for (const int index : self->plan_->written_forward) self->fail(arrays.args[size_t(index)], message);
@@ -244,6 +263,7 @@ void ProgramOwner::forward_failed(const void *owner, const char *message) {
 void ProgramOwner::backward_failed(const void *owner, const char *message) {
   const auto *self = static_cast<const ProgramOwner *>(owner);
   self->forget_derived();
+  self->forget_parts(true);
   for (const NDArray &gradient : self->arrays_.grads) self->fail(gradient, message);
   for (const int index : self->plan_->written_backward) self->fail(self->arrays_.args[size_t(index)], message);
 }
@@ -380,6 +400,42 @@ void ProgramOwner::run_backward(size_t begin, size_t end) {
 
 void ProgramOwner::run(const Program &program, const std::shared_ptr<const void> &owner) {
   queue(0).run(program, owner);
+}
+
+std::vector<size_t> ProgramOwner::meetings(bool backward) const {
+  std::vector<size_t> steps;
+  for (const Met &met : met_) {
+    if ((met.step >= plan_->num_forward) == backward) steps.push_back(met.step - (backward ? plan_->num_forward : 0));
+  }
+  return steps;
+}
+
+std::vector<int> ProgramOwner::meeting_nodes(bool backward) const {
+  std::vector<int> nodes;
+  for (const Met &met : met_) {
+    if ((met.step >= plan_->num_forward) == backward) nodes.push_back(plan_->steps[met.step].node);
+  }
+  return nodes;
+}
+
+void ProgramOwner::find_part(bool backward, size_t meeting) {
+  resolve();
+  const size_t first = backward ? meetings(false).size() : 0;
+  begin_work();
+  const Step &find = met_[first + meeting].find;
+  const bool brief = backward ? plan_->brief_backward : plan_->brief_forward;
+  run_on(plan_->steps[met_[first + meeting].step].device,
+         {&find, 1, brief, backward ? backward_failed : forward_failed, !plan_->stateful});
+  end_work();
+}
+
+void ProgramOwner::give_up(bool backward, size_t meeting) noexcept {
+  for (const size_t member : members_) family_->members[member].queue->finish();
+  size_t seen = 0;
+  for (const Met &met : met_) {
+    if ((met.step >= plan_->num_forward) == backward && seen++ >= meeting)
+      met.meeting->set_found(arrays_.replica, false);
+  }
 }
 
 void ProgramOwner::copy_to_slot(int index, const ArrayPart &source) {

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "executor/replicas.hpp"
 #include "executor/segments.hpp"
 #include "ndarray/queue_copy.hpp"
 #include "plan/plan.hpp"
@@ -54,6 +56,8 @@ struct Family {
 struct BoundArrays {
   std::vector<NDArray> args, grads, aux, outputs;
   std::shared_ptr<std::vector<RandomStream>> random;  // per node: one for all programs and shapes
+  std::shared_ptr<Replicas> replicas;                 // of the group; null: there are none to meet
+  size_t replica = 0;                                 // which of them this is
 };
 
 // Each call below queues its work in the order of the main queue, that of the executor's own context: after everything
@@ -75,7 +79,19 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   // Queues backward steps [begin, end), counted from the first backward step.
   void run_backward(size_t begin, size_t end);
   void run(const Program &program, const std::shared_ptr<const void> &owner);  // on the main queue
-  void *address(int slot);                                                     // where a slot lies now
+
+  // Steps that meet those of the group's other executors, by their place among the forward, or the backward steps. What
+  // runs such a step has let each of the others find its part before, after all that comes before the step, and has let
+  // the queues wait for each other.
+  bool meets() const { return !met_.empty(); }
+  std::vector<size_t> meetings(bool backward) const;
+  std::vector<int> meeting_nodes(bool backward) const;
+  void find_part(bool backward, size_t meeting);
+  // The work queued so far ends without finding any more.
+  void give_up(bool backward, size_t meeting) noexcept;
+  Queue &main_queue() const { return queue(0); }
+
+  void *address(int slot);                               // where a slot lies now
   NDArray snapshot(int slot);                            // a copy of its contents, after all queued work (monitor)
   void copy_to_slot(int slot, const ArrayPart &source);  // queued
 
@@ -95,6 +111,7 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   bool is_written(size_t head) const;  // or it is the array of an argument
   void fail(const NDArray &array, const char *message) const;
   void forget_derived() const;
+  void forget_parts(bool backward) const;
   static void forward_failed(const void *owner, const char *message);
   static void backward_failed(const void *owner, const char *message);
   void trace_plan() const;
@@ -108,7 +125,15 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   std::vector<void *> pointers_;
   std::vector<Step> steps_, prologue_;
   std::vector<Segment> segments_;
-  std::vector<size_t> on_caller_;             // steps that are: Kernel::on_caller()
+  std::vector<size_t> on_caller_;  // steps that are: Kernel::on_caller()
+  struct Met {
+    size_t step;
+    std::shared_ptr<Meeting> meeting;
+    FindsPart first;
+    UsesParts rest;
+    Step find;
+  };
+  std::deque<Met> met_;
   std::vector<std::shared_ptr<Event>> ends_;  // of the segments that are awaited, while they are queued
   uint64_t generation_ = 0;
   bool trace_steps_ = false;

@@ -346,6 +346,7 @@ ExecutorOptions Group::Impl::executor_options(size_t device) const {
   result.num_threads = options.num_threads != 0 ? options.num_threads : default_threads(num_cpus());
   result.seed = options.seed;
   result.replica = uint32_t(device);
+  result.replicas = replicas;
   result.constants = {options.param_names.begin(), options.param_names.end()};
   return result;
 }
@@ -377,6 +378,7 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
   const std::shared_ptr<OutputPool> new_outputs = shared ? shared->impl_->outputs : std::make_shared<OutputPool>();
   const std::vector<std::vector<NDArray>> windows = make_outputs(binding.get(), new_outputs.get());
   std::vector<std::shared_ptr<ArrayPool>> new_pools;
+  replicas = Executor::make_replicas(symbol, num_devices());
   for (size_t d = 0; d < num_devices(); ++d) {
     new_pools.push_back(shared ? shared->impl_->pools[d] : std::make_shared<ArrayPool>());
     SimpleBind what;

@@ -57,6 +57,7 @@ struct Group::Impl {
   std::vector<std::shared_ptr<ArrayPool>> pools;             // one per device, shared by groups that share memory
   std::shared_ptr<OutputPool> outputs;                       // likewise
   std::shared_ptr<Exchange> exchange;
+  std::shared_ptr<Replicas> replicas;  // of the executors that bind() makes; null: nothing in the network meets
 
   MonitorFunction monitor;
   bool monitor_all = false, monitor_ever = false;

@@ -76,18 +76,10 @@ void Group::run(int is_train) {
   for (const auto &exec : self.current_binding->execs)
     if (num_devices() > 1) exec->begin_forward(train);
   const std::shared_ptr<Group> keep = shared_from_this();  // whatever the host does in a step that is its own
-  // Each device runs its part, whatever another throws.
-  std::exception_ptr failure;
-  for (const auto &exec : self.current_binding->execs) {
-    try {
-      exec->forward(train);
-    } catch (...) {
-      if (!failure) failure = std::current_exception();
-    }
-  }
-  self.has_forward = !failure;
+  self.has_forward = false;
   self.last_is_train = train;
-  if (failure) std::rethrow_exception(failure);
+  Executor::forward_together(self.current_binding->execs, train);
+  self.has_forward = true;
 }
 
 void Group::forward(const std::vector<NDArray> &data, const std::vector<NDArray> &labels, int is_train) {
@@ -174,15 +166,15 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
   const std::shared_ptr<Group> keep = shared_from_this();
   self.has_backward = false;
   self.exchange->begin_backward();
+  std::vector<std::vector<ArrayPart>> parts(num_devices());
   for (size_t d = 0; d < num_devices(); ++d) {
-    std::vector<ArrayPart> parts;
     for (size_t h = 0; h < head_grads.size(); ++h) {
       const bool used = head_grads[h] && front.output_needs_head_gradient(int(h));
-      parts.push_back(used ? self.part_of_head(head_grads[h], h, d) : ArrayPart());
+      parts[d].push_back(used ? self.part_of_head(head_grads[h], h, d) : ArrayPart());
     }
-    self.current_binding->execs[d]->backward(parts, true,
-                                             in_buckets ? self.exchange->after_bucket(d) : BucketPrograms());
   }
+  Executor::backward_together(self.current_binding->execs, parts,
+                              [&](size_t d) { return in_buckets ? self.exchange->after_bucket(d) : BucketPrograms(); });
   self.exchange->end_backward();
   self.has_backward = true;
 }

@@ -93,9 +93,12 @@ OpBuilder<BatchNormAttrs> &with_axis(OpBuilder<BatchNormAttrs> &op) {
     auto op = norm("_contrib_BatchNormWithReLU", "BatchNorm, then the larger of the result and 0.", double(1e-3f));
     with_axis(op);
   }
-  norm("_contrib_SyncBatchNorm",
-       "BatchNorm of the channels on axis 1. In a group each device takes the statistics of its own part of the batch.",
-       double(1e-3f))
+  norm(
+      "_contrib_SyncBatchNorm",
+      "BatchNorm of the channels on axis 1. In the training of a group the statistics are those of the whole batch, of "
+      "all devices together.",
+      double(1e-3f))
+      .meets()
       .ignored("ndev", "int", "1", "No meaning here.")
       .required(&BatchNormAttrs::key, "key", "A name of the layer; no meaning here.")
       .check([](BatchNormAttrs &a) { a.axis = 1, a.gives_variance = true; });

@@ -147,6 +147,7 @@ struct Op {
   std::vector<int>
       mutates;          // inputs that the forward kernel writes (auxiliary states, weights of an update); see mutated()
   bool random = false;  // its kernels draw from Args::random
+  bool meets = false;   // in training its kernels exchange what they find with those of a group's other devices
   bool stateful = false;  // its kernels are for one node alone: no plan with one is shared
   std::function<std::vector<int>(const Attrs &)>
       own_mutates;  // in the place of the list above, where attributes say it
@@ -329,6 +330,7 @@ class OpBuilder {
   OpBuilder &backward_inplace(int input, int output) { return op_.backward_inplace.emplace_back(input, output), *this; }
   OpBuilder &mutates(std::vector<int> inputs) { return op_.mutates = std::move(inputs), *this; }
   OpBuilder &random() { return op_.random = true, *this; }
+  OpBuilder &meets() { return op_.meets = true, *this; }
   OpBuilder &stateful() { return op_.stateful = true, *this; }
   OpBuilder &activation(std::function<int(const A &)> type) {
     return op_.activation = [type](const Attrs &a) { return type(a.get<A>()); }, *this;

@@ -57,6 +57,7 @@ bool Ir::has_kernel(const IrStep &step) const {
   spec.attrs = step.attrs.pointer();
   spec.is_train = request->is_train;
   spec.keep_for_backward = step.keep_for_backward;
+  if (step.op && step.op->meets) spec.num_replicas = request->num_replicas;
   spec.post = step.post;
   for (int v : step.inputs) spec.inputs.push_back(values[size_t(v)].spec);
   for (int v : step.outputs) {

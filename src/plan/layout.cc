@@ -246,6 +246,7 @@ class LayoutPass {
     made.device = step.device;
     made.inplace = step.inplace;
     made.inplace.insert(made.inplace.end(), spec.inplace.begin(), spec.inplace.end());
+    if (spec.part_bytes > 0) made.finds_part = kernel_of_[s], made.part_bytes = spec.part_bytes;
     made.scratch = new_block(spec.scratch_bytes, step.device);
     if (step.backward) {
       made.saved = step.forward_step >= 0 ? saved_of_[size_t(step.forward_step)] : -1;
@@ -271,6 +272,7 @@ class LayoutPass {
     spec.post = step.post;
     spec.forward = step.forward_step >= 0 ? kernel_of_[size_t(step.forward_step)] : nullptr;
     spec.num_threads = num_threads();
+    if (step.op && step.op->meets) spec.num_replicas = request_.num_replicas;
     for (int v : inputs) {
       spec.inputs.push_back(ir_.values[size_t(v)].spec);
       spec.constant.push_back(is_constant(v));

@@ -40,6 +40,7 @@ struct PlanRequest {
   bool separate_nodes =
       false;  // no fusion, no in-place reuse: each node can be run and looked at (monitor, partial forward)
   int num_threads = 1;
+  int num_replicas = 1;  // devices of the group, for operators that meet
 };
 
 // Where a value lies.
@@ -75,6 +76,8 @@ struct PlanStep {
   size_t constant_bytes = 0;                 // prologue: what its outputs and scratch take
   bool reorder = false;                      // does nothing but bring its input into another layout
   std::vector<std::pair<int, int>> inplace;  // (input, output) that may share memory
+  const Kernel *finds_part = nullptr;  // of a step that meets those of other devices: whose find_part() comes first
+  size_t part_bytes = 0;
 };
 
 // For the monitor: gradient of input `input` of `node` lies in `slot` after backward step `step`.

@@ -358,6 +358,193 @@ class PlainBatchNormBackward final : public Kernel {
   size_t mask_;
 };
 
+// ---- statistics of all devices of a group --------------------------------------------------------------------------
+
+// What a device has found: the number of elements of a channel; then of each channel in turn the mean and the sum of
+// squared distances from it (forward), or the sums of the gradient and of its products with the normalised data.
+class Found {
+ public:
+  Found(const Args &args, size_t device) : numbers_(static_cast<double *>(args.parts->blocks[device])) {}
+  explicit Found(const Args &args) : Found(args, args.parts->own) {}
+  double &count() const { return numbers_[0]; }
+  double &first(int64_t channel) const { return numbers_[1 + 2 * channel]; }
+  double &second(int64_t channel) const { return numbers_[2 + 2 * channel]; }
+  static size_t bytes(int64_t channels) { return sizeof(double) * size_t(1 + 2 * channels); }
+
+ private:
+  double *const numbers_;
+};
+
+template <typename Fn>
+void for_channel(const Extent &e, int64_t c, Fn &&fn) {
+  for (int64_t o = 0; o < e.outer; ++o) {
+    for (int64_t i = 0; i < e.inner; ++i) fn((o * e.channels + c) * e.inner + i);
+  }
+}
+
+// Statistics are put together in the order of the devices, on each of them: all have the same to the last bit.
+class SyncBatchNorm final : public Kernel {
+ public:
+  explicit SyncBatchNorm(StepSpec &spec)
+      : attrs_(spec.attrs_as<BatchNormAttrs>()),
+        extent_(extent_of(attrs_, spec.inputs[0].shape)),
+        dtype_(spec.inputs[0].dtype),
+        moves_(moves(spec)) {
+    spec.part_bytes = Found::bytes(extent_.channels);
+    spec.saved_bytes = size_t(extent_.channels) * 2 * sizeof(double);
+  }
+  void find_part(const Args &args, const Lane &lane) const override {
+    dispatch_float(dtype_, "SyncBatchNorm", [&](auto type) {
+      using T = decltype(type);
+      const T *x = args.in<T>(0);
+      const Found found(args);
+      const auto count = double(extent_.outer * extent_.inner);
+      found.count() = count;
+      parallel_for(lane, extent_.channels, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t c = begin; c < end; ++c) {
+          double sum = 0, squares = 0;
+          for_channel(extent_, c, [&](int64_t at) { sum += cast_element<double>(x[at]); });
+          const double mean = count > 0 ? sum / count : 0;
+          for_channel(extent_, c, [&](int64_t at) {
+            const double distance = cast_element<double>(x[at]) - mean;
+            squares += distance * distance;
+          });
+          found.first(c) = mean, found.second(c) = squares;
+        }
+      });
+    });
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    dispatch_float(dtype_, "SyncBatchNorm", [&](auto type) { normalise<decltype(type)>(args, lane); });
+  }
+
+ private:
+  template <typename T>
+  void normalise(const Args &args, const Lane &lane) const {
+    using S = StatisticsOf<T>;
+    auto *const mean = static_cast<S *>(args.saved), *const variance = mean + extent_.channels;
+    const S *const gamma = args.in<S>(1), *const beta = args.in<S>(2), eps = S(attrs_.eps);
+    const T *x = args.in<T>(0);
+    T *y = args.out<T>(0);
+    parallel_for(lane, extent_.channels, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        double count = 0, middle = 0, squares = 0;
+        for (size_t d = 0; d < args.parts->blocks.size(); ++d) {
+          const Found found(args, d);
+          if (found.count() == 0) continue;
+          const double both = count + found.count(), distance = found.first(c) - middle;
+          squares += found.second(c) + distance * distance * (count * found.count() / both);
+          middle += distance * (found.count() / both);
+          count = both;
+        }
+        mean[c] = S(middle);
+        variance[c] = S(count > 0 ? squares / count : 0);
+        const S scale = (attrs_.fix_gamma ? S(1) : gamma[c]) / std::sqrt(variance[c] + eps), shift = beta[c];
+        for_channel(extent_, c,
+                    [&](int64_t at) { y[at] = cast_element<T>((cast_element<S>(x[at]) - mean[c]) * scale + shift); });
+      }
+    });
+    Statistics<S>{extent_.channels, S(attrs_.momentum), eps, moves_, attrs_.gives_variance}.publish(mean, variance,
+                                                                                                    args);
+  }
+
+  const BatchNormAttrs attrs_;
+  const Extent extent_;
+  const Dtype dtype_;
+  const bool moves_;
+};
+
+class SyncBatchNormBackward final : public Kernel {
+ public:
+  explicit SyncBatchNormBackward(StepSpec &spec)
+      : attrs_(spec.attrs_as<BatchNormAttrs>()),
+        extent_(extent_of(attrs_, spec.inputs[0].shape)),
+        dtype_(spec.inputs[0].dtype),
+        fixes_gamma_(fixes_gamma(spec)) {
+    spec.part_bytes = Found::bytes(extent_.channels);
+  }
+  void find_part(const Args &args, const Lane &lane) const override {
+    dispatch_float(dtype_, "_backward_SyncBatchNorm", [&](auto type) {
+      using T = decltype(type);
+      const Found found(args);
+      found.count() = double(extent_.outer * extent_.inner);
+      for_channels<T>(args, lane, [&](int64_t c, auto gradient, auto normal, auto) {
+        double sum = 0, product = 0;
+        for_channel(extent_, c, [&](int64_t at) {
+          sum += double(gradient(at));
+          product += double(gradient(at)) * double(normal(at));
+        });
+        found.first(c) = sum, found.second(c) = product;
+      });
+    });
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    dispatch_float(dtype_, "_backward_SyncBatchNorm", [&](auto type) { differentiate<decltype(type)>(args, lane); });
+  }
+
+ private:
+  // fn(channel, gradient(at), normalised data(at), 1 / deviation).
+  template <typename T, typename Fn>
+  void for_channels(const Args &args, const Lane &lane, Fn &&fn) const {
+    using S = StatisticsOf<T>;
+    const T *head = args.in<T>(0), *x = args.in<T>(num_heads(attrs_));
+    const auto *mean = static_cast<const S *>(args.saved), *variance = mean + extent_.channels;
+    parallel_for(lane, extent_.channels, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        const S inverse = S(1) / std::sqrt(variance[c] + S(attrs_.eps));
+        fn(
+            c, [&](int64_t at) { return cast_element<S>(head[at]); },
+            [&](int64_t at) { return (cast_element<S>(x[at]) - mean[c]) * inverse; }, inverse);
+      }
+    });
+  }
+
+  // Gradients of gamma and beta are of the own part: a group adds them up.
+  template <typename T>
+  void differentiate(const Args &args, const Lane &lane) const {
+    using S = StatisticsOf<T>;
+    const int heads = num_heads(attrs_);
+    const S *gamma = args.in<S>(heads + 1);
+    T *dx = args.out<T>(0);
+    S *dgamma = args.out<S>(1), *dbeta = args.out<S>(2);
+    for_channels<T>(args, lane, [&](int64_t c, auto gradient, auto normal, S inverse) {
+      double count = 0, sum = 0, product = 0;
+      for (size_t d = 0; d < args.parts->blocks.size(); ++d) {
+        const Found found(args, d);
+        count += found.count(), sum += found.first(c), product += found.second(c);
+      }
+      const S scale = (attrs_.fix_gamma ? S(1) : gamma[c]) * inverse;
+      const S mean_gradient = S(sum / count), mean_product = S(product / count);
+      if (dx) {
+        for_channel(extent_, c, [&](int64_t at) {
+          dx[at] = cast_element<T>((gradient(at) - mean_gradient - normal(at) * mean_product) * scale);
+        });
+      }
+      if (dgamma) dgamma[c] = attrs_.fix_gamma ? S(0) : S(Found(args).second(c));
+      if (dbeta) dbeta[c] = S(Found(args).first(c));
+    });
+    if (fixes_gamma_) fix_gamma(args.mutable_in<S>(heads + 1), extent_.channels);
+  }
+
+  const BatchNormAttrs attrs_;
+  const Extent extent_;
+  const Dtype dtype_;
+  const bool fixes_gamma_;
+};
+
+bool is_shared(const StepSpec &forward) { return forward.num_replicas > 1 && !is_global(forward); }
+std::string refuses_own(const StepSpec &spec) { return is_shared(spec) ? "" : "the statistics are the device's own"; }
+std::string refuses_shared(const StepSpec &spec) {
+  return is_shared(spec) ? "the statistics are those of several devices" : "";
+}
+std::string refuses_empty_or_shared(const StepSpec &spec) {
+  const std::string empty = refuses_empty(spec);
+  return empty.empty() ? refuses_shared(spec) : empty;
+}
+std::string refuses_backward_of_own(const StepSpec &spec) {
+  return dynamic_cast<const SyncBatchNorm *>(spec.forward) ? "" : "the statistics are the device's own";
+}
+
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   const Problem p = problem_of(spec, spec.inputs[0]);
   const int num_threads = threads_for_elements(spec, double(spec.inputs[0].shape.size()));
@@ -403,24 +590,29 @@ std::unique_ptr<Kernel> make_with_relu(StepSpec &spec) {
   return kernel;
 }
 
-#define COHORT_BATCH_NORM(op, forward, backward, plain, plain_backward)     \
-  COHORT_KERNEL_BY(cpu, op, forward)                                        \
-      .named("onednn")                                                      \
-      .dtypes({Dtype::kFloat32})                                            \
-      .when(refuses_empty)                                                  \
-      .fuses({kTrainRelu})                                                  \
-      .any_layout();                                                        \
-  COHORT_KERNEL_BY(cpu, op, plain).dtypes(kFloatTypes).fuses({kTrainRelu}); \
-  COHORT_KERNEL_BY(cpu, _backward_##op, backward)                           \
-      .named("onednn")                                                      \
-      .dtypes({Dtype::kFloat32})                                            \
-      .when(refuses_backward)                                               \
-      .fuses({kTrainRelu})                                                  \
-      .any_layout();                                                        \
+#define COHORT_BATCH_NORM(op, forward, backward, plain, plain_backward)                          \
+  COHORT_KERNEL_BY(cpu, op, forward)                                                             \
+      .named("onednn")                                                                           \
+      .dtypes({Dtype::kFloat32})                                                                 \
+      .when(refuses_empty_or_shared)                                                             \
+      .fuses({kTrainRelu})                                                                       \
+      .any_layout();                                                                             \
+  COHORT_KERNEL_BY(cpu, op, plain).dtypes(kFloatTypes).when(refuses_shared).fuses({kTrainRelu}); \
+  COHORT_KERNEL_BY(cpu, _backward_##op, backward)                                                \
+      .named("onednn")                                                                           \
+      .dtypes({Dtype::kFloat32})                                                                 \
+      .when(refuses_backward)                                                                    \
+      .fuses({kTrainRelu})                                                                       \
+      .any_layout();                                                                             \
   COHORT_KERNEL_BY(cpu, _backward_##op, plain_backward).dtypes(kFloatTypes).fuses({kTrainRelu})
 
 COHORT_BATCH_NORM(BatchNorm, make_forward, make_backward, make_kernel_of<PlainBatchNorm>,
                   make_kernel_of<PlainBatchNormBackward>);
+COHORT_KERNEL(cpu, _contrib_SyncBatchNorm, SyncBatchNorm).named("shared").dtypes(kFloatTypes).when(refuses_own);
+COHORT_KERNEL(cpu, _backward__contrib_SyncBatchNorm, SyncBatchNormBackward)
+    .named("shared")
+    .dtypes(kFloatTypes)
+    .when(refuses_backward_of_own);
 COHORT_BATCH_NORM(_contrib_SyncBatchNorm, make_forward, make_backward, make_kernel_of<PlainBatchNorm>,
                   make_kernel_of<PlainBatchNormBackward>);
 COHORT_BATCH_NORM(_contrib_BatchNormWithReLU, make_with_relu<make_forward>, make_with_relu<make_backward>,

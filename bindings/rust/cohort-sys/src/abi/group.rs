@@ -218,7 +218,8 @@ extern "C" {
         list: cohort_group_list,
         out_descs: *mut *mut cohort_descs,
     ) -> *mut cohort_error;
-    /// A handle on the executor of a device, as it is now: reshaping the group gives it new ones.
+    /// A handle on the executor of a device, as it is now: reshaping the group gives it new ones. Where layers exchange
+    /// statistics with the other devices (_contrib_SyncBatchNorm), it does not train by itself: COHORT_ERROR_STATE.
     pub fn cohort_group_executor(
         group: *const cohort_group,
         device: usize,

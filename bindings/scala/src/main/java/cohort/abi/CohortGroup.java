@@ -84,7 +84,10 @@ public final class CohortGroup {
     /** The bound descriptors: `list` is COHORT_GROUP_DATA or COHORT_GROUP_LABELS. */
     public static native long cohort_group_descs(long group, int list, long[] out_descs);
 
-    /** A handle on the executor of a device, as it is now: reshaping the group gives it new ones. */
+    /**
+     * A handle on the executor of a device, as it is now: reshaping the group gives it new ones. Where layers exchange
+     * statistics with the other devices (_contrib_SyncBatchNorm), it does not train by itself: COHORT_ERROR_STATE.
+     */
     public static native long cohort_group_executor(long group, long device, long[] out_executor);
 
     /**

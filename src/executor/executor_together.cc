@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pass of all executors of a group. Where steps of theirs meet (Op::meets), each executor's work is queued up to the
+// first such step, then each finds its part, then the queues wait for each other, and so on with the next: whatever
+// thread or device works, nobody waits for work that is not queued yet.
+#include <algorithm>
+#include <exception>
+#include <functional>
+
+#include "base/error.hpp"
+#include "executor/executor.hpp"
+#include "executor/executor_impl.hpp"
+
+namespace cohort {
+namespace {
+
+// The first error of several that all do their work.
+class FirstError {
+ public:
+  template <typename Fn>
+  bool attempt(Fn &&fn) {
+    try {
+      fn();
+      return true;
+    } catch (...) {
+      if (!error_) error_ = std::current_exception();
+      return false;
+    }
+  }
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::exception_ptr error_;
+};
+
+using Owners = std::vector<ProgramOwner *>;
+
+void meet(const Owners &owners) {
+  std::vector<std::shared_ptr<Event>> ends;
+  for (ProgramOwner *owner : owners) ends.push_back(owner->main_queue().record());
+  for (size_t d = 0; d < owners.size(); ++d) {
+    for (size_t e = 0; e < ends.size(); ++e) {
+      if (e != d) owners[d]->main_queue().wait(ends[e]);
+    }
+  }
+}
+
+// advance(device, end) queues the device's steps up to `end`, of forward or of backward.
+template <typename Advance>
+void run_in_stretches(const Owners &owners, bool backward, size_t num_steps(const Plan &), FirstError *errors,
+                      Advance &&advance) {
+  std::vector<std::vector<size_t>> stops;
+  for (ProgramOwner *owner : owners) {
+    stops.push_back(owner->meetings(backward));
+    stops.back().push_back(num_steps(owner->plan()));
+    if (owner->meeting_nodes(backward) != owners[0]->meeting_nodes(backward)) {
+      throw Error(Code::kUnsupported, "layers that exchange statistics do not come in one order on all devices");
+    }
+  }
+  const size_t num_meetings = stops[0].size() - 1;
+  if (num_meetings > 0) meet(owners);  // the blocks of the pass before have been read
+  std::vector<bool> goes_on(owners.size(), true);
+  for (size_t m = 0; m <= num_meetings; ++m) {
+    for (size_t d = 0; d < owners.size(); ++d) {
+      if (!goes_on[d]) continue;
+      goes_on[d] = errors->attempt([&] {
+        advance(d, stops[d][m]);
+        if (m < num_meetings) owners[d]->find_part(backward, m);
+      });
+      if (!goes_on[d]) owners[d]->give_up(backward, m);
+    }
+    if (m < num_meetings) meet(owners);
+  }
+}
+
+size_t forward_steps(const Plan &plan) { return plan.num_forward; }
+size_t backward_steps(const Plan &plan) { return plan.steps.size() - plan.num_forward; }
+
+}  // namespace
+
+std::shared_ptr<Replicas> Executor::make_replicas(const Symbol &symbol, size_t num) {
+  if (num < 2) return nullptr;
+  const Graph graph(symbol);
+  const bool meets = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                 [](const auto &node) { return !node->is_variable() && node->op->meets; });
+  return meets ? std::make_shared<Replicas>(num) : nullptr;
+}
+
+void Executor::forward_together(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train) {
+  FirstError errors;
+  if (!executors[0]->impl_->options.replicas) {
+    for (const auto &executor : executors) errors.attempt([&] { executor->forward(is_train); });
+    return errors.rethrow();
+  }
+  Owners owners;
+  for (const auto &executor : executors) {
+    executor->check_arguments();
+    owners.push_back(&executor->impl_->start_forward(is_train));
+  }
+  std::vector<Impl::Progress> progress(executors.size());
+  run_in_stretches(owners, /* backward */ false, forward_steps, &errors,
+                   [&](size_t d, size_t end) { executors[d]->impl_->forward_to(*owners[d], end, &progress[d]); });
+  errors.rethrow();
+}
+
+void Executor::backward_together(const std::vector<std::shared_ptr<Executor>> &executors,
+                                 const std::vector<std::vector<ArrayPart>> &head_grads,
+                                 const std::function<BucketPrograms(size_t executor)> &after_bucket) {
+  if (!executors[0]->impl_->options.replicas || !executors[0]->impl_->any_gradient) {
+    for (size_t d = 0; d < executors.size(); ++d) executors[d]->backward(head_grads[d], true, after_bucket(d));
+    return;
+  }
+  FirstError errors;
+  Owners owners;
+  bool forward_again = false;
+  for (const auto &executor : executors) {
+    bool again = false;
+    owners.push_back(&executor->impl_->backward_program(true, &again));
+    forward_again = forward_again || again;
+  }
+  if (forward_again) {
+    for (ProgramOwner *owner : owners) owner->begin_forward();
+    run_in_stretches(owners, /* backward */ false, forward_steps, &errors,
+                     [&, begins = std::vector<size_t>(owners.size())](size_t d, size_t end) mutable {
+                       owners[d]->run_forward(begins[d], end);
+                       begins[d] = end;
+                     });
+    errors.rethrow();
+  }
+  for (size_t d = 0; d < executors.size(); ++d) executors[d]->impl_->start_backward(*owners[d], head_grads[d]);
+  std::vector<Impl::Progress> progress(executors.size());
+  std::vector<BucketPrograms> programs;
+  for (size_t d = 0; d < executors.size(); ++d) programs.push_back(after_bucket(d));
+  run_in_stretches(owners, /* backward */ true, backward_steps, &errors, [&](size_t d, size_t end) {
+    executors[d]->impl_->backward_to(*owners[d], end, programs[d], &progress[d]);
+  });
+  errors.rethrow();
+}
+
+}  // namespace cohort

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/replicas.hpp"
+
+#include "base/error.hpp"
+
+namespace cohort {
+
+Meeting::Meeting(size_t num_replicas, size_t part_bytes)
+    : blocks_(num_replicas, std::vector<double>((part_bytes + sizeof(double) - 1) / sizeof(double))),
+      parts_(num_replicas),
+      found_(num_replicas) {
+  for (size_t r = 0; r < num_replicas; ++r) {
+    parts_[r].own = r;
+    for (std::vector<double> &block : blocks_) parts_[r].blocks.push_back(block.data());
+    set_found(r, false);
+  }
+}
+
+void Meeting::check_found() const {
+  for (size_t r = 0; r < found_.size(); ++r) {
+    if (found_[r].load(std::memory_order_acquire)) continue;
+    throw Error(Code::kExecution, text("expected what all devices of the group have found of the batch, found nothing "
+                                       "of device ",
+                                       r, ", whose work has failed"));
+  }
+}
+
+std::shared_ptr<Meeting> Replicas::meeting(int node, bool backward, size_t part_bytes) {
+  std::shared_ptr<Meeting> &known = meetings_[{node, backward, part_bytes}];
+  if (!known) known = std::make_shared<Meeting>(num_, part_bytes);
+  return known;
+}
+
+}  // namespace cohort

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the executors of a group know of each other: where steps that depend on the whole batch (Op::meets) put what
+// each has found of its part. Such a step waits on no thread: the executors' work is queued in stretches that end where
+// they meet (executor_together.cc), and their queues wait for each other there. Private to src/executor; the group
+// makes one and gives it to all its executors.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "device/kernel.hpp"
+
+namespace cohort {
+
+// The blocks of one step.
+class Meeting {
+ public:
+  Meeting(size_t num_replicas, size_t part_bytes);
+  const Parts &parts_for(size_t replica) const { return parts_[replica]; }
+  // On the threads of the replica's queue, in its order, or while nothing is queued on it.
+  void set_found(size_t replica, bool found) { found_[replica].store(found, std::memory_order_release); }
+  void check_found() const;  // kExecution: a device has failed before it found its part
+
+ private:
+  std::vector<std::vector<double>> blocks_;
+  std::vector<Parts> parts_;
+  std::vector<std::atomic<bool>> found_;
+};
+
+class Replicas {
+ public:
+  explicit Replicas(size_t num_replicas) : num_(num_replicas) {}
+  size_t size() const { return num_; }
+  // That of a node's forward or backward step: one for all executors and programs that ask.
+  std::shared_ptr<Meeting> meeting(int node, bool backward, size_t part_bytes);
+
+ private:
+  const size_t num_;
+  std::map<std::tuple<int, bool, size_t>, std::shared_ptr<Meeting>> meetings_;
+};
+
+// The two halves of a step that meets, as kernels.
+class FindsPart final : public Kernel {
+ public:
+  FindsPart(const Kernel *step, std::shared_ptr<Meeting> meeting, size_t replica)
+      : step_(step), meeting_(std::move(meeting)), replica_(replica) {}
+  void run(const Args &args, const Lane &lane) const override {
+    step_->find_part(args, lane);
+    meeting_->set_found(replica_, true);
+  }
+
+ private:
+  const Kernel *const step_;
+  const std::shared_ptr<Meeting> meeting_;
+  const size_t replica_;
+};
+
+class UsesParts final : public Kernel {
+ public:
+  UsesParts(const Kernel *step, std::shared_ptr<Meeting> meeting) : step_(step), meeting_(std::move(meeting)) {}
+  void run(const Args &args, const Lane &lane) const override {
+    meeting_->check_found();
+    step_->run(args, lane);
+  }
+
+ private:
+  const Kernel *const step_;
+  const std::shared_ptr<Meeting> meeting_;
+};
+
+}  // namespace cohort
