@@ -248,10 +248,19 @@ std::unique_ptr<Kernel> make(StepSpec &spec) {
   return std::make_unique<K<float>>(spec, relu);
 }
 
-#define COHORT_BATCH_NORM(op, relu)                                                                            \
-  COHORT_KERNEL_BY(cuda, op, make<BatchNormCuda, relu>).dtypes(kFloatTypes).fuses({PostOp::Kind::kTrainRelu}); \
-  COHORT_KERNEL_BY(cuda, _backward_##op, make<BatchNormBackwardCuda, relu>)                                    \
-      .dtypes(kFloatTypes)                                                                                     \
+// Devices exchange what they find in the host's memory, which no kernel here does.
+std::string refuses_shared(const StepSpec &spec) {
+  const bool own = spec.num_replicas == 1 || !spec.is_train || spec.attrs_as<BatchNormAttrs>().use_global_stats;
+  return own ? "" : "the statistics are those of several devices";
+}
+
+#define COHORT_BATCH_NORM(op, relu)                                         \
+  COHORT_KERNEL_BY(cuda, op, make<BatchNormCuda, relu>)                     \
+      .dtypes(kFloatTypes)                                                  \
+      .when(refuses_shared)                                                 \
+      .fuses({PostOp::Kind::kTrainRelu});                                   \
+  COHORT_KERNEL_BY(cuda, _backward_##op, make<BatchNormBackwardCuda, relu>) \
+      .dtypes(kFloatTypes)                                                  \
       .fuses({PostOp::Kind::kTrainRelu})
 COHORT_BATCH_NORM(BatchNorm, false);
 COHORT_BATCH_NORM(_contrib_SyncBatchNorm, false);
