@@ -207,8 +207,10 @@
   X(cohort_error *, cohort_ndarray_zeros, (const int64_t *shape, int32_t num_axes, cohort_dtype dtype, const cohort_context *context, cohort_ndarray **out_array)) \
   X(cohort_error *, cohort_num_devices, (cohort_device_type device_type, size_t *out_num)) \
   X(cohort_error *, cohort_operator_attr, (const char *op, size_t index, const char **out_name, const char **out_type, const char **out_default, const char **out_doc)) \
+  X(cohort_error *, cohort_operator_attr_range, (const char *op, size_t index, double *out_low, double *out_high)) \
   X(cohort_error *, cohort_operator_info, (const char *op, const char **out_canonical, const char **out_doc, size_t *out_num_attrs, size_t *out_num_inputs, size_t *out_num_outputs, const char **out_count_attr)) \
   X(cohort_error *, cohort_operator_input, (const char *op, size_t index, const char **out_name, const char **out_doc, cohort_bool *out_is_aux)) \
+  X(cohort_error *, cohort_operator_input_gradient, (const char *op, size_t index, cohort_bool *out_has_gradient)) \
   X(cohort_error *, cohort_operator_invoke, (const char *op, const char *const *keys, const char *const *values, size_t num_attrs, cohort_ndarray *const *inputs, size_t num_inputs, cohort_ndarray *const *outputs, size_t num_outputs, const cohort_invoke_options *options, cohort_arrays **out_outputs)) \
   X(cohort_error *, cohort_operator_name, (size_t index, const char **out_name)) \
   X(cohort_error *, cohort_operator_num, (size_t *out_num)) \

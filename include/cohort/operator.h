@@ -54,6 +54,22 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_attr(const char *op, 
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_input(const char *op, size_t index, const char **out_name,
                                                                  const char **out_doc, cohort_bool *out_is_aux);
 
+/**
+ * The numbers that an attribute may be given, of a tuple each of its entries. Out parameters may be NULL.
+ *
+ * @param out_low   The least one; -infinity where there is no bound, and for attributes that are no numbers.
+ * @param out_high  The largest one; infinity likewise. A default may lie outside, where it has a meaning of its own.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_attr_range(const char *op, size_t index, double *out_low,
+                                                                      double *out_high);
+
+/**
+ * Whether a gradient flows to an input, with all attributes at their defaults: 1 or 0. To one that the operator does not
+ * have then, none does.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_input_gradient(const char *op, size_t index,
+                                                                          cohort_bool *out_has_gradient);
+
 /** The name of an output, as it has it with all attributes at their defaults. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_output(const char *op, size_t index, const char **out_name);
 

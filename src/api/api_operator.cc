@@ -93,6 +93,24 @@ cohort_error *cohort_operator_input(const char *op, size_t index, const char **o
   });
 }
 
+cohort_error *cohort_operator_attr_range(const char *op, size_t index, double *out_low, double *out_high) {
+  return guard([&] {
+    const Op &found = op_of(op);
+    check_index(index, found.attrs.size(), "index");
+    write_if(out_low, found.attrs[index].low);
+    write_if(out_high, found.attrs[index].high);
+  });
+}
+
+cohort_error *cohort_operator_input_gradient(const char *op, size_t index, cohort_bool *out_has_gradient) {
+  return guard([&] {
+    require(out_has_gradient, "out_has_gradient");
+    const Op &found = op_of(op);
+    check_index(index, found.inputs.size(), "index");
+    *out_has_gradient = has_gradient(found, index);
+  });
+}
+
 cohort_error *cohort_operator_output(const char *op, size_t index, const char **out_name) {
   return guard([&] {
     require(out_name, "out_name");

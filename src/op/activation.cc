@@ -13,7 +13,7 @@ COHORT_OPERATOR(Activation, ActivationAttrs)
                       {"softrelu", ActivationAttrs::kSoftrelu},
                       {"softsign", ActivationAttrs::kSoftsign},
                       {"tanh", ActivationAttrs::kTanh}},
-                     "The function.")
+                     "The function that is applied.")
     .input("data", "Any shape.")
     .same_shape()
     .inplace(0, 0)

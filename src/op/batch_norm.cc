@@ -39,7 +39,7 @@ OpBuilder<BatchNormAttrs> norm(const char *name, const char *doc, double eps) {
             "Whether training, too, uses the moving statistics.")
       .attr(&BatchNormAttrs::output_mean_var, "output_mean_var", false,
             "Whether mean and 1 / sqrt(var + eps) are outputs.")
-      .input("data", "Input data.")
+      .input("data", "Any number of axes, channels on one of them.")
       .input("gamma", "Scale, one a channel.")
       .input("beta", "Offset, one a channel.")
       .aux("moving_mean", "Moving mean, one a channel.")

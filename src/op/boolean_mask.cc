@@ -11,7 +11,8 @@ namespace {
 COHORT_OPERATOR(_contrib_boolean_mask, BooleanMaskAttrs)
     .alias("_npi_boolean_mask")
     .doc("The rows of data for which index is not 0.")
-    .attr(&BooleanMaskAttrs::axis, "axis", 0, 0, 0, "The axis of the rows, which is the first.")
+    .attr(&BooleanMaskAttrs::axis, "axis", 0, "The axis of the rows, which is the first.")
+    .range(0, 0)
     .input("data", "At least one axis.")
     .input("index", "One number a row.")
     .infer_shape([](const BooleanMaskAttrs &, Shapes &in, Shapes &out) {

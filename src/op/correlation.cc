@@ -29,11 +29,16 @@ void infer_shape(const A &a, Shapes &in, Shapes &out) {
 
 COHORT_OPERATOR(Correlation, CorrelationAttrs)
     .doc("Likeness of places of two images, for displacements around each place.")
-    .attr(&A::kernel_size, "kernel_size", 1, 1, 1 << 20, "Size of a patch: an odd number.")
-    .attr(&A::max_displacement, "max_displacement", 1, 0, 1 << 20, "The largest displacement.")
-    .attr(&A::stride1, "stride1", 1, 1, 1 << 20, "Distance of places in data1.")
-    .attr(&A::stride2, "stride2", 1, 1, 1 << 20, "Distance of displacements.")
-    .attr(&A::pad_size, "pad_size", 0, 0, 1 << 20, "Zeros around the images.")
+    .attr(&A::kernel_size, "kernel_size", 1, "Size of a patch: an odd number.")
+    .range(1, 1 << 20)
+    .attr(&A::max_displacement, "max_displacement", 1, "The largest displacement.")
+    .range(0, 1 << 20)
+    .attr(&A::stride1, "stride1", 1, "Distance of places in data1.")
+    .range(1, 1 << 20)
+    .attr(&A::stride2, "stride2", 1, "Distance of displacements.")
+    .range(1, 1 << 20)
+    .attr(&A::pad_size, "pad_size", 0, "Zeros around the images.")
+    .range(0, 1 << 20)
     .attr(&A::is_multiply, "is_multiply", true, "Whether elements are multiplied; else subtracted.")
     .check([](A &a) {
       if (a.kernel_size % 2 == 1) return;

@@ -40,22 +40,24 @@ OpBuilder<FillAttrs> filled(const char *name, const char *doc) {
   op.doc(doc)
       .attr(&FillAttrs::shape, "shape", Tuple(), "The shape; 0 where the graph gives the length.")
       .ignored("ctx", "string", "''", "Where the array is made; the caller's context here.")
-      .choice(&FillAttrs::dtype, "dtype", kAllTypes, Dtype::kFloat32, "The type.")
+      .choice(&FillAttrs::dtype, "dtype", kAllTypes, Dtype::kFloat32, "Type of the output.")
       .infer_shape(infer_filled)
       .infer_dtype(infer_given_dtype<FillAttrs>);
   return op;
 }
 
 [[maybe_unused]] const bool defined = [] {
-  filled("_zeros", "Zeros.");
-  filled("_ones", "Ones.");
-  filled("_full", "One value everywhere.").alias("_npi_full").required(&FillAttrs::value, "value", "The value.");
+  filled("_zeros", "An array of zeros.");
+  filled("_ones", "An array of ones.");
+  filled("_full", "One value everywhere.")
+      .alias("_npi_full")
+      .required(&FillAttrs::value, "value", "The value of all elements.");
   return true;
 }();
 
 COHORT_OPERATOR(_set_value, FillAttrs)
     .doc("One value everywhere, in the shape and type of the output that is given.")
-    .attr(&FillAttrs::value, "src", 0.0, "The value.")
+    .attr(&FillAttrs::value, "src", 0.0, "The value of all elements.")
     .shown_as("real_t")
     .infer_shape([](const FillAttrs &, Shapes &, Shapes &) {})
     .infer_dtype([](const FillAttrs &, Dtypes &, Dtypes &) {});
@@ -87,11 +89,12 @@ COHORT_OPERATOR(_arange, RangeAttrs)
     .doc("Numbers at equal distances: start, start + step, ... below stop.")
     .required(&RangeAttrs::start, "start", "The first number; the end if there is no stop.")
     .attr(&RangeAttrs::stop, "stop", std::nullopt, "The end, not included.")
-    .attr(&RangeAttrs::step, "step", 1.0, "The distance.")
-    .attr(&RangeAttrs::repeat, "repeat", 1, 1, 1 << 30, "How often each number comes.")
+    .attr(&RangeAttrs::step, "step", 1.0, "What is added from one number to the next.")
+    .attr(&RangeAttrs::repeat, "repeat", 1, "How often each number comes.")
+    .range(1, 1 << 30)
     .attr(&RangeAttrs::infer_range, "infer_range", false, "Whether the length is what the graph asks for.")
     .ignored("ctx", "string", "''", "Where the array is made; the caller's context here.")
-    .choice(&RangeAttrs::dtype, "dtype", kRangeTypes, Dtype::kFloat32, "The type.")
+    .choice(&RangeAttrs::dtype, "dtype", kRangeTypes, Dtype::kFloat32, "Type of the output.")
     .check([](RangeAttrs &a) {
       if (a.infer_range && !a.stop) return;
       if (!a.stop) {
@@ -118,11 +121,12 @@ COHORT_OPERATOR(_linspace, RangeAttrs)
     .attr(&RangeAttrs::stop, "stop", std::nullopt, "The last number, or the one after it.")
     .attr(&RangeAttrs::step, "step", 1.0, "No meaning here.")
     .attr(&RangeAttrs::repeat, "repeat", 1, "No meaning here.")
-    .attr(&RangeAttrs::num, "num", 0, 0, 1 << 30, "How many numbers.")
+    .attr(&RangeAttrs::num, "num", 0, "How many numbers.")
+    .range(0, 1 << 30)
     .attr(&RangeAttrs::endpoint, "endpoint", true, "Whether the last number is stop.")
     .ignored("infer_range", "boolean", "0", "No meaning here.")
     .ignored("ctx", "string", "''", "Where the array is made; the caller's context here.")
-    .choice(&RangeAttrs::dtype, "dtype", kRangeTypes, Dtype::kFloat32, "The type.")
+    .choice(&RangeAttrs::dtype, "dtype", kRangeTypes, Dtype::kFloat32, "Type of the output.")
     .check([](RangeAttrs &a) {
       if (!a.stop) throw Error(Code::kInvalidArgument, "operator _linspace requires the attribute 'stop'", "stop");
     })
@@ -131,11 +135,11 @@ COHORT_OPERATOR(_linspace, RangeAttrs)
 
 COHORT_OPERATOR(_eye, EyeAttrs)
     .doc("Ones on a diagonal, zeros elsewhere.")
-    .required(&EyeAttrs::N, "N", "Rows.")
+    .required(&EyeAttrs::N, "N", "The number of rows.")
     .attr(&EyeAttrs::M, "M", 0, "Columns; 0: as many as rows.")
     .attr(&EyeAttrs::k, "k", 0, "The diagonal: above the main one if positive.")
     .ignored("ctx", "string", "''", "Where the array is made; the caller's context here.")
-    .choice(&EyeAttrs::dtype, "dtype", kEyeTypes, Dtype::kFloat32, "The type.")
+    .choice(&EyeAttrs::dtype, "dtype", kEyeTypes, Dtype::kFloat32, "Type of the output.")
     .check([](EyeAttrs &a) {
       if (a.N < 0 || a.M < 0) {
         throw Error(Code::kInvalidArgument,
@@ -151,8 +155,9 @@ COHORT_OPERATOR(_contrib_arange_like, ArangeLikeAttrs)
     .alias("_npx_arange_like")
     .doc("Numbers at equal distances, as many as data has elements or an axis of it is long.")
     .attr(&ArangeLikeAttrs::start, "start", 0.0, "The first number.")
-    .attr(&ArangeLikeAttrs::step, "step", 1.0, "The distance.")
-    .attr(&ArangeLikeAttrs::repeat, "repeat", 1, 1, 1 << 30, "How often each number comes.")
+    .attr(&ArangeLikeAttrs::step, "step", 1.0, "What is added from one number to the next.")
+    .attr(&ArangeLikeAttrs::repeat, "repeat", 1, "How often each number comes.")
+    .range(1, 1 << 30)
     .ignored("ctx", "string", "''", "Where the array is made; that of data here.")
     .attr(&ArangeLikeAttrs::axis, "axis", std::nullopt, "The axis; None: all elements, in the shape of data.")
     .input("data", "Only its shape and type count.")

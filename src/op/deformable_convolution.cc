@@ -16,11 +16,6 @@ void check(A &a) {
                 text("attribute 'kernel': expected height and width, found ", print_tuple(a.kernel)), "kernel");
   }
   check_filters(a);
-  if (a.num_deformable_group < 1) {
-    throw Error(Code::kInvalidArgument,
-                text("attribute 'num_deformable_group': expected at least 1, found ", a.num_deformable_group),
-                "num_deformable_group");
-  }
 }
 
 void infer(const A &a, Shapes &in, Shapes &out, bool modulated) {
@@ -87,10 +82,13 @@ OpBuilder<A> deformable(const char *name, bool modulated) {
       .attr(&A::dilate, "dilate", Tuple(), "Distance of filter elements; 1 for each axis if not given.")
       .attr(&A::pad, "pad", Tuple(), "Zeros added on both sides; none if not given.")
       .required(&A::num_filter, "num_filter", "Number of filters, the channels of the output.")
+      .range(1)
       .shown_as(modulated ? "int (non-negative)" : "int")
       .attr(&A::num_group, "num_group", 1, "Groups of channels that are convolved apart.")
+      .range(1)
       .shown_as(modulated ? "int (non-negative)" : "int")
       .attr(&A::num_deformable_group, "num_deformable_group", 1, "Groups of channels that are moved apart.")
+      .range(1)
       .shown_as(modulated ? "int (non-negative)" : "int")
       .ignored("workspace", "long (non-negative)", "1024", "No meaning here.")
       .attr(&A::no_bias, "no_bias", false, "Whether there is no bias.");

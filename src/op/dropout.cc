@@ -15,7 +15,8 @@ Gradient gradient() {
 COHORT_OPERATOR(Dropout, DropoutAttrs)
     .alias("_npx_dropout")
     .doc("Sets elements to zero at random in training and scales the others up.")
-    .attr(&DropoutAttrs::p, "p", 0.5f, 0.0f, 1.0f, "Probability of an element to be dropped.")
+    .attr(&DropoutAttrs::p, "p", 0.5f, "Probability of an element to be dropped.")
+    .range(0.0f, 1.0f)
     .choice(&DropoutAttrs::mode, "mode", {{"always", DropoutAttrs::kAlways}, {"training", DropoutAttrs::kTraining}},
             DropoutAttrs::kTraining, "Whether inference drops, too.")
     .attr(&DropoutAttrs::axes, "axes", Tuple(), "Axes along which elements are dropped together.")

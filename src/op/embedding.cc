@@ -28,7 +28,9 @@ COHORT_OPERATOR(Embedding, EmbeddingAttrs)
     .alias("_npx_embedding")
     .doc("Picks rows of weight by index.")
     .required(&EmbeddingAttrs::input_dim, "input_dim", "Number of rows of weight.")
+    .range(1)
     .required(&EmbeddingAttrs::output_dim, "output_dim", "Length of a row.")
+    .range(1)
     .choice(&EmbeddingAttrs::dtype, "dtype",
             {{"bfloat16", Dtype::kBfloat16},
              {"float16", Dtype::kFloat16},
@@ -40,14 +42,6 @@ COHORT_OPERATOR(Embedding, EmbeddingAttrs)
              {"uint8", Dtype::kUint8}},
             Dtype::kFloat32, "Type of weight and output, where neither has one.")
     .ignored("sparse_grad", "boolean", "0", "No meaning here: the gradient is dense.")
-    .check([](EmbeddingAttrs &a) {
-      if (a.input_dim < 1 || a.output_dim < 1) {
-        throw Error(Code::kInvalidArgument,
-                    text("attributes 'input_dim' and 'output_dim': expected at least 1, found ", a.input_dim, " and ",
-                         a.output_dim),
-                    "input_dim");
-      }
-    })
     .input("data", "Indices, any shape.")
     .input("weight", "(input_dim, output_dim).")
     .infer_shape(infer_shape)

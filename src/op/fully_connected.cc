@@ -39,15 +39,10 @@ COHORT_OPERATOR(FullyConnected, FullyConnectedAttrs)
     .alias("_npx_fully_connected")
     .doc("Applies a linear transformation: data times the transposed weight, plus bias.")
     .required(&FullyConnectedAttrs::num_hidden, "num_hidden", "Number of outputs per sample.")
+    .range(1)
     .attr(&FullyConnectedAttrs::no_bias, "no_bias", false, "Whether there is no bias.")
     .attr(&FullyConnectedAttrs::flatten, "flatten", true, "Whether all axes of data but the first are taken as one.")
-    .check([](FullyConnectedAttrs &a) {
-      if (a.num_hidden < 1) {
-        throw Error(Code::kInvalidArgument, text("attribute 'num_hidden': expected at least 1, found ", a.num_hidden),
-                    "num_hidden");
-      }
-    })
-    .input("data", "Input data.")
+    .input("data", "One row for each sample, (batch, features), or with further axes: see flatten.")
     .input("weight", "Weights, (num_hidden, features).")
     .input_if("bias", has_bias<FullyConnectedAttrs>, "Bias, (num_hidden,).")
     .infer_shape(infer_shape)

@@ -52,7 +52,8 @@ OpBuilder<GroupNormAttrs> norm(const char *name, const char *doc) {
       .input("data", "(batch, channels, ...), at least three axes.")
       .input("gamma", "Scale, one a group.")
       .input("beta", "Offset, one a group.")
-      .attr(&GroupNormAttrs::num_groups, "num_groups", 1, 1, 1 << 30, "The number of groups; divides the channels.")
+      .attr(&GroupNormAttrs::num_groups, "num_groups", 1, "The number of groups; divides the channels.")
+      .range(1, 1 << 30)
       .attr(&GroupNormAttrs::eps, "eps", 1e-5f, "Added to the variance.")
       .attr(&GroupNormAttrs::output_mean_var, "output_mean_var", false, "Whether mean and std are outputs.");
   return true;

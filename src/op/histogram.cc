@@ -26,10 +26,6 @@ void read_range(HistogramAttrs &a) {
     throw Error(Code::kInvalidArgument,
                 text("attribute 'range': expected two numbers in order, found '", *a.range, "'"), "range");
   }
-  if (*a.bin_cnt < 1) {
-    throw Error(Code::kInvalidArgument, text("attribute 'bin_cnt': expected at least 1, found ", *a.bin_cnt),
-                "bin_cnt");
-  }
   if (a.low == a.high) {
     a.low -= 0.5;
     a.high += 0.5;
@@ -40,6 +36,7 @@ COHORT_OPERATOR(_histogram, HistogramAttrs)
     .alias("_npi_histogram")
     .doc("How many elements lie in each bin, and the edges of the bins. A bin has its lower edge, the last one both.")
     .attr(&HistogramAttrs::bin_cnt, "bin_cnt", std::nullopt, "The number of bins of one width; None: bins is an input.")
+    .range(1)
     .attr(&HistogramAttrs::range, "range", std::nullopt, "The lowest and the highest edge, with bin_cnt.")
     .shown_as("tuple of <double>")
     .check(read_range)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/image_colors.hpp"
 
-#include <cmath>
+#include <limits>
 
 namespace cohort {
 namespace {
@@ -24,20 +24,14 @@ OpBuilder<A> color(const char *name, const char *doc) {
   return op;
 }
 
-void at_least_zero(float value, const char *name) {
-  if (value >= 0 && std::isfinite(value)) return;
-  throw Error(Code::kInvalidArgument, text("attribute '", name, "': expected a number of at least 0, found ", value),
-              name);
-}
+constexpr double kMost = std::numeric_limits<float>::max();  // not infinite
 
 void factor(const char *name, const char *doc) {
   color<ColorFactorAttrs>(name, doc)
       .required(&ColorFactorAttrs::min_factor, "min_factor", "The least factor.")
+      .range(0, kMost)
       .required(&ColorFactorAttrs::max_factor, "max_factor", "The largest factor.")
-      .check([](ColorFactorAttrs &a) {
-        at_least_zero(a.min_factor, "min_factor");
-        at_least_zero(a.max_factor, "max_factor");
-      })
+      .range(0, kMost)
       .random();
 }
 
@@ -49,15 +43,13 @@ void factor(const char *name, const char *doc) {
   color<ColorJitterAttrs>("_image_random_color_jitter",
                           "Random brightness, contrast, saturation and hue, in a random order.")
       .required(&ColorJitterAttrs::brightness, "brightness", "Largest distance of its factor from 1.")
+      .range(0, kMost)
       .required(&ColorJitterAttrs::contrast, "contrast", "Largest distance of its factor from 1.")
+      .range(0, kMost)
       .required(&ColorJitterAttrs::saturation, "saturation", "Largest distance of its factor from 1.")
+      .range(0, kMost)
       .required(&ColorJitterAttrs::hue, "hue", "Largest share of the circle.")
-      .check([](ColorJitterAttrs &a) {
-        at_least_zero(a.brightness, "brightness");
-        at_least_zero(a.contrast, "contrast");
-        at_least_zero(a.saturation, "saturation");
-        at_least_zero(a.hue, "hue");
-      })
+      .range(0, kMost)
       .random();
   color<LightingAttrs>("_image_adjust_lighting", "data plus shares of the principal components of ImageNet's colours.")
       .required(&LightingAttrs::alpha, "alpha", "The shares of the three.")

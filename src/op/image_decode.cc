@@ -10,7 +10,8 @@ OpBuilder<A> decoder(const char *name, const char *alias, const char *doc) {
   OpBuilder<A> op(name);
   return op.alias(alias)
       .doc(doc)
-      .attr(&A::flag, "flag", 1, 0, 1, "1: three channels; 0: one, grey.")
+      .attr(&A::flag, "flag", 1, "1: three channels; 0: one, grey.")
+      .range(0, 1)
       .attr(&A::to_rgb, "to_rgb", true, "Red comes first; else blue does.")
       .infer_shape([](const A &a, Shapes &, Shapes &out) {
         unify(out[0], Shape{Shape::kUnknown, Shape::kUnknown, a.flag == 0 ? 1 : 3}, "output");

@@ -92,8 +92,10 @@ COHORT_OPERATOR(_contrib_BilinearResize2D, BilinearResizeAttrs)
     .input("data", "Images, (batch, channels, height, width).")
     .input_if(
         "like", [](const Resize &a) { return a.mode == Resize::kLike; }, "Images of the size wanted.")
-    .attr(&Resize::height, "height", 1, 1, 10000, "Height of the output, for mode size.")
-    .attr(&Resize::width, "width", 1, 1, 10000, "Width of the output, for mode size.")
+    .attr(&Resize::height, "height", 1, "Height of the output, for mode size.")
+    .range(1, 10000)
+    .attr(&Resize::width, "width", 1, "Width of the output, for mode size.")
+    .range(1, 10000)
     .attr(&Resize::scale_height, "scale_height", std::nullopt, "Factor of the height, for size and odd_scale.")
     .attr(&Resize::scale_width, "scale_width", std::nullopt, "Factor of the width, for size and odd_scale.")
     .choice(&Resize::mode, "mode",

@@ -80,17 +80,6 @@ void infer_resized(const ImageResizeAttrs &a, Shapes &in, Shapes &out) {
   unify(out[0], resized, "output");
 }
 
-void check_interp(int32_t interp) {
-  if (interp >= 0 && interp <= int32_t(Interpolation::kLanczos)) return;
-  throw Error(Code::kInvalidArgument, text("attribute 'interp': expected 0 to 4, found ", interp), "interp");
-}
-
-void check_side(int64_t pixels, const char *name) {
-  if (pixels >= 1 && pixels <= kMostPixels) return;
-  throw Error(Code::kInvalidArgument, text("attribute '", name, "': expected 1 to ", kMostPixels, ", found ", pixels),
-              name);
-}
-
 COHORT_OPERATOR(_image_to_tensor, NoAttrs)
     .alias("_npx__image_to_tensor")
     .doc("Channels before height and width, as float32, divided by 255.")
@@ -149,16 +138,16 @@ COHORT_OPERATOR(_image_resize, ImageResizeAttrs)
     .alias("_npx__image_resize")
     .doc("data in another size.")
     .attr(&ImageResizeAttrs::size, "size", Tuple(), "(width, height), or one number for both.")
+    .range(1, kMostPixels)
     .attr(&ImageResizeAttrs::keep_ratio, "keep_ratio", false,
           "Whether one number is the length of the shorter side, and the longer one follows.")
     .attr(&ImageResizeAttrs::interp, "interp", 1, "0: nearest, 1: linear, 2: cubic, 3: means of areas, 4: Lanczos.")
+    .range(0, 4)
     .check([](ImageResizeAttrs &a) {
       if (a.size.empty() || a.size.size() > 2) {
         throw Error(Code::kInvalidArgument,
                     text("attribute 'size': expected one or two numbers, found ", print_tuple(a.size)), "size");
       }
-      for (int64_t side : a.size) check_side(side, "size");
-      check_interp(a.interp);
     })
     .input("data", "(height, width, channels), or a batch of them.")
     .infer_shape(infer_resized);
@@ -167,13 +156,11 @@ COHORT_OPERATOR(_cvimresize, ImageResizeAttrs)
     .alias("_npi_cvimresize")
     .doc("src in another size.")
     .required(&ImageResizeAttrs::w, "w", "The width.")
+    .range(1, kMostPixels)
     .required(&ImageResizeAttrs::h, "h", "The height.")
+    .range(1, kMostPixels)
     .attr(&ImageResizeAttrs::interp, "interp", 1, "0: nearest, 1: linear, 2: cubic, 3: means of areas, 4: Lanczos.")
-    .check([](ImageResizeAttrs &a) {
-      check_side(a.w, "w");
-      check_side(a.h, "h");
-      check_interp(a.interp);
-    })
+    .range(0, 4)
     .input("src", "(height, width, channels).")
     .infer_shape([](const ImageResizeAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;
@@ -185,21 +172,18 @@ COHORT_OPERATOR(_cvcopyMakeBorder, ImageBorderAttrs)
     .alias("_npi_cvcopyMakeBorder")
     .doc("src with pixels around it.")
     .required(&ImageBorderAttrs::top, "top", "Rows above.")
+    .range(0, kMostPixels)
     .required(&ImageBorderAttrs::bot, "bot", "Rows below.")
+    .range(0, kMostPixels)
     .required(&ImageBorderAttrs::left, "left", "Columns on the left.")
+    .range(0, kMostPixels)
     .required(&ImageBorderAttrs::right, "right", "Columns on the right.")
-    .attr(&ImageBorderAttrs::type, "type", 0, 0, 4,
+    .range(0, kMostPixels)
+    .attr(&ImageBorderAttrs::type, "type", 0,
           "0: a constant, 1: the edge again, 2: mirrored with the edge, 3: from the other side, 4: mirrored without.")
+    .range(0, 4)
     .attr(&ImageBorderAttrs::value, "value", 0.0, "The constant.")
     .attr(&ImageBorderAttrs::values, "values", std::vector<double>(), "The constant of each channel.")
-    .check([](ImageBorderAttrs &a) {
-      for (int32_t width : {a.top, a.bot, a.left, a.right}) {
-        if (width < 0 || width > kMostPixels) {
-          throw Error(Code::kInvalidArgument,
-                      text("attribute 'top': expected borders of 0 to ", kMostPixels, " pixels, found ", width), "top");
-        }
-      }
-    })
     .input("src", "(height, width, channels).")
     .infer_shape([](const ImageBorderAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;

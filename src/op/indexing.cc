@@ -137,6 +137,7 @@ COHORT_OPERATOR(one_hot, OneHotAttrs)
     .alias("_npx_one_hot")
     .doc("A row for each index, with on_value there and off_value elsewhere.")
     .required(&OneHotAttrs::depth, "depth", "The length of a row.")
+    .range(0)
     .attr(&OneHotAttrs::on_value, "on_value", 1.0, "The value at the index.")
     .attr(&OneHotAttrs::off_value, "off_value", 0.0, "The value elsewhere.")
     .choice(&OneHotAttrs::dtype, "dtype",
@@ -149,11 +150,6 @@ COHORT_OPERATOR(one_hot, OneHotAttrs)
              {"int8", Dtype::kInt8},
              {"uint8", Dtype::kUint8}},
             Dtype::kFloat32, "The type of the output.")
-    .check([](OneHotAttrs &a) {
-      if (a.depth < 0) {
-        throw Error(Code::kInvalidArgument, text("attribute 'depth': expected at least 0, found ", a.depth), "depth");
-      }
-    })
     .input("indices", "Indices, any shape.")
     .infer_shape([](const OneHotAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;

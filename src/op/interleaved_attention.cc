@@ -41,12 +41,10 @@ void define(const char *name, const char *doc, bool own_queries, bool scores) {
   OpBuilder<A> op(name);
   op.doc(doc)
       .required(&A::heads, "heads", "The number of heads.")
+      .range(1)
       .check([=](A &a) {
         a.own_queries = own_queries;
         a.scores = scores;
-        if (a.heads < 1) {
-          throw Error(Code::kInvalidArgument, text("attribute 'heads': expected at least 1, found ", a.heads), "heads");
-        }
       })
       .infer_shape(scores ? infer_scores : infer_values)
       .same_float()

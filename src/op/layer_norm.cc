@@ -24,7 +24,7 @@ COHORT_OPERATOR(LayerNorm, LayerNormAttrs)
     .attr(&LayerNormAttrs::axis, "axis", -1, "The axis; negative counts from the last.")
     .attr(&LayerNormAttrs::eps, "eps", 1e-5f, "Added to the variance.")
     .attr(&LayerNormAttrs::output_mean_var, "output_mean_var", false, "Whether mean and std are outputs.")
-    .input("data", "Input data.")
+    .input("data", "Any shape of at least one axis.")
     .input("gamma", "Scale, (length of the axis,).")
     .input("beta", "Offset, (length of the axis,).")
     .outputs([](const LayerNormAttrs &) { return 3; },

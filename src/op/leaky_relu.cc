@@ -25,7 +25,7 @@ COHORT_OPERATOR(LeakyReLU, LeakyReLUAttrs)
              {"prelu", LeakyReLUAttrs::kPrelu},
              {"rrelu", LeakyReLUAttrs::kRrelu},
              {"selu", LeakyReLUAttrs::kSelu}},
-            LeakyReLUAttrs::kLeaky, "The function.")
+            LeakyReLUAttrs::kLeaky, "The function for negative elements.")
     .attr(&LeakyReLUAttrs::slope, "slope", 0.25f, "Slope below zero of leaky, factor of elu.")
     .attr(&LeakyReLUAttrs::lower_bound, "lower_bound", 0.125f, "Smallest random slope of rrelu.")
     .attr(&LeakyReLUAttrs::upper_bound, "upper_bound", 0.334f, "Largest random slope of rrelu.")

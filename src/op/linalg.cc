@@ -103,7 +103,7 @@ OpBuilder<LinalgTriangleAttrs> triangle(const char *name, const char *doc) {
   using A = LinalgTriangleAttrs;
   auto op = linalg<A>(name, doc);
   op.input("A", "Square matrices, of which one triangle is read.")
-      .input("B", "Matrices.")
+      .input("B", "Matrices, in the last two axes.")
       .attr(&A::transpose, "transpose", false, "Whether the triangle is transposed.")
       .attr(&A::rightside, "rightside", false, "Whether the triangle stands right of B.")
       .attr(&A::lower, "lower", true, "Whether the lower triangle is read.")
@@ -220,7 +220,7 @@ void define_diagonals() {
   triangle("trsm", "X with op(A) X = alpha B, or X op(A) = alpha B, with a triangle of A.")
       .gradient(Gradient::by_kernel({0, 1}, {0}, {0}));
   linalg<LinalgSyrkAttrs>("syrk", "alpha A A^T, or alpha A^T A if transposed.")
-      .input("A", "Matrices.")
+      .input("A", "Matrices, in the last two axes.")
       .attr(&LinalgSyrkAttrs::transpose, "transpose", false, "Whether the left factor is the transposed one.")
       .attr(&LinalgSyrkAttrs::alpha, "alpha", 1.0, "Factor of the product.")
       .infer_shape(infer_syrk)

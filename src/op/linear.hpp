@@ -35,11 +35,11 @@ void check_filters(A &a) {
   complete_window(a.dilate, num_axes, 1, 1, "dilate");
   complete_window(a.pad, num_axes, 0, 0, "pad");
   check_layout(a.layout, num_axes);
-  if (a.num_filter < 1 || a.num_group < 1 || a.num_filter % a.num_group != 0) {
-    throw Error(Code::kInvalidArgument,
-                text("attribute 'num_filter': expected a positive multiple of num_group = ", a.num_group, ", found ",
-                     a.num_filter),
-                "num_filter");
+  if (a.num_filter % a.num_group != 0) {
+    throw Error(
+        Code::kInvalidArgument,
+        text("attribute 'num_filter': expected a multiple of num_group = ", a.num_group, ", found ", a.num_filter),
+        "num_filter");
   }
 }
 
@@ -68,8 +68,10 @@ struct FilterWords {
 template <typename A>
 OpBuilder<A> &define_filters(OpBuilder<A> &op, const FilterWords &words) {
   return op.required(&A::num_filter, "num_filter", words.num_filter)
+      .range(1)
       .shown_as("int (non-negative)")
       .attr(&A::num_group, "num_group", 1, "Groups of channels that are convolved apart.")
+      .range(1)
       .shown_as("int (non-negative)")
       .ignored("workspace", "long (non-negative)", words.workspace, "No meaning here.")
       .attr(&A::no_bias, "no_bias", words.no_bias, "Whether there is no bias.")

@@ -7,16 +7,12 @@ namespace {
 COHORT_OPERATOR(LRN, LrnAttrs)
     .doc("Divides each element by a power of the mean square of its neighbours on the channel axis.")
     .attr(&LrnAttrs::alpha, "alpha", 1e-4f, "Factor of the mean square.")
-    .attr(&LrnAttrs::beta, "beta", 0.75f, "The power.")
+    .attr(&LrnAttrs::beta, "beta", 0.75f, "The power of the mean square.")
     .attr(&LrnAttrs::knorm, "knorm", 2.0f, "Added to the mean square.")
     .required(&LrnAttrs::nsize, "nsize",
               "How many channels count, itself included; an even number counts as the odd one below.")
+    .range(1)
     .shown_as("int (non-negative)")
-    .check([](LrnAttrs &a) {
-      if (a.nsize < 1) {
-        throw Error(Code::kInvalidArgument, text("attribute 'nsize': expected at least 1, found ", a.nsize), "nsize");
-      }
-    })
     .input("data", "(batch, channels, height, width).")
     .infer_shape([](const LrnAttrs &, Shapes &in, Shapes &out) {
       unify(in[0], out[0], "data");

@@ -13,7 +13,7 @@ COHORT_OPERATOR(MakeLoss, MakeLossAttrs)
             MakeLossAttrs::kNull,
             "What the gradient is divided by: number of rows (all axes but the last), nothing, number of valid "
             "elements.")
-    .input("data", "A loss.")
+    .input("data", "The loss, any shape.")
     .same_shape()
     .inplace(0, 0)
     .gradient([](const MakeLossAttrs &a) {
@@ -30,7 +30,7 @@ COHORT_OPERATOR(MakeLoss, MakeLossAttrs)
 COHORT_OPERATOR(make_loss, NoAttrs)
     .alias("_sparse_make_loss")
     .doc("Passes data on as a loss: its gradient is 1, whatever the head gradient.")
-    .input("data", "A loss.")
+    .input("data", "The loss, any shape.")
     .output_names([](const NoAttrs &) { return std::vector<std::string>{"loss"}; })
     .same_shape()
     .inplace(0, 0)

@@ -88,7 +88,8 @@ OpBuilder<A> multi(const char *name, const char *doc, const Form &form, const ch
     op.required(&A::lrs, lrs, "Learning rates.").required(&A::wds, "wds", "Weight decays.");
   }
   op.attr(&A::clip_gradient, "clip_gradient", -1.0f, "Largest absolute value of a scaled gradient; below 0: no limit.")
-      .attr(&A::num_weights, count, 1, 1, kMostWeights, "How many weights.")
+      .attr(&A::num_weights, count, 1, "How many weights.")
+      .range(1, kMostWeights)
       .variadic("data", "num_args", "For each weight: weight, gradient, states; then the numbers that are arrays.")
       .outputs([](const A &a) { return int(a.num_weights); })
       .mutates(mutated)

@@ -69,6 +69,11 @@ std::string no_operator(const std::string &name) {
   return nearest.empty() ? missing : text(missing, "; the nearest name is '", nearest, "'");
 }
 
+std::string print_number(double value) {  // 1073741824, 0.5: as many digits as it takes
+  char printed[32];
+  return std::string(printed, std::to_chars(printed, printed + sizeof printed, value).ptr);
+}
+
 }  // namespace
 
 const Op &get_op(const std::string &name) {
@@ -152,6 +157,18 @@ std::vector<int> Op::mutated(const Attrs &a, size_t num_inputs) const {
   return indices;
 }
 
+void AttrField::set(void *target, const std::string &source) const {
+  parse(target, source);
+  if (!numbers || (!std::isfinite(low) && !std::isfinite(high))) return;
+  for (const double number : numbers(target)) {
+    if (number >= low && number <= high) continue;
+    const std::string expected = !std::isfinite(high)  ? text("at least ", print_number(low))
+                                 : !std::isfinite(low) ? text("at most ", print_number(high))
+                                                       : text(print_number(low), " to ", print_number(high));
+    throw Error(Code::kInvalidArgument, text("attribute '", name, "': expected ", expected, ", found ", source), name);
+  }
+}
+
 Attrs Op::parse(const AttrMap &source, const Subgraphs &given) const {
   std::shared_ptr<void> target = new_attrs();
   if (given.size() != subgraphs.size()) {
@@ -175,7 +192,7 @@ Attrs Op::parse(const AttrMap &source, const Subgraphs &given) const {
                   key);
     }
     try {
-      field->parse(target.get(), entry.second);
+      field->set(target.get(), entry.second);
     } catch (const Error &e) {
       throw Error(Code::kInvalidArgument, text("operator ", name, ": ", e.what()), key);
     }

@@ -4,6 +4,7 @@
 // registry.
 #pragma once
 
+#include <cmath>
 #include <deque>
 #include <functional>
 #include <map>
@@ -56,6 +57,11 @@ struct AttrField {
   std::string doc;
   std::function<void(void *target, const std::string &text)>
       parse;  // into the operator's struct; throws kInvalidArgument
+  std::function<std::vector<double>(const void *)> numbers =
+      {};                                   // that the struct then holds for it; empty: no numbers
+  double low = -HUGE_VAL, high = HUGE_VAL;  // what each of them may be, where it is given
+
+  void set(void *target, const std::string &text) const;  // parses it; throws kInvalidArgument, out of range too
 };
 
 struct InputField {
@@ -246,8 +252,6 @@ class OpBuilder {
   // An optional attribute with its default; default_text is taken from the value unless MXNet prints it otherwise.
   template <typename F, typename V>
   OpBuilder &attr(F A::*field, const char *name, V value, const char *doc);
-  template <typename F, typename V>
-  OpBuilder &attr(F A::*field, const char *name, V value, F low, F high, const char *doc);  // low <= value <= high
   template <typename F>
   OpBuilder &required(F A::*field, const char *name, const char *doc);
   // An enumeration: an int or enum field with its words, in MXNet's order.
@@ -259,6 +263,10 @@ class OpBuilder {
                              const char *doc);
   // Known to MXNet, without meaning here (workspace, cudnn_tune): any text is accepted.
   OpBuilder &ignored(const char *name, const char *type, const char *default_text, const char *doc);
+  // What may be given for the attribute before: low <= value <= high. None may be given all the same.
+  OpBuilder &range(double low, double high = HUGE_VAL) {
+    return op_.attrs.back().low = low, op_.attrs.back().high = high, *this;
+  }
   // The type that reflection shows for the attribute before, where it is not that of the field.
   OpBuilder &shown_as(const char *type) { return op_.attrs.back().type = type, *this; }
   OpBuilder &check(std::function<void(A &)> fn) {

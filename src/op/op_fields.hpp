@@ -87,6 +87,22 @@ struct FieldType<std::optional<F>> {
   }
 };
 
+// What a range is for: numbers, and those of tuples; of None there are none.
+template <typename F>
+std::vector<double> numbers_of(const F &value) {
+  if constexpr (std::is_arithmetic_v<F>) {
+    return {double(value)};
+  } else if constexpr (std::is_same_v<F, Tuple>) {
+    return {value.begin(), value.end()};
+  } else {
+    return {};
+  }
+}
+template <typename F>
+std::vector<double> numbers_of(const std::optional<F> &value) {
+  return value ? numbers_of(*value) : std::vector<double>();
+}
+
 }  // namespace detail
 
 template <typename A>
@@ -104,20 +120,8 @@ OpBuilder<A> &OpBuilder<A>::attr(F A::*field, const char *name, V value, const c
                        [field, key = std::string(name)](void *target, const std::string &s) {
                          static_cast<A *>(target)->*field = Type::parse(key, s);
                        }});
-  return *this;
-}
-
-template <typename A>
-template <typename F, typename V>
-OpBuilder<A> &OpBuilder<A>::attr(F A::*field, const char *name, V value, F low, F high, const char *doc) {
-  attr(field, name, value, doc);
-  op_.attrs.back().parse = [field, low, high, key = std::string(name)](void *target, const std::string &s) {
-    const F parsed = detail::FieldType<F>::parse(key, s);
-    if (!(parsed >= low && parsed <= high)) {
-      throw Error(Code::kInvalidArgument, text("attribute '", key, "': expected ", low, " to ", high, ", found ", s),
-                  key);
-    }
-    static_cast<A *>(target)->*field = parsed;
+  op_.attrs.back().numbers = [field](const void *target) {
+    return detail::numbers_of(static_cast<const A *>(target)->*field);
   };
   return *this;
 }

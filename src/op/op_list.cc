@@ -31,4 +31,15 @@ const std::vector<std::string> &default_output_names(const Op &op) {
   return entry->second;
 }
 
+bool has_gradient(const Op &op, size_t input) {
+  const Attrs attrs(op.new_attrs());
+  const Gradient gradient = op.gradient_of(attrs);
+  if (gradient.kind == Gradient::Kind::kNone) return false;
+  const std::vector<const InputField *> fields = op.input_fields(attrs, 1);
+  const auto at = std::find(fields.begin(), fields.end(), &op.inputs[input]);
+  if (at == fields.end() || (*at)->aux) return false;
+  const bool all = gradient.of.empty() && !op.variadic.empty();
+  return all || std::count(gradient.of.begin(), gradient.of.end(), int(at - fields.begin()));
+}
+
 }  // namespace cohort

@@ -208,7 +208,7 @@ void scalar(const char *name, const Words &aliases, const char *doc, P code, con
       add_rule(name, kElementwise, 1, code, slope.empty() ? std::vector<int>() : std::vector<int>{0}, slope);
   rule.numbers = [](const void *attrs, double *s, double *) { *s = static_cast<const ScalarAttrs *>(attrs)->scalar; };
   define<ScalarAttrs>(rule, aliases, doc)
-      .attr(&ScalarAttrs::scalar, "scalar", 1.0, "The number.")
+      .attr(&ScalarAttrs::scalar, "scalar", 1.0, "The other operand, a number.")
       .attr(&ScalarAttrs::is_int, "is_int", true,
             "Whether the number is meant as an integer; if not, integers give float64.")
       .input("data", "Any shape.")

@@ -10,13 +10,10 @@ using A = ProposalAttrs;
 constexpr int64_t kAny = Shape::kUnknown;
 
 void check(A &a) {
-  const auto refuse = [](const char *name, const char *expected, int64_t found) {
-    throw Error(Code::kInvalidArgument, text("attribute '", name, "': expected ", expected, ", found ", found), name);
-  };
-  if (a.rpn_post_nms_top_n < 1) refuse("rpn_post_nms_top_n", "at least 1", a.rpn_post_nms_top_n);
-  if (a.feature_stride < 1) refuse("feature_stride", "at least 1", a.feature_stride);
-  if (a.scales.empty()) refuse("scales", "at least one number", 0);
-  if (a.ratios.empty()) refuse("ratios", "at least one number", 0);
+  for (const char *name : {a.scales.empty() ? "scales" : nullptr, a.ratios.empty() ? "ratios" : nullptr}) {
+    if (!name) continue;
+    throw Error(Code::kInvalidArgument, text("attribute '", name, "': expected at least one number, found 0"), name);
+  }
 }
 
 void infer(const A &a, Shapes &in, Shapes &out, int64_t images) {
@@ -38,11 +35,13 @@ OpBuilder<A> proposal(const char *name, int64_t images) {
   OpBuilder<A> op(name);
   op.attr(&A::rpn_pre_nms_top_n, "rpn_pre_nms_top_n", 6000, "How many of the best boxes of an image count; 0: all.")
       .attr(&A::rpn_post_nms_top_n, "rpn_post_nms_top_n", 300, "Rows of the output for each image.")
+      .range(1)
       .attr(&A::threshold, "threshold", 0.7f, "Part that two boxes share above which the better one remains.")
       .attr(&A::rpn_min_size, "rpn_min_size", 16, "Boxes with a shorter side come last; times the scale in im_info.")
       .attr(&A::scales, "scales", (Numbers{4, 8, 16, 32}), "Sizes of anchors, by feature_stride.")
       .attr(&A::ratios, "ratios", (Numbers{0.5f, 1, 2}), "Ratios of height to width of anchors.")
       .attr(&A::feature_stride, "feature_stride", 16, "Distance of places in the image.")
+      .range(1)
       .attr(&A::output_score, "output_score", false, "Whether scores are an output, too.")
       .attr(&A::iou_loss, "iou_loss", false, "Whether bbox_pred moves corners, not centres and sides.")
       .check(check)

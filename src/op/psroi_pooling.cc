@@ -9,11 +9,6 @@ namespace {
 
 constexpr int64_t kAny = Shape::kUnknown;
 
-void expect_from_one(const char *name, int32_t value) {
-  if (value >= 1) return;
-  throw Error(Code::kInvalidArgument, text("attribute '", name, "': expected at least 1, found ", value), name);
-}
-
 template <typename A>
 void infer_regions(const A &a, Shapes &in, Shapes &out) {
   unify(in[0], Shape::of_rank(4), "data");
@@ -30,16 +25,16 @@ using A = PsRoiPoolingAttrs;
 COHORT_OPERATOR(_contrib_PSROIPooling, PsRoiPoolingAttrs)
     .doc(
         "The means of a grid of windows over each region, each window of a channel of its own; 0 outside of the image.")
-    .required(&A::spatial_scale, "spatial_scale", "Size of data by the size that rois are in: 0 to 1.")
+    .required(&A::spatial_scale, "spatial_scale", "Size of data by the size that rois are in.")
+    .range(0, 1)
     .required(&A::output_dim, "output_dim", "Channels of the output.")
+    .range(1)
     .required(&A::pooled_size, "pooled_size", "Windows along a side of a region.")
+    .range(1)
     .attr(&A::group_size, "group_size", 0, "Windows along a side that read apart; 0: pooled_size.")
+    .range(0)
     .check([](A &a) {
-      check_spatial_scale(a.spatial_scale);
-      expect_from_one("output_dim", a.output_dim);
-      expect_from_one("pooled_size", a.pooled_size);
       if (a.group_size == 0) a.group_size = a.pooled_size;
-      expect_from_one("group_size", a.group_size);
     })
     .input("data", "Images, (batch, output_dim * group_size * group_size, height, width).")
     .input("rois", "Regions, (count, 5): image, x1, y1, x2, y2. An image below 0 gives zeros.")
@@ -70,22 +65,23 @@ COHORT_OPERATOR(_contrib_DeformablePSROIPooling, DeformablePsRoiPoolingAttrs)
     .doc(
         "The means of a grid of windows over each region, each window of a channel of its own and moved by trans, read "
         "between elements; 0 outside of the image.")
-    .required(&D::spatial_scale, "spatial_scale", "Size of data by the size that rois are in: 0 to 1.")
+    .required(&D::spatial_scale, "spatial_scale", "Size of data by the size that rois are in.")
+    .range(0, 1)
     .required(&D::output_dim, "output_dim", "Channels of the output.")
+    .range(1)
     .required(&D::group_size, "group_size", "Windows along a side that read apart.")
+    .range(1)
     .required(&D::pooled_size, "pooled_size", "Windows along a side of a region.")
+    .range(1)
     .attr(&D::part_size, "part_size", 0, "Parts along a side of a region that are moved apart; 0: pooled_size.")
+    .range(0)
     .attr(&D::sample_per_part, "sample_per_part", 1, "Places read along a side of a window.")
-    .attr(&D::trans_std, "trans_std", 0.0f, 0.0f, 1.0f, "How far 1 in trans moves, by the sides of the region.")
+    .range(1)
+    .attr(&D::trans_std, "trans_std", 0.0f, "How far 1 in trans moves, by the sides of the region.")
+    .range(0.0f, 1.0f)
     .attr(&D::no_trans, "no_trans", false, "Whether nothing is moved: there is no trans then.")
     .check([](D &a) {
-      check_spatial_scale(a.spatial_scale);
       if (a.part_size == 0) a.part_size = a.pooled_size;
-      expect_from_one("output_dim", a.output_dim);
-      expect_from_one("group_size", a.group_size);
-      expect_from_one("pooled_size", a.pooled_size);
-      expect_from_one("part_size", a.part_size);
-      expect_from_one("sample_per_part", a.sample_per_part);
     })
     .input("data", "Images, (batch, output_dim * group_size * group_size, height, width).")
     .input("rois", "Regions, (count, 5): image, x1, y1, x2, y2. An image below 0 gives zeros.")

@@ -95,7 +95,7 @@ void infer_quantized(const QuantizeAttrs &a, Dtypes &, Dtypes &out) {
 
 COHORT_OPERATOR(_contrib_dequantize, NoAttrs)
     .doc("What bytes stand for.")
-    .ignored("out_type", "{'float32'}", "'float32'", "float32.")
+    .ignored("out_type", "{'float32'}", "'float32'", "Type of the output: float32 alone.")
     .input("data", "int8 or uint8.")
     .input("min_range", "Its lower bound.")
     .input("max_range", "Its upper bound.")
@@ -114,7 +114,8 @@ COHORT_OPERATOR(_contrib_dequantize, NoAttrs)
 
 COHORT_OPERATOR(_contrib_calibrate_entropy, CalibrateAttrs)
     .doc("The bound at which a histogram, cut off there and put into few bins, tells most of what it did.")
-    .attr(&CalibrateAttrs::num_quantized_bins, "num_quantized_bins", 255, 1, 1 << 20, "The number of few bins.")
+    .attr(&CalibrateAttrs::num_quantized_bins, "num_quantized_bins", 255, "The number of few bins.")
+    .range(1, 1 << 20)
     .input("hist", "Counts, of an odd number of bins whose middle is at 0.")
     .input("hist_edges", "The edges of the bins, one more.")
     .outputs([](const CalibrateAttrs &) { return 2; })

@@ -69,8 +69,10 @@ void bytes_with_bounds(OpBuilder<A> &op) {
 
 template <typename A>
 void bounds_of_layer(OpBuilder<A> &op) {
-  for (const char *name : {"min_data", "max_data", "min_weight", "max_weight"}) op.input(name, "A bound.");
-  op.input_if("min_bias", has_bias<A>, "A bound.").input_if("max_bias", has_bias<A>, "A bound.");
+  op.input("min_data", "Where the range of data begins, one number.").input("max_data", "Where it ends.");
+  op.input("min_weight", "Where the range of weight begins, one number.").input("max_weight", "Where it ends.");
+  op.input_if("min_bias", has_bias<A>, "Where the range of bias begins, one number.");
+  op.input_if("max_bias", has_bias<A>, "Where it ends.");
   op.gradient(Gradient());
 }
 
@@ -106,13 +108,9 @@ void define_products() {
     OpBuilder<A> op("_contrib_quantized_fully_connected");
     op.doc("FullyConnected on bytes, as int32.")
         .required(&A::num_hidden, "num_hidden", "Number of outputs per sample.")
+        .range(1)
         .attr(&A::no_bias, "no_bias", false, "Whether there is no bias.")
         .attr(&A::flatten, "flatten", true, "Whether all axes of data but the first are taken as one.")
-        .check([](A &a) {
-          if (a.num_hidden >= 1) return;
-          throw Error(Code::kInvalidArgument, text("attribute 'num_hidden': expected at least 1, found ", a.num_hidden),
-                      "num_hidden");
-        })
         .input("data", "int8 or uint8.")
         .input("weight", "Weights, int8, (num_hidden, features).")
         .input_if("bias", has_bias<A>, "Bias, int8, (num_hidden,).");
@@ -151,7 +149,7 @@ void define_shapes() {
                           {"softrelu", int32_t(ActivationAttrs::kSoftrelu)},
                           {"softsign", int32_t(ActivationAttrs::kSoftsign)},
                           {"tanh", int32_t(ActivationAttrs::kTanh)}},
-                         "relu.")
+                         "The function: relu alone.")
         .check([](A &a) {
           if (a.act_type == int32_t(ActivationAttrs::kRelu)) return;
           throw Error(Code::kInvalidArgument, "attribute 'act_type': expected 'relu', found another one", "act_type");
@@ -208,7 +206,8 @@ void define_shapes() {
 OpBuilder<QuantizeAttrs> pair(const char *name, const char *doc) {
   OpBuilder<QuantizeAttrs> op(name);
   op.doc(doc).input("lhs", "int8 or uint8.").input("rhs", "int8 or uint8.");
-  for (const char *bound : {"lhs_min", "lhs_max", "rhs_min", "rhs_max"}) op.input(bound, "A bound.");
+  op.input("lhs_min", "Where the range of lhs begins, one number.").input("lhs_max", "Where it ends.");
+  op.input("rhs_min", "Where the range of rhs begins, one number.").input("rhs_max", "Where it ends.");
   return op
       .attr(&QuantizeAttrs::min_calib_range, "min_calib_range", std::nullopt,
             "The lower bound of an output of bytes; None: int32.")
@@ -255,16 +254,11 @@ void define_others() {
     OpBuilder<A> op("_contrib_quantized_embedding");
     op.doc("Rows of bytes, by index; indices out of range take the nearest row.")
         .required(&A::input_dim, "input_dim", "The number of rows.")
+        .range(1)
         .required(&A::output_dim, "output_dim", "The length of a row.")
+        .range(1)
         .attr(&A::dtype, "dtype", Dtype::kFloat32, "No meaning here.")
         .ignored("sparse_grad", "boolean", "0", "No meaning here.")
-        .check([](A &a) {
-          if (a.input_dim >= 1 && a.output_dim >= 1) return;
-          throw Error(Code::kInvalidArgument,
-                      text("attributes 'input_dim' and 'output_dim': expected at least 1, found ", a.input_dim, " and ",
-                           a.output_dim),
-                      a.input_dim < 1 ? "input_dim" : "output_dim");
-        })
         .input("data", "Indices, any shape.")
         .input("weight", "Rows, int8.")
         .input("min_weight", "The lower bound of the rows.")

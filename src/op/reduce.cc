@@ -135,7 +135,8 @@ OpBuilder<ReduceAttrs> reduction(const char *name, const char *doc) {
 COHORT_OPERATOR(norm, NormAttrs)
     .alias("_sparse_norm")
     .doc("The L1 or L2 norm over axes.")
-    .attr(&NormAttrs::ord, "ord", 2, 1, 2, "1: the sum of |x|; 2: the root of the sum of squares.")
+    .attr(&NormAttrs::ord, "ord", 2, "1: the sum of |x|; 2: the root of the sum of squares.")
+    .range(1, 2)
     .attr(&NormAttrs::axis, "axis", std::nullopt, "The axes to reduce over; None: all.")
     .choice(&NormAttrs::out_dtype, "out_dtype",
             {{"None", Dtype::kNone},
@@ -222,7 +223,7 @@ COHORT_OPERATOR(broadcast_to, BroadcastToAttrs)
 COHORT_OPERATOR(broadcast_axis, BroadcastAxisAttrs)
     .alias("broadcast_axes")
     .doc("Repeats data along axes of length 1.")
-    .attr(&BroadcastAxisAttrs::axis, "axis", Tuple(), "The axes.")
+    .attr(&BroadcastAxisAttrs::axis, "axis", Tuple(), "The axes that are repeated.")
     .attr(&BroadcastAxisAttrs::size, "size", Tuple(), "The length of each of them in the output.")
     .check([](BroadcastAxisAttrs &a) {
       if (a.axis.size() != a.size.size()) {

@@ -15,16 +15,14 @@ int64_t rnn_parameter_size(const RNNAttrs &a, int64_t input_size) {
 
 namespace {
 
-void refuse(const char *name, const char *expected, double found) {
-  throw Error(Code::kInvalidArgument, text("attribute '", name, "': expected ", expected, ", found ", found), name);
-}
+constexpr int32_t kMost = 1 << 18;  // keeps the number of parameters inside 64 bits
 
 void check(RNNAttrs &a) {
-  constexpr int32_t kMost = 1 << 18;  // keeps the number of parameters inside 64 bits
-  if (a.state_size < 1 || a.state_size > kMost) refuse("state_size", "1 to 2^18", a.state_size);
-  if (a.num_layers < 1 || a.num_layers > 4096) refuse("num_layers", "1 to 4096", a.num_layers);
-  if (a.projection_size && (*a.projection_size < 1 || *a.projection_size > kMost || a.mode != RNNAttrs::kLstm)) {
-    refuse("projection_size", "a positive number, and mode lstm", *a.projection_size);
+  if (a.projection_size && a.mode != RNNAttrs::kLstm) {
+    throw Error(
+        Code::kInvalidArgument,
+        text("attribute 'projection_size': expected mode lstm, found ", *a.projection_size, " with another one"),
+        "projection_size");
   }
   if (a.lstm_state_clip_min.has_value() != a.lstm_state_clip_max.has_value()) {
     throw Error(Code::kInvalidArgument,
@@ -69,8 +67,10 @@ COHORT_OPERATOR(RNN, RNNAttrs)
     .alias("_npx_rnn")
     .doc("Recurrent layers (vanilla, lstm, gru) over a sequence.")
     .required(&RNNAttrs::state_size, "state_size", "Size of the state of each layer.")
+    .range(1, kMost)
     .shown_as("int (non-negative)")
     .required(&RNNAttrs::num_layers, "num_layers", "Number of stacked layers.")
+    .range(1, 4096)
     .shown_as("int (non-negative)")
     .attr(&RNNAttrs::bidirectional, "bidirectional", false, "Whether the sequence is read in both directions.")
     .required_choice(&RNNAttrs::mode, "mode",
@@ -78,10 +78,12 @@ COHORT_OPERATOR(RNN, RNNAttrs)
                       {"lstm", RNNAttrs::kLstm},
                       {"rnn_relu", RNNAttrs::kRnnRelu},
                       {"rnn_tanh", RNNAttrs::kRnnTanh}},
-                     "The cell.")
-    .attr(&RNNAttrs::p, "p", 0.0f, 0.0f, 1.0f, "Probability of dropout between layers, in training.")
+                     "The kind of cell.")
+    .attr(&RNNAttrs::p, "p", 0.0f, "Probability of dropout between layers, in training.")
+    .range(0.0f, 1.0f)
     .attr(&RNNAttrs::state_outputs, "state_outputs", false, "Whether the last states are outputs.")
     .attr(&RNNAttrs::projection_size, "projection_size", std::nullopt, "Size that lstm projects its state to.")
+    .range(1, kMost)
     .attr(&RNNAttrs::lstm_state_clip_min, "lstm_state_clip_min", std::nullopt, "Lower bound of lstm's cell state.")
     .attr(&RNNAttrs::lstm_state_clip_max, "lstm_state_clip_max", std::nullopt, "Upper bound of lstm's cell state.")
     .attr(&RNNAttrs::lstm_state_clip_nan, "lstm_state_clip_nan", false, "Whether clipping stops NaN.")

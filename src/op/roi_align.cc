@@ -12,12 +12,6 @@ void check_pooled_size(const Tuple &pooled_size) {
               "pooled_size");
 }
 
-void check_spatial_scale(float spatial_scale) {
-  if (spatial_scale >= 0 && spatial_scale <= 1) return;
-  throw Error(Code::kInvalidArgument, text("attribute 'spatial_scale': expected 0 to 1, found ", spatial_scale),
-              "spatial_scale");
-}
-
 namespace {
 
 using A = RoiAlignAttrs;
@@ -40,12 +34,10 @@ void infer_align(const A &a, Shapes &in, Shapes &out, int64_t numbers) {
 OpBuilder<A> align(const char *name, const char *ratio, int64_t numbers) {
   OpBuilder<A> op(name);
   op.required(&A::pooled_size, "pooled_size", "Height and width of the grid.")
-      .required(&A::spatial_scale, "spatial_scale", "Size of data by the size that rois are in: 0 to 1.")
+      .required(&A::spatial_scale, "spatial_scale", "Size of data by the size that rois are in.")
+      .range(0, 1)
       .attr(&A::sample_ratio, ratio, -1, "Places read along each side of a window; -1: about one for each element.")
-      .check([](A &a) {
-        check_pooled_size(a.pooled_size);
-        check_spatial_scale(a.spatial_scale);
-      })
+      .check([](A &a) { check_pooled_size(a.pooled_size); })
       .input("data", "Images, (batch, channels, height, width).")
       .infer_shape([numbers](const A &a, Shapes &in, Shapes &out) { infer_align(a, in, out, numbers); })
       .same_float()

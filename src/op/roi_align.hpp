@@ -18,6 +18,5 @@ struct RoiAlignAttrs {
 
 // Of operators over regions: throws kInvalidArgument unless there are a height and a width.
 void check_pooled_size(const Tuple &pooled_size);
-void check_spatial_scale(float spatial_scale);  // 0 to 1
 
 }  // namespace cohort

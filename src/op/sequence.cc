@@ -37,7 +37,8 @@ OpBuilder<SequenceAttrs> sequences(const char *name, const char *doc, int last_a
         if (a.use_sequence_length) g.inputs = {1};
         return g;
       })
-      .attr(&SequenceAttrs::axis, "axis", 0, 0, last_axis, "The axis of time steps.");
+      .attr(&SequenceAttrs::axis, "axis", 0, "The axis of time steps.")
+      .range(0, last_axis);
   return op;
 }
 
@@ -57,7 +58,7 @@ void infer_like_data(const SequenceAttrs &a, Shapes &in, Shapes &out) {
       });
   sequences("SequenceMask", "data with one value in place of the time steps behind the end of each sequence.", 1)
       .alias("_npx_sequence_mask")
-      .attr(&SequenceAttrs::value, "value", 0.0f, "The value.")
+      .attr(&SequenceAttrs::value, "value", 0.0f, "The value that is put there.")
       .infer_shape(infer_like_data)
       .inplace(0, 0)
       .backward_inplace(0, 0);

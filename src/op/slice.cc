@@ -180,7 +180,7 @@ OpBuilder<SliceAttrs> sliced(const char *name, const char *doc) {
   sliced("_slice_assign_scalar", "data with a number in place of a part of it.")
       .alias("_crop_assign_scalar")
       .alias("_npi_slice_assign_scalar")
-      .attr(&SliceAttrs::scalar, "scalar", 0.0, "The number.")
+      .attr(&SliceAttrs::scalar, "scalar", 0.0, "The number that is put there.")
       .input("data", "Any shape.")
       .same_shape()
       .gradient(of_inputs({0}));
@@ -234,7 +234,8 @@ COHORT_OPERATOR(_split_v2, SplitAttrs)
     .required(&SplitAttrs::indices, "indices", "Where the parts begin.")
     .attr(&SplitAttrs::axis, "axis", 1, "The axis; negative counts from the last.")
     .attr(&SplitAttrs::squeeze_axis, "squeeze_axis", false, "Whether parts of length 1 lose the axis.")
-    .attr(&SplitAttrs::sections, "sections", 0, 0, 65536, "The number of equal parts; 0: by indices.")
+    .attr(&SplitAttrs::sections, "sections", 0, "The number of equal parts; 0: by indices.")
+    .range(0, 65536)
     .input("data", "The array to cut.")
     .outputs([](const SplitAttrs &a) {
       if (a.sections > 0) return int(a.sections);

@@ -40,14 +40,9 @@ COHORT_OPERATOR(SliceChannel, SliceChannelAttrs)
     .alias("split")
     .doc("Cuts data into equal parts along one axis.")
     .required(&SliceChannelAttrs::num_outputs, "num_outputs", "Number of parts.")
+    .range(1, kMaxOutputs)
     .attr(&SliceChannelAttrs::axis, "axis", 1, "The axis; negative counts from the last.")
     .attr(&SliceChannelAttrs::squeeze_axis, "squeeze_axis", false, "Whether parts of length 1 lose the axis.")
-    .check([](SliceChannelAttrs &a) {
-      if (a.num_outputs < 1 || a.num_outputs > 65536) {
-        throw Error(Code::kInvalidArgument, text("attribute 'num_outputs': expected 1 to 65536, found ", a.num_outputs),
-                    "num_outputs");
-      }
-    })
     .input("data", "The array to cut.")
     .outputs([](const SliceChannelAttrs &a) { return int(a.num_outputs); })
     .numbers_one_output()

@@ -22,12 +22,7 @@ OpBuilder<BlockAttrs> blocked(const char *name, const char *doc) {
   g.of = {0};
   op.doc(doc)
       .required(&BlockAttrs::block_size, "block_size", "The height and width of a block.")
-      .check([](BlockAttrs &a) {
-        if (a.block_size < 1 || a.block_size > 32768) {
-          throw Error(Code::kInvalidArgument, text("attribute 'block_size': expected 1 to 32768, found ", a.block_size),
-                      "block_size");
-        }
-      })
+      .range(1, 32768)
       .input("data", "Images, (N, C, H, W).")
       .gradient(g);
   return op;

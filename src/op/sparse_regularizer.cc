@@ -8,9 +8,11 @@ using A = SparseRegularizerAttrs;
 
 COHORT_OPERATOR(IdentityAttachKLSparseReg, SparseRegularizerAttrs)
     .doc("Passes data on; its gradient draws the mean of each column to sparseness_target.")
-    .attr(&A::sparseness_target, "sparseness_target", 0.1f, 0.0f, 1.0f, "The mean wanted, for data from 0 to 1.")
+    .attr(&A::sparseness_target, "sparseness_target", 0.1f, "The mean wanted, for data from 0 to 1.")
+    .range(0.0f, 1.0f)
     .attr(&A::penalty, "penalty", 0.001f, "Factor of the gradient that is added.")
-    .attr(&A::momentum, "momentum", 0.9f, 0.0f, 1.0f, "The share of the old moving mean in the new one.")
+    .attr(&A::momentum, "momentum", 0.9f, "The share of the old moving mean in the new one.")
+    .range(0.0f, 1.0f)
     .input("data", "(batch, columns, ...).")
     .aux("moving_avg", "Moving mean, one a column.")
     .init("[\"zero\", {}]")

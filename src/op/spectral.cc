@@ -43,12 +43,8 @@ OpBuilder<NoAttrs> transform(const char *name, const char *doc) {
 COHORT_OPERATOR(_contrib_count_sketch, CountSketchAttrs)
     .doc("Numbers along the last axis, times s, added up in the places that h says.")
     .required(&CountSketchAttrs::out_dim, "out_dim", "The number of places.")
+    .range(1)
     .ignored("processing_batch_size", "int", "32", "No meaning here.")
-    .check([](CountSketchAttrs &a) {
-      if (a.out_dim >= 1) return;
-      throw Error(Code::kInvalidArgument, text("attribute 'out_dim': expected at least 1, found ", a.out_dim),
-                  "out_dim");
-    })
     .input("data", "Numbers, along the last axis.")
     .input("h", "The place of each number, (1, numbers): 0 to out_dim - 1.")
     .input("s", "Its sign, (1, numbers).")

@@ -70,13 +70,8 @@ COHORT_OPERATOR(repeat, RepeatAttrs)
     .alias("_np_repeat")
     .doc("Each element of data several times in a row.")
     .required(&RepeatAttrs::repeats, "repeats", "How often.")
+    .range(0)
     .attr(&RepeatAttrs::axis, "axis", std::nullopt, "The axis; negative counts from the last; None: data is flattened.")
-    .check([](RepeatAttrs &a) {
-      if (a.repeats < 0) {
-        throw Error(Code::kInvalidArgument, text("attribute 'repeats': expected at least 0, found ", a.repeats),
-                    "repeats");
-      }
-    })
     .input("data", "Any shape.")
     .infer_shape(infer_repeated<RepeatAttrs>)
     .gradient(of_data());

@@ -121,7 +121,7 @@ namespace {
 template <typename A>
 OpBuilder<A> single(const char *name, const char *doc, const std::vector<const char *> &states, bool master = false) {
   OpBuilder<A> op(name);
-  op.doc(doc).input("weight", "The parameter.").input("grad", "Its gradient.");
+  op.doc(doc).input("weight", "The parameter.").input("grad", "The gradient of the weight.");
   std::vector<int> mutated;
   for (const char *state : states) {
     mutated.push_back(2 + int(mutated.size()));
@@ -291,7 +291,7 @@ std::vector<int> first_inputs(int count) {
     OpBuilder<AdagradAttrs> op("_contrib_group_adagrad_update");
     op.doc("AdaGrad with one history for each row: h = h + mean(g^2); w - lr g / sqrt(h + epsilon)")
         .input("weight", "The parameter.")
-        .input("grad", "Its gradient.")
+        .input("grad", "The gradient of the weight.")
         .input("history", "A number for each row, (rows, 1), changed in place.")
         .mutates({2})
         .inplace(0, 0)

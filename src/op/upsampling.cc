@@ -46,17 +46,14 @@ COHORT_OPERATOR(UpSampling, UpSamplingAttrs)
     .input_if(
         "weight", [](const A &a) { return a.bilinear; }, "Filters, (channels, 1, k, k) with k = 2 scale - scale % 2.")
     .init("[\"bilinear\", {}]")
-    .required(&A::scale, "scale", "The factor, 1 to 1000.")
+    .required(&A::scale, "scale", "The factor.")
+    .range(1, 1000)
     .attr(&A::num_filter, "num_filter", 0, "The number of channels, for bilinear; taken from data.")
     .required_choice(&A::bilinear, "sample_type", {{"bilinear", true}, {"nearest", false}},
                      "How elements between are made.")
     .choice(&A::sums, "multi_input_mode", {{"concat", false}, {"sum", true}}, false,
             "What becomes of several inputs: their channels follow each other, or are added.")
     .ignored("workspace", "long (non-negative)", "512", "No meaning here.")
-    .check([](A &a) {
-      if (a.scale >= 1 && a.scale <= 1000) return;
-      throw Error(Code::kInvalidArgument, text("attribute 'scale': expected 1 to 1000, found ", a.scale), "scale");
-    })
     .infer_shape([](const A &a, Shapes &in, Shapes &out) {
       if (in.empty()) throw Error(Code::kInvalidArgument, "expected at least one input, found none", "num_args");
       if (!in[0].rank_known()) return;

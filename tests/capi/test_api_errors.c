@@ -413,6 +413,8 @@ static void indices_beyond_the_end(void **state) {
   fails(cohort_operator_name(num, &name), COHORT_ERROR_INVALID_ARGUMENT, "index");
   fails(cohort_operator_attr("FullyConnected", 99, &name, NULL, NULL, NULL), COHORT_ERROR_INVALID_ARGUMENT, "index");
   fails(cohort_operator_input("FullyConnected", 3, &name, NULL, NULL), COHORT_ERROR_INVALID_ARGUMENT, "index");
+  fails(cohort_operator_attr_range("FullyConnected", 99, NULL, NULL), COHORT_ERROR_INVALID_ARGUMENT, "index");
+  fails(cohort_operator_input_gradient("FullyConnected", 3, &number), COHORT_ERROR_INVALID_ARGUMENT, "index");
   fails(cohort_operator_output("FullyConnected", 1, &name), COHORT_ERROR_INVALID_ARGUMENT, "index");
   cohort_group_free(group);
   cohort_executor_free(executor);

@@ -56,6 +56,81 @@ static void every_operator_describes_itself(void **state) {
   }
 }
 
+/* What lies beyond the range of an attribute is refused, whatever else is missing; the error says what was expected. */
+static void numbers_out_of_range_are_refused(void **state) {
+  const char *op, *canonical, *name, *count, *key[2], *value[2] = {NULL, "1"};
+  size_t num_ops = 0, num_attrs = 0, num_bounds = 0, i, k;
+  cohort_symbol *symbol = NULL;
+  double bound[2];
+  char text[64];
+  int side;
+
+  (void)state;
+  ok(cohort_operator_num(&num_ops));
+  for (i = 0; i < num_ops; ++i) {
+    ok(cohort_operator_name(i, &op));
+    ok(cohort_operator_info(op, &canonical, NULL, &num_attrs, NULL, NULL, &count));
+    for (k = 0; strcmp(op, canonical) == 0 && k < num_attrs; ++k) {
+      ok(cohort_operator_attr(op, k, &name, NULL, NULL, NULL));
+      ok(cohort_operator_attr_range(op, k, &bound[0], &bound[1]));
+      if (!(bound[0] <= bound[1])) fail_msg("%s: %s: the range ends before it begins", op, name);
+      for (side = 0; side < 2; ++side) {
+        if (!(bound[side] > -1e9 && bound[side] < 1e9)) continue;
+        ++num_bounds;
+        snprintf(text, sizeof text, "%.0f", side ? bound[1] + 1 : bound[0] - 1);
+        key[0] = name;
+        key[1] = count;
+        value[0] = text;
+        fails(
+            cohort_symbol_create(op, NULL, key, value, count[0] && strcmp(name, count) ? 2 : 1, NULL, NULL, 0, &symbol),
+            COHORT_ERROR_INVALID_ARGUMENT, "expected");
+      }
+    }
+  }
+  assert_true(num_bounds > 60);
+}
+
+/* The position of an input among those that are declared. */
+static cohort_bool has_gradient(const char *op, const char *input) {
+  const char *name;
+  size_t num_inputs = 0, i;
+  cohort_bool found = -1;
+
+  ok(cohort_operator_info(op, NULL, NULL, NULL, &num_inputs, NULL, NULL));
+  for (i = 0; i < num_inputs; ++i) {
+    ok(cohort_operator_input(op, i, &name, NULL, NULL));
+    if (strcmp(name, input) == 0) ok(cohort_operator_input_gradient(op, i, &found));
+  }
+  return found;
+}
+
+static void the_registry_says_where_gradients_flow(void **state) {
+  const char *op;
+  size_t num_ops = 0, num_inputs = 0, i, k;
+  cohort_bool flows;
+
+  (void)state;
+  assert_int_equal(has_gradient("FullyConnected", "data"), 1);
+  assert_int_equal(has_gradient("FullyConnected", "bias"), 1);
+  assert_int_equal(has_gradient("BatchNorm", "gamma"), 1);
+  assert_int_equal(has_gradient("BatchNorm", "moving_mean"), 0);
+  assert_int_equal(has_gradient("SoftmaxOutput", "label"), 0);
+  assert_int_equal(has_gradient("Concat", "arg"), 1);
+  assert_int_equal(has_gradient("BlockGrad", "data"), 0);
+  assert_int_equal(has_gradient("argmax", "data"), 0);
+  assert_int_equal(has_gradient("elemwise_add", "rhs"), 1);
+  ok(cohort_operator_num(&num_ops));
+  for (i = 0; i < num_ops; ++i) {
+    ok(cohort_operator_name(i, &op));
+    ok(cohort_operator_info(op, NULL, NULL, NULL, &num_inputs, NULL, NULL));
+    for (k = 0; k < num_inputs; ++k) {
+      flows = -1;
+      ok(cohort_operator_input_gradient(op, k, &flows));
+      assert_true(flows == 0 || flows == 1);
+    }
+  }
+}
+
 /* One operator in full, as MXNet has it. */
 static void fully_connected_as_mxnet_has_it(void **state) {
   const char *canonical = NULL, *name = NULL, *type = NULL, *value = "untouched";
@@ -152,6 +227,7 @@ static void bad_applications_are_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(names_are_sorted_and_lead_somewhere), TEST(every_operator_describes_itself),
+      TEST(numbers_out_of_range_are_refused),    TEST(the_registry_says_where_gradients_flow),
       TEST(fully_connected_as_mxnet_has_it),     TEST(operators_are_applied),
       TEST(bad_applications_are_refused),
   };

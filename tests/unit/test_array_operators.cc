@@ -175,9 +175,10 @@ TEST(refusals_of_repetitions_blocks_diagonals_and_borders) {
   CHECK_EQ(refusal("tile", {{"reps", "(4611686018427387904,)"}}, {x}),
            refused(Code::kShape, "output: expected fewer than 2^63 elements, found 3 times 4611686018427387904"));
   CHECK_EQ(refusal("repeat", {{"repeats", "-1"}}, {x}),
-           refused(Code::kInvalidArgument, "attribute 'repeats': expected at least 0, found -1"));
-  CHECK_EQ(refusal("depth_to_space", {{"block_size", "0"}}, {image}),
-           refused(Code::kInvalidArgument, "attribute 'block_size': expected 1 to 32768, found 0"));
+           refused(Code::kInvalidArgument, "operator repeat: attribute 'repeats': expected at least 0, found -1"));
+  CHECK_EQ(
+      refusal("depth_to_space", {{"block_size", "0"}}, {image}),
+      refused(Code::kInvalidArgument, "operator depth_to_space: attribute 'block_size': expected 1 to 32768, found 0"));
   CHECK_EQ(refusal("space_to_depth", {{"block_size", "2"}}, {image}),
            refused(Code::kShape, "data: expected a multiple of 2 on axis 3, found (1, 1, 2, 3)"));
   CHECK_EQ(refusal("depth_to_space", {{"block_size", "2"}}, {x}),
@@ -441,7 +442,7 @@ TEST(elements_counted_in_bins) {
            refused(Code::kInvalidArgument,
                    "attributes 'bin_cnt' and 'range': expected both or neither, found bin_cnt alone"));
   CHECK_EQ(refusal("_histogram", {{"bin_cnt", "0"}, {"range", "(0, 1)"}}, {x}),
-           refused(Code::kInvalidArgument, "attribute 'bin_cnt': expected at least 1, found 0"));
+           refused(Code::kInvalidArgument, "operator _histogram: attribute 'bin_cnt': expected at least 1, found 0"));
   for (const char *range : {"(1, 0)", "(1)", "", "(0, inf)", "(", ",", "(0, 1, 2)"}) {
     CHECK(refusal("_histogram", {{"bin_cnt", "2"}, {"range", range}}, {x})
               .find(text(int(Code::kInvalidArgument), ": ")) == 0);

@@ -375,6 +375,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
             POINTER(c_char_p),
         ),
     ),
+    "cohort_operator_attr_range": (c_void_p, (c_char_p, c_size_t, POINTER(c_double), POINTER(c_double))),
     "cohort_operator_info": (
         c_void_p,
         (
@@ -388,6 +389,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
         ),
     ),
     "cohort_operator_input": (c_void_p, (c_char_p, c_size_t, POINTER(c_char_p), POINTER(c_char_p), POINTER(c_int32))),
+    "cohort_operator_input_gradient": (c_void_p, (c_char_p, c_size_t, POINTER(c_int32))),
     "cohort_operator_invoke": (
         c_void_p,
         (

@@ -180,8 +180,10 @@ fn null_is_refused() {
         refused("cohort_ndarray_zeros", cohort_ndarray_zeros(null(), 0, 0, null(), null_mut()));
         refused("cohort_num_devices", cohort_num_devices(0, null_mut()));
         refused("cohort_operator_attr", cohort_operator_attr(null(), 0, null_mut(), null_mut(), null_mut(), null_mut()));
+        refused("cohort_operator_attr_range", cohort_operator_attr_range(null(), 0, null_mut(), null_mut()));
         refused("cohort_operator_info", cohort_operator_info(null(), null_mut(), null_mut(), null_mut(), null_mut(), null_mut(), null_mut()));
         refused("cohort_operator_input", cohort_operator_input(null(), 0, null_mut(), null_mut(), null_mut()));
+        refused("cohort_operator_input_gradient", cohort_operator_input_gradient(null(), 0, null_mut()));
         refused("cohort_operator_invoke", cohort_operator_invoke(null(), null(), null(), 0, null(), 0, null(), 0, null(), null_mut()));
         refused("cohort_operator_name", cohort_operator_name(0, null_mut()));
         refused("cohort_operator_num", cohort_operator_num(null_mut()));

@@ -33,6 +33,13 @@ extern "C" {
         out_default: *mut *const c_char,
         out_doc: *mut *const c_char,
     ) -> *mut cohort_error;
+    /// The numbers that an attribute may be given, of a tuple each of its entries. Out parameters may be NULL.
+    pub fn cohort_operator_attr_range(
+        op: *const c_char,
+        index: usize,
+        out_low: *mut f64,
+        out_high: *mut f64,
+    ) -> *mut cohort_error;
     /// What an operator is. Out parameters may be NULL.
     pub fn cohort_operator_info(
         op: *const c_char,
@@ -50,6 +57,13 @@ extern "C" {
         out_name: *mut *const c_char,
         out_doc: *mut *const c_char,
         out_is_aux: *mut cohort_bool,
+    ) -> *mut cohort_error;
+    /// Whether a gradient flows to an input, with all attributes at their defaults: 1 or 0. To one that the operator does not
+    /// have then, none does.
+    pub fn cohort_operator_input_gradient(
+        op: *const c_char,
+        index: usize,
+        out_has_gradient: *mut cohort_bool,
     ) -> *mut cohort_error;
     /// Applies an operator to arrays. Queued on the context of the inputs, which must be one (all host contexts count as one).
     ///

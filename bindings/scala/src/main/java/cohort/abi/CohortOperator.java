@@ -21,6 +21,11 @@ public final class CohortOperator {
     /** An attribute. Out parameters may be NULL. */
     public static native long cohort_operator_attr(String op, long index, long[] out_name, long[] out_type, long[] out_default, long[] out_doc);
 
+    /**
+     * The numbers that an attribute may be given, of a tuple each of its entries. Out parameters may be NULL.
+     */
+    public static native long cohort_operator_attr_range(String op, long index, double[] out_low, double[] out_high);
+
     /** What an operator is. Out parameters may be NULL. */
     public static native long cohort_operator_info(String op, long[] out_canonical, long[] out_doc, long[] out_num_attrs, long[] out_num_inputs, long[] out_num_outputs, long[] out_count_attr);
 
@@ -28,6 +33,12 @@ public final class CohortOperator {
      * An input. Which ones a node has can depend on its attributes (no bias with `no_bias`). Out parameters may be NULL.
      */
     public static native long cohort_operator_input(String op, long index, long[] out_name, long[] out_doc, int[] out_is_aux);
+
+    /**
+     * Whether a gradient flows to an input, with all attributes at their defaults: 1 or 0. To one that the operator does not
+     * have then, none does.
+     */
+    public static native long cohort_operator_input_gradient(String op, long index, int[] out_has_gradient);
 
     /**
      * Applies an operator to arrays. Queued on the context of the inputs, which must be one (all host contexts count as one).

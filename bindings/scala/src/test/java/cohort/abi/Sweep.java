@@ -299,8 +299,10 @@ final class Sweep {
         Check.refused("cohort_ndarray_zeros", CohortNdarray.cohort_ndarray_zeros((long[]) null, 0, 0, (Structs.Context) null, (long[]) null));
         Check.refused("cohort_num_devices", CohortContext.cohort_num_devices(0, (long[]) null));
         Check.refused("cohort_operator_attr", CohortOperator.cohort_operator_attr((String) null, 0, (long[]) null, (long[]) null, (long[]) null, (long[]) null));
+        Check.refused("cohort_operator_attr_range", CohortOperator.cohort_operator_attr_range((String) null, 0, (double[]) null, (double[]) null));
         Check.refused("cohort_operator_info", CohortOperator.cohort_operator_info((String) null, (long[]) null, (long[]) null, (long[]) null, (long[]) null, (long[]) null, (long[]) null));
         Check.refused("cohort_operator_input", CohortOperator.cohort_operator_input((String) null, 0, (long[]) null, (long[]) null, (int[]) null));
+        Check.refused("cohort_operator_input_gradient", CohortOperator.cohort_operator_input_gradient((String) null, 0, (int[]) null));
         Check.refused("cohort_operator_invoke", CohortOperator.cohort_operator_invoke((String) null, (Pointer) null, (Pointer) null, 0, (long[]) null, 0, (long[]) null, 0, (Structs.InvokeOptions) null, (long[]) null));
         Check.refused("cohort_operator_name", CohortOperator.cohort_operator_name(0, (long[]) null));
         Check.refused("cohort_operator_num", CohortOperator.cohort_operator_num((long[]) null));
@@ -353,7 +355,7 @@ final class Sweep {
         Check.refused("cohort_tape_set_recording", CohortTape.cohort_tape_set_recording(0, 0, (int[]) null));
         Check.refused("cohort_tape_set_training", CohortTape.cohort_tape_set_training(0, 0, (int[]) null));
         Check.refused("cohort_tape_symbol", CohortTape.cohort_tape_symbol(0, 0, (long[]) null));
-        return 219;
+        return 221;
     }
 
     static int strays() {
