@@ -340,7 +340,7 @@ char-lm: build-deps
 .PHONY: test
 test: deps
 	@$(sub_make) all test-programs
-	@$(run_tests) layers clang headers abi capi unit golden cudasim pages tool perl python rust go scala examples install contract
+	@$(run_tests) layers clang headers abi capi unit golden cudasim pages tool docs perl python rust go scala examples install contract
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 
@@ -416,6 +416,11 @@ check-layers:
 .PHONY: check-contract
 check-contract:
 	@tests/check/contract.sh tests/contract tests/abi/symbols.txt $(BUILD)/tests/results
+
+# The reference as HTML, from the library's registry and the headers.
+.PHONY: docs
+docs: $(LIBRARY)
+	@COHORT_LIB='$(BUILD)' PYTHONDONTWRITEBYTECODE=1 $(PYTHON) bindings/tools/reference.py '$(BUILD)/docs'
 
 .PHONY: abi
 abi:
@@ -524,12 +529,12 @@ help:
 	@echo 'make golden GOLDEN=DIR  replay the golden cases in DIR'
 	@echo 'make bench              $(BUILD)/cohort-bench: fixed workloads, one JSON line each'
 	@echo 'make install            the tool with its page for man and completion for bash, headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
-	@echo 'make install            headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make install-perl       the Perl binding to where Perl looks; make install-python: the one for Python; make install-scala: of Java and Scala; make install-rust, install-go: sources, below PREFIX; DESTDIR='
 	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside'
 	@echo 'make test-perl          install what is missing, and run the tests of the Perl binding; make test-python: of Python; make test-rust: of Rust; make test-go: of Go; make test-scala: of Java and Scala'
 	@echo 'make test-tool          only those of the command line tool'
 	@echo 'make test-cudasim       CUDA on the simulated runtime of tests/cudasim, where there are headers of CUDA'
+	@echo 'make docs               the reference of operators and of the C interface, as HTML in $(BUILD)/docs; wants NumPy'
 	@echo 'make check-layers       includes go down the rooms only; names of files'
 	@echo 'make check-clang        whether clang takes the sources, where it is there; it builds them, too: make CXX=clang++'
 	@echo 'make check-contract     whether the tests of the last make test prove each rule of tests/contract'

@@ -40,9 +40,11 @@ ordered_json list_json(const std::vector<Value> &values) {
 // ---- operators that are missing
 // --------------------------------------------------------------------------------------
 
+constexpr int kMostNested = 64;  // graphs in graphs; deeper ones are not looked at
+
 void find_missing(const nlohmann::json &graph, const std::set<std::string> &known,
-                  std::map<std::string, std::vector<std::string>> &missing) {
-  if (!graph.is_object() || !graph.count("nodes") || !graph["nodes"].is_array()) return;
+                  std::map<std::string, std::vector<std::string>> &missing, int depth = 0) {
+  if (depth > kMostNested || !graph.is_object() || !graph.count("nodes") || !graph["nodes"].is_array()) return;
   for (const nlohmann::json &node : graph["nodes"]) {
     if (!node.is_object() || !node.count("op") || !node["op"].is_string()) continue;
     const std::string op = node["op"];
@@ -50,7 +52,7 @@ void find_missing(const nlohmann::json &graph, const std::set<std::string> &know
       missing[op].push_back(node.count("name") && node["name"].is_string() ? node["name"].get<std::string>() : "");
     }
     if (!node.count("subgraphs") || !node["subgraphs"].is_array()) continue;
-    for (const nlohmann::json &inner : node["subgraphs"]) find_missing(inner, known, missing);
+    for (const nlohmann::json &inner : node["subgraphs"]) find_missing(inner, known, missing, depth + 1);
   }
 }
 

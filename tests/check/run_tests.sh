@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the parts of the tests that are named, all of them whatever fails, and closes with "N passed, N failed, N skipped".
-#   run_tests.sh PART...      parts: layers clang headers abi capi unit golden cudasim pages tool perl python rust go scala examples install contract
+#   run_tests.sh PART...      parts: layers clang headers abi capi unit golden cudasim pages tool docs perl python rust go scala examples install contract
 # What became of each test is written to $BUILD/tests/results/PART.tsv: PROGRAM:TEST, a tab, and passed, failed or skipped.
 # The Makefile calls it with BUILD, CC, CXX, PYTHON, CARGO, GO, CAPI, UNIT, CUDASIM, PAGES, GOLDEN_RUNNER and MAKE in the environment.
 set -uo pipefail
@@ -222,6 +222,14 @@ for part in "$@"; do
         continue
       fi
       PYTHONDONTWRITEBYTECODE=1 TEST_LIMIT=300 tap tool "$PYTHON" bindings/python/tests/run_tap.py tests/check/test_tool.py
+      ;;
+    docs)
+      if ! "$PYTHON" -c 'import numpy' 2>/dev/null; then
+        echo "docs: left out, $PYTHON has no NumPy (make deps installs it)"
+        add docs 0 0 0 1
+        continue
+      fi
+      PYTHONDONTWRITEBYTECODE=1 tap docs "$PYTHON" bindings/python/tests/run_tap.py tests/check/test_reference.py
       ;;
     perl)
       check perl-dist tests/check/perl_dist.sh

@@ -336,6 +336,10 @@ class Inspect(ToolCase):
         )
         self.assertRegex(self.fails("2 operators", "inspect", path).stdout, r"_no_such_operator +2 +first\n")
 
+    def test_graphs_in_graphs_have_an_end(self):
+        inner = '{"nodes": [{"op": "null", "name": "x", "inputs": [], "subgraphs": [' * 20000 + "]}]}" * 20000
+        self.fails("deep.json", "inspect", self.write("deep.json", inner))
+
     def test_names_do_not_write_to_the_terminal(self):
         graph = Graph()
         path = self.write("hostile.json", graph.text(graph.add("relu", "a\x1b[31m\nb", [graph.add("null", "data")])))
@@ -436,6 +440,18 @@ class Bench(ToolCase):
         told = self.json_of("bench", MODELS / name / "symbol.json", "--shape", "data=8,4", "softmax_label=8,4", "--batch-axis", "1",
                             "--batch", "6", "--milliseconds", "1", "--params", MODELS / name / "checkpoint-0000.params")
         self.assertEqual(told["results"][0]["batch"], 6)
+
+    def test_a_bar_moves_on_a_terminal_and_only_there(self):
+        words = [str(TOOL), "bench", str(SYMBOLS / "mlp.json"), "--shape", "data=4,20", "--batch", "1,2", "--milliseconds", "200", "--json"]
+        ours, theirs = os.openpty()
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=theirs)
+        os.close(theirs)
+        seen = os.read(ours, 65536).decode()
+        os.close(ours)
+        self.assertEqual(len(json.loads(done.stdout)["results"]), 2)
+        self.assertIn("measuring [", seen)
+        self.assertIn("] 1/2", seen)
+        self.assertTrue(seen.endswith("\r\x1b[K"))
 
     def test_what_cannot_be_measured_is_said(self):
         self.misused("--shape", "bench", SYMBOLS / "mlp.json")
