@@ -119,7 +119,8 @@ static void sizes_and_windows_that_make_no_sense_are_refused(void **state) {
   refused("_image_crop", ATTRS("x", "2", "y", "0", "width", "2", "height", "1"), IMAGE, shape, "inside 3 pixels");
   refused("_image_crop", ATTRS("x", "-1", "y", "0", "width", "2", "height", "1"), IMAGE, shape, "from -1");
   refused("_image_crop", ATTRS("x", "0", "y", "0", "width", "2", "height", "0"), IMAGE, shape, "height");
-  refused("_cvcopyMakeBorder", ATTRS("top", "-1", "bot", "0", "left", "0", "right", "0"), IMAGE, wrong, "borders");
+  refused("_cvcopyMakeBorder", ATTRS("top", "-1", "bot", "0", "left", "0", "right", "0"), IMAGE, wrong,
+          "'top': expected 0 to");
   refused("_image_normalize", ATTRS("mean", "(1, 2)"), counted(SHAPE(3, 2, 2), 1), shape, "'mean'");
   refused("_image_normalize", NO_ATTRS, counted(SHAPE(2, 2, 2), 1), shape, "1 or 3 channels");
   refused("_image_random_hue", ATTRS("min_factor", "-0.1", "max_factor", "0"), IMAGE, wrong, "min_factor");
