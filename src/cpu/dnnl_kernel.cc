@@ -216,14 +216,22 @@ std::string name_of(const StepSpec &spec) {
 int threads_for_work(const StepSpec &spec, double operations) { return operations < 2e5 ? 1 : spec.num_threads; }
 int threads_for_elements(const StepSpec &spec, double elements) { return elements < 16384 ? 1 : spec.num_threads; }
 
-std::string refuses_empty(const StepSpec &spec) {
+bool has_bfloat16_units() {
+  constexpr auto kUnits = unsigned(dnnl::cpu_isa::avx512_core_bf16);  // of instruction sets: one bit each
+  static const bool found = (unsigned(dnnl::get_effective_cpu_isa()) & kUnits) == kUnits;
+  return found;
+}
+
+std::string refuses_layer(const StepSpec &spec) {
   bool empty = false;
   for (const TensorSpec &input : spec.inputs) empty = empty || input.shape.size() == 0;
   for (size_t i = 0; i < spec.outputs.size(); ++i) {
     const bool wanted = i >= spec.wanted.size() || spec.wanted[i];
     empty = empty || (wanted && spec.outputs[i].shape.size() == 0);
   }
-  return empty ? "takes no array without elements" : "";
+  if (empty) return "takes no array without elements";
+  const bool narrow = !spec.inputs.empty() && spec.inputs[0].dtype == Dtype::kBfloat16;
+  return narrow && !has_bfloat16_units() ? "this processor has no units for bfloat16" : "";
 }
 
 }  // namespace cohort::dnn

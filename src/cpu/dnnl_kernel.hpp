@@ -82,8 +82,15 @@ struct Place {
   }
 };
 
-// KernelEntry::when: refuses steps on arrays without elements, of which oneDNN makes no primitives.
-std::string refuses_empty(const StepSpec &spec);
+// The types in which oneDNN's layers work here.
+inline constexpr DtypeSet kLayerTypes{Dtype::kFloat32, Dtype::kBfloat16};
+
+// Whether this processor multiplies bfloat16 in units of its own.
+bool has_bfloat16_units();
+
+// KernelEntry::when: refuses steps on arrays without elements, of which oneDNN makes no primitives, and layers in
+// bfloat16 where the processor would have to imitate it.
+std::string refuses_layer(const StepSpec &spec);
 
 // Books bytes of scratch or saved memory (StepSpec::scratch_bytes, saved_bytes), 64-byte aligned; returns their offset.
 inline size_t book(size_t &total, size_t bytes) {

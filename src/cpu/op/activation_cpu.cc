@@ -104,7 +104,7 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   const int64_t count = flat_size(spec.inputs[0]);
   const int num_threads = threads_for_elements(spec, double(count));
   const ThreadsScope threads(num_threads);
-  const Desc flat = row_major({count}, Dtype::kFloat32);
+  const Desc flat = row_major({count}, spec.inputs[0].dtype);
   const Eltwise eltwise = eltwise_of(type);
   const auto pd = attempt([&] {
     return eltwise_desc(engine(), attributes(), prop_kind::forward_inference, eltwise.forward, flat, eltwise.alpha);
@@ -122,7 +122,7 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   const int64_t count = flat_size(spec.inputs[1]);
   const int num_threads = threads_for_elements(spec, double(count));
   const ThreadsScope threads(num_threads);
-  const Desc flat = row_major({count}, Dtype::kFloat32);
+  const Desc flat = row_major({count}, spec.inputs[0].dtype);
   const Eltwise eltwise = eltwise_of(type);
   const auto pd = attempt([&] {
     const auto hint =
@@ -138,15 +138,11 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
                                                            spec));
 }
 
-COHORT_KERNEL_BY(cpu, Activation, make_forward)
-    .named("onednn")
-    .dtypes({Dtype::kFloat32})
-    .when(refuses_forward)
-    .any_layout();
+COHORT_KERNEL_BY(cpu, Activation, make_forward).named("onednn").dtypes(kLayerTypes).when(refuses_forward).any_layout();
 COHORT_KERNEL(cpu, Activation, PlainActivation).dtypes(kFloatTypes).any_layout();
 COHORT_KERNEL_BY(cpu, _backward_Activation, make_backward)
     .named("onednn")
-    .dtypes({Dtype::kFloat32})
+    .dtypes(kLayerTypes)
     .when(refuses_backward)
     .any_layout();
 COHORT_KERNEL(cpu, _backward_Activation, PlainActivationBackward).dtypes(kFloatTypes).any_layout();

@@ -87,10 +87,10 @@ Problem problem_of(const StepSpec &spec, const TensorSpec &data) {
   const bool channels_second = normalize_axis(a.axis, data.shape.rank(), "BatchNorm") == 1;
   if (data.layout && channels_second) {
     p.data = desc_of(data);
-    p.plain = row_major(dims_of(data.shape), Dtype::kFloat32);
+    p.plain = row_major(dims_of(data.shape), data.dtype);
   } else {
     const Dims dims = e.inner == 1 ? Dims{e.outer, e.channels} : Dims{e.outer, e.channels, e.inner};
-    p.data = p.plain = row_major(dims, Dtype::kFloat32);
+    p.data = p.plain = row_major(dims, data.dtype);
   }
   p.channels = e.channels;
   p.flags = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
@@ -537,8 +537,8 @@ std::string refuses_own(const StepSpec &spec) { return is_shared(spec) ? "" : "t
 std::string refuses_shared(const StepSpec &spec) {
   return is_shared(spec) ? "the statistics are those of several devices" : "";
 }
-std::string refuses_empty_or_shared(const StepSpec &spec) {
-  const std::string empty = refuses_empty(spec);
+std::string refuses_layer_or_shared(const StepSpec &spec) {
+  const std::string empty = refuses_layer(spec);
   return empty.empty() ? refuses_shared(spec) : empty;
 }
 std::string refuses_backward_of_own(const StepSpec &spec) {
@@ -593,14 +593,14 @@ std::unique_ptr<Kernel> make_with_relu(StepSpec &spec) {
 #define COHORT_BATCH_NORM(op, forward, backward, plain, plain_backward)                          \
   COHORT_KERNEL_BY(cpu, op, forward)                                                             \
       .named("onednn")                                                                           \
-      .dtypes({Dtype::kFloat32})                                                                 \
-      .when(refuses_empty_or_shared)                                                             \
+      .dtypes(kLayerTypes)                                                                       \
+      .when(refuses_layer_or_shared)                                                             \
       .fuses({kTrainRelu})                                                                       \
       .any_layout();                                                                             \
   COHORT_KERNEL_BY(cpu, op, plain).dtypes(kFloatTypes).when(refuses_shared).fuses({kTrainRelu}); \
   COHORT_KERNEL_BY(cpu, _backward_##op, backward)                                                \
       .named("onednn")                                                                           \
-      .dtypes({Dtype::kFloat32})                                                                 \
+      .dtypes(kLayerTypes)                                                                       \
       .when(refuses_backward)                                                                    \
       .fuses({kTrainRelu})                                                                       \
       .any_layout();                                                                             \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution on oneDNN for float32, as plain loops for the other floating types.
+// Convolution on oneDNN for float32 and bfloat16, as plain loops for the other floating types.
 #include "op/convolution.hpp"
 
 #include <algorithm>
@@ -22,6 +22,7 @@ struct Problem {
   Desc plain_data, plain_weight, plain_result;  // as row-major arrays lie
   Dims stride, dilate, pad;                     // oneDNN counts the dilation from 0
   bool last;                                    // attribute layout: the channels are behind the spatial axes
+  Dtype dtype;
 
   double operations() const {
     double count = 2;
@@ -37,15 +38,17 @@ Dims channels_in_front(const Shape &shape, bool last) {
   return dims;
 }
 
-Problem problem_of(const ConvolutionAttrs &a, const Shape &data, const Shape &weight, const Shape &result) {
+Problem problem_of(const ConvolutionAttrs &a, const TensorSpec &data, const TensorSpec &weight,
+                   const TensorSpec &result) {
   Problem p;
+  p.dtype = data.dtype;
   p.last = channels_last(a.layout);
-  p.data = channels_in_front(data, p.last);
-  p.weight = channels_in_front(weight, p.last);
-  p.result = channels_in_front(result, p.last);
+  p.data = channels_in_front(data.shape, p.last);
+  p.weight = channels_in_front(weight.shape, p.last);
+  p.result = channels_in_front(result.shape, p.last);
   p.bias = {a.num_filter};
   const auto plain = [&](const Dims &dims) {
-    return p.last ? dnn::channels_last(dims, Dtype::kFloat32) : row_major(dims, Dtype::kFloat32);
+    return p.last ? dnn::channels_last(dims, p.dtype) : row_major(dims, p.dtype);
   };
   p.plain_data = plain(p.data);
   p.plain_result = plain(p.result);
@@ -56,7 +59,7 @@ Problem problem_of(const ConvolutionAttrs &a, const Shape &data, const Shape &we
     Dims axes(p.weight.size());
     for (size_t i = 0; i < axes.size(); ++i) axes[i] = int64_t(i);
     if (p.last) std::rotate(axes.begin() + 2, axes.begin() + 3, axes.end());
-    p.plain_weight = ordered(p.weight, Dtype::kFloat32, axes);
+    p.plain_weight = ordered(p.weight, p.dtype, axes);
   }
   p.stride.assign(a.stride.begin(), a.stride.end());
   p.pad.assign(a.pad.begin(), a.pad.end());
@@ -68,8 +71,8 @@ using ForwardDesc = dnnl::convolution_forward::primitive_desc;
 
 std::optional<ForwardDesc> forward_of(const Problem &p, algorithm alg, const std::pair<Desc, Desc> &layouts,
                                       bool has_bias, bool is_train, const primitive_attr &attr) {
-  const Desc weight = any_of(p.weight, Dtype::kFloat32);
-  const Desc bias = has_bias ? row_major(p.bias, Dtype::kFloat32) : Desc();
+  const Desc weight = any_of(p.weight, p.dtype);
+  const Desc bias = has_bias ? row_major(p.bias, p.dtype) : Desc();
   return attempt([&] {
     return forward_desc<dnnl::convolution_forward>(
         engine(), attr, is_train ? prop_kind::forward_training : prop_kind::forward_inference, alg, layouts.first,
@@ -89,7 +92,7 @@ bool is_blocked(const Desc &desc) { return !blocking_of(desc).inner_blocks.empty
 std::vector<std::pair<Desc, Desc>> candidates(const Problem &p, const TensorSpec &data) {
   if (p.last) return {{p.plain_data, p.plain_result}};
   const Desc lies = data.layout ? desc_of(data) : p.plain_data;
-  const Desc any_data = any_of(p.data, Dtype::kFloat32), any_result = any_of(p.result, Dtype::kFloat32);
+  const Desc any_data = any_of(p.data, p.dtype), any_result = any_of(p.result, p.dtype);
   std::vector<std::pair<Desc, Desc>> list;
   if (p.result[1] % 16 == 0 && !is_channels_last(lies)) {
     const auto liked = forward_of(p, algorithm::convolution_direct, {any_data, any_result}, /* has_bias */ false,
@@ -99,7 +102,7 @@ std::vector<std::pair<Desc, Desc>> candidates(const Problem &p, const TensorSpec
       if (is_blocked(liked->src_desc())) list.push_back({liked->src_desc(), liked->dst_desc()});
     }
   }
-  list.push_back({dnn::channels_last(p.data, Dtype::kFloat32), dnn::channels_last(p.result, Dtype::kFloat32)});
+  list.push_back({dnn::channels_last(p.data, p.dtype), dnn::channels_last(p.result, p.dtype)});
   list.push_back({any_data, any_result});
   list.push_back({p.plain_data, p.plain_result});
   return list;
@@ -113,8 +116,8 @@ bool suits_winograd(const Problem &p) {
   if (p.data.size() != 4 || p.weight.size() != 4 || p.last) return false;
   const int64_t in = p.data[1], out = p.result[1];
   const int64_t tiles = p.result[0] * ((p.result[2] + 3) / 4) * ((p.result[3] + 3) / 4);
-  return p.weight[2] == 3 && p.weight[3] == 3 && p.stride == Dims{1, 1} && p.dilate == Dims{0, 0} && in % 16 == 0 &&
-         out % 16 == 0 && in * out >= 1024 && tiles >= 32;
+  return p.dtype == Dtype::kFloat32 && p.weight[2] == 3 && p.weight[3] == 3 && p.stride == Dims{1, 1} &&
+         p.dilate == Dims{0, 0} && in % 16 == 0 && out % 16 == 0 && in * out >= 1024 && tiles >= 32;
 }
 
 struct Choice {
@@ -129,6 +132,7 @@ std::optional<Choice> choose(const Problem &p, const TensorSpec &data, bool has_
     const algorithm direct = algorithm::convolution_direct;
     const auto pd = forward_of(p, direct, layouts, has_bias, is_train, attributes());
     if (!pd || is_padded(pd->src_desc()) || is_padded(pd->dst_desc())) continue;
+    if (is_reference(*pd) && p.dtype != Dtype::kFloat32) continue;
     found = Choice{*pd, direct};
     if (!is_reference(*pd)) break;
   }
@@ -144,7 +148,10 @@ std::optional<Choice> choose(const Problem &p, const TensorSpec &data, bool has_
 class ConvolutionForward final : public Kernel {
  public:
   ConvolutionForward(StepSpec &spec, const Problem &p, const Choice &chosen, int num_threads)
-      : choice_(chosen), num_threads_(num_threads), first_extra_(spec.attrs_as<ConvolutionAttrs>().no_bias ? 2 : 3) {
+      : choice_(chosen),
+        dtype_(p.dtype),
+        num_threads_(num_threads),
+        first_extra_(spec.attrs_as<ConvolutionAttrs>().no_bias ? 2 : 3) {
     const bool has_bias = first_extra_ == 3;
     std::vector<Operand> operands;
     if (!spec.post.empty() && !fuse(spec, p, operands)) {
@@ -174,7 +181,7 @@ class ConvolutionForward final : public Kernel {
     }
     call_.run(args);
     if (post_.empty()) return;
-    apply_post_ops(post_, Dtype::kFloat32, result, int64_t(result_bytes_ / sizeof(float)), args, first_extra_, lane);
+    apply_post_ops(post_, dtype_, result, int64_t(result_bytes_ / dtype_size(dtype_)), args, first_extra_, lane);
   }
   const Choice &choice() const { return choice_; }
 
@@ -205,6 +212,7 @@ class ConvolutionForward final : public Kernel {
   }
 
   Choice choice_;
+  const Dtype dtype_;
   const int num_threads_, first_extra_;
   std::vector<PostOp> post_;  // those that oneDNN cannot fuse
   bool adds_to_result_ = false;
@@ -251,8 +259,9 @@ class ConvolutionBackward final : public Kernel {
                                      {DNNL_ARG_SRC, src, Place::input(1)},
                                      {DNNL_ARG_DIFF_WEIGHTS, grad, grad_place}};
     if (!is_empty(weights->diff_bias_desc())) {
-      const Place bias = spec.wanted[2] ? Place::output(2)
-                                        : Place::scratch(book(spec.scratch_bytes, size_t(p.bias[0]) * sizeof(float)));
+      const Place bias = spec.wanted[2]
+                             ? Place::output(2)
+                             : Place::scratch(book(spec.scratch_bytes, weights->diff_bias_desc().get_size()));
       operands.push_back({DNNL_ARG_DIFF_BIAS, weights->diff_bias_desc(), bias});
     }
     by_weights_ = Call(*weights, name_of(spec), std::move(operands), spec);
@@ -324,7 +333,7 @@ class PlainConvolutionBackward final : public Kernel {
 
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   const auto &a = spec.attrs_as<ConvolutionAttrs>();
-  const Problem p = problem_of(a, spec.inputs[0].shape, spec.inputs[1].shape, spec.outputs[0].shape);
+  const Problem p = problem_of(a, spec.inputs[0], spec.inputs[1], spec.outputs[0]);
   const int num_threads = threads_for_work(spec, p.operations());
   const ThreadsScope threads(num_threads);
   const auto chosen = choose(p, spec.inputs[0], !a.no_bias, spec.is_train);
@@ -334,7 +343,7 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
 
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   const auto &a = spec.attrs_as<ConvolutionAttrs>();
-  const Problem p = problem_of(a, spec.inputs[1].shape, spec.inputs[2].shape, spec.inputs[0].shape);
+  const Problem p = problem_of(a, spec.inputs[1], spec.inputs[2], spec.inputs[0]);
   const int num_threads = threads_for_work(spec, p.operations());
   const ThreadsScope threads(num_threads);
   const auto *forward = dynamic_cast<const ConvolutionForward *>(spec.forward);
@@ -343,7 +352,7 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   if (!choice) return nullptr;
 
   const ForwardDesc &hint = choice->desc;
-  const Desc src = hint.src_desc(), head = hint.dst_desc(), any_weight = any_of(p.weight, Dtype::kFloat32);
+  const Desc src = hint.src_desc(), head = hint.dst_desc(), any_weight = any_of(p.weight, p.dtype);
   const bool by_data = spec.wanted[0];
   const bool by_weights = spec.wanted[1] || (spec.wanted.size() > 2 && spec.wanted[2]);
   std::optional<ConvolutionBackward::DataDesc> data;
@@ -358,7 +367,7 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   for (const algorithm alg : {choice->alg, algorithm::convolution_direct}) {
     if (by_data && !data) data = data_gradient(alg, src);
     if (by_weights && !weights) {
-      const Desc bias = a.no_bias ? Desc() : row_major(p.bias, Dtype::kFloat32);
+      const Desc bias = a.no_bias ? Desc() : row_major(p.bias, p.dtype);
       weights = attempt([&] {
         return backward_desc<dnnl::convolution_backward_weights>(engine(), attributes(), hint, alg, src, any_weight,
                                                                  bias, head, p.stride, p.dilate, p.pad, p.pad);
@@ -367,7 +376,7 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   }
   // Images are read row-major, but only the reference implementation writes their gradient so.
   if (by_data && !p.last && (!data || is_reference(*data))) {
-    const auto liked = data_gradient(algorithm::convolution_direct, any_of(p.data, Dtype::kFloat32));
+    const auto liked = data_gradient(algorithm::convolution_direct, any_of(p.data, p.dtype));
     if (liked && !is_reference(*liked)) data = liked;
   }
   if ((by_data && !data) || (by_weights && !weights)) return nullptr;
@@ -377,15 +386,15 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
 constexpr auto kActivation = PostOp::Kind::kActivation, kSum = PostOp::Kind::kSum;
 COHORT_KERNEL_BY(cpu, Convolution, make_forward)
     .named("onednn")
-    .dtypes({Dtype::kFloat32})
-    .when(refuses_empty)
+    .dtypes(kLayerTypes)
+    .when(refuses_layer)
     .fuses({kActivation, kSum})
     .any_layout();
 COHORT_KERNEL(cpu, Convolution, PlainConvolution).dtypes(kFloatTypes).fuses({kActivation, kSum});
 COHORT_KERNEL_BY(cpu, _backward_Convolution, make_backward)
     .named("onednn")
-    .dtypes({Dtype::kFloat32})
-    .when(refuses_empty)
+    .dtypes(kLayerTypes)
+    .when(refuses_layer)
     .any_layout();
 COHORT_KERNEL(cpu, _backward_Convolution, PlainConvolutionBackward).dtypes(kFloatTypes);
 

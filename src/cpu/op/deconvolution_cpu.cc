@@ -210,7 +210,7 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
 
 std::string refuses_backward(const StepSpec &spec) {
   if (!dynamic_cast<const DeconvolutionForward *>(spec.forward)) return "the forward pass is not oneDNN's";
-  return refuses_empty(spec);
+  return refuses_layer(spec);
 }
 
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
@@ -247,7 +247,7 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
 COHORT_KERNEL_BY(cpu, Deconvolution, make_forward)
     .named("onednn")
     .dtypes({Dtype::kFloat32})
-    .when(refuses_empty)
+    .when(refuses_layer)
     .any_layout();
 COHORT_KERNEL(cpu, Deconvolution, PlainDeconvolution).dtypes(kFloatTypes);
 COHORT_KERNEL_BY(cpu, _backward_Deconvolution, make_backward)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // FullyConnected: Y = X W^T + b, with X (rows, in), W (out, in), Y (rows, out), all row-major.
 //
-// float32 in training: matrix products on the arrays as they lie. Measured with oneDNN 2.6 at the sizes of an MLP, its
-// matmul is within a tenth of inner_product on blocked weights, whose reorder costs more than that. Weights that stay
-// the same (inference) are reordered once for inner_product, and a row or two is cheapest through sgemm: what a call
-// costs is then most of the time. Other types: plain loops.
+// float32 and bfloat16 in training: matrix products on the arrays as they lie. Measured with oneDNN 2.6 at the sizes of
+// an MLP, its matmul is within a tenth of inner_product on blocked weights, whose reorder costs more than that. Weights
+// that stay the same (inference) are reordered once for inner_product, and a row or two is cheapest through sgemm: what
+// a call costs is then most of the time. Other types: plain loops.
 #include "op/fully_connected.hpp"
 
 #include <cstring>
@@ -22,6 +22,7 @@ using namespace dnn;
 struct Product {
   int64_t rows, in, out;
   bool has_bias;
+  Dtype dtype;
   double operations() const { return 2.0 * double(rows) * double(in) * double(out); }
 };
 
@@ -31,6 +32,7 @@ Product product_of(const FullyConnectedAttrs &a, const TensorSpec &data, const T
   p.in = weight.shape[1];
   p.rows = a.flatten ? data.shape[0] : data.shape.size(0, data.shape.rank() - 1);
   p.has_bias = !a.no_bias;
+  p.dtype = data.dtype;
   return p;
 }
 
@@ -42,10 +44,10 @@ Product backward_product(const StepSpec &spec) {
 }
 
 // Few enough operations on few enough rows that the cost of a primitive's call shows.
-bool is_tiny(const Product &p) { return p.rows <= 2 && p.operations() <= 65536; }
+bool is_tiny(const Product &p) { return p.dtype == Dtype::kFloat32 && p.rows <= 2 && p.operations() <= 65536; }
 
-Desc matrix(int64_t rows, int64_t columns) { return row_major({rows, columns}, Dtype::kFloat32); }
-Desc transposed(int64_t rows, int64_t columns) { return ordered({rows, columns}, Dtype::kFloat32, {1, 0}); }
+Desc matrix(const Product &p, int64_t rows, int64_t columns) { return row_major({rows, columns}, p.dtype); }
+Desc transposed(const Product &p, int64_t rows, int64_t columns) { return ordered({rows, columns}, p.dtype, {1, 0}); }
 
 // A (rows, inner) times B (inner, columns) as a call; operands say where they are.
 std::optional<Call> product_call(const Desc &a, const Desc &b, const Desc &bias, const Desc &c,
@@ -64,6 +66,8 @@ class FullyConnectedForward final : public Kernel {
     const bool blocked = !spec.is_train && spec.constant.size() > 1 && spec.constant[1];
     if ((blocked && make_inner_product(spec)) || make_matmul(spec)) post_.clear();
   }
+
+  bool is_made() const { return call_ || product_.dtype == Dtype::kFloat32; }
 
   void run(const Args &args, const Lane &lane) const override {
     const ThreadsScope threads(num_threads_);
@@ -85,13 +89,13 @@ class FullyConnectedForward final : public Kernel {
  private:
   bool make_inner_product(StepSpec &spec) {
     const Product &p = product_;
-    const Desc data = matrix(p.rows, p.in), result = matrix(p.rows, p.out), plain_weight = matrix(p.out, p.in);
-    const Desc bias = p.has_bias ? row_major({p.out}, Dtype::kFloat32) : Desc();
+    const Desc data = matrix(p, p.rows, p.in), result = matrix(p, p.rows, p.out), plain_weight = matrix(p, p.out, p.in);
+    const Desc bias = p.has_bias ? row_major({p.out}, p.dtype) : Desc();
     std::vector<Operand> operands;
     const primitive_attr attr = attributes(post_ops_of(spec, p.has_bias ? 3 : 2, result, result, operands));
     const auto pd = attempt([&] {
       return forward_desc<dnnl::inner_product_forward>(engine(), attr, prop_kind::forward_inference, data,
-                                                       any_of({p.out, p.in}, Dtype::kFloat32), bias, result);
+                                                       any_of({p.out, p.in}, p.dtype), bias, result);
     });
     if (!pd || is_reference(*pd)) return false;
     operands.push_back({DNNL_ARG_SRC, data, Place::input(0)});
@@ -105,8 +109,8 @@ class FullyConnectedForward final : public Kernel {
 
   bool make_matmul(StepSpec &spec) {
     const Product &p = product_;
-    const Desc data = matrix(p.rows, p.in), weight = transposed(p.in, p.out), result = matrix(p.rows, p.out);
-    const Desc bias = p.has_bias ? matrix(1, p.out) : Desc();
+    const Desc data = matrix(p, p.rows, p.in), weight = transposed(p, p.in, p.out), result = matrix(p, p.rows, p.out);
+    const Desc bias = p.has_bias ? matrix(p, 1, p.out) : Desc();
     std::vector<Operand> operands;
     const primitive_attr attr = attributes(post_ops_of(spec, p.has_bias ? 3 : 2, result, result, operands));
     operands.push_back({DNNL_ARG_SRC, data, Place::input(0)});
@@ -129,17 +133,15 @@ template <typename T>
 void sum_rows(const T *values, int64_t rows, int64_t columns, T *sums, const Lane &lane) {
   using Sum = typename Accumulator<T>::type;
   parallel_for(lane, columns, 1 + 65536 / std::max<int64_t>(rows, 1), [=](int64_t begin, int64_t end) {
-    if constexpr (std::is_same_v<T, Sum>) {
-      for (int64_t j = begin; j < end; ++j) sums[j] = 0;
+    constexpr int64_t kBlock = 256;
+    for (int64_t first = begin; first < end; first += kBlock) {
+      const int64_t count = std::min(kBlock, end - first);
+      Sum block[kBlock] = {};
       for (int64_t i = 0; i < rows; ++i) {
-        for (int64_t j = begin; j < end; ++j) sums[j] += values[i * columns + j];
+        const T *const row = values + i * columns + first;
+        for (int64_t j = 0; j < count; ++j) block[j] += cast_element<Sum>(row[j]);
       }
-    } else {
-      for (int64_t j = begin; j < end; ++j) {
-        Sum sum = 0;
-        for (int64_t i = 0; i < rows; ++i) sum += cast_element<Sum>(values[i * columns + j]);
-        sums[j] = cast_element<T>(sum);
-      }
+      for (int64_t j = 0; j < count; ++j) sums[first + j] = cast_element<T>(block[j]);
     }
   });
 }
@@ -149,7 +151,7 @@ class FullyConnectedBackward final : public Kernel {
   FullyConnectedBackward(StepSpec &spec, const Product &p, int num_threads)
       : product_(p), wanted_(spec.wanted), num_threads_(num_threads) {
     if (is_tiny(p)) return;
-    const Desc head = matrix(p.rows, p.out), data = matrix(p.rows, p.in), weight = matrix(p.out, p.in);
+    const Desc head = matrix(p, p.rows, p.out), data = matrix(p, p.rows, p.in), weight = matrix(p, p.out, p.in);
     if (wanted_[0]) {
       auto call = product_call(head, weight, Desc(), data, attributes(),
                                {{DNNL_ARG_SRC, head, Place::input(0)},
@@ -159,7 +161,7 @@ class FullyConnectedBackward final : public Kernel {
       if (call) by_data_ = std::move(*call);
     }
     if (wanted_[1]) {
-      const Desc turned = transposed(p.out, p.rows);
+      const Desc turned = transposed(p, p.out, p.rows);
       auto call = product_call(turned, data, Desc(), weight, attributes(),
                                {{DNNL_ARG_SRC, turned, Place::input(0)},
                                 {DNNL_ARG_WEIGHTS, data, Place::input(1)},
@@ -167,6 +169,11 @@ class FullyConnectedBackward final : public Kernel {
                                spec);
       if (call) by_weight_ = std::move(*call);
     }
+  }
+
+  bool is_made() const {
+    const bool all = (by_data_ || !wanted_[0]) && (by_weight_ || !wanted_[1]);
+    return all || product_.dtype == Dtype::kFloat32;
   }
 
   void run(const Args &args, const Lane &lane) const override {
@@ -187,7 +194,11 @@ class FullyConnectedBackward final : public Kernel {
                                   args.out<float>(1), p.in),
                        "_backward_FullyConnected");
     }
-    if (p.has_bias && wanted_[2]) sum_rows(head, p.rows, p.out, args.out<float>(2), lane);
+    if (!p.has_bias || !wanted_[2]) return;
+    dispatch_float(p.dtype, "_backward_FullyConnected", [&](auto type) {
+      using T = decltype(type);
+      sum_rows(args.in<T>(0), p.rows, p.out, args.out<T>(2), lane);
+    });
   }
 
  private:
@@ -275,32 +286,39 @@ class PlainFullyConnectedBackward final : public Kernel {
   const Dtype dtype_;
 };
 
+// The kernel, where oneDNN has what it cannot do without.
+template <typename K>
+std::unique_ptr<Kernel> make_whole(StepSpec &spec, const Product &p, int num_threads) {
+  StepSpec answered = spec;
+  auto kernel = std::make_unique<K>(answered, p, num_threads);
+  if (!kernel->is_made()) return nullptr;
+  spec = std::move(answered);
+  return kernel;
+}
+
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   const Product p = forward_product(spec);
   const int num_threads = threads_for_work(spec, p.operations());
   const ThreadsScope threads(num_threads);
-  return std::make_unique<FullyConnectedForward>(spec, p, num_threads);
+  return make_whole<FullyConnectedForward>(spec, p, num_threads);
 }
 
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   const Product p = backward_product(spec);
   const int num_threads = threads_for_work(spec, p.operations());
   const ThreadsScope threads(num_threads);
-  return std::make_unique<FullyConnectedBackward>(spec, p, num_threads);
+  return make_whole<FullyConnectedBackward>(spec, p, num_threads);
 }
 
 constexpr auto kActivation = PostOp::Kind::kActivation, kSum = PostOp::Kind::kSum;
 COHORT_KERNEL_BY(cpu, FullyConnected, make_forward)
     .named("onednn")
-    .dtypes({Dtype::kFloat32})
-    .when(refuses_empty)
+    .dtypes(kLayerTypes)
+    .when(refuses_layer)
     .fuses({kActivation, kSum})
     .any_layout();
 COHORT_KERNEL(cpu, FullyConnected, PlainFullyConnected).dtypes(kFloatTypes).fuses({kActivation, kSum});
-COHORT_KERNEL_BY(cpu, _backward_FullyConnected, make_backward)
-    .named("onednn")
-    .dtypes({Dtype::kFloat32})
-    .when(refuses_empty);
+COHORT_KERNEL_BY(cpu, _backward_FullyConnected, make_backward).named("onednn").dtypes(kLayerTypes).when(refuses_layer);
 COHORT_KERNEL(cpu, _backward_FullyConnected, PlainFullyConnectedBackward).dtypes(kFloatTypes);
 
 }  // namespace

@@ -222,12 +222,12 @@ class ResizeImage final : public Kernel {
   AxisWindows rows_, columns_;
 };
 
-std::string refuses_empty_images(const StepSpec &spec) {
+std::string refuses_layer_images(const StepSpec &spec) {
   return spec.inputs[0].shape.size() == 0 && spec.outputs[0].shape.size() > 0 ? "takes images with pixels alone" : "";
 }
 
-COHORT_KERNEL(cpu, _image_resize, ResizeImage).when(refuses_empty_images);
-COHORT_KERNEL(cpu, _cvimresize, ResizeImage).when(refuses_empty_images);
+COHORT_KERNEL(cpu, _image_resize, ResizeImage).when(refuses_layer_images);
+COHORT_KERNEL(cpu, _cvimresize, ResizeImage).when(refuses_layer_images);
 
 }  // namespace
 }  // namespace cohort

@@ -168,16 +168,16 @@ std::optional<Problem> problem_of(const PoolingAttrs &a, const TensorSpec &data,
   if (last) {
     std::rotate(from.begin() + 1, from.end() - 1, from.end());
     std::rotate(to.begin() + 1, to.end() - 1, to.end());
-    p.plain_data = dnn::channels_last(from, Dtype::kFloat32);
-    p.plain_result = dnn::channels_last(to, Dtype::kFloat32);
+    p.plain_data = dnn::channels_last(from, data.dtype);
+    p.plain_result = dnn::channels_last(to, data.dtype);
     p.data = p.plain_data;
     p.result = p.plain_result;
     return p;
   }
-  p.plain_data = row_major(from, Dtype::kFloat32);
-  p.plain_result = row_major(to, Dtype::kFloat32);
+  p.plain_data = row_major(from, data.dtype);
+  p.plain_result = row_major(to, data.dtype);
   p.data = data.layout ? desc_of(data) : p.plain_data;
-  p.result = any_of(to, Dtype::kFloat32);
+  p.result = any_of(to, data.dtype);
   return p;
 }
 
@@ -253,7 +253,7 @@ std::string refuses_forward(const StepSpec &spec) {
   const auto &a = spec.attrs_as<PoolingAttrs>();
   if (a.pool_type != PoolingAttrs::kMax && a.pool_type != PoolingAttrs::kAvg) return "takes maxima and means alone";
   if (a.v1 && a.pool_type == PoolingAttrs::kMax) return "maxima of Pooling_v1 are others";
-  return refuses_empty(spec);
+  return refuses_layer(spec);
 }
 
 std::string refuses_backward(const StepSpec &spec) {
@@ -274,14 +274,10 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   return std::make_unique<PoolingBackward>(spec, forward, *pd, num_threads);
 }
 
-#define COHORT_POOLING(op)                                                                                  \
-  COHORT_KERNEL_BY(cpu, op, make_forward)                                                                   \
-      .named("onednn")                                                                                      \
-      .dtypes({Dtype::kFloat32})                                                                            \
-      .when(refuses_forward)                                                                                \
-      .any_layout();                                                                                        \
-  COHORT_KERNEL(cpu, op, PlainPooling).dtypes(kFloatTypes);                                                 \
-  COHORT_KERNEL_BY(cpu, _backward_##op, make_backward).named("onednn").when(refuses_backward).any_layout(); \
+#define COHORT_POOLING(op)                                                                                        \
+  COHORT_KERNEL_BY(cpu, op, make_forward).named("onednn").dtypes(kLayerTypes).when(refuses_forward).any_layout(); \
+  COHORT_KERNEL(cpu, op, PlainPooling).dtypes(kFloatTypes);                                                       \
+  COHORT_KERNEL_BY(cpu, _backward_##op, make_backward).named("onednn").when(refuses_backward).any_layout();       \
   COHORT_KERNEL(cpu, _backward_##op, PlainPoolingBackward).dtypes(kFloatTypes)
 COHORT_POOLING(Pooling);
 COHORT_POOLING(Pooling_v1);
