@@ -173,6 +173,7 @@ class PngReader {
     if (setjmp(leave_)) refuse(message_);
     png_set_read_fn(png_, this, take);
     png_set_user_limits(png_, kMostLength, kMostLength);
+    png_set_chunk_cache_max(png_, 1);  // keeps no texts and the like, which may be gigabytes
     png_read_info(png_, info_);
     return {png_get_image_height(png_, info_), png_get_image_width(png_, info_)};
   }

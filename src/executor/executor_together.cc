@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_impl.hpp"
+#include "symbol/node_graph.hpp"
 
 namespace cohort {
 namespace {
@@ -74,6 +75,17 @@ void run_in_stretches(const Owners &owners, bool backward, size_t num_steps(cons
   }
 }
 
+// Whether operators of several devices would meet in the midst of a step.
+bool meets_inside(const NodeGraph &inside) {
+  for (const NodePtr &node : inside.graph().nodes) {
+    if (!node->is_variable() && node->op->meets) return true;
+    for (const auto &graph : node->subgraphs) {
+      if (meets_inside(*graph)) return true;
+    }
+  }
+  return false;
+}
+
 size_t forward_steps(const Plan &plan) { return plan.num_forward; }
 size_t backward_steps(const Plan &plan) { return plan.steps.size() - plan.num_forward; }
 
@@ -82,6 +94,16 @@ size_t backward_steps(const Plan &plan) { return plan.steps.size() - plan.num_fo
 std::shared_ptr<Replicas> Executor::make_replicas(const Symbol &symbol, size_t num) {
   if (num < 2) return nullptr;
   const Graph graph(symbol);
+  for (const NodePtr &node : graph.nodes) {
+    for (const auto &inside : node->subgraphs) {
+      if (!meets_inside(*inside)) continue;
+      throw Error(Code::kUnsupported,
+                  text("node '", node->name,
+                       "': an operator inside works on the batch of all devices of a group, which no "
+                       "loop, branch or cached graph can"),
+                  node->name);
+    }
+  }
   const bool meets = std::any_of(graph.nodes.begin(), graph.nodes.end(),
                                  [](const auto &node) { return !node->is_variable() && node->op->meets; });
   return meets ? std::make_shared<Replicas>(num) : nullptr;

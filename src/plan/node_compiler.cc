@@ -18,8 +18,8 @@ void *behind(void *memory, size_t offset) { return static_cast<char *>(memory) +
 
 class PlannedSubprogram final : public Subprogram {
  public:
-  PlannedSubprogram(Plan plan, const Graph &graph, const std::vector<int> &inputs, bool is_random)
-      : plan_(std::move(plan)), num_streams_(is_random ? graph.nodes.size() : 0) {
+  PlannedSubprogram(Plan plan, int num_threads, const Graph &graph, const std::vector<int> &inputs, bool is_random)
+      : plan_(std::move(plan)), num_threads_(num_threads), num_streams_(is_random ? graph.nodes.size() : 0) {
     const auto positions = [&](const std::vector<int> &nodes) {
       std::vector<size_t> at;
       for (const int node : nodes) at.push_back(size_t(std::find(inputs.begin(), inputs.end(), node) - inputs.begin()));
@@ -42,13 +42,13 @@ class PlannedSubprogram final : public Subprogram {
   size_t num_streams() const override { return num_streams_; }
   bool on_caller() const override { return on_caller_; }
   void prepare(const Arrays &arrays, const Lane &lane) const override {
-    run(plan_.prologue, 0, plan_.prologue.size(), arrays, lane);
+    run(plan_.prologue, 0, plan_.prologue.size(), arrays, narrowed(lane, plan_.brief_forward));
   }
   void forward(const Arrays &arrays, const Lane &lane) const override {
-    run(plan_.steps, 0, plan_.num_forward, arrays, lane);
+    run(plan_.steps, 0, plan_.num_forward, arrays, narrowed(lane, plan_.brief_forward));
   }
   void backward(const Arrays &arrays, const Lane &lane) const override {
-    run(plan_.steps, plan_.num_forward, plan_.steps.size(), arrays, lane);
+    run(plan_.steps, plan_.num_forward, plan_.steps.size(), arrays, narrowed(lane, plan_.brief_backward));
   }
   void *head_gradient(size_t output, void *arena) const override {
     const int slot = plan_.head_gradient_slots[output];
@@ -77,6 +77,11 @@ class PlannedSubprogram final : public Subprogram {
     return nullptr;
   }
 
+  // No more threads than the kernels were made for, which have scratch for so many.
+  Lane narrowed(const Lane &lane, bool brief) const {
+    return {std::min(lane.num_threads, brief ? 1 : num_threads_), lane.stream};
+  }
+
   void run(const std::vector<PlanStep> &steps, size_t begin, size_t end, const Arrays &arrays, const Lane &lane) const {
     const auto place = [&](int slot) { return slot < 0 ? nullptr : address(plan_.slots[size_t(slot)], arrays); };
     for (size_t s = begin; s < end; ++s) {
@@ -100,6 +105,7 @@ class PlannedSubprogram final : public Subprogram {
   }
 
   const Plan plan_;
+  const int num_threads_;
   const size_t num_streams_;
   std::vector<size_t> arguments_, auxiliary_;  // among the inputs
   std::vector<size_t> constants_at_;           // of the prologue's steps, in the memory of constants
@@ -148,7 +154,8 @@ std::unique_ptr<Subprogram> NodeCompiler::compile(size_t index, const Request &a
   request.is_train = asked.is_train;
   request.with_backward = !asked.gradients.empty();
   request.num_threads = asked.num_threads;
-  return std::make_unique<PlannedSubprogram>(cohort::compile(request), graph, inside.inputs(), inside.is_random());
+  return std::make_unique<PlannedSubprogram>(cohort::compile(request), asked.num_threads, graph, inside.inputs(),
+                                             inside.is_random());
 }
 
 }  // namespace cohort::plan

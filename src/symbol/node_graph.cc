@@ -83,7 +83,10 @@ double NodeGraph::flops(const Shapes &in) const {
     constexpr double kCall = 1000;  // what a step costs however little it does
     sum += kCall;
     for (const Shape &output : inferred.shapes[n]) sum += output.known() ? 4 * double(output.size()) : 0;
-    if (node.op->flops) sum += node.op->flops(node.parsed, inputs, inferred.shapes[n]);
+    const auto known = [](const Shape &shape) { return shape.known(); };
+    const bool complete = std::all_of(inputs.begin(), inputs.end(), known) &&
+                          std::all_of(inferred.shapes[n].begin(), inferred.shapes[n].end(), known);
+    if (complete && node.op->flops) sum += node.op->flops(node.parsed, inputs, inferred.shapes[n]);
   }
   return sum;
 }

@@ -459,6 +459,19 @@ static void a_whole_graph_is_one_node(void **state) {
   cohort_executor_free(executor);
 }
 
+/* Statistics of the whole batch cannot be had in the midst of a node: several devices are refused, by its name. */
+static void a_norm_over_devices_is_refused_inside(void **state) {
+  cohort_symbol *norm = node("_contrib_SyncBatchNorm", "bn", ATTRS("key", "bn"), INPUTS(variable("a"))), *symbol;
+  cohort_group *group = NULL;
+
+  (void)state;
+  symbol = node("_CachedOp", "net", NO_ATTRS,
+                INPUTS(norm, variable("data"), variable("gamma"), variable("beta"), variable("mean"), variable("var")));
+  fails(try_bind(&group, symbol, 2, desc("data", SHAPE(4, 3), NULL), NULL, NO_NAMES, NULL), COHORT_ERROR_UNSUPPORTED,
+        "'net'");
+  assert_null(group);
+}
+
 /* ---- what is refused ------------------------------------------------------------------------------------------------
  */
 
@@ -606,6 +619,7 @@ int main(void) {
       TEST(graphs_are_nested),
       TEST(networks_with_other_graphs_are_other_ones),
       TEST(a_whole_graph_is_one_node),
+      TEST(a_norm_over_devices_is_refused_inside),
       TEST(files_with_bad_sub_graphs_are_refused),
       TEST(what_makes_no_loop_is_refused),
   };

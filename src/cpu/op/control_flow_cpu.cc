@@ -256,7 +256,12 @@ class LoopForward final : public ControlFlow {
   bool wants(size_t input) const { return wanted_[input]; }
   size_t in_bytes(size_t input) const { return in_bytes_[input]; }  // of one pass
   size_t row_bytes(size_t output) const { return row_bytes_[output]; }
-  int64_t num_passes(void *saved) const { return *static_cast<const int64_t *>(at(saved, passes_at_)); }
+  // What a forward pass has not written may be anything.
+  int64_t num_passes(void *saved) const {
+    const int64_t passes = *static_cast<const int64_t *>(at(saved, passes_at_));
+    if (passes >= 0 && passes <= most_passes_) return passes;
+    throw Error(Code::kState, "backward: no forward pass of the loop has been completed");
+  }
   void *arena(void *saved, int64_t pass) const { return at(saved, pass_at_ + size_t(pass) * pass_bytes_); }
   void *state(void *saved, int64_t pass, size_t k) const { return at(arena(saved, pass), states_at_[k]); }
   void take_rows(void *const *outside, int64_t pass, Pointers *current) const {
@@ -395,7 +400,9 @@ class BranchForward final : public ControlFlow {
   // ---- for backward
   const std::vector<Part> &branches() const { return branches_; }
   const Part &taken(void *saved) const {
-    return branches_[size_t(*static_cast<const int64_t *>(at(saved, branch_at_)))];
+    const int64_t branch = *static_cast<const int64_t *>(at(saved, branch_at_));
+    if (branch >= 0 && branch < int64_t(branches_.size())) return branches_[size_t(branch)];
+    throw Error(Code::kState, "backward: no forward pass of the branches has been completed");
   }
   void *arena(void *saved) const { return at(saved, arena_at_); }
 
