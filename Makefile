@@ -139,7 +139,8 @@ NVCC_ARCHS = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) 
 empty :=
 comma := ,
 host_flags = $(subst $(empty) $(empty),$(comma),$(strip -fPIC -fvisibility=hidden -Wall -Wextra -Werror))
-NVCC_FLAGS = -std=c++17 -O3 --extended-lambda --expt-relaxed-constexpr -ccbin $(lastword $(CXX)) $(NVCC_ARCHS) -Werror all-warnings -Xcompiler $(host_flags) \
+# No contraction: the device is to round as the host's kernels do.
+NVCC_FLAGS = -std=c++17 -O3 -fmad=false --extended-lambda --expt-relaxed-constexpr -ccbin $(lastword $(CXX)) $(NVCC_ARCHS) -Werror all-warnings -Xcompiler $(host_flags) \
   -Iinclude -Isrc -I. $(if $(HAVE_NCCL),-DCOHORT_HAVE_NCCL=1)
 CUDA_CXXFLAGS = $(LIB_CXXFLAGS) -I. $(if $(HAVE_NCCL),-DCOHORT_HAVE_NCCL=1) -isystem $(CUDA_INCLUDE)
 CUDA_LIBS = -L$(CUDA_LIB) -Wl,-rpath,'$$ORIGIN' -Wl,-rpath,$(CUDA_LIB) -lcudart_static -lrt -lcublasLt -lcudnn \

@@ -18,9 +18,9 @@ class Quadratic {
   explicit Quadratic(const StepSpec &spec) : a_(spec.attrs_as<QuadraticAttrs>()), count_(spec.inputs[0].shape.size()) {}
   size_t extra() const { return 0; }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
-    const C a = C(a_.a), b = C(a_.b), c = C(a_.c);
     parallel_for(
         lane, count_, kCheapGrain, COHORT_BODY(int64_t begin, int64_t end) {
+          const C a = C(a_.a), b = C(a_.b), c = C(a_.c);
           for (int64_t i = begin; i < end; ++i) {
             const C x = in[kBackward ? 1 : 0][i];
             out[0][i] = kBackward ? in[0][i] * (2 * a * x + b) : a * x * x + b * x + c;
