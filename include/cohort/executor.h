@@ -67,12 +67,21 @@ typedef struct cohort_executor_options {
   cohort_arrays *shared_data; /* pool of input arrays by name; read, and updated with what was allocated; NULL: none */
 
   cohort_bool strict_dtypes; /* 1: a dtype that cannot be inferred is an error; 0: it is float32 */
+
+  /* COHORT_DTYPE_FLOAT32: all work is done in the network's types. COHORT_DTYPE_BFLOAT16 (of every way of binding):
+     convolutions and FullyConnected on float32 arrays multiply in bfloat16, with sums in float32, and what follows them
+     (activations, additions, pooling, normalisations, concatenation) takes their results so; losses, statistics, norms
+     and all else stay in float32, bodies of loops and branches, too. Arguments, gradients, outputs and auxiliary states
+     keep their types: the weights are the float32 masters. Where a device has no units for bfloat16 nothing is
+     narrowed, and a message of level info says so; gpu contexts narrow nothing yet. COHORT_DTYPE_FLOAT16: UNSUPPORTED;
+     others: INVALID_ARGUMENT. */
+  cohort_dtype compute_dtype;
 } cohort_executor_options;
 
 #define COHORT_EXECUTOR_OPTIONS_INIT                                                                                  \
   {                                                                                                                   \
     sizeof(cohort_executor_options), NULL, NULL, 0, NULL, 0, 0, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, \
-        NULL, 0, NULL, 0                                                                                              \
+        NULL, 0, NULL, 0, 0                                                                                           \
   }
 
 /** The same as COHORT_EXECUTOR_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */

@@ -108,12 +108,14 @@ typedef struct cohort_group_options {
   const char *const *arg_names; /* what the caller takes the symbol's arguments to be, in order: anything else is an
                                    error */
   size_t num_arg_names;         /* 0: not checked */
+
+  cohort_dtype compute_dtype; /* as in executor.h; gradients are summed in their own types */
 } cohort_group_options;
 
 #define COHORT_GROUP_OPTIONS_INIT                                                                                     \
   {                                                                                                                   \
     sizeof(cohort_group_options), NULL, 0, 0, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, \
-        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0                                                                \
+        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0                                                             \
   }
 
 /** The same as COHORT_GROUP_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */

@@ -53,10 +53,12 @@ typedef struct cohort_manager_options {
   const char *const
       *state_names;       /* num_state_names arguments that are states; those of one shape are one array in all */
   size_t num_state_names; /* buckets, so that cohort_manager_set_states() holds for whichever runs next */
+
+  cohort_dtype compute_dtype; /* as in executor.h */
 } cohort_manager_options;
 
 #define COHORT_MANAGER_OPTIONS_INIT \
-  { sizeof(cohort_manager_options), NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, 0 }
+  { sizeof(cohort_manager_options), NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0 }
 
 /** The same as COHORT_MANAGER_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */
 COHORT_API void cohort_manager_options_init(cohort_manager_options *options, size_t struct_size);

@@ -85,6 +85,7 @@ Context to_context(const cohort_context *context);  // NULL: cpu(0)
 std::vector<Context> to_contexts(const cohort_context *contexts, size_t count, const char *what);
 Dtype to_dtype(int32_t dtype);          // throws kDtype
 Dtype to_dtype_or_none(int32_t dtype);  // -1: kNone
+Dtype to_compute_dtype(int32_t dtype);  // throws kInvalidArgument, kUnsupported
 // Of an array: each length from 0. kShape else.
 Shape to_shape(const int64_t *shape, int32_t num_axes);
 // The same with at most one length of -1, which becomes kUnknown.

@@ -74,6 +74,16 @@ Dtype to_dtype(int32_t dtype) {
   return Dtype(dtype);
 }
 
+Dtype to_compute_dtype(int32_t dtype) {
+  if (dtype == COHORT_DTYPE_FLOAT32 || dtype == COHORT_DTYPE_BFLOAT16) return Dtype(dtype);
+  if (dtype == COHORT_DTYPE_FLOAT16) {
+    throw Error(Code::kUnsupported, "compute_dtype: no backend computes in float16", "compute_dtype");
+  }
+  throw Error(Code::kInvalidArgument,
+              text("compute_dtype: expected COHORT_DTYPE_FLOAT32 or COHORT_DTYPE_BFLOAT16, found ", dtype),
+              "compute_dtype");
+}
+
 Dtype to_dtype_or_none(int32_t dtype) { return dtype == COHORT_DTYPE_NONE ? Dtype::kNone : to_dtype(dtype); }
 
 static_assert(COHORT_MAX_AXES == kMaxAxes, "the boundary and the arrays have one bound");

@@ -109,6 +109,7 @@ GroupOptions to_group_options(const cohort_group_options &set, const cohort_cont
   }
   options.group2ctx = to_group2ctx(set, num_contexts);
   options.num_threads = set.num_threads;
+  options.compute_dtype = to_compute_dtype(set.compute_dtype);
   options.gradient_bucket_bytes = set.gradient_bucket_bytes;
   options.seed = set.seed;
   options.log = to_log(set.log, set.log_user_data);

@@ -57,6 +57,7 @@ cohort_error *cohort_manager_create(const cohort_symbol *symbol, const cohort_co
     how.generator = to_generator(set.bucket_symbol, set.bucket_symbol_user_data);
     if (set.default_bucket_key) how.default_bucket_key = set.default_bucket_key;
     how.num_threads = set.num_threads;
+    how.compute_dtype = to_compute_dtype(set.compute_dtype);
     how.seed = set.seed;
     how.log = to_log(set.log, set.log_user_data);
     how.state_names = to_texts(set.state_names, set.num_state_names, "state_names");

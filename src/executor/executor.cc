@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "executor/executor_impl.hpp"
 #include "plan/plan_cache.hpp"
 
@@ -33,9 +34,13 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   request.separate_nodes = separate_nodes;
   request.num_threads = family->members[members[0]].queue->num_threads();
   if (options.replicas) request.num_replicas = int(options.replicas->size());
-  return *programs
-              .emplace(mode, std::make_shared<ProgramOwner>(shared_plan(request), is_train, arrays, family, members))
-              .first->second;
+  request.compute_dtype = options.compute_dtype;
+  const std::shared_ptr<const Plan> plan = shared_plan(request);
+  if (options.compute_dtype != Dtype::kFloat32 && !plan->narrowed && programs.empty()) {
+    log(LogLevel::kInfo, text("compute_dtype ", options.compute_dtype,
+                              ": no step of this network runs in it here, and none will be faster"));
+  }
+  return *programs.emplace(mode, std::make_shared<ProgramOwner>(plan, is_train, arrays, family, members)).first->second;
 }
 
 // All of them, whatever one throws.

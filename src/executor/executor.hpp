@@ -28,6 +28,7 @@ struct ExecutorOptions {
   std::map<std::string, Context> group2ctx;  // EXE-10; empty: __ctx_group__ is ignored
   int num_threads = 0;                       // of each cpu context; 0: the processors are shared out among them
   uint64_t seed = 0;                         // of random operators; the same seed gives the same numbers
+  Dtype compute_dtype = Dtype::kFloat32;     // PlanRequest::compute_dtype
   uint32_t replica = 0;                      // tells executors apart that work under one seed: devices of a group
   std::shared_ptr<Replicas> replicas;        // of make_replicas(): forward_together() and backward_together() run it
   std::shared_ptr<Executor> shared;          // shares its queue and its arena (EXE-18); same context

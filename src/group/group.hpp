@@ -59,7 +59,8 @@ struct GroupOptions {
   std::vector<std::string> state_names;
   std::vector<std::pair<std::string, Dtype>> input_dtypes;
   std::vector<std::map<std::string, Context>> group2ctx;  // none, one for all devices, or one per device (EXE-11)
-  int num_threads = 0;               // of each cpu context; 0: the processors are shared out among them
+  int num_threads = 0;  // of each cpu context; 0: the processors are shared out among them
+  Dtype compute_dtype = Dtype::kFloat32;
   size_t gradient_bucket_bytes = 0;  // 0: chosen from the model
   uint64_t seed = 0;
   std::function<void(LogLevel, const std::string &)> log;  // empty: the library's

@@ -15,6 +15,7 @@ GroupOptions group_options(const ManagerOptions &options) {
   result.all_params = options.all_params;
   result.state_names = options.state_names;
   result.num_threads = options.num_threads;
+  result.compute_dtype = options.compute_dtype;
   result.seed = options.seed;
   result.log = options.log;
   result.managed = true;

@@ -28,6 +28,7 @@ struct ManagerOptions {
   std::optional<std::string> default_bucket_key;  // of the symbol given
   std::vector<std::string> state_names;
   int num_threads = 0;
+  Dtype compute_dtype = Dtype::kFloat32;
   uint64_t seed = 0;
   std::function<void(LogLevel, const std::string &)> log;  // empty: the library's
 };

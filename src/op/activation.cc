@@ -19,6 +19,7 @@ COHORT_OPERATOR(Activation, ActivationAttrs)
     .inplace(0, 0)
     .activation([](const ActivationAttrs &a) { return int(a.act_type); })
     // All but softsign read their own output, so that it may overwrite data.
+    .follows()
     .gradient([](const ActivationAttrs &a) {
       Gradient g;
       g.kind = Gradient::Kind::kKernel;

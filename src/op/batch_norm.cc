@@ -30,6 +30,7 @@ void infer_dtype(const BatchNormAttrs &, Dtypes &in, Dtypes &out) {
 
 OpBuilder<BatchNormAttrs> norm(const char *name, const char *doc, double eps) {
   OpBuilder<BatchNormAttrs> op(name);
+  op.follows();
   op.doc(doc)
       .attr(&BatchNormAttrs::eps, "eps", eps, "Added to the variance.")
       .attr(&BatchNormAttrs::momentum, "momentum", 0.9f, "Share of the old value in the moving statistics.")

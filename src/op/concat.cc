@@ -51,6 +51,7 @@ COHORT_OPERATOR(Concat, ConcatAttrs)
     .attr(&ConcatAttrs::dim, "dim", 1, "The axis; negative counts from the last.")
     .variadic("arg", "num_args", "The arrays to join.")
     .infer_shape(infer_shape)
+    .follows()
     .gradient([](const ConcatAttrs &) {
       Gradient g;
       g.kind = Gradient::Kind::kKernel;

@@ -47,6 +47,7 @@ void infer_shape(const ConvolutionAttrs &a, Shapes &in, Shapes &out) {
 
 OpBuilder<ConvolutionAttrs> convolution() {
   OpBuilder<ConvolutionAttrs> op("Convolution");
+  op.narrow();
   op.alias("Convolution_v1")
       .alias("_npx_convolution")
       .doc("Convolves data with num_filter filters, over 1 to 3 spatial axes.")

@@ -49,7 +49,8 @@ COHORT_OPERATOR(FullyConnected, FullyConnectedAttrs)
     .flops([](const FullyConnectedAttrs &, const Shapes &in, const Shapes &) {
       return 2 * double(in[0].size()) * double(in[1][0]);
     })
-    .gradient(linear_gradient<FullyConnectedAttrs>);
+    .gradient(linear_gradient<FullyConnectedAttrs>)
+    .narrow();
 
 }  // namespace
 }  // namespace cohort

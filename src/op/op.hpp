@@ -166,6 +166,12 @@ struct Op {
   std::function<ChannelScaling(const Attrs &, bool has_bias)> channel_scaling;  // has_bias: of the layer before it
   // Additions and multiplications of the forward step, if they are more than a few an element.
   std::function<double(const Attrs &, const Shapes &in, const Shapes &out)> flops;
+  // What it does where a network is to compute in a narrower type than that of its arrays (PlanRequest::compute_dtype).
+  enum class Precision : uint8_t {
+    kOwn,      // keeps the types of the network: sums, norms, losses, whatever needs the digits
+    kNarrow,   // works in that type: products of matrices, in which nearly all of the time goes
+    kFollows,  // takes a narrow input as it comes: no more is lost, and half as much is moved
+  } precision = Precision::kOwn;
   bool names_only_input = false;  // an only input goes by its own name, not by "input0", to monitors (MON-04)
 
   int num_outputs(const Attrs &a) const { return count_outputs ? count_outputs(a) : 1; }
@@ -355,6 +361,8 @@ class OpBuilder {
     return op_.flops = [fn](const Attrs &a, const Shapes &in, const Shapes &out) { return fn(a.get<A>(), in, out); },
            *this;
   }
+  OpBuilder &narrow() { return op_.precision = Op::Precision::kNarrow, *this; }
+  OpBuilder &follows() { return op_.precision = Op::Precision::kFollows, *this; }
   OpBuilder &names_only_input() { return op_.names_only_input = true, *this; }
 
  private:

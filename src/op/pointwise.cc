@@ -97,7 +97,7 @@ void unary(const char *name, const Words &aliases, const char *doc, P code, cons
       add_rule(name, kElementwise, 1, code, slope.empty() ? std::vector<int>() : std::vector<int>{0}, slope);
   OpBuilder<NoAttrs> op = define<NoAttrs>(rule, aliases, doc);
   op.input("data", "Any shape.");
-  if (activation >= 0) op.activation([activation](const NoAttrs &) { return activation; });
+  if (activation >= 0) op.activation([activation](const NoAttrs &) { return activation; }).follows();
 }
 
 void define_unary() {
@@ -296,7 +296,8 @@ void sum(const char *name, const Words &aliases) {
       .input("lhs", "Any shape.")
       .input("rhs", "The shape of lhs.")
       .gradient(pass)
-      .sum();
+      .sum()
+      .follows();
 }
 
 void define_binary() {

@@ -120,6 +120,7 @@ Gradient gradient() {
 
 [[maybe_unused]] const bool defined = [] {
   OpBuilder<PoolingAttrs> op("Pooling");
+  op.follows();
   define_pooling(op)
       .alias("_npx_pooling")
       .doc("Takes the maximum, mean, sum or p-norm of windows of data, over 1 to 3 spatial axes.")

@@ -51,7 +51,7 @@ void Ir::drop_steps(const std::vector<bool> &dropped) {
   num_forward = forward;
 }
 
-bool Ir::has_kernel(const IrStep &step) const {
+StepSpec Ir::spec_of(const IrStep &step) const {
   StepSpec spec;
   spec.op = step.kernel;
   spec.attrs = step.attrs.pointer();
@@ -64,8 +64,12 @@ bool Ir::has_kernel(const IrStep &step) const {
     spec.wanted.push_back(v >= 0);
     spec.outputs.push_back(v >= 0 ? values[size_t(v)].spec : TensorSpec());
   }
-  return request->devices[size_t(step.device)]->kernels().find(spec) != nullptr;
+  return spec;
 }
+
+const KernelTable &Ir::kernels(const IrStep &step) const { return request->devices[size_t(step.device)]->kernels(); }
+
+bool Ir::has_kernel(const IrStep &step) const { return kernels(step).find(spec_of(step)) != nullptr; }
 
 Ir build(const PlanRequest &request) {
   const Graph &graph = *request.graph;

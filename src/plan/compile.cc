@@ -82,6 +82,7 @@ Plan compile(const PlanRequest &request) {
   plan::place(ir);
   plan::give_outputs_places(ir);
   if (!request.separate_nodes) plan::fuse_before_gradient(ir);
+  plan::lower_precision(ir);
   ir.num_forward = ir.steps.size();
   if (request.with_backward) {
     plan::add_gradients(ir);
@@ -97,6 +98,7 @@ Plan compile(const PlanRequest &request) {
   }
 
   Plan plan;
+  plan.narrowed = ir.narrowed;
   plan.stateful = std::any_of(ir.steps.begin(), ir.steps.end(),
                               [](const plan::IrStep &step) { return step.op && step.op->is_stateful(step.attrs); });
   plan.brief_forward = !plan.stateful && is_brief(ir, 0, ir.num_forward);

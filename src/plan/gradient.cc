@@ -2,6 +2,7 @@
 // The backward steps, in reverse order of the forward ones. Each value collects the gradients that its readers give it;
 // the step that made the value reads their sum.
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "op/gradient_graph.hpp"
@@ -89,6 +90,10 @@ class GradientPass {
     const int root = reach(value);
     if (root < 0) return;
     if (root != value) gradient = ir_.add_alias(gradient, ir_.values[size_t(root)].spec.shape);
+    if (const int wide = ir_.values[size_t(root)].narrow_of; wide >= 0) {  // each by itself: sums are wide
+      give(wide, add_cast(gradient, wide, ir_.steps.back().node));
+      return;
+    }
     const int device = ir_.values[size_t(root)].device;
     if (ir_.values[size_t(ir_.root(gradient))].device != device) {  // back over the border that forward crossed
       const int copy = add_like(root);
@@ -110,6 +115,28 @@ class GradientPass {
     step.attrs = Attrs(std::make_shared<NoAttrs>());
     ir_.steps.push_back(std::move(step));
     return ir_.steps.back();
+  }
+
+  // `from` in the type of `like`.
+  int add_cast(int from, int like, int node) {
+    const int cast = add_like(like);
+    ir_.values[size_t(cast)].device = ir_.values[size_t(ir_.root(from))].device;
+    IrStep &step = add_step("_cast_copy", node, ir_.values[size_t(cast)].device);
+    step.inputs = {from};
+    step.outputs = {cast};
+    return cast;
+  }
+
+  // What the backward pass reads for an input of the forward pass: arguments as they are by then (BWD-08).
+  int as_now(int value, int node) {
+    const int narrow = ir_.root(value), wide = ir_.values[size_t(narrow)].narrow_of;
+    if (wide < 0) return value;
+    const Place place = ir_.values[size_t(wide)].place;
+    if (place != Place::kArgument && place != Place::kAuxiliary) return value;
+    const auto known = cast_now_.find(narrow);
+    const int now = known != cast_now_.end() ? known->second : add_cast(wide, narrow, node);
+    cast_now_[narrow] = now;
+    return value == narrow ? now : ir_.add_alias(now, ir_.values[size_t(value)].spec.shape);
   }
 
   int add_like(int value) {
@@ -175,17 +202,18 @@ class GradientPass {
       if (made.back() >= 0) ir_.values[size_t(made.back())].device = device;
     }
     const IrStep forward = ir_.steps[size_t(s)];  // a copy: add_step moves the steps
+    std::vector<int> read = head_gradients;
+    for (int i : gradient.inputs) {
+      if (size_t(i) < inputs.size()) read.push_back(as_now(inputs[size_t(i)], node));
+    }
+    for (int j : gradient.outputs) read.push_back(outputs[size_t(j)]);
     IrStep &step = add_step(("_backward_" + forward.kernel).c_str(), node, device);
     step.op = op;
     step.attrs = forward.attrs;
     step.forward_step = s;
     step.post = forward.post;
     step.inplace = op->backward_inplace;
-    step.inputs = head_gradients;
-    for (int i : gradient.inputs) {
-      if (size_t(i) < inputs.size()) step.inputs.push_back(inputs[size_t(i)]);
-    }
-    for (int j : gradient.outputs) step.inputs.push_back(outputs[size_t(j)]);
+    step.inputs = std::move(read);
     step.outputs = made;
     step.like = std::move(like);
     step.elementwise = forward.elementwise;
@@ -194,11 +222,22 @@ class GradientPass {
     for (size_t i = 0; i < of.size(); ++i) {
       if (made[i] < 0) continue;
       give(inputs[size_t(of[i])], made[i]);
-      report(index, node, of[i], made[i]);
+      if (!forward.inserted) report(index, node, of[i], made[i]);
     }
   }
 
-  void report(int step, int node, int input, int value) { ir_.reports.push_back({step, node, input, value}); }
+  // Monitors are shown gradients in the network's types.
+  void report(int step, int node, int input, int value) {
+    const Graph::Input &of = ir_.request->graph->inputs[size_t(node)][size_t(input)];
+    const Dtype type = ir_.request->inferred->dtypes[size_t(of.node)][size_t(of.index)];
+    if (ir_.request->separate_nodes && ir_.values[size_t(ir_.root(value))].spec.dtype != type) {
+      const int wide = add_cast(value, value, node);
+      ir_.values[size_t(wide)].spec.dtype = type;
+      value = wide;
+      step = int(ir_.steps.size()) - 1;
+    }
+    ir_.reports.push_back({step, node, input, value});
+  }
 
   int gradient_array(int argument_value) {
     Value array;
@@ -242,9 +281,10 @@ class GradientPass {
   }
 
   Ir &ir_;
-  std::vector<bool> wanted_;              // per value of the forward pass: some argument behind it wants a gradient
-  std::vector<std::vector<int>> given_;   // per value of the forward pass
-  std::unordered_set<int> from_outside_;  // values that no step makes: gradients of heads
+  std::vector<bool> wanted_;               // per value of the forward pass: some argument behind it wants a gradient
+  std::vector<std::vector<int>> given_;    // per value of the forward pass
+  std::unordered_set<int> from_outside_;   // values that no step makes: gradients of heads
+  std::unordered_map<int, int> cast_now_;  // narrow values of arguments, and those that the backward pass reads
 };
 
 }  // namespace

@@ -18,6 +18,7 @@ struct Value {
   bool blocks_gradient = false;  // of an alias: nothing flows back through it
   int device = 0;
   int node = -1, output = 0;  // the output of the graph that it is, or -1
+  int narrow_of = -1;         // the value that it is in a narrower type (precision.cc)
 };
 
 struct IrStep {
@@ -34,6 +35,7 @@ struct IrStep {
   std::vector<std::pair<int, int>> inplace;
   bool elementwise = false;  // may run flat on tensors of one common layout
   bool keep_for_backward = false;
+  bool inserted = false;  // by the plan, between nodes: monitors are not shown its gradients
 };
 
 struct Ir {
@@ -48,6 +50,7 @@ struct Ir {
     int step, node, input, value;
   };
   std::vector<Report> reports;
+  bool narrowed = false;  // some steps work in PlanRequest::compute_dtype
 
   const Node &node(int index) const { return *request->graph->nodes[size_t(index)]; }
   int add_value(Value value) {
@@ -72,6 +75,8 @@ struct Ir {
     const auto on_host = [this](int device) { return request->devices[size_t(device)]->context().on_host(); };
     return on_host(to) && !on_host(from) ? from : to;
   }
+  StepSpec spec_of(const IrStep &step) const;  // what says which kernels take the step
+  const KernelTable &kernels(const IrStep &step) const;
   // Whether its device has a kernel for the step as it is: nothing is made.
   bool has_kernel(const IrStep &step) const;
 };
@@ -83,6 +88,7 @@ Ir build(const PlanRequest &request);
 void place(Ir &ir);
 void give_outputs_places(Ir &ir);
 void fuse_before_gradient(Ir &ir);
+void lower_precision(Ir &ir);  // precision.cc
 void add_gradients(Ir &ir);
 void fuse_after_gradient(Ir &ir);
 void fuse_pointwise(Ir &ir);                              // pointwise_fusion.cc

@@ -5,6 +5,7 @@
 //   build      the graph's nodes as steps                       build.cc
 //   placement  which device runs what, copies between them      placement.cc
 //   fusion     several operators in one kernel                  fusion.cc, pointwise_fusion.cc
+//   precision  matrix work in a narrower type                   precision.cc
 //   gradient   the backward steps                               gradient.cc
 //   unused     steps and outputs that nobody reads go           unused.cc
 //   schedule   what a device does while it would wait           schedule.cc
@@ -40,7 +41,8 @@ struct PlanRequest {
   bool separate_nodes =
       false;  // no fusion, no in-place reuse: each node can be run and looked at (monitor, partial forward)
   int num_threads = 1;
-  int num_replicas = 1;  // devices of the group, for operators that meet
+  int num_replicas = 1;                   // devices of the group, for operators that meet
+  Dtype compute_dtype = Dtype::kFloat32;  // of operators that may work in a narrower type than their arrays
 };
 
 // Where a value lies.
@@ -89,6 +91,7 @@ struct GradientReport {
 };
 
 struct Plan {
+  bool narrowed = false;  // some steps work in PlanRequest::compute_dtype
   std::vector<Slot> slots;
   std::vector<PlanStep> prologue;
   std::vector<PlanStep> steps;  // forward, then backward

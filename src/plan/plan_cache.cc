@@ -25,6 +25,7 @@ class Key {
     add(request.is_train | request.with_backward << 1 | request.always_moves << 2 | request.separate_nodes << 3);
     add(request.num_threads);
     add(request.num_replicas);
+    add(request.compute_dtype);
     for (const std::shared_ptr<Device> &device : request.devices) {
       // Devices of the host are alike; of others, a plan is for the one alone.
       add(device->context().on_host() ? nullptr : device.get());

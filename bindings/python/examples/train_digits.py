@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains LeNet on handwritten digits over three devices that get shares of different size, saves it, and asks what was saved.
 
-    python3 train_digits.py [--contexts cpu(0),cpu(1),cpu(2)] [--workload 2,1,1] [--epochs 8] [--data FILE] [--out PREFIX]
+    python3 train_digits.py [--contexts cpu(0),cpu(1),cpu(2)] [--workload 2,1,1] [--epochs 8] [--compute-dtype bfloat16] ...
 """
 
 import argparse
@@ -32,6 +32,7 @@ def main(arguments=None):
     parser.add_argument("--workload", default="2,1,1")
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--batch", type=int, default=50)
+    parser.add_argument("--compute-dtype", default="float32")
     parser.add_argument("--data", default=os.path.join(HERE, "..", "..", "..", "examples", "data", "digits.params"))
     parser.add_argument("--out", default=os.path.join(tempfile.mkdtemp(), "digits"))
     options = parser.parse_args(arguments)
@@ -61,6 +62,7 @@ def main(arguments=None):
         initializer=cohort.init.Xavier(seed=1),
         num_epoch=options.epochs,
         contexts=re.findall(r"\w+\(\d+\)", options.contexts),
+        compute_dtype=options.compute_dtype,
         workload=[float(share) for share in options.workload.split(",")],
         callbacks=[tell],
     ) as fitted:

@@ -45,6 +45,23 @@ class Training(Case):
         self.assertIn("epoch 1: ", said.getvalue())
         self.assertIn(f"test accuracy: {accuracy:.4f}", said.getvalue())
 
+    def test_the_digits_are_learnt_as_well_in_bfloat16(self):
+        _, module = digits()
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            options = [
+                "--contexts",
+                "cpu(0)",
+                "--workload",
+                "1",
+                "--epochs",
+                "5",
+                "--out",
+                os.path.join(folder, "digits"),
+            ]
+            wide, narrow = (module.main([*options, "--compute-dtype", key]) for key in ("float32", "bfloat16"))
+        self.assertGreater(wide, 0.95)
+        self.assertLessEqual(abs(wide - narrow), 2 / 360)  # of 360 digits
+
     def test_a_fit_tells_its_callbacks_and_can_be_stopped(self):
         data, label = clouds()
         batches, epochs = [], []

@@ -208,6 +208,7 @@ class cohort_executor_options(Structure):
         ("num_shared_arg_names", c_size_t),
         ("shared_data", c_void_p),
         ("strict_dtypes", c_int32),
+        ("compute_dtype", c_int32),
     ]
 
 
@@ -272,6 +273,7 @@ class cohort_manager_options(Structure):
         ("log_user_data", c_void_p),
         ("state_names", POINTER(c_char_p)),
         ("num_state_names", c_size_t),
+        ("compute_dtype", c_int32),
     ]
 
 
@@ -322,4 +324,5 @@ class cohort_group_options(Structure):
         ("log_user_data", c_void_p),
         ("arg_names", POINTER(c_char_p)),
         ("num_arg_names", c_size_t),
+        ("compute_dtype", c_int32),
     ]

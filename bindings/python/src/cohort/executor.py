@@ -34,7 +34,7 @@ from ._library import (
 from .context import Context, pointer_to, struct_of, to_context
 from .errors import InvalidArgumentError, UnknownNameError
 from .io import to_known
-from .ndarray import Arrays, NDArray, arrays_of, lent, to_array
+from .ndarray import Arrays, NDArray, arrays_of, dtype_code, lent, to_array
 from .symbol import Symbol
 
 _WORDS = {"null": 0, "write": 1, "add": 3}
@@ -60,6 +60,12 @@ def set_grad_req(options: Any, grad_req: Any) -> List[Any]:
         names, words = None, texts(to_list(grad_req, "grad_req"), "grad_req")
     options.grad_req_list, options.num_grad_reqs = char_pp(words), len(grad_req)
     return [names, words]
+
+
+def set_work(options: Any, seed: int, num_threads: int, compute_dtype: Any) -> None:
+    options.seed = to_int(seed, "seed", 0, 2**64 - 1)
+    options.num_threads = to_int(num_threads, "num_threads", 0, 2**31 - 1)
+    options.compute_dtype = dtype_code(compute_dtype)
 
 
 def set_names(options: Any, field: str, names: Any) -> List[Any]:
@@ -144,14 +150,16 @@ class Executor(Handle):
         shared_buffer: Optional[Dict[str, NDArray]] = None,
         seed: int = 0,
         num_threads: int = 0,
+        compute_dtype: Any = "float32",
         **kwargs: Any,
     ) -> "Executor":
-        """Makes arrays of zeros for the shapes that are known by name."""
+        """Makes arrays of zeros for the shapes that are known by name. ``compute_dtype`` "bfloat16": layers multiply in
+        that type; arrays keep theirs."""
         options = options_of(_abi.cohort_executor_options, lib.cohort_executor_options_init)
         kept = [set_grad_req(options, grad_req), set_ctx_groups(options, group2ctx)]
         kept.append(set_names(options, "shared_arg_names", shared_arg_names))
         pool = None if shared_buffer is None else Arrays.of(shared_buffer, "shared_buffer")
-        cls._common(options, shared_exec, seed, num_threads)
+        cls._common(options, shared_exec, seed, num_threads, compute_dtype)
         options.shared_data = None if pool is None else pool.handle
         known = to_known(kwargs, to_dict(type_dict, "type_dict"))
         handle = handle_of(symbol, Symbol, "symbol")
@@ -174,6 +182,7 @@ class Executor(Handle):
         shared_exec: Optional["Executor"] = None,
         seed: int = 0,
         num_threads: int = 0,
+        compute_dtype: Any = "float32",
     ) -> "Executor":
         """Uses arrays that are given, in order or by name, as they are."""
         handle = handle_of(symbol, Symbol, "symbol")
@@ -185,7 +194,7 @@ class Executor(Handle):
             raise InvalidArgumentError(f"args_grad: expected {len(names)} arrays, found {len(grads)}", "args_grad")
         options = options_of(_abi.cohort_executor_options, lib.cohort_executor_options_init)
         kept = set_ctx_groups(options, group2ctx)
-        cls._common(options, shared_exec, seed, num_threads)
+        cls._common(options, shared_exec, seed, num_threads, compute_dtype)
         made = out_handle(
             lib.cohort_executor_bind,
             handle,
@@ -202,11 +211,12 @@ class Executor(Handle):
         return cls._adopt(made, None if shared_exec is None else shared_exec._lock)
 
     @staticmethod
-    def _common(options: Any, shared_exec: Optional["Executor"], seed: int, num_threads: int) -> None:
+    def _common(
+        options: Any, shared_exec: Optional["Executor"], seed: int, num_threads: int, compute_dtype: Any
+    ) -> None:
         if shared_exec is not None:
             options.shared_executor = handle_of(shared_exec, Executor, "shared_exec")
-        options.seed = to_int(seed, "seed", 0, 2**64 - 1)
-        options.num_threads = to_int(num_threads, "num_threads", 0, 2**31 - 1)
+        set_work(options, seed, num_threads, compute_dtype)
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> "Executor":
         """An executor for other shapes that shares the memory of this one."""

@@ -44,6 +44,7 @@ from .executor import (
     monitor_function,
     set_grad_req,
     set_names,
+    set_work,
 )
 from .initializer import Initializer
 from .io import DataDesc, Descs, to_desc
@@ -308,6 +309,7 @@ class DataParallelExecutorGroup(GroupBase):
         slices: Optional[Sequence[slice]] = None,
         input_types: Optional[Mapping[str, Any]] = None,
         num_threads: int = 0,
+        compute_dtype: Any = "float32",
         gradient_bucket_bytes: int = 0,
         seed: int = 0,
     ) -> None:
@@ -321,9 +323,8 @@ class DataParallelExecutorGroup(GroupBase):
         def fill(options: Any) -> List[Any]:
             options.rounding = _rounding(rounding)
             options.inputs_need_grad = int(self.inputs_need_grad)
-            options.num_threads = to_int(num_threads, "num_threads", 0, 2**31 - 1)
             options.gradient_bucket_bytes = to_size(gradient_bucket_bytes, "gradient_bucket_bytes")
-            options.seed = to_int(seed, "seed", 0, 2**64 - 1)
+            set_work(options, seed, num_threads, compute_dtype)
             return [
                 set_workload(options, workload),
                 set_slices(options, slices),

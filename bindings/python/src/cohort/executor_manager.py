@@ -30,7 +30,7 @@ from ._library import (
 )
 from .context import Context, struct_of, to_contexts
 from .errors import InvalidArgumentError, StateError, UnknownNameError, UnsupportedError
-from .executor import Executor, bytes_of_memory, set_names
+from .executor import Executor, bytes_of_memory, set_names, set_work
 from .executor_group import (
     GroupBase,
     batch_arrays,
@@ -282,6 +282,7 @@ class DataParallelExecutorManager(Handle):
         *,
         state_names: Optional[Sequence[str]] = None,
         num_threads: int = 0,
+        compute_dtype: Any = "float32",
         seed: int = 0,
     ) -> None:
         _check_arguments(symbol)
@@ -291,8 +292,7 @@ class DataParallelExecutorManager(Handle):
         data, label = _provided(train_data)
         options = options_of(_abi.cohort_manager_options, lib.cohort_manager_options_init)
         kept = [set_workload(options, work_load_list), set_names(options, "state_names", state_names)]
-        options.num_threads = to_int(num_threads, "num_threads", 0, 2**31 - 1)
-        options.seed = to_int(seed, "seed", 0, 2**64 - 1)
+        set_work(options, seed, num_threads, compute_dtype)
         callbacks = [Callback(_abi.cohort_log_fn, sink(default_logger() if logger is None else logger))]
         options.log, options.log_user_data = callbacks[0].pointer, callbacks[0].number
         # Keys are any objects that have a hash; the library knows them by text.

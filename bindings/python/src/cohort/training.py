@@ -79,6 +79,7 @@ def fit(
     callbacks: Sequence[Any] = (),
     logger: Any = None,
     seed: int = 0,
+    compute_dtype: Any = "float32",
 ) -> Fitted:
     """Trains a network on an iterator such as :class:`cohort.NDArrayIter`.
 
@@ -101,6 +102,7 @@ def fit(
         logger=logger,
         fixed_param_names=fixed_param_names,
         seed=seed,
+        compute_dtype=compute_dtype,
     )
     try:
         if arg_params is None or allow_missing:

@@ -56,7 +56,8 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.num_shared_arg_names as *const _ as usize - start, 144);
     assert_eq!(&zero.shared_data as *const _ as usize - start, 152);
     assert_eq!(&zero.strict_dtypes as *const _ as usize - start, 160);
-    assert_eq!(std::mem::size_of::<cohort_group_options>(), 240);
+    assert_eq!(&zero.compute_dtype as *const _ as usize - start, 164);
+    assert_eq!(std::mem::size_of::<cohort_group_options>(), 248);
     let zero: cohort_group_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
     assert_eq!(&zero.struct_size as *const _ as usize - start, 0);
@@ -89,6 +90,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.log_user_data as *const _ as usize - start, 216);
     assert_eq!(&zero.arg_names as *const _ as usize - start, 224);
     assert_eq!(&zero.num_arg_names as *const _ as usize - start, 232);
+    assert_eq!(&zero.compute_dtype as *const _ as usize - start, 240);
     assert_eq!(std::mem::size_of::<cohort_invoke_options>(), 32);
     let zero: cohort_invoke_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
@@ -96,7 +98,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.context as *const _ as usize - start, 8);
     assert_eq!(&zero.seed as *const _ as usize - start, 16);
     assert_eq!(&zero.is_train as *const _ as usize - start, 24);
-    assert_eq!(std::mem::size_of::<cohort_manager_options>(), 120);
+    assert_eq!(std::mem::size_of::<cohort_manager_options>(), 128);
     let zero: cohort_manager_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
     assert_eq!(&zero.struct_size as *const _ as usize - start, 0);
@@ -114,6 +116,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.log_user_data as *const _ as usize - start, 96);
     assert_eq!(&zero.state_names as *const _ as usize - start, 104);
     assert_eq!(&zero.num_state_names as *const _ as usize - start, 112);
+    assert_eq!(&zero.compute_dtype as *const _ as usize - start, 120);
     assert_eq!(std::mem::size_of::<cohort_memory_info>(), 48);
     let zero: cohort_memory_info = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;

@@ -71,6 +71,8 @@ pub struct cohort_executor_options {
     pub shared_data: *mut cohort_arrays,
     /// 1: a dtype that cannot be inferred is an error; 0: it is float32
     pub strict_dtypes: cohort_bool,
+    /// COHORT_DTYPE_FLOAT32: all work is done in the network's types. COHORT_DTYPE_BFLOAT16 (of every way of binding): convolutions and FullyConnected on float32 arrays multiply in bfloat16, with sums in float32, and what follows them (activations, additions, pooling, normalisations, concatenation) takes their results so; losses, statistics, norms and all else stay in float32, bodies of loops and branches, too. Arguments, gradients, outputs and auxiliary states keep their types: the weights are the float32 masters. Where a device has no units for bfloat16 nothing is narrowed, and a message of level info says so; gpu contexts narrow nothing yet. COHORT_DTYPE_FLOAT16: UNSUPPORTED; others: INVALID_ARGUMENT.
+    pub compute_dtype: cohort_dtype,
 }
 
 /// Settings of a reshape. Zero in any field means its default.

@@ -102,6 +102,8 @@ pub struct cohort_group_options {
     pub arg_names: *const *const c_char,
     /// 0: not checked
     pub num_arg_names: usize,
+    /// as in executor.h; gradients are summed in their own types
+    pub compute_dtype: cohort_dtype,
 }
 
 extern "C" {

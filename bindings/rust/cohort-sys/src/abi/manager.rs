@@ -50,6 +50,8 @@ pub struct cohort_manager_options {
     pub state_names: *const *const c_char,
     /// buckets, so that cohort_manager_set_states() holds for whichever runs next
     pub num_state_names: usize,
+    /// as in executor.h
+    pub compute_dtype: cohort_dtype,
 }
 
 extern "C" {

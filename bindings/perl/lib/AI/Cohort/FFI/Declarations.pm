@@ -378,6 +378,7 @@ our %STRUCTS = (
         size_t => 'num_shared_arg_names',
         opaque => 'shared_data',
         sint32 => 'strict_dtypes',
+        sint32 => 'compute_dtype',
     ],
     cohort_group_options => [
         size_t => 'struct_size',
@@ -410,6 +411,7 @@ our %STRUCTS = (
         opaque => 'log_user_data',
         opaque => 'arg_names',
         size_t => 'num_arg_names',
+        sint32 => 'compute_dtype',
     ],
     cohort_invoke_options => [
         size_t => 'struct_size',
@@ -433,6 +435,7 @@ our %STRUCTS = (
         opaque => 'log_user_data',
         opaque => 'state_names',
         size_t => 'num_state_names',
+        sint32 => 'compute_dtype',
     ],
     cohort_memory_info => [
         size_t => 'struct_size',

@@ -63,7 +63,7 @@ public final class Structs {
     }
 
     /** Settings of an executor that few callers change. Zero in any field means its default. */
-    @Structure.FieldOrder({"struct_size", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "shared_executor", "num_threads", "seed", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "arg_contexts", "grad_contexts", "aux_contexts", "storage_names", "storage_types", "num_storage_types", "shared_arg_names", "num_shared_arg_names", "shared_data", "strict_dtypes"})
+    @Structure.FieldOrder({"struct_size", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "shared_executor", "num_threads", "seed", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "arg_contexts", "grad_contexts", "aux_contexts", "storage_names", "storage_types", "num_storage_types", "shared_arg_names", "num_shared_arg_names", "shared_data", "strict_dtypes", "compute_dtype"})
     public static class ExecutorOptions extends Structure {
         /** size the caller was compiled with; set by the initialisers */
         public long struct_size;
@@ -108,10 +108,14 @@ public final class Structs {
         public long shared_data;
         /** 1: a dtype that cannot be inferred is an error; 0: it is float32 */
         public int strict_dtypes;
+        /**
+         * COHORT_DTYPE_FLOAT32: all work is done in the network's types. COHORT_DTYPE_BFLOAT16 (of every way of binding): convolutions and FullyConnected on float32 arrays multiply in bfloat16, with sums in float32, and what follows them (activations, additions, pooling, normalisations, concatenation) takes their results so; losses, statistics, norms and all else stay in float32, bodies of loops and branches, too. Arguments, gradients, outputs and auxiliary states keep their types: the weights are the float32 masters. Where a device has no units for bfloat16 nothing is narrowed, and a message of level info says so; gpu contexts narrow nothing yet. COHORT_DTYPE_FLOAT16: UNSUPPORTED; others: INVALID_ARGUMENT.
+         */
+        public int compute_dtype;
     }
 
     /** Settings of a group that few callers change. Zero in any field means its default. */
-    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "rounding", "slices", "num_slices", "inputs_need_grad", "fixed_param_names", "num_fixed_param_names", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "state_names", "num_state_names", "input_dtype_names", "input_dtypes", "num_input_dtypes", "shared_group", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "contexts_per_ctx_group", "num_threads", "gradient_bucket_bytes", "seed", "log", "log_user_data", "arg_names", "num_arg_names"})
+    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "rounding", "slices", "num_slices", "inputs_need_grad", "fixed_param_names", "num_fixed_param_names", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "state_names", "num_state_names", "input_dtype_names", "input_dtypes", "num_input_dtypes", "shared_group", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "contexts_per_ctx_group", "num_threads", "gradient_bucket_bytes", "seed", "log", "log_user_data", "arg_names", "num_arg_names", "compute_dtype"})
     public static class GroupOptions extends Structure {
         /** size the caller was compiled with; set by the initialisers */
         public long struct_size;
@@ -170,6 +174,8 @@ public final class Structs {
         public Pointer arg_names;
         /** 0: not checked */
         public long num_arg_names;
+        /** as in executor.h; gradients are summed in their own types */
+        public int compute_dtype;
     }
 
     /** Settings of one application of an operator. Zero in any field means its default. */
@@ -186,7 +192,7 @@ public final class Structs {
     }
 
     /** Settings of a manager that few callers change. Zero in any field means its default. */
-    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "default_bucket_key", "bucket_keys", "bucket_symbols", "num_buckets", "bucket_symbol", "bucket_symbol_user_data", "num_threads", "seed", "log", "log_user_data", "state_names", "num_state_names"})
+    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "default_bucket_key", "bucket_keys", "bucket_symbols", "num_buckets", "bucket_symbol", "bucket_symbol_user_data", "num_threads", "seed", "log", "log_user_data", "state_names", "num_state_names", "compute_dtype"})
     public static class ManagerOptions extends Structure {
         /** size the caller was compiled with; set by the initialisers */
         public long struct_size;
@@ -217,6 +223,8 @@ public final class Structs {
         public Pointer state_names;
         /** buckets, so that cohort_manager_set_states() holds for whichever runs next */
         public long num_state_names;
+        /** as in executor.h */
+        public int compute_dtype;
     }
 
     /** What an executor, or one device of a group, takes of memory. struct_size is set by the caller. */

@@ -53,7 +53,8 @@ final class Sweep {
         Check.offset(new Structs.ExecutorOptions(), "num_shared_arg_names", 144);
         Check.offset(new Structs.ExecutorOptions(), "shared_data", 152);
         Check.offset(new Structs.ExecutorOptions(), "strict_dtypes", 160);
-        Check.size(new Structs.GroupOptions(), 240);
+        Check.offset(new Structs.ExecutorOptions(), "compute_dtype", 164);
+        Check.size(new Structs.GroupOptions(), 248);
         Check.offset(new Structs.GroupOptions(), "struct_size", 0);
         Check.offset(new Structs.GroupOptions(), "workload", 8);
         Check.offset(new Structs.GroupOptions(), "num_workloads", 16);
@@ -84,12 +85,13 @@ final class Sweep {
         Check.offset(new Structs.GroupOptions(), "log_user_data", 216);
         Check.offset(new Structs.GroupOptions(), "arg_names", 224);
         Check.offset(new Structs.GroupOptions(), "num_arg_names", 232);
+        Check.offset(new Structs.GroupOptions(), "compute_dtype", 240);
         Check.size(new Structs.InvokeOptions(), 32);
         Check.offset(new Structs.InvokeOptions(), "struct_size", 0);
         Check.offset(new Structs.InvokeOptions(), "context", 8);
         Check.offset(new Structs.InvokeOptions(), "seed", 16);
         Check.offset(new Structs.InvokeOptions(), "is_train", 24);
-        Check.size(new Structs.ManagerOptions(), 120);
+        Check.size(new Structs.ManagerOptions(), 128);
         Check.offset(new Structs.ManagerOptions(), "struct_size", 0);
         Check.offset(new Structs.ManagerOptions(), "workload", 8);
         Check.offset(new Structs.ManagerOptions(), "num_workloads", 16);
@@ -105,6 +107,7 @@ final class Sweep {
         Check.offset(new Structs.ManagerOptions(), "log_user_data", 96);
         Check.offset(new Structs.ManagerOptions(), "state_names", 104);
         Check.offset(new Structs.ManagerOptions(), "num_state_names", 112);
+        Check.offset(new Structs.ManagerOptions(), "compute_dtype", 120);
         Check.size(new Structs.MemoryInfo(), 48);
         Check.offset(new Structs.MemoryInfo(), "struct_size", 0);
         Check.offset(new Structs.MemoryInfo(), "planned_bytes", 8);

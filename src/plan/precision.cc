@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work in a narrower type than the network's, where the operators say that it pays (Op::precision): their float32
+// inputs are cast, each value once, and their results stay narrow for those who take them so. Whoever else reads one
+// gets it cast back. Arguments, outputs and auxiliary states keep their types; gradients flow back through the casts.
+#include <algorithm>
+
+#include "device/kernel_table.hpp"
+#include "plan/ir.hpp"
+
+namespace cohort::plan {
+namespace {
+
+class PrecisionPass {
+ public:
+  explicit PrecisionPass(Ir &ir)
+      : ir_(ir),
+        type_(ir.request->compute_dtype),
+        to_narrow_(cast_to(type_)),
+        to_wide_(cast_to(Dtype::kFloat32)),
+        twin_(ir.values.size(), -1),
+        narrow_made_(ir.values.size(), false),
+        missing_(ir.values.size(), false) {}
+
+  void run() {
+    std::vector<IrStep> steps = std::move(ir_.steps);
+    ir_.steps.clear();
+    for (IrStep &step : steps) {
+      const std::vector<int> inputs = step.inputs;
+      const std::vector<int> mutated = step.op ? step.op->mutated(step.attrs, inputs.size()) : std::vector<int>();
+      if (!narrow(step)) {
+        for (int v : inputs) {
+          if (v >= 0) make_wide(v, step);
+        }
+        ir_.steps.push_back(std::move(step));
+      }
+      for (int i : mutated) forget_cast(inputs[size_t(i)]);
+      // Each node may be run alone then.
+      for (size_t i = 0; ir_.request->separate_nodes && i < inputs.size(); ++i) forget_cast(inputs[i]);
+    }
+    ir_.num_forward = ir_.steps.size();
+    for (size_t v = 0; v < missing_.size(); ++v) {
+      if (missing_[v]) replace(int(v));
+    }
+  }
+
+ private:
+  struct Cast {
+    const Op *op;
+    Attrs attrs;
+  };
+  static Cast cast_to(Dtype type) {
+    const Op &op = get_op("Cast");
+    return {&op, op.parse({{"dtype", dtype_name(type)}})};
+  }
+
+  void add_cast(const Cast &cast, int from, int to, const IrStep &reader) {
+    IrStep step;
+    step.kernel = cast.op->name;
+    step.op = cast.op;
+    step.attrs = cast.attrs;
+    step.node = reader.node;
+    step.device = ir_.values[size_t(from)].device;
+    step.inserted = true;
+    step.inputs = {from};
+    step.outputs = {to};
+    ir_.steps.push_back(std::move(step));
+  }
+
+  bool is_wide(int value) const { return ir_.values[size_t(value)].spec.dtype == Dtype::kFloat32; }
+  bool is_made_narrow(int value) const { return narrow_made_[size_t(ir_.root(value))]; }
+
+  // Later readers cast the value anew.
+  void forget_cast(int value) {
+    if (value >= 0 && !is_made_narrow(value)) twin_[size_t(ir_.root(value))] = -1;
+  }
+
+  // Before `reader`: the value as the network has it, if its maker gave the narrow one alone.
+  void make_wide(int value, const IrStep &reader) {
+    const auto root = size_t(ir_.root(value));
+    if (!missing_[root]) return;
+    add_cast(to_wide_, twin_[root], int(root), reader);
+    missing_[root] = false;
+  }
+
+  int narrow_value(int value, const IrStep &reader) {
+    const int root = ir_.root(value);
+    if (twin_[size_t(root)] < 0) {
+      twin_[size_t(root)] = add_twin(root);
+      ir_.values[size_t(twin_[size_t(root)])].narrow_of = root;
+      add_cast(to_narrow_, root, twin_[size_t(root)], reader);
+    }
+    const int twin = twin_[size_t(root)];
+    const Value &alias = ir_.values[size_t(value)];
+    return root == value ? twin : ir_.add_alias(twin, alias.spec.shape, alias.blocks_gradient);
+  }
+
+  int add_twin(int value) {
+    Value twin;
+    twin.spec = ir_.values[size_t(value)].spec;
+    twin.spec.dtype = type_;
+    twin.device = ir_.values[size_t(value)].device;
+    return ir_.add_value(std::move(twin));
+  }
+
+  // Nobody reads the wide value: the narrow one is the node's.
+  void replace(int value) {
+    const Value &old = ir_.values[size_t(value)];
+    if (old.node < 0) return;
+    Value &twin = ir_.values[size_t(twin_[size_t(value)])];
+    twin.node = old.node;
+    twin.output = old.output;
+    ir_.node_values[size_t(old.node)][size_t(old.output)] = twin_[size_t(value)];
+  }
+
+  // Inputs that the step would read narrow.
+  std::vector<bool> chosen_inputs(const IrStep &step) const {
+    std::vector<bool> chosen(step.inputs.size(), false);
+    const std::vector<int> mutated = step.op->mutated(step.attrs, step.inputs.size());
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      const int v = step.inputs[i];
+      if (v < 0 || !is_wide(v) || std::count(mutated.begin(), mutated.end(), int(i)) > 0) continue;
+      chosen[i] = step.op->precision == Op::Precision::kNarrow || is_made_narrow(v);
+    }
+    return chosen;
+  }
+
+  // The types of the outputs where the chosen inputs are narrow; empty: the operator does not take them so.
+  Dtypes output_types(const IrStep &step, const std::vector<bool> &chosen) const {
+    const size_t num_inputs = ir_.request->graph->inputs[size_t(step.node)].size();  // others are of post-operations
+    Dtypes in, out(step.outputs.size(), Dtype::kNone);
+    for (size_t i = 0; i < std::min(num_inputs, step.inputs.size()); ++i) {
+      in.push_back(chosen[i] ? type_ : ir_.values[size_t(step.inputs[i])].spec.dtype);
+    }
+    const Dtypes wanted = in;
+    try {
+      step.op->infer_dtype(step.attrs, in, out);
+    } catch (const Error &) {
+      return {};
+    }
+    const bool known = std::none_of(out.begin(), out.end(), [](Dtype d) { return d == Dtype::kNone; });
+    return known && in == wanted ? out : Dtypes();
+  }
+
+  // Whether the step keeps the implementation that it has: a narrower type must not cost it that.
+  bool has_kernels(const IrStep &step, const std::vector<bool> &chosen, const Dtypes &out) const {
+    StepSpec spec = ir_.spec_of(step);
+    const KernelEntry *const before = ir_.kernels(step).find(spec);
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      if (chosen[i]) spec.inputs[i].dtype = type_;
+    }
+    for (size_t j = 0; j < out.size(); ++j) spec.outputs[j].dtype = out[j];
+    const KernelEntry *const after = ir_.kernels(step).find(spec);
+    if (!before || !after || before->name() != after->name()) return false;
+    if (step.op->precision == Op::Precision::kNarrow && before->name() == "plain") return false;  // nothing to gain
+    if (!ir_.request->with_backward || step.op->gradient_of(step.attrs).kind != Gradient::Kind::kKernel) return true;
+    const std::vector<const KernelEntry *> &back = ir_.kernels(step).candidates("_backward_" + step.kernel);
+    return !back.empty() && back[0]->takes(type_);
+  }
+
+  // Adds the step in the narrow type, if it is to run so and can.
+  bool narrow(IrStep &step) {
+    if (!step.op || step.op->precision == Op::Precision::kOwn) return false;
+    if (std::count(step.inputs.begin(), step.inputs.end(), -1) > 0) return false;
+    const std::vector<bool> chosen = chosen_inputs(step);
+    if (std::none_of(chosen.begin(), chosen.end(), [](bool c) { return c; })) return false;
+    const Dtypes out = output_types(step, chosen);
+    if (out.empty() || !has_kernels(step, chosen, out)) return false;
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      if (chosen[i]) {
+        step.inputs[i] = narrow_value(step.inputs[i], step);
+      } else {
+        make_wide(step.inputs[i], step);
+      }
+    }
+    std::vector<int> read_wide;
+    for (size_t j = 0; j < step.outputs.size(); ++j) {
+      const int v = step.outputs[j];
+      if (v < 0 || out[j] != type_ || !is_wide(v)) continue;
+      const int twin = add_twin(v);
+      twin_[size_t(v)] = twin;
+      narrow_made_[size_t(v)] = missing_[size_t(v)] = true;
+      step.outputs[j] = twin;
+      const bool is_head = std::any_of(ir_.heads.begin(), ir_.heads.end(), [&](int h) { return ir_.root(h) == v; });
+      if (is_head || ir_.values[size_t(v)].place != Place::kArena || ir_.request->separate_nodes)
+        read_wide.push_back(v);
+    }
+    ir_.narrowed = true;
+    ir_.steps.push_back(std::move(step));
+    const IrStep made = ir_.steps.back();
+    for (int v : read_wide) make_wide(v, made);
+    return true;
+  }
+
+  Ir &ir_;
+  const Dtype type_;
+  const Cast to_narrow_, to_wide_;
+  // Per value of the network; values of this pass have no twins.
+  std::vector<int> twin_;          // the same in the narrow type, -1: there is none
+  std::vector<bool> narrow_made_;  // by the step that makes it
+  std::vector<bool> missing_;      // and nothing has made the wide one yet
+};
+
+}  // namespace
+
+void lower_precision(Ir &ir) {
+  if (ir.request->compute_dtype != Dtype::kFloat32) PrecisionPass(ir).run();
+}
+
+}  // namespace cohort::plan

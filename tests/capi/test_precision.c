@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compute_dtype: products in bfloat16 within a network of float32. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/executor_tests.h"
+
+enum { kBatch = 4, kIn = 24, kOut = 16 };
+
+static const char *const kCompared[] = {"data",    "conv_weight", "conv_bias", "bn_gamma",
+                                        "bn_beta", "fc_weight",   "fc_bias"};
+
+/* Random numbers in (-1, 1) that are no numbers of bfloat16. */
+static float *draw(size_t count, uint32_t seed) {
+  float *values = malloc(count * sizeof(*values));
+  size_t i;
+
+  assert_non_null(values);
+  for (i = 0; i < count; ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    values[i] = (float)(seed >> 8) / 8388608.0f - 1.0f;
+  }
+  return values;
+}
+
+static float rounded(float value) {
+  uint32_t bits;
+
+  memcpy(&bits, &value, sizeof(bits));
+  bits += 0x7fff + ((bits >> 16) & 1);
+  bits &= 0xffff0000u;
+  memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+static size_t size_of(const cohort_ndarray *array) {
+  cohort_dtype type = COHORT_DTYPE_NONE;
+  int64_t size = 0;
+
+  ok(cohort_ndarray_dtype(array, &type));
+  assert_int_equal(type, COHORT_DTYPE_FLOAT32);
+  ok(cohort_ndarray_size(array, &size));
+  return (size_t)size;
+}
+
+static float *read_free(cohort_ndarray *array, size_t *count) {
+  float *values;
+
+  *count = size_of(array);
+  values = malloc(*count * sizeof(*values));
+  assert_non_null(values);
+  ok(cohort_ndarray_read(array, values, *count * sizeof(*values)));
+  cohort_ndarray_free(array);
+  return values;
+}
+
+/* The largest difference, by the largest number. */
+static double apart_free(cohort_ndarray *left, cohort_ndarray *right) {
+  size_t num_left, num_right, i;
+  float *a = read_free(left, &num_left), *b = read_free(right, &num_right);
+  double difference = 0, largest = 1e-30;
+
+  assert_int_equal(num_left, num_right);
+  for (i = 0; i < num_left; ++i) {
+    assert_true(isfinite(a[i]) && isfinite(b[i]));
+    difference = fmax(difference, fabs((double)a[i] - b[i]));
+    largest = fmax(largest, fabs((double)b[i]));
+  }
+  free(a);
+  free(b);
+  return difference / largest;
+}
+
+static void fill_randomly(const cohort_executor *executor, int32_t list, const char *name, uint32_t seed,
+                          float offset) {
+  cohort_ndarray *array = array_of(executor, list, name);
+  const size_t count = size_of(array);
+  float *values = draw(count, seed);
+  size_t i;
+
+  for (i = 0; i < count; ++i) values[i] += offset;
+  ok(cohort_ndarray_write(array, values, count * sizeof(*values)));
+  cohort_ndarray_free(array);
+  free(values);
+}
+
+/* Layers that narrow, layers that follow, a view, a sum of two branches, and a head that is read twice. */
+static cohort_symbol *network(void) {
+  cohort_symbol *conv = node("Convolution", "conv", ATTRS("kernel", "(3, 3)", "num_filter", "16", "pad", "(1, 1)"),
+                             INPUTS(variable("data")));
+  cohort_symbol *norm = node("BatchNorm", "bn", ATTRS("fix_gamma", "False"), INPUTS(conv));
+  cohort_symbol *relu = node("Activation", "relu", ATTRS("act_type", "relu"), INPUTS(norm));
+  cohort_symbol *pool =
+      node("Pooling", "pool", ATTRS("kernel", "(2, 2)", "stride", "(2, 2)", "pool_type", "max"), INPUTS(relu));
+  cohort_symbol *flat = node("Flatten", "flat", NO_ATTRS, INPUTS(pool));
+
+  return node("tanh", "squash", NO_ATTRS,
+              INPUTS(node("FullyConnected", "fc", ATTRS("num_hidden", "16"), INPUTS(flat))));
+}
+
+static cohort_executor *bound(cohort_symbol *symbol, cohort_descs *known, const char *grad_req, cohort_dtype type) {
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+
+  options.grad_req = grad_req;
+  options.compute_dtype = type;
+  return simple_bind(symbol, known, &options);
+}
+
+static cohort_executor *bound_network(const char *grad_req, cohort_dtype type) {
+  cohort_executor *executor = bound(network(), desc("data", SHAPE(4, 16, 8, 8), NULL), grad_req, type);
+  uint32_t i;
+
+  for (i = 0; i < sizeof(kCompared) / sizeof(*kCompared); ++i) {
+    fill_randomly(executor, COHORT_EXECUTOR_ARGS, kCompared[i], i + 1, strcmp(kCompared[i], "bn_gamma") == 0 ? 2 : 0);
+  }
+  fill_randomly(executor, COHORT_EXECUTOR_AUX, "bn_moving_mean", 77, 0);
+  fill_randomly(executor, COHORT_EXECUTOR_AUX, "bn_moving_var", 78, 20);
+  return executor;
+}
+
+static cohort_ndarray *head(void) {
+  float *values = draw(kBatch * kOut, 99);
+  cohort_ndarray *array = floats(SHAPE(kBatch, kOut), values, kBatch * kOut);
+
+  free(values);
+  return array;
+}
+
+/* ---- one layer ----------------------------------------------------------------------------------------------------
+ */
+
+static void note_message(cohort_log_level level, const char *message, void *user_data) {
+  (void)level;
+  if (strstr(message, "compute_dtype")) *(int *)user_data = 1;
+}
+
+/* A product is that of the rounded factors, summed in float32 and rounded: where the processor has units for that, and
+ * else that of float32, which a message says. */
+static void a_product_is_that_of_rounded_factors(void **state) {
+  cohort_executor *executor;
+  float *x = draw(kBatch * kIn, 1), *w = draw(kOut * kIn, 2), *y;
+  size_t count, i, j, k;
+  int told = 0;
+
+  (void)state;
+  ok(cohort_set_log(COHORT_LOG_INFO, note_message, &told));
+  executor = bound(node("FullyConnected", "fc", ATTRS("num_hidden", "16", "no_bias", "True"), INPUTS(variable("x"))),
+                   desc("x", SHAPE(kBatch, kIn), NULL), NULL, COHORT_DTYPE_BFLOAT16);
+  set_array(executor, COHORT_EXECUTOR_ARGS, "x", x, kBatch * kIn);
+  set_array(executor, COHORT_EXECUTOR_ARGS, "fc_weight", w, kOut * kIn);
+  ok(cohort_executor_forward(executor, 0));
+  ok(cohort_set_log(COHORT_LOG_WARNING, NULL, NULL));
+  y = read_free(output_of(executor, 0), &count);
+  for (i = 0; i < kBatch; ++i) {
+    for (j = 0; j < kOut; ++j) {
+      double sum = 0;
+      for (k = 0; k < kIn; ++k) {
+        const float a = x[i * kIn + k], b = w[j * kIn + k];
+        sum += told ? (double)a * b : (double)rounded(a) * rounded(b);
+      }
+      /* Half a unit in the last place of bfloat16, and what a sum in float32 loses. */
+      assert_true(fabs(y[i * kOut + j] - sum) <= (told ? 0 : fabs(sum) / 256) + 1e-5);
+      if (!told) assert_true(y[i * kOut + j] == rounded(y[i * kOut + j]));
+    }
+  }
+  free(x);
+  free(w);
+  free(y);
+  cohort_executor_free(executor);
+}
+
+/* ---- a network ----------------------------------------------------------------------------------------------------
+ */
+
+static void outputs_and_gradients_are_near_those_of_float32(void **state) {
+  cohort_executor *wide = bound_network("write", COHORT_DTYPE_FLOAT32);
+  cohort_executor *narrow = bound_network("write", COHORT_DTYPE_BFLOAT16);
+  size_t i;
+
+  (void)state;
+  ok(cohort_executor_forward(wide, 0));
+  ok(cohort_executor_forward(narrow, 0));
+  assert_true(apart_free(output_of(narrow, 0), output_of(wide, 0)) < 0.1);
+  ok(cohort_executor_forward(wide, 1));
+  ok(cohort_executor_forward(narrow, 1));
+  assert_true(apart_free(output_of(narrow, 0), output_of(wide, 0)) < 0.1);
+  ok(try_backward_with(wide, head(), 1));
+  ok(try_backward_with(narrow, head(), 1));
+  for (i = 0; i < sizeof(kCompared) / sizeof(*kCompared); ++i) {
+    /* The bias before a norm has no gradient but for rounding. */
+    if (strcmp(kCompared[i], "conv_bias") == 0) continue;
+    assert_true(apart_free(grad_of(narrow, kCompared[i]), grad_of(wide, kCompared[i])) < 0.1);
+  }
+  assert_true(apart_free(aux_of(narrow, "bn_moving_mean"), aux_of(wide, "bn_moving_mean")) < 0.01);
+  assert_true(apart_free(aux_of(narrow, "bn_moving_var"), aux_of(wide, "bn_moving_var")) < 0.01);
+  cohort_executor_free(wide);
+  cohort_executor_free(narrow);
+}
+
+static void gradients_are_added_in_float32(void **state) {
+  cohort_executor *once = bound_network("write", COHORT_DTYPE_BFLOAT16);
+  cohort_executor *twice = bound_network("add", COHORT_DTYPE_BFLOAT16);
+  size_t count, i;
+  float *one, *two;
+
+  (void)state;
+  ok(cohort_executor_forward(once, 1));
+  ok(try_backward_with(once, head(), 1));
+  for (i = 0; i < 2; ++i) {
+    ok(cohort_executor_forward(twice, 1));
+    ok(try_backward_with(twice, head(), 1));
+  }
+  one = read_free(grad_of(once, "fc_weight"), &count);
+  two = read_free(grad_of(twice, "fc_weight"), &count);
+  for (i = 0; i < count; ++i) assert_true(two[i] == 2 * one[i]);
+  free(one);
+  free(two);
+  cohort_executor_free(once);
+  cohort_executor_free(twice);
+}
+
+typedef struct reports {
+  int num_arrays, num_of_data; /* of the latter: gradients of fc's data */
+} reports;
+
+static void count_arrays(const char *name, cohort_ndarray *array, void *user_data) {
+  reports *found = user_data;
+
+  (void)size_of(array);
+  ++found->num_arrays;
+  found->num_of_data += strcmp(name, "fc_backward_output0") == 0;
+}
+
+/* A monitor sees every array in the network's type, once, and changes nothing. */
+static void a_monitor_changes_nothing(void **state) {
+  cohort_executor *alone = bound_network("write", COHORT_DTYPE_BFLOAT16);
+  cohort_executor *watched = bound_network("write", COHORT_DTYPE_BFLOAT16);
+  reports found = {0, 0};
+
+  (void)state;
+  ok(cohort_executor_set_monitor(watched, count_arrays, &found, 0));
+  ok(cohort_executor_forward(alone, 1));
+  ok(cohort_executor_forward(watched, 1));
+  assert_true(found.num_arrays >= 7);
+  assert_true(apart_free(output_of(watched, 0), output_of(alone, 0)) < 0.02);
+  ok(try_backward_with(alone, head(), 1));
+  ok(try_backward_with(watched, head(), 1));
+  assert_int_equal(found.num_of_data, 1);
+  assert_true(apart_free(grad_of(watched, "fc_weight"), grad_of(alone, "fc_weight")) < 0.02);
+  cohort_executor_free(alone);
+  cohort_executor_free(watched);
+}
+
+static cohort_symbol *layer(const char *name, cohort_symbol *data) {
+  return node("FullyConnected", name, ATTRS("num_hidden", "2", "no_bias", "True"), INPUTS(data));
+}
+
+/* The same symbol once more. */
+static cohort_symbol *again(const cohort_symbol *symbol) {
+  cohort_symbol *same = NULL;
+
+  ok(cohort_symbol_output(symbol, 0, &same));
+  return same;
+}
+
+/* The outputs of both; frees them. */
+static cohort_symbol *both(cohort_symbol *first, cohort_symbol *second) {
+  cohort_symbol *pair[2], *all = NULL;
+
+  pair[0] = first;
+  pair[1] = second;
+  ok(cohort_symbol_group(pair, 2, &all));
+  cohort_symbol_free(first);
+  cohort_symbol_free(second);
+  return all;
+}
+
+/* BWD-08: backward reads arguments as they are when it is called. */
+static void backward_reads_weights_as_they_are(void **state) {
+  cohort_executor *executor =
+      bound(layer("fc", variable("x")), desc("x", SHAPE(1, 2), NULL), "write", COHORT_DTYPE_BFLOAT16);
+
+  (void)state;
+  set_arg(executor, "x", 1, 2);
+  set_arg(executor, "fc_weight", 1, 2, 3, 4);
+  ok(cohort_executor_forward(executor, 1));
+  holds_free(output_of(executor, 0), 5, 11);
+  set_arg(executor, "fc_weight", 10, 20, 30, 40);
+  ok(try_backward_with(executor, floats(SHAPE(1, 2), FLOATS(1, 1)), 1));
+  holds_free(grad_of(executor, "x"), 40, 60);
+  set_arg(executor, "x", 8, 16);
+  ok(try_backward_with(executor, floats(SHAPE(1, 2), FLOATS(1, 1)), 1));
+  holds_free(grad_of(executor, "fc_weight"), 8, 16, 8, 16);
+  cohort_executor_free(executor);
+}
+
+/* A step of a partial pass runs on what is there, whichever others have run. */
+static void steps_may_be_repeated(void **state) {
+  cohort_symbol *x = variable("x"), *same = again(x);
+  cohort_executor *executor =
+      bound(both(layer("one", x), layer("two", same)), desc("x", SHAPE(1, 2), NULL), NULL, COHORT_DTYPE_BFLOAT16);
+  int32_t left = 1, step;
+
+  (void)state;
+  set_arg(executor, "x", 1, 2);
+  set_arg(executor, "one_weight", 1, 0, 0, 1);
+  set_arg(executor, "two_weight", 2, 0, 0, 2);
+  for (step = 0; left > 0; ++step) ok(cohort_executor_partial_forward(executor, 0, step, &left));
+  holds_free(output_of(executor, 1), 2, 4);
+  set_arg(executor, "x", 3, 5);
+  ok(cohort_executor_partial_forward(executor, 0, step - 1, &left)); /* the last node: two */
+  holds_free(output_of(executor, 0), 1, 2);
+  holds_free(output_of(executor, 1), 6, 10);
+  cohort_executor_free(executor);
+}
+
+/* What follows no layer keeps its digits, whatever a layer beside it reads. */
+static void what_follows_no_layer_is_exact(void **state) {
+  cohort_symbol *x = variable("x"), *same = again(x);
+  cohort_executor *executor = bound(both(layer("fc", x), node("relu", "r", NO_ATTRS, INPUTS(same))),
+                                    desc("x", SHAPE(1, 2), NULL), NULL, COHORT_DTYPE_BFLOAT16);
+
+  (void)state;
+  set_arg(executor, "x", 1.0001f, 2.0003f);
+  ok(cohort_executor_forward(executor, 0));
+  holds_free(output_of(executor, 1), 1.0001f, 2.0003f);
+  cohort_executor_free(executor);
+}
+
+/* Layers that share a weight: their gradients are added in float32. 1 + 1/512 is no number of bfloat16. */
+static void gradients_of_a_shared_weight_are_added_in_float32(void **state) {
+  cohort_symbol *w = variable("w"), *same = again(w);
+  cohort_descs *known = desc("x", SHAPE(1, 1), NULL);
+  cohort_ndarray *heads[2];
+  cohort_executor *executor;
+
+  (void)state;
+  add_desc(known, "y", SHAPE(1, 1), NULL);
+  executor =
+      bound(both(node("FullyConnected", "a", ATTRS("num_hidden", "1", "no_bias", "True"), INPUTS(variable("x"), w)),
+                 node("FullyConnected", "b", ATTRS("num_hidden", "1", "no_bias", "True"), INPUTS(variable("y"), same))),
+            known, "write", COHORT_DTYPE_BFLOAT16);
+  set_arg(executor, "x", 1);
+  set_arg(executor, "y", 1.0f / 512);
+  ok(cohort_executor_forward(executor, 1));
+  heads[0] = floats(SHAPE(1, 1), FLOATS(1));
+  heads[1] = floats(SHAPE(1, 1), FLOATS(1));
+  ok(cohort_executor_backward(executor, heads, 2, 1));
+  cohort_ndarray_free(heads[0]);
+  cohort_ndarray_free(heads[1]);
+  holds_free(grad_of(executor, "w"), 1 + 1.0f / 512);
+  cohort_executor_free(executor);
+}
+
+/* ---- what binds ---------------------------------------------------------------------------------------------------
+ */
+
+static void other_types_are_refused(void **state) {
+  const int32_t types[] = {COHORT_DTYPE_FLOAT64, COHORT_DTYPE_INT8, COHORT_DTYPE_NONE, 99};
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_executor *executor = NULL;
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < sizeof(types) / sizeof(*types); ++i) {
+    options.compute_dtype = types[i];
+    fails(try_simple_bind(&executor, network(), desc("data", SHAPE(4, 16, 8, 8), NULL), &options),
+          COHORT_ERROR_INVALID_ARGUMENT, "compute_dtype: expected");
+  }
+  options.compute_dtype = COHORT_DTYPE_FLOAT16;
+  fails(try_simple_bind(&executor, network(), desc("data", SHAPE(4, 16, 8, 8), NULL), &options),
+        COHORT_ERROR_UNSUPPORTED, "compute_dtype");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(a_product_is_that_of_rounded_factors),
+      TEST(outputs_and_gradients_are_near_those_of_float32),
+      TEST(gradients_are_added_in_float32),
+      TEST(gradients_of_a_shared_weight_are_added_in_float32),
+      TEST(a_monitor_changes_nothing),
+      TEST(backward_reads_weights_as_they_are),
+      TEST(steps_may_be_repeated),
+      TEST(what_follows_no_layer_is_exact),
+      TEST(other_types_are_refused),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
