@@ -29,6 +29,7 @@ inline Grid flat_grid(int64_t count) {
 // `stream` is that of the lane that a kernel runs on.
 template <typename... Params, typename... Args>
 void launch(void (*kernel)(Params...), const Grid &grid, void *stream, const Args &...args) {
+  static_assert((sizeof(Params) + ... + 0) <= 4000, "a kernel's parameters are 4096 bytes at most");
   cudaLaunchConfig_t config{};
   config.gridDim = grid.blocks;
   config.blockDim = grid.threads;

@@ -15,12 +15,10 @@
 namespace cohort {
 namespace {
 
-constexpr int kMostAxes = 12;
-
 struct AxisLengths {
-  int64_t num_axes = 0, lengths[kMostAxes] = {}, strides[kMostAxes] = {};
+  int64_t num_axes = 0, lengths[kMaxAxes] = {}, strides[kMaxAxes] = {};
   void add(int64_t length, int64_t stride, const char *op) {
-    if (num_axes == kMostAxes) throw Error(Code::kUnsupported, text(op, " of more than ", kMostAxes, " axes"));
+    if (num_axes == kMaxAxes) throw Error(Code::kUnsupported, text(op, " of more than ", kMaxAxes, " lengths"));
     lengths[num_axes] = length;
     strides[num_axes++] = stride;
   }
@@ -205,9 +203,6 @@ class KhatriRaoCuda final : public Kernel {
  public:
   explicit KhatriRaoCuda(const StepSpec &spec)
       : rows_(spec.outputs[0].shape[0]), columns_(spec.outputs[0].shape[1]), dtype_(spec.outputs[0].dtype) {
-    if (spec.inputs.size() > size_t(kMostAxes)) {
-      throw Error(Code::kUnsupported, text("khatri_rao of more than ", kMostAxes, " matrices"));
-    }
     for (const TensorSpec &in : spec.inputs) lengths_.add(in.shape[0], 0, "khatri_rao");
   }
   void run(const Args &args, const Lane &lane) const override {

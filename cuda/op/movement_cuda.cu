@@ -25,11 +25,9 @@ void zero_bytes(const Lane &lane, void *to, size_t bytes) {
 
 namespace {
 
-constexpr int kMostAxes = 12;  // after neighbours have been joined
-
 struct CopyAxes {
   int64_t num_axes = 0;
-  int64_t lengths[kMostAxes] = {}, from[kMostAxes] = {}, to[kMostAxes] = {};
+  int64_t lengths[kMaxAxes] = {}, from[kMaxAxes] = {}, to[kMaxAxes] = {};
 };
 
 // One thread an element. With no `from`, all elements are `value`.
@@ -58,7 +56,7 @@ void launch_copy(const CopyAxes &axes, const void *from, void *to, const void *v
 // Behind the axes that are there. Those of length 1 are left out.
 void add(const StridedCopy::Axis &axis, CopyAxes *axes) {
   if (axis.length == 1) return;
-  if (axes->num_axes == kMostAxes) throw Error(Code::kUnsupported, text("a copy along more than ", kMostAxes, " axes"));
+  if (axes->num_axes == kMaxAxes) throw Error(Code::kUnsupported, text("a copy along more than ", kMaxAxes, " axes"));
   axes->lengths[axes->num_axes] = axis.length;
   axes->from[axes->num_axes] = axis.from;
   axes->to[axes->num_axes++] = axis.to;

@@ -284,16 +284,12 @@ COHORT_KERNEL(cuda, _sample_unique_zipfian, ZipfianCuda);
 
 // Where each element finds its draw in the mask, which has length 1 along the axes that drop together.
 struct MaskIndex {
-  static constexpr int kMostAxes = 12;
   int64_t num_axes = 0, size = 1;
   bool whole = true;  // one draw an element
-  int64_t lengths[kMostAxes], strides[kMostAxes];
+  int64_t lengths[kMaxAxes], strides[kMaxAxes];
 
   MaskIndex(const Shape &shape, const Tuple &axes) {
-    if (shape.rank() > kMostAxes) {
-      throw Error(Code::kUnsupported, text("Dropout of more than ", kMostAxes, " axes"));
-    }
-    std::fill_n(strides, kMostAxes, int64_t(-1));
+    std::fill_n(strides, kMaxAxes, int64_t(-1));
     for (int64_t axis : axes) strides[normalize_axis(axis, shape.rank(), "Dropout")] = 0;
     num_axes = shape.rank();
     for (int i = shape.rank(); i-- > 0;) {

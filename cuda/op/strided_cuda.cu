@@ -19,12 +19,10 @@
 namespace cohort {
 namespace {
 
-constexpr int kMostAxes = 8;  // after neighbours have been joined
-
 // How operands lie as an index goes over axes, the outermost first: a stride of 0 repeats.
 struct Walk {
   int64_t num_axes = 0;
-  int64_t lengths[kMostAxes] = {}, strides[3][kMostAxes] = {};
+  int64_t lengths[kMaxAxes] = {}, strides[3][kMaxAxes] = {};
 };
 
 struct Operands {
@@ -205,10 +203,6 @@ Walk make_walk(const Shape &large, const Shape &out, bool reduced, const Shape *
     bool joins = last >= 0;
     for (int k = 0; k < 3 && joins; ++k) joins = walk.strides[k][last] == strides[k][size_t(axis)] * length;
     if (!joins) {
-      if (walk.num_axes == kMostAxes) {
-        throw Error(Code::kUnsupported,
-                    text("broadcasting along more than ", kMostAxes, " groups of axes, to ", large));
-      }
       last = int(walk.num_axes++);
       walk.lengths[last] = 1;
     }
