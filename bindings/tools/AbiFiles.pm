@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is made of the description of the ABI for C, Perl, Python and Rust. Each function gives the whole text of a file.
+# What is made of the description of the ABI for C, Perl and Python. Each function gives the whole text of a file.
 package AbiFiles;
 use strict;
 use warnings;
@@ -258,115 +258,6 @@ HEAD
         $made .= $line;
     }
     return $made . "}\n";
-}
-
-# ---- Rust --------------------------------------------------------------------------------------------------------------
-
-my %rust = (int32_t => 'i32', int64_t => 'i64', uint64_t => 'u64', size_t => 'usize', double => 'f64', char => 'c_char', void => 'c_void');
-
-sub rust_type {
-    my ($type) = @_;
-    my ($const, $base, $rest) = $type =~ /^(const )?(\w+) ?((?:\*|\*const \*)*)$/;
-    my $made = $rust{$base} // $base;
-    return $made if $rest eq '';
-    $made = ($const ? '*const ' : '*mut ') . $made;
-    return $made if $rest eq '*';
-    return ($rest =~ /const/ ? '*const ' : '*mut ') . $made;
-}
-
-sub rust_doc {
-    my ($text, $indent) = @_;
-    return '' if !defined $text || $text eq '';
-    return join '', map { my $line = "$indent/// $_"; $line =~ s/\s+$//; "$line\n" } split /\n/, $text =~ s/([<>\[\]])/\\$1/gr;
-}
-
-sub rust_params {
-    my ($function) = @_;
-    return join '', map {"        $_->{name}: " . rust_type($_->{type}) . ",\n"} @{$function->{params}};
-}
-
-sub rust_result { my ($function) = @_; return $function->{returns}{type} eq 'void' ? '' : ' -> ' . rust_type($function->{returns}{type}) }
-
-# One on a line, as rustfmt would have it: it leaves these files alone.
-sub rust_header { return "// SPDX-License-Identifier: Apache-2.0\n// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.\n" }
-
-# A module for each public header, by the path below cohort-sys.
-sub rust_declarations {
-    my ($abi) = @_;
-    my (%made, %functions);
-    my $to = sub { my ($item, $text) = @_; $made{($item->{header} // 'types.h') =~ s/\.h$//r} .= $text };
-    $to->({}, "\n/// The version of the library that this was made for.\npub const COHORT_VERSION: &str = \"$abi->{version}\";\n/// Yes and no: 1 and 0.\npub type cohort_bool = i32;\n");
-    $to->({}, rust_doc($_->{doc}, '') . "pub const $_->{name}: i32 = $_->{value};\n") for @{$abi->{limits}};
-    for my $family (@{$abi->{families}}) {
-        my $text = "\n" . rust_doc($family->{doc}, '') . "pub type $family->{name} = i32;\n";
-        $text .= rust_doc($_->{doc}, '') . "pub const $_->{name}: $family->{name} = $_->{value};\n" for @{$family->{values}};
-        $to->($family, $text);
-    }
-    for my $handle (@{$abi->{handles}}) {
-        $to->({}, "\n" . rust_doc($handle->{doc}, '') . "#[repr(C)]\npub struct $handle->{name} {\n    _private: [u8; 0],\n}\n");
-    }
-    for my $c (@{$abi->{callbacks}}) {
-        $to->($c, "\n" . rust_doc($c->{doc}, '') . "pub type $c->{name} = Option<\n    unsafe extern \"C\" fn(\n" . rust_params($c) . '    )' . rust_result($c) . ",\n>;\n");
-    }
-    for my $s (@{$abi->{structs}}) {
-        my $text = "\n" . rust_doc($s->{doc}, '') . "#[repr(C)]\n#[derive(Clone, Copy)]\npub struct $s->{name} {\n";
-        $text .= rust_doc($_->{doc}, '    ') . "    pub $_->{name}: " . rust_type($_->{type}) . ",\n" for @{$s->{fields}};
-        $to->($s, "$text}\n");
-    }
-    for my $f (@{$abi->{functions}}) {
-        my $doc = join "\n", grep { $_ ne '' } $f->{doc}, $f->{returns_doc} ? "\nReturns: $f->{returns_doc}" : '';
-        $functions{$f->{header} =~ s/\.h$//r} .= rust_doc($doc, '    ') . "    pub fn $f->{name}(\n" . rust_params($f) . '    )' . rust_result($f) . ";\n";
-    }
-    $made{$_} .= "\nextern \"C\" {\n$functions{$_}}\n" for keys %functions;
-    my %files = map { ("src/abi/$_.rs" => rust_module($made{$_})) } keys %made;
-    $files{'src/abi/mod.rs'} = rust_header() . "//! A module for each header of the C interface.\n\n"
-        . join '', map {"mod $_;\npub use $_\::*;\n"} sort keys %made;
-    $files{'tests/layout.rs'} = rust_layout($abi);
-    return %files;
-}
-
-# With the imports that it needs.
-sub rust_module {
-    my ($text) = @_;
-    my @plain = grep { $text =~ /\b$_\b/ } qw(c_char c_void);
-    my $made = rust_header() . "\n";
-    my $foreign = $text;
-    $foreign =~ s{^\s*///.*$}{}mg;
-    my %own = map { $_ => 1 } $foreign =~ /^pub (?:type|struct|const) (\w+)/mg;
-    $made .= "use super::*;\n" if grep { !$own{$_} } $foreign =~ /(?<!fn )\b(cohort_\w+)\b/g;
-    $made .= 'use std::os::raw::' . (@plain > 1 ? '{' . join(', ', @plain) . '}' : $plain[0]) . ";\n" if @plain;
-    return $made . $text;
-}
-
-# Sizes and offsets as the C compiler has them on 64-bit systems.
-sub rust_layout {
-    my ($abi) = @_;
-    my $made = rust_header() . "//! Structs are laid out as in C, on 64-bit systems.\n#![cfg_attr(rustfmt, rustfmt_skip)]\nuse cohort_sys::*;\n\n#[test]\nfn structs_are_laid_out_as_in_c() {\n";
-    for my $s (@{$abi->{structs}}) {
-        $made .= "    assert_eq!(std::mem::size_of::<$s->{name}>(), $s->{bytes});\n"
-            . "    let zero: $s->{name} = unsafe { std::mem::zeroed() };\n    let start = &zero as *const _ as usize;\n";
-        $made .= "    assert_eq!(&zero.$_->{name} as *const _ as usize - start, $_->{offset});\n" for @{$s->{fields}};
-    }
-    return "$made}\n";
-}
-
-# A test that each function which needs an address refuses NULL for all of them, instead of reading there.
-sub rust_nulls {
-    my ($abi) = @_;
-    my $made = rust_header() . "//! Each function that needs an address refuses NULL.\n#![cfg_attr(rustfmt, rustfmt_skip)]\nuse cohort_sys::*;\nuse std::ptr::{null, null_mut};\n\n"
-        . "unsafe fn refused(name: &str, error: *mut cohort_error) {\n    assert!(!error.is_null(), \"{} takes NULL\", name);\n"
-        . "    let code = cohort_error_code(error);\n    cohort_error_free(error);\n"
-        . "    assert!(code != COHORT_SUCCESS && code != COHORT_ERROR_INTERNAL, \"{}: class {}\", name, code);\n}\n\n"
-        . "#[test]\nfn null_is_refused() {\n    unsafe {\n";
-    for my $f (@{$abi->{functions}}) {
-        next unless $f->{returns}{kind} eq 'error' && grep { ($_->{nullable} // '') eq 'no' } @{$f->{params}};
-        my @values = map {
-            my $type = rust_type($_->{type});
-            $_->{kind} eq 'callback' ? 'None' : $type =~ /^\*const/ ? 'null()' : $type =~ /^\*mut/ ? 'null_mut()' : $_->{kind} eq 'double' ? '0.0' : '0';
-        } @{$f->{params}};
-        $made .= "        refused(\"$f->{name}\", $f->{name}(" . join(', ', @values) . "));\n";
-    }
-    return "$made    }\n    assert_eq!(unsafe { cohort_live_handles() }, 0);\n}\n";
 }
 
 1;

@@ -11,6 +11,7 @@ use AbiFiles;
 use AbiGo;
 use AbiHeaders;
 use AbiJava;
+use AbiRust;
 
 my $root = "$FindBin::Bin/../..";
 my $abi = AbiHeaders->new("$root/include", "$root/bindings/abi.notes")->description;
@@ -27,9 +28,8 @@ my %files = (
     'bindings/go/abi_constants.go' => AbiGo::constants($abi),
     'bindings/go/abi_lists.go' => AbiGo::lists($abi),
     'bindings/go/internal/nulls/nulls.go' => AbiGo::nulls($abi),
-    'bindings/rust/cohort-sys/tests/nulls.rs' => AbiFiles::rust_nulls($abi),
 );
-my %rust = AbiFiles::rust_declarations($abi);
+my %rust = AbiRust::declarations($abi);
 $files{"bindings/rust/cohort-sys/$_"} = $rust{$_} for keys %rust;
 my %java = AbiJava::declarations($abi);
 $files{"bindings/scala/src/main/java/cohort/abi/$_"} = $java{$_} for keys %java;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever a method is given, it works or gives an error of one line. (What the C interface makes of NULL is tested in cohort-sys.)
+//! Whatever a method is given, it works or gives an error of one line. (What the C interface makes of NULL and of wrong handles is tested in cohort-sys.)
 mod support;
 
 use cohort::*;
