@@ -28,7 +28,7 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   for (size_t member : members) request.devices.push_back(family->members[member].device);
   request.group_devices = group_devices;
   request.fixed_devices = fixed_devices;
-  for (const std::string &name : arg_names) request.constants.push_back(options.constants.count(name) > 0);
+  request.constants = constants;
   request.is_train = is_train;
   request.with_backward = with_backward;
   request.separate_nodes = separate_nodes;

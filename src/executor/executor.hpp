@@ -32,8 +32,8 @@ struct ExecutorOptions {
   uint32_t replica = 0;                      // tells executors apart that work under one seed: devices of a group
   std::shared_ptr<Replicas> replicas;        // of make_replicas(): forward_together() and backward_together() run it
   std::shared_ptr<Executor> shared;          // shares its queue and its arena (EXE-18); same context
-  // Arguments whose values rarely change between forwards with is_train 0 (parameters): what inference derives from
-  // them (reorders, folded batch norms) is kept until they are written. Empty set: none.
+  // Arguments whose values rarely change between forwards with is_train 0, beside the weights of layers: what inference
+  // derives from them (reorders, folded batch norms) is kept until they are written.
   std::set<std::string> constants;
   // Arrays to write the outputs to, one per head, or empty: the executor's own. A null array among them: its own.
   std::vector<NDArray> outputs;

@@ -52,6 +52,21 @@ std::shared_ptr<std::vector<RandomStream>> random_streams(const Graph &graph, co
   return streams;
 }
 
+// Per argument: named so, or what a layer multiplies with or a norm scales by. Whoever writes one before each pass pays
+// for a copy, nothing else.
+std::vector<bool> constants_of(const Graph &graph, const std::set<std::string> &named) {
+  std::vector<bool> of_layers(graph.nodes.size(), false), constants;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Op *const op = graph.nodes[n]->op;
+    if (!op || (!op->linear_layer && !op->channel_scaling)) continue;
+    for (size_t k = 1; k < graph.inputs[n].size(); ++k) of_layers[size_t(graph.inputs[n][k].node)] = true;
+  }
+  for (const int n : graph.arguments) {
+    constants.push_back(of_layers[size_t(n)] || named.count(graph.nodes[size_t(n)]->name) > 0);
+  }
+  return constants;
+}
+
 }  // namespace
 
 void check_array(const NDArray &array, const Shape &shape, Dtype dtype, const std::string &what,
@@ -75,6 +90,7 @@ std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const Ex
   impl->options = options;
   impl->options.shared = nullptr;
   impl->arg_names = impl->graph.argument_names();
+  impl->constants = constants_of(impl->graph, impl->options.constants);
   impl->aux_names = impl->graph.auxiliary_names();
   for (const Graph::Input &head : impl->graph.heads) impl->output_names.push_back(impl->graph.output_name(head));
   impl->family = options.shared ? options.shared->impl_->family : std::make_shared<Family>();

@@ -39,6 +39,7 @@ struct Executor::Impl {
   std::vector<GradReq> reqs;
   BoundArrays arrays;
   std::vector<std::string> arg_names, aux_names, output_names;
+  std::vector<bool> constants;  // per argument: rarely written
   bool any_gradient = false;
   std::map<Mode, std::shared_ptr<ProgramOwner>> programs;
   ProgramOwner *last = nullptr;  // the program that ran forward last; null: none since bind

@@ -291,11 +291,9 @@ std::vector<float> normed(const char *layout, const char *axis, bool apart) {
       [](LogLevel, const std::string &message) { folds = folds || message.find("_fold_batch_norm") != message.npos; },
       LogLevel::kDebug);
   setenv(kTrace.name, "plan", 1);
-  ExecutorOptions options;
-  options.constants = {"conv_weight", "conv_bias", "norm_gamma", "norm_beta"};
   const auto executor =
       Executor::bind(apart ? Symbol::group({conv, norm}) : norm, args, std::vector<NDArray>(args.size()),
-                     std::vector<GradReq>(args.size(), GradReq::kNull), aux, options);
+                     std::vector<GradReq>(args.size(), GradReq::kNull), aux, ExecutorOptions());
   executor->forward(false);
   unsetenv(kTrace.name);
   std::vector<float> values = values_of(executor->outputs().back());
