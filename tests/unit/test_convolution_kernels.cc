@@ -92,6 +92,16 @@ TEST(convolution_of_an_image) {
   check_case(c);
 }
 
+TEST(convolution_of_an_image_by_large_windows) {
+  Case c{"Convolution",
+         {{"kernel", "(7,7)"}, {"num_filter", "32"}, {"stride", "(2,2)"}},
+         {{2, 3, 17, 15}, {32, 3, 7, 7}, {32}},
+         nullptr,
+         {0, 1, 2}};
+  c.reference = [](const std::vector<Tensor> &in) { return convolution_reference(in, 2, 0, 1, 1); };
+  check_case(c);
+}
+
 TEST(convolution_from_many_to_odd_channels) {
   Case c{"Convolution",
          {{"kernel", "(1,1)"}, {"num_filter", "10"}},

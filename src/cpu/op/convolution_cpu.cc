@@ -236,8 +236,15 @@ class ConvolutionBackward final : public Kernel {
       const Desc grad = data->diff_src_desc();
       const bool padded = is_padded(grad);
       const Place place = padded ? Place::scratch(book(spec.scratch_bytes, grad.get_size())) : Place::output(0);
+      const Desc read = data->diff_dst_desc();
+      Place from = Place::input(0);
+      if (read != head) {
+        from = Place::scratch(book(spec.scratch_bytes, read.get_size()));
+        const dnnl::reorder::primitive_desc reorder(engine(), head, engine(), read, attributes());
+        turn_ = Call(reorder, name_of(spec), {{DNNL_ARG_FROM, head, Place::input(0)}, {DNNL_ARG_TO, read, from}}, spec);
+      }
       by_data_ = Call(*data, name_of(spec),
-                      {{DNNL_ARG_DIFF_DST, head, Place::input(0)},
+                      {{DNNL_ARG_DIFF_DST, read, from},
                        {DNNL_ARG_WEIGHTS, data->weights_desc(), Place::input(2)},
                        {DNNL_ARG_DIFF_SRC, grad, place}},
                       spec);
@@ -275,6 +282,7 @@ class ConvolutionBackward final : public Kernel {
 
   void run(const Args &args, const Lane &) const override {
     const ThreadsScope threads(num_threads_);
+    if (turn_) turn_.run(args);
     if (by_data_) by_data_.run(args);
     if (strip_) strip_.run(args);
     if (by_weights_) by_weights_.run(args);
@@ -283,7 +291,7 @@ class ConvolutionBackward final : public Kernel {
 
  private:
   const int num_threads_;
-  Call by_data_, strip_, by_weights_, reorder_;
+  Call turn_, by_data_, strip_, by_weights_, reorder_;
 };
 
 class PlainConvolution final : public Kernel {
@@ -378,6 +386,17 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   if (by_data && !p.last && (!data || is_reference(*data))) {
     const auto liked = data_gradient(algorithm::convolution_direct, any_of(p.data, p.dtype));
     if (liked && !is_reference(*liked)) data = liked;
+  }
+  // Large windows over few channels have an implementation by matrix products alone, on row-major arrays.
+  if (by_data && data && is_reference(*data)) {
+    const auto rows = forward_of(p, algorithm::convolution_direct, {p.plain_data, p.plain_result}, !a.no_bias,
+                                 /* is_train */ true, attributes());
+    const auto plain = !rows ? std::nullopt : attempt([&] {
+      return backward_desc<dnnl::convolution_backward_data>(engine(), attributes(), *rows,
+                                                            algorithm::convolution_direct, p.plain_data, any_weight,
+                                                            p.plain_result, p.stride, p.dilate, p.pad, p.pad);
+    });
+    if (plain && !is_reference(*plain)) data = plain;
   }
   if ((by_data && !data) || (by_weights && !weights)) return nullptr;
   return std::make_unique<ConvolutionBackward>(spec, p, hint, data, weights, num_threads);
