@@ -18,7 +18,7 @@ import sys
 import time
 
 BINDING = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'bindings', 'python', 'src')
-SECONDS = 0.5  # of steps, in each round
+SECONDS = 0.3  # of steps, in each round
 
 
 def draw(model):
