@@ -129,6 +129,8 @@ PartIndex columns_of(const TensorSpec &indices, const Shape &whole, bool negativ
 Places places_of(const PartIndex &index, const Shape &whole, int axis) {
   Places p{whole.size(0, axis), 1, whole.size(axis + int(index.num_axes), whole.rank())};
   for (int64_t k = 0; k < index.num_axes; ++k) p.parts *= index.lengths[k];
+  // An index is brought into range, where there is one.
+  if (p.parts == 0 && index.count > 0) throw Error(Code::kShape, text("expected elements to index, found ", whole));
   return p;
 }
 
@@ -230,9 +232,6 @@ std::unique_ptr<Kernel> make_embedding_backward(StepSpec &spec) {
 PartIndex take_index(const StepSpec &spec, const Shape &whole, int *axis) {
   const auto &a = spec.attrs_as<TakeAttrs>();
   *axis = normalize_axis(a.axis, whole.rank(), "take");
-  if (whole[*axis] == 0 && spec.inputs[1].shape.size() > 0) {
-    throw Error(Code::kShape, text("a: expected elements to take from, found ", whole), "a");
-  }
   return index_of(spec.inputs[1], whole[*axis], a.mode == IndexMode::kWrap);
 }
 std::unique_ptr<Kernel> make_take(StepSpec &spec) {
@@ -480,7 +479,11 @@ class SequenceCuda final : public Kernel {
   explicit SequenceCuda(const StepSpec &spec)
       : sequences_(spec, (kWay == SequenceWay::kLastBackward ? spec.outputs : spec.inputs)[0].shape),
         value_(kWay == SequenceWay::kMask ? double(spec.attrs_as<SequenceAttrs>().value) : 0),
-        dtype_(spec.outputs[0].dtype) {}
+        dtype_(spec.outputs[0].dtype) {
+    if (kWay == SequenceWay::kLast && sequences_.steps == 0 && spec.outputs[0].shape.size() > 0) {
+      throw Error(Code::kShape, text("expected steps to take the last of, found ", spec.inputs[0].shape));
+    }
+  }
   void run(const Args &args, const Lane &lane) const override {
     const Sequences s = sequences_.of(args);
     const Cells from = cells_of(args.inputs[0], dtype_), to = cells_of(args.outputs[0], dtype_);

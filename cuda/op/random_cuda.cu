@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers, the same as the CPU's: number i of draw r is a function of seed, r and i alone. Dropout, too.
+// Random numbers by the CPU's counters: number i of draw r is a function of seed, r and i alone. Dropout, too. Uniform
+// ones, integers and masks are the CPU's own; others go through the device's functions, which may round otherwise.
 #include <algorithm>
 #include <cmath>
 
@@ -12,9 +13,6 @@
 
 namespace cohort {
 namespace {
-
-// Uniform numbers have no more bits than the type: others would be rounded up to the end of the interval.
-float kept_bits(Dtype dtype) { return dtype == Dtype::kFloat16 ? 2048 : dtype == Dtype::kBfloat16 ? 256 : 0; }
 
 // Number i with these parameters; `kept` says how many values a uniform number has, 0: all.
 template <typename D, typename C>
@@ -58,7 +56,7 @@ class DrawCuda final : public Kernel {
     const Elements second = elements_of(num_arrays_ > 1 ? args.inputs[1] : nullptr, dtypes_[1]);
     const double a_value = values_[0], b_value = values_[1];
     const int64_t each = each_;
-    const C kept = C(kept_bits(dtype_));
+    const C kept = C(draw::kept_values(dtype_));
     for_each(lane, count_, [=] __device__(int64_t i) {
       const double a = first.data ? load<double>(first, i / each) : a_value;
       const double b = second.data ? load<double>(second, i / each) : b_value;
@@ -105,21 +103,13 @@ class RandintCuda final : public Kernel {
   const Dtype dtype_;
 };
 
-template <typename D>
-void add(const std::string &name) {
-  cuda_kernels().add("_random_" + name, make_draw<D, false>).output_dtypes(kFloatTypes);
-  cuda_kernels().add("_random_" + name + "_like", make_draw<D, false>).output_dtypes(kFloatTypes);
-  cuda_kernels().add("_sample_" + name, make_draw<D, true>).output_dtypes(kFloatTypes);
-}
-
 const bool registered = [] {
-  add<draw::Uniform>("uniform");
-  add<draw::Normal>("normal");
-  add<draw::Exponential>("exponential");
-  add<draw::Gamma>("gamma");
-  add<draw::Poisson>("poisson");
-  add<draw::NegativeBinomial>("negative_binomial");
-  add<draw::GeneralizedNegativeBinomial>("generalized_negative_binomial");
+  draw::for_each([](auto distribution, const std::string &name) {
+    using D = decltype(distribution);
+    cuda_kernels().add("_random_" + name, make_draw<D, false>).output_dtypes(kFloatTypes);
+    cuda_kernels().add("_random_" + name + "_like", make_draw<D, false>).output_dtypes(kFloatTypes);
+    cuda_kernels().add("_sample_" + name, make_draw<D, true>).output_dtypes(kFloatTypes);
+  });
   return true;
 }();
 COHORT_KERNEL(cuda, _random_randint, RandintCuda);

@@ -26,8 +26,9 @@ class BoxEncode {
           for (int64_t i = begin; i < end; ++i) {
             const bool counts = in[0][i] > C(0.5);
             C code[4] = {0, 0, 0, 0};
-            if (counts) {
-              encode_box(in[2] + 4 * i, in[3] + 4 * (i / anchors_ * objects_ + object(in[1][i], i)), code);
+            const int64_t matched = counts ? object(in[1][i], i) : -1;
+            if (matched >= 0) {
+              encode_box(in[2] + 4 * i, in[3] + 4 * (i / anchors_ * objects_ + matched), code);
               for (int k = 0; k < 4; ++k) code[k] = (code[k] - means[k]) / stds[k];
             }
             if (out[0]) copy_elements(code, 4, out[0] + 4 * i);
@@ -41,7 +42,7 @@ class BoxEncode {
     if (match > -1 && match < C(objects_)) return int64_t(match);
     COHORT_FAILS("matches[", i / anchors_, ", ", i % anchors_, "]: expected 0 to ", objects_ - 1,
                  " where samples is 1, found ", match);
-    return 0;
+    return objects_ > 0 ? 0 : -1;  // of a device, which cannot say so
   }
 
   const int64_t batch_, anchors_, objects_;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/dtype.hpp"
 #include "base/random.hpp"
 #include "op/float_math.hpp"
 
@@ -167,6 +168,22 @@ struct GeneralizedNegativeBinomial {
     return Poisson::of(dice, b == 0 ? a : Gamma::of(dice, 1 / b, a * b), 0);
   }
 };
+
+// Calls fn(distribution, its name among the operators) for each.
+template <typename Fn>
+void for_each(Fn &&fn) {
+  fn(Uniform(), "uniform");
+  fn(Normal(), "normal");
+  fn(Exponential(), "exponential");
+  fn(Gamma(), "gamma");
+  fn(Poisson(), "poisson");
+  fn(NegativeBinomial(), "negative_binomial");
+  fn(GeneralizedNegativeBinomial(), "generalized_negative_binomial");
+}
+
+// How many values a uniform number of a type has, 0: all. With more bits it would be rounded up to the end of the
+// interval.
+inline float kept_values(Dtype dtype) { return dtype == Dtype::kFloat16 ? 2048 : dtype == Dtype::kBfloat16 ? 256 : 0; }
 
 }  // namespace draw
 }  // namespace cohort

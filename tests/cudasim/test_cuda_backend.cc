@@ -186,6 +186,30 @@ TEST(softmax_output_is_that_of_the_cpu) {
 }
 
 // Shapes of up to six axes, each of which one, the other or both operands have.
+TEST(what_has_no_elements_is_not_indexed) {
+  const auto zeros = [](const Shape &shape) {
+    const NDArray array = NDArray::create(shape, Dtype::kFloat32, kCpu);
+    array.fill(0);
+    return array.copy_to(kGpu0);
+  };
+  const NDArray nothing = NDArray::create({0, 3}, Dtype::kFloat32, kGpu0);
+  const auto applied = [&](const char *op, const AttrMap &attrs, const std::vector<NDArray> &inputs) {
+    values(invoke(op, attrs, inputs, {}, kGpu0)[0]);
+  };
+  CHECK_THROWS(applied("gather_nd", {}, {nothing, zeros({1, 2})}), Error, "expected elements to index");
+  CHECK_THROWS(applied("take", {}, {nothing, zeros({2})}), Error, "expected elements to index");
+  CHECK_THROWS(applied("SequenceLast", {}, {NDArray::create({0, 3, 2}, Dtype::kFloat32, kGpu0)}), Error,
+               "expected steps");
+  // A sample that is matched to an object where there is none is encoded as zeros.
+  const NDArray one = NDArray::create({1, 1}, Dtype::kFloat32, kCpu);
+  one.fill(1);
+  const auto codes = invoke("_contrib_box_encode", {},
+                            {one.copy_to(kGpu0), zeros({1, 1}), zeros({1, 1, 4}),
+                             NDArray::create({1, 0, 4}, Dtype::kFloat32, kGpu0), zeros({4}), zeros({4})},
+                            {}, kGpu0);
+  for (double code : values(codes[0])) CHECK_EQ(code, 0.0);
+}
+
 TEST(operators_that_broadcast_are_those_of_the_cpu) {
   std::minstd_rand random(7);
   const char *const ops[] = {"broadcast_add", "broadcast_mul", "broadcast_div", "broadcast_maximum", "broadcast_hypot"};

@@ -35,9 +35,6 @@ class Parameters {
   std::vector<LoadBlock> load_;
 };
 
-// Uniform numbers have no more bits than the type: others would be rounded up to the end of the interval.
-float kept_bits(Dtype dtype) { return dtype == Dtype::kFloat16 ? 2048 : dtype == Dtype::kBfloat16 ? 256 : 0; }
-
 // Number i of draw r comes from stream r: from block i / (numbers of a block), or, where it takes bits as it needs
 // them, from blocks of its own.
 template <typename D, typename C>
@@ -46,7 +43,7 @@ class Draw final : public Kernel {
   Draw(const StepSpec &spec, bool from_arrays)
       : parameters_(spec, from_arrays),
         count_(spec.outputs[0].shape.size()),
-        kept_(C(kept_bits(spec.outputs[0].dtype))),
+        kept_(C(draw::kept_values(spec.outputs[0].dtype))),
         store_(store_block(dtype_of<C>(), spec.outputs[0].dtype)) {}
 
   void run(const Args &args, const Lane &lane) const override {
@@ -134,21 +131,13 @@ class Randint final : public Kernel {
   const StoreBlock store_;
 };
 
-template <typename D>
-void add(const std::string &name) {
-  cpu_kernels().add("_random_" + name, make_draw<D, false>).output_dtypes(kFloatTypes);
-  cpu_kernels().add("_random_" + name + "_like", make_draw<D, false>).output_dtypes(kFloatTypes);
-  cpu_kernels().add("_sample_" + name, make_draw<D, true>).output_dtypes(kFloatTypes);
-}
-
 const bool registered = [] {
-  add<draw::Uniform>("uniform");
-  add<draw::Normal>("normal");
-  add<draw::Exponential>("exponential");
-  add<draw::Gamma>("gamma");
-  add<draw::Poisson>("poisson");
-  add<draw::NegativeBinomial>("negative_binomial");
-  add<draw::GeneralizedNegativeBinomial>("generalized_negative_binomial");
+  draw::for_each([](auto distribution, const std::string &name) {
+    using D = decltype(distribution);
+    cpu_kernels().add("_random_" + name, make_draw<D, false>).output_dtypes(kFloatTypes);
+    cpu_kernels().add("_random_" + name + "_like", make_draw<D, false>).output_dtypes(kFloatTypes);
+    cpu_kernels().add("_sample_" + name, make_draw<D, true>).output_dtypes(kFloatTypes);
+  });
   return true;
 }();
 COHORT_KERNEL(cpu, _random_randint, Randint);
