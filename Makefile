@@ -122,7 +122,6 @@ CUDA_INCLUDE := $(firstword $(wildcard $(CUDA_ROOT)/include $(CUDA_ROOT)/targets
 CUDA_LIB := $(firstword $(wildcard $(CUDA_ROOT)/lib64 $(CUDA_ROOT)/lib))
 cuda_header = $(firstword $(wildcard $(CUDA_INCLUDE)/$(1) /usr/include/$(1) /usr/include/x86_64-linux-gnu/$(1) /usr/local/include/$(1)))
 CUDA_MISSING := $(strip $(if $(call cuda_header,cublasLt.h),,cuBLASLt) $(if $(call cuda_header,cudnn.h),,cuDNN))
-HAVE_NCCL := $(call cuda_header,nccl.h)
 else
 CUDA_MISSING := $(if $(filter no,$(CUDA)),CUDA (CUDA=no was given),nvcc (CUDA_HOME names the folder of a CUDA Toolkit))
 endif
@@ -141,10 +140,10 @@ comma := ,
 host_flags = $(subst $(empty) $(empty),$(comma),$(strip -fPIC -fvisibility=hidden -Wall -Wextra -Werror))
 # No contraction: the device is to round as the host's kernels do.
 NVCC_FLAGS = -std=c++17 -O3 -fmad=false --extended-lambda --expt-relaxed-constexpr -ccbin $(lastword $(CXX)) $(NVCC_ARCHS) -Werror all-warnings -Xcompiler $(host_flags) \
-  -Iinclude -Isrc -I. $(if $(HAVE_NCCL),-DCOHORT_HAVE_NCCL=1)
-CUDA_CXXFLAGS = $(LIB_CXXFLAGS) -I. $(if $(HAVE_NCCL),-DCOHORT_HAVE_NCCL=1) -isystem $(CUDA_INCLUDE)
+  -Iinclude -Isrc -I.
+CUDA_CXXFLAGS = $(LIB_CXXFLAGS) -I. -isystem $(CUDA_INCLUDE)
 CUDA_LIBS = -L$(CUDA_LIB) -Wl,-rpath,'$$ORIGIN' -Wl,-rpath,$(CUDA_LIB) -lcudart_static -lrt -lcublasLt -lcudnn \
-  $(if $(HAVE_NCCL),-lnccl) -lpthread -ldl
+  -lpthread -ldl
 # What both backends compile of the rooms below them. An archive: only what the backend uses goes in.
 CUDA_SHARED := $(filter $(foreach d,base device op kernels,$(BUILD)/obj/src/$(d)/%),$(LIB_OBJS))
 
@@ -354,7 +353,7 @@ test-capi: $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS)
 	@$(run_tests) capi
 test-unit: $(LIBRARY) $(UNIT_TESTS)
 	@$(run_tests) unit
-test-cudasim: $(LIBRARY) $(CUDASIM) $(CUDASIM_TESTS) $(BUILD)/tests/capi/test_gpu $(GOLDEN_RUNNER)
+test-cudasim: $(LIBRARY) $(CUDASIM) $(CUDASIM_TESTS) $(BUILD)/tests/capi/test_gpu $(BUILD)/tests/capi/test_device_memory $(GOLDEN_RUNNER)
 	@SANITIZER=$(SANITIZER) $(run_tests) cudasim
 test-tool: all
 	@$(run_tests) tool
@@ -384,13 +383,22 @@ lacking: $(LIBRARY) $(CUDASIM) $(CUDASIM_TESTS)
 	@COHORT_BACKEND_PATH=$(abspath $(BUILD)/cudasim) $(BUILD)/tests/cudasim/test_lacking --list >$(BUILD)/lacking.tsv
 	@cp $(BUILD)/lacking.tsv tests/cudasim/lacking.tsv
 
+# On a machine with a GPU that was handed the build folder: builds nothing.
+.PHONY: check-cuda
+check-cuda:
+	@BUILD='$(BUILD)' PYTHON='$(PYTHON)' CUDA_HOME='$(CUDA_HOME)' tests/check/cuda.sh
+
 .PHONY: golden
 golden: $(LIBRARY) $(GOLDEN_RUNNER)
 	$(if $(GOLDEN),,$(error make golden GOLDEN=DIR: DIR is a folder of golden cases))
 	@$(BUILD)/cohort-golden $(GOLDEN)
 
-.PHONY: bench
+.PHONY: bench bench-peers
 bench: $(LIBRARY) $(CUDA_SO) $(BENCH)
+# Beside MXNet and PyTorch, which it installs into environments of their own; ARGS="--only W1 --rounds 1", "--help".
+bench-peers: bench
+	@PYTHON='$(PYTHON)' tests/bench/peers/install.sh
+	@$(PYTHON) tests/bench/peers/bench_peers.py --bench $(BENCH) --out $(BUILD)/peers.jsonl --chart $(BUILD)/peers.svg $(ARGS)
 
 # Whether clang takes the sources, too: it looks at those that have changed.
 CLANG ?= $(firstword $(shell command -v clang++-14 clang++))
@@ -529,6 +537,7 @@ help:
 	@echo 'make deps               install what is missing of g++, oneDNN, RE2, nlohmann-json; CMocka, Perl with FFI::Platypus and PDL, Python with NumPy (apt)'
 	@echo 'make golden GOLDEN=DIR  replay the golden cases in DIR'
 	@echo 'make bench              $(BUILD)/cohort-bench: fixed workloads, one JSON line each'
+	@echo 'make bench-peers        the same beside MXNet and PyTorch, installed for it; ARGS="--only W1 --rounds 1"'
 	@echo 'make install            the tool with its page for man and completion for bash, headers, libraries and cohort.pc; PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make install-perl       the Perl binding to where Perl looks; make install-python: the one for Python; make install-scala: of Java and Scala; make install-rust, install-go: sources, below PREFIX; DESTDIR='
 	@echo 'make test-capi          only the tests over the C ABI; make test-unit: only those of the inside'
@@ -543,6 +552,7 @@ help:
 	@echo 'make abi                write the lists in tests/abi, bindings/abi.json and what bindings declare anew, after changing headers'
 	@echo 'make check-format       clang-format 14, where it is there; make format applies it'
 	@echo 'make check-asan         the tests under AddressSanitizer and UBSan; make check-tsan: ThreadSanitizer'
+	@echo 'make check-cuda         all that only a GPU can show, from a build folder that is there: tests, goldens, compute-sanitizer, speed'
 	@echo 'make check-cudasim-asan cuda/ on the simulated runtime of tests/cudasim under AddressSanitizer and UBSan'
 	@echo 'make clean              remove $(BUILD)/'
 	@echo 'Variables: BUILD, CXX, CC, PYTHON, CARGO, GO, CXXFLAGS, CFLAGS, LDFLAGS, CUDA_HOME, CUDA_ARCHS="$(CUDA_ARCHS)", CUDA=no, V=1 (commands)'

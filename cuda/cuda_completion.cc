@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/cuda_completion.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <thread>
+#include <map>
 #include <utility>
 
 #include "cuda/cuda_context.hpp"
@@ -11,60 +9,54 @@
 namespace cohort {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{20};
-
-// The thread that looks. It ends when nothing is pending, and is made anew.
-class Watch {
+// Handles that are not in use. One that was recorded may be recorded anew: who waits for it waits for what it stood
+// for.
+class FreeEvents {
  public:
-  void add(const std::shared_ptr<PendingWork> &work) {
+  cudaEvent_t take(int device) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    pending_.push_back(work);
-    if (looking_) return;
-    std::thread([this] { look(); }).detach();
-    looking_ = true;
+    std::vector<cudaEvent_t> &free = free_[device];
+    if (free.empty()) return nullptr;
+    const cudaEvent_t event = free.back();
+    free.pop_back();
+    return event;
+  }
+  bool keep(int device, cudaEvent_t event) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<cudaEvent_t> &free = free_[device];
+    if (free.size() >= kMostFree) return false;
+    free.push_back(event);
+    return true;
   }
 
  private:
-  void look() {
-    for (;;) {
-      std::this_thread::sleep_for(kLook);
-      std::vector<std::shared_ptr<PendingWork>> all;
-      {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        all.swap(pending_);
-      }
-      all.erase(std::remove_if(all.begin(), all.end(), [](const auto &work) { return !work->still_pending(); }),
-                all.end());
-      const std::lock_guard<std::mutex> lock(mutex_);
-      pending_.insert(pending_.end(), all.begin(), all.end());
-      looking_ = !pending_.empty();
-      if (!looking_) return;
-    }
-  }
-
-  std::mutex mutex_;  // guards what follows
-  std::vector<std::shared_ptr<PendingWork>> pending_;
-  bool looking_ = false;
+  enum { kMostFree = 256 };
+  std::mutex mutex_;  // guards free_
+  std::map<int, std::vector<cudaEvent_t>> free_;
 };
 
-Watch &watch() {
-  static auto *const instance = new Watch;  // queues outlive static objects
+FreeEvents &free_events() {
+  static auto *const instance = new FreeEvents;  // events outlive static objects
   return *instance;
 }
 
 }  // namespace
 
-CudaEvent::CudaEvent(int device) : device_(device) {
+CudaEvent::CudaEvent(int device) : device_(device), event_(free_events().take(device)) {
+  if (event_) return;
   const CurrentDevice current(device_);
   CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
 }
 
 CudaEvent::~CudaEvent() {
+  if (free_events().keep(device_, event_)) return;
   const CurrentDevice current(device_, std::nothrow);
   cudaEventDestroy(event_);
 }
 
-void CudaEvent::record(cudaStream_t stream) { CUDA_CHECK(cudaEventRecord(event_, stream)); }
+void CudaEvent::record(cudaStream_t stream) {
+  check_cuda(cudaEventRecord(event_, stream), text("cudaEventRecord on gpu(", device_, ")").c_str());
+}
 
 cudaError_t CudaEvent::status() const {
   const CurrentDevice current(device_, std::nothrow);
@@ -82,31 +74,33 @@ void PendingWork::keep(const std::shared_ptr<PendingWork> &self, cudaStream_t st
   self->collect();
   const std::lock_guard<std::mutex> lock(self->mutex_);
   auto &tickets = self->tickets_;
-  auto &free_events = self->free_events_;
-  const bool again = !tickets.empty() && tickets.back().owner == ticket.owner && tickets.back().failed == ticket.failed;
-  if (again) {
-    ticket.event = tickets.back().event;
-  } else if (!free_events.empty()) {
-    ticket.event = std::move(free_events.back());
-    free_events.pop_back();
-  } else {
-    ticket.event = std::make_shared<CudaEvent>(self->device_);
-  }
+  const bool again = !tickets.empty() && !ticket.staging && tickets.back().owner == ticket.owner &&
+                     tickets.back().failed == ticket.failed;
+  ticket.event = again ? tickets.back().event : std::make_shared<CudaEvent>(self->device_);
   ticket.event->record(stream);
   if (again) {
     tickets.back().label = ticket.label;
   } else {
     tickets.push_back(std::move(ticket));
   }
-  if (!self->watched_) watch().add(self);
+  if (!self->watched_) watch(self);
   self->watched_ = true;
 }
 
-bool PendingWork::still_pending() {
+bool PendingWork::look() {
   collect();
   const std::lock_guard<std::mutex> lock(mutex_);
   watched_ = !tickets_.empty();
   return watched_;
+}
+
+void PendingWork::finish() const {
+  std::shared_ptr<CudaEvent> last;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!tickets_.empty()) last = tickets_.back().event;
+  }
+  if (last) last->wait();
 }
 
 void PendingWork::collect() {
@@ -119,7 +113,6 @@ void PendingWork::collect() {
       done.push_back(std::move(tickets_.front()));
       tickets_.pop_front();
       if (status == cudaSuccess) {
-        free_events_.push_back(std::move(done.back().event));
         done.back().failed = nullptr;
         continue;
       }

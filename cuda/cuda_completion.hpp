@@ -14,10 +14,12 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "cuda/cuda_watch.hpp"
 #include "device/device.hpp"
 
 namespace cohort {
 
+// Its handle comes from those that are not in use any more.
 class CudaEvent final : public Event {
  public:
   explicit CudaEvent(int device);
@@ -34,7 +36,7 @@ class CudaEvent final : public Event {
 };
 
 // Of one queue. Any thread.
-class PendingWork {
+class PendingWork final : public Watched {
  public:
   explicit PendingWork(int device) : device_(device) {}
 
@@ -42,13 +44,15 @@ class PendingWork {
     std::shared_ptr<CudaEvent> event;
     std::shared_ptr<const void> owner;
     void (*failed)(const void *owner, const char *message);
-    const char *label;  // of the last of its work
+    const char *label;                              // of the last of its work
+    std::shared_ptr<const void> staging = nullptr;  // what else is used until then
   };
   // The owner's work has been enqueued on the stream: keeps it until that is done. What has been enqueued for it last,
   // and is not done, is taken as one with it.
   static void keep(const std::shared_ptr<PendingWork> &self, cudaStream_t stream, Ticket ticket);
-  void collect();        // lets go of the owners of what is done
-  bool still_pending();  // the same, for the thread that looks: false: it need not look here any more
+  void collect();  // lets go of the owners of what is done
+  bool look() override;
+  void finish() const override;
 
   void fail(const Error &error);  // the first one is kept
   bool failed() const { return failed_.load(std::memory_order_acquire); }
@@ -59,7 +63,6 @@ class PendingWork {
   const int device_;
   mutable std::mutex mutex_;  // guards what follows; no owner goes while it is held
   std::deque<Ticket> tickets_;
-  std::vector<std::shared_ptr<CudaEvent>> free_events_;
   bool watched_ = false;
   std::unique_ptr<Error> error_;
   std::atomic<bool> failed_{false};

@@ -5,8 +5,11 @@
 #include <cstdio>
 #include <cstring>
 
+#include "cuda/cuda_communicator.hpp"
 #include "cuda/cuda_context.hpp"
+#include "cuda/cuda_memory.hpp"
 #include "cuda/cuda_queue.hpp"
+#include "cuda/cuda_watch.hpp"
 #include "device/device.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/backend.hpp"
@@ -28,33 +31,16 @@ namespace {
 
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(int id) : Device(Context{DeviceType::kGpu, id}), id_(id) {
-    const CurrentDevice current(id_);
-    CUDA_CHECK(cudaFree(nullptr));  // makes the device's context here, where its failure can be told
+  explicit CudaDevice(int id) : Device(Context{DeviceType::kGpu, id}), id_(id), pool_(id) {}
+
+  size_t cached_bytes() const override { return pool_.cached_bytes(); }
+
+  std::shared_ptr<Queue> create_queue(const QueueOptions &options) override {
+    return std::make_shared<CudaQueue>(shared_from_this(), id_, options.trace);
   }
 
-  std::shared_ptr<Memory> allocate(size_t bytes) override {
-    const CurrentDevice current(id_);
-    void *data = nullptr;
-    const cudaError_t status = cudaMalloc(&data, bytes ? bytes : 1);
-    if (status != cudaSuccess) {
-      cudaGetLastError();
-      size_t free_bytes = 0, total_bytes = 0;
-      cudaMemGetInfo(&free_bytes, &total_bytes);
-      throw Error(Code::kOutOfMemory,
-                  text(context(), ": no room for ", bytes, " bytes; ", free_bytes, " of ", total_bytes, " are free (",
-                       cudaGetErrorString(status), ")"),
-                  text(context()));
-    }
-    // The device object lives as long as its memory.
-    return std::make_shared<Memory>(context(), data, bytes, [device = shared_from_this(), id = id_](void *p) {
-      const CurrentDevice current(id, std::nothrow);
-      cudaFree(p);
-    });
-  }
-
-  std::shared_ptr<Queue> create_queue(const QueueOptions &) override {
-    return std::make_shared<CudaQueue>(shared_from_this(), id_);
+  std::shared_ptr<Communicator> make_communicator(const std::vector<Context> &contexts, std::string *why) override {
+    return make_cuda_communicator(contexts, why);
   }
 
   const KernelTable &kernels() const override { return cuda_kernels(); }
@@ -64,6 +50,30 @@ class CudaDevice final : public Device {
   }
 
  protected:
+  std::shared_ptr<Memory> obtain(size_t bytes) override {
+    void *data = nullptr;
+    const cudaError_t status = pool_.take(bytes, &data);
+    if (status == cudaErrorMemoryAllocation) {
+      const CurrentDevice current(id_);
+      size_t free_bytes = 0, total_bytes = 0;
+      if (cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess) cudaGetLastError();
+      throw Error(Code::kOutOfMemory,
+                  text(context(), ": no room for ", bytes, " bytes; ", free_bytes, " of ", total_bytes,
+                       " are free, and ", cached_bytes(), " are kept for later"),
+                  text(context()));
+    }
+    if (status != cudaSuccess) {
+      throw Error(Code::kDevice, text(context(), ": no memory can be had: CUDA: ", cudaGetErrorString(status)),
+                  text(context()));
+    }
+    // The device object lives as long as its memory.
+    return std::make_shared<Memory>(context(), data, bytes,
+                                    [device = shared_from_this(), this](void *p) { pool_.give_back(p); });
+  }
+
+  // What is finished may still be held, until somebody has looked.
+  bool reclaim(int times) override { return times < 2 && finish_watched(); }
+
   std::unique_ptr<Kernel> construct(const KernelEntry &entry, StepSpec &spec) override {
     const CurrentDevice current(id_);
     return call_factory(entry, spec);
@@ -71,6 +81,7 @@ class CudaDevice final : public Device {
 
  private:
   const int id_;
+  DevicePool pool_;
 };
 
 int count_gpus() {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/cuda_queue.hpp"
 
+#include <cstring>
 #include <utility>
 
 #include "cuda/cuda_context.hpp"
+#include "cuda/cuda_memory.hpp"
 
 namespace cohort {
 namespace {
@@ -12,8 +14,12 @@ constexpr char kSkipped[] = "skipped after an earlier failure";
 
 }  // namespace
 
-CudaQueue::CudaQueue(std::shared_ptr<Device> device, int id)
-    : device_(std::move(device)), id_(id), pending_(std::make_shared<PendingWork>(id)) {
+CudaQueue::CudaQueue(std::shared_ptr<Device> device, int id, Trace *trace)
+    : device_(std::move(device)),
+      id_(id),
+      trace_(trace),
+      row_(*trace, text(device_->context(), " enqueued"), device_->context(), 1),
+      pending_(std::make_shared<PendingWork>(id)) {
   const CurrentDevice current(id_);
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
 }
@@ -25,14 +31,16 @@ CudaQueue::~CudaQueue() {
 }
 
 template <typename Enqueue>
-void CudaQueue::add(const Enqueue &enqueue, std::shared_ptr<const void> owner, Failed failed, bool contained) {
+void CudaQueue::add(const Enqueue &enqueue, std::shared_ptr<const void> owner, Failed failed, bool contained,
+                    const std::shared_ptr<const void> *staging) {
   const char *label = "";
   std::string reason = kSkipped;
   if (contained || !pending_->failed()) {
     try {
       const CurrentDevice current(id_);
       enqueue(&label);
-      if (owner) PendingWork::keep(pending_, stream_, {nullptr, owner, failed, label});
+      if (owner || staging)
+        PendingWork::keep(pending_, stream_, {nullptr, owner, failed, label, staging ? *staging : nullptr});
       return;
     } catch (const std::exception &e) {
       const CurrentDevice current(id_, std::nothrow);
@@ -48,12 +56,14 @@ void CudaQueue::add(const Enqueue &enqueue, std::shared_ptr<const void> owner, F
 void CudaQueue::run(const Program &program, std::shared_ptr<const void> owner) {
   const auto enqueue = [&](const char **label) {
     const Lane lane{1, stream_};
+    ProgramSpans spans(trace_, row_, program.name);
     for (size_t s = 0; s < program.count; ++s) {
       *label = program.steps[s].label;
       program.steps[s].kernel->run(program.steps[s].args, lane);
+      if (spans) spans.ended(program.steps[s].info);
     }
   };
-  add(enqueue, std::move(owner), program.failed, program.contained);
+  add(enqueue, std::move(owner), program.failed, program.contained, nullptr);
 }
 
 void CudaQueue::call(std::function<void()> fn, const char *label) {
@@ -66,13 +76,52 @@ void CudaQueue::call(std::function<void()> fn, const char *label) {
   }
 }
 
+namespace {
+
+// Bytes that the host copies between pageable and pinned memory, when the stream comes to it.
+struct HostCopy {
+  std::shared_ptr<void> pinned;
+  void *to;
+  const void *from;
+  size_t bytes;
+
+  static void CUDART_CB run(void *self) {
+    const auto *copy = static_cast<const HostCopy *>(self);
+    std::memcpy(copy->to, copy->from, copy->bytes);
+  }
+};
+
+}  // namespace
+
+// Nobody waits for pageable memory where there is pinned memory to go through.
 void CudaQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner, Failed failed) {
   if (bytes == 0) return;
+  std::shared_ptr<const void> staging;
   const auto enqueue = [&](const char **label) {
     *label = "copy";
-    CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
+    ProgramSpans spans(trace_, row_, nullptr);
+    const MemoryPlace source = place_of(from), target = place_of(to);
+    const bool from_pageable = source.pageable, to_pageable = !from_pageable && target.pageable;
+    const std::shared_ptr<void> pinned = from_pageable || to_pageable ? take_pinned(bytes) : nullptr;
+    const bool across = source.device >= 0 && target.device >= 0 && source.device != target.device;
+    if (across && !reaches(id_, id_ == source.device ? target.device : source.device)) {
+      CUDA_CHECK(cudaMemcpyPeerAsync(to, target.device, from, source.device, bytes, stream_));
+    } else if (!pinned) {
+      // The driver may read pageable memory while it is called, before the stream has come to it.
+      if (from_pageable) CUDA_CHECK(cudaStreamSynchronize(stream_));
+      CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
+    } else {
+      const auto host_copy = from_pageable ? std::make_shared<HostCopy>(HostCopy{pinned, pinned.get(), from, bytes})
+                                           : std::make_shared<HostCopy>(HostCopy{pinned, to, pinned.get(), bytes});
+      staging = host_copy;
+      if (from_pageable) CUDA_CHECK(cudaLaunchHostFunc(stream_, HostCopy::run, host_copy.get()));
+      CUDA_CHECK(cudaMemcpyAsync(from_pageable ? to : pinned.get(), from_pageable ? pinned.get() : from, bytes,
+                                 cudaMemcpyDefault, stream_));
+      if (to_pageable) CUDA_CHECK(cudaLaunchHostFunc(stream_, HostCopy::run, host_copy.get()));
+    }
+    if (spans) spans.ended(SpanKind::kCopy, "copy", 2.0 * double(bytes));
   };
-  add(enqueue, std::move(owner), failed, false);
+  add(enqueue, std::move(owner), failed, false, &staging);
 }
 
 std::shared_ptr<Event> CudaQueue::record() {

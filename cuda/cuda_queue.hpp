@@ -8,12 +8,13 @@
 
 #include "cuda/cuda_completion.hpp"
 #include "device/device.hpp"
+#include "device/trace.hpp"
 
 namespace cohort {
 
 class CudaQueue final : public Queue {
  public:
-  CudaQueue(std::shared_ptr<Device> device, int id);
+  CudaQueue(std::shared_ptr<Device> device, int id, Trace *trace);
   ~CudaQueue() override;
 
   void run(const Program &program, std::shared_ptr<const void> owner) override;
@@ -30,12 +31,16 @@ class CudaQueue final : public Queue {
 
  private:
   using Failed = void (*)(const void *owner, const char *message);
-  // The work is done, or has failed, by `enqueue`; then it is the owner's until the stream has finished it.
+  // The work is done, or has failed, by `enqueue`; then it is the owner's until the stream has finished it, and what
+  // `enqueue` has put into *staging stays, too.
   template <typename Enqueue>
-  void add(const Enqueue &enqueue, std::shared_ptr<const void> owner, Failed failed, bool contained);
+  void add(const Enqueue &enqueue, std::shared_ptr<const void> owner, Failed failed, bool contained,
+           const std::shared_ptr<const void> *staging);
 
   const std::shared_ptr<Device> device_;
   const int id_;
+  Trace *const trace_;
+  const TraceRow row_;  // steps are there when they are enqueued, not when the GPU runs them
   cudaStream_t stream_ = nullptr;
   const std::shared_ptr<PendingWork> pending_;
 };

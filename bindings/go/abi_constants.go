@@ -14,6 +14,26 @@ const (
 	UnknownShape = -1
 )
 
+// CalibrationMethod: what a calibration makes of the numbers that it sees.
+type CalibrationMethod int32
+
+// Values of CalibrationMethod.
+const (
+	CalibrationMethodMinMax  CalibrationMethod = 0
+	CalibrationMethodEntropy CalibrationMethod = 1
+)
+
+// String gives the name of the constant, without what all have in common.
+func (v CalibrationMethod) String() string {
+	switch v {
+	case CalibrationMethodMinMax:
+		return "min max"
+	case CalibrationMethodEntropy:
+		return "entropy"
+	}
+	return "CalibrationMethod(" + strconv.Itoa(int(v)) + ")"
+}
+
 // DeviceType: kinds of devices.
 type DeviceType int32
 
@@ -276,6 +296,29 @@ func (v PatternMode) String() string {
 	return "PatternMode(" + strconv.Itoa(int(v)) + ")"
 }
 
+// Precision: what an operator does where a network computes in a narrower type than that of its arrays (compute_dtype).
+type Precision int32
+
+// Values of Precision.
+const (
+	PrecisionOwn     Precision = 0
+	PrecisionNarrow  Precision = 1
+	PrecisionFollows Precision = 2
+)
+
+// String gives the name of the constant, without what all have in common.
+func (v Precision) String() string {
+	switch v {
+	case PrecisionOwn:
+		return "own"
+	case PrecisionNarrow:
+		return "narrow"
+	case PrecisionFollows:
+		return "follows"
+	}
+	return "Precision(" + strconv.Itoa(int(v)) + ")"
+}
+
 // Rounding: how a share of the batch becomes a whole number of samples.
 type Rounding int32
 
@@ -297,6 +340,44 @@ func (v Rounding) String() string {
 		return "balanced"
 	}
 	return "Rounding(" + strconv.Itoa(int(v)) + ")"
+}
+
+// SpanKind: what an event is about.
+type SpanKind int32
+
+// Values of SpanKind.
+const (
+	SpanKindOperator SpanKind = 0
+	SpanKindPass     SpanKind = 1
+	SpanKindCopy     SpanKind = 2
+	SpanKindExchange SpanKind = 3
+	SpanKindUpdate   SpanKind = 4
+	SpanKindWait     SpanKind = 5
+	SpanKindCall     SpanKind = 6
+	SpanKindUser     SpanKind = 7
+)
+
+// String gives the name of the constant, without what all have in common.
+func (v SpanKind) String() string {
+	switch v {
+	case SpanKindOperator:
+		return "operator"
+	case SpanKindPass:
+		return "pass"
+	case SpanKindCopy:
+		return "copy"
+	case SpanKindExchange:
+		return "exchange"
+	case SpanKindUpdate:
+		return "update"
+	case SpanKindWait:
+		return "wait"
+	case SpanKindCall:
+		return "call"
+	case SpanKindUser:
+		return "user"
+	}
+	return "SpanKind(" + strconv.Itoa(int(v)) + ")"
 }
 
 // StorageType: storage types.
@@ -349,6 +430,26 @@ func (v SymbolList) String() string {
 		return "inputs"
 	}
 	return "SymbolList(" + strconv.Itoa(int(v)) + ")"
+}
+
+// TotalsBy: how totals are summed.
+type TotalsBy int32
+
+// Values of TotalsBy.
+const (
+	TotalsByName     TotalsBy = 0
+	TotalsByOperator TotalsBy = 1
+)
+
+// String gives the name of the constant, without what all have in common.
+func (v TotalsBy) String() string {
+	switch v {
+	case TotalsByName:
+		return "name"
+	case TotalsByOperator:
+		return "operator"
+	}
+	return "TotalsBy(" + strconv.Itoa(int(v)) + ")"
 }
 
 // UpdateMode: how cohort_group_update() puts the devices' gradients together.

@@ -61,4 +61,8 @@ func freeMonitor(ptr unsafe.Pointer) { C.cohort_monitor_free((*C.cohort_monitor)
 
 func freeTape(ptr unsafe.Pointer) { C.cohort_tape_free((*C.cohort_tape)(ptr)) }
 
+func freeCalibration(ptr unsafe.Pointer) { C.cohort_calibration_free((*C.cohort_calibration)(ptr)) }
+
 func freeLog(ptr unsafe.Pointer) { C.cohort_log_free((*C.cohort_log)(ptr)) }
+
+func freeTrace(ptr unsafe.Pointer) { C.cohort_trace_free((*C.cohort_trace)(ptr)) }

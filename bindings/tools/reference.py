@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "bindings" / "python" / "src"))
 from cohort import _library, _operators, nd  # noqa: E402
 
 lib, text = _library.lib, html.escape
-TYPES = dict(h="float16", f="float32", d="float64", u="uint8", b="int8", i="int32", l="int64", o="bool")
+TYPES = dict(g="bfloat16", h="float16", f="float32", d="float64", u="uint8", b="int8", i="int32", l="int64", o="bool")
 FAMILIES = [  # of operators, by their names: the first that fits
     ("Optimizers", r"update|multi_lars|all_finite|multi_sum_sq|reset_arrays"),
     ("Quantization", r"quantize|calibrate_entropy"),
@@ -228,7 +228,7 @@ def operator_page(name, aliases, calls, formulas):
             role = "auxiliary state" if item.is_aux else "yes" if has_gradient(op, index) else "no"
             rows.append((f"<code>{text(item.name)}</code>", role, prose(item.doc)))
         page.table(("Name", "Gradient", "Meaning"), rows)
-        page.add("<p class=\"note\">Gradients with all attributes at their defaults.</p>")
+        page.add("<p class=\"note\">Gradients with all attributes at their defaults, or at those for which the input is there.</p>")
     else:
         page.add("<p>None.</p>")
     page.section("outputs", "Outputs")
@@ -378,9 +378,18 @@ def header_page(header, abi):
 # ---- all of it -----------------------------------------------------------------------------------------------------------
 
 
-def read_formulas():
+def read_formulas(names):
+    """The formula of each operator, from the first row whose pattern is its name."""
     rows = (pathlib.Path(__file__).parent / "reference" / "formulas.tsv").read_text().splitlines()
-    return dict(row.split("\t") for row in rows if row and not row.startswith("#"))
+    formulas, idle = {}, []
+    for pattern, formula in (row.split("\t") for row in rows if row and not row.startswith("#")):
+        found = [match for match in (re.fullmatch(pattern, name) for name in names) if match]
+        idle += [] if found else [pattern]
+        for match in found:
+            formulas.setdefault(match[0], match.expand(formula))
+    if idle:
+        sys.exit(f"formulas.tsv: no operators: {', '.join(idle)}")
+    return formulas
 
 
 def write(folder):
@@ -405,15 +414,13 @@ def write(folder):
     index.add("</ul>")
     found += [[name, f"c/{at}", "C"] for name, at in links.at.items()]
 
-    aliases, formulas, calls = {}, read_formulas(), read_calls()
+    aliases, calls = {}, read_calls()
     for name in _operators.names():
         canonical = _operators.operator(name).canonical
         aliases.setdefault(canonical, [])
         if name != canonical:
             aliases[canonical].append(name)
-    unknown = sorted(set(formulas) - set(aliases))
-    if unknown:
-        sys.exit(f"formulas.tsv: no operators: {', '.join(unknown)}")
+    formulas = read_formulas(aliases)
     families, examples = {}, 0
     for name in sorted(aliases, key=str.lower):
         known = [call for one in (name, *aliases[name]) for call in calls.get(one, [])]

@@ -32,7 +32,20 @@ void each_of_one(const Lane &lane, const Fn &fn) {
   for_each(lane, 1, fn);
 }
 
-// c[i] = op(a[i]) op(b[i]) for each of `count`: row-major and dense, op transposes if asked to (product_cuda.cu).
+template <typename Fn>
+struct OnePlace {
+  Fn fn;
+  int64_t columns;
+  __device__ void operator()(int64_t i) const { fn(i / columns, i % columns); }
+};
+
+template <typename Fn>
+void each_place(const Lane &lane, int64_t rows, int64_t columns, const Fn &fn) {
+  for_each(lane, rows * columns, OnePlace<Fn>{fn, columns});
+}
+
+// c[i] = op(a[i]) op(b[i]) for each of `count`: row-major and dense, op transposes if asked to
+// (matrix_product_cuda.cu).
 void multiply_each(const Lane &lane, int64_t count, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a,
                    const float *b, float *c);
 void multiply_each(const Lane &lane, int64_t count, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double *a,

@@ -6,6 +6,7 @@
 
 #include "cuda/op/elements.cuh"
 #include "device/kernel_table.hpp"
+#include "kernels/backend.hpp"
 #include "op/allclose.hpp"
 #include "op/coordinates.hpp"
 #include "op/fold_batch_norm.hpp"
@@ -143,7 +144,8 @@ class AllcloseCuda final : public Kernel {
 };
 COHORT_KERNEL(cuda, _contrib_allclose, AllcloseCuda);
 
-// Edges are compared as they stand in the second output, rounded to its type. A bin's thread goes through all elements.
+// Edges are compared as they stand in the second output, rounded to its type. Each element is counted in its bin: whole
+// numbers, whose sum does not depend on the order.
 class HistogramCuda final : public Kernel {
  public:
   explicit HistogramCuda(StepSpec &spec)
@@ -160,7 +162,7 @@ class HistogramCuda final : public Kernel {
     // Where nobody wants the edges they are rounded in scratch memory.
     const Elements edges = elements_of(args.outputs[1] ? args.outputs[1] : args.scratch, edges_);
     const Elements given = elements_of(attrs_.bin_cnt ? nullptr : args.inputs[1], given_);
-    const int64_t bins = bins_, count = count_;
+    const int64_t bins = bins_;
     const double low = attrs_.low, high = attrs_.high;
     for_each(lane, bins + 1, [=] __device__(int64_t i) {
       const double edge = i == bins ? high : low + double(i) * (high - low) / double(bins);
@@ -168,25 +170,22 @@ class HistogramCuda final : public Kernel {
     });
     int64_t *const counts = args.out<int64_t>(0);
     if (!counts) return;
-    for_each(lane, bins, [=] __device__(int64_t bin) {
+    zero_bytes(lane, counts, size_t(bins) * sizeof(int64_t));
+    for_each(lane, count_, [=] __device__(int64_t i) {
       const double first = load<double>(edges, 0), last = load<double>(edges, bins);
-      int64_t found = 0;
-      for (int64_t i = 0; i < count; ++i) {
-        const double x = load<double>(data, i);
-        if (!(x >= first && x <= last)) continue;  // NaN is in no bin
-        int64_t begin = 0, end = bins + 1;
-        while (begin < end) {
-          const int64_t middle = (begin + end) / 2;
-          if (x < load<double>(edges, middle)) {
-            end = middle;
-          } else {
-            begin = middle + 1;
-          }
+      const double x = load<double>(data, i);
+      if (!(x >= first && x <= last)) return;  // NaN is in no bin
+      int64_t begin = 0, end = bins + 1;
+      while (begin < end) {
+        const int64_t middle = (begin + end) / 2;
+        if (x < load<double>(edges, middle)) {
+          end = middle;
+        } else {
+          begin = middle + 1;
         }
-        const int64_t own = begin - 1 < 0 ? 0 : begin - 1 < bins ? begin - 1 : bins - 1;
-        found += own == bin;
       }
-      counts[bin] = found;
+      const int64_t own = begin - 1 < 0 ? 0 : begin - 1 < bins ? begin - 1 : bins - 1;
+      atomicAdd(reinterpret_cast<unsigned long long *>(counts) + own, 1ull);
     });
   }
 

@@ -2,11 +2,12 @@
 // Elements and rows by their indices: take, pick, Embedding, gather_nd and their like, and sequences. Sums and
 // assignments to places that are named several times go through the indices in order (PlacesOfIndices), so that results
 // repeat bit for bit and the last assignment counts. An index that is out of range, where the CPU has an error, is
-// the nearest one that is not: a kernel cannot fail.
+// the nearest one that is not: a kernel cannot fail. take in mode raise looks before, and waits for what it finds.
 #include <algorithm>
 
 #include "cuda/op/sorting.cuh"
 #include "device/kernel_table.hpp"
+#include "kernels/backend.hpp"
 #include "op/float_math.hpp"
 #include "op/gather.hpp"
 #include "op/indexing.hpp"
@@ -134,14 +135,41 @@ Places places_of(const PartIndex &index, const Shape &whole, int axis) {
   return p;
 }
 
+// What is wrong with the indices of take in mode raise, in device memory.
+struct FoundOutside {
+  unsigned long long behind;  // how many indices are from the first of them on; 0: there is none
+  int64_t index;
+};
+
+// Throws for the first index that is out of range.
+void refuse_outside(const Lane &lane, const PartIndex &index, FoundOutside *found) {
+  const int64_t count = index.count, length = index.lengths[0];
+  zero_bytes(lane, found, sizeof *found);
+  for_each(lane, count, [=] __device__(int64_t i) {
+    const int64_t at = load_index(index.indices, i);
+    if (at < 0 || at >= length) atomicMax(&found->behind, (unsigned long long)(count - i));
+  });
+  for_each(lane, 1, [=] __device__(int64_t) {
+    if (found->behind > 0) found->index = load_index(index.indices, count - int64_t(found->behind));
+  });
+  FoundOutside here;
+  read_back(lane, &here, found, sizeof here);
+  if (here.behind == 0) return;
+  throw Error(Code::kExecution,
+              text("indices[", count - int64_t(here.behind), "]: expected 0 to ", length - 1, ", found ", here.index));
+}
+
 // Inputs: the whole and indices, in an order that differs.
 class GatherCuda final : public Kernel {
  public:
-  GatherCuda(const StepSpec &spec, int whole, const PartIndex &index, const Places &places)
-      : whole_(whole), index_(index), places_(places), dtype_(spec.outputs[0].dtype) {}
+  GatherCuda(StepSpec &spec, int whole, const PartIndex &index, const Places &places, bool raises = false)
+      : whole_(whole), index_(index), places_(places), dtype_(spec.outputs[0].dtype), raises_(raises) {
+    if (raises_) spec.scratch_bytes = sizeof(FoundOutside);
+  }
   void run(const Args &args, const Lane &lane) const override {
     PartIndex index = index_;
     index.indices.data = args.inputs[1 - whole_];
+    if (raises_) refuse_outside(lane, index, static_cast<FoundOutside *>(args.scratch));
     gather(lane, places_, index, cells_of(args.inputs[whole_], dtype_), cells_of(args.outputs[0], dtype_));
   }
 
@@ -150,6 +178,7 @@ class GatherCuda final : public Kernel {
   const PartIndex index_;
   const Places places_;
   const Dtype dtype_;
+  const bool raises_;
 };
 
 // Inputs: head gradient, indices.
@@ -237,7 +266,8 @@ PartIndex take_index(const StepSpec &spec, const Shape &whole, int *axis) {
 std::unique_ptr<Kernel> make_take(StepSpec &spec) {
   int axis;
   const PartIndex index = take_index(spec, spec.inputs[0].shape, &axis);
-  return std::make_unique<GatherCuda>(spec, 0, index, places_of(index, spec.inputs[0].shape, axis));
+  return std::make_unique<GatherCuda>(spec, 0, index, places_of(index, spec.inputs[0].shape, axis),
+                                      spec.attrs_as<TakeAttrs>().mode == IndexMode::kRaise);
 }
 std::unique_ptr<Kernel> make_take_backward(StepSpec &spec) {
   int axis;
@@ -272,12 +302,8 @@ std::unique_ptr<Kernel> make_index_copy(StepSpec &spec) {
 
 COHORT_KERNEL_BY(cuda, Embedding, make_embedding);
 COHORT_KERNEL_BY(cuda, _backward_Embedding, make_embedding_backward);
-// Kernels have no way yet to say what they found in arrays.
-std::string refuses_raise(const StepSpec &spec) {
-  return spec.attrs_as<TakeAttrs>().mode == IndexMode::kRaise ? "has no mode raise" : "";
-}
-COHORT_KERNEL_BY(cuda, take, make_take).when(refuses_raise);
-COHORT_KERNEL_BY(cuda, _backward_take, make_take_backward).when(refuses_raise);
+COHORT_KERNEL_BY(cuda, take, make_take);
+COHORT_KERNEL_BY(cuda, _backward_take, make_take_backward);
 COHORT_KERNEL_BY(cuda, gather_nd, make_gather_nd);
 COHORT_KERNEL_BY(cuda, _backward_gather_nd, make_gather_nd_backward);
 COHORT_KERNEL_BY(cuda, scatter_nd, make_scatter_nd);

@@ -97,27 +97,58 @@ COHORT_KERNEL_BY(cuda, argsort, make_order);
 COHORT_KERNEL(cuda, _backward_topk, OrderBackwardCuda);
 COHORT_KERNEL(cuda, _backward_sort, OrderBackwardCuda);
 
+// Lines that are few and long are cut into parts, a thread each.
+int64_t parts_of(const RowExtent &e) {
+  constexpr int64_t kBusy = 132 * 512, kLeast = 256;
+  return std::clamp<int64_t>(kBusy / std::max<int64_t>(e.rows(), 1), 1, std::max<int64_t>(e.length / kLeast, 1));
+}
+
 // ---- _np_cumsum along the middle of (outer, length, inner), floats in double; from the last element to the first for
-// the backward step. A thread has a line to itself.
+// the backward step. First the sums of the parts of a line, then those of what is before each, then all.
 
 template <typename C, bool kBackward>
 class CumsumCuda final : public Kernel {
  public:
-  explicit CumsumCuda(const StepSpec &spec) : in_(spec.inputs[0].dtype), out_(spec.outputs[0].dtype) {
+  explicit CumsumCuda(StepSpec &spec) : in_(spec.inputs[0].dtype), out_(spec.outputs[0].dtype) {
     const Shape &data = (kBackward ? spec.outputs : spec.inputs)[0].shape;
     const auto &a = spec.attrs_as<CumsumAttrs>();
     e_ = {1, data.size(), 1};
     if (a.axis) e_ = rows_along(data, normalize_axis(*a.axis, data.rank(), "axis"));
+    parts_ = parts_of(e_);
+    if (parts_ > 1) spec.scratch_bytes = size_t(e_.rows() * parts_) * sizeof(C);
   }
   void run(const Args &args, const Lane &lane) const override {
     const Elements from = elements_of(args.inputs[0], in_), to = elements_of(args.outputs[0], out_);
     const RowExtent e = e_;
-    for_each(lane, e.rows(), [=] __device__(int64_t row) {
-      C sum = 0;
-      for (int64_t n = 0; n < e.length; ++n) {
-        const int64_t at = e.start(row) + (kBackward ? e.length - 1 - n : n) * e.inner;
-        sum = pointwise::add(sum, load<C>(from, at));
-        store(to, at, sum);
+    const int64_t parts = parts_;
+    C *const before = parts > 1 ? static_cast<C *>(args.scratch) : nullptr;
+    const auto place = [=] __device__(int64_t row, int64_t n) {
+      return e.start(row) + (kBackward ? e.length - 1 - n : n) * e.inner;
+    };
+    if (before) {
+      for_each(lane, e.rows() * parts, [=] __device__(int64_t i) {
+        const int64_t row = i / parts, part = i % parts;
+        C sum = 0;
+        for (int64_t n = e.length * part / parts; n < e.length * (part + 1) / parts; ++n) {
+          sum = pointwise::add(sum, load<C>(from, place(row, n)));
+        }
+        before[i] = sum;
+      });
+      for_each(lane, e.rows(), [=] __device__(int64_t row) {
+        C sum = 0;
+        for (int64_t part = 0; part < parts; ++part) {
+          const C own = before[row * parts + part];
+          before[row * parts + part] = sum;
+          sum = pointwise::add(sum, own);
+        }
+      });
+    }
+    for_each(lane, e.rows() * parts, [=] __device__(int64_t i) {
+      const int64_t row = i / parts, part = i % parts;
+      C sum = before ? before[i] : C(0);
+      for (int64_t n = e.length * part / parts; n < e.length * (part + 1) / parts; ++n) {
+        sum = pointwise::add(sum, load<C>(from, place(row, n)));
+        store(to, place(row, n), sum);
       }
     });
   }
@@ -125,6 +156,7 @@ class CumsumCuda final : public Kernel {
  private:
   const Dtype in_, out_;
   RowExtent e_;
+  int64_t parts_ = 1;
 };
 
 template <bool kBackward>
@@ -138,25 +170,46 @@ std::unique_ptr<Kernel> make_cumsum(StepSpec &spec) {
 COHORT_KERNEL_BY(cuda, _np_cumsum, make_cumsum<false>);
 COHORT_KERNEL_BY(cuda, _backward__np_cumsum, make_cumsum<true>);
 
-// ---- argmax, argmin, argmax_channel: the first one. A thread a line.
+// ---- argmax, argmin, argmax_channel: the first one. The parts of a line take turns with its elements. All begin with
+// the first element, so that one that is NaN is the result, and others never are.
 
 template <typename C, bool kLargest>
 class ArgReduceCuda final : public Kernel {
  public:
-  ArgReduceCuda(const StepSpec &spec, std::optional<int32_t> axis)
+  ArgReduceCuda(StepSpec &spec, std::optional<int32_t> axis)
       : e_{1, spec.inputs[0].shape.size(), 1}, in_(spec.inputs[0].dtype), out_(spec.outputs[0].dtype) {
     const Shape &shape = spec.inputs[0].shape;
     if (axis) e_ = rows_along(shape, normalize_axis(*axis, shape.rank(), spec.op.c_str()));
+    parts_ = parts_of(e_);
+    if (parts_ > 1) spec.scratch_bytes = size_t(e_.rows() * parts_) * sizeof(int64_t);
   }
   void run(const Args &args, const Lane &lane) const override {
     const Elements from = elements_of(args.inputs[0], in_), to = elements_of(args.outputs[0], out_);
     const RowExtent e = e_;
-    for_each(lane, e.rows(), [=] __device__(int64_t row) {
+    const int64_t parts = parts_;
+    int64_t *const found = parts > 1 ? static_cast<int64_t *>(args.scratch) : nullptr;
+    for_each(lane, e.rows() * parts, [=] __device__(int64_t i) {
+      const int64_t row = i / parts;
       int64_t best = 0;
       C top = e.length > 0 ? load<C>(from, e.start(row)) : C(0);
-      for (int64_t k = 1; k < e.length; ++k) {
+      for (int64_t k = i % parts; k < e.length; k += parts) {
         const C value = load<C>(from, e.start(row) + k * e.inner);
         if (kLargest ? value > top : value < top) top = value, best = k;
+      }
+      if (found) {
+        found[i] = best;
+      } else {
+        store(to, row, best);
+      }
+    });
+    if (!found) return;
+    for_each(lane, e.rows(), [=] __device__(int64_t row) {
+      int64_t best = 0;
+      C top = load<C>(from, e.start(row));
+      for (int64_t part = 0; part < parts; ++part) {
+        const int64_t k = found[row * parts + part];
+        const C value = load<C>(from, e.start(row) + k * e.inner);
+        if ((kLargest ? value > top : value < top) || (value == top && k < best)) top = value, best = k;
       }
       store(to, row, best);
     });
@@ -165,6 +218,7 @@ class ArgReduceCuda final : public Kernel {
  private:
   RowExtent e_;
   const Dtype in_, out_;
+  int64_t parts_ = 1;
 };
 
 template <bool kLargest>

@@ -54,24 +54,16 @@ class PoolingCuda final : public Kernel {
   const Dtype dtype_;
 };
 
-// What element `at` of a plane, which lies in the window, gets of the window's head gradient g. x is the plane's data,
-// y the window's result. Of several maxima the first one gets it, but for Pooling_v1.
-template <typename C, typename Data>
-__device__ C share_of(const PoolRun &pool, const Window &window, int64_t at, C g, const Data &x, C y) {
+// What element `at` of a plane, which is x and lies in the window, gets of the window's head gradient g. y is the
+// window's result, `best` its first maximum, which alone gets it, but for Pooling_v1.
+template <typename C>
+__device__ C share_of(const PoolRun &pool, const Window &window, int64_t at, C g, C x, C y, int64_t best) {
   switch (pool.type) {
-    case PoolingAttrs::kMax: {
-      if (pool.windows.v1) return x(at) == y ? g : C(0);
-      C top = 0;
-      int64_t best = -1;
-      pooling::for_each_in(pool.windows, window, [&](int64_t place) {
-        const C element = x(place);
-        if (best < 0 || element > top) top = element, best = place;
-      });
-      return best == at ? g : C(0);
-    }
+    case PoolingAttrs::kMax:
+      return (pool.windows.v1 ? x == y : best == at) ? g : C(0);
     case PoolingAttrs::kLp: {
       if (y == C(0) && pool.p > 1) return C(0);
-      const C share = x(at) / y;
+      const C share = x / y;
       return g * (pool.p == 1 ? C(1) : pool.p == 2 ? share : share * share);
     }
     case PoolingAttrs::kAvg:
@@ -85,13 +77,29 @@ __device__ C share_of(const PoolRun &pool, const Window &window, int64_t at, C g
 template <typename C>
 class PoolingBackwardCuda final : public Kernel {
  public:
-  explicit PoolingBackwardCuda(const StepSpec &spec)
+  explicit PoolingBackwardCuda(StepSpec &spec)
       : pool_(pooling::pool_run_of(spec.attrs_as<PoolingAttrs>(), spec.inputs[1].shape, spec.inputs[0].shape)),
-        dtype_(spec.inputs[0].dtype) {}
+        dtype_(spec.inputs[0].dtype),
+        looks_(pool_.type == PoolingAttrs::kMax && !pool_.windows.v1) {
+    if (looks_) spec.scratch_bytes = size_t(pool_.windows.planes * pool_.num_places()) * sizeof(int64_t);
+  }
   void run(const Args &args, const Lane &lane) const override {
     const Elements head = elements_of(args.inputs[0], dtype_), data = elements_of(args.inputs[1], dtype_);
     const Elements result = elements_of(args.inputs[2], dtype_), grad = elements_of(args.outputs[0], dtype_);
     const PoolRun pool = pool_;
+    int64_t *const maxima = looks_ ? static_cast<int64_t *>(args.scratch) : nullptr;  // places in their planes
+    if (looks_) {
+      for_each(lane, pool.windows.planes * pool.num_places(), [=] __device__(int64_t i) {
+        const int64_t place = i % pool.num_places(), first = pool.in_plane(i / pool.num_places());
+        C top = 0;
+        int64_t best = -1;
+        pooling::for_each_in(pool.windows, pooling::window_at(pool.windows, place), [&](int64_t at) {
+          const C element = load<C>(data, first + at);
+          if (best < 0 || element > top) top = element, best = at;
+        });
+        maxima[i] = best;
+      });
+    }
     for_each(lane, pool.windows.planes * pool.num_elements(), [=] __device__(int64_t i) {
       const auto &w = pool.windows;
       const int64_t plane = i / pool.num_elements(), element = i % pool.num_elements();
@@ -103,7 +111,7 @@ class PoolingBackwardCuda final : public Kernel {
         begin[a] = behind < 0 ? 0 : behind / w.stride[a] + 1;
         end[a] = shifted / w.stride[a] + 1 < w.out[a] ? shifted / w.stride[a] + 1 : w.out[a];
       }
-      const auto x = [=](int64_t place) { return load<C>(data, in + place); };
+      const C x = load<C>(data, in + at);
       C sum = 0;
       for (int64_t a = begin[0]; a < end[0]; ++a) {
         for (int64_t b = begin[1]; b < end[1]; ++b) {
@@ -111,7 +119,8 @@ class PoolingBackwardCuda final : public Kernel {
             const int64_t place = (a * w.out[1] + b) * w.out[2] + c;
             const Window window = pooling::window_at(w, place);
             const C g = load<C>(head, out + place * w.out_step), y = load<C>(result, out + place * w.out_step);
-            sum += share_of(pool, window, at, g, x, y);
+            const int64_t best = maxima ? maxima[plane * pool.num_places() + place] : -1;
+            sum += share_of(pool, window, at, g, x, y, best);
           }
         }
       }
@@ -122,6 +131,7 @@ class PoolingBackwardCuda final : public Kernel {
  private:
   const PoolRun pool_;
   const Dtype dtype_;
+  const bool looks_;  // for the maxima, in a pass of its own
 };
 
 template <template <typename> class K>

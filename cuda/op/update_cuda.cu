@@ -326,6 +326,40 @@ class AllFiniteCuda final : public Kernel {
   std::vector<TensorSpec> arrays_;
 };
 
+// The history is a number a row: the mean square of its gradient. A warp a row.
+class GroupAdagradCuda final : public Kernel {
+ public:
+  explicit GroupAdagradCuda(const StepSpec &spec)
+      : numbers_(spec.attrs_as<AdagradAttrs>().numbers().as<float>()),
+        rows_(spec.inputs[2].shape.size()),
+        columns_(rows_ > 0 ? spec.inputs[0].shape.size() / rows_ : 0),
+        dtype_(spec.inputs[0].dtype) {}
+  void run(const Args &args, const Lane &lane) const override {
+    const auto in = [&](int i) { return elements_of(args.inputs[i], dtype_); };
+    const Elements weights = in(0), grads = in(1), histories = in(2), out = elements_of(args.outputs[0], dtype_);
+    const UpdateNumbers<float> numbers = numbers_;
+    const int64_t columns = columns_;
+    for_each_row(lane, rows_, [=] __device__(int64_t row) {
+      const auto grad = [=](int64_t i) { return update::scaled(load<float>(grads, row * columns + i), numbers); };
+      const float squares = sum_along<float>(columns, [=](int64_t i) { return grad(i) * grad(i); });
+      float history = load<float>(histories, row);
+      if (columns > 0) history += squares / float(columns);
+      __syncwarp();  // before one lane writes what all have read
+      if (threadIdx.x == 0) store(histories, row, history);
+      const float step = numbers.lr / sqrtf(history + numbers.epsilon);
+      each_along(columns, [=](int64_t i) {
+        const int64_t at = row * columns + i;
+        store(out, at, load<float>(weights, at) - step * grad(i));
+      });
+    });
+  }
+
+ private:
+  const UpdateNumbers<float> numbers_;
+  const int64_t rows_, columns_;
+  const Dtype dtype_;
+};
+
 class MultiLarsCuda final : public Kernel {
  public:
   explicit MultiLarsCuda(const StepSpec &spec)
@@ -405,6 +439,7 @@ COHORT_KERNEL(cuda, _multi_lamb_update, MultiLambCuda<false>).output_dtypes(kFlo
 COHORT_KERNEL(cuda, _multi_mp_lamb_update, MultiLambCuda<true>).output_dtypes(kFloatTypes);
 COHORT_KERNEL(cuda, multi_sum_sq, MultiSumSqCuda);
 COHORT_KERNEL(cuda, multi_lars, MultiLarsCuda);
+COHORT_KERNEL(cuda, _contrib_group_adagrad_update, GroupAdagradCuda).output_dtypes(kFloatTypes);
 COHORT_KERNEL(cuda, all_finite, AllFiniteCuda);
 COHORT_KERNEL(cuda, multi_all_finite, AllFiniteCuda);
 COHORT_KERNEL(cuda, reset_arrays, ResetArraysCuda);

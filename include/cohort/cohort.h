@@ -10,6 +10,8 @@
  *   tape.h                             gradients of operators that were applied at once
  *   executor.h, group.h, manager.h     a network on arrays; on several devices, by parts of a batch; in buckets
  *   initializer.h, optimizer.h, metric.h, monitor.h, checkpoint.h    what training needs beside
+ *   calibration.h                      what inference in int8 needs
+ *   trace.h                            what a step does, and how long it takes beside what the machine can do
  *   log.h, version.h                   messages; versions and features
  *   cohort_functions.h                 all functions in one macro, for dlopen(); not included here
  *
@@ -72,6 +74,7 @@
 #define COHORT_COHORT_H
 
 #include "cohort/arrays.h"
+#include "cohort/calibration.h"
 #include "cohort/checkpoint.h"
 #include "cohort/context.h"
 #include "cohort/custom.h"
@@ -89,6 +92,7 @@
 #include "cohort/optimizer.h"
 #include "cohort/symbol.h"
 #include "cohort/tape.h"
+#include "cohort/trace.h"
 #include "cohort/types.h"
 #include "cohort/version.h"
 

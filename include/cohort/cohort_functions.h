@@ -32,6 +32,10 @@
   X(cohort_error *, cohort_arrays_save_npz, (const cohort_arrays *arrays, const char *path)) \
   X(cohort_error *, cohort_arrays_set, (cohort_arrays *arrays, const char *name, cohort_ndarray *array)) \
   X(void, cohort_backward_options_init, (cohort_backward_options *options, size_t struct_size)) \
+  X(cohort_error *, cohort_calibration_create, (cohort_calibration_method method, cohort_calibration **out_calibration)) \
+  X(void, cohort_calibration_free, (cohort_calibration *calibration)) \
+  X(cohort_error *, cohort_calibration_observe, (cohort_calibration *calibration, cohort_executor *executor)) \
+  X(cohort_error *, cohort_calibration_range, (const cohort_calibration *calibration, const char *name, double *out_low, double *out_high)) \
   X(cohort_error *, cohort_checkpoint_load, (const char *prefix, int32_t epoch, cohort_symbol **out_symbol, cohort_arrays **out_arg_params, cohort_arrays **out_aux_params)) \
   X(cohort_error *, cohort_checkpoint_save, (const char *prefix, int32_t epoch, const cohort_symbol *symbol, const cohort_arrays *arg_params, const cohort_arrays *aux_params)) \
   X(cohort_error *, cohort_context_parse, (const char *text, cohort_context *out_context)) \
@@ -45,6 +49,9 @@
   X(void, cohort_descs_free, (cohort_descs *descs)) \
   X(cohort_error *, cohort_descs_get, (const cohort_descs *descs, size_t index, const char **out_name, int64_t *out_shape, size_t capacity, int32_t *out_num_axes, cohort_dtype *out_dtype, const char **out_layout)) \
   X(cohort_error *, cohort_descs_num, (const cohort_descs *descs, size_t *out_num)) \
+  X(cohort_error *, cohort_device_limit_memory, (const cohort_context *context, size_t bytes)) \
+  X(cohort_error *, cohort_device_memory, (const cohort_context *context, cohort_device_memory_info *out_info)) \
+  X(cohort_error *, cohort_device_reset_peak_memory, (const cohort_context *context)) \
   X(cohort_error *, cohort_dtype_bytes, (cohort_dtype dtype, size_t *out_bytes)) \
   X(cohort_error *, cohort_dtype_parse, (const char *text, cohort_dtype *out_dtype)) \
   X(cohort_error *, cohort_dtype_text, (cohort_dtype dtype, const char **out_text)) \
@@ -93,6 +100,7 @@
   X(void, cohort_group_free, (cohort_group *group)) \
   X(cohort_error *, cohort_group_get_params, (const cohort_group *group, const cohort_arrays *arg_params, const cohort_arrays *aux_params)) \
   X(cohort_error *, cohort_group_load, (cohort_group *group, cohort_ndarray *const *data, size_t num_data, cohort_ndarray *const *label, size_t num_label)) \
+  X(cohort_error *, cohort_group_loss_scale, (const cohort_group *group, double *out_scale, int32_t *out_num_good, uint64_t *out_num_skipped)) \
   X(cohort_error *, cohort_group_memory, (const cohort_group *group, size_t device, cohort_memory_info *out_info)) \
   X(cohort_error *, cohort_group_merged, (const cohort_group *group, cohort_group_list list, size_t index, cohort_ndarray **out_array)) \
   X(cohort_error *, cohort_group_name, (const cohort_group *group, cohort_group_list list, size_t index, const char **out_name)) \
@@ -102,6 +110,7 @@
   X(cohort_error *, cohort_group_output_shapes, (const cohort_group *group, cohort_descs **out_descs)) \
   X(cohort_error *, cohort_group_reshape, (cohort_group *group, const cohort_descs *data, const cohort_descs *label)) \
   X(cohort_error *, cohort_group_run, (cohort_group *group, int32_t is_train)) \
+  X(cohort_error *, cohort_group_set_loss_scale, (cohort_group *group, double scale, int32_t num_good)) \
   X(cohort_error *, cohort_group_set_monitor, (cohort_group *group, cohort_monitor_fn callback, void *user_data, cohort_bool monitor_all)) \
   X(cohort_error *, cohort_group_set_params, (cohort_group *group, const cohort_arrays *arg_params, const cohort_arrays *aux_params, cohort_bool allow_extra)) \
   X(cohort_error *, cohort_group_set_states, (cohort_group *group, cohort_ndarray *const *states, size_t num_states, size_t num_devices, const double *value)) \
@@ -133,6 +142,7 @@
   X(cohort_error *, cohort_manager_forward, (cohort_manager *manager, int32_t is_train)) \
   X(void, cohort_manager_free, (cohort_manager *manager)) \
   X(cohort_error *, cohort_manager_load_data_batch, (cohort_manager *manager, cohort_ndarray *const *data, size_t num_data, cohort_ndarray *const *label, size_t num_label, const char *bucket_key, const cohort_descs *data_descs, const cohort_descs *label_descs)) \
+  X(cohort_error *, cohort_manager_loss_scale, (const cohort_manager *manager, double *out_scale, int32_t *out_num_good, uint64_t *out_num_skipped)) \
   X(cohort_error *, cohort_manager_main_group, (const cohort_manager *manager, cohort_group **out_group)) \
   X(cohort_error *, cohort_manager_memory, (const cohort_manager *manager, cohort_memory_info *out_info)) \
   X(cohort_error *, cohort_manager_merged, (const cohort_manager *manager, cohort_group_list list, size_t index, cohort_ndarray **out_array)) \
@@ -141,6 +151,7 @@
   X(cohort_error *, cohort_manager_num_buckets, (const cohort_manager *manager, size_t *out_num)) \
   X(cohort_error *, cohort_manager_num_contexts, (const cohort_manager *manager, size_t *out_num)) \
   X(void, cohort_manager_options_init, (cohort_manager_options *options, size_t struct_size)) \
+  X(cohort_error *, cohort_manager_set_loss_scale, (cohort_manager *manager, double scale, int32_t num_good)) \
   X(cohort_error *, cohort_manager_set_monitor, (cohort_manager *manager, cohort_monitor_fn callback, void *user_data, cohort_bool monitor_all)) \
   X(cohort_error *, cohort_manager_set_params, (cohort_manager *manager, const cohort_arrays *arg_params, const cohort_arrays *aux_params)) \
   X(cohort_error *, cohort_manager_set_states, (cohort_manager *manager, cohort_ndarray *const *states, size_t num_states, size_t num_devices, const double *value)) \
@@ -215,6 +226,7 @@
   X(cohort_error *, cohort_operator_name, (size_t index, const char **out_name)) \
   X(cohort_error *, cohort_operator_num, (size_t *out_num)) \
   X(cohort_error *, cohort_operator_output, (const char *op, size_t index, const char **out_name)) \
+  X(cohort_error *, cohort_operator_precision, (const char *op, cohort_precision *out_precision)) \
   X(cohort_error *, cohort_optimizer_create, (const char *name, const char *const *keys, const char *const *values, size_t num_attrs, cohort_optimizer **out_optimizer)) \
   X(void, cohort_optimizer_free, (cohort_optimizer *optimizer)) \
   X(cohort_error *, cohort_optimizer_get, (const cohort_optimizer *optimizer, const char *key, double *out_value)) \
@@ -268,6 +280,22 @@
   X(cohort_error *, cohort_tape_set_recording, (cohort_tape *tape, cohort_bool recording, cohort_bool *out_previous)) \
   X(cohort_error *, cohort_tape_set_training, (cohort_tape *tape, cohort_bool training, cohort_bool *out_previous)) \
   X(cohort_error *, cohort_tape_symbol, (cohort_tape *tape, cohort_ndarray *array, cohort_symbol **out_symbol)) \
+  X(cohort_error *, cohort_trace_begin, (cohort_trace *trace, const char *row, const char *name)) \
+  X(cohort_error *, cohort_trace_clear, (cohort_trace *trace)) \
+  X(cohort_error *, cohort_trace_counter, (cohort_trace *trace, const char *name, double value)) \
+  X(cohort_error *, cohort_trace_create, (const cohort_trace_options *options, cohort_trace **out_trace)) \
+  X(cohort_error *, cohort_trace_end, (cohort_trace *trace, const char *row)) \
+  X(void, cohort_trace_free, (cohort_trace *trace)) \
+  X(cohort_error *, cohort_trace_get_info, (const cohort_trace *trace, cohort_trace_info *out_info)) \
+  X(cohort_error *, cohort_trace_json, (cohort_trace *trace, const char **out_json)) \
+  X(cohort_error *, cohort_trace_mark, (cohort_trace *trace, const char *row, const char *name)) \
+  X(cohort_error *, cohort_trace_num_totals, (const cohort_trace *trace, cohort_totals_by by, size_t *out_num)) \
+  X(void, cohort_trace_options_init, (cohort_trace_options *options, size_t struct_size)) \
+  X(cohort_error *, cohort_trace_start, (cohort_trace *trace)) \
+  X(cohort_error *, cohort_trace_stop, (cohort_trace *trace)) \
+  X(cohort_error *, cohort_trace_table, (cohort_trace *trace, cohort_totals_by by, const char **out_text)) \
+  X(cohort_error *, cohort_trace_total, (cohort_trace *trace, cohort_totals_by by, size_t index, const char **out_name, const char **out_op, cohort_span_total *out_total)) \
+  X(cohort_error *, cohort_trace_write, (const cohort_trace *trace, const char *path)) \
   X(const char *, cohort_version, (void)) \
   X(int32_t, cohort_version_number, (void)) \
   X(cohort_error *, cohort_wait_all, (void))

@@ -33,6 +33,36 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_context_text(const cohort_cont
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_num_devices(cohort_device_type device_type, size_t *out_num);
 
+/** The memory of a context, of all that this process does with it. struct_size is set by the caller. */
+typedef struct cohort_device_memory_info {
+  size_t struct_size;  /* sizeof(cohort_device_memory_info) where the caller was compiled */
+  size_t used_bytes;   /* arrays, and what executors, groups and operators work with */
+  size_t peak_bytes;   /* the most that it was since it was last reset */
+  size_t cached_bytes; /* kept for later, beside that: what a GPU's driver does not give to other processes */
+  size_t limit_bytes;  /* of cohort_device_limit_memory(); 0: none */
+} cohort_device_memory_info;
+
+#define COHORT_DEVICE_MEMORY_INFO_INIT \
+  { sizeof(cohort_device_memory_info), 0, 0, 0, 0 }
+
+/**
+ * How much memory of a context is in use. Pinned and shared host memory count as that of cpu(id). Work that has just
+ * been waited for may still hold some for a moment.
+ *
+ * Errors: COHORT_ERROR_DEVICE where there is no such device.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_device_memory(const cohort_context *context,
+                                                                cohort_device_memory_info *out_info);
+
+/** From now on the peak of a context is counted from what is in use now. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_device_reset_peak_memory(const cohort_context *context);
+
+/**
+ * Limits what this process takes of a context's memory; 0: no limit. What would be more fails with
+ * COHORT_ERROR_OUT_OF_MEMORY, that of queued work, too. What is in use already stays, even if it is more.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_device_limit_memory(const cohort_context *context, size_t bytes);
+
 /**
  * Waits until all work queued so far on all devices is done, whoever queued it.
  *

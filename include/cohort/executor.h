@@ -69,19 +69,35 @@ typedef struct cohort_executor_options {
   cohort_bool strict_dtypes; /* 1: a dtype that cannot be inferred is an error; 0: it is float32 */
 
   /* COHORT_DTYPE_FLOAT32: all work is done in the network's types. COHORT_DTYPE_BFLOAT16 (of every way of binding):
-     convolutions and FullyConnected on float32 arrays multiply in bfloat16, with sums in float32, and what follows them
-     (activations, additions, pooling, normalisations, concatenation) takes their results so; losses, statistics, norms
-     and all else stay in float32, bodies of loops and branches, too. Arguments, gradients, outputs and auxiliary states
-     keep their types: the weights are the float32 masters. Where a device has no units for bfloat16 nothing is
-     narrowed, and a message of level info says so; gpu contexts narrow nothing yet. COHORT_DTYPE_FLOAT16: UNSUPPORTED;
-     others: INVALID_ARGUMENT. */
+     products of matrices on float32 arrays (convolutions, FullyConnected, dot, attention) are made in bfloat16, with
+     sums in float32, and what follows them (activations, additions, pooling, normalisations, concatenation) takes their
+     results so; losses, statistics, norms and all else stay in float32, bodies of loops and branches, too: see
+     cohort_operator_precision(), and for the nodes of a bound network cohort_executor_debug_text(). Arguments, gradients,
+     outputs and auxiliary states keep their types: the weights are the float32 masters. Where a device has no units for
+     bfloat16 nothing is narrowed, and a message of level info says so; gpu contexts narrow nothing yet.
+     COHORT_DTYPE_INT8: inference in bytes, by a calibration (calibration.h); with gradients UNSUPPORTED, without a
+     calibration INVALID_ARGUMENT, with one that has seen nothing STATE; on cpu contexts so far. COHORT_DTYPE_FLOAT16:
+     UNSUPPORTED; others: INVALID_ARGUMENT. */
   cohort_dtype compute_dtype;
+
+  /* Nodes, and operators (all of their nodes), whose work is done in the network's types whatever compute_dtype says,
+     and others that work in compute_dtype though their operator would not (cohort_operator_precision()). What is said of
+     a node counts more than what is said of its operator; an activation or norm that is done within the layer before it
+     goes with that. */
+  const char *const *float32_names; /* num_float32_names of them; one that is neither node nor operator: NAME */
+  size_t num_float32_names;
+  const char *const
+      *narrow_names; /* num_narrow_names of them; likewise. A node that cannot: UNSUPPORTED; a name in both
+                                      lists: INVALID_ARGUMENT */
+  size_t num_narrow_names;
+
+  const cohort_calibration *calibration; /* of COHORT_DTYPE_INT8: ranges of the network's values, by its nodes' names */
 } cohort_executor_options;
 
 #define COHORT_EXECUTOR_OPTIONS_INIT                                                                                  \
   {                                                                                                                   \
     sizeof(cohort_executor_options), NULL, NULL, 0, NULL, 0, 0, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, \
-        NULL, 0, NULL, 0, 0                                                                                           \
+        NULL, 0, NULL, 0, 0, NULL, 0, NULL, 0, NULL                                                                   \
   }
 
 /** The same as COHORT_EXECUTOR_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */
@@ -189,7 +205,12 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_name(const cohort_exe
                                                                 cohort_executor_list list, size_t index,
                                                                 const char **out_name);
 
-/** A handle on a live array; NULL for an argument without gradient. Outputs are zeros before the first forward. */
+/**
+ * A handle on a live array; NULL for an argument without gradient. Outputs are zeros before the first forward.
+ *
+ * Of an output behind a node whose shape depends on values (`_contrib_boolean_mask`, `_npx_nonzero`, `_cvimdecode`):
+ * NULL before the first forward, and after each the array of the shape that was found, which need not be the one before.
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_array(const cohort_executor *executor,
                                                                  cohort_executor_list list, size_t index,
                                                                  cohort_ndarray **out_array);
@@ -232,6 +253,10 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_copy_params_from(coho
 /**
  * Queues a forward pass over what the arguments hold.
  *
+ * Where the shapes of nodes depend on values, it waits for these values, errors of that work among it, and then binds
+ * what follows for the shapes that they say; what was bound for the shapes used last is kept, so that a shape seen before
+ * costs nothing.
+ *
  * @param is_train  1: training behaviour, and what backward needs is kept; 0: neither, though a backward may follow.
  *                  Inference writes outputs alone. Training moves the auxiliary states of layers that a gradient flows
  *                  through; frozen ones keep theirs.
@@ -243,6 +268,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_forward(cohort_execut
  *
  * Steps may be repeated, or left out: a step runs on what is there. After all steps, outputs are as after
  * cohort_executor_forward(), and backward may follow.
+ *
+ * Where the shapes of nodes depend on values: COHORT_ERROR_UNSUPPORTED.
  *
  * @param step           From 0. Beyond the last node, or negative, nothing runs.
  * @param out_step_left  How many nodes come after this one; 0 beyond the last.
@@ -298,8 +325,13 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_set_monitor(cohort_ex
                                                                        cohort_bool monitor_all);
 
 /**
- * The plan as text for a person, good until this is called again. Its last two lines are `Total X MB allocated` and
- * `Total 11 TempSpace resource requested`, as MXNet's are; X is the planned memory in whole MiB.
+ * The plan as text for a person, good until this is called again: the nodes, then the steps of the pass that ran last,
+ * each with what it computes and moves, the least time that the machine would take for it and whether that is due to
+ * flops or bytes, and the mean time it took while a trace ran (trace.h). What the machine can do is measured when this is
+ * first asked for, in about a tenth of a second. A node that works in a narrower type than the network's has a line
+ * `Computes in bfloat16`. Behind a node whose shape depends on values there is no plan before the first forward. The last
+ * two lines are `Total X MB allocated` and `Total 11 TempSpace resource requested`, as MXNet's are; X is the planned memory
+ * in whole MiB.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_debug_text(const cohort_executor *executor,
                                                                       const char **out_text);

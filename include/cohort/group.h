@@ -110,12 +110,29 @@ typedef struct cohort_group_options {
   size_t num_arg_names;         /* 0: not checked */
 
   cohort_dtype compute_dtype; /* as in executor.h; gradients are summed in their own types */
+
+  const char *const *float32_names; /* num_float32_names nodes and operators, as in executor.h */
+  size_t num_float32_names;
+  const char *const *narrow_names; /* num_narrow_names of them, likewise */
+  size_t num_narrow_names;
+
+  /* A factor on the loss, from 2^-24 to 2^24; 0: none. Gradients are that much larger, those that the group shows, too,
+     and an update divides by it. Where a gradient is infinite or no number on any device, the update is skipped on all,
+     with a message of level info, and the factor halves; it doubles after loss_scale_window updates that were made.
+     Devices' gradients must be finite when summed, too. Each update then waits for the gradients, and divides by what
+     the factor was in their backward pass. 65536 suits float16; bfloat16 needs none. Networks with
+     IdentityAttachKLSparseReg, or with losses inside the graphs of _foreach, _while_loop, _cond or _CachedOp, cannot
+     have one: their gradients begin within an operator (COHORT_ERROR_UNSUPPORTED). */
+  double loss_scale;
+  int32_t loss_scale_window; /* 1 or more; 0: 2000 */
+
+  const cohort_calibration *calibration; /* as in executor.h */
 } cohort_group_options;
 
 #define COHORT_GROUP_OPTIONS_INIT                                                                                     \
   {                                                                                                                   \
     sizeof(cohort_group_options), NULL, 0, 0, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, \
-        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0                                                             \
+        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL                               \
   }
 
 /** The same as COHORT_GROUP_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */
@@ -140,7 +157,8 @@ COHORT_API void cohort_group_options_init(cohort_group_options *options, size_t 
  *                                  shared_group's
  *   COHORT_ERROR_DTYPE             the same for dtypes
  *   COHORT_ERROR_DEVICE            no such device; a `__ctx_group__` that is not among the names given
- *   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes
+ *   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes; a node whose shape depends on
+ *                                  values, which executors alone can bind
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_create(
     const cohort_symbol *symbol, const cohort_context *contexts, size_t num_contexts, const cohort_descs *data,
@@ -393,6 +411,26 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_backward(cohort_group *g
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_update(cohort_group *group, cohort_optimizer *optimizer,
                                                                cohort_update_mode mode);
+
+/**
+ * The loss scale of a group (its options), and how it fares. Out parameters may be NULL. A checkpoint keeps the first two
+ * beside the states of the optimizer.
+ *
+ * @param out_scale        What the next backward pass begins with; 1 if there is none.
+ * @param out_num_good     Updates made since it changed.
+ * @param out_num_skipped  Updates skipped since the group was made, or the group that it shares its parameters with.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_loss_scale(const cohort_group *group, double *out_scale,
+                                                                   int32_t *out_num_good, uint64_t *out_num_skipped);
+
+/**
+ * Sets it, and how many updates were made with it. Waits for queued work.
+ *
+ * @return NULL, or COHORT_ERROR_STATE if the group has none, COHORT_ERROR_INVALID_ARGUMENT for a number that cannot be
+ *         one.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_set_loss_scale(cohort_group *group, double scale,
+                                                                       int32_t num_good);
 
 /**
  * Updates a metric once for each device, in order, with that device's labels and outputs. Waits for the outputs.

@@ -55,10 +55,22 @@ typedef struct cohort_manager_options {
   size_t num_state_names; /* buckets, so that cohort_manager_set_states() holds for whichever runs next */
 
   cohort_dtype compute_dtype; /* as in executor.h */
+
+  const char *const *float32_names; /* num_float32_names nodes and operators, as in executor.h; nodes of the main
+                                       symbol need not be in those of other buckets */
+  size_t num_float32_names;
+  const char *const *narrow_names; /* num_narrow_names of them, likewise */
+  size_t num_narrow_names;
+
+  double loss_scale; /* these two as in group.h; one for all buckets */
+  int32_t loss_scale_window;
 } cohort_manager_options;
 
-#define COHORT_MANAGER_OPTIONS_INIT \
-  { sizeof(cohort_manager_options), NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0 }
+#define COHORT_MANAGER_OPTIONS_INIT                                                                                  \
+  {                                                                                                                  \
+    sizeof(cohort_manager_options), NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, \
+        NULL, 0, 0, 0                                                                                                \
+  }
 
 /** The same as COHORT_MANAGER_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */
 COHORT_API void cohort_manager_options_init(cohort_manager_options *options, size_t struct_size);
@@ -169,6 +181,14 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_backward(cohort_manage
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_update(cohort_manager *manager, cohort_optimizer *optimizer,
                                                                  cohort_update_mode mode);
+
+/** cohort_group_loss_scale() of all buckets. Out parameters may be NULL. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_loss_scale(const cohort_manager *manager, double *out_scale,
+                                                                     int32_t *out_num_good, uint64_t *out_num_skipped);
+
+/** cohort_group_set_loss_scale() of all buckets. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_set_loss_scale(cohort_manager *manager, double scale,
+                                                                         int32_t num_good);
 
 /** cohort_group_update_metric() of the current group. COHORT_ERROR_STATE before the first batch is loaded. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_update_metric(cohort_manager *manager, cohort_metric *metric,

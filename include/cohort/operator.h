@@ -64,11 +64,22 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_attr_range(const char
                                                                       double *out_high);
 
 /**
- * Whether a gradient flows to an input, with all attributes at their defaults: 1 or 0. To one that the operator does not
- * have then, none does.
+ * Whether a gradient flows to an input, with all attributes at their defaults: 1 or 0. Where the operator does not have
+ * the input then (gamma of LeakyReLU), with the word or the yes or no for which it has it.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_input_gradient(const char *op, size_t index,
                                                                           cohort_bool *out_has_gradient);
+
+/** What an operator does where a network computes in a narrower type than that of its arrays (compute_dtype). */
+enum {
+  COHORT_PRECISION_OWN = 0,    /* keeps the types of the network */
+  COHORT_PRECISION_NARROW = 1, /* computes in the narrower type: products of matrices */
+  COHORT_PRECISION_FOLLOWS = 2 /* takes an array in the narrower type as it comes, and gives its result so */
+};
+typedef int32_t cohort_precision;
+
+/** Which of the COHORT_PRECISION_ constants it is for an operator. Whoever binds a network may say otherwise. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_precision(const char *op, cohort_precision *out_precision);
 
 /** The name of an output, as it has it with all attributes at their defaults. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_output(const char *op, size_t index, const char **out_name);

@@ -45,7 +45,9 @@ typedef struct cohort_initializer cohort_initializer; /* a rule that fills param
 typedef struct cohort_manager cohort_manager;         /* a group for each bucket of a bucketing network */
 typedef struct cohort_monitor cohort_monitor;         /* statistics of arrays while they are computed */
 typedef struct cohort_tape cohort_tape;               /* operators as they were applied, for their gradients */
+typedef struct cohort_calibration cohort_calibration; /* ranges of values, for inference in int8 */
 typedef struct cohort_log cohort_log;                 /* a receiver of the library's messages */
+typedef struct cohort_trace cohort_trace;             /* what the process does and how long it takes, recorded */
 
 /** Kinds of devices. */
 enum { COHORT_DEVICE_CPU = 1, COHORT_DEVICE_GPU = 2, COHORT_DEVICE_CPU_PINNED = 3, COHORT_DEVICE_CPU_SHARED = 5 };

@@ -46,6 +46,8 @@ struct MonitorObject;
 struct ManagerObject;
 struct TapeObject;
 struct LogObject;
+struct CalibrationObject;
+struct TraceObject;
 
 #define COHORT_BEHIND(c_type, object, kind)   \
   template <>                                 \
@@ -67,6 +69,8 @@ COHORT_BEHIND(cohort_monitor, MonitorObject, kMonitor);
 COHORT_BEHIND(cohort_manager, ManagerObject, kManager);
 COHORT_BEHIND(cohort_tape, TapeObject, kTape);
 COHORT_BEHIND(cohort_log, LogObject, kLog);
+COHORT_BEHIND(cohort_calibration, CalibrationObject, kCalibration);
+COHORT_BEHIND(cohort_trace, TraceObject, kTrace);
 #undef COHORT_BEHIND
 
 // ---- arguments in ----------------------------------------------------------------------------------------

@@ -28,6 +28,27 @@ cohort_error *cohort_num_devices(int32_t device_type, size_t *out_num) {
   });
 }
 
+cohort_error *cohort_device_memory(const cohort_context *context, cohort_device_memory_info *out_info) {
+  return guard([&] {
+    const std::shared_ptr<Device> device = get_device(to_context(context));
+    const MemoryAccount::Counts counts = memory_account(device->context()).counts();
+    cohort_device_memory_info info = COHORT_DEVICE_MEMORY_INFO_INIT;
+    info.used_bytes = counts.used;
+    info.peak_bytes = counts.peak;
+    info.cached_bytes = device->cached_bytes();
+    info.limit_bytes = counts.limit;
+    write_struct(&info, sizeof(info), out_info, "out_info");
+  });
+}
+
+cohort_error *cohort_device_reset_peak_memory(const cohort_context *context) {
+  return guard([&] { memory_account(get_device(to_context(context))->context()).reset_peak(); });
+}
+
+cohort_error *cohort_device_limit_memory(const cohort_context *context, size_t bytes) {
+  return guard([&] { memory_account(get_device(to_context(context))->context()).set_limit(bytes); });
+}
+
 cohort_error *cohort_wait_all(void) {
   return guard([] { wait_for_all_queues(); });
 }

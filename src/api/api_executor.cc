@@ -72,7 +72,7 @@ ExecutorOptions to_executor_options(const cohort_executor_options &set, const co
   options.context = to_context(context);
   options.group2ctx = to_group2ctx(set.ctx_group_names, set.ctx_group_contexts, set.num_ctx_groups);
   options.num_threads = set.num_threads;
-  options.compute_dtype = to_compute_dtype(set.compute_dtype);
+  options.compute = to_compute_types(set);
   options.seed = set.seed;
   if (set.shared_executor) options.shared = deref(set.shared_executor, "shared_executor").executor;
   return options;

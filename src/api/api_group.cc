@@ -109,7 +109,8 @@ GroupOptions to_group_options(const cohort_group_options &set, const cohort_cont
   }
   options.group2ctx = to_group2ctx(set, num_contexts);
   options.num_threads = set.num_threads;
-  options.compute_dtype = to_compute_dtype(set.compute_dtype);
+  options.compute = to_compute_types(set);
+  options.loss_scale = to_loss_scale(set);
   options.gradient_bucket_bytes = set.gradient_bucket_bytes;
   options.seed = set.seed;
   options.log = to_log(set.log, set.log_user_data);
@@ -381,6 +382,15 @@ cohort_error *cohort_group_backward(cohort_group *group, cohort_ndarray *const *
 
 cohort_error *cohort_group_update(cohort_group *group, cohort_optimizer *optimizer, int32_t mode) {
   return guard([&] { group_of(group).update(deref(optimizer, "optimizer").optimizer, make_update_mode(mode)); });
+}
+
+cohort_error *cohort_group_loss_scale(const cohort_group *group, double *out_scale, int32_t *out_num_good,
+                                      uint64_t *out_num_skipped) {
+  return guard([&] { write_loss_scale(*deref(group, "group").group, out_scale, out_num_good, out_num_skipped); });
+}
+
+cohort_error *cohort_group_set_loss_scale(cohort_group *group, double scale, int32_t num_good) {
+  return guard([&] { (*deref(group, "group").group).set_loss_scale(scale, num_good); });
 }
 
 cohort_error *cohort_group_update_metric(cohort_group *group, cohort_metric *metric, cohort_ndarray *const *labels,

@@ -102,7 +102,8 @@ const char *kind_name(uint32_t kind) {
   static constexpr const char *kNames[] = {
       "freed handle", "error",    "array",   "list of arrays", "list of descriptors",
       "symbol",       "executor", "group",   "optimizer",      "metric",
-      "initializer",  "monitor",  "manager", "tape",           "log"};
+      "initializer",  "monitor",  "manager", "tape",           "log",
+      "calibration",  "trace"};
   return kind < std::size(kNames) ? kNames[kind] : "?";
 }
 

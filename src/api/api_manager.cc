@@ -57,7 +57,8 @@ cohort_error *cohort_manager_create(const cohort_symbol *symbol, const cohort_co
     how.generator = to_generator(set.bucket_symbol, set.bucket_symbol_user_data);
     if (set.default_bucket_key) how.default_bucket_key = set.default_bucket_key;
     how.num_threads = set.num_threads;
-    how.compute_dtype = to_compute_dtype(set.compute_dtype);
+    how.compute = to_compute_types(set);
+    how.loss_scale = to_loss_scale(set);
     how.seed = set.seed;
     how.log = to_log(set.log, set.log_user_data);
     how.state_names = to_texts(set.state_names, set.num_state_names, "state_names");
@@ -146,6 +147,15 @@ cohort_error *cohort_manager_backward(cohort_manager *manager) {
 
 cohort_error *cohort_manager_update(cohort_manager *manager, cohort_optimizer *optimizer, int32_t mode) {
   return guard([&] { manager_of(manager).update(deref(optimizer, "optimizer").optimizer, make_update_mode(mode)); });
+}
+
+cohort_error *cohort_manager_loss_scale(const cohort_manager *manager, double *out_scale, int32_t *out_num_good,
+                                        uint64_t *out_num_skipped) {
+  return guard([&] { write_loss_scale(*manager_of(manager).main(), out_scale, out_num_good, out_num_skipped); });
+}
+
+cohort_error *cohort_manager_set_loss_scale(cohort_manager *manager, double scale, int32_t num_good) {
+  return guard([&] { (*manager_of(manager).main()).set_loss_scale(scale, num_good); });
 }
 
 cohort_error *cohort_manager_update_metric(cohort_manager *manager, cohort_metric *metric,

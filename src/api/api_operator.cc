@@ -111,6 +111,17 @@ cohort_error *cohort_operator_input_gradient(const char *op, size_t index, cohor
   });
 }
 
+static_assert(int(Op::Precision::kOwn) == COHORT_PRECISION_OWN &&
+              int(Op::Precision::kNarrow) == COHORT_PRECISION_NARROW &&
+              int(Op::Precision::kFollows) == COHORT_PRECISION_FOLLOWS);
+
+cohort_error *cohort_operator_precision(const char *op, cohort_precision *out_precision) {
+  return guard([&] {
+    require(out_precision, "out_precision");
+    *out_precision = int32_t(op_of(op).precision);
+  });
+}
+
 cohort_error *cohort_operator_output(const char *op, size_t index, const char **out_name) {
   return guard([&] {
     require(out_name, "out_name");

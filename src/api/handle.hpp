@@ -30,6 +30,8 @@ enum class Kind : uint32_t {
   kManager,
   kTape,
   kLog,
+  kCalibration,
+  kTrace,
 };
 
 // A new handle on an object, which it does not own yet should this throw std::bad_alloc.

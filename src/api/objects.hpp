@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The objects behind the handles of symbols, executors, groups, optimizers, metrics, initializers, monitors, managers
-// and logs. Text that a handle hands out lives here.
+// The objects behind the handles of symbols, executors, groups, optimizers, metrics, initializers, monitors, managers,
+// logs and traces. Text that a handle hands out lives here.
 #pragma once
 
 #include <memory>
@@ -12,6 +12,8 @@
 
 #include "api/api.hpp"
 #include "base/log.hpp"
+#include "device/recording.hpp"
+#include "executor/calibration.hpp"
 #include "executor/executor.hpp"
 #include "executor/monitor.hpp"
 #include "group/group.hpp"
@@ -66,6 +68,10 @@ struct InitializerObject {
   std::shared_ptr<Initializer> initializer;
 };
 
+struct CalibrationObject {
+  std::shared_ptr<Calibration> calibration;
+};
+
 struct TapeObject {
   std::shared_ptr<Tape> tape;
 };
@@ -81,6 +87,11 @@ struct LogObject {
 
   std::shared_ptr<HostLog> log;
   std::shared_ptr<const LogSink> sink;
+};
+
+struct TraceObject {
+  std::shared_ptr<Recording> recording;
+  std::string json, table, name, op;  // as they were asked for last
 };
 
 struct MonitorObject {
@@ -130,5 +141,50 @@ MonitorFunction to_monitor(cohort_monitor_fn callback, void *user_data);
 // What both bytes-of-arrays figures add up to.
 size_t sum_bytes(const std::vector<NDArray> &arrays);
 cohort_memory_info memory_info(const MemoryUse &use);
+
+// Of options of an executor, group or manager.
+inline void take_ranges(ComputeTypes *types, const cohort_calibration *calibration) {
+  if (types->dtype != Dtype::kInt8) return;
+  if (!calibration) {
+    throw Error(Code::kInvalidArgument, "compute_dtype: expected a calibration beside COHORT_DTYPE_INT8, found none",
+                "compute_dtype");
+  }
+  types->ranges = deref(calibration, "calibration").calibration->ranges();
+}
+
+template <typename Options>
+ComputeTypes to_compute_types(const Options &set) {
+  ComputeTypes types;
+  types.dtype = to_compute_dtype(set.compute_dtype);
+  types.wide = to_texts(set.float32_names, set.num_float32_names, "float32_names");
+  types.narrow = to_texts(set.narrow_names, set.num_narrow_names, "narrow_names");
+  if constexpr (std::is_same_v<Options, cohort_manager_options>) {
+    take_ranges(&types, nullptr);  // which trains
+  } else {
+    take_ranges(&types, set.calibration);
+  }
+  return types;
+}
+
+// Of options of a group or manager.
+template <typename Options>
+LossScaleOptions to_loss_scale(const Options &set) {
+  LossScaleOptions options;
+  options.initial = set.loss_scale;
+  if (set.loss_scale != 0) check_loss_scale(set.loss_scale, "loss_scale");
+  if (set.loss_scale_window < 0) {
+    throw Error(Code::kInvalidArgument, text("loss_scale_window: expected 0 or more, found ", set.loss_scale_window),
+                "loss_scale_window");
+  }
+  if (set.loss_scale_window > 0) options.window = set.loss_scale_window;
+  return options;
+}
+
+inline void write_loss_scale(const Group &group, double *out_scale, int32_t *out_num_good, uint64_t *out_num_skipped) {
+  const LossScale none, *const scale = group.loss_scale() ? group.loss_scale() : &none;
+  write_if(out_scale, scale->value);
+  write_if(out_num_good, scale->num_good);
+  write_if(out_num_skipped, scale->num_skipped);
+}
 
 }  // namespace cohort::api

@@ -21,7 +21,10 @@ namespace {
 constexpr int64_t kMostLength = 1 << 20, kMostPixels = 1 << 30;  // as OpenCV's
 // Small files of large pictures: beyond so many pixels, no more of them than so many a byte.
 constexpr int64_t kFreePixels = 1 << 24, kPixelsPerByte = 4096;
-constexpr int kMostScans = 200;  // of one progressive picture, each of which is work
+// Scans of one progressive picture, each of which goes over all pixels: beyond so much work, no more of it than so much
+// a byte. Encoders write a dozen, and the first one alone has a bit for every 64 pixels.
+constexpr int kMostScans = 200;
+constexpr int64_t kFreeScannedPixels = 1 << 28;
 
 constexpr size_t kMessageBytes = 256;  // of either library: JMSG_LENGTH_MAX is 200
 
@@ -48,6 +51,7 @@ struct JpegFailure {
   jpeg_error_mgr base;  // first: libjpeg knows this alone
   std::jmp_buf leave;
   char message[kMessageBytes];
+  int64_t bytes;  // of the file
 };
 
 void fail_jpeg(j_common_ptr info) {
@@ -66,8 +70,15 @@ void note_warning(j_common_ptr info, int level) {
 
 void watch_scans(j_common_ptr info) {
   auto *const failure = reinterpret_cast<JpegFailure *>(info->err);
-  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostScans) return;
-  std::snprintf(failure->message, sizeof failure->message, "more than %d scans", kMostScans);
+  const auto *const picture = reinterpret_cast<j_decompress_ptr>(info);
+  const int64_t pixels = int64_t(picture->image_height) * picture->image_width;
+  const int scans = picture->input_scan_number;
+  const bool is_cheap = pixels * scans <= kFreeScannedPixels || pixels * scans / kPixelsPerByte <= failure->bytes;
+  if (scans <= kMostScans && is_cheap) return;
+  std::snprintf(
+      failure->message, sizeof failure->message,
+      "expected at most %d scans, and no more of them than %lld bytes are worth, found scan %d of %u x %u pixels",
+      kMostScans, static_cast<long long>(failure->bytes), scans, picture->image_height, picture->image_width);
   std::longjmp(failure->leave, 1);
 }
 
@@ -86,6 +97,7 @@ class JpegReader {
   ImageSize open(const void *file, size_t bytes) {
     if (setjmp(failure_.leave)) refuse(failure_.message);
     jpeg_create_decompress(&info_);
+    failure_.bytes = int64_t(bytes);
     info_.progress = &progress_;
     jpeg_mem_src(&info_, static_cast<const unsigned char *>(file), static_cast<unsigned long>(bytes));
     jpeg_read_header(&info_, TRUE);

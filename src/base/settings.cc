@@ -18,9 +18,13 @@ const Setting kCheck = {
     "an output unwritten fails). Slow."};
 const Setting kFault = {"COHORT_FAULT", "",
                         "Name of a node whose step fails when it is run: to see what a program does about it."};
+const Setting kSumTimeout = {"COHORT_SUM_TIMEOUT", "300",
+                             "Seconds after which a GPU counts as lost that does not come to a sum of gradients to "
+                             "which others have come."};
 
 const std::vector<const Setting *> &all_settings() {
-  static const auto *const all = new std::vector<const Setting *>{&kBackendPath, &kTrace, &kCheck, &kFault};
+  static const auto *const all =
+      new std::vector<const Setting *>{&kBackendPath, &kTrace, &kCheck, &kFault, &kSumTimeout};
   return *all;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The environment variables that Cohort reads, all of them: they find a backend or help to debug. What a program wants
-// to set, it sets in option structs.
+// The environment variables that Cohort reads, all of them: they find a backend, help to debug, or say when a machine
+// has broken. What a program wants to set, it sets in option structs.
 #pragma once
 
 #include <string>
@@ -18,6 +18,7 @@ extern const Setting kBackendPath;  // COHORT_BACKEND_PATH
 extern const Setting kTrace;        // COHORT_TRACE
 extern const Setting kCheck;        // COHORT_CHECK
 extern const Setting kFault;        // COHORT_FAULT
+extern const Setting kSumTimeout;   // COHORT_SUM_TIMEOUT
 
 const std::vector<const Setting *> &all_settings();
 // The variable's text now, or the default. Not for warm paths: whoever asks keeps the answer.

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "cpu/cpu_queue.hpp"
+#include "cpu/machine_rates.hpp"
 #include "cpu/parallel.hpp"
 #include "device/device.hpp"
 #include "device/kernel_table.hpp"
@@ -22,16 +23,17 @@ constexpr size_t kMostBytes = size_t(1) << 46;
 class CpuDevice final : public Device {
  public:
   using Device::Device;
-  std::shared_ptr<Memory> allocate(size_t bytes) override;
+  std::shared_ptr<Memory> obtain(size_t bytes) override;
   std::shared_ptr<Queue> create_queue(const QueueOptions &options) override {
     if (options.num_threads < 0) {
       throw Error(Code::kInvalidArgument,
                   text(context(), ": the number of threads must not be negative, found ", options.num_threads),
                   text(context()));
     }
-    return std::make_shared<CpuQueue>(context(), options.num_threads);
+    return std::make_shared<CpuQueue>(context(), options);
   }
   const KernelTable &kernels() const override { return cpu_kernels(); }
+  MachineRates rates(int num_threads) const override { return cpu_rates(num_threads); }
   std::unique_ptr<Kernel> make_reorder(const TensorSpec &from, const TensorSpec &to, int num_threads) override;
 
  protected:
@@ -45,7 +47,7 @@ class CpuDevice final : public Device {
   }
 };
 
-std::shared_ptr<Memory> CpuDevice::allocate(size_t bytes) {
+std::shared_ptr<Memory> CpuDevice::obtain(size_t bytes) {
   // Rounded up, so that a vector may be read whole at the end. Large blocks start where a huge page does.
   const bool huge = bytes >= 2 * kHugePage;
   const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;

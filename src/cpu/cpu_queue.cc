@@ -22,6 +22,7 @@
 #include "base/processors.hpp"
 #include "base/settings.hpp"
 #include "cpu/parallel.hpp"
+#include "device/trace.hpp"
 #include "device/working_queue.hpp"
 
 namespace cohort {
@@ -92,12 +93,6 @@ void futex_wake(std::atomic<uint32_t> &word, int num_waiters) {
   syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAKE_PRIVATE, num_waiters, nullptr, nullptr, 0);
 }
 
-int64_t now_ns() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t(now.tv_sec) * 1000000000 + now.tv_nsec;
-}
-
 // Until ready() or the time is over, or it does not pay any more: pays() says no, or other work of ours wants the
 // processors. `headroom`: those the caller counts for beyond num_active.
 template <typename Ready, typename Pays>
@@ -109,7 +104,7 @@ bool look_out(int64_t limit_ns, int headroom, Ready &&ready, Pays &&pays) {
       pause_processor();
     }
     if (num_active.load(std::memory_order_relaxed) + headroom > num_processors() || !pays()) return false;
-    const int64_t now = now_ns();
+    const int64_t now = trace_now_ns();
     if (end_ns == 0) end_ns = now + limit_ns;
     if (now >= end_ns) return false;
   }
@@ -133,8 +128,12 @@ struct Work {
 
 class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
  public:
-  Core(const Context &context, int num_threads)
-      : context_(context), num_threads_(num_threads), generation_(current_generation()) {
+  Core(const Context &context, int num_threads, Trace *trace)
+      : context_(context),
+        num_threads_(num_threads),
+        generation_(current_generation()),
+        trace_(trace),
+        row_(*trace, text(context, " queue, threads: ", num_threads), context, num_threads) {
     num_processors();  // finding out takes memory, which waiting must not
     const std::string node = read_setting(kFault);
     if (!node.empty()) fault_ = "'" + node + "'";
@@ -152,6 +151,12 @@ class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
     const FloatModeScope mode;
     const ThreadsScope threads(1);
     run_program(program, owner);
+  }
+
+  void copy_here(void *to, const void *from, size_t bytes) {
+    ProgramSpans spans(trace_, row_, nullptr);
+    std::memcpy(to, from, bytes);
+    if (spans) spans.ended(SpanKind::kCopy, "copy", 2.0 * double(bytes));
   }
 
   // Calls `failed` with the first error.
@@ -194,6 +199,8 @@ class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
   const Context context_;
   const int num_threads_;
   const uint32_t generation_;
+  Trace *const trace_;
+  const TraceRow row_;
   std::string fault_;  // "'conv0'": the step whose label has this fails
 
   // Pieces of work are numbered from 1; slot i of the ring is for numbers i + 1, i + 1 + kDepth, ... Orders that are
@@ -285,12 +292,14 @@ void CpuQueue::Core::run_program(const Program &program, const void *owner) noex
   const char *label = "";
   const auto run_steps = [&] {
     const Lane lane{program.brief ? 1 : num_threads_, nullptr};
+    ProgramSpans spans(trace_, row_, program.name);
     for (const Step *step = program.steps, *const end = step + program.count; step != end; ++step) {
       label = step->label;
       if (!fault_.empty() && std::strstr(label, fault_.c_str())) {
         throw Error(Code::kExecution, text("made to fail by ", kFault.name));
       }
       step->kernel->run(step->args, lane);
+      if (spans) spans.ended(step->info);
     }
   };
   if (!program.contained) {
@@ -324,6 +333,7 @@ void CpuQueue::Core::do_work(Work &work) noexcept {
       if (!poisoned()) guarded(label, [&] { work.fn(); });
       break;
     case Work::Kind::kCopy: {
+      ProgramSpans spans(trace_, row_, nullptr);
       const bool done = !poisoned() && guarded(label, [&] {
         parallel_for(Lane{num_threads_, nullptr}, int64_t(work.bytes), 1 << 20, [&](int64_t begin, int64_t end) {
           std::memcpy(static_cast<char *>(work.to) + begin, static_cast<const char *>(work.from) + begin,
@@ -331,11 +341,15 @@ void CpuQueue::Core::do_work(Work &work) noexcept {
         });
       });
       if (!done) tell(work.failed, work.owner.get());
+      if (spans) spans.ended(SpanKind::kCopy, "copy", 2.0 * double(work.bytes));
       break;
     }
-    case Work::Kind::kWait:  // also if poisoned: events recorded later still stand for what this one stands for
+    case Work::Kind::kWait: {  // also if poisoned: events recorded later still stand for what this one stands for
+      ProgramSpans spans(trace_, row_, nullptr);
       work.event->wait();
+      if (spans) spans.ended(SpanKind::kWait, "wait", 0);
       break;
+    }
   }
   // Before the work counts as finished, so that what it held is free when a wait for it returns.
   work.owner.reset();
@@ -488,10 +502,11 @@ void CpuQueue::Core::stop() {
 
 // ---- the queue ----------------------------------------------------------------------------------------------------
 
-CpuQueue::CpuQueue(const Context &context, int num_threads)
+CpuQueue::CpuQueue(const Context &context, const QueueOptions &options)
     // More than OMP_THREAD_LIMIT lets run must not be promised (CpuDevice::make_kernel).
     : core_(std::make_shared<Core>(
-          context, std::min(num_threads > 0 ? num_threads : default_threads(), omp_get_thread_limit()))) {}
+          context, std::min(options.num_threads > 0 ? options.num_threads : default_threads(), omp_get_thread_limit()),
+          options.trace)) {}
 
 CpuQueue::~CpuQueue() { core_->stop(); }
 
@@ -523,7 +538,7 @@ void CpuQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<co
   if (bytes == 0) return;
   if ((bytes <= kInlineCopyBytes || core_->shares_processor()) && core_->finished_all()) {
     if (!core_->poisoned()) {
-      std::memcpy(to, from, bytes);
+      core_->copy_here(to, from, bytes);
     } else {
       core_->tell(failed, owner.get());
     }

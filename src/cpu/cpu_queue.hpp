@@ -22,7 +22,7 @@ class CpuQueue final : public Queue {
  public:
   static constexpr size_t kDepth = 256;
 
-  CpuQueue(const Context &context, int num_threads);  // num_threads 0: all processors this process may use
+  CpuQueue(const Context &context, const QueueOptions &options);
   ~CpuQueue() override;
   CpuQueue(const CpuQueue &) = delete;
   CpuQueue &operator=(const CpuQueue &) = delete;

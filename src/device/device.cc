@@ -16,6 +16,7 @@
 #include "base/error.hpp"
 #include "base/processors.hpp"
 #include "base/settings.hpp"
+#include "device/host_services.hpp"
 #include "device/kernel_table.hpp"
 
 #ifndef COHORT_BUILD_ID
@@ -97,6 +98,11 @@ BackendExports load_backend(const char *file) {
   if (!entry) throw Error(Code::kDevice, text(path, " is no backend: it has no symbol cohort_backend"));
   BackendExports exports{};
   if (const char *reason = entry(kBackendInterface, COHORT_BUILD_ID, &exports)) throw Error(Code::kDevice, reason);
+  static const HostServices services{[] {
+                                       return get_device(Context{DeviceType::kCpu, 0});
+                                     },
+                                     [](Device &cpu, StepSpec &spec) { return cpu.make_kernel(spec); }};
+  if (const auto take = reinterpret_cast<TakeHostServices>(dlsym(handle, kHostServicesSymbol))) take(&services);
   if (!exports.create || !exports.count) {
     throw Error(Code::kDevice, text(path, " is no backend: its cohort_backend answers nothing"));
   }
@@ -191,6 +197,30 @@ std::string types_of(const StepSpec &spec) {
 
 }  // namespace
 
+std::shared_ptr<Memory> Device::allocate(size_t bytes) {
+  for (int times = 0;; ++times) {
+    const bool booked = !account_ || account_->book(bytes);
+    try {
+      if (!booked) {
+        const MemoryAccount::Counts counts = account_->counts();
+        throw Error(Code::kOutOfMemory,
+                    text(context(), ": no room for ", bytes, " bytes within the limit of ", counts.limit, "; ",
+                         counts.used, " are in use"),
+                    text(context()));
+      }
+      std::shared_ptr<Memory> memory = obtain(bytes);
+      if (memory) memory->account_ = account_;
+      return memory;
+    } catch (const Error &error) {
+      if (booked && account_) account_->release(bytes);
+      if (error.code() != Code::kOutOfMemory || !reclaim(times)) throw;
+    } catch (...) {
+      if (booked && account_) account_->release(bytes);
+      throw;
+    }
+  }
+}
+
 std::unique_ptr<Kernel> Device::make_kernel(StepSpec &spec, KernelChoice *choice, const Prepare &prepare) {
   spec.context = context();
   std::string refusals;
@@ -239,6 +269,7 @@ std::shared_ptr<Device> get_device(const Context &asked) {
     const std::string name = text(context), what = error.what();
     throw Error(error.code(), what.compare(0, name.size(), name) == 0 ? what : name + ": " + what, name);
   }
+  device->keep_account(memory_account(context));
   known = device;
   return device;
 }

@@ -13,8 +13,13 @@
 
 #include "base/context.hpp"
 #include "device/kernel.hpp"
+#include "device/memory_account.hpp"
 
 namespace cohort {
+
+class Trace;     // device/trace.hpp
+class WorkInfo;  // likewise
+Trace &process_trace();
 
 // One block of memory of one device. Freed with the last reference, by whoever made it.
 class Memory {
@@ -25,6 +30,7 @@ class Memory {
   Memory &operator=(const Memory &) = delete;
   ~Memory() {
     if (release_) release_(data_);
+    if (account_) account_->release(bytes_);
   }
   const Context &context() const { return context_; }
   void *data() const { return data_; }
@@ -35,6 +41,8 @@ class Memory {
   void *const data_;
   const size_t bytes_;
   const std::function<void(void *)> release_;
+  friend class Device;
+  MemoryAccount *account_ = nullptr;  // in which it is booked
 };
 
 // A point in a queue's order that the host or another queue can wait for. From any backend.
@@ -50,6 +58,7 @@ struct Step {
   const Kernel *kernel;
   Args args;
   const char *label;
+  const WorkInfo *info = nullptr;  // null: it is not shown in a trace
 };
 
 // Runs a step on this thread, of whose work it is not a queue's. Throws what it throws, as an error that names it.
@@ -71,6 +80,7 @@ struct Program {
   // Its failure is told to `failed` alone: the queue is not poisoned, and what is queued behind is run. Nor is it
   // skipped for an earlier failure.
   bool contained = false;
+  const char *name = nullptr;  // in a trace, of all its steps together: a literal
 };
 
 // One in-order stream of work on one device. One thread at a time enqueues; any thread may wait. Nothing here throws
@@ -100,8 +110,17 @@ class Queue {
 
 struct QueueOptions {
   int num_threads = 0;  // 0: all processors this process may use
+  Trace *trace = &process_trace();
 };
 
+// What a device does at most, on so many threads.
+struct MachineRates {
+  double flops_per_s = 0;         // products of float32; 0: not known
+  double narrow_flops_per_s = 0;  // of bfloat16, where there are units for it
+  double bytes_per_s = 0;         // read and written by a copy
+};
+
+class Communicator;  // device/communicator.hpp
 class KernelTable;
 
 // Which of an operator's kernels a step got, and why others did not get it.
@@ -115,10 +134,18 @@ class Device : public std::enable_shared_from_this<Device> {
   explicit Device(Context context) : context_(context) {}
   virtual ~Device() = default;
   const Context &context() const { return context_; }
-  virtual std::shared_ptr<Memory> allocate(
-      size_t bytes) = 0;  // 64-byte aligned, contents undefined; throws kOutOfMemory
+  // 64-byte aligned, contents undefined; throws kOutOfMemory, of the device or of the limit that its account has.
+  std::shared_ptr<Memory> allocate(size_t bytes);
+  void keep_account(MemoryAccount &account) { account_ = &account; }
+  virtual size_t cached_bytes() const { return 0; }  // that it keeps for later, beside those in use
   virtual std::shared_ptr<Queue> create_queue(const QueueOptions &options) = 0;
   virtual const KernelTable &kernels() const = 0;
+  // What sums over these devices of one backend, this one the first. Null, and why, where nothing does.
+  virtual std::shared_ptr<Communicator> make_communicator(const std::vector<Context> &, std::string *why) {
+    *why = "this backend has none";
+    return nullptr;
+  }
+  virtual MachineRates rates(int /* num_threads */) const { return {}; }  // measured once; zeros: nobody knows
   // A layout change: from one layout of a tensor to another. Either may be null, which is row-major and dense.
   virtual std::unique_ptr<Kernel> make_reorder(const TensorSpec &from, const TensorSpec &to, int num_threads) = 0;
   // Makes the kernel of a step: that of the first candidate that takes it and can be made. Before a candidate is made,
@@ -128,12 +155,16 @@ class Device : public std::enable_shared_from_this<Device> {
   std::unique_ptr<Kernel> make_kernel(StepSpec &spec, KernelChoice *choice = nullptr, const Prepare &prepare = nullptr);
 
  protected:
+  virtual std::shared_ptr<Memory> obtain(size_t bytes) = 0;  // allocate(), but for the account
+  // There was no room. True: work that has ended since had some, and it is worth trying again.
+  virtual bool reclaim(int /* times */) { return false; }
   // Runs the entry's factory with the settings (threads, current device) under which the kernel will run.
   virtual std::unique_ptr<Kernel> construct(const KernelEntry &entry, StepSpec &spec) = 0;
   static std::unique_ptr<Kernel> call_factory(const KernelEntry &entry, StepSpec &spec) { return entry.make_(spec); }
 
  private:
   const Context context_;
+  MemoryAccount *account_ = nullptr;
 };
 
 // The device of a context; loads its backend at the first use. The same object for the same context while it is in use.
@@ -157,7 +188,7 @@ struct BackendExports {
   Device *(*create)(int32_t id);  // throws Error kDevice
   int (*count)();
 };
-constexpr int kBackendInterface = 1;
+constexpr int kBackendInterface = 2;
 using BackendEntry = const char *(*)(int interface_version, const char *build_id, BackendExports *backend);
 
 }  // namespace cohort

@@ -83,7 +83,8 @@ AppliedProgram::AppliedProgram(const AppliedOperator &what, const std::shared_pt
   request.separate_nodes = what.apart;
   request.num_threads = num_threads;
   plan_ = shared_plan(request);
-  for (const int input : what.op->mutated(what.attrs, what.in_shapes.size())) mutated_.push_back(size_t(input));
+  const Pass pass = what.is_train ? Pass::kTraining : Pass::kInference;
+  for (const int input : what.op->mutated(what.attrs, what.in_shapes.size(), pass)) mutated_.push_back(size_t(input));
   for (const PlanStep &step : plan_->steps) {
     on_caller_ = on_caller_ || step.kernel->on_caller();
     for (const int slot : step.inputs) addresses_.push_back(address_of(slot));
@@ -121,7 +122,7 @@ void AppliedProgram::bind(void *const *inputs, void *const *outputs, char *arena
     }
   };
   for (const PlanStep &step : plan_->steps) {
-    Step made{step.kernel.get(), {}, step.label.c_str()};
+    Step made{step.kernel.get(), {}, step.label.c_str(), step.info.get()};
     made.args.inputs = pointers;
     for (size_t i = 0; i < step.inputs.size(); ++i) *pointers++ = resolve();
     made.args.outputs = pointers;

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "executor/executor_impl.hpp"
+#include "executor/value_shapes.hpp"
 #include "plan/plan_cache.hpp"
 
 namespace cohort {
@@ -34,10 +35,18 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   request.separate_nodes = separate_nodes;
   request.num_threads = family->members[members[0]].queue->num_threads();
   if (options.replicas) request.num_replicas = int(options.replicas->size());
-  request.compute_dtype = options.compute_dtype;
+  const bool in_bytes = options.compute.dtype == Dtype::kInt8;
+  if (in_bytes && with_backward) {
+    throw Error(Code::kUnsupported, "compute_dtype int8: expected a network without gradients, for inference alone",
+                "compute_dtype");
+  }
+  request.compute_dtype = in_bytes && is_train ? Dtype::kFloat32 : options.compute.dtype;
+  if (in_bytes && !is_train && !separate_nodes) request.ranges = ranges;
+  request.precisions = precisions;
+  request.scales_loss = with_backward && options.loss_scale;
   const std::shared_ptr<const Plan> plan = shared_plan(request);
-  if (options.compute_dtype != Dtype::kFloat32 && !plan->narrowed && programs.empty()) {
-    log(LogLevel::kInfo, text("compute_dtype ", options.compute_dtype,
+  if (options.compute.dtype != Dtype::kFloat32 && plan->narrow_nodes.empty() && programs.empty()) {
+    log(LogLevel::kInfo, text("compute_dtype ", options.compute.dtype,
                               ": no step of this network runs in it here, and none will be faster"));
   }
   return *programs.emplace(mode, std::make_shared<ProgramOwner>(plan, is_train, arrays, family, members)).first->second;
@@ -63,8 +72,19 @@ void Executor::Impl::check_alone(const ProgramOwner &program) const {
               "group");
 }
 
+void Executor::Impl::check_idle(const char *what) const {
+  if (!in_pass) return;
+  throw Error(Code::kState,
+              text(what,
+                   ": the executor is in a pass already, which called the host: a monitor or an operator of the "
+                   "host's cannot run what runs it"),
+              what);
+}
+
+void Executor::check_idle(const char *what) const { impl_->check_idle(what); }
+
 ProgramOwner &Executor::Impl::start_forward(bool is_train) {
-  ProgramOwner &chosen = program(is_train, is_train && any_gradient, bool(monitor));
+  ProgramOwner &chosen = program_of_forward(is_train);
   last = &chosen;
   last_is_train = is_train;
   last_is_separate = bool(monitor);
@@ -78,18 +98,23 @@ void Executor::Impl::forward_to(ProgramOwner &program, size_t end, Progress *pro
   progress->step = end;
 }
 
-void Executor::begin_forward(bool is_train) {
-  impl_->program(is_train, is_train && impl_->any_gradient, bool(impl_->monitor)).begin_forward();
-}
+void Executor::begin_forward(bool is_train) { impl_->program_of_forward(is_train).begin_forward(); }
 
 void Executor::forward(bool is_train) {
+  const WorkSpan span(SpanKind::kCall, "executor forward");
   Impl &self = *impl_;
+  self.check_idle("forward");
   check_arguments();
-  if (self.options.replicas)
-    self.check_alone(self.program(is_train, is_train && self.any_gradient, bool(self.monitor)));
+  if (self.parts) {
+    const std::shared_ptr<Executor> keep = shared_from_this();  // the host, called back, may free it
+    const Impl::InPass pass(&self, "forward");
+    return self.parts->forward(is_train);
+  }
+  if (self.options.replicas) self.check_alone(self.program_of_forward(is_train));
   ProgramOwner &program = self.start_forward(is_train);
   const std::shared_ptr<Executor> keep =
-      program.plan().stateful ? shared_from_this() : nullptr;  // the host may free it
+      program.plan().stateful || self.monitor ? shared_from_this() : nullptr;  // the host may free it
+  const Impl::InPass pass(&self, "forward");
   Impl::Progress progress;
   self.forward_to(program, program.plan().num_forward, &progress);
 }
@@ -98,6 +123,14 @@ int Executor::partial_forward(bool is_train, int step) {
   Impl &self = *impl_;
   const int nodes = int(self.graph.nodes.size());
   if (step < 0 || step >= nodes) return 0;
+  if (const Node *const sized = node_sized_by_values()) {
+    throw Error(Code::kUnsupported,
+                text("partial_forward: the shape of '", sized->name, "' (", sized->op->name,
+                     ") depends on values: such a network runs as a whole"),
+                sized->name);
+  }
+  const std::shared_ptr<Executor> keep = shared_from_this();
+  const Impl::InPass pass(&self, "partial_forward");
   check_arguments();
   ProgramOwner &program = self.program(is_train, is_train && self.any_gradient, true);
   const std::vector<size_t> &end = program.plan().node_end;
@@ -119,6 +152,8 @@ bool Executor::output_needs_head_gradient(int head) const {
   const bool blocked = node.op->gradient_of(node.parsed).kind == Gradient::Kind::kNone;
   return !node.op->is_loss(node.parsed) && !(node.op->view && blocked);
 }
+
+const Node *Executor::node_sized_by_values() const { return impl_->parts ? &impl_->parts->sized_node() : nullptr; }
 
 void Executor::check_head_gradients(const std::vector<ArrayPart> &head_grads,
                                     const std::function<Shape(size_t head)> &shape_of) const {
@@ -146,20 +181,28 @@ void Executor::check_head_gradients(const std::vector<ArrayPart> &head_grads,
 }
 
 void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train, const BucketPrograms &after_bucket) {
+  const WorkSpan span(SpanKind::kCall, "executor backward");
   Impl &self = *impl_;
+  self.check_idle("backward");
   if (!self.any_gradient) return;  // BWD-10
-  if (!self.last) {
+  if (self.parts ? !self.parts->has_run() : !self.last) {
     throw Error(Code::kState, "backward: no forward has run since this executor was bound", "backward");
   }
   check_head_gradients(head_grads, [&](size_t h) { return self.arrays.outputs[h].shape(); });
+  if (self.parts) {
+    const std::shared_ptr<Executor> keep = shared_from_this();
+    const Impl::InPass pass(&self, "backward");
+    return self.parts->backward(head_grads, is_train);
+  }
   bool forward_again = false;
   ProgramOwner &program = self.backward_program(is_train, &forward_again);
   self.check_alone(program);
+  const std::shared_ptr<Executor> keep = program.plan().stateful || self.monitor ? shared_from_this() : nullptr;
+  const Impl::InPass pass(&self, "backward");
   if (forward_again) {
     program.begin_forward();
     program.run_forward(0, program.plan().num_forward);
   }
-  const std::shared_ptr<Executor> keep = program.plan().stateful ? shared_from_this() : nullptr;
   self.start_backward(program, head_grads);
   Impl::Progress progress;
   self.backward_to(program, program.plan().steps.size() - program.plan().num_forward, after_bucket, &progress);
@@ -206,6 +249,7 @@ void Executor::Impl::backward_to(ProgramOwner &program, size_t end, const Bucket
 }
 
 void Executor::load(int argument, const ArrayPart &from) {
+  impl_->check_idle("load");
   const NDArray &to = impl_->arrays.args[size_t(argument)];
   const std::shared_ptr<Family> &family = impl_->family;
   size_t member = impl_->members[0];
@@ -312,6 +356,13 @@ MemoryUse Executor::memory() const {
   use.argument_bytes = sum(impl_->arrays.args) + sum(impl_->arrays.aux);
   use.gradient_bytes = sum(impl_->arrays.grads);
   use.output_bytes = sum(impl_->arrays.outputs);
+  if (impl_->parts) {
+    for (const ValueShapedParts::Bound &part : impl_->parts->bound()) {
+      const MemoryUse of_part = part.executor.memory();
+      use.planned_bytes += of_part.planned_bytes;
+      use.intermediate_bytes += of_part.intermediate_bytes;
+    }
+  }
   for (const auto &entry : impl_->programs) {
     const Plan &plan = entry.second->plan();
     size_t planned = 0;

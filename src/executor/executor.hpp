@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ndarray/queue_copy.hpp"
+#include "plan/compute_types.hpp"
 #include "plan/grad_req.hpp"
 #include "symbol/symbol.hpp"
 
@@ -21,6 +22,7 @@ namespace cohort {
 
 class Executor;
 class Replicas;
+class ValueShapedParts;
 
 // What every way of binding takes.
 struct ExecutorOptions {
@@ -28,7 +30,9 @@ struct ExecutorOptions {
   std::map<std::string, Context> group2ctx;  // EXE-10; empty: __ctx_group__ is ignored
   int num_threads = 0;                       // of each cpu context; 0: the processors are shared out among them
   uint64_t seed = 0;                         // of random operators; the same seed gives the same numbers
-  Dtype compute_dtype = Dtype::kFloat32;     // PlanRequest::compute_dtype
+  ComputeTypes compute;
+  std::shared_ptr<const double> loss_scale;  // times which gradients begin; changed by its owner alone, while no work
+                                             // is in flight. Null: 1
   uint32_t replica = 0;                      // tells executors apart that work under one seed: devices of a group
   std::shared_ptr<Replicas> replicas;        // of make_replicas(): forward_together() and backward_together() run it
   std::shared_ptr<Executor> shared;          // shares its queue and its arena (EXE-18); same context
@@ -105,6 +109,8 @@ class Executor : public std::enable_shared_from_this<Executor> {
   // Copies into an argument, which has as many elements, in the order of what is queued (queue_copy.hpp).
   void load(int argument, const ArrayPart &from);
   void check_arguments() const;  // kExecution where one is known not to have been written
+  // kState where a callback of the host's, in the midst of a pass, would begin another one.
+  void check_idle(const char *what) const;
   // Says to the arrays that a forward pass is next, as forward() does.
   void begin_forward(bool is_train);
 
@@ -140,9 +146,10 @@ class Executor : public std::enable_shared_from_this<Executor> {
   const std::vector<NDArray> &args() const;
   const std::vector<NDArray> &grads() const;  // null arrays where there is none
   const std::vector<NDArray> &aux() const;
-  const std::vector<NDArray> &outputs() const;
+  const std::vector<NDArray> &outputs() const;  // null where values say the shape and there was no forward
   const std::vector<GradReq> &grad_reqs() const;
   bool output_needs_head_gradient(int head) const;  // BWD-03
+  const Node *node_sized_by_values() const;         // the first of which values say the shape; null: there is none
   // BWD-02..04: no more than outputs, one where it is needed, and of the shape that the output has for whoever asks.
   void check_head_gradients(const std::vector<ArrayPart> &head_grads,
                             const std::function<Shape(size_t head)> &shape_of) const;
@@ -157,8 +164,11 @@ class Executor : public std::enable_shared_from_this<Executor> {
   // PRM-01..05 for this executor: everything is checked before anything is copied.
   void copy_params_from(const NamedArrays &args, const NamedArrays &aux, bool allow_extra);
   std::shared_ptr<Executor> reshape(const ReshapeOptions &how);  // EXE-27..32: a new executor, this one stays usable
-  void set_monitor(MonitorFunction function, bool all);          // null removes it
-  std::string debug_text() const;                                // EXE-37
+  // A forward pass of inference, node by node, which shows `function` each array by the name of value_name(), once. The
+  // monitor sees nothing of it.
+  void forward_watched(const MonitorFunction &function);
+  void set_monitor(MonitorFunction function, bool all);  // null removes it
+  std::string debug_text() const;                        // EXE-37
   MemoryUse memory() const;
   // Of several, what they share counted once: arenas, what is derived from constants, and arrays, as they are
   // allocated; intermediate_bytes is the most that one of them has.
@@ -166,9 +176,15 @@ class Executor : public std::enable_shared_from_this<Executor> {
 
  private:
   Executor();
+  friend class ValueShapedParts;
   struct Impl;
+  struct Part;
   // Everything a bind does before it has arrays: the graph, names, placement, family.
-  static std::unique_ptr<Impl> prepare(const Symbol &symbol, const ExecutorOptions &options);
+  static std::unique_ptr<Impl> prepare(const Symbol &symbol, const ExecutorOptions &options, const Part &part);
+  static std::shared_ptr<Executor> bind_part(const Symbol &symbol, std::vector<NDArray> args,
+                                             std::vector<NDArray> grads, std::vector<GradReq> reqs,
+                                             std::vector<NDArray> aux, const ExecutorOptions &options,
+                                             const Part &part);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -7,6 +7,7 @@
 #include "base/random.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_impl.hpp"
+#include "executor/value_shapes.hpp"
 
 namespace cohort {
 namespace {
@@ -21,18 +22,6 @@ std::string unknown_names(const Graph &graph, const Inferred &inferred, bool sha
     }
   }
   return names;
-}
-
-// All that goes in is known, and yet not what comes out of some node.
-[[noreturn]] void refuse_value_shapes(const Graph &graph, const Inferred &inferred) {
-  const auto known = [](const Shape &shape) { return shape.known(); };
-  size_t n = 0;
-  while (std::all_of(inferred.shapes[n].begin(), inferred.shapes[n].end(), known)) ++n;  // the first of them
-  const Node &node = *graph.nodes[n];
-  throw Error(Code::kShape,
-              text("node '", node.name, "' (", node.op->name,
-                   "): the shape of its output depends on values: it can be applied at once, but not bound"),
-              node.name);
 }
 
 void check_context(const NDArray &array, const Context &context, const std::string &what, const std::string &name) {
@@ -79,7 +68,11 @@ void check_array(const NDArray &array, const Shape &shape, Dtype dtype, const st
   }
 }
 
-std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const ExecutorOptions &options) {
+Executor::Impl::Impl() = default;
+Executor::Impl::~Impl() = default;
+
+std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const ExecutorOptions &options,
+                                                  const Part &part) {
   if (options.num_threads < 0) {
     throw Error(Code::kInvalidArgument, text("num_threads: expected 0 or more, found ", options.num_threads),
                 "num_threads");
@@ -91,11 +84,17 @@ std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const Ex
   impl->options.shared = nullptr;
   impl->arg_names = impl->graph.argument_names();
   impl->constants = constants_of(impl->graph, impl->options.constants);
+  impl->precisions = node_precisions(impl->graph, options.compute);
+  impl->ranges = node_ranges(impl->graph, options.compute);
   impl->aux_names = impl->graph.auxiliary_names();
   for (const Graph::Input &head : impl->graph.heads) impl->output_names.push_back(impl->graph.output_name(head));
-  impl->family = options.shared ? options.shared->impl_->family : std::make_shared<Family>();
-  impl->arrays.random = random_streams(impl->graph, options, impl->family->num_networks++);
+  impl->in_common = part.in_common;
+  impl->family = part.family      ? part.family
+                 : options.shared ? options.shared->impl_->family
+                                  : std::make_shared<Family>();
+  impl->arrays.random = part.random ? part.random : random_streams(impl->graph, options, impl->family->num_networks++);
   impl->arrays.replicas = options.replicas;
+  impl->arrays.loss_scale = options.loss_scale;
   impl->arrays.replica = options.replica;
   impl->share_threads();
   impl->join(options.context);
@@ -131,15 +130,14 @@ std::vector<Context> Executor::Impl::places() const {
   const std::vector<int> device = place_nodes(graph, group_devices, fixed_devices);
   std::vector<Context> result;
   for (const int d : device) result.push_back(contexts[size_t(d)]);
-  // Auxiliary states are updated in place: a copy on another device would take the update and be lost.
+  // What is updated in place is where the operator is: a copy on another device would take the update and be lost.
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    const Node &node = *graph.nodes[n];
-    const size_t num_aux = node.is_variable() ? 0 : size_t(node.op->num_aux(node.parsed));
-    for (size_t k = graph.inputs[n].size() - num_aux; k < graph.inputs[n].size(); ++k) {
-      const size_t state = size_t(graph.inputs[n][k].node);
-      if (device[state] == device[n]) continue;
-      const std::string &name = graph.nodes[state]->name;
-      throw Error(Code::kDevice, text("auxiliary state '", name, "' is on ", result[state], ", expected ", result[n]),
+    for (const int state : graph.written_by(n, Pass::kTraining)) {
+      if (device[size_t(state)] == device[n]) continue;
+      const std::string &name = graph.nodes[size_t(state)]->name;
+      throw Error(Code::kDevice,
+                  text(graph.is_auxiliary[size_t(state)] ? "auxiliary state '" : "argument '", name, "' is on ",
+                       result[size_t(state)], ", expected ", result[n]),
                   name);
     }
   }
@@ -162,8 +160,8 @@ void Executor::Impl::fix_places(const std::map<int, Context> &given) {
 void Executor::Impl::infer_shapes(const std::vector<Shape> &by_node) {
   infer_shapes_at(graph, by_node, &inferred);
   if (inferred.shapes_complete) return;
-  std::string names = unknown_names(graph, inferred, true);
-  if (names.empty()) refuse_value_shapes(graph, inferred);
+  const std::string names = unknown_names(graph, inferred, true);
+  if (names.empty()) return;  // values may say the rest
   throw Error(Code::kShape, text("shapes cannot be inferred from those given; unknown: ", names), names);
 }
 
@@ -196,6 +194,8 @@ void Executor::Impl::make_outputs() {
       const std::vector<int> &nodes = is_aux ? graph.auxiliary : graph.arguments;  // ascending
       const auto at = std::lower_bound(nodes.begin(), nodes.end(), head.node) - nodes.begin();
       arrays.outputs.push_back((is_aux ? arrays.aux : arrays.args)[size_t(at)]);
+    } else if (!shape.known()) {
+      arrays.outputs.emplace_back();
     } else if (h < options.outputs.size() && options.outputs[h]) {
       check_array(options.outputs[h], shape, dtype, "output array", output_names[h]);
       arrays.outputs.push_back(options.outputs[h]);
@@ -211,13 +211,24 @@ void Executor::Impl::finish_bind() {
     any_gradient = any_gradient || reqs[i] != GradReq::kNull;
   }
   make_outputs();
-  program(any_gradient, any_gradient, false);
+  if (inferred.shapes_complete) {
+    program(any_gradient, any_gradient, false);
+  } else {
+    parts = std::make_unique<ValueShapedParts>(*this);
+  }
 }
 
 std::shared_ptr<Executor> Executor::bind(const Symbol &symbol, std::vector<NDArray> args, std::vector<NDArray> grads,
                                          std::vector<GradReq> reqs, std::vector<NDArray> aux,
                                          const ExecutorOptions &options) {
-  std::unique_ptr<Impl> impl = prepare(symbol, options);
+  return bind_part(symbol, std::move(args), std::move(grads), std::move(reqs), std::move(aux), options, {});
+}
+
+std::shared_ptr<Executor> Executor::bind_part(const Symbol &symbol, std::vector<NDArray> args,
+                                              std::vector<NDArray> grads, std::vector<GradReq> reqs,
+                                              std::vector<NDArray> aux, const ExecutorOptions &options,
+                                              const Part &part) {
+  std::unique_ptr<Impl> impl = prepare(symbol, options, part);
   const size_t count = impl->arg_names.size();
   auto check_count = [](size_t expected, size_t found, const char *what) {
     if (expected != found) {
@@ -245,6 +256,8 @@ std::shared_ptr<Executor> Executor::bind(const Symbol &symbol, std::vector<NDArr
   };
   take(impl->graph.arguments, args, "argument");
   take(impl->graph.auxiliary, aux, "auxiliary state");
+  impl->sized = part.shapes;
+  for (const auto &[node, shape] : impl->sized) shapes[size_t(node)] = shape;
   impl->fix_places(places);
   impl->infer_shapes(shapes);
   impl->infer_dtypes(std::move(dtypes), false);
@@ -270,8 +283,9 @@ std::shared_ptr<Executor> Executor::reshape(const ReshapeOptions &how) {
   if (how.group2ctx) options.group2ctx = *how.group2ctx;
   options.outputs = how.outputs;
   options.shared = shared_from_this();
-  std::unique_ptr<Impl> impl = prepare(old.symbol, options);
+  std::unique_ptr<Impl> impl = prepare(old.symbol, options, {});
   impl->arrays.random = old.arrays.random;
+  impl->in_common = old.in_common;
   const Graph &graph = impl->graph;
   std::vector<Shape> shapes(graph.nodes.size());
   const ByName<Shape> given_shapes(how.shapes);

@@ -15,7 +15,20 @@
 
 namespace cohort {
 
+struct PartsInCommon;
+
+// Of what an executor that is a part of another one (value_shapes.hpp) has from that; empty: it is none.
+struct Executor::Part {
+  std::shared_ptr<Family> family;
+  std::shared_ptr<std::vector<RandomStream>> random;
+  std::vector<std::pair<int, Shape>> shapes;  // of the one output of nodes
+  std::shared_ptr<PartsInCommon> in_common;   // of its own parts
+};
+
 struct Executor::Impl {
+  Impl();
+  ~Impl();
+
   // What a program was compiled for; one per combination that is used, made at its first use (bind makes the usual
   // one).
   struct Mode {
@@ -39,7 +52,9 @@ struct Executor::Impl {
   std::vector<GradReq> reqs;
   BoundArrays arrays;
   std::vector<std::string> arg_names, aux_names, output_names;
-  std::vector<bool> constants;  // per argument: rarely written
+  std::vector<bool> constants;                  // per argument: rarely written
+  std::vector<std::vector<ValueRange>> ranges;  // node_ranges()
+  std::map<int, Op::Precision> precisions;      // by node
   bool any_gradient = false;
   std::map<Mode, std::shared_ptr<ProgramOwner>> programs;
   ProgramOwner *last = nullptr;  // the program that ran forward last; null: none since bind
@@ -48,6 +63,10 @@ struct Executor::Impl {
   std::vector<int> bucket_ends;
   MonitorFunction monitor;
   bool monitor_all = false;
+  bool in_pass = false;
+  std::vector<std::pair<int, Shape>> sized;  // nodes whose shapes values have said: Part::shapes
+  std::shared_ptr<PartsInCommon> in_common;  // null: there are no parts
+  std::unique_ptr<ValueShapedParts> parts;   // run in place of `programs`; null: all shapes are known
 
   ProgramOwner &program(bool is_train, bool with_backward, bool separate_nodes);
   void share_threads();
@@ -70,6 +89,22 @@ struct Executor::Impl {
     size_t bucket = 0;  // backward: that was run
   };
   void check_alone(const ProgramOwner &program) const;  // kState: it meets those of other executors
+  // One pass at a time, which a callback of the host's may be in the midst of: kState.
+  void check_idle(const char *what) const;
+  class InPass {
+   public:
+    InPass(Impl *impl, const char *what) : impl_(impl) {
+      impl->check_idle(what);
+      impl->in_pass = true;
+    }
+    ~InPass() { impl_->in_pass = false; }
+    InPass(const InPass &) = delete;
+    InPass &operator=(const InPass &) = delete;
+
+   private:
+    Impl *const impl_;
+  };
+  ProgramOwner &program_of_forward(bool is_train) { return program(is_train, is_train && any_gradient, bool(monitor)); }
   ProgramOwner &start_forward(bool is_train);
   // Queues the steps up to `end`.
   void forward_to(ProgramOwner &program, size_t end, Progress *progress);
@@ -81,6 +116,8 @@ struct Executor::Impl {
   void monitored_backward(ProgramOwner &program, size_t end, Progress *progress);
   void sync();
   void report_output(ProgramOwner &program, int node, int output);
+  std::vector<bool> narrow_nodes() const;  // those that work in options.compute.dtype
+  std::string roofline() const;            // the program that ran last: each step beside what the machine can do
 };
 
 // A list by its names; of two that are alike, the first.

@@ -2,16 +2,40 @@
 // Forward and backward under a monitor: node by node, waiting after each, on a plan that fuses nothing, so that names
 // and values are those of the symbol as bound (MON-01..05). The debug text is here, too.
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "executor/executor.hpp"
 #include "executor/executor_impl.hpp"
+#include "executor/value_shapes.hpp"
 
 namespace cohort {
 
 void Executor::set_monitor(MonitorFunction function, bool all) {
   impl_->monitor = std::move(function);
   impl_->monitor_all = all;
+}
+
+void Executor::forward_watched(const MonitorFunction &function) {
+  Impl &self = *impl_;
+  std::set<std::string> left;  // each once: inputs of a node are outputs of another
+  for (const auto &node : self.graph.nodes) {
+    for (int o = 0; o < (node->is_variable() ? 1 : node->num_outputs()); ++o) left.insert(value_name(*node, o));
+  }
+  const MonitorFunction before = std::move(self.monitor);
+  const bool all_before = self.monitor_all;
+  set_monitor(
+      [&](const std::string &name, const NDArray &array) {
+        if (left.erase(name) > 0) function(name, array);
+      },
+      true);
+  try {
+    forward(false);
+  } catch (...) {
+    set_monitor(before, all_before);
+    throw;
+  }
+  set_monitor(before, all_before);
 }
 
 void Executor::Impl::report_output(ProgramOwner &program, int node, int output) {
@@ -63,6 +87,19 @@ void Executor::Impl::monitored_backward(ProgramOwner &program, size_t end, Progr
   begin = end;
 }
 
+std::vector<bool> Executor::Impl::narrow_nodes() const {
+  std::vector<bool> narrow;
+  if (!programs.empty()) narrow = programs.begin()->second->plan().narrow_nodes;
+  narrow.resize(graph.nodes.size(), false);
+  if (!parts) return narrow;
+  for (const ValueShapedParts::Bound &part : parts->bound()) {
+    const std::vector<bool> of_part = part.executor.impl_->narrow_nodes();
+    for (size_t n = 0; n < of_part.size(); ++n)
+      if (of_part[n]) narrow[size_t(part.nodes[n])] = true;
+  }
+  return narrow;
+}
+
 std::string Executor::debug_text() const {
   const Impl &self = *impl_;
   const Graph &graph = self.graph;
@@ -77,6 +114,7 @@ std::string Executor::debug_text() const {
     if (self.reqs[i] == GradReq::kNull) continue;
     out << "\toutput[" << graph.heads.size() + gradients++ << "]=" << self.arg_names[i] << "_grad(0)\n";
   }
+  const std::vector<bool> narrow = self.narrow_nodes();
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node &node = *graph.nodes[n];
     if (node.is_variable()) {
@@ -90,9 +128,11 @@ std::string Executor::debug_text() const {
       if (from.is_variable()) out << " version=0";
       out << '\n';
     }
+    if (narrow[n]) out << "Computes in " << self.options.compute.dtype << '\n';
     if (!node.attrs.empty()) out << "Attrs:\n";
     for (const auto &[key, value] : node.attrs) out << '\t' << key << '=' << value << '\n';
   }
+  out << self.roofline();
   out << "Total " << (memory().planned_bytes >> 20) << " MB allocated\n";
   out << "Total 11 TempSpace resource requested\n";
   return out.str();

@@ -143,7 +143,7 @@ void Executor::Impl::make_auxiliary(const Impl *shared) {
 
 std::shared_ptr<Executor> Executor::simple_bind(const Symbol &symbol, const SimpleBind &what,
                                                 const ExecutorOptions &options) {
-  std::unique_ptr<Impl> impl = prepare(symbol, options);
+  std::unique_ptr<Impl> impl = prepare(symbol, options, {});
   const Graph &graph = impl->graph;
   refuse_duplicates(impl->arg_names, "arguments");
   refuse_duplicates(impl->aux_names, "auxiliary states");

@@ -3,6 +3,7 @@
 // first such step, then each finds its part, then the queues wait for each other, and so on with the next: whatever
 // thread or device works, nobody waits for work that is not queued yet.
 #include <algorithm>
+#include <deque>
 #include <exception>
 #include <functional>
 
@@ -47,6 +48,14 @@ void meet(const Owners &owners) {
   }
 }
 
+// Before anything is queued.
+void check_one_order(const Owners &owners, bool backward) {
+  for (const ProgramOwner *owner : owners) {
+    if (owner->meeting_nodes(backward) == owners[0]->meeting_nodes(backward)) continue;
+    throw Error(Code::kUnsupported, "layers that exchange statistics do not come in one order on all devices");
+  }
+}
+
 // advance(device, end) queues the device's steps up to `end`, of forward or of backward.
 template <typename Advance>
 void run_in_stretches(const Owners &owners, bool backward, size_t num_steps(const Plan &), FirstError *errors,
@@ -55,9 +64,6 @@ void run_in_stretches(const Owners &owners, bool backward, size_t num_steps(cons
   for (ProgramOwner *owner : owners) {
     stops.push_back(owner->meetings(backward));
     stops.back().push_back(num_steps(owner->plan()));
-    if (owner->meeting_nodes(backward) != owners[0]->meeting_nodes(backward)) {
-      throw Error(Code::kUnsupported, "layers that exchange statistics do not come in one order on all devices");
-    }
   }
   const size_t num_meetings = stops[0].size() - 1;
   if (num_meetings > 0) meet(owners);  // the blocks of the pass before have been read
@@ -116,10 +122,14 @@ void Executor::forward_together(const std::vector<std::shared_ptr<Executor>> &ex
     return errors.rethrow();
   }
   Owners owners;
+  std::deque<Impl::InPass> passes;
   for (const auto &executor : executors) {
     executor->check_arguments();
-    owners.push_back(&executor->impl_->start_forward(is_train));
+    passes.emplace_back(executor->impl_.get(), "forward");
+    owners.push_back(&executor->impl_->program_of_forward(is_train));
   }
+  check_one_order(owners, /* backward */ false);
+  for (const auto &executor : executors) executor->impl_->start_forward(is_train);
   std::vector<Impl::Progress> progress(executors.size());
   run_in_stretches(owners, /* backward */ false, forward_steps, &errors,
                    [&](size_t d, size_t end) { executors[d]->impl_->forward_to(*owners[d], end, &progress[d]); });
@@ -135,12 +145,15 @@ void Executor::backward_together(const std::vector<std::shared_ptr<Executor>> &e
   }
   FirstError errors;
   Owners owners;
+  std::deque<Impl::InPass> passes;
+  for (const auto &executor : executors) passes.emplace_back(executor->impl_.get(), "backward");
   bool forward_again = false;
   for (const auto &executor : executors) {
     bool again = false;
     owners.push_back(&executor->impl_->backward_program(true, &again));
     forward_again = forward_again || again;
   }
+  for (const bool backward : {false, true}) check_one_order(owners, backward);
   if (forward_again) {
     for (ProgramOwner *owner : owners) owner->begin_forward();
     run_in_stretches(owners, /* backward */ false, forward_steps, &errors,

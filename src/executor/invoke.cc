@@ -13,9 +13,10 @@
 #include "base/per_process.hpp"
 #include "base/settings.hpp"
 #include "base/small_array.hpp"
-#include "device/kernel_table.hpp"
+#include "device/trace.hpp"
 #include "device/working_queue.hpp"
 #include "executor/applied_program.hpp"
+#include "executor/value_shapes.hpp"
 
 namespace cohort {
 namespace {
@@ -68,7 +69,10 @@ class Call final : public Kernel {
       if (i >= first_output || is_mutated(i)) hazards(i).wait_to_write(range(i));
     }
     try {
-      for (size_t s = 1; s < whole.count; ++s) run_on_caller(whole.steps[s]);
+      for (size_t s = 1; s < whole.count; ++s) {
+        const WorkSpan span(whole.steps[s].info);
+        run_on_caller(whole.steps[s]);
+      }
     } catch (const std::exception &e) {
       failed(this, e.what());
       throw;
@@ -352,37 +356,16 @@ std::shared_ptr<const AppliedProgram> program_for(const Invocation &call, Stream
   return program;
 }
 
-// An output of the shape that the values of the inputs say, for which they are waited for: the kernel "_shape_NAME" of
-// an operator of one output makes of them the number of its axes and their lengths.
+// An output of the shape that the values of the inputs say, for which they are waited for.
 NDArray sized_by_values(const Invocation &call, const Stream &stream, const Context &where) {
   const AppliedOperator what = look_at(call, false);
-  const std::string &name = what.op->name;
-  StepSpec spec;
-  spec.op = "_shape_" + name;
-  if (stream.device->kernels().candidates(spec.op).empty()) {
-    throw Error(Code::kShape, text("operator ", name, ": shape of an output is unknown"), name);
+  if (!has_shape_by_values(*stream.device, *what.op)) {
+    throw Error(Code::kShape, text("operator ", what.op->name, ": shape of an output is unknown"), what.op->name);
   }
-  spec.attrs = what.attrs.pointer();
-  spec.constant.assign(call.num_inputs, false);
-  std::vector<void *> addresses;
-  for (size_t i = 0; i < call.num_inputs; ++i) {
-    spec.inputs.push_back({what.in_shapes[i], what.in_dtypes[i], nullptr});
-    addresses.push_back(call.inputs[i]->data());
-    call.inputs[i]->wait();
-  }
-  int64_t axes[1 + kMaxAxes] = {};
-  void *output = axes;
-  spec.outputs = {{Shape{1 + kMaxAxes}, Dtype::kInt64, nullptr}};
-  spec.wanted = {true};
-  Args args;
-  args.inputs = addresses.data();
-  args.outputs = &output;
-  try {
-    stream.device->make_kernel(spec)->run(args, {1, nullptr});
-  } catch (const Error &e) {
-    throw Error(e.code(), text("operator ", name, ": ", e.what()), e.subject().empty() ? name : e.subject());
-  }
-  return NDArray::create(Shape(axes + 1, axes + 1 + axes[0]), what.out_dtypes[0], where, false);
+  std::vector<NDArray> inputs;
+  for (size_t i = 0; i < call.num_inputs; ++i) inputs.push_back(*call.inputs[i]);
+  return NDArray::create(shape_by_values(*stream.device, *what.op, what.attrs, inputs), what.out_dtypes[0], where,
+                         false);
 }
 
 // Where the operator runs: where its inputs are. Outputs must be there, too.
@@ -484,7 +467,10 @@ void AppliedWork::run_here() const {
   for (const auto *list : {&changes, &writes})
     for (const NDArray &array : *list) array.wait_to_write();
   try {
-    for (size_t s = 1; s < steps_.size(); ++s) run_on_caller(steps_[s]);
+    for (size_t s = 1; s < steps_.size(); ++s) {
+      const WorkSpan span(steps_[s].info);
+      run_on_caller(steps_[s]);
+    }
   } catch (const std::exception &e) {
     failed(this, e.what());
     throw;

@@ -23,6 +23,14 @@ Family::Member &Family::member(const Context &context, int num_threads) {
   return members.back();
 }
 
+void Family::join(const Family &other) {
+  for (const Member &theirs : other.members) {
+    const auto is_same = [&](const Member &m) { return m.device == theirs.device; };
+    if (std::none_of(members.begin(), members.end(), is_same))
+      members.push_back({theirs.device, theirs.queue, nullptr});
+  }
+}
+
 void Family::reserve(size_t index, size_t bytes) {
   Member &m = members[index];
   if (bytes == 0 || (m.arena && m.arena->bytes() >= bytes)) return;
@@ -206,12 +214,14 @@ void ProgramOwner::resolve() {
       Step made;
       made.kernel = step.kernel.get();
       made.label = step.label.c_str();
+      made.info = step.info.get();
       made.args.inputs = pointers_.data() + next;
       for (int slot : step.inputs) pointers_[next++] = address(slot);
       made.args.outputs = pointers_.data() + next;
       for (int slot : step.outputs) pointers_[next++] = address(slot);
       made.args.scratch = address(step.scratch);
       made.args.saved = address(step.saved);
+      if (step.scales_loss) made.args.numbers = arrays_.loss_scale.get();
       made.args.random = &arrays_.random->at(size_t(step.node));
       out->push_back(made);
     }
@@ -285,7 +295,7 @@ void ProgramOwner::begin_backward() {
   for (const auto *list : {&arrays_.args, &arrays_.aux}) {
     for (const NDArray &array : *list) array.begin_read(by);
   }
-  for (const int index : plan_->written_backward) arrays_.args[size_t(index)].begin_write(by);
+  for (const int index : plan_->written_backward) arrays_.args[size_t(index)].begin_change(by);
   if (!forward_failed) {
     for (const NDArray &output : arrays_.outputs) output.begin_read(by);
   }
@@ -317,7 +327,9 @@ void ProgramOwner::run_part(int device, size_t begin, size_t end, bool brief) {
   while (begin < end) {
     const size_t stop = here == on_caller_.end() ? end : std::min(end, *here);
     const auto failed = begin < plan_->num_forward ? forward_failed : backward_failed;
-    if (begin < stop) run_on(device, {steps_.data() + begin, stop - begin, brief, failed, !plan_->stateful});
+    Program program{steps_.data() + begin, stop - begin, brief, failed, !plan_->stateful};
+    program.name = begin < plan_->num_forward ? "forward" : "backward";
+    if (begin < stop) run_on(device, program);
     if (stop < end) run_here(device, *here++);
     begin = stop + 1;
   }
@@ -329,6 +341,7 @@ void ProgramOwner::run_here(int device, size_t index) {
   if (trace_steps_) log(LogLevel::kDebug, text("step: ", step.label));
   try {
     queue(device).sync();
+    const WorkSpan span(step.info);
     run_on_caller(step);
   } catch (const Error &e) {
     failed(this, e.what());
@@ -364,7 +377,23 @@ const NDArray &ProgramOwner::source(int index) const {
   return i < arrays_.args.size() ? arrays_.args[i] : arrays_.aux[i - arrays_.args.size()];
 }
 
+// Brings what was derived from constants up to date.
 void ProgramOwner::run_prologue() {
+  size_t first = 0, count = 0;  // of those that are stale, in a row
+  const auto run = [&] {
+    if (count == 0) return;
+    try {
+      begin_work();  // steps of several devices may build on each other
+      run_on(plan_->prologue[first].device,
+             {prologue_.data() + first, count, plan_->brief_forward, forward_failed, true});
+    } catch (...) {
+      for (size_t p = first; p < plan_->prologue.size(); ++p) {
+        constants_[p]->failed.store(true, std::memory_order_release);
+      }
+      throw;
+    }
+    count = 0;
+  };
   for (size_t p = 0; p < plan_->prologue.size(); ++p) {
     const std::vector<int> &sources = plan_->prologue[p].sources;
     std::vector<uint64_t> &seen = constants_[p]->versions;
@@ -376,15 +405,15 @@ void ProgramOwner::run_prologue() {
       stale = stale || array.exposed() || seen[i] != version;
       seen[i] = version;
     }
-    if (!stale) continue;
-    try {
-      begin_work();  // steps of several devices may build on each other
-      run_on(plan_->prologue[p].device, {prologue_.data() + p, 1, plan_->brief_forward, forward_failed, true});
-    } catch (...) {
-      constants_[p]->failed.store(true, std::memory_order_release);
-      throw;
+    if (stale && count > 0 && first + count == p && plan_->prologue[p].device == plan_->prologue[first].device) {
+      ++count;
+    } else if (stale) {
+      run();
+      first = p;
+      count = 1;
     }
   }
+  run();
 }
 
 void ProgramOwner::run_forward(size_t begin, size_t end) {
@@ -395,6 +424,7 @@ void ProgramOwner::run_forward(size_t begin, size_t end) {
 
 void ProgramOwner::run_backward(size_t begin, size_t end) {
   resolve();
+  if (begin == 0 && !plan_->prologue.empty()) run_prologue();  // backward reads arguments as they are (BWD-08)
   enqueue(plan_->num_forward + begin, plan_->num_forward + end, plan_->brief_backward);
 }
 

@@ -32,18 +32,22 @@ struct Derived {
 };
 
 struct Family {
+  Family() : timeline(std::make_shared<Timeline>()) {}
+  explicit Family(std::shared_ptr<Timeline> of_another) : timeline(std::move(of_another)) {}
+
   struct Member {
     std::shared_ptr<Device> device;
     std::shared_ptr<Queue> queue;
     std::shared_ptr<Memory> arena;  // as large as the largest plan of the family needs
   };
-  std::vector<Member> members;                                              // by first use
-  const std::shared_ptr<Timeline> timeline = std::make_shared<Timeline>();  // of their queues
+  std::vector<Member> members;               // by first use
+  const std::shared_ptr<Timeline> timeline;  // of their queues
   uint32_t num_networks = 0;
   uint64_t generation = 1;  // counts arenas that were replaced: programs then take their addresses anew
   std::vector<std::weak_ptr<Derived>> reordered;
 
   Member &member(const Context &context, int num_threads);
+  void join(const Family &other);  // takes its queues, not its arenas; the timeline is the other's, too
   void reserve(size_t member, size_t bytes);
   std::shared_ptr<Derived> reorder_of(size_t member, const NDArray &source, const TensorSpec &from,
                                       const TensorSpec &to);
@@ -58,6 +62,7 @@ struct BoundArrays {
   std::shared_ptr<std::vector<RandomStream>> random;  // per node: one for all programs and shapes
   std::shared_ptr<Replicas> replicas;                 // of the group; null: there are none to meet
   size_t replica = 0;                                 // which of them this is
+  std::shared_ptr<const double> loss_scale;           // null: there is none
 };
 
 // Each call below queues its work in the order of the main queue, that of the executor's own context: after everything

@@ -4,6 +4,9 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
+#include "device/trace.hpp"
+#include "group/collective_reducer.hpp"
 #include "group/local_update.hpp"
 #include "group/shared_memory_reducer.hpp"
 #include "group/staged_reducer.hpp"
@@ -12,6 +15,11 @@
 namespace cohort {
 
 const char kExchangeLabel[] = "gradient exchange";
+
+const WorkInfo *exchange_info() {
+  static const auto *const info = new WorkInfo(SpanKind::kExchange, kExchangeLabel);  // queues outlive static objects
+  return info;
+}
 
 const std::shared_ptr<Queue> &ExchangeDevice::queue_for(const NDArray &array) const {
   if (array.context() == context || (array.context().on_host() && context.on_host())) return queue;
@@ -29,10 +37,16 @@ Exchange::Exchange(ExchangeParams params, ExchangeDevices devices, int num_gradi
   for (const ExchangeParam &param : params_)
     for (const NDArray &weight : param.weights) on_host = on_host && weight.context().on_host();
   for (const ExchangeDevice &device : devices_) on_host = on_host && device.context.on_host();
+  std::string why;
   if (on_host) {
     reducer_ = std::make_unique<SharedMemoryReducer>(params_, buckets_, devices_);
+  } else {
+    reducer_ = CollectiveReducer::make(params_, buckets_, devices_, &why);
+  }
+  if (reducer_) {
     for (const ExchangeDevice &device : devices_) reduced_on_.push_back(device.timeline);
   } else {
+    log(LogLevel::kInfo, text(kExchangeLabel, ": sums are made on the host, for ", why));
     auto staged = std::make_unique<StagedReducer>(params_, buckets_, devices_);
     reduced_on_.push_back(staged->timeline());
     reducer_ = std::move(staged);
@@ -63,7 +77,10 @@ uint64_t Exchange::num_given() const {
   return sum;
 }
 
-void Exchange::end_backward() { num_given_ = num_given(); }
+void Exchange::end_backward() {
+  if (reducer_) reducer_->end_backward();
+  num_given_ = num_given();
+}
 
 BucketPrograms Exchange::after_bucket(size_t device) {
   return reducer_ ? reducer_->after_bucket(device) : BucketPrograms();
@@ -101,12 +118,13 @@ bool Exchange::begin_update(UpdateMode mode) const {
 }
 
 void Exchange::update_from_sums(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode) {
-  if (!weights_) weights_ = std::make_shared<WeightMirrors>(params_);
+  if (!weights_) weights_ = std::make_shared<WeightMirrors>(params_, !reducer_->on_devices());
   if (!plan_ || !plan_->fits(*optimizer, mode)) {
     updates_.clear();
     plan_ = std::make_shared<SummedUpdatePlan>(weights_, *reducer_, optimizer, mode);
   }
   weights_->find_changed();
+  reducer_->before_update();
   // A device that is still in backward must not update what another one's later work reads.
   bool waits = num_given() != num_given_;
   waits = begin_update(mode) || waits;

@@ -38,5 +38,7 @@ using ExchangeDevices = std::vector<ExchangeDevice>;
 
 // The label of the exchange's work in queues: errors that have it as their subject follow from others.
 extern const char kExchangeLabel[];
+// The same for traces.
+const WorkInfo *exchange_info();
 
 }  // namespace cohort

@@ -17,6 +17,7 @@
 
 #include "base/log.hpp"
 #include "executor/executor.hpp"
+#include "group/loss_scale.hpp"
 #include "group/slices.hpp"
 #include "metric/metric.hpp"
 #include "ndarray/ndarray.hpp"
@@ -60,7 +61,8 @@ struct GroupOptions {
   std::vector<std::pair<std::string, Dtype>> input_dtypes;
   std::vector<std::map<std::string, Context>> group2ctx;  // none, one for all devices, or one per device (EXE-11)
   int num_threads = 0;  // of each cpu context; 0: the processors are shared out among them
-  Dtype compute_dtype = Dtype::kFloat32;
+  ComputeTypes compute;
+  LossScaleOptions loss_scale;
   size_t gradient_bucket_bytes = 0;  // 0: chosen from the model
   uint64_t seed = 0;
   std::function<void(LogLevel, const std::string &)> log;  // empty: the library's
@@ -116,6 +118,9 @@ class Group : public std::enable_shared_from_this<Group> {
                          const std::vector<std::vector<NDArray>> &device_labels, int is_train);
   void backward(const std::vector<NDArray> &head_grads);
   void update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode);
+
+  const LossScale *loss_scale() const;              // null: there is none
+  void set_loss_scale(double value, int num_good);  // kState: there is none. Waits
 
   void update_metric(Metric &metric, const std::vector<NDArray> &labels);  // MET-01..06
   void update_metric_presliced(Metric &metric, const std::vector<std::vector<NDArray>> &device_labels);

@@ -233,6 +233,16 @@ DataDescs device_descs(const GroupBinding &binding, bool labels, size_t device) 
   return slice_descs(descs, labels ? binding.label_axes : binding.data_axes, binding.slices[device]);
 }
 
+// Outputs are merged, and gradients exchanged, by what binding knows.
+void refuse_value_shapes(const Executor &executor) {
+  const Node *const sized = executor.node_sized_by_values();
+  if (!sized) return;
+  throw Error(Code::kUnsupported,
+              text("node '", sized->name, "' (", sized->op->name,
+                   "): the shape of its output depends on values: an executor can bind it, a group cannot"),
+              sized->name);
+}
+
 }  // namespace
 
 // Shapes of the heads on each device, and their dtypes where they are known.
@@ -339,12 +349,26 @@ int Group::Impl::num_cpus() const {
   return int(std::max<size_t>(count, 1));
 }
 
+// That of the group with which the parameters are shared. Bound again by itself, a group goes on with a copy of what it
+// had: others may have that, too.
+std::shared_ptr<LossScale> Group::Impl::make_loss_scale(const Group *shared) const {
+  if (!options.for_training || options.loss_scale.initial == 0) return nullptr;
+  refuse_unscaled(graph);
+  if (shared && shared->impl_->loss_scale) return shared->impl_->loss_scale;
+  if (loss_scale) return std::make_shared<LossScale>(*loss_scale);
+  check_loss_scale(options.loss_scale.initial, "loss_scale");
+  auto made = std::make_shared<LossScale>();
+  made->value = options.loss_scale.initial;
+  made->window = options.loss_scale.window;
+  return made;
+}
+
 ExecutorOptions Group::Impl::executor_options(size_t device) const {
   ExecutorOptions result;
   result.context = options.contexts[device];
   result.group2ctx = group2ctx(device);
   result.num_threads = options.num_threads != 0 ? options.num_threads : default_threads(num_cpus());
-  result.compute_dtype = options.compute_dtype;
+  result.compute = options.compute;
   result.seed = options.seed;
   result.replica = uint32_t(device);
   result.replicas = replicas;
@@ -376,6 +400,7 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
   const std::shared_ptr<GroupBinding> binding = describe(data, labels);
   std::vector<GradReq> reqs = resolve_grad_reqs(*binding);
   if (shared) check_shared(*shared);
+  const std::shared_ptr<LossScale> new_loss_scale = make_loss_scale(shared.get());
   const std::shared_ptr<OutputPool> new_outputs = shared ? shared->impl_->outputs : std::make_shared<OutputPool>();
   const std::vector<std::vector<NDArray>> windows = make_outputs(binding.get(), new_outputs.get());
   std::vector<std::shared_ptr<ArrayPool>> new_pools;
@@ -394,14 +419,17 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
     what.pool = new_pools.back().get();
     what.warn = [this](const std::string &message) { log(LogLevel::kWarning, message); };
     ExecutorOptions how = executor_options(d);
+    if (new_loss_scale) how.loss_scale = std::shared_ptr<const double>(new_loss_scale, &new_loss_scale->value);
     if (shared) how.shared = shared->impl_->current_binding->execs[d];
     how.outputs = windows[d];
     binding->execs.push_back(Executor::simple_bind(symbol, what, how));
+    refuse_value_shapes(*binding->execs.back());
   }
   finish_merged(binding.get());
   adopt(binding);
   pools = std::move(new_pools);
   outputs = new_outputs;
+  loss_scale = new_loss_scale;
   grad_reqs = std::move(reqs);
   initial_binding = binding;
   cached_bindings.resize(1);  // no shape of the binding before

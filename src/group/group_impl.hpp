@@ -57,7 +57,9 @@ struct Group::Impl {
   std::vector<std::shared_ptr<ArrayPool>> pools;             // one per device, shared by groups that share memory
   std::shared_ptr<OutputPool> outputs;                       // likewise
   std::shared_ptr<Exchange> exchange;
-  std::shared_ptr<Replicas> replicas;  // of the executors that bind() makes; null: nothing in the network meets
+  std::shared_ptr<LossScale> loss_scale;  // null: there is none
+  double gradient_scale = 1;              // what it was in the latest backward pass
+  std::shared_ptr<Replicas> replicas;     // of the executors that bind() makes; null: nothing in the network meets
 
   MonitorFunction monitor;
   bool monitor_all = false, monitor_ever = false;
@@ -87,6 +89,7 @@ struct Group::Impl {
   void check_shared(const Group &shared) const;
   const std::map<std::string, Context> &group2ctx(size_t device) const;
   int num_cpus() const;
+  std::shared_ptr<LossScale> make_loss_scale(const Group *shared) const;
   ExecutorOptions executor_options(size_t device) const;
 
   // ---- group_run.cc
@@ -94,6 +97,7 @@ struct Group::Impl {
   void load_whole(const DataDescs &descs, const std::vector<int> &axes, const std::vector<int> &args,
                   const std::vector<NDArray> &arrays);
   bool resolve_train(int is_train) const;
+  void check_idle(const char *what) const;  // Executor::check_idle() of all
   ArrayPart part_of_head(const NDArray &whole, size_t head, size_t device) const;
   void for_all_devices(Metric &metric, const std::function<NamedArrays(size_t device)> &labels);
 };

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "device/trace.hpp"
 #include "executor/invoke.hpp"
 #include "group/group_impl.hpp"
 
@@ -50,8 +51,14 @@ void Group::Impl::load_whole(const DataDescs &descs, const std::vector<int> &axe
   }
 }
 
+void Group::Impl::check_idle(const char *what) const {
+  for (const auto &exec : current_binding->execs) exec->check_idle(what);
+}
+
 void Group::load(const std::vector<NDArray> &data, const std::vector<NDArray> &labels) {
+  const WorkSpan span(SpanKind::kCall, "group load");
   Impl &self = *impl_;
+  self.check_idle("forward");
   self.check_load(data, labels);
   self.load_whole(self.current_binding->data, self.current_binding->data_axes, self.current_binding->data_args, data);
   if (!self.current_binding->labels.empty() && !labels.empty()) {
@@ -68,8 +75,10 @@ bool Group::Impl::resolve_train(int is_train) const {
 }
 
 void Group::run(int is_train) {
+  const WorkSpan span(SpanKind::kCall, "group forward");
   Impl &self = *impl_;
   const bool train = self.resolve_train(is_train);
+  self.check_idle("forward");
   for (const auto &exec : self.current_binding->execs) exec->check_arguments();
   // All before any: where outputs of different batches lie in one place, no device waits for what another is about to
   // be given.
@@ -105,6 +114,7 @@ void Group::forward_presliced(const std::vector<std::vector<NDArray>> &device_da
                   "num_slices");
     }
   };
+  self.check_idle("forward");
   check_devices("data", device_data.size());
   if (has_labels) check_devices("label", device_labels.size());
   if (self.resolve_train(is_train) && !has_labels && !binding.labels.empty()) {
@@ -140,11 +150,13 @@ ArrayPart Group::Impl::part_of_head(const NDArray &whole, size_t head, size_t de
 }
 
 void Group::backward(const std::vector<NDArray> &head_grads) {
+  const WorkSpan span(SpanKind::kCall, "group backward");
   Impl &self = *impl_;
   if (!self.options.for_training) {
     throw Error(Code::kState, "backward: the group was bound for inference; bind with for_training to run backward",
                 "backward");
   }
+  self.check_idle("backward");
   if (!self.has_forward)
     throw Error(Code::kState, "backward: no forward has run since the group was bound, or the last one failed",
                 "backward");
@@ -165,6 +177,7 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
   for (const auto &exec : self.current_binding->execs) exec->check_arguments();
   const std::shared_ptr<Group> keep = shared_from_this();
   self.has_backward = false;
+  if (self.loss_scale) self.gradient_scale = self.loss_scale->value;
   self.exchange->begin_backward();
   std::vector<std::vector<ArrayPart>> parts(num_devices());
   for (size_t d = 0; d < num_devices(); ++d) {
@@ -180,12 +193,46 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
 }
 
 void Group::update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode) {
+  const WorkSpan span(SpanKind::kCall, "group update");
   Impl &self = *impl_;
   if (!self.options.for_training) throw Error(Code::kState, "update: the group was bound for inference", "update");
   if (!self.has_backward)
     throw Error(Code::kState, "update: no backward has run since the group was bound, or the last one failed",
                 "update");
-  self.exchange->update(optimizer, mode);
+  if (!self.loss_scale) return self.exchange->update(optimizer, mode);
+  const size_t num_summed = mode == UpdateMode::kNoStore ? 1 : num_devices();
+  if (!are_finite(self.current_binding->execs, self.param_args, num_summed)) {
+    count_update(self.loss_scale.get(), false);
+    self.log(LogLevel::kInfo, text("a gradient is infinite or no number: the update is skipped on all devices, and the "
+                                   "loss scale is now ",
+                                   self.loss_scale->value));
+    return;
+  }
+  const double rescale = optimizer->get("rescale_grad");
+  optimizer->set("rescale_grad", rescale / self.gradient_scale);
+  try {
+    self.exchange->update(optimizer, mode);
+  } catch (...) {
+    optimizer->set("rescale_grad", rescale);
+    throw;
+  }
+  optimizer->set("rescale_grad", rescale);
+  count_update(self.loss_scale.get(), true);
+}
+
+const LossScale *Group::loss_scale() const { return impl_->loss_scale.get(); }
+
+void Group::set_loss_scale(double value, int num_good) {
+  Impl &self = *impl_;
+  if (!self.loss_scale) throw Error(Code::kState, "loss_scale: the group was bound without one", "loss_scale");
+  check_loss_scale(value, "loss_scale");
+  if (num_good < 0 || num_good >= self.loss_scale->window) {
+    throw Error(Code::kInvalidArgument,
+                text("num_good: expected 0 to ", self.loss_scale->window - 1, ", found ", num_good), "num_good");
+  }
+  wait();  // queued work reads it
+  self.loss_scale->value = value;
+  self.loss_scale->num_good = num_good;
 }
 
 // ---- merging --------------------------------------------------------------------------------------------------------

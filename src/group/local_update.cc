@@ -2,8 +2,10 @@
 #include "group/local_update.hpp"
 
 #include <atomic>
+#include <deque>
 
 #include "base/error.hpp"
+#include "device/trace.hpp"
 #include "group/reducer.hpp"
 
 namespace cohort {
@@ -26,6 +28,7 @@ struct LocalUpdate::Part {
 struct LocalUpdate::Plan {
   std::unique_ptr<const UpdateSlots> slots;
   std::vector<std::string> labels;  // of each parameter, for errors
+  std::deque<WorkInfo> infos;       // likewise, for traces
   bool brief = false;
   std::vector<std::unique_ptr<Part>> parts;
 };
@@ -34,10 +37,12 @@ struct LocalUpdate::Plan {
 // is not touched; there are as many as have ever been in flight at once.
 class LocalUpdate::Job {
  public:
-  Job(const Part &part, const std::vector<std::string> &labels) : part_(part), values_(part.params.size()) {
+  Job(const Part &part, const std::vector<std::string> &labels, const std::deque<WorkInfo> &infos)
+      : part_(part), values_(part.params.size()) {
     add_step(&begin_);
     for (size_t i = 0; i < part.params.size(); ++i) {
-      part.kernels[i]->append_steps(labels[part.params[i]].c_str(), &steps_);
+      const size_t param = part.params[i];
+      part.kernels[i]->append_steps(labels[param].c_str(), &infos[param], &steps_);
     }
     add_step(&end_);
   }
@@ -55,6 +60,7 @@ class LocalUpdate::Job {
     program.brief = brief;
     program.failed = failed;
     program.here = true;
+    program.name = "update";
     try {
       queue.run(program, std::shared_ptr<const void>(plan, this));
     } catch (...) {
@@ -109,6 +115,7 @@ LocalUpdate::LocalUpdate(const ExchangeParams &params, const ExchangeDevices &de
   for (const ExchangeParam &param : params) {
     num_elements += param.weights[0].size();
     plan.labels.push_back(optimizer->name() + " '" + param.name + "'");
+    plan.infos.emplace_back(SpanKind::kUpdate, param.name, optimizer->name());
   }
   plan.brief = num_elements <= kBriefElements;
   for (size_t d = 0; d < devices.size(); ++d) {
@@ -124,6 +131,7 @@ LocalUpdate::LocalUpdate(const ExchangeParams &params, const ExchangeDevices &de
         auto kernel = optimizer->make_kernel(weight.context(), weight.dtype(), weight.size(), queue->num_threads());
         void *states[UpdateSlots::kMostStates] = {};
         plan.slots->find_states(p, part->copy, 0, states);
+        plan.infos[p].bytes = kernel->bytes();
         kernel->bind(weight.data(), params[p].grads[d].data(), states);
         part->params.push_back(p);
         part->weights.push_back(weight);
@@ -153,7 +161,7 @@ void LocalUpdate::run() {
     Job *job = nullptr;
     for (const auto &known : part.jobs)
       if (known->free()) job = known.get();
-    if (!job) job = part.jobs.emplace_back(std::make_unique<Job>(part, plan_->labels)).get();
+    if (!job) job = part.jobs.emplace_back(std::make_unique<Job>(part, plan_->labels, plan_->infos)).get();
     for (size_t k = 0; k < part.params.size(); ++k) {
       job->values()[k] = values_[part.params[k] * num_copies + (num_copies > 1 ? place.device : 0)];
     }

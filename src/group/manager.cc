@@ -15,7 +15,8 @@ GroupOptions group_options(const ManagerOptions &options) {
   result.all_params = options.all_params;
   result.state_names = options.state_names;
   result.num_threads = options.num_threads;
-  result.compute_dtype = options.compute_dtype;
+  result.compute = options.compute;
+  result.loss_scale = options.loss_scale;
   result.seed = options.seed;
   result.log = options.log;
   result.managed = true;
@@ -87,8 +88,10 @@ std::shared_ptr<Group> Manager::make_bucket(const std::string &key, const Manage
     throw Error(Code::kInvalidArgument,
                 text("batch: bucket '", key, "' is new; expected descriptors of its data, found none"), key);
   }
-  return Group::create(symbol_of(key), along_first_axis(batch.data_descs), along_first_axis(batch.label_descs),
-                       group_options(options_), main_);
+  GroupOptions options = group_options(options_);
+  options.compute.all_known = false;  // nodes of the main symbol need not be in this one
+  return Group::create(symbol_of(key), along_first_axis(batch.data_descs), along_first_axis(batch.label_descs), options,
+                       main_);
 }
 
 void Manager::load(const ManagerBatch &batch) {

@@ -28,7 +28,8 @@ struct ManagerOptions {
   std::optional<std::string> default_bucket_key;  // of the symbol given
   std::vector<std::string> state_names;
   int num_threads = 0;
-  Dtype compute_dtype = Dtype::kFloat32;
+  ComputeTypes compute;
+  LossScaleOptions loss_scale;
   uint64_t seed = 0;
   std::function<void(LogLevel, const std::string &)> log;  // empty: the library's
 };

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "device/trace.hpp"
 
 namespace cohort {
 
@@ -79,6 +80,8 @@ PieceSum::PieceSum(std::shared_ptr<const DeviceArrays> grads, std::shared_ptr<co
 void *PieceSum::run(size_t bucket, size_t index, const Lane &lane) const {
   const Piece &piece = (*pieces_)[bucket][index];
   const std::vector<NDArray> &arrays = (*grads_)[size_t(piece.param)];
+  const double bytes = double(piece.count) * double(dtype_size(arrays[0].dtype())) * double(arrays.size() + 1);
+  const WorkSpan span(SpanKind::kExchange, "sum of gradients", bytes);
   for (size_t d = 0; d < arrays.size(); ++d) inputs_[d] = address_of(arrays[d], piece.begin);
   void *sum = sum_->data();
   Args args;

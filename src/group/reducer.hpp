@@ -43,7 +43,8 @@ class SumConsumer {
   // after all have been consumed.
   virtual void before_sums(const ExchangeDevices &) {}
   virtual void after_sums(const ExchangeDevices &) {}
-  // Each piece once, in no order; several workers may come at a time. The sum stays until this returns.
+  // Each piece once, or once on each device (Reducer::on_devices), in no order; several workers may come at a time. The
+  // sum stays until this returns.
   virtual void consume(size_t worker, size_t bucket, size_t index, const void *sum, const Lane &lane) = 0;
   // Sums are missing, and will not come: what they would have brought to this device has not been written. On a queue's
   // thread, while no worker consumes; must not use a queue.
@@ -60,12 +61,17 @@ class Reducer {
 
   const std::shared_ptr<const Pieces> &pieces() const { return pieces_; }
   const std::vector<Worker> &workers() const { return workers_; }
+  // Its workers are the devices, each of which is given all sums, and sees no memory but its own.
+  virtual bool on_devices() const { return false; }
 
-  // Before a backward pass is queued on the devices.
+  // Before a backward pass is queued on the devices, and after that.
   virtual void begin_backward() {}
+  virtual void end_backward() {}
   // What the pass of this device is to run after its buckets; asking is promising to. Nothing: not worth telling.
   virtual BucketPrograms after_bucket(size_t) { return {}; }
 
+  // An update comes next, and has not said so to the arrays yet.
+  virtual void before_update() {}
   // After backward was queued on all devices: queues all sums. What the devices' queues are given later comes after all
   // has been consumed. `waits`: some device's queue has been told since to wait for what others do with the arrays, so
   // that nothing may be consumed before all devices have come that far.

@@ -60,6 +60,7 @@ class SharedMemoryReducer::Pass {
       ends_[d].device = d;
       ends_[d].step.kernel = &ends_[d];
       ends_[d].step.label = kExchangeLabel;
+      ends_[d].step.info = exchange_info();
       for (size_t b = 0; b + 1 < num_buckets_; ++b) {
         Arrival &arrival = arrivals_[d * (num_buckets_ - 1) + b];
         arrival.pass = this;
@@ -67,6 +68,7 @@ class SharedMemoryReducer::Pass {
         arrival.bucket = b;
         arrival.step.kernel = &arrival;
         arrival.step.label = kExchangeLabel;
+        arrival.step.info = exchange_info();
         Program program{};
         program.steps = &arrival.step;
         program.count = 1;

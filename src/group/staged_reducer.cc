@@ -90,6 +90,7 @@ const std::shared_ptr<StagedReducer::Sums> &StagedReducer::free_sums() {
   fresh->sum = sum_;
   fresh->step.kernel = fresh.get();
   fresh->step.label = kExchangeLabel;
+  fresh->step.info = exchange_info();
   all_sums_.push_back(std::move(fresh));
   return all_sums_.back();
 }

@@ -6,12 +6,12 @@
 
 namespace cohort {
 
-WeightMirrors::WeightMirrors(const ExchangeParams &params) : params_(params), mirrored_(params) {
+WeightMirrors::WeightMirrors(const ExchangeParams &params, bool wanted) : params_(params), mirrored_(params) {
   for (ExchangeParam &param : mirrored_) {
     versions_.emplace_back(param.weights.size(), 0);
     changed_.emplace_back(param.weights.size(), true);
     for (NDArray &weight : param.weights) {
-      if (weight.context().on_host()) continue;
+      if (!wanted || weight.context().on_host()) continue;
       weight = NDArray::create(weight.shape(), weight.dtype(), Context(), false);
       any_ = true;
     }
@@ -58,7 +58,11 @@ SummedUpdatePlan::SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const
                                    const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
     : weights_(std::move(weights)),
       pieces_(reducer.pieces()),
-      slots_(weights_->mirrored(), weights_->mirrored()[0].weights.size(), optimizer, mode) {
+      slots_(weights_->mirrored(), weights_->mirrored()[0].weights.size(), optimizer, mode),
+      on_devices_(reducer.on_devices()) {
+  for (const ExchangeParam &param : weights_->params()) {
+    infos_.emplace_back(SpanKind::kUpdate, param.name, optimizer->name());
+  }
   for (const Worker &worker : reducer.workers()) {
     Kernels &kernels = kernels_.emplace_back();
     for (const std::vector<Piece> &bucket : *pieces_) {
@@ -73,23 +77,43 @@ SummedUpdatePlan::SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const
   }
 }
 
+void SummedUpdatePlan::update_copy(size_t worker, size_t bucket, size_t index, size_t copy, const void *sum,
+                                   const std::vector<UpdateValues> &values, const Lane &lane) const {
+  const Piece &piece = (*pieces_)[bucket][index];
+  const size_t param = size_t(piece.param);
+  UpdateKernel &kernel = *kernels_[worker].of[bucket][index];
+  void *states[UpdateSlots::kMostStates] = {};
+  slots_.find_states(param, copy, piece.begin, states);
+  kernel.set(values[param * slots_.num_copies() + copy]);
+  kernel.bind(address_of(weights_->mirrored()[param].weights[copy], piece.begin), sum, states);
+  kernel.run(lane);
+}
+
 void SummedUpdatePlan::update_piece(size_t worker, size_t bucket, size_t index, const void *sum,
                                     const std::vector<UpdateValues> &values, const Lane &lane) const {
+  const size_t num_copies = slots_.num_copies();
+  if (on_devices_ && worker >= num_copies) return;
   const Piece &piece = (*pieces_)[bucket][index];
-  const size_t param = size_t(piece.param), num_copies = slots_.num_copies();
-  const std::vector<NDArray> &weights = weights_->mirrored()[param].weights;
-  UpdateKernel &kernel = *kernels_[worker].of[bucket][index];
-  for (size_t c = 0; c < num_copies; ++c) {
-    void *states[UpdateSlots::kMostStates] = {};
-    slots_.find_states(param, c, piece.begin, states);
-    kernel.set(values[param * num_copies + c]);
-    kernel.bind(address_of(weights[c], piece.begin), sum, states);
-    kernel.run(lane);
-  }
+  const WorkSpan span(&infos_[size_t(piece.param)],
+                      kernels_[worker].of[bucket][index]->bytes() * double(on_devices_ ? 1 : num_copies));
+  if (on_devices_) return update_copy(worker, bucket, index, worker, sum, values, lane);
+  for (size_t c = 0; c < num_copies; ++c) update_copy(worker, bucket, index, c, sum, values, lane);
+  const std::vector<NDArray> &weights = weights_->mirrored()[size_t(piece.param)].weights;
   const size_t bytes = size_t(piece.count) * dtype_size(weights[0].dtype());
   for (size_t d = num_copies; d < weights.size(); ++d) {
     std::memcpy(address_of(weights[d], piece.begin), address_of(weights[0], piece.begin), bytes);
   }
+}
+
+void SummedUpdatePlan::hand_out(const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const {
+  if (!on_devices_ || slots_.num_copies() == devices.size()) return;
+  for (const ExchangeParam &param : weights_->params()) {
+    for (size_t d = 1; d < devices.size(); ++d) {
+      devices[0].queue->copy(param.weights[d].data(), param.weights[0].data(), param.weights[d].bytes(), owner);
+    }
+  }
+  const std::shared_ptr<Event> copied = devices[0].queue->record();
+  for (size_t d = 1; d < devices.size(); ++d) devices[d].queue->wait(copied);
 }
 
 void SummedUpdatePlan::fail(size_t device, const char *message) const noexcept {
@@ -104,7 +128,10 @@ void SummedUpdate::before_sums(const ExchangeDevices &devices) {
   plan_->weights().bring_down(plan_->slots().num_copies(), devices, plan_);
 }
 
-void SummedUpdate::after_sums(const ExchangeDevices &devices) { plan_->weights().take_up(devices, plan_); }
+void SummedUpdate::after_sums(const ExchangeDevices &devices) {
+  plan_->weights().take_up(devices, plan_);
+  plan_->hand_out(devices, plan_);
+}
 
 void SummedUpdate::consume(size_t worker, size_t bucket, size_t index, const void *sum, const Lane &lane) {
   plan_->update_piece(worker, bucket, index, sum, values_, lane);

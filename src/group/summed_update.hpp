@@ -3,11 +3,13 @@
 // exchange.cc.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "device/trace.hpp"
 #include "group/reducer.hpp"
 #include "group/update_slots.hpp"
 
@@ -17,7 +19,8 @@ namespace cohort {
 // back once they have been updated.
 class WeightMirrors {
  public:
-  explicit WeightMirrors(const ExchangeParams &params);
+  // Not `wanted`: those who update are the devices, and every weight is its own mirror.
+  WeightMirrors(const ExchangeParams &params, bool wanted);
 
   const ExchangeParams &mirrored() const { return mirrored_; }
   const ExchangeParams &params() const { return params_; }
@@ -47,11 +50,18 @@ class SummedUpdatePlan {
   const WeightMirrors &weights() const { return *weights_; }
   // A device's weights were not updated, and what its update would have changed with them is no good.
   void fail(size_t device, const char *message) const noexcept;
-  // Updates every copy of a piece from its sum; where there is but one copy, hands it out to the other devices.
+  // Updates every copy of a piece from its sum; where there is but one copy, hands it out to the other devices. A
+  // worker that is a device updates its own copy, if it has one.
   void update_piece(size_t worker, size_t bucket, size_t index, const void *sum,
                     const std::vector<UpdateValues> &values, const Lane &lane) const;
+  // After all that: the first device's queue hands out what was updated there alone; it does not wait for the others,
+  // which have come to the sums.
+  void hand_out(const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const;
 
  private:
+  void update_copy(size_t worker, size_t bucket, size_t index, size_t copy, const void *sum,
+                   const std::vector<UpdateValues> &values, const Lane &lane) const;
+
   struct Kernels {  // of one worker
     std::map<std::pair<Dtype, int64_t>, std::unique_ptr<UpdateKernel>> all;
     std::vector<std::vector<UpdateKernel *>> of;  // [bucket][piece]
@@ -60,7 +70,9 @@ class SummedUpdatePlan {
   const std::shared_ptr<WeightMirrors> weights_;
   const std::shared_ptr<const Pieces> pieces_;
   const UpdateSlots slots_;
+  const bool on_devices_;
   std::vector<Kernels> kernels_;
+  std::deque<WorkInfo> infos_;  // of each parameter
 };
 
 // One update, in flight or free.

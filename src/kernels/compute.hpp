@@ -5,6 +5,7 @@
 //   parallel_for(lane, count, grain, COHORT_BODY(int64_t begin, int64_t end) {...}): work by ranges; the body has
 //   copies
 //     of what is around it, members included, and calls nothing but functions that are COHORT_HOST_DEVICE
+//   each_place(lane, rows, columns, COHORT_LOOP_BODY(int64_t row, int64_t column) {...}): the same, a place at a time
 //   COHORT_FAILS(...): the run fails with this text; where a kernel cannot fail, nothing happens
 //   multiply_each(): products of matrices
 #pragma once

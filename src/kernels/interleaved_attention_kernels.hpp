@@ -3,41 +3,17 @@
 // Each part of the projections is gathered into (batch * heads, length, width) and multiplied there.
 #pragma once
 
-#include "op/interleaved_attention.hpp"
-
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/backend.hpp"
 #include "kernels/compute.hpp"
+#include "kernels/interleaved_parts.hpp"
 
 namespace cohort {
 namespace {
 
 using A = InterleavedAttentionAttrs;
-
-// One part of the projections in (length, count, parts, width), count = batch * heads.
-struct PartOf {
-  int64_t length, count, parts, width, part;
-
-  PartOf(const Shape &s, int64_t heads, int64_t parts_of_head, int64_t which)
-      : length(s[0]), count(s[1] * heads), parts(parts_of_head), width(s[2] / (heads * parts)), part(which) {}
-  int64_t area() const { return length * width; }
-  int64_t size() const { return count * area(); }
-  // Between the projections and (count, length, width).
-  template <typename C, bool kBack>
-  void move(const Lane &lane, const C *from, C *to) const {
-    parallel_for(
-        lane, length, 1 + 16384 / (count * width + 1), COHORT_BODY(int64_t begin, int64_t end) {
-          for (int64_t t = begin; t < end; ++t) {
-            for (int64_t i = 0; i < count; ++i) {
-              const int64_t interleaved = ((t * count + i) * parts + part) * width, together = (i * length + t) * width;
-              copy_elements(from + (kBack ? together : interleaved), width, to + (kBack ? interleaved : together));
-            }
-          }
-        });
-  }
-};
 
 template <typename C>
 void multiply_by(const Lane &lane, C factor, int64_t count, C *x) {
@@ -46,16 +22,6 @@ void multiply_by(const Lane &lane, C factor, int64_t count, C *x) {
         for (int64_t i = begin; i < end; ++i) x[i] *= factor;
       });
 }
-
-// Queries and keys: in one array, or in two.
-struct ScoreParts {
-  ScoreParts(const A &a, const std::vector<TensorSpec> &inputs, size_t first)
-      : joint(!a.own_queries),
-        queries(inputs[first].shape, a.heads, joint ? 3 : 1, 0),
-        keys(inputs[first + (joint ? 0 : 1)].shape, a.heads, joint ? 3 : 2, joint ? 1 : 0) {}
-  const bool joint;
-  const PartOf queries, keys;
-};
 
 template <typename C>
 class ScoresForward {
@@ -104,10 +70,6 @@ class ScoresBackward {
  private:
   const ScoreParts p_;
 };
-
-PartOf values_of(const A &a, const Shape &s) {
-  return PartOf(s, a.heads, a.own_queries ? 2 : 3, a.own_queries ? 1 : 2);
-}
 
 template <typename C>
 class ValuesForward {

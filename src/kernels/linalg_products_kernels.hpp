@@ -89,11 +89,12 @@ class LinalgGemmForward : GemmShapes {
     multiply_each(lane, c_.count(), attrs_.transpose_a, attrs_.transpose_b, m, n, k, a, b, c);
     if (!c_.dense()) c_.template move<C, true>(lane, c, out[0]);
     const C alpha = C(attrs_.alpha), beta = C(attrs_.beta);
-    const bool adds = attrs_.adds;
+    const bool adds = attrs_.adds && beta != 0;  // as BLAS: what is taken 0 times is not read
     if (alpha == 1 && !adds) return;
     parallel_for(
         lane, c_.size(), kCheapGrain, COHORT_LOOP_BODY(int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) out[0][i] = alpha * out[0][i] + (adds ? beta * in[2][i] : C(0));
+          for (int64_t i = begin; i < end; ++i)
+            out[0][i] = (alpha != 0 ? alpha * out[0][i] : C(0)) + (adds ? beta * in[2][i] : C(0));
         });
   }
 };

@@ -82,8 +82,8 @@ struct DirichletRows {
 
   DirichletRows(const StepSpec &spec, const Shape &samples, const Shape &alpha)
       : cols(alpha[alpha.rank() - 1]), is_log(spec.attrs_as<PdfAttrs>().is_log) {
-    rows = cols > 0 ? alpha.size() / cols : 0;
-    each = rows > 0 ? samples.size() / alpha.size() : 0;
+    rows = alpha.size(0, alpha.rank() - 1);
+    each = rows > 0 ? samples.size(0, samples.rank() - 1) / rows : 0;
   }
   template <typename C>
   COHORT_HOST_DEVICE C log_of(const C *x, const C *a) const {

@@ -3,8 +3,16 @@
 
 #include <algorithm>
 
+#include "device/trace.hpp"
+
 namespace cohort {
 namespace {
+
+// Of one that changes elements; a queue says of others how much it copies.
+const WorkInfo *copy_info() {
+  static const auto *const info = new WorkInfo(SpanKind::kCopy, "copy");  // queues outlive static objects
+  return info;
+}
 
 // A copy of bytes that is queued.
 struct PlainCopy {
@@ -46,7 +54,7 @@ struct QueuedCopy final : Kernel {
   const NDArray to;
   const Timeline *const by;
   bool checks = false;  // whether the source was written, when it starts
-  const Step step{this, Args(), "copy"};
+  const Step step{this, Args(), "copy", as_it_is() ? nullptr : copy_info()};
 };
 
 bool same_or_apart(const NDArray &a, const NDArray &b) {

@@ -32,20 +32,41 @@ void name_inputs(A &a) {
   for (int i = 0; i < count; ++i) a.inputs.push_back({"data" + std::to_string(i), "", nullptr, false});
 }
 
-void find_changed(A &a) {
-  std::vector<bool> changed(a.num_inputs(), false);
+// Inputs of the node of which a sub-graph says so.
+template <typename Says>
+std::vector<int> inputs_that(const A &a, Says &&says) {
+  std::vector<bool> found(a.num_inputs(), false);
   for (size_t g = 0; g < a.inside.size(); ++g) {
     for (size_t i = 0; i < a.sources[g].size(); ++i) {
-      if (a.inside[g]->is_auxiliary(i)) changed[size_t(a.sources[g][i])] = true;
+      if (says(*a.inside[g], i)) found[size_t(a.sources[g][i])] = true;
     }
   }
-  for (size_t i = 0; i < changed.size(); ++i) {
-    if (changed[i]) a.changed.push_back(int(i));
+  std::vector<int> list;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (found[i]) list.push_back(int(i));
   }
-  std::vector<int> fixed = a.states();
-  for (size_t i = 0; i < a.num_data(); ++i) fixed.push_back(int(i));
-  for (const int input : fixed) {
-    if (changed[size_t(input)]) refuse("sub-graph", "no auxiliary state that is data or a state of the loop", input);
+  return list;
+}
+
+bool has(const std::vector<int> &list, int input) { return std::binary_search(list.begin(), list.end(), input); }
+
+// A state is a value of the loop, not the array that it starts with: forward passes write their own.
+void find_changed(A &a) {
+  a.auxiliary = inputs_that(a, [](const Subgraph &inside, size_t i) { return inside.is_auxiliary(i); });
+  for (const Pass pass : {Pass::kInference, Pass::kTraining, Pass::kBackward}) {
+    a.changed[size_t(pass)] =
+        inputs_that(a, [=](const Subgraph &inside, size_t i) { return inside.is_written(i, pass); });
+  }
+  for (size_t i = 0; i < a.num_data(); ++i) {
+    if (has(a.auxiliary, int(i)))
+      refuse("sub-graph", "no auxiliary state that is data or a state of the loop", int64_t(i));
+  }
+  for (const int state : a.states()) {
+    if (has(a.auxiliary, state)) refuse("sub-graph", "no auxiliary state that is data or a state of the loop", state);
+    if (has(a.changed[size_t(Pass::kBackward)], state))
+      refuse("sub-graph", "no state of the loop that is a gamma which is fixed", state);
+    for (std::vector<int> &changed : a.changed)
+      changed.erase(std::remove(changed.begin(), changed.end(), state), changed.end());
   }
 }
 
@@ -235,7 +256,9 @@ Gradient gradient_of_inside(const A &a) {
   for (size_t i = 0; i < a.num_inputs(); ++i) inputs.push_back(int(i));
   const int num_outputs = a.states().empty() ? a.num_outputs : a.num_out_data;  // states are kept by the loop itself
   for (int j = 0; j < num_outputs; ++j) outputs.push_back(j);
-  return Gradient::by_kernel(of, inputs, outputs).beside_forward();
+  Gradient gradient = Gradient::by_kernel(of, inputs, outputs).beside_forward();
+  gradient.writes = a.changed[size_t(Pass::kBackward)];
+  return gradient;
 }
 
 double flops_of(const A &a, const Shapes &in, double passes) {
@@ -256,7 +279,7 @@ OpBuilder<A> control_flow(const char *name, const char *doc, std::vector<const c
       .subgraphs(std::move(subgraphs), &A::inside, &A::num_args)
       .outputs([](const A &a) { return a.num_outputs; })
       .infer_dtype(infer_dtypes)
-      .own_mutates([](const A &a) { return a.changed; })
+      .own_mutates([](const A &a, Pass pass) { return a.changed[size_t(pass)]; })
       .gradient(gradient_of_inside);
 }
 
@@ -320,7 +343,7 @@ COHORT_OPERATOR(_CachedOp, A)
     .check(check_cached)
     .infer_shape([](const A &a, Shapes &in, Shapes &out) { infer_inside(a, 0, &Subgraph::infer_shapes, in, out); })
     .infer_dtype(infer_dtypes)
-    .own_mutates([](const A &a) { return a.changed; })
+    .own_mutates([](const A &a, Pass pass) { return a.changed[size_t(pass)]; })
     .gradient(gradient_of_inside)
     .flops([](const A &a, const Shapes &in, const Shapes &) { return flops_of(a, in, 1); });
 
@@ -336,7 +359,7 @@ std::vector<int> ControlFlowAttrs::states() const {
 std::vector<int> ControlFlowAttrs::with_gradient() const {
   std::vector<int> list;
   for (size_t i = 0; i < num_inputs(); ++i) {
-    if (!std::binary_search(changed.begin(), changed.end(), int(i))) list.push_back(int(i));
+    if (!has(auxiliary, int(i))) list.push_back(int(i));
   }
   return list;
 }

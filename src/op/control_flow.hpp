@@ -19,14 +19,15 @@ struct ControlFlowAttrs {
 
   // Of these.
   std::vector<std::vector<int>> sources;  // of each sub-graph's inputs: inputs of the node
-  std::vector<int> changed;               // inputs of the node that are auxiliary states inside
+  std::vector<int> auxiliary;             // inputs of the node that are auxiliary states inside
+  std::vector<int> changed[kNumPasses];   // inputs of the node that a pass writes; no states, of which it has its own
   std::vector<InputField> inputs;
 
   size_t num_inputs() const { return inputs.size(); }
   size_t num_data() const { return data_locs.size(); }  // of _foreach: inputs that are taken row by row, the first ones
   // What goes from one pass to the next: inputs of the node, in the order of the last outputs.
   std::vector<int> states() const;
-  // Which inputs get gradients: all but those that change.
+  // Which inputs get gradients: all but auxiliary states.
   std::vector<int> with_gradient() const;
 };
 

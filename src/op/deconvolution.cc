@@ -93,6 +93,7 @@ OpBuilder<DeconvolutionAttrs> deconvolution() {
             "Spatial shape of the output; if given, it decides pad and adj.")
       .check(check)
       .infer_shape(infer_shape)
+      .narrow()
       .flops([](const DeconvolutionAttrs &, const Shapes &in, const Shapes &) {
         return 2 * double(in[0].size()) * double(in[1].size(1, in[1].rank()));
       });

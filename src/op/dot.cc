@@ -79,7 +79,8 @@ OpBuilder<DotAttrs> product(const char *name, const char *doc) {
       .ignored("forward_stype", "{None, 'csr', 'default', 'row_sparse'}", "None", "No meaning here: arrays are dense.")
       .input("lhs", "The left factor.")
       .input("rhs", "The right factor.")
-      .gradient(g);
+      .gradient(g)
+      .narrow();
   return op;
 }
 

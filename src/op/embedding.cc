@@ -24,6 +24,7 @@ void infer_dtype(const EmbeddingAttrs &a, Dtypes &in, Dtypes &out) {
 }
 
 COHORT_OPERATOR(Embedding, EmbeddingAttrs)
+    .alias("_contrib_SparseEmbedding")
     .alias("_sparse_Embedding")
     .alias("_npx_embedding")
     .doc("Picks rows of weight by index.")

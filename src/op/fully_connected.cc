@@ -50,6 +50,11 @@ COHORT_OPERATOR(FullyConnected, FullyConnectedAttrs)
       return 2 * double(in[0].size()) * double(in[1][0]);
     })
     .gradient(linear_gradient<FullyConnectedAttrs>)
+    .linear_layer([](const FullyConnectedAttrs &a) {
+      auto with_bias = std::make_shared<FullyConnectedAttrs>(a);
+      with_bias->no_bias = false;
+      return LinearLayer{a.flatten ? 1 : -1, !a.no_bias, Attrs(with_bias)};  // not flat: the last of any number of axes
+    })
     .narrow();
 
 }  // namespace

@@ -185,6 +185,14 @@ void of_ordering(GradientGraph &g) {
          g.reshape(g.apply("SwapAxis", {g.reshape(taken, Shape{o.outer, o.inner, o.kept})}, kSwapLast), values.shape));
 }
 
+// It takes parts of the head gradient by coordinates, one as often as they name it: what comes back is added up.
+void of_parts_taken(GradientGraph &g) {
+  if (!g.head()) return;
+  const Shape &whole = g.input_shape(0);
+  const std::vector<int64_t> lengths(whole.begin(), whole.end());
+  g.give(0, g.apply("_backward_gather_nd", {g.head(), g.input(1)}, {{"shape", print_tuple(lengths)}}));
+}
+
 [[maybe_unused]] const bool defined = [] {
   for (const char *name : {"sum",
                            "mean",
@@ -231,6 +239,7 @@ void of_ordering(GradientGraph &g) {
   }
   for (const char *name : {"Dropout", "_contrib_gradientmultiplier"}) define_backward_gradient(name, of_mask);
   define_backward_gradient("slice_like", of_slice_like);
+  define_backward_gradient("scatter_nd", of_parts_taken);
   define_backward_gradient("Pad", of_number_put_in);
   define_backward_gradient("_slice_assign_scalar", of_number_put_in);
   define_backward_gradient("SequenceMask", of_number_put_in);

@@ -48,6 +48,7 @@ void define(const char *name, const char *doc, bool own_queries, bool scores) {
       })
       .infer_shape(scores ? infer_scores : infer_values)
       .same_float()
+      .narrow()
       .gradient(scores && !own_queries ? Gradient::by_kernel({0}, {0}) : Gradient::by_kernel({0, 1}, {0, 1}));
   const char *const first = own_queries ? (scores ? "queries" : "keys_values") : "queries_keys_values";
   op.input(first, "Projections, (length, batch, heads * parts * width).");

@@ -52,6 +52,7 @@ COHORT_OPERATOR(LeakyReLU, LeakyReLUAttrs)
       return g;
     })
     .backward_inplace(0, 0)
+    .follows()
     .random();
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <charconv>
 
+#include "op/auxiliary_inputs.hpp"
+
 namespace cohort {
 Op &OpRegistry::add(Op op) {
   ops_.push_back(std::move(op));
@@ -140,20 +142,44 @@ int Op::num_aux(const Attrs &a) const {
   return count;
 }
 
+std::vector<int> auxiliary_inputs(const Op &op, const Attrs &attrs, size_t num_inputs) {
+  std::vector<int> indices;
+  if (op.num_aux(attrs) == 0) return indices;
+  const std::vector<const InputField *> fields = op.input_fields(attrs, int(num_inputs));
+  for (size_t i = 0; i < fields.size() && i < num_inputs; ++i) {
+    if (fields[i]->aux) indices.push_back(int(i));
+  }
+  return indices;
+}
+
 bool Op::any_subgraph(const Attrs &a, bool (Subgraph::*is)() const) const {
   if (!subgraphs_of) return false;
   const Subgraphs &inside = subgraphs_of(a);
   return std::any_of(inside.begin(), inside.end(), [is](const auto &subgraph) { return ((*subgraph).*is)(); });
 }
 
-std::vector<int> Op::mutated(const Attrs &a, size_t num_inputs) const {
-  if (own_mutates) return own_mutates(a);
+std::vector<int> Op::mutated(const Attrs &a, size_t num_inputs, Pass pass) const {
+  if (own_mutates) return own_mutates(a, pass);
+  if (mutates.empty() && !own_inputs) return {};
+  const std::vector<int> states = auxiliary_inputs(*this, a, num_inputs);
   std::vector<int> indices;
   for (const int index : mutates) {
-    if (size_t(index) < num_inputs) indices.push_back(index);
+    const bool is_state = std::count(states.begin(), states.end(), index) > 0;
+    if (size_t(index) < num_inputs && (pass == Pass::kTraining || !is_state)) indices.push_back(index);
   }
-  if (!own_inputs) return indices;
-  for (size_t i = num_inputs - size_t(num_aux(a)); i < num_inputs; ++i) indices.push_back(int(i));
+  if (own_inputs) indices.insert(indices.end(), states.begin(), states.end());
+  return indices;
+}
+
+std::vector<int> Op::mutated_backward(const Attrs &a, size_t num_inputs) const {
+  const Gradient gradient = gradient_of(a);
+  std::vector<int> indices;
+  int at = gradient.head_grads ? num_visible(a) : 0;
+  for (const int input : gradient.inputs) {
+    if (size_t(input) >= num_inputs) continue;
+    if (std::count(gradient.writes.begin(), gradient.writes.end(), input) > 0) indices.push_back(at);
+    ++at;
+  }
   return indices;
 }
 

@@ -68,7 +68,7 @@ struct InputField {
   std::string name;
   std::string doc;
   std::function<bool(const Attrs &)> present;  // empty: always
-  bool aux = false;                            // an auxiliary state; these come after all others
+  bool aux = false;                            // an auxiliary state; after all others as a rule
   std::string init = {};                       // `__init__` that a variable put in here gets (SYM-08)
 };
 
@@ -155,7 +155,7 @@ struct Op {
   bool random = false;  // its kernels draw from Args::random
   bool meets = false;   // in training its kernels exchange what they find with those of a group's other devices
   bool stateful = false;  // its kernels are for one node alone: no plan with one is shared
-  std::function<std::vector<int>(const Attrs &)>
+  std::function<std::vector<int>(const Attrs &, Pass)>
       own_mutates;  // in the place of the list above, where attributes say it
 
   // What the plan may do with a node beside running it. Empty: nothing.
@@ -182,7 +182,7 @@ struct Op {
   // Of a variadic operator: the number of inputs that the attribute says, or as many as are given; else 0. Throws
   // kInvalidArgument. What is composed, read from a file or applied at once has its inputs counted here.
   int count_args(const AttrMap &source, size_t num_given) const;
-  // Names of this node's inputs, auxiliary states last. num_args is what count_args() says.
+  // Names of this node's inputs. num_args is what count_args() says.
   std::vector<std::string> input_names(const Attrs &a, int num_args) const;
   const std::vector<InputField> &declared_inputs(const Attrs &a) const { return own_inputs ? own_inputs(a) : inputs; }
   std::vector<const InputField *> input_fields(const Attrs &a, int num_args) const;  // one an input, in the same order
@@ -190,7 +190,10 @@ struct Op {
   std::string output_name(const Attrs &a, int index) const;  // one of them, without making the list where none is given
   int num_inputs(const Attrs &a, int num_args) const { return int(input_names(a, num_args).size()); }
   int num_aux(const Attrs &a) const;
-  std::vector<int> mutated(const Attrs &a, size_t num_inputs) const;  // indices of this node's inputs
+  // Inputs of this node that the kernel of a forward pass writes: auxiliary states in training alone.
+  std::vector<int> mutated(const Attrs &a, size_t num_inputs, Pass pass = Pass::kTraining) const;
+  // Inputs of its backward step that this writes.
+  std::vector<int> mutated_backward(const Attrs &a, size_t num_inputs) const;
   // Of the operator, or of one in its sub-graphs.
   bool is_random(const Attrs &a) const { return random || any_subgraph(a, &Subgraph::is_random); }
   bool is_stateful(const Attrs &a) const { return stateful || any_subgraph(a, &Subgraph::is_stateful); }
@@ -306,8 +309,8 @@ class OpBuilder {
     };
     return op_.subgraphs_of = [given](const Attrs &a) -> const Subgraphs & { return a.get<A>().*given; }, *this;
   }
-  OpBuilder &own_mutates(std::function<std::vector<int>(const A &)> fn) {
-    return op_.own_mutates = [fn](const Attrs &a) { return fn(a.get<A>()); }, *this;
+  OpBuilder &own_mutates(std::function<std::vector<int>(const A &, Pass)> fn) {
+    return op_.own_mutates = [fn](const Attrs &a, Pass pass) { return fn(a.get<A>(), pass); }, *this;
   }
   OpBuilder &other_attrs(std::function<void(A &, const std::string &, const std::string &)> fn) {
     op_.other_attrs = [fn](void *a, const std::string &key, const std::string &value) {

@@ -31,8 +31,39 @@ const std::vector<std::string> &default_output_names(const Op &op) {
   return entry->second;
 }
 
+namespace {
+
+// What may be written for an attribute that is a word or yes or no.
+std::vector<std::string> words_of(const AttrField &field) {
+  if (field.type == "boolean") return {"0", "1"};
+  std::vector<std::string> words;
+  for (size_t begin = field.type.find('\''); begin != std::string::npos; begin = field.type.find('\'', begin)) {
+    const size_t end = field.type.find('\'', begin + 1);
+    if (end == std::string::npos) break;
+    words.push_back(field.type.substr(begin + 1, end - begin - 1));
+    begin = end + 1;
+  }
+  return words;
+}
+
+// Default attributes, but for one that has to be another one for the input to be there.
+Attrs attributes_with(const Op &op, const InputField &input) {
+  Attrs defaults(op.new_attrs());
+  if (!input.present || input.present(defaults)) return defaults;
+  for (const AttrField &field : op.attrs) {
+    for (const std::string &word : words_of(field)) {
+      const std::shared_ptr<void> changed = op.new_attrs();
+      field.set(changed.get(), word);
+      if (input.present(Attrs(changed))) return Attrs(changed);
+    }
+  }
+  return defaults;
+}
+
+}  // namespace
+
 bool has_gradient(const Op &op, size_t input) {
-  const Attrs attrs(op.new_attrs());
+  const Attrs attrs = attributes_with(op, op.inputs[input]);
   const Gradient gradient = op.gradient_of(attrs);
   if (gradient.kind == Gradient::Kind::kNone) return false;
   const std::vector<const InputField *> fields = op.input_fields(attrs, 1);

@@ -167,7 +167,8 @@ void define_unary() {
   define<ClipAttrs>(clip, {"_sparse_clip", "_npi_clip"}, "Values below a_min become a_min, those above a_max a_max.")
       .required(&ClipAttrs::a_min, "a_min", "The smallest value.")
       .required(&ClipAttrs::a_max, "a_max", "The largest value.")
-      .input("data", "Any shape.");
+      .input("data", "Any shape.")
+      .follows();
 
   PointwiseRule &hard =
       add_rule("hard_sigmoid", kElementwise, 1, P::kHardSigmoid, {0}, {{P::kHardSigmoidGrad, kHead, kOut}});

@@ -42,15 +42,21 @@ struct QuantizedConcatAttrs {
   int32_t num_args, dim;
 };
 
+struct QuantizedBatchNormAttrs {
+  double eps;
+  int32_t axis;
+  std::optional<float> min_calib_range, max_calib_range;
+};
+
 struct QuantizedEmbeddingAttrs {
   int32_t input_dim, output_dim;
   Dtype dtype;
 };
 
-inline float larger_bound(float low, float high) { return std::fmax(std::fabs(low), std::fabs(high)); }
+COHORT_HOST_DEVICE inline float larger_bound(float low, float high) { return fmaxf(fabsf(low), fabsf(high)); }
 
 // What 1 of a type stands for, with this larger absolute bound.
-inline double quantum(Dtype dtype, float bound) {
+COHORT_HOST_DEVICE inline double quantum(Dtype dtype, float bound) {
   return double(bound) / (dtype == Dtype::kUint8 ? 255.5 : dtype == Dtype::kInt8 ? 127.5 : 2147483647.0);
 }
 

@@ -281,8 +281,57 @@ void define_others() {
   }
 }
 
+void define_norm() {
+  using A = QuantizedBatchNormAttrs;
+  OpBuilder<A> op("_contrib_quantized_batch_norm");
+  op.doc(
+        "BatchNorm of bytes by the moving statistics, as int8 in the range of the attributes. uint8 loses its last "
+        "bit.")
+      .attr(&A::eps, "eps", double(1e-3f), "Added to the variance.")
+      .ignored("momentum", "float", "0.899999976", "No meaning here.")
+      .ignored("fix_gamma", "boolean", "1", "No meaning here: gamma is read.")
+      .ignored("use_global_stats", "boolean", "0", "No meaning here.")
+      .ignored("output_mean_var", "boolean", "0", "No meaning here.")
+      .attr(&A::axis, "axis", 1, "The axis of the channels; negative counts from the last.")
+      .ignored("cudnn_off", "boolean", "0", "No meaning here.")
+      .attr(&A::min_calib_range, "min_calib_range", std::nullopt, "The lower bound of the output.")
+      .attr(&A::max_calib_range, "max_calib_range", std::nullopt, "The upper bound of the output.")
+      .check([](A &a) {
+        if (a.min_calib_range && a.max_calib_range) return;
+        throw Error(Code::kInvalidArgument,
+                    "attributes 'min_calib_range' and 'max_calib_range': expected both, found none", "min_calib_range");
+      })
+      .input("data", "int8 or uint8, channels on one of its axes.")
+      .input("gamma", "Scale, one a channel.")
+      .input("beta", "Offset, one a channel.")
+      .aux("moving_mean", "Moving mean, one a channel.")
+      .init("[\"zero\", {}]")
+      .aux("moving_var", "Moving variance, one a channel.")
+      .init("[\"one\", {}]")
+      .input("min_data", "Where the range of data begins, one number.")
+      .input("max_data", "Where it ends.");
+  with_bounds<A>(
+      op,
+      [](const A &a, Shapes &in, Shapes &out) {
+        unify(in[0], out[0], "data");
+        unify(out[0], in[0], "output");
+        if (!in[0].rank_known()) return;
+        int64_t &length = in[0][normalize_axis(a.axis, in[0].rank(), "axis")];
+        Shape channels{length};
+        for (size_t i = 1; i < 5; ++i) unify(in[i], channels, "input of a channel"), channels = in[i];
+        if (length == Shape::kUnknown) length = channels[0];
+      },
+      [](const A &, Dtypes &in, Dtypes &out) {
+        check_bytes(in[0], "data");
+        for (size_t i = 1; i < 5; ++i) unify(in[i], Dtype::kFloat32, "input of a channel");
+        unify(out[0], Dtype::kInt8, "output");
+      },
+      5);
+}
+
 [[maybe_unused]] const bool defined = [] {
   define_products();
+  define_norm();
   define_shapes();
   define_others();
   return true;

@@ -165,6 +165,7 @@ OpBuilder<SliceAttrs> sliced(const char *name, const char *doc) {
       .infer_shape([](const SliceAttrs &a, Shapes &in, Shapes &out) {
         if (in[0].known()) unify(out[0], window_of(a, in[0]).shape(), "output");
       })
+      .follows()
       .gradient(of_inputs({0}));
   sliced("_slice_assign", "lhs with rhs in place of a part of it.")
       .alias("_crop_assign")
@@ -196,6 +197,7 @@ COHORT_OPERATOR(slice_axis, SliceAxisAttrs)
     .infer_shape([](const SliceAxisAttrs &a, Shapes &in, Shapes &out) {
       if (in[0].known()) unify(out[0], window_of(a, in[0]).shape(), "output");
     })
+    .follows()
     .gradient(of_inputs({0}));
 
 COHORT_OPERATOR(slice_like, SliceLikeAttrs)

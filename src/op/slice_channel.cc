@@ -53,6 +53,7 @@ COHORT_OPERATOR(SliceChannel, SliceChannelAttrs)
       g.of = {0};
       return g;
     })
+    .follows()
     .names_only_input();
 
 }  // namespace

@@ -4,6 +4,8 @@
 // graph; kernels get it compiled (device/subprogram.hpp).
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -15,12 +17,18 @@ namespace cohort {
 using Shapes = std::vector<Shape>;
 using Dtypes = std::vector<Dtype>;
 
+enum class Pass : uint8_t { kInference, kTraining, kBackward };
+constexpr size_t kNumPasses = 3;
+
 class Subgraph {
  public:
   virtual ~Subgraph() = default;
   virtual size_t num_inputs() const = 0;
   virtual size_t num_outputs() const = 0;
-  virtual bool is_auxiliary(size_t input) const = 0;
+  virtual bool is_auxiliary(size_t input) const = 0;  // of an operator inside: no gradient flows there
+  // Whether what runs inside in that pass writes the array that it is given: an auxiliary state, a weight that is
+  // updated, a gamma that is fixed.
+  virtual bool is_written(size_t input, Pass pass) const = 0;
   virtual bool is_random() const = 0;    // of any operator in it
   virtual bool is_stateful() const = 0;  // the same
   // Complete what they can, both ways, as Op::infer_shape and Op::infer_dtype.

@@ -65,6 +65,7 @@ COHORT_OPERATOR(SwapAxis, SwapAxisAttrs)
     .input("data", "Any shape.")
     .infer_shape(infer_shape<SwapAxisAttrs>)
     .gradient(gradient())
+    .follows()
     .names_only_input();
 
 COHORT_OPERATOR(transpose, TransposeAttrs)
@@ -72,7 +73,8 @@ COHORT_OPERATOR(transpose, TransposeAttrs)
     .attr(&TransposeAttrs::axes, "axes", Tuple(), "The axes of data in their new order; reversed if not given.")
     .input("data", "Any shape.")
     .infer_shape(infer_shape<TransposeAttrs>)
-    .gradient(gradient());
+    .gradient(gradient())
+    .follows();
 
 }  // namespace
 }  // namespace cohort

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/setting_reader.hpp"
+#include "device/trace.hpp"
 #include "optimizer/optimizer_impl.hpp"
 
 namespace cohort {
@@ -21,6 +22,7 @@ struct QueuedUpdate final : Kernel {
   std::vector<NDArray> changed;  // the states, then the weight
   const Timeline *by = nullptr;
   std::string label;
+  std::unique_ptr<WorkInfo> info;
   std::vector<Step> steps;
 
   void bind() {
@@ -31,7 +33,8 @@ struct QueuedUpdate final : Kernel {
     check.kernel = this;
     check.label = label.c_str();
     steps.push_back(check);
-    kernel->append_steps(label.c_str(), &steps);
+    info->bytes = kernel->bytes();
+    kernel->append_steps(label.c_str(), info.get(), &steps);
   }
   // Fails if work before it has failed to write what it reads.
   void run(const Args &, const Lane &) const override {
@@ -331,6 +334,7 @@ void Optimizer::update(const std::string &param, size_t copy, const NDArray &wei
   work->changed.push_back(weight);
   work->by = timeline.get();
   work->label = impl_->name + " '" + param + "'";
+  work->info = std::make_unique<WorkInfo>(SpanKind::kUpdate, param, impl_->name);
   work->bind();
   const auto turn = timeline->turn();
   grad.storage()->hazards().begin_shared_read(grad.range(), timeline);

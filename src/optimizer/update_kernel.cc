@@ -10,7 +10,12 @@ namespace cohort {
 
 UpdateKernel::UpdateKernel(const UpdateOp &op, bool master, const Context &context, Dtype dtype, int64_t length,
                            int num_threads)
-    : op_(op), master_(master), length_(length), num_threads_(num_threads), device_(get_device(context)) {
+    : op_(op),
+      master_(master),
+      dtype_(dtype),
+      length_(length),
+      num_threads_(num_threads),
+      device_(get_device(context)) {
   const Dtype inner = master ? Dtype::kFloat32 : dtype;
   if (op.num_states > kMaxStates) throw Error(Code::kInternal, text(op.name, " has too many states"));
   const auto cast = [this](Dtype from, Dtype to) {
@@ -68,7 +73,7 @@ void UpdateKernel::bind(void *weight, const void *grad, void *const *states) {
   calls_[2]->outputs[0] = weight;
 }
 
-void UpdateKernel::append_steps(const char *label, std::vector<Step> *steps) const {
+void UpdateKernel::append_steps(const char *label, const WorkInfo *info, std::vector<Step> *steps) const {
   for (const auto &call : calls_) {
     Step step{};
     step.kernel = call->kernel.get();
@@ -77,8 +82,16 @@ void UpdateKernel::append_steps(const char *label, std::vector<Step> *steps) con
     step.args.scratch = call->scratch;
     step.args.numbers = &numbers_;
     step.label = label;
+    step.info = info;
     steps->push_back(step);
   }
+}
+
+// Weight and states are read and written, the gradient is read.
+double UpdateKernel::bytes() const {
+  const double given = double(dtype_size(dtype_)), inner = master_ ? double(sizeof(float)) : given;
+  const double element = master_ ? 2 * given + 2 * inner : 2 * inner;
+  return double(length_) * (element + given + 2 * op_.num_states * inner);
 }
 
 void UpdateKernel::run(const Lane &lane) const {

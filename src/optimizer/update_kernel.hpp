@@ -47,8 +47,10 @@ class UpdateKernel {
   int64_t length() const { return length_; }
   void set(const UpdateValues &values) { numbers_ = op_.numbers(values); }  // for the runs that follow
   void bind(void *weight, const void *grad, void *const *states);           // likewise
-  void append_steps(const char *label, std::vector<Step> *steps) const;     // which point into this object
-  void run(const Lane &lane) const;                                         // those steps, at once
+  // Which point into this object.
+  void append_steps(const char *label, const WorkInfo *info, std::vector<Step> *steps) const;
+  double bytes() const;              // that a run reads and writes
+  void run(const Lane &lane) const;  // those steps, at once
 
  private:
   enum { kMaxStates = 4 };
@@ -65,6 +67,7 @@ class UpdateKernel {
 
   const UpdateOp &op_;
   const bool master_;
+  const Dtype dtype_;
   const int64_t length_;
   const int num_threads_;
   const std::shared_ptr<Device> device_;

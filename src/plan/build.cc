@@ -71,10 +71,29 @@ const KernelTable &Ir::kernels(const IrStep &step) const { return request->devic
 
 bool Ir::has_kernel(const IrStep &step) const { return kernels(step).find(spec_of(step)) != nullptr; }
 
+namespace {
+
+// What is made of an argument is out of date once a step has written that.
+std::vector<bool> constants_of(const PlanRequest &request) {
+  const Graph &graph = *request.graph;
+  std::vector<bool> written(graph.nodes.size(), false), constants = request.constants;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const int v : graph.written_by(n, request.is_train ? Pass::kTraining : Pass::kInference))
+      written[size_t(v)] = true;
+    if (!request.with_backward) continue;
+    for (const int v : graph.written_by(n, Pass::kBackward)) written[size_t(v)] = true;
+  }
+  for (size_t i = 0; i < constants.size(); ++i) constants[i] = constants[i] && !written[size_t(graph.arguments[i])];
+  return constants;
+}
+
+}  // namespace
+
 Ir build(const PlanRequest &request) {
   const Graph &graph = *request.graph;
   Ir ir;
   ir.request = &request;
+  ir.constants = constants_of(request);
   ir.node_values.resize(graph.nodes.size());
   int argument = 0, auxiliary = 0;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {

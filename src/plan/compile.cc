@@ -11,21 +11,8 @@ namespace {
 
 // A rough guess of the nanoseconds a step takes on one core: enough to tell a few microseconds from many.
 double estimate_ns(const plan::Ir &ir, const plan::IrStep &step) {
-  double bytes = 0, flops = 0;
-  for (int v : step.inputs) bytes += double(ir.values[size_t(v)].spec.bytes());
-  for (int v : step.outputs) bytes += v >= 0 ? double(ir.values[size_t(v)].spec.bytes()) : 0;
-  // A backward step makes two products of each of the forward step: gradients of the data and of the weight.
-  const plan::IrStep &forward = step.forward_step >= 0 ? ir.steps[size_t(step.forward_step)] : step;
-  if (step.op && step.op->flops && (!step.backward || step.forward_step >= 0)) {
-    Shapes in, out;
-    for (int v : forward.inputs) in.push_back(ir.values[size_t(v)].spec.shape);
-    for (size_t j = 0; j < forward.outputs.size(); ++j) {
-      const int made = forward.outputs[j], v = made >= 0 || forward.like.empty() ? made : forward.like[j];
-      out.push_back(v >= 0 ? ir.values[size_t(v)].spec.shape : Shape());
-    }
-    flops = step.op->flops(step.attrs, in, out) * (step.backward ? 2 : 1);
-  }
-  return 80 + bytes / 16 + flops / 32;
+  const plan::Cost cost = plan::cost_of(ir, step);
+  return 80 + cost.bytes / 16 + cost.flops / 32;
 }
 
 constexpr double kBriefNs = 20000;  // about two wake-ups of another thread
@@ -57,17 +44,19 @@ void order_gradients(Plan *plan) {
 // Arguments that are no mere inputs: an update's weights, a gamma that is fixed.
 void find_written_arguments(const plan::Ir &ir, Plan *plan) {
   const Graph &graph = *ir.request->graph;
+  const Pass forward = ir.request->is_train ? Pass::kTraining : Pass::kInference;
   for (const plan::IrStep &step : ir.steps) {
     if (!step.op) continue;
     const std::vector<Graph::Input> &inputs = graph.inputs[size_t(step.node)];
     const Gradient gradient = step.backward ? step.op->gradient_of(step.attrs) : Gradient();
-    for (const int input : step.backward ? gradient.writes : step.op->mutated(step.attrs, inputs.size())) {
+    for (const int input : step.backward ? gradient.writes : step.op->mutated(step.attrs, inputs.size(), forward)) {
       if (size_t(input) >= inputs.size()) continue;
       if (step.backward) {  // it goes with its gradient
         const size_t at = size_t(std::find(gradient.of.begin(), gradient.of.end(), input) - gradient.of.begin());
         if (at < step.outputs.size() && step.outputs[at] < 0) continue;
       }
-      const auto argument = std::find(graph.arguments.begin(), graph.arguments.end(), inputs[size_t(input)].node);
+      const auto argument =
+          std::find(graph.arguments.begin(), graph.arguments.end(), graph.variable_of(inputs[size_t(input)]));
       if (argument == graph.arguments.end()) continue;
       (step.backward ? plan->written_backward : plan->written_forward)
           .push_back(int(argument - graph.arguments.begin()));
@@ -91,6 +80,7 @@ Plan compile(const PlanRequest &request) {
   }
   if (!request.separate_nodes) {
     plan::fuse_after_gradient(ir);
+    plan::lower_to_bytes(ir);
     plan::drop_unused(ir);
     std::vector<double> costs;
     for (const plan::IrStep &step : ir.steps) costs.push_back(estimate_ns(ir, step));
@@ -98,7 +88,7 @@ Plan compile(const PlanRequest &request) {
   }
 
   Plan plan;
-  plan.narrowed = ir.narrowed;
+  plan.narrow_nodes = ir.narrow_nodes;
   plan.stateful = std::any_of(ir.steps.begin(), ir.steps.end(),
                               [](const plan::IrStep &step) { return step.op && step.op->is_stateful(step.attrs); });
   plan.brief_forward = !plan.stateful && is_brief(ir, 0, ir.num_forward);

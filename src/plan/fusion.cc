@@ -72,9 +72,7 @@ void fuse_norm_and_relu(Ir &ir) {
 bool is_constant(const Ir &ir, int v) {
   const Value &value = ir.values[size_t(v)];
   if (value.alias >= 0) return false;
-  if (value.place == Place::kAuxiliary) return true;
-  return value.place == Place::kArgument && size_t(value.index) < ir.request->constants.size() &&
-         ir.request->constants[size_t(value.index)];
+  return value.place == Place::kAuxiliary || ir.is_parameter(v);
 }
 
 void fold_norms(Ir &ir) {

@@ -68,8 +68,20 @@ class GradientPass {
       gradient.device = ir_.values[size_t(value)].device;
       ir_.head_gradients[h] = ir_.add_value(std::move(gradient));
       from_outside_.insert(ir_.head_gradients[h]);
-      give(value, ir_.head_gradients[h]);
+      give(value, scaled(ir_.head_gradients[h], graph.heads[h].node));
     }
+  }
+
+  // Where gradients begin: times the loss scale, if there is one.
+  int scaled(int gradient, int node) {
+    if (!ir_.request->scales_loss) return gradient;
+    const int result = add_like(gradient);
+    IrStep &step = add_step(kScaleGradient, node, ir_.values[size_t(result)].device);
+    step.inputs = {gradient};
+    step.outputs = {result};
+    step.elementwise = true;
+    if (from_outside_.count(gradient) == 0) step.inplace = {{0, 0}};
+    return result;
   }
 
   // Arguments that want a gradient, by the first step that reads them; last those that none reads.
@@ -131,12 +143,23 @@ class GradientPass {
   int as_now(int value, int node) {
     const int narrow = ir_.root(value), wide = ir_.values[size_t(narrow)].narrow_of;
     if (wide < 0) return value;
+    if (ir_.is_parameter(wide) && !ir_.request->separate_nodes) return value;  // kept, and made anew if it was written
     const Place place = ir_.values[size_t(wide)].place;
     if (place != Place::kArgument && place != Place::kAuxiliary) return value;
     const auto known = cast_now_.find(narrow);
     const int now = known != cast_now_.end() ? known->second : add_cast(wide, narrow, node);
     cast_now_[narrow] = now;
     return value == narrow ? now : ir_.add_alias(now, ir_.values[size_t(value)].spec.shape);
+  }
+
+  // What a step overwrites: a bound array, or a copy of what others read, too.
+  int for_writing(int value, int node) {
+    if (ir_.values[size_t(ir_.root(value))].place == Place::kArgument) return value;
+    const int copy = add_like(value);
+    IrStep &step = add_step("_copy", node, ir_.values[size_t(copy)].device);
+    step.inputs = {value};
+    step.outputs = {copy};
+    return copy;
   }
 
   int add_like(int value) {
@@ -204,7 +227,10 @@ class GradientPass {
     const IrStep forward = ir_.steps[size_t(s)];  // a copy: add_step moves the steps
     std::vector<int> read = head_gradients;
     for (int i : gradient.inputs) {
-      if (size_t(i) < inputs.size()) read.push_back(as_now(inputs[size_t(i)], node));
+      if (size_t(i) >= inputs.size()) continue;
+      const int now = as_now(inputs[size_t(i)], node);
+      const bool writes = std::count(gradient.writes.begin(), gradient.writes.end(), i) > 0;
+      read.push_back(writes ? for_writing(now, node) : now);
     }
     for (int j : gradient.outputs) read.push_back(outputs[size_t(j)]);
     IrStep &step = add_step(("_backward_" + forward.kernel).c_str(), node, device);
@@ -219,9 +245,10 @@ class GradientPass {
     step.elementwise = forward.elementwise;
     ir_.steps[size_t(s)].keep_for_backward = true;
     const int index = int(ir_.steps.size()) - 1;
+    const bool begins = op->is_loss(forward.attrs);
     for (size_t i = 0; i < of.size(); ++i) {
       if (made[i] < 0) continue;
-      give(inputs[size_t(of[i])], made[i]);
+      give(inputs[size_t(of[i])], begins ? scaled(made[i], node) : made[i]);
       if (!forward.inserted) report(index, node, of[i], made[i]);
     }
   }

@@ -40,6 +40,7 @@ struct IrStep {
 
 struct Ir {
   const PlanRequest *request = nullptr;
+  std::vector<bool> constants;  // PlanRequest::constants, less what a node of the network writes
   std::vector<Value> values;
   std::vector<IrStep> steps;  // forward, then (after the gradient pass) backward
   size_t num_forward = 0;
@@ -50,7 +51,7 @@ struct Ir {
     int step, node, input, value;
   };
   std::vector<Report> reports;
-  bool narrowed = false;  // some steps work in PlanRequest::compute_dtype
+  std::vector<bool> narrow_nodes;  // those that work in PlanRequest::compute_dtype; empty: none do
 
   const Node &node(int index) const { return *request->graph->nodes[size_t(index)]; }
   int add_value(Value value) {
@@ -61,6 +62,12 @@ struct Ir {
   int root(int value) const {
     const int alias = values[size_t(value)].alias;
     return alias >= 0 ? alias : value;
+  }
+  // Of an argument that is rarely written: what is made of it alone may be kept until it is.
+  bool is_parameter(int value) const {
+    const Value &v = values[size_t(value)];
+    return v.place == Place::kArgument && v.alias < 0 && size_t(v.index) < constants.size() &&
+           constants[size_t(v.index)];
   }
   // The node's own value is not there any more; a later step holds what it becomes.
   void forget(int value) {
@@ -81,6 +88,14 @@ struct Ir {
   bool has_kernel(const IrStep &step) const;
 };
 
+inline constexpr char kScaleGradient[] = "_scale_gradient";
+
+// What a step computes and moves, as its shapes say: products alone count, of backward those whose results are wanted.
+struct Cost {
+  double flops = 0, bytes = 0;
+};
+Cost cost_of(const Ir &ir, const IrStep &step);  // cost.cc
+
 // Point-wise operators: run flat, whatever the layout, if all tensors share it.
 bool is_elementwise(const Op &op);
 
@@ -91,6 +106,7 @@ void fuse_before_gradient(Ir &ir);
 void lower_precision(Ir &ir);  // precision.cc
 void add_gradients(Ir &ir);
 void fuse_after_gradient(Ir &ir);
+void lower_to_bytes(Ir &ir);                              // quantize.cc
 void fuse_pointwise(Ir &ir);                              // pointwise_fusion.cc
 void drop_unused(Ir &ir);                                 // unused.cc
 void schedule(Ir &ir, const std::vector<double> &costs);  // what each step takes, in any unit

@@ -42,19 +42,21 @@ class LayoutPass {
   }
 
  private:
-  // Values that depend on constant arguments alone; the steps that make them go into the prologue.
+  // Values that depend on constant arguments alone; the steps that make them go into the prologue. In training these
+  // are parameters in a narrower type: forward and backward pass read one copy, which is made when an update has
+  // written.
   void mark_constants() {
     constant_.assign(ir_.values.size(), false);
     sources_.resize(ir_.values.size());
-    if (request_.is_train || request_.with_backward || request_.separate_nodes) return;
+    if (request_.separate_nodes) return;
+    const bool trains = request_.is_train || request_.with_backward;
     const int num_arguments = int(request_.graph->arguments.size());
     for (size_t v = 0; v < ir_.values.size(); ++v) {
       const Value &value = ir_.values[v];
-      const bool parameter = value.place == Place::kArgument && value.alias < 0 &&
-                             size_t(value.index) < request_.constants.size() && request_.constants[size_t(value.index)];
-      const bool statistic = value.place == Place::kAuxiliary && value.alias < 0;
+      const bool parameter = ir_.is_parameter(int(v));
+      const bool statistic = value.place == Place::kAuxiliary && value.alias < 0 && !trains;
       if (!parameter && !statistic) continue;
-      constant_[v] = true;
+      constant_[v] = !trains;
       sources_[v] = {parameter ? value.index : num_arguments + value.index};
     }
   }
@@ -71,8 +73,15 @@ class LayoutPass {
     sources_[size_t(value)] = std::move(sources);
   }
 
+  bool narrows_parameter(const IrStep &step) const {
+    return step.inserted && !step.backward && step.inputs.size() == 1 && ir_.is_parameter(step.inputs[0]) &&
+           ir_.values[size_t(step.outputs[0])].narrow_of == step.inputs[0] &&
+           ir_.values[size_t(step.outputs[0])].device == ir_.values[size_t(step.inputs[0])].device;
+  }
+
   bool runs_in_prologue(const IrStep &step) const {
-    if (request_.is_train || request_.with_backward || request_.separate_nodes) return false;
+    if (request_.separate_nodes) return false;
+    if (request_.is_train || request_.with_backward) return narrows_parameter(step);
     if (step.op && (step.op->is_random(step.attrs) || step.op->is_stateful(step.attrs))) return false;
     for (int v : step.outputs) {
       if (v >= 0 && ir_.values[size_t(v)].place != Place::kArena) return false;
@@ -136,7 +145,8 @@ class LayoutPass {
   // backward pass: the host may write it between the two, and backward reads it as it is then (BWD-08).
   int reordered(int value, const LayoutPtr &layout, int node) {
     const int device = ir_.values[size_t(ir_.root(value))].device;  // which knows its layouts
-    const bool fixed = ir_.values[size_t(value)].place == Place::kArena;
+    const Place place = ir_.values[size_t(value)].place;
+    const bool fixed = place == Place::kArena || place == Place::kConstant;
     for (const Reordered &known : reordered_[value]) {
       if ((fixed || known.backward == in_backward_) && same_layout(known.layout, layout)) return known.result;
     }
@@ -157,6 +167,8 @@ class LayoutPass {
     step.node = node;
     step.device = device;
     step.label = label_of("reorder", node);
+    step.info = std::make_unique<WorkInfo>(SpanKind::kOperator, ir_.node(node).name, "reorder");
+    step.info->bytes = double(ir_.values[size_t(from)].spec.bytes()) + double(ir_.values[size_t(to)].spec.bytes());
     step.reorder = true;
     emit(std::move(step), is_constant(from) && ir_.values[size_t(to)].place == Place::kArena);
   }
@@ -222,7 +234,7 @@ class LayoutPass {
     PlanStep made;
     made.label = label_of(step.op && !step.backward ? step.op->name : step.kernel, step.node);
     StepSpec spec = spec_of(step, inputs);
-    const NodeCompiler compiler(ir_.node(step.node), request_.devices[size_t(step.device)]);
+    const NodeCompiler compiler(ir_.node(step.node), request_.devices[size_t(step.device)], &plan_.num_inner_steps);
     spec.subgraphs = &compiler;
     if (backward_of_[s] >= 0) {
       for (const int v : ir_.steps[size_t(backward_of_[s])].outputs) spec.gradients_wanted.push_back(v >= 0);
@@ -241,12 +253,14 @@ class LayoutPass {
     if (checks_outputs_ && runs_again && on_host(step.device)) {
       made.kernel = with_checked_outputs(std::move(made.kernel), spec);
     }
+    made.info = info_of(step, made.choice, spec);
     made.inputs = inputs;
     made.node = step.node;
     made.device = step.device;
     made.inplace = step.inplace;
     made.inplace.insert(made.inplace.end(), spec.inplace.begin(), spec.inplace.end());
     if (spec.part_bytes > 0) made.finds_part = kernel_of_[s], made.part_bytes = spec.part_bytes;
+    made.scales_loss = step.kernel == kScaleGradient;
     made.scratch = new_block(spec.scratch_bytes, step.device);
     if (step.backward) {
       made.saved = step.forward_step >= 0 ? saved_of_[size_t(step.forward_step)] : -1;
@@ -254,12 +268,24 @@ class LayoutPass {
       made.saved = saved_of_[s] = new_block(spec.saved_bytes, step.device);
     }
     const auto moved = place_outputs(step, spec, flat_layout, &made);
+    made.reorder = prologue && narrows_parameter(step);
     emit(std::move(made), prologue);
     for (const auto &[from, to] : moved) {
       add_reorder(from, to, step.node, step.device);
       // Later readers may take either; the one as made is often the one they like.
       reordered_[to].push_back({ir_.values[size_t(from)].spec.layout, in_backward_, from});
     }
+  }
+
+  std::unique_ptr<WorkInfo> info_of(const IrStep &step, const KernelChoice &choice, const StepSpec &spec) const {
+    const std::string &op = step.op && !step.backward ? step.op->name : step.kernel;
+    auto info = std::make_unique<WorkInfo>(SpanKind::kOperator, ir_.node(step.node).name, op);
+    info->kernel = choice.name;
+    const Cost cost = cost_of(ir_, step);
+    info->flops = cost.flops;
+    info->bytes = cost.bytes;
+    info->narrow = !spec.inputs.empty() && spec.inputs[0].dtype == Dtype::kBfloat16;
+    return info;
   }
 
   StepSpec spec_of(const IrStep &step, const std::vector<int> &inputs) const {

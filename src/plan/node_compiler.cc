@@ -97,6 +97,7 @@ class PlannedSubprogram final : public Subprogram {
       args.saved = place(step.saved);
       args.random = arrays.random ? arrays.random + step.node : nullptr;
       try {
+        const WorkSpan span(step.info.get());
         step.kernel->run(args, lane);
       } catch (const Error &e) {
         throw Error(e.code(), text(step.label, ": ", e.what()), e.subject());
@@ -128,7 +129,8 @@ GradReq req_of(Subprogram::Gradient gradient) {
 }  // namespace
 
 std::unique_ptr<Subprogram> NodeCompiler::compile(size_t index, const Request &asked) const {
-  const NodeGraph &inside = *node_.subgraphs[index];
+  // As the operator has it: that of a fused layer is not the one that was given.
+  const NodeGraph &inside = static_cast<const NodeGraph &>(*node_.op->subgraphs_of(node_.parsed)[index]);
   const Graph &graph = inside.graph();
   std::vector<Shape> shapes(graph.nodes.size());
   std::vector<Dtype> dtypes(graph.nodes.size(), Dtype::kNone);
@@ -154,7 +156,9 @@ std::unique_ptr<Subprogram> NodeCompiler::compile(size_t index, const Request &a
   request.is_train = asked.is_train;
   request.with_backward = !asked.gradients.empty();
   request.num_threads = asked.num_threads;
-  return std::make_unique<PlannedSubprogram>(cohort::compile(request), asked.num_threads, graph, inside.inputs(),
+  Plan plan = cohort::compile(request);
+  num_steps_ += plan.steps.size() + plan.prologue.size() + plan.num_inner_steps;
+  return std::make_unique<PlannedSubprogram>(std::move(plan), asked.num_threads, graph, inside.inputs(),
                                              inside.is_random());
 }
 

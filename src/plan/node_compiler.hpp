@@ -12,12 +12,15 @@ namespace cohort::plan {
 
 class NodeCompiler final : public SubgraphCompiler {
  public:
-  NodeCompiler(const Node &node, const std::shared_ptr<Device> &device) : node_(node), device_(device) {}
+  // Adds the steps of what it compiles to *num_steps.
+  NodeCompiler(const Node &node, const std::shared_ptr<Device> &device, size_t *num_steps)
+      : node_(node), device_(device), num_steps_(*num_steps) {}
   std::unique_ptr<Subprogram> compile(size_t subgraph, const Request &request) const override;
 
  private:
   const Node &node_;
   const std::shared_ptr<Device> &device_;
+  size_t &num_steps_;
 };
 
 }  // namespace cohort::plan

@@ -6,6 +6,7 @@
 //   placement  which device runs what, copies between them      placement.cc
 //   fusion     several operators in one kernel                  fusion.cc, pointwise_fusion.cc
 //   precision  matrix work in a narrower type                   precision.cc
+//   quantize   inference in bytes                               quantize.cc
 //   gradient   the backward steps                               gradient.cc
 //   unused     steps and outputs that nobody reads go           unused.cc
 //   schedule   what a device does while it would wait           schedule.cc
@@ -22,6 +23,8 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "device/trace.hpp"
+#include "plan/compute_types.hpp"
 #include "plan/grad_req.hpp"
 #include "symbol/symbol.hpp"
 
@@ -41,8 +44,11 @@ struct PlanRequest {
   bool separate_nodes =
       false;  // no fusion, no in-place reuse: each node can be run and looked at (monitor, partial forward)
   int num_threads = 1;
-  int num_replicas = 1;                   // devices of the group, for operators that meet
-  Dtype compute_dtype = Dtype::kFloat32;  // of operators that may work in a narrower type than their arrays
+  int num_replicas = 1;                         // devices of the group, for operators that meet
+  Dtype compute_dtype = Dtype::kFloat32;        // of operators that may work in a narrower type than their arrays
+  std::vector<std::vector<ValueRange>> ranges;  // kInt8: node_ranges()
+  bool scales_loss = false;                     // gradients begin with a factor that is known when they are made
+  std::map<int, Op::Precision> precisions;      // of nodes, in the place of their operators': node_precisions()
 };
 
 // Where a value lies.
@@ -73,11 +79,13 @@ struct PlanStep {
   int device = 0;
   std::string label;
   KernelChoice choice;  // which of the operator's kernels it is; of a reorder: none
+  std::unique_ptr<WorkInfo> info;
   // Prologue: the arguments (auxiliary states after all arguments) it depends on; it runs when one of them was written.
   std::vector<int> sources;
   size_t constant_bytes = 0;                 // prologue: what its outputs and scratch take
-  bool reorder = false;                      // does nothing but bring its input into another layout
+  bool reorder = false;                      // does nothing but bring its input into another layout, or type
   std::vector<std::pair<int, int>> inplace;  // (input, output) that may share memory
+  bool scales_loss = false;                  // its numbers are the loss scale
   const Kernel *finds_part = nullptr;  // of a step that meets those of other devices: whose find_part() comes first
   size_t part_bytes = 0;
 };
@@ -91,11 +99,12 @@ struct GradientReport {
 };
 
 struct Plan {
-  bool narrowed = false;  // some steps work in PlanRequest::compute_dtype
+  std::vector<bool> narrow_nodes;  // those that work in PlanRequest::compute_dtype; empty: none do
   std::vector<Slot> slots;
   std::vector<PlanStep> prologue;
   std::vector<PlanStep> steps;  // forward, then backward
   size_t num_forward = 0;
+  size_t num_inner_steps = 0;                // of the plans inside its nodes
   std::vector<size_t> arena_bytes;           // per device
   size_t intermediate_bytes = 0;             // what the arena's values would take side by side, scratch not counted
   std::vector<std::vector<int>> node_slots;  // per node and output; -1 fused away

@@ -22,10 +22,17 @@ class Key {
  public:
   explicit Key(const PlanRequest &request) {
     const Graph &graph = *request.graph;
-    add(request.is_train | request.with_backward << 1 | request.always_moves << 2 | request.separate_nodes << 3);
+    add(request.is_train | request.with_backward << 1 | request.always_moves << 2 | request.separate_nodes << 3 |
+        request.scales_loss << 4);
     add(request.num_threads);
     add(request.num_replicas);
     add(request.compute_dtype);
+    add_map(request.precisions);
+    add(request.ranges.size());
+    for (const std::vector<ValueRange> &of_node : request.ranges) {
+      add(of_node.size());
+      for (const ValueRange &range : of_node) add(range.low), add(range.high);
+    }
     for (const std::shared_ptr<Device> &device : request.devices) {
       // Devices of the host are alike; of others, a plan is for the one alone.
       add(device->context().on_host() ? nullptr : device.get());
@@ -117,7 +124,8 @@ class PlanCache {
       if (std::shared_ptr<const Plan> faster = known->second->plan.lock()) return faster;
       drop(known->second, &dropped);
     }
-    entries_.push_front({std::move(key), plan, nullptr, may_keep, plan->steps.size() + plan->prologue.size()});
+    const size_t steps = plan->steps.size() + plan->prologue.size() + plan->num_inner_steps;
+    entries_.push_front({std::move(key), plan, nullptr, may_keep, steps});
     by_key_.emplace(entries_.front().key, entries_.begin());
     keep(entries_.begin(), plan);
     trim(&dropped);

@@ -4,6 +4,7 @@
 // gets it cast back. Arguments, outputs and auxiliary states keep their types; gradients flow back through the casts.
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "device/kernel_table.hpp"
 #include "plan/ir.hpp"
 
@@ -66,6 +67,16 @@ class PrecisionPass {
     ir_.steps.push_back(std::move(step));
   }
 
+  Op::Precision precision_of(const IrStep &step) const {
+    const auto said = ir_.request->precisions.find(step.node);
+    return said == ir_.request->precisions.end() ? step.op->precision : said->second;
+  }
+  // Whoever binds the network has said so: then not to be able to is an error.
+  bool is_forced(const IrStep &step) const {
+    const auto said = ir_.request->precisions.find(step.node);
+    return said != ir_.request->precisions.end() && said->second == Op::Precision::kNarrow;
+  }
+
   bool is_wide(int value) const { return ir_.values[size_t(value)].spec.dtype == Dtype::kFloat32; }
   bool is_made_narrow(int value) const { return narrow_made_[size_t(ir_.root(value))]; }
 
@@ -119,7 +130,7 @@ class PrecisionPass {
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const int v = step.inputs[i];
       if (v < 0 || !is_wide(v) || std::count(mutated.begin(), mutated.end(), int(i)) > 0) continue;
-      chosen[i] = step.op->precision == Op::Precision::kNarrow || is_made_narrow(v);
+      chosen[i] = precision_of(step) == Op::Precision::kNarrow || is_made_narrow(v);
     }
     return chosen;
   }
@@ -141,7 +152,7 @@ class PrecisionPass {
     return known && in == wanted ? out : Dtypes();
   }
 
-  // Whether the step keeps the implementation that it has: a narrower type must not cost it that.
+  // Whether it pays: a narrower type must not cost the step an implementation that is more than plain loops.
   bool has_kernels(const IrStep &step, const std::vector<bool> &chosen, const Dtypes &out) const {
     StepSpec spec = ir_.spec_of(step);
     const KernelEntry *const before = ir_.kernels(step).find(spec);
@@ -150,21 +161,35 @@ class PrecisionPass {
     }
     for (size_t j = 0; j < out.size(); ++j) spec.outputs[j].dtype = out[j];
     const KernelEntry *const after = ir_.kernels(step).find(spec);
-    if (!before || !after || before->name() != after->name()) return false;
-    if (step.op->precision == Op::Precision::kNarrow && before->name() == "plain") return false;  // nothing to gain
+    if (!before || !after) return false;
+    const bool is_plain = after->name() == "plain";
+    if (!is_forced(step) && is_plain && (before->name() != "plain" || precision_of(step) == Op::Precision::kNarrow)) {
+      return false;  // nothing to gain
+    }
     if (!ir_.request->with_backward || step.op->gradient_of(step.attrs).kind != Gradient::Kind::kKernel) return true;
     const std::vector<const KernelEntry *> &back = ir_.kernels(step).candidates("_backward_" + step.kernel);
     return !back.empty() && back[0]->takes(type_);
   }
 
+  bool refuse(const IrStep &step) const {
+    if (!is_forced(step)) return false;
+    const std::string &name = ir_.node(step.node).name;
+    throw Error(Code::kUnsupported,
+                text("narrow_names: ", step.op->name, " '", name, "' cannot compute in ", type_, " with these inputs"),
+                name);
+  }
+
   // Adds the step in the narrow type, if it is to run so and can.
   bool narrow(IrStep &step) {
-    if (!step.op || step.op->precision == Op::Precision::kOwn) return false;
+    if (!step.op || precision_of(step) == Op::Precision::kOwn) return false;
     if (std::count(step.inputs.begin(), step.inputs.end(), -1) > 0) return false;
-    const std::vector<bool> chosen = chosen_inputs(step);
-    if (std::none_of(chosen.begin(), chosen.end(), [](bool c) { return c; })) return false;
+    std::vector<bool> chosen = chosen_inputs(step);
+    if (is_forced(step) && output_types(step, chosen).empty()) {  // beside its data it may have what stays wide
+      std::fill(chosen.begin() + 1, chosen.end(), false);
+    }
+    if (std::none_of(chosen.begin(), chosen.end(), [](bool c) { return c; })) return refuse(step);
     const Dtypes out = output_types(step, chosen);
-    if (out.empty() || !has_kernels(step, chosen, out)) return false;
+    if (out.empty() || !has_kernels(step, chosen, out)) return refuse(step);
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       if (chosen[i]) {
         step.inputs[i] = narrow_value(step.inputs[i], step);
@@ -184,7 +209,8 @@ class PrecisionPass {
       if (is_head || ir_.values[size_t(v)].place != Place::kArena || ir_.request->separate_nodes)
         read_wide.push_back(v);
     }
-    ir_.narrowed = true;
+    ir_.narrow_nodes.resize(ir_.request->graph->nodes.size(), false);
+    ir_.narrow_nodes[size_t(step.node)] = true;
     ir_.steps.push_back(std::move(step));
     const IrStep made = ir_.steps.back();
     for (int v : read_wide) make_wide(v, made);
@@ -203,7 +229,55 @@ class PrecisionPass {
 }  // namespace
 
 void lower_precision(Ir &ir) {
-  if (ir.request->compute_dtype != Dtype::kFloat32) PrecisionPass(ir).run();
+  const Dtype type = ir.request->compute_dtype;
+  if (type != Dtype::kFloat32 && type != Dtype::kInt8) PrecisionPass(ir).run();
 }
 
 }  // namespace cohort::plan
+
+namespace cohort {
+
+std::map<int, Op::Precision> node_precisions(const Graph &graph, const ComputeTypes &types) {
+  for (const std::string &name : types.wide) {
+    if (std::count(types.narrow.begin(), types.narrow.end(), name) == 0) continue;
+    throw Error(Code::kInvalidArgument, text("narrow_names: '", name, "' is among float32_names, too"), name);
+  }
+  std::map<int, Op::Precision> by_node, by_op;
+  const auto add = [&](const std::vector<std::string> &names, Op::Precision precision, const char *list) {
+    for (const std::string &name : names) {
+      const Op *const op = find_op(name);
+      bool known = op != nullptr;
+      for (size_t n = 0; n < graph.nodes.size(); ++n) {
+        const Node &node = *graph.nodes[n];
+        if (node.is_variable()) continue;
+        if (node.name == name) known = true, by_node[int(n)] = precision;
+        if (op && node.op == op) by_op[int(n)] = precision;
+      }
+      if (known || !types.all_known) continue;
+      throw Error(Code::kName, text(list, ": '", name, "' is neither a node of the network nor an operator"), name);
+    }
+  };
+  add(types.wide, Op::Precision::kOwn, "float32_names");
+  add(types.narrow, Op::Precision::kNarrow, "narrow_names");
+  by_node.insert(by_op.begin(), by_op.end());
+  return by_node;
+}
+
+std::string value_name(const Node &node, int output) {
+  return node.is_variable() ? node.name : node.name + "_" + node.op->output_name(node.parsed, output);
+}
+
+std::vector<std::vector<ValueRange>> node_ranges(const Graph &graph, const ComputeTypes &types) {
+  std::vector<std::vector<ValueRange>> ranges;
+  if (!types.ranges) return ranges;
+  for (const auto &node : graph.nodes) {
+    ranges.emplace_back();
+    for (int output = 0; output < (node->is_variable() ? 1 : node->num_outputs()); ++output) {
+      const auto found = types.ranges->find(value_name(*node, output));
+      ranges.back().push_back(found == types.ranges->end() ? ValueRange() : found->second);
+    }
+  }
+  return ranges;
+}
+
+}  // namespace cohort

@@ -60,7 +60,11 @@ class Scheduler {
     for (size_t s = begin_; s < end_; ++s) {
       const IrStep &step = ir_.steps[s];
       std::vector<int> changed;
-      if (step.op && !step.backward) changed = step.op->mutated(step.attrs, step.inputs.size());
+      if (step.op) {
+        const size_t num_inputs = ir_.request->graph->inputs[size_t(step.node)].size();
+        changed = step.backward ? step.op->mutated_backward(step.attrs, num_inputs)
+                                : step.op->mutated(step.attrs, num_inputs);
+      }
       for (size_t k = 0; k < step.inputs.size(); ++k) {
         const size_t root = size_t(ir_.root(step.inputs[k]));
         link(writer[root], s);

@@ -171,8 +171,10 @@ void infer_shapes_at(const Graph &graph, const std::vector<Shape> &known, Inferr
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node &node = *graph.nodes[i];
     shapes[i].resize(size_t(node.num_outputs()));
+    const bool is_known = i < known.size() && known[i].rank_known();
+    if (is_known) shapes[i][0] = known[i];
     if (!node.is_variable()) continue;
-    shapes[i][0] = i < known.size() && known[i].rank_known() ? known[i] : shape_attribute(node);
+    if (!is_known) shapes[i][0] = shape_attribute(node);
     try {
       check_size(shapes[i][0], "shape");
     } catch (const Error &e) {

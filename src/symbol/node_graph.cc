@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "symbol/fused_layer.hpp"
+
 namespace cohort {
 namespace {
 
@@ -42,6 +44,12 @@ void take(const Graph &graph, const std::vector<int> &inputs, const std::vector<
 
 NodeGraph::NodeGraph(Symbol symbol)
     : symbol_(std::move(symbol)), graph_(with_copies(symbol_)), json_(graph_json(symbol_)) {
+  for (const Pass pass : {Pass::kInference, Pass::kTraining, Pass::kBackward}) {
+    is_written_[size_t(pass)].resize(graph_.nodes.size());
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      for (const int variable : graph_.written_by(n, pass)) is_written_[size_t(pass)][size_t(variable)] = true;
+    }
+  }
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     const Node &node = *graph_.nodes[n];
     if (node.is_variable()) {
@@ -55,6 +63,13 @@ NodeGraph::NodeGraph(Symbol symbol)
   if (num_levels_ <= kMostLevels) return;
   throw Error(Code::kInvalidArgument,
               text("sub-graph: expected at most ", kMostLevels, " graphs in each other, found more"), "sub-graph");
+}
+
+NodeGraph::NodeGraph(Symbol symbol, const std::vector<Entry> &variables) : NodeGraph(std::move(symbol)) {
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const auto found = std::find(graph_.nodes.begin(), graph_.nodes.end(), variables[i].node);
+    inputs_[i] = int(found - graph_.nodes.begin());
+  }
 }
 
 void NodeGraph::infer_shapes(Shapes *in, Shapes *out) const {
@@ -91,7 +106,10 @@ double NodeGraph::flops(const Shapes &in) const {
   return sum;
 }
 
-Subgraphs subgraphs_of(const Node &node) { return Subgraphs(node.subgraphs.begin(), node.subgraphs.end()); }
+Subgraphs subgraphs_of(const Node &node) {
+  if (is_fused_layer(node)) return {FusedLayer::make(node)};
+  return Subgraphs(node.subgraphs.begin(), node.subgraphs.end());
+}
 
 void check_num_args(const Node &node, int num_args, size_t num_inputs) {
   const size_t expected = num_inputs + node.subgraphs.size();

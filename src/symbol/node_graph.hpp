@@ -10,7 +10,7 @@
 
 namespace cohort {
 
-class NodeGraph final : public Subgraph {
+class NodeGraph : public Subgraph {
  public:
   // Throws kInvalidArgument where graphs are nested more deeply than JSON that we read may be.
   explicit NodeGraph(Symbol symbol);
@@ -24,17 +24,23 @@ class NodeGraph final : public Subgraph {
   size_t num_inputs() const override { return inputs_.size(); }
   size_t num_outputs() const override { return graph_.heads.size(); }
   bool is_auxiliary(size_t input) const override { return graph_.is_auxiliary[size_t(inputs_[input])]; }
+  bool is_written(size_t input, Pass pass) const override { return is_written_[size_t(pass)][size_t(inputs_[input])]; }
   bool is_random() const override { return is_random_; }
   bool is_stateful() const override { return is_stateful_; }
   void infer_shapes(Shapes *in, Shapes *out) const override;
   void infer_dtypes(Dtypes *in, Dtypes *out) const override;
   double flops(const Shapes &in) const override;
 
+ protected:
+  // With its inputs in the order of `variables`, each of which it reads.
+  NodeGraph(Symbol symbol, const std::vector<Entry> &variables);
+
  private:
   Symbol symbol_;
   Graph graph_;
   std::string json_;
   std::vector<int> inputs_;
+  std::vector<bool> is_written_[kNumPasses];  // per node
   int num_levels_ = 1;
   bool is_random_ = false, is_stateful_ = false;
 };

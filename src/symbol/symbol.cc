@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "op/auxiliary_inputs.hpp"
 #include "symbol/node.hpp"
 #include "symbol/node_graph.hpp"
 
@@ -105,8 +106,9 @@ std::unordered_set<const Node *> auxiliary_of(const std::vector<NodePtr> &nodes)
   std::unordered_set<const Node *> auxiliary;
   for (const NodePtr &node : nodes) {
     if (node->is_variable()) continue;
-    const size_t num_aux = size_t(node->op->num_aux(node->parsed)), num_inputs = node->inputs.size();
-    for (size_t i = num_inputs - num_aux; i < num_inputs; ++i) auxiliary.insert(node->inputs[i].node.get());
+    for (const int i : auxiliary_inputs(*node->op, node->parsed, node->inputs.size())) {
+      auxiliary.insert(node->inputs[size_t(i)].node.get());
+    }
   }
   return auxiliary;
 }
@@ -172,17 +174,21 @@ const std::string *hidden_suffix(const std::string &key) {
   return nullptr;
 }
 
+// What is kept from pass to pass, by the node or by what runs inside it, is an array that has a name.
 void check_auxiliary(const Node &node) {
-  const size_t num_aux = size_t(node.op->num_aux(node.parsed)), num_inputs = node.inputs.size();
-  for (size_t i = num_inputs - num_aux; i < num_inputs; ++i) {
-    if (node.inputs[i].node->is_variable()) continue;
+  const size_t num_inputs = node.inputs.size();
+  const auto check = [&](size_t i, const char *what) {
+    if (node.inputs[i].node->is_variable()) return;
     const std::string name = node.op->input_names(node.parsed, int(num_inputs))[i];
     throw Error(Code::kInvalidArgument,
-                text("auxiliary state '", name, "' of node '", node.name, "' (", node.op->name,
+                text(what, " '", name, "' of node '", node.name, "' (", node.op->name,
                      "): expected a variable, found the output of node '", node.inputs[i].node->name, "' (",
                      node.inputs[i].node->op->name, ")"),
                 node.name);
-  }
+  };
+  for (const int i : auxiliary_inputs(*node.op, node.parsed, num_inputs)) check(size_t(i), "auxiliary state");
+  if (!node.op->own_mutates) return;
+  for (const int i : node.op->mutated(node.parsed, num_inputs)) check(size_t(i), "input that a sub-graph writes,");
 }
 
 // ---- composing -----------------------------------------------------------------------------------------------------
@@ -487,6 +493,27 @@ std::vector<std::string> Graph::auxiliary_names() const {
 
 std::string Graph::output_name(const Input &entry) const {
   return cohort::output_name(*nodes[size_t(entry.node)], entry.index);
+}
+
+int Graph::variable_of(Input entry) const {
+  while (!nodes[size_t(entry.node)]->is_variable()) {
+    if (!nodes[size_t(entry.node)]->op->view) return -1;
+    entry = inputs[size_t(entry.node)][0];
+  }
+  return entry.node;
+}
+
+std::vector<int> Graph::written_by(size_t n, Pass pass) const {
+  const Node &node = *nodes[n];
+  if (node.is_variable()) return {};
+  std::vector<int> variables;
+  const bool backward = pass == Pass::kBackward;
+  for (const int input :
+       backward ? node.op->gradient_of(node.parsed).writes : node.op->mutated(node.parsed, inputs[n].size(), pass)) {
+    const int variable = variable_of(inputs[n][size_t(input)]);
+    if (variable >= 0) variables.push_back(variable);
+  }
+  return variables;
 }
 
 std::vector<std::string> initial_attributes(const Graph &graph) {

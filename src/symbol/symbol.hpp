@@ -102,6 +102,9 @@ struct Graph {
   std::vector<std::string> argument_names() const;
   std::vector<std::string> auxiliary_names() const;
   std::string output_name(const Input &entry) const;  // "fc_output" (SYM-02)
+  // The variable in whose array the value lies, in whatever shape; -1: in none.
+  int variable_of(Input entry) const;
+  std::vector<int> written_by(size_t node, Pass pass) const;  // variables
 };
 
 // `__init__` texts that the operators give to the variables in their inputs (SYM-08); per node, empty where none.
@@ -123,8 +126,8 @@ void check_size(const Shape &shape, const char *what);
 // no error. Contradictions throw kShape / kDtype naming node, expected and found.
 void infer_shapes(const Graph &graph, const std::vector<std::pair<std::string, Shape>> &known, Inferred *result);
 void infer_dtypes(const Graph &graph, const std::vector<std::pair<std::string, Dtype>> &known, Inferred *result);
-// The same for variables given by node index: two variables may share a name (EXE-08). What is known of heads takes
-// part.
+// The same for variables given by node index: two variables may share a name (EXE-08); the shape of a node's first
+// output may be given, too. What is known of heads takes part.
 void infer_shapes_at(const Graph &graph, const std::vector<Shape> &by_node, Inferred *result,
                      const std::vector<Shape> &of_heads = {});
 void infer_dtypes_at(const Graph &graph, const std::vector<Dtype> &by_node, Inferred *result,

@@ -133,7 +133,8 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
     work->add(*made->from_inputs[i], {input.data()}, {sources[i]});
   }
   if (!call.what->backward) {
-    for (const int i : call.what->op->mutated(call.what->parsed, call.inputs.size()))
+    const Pass pass = call.what->is_train ? Pass::kTraining : Pass::kInference;
+    for (const int i : call.what->op->mutated(call.what->parsed, call.inputs.size(), pass))
       work->changes.push_back(call.inputs[size_t(i)]);
   }
   for (size_t i = 0; i < call.outputs.size(); ++i) {

@@ -7,6 +7,7 @@
 #include "tool/network.hpp"
 #include "tool/printing.hpp"
 #include "tool/tool.hpp"
+#include "tool/tracing.hpp"
 
 namespace cohort::tool {
 namespace {
@@ -181,6 +182,7 @@ void bench(const Arguments &arguments) {
   std::optional<Params> params;
   if (arguments.has("--params")) params = load_params(arguments.one("--params"), load_symbol(path).get());
 
+  Tracing tracing(arguments);
   Table table({true, false, true, true, true, true, true, true});
   table.add({"batch", "devices", "steps", "first ms", "median ms", "spread", "items/s", "memory"});
   table.line();
@@ -217,10 +219,11 @@ void bench(const Arguments &arguments) {
       progress.step();
     }
   }
+  const std::string totals = tracing.finish();
   if (arguments.has("--json")) {
     print(json);
   } else {
-    print(table.text());
+    print(table.text() + totals);
   }
 }
 
@@ -246,6 +249,7 @@ Command bench_command() {
         Option::kRepeated},
        {"--train", "", "steps of training"},
        {"--milliseconds", "N", "how long to measure each row; 1000 if it is not given"},
+       kTraceOption,
        kJsonOption},
       bench};
 }

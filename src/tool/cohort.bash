@@ -12,8 +12,8 @@ _cohort() {
   case $command in
     inspect) options='--params --shape --dtype --context --plan --json --help' ;;
     plot) options='--output --params --shape --dtype --weights --no-groups --json --help' ;;
-    run) options='--params --input --shape --dtype --output --top --labels --batch --context --json --help' ;;
-    bench) options='--shape --dtype --params --batch --batch-axis --context --train --milliseconds --json --help' ;;
+    run) options='--params --input --shape --dtype --output --top --labels --batch --context --trace --json --help' ;;
+    bench) options='--shape --dtype --params --batch --batch-axis --context --train --milliseconds --trace --json --help' ;;
     convert) options='--output --symbol --json --help' ;;
     help)
       mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")

@@ -9,6 +9,7 @@
 #include "tool/network.hpp"
 #include "tool/printing.hpp"
 #include "tool/tool.hpp"
+#include "tool/tracing.hpp"
 
 namespace cohort::tool {
 namespace {
@@ -341,9 +342,11 @@ void run(const Arguments &arguments) {
       has_top && arguments.has("--labels") ? read_labels(arguments.one("--labels")) : std::vector<std::string>();
   check_complete(symbol.get(), inputs, given);
 
+  Tracing tracing(arguments);
   std::vector<NDArray> arrays = run_in_batches(symbol.get(), contexts, inputs, given, known, batch);
   std::vector<Output> outputs;
   for (size_t i = 0; i < arrays.size(); ++i) outputs.push_back(read(names[i], std::move(arrays[i])));
+  const std::string totals = tracing.finish();
   ordered_json json;
   json["file"] = arguments.file();
   json["outputs"] = ordered_json::array();
@@ -367,7 +370,7 @@ void run(const Arguments &arguments) {
   if (as_json) {
     print(json);
   } else {
-    print(text);
+    print(text + totals);
   }
 }
 
@@ -389,6 +392,7 @@ Command run_command() {
        {"--labels", "FILE", "what --top calls the classes: line 1 of the file is class 0"},
        {"--batch", "N", "run N rows at a time; all at once if it is not given"},
        {"--context", "CONTEXT,..", "devices to split the rows over, such as cpu(0),cpu(1); cpu(0) if it is not given"},
+       kTraceOption,
        kJsonOption},
       run};
 }

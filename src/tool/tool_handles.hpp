@@ -32,6 +32,7 @@ using Symbol = std::unique_ptr<cohort_symbol, FreeBy<cohort_symbol_free>>;
 using Executor = std::unique_ptr<cohort_executor, FreeBy<cohort_executor_free>>;
 using Group = std::unique_ptr<cohort_group, FreeBy<cohort_group_free>>;
 using Optimizer = std::unique_ptr<cohort_optimizer, FreeBy<cohort_optimizer_free>>;
+using Trace = std::unique_ptr<cohort_trace, FreeBy<cohort_trace_free>>;
 using Initializer = std::unique_ptr<cohort_initializer, FreeBy<cohort_initializer_free>>;
 
 inline void check(cohort_error *error) {

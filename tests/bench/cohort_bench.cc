@@ -18,6 +18,8 @@
 
 #include "applied.hpp"
 #include "measured.hpp"
+#include "params_in_out.hpp"
+#include "process_start.hpp"
 
 namespace bench {
 namespace {
@@ -25,8 +27,8 @@ namespace {
 const char kHelp[] =
     "cohort-bench --workload W [flags]: measures one workload and prints one JSON line\n"
     "  --workload W      %s\n"
-    "  --variant V       of W9: mlp or chain\n"
-    "  --mode M          train or infer; the default is train, of W9 infer\n"
+    "  --variant V       of W5: fused, unroll or bucket; of W9: mlp or chain\n"
+    "  --mode M          train or infer; the default is train, of W6, W9 and W11 infer\n"
     "  --batch N         samples of the whole group a step; 0: the workload's own\n"
     "  --contexts K      devices of the group (1)\n"
     "  --threads T       processors the whole process may use (1), shared out among the contexts\n"
@@ -36,6 +38,7 @@ const char kHelp[] =
     "  --quick           a hundredth of the steps, two blocks: does it run?\n"
     "  --api A           group, or executor: one bound executor without a group, inference only\n"
     "  --device D        cpu or gpu\n"
+    "  --compute-dtype T float32 or bfloat16: what layers multiply in\n"
     "  --symbols DIR     where the graphs are\n";
 
 [[noreturn]] void usage(const std::string &text) {
@@ -91,6 +94,10 @@ void set(const std::string &flag, const std::string &value, Flags *flags) {
     options.executor = is_first(flag, value, "executor", "group");
   } else if (flag == "--device") {
     options.gpu = is_first(flag, value, "gpu", "cpu");
+  } else if (flag == "--compute-dtype") {
+    options.compute_dtype = is_first(flag, value, "bfloat16", "float32") ? COHORT_DTYPE_BFLOAT16 : 0;
+  } else if (flag == "--started-by") {  // the program itself: W11's processes
+    options.started_by = value;
   } else if (flag == "--symbols") {
     options.symbols = value;
   } else if (!set_number(flag, value, &options)) {
@@ -105,16 +112,24 @@ Options complete(const Flags &flags) {
     usage("no workload '" + flags.workload + "' '" + flags.variant + "'; there are " + list_workloads());
   const Workload &workload = *options.workload;
   options.train = flags.mode.empty() ? !workload.infer_by_default : flags.mode == "train";
-  if (options.train && !workload.num_classes) usage(flags.workload + " " + workload.variant + " has nothing to train");
+  if (options.train && !workload.has_label()) usage(flags.workload + " " + workload.variant + " has nothing to train");
   if (options.train && options.executor) usage("--api executor goes with --mode infer");
   if (options.contexts < 1 || options.threads < 1 || options.repeats < 1)
     usage("--contexts, --threads and --repeats are at least 1");
+  if (workload.form == Form::kStart && options.train) usage("W11 goes with --mode infer");
+  if (workload.form == Form::kParams) options.train = true;
   if (options.batch <= 0) options.batch = options.train ? workload.train_batch : workload.infer_batch;
-  if (options.steps <= 0) options.steps = options.train ? workload.train_steps : workload.infer_steps;
+  if (options.steps <= 0) {
+    options.steps = options.train ? workload.train_steps : workload.infer_steps;
+    if (flags.workload == "W4" && !options.train && options.batch == 1) options.steps = 10;
+  }
   if (flags.quick) {
     options.steps = std::max(1, options.steps / 100);
     options.repeats = std::min(options.repeats, 2);
   }
+  const int num_buckets = workload.form == Form::kBuckets ? int(std::size(kBuckets)) : 1;  // whole rounds of them
+  options.steps = std::max(1, options.steps / num_buckets) * num_buckets;
+  if (options.warmup < 0 && num_buckets > 1) options.warmup = num_buckets;
   if (options.warmup < 0) options.warmup = std::max(2, std::min(options.steps / 5, 50));
   return options;
 }
@@ -198,8 +213,10 @@ double peak_rss_mb() {
 
 // `figures`: what else there is to say, as members of a JSON object.
 void print_line(const Options &options, const char *config, const std::vector<double> &blocks, const std::string &check,
-                double setup, const std::string &figures) {
+                double setup, const std::string &figures, const char *own_variant = nullptr) {
   const Workload &workload = *options.workload;
+  std::string variant = own_variant ? own_variant : workload.variant;
+  if (options.compute_dtype) variant += variant.empty() ? "bf16" : "-bf16";  // a case of its own
   const double middle = median(blocks);
   double load = 0;
   getloadavg(&load, 1);
@@ -208,7 +225,7 @@ void print_line(const Options &options, const char *config, const std::vector<do
   std::string line = format(
       "{\"peer\": \"cohort\", \"config\": \"%s%s\", \"version\": \"%s\", \"workload\": \"%s\", \"variant\": \"%s\", "
       "\"mode\": \"%s\", \"batch\": %lld, \"contexts\": %d, \"threads\": %d, \"steps\": %d, \"repeats\": %zu, ",
-      config, options.gpu ? "+gpu" : "", cohort_version(), workload.name, workload.variant,
+      config, options.gpu ? "+gpu" : "", cohort_version(), workload.name, variant.c_str(),
       options.train ? "train" : "infer", static_cast<long long>(options.batch), options.contexts, options.threads,
       options.steps, blocks.size());
   line += format(
@@ -251,15 +268,50 @@ int run_applied(const Options &options) {
   return 0;
 }
 
-int run(const Options &options) {
-  pin(options.threads);
-  if (!*options.workload->graph) return run_applied(options);
+// Parameters out of a group's devices and into them, a line each.
+int run_params(const Options &options) {
   const Clock::time_point start = Clock::now();
-  Measured work(options);
-  const std::string check = work.check();
+  GroupParams work(options);
   const double setup = seconds_since(start);
-  const std::vector<double> blocks = time_blocks(work, options);
-  print_line(options, options.executor ? "executor" : "group", blocks, check, setup, "\"memory\": " + work.memory());
+  const std::string size = format("\"params_mb\": %.1f", work.megabytes());
+  for (const bool get : {true, false}) {
+    std::vector<double> blocks;
+    for (int block = -1; block < options.repeats; ++block) {
+      const double ms = time_block(
+          block < 0 ? options.warmup : options.steps, [&] { get ? work.get() : work.set(); }, [&] { work.wait(); });
+      if (block >= 0) blocks.push_back(ms);
+    }
+    std::sort(blocks.begin(), blocks.end());
+    print_line(options, "group", blocks, "null", setup, size, get ? "get" : "set");
+  }
+  return 0;
+}
+
+// A process for each repeat, and one before them that warms the page cache.
+int run_starts(const Options &options, char **argv) {
+  const std::vector<StartTimes> starts = start_processes(options, argv);
+  std::vector<double> all;
+  for (const StartTimes &one : starts) all.push_back(one.total_ms);
+  std::sort(all.begin(), all.end());
+  print_line(options, "executor", all, "null", 0, start_figures(starts));
+  return 0;
+}
+
+int run(const Options &options, char **argv) {
+  if (!options.started_by.empty()) return answer_once(options);
+  pin(options.threads);
+  const Form form = options.workload->form;
+  if (form == Form::kApplied) return run_applied(options);
+  if (form == Form::kParams) return run_params(options);
+  if (form == Form::kStart) return run_starts(options, argv);
+  const Clock::time_point start = Clock::now();
+  const std::unique_ptr<Measured> work =
+      form == Form::kBuckets ? make_measured_buckets(options) : make_measured(options);
+  const std::string check = work->check();
+  const double setup = seconds_since(start);
+  const std::vector<double> blocks = time_blocks(*work, options);
+  const char *const config = form == Form::kBuckets ? "manager" : options.executor ? "executor" : "group";
+  print_line(options, config, blocks, check, setup, "\"memory\": " + work->memory());
   return 0;
 }
 
@@ -268,7 +320,7 @@ int run(const Options &options) {
 
 int main(int argc, char **argv) {
   try {
-    return bench::run(bench::parse(argc, argv));
+    return bench::run(bench::parse(argc, argv), argv);
   } catch (const std::exception &error) {
     std::fprintf(stderr, "cohort-bench: %s\n", error.what());
     return 1;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cohort_bench measures: a bound network with its first parameters, the one batch, and a step over it.
+// What cohort_bench measures: a bound network with its first parameters, its batches, and a step over one of them.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,44 +18,41 @@ struct Options {
   int contexts = 1, threads = 1, steps = 0, repeats = 5, warmup = -1;
   bool executor = false;  // one bound executor in place of a group; inference only
   bool gpu = false;
-  std::string symbols;  // folder of the graphs
+  cohort_dtype compute_dtype = 0;  // 0: that of the arrays
+  std::string symbols;             // folder of the graphs
+  std::string started_by;          // the time at which W11's parent started this process
 
   int threads_of_context() const { return threads > contexts ? threads / contexts : 1; }
 };
 
 class Measured {
  public:
-  explicit Measured(const Options &options);
-
-  void step();
-  void wait();
-
+  virtual ~Measured() = default;
+  virtual void step() = 0;
+  virtual void wait() = 0;
   // What was computed, to compare engines by, as JSON: the losses of three steps, or figures of the output.
-  std::string check();
+  virtual std::string check() = 0;
   // What the library takes of memory over all devices, in bytes, as JSON.
-  std::string memory() const;
-
- private:
-  void bind_group();
-  void bind_executor();
-  Arrays first_values(const Arrays &bound) const;
-  void forward();
-  void train_step();
-  Array output() const;
-  double loss() const;
-
-  const Options options_;
-  const Symbol symbol_;
-  Descs data_descs_, label_descs_;
-  Array data_, label_;
-  std::vector<float> host_label_;
-
-  Group group_;
-  Optimizer optimizer_;
-
-  Executor executor_;
-  Array executor_data_, executor_output_;
+  virtual std::string memory() const = 0;
 };
+
+std::unique_ptr<Measured> make_measured(const Options &options);          // a group or an executor
+std::unique_ptr<Measured> make_measured_buckets(const Options &options);  // a manager of buckets: measured_buckets.cc
+
+// ---- what these have in common --------------------------------------------------------------------------------------
+
+Descs one_desc(const char *name, const std::vector<int64_t> &shape);
+std::vector<std::string> param_names(const cohort_symbol *symbol, const Workload &workload);
+std::vector<cohort_context> contexts_of(const Options &options);
+Optimizer make_optimizer(const Options &options);
+Symbol load_graph(const Options &options);
+// Arrays of the first values of what is bound, but for data and label.
+Arrays first_values(const Workload &workload, const Arrays &bound);
+// As the losses of all engines are told.
+double loss_of(const Workload &workload, const std::vector<float> &out, const std::vector<float> &label);
+std::string losses_text(const double (&losses)[3]);
+std::string output_text(const std::vector<float> &out);
+std::string memory_text(const cohort_memory_info &memory);
 
 // printf into a string.
 std::string format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));

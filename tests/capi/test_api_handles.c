@@ -20,6 +20,7 @@ enum kind {
   MONITOR,
   MANAGER,
   TAPE,
+  TRACE,
   NUM_KINDS
 };
 
@@ -27,7 +28,8 @@ static cohort_context cpu0 = {COHORT_DEVICE_CPU, 0};
 
 static const char *const kind_names[NUM_KINDS] = {
     "array",     "list of arrays", "list of descriptors", "symbol",  "executor", "group",
-    "optimizer", "metric",         "initializer",         "monitor", "manager",  "tape"};
+    "optimizer", "metric",         "initializer",         "monitor", "manager",  "tape",
+    "trace"};
 
 /* A live handle of each kind. */
 typedef struct handles {
@@ -72,6 +74,9 @@ static void free_one(enum kind kind, void *handle) {
     case TAPE:
       cohort_tape_free(handle);
       break;
+    case TRACE:
+      cohort_trace_free(handle);
+      break;
     default:
       fail();
   }
@@ -91,6 +96,7 @@ static handles make_handles(void) {
   cohort_monitor *monitor = NULL;
   cohort_manager *manager = NULL;
   cohort_tape *tape = NULL;
+  cohort_trace *trace = NULL;
 
   ok(cohort_group_array(group, COHORT_GROUP_OUTPUTS, 0, 1, &output));
   ok(cohort_group_arrays(group, COHORT_GROUP_PARAMS, 0, &params));
@@ -113,8 +119,10 @@ static handles make_handles(void) {
   made.of[INITIALIZER] = initializer;
   made.of[MONITOR] = monitor;
   ok(cohort_tape_create(&tape));
+  ok(cohort_trace_create(NULL, &trace));
   made.of[MANAGER] = manager;
   made.of[TAPE] = tape;
+  made.of[TRACE] = trace;
   return made;
 }
 
@@ -135,6 +143,8 @@ typedef struct outs {
   char bytes[64];
   cohort_context context;
   cohort_memory_info memory;
+  cohort_trace_info trace;
+  cohort_span_total total;
 } outs;
 
 static outs out, untouched;
@@ -263,6 +273,19 @@ typedef struct probe {
   X(tape_grad, TAPE, cohort_tape_grad(h, NULL, NULL, 0, NULL, 0, NULL, (cohort_arrays **)&out.handle))                 \
   X(tape_symbol_array, NDARRAY, cohort_tape_symbol(live->of[TAPE], h, (cohort_symbol **)&out.handle))                  \
   X(tape_num_recorded, TAPE, cohort_tape_num_recorded(h, &out.size))                                                   \
+  X(trace_start, TRACE, cohort_trace_start(h))                                                                         \
+  X(trace_stop, TRACE, cohort_trace_stop(h))                                                                           \
+  X(trace_clear, TRACE, cohort_trace_clear(h))                                                                         \
+  X(trace_get_info, TRACE, cohort_trace_get_info(h, &out.trace))                                                       \
+  X(trace_json, TRACE, cohort_trace_json(h, &out.text))                                                                \
+  X(trace_write, TRACE, cohort_trace_write(h, "/dev/null"))                                                            \
+  X(trace_num_totals, TRACE, cohort_trace_num_totals(h, 0, &out.size))                                                 \
+  X(trace_total, TRACE, cohort_trace_total(h, 0, 0, &out.text, &out.text2, &out.total))                                \
+  X(trace_table, TRACE, cohort_trace_table(h, 0, &out.text))                                                           \
+  X(trace_begin, TRACE, cohort_trace_begin(h, "row", "name"))                                                          \
+  X(trace_end, TRACE, cohort_trace_end(h, "row"))                                                                      \
+  X(trace_mark, TRACE, cohort_trace_mark(h, "row", "name"))                                                            \
+  X(trace_counter, TRACE, cohort_trace_counter(h, "name", 1))                                                          \
   X(manager_num_buckets, MANAGER, cohort_manager_num_buckets(h, &out.size))                                            \
   X(manager_main_group, MANAGER, cohort_manager_main_group(h, (cohort_group **)&out.handle))                           \
   X(manager_current_group, MANAGER, cohort_manager_current_group(h, (cohort_group **)&out.handle))                     \

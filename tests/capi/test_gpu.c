@@ -28,14 +28,16 @@ static cohort_symbol *layer(const char *op, const char *name, const char *key, c
   return made;
 }
 
-/* data -> fc1 -> relu -> fc2 -> softmax */
+/* data -> fc1 -> relu -> fc2, of the group "late" -> softmax */
 static cohort_symbol *mlp(void) {
+  const char *const keys[] = {"__ctx_group__"}, *const values[] = {"late"};
   cohort_symbol *net = NULL;
 
   ok(cohort_symbol_variable("data", NULL, NULL, 0, &net));
   net = layer("FullyConnected", "fc1", "num_hidden", "24", net);
   net = layer("Activation", "relu1", "act_type", "relu", net);
   net = layer("FullyConnected", "fc2", "num_hidden", "5", net);
+  ok(cohort_symbol_set_attrs(net, keys, values, 1));
   return layer("SoftmaxOutput", "softmax", NULL, NULL, net);
 }
 
@@ -60,7 +62,8 @@ static cohort_ndarray *random_array(const int64_t *shape, int32_t num_axes, uint
 }
 
 /* Trains the MLP on these contexts; the parameters afterwards, one after the other, in `result`. */
-static size_t train(const cohort_context *contexts, size_t num_contexts, const char *momentum, float *result) {
+static size_t train(const cohort_context *contexts, size_t num_contexts, const char *momentum,
+                    const cohort_group_options *options, float *result) {
   static const char *const params[] = {"fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"};
   static const int64_t shapes[][2] = {{HIDDEN, FEATURES}, {HIDDEN, 0}, {CLASSES, HIDDEN}, {CLASSES, 0}};
   const char *const keys[] = {"learning_rate", "momentum", "rescale_grad"};
@@ -78,7 +81,7 @@ static size_t train(const cohort_context *contexts, size_t num_contexts, const c
 
   for (i = 0; i < BATCH; ++i) classes[i] = (float)(i * 7 % CLASSES);
   targets = floats(classes, label_shape, 1);
-  ok(cohort_group_create(net, contexts, num_contexts, data, label, params, 4, 1, NULL, &group));
+  ok(cohort_group_create(net, contexts, num_contexts, data, label, params, 4, 1, options, &group));
   ok(cohort_arrays_create(&initial));
   for (i = 0; i < 4; ++i) {
     array = random_array(shapes[i], shapes[i][1] ? 2 : 1, (uint32_t)i);
@@ -118,16 +121,21 @@ static size_t train(const cohort_context *contexts, size_t num_contexts, const c
 static const cohort_context cpu0 = {COHORT_DEVICE_CPU, 0};
 static const cohort_context gpu0 = {COHORT_DEVICE_GPU, 0};
 
-static void trains_alike(const cohort_context *contexts, size_t num_contexts, const char *momentum) {
+static void trains_alike_with(const cohort_context *contexts, size_t num_contexts, const char *momentum,
+                              const cohort_group_options *options) {
   static float expected[HIDDEN * (FEATURES + 1) + CLASSES * (HIDDEN + 1)], found[NUM_OF(expected)];
-  size_t i, count = train(&cpu0, 1, momentum, expected);
+  size_t i, count = train(&cpu0, 1, momentum, NULL, expected);
 
-  assert_int_equal(train(contexts, num_contexts, momentum, found), count);
+  assert_int_equal(train(contexts, num_contexts, momentum, options, found), count);
   for (i = 0; i < count; ++i) { /* STEPS updates, each a sum over BATCH rows in float32 */
     if (fabsf(found[i] - expected[i]) > 1e-4f * (1 + fabsf(expected[i]))) {
       fail_msg("parameter %zu: expected %g, found %g", i, (double)expected[i], (double)found[i]);
     }
   }
+}
+
+static void trains_alike(const cohort_context *contexts, size_t num_contexts, const char *momentum) {
+  trains_alike_with(contexts, num_contexts, momentum, NULL);
 }
 
 /* CTX-03: no GPU or no backend is an error at the first allocation, which says why; everything else goes on. */
@@ -194,6 +202,20 @@ static void a_cpu_and_a_gpu_train_together(void **state) {
   trains_alike(both, 2, "0.9");
 }
 
+/* A loss scale looks at the gradients of both. */
+static void layers_on_a_cpu_and_a_gpu_have_a_loss_scale(void **state) {
+  static const char *const late[] = {"late"};
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+
+  (void)state;
+  need_gpu();
+  options.ctx_group_names = late;
+  options.ctx_group_contexts = &gpu0;
+  options.num_ctx_groups = 1;
+  options.loss_scale = 1024;
+  trains_alike_with(&cpu0, 1, "0.9", &options);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_missing_gpu_is_refused_with_the_reason),
@@ -201,6 +223,7 @@ int main(void) {
       TEST(arrays_go_to_a_gpu_and_back),
       TEST(one_gpu_trains_as_one_cpu_does),
       TEST(a_cpu_and_a_gpu_train_together),
+      TEST(layers_on_a_cpu_and_a_gpu_have_a_loss_scale),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

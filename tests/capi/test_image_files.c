@@ -173,6 +173,32 @@ static void damaged_pictures_do_no_harm(void **state) {
   }
 }
 
+/* A few bytes that say to go over all pixels of a large picture again and again. */
+static void many_scans_of_a_large_picture_are_refused(void **state) {
+  file image = read_data("prog.jpg");
+  cohort_ndarray *pixels = NULL;
+  size_t at, scan = 0, length;
+
+  (void)state;
+  for (at = 0; at + 9 < image.length; ++at) { /* the header of a progressive frame */
+    if (image.bytes[at] == 0xff && image.bytes[at + 1] == 0xc2) break;
+  }
+  assert_in_range(at, 2, image.length - 10);
+  memcpy(image.bytes + at + 5, "\x10\x00\x10\x00", 4);
+  for (at = 0; at + 1 < image.length; ++at) {
+    if (image.bytes[at] == 0xff && image.bytes[at + 1] == 0xda) scan = at; /* the last one */
+  }
+  assert_true(scan > 0);
+  length = image.length - 2 - scan;
+  for (at = image.length - 2; at + length + 2 < MOST_BYTES && at < scan + 40 * length; at += length)
+    memcpy(image.bytes + at, image.bytes + scan, length);
+  memcpy(image.bytes + at, "\xff\xd9", 2);
+  image.length = at + 2;
+  ok(try_decode(&image, "1", "1", &pixels));
+  fails(cohort_ndarray_wait(pixels), COHORT_ERROR_EXECUTION, "of 4096 x 4096 pixels");
+  cohort_ndarray_free(pixels);
+}
+
 static void what_is_no_picture_is_refused(void **state) {
   file image = read_data("rgb444.jpg");
   cohort_ndarray *pixels = NULL;
@@ -207,7 +233,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(pictures_have_the_pixels_of_mxnets),      TEST(pictures_are_read_from_files),
       TEST(pictures_that_end_too_early_are_refused), TEST(damaged_pictures_do_no_harm),
-      TEST(what_is_no_picture_is_refused),
+      TEST(what_is_no_picture_is_refused),           TEST(many_scans_of_a_large_picture_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

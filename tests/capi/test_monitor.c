@@ -435,8 +435,41 @@ static void wrong_settings_are_refused(void **state) {
   cohort_monitor_free(NULL);
 }
 
+/* A statistic that runs what it watches is refused, before any of it is touched, and fails the pass that it is in. */
+static int32_t runs_the_group(cohort_ndarray *array, cohort_arrays *values, void *user_data) {
+  cohort_ndarray *data = floats(SHAPE(2, 2), FLOATS(9, 9, 9, 9));
+
+  (void)array;
+  (void)values;
+  fails(cohort_group_forward(user_data, &data, 1, NULL, 0, 0), COHORT_ERROR_STATE,
+        "forward: the executor is in a pass already");
+  cohort_ndarray_free(data);
+  return 1;
+}
+
+static void a_statistic_cannot_run_what_it_watches(void **state) {
+  cohort_group *group = bind_regression(2, 2, NULL);
+  cohort_monitor_options options = COHORT_MONITOR_OPTIONS_INIT;
+  cohort_monitor *monitor;
+  cohort_ndarray *data = floats(SHAPE(2, 2), FLOATS(3, 4, 1, 1));
+
+  (void)state;
+  options.statistic = runs_the_group;
+  options.statistic_user_data = group;
+  options.pattern = "fc_output";
+  monitor = monitor_of(1, &options);
+  ok(cohort_monitor_install_on_group(monitor, group));
+  ok(cohort_monitor_tic(monitor));
+  fails(cohort_group_forward(group, &data, 1, NULL, 0, 0), COHORT_ERROR_EXECUTION, "statistic");
+  cohort_monitor_free(monitor);
+  ok(cohort_group_forward(group, &data, 1, NULL, 0, 0)); /* it is over */
+  cohort_ndarray_free(data);
+  cohort_group_free(group);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(a_statistic_cannot_run_what_it_watches),
       TEST(outputs_come_first_then_arguments_device_after_device),
       TEST(the_default_statistic_is_the_norm_over_the_root_of_the_size),
       TEST(a_pattern_is_anchored_or_not),

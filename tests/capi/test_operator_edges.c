@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators at the edges of what they take: refused with an error of the caller's kind, by the call that is at fault.
  */
+#include <math.h>
+
 #include "support/boundary.h"
 
 /* Applies an operator with one attribute to num_inputs arrays of zeros of one shape and dtype. */
@@ -61,6 +63,55 @@ static void softmax_activation_needs_its_axes(void **state) {
   fails(apply("SoftmaxActivation", NULL, NULL, 1, 0, COHORT_DTYPE_FLOAT32), COHORT_ERROR_SHAPE, "found ()");
   fails(apply("SoftmaxActivation", "mode", "channel", 1, 1, COHORT_DTYPE_FLOAT32), COHORT_ERROR_SHAPE, "found (2,)");
   ok(apply("SoftmaxActivation", "mode", "channel", 1, 2, COHORT_DTYPE_FLOAT32));
+}
+
+/* As BLAS: what is taken 0 times is not read, though it be no number. */
+static void what_is_taken_no_times_is_not_read(void **state) {
+  static const char *const keys[] = {"alpha", "beta"}, *const no_c[] = {"2", "0"}, *const no_product[] = {"0", "3"};
+  const int64_t shape[] = {2, 2};
+  const float numbers[] = {1, 2, 3, 4}, nans[] = {NAN, NAN, NAN, NAN}, c[] = {3, 6, 9, 12};
+  cohort_ndarray *some = floats(numbers, shape, 2), *none = floats(nans, shape, 2), *inputs[3], *output = NULL;
+  cohort_arrays *results = NULL;
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < 2; ++i) {
+    inputs[0] = inputs[1] = i == 0 ? some : none;
+    inputs[2] = i == 0 ? none : some;
+    ok(cohort_operator_invoke("_linalg_gemm", keys, i == 0 ? no_c : no_product, 2, inputs, 3, NULL, 0, NULL, &results));
+    ok(cohort_arrays_get(results, 0, &output));
+    cohort_arrays_free(results);
+    {
+      float found[4];
+
+      ok(cohort_ndarray_read(output, found, sizeof found));
+      assert_float_equal(found[0], i == 0 ? 2 * 7 : c[0], 0);
+      assert_float_equal(found[3], i == 0 ? 2 * 22 : c[3], 0);
+    }
+    cohort_ndarray_free(output);
+  }
+  cohort_ndarray_free(some);
+  cohort_ndarray_free(none);
+}
+
+/* Samples of no length have a density all the same: that of an empty product, by the gamma function of 0. */
+static void densities_over_an_empty_axis_are_written(void **state) {
+  const int64_t samples[] = {2, 3, 0}, alphas[] = {2, 0}, shape[] = {2, 3};
+  cohort_ndarray *inputs[2] = {NULL, NULL}, *output = NULL;
+  cohort_arrays *results = NULL;
+  float found[6];
+  size_t i;
+
+  (void)state;
+  ok(cohort_ndarray_zeros(samples, 3, COHORT_DTYPE_FLOAT32, NULL, &inputs[0]));
+  ok(cohort_ndarray_zeros(alphas, 2, COHORT_DTYPE_FLOAT32, NULL, &inputs[1]));
+  ok(cohort_ndarray_zeros(shape, 2, COHORT_DTYPE_FLOAT32, NULL, &output));
+  ok(cohort_operator_invoke("_random_pdf_dirichlet", NULL, NULL, 0, inputs, 2, &output, 1, NULL, &results));
+  ok(cohort_ndarray_read(output, found, sizeof found));
+  for (i = 0; i < 6; ++i) assert_true(isinf(found[i]));
+  cohort_arrays_free(results);
+  for (i = 0; i < 2; ++i) cohort_ndarray_free(inputs[i]);
+  cohort_ndarray_free(output);
 }
 
 /* An operator of floating numbers refuses others when it is asked for, not when queued work is waited for. */
@@ -342,6 +393,8 @@ static void no_shape_has_more_axes_than_arrays_may_have(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(what_is_taken_no_times_is_not_read),
+      TEST(densities_over_an_empty_axis_are_written),
       TEST(a_wild_count_of_outputs_is_refused),
       TEST(a_wrong_count_is_seen_by_inference_of_dtypes),
       TEST(softmax_activation_needs_its_axes),

@@ -14,7 +14,7 @@ static const struct {
   int32_t dtype;
 } types[] = {{'h', COHORT_DTYPE_FLOAT16}, {'f', COHORT_DTYPE_FLOAT32}, {'d', COHORT_DTYPE_FLOAT64},
              {'u', COHORT_DTYPE_UINT8},   {'b', COHORT_DTYPE_INT8},    {'i', COHORT_DTYPE_INT32},
-             {'l', COHORT_DTYPE_INT64},   {'o', COHORT_DTYPE_BOOL}};
+             {'l', COHORT_DTYPE_INT64},   {'o', COHORT_DTYPE_BOOL},    {'g', COHORT_DTYPE_BFLOAT16}};
 
 static int32_t dtype_of(char letter) {
   size_t i;
@@ -163,7 +163,7 @@ static cohort_error *apply(const call *c, const char *letters, int how, cohort_a
 
   for (i = 0; i < c->num_inputs; ++i) {
     inputs[i] = typed_input(&c->inputs[i], letters[i]);
-    if (how == kAllFloat32 || (how == kFloatsFloat32 && strchr("hd", letters[i]))) {
+    if (how == kAllFloat32 || (how == kFloatsFloat32 && strchr("hdg", letters[i]))) {
       cohort_ndarray *plain = as_type(inputs[i], COHORT_DTYPE_FLOAT32);
 
       cohort_ndarray_free(inputs[i]);
@@ -192,14 +192,15 @@ static int numbers_differ(const cohort_arrays *found, const cohort_arrays *expec
   x = numbers_of(a, &num_x);
   y = numbers_of(b, &num_y);
   for (i = 0; i < num_y; ++i) largest = fmax(largest, fabs(y[i]));
-  if (strchr("hfd", type)) eps = (strchr(letters, 'h') || type == 'h' ? 0x1p-8 : 0x1p-16) * largest;
+  if (strchr("hfdg", type)) eps = (strchr(letters, 'h') || type == 'h' ? 0x1p-8 : 0x1p-16) * largest;
+  if (strchr(letters, 'g') || type == 'g') eps = 0x1p-5 * largest;
   if (num_x != num_y) {
     snprintf(message, room, "output %zu: expected %lld elements, found %lld", index, (long long)num_y,
              (long long)num_x);
     differs = 1;
   }
   for (i = 0; i < num_x && !differs; ++i) {
-    const double expects = type == 'o' ? y[i] != 0 : strchr("hfd", type) ? y[i] : trunc(y[i]);
+    const double expects = type == 'o' ? y[i] != 0 : strchr("hfdg", type) ? y[i] : trunc(y[i]);
 
     if (fabs(x[i] - expects) <= eps) continue;
     snprintf(message, room, "output %zu, element %lld: expected %g, found %g", index, (long long)i, expects, x[i]);
@@ -215,7 +216,7 @@ static int numbers_differ(const cohort_arrays *found, const cohort_arrays *expec
 /* Whether the call fails, or gives what the table does not say; `combination` is "hf>f", or "hf>f~". */
 static int is_wrong(const call *c, const char *combination, char *message, size_t room) {
   const char *const outputs = strchr(combination, '>') + 1;
-  const size_t num_outputs = outputs[0] == '-' ? 0 : strspn(outputs, "hfdubilo");
+  const size_t num_outputs = outputs[0] == '-' ? 0 : strspn(outputs, "hfdubilog");
   cohort_arrays *found = NULL, *expected = NULL;
   cohort_error *error = apply(c, combination, kAsTheyAre, &found);
   size_t num = 0, i;

@@ -295,6 +295,31 @@ static void backward_reads_weights_as_they_are(void **state) {
   cohort_executor_free(executor);
 }
 
+/* A weight that a node of the network writes is cast after that, each time. */
+static void a_weight_may_be_written_within(void **state) {
+  int32_t is_train;
+
+  (void)state;
+  for (is_train = 0; is_train <= 1; ++is_train) {
+    cohort_symbol *w = variable("w"), *same = again(w);
+    cohort_symbol *update = node("sgd_mom_update", "update", ATTRS("lr", "1", "momentum", "1"),
+                                 INPUTS(variable("other"), variable("g"), w));
+    cohort_symbol *fc =
+        node("FullyConnected", "fc", ATTRS("num_hidden", "2", "no_bias", "True"), INPUTS(variable("x"), same));
+    cohort_executor *executor =
+        bound(both(update, fc), desc("x", SHAPE(1, 2), NULL), is_train ? "write" : NULL, COHORT_DTYPE_BFLOAT16);
+
+    set_arg(executor, "x", 1, 1);
+    set_arg(executor, "w", 1, 2, 3, 4);
+    set_arg(executor, "g", 1, 1, 1, 1);
+    ok(cohort_executor_forward(executor, is_train));
+    holds_free(output_of(executor, 1), 1, 5);
+    ok(cohort_executor_forward(executor, is_train));
+    holds_free(output_of(executor, 1), -1, 3);
+    cohort_executor_free(executor);
+  }
+}
+
 /* A step of a partial pass runs on what is there, whichever others have run. */
 static void steps_may_be_repeated(void **state) {
   cohort_symbol *x = variable("x"), *same = again(x);
@@ -381,6 +406,7 @@ int main(void) {
       TEST(gradients_of_a_shared_weight_are_added_in_float32),
       TEST(a_monitor_changes_nothing),
       TEST(backward_reads_weights_as_they_are),
+      TEST(a_weight_may_be_written_within),
       TEST(steps_may_be_repeated),
       TEST(what_follows_no_layer_is_exact),
       TEST(other_types_are_refused),

@@ -227,7 +227,7 @@ static const operator_case cases[] = {
     {"_contrib_BilinearResize2D", "height=3 width=3", "1,1,2,2", -1, 1, 1, "", NULL},
     {"_contrib_quadratic", "a=1 b=2 c=3", "2,3", -1, 1, 3, "", NULL},
     {"_contrib_gradientmultiplier", "scalar=0.5", "2,3", -1, 1, 1, "", NULL},
-    {"scatter_nd", "shape=(3,2)", "3,2 1,3", -1, 1, 1, "1", NULL},
+    {"scatter_nd", "shape=(3,2)", "3,2 1,3", -1, 1, 2, "1", NULL},
     {"amp_multicast", "num_outputs=2", "2,3 2,3", -1, 1, 1, "", NULL},
     {"_contrib_interleaved_matmul_selfatt_qk", "heads=2", "2,1,12", -1, 1, 1, "", NULL},
     /* layers */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators whose output has as many rows as the values of an input say: applied at once and on tapes. */
+/* Operators whose output has as many rows as the values of an input say: applied at once, on tapes and in networks. */
 #include "support/boundary.h"
 
 static const int64_t four_by_two[] = {4, 2}, four[] = {4};
@@ -151,22 +151,511 @@ static void masks_that_do_not_fit_are_refused(void **state) {
   cohort_ndarray_free(number);
 }
 
-/* A plan has one shape for each array: a network with such an operator is refused at bind, by its name. */
-static void a_network_with_a_mask_is_not_bound(void **state) {
-  cohort_symbol *inputs[2] = {NULL, NULL}, *mask = NULL;
+/* ---- in networks --------------------------------------------------------------------------------------------------
+ */
+
+static cohort_symbol *variable(const char *name) {
+  cohort_symbol *symbol = NULL;
+
+  ok(cohort_symbol_variable(name, NULL, NULL, 0, &symbol));
+  return symbol;
+}
+
+/* Frees the inputs. */
+static cohort_symbol *node(const char *op, const char *name, const char *key, const char *value, cohort_symbol *a,
+                           cohort_symbol *b) {
+  cohort_symbol *symbol = NULL, *both[2];
+
+  both[0] = a;
+  both[1] = b;
+  ok(cohort_symbol_create(op, name, &key, &value, key ? 1 : 0, both, NULL, b ? 2 : 1, &symbol));
+  cohort_symbol_free(a);
+  cohort_symbol_free(b);
+  return symbol;
+}
+
+/* A layer over the rows of a doubled array that a mask takes, and the doubled array itself. */
+static cohort_symbol *masked_layer(void) {
+  cohort_symbol *doubled = node("_mul_scalar", "doubled", "scalar", "2", variable("data"), NULL), *both[2],
+                *heads = NULL;
+  cohort_symbol *mask = NULL, *inputs[2];
+
+  inputs[0] = doubled;
+  inputs[1] = variable("index");
+  ok(cohort_symbol_create("_contrib_boolean_mask", "m", NULL, NULL, 0, inputs, NULL, 2, &mask));
+  cohort_symbol_free(inputs[1]);
+  both[0] = node("FullyConnected", "fc", "num_hidden", "3", mask, NULL);
+  both[1] = doubled;
+  ok(cohort_symbol_group(both, 2, &heads));
+  cohort_symbol_free(both[0]);
+  cohort_symbol_free(both[1]);
+  return heads;
+}
+
+static cohort_ndarray *array_of(cohort_executor *executor, cohort_executor_list list, const char *name) {
+  cohort_ndarray *array = NULL;
+
+  ok(cohort_executor_array_named(executor, list, name, &array));
+  return array;
+}
+
+static void set(cohort_executor *executor, const char *name, const float *values, size_t count) {
+  cohort_ndarray *array = array_of(executor, COHORT_EXECUTOR_ARGS, name);
+
+  ok(cohort_ndarray_write(array, values, count * sizeof *values));
+  cohort_ndarray_free(array);
+}
+
+static void assert_array(cohort_executor *executor, cohort_executor_list list, const char *name, const float *expected,
+                         size_t count) {
+  cohort_ndarray *array = array_of(executor, list, name);
+
+  assert_floats(array, expected, count);
+  cohort_ndarray_free(array);
+}
+
+static cohort_executor *bound(cohort_symbol *symbol, const char *grad_req) {
   cohort_descs *known = one_desc("data", four_by_two, 2);
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_executor *executor = NULL;
+
+  options.grad_req = grad_req;
+  ok(cohort_executor_simple_bind(symbol, NULL, known, &options, &executor));
+  cohort_descs_free(known);
+  return executor;
+}
+
+/* Each forward gives as many rows as the values say, and gradients go back to the rows that were taken. A size that was
+ * there before has the arrays of before. */
+static void a_network_runs_for_the_rows_that_a_mask_takes(void **state) {
+  static const float weight[] = {1, 0, 0, 1, 1, 1}, bias[] = {0, 0, 100};
+  static const float masks[][4] = {{0, 1, 0, 1}, {1, 1, 1, 0}, {0, 0, 0, 0}, {1, 0, 1, 0}};
+  cohort_symbol *symbol = masked_layer();
+  cohort_executor *executor = bound(symbol, "write");
+  cohort_ndarray *output = array_of(executor, COHORT_EXECUTOR_OUTPUTS, "fc_output");
+  void *places[5] = {NULL}; /* of outputs, by rows */
+  size_t pass, row, column;
+
+  (void)state;
+  assert_null(output);
+  set(executor, "data", rows, 8);
+  set(executor, "fc_weight", weight, 6);
+  set(executor, "fc_bias", bias, 3);
+  for (pass = 0; pass < 2 * NUM_OF(masks); ++pass) {
+    const float *const mask = masks[pass % NUM_OF(masks)];
+    float expected[12], data_grad[8], weight_grad[6] = {0}, bias_grad[3] = {0}, ones[12], twos[8];
+    cohort_ndarray *heads[2];
+    int64_t shape[] = {0, 3};
+    void *place = NULL;
+
+    for (row = 0; row < 4; ++row) {
+      const float x = rows[2 * row] * 2, y = rows[2 * row + 1] * 2;
+      float *const to = expected + 3 * shape[0];
+
+      for (column = 0; column < 2; ++column) data_grad[2 * row + column] = 4; /* of the second head, doubled */
+      if (mask[row] == 0) continue;
+      to[0] = x, to[1] = y, to[2] = x + y + 100;
+      for (column = 0; column < 3; ++column) {
+        weight_grad[2 * column] += x;
+        weight_grad[2 * column + 1] += y;
+        bias_grad[column] += 1;
+      }
+      for (column = 0; column < 2; ++column) data_grad[2 * row + column] += 2 * 2; /* each column is in two units */
+      ++shape[0];
+    }
+    set(executor, "index", mask, 4);
+    ok(cohort_executor_forward(executor, 1));
+    output = array_of(executor, COHORT_EXECUTOR_OUTPUTS, "fc_output");
+    assert_shape(output, shape, 2);
+    assert_floats(output, expected, (size_t)(3 * shape[0]));
+    ok(cohort_ndarray_data(output, &place));
+    if (pass >= NUM_OF(masks)) assert_ptr_equal(place, places[shape[0]]);
+    places[shape[0]] = place;
+    cohort_ndarray_free(output);
+    for (row = 0; row < 12; ++row) ones[row] = 1;
+    for (row = 0; row < 8; ++row) twos[row] = 2;
+    heads[0] = floats(ones, shape, 2);
+    heads[1] = floats(twos, four_by_two, 2);
+    ok(cohort_executor_backward(executor, heads, 2, 1));
+    assert_array(executor, COHORT_EXECUTOR_GRADS, "data", data_grad, 8);
+    assert_array(executor, COHORT_EXECUTOR_GRADS, "fc_weight", weight_grad, 6);
+    assert_array(executor, COHORT_EXECUTOR_GRADS, "fc_bias", bias_grad, 3);
+    cohort_ndarray_free(heads[0]);
+    cohort_ndarray_free(heads[1]);
+  }
+  cohort_executor_free(executor);
+  cohort_symbol_free(symbol);
+}
+
+/* (data * w), of which a first mask takes rows by `index` and a second one those with a sum above 10, times w again. */
+static cohort_symbol *mask_behind_mask(void) {
+  static const char *const axis = "axis", *const one = "1", *const scalar = "scalar", *const ten = "10";
+  cohort_symbol *w = variable("w"), *inputs[2], *scaled = NULL, *rows_taken = NULL, *sums = NULL, *large = NULL,
+                *again = NULL, *product = NULL;
+
+  inputs[0] = variable("data");
+  inputs[1] = w;
+  ok(cohort_symbol_create("broadcast_mul", "scaled", NULL, NULL, 0, inputs, NULL, 2, &scaled));
+  cohort_symbol_free(inputs[0]);
+  inputs[0] = scaled;
+  inputs[1] = variable("index");
+  ok(cohort_symbol_create("_contrib_boolean_mask", "taken", NULL, NULL, 0, inputs, NULL, 2, &rows_taken));
+  cohort_symbol_free(inputs[1]);
+  ok(cohort_symbol_create("sum", "sums", &axis, &one, 1, &rows_taken, NULL, 1, &sums));
+  ok(cohort_symbol_create("_greater_scalar", "large", &scalar, &ten, 1, &sums, NULL, 1, &large));
+  inputs[0] = rows_taken;
+  inputs[1] = large;
+  ok(cohort_symbol_create("_contrib_boolean_mask", "again", NULL, NULL, 0, inputs, NULL, 2, &again));
+  inputs[0] = again;
+  inputs[1] = w;
+  ok(cohort_symbol_create("broadcast_mul", "product", NULL, NULL, 0, inputs, NULL, 2, &product));
+  cohort_symbol_free(w);
+  cohort_symbol_free(scaled);
+  cohort_symbol_free(rows_taken);
+  cohort_symbol_free(sums);
+  cohort_symbol_free(large);
+  cohort_symbol_free(again);
+  return product;
+}
+
+static cohort_executor *bound_mask_behind_mask(const char *grad_req) {
+  static const int64_t one_by_two[] = {1, 2};
+  static const float w[] = {1, 2};
+  cohort_symbol *symbol = mask_behind_mask();
+  cohort_descs *known = one_desc("data", four_by_two, 2);
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_executor *executor = NULL;
+
+  ok(cohort_descs_add(known, "w", one_by_two, 2, COHORT_DTYPE_FLOAT32, NULL));
+  options.grad_req = grad_req;
+  ok(cohort_executor_simple_bind(symbol, NULL, known, &options, &executor));
+  cohort_descs_free(known);
+  cohort_symbol_free(symbol);
+  set(executor, "data", rows, 8);
+  set(executor, "w", w, 2);
+  return executor;
+}
+
+/* What is read before the masks and behind them has one gradient, written or added to. */
+static void gradients_of_all_parts_are_summed(void **state) {
+  static const float masks[][4] = {{1, 0, 1, 1}, {1, 1, 1, 0}}, products[] = {4, 20, 6, 28};
+  static const float w_grads[][2] = {{20, 48}, {8, 20}},
+                     data_grads[][8] = {{0, 0, 0, 0, 1, 4, 1, 4}, {0, 0, 0, 0, 1, 4}};
+  const char *const reqs[] = {"write", "add"};
+  size_t r, pass, i;
+
+  (void)state;
+  for (r = 0; r < NUM_OF(reqs); ++r) {
+    cohort_executor *executor = bound_mask_behind_mask(reqs[r]);
+    float w_grad[2] = {0}, data_grad[8] = {0};
+
+    for (pass = 0; pass < 4; ++pass) {
+      const size_t m = pass % 2;
+      const int64_t shape[] = {m == 0 ? 2 : 1, 2};
+      cohort_ndarray *output, *head;
+      const float ones[] = {1, 1, 1, 1};
+
+      set(executor, "index", masks[m], 4);
+      ok(cohort_executor_forward(executor, pass < 2)); /* inference, too, can have gradients */
+      output = array_of(executor, COHORT_EXECUTOR_OUTPUTS, "product_output");
+      assert_shape(output, shape, 2);
+      assert_floats(output, products, (size_t)(2 * shape[0]));
+      cohort_ndarray_free(output);
+      head = floats(ones, shape, 2);
+      ok(cohort_executor_backward(executor, &head, 1, pass < 2));
+      cohort_ndarray_free(head);
+      for (i = 0; i < 2; ++i) w_grad[i] = w_grads[m][i] + (r == 1 ? w_grad[i] : 0);
+      for (i = 0; i < 8; ++i) data_grad[i] = data_grads[m][i] + (r == 1 ? data_grad[i] : 0);
+      assert_array(executor, COHORT_EXECUTOR_GRADS, "w", w_grad, 2);
+      assert_array(executor, COHORT_EXECUTOR_GRADS, "data", data_grad, 8);
+    }
+    cohort_executor_free(executor);
+  }
+}
+
+static void note_name(const char *name, cohort_ndarray *array, void *user_data) {
+  char *const names = user_data;
+
+  (void)array;
+  assert_true(strlen(names) + strlen(name) + 2 < 512);
+  strcat(names, name);
+  strcat(names, " ");
+}
+
+/* A monitor sees each node once, by the names of the symbol that was bound. */
+static void a_monitor_sees_a_network_of_parts_as_one(void **state) {
+  static const float mask[] = {1, 0, 1, 1};
+  cohort_executor *executor = bound_mask_behind_mask("null");
+  char names[512] = "";
+
+  (void)state;
+  set(executor, "index", mask, 4);
+  ok(cohort_executor_set_monitor(executor, note_name, names, 0));
+  ok(cohort_executor_forward(executor, 0));
+  assert_string_equal(names, "scaled_output taken_output sums_output large_output again_output product_output ");
+  names[0] = '\0';
+  ok(cohort_executor_set_monitor(executor, note_name, names, 1));
+  ok(cohort_executor_forward(executor, 0));
+  assert_string_equal(names,
+                      "data scaled_lhs w scaled_rhs scaled_output "
+                      "taken_data index taken_index taken_output sums_input0 sums_output large_input0 large_output "
+                      "again_data again_index again_output product_lhs w product_rhs product_output ");
+  cohort_executor_free(executor);
+}
+
+/* A reshaped one has parts, too; random nodes of later parts go on drawing, whatever shapes they draw for. */
+static void parts_are_reshaped_and_draw_new_numbers(void **state) {
+  static const int64_t six_by_two[] = {6, 2}, five_by_two[] = {5, 2};
+  static const float many[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+                     masks[][6] = {{1, 1, 1, 1, 1, 0}, {1, 0, 1, 1, 1, 1}};
+  cohort_symbol *symbol =
+      node("Dropout", "drop", "p", "0.5",
+           node("_contrib_boolean_mask", "m", NULL, NULL, variable("data"), variable("index")), NULL);
+  cohort_executor *small = bound(symbol, "null"), *executor = NULL;
+  cohort_descs *known = one_desc("data", six_by_two, 2);
+  cohort_reshape_options options = COHORT_RESHAPE_OPTIONS_INIT;
+  float drawn[4][10];
+  size_t pass, other;
+
+  (void)state;
+  options.allow_up_sizing = 1;
+  options.partial_shaping = 1;
+  ok(cohort_executor_reshape(small, known, &options, &executor));
+  cohort_executor_free(small);
+  set(executor, "data", many, 12);
+  for (pass = 0; pass < 4; ++pass) {
+    cohort_ndarray *output;
+
+    set(executor, "index", masks[pass % 2], 6);
+    ok(cohort_executor_forward(executor, 1));
+    output = array_of(executor, COHORT_EXECUTOR_OUTPUTS, "drop_output");
+    assert_shape(output, five_by_two, 2);
+    ok(cohort_ndarray_read(output, drawn[pass], sizeof drawn[pass]));
+    cohort_ndarray_free(output);
+    for (other = 0; other < pass; ++other) assert_memory_not_equal(drawn[pass], drawn[other], sizeof drawn[pass]);
+  }
+  cohort_executor_free(executor);
+  cohort_descs_free(known);
+  cohort_symbol_free(symbol);
+}
+
+static cohort_symbol *rows_taken_of(cohort_symbol *data) {
+  return node("_contrib_boolean_mask", "m", NULL, NULL, data, variable("index"));
+}
+
+/* An output of a known shape is that of the last forward as well. */
+static void an_output_of_known_shape_is_live(void **state) {
+  static const float masks[][4] = {{0, 1, 0, 1}, {1, 1, 1, 0}, {0, 1, 0, 1}}, sums[] = {18, 15, 18};
+  cohort_symbol *symbol =
+      node("MakeLoss", "loss", NULL, NULL, node("sum", "sum", NULL, NULL, rows_taken_of(variable("data")), NULL), NULL);
+  cohort_executor *executor = bound(symbol, "write");
+  size_t pass, row;
+
+  (void)state;
+  assert_null(array_of(executor, COHORT_EXECUTOR_OUTPUTS, "loss_output"));
+  set(executor, "data", rows, 8);
+  for (pass = 0; pass < NUM_OF(masks); ++pass) {
+    float data_grad[8];
+
+    for (row = 0; row < 8; ++row) data_grad[row] = masks[pass][row / 2];
+    set(executor, "index", masks[pass], 4);
+    ok(cohort_executor_forward(executor, 1));
+    assert_array(executor, COHORT_EXECUTOR_OUTPUTS, "loss_output", &sums[pass], 1);
+    ok(cohort_executor_backward(executor, NULL, 0, 1));
+    assert_array(executor, COHORT_EXECUTOR_GRADS, "data", data_grad, 8);
+  }
+  cohort_executor_free(executor);
+  cohort_symbol_free(symbol);
+}
+
+/* Inference: half of what the first column is above the mean, and all of the second. Frees the inputs. */
+static cohort_symbol *norm_of(cohort_symbol *data, cohort_symbol *mean) {
+  const char *const key = "eps", *const value = "0.5";
+  cohort_symbol *symbol = NULL, *inputs[5];
+  size_t i;
+
+  inputs[0] = data;
+  inputs[1] = variable("gamma");
+  inputs[2] = variable("beta");
+  inputs[3] = mean;
+  inputs[4] = variable("variance");
+  ok(cohort_symbol_create("BatchNorm", "norm", &key, &value, 1, inputs, NULL, 5, &symbol));
+  for (i = 0; i < 5; ++i) cohort_symbol_free(inputs[i]);
+  return symbol;
+}
+
+static void set_state(cohort_executor *executor, const char *name, const float *values, size_t count) {
+  cohort_ndarray *array = array_of(executor, COHORT_EXECUTOR_AUX, name);
+
+  ok(cohort_ndarray_write(array, values, count * sizeof *values));
+  cohort_ndarray_free(array);
+}
+
+/* To the part of a network that the norm is not in, the mean that it keeps is an input like any other. */
+static void a_state_may_be_read_by_the_other_part(void **state) {
+  static const char *const names[] = {"gamma", "beta", "mean", "variance"};
+  static const int64_t two[] = {2}, two_by_two[] = {2, 2};
+  static const float mask[] = {0, 1, 0, 1}, mean[] = {1, 2}, variance[] = {3.5f, 0.5f}, ones[] = {1, 1, 1, 1};
+  static const float expected[2][4] = {{-0.5f, -1, 1.5f, 3}, {0, -1, 2, 3}},
+                     data_grad[] = {0, 0, 0.5f, 1, 0, 0, 0.5f, 1};
+  size_t norm_is_later, i;
+
+  (void)state;
+  for (norm_is_later = 0; norm_is_later < 2; ++norm_is_later) {
+    cohort_symbol *to_keep = variable("mean"), *to_read = NULL, *data = variable("data"), *symbol;
+    cohort_descs *known = one_desc("data", four_by_two, 2);
+    cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+    cohort_executor *executor = NULL;
+    cohort_ndarray *head = floats(ones, two_by_two, 2);
+
+    ok(cohort_symbol_copy(to_keep, &to_read));
+    symbol = norm_is_later ? norm_of(rows_taken_of(node("broadcast_sub", "less", NULL, NULL, data, to_read)), to_keep)
+                           : node("broadcast_sub", "less", NULL, NULL, rows_taken_of(norm_of(data, to_keep)), to_read);
+    for (i = 0; i < NUM_OF(names); ++i) ok(cohort_descs_add(known, names[i], two, 1, COHORT_DTYPE_FLOAT32, NULL));
+    options.grad_req = "write";
+    ok(cohort_executor_simple_bind(symbol, NULL, known, &options, &executor));
+    set(executor, "data", rows, 8);
+    set(executor, "index", mask, 4);
+    set(executor, "gamma", ones, 2);
+    set_state(executor, "mean", mean, 2);
+    set_state(executor, "variance", variance, 2);
+    for (i = 0; i < 2; ++i) {
+      ok(cohort_executor_forward(executor, 0));
+      assert_array(executor, COHORT_EXECUTOR_OUTPUTS, norm_is_later ? "norm_output" : "less_output",
+                   expected[norm_is_later], 4);
+      ok(cohort_executor_backward(executor, &head, 1, 0));
+      assert_array(executor, COHORT_EXECUTOR_GRADS, "data", data_grad, 8);
+    }
+    cohort_ndarray_free(head);
+    cohort_executor_free(executor);
+    cohort_descs_free(known);
+    cohort_symbol_free(symbol);
+  }
+}
+
+/* Nodes that are to compute in float32 are named as those of one network. */
+static void precision_is_said_of_nodes_of_any_part(void **state) {
+  static const float mask[] = {1, 0, 1, 1};
+  const char *names[] = {"doubled", "fc"};
+  cohort_symbol *symbol = masked_layer();
+  cohort_descs *known = one_desc("data", four_by_two, 2);
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
   cohort_executor *executor = NULL;
 
   (void)state;
-  ok(cohort_symbol_variable("data", NULL, NULL, 0, &inputs[0]));
-  ok(cohort_symbol_variable("index", NULL, NULL, 0, &inputs[1]));
-  ok(cohort_symbol_create("_contrib_boolean_mask", "m", NULL, NULL, 0, inputs, NULL, 2, &mask));
-  fails(cohort_executor_simple_bind(mask, NULL, known, NULL, &executor), COHORT_ERROR_SHAPE,
-        "node 'm' (_contrib_boolean_mask): the shape of its output depends on values");
-  cohort_symbol_free(inputs[0]);
-  cohort_symbol_free(inputs[1]);
-  cohort_symbol_free(mask);
+  options.compute_dtype = COHORT_DTYPE_BFLOAT16;
+  options.float32_names = names;
+  options.num_float32_names = 2;
+  ok(cohort_executor_simple_bind(symbol, NULL, known, &options, &executor));
+  set(executor, "index", mask, 4);
+  ok(cohort_executor_forward(executor, 1));
+  ok(cohort_executor_wait(executor));
+  cohort_executor_free(executor);
+  names[1] = "nowhere";
+  fails(cohort_executor_simple_bind(symbol, NULL, known, &options, &executor), COHORT_ERROR_NAME, "'nowhere'");
   cohort_descs_free(known);
+  cohort_symbol_free(symbol);
+}
+
+static size_t count_in_text(cohort_executor *executor, const char *words) {
+  const char *text = NULL;
+  size_t count = 0;
+
+  ok(cohort_executor_debug_text(executor, &text));
+  for (; (text = strstr(text, words)) != NULL; ++text) ++count;
+  return count;
+}
+
+static cohort_executor *bound_narrow(cohort_symbol *symbol) {
+  cohort_descs *known = one_desc("data", four_by_two, 2);
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_executor *executor = NULL;
+
+  options.compute_dtype = COHORT_DTYPE_BFLOAT16;
+  ok(cohort_executor_simple_bind(symbol, NULL, known, &options, &executor));
+  cohort_descs_free(known);
+  cohort_symbol_free(symbol);
+  return executor;
+}
+
+/* Layers of both parts compute in bfloat16 if one alone does on this machine, and the steps of both are shown. */
+static void the_text_for_a_person_is_of_all_parts(void **state) {
+  static const float mask[] = {1, 0, 1, 1};
+  cohort_executor *one = bound_narrow(node("FullyConnected", "fc", "num_hidden", "3", variable("data"), NULL));
+  cohort_symbol *layer = node("FullyConnected", "before", "num_hidden", "3", variable("data"), NULL);
+  cohort_executor *two = bound_narrow(node("FullyConnected", "after", "num_hidden", "3", rows_taken_of(layer), NULL));
+  const size_t narrow = count_in_text(one, "Computes in bfloat16");
+
+  (void)state;
+  assert_int_equal(count_in_text(two, "Computes in bfloat16"), narrow);
+  set(two, "index", mask, 4);
+  ok(cohort_executor_forward(two, 0));
+  assert_int_equal(count_in_text(two, "Computes in bfloat16"), 2 * narrow);
+  assert_int_equal(count_in_text(two, "Steps ("), 2);
+  cohort_executor_free(one);
+  cohort_executor_free(two);
+}
+
+/* What is still to write an input of the node that says the shape, on another queue, is waited for. */
+static void values_that_say_a_shape_may_be_still_in_the_making(void **state) {
+  static const float signs[] = {-1, 1, -2, 2}, none[4] = {0}, taken[] = {2, 3, 6, 7};
+  static const int64_t large[] = {600, 600};
+  cohort_symbol *symbol = rows_taken_of(variable("data"));
+  cohort_executor *executor = bound(symbol, "null");
+  cohort_ndarray *slow = NULL, *product, *mask, *sum;
+  cohort_arrays *results = NULL;
+  cohort_ndarray *inputs[2];
+
+  (void)state;
+  set(executor, "data", rows, 8);
+  set(executor, "index", none, 4);
+  ok(cohort_ndarray_zeros(large, 2, COHORT_DTYPE_FLOAT32, NULL, &slow));
+  product = apply(NULL, "dot", slow, slow);
+  sum = apply(NULL, "sum", product, NULL);
+  inputs[0] = floats(signs, four, 1);
+  inputs[1] = sum;
+  mask = apply(NULL, "broadcast_add", inputs[0], inputs[1]);
+  cohort_ndarray_free(inputs[0]);
+  inputs[0] = array_of(executor, COHORT_EXECUTOR_ARGS, "index");
+  ok(cohort_operator_invoke("relu", NULL, NULL, 0, &mask, 1, inputs, 1, NULL, &results));
+  cohort_arrays_free(results);
+  ok(cohort_executor_forward(executor, 0));
+  assert_array(executor, COHORT_EXECUTOR_OUTPUTS, "m_output", taken, 4);
+  cohort_ndarray_free(inputs[0]);
+  cohort_ndarray_free(mask);
+  cohort_ndarray_free(sum);
+  cohort_ndarray_free(product);
+  cohort_ndarray_free(slow);
+  cohort_executor_free(executor);
+  cohort_symbol_free(symbol);
+}
+
+/* Steps and head gradients that there cannot be, and groups, whose outputs and gradients are laid out at bind. */
+static void what_a_network_of_parts_cannot_do_is_refused(void **state) {
+  static const cohort_context contexts[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}};
+  static const float mask[] = {1, 0, 1, 1};
+  static const int64_t three_by_two[] = {3, 2};
+  cohort_executor *executor = bound_mask_behind_mask("write");
+  cohort_symbol *symbol = masked_layer();
+  cohort_descs *data = one_desc("data", four_by_two, 2);
+  cohort_ndarray *head = floats(rows, three_by_two, 2);
+  cohort_group *group = NULL;
+  int32_t left = 0;
+
+  (void)state;
+  fails(cohort_executor_backward(executor, &head, 1, 1), COHORT_ERROR_STATE, "no forward has run");
+  fails(cohort_executor_partial_forward(executor, 1, 0, &left), COHORT_ERROR_UNSUPPORTED, "'taken'");
+  set(executor, "index", mask, 4);
+  ok(cohort_executor_forward(executor, 1));
+  fails(cohort_executor_backward(executor, &head, 1, 1), COHORT_ERROR_SHAPE, "expected shape (2, 2), found (3, 2)");
+  fails(cohort_executor_backward(executor, NULL, 0, 1), COHORT_ERROR_INVALID_ARGUMENT, "'product_output' is no loss");
+  ok(cohort_descs_add(data, "index", four, 1, COHORT_DTYPE_FLOAT32, NULL));
+  fails(cohort_group_create(symbol, contexts, 2, data, NULL, NULL, 0, 1, NULL, &group), COHORT_ERROR_UNSUPPORTED,
+        "node 'm' (_contrib_boolean_mask): the shape of its output depends on values");
+  cohort_ndarray_free(head);
+  cohort_descs_free(data);
+  cohort_symbol_free(symbol);
+  cohort_executor_free(executor);
 }
 
 int main(void) {
@@ -176,7 +665,16 @@ int main(void) {
       TEST(gradients_go_back_to_the_rows),
       TEST(coordinates_are_those_of_elements_that_are_not_0),
       TEST(masks_that_do_not_fit_are_refused),
-      TEST(a_network_with_a_mask_is_not_bound),
+      TEST(a_network_runs_for_the_rows_that_a_mask_takes),
+      TEST(gradients_of_all_parts_are_summed),
+      TEST(a_monitor_sees_a_network_of_parts_as_one),
+      TEST(parts_are_reshaped_and_draw_new_numbers),
+      TEST(an_output_of_known_shape_is_live),
+      TEST(a_state_may_be_read_by_the_other_part),
+      TEST(precision_is_said_of_nodes_of_any_part),
+      TEST(the_text_for_a_person_is_of_all_parts),
+      TEST(values_that_say_a_shape_may_be_still_in_the_making),
+      TEST(what_a_network_of_parts_cannot_do_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -201,7 +201,7 @@ for part in "$@"; do
       export COHORT_BACKEND_PATH
       kind='simulated '
       for CUDASIM_SEED in 1 2; do # which of them waits (cudasim.h)
-        for test in $CUDASIM "$BUILD/tests/capi/test_gpu"; do program "$test"; done
+        for test in $CUDASIM "$BUILD"/tests/capi/test_{gpu,device_memory}; do program "$test"; done
         for folder in tests/golden/group tests/golden/ops; do
           golden $folder --context 'gpu(0)' --lacking tests/cudasim/lacking.tsv
         done

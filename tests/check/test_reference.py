@@ -110,7 +110,7 @@ class Reference(unittest.TestCase):
     def test_each_operator_has_its_sections(self):
         for path in (self.root / "operators").iterdir():
             sections = self.pages[path].sections
-            for name in ("inputs", "outputs", "attributes", "types"):
+            for name in ("formula", "inputs", "outputs", "attributes", "types"):
                 self.assertTrue(sections.get(name, "").strip(), f"{path}: {name}")
             self.assertNotRegex(path.read_text(), r"<td></td>\s*</tr>|<p class=\"summary\"></p>")
 
@@ -119,8 +119,10 @@ class Reference(unittest.TestCase):
         attributes = re.sub(r"\s+", " ", page.sections["attributes"])
         self.assertRegex(attributes, "num_hidden ?int ?required ?at least 1 ?Number of outputs")
         self.assertRegex(page.sections["inputs"], "data\\s*yes")
+        self.assertRegex(self.page("operators/LeakyReLU.html").sections["inputs"], "gamma\\s*yes")
         self.assertIn("float64 → float64", page.sections["types"])
         self.assertIn("y = x Wᵀ + b", page.sections["formula"])
+        self.assertIn("x = cosh y", self.page("operators/arccosh.html").sections["formula"])
         self.assertIn("0 to 1", self.page("operators/Dropout.html").sections["attributes"])
         self.assertRegex(self.page("operators/take.html").sections["inputs"], "indices\\s*no")
         self.assertIn("split", (self.root / "operators/SliceChannel.html").read_text())

@@ -427,6 +427,13 @@ class Bench(ToolCase):
             self.assertAlmostEqual(row["items_per_second"], row["batch"] / row["median_ms"] * 1000, 3)
         self.assertRegex(self.says(*words), r"\n +4  cpu\(0\) +\d+ +[\d.]+ +[\d.]+ +[\d.]+ % +[\d.]+ +[\d.]+ [KM]iB\n")
 
+    def test_steps_can_be_seen(self):
+        words = ["bench", SYMBOLS / "mlp.json", "--shape", "data=4,20", "--milliseconds", "5", "--train"]
+        self.assertRegex(self.says(*words, "--trace", self.folder / "trace.json"), r"operator  +FullyConnected")
+        spans = [e for e in json.loads((self.folder / "trace.json").read_text())["traceEvents"] if e["ph"] == "X"]
+        self.assertLessEqual({"operator", "update", "pass", "call"}, {e["cat"] for e in spans})
+        self.fails("no/such.json", *words, "--trace", self.folder / "no/such.json")
+
     def test_training_takes_gradients_too(self):
         for symbol, shape in ((SYMBOLS / "mlp.json", "data=4,20"), (MODELS / "se-resnet-small/symbol.json", "data=4,3,16,16")):
             words = ["bench", symbol, "--shape", shape, "--milliseconds", "1"]
@@ -507,6 +514,12 @@ class Run(ToolCase):
         self.misused(".params, .npy or .npz", *words, "-o", self.folder / "out.txt")
         self.fails("no/such", *words, "-o", self.folder / "no/such/out.npz")
         self.assertEqual(sorted(p.name for p in self.folder.glob("out*")), ["out.npz", "out.params"])
+
+    def test_a_run_can_be_seen(self):
+        _, inputs = self.model("svm-mlp")
+        self.says(*self.words("svm-mlp", inputs), "--trace", self.folder / "trace.json")
+        names = [e["name"] for e in json.loads((self.folder / "trace.json").read_text())["traceEvents"] if e.get("cat") == "operator"]
+        self.assertIn("fc1", names)
 
     def test_the_largest_are_told_with_their_labels(self):
         _, inputs = self.model("svm-mlp")

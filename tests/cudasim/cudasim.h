@@ -24,6 +24,9 @@ CUDASIM_API uint64_t cudasim_num_launches(void);
 CUDASIM_API const char *cudasim_reports(void);
 /* From now on the device's work ends with a fault, as when a kernel touched what it must not; what is queued, too. */
 CUDASIM_API void cudasim_break_device(int device);
+/* Whether the device does nothing any more, as when it hangs, until it is told to go on. */
+CUDASIM_API void cudasim_stop_device(int device, int stop);
+CUDASIM_API uint64_t cudasim_num_collectives(void); /* that have been done */
 CUDASIM_API size_t cudasim_bytes_in_use(int device);
 CUDASIM_API void cudasim_set_memory(size_t bytes); /* of each device */
 CUDASIM_API size_t cudasim_bytes_pinned(void);

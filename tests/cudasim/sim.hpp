@@ -43,7 +43,8 @@ struct Op {
   std::shared_ptr<Mark> after = nullptr;  // it waits for this
   std::shared_ptr<Mark> mark = nullptr;   // done when it has run
   std::shared_ptr<Meeting> meeting = nullptr;
-  bool on_host = false;  // a function of the host: nothing is locked while it runs
+  bool on_host = false;    // a function of the host: nothing is locked while it runs
+  bool by_driver = false;  // memory is taken and given back though the device stands still
 };
 
 // ---- memory (sim_memory.cc)
@@ -54,17 +55,18 @@ struct Block {
   char *data = nullptr, *pages = nullptr;
   size_t bytes = 0, page_bytes = 0;
   bool open = false;
+  CUmemPoolHandle_st *pool = nullptr;  // from which it was taken
 
   char *end() const { return data + bytes; }
 };
 
 struct Device {
   char *region = nullptr;  // the addresses of its memory
-  size_t region_used = 0, bytes_in_use = 0, most_in_use = 0;
+  size_t region_used = 0, bytes_in_use = 0;
   cudaError_t fault = cudaSuccess;  // stays
+  bool stopped = false;
   CUctx_st *primary = nullptr;
   int primary_uses = 0, num_contexts = 0;
-  std::unique_ptr<CUmemPoolHandle_st> pool;
 };
 
 struct Simulator {
@@ -75,13 +77,14 @@ struct Simulator {
   pid_t process;
   std::mt19937_64 random;
   bool lazy = true;
+  bool peers = true;  // devices reach each other's memory
   int num_devices = 2;
   size_t device_bytes = size_t(1) << 30;
   Device devices[kMaxDevices];
   std::set<CUstream_st *> streams;  // also those that were destroyed with work in them
   std::set<CUevent_st *> events;
   std::set<CUgraphExec_st *> graphs;
-  uint64_t num_calls = 0, num_launches = 0, num_made = 0, fail_at = 0;
+  uint64_t num_calls = 0, num_launches = 0, num_made = 0, num_collectives = 0, fail_at = 0;
   cudaError_t fail_with = cudaSuccess;
   std::string reports;
   std::map<uintptr_t, Block> blocks;  // by the first byte of their pages
@@ -111,6 +114,7 @@ struct Simulator {
   bool run_until(std::unique_lock<std::mutex> &lock, const std::function<bool()> &done);
   bool run_one(std::unique_lock<std::mutex> &lock);
   bool can_go_on(const CUstream_st &stream) const;
+  bool may_go_on() const;  // if somebody aborts a collective, or lets a device go on
   void report(const std::string &what);
   void fault(int device, cudaError_t error, const std::string &what);
 };
@@ -152,7 +156,9 @@ struct CUctx_st {
 
 struct CUmemPoolHandle_st {
   int device = 0;
+  std::set<int> open_to;  // devices besides its own
   uint64_t release_threshold = 0;
+  uint64_t used = 0, reserved = 0, most_used = 0;
 };
 
 struct CUgraph_st {

@@ -130,7 +130,6 @@ Block *Simulator::allocate(int device, size_t bytes, Block::State state) {
     block.pages = on.region + on.region_used;
     on.region_used += block.page_bytes;
     on.bytes_in_use += bytes;
-    on.most_in_use = std::max(on.most_in_use, on.bytes_in_use);
   }
   block.data = block.pages + block.page_bytes - inner;
   Block &kept = blocks[reinterpret_cast<uintptr_t>(block.pages)] = block;
@@ -159,6 +158,7 @@ void Simulator::free_block(Block &block) {
   }
   opened.erase(std::remove(opened.begin(), opened.end(), &block), opened.end());
   devices[block.device].bytes_in_use -= block.bytes;
+  if (block.pool) block.pool->used -= block.bytes;
 #ifdef __SANITIZE_ADDRESS__
   ASAN_UNPOISON_MEMORY_REGION(block.pages, block.page_bytes);
 #endif

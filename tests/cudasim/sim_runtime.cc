@@ -251,6 +251,23 @@ cudaError_t cudaMallocAsync(void **data, size_t bytes, cudaStream_t stream) {
   Block *const block = sim().allocate(stream->context->device, bytes, Block::State::kReserved);
   if (!block) return call.result(cudaErrorMemoryAllocation);
   *data = block->data;
+  sim().enqueue(stream, {"an allocation", [block] { sim().set_live(*block); }, nullptr, nullptr, nullptr, false, true});
+  return cudaSuccess;
+}
+
+cudaError_t cudaMallocFromPoolAsync(void **data, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
+  const Call call("cudaMallocFromPoolAsync", kPlain);
+  if (call.refused) return call.result(call.refused);
+  if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
+  if (stream->capture) return call.result(cudaErrorStreamCaptureUnsupported);
+  if (pool->device != stream->context->device) return call.result(cudaErrorInvalidValue);
+  Block *const block = sim().allocate(pool->device, bytes, Block::State::kReserved);
+  if (!block) return call.result(cudaErrorMemoryAllocation);
+  block->pool = pool;
+  pool->used += bytes;
+  pool->most_used = std::max(pool->most_used, pool->used);
+  pool->reserved = std::max(pool->reserved, pool->used);
+  *data = block->data;
   sim().enqueue(stream, {"an allocation", [block] { sim().set_live(*block); }});
   return cudaSuccess;
 }
@@ -265,33 +282,58 @@ cudaError_t cudaFreeAsync(void *data, cudaStream_t stream) {
     sim().report("cudaFreeAsync of " + in_words(data));
     return call.result(cudaErrorInvalidValue);
   }
-  sim().enqueue(stream, {"a release", [block] {
+  sim().enqueue(stream, {"a release",
+                         [block] {
                            if (block->state == Block::State::kLive) return sim().free_block(*block);
                            sim().fault(block->device, cudaErrorIllegalAddress, "a release of " + in_words(block->data));
-                         }});
+                         },
+                         nullptr, nullptr, nullptr, false, true});
   return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) {
-  const Call call("cudaDeviceGetDefaultMemPool", Call::kNothing);
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const cudaMemPoolProps *props) {
+  const Call call("cudaMemPoolCreate", kPlain, true);
   if (call.refused) return call.result(call.refused);
-  if (device < 0 || device >= sim().num_devices) return call.result(cudaErrorInvalidDevice);
-  auto &own = sim().devices[device].pool;
-  if (!own) own = std::make_unique<CUmemPoolHandle_st>(CUmemPoolHandle_st{device, 0});
-  *pool = own.get();
+  if (props->allocType != cudaMemAllocationTypePinned || props->location.type != cudaMemLocationTypeDevice ||
+      props->location.id < 0 || props->location.id >= sim().num_devices)
+    return call.result(cudaErrorInvalidValue);
+  *pool = new CUmemPoolHandle_st;
+  (*pool)->device = props->location.id;
+  return cudaSuccess;
+}
+
+// What is still in use of it goes on without it.
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
+  const Call call("cudaMemPoolDestroy", Call::kNothing);
+  if (call.refused) return call.result(call.refused);
+  for (auto &block : sim().blocks)
+    if (block.second.pool == pool) block.second.pool = nullptr;
+  delete pool;
   return cudaSuccess;
 }
 
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value) {
   const Call call("cudaMemPoolSetAttribute", Call::kNothing);
   if (call.refused) return call.result(call.refused);
-  Device &device = sim().devices[pool->device];
-  if (attribute == cudaMemPoolAttrReleaseThreshold) {
-    pool->release_threshold = *static_cast<uint64_t *>(value);
-  } else if (attribute == cudaMemPoolAttrUsedMemHigh && *static_cast<uint64_t *>(value) == 0) {
-    device.most_in_use = device.bytes_in_use;
-  } else {
-    return call.result(cudaErrorInvalidValue);
+  if (attribute != cudaMemPoolAttrReleaseThreshold) return call.result(cudaErrorInvalidValue);
+  pool->release_threshold = *static_cast<uint64_t *>(value);
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
+  const Call call("cudaDeviceCanAccessPeer", Call::kNothing);
+  if (call.refused) return call.result(call.refused);
+  *can = device != peer && sim().peers;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc *list, size_t count) {
+  const Call call("cudaMemPoolSetAccess", kPlain);
+  if (call.refused) return call.result(call.refused);
+  for (size_t i = 0; i < count; ++i) {
+    if (list[i].location.type != cudaMemLocationTypeDevice || list[i].location.id == pool->device || !sim().peers)
+      return call.result(cudaErrorInvalidDevice);
+    pool->open_to.insert(list[i].location.id);
   }
   return cudaSuccess;
 }
@@ -299,21 +341,33 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value) {
   const Call call("cudaMemPoolGetAttribute", Call::kNothing);
   if (call.refused) return call.result(call.refused);
-  const Device &device = sim().devices[pool->device];
   auto &number = *static_cast<uint64_t *>(value);
   if (attribute == cudaMemPoolAttrReleaseThreshold) {
     number = pool->release_threshold;
-  } else if (attribute == cudaMemPoolAttrUsedMemCurrent || attribute == cudaMemPoolAttrReservedMemCurrent) {
-    number = device.bytes_in_use;
-  } else if (attribute == cudaMemPoolAttrUsedMemHigh || attribute == cudaMemPoolAttrReservedMemHigh) {
-    number = device.most_in_use;
+  } else if (attribute == cudaMemPoolAttrUsedMemCurrent) {
+    number = pool->used;
+  } else if (attribute == cudaMemPoolAttrReservedMemCurrent) {
+    number = std::max(pool->used, std::min(pool->reserved, pool->release_threshold));
+  } else if (attribute == cudaMemPoolAttrUsedMemHigh) {
+    number = pool->most_used;
   } else {
     return call.result(cudaErrorInvalidValue);
   }
   return cudaSuccess;
 }
 
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *address) {
+  const Call call("cudaPointerGetAttributes", Call::kNothing);
+  if (call.refused) return call.result(call.refused);
+  *attributes = {};
+  const Place place = place_of(address);
+  const Block *const block = sim().find(address);
+  attributes->type = place == Place::kDevice   ? cudaMemoryTypeDevice
+                     : place == Place::kPinned ? cudaMemoryTypeHost
+                                               : cudaMemoryTypeUnregistered;
+  attributes->device = block && block->device >= 0 ? block->device : 0;
+  return cudaSuccess;
+}
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
   const Call call("cudaMemGetInfo", kPlain);
@@ -344,8 +398,28 @@ cudaError_t cudaFreeHost(void *data) {
   return cudaSuccess;
 }
 
-// Pageable memory is read while the caller waits, and written before it goes on; pinned memory and that of devices is
-// used when the stream comes to it.
+// Memory of a pool is other devices' only where it was opened to them.
+static bool is_open(const void *address, cudaStream_t stream) {
+  const Block *const block = sim().find(address);
+  const int device = stream->context->device;
+  return block->device == device || (block->pool ? block->pool->open_to.count(device) > 0 : sim().peers);
+}
+
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
+                                cudaStream_t stream) {
+  Call call("cudaMemcpyPeerAsync", kPlain);
+  if (call.refused) return call.result(call.refused);
+  if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
+  if (bytes == 0) return cudaSuccess;
+  const Block *const target = sim().find(to), *const source = sim().find(from);
+  if (!target || !source || target->device != to_device || source->device != from_device)
+    return call.result(cudaErrorInvalidValue);
+  sim().enqueue(stream, {"a copy", [=] { copy_bytes(to, Place::kDevice, from, Place::kDevice, bytes); }});
+  return cudaSuccess;
+}
+
+// With pageable memory the caller waits until the stream has come to the copy and has done it; pinned memory and that
+// of devices is used when the stream comes to it.
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   Call call("cudaMemcpyAsync", kPlain);
   if (call.refused) return call.result(call.refused);
@@ -354,13 +428,11 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
   const Place target = place_of(to), source = place_of(from);
   if (!fits(kind, target, source)) return call.result(cudaErrorInvalidValue);
   const bool pageable = target == Place::kPageable || source == Place::kPageable;
-  if (pageable && stream->capture) return call.result(cudaErrorStreamCaptureUnsupported);
-  if (source == Place::kPageable && target == Place::kDevice) {
-    auto staged =
-        std::make_shared<std::vector<char>>(static_cast<const char *>(from), static_cast<const char *>(from) + bytes);
-    sim().enqueue(stream, {"a copy", [=] { copy_bytes(to, target, staged->data(), source, bytes); }});
-    return cudaSuccess;
+  if (target == Place::kDevice && source == Place::kDevice && !(is_open(to, stream) && is_open(from, stream))) {
+    sim().report("a copy between devices that do not reach each other's memory");
+    return call.result(cudaErrorInvalidValue);
   }
+  if (pageable && stream->capture) return call.result(cudaErrorStreamCaptureUnsupported);
   const auto done = std::make_shared<Mark>();
   sim().enqueue(stream, {"a copy", [=] { copy_bytes(to, target, from, source, bytes); }, nullptr, done});
   if (!pageable) return cudaSuccess;
@@ -409,7 +481,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (call.refused) return call.result(call.refused);
   if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
   const auto end = std::make_shared<Mark>();
-  sim().enqueue(stream, {"the end", nullptr, nullptr, end});
+  sim().enqueue(stream, {"the end", nullptr, nullptr, end, nullptr, false, true});
   return wait_for(call, stream->context, [&] { return end->done; });
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 
@@ -36,6 +37,7 @@ Simulator::Simulator() : process(getpid()) {
   const uint64_t seed = number_from("CUDASIM_SEED", 1);
   random.seed(seed);
   lazy = seed % 2 == 0;
+  peers = seed / 2 % 2 == 0;
   take_faults();  // for the host's, too, as long as nobody else wants them
 }
 
@@ -71,6 +73,7 @@ void Simulator::enqueue(CUstream_st *stream, Op op) {
 bool Simulator::can_go_on(const CUstream_st &stream) const {
   if (stream.busy || stream.ops.empty()) return false;
   const Op &op = stream.ops.front();
+  if (devices[stream.context->device].stopped && !op.by_driver) return false;
   if (op.after && !op.after->done) return false;
   if (!op.meeting || op.meeting->met) return true;
   if (op.meeting->streams.size() < op.meeting->num_expected) return false;
@@ -104,6 +107,7 @@ bool Simulator::run_one(std::unique_lock<std::mutex> &lock) {
     if (op.meeting && !op.meeting->met) {
       op.meeting->met = true;
       op.meeting->run();
+      ++num_collectives;
     }
     if (op.run) op.run();
   }
@@ -116,6 +120,14 @@ bool Simulator::run_one(std::unique_lock<std::mutex> &lock) {
   return true;
 }
 
+bool Simulator::may_go_on() const {
+  return std::any_of(streams.begin(), streams.end(), [this](const CUstream_st *stream) {
+    if (stream->ops.empty()) return false;
+    const auto &meeting = stream->ops.front().meeting;
+    return (meeting && !meeting->met) || devices[stream->context->device].stopped;
+  });
+}
+
 bool Simulator::run_until(std::unique_lock<std::mutex> &lock, const std::function<bool()> &done) {
   bool went_on = true;
   while (!done()) {
@@ -123,9 +135,14 @@ bool Simulator::run_until(std::unique_lock<std::mutex> &lock, const std::functio
     if (went_on) continue;
     bool busy = false;
     for (const CUstream_st *stream : streams) busy = busy || stream->busy;
-    if (!busy) break;
+    if (!busy && !may_go_on()) break;
     close_all();
-    changed.wait(lock);
+    constexpr std::chrono::seconds kPatience{10};
+    if (busy) {
+      changed.wait(lock);
+    } else if (changed.wait_for(lock, kPatience) == std::cv_status::timeout) {
+      break;
+    }
     went_on = true;
   }
   close_all();
@@ -215,6 +232,17 @@ uint64_t cudasim_num_calls() {
 uint64_t cudasim_num_launches() {
   const Lock lock(sim().mutex);
   return sim().num_launches;
+}
+
+void cudasim_stop_device(int device, int stop) {
+  const Lock lock(sim().mutex);
+  sim().devices[device].stopped = stop != 0;
+  sim().changed.notify_all();
+}
+
+uint64_t cudasim_num_collectives() {
+  const Lock lock(sim().mutex);
+  return sim().num_collectives;
 }
 
 const char *cudasim_reports() {

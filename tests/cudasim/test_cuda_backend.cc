@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA backend on the simulated runtime: order, lifetimes, failures, and what it leaves of the host's own CUDA.
-#include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,8 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/settings.hpp"
-#include "cudasim.h"
+#include "cuda_control.hpp"
 #include "executor/executor.hpp"
 #include "executor/invoke.hpp"
 #include "support/unit.hpp"
@@ -22,20 +20,6 @@ namespace {
 
 const Context kCpu, kGpu0{DeviceType::kGpu, 0}, kGpu1{DeviceType::kGpu, 1}, kGpu3{DeviceType::kGpu, 3};
 
-// A function of cudasim.h in the backend that is loaded.
-template <typename Function>
-Function *find_control(const char *name) {
-  char program[4096];
-  const ssize_t length = readlink("/proc/self/exe", program, sizeof program);
-  const std::string path(program, size_t(length));
-  const std::string folder = path.substr(0, path.rfind("/tests/")) + "/cudasim";
-  setenv(kBackendPath.name, folder.c_str(), 1);
-  setenv("CUDASIM_DEVICES", "4", 1);
-  void *const library = dlopen((folder + "/libcohort_cuda.so").c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) throw std::runtime_error(dlerror());
-  return reinterpret_cast<Function *>(dlsym(library, name));
-}
-#define CONTROL(name) find_control<decltype(name)>(#name)
 const auto seed_anew = CONTROL(cudasim_seed);  // before any device is asked for
 
 NDArray random_on(const Context &context, const Shape &shape, uint64_t seed, Dtype dtype = Dtype::kFloat32) {
@@ -244,6 +228,37 @@ TEST(reductions_are_those_of_the_cpu) {
   same_on_both(node("sum", {}, {"x"}), {random_on(kCpu, {700, 3}, 1)}, random_on(kCpu, {1}, 2));
 }
 
+// More than a tile in each direction, with tails.
+TEST(convolutions_over_several_tiles_are_those_of_the_cpu) {
+  const auto conv = [](const char *op, const AttrMap &attrs) { return node(op, attrs, {"x", "w", "b"}); };
+  const NDArray x = random_on(kCpu, {2, 10, 9, 8}, 1), w = random_on(kCpu, {70, 10, 3, 3}, 2);
+  same_on_both(conv("Convolution", {{"kernel", "(3,3)"}, {"num_filter", "70"}, {"pad", "(1,1)"}}),
+               {x, w, random_on(kCpu, {70}, 3)}, random_on(kCpu, {2, 70, 9, 8}, 4));
+  same_on_both(conv("Convolution", {{"kernel", "(3,3)"},
+                                    {"num_filter", "16"},
+                                    {"num_group", "2"},
+                                    {"stride", "(2,3)"},
+                                    {"dilate", "(2,1)"},
+                                    {"pad", "(2,0)"}}),
+               {random_on(kCpu, {2, 20, 9, 8}, 1), random_on(kCpu, {16, 10, 3, 3}, 2), random_on(kCpu, {16}, 3)},
+               random_on(kCpu, {2, 16, 5, 2}, 4));
+  same_on_both(conv("Deconvolution", {{"kernel", "(3,3)"}, {"num_filter", "9"}, {"stride", "(2,2)"}, {"no_bias", "0"}}),
+               {x, random_on(kCpu, {10, 9, 3, 3}, 2), random_on(kCpu, {9}, 3)}, random_on(kCpu, {2, 9, 19, 17}, 4));
+}
+
+TEST(lines_that_are_cut_into_parts_are_those_of_the_cpu) {
+  const NDArray lines = random_on(kCpu, {2, 3000}, 1);
+  for (const auto &[op, attrs] : std::vector<std::pair<std::string, AttrMap>>{
+           {"argmax", {{"axis", "1"}}}, {"argmin", {}}, {"_np_cumsum", {{"axis", "1"}}}, {"_np_cumsum", {}}}) {
+    const Bound gpu = bind_on(kGpu0, node(op, attrs, {"x"}), {lines}),
+                cpu = bind_on(kCpu, node(op, attrs, {"x"}), {lines});
+    gpu.exec->forward(false);
+    cpu.exec->forward(false);
+    same(op.c_str(), gpu.exec->outputs()[0], cpu.exec->outputs()[0]);
+  }
+  same_on_both(node("_np_cumsum", {{"axis", "1"}}, {"x"}), {lines}, random_on(kCpu, {2, 3000}, 2));
+}
+
 TEST(floats_of_16_bits_are_computed_as_on_the_cpu) {
   for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBfloat16}) {
     const NDArray a = random_on(kCpu, {7, 5}, 1, dtype), b = random_on(kCpu, {7, 5}, 2, dtype);
@@ -314,6 +329,21 @@ TEST(a_network_over_a_cpu_and_a_gpu_gives_what_one_device_gives) {
   }
 }
 
+TEST(copies_from_and_to_the_host_do_not_make_the_caller_wait) {
+  const std::shared_ptr<Device> device = get_device(kGpu0);
+  const std::shared_ptr<Queue> queue = device->create_queue(QueueOptions());
+  const std::shared_ptr<Memory> there = device->allocate(1 << 20);
+  const auto host = std::make_shared<std::vector<char>>(1 << 20, 'a'),
+             back = std::make_shared<std::vector<char>>(1 << 20);
+  CONTROL(cudasim_stop_device)(0, 1);  // who waits for it finds that it does not come to an end
+  queue->copy(there->data(), host->data(), host->size(), host);
+  queue->copy(back->data(), there->data(), back->size(), back);
+  CHECK(!queue->idle());
+  CONTROL(cudasim_stop_device)(0, 0);
+  queue->sync();
+  CHECK(*back == *host);
+}
+
 TEST(an_executor_that_is_let_go_of_ends_though_nobody_waits_for_it) {
   seed_anew(2);
   const auto in_use = CONTROL(cudasim_bytes_in_use);
@@ -324,6 +354,22 @@ TEST(an_executor_that_is_let_go_of_ends_though_nobody_waits_for_it) {
   }
   for (int i = 0; i < 500 && in_use(1) > before; ++i) usleep(10000);
   CHECK_EQ(in_use(1), before);
+}
+
+// By way of the host, whose memory is written and read in the order of the two queues.
+TEST(arrays_go_from_gpu_to_gpu_while_nobody_waits) {
+  for (int seed = 0; seed < 12; ++seed) {
+    seed_anew(uint64_t(seed));
+    const NDArray x = random_on(kGpu0, {3000}, 1), y = random_on(kGpu1, {3000}, 2);
+    const std::vector<double> first = values(x);
+    for (int i = 0; i < 4; ++i) {
+      const NDArray next = invoke("square", {}, {x}, {}, kGpu0)[0];
+      y.copy_from(next);
+      x.copy_from(y);
+    }
+    const std::vector<double> last = values(x);
+    for (size_t i = 0; i < last.size(); ++i) CHECK_NEAR(last[i], std::pow(first[i], 16), 1e-5);
+  }
 }
 
 // One thread waits again and again while another one enqueues work and lets go of its arrays.
@@ -370,21 +416,26 @@ TEST(whichever_call_of_cuda_fails_it_is_an_error_and_all_goes_on_afterwards) {
     }
     return std::make_pair(bytes, objects());
   };
-  const auto before = settled();
-  int num_failed = 0;
-  for (uint64_t nth = 1; nth < 400; ++nth) {
-    fail_call(nth, nth % 2 ? 2 : 999);  // cudaErrorMemoryAllocation, cudaErrorUnknown
-    try {
-      pass();
-      fail_call(0, 0);
-      if (nth > 150) break;
-    } catch (const Error &error) {
-      fail_call(0, 0);
-      ++num_failed;
-      CHECK(std::string(error.what()).size() > 5);
+  const auto fail_each_call = [&] {
+    int num_failed = 0;
+    for (uint64_t nth = 1; nth < 400; ++nth) {
+      fail_call(nth, nth % 2 ? 2 : 999);  // cudaErrorMemoryAllocation, cudaErrorUnknown
+      try {
+        pass();
+        fail_call(0, 0);
+        if (nth > 150) break;
+      } catch (const Error &error) {
+        fail_call(0, 0);
+        ++num_failed;
+        CHECK(std::string(error.what()).size() > 5);
+      }
     }
-  }
-  CHECK(num_failed > 30);
+    return num_failed;
+  };
+  CHECK(fail_each_call() > 30);
+  pass();
+  const auto before = settled();  // with what is kept for the next time
+  fail_each_call();
   pass();
   const auto after = settled();
   CHECK_EQ(after.first, before.first);
@@ -403,6 +454,22 @@ TEST(a_device_that_breaks_says_so_and_leaves_its_arrays_marked_and_others_alone)
   CHECK_THROWS(values(there.exec->outputs()[0]), Error, "");
   CHECK_THROWS(random_on(kGpu3, {4}, 1), Error, "gpu(3)");
   CHECK_EQ(values(here.exec->outputs()[0]).size(), size_t(64));
+}
+
+TEST(take_in_mode_raise_has_the_error_that_it_has_on_the_cpu_and_all_goes_on_afterwards) {
+  seed_anew(3);
+  const std::vector<float> far{1, 7, 0, -1};
+  const NDArray at = NDArray::create({4}, Dtype::kFloat32, kCpu), near = random_on(kCpu, {4}, 2);  // 0, or just below
+  at.write(far.data(), at.bytes());
+  for (const Context &context : {kCpu, kGpu0}) {
+    const Bound bound =
+        bind_on(context, node("take", {{"mode", "raise"}}, {"x", "at"}), {random_on(kCpu, {5, 3}, 1), at});
+    bound.exec->forward(false);
+    CHECK_THROWS(bound.exec->outputs()[0].wait(), Error, "indices[1]: expected 0 to 4, found 7");
+    bound.args[1].copy_from(near);
+    bound.exec->forward(false);
+    CHECK_EQ(values(bound.exec->outputs()[0]).size(), size_t(12));
+  }
 }
 
 TEST(a_forked_child_is_refused) {

@@ -552,4 +552,47 @@ TEST(a_wait_for_what_never_comes_is_reported) {
   CUDA_CHECK(cudaFree(y));
 }
 
+// Two devices sum what a kernel of each writes, on streams of their own.
+float sum_of_what_kernels_write(bool waits, uint64_t seed) {
+  cudasim_seed(seed);
+  const int devices[] = {0, 1};
+  ncclComm_t comms[2];
+  CHECK(ncclCommInitAll(comms, 2, devices) == ncclSuccess);
+  const On work[] = {On(0), On(1)}, sums[] = {On(0), On(1)};
+  float *x[2];
+  cudaEvent_t written[2];
+  for (int d = 0; d < 2; ++d) {
+    CUDA_CHECK(cudaSetDevice(d));
+    x[d] = on_device(4);
+    CUDA_CHECK(cudaEventCreateWithFlags(&written[d], cudaEventDisableTiming));
+    CUDA_CHECK(cudaMemsetAsync(x[d], 0, 16, work[d].stream));
+    CUDA_CHECK(cudaEventRecord(written[d], work[d].stream));
+    if (waits) CUDA_CHECK(cudaStreamWaitEvent(sums[d].stream, written[d], 0));
+  }
+  CHECK(ncclGroupStart() == ncclSuccess);
+  for (int d = 0; d < 2; ++d)
+    CHECK(ncclAllReduce(x[d], x[d], 4, ncclFloat32, ncclSum, comms[d], sums[d].stream) == ncclSuccess);
+  CHECK(ncclGroupEnd() == ncclSuccess);
+  const float result = from_device(x[0], 4, sums[0])[3];
+  for (int d = 0; d < 2; ++d) {
+    CUDA_CHECK(cudaSetDevice(d));
+    work[d].sync();
+    sums[d].sync();
+    CUDA_CHECK(cudaFree(x[d]));
+    CUDA_CHECK(cudaEventDestroy(written[d]));
+    CHECK(ncclCommDestroy(comms[d]) == ncclSuccess);
+  }
+  CUDA_CHECK(cudaSetDevice(0));
+  return result;
+}
+
+TEST(a_collective_that_does_not_wait_for_what_it_sums_is_found) {
+  int wrong = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    CHECK_EQ(sum_of_what_kernels_write(true, seed), 0.0f);
+    wrong += sum_of_what_kernels_write(false, seed) != 0.0f;
+  }
+  CHECK(wrong > 3);
+}
+
 UNIT_MAIN()

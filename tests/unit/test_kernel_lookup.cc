@@ -33,7 +33,7 @@ class OwnDevice final : public Device {
  public:
   OwnDevice() : Device(Context()) {}
   KernelTable table;
-  std::shared_ptr<Memory> allocate(size_t) override { return nullptr; }
+  std::shared_ptr<Memory> obtain(size_t) override { return nullptr; }
   std::shared_ptr<Queue> create_queue(const QueueOptions &) override { return nullptr; }
   const KernelTable &kernels() const override { return table; }
   std::unique_ptr<Kernel> make_reorder(const TensorSpec &, const TensorSpec &, int) override { return nullptr; }

@@ -105,6 +105,37 @@ TEST(what_is_bound_twice_is_compiled_once) {
   CHECK_EQ(differs(symbol, 4, options), 1u);
 }
 
+// A loop is one step, of which a plan of as many as its body has is kept.
+TEST(plans_inside_nodes_are_counted) {
+  const auto kept_by = [](int length) {
+    release_plans();
+    Symbol body = Symbol::variable("row");
+    for (int i = 0; i < length; ++i) body = op("softmax", {}, "s" + std::to_string(i), {body});
+    const Symbol loop = op("_foreach",
+                           {{"num_outputs", "1"},
+                            {"num_out_data", "1"},
+                            {"in_data_locs", "(0,)"},
+                            {"in_state_locs", "()"},
+                            {"remain_locs", "()"}},
+                           "loop", {body, Symbol::variable("data")});
+    const Symbol net = op("_foreach",
+                          {{"num_outputs", "1"},
+                           {"num_out_data", "1"},
+                           {"in_data_locs", "(0,)"},
+                           {"in_state_locs", "()"},
+                           {"remain_locs", "()"}},
+                          "outer", {loop, Symbol::variable("all")});
+    SimpleBind what;
+    what.shapes = {{"all", Shape{2, 3, 4}}};
+    what.grad_reqs = {GradReq::kNull};
+    ExecutorOptions options;
+    options.num_threads = 1;
+    Executor::simple_bind(net, what, options);
+    return plan_cache_use().kept_steps;
+  };
+  CHECK_EQ(kept_by(7) - kept_by(3), 4u);
+}
+
 TEST(placements_are_told_apart) {
   const Symbol a = op("relu", {{"__ctx_group__", "left"}}, "a", {Symbol::variable("x")});
   const auto net = [&](const char *group) { return op("sigmoid", {{"__ctx_group__", group}}, "b", {a}); };

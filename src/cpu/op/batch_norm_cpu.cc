@@ -6,10 +6,14 @@
 // saves with a relu fused in also which elements it let through.
 #include "op/batch_norm.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "cpu/dnnl_kernel.hpp"
+#include "cpu/op/partial_sums.hpp"
+#include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
 #include "op/activation.hpp"
 
@@ -222,6 +226,115 @@ class BatchNormBackward final : public Kernel {
 template <typename T>
 using StatisticsOf = typename Accumulator<T>::type;
 
+// The elements of a channel: rows of `length`, `step` apart; a column counts as one row.
+struct ChannelRows {
+  int64_t count, stride, length, step, inner;
+
+  explicit ChannelRows(const Extent &e)
+      : count(e.inner == 1 ? 1 : e.outer),
+        stride(e.channels * e.inner),
+        length(e.inner == 1 ? e.outer : e.inner),
+        step(e.inner == 1 ? e.channels : 1),
+        inner(e.inner) {}
+  int64_t size() const { return count * length; }
+  // fn(where a row begins, how far its elements are apart), for each of one channel.
+  template <typename Fn>
+  void each(int64_t channel, Fn &&fn) const {
+    for (int64_t r = 0; r < count; ++r) {
+      const int64_t first = r * stride + channel * inner;
+      if (step == 1)
+        fn(first, std::integral_constant<int64_t, 1>());
+      else
+        fn(first, step);
+    }
+  }
+  template <typename S, typename Fn>
+  S sum(int64_t channel, Fn &&fn) const {
+    S total = 0;
+    each(channel, [&](int64_t first, auto apart) {
+      total += sum_over<S>(length, [&](int64_t i) { return fn(first + i * apart); });
+    });
+    return total;
+  }
+  template <typename Fn>
+  void write(int64_t channel, Fn &&fn) const {
+    each(channel, [&](int64_t first, auto apart) {
+      COHORT_INDEPENDENT_ITERATIONS
+      for (int64_t i = 0; i < length; ++i) fn(first + i * apart);
+    });
+  }
+};
+
+template <typename T>
+struct ChannelMoments {
+  using S = StatisticsOf<T>;
+  static void run(const ChannelRows &rows, int64_t c, const T *x, S *mean, S *variance) {
+    const int64_t count = std::max<int64_t>(1, rows.size());
+    const S middle = rows.sum<S>(c, [=](int64_t at) { return cast_element<S>(x[at]); }) / S(count);
+    *mean = middle;
+    *variance = rows.sum<S>(c, [=](int64_t at) {
+      const S distance = cast_element<S>(x[at]) - middle;
+      return distance * distance;
+    }) / S(count);
+  }
+};
+
+template <typename T>
+struct ChannelResult {
+  using S = StatisticsOf<T>;
+  static void run(const ChannelRows &rows, int64_t c, const T *x, S mean, S scale, S shift, bool relu, uint8_t *mask,
+                  T *y) {
+    const auto normal = [=](int64_t at) { return (cast_element<S>(x[at]) - mean) * scale + shift; };
+    if (mask) rows.write(c, [=](int64_t at) { mask[at] = normal(at) > 0; });
+    if (relu) {
+      rows.write(c, [=](int64_t at) {
+        const S value = normal(at);
+        y[at] = cast_element<T>(value < 0 ? S(0) : value);
+      });
+    } else {
+      rows.write(c, [=](int64_t at) { y[at] = cast_element<T>(normal(at)); });
+    }
+  }
+};
+
+template <typename T>
+struct ChannelGradient {
+  using S = StatisticsOf<T>;
+  struct Sums {
+    S heads, products;
+  };
+  struct Arrays {
+    const T *head, *x;
+    const uint8_t *mask;
+    T *dx;
+    S mean, inverse, factor;  // of the result
+    bool global;
+  };
+  static Sums run(const ChannelRows &rows, int64_t c, const Arrays &arrays) {
+    return arrays.mask ? of(rows, c, arrays, [mask = arrays.mask](int64_t at) { return mask[at] != 0; })
+                       : of(rows, c, arrays, [](int64_t) { return std::true_type(); });
+  }
+
+ private:
+  template <typename Passes>
+  static Sums of(const ChannelRows &rows, int64_t c, const Arrays &a, Passes &&passes) {
+    const auto gradient = [head = a.head, &passes](int64_t at) {
+      return passes(at) ? cast_element<S>(head[at]) : S(0);
+    };
+    const auto normal = [x = a.x, mean = a.mean, inverse = a.inverse](int64_t at) {
+      return (cast_element<S>(x[at]) - mean) * inverse;
+    };
+    const Sums sums = {rows.sum<S>(c, gradient), rows.sum<S>(c, [&](int64_t at) { return gradient(at) * normal(at); })};
+    if (!a.dx) return sums;
+    const S count = S(rows.size()), mean = a.global ? S(0) : sums.heads / count,
+            slope = a.global ? S(0) : sums.products / count;
+    rows.write(c, [&, dx = a.dx, factor = a.factor](int64_t at) {
+      dx[at] = cast_element<T>((gradient(at) - (mean + normal(at) * slope)) * factor);
+    });
+    return sums;
+  }
+};
+
 class PlainBatchNorm final : public Kernel {
  public:
   explicit PlainBatchNorm(StepSpec &spec)
@@ -250,36 +363,22 @@ class PlainBatchNorm final : public Kernel {
     const S *const gamma = args.in<S>(1), *const beta = args.in<S>(2);
     auto *const mean = static_cast<S *>(keeps_ ? args.saved : args.scratch), *const variance = mean + e.channels;
     uint8_t *const mask = keeps_ && relu_ ? static_cast<uint8_t *>(args.saved) + mask_ : nullptr;
-    const S eps = S(attrs_.eps), count = S(e.outer * e.inner);
+    const S eps = S(attrs_.eps);
     const T *x = args.in<T>(0);
     T *y = args.out<T>(0);
+    const auto moments = best_version<ChannelMoments<T>>();
+    const auto result = best_version<ChannelResult<T>>();
+    const ChannelRows rows(e);
     parallel_for(lane, e.channels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) {
-        const auto each = [&](auto &&fn) {
-          for (int64_t o = 0; o < e.outer; ++o) {
-            for (int64_t i = 0; i < e.inner; ++i) fn((o * e.channels + c) * e.inner + i);
-          }
-        };
         if (global_) {
           mean[c] = args.in<S>(3)[c];
           variance[c] = args.in<S>(4)[c];
         } else {
-          S sum = 0, squares = 0;
-          each([&](int64_t at) { sum += cast_element<S>(x[at]); });
-          mean[c] = count > 0 ? sum / count : S(0);
-          each([&](int64_t at) {
-            const S distance = cast_element<S>(x[at]) - mean[c];
-            squares += distance * distance;
-          });
-          variance[c] = count > 0 ? squares / count : S(0);
+          moments(rows, c, x, mean + c, variance + c);
         }
-        const S scale = (attrs_.fix_gamma ? S(1) : gamma[c]) / std::sqrt(variance[c] + eps), shift = beta[c];
-        each([&](int64_t at) {
-          S value = (cast_element<S>(x[at]) - mean[c]) * scale + shift;
-          if (mask) mask[at] = value > 0;
-          if (relu_ && value < 0) value = 0;
-          y[at] = cast_element<T>(value);
-        });
+        const S scale = (attrs_.fix_gamma ? S(1) : gamma[c]) / std::sqrt(variance[c] + eps);
+        result(rows, c, x, mean[c], scale, beta[c], relu_, mask, y);
       }
     });
     Statistics<S>{e.channels, S(attrs_.momentum), eps, moves_, attrs_.gives_variance}.publish(mean, variance, args);
@@ -321,31 +420,15 @@ class PlainBatchNormBackward final : public Kernel {
     const uint8_t *mask = relu_ ? static_cast<const uint8_t *>(args.saved) + mask_ : nullptr;
     T *dx = args.out<T>(0);
     S *dgamma = args.out<S>(1), *dbeta = args.out<S>(2);
-    const S eps = S(attrs_.eps), count = S(e.outer * e.inner);
+    const S eps = S(attrs_.eps);
+    const auto gradient = best_version<ChannelGradient<T>>();
+    const ChannelRows rows(e);
     parallel_for(lane, e.channels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) {
-        const auto each = [&](auto &&fn) {
-          for (int64_t o = 0; o < e.outer; ++o) {
-            for (int64_t i = 0; i < e.inner; ++i) fn((o * e.channels + c) * e.inner + i);
-          }
-        };
         const S inverse = S(1) / std::sqrt(variance[c] + eps), scale = attrs_.fix_gamma ? S(1) : gamma[c];
-        const auto gradient = [&](int64_t at) { return mask && !mask[at] ? S(0) : cast_element<S>(head[at]); };
-        const auto normal = [&](int64_t at) { return (cast_element<S>(x[at]) - mean[c]) * inverse; };
-        S sum = 0, product = 0;
-        each([&](int64_t at) {
-          sum += gradient(at);
-          product += gradient(at) * normal(at);
-        });
-        if (dx) {
-          each([&](int64_t at) {
-            S value = gradient(at);
-            if (!global_) value -= (sum + normal(at) * product) / count;
-            dx[at] = cast_element<T>(value * scale * inverse);
-          });
-        }
-        if (dgamma) dgamma[c] = attrs_.fix_gamma ? S(0) : product;
-        if (dbeta) dbeta[c] = sum;
+        const auto sums = gradient(rows, c, {head, x, mask, dx, mean[c], inverse, scale * inverse, global_});
+        if (dgamma) dgamma[c] = attrs_.fix_gamma ? S(0) : sums.products;
+        if (dbeta) dbeta[c] = sums.heads;
       }
     });
     if (fixes_gamma_) fix_gamma(args.mutable_in<S>(heads + 1), e.channels);
@@ -545,6 +628,19 @@ std::string refuses_backward_of_own(const StepSpec &spec) {
   return dynamic_cast<const SyncBatchNorm *>(spec.forward) ? "" : "the statistics are the device's own";
 }
 
+std::optional<dnnl::batch_normalization_backward::primitive_desc> backward_of(const Problem &p,
+                                                                              const BatchNormForward::Pd &forward) {
+  return attempt([&] {
+    return norm_backward_desc<dnnl::batch_normalization_backward>(engine(), attributes(), forward, p.data, p.data,
+                                                                  p.eps, p.flags);
+  });
+}
+
+template <typename Pd>
+bool is_plain_loop(const Pd &pd) {
+  return std::strstr(pd.impl_info_str(), "ref") != nullptr;
+}
+
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   const Problem p = problem_of(spec, spec.inputs[0]);
   const int num_threads = threads_for_elements(spec, double(spec.inputs[0].shape.size()));
@@ -555,6 +651,12 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
         p.flags);
   });
   if (!pd) return nullptr;
+  // Channels that fill no block, with a relu fused in: our loops are faster than oneDNN's, which know any layout.
+  if (!spec.inputs[0].layout) {
+    if (is_plain_loop(*pd)) return nullptr;
+    const auto back = keeps(spec) ? backward_of(p, *pd) : std::nullopt;
+    if (keeps(spec) && (!back || is_plain_loop(*back))) return nullptr;
+  }
   return std::make_unique<BatchNormForward>(spec, p, *pd, num_threads);
 }
 
@@ -567,10 +669,7 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   const Problem &p = forward.problem();
   const int num_threads = threads_for_elements(spec, double(spec.inputs[0].shape.size()));
   const ThreadsScope threads(num_threads);
-  const auto pd = attempt([&] {
-    return norm_backward_desc<dnnl::batch_normalization_backward>(engine(), attributes(), forward.desc(), p.data,
-                                                                  p.data, p.eps, p.flags);
-  });
+  const auto pd = backward_of(p, forward.desc());
   // What the forward pass saved is of no use to the plain kernel.
   if (!pd) throw Error(Code::kUnsupported, text(name_of(spec), ": oneDNN has no backward pass"));
   return std::make_unique<BatchNormBackward>(spec, forward, *pd, num_threads);

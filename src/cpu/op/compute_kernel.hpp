@@ -22,6 +22,16 @@ void each_of_one(const Lane &, const Fn &fn) {
   fn(int64_t(0));
 }
 
+// fn(row, column) for all of a matrix.
+template <typename Fn>
+void each_place(const Lane &lane, int64_t rows, int64_t columns, const Fn &fn) {
+  parallel_for(lane, rows, 1 + kCheapGrain / (columns + 1), [&fn, columns](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      for (int64_t column = 0; column < columns; ++column) fn(row, column);
+    }
+  });
+}
+
 // c[i] = op(a[i]) op(b[i]) for each of `count`, op transposes if asked to.
 template <typename C>
 void multiply_each(const Lane &lane, int64_t count, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const C *a,

@@ -260,8 +260,13 @@ class ConvolutionBackward final : public Kernel {
     if (!weights) return;
     spec.scratch_bytes = 0;  // the two passes use the same memory, one after the other
     const Desc grad = weights->diff_weights_desc();
-    const bool direct = same_bytes(grad, p.plain_weight) && spec.wanted[1];
-    const Place grad_place = direct ? Place::output(1) : Place::scratch(book(spec.scratch_bytes, grad.get_size()));
+    const Place grad_place =
+        spec.wanted[1] ? Place::output(1) : Place::scratch(book(spec.scratch_bytes, grad.get_size()));
+    if (spec.wanted[1]) {
+      // The plan brings it into order, from where the weight was, which has been read by then.
+      spec.outputs[1].layout = layout_of(grad, p.plain_weight);
+      if (data) spec.inplace.emplace_back(2, 1);
+    }
     std::vector<Operand> operands = {{DNNL_ARG_DIFF_DST, head, Place::input(0)},
                                      {DNNL_ARG_SRC, src, Place::input(1)},
                                      {DNNL_ARG_DIFF_WEIGHTS, grad, grad_place}};
@@ -272,11 +277,6 @@ class ConvolutionBackward final : public Kernel {
       operands.push_back({DNNL_ARG_DIFF_BIAS, weights->diff_bias_desc(), bias});
     }
     by_weights_ = Call(*weights, name_of(spec), std::move(operands), spec);
-    if (!direct && spec.wanted[1]) {
-      const dnnl::reorder::primitive_desc reorder(engine(), grad, engine(), p.plain_weight, attributes());
-      reorder_ = Call(reorder, name_of(spec),
-                      {{DNNL_ARG_FROM, grad, grad_place}, {DNNL_ARG_TO, p.plain_weight, Place::output(1)}}, spec);
-    }
     spec.scratch_bytes = std::max(spec.scratch_bytes, for_data);
   }
 
@@ -286,12 +286,11 @@ class ConvolutionBackward final : public Kernel {
     if (by_data_) by_data_.run(args);
     if (strip_) strip_.run(args);
     if (by_weights_) by_weights_.run(args);
-    if (reorder_) reorder_.run(args);
   }
 
  private:
   const int num_threads_;
-  Call turn_, by_data_, strip_, by_weights_, reorder_;
+  Call turn_, by_data_, strip_, by_weights_;
 };
 
 class PlainConvolution final : public Kernel {

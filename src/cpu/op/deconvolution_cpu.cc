@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deconvolution on oneDNN for float32, as plain loops for the other floating types. It is the backward pass to the data
-// of a convolution whose input is our output, and so are its loops.
+// Deconvolution on oneDNN for float32 and bfloat16, as plain loops for the other floating types. It is the backward
+// pass to the data of a convolution whose input is our output, and so are its loops.
 #include "op/deconvolution.hpp"
 
 #include <algorithm>
@@ -21,6 +21,7 @@ struct Problem {
   Dims stride, dilate, pad_begin, pad_end;
   int64_t num_filter;
   bool last, has_bias;
+  Dtype dtype;
   double operations;
 };
 
@@ -30,15 +31,17 @@ Dims channels_in_front(const Shape &shape, bool last) {
   return dims;
 }
 
-Problem problem_of(const DeconvolutionAttrs &a, const Shape &data, const Shape &weight, const Shape &result) {
+Problem problem_of(const DeconvolutionAttrs &a, const Shape &data, const Shape &weight, const Shape &result,
+                   Dtype dtype) {
   Problem p;
+  p.dtype = dtype;
   p.last = channels_last(a.layout);
   p.has_bias = !a.no_bias;
   p.num_filter = a.num_filter;
   p.data = channels_in_front(data, p.last);
   p.result = channels_in_front(result, p.last);
   const auto plain = [&](const Dims &dims) {
-    return p.last ? dnn::channels_last(dims, Dtype::kFloat32) : row_major(dims, Dtype::kFloat32);
+    return p.last ? dnn::channels_last(dims, p.dtype) : row_major(dims, p.dtype);
   };
   p.plain_data = plain(p.data);
   p.plain_result = plain(p.result);
@@ -49,7 +52,7 @@ Problem problem_of(const DeconvolutionAttrs &a, const Shape &data, const Shape &
   std::iota(axes.begin(), axes.end(), 0);
   std::swap(axes[1], axes[2]);
   if (p.last) std::rotate(axes.begin() + 2, axes.begin() + 3, axes.end());
-  p.plain_weight = ordered(p.weight, Dtype::kFloat32, axes);
+  p.plain_weight = ordered(p.weight, p.dtype, axes);
   const DeconvolutionPadding padding = deconvolution_padding(a, data);
   p.stride.assign(a.stride.begin(), a.stride.end());
   p.pad_begin.assign(padding.pad.begin(), padding.pad.end());
@@ -64,9 +67,9 @@ Problem problem_of(const DeconvolutionAttrs &a, const Shape &data, const Shape &
 using ForwardDesc = dnnl::deconvolution_forward::primitive_desc;
 
 std::optional<ForwardDesc> forward_of(const Problem &p, bool is_train) {
-  const Desc bias = p.has_bias ? row_major({p.num_filter}, Dtype::kFloat32) : Desc();
-  const Desc weight = any_of(p.weight, Dtype::kFloat32);
-  const Desc any_data = any_of(p.data, Dtype::kFloat32), any_result = any_of(p.result, Dtype::kFloat32);
+  const Desc bias = p.has_bias ? row_major({p.num_filter}, p.dtype) : Desc();
+  const Desc weight = any_of(p.weight, p.dtype);
+  const Desc any_data = any_of(p.data, p.dtype), any_result = any_of(p.result, p.dtype);
   std::vector<std::pair<Desc, Desc>> candidates = {{p.plain_data, p.plain_result}};
   if (!p.last) candidates.insert(candidates.begin(), {any_data, any_result});
   for (const auto &layouts : candidates) {
@@ -76,6 +79,7 @@ std::optional<ForwardDesc> forward_of(const Problem &p, bool is_train) {
           algorithm::deconvolution_direct, layouts.first, weight, bias, layouts.second, p.stride, p.dilate, p.pad_begin,
           p.pad_end);
     });
+    if (pd && is_reference(*pd) && p.dtype != Dtype::kFloat32) continue;
     if (pd && !is_padded(pd->src_desc()) && !is_padded(pd->dst_desc())) return pd;
   }
   return std::nullopt;
@@ -128,32 +132,32 @@ class DeconvolutionBackward final : public Kernel {
     if (!weights) return;
     spec.inputs[1].layout = layout_of(src, p.plain_data);
     const Desc grad = weights->diff_weights_desc();
-    const Place place = Place::scratch(book(spec.scratch_bytes, grad.get_size()));
+    const Place place = spec.wanted[1] ? Place::output(1) : Place::scratch(book(spec.scratch_bytes, grad.get_size()));
+    if (spec.wanted[1]) {
+      // The plan brings it into order, from where the weight was, which has been read by then.
+      spec.outputs[1].layout = layout_of(grad, p.plain_weight);
+      if (data) spec.inplace.emplace_back(2, 1);
+    }
     std::vector<Operand> operands = {{DNNL_ARG_DIFF_DST, head, Place::input(0)},
                                      {DNNL_ARG_SRC, src, Place::input(1)},
                                      {DNNL_ARG_DIFF_WEIGHTS, grad, place}};
     if (p.has_bias) {
       const Place bias = spec.wanted[2]
                              ? Place::output(2)
-                             : Place::scratch(book(spec.scratch_bytes, size_t(p.num_filter) * sizeof(float)));
+                             : Place::scratch(book(spec.scratch_bytes, size_t(p.num_filter) * dtype_size(p.dtype)));
       operands.push_back({DNNL_ARG_DIFF_BIAS, weights->diff_bias_desc(), bias});
     }
     by_weights_ = Call(*weights, name_of(spec), std::move(operands), spec);
-    if (!spec.wanted[1]) return;
-    const dnnl::reorder::primitive_desc reorder(engine(), grad, engine(), p.plain_weight, attributes());
-    reorder_ = Call(reorder, name_of(spec),
-                    {{DNNL_ARG_FROM, grad, place}, {DNNL_ARG_TO, p.plain_weight, Place::output(1)}}, spec);
   }
   void run(const Args &args, const Lane &) const override {
     const ThreadsScope threads(num_threads_);
     if (by_data_) by_data_.run(args);
     if (by_weights_) by_weights_.run(args);
-    if (reorder_) reorder_.run(args);
   }
 
  private:
   const int num_threads_;
-  Call by_data_, by_weights_, reorder_;
+  Call by_data_, by_weights_;
 };
 
 class PlainDeconvolution final : public Kernel {
@@ -200,7 +204,7 @@ class PlainDeconvolutionBackward final : public Kernel {
 
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   const Problem p = problem_of(spec.attrs_as<DeconvolutionAttrs>(), spec.inputs[0].shape, spec.inputs[1].shape,
-                               spec.outputs[0].shape);
+                               spec.outputs[0].shape, spec.inputs[0].dtype);
   const int num_threads = threads_for_work(spec, p.operations);
   const ThreadsScope threads(num_threads);
   const auto pd = forward_of(p, spec.is_train);
@@ -215,12 +219,12 @@ std::string refuses_backward(const StepSpec &spec) {
 
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   const auto *forward = dynamic_cast<const DeconvolutionForward *>(spec.forward);
-  const Problem p =
-      problem_of(spec.attrs_as<DeconvolutionAttrs>(), spec.inputs[1].shape, spec.inputs[2].shape, spec.inputs[0].shape);
+  const Problem p = problem_of(spec.attrs_as<DeconvolutionAttrs>(), spec.inputs[1].shape, spec.inputs[2].shape,
+                               spec.inputs[0].shape, spec.inputs[0].dtype);
   const int num_threads = threads_for_work(spec, p.operations);
   const ThreadsScope threads(num_threads);
   const ForwardDesc &hint = forward->desc();
-  const Desc src = hint.src_desc(), head = hint.dst_desc(), weight = any_of(p.weight, Dtype::kFloat32);
+  const Desc src = hint.src_desc(), head = hint.dst_desc(), weight = any_of(p.weight, p.dtype);
   const bool by_data = spec.wanted[0];
   const bool by_weights = spec.wanted[1] || (spec.wanted.size() > 2 && spec.wanted[2]);
   std::optional<DeconvolutionBackward::DataDesc> data;
@@ -233,7 +237,7 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
     });
   }
   if (by_weights) {
-    const Desc bias = p.has_bias ? row_major({p.num_filter}, Dtype::kFloat32) : Desc();
+    const Desc bias = p.has_bias ? row_major({p.num_filter}, p.dtype) : Desc();
     weights = attempt([&] {
       return backward_desc<dnnl::deconvolution_backward_weights>(engine(), attributes(), hint,
                                                                  algorithm::deconvolution_direct, src, weight, bias,
@@ -244,15 +248,11 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   return std::make_unique<DeconvolutionBackward>(spec, p, hint, data, weights, num_threads);
 }
 
-COHORT_KERNEL_BY(cpu, Deconvolution, make_forward)
-    .named("onednn")
-    .dtypes({Dtype::kFloat32})
-    .when(refuses_layer)
-    .any_layout();
+COHORT_KERNEL_BY(cpu, Deconvolution, make_forward).named("onednn").dtypes(kLayerTypes).when(refuses_layer).any_layout();
 COHORT_KERNEL(cpu, Deconvolution, PlainDeconvolution).dtypes(kFloatTypes);
 COHORT_KERNEL_BY(cpu, _backward_Deconvolution, make_backward)
     .named("onednn")
-    .dtypes({Dtype::kFloat32})
+    .dtypes(kLayerTypes)
     .when(refuses_backward)
     .any_layout();
 COHORT_KERNEL(cpu, _backward_Deconvolution, PlainDeconvolutionBackward).dtypes(kFloatTypes);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// dot and batch_dot: bfloat16 on oneDNN where the processor has units for it, all else by gemm().
 #include "op/dot.hpp"
 
 #include <algorithm>
 
 #include "cpu/op/compute_kernel.hpp"
 #include "cpu/op/gemm.hpp"
+#include "cpu/op/narrow_product.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
 
@@ -69,6 +71,73 @@ template <typename C>
 using BatchDotForward = Forward<C, true>;
 template <typename C>
 using BatchDotBackward = Backward<C, true>;
+
+// Up to two products as calls of oneDNN's.
+class NarrowProducts final : public Kernel {
+ public:
+  explicit NarrowProducts(int num_threads) : num_threads_(num_threads) {}
+  // Whether oneDNN has it.
+  bool add(const dnn::NarrowProduct &p, dnn::Place a, dnn::Place b, dnn::Place c, StepSpec &spec) {
+    std::optional<dnn::Call> call = dnn::narrow_product(p, spec.inputs[0].dtype, a, b, c, 1, spec);
+    if (call) calls_.push_back(std::move(*call));
+    return bool(call);
+  }
+  void run(const Args &args, const Lane &) const override {
+    const ThreadsScope threads(num_threads_);
+    for (const dnn::Call &call : calls_) call.run(args);
+  }
+
+ private:
+  const int num_threads_;
+  std::vector<dnn::Call> calls_;
+};
+
+double operations(const DotExtent &e) { return 2.0 * double(e.batch) * double(e.m) * double(e.n) * double(e.k); }
+
+template <bool kBatched>
+std::unique_ptr<Kernel> make_narrow_forward(StepSpec &spec) {
+  const auto &a = spec.attrs_as<DotAttrs>();
+  const DotExtent e = dot_extent(a, spec.inputs[0].shape, spec.inputs[1].shape, kBatched);
+  const int num_threads = dnn::threads_for_work(spec, operations(e));
+  const ThreadsScope threads(num_threads);
+  auto kernel = std::make_unique<NarrowProducts>(num_threads);
+  using dnn::Place;
+  const bool made = kernel->add({e.batch, a.transpose_a, a.transpose_b, e.m, e.n, e.k}, Place::input(0),
+                                Place::input(1), Place::output(0), spec);
+  return made ? std::move(kernel) : nullptr;
+}
+
+template <bool kBatched>
+std::unique_ptr<Kernel> make_narrow_backward(StepSpec &spec) {
+  const auto &attrs = spec.attrs_as<DotAttrs>();
+  const bool ta = attrs.transpose_a, tb = attrs.transpose_b;
+  const DotExtent e = dot_extent(attrs, spec.inputs[1].shape, spec.inputs[2].shape, kBatched);
+  const int num_threads = dnn::threads_for_work(spec, operations(e));
+  const ThreadsScope threads(num_threads);
+  auto kernel = std::make_unique<NarrowProducts>(num_threads);
+  using dnn::Place;
+  const Place head = Place::input(0), a = Place::input(1), b = Place::input(2);
+  StepSpec answered = spec;
+  const auto add = [&](const dnn::NarrowProduct &p, Place left, Place right, int output) {
+    return kernel->add(p, left, right, Place::output(output), answered);
+  };
+  bool made = true;
+  if (spec.wanted[0] && ta) made = made && add({e.batch, tb, true, e.k, e.m, e.n}, b, head, 0);
+  if (spec.wanted[0] && !ta) made = made && add({e.batch, false, !tb, e.m, e.k, e.n}, head, b, 0);
+  if (spec.wanted[1] && tb) made = made && add({e.batch, true, ta, e.n, e.k, e.m}, head, a, 1);
+  if (spec.wanted[1] && !tb) made = made && add({e.batch, !ta, false, e.k, e.n, e.m}, a, head, 1);
+  if (!made) return nullptr;
+  spec = std::move(answered);
+  return kernel;
+}
+
+#define COHORT_NARROW_KERNEL(op, ...) \
+  COHORT_KERNEL_BY(cpu, op, __VA_ARGS__).named("onednn").one_dtype({Dtype::kBfloat16}).when(dnn::refuses_layer)
+
+COHORT_NARROW_KERNEL(dot, make_narrow_forward<false>);
+COHORT_NARROW_KERNEL(_backward_dot, make_narrow_backward<false>);
+COHORT_NARROW_KERNEL(batch_dot, make_narrow_forward<true>);
+COHORT_NARROW_KERNEL(_backward_batch_dot, make_narrow_backward<true>);
 
 COHORT_KERNEL_BY(cpu, dot, make_compute<DotForward>);
 COHORT_KERNEL_BY(cpu, _backward_dot, make_compute<DotBackward>);

@@ -281,6 +281,11 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   COHORT_KERNEL(cpu, _backward_##op, PlainPoolingBackward).dtypes(kFloatTypes)
 COHORT_POOLING(Pooling);
 COHORT_POOLING(Pooling_v1);
+COHORT_KERNEL_BY(cpu, _int8_Pooling, make_forward)
+    .named("onednn")
+    .dtypes({Dtype::kInt8, Dtype::kUint8})
+    .when(refuses_forward)
+    .any_layout();
 
 }  // namespace
 }  // namespace cohort

@@ -266,6 +266,48 @@ class SameBytes final : public Kernel {
   const bool cuts_;
 };
 
+// y = gamma / sqrt(var + eps) * (x - mean) + beta, x and y in units of their ranges, of which one is 1 / 127.5. A uint8
+// counts as half of it, rounded down. The factor is divided by sqrt(1 + eps) once more: so are the numbers that MXNet's
+// quantized networks were calibrated with.
+class QuantizedBatchNorm final : public Kernel {
+ public:
+  explicit QuantizedBatchNorm(const StepSpec &spec) : attrs_(spec.attrs_as<QuantizedBatchNormAttrs>()) {
+    const Shape &shape = spec.inputs[0].shape;
+    const int axis = normalize_axis(attrs_.axis, shape.rank(), "axis");
+    outer_ = shape.size(0, axis);
+    channels_ = shape[axis];
+    inner_ = shape.size(axis + 1, shape.rank());
+    dtype_ = spec.inputs[0].dtype;
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    const float low = *attrs_.min_calib_range, high = *attrs_.max_calib_range;
+    const float from = bound_at(args, 5), to = larger_bound(low, high);
+    parallel_for(lane, outer_ * channels_, 1 + kCheapGrain / (inner_ + 1), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t c = row % channels_;
+        const float inverse = 1.0f / std::sqrt(args.in<float>(4)[c] + float(attrs_.eps));
+        const float gamma = args.in<float>(1)[c] * inverse;
+        const float scale = gamma * from / to / std::sqrt(1.0f + float(attrs_.eps));
+        const float shift = (args.in<float>(2)[c] - args.in<float>(3)[c] * gamma) * 127.5f / to;
+        int8_t *const y = args.out<int8_t>(0) + row * inner_;
+        with_bytes(dtype_, [&](auto zero) {
+          using T = decltype(zero);
+          const T *const x = args.in<T>(0) + row * inner_;
+          for (int64_t i = 0; i < inner_; ++i) {
+            y[i] = byte_of<int8_t>(double(scale) * (std::is_same_v<T, uint8_t> ? x[i] >> 1 : x[i]) + double(shift));
+          }
+        });
+      }
+    });
+    write_bounds(args, low, high);
+  }
+
+ private:
+  const QuantizedBatchNormAttrs attrs_;
+  int64_t outer_, channels_, inner_;
+  Dtype dtype_;
+};
+
 class QuantizedConcat final : public Kernel {
  public:
   explicit QuantizedConcat(const StepSpec &spec) : num_(int(spec.inputs.size() / 3)), to_(spec.outputs[0].dtype) {
@@ -402,6 +444,7 @@ COHORT_KERNEL(cpu, _contrib_quantized_conv, QuantizedConvolution);
 COHORT_KERNEL(cpu, _contrib_quantized_pooling, QuantizedPooling);
 COHORT_KERNEL(cpu, _contrib_quantized_act, SameBytes<true>);
 COHORT_KERNEL(cpu, _contrib_quantized_flatten, SameBytes<false>);
+COHORT_KERNEL(cpu, _contrib_quantized_batch_norm, QuantizedBatchNorm);
 COHORT_KERNEL(cpu, _contrib_quantized_concat, QuantizedConcat);
 COHORT_KERNEL(cpu, _contrib_quantized_elemwise_add, QuantizedPair<false>);
 COHORT_KERNEL(cpu, _contrib_quantized_elemwise_mul, QuantizedPair<true>);

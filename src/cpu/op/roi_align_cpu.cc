@@ -8,9 +8,9 @@
 #include <cmath>
 
 #include "cpu/op/compute_kernel.hpp"
-#include "cpu/op/regions.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/regions.hpp"
 #include "op/bilinear.hpp"
 
 namespace cohort {

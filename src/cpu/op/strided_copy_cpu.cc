@@ -87,4 +87,17 @@ void zero_bytes(const Lane &lane, void *to, size_t bytes) {
   });
 }
 
+void read_back(const Lane &, void *to, const void *from, size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+void write_through(const Lane &lane, void *to, const void *from, size_t bytes) { read_back(lane, to, from, bytes); }
+
+class CallerLane::Own {};
+CallerLane::CallerLane(const Context &, bool) {}
+CallerLane::~CallerLane() = default;
+void CallerLane::call(const Lane &given, void (*fn)(const void *, const Lane &), const void *own) const {
+  fn(own, given);
+}
+
 }  // namespace cohort

@@ -70,7 +70,7 @@ class FakeQueue final : public Queue {
 class FakeDevice final : public Device {
  public:
   using Device::Device;
-  std::shared_ptr<Memory> allocate(size_t bytes) override {
+  std::shared_ptr<Memory> obtain(size_t bytes) override {
     char *const real = new char[bytes + 1];
     std::memset(real, 0x55, bytes);
     auto *const marked = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(real) | kMark);

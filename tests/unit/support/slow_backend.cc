@@ -200,7 +200,7 @@ bool Scheduler::step() {
 class SlowDevice final : public Device {
  public:
   SlowDevice(const Context &context, int32_t id) : Device(context), cpu_(cpu_backend()(id)) {}
-  std::shared_ptr<Memory> allocate(size_t bytes) override {
+  std::shared_ptr<Memory> obtain(size_t bytes) override {
     const std::shared_ptr<Memory> memory = cpu_->allocate(bytes);
     return std::make_shared<Memory>(context(), memory->data(), bytes, [memory](void *) {});
   }

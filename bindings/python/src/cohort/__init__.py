@@ -34,6 +34,7 @@ from .model import Predictor, load_checkpoint, save_checkpoint
 from .monitor import Monitor
 from .ndarray import NDArray
 from .symbol import Symbol
+from .trace import Trace
 from .training import Callback, Fitted, Progress, fit, score
 
 init = initializer

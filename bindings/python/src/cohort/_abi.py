@@ -14,6 +14,13 @@ MAX_AXES = 32
 UNKNOWN_SHAPE = -1
 
 
+class CalibrationMethod(IntEnum):
+    """What a calibration makes of the numbers that it sees."""
+
+    MIN_MAX = 0
+    ENTROPY = 1
+
+
 class DeviceType(IntEnum):
     """Kinds of devices."""
 
@@ -104,12 +111,33 @@ class PatternMode(IntEnum):
     ANYWHERE = 1
 
 
+class Precision(IntEnum):
+    """What an operator does where a network computes in a narrower type than that of its arrays (compute_dtype)."""
+
+    OWN = 0
+    NARROW = 1
+    FOLLOWS = 2
+
+
 class Rounding(IntEnum):
     """How a share of the batch becomes a whole number of samples."""
 
     HALF_UP = 0
     HALF_EVEN = 1
     BALANCED = 2
+
+
+class SpanKind(IntEnum):
+    """What an event is about."""
+
+    OPERATOR = 0
+    PASS = 1
+    COPY = 2
+    EXCHANGE = 3
+    UPDATE = 4
+    WAIT = 5
+    CALL = 6
+    USER = 7
 
 
 class StorageType(IntEnum):
@@ -128,6 +156,13 @@ class SymbolList(IntEnum):
     AUX = 1
     OUTPUTS = 2
     INPUTS = 3
+
+
+class TotalsBy(IntEnum):
+    """How totals are summed."""
+
+    NAME = 0
+    OPERATOR = 1
 
 
 class UpdateMode(IntEnum):
@@ -153,6 +188,16 @@ class cohort_context(Structure):
     ]
 
 
+class cohort_device_memory_info(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("used_bytes", c_size_t),
+        ("peak_bytes", c_size_t),
+        ("cached_bytes", c_size_t),
+        ("limit_bytes", c_size_t),
+    ]
+
+
 class cohort_memory_info(Structure):
     _fields_ = [
         ("struct_size", c_size_t),
@@ -161,6 +206,39 @@ class cohort_memory_info(Structure):
         ("argument_bytes", c_size_t),
         ("gradient_bytes", c_size_t),
         ("output_bytes", c_size_t),
+    ]
+
+
+class cohort_span_total(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("kind", c_int32),
+        ("count", c_uint64),
+        ("total_ns", c_int64),
+        ("least_ns", c_int64),
+        ("most_ns", c_int64),
+        ("flops", c_double),
+        ("bytes", c_double),
+        ("bound_ns", c_double),
+    ]
+
+
+class cohort_trace_info(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("num_events", c_size_t),
+        ("num_dropped", c_uint64),
+        ("running", c_int32),
+    ]
+
+
+class cohort_trace_options(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("max_events", c_size_t),
+        ("flop_per_s", c_double),
+        ("bfloat16_flop_per_s", c_double),
+        ("byte_per_s", c_double),
     ]
 
 
@@ -209,6 +287,11 @@ class cohort_executor_options(Structure):
         ("shared_data", c_void_p),
         ("strict_dtypes", c_int32),
         ("compute_dtype", c_int32),
+        ("float32_names", POINTER(c_char_p)),
+        ("num_float32_names", c_size_t),
+        ("narrow_names", POINTER(c_char_p)),
+        ("num_narrow_names", c_size_t),
+        ("calibration", c_void_p),
     ]
 
 
@@ -274,6 +357,12 @@ class cohort_manager_options(Structure):
         ("state_names", POINTER(c_char_p)),
         ("num_state_names", c_size_t),
         ("compute_dtype", c_int32),
+        ("float32_names", POINTER(c_char_p)),
+        ("num_float32_names", c_size_t),
+        ("narrow_names", POINTER(c_char_p)),
+        ("num_narrow_names", c_size_t),
+        ("loss_scale", c_double),
+        ("loss_scale_window", c_int32),
     ]
 
 
@@ -325,4 +414,11 @@ class cohort_group_options(Structure):
         ("arg_names", POINTER(c_char_p)),
         ("num_arg_names", c_size_t),
         ("compute_dtype", c_int32),
+        ("float32_names", POINTER(c_char_p)),
+        ("num_float32_names", c_size_t),
+        ("narrow_names", POINTER(c_char_p)),
+        ("num_narrow_names", c_size_t),
+        ("loss_scale", c_double),
+        ("loss_scale_window", c_int32),
+        ("calibration", c_void_p),
     ]

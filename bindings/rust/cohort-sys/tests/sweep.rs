@@ -118,6 +118,10 @@ unsafe fn nulls() {
     refused("cohort_arrays_save_npz", cohort_arrays_save_npz(null(), null()));
     refused("cohort_arrays_set", cohort_arrays_set(null_mut(), null(), null_mut()));
     cohort_backward_options_init(null_mut(), 0);
+    refused("cohort_calibration_create", cohort_calibration_create(0, null_mut()));
+    cohort_calibration_free(null_mut());
+    refused("cohort_calibration_observe", cohort_calibration_observe(null_mut(), null_mut()));
+    refused("cohort_calibration_range", cohort_calibration_range(null(), null(), null_mut(), null_mut()));
     refused("cohort_checkpoint_load", cohort_checkpoint_load(null(), 0, null_mut(), null_mut(), null_mut()));
     refused("cohort_checkpoint_save", cohort_checkpoint_save(null(), 0, null(), null(), null()));
     refused("cohort_context_parse", cohort_context_parse(null(), null_mut()));
@@ -131,6 +135,9 @@ unsafe fn nulls() {
     cohort_descs_free(null_mut());
     refused("cohort_descs_get", cohort_descs_get(null(), 0, null_mut(), null_mut(), 0, null_mut(), null_mut(), null_mut()));
     refused("cohort_descs_num", cohort_descs_num(null(), null_mut()));
+    ended("cohort_device_limit_memory", cohort_device_limit_memory(null(), 0));
+    refused("cohort_device_memory", cohort_device_memory(null(), null_mut()));
+    ended("cohort_device_reset_peak_memory", cohort_device_reset_peak_memory(null()));
     refused("cohort_dtype_bytes", cohort_dtype_bytes(0, null_mut()));
     refused("cohort_dtype_parse", cohort_dtype_parse(null(), null_mut()));
     refused("cohort_dtype_text", cohort_dtype_text(0, null_mut()));
@@ -179,6 +186,7 @@ unsafe fn nulls() {
     cohort_group_free(null_mut());
     refused("cohort_group_get_params", cohort_group_get_params(null(), null(), null()));
     refused("cohort_group_load", cohort_group_load(null_mut(), null(), 0, null(), 0));
+    refused("cohort_group_loss_scale", cohort_group_loss_scale(null(), null_mut(), null_mut(), null_mut()));
     refused("cohort_group_memory", cohort_group_memory(null(), 0, null_mut()));
     refused("cohort_group_merged", cohort_group_merged(null(), 0, 0, null_mut()));
     refused("cohort_group_name", cohort_group_name(null(), 0, 0, null_mut()));
@@ -188,6 +196,7 @@ unsafe fn nulls() {
     refused("cohort_group_output_shapes", cohort_group_output_shapes(null(), null_mut()));
     refused("cohort_group_reshape", cohort_group_reshape(null_mut(), null(), null()));
     refused("cohort_group_run", cohort_group_run(null_mut(), 0));
+    refused("cohort_group_set_loss_scale", cohort_group_set_loss_scale(null_mut(), 0.0, 0));
     refused("cohort_group_set_monitor", cohort_group_set_monitor(null_mut(), None, null_mut(), 0));
     refused("cohort_group_set_params", cohort_group_set_params(null_mut(), null(), null(), 0));
     refused("cohort_group_set_states", cohort_group_set_states(null_mut(), null(), 0, 0, null()));
@@ -219,6 +228,7 @@ unsafe fn nulls() {
     refused("cohort_manager_forward", cohort_manager_forward(null_mut(), 0));
     cohort_manager_free(null_mut());
     refused("cohort_manager_load_data_batch", cohort_manager_load_data_batch(null_mut(), null(), 0, null(), 0, null(), null(), null()));
+    refused("cohort_manager_loss_scale", cohort_manager_loss_scale(null(), null_mut(), null_mut(), null_mut()));
     refused("cohort_manager_main_group", cohort_manager_main_group(null(), null_mut()));
     refused("cohort_manager_memory", cohort_manager_memory(null(), null_mut()));
     refused("cohort_manager_merged", cohort_manager_merged(null(), 0, 0, null_mut()));
@@ -227,6 +237,7 @@ unsafe fn nulls() {
     refused("cohort_manager_num_buckets", cohort_manager_num_buckets(null(), null_mut()));
     refused("cohort_manager_num_contexts", cohort_manager_num_contexts(null(), null_mut()));
     cohort_manager_options_init(null_mut(), 0);
+    refused("cohort_manager_set_loss_scale", cohort_manager_set_loss_scale(null_mut(), 0.0, 0));
     refused("cohort_manager_set_monitor", cohort_manager_set_monitor(null_mut(), None, null_mut(), 0));
     refused("cohort_manager_set_params", cohort_manager_set_params(null_mut(), null(), null()));
     refused("cohort_manager_set_states", cohort_manager_set_states(null_mut(), null(), 0, 0, null()));
@@ -301,6 +312,7 @@ unsafe fn nulls() {
     refused("cohort_operator_name", cohort_operator_name(0, null_mut()));
     refused("cohort_operator_num", cohort_operator_num(null_mut()));
     refused("cohort_operator_output", cohort_operator_output(null(), 0, null_mut()));
+    refused("cohort_operator_precision", cohort_operator_precision(null(), null_mut()));
     refused("cohort_optimizer_create", cohort_optimizer_create(null(), null(), null(), 0, null_mut()));
     cohort_optimizer_free(null_mut());
     refused("cohort_optimizer_get", cohort_optimizer_get(null(), null(), null_mut()));
@@ -354,6 +366,22 @@ unsafe fn nulls() {
     refused("cohort_tape_set_recording", cohort_tape_set_recording(null_mut(), 0, null_mut()));
     refused("cohort_tape_set_training", cohort_tape_set_training(null_mut(), 0, null_mut()));
     refused("cohort_tape_symbol", cohort_tape_symbol(null_mut(), null_mut(), null_mut()));
+    refused("cohort_trace_begin", cohort_trace_begin(null_mut(), null(), null()));
+    refused("cohort_trace_clear", cohort_trace_clear(null_mut()));
+    refused("cohort_trace_counter", cohort_trace_counter(null_mut(), null(), 0.0));
+    refused("cohort_trace_create", cohort_trace_create(null(), null_mut()));
+    refused("cohort_trace_end", cohort_trace_end(null_mut(), null()));
+    cohort_trace_free(null_mut());
+    refused("cohort_trace_get_info", cohort_trace_get_info(null(), null_mut()));
+    refused("cohort_trace_json", cohort_trace_json(null_mut(), null_mut()));
+    refused("cohort_trace_mark", cohort_trace_mark(null_mut(), null(), null()));
+    refused("cohort_trace_num_totals", cohort_trace_num_totals(null(), 0, null_mut()));
+    cohort_trace_options_init(null_mut(), 0);
+    refused("cohort_trace_start", cohort_trace_start(null_mut()));
+    refused("cohort_trace_stop", cohort_trace_stop(null_mut()));
+    refused("cohort_trace_table", cohort_trace_table(null_mut(), 0, null_mut()));
+    refused("cohort_trace_total", cohort_trace_total(null_mut(), 0, 0, null_mut(), null_mut(), null_mut()));
+    refused("cohort_trace_write", cohort_trace_write(null(), null()));
     text("cohort_version", cohort_version());
     cohort_version_number();
     ended("cohort_wait_all", cohort_wait_all());
@@ -376,6 +404,9 @@ unsafe fn strays(at: &dyn Fn(&str) -> usize) {
     refused("cohort_arrays_save_npy", cohort_arrays_save_npy(at("arrays") as _, name));
     refused("cohort_arrays_save_npz", cohort_arrays_save_npz(at("arrays") as _, name));
     refused("cohort_arrays_set", cohort_arrays_set(at("arrays") as _, name, at("ndarray") as _));
+    cohort_calibration_free(at("calibration") as _);
+    refused("cohort_calibration_observe", cohort_calibration_observe(at("calibration") as _, at("executor") as _));
+    refused("cohort_calibration_range", cohort_calibration_range(at("calibration") as _, name, memory as _, memory as _));
     refused("cohort_checkpoint_save", cohort_checkpoint_save(name, 1, at("symbol") as _, at("arrays") as _, at("arrays") as _));
     refused("cohort_descs_add", cohort_descs_add(at("descs") as _, name, memory as _, 1, 1, name));
     refused("cohort_descs_find", cohort_descs_find(at("descs") as _, name, memory as _));
@@ -425,6 +456,7 @@ unsafe fn strays(at: &dyn Fn(&str) -> usize) {
     cohort_group_free(at("group") as _);
     refused("cohort_group_get_params", cohort_group_get_params(at("group") as _, at("arrays") as _, at("arrays") as _));
     refused("cohort_group_load", cohort_group_load(at("group") as _, [at("ndarray")].as_ptr() as _, 1, [at("ndarray")].as_ptr() as _, 1));
+    refused("cohort_group_loss_scale", cohort_group_loss_scale(at("group") as _, memory as _, memory as _, memory as _));
     refused("cohort_group_memory", cohort_group_memory(at("group") as _, 1, memory as _));
     refused("cohort_group_merged", cohort_group_merged(at("group") as _, 1, 1, memory as _));
     refused("cohort_group_name", cohort_group_name(at("group") as _, 1, 1, memory as _));
@@ -433,6 +465,7 @@ unsafe fn strays(at: &dyn Fn(&str) -> usize) {
     refused("cohort_group_output_shapes", cohort_group_output_shapes(at("group") as _, memory as _));
     refused("cohort_group_reshape", cohort_group_reshape(at("group") as _, at("descs") as _, at("descs") as _));
     refused("cohort_group_run", cohort_group_run(at("group") as _, 1));
+    refused("cohort_group_set_loss_scale", cohort_group_set_loss_scale(at("group") as _, 1.0, 1));
     refused("cohort_group_set_monitor", cohort_group_set_monitor(at("group") as _, None, null_mut(), 1));
     refused("cohort_group_set_params", cohort_group_set_params(at("group") as _, at("arrays") as _, at("arrays") as _, 1));
     refused("cohort_group_set_states", cohort_group_set_states(at("group") as _, [at("ndarray")].as_ptr() as _, 1, 1, memory as _));
@@ -458,6 +491,7 @@ unsafe fn strays(at: &dyn Fn(&str) -> usize) {
     refused("cohort_manager_forward", cohort_manager_forward(at("manager") as _, 1));
     cohort_manager_free(at("manager") as _);
     refused("cohort_manager_load_data_batch", cohort_manager_load_data_batch(at("manager") as _, [at("ndarray")].as_ptr() as _, 1, [at("ndarray")].as_ptr() as _, 1, name, at("descs") as _, at("descs") as _));
+    refused("cohort_manager_loss_scale", cohort_manager_loss_scale(at("manager") as _, memory as _, memory as _, memory as _));
     refused("cohort_manager_main_group", cohort_manager_main_group(at("manager") as _, memory as _));
     refused("cohort_manager_memory", cohort_manager_memory(at("manager") as _, memory as _));
     refused("cohort_manager_merged", cohort_manager_merged(at("manager") as _, 1, 1, memory as _));
@@ -465,6 +499,7 @@ unsafe fn strays(at: &dyn Fn(&str) -> usize) {
     refused("cohort_manager_num_arrays", cohort_manager_num_arrays(at("manager") as _, 1, memory as _));
     refused("cohort_manager_num_buckets", cohort_manager_num_buckets(at("manager") as _, memory as _));
     refused("cohort_manager_num_contexts", cohort_manager_num_contexts(at("manager") as _, memory as _));
+    refused("cohort_manager_set_loss_scale", cohort_manager_set_loss_scale(at("manager") as _, 1.0, 1));
     refused("cohort_manager_set_monitor", cohort_manager_set_monitor(at("manager") as _, None, null_mut(), 1));
     refused("cohort_manager_set_params", cohort_manager_set_params(at("manager") as _, at("arrays") as _, at("arrays") as _));
     refused("cohort_manager_set_states", cohort_manager_set_states(at("manager") as _, [at("ndarray")].as_ptr() as _, 1, 1, memory as _));
@@ -564,4 +599,18 @@ unsafe fn strays(at: &dyn Fn(&str) -> usize) {
     refused("cohort_tape_set_recording", cohort_tape_set_recording(at("tape") as _, 1, memory as _));
     refused("cohort_tape_set_training", cohort_tape_set_training(at("tape") as _, 1, memory as _));
     refused("cohort_tape_symbol", cohort_tape_symbol(at("tape") as _, at("ndarray") as _, memory as _));
+    refused("cohort_trace_begin", cohort_trace_begin(at("trace") as _, name, name));
+    refused("cohort_trace_clear", cohort_trace_clear(at("trace") as _));
+    refused("cohort_trace_counter", cohort_trace_counter(at("trace") as _, name, 1.0));
+    refused("cohort_trace_end", cohort_trace_end(at("trace") as _, name));
+    cohort_trace_free(at("trace") as _);
+    refused("cohort_trace_get_info", cohort_trace_get_info(at("trace") as _, memory as _));
+    refused("cohort_trace_json", cohort_trace_json(at("trace") as _, memory as _));
+    refused("cohort_trace_mark", cohort_trace_mark(at("trace") as _, name, name));
+    refused("cohort_trace_num_totals", cohort_trace_num_totals(at("trace") as _, 1, memory as _));
+    refused("cohort_trace_start", cohort_trace_start(at("trace") as _));
+    refused("cohort_trace_stop", cohort_trace_stop(at("trace") as _));
+    refused("cohort_trace_table", cohort_trace_table(at("trace") as _, 1, memory as _));
+    refused("cohort_trace_total", cohort_trace_total(at("trace") as _, 1, 1, memory as _, memory as _, memory as _));
+    refused("cohort_trace_write", cohort_trace_write(at("trace") as _, name));
 }

@@ -90,7 +90,7 @@ enum Ended {
 }
 
 thread_local! {
-    static ENDED: RefCell<Option<Ended>> = RefCell::new(None);
+    static ENDED: RefCell<Option<Ended>> = const { RefCell::new(None) };
 }
 
 /// Runs what a callback does: 0, or 1 for what failed, which is kept. After that no callback runs in the same call.

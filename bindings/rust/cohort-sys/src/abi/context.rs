@@ -4,6 +4,22 @@
 use super::*;
 use std::os::raw::c_char;
 
+/// The memory of a context, of all that this process does with it. struct_size is set by the caller.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct cohort_device_memory_info {
+    /// sizeof(cohort_device_memory_info) where the caller was compiled
+    pub struct_size: usize,
+    /// arrays, and what executors, groups and operators work with
+    pub used_bytes: usize,
+    /// the most that it was since it was last reset
+    pub peak_bytes: usize,
+    /// kept for later, beside that: what a GPU's driver does not give to other processes
+    pub cached_bytes: usize,
+    /// of cohort_device_limit_memory(); 0: none
+    pub limit_bytes: usize,
+}
+
 extern "C" {
     /// Reads a context from text: a device type, then an id from 0 in parentheses. "cpu(0)", "gpu(1)", "cpu_pinned(0)",
     /// "cpu_shared(0)"; nothing else is accepted, nor leading zeros. Whether the device exists is seen when it is first used.
@@ -17,6 +33,24 @@ extern "C" {
         out_text: *mut c_char,
         capacity: usize,
         out_bytes: *mut usize,
+    ) -> *mut cohort_error;
+    /// Limits what this process takes of a context's memory; 0: no limit. What would be more fails with
+    /// COHORT_ERROR_OUT_OF_MEMORY, that of queued work, too. What is in use already stays, even if it is more.
+    pub fn cohort_device_limit_memory(
+        context: *const cohort_context,
+        bytes: usize,
+    ) -> *mut cohort_error;
+    /// How much memory of a context is in use. Pinned and shared host memory count as that of cpu(id). Work that has just
+    /// been waited for may still hold some for a moment.
+    ///
+    /// Errors: COHORT_ERROR_DEVICE where there is no such device.
+    pub fn cohort_device_memory(
+        context: *const cohort_context,
+        out_info: *mut cohort_device_memory_info,
+    ) -> *mut cohort_error;
+    /// From now on the peak of a context is counted from what is in use now.
+    pub fn cohort_device_reset_peak_memory(
+        context: *const cohort_context,
     ) -> *mut cohort_error;
     /// The bytes that one element of a dtype takes. Unknown: COHORT_ERROR_DTYPE.
     pub fn cohort_dtype_bytes(

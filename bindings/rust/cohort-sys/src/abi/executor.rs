@@ -71,8 +71,16 @@ pub struct cohort_executor_options {
     pub shared_data: *mut cohort_arrays,
     /// 1: a dtype that cannot be inferred is an error; 0: it is float32
     pub strict_dtypes: cohort_bool,
-    /// COHORT_DTYPE_FLOAT32: all work is done in the network's types. COHORT_DTYPE_BFLOAT16 (of every way of binding): convolutions and FullyConnected on float32 arrays multiply in bfloat16, with sums in float32, and what follows them (activations, additions, pooling, normalisations, concatenation) takes their results so; losses, statistics, norms and all else stay in float32, bodies of loops and branches, too. Arguments, gradients, outputs and auxiliary states keep their types: the weights are the float32 masters. Where a device has no units for bfloat16 nothing is narrowed, and a message of level info says so; gpu contexts narrow nothing yet. COHORT_DTYPE_FLOAT16: UNSUPPORTED; others: INVALID_ARGUMENT.
+    /// COHORT_DTYPE_FLOAT32: all work is done in the network's types. COHORT_DTYPE_BFLOAT16 (of every way of binding): products of matrices on float32 arrays (convolutions, FullyConnected, dot, attention) are made in bfloat16, with sums in float32, and what follows them (activations, additions, pooling, normalisations, concatenation) takes their results so; losses, statistics, norms and all else stay in float32, bodies of loops and branches, too: see cohort_operator_precision(), and for the nodes of a bound network cohort_executor_debug_text(). Arguments, gradients, outputs and auxiliary states keep their types: the weights are the float32 masters. Where a device has no units for bfloat16 nothing is narrowed, and a message of level info says so; gpu contexts narrow nothing yet. COHORT_DTYPE_INT8: inference in bytes, by a calibration (calibration.h); with gradients UNSUPPORTED, without a calibration INVALID_ARGUMENT, with one that has seen nothing STATE; on cpu contexts so far. COHORT_DTYPE_FLOAT16: UNSUPPORTED; others: INVALID_ARGUMENT.
     pub compute_dtype: cohort_dtype,
+    /// num_float32_names of them; one that is neither node nor operator: NAME
+    pub float32_names: *const *const c_char,
+    pub num_float32_names: usize,
+    /// num_narrow_names of them; likewise. A node that cannot: UNSUPPORTED; a name in both lists: INVALID_ARGUMENT
+    pub narrow_names: *const *const c_char,
+    pub num_narrow_names: usize,
+    /// of COHORT_DTYPE_INT8: ranges of the network's values, by its nodes' names
+    pub calibration: *const cohort_calibration,
 }
 
 /// Settings of a reshape. Zero in any field means its default.
@@ -95,6 +103,9 @@ pub struct cohort_reshape_options {
 
 extern "C" {
     /// A handle on a live array; NULL for an argument without gradient. Outputs are zeros before the first forward.
+    ///
+    /// Of an output behind a node whose shape depends on values (`_contrib_boolean_mask`, `_npx_nonzero`, `_cvimdecode`):
+    /// NULL before the first forward, and after each the array of the shape that was found, which need not be the one before.
     pub fn cohort_executor_array(
         executor: *const cohort_executor,
         list: cohort_executor_list,
@@ -160,13 +171,22 @@ extern "C" {
         aux_params: *const cohort_arrays,
         allow_extra: cohort_bool,
     ) -> *mut cohort_error;
-    /// The plan as text for a person, good until this is called again. Its last two lines are `Total X MB allocated` and
-    /// `Total 11 TempSpace resource requested`, as MXNet's are; X is the planned memory in whole MiB.
+    /// The plan as text for a person, good until this is called again: the nodes, then the steps of the pass that ran last,
+    /// each with what it computes and moves, the least time that the machine would take for it and whether that is due to
+    /// flops or bytes, and the mean time it took while a trace ran (trace.h). What the machine can do is measured when this is
+    /// first asked for, in about a tenth of a second. A node that works in a narrower type than the network's has a line
+    /// `Computes in bfloat16`. Behind a node whose shape depends on values there is no plan before the first forward. The last
+    /// two lines are `Total X MB allocated` and `Total 11 TempSpace resource requested`, as MXNet's are; X is the planned memory
+    /// in whole MiB.
     pub fn cohort_executor_debug_text(
         executor: *const cohort_executor,
         out_text: *mut *const c_char,
     ) -> *mut cohort_error;
     /// Queues a forward pass over what the arguments hold.
+    ///
+    /// Where the shapes of nodes depend on values, it waits for these values, errors of that work among it, and then binds
+    /// what follows for the shapes that they say; what was bound for the shapes used last is kept, so that a shape seen before
+    /// costs nothing.
     pub fn cohort_executor_forward(
         executor: *mut cohort_executor,
         is_train: cohort_bool,
@@ -208,6 +228,8 @@ extern "C" {
     ///
     /// Steps may be repeated, or left out: a step runs on what is there. After all steps, outputs are as after
     /// cohort_executor_forward(), and backward may follow.
+    ///
+    /// Where the shapes of nodes depend on values: COHORT_ERROR_UNSUPPORTED.
     pub fn cohort_executor_partial_forward(
         executor: *mut cohort_executor,
         is_train: cohort_bool,

@@ -104,6 +104,18 @@ pub struct cohort_group_options {
     pub num_arg_names: usize,
     /// as in executor.h; gradients are summed in their own types
     pub compute_dtype: cohort_dtype,
+    /// num_float32_names nodes and operators, as in executor.h
+    pub float32_names: *const *const c_char,
+    pub num_float32_names: usize,
+    /// num_narrow_names of them, likewise
+    pub narrow_names: *const *const c_char,
+    pub num_narrow_names: usize,
+    /// A factor on the loss, from 2^-24 to 2^24; 0: none. Gradients are that much larger, those that the group shows, too, and an update divides by it. Where a gradient is infinite or no number on any device, the update is skipped on all, with a message of level info, and the factor halves; it doubles after loss_scale_window updates that were made. Devices' gradients must be finite when summed, too. Each update then waits for the gradients, and divides by what the factor was in their backward pass. 65536 suits float16; bfloat16 needs none. Networks with IdentityAttachKLSparseReg, or with losses inside the graphs of _foreach, _while_loop, _cond or _CachedOp, cannot have one: their gradients begin within an operator (COHORT_ERROR_UNSUPPORTED).
+    pub loss_scale: f64,
+    /// 1 or more; 0: 2000
+    pub loss_scale_window: i32,
+    /// as in executor.h
+    pub calibration: *const cohort_calibration,
 }
 
 extern "C" {
@@ -193,7 +205,8 @@ extern "C" {
     ///                                  shared_group's
     ///   COHORT_ERROR_DTYPE             the same for dtypes
     ///   COHORT_ERROR_DEVICE            no such device; a `__ctx_group__` that is not among the names given
-    ///   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes
+    ///   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes; a node whose shape depends on
+    ///                                  values, which executors alone can bind
     pub fn cohort_group_create(
         symbol: *const cohort_symbol,
         contexts: *const cohort_context,
@@ -278,6 +291,14 @@ extern "C" {
         label: *const *mut cohort_ndarray,
         num_label: usize,
     ) -> *mut cohort_error;
+    /// The loss scale of a group (its options), and how it fares. Out parameters may be NULL. A checkpoint keeps the first two
+    /// beside the states of the optimizer.
+    pub fn cohort_group_loss_scale(
+        group: *const cohort_group,
+        out_scale: *mut f64,
+        out_num_good: *mut i32,
+        out_num_skipped: *mut u64,
+    ) -> *mut cohort_error;
     /// What one device takes of memory, shared memory included. struct_size of *out_info is set by the caller.
     pub fn cohort_group_memory(
         group: *const cohort_group,
@@ -342,6 +363,15 @@ extern "C" {
     pub fn cohort_group_run(
         group: *mut cohort_group,
         is_train: i32,
+    ) -> *mut cohort_error;
+    /// Sets it, and how many updates were made with it. Waits for queued work.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_STATE if the group has none, COHORT_ERROR_INVALID_ARGUMENT for a number that cannot be
+    ///         one.
+    pub fn cohort_group_set_loss_scale(
+        group: *mut cohort_group,
+        scale: f64,
+        num_good: i32,
     ) -> *mut cohort_error;
     /// As cohort_executor_set_monitor(), on every device; device 0's calls come first. Reshaping keeps it.
     pub fn cohort_group_set_monitor(

@@ -52,6 +52,15 @@ pub struct cohort_manager_options {
     pub num_state_names: usize,
     /// as in executor.h
     pub compute_dtype: cohort_dtype,
+    /// num_float32_names nodes and operators, as in executor.h; nodes of the main symbol need not be in those of other buckets
+    pub float32_names: *const *const c_char,
+    pub num_float32_names: usize,
+    /// num_narrow_names of them, likewise
+    pub narrow_names: *const *const c_char,
+    pub num_narrow_names: usize,
+    /// these two as in group.h; one for all buckets
+    pub loss_scale: f64,
+    pub loss_scale_window: i32,
 }
 
 extern "C" {
@@ -158,6 +167,13 @@ extern "C" {
         data_descs: *const cohort_descs,
         label_descs: *const cohort_descs,
     ) -> *mut cohort_error;
+    /// cohort_group_loss_scale() of all buckets. Out parameters may be NULL.
+    pub fn cohort_manager_loss_scale(
+        manager: *const cohort_manager,
+        out_scale: *mut f64,
+        out_num_good: *mut i32,
+        out_num_skipped: *mut u64,
+    ) -> *mut cohort_error;
     /// A handle on the main group. Groups of a manager are for looking and running: the manager alone binds them, and
     /// cohort_group_bind() and cohort_group_reshape() are COHORT_ERROR_STATE.
     pub fn cohort_manager_main_group(
@@ -206,6 +222,12 @@ extern "C" {
         options: *mut cohort_manager_options,
         struct_size: usize,
     );
+    /// cohort_group_set_loss_scale() of all buckets.
+    pub fn cohort_manager_set_loss_scale(
+        manager: *mut cohort_manager,
+        scale: f64,
+        num_good: i32,
+    ) -> *mut cohort_error;
     /// cohort_group_set_monitor() of the main group. For a monitor with statistics: cohort_monitor_install_on_manager().
     ///
     /// Returns: NULL, or COHORT_ERROR_UNSUPPORTED for a manager with bucket symbols.

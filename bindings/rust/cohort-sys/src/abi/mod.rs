@@ -4,6 +4,8 @@
 
 mod arrays;
 pub use arrays::*;
+mod calibration;
+pub use calibration::*;
 mod checkpoint;
 pub use checkpoint::*;
 mod context;
@@ -38,6 +40,8 @@ mod symbol;
 pub use symbol::*;
 mod tape;
 pub use tape::*;
+mod trace;
+pub use trace::*;
 mod types;
 pub use types::*;
 mod version;

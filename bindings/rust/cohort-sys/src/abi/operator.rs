@@ -4,6 +4,15 @@
 use super::*;
 use std::os::raw::c_char;
 
+/// What an operator does where a network computes in a narrower type than that of its arrays (compute_dtype).
+pub type cohort_precision = i32;
+/// keeps the types of the network
+pub const COHORT_PRECISION_OWN: cohort_precision = 0;
+/// computes in the narrower type: products of matrices
+pub const COHORT_PRECISION_NARROW: cohort_precision = 1;
+/// takes an array in the narrower type as it comes, and gives its result so
+pub const COHORT_PRECISION_FOLLOWS: cohort_precision = 2;
+
 /// Settings of one application of an operator. Zero in any field means its default.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -58,8 +67,8 @@ extern "C" {
         out_doc: *mut *const c_char,
         out_is_aux: *mut cohort_bool,
     ) -> *mut cohort_error;
-    /// Whether a gradient flows to an input, with all attributes at their defaults: 1 or 0. To one that the operator does not
-    /// have then, none does.
+    /// Whether a gradient flows to an input, with all attributes at their defaults: 1 or 0. Where the operator does not have
+    /// the input then (gamma of LeakyReLU), with the word or the yes or no for which it has it.
     pub fn cohort_operator_input_gradient(
         op: *const c_char,
         index: usize,
@@ -117,5 +126,10 @@ extern "C" {
         op: *const c_char,
         index: usize,
         out_name: *mut *const c_char,
+    ) -> *mut cohort_error;
+    /// Which of the COHORT_PRECISION_ constants it is for an operator. Whoever binds a network may say otherwise.
+    pub fn cohort_operator_precision(
+        op: *const c_char,
+        out_precision: *mut cohort_precision,
     ) -> *mut cohort_error;
 }

@@ -126,9 +126,21 @@ pub struct cohort_tape {
     _private: [u8; 0],
 }
 
+/// ranges of values, for inference in int8
+#[repr(C)]
+pub struct cohort_calibration {
+    _private: [u8; 0],
+}
+
 /// a receiver of the library's messages
 #[repr(C)]
 pub struct cohort_log {
+    _private: [u8; 0],
+}
+
+/// what the process does and how long it takes, recorded
+#[repr(C)]
+pub struct cohort_trace {
     _private: [u8; 0],
 }
 

@@ -20,6 +20,23 @@ public final class CohortContext {
     /** Writes a context as text, "gpu(1)". */
     public static native long cohort_context_text(Structs.Context context, byte[] out_text, long capacity, long[] out_bytes);
 
+    /**
+     * Limits what this process takes of a context's memory; 0: no limit. What would be more fails with
+     * COHORT_ERROR_OUT_OF_MEMORY, that of queued work, too. What is in use already stays, even if it is more.
+     */
+    public static native long cohort_device_limit_memory(Structs.Context context, long bytes);
+
+    /**
+     * How much memory of a context is in use. Pinned and shared host memory count as that of cpu(id). Work that has just
+     * been waited for may still hold some for a moment.
+     *
+     * Errors: COHORT_ERROR_DEVICE where there is no such device.
+     */
+    public static native long cohort_device_memory(Structs.Context context, Structs.DeviceMemoryInfo out_info);
+
+    /** From now on the peak of a context is counted from what is in use now. */
+    public static native long cohort_device_reset_peak_memory(Structs.Context context);
+
     /** The bytes that one element of a dtype takes. Unknown: COHORT_ERROR_DTYPE. */
     public static native long cohort_dtype_bytes(int dtype, long[] out_bytes);
 

@@ -13,6 +13,9 @@ public final class CohortExecutor {
 
     /**
      * A handle on a live array; NULL for an argument without gradient. Outputs are zeros before the first forward.
+     *
+     * Of an output behind a node whose shape depends on values (`_contrib_boolean_mask`, `_npx_nonzero`, `_cvimdecode`):
+     * NULL before the first forward, and after each the array of the shape that was found, which need not be the one before.
      */
     public static native long cohort_executor_array(long executor, int list, long index, long[] out_array);
 
@@ -53,12 +56,23 @@ public final class CohortExecutor {
     public static native long cohort_executor_copy_params_from(long executor, long arg_params, long aux_params, int allow_extra);
 
     /**
-     * The plan as text for a person, good until this is called again. Its last two lines are `Total X MB allocated` and
-     * `Total 11 TempSpace resource requested`, as MXNet's are; X is the planned memory in whole MiB.
+     * The plan as text for a person, good until this is called again: the nodes, then the steps of the pass that ran last,
+     * each with what it computes and moves, the least time that the machine would take for it and whether that is due to
+     * flops or bytes, and the mean time it took while a trace ran (trace.h). What the machine can do is measured when this is
+     * first asked for, in about a tenth of a second. A node that works in a narrower type than the network's has a line
+     * `Computes in bfloat16`. Behind a node whose shape depends on values there is no plan before the first forward. The last
+     * two lines are `Total X MB allocated` and `Total 11 TempSpace resource requested`, as MXNet's are; X is the planned memory
+     * in whole MiB.
      */
     public static native long cohort_executor_debug_text(long executor, long[] out_text);
 
-    /** Queues a forward pass over what the arguments hold. */
+    /**
+     * Queues a forward pass over what the arguments hold.
+     *
+     * Where the shapes of nodes depend on values, it waits for these values, errors of that work among it, and then binds
+     * what follows for the shapes that they say; what was bound for the shapes used last is kept, so that a shape seen before
+     * costs nothing.
+     */
     public static native long cohort_executor_forward(long executor, int is_train);
 
     /**
@@ -92,6 +106,8 @@ public final class CohortExecutor {
      *
      * Steps may be repeated, or left out: a step runs on what is there. After all steps, outputs are as after
      * cohort_executor_forward(), and backward may follow.
+     *
+     * Where the shapes of nodes depend on values: COHORT_ERROR_UNSUPPORTED.
      */
     public static native long cohort_executor_partial_forward(long executor, int is_train, int step, int[] out_step_left);
 

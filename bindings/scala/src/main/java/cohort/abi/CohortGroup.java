@@ -71,7 +71,8 @@ public final class CohortGroup {
      *                                  shared_group's
      *   COHORT_ERROR_DTYPE             the same for dtypes
      *   COHORT_ERROR_DEVICE            no such device; a `__ctx_group__` that is not among the names given
-     *   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes
+     *   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes; a node whose shape depends on
+     *                                  values, which executors alone can bind
      */
     public static native long cohort_group_create(long symbol, Structs.Context contexts, long num_contexts, long data, long label, Pointer param_names, long num_param_names, int for_training, Structs.GroupOptions options, long[] out_group);
 
@@ -125,6 +126,12 @@ public final class CohortGroup {
     public static native long cohort_group_load(long group, long[] data, long num_data, long[] label, long num_label);
 
     /**
+     * The loss scale of a group (its options), and how it fares. Out parameters may be NULL. A checkpoint keeps the first two
+     * beside the states of the optimizer.
+     */
+    public static native long cohort_group_loss_scale(long group, double[] out_scale, int[] out_num_good, long[] out_num_skipped);
+
+    /**
      * What one device takes of memory, shared memory included. struct_size of *out_info is set by the caller.
      */
     public static native long cohort_group_memory(long group, long device, Structs.MemoryInfo out_info);
@@ -171,6 +178,13 @@ public final class CohortGroup {
 
     /** Queues a forward pass over what is loaded, on every device. Loading once and running twice is fine. */
     public static native long cohort_group_run(long group, int is_train);
+
+    /**
+     * Sets it, and how many updates were made with it. Waits for queued work.
+     * Returns: NULL, or COHORT_ERROR_STATE if the group has none, COHORT_ERROR_INVALID_ARGUMENT for a number that cannot be
+     *         one.
+     */
+    public static native long cohort_group_set_loss_scale(long group, double scale, int num_good);
 
     /** As cohort_executor_set_monitor(), on every device; device 0's calls come first. Reshaping keeps it. */
     public static native long cohort_group_set_monitor(long group, Callbacks.MonitorFn callback, long user_data, int monitor_all);

@@ -74,6 +74,9 @@ public final class CohortManager {
      */
     public static native long cohort_manager_load_data_batch(long manager, long[] data, long num_data, long[] label, long num_label, String bucket_key, long data_descs, long label_descs);
 
+    /** cohort_group_loss_scale() of all buckets. Out parameters may be NULL. */
+    public static native long cohort_manager_loss_scale(long manager, double[] out_scale, int[] out_num_good, long[] out_num_skipped);
+
     /**
      * A handle on the main group. Groups of a manager are for looking and running: the manager alone binds them, and
      * cohort_group_bind() and cohort_group_reshape() are COHORT_ERROR_STATE.
@@ -106,6 +109,9 @@ public final class CohortManager {
      * The same as COHORT_MANAGER_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
      */
     public static native void cohort_manager_options_init(Structs.ManagerOptions options, long struct_size);
+
+    /** cohort_group_set_loss_scale() of all buckets. */
+    public static native long cohort_manager_set_loss_scale(long manager, double scale, int num_good);
 
     /**
      * cohort_group_set_monitor() of the main group. For a monitor with statistics: cohort_monitor_install_on_manager().

@@ -35,8 +35,8 @@ public final class CohortOperator {
     public static native long cohort_operator_input(String op, long index, long[] out_name, long[] out_doc, int[] out_is_aux);
 
     /**
-     * Whether a gradient flows to an input, with all attributes at their defaults: 1 or 0. To one that the operator does not
-     * have then, none does.
+     * Whether a gradient flows to an input, with all attributes at their defaults: 1 or 0. Where the operator does not have
+     * the input then (gamma of LeakyReLU), with the word or the yes or no for which it has it.
      */
     public static native long cohort_operator_input_gradient(String op, long index, int[] out_has_gradient);
 
@@ -77,4 +77,9 @@ public final class CohortOperator {
 
     /** The name of an output, as it has it with all attributes at their defaults. */
     public static native long cohort_operator_output(String op, long index, long[] out_name);
+
+    /**
+     * Which of the COHORT_PRECISION_ constants it is for an operator. Whoever binds a network may say otherwise.
+     */
+    public static native long cohort_operator_precision(String op, int[] out_precision);
 }

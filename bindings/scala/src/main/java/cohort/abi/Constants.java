@@ -14,6 +14,17 @@ public final class Constants {
     /** As num_axes: the shape is not known. A single unknown axis length is 0 where a function says so. */
     public static final int UNKNOWN_SHAPE = -1;
 
+    /** What a calibration makes of the numbers that it sees. */
+    public static final class CalibrationMethod {
+        private CalibrationMethod() {
+        }
+
+        /** the range from the least to the largest */
+        public static final int MIN_MAX = 0;
+        /** that range cut off where bytes tell most of how the numbers are distributed */
+        public static final int ENTROPY = 1;
+    }
+
     /** Kinds of devices. */
     public static final class DeviceType {
         private DeviceType() {
@@ -158,6 +169,21 @@ public final class Constants {
         public static final int ANYWHERE = 1;
     }
 
+    /**
+     * What an operator does where a network computes in a narrower type than that of its arrays (compute_dtype).
+     */
+    public static final class Precision {
+        private Precision() {
+        }
+
+        /** keeps the types of the network */
+        public static final int OWN = 0;
+        /** computes in the narrower type: products of matrices */
+        public static final int NARROW = 1;
+        /** takes an array in the narrower type as it comes, and gives its result so */
+        public static final int FOLLOWS = 2;
+    }
+
     /** How a share of the batch becomes a whole number of samples. */
     public static final class Rounding {
         private Rounding() {
@@ -169,6 +195,28 @@ public final class Constants {
         public static final int HALF_EVEN = 1;
         /** largest remainder, at least one sample per device: works whenever that is possible */
         public static final int BALANCED = 2;
+    }
+
+    /** What an event is about. */
+    public static final class SpanKind {
+        private SpanKind() {
+        }
+
+        /** a step of a network, or of an operator that was applied at once */
+        public static final int OPERATOR = 0;
+        /** steps that were queued together: "forward", "backward", "update" */
+        public static final int PASS = 1;
+        public static final int COPY = 2;
+        /** gradients summed over devices */
+        public static final int EXCHANGE = 3;
+        /** a parameter, or a part of one */
+        public static final int UPDATE = 4;
+        /** a queue, for another one */
+        public static final int WAIT = 5;
+        /** a thread of the host's, in a call that starts passes */
+        public static final int CALL = 6;
+        /** what the host says of itself: cohort_trace_begin() */
+        public static final int USER = 7;
     }
 
     /**
@@ -197,6 +245,17 @@ public final class Constants {
         public static final int OUTPUTS = 2;
         /** all variables, arguments and auxiliary states interleaved */
         public static final int INPUTS = 3;
+    }
+
+    /** How totals are summed. */
+    public static final class TotalsBy {
+        private TotalsBy() {
+        }
+
+        /** a row for each operator of each node, each parameter, ... */
+        public static final int NAME = 0;
+        /** a row for each operator, optimizer, ... */
+        public static final int OPERATOR = 1;
     }
 
     /** How cohort_group_update() puts the devices' gradients together. */

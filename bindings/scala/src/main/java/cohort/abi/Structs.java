@@ -62,8 +62,23 @@ public final class Structs {
         public int any_thread;
     }
 
+    /** The memory of a context, of all that this process does with it. struct_size is set by the caller. */
+    @Structure.FieldOrder({"struct_size", "used_bytes", "peak_bytes", "cached_bytes", "limit_bytes"})
+    public static class DeviceMemoryInfo extends Structure {
+        /** sizeof(cohort_device_memory_info) where the caller was compiled */
+        public long struct_size;
+        /** arrays, and what executors, groups and operators work with */
+        public long used_bytes;
+        /** the most that it was since it was last reset */
+        public long peak_bytes;
+        /** kept for later, beside that: what a GPU's driver does not give to other processes */
+        public long cached_bytes;
+        /** of cohort_device_limit_memory(); 0: none */
+        public long limit_bytes;
+    }
+
     /** Settings of an executor that few callers change. Zero in any field means its default. */
-    @Structure.FieldOrder({"struct_size", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "shared_executor", "num_threads", "seed", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "arg_contexts", "grad_contexts", "aux_contexts", "storage_names", "storage_types", "num_storage_types", "shared_arg_names", "num_shared_arg_names", "shared_data", "strict_dtypes", "compute_dtype"})
+    @Structure.FieldOrder({"struct_size", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "shared_executor", "num_threads", "seed", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "arg_contexts", "grad_contexts", "aux_contexts", "storage_names", "storage_types", "num_storage_types", "shared_arg_names", "num_shared_arg_names", "shared_data", "strict_dtypes", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "calibration"})
     public static class ExecutorOptions extends Structure {
         /** size the caller was compiled with; set by the initialisers */
         public long struct_size;
@@ -109,13 +124,23 @@ public final class Structs {
         /** 1: a dtype that cannot be inferred is an error; 0: it is float32 */
         public int strict_dtypes;
         /**
-         * COHORT_DTYPE_FLOAT32: all work is done in the network's types. COHORT_DTYPE_BFLOAT16 (of every way of binding): convolutions and FullyConnected on float32 arrays multiply in bfloat16, with sums in float32, and what follows them (activations, additions, pooling, normalisations, concatenation) takes their results so; losses, statistics, norms and all else stay in float32, bodies of loops and branches, too. Arguments, gradients, outputs and auxiliary states keep their types: the weights are the float32 masters. Where a device has no units for bfloat16 nothing is narrowed, and a message of level info says so; gpu contexts narrow nothing yet. COHORT_DTYPE_FLOAT16: UNSUPPORTED; others: INVALID_ARGUMENT.
+         * COHORT_DTYPE_FLOAT32: all work is done in the network's types. COHORT_DTYPE_BFLOAT16 (of every way of binding): products of matrices on float32 arrays (convolutions, FullyConnected, dot, attention) are made in bfloat16, with sums in float32, and what follows them (activations, additions, pooling, normalisations, concatenation) takes their results so; losses, statistics, norms and all else stay in float32, bodies of loops and branches, too: see cohort_operator_precision(), and for the nodes of a bound network cohort_executor_debug_text(). Arguments, gradients, outputs and auxiliary states keep their types: the weights are the float32 masters. Where a device has no units for bfloat16 nothing is narrowed, and a message of level info says so; gpu contexts narrow nothing yet. COHORT_DTYPE_INT8: inference in bytes, by a calibration (calibration.h); with gradients UNSUPPORTED, without a calibration INVALID_ARGUMENT, with one that has seen nothing STATE; on cpu contexts so far. COHORT_DTYPE_FLOAT16: UNSUPPORTED; others: INVALID_ARGUMENT.
          */
         public int compute_dtype;
+        /** num_float32_names of them; one that is neither node nor operator: NAME */
+        public Pointer float32_names;
+        public long num_float32_names;
+        /**
+         * num_narrow_names of them; likewise. A node that cannot: UNSUPPORTED; a name in both lists: INVALID_ARGUMENT
+         */
+        public Pointer narrow_names;
+        public long num_narrow_names;
+        /** of COHORT_DTYPE_INT8: ranges of the network's values, by its nodes' names */
+        public long calibration;
     }
 
     /** Settings of a group that few callers change. Zero in any field means its default. */
-    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "rounding", "slices", "num_slices", "inputs_need_grad", "fixed_param_names", "num_fixed_param_names", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "state_names", "num_state_names", "input_dtype_names", "input_dtypes", "num_input_dtypes", "shared_group", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "contexts_per_ctx_group", "num_threads", "gradient_bucket_bytes", "seed", "log", "log_user_data", "arg_names", "num_arg_names", "compute_dtype"})
+    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "rounding", "slices", "num_slices", "inputs_need_grad", "fixed_param_names", "num_fixed_param_names", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "state_names", "num_state_names", "input_dtype_names", "input_dtypes", "num_input_dtypes", "shared_group", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "contexts_per_ctx_group", "num_threads", "gradient_bucket_bytes", "seed", "log", "log_user_data", "arg_names", "num_arg_names", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "loss_scale", "loss_scale_window", "calibration"})
     public static class GroupOptions extends Structure {
         /** size the caller was compiled with; set by the initialisers */
         public long struct_size;
@@ -176,6 +201,20 @@ public final class Structs {
         public long num_arg_names;
         /** as in executor.h; gradients are summed in their own types */
         public int compute_dtype;
+        /** num_float32_names nodes and operators, as in executor.h */
+        public Pointer float32_names;
+        public long num_float32_names;
+        /** num_narrow_names of them, likewise */
+        public Pointer narrow_names;
+        public long num_narrow_names;
+        /**
+         * A factor on the loss, from 2^-24 to 2^24; 0: none. Gradients are that much larger, those that the group shows, too, and an update divides by it. Where a gradient is infinite or no number on any device, the update is skipped on all, with a message of level info, and the factor halves; it doubles after loss_scale_window updates that were made. Devices' gradients must be finite when summed, too. Each update then waits for the gradients, and divides by what the factor was in their backward pass. 65536 suits float16; bfloat16 needs none. Networks with IdentityAttachKLSparseReg, or with losses inside the graphs of _foreach, _while_loop, _cond or _CachedOp, cannot have one: their gradients begin within an operator (COHORT_ERROR_UNSUPPORTED).
+         */
+        public double loss_scale;
+        /** 1 or more; 0: 2000 */
+        public int loss_scale_window;
+        /** as in executor.h */
+        public long calibration;
     }
 
     /** Settings of one application of an operator. Zero in any field means its default. */
@@ -192,7 +231,7 @@ public final class Structs {
     }
 
     /** Settings of a manager that few callers change. Zero in any field means its default. */
-    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "default_bucket_key", "bucket_keys", "bucket_symbols", "num_buckets", "bucket_symbol", "bucket_symbol_user_data", "num_threads", "seed", "log", "log_user_data", "state_names", "num_state_names", "compute_dtype"})
+    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "default_bucket_key", "bucket_keys", "bucket_symbols", "num_buckets", "bucket_symbol", "bucket_symbol_user_data", "num_threads", "seed", "log", "log_user_data", "state_names", "num_state_names", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "loss_scale", "loss_scale_window"})
     public static class ManagerOptions extends Structure {
         /** size the caller was compiled with; set by the initialisers */
         public long struct_size;
@@ -225,6 +264,17 @@ public final class Structs {
         public long num_state_names;
         /** as in executor.h */
         public int compute_dtype;
+        /**
+         * num_float32_names nodes and operators, as in executor.h; nodes of the main symbol need not be in those of other buckets
+         */
+        public Pointer float32_names;
+        public long num_float32_names;
+        /** num_narrow_names of them, likewise */
+        public Pointer narrow_names;
+        public long num_narrow_names;
+        /** these two as in group.h; one for all buckets */
+        public double loss_scale;
+        public int loss_scale_window;
     }
 
     /** What an executor, or one device of a group, takes of memory. struct_size is set by the caller. */
@@ -293,5 +343,54 @@ public final class Structs {
         public Pointer ctx_group_names;
         public Pointer ctx_group_contexts;
         public long num_ctx_groups;
+    }
+
+    /** One row of totals. struct_size is set by the caller. */
+    @Structure.FieldOrder({"struct_size", "kind", "count", "total_ns", "least_ns", "most_ns", "flops", "bytes", "bound_ns"})
+    public static class SpanTotal extends Structure {
+        /** sizeof(cohort_span_total) where the caller was compiled */
+        public long struct_size;
+        /** COHORT_SPAN_ constant */
+        public int kind;
+        /** how often it was done */
+        public long count;
+        /** in all */
+        public long total_ns;
+        /** the shortest and the longest */
+        public long least_ns;
+        public long most_ns;
+        /** additions and multiplications of products, in all; 0: none, or not known */
+        public double flops;
+        /** of arrays read and written, in all; 0: not known */
+        public double bytes;
+        /** what the machine would take for these at least, in all; 0: not known */
+        public double bound_ns;
+    }
+
+    /** What a trace holds. struct_size is set by the caller. */
+    @Structure.FieldOrder({"struct_size", "num_events", "num_dropped", "running"})
+    public static class TraceInfo extends Structure {
+        /** sizeof(cohort_trace_info) where the caller was compiled */
+        public long struct_size;
+        /** that are kept */
+        public long num_events;
+        /** that had to make room, or for which there was no memory */
+        public long num_dropped;
+        public int running;
+    }
+
+    /** Settings of a trace that few callers change. Zero in any field means its default. */
+    @Structure.FieldOrder({"struct_size", "max_events", "flop_per_s", "bfloat16_flop_per_s", "byte_per_s"})
+    public static class TraceOptions extends Structure {
+        /** size the caller was compiled with; set by the initialisers */
+        public long struct_size;
+        /** how many are kept, older ones make room; 0: 2^20. An event takes some 50 bytes */
+        public long max_events;
+        /** what the threads of one device can compute, in float32; 0: measured */
+        public double flop_per_s;
+        /** the same in bfloat16; 0: measured, where there are units for it */
+        public double bfloat16_flop_per_s;
+        /** what they can read and write by copying; 0: measured */
+        public double byte_per_s;
     }
 }

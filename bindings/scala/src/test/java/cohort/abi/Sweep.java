@@ -31,7 +31,13 @@ final class Sweep {
         Check.offset(new Structs.CustomOp(), "user_data", 72);
         Check.offset(new Structs.CustomOp(), "ignores_head_grads", 80);
         Check.offset(new Structs.CustomOp(), "any_thread", 84);
-        Check.size(new Structs.ExecutorOptions(), 168);
+        Check.size(new Structs.DeviceMemoryInfo(), 40);
+        Check.offset(new Structs.DeviceMemoryInfo(), "struct_size", 0);
+        Check.offset(new Structs.DeviceMemoryInfo(), "used_bytes", 8);
+        Check.offset(new Structs.DeviceMemoryInfo(), "peak_bytes", 16);
+        Check.offset(new Structs.DeviceMemoryInfo(), "cached_bytes", 24);
+        Check.offset(new Structs.DeviceMemoryInfo(), "limit_bytes", 32);
+        Check.size(new Structs.ExecutorOptions(), 208);
         Check.offset(new Structs.ExecutorOptions(), "struct_size", 0);
         Check.offset(new Structs.ExecutorOptions(), "ctx_group_names", 8);
         Check.offset(new Structs.ExecutorOptions(), "ctx_group_contexts", 16);
@@ -54,7 +60,12 @@ final class Sweep {
         Check.offset(new Structs.ExecutorOptions(), "shared_data", 152);
         Check.offset(new Structs.ExecutorOptions(), "strict_dtypes", 160);
         Check.offset(new Structs.ExecutorOptions(), "compute_dtype", 164);
-        Check.size(new Structs.GroupOptions(), 248);
+        Check.offset(new Structs.ExecutorOptions(), "float32_names", 168);
+        Check.offset(new Structs.ExecutorOptions(), "num_float32_names", 176);
+        Check.offset(new Structs.ExecutorOptions(), "narrow_names", 184);
+        Check.offset(new Structs.ExecutorOptions(), "num_narrow_names", 192);
+        Check.offset(new Structs.ExecutorOptions(), "calibration", 200);
+        Check.size(new Structs.GroupOptions(), 304);
         Check.offset(new Structs.GroupOptions(), "struct_size", 0);
         Check.offset(new Structs.GroupOptions(), "workload", 8);
         Check.offset(new Structs.GroupOptions(), "num_workloads", 16);
@@ -86,12 +97,19 @@ final class Sweep {
         Check.offset(new Structs.GroupOptions(), "arg_names", 224);
         Check.offset(new Structs.GroupOptions(), "num_arg_names", 232);
         Check.offset(new Structs.GroupOptions(), "compute_dtype", 240);
+        Check.offset(new Structs.GroupOptions(), "float32_names", 248);
+        Check.offset(new Structs.GroupOptions(), "num_float32_names", 256);
+        Check.offset(new Structs.GroupOptions(), "narrow_names", 264);
+        Check.offset(new Structs.GroupOptions(), "num_narrow_names", 272);
+        Check.offset(new Structs.GroupOptions(), "loss_scale", 280);
+        Check.offset(new Structs.GroupOptions(), "loss_scale_window", 288);
+        Check.offset(new Structs.GroupOptions(), "calibration", 296);
         Check.size(new Structs.InvokeOptions(), 32);
         Check.offset(new Structs.InvokeOptions(), "struct_size", 0);
         Check.offset(new Structs.InvokeOptions(), "context", 8);
         Check.offset(new Structs.InvokeOptions(), "seed", 16);
         Check.offset(new Structs.InvokeOptions(), "is_train", 24);
-        Check.size(new Structs.ManagerOptions(), 128);
+        Check.size(new Structs.ManagerOptions(), 176);
         Check.offset(new Structs.ManagerOptions(), "struct_size", 0);
         Check.offset(new Structs.ManagerOptions(), "workload", 8);
         Check.offset(new Structs.ManagerOptions(), "num_workloads", 16);
@@ -108,6 +126,12 @@ final class Sweep {
         Check.offset(new Structs.ManagerOptions(), "state_names", 104);
         Check.offset(new Structs.ManagerOptions(), "num_state_names", 112);
         Check.offset(new Structs.ManagerOptions(), "compute_dtype", 120);
+        Check.offset(new Structs.ManagerOptions(), "float32_names", 128);
+        Check.offset(new Structs.ManagerOptions(), "num_float32_names", 136);
+        Check.offset(new Structs.ManagerOptions(), "narrow_names", 144);
+        Check.offset(new Structs.ManagerOptions(), "num_narrow_names", 152);
+        Check.offset(new Structs.ManagerOptions(), "loss_scale", 160);
+        Check.offset(new Structs.ManagerOptions(), "loss_scale_window", 168);
         Check.size(new Structs.MemoryInfo(), 48);
         Check.offset(new Structs.MemoryInfo(), "struct_size", 0);
         Check.offset(new Structs.MemoryInfo(), "planned_bytes", 8);
@@ -134,6 +158,27 @@ final class Sweep {
         Check.offset(new Structs.ReshapeOptions(), "ctx_group_names", 24);
         Check.offset(new Structs.ReshapeOptions(), "ctx_group_contexts", 32);
         Check.offset(new Structs.ReshapeOptions(), "num_ctx_groups", 40);
+        Check.size(new Structs.SpanTotal(), 72);
+        Check.offset(new Structs.SpanTotal(), "struct_size", 0);
+        Check.offset(new Structs.SpanTotal(), "kind", 8);
+        Check.offset(new Structs.SpanTotal(), "count", 16);
+        Check.offset(new Structs.SpanTotal(), "total_ns", 24);
+        Check.offset(new Structs.SpanTotal(), "least_ns", 32);
+        Check.offset(new Structs.SpanTotal(), "most_ns", 40);
+        Check.offset(new Structs.SpanTotal(), "flops", 48);
+        Check.offset(new Structs.SpanTotal(), "bytes", 56);
+        Check.offset(new Structs.SpanTotal(), "bound_ns", 64);
+        Check.size(new Structs.TraceInfo(), 32);
+        Check.offset(new Structs.TraceInfo(), "struct_size", 0);
+        Check.offset(new Structs.TraceInfo(), "num_events", 8);
+        Check.offset(new Structs.TraceInfo(), "num_dropped", 16);
+        Check.offset(new Structs.TraceInfo(), "running", 24);
+        Check.size(new Structs.TraceOptions(), 40);
+        Check.offset(new Structs.TraceOptions(), "struct_size", 0);
+        Check.offset(new Structs.TraceOptions(), "max_events", 8);
+        Check.offset(new Structs.TraceOptions(), "flop_per_s", 16);
+        Check.offset(new Structs.TraceOptions(), "bfloat16_flop_per_s", 24);
+        Check.offset(new Structs.TraceOptions(), "byte_per_s", 32);
     }
 
     static int nulls() {
@@ -150,6 +195,9 @@ final class Sweep {
         Check.refused("cohort_arrays_save_npy", CohortArrays.cohort_arrays_save_npy(0, (String) null));
         Check.refused("cohort_arrays_save_npz", CohortArrays.cohort_arrays_save_npz(0, (String) null));
         Check.refused("cohort_arrays_set", CohortArrays.cohort_arrays_set(0, (String) null, 0));
+        Check.refused("cohort_calibration_create", CohortCalibration.cohort_calibration_create(0, (long[]) null));
+        Check.refused("cohort_calibration_observe", CohortCalibration.cohort_calibration_observe(0, 0));
+        Check.refused("cohort_calibration_range", CohortCalibration.cohort_calibration_range(0, (String) null, (double[]) null, (double[]) null));
         Check.refused("cohort_checkpoint_load", CohortCheckpoint.cohort_checkpoint_load((String) null, 0, (long[]) null, (long[]) null, (long[]) null));
         Check.refused("cohort_checkpoint_save", CohortCheckpoint.cohort_checkpoint_save((String) null, 0, 0, 0, 0));
         Check.refused("cohort_context_parse", CohortContext.cohort_context_parse((String) null, (Structs.Context) null));
@@ -160,6 +208,7 @@ final class Sweep {
         Check.refused("cohort_descs_find", CohortDescs.cohort_descs_find(0, (String) null, (long[]) null));
         Check.refused("cohort_descs_get", CohortDescs.cohort_descs_get(0, 0, (long[]) null, (long[]) null, 0, (int[]) null, (int[]) null, (long[]) null));
         Check.refused("cohort_descs_num", CohortDescs.cohort_descs_num(0, (long[]) null));
+        Check.refused("cohort_device_memory", CohortContext.cohort_device_memory((Structs.Context) null, (Structs.DeviceMemoryInfo) null));
         Check.refused("cohort_dtype_bytes", CohortContext.cohort_dtype_bytes(0, (long[]) null));
         Check.refused("cohort_dtype_parse", CohortContext.cohort_dtype_parse((String) null, (int[]) null));
         Check.refused("cohort_dtype_text", CohortContext.cohort_dtype_text(0, (long[]) null));
@@ -200,6 +249,7 @@ final class Sweep {
         Check.refused("cohort_group_forward_presliced", CohortGroup.cohort_group_forward_presliced(0, 0, (long[]) null, 0, (long[]) null, 0, 0));
         Check.refused("cohort_group_get_params", CohortGroup.cohort_group_get_params(0, 0, 0));
         Check.refused("cohort_group_load", CohortGroup.cohort_group_load(0, (long[]) null, 0, (long[]) null, 0));
+        Check.refused("cohort_group_loss_scale", CohortGroup.cohort_group_loss_scale(0, (double[]) null, (int[]) null, (long[]) null));
         Check.refused("cohort_group_memory", CohortGroup.cohort_group_memory(0, 0, (Structs.MemoryInfo) null));
         Check.refused("cohort_group_merged", CohortGroup.cohort_group_merged(0, 0, 0, (long[]) null));
         Check.refused("cohort_group_name", CohortGroup.cohort_group_name(0, 0, 0, (long[]) null));
@@ -208,6 +258,7 @@ final class Sweep {
         Check.refused("cohort_group_output_shapes", CohortGroup.cohort_group_output_shapes(0, (long[]) null));
         Check.refused("cohort_group_reshape", CohortGroup.cohort_group_reshape(0, 0, 0));
         Check.refused("cohort_group_run", CohortGroup.cohort_group_run(0, 0));
+        Check.refused("cohort_group_set_loss_scale", CohortGroup.cohort_group_set_loss_scale(0, 0.0, 0));
         Check.refused("cohort_group_set_monitor", CohortGroup.cohort_group_set_monitor(0, (Callbacks.MonitorFn) null, 0, 0));
         Check.refused("cohort_group_set_params", CohortGroup.cohort_group_set_params(0, 0, 0, 0));
         Check.refused("cohort_group_set_states", CohortGroup.cohort_group_set_states(0, (long[]) null, 0, 0, (double[]) null));
@@ -233,6 +284,7 @@ final class Sweep {
         Check.refused("cohort_manager_current_group", CohortManager.cohort_manager_current_group(0, (long[]) null));
         Check.refused("cohort_manager_forward", CohortManager.cohort_manager_forward(0, 0));
         Check.refused("cohort_manager_load_data_batch", CohortManager.cohort_manager_load_data_batch(0, (long[]) null, 0, (long[]) null, 0, (String) null, 0, 0));
+        Check.refused("cohort_manager_loss_scale", CohortManager.cohort_manager_loss_scale(0, (double[]) null, (int[]) null, (long[]) null));
         Check.refused("cohort_manager_main_group", CohortManager.cohort_manager_main_group(0, (long[]) null));
         Check.refused("cohort_manager_memory", CohortManager.cohort_manager_memory(0, (Structs.MemoryInfo) null));
         Check.refused("cohort_manager_merged", CohortManager.cohort_manager_merged(0, 0, 0, (long[]) null));
@@ -240,6 +292,7 @@ final class Sweep {
         Check.refused("cohort_manager_num_arrays", CohortManager.cohort_manager_num_arrays(0, 0, (long[]) null));
         Check.refused("cohort_manager_num_buckets", CohortManager.cohort_manager_num_buckets(0, (long[]) null));
         Check.refused("cohort_manager_num_contexts", CohortManager.cohort_manager_num_contexts(0, (long[]) null));
+        Check.refused("cohort_manager_set_loss_scale", CohortManager.cohort_manager_set_loss_scale(0, 0.0, 0));
         Check.refused("cohort_manager_set_monitor", CohortManager.cohort_manager_set_monitor(0, (Callbacks.MonitorFn) null, 0, 0));
         Check.refused("cohort_manager_set_params", CohortManager.cohort_manager_set_params(0, 0, 0));
         Check.refused("cohort_manager_set_states", CohortManager.cohort_manager_set_states(0, (long[]) null, 0, 0, (double[]) null));
@@ -310,6 +363,7 @@ final class Sweep {
         Check.refused("cohort_operator_name", CohortOperator.cohort_operator_name(0, (long[]) null));
         Check.refused("cohort_operator_num", CohortOperator.cohort_operator_num((long[]) null));
         Check.refused("cohort_operator_output", CohortOperator.cohort_operator_output((String) null, 0, (long[]) null));
+        Check.refused("cohort_operator_precision", CohortOperator.cohort_operator_precision((String) null, (int[]) null));
         Check.refused("cohort_optimizer_create", CohortOptimizer.cohort_optimizer_create((String) null, (Pointer) null, (Pointer) null, 0, (long[]) null));
         Check.refused("cohort_optimizer_get", CohortOptimizer.cohort_optimizer_get(0, (String) null, (double[]) null));
         Check.refused("cohort_optimizer_load_states", CohortOptimizer.cohort_optimizer_load_states(0, (String) null));
@@ -358,7 +412,21 @@ final class Sweep {
         Check.refused("cohort_tape_set_recording", CohortTape.cohort_tape_set_recording(0, 0, (int[]) null));
         Check.refused("cohort_tape_set_training", CohortTape.cohort_tape_set_training(0, 0, (int[]) null));
         Check.refused("cohort_tape_symbol", CohortTape.cohort_tape_symbol(0, 0, (long[]) null));
-        return 221;
+        Check.refused("cohort_trace_begin", CohortTrace.cohort_trace_begin(0, (String) null, (String) null));
+        Check.refused("cohort_trace_clear", CohortTrace.cohort_trace_clear(0));
+        Check.refused("cohort_trace_counter", CohortTrace.cohort_trace_counter(0, (String) null, 0.0));
+        Check.refused("cohort_trace_create", CohortTrace.cohort_trace_create((Structs.TraceOptions) null, (long[]) null));
+        Check.refused("cohort_trace_end", CohortTrace.cohort_trace_end(0, (String) null));
+        Check.refused("cohort_trace_get_info", CohortTrace.cohort_trace_get_info(0, (Structs.TraceInfo) null));
+        Check.refused("cohort_trace_json", CohortTrace.cohort_trace_json(0, (long[]) null));
+        Check.refused("cohort_trace_mark", CohortTrace.cohort_trace_mark(0, (String) null, (String) null));
+        Check.refused("cohort_trace_num_totals", CohortTrace.cohort_trace_num_totals(0, 0, (long[]) null));
+        Check.refused("cohort_trace_start", CohortTrace.cohort_trace_start(0));
+        Check.refused("cohort_trace_stop", CohortTrace.cohort_trace_stop(0));
+        Check.refused("cohort_trace_table", CohortTrace.cohort_trace_table(0, 0, (long[]) null));
+        Check.refused("cohort_trace_total", CohortTrace.cohort_trace_total(0, 0, 0, (long[]) null, (long[]) null, (Structs.SpanTotal) null));
+        Check.refused("cohort_trace_write", CohortTrace.cohort_trace_write(0, (String) null));
+        return 244;
     }
 
     static int strays() {
@@ -372,6 +440,8 @@ final class Sweep {
         Check.refused("cohort_arrays_save_npy", CohortArrays.cohort_arrays_save_npy(Check.stray(), "x"));
         Check.refused("cohort_arrays_save_npz", CohortArrays.cohort_arrays_save_npz(Check.stray(), "x"));
         Check.refused("cohort_arrays_set", CohortArrays.cohort_arrays_set(Check.stray(), "x", Check.stray()));
+        Check.refused("cohort_calibration_observe", CohortCalibration.cohort_calibration_observe(Check.stray(), Check.stray()));
+        Check.refused("cohort_calibration_range", CohortCalibration.cohort_calibration_range(Check.stray(), "x", new double[64], new double[64]));
         Check.refused("cohort_checkpoint_save", CohortCheckpoint.cohort_checkpoint_save("x", 1, Check.stray(), Check.stray(), Check.stray()));
         Check.refused("cohort_descs_add", CohortDescs.cohort_descs_add(Check.stray(), "x", new long[64], 1, 1, "x"));
         Check.refused("cohort_descs_find", CohortDescs.cohort_descs_find(Check.stray(), "x", new long[64]));
@@ -414,6 +484,7 @@ final class Sweep {
         Check.refused("cohort_group_forward_presliced", CohortGroup.cohort_group_forward_presliced(Check.stray(), 1, new long[]{Check.stray(), Check.stray()}, 1, new long[]{Check.stray(), Check.stray()}, 1, 1));
         Check.refused("cohort_group_get_params", CohortGroup.cohort_group_get_params(Check.stray(), Check.stray(), Check.stray()));
         Check.refused("cohort_group_load", CohortGroup.cohort_group_load(Check.stray(), new long[]{Check.stray(), Check.stray()}, 1, new long[]{Check.stray(), Check.stray()}, 1));
+        Check.refused("cohort_group_loss_scale", CohortGroup.cohort_group_loss_scale(Check.stray(), new double[64], new int[64], new long[64]));
         Check.refused("cohort_group_memory", CohortGroup.cohort_group_memory(Check.stray(), 1, (Structs.MemoryInfo) null));
         Check.refused("cohort_group_merged", CohortGroup.cohort_group_merged(Check.stray(), 1, 1, new long[64]));
         Check.refused("cohort_group_name", CohortGroup.cohort_group_name(Check.stray(), 1, 1, new long[64]));
@@ -422,6 +493,7 @@ final class Sweep {
         Check.refused("cohort_group_output_shapes", CohortGroup.cohort_group_output_shapes(Check.stray(), new long[64]));
         Check.refused("cohort_group_reshape", CohortGroup.cohort_group_reshape(Check.stray(), Check.stray(), Check.stray()));
         Check.refused("cohort_group_run", CohortGroup.cohort_group_run(Check.stray(), 1));
+        Check.refused("cohort_group_set_loss_scale", CohortGroup.cohort_group_set_loss_scale(Check.stray(), 1.0, 1));
         Check.refused("cohort_group_set_monitor", CohortGroup.cohort_group_set_monitor(Check.stray(), (Callbacks.MonitorFn) null, 0, 1));
         Check.refused("cohort_group_set_params", CohortGroup.cohort_group_set_params(Check.stray(), Check.stray(), Check.stray(), 1));
         Check.refused("cohort_group_set_states", CohortGroup.cohort_group_set_states(Check.stray(), new long[]{Check.stray(), Check.stray()}, 1, 1, new double[64]));
@@ -444,6 +516,7 @@ final class Sweep {
         Check.refused("cohort_manager_current_group", CohortManager.cohort_manager_current_group(Check.stray(), new long[64]));
         Check.refused("cohort_manager_forward", CohortManager.cohort_manager_forward(Check.stray(), 1));
         Check.refused("cohort_manager_load_data_batch", CohortManager.cohort_manager_load_data_batch(Check.stray(), new long[]{Check.stray(), Check.stray()}, 1, new long[]{Check.stray(), Check.stray()}, 1, "x", Check.stray(), Check.stray()));
+        Check.refused("cohort_manager_loss_scale", CohortManager.cohort_manager_loss_scale(Check.stray(), new double[64], new int[64], new long[64]));
         Check.refused("cohort_manager_main_group", CohortManager.cohort_manager_main_group(Check.stray(), new long[64]));
         Check.refused("cohort_manager_memory", CohortManager.cohort_manager_memory(Check.stray(), (Structs.MemoryInfo) null));
         Check.refused("cohort_manager_merged", CohortManager.cohort_manager_merged(Check.stray(), 1, 1, new long[64]));
@@ -451,6 +524,7 @@ final class Sweep {
         Check.refused("cohort_manager_num_arrays", CohortManager.cohort_manager_num_arrays(Check.stray(), 1, new long[64]));
         Check.refused("cohort_manager_num_buckets", CohortManager.cohort_manager_num_buckets(Check.stray(), new long[64]));
         Check.refused("cohort_manager_num_contexts", CohortManager.cohort_manager_num_contexts(Check.stray(), new long[64]));
+        Check.refused("cohort_manager_set_loss_scale", CohortManager.cohort_manager_set_loss_scale(Check.stray(), 1.0, 1));
         Check.refused("cohort_manager_set_monitor", CohortManager.cohort_manager_set_monitor(Check.stray(), (Callbacks.MonitorFn) null, 0, 1));
         Check.refused("cohort_manager_set_params", CohortManager.cohort_manager_set_params(Check.stray(), Check.stray(), Check.stray()));
         Check.refused("cohort_manager_set_states", CohortManager.cohort_manager_set_states(Check.stray(), new long[]{Check.stray(), Check.stray()}, 1, 1, new double[64]));
@@ -540,6 +614,19 @@ final class Sweep {
         Check.refused("cohort_tape_set_recording", CohortTape.cohort_tape_set_recording(Check.stray(), 1, new int[64]));
         Check.refused("cohort_tape_set_training", CohortTape.cohort_tape_set_training(Check.stray(), 1, new int[64]));
         Check.refused("cohort_tape_symbol", CohortTape.cohort_tape_symbol(Check.stray(), Check.stray(), new long[64]));
-        return 178;
+        Check.refused("cohort_trace_begin", CohortTrace.cohort_trace_begin(Check.stray(), "x", "x"));
+        Check.refused("cohort_trace_clear", CohortTrace.cohort_trace_clear(Check.stray()));
+        Check.refused("cohort_trace_counter", CohortTrace.cohort_trace_counter(Check.stray(), "x", 1.0));
+        Check.refused("cohort_trace_end", CohortTrace.cohort_trace_end(Check.stray(), "x"));
+        Check.refused("cohort_trace_get_info", CohortTrace.cohort_trace_get_info(Check.stray(), (Structs.TraceInfo) null));
+        Check.refused("cohort_trace_json", CohortTrace.cohort_trace_json(Check.stray(), new long[64]));
+        Check.refused("cohort_trace_mark", CohortTrace.cohort_trace_mark(Check.stray(), "x", "x"));
+        Check.refused("cohort_trace_num_totals", CohortTrace.cohort_trace_num_totals(Check.stray(), 1, new long[64]));
+        Check.refused("cohort_trace_start", CohortTrace.cohort_trace_start(Check.stray()));
+        Check.refused("cohort_trace_stop", CohortTrace.cohort_trace_stop(Check.stray()));
+        Check.refused("cohort_trace_table", CohortTrace.cohort_trace_table(Check.stray(), 1, new long[64]));
+        Check.refused("cohort_trace_total", CohortTrace.cohort_trace_total(Check.stray(), 1, 1, new long[64], new long[64], (Structs.SpanTotal) null));
+        Check.refused("cohort_trace_write", CohortTrace.cohort_trace_write(Check.stray(), "x"));
+        return 197;
     }
 }

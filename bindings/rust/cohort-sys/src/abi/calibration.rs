@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+
+use super::*;
+use std::os::raw::c_char;
+
+/// What a calibration makes of the numbers that it sees.
+pub type cohort_calibration_method = i32;
+/// the range from the least to the largest
+pub const COHORT_CALIBRATION_MIN_MAX: cohort_calibration_method = 0;
+/// that range cut off where bytes tell most of how the numbers are distributed
+pub const COHORT_CALIBRATION_ENTROPY: cohort_calibration_method = 1;
+
+extern "C" {
+    /// Makes a calibration that has seen nothing.
+    pub fn cohort_calibration_create(
+        method: cohort_calibration_method,
+        out_calibration: *mut *mut cohort_calibration,
+    ) -> *mut cohort_error;
+    /// Frees it; what was bound with it goes on. NULL does nothing.
+    pub fn cohort_calibration_free(
+        calibration: *mut cohort_calibration,
+    );
+    /// Runs a forward pass (is_train 0) of an executor on what its arguments hold, node by node, and notes the numbers of each
+    /// value of float32. A batch or some hundred samples are usually enough. The executor's own monitor sees nothing of it.
+    ///
+    /// Returns: NULL, or an error of the forward pass, or COHORT_ERROR_EXECUTION: a value is infinite or no number (the error
+    ///         names it). Nothing was noted then.
+    pub fn cohort_calibration_observe(
+        calibration: *mut cohort_calibration,
+        executor: *mut cohort_executor,
+    ) -> *mut cohort_error;
+    /// The range that was found for a value. Out parameters may be NULL.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_STATE: nothing was observed; COHORT_ERROR_NAME: no such value was.
+    pub fn cohort_calibration_range(
+        calibration: *const cohort_calibration,
+        name: *const c_char,
+        out_low: *mut f64,
+        out_high: *mut f64,
+    ) -> *mut cohort_error;
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made from bindings/abi.json by bindings/tools/abi.pl; not to be edited.
+package cohort.abi;
+
+/** The functions of cohort/trace.h; errors are addresses of cohort_error, 0 is success. */
+public final class CohortTrace {
+    private CohortTrace() {
+    }
+
+    static {
+        Loader.register(CohortTrace.class);
+    }
+
+    /**
+     * Begins a span of the host's own, shown on a row of that name beside those of queues: "epoch 3" on row "training". Rows
+     * belong to no thread; spans of one row nest. Nothing is noted, here and in the calls below, while the trace does not
+     * run. Several threads may make these calls at once.
+     */
+    public static native long cohort_trace_begin(long trace, String row, String name);
+
+    /** Forgets events and totals; may run meanwhile. */
+    public static native long cohort_trace_clear(long trace);
+
+    /**
+     * Notes the value of a counter, which a viewer draws as a curve. COHORT_ERROR_INVALID_ARGUMENT: not finite.
+     */
+    public static native long cohort_trace_counter(long trace, String name, double value);
+
+    /**
+     * Makes a trace, which does not run yet.
+     * Returns: NULL, or COHORT_ERROR_INVALID_ARGUMENT: a rate that is negative or not finite
+     */
+    public static native long cohort_trace_create(Structs.TraceOptions options, long[] out_trace);
+
+    /** Ends the span that was begun last on a row and is open. COHORT_ERROR_STATE: there is none. */
+    public static native long cohort_trace_end(long trace, String row);
+
+    /** Ends it, running or not. */
+    public static native void cohort_trace_free(long trace);
+
+    /** How much it holds. struct_size of *out_info is set by the caller. */
+    public static native long cohort_trace_get_info(long trace, Structs.TraceInfo out_info);
+
+    /**
+     * The events in Chrome's format, for chrome://tracing, Perfetto and the like; may be asked for while it runs.
+     *
+     * One JSON object, `traceEvents` in it. A queue of a device is a thread, and so is a thread of the host's; their names
+     * say which. Spans (`ph` "X") are named by the node, parameter or call, `cat` is operator, pass, copy, exchange, update,
+     * wait, call or user; spans of one thread nest. `args` has, where they are known: `op` and `kernel`, which the operator
+     * and its implementation are; `flops`, `gflop_per_s`, `bytes`, `gbyte_per_s`; and `bound_us`, the time that the machine
+     * would take at least, which is due to `bound`, "flops" or "bytes", and `of_bound`, that by the time it took, which is
+     * above 1 where arrays were in a cache. Events `cohort_machine` have what each thread can do; it is measured when this,
+     * or totals, are first asked for, in about a tenth of a second.
+     *
+     * The text belongs to the trace, until this is called again.
+     */
+    public static native long cohort_trace_json(long trace, long[] out_json);
+
+    /** Marks a moment on a row. */
+    public static native long cohort_trace_mark(long trace, String row, String name);
+
+    /** How many rows of totals there are. While the trace runs, that may change between calls. */
+    public static native long cohort_trace_num_totals(long trace, int by, long[] out_num);
+
+    /**
+     * The same as COHORT_TRACE_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's.
+     */
+    public static native void cohort_trace_options_init(Structs.TraceOptions options, long struct_size);
+
+    /** Goes on recording, behind what it holds already. COHORT_ERROR_STATE: it runs. */
+    public static native long cohort_trace_start(long trace);
+
+    /** Stops recording; what it holds stays. COHORT_ERROR_STATE: it does not run. */
+    public static native long cohort_trace_stop(long trace);
+
+    /** The totals as a table for a person. The text belongs to the trace, until this is called again. */
+    public static native long cohort_trace_table(long trace, int by, long[] out_text);
+
+    /** One row of totals, those that took longest first; of all events, those dropped among them. */
+    public static native long cohort_trace_total(long trace, int by, long index, long[] out_name, long[] out_op, Structs.SpanTotal out_total);
+
+    /** The same to a file, whole or not at all. COHORT_ERROR_IO: it cannot be written. */
+    public static native long cohort_trace_write(long trace, String path);
+}

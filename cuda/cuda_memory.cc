@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/cuda_memory.hpp"
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "cuda/cuda_check.hpp"
+#include "cuda/cuda_context.hpp"
+
+namespace cohort {
+
+bool reaches(int device, int other) {
+  int can = 0;
+  if (cudaDeviceCanAccessPeer(&can, device, other) != cudaSuccess) cudaGetLastError();
+  return can != 0;
+}
+
+namespace {
+
+// What NCCL and copies between devices need: a pool is its own device's alone otherwise.
+void open_to_others(cudaMemPool_t pool, int device) {
+  int devices = 0;
+  CUDA_CHECK(cudaGetDeviceCount(&devices));
+  for (int other = 0; other < devices; ++other) {
+    if (other == device || !reaches(other, device)) continue;
+    cudaMemAccessDesc access{};
+    access.location.type = cudaMemLocationTypeDevice;
+    access.location.id = other;
+    access.flags = cudaMemAccessFlagsProtReadWrite;
+    CUDA_CHECK(cudaMemPoolSetAccess(pool, &access, 1));
+  }
+}
+
+}  // namespace
+
+DevicePool::DevicePool(int device) : device_(device) {
+  const CurrentDevice current(device_);
+  CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  try {
+    cudaMemPoolProps props{};
+    props.allocType = cudaMemAllocationTypePinned;
+    props.location.type = cudaMemLocationTypeDevice;
+    props.location.id = device_;
+    CUDA_CHECK(cudaMemPoolCreate(&pool_, &props));
+    uint64_t keep_all = UINT64_MAX;
+    CUDA_CHECK(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep_all));
+    open_to_others(pool_, device_);
+  } catch (...) {
+    if (pool_) cudaMemPoolDestroy(pool_);
+    cudaStreamDestroy(stream_);
+    throw;
+  }
+}
+
+DevicePool::~DevicePool() {
+  const CurrentDevice current(device_, std::nothrow);
+  cudaMemPoolDestroy(pool_);
+  cudaStreamDestroy(stream_);
+}
+
+// The stream has nothing else in it, so that it is done at once: what it gives may be used by any other.
+cudaError_t DevicePool::take(size_t bytes, void **data) {
+  const CurrentDevice current(device_);
+  cudaError_t status = cudaMallocFromPoolAsync(data, bytes ? bytes : 1, pool_, stream_);
+  if (status == cudaSuccess) status = cudaStreamSynchronize(stream_);
+  if (status != cudaSuccess) cudaGetLastError();
+  return status;
+}
+
+void DevicePool::give_back(void *data) noexcept {
+  const CurrentDevice current(device_, std::nothrow);
+  if (cudaFreeAsync(data, stream_) != cudaSuccess || cudaStreamSynchronize(stream_) != cudaSuccess) cudaGetLastError();
+}
+
+size_t DevicePool::cached_bytes() const {
+  const CurrentDevice current(device_, std::nothrow);
+  uint64_t reserved = 0, used = 0;
+  if (cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved) != cudaSuccess ||
+      cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used) != cudaSuccess)
+    cudaGetLastError();
+  return reserved > used ? size_t(reserved - used) : 0;
+}
+
+namespace {
+
+// Pieces of powers of two. To pin memory and to let go of it makes devices wait, so what there is is kept.
+class PinnedPieces {
+ public:
+  static constexpr int kLeast = 12, kMost = 26;  // 4 KiB, 64 MiB
+  static constexpr size_t kMostKept = size_t(256) << 20;
+
+  void *take(int power) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<void *> &free = free_[power - kLeast];
+    if (free.empty()) return nullptr;
+    void *const data = free.back();
+    free.pop_back();
+    kept_ -= size_t(1) << power;
+    return data;
+  }
+  bool keep(int power, void *data) noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (kept_ + (size_t(1) << power) > kMostKept) return false;
+    try {
+      free_[power - kLeast].push_back(data);
+    } catch (const std::exception &) {
+      return false;
+    }
+    kept_ += size_t(1) << power;
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::vector<void *> free_[kMost - kLeast + 1];
+  size_t kept_ = 0;
+};
+
+PinnedPieces &pinned_pieces() {
+  static auto *const instance = new PinnedPieces;  // queues outlive static objects
+  return *instance;
+}
+
+}  // namespace
+
+std::shared_ptr<void> take_pinned(size_t bytes) {
+  int power = PinnedPieces::kLeast;
+  while (power <= PinnedPieces::kMost && size_t(1) << power < bytes) ++power;
+  if (power > PinnedPieces::kMost) return nullptr;
+  void *data = pinned_pieces().take(power);
+  if (!data && cudaHostAlloc(&data, size_t(1) << power, cudaHostAllocPortable) != cudaSuccess) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  return std::shared_ptr<void>(data, [power](void *piece) {
+    if (!pinned_pieces().keep(power, piece)) cudaFreeHost(piece);
+  });
+}
+
+MemoryPlace place_of(const void *address) {
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) {
+    cudaGetLastError();
+    return {true, -1};
+  }
+  return {attributes.type == cudaMemoryTypeUnregistered,
+          attributes.type == cudaMemoryTypeDevice ? attributes.device : -1};
+}
+
+}  // namespace cohort

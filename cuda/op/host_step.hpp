@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of a GPU that run on the host: the kernel of cpu(0), between copies of its arrays. The thread that enqueues
+// waits for what comes before, so this is for what only the host can do, or what is not worth a kernel
+// (host_steps_cuda.cu says which, and why).
+#pragma once
+
+#include <memory>
+
+#include "device/kernel.hpp"
+
+namespace cohort {
+
+std::unique_ptr<Kernel> make_host_step(StepSpec &spec);
+
+// Of those that write to inputs from this one on: auxiliary states are inputs behind the others.
+std::unique_ptr<Kernel> make_host_step(StepSpec &spec, size_t first_mutable);
+
+}  // namespace cohort

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of RNN find on CUDA: products by the library, and a cell as one launch, a thread for each element of
+// the state.
+#include "cuda/op/compute.cuh"
+#include "cuda/op/matrix_product.hpp"
+#include "cuda/op/rows.cuh"
+#include "kernels/rnn_layers.hpp"
+#include "op/float_math.hpp"
+
+namespace cohort::rnn {
+namespace {
+
+using pointwise::sigmoid_of;
+using pointwise::tanh_of;
+
+template <typename C>
+class Product {
+ public:
+  Product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C beta)
+      : product_(dtype_of<C>(), {1, m, n, k, transpose_a, transpose_b}, false,
+                 beta == C(0) ? MatrixProduct::kOver : MatrixProduct::kAdding) {}
+  size_t scratch_bytes() const { return product_.scratch_bytes(); }
+  void run(const Lane &lane, const C *a, const C *b, C *c, void *scratch) const {
+    product_.run(lane, a, b, c, nullptr, scratch);
+  }
+
+ private:
+  MatrixProduct product_;
+};
+
+struct Team {
+  Team(const StepSpec &, double) {}
+  struct Scope {
+    const Lane lane;
+    Scope(const Team &, const Lane &given) : lane(given) {}
+  };
+};
+
+template <typename C>
+void sum_rows(const Lane &lane, const C *values, int64_t rows, int64_t columns, C *sums) {
+  cohort::sum_rows<C>(lane, elements_of(const_cast<C *>(values), dtype_of<C>()), rows, columns,
+                      elements_of(sums, dtype_of<C>()));
+}
+
+template <typename C>
+class Cells {
+ public:
+  Cells(const RNNAttrs &attrs, const Sizes &s)
+      : batch_(s.batch),
+        state_(s.state),
+        clips_(attrs.lstm_state_clip_min.has_value()),
+        clips_nan_(attrs.lstm_state_clip_nan),
+        low_(clips_ ? C(*attrs.lstm_state_clip_min) : C(0)),
+        high_(clips_ ? C(*attrs.lstm_state_clip_max) : C(0)),
+        tanh_(attrs.mode == RNNAttrs::kRnnTanh) {}
+
+  // g: in, the gates' sums; out, the gates.
+  void lstm(const Lane &lane, C *g, const C *c, C *next_c, C *h) const {
+    const int64_t state = state_;
+    const bool clips = clips_, clips_nan = clips_nan_;
+    const C low = low_, high = high_;
+    for_each(lane, batch_ * state, [=] __device__(int64_t at) {
+      C *const own = g + at / state * 4 * state + at % state;
+      const C i = own[0] = sigmoid_of(own[0]), f = own[state] = sigmoid_of(own[state]);
+      const C u = own[2 * state] = tanh_of(own[2 * state]), o = own[3 * state] = sigmoid_of(own[3 * state]);
+      C next = f * c[at] + i * u;
+      if (clips) {
+        if (next != next ? clips_nan : next < low) next = low;
+        if (next > high) next = high;
+      }
+      next_c[at] = next;
+      h[at] = tanh_of(next) * o;
+    });
+  }
+  void gru(const Lane &lane, C *g, const C *u, const C *h, C *linear, C *next) const {
+    const int64_t state = state_;
+    for_each(lane, batch_ * state, [=] __device__(int64_t at) {
+      const int64_t first = at / state * 3 * state + at % state;
+      C *const own = g + first;
+      const C *const add = u + first;
+      const C r = own[0] = sigmoid_of(own[0] + add[0]), z = own[state] = sigmoid_of(own[state] + add[state]);
+      linear[at] = add[2 * state];
+      const C n = own[2 * state] = tanh_of(own[2 * state] + r * add[2 * state]);
+      next[at] = (1 - z) * n + z * h[at];
+    });
+  }
+  void vanilla(const Lane &lane, C *g, C *next) const {
+    const bool tanh = tanh_;
+    for_each(lane, batch_ * state_, [=] __device__(int64_t at) {
+      next[at] = g[at] = tanh ? tanh_of(g[at]) : g[at] < 0 ? C(0) : g[at];
+    });
+  }
+
+  // dc: in, the gradient of c'; out, that of c.
+  void lstm_backward(const Lane &lane, const Ended &ended, const C *g, const C *c, const C *next_c, const C *dh, C *dc,
+                     C *, C *dg) const {
+    const int64_t state = state_;
+    const bool clips = clips_;
+    const C low = low_, high = high_;
+    for_each(lane, batch_ * state, [=] __device__(int64_t at) {
+      const int64_t n = at / state, first = n * 4 * state + at % state;
+      const bool idle = ended(n);
+      const C *const own = g + first;
+      const C i = own[0], f = own[state], u = own[2 * state], o = own[3 * state], tanh_c = tanh_of(next_c[at]);
+      C grad = dc[at] + dh[at] * o * (1 - tanh_c * tanh_c);
+      if (clips && (next_c[at] <= low || next_c[at] >= high)) grad = 0;
+      C *const to = dg + first;
+      to[0] = idle ? C(0) : grad * u * i * (1 - i);
+      to[state] = idle ? C(0) : grad * c[at] * f * (1 - f);
+      to[2 * state] = idle ? C(0) : grad * i * (1 - u * u);
+      to[3 * state] = idle ? C(0) : dh[at] * tanh_c * o * (1 - o);
+      if (!idle) dc[at] = grad * f;
+    });
+  }
+  // dh: in, the gradient of h'; out, the part of that of h which goes round the gates.
+  void gru_backward(const Lane &lane, const Ended &ended, const C *g, const C *h, const C *linear, C *dh, C *dg,
+                    C *du) const {
+    const int64_t state = state_;
+    for_each(lane, batch_ * state, [=] __device__(int64_t at) {
+      const int64_t n = at / state, first = n * 3 * state + at % state;
+      const bool idle = ended(n);
+      const C *const own = g + first;
+      const C r = own[0], z = own[state], u = own[2 * state];
+      const C d = dh[at] * (1 - z) * (1 - u * u);
+      dg[first] = du[first] = idle ? C(0) : d * linear[at] * r * (1 - r);
+      dg[first + state] = du[first + state] = idle ? C(0) : dh[at] * (h[at] - u) * z * (1 - z);
+      dg[first + 2 * state] = idle ? C(0) : d;
+      du[first + 2 * state] = idle ? C(0) : d * r;
+      if (!idle) dh[at] *= z;
+    });
+  }
+  void vanilla_backward(const Lane &lane, const Ended &ended, const C *g, const C *dh, C *dg) const {
+    const int64_t state = state_;
+    const bool tanh = tanh_;
+    for_each(lane, batch_ * state, [=] __device__(int64_t at) {
+      const C slope = tanh ? 1 - g[at] * g[at] : g[at] > 0 ? C(1) : C(0);
+      dg[at] = ended(at / state) ? C(0) : dh[at] * slope;
+    });
+  }
+
+ private:
+  const int64_t batch_, state_;
+  const bool clips_, clips_nan_;
+  const C low_, high_;
+  const bool tanh_;
+};
+
+}  // namespace
+}  // namespace cohort::rnn
+
+#include "kernels/rnn_backward_kernels.hpp"
+#include "kernels/rnn_kernels.hpp"

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a backend in a shared object of its own may ask of the library that loads it: it has no kernels of the CPU's.
+#pragma once
+
+#include <memory>
+
+namespace cohort {
+
+class Device;
+class Kernel;
+struct StepSpec;
+
+struct HostServices {
+  std::shared_ptr<Device> (*cpu)();                                     // cpu(0); throws
+  std::unique_ptr<Kernel> (*make_kernel)(Device &cpu, StepSpec &spec);  // Device::make_kernel
+};
+
+// The symbol by which such a backend is told, before it makes a device; one that wants nothing of it has none.
+constexpr char kHostServicesSymbol[] = "cohort_backend_host";
+using TakeHostServices = void (*)(const HostServices *services);
+
+}  // namespace cohort

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What somebody records of the trace (trace.hpp): the last events, and totals of all of them. As JSON for a viewer, and
+// as a table beside what the machine can do.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "device/device.hpp"
+#include "device/trace.hpp"
+
+namespace cohort {
+
+// The shortest time in which a machine can do some work, and what it spends it on.
+struct TimeBound {
+  double ns = 0;          // 0: not known
+  bool by_flops = false;  // else by bytes
+};
+TimeBound time_bound(double flops, double bytes, bool narrow, const MachineRates &rates);
+
+struct SpanTotal {
+  std::string name, op;  // summed by operator: without a name
+  SpanKind kind;
+  uint64_t count = 0;
+  int64_t total_ns = 0, least_ns = 0, most_ns = 0;
+  double flops = 0, bytes = 0;
+  double bound_ns = 0;  // the time that the machine would need
+};
+
+class Recording : public std::enable_shared_from_this<Recording> {
+ public:
+  struct Options {
+    size_t max_events = 0;  // 0: kDefaultEvents. Older ones make room
+    MachineRates rates;     // of a queue; 0: measured
+  };
+  static constexpr size_t kDefaultEvents = 1 << 20;
+
+  explicit Recording(const Options &options);
+  ~Recording();
+  Recording(const Recording &) = delete;
+  Recording &operator=(const Recording &) = delete;
+
+  // Throw kState: it does already, it does not.
+  void start();
+  void stop();
+  void clear();  // events and totals
+  bool running() const;
+  size_t num_events() const;  // that are kept
+  uint64_t num_dropped() const;
+
+  // What the host says of itself, on rows of its own; nothing is noted while it does not run.
+  void begin(const std::string &row, const std::string &name);
+  void end(const std::string &row);  // the last that was begun there; kState: there is none
+  void mark(const std::string &row, const std::string &name);
+  void count(const std::string &name, double value);
+
+  std::string json() const;
+  std::vector<SpanTotal> totals(bool by_operator) const;  // the largest first
+  std::string table(bool by_operator) const;
+
+  void add(const TraceRow &row, const Span *spans, size_t count) noexcept;  // by the trace
+
+ private:
+  enum class Phase : uint8_t { kSpan, kMark, kCount };
+  struct Event {
+    int64_t begin_ns, end_ns;
+    uint32_t work, row;
+    Phase phase;
+    double number;  // bytes, or a counter's value
+  };
+  struct Work {  // what events are of
+    SpanTotal total;
+    std::string kernel;
+    double flops = 0, bytes = 0;  // of one
+    bool narrow = false;
+    uint32_t row = 0;  // where it was first
+  };
+  struct Row {
+    std::string name;
+    Context context;
+    int num_threads = 0;
+    std::vector<std::pair<std::string, int64_t>> open;
+  };
+  struct Contents {
+    std::deque<Event> events;
+    std::vector<Work> works;
+    std::vector<Row> rows;
+    uint64_t num_dropped = 0;
+    int64_t start_ns = 0;
+  };
+  class Report;
+
+  uint32_t row_of(const TraceRow &row);
+  uint32_t own_row(const std::string &name);
+  uint32_t work_of(const Span &span);
+  uint32_t named_work(SpanKind kind, const std::string &name);
+  uint32_t add_work(Work work);
+  void add_event(const Event &event);
+  Contents contents() const;
+
+  const Options options_;
+  mutable std::mutex mutex_;  // guards the rest
+  bool running_ = false;
+  Contents held_;
+  std::unordered_map<uint64_t, uint32_t> works_by_id_, rows_by_id_;
+  std::map<std::pair<SpanKind, std::string>, uint32_t> works_by_name_;
+  std::map<std::string, uint32_t> rows_by_name_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a plan beside what the machine can do.
+#include <iomanip>
+
+#include "base/error.hpp"
+#include "device/recording.hpp"
+#include "executor/executor_impl.hpp"
+#include "executor/value_shapes.hpp"
+
+namespace cohort {
+
+std::string Executor::Impl::roofline() const {
+  if (parts) {
+    std::string text;
+    for (const ValueShapedParts::Bound &part : parts->bound()) text += part.executor.impl_->roofline();
+    return text;
+  }
+  const ProgramOwner *shown = last;
+  if (!shown && !programs.empty()) shown = programs.begin()->second.get();
+  if (!shown) return "";
+  TextStream out;
+  out << "Steps (MFLOP, MB, least us by the machine and what it is due to, us while traced):\n" << std::fixed;
+  const auto describe = [&](const char *pass, const PlanStep &step) {
+    const Family::Member &member = family->members[members[size_t(step.device)]];
+    const TimeBound bound = time_bound(step.info->flops, step.info->bytes, step.info->narrow,
+                                       member.device->rates(member.queue->num_threads()));
+    out << '\t' << pass << ' ' << step.label << (step.choice.name.empty() ? "" : " by " + step.choice.name) << ": "
+        << std::setprecision(3) << step.info->flops / 1e6 << " MFLOP, " << step.info->bytes / 1e6 << " MB, ";
+    if (bound.ns > 0) {
+      out << std::setprecision(2) << bound.ns / 1e3 << " us by " << (bound.by_flops ? "flops" : "bytes") << ", ";
+    } else {
+      out << "- us, ";
+    }
+    if (step.info->num_runs() > 0) {
+      out << std::setprecision(2) << step.info->mean_ns() / 1e3 << " us\n";
+    } else {
+      out << "- us\n";
+    }
+  };
+  const Plan &plan = shown->plan();
+  for (const PlanStep &step : plan.prologue) describe("once", step);
+  for (size_t s = 0; s < plan.steps.size(); ++s) describe(s < plan.num_forward ? "forward" : "backward", plan.steps[s]);
+  return out.str();
+}
+
+}  // namespace cohort

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/value_shapes.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.hpp"
+#include "device/kernel_table.hpp"
+
+namespace cohort {
+
+bool has_shape_by_values(const Device &device, const Op &op) {
+  return !device.kernels().candidates("_shape_" + op.name).empty();
+}
+
+Shape shape_by_values(Device &device, const Op &op, const Attrs &attrs, const std::vector<NDArray> &inputs) {
+  StepSpec spec;
+  spec.op = "_shape_" + op.name;
+  spec.attrs = attrs.pointer();
+  spec.constant.assign(inputs.size(), false);
+  std::vector<void *> addresses;
+  std::vector<NDArray> here;
+  for (const NDArray &input : inputs) {
+    here.push_back(input.on_host());  // kernels of this kind run on it
+    here.back().wait();
+    spec.inputs.push_back({input.shape(), input.dtype(), nullptr});
+    addresses.push_back(here.back().data());
+  }
+  int64_t axes[1 + kMaxAxes] = {};
+  void *output = axes;
+  spec.outputs = {{Shape{1 + kMaxAxes}, Dtype::kInt64, nullptr}};
+  spec.wanted = {true};
+  Args args;
+  args.inputs = addresses.data();
+  args.outputs = &output;
+  try {
+    device.make_kernel(spec)->run(args, {1, nullptr});
+  } catch (const Error &e) {
+    throw Error(e.code(), text("operator ", op.name, ": ", e.what()), e.subject().empty() ? op.name : e.subject());
+  }
+  return Shape(axes + 1, axes + 1 + axes[0]);
+}
+
+ValueShapedParts::ValueShapedParts(Executor::Impl &whole) : whole_(whole) {
+  find_later_nodes();
+  cut_second();
+  std::shared_ptr<PartsInCommon> &common = whole_.in_common;
+  if (!common) common = std::make_shared<PartsInCommon>();
+  if (!common->second_random) common->second_random = random_of(second_nodes_);
+  if (!common->inner) common->inner = std::make_shared<PartsInCommon>();
+  if (!common->family) common->family = std::make_shared<Family>(whole_.family->timeline);
+  common->family->join(*whole_.family);
+  bind_first();
+  forget_second();
+}
+
+ValueShapedParts::Source ValueShapedParts::source_of(int variable) const {
+  const Graph &graph = whole_.graph;
+  const bool is_state = graph.is_auxiliary[size_t(variable)];
+  const std::vector<int> &list = is_state ? graph.auxiliary : graph.arguments;  // ascending
+  return {is_state ? Source::kState : Source::kArgument,
+          size_t(std::lower_bound(list.begin(), list.end(), variable) - list.begin())};
+}
+
+const NDArray &ValueShapedParts::array(const Source &source) const {
+  if (source.kind == Source::kTouch) return first_->outputs()[first_heads_.size() + source.index];
+  return (source.kind == Source::kState ? whole_.arrays.aux : whole_.arrays.args)[source.index];
+}
+
+void ValueShapedParts::take(const Source &source, Arguments *to) const {
+  NDArray gradient;
+  GradReq req = GradReq::kNull;
+  if (source.kind == Source::kTouch) {
+    gradient = touches_[source.index].gradient;
+    req = touches_[source.index].req;
+  } else if (source.kind == Source::kArgument) {
+    gradient = whole_.arrays.grads[source.index];
+    req = whole_.reqs[source.index];
+  }
+  to->arrays.push_back(array(source));
+  to->grads.push_back(std::move(gradient));
+  to->reqs.push_back(req);
+}
+
+// Nodes with inputs of known shapes and an output of none, and all that comes from them.
+void ValueShapedParts::find_later_nodes() {
+  const Graph &graph = whole_.graph;
+  const std::vector<Context> places = whole_.places();
+  const auto is_known = [](const Shape &shape) { return shape.known(); };
+  later_.assign(graph.nodes.size(), false);
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node &node = *graph.nodes[n];
+    if (node.is_variable()) continue;
+    bool inputs_known = true;
+    for (const Graph::Input &input : graph.inputs[n]) {
+      inputs_known = inputs_known && is_known(whole_.inferred.shapes[size_t(input.node)][size_t(input.index)]);
+      later_[n] = later_[n] || later_[size_t(input.node)];
+    }
+    const Shapes &outputs = whole_.inferred.shapes[n];
+    if (later_[n] || std::all_of(outputs.begin(), outputs.end(), is_known)) continue;
+    const std::shared_ptr<Device> device = get_device(places[n]);
+    later_[n] = true;
+    sized_.push_back(int(n));
+    sized_on_.push_back(device);
+    if (inputs_known && outputs.size() == 1 && has_shape_by_values(*device, *node.op)) continue;
+    throw Error(Code::kShape,
+                text("node '", node.name, "' (", node.op->name, "): the shape of its output is unknown, and ",
+                     device->context(), " cannot tell it from values"),
+                node.name);
+  }
+}
+
+void ValueShapedParts::cut_second() {
+  const Graph &graph = whole_.graph;
+  std::vector<NodePtr> copies(graph.nodes.size()), variables;  // variables: of the touches
+  std::unordered_map<const Node *, int> of_whole;
+  const auto entry_of = [&](const Graph::Input &input) -> Entry {
+    const size_t from = size_t(input.node);
+    if (later_[from]) return {copies[from], input.index};
+    if (graph.nodes[from]->is_variable()) return {graph.nodes[from], 0};
+    size_t t = 0;
+    while (t < touches_.size() && (touches_[t].from.node != input.node || touches_[t].from.index != input.index)) ++t;
+    if (t == touches_.size()) {
+      touches_.push_back({input, {}, GradReq::kNull});
+      auto variable = std::make_shared<Node>();
+      variable->name = graph.output_name(input);
+      variables.push_back(std::move(variable));
+    }
+    return {variables[t], 0};
+  };
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    of_whole[graph.nodes[n].get()] = int(n);
+    if (!later_[n]) continue;
+    auto copy = std::make_shared<Node>(*graph.nodes[n]);
+    for (size_t k = 0; k < copy->inputs.size(); ++k) copy->inputs[k] = entry_of(graph.inputs[n][k]);
+    of_whole[copy.get()] = int(n);
+    copies[n] = std::move(copy);
+  }
+  std::vector<Entry> heads;
+  for (size_t h = 0; h < graph.heads.size(); ++h) {
+    const bool later = later_[size_t(graph.heads[h].node)];
+    (later ? second_heads_ : first_heads_).push_back(h);
+    if (later) heads.push_back(entry_of(graph.heads[h]));
+  }
+  second_symbol_ = Symbol(std::move(heads));
+
+  const Graph second(second_symbol_);
+  for (const NodePtr &node : second.nodes) {
+    const auto found = of_whole.find(node.get());
+    second_nodes_.push_back(found == of_whole.end() ? -1 : found->second);
+  }
+  const auto position = [](const auto &list, const auto &what) {
+    return size_t(std::find(list.begin(), list.end(), what) - list.begin());
+  };
+  for (const int node : sized_) second_sized_.push_back(int(position(second_nodes_, node)));
+  for (const int n : second.arguments) {
+    const int node = second_nodes_[size_t(n)];
+    second_args_.push_back(node < 0 ? Source{Source::kTouch, position(variables, second.nodes[size_t(n)])}
+                                    : source_of(node));
+  }
+  for (const int n : second.auxiliary) second_aux_.push_back(source_of(second_nodes_[size_t(n)]).index);
+}
+
+// Streams of the whole's nodes: they go on as they are, whatever shapes they draw for.
+std::shared_ptr<std::vector<RandomStream>> ValueShapedParts::random_of(const std::vector<int> &nodes) const {
+  auto streams = std::make_shared<std::vector<RandomStream>>(nodes.size());
+  for (size_t n = 0; n < nodes.size(); ++n)
+    if (nodes[n] >= 0) (*streams)[n] = (*whole_.arrays.random)[size_t(nodes[n])];
+  return streams;
+}
+
+// Its heads: those of the whole that are its own, then the touches.
+void ValueShapedParts::bind_first() {
+  const Graph &graph = whole_.graph;
+  std::vector<Entry> heads;
+  const auto add = [&](const Graph::Input &entry) { heads.push_back({graph.nodes[size_t(entry.node)], entry.index}); };
+  for (const size_t h : first_heads_) add(graph.heads[h]);
+  for (const Touch &touch : touches_) add(touch.from);
+  if (heads.empty()) return;
+  const Symbol symbol(std::move(heads));
+  const Graph first(symbol);
+  std::unordered_map<const Node *, int> of_whole;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) of_whole[graph.nodes[n].get()] = int(n);
+  for (const NodePtr &node : first.nodes) first_nodes_.push_back(of_whole.at(node.get()));
+  Arguments args;
+  std::vector<NDArray> aux;
+  for (const int n : first.arguments) {
+    const Source source = source_of(first_nodes_[size_t(n)]);
+    const bool of_second = std::any_of(second_args_.begin(), second_args_.end(), [&](const Source &other) {
+      return other.kind == source.kind && other.index == source.index;
+    });
+    take(source, &args);
+    // The second part, whose backward comes first, has written its share.
+    if (of_second && args.reqs.back() == GradReq::kWrite) args.reqs.back() = GradReq::kAdd;
+  }
+  for (const int n : first.auxiliary) aux.push_back(array(source_of(first_nodes_[size_t(n)])));
+  const bool any = std::any_of(args.reqs.begin(), args.reqs.end(), [](GradReq req) { return req != GradReq::kNull; });
+
+  Executor::Part part;
+  part.family = whole_.family;
+  if (!whole_.in_common->first_random) whole_.in_common->first_random = random_of(first_nodes_);
+  part.random = whole_.in_common->first_random;
+  for (const auto &[node, shape] : whole_.sized) {
+    const auto found = std::find(first_nodes_.begin(), first_nodes_.end(), node);
+    if (found != first_nodes_.end()) part.shapes.emplace_back(int(found - first_nodes_.begin()), shape);
+  }
+  first_ = Executor::bind_part(symbol, std::move(args.arrays), std::move(args.grads), std::move(args.reqs),
+                               std::move(aux), options(), part);
+  const std::vector<NDArray> &outputs = first_->outputs();
+  for (size_t i = 0; i < first_heads_.size(); ++i) whole_.arrays.outputs[first_heads_[i]] = outputs[i];
+  for (size_t t = 0; t < touches_.size() && any; ++t) {
+    const NDArray &made = outputs[first_heads_.size() + t];
+    touches_[t].gradient = NDArray::create(made.shape(), made.dtype(), made.context());  // zeros, where none comes back
+    if (dtype_is_float(made.dtype())) touches_[t].req = GradReq::kWrite;
+  }
+}
+
+ExecutorOptions ValueShapedParts::options() const {
+  ExecutorOptions of_part = whole_.options;
+  of_part.compute.all_known = false;  // nodes that are named may be in the other part
+  return of_part;
+}
+
+const NDArray &ValueShapedParts::value(const Graph::Input &input) const {
+  for (size_t t = 0; t < touches_.size(); ++t) {
+    const Graph::Input &from = touches_[t].from;
+    if (from.node == input.node && from.index == input.index) return array({Source::kTouch, t});
+  }
+  return array(source_of(input.node));
+}
+
+std::shared_ptr<Executor> ValueShapedParts::bind_second(const Shapes &shapes) const {
+  Arguments args;
+  std::vector<NDArray> aux;
+  for (const Source &source : second_args_) take(source, &args);
+  for (const size_t i : second_aux_) aux.push_back(whole_.arrays.aux[i]);
+  Executor::Part part;
+  part.family = whole_.in_common->family;
+  part.random = whole_.in_common->second_random;
+  part.in_common = whole_.in_common->inner;
+  for (size_t i = 0; i < shapes.size(); ++i) part.shapes.emplace_back(second_sized_[i], shapes[i]);
+  return Executor::bind_part(second_symbol_, std::move(args.arrays), std::move(args.grads), std::move(args.reqs),
+                             std::move(aux), options(), part);
+}
+
+Executor &ValueShapedParts::second(const Shapes &shapes) {
+  const auto known =
+      std::find_if(seconds_.begin(), seconds_.end(), [&](const auto &entry) { return entry.first == shapes; });
+  if (known != seconds_.end()) {
+    seconds_.splice(seconds_.begin(), seconds_, known);
+  } else {
+    seconds_.emplace_front(shapes, bind_second(shapes));
+    if (seconds_.size() > kMost) seconds_.pop_back();
+  }
+  return *seconds_.front().second;
+}
+
+// The touches are reported as what the first part makes, not as arguments of the second.
+void ValueShapedParts::monitor(Executor &part) const {
+  MonitorFunction function = whole_.monitor;
+  if (function && &part != first_.get()) {
+    std::set<std::string> made;
+    for (const Touch &touch : touches_) made.insert(whole_.graph.output_name(touch.from));
+    function = [of_whole = whole_.monitor, made](const std::string &name, const NDArray &array) {
+      if (made.count(name) == 0) of_whole(name, array);
+    };
+  }
+  part.set_monitor(std::move(function), whole_.monitor_all);
+}
+
+// Of its outputs those of a known shape, too: each second part has its own.
+void ValueShapedParts::forget_second() {
+  current_ = nullptr;
+  for (const size_t h : second_heads_) whole_.arrays.outputs[h] = NDArray();
+}
+
+void ValueShapedParts::forward(bool is_train) {
+  forget_second();
+  if (first_) {
+    monitor(*first_);
+    first_->forward(is_train);
+  }
+  Shapes shapes;
+  for (size_t i = 0; i < sized_.size(); ++i) {
+    const size_t n = size_t(sized_[i]);
+    const Node &node = *whole_.graph.nodes[n];
+    std::vector<NDArray> inputs;
+    for (const Graph::Input &input : whole_.graph.inputs[n]) inputs.push_back(value(input));
+    shapes.push_back(shape_by_values(*sized_on_[i], *node.op, node.parsed, inputs));
+  }
+  Executor &chosen = second(shapes);
+  monitor(chosen);
+  chosen.forward(is_train);
+  for (size_t i = 0; i < second_heads_.size(); ++i) whole_.arrays.outputs[second_heads_[i]] = chosen.outputs()[i];
+  current_ = &chosen;
+}
+
+void ValueShapedParts::backward(const std::vector<ArrayPart> &head_grads, bool is_train) {
+  const auto of = [&](const std::vector<size_t> &heads) {
+    std::vector<ArrayPart> part;
+    for (const size_t h : heads) part.push_back(h < head_grads.size() ? head_grads[h] : ArrayPart());
+    return part;
+  };
+  monitor(*current_);
+  current_->backward(of(second_heads_), is_train);
+  if (!first_) return;
+  std::vector<ArrayPart> gradients = of(first_heads_);
+  for (const Touch &touch : touches_) gradients.emplace_back(touch.gradient);
+  monitor(*first_);
+  first_->backward(gradients, is_train);
+}
+
+const Node &ValueShapedParts::sized_node() const { return *whole_.graph.nodes[size_t(sized_[0])]; }
+
+std::vector<ValueShapedParts::Bound> ValueShapedParts::bound() const {
+  std::vector<Bound> parts;
+  if (first_) parts.push_back({*first_, first_nodes_});
+  if (current_) parts.push_back({*current_, second_nodes_});
+  return parts;
+}
+
+}  // namespace cohort

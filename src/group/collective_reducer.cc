@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "group/collective_reducer.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include "base/error.hpp"
+
+namespace cohort {
+namespace {
+
+constexpr int kWholeParams = 1 << 30;  // threads of a worker, so many that no parameter is cut
+constexpr size_t kSumAlignment = 256;
+
+bool has_elements(const ExchangeParam &param) { return param.grads[0].size() > 0; }
+
+}  // namespace
+
+// What all passes have in common.
+struct CollectiveReducer::Work {
+  std::shared_ptr<const Pieces> pieces;
+  DeviceArrays grads;
+  std::vector<std::vector<void *>> sums;        // [param][device]
+  std::vector<std::shared_ptr<Memory>> memory;  // of each device's sums
+  std::vector<std::string> labels;              // of each bucket
+  std::vector<Communicator::Sums> buckets;
+
+  Work(const ExchangeParams &params, const GradientBuckets &ends, const ExchangeDevices &devices,
+       std::shared_ptr<const Pieces> all)
+      : pieces(std::move(all)), sums(params.size()) {
+    std::vector<size_t> offsets;
+    size_t bytes = 0;
+    for (const ExchangeParam &param : params) {
+      grads.push_back(param.grads);
+      offsets.push_back(bytes);
+      bytes += (param.grads[0].bytes() + kSumAlignment - 1) / kSumAlignment * kSumAlignment;
+    }
+    for (const ExchangeDevice &device : devices) {
+      memory.push_back(get_device(device.context)->allocate(bytes));
+      for (size_t p = 0; p < params.size(); ++p)
+        sums[p].push_back(static_cast<char *>(memory.back()->data()) + offsets[p]);
+    }
+    size_t param = 0;
+    for (size_t b = 0; b < ends.param_ends.size(); ++b) {
+      const size_t first = param, end = size_t(ends.param_ends[b]);
+      Communicator::Sums &bucket = buckets.emplace_back();
+      bucket.of.resize(devices.size());
+      for (; param < end; ++param) {
+        for (size_t d = 0; has_elements(params[param]) && d < devices.size(); ++d) {
+          const NDArray &grad = grads[param][d];
+          bucket.of[d].push_back({grad.data(), sums[param][d], grad.size(), grad.dtype()});
+        }
+      }
+      labels.push_back(first == end ? std::string("sum of no gradients")
+                                    : text("sum of bucket ", b, ", the gradients of '", params[first].name, "' to '",
+                                           params[end - 1].name, "'"));
+    }
+    for (size_t b = 0; b < buckets.size(); ++b) buckets[b].label = labels[b].c_str();
+  }
+};
+
+// One backward pass and the sums that follow it. Queued work owns it.
+class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
+ public:
+  Pass(const ExchangeDevices &devices, std::shared_ptr<const Work> work)
+      : devices_(devices), work_(std::move(work)), ready_(work_->buckets.size()), ends_(devices.size()) {
+    const size_t num_buckets = work_->buckets.size(), num_told = num_buckets - 1;  // the end speaks for the last
+    arrivals_.resize(devices.size() * num_told);
+    for (size_t d = 0; d < devices.size(); ++d) {
+      ends_[d].pass = this;
+      ends_[d].device = d;
+      ends_[d].step.kernel = &ends_[d];
+      ends_[d].step.label = kExchangeLabel;
+      for (size_t b = 0; b < num_told; ++b) {
+        Arrival &arrival = arrivals_[d * num_told + b];
+        arrival.pass = this;
+        arrival.device = d;
+        arrival.bucket = b;
+        arrival.step.kernel = &arrival;
+        arrival.step.label = kExchangeLabel;
+      }
+    }
+    for (const Arrival &arrival : arrivals_) {
+      Program program{};
+      program.steps = &arrival.step;
+      program.count = 1;
+      programs_.push_back(program);
+    }
+  }
+  Pass(const Pass &) = delete;
+  Pass &operator=(const Pass &) = delete;
+
+  void begin(std::shared_ptr<Communicator> communicator) {
+    communicator_ = std::move(communicator);
+    for (auto &events : ready_) events.assign(devices_.size(), nullptr);
+    done_.clear();
+    num_summed_ = 0;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    consumer_.reset();
+    failure_.clear();
+  }
+  // The sums are not those of what the gradients are now.
+  void forget() {
+    for (auto &events : ready_) events.assign(devices_.size(), nullptr);
+    num_summed_ = 0;
+  }
+  bool is_summed() const { return num_summed_ == work_->buckets.size(); }
+  bool is_consumed() const { return consumed_; }
+  std::string failure() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return failure_;
+  }
+
+  BucketPrograms promise(size_t device) {
+    const size_t num_told = work_->buckets.size() - 1;
+    return {programs_.data() + device * num_told, num_told, shared_from_this()};
+  }
+  // Queues the sums of what is not summed yet; all of it is on the devices' queues.
+  void sum_rest() {
+    Communicator::Events now;
+    for (const ExchangeDevice &device : devices_) now.push_back(device.queue->record());
+    while (!is_summed()) {
+      for (size_t d = 0; d < devices_.size(); ++d) {
+        std::shared_ptr<Event> &ready = ready_[num_summed_][d];
+        if (!ready) ready = now[d];
+      }
+      sum(num_summed_);
+    }
+  }
+  // The devices' queues go on when all that is queued has been summed.
+  void join() const {
+    for (size_t d = 0; d < done_.size(); ++d) devices_[d].queue->wait(done_[d]);
+  }
+  void consume(const std::shared_ptr<SumConsumer> &consumer) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      consumer_ = consumer;
+      // What fails from here on is told to the consumer by whoever finds it.
+      if (!failure_.empty()) tell(failure_.c_str());
+    }
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      Program program{};
+      program.steps = &ends_[d].step;
+      program.count = 1;
+      program.failed = End::failed;
+      devices_[d].queue->run(program, std::shared_ptr<const void>(shared_from_this(), &ends_[d]));
+    }
+    consumed_ = true;
+  }
+  void fresh() { consumed_ = false; }
+  void fail(const char *message) noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!failure_.empty()) return;  // the first is the cause
+    try {
+      failure_ = message;
+    } catch (const std::exception &) {  // no memory to say it with
+      failure_.assign("failed");        // which needs none
+    }
+    tell(message);
+  }
+
+ private:
+  struct Arrival final : Kernel {
+    void run(const Args &, const Lane &) const override { pass->arrive(device, bucket); }
+    Pass *pass = nullptr;
+    size_t device = 0, bucket = 0;
+    Step step{};
+  };
+  struct End final : Kernel {
+    void run(const Args &, const Lane &lane) const override { pass->consume_on(device, lane); }
+    static void failed(const void *owner, const char *message) {
+      const auto *end = static_cast<const End *>(owner);
+      const std::lock_guard<std::mutex> lock(end->pass->mutex_);
+      if (end->pass->consumer_) end->pass->consumer_->fail(end->device, message);
+    }
+    Pass *pass = nullptr;
+    size_t device = 0;
+    Step step{};
+  };
+
+  // On the thread that queues backward. Whatever goes wrong here is no business of the pass that it is in.
+  void arrive(size_t device, size_t bucket) {
+    try {
+      ready_[bucket][device] = devices_[device].queue->record();
+      while (num_summed_ + 1 < work_->buckets.size() &&
+             std::all_of(ready_[num_summed_].begin(), ready_[num_summed_].end(), [](auto &e) { return e != nullptr; }))
+        sum(num_summed_);
+    } catch (const std::exception &e) {
+      fail(e.what());
+    }
+  }
+  void sum(size_t bucket) {
+    if (!work_->buckets[bucket].of[0].empty()) {
+      done_ = communicator_->all_reduce(
+          work_->buckets[bucket], ready_[bucket], shared_from_this(),
+          [](const void *pass, const char *message) { static_cast<Pass *>(const_cast<void *>(pass))->fail(message); });
+    }
+    ++num_summed_;
+  }
+  void consume_on(size_t device, const Lane &lane) {
+    for (size_t d = 0; d < devices_.size(); ++d) check_gradients(work_->grads, d);
+    std::shared_ptr<SumConsumer> consumer;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!failure_.empty()) throw Error(Code::kExecution, failure_);
+      consumer = consumer_;
+    }
+    for (size_t b = 0; b < work_->pieces->size(); ++b) {
+      for (size_t i = 0; i < (*work_->pieces)[b].size(); ++i) {
+        consumer->consume(device, b, i, work_->sums[size_t((*work_->pieces)[b][i].param)][device], lane);
+      }
+    }
+  }
+  void tell(const char *message) noexcept {  // with the lock held
+    for (size_t d = 0; consumer_ && d < devices_.size(); ++d) consumer_->fail(d, message);
+  }
+
+  const ExchangeDevices devices_;
+  const std::shared_ptr<const Work> work_;
+  std::shared_ptr<Communicator> communicator_;
+  std::vector<Communicator::Events> ready_;  // [bucket][device]; null: not there yet
+  Communicator::Events done_;                // of what was summed last
+  size_t num_summed_ = 0;                    // buckets, in their order
+  bool consumed_ = false;
+  std::vector<Arrival> arrivals_;  // [device * num_told + bucket]
+  std::vector<Program> programs_;  // of these
+  std::vector<End> ends_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::shared_ptr<SumConsumer> consumer_;
+  std::string failure_;
+};
+
+std::unique_ptr<CollectiveReducer> CollectiveReducer::make(const ExchangeParams &params, const GradientBuckets &buckets,
+                                                           const ExchangeDevices &devices, std::string *why) {
+  std::set<Context> known;
+  std::vector<Context> contexts;
+  for (size_t d = 0; d < devices.size(); ++d) {
+    const Context &context = devices[d].context;
+    contexts.push_back(context);
+    if (!known.insert(context).second) *why = text(context, " is in the group more than once");
+    if (context.type != devices[0].context.type) *why = "its devices are of several types";
+    if (!devices[d].others.empty()) *why = "its layers lie on several devices";
+    for (const ExchangeParam &param : params) {
+      if (param.weights[d].context() != context || param.grads[d].context() != context)
+        *why = text("'", param.name, "' lies elsewhere than the device");
+      if (!kFloatTypes.has(param.grads[d].dtype()))
+        *why = text("gradients of '", param.name, "' are of ", param.grads[d].dtype());
+    }
+  }
+  if (!why->empty()) return nullptr;
+  std::shared_ptr<Communicator> communicator;
+  try {
+    communicator = get_device(contexts[0])->make_communicator(contexts, why);
+  } catch (const Error &error) {
+    *why = error.what();
+  }
+  if (!communicator) return nullptr;
+  return std::unique_ptr<CollectiveReducer>(new CollectiveReducer(params, buckets, devices, std::move(communicator)));
+}
+
+CollectiveReducer::CollectiveReducer(const ExchangeParams &params, const GradientBuckets &buckets,
+                                     const ExchangeDevices &devices, std::shared_ptr<Communicator> communicator)
+    : Reducer(params, buckets, kWholeParams),
+      devices_(devices),
+      work_(std::make_shared<Work>(params, buckets, devices, pieces())),
+      communicator_(std::move(communicator)) {
+  for (const ExchangeDevice &device : devices) {
+    workers_.push_back({device.context, 1});
+    contexts_.push_back(device.context);
+  }
+}
+
+// Another one where the one there was is broken.
+const std::shared_ptr<Communicator> &CollectiveReducer::communicator() {
+  if (!communicator_ || communicator_->broken()) {
+    std::string why;
+    communicator_ = get_device(contexts_[0])->make_communicator(contexts_, &why);
+    if (!communicator_) throw Error(Code::kDevice, text(kExchangeLabel, ": ", why));
+  }
+  return communicator_;
+}
+
+void CollectiveReducer::begin_pass() {
+  latest_.reset();
+  for (const auto &known : passes_)
+    if (known.use_count() == 1) latest_ = known;
+  if (!latest_) latest_ = passes_.emplace_back(std::make_shared<Pass>(devices_, work_));
+  latest_->begin(communicator());
+  latest_->fresh();
+}
+
+// Sums are made in the midst of backward if those of the pass before were wanted; else they wait until somebody asks.
+void CollectiveReducer::begin_backward() {
+  eager_ = asked_;
+  asked_ = false;
+  begin_pass();
+}
+
+BucketPrograms CollectiveReducer::after_bucket(size_t device) {
+  return eager_ ? latest_->promise(device) : BucketPrograms();
+}
+
+void CollectiveReducer::end_backward() {
+  if (!eager_) return;
+  latest_->sum_rest();
+  latest_->join();
+  versions_.clear();
+  for (const auto &arrays : work_->grads)
+    for (const NDArray &grad : arrays) versions_.push_back(grad.version());
+}
+
+// Whoever has changed gradients since backward, or may have, gets the sums of what they are now.
+void CollectiveReducer::before_update() {
+  if (!latest_ || !latest_->is_summed()) return;
+  bool changed = versions_.empty();
+  size_t i = 0;
+  for (const auto &arrays : work_->grads) {
+    for (const NDArray &grad : arrays) {
+      changed = changed || grad.exposed() || grad.version() != versions_[i];
+      ++i;
+    }
+  }
+  if (changed) latest_->forget();
+}
+
+void CollectiveReducer::queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool waits) {
+  asked_ = true;
+  if (!latest_ || latest_->is_consumed()) begin_pass();  // asked for twice after one backward
+  const std::shared_ptr<Pass> pass = latest_;
+  consumer->before_sums(devices_);
+  if (!pass->is_summed()) {
+    pass->sum_rest();
+    pass->join();
+  }
+  // Work that was queued since backward has the old weights, which the first device may hand out new ones over.
+  for (size_t d = 1; waits && d < devices_.size(); ++d) devices_[0].queue->wait(devices_[d].queue->record());
+  pass->consume(consumer);
+  for (size_t p = 0; replace_gradients && p < work_->grads.size(); ++p) {
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      const NDArray &grad = work_->grads[p][d];
+      devices_[d].queue->copy(grad.data(), work_->sums[p][d], grad.bytes(), pass);
+    }
+  }
+  consumer->after_sums(devices_);
+}
+
+void CollectiveReducer::wait() {
+  const std::string failure = latest_ ? latest_->failure() : "";
+  if (failure.empty()) return;
+  latest_.reset();
+  throw Error(Code::kExecution, failure, kExchangeLabel);
+}
+
+}  // namespace cohort

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums where the devices can sum among themselves (device/communicator.hpp), beside what their queues do: a bucket is
+// summed as soon as all devices have it, while they are still in backward. Sums lie on every device, apart from the
+// gradients, and each device consumes its own. For exchange.cc.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/communicator.hpp"
+#include "group/reducer.hpp"
+
+namespace cohort {
+
+class CollectiveReducer final : public Reducer {
+ public:
+  // Null, and why, where these devices cannot.
+  static std::unique_ptr<CollectiveReducer> make(const ExchangeParams &params, const GradientBuckets &buckets,
+                                                 const ExchangeDevices &devices, std::string *why);
+
+  bool on_devices() const override { return true; }
+  void begin_backward() override;
+  BucketPrograms after_bucket(size_t device) override;
+  void end_backward() override;
+  void before_update() override;
+  void wait() override;
+
+ private:
+  struct Work;
+  class Pass;
+  CollectiveReducer(const ExchangeParams &params, const GradientBuckets &buckets, const ExchangeDevices &devices,
+                    std::shared_ptr<Communicator> communicator);
+  void queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool waits) override;
+  void begin_pass();
+  const std::shared_ptr<Communicator> &communicator();
+
+  const ExchangeDevices devices_;
+  std::vector<Context> contexts_;
+  const std::shared_ptr<Work> work_;
+  std::shared_ptr<Communicator> communicator_;
+  std::vector<std::shared_ptr<Pass>> passes_;
+  std::shared_ptr<Pass> latest_;  // of the latest backward
+  bool asked_ = false, eager_ = false;
+  std::vector<uint64_t> versions_;  // of the gradients, as backward has left them
+};
+
+}  // namespace cohort

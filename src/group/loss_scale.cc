@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "group/loss_scale.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/error.hpp"
+#include "executor/invoke.hpp"
+#include "symbol/node_graph.hpp"
+
+namespace cohort {
+namespace {
+
+constexpr double kLargest = 16777216;  // 2^24
+constexpr double kLeast = 1 / kLargest;
+
+[[noreturn]] void refuse(const Node &node, const char *what) {
+  throw Error(Code::kUnsupported,
+              text("loss_scale: node '", node.name, "' (", node.op->name, "): the gradient of ", what,
+                   " cannot be scaled: bind without a loss scale"),
+              node.name);
+}
+
+// Losses there begin within their node's own backward step.
+void refuse_losses(const Graph &body) {
+  for (const auto &node : body.nodes)
+    if (!node->is_variable() && node->op->is_loss(node->parsed)) refuse(*node, "a loss inside another node");
+  refuse_unscaled(body);
+}
+
+}  // namespace
+
+void check_loss_scale(double value, const char *what) {
+  if (value >= kLeast && value <= kLargest) return;
+  throw Error(Code::kInvalidArgument, text(what, ": expected a number from 2^-24 to 2^24, found ", value), what);
+}
+
+void refuse_unscaled(const Graph &graph) {
+  for (const auto &node : graph.nodes) {
+    if (node->is_variable()) continue;
+    if (node->op->name == "IdentityAttachKLSparseReg") refuse(*node, "its penalty");
+    for (const auto &inside : node->subgraphs) refuse_losses(inside->graph());
+  }
+}
+
+bool are_finite(const std::vector<std::shared_ptr<Executor>> &executors, const std::vector<int> &arguments,
+                size_t num_summed) {
+  std::vector<NDArray> answers;
+  const auto ask = [&](const std::vector<NDArray> &arrays) {
+    const AttrMap attrs{{"num_arrays", std::to_string(arrays.size())}};
+    answers.push_back(invoke("multi_all_finite", attrs, arrays, {}, arrays[0].context())[0]);
+  };
+  for (const std::shared_ptr<Executor> &executor : executors) {
+    std::map<std::pair<Dtype, Context>, std::vector<NDArray>> alike;  // the operator wants them so
+    for (const int argument : arguments) {
+      const std::vector<NDArray> &grads = executor->grads();
+      if (size_t(argument) >= grads.size() || !grads[size_t(argument)]) continue;
+      const NDArray &grad = grads[size_t(argument)];
+      alike[{grad.dtype(), grad.context()}].push_back(grad);
+    }
+    for (const auto &[kind, arrays] : alike) {
+      if (num_summed <= 1) {
+        ask(arrays);
+        continue;
+      }
+      const auto larger = [](const NDArray &a, const NDArray &b) { return a.size() < b.size(); };
+      const int64_t largest = std::max_element(arrays.begin(), arrays.end(), larger)->size();
+      const NDArray room = NDArray::create(Shape{largest}, kind.first, kind.second);  // of one product after the other
+      for (const NDArray &array : arrays) {
+        const NDArray product(room.storage(), 0, array.shape(), kind.first);
+        invoke("_mul_scalar", {{"scalar", std::to_string(num_summed)}}, {array}, {product}, kind.second);
+        ask({product});
+      }
+    }
+  }
+  bool finite = true;
+  for (const NDArray &answer : answers) {
+    float value = 0;
+    answer.copy_to(Context()).read(&value, sizeof value);
+    finite = finite && value != 0;
+  }
+  return finite;
+}
+
+void count_update(LossScale *scale, bool is_good) {
+  if (!is_good) {
+    scale->value = std::max(kLeast, scale->value / 2);
+    scale->num_good = 0;
+    ++scale->num_skipped;
+  } else if (++scale->num_good >= scale->window) {
+    scale->value = std::min(kLargest, scale->value * 2);
+    scale->num_good = 0;
+  }
+}
+
+}  // namespace cohort

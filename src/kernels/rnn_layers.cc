@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/rnn_layers.hpp"
+
+#include "kernels/room.hpp"
+
+namespace cohort::rnn {
+
+Sizes sizes_of(const RNNAttrs &a, const Shape &data) {
+  Sizes s;
+  s.time = data[0];
+  s.batch = data[1];
+  s.inputs = data[2];
+  s.state = a.state_size;
+  s.out = a.output_size();
+  s.gates = int64_t(a.gates()) * a.state_size;
+  s.layers = a.num_layers;
+  s.directions = a.directions();
+  s.mode = a.mode;
+  s.projects = a.projection_size.has_value();
+  return s;
+}
+
+Parameters parameters_of(const Sizes &s, int layer, int direction) {
+  Parameters p;
+  int64_t at = 0;
+  for (int l = 0; l < s.layers; ++l) {
+    for (int d = 0; d < s.directions; ++d) {
+      if (l == layer && d == direction) p.input_weight = at, p.state_weight = at + s.gates * s.layer_inputs(l);
+      at += s.gates * (s.layer_inputs(l) + s.out);
+    }
+  }
+  const int64_t cell = int64_t(layer) * s.directions + direction, cells = int64_t(s.layers) * s.directions;
+  p.input_bias = at + cell * 2 * s.gates;
+  p.state_bias = p.input_bias + s.gates;
+  p.projection = at + cells * 2 * s.gates + cell * s.out * s.state;
+  return p;
+}
+
+Store store_of(const Sizes &s, bool keeps, bool drops, size_t element, size_t *bytes) {
+  Store store;
+  const size_t rows = size_t(s.rows());
+  Store::Cell cell{};
+  for (int l = 0; l < s.layers; ++l) {
+    for (int d = 0; d < s.directions; ++d) {
+      if (keeps || (l == 0 && d == 0)) {
+        cell.gates = book(*bytes, rows * size_t(s.gates) * element);
+        cell.hidden = book(*bytes, rows * size_t(s.out) * element);
+        if (s.mode == RNNAttrs::kLstm) cell.cell = book(*bytes, rows * size_t(s.state) * element);
+        if (s.mode == RNNAttrs::kGru) cell.linear = book(*bytes, rows * size_t(s.state) * element);
+        if (s.projects) cell.whole = book(*bytes, rows * size_t(s.state) * element);
+      }
+      store.cells.push_back(cell);
+    }
+    const bool fresh = keeps || l <= 2;  // layers 1 and 2 take turns
+    const size_t count = l == 0 ? 0 : rows * size_t(s.width());
+    store.inputs.push_back(fresh ? book(*bytes, count * element) : store.inputs[size_t(l - 2)]);
+    store.masks.push_back(drops ? book(*bytes, count) : 0);
+  }
+  return store;
+}
+
+}  // namespace cohort::rnn

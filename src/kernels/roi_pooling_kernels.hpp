@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// ROIPooling, for all backends. Forward, channels of regions are shared out; backward, channels of images: regions may
+// share elements.
+#pragma once
+
+#include "op/roi_pooling.hpp"
+
+#include <cmath>
+
+#include "kernels/backend.hpp"
+#include "kernels/compute.hpp"
+#include "kernels/regions.hpp"
+
+namespace cohort {
+namespace {
+
+// A region in elements of an image. Corners are kept within +-2^30, so that sums of them stay in range.
+template <typename C>
+struct Region {
+  int64_t image, left, top;
+  C bin_height, bin_width;
+};
+
+template <typename C>
+class RoiPoolingBody {
+ public:
+  RoiPoolingBody(const RoiPoolingAttrs &a, const Shape &data, const Shape &rois)
+      : scale_(C(a.spatial_scale)),
+        rows_(a.pooled_size[0]),
+        cols_(a.pooled_size[1]),
+        batch_(data[0]),
+        channels_(data[1]),
+        height_(data[2]),
+        width_(data[3]),
+        count_(rois[0]) {}
+
+ protected:
+  COHORT_HOST_DEVICE Region<C> region(const C *roi, int64_t index) const {
+    const auto corner = [&](int k) {
+      const C at = std::round(roi[k] * scale_), most = C(1 << 30);
+      return int64_t(at != at ? C(0) : at < -most ? -most : at > most ? most : at);
+    };
+    const int64_t left = corner(1), top = corner(2), right = corner(3), bottom = corner(4);
+    const int64_t width = right > left ? right - left + 1 : 1, height = bottom > top ? bottom - top + 1 : 1;
+    return {image_of_region(roi[0], index, batch_), left, top, C(height) / C(rows_), C(width) / C(cols_)};
+  }
+  // Calls fn(element of the output, place of the maximum in a plane of `image`, or -1) for a channel of a region.
+  template <typename Fn>
+  COHORT_HOST_DEVICE void maxima(const Region<C> &r, const C *plane, Fn &&fn) const {
+    const auto bound = [](C at, int64_t offset, int64_t length) {
+      const int64_t place = int64_t(at) + offset;
+      return place < 0 ? 0 : place < length ? place : length;
+    };
+    for (int64_t i = 0; i < rows_ * cols_; ++i) {
+      const C row = C(i / cols_), col = C(i % cols_);
+      const int64_t y0 = bound(std::floor(row * r.bin_height), r.top, height_);
+      const int64_t y1 = bound(std::ceil((row + 1) * r.bin_height), r.top, height_);
+      const int64_t x0 = bound(std::floor(col * r.bin_width), r.left, width_);
+      const int64_t x1 = bound(std::ceil((col + 1) * r.bin_width), r.left, width_);
+      int64_t best = -1;
+      for (int64_t y = y0; y < y1; ++y) {
+        for (int64_t x = x0; x < x1; ++x) {
+          if (best < 0 || plane[y * width_ + x] > plane[best]) best = y * width_ + x;
+        }
+      }
+      fn(i, best);
+    }
+  }
+
+  const C scale_;
+  const int64_t rows_, cols_, batch_, channels_, height_, width_, count_;
+};
+
+template <typename C>
+class RoiPoolingForward : RoiPoolingBody<C> {
+ public:
+  explicit RoiPoolingForward(const StepSpec &spec)
+      : RoiPoolingBody<C>(spec.attrs_as<RoiPoolingAttrs>(), spec.inputs[0].shape, spec.inputs[1].shape) {}
+  size_t extra() const { return 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    parallel_for(
+        lane, this->count_ * this->channels_, 1, COHORT_BODY(int64_t begin, int64_t end) {
+          const int64_t plane = this->height_ * this->width_, bins = this->rows_ * this->cols_;
+          for (int64_t unit = begin; unit < end; ++unit) {
+            const int64_t n = unit / this->channels_, c = unit % this->channels_;
+            const Region<C> r = this->region(in[1] + 5 * n, n);
+            C *const to = out[0] + unit * bins;
+            fill_elements(to, bins, C(0));
+            if (r.image < 0) continue;
+            const C *const from = in[0] + (r.image * this->channels_ + c) * plane;
+            this->maxima(r, from, [=](int64_t i, int64_t best) {
+              if (best >= 0) to[i] = from[best];
+            });
+          }
+        });
+  }
+};
+
+template <typename C>
+class RoiPoolingBackward : RoiPoolingBody<C> {
+ public:
+  explicit RoiPoolingBackward(const StepSpec &spec)
+      : RoiPoolingBody<C>(spec.attrs_as<RoiPoolingAttrs>(), spec.inputs[1].shape, spec.inputs[2].shape) {}
+  size_t extra() const { return 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+    parallel_for(
+        lane, this->batch_ * this->channels_, 1, COHORT_BODY(int64_t begin, int64_t end) {
+          const int64_t plane = this->height_ * this->width_, bins = this->rows_ * this->cols_;
+          for (int64_t unit = begin; unit < end; ++unit) {
+            const int64_t image = unit / this->channels_, c = unit % this->channels_;
+            C *const to = out[0] + unit * plane;
+            fill_elements(to, plane, C(0));
+            for (int64_t n = 0; n < this->count_; ++n) {
+              const Region<C> r = this->region(in[2] + 5 * n, n);
+              if (r.image != image) continue;
+              const C *const head = in[0] + (n * this->channels_ + c) * bins;
+              this->maxima(r, in[1] + unit * plane, [=](int64_t i, int64_t best) {
+                if (best >= 0) to[best] += head[i];
+              });
+            }
+          }
+        });
+  }
+};
+
+COHORT_KERNEL_BY(backend, ROIPooling, make_compute<RoiPoolingForward>);
+COHORT_KERNEL_BY(backend, _backward_ROIPooling, make_compute<RoiPoolingBackward>);
+
+}  // namespace
+}  // namespace cohort

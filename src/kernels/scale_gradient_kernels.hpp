@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// _scale_gradient: where gradients begin, times the loss scale, which is Args::numbers, a double.
+#pragma once
+
+#include "kernels/backend.hpp"
+#include "kernels/compute.hpp"
+
+namespace cohort {
+namespace {
+
+template <typename C>
+class ScaleGradient final : public Kernel {
+ public:
+  explicit ScaleGradient(StepSpec &spec) : count_(spec.inputs[0].shape.size()), dtype_(spec.inputs[0].dtype) {
+    if (!is_direct()) spec.scratch_bytes = size_t(count_) * sizeof(C);
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    const C scale = C(*static_cast<const double *>(args.numbers));
+    C *const to = is_direct() ? args.out<C>(0) : static_cast<C *>(args.scratch);
+    const C *const from = is_direct() ? args.in<C>(0) : to;
+    if (!is_direct()) widen(lane, args.inputs[0], dtype_, to, count_);
+    parallel_for(
+        lane, count_, kCheapGrain, COHORT_LOOP_BODY(int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) to[i] = from[i] * scale;
+        });
+    if (!is_direct()) narrow(lane, to, args.outputs[0], dtype_, count_);
+  }
+
+ private:
+  bool is_direct() const { return dtype_ == dtype_of<C>(); }
+  const int64_t count_;
+  const Dtype dtype_;
+};
+
+std::unique_ptr<Kernel> make_scale_gradient(StepSpec &spec) {
+  if (spec.inputs[0].dtype == Dtype::kFloat64) return std::make_unique<ScaleGradient<double>>(spec);
+  return std::make_unique<ScaleGradient<float>>(spec);
+}
+
+COHORT_KERNEL_BY(backend, _scale_gradient, make_scale_gradient).dtypes(kFloatTypes);
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inference in bytes, where calibration has found in which range the values of the network lie (ComputeTypes::ranges).
+// A layer whose data and output have a range takes bytes and gives them to those that take them so; others are given
+// what the bytes stand for. Which operators work on bytes the backend says: those for which it has a kernel
+// "_int8_NAME". Runs when sums and activations are part of their layers already, and norms of their weights.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "device/kernel_table.hpp"
+#include "op/activation.hpp"
+#include "op/int8_layer.hpp"
+#include "plan/ir.hpp"
+
+namespace cohort::plan {
+namespace {
+
+class QuantizePass {
+ public:
+  explicit QuantizePass(Ir &ir)
+      : ir_(ir), bytes_(ir.values.size()), is_missing_(ir.values.size(), false), takers_(ir.values.size(), 0) {}
+
+  void run() {
+    std::vector<IrStep> steps = std::move(ir_.steps);
+    ir_.steps.clear();
+    find_takers(steps);
+    for (IrStep &step : steps) {
+      if (can_quantize(step)) {
+        quantize(std::move(step));
+        continue;
+      }
+      for (const int v : step.inputs) {
+        if (v >= 0) make_float(v, step);
+      }
+      ir_.steps.push_back(std::move(step));
+    }
+    ir_.num_forward = ir_.steps.size();
+  }
+
+ private:
+  // A value as bytes.
+  struct Bytes {
+    int value = -1;  // -1: there are none
+    Dtype dtype = Dtype::kNone;
+    float scale = 0;
+  };
+
+  bool has_linear_layer(const IrStep &step) const { return bool(step.op->linear_layer); }
+
+  // Whether the step works on bytes, if its inputs can be had so.
+  bool can_quantize(const IrStep &step) const {
+    if (!step.op || step.inputs.empty() || step.outputs.empty() || step.outputs[0] < 0) return false;
+    if (const auto said = ir_.request->precisions.find(step.node);
+        said != ir_.request->precisions.end() && said->second == Op::Precision::kOwn) {
+      return false;
+    }
+    if (ir_.values[size_t(step.outputs[0])].spec.dtype != Dtype::kFloat32) return false;
+    if (!has_linear_layer(step)) {  // what only passes bytes on takes them if they are there
+      if (!step.post.empty() || step.outputs.size() != 1 || bytes_of(step.inputs[0]).value < 0) return false;
+      if (!is_inner(step.outputs[0])) return false;
+    } else if (!range_of(step.inputs[0]) || !posts_fit(step)) {
+      return false;
+    }
+    return ir_.kernels(step).find(spec_in_bytes(step)) != nullptr;
+  }
+
+  // relu, and a sum with something that has a range, before it.
+  bool posts_fit(const IrStep &step) const {
+    for (size_t i = 0; i < step.post.size(); ++i) {
+      if (step.post[i].kind == PostOp::Kind::kSum && i == 0) {
+        if (!range_of(step.inputs.back())) return false;
+      } else if (step.post[i].kind != PostOp::Kind::kActivation || step.post[i].activation != ActivationAttrs::kRelu) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool adds(const IrStep &step) const { return !step.post.empty() && step.post[0].kind == PostOp::Kind::kSum; }
+
+  StepSpec spec_in_bytes(const IrStep &step) const {
+    StepSpec spec = ir_.spec_of(step);
+    spec.op = "_int8_" + step.kernel;
+    spec.inputs[0].dtype = Dtype::kInt8;
+    Int8LayerAttrs attrs{step.attrs, false, 1, 1, 1};
+    if (has_linear_layer(step)) spec.attrs = std::make_shared<Int8LayerAttrs>(attrs);
+    return spec;
+  }
+
+  void find_takers(const std::vector<IrStep> &steps) {
+    const auto count = [&](int v) { ++takers_[size_t(ir_.root(v))]; };
+    for (const IrStep &step : steps) {
+      if (!step.op || step.inputs.empty()) continue;
+      if (has_linear_layer(step) && can_quantize(step)) {
+        count(step.inputs[0]);
+        if (adds(step)) count(step.inputs.back());
+      } else if (!has_linear_layer(step) && step.post.empty() && ir_.kernels(step).find(spec_in_bytes(step))) {
+        count(step.inputs[0]);
+      }
+    }
+  }
+
+  const ValueRange *range_of(int value) const {
+    const Value &v = ir_.values[size_t(ir_.root(value))];
+    if (v.node < 0 || size_t(v.node) >= ir_.request->ranges.size() || v.spec.dtype != Dtype::kFloat32) return nullptr;
+    const auto &of_node = ir_.request->ranges[size_t(v.node)];
+    const ValueRange *const range = size_t(v.output) < of_node.size() ? &of_node[size_t(v.output)] : nullptr;
+    return range && range->low <= range->high ? range : nullptr;
+  }
+
+  // The bytes that a value in this range would be: of all of them 0 stands for 0.
+  static Bytes bytes_for(const ValueRange &range) {
+    const bool is_unsigned = range.low >= 0;
+    const float largest = std::max(std::fabs(range.low), std::fabs(range.high));
+    Bytes bytes;
+    bytes.dtype = is_unsigned ? Dtype::kUint8 : Dtype::kInt8;
+    bytes.scale = largest > 0 ? largest / (is_unsigned ? 255.0f : 127.0f) : 1;
+    return bytes;
+  }
+
+  const Bytes &bytes_of(int value) const { return bytes_[size_t(ir_.root(value))]; }
+
+  int add_value(int like, Dtype dtype) {
+    Value fresh;
+    fresh.spec = ir_.values[size_t(like)].spec;
+    fresh.spec.dtype = dtype;
+    fresh.device = ir_.values[size_t(like)].device;
+    return ir_.add_value(std::move(fresh));
+  }
+
+  IrStep inserted(const char *kernel, std::shared_ptr<const void> attrs, const IrStep &reader) const {
+    IrStep step;
+    step.kernel = kernel;
+    step.attrs = Attrs(std::const_pointer_cast<void>(std::move(attrs)));
+    step.node = reader.node;
+    step.device = reader.device;
+    step.inserted = true;
+    return step;
+  }
+
+  void add_cast(const char *kernel, float scale, int from, int to, const IrStep &reader) {
+    IrStep step = inserted(kernel, std::make_shared<Int8CastAttrs>(Int8CastAttrs{scale}), reader);
+    step.inputs = {from};
+    step.outputs = {to};
+    ir_.steps.push_back(std::move(step));
+  }
+
+  // Before `reader`: what the bytes stand for, where they alone were made.
+  void make_float(int value, const IrStep &reader) {
+    const auto root = size_t(ir_.root(value));
+    if (!is_missing_[root]) return;
+    add_cast("_int8_dequantize", bytes_[root].scale, bytes_[root].value, int(root), reader);
+    is_missing_[root] = false;
+  }
+
+  // Before `reader`: the bytes of a value that has a range.
+  int make_bytes(int value, const IrStep &reader) {
+    const int root = ir_.root(value);
+    if (bytes_[size_t(root)].value < 0) {
+      Bytes bytes = bytes_for(*range_of(value));
+      bytes.value = add_value(root, bytes.dtype);
+      bytes_[size_t(root)] = bytes;
+      add_cast("_int8_quantize", bytes.scale, root, bytes.value, reader);
+    }
+    const int made = bytes_[size_t(root)].value;
+    return root == value ? made : ir_.add_alias(made, ir_.values[size_t(value)].spec.shape);
+  }
+
+  // Whether the value may be made in bytes alone: nobody outside sees it.
+  bool is_inner(int value) const {
+    return ir_.values[size_t(value)].place == Place::kArena &&
+           std::none_of(ir_.heads.begin(), ir_.heads.end(), [&](int h) { return ir_.root(h) == value; });
+  }
+
+  void set_output(IrStep *step, Bytes bytes) {
+    const int v = step->outputs[0];
+    bytes.value = add_value(v, bytes.dtype);
+    bytes_[size_t(v)] = bytes;
+    is_missing_[size_t(v)] = true;
+    step->outputs[0] = bytes.value;
+  }
+
+  void quantize(IrStep step) {
+    ir_.narrow_nodes.resize(ir_.request->graph->nodes.size(), false);
+    ir_.narrow_nodes[size_t(step.node)] = true;
+    const std::string kernel = "_int8_" + step.kernel;
+    if (!has_linear_layer(step)) {  // in the range of its data
+      Bytes bytes = bytes_of(step.inputs[0]);
+      step.inputs[0] = make_bytes(step.inputs[0], step);
+      set_output(&step, bytes);
+      step.kernel = kernel;
+      step.elementwise = false;
+      ir_.steps.push_back(std::move(step));
+      return;
+    }
+    const bool sums = adds(step);
+    const int data = make_bytes(step.inputs[0], step);
+    const int addend = sums ? make_bytes(step.inputs.back(), step) : -1;
+    auto attrs = std::make_shared<Int8LayerAttrs>();
+    attrs->layer = step.attrs;
+    attrs->has_bias = step.inputs.size() > size_t(sums ? 3 : 2);
+    attrs->data_scale = bytes_of(step.inputs[0]).scale;
+    const ValueRange *const range = range_of(step.outputs[0]);
+    const bool narrow = range && is_inner(step.outputs[0]) && takers_[size_t(step.outputs[0])] > 0;
+    const Bytes result = narrow ? bytes_for(*range) : Bytes{-1, Dtype::kFloat32, 1};
+    attrs->unit = sums ? bytes_of(step.inputs.back()).scale : result.scale;
+    attrs->last = sums ? attrs->unit / result.scale : 1;
+
+    const int weight = step.inputs[1];
+    for (size_t i = 1; i < size_t(attrs->has_bias ? 3 : 2); ++i) make_float(step.inputs[i], step);
+    Value vector;
+    vector.spec.shape = Shape{ir_.values[size_t(weight)].spec.shape[0]};
+    vector.device = step.device;
+    IrStep weights = inserted("_int8_weights", attrs, step);
+    weights.inputs.assign(step.inputs.begin() + 1, step.inputs.begin() + (attrs->has_bias ? 3 : 2));
+    weights.outputs = {add_value(weight, Dtype::kInt8), ir_.add_value(vector), ir_.add_value(vector)};
+    step.inputs = {data};
+    step.inputs.insert(step.inputs.end(), weights.outputs.begin(), weights.outputs.end());
+    if (sums) step.inputs.push_back(addend);
+    ir_.steps.push_back(std::move(weights));
+    step.kernel = kernel;
+    step.attrs = Attrs(std::static_pointer_cast<void>(attrs));
+    step.inplace.clear();
+    if (narrow) set_output(&step, result);
+    ir_.steps.push_back(std::move(step));
+  }
+
+  Ir &ir_;
+  std::vector<Bytes> bytes_;      // per value of the network
+  std::vector<bool> is_missing_;  // its bytes alone were made
+  std::vector<int> takers_;       // steps that could take its bytes
+};
+
+}  // namespace
+
+void lower_to_bytes(Ir &ir) {
+  if (ir.request->compute_dtype == Dtype::kInt8) QuantizePass(ir).run();
+}
+
+}  // namespace cohort::plan

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// The language model of W5, cell by cell, for a length of sentences. For cohort_bench.
+#pragma once
+
+#include "bench_handles.hpp"
+
+namespace bench {
+
+Symbol unrolled_lstm(int64_t length);
+
+}  // namespace bench

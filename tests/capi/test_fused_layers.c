@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers that MXNet has fused, with their graphs inside: what golden cases do not hold. These hold what they compute.
+ */
+#include <stdio.h>
+
+#include "support/executor_tests.h"
+
+static cohort_symbol *convolution(cohort_symbol *data) {
+  return node("Convolution", "c", ATTRS("kernel", "(1, 1)", "num_filter", "1", "no_bias", "True"),
+              INPUTS(data, variable("w")));
+}
+
+static cohort_symbol *norm(cohort_symbol *data) {
+  return node("BatchNorm", "bn", ATTRS("eps", "0.5", "fix_gamma", "False"),
+              INPUTS(data, variable("g"), variable("b"), variable("m"), variable("v")));
+}
+
+static cohort_symbol *dense(void) {
+  return node("FullyConnected", "f", ATTRS("num_hidden", "1", "no_bias", "True"), INPUTS(variable("x"), variable("w")));
+}
+
+/* Statistics are the moving ones in training, too, and stay; nothing flows back. */
+static void statistics_stay_in_training(void **state) {
+  cohort_symbol *layer = node("_sg_mkldnn_conv", "layer", ATTRS("with_bn", "true"),
+                              INPUTS(norm(convolution(variable("x"))), variable("data"), variable("weight"),
+                                     variable("gamma"), variable("beta"), variable("mean"), variable("var")));
+  cohort_executor *executor = simple_bind_with(layer, desc("data", SHAPE(1, 1, 1, 2), NULL), "write");
+
+  (void)state;
+  set_arg(executor, "data", 5, -7);
+  set_arg(executor, "weight", 3);
+  set_arg(executor, "gamma", 2);
+  set_arg(executor, "beta", 1);
+  set_aux(executor, "mean", 4);
+  set_aux(executor, "var", 3.5f);
+  ok(cohort_executor_forward(executor, 1));
+  holds_free(output_of(executor, 0), 12, -24); /* (3 x - 4) * 2 / sqrt(3.5 + 0.5) + 1 */
+  {
+    cohort_ndarray *head = floats(SHAPE(1, 1, 1, 2), FLOATS(1, 1));
+
+    ok(cohort_executor_backward(executor, &head, 1, 1));
+    cohort_ndarray_free(head);
+  }
+  holds_free(grad_of(executor, "weight"), 0);
+  holds_free(aux_of(executor, "mean"), 4);
+  holds_free(aux_of(executor, "var"), 3.5f);
+  cohort_executor_free(executor);
+}
+
+/* What was read is what is written: the graph as it was given. */
+static void a_file_keeps_the_layer(void **state) {
+  cohort_symbol *layer =
+      node("_sg_mkldnn_conv", "layer", ATTRS("quantized", "true", "min_calib_range", "-1", "max_calib_range", "1"),
+           INPUTS(convolution(variable("x")), variable("data"), variable("weight"), variable("low"), variable("high")));
+  const char *first = NULL, *second = NULL;
+  cohort_symbol *again;
+
+  (void)state;
+  ok(cohort_symbol_to_json(layer, &first));
+  assert_non_null(strstr(first, "\"op\": \"Convolution\""));
+  assert_null(strstr(first, "_contrib_dequantize"));
+  ok(cohort_symbol_from_json(first, strlen(first), &again));
+  ok(cohort_symbol_to_json(again, &second));
+  assert_string_equal(first, second);
+  cohort_symbol_free(layer);
+  cohort_symbol_free(again);
+}
+
+/* Makes a layer of the graph, whose inputs are variables of the node. */
+static cohort_error *try_layer(const char *op, const char *const *attrs, cohort_symbol *graph) {
+  const char *keys[4], *values[4];
+  cohort_symbol *made = NULL;
+  cohort_error *error;
+  size_t num = 0;
+
+  for (; attrs[2 * num]; ++num) keys[num] = attrs[2 * num], values[num] = attrs[2 * num + 1];
+  error = cohort_symbol_create(op, "layer", keys, values, num, &graph, NULL, graph ? 1 : 0, &made);
+  cohort_symbol_free(graph);
+  cohort_symbol_free(made);
+  return error;
+}
+
+#define REFUSED(op, attrs, graph, what) fails(try_layer(op, attrs, graph), COHORT_ERROR_INVALID_ARGUMENT, what)
+#define CONVOLUTION "_sg_mkldnn_conv"
+#define DENSE "_sg_mkldnn_fully_connected"
+
+static void what_is_no_such_layer_is_refused(void **state) {
+  (void)state;
+  ok(try_layer(CONVOLUTION, NO_ATTRS, convolution(variable("x"))));
+  REFUSED(CONVOLUTION, NO_ATTRS, NULL, "expected 1 sub-graphs, found 0");
+  REFUSED(CONVOLUTION, NO_ATTRS, variable("x"), "node 'x_copy' (_copy): expected behind a Convolution");
+  REFUSED(CONVOLUTION, NO_ATTRS, dense(), "node 'f' (FullyConnected): expected behind a Convolution");
+  REFUSED(DENSE, NO_ATTRS, convolution(variable("x")), "expected behind a FullyConnected");
+  REFUSED(CONVOLUTION, NO_ATTRS, convolution(convolution(variable("x"))), "one Convolution, found two");
+  REFUSED(CONVOLUTION, NO_ATTRS, convolution(node("relu", "r", NO_ATTRS, INPUTS(variable("x")))),
+          "node 'r' (relu): expected behind a Convolution");
+  REFUSED(CONVOLUTION, NO_ATTRS, node("square", "s", NO_ATTRS, INPUTS(convolution(variable("x")))),
+          "node 's' (square): expected an operator that is fused with Convolution");
+  REFUSED(CONVOLUTION, NO_ATTRS, norm(convolution(variable("x"))), "a BatchNorm where 'with_bn' is true");
+  REFUSED(CONVOLUTION, ATTRS("with_bn", "true"), convolution(variable("x")), "a BatchNorm where 'with_bn' is true");
+  REFUSED(CONVOLUTION, ATTRS("with_sum", "true"), convolution(variable("x")), "a sum where 'with_sum' is true");
+  REFUSED(CONVOLUTION, ATTRS("with_bn", "maybe"), norm(convolution(variable("x"))), "with_bn");
+  REFUSED(DENSE, ATTRS("quantized", "True", "channel_wise_quantize", "True"), dense(),
+          "expected 'min_calib_range' and 'max_calib_range', or 'enable_float_output', found neither");
+  ok(try_layer(DENSE, ATTRS("quantized", "True"), dense())); /* as int32 */
+}
+
+/* In a file, a node that lacks the bounds of its bytes. */
+static void a_file_without_bounds_is_refused(void **state) {
+  cohort_symbol *layer = node(DENSE, "layer", ATTRS("quantized", "False"),
+                              INPUTS(dense(), variable("data"), variable("weight"))),
+                *found = NULL;
+  const char *json = NULL, *place;
+  char bad[4096];
+
+  (void)state;
+  ok(cohort_symbol_to_json(layer, &json));
+  place = strstr(json, "\"quantized\": \"False\"");
+  assert_non_null(place);
+  snprintf(bad, sizeof bad, "%.*s\"quantized\": \"True\"%s", (int)(place - json), json,
+           place + strlen("\"quantized\": \"False\""));
+  fails(cohort_symbol_from_json(bad, strlen(bad), &found), COHORT_ERROR_FORMAT, "expected 6 inputs, found 2");
+  assert_null(found);
+  cohort_symbol_free(layer);
+}
+
+/* Bytes come as bytes. */
+static void floats_are_no_bytes(void **state) {
+  cohort_symbol *layer = node(DENSE, "layer", ATTRS("quantized", "True", "enable_float_output", "True"),
+                              INPUTS(dense(), variable("data"), variable("weight"), variable("a"), variable("b"),
+                                     variable("c"), variable("d")));
+  cohort_executor *executor = NULL;
+  cohort_descs *descs = desc("data", SHAPE(1, 2), NULL);
+
+  (void)state;
+  fails(cohort_executor_simple_bind(layer, NULL, descs, NULL, &executor), COHORT_ERROR_DTYPE,
+        "expected int8, uint8 or int32, found float32");
+  assert_null(executor);
+  cohort_descs_free(descs);
+  cohort_symbol_free(layer);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(statistics_stay_in_training),      TEST(a_file_keeps_the_layer), TEST(what_is_no_such_layer_is_refused),
+      TEST(a_file_without_bounds_is_refused), TEST(floats_are_no_bytes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

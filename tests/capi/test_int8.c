@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inference in int8: ranges from batches, layers on bytes, and what is refused. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/executor_tests.h"
+
+enum { kImages = 4, kChannels = 8, kSide = 10 };
+
+static float *read_free(cohort_ndarray *array, size_t *count) {
+  int64_t size = 0;
+  float *values;
+
+  ok(cohort_ndarray_size(array, &size));
+  *count = (size_t)size;
+  values = malloc(*count * sizeof(*values));
+  assert_non_null(values);
+  ok(cohort_ndarray_read(array, values, *count * sizeof(*values)));
+  cohort_ndarray_free(array);
+  return values;
+}
+
+/* Random numbers in (offset - 1, offset + 1); frees the handle. */
+static void draw_free(cohort_ndarray *array, uint32_t seed, float offset) {
+  size_t count, i;
+  float *values;
+  cohort_ndarray *same = NULL;
+
+  ok(cohort_ndarray_copy(array, NULL, &same));
+  values = read_free(same, &count);
+  for (i = 0; i < count; ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    values[i] = (float)(seed >> 8) / 8388608.0f - 1.0f + offset;
+  }
+  ok(cohort_ndarray_write(array, values, count * sizeof(*values)));
+  cohort_ndarray_free(array);
+  free(values);
+}
+
+static cohort_symbol *convolution(const char *name, cohort_symbol *data, const char *filters) {
+  return node("Convolution", name, ATTRS("kernel", "(3, 3)", "num_filter", filters, "pad", "(1, 1)"), INPUTS(data));
+}
+
+/* The same symbol once more. */
+static cohort_symbol *again(const cohort_symbol *symbol) {
+  cohort_symbol *same = NULL;
+
+  ok(cohort_symbol_output(symbol, 0, &same));
+  return same;
+}
+
+/* Two residual blocks, of which the first adds what has a sign and the second what has none, and a head. */
+static cohort_symbol *network(void) {
+  cohort_symbol *first = convolution("first", variable("data"), "16"), *kept = again(first);
+  cohort_symbol *norm =
+      node("BatchNorm", "bn", ATTRS("fix_gamma", "False"), INPUTS(convolution("second", first, "16")));
+  cohort_symbol *block =
+      node("relu", "relu1", NO_ATTRS, INPUTS(node("elemwise_add", "add1", NO_ATTRS, INPUTS(norm, kept))));
+  cohort_symbol *skip_it = again(block);
+  cohort_symbol *third =
+      convolution("third", node("relu", "relu2", NO_ATTRS, INPUTS(convolution("mid", block, "32"))), "16");
+  cohort_symbol *sum =
+      node("relu", "relu3", NO_ATTRS, INPUTS(node("elemwise_add", "add2", NO_ATTRS, INPUTS(third, skip_it))));
+  cohort_symbol *max =
+      node("Pooling", "max", ATTRS("kernel", "(2, 2)", "stride", "(2, 2)", "pool_type", "max"), INPUTS(sum));
+  cohort_symbol *mean =
+      node("Pooling", "mean", ATTRS("global_pool", "True", "pool_type", "avg", "kernel", "(1, 1)"), INPUTS(max));
+
+  return node("FullyConnected", "fc", ATTRS("num_hidden", "10"),
+              INPUTS(node("Flatten", "flat", NO_ATTRS, INPUTS(mean))));
+}
+
+static cohort_error *try_bind_as(cohort_executor **out_executor, cohort_symbol *symbol, cohort_dtype type,
+                                 const cohort_calibration *calibration, const char *grad_req) {
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+
+  options.compute_dtype = type;
+  options.calibration = calibration;
+  options.grad_req = grad_req;
+  return try_simple_bind(out_executor, symbol, desc("data", SHAPE(kImages, kChannels, kSide, kSide), NULL), &options);
+}
+
+static cohort_executor *bound(cohort_dtype type, const cohort_calibration *calibration) {
+  static const char *const kNames[] = {"first_weight", "first_bias", "second_weight", "second_bias",
+                                       "mid_weight",   "mid_bias",   "third_weight",  "third_bias",
+                                       "bn_gamma",     "bn_beta",    "fc_weight",     "fc_bias"};
+  cohort_executor *executor = NULL;
+  uint32_t i;
+
+  ok(try_bind_as(&executor, network(), type, calibration, NULL));
+  for (i = 0; i < COUNT(kNames); ++i) draw_free(arg_of(executor, kNames[i]), i + 1, 0);
+  draw_free(aux_of(executor, "bn_moving_mean"), 77, 0);
+  draw_free(aux_of(executor, "bn_moving_var"), 78, 20);
+  draw_free(arg_of(executor, "data"), 99, 0.5f);
+  return executor;
+}
+
+static cohort_calibration *calibrated(cohort_executor *executor, cohort_calibration_method method) {
+  cohort_calibration *calibration = NULL;
+
+  ok(cohort_calibration_create(method, &calibration));
+  ok(cohort_calibration_observe(calibration, executor));
+  return calibration;
+}
+
+static void note_message(cohort_log_level level, const char *message, void *user_data) {
+  (void)level;
+  if (strstr(message, "compute_dtype")) *(int *)user_data = 1;
+}
+
+static size_t count_of(const char *text, const char *words) {
+  size_t count = 0;
+
+  for (text = strstr(text, words); text; text = strstr(text + 1, words)) ++count;
+  return count;
+}
+
+/* Everything but the first bytes and the last numbers stays in bytes; the answer is near that of float32. */
+static void a_network_runs_in_bytes(void **state) {
+  int32_t method;
+
+  (void)state;
+  for (method = COHORT_CALIBRATION_MIN_MAX; method <= COHORT_CALIBRATION_ENTROPY; ++method) {
+    cohort_executor *wide = bound(COHORT_DTYPE_FLOAT32, NULL), *narrow;
+    cohort_calibration *calibration = calibrated(wide, method);
+    double difference = 0, largest = 0;
+    const char *text = NULL;
+    float *a, *b;
+    size_t count, i;
+    int told = 0;
+
+    ok(cohort_set_log(COHORT_LOG_INFO, note_message, &told));
+    narrow = bound(COHORT_DTYPE_INT8, calibration);
+    ok(cohort_set_log(COHORT_LOG_WARNING, NULL, NULL));
+    cohort_calibration_free(calibration);
+    ok(cohort_executor_forward(wide, 0));
+    ok(cohort_executor_forward(narrow, 0));
+    a = read_free(output_of(wide, 0), &count);
+    b = read_free(output_of(narrow, 0), &count);
+    for (i = 0; i < count; ++i) {
+      difference = fmax(difference, fabs((double)a[i] - b[i]));
+      largest = fmax(largest, fabs((double)a[i]));
+    }
+    if (!told) {
+      assert_true(difference > 0 && difference < 0.05 * largest);
+      ok(cohort_executor_debug_text(narrow, &text));
+      /* first, second (with its norm, sum and relu), mid, third, both poolings, fc. */
+      assert_int_equal(count_of(text, "Computes in int8"), 7);
+    } else {
+      assert_true(difference <= 1e-5 * largest);
+    }
+    free(a);
+    free(b);
+    cohort_executor_free(wide);
+    cohort_executor_free(narrow);
+  }
+}
+
+/* Groups of three channels: no layer that oneDNN has in bytes. */
+static void an_odd_layer_is_right(void **state) {
+  cohort_executor *executor[2] = {NULL, NULL};
+  cohort_calibration *calibration = NULL;
+  float *answer[2];
+  double difference = 0, largest = 0;
+  size_t count, i, k;
+
+  (void)state;
+  for (k = 0; k < 2; ++k) {
+    cohort_symbol *first =
+        node("Convolution", "odd", ATTRS("kernel", "(3, 3)", "num_filter", "9", "num_group", "3", "dilate", "(2, 2)"),
+             INPUTS(variable("data")));
+    cohort_symbol *kept = again(first);
+    cohort_symbol *second = node("Convolution", "next", ATTRS("kernel", "(1, 1)", "num_filter", "9", "num_group", "9"),
+                                 INPUTS(node("relu", "r", NO_ATTRS, INPUTS(first))));
+    cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+
+    options.compute_dtype = k ? COHORT_DTYPE_INT8 : COHORT_DTYPE_FLOAT32;
+    options.calibration = calibration;
+    executor[k] =
+        simple_bind(node("relu", "last", NO_ATTRS, INPUTS(node("elemwise_add", "sum", NO_ATTRS, INPUTS(second, kept)))),
+                    desc("data", SHAPE(2, 6, 7, 9), NULL), &options);
+    draw_free(arg_of(executor[k], "data"), 1, 0.25f);
+    draw_free(arg_of(executor[k], "odd_weight"), 2, 0);
+    draw_free(arg_of(executor[k], "odd_bias"), 3, 0);
+    draw_free(arg_of(executor[k], "next_weight"), 4, 0);
+    draw_free(arg_of(executor[k], "next_bias"), 5, 0);
+    if (k == 0) calibration = calibrated(executor[0], COHORT_CALIBRATION_MIN_MAX);
+    ok(cohort_executor_forward(executor[k], 0));
+    answer[k] = read_free(output_of(executor[k], 0), &count);
+  }
+  for (i = 0; i < count; ++i) {
+    difference = fmax(difference, fabs((double)answer[0][i] - answer[1][i]));
+    largest = fmax(largest, fabs((double)answer[0][i]));
+  }
+  assert_true(difference < 0.04 * largest);
+  for (k = 0; k < 2; ++k) {
+    free(answer[k]);
+    cohort_executor_free(executor[k]);
+  }
+  cohort_calibration_free(calibration);
+}
+
+/* Bytes of weights are made anew where these were written. */
+static void weights_may_change(void **state) {
+  cohort_executor *wide = bound(COHORT_DTYPE_FLOAT32, NULL), *narrow;
+  cohort_calibration *calibration = calibrated(wide, COHORT_CALIBRATION_MIN_MAX);
+  float *a, *b;
+  size_t count, i;
+
+  (void)state;
+  narrow = bound(COHORT_DTYPE_INT8, calibration);
+  cohort_calibration_free(calibration);
+  ok(cohort_executor_forward(narrow, 0));
+  a = read_free(output_of(narrow, 0), &count);
+  for (i = 0; i < 2; ++i) {
+    cohort_ndarray *const weight = arg_of(narrow, i ? "fc_bias" : "fc_weight");
+
+    fill(weight, 0);
+  }
+  ok(cohort_executor_forward(narrow, 0));
+  b = read_free(output_of(narrow, 0), &count);
+  for (i = 0; i < count; ++i) assert_true(b[i] == 0);
+  free(a);
+  free(b);
+  cohort_executor_free(wide);
+  cohort_executor_free(narrow);
+}
+
+static void ranges_are_those_of_all_batches(void **state) {
+  cohort_calibration *calibration = NULL;
+  cohort_executor *executor =
+      simple_bind(node("relu", "r", NO_ATTRS, INPUTS(variable("x"))), desc("x", SHAPE(3), NULL), NULL);
+  double low = 9, high = 9;
+
+  (void)state;
+  ok(cohort_calibration_create(COHORT_CALIBRATION_MIN_MAX, &calibration));
+  fails(cohort_calibration_range(calibration, "x", &low, &high), COHORT_ERROR_STATE, "no batch was observed");
+  set_arg(executor, "x", 1, -2, 3);
+  ok(cohort_calibration_observe(calibration, executor));
+  set_arg(executor, "x", 5, -1, 2);
+  ok(cohort_calibration_observe(calibration, executor));
+  set_arg(executor, "x", 50, NAN, 2);
+  fails(cohort_calibration_observe(calibration, executor), COHORT_ERROR_EXECUTION, "'x' holds");
+  ok(cohort_calibration_range(calibration, "x", &low, &high));
+  assert_true(low == -2 && high == 5);
+  ok(cohort_calibration_range(calibration, "r_output", &low, &high));
+  assert_true(low == 0 && high == 5);
+  fails(cohort_calibration_range(calibration, "y", &low, &high), COHORT_ERROR_NAME, "'y'");
+  cohort_calibration_free(calibration);
+  cohort_executor_free(executor);
+}
+
+/* One number far out of a thousand does not take the bytes from the others. */
+static void entropy_cuts_off_what_is_far_out(void **state) {
+  cohort_calibration *calibration = NULL;
+  cohort_executor *executor =
+      simple_bind(node("negative", "n", NO_ATTRS, INPUTS(variable("x"))), desc("x", SHAPE(4000), NULL), NULL);
+  float values[4000];
+  double low = 0, high = 0;
+  uint32_t seed = 1, i, k;
+
+  (void)state;
+  for (i = 0; i < 4000; ++i) {
+    values[i] = 0;
+    for (k = 0; k < 12; ++k) {
+      seed = seed * 1664525u + 1013904223u;
+      values[i] += (float)(seed >> 8) / 16777216.0f - 0.5f;
+    }
+  }
+  values[17] = 100;
+  set_array(executor, COHORT_EXECUTOR_ARGS, "x", values, 4000);
+  calibration = calibrated(executor, COHORT_CALIBRATION_ENTROPY);
+  ok(cohort_calibration_range(calibration, "x", &low, &high));
+  assert_true(high < 50 && high > 1);
+  cohort_calibration_free(calibration);
+  cohort_executor_free(executor);
+}
+
+static void what_cannot_be_is_refused(void **state) {
+  cohort_executor *executor = NULL, *wide;
+  cohort_calibration *calibration = NULL;
+
+  (void)state;
+  fails(cohort_calibration_create(2, &calibration), COHORT_ERROR_INVALID_ARGUMENT, "method");
+  fails(try_bind_as(&executor, network(), COHORT_DTYPE_INT8, NULL, NULL), COHORT_ERROR_INVALID_ARGUMENT,
+        "expected a calibration");
+  ok(cohort_calibration_create(COHORT_CALIBRATION_ENTROPY, &calibration));
+  fails(try_bind_as(&executor, network(), COHORT_DTYPE_INT8, calibration, NULL), COHORT_ERROR_STATE,
+        "no batch was observed");
+  wide = bound(COHORT_DTYPE_FLOAT32, NULL);
+  ok(cohort_calibration_observe(calibration, wide));
+  fails(try_bind_as(&executor, network(), COHORT_DTYPE_INT8, calibration, "write"), COHORT_ERROR_UNSUPPORTED,
+        "without gradients");
+  assert_null(executor);
+  cohort_calibration_free(calibration);
+  cohort_calibration_free(NULL);
+  cohort_executor_free(wide);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(a_network_runs_in_bytes),
+      TEST(an_odd_layer_is_right),
+      TEST(weights_may_change),
+      TEST(ranges_are_those_of_all_batches),
+      TEST(entropy_cuts_off_what_is_far_out),
+      TEST(what_cannot_be_is_refused),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

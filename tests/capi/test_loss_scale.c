@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loss scale of groups and managers: gradients are larger, updates are not, and those that overflow are skipped. */
+#include <math.h>
+
+#include "support/group_tests.h"
+
+static cohort_group_options scaled(double scale, int32_t window) {
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+
+  options.loss_scale = scale;
+  options.loss_scale_window = window;
+  return options;
+}
+
+static cohort_optimizer *sgd(const char *momentum) {
+  const char *const keys[] = {"learning_rate", "rescale_grad", "momentum"};
+  const char *values[] = {"0.5", "0.25", momentum};
+  cohort_optimizer *optimizer = NULL;
+
+  ok(cohort_optimizer_create("sgd", keys, values, 3, &optimizer));
+  return optimizer;
+}
+
+/* Forward and backward on four rows of (x, 1), whose labels are 0. */
+static void run(cohort_group *group, float x) {
+  forward(group, floats(SHAPE(4, 2), FLOATS(x, 1, x, 1, x, 1, x, 1)), floats(SHAPE(4, 1), FLOATS(0, 0, 0, 0)), 1);
+  backward(group, NULL);
+}
+
+static void has_scale(const cohort_group *group, double scale, int32_t num_good, uint64_t num_skipped) {
+  double found = 0;
+  int32_t good = -1;
+  uint64_t skipped = 99;
+
+  ok(cohort_group_loss_scale(group, &found, &good, &skipped));
+  assert_true(found == scale);
+  assert_int_equal(good, num_good);
+  assert_int_equal(skipped, num_skipped);
+}
+
+/* On one device and on three, in every mode: gradients times the scale, updates as without. */
+static void an_update_is_as_without(void **state) {
+  size_t num_contexts;
+  int32_t mode;
+
+  (void)state;
+  for (num_contexts = 1; num_contexts <= 2; ++num_contexts) {
+    for (mode = COHORT_UPDATE_ON_STORE; mode <= COHORT_UPDATE_NO_STORE; ++mode) {
+      const cohort_group_options options = scaled(1024, 0);
+      cohort_group *plain = bind_regression(num_contexts, 4, NULL), *group = bind_regression(num_contexts, 4, &options);
+      cohort_optimizer *first = sgd("0.5"), *second = sgd("0.5");
+      cohort_ndarray *expected, *found;
+      float a[2], b[2];
+      double rescale = 0;
+      int step;
+
+      for (step = 0; step < 3; ++step) {
+        run(plain, 2);
+        run(group, 2);
+        if (step == 0) {
+          expected = device_array(plain, COHORT_GROUP_GRADS, 0, 0);
+          found = device_array(group, COHORT_GROUP_GRADS, 0, 0);
+          ok(cohort_ndarray_read(expected, a, sizeof(a)));
+          ok(cohort_ndarray_read(found, b, sizeof(b)));
+          assert_true(a[0] != 0 && b[0] == 1024 * a[0] && b[1] == 1024 * a[1]);
+          cohort_ndarray_free(expected);
+          cohort_ndarray_free(found);
+        }
+        ok(cohort_group_update(plain, first, mode));
+        ok(cohort_group_update(group, second, mode));
+      }
+      expected = device_array(plain, COHORT_GROUP_PARAMS, 0, num_contexts - 1);
+      found = device_array(group, COHORT_GROUP_PARAMS, 0, num_contexts - 1);
+      ok(cohort_ndarray_read(expected, a, sizeof(a)));
+      ok(cohort_ndarray_read(found, b, sizeof(b)));
+      assert_true(a[0] == b[0] && a[1] == b[1]);
+      cohort_ndarray_free(expected);
+      cohort_ndarray_free(found);
+      has_scale(group, 1024, 3, 0);
+      has_scale(plain, 1, 0, 0);
+      ok(cohort_optimizer_get(second, "rescale_grad", &rescale));
+      assert_true(rescale == 0.25);
+      cohort_group_free(plain);
+      cohort_group_free(group);
+      cohort_optimizer_free(first);
+      cohort_optimizer_free(second);
+    }
+  }
+}
+
+/* Data of one device overflow: no device is updated, nothing is counted by the optimizer, and it goes on. */
+static void an_overflow_skips_the_update_on_all_devices(void **state) {
+  const cohort_group_options options = scaled(65536, 0);
+  cohort_group *group = bind_regression(2, 4, &options);
+  cohort_optimizer *optimizer = sgd("0");
+  double updates = -1;
+  size_t device;
+
+  (void)state;
+  forward(group, floats(SHAPE(4, 2), FLOATS(1, 1, 1, 1, 1, 1, 1e38f, 1)), floats(SHAPE(4, 1), FLOATS(0, 0, 0, 0)), 1);
+  backward(group, NULL);
+  ok(cohort_group_update(group, optimizer, COHORT_UPDATE_ON_STORE));
+  for (device = 0; device < 2; ++device) holds_free(device_array(group, COHORT_GROUP_PARAMS, 0, device), 1, 10);
+  has_scale(group, 32768, 0, 1);
+  ok(cohort_optimizer_get(optimizer, "num_update", &updates));
+  assert_true(updates == 0);
+  run(group, 1);
+  ok(cohort_group_update(group, optimizer, COHORT_UPDATE_ON_STORE));
+  /* Gradients of (11, 11) from each of four rows. */
+  for (device = 0; device < 2; ++device) holds_free(device_array(group, COHORT_GROUP_PARAMS, 0, device), -4.5f, 4.5f);
+  has_scale(group, 32768, 1, 1);
+  cohort_group_free(group);
+  cohort_optimizer_free(optimizer);
+}
+
+static void it_doubles_after_good_updates(void **state) {
+  const cohort_group_options options = scaled(8388608, 2);
+  cohort_group *group = bind_regression(1, 4, &options);
+  cohort_optimizer *optimizer = sgd("0");
+  int step;
+
+  (void)state;
+  for (step = 0; step < 2; ++step) {
+    run(group, 0);
+    ok(cohort_group_update(group, optimizer, COHORT_UPDATE_ON_STORE));
+  }
+  has_scale(group, 16777216, 0, 0);
+  for (step = 0; step < 2; ++step) {
+    run(group, 0);
+    ok(cohort_group_update(group, optimizer, COHORT_UPDATE_ON_STORE));
+  }
+  has_scale(group, 16777216, 0, 0); /* 2^24 is the largest */
+  cohort_group_free(group);
+  cohort_optimizer_free(optimizer);
+}
+
+/* Gradients begin at head gradients, too, and at both in one network. */
+static void head_gradients_are_scaled(void **state) {
+  const cohort_group_options options = scaled(16, 0);
+  cohort_group *group = bind(linear("1"), 1, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight"), &options);
+
+  (void)state;
+  set_param(group, "fc_weight", floats(SHAPE(1, 2), FLOATS(1, 1)));
+  forward(group, floats(SHAPE(2, 2), FLOATS(1, 2, 3, 4)), NULL, 1);
+  backward(group, floats(SHAPE(2, 1), FLOATS(1, 10)));
+  holds_free(device_array(group, COHORT_GROUP_GRADS, 0, 0), 16 * 31, 16 * 42);
+  cohort_group_free(group);
+}
+
+static void a_checkpoint_can_keep_it(void **state) {
+  const cohort_group_options options = scaled(4, 3);
+  cohort_group *group = bind_regression(1, 4, &options), *plain = bind_regression(1, 4, NULL);
+
+  (void)state;
+  ok(cohort_group_set_loss_scale(group, 0.5, 2));
+  has_scale(group, 0.5, 2, 0);
+  fails(cohort_group_set_loss_scale(group, 0, 0), COHORT_ERROR_INVALID_ARGUMENT, "loss_scale: expected");
+  fails(cohort_group_set_loss_scale(group, NAN, 0), COHORT_ERROR_INVALID_ARGUMENT, "loss_scale: expected");
+  fails(cohort_group_set_loss_scale(group, 2, 3), COHORT_ERROR_INVALID_ARGUMENT, "num_good: expected 0 to 2");
+  fails(cohort_group_set_loss_scale(plain, 2, 0), COHORT_ERROR_STATE, "loss_scale");
+  has_scale(group, 0.5, 2, 0);
+  cohort_group_free(group);
+  cohort_group_free(plain);
+}
+
+static void bad_scales_are_refused(void **state) {
+  const double scales[] = {-1, INFINITY, NAN, 1e30};
+  cohort_group *group = NULL;
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < COUNT(scales); ++i) {
+    const cohort_group_options options = scaled(scales[i], 0);
+
+    fails(try_bind(&group, linear("1"), 1, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight"), &options),
+          COHORT_ERROR_INVALID_ARGUMENT, "loss_scale: expected");
+  }
+  {
+    const cohort_group_options options = scaled(2, -1);
+
+    fails(try_bind(&group, linear("1"), 1, desc("data", SHAPE(2, 2), NULL), NULL, NAMES("fc_weight"), &options),
+          COHORT_ERROR_INVALID_ARGUMENT, "loss_scale_window");
+  }
+}
+
+/* Groups that share parameters, as the buckets of a manager, have one scale. */
+static void groups_that_share_have_one(void **state) {
+  cohort_group_options options = scaled(64, 0);
+  cohort_group *first = bind_regression(1, 4, &options), *second;
+
+  (void)state;
+  options.shared_group = first;
+  second = bind(regression("1"), 1, desc("data", SHAPE(2, 2), NULL), desc("label", SHAPE(2, 1), NULL),
+                NAMES("fc_weight"), &options);
+  ok(cohort_group_set_loss_scale(second, 8, 1));
+  has_scale(first, 8, 1, 0);
+  cohort_group_free(first);
+  cohort_group_free(second);
+}
+
+/* Each device's gradient is a number of float16, their sum is not: where it is wanted, nothing is updated. */
+static void sums_that_overflow_skip_the_update(void **state) {
+  const int32_t modes[] = {COHORT_UPDATE_ON_STORE, COHORT_UPDATE_PER_DEVICE, COHORT_UPDATE_NO_STORE};
+  const cohort_context contexts[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}};
+  const char *const params[] = {"shift"};
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < COUNT(modes); ++i) {
+    const cohort_group_options options = scaled(32768, 0);
+    cohort_symbol *symbol = node("elemwise_add", "sum", NO_ATTRS, INPUTS(variable("data"), variable("shift")));
+    cohort_ndarray *ones = floats(SHAPE(2), FLOATS(1, 1)), *half = NULL, *shift, *wide = NULL;
+    cohort_optimizer *optimizer = sgd("0");
+    cohort_descs *data = NULL;
+    cohort_group *group = NULL;
+    int step;
+
+    ok(cohort_descs_create(&data));
+    ok(cohort_descs_add(data, "data", SHAPE(2), COHORT_DTYPE_FLOAT16, "C"));
+    ok(cohort_group_create(symbol, contexts, 2, data, NULL, params, 1, 1, &options, &group));
+    cohort_symbol_free(symbol);
+    cohort_descs_free(data);
+    ok(cohort_ndarray_cast(ones, COHORT_DTYPE_FLOAT16, &half));
+    for (step = 0; step < 2; ++step) {
+      ok(cohort_group_forward(group, &half, 1, NULL, 0, 1));
+      ok(cohort_group_backward(group, &half, 1));
+      ok(cohort_group_update(group, optimizer, modes[i]));
+    }
+    shift = device_array(group, COHORT_GROUP_PARAMS, 0, 1);
+    ok(cohort_ndarray_cast(shift, COHORT_DTYPE_FLOAT32, &wide));
+    holds_free(wide, -0.25f, -0.25f); /* from two devices in one step, or from one in two */
+    if (modes[i] == COHORT_UPDATE_NO_STORE) {
+      has_scale(group, 32768, 2, 0);
+    } else {
+      has_scale(group, 16384, 1, 1);
+    }
+    cohort_ndarray_free(shift);
+    cohort_ndarray_free(ones);
+    cohort_ndarray_free(half);
+    cohort_optimizer_free(optimizer);
+    cohort_group_free(group);
+  }
+}
+
+/* An update divides by what its gradients were multiplied by, whatever the factor is by then. */
+static void an_update_divides_by_what_backward_took(void **state) {
+  cohort_group_options options = scaled(16, 0);
+  cohort_group *group = bind_regression(1, 4, &options);
+  cohort_optimizer *optimizer = sgd("0");
+
+  (void)state;
+  run(group, 1);
+  ok(cohort_group_set_loss_scale(group, 1, 0));
+  ok(cohort_group_update(group, optimizer, COHORT_UPDATE_ON_STORE));
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 0, 0), -4.5f, 4.5f);
+  cohort_group_free(group);
+
+  options.loss_scale_window = 1;
+  group = bind_regression(1, 4, &options);
+  run(group, 1);
+  ok(cohort_group_update(group, optimizer, COHORT_UPDATE_ON_STORE));
+  ok(cohort_group_update(group, optimizer, COHORT_UPDATE_ON_STORE));
+  holds_free(device_array(group, COHORT_GROUP_PARAMS, 0, 0), -10, -1);
+  has_scale(group, 64, 0, 0);
+  cohort_group_free(group);
+  cohort_optimizer_free(optimizer);
+}
+
+/* Gradients that begin within an operator are not scaled: by its node's name. */
+static void what_cannot_be_scaled_is_refused(void **state) {
+  const cohort_group_options options = scaled(4, 0);
+  int scales;
+
+  (void)state;
+  for (scales = 0; scales <= 1; ++scales) {
+    cohort_symbol *penalty = node("IdentityAttachKLSparseReg", "reg", NO_ATTRS, INPUTS(linear("1")));
+    cohort_symbol *loss = node("LinearRegressionOutput", "inner", NO_ATTRS, INPUTS(variable("a"), variable("b")));
+    cohort_symbol *body = node("_CachedOp", "net", NO_ATTRS, INPUTS(loss, linear("1"), variable("label")));
+    cohort_symbol *networks[2];
+    const char *const names[] = {"'reg'", "'inner'"};
+    size_t i;
+
+    networks[0] = penalty;
+    networks[1] = body;
+    for (i = 0; i < COUNT(networks); ++i) {
+      cohort_descs *label = i == 1 ? desc("label", SHAPE(2, 1), NULL) : NULL;
+      cohort_group *group = NULL;
+      cohort_error *error = try_bind(&group, networks[i], 1, desc("data", SHAPE(2, 2), NULL), label, NAMES("fc_weight"),
+                                     scales ? &options : NULL);
+
+      if (scales) {
+        fails(error, COHORT_ERROR_UNSUPPORTED, names[i]);
+        assert_null(group);
+      } else {
+        ok(error);
+        cohort_group_free(group);
+      }
+    }
+  }
+}
+
+/* A rebind that fails changes nothing; one without a shared group parts the group from the one it shared with. */
+static void a_rebind_has_its_own(void **state) {
+  const cohort_group_options options = scaled(64, 0), others = scaled(8, 0);
+  cohort_group *group = bind_regression(1, 4, &options), *other = bind_regression(1, 4, &others);
+  cohort_descs *data = desc("data", SHAPE(2, 3), NULL), *label = desc("label", SHAPE(2, 1), NULL);
+
+  (void)state;
+  fails(cohort_group_bind(group, data, label, other, 1), COHORT_ERROR_SHAPE, "fc_weight");
+  cohort_descs_free(data);
+  has_scale(group, 64, 0, 0);
+  ok(cohort_group_set_loss_scale(group, 16, 0));
+  has_scale(other, 8, 0, 0);
+
+  data = desc("data", SHAPE(2, 2), NULL);
+  ok(cohort_group_bind(group, data, label, other, 1));
+  ok(cohort_group_set_loss_scale(other, 32, 1));
+  has_scale(group, 32, 1, 0);
+  ok(cohort_group_bind(group, data, label, NULL, 1));
+  has_scale(group, 32, 1, 0);
+  ok(cohort_group_set_loss_scale(group, 2, 0));
+  has_scale(other, 32, 1, 0);
+  cohort_descs_free(data);
+  cohort_descs_free(label);
+  cohort_group_free(group);
+  cohort_group_free(other);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(an_update_is_as_without),
+      TEST(an_overflow_skips_the_update_on_all_devices),
+      TEST(it_doubles_after_good_updates),
+      TEST(head_gradients_are_scaled),
+      TEST(a_checkpoint_can_keep_it),
+      TEST(bad_scales_are_refused),
+      TEST(groups_that_share_have_one),
+      TEST(sums_that_overflow_skip_the_update),
+      TEST(an_update_divides_by_what_backward_took),
+
+      TEST(what_cannot_be_scaled_is_refused),
+      TEST(a_rebind_has_its_own),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

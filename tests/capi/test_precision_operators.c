@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compute_dtype: each operator that computes in bfloat16, beside float32 rounded; which they are, and how one says
+ * otherwise. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/executor_tests.h"
+
+enum { kMostInputs = 4, kMostAttrs = 9 };
+
+typedef struct input {
+  const char *name; /* NULL: there are no more */
+  int64_t shape[4];
+} input;
+
+typedef struct layer {
+  const char *op;
+  const char *attrs[kMostAttrs];
+  input inputs[kMostInputs];
+} layer;
+
+static const layer kLayers[] = {
+    {"FullyConnected", {"num_hidden", "12"}, {{"data", {5, 30}}, {"weight", {12, 30}}, {"bias", {12}}}},
+    {"Convolution",
+     {"kernel", "(3, 3)", "num_filter", "16", "pad", "(1, 1)"},
+     {{"data", {2, 16, 9, 7}}, {"weight", {16, 16, 3, 3}}, {"bias", {16}}}},
+    {"Convolution",
+     {"kernel", "(3, 3)", "num_filter", "32", "num_group", "32", "no_bias", "1"},
+     {{"data", {2, 32, 9, 7}}, {"weight", {32, 1, 3, 3}}}},
+    {"Deconvolution",
+     {"kernel", "(3, 3)", "num_filter", "16", "stride", "(2, 2)", "no_bias", "0"},
+     {{"data", {2, 32, 5, 6}}, {"weight", {32, 16, 3, 3}}, {"bias", {16}}}},
+    {"dot", {NULL}, {{"lhs", {9, 20}}, {"rhs", {20, 14}}}},
+    {"dot", {"transpose_a", "1", "transpose_b", "1"}, {{"lhs", {20, 9}}, {"rhs", {14, 20}}}},
+    {"batch_dot", {NULL}, {{"lhs", {3, 7, 16}}, {"rhs", {3, 16, 5}}}},
+    {"batch_dot", {"transpose_b", "1"}, {{"lhs", {3, 7, 16}}, {"rhs", {3, 5, 16}}}},
+    {"batch_dot", {"transpose_a", "1"}, {{"lhs", {3, 16, 7}}, {"rhs", {3, 16, 5}}}},
+    {"batch_dot", {"transpose_a", "1", "transpose_b", "1"}, {{"lhs", {3, 16, 7}}, {"rhs", {3, 5, 16}}}},
+    {"_contrib_interleaved_matmul_selfatt_qk", {"heads", "2"}, {{"queries_keys_values", {6, 3, 48}}}},
+    {"_contrib_interleaved_matmul_selfatt_valatt",
+     {"heads", "2"},
+     {{"queries_keys_values", {6, 3, 48}}, {"attention", {6, 6, 6}}}},
+    {"_contrib_interleaved_matmul_encdec_qk", {"heads", "2"}, {{"queries", {6, 3, 16}}, {"keys_values", {5, 3, 32}}}},
+    {"_contrib_interleaved_matmul_encdec_valatt",
+     {"heads", "2"},
+     {{"keys_values", {5, 3, 32}}, {"attention", {6, 6, 5}}}},
+};
+
+static float rounded(float value) {
+  uint32_t bits;
+
+  memcpy(&bits, &value, sizeof(bits));
+  bits += 0x7fff + ((bits >> 16) & 1);
+  bits &= 0xffff0000u;
+  memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+/* An array's numbers; frees it. */
+static float *read_free(cohort_ndarray *array, size_t *count) {
+  int64_t size = 0;
+  float *values;
+
+  ok(cohort_ndarray_size(array, &size));
+  *count = (size_t)size;
+  values = malloc(*count * sizeof(*values));
+  assert_non_null(values);
+  ok(cohort_ndarray_read(array, values, *count * sizeof(*values)));
+  cohort_ndarray_free(array);
+  return values;
+}
+
+/* The array, filled with numbers of bfloat16 in (-1, 1). */
+static cohort_ndarray *drawn(cohort_ndarray *array, uint32_t seed) {
+  size_t count, i;
+  int64_t size = 0;
+  float *values;
+
+  ok(cohort_ndarray_size(array, &size));
+  count = (size_t)size;
+  values = malloc(count * sizeof(*values));
+  assert_non_null(values);
+  for (i = 0; i < count; ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    values[i] = rounded((float)(seed >> 8) / 8388608.0f - 1.0f);
+  }
+  ok(cohort_ndarray_write(array, values, count * sizeof(*values)));
+  free(values);
+  return array;
+}
+
+/* A head gradient for the only output. */
+static cohort_ndarray *head_of(const cohort_executor *executor) {
+  cohort_ndarray *output = output_of(executor, 0), *head = NULL;
+
+  ok(cohort_ndarray_copy(output, NULL, &head));
+  cohort_ndarray_free(output);
+  return drawn(head, 99);
+}
+
+static void note_message(cohort_log_level level, const char *message, void *user_data) {
+  (void)level;
+  if (strstr(message, "compute_dtype")) *(int *)user_data = 1;
+}
+
+static cohort_executor *bound(const layer *of, cohort_dtype type) {
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_symbol *inputs[kMostInputs + 1] = {NULL};
+  cohort_descs *known = no_descs();
+  cohort_executor *executor;
+  uint32_t i;
+
+  options.grad_req = "write";
+  options.compute_dtype = type;
+  for (i = 0; i < kMostInputs && of->inputs[i].name; ++i) {
+    int32_t axes = 0;
+
+    while (axes < 4 && of->inputs[i].shape[axes]) ++axes;
+    inputs[i] = variable(of->inputs[i].name);
+    add_desc(known, of->inputs[i].name, of->inputs[i].shape, axes, NULL);
+  }
+  executor = simple_bind(node(of->op, "layer", of->attrs, inputs), known, &options);
+  for (i = 0; i < kMostInputs && of->inputs[i].name; ++i) {
+    cohort_ndarray_free(drawn(arg_of(executor, of->inputs[i].name), i + 1));
+  }
+  return executor;
+}
+
+/* Sums in float32 of products of bfloat16 differ by the order in which they are made; the narrow one is rounded. Frees
+ * both. */
+static void same_but_rounded(cohort_ndarray *narrow, cohort_ndarray *wide, int is_rounded, const char *what) {
+  size_t num_narrow, num_wide, i;
+  float *a = read_free(narrow, &num_narrow), *b = read_free(wide, &num_wide);
+
+  assert_int_equal(num_narrow, num_wide);
+  for (i = 0; i < num_wide; ++i) {
+    if (is_rounded && a[i] != rounded(a[i])) fail_msg("%s[%zu] = %g is no bfloat16", what, i, (double)a[i]);
+    if (!(fabs((double)a[i] - b[i]) <= fabs((double)b[i]) / 128 + 1e-4)) {
+      fail_msg("%s[%zu]: %g, in float32 %g", what, i, (double)a[i], (double)b[i]);
+    }
+  }
+  free(a);
+  free(b);
+}
+
+static void each_layer_is_float32_rounded(void **state) {
+  size_t l, i;
+
+  (void)state;
+  for (l = 0; l < COUNT(kLayers); ++l) {
+    cohort_executor *narrow, *wide;
+    char what[128];
+    int told = 0;
+
+    ok(cohort_set_log(COHORT_LOG_INFO, note_message, &told));
+    narrow = bound(&kLayers[l], COHORT_DTYPE_BFLOAT16);
+    ok(cohort_set_log(COHORT_LOG_WARNING, NULL, NULL));
+    wide = bound(&kLayers[l], COHORT_DTYPE_FLOAT32);
+    ok(cohort_executor_forward(narrow, 1));
+    ok(cohort_executor_forward(wide, 1));
+    same_but_rounded(output_of(narrow, 0), output_of(wide, 0), !told, kLayers[l].op);
+    ok(try_backward_with(narrow, head_of(narrow), 1));
+    ok(try_backward_with(wide, head_of(wide), 1));
+    for (i = 0; i < kMostInputs && kLayers[l].inputs[i].name; ++i) {
+      (void)snprintf(what, sizeof(what), "%s, gradient of %s", kLayers[l].op, kLayers[l].inputs[i].name);
+      same_but_rounded(grad_of(narrow, kLayers[l].inputs[i].name), grad_of(wide, kLayers[l].inputs[i].name), 0, what);
+    }
+    cohort_executor_free(narrow);
+    cohort_executor_free(wide);
+  }
+}
+
+/* ---- which operators do, and who says otherwise -------------------------------------------------------------------
+ */
+
+static void operators_say_what_they_do(void **state) {
+  cohort_precision precision = -1;
+
+  (void)state;
+  ok(cohort_operator_precision("batch_dot", &precision));
+  assert_int_equal(precision, COHORT_PRECISION_NARROW);
+  ok(cohort_operator_precision("elemwise_add", &precision));
+  assert_int_equal(precision, COHORT_PRECISION_FOLLOWS);
+  ok(cohort_operator_precision("softmax", &precision));
+  assert_int_equal(precision, COHORT_PRECISION_OWN);
+  fails(cohort_operator_precision("no_such_operator", &precision), COHORT_ERROR_NAME, "no_such_operator");
+  fails(cohort_operator_precision("dot", NULL), COHORT_ERROR_INVALID_ARGUMENT, "out_precision");
+}
+
+/* Two layers, and what lies between and behind them. */
+static cohort_symbol *network(void) {
+  const char *const *const attrs = ATTRS("num_hidden", "8", "no_bias", "True");
+  cohort_symbol *first = node("FullyConnected", "first", attrs, INPUTS(variable("data")));
+  cohort_symbol *second =
+      node("FullyConnected", "second", attrs, INPUTS(node("square", "sq", NO_ATTRS, INPUTS(first))));
+
+  return node("tanh", "squash", NO_ATTRS, INPUTS(second));
+}
+
+static cohort_error *try_bind_with(cohort_executor **out_executor, const char *const *wide, const char *const *narrow) {
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+
+  options.compute_dtype = COHORT_DTYPE_BFLOAT16;
+  options.float32_names = wide;
+  while (wide[options.num_float32_names]) ++options.num_float32_names;
+  options.narrow_names = narrow;
+  while (narrow[options.num_narrow_names]) ++options.num_narrow_names;
+  return try_simple_bind(out_executor, network(), desc("data", SHAPE(4, 8), NULL), &options);
+}
+
+/* The nodes that the text of debugging says to compute in bfloat16, one behind another. */
+static void compute_narrow(const char *const *wide, const char *const *narrow, const char *expected) {
+  cohort_executor *executor = NULL;
+  char *found = calloc(1, 256), *text = NULL;
+  const char *at, *words;
+
+  assert_non_null(found);
+  ok(try_bind_with(&executor, wide, narrow));
+  ok(cohort_executor_debug_text(executor, &words));
+  text = malloc(strlen(words) + 1);
+  assert_non_null(text);
+  strcpy(text, words);
+  for (at = strtok(text, "\n"); at; at = strtok(NULL, "\n")) {
+    static char name[64];
+
+    if (strncmp(at, "Op:", 3) == 0) (void)snprintf(name, sizeof(name), "%.60s ", strstr(at, "Name=") + 5);
+    if (strcmp(at, "Computes in bfloat16") == 0) strcat(found, name);
+  }
+  assert_string_equal(found, expected);
+  free(found);
+  free(text);
+  cohort_executor_free(executor);
+}
+
+static int has_units(void) {
+  cohort_executor *executor = NULL;
+  int told = 0;
+
+  ok(cohort_set_log(COHORT_LOG_INFO, note_message, &told));
+  ok(try_bind_with(&executor, NO_NAMES, NO_NAMES));
+  ok(cohort_set_log(COHORT_LOG_WARNING, NULL, NULL));
+  cohort_executor_free(executor);
+  return !told;
+}
+
+static void names_say_otherwise(void **state) {
+  (void)state;
+  if (!has_units()) skip();
+  compute_narrow(NO_NAMES, NO_NAMES, "first second squash ");
+  compute_narrow(NAMES("second"), NO_NAMES, "first ");
+  compute_narrow(NAMES("FullyConnected"), NO_NAMES, "");
+  compute_narrow(NAMES("FullyConnected"), NAMES("second"), "second squash ");
+  compute_narrow(NAMES("first", "squash"), NAMES("square"), "sq second ");
+  compute_narrow(NAMES("SoftmaxOutput"), NO_NAMES, "first second squash "); /* which this network has not */
+}
+
+static void unknown_names_are_refused(void **state) {
+  cohort_executor *executor = NULL;
+
+  (void)state;
+  fails(try_bind_with(&executor, NAMES("third"), NO_NAMES), COHORT_ERROR_NAME, "float32_names: 'third'");
+  fails(try_bind_with(&executor, NO_NAMES, NAMES("data")), COHORT_ERROR_NAME, "narrow_names: 'data'");
+  fails(try_bind_with(&executor, NAMES("first"), NAMES("first")), COHORT_ERROR_INVALID_ARGUMENT, "first");
+  assert_null(executor);
+}
+
+/* Integers are not cast. */
+static void a_node_that_cannot_is_refused(void **state) {
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_executor *executor = NULL;
+  const char *const names[] = {"count"};
+  cohort_descs *known = no_descs();
+
+  (void)state;
+  options.compute_dtype = COHORT_DTYPE_BFLOAT16;
+  options.narrow_names = names;
+  options.num_narrow_names = 1;
+  add_typed(known, "x", SHAPE(2), COHORT_DTYPE_INT32);
+  fails(try_simple_bind(&executor, node("shape_array", "count", NO_ATTRS, INPUTS(variable("x"))), known, &options),
+        COHORT_ERROR_UNSUPPORTED, "'count' cannot compute in bfloat16");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(each_layer_is_float32_rounded), TEST(operators_say_what_they_do),    TEST(names_say_otherwise),
+      TEST(unknown_names_are_refused),     TEST(a_node_that_cannot_is_refused),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

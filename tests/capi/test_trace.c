@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Traces: what ran is there, under its name and on its row; what did not run, or was not traced, is not. */
+#include <math.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "support/boundary.h"
+
+/* ---- reading JSON ----------------------------------------------------------------------------------------------- */
+
+/* One event of a trace. */
+typedef struct event {
+  char phase[4], name[96], cat[24], op[64], thread[64];
+  double ts, dur, tid, of_bound, value;
+} event;
+
+typedef struct events {
+  event *of;
+  size_t num;
+} events;
+
+static const char *skip_space(const char *at) {
+  while (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r') ++at;
+  return at;
+}
+
+/* A string into `text`, as far as it goes in; returns what follows. */
+static const char *read_text(const char *at, char *text, size_t capacity) {
+  size_t length = 0;
+
+  assert_int_equal(*at, '"');
+  for (++at; *at != '"'; ++at) {
+    assert_true((unsigned char)*at >= 0x20);
+    if (*at == '\\') ++at;
+    if (length + 1 < capacity) text[length++] = *at;
+  }
+  text[length] = 0;
+  return at + 1;
+}
+
+static void keep_number(event *into, const char *key, double number) {
+  if (strcmp(key, "ts") == 0) into->ts = number;
+  if (strcmp(key, "dur") == 0) into->dur = number;
+  if (strcmp(key, "tid") == 0) into->tid = number;
+  if (strcmp(key, "of_bound") == 0) into->of_bound = number;
+  if (strcmp(key, "value") == 0) into->value = number;
+}
+
+static void keep_text(event *into, const char *key, const char *text, int depth) {
+  if (strcmp(key, "ph") == 0) snprintf(into->phase, sizeof(into->phase), "%.3s", text);
+  if (strcmp(key, "name") == 0 && depth == 0) snprintf(into->name, sizeof(into->name), "%.90s", text);
+  if (strcmp(key, "name") == 0 && depth == 1) snprintf(into->thread, sizeof(into->thread), "%.60s", text);
+  if (strcmp(key, "cat") == 0) snprintf(into->cat, sizeof(into->cat), "%.20s", text);
+  if (strcmp(key, "op") == 0) snprintf(into->op, sizeof(into->op), "%.60s", text);
+}
+
+/* An object of an event, or of its args (depth 1). */
+static const char *read_object(const char *at, event *into, int depth) {
+  char key[64], text[128], *end;
+
+  assert_int_equal(*at, '{');
+  at = skip_space(at + 1);
+  while (*at != '}') {
+    at = skip_space(read_text(at, key, sizeof(key)));
+    assert_int_equal(*at, ':');
+    at = skip_space(at + 1);
+    if (*at == '"') {
+      at = read_text(at, text, sizeof(text));
+      keep_text(into, key, text, depth);
+    } else if (*at == '{') {
+      assert_int_equal(depth, 0);
+      at = read_object(at, into, 1);
+    } else {
+      const double number = strtod(at, &end);
+      assert_ptr_not_equal(at, end);
+      assert_true(isfinite(number));
+      keep_number(into, key, number);
+      at = end;
+    }
+    at = skip_space(at);
+    if (*at == ',') {
+      at = skip_space(at + 1);
+      assert_int_equal(*at, '"');
+    } else {
+      assert_int_equal(*at, '}');
+    }
+  }
+  return at + 1;
+}
+
+/* All events of a trace; every byte of it is JSON. */
+static events read_events(const char *json) {
+  events all = {NULL, 0};
+  event whole;
+  const char *at = strstr(json, "\"traceEvents\":[");
+  char *head;
+
+  assert_non_null(at);
+  head = calloc(1, (size_t)(at - json) + 16);
+  assert_non_null(head);
+  memcpy(head, json, (size_t)(at - json));
+  strcat(head, "\"x\":0}");
+  memset(&whole, 0, sizeof(whole));
+  assert_int_equal(*read_object(head, &whole, 0), 0);
+  free(head);
+  at = skip_space(at + strlen("\"traceEvents\":["));
+  while (*at != ']') {
+    all.of = realloc(all.of, (all.num + 1) * sizeof(event));
+    assert_non_null(all.of);
+    memset(&all.of[all.num], 0, sizeof(event));
+    at = skip_space(read_object(at, &all.of[all.num++], 0));
+    if (*at == ',') {
+      at = skip_space(at + 1);
+      assert_int_equal(*at, '{');
+    }
+  }
+  at = skip_space(at + 1);
+  assert_int_equal(*at, '}');
+  assert_int_equal(*skip_space(at + 1), 0);
+  return all;
+}
+
+static events events_of(cohort_trace *trace) {
+  const char *json = NULL;
+
+  ok(cohort_trace_json(trace, &json));
+  return read_events(json);
+}
+
+/* How many spans there are of these; NULL: of any. `thread` is the beginning of a row's name. */
+static size_t count(const events *all, const char *cat, const char *name, const char *op, const char *thread) {
+  size_t i, t, found = 0;
+
+  for (i = 0; i < all->num; ++i) {
+    const event *e = &all->of[i];
+    int on = !thread;
+    if (strcmp(e->phase, "X") != 0) continue;
+    for (t = 0; thread && t < all->num; ++t) {
+      on = on || (strcmp(all->of[t].name, "thread_name") == 0 && all->of[t].tid == e->tid &&
+                  strncmp(all->of[t].thread, thread, strlen(thread)) == 0);
+    }
+    found += on && (!cat || strcmp(e->cat, cat) == 0) && (!name || strcmp(e->name, name) == 0) &&
+             (!op || strcmp(e->op, op) == 0);
+  }
+  return found;
+}
+
+/* Of two spans of one row, one is in the other or they are apart. Times are rounded to a nanosecond. */
+static void assert_nested(const events *all) {
+  size_t i, j;
+
+  for (i = 0; i < all->num; ++i) {
+    for (j = i + 1; j < all->num; ++j) {
+      const event *a = &all->of[i], *b = &all->of[j];
+      const double slack = 0.0015;
+      if (strcmp(a->phase, "X") != 0 || strcmp(b->phase, "X") != 0 || a->tid != b->tid) continue;
+      if (b->ts + slack >= a->ts + a->dur || a->ts + slack >= b->ts + b->dur) continue;
+      if (b->ts + slack >= a->ts && b->ts + b->dur <= a->ts + a->dur + slack) continue;
+      if (a->ts + slack >= b->ts && a->ts + a->dur <= b->ts + b->dur + slack) continue;
+      fail_msg("'%s' and '%s' overlap", a->name, b->name);
+    }
+  }
+}
+
+/* ---- what is traced --------------------------------------------------------------------------------------------- */
+
+/* Rates are given: measuring them takes time. */
+static cohort_trace *make_trace(size_t max_events) {
+  cohort_trace_options options = COHORT_TRACE_OPTIONS_INIT;
+  cohort_trace *trace = NULL;
+
+  options.max_events = max_events;
+  options.flop_per_s = 1e9;
+  options.byte_per_s = 1e9;
+  ok(cohort_trace_create(&options, &trace));
+  return trace;
+}
+
+static cohort_trace_info info_of(const cohort_trace *trace) {
+  cohort_trace_info info = COHORT_TRACE_INFO_INIT;
+
+  ok(cohort_trace_get_info(trace, &info));
+  return info;
+}
+
+/* A step of training of small_group(). */
+static void train(cohort_group *group, cohort_optimizer *sgd, int64_t batch) {
+  const float zeros[24] = {0};
+  int64_t shape[2];
+  cohort_ndarray *data, *label;
+
+  shape[0] = batch;
+  shape[1] = 3;
+  data = floats(zeros, shape, 2);
+  label = floats(zeros, shape, 1);
+  ok(cohort_group_forward(group, &data, 1, &label, 1, 1));
+  ok(cohort_group_backward(group, NULL, 0));
+  ok(cohort_group_update(group, sgd, COHORT_UPDATE_ON_STORE));
+  ok(cohort_group_wait(group));
+  cohort_ndarray_free(data);
+  cohort_ndarray_free(label);
+}
+
+static cohort_optimizer *make_sgd(void) {
+  cohort_optimizer *sgd = NULL;
+
+  ok(cohort_optimizer_create("sgd", NULL, NULL, 0, &sgd));
+  return sgd;
+}
+
+static void nothing_is_recorded_while_it_does_not_run(void **state) {
+  cohort_trace *trace = make_trace(0);
+  cohort_group *group = small_group(2, 4);
+  cohort_optimizer *sgd = make_sgd();
+  events all;
+
+  (void)state;
+  train(group, sgd, 4);
+  ok(cohort_trace_begin(trace, "host", "epoch"));
+  assert_int_equal(info_of(trace).num_events, 0);
+  ok(cohort_trace_start(trace));
+  ok(cohort_trace_stop(trace));
+  train(group, sgd, 4);
+  assert_int_equal(info_of(trace).num_events, 0);
+  assert_int_equal(info_of(trace).running, 0);
+  all = events_of(trace);
+  assert_int_equal(count(&all, NULL, NULL, NULL, NULL), 0);
+  free(all.of);
+  cohort_trace_free(trace);
+  cohort_optimizer_free(sgd);
+  cohort_group_free(group);
+}
+
+/* Each line of the plan is an operator that ran on each device; sums, updates, calls and passes are there, too. */
+static void every_step_of_two_devices_is_there(void **state) {
+  cohort_trace *trace = make_trace(0);
+  cohort_group *group = small_group(2, 4);
+  cohort_optimizer *sgd = make_sgd();
+  cohort_executor *executor = NULL;
+  const char *plan = NULL, *line;
+  size_t num_steps = 0;
+  events all;
+
+  (void)state;
+  train(group, sgd, 4); /* all that is made once has been made */
+  ok(cohort_trace_start(trace));
+  train(group, sgd, 4);
+  ok(cohort_trace_stop(trace));
+  all = events_of(trace);
+  ok(cohort_group_executor(group, 0, &executor));
+  ok(cohort_executor_debug_text(executor, &plan));
+  for (line = strstr(plan, "Steps ("); line && (line = strstr(line, "ward ")); ++line) {
+    char op[64], node[64];
+    assert_int_equal(sscanf(line, "ward %63[^ ] '%63[^']'", op, node), 2);
+    assert_int_equal(count(&all, "operator", node, op, "cpu(0)"), 1);
+    assert_int_equal(count(&all, "operator", node, op, "cpu(1)"), 1);
+    ++num_steps;
+  }
+  assert_true(num_steps >= 4);
+  assert_int_equal(count(&all, "operator", NULL, NULL, NULL), 2 * num_steps);
+  assert_int_equal(count(&all, "operator", "fc", "FullyConnected", NULL), 2);
+  assert_true(count(&all, "exchange", "sum of gradients", NULL, NULL) >= 2);
+  assert_true(count(&all, "update", "fc_weight", "sgd", NULL) >= 1);
+  assert_true(count(&all, "update", "fc_bias", "sgd", NULL) >= 1);
+  assert_true(count(&all, "copy", NULL, NULL, "cpu(1)") >= 1);
+  assert_int_equal(count(&all, "pass", "forward", NULL, NULL), 2);
+  assert_true(count(&all, "pass", "backward", NULL, NULL) >= 2);
+  assert_int_equal(count(&all, "call", "group forward", NULL, "host thread"), 1);
+  assert_int_equal(count(&all, "call", "group backward", NULL, "host thread"), 1);
+  assert_int_equal(count(&all, "call", "group update", NULL, "host thread"), 1);
+  assert_nested(&all);
+  free(all.of);
+  cohort_executor_free(executor);
+  cohort_trace_free(trace);
+  cohort_optimizer_free(sgd);
+  cohort_group_free(group);
+}
+
+/* The machine of make_trace() does a billion of each a second. fc: 2 x 3 x 2 x 4 flops; 12 + 6 + 2 inputs, 8 outputs.
+ */
+static void operators_are_shown_beside_what_the_machine_can_do(void **state) {
+  cohort_trace *trace = make_trace(0);
+  cohort_group *group = small_group(1, 4);
+  cohort_optimizer *sgd = make_sgd();
+  cohort_executor *executor = NULL;
+  cohort_span_total total = COHORT_SPAN_TOTAL_INIT;
+  const char *name = NULL, *op = NULL, *text = NULL;
+  size_t num = 0, i, found = 0;
+
+  (void)state;
+  ok(cohort_group_executor(group, 0, &executor));
+  ok(cohort_executor_debug_text(executor, &text));
+  assert_non_null(strstr(text, "forward FullyConnected 'fc'"));
+  assert_non_null(strstr(text, " MFLOP, 0.000 MB, "));
+  assert_null(strstr(strstr(text, "Steps ("), " us\nforward"));
+  ok(cohort_trace_start(trace));
+  for (i = 0; i < 3; ++i) train(group, sgd, 4);
+  ok(cohort_trace_stop(trace));
+  ok(cohort_trace_num_totals(trace, COHORT_TOTALS_BY_NAME, &num));
+  for (i = 0; i < num; ++i) {
+    ok(cohort_trace_total(trace, COHORT_TOTALS_BY_NAME, i, &name, &op, &total));
+    assert_true(total.count > 0 && total.least_ns <= total.most_ns && total.most_ns <= total.total_ns);
+    if (strcmp(name, "fc") != 0 || strcmp(op, "FullyConnected") != 0) continue;
+    ++found;
+    assert_int_equal(total.kind, COHORT_SPAN_OPERATOR);
+    assert_int_equal(total.count, 3);
+    assert_true(total.flops == 3 * 2.0 * 3 * 2 * 4);
+    assert_true(total.bytes == 3 * 4.0 * (12 + 6 + 2 + 8));
+    assert_true(fabs(total.bound_ns - total.bytes) < 1e-6);
+  }
+  assert_int_equal(found, 1);
+  ok(cohort_trace_table(trace, COHORT_TOTALS_BY_OPERATOR, &text));
+  assert_non_null(strstr(text, "FullyConnected"));
+  assert_null(strstr(text, " fc "));
+  ok(cohort_trace_table(trace, COHORT_TOTALS_BY_NAME, &text));
+  assert_non_null(strstr(text, " fc "));
+  ok(cohort_executor_debug_text(executor, &text));
+  text = strstr(text, "forward FullyConnected 'fc'");
+  assert_non_null(text);
+  assert_true(strncmp(strchr(text, '\n') - 6, ", - us", 6) != 0); /* it has been traced */
+  cohort_executor_free(executor);
+  cohort_trace_free(trace);
+  cohort_optimizer_free(sgd);
+  cohort_group_free(group);
+}
+
+static void old_events_make_room_and_totals_keep_all(void **state) {
+  cohort_trace *trace = make_trace(10);
+  cohort_group *group = small_group(1, 4);
+  cohort_optimizer *sgd = make_sgd();
+  cohort_span_total total = COHORT_SPAN_TOTAL_INIT;
+  const char *name = NULL, *op = NULL;
+  size_t num = 0, i;
+  uint64_t all_events = 0;
+  events all;
+
+  (void)state;
+  ok(cohort_trace_start(trace));
+  for (i = 0; i < 20; ++i) train(group, sgd, 4);
+  ok(cohort_trace_stop(trace));
+  assert_int_equal(info_of(trace).num_events, 10);
+  assert_true(info_of(trace).num_dropped >= 20 * 6 - 10);
+  all = events_of(trace);
+  assert_int_equal(count(&all, NULL, NULL, NULL, NULL), 10);
+  free(all.of);
+  ok(cohort_trace_num_totals(trace, COHORT_TOTALS_BY_NAME, &num));
+  for (i = 0; i < num; ++i) {
+    ok(cohort_trace_total(trace, COHORT_TOTALS_BY_NAME, i, &name, &op, &total));
+    all_events += total.count;
+  }
+  assert_int_equal(all_events, 10 + info_of(trace).num_dropped);
+  ok(cohort_trace_clear(trace));
+  assert_int_equal(info_of(trace).num_events, 0);
+  assert_int_equal(info_of(trace).num_dropped, 0);
+  ok(cohort_trace_num_totals(trace, COHORT_TOTALS_BY_OPERATOR, &num));
+  assert_int_equal(num, 0);
+  cohort_trace_free(trace);
+  cohort_optimizer_free(sgd);
+  cohort_group_free(group);
+}
+
+/* Two users of the library in one process. */
+static void traces_do_not_meet(void **state) {
+  cohort_trace *one = make_trace(0), *other = make_trace(0);
+  cohort_group *group = small_group(1, 4);
+  cohort_optimizer *sgd = make_sgd();
+  size_t first;
+
+  (void)state;
+  ok(cohort_trace_start(one));
+  train(group, sgd, 4);
+  first = info_of(one).num_events;
+  assert_true(first > 0);
+  ok(cohort_trace_start(other));
+  train(group, sgd, 4);
+  ok(cohort_trace_stop(one));
+  train(group, sgd, 4);
+  assert_true(info_of(one).num_events > first);
+  assert_true(info_of(other).num_events > info_of(one).num_events - first);
+  cohort_trace_free(other); /* while it runs */
+  first = info_of(one).num_events;
+  train(group, sgd, 4);
+  assert_int_equal(info_of(one).num_events, first);
+  ok(cohort_trace_start(one)); /* again */
+  train(group, sgd, 4);
+  assert_true(info_of(one).num_events > first);
+  cohort_trace_free(one);
+  cohort_optimizer_free(sgd);
+  cohort_group_free(group);
+}
+
+static void *run_steps(void *unused) {
+  cohort_group *group = small_group(2, 8);
+  cohort_optimizer *sgd = make_sgd();
+  int i;
+
+  (void)unused;
+  for (i = 0; i < 60; ++i) train(group, sgd, 8);
+  cohort_optimizer_free(sgd);
+  cohort_group_free(group);
+  return NULL;
+}
+
+static void several_threads_are_traced_while_it_is_read(void **state) {
+  cohort_trace *trace = make_trace(2000);
+  pthread_t threads[3];
+  events all;
+  int i;
+
+  (void)state;
+  ok(cohort_trace_start(trace));
+  for (i = 0; i < 3; ++i) assert_int_equal(pthread_create(&threads[i], NULL, run_steps, NULL), 0);
+  for (i = 0; i < 5; ++i) {
+    all = events_of(trace);
+    free(all.of);
+    ok(cohort_trace_stop(trace));
+    ok(cohort_trace_start(trace));
+  }
+  for (i = 0; i < 3; ++i) pthread_join(threads[i], NULL);
+  ok(cohort_trace_stop(trace));
+  all = events_of(trace);
+  assert_int_equal(count(&all, NULL, NULL, NULL, NULL), info_of(trace).num_events);
+  assert_true(count(&all, "operator", "fc", "FullyConnected", "cpu(1)") > 0);
+  assert_nested(&all);
+  free(all.of);
+  cohort_trace_free(trace);
+}
+
+static void the_host_says_what_it_does(void **state) {
+  cohort_trace *trace = make_trace(0);
+  size_t i, marks = 0, counters = 0;
+  char text[64];
+  events all;
+
+  (void)state;
+  ok(cohort_trace_start(trace));
+  ok(cohort_trace_begin(trace, "training", "epoch \"1\"\n"));
+  ok(cohort_trace_begin(trace, "training", "batch"));
+  ok(cohort_trace_mark(trace, "training", "half"));
+  ok(cohort_trace_counter(trace, "loss", 0.5));
+  ok(cohort_trace_end(trace, "training"));
+  ok(cohort_trace_begin(trace, "training", "batch"));
+  ok(cohort_trace_end(trace, "training"));
+  all = events_of(trace); /* what is open is shown as far as it goes */
+  assert_int_equal(count(&all, "user", "batch", NULL, "training"), 2);
+  assert_int_equal(count(&all, "user", "epoch \"1\"\\x0a", NULL, "training"), 1);
+  assert_nested(&all);
+  for (i = 0; i < all.num; ++i) {
+    marks += strcmp(all.of[i].phase, "i") == 0 && strcmp(all.of[i].name, "half") == 0;
+    counters += strcmp(all.of[i].phase, "C") == 0 && all.of[i].value == 0.5;
+  }
+  assert_int_equal(marks, 1);
+  assert_int_equal(counters, 1);
+  free(all.of);
+  ok(cohort_trace_end(trace, "training"));
+  fails(cohort_trace_end(trace, "training"), COHORT_ERROR_STATE, "nothing was begun on row 'training'");
+  fails(cohort_trace_end(trace, "nowhere"), COHORT_ERROR_STATE, "nowhere");
+  for (i = 0; i < 1024; ++i) ok(cohort_trace_begin(trace, "deep", "x"));
+  fails(cohort_trace_begin(trace, "deep", "x"), COHORT_ERROR_STATE, "1024 spans are open");
+  for (i = 0; i < 1021; ++i) {
+    snprintf(text, sizeof(text), "row %d", (int)i);
+    ok(cohort_trace_mark(trace, text, "x"));
+  }
+  fails(cohort_trace_mark(trace, "one more", "x"), COHORT_ERROR_INVALID_ARGUMENT, "row");
+  cohort_trace_free(trace);
+}
+
+static void a_trace_that_is_not_as_it_should_be_is_refused(void **state) {
+  cohort_trace *trace = make_trace(0), *none = NULL;
+  cohort_trace_options options = COHORT_TRACE_OPTIONS_INIT;
+  cohort_span_total total = COHORT_SPAN_TOTAL_INIT;
+  const char *name = NULL, *op = NULL;
+  size_t num = 7;
+
+  (void)state;
+  fails(cohort_trace_stop(trace), COHORT_ERROR_STATE, "not running");
+  ok(cohort_trace_start(trace));
+  fails(cohort_trace_start(trace), COHORT_ERROR_STATE, "running already");
+  ok(cohort_trace_stop(trace));
+  fails(cohort_trace_stop(trace), COHORT_ERROR_STATE, "not running");
+  fails(cohort_trace_write(trace, "/nowhere/at/all.json"), COHORT_ERROR_IO, "/nowhere/at/all.json");
+  fails(cohort_trace_write(trace, "/"), COHORT_ERROR_IO, "/");
+  fails(cohort_trace_write(trace, NULL), COHORT_ERROR_INVALID_ARGUMENT, "path");
+  fails(cohort_trace_json(trace, NULL), COHORT_ERROR_INVALID_ARGUMENT, "out_json");
+  fails(cohort_trace_num_totals(trace, 2, &num), COHORT_ERROR_INVALID_ARGUMENT, "COHORT_TOTALS_");
+  fails(cohort_trace_table(trace, -1, &name), COHORT_ERROR_INVALID_ARGUMENT, "COHORT_TOTALS_");
+  fails(cohort_trace_total(trace, 0, 0, &name, &op, &total), COHORT_ERROR_INVALID_ARGUMENT, "index");
+  fails(cohort_trace_counter(trace, "x", NAN), COHORT_ERROR_INVALID_ARGUMENT, "finite");
+  fails(cohort_trace_begin(trace, NULL, "x"), COHORT_ERROR_INVALID_ARGUMENT, "row");
+  options.flop_per_s = -1;
+  fails(cohort_trace_create(&options, &none), COHORT_ERROR_INVALID_ARGUMENT, "flop_per_s");
+  options.flop_per_s = 0;
+  options.byte_per_s = INFINITY;
+  fails(cohort_trace_create(&options, &none), COHORT_ERROR_INVALID_ARGUMENT, "byte_per_s");
+  assert_null(none);
+  assert_null(name);
+  assert_int_equal(num, 7);
+  cohort_trace_free(trace);
+}
+
+static void a_file_has_what_the_text_has(void **state) {
+  cohort_trace *trace = make_trace(0);
+  cohort_group *group = small_group(1, 4);
+  cohort_optimizer *sgd = make_sgd();
+  char path[] = "/tmp/cohort-trace-XXXXXX", *found;
+  const char *json = NULL;
+  const int file = mkstemp(path);
+  ssize_t bytes;
+
+  (void)state;
+  assert_true(file >= 0);
+  ok(cohort_trace_start(trace));
+  train(group, sgd, 4);
+  ok(cohort_trace_stop(trace));
+  ok(cohort_trace_json(trace, &json));
+  ok(cohort_trace_write(trace, path));
+  {
+    FILE *written = fopen(path, "rb");
+    assert_non_null(written);
+    found = calloc(1, strlen(json) + 2);
+    assert_non_null(found);
+    bytes = (ssize_t)fread(found, 1, strlen(json) + 1, written);
+    fclose(written);
+  }
+  assert_int_equal(bytes, strlen(json));
+  assert_string_equal(found, json);
+  free(found);
+  close(file);
+  unlink(path);
+  cohort_trace_free(trace);
+  cohort_optimizer_free(sgd);
+  cohort_group_free(group);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(nothing_is_recorded_while_it_does_not_run),
+      TEST(every_step_of_two_devices_is_there),
+      TEST(operators_are_shown_beside_what_the_machine_can_do),
+      TEST(old_events_make_room_and_totals_keep_all),
+      TEST(traces_do_not_meet),
+      TEST(several_threads_are_traced_while_it_is_read),
+      TEST(the_host_says_what_it_does),
+      TEST(a_trace_that_is_not_as_it_should_be_is_refused),
+      TEST(a_file_has_what_the_text_has),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests that look into the library: the functions of cudasim.h in the backend that it loads, which is to be the
+// simulated one, with four GPUs. To be asked for before any device is.
+#pragma once
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include "base/settings.hpp"
+#include "cudasim.h"
+
+template <typename Function>
+Function *find_control(const char *name) {
+  char program[4096];
+  const ssize_t length = readlink("/proc/self/exe", program, sizeof program);
+  const std::string path(program, size_t(length));
+  const std::string folder = path.substr(0, path.rfind("/tests/")) + "/cudasim";
+  setenv(cohort::kBackendPath.name, folder.c_str(), 1);
+  setenv("CUDASIM_DEVICES", "4", 1);
+  void *const library = dlopen((folder + "/libcohort_cuda.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) throw std::runtime_error(dlerror());
+  return reinterpret_cast<Function *>(dlsym(library, name));
+}
+#define CONTROL(name) find_control<decltype(name)>(#name)

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups over GPUs on the simulated runtime: that they train as groups over processors do, sum by collective calls
+// while backward runs where they can, and say what is lost when a device is.
+#include <cmath>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/settings.hpp"
+#include "cuda_control.hpp"
+#include "group/group.hpp"
+#include "support/unit.hpp"
+
+using namespace cohort;
+
+namespace {
+
+const auto seed_anew = CONTROL(cudasim_seed);  // before any device is asked for
+const int patience = setenv(kSumTimeout.name, "2", 1);
+const auto num_collectives = CONTROL(cudasim_num_collectives);
+const auto reports = CONTROL(cudasim_reports);
+
+constexpr int64_t kInputs = 6, kHidden = 20, kClasses = 4, kBatch = 12;
+constexpr uint64_t kNumParams = 4;
+
+std::vector<Context> gpus(const std::vector<int> &ids) {
+  std::vector<Context> contexts;
+  for (int id : ids) contexts.push_back({DeviceType::kGpu, id});
+  return contexts;
+}
+
+std::vector<Context> cpus(size_t num) {
+  std::vector<Context> contexts;
+  for (size_t d = 0; d < num; ++d) contexts.push_back({DeviceType::kCpu, int32_t(d)});
+  return contexts;
+}
+
+void set_weights(Group &group) {
+  NamedArrays params;
+  for (size_t i = 0; i < group.num_arrays(GroupList::kParams); ++i) {
+    const NDArray array = NDArray::create(group.array(GroupList::kParams, i, 0).shape(), Dtype::kFloat32, Context());
+    array.fill_uniform(-0.5, 0.5, 7 + i);
+    params.emplace_back(group.name(GroupList::kParams, i), array);
+  }
+  group.set_params(params, nullptr, false);
+}
+
+std::shared_ptr<Group> group_on(const std::vector<Context> &contexts) {
+  GroupOptions options;
+  options.contexts = contexts;
+  options.param_names = {"fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"};
+  options.num_threads = 1;
+  options.gradient_bucket_bytes = 1;  // a bucket for each layer
+  const auto layer = [](const char *name, int64_t units, const Symbol &input) {
+    return Symbol::create("FullyConnected", {{"num_hidden", std::to_string(units)}}, name, {}, {input});
+  };
+  const Symbol hidden = Symbol::create("Activation", {{"act_type", "tanh"}}, "act", {},
+                                       {layer("fc1", kHidden, Symbol::variable("data"))});
+  const Symbol net = Symbol::create("SoftmaxOutput", {}, "softmax", {}, {layer("fc2", kClasses, hidden)});
+  const auto group =
+      Group::create(net, {{"data", Shape{kBatch, kInputs}}}, {{"softmax_label", Shape{kBatch}}}, options);
+  set_weights(*group);
+  return group;
+}
+
+struct Batch {
+  NDArray data = NDArray::create(Shape{kBatch, kInputs}, Dtype::kFloat32, Context());
+  NDArray label = NDArray::create(Shape{kBatch}, Dtype::kFloat32, Context());
+  explicit Batch(uint64_t seed) {
+    data.fill_uniform(-1, 1, seed);
+    for (int64_t i = 0; i < kBatch; ++i) label.data_as<float>()[i] = float((i + int64_t(seed)) % kClasses);
+  }
+};
+
+std::shared_ptr<Optimizer> sgd() {
+  return Optimizer::create("sgd", {{"learning_rate", "0.1"}, {"momentum", "0.9"}, {"rescale_grad", "0.1"}});
+}
+
+void pass(Group &group, uint64_t seed) {
+  const Batch batch(seed);
+  group.forward({batch.data}, {batch.label}, 1);
+  group.backward({});
+}
+
+void train(Group &group, const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode, int num_steps = 4) {
+  for (int step = 0; step < num_steps; ++step) {
+    pass(group, uint64_t(step));
+    group.update(optimizer, mode);
+  }
+}
+
+std::vector<float> values_of(const NDArray &array) {
+  std::vector<float> values(static_cast<size_t>(array.size()));
+  array.read(values.data(), values.size() * sizeof(float));
+  return values;
+}
+
+// Of all parameters on all devices.
+std::vector<float> weights_of(const Group &group) {
+  std::vector<float> all;
+  for (size_t d = 0; d < group.num_devices(); ++d) {
+    for (size_t i = 0; i < kNumParams; ++i) {
+      const std::vector<float> values = values_of(group.array(GroupList::kParams, i, d));
+      all.insert(all.end(), values.begin(), values.end());
+    }
+  }
+  return all;
+}
+
+std::vector<float> trained_on(const std::vector<Context> &contexts, UpdateMode mode) {
+  const auto group = group_on(contexts);
+  train(*group, sgd(), mode);
+  group->wait();
+  return weights_of(*group);
+}
+
+void same(const std::vector<float> &found, const std::vector<float> &expected) {
+  CHECK_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) CHECK_NEAR(double(found[i]), double(expected[i]), 1e-5);
+}
+
+}  // namespace
+
+TEST(gpus_sum_among_themselves_and_come_to_what_processors_come_to_bit_for_bit_each_time) {
+  for (const UpdateMode mode : {UpdateMode::kOnStore, UpdateMode::kPerDevice}) {
+    for (const std::vector<int> &ids : {std::vector<int>{0, 1}, {2, 0, 1}}) {
+      const std::vector<float> expected = trained_on(cpus(ids.size()), mode);
+      std::vector<float> first;
+      for (uint64_t seed = 0; seed < 8; ++seed) {
+        seed_anew(seed);
+        const uint64_t before = num_collectives();
+        const std::vector<float> found = trained_on(gpus(ids), mode);
+        CHECK_EQ(num_collectives() - before, 4 * kNumParams);
+        same(found, expected);
+        if (first.empty()) first = found;
+        CHECK(found == first);
+      }
+    }
+  }
+  CHECK_EQ(std::string(reports()), std::string());
+}
+
+TEST(where_there_can_be_no_collective_call_sums_are_made_on_the_host) {
+  const Context cpu{DeviceType::kCpu, 0}, one{DeviceType::kGpu, 0}, other{DeviceType::kGpu, 1};
+  for (const UpdateMode mode : {UpdateMode::kOnStore, UpdateMode::kPerDevice}) {
+    for (const std::vector<Context> &contexts :
+         {std::vector<Context>{one, one}, {one, cpu}, {one, other, cpu}, {other, cpu, other}}) {
+      const std::vector<float> expected = trained_on(cpus(contexts.size()), mode);
+      for (uint64_t seed = 0; seed < 4; ++seed) {
+        seed_anew(seed);
+        const uint64_t before = num_collectives();
+        same(trained_on(contexts, mode), expected);
+        CHECK_EQ(num_collectives(), before);
+      }
+    }
+  }
+  CHECK_EQ(std::string(reports()), std::string());
+}
+
+TEST(several_groups_sum_over_the_same_devices_at_once) {
+  const std::vector<float> two = trained_on(cpus(2), UpdateMode::kOnStore),
+                           three = trained_on(cpus(3), UpdateMode::kOnStore);
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    seed_anew(seed);
+    const auto a = group_on(gpus({0, 1})), b = group_on(gpus({1, 0})), c = group_on(gpus({1, 2, 0}));
+    const auto of_a = sgd(), of_b = sgd(), of_c = sgd();
+    for (uint64_t step = 0; step < 4; ++step) {  // nobody waits in between
+      pass(*a, step);
+      pass(*b, step);
+      b->update(of_b, UpdateMode::kOnStore);
+      pass(*c, step);
+      a->update(of_a, UpdateMode::kOnStore);
+      c->update(of_c, UpdateMode::kOnStore);
+    }
+    same(weights_of(*a), two);
+    same(weights_of(*b), two);
+    same(weights_of(*c), three);
+  }
+  // And on threads of their own.
+  std::vector<std::thread> threads;
+  std::vector<std::vector<float>> found(3);
+  for (size_t t = 0; t < found.size(); ++t)
+    threads.emplace_back([&, t] { found[t] = trained_on(t == 1 ? gpus({1, 0}) : gpus({0, 1}), UpdateMode::kOnStore); });
+  for (std::thread &thread : threads) thread.join();
+  for (const auto &weights : found) same(weights, two);
+  CHECK_EQ(std::string(reports()), std::string());
+}
+
+TEST(sums_begin_in_backward_where_the_ones_before_were_wanted) {
+  seed_anew(2);
+  const auto group = group_on(gpus({0, 1}));
+  const auto passes = [&] {
+    const uint64_t before = num_collectives();
+    pass(*group, 5);
+    group->wait();
+    return num_collectives() - before;
+  };
+  CHECK_EQ(passes(), 0u);  // perhaps nobody ever asks
+  group->update(sgd(), UpdateMode::kOnStore);
+  group->wait();
+  CHECK_EQ(passes(), kNumParams);
+  CHECK_EQ(passes(), 0u);  // nobody has asked
+}
+
+// Whoever clips gradients does so between backward and update.
+TEST(gradients_that_are_changed_after_backward_are_summed_as_they_are_then) {
+  const auto changed = [](const std::vector<Context> &contexts) {
+    const auto group = group_on(contexts);
+    const auto optimizer = sgd();
+    for (uint64_t step = 0; step < 4; ++step) {
+      pass(*group, step);
+      if (step > 1) group->array(GroupList::kGrads, 0, 1).fill(double(step));
+      group->update(optimizer, step == 3 ? UpdateMode::kPerDevice : UpdateMode::kOnStore);
+      if (step == 1) group->update(optimizer, UpdateMode::kOnStore);  // once more from the same gradients
+    }
+    group->wait();
+    return weights_of(*group);
+  };
+  const std::vector<float> expected = changed(cpus(2));
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    seed_anew(seed);
+    same(changed(gpus({0, 1})), expected);
+  }
+}
+
+TEST(a_device_that_does_not_come_to_a_sum_is_named_and_what_was_not_written_is_marked) {
+  seed_anew(2);
+  const auto group = group_on(gpus({0, 1}));
+  const auto optimizer = sgd();
+  train(*group, optimizer, UpdateMode::kOnStore);
+  group->wait();
+  CONTROL(cudasim_stop_device)(1, 1);
+  train(*group, optimizer, UpdateMode::kOnStore, 1);
+  CHECK_THROWS(weights_of(*group), Error, "gpu(1) has not come to it for 2 seconds");
+  CHECK_THROWS(weights_of(*group), Error, "sum of bucket 0, the gradients of 'fc2_");
+  CONTROL(cudasim_stop_device)(1, 0);
+  CHECK_THROWS(group->wait(), Error, "gpu(1)");
+  group->wait();  // reported once
+  const Batch batch(1);
+  CHECK_THROWS(group->forward({batch.data}, {batch.label}, 1), Error, "gpu(1)");
+  // With weights set anew all goes on, by a new communicator.
+  set_weights(*group);
+  train(*group, sgd(), UpdateMode::kOnStore);
+  group->wait();
+  same(weights_of(*group), trained_on(cpus(2), UpdateMode::kOnStore));
+}
+
+TEST(a_device_that_breaks_ends_the_sums_of_its_group_and_no_others) {
+  seed_anew(2);
+  const auto group = group_on(gpus({2, 3})), others = group_on(gpus({0, 1}));
+  const auto optimizer = sgd(), of_group = sgd();
+  train(*group, of_group, UpdateMode::kPerDevice);
+  group->wait();
+  train(*others, optimizer, UpdateMode::kOnStore, 2);
+  CONTROL(cudasim_stop_device)(3, 1);  // nothing is done before it breaks
+  train(*group, of_group, UpdateMode::kPerDevice, 1);
+  CONTROL(cudasim_break_device)(3);
+  CONTROL(cudasim_stop_device)(3, 0);
+  CHECK_THROWS(values_of(group->array(GroupList::kParams, 0, 0)), Error, "gpu(3) has failed: an illegal memory access");
+  CHECK_THROWS(group->wait(), Error, "gpu(3)");
+  CHECK_THROWS(set_weights(*group), Error, "gpu(3)");
+  pass(*others, 2);
+  others->update(optimizer, UpdateMode::kOnStore);
+  others->wait();
+  for (float weight : weights_of(*others)) CHECK(std::isfinite(weight));
+}
+
+UNIT_MAIN()
