@@ -36,7 +36,7 @@ libjna-java /usr/share/java/jna.jar
 scala /usr/bin/scalac
 junit4 /usr/share/java/junit4.jar'
 [[ ${1:-} != --python ]] || needs+='
-python3-build build.py
+python3-build build.env.py
 python3-wheel wheel.py
 python3-venv venv.py
 mypy mypy.py

@@ -244,7 +244,7 @@ for part in "$@"; do
         add python 0 0 0 1
         continue
       fi
-      if "$PYTHON" -c 'import build, wheel' 2>/dev/null; then
+      if "$PYTHON" -c 'import build.env, wheel' 2>/dev/null; then
         check python-wheel tests/check/python_wheel.sh "$PYTHON"
       else
         echo "python-wheel: left out, $PYTHON has no build (make test-python installs it)"

@@ -90,6 +90,8 @@ enum Ended {
 }
 
 thread_local! {
+    // Older lints take the macro's constant for ours.
+    #[allow(clippy::declare_interior_mutable_const)]
     static ENDED: RefCell<Option<Ended>> = const { RefCell::new(None) };
 }
 

@@ -187,22 +187,25 @@ fn functions_of_the_callers_are_recorded() {
 /// y = factor * x, which refuses a factor of 13 and panics at a negative one.
 struct Scale(Arc<()>);
 
-struct Scaled(f32, Arc<()>);
+struct Scaled {
+    factor: f32,
+    _held: Arc<()>,
+}
 
 impl CustomOp for Scale {
     fn create(&self, attrs: &Attrs, _context: Context) -> Result<Box<dyn CustomNode>> {
         let factor = attrs.iter().find(|(key, _)| key == "factor").map_or("1", |(_, value)| value);
-        Ok(Box::new(Scaled(factor.parse().map_err(|_| refusal())?, self.0.clone())))
+        Ok(Box::new(Scaled { factor: factor.parse().map_err(|_| refusal())?, _held: self.0.clone() }))
     }
 }
 
 impl Scaled {
     fn scale(&self, from: &NDArray, to: &NDArray) -> Result<()> {
-        assert!(self.0 >= 0.0, "a negative factor");
-        if self.0 == 13.0 {
+        assert!(self.factor >= 0.0, "a negative factor");
+        if self.factor == 13.0 {
             return Err(refusal());
         }
-        to.write(&from.to_vec::<f32>()?.iter().map(|x| self.0 * x).collect::<Vec<_>>())
+        to.write(&from.to_vec::<f32>()?.iter().map(|x| self.factor * x).collect::<Vec<_>>())
     }
 }
 
