@@ -52,8 +52,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_variable(const char *na
  * @param inputs       Symbols of one output each. An operator that takes any number of inputs gets one symbol for each,
  *                     and counts them itself if its count attribute is not among the keys. An operator that runs
  *                     graphs (_foreach: fn; _while_loop: cond, func; _cond: cond, then_branch, else_branch; _CachedOp:
- *                     graph; _sg_mkldnn_conv, _sg_mkldnn_fully_connected: layer) gets these first, each a symbol of all
- *                     outputs of its graph, whose variables are its inputs; the rest attributes tell as in MXNet's JSON.
+ *                     graph; _sg_mkldnn_conv, _sg_mkldnn_fully_connected, _sg_mkldnn_selfatt_qk,
+ *                     _sg_mkldnn_selfatt_valatt: layer) gets these first, each a symbol of all outputs of its graph,
+ *                     whose variables are its inputs; the rest attributes tell as in MXNet's JSON.
  * @param input_names  The operator's input that each is for; NULL: in the operator's order.
  * @return NULL, or
  *   COHORT_ERROR_NAME              no such operator, attribute or input; an input given twice; an attribute missing

@@ -503,6 +503,8 @@ COHORT_KERNEL(backend, _backward__cond, BranchBackward);
 COHORT_KERNEL(backend, _CachedOp, BranchForward);
 COHORT_KERNEL(backend, _sg_mkldnn_conv, BranchForward);
 COHORT_KERNEL(backend, _sg_mkldnn_fully_connected, BranchForward);
+COHORT_KERNEL(backend, _sg_mkldnn_selfatt_qk, BranchForward);
+COHORT_KERNEL(backend, _sg_mkldnn_selfatt_valatt, BranchForward);
 COHORT_KERNEL(backend, _backward__CachedOp, BranchBackward);
 
 }  // namespace

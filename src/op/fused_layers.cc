@@ -44,6 +44,18 @@ void check_fully_connected(A &a) {
   take_inputs(a, names);
 }
 
+void check_scores(A &a) {
+  std::vector<const char *> names = {"queries_keys_values"};
+  if (a.quantized) names.insert(names.end(), {"min_qkv", "max_qkv"});
+  take_inputs(a, names);
+}
+
+void check_values(A &a) {
+  std::vector<const char *> names = {"queries_keys_values", "attention"};
+  if (a.quantized) names.insert(names.end(), {"min_qkv", "max_qkv", "min_attention", "max_attention"});
+  take_inputs(a, names);
+}
+
 OpBuilder<A> fused_layer(const char *name, const char *doc) {
   OpBuilder<A> op(name);
   return op.doc(doc)
@@ -59,6 +71,11 @@ OpBuilder<A> fused_layer(const char *name, const char *doc) {
       .own_mutates([](const A &, Pass) { return std::vector<int>(); })  // statistics are read alone
       .gradient(Gradient())
       .flops([](const A &a, const Shapes &in, const Shapes &) { return a.inside[0]->flops(in); });
+}
+
+std::vector<std::string> output_names(const A &a) {
+  if (a.num_outputs == 1) return {"output"};
+  return {"output", "min_output", "max_output"};
 }
 
 const char *const kSaysTheGraph = "Whether the graph has one; it says so itself.";
@@ -87,11 +104,26 @@ const char *const kSaysTheGraph = "Whether the graph has one; it says so itself.
               "Whether weight and bias are float32, of which bytes are made with a range for each output.")
         .ignored("with_eltwise", "boolean", "0", kSaysTheGraph)
         .ignored("with_relu", "boolean", "0", kSaysTheGraph)
-        .output_names([](const A &a) {
-          return a.num_outputs == 1 ? std::vector<std::string>{"output"}
-                                    : std::vector<std::string>{"output", "min_output", "max_output"};
-        })
+        .output_names(output_names)
         .check(check_fully_connected);
+
+OpBuilder<A> fused_attention(const char *name, const char *doc) {
+  OpBuilder<A> op = fused_layer(name, doc);
+  return op.required(&A::heads, "heads", "The number of heads.")
+      .range(1)
+      .attr(&A::enable_float_output, "enable_float_output", false, "Whether the output is float32, without bounds.")
+      .output_names(output_names);
+}
+
+[[maybe_unused]] const auto &kScores =
+    fused_attention("_sg_mkldnn_selfatt_qk",
+                    "Queries times keys / sqrt(width), of self-attention, of floats or of int8. No gradients.")
+        .check(check_scores);
+
+[[maybe_unused]] const auto &kValues =
+    fused_attention("_sg_mkldnn_selfatt_valatt",
+                    "Attention times values, of self-attention, of floats or of int8 (attention: uint8). No gradients.")
+        .check(check_values);
 
 }  // namespace
 }  // namespace cohort

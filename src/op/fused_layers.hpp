@@ -12,8 +12,10 @@ namespace cohort {
 struct FusedLayerAttrs : ControlFlowAttrs {
   bool quantized = false;
   std::optional<float> min_calib_range, max_calib_range;
-  bool with_bn = false, with_sum = false;                           // of _sg_mkldnn_conv
-  bool enable_float_output = false, channel_wise_quantize = false;  // of _sg_mkldnn_fully_connected
+  bool with_bn = false, with_sum = false;  // of _sg_mkldnn_conv
+  bool enable_float_output = false,
+       channel_wise_quantize = false;  // of _sg_mkldnn_fully_connected; float output of attention, too
+  int32_t heads = 0;                   // of attention
 
   bool calibrated() const { return min_calib_range && max_calib_range; }
 };

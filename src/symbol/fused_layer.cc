@@ -9,12 +9,32 @@
 #include "op/convolution.hpp"
 #include "op/fully_connected.hpp"
 #include "op/fused_layers.hpp"
+#include "op/interleaved_attention.hpp"
 #include "op/leaky_relu.hpp"
 
 namespace cohort {
 namespace {
 
-constexpr char kConvolution[] = "_sg_mkldnn_conv", kFullyConnected[] = "_sg_mkldnn_fully_connected";
+struct Kind {
+  const char *op, *layer;
+  std::vector<const char *> followers;
+};
+
+const Kind kKinds[] = {
+    {"_sg_mkldnn_conv", "Convolution", {"Activation", "LeakyReLU", "clip", "BatchNorm", "elemwise_add"}},
+    {"_sg_mkldnn_fully_connected",
+     "FullyConnected",
+     {"Activation", "LeakyReLU", "clip", "square", "sqrt", "exp", "abs"}},
+    {"_sg_mkldnn_selfatt_qk", "_contrib_interleaved_matmul_selfatt_qk", {}},
+    {"_sg_mkldnn_selfatt_valatt", "_contrib_interleaved_matmul_selfatt_valatt", {}},
+};
+
+const Kind *kind_of(const Node &node) {
+  for (const Kind &kind : kKinds) {
+    if (node.op->name == kind.op) return &kind;
+  }
+  return nullptr;
+}
 
 [[noreturn]] void refuse(const std::string &what) {
   throw Error(Code::kInvalidArgument, "sub-graph: " + what, "sub-graph");
@@ -55,7 +75,9 @@ class FusedLayer::Maker {
  public:
   explicit Maker(const Node &node)
       : a_(attributes_of(node)),
-        is_convolution_(node.op->name == kConvolution),
+        kind_(*kind_of(node)),
+        is_convolution_(kind_.layer == std::string("Convolution")),
+        is_attention_(kind_.followers.empty()),
         given_(*node.subgraphs[0]),
         graph_(given_.graph()),
         made_(graph_.nodes.size()) {
@@ -82,16 +104,13 @@ class FusedLayer::Maker {
   // ---- what was given
 
   bool may_follow(const std::string &op) const {
-    std::vector<const char *> all = {"Activation", "LeakyReLU", "clip"};
-    if (is_convolution_) all.insert(all.end(), {"BatchNorm", "elemwise_add"});
-    if (!is_convolution_) all.insert(all.end(), {"square", "sqrt", "exp", "abs"});
-    return std::find(all.begin(), all.end(), op) != all.end();
+    return std::find(kind_.followers.begin(), kind_.followers.end(), op) != kind_.followers.end();
   }
 
   bool is_variable(const Graph::Input &input) const { return graph_.nodes[size_t(input.node)]->is_variable(); }
 
   void find_layer() {
-    const std::string layer = is_convolution_ ? "Convolution" : "FullyConnected";
+    const std::string layer = kind_.layer;
     if (graph_.heads.size() != 1) refuse(text("expected 1 output, found ", graph_.heads.size()));
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node &node = *graph_.nodes[n];
@@ -127,6 +146,10 @@ class FusedLayer::Maker {
     if (graph_.heads[0].node != last_ || graph_.heads[0].index != 0) refuse("expected what is last in it as output");
     if (is_convolution_ && a_.with_bn != (norm_ >= 0)) refuse("expected a BatchNorm where 'with_bn' is true");
     if (is_convolution_ && a_.with_sum != (sum_ >= 0)) refuse("expected a sum where 'with_sum' is true");
+    if (is_attention_) {
+      const int heads = graph_.nodes[size_t(layer_)]->parsed.get<InterleavedAttentionAttrs>().heads;
+      if (a_.heads > 0 && a_.heads != heads) refuse(text("expected 'heads' of ", a_.heads, ", found ", heads));
+    }
     const bool is_scaled = a_.calibrated() || a_.enable_float_output;
     if (a_.quantized && a_.channel_wise_quantize && !is_scaled) {
       throw Error(Code::kInvalidArgument,
@@ -174,6 +197,12 @@ class FusedLayer::Maker {
   }
 
   void add_bounds() {
+    if (is_attention_) {
+      widen(input_of(layer_, 0), Dtype::kInt8);
+      if (graph_.inputs[size_t(layer_)].size() > 1) return widen(input_of(layer_, 1), Dtype::kUint8);
+      weight_ = data_;  // queries and keys lie in one array
+      return;
+    }
     widen(input_of(layer_, 0), Dtype::kNone);
     if (sum_ >= 0) widen(sum_, Dtype::kNone);
     if (is_convolution_ || a_.channel_wise_quantize) return;
@@ -252,6 +281,8 @@ class FusedLayer::Maker {
                              {"min_calib_range", number_text(*a_.min_calib_range)},
                              {"max_calib_range", number_text(*a_.max_calib_range)}};
       const Entry bytes = apply("_contrib_quantize_v2", range, {result});
+      // Attention has the bounds as they are given, not the larger on both sides.
+      if (is_attention_) return {bytes, number(*a_.min_calib_range), number(*a_.max_calib_range)};
       return {bytes, output(bytes, 1), output(bytes, 2)};
     }
     // int32, whose 1 is the product of what 1 of data and of weight stand for.
@@ -266,6 +297,8 @@ class FusedLayer::Maker {
     return {apply("Cast", {{"dtype", "int32"}}, {cut}), output(range, 1), output(range, 2)};
   }
 
+  static Entry number(float value) { return apply("_full", {{"shape", "(1,)"}, {"value", number_text(value)}}, {}); }
+
   static Entry one_of(const Entry &bytes) {
     const Entry flat = apply("Reshape", {{"shape", "(-1,)"}}, {bytes});
     return apply("ones_like", {}, {apply("slice_axis", {{"axis", "0"}, {"begin", "0"}, {"end", "1"}}, {flat})});
@@ -276,7 +309,8 @@ class FusedLayer::Maker {
   };
 
   const FusedLayerAttrs a_;
-  const bool is_convolution_;
+  const Kind &kind_;
+  const bool is_convolution_, is_attention_;
   const NodeGraph &given_;
   const Graph &graph_;
   std::vector<Entry> made_;                            // by node of the graph: its first output
@@ -284,9 +318,7 @@ class FusedLayer::Maker {
   Bytes data_, weight_;
 };
 
-bool is_fused_layer(const Node &node) {
-  return node.subgraphs.size() == 1 && (node.op->name == kConvolution || node.op->name == kFullyConnected);
-}
+bool is_fused_layer(const Node &node) { return node.subgraphs.size() == 1 && kind_of(node) != nullptr; }
 
 std::shared_ptr<const FusedLayer> FusedLayer::make(const Node &node) {
   return std::shared_ptr<const FusedLayer>(new FusedLayer(Maker(node), node.subgraphs[0]));

@@ -105,6 +105,59 @@ static void what_is_no_such_layer_is_refused(void **state) {
   ok(try_layer(DENSE, ATTRS("quantized", "True"), dense())); /* as int32 */
 }
 
+static cohort_symbol *attention(const char *op, cohort_symbol *projections) {
+  return node(op, "a", ATTRS("heads", "2"), INPUTS(projections));
+}
+
+#define SCORES "_sg_mkldnn_selfatt_qk"
+#define INTERLEAVED "_contrib_interleaved_matmul_selfatt_qk"
+
+static void what_is_no_such_attention_is_refused(void **state) {
+  (void)state;
+  ok(try_layer(SCORES, ATTRS("heads", "2"), attention(INTERLEAVED, variable("x"))));
+  ok(try_layer(SCORES, ATTRS("heads", "2", "quantized", "True"), attention(INTERLEAVED, variable("x"))));
+  fails(try_layer(SCORES, NO_ATTRS, attention(INTERLEAVED, variable("x"))), COHORT_ERROR_NAME, "heads");
+  REFUSED(SCORES, ATTRS("heads", "0"), attention(INTERLEAVED, variable("x")), "heads");
+  REFUSED(SCORES, ATTRS("heads", "3"), attention(INTERLEAVED, variable("x")), "expected 'heads' of 3, found 2");
+  REFUSED(SCORES, ATTRS("heads", "2"), NULL, "expected 1 sub-graphs, found 0");
+  REFUSED(SCORES, ATTRS("heads", "2"), dense(), "expected behind a _contrib_interleaved_matmul_selfatt_qk");
+  REFUSED("_sg_mkldnn_selfatt_valatt", ATTRS("heads", "2"), attention(INTERLEAVED, variable("x")),
+          "expected behind a _contrib_interleaved_matmul_selfatt_valatt");
+  REFUSED(SCORES, ATTRS("heads", "2"), node("square", "s", NO_ATTRS, INPUTS(attention(INTERLEAVED, variable("x")))),
+          "node 's' (square): expected an operator that is fused with _contrib_interleaved_matmul_selfatt_qk");
+}
+
+/* Without a range of its own the product is int32, with the bounds that go with it. */
+static void scores_in_int32_have_the_bounds_of_a_product(void **state) {
+  cohort_symbol *bytes = node("_contrib_quantize_v2", "bytes",
+                              ATTRS("out_type", "int8", "min_calib_range", "-127.5", "max_calib_range", "127.5"),
+                              INPUTS(variable("data"))),
+                *inside = attention(INTERLEAVED, variable("x")), *quantized[4] = {inside}, *scores;
+  const char *const keys[] = {"heads", "quantized"}, *const values[] = {"2", "True"};
+  const float bound = (127.5f / 127) * (127.5f / 127) * 2147483647.0f;
+  cohort_executor *executor;
+  cohort_ndarray *found;
+  int32_t numbers[8];
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < 3; ++i) ok(cohort_symbol_output(bytes, i, &quantized[1 + i]));
+  ok(cohort_symbol_create(SCORES, "layer", keys, values, 2, quantized, NULL, 4, &scores));
+  for (i = 0; i < 4; ++i) cohort_symbol_free(quantized[i]);
+  cohort_symbol_free(bytes);
+  executor = simple_bind_with(scores, desc("data", SHAPE(2, 1, 6), NULL), "null");
+  set_arg(executor, "data", 2, 5, 0, -7, 11, 0, -4, 100, 0, 1, 127, 0); /* (query, key, value) of each head */
+  ok(cohort_executor_forward(executor, 0));
+  found = output_of(executor, 0);
+  assert_int_equal(dtype_of(found), COHORT_DTYPE_INT32);
+  ok(cohort_ndarray_read(found, numbers, sizeof numbers));
+  cohort_ndarray_free(found);
+  assert_memory_equal(numbers, ((int32_t[]){10, 200, -20, -400, -77, -889, 11, 127}), sizeof numbers);
+  holds_free(output_of(executor, 1), -bound);
+  holds_free(output_of(executor, 2), bound);
+  cohort_executor_free(executor);
+}
+
 /* In a file, a node that lacks the bounds of its bytes. */
 static void a_file_without_bounds_is_refused(void **state) {
   cohort_symbol *layer = node(DENSE, "layer", ATTRS("quantized", "False"),
@@ -142,8 +195,13 @@ static void floats_are_no_bytes(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(statistics_stay_in_training),      TEST(a_file_keeps_the_layer), TEST(what_is_no_such_layer_is_refused),
-      TEST(a_file_without_bounds_is_refused), TEST(floats_are_no_bytes),
+      TEST(statistics_stay_in_training),
+      TEST(a_file_keeps_the_layer),
+      TEST(what_is_no_such_layer_is_refused),
+      TEST(what_is_no_such_attention_is_refused),
+      TEST(scores_in_int32_have_the_bounds_of_a_product),
+      TEST(a_file_without_bounds_is_refused),
+      TEST(floats_are_no_bytes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
