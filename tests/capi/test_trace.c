@@ -2,9 +2,9 @@
 /* Traces: what ran is there, under its name and on its row; what did not run, or was not traced, is not. */
 #include <math.h>
 #include <pthread.h>
-#include <unistd.h>
 
 #include "support/boundary.h"
+#include "support/temporary.h"
 
 /* ---- reading JSON ----------------------------------------------------------------------------------------------- */
 
@@ -502,13 +502,12 @@ static void a_file_has_what_the_text_has(void **state) {
   cohort_trace *trace = make_trace(0);
   cohort_group *group = small_group(1, 4);
   cohort_optimizer *sgd = make_sgd();
-  char path[] = "/tmp/cohort-trace-XXXXXX", *found;
+  char path[TEMPORARY_PATH], *found;
   const char *json = NULL;
-  const int file = mkstemp(path);
   ssize_t bytes;
 
   (void)state;
-  assert_true(file >= 0);
+  temporary_path(path, "trace", ".json");
   ok(cohort_trace_start(trace));
   train(group, sgd, 4);
   ok(cohort_trace_stop(trace));
@@ -525,7 +524,6 @@ static void a_file_has_what_the_text_has(void **state) {
   assert_int_equal(bytes, strlen(json));
   assert_string_equal(found, json);
   free(found);
-  close(file);
   unlink(path);
   cohort_trace_free(trace);
   cohort_optimizer_free(sgd);
