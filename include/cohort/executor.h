@@ -92,12 +92,17 @@ typedef struct cohort_executor_options {
   size_t num_narrow_names;
 
   const cohort_calibration *calibration; /* of COHORT_DTYPE_INT8: ranges of the network's values, by its nodes' names */
+
+  /* 0: what backward reads of a forward pass stays until the next one, and backward may be repeated. 1: backward works
+     in that memory, too, which takes less (planned_bytes of cohort_executor_memory()); the second one after a forward
+     is a STATE error. */
+  cohort_bool backward_once;
 } cohort_executor_options;
 
 #define COHORT_EXECUTOR_OPTIONS_INIT                                                                                  \
   {                                                                                                                   \
     sizeof(cohort_executor_options), NULL, NULL, 0, NULL, 0, 0, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, \
-        NULL, 0, NULL, 0, 0, NULL, 0, NULL, 0, NULL                                                                   \
+        NULL, 0, NULL, 0, 0, NULL, 0, NULL, 0, NULL, 0                                                                \
   }
 
 /** The same as COHORT_EXECUTOR_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */

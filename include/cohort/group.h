@@ -127,12 +127,14 @@ typedef struct cohort_group_options {
   int32_t loss_scale_window; /* 1 or more; 0: 2000 */
 
   const cohort_calibration *calibration; /* as in executor.h */
+
+  cohort_bool backward_once; /* as in executor.h */
 } cohort_group_options;
 
 #define COHORT_GROUP_OPTIONS_INIT                                                                                     \
   {                                                                                                                   \
     sizeof(cohort_group_options), NULL, 0, 0, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, \
-        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL                               \
+        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0                            \
   }
 
 /** The same as COHORT_GROUP_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */

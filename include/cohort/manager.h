@@ -64,12 +64,14 @@ typedef struct cohort_manager_options {
 
   double loss_scale; /* these two as in group.h; one for all buckets */
   int32_t loss_scale_window;
+
+  cohort_bool backward_once; /* as in executor.h */
 } cohort_manager_options;
 
 #define COHORT_MANAGER_OPTIONS_INIT                                                                                  \
   {                                                                                                                  \
     sizeof(cohort_manager_options), NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, \
-        NULL, 0, 0, 0                                                                                                \
+        NULL, 0, 0, 0, 0                                                                                             \
   }
 
 /** The same as COHORT_MANAGER_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */

@@ -73,6 +73,7 @@ ExecutorOptions to_executor_options(const cohort_executor_options &set, const co
   options.group2ctx = to_group2ctx(set.ctx_group_names, set.ctx_group_contexts, set.num_ctx_groups);
   options.num_threads = set.num_threads;
   options.compute = to_compute_types(set);
+  options.backward_once = to_bool(set.backward_once, "backward_once");
   options.seed = set.seed;
   if (set.shared_executor) options.shared = deref(set.shared_executor, "shared_executor").executor;
   return options;

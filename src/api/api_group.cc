@@ -110,6 +110,7 @@ GroupOptions to_group_options(const cohort_group_options &set, const cohort_cont
   options.group2ctx = to_group2ctx(set, num_contexts);
   options.num_threads = set.num_threads;
   options.compute = to_compute_types(set);
+  options.backward_once = to_bool(set.backward_once, "backward_once");
   options.loss_scale = to_loss_scale(set);
   options.gradient_bucket_bytes = set.gradient_bucket_bytes;
   options.seed = set.seed;

@@ -58,6 +58,7 @@ cohort_error *cohort_manager_create(const cohort_symbol *symbol, const cohort_co
     if (set.default_bucket_key) how.default_bucket_key = set.default_bucket_key;
     how.num_threads = set.num_threads;
     how.compute = to_compute_types(set);
+    how.backward_once = to_bool(set.backward_once, "backward_once");
     how.loss_scale = to_loss_scale(set);
     how.seed = set.seed;
     how.log = to_log(set.log, set.log_user_data);

@@ -43,6 +43,7 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   request.compute_dtype = in_bytes && is_train ? Dtype::kFloat32 : options.compute.dtype;
   if (in_bytes && !is_train && !separate_nodes) request.ranges = ranges;
   request.precisions = precisions;
+  request.backward_once = with_backward && options.backward_once;
   request.scales_loss = with_backward && options.loss_scale;
   const std::shared_ptr<const Plan> plan = shared_plan(request);
   if (options.compute.dtype != Dtype::kFloat32 && plan->narrow_nodes.empty() && programs.empty()) {
@@ -88,6 +89,7 @@ ProgramOwner &Executor::Impl::start_forward(bool is_train) {
   last = &chosen;
   last_is_train = is_train;
   last_is_separate = bool(monitor);
+  backward_has_run = false;
   chosen.begin_forward();
   return chosen;
 }
@@ -108,6 +110,7 @@ void Executor::forward(bool is_train) {
   if (self.parts) {
     const std::shared_ptr<Executor> keep = shared_from_this();  // the host, called back, may free it
     const Impl::InPass pass(&self, "forward");
+    self.backward_has_run = false;
     return self.parts->forward(is_train);
   }
   if (self.options.replicas) self.check_alone(self.program_of_forward(is_train));
@@ -139,6 +142,7 @@ int Executor::partial_forward(bool is_train, int step) {
   self.last = &program;
   self.last_is_train = is_train;
   self.last_is_separate = true;
+  self.backward_has_run = false;
   program.run_forward(step == 0 ? 0 : end[size_t(step) - 1], end[size_t(step)]);
   if (self.monitor && !self.graph.nodes[size_t(step)]->is_variable()) {
     for (int o = 0; o < self.graph.nodes[size_t(step)]->num_outputs(); ++o) self.report_output(program, step, o);
@@ -180,18 +184,29 @@ void Executor::check_head_gradients(const std::vector<ArrayPart> &head_grads,
   }
 }
 
+void Executor::check_backward() const {
+  if (impl_->parts ? !impl_->parts->has_run() : !impl_->last) {
+    throw Error(Code::kState, "backward: no forward has run since this executor was bound", "backward");
+  }
+  if (impl_->options.backward_once && impl_->backward_has_run) {
+    throw Error(Code::kState,
+                "backward: it has run since the last forward, and with backward_once its memory held gradients since: "
+                "run forward again, or bind without backward_once",
+                "backward");
+  }
+}
+
 void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train, const BucketPrograms &after_bucket) {
   const WorkSpan span(SpanKind::kCall, "executor backward");
   Impl &self = *impl_;
   self.check_idle("backward");
   if (!self.any_gradient) return;  // BWD-10
-  if (self.parts ? !self.parts->has_run() : !self.last) {
-    throw Error(Code::kState, "backward: no forward has run since this executor was bound", "backward");
-  }
+  check_backward();
   check_head_gradients(head_grads, [&](size_t h) { return self.arrays.outputs[h].shape(); });
   if (self.parts) {
     const std::shared_ptr<Executor> keep = shared_from_this();
     const Impl::InPass pass(&self, "backward");
+    self.backward_has_run = true;
     return self.parts->backward(head_grads, is_train);
   }
   bool forward_again = false;
@@ -219,6 +234,7 @@ ProgramOwner &Executor::Impl::backward_program(bool is_train, bool *forward_agai
 }
 
 void Executor::Impl::start_backward(ProgramOwner &program, const std::vector<ArrayPart> &head_grads) {
+  backward_has_run = true;
   for (size_t i = 0; i < reqs.size(); ++i) {
     const NDArray &added_to = arrays.grads[i];
     if (reqs[i] != GradReq::kAdd || !added_to) continue;

@@ -31,6 +31,7 @@ struct ExecutorOptions {
   int num_threads = 0;                       // of each cpu context; 0: the processors are shared out among them
   uint64_t seed = 0;                         // of random operators; the same seed gives the same numbers
   ComputeTypes compute;
+  bool backward_once = false;  // after each forward; backward then works in the memory of what it has read
   std::shared_ptr<const double> loss_scale;  // times which gradients begin; changed by its owner alone, while no work
                                              // is in flight. Null: 1
   uint32_t replica = 0;                      // tells executors apart that work under one seed: devices of a group
@@ -148,6 +149,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
   const std::vector<NDArray> &aux() const;
   const std::vector<NDArray> &outputs() const;  // null where values say the shape and there was no forward
   const std::vector<GradReq> &grad_reqs() const;
+  void check_backward() const;                      // kState: no forward that backward belongs to
   bool output_needs_head_gradient(int head) const;  // BWD-03
   const Node *node_sized_by_values() const;         // the first of which values say the shape; null: there is none
   // BWD-02..04: no more than outputs, one where it is needed, and of the shape that the output has for whoever asks.

@@ -59,6 +59,7 @@ struct Executor::Impl {
   std::map<Mode, std::shared_ptr<ProgramOwner>> programs;
   ProgramOwner *last = nullptr;  // the program that ran forward last; null: none since bind
   bool last_is_train = false, last_is_separate = false;
+  bool backward_has_run = false;  // since the last forward
   std::vector<int> gradient_order;
   std::vector<int> bucket_ends;
   MonitorFunction monitor;

@@ -62,6 +62,7 @@ struct GroupOptions {
   std::vector<std::map<std::string, Context>> group2ctx;  // none, one for all devices, or one per device (EXE-11)
   int num_threads = 0;  // of each cpu context; 0: the processors are shared out among them
   ComputeTypes compute;
+  bool backward_once = false;  // as an executor's
   LossScaleOptions loss_scale;
   size_t gradient_bucket_bytes = 0;  // 0: chosen from the model
   uint64_t seed = 0;

@@ -369,6 +369,7 @@ ExecutorOptions Group::Impl::executor_options(size_t device) const {
   result.group2ctx = group2ctx(device);
   result.num_threads = options.num_threads != 0 ? options.num_threads : default_threads(num_cpus());
   result.compute = options.compute;
+  result.backward_once = options.backward_once;
   result.seed = options.seed;
   result.replica = uint32_t(device);
   result.replicas = replicas;

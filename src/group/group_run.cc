@@ -166,6 +166,7 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
     self.has_backward = true;
     return;
   }
+  for (const auto &exec : self.current_binding->execs) exec->check_backward();
   DataDescs shapes;
   front.check_head_gradients({head_grads.begin(), head_grads.end()}, [&](size_t head) {
     if (shapes.empty()) shapes = output_shapes();

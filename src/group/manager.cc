@@ -16,6 +16,7 @@ GroupOptions group_options(const ManagerOptions &options) {
   result.state_names = options.state_names;
   result.num_threads = options.num_threads;
   result.compute = options.compute;
+  result.backward_once = options.backward_once;
   result.loss_scale = options.loss_scale;
   result.seed = options.seed;
   result.log = options.log;

@@ -29,6 +29,7 @@ struct ManagerOptions {
   std::vector<std::string> state_names;
   int num_threads = 0;
   ComputeTypes compute;
+  bool backward_once = false;  // as an executor's
   LossScaleOptions loss_scale;
   uint64_t seed = 0;
   std::function<void(LogLevel, const std::string &)> log;  // empty: the library's

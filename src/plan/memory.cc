@@ -128,6 +128,7 @@ class MemoryPass {
       touch(step.scratch, s, true);
       touch(step.saved, s);
     }
+    if (ir_.request->backward_once) return;
     // Backward may be repeated after one forward: what it reads of the forward pass stays until its end.
     for (Block &block : blocks_) {
       if (block.first < forward && block.last >= forward) block.last = end;

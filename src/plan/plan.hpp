@@ -40,7 +40,8 @@ struct PlanRequest {
   std::vector<bool> constants;                   // per argument: rarely written
   bool is_train = false;
   bool with_backward = false;
-  bool always_moves = false;  // training moves auxiliary states without a gradient, too: an operator applied at once
+  bool backward_once = false;  // after each forward: what it has read may be overwritten
+  bool always_moves = false;   // training moves auxiliary states without a gradient, too: an operator applied at once
   bool separate_nodes =
       false;  // no fusion, no in-place reuse: each node can be run and looked at (monitor, partial forward)
   int num_threads = 1;

@@ -25,7 +25,8 @@ constexpr char kUsage[] =
     "  --lacking FILE  a case for which an operator in this list has no kernel is skipped; the list has an operator a\n"
     "                  line, and what follows a tab is for others\n"
     "  --parts         operator cases only: each also with one gradient, one output, among operators to be fused with\n"
-    "                  and with nothing fused; a step that leaves elements unwritten fails (COHORT_CHECK=outputs)\n"
+    "                  (there with backward_once) and with nothing fused; a step that leaves elements unwritten fails\n"
+    "                  (COHORT_CHECK=outputs)\n"
     "  --limit SECONDS how long a case may take (120)\n"
     "  --in-process    all cases in this process, for a debugger: a crash ends the run\n";
 

@@ -16,8 +16,9 @@ constexpr double kStale = 7.5;
 struct Part {
   int output = -1;       // the only head; -1: all
   bool is_train = true;  // if the case is
-  bool between = false;  // point-wise operators before it and behind, two of each that cancel out
-  bool apart = false;    // each node is shown to a monitor: nothing is fused
+  // Point-wise operators before it and behind, two of each that cancel out, bound for one backward a forward.
+  bool between = false;
+  bool apart = false;  // each node is shown to a monitor: nothing is fused
 };
 
 class OperatorCase {
@@ -74,8 +75,10 @@ class OperatorCase {
   }
 
   Bound bind(const cohort_symbol *symbol, const std::vector<std::string> &args, const std::vector<std::string> &aux,
-             const std::string &only_gradient = "") {
+             const std::string &only_gradient = "", cohort_bool backward_once = 0) {
     Bound bound;
+    cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+    options.backward_once = backward_once;
     std::vector<int32_t> grad_req;
     for (const std::string &name : args) {
       bound.args.push_back(input("arg:" + name));
@@ -95,7 +98,7 @@ class OperatorCase {
     for (const std::string &name : aux) bound.aux.push_back(input("aux:" + name));
     bound.executor =
         make<Executor>(cohort_executor_bind, symbol, &context_, raw(bound.args).data(), bound.args.size(),
-                       raw(bound.grads).data(), grad_req.data(), raw(bound.aux).data(), bound.aux.size(), nullptr);
+                       raw(bound.grads).data(), grad_req.data(), raw(bound.aux).data(), bound.aux.size(), &options);
     return bound;
   }
 
@@ -256,7 +259,8 @@ class OperatorCase {
   void run_part(const Part &part, const std::string &only_gradient) {
     const Symbol symbol = symbol_of(part);
     const std::vector<std::string> args = symbol_names(symbol.get(), COHORT_SYMBOL_ARGUMENTS);
-    const Bound bound = bind(symbol.get(), args, symbol_names(symbol.get(), COHORT_SYMBOL_AUX), only_gradient);
+    const Bound bound =
+        bind(symbol.get(), args, symbol_names(symbol.get(), COHORT_SYMBOL_AUX), only_gradient, part.between);
     cohort_executor *const executor = bound.executor.get();
     if (part.apart) {
       const cohort_monitor_fn forget = [](const char *, cohort_ndarray *, void *) {};

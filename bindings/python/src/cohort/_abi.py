@@ -292,6 +292,7 @@ class cohort_executor_options(Structure):
         ("narrow_names", POINTER(c_char_p)),
         ("num_narrow_names", c_size_t),
         ("calibration", c_void_p),
+        ("backward_once", c_int32),
     ]
 
 
@@ -363,6 +364,7 @@ class cohort_manager_options(Structure):
         ("num_narrow_names", c_size_t),
         ("loss_scale", c_double),
         ("loss_scale_window", c_int32),
+        ("backward_once", c_int32),
     ]
 
 
@@ -421,4 +423,5 @@ class cohort_group_options(Structure):
         ("loss_scale", c_double),
         ("loss_scale_window", c_int32),
         ("calibration", c_void_p),
+        ("backward_once", c_int32),
     ]

@@ -40,7 +40,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.peak_bytes as *const _ as usize - start, 16);
     assert_eq!(&zero.cached_bytes as *const _ as usize - start, 24);
     assert_eq!(&zero.limit_bytes as *const _ as usize - start, 32);
-    assert_eq!(std::mem::size_of::<cohort_executor_options>(), 208);
+    assert_eq!(std::mem::size_of::<cohort_executor_options>(), 216);
     let zero: cohort_executor_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
     assert_eq!(&zero.struct_size as *const _ as usize - start, 0);
@@ -70,7 +70,8 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.narrow_names as *const _ as usize - start, 184);
     assert_eq!(&zero.num_narrow_names as *const _ as usize - start, 192);
     assert_eq!(&zero.calibration as *const _ as usize - start, 200);
-    assert_eq!(std::mem::size_of::<cohort_group_options>(), 304);
+    assert_eq!(&zero.backward_once as *const _ as usize - start, 208);
+    assert_eq!(std::mem::size_of::<cohort_group_options>(), 312);
     let zero: cohort_group_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
     assert_eq!(&zero.struct_size as *const _ as usize - start, 0);
@@ -111,6 +112,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.loss_scale as *const _ as usize - start, 280);
     assert_eq!(&zero.loss_scale_window as *const _ as usize - start, 288);
     assert_eq!(&zero.calibration as *const _ as usize - start, 296);
+    assert_eq!(&zero.backward_once as *const _ as usize - start, 304);
     assert_eq!(std::mem::size_of::<cohort_invoke_options>(), 32);
     let zero: cohort_invoke_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
@@ -143,6 +145,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.num_narrow_names as *const _ as usize - start, 152);
     assert_eq!(&zero.loss_scale as *const _ as usize - start, 160);
     assert_eq!(&zero.loss_scale_window as *const _ as usize - start, 168);
+    assert_eq!(&zero.backward_once as *const _ as usize - start, 172);
     assert_eq!(std::mem::size_of::<cohort_memory_info>(), 48);
     let zero: cohort_memory_info = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;

@@ -81,6 +81,8 @@ pub struct cohort_executor_options {
     pub num_narrow_names: usize,
     /// of COHORT_DTYPE_INT8: ranges of the network's values, by its nodes' names
     pub calibration: *const cohort_calibration,
+    /// 0: what backward reads of a forward pass stays until the next one, and backward may be repeated. 1: backward works in that memory, too, which takes less (planned_bytes of cohort_executor_memory()); the second one after a forward is a STATE error.
+    pub backward_once: cohort_bool,
 }
 
 /// Settings of a reshape. Zero in any field means its default.

@@ -116,6 +116,8 @@ pub struct cohort_group_options {
     pub loss_scale_window: i32,
     /// as in executor.h
     pub calibration: *const cohort_calibration,
+    /// as in executor.h
+    pub backward_once: cohort_bool,
 }
 
 extern "C" {

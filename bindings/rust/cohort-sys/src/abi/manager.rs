@@ -61,6 +61,8 @@ pub struct cohort_manager_options {
     /// these two as in group.h; one for all buckets
     pub loss_scale: f64,
     pub loss_scale_window: i32,
+    /// as in executor.h
+    pub backward_once: cohort_bool,
 }
 
 extern "C" {

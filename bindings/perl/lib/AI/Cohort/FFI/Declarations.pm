@@ -434,6 +434,7 @@ our %STRUCTS = (
         opaque => 'narrow_names',
         size_t => 'num_narrow_names',
         opaque => 'calibration',
+        sint32 => 'backward_once',
     ],
     cohort_group_options => [
         size_t => 'struct_size',
@@ -474,6 +475,7 @@ our %STRUCTS = (
         double => 'loss_scale',
         sint32 => 'loss_scale_window',
         opaque => 'calibration',
+        sint32 => 'backward_once',
     ],
     cohort_invoke_options => [
         size_t => 'struct_size',
@@ -504,6 +506,7 @@ our %STRUCTS = (
         size_t => 'num_narrow_names',
         double => 'loss_scale',
         sint32 => 'loss_scale_window',
+        sint32 => 'backward_once',
     ],
     cohort_memory_info => [
         size_t => 'struct_size',

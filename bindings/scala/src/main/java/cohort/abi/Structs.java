@@ -78,7 +78,7 @@ public final class Structs {
     }
 
     /** Settings of an executor that few callers change. Zero in any field means its default. */
-    @Structure.FieldOrder({"struct_size", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "shared_executor", "num_threads", "seed", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "arg_contexts", "grad_contexts", "aux_contexts", "storage_names", "storage_types", "num_storage_types", "shared_arg_names", "num_shared_arg_names", "shared_data", "strict_dtypes", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "calibration"})
+    @Structure.FieldOrder({"struct_size", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "shared_executor", "num_threads", "seed", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "arg_contexts", "grad_contexts", "aux_contexts", "storage_names", "storage_types", "num_storage_types", "shared_arg_names", "num_shared_arg_names", "shared_data", "strict_dtypes", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "calibration", "backward_once"})
     public static class ExecutorOptions extends Structure {
         /** size the caller was compiled with; set by the initialisers */
         public long struct_size;
@@ -137,10 +137,14 @@ public final class Structs {
         public long num_narrow_names;
         /** of COHORT_DTYPE_INT8: ranges of the network's values, by its nodes' names */
         public long calibration;
+        /**
+         * 0: what backward reads of a forward pass stays until the next one, and backward may be repeated. 1: backward works in that memory, too, which takes less (planned_bytes of cohort_executor_memory()); the second one after a forward is a STATE error.
+         */
+        public int backward_once;
     }
 
     /** Settings of a group that few callers change. Zero in any field means its default. */
-    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "rounding", "slices", "num_slices", "inputs_need_grad", "fixed_param_names", "num_fixed_param_names", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "state_names", "num_state_names", "input_dtype_names", "input_dtypes", "num_input_dtypes", "shared_group", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "contexts_per_ctx_group", "num_threads", "gradient_bucket_bytes", "seed", "log", "log_user_data", "arg_names", "num_arg_names", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "loss_scale", "loss_scale_window", "calibration"})
+    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "rounding", "slices", "num_slices", "inputs_need_grad", "fixed_param_names", "num_fixed_param_names", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "state_names", "num_state_names", "input_dtype_names", "input_dtypes", "num_input_dtypes", "shared_group", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "contexts_per_ctx_group", "num_threads", "gradient_bucket_bytes", "seed", "log", "log_user_data", "arg_names", "num_arg_names", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "loss_scale", "loss_scale_window", "calibration", "backward_once"})
     public static class GroupOptions extends Structure {
         /** size the caller was compiled with; set by the initialisers */
         public long struct_size;
@@ -215,6 +219,8 @@ public final class Structs {
         public int loss_scale_window;
         /** as in executor.h */
         public long calibration;
+        /** as in executor.h */
+        public int backward_once;
     }
 
     /** Settings of one application of an operator. Zero in any field means its default. */
@@ -231,7 +237,7 @@ public final class Structs {
     }
 
     /** Settings of a manager that few callers change. Zero in any field means its default. */
-    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "default_bucket_key", "bucket_keys", "bucket_symbols", "num_buckets", "bucket_symbol", "bucket_symbol_user_data", "num_threads", "seed", "log", "log_user_data", "state_names", "num_state_names", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "loss_scale", "loss_scale_window"})
+    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "default_bucket_key", "bucket_keys", "bucket_symbols", "num_buckets", "bucket_symbol", "bucket_symbol_user_data", "num_threads", "seed", "log", "log_user_data", "state_names", "num_state_names", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "loss_scale", "loss_scale_window", "backward_once"})
     public static class ManagerOptions extends Structure {
         /** size the caller was compiled with; set by the initialisers */
         public long struct_size;
@@ -275,6 +281,8 @@ public final class Structs {
         /** these two as in group.h; one for all buckets */
         public double loss_scale;
         public int loss_scale_window;
+        /** as in executor.h */
+        public int backward_once;
     }
 
     /** What an executor, or one device of a group, takes of memory. struct_size is set by the caller. */

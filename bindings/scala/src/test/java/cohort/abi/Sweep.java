@@ -37,7 +37,7 @@ final class Sweep {
         Check.offset(new Structs.DeviceMemoryInfo(), "peak_bytes", 16);
         Check.offset(new Structs.DeviceMemoryInfo(), "cached_bytes", 24);
         Check.offset(new Structs.DeviceMemoryInfo(), "limit_bytes", 32);
-        Check.size(new Structs.ExecutorOptions(), 208);
+        Check.size(new Structs.ExecutorOptions(), 216);
         Check.offset(new Structs.ExecutorOptions(), "struct_size", 0);
         Check.offset(new Structs.ExecutorOptions(), "ctx_group_names", 8);
         Check.offset(new Structs.ExecutorOptions(), "ctx_group_contexts", 16);
@@ -65,7 +65,8 @@ final class Sweep {
         Check.offset(new Structs.ExecutorOptions(), "narrow_names", 184);
         Check.offset(new Structs.ExecutorOptions(), "num_narrow_names", 192);
         Check.offset(new Structs.ExecutorOptions(), "calibration", 200);
-        Check.size(new Structs.GroupOptions(), 304);
+        Check.offset(new Structs.ExecutorOptions(), "backward_once", 208);
+        Check.size(new Structs.GroupOptions(), 312);
         Check.offset(new Structs.GroupOptions(), "struct_size", 0);
         Check.offset(new Structs.GroupOptions(), "workload", 8);
         Check.offset(new Structs.GroupOptions(), "num_workloads", 16);
@@ -104,6 +105,7 @@ final class Sweep {
         Check.offset(new Structs.GroupOptions(), "loss_scale", 280);
         Check.offset(new Structs.GroupOptions(), "loss_scale_window", 288);
         Check.offset(new Structs.GroupOptions(), "calibration", 296);
+        Check.offset(new Structs.GroupOptions(), "backward_once", 304);
         Check.size(new Structs.InvokeOptions(), 32);
         Check.offset(new Structs.InvokeOptions(), "struct_size", 0);
         Check.offset(new Structs.InvokeOptions(), "context", 8);
@@ -132,6 +134,7 @@ final class Sweep {
         Check.offset(new Structs.ManagerOptions(), "num_narrow_names", 152);
         Check.offset(new Structs.ManagerOptions(), "loss_scale", 160);
         Check.offset(new Structs.ManagerOptions(), "loss_scale_window", 168);
+        Check.offset(new Structs.ManagerOptions(), "backward_once", 172);
         Check.size(new Structs.MemoryInfo(), 48);
         Check.offset(new Structs.MemoryInfo(), "struct_size", 0);
         Check.offset(new Structs.MemoryInfo(), "planned_bytes", 8);

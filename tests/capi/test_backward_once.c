@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* backward_once: the same gradients in less memory, and a second backward is refused (BWD-08 without the option). */
+#include <stdio.h>
+
+#include "support/group_tests.h"
+
+enum { LAYERS = 5, CHANNELS = 8, BATCH = 4, SIDE = 12 };
+
+/* Convolutions with norms and activations, a pooling, a loss. */
+static cohort_symbol *deep(void) {
+  cohort_symbol *last = variable("data");
+  char name[16];
+  int i;
+
+  for (i = 0; i < LAYERS; ++i) {
+    snprintf(name, sizeof(name), "conv%d", i);
+    last = node("Convolution", name, ATTRS("kernel", "(3, 3)", "pad", "(1, 1)", "num_filter", "8", "no_bias", "True"),
+                INPUTS(last));
+    snprintf(name, sizeof(name), "bn%d", i);
+    last = node("BatchNorm", name, ATTRS("fix_gamma", "False"), INPUTS(last));
+    snprintf(name, sizeof(name), "act%d", i);
+    last = node("Activation", name, ATTRS("act_type", i % 2 ? "tanh" : "relu"), INPUTS(last));
+  }
+  last = node("Pooling", "pool", ATTRS("global_pool", "True", "kernel", "(1, 1)", "pool_type", "avg"), INPUTS(last));
+  return node("SoftmaxOutput", "softmax", NO_ATTRS, INPUTS(node("Flatten", "flat", NO_ATTRS, INPUTS(last))));
+}
+
+static const char *const params[] = {"conv0_weight", "bn0_gamma",    "bn0_beta",     "conv1_weight",
+                                     "bn1_gamma",    "bn1_beta",     "conv2_weight", "bn2_gamma",
+                                     "bn2_beta",     "conv3_weight", "bn3_gamma",    "bn3_beta",
+                                     "conv4_weight", "bn4_gamma",    "bn4_beta",     NULL};
+
+static cohort_group *bind_deep(size_t num_contexts, cohort_bool once, const char *grad_req) {
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_group *group;
+  size_t i;
+
+  options.backward_once = once;
+  options.grad_req = grad_req;
+  group = bind(deep(), num_contexts, desc("data", SHAPE(BATCH, 3, SIDE, SIDE), NULL),
+               desc("softmax_label", SHAPE(BATCH), NULL), params, &options);
+  for (i = 0; i < COUNT(params) - 1; ++i) {
+    const int64_t channels = i == 0 ? 3 : CHANNELS;
+    set_param(group, params[i],
+              i % 3 == 0 ? counted(SHAPE(CHANNELS, channels, 3, 3), 0.002f)
+                         : counted(SHAPE(CHANNELS), 0.1f * (float)(1 + i)));
+  }
+  return group;
+}
+
+static void run_forward(cohort_group *group, int32_t is_train) {
+  forward(group, counted(SHAPE(BATCH, 3, SIDE, SIDE), 0.01f), counted(SHAPE(BATCH), 1), is_train);
+}
+
+/* All gradients of a device, one after the other, into `values`; returns how many. */
+static size_t gradients(const cohort_group *group, size_t device, float *values, size_t most) {
+  size_t i, n = 0;
+
+  for (i = 0; i < num_arrays(group, COHORT_GROUP_GRADS); ++i) {
+    cohort_ndarray *gradient = device_array(group, COHORT_GROUP_GRADS, i, device);
+    int64_t size = 0;
+
+    ok(cohort_ndarray_size(gradient, &size));
+    assert_true(n + (size_t)size <= most);
+    ok(cohort_ndarray_read(gradient, values + n, (size_t)size * sizeof(float)));
+    n += (size_t)size;
+    cohort_ndarray_free(gradient);
+  }
+  return n;
+}
+
+static size_t planned(const cohort_group *group) {
+  cohort_memory_info info = COHORT_MEMORY_INFO_INIT;
+
+  ok(cohort_group_memory(group, 0, &info));
+  return info.planned_bytes;
+}
+
+static void gradients_are_the_same_in_less_memory(void **state) {
+  enum { MOST = 4000 };
+  static float kept[MOST], once[MOST];
+  size_t contexts, n;
+
+  (void)state;
+  for (contexts = 1; contexts <= 2; ++contexts) {
+    cohort_group *keeps = bind_deep(contexts, 0, "write"), *frees = bind_deep(contexts, 1, "write");
+    size_t step, d;
+
+    assert_true(planned(frees) < planned(keeps));
+    for (step = 0; step < 3; ++step) {
+      run_forward(keeps, 1);
+      run_forward(frees, 1);
+      backward(keeps, NULL);
+      backward(frees, NULL);
+      for (d = 0; d < contexts; ++d) {
+        n = gradients(keeps, d, kept, MOST);
+        assert_int_equal(gradients(frees, d, once, MOST), n);
+        assert_memory_equal(once, kept, n * sizeof(float));
+      }
+    }
+    cohort_group_free(keeps);
+    cohort_group_free(frees);
+  }
+}
+
+/* The gradients of the first one stay, an update takes them, and a forward makes way for the next. */
+static void a_second_backward_is_refused(void **state) {
+  enum { MOST = 4000 };
+  static float first[MOST], after[MOST];
+  const char *const grad_reqs[] = {"write", "add"};
+  cohort_optimizer *sgd = NULL;
+  size_t i, n;
+
+  (void)state;
+  ok(cohort_optimizer_create("sgd", NULL, NULL, 0, &sgd));
+  for (i = 0; i < 2; ++i) {
+    cohort_group *group = bind_deep(2, 1, grad_reqs[i]);
+    cohort_executor *executor = NULL;
+
+    run_forward(group, 1);
+    backward(group, NULL);
+    n = gradients(group, 1, first, MOST);
+    fails(try_backward(group, NULL), COHORT_ERROR_STATE, "backward_once");
+    ok(cohort_group_executor(group, 1, &executor));
+    fails(cohort_executor_backward(executor, NULL, 0, 1), COHORT_ERROR_STATE, "run forward again");
+    cohort_executor_free(executor);
+    assert_int_equal(gradients(group, 1, after, MOST), n);
+    assert_memory_equal(after, first, n * sizeof(float));
+    ok(cohort_group_update(group, sgd, COHORT_UPDATE_ON_STORE));
+    fails(try_backward(group, NULL), COHORT_ERROR_STATE, "backward_once");
+    run_forward(group, 1);
+    backward(group, NULL);
+    /* After inference a forward in training runs within backward, once for each forward, too. */
+    run_forward(group, 0);
+    backward(group, NULL);
+    fails(try_backward(group, NULL), COHORT_ERROR_STATE, "backward_once");
+    cohort_group_free(group);
+  }
+  cohort_optimizer_free(sgd);
+}
+
+static void managers_pass_it_on(void **state) {
+  const cohort_context cpu = {COHORT_DEVICE_CPU, 0};
+  cohort_manager_options options = COHORT_MANAGER_OPTIONS_INIT;
+  cohort_symbol *symbol = deep();
+  cohort_descs *data = desc("data", SHAPE(BATCH, 3, SIDE, SIDE), NULL);
+  cohort_descs *label = desc("softmax_label", SHAPE(BATCH), NULL);
+  cohort_ndarray *rows = counted(SHAPE(BATCH, 3, SIDE, SIDE), 0.01f), *classes = counted(SHAPE(BATCH), 1);
+  cohort_manager *manager = NULL;
+
+  (void)state;
+  options.backward_once = 1;
+  ok(cohort_manager_create(symbol, &cpu, 1, BATCH, data, label, params, COUNT(params) - 1, &options, &manager));
+  ok(cohort_manager_load_data_batch(manager, &rows, 1, &classes, 1, NULL, NULL, NULL));
+  ok(cohort_manager_forward(manager, 1));
+  ok(cohort_manager_backward(manager));
+  fails(cohort_manager_backward(manager), COHORT_ERROR_STATE, "backward_once");
+  ok(cohort_manager_forward(manager, 1));
+  ok(cohort_manager_backward(manager));
+  cohort_manager_free(manager);
+  options.backward_once = 2;
+  fails(cohort_manager_create(symbol, &cpu, 1, BATCH, data, label, params, COUNT(params) - 1, &options, &manager),
+        COHORT_ERROR_INVALID_ARGUMENT, "backward_once");
+  cohort_ndarray_free(rows);
+  cohort_ndarray_free(classes);
+  cohort_descs_free(data);
+  cohort_descs_free(label);
+  cohort_symbol_free(symbol);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(gradients_are_the_same_in_less_memory),
+      TEST(a_second_backward_is_refused),
+      TEST(managers_pass_it_on),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
