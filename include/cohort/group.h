@@ -160,7 +160,7 @@ COHORT_API void cohort_group_options_init(cohort_group_options *options, size_t 
  *   COHORT_ERROR_DTYPE             the same for dtypes
  *   COHORT_ERROR_DEVICE            no such device; a `__ctx_group__` that is not among the names given
  *   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes; a node whose shape depends on
- *                                  values, which executors alone can bind
+ *                                  values, with a loss scale or layers that exchange statistics
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_create(
     const cohort_symbol *symbol, const cohort_context *contexts, size_t num_contexts, const cohort_descs *data,
@@ -242,7 +242,10 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_sliced_shape(const cohor
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_descs(const cohort_group *group, cohort_group_list list,
                                                               cohort_descs **out_descs);
 
-/** Names, shapes and dtypes of the merged outputs, known before any forward pass. */
+/**
+ * Names, shapes and dtypes of the merged outputs, known before any forward pass; COHORT_ERROR_STATE for an output behind
+ * a node whose shape depends on values, which each device has found after the forward pass.
+ */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_output_shapes(const cohort_group *group,
                                                                       cohort_descs **out_descs);
 
@@ -266,7 +269,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_axis(const cohort_group 
  *
  * @param out_array  NULL for a parameter without gradient. Outputs and gradients are zeros before the first pass (but
  *                   for outputs of a group that shares the memory of one that has run), and outputs are good until the
- *                   next forward pass of the group or one that shares its memory.
+ *                   next forward pass of the group or one that shares its memory. An output behind a node whose shape
+ *                   depends on values: as cohort_executor_array() has it.
  * @return NULL, or COHORT_ERROR_STATE: COHORT_GROUP_INPUT_GRADS of a group bound without them.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_array(const cohort_group *group, cohort_group_list list,
@@ -278,7 +282,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_arrays(const cohort_grou
 
 /**
  * One array for all devices, on the context of device 0: the devices' arrays joined along the batch axis in order. Of
- * an output without batch axis it is device 0's, of a gradient the sum.
+ * an output without batch axis it is device 0's, of a gradient the sum. Outputs whose shapes depend on values are joined
+ * as each device has found them.
  *
  * @param list       COHORT_GROUP_OUTPUTS or COHORT_GROUP_INPUT_GRADS. COHORT_GROUP_STATES: COHORT_ERROR_UNSUPPORTED.
  * @param out_array  Read-only, and good until the next forward pass; it may be a live array.

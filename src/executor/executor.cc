@@ -100,7 +100,10 @@ void Executor::Impl::forward_to(ProgramOwner &program, size_t end, Progress *pro
   progress->step = end;
 }
 
-void Executor::begin_forward(bool is_train) { impl_->program_of_forward(is_train).begin_forward(); }
+void Executor::begin_forward(bool is_train) {
+  if (impl_->parts) return impl_->parts->begin_forward(is_train);
+  impl_->program_of_forward(is_train).begin_forward();
+}
 
 void Executor::forward(bool is_train) {
   const WorkSpan span(SpanKind::kCall, "executor forward");
@@ -110,8 +113,8 @@ void Executor::forward(bool is_train) {
   if (self.parts) {
     const std::shared_ptr<Executor> keep = shared_from_this();  // the host, called back, may free it
     const Impl::InPass pass(&self, "forward");
-    self.backward_has_run = false;
-    return self.parts->forward(is_train);
+    self.parts->forward_first(is_train);
+    return self.parts->forward_second(is_train);
   }
   if (self.options.replicas) self.check_alone(self.program_of_forward(is_train));
   ProgramOwner &program = self.start_forward(is_train);
@@ -294,7 +297,10 @@ void Executor::wait() { impl_->sync(); }
 
 const std::vector<int> &Executor::gradient_order() {
   Impl &self = *impl_;
-  if (self.gradient_order.empty() && self.any_gradient) {
+  if (self.parts && self.gradient_order.empty()) {  // all are complete at the end of backward
+    for (size_t i = 0; i < self.reqs.size(); ++i)
+      if (self.reqs[i] != GradReq::kNull) self.gradient_order.push_back(int(i));
+  } else if (self.gradient_order.empty() && self.any_gradient) {
     for (const auto &entry : self.program(true, true, false).plan().gradient_order) {
       self.gradient_order.push_back(entry.first);
     }
@@ -423,9 +429,9 @@ class MemoryPieces {
 MemoryUse Executor::memory_together(const std::vector<std::shared_ptr<Executor>> &executors) {
   MemoryUse use;
   MemoryPieces planned, arguments, gradients, outputs;
-  for (const auto &executor : executors) {
-    const Impl &impl = *executor->impl_;
-    use.intermediate_bytes = std::max(use.intermediate_bytes, executor->memory().intermediate_bytes);
+  const std::function<void(const Impl &)> add_planned = [&](const Impl &impl) {
+    if (impl.parts)
+      for (const ValueShapedParts::Bound &part : impl.parts->bound()) add_planned(*part.executor.impl_);
     for (size_t member : impl.members) {
       const std::shared_ptr<Memory> &arena = impl.family->members[member].arena;
       if (arena) planned.add(arena->data(), arena->bytes());
@@ -434,6 +440,11 @@ MemoryUse Executor::memory_together(const std::vector<std::shared_ptr<Executor>>
       for (const auto &constant : program.second->constants())
         planned.add(constant->memory->data(), constant->memory->bytes());
     }
+  };
+  for (const auto &executor : executors) {
+    const Impl &impl = *executor->impl_;
+    use.intermediate_bytes = std::max(use.intermediate_bytes, executor->memory().intermediate_bytes);
+    add_planned(impl);
     arguments.add(impl.arrays.args);
     arguments.add(impl.arrays.aux);
     gradients.add(impl.arrays.grads);

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_impl.hpp"
+#include "executor/value_shapes.hpp"
 #include "symbol/node_graph.hpp"
 
 namespace cohort {
@@ -117,12 +118,25 @@ std::shared_ptr<Replicas> Executor::make_replicas(const Symbol &symbol, size_t n
 
 void Executor::forward_together(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train) {
   FirstError errors;
+  std::deque<Impl::InPass> passes;
+  if (executors[0]->impl_->parts) {  // all have their first part to do before any of them waits for what that makes
+    std::vector<ValueShapedParts *> going_on;
+    for (const auto &executor : executors) {
+      errors.attempt([&] {
+        executor->check_arguments();
+        passes.emplace_back(executor->impl_.get(), "forward");
+        executor->impl_->parts->forward_first(is_train);
+        going_on.push_back(executor->impl_->parts.get());
+      });
+    }
+    for (ValueShapedParts *parts : going_on) errors.attempt([&] { parts->forward_second(is_train); });
+    return errors.rethrow();
+  }
   if (!executors[0]->impl_->options.replicas) {
     for (const auto &executor : executors) errors.attempt([&] { executor->forward(is_train); });
     return errors.rethrow();
   }
   Owners owners;
-  std::deque<Impl::InPass> passes;
   for (const auto &executor : executors) {
     executor->check_arguments();
     passes.emplace_back(executor->impl_.get(), "forward");

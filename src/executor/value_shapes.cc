@@ -204,8 +204,10 @@ void ValueShapedParts::bind_first() {
     const auto found = std::find(first_nodes_.begin(), first_nodes_.end(), node);
     if (found != first_nodes_.end()) part.shapes.emplace_back(int(found - first_nodes_.begin()), shape);
   }
+  ExecutorOptions of_first = options();
+  for (const size_t h : first_heads_) of_first.outputs.push_back(whole_.arrays.outputs[h]);
   first_ = Executor::bind_part(symbol, std::move(args.arrays), std::move(args.grads), std::move(args.reqs),
-                               std::move(aux), options(), part);
+                               std::move(aux), of_first, part);
   const std::vector<NDArray> &outputs = first_->outputs();
   for (size_t i = 0; i < first_heads_.size(); ++i) whole_.arrays.outputs[first_heads_[i]] = outputs[i];
   for (size_t t = 0; t < touches_.size() && any; ++t) {
@@ -218,6 +220,7 @@ void ValueShapedParts::bind_first() {
 ExecutorOptions ValueShapedParts::options() const {
   ExecutorOptions of_part = whole_.options;
   of_part.compute.all_known = false;  // nodes that are named may be in the other part
+  of_part.outputs.clear();            // they are those of the whole
   return of_part;
 }
 
@@ -274,12 +277,19 @@ void ValueShapedParts::forget_second() {
   for (const size_t h : second_heads_) whole_.arrays.outputs[h] = NDArray();
 }
 
-void ValueShapedParts::forward(bool is_train) {
+void ValueShapedParts::begin_forward(bool is_train) {
+  if (first_) first_->begin_forward(is_train);
+}
+
+void ValueShapedParts::forward_first(bool is_train) {
+  whole_.backward_has_run = false;
   forget_second();
-  if (first_) {
-    monitor(*first_);
-    first_->forward(is_train);
-  }
+  if (!first_) return;
+  monitor(*first_);
+  first_->forward(is_train);
+}
+
+void ValueShapedParts::forward_second(bool is_train) {
   Shapes shapes;
   for (size_t i = 0; i < sized_.size(); ++i) {
     const size_t n = size_t(sized_[i]);

@@ -37,7 +37,11 @@ class ValueShapedParts {
   // cannot say it either.
   explicit ValueShapedParts(Executor::Impl &whole);
 
-  void forward(bool is_train);
+  // Says to the arrays of the first part that a forward pass is next.
+  void begin_forward(bool is_train);
+  // A forward pass: the first part is queued; then what it makes is waited for, and the second is.
+  void forward_first(bool is_train);
+  void forward_second(bool is_train);
   void backward(const std::vector<ArrayPart> &head_grads, bool is_train);
   bool has_run() const { return current_ != nullptr; }
   const Node &sized_node() const;  // the first of those whose shapes values say

@@ -106,11 +106,19 @@ const DataDescs &Group::descs(GroupList list) const {
               "list");
 }
 
+void Group::Impl::refuse_without_shape(size_t head) const {
+  throw Error(Code::kState,
+              text("output '", output_names[head],
+                   "': its shape depends on values, and no forward has run since the group was bound"),
+              output_names[head]);
+}
+
 DataDescs Group::output_shapes() const {
   const GroupBinding &binding = *impl_->current_binding;
   DataDescs result;
   for (size_t h = 0; h < impl_->output_names.size(); ++h) {
     const NDArray &front = binding.execs[0]->outputs()[h];
+    if (!front) impl_->refuse_without_shape(h);
     DataDesc desc;
     desc.name = impl_->output_names[h];
     desc.shape = front.shape();

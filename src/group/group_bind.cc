@@ -50,6 +50,15 @@ bool agree_outside(const Shape &a, const Shape &b, int axis) {
 
 }  // namespace
 
+std::vector<int64_t> starts_of_parts(const Shapes &parts, int axis) {
+  std::vector<int64_t> starts{0};
+  for (const Shape &part : parts) {
+    if (axis < 0 || !part.known() || axis >= part.rank() || !agree_outside(parts[0], part, axis)) return {};
+    starts.push_back(starts.back() + part[axis]);
+  }
+  return starts;
+}
+
 // The variables that losses have as labels, each with a loss's name.
 std::map<std::string, std::string> Group::Impl::labels_of_losses() const {
   std::map<std::string, std::string> found;
@@ -233,13 +242,15 @@ DataDescs device_descs(const GroupBinding &binding, bool labels, size_t device) 
   return slice_descs(descs, labels ? binding.label_axes : binding.data_axes, binding.slices[device]);
 }
 
-// Outputs are merged, and gradients exchanged, by what binding knows.
-void refuse_value_shapes(const Executor &executor) {
+// A network whose shapes depend on values is bound in parts: gradients begin in each of them, and in what devices then
+// run there is no step where all meet.
+void refuse_with_parts(const Executor &executor) {
   const Node *const sized = executor.node_sized_by_values();
-  if (!sized) return;
+  if (!sized || !(executor.options().loss_scale || executor.options().replicas)) return;
   throw Error(Code::kUnsupported,
               text("node '", sized->name, "' (", sized->op->name,
-                   "): the shape of its output depends on values: an executor can bind it, a group cannot"),
+                   "): the shape of its output depends on values, which no group can have with ",
+                   executor.options().loss_scale ? "a loss scale" : "layers that exchange statistics"),
               sized->name);
 }
 
@@ -296,14 +307,10 @@ std::vector<std::vector<NDArray>> Group::Impl::make_outputs(GroupBinding *bindin
                                    [](const Context &context) { return context.on_host(); });
   for (size_t h = 0; h < output_names.size(); ++h) {
     const int axis = binding->output_axes[h];
-    bool fits = axis >= 0;
-    for (size_t d = 0; fits && d < num_devices(); ++d) {
-      fits = heads[d][h].known() && axis < heads[d][h].rank() && agree_outside(heads[0][h], heads[d][h], axis);
-    }
-    if (!fits) continue;
-    std::vector<int64_t> &starts = binding->output_starts[h];
-    starts.push_back(0);
-    for (size_t d = 0; d < num_devices(); ++d) starts.push_back(starts.back() + heads[d][h][axis]);
+    Shapes parts;
+    for (size_t d = 0; d < num_devices(); ++d) parts.push_back(heads[d][h]);
+    const std::vector<int64_t> starts = binding->output_starts[h] = starts_of_parts(parts, axis);
+    if (starts.empty()) continue;
     const bool is_variable = graph.nodes[size_t(graph.heads[h].node)]->is_variable();
     if (is_variable || dtypes[h] == Dtype::kNone || !options.group2ctx.empty()) continue;
     if (num_devices() == 1 || !on_host || !contiguous_along(heads[0][h], axis)) {
@@ -424,7 +431,7 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
     if (shared) how.shared = shared->impl_->current_binding->execs[d];
     how.outputs = windows[d];
     binding->execs.push_back(Executor::simple_bind(symbol, what, how));
-    refuse_value_shapes(*binding->execs.back());
+    refuse_with_parts(*binding->execs.back());
   }
   finish_merged(binding.get());
   adopt(binding);
@@ -455,7 +462,7 @@ void Group::Impl::finish_merged(GroupBinding *binding) const {
       const NDArray &part = binding->execs[d]->outputs()[h];
       const size_t offset = size_t(binding->output_starts[h][d]) *
                             (merged.bytes() / size_t(std::max<int64_t>(binding->output_starts[h].back(), 1)));
-      if (part.data() != static_cast<char *>(merged.data()) + offset) {
+      if (!part || part.data() != static_cast<char *>(merged.data()) + offset) {
         merged = NDArray();
         break;
       }

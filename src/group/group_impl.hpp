@@ -24,10 +24,14 @@ struct GroupBinding {
   std::vector<std::shared_ptr<Executor>> execs;
   std::vector<int> data_args, label_args;  // argument of each descriptor
   // Per output: where each device's part begins along the batch axis, and at the end the whole length. Empty: not
-  // batched, or the parts do not fit together.
+  // batched, or the parts do not fit together, or no forward has said their shapes yet.
   std::vector<std::vector<int64_t>> output_starts;
   std::vector<NDArray> merged;  // per output: what all devices write their parts of; null: joined when it is read
 };
+
+// Where parts of these shapes begin when they are joined along the axis, and at the end the whole length; empty: they
+// do not fit together.
+std::vector<int64_t> starts_of_parts(const Shapes &parts, int axis);
 
 // Memory of outputs that groups that share memory have in common: one of them runs at a time (SHR-07), and outputs are
 // often the largest arrays of all.
@@ -97,6 +101,9 @@ struct Group::Impl {
   void load_whole(const DataDescs &descs, const std::vector<int> &axes, const std::vector<int> &args,
                   const std::vector<NDArray> &arrays);
   bool resolve_train(int is_train) const;
+  bool has_parts() const { return current_binding->execs[0]->node_sized_by_values() != nullptr; }
+  [[noreturn]] void refuse_without_shape(size_t head) const;
+  void find_output_starts();                // of outputs whose shapes values have said
   void check_idle(const char *what) const;  // Executor::check_idle() of all
   ArrayPart part_of_head(const NDArray &whole, size_t head, size_t device) const;
   void for_all_devices(Metric &metric, const std::function<NamedArrays(size_t device)> &labels);

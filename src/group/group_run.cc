@@ -88,7 +88,17 @@ void Group::run(int is_train) {
   self.has_forward = false;
   self.last_is_train = train;
   Executor::forward_together(self.current_binding->execs, train);
+  if (self.has_parts()) self.find_output_starts();
   self.has_forward = true;
+}
+
+void Group::Impl::find_output_starts() {
+  GroupBinding &binding = *current_binding;
+  for (size_t h = 0; h < output_names.size(); ++h) {
+    Shapes parts;
+    for (const auto &exec : binding.execs) parts.push_back(exec->outputs()[h].shape());
+    binding.output_starts[h] = starts_of_parts(parts, binding.output_axes[h]);
+  }
 }
 
 void Group::forward(const std::vector<NDArray> &data, const std::vector<NDArray> &labels, int is_train) {
@@ -174,7 +184,7 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
   });
   // Buckets are known for the usual program alone: a training pass without a monitor. Where the layers of a device lie
   // on several contexts, these would have to wait for each other at the end of each bucket.
-  const bool in_buckets = self.last_is_train && !self.monitor && self.options.group2ctx.empty();
+  const bool in_buckets = self.last_is_train && !self.monitor && self.options.group2ctx.empty() && !self.has_parts();
   for (const auto &exec : self.current_binding->execs) exec->check_arguments();
   const std::shared_ptr<Group> keep = shared_from_this();
   self.has_backward = false;
@@ -292,6 +302,7 @@ void Group::Impl::for_all_devices(Metric &metric, const std::function<NamedArray
       NamedArrays outputs;
       for (size_t h = 0; h < output_names.size(); ++h) {
         outputs.emplace_back(output_names[h], current_binding->execs[d]->outputs()[h]);
+        if (!outputs.back().second) refuse_without_shape(h);
       }
       metric.update_named(labels(d), outputs);
     }

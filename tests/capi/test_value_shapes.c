@@ -630,16 +630,12 @@ static void values_that_say_a_shape_may_be_still_in_the_making(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* Steps and head gradients that there cannot be, and groups, whose outputs and gradients are laid out at bind. */
+/* Steps and head gradients that there cannot be. */
 static void what_a_network_of_parts_cannot_do_is_refused(void **state) {
-  static const cohort_context contexts[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}};
   static const float mask[] = {1, 0, 1, 1};
   static const int64_t three_by_two[] = {3, 2};
   cohort_executor *executor = bound_mask_behind_mask("write");
-  cohort_symbol *symbol = masked_layer();
-  cohort_descs *data = one_desc("data", four_by_two, 2);
   cohort_ndarray *head = floats(rows, three_by_two, 2);
-  cohort_group *group = NULL;
   int32_t left = 0;
 
   (void)state;
@@ -649,12 +645,7 @@ static void what_a_network_of_parts_cannot_do_is_refused(void **state) {
   ok(cohort_executor_forward(executor, 1));
   fails(cohort_executor_backward(executor, &head, 1, 1), COHORT_ERROR_SHAPE, "expected shape (2, 2), found (3, 2)");
   fails(cohort_executor_backward(executor, NULL, 0, 1), COHORT_ERROR_INVALID_ARGUMENT, "'product_output' is no loss");
-  ok(cohort_descs_add(data, "index", four, 1, COHORT_DTYPE_FLOAT32, NULL));
-  fails(cohort_group_create(symbol, contexts, 2, data, NULL, NULL, 0, 1, NULL, &group), COHORT_ERROR_UNSUPPORTED,
-        "node 'm' (_contrib_boolean_mask): the shape of its output depends on values");
   cohort_ndarray_free(head);
-  cohort_descs_free(data);
-  cohort_symbol_free(symbol);
   cohort_executor_free(executor);
 }
 

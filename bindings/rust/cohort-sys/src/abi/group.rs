@@ -208,7 +208,7 @@ extern "C" {
     ///   COHORT_ERROR_DTYPE             the same for dtypes
     ///   COHORT_ERROR_DEVICE            no such device; a `__ctx_group__` that is not among the names given
     ///   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes; a node whose shape depends on
-    ///                                  values, which executors alone can bind
+    ///                                  values, with a loss scale or layers that exchange statistics
     pub fn cohort_group_create(
         symbol: *const cohort_symbol,
         contexts: *const cohort_context,
@@ -308,7 +308,8 @@ extern "C" {
         out_info: *mut cohort_memory_info,
     ) -> *mut cohort_error;
     /// One array for all devices, on the context of device 0: the devices' arrays joined along the batch axis in order. Of
-    /// an output without batch axis it is device 0's, of a gradient the sum.
+    /// an output without batch axis it is device 0's, of a gradient the sum. Outputs whose shapes depend on values are joined
+    /// as each device has found them.
     ///
     /// Returns: NULL, or
     ///   COHORT_ERROR_STATE          input gradients of a group bound without them
@@ -342,7 +343,8 @@ extern "C" {
         options: *mut cohort_group_options,
         struct_size: usize,
     );
-    /// Names, shapes and dtypes of the merged outputs, known before any forward pass.
+    /// Names, shapes and dtypes of the merged outputs, known before any forward pass; COHORT_ERROR_STATE for an output behind
+    /// a node whose shape depends on values, which each device has found after the forward pass.
     pub fn cohort_group_output_shapes(
         group: *const cohort_group,
         out_descs: *mut *mut cohort_descs,

@@ -72,7 +72,7 @@ public final class CohortGroup {
      *   COHORT_ERROR_DTYPE             the same for dtypes
      *   COHORT_ERROR_DEVICE            no such device; a `__ctx_group__` that is not among the names given
      *   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes; a node whose shape depends on
-     *                                  values, which executors alone can bind
+     *                                  values, with a loss scale or layers that exchange statistics
      */
     public static native long cohort_group_create(long symbol, Structs.Context contexts, long num_contexts, long data, long label, Pointer param_names, long num_param_names, int for_training, Structs.GroupOptions options, long[] out_group);
 
@@ -138,7 +138,8 @@ public final class CohortGroup {
 
     /**
      * One array for all devices, on the context of device 0: the devices' arrays joined along the batch axis in order. Of
-     * an output without batch axis it is device 0's, of a gradient the sum.
+     * an output without batch axis it is device 0's, of a gradient the sum. Outputs whose shapes depend on values are joined
+     * as each device has found them.
      * Returns: NULL, or
      *   COHORT_ERROR_STATE          input gradients of a group bound without them
      *   COHORT_ERROR_SHAPE, _DTYPE  the devices' arrays do not fit together
@@ -161,7 +162,10 @@ public final class CohortGroup {
      */
     public static native void cohort_group_options_init(Structs.GroupOptions options, long struct_size);
 
-    /** Names, shapes and dtypes of the merged outputs, known before any forward pass. */
+    /**
+     * Names, shapes and dtypes of the merged outputs, known before any forward pass; COHORT_ERROR_STATE for an output behind
+     * a node whose shape depends on values, which each device has found after the forward pass.
+     */
     public static native long cohort_group_output_shapes(long group, long[] out_descs);
 
     /**
