@@ -101,7 +101,7 @@ ProgramOwner::ProgramOwner(std::shared_ptr<const Plan> plan, bool is_train, cons
     if (!step.finds_part) continue;
     const auto meeting = arrays_.replicas->meeting(step.node, s >= plan_->num_forward, step.part_bytes);
     met_.push_back({s, meeting, FindsPart(step.finds_part, meeting, arrays_.replica),
-                    UsesParts(step.kernel.get(), meeting), Step()});
+                    UsesParts(step.kernel.get(), meeting), arrays_.replica, Step()});
   }
   resolve();
   trace_steps_ = trace_enabled("step");
@@ -252,17 +252,16 @@ bool ProgramOwner::is_written(size_t head) const {
   return plan_->slots[size_t(plan_->head_slots[head])].place == Place::kOutput;
 }
 
-void ProgramOwner::forget_parts(bool backward) const {
-  for (const Met &met : met_) {
-    if ((met.step >= plan_->num_forward) == backward) met.meeting->set_found(arrays_.replica, false);
-  }
+// The step behind it fails, too, or is skipped: that tells the arrays.
+void ProgramOwner::found_nothing(const void *met, const char *message) {
+  const auto *self = static_cast<const Met *>(met);
+  self->meeting->not_found(self->replica, message);
 }
 
 void ProgramOwner::forward_failed(const void *owner, const char *message) {
   const auto *self = static_cast<const ProgramOwner *>(owner);
   const BoundArrays &arrays = self->arrays_;
   self->forget_derived();
-  self->forget_parts(false);
   for (size_t h = 0; h < arrays.outputs.size(); ++h)
     if (self->is_written(h)) self->fail(arrays.outputs[h], message);
   for (const int index : self->plan_->written_forward) self->fail(arrays.args[size_t(index)], message);
@@ -273,7 +272,6 @@ void ProgramOwner::forward_failed(const void *owner, const char *message) {
 void ProgramOwner::backward_failed(const void *owner, const char *message) {
   const auto *self = static_cast<const ProgramOwner *>(owner);
   self->forget_derived();
-  self->forget_parts(true);
   for (const NDArray &gradient : self->arrays_.grads) self->fail(gradient, message);
   for (const int index : self->plan_->written_backward) self->fail(self->arrays_.args[size_t(index)], message);
 }
@@ -452,10 +450,11 @@ void ProgramOwner::find_part(bool backward, size_t meeting) {
   resolve();
   const size_t first = backward ? meetings(false).size() : 0;
   begin_work();
-  const Step &find = met_[first + meeting].find;
+  const Met &met = met_[first + meeting];
   const bool brief = backward ? plan_->brief_backward : plan_->brief_forward;
-  run_on(plan_->steps[met_[first + meeting].step].device,
-         {&find, 1, brief, backward ? backward_failed : forward_failed, !plan_->stateful});
+  if (trace_steps_) log(LogLevel::kDebug, text("step: ", met.find.label));
+  queue(plan_->steps[met.step].device)
+      .run({&met.find, 1, brief, found_nothing, /* contained */ false}, {shared_from_this(), &met});
   end_work();
 }
 
@@ -464,7 +463,7 @@ void ProgramOwner::give_up(bool backward, size_t meeting) noexcept {
   size_t seen = 0;
   for (const Met &met : met_) {
     if ((met.step >= plan_->num_forward) == backward && seen++ >= meeting)
-      met.meeting->set_found(arrays_.replica, false);
+      met.meeting->not_found(arrays_.replica, "its work has failed");
   }
 }
 

@@ -116,9 +116,9 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   bool is_written(size_t head) const;  // or it is the array of an argument
   void fail(const NDArray &array, const char *message) const;
   void forget_derived() const;
-  void forget_parts(bool backward) const;
   static void forward_failed(const void *owner, const char *message);
   static void backward_failed(const void *owner, const char *message);
+  static void found_nothing(const void *met, const char *message);
   void trace_plan() const;
 
   const std::shared_ptr<const Plan> plan_;
@@ -136,6 +136,7 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
     std::shared_ptr<Meeting> meeting;
     FindsPart first;
     UsesParts rest;
+    size_t replica;
     Step find;
   };
   std::deque<Met> met_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executor/replicas.hpp"
 
+#include <cstdio>
+
 #include "base/error.hpp"
 
 namespace cohort {
@@ -8,12 +10,18 @@ namespace cohort {
 Meeting::Meeting(size_t num_replicas, size_t part_bytes)
     : blocks_(num_replicas, std::vector<double>((part_bytes + sizeof(double) - 1) / sizeof(double))),
       parts_(num_replicas),
-      found_(num_replicas) {
+      found_(num_replicas),
+      why_not_(num_replicas) {
   for (size_t r = 0; r < num_replicas; ++r) {
     parts_[r].own = r;
     for (std::vector<double> &block : blocks_) parts_[r].blocks.push_back(block.data());
-    set_found(r, false);
+    not_found(r, "it has not run");
   }
+}
+
+void Meeting::not_found(size_t replica, const char *why) noexcept {
+  std::snprintf(why_not_[replica].data(), why_not_[replica].size(), "%s", why);
+  found_[replica].store(false, std::memory_order_release);
 }
 
 void Meeting::check_found() const {
@@ -21,7 +29,7 @@ void Meeting::check_found() const {
     if (found_[r].load(std::memory_order_acquire)) continue;
     throw Error(Code::kExecution, text("expected what all devices of the group have found of the batch, found nothing "
                                        "of device ",
-                                       r, ", whose work has failed"));
+                                       r, ": ", why_not_[r].data()));
   }
 }
 

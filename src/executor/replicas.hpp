@@ -5,6 +5,7 @@
 // makes one and gives it to all its executors.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <map>
@@ -22,14 +23,17 @@ class Meeting {
  public:
   Meeting(size_t num_replicas, size_t part_bytes);
   const Parts &parts_for(size_t replica) const { return parts_[replica]; }
-  // On the threads of the replica's queue, in its order, or while nothing is queued on it.
-  void set_found(size_t replica, bool found) { found_[replica].store(found, std::memory_order_release); }
+  // On the threads of the replica's queue, in its order, or while nothing is queued on it. In each pass one of the two
+  // is called before others look.
+  void found(size_t replica) { found_[replica].store(true, std::memory_order_release); }
+  void not_found(size_t replica, const char *why) noexcept;
   void check_found() const;  // kExecution: a device has failed before it found its part
 
  private:
   std::vector<std::vector<double>> blocks_;
   std::vector<Parts> parts_;
   std::vector<std::atomic<bool>> found_;
+  std::vector<std::array<char, 256>> why_not_;  // the first error of a device that has found nothing
 };
 
 class Replicas {
@@ -51,7 +55,7 @@ class FindsPart final : public Kernel {
       : step_(step), meeting_(std::move(meeting)), replica_(replica) {}
   void run(const Args &args, const Lane &lane) const override {
     step_->find_part(args, lane);
-    meeting_->set_found(replica_, true);
+    meeting_->found(replica_);
   }
 
  private:

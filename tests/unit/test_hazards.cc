@@ -399,6 +399,34 @@ TEST(a_failed_inference_leaves_states_alone) {
   CHECK_EQ(first_of(mean), 0.0f);
 }
 
+// A norm over the batch of both devices, and behind it rows by index, one of which one device lacks: whoever is asked
+// says which layer has failed, and what all had found before is found.
+TEST(a_device_that_fails_behind_a_meeting_is_the_one_that_failed) {
+  const Symbol norm = Symbol::create("_contrib_SyncBatchNorm", {{"key", "n"}}, "norm", {}, {Symbol::variable("data")});
+  const Symbol late = Symbol::create("take", {{"mode", "raise"}}, "late", {}, {norm, Symbol::variable("index")});
+  const Symbol last = Symbol::create("_contrib_SyncBatchNorm", {{"key", "l"}}, "last", {}, {late});
+  const DataDescs data = {{"data", {kRows, kColumns}, Dtype::kFloat32, "NC"}, {"index", {kRows}, Dtype::kFloat32, "N"}};
+  for (const Symbol &net : {late, last}) {
+    for (int seed = 0; seed < 30; ++seed) {
+      use_slow_backend(seed);
+      GroupOptions options;
+      options.contexts = {{DeviceType::kGpu, 0}, {DeviceType::kGpu, 1}};
+      options.all_params = true;
+      options.num_threads = 1;
+      const auto group = Group::create(net, data, {}, options);
+      const NDArray rows = NDArray::create({kRows, kColumns}, Dtype::kFloat32, Context());
+      const NDArray good = NDArray::create({kRows}, Dtype::kFloat32, Context());
+      const NDArray bad = NDArray::create({kRows}, Dtype::kFloat32, Context());
+      rows.fill_uniform(-1, 1, 5);
+      const float numbers[kRows] = {0, 1, 0, 99};
+      bad.write(numbers, sizeof numbers);
+      group->forward({rows, good}, {}, 1);
+      group->forward({rows, bad}, {}, 1);
+      CHECK_THROWS(group->wait(), Error, "'late': indices[1]: expected 0 to 1, found 99");
+    }
+  }
+}
+
 TEST(nothing_is_added_to_a_gradient_that_was_not_written) {
   for (int seed = 0; seed < 10; ++seed) {
     use_slow_backend(seed);
