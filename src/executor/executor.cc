@@ -46,11 +46,18 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   request.backward_once = with_backward && options.backward_once;
   request.scales_loss = with_backward && options.loss_scale;
   const std::shared_ptr<const Plan> plan = shared_plan(request);
-  if (options.compute.dtype != Dtype::kFloat32 && plan->narrow_nodes.empty() && programs.empty()) {
-    log(LogLevel::kInfo, text("compute_dtype ", options.compute.dtype,
-                              ": no step of this network runs in it here, and none will be faster"));
-  }
-  return *programs.emplace(mode, std::make_shared<ProgramOwner>(plan, is_train, arrays, family, members)).first->second;
+  const auto made = programs.emplace(mode, std::make_shared<ProgramOwner>(plan, is_train, arrays, family, members));
+  tell_if_none_narrow();
+  return *made.first->second;
+}
+
+void Executor::Impl::tell_if_none_narrow() {
+  if (is_part || told_of_types || options.compute.dtype == Dtype::kFloat32) return;
+  told_of_types = true;
+  const std::vector<bool> narrow = narrow_nodes();
+  if (std::find(narrow.begin(), narrow.end(), true) != narrow.end()) return;
+  log(LogLevel::kInfo, text("compute_dtype ", options.compute.dtype,
+                            ": no step of this network runs in it here, and none will be faster"));
 }
 
 // All of them, whatever one throws.

@@ -89,6 +89,7 @@ std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const Ex
   impl->aux_names = impl->graph.auxiliary_names();
   for (const Graph::Input &head : impl->graph.heads) impl->output_names.push_back(impl->graph.output_name(head));
   impl->in_common = part.in_common;
+  impl->is_part = part.family != nullptr;
   impl->family = part.family      ? part.family
                  : options.shared ? options.shared->impl_->family
                                   : std::make_shared<Family>();

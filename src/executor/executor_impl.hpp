@@ -65,6 +65,7 @@ struct Executor::Impl {
   MonitorFunction monitor;
   bool monitor_all = false;
   bool in_pass = false;
+  bool is_part = false, told_of_types = false;
   std::vector<std::pair<int, Shape>> sized;  // nodes whose shapes values have said: Part::shapes
   std::shared_ptr<PartsInCommon> in_common;  // null: there are no parts
   std::unique_ptr<ValueShapedParts> parts;   // run in place of `programs`; null: all shapes are known
@@ -118,6 +119,7 @@ struct Executor::Impl {
   void sync();
   void report_output(ProgramOwner &program, int node, int output);
   std::vector<bool> narrow_nodes() const;  // those that work in options.compute.dtype
+  void tell_if_none_narrow();              // once, of a network as a whole
   std::string roofline() const;            // the program that ran last: each step beside what the machine can do
 };
 

@@ -303,6 +303,7 @@ void ValueShapedParts::forward_second(bool is_train) {
   chosen.forward(is_train);
   for (size_t i = 0; i < second_heads_.size(); ++i) whole_.arrays.outputs[second_heads_[i]] = chosen.outputs()[i];
   current_ = &chosen;
+  whole_.tell_if_none_narrow();
 }
 
 void ValueShapedParts::backward(const std::vector<ArrayPart> &head_grads, bool is_train) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What MXNet 1.9.1 does wrong and no other test shows to be right here: clauses of DEF-25, DEF-26, DEF-32, DEF-35. */
+/* What MXNet 1.9.1 does wrong and no other test shows to be right here: clauses of DEF-25, DEF-26, DEF-32, DEF-35,
+ * DEF-46. */
 #include <stdio.h>
 
 #include "support/executor_tests.h"
@@ -143,6 +144,23 @@ static void messages_are_one_line_of_utf8(void **state) {
   assert_null(metric);
 }
 
+/* DEF-46: a window that lies in the padding alone has nothing to take a mean of. */
+static void a_mean_of_nothing_is_zero(void **state) {
+  cohort_symbol *pool = node("Pooling", "pool",
+                             ATTRS("pool_type", "avg", "kernel", "(1, 1, 2)", "stride", "(1, 1, 3)", "pad", "(0, 0, 1)",
+                                   "pooling_convention", "full", "count_include_pad", "False"),
+                             INPUTS(variable("data")));
+  cohort_executor *executor = simple_bind_with(pool, desc("data", SHAPE(1, 1, 1, 1, 2), NULL), "write");
+
+  (void)state;
+  set_arg(executor, "data", 5, 7);
+  ok(cohort_executor_forward(executor, 1));
+  holds_free(output_of(executor, 0), 5, 0);
+  ok(try_backward_with(executor, floats(SHAPE(1, 1, 1, 1, 2), FLOATS(2, 3)), 1));
+  holds_free(grad_of(executor, "data"), 2, 0);
+  cohort_executor_free(executor);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_float16_attribute_needs_no_help),
@@ -150,6 +168,7 @@ int main(void) {
       TEST(all_of_a_split_can_be_watched_in_backward),
       TEST(a_map_needs_no_other_argument_to_count),
       TEST(messages_are_one_line_of_utf8),
+      TEST(a_mean_of_nothing_is_zero),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

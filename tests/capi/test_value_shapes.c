@@ -596,6 +596,32 @@ static void the_text_for_a_person_is_of_all_parts(void **state) {
   cohort_executor_free(two);
 }
 
+static void count_messages(int32_t level, const char *message, void *user_data) {
+  (void)level;
+  if (strstr(message, "no step of this network runs in it here")) ++*(int *)user_data;
+}
+
+/* Where no layer of any part computes in the type that was asked for, that is said once. */
+static void what_no_part_does_is_said_once(void **state) {
+  static const float masks[2][4] = {{1, 0, 1, 1}, {1, 1, 1, 0}};
+  int num_messages = 0;
+  cohort_executor *executor;
+  cohort_log *log = NULL;
+  size_t pass;
+
+  (void)state;
+  ok(cohort_log_create(COHORT_LOG_INFO, count_messages, NULL, &num_messages, &log));
+  executor = bound_narrow(node("square", "squares", NULL, NULL,
+                               rows_taken_of(node("square", "before", NULL, NULL, variable("data"), NULL)), NULL));
+  for (pass = 0; pass < 4; ++pass) {
+    set(executor, "index", masks[pass % 2], 4);
+    ok(cohort_executor_forward(executor, 0));
+  }
+  assert_int_equal(num_messages, 1);
+  cohort_executor_free(executor);
+  cohort_log_free(log);
+}
+
 /* What is still to write an input of the node that says the shape, on another queue, is waited for. */
 static void values_that_say_a_shape_may_be_still_in_the_making(void **state) {
   static const float signs[] = {-1, 1, -2, 2}, none[4] = {0}, taken[] = {2, 3, 6, 7};
@@ -664,6 +690,7 @@ int main(void) {
       TEST(a_state_may_be_read_by_the_other_part),
       TEST(precision_is_said_of_nodes_of_any_part),
       TEST(the_text_for_a_person_is_of_all_parts),
+      TEST(what_no_part_does_is_said_once),
       TEST(values_that_say_a_shape_may_be_still_in_the_making),
       TEST(what_a_network_of_parts_cannot_do_is_refused),
   };
