@@ -58,7 +58,7 @@ class CudaDevice final : public Device {
       size_t free_bytes = 0, total_bytes = 0;
       if (cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess) cudaGetLastError();
       throw Error(Code::kOutOfMemory,
-                  text(context(), ": no room for ", bytes, " bytes; ", free_bytes, " of ", total_bytes,
+                  text(context(), ": no memory for ", bytes, " bytes; ", free_bytes, " of ", total_bytes,
                        " are free, and ", cached_bytes(), " are kept for later"),
                   text(context()));
     }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/settings.hpp"
 #include "cuda/cuda_context.hpp"
 #include "cuda/cuda_memory.hpp"
 
@@ -12,6 +13,11 @@ namespace {
 
 constexpr char kSkipped[] = "skipped after an earlier failure";
 
+std::string label_to_fail() {
+  const std::string node = read_setting(kFault);
+  return node.empty() ? node : "'" + node + "'";
+}
+
 }  // namespace
 
 CudaQueue::CudaQueue(std::shared_ptr<Device> device, int id, Trace *trace)
@@ -19,6 +25,7 @@ CudaQueue::CudaQueue(std::shared_ptr<Device> device, int id, Trace *trace)
       id_(id),
       trace_(trace),
       row_(*trace, text(device_->context(), " enqueued"), device_->context(), 1),
+      fault_(label_to_fail()),
       pending_(std::make_shared<PendingWork>(id)) {
   const CurrentDevice current(id_);
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
@@ -59,6 +66,9 @@ void CudaQueue::run(const Program &program, std::shared_ptr<const void> owner) {
     ProgramSpans spans(trace_, row_, program.name);
     for (size_t s = 0; s < program.count; ++s) {
       *label = program.steps[s].label;
+      if (!fault_.empty() && std::strstr(*label, fault_.c_str())) {
+        throw Error(Code::kExecution, text("made to fail by ", kFault.name));
+      }
       program.steps[s].kernel->run(program.steps[s].args, lane);
       if (spans) spans.ended(program.steps[s].info);
     }

@@ -42,6 +42,7 @@ class CudaQueue final : public Queue {
   Trace *const trace_;
   const TraceRow row_;  // steps are there when they are enqueued, not when the GPU runs them
   cudaStream_t stream_ = nullptr;
+  const std::string fault_;  // the step whose label has this fails
   const std::shared_ptr<PendingWork> pending_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/op/host_step.hpp"
 
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -32,13 +33,29 @@ class Host {
 
   std::unique_ptr<Kernel> make(StepSpec &spec) const { return services->make_kernel(*device_, spec); }
   void run(const Kernel &kernel, const Args &args) {
-    const Step step{&kernel, args, "on the host"};
+    const Caught caught(kernel);
+    const Step step{&caught, args, "on the host"};
     const std::lock_guard<std::mutex> lock(mutex_);
     queue_->run({&step, 1, true}, nullptr);
     queue_->sync();
+    if (caught.error) std::rethrow_exception(caught.error);
   }
 
  private:
+  // Whoever waits adds the operator's name to what went wrong, not the queue.
+  struct Caught final : Kernel {
+    explicit Caught(const Kernel &kernel) : inner(kernel) {}
+    void run(const Args &args, const Lane &lane) const override {
+      try {
+        inner.run(args, lane);
+      } catch (...) {
+        error = std::current_exception();
+      }
+    }
+    const Kernel &inner;
+    mutable std::exception_ptr error;
+  };
+
   const std::shared_ptr<Device> device_;
   std::mutex mutex_;  // whose thread uses the queue
   const std::shared_ptr<Queue> queue_;

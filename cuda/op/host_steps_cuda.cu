@@ -22,12 +22,8 @@ COHORT_KERNEL_BY(cuda, _backward_Custom, make_custom_backward).named("host");
 // They read files of images, and give what the host's reader makes of them.
 COHORT_HOST_STEP(_cvimdecode);
 COHORT_HOST_STEP(_cvimread);
-COHORT_HOST_STEP(_shape__cvimdecode);
-COHORT_HOST_STEP(_shape__cvimread);
 
-// Shapes that depend on values: the host has to know them before it can go on.
-COHORT_HOST_STEP(_shape__contrib_boolean_mask);
-COHORT_HOST_STEP(_shape__npx_nonzero);
+// Of shapes that depend on values, which the host has to know before it can go on.
 COHORT_HOST_STEP(_contrib_boolean_mask);
 COHORT_HOST_STEP(_backward__contrib_boolean_mask);
 COHORT_HOST_STEP(_npx_nonzero);

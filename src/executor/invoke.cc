@@ -357,15 +357,14 @@ std::shared_ptr<const AppliedProgram> program_for(const Invocation &call, Stream
 }
 
 // An output of the shape that the values of the inputs say, for which they are waited for.
-NDArray sized_by_values(const Invocation &call, const Stream &stream, const Context &where) {
+NDArray sized_by_values(const Invocation &call, const Context &where) {
   const AppliedOperator what = look_at(call, false);
-  if (!has_shape_by_values(*stream.device, *what.op)) {
+  if (!has_shape_by_values(*what.op)) {
     throw Error(Code::kShape, text("operator ", what.op->name, ": shape of an output is unknown"), what.op->name);
   }
   std::vector<NDArray> inputs;
   for (size_t i = 0; i < call.num_inputs; ++i) inputs.push_back(*call.inputs[i]);
-  return NDArray::create(shape_by_values(*stream.device, *what.op, what.attrs, inputs), what.out_dtypes[0], where,
-                         false);
+  return NDArray::create(shape_by_values(*what.op, what.attrs, inputs), what.out_dtypes[0], where, false);
 }
 
 // Where the operator runs: where its inputs are. Outputs must be there, too.
@@ -398,7 +397,7 @@ void invoke(const Invocation &given, std::vector<NDArray> *results) {
   const NDArray *const only_output = &sized;
   std::shared_ptr<const AppliedProgram> program = program_for(asked, *stream, false);
   if (!program) {
-    sized = sized_by_values(given, *stream, where);
+    sized = sized_by_values(given, where);
     asked.outputs = &only_output;
     asked.num_outputs = 1;
     program = program_for(asked, *stream, false);

@@ -9,11 +9,15 @@
 
 namespace cohort {
 
-bool has_shape_by_values(const Device &device, const Op &op) {
-  return !device.kernels().candidates("_shape_" + op.name).empty();
-}
+namespace {
 
-Shape shape_by_values(Device &device, const Op &op, const Attrs &attrs, const std::vector<NDArray> &inputs) {
+std::shared_ptr<Device> host() { return get_device(Context{DeviceType::kCpu, 0}); }
+
+}  // namespace
+
+bool has_shape_by_values(const Op &op) { return !host()->kernels().candidates("_shape_" + op.name).empty(); }
+
+Shape shape_by_values(const Op &op, const Attrs &attrs, const std::vector<NDArray> &inputs) {
   StepSpec spec;
   spec.op = "_shape_" + op.name;
   spec.attrs = attrs.pointer();
@@ -21,7 +25,7 @@ Shape shape_by_values(Device &device, const Op &op, const Attrs &attrs, const st
   std::vector<void *> addresses;
   std::vector<NDArray> here;
   for (const NDArray &input : inputs) {
-    here.push_back(input.on_host());  // kernels of this kind run on it
+    here.push_back(input.on_host());
     here.back().wait();
     spec.inputs.push_back({input.shape(), input.dtype(), nullptr});
     addresses.push_back(here.back().data());
@@ -34,7 +38,7 @@ Shape shape_by_values(Device &device, const Op &op, const Attrs &attrs, const st
   args.inputs = addresses.data();
   args.outputs = &output;
   try {
-    device.make_kernel(spec)->run(args, {1, nullptr});
+    host()->make_kernel(spec)->run(args, {1, nullptr});
   } catch (const Error &e) {
     throw Error(e.code(), text("operator ", op.name, ": ", e.what()), e.subject().empty() ? op.name : e.subject());
   }
@@ -98,14 +102,13 @@ void ValueShapedParts::find_later_nodes() {
     }
     const Shapes &outputs = whole_.inferred.shapes[n];
     if (later_[n] || std::all_of(outputs.begin(), outputs.end(), is_known)) continue;
-    const std::shared_ptr<Device> device = get_device(places[n]);
     later_[n] = true;
     sized_.push_back(int(n));
-    sized_on_.push_back(device);
-    if (inputs_known && outputs.size() == 1 && has_shape_by_values(*device, *node.op)) continue;
+    if (inputs_known && outputs.size() == 1 && has_shape_by_values(*node.op)) continue;
     throw Error(Code::kShape,
-                text("node '", node.name, "' (", node.op->name, "): the shape of its output is unknown, and ",
-                     device->context(), " cannot tell it from values"),
+                text("node '", node.name, "' (", node.op->name,
+                     "): the shape of its output is unknown, and values "
+                     "cannot tell it"),
                 node.name);
   }
 }
@@ -296,7 +299,7 @@ void ValueShapedParts::forward_second(bool is_train) {
     const Node &node = *whole_.graph.nodes[n];
     std::vector<NDArray> inputs;
     for (const Graph::Input &input : whole_.graph.inputs[n]) inputs.push_back(value(input));
-    shapes.push_back(shape_by_values(*sized_on_[i], *node.op, node.parsed, inputs));
+    shapes.push_back(shape_by_values(*node.op, node.parsed, inputs));
   }
   Executor &chosen = second(shapes);
   monitor(chosen);

@@ -11,11 +11,11 @@
 
 namespace cohort {
 
-// Whether the device can say from values what shape the output of the operator has: by a kernel "_shape_NAME", which
-// makes of the inputs the number of axes and their lengths.
-bool has_shape_by_values(const Device &device, const Op &op);
-// That shape; the inputs are waited for.
-Shape shape_by_values(Device &device, const Op &op, const Attrs &attrs, const std::vector<NDArray> &inputs);
+// Whether values say what shape the output of the operator has: by a kernel "_shape_NAME" of the host, which makes of
+// the inputs the number of axes and their lengths.
+bool has_shape_by_values(const Op &op);
+// That shape; the inputs, on whatever device, are waited for.
+Shape shape_by_values(const Op &op, const Attrs &attrs, const std::vector<NDArray> &inputs);
 
 // What the parts below have in common with those of the same network after a reshape, and second parts of any shapes
 // with each other.
@@ -85,7 +85,6 @@ class ValueShapedParts {
   Executor::Impl &whole_;
   std::vector<bool> later_;  // by node of the whole: it belongs to the second part
   std::vector<int> sized_;   // of the whole: nodes of which values say the shapes
-  std::vector<std::shared_ptr<Device>> sized_on_;
   std::vector<Touch> touches_;
   std::vector<size_t> first_heads_, second_heads_;  // of the whole
   std::shared_ptr<Executor> first_;                 // null: nothing comes before

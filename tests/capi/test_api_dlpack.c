@@ -48,11 +48,13 @@ static managed lend(float *values, int64_t *shape, int64_t *strides, int *num_de
 static void round_trip_keeps_the_memory(void **state) {
   const float values[] = {1, 2, 3, 4, 5, 6};
   const int64_t shape[] = {2, 3};
-  cohort_ndarray *array = floats(values, shape, 2), *back = NULL;
+  cohort_ndarray *array, *back = NULL;
   void *lent = NULL, *before = NULL, *after = NULL;
   const managed *seen;
 
   (void)state;
+  only_on_cpus();
+  array = floats(values, shape, 2);
   ok(cohort_ndarray_data(array, &before));
   ok(cohort_ndarray_to_dlpack(array, &lent));
   seen = lent;
@@ -191,10 +193,12 @@ static void libraries_before_version_1_are_served(void **state) {
   int64_t shape[] = {3, 2}, transposed[] = {1, 3}, row[] = {6};
   int num_deleted = 0;
   unversioned ours, *seen;
-  cohort_ndarray *array = floats(values, row, 1), *back = NULL;
+  cohort_ndarray *array, *back = NULL;
   void *lent = NULL, *before = NULL, *after = NULL;
 
   (void)state;
+  only_on_cpus();
+  array = floats(values, row, 1);
   ok(cohort_ndarray_data(array, &before));
   ok(cohort_ndarray_to_dlpack_unversioned(array, &lent));
   cohort_ndarray_free(array);

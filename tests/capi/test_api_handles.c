@@ -675,12 +675,14 @@ static void threads_use_their_own_handles(void **state) {
 
 /* In a child after fork, handles from before are errors and no hang; new ones work. */
 static void handles_do_not_cross_a_fork(void **state) {
-  cohort_group *group = small_group(2, 4);
+  cohort_group *group;
   cohort_ndarray *array = NULL;
   int status = -1;
   pid_t child;
 
   (void)state;
+  only_on_cpus();
+  group = small_group(2, 4);
   ok(cohort_group_run(group, 1));
   ok(cohort_ndarray_zeros(&four, 1, COHORT_DTYPE_FLOAT32, NULL, &array));
   child = fork();

@@ -404,6 +404,7 @@ static void threads_end_with_the_last_handle(void **state) {
   int i;
 
   (void)state;
+  only_on_cpus();
   assert_int_equal(cohort_live_handles(), 0);
   assert_alone();
   small = counted(SHAPE(4), 1);
@@ -431,6 +432,7 @@ static void children_apply_operators(void **state) {
   pid_t child;
 
   (void)state;
+  only_on_cpus();
   ok(cohort_ndarray_zeros(SHAPE(1 << 20), COHORT_DTYPE_FLOAT32, NULL, &large));
   next = apply_scalar("_plus_scalar", "1", large); /* the parent's queue is at work */
   child = fork();

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Binding executors: to given arrays (EXE-01 to EXE-09), and to arrays made for them (EXE-12 to EXE-18). */
+#include <stdio.h>
+
 #include "support/executor_tests.h"
 
 static cohort_symbol *product(void) {
@@ -151,23 +153,25 @@ static void gradients_are_checked_at_bind(void **state) {
     const char *words;
   } bad[] = {{2, COHORT_DTYPE_FLOAT32, NULL, COHORT_ERROR_SHAPE, "gradient of 'b': expected (3,), found (2,)"},
              {3, COHORT_DTYPE_FLOAT64, NULL, COHORT_ERROR_DTYPE, "gradient of 'b': expected float32, found float64"},
-             {3, COHORT_DTYPE_FLOAT32, &cpu1, COHORT_ERROR_DEVICE, "gradient of 'b' is on cpu(1), expected cpu(0)"}};
+             {3, COHORT_DTYPE_FLOAT32, &cpu1, COHORT_ERROR_DEVICE, NULL}};
   cohort_symbol *symbol = product();
   cohort_ndarray *args[2], *grads[2] = {NULL, NULL};
   cohort_executor *executor = NULL;
+  char expected[64];
   size_t i;
 
   (void)state;
+  snprintf(expected, sizeof(expected), "'b' is on cpu(1), expected %s", context_name(0));
   args[0] = args[1] = floats(SHAPE(3), FLOATS(1, 2, 3));
   for (i = 0; i < COUNT(bad); ++i) {
     ok(cohort_ndarray_zeros(&bad[i].length, 1, bad[i].dtype, bad[i].context, &grads[1]));
     fails(cohort_executor_bind(symbol, NULL, args, 2, grads, NULL, NULL, 0, NULL, &executor), bad[i].code,
-          bad[i].words);
+          bad[i].context ? expected : bad[i].words);
     cohort_ndarray_free(grads[1]);
   }
   ok(cohort_ndarray_copy(args[0], &cpu1, &args[1]));
   fails(cohort_executor_bind(symbol, NULL, args, 2, NULL, NULL, NULL, 0, NULL, &executor), COHORT_ERROR_DEVICE,
-        "'b' is on cpu(1), expected cpu(0)");
+        expected);
   assert_null(executor);
   cohort_ndarray_free(args[0]);
   cohort_ndarray_free(args[1]);

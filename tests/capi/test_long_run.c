@@ -183,7 +183,7 @@ static void word_step(void *of) {
 
 static void buckets_in_any_order_take_no_more_memory(void **state) {
   static const char *const params[] = {"embed_weight", "fc_weight", "fc_bias"};
-  const cohort_context contexts[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}};
+  const cohort_context *const contexts = test_contexts();
   cohort_manager_options options = COHORT_MANAGER_OPTIONS_INIT;
   cohort_symbol *symbol = word_network();
   cohort_descs *data = desc("data", SHAPE(8, NUM_BUCKETS), NULL), *label = desc("label", SHAPE(8), NULL);

@@ -201,7 +201,7 @@ static void groups_that_share_have_one(void **state) {
 /* Each device's gradient is a number of float16, their sum is not: where it is wanted, nothing is updated. */
 static void sums_that_overflow_skip_the_update(void **state) {
   const int32_t modes[] = {COHORT_UPDATE_ON_STORE, COHORT_UPDATE_PER_DEVICE, COHORT_UPDATE_NO_STORE};
-  const cohort_context contexts[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}};
+  const cohort_context *const contexts = test_contexts();
   const char *const params[] = {"shift"};
   size_t i;
 

@@ -19,7 +19,6 @@ static cohort_symbol *loss(cohort_symbol *input) {
 
 static cohort_symbol *network(void) { return loss(layer("fc", row_sum())); }
 
-static const cohort_context cpus[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}};
 static const char *const params[] = {"fc_weight", "other_weight"};
 
 /* A manager on two devices of rows of four numbers. Frees the symbol. */
@@ -27,7 +26,7 @@ static cohort_error *try_manager(cohort_manager **out_manager, cohort_symbol *sy
                                  const cohort_manager_options *options) {
   cohort_descs *data = desc("data", SHAPE(77, 4), "TN"), *label = desc("label", SHAPE(77, 1), NULL);
   cohort_error *error =
-      cohort_manager_create(symbol, cpus, 2, batch_size, data, label, params, 2, options, out_manager);
+      cohort_manager_create(symbol, test_contexts(), 2, batch_size, data, label, params, 2, options, out_manager);
 
   cohort_symbol_free(symbol);
   cohort_descs_free(data);
@@ -359,7 +358,7 @@ static void parameters_are_paired_by_name(void **state) {
 }
 
 static void count_messages(int32_t level, const char *message, void *user_data) {
-  if (level == COHORT_LOG_INFO && strstr(message, "cpu(0), cpu(1)")) ++*(int *)user_data;
+  if (level == COHORT_LOG_INFO && strstr(message, context_names(2))) ++*(int *)user_data;
 }
 
 /* MGR-01, MGR-03: contexts are logged, halves go to the even number, axis 0 is split whatever the layout, and only
@@ -532,8 +531,8 @@ static void wrong_settings_are_refused(void **state) {
   fails(try_manager(&manager, network(), 5, &options), COHORT_ERROR_INVALID_ARGUMENT, "bucket_symbols");
   options.bucket_symbols = NULL;
   fails(try_manager(&manager, network(), 5, &options), COHORT_ERROR_INVALID_ARGUMENT, "bucket_symbols");
-  fails(cohort_manager_create(NULL, cpus, 2, 5, data, NULL, params, 1, NULL, &manager), COHORT_ERROR_INVALID_ARGUMENT,
-        "symbol");
+  fails(cohort_manager_create(NULL, test_contexts(), 2, 5, data, NULL, params, 1, NULL, &manager),
+        COHORT_ERROR_INVALID_ARGUMENT, "symbol");
   assert_null(manager);
   cohort_descs_free(data);
   fails(cohort_manager_forward(NULL, 0), COHORT_ERROR_INVALID_ARGUMENT, "manager");

@@ -3,7 +3,6 @@
  * manager binds them. */
 #include "support/executor_tests.h"
 
-static const cohort_context cpus[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}};
 static const char *const params[] = {"fc_weight"};
 
 /* One number a row, whatever its length: fc_weight times the sum of the row, against label. */
@@ -24,7 +23,8 @@ static int32_t any_length(const char *key, cohort_symbol **out_symbol, void *use
 static cohort_error *try_manager(cohort_manager **out_manager, cohort_symbol *symbol, cohort_descs *data,
                                  const cohort_manager_options *options) {
   cohort_descs *label = desc("label", SHAPE(4, 1), NULL);
-  cohort_error *error = cohort_manager_create(symbol, cpus, 2, 4, data, label, params, 1, options, out_manager);
+  cohort_error *error =
+      cohort_manager_create(symbol, test_contexts(), 2, 4, data, label, params, 1, options, out_manager);
 
   cohort_symbol_free(symbol);
   cohort_descs_free(data);
@@ -178,7 +178,7 @@ static void parameters_alone_have_gradients(void **state) {
   (void)state;
   add_typed(data, "data", SHAPE(4, 2), COHORT_DTYPE_FLOAT64);
   add_typed(label, "label", SHAPE(4, 1), COHORT_DTYPE_FLOAT64);
-  ok(cohort_manager_create(loss, cpus, 2, 4, data, label, params, 1, NULL, &manager));
+  ok(cohort_manager_create(loss, test_contexts(), 2, 4, data, label, params, 1, NULL, &manager));
   ok(cohort_manager_main_group(manager, &group));
   ok(cohort_group_executor(group, 1, &executor));
   for (i = 0; i < 4; ++i) {
@@ -197,7 +197,8 @@ static void parameters_alone_have_gradients(void **state) {
   manager = NULL;
   cohort_descs_free(data);
   data = desc("strange", SHAPE(4, 2), NULL);
-  fails(cohort_manager_create(loss, cpus, 2, 4, data, label, params, 1, NULL, &manager), COHORT_ERROR_NAME, "strange");
+  fails(cohort_manager_create(loss, test_contexts(), 2, 4, data, label, params, 1, NULL, &manager), COHORT_ERROR_NAME,
+        "strange");
   assert_null(manager);
   cohort_descs_free(data);
   cohort_descs_free(label);

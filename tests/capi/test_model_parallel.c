@@ -7,7 +7,6 @@
 
 enum { STEPS = 6, BATCH = 4, WIDTH = 3, UNITS = 5, LAYERS = 3, LARGEST = 4096 };
 
-static const cohort_context cpu[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}, {COHORT_DEVICE_CPU, 2}};
 static const char *const layer_names[] = {"layer0", "layer1", "layer2"};
 
 /* ---- an LSTM ----------------------------------------------------------------------------------------------------- */
@@ -154,7 +153,7 @@ static cohort_executor *bind_executor(int by_layer, size_t num_devices) {
   cohort_executor *executor = NULL;
   size_t num = 0, i;
 
-  for (i = 0; i < LAYERS; ++i) contexts[i] = cpu[i % num_devices];
+  for (i = 0; i < LAYERS; ++i) contexts[i] = test_contexts()[i % num_devices];
   add_desc(known, "label", SHAPE(STEPS, BATCH), NULL);
   options.grad_req = "write";
   options.num_threads = 1;
@@ -163,7 +162,7 @@ static cohort_executor *bind_executor(int by_layer, size_t num_devices) {
     options.ctx_group_contexts = contexts;
     options.num_ctx_groups = LAYERS;
   }
-  ok(cohort_executor_simple_bind(symbol, &cpu[0], known, &options, &executor));
+  ok(cohort_executor_simple_bind(symbol, test_contexts(), known, &options, &executor));
   cohort_symbol_free(symbol);
   cohort_descs_free(known);
   ok(cohort_executor_num_arrays(executor, COHORT_EXECUTOR_ARGS, &num));
@@ -222,11 +221,13 @@ static void executors_agree(int by_layer, size_t num_devices) {
 
 /* Each array lies with the layer that reads it; outputs and gradients are those of one device. */
 static void layers_on_other_devices_give_the_same_numbers(void **state) {
-  cohort_executor *executor = bind_executor(0, 2);
+  cohort_executor *executor;
   cohort_ndarray *array = NULL;
   cohort_context context;
 
   (void)state;
+  only_on_one_type();
+  executor = bind_executor(0, 2);
   ok(cohort_executor_array_named(executor, COHORT_EXECUTOR_ARGS, "layer1_h2h_weight", &array));
   ok(cohort_ndarray_context(array, &context));
   assert_int_equal(context.device_id, 1);
@@ -245,10 +246,13 @@ static void layers_on_other_devices_give_the_same_numbers(void **state) {
 /* Passes are queued one after the other, batches loaded in between, programs changed (inference keeps nothing): no
  * device runs ahead into what another still reads. */
 static void passes_in_flight_do_not_overtake_each_other(void **state) {
-  cohort_executor *spread = bind_executor(0, 3), *alone = bind_executor(0, 1);
+  cohort_executor *spread, *alone;
   int which;
 
   (void)state;
+  only_on_one_type();
+  spread = bind_executor(0, 3);
+  alone = bind_executor(0, 1);
   for (which = 0; which < 200; ++which) {
     set_batch(spread, which);
     ok(cohort_executor_forward(spread, which % 3 != 0));
@@ -266,10 +270,13 @@ static void passes_in_flight_do_not_overtake_each_other(void **state) {
 
 /* Node by node, as partial forward runs them, it is the same. */
 static void single_nodes_run_on_their_devices(void **state) {
-  cohort_executor *spread = bind_executor(0, 3), *alone = bind_executor(0, 1);
+  cohort_executor *spread, *alone;
   int32_t left = 1, step;
 
   (void)state;
+  only_on_one_type();
+  spread = bind_executor(0, 3);
+  alone = bind_executor(0, 1);
   set_batch(spread, 5);
   set_batch(alone, 5);
   for (step = 0; left > 0; ++step) {
@@ -297,10 +304,10 @@ static cohort_executor *bind_shared(cohort_ndarray *const args[2], cohort_ndarra
   z = in_layer(node("elemwise_add", "z", NO_ATTRS, INPUTS(y, b)), "layer1");
   if (spread) {
     options.ctx_group_names = layer_names;
-    options.ctx_group_contexts = cpu;
+    options.ctx_group_contexts = test_contexts();
     options.num_ctx_groups = 2;
   }
-  ok(cohort_executor_bind(z, &cpu[0], args, 2, grads, add, NULL, 0, &options, &executor));
+  ok(cohort_executor_bind(z, test_contexts(), args, 2, grads, add, NULL, 0, &options, &executor));
   cohort_symbol_free(z);
   return executor;
 }
@@ -309,19 +316,21 @@ static cohort_executor *bind_shared(cohort_ndarray *const args[2], cohort_ndarra
 static void arrays_over_the_same_memory_are_used_in_turn(void **state) {
   enum { NUM = 3000 };
   static float values[NUM], gradient[NUM];
-  cohort_ndarray *args[2], *grads[2], *head = counted(SHAPE(NUM), 0);
+  cohort_ndarray *args[2], *grads[2], *head;
   cohort_executor *executor;
   int d, i;
 
   (void)state;
+  only_on_cpus();
+  head = counted(SHAPE(NUM), 0);
   ok(cohort_ndarray_fill(head, 1));
   for (i = 0; i < NUM; ++i) {
     values[i] = 0;
     gradient[i] = 0;
   }
   for (d = 0; d < 2; ++d) {
-    ok(cohort_ndarray_wrap(values, SHAPE(NUM), COHORT_DTYPE_FLOAT32, &cpu[d], NULL, NULL, &args[d]));
-    ok(cohort_ndarray_wrap(gradient, SHAPE(NUM), COHORT_DTYPE_FLOAT32, &cpu[d], NULL, NULL, &grads[d]));
+    ok(cohort_ndarray_wrap(values, SHAPE(NUM), COHORT_DTYPE_FLOAT32, &test_contexts()[d], NULL, NULL, &args[d]));
+    ok(cohort_ndarray_wrap(gradient, SHAPE(NUM), COHORT_DTYPE_FLOAT32, &test_contexts()[d], NULL, NULL, &grads[d]));
   }
   /* The arguments come in the order of the graph: b, then a. */
   {
@@ -356,10 +365,10 @@ static void a_failure_on_one_device_comes_out_and_passes(void **state) {
   (void)state;
   s = in_layer(node("negative", "third", NO_ATTRS, INPUTS(s)), "layer0");
   options.ctx_group_names = layer_names;
-  options.ctx_group_contexts = cpu;
+  options.ctx_group_contexts = test_contexts();
   options.num_ctx_groups = 2;
   assert_int_equal(setenv("COHORT_FAULT", "second", 1), 0);
-  ok(cohort_executor_simple_bind(s, &cpu[0], known, &options, &executor));
+  ok(cohort_executor_simple_bind(s, test_contexts(), known, &options, &executor));
   ok(cohort_executor_forward(executor, 0));
   output = of_executor(executor, COHORT_EXECUTOR_OUTPUTS, 0);
   fails(cohort_ndarray_read(output, values, sizeof values), COHORT_ERROR_EXECUTION, "second");
@@ -370,7 +379,7 @@ static void a_failure_on_one_device_comes_out_and_passes(void **state) {
   cohort_ndarray_free(output);
   cohort_executor_free(executor);
   assert_int_equal(unsetenv("COHORT_FAULT"), 0);
-  ok(cohort_executor_simple_bind(s, &cpu[0], known, &options, &executor));
+  ok(cohort_executor_simple_bind(s, test_contexts(), known, &options, &executor));
   ok(cohort_executor_forward(executor, 0));
   output = of_executor(executor, COHORT_EXECUTOR_OUTPUTS, 0);
   holds_free(output, -1, -1);
@@ -455,10 +464,11 @@ static void groups_agree(cohort_group *a, cohort_group *b, const char *rule, int
 
 /* Trained parameters and gradients, whatever the rule and the way of the update. */
 static void training_over_layers_on_other_devices_is_the_same(void **state) {
-  const cohort_context layers[] = {cpu[0], cpu[1], cpu[2]};
+  const cohort_context layers[] = {test_contexts()[0], test_contexts()[1], test_contexts()[2]};
   int32_t mode;
 
   (void)state;
+  only_on_one_type();
   for (mode = COHORT_UPDATE_ON_STORE; mode <= COHORT_UPDATE_NO_STORE; ++mode)
     groups_agree(bind_lstm(1, layers, 1), bind_lstm(1, NULL, 0), "adam", mode, 1);
   groups_agree(bind_lstm(1, layers, 1), bind_lstm(1, NULL, 0), "sgd", COHORT_UPDATE_ON_STORE, 1);
@@ -466,11 +476,11 @@ static void training_over_layers_on_other_devices_is_the_same(void **state) {
 
 /* Both at once: two devices share each batch, and the layers of each sit on contexts of its own. */
 static void data_and_model_parallelism_go_together(void **state) {
-  const cohort_context layers[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}, {COHORT_DEVICE_CPU, 2},
-                                   {COHORT_DEVICE_CPU, 3}, {COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 4}};
+  const cohort_context *const on = test_contexts(), layers[] = {on[0], on[1], on[2], on[3], on[0], on[4]};
   int32_t mode;
 
   (void)state;
+  only_on_one_type();
   for (mode = COHORT_UPDATE_ON_STORE; mode <= COHORT_UPDATE_NO_STORE; ++mode)
     groups_agree(bind_lstm(2, layers, 2), bind_lstm(2, NULL, 0), "adam", mode, 2);
 }

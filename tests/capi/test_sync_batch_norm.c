@@ -124,11 +124,11 @@ static void are_near(const results *expected, const results *found, size_t num_d
     is_near("moving statistics", &expected->states[0][0][0], &found->states[d][0][0], 4 * kChannels);
 }
 
-static const cohort_context apart[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}, {COHORT_DEVICE_CPU, 2}};
-static const cohort_context repeated[] = {{COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 0}, {COHORT_DEVICE_CPU, 1}};
 static const double uneven[] = {1, 4, 2};
 
 static void a_group_is_as_one_device_with_the_whole_batch(void **state) {
+  const cohort_context *const apart = test_contexts();
+  const cohort_context repeated[] = {apart[0], apart[0], apart[1]};
   const results whole = train_free(bind_on(apart, 1, NULL, two_norms(variable("data"))), 1);
   const struct {
     const cohort_context *contexts;
@@ -153,7 +153,7 @@ static void many_steps_give_the_same_bits(void **state) {
 
   (void)state;
   for (run = 0; run < 2; ++run) {
-    cohort_group *group = bind_on(apart, 3, uneven, two_norms(variable("data")));
+    cohort_group *group = bind_on(test_contexts(), 3, uneven, two_norms(variable("data")));
 
     for (step = 0; step < 20; ++step) {
       forward(group, uneven_data(), NULL, 1);
@@ -167,8 +167,8 @@ static void many_steps_give_the_same_bits(void **state) {
 
 /* Inference takes the moving statistics, each device by itself. */
 static void inference_depends_on_no_other_device(void **state) {
-  cohort_group *group = bind_on(apart, 2, uneven, two_norms(variable("data")));
-  cohort_group *one = bind_on(apart, 1, NULL, two_norms(variable("data")));
+  cohort_group *group = bind_on(test_contexts(), 2, uneven, two_norms(variable("data")));
+  cohort_group *one = bind_on(test_contexts(), 1, NULL, two_norms(variable("data")));
   float found[kSize], expected[kSize];
 
   (void)state;
@@ -190,8 +190,8 @@ static void count_reports(const char *name, cohort_ndarray *array, void *user_da
 }
 
 static void a_monitor_sees_every_device(void **state) {
-  const results whole = train_free(bind_on(apart, 1, NULL, two_norms(variable("data"))), 1);
-  cohort_group *group = bind_on(apart, 3, uneven, two_norms(variable("data")));
+  const results whole = train_free(bind_on(test_contexts(), 1, NULL, two_norms(variable("data"))), 1);
+  cohort_group *group = bind_on(test_contexts(), 3, uneven, two_norms(variable("data")));
   int num_reports = 0;
   results found;
 
@@ -220,7 +220,7 @@ static int32_t fails_at_a_call(void *of, const cohort_arrays *inputs, const coho
 /* The host's operator on one device fails, on the caller's thread: no device waits for it for ever, none goes on with
  * statistics of part of the batch, and the group trains on afterwards. */
 static void a_device_that_fails_does_not_hang_the_others(void **state) {
-  const results whole = train_free(bind_on(apart, 1, NULL, two_norms(variable("data"))), 1);
+  const results whole = train_free(bind_on(test_contexts(), 1, NULL, two_norms(variable("data"))), 1);
   int32_t call;
 
   (void)state;
@@ -241,7 +241,7 @@ static void a_device_that_fails_does_not_hang_the_others(void **state) {
     op.forward = fails_at_a_call;
     op.user_data = &self;
     ok(cohort_custom_register("scale", &op));
-    group = bind_on(apart, 3, uneven, two_norms(scale_node("1", variable("data"))));
+    group = bind_on(test_contexts(), 3, uneven, two_norms(scale_node("1", variable("data"))));
     forward(group, uneven_data(), NULL, 1); /* so that there are statistics of a pass before */
     ok(cohort_group_wait(group));
     self.fail_at = self.num_forward + call;
@@ -265,7 +265,7 @@ static void a_device_that_fails_does_not_hang_the_others(void **state) {
 
 /* One device's executor has nobody to meet. */
 static void the_executor_of_a_device_does_not_train_by_itself(void **state) {
-  cohort_group *group = bind_on(apart, 2, NULL, two_norms(variable("data")));
+  cohort_group *group = bind_on(test_contexts(), 2, NULL, two_norms(variable("data")));
   cohort_executor *executor = NULL;
 
   (void)state;

@@ -252,17 +252,19 @@ static void every_step_of_two_devices_is_there(void **state) {
   for (line = strstr(plan, "Steps ("); line && (line = strstr(line, "ward ")); ++line) {
     char op[64], node[64];
     assert_int_equal(sscanf(line, "ward %63[^ ] '%63[^']'", op, node), 2);
-    assert_int_equal(count(&all, "operator", node, op, "cpu(0)"), 1);
-    assert_int_equal(count(&all, "operator", node, op, "cpu(1)"), 1);
+    assert_int_equal(count(&all, "operator", node, op, context_name(0)), 1);
+    assert_int_equal(count(&all, "operator", node, op, context_name(1)), 1);
     ++num_steps;
   }
   assert_true(num_steps >= 4);
   assert_int_equal(count(&all, "operator", NULL, NULL, NULL), 2 * num_steps);
   assert_int_equal(count(&all, "operator", "fc", "FullyConnected", NULL), 2);
-  assert_true(count(&all, "exchange", "sum of gradients", NULL, NULL) >= 2);
+  /* Sums of a GPU's gradients are work of the device, which shows none of it. */
+  if (test_contexts()[0].device_type == COHORT_DEVICE_CPU)
+    assert_true(count(&all, "exchange", "sum of gradients", NULL, NULL) >= 2);
   assert_true(count(&all, "update", "fc_weight", "sgd", NULL) >= 1);
   assert_true(count(&all, "update", "fc_bias", "sgd", NULL) >= 1);
-  assert_true(count(&all, "copy", NULL, NULL, "cpu(1)") >= 1);
+  assert_true(count(&all, "copy", NULL, NULL, context_name(1)) >= 1);
   assert_int_equal(count(&all, "pass", "forward", NULL, NULL), 2);
   assert_true(count(&all, "pass", "backward", NULL, NULL) >= 2);
   assert_int_equal(count(&all, "call", "group forward", NULL, "host thread"), 1);
@@ -420,7 +422,7 @@ static void several_threads_are_traced_while_it_is_read(void **state) {
   ok(cohort_trace_stop(trace));
   all = events_of(trace);
   assert_int_equal(count(&all, NULL, NULL, NULL, NULL), info_of(trace).num_events);
-  assert_true(count(&all, "operator", "fc", "FullyConnected", "cpu(1)") > 0);
+  assert_true(count(&all, "operator", "fc", "FullyConnected", context_name(1)) > 0);
   assert_nested(&all);
   free(all.of);
   cohort_trace_free(trace);

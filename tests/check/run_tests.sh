@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the parts of the tests that are named, all of them whatever fails, and closes with "N passed, N failed, N skipped".
-#   run_tests.sh PART...      parts: layers clang headers abi capi unit golden cudasim pages tool docs perl python rust go scala examples install contract
+#   run_tests.sh PART...      parts: layers clang headers abi capi unit golden cudasim cudasim-long pages tool docs perl python rust go scala examples install contract
 # What became of each test is written to $BUILD/tests/results/PART.tsv: PROGRAM:TEST, a tab, and passed, failed or skipped.
 # The Makefile calls it with BUILD, CC, CXX, PYTHON, CARGO, GO, CAPI, UNIT, CUDASIM, PAGES, GOLDEN_RUNNER and MAKE in the environment.
 set -uo pipefail
@@ -153,6 +153,10 @@ rust_tests() { # the function that runs cargo
   add rust "$status" "${counts[@]}"
 }
 
+left_out() { # program or model, on simulated GPUs
+  grep -q "^$1	" tests/cudasim/long.tsv
+}
+
 for part in "$@"; do
   result=$results/$part.tsv
   : >"$result"
@@ -206,9 +210,27 @@ for part in "$@"; do
           golden $folder --context 'gpu(0)' --lacking tests/cudasim/lacking.tsv
         done
         golden tests/golden/group --context 'gpu(0),gpu(1),cpu(0)' --lacking tests/cudasim/lacking.tsv
+        export COHORT_TEST_CONTEXTS='gpu(0),gpu(1)'
+        if ((CUDASIM_SEED == 1)); then COHORT_TEST_CONTEXTS='gpu(0),gpu(1),cpu(0)'; fi
+        for test in ${CAPI:-}; do left_out "${test##*/}" || program "$test"; done
+        for model in tests/golden/models/*/; do
+          left_out "models/$(basename "$model")" || golden "${model%/}" --context "$COHORT_TEST_CONTEXTS"
+        done
+        unset COHORT_TEST_CONTEXTS
       done
+      check cudasim-examples tests/check/cudasim_examples.sh
       kind=
       unset COHORT_BACKEND_PATH
+      ;;
+    cudasim-long)
+      kind='simulated '
+      export COHORT_BACKEND_PATH=$PWD/$BUILD/cudasim COHORT_TEST_CONTEXTS='gpu(0),gpu(1)' TEST_LIMIT=3000
+      while IFS=$'\t' read -r name when _; do
+        if [[ $when != long ]]; then continue; fi
+        if [[ $name == models/* ]]; then golden "tests/golden/$name" --context 'gpu(0)' --limit 3000; else program "$BUILD/tests/capi/$name"; fi
+      done <tests/cudasim/long.tsv
+      kind=
+      unset COHORT_BACKEND_PATH COHORT_TEST_CONTEXTS TEST_LIMIT
       ;;
     pages)
       check pages-words tests/check/pages.sh

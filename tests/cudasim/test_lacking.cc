@@ -35,6 +35,7 @@ std::map<std::string, std::string> find_lacking() {
   const std::shared_ptr<Device> gpu = get_device(Context{DeviceType::kGpu, 0});
   std::map<std::string, std::string> lacking;
   for (const std::string &op : cpu_kernels().operators()) {
+    if (op.rfind("_shape_", 0) == 0) continue;  // the host says for all devices what shapes values make
     std::string types;
     bool any = false;
     for (const Dtype dtype : kDtypes) {

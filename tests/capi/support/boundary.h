@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "cohort/cohort.h"
+#include "support/contexts.h"
 
 /* The call succeeds; else the test fails with the error's message. Frees the error. */
 #define ok(call) expect_success((call), #call, __FILE__, __LINE__)
@@ -61,7 +62,7 @@ static inline int same_handles(void **state) {
   return -1;
 }
 
-/* A float32 array on cpu(0) with these values; with no axes, a scalar. */
+/* A float32 array with these values; with no axes, a scalar. */
 static inline cohort_ndarray *floats(const float *values, const int64_t *shape, int32_t num_axes) {
   cohort_ndarray *array = NULL;
   size_t bytes = sizeof(float);
@@ -117,25 +118,19 @@ static inline cohort_descs *one_desc(const char *name, const int64_t *shape, int
   return descs;
 }
 
-/* That network on cpu(0), cpu(1), ...: batch x 3 data, for training. */
+/* That network on the first of test_contexts(): batch x 3 data, for training. */
 static inline cohort_group *small_group(size_t num_contexts, int64_t batch) {
   static const char *const params[] = {"fc_weight", "fc_bias"};
-  cohort_context contexts[8];
   int64_t shape[2];
   cohort_symbol *symbol = small_network();
   cohort_descs *data, *label;
   cohort_group *group = NULL;
-  size_t i;
 
   shape[0] = batch;
   shape[1] = 3;
   data = one_desc("data", shape, 2);
   label = one_desc("softmax_label", shape, 1);
-  for (i = 0; i < num_contexts; ++i) {
-    contexts[i].device_type = COHORT_DEVICE_CPU;
-    contexts[i].device_id = (int32_t)i;
-  }
-  ok(cohort_group_create(symbol, contexts, num_contexts, data, label, params, 2, 1, NULL, &group));
+  ok(cohort_group_create(symbol, test_contexts(), num_contexts, data, label, params, 2, 1, NULL, &group));
   cohort_symbol_free(symbol);
   cohort_descs_free(data);
   cohort_descs_free(label);

@@ -194,17 +194,12 @@ void add_desc(cohort_descs *descs, const char *name, const int64_t *shape, int32
 static cohort_error *try_create(cohort_group **out_group, cohort_symbol *symbol, size_t num_contexts,
                                 cohort_descs *data, cohort_descs *label, const char *const *param_names,
                                 int32_t for_training, const cohort_group_options *options) {
-  cohort_context contexts[16];
-  size_t num_params = 0, i;
+  size_t num_params = 0;
   cohort_error *error;
 
-  assert_true(num_contexts <= COUNT(contexts));
-  for (i = 0; i < num_contexts; ++i) {
-    contexts[i].device_type = COHORT_DEVICE_CPU;
-    contexts[i].device_id = (int32_t)i;
-  }
+  assert_true(num_contexts <= NUM_TEST_CONTEXTS);
   while (param_names[num_params]) ++num_params;
-  error = cohort_group_create(symbol, contexts, num_contexts, data, label, param_names, num_params, for_training,
+  error = cohort_group_create(symbol, test_contexts(), num_contexts, data, label, param_names, num_params, for_training,
                               options, out_group);
   cohort_symbol_free(symbol);
   cohort_descs_free(data);

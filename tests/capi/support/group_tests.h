@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests over the C ABI: calls that must succeed or fail, small networks, groups on cpu(0), cpu(1), ...
+ * For tests over the C ABI: calls that must succeed or fail, small networks, groups on the contexts of contexts.h.
  * Functions that take symbols or descriptors of the caller's free them, so that a test need not.
  */
 #ifndef COHORT_TESTS_GROUP_TESTS_H
@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "cohort/cohort.h"
+#include "support/contexts.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -39,7 +40,7 @@ void fails_at(cohort_error *error, const char *call, int32_t code, const char *w
 /* Numbers as two arguments: values and their count. */
 #define FLOATS(...) (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float)
 
-/* A float32 array on cpu(0) with these values, which must be as many as the shape says. */
+/* A float32 array with these values, which must be as many as the shape says. */
 cohort_ndarray *floats(const int64_t *shape, int32_t num_axes, const float *values, size_t num_values);
 
 /* A float32 array with 0, 1, 2, ... times scale. */
@@ -93,7 +94,7 @@ cohort_descs *desc(const char *name, const int64_t *shape, int32_t num_axes, con
 /* Appends one. */
 void add_desc(cohort_descs *descs, const char *name, const int64_t *shape, int32_t num_axes, const char *layout);
 
-/* Binds on cpu(0) to cpu(num_contexts - 1) for training. Frees symbol, data and label. */
+/* Binds on the first num_contexts of test_contexts() for training. Frees symbol, data and label. */
 cohort_error *try_bind(cohort_group **out_group, cohort_symbol *symbol, size_t num_contexts, cohort_descs *data,
                        cohort_descs *label, const char *const *param_names, const cohort_group_options *options);
 /* The same, and must succeed. */

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "support/executor_tests.h"
 
@@ -208,7 +209,16 @@ static inline void begin(host *self, cohort_bool any_thread) {
 
 /* Everything was let go of. */
 static inline void end(host *self) {
+  const struct timespec moment = {0, 1000000};
+  size_t num = 0;
+  int i;
+
   ok(cohort_custom_unregister("scale"));
+  /* What a device's work held is let go of a moment after it is done, and released at the end of some call then. */
+  for (i = 0; i < 2000 && self->num_released < self->num_created; ++i) {
+    nanosleep(&moment, NULL);
+    ok(cohort_num_devices(COHORT_DEVICE_CPU, &num));
+  }
   assert_int_equal(self->num_released, self->num_created);
   assert_int_equal(self->num_ended, 1);
   pthread_mutex_destroy(&self->mutex);
