@@ -48,6 +48,12 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_checkpoint_load(const char *pr
                                                                   cohort_arrays **out_arg_params,
                                                                   cohort_arrays **out_aux_params);
 
+/** As cohort_checkpoint_load(), with the arrays in a mapping of their file, as cohort_arrays_map() has it. */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_checkpoint_map(const char *prefix, int32_t epoch,
+                                                                 cohort_symbol **out_symbol,
+                                                                 cohort_arrays **out_arg_params,
+                                                                 cohort_arrays **out_aux_params);
+
 COHORT_END_DECLS
 
 #endif /* COHORT_CHECKPOINT_H */

@@ -24,6 +24,7 @@
   X(cohort_error *, cohort_arrays_get, (const cohort_arrays *arrays, size_t index, cohort_ndarray **out_array)) \
   X(cohort_error *, cohort_arrays_load, (const char *path, const cohort_context *context, cohort_arrays **out_arrays)) \
   X(cohort_error *, cohort_arrays_load_memory, (const void *data, size_t bytes, const cohort_context *context, cohort_arrays **out_arrays)) \
+  X(cohort_error *, cohort_arrays_map, (const char *path, cohort_arrays **out_arrays)) \
   X(cohort_error *, cohort_arrays_name, (const cohort_arrays *arrays, size_t index, const char **out_name)) \
   X(cohort_error *, cohort_arrays_num, (const cohort_arrays *arrays, size_t *out_num)) \
   X(cohort_error *, cohort_arrays_save, (const cohort_arrays *arrays, const char *path)) \
@@ -37,6 +38,7 @@
   X(cohort_error *, cohort_calibration_observe, (cohort_calibration *calibration, cohort_executor *executor)) \
   X(cohort_error *, cohort_calibration_range, (const cohort_calibration *calibration, const char *name, double *out_low, double *out_high)) \
   X(cohort_error *, cohort_checkpoint_load, (const char *prefix, int32_t epoch, cohort_symbol **out_symbol, cohort_arrays **out_arg_params, cohort_arrays **out_aux_params)) \
+  X(cohort_error *, cohort_checkpoint_map, (const char *prefix, int32_t epoch, cohort_symbol **out_symbol, cohort_arrays **out_arg_params, cohort_arrays **out_aux_params)) \
   X(cohort_error *, cohort_checkpoint_save, (const char *prefix, int32_t epoch, const cohort_symbol *symbol, const cohort_arrays *arg_params, const cohort_arrays *aux_params)) \
   X(cohort_error *, cohort_context_parse, (const char *text, cohort_context *out_context)) \
   X(cohort_error *, cohort_context_text, (const cohort_context *context, char *out_text, size_t capacity, size_t *out_bytes)) \
@@ -232,6 +234,7 @@
   X(cohort_error *, cohort_optimizer_get, (const cohort_optimizer *optimizer, const char *key, double *out_value)) \
   X(cohort_error *, cohort_optimizer_load_states, (cohort_optimizer *optimizer, const char *path)) \
   X(cohort_error *, cohort_optimizer_load_states_memory, (cohort_optimizer *optimizer, const void *data, size_t bytes)) \
+  X(cohort_error *, cohort_optimizer_loss_scale, (const cohort_optimizer *optimizer, double *out_scale, int32_t *out_num_good, uint64_t *out_num_skipped)) \
   X(cohort_error *, cohort_optimizer_mult, (const cohort_optimizer *optimizer, const char *param, double *out_lr_mult, double *out_wd_mult)) \
   X(cohort_error *, cohort_optimizer_save_states, (const cohort_optimizer *optimizer, const char *path)) \
   X(cohort_error *, cohort_optimizer_save_states_memory, (const cohort_optimizer *optimizer, void *out_data, size_t capacity, size_t *out_bytes)) \

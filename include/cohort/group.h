@@ -129,12 +129,20 @@ typedef struct cohort_group_options {
   const cohort_calibration *calibration; /* as in executor.h */
 
   cohort_bool backward_once; /* as in executor.h */
+
+  /* For inference (for_training 0): parameters and auxiliary states by name that are the group's own arrays from here
+     on, not copied, for all its contexts together: what is written to them is seen by the group, and what the group is
+     given by cohort_group_set_params() is written to them. Those of another type, or that a context cannot use where
+     they are, are copied. Parameters that are not named, or for NULL all, are new arrays of zeros; names that are no
+     parameters are ignored. With shared_group, that group's are used and these are not. */
+  const cohort_arrays *arg_params;
+  const cohort_arrays *aux_params;
 } cohort_group_options;
 
 #define COHORT_GROUP_OPTIONS_INIT                                                                                     \
   {                                                                                                                   \
     sizeof(cohort_group_options), NULL, 0, 0, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, \
-        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0                            \
+        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, NULL                \
   }
 
 /** The same as COHORT_GROUP_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */
@@ -420,8 +428,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_update(cohort_group *gro
                                                                cohort_update_mode mode);
 
 /**
- * The loss scale of a group (its options), and how it fares. Out parameters may be NULL. A checkpoint keeps the first two
- * beside the states of the optimizer.
+ * The loss scale of a group (its options), and how it fares. Out parameters may be NULL. Where
+ * it has come to is saved with the states of the optimizer (cohort_optimizer_loss_scale()).
  *
  * @param out_scale        What the next backward pass begins with; 1 if there is none.
  * @param out_num_good     Updates made since it changed.
@@ -431,7 +439,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_loss_scale(const cohort_
                                                                    int32_t *out_num_good, uint64_t *out_num_skipped);
 
 /**
- * Sets it, and how many updates were made with it. Waits for queued work.
+ * Sets it, and how many updates were made with it. Backward passes that are queued keep what they began with.
  *
  * @return NULL, or COHORT_ERROR_STATE if the group has none, COHORT_ERROR_INVALID_ARGUMENT for a number that cannot be
  *         one.

@@ -107,6 +107,17 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_update(cohort_optimi
                                                                    size_t copy, cohort_ndarray *weight,
                                                                    cohort_ndarray *grad);
 
+/**
+ * The loss scale of the group that this optimizer has updated last, as cohort_group_loss_scale() has it. It is saved with
+ * the states; a group that is updated after states were loaded goes on from it with its next backward pass. For the pass
+ * before that, too, give it to cohort_group_set_loss_scale() after loading. Out parameters may be NULL.
+ *
+ * @param out_scale  1, and the others 0, if there is none.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_loss_scale(const cohort_optimizer *optimizer,
+                                                                       double *out_scale, int32_t *out_num_good,
+                                                                       uint64_t *out_num_skipped);
+
 /** Writes states and counts to a file, whole or not at all, so that training can go on later exactly as it would have.
  *  Waits for the states. COHORT_ERROR_IO names the file. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_optimizer_save_states(const cohort_optimizer *optimizer,

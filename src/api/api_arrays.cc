@@ -130,6 +130,13 @@ cohort_error *cohort_arrays_load(const char *path, const cohort_context *context
   });
 }
 
+cohort_error *cohort_arrays_map(const char *path, cohort_arrays **out_arrays) {
+  return guard([&] {
+    require(out_arrays, "out_arrays");
+    *out_arrays = make_handle<cohort_arrays>(map_params(to_text(path, "path")));
+  });
+}
+
 cohort_error *cohort_arrays_load_memory(const void *data, size_t bytes, const cohort_context *context,
                                         cohort_arrays **out_arrays) {
   return guard([&] {

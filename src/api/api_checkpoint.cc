@@ -15,18 +15,30 @@ cohort_error *cohort_checkpoint_save(const char *prefix, int32_t epoch, const co
   });
 }
 
+namespace {
+
+void load(const char *prefix, int32_t epoch, bool map, cohort_symbol **out_symbol, cohort_arrays **out_arg_params,
+          cohort_arrays **out_aux_params) {
+  require(out_arg_params, "out_arg_params");
+  require(out_aux_params, "out_aux_params");
+  Symbol graph;
+  NamedArrays args, aux;
+  load_checkpoint(to_text(prefix, "prefix"), epoch, map, out_symbol ? &graph : nullptr, &args, &aux);
+  Lent<cohort_symbol> symbol({std::move(graph)});
+  Lent<cohort_arrays> arg_params(std::move(args)), aux_params(std::move(aux));
+  if (out_symbol) *out_symbol = symbol.release();
+  *out_arg_params = arg_params.release();
+  *out_aux_params = aux_params.release();
+}
+
+}  // namespace
+
 cohort_error *cohort_checkpoint_load(const char *prefix, int32_t epoch, cohort_symbol **out_symbol,
                                      cohort_arrays **out_arg_params, cohort_arrays **out_aux_params) {
-  return guard([&] {
-    require(out_arg_params, "out_arg_params");
-    require(out_aux_params, "out_aux_params");
-    Symbol graph;
-    NamedArrays args, aux;
-    load_checkpoint(to_text(prefix, "prefix"), epoch, out_symbol ? &graph : nullptr, &args, &aux);
-    Lent<cohort_symbol> symbol({std::move(graph)});
-    Lent<cohort_arrays> arg_params(std::move(args)), aux_params(std::move(aux));
-    if (out_symbol) *out_symbol = symbol.release();
-    *out_arg_params = arg_params.release();
-    *out_aux_params = aux_params.release();
-  });
+  return guard([&] { load(prefix, epoch, false, out_symbol, out_arg_params, out_aux_params); });
+}
+
+cohort_error *cohort_checkpoint_map(const char *prefix, int32_t epoch, cohort_symbol **out_symbol,
+                                    cohort_arrays **out_arg_params, cohort_arrays **out_aux_params) {
+  return guard([&] { load(prefix, epoch, true, out_symbol, out_arg_params, out_aux_params); });
 }

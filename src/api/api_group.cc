@@ -87,6 +87,19 @@ std::vector<std::map<std::string, Context>> to_group2ctx(const cohort_group_opti
   return maps;
 }
 
+std::map<std::string, NDArray> to_given(const cohort_arrays *arrays, bool for_training, const char *what) {
+  std::map<std::string, NDArray> given;
+  if (!arrays) return given;
+  if (for_training) {
+    throw Error(Code::kInvalidArgument, text(what, ": expected none where for_training is 1, found a list"), what);
+  }
+  for (const auto &[name, array] : deref(arrays, what)) {
+    if (!array) throw Error(Code::kInvalidArgument, text(what, ": '", name, "' has no array"), name);
+    given[name] = array;
+  }
+  return given;
+}
+
 GroupOptions to_group_options(const cohort_group_options &set, const cohort_context *contexts, size_t num_contexts,
                               const char *const *param_names, size_t num_param_names, int32_t for_training) {
   GroupOptions options;
@@ -115,6 +128,8 @@ GroupOptions to_group_options(const cohort_group_options &set, const cohort_cont
   options.gradient_bucket_bytes = set.gradient_bucket_bytes;
   options.seed = set.seed;
   options.log = to_log(set.log, set.log_user_data);
+  options.given_params = to_given(set.arg_params, options.for_training, "arg_params");
+  options.given_aux = to_given(set.aux_params, options.for_training, "aux_params");
   options.arg_names = to_texts(set.arg_names, set.num_arg_names, "arg_names");
   return options;
 }

@@ -71,6 +71,16 @@ cohort_error *cohort_optimizer_update(cohort_optimizer *optimizer, const char *p
   });
 }
 
+cohort_error *cohort_optimizer_loss_scale(const cohort_optimizer *optimizer, double *out_scale, int32_t *out_num_good,
+                                          uint64_t *out_num_skipped) {
+  return guard([&] {
+    const LossScaleState none, *const kept = optimizer_of(optimizer).loss_scale(), &state = kept ? *kept : none;
+    write_if(out_scale, state.value);
+    write_if(out_num_good, int32_t(state.num_good));
+    write_if(out_num_skipped, state.num_skipped);
+  });
+}
+
 cohort_error *cohort_optimizer_save_states(const cohort_optimizer *optimizer, const char *path) {
   return guard([&] {
     const std::string bytes = optimizer_of(optimizer).save_states();

@@ -445,7 +445,7 @@ MemoryUse Executor::memory_together(const std::vector<std::shared_ptr<Executor>>
     }
     for (const auto &program : impl.programs) {
       for (const auto &constant : program.second->constants())
-        planned.add(constant->memory->data(), constant->memory->bytes());
+        if (constant->memory) planned.add(constant->memory->data(), constant->memory->bytes());
     }
   };
   for (const auto &executor : executors) {

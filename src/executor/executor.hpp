@@ -57,8 +57,9 @@ struct SimpleBind {
   bool strict_dtypes = false;                         // what cannot be inferred is kDtype; else it becomes float32
   std::vector<GradReq> grad_reqs;                     // one per argument; empty: as grad_req says, else null
   GradReqs grad_req;
-  std::set<std::string> param_names;  // arguments that may be taken from `shared` (EXE-17)
-  ArrayPool *pool = nullptr;          // read and updated; null: none (then no arrays are shared)
+  std::set<std::string> param_names;                       // arguments that may be taken from `shared` (EXE-17)
+  ArrayPool *pool = nullptr;                               // read and updated; null: none (then no arrays are shared)
+  std::map<std::string, NDArray> given_params, given_aux;  // to be used, if not shared; copied where they cannot be
   // Of each argument, its gradient, which goes where it is, and auxiliary state, in the order of the lists; empty: as
   // placed. Nodes without a group go where their inputs are; without a group2ctx none may be elsewhere than on the
   // default context.

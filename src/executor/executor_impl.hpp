@@ -81,7 +81,7 @@ struct Executor::Impl {
   void infer_dtypes(std::vector<Dtype> by_node, bool strict);
   void finish_bind();  // after symbol .. arrays are set: outputs, the first program
   void make_arguments(const SimpleBind &what, const Impl *shared, ArrayPool *staged);
-  void make_auxiliary(const Impl *shared);
+  void make_auxiliary(const SimpleBind &what, const Impl *shared);
   void make_outputs();
   // How far a pass has come, which is queued in stretches where the executors of a group meet.
   struct Progress {

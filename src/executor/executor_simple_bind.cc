@@ -90,6 +90,22 @@ NDArray from_pool(const SimpleBind &what, const std::string &key, const Shape &s
   return fresh;
 }
 
+// The array itself, for whoever has its memory at hand as `context`; else a copy.
+NDArray given_or_copied(const NDArray &given, const Shape &shape, Dtype dtype, const Context &context,
+                        const std::string &name) {
+  if (given.shape() != shape) {
+    throw Error(Code::kShape, text("'", name, "': expected shape ", shape, ", found ", given.shape()), name);
+  }
+  if (given.dtype() == dtype && given.context() == context) return given;
+  if (given.dtype() == dtype && given.context().on_host() && context.on_host()) {
+    auto memory = std::make_shared<Memory>(context, given.data(), given.bytes(), nullptr);
+    return NDArray(std::make_shared<Storage>(std::move(memory), given.storage()), 0, shape, dtype);
+  }
+  const NDArray copy = NDArray::create(shape, dtype, context, false);
+  copy.copy_from(given);
+  return copy;
+}
+
 size_t index_in_shared(const std::vector<std::string> &names, const std::string &name, const char *kind) {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) throw Error(Code::kName, text("the shared executor has no ", kind, " '", name, "'"), name);
@@ -113,6 +129,8 @@ void Executor::Impl::make_arguments(const SimpleBind &what, const Impl *shared, 
       argument = shared->arrays.args[at];
       if (has_gradient) gradient = shared->arrays.grads[at];  // SHR-06: may be none, then it gets its own
       check_array(argument, shape, dtype, "shared parameter", name);
+    } else if (const auto given = what.given_params.find(name); is_param && given != what.given_params.end()) {
+      argument = given_or_copied(given->second, shape, dtype, place[n], name);
     } else if (is_param || !what.pool) {
       argument = NDArray::create(shape, dtype, place[n]);
     } else {
@@ -125,14 +143,17 @@ void Executor::Impl::make_arguments(const SimpleBind &what, const Impl *shared, 
   }
 }
 
-void Executor::Impl::make_auxiliary(const Impl *shared) {
+void Executor::Impl::make_auxiliary(const SimpleBind &what, const Impl *shared) {
   const std::vector<Context> place = places();
   for (size_t i = 0; i < graph.auxiliary.size(); ++i) {
     const size_t n = size_t(graph.auxiliary[i]);
     const Shape &shape = inferred.shapes[n][0];
     const Dtype dtype = inferred.dtypes[n][0];
     if (!shared) {
-      arrays.aux.push_back(NDArray::create(shape, dtype, place[n]));
+      const auto given = what.given_aux.find(aux_names[i]);
+      arrays.aux.push_back(given == what.given_aux.end()
+                               ? NDArray::create(shape, dtype, place[n])
+                               : given_or_copied(given->second, shape, dtype, place[n], aux_names[i]));
       continue;
     }
     const NDArray &state = shared->arrays.aux[index_in_shared(shared->aux_names, aux_names[i], "auxiliary state")];
@@ -183,7 +204,7 @@ std::shared_ptr<Executor> Executor::simple_bind(const Symbol &symbol, const Simp
   impl->fix_places(given_places(graph, what, shared));
   ArrayPool staged;  // the pool changes only when all went well
   impl->make_arguments(what, shared_impl, &staged);
-  impl->make_auxiliary(shared_impl);
+  impl->make_auxiliary(what, shared_impl);
   impl->finish_bind();
   for (const auto &entry : staged) (*what.pool)[entry.first] = entry.second;
   std::shared_ptr<Executor> executor(new Executor());

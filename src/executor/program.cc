@@ -8,6 +8,12 @@
 #include "base/settings.hpp"
 
 namespace cohort {
+namespace {
+
+constexpr size_t kMostMappedBytes = size_t(2) << 20;  // of files, whose pages are in memory at a time
+
+}  // namespace
+
 Family::Member &Family::member(const Context &context, int num_threads) {
   for (Member &m : members) {
     if (m.device->context() == context) return m;
@@ -111,6 +117,7 @@ ProgramOwner::ProgramOwner(std::shared_ptr<const Plan> plan, bool is_train, cons
 std::shared_ptr<Derived> ProgramOwner::make_constant(const PlanStep &step) const {
   const size_t member = members_[size_t(step.device)];
   std::shared_ptr<Derived> result;
+  if (step.constant_bytes == 0) return std::make_shared<Derived>();
   if (step.reorder) {
     const Slot &from = plan_->slots[size_t(step.inputs[0])], &to = plan_->slots[size_t(step.outputs[0])];
     const bool is_argument = from.place == Place::kArgument;
@@ -375,43 +382,70 @@ const NDArray &ProgramOwner::source(int index) const {
   return i < arrays_.args.size() ? arrays_.args[i] : arrays_.aux[i - arrays_.args.size()];
 }
 
-// Brings what was derived from constants up to date.
+// The steps of the prologue whose results are out of date, or are gone and wanted for such.
+std::vector<bool> ProgramOwner::stale_constants() const {
+  std::vector<bool> stale(plan_->prologue.size());
+  for (size_t p = stale.size(); p-- > 0;) {
+    const PlanStep &step = plan_->prologue[p];
+    Derived &constant = *constants_[p];
+    if (constant.memory) {
+      std::vector<uint64_t> &seen = constant.versions;
+      stale[p] = stale[p] || constant.failed.exchange(false, std::memory_order_acq_rel) || seen.empty();
+      seen.resize(step.sources.size(), 0);
+      for (size_t i = 0; i < step.sources.size(); ++i) {
+        const NDArray &array = source(step.sources[i]);
+        const uint64_t version = array.version();
+        stale[p] = stale[p] || array.exposed() || seen[i] != version;
+        seen[i] = version;
+      }
+    }
+    for (const int before : step.passed_by) stale[size_t(before)] = stale[size_t(before)] || stale[p];
+  }
+  return stale;
+}
+
+// Those of a step's arrays that lie in files: once it has run there is mostly no more use for their pages.
+ProgramOwner::Mapped ProgramOwner::mapped_sources(size_t prologue_step) const {
+  Mapped mapped;
+  for (const int index : plan_->prologue[prologue_step].sources) {
+    const NDArray &array = source(index);
+    if (!array.storage()->has_droppable_pages()) continue;
+    mapped.storage.push_back(array.storage());
+    mapped.bytes += array.bytes();
+  }
+  return mapped;
+}
+
+// Brings what was derived from constants up to date, some megabytes of parameters in files after the other.
 void ProgramOwner::run_prologue() {
-  size_t first = 0, count = 0;  // of those that are stale, in a row
-  const auto run = [&] {
-    if (count == 0) return;
+  const std::vector<bool> stale = stale_constants();
+  const std::vector<PlanStep> &steps = plan_->prologue;
+  for (size_t first = 0, end; first < stale.size(); first = end) {
+    end = first + 1;
+    if (!stale[first]) continue;
+    Mapped mapped = mapped_sources(first);
+    while (end < stale.size() && stale[end] && steps[end].device == steps[first].device &&
+           mapped.bytes < kMostMappedBytes) {
+      const Mapped more = mapped_sources(end++);
+      mapped.storage.insert(mapped.storage.end(), more.storage.begin(), more.storage.end());
+      mapped.bytes += more.bytes;
+    }
     try {
       begin_work();  // steps of several devices may build on each other
-      run_on(plan_->prologue[first].device,
-             {prologue_.data() + first, count, plan_->brief_forward, forward_failed, true});
-    } catch (...) {
-      for (size_t p = first; p < plan_->prologue.size(); ++p) {
-        constants_[p]->failed.store(true, std::memory_order_release);
+      run_on(steps[first].device, {prologue_.data() + first, end - first, plan_->brief_forward, forward_failed, true});
+      if (mapped.bytes > 0) {
+        queue(steps[first].device)
+            .call(
+                [storage = std::move(mapped.storage)] {
+                  for (const auto &one : storage) one->drop_pages();
+                },
+                "pages of parameters");
       }
+    } catch (...) {
+      for (size_t p = first; p < stale.size(); ++p) constants_[p]->failed.store(true, std::memory_order_release);
       throw;
     }
-    count = 0;
-  };
-  for (size_t p = 0; p < plan_->prologue.size(); ++p) {
-    const std::vector<int> &sources = plan_->prologue[p].sources;
-    std::vector<uint64_t> &seen = constants_[p]->versions;
-    bool stale = constants_[p]->failed.exchange(false, std::memory_order_acq_rel) || seen.empty();
-    seen.resize(sources.size(), 0);
-    for (size_t i = 0; i < sources.size(); ++i) {
-      const NDArray &array = source(sources[i]);
-      const uint64_t version = array.version();
-      stale = stale || array.exposed() || seen[i] != version;
-      seen[i] = version;
-    }
-    if (stale && count > 0 && first + count == p && plan_->prologue[p].device == plan_->prologue[first].device) {
-      ++count;
-    } else if (stale) {
-      run();
-      first = p;
-      count = 1;
-    }
   }
-  run();
 }
 
 void ProgramOwner::run_forward(size_t begin, size_t end) {

@@ -26,7 +26,7 @@ struct Derived {
   size_t member = 0;
   NDArray source;  // of a reorder that is shared; else none
   TensorSpec from, to;
-  std::shared_ptr<Memory> memory;
+  std::shared_ptr<Memory> memory;   // null: what it makes goes to steps behind it in the prologue alone
   std::vector<uint64_t> versions;   // empty: it was never made
   std::atomic<bool> failed{false};  // the work that made it may have failed
 };
@@ -111,6 +111,12 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   void run_part(int device, size_t begin, size_t end, bool brief);
   void run_here(int device, size_t step);
   std::shared_ptr<Derived> make_constant(const PlanStep &step) const;
+  struct Mapped {
+    std::vector<std::shared_ptr<Storage>> storage;
+    size_t bytes = 0;
+  };
+  Mapped mapped_sources(size_t prologue_step) const;
+  std::vector<bool> stale_constants() const;
   void run_prologue();
   const NDArray &source(int index) const;
   bool is_written(size_t head) const;  // or it is the array of an argument

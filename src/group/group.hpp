@@ -68,7 +68,8 @@ struct GroupOptions {
   uint64_t seed = 0;
   std::function<void(LogLevel, const std::string &)> log;  // empty: the library's
   bool managed = false;  // a bucket of a manager, which decides what is bound: bind and reshape are kState
-  std::vector<std::string> arg_names;  // what the caller takes them to be; empty: not checked
+  std::map<std::string, NDArray> given_params, given_aux;  // its arrays, for inference
+  std::vector<std::string> arg_names;                      // what the caller takes them to be; empty: not checked
 };
 
 class Group : public std::enable_shared_from_this<Group> {
@@ -121,7 +122,7 @@ class Group : public std::enable_shared_from_this<Group> {
   void update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode);
 
   const LossScale *loss_scale() const;              // null: there is none
-  void set_loss_scale(double value, int num_good);  // kState: there is none. Waits
+  void set_loss_scale(double value, int num_good);  // kState: there is none
 
   void update_metric(Metric &metric, const std::vector<NDArray> &labels);  // MET-01..06
   void update_metric_presliced(Metric &metric, const std::vector<std::vector<NDArray>> &device_labels);

@@ -409,6 +409,7 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
   std::vector<GradReq> reqs = resolve_grad_reqs(*binding);
   if (shared) check_shared(*shared);
   const std::shared_ptr<LossScale> new_loss_scale = make_loss_scale(shared.get());
+  const auto new_gradient_scale = std::make_shared<double>(1);
   const std::shared_ptr<OutputPool> new_outputs = shared ? shared->impl_->outputs : std::make_shared<OutputPool>();
   const std::vector<std::vector<NDArray>> windows = make_outputs(binding.get(), new_outputs.get());
   std::vector<std::shared_ptr<ArrayPool>> new_pools;
@@ -425,9 +426,11 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
     what.grad_reqs = reqs;
     what.param_names = {options.param_names.begin(), options.param_names.end()};
     what.pool = new_pools.back().get();
+    what.given_params = options.given_params;
+    what.given_aux = options.given_aux;
     what.warn = [this](const std::string &message) { log(LogLevel::kWarning, message); };
     ExecutorOptions how = executor_options(d);
-    if (new_loss_scale) how.loss_scale = std::shared_ptr<const double>(new_loss_scale, &new_loss_scale->value);
+    if (new_loss_scale) how.loss_scale = new_gradient_scale;
     if (shared) how.shared = shared->impl_->current_binding->execs[d];
     how.outputs = windows[d];
     binding->execs.push_back(Executor::simple_bind(symbol, what, how));
@@ -438,6 +441,7 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
   pools = std::move(new_pools);
   outputs = new_outputs;
   loss_scale = new_loss_scale;
+  gradient_scale = new_gradient_scale;
   grad_reqs = std::move(reqs);
   initial_binding = binding;
   cached_bindings.resize(1);  // no shape of the binding before

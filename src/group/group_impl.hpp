@@ -62,8 +62,10 @@ struct Group::Impl {
   std::shared_ptr<OutputPool> outputs;                       // likewise
   std::shared_ptr<Exchange> exchange;
   std::shared_ptr<LossScale> loss_scale;  // null: there is none
-  double gradient_scale = 1;              // what it was in the latest backward pass
-  std::shared_ptr<Replicas> replicas;     // of the executors that bind() makes; null: nothing in the network meets
+  // What it is in the latest backward pass, whose queued steps read it here: groups that share a loss scale may move it
+  // on meanwhile.
+  std::shared_ptr<double> gradient_scale;
+  std::shared_ptr<Replicas> replicas;  // of the executors that bind() makes; null: nothing in the network meets
 
   MonitorFunction monitor;
   bool monitor_all = false, monitor_ever = false;

@@ -188,7 +188,10 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
   for (const auto &exec : self.current_binding->execs) exec->check_arguments();
   const std::shared_ptr<Group> keep = shared_from_this();
   self.has_backward = false;
-  if (self.loss_scale) self.gradient_scale = self.loss_scale->value;
+  if (self.loss_scale && *self.gradient_scale != self.loss_scale->value) {
+    for (const auto &exec : self.current_binding->execs) exec->queue()->finish();  // a pass before it reads it
+    *self.gradient_scale = self.loss_scale->value;
+  }
   self.exchange->begin_backward();
   std::vector<std::vector<ArrayPart>> parts(num_devices());
   for (size_t d = 0; d < num_devices(); ++d) {
@@ -211,16 +214,18 @@ void Group::update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
     throw Error(Code::kState, "update: no backward has run since the group was bound, or the last one failed",
                 "update");
   if (!self.loss_scale) return self.exchange->update(optimizer, mode);
+  if (const LossScaleState *const loaded = optimizer->take_loaded_loss_scale()) self.loss_scale->state() = *loaded;
   const size_t num_summed = mode == UpdateMode::kNoStore ? 1 : num_devices();
   if (!are_finite(self.current_binding->execs, self.param_args, num_summed)) {
     count_update(self.loss_scale.get(), false);
+    optimizer->keep_loss_scale(*self.loss_scale);
     self.log(LogLevel::kInfo, text("a gradient is infinite or no number: the update is skipped on all devices, and the "
                                    "loss scale is now ",
                                    self.loss_scale->value));
     return;
   }
   const double rescale = optimizer->get("rescale_grad");
-  optimizer->set("rescale_grad", rescale / self.gradient_scale);
+  optimizer->set("rescale_grad", rescale / *self.gradient_scale);
   try {
     self.exchange->update(optimizer, mode);
   } catch (...) {
@@ -229,6 +234,7 @@ void Group::update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
   }
   optimizer->set("rescale_grad", rescale);
   count_update(self.loss_scale.get(), true);
+  optimizer->keep_loss_scale(*self.loss_scale);
 }
 
 const LossScale *Group::loss_scale() const { return impl_->loss_scale.get(); }
@@ -241,7 +247,6 @@ void Group::set_loss_scale(double value, int num_good) {
     throw Error(Code::kInvalidArgument,
                 text("num_good: expected 0 to ", self.loss_scale->window - 1, ", found ", num_good), "num_good");
   }
-  wait();  // queued work reads it
   self.loss_scale->value = value;
   self.loss_scale->num_good = num_good;
 }

@@ -12,9 +12,6 @@
 namespace cohort {
 namespace {
 
-constexpr double kLargest = 16777216;  // 2^24
-constexpr double kLeast = 1 / kLargest;
-
 [[noreturn]] void refuse(const Node &node, const char *what) {
   throw Error(Code::kUnsupported,
               text("loss_scale: node '", node.name, "' (", node.op->name, "): the gradient of ", what,
@@ -32,7 +29,7 @@ void refuse_losses(const Graph &body) {
 }  // namespace
 
 void check_loss_scale(double value, const char *what) {
-  if (value >= kLeast && value <= kLargest) return;
+  if (value >= kLeastLossScale && value <= kLargestLossScale) return;
   throw Error(Code::kInvalidArgument, text(what, ": expected a number from 2^-24 to 2^24, found ", value), what);
 }
 
@@ -85,11 +82,11 @@ bool are_finite(const std::vector<std::shared_ptr<Executor>> &executors, const s
 
 void count_update(LossScale *scale, bool is_good) {
   if (!is_good) {
-    scale->value = std::max(kLeast, scale->value / 2);
+    scale->value = std::max(kLeastLossScale, scale->value / 2);
     scale->num_good = 0;
     ++scale->num_skipped;
   } else if (++scale->num_good >= scale->window) {
-    scale->value = std::min(kLargest, scale->value * 2);
+    scale->value = std::min(kLargestLossScale, scale->value * 2);
     scale->num_good = 0;
   }
 }

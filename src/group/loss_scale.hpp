@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "executor/executor.hpp"
+#include "optimizer/optimizer.hpp"
 #include "symbol/symbol.hpp"
 
 namespace cohort {
@@ -16,11 +17,9 @@ struct LossScaleOptions {
   int window = 2000;   // good updates after which it doubles
 };
 
-struct LossScale {
-  double value = 1;  // what queued work reads: changes only while none is in flight
-  int num_good = 0;  // updates since it changed
+struct LossScale : LossScaleState {
   int window = 2000;
-  uint64_t num_skipped = 0;
+  LossScaleState &state() { return *this; }
 };
 
 // kInvalidArgument: no number above 0 that could be one.

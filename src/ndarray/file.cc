@@ -2,6 +2,7 @@
 #include "ndarray/file.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -117,6 +118,24 @@ void InputFile::read(uint64_t offset, void *to, size_t bytes) {
   }
   if (bytes > 0) std::memcpy(to, &buffer_[size_t(offset - buffer_begin_)], bytes);
 }
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::string &path) {
+  const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status;
+  if (descriptor.get() < 0 || fstat(descriptor.get(), &status) != 0) fail_with_errno(path, "cannot be opened");
+  if (!S_ISREG(status.st_mode) || status.st_size == 0) return nullptr;
+  const size_t bytes = size_t(status.st_size);
+  void *const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor.get(), 0);
+  if (data == MAP_FAILED) return nullptr;
+  try {
+    return std::make_shared<const MappedFile>(data, bytes);
+  } catch (...) {
+    munmap(data, bytes);
+    throw;
+  }
+}
+
+MappedFile::~MappedFile() { munmap(data_, bytes_); }
 
 // ---- writing ------------------------------------------------------------------------------------------------------
 

@@ -31,6 +31,24 @@ class InputFile {
   uint64_t buffer_begin_ = 0;
 };
 
+// A regular file in memory, page by page as it is read; what is written there stays with this process.
+class MappedFile {
+ public:
+  // Null: it is no regular file, or the file system does not map.
+  static std::shared_ptr<const MappedFile> open(const std::string &path);
+  MappedFile(void *data, size_t bytes) : data_(data), bytes_(bytes) {}
+  ~MappedFile();
+  MappedFile(const MappedFile &) = delete;
+  MappedFile &operator=(const MappedFile &) = delete;
+
+  char *data() const { return static_cast<char *>(data_); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  void *const data_;
+  const size_t bytes_;
+};
+
 // A file that appears under its name whole or not at all: written beside it, flushed, then renamed. The permissions of
 // a file that it replaces are kept; of a link, the file it leads to is replaced. What is no file but a device or a pipe
 // is written directly.

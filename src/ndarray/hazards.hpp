@@ -85,6 +85,7 @@ class Hazards {
 
   // Counts the changes. A raw pointer that is in the host's hands makes it worthless: then it is exposed.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
+  bool pristine() const { return version() == kFirstVersion && !exposed(); }  // as it was made
   void expose() { exposed_.store(true, std::memory_order_release); }
   bool exposed() const { return exposed_.load(std::memory_order_acquire); }
 
@@ -119,7 +120,8 @@ class Hazards {
   std::vector<std::shared_ptr<Timeline>> users_of(const AddressRange &range, bool writers_only);
 
   const AddressRange whole_;
-  std::atomic<uint64_t> version_{1};
+  static constexpr uint64_t kFirstVersion = 1;
+  std::atomic<uint64_t> version_{kFirstVersion};
   std::atomic<bool> exposed_{false};
   // The usual case, which needs no lock: all that is in flight is on this one timeline. Its address, only compared;
   // plus 1 if it has done nothing but read. 0: look at uses_.

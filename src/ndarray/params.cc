@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <type_traits>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -28,6 +29,7 @@ namespace {
 constexpr uint64_t kFileMagic = 0x112;
 constexpr uint32_t kV1 = 0xF993FAC8u, kV2 = 0xF993FAC9u, kV3 = 0xF993FACAu;
 constexpr uint64_t kMostArrays = uint64_t(1) << 20;  // a file of many small records would take much more than its size
+constexpr size_t kWorthMapping = 64 << 10;           // smaller ones are copied together with their neighbours' pages
 constexpr int32_t kDense = 0, kRowSparse = 1, kCsr = 2;
 
 // ---- reading ------------------------------------------------------------------------------------------------------
@@ -43,6 +45,16 @@ class MemorySource {
  private:
   const char *const data_;
   const uint64_t size_;
+};
+
+class MappedSource : public MemorySource {
+ public:
+  explicit MappedSource(std::shared_ptr<const MappedFile> file)
+      : MemorySource(file->data(), file->bytes()), file_(std::move(file)) {}
+  const std::shared_ptr<const MappedFile> &file() const { return file_; }
+
+ private:
+  const std::shared_ptr<const MappedFile> file_;
 };
 
 struct Record {
@@ -219,6 +231,15 @@ std::vector<std::string> Parser<Source>::take_names(uint64_t count) {
 
 template <typename Source>
 NDArray Parser<Source>::make_array(const Record &record) {
+  if constexpr (std::is_same_v<Source, const MappedSource>) {
+    const size_t bytes = dense_bytes(record.shape, record.dtype);
+    char *const data = source_.file()->data() + record.data;
+    const bool is_aligned = reinterpret_cast<uintptr_t>(data) % dtype_size(record.dtype) == 0;
+    if (bytes >= kWorthMapping && is_aligned && record.dtype != Dtype::kBool) {
+      auto memory = std::make_shared<Memory>(Context(), data, bytes, [file = source_.file()](void *) {});
+      return NDArray(std::make_shared<Storage>(std::move(memory), /* from_file */ true), 0, record.shape, record.dtype);
+    }
+  }
   const NDArray array = NDArray::create(record.shape, record.dtype, Context(), false);
   source_.read(record.data, array.data(), array.bytes());
   if (record.dtype == Dtype::kBool) {  // any byte but 0 is true, and only 1 is a bool
@@ -335,6 +356,13 @@ void put_params(const NamedArrays &arrays, const Put &put) {
 NamedArrays load_params(const std::string &path) {
   InputFile file(path);
   return Parser<InputFile>(file, path).load();
+}
+
+NamedArrays map_params(const std::string &path) {
+  std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+  if (!file) return load_params(path);
+  const MappedSource source(std::move(file));
+  return Parser<const MappedSource>(source, path).load();
 }
 
 NamedArrays load_params(const void *data, size_t bytes, const std::string &name) {

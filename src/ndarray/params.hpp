@@ -10,6 +10,8 @@ namespace cohort {
 
 // Throw kFormat (content), kIo (file system) or kUnsupported (sparse), naming file, entry and byte offset.
 NamedArrays load_params(const std::string &path);
+// The same, where the file can be mapped with large arrays in the pages of the mapping: read when they are used.
+NamedArrays map_params(const std::string &path);
 NamedArrays load_params(const void *data, size_t bytes, const std::string &name);
 NamedArrays on_context(NamedArrays loaded, const Context &context);
 // kInvalidArgument: an entry has no array. For callers who have no use for empty records.

@@ -13,8 +13,9 @@ namespace cohort {
 
 class Storage {
  public:
-  explicit Storage(std::shared_ptr<Memory> memory)
-      : memory_(std::move(memory)), hazards_(AddressRange(memory_->data(), memory_->bytes())) {}
+  // `from_file`: memory that is a private mapping of a file.
+  explicit Storage(std::shared_ptr<Memory> memory, bool from_file = false)
+      : memory_(std::move(memory)), from_file_(from_file), hazards_(AddressRange(memory_->data(), memory_->bytes())) {}
   // A part of a larger block, perhaps on another context: the same memory is used through both.
   Storage(std::shared_ptr<Memory> memory, std::shared_ptr<Storage> whole)
       : memory_(std::move(memory)), whole_(std::move(whole)), hazards_(AddressRange(nullptr, 0)) {}
@@ -25,11 +26,17 @@ class Storage {
   // The timeline for what is run at once with this array; kept, so that it is the same one next time.
   std::shared_ptr<Timeline> immediate();
   uint64_t version() { return hazards().version(); }
+  // Whether drop_pages() can do anything.
+  bool has_droppable_pages() { return whole_ ? whole_->has_droppable_pages() : from_file_ && hazards_.pristine(); }
+  // Takes pages out of memory that can be had again from their file: those of an array that nobody has written. By
+  // somebody who has said that he reads it, so that nobody writes it meanwhile.
+  void drop_pages();
   Hazards &hazards() { return whole_ ? whole_->hazards() : hazards_; }
 
  private:
   const std::shared_ptr<Memory> memory_;
   const std::shared_ptr<Storage> whole_;
+  const bool from_file_ = false;
   Hazards hazards_;
   std::mutex mutex_;  // guards immediate_
   std::shared_ptr<Timeline> immediate_;

@@ -17,6 +17,15 @@
 
 namespace cohort {
 
+inline constexpr double kLargestLossScale = 16777216, kLeastLossScale = 1 / kLargestLossScale;  // 2^24
+
+// Where a factor on the loss has come to. Group makes it; the states of the optimizer that goes with it hold it, too.
+struct LossScaleState {
+  double value = 1;  // of the next backward pass
+  int num_good = 0;  // updates since it changed
+  uint64_t num_skipped = 0;
+};
+
 // One at a time: an optimizer is used by one thread.
 class Optimizer {
  public:
@@ -40,6 +49,8 @@ class Optimizer {
   std::string save_states() const;
   void load_states(const void *data, size_t bytes, const std::string &source);  // kFormat, and nothing changes
 
+  const LossScaleState *loss_scale() const;  // of the group updated last, or as loaded; null: that had none
+
   // ---- for group ----------------------------------------------------------------------------------------------------
 
   // What is kept of one copy of a parameter. Lives as long as the optimizer.
@@ -52,6 +63,8 @@ class Optimizer {
   const std::vector<NDArray> &states(Slot &slot, const NDArray &weight);
   // For `length` elements of a weight of this dtype.
   std::unique_ptr<UpdateKernel> make_kernel(const Context &context, Dtype dtype, int64_t length, int num_threads) const;
+  void keep_loss_scale(const LossScaleState &state);
+  const LossScaleState *take_loaded_loss_scale();  // once after they were loaded; null: there is none
   // Changes when states were loaded or their number changed: states and kernels are then to be asked for anew.
   uint64_t generation() const;
 

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,8 @@ struct Optimizer::Impl {
   std::map<std::pair<std::string, size_t>, std::unique_ptr<Slot>> slots;  // their addresses stay
   int64_t num_update = 0;
   uint64_t generation = 1;
+  std::optional<LossScaleState> loss_scale;
+  bool loss_scale_is_loaded = false;  // no group has taken it yet
   // What the settings say to every update: read when they change, for small networks have an update in a microsecond.
   UpdateValues common;
   double learning_rate = 0, wd = 0;

@@ -2,10 +2,11 @@
 // States of an optimizer as bytes. Little endian:
 //
 //   8 bytes  "COHORTOP"
-//   u32      version, 1
+//   u32      version, 1 or 2
 //   u32      length of the kind, then the kind: "sgd/1/0" is the optimizer's name, the number of states of a parameter
 //            in its formula, and 1 with multi_precision
 //   i64      number of updates
+//            of version 2: f64 loss scale, i32 good updates since it changed, u64 updates that were skipped
 //   u64      number of counts, then for each: u32 length of the parameter's name, name, u64 copy, i64 count
 //   u64      bytes of what follows
 //   .params  an array for each state, named "INDEX/COPY/PARAMETER"
@@ -22,7 +23,7 @@ namespace cohort {
 namespace {
 
 constexpr char kMagic[] = "COHORTOP";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kPlain = 1, kWithLossScale = 2;  // versions
 
 template <typename T>
 void put(std::string *to, T value) {
@@ -97,9 +98,16 @@ bool parse_state_name(const std::string &name, StateName *parsed) {
 
 std::string Optimizer::save_states() const {
   std::string bytes(kMagic, 8);
-  put(&bytes, kVersion);
+  put(&bytes, impl_->loss_scale ? kWithLossScale : kPlain);
   put_text(&bytes, impl_->kind_text());
   put(&bytes, impl_->num_update);
+  if (impl_->loss_scale) {
+    uint64_t bits;
+    std::memcpy(&bits, &impl_->loss_scale->value, sizeof bits);
+    put(&bytes, bits);
+    put(&bytes, int32_t(impl_->loss_scale->num_good));
+    put(&bytes, impl_->loss_scale->num_skipped);
+  }
   put(&bytes, uint64_t(impl_->slots.size()));
   NamedArrays arrays;
   for (const auto &entry : impl_->slots) {
@@ -122,13 +130,26 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
   if (num_bytes < 8 || std::memcmp(data, kMagic, 8) != 0) reader.fail("these are no states of an optimizer");
   reader.words(8);
   const auto version = reader.number<uint32_t>();
-  if (version != kVersion) reader.fail(text("expected version ", kVersion, ", found ", version));
+  if (version != kPlain && version != kWithLossScale) {
+    reader.fail(text("expected version ", kPlain, " or ", kWithLossScale, ", found ", version));
+  }
   const std::string kind = reader.counted_words();
   if (kind != impl_->kind_text()) {
     reader.fail(
         text("expected states of '", impl_->kind_text(), "' (optimizer/states/multi_precision), found '", kind, "'"));
   }
   const auto num_update = reader.number<int64_t>();
+  std::optional<LossScaleState> loss_scale;
+  if (version == kWithLossScale) {
+    loss_scale.emplace();
+    const auto bits = reader.number<uint64_t>();
+    std::memcpy(&loss_scale->value, &bits, sizeof bits);
+    loss_scale->num_good = reader.number<int32_t>();
+    loss_scale->num_skipped = reader.number<uint64_t>();
+    if (!(loss_scale->value >= kLeastLossScale && loss_scale->value <= kLargestLossScale) || loss_scale->num_good < 0) {
+      reader.fail(text("a loss scale of ", loss_scale->value, " after ", loss_scale->num_good, " good updates"));
+    }
+  }
   const auto num_counts = reader.number<uint64_t>();
   if (num_update < 0) reader.fail(text("a number of updates of ", num_update));
   std::map<std::pair<std::string, size_t>, std::unique_ptr<Slot>> loaded;
@@ -176,8 +197,18 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
   }
   for (auto &entry : loaded) impl_->slots.emplace(entry.first, std::move(entry.second));  // none that is there already
   impl_->num_update = num_update;
+  impl_->loss_scale = loss_scale;
+  impl_->loss_scale_is_loaded = loss_scale.has_value();
   impl_->refresh_mults();
   ++impl_->generation;
+}
+
+const LossScaleState *Optimizer::loss_scale() const { return impl_->loss_scale ? &*impl_->loss_scale : nullptr; }
+
+void Optimizer::keep_loss_scale(const LossScaleState &state) { impl_->loss_scale = state; }
+
+const LossScaleState *Optimizer::take_loaded_loss_scale() {
+  return std::exchange(impl_->loss_scale_is_loaded, false) ? &*impl_->loss_scale : nullptr;
 }
 
 }  // namespace cohort

@@ -128,9 +128,6 @@ class LayoutPass {
       ir_.values[size_t(v)].place = Place::kConstant;
       ir_.values[size_t(v)].index = int(plan_.prologue.size());
       set_constant(v, step.sources);
-      if (plan_.slots.size() < ir_.values.size()) plan_.slots.resize(ir_.values.size());
-      plan_.slots[size_t(v)].offset = step.constant_bytes;
-      step.constant_bytes += (ir_.values[size_t(v)].spec.bytes() + 63) / 64 * 64;
     };
     for (int v : step.outputs) keep(v);
     keep(step.scratch);

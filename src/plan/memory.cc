@@ -3,6 +3,10 @@
 // nothing that lives at the same time lies (greedy by size): the closest packing that is known to be fast, but it
 // compares each block with each. Many blocks are placed in the order of time instead, each into the smallest gap that
 // holds it.
+//
+// What steps of the prologue leave for steps of the main list is kept as long as its sources stay as they are. The
+// rest, their scratch and what goes from one of them to another, lies in the arena while they run: where the pass that
+// comes behind them will put its own, or, as a backward pass finds what forward has left there, behind all that.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -14,6 +18,8 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 constexpr size_t kFewBlocks = 4096;
+
+size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Memory of one device that grows as needed.
 class Gaps {
@@ -84,6 +90,7 @@ class MemoryPass {
     find_lifetimes();
     if (!ir_.request->separate_nodes) reuse_in_place();
     plan_.arena_bytes = blocks_.size() <= kFewBlocks ? place_by_size() : place_by_time();
+    place_prologue();
     for (size_t v = 0; v < ir_.values.size(); ++v) fill_slot(int(v));
   }
 
@@ -175,7 +182,7 @@ class MemoryPass {
         const Block &other = blocks_[size_t(other_index)];
         if (other.device != block.device || other.last < block.first || other.first > block.last) continue;
         if (other.offset >= at + block.bytes) break;  // it fits into the gap before this one
-        at = std::max(at, (other.offset + other.bytes + kAlignment - 1) / kAlignment * kAlignment);
+        at = std::max(at, aligned(other.offset + other.bytes));
       }
       block.offset = at;
       total[size_t(block.device)] = std::max(total[size_t(block.device)], at + block.bytes);
@@ -197,7 +204,6 @@ class MemoryPass {
     std::stable_sort(starts.begin(), starts.end(), [&](int a, int b) { return block(a).first < block(b).first; });
     std::stable_sort(ends.begin(), ends.end(), [&](int a, int b) { return block(a).last < block(b).last; });
     std::vector<Gaps> gaps(ir_.request->devices.size());
-    const auto aligned = [](size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; };
     size_t ended = 0;
     for (int b : starts) {
       for (; block(ends[ended]).last < block(b).first; ++ended) {
@@ -211,6 +217,64 @@ class MemoryPass {
     return total;
   }
 
+  void place_prologue() {
+    const int count = int(plan_.prologue.size());
+    std::vector<int> last_reader(ir_.values.size(), -1);  // in the prologue; count: a step of the main list
+    const auto reads = [&](const std::vector<int> &values, int step) {
+      for (const int v : values) {
+        if (v >= 0) last_reader[size_t(ir_.root(v))] = step;
+      }
+    };
+    for (int p = 0; p < count; ++p) reads(plan_.prologue[size_t(p)].inputs, p);
+    for (const PlanStep &step : plan_.steps) reads(step.inputs, count);
+
+    struct Passing {
+      int value, until;
+    };
+    std::vector<std::vector<Passing>> passing(ir_.request->devices.size());
+    std::vector<Gaps> gaps(passing.size());
+    std::vector<size_t> base(passing.size(), 0);
+    for (size_t d = 0; ir_.request->with_backward && d < base.size(); ++d) base[d] = aligned(plan_.arena_bytes[d]);
+    for (int p = 0; p < count; ++p) {
+      PlanStep &step = plan_.prologue[size_t(p)];
+      for (const int v : step.inputs) {
+        const int root = v < 0 ? -1 : ir_.root(v);
+        if (root < 0 || ir_.values[size_t(root)].place != Place::kConstant || last_reader[size_t(root)] == count)
+          continue;
+        step.passed_by.push_back(ir_.values[size_t(root)].index);
+      }
+      const auto put = [&](int v, int until) {
+        if (v < 0) return;
+        Slot &slot = plan_.slots[size_t(v)];
+        const Value &value = ir_.values[size_t(v)];
+        const size_t bytes = aligned(value.spec.bytes()), device = size_t(value.device);
+        if (until == count) {
+          slot.offset = step.constant_bytes;
+          step.constant_bytes += bytes;
+          return;
+        }
+        passes_.insert(v);
+        const size_t at = gaps[device].take(bytes);
+        slot.offset = base[device] + at;
+        passing[device].push_back({v, until});
+      };
+      for (const int v : step.outputs) put(v, v < 0 ? p : std::max(p, last_reader[size_t(v)]));
+      put(step.scratch, p);
+      for (size_t d = 0; d < passing.size(); ++d) {
+        const auto over = [&](const Passing &one) {
+          if (one.until > p) return false;
+          const size_t bytes = aligned(ir_.values[size_t(one.value)].spec.bytes());
+          gaps[d].give_back(plan_.slots[size_t(one.value)].offset - base[d], bytes);
+          return true;
+        };
+        passing[d].erase(std::remove_if(passing[d].begin(), passing[d].end(), over), passing[d].end());
+      }
+    }
+    for (size_t d = 0; d < base.size(); ++d) {
+      if (gaps[d].end() > 0) plan_.arena_bytes[d] = std::max(plan_.arena_bytes[d], base[d] + gaps[d].end());
+    }
+  }
+
   void fill_slot(int value) {
     const Value &v = ir_.values[size_t(value)];
     const int root = ir_.root(value);
@@ -220,8 +284,11 @@ class MemoryPass {
     slot.device = ir_.values[size_t(root)].device;
     slot.place = ir_.values[size_t(root)].place;
     slot.index = ir_.values[size_t(root)].index;
-    if (slot.place == Place::kConstant) slot.offset = plan_.slots[size_t(root)].offset;
-    if (slot.place != Place::kArena) return;
+    if (slot.place == Place::kConstant) {
+      slot.offset = plan_.slots[size_t(root)].offset;
+      if (passes_.count(root)) slot.place = Place::kArena;
+    }
+    if (ir_.values[size_t(root)].place != Place::kArena) return;
     const int block = block_of(value);
     if (block < 0) {
       slot.place = Place::kNowhere;
@@ -234,6 +301,7 @@ class MemoryPass {
   Plan &plan_;
   std::vector<int> block_of_;  // per value, of roots
   std::vector<Block> blocks_;
+  std::set<int> passes_;  // values of the prologue that nobody reads later
 };
 
 }  // namespace

@@ -60,7 +60,7 @@ enum class Place {
   kGradient,
   kOutput,    // by head
   kArena,     // shared working memory, by offset
-  kConstant,  // memory of a prologue step, by its index and offset
+  kConstant,  // memory of a prologue step, by its index and offset; of one that no later step reads: kArena
 };
 
 struct Slot {
@@ -83,7 +83,8 @@ struct PlanStep {
   std::unique_ptr<WorkInfo> info;
   // Prologue: the arguments (auxiliary states after all arguments) it depends on; it runs when one of them was written.
   std::vector<int> sources;
-  size_t constant_bytes = 0;                 // prologue: what its outputs and scratch take
+  size_t constant_bytes = 0;                 // prologue: what those of its outputs take that steps behind it read
+  std::vector<int> passed_by;                // prologue: the steps of it whose outputs it reads from the arena
   bool reorder = false;                      // does nothing but bring its input into another layout, or type
   std::vector<std::pair<int, int>> inplace;  // (input, output) that may share memory
   bool scales_loss = false;                  // its numbers are the loss scale

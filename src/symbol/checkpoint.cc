@@ -45,12 +45,13 @@ void save_checkpoint(const std::string &prefix, int epoch, const Symbol *symbol,
   save_params(path, all);
 }
 
-void load_checkpoint(const std::string &prefix, int epoch, Symbol *symbol, NamedArrays *args, NamedArrays *aux) {
+void load_checkpoint(const std::string &prefix, int epoch, bool map, Symbol *symbol, NamedArrays *args,
+                     NamedArrays *aux) {
   const std::string path = params_path(prefix, epoch);
   Symbol graph;
   if (symbol) graph = Symbol::from_json(read_file(symbol_path(prefix)), symbol_path(prefix));
   NamedArrays loaded_args, loaded_aux;
-  const NamedArrays all = load_params(path);
+  const NamedArrays all = map ? map_params(path) : load_params(path);
   if (all.empty()) log(LogLevel::kWarning, text(path, " holds no arrays"));
   for (const auto &[name, array] : all) {
     const size_t colon = name.find(':');

@@ -13,7 +13,8 @@ namespace cohort {
 // array, a negative epoch), kIo.
 void save_checkpoint(const std::string &prefix, int epoch, const Symbol *symbol, const NamedArrays &args,
                      const NamedArrays &aux);
-// Not the symbol if it is null. Throws kIo, kFormat, kUnsupported.
-void load_checkpoint(const std::string &prefix, int epoch, Symbol *symbol, NamedArrays *args, NamedArrays *aux);
+// Not the symbol if it is null; `map`: arrays by map_params(). Throws kIo, kFormat, kUnsupported.
+void load_checkpoint(const std::string &prefix, int epoch, bool map, Symbol *symbol, NamedArrays *args,
+                     NamedArrays *aux);
 
 }  // namespace cohort

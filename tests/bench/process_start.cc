@@ -100,7 +100,7 @@ int answer_once(const Options &options) {
   const double started = std::atof(options.started_by.c_str()), library_mb = peak_mb(), begin = now_ms();
   cohort_symbol *loaded = nullptr;
   cohort_arrays *loaded_args = nullptr, *loaded_aux = nullptr;
-  ok(cohort_checkpoint_load(prefix().c_str(), 0, &loaded, &loaded_args, &loaded_aux));
+  ok(cohort_checkpoint_map(prefix().c_str(), 0, &loaded, &loaded_args, &loaded_aux));
   const Symbol symbol(loaded);
   const Arrays args(loaded_args), aux(loaded_aux);
   const double has_params = now_ms();
@@ -110,9 +110,10 @@ int answer_once(const Options &options) {
   cohort_group_options set = COHORT_GROUP_OPTIONS_INIT;
   set.num_threads = options.threads;
   set.compute_dtype = options.compute_dtype;
+  set.arg_params = args.get();
+  set.aux_params = aux.get();
   const Group group =
       make<Group>(cohort_group_create, symbol.get(), &cpu, size_t(1), data.get(), nullptr, nullptr, size_t(0), 0, &set);
-  ok(cohort_group_assign_params(group.get(), args.get(), aux.get(), 0, 1, nullptr));
   const double is_bound = now_ms();
   const Arrays batches = make<Arrays>(cohort_arrays_load, batch_file().c_str(), nullptr);
   const Array batch = make<Array>(cohort_arrays_get, batches.get(), size_t(0));

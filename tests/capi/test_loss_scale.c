@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loss scale of groups and managers: gradients are larger, updates are not, and those that overflow are skipped. */
 #include <math.h>
+#include <stdio.h>
 
 #include "support/group_tests.h"
 
@@ -266,6 +267,129 @@ static void an_update_divides_by_what_backward_took(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
+/* The factor goes where the optimizer's states go: training goes on with it. */
+static void it_is_saved_with_the_states(void **state) {
+  const cohort_group_options options = scaled(1024, 2);
+  cohort_group *first = bind_regression(1, 4, &options), *second = bind_regression(2, 4, &options), *third;
+  cohort_optimizer *optimizer = sgd("0"), *restored = sgd("0"), *without = sgd("0");
+  unsigned char *bytes;
+  size_t size = 0, i;
+  double scale = 0;
+  int32_t good = -1;
+  uint64_t skipped = 99;
+
+  (void)state;
+  ok(cohort_optimizer_loss_scale(optimizer, &scale, &good, &skipped));
+  assert_true(scale == 1 && good == 0 && skipped == 0);
+  for (i = 0; i < 3; ++i) {
+    run(first, i == 0 ? 1e38f : 1);
+    ok(cohort_group_update(first, optimizer, COHORT_UPDATE_ON_STORE));
+  }
+  run(first, 1);
+  ok(cohort_group_update(first, optimizer, COHORT_UPDATE_ON_STORE)); /* halved, doubled, and one good update */
+  has_scale(first, 1024, 1, 1);
+  ok(cohort_optimizer_save_states_memory(optimizer, NULL, 0, &size));
+  bytes = malloc(size);
+  assert_non_null(bytes);
+  ok(cohort_optimizer_save_states_memory(optimizer, bytes, size, &size));
+
+  ok(cohort_group_set_loss_scale(second, 8, 0));
+  ok(cohort_optimizer_load_states_memory(restored, bytes, size));
+  ok(cohort_optimizer_loss_scale(restored, &scale, &good, &skipped));
+  assert_true(scale == 1024 && good == 1 && skipped == 1);
+  run(second, 1);
+  ok(cohort_group_update(second, restored, COHORT_UPDATE_ON_STORE));
+  has_scale(second, 2048, 0, 1);
+  holds_free(device_array(second, COHORT_GROUP_PARAMS, 0, 1), -4.5f, 4.5f); /* divided by 8 */
+
+  /* Without a scale the file is as it was before there were any; what is no scale is refused. */
+  third = bind_regression(1, 4, NULL);
+  run(third, 1);
+  ok(cohort_group_update(third, without, COHORT_UPDATE_ON_STORE));
+  {
+    unsigned char start[9];
+    size_t whole = 0;
+    unsigned char *plain;
+
+    ok(cohort_optimizer_save_states_memory(without, NULL, 0, &whole));
+    plain = malloc(whole);
+    assert_non_null(plain);
+    ok(cohort_optimizer_save_states_memory(without, plain, whole, &whole));
+    memcpy(start, plain, sizeof(start));
+    assert_int_equal(start[8], 1);
+    assert_int_equal(bytes[8], 2);
+    free(plain);
+  }
+  memset(bytes + 8 + 4 + 4 + strlen("sgd/0/0") + 8, 0, 8);
+  fails(cohort_optimizer_load_states_memory(restored, bytes, size), COHORT_ERROR_FORMAT, "a loss scale of 0");
+  free(bytes);
+  cohort_group_free(first);
+  cohort_group_free(second);
+  cohort_group_free(third);
+  cohort_optimizer_free(optimizer);
+  cohort_optimizer_free(restored);
+  cohort_optimizer_free(without);
+}
+
+enum { kRows = 600, kColumns = 1000, kSteps = 40 };
+
+/* A regression on rows of many numbers, each brought through functions that take their time. */
+static cohort_symbol *slow_regression(void) {
+  cohort_symbol *symbol = variable("data");
+  int i;
+
+  for (i = 0; i < kSteps; ++i) {
+    char name[16];
+
+    snprintf(name, sizeof(name), "step%d", i);
+    symbol = node(i % 2 ? "arctanh" : "tanh", name, NO_ATTRS, INPUTS(symbol));
+  }
+  symbol = node("FullyConnected", "fc", ATTRS("num_hidden", "1", "no_bias", "1"), INPUTS(symbol));
+  return node("LinearRegressionOutput", "lro", NO_ATTRS, INPUTS(symbol, variable("label")));
+}
+
+/* A pass that is queued on one device keeps its factor when a group with the same one, which has ended, changes it. */
+static void a_queued_pass_keeps_its_factor(void **state) {
+  const int64_t slices[] = {0, 1, 1, kRows};
+  cohort_group_options options = scaled(64, 0);
+  cohort_group *slow, *fast;
+  cohort_optimizer *optimizer = sgd("0");
+  float first[kColumns], again[kColumns];
+  int pass;
+
+  (void)state;
+  options.slices = slices;
+  options.num_slices = 2;
+  slow = bind(slow_regression(), 2, desc("data", SHAPE(kRows, kColumns), NULL), desc("label", SHAPE(kRows, 1), NULL),
+              NAMES("fc_weight"), &options);
+  options = scaled(64, 0);
+  options.shared_group = slow;
+  fast = bind(regression("1"), 1, desc("data", SHAPE(1, kColumns), NULL), desc("label", SHAPE(1, 1), NULL),
+              NAMES("fc_weight"), &options);
+  for (pass = 0; pass < 2; ++pass) {
+    cohort_ndarray *huge = counted(SHAPE(1, kColumns), 1e38f), *gradient;
+
+    forward(slow, counted(SHAPE(kRows, kColumns), 1e-6f), counted(SHAPE(kRows, 1), 1), 1);
+    backward(slow, NULL);
+    if (pass == 1) {
+      forward(fast, huge, counted(SHAPE(1, 1), 1), 1);
+      backward(fast, NULL);
+      ok(cohort_group_update(fast, optimizer, COHORT_UPDATE_ON_STORE));
+      has_scale(slow, 32, 0, 1);
+    } else {
+      cohort_ndarray_free(huge);
+    }
+    gradient = device_array(slow, COHORT_GROUP_GRADS, 0, 1);
+    ok(cohort_ndarray_read(gradient, pass == 0 ? first : again, sizeof(first)));
+    cohort_ndarray_free(gradient);
+  }
+  assert_true(first[kColumns - 1] != 0);
+  assert_memory_equal(first, again, sizeof(first));
+  cohort_group_free(slow);
+  cohort_group_free(fast);
+  cohort_optimizer_free(optimizer);
+}
+
 /* Gradients that begin within an operator are not scaled: by its node's name. */
 static void what_cannot_be_scaled_is_refused(void **state) {
   const cohort_group_options options = scaled(4, 0);
@@ -337,7 +461,8 @@ int main(void) {
       TEST(groups_that_share_have_one),
       TEST(sums_that_overflow_skip_the_update),
       TEST(an_update_divides_by_what_backward_took),
-
+      TEST(it_is_saved_with_the_states),
+      TEST(a_queued_pass_keeps_its_factor),
       TEST(what_cannot_be_scaled_is_refused),
       TEST(a_rebind_has_its_own),
   };

@@ -424,4 +424,6 @@ class cohort_group_options(Structure):
         ("loss_scale_window", c_int32),
         ("calibration", c_void_p),
         ("backward_once", c_int32),
+        ("arg_params", c_void_p),
+        ("aux_params", c_void_p),
     ]

@@ -71,7 +71,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.num_narrow_names as *const _ as usize - start, 192);
     assert_eq!(&zero.calibration as *const _ as usize - start, 200);
     assert_eq!(&zero.backward_once as *const _ as usize - start, 208);
-    assert_eq!(std::mem::size_of::<cohort_group_options>(), 312);
+    assert_eq!(std::mem::size_of::<cohort_group_options>(), 328);
     let zero: cohort_group_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
     assert_eq!(&zero.struct_size as *const _ as usize - start, 0);
@@ -113,6 +113,8 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.loss_scale_window as *const _ as usize - start, 288);
     assert_eq!(&zero.calibration as *const _ as usize - start, 296);
     assert_eq!(&zero.backward_once as *const _ as usize - start, 304);
+    assert_eq!(&zero.arg_params as *const _ as usize - start, 312);
+    assert_eq!(&zero.aux_params as *const _ as usize - start, 320);
     assert_eq!(std::mem::size_of::<cohort_invoke_options>(), 32);
     let zero: cohort_invoke_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;

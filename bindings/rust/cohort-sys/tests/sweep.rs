@@ -110,6 +110,7 @@ unsafe fn nulls() {
     refused("cohort_arrays_get", cohort_arrays_get(null(), 0, null_mut()));
     refused("cohort_arrays_load", cohort_arrays_load(null(), null(), null_mut()));
     refused("cohort_arrays_load_memory", cohort_arrays_load_memory(null(), 0, null(), null_mut()));
+    refused("cohort_arrays_map", cohort_arrays_map(null(), null_mut()));
     refused("cohort_arrays_name", cohort_arrays_name(null(), 0, null_mut()));
     refused("cohort_arrays_num", cohort_arrays_num(null(), null_mut()));
     refused("cohort_arrays_save", cohort_arrays_save(null(), null()));
@@ -123,6 +124,7 @@ unsafe fn nulls() {
     refused("cohort_calibration_observe", cohort_calibration_observe(null_mut(), null_mut()));
     refused("cohort_calibration_range", cohort_calibration_range(null(), null(), null_mut(), null_mut()));
     refused("cohort_checkpoint_load", cohort_checkpoint_load(null(), 0, null_mut(), null_mut(), null_mut()));
+    refused("cohort_checkpoint_map", cohort_checkpoint_map(null(), 0, null_mut(), null_mut(), null_mut()));
     refused("cohort_checkpoint_save", cohort_checkpoint_save(null(), 0, null(), null(), null()));
     refused("cohort_context_parse", cohort_context_parse(null(), null_mut()));
     ended("cohort_context_text", cohort_context_text(null(), null_mut(), 0, null_mut()));
@@ -318,6 +320,7 @@ unsafe fn nulls() {
     refused("cohort_optimizer_get", cohort_optimizer_get(null(), null(), null_mut()));
     refused("cohort_optimizer_load_states", cohort_optimizer_load_states(null_mut(), null()));
     refused("cohort_optimizer_load_states_memory", cohort_optimizer_load_states_memory(null_mut(), null(), 0));
+    refused("cohort_optimizer_loss_scale", cohort_optimizer_loss_scale(null(), null_mut(), null_mut(), null_mut()));
     refused("cohort_optimizer_mult", cohort_optimizer_mult(null(), null(), null_mut(), null_mut()));
     refused("cohort_optimizer_save_states", cohort_optimizer_save_states(null(), null()));
     refused("cohort_optimizer_save_states_memory", cohort_optimizer_save_states_memory(null(), null_mut(), 0, null_mut()));
@@ -558,6 +561,7 @@ unsafe fn strays(at: &dyn Fn(&str) -> usize) {
     refused("cohort_optimizer_get", cohort_optimizer_get(at("optimizer") as _, name, memory as _));
     refused("cohort_optimizer_load_states", cohort_optimizer_load_states(at("optimizer") as _, name));
     refused("cohort_optimizer_load_states_memory", cohort_optimizer_load_states_memory(at("optimizer") as _, memory as _, 1));
+    refused("cohort_optimizer_loss_scale", cohort_optimizer_loss_scale(at("optimizer") as _, memory as _, memory as _, memory as _));
     refused("cohort_optimizer_mult", cohort_optimizer_mult(at("optimizer") as _, name, memory as _, memory as _));
     refused("cohort_optimizer_save_states", cohort_optimizer_save_states(at("optimizer") as _, name));
     refused("cohort_optimizer_save_states_memory", cohort_optimizer_save_states_memory(at("optimizer") as _, memory as _, 1, memory as _));

@@ -58,6 +58,18 @@ extern "C" {
         context: *const cohort_context,
         out_arrays: *mut *mut cohort_arrays,
     ) -> *mut cohort_error;
+    /// As cohort_arrays_load(), of a .params file to cpu(0), without reading it: large arrays lie in a private mapping of the
+    /// file, whose pages are read when they are used first and may be given back while nobody uses them. Writing to such an
+    /// array is fine and stays with it. For inference with cohort_group_options::arg_params, where parameters that a group
+    /// has brought into the layouts that it likes best then take no memory of their own.
+    ///
+    /// As long as such an array lives the file must stay as it is: replacing it by renaming another one over it is fine, as
+    /// cohort_arrays_save() does it, while changing it in place changes the arrays, and shortening it in place ends the
+    /// process at the next use of a page that is gone. Where files cannot be trusted to stay, load them.
+    pub fn cohort_arrays_map(
+        path: *const c_char,
+        out_arrays: *mut *mut cohort_arrays,
+    ) -> *mut cohort_error;
     /// The name of an entry, "" if none.
     pub fn cohort_arrays_name(
         arrays: *const cohort_arrays,

@@ -21,6 +21,14 @@ extern "C" {
         out_arg_params: *mut *mut cohort_arrays,
         out_aux_params: *mut *mut cohort_arrays,
     ) -> *mut cohort_error;
+    /// As cohort_checkpoint_load(), with the arrays in a mapping of their file, as cohort_arrays_map() has it.
+    pub fn cohort_checkpoint_map(
+        prefix: *const c_char,
+        epoch: i32,
+        out_symbol: *mut *mut cohort_symbol,
+        out_arg_params: *mut *mut cohort_arrays,
+        out_aux_params: *mut *mut cohort_arrays,
+    ) -> *mut cohort_error;
     /// Writes a checkpoint. Waits for the arrays. Each file appears whole under its name or not at all.
     ///
     /// Returns: NULL, or

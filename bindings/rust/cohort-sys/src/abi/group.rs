@@ -118,6 +118,9 @@ pub struct cohort_group_options {
     pub calibration: *const cohort_calibration,
     /// as in executor.h
     pub backward_once: cohort_bool,
+    /// For inference (for_training 0): parameters and auxiliary states by name that are the group's own arrays from here on, not copied, for all its contexts together: what is written to them is seen by the group, and what the group is given by cohort_group_set_params() is written to them. Those of another type, or that a context cannot use where they are, are copied. Parameters that are not named, or for NULL all, are new arrays of zeros; names that are no parameters are ignored. With shared_group, that group's are used and these are not.
+    pub arg_params: *const cohort_arrays,
+    pub aux_params: *const cohort_arrays,
 }
 
 extern "C" {
@@ -293,8 +296,8 @@ extern "C" {
         label: *const *mut cohort_ndarray,
         num_label: usize,
     ) -> *mut cohort_error;
-    /// The loss scale of a group (its options), and how it fares. Out parameters may be NULL. A checkpoint keeps the first two
-    /// beside the states of the optimizer.
+    /// The loss scale of a group (its options), and how it fares. Out parameters may be NULL. Where
+    /// it has come to is saved with the states of the optimizer (cohort_optimizer_loss_scale()).
     pub fn cohort_group_loss_scale(
         group: *const cohort_group,
         out_scale: *mut f64,
@@ -368,7 +371,7 @@ extern "C" {
         group: *mut cohort_group,
         is_train: i32,
     ) -> *mut cohort_error;
-    /// Sets it, and how many updates were made with it. Waits for queued work.
+    /// Sets it, and how many updates were made with it. Backward passes that are queued keep what they began with.
     ///
     /// Returns: NULL, or COHORT_ERROR_STATE if the group has none, COHORT_ERROR_INVALID_ARGUMENT for a number that cannot be
     ///         one.

@@ -57,6 +57,15 @@ extern "C" {
         data: *const c_void,
         bytes: usize,
     ) -> *mut cohort_error;
+    /// The loss scale of the group that this optimizer has updated last, as cohort_group_loss_scale() has it. It is saved with
+    /// the states; a group that is updated after states were loaded goes on from it with its next backward pass. For the pass
+    /// before that, too, give it to cohort_group_set_loss_scale() after loading. Out parameters may be NULL.
+    pub fn cohort_optimizer_loss_scale(
+        optimizer: *const cohort_optimizer,
+        out_scale: *mut f64,
+        out_num_good: *mut i32,
+        out_num_skipped: *mut u64,
+    ) -> *mut cohort_error;
     /// The multipliers that hold for a parameter. Not set: learning rate 1; weight decay 1 for names that end in `_weight`
     /// or `_gamma`, else 0. Out parameters may be NULL.
     pub fn cohort_optimizer_mult(

@@ -24,6 +24,11 @@ public final class CohortCheckpoint {
     public static native long cohort_checkpoint_load(String prefix, int epoch, long[] out_symbol, long[] out_arg_params, long[] out_aux_params);
 
     /**
+     * As cohort_checkpoint_load(), with the arrays in a mapping of their file, as cohort_arrays_map() has it.
+     */
+    public static native long cohort_checkpoint_map(String prefix, int epoch, long[] out_symbol, long[] out_arg_params, long[] out_aux_params);
+
+    /**
      * Writes a checkpoint. Waits for the arrays. Each file appears whole under its name or not at all.
      * Returns: NULL, or
      *   COHORT_ERROR_INVALID_ARGUMENT  an entry has no name or no array

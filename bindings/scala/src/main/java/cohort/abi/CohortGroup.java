@@ -126,8 +126,8 @@ public final class CohortGroup {
     public static native long cohort_group_load(long group, long[] data, long num_data, long[] label, long num_label);
 
     /**
-     * The loss scale of a group (its options), and how it fares. Out parameters may be NULL. A checkpoint keeps the first two
-     * beside the states of the optimizer.
+     * The loss scale of a group (its options), and how it fares. Out parameters may be NULL. Where
+     * it has come to is saved with the states of the optimizer (cohort_optimizer_loss_scale()).
      */
     public static native long cohort_group_loss_scale(long group, double[] out_scale, int[] out_num_good, long[] out_num_skipped);
 
@@ -184,7 +184,7 @@ public final class CohortGroup {
     public static native long cohort_group_run(long group, int is_train);
 
     /**
-     * Sets it, and how many updates were made with it. Waits for queued work.
+     * Sets it, and how many updates were made with it. Backward passes that are queued keep what they began with.
      * Returns: NULL, or COHORT_ERROR_STATE if the group has none, COHORT_ERROR_INVALID_ARGUMENT for a number that cannot be
      *         one.
      */

@@ -57,6 +57,13 @@ public final class CohortOptimizer {
     public static native long cohort_optimizer_load_states_memory(long optimizer, Buffer data, long bytes);
 
     /**
+     * The loss scale of the group that this optimizer has updated last, as cohort_group_loss_scale() has it. It is saved with
+     * the states; a group that is updated after states were loaded goes on from it with its next backward pass. For the pass
+     * before that, too, give it to cohort_group_set_loss_scale() after loading. Out parameters may be NULL.
+     */
+    public static native long cohort_optimizer_loss_scale(long optimizer, double[] out_scale, int[] out_num_good, long[] out_num_skipped);
+
+    /**
      * The multipliers that hold for a parameter. Not set: learning rate 1; weight decay 1 for names that end in `_weight`
      * or `_gamma`, else 0. Out parameters may be NULL.
      */

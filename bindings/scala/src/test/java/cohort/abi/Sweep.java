@@ -66,7 +66,7 @@ final class Sweep {
         Check.offset(new Structs.ExecutorOptions(), "num_narrow_names", 192);
         Check.offset(new Structs.ExecutorOptions(), "calibration", 200);
         Check.offset(new Structs.ExecutorOptions(), "backward_once", 208);
-        Check.size(new Structs.GroupOptions(), 312);
+        Check.size(new Structs.GroupOptions(), 328);
         Check.offset(new Structs.GroupOptions(), "struct_size", 0);
         Check.offset(new Structs.GroupOptions(), "workload", 8);
         Check.offset(new Structs.GroupOptions(), "num_workloads", 16);
@@ -106,6 +106,8 @@ final class Sweep {
         Check.offset(new Structs.GroupOptions(), "loss_scale_window", 288);
         Check.offset(new Structs.GroupOptions(), "calibration", 296);
         Check.offset(new Structs.GroupOptions(), "backward_once", 304);
+        Check.offset(new Structs.GroupOptions(), "arg_params", 312);
+        Check.offset(new Structs.GroupOptions(), "aux_params", 320);
         Check.size(new Structs.InvokeOptions(), 32);
         Check.offset(new Structs.InvokeOptions(), "struct_size", 0);
         Check.offset(new Structs.InvokeOptions(), "context", 8);
@@ -191,6 +193,7 @@ final class Sweep {
         Check.refused("cohort_arrays_get", CohortArrays.cohort_arrays_get(0, 0, (long[]) null));
         Check.refused("cohort_arrays_load", CohortArrays.cohort_arrays_load((String) null, (Structs.Context) null, (long[]) null));
         Check.refused("cohort_arrays_load_memory", CohortArrays.cohort_arrays_load_memory((Buffer) null, 0, (Structs.Context) null, (long[]) null));
+        Check.refused("cohort_arrays_map", CohortArrays.cohort_arrays_map((String) null, (long[]) null));
         Check.refused("cohort_arrays_name", CohortArrays.cohort_arrays_name(0, 0, (long[]) null));
         Check.refused("cohort_arrays_num", CohortArrays.cohort_arrays_num(0, (long[]) null));
         Check.refused("cohort_arrays_save", CohortArrays.cohort_arrays_save(0, (String) null));
@@ -202,6 +205,7 @@ final class Sweep {
         Check.refused("cohort_calibration_observe", CohortCalibration.cohort_calibration_observe(0, 0));
         Check.refused("cohort_calibration_range", CohortCalibration.cohort_calibration_range(0, (String) null, (double[]) null, (double[]) null));
         Check.refused("cohort_checkpoint_load", CohortCheckpoint.cohort_checkpoint_load((String) null, 0, (long[]) null, (long[]) null, (long[]) null));
+        Check.refused("cohort_checkpoint_map", CohortCheckpoint.cohort_checkpoint_map((String) null, 0, (long[]) null, (long[]) null, (long[]) null));
         Check.refused("cohort_checkpoint_save", CohortCheckpoint.cohort_checkpoint_save((String) null, 0, 0, 0, 0));
         Check.refused("cohort_context_parse", CohortContext.cohort_context_parse((String) null, (Structs.Context) null));
         Check.refused("cohort_custom_register", CohortCustom.cohort_custom_register((String) null, (Structs.CustomOp) null));
@@ -371,6 +375,7 @@ final class Sweep {
         Check.refused("cohort_optimizer_get", CohortOptimizer.cohort_optimizer_get(0, (String) null, (double[]) null));
         Check.refused("cohort_optimizer_load_states", CohortOptimizer.cohort_optimizer_load_states(0, (String) null));
         Check.refused("cohort_optimizer_load_states_memory", CohortOptimizer.cohort_optimizer_load_states_memory(0, (Buffer) null, 0));
+        Check.refused("cohort_optimizer_loss_scale", CohortOptimizer.cohort_optimizer_loss_scale(0, (double[]) null, (int[]) null, (long[]) null));
         Check.refused("cohort_optimizer_mult", CohortOptimizer.cohort_optimizer_mult(0, (String) null, (double[]) null, (double[]) null));
         Check.refused("cohort_optimizer_save_states", CohortOptimizer.cohort_optimizer_save_states(0, (String) null));
         Check.refused("cohort_optimizer_save_states_memory", CohortOptimizer.cohort_optimizer_save_states_memory(0, (Buffer) null, 0, (long[]) null));
@@ -429,7 +434,7 @@ final class Sweep {
         Check.refused("cohort_trace_table", CohortTrace.cohort_trace_table(0, 0, (long[]) null));
         Check.refused("cohort_trace_total", CohortTrace.cohort_trace_total(0, 0, 0, (long[]) null, (long[]) null, (Structs.SpanTotal) null));
         Check.refused("cohort_trace_write", CohortTrace.cohort_trace_write(0, (String) null));
-        return 244;
+        return 247;
     }
 
     static int strays() {
@@ -580,6 +585,7 @@ final class Sweep {
         Check.refused("cohort_optimizer_get", CohortOptimizer.cohort_optimizer_get(Check.stray(), "x", new double[64]));
         Check.refused("cohort_optimizer_load_states", CohortOptimizer.cohort_optimizer_load_states(Check.stray(), "x"));
         Check.refused("cohort_optimizer_load_states_memory", CohortOptimizer.cohort_optimizer_load_states_memory(Check.stray(), (Buffer) null, 1));
+        Check.refused("cohort_optimizer_loss_scale", CohortOptimizer.cohort_optimizer_loss_scale(Check.stray(), new double[64], new int[64], new long[64]));
         Check.refused("cohort_optimizer_mult", CohortOptimizer.cohort_optimizer_mult(Check.stray(), "x", new double[64], new double[64]));
         Check.refused("cohort_optimizer_save_states", CohortOptimizer.cohort_optimizer_save_states(Check.stray(), "x"));
         Check.refused("cohort_optimizer_save_states_memory", CohortOptimizer.cohort_optimizer_save_states_memory(Check.stray(), (Buffer) null, 1, new long[64]));
@@ -630,6 +636,6 @@ final class Sweep {
         Check.refused("cohort_trace_table", CohortTrace.cohort_trace_table(Check.stray(), 1, new long[64]));
         Check.refused("cohort_trace_total", CohortTrace.cohort_trace_total(Check.stray(), 1, 1, new long[64], new long[64], (Structs.SpanTotal) null));
         Check.refused("cohort_trace_write", CohortTrace.cohort_trace_write(Check.stray(), "x"));
-        return 197;
+        return 198;
     }
 }
