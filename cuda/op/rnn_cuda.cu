@@ -13,27 +13,30 @@ namespace {
 using pointwise::sigmoid_of;
 using pointwise::tanh_of;
 
-template <typename C>
-class Product {
- public:
-  Product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C beta)
-      : product_(dtype_of<C>(), {1, m, n, k, transpose_a, transpose_b}, false,
-                 beta == C(0) ? MatrixProduct::kOver : MatrixProduct::kAdding) {}
-  size_t scratch_bytes() const { return product_.scratch_bytes(); }
-  void run(const Lane &lane, const C *a, const C *b, C *c, void *scratch) const {
-    product_.run(lane, a, b, c, nullptr, scratch);
-  }
-
- private:
-  MatrixProduct product_;
-};
-
 struct Team {
   Team(const StepSpec &, double) {}
   struct Scope {
     const Lane lane;
     Scope(const Team &, const Lane &given) : lane(given) {}
   };
+};
+
+template <typename C>
+class Product {
+ public:
+  Product(const Team &, Dtype, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C beta)
+      : product_(dtype_of<C>(), {1, m, n, k, transpose_a, transpose_b}, false,
+                 beta == C(0) ? MatrixProduct::kOver : MatrixProduct::kAdding) {}
+  size_t scratch_bytes() const { return product_.scratch_bytes(); }
+  void run(const Lane &lane, const C *a, const C *b, C *c, void *scratch) const {
+    product_.run(lane, a, b, c, nullptr, scratch);
+  }
+  size_t held_bytes() const { return 0; }
+  void hold(const Lane &, const C *, void *, void *) const {}
+  void run_held(const Lane &lane, const C *a, const C *b, C *c, void *scratch) const { run(lane, a, b, c, scratch); }
+
+ private:
+  MatrixProduct product_;
 };
 
 template <typename C>

@@ -17,7 +17,9 @@ class RnnBackward final : public RnnKernel<C> {
   using Base::attrs_;
   using Base::cells_;
   using Base::convert_;
+  using Base::held;
   using Base::multiply;
+  using Base::multiply_held;
   using Base::s_;
 
  public:
@@ -41,6 +43,8 @@ class RnnBackward final : public RnnKernel<C> {
     state_grads_ = gate_grads_;
     if (s_.mode == RNNAttrs::kGru) state_grads_ = book(spec.scratch_bytes, rows * size_t(s_.gates) * sizeof(C));
     for (size_t &place : layer_grads_) place = book(spec.scratch_bytes, rows * width * sizeof(C));
+    held_weight_ = this->book_held(spec, step_product_);
+    held_projection_ = this->book_held(spec, projection_);
     h_grad_ = book(spec.scratch_bytes, size_t(s_.batch * s_.out) * sizeof(C));
     c_grad_ = book(spec.scratch_bytes, size_t(s_.batch * s_.state) * sizeof(C));
     if (s_.projects) {
@@ -126,17 +130,22 @@ class RnnBackward final : public RnnKernel<C> {
     const Store::Cell &place;
     Parameters parameter;
     const C *h0, *c0;
+    const C *state_weight = nullptr, *projection = nullptr;  // held for all steps
   };
 
   void run_cell(const Pass &p, int layer, int direction, const C *dy, C *dx) const {
     const int index = layer * s_.directions + direction;
     const int64_t first_h = index * s_.batch * s_.out, first_c = index * s_.batch * s_.state;
-    const Cell cell{layer,
-                    direction,
-                    store_.cells[size_t(index)],
-                    parameters_of(s_, layer, direction),
-                    p.state + first_h,
-                    p.cell ? p.cell + first_c : nullptr};
+    Cell cell{layer,
+              direction,
+              store_.cells[size_t(index)],
+              parameters_of(s_, layer, direction),
+              p.state + first_h,
+              p.cell ? p.cell + first_c : nullptr};
+    cell.state_weight = held(step_product_, p.parameters + cell.parameter.state_weight, held_weight_, p.args, p.lane);
+    if (s_.projects) {
+      cell.projection = held(projection_, p.parameters + cell.parameter.projection, held_projection_, p.args, p.lane);
+    }
     C *const dh = at(p.args.scratch, h_grad_), *const dc = at(p.args.scratch, c_grad_);
     const auto start = [&](C *to, const C *from, int64_t first, int64_t count) {
       if (from) return copy_bytes(p.lane, to, from + first, size_t(count) * sizeof(C));
@@ -179,7 +188,7 @@ class RnnBackward final : public RnnKernel<C> {
       each_place(
           p.lane, s_.batch, out,
           COHORT_LOOP_BODY(int64_t n, int64_t i) { kept[n * out + i] = ended(n) ? C(0) : dh[n * out + i]; });
-      multiply(projection_, kept, p.parameters + cell.parameter.projection, grad, p.args, p.lane);
+      multiply_held(projection_, kept, cell.projection, grad, p.args, p.lane);
       whole = grad;
     }
     if (lstm) {
@@ -199,7 +208,7 @@ class RnnBackward final : public RnnKernel<C> {
             if (!ended(n)) dh[n * out + i] = C(0);
           });
     }
-    multiply(step_product_, state_grads, p.parameters + cell.parameter.state_weight, dh, p.args, p.lane);
+    multiply_held(step_product_, state_grads, cell.state_weight, dh, p.args, p.lane);
   }
 
   // From the gradients of the gates of all steps.
@@ -243,6 +252,7 @@ class RnnBackward final : public RnnKernel<C> {
   const Product<C> step_product_, first_product_, rest_product_, projection_, projection_grad_;
   bool drops_;
   Store store_;
+  size_t held_weight_, held_projection_;
   size_t gate_grads_, state_grads_, layer_grads_[2], h_grad_, c_grad_, out_grads_ = 0, whole_grad_ = 0, tanh_;
   size_t data_copy_, parameter_copy_, state_copy_, cell_copy_, head_copy_, state_head_copy_, cell_head_copy_;
   size_t data_grad_copy_, parameter_grad_copy_, state_grad_copy_, cell_grad_copy_;

@@ -20,7 +20,9 @@ class RnnForward final : public RnnKernel<C> {
   using Base::attrs_;
   using Base::cells_;
   using Base::convert_;
+  using Base::held;
   using Base::multiply;
+  using Base::multiply_held;
   using Base::s_;
 
  public:
@@ -34,6 +36,8 @@ class RnnForward final : public RnnKernel<C> {
     drops_ = this->drops(spec);
     store_ = store_of(s_, keeps_, drops_, sizeof(C), keeps_ ? &spec.saved_bytes : &spec.scratch_bytes);
     turned_ = book(spec.scratch_bytes, size_t(s_.gates * s_.out) * sizeof(C));
+    held_weight_ = this->book_held(spec, step_product_);
+    held_projection_ = this->book_held(spec, projection_);
     bias_ = book(spec.scratch_bytes, size_t(s_.gates) * sizeof(C));
     state_gates_ = book(spec.scratch_bytes, size_t(s_.batch * s_.gates) * sizeof(C));
     data_copy_ = convert_.book_copy(spec.scratch_bytes, s_.rows() * s_.inputs);
@@ -97,13 +101,17 @@ class RnnForward final : public RnnKernel<C> {
     int64_t first_state;  // row of its first state among those of all cells
     const Store::Cell &place;
     Parameters parameter;
+    const C *state_weight = nullptr, *projection = nullptr;  // held for all steps
   };
 
   void run_cell(const Pass &p, int layer, int direction, const C *x) const {
     const int index = layer * s_.directions + direction;
-    const Cell cell{layer, direction, index * s_.batch, store_.cells[size_t(index)],
-                    parameters_of(s_, layer, direction)};
+    Cell cell{layer, direction, index * s_.batch, store_.cells[size_t(index)], parameters_of(s_, layer, direction)};
     start_gates(p, cell, x);
+    cell.state_weight = held(step_product_, at(p.args.scratch, turned_), held_weight_, p.args, p.lane);
+    if (s_.projects) {
+      cell.projection = held(projection_, p.parameters + cell.parameter.projection, held_projection_, p.args, p.lane);
+    }
     const C *h = p.state + cell.first_state * s_.out;
     const C *c = p.cell ? p.cell + cell.first_state * s_.state : nullptr;
     for (int64_t k = 0; k < s_.time; ++k) run_step(p, cell, this->step(direction, k), &h, &c);
@@ -155,7 +163,7 @@ class RnnForward final : public RnnKernel<C> {
     const bool gru = s_.mode == RNNAttrs::kGru;
     C *const sums = gru ? at(p.args.scratch, state_gates_) : g;
     if (gru) repeat_row(p, p.parameters + cell.parameter.state_bias, s_.batch, sums);
-    multiply(step_product_, h, at(p.args.scratch, turned_), sums, p.args, p.lane);
+    multiply_held(step_product_, h, cell.state_weight, sums, p.args, p.lane);
     if (s_.mode == RNNAttrs::kLstm) {
       cells_.lstm(p.lane, g, c, next_c, whole);
     } else if (gru) {
@@ -164,7 +172,7 @@ class RnnForward final : public RnnKernel<C> {
       cells_.vanilla(p.lane, g, next);
     }
     if (s_.projects) {
-      multiply(projection_, whole, p.parameters + cell.parameter.projection, next, p.args, p.lane);
+      multiply_held(projection_, whole, cell.projection, next, p.args, p.lane);
     }
     if (p.lengths) {
       stay(p, t, h, s_.out, next);
@@ -219,7 +227,7 @@ class RnnForward final : public RnnKernel<C> {
   bool drops_;
   const Product<C> first_product_, later_product_, step_product_, projection_;
   Store store_;
-  size_t turned_, bias_, state_gates_;
+  size_t turned_, held_weight_, held_projection_, bias_, state_gates_;
   size_t data_copy_, parameter_copy_, state_copy_, cell_copy_, output_copy_, state_out_copy_, cell_out_copy_;
   Dtype length_dtype_;
   size_t length_input_;

@@ -16,6 +16,7 @@ template <typename C>
 class Converter {
  public:
   explicit Converter(Dtype dtype) : dtype_(dtype) {}
+  Dtype dtype() const { return dtype_; }
   // Books the copy of an array of `count` elements, if one is needed.
   size_t book_copy(size_t &scratch_bytes, int64_t count) const {
     return same() ? 0 : book(scratch_bytes, size_t(count) * sizeof(C));
@@ -43,9 +44,11 @@ class Converter {
 
 // What forward and backward pass share. The file of a backend that includes rnn_kernels.hpp has defined before, in this
 // namespace:
-//   template <typename C> class Product;  c = op(a) op(b) + beta c, made from (transpose_a, transpose_b, m, n, k,
-//   beta):
+//   template <typename C> class Product;  c = op(a) op(b) + beta c, made from (team, dtype, transpose_a, transpose_b,
+//   m, n, k, beta), where it may multiply in that type:
 //     size_t scratch_bytes() const; void run(lane, a, b, c, scratch) const;
+//     size_t held_bytes() const; void hold(lane, b, to, scratch) const; void run_held(lane, a, held, c, scratch) const:
+//     with a matrix b of several products that is brought into its form once; 0: it has no form of its own
 //   class Team;  the threads for steps of so many operations, made from (spec, operations)
 //     class Team::Scope, made from (team, lane): `lane` has them
 //   template <typename C> class Cells;  one step of all sequences, made from (attrs, sizes)
@@ -77,7 +80,7 @@ class RnnKernel : public Kernel {
 
   // Products take turns with one piece of scratch memory.
   Product<C> product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C beta) {
-    Product<C> made(transpose_a, transpose_b, m, n, k, beta);
+    Product<C> made(team_, convert_.dtype(), transpose_a, transpose_b, m, n, k, beta);
     work_bytes_ = work_bytes_ > made.scratch_bytes() ? work_bytes_ : made.scratch_bytes();
     return made;
   }
@@ -85,6 +88,21 @@ class RnnKernel : public Kernel {
   void book_work(StepSpec &spec) { work_ = book(spec.scratch_bytes, work_bytes_); }
   void multiply(const Product<C> &product, const C *a, const C *b, C *c, const Args &args, const Lane &lane) const {
     product.run(lane, a, b, c, at<char>(args.scratch, work_));
+  }
+
+  // The same with a b that is multiplied with again and again: held() brings it to its place, which book_held() gave.
+  static size_t book_held(StepSpec &spec, const Product<C> &product) {
+    return product.held_bytes() > 0 ? book(spec.scratch_bytes, product.held_bytes()) : 0;
+  }
+  const C *held(const Product<C> &product, const C *b, size_t place, const Args &args, const Lane &lane) const {
+    if (product.held_bytes() == 0) return b;
+    C *const to = at(args.scratch, place);
+    product.hold(lane, b, to, at<char>(args.scratch, work_));
+    return to;
+  }
+  void multiply_held(const Product<C> &product, const C *a, const C *b, C *c, const Args &args,
+                     const Lane &lane) const {
+    product.run_held(lane, a, b, c, at<char>(args.scratch, work_));
   }
 
   template <typename T = C>

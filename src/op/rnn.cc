@@ -120,7 +120,8 @@ COHORT_OPERATOR(RNN, RNNAttrs)
       g.with_forward = true;
       return g;
     })
-    .random();
+    .random()
+    .narrow();
 
 }  // namespace
 }  // namespace cohort

@@ -127,9 +127,16 @@ class PrecisionPass {
   std::vector<bool> chosen_inputs(const IrStep &step) const {
     std::vector<bool> chosen(step.inputs.size(), false);
     const std::vector<int> mutated = step.op->mutated(step.attrs, step.inputs.size());
+    const Gradient gradient = step.op->gradient_of(step.attrs);
+    const auto is_among = [](const std::vector<int> &list, size_t i) {
+      return std::count(list.begin(), list.end(), int(i)) > 0;
+    };
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const int v = step.inputs[i];
-      if (v < 0 || !is_wide(v) || std::count(mutated.begin(), mutated.end(), int(i)) > 0) continue;
+      if (v < 0 || !is_wide(v) || is_among(mutated, i)) continue;
+      // What no gradient flows to are places and counts, such as lengths of sequences: a narrow type lacks most of
+      // them.
+      if (gradient.kind == Gradient::Kind::kKernel && !gradient.of.empty() && !is_among(gradient.of, i)) continue;
       chosen[i] = precision_of(step) == Op::Precision::kNarrow || is_made_narrow(v);
     }
     return chosen;

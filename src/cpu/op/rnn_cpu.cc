@@ -4,30 +4,16 @@
 
 #include "cpu/dnnl_kernel.hpp"
 #include "cpu/op/compute_kernel.hpp"
+#include "device/kernel_table.hpp"
 #include "kernels/rnn_layers.hpp"
 
 namespace cohort::rnn {
 namespace {
 
-template <typename C>
-class Product {
- public:
-  Product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C beta)
-      : transpose_a_(transpose_a), transpose_b_(transpose_b), m_(m), n_(n), k_(k), beta_(beta) {}
-  size_t scratch_bytes() const { return 0; }
-  void run(const Lane &, const C *a, const C *b, C *c, void *) const {
-    gemm(transpose_a_, transpose_b_, m_, n_, k_, a, b, beta_, c);
-  }
-
- private:
-  const bool transpose_a_, transpose_b_;
-  const int64_t m_, n_, k_;
-  const C beta_;
-};
-
 class Team {
  public:
   Team(const StepSpec &spec, double operations) : num_threads_(dnn::threads_for_work(spec, operations)) {}
+  int num_threads() const { return num_threads_; }
   struct Scope {
     const ThreadsScope threads;
     const Lane lane;
@@ -37,6 +23,111 @@ class Team {
 
  private:
   const int num_threads_;
+};
+
+// A product of float32 matrices whose factors are rounded to bfloat16, and nothing else: both are brought into the
+// forms that oneDNN multiplies.
+class NarrowProduct {
+ public:
+  // Empty: oneDNN has nothing but plain loops for it.
+  static std::shared_ptr<const NarrowProduct> make(int num_threads, bool transpose_a, bool transpose_b, int64_t m,
+                                                   int64_t n, int64_t k, bool adds) {
+    using namespace dnn;
+    const ThreadsScope threads(num_threads);
+    const auto matrix = [](int64_t rows, int64_t columns, bool transposed) {
+      return ordered({rows, columns}, Dtype::kFloat32, transposed ? Dims{1, 0} : Dims{0, 1});
+    };
+    const Desc left = matrix(m, k, transpose_a), right = matrix(k, n, transpose_b), result = matrix(m, n, false);
+    dnnl::post_ops post;
+    if (adds) post.append_sum(1.0f);
+    const auto product = attempt([&] {
+      return forward_desc<dnnl::matmul>(engine(), attributes(post), any_of({m, k}, Dtype::kBfloat16),
+                                        any_of({k, n}, Dtype::kBfloat16), Desc(), result);
+    });
+    if (!product || is_reference(*product)) return nullptr;
+    auto made = std::make_shared<NarrowProduct>();
+    const Desc a = product->src_desc(), b = product->weights_desc();
+    made->held_bytes_ = b.get_size();
+    StepSpec spec;  // its scratch: the factors, then what the calls need
+    const size_t a_at = book(spec.scratch_bytes, a.get_size());
+    made->b_at_ = book(spec.scratch_bytes, b.get_size());
+    const auto bring = [&](const Desc &from, const Desc &to, dnn::Place source, dnn::Place target, const char *what) {
+      const auto reorder = attempt(
+          [&] { return dnnl::reorder::primitive_desc(engine(), from, engine(), to, attributes(dnnl::post_ops())); });
+      if (!reorder) throw Error(Code::kUnsupported, text(what, ": oneDNN cannot round it"));
+      return Call(*reorder, what, {{DNNL_ARG_FROM, from, source}, {DNNL_ARG_TO, to, target}}, spec);
+    };
+    made->bring_a_ = bring(left, a, dnn::Place::input(0), dnn::Place::scratch(a_at), "RNN: left factor");
+    made->bring_b_ = bring(right, b, dnn::Place::input(1), dnn::Place::output(0), "RNN: right factor");
+    made->multiply_ = Call(*product, "RNN: product",
+                           {{DNNL_ARG_SRC, a, dnn::Place::scratch(a_at)},
+                            {DNNL_ARG_WEIGHTS, b, dnn::Place::input(1)},
+                            {DNNL_ARG_DST, result, dnn::Place::output(0)}},
+                           spec);
+    made->scratch_bytes_ = spec.scratch_bytes;
+    return made;
+  }
+
+  size_t scratch_bytes() const { return scratch_bytes_; }
+  size_t held_bytes() const { return held_bytes_; }
+  void hold(const float *b, void *to, void *scratch) const { call(bring_b_, nullptr, b, to, scratch); }
+  void run_held(const float *a, const void *held, float *c, void *scratch) const {
+    call(bring_a_, a, nullptr, nullptr, scratch);
+    call(multiply_, nullptr, held, c, scratch);
+  }
+  void run(const float *a, const float *b, float *c, void *scratch) const {
+    void *const held = static_cast<char *>(scratch) + b_at_;
+    hold(b, held, scratch);
+    run_held(a, held, c, scratch);
+  }
+
+ private:
+  static void call(const dnn::Call &call, const void *a, const void *b, void *c, void *scratch) {
+    void *inputs[] = {const_cast<void *>(a), const_cast<void *>(b)};
+    Args args;
+    args.inputs = inputs;
+    args.outputs = &c;
+    args.scratch = scratch;
+    call.run(args);
+  }
+
+  size_t scratch_bytes_ = 0, held_bytes_ = 0, b_at_ = 0;
+  dnn::Call bring_a_, bring_b_, multiply_;
+};
+
+template <typename C>
+class Product {
+ public:
+  Product(const Team &team, Dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C beta)
+      : transpose_a_(transpose_a), transpose_b_(transpose_b), m_(m), n_(n), k_(k), beta_(beta) {
+    if constexpr (std::is_same_v<C, float>) {
+      if (dtype != Dtype::kBfloat16 || !dnn::has_bfloat16_units() || m == 0 || n == 0 || k == 0) return;
+      narrow_ = NarrowProduct::make(team.num_threads(), transpose_a, transpose_b, m, n, k, beta != 0);
+    }
+  }
+  size_t scratch_bytes() const { return narrow_ ? narrow_->scratch_bytes() : 0; }
+  void run(const Lane &, const C *a, const C *b, C *c, void *scratch) const {
+    if constexpr (std::is_same_v<C, float>) {
+      if (narrow_) return narrow_->run(a, b, c, scratch);
+    }
+    gemm(transpose_a_, transpose_b_, m_, n_, k_, a, b, beta_, c);
+  }
+  size_t held_bytes() const { return narrow_ ? narrow_->held_bytes() : 0; }
+  void hold(const Lane &, const C *b, void *to, void *scratch) const {
+    if constexpr (std::is_same_v<C, float>) narrow_->hold(b, to, scratch);
+  }
+  void run_held(const Lane &lane, const C *a, const C *held, C *c, void *scratch) const {
+    if constexpr (std::is_same_v<C, float>) {
+      if (narrow_) return narrow_->run_held(a, held, c, scratch);
+    }
+    run(lane, a, held, c, scratch);
+  }
+
+ private:
+  const bool transpose_a_, transpose_b_;
+  const int64_t m_, n_, k_;
+  const C beta_;
+  std::shared_ptr<const NarrowProduct> narrow_;
 };
 
 template <typename C>
@@ -187,6 +278,16 @@ class Cells {
   const PointwiseLoop<C> sigmoid_ = pointwise_loop<C>(PointwiseCode::kSigmoid);
   const PointwiseLoop<C> tanh_ = pointwise_loop<C>(PointwiseCode::kTanh);
 };
+
+std::unique_ptr<Kernel> make_forward(StepSpec &spec);
+std::unique_ptr<Kernel> make_backward(StepSpec &spec);
+
+// Products in the units for bfloat16; all else in float32, as below.
+#define COHORT_NARROW_KERNEL(op, ...) \
+  COHORT_KERNEL_BY(cpu, op, __VA_ARGS__).named("onednn").dtypes({Dtype::kBfloat16}).when(dnn::refuses_layer)
+
+COHORT_NARROW_KERNEL(RNN, make_forward);
+COHORT_NARROW_KERNEL(_backward_RNN, make_backward);
 
 }  // namespace
 }  // namespace cohort::rnn
