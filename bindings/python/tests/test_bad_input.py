@@ -27,21 +27,6 @@ FAMILIES = {family["name"]: [value["value"] for value in family["values"]] for f
 GOOD_TEXT = b"x"
 
 
-class Raw:
-    """A calibration, which has no class."""
-
-    def __init__(self, pointer):
-        self.handle = pointer.value
-
-    closed = property(lambda self: self.handle is None)
-
-    def close(self):
-        lib.cohort_calibration_free(self.handle)
-        self.handle = None
-
-    __del__ = close
-
-
 def objects():
     """One of each kind of handle."""
     group = DataParallelExecutorGroup(
@@ -50,8 +35,6 @@ def objects():
     tape = c_void_p()
     lib.cohort_tape_create(byref(tape))
     log = cohort.LogReceiver(lowest=4)
-    calibration = c_void_p()
-    lib.cohort_calibration_create(0, byref(calibration))
     made = {
         "cohort_ndarray": nd.zeros((2, 2)),
         "cohort_arrays": nd.Arrays.of({"x": nd.zeros((2,))}, "arrays"),
@@ -66,7 +49,7 @@ def objects():
         "cohort_monitor": cohort.Monitor(1),
         "cohort_log": log,
         "cohort_trace": cohort.Trace(),
-        "cohort_calibration": Raw(calibration),
+        "cohort_calibration": cohort.Calibration(),
     }
     return made, tape
 

@@ -33,6 +33,7 @@ from .logging_ import LogReceiver
 from .model import Predictor, load_checkpoint, save_checkpoint
 from .monitor import Monitor
 from .ndarray import NDArray
+from .precision import Calibration, LossScale
 from .symbol import Symbol
 from .trace import Trace
 from .training import Callback, Fitted, Progress, fit, score
@@ -42,6 +43,7 @@ init = initializer
 __version__ = _abi.VERSION
 
 __all__ = [
+    "Calibration",
     "Callback",
     "CohortError",
     "Context",
@@ -58,6 +60,7 @@ __all__ = [
     "InternalError",
     "InvalidArgumentError",
     "LogReceiver",
+    "LossScale",
     "Monitor",
     "NDArray",
     "NDArrayIter",

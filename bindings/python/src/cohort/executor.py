@@ -19,6 +19,7 @@ from ._library import (
     lib,
     list_of_names,
     null,
+    optional_handle,
     options_of,
     out_handle,
     out_int,
@@ -35,6 +36,7 @@ from .context import Context, pointer_to, struct_of, to_context
 from .errors import InvalidArgumentError, UnknownNameError
 from .io import to_known
 from .ndarray import Arrays, NDArray, arrays_of, dtype_code, lent, to_array
+from .precision import Calibration
 from .symbol import Symbol
 
 _WORDS = {"null": 0, "write": 1, "add": 3}
@@ -62,10 +64,17 @@ def set_grad_req(options: Any, grad_req: Any) -> List[Any]:
     return [names, words]
 
 
-def set_work(options: Any, seed: int, num_threads: int, compute_dtype: Any) -> None:
+def set_work(
+    options: Any, seed: int, num_threads: int, compute_dtype: Any, float32_names: Any = None, narrow_names: Any = None
+) -> List[Any]:
     options.seed = to_int(seed, "seed", 0, 2**64 - 1)
     options.num_threads = to_int(num_threads, "num_threads", 0, 2**31 - 1)
     options.compute_dtype = dtype_code(compute_dtype)
+    return [set_names(options, "float32_names", float32_names), set_names(options, "narrow_names", narrow_names)]
+
+
+def set_calibration(options: Any, calibration: Optional[Calibration]) -> None:
+    options.calibration = optional_handle(calibration, Calibration, "calibration")
 
 
 def set_names(options: Any, field: str, names: Any) -> List[Any]:
@@ -151,15 +160,23 @@ class Executor(Handle):
         seed: int = 0,
         num_threads: int = 0,
         compute_dtype: Any = "float32",
+        float32_names: Any = None,
+        narrow_names: Any = None,
+        calibration: Optional[Calibration] = None,
         **kwargs: Any,
     ) -> "Executor":
-        """Makes arrays of zeros for the shapes that are known by name. ``compute_dtype`` "bfloat16": layers multiply in
-        that type; arrays keep theirs."""
+        """Makes arrays of zeros for the shapes that are known by name.
+
+        ``compute_dtype`` "bfloat16": layers multiply in that type; arrays keep theirs. Nodes and operators named in
+        ``float32_names`` do not, those in ``narrow_names`` do though they would not by themselves. "int8", with a
+        :class:`Calibration`: inference in bytes.
+        """
         options = options_of(_abi.cohort_executor_options, lib.cohort_executor_options_init)
         kept = [set_grad_req(options, grad_req), set_ctx_groups(options, group2ctx)]
         kept.append(set_names(options, "shared_arg_names", shared_arg_names))
         pool = None if shared_buffer is None else Arrays.of(shared_buffer, "shared_buffer")
-        cls._common(options, shared_exec, seed, num_threads, compute_dtype)
+        kept.append(set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names))
+        cls._common(options, shared_exec, calibration)
         options.shared_data = None if pool is None else pool.handle
         known = to_known(kwargs, to_dict(type_dict, "type_dict"))
         handle = handle_of(symbol, Symbol, "symbol")
@@ -183,8 +200,11 @@ class Executor(Handle):
         seed: int = 0,
         num_threads: int = 0,
         compute_dtype: Any = "float32",
+        float32_names: Any = None,
+        narrow_names: Any = None,
+        calibration: Optional[Calibration] = None,
     ) -> "Executor":
-        """Uses arrays that are given, in order or by name, as they are."""
+        """Uses arrays that are given, in order or by name, as they are; precision as in :meth:`simple_bind`."""
         handle = handle_of(symbol, Symbol, "symbol")
         names = symbol.list_arguments()
         given = _in_order(args, names, "args", True)
@@ -193,8 +213,9 @@ class Executor(Handle):
         if grads is not None and len(grads) != len(names):
             raise InvalidArgumentError(f"args_grad: expected {len(names)} arrays, found {len(grads)}", "args_grad")
         options = options_of(_abi.cohort_executor_options, lib.cohort_executor_options_init)
-        kept = set_ctx_groups(options, group2ctx)
-        cls._common(options, shared_exec, seed, num_threads, compute_dtype)
+        kept = [set_ctx_groups(options, group2ctx)]
+        kept.append(set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names))
+        cls._common(options, shared_exec, calibration)
         made = out_handle(
             lib.cohort_executor_bind,
             handle,
@@ -211,12 +232,10 @@ class Executor(Handle):
         return cls._adopt(made, None if shared_exec is None else shared_exec._lock)
 
     @staticmethod
-    def _common(
-        options: Any, shared_exec: Optional["Executor"], seed: int, num_threads: int, compute_dtype: Any
-    ) -> None:
+    def _common(options: Any, shared_exec: Optional["Executor"], calibration: Optional[Calibration]) -> None:
         if shared_exec is not None:
             options.shared_executor = handle_of(shared_exec, Executor, "shared_exec")
-        set_work(options, seed, num_threads, compute_dtype)
+        set_calibration(options, calibration)
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> "Executor":
         """An executor for other shapes that shares the memory of this one."""

@@ -42,6 +42,7 @@ from .executor import (
     keep_monitor,
     label_slices,
     monitor_function,
+    set_calibration,
     set_grad_req,
     set_names,
     set_work,
@@ -52,6 +53,7 @@ from .logging_ import default_logger, sink
 from .metric import EvalMetric, metric_handle
 from .ndarray import Arrays, NDArray, arrays_of, dtype_code
 from .optimizer import Optimizer, optimizer_handle
+from .precision import Calibration, LossScale, loss_scale_of, set_loss_scale_of, set_loss_scale_options
 from .symbol import Symbol
 
 ROUNDING = {
@@ -312,8 +314,21 @@ class DataParallelExecutorGroup(GroupBase):
         compute_dtype: Any = "float32",
         gradient_bucket_bytes: int = 0,
         seed: int = 0,
+        float32_names: Any = None,
+        narrow_names: Any = None,
+        calibration: Optional[Calibration] = None,
+        loss_scale: float = 0,
+        loss_scale_window: int = 0,
+        arg_params: Optional[Mapping[str, Any]] = None,
+        aux_params: Optional[Mapping[str, Any]] = None,
     ) -> None:
-        """The first parameters are those of MXNet's class; ``param_names`` None is all but data, labels and states."""
+        """The first parameters are those of MXNet's class; ``param_names`` None is all but data, labels and states.
+
+        ``compute_dtype``, ``float32_names``, ``narrow_names`` and ``calibration`` as in :meth:`Executor.simple_bind`.
+        ``loss_scale``: gradients begin with that factor, which :meth:`update` takes out; it halves when one of them is
+        infinite or no number, and that update is skipped, and doubles after ``loss_scale_window`` good ones (0: 2000).
+        ``arg_params`` and ``aux_params``, for inference: these arrays are the group's own, not copied, on all devices.
+        """
         self.for_training = bool(to_bool(for_training, "for_training"))
         self.inputs_need_grad = bool(to_bool(inputs_need_grad, "inputs_need_grad"))
         self.workload, self.logger = workload, logger
@@ -324,8 +339,11 @@ class DataParallelExecutorGroup(GroupBase):
             options.rounding = _rounding(rounding)
             options.inputs_need_grad = int(self.inputs_need_grad)
             options.gradient_bucket_bytes = to_size(gradient_bucket_bytes, "gradient_bucket_bytes")
-            set_work(options, seed, num_threads, compute_dtype)
+            set_calibration(options, calibration)
+            set_loss_scale_options(options, loss_scale, loss_scale_window)
             return [
+                set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names),
+                set_params_options(options, arg_params, aux_params),
                 set_workload(options, workload),
                 set_slices(options, slices),
                 set_grad_req(options, grad_req),
@@ -342,6 +360,17 @@ class DataParallelExecutorGroup(GroupBase):
         self.output_names = symbol.list_outputs()
         self.num_outputs = len(self.output_names)
         self.param_names = self._names(_abi.GroupList.PARAMS) if param_names is None else list(param_names)
+
+    # ---- loss scale
+
+    @property
+    def loss_scale(self) -> LossScale:
+        """Where the factor on the loss has come to."""
+        return loss_scale_of(self, lib.cohort_group_loss_scale)
+
+    def set_loss_scale(self, scale: float, num_good: int = 0) -> None:
+        """Goes on from there, as after :meth:`Optimizer.load_states`."""
+        set_loss_scale_of(self, lib.cohort_group_set_loss_scale, scale, num_good)
 
     # ---- shapes and slices
 
@@ -553,6 +582,16 @@ def _rounding(rounding: Any) -> int:
             f"rounding: expected one of {list(ROUNDING)}, found {describe(rounding)}", "rounding"
         )
     return int(ROUNDING[rounding])
+
+
+def set_params_options(options: Any, arg_params: Any, aux_params: Any) -> List[Any]:
+    kept = []
+    for field, given in (("arg_params", arg_params), ("aux_params", aux_params)):
+        if given is None:
+            continue
+        kept.append(Arrays.of(given, field))
+        setattr(options, field, kept[-1].handle)
+    return kept
 
 
 def set_workload(options: Any, workload: Any) -> Any:

@@ -46,6 +46,7 @@ from .logging_ import default_logger, sink
 from .metric import EvalMetric
 from .ndarray import Arrays, NDArray, arrays_of
 from .optimizer import Optimizer
+from .precision import LossScale, loss_scale_of, set_loss_scale_of, set_loss_scale_options
 from .symbol import Symbol
 
 Pairs = List[List[Tuple[slice, NDArray]]]
@@ -264,6 +265,8 @@ class DataParallelExecutorManager(Handle):
     :param work_load_list: the share of each device.
     :param logger: one of Python's.
     :param sym_gen: a function from a bucket's key to its symbol.
+
+    Precision and ``loss_scale`` as in :class:`DataParallelExecutorGroup`; there is one scale for all buckets.
     """
 
     _free_name = "cohort_manager_free"
@@ -284,6 +287,10 @@ class DataParallelExecutorManager(Handle):
         num_threads: int = 0,
         compute_dtype: Any = "float32",
         seed: int = 0,
+        float32_names: Any = None,
+        narrow_names: Any = None,
+        loss_scale: float = 0,
+        loss_scale_window: int = 0,
     ) -> None:
         _check_arguments(symbol)
         self.symbol, self.ctx, self.sym_gen = symbol, to_contexts(ctx), sym_gen
@@ -292,7 +299,8 @@ class DataParallelExecutorManager(Handle):
         data, label = _provided(train_data)
         options = options_of(_abi.cohort_manager_options, lib.cohort_manager_options_init)
         kept = [set_workload(options, work_load_list), set_names(options, "state_names", state_names)]
-        set_work(options, seed, num_threads, compute_dtype)
+        kept.append(set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names))
+        set_loss_scale_options(options, loss_scale, loss_scale_window)
         callbacks = [Callback(_abi.cohort_log_fn, sink(default_logger() if logger is None else logger))]
         options.log, options.log_user_data = callbacks[0].pointer, callbacks[0].number
         # Keys are any objects that have a hash; the library knows them by text.
@@ -323,6 +331,15 @@ class DataParallelExecutorManager(Handle):
         self._start(made)
         self._lock.callbacks.extend(callbacks)
         self.param_names = self.execgrp.param_names if names is None else names
+
+    @property
+    def loss_scale(self) -> LossScale:
+        """Where the factor on the loss has come to, in all buckets."""
+        return loss_scale_of(self, lib.cohort_manager_loss_scale)
+
+    def set_loss_scale(self, scale: float, num_good: int = 0) -> None:
+        """Goes on from there, as after :meth:`Optimizer.load_states`."""
+        set_loss_scale_of(self, lib.cohort_manager_set_loss_scale, scale, num_good)
 
     def _text_of(self, key: Any) -> bytes:
         if key is None:

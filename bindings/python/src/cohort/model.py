@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from ._library import handle_of, lib, optional_handle, to_dict, to_int, to_path
+from ._library import handle_of, lib, optional_handle, to_bool, to_dict, to_int, to_path
 from .context import cpu, to_context
 from .errors import ShapeError, UnknownNameError
 from .executor import Executor
@@ -26,11 +26,18 @@ def save_checkpoint(
     lib.cohort_checkpoint_save(to_path(prefix, "prefix"), number, handle, args.handle, aux.handle)
 
 
-def load_checkpoint(prefix: Any, epoch: int) -> Tuple[Symbol, Dict[str, NDArray], Dict[str, NDArray]]:
-    """Symbol, parameters and auxiliary states of a checkpoint."""
+def load_checkpoint(
+    prefix: Any, epoch: int, map_file: bool = False
+) -> Tuple[Symbol, Dict[str, NDArray], Dict[str, NDArray]]:
+    """Symbol, parameters and auxiliary states of a checkpoint.
+
+    With ``map_file`` large arrays lie in a mapping of the file and are read when they are used; the file must not be
+    changed or cut short in place as long as they live.
+    """
     symbol, args, aux = c_void_p(), c_void_p(), c_void_p()
     number = to_int(epoch, "epoch", 0, 2**31 - 1)
-    lib.cohort_checkpoint_load(to_path(prefix, "prefix"), number, byref(symbol), byref(args), byref(aux))
+    load = lib.cohort_checkpoint_map if to_bool(map_file, "map_file") else lib.cohort_checkpoint_load
+    load(to_path(prefix, "prefix"), number, byref(symbol), byref(args), byref(aux))
     made = Symbol._adopt(symbol.value)
     with Arrays._adopt(args.value) as arg_params, Arrays._adopt(aux.value) as aux_params:
         return made, arg_params.dict(), aux_params.dict()

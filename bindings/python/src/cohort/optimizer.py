@@ -21,6 +21,7 @@ from ._library import (
 )
 from .errors import InvalidArgumentError
 from .ndarray import NDArray
+from .precision import LossScale, loss_scale_of
 from .symbol import Symbol
 
 
@@ -78,6 +79,11 @@ class Optimizer(Handle):
         which = to_size(copy, "copy")
         arrays = handle_of(weight, NDArray, "weight"), handle_of(grad, NDArray, "grad")
         self._call(lib.cohort_optimizer_update, to_text(param, "param"), which, *arrays)
+
+    @property
+    def loss_scale(self) -> LossScale:
+        """Of the group updated last; it is saved and loaded with the states."""
+        return loss_scale_of(self, lib.cohort_optimizer_loss_scale)
 
     def get_states(self) -> bytes:
         """States and counts, so that training can go on later."""

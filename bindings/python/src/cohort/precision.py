@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Precision: in which types a network computes, the ranges that int8 needs, and the factor on the loss."""
+
+from __future__ import annotations
+
+from ctypes import byref, c_double, c_int32, c_uint64
+from typing import Any, NamedTuple, Tuple
+
+from . import _abi
+from ._library import Handle, describe, handle_of, lib, out_handle, to_int, to_real, to_text
+from .errors import InvalidArgumentError
+
+_METHODS = {"min_max": _abi.CalibrationMethod.MIN_MAX, "entropy": _abi.CalibrationMethod.ENTROPY}
+
+
+class Calibration(Handle):
+    """Watches a float32 network and notes in which range each of its values lies, for inference in int8. Bind the network
+    with ``compute_dtype="int8"`` and the calibration then.
+
+    ``method`` "min_max" takes the least and the largest number, "entropy" cuts that range off where bytes tell most of
+    how the numbers are distributed.
+
+    >>> from cohort import Calibration, nd, sym
+    >>> net = sym.FullyConnected(sym.Variable("data"), num_hidden=16, no_bias=True, name="fc")
+    >>> with net.simple_bind(data=(4, 16), grad_req="null") as executor:
+    ...     executor.arg_dict["fc_weight"][:] = 0.5
+    ...     executor.arg_dict["data"][:] = [[-1.0] * 16, [0.0] * 16, [0.5] * 16, [3.0] * 16]
+    ...     calibration = Calibration().observe(executor)
+    >>> calibration.range("fc_output")
+    (-8.0, 24.0)
+    >>> with net.simple_bind(data=(4, 16), grad_req="null", compute_dtype="int8", calibration=calibration) as narrow:
+    ...     narrow.arg_dict["fc_weight"][:] = 0.5
+    ...     bool(abs(narrow.forward(data=nd.ones((4, 16)))[0].asnumpy() - 8).max() < 0.25)
+    True
+    """
+
+    _free_name = "cohort_calibration_free"
+
+    def __init__(self, method: str = "min_max") -> None:
+        if not isinstance(method, str) or method not in _METHODS:
+            raise InvalidArgumentError(f"method: expected 'min_max' or 'entropy', found {describe(method)}", "method")
+        self._start(out_handle(lib.cohort_calibration_create, _METHODS[method]))
+
+    def observe(self, executor: Handle) -> "Calibration":
+        """Runs a forward pass on what the executor's arguments hold, and notes the numbers of each value."""
+        self._call(lib.cohort_calibration_observe, handle_of(executor, Handle, "executor"))
+        return self
+
+    def range(self, name: str) -> Tuple[float, float]:
+        """What was found for a value under the name that monitors have for it: "conv0_output", or an argument."""
+        low, high = c_double(), c_double()
+        self._call(lib.cohort_calibration_range, to_text(name, "name"), byref(low), byref(high))
+        return low.value, high.value
+
+
+class LossScale(NamedTuple):
+    """Where the factor on a loss has come to: what the next backward pass begins with (1: there is none), the updates
+    made since it changed, and those that were skipped because a gradient was infinite or no number."""
+
+    scale: float
+    num_good: int
+    num_skipped: int
+
+
+def loss_scale_of(owner: Handle, function: Any) -> LossScale:
+    scale, good, skipped = c_double(), c_int32(), c_uint64()
+    owner._call(function, byref(scale), byref(good), byref(skipped))
+    return LossScale(scale.value, good.value, skipped.value)
+
+
+def set_loss_scale_of(owner: Handle, function: Any, scale: float, num_good: int) -> None:
+    owner._call(function, to_real(scale, "scale"), to_int(num_good, "num_good", 0, 2**31 - 1))
+
+
+def set_loss_scale_options(options: Any, loss_scale: float, loss_scale_window: int) -> None:
+    options.loss_scale = to_real(loss_scale, "loss_scale")
+    options.loss_scale_window = to_int(loss_scale_window, "loss_scale_window", 0, 2**31 - 1)

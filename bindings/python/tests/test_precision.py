@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In which types a network computes, and the factor on its loss."""
+
+import os
+import tempfile
+import unittest
+
+import numpy as np
+
+import cohort
+from cohort import nd, sym
+from cohort.executor_group import DataParallelExecutorGroup
+from cohort.executor_manager import DataParallelExecutorManager
+from support import Case, Source, batch, linear, mlp
+
+
+def wide():
+    """Two layers of 16, each alone enough for units of narrow types."""
+    first = sym.FullyConnected(sym.Variable("data"), num_hidden=16, no_bias=True, name="first")
+    return sym.FullyConnected(first, num_hidden=16, no_bias=True, name="second")
+
+
+def computes_in(executor, dtype):
+    """The nodes of which the text of debugging says so."""
+    found, name = [], None
+    for line in executor.debug_str().splitlines():
+        if line.startswith("Op:"):
+            name = line.split("Name=")[1].split()[0].rstrip(",")
+        if line == f"Computes in {dtype}":
+            found.append(name)
+    return found
+
+
+class Precision(Case):
+    def test_names_say_which_layers_are_narrow(self):
+        with wide().simple_bind(data=(4, 16), compute_dtype="bfloat16") as executor:
+            narrow = computes_in(executor, "bfloat16")
+        if not narrow:
+            self.skipTest("this processor has no units for bfloat16")
+        self.assertEqual(narrow, ["first", "second"])
+        options = {"compute_dtype": "bfloat16", "float32_names": ["FullyConnected"], "narrow_names": ["second"]}
+        with wide().simple_bind(data=(4, 16), **options) as executor:
+            self.assertEqual(computes_in(executor, "bfloat16"), ["second"])
+        args = [nd.zeros((4, 16)), nd.zeros((16, 16)), nd.zeros((16, 16))]
+        with wide().bind(None, args, grad_req="null", **options) as executor:
+            self.assertEqual(computes_in(executor, "bfloat16"), ["second"])
+        group = DataParallelExecutorGroup(
+            wide(), ["cpu(0)"], None, [("data", (4, 16))], None, None, False, False, **options
+        )
+        self.assertEqual(computes_in(group.execs[0], "bfloat16"), ["second"])
+        source = Source(4, [("data", (4, 16))], None)
+        with DataParallelExecutorManager(wide(), [cohort.cpu(0)], source, None, None, None, **options) as manager:
+            self.assertEqual(computes_in(manager.execgrp.execs[0], "bfloat16"), ["second"])
+        with self.raises(cohort.UnknownNameError, "float32_names: 'third'"):
+            wide().simple_bind(data=(4, 16), compute_dtype="bfloat16", float32_names=["third"])
+
+    def test_a_calibrated_group_answers_in_bytes(self):
+        rng = np.random.RandomState(3)
+        data, weight = rng.uniform(-1, 1, (8, 16)), rng.uniform(-1, 1, (16, 16))
+        for method in ("min_max", "entropy"):
+            calibration = cohort.Calibration(method)
+            with self.raises(cohort.StateError, "observed"):
+                calibration.range("data")
+            with wide().simple_bind(data=(8, 16), grad_req="null") as executor:
+                for name in ("first_weight", "second_weight"):
+                    executor.arg_dict[name][:] = weight
+                expected = executor.forward(data=data)[0].asnumpy()
+                calibration.observe(executor)
+            low, high = calibration.range("data")
+            self.assertTrue(-1 <= low < 0 < high <= 1)
+            group = DataParallelExecutorGroup(
+                wide(),
+                ["cpu(0)", "cpu(1)"],
+                None,
+                [("data", (8, 16))],
+                None,
+                None,
+                False,
+                False,
+                compute_dtype="int8",
+                calibration=calibration,
+            )
+            group.set_params({"first_weight": weight, "second_weight": weight}, {})
+            group.forward(batch(data))
+            apart = np.abs(group.get_outputs()[0].asnumpy() - expected).max()
+            self.assertLess(apart, 0.1 * np.abs(expected).max())
+        with self.raises(cohort.InvalidArgumentError, "expected a calibration"):
+            wide().simple_bind(data=(8, 16), grad_req="null", compute_dtype="int8")
+        with self.raises(cohort.InvalidArgumentError, "min_max"):
+            cohort.Calibration("guess")
+
+    def test_a_loss_scale_skips_what_overflows(self):
+        group = DataParallelExecutorGroup(
+            mlp(),
+            ["cpu(0)", "cpu(1)"],
+            None,
+            [("data", (4, 4))],
+            [("softmax_label", (4,))],
+            None,
+            True,
+            False,
+            loss_scale=1024,
+            loss_scale_window=2,
+        )
+        rule = cohort.optimizer.create("sgd", learning_rate=0.1)
+        self.assertEqual(group.loss_scale, (1024, 0, 0))
+        self.assertEqual(rule.loss_scale, (1, 0, 0))
+        for value, expected in ((1, (1024, 1, 0)), (np.inf, (512, 0, 1)), (1, (512, 1, 1)), (1, (1024, 0, 1))):
+            group.forward(batch(np.full((4, 4), value), np.zeros(4)), is_train=True)
+            group.backward()
+            group.update(rule)
+            self.assertEqual(group.loss_scale, expected)
+            self.assertEqual(rule.loss_scale, expected)
+        group.set_loss_scale(64, 1)
+        self.assertEqual(group.loss_scale, (64, 1, 1))
+        restored = cohort.optimizer.create("sgd", learning_rate=0.1)
+        restored.set_states(rule.get_states())
+        self.assertEqual(restored.loss_scale, (1024, 0, 1))
+        with self.raises(cohort.InvalidArgumentError, "loss_scale"):
+            group.set_loss_scale(-1)
+
+    def test_the_buckets_of_a_manager_have_one_loss_scale(self):
+        with DataParallelExecutorManager(
+            mlp(), [cohort.cpu(0)], Source(), None, None, None, loss_scale=256
+        ) as manager:
+            self.assertEqual(manager.loss_scale, (256, 0, 0))
+            manager.set_loss_scale(8, 3)
+            self.assertEqual(manager.loss_scale, (8, 3, 0))
+
+    def test_given_parameters_are_used_and_may_lie_in_their_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            prefix = os.path.join(folder, "net")
+            cohort.save_checkpoint(prefix, 1, linear(), {"fc_weight": nd.array([[1, 10]])}, {})
+            for mapped in (False, True):
+                net, args, aux = cohort.load_checkpoint(prefix, 1, mapped)
+                group = DataParallelExecutorGroup(
+                    net,
+                    ["cpu(0)", "cpu(1)"],
+                    None,
+                    [("data", (2, 2))],
+                    None,
+                    None,
+                    False,
+                    False,
+                    arg_params=args,
+                    aux_params=aux,
+                )
+                group.forward(batch([[1, 2], [3, 4]]))
+                self.near(group.get_outputs()[0].asnumpy(), [[21], [43]])
+                args["fc_weight"][:] = [[0, 1]]
+                group.forward(batch([[1, 2], [3, 4]]))
+                self.near(group.get_outputs()[0].asnumpy(), [[2], [4]])
+            with self.raises(cohort.InvalidArgumentError, "arg_params"):
+                DataParallelExecutorGroup(
+                    net, ["cpu(0)"], None, [("data", (2, 2))], None, None, True, False, arg_params=args
+                )
+
+
+if __name__ == "__main__":
+    unittest.main()
