@@ -8,6 +8,7 @@
 #include "executor/executor.hpp"
 #include "executor/executor_impl.hpp"
 #include "executor/value_shapes.hpp"
+#include "symbol/fused_layer.hpp"
 
 namespace cohort {
 namespace {
@@ -47,7 +48,7 @@ std::vector<bool> constants_of(const Graph &graph, const std::set<std::string> &
   std::vector<bool> of_layers(graph.nodes.size(), false), constants;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Op *const op = graph.nodes[n]->op;
-    if (!op || (!op->linear_layer && !op->channel_scaling)) continue;
+    if (!op || (!op->linear_layer && !op->channel_scaling && !is_fused_layer(*graph.nodes[n]))) continue;
     for (size_t k = 1; k < graph.inputs[n].size(); ++k) of_layers[size_t(graph.inputs[n][k].node)] = true;
   }
   for (const int n : graph.arguments) {

@@ -6,6 +6,8 @@
 #include "base/error.hpp"
 #include "device/kernel_table.hpp"
 #include "plan/ir.hpp"
+#include "plan/node_compiler.hpp"
+#include "symbol/fused_layer.hpp"
 
 namespace cohort::plan {
 
@@ -87,6 +89,73 @@ std::vector<bool> constants_of(const PlanRequest &request) {
   return constants;
 }
 
+// Makes steps and values of nodes. Each function answers the values of the node's outputs.
+class Builder {
+ public:
+  explicit Builder(Ir *ir) : ir_(*ir) {}
+
+  // `n`: of the network. `is_whole`: the node itself, not one inside it.
+  std::vector<int> add(const Node &node, int n, const std::vector<int> &inputs, const Shapes &shapes,
+                       const Dtypes &dtypes, bool is_whole) {
+    const auto spec_of = [&](int output) {
+      TensorSpec spec;
+      spec.shape = shapes[size_t(output)];
+      spec.dtype = dtypes[size_t(output)];
+      return spec;
+    };
+    if (node.op->view) {
+      const bool blocks = node.op->gradient_of(node.parsed).kind == Gradient::Kind::kNone;
+      return {ir_.add_alias(inputs[0], spec_of(0).shape, blocks)};
+    }
+    IrStep step;
+    step.kernel = node.op->name;
+    step.op = node.op;
+    step.attrs = node.parsed;
+    step.node = n;
+    step.inputs = inputs;
+    step.inplace = node.op->inplace;
+    step.elementwise = is_elementwise(*node.op);
+    if (!is_whole) step.num_inside = int(inputs.size());
+    for (int output = 0; output < node.num_outputs(); ++output) {
+      Value value;
+      value.spec = spec_of(output);
+      if (is_whole) value.node = n, value.output = output;
+      step.outputs.push_back(ir_.add_value(std::move(value)));
+    }
+    ir_.steps.push_back(std::move(step));
+    return ir_.steps.back().outputs;
+  }
+
+  // What a fused layer runs, step by step, so that passes see it: constants of it are made once, layouts go through.
+  std::vector<int> add_inside(const Node &node, int n, const std::vector<int> &inputs) {
+    const NodeGraph &inside = static_cast<const NodeGraph &>(*node.op->subgraphs_of(node.parsed)[0]);
+    const Graph &graph = inside.graph();
+    std::vector<TensorSpec> specs;
+    for (const int input : inputs) specs.push_back(ir_.values[size_t(input)].spec);
+    Inferred inferred;
+    infer_inside(inside, specs, node.name, &inferred);
+    std::vector<std::vector<int>> values(graph.nodes.size());
+    for (size_t i = 0; i < inputs.size(); ++i) values[size_t(inside.inputs()[i])] = {inputs[i]};
+    const auto value_of = [&](const Graph::Input &input) { return values[size_t(input.node)][size_t(input.index)]; };
+    for (size_t m = 0; m < graph.nodes.size(); ++m) {
+      if (graph.nodes[m]->is_variable()) continue;
+      std::vector<int> of_step;
+      for (const Graph::Input &input : graph.inputs[m]) of_step.push_back(value_of(input));
+      values[m] = add(*graph.nodes[m], n, of_step, inferred.shapes[m], inferred.dtypes[m], false);
+    }
+    std::vector<int> outputs;
+    for (const Graph::Input &head : graph.heads) {
+      Value &value = ir_.values[size_t(value_of(head))];
+      if (value.alias < 0) value.node = n, value.output = int(outputs.size());
+      outputs.push_back(value_of(head));
+    }
+    return outputs;
+  }
+
+ private:
+  Ir &ir_;
+};
+
 }  // namespace
 
 Ir build(const PlanRequest &request) {
@@ -95,18 +164,14 @@ Ir build(const PlanRequest &request) {
   ir.request = &request;
   ir.constants = constants_of(request);
   ir.node_values.resize(graph.nodes.size());
+  Builder builder(&ir);
   int argument = 0, auxiliary = 0;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node &node = *graph.nodes[n];
-    auto spec_of = [&](int output) {
-      TensorSpec spec;
-      spec.shape = request.inferred->shapes[n][size_t(output)];
-      spec.dtype = request.inferred->dtypes[n][size_t(output)];
-      return spec;
-    };
     if (node.is_variable()) {
       Value value;
-      value.spec = spec_of(0);
+      value.spec.shape = request.inferred->shapes[n][0];
+      value.spec.dtype = request.inferred->dtypes[n][0];
       value.place = graph.is_auxiliary[n] ? Place::kAuxiliary : Place::kArgument;
       value.index = graph.is_auxiliary[n] ? auxiliary++ : argument++;
       value.node = int(n);
@@ -117,29 +182,10 @@ Ir build(const PlanRequest &request) {
     for (const Graph::Input &input : graph.inputs[n]) {
       inputs.push_back(ir.node_values[size_t(input.node)][size_t(input.index)]);
     }
-    if (node.op->view) {
-      const bool blocks = node.op->gradient_of(node.parsed).kind == Gradient::Kind::kNone;
-      ir.node_values[n] = {ir.add_alias(inputs[0], spec_of(0).shape, blocks)};
-      continue;
-    }
-    IrStep step;
-    step.kernel = node.op->name;
-    step.op = node.op;
-    step.attrs = node.parsed;
-    step.node = int(n);
-    step.inputs = inputs;
-    step.inplace = node.op->inplace;
-    step.elementwise = is_elementwise(*node.op);
-    for (int output = 0; output < node.num_outputs(); ++output) {
-      Value value;
-      value.spec = spec_of(output);
-      value.node = int(n);
-      value.output = output;
-      const int made = ir.add_value(std::move(value));
-      step.outputs.push_back(made);
-      ir.node_values[n].push_back(made);
-    }
-    ir.steps.push_back(std::move(step));
+    const bool opened = is_fused_layer(node) && !request.with_backward && !request.separate_nodes;
+    ir.node_values[n] =
+        opened ? builder.add_inside(node, int(n), inputs)
+               : builder.add(node, int(n), inputs, request.inferred->shapes[n], request.inferred->dtypes[n], true);
   }
   ir.num_forward = ir.steps.size();
   for (const Graph::Input &head : graph.heads) {

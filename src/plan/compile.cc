@@ -46,7 +46,7 @@ void find_written_arguments(const plan::Ir &ir, Plan *plan) {
   const Graph &graph = *ir.request->graph;
   const Pass forward = ir.request->is_train ? Pass::kTraining : Pass::kInference;
   for (const plan::IrStep &step : ir.steps) {
-    if (!step.op) continue;
+    if (!step.op || step.num_inside >= 0) continue;
     const std::vector<Graph::Input> &inputs = graph.inputs[size_t(step.node)];
     const Gradient gradient = step.backward ? step.op->gradient_of(step.attrs) : Gradient();
     for (const int input : step.backward ? gradient.writes : step.op->mutated(step.attrs, inputs.size(), forward)) {

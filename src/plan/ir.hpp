@@ -35,6 +35,7 @@ struct IrStep {
   std::vector<std::pair<int, int>> inplace;
   bool elementwise = false;  // may run flat on tensors of one common layout
   bool keep_for_backward = false;
+  int num_inside = -1;    // of a step inside its node: its inputs
   bool inserted = false;  // by the plan, between nodes: monitors are not shown its gradients
 };
 
@@ -54,6 +55,10 @@ struct Ir {
   std::vector<bool> narrow_nodes;  // those that work in PlanRequest::compute_dtype; empty: none do
 
   const Node &node(int index) const { return *request->graph->nodes[size_t(index)]; }
+  // Of the node that it comes from; what a step has beyond them is of post-operations.
+  size_t num_node_inputs(const IrStep &step) const {
+    return step.num_inside >= 0 ? size_t(step.num_inside) : request->graph->inputs[size_t(step.node)].size();
+  }
   int add_value(Value value) {
     values.push_back(std::move(value));
     return int(values.size()) - 1;

@@ -5,7 +5,6 @@
 #include "base/small_array.hpp"
 #include "plan/node_compiler.hpp"
 #include "plan/plan.hpp"
-#include "symbol/node_graph.hpp"
 
 namespace cohort::plan {
 namespace {
@@ -128,28 +127,33 @@ GradReq req_of(Subprogram::Gradient gradient) {
 
 }  // namespace
 
+void infer_inside(const NodeGraph &inside, const std::vector<TensorSpec> &inputs, const std::string &node,
+                  Inferred *inferred) {
+  const Graph &graph = inside.graph();
+  std::vector<Shape> shapes(graph.nodes.size());
+  std::vector<Dtype> dtypes(graph.nodes.size(), Dtype::kNone);
+  for (size_t i = 0; i < inside.inputs().size(); ++i) {
+    shapes[size_t(inside.inputs()[i])] = inputs[i].shape;
+    dtypes[size_t(inside.inputs()[i])] = inputs[i].dtype;
+  }
+  infer_shapes_at(graph, shapes, inferred);
+  infer_dtypes_at(graph, dtypes, inferred);
+  if (inferred->shapes_complete && inferred->dtypes_complete) return;
+  throw Error(Code::kShape, "sub-graph: not all shapes and types inside can be inferred", node);
+}
+
 std::unique_ptr<Subprogram> NodeCompiler::compile(size_t index, const Request &asked) const {
   // As the operator has it: that of a fused layer is not the one that was given.
   const NodeGraph &inside = static_cast<const NodeGraph &>(*node_.op->subgraphs_of(node_.parsed)[index]);
   const Graph &graph = inside.graph();
-  std::vector<Shape> shapes(graph.nodes.size());
-  std::vector<Dtype> dtypes(graph.nodes.size(), Dtype::kNone);
   PlanRequest request;
   for (size_t i = 0; i < inside.inputs().size(); ++i) {
-    const size_t node = size_t(inside.inputs()[i]);
-    shapes[node] = asked.inputs[i].shape;
-    dtypes[node] = asked.inputs[i].dtype;
-    if (graph.is_auxiliary[node]) continue;
+    if (graph.is_auxiliary[size_t(inside.inputs()[i])]) continue;
     request.grad_reqs.push_back(asked.gradients.empty() ? GradReq::kNull : req_of(asked.gradients[i]));
     request.constants.push_back(asked.constant[i]);
   }
   Inferred inferred;
-  infer_shapes_at(graph, shapes, &inferred);
-  infer_dtypes_at(graph, dtypes, &inferred);
-  if (!inferred.shapes_complete || !inferred.dtypes_complete) {
-    throw Error(Code::kShape, text("sub-graph ", index, ": not all shapes and types inside can be inferred"),
-                node_.name);
-  }
+  infer_inside(inside, asked.inputs, node_.name, &inferred);
   request.graph = &graph;
   request.inferred = &inferred;
   request.devices = {device_};

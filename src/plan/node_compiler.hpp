@@ -3,12 +3,19 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "device/device.hpp"
 #include "device/subprogram.hpp"
+#include "symbol/node_graph.hpp"
 #include "symbol/symbol.hpp"
 
 namespace cohort::plan {
+
+// Shapes and types of all that is inside. kShape where they do not follow from the inputs.
+void infer_inside(const NodeGraph &inside, const std::vector<TensorSpec> &inputs, const std::string &node,
+                  Inferred *inferred);
 
 class NodeCompiler final : public SubgraphCompiler {
  public:

@@ -144,7 +144,7 @@ class PrecisionPass {
 
   // The types of the outputs where the chosen inputs are narrow; empty: the operator does not take them so.
   Dtypes output_types(const IrStep &step, const std::vector<bool> &chosen) const {
-    const size_t num_inputs = ir_.request->graph->inputs[size_t(step.node)].size();  // others are of post-operations
+    const size_t num_inputs = ir_.num_node_inputs(step);
     Dtypes in, out(step.outputs.size(), Dtype::kNone);
     for (size_t i = 0; i < std::min(num_inputs, step.inputs.size()); ++i) {
       in.push_back(chosen[i] ? type_ : ir_.values[size_t(step.inputs[i])].spec.dtype);

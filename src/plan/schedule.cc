@@ -61,7 +61,7 @@ class Scheduler {
       const IrStep &step = ir_.steps[s];
       std::vector<int> changed;
       if (step.op) {
-        const size_t num_inputs = ir_.request->graph->inputs[size_t(step.node)].size();
+        const size_t num_inputs = ir_.num_node_inputs(step);
         changed = step.backward ? step.op->mutated_backward(step.attrs, num_inputs)
                                 : step.op->mutated(step.attrs, num_inputs);
       }

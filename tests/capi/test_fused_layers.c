@@ -47,6 +47,43 @@ static void statistics_stay_in_training(void **state) {
   cohort_executor_free(executor);
 }
 
+static void note_name(const char *name, cohort_ndarray *array, void *user_data) {
+  (void)array;
+  strncat(user_data, name, 60);
+}
+
+/* In inference the plan has the steps inside, with what is made of weights and statistics kept until these change; a
+ * monitor is shown the node. */
+static void what_is_made_of_weights_follows_them(void **state) {
+  cohort_symbol *layer = node("_sg_mkldnn_conv", "layer", ATTRS("with_bn", "true"),
+                              INPUTS(norm(convolution(variable("x"))), variable("data"), variable("weight"),
+                                     variable("gamma"), variable("beta"), variable("mean"), variable("var")));
+  cohort_executor *executor = simple_bind_with(layer, desc("data", SHAPE(1, 1, 1, 2), NULL), "null");
+  const char *text = NULL;
+  char names[128] = "";
+
+  (void)state;
+  ok(cohort_executor_debug_text(executor, &text));
+  assert_non_null(strstr(text, "Convolution 'layer'"));
+  set_arg(executor, "data", 5, -7);
+  set_arg(executor, "weight", 3);
+  set_arg(executor, "gamma", 2);
+  set_aux(executor, "var", 3.5f);
+  ok(cohort_executor_forward(executor, 0));
+  holds_free(output_of(executor, 0), 15, -21); /* (3 x - 0) * 2 / sqrt(3.5 + 0.5) */
+  set_arg(executor, "weight", 4);
+  ok(cohort_executor_forward(executor, 0));
+  holds_free(output_of(executor, 0), 20, -28);
+  set_aux(executor, "mean", 1);
+  ok(cohort_executor_forward(executor, 0));
+  holds_free(output_of(executor, 0), 19, -29);
+  ok(cohort_executor_set_monitor(executor, note_name, names, 0));
+  ok(cohort_executor_forward(executor, 0));
+  assert_string_equal(names, "layer_output");
+  holds_free(output_of(executor, 0), 19, -29);
+  cohort_executor_free(executor);
+}
+
 /* What was read is what is written: the graph as it was given. */
 static void a_file_keeps_the_layer(void **state) {
   cohort_symbol *layer =
@@ -196,6 +233,7 @@ static void floats_are_no_bytes(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(statistics_stay_in_training),
+      TEST(what_is_made_of_weights_follows_them),
       TEST(a_file_keeps_the_layer),
       TEST(what_is_no_such_layer_is_refused),
       TEST(what_is_no_such_attention_is_refused),
