@@ -8,6 +8,8 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <system_error>
+#include <thread>
 
 #include "base/error.hpp"
 #include "base/settings.hpp"
@@ -124,10 +126,7 @@ class CudaCommunicator final : public Communicator,
       const std::lock_guard<std::mutex> lock(mutex_);
       comms_.swap(stopped);
     }
-    // Not under the lock: it may last as long as a device stands still.
-    const CurrentDevice current(devices_[0], std::nothrow);
-    for (NcclComm *const comm : stopped)
-      if (comm) nccl_.comm_abort(comm);
+    abort(std::move(stopped));
     return false;
   }
 
@@ -151,6 +150,19 @@ class CudaCommunicator final : public Communicator,
     Clock::time_point since{};
   };
 
+  // That may last as long as a device stands still, while others are to be looked after: a thread of its own does it.
+  void abort(std::vector<NcclComm *> comms) {
+    const auto abort_all = [self = shared_from_this(), comms = std::move(comms)] {
+      const CurrentDevice current(self->devices_[0], std::nothrow);
+      for (NcclComm *const comm : comms)
+        if (comm) self->nccl_.comm_abort(comm);
+    };
+    try {
+      std::thread(abort_all).detach();
+    } catch (const std::system_error &) {  // there is none to be had
+      abort_all();
+    }
+  }
   void refuse_broken(const Sums &sums) const {
     if (broken()) throw Error(Code::kDevice, text(sums.label, ": ", reason_));
   }

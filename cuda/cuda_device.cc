@@ -36,7 +36,7 @@ class CudaDevice final : public Device {
   size_t cached_bytes() const override { return pool_.cached_bytes(); }
 
   std::shared_ptr<Queue> create_queue(const QueueOptions &options) override {
-    return std::make_shared<CudaQueue>(shared_from_this(), id_, options.trace);
+    return std::make_shared<CudaQueue>(shared_from_this(), pool_, id_, options.trace);
   }
 
   std::shared_ptr<Communicator> make_communicator(const std::vector<Context> &contexts, std::string *why) override {

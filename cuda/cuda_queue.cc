@@ -6,7 +6,7 @@
 
 #include "base/settings.hpp"
 #include "cuda/cuda_context.hpp"
-#include "cuda/cuda_memory.hpp"
+#include "cuda/cuda_replay.hpp"
 
 namespace cohort {
 namespace {
@@ -20,12 +20,14 @@ std::string label_to_fail() {
 
 }  // namespace
 
-CudaQueue::CudaQueue(std::shared_ptr<Device> device, int id, Trace *trace)
+CudaQueue::CudaQueue(std::shared_ptr<Device> device, DevicePool &pool, int id, Trace *trace)
     : device_(std::move(device)),
+      pool_(pool),
       id_(id),
       trace_(trace),
       row_(*trace, text(device_->context(), " enqueued"), device_->context(), 1),
       fault_(label_to_fail()),
+      replays_(read_setting(kCudaGraphs) != "0" && fault_.empty()),
       pending_(std::make_shared<PendingWork>(id)) {
   const CurrentDevice current(id_);
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
@@ -62,8 +64,13 @@ void CudaQueue::add(const Enqueue &enqueue, std::shared_ptr<const void> owner, F
 
 void CudaQueue::run(const Program &program, std::shared_ptr<const void> owner) {
   const auto enqueue = [&](const char **label) {
-    const Lane lane{1, stream_};
     ProgramSpans spans(trace_, row_, program.name);
+    if (program.replay && replays_ && !spans) {
+      if (!*program.replay)
+        *program.replay = std::make_unique<CudaReplay>(std::shared_ptr<DevicePool>(device_, &pool_), id_);
+      return static_cast<CudaReplay &>(**program.replay).run(program, stream_, label);
+    }
+    const Lane lane{1, stream_};
     for (size_t s = 0; s < program.count; ++s) {
       *label = program.steps[s].label;
       if (!fault_.empty() && std::strstr(*label, fault_.c_str())) {

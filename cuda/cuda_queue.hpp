@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cuda/cuda_completion.hpp"
+#include "cuda/cuda_memory.hpp"
 #include "device/device.hpp"
 #include "device/trace.hpp"
 
@@ -14,7 +15,7 @@ namespace cohort {
 
 class CudaQueue final : public Queue {
  public:
-  CudaQueue(std::shared_ptr<Device> device, int id, Trace *trace);
+  CudaQueue(std::shared_ptr<Device> device, DevicePool &pool, int id, Trace *trace);  // the device has the pool
   ~CudaQueue() override;
 
   void run(const Program &program, std::shared_ptr<const void> owner) override;
@@ -38,11 +39,13 @@ class CudaQueue final : public Queue {
            const std::shared_ptr<const void> *staging);
 
   const std::shared_ptr<Device> device_;
+  DevicePool &pool_;
   const int id_;
   Trace *const trace_;
   const TraceRow row_;  // steps are there when they are enqueued, not when the GPU runs them
   cudaStream_t stream_ = nullptr;
   const std::string fault_;  // the step whose label has this fails
+  const bool replays_;
   const std::shared_ptr<PendingWork> pending_;
 };
 

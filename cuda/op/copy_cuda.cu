@@ -13,7 +13,7 @@ namespace cohort {
 namespace {
 
 // Output i is input i.
-class CopyCuda final : public Kernel {
+class CopyCuda : public Kernel {
  public:
   explicit CopyCuda(const StepSpec &spec) {
     for (const TensorSpec &out : spec.outputs) bytes_.push_back(out.bytes());
@@ -28,6 +28,13 @@ class CopyCuda final : public Kernel {
 
  private:
   std::vector<size_t> bytes_;
+};
+
+// Between devices, perhaps the host: of no graph of one of them.
+class CrossDeviceCopyCuda final : public CopyCuda {
+ public:
+  using CopyCuda::CopyCuda;
+  bool replays() const override { return false; }
 };
 
 class FillZeroCuda final : public Kernel {
@@ -152,7 +159,7 @@ std::unique_ptr<Kernel> make_sum(StepSpec &spec) {
 
 COHORT_KERNEL(cuda, _copy, CopyCuda);
 COHORT_KERNEL(cuda, _identity_with_attr_like_rhs, CopyCuda);
-COHORT_KERNEL(cuda, _CrossDeviceCopy, CopyCuda);
+COHORT_KERNEL(cuda, _CrossDeviceCopy, CrossDeviceCopyCuda);
 COHORT_KERNEL(cuda, BlockGrad, CopyCuda);
 COHORT_KERNEL(cuda, make_loss, CopyCuda);
 COHORT_KERNEL(cuda, MakeLoss, CopyCuda);

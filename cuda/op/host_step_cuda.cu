@@ -8,15 +8,13 @@
 
 #include "cuda/cuda_check.hpp"
 #include "cuda/cuda_context.hpp"
+#include "cuda/cuda_host.hpp"
 #include "device/device.hpp"
-#include "device/host_services.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/room.hpp"
 
 namespace cohort {
 namespace {
-
-const HostServices *services = nullptr;  // set before there is a device
 
 // cpu(0), and a queue of it that the steps of all GPUs share.
 class Host {
@@ -29,9 +27,9 @@ class Host {
     if (!host) known = host = std::make_shared<Host>();
     return host;
   }
-  Host() : device_(services->cpu()), queue_(device_->create_queue({1})) {}
+  Host() : device_(host_services().cpu()), queue_(device_->create_queue({1})) {}
 
-  std::unique_ptr<Kernel> make(StepSpec &spec) const { return services->make_kernel(*device_, spec); }
+  std::unique_ptr<Kernel> make(StepSpec &spec) const { return host_services().make_kernel(*device_, spec); }
   void run(const Kernel &kernel, const Args &args) {
     const Caught caught(kernel);
     const Step step{&caught, args, "on the host"};
@@ -87,6 +85,7 @@ class HostStep final : public Kernel {
   }
 
   bool on_caller() const override { return kernel_->on_caller(); }
+  bool replays() const override { return false; }
 
   void run(const Args &args, const Lane &lane) const override {
     own_lane_->run(lane, [&](const Lane &own) { run_here(args, own); });
@@ -204,7 +203,3 @@ void CallerLane::call(const Lane &given, void (*fn)(const void *, const Lane &),
 }
 
 }  // namespace cohort
-
-extern "C" __attribute__((visibility("default"))) void cohort_backend_host(const cohort::HostServices *services) {
-  cohort::services = services;
-}

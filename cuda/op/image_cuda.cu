@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cuda/op/elements.cuh"
+#include "device/changing.hpp"
 #include "device/kernel_table.hpp"
 #include "op/im2col.hpp"
 #include "op/image_transforms.hpp"
@@ -503,8 +504,8 @@ class FlipCuda final : public Kernel {
   void run(const Args &args, const Lane &lane) const override {
     bool flips = true;
     if (kRandom) {
-      const uint64_t stream = args.random->draws++;
-      flips = Dice(args.random->seed, stream, 0).below(2) != 0;
+      const RandomStream drawn = next_draw(args, lane).value;
+      flips = Dice(drawn.seed, drawn.draws, 0).below(2) != 0;
     }
     const Cells from = cells_of(args.inputs[0], dtype_), to = cells_of(args.outputs[0], dtype_);
     const ImageSizes e = e_;
@@ -514,6 +515,7 @@ class FlipCuda final : public Kernel {
       move_cell(to, i, from, (row * e.width + column) * e.channels + c);
     });
   }
+  bool replays() const override { return !kRandom; }  // the host throws the dice
 
  private:
   const ImageSizes e_;

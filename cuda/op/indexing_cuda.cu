@@ -172,6 +172,7 @@ class GatherCuda final : public Kernel {
     if (raises_) refuse_outside(lane, index, static_cast<FoundOutside *>(args.scratch));
     gather(lane, places_, index, cells_of(args.inputs[whole_], dtype_), cells_of(args.outputs[0], dtype_));
   }
+  bool replays() const override { return !raises_; }  // else it waits
 
  private:
   const int whole_;

@@ -5,6 +5,7 @@
 
 #include "base/random.hpp"
 #include "cuda/op/rows.cuh"
+#include "device/changing.hpp"
 #include "device/kernel_table.hpp"
 #include "op/float_math.hpp"
 #include "op/leaky_relu.hpp"
@@ -220,11 +221,12 @@ class RandomLeakyCuda final : public Kernel {
     if constexpr (kBackward) {
       for_each(lane, count_, [=] __device__(int64_t i) { store(y, i, load<C>(x, i) * C(slopes[i])); });
     } else {
-      const uint64_t seed = args.random->seed, stream = args.random->draws++;
+      const auto draw = next_draw(args, lane);
       const float low = attrs_.lower_bound, span = attrs_.upper_bound - attrs_.lower_bound;
       for_each(lane, count_, [=] __device__(int64_t i) {
         const C value = load<C>(x, i);
-        const Philox random = Philox::at(seed, uint64_t(i / 4), stream);
+        const RandomStream drawn = draw.get();
+        const Philox random = Philox::at(drawn.seed, uint64_t(i / 4), drawn.draws);
         slopes[i] = value > 0 ? 1.0f : low + span * uniform_of(random.word[i % 4]);
         store(y, i, value * C(slopes[i]));
       });

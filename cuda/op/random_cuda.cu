@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cuda/op/elements.cuh"
+#include "device/changing.hpp"
 #include "device/kernel_table.hpp"
 #include "op/dropout.hpp"
 #include "op/random_choice.hpp"
@@ -14,15 +15,17 @@
 namespace cohort {
 namespace {
 
+__device__ inline Dice dice_of(const RandomStream &drawn, uint64_t i) { return Dice(drawn.seed, drawn.draws, i); }
+
 // Number i with these parameters; `kept` says how many values a uniform number has, 0: all.
 template <typename D, typename C>
-__device__ C number_of(uint64_t seed, uint64_t stream, int64_t i, double a, double b, C kept) {
+__device__ C number_of(const RandomStream &drawn, int64_t i, double a, double b, C kept) {
   if constexpr (D::kSource == draw::Source::kDice) {
-    Dice dice(seed, stream, uint64_t(i));
+    Dice dice = dice_of(drawn, uint64_t(i));
     return C(D::of(dice, a, b));
   } else {
     constexpr int64_t kPerBlock = sizeof(C) == 4 ? 4 : 2;
-    const Philox random = Philox::at(seed, uint64_t(i / kPerBlock), stream);
+    const Philox random = Philox::at(drawn.seed, uint64_t(i / kPerBlock), drawn.draws);
     C numbers[kPerBlock];
     if constexpr (D::kSource == draw::Source::kNormal) {
       normals_of(random, numbers);
@@ -50,7 +53,7 @@ class DrawCuda final : public Kernel {
   }
 
   void run(const Args &args, const Lane &lane) const override {
-    const uint64_t seed = args.random->seed, stream = args.random->draws++;
+    const auto draw = next_draw(args, lane);
     const Elements out = elements_of(args.outputs[0], dtype_);
     const Elements first = elements_of(num_arrays_ > 0 ? args.inputs[0] : nullptr, dtypes_[0]);
     const Elements second = elements_of(num_arrays_ > 1 ? args.inputs[1] : nullptr, dtypes_[1]);
@@ -61,7 +64,7 @@ class DrawCuda final : public Kernel {
       const double a = first.data ? load<double>(first, i / each) : a_value;
       const double b = second.data ? load<double>(second, i / each) : b_value;
       if (!D::fits(a, b)) return store(out, i, C(NAN));
-      store(out, i, number_of<D, C>(seed, stream, i, a, b, kept));
+      store(out, i, number_of<D, C>(draw.get(), i, a, b, kept));
     });
   }
 
@@ -88,11 +91,12 @@ class RandintCuda final : public Kernel {
         count_(spec.outputs[0].shape.size()),
         dtype_(spec.outputs[0].dtype) {}
   void run(const Args &args, const Lane &lane) const override {
-    const uint64_t seed = args.random->seed, stream = args.random->draws++, range = range_;
+    const auto draw = next_draw(args, lane);
+    const uint64_t range = range_;
     const int64_t low = low_;
     const Elements out = elements_of(args.outputs[0], dtype_);
     for_each(lane, count_, [=] __device__(int64_t i) {
-      store(out, i, int64_t(uint64_t(low) + Dice(seed, stream, uint64_t(i)).below(range)));
+      store(out, i, int64_t(uint64_t(low) + dice_of(draw.get(), uint64_t(i)).below(range)));
     });
   }
 
@@ -129,7 +133,7 @@ class MultinomialCuda final : public Kernel {
     spec.scratch_bytes = size_t(rows_ * classes_) * sizeof(double);
   }
   void run(const Args &args, const Lane &lane) const override {
-    const uint64_t seed = args.random->seed, stream = args.random->draws++;
+    const auto draw = next_draw(args, lane);
     double *const sums = static_cast<double *>(args.scratch);
     const Elements data = elements_of(args.inputs[0], data_), out = elements_of(args.outputs[0], out_);
     const Elements log = elements_of(log_ == Dtype::kNone ? nullptr : args.outputs[1], log_);
@@ -140,7 +144,7 @@ class MultinomialCuda final : public Kernel {
     });
     for_each(lane, rows_ * each, [=] __device__(int64_t i) {
       const double *const up_to = sums + i / each * classes;
-      const double u = Dice(seed, stream, uint64_t(i)).unit();
+      const double u = dice_of(draw.get(), uint64_t(i)).unit();
       int64_t low = 0, high = classes - 1;
       while (low < high) {
         const int64_t middle = (low + high) / 2;
@@ -200,12 +204,12 @@ class ShuffleCuda final : public Kernel {
     spec.scratch_bytes = size_t(parts_) * sizeof(int64_t);
   }
   void run(const Args &args, const Lane &lane) const override {
-    const uint64_t seed = args.random->seed, stream = args.random->draws++;
+    const auto draw = next_draw(args, lane);
     int64_t *const order = static_cast<int64_t *>(args.scratch);
     const int64_t parts = parts_, width = width_;
     for_each(lane, 1, [=] __device__(int64_t) {
       for (int64_t i = 0; i < parts; ++i) order[i] = i;
-      Dice dice(seed, stream, 0);
+      Dice dice = dice_of(draw.get(), 0);
       for (int64_t i = parts - 1; i > 0; --i) {
         const int64_t other = int64_t(dice.below(uint64_t(i) + 1)), kept = order[i];
         order[i] = order[other];
@@ -234,13 +238,13 @@ class ZipfianCuda final : public Kernel {
     spec.scratch_bytes = size_t(rows_ * places_) * sizeof(int32_t);
   }
   void run(const Args &args, const Lane &lane) const override {
-    const uint64_t seed = args.random->seed, stream = args.random->draws++;
+    const auto draw = next_draw(args, lane);
     const int64_t cols = cols_, range = range_, places = places_;
     const double log_range = log_range_;
     int64_t *const numbers = args.out<int64_t>(0), *const tries_out = args.out<int64_t>(1);
     int32_t *const tables = static_cast<int32_t *>(args.scratch);
     for_each(lane, rows_, [=] __device__(int64_t row) {
-      Dice dice(seed, stream, uint64_t(row) << 12);
+      Dice dice = dice_of(draw.get(), uint64_t(row) << 12);
       int32_t *const table = tables + row * places;
       for (int64_t i = 0; i < places; ++i) table[i] = -1;
       int64_t tries = 0;
@@ -324,9 +328,11 @@ class DropoutCuda final : public Kernel {
   void run(const Args &args, const Lane &lane) const override {
     uint8_t *const mask = static_cast<uint8_t *>(saved_ ? args.saved : args.scratch);
     if constexpr (!kBackward) {
-      const uint64_t seed = args.random->seed, stream = args.random->draws++, threshold = threshold_;
+      const auto draw = next_draw(args, lane);
+      const uint64_t threshold = threshold_;
       for_each(lane, index_.size, [=] __device__(int64_t i) {
-        mask[i] = Philox::at(seed, uint64_t(i / 4), stream).word[i % 4] < threshold;
+        const RandomStream drawn = draw.get();
+        mask[i] = Philox::at(drawn.seed, uint64_t(i / 4), drawn.draws).word[i % 4] < threshold;
       });
     }
     apply_mask<C>(lane, count_, index_, mask, scale_, elements_of(args.inputs[0], dtype_),

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cuda/op/rows.cuh"
+#include "device/changing.hpp"
 #include "device/kernel_table.hpp"
 #include "op/multi_update.hpp"
 #include "op/update.hpp"
@@ -13,7 +14,9 @@
 namespace cohort {
 namespace {
 
-// Numbers that lie in device memory; null: those of the host count.
+using RunNumbers = Changing<UpdateNumbers<double>>;
+
+// Numbers that inputs hold; null: those of the run count.
 struct DeviceNumbers {
   const float *lr, *wd, *rescale;
   Elements weight_norm, step_norm;  // of LAMB: lr is scaled by their ratio, the first kept between the bounds
@@ -33,8 +36,9 @@ __device__ inline double bounded_norm(double norm, double lower, double upper) {
 
 // `scaled` updates do nothing where the scale is 0 or not finite: the output is the weight.
 template <typename Formula, typename C>
-__global__ void update_elements(UpdateArrays arrays, UpdateNumbers<C> numbers, DeviceNumbers device, bool scaled,
+__global__ void update_elements(UpdateArrays arrays, RunNumbers given, DeviceNumbers device, bool scaled,
                                 int64_t count) {
+  UpdateNumbers<C> numbers = given.get().as<C>();
   if (device.lr) numbers.lr = C(*device.lr);
   if (device.wd) numbers.wd = C(*device.wd);
   if (device.rescale) numbers.rescale = C(*device.rescale);
@@ -91,12 +95,12 @@ struct OneUpdate {
 };
 
 template <typename Formula, typename C>
-void launch_update(const UpdateArrays &arrays, const UpdateNumbers<double> &numbers, const DeviceNumbers &device,
-                   bool scaled, int64_t count, const Lane &lane) {
+void launch_update(const UpdateArrays &arrays, const RunNumbers &numbers, const DeviceNumbers &device, bool scaled,
+                   int64_t count, const Lane &lane) {
   if (count == 0) return;
-  launch(update_elements<Formula, C>, flat_grid(count), lane.stream, arrays, numbers.template as<C>(), device, scaled,
-         count);
+  launch(update_elements<Formula, C>, flat_grid(count), lane.stream, arrays, numbers, device, scaled, count);
 }
+RunNumbers fixed(const UpdateNumbers<double> &numbers) { return {nullptr, numbers}; }
 
 // The numbers of a run come with it (Args::numbers); those of an operator that is run by itself are its attributes,
 // and for AdamW the scale of gradients is its last input.
@@ -111,7 +115,7 @@ class UpdateCuda final : public Kernel {
     constexpr bool kScaled = std::is_same_v<A, AdamWAttrs>;
     DeviceNumbers device{};
     if (kScaled && !args.numbers) device.rescale = args.in<float>(2 + Formula::kStates + (kMaster ? 1 : 0));
-    const auto &numbers = args.numbers ? *static_cast<const UpdateNumbers<double> *>(args.numbers) : own_;
+    const RunNumbers numbers = args.numbers ? changing<UpdateNumbers<double>>(args.numbers, lane) : fixed(own_);
     launch_update<Formula, C>(update_.arrays(args), numbers, device, kScaled, update_.count, lane);
   }
 
@@ -149,7 +153,7 @@ class LambPhase2Cuda final : public Kernel {
     device.step_norm = in(3);
     device.lower_bound = double(attrs_.lower_bound);
     device.upper_bound = double(attrs_.upper_bound);
-    launch_update<update::LambPhase2, float>(arrays, attrs_.numbers(), device, false, count_, lane);
+    launch_update<update::LambPhase2, float>(arrays, fixed(attrs_.numbers()), device, false, count_, lane);
   }
 
  private:
@@ -168,7 +172,7 @@ class MpLambPhase1Cuda final : public Kernel {
   void run(const Args &args, const Lane &lane) const override {
     UpdateArrays arrays = update_.arrays(args);
     arrays.weight = elements_of(args.inputs[4], dtype_);
-    launch_update<update::LambPhase1, float>(arrays, numbers_, {}, false, update_.count, lane);
+    launch_update<update::LambPhase1, float>(arrays, fixed(numbers_), {}, false, update_.count, lane);
   }
 
  private:
@@ -199,7 +203,8 @@ class MultiUpdateCuda final : public Kernel {
         device.wd = args.in<float>(last_) + w;
       }
       if (rescales_) device.rescale = args.in<float>(last_);
-      launch_update<Formula, C>(updates_[w].arrays(args), numbers_[w], device, rescales_, updates_[w].count, lane);
+      launch_update<Formula, C>(updates_[w].arrays(args), fixed(numbers_[w]), device, rescales_, updates_[w].count,
+                                lane);
     }
   }
 
@@ -261,7 +266,7 @@ class MultiLambCuda final : public Kernel {
       const auto in = [&](size_t i) { return elements_of(args.inputs[w * kPerWeight + i], one.dtypes[i]); };
       const Elements source = in(kMaster ? 4 : 0);
       const UpdateArrays first{source, in(1), {in(2), in(3), {}}, direction, false};
-      launch_update<update::LambPhase1, float>(first, one.numbers, {}, false, one.count, lane);
+      launch_update<update::LambPhase1, float>(first, fixed(one.numbers), {}, false, one.count, lane);
       DeviceNumbers device{};
       device.weight_norm = elements_of(norms, Dtype::kFloat64);
       device.step_norm = elements_of(norms + 1, Dtype::kFloat64);
@@ -270,7 +275,7 @@ class MultiLambCuda final : public Kernel {
       sum_squares(lane, source, one.count, parts, device.weight_norm, true);
       sum_squares(lane, direction, one.count, parts, device.step_norm, true);
       const UpdateArrays second{source, direction, {}, elements_of(args.outputs[w], one.out), kMaster};
-      launch_update<update::LambPhase2, float>(second, one.numbers, device, false, one.count, lane);
+      launch_update<update::LambPhase2, float>(second, fixed(one.numbers), device, false, one.count, lane);
     }
   }
 

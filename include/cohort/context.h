@@ -2,6 +2,11 @@
 /**
  * @file context.h
  * Contexts and dtypes as text, the devices of this machine, and layouts.
+ *
+ * What executors and groups run again and again on a GPU, forward, backward and updates, is replayed as CUDA graphs from
+ * the third time on, around the steps that the host takes part in; bound anew, it is recorded anew. Results are the same
+ * bit for bit as step by step, which the environment variable COHORT_CUDA_GRAPHS=0 asks for. What cannot be recorded is
+ * run step by step, and a message of level COHORT_LOG_INFO says so.
  */
 #ifndef COHORT_CONTEXT_H
 #define COHORT_CONTEXT_H

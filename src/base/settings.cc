@@ -21,10 +21,13 @@ const Setting kFault = {"COHORT_FAULT", "",
 const Setting kSumTimeout = {"COHORT_SUM_TIMEOUT", "300",
                              "Seconds after which a GPU counts as lost that does not come to a sum of gradients to "
                              "which others have come."};
+const Setting kCudaGraphs = {"COHORT_CUDA_GRAPHS", "1",
+                             "1: what a GPU does again and again, forward, backward and updates, is replayed as CUDA "
+                             "graphs from the third time on. 0: step by step. Results are the same."};
 
 const std::vector<const Setting *> &all_settings() {
   static const auto *const all =
-      new std::vector<const Setting *>{&kBackendPath, &kTrace, &kCheck, &kFault, &kSumTimeout};
+      new std::vector<const Setting *>{&kBackendPath, &kTrace, &kCheck, &kFault, &kSumTimeout, &kCudaGraphs};
   return *all;
 }
 

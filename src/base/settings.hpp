@@ -19,6 +19,7 @@ extern const Setting kTrace;        // COHORT_TRACE
 extern const Setting kCheck;        // COHORT_CHECK
 extern const Setting kFault;        // COHORT_FAULT
 extern const Setting kSumTimeout;   // COHORT_SUM_TIMEOUT
+extern const Setting kCudaGraphs;   // COHORT_CUDA_GRAPHS
 
 const std::vector<const Setting *> &all_settings();
 // The variable's text now, or the default. Not for warm paths: whoever asks keeps the answer.

@@ -101,7 +101,7 @@ BackendExports load_backend(const char *file) {
   static const HostServices services{[] {
                                        return get_device(Context{DeviceType::kCpu, 0});
                                      },
-                                     [](Device &cpu, StepSpec &spec) { return cpu.make_kernel(spec); }};
+                                     [](Device &cpu, StepSpec &spec) { return cpu.make_kernel(spec); }, log};
   if (const auto take = reinterpret_cast<TakeHostServices>(dlsym(handle, kHostServicesSymbol))) take(&services);
   if (!exports.create || !exports.count) {
     throw Error(Code::kDevice, text(path, " is no backend: its cohort_backend answers nothing"));

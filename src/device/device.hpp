@@ -64,6 +64,12 @@ struct Step {
 // Runs a step on this thread, of whose work it is not a queue's. Throws what it throws, as an error that names it.
 void run_on_caller(const Step &step);
 
+// What a queue has made of a program, to run it again faster.
+class Replay {
+ public:
+  virtual ~Replay() = default;  // when the queue is done with it
+};
+
 // Steps to be run one after the other. Their owner keeps them, and what they point to, alive and unchanged until the
 // queue is done with them (Queue::run takes a reference on it).
 struct Program {
@@ -81,6 +87,9 @@ struct Program {
   // skipped for an earlier failure.
   bool contained = false;
   const char *name = nullptr;  // in a trace, of all its steps together: a literal
+  // Of programs that are run again and again on one queue: where their owner keeps what the queue makes of them, and
+  // lets go of it before steps or pointers change.
+  std::unique_ptr<Replay> *replay = nullptr;
 };
 
 // One in-order stream of work on one device. One thread at a time enqueues; any thread may wait. Nothing here throws

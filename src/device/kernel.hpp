@@ -44,10 +44,13 @@ struct TensorSpec {
   size_t bytes() const { return layout ? layout->bytes() : size_t(shape.size()) * dtype_size(dtype); }
 };
 
+class Recorder;  // device/changing.hpp
+
 // What a queue lends to the kernels that it runs.
 struct Lane {
-  int num_threads;  // cpu: at most so many threads; cuda: 1
-  void *stream;     // cuda: the cudaStream_t; cpu: null
+  int num_threads;               // cpu: at most so many threads; cuda: 1
+  void *stream;                  // cuda: the cudaStream_t; cpu: null
+  Recorder *recorder = nullptr;  // cuda: of work that is recorded, to be replayed
 };
 
 // The random numbers of one node: a stream of its own, and how often it has drawn from it, in whichever plan.
@@ -69,9 +72,9 @@ struct Args {
   void *scratch = nullptr;  // StepSpec::scratch_bytes, contents undefined before and after
   void *saved = nullptr;    // forward writes it, backward reads it: StepSpec::saved_bytes
   // What changes from run to run and is no array, as the learning rate of an update: a block of the operator's own type
-  // (UpdateNumbers<double>). Null: the attributes say it.
+  // (UpdateNumbers<double>), which kernels take by changing(). Null: the attributes say it.
   const void *numbers = nullptr;
-  RandomStream *random = nullptr;  // of random operators, which count their draws in it; one call at a time has it
+  RandomStream *random = nullptr;  // of random operators, which take next_draw(); one call at a time has it
   const Parts *parts = nullptr;    // of kernels that booked part_bytes
 
   template <typename T>
@@ -101,6 +104,9 @@ class Kernel {
   // It calls the host, which may be called on the threads of its own calls alone: whoever runs the step waits for what
   // comes before it, and runs it itself.
   virtual bool on_caller() const { return false; }
+  // With the same pointers it enqueues the same each time, but for what it takes by changing() and next_draw(): that
+  // can be recorded, and replayed without it. False: the host decides in it, or waits for the device.
+  virtual bool replays() const { return true; }
 };
 
 // An operation that a kernel does on its result before it writes it, fused in by the plan. The i-th extra input (after

@@ -33,6 +33,7 @@ class Subprogram {
   virtual size_t constant_bytes() const = 0;
   virtual size_t num_streams() const = 0;  // 0: nothing in it draws
   virtual bool on_caller() const = 0;      // as Kernel::on_caller
+  virtual bool replays() const = 0;        // as Kernel::replays
   // Before the first forward of several between which the constant inputs stay as they are.
   virtual void prepare(const Arrays &arrays, const Lane &lane) const = 0;
   virtual void forward(const Arrays &arrays, const Lane &lane) const = 0;

@@ -214,6 +214,7 @@ void ProgramOwner::resolve() {
   if (generation_ == family_->generation) return;
   // Work that is queued still reads the old addresses.
   for (const Family::Member &member : family_->members) member.queue->finish();
+  replays_.clear();
   size_t next = 0;
   auto fill = [&](const std::vector<PlanStep> &list, std::vector<Step> *out) {
     out->clear();
@@ -334,6 +335,7 @@ void ProgramOwner::run_part(int device, size_t begin, size_t end, bool brief) {
     const auto failed = begin < plan_->num_forward ? forward_failed : backward_failed;
     Program program{steps_.data() + begin, stop - begin, brief, failed, !plan_->stateful};
     program.name = begin < plan_->num_forward ? "forward" : "backward";
+    program.replay = &replays_[{begin, stop}];
     if (begin < stop) run_on(device, program);
     if (stop < end) run_here(device, *here++);
     begin = stop + 1;

@@ -147,6 +147,7 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   };
   std::deque<Met> met_;
   std::vector<std::shared_ptr<Event>> ends_;  // of the segments that are awaited, while they are queued
+  std::map<std::pair<size_t, size_t>, std::unique_ptr<Replay>> replays_;  // of the steps [first, second), as queued
   uint64_t generation_ = 0;
   bool trace_steps_ = false;
   mutable std::atomic<bool> failed_{false};

@@ -71,6 +71,7 @@ class UsesParts final : public Kernel {
     meeting_->check_found();
     step_->run(args, lane);
   }
+  bool replays() const override { return false; }  // it looks each time
 
  private:
   const Kernel *const step_;

@@ -19,16 +19,14 @@ bool has_elements(const ExchangeParam &param) { return param.grads[0].size() > 0
 
 // What all passes have in common.
 struct CollectiveReducer::Work {
-  std::shared_ptr<const Pieces> pieces;
   DeviceArrays grads;
   std::vector<std::vector<void *>> sums;        // [param][device]
   std::vector<std::shared_ptr<Memory>> memory;  // of each device's sums
   std::vector<std::string> labels;              // of each bucket
   std::vector<Communicator::Sums> buckets;
 
-  Work(const ExchangeParams &params, const GradientBuckets &ends, const ExchangeDevices &devices,
-       std::shared_ptr<const Pieces> all)
-      : pieces(std::move(all)), sums(params.size()) {
+  Work(const ExchangeParams &params, const GradientBuckets &ends, const ExchangeDevices &devices)
+      : sums(params.size()) {
     std::vector<size_t> offsets;
     size_t bytes = 0;
     for (const ExchangeParam &param : params) {
@@ -132,10 +130,11 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
   void join() const {
     for (size_t d = 0; d < done_.size(); ++d) devices_[d].queue->wait(done_[d]);
   }
-  void consume(const std::shared_ptr<SumConsumer> &consumer) {
+  void consume(const std::shared_ptr<SumConsumer> &consumer, bool replaces) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       consumer_ = consumer;
+      replaces_ = replaces;
       // What fails from here on is told to the consumer by whoever finds it.
       if (!failure_.empty()) tell(failure_.c_str());
     }
@@ -144,7 +143,11 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
       program.steps = &ends_[d].step;
       program.count = 1;
       program.failed = End::failed;
-      devices_[d].queue->run(program, std::shared_ptr<const void>(shared_from_this(), &ends_[d]));
+      const std::shared_ptr<const void> owner(shared_from_this(), &ends_[d]);
+      devices_[d].queue->run(program, owner);
+      Program consuming = consumer->steps(d);
+      consuming.failed = End::failed;
+      devices_[d].queue->run(consuming, owner);
     }
     consumed_ = true;
   }
@@ -168,11 +171,11 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
     Step step{};
   };
   struct End final : Kernel {
-    void run(const Args &, const Lane &lane) const override { pass->consume_on(device, lane); }
+    void run(const Args &, const Lane &) const override { pass->check(); }
     static void failed(const void *owner, const char *message) {
       const auto *end = static_cast<const End *>(owner);
       const std::lock_guard<std::mutex> lock(end->pass->mutex_);
-      if (end->pass->consumer_) end->pass->consumer_->fail(end->device, message);
+      end->pass->lose(end->device, message);
     }
     Pass *pass = nullptr;
     size_t device = 0;
@@ -198,22 +201,19 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
     }
     ++num_summed_;
   }
-  void consume_on(size_t device, const Lane &lane) {
+  void check() const {
     for (size_t d = 0; d < devices_.size(); ++d) check_gradients(work_->grads, d);
-    std::shared_ptr<SumConsumer> consumer;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (!failure_.empty()) throw Error(Code::kExecution, failure_);
-      consumer = consumer_;
-    }
-    for (size_t b = 0; b < work_->pieces->size(); ++b) {
-      for (size_t i = 0; i < (*work_->pieces)[b].size(); ++i) {
-        consumer->consume(device, b, i, work_->sums[size_t((*work_->pieces)[b][i].param)][device], lane);
-      }
-    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!failure_.empty()) throw Error(Code::kExecution, failure_);
+  }
+  // With the lock held. What sums were to change on a device has not been changed.
+  void lose(size_t device, const char *message) noexcept {
+    if (!consumer_) return;
+    consumer_->fail(device, message);
+    for (size_t p = 0; replaces_ && p < work_->grads.size(); ++p) work_->grads[p][device].fail(message);
   }
   void tell(const char *message) noexcept {  // with the lock held
-    for (size_t d = 0; consumer_ && d < devices_.size(); ++d) consumer_->fail(d, message);
+    for (size_t d = 0; d < devices_.size(); ++d) lose(d, message);
   }
 
   const ExchangeDevices devices_;
@@ -228,6 +228,7 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
   std::vector<End> ends_;
   mutable std::mutex mutex_;  // guards what follows
   std::shared_ptr<SumConsumer> consumer_;
+  bool replaces_ = false;  // sums take the place of the gradients
   std::string failure_;
 };
 
@@ -263,13 +264,15 @@ CollectiveReducer::CollectiveReducer(const ExchangeParams &params, const Gradien
                                      const ExchangeDevices &devices, std::shared_ptr<Communicator> communicator)
     : Reducer(params, buckets, kWholeParams),
       devices_(devices),
-      work_(std::make_shared<Work>(params, buckets, devices, pieces())),
+      work_(std::make_shared<Work>(params, buckets, devices)),
       communicator_(std::move(communicator)) {
   for (const ExchangeDevice &device : devices) {
     workers_.push_back({device.context, 1});
     contexts_.push_back(device.context);
   }
 }
+
+void *CollectiveReducer::sum_of(size_t param, size_t worker) const { return work_->sums[param][worker]; }
 
 // Another one where the one there was is broken.
 const std::shared_ptr<Communicator> &CollectiveReducer::communicator() {
@@ -335,7 +338,7 @@ void CollectiveReducer::queue_sums(std::shared_ptr<SumConsumer> consumer, bool r
   }
   // Work that was queued since backward has the old weights, which the first device may hand out new ones over.
   for (size_t d = 1; waits && d < devices_.size(); ++d) devices_[0].queue->wait(devices_[d].queue->record());
-  pass->consume(consumer);
+  pass->consume(consumer, replace_gradients);
   for (size_t p = 0; replace_gradients && p < work_->grads.size(); ++p) {
     for (size_t d = 0; d < devices_.size(); ++d) {
       const NDArray &grad = work_->grads[p][d];

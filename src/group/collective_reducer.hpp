@@ -20,6 +20,7 @@ class CollectiveReducer final : public Reducer {
                                                  const ExchangeDevices &devices, std::string *why);
 
   bool on_devices() const override { return true; }
+  void *sum_of(size_t param, size_t worker) const override;
   void begin_backward() override;
   BucketPrograms after_bucket(size_t device) override;
   void end_backward() override;

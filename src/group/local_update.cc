@@ -61,6 +61,7 @@ class LocalUpdate::Job {
     program.failed = failed;
     program.here = true;
     program.name = "update";
+    program.replay = &replay_;
     try {
       queue.run(program, std::shared_ptr<const void>(plan, this));
     } catch (...) {
@@ -77,11 +78,13 @@ class LocalUpdate::Job {
         throw Error(Code::kExecution, "the device has no gradients: its backward pass failed");
       for (size_t i = 0; i < of.values_.size(); ++i) of.part_.kernels[i]->set(of.values_[i]);
     }
+    bool replays() const override { return false; }
     const Job &of;
   };
   struct End final : Kernel {
     explicit End(Job &job) : of(job) {}
     void run(const Args &, const Lane &) const override { of.busy_.store(false, std::memory_order_release); }
+    bool replays() const override { return false; }
     Job &of;
   };
   static void failed(const void *owner, const char *message) {
@@ -103,6 +106,7 @@ class LocalUpdate::Job {
   const Begin begin_{*this};
   const End end_{*this};
   std::vector<Step> steps_;
+  std::unique_ptr<Replay> replay_;
   std::atomic<bool> busy_{false};
 };
 

@@ -43,9 +43,11 @@ class SumConsumer {
   // after all have been consumed.
   virtual void before_sums(const ExchangeDevices &) {}
   virtual void after_sums(const ExchangeDevices &) {}
-  // Each piece once, or once on each device (Reducer::on_devices), in no order; several workers may come at a time. The
-  // sum stays until this returns.
+  // Each piece once, in no order; several workers may come at a time. The sum stays until this returns.
   virtual void consume(size_t worker, size_t bucket, size_t index, const void *sum, const Lane &lane) = 0;
+  // In its place where workers are devices (Reducer::on_devices): steps that consume all pieces on one of them, the
+  // same each time. Whoever queues them keeps this until they are done.
+  virtual Program steps(size_t worker) = 0;
   // Sums are missing, and will not come: what they would have brought to this device has not been written. On a queue's
   // thread, while no worker consumes; must not use a queue.
   virtual void fail(size_t device, const char *message) noexcept = 0;
@@ -63,6 +65,7 @@ class Reducer {
   const std::vector<Worker> &workers() const { return workers_; }
   // Its workers are the devices, each of which is given all sums, and sees no memory but its own.
   virtual bool on_devices() const { return false; }
+  virtual void *sum_of(size_t /* param */, size_t /* worker */) const { return nullptr; }  // where it lies each time
 
   // Before a backward pass is queued on the devices, and after that.
   virtual void begin_backward() {}

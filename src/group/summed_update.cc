@@ -61,10 +61,15 @@ SummedUpdatePlan::SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const
       slots_(weights_->mirrored(), weights_->mirrored()[0].weights.size(), optimizer, mode),
       on_devices_(reducer.on_devices()) {
   for (const ExchangeParam &param : weights_->params()) {
+    labels_.push_back(optimizer->name() + " '" + param.name + "'");
     infos_.emplace_back(SpanKind::kUpdate, param.name, optimizer->name());
   }
   for (const Worker &worker : reducer.workers()) {
     Kernels &kernels = kernels_.emplace_back();
+    if (on_devices_) {
+      make_bound(kernels_.size() - 1, worker, reducer, *optimizer);
+      continue;
+    }
     for (const std::vector<Piece> &bucket : *pieces_) {
       kernels.of.emplace_back();
       for (const Piece &piece : bucket) {
@@ -75,6 +80,32 @@ SummedUpdatePlan::SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const
       }
     }
   }
+}
+
+void SummedUpdatePlan::make_bound(size_t worker, const Worker &who, const Reducer &reducer,
+                                  const Optimizer &optimizer) {
+  if (worker >= slots_.num_copies()) return;
+  for (const std::vector<Piece> &bucket : *pieces_) {
+    for (const Piece &piece : bucket) {
+      const auto param = size_t(piece.param);
+      const NDArray &weight = weights_->params()[param].weights[worker];
+      auto kernel = optimizer.make_kernel(who.context, weight.dtype(), weight.size(), who.num_threads);
+      void *states[UpdateSlots::kMostStates] = {};
+      slots_.find_states(param, worker, 0, states);
+      kernel->bind(weight.data(), reducer.sum_of(param, worker), states);
+      infos_[param].bytes = kernel->bytes();
+      kernels_[worker].bound.emplace_back(param, std::move(kernel));
+    }
+  }
+}
+
+void SummedUpdatePlan::set_numbers(size_t worker, const std::vector<UpdateValues> &values) const {
+  for (const auto &[param, kernel] : kernels_[worker].bound) kernel->set(values[param * slots_.num_copies() + worker]);
+}
+
+void SummedUpdatePlan::append_steps(size_t worker, std::vector<Step> *steps) const {
+  for (const auto &[param, kernel] : kernels_[worker].bound)
+    kernel->append_steps(labels_[param].c_str(), &infos_[param], steps);
 }
 
 void SummedUpdatePlan::update_copy(size_t worker, size_t bucket, size_t index, size_t copy, const void *sum,
@@ -92,11 +123,8 @@ void SummedUpdatePlan::update_copy(size_t worker, size_t bucket, size_t index, s
 void SummedUpdatePlan::update_piece(size_t worker, size_t bucket, size_t index, const void *sum,
                                     const std::vector<UpdateValues> &values, const Lane &lane) const {
   const size_t num_copies = slots_.num_copies();
-  if (on_devices_ && worker >= num_copies) return;
   const Piece &piece = (*pieces_)[bucket][index];
-  const WorkSpan span(&infos_[size_t(piece.param)],
-                      kernels_[worker].of[bucket][index]->bytes() * double(on_devices_ ? 1 : num_copies));
-  if (on_devices_) return update_copy(worker, bucket, index, worker, sum, values, lane);
+  const WorkSpan span(&infos_[size_t(piece.param)], kernels_[worker].of[bucket][index]->bytes() * double(num_copies));
   for (size_t c = 0; c < num_copies; ++c) update_copy(worker, bucket, index, c, sum, values, lane);
   const std::vector<NDArray> &weights = weights_->mirrored()[size_t(piece.param)].weights;
   const size_t bytes = size_t(piece.count) * dtype_size(weights[0].dtype());
@@ -122,6 +150,42 @@ void SummedUpdatePlan::fail(size_t device, const char *message) const noexcept {
     params[p].weights[device].fail(message);
     slots_.fail(p, slots_.num_copies() > 1 ? device : 0, message);
   }
+}
+
+// Numbers first, then all kernels.
+struct SummedUpdate::OnDevice {
+  struct Begin final : Kernel {
+    Begin(const SummedUpdate &update, size_t on) : of(update), worker(on) {}
+    void run(const Args &, const Lane &) const override { of.plan_->set_numbers(worker, of.values_); }
+    bool replays() const override { return false; }
+    const SummedUpdate &of;
+    const size_t worker;
+  };
+  OnDevice(const SummedUpdate &update, size_t worker) : begin(update, worker) {
+    Step step{};
+    step.kernel = &begin;
+    step.label = kExchangeLabel;
+    steps.push_back(step);
+    update.plan_->append_steps(worker, &steps);
+  }
+  const Begin begin;
+  std::vector<Step> steps;
+  std::unique_ptr<Replay> replay;
+};
+
+SummedUpdate::SummedUpdate(std::shared_ptr<const SummedUpdatePlan> plan) : plan_(std::move(plan)) {}
+SummedUpdate::~SummedUpdate() = default;
+
+Program SummedUpdate::steps(size_t worker) {
+  if (worker >= on_devices_.size()) on_devices_.resize(worker + 1);
+  std::unique_ptr<OnDevice> &own = on_devices_[worker];
+  if (!own) own = std::make_unique<OnDevice>(*this, worker);
+  Program program{};
+  program.steps = own->steps.data();
+  program.count = own->steps.size();
+  program.name = "update";
+  program.replay = &own->replay;
+  return program;
 }
 
 void SummedUpdate::before_sums(const ExchangeDevices &devices) {

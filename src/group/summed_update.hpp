@@ -50,10 +50,13 @@ class SummedUpdatePlan {
   const WeightMirrors &weights() const { return *weights_; }
   // A device's weights were not updated, and what its update would have changed with them is no good.
   void fail(size_t device, const char *message) const noexcept;
-  // Updates every copy of a piece from its sum; where there is but one copy, hands it out to the other devices. A
-  // worker that is a device updates its own copy, if it has one.
+  // Updates every copy of a piece from its sum; where there is but one copy, hands it out to the other devices.
   void update_piece(size_t worker, size_t bucket, size_t index, const void *sum,
                     const std::vector<UpdateValues> &values, const Lane &lane) const;
+  // A worker that is a device updates its own copy of everything, if it has one: the numbers of the steps that follow,
+  // and the steps.
+  void set_numbers(size_t worker, const std::vector<UpdateValues> &values) const;
+  void append_steps(size_t worker, std::vector<Step> *steps) const;
   // After all that: the first device's queue hands out what was updated there alone; it does not wait for the others,
   // which have come to the sums.
   void hand_out(const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const;
@@ -65,30 +68,38 @@ class SummedUpdatePlan {
   struct Kernels {  // of one worker
     std::map<std::pair<Dtype, int64_t>, std::unique_ptr<UpdateKernel>> all;
     std::vector<std::vector<UpdateKernel *>> of;  // [bucket][piece]
+    // Of a worker that is a device: of each parameter with gradients, bound to its arrays.
+    std::vector<std::pair<size_t, std::unique_ptr<UpdateKernel>>> bound;
   };
+  void make_bound(size_t worker, const Worker &who, const Reducer &reducer, const Optimizer &optimizer);
 
   const std::shared_ptr<WeightMirrors> weights_;
   const std::shared_ptr<const Pieces> pieces_;
   const UpdateSlots slots_;
   const bool on_devices_;
   std::vector<Kernels> kernels_;
-  std::deque<WorkInfo> infos_;  // of each parameter
+  std::vector<std::string> labels_;  // of each parameter
+  std::deque<WorkInfo> infos_;       // likewise
 };
 
 // One update, in flight or free.
 class SummedUpdate final : public SumConsumer {
  public:
-  explicit SummedUpdate(std::shared_ptr<const SummedUpdatePlan> plan) : plan_(std::move(plan)) {}
+  explicit SummedUpdate(std::shared_ptr<const SummedUpdatePlan> plan);
+  ~SummedUpdate() override;
 
   void begin() { plan_->slots().begin(&values_); }  // counts it
   void before_sums(const ExchangeDevices &devices) override;
   void after_sums(const ExchangeDevices &devices) override;
   void consume(size_t worker, size_t bucket, size_t index, const void *sum, const Lane &lane) override;
+  Program steps(size_t worker) override;
   void fail(size_t device, const char *message) noexcept override;
 
  private:
+  struct OnDevice;
   const std::shared_ptr<const SummedUpdatePlan> plan_;
   std::vector<UpdateValues> values_;
+  std::vector<std::unique_ptr<OnDevice>> on_devices_;  // by worker
 };
 
 }  // namespace cohort

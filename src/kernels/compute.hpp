@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-#include "device/kernel.hpp"
+#include "device/changing.hpp"
 #include "op/compute_type.hpp"
 
 namespace cohort {

@@ -173,6 +173,7 @@ struct Condition : Part {
 class ControlFlow : public Kernel {
  public:
   bool on_caller() const override { return on_caller_; }
+  bool replays() const override { return replays_; }
   const ControlFlowAttrs &attrs() const { return *attrs_; }
   void run(const Args &args, const Lane &lane) const final {
     own_lane_->run(lane, [&](const Lane &own) { run_on(args, own); });
@@ -187,14 +188,22 @@ class ControlFlow : public Kernel {
     for (size_t o = 0; o < spec.gradients_wanted.size(); ++o) wanted_[size_t(of[o])] = spec.gradients_wanted[o];
   }
   virtual void run_on(const Args &args, const Lane &lane) const = 0;
-  void note(const Part &part) { on_caller_ = on_caller_ || part.program->on_caller(); }
+  // The streams of what draws inside are made anew in each run, by the host.
+  void note(const Part &part) {
+    on_caller_ = on_caller_ || part.program->on_caller();
+    replays_ = replays_ && part.program->replays() && part.program->num_streams() == 0;
+  }
+  void note_condition(const Part &part) {
+    note(part);
+    replays_ = false;  // the host decides
+  }
   void noted_all(const StepSpec &spec) { own_lane_ = std::make_unique<CallerLane>(spec.context, on_caller_); }
 
   const std::shared_ptr<const ControlFlowAttrs> attrs_;
   const bool keeps_;               // what backward needs
   std::vector<size_t> out_bytes_;  // per output
   std::vector<bool> wanted_;       // per input: its gradient
-  bool on_caller_ = false;
+  bool on_caller_ = false, replays_ = true;
   std::unique_ptr<CallerLane> own_lane_;
 };
 
@@ -231,7 +240,7 @@ class LoopForward final : public ControlFlow {
     }
     if (decides) {
       condition_ = Condition(spec, constant, &scratch);
-      note(condition_);
+      note_condition(condition_);
     }
     body_ = Part(spec, decides ? 1 : 0, inputs, constant, gradients, &scratch);
     note(body_);
@@ -322,6 +331,7 @@ class LoopBackward final : public ControlFlow {
  public:
   explicit LoopBackward(StepSpec &spec) : ControlFlow(spec), forward_(static_cast<const LoopForward &>(*spec.forward)) {
     note(forward_.body());
+    replays_ = forward_.replays();
     Room scratch;
     for (const int state : forward_.states()) {
       for (auto &offset : gradients_at_) offset.push_back(scratch.book(forward_.in_bytes(size_t(state))));
@@ -402,7 +412,7 @@ class BranchForward final : public ControlFlow {
     const bool decides = a.inside.size() > 1;
     if (decides) {
       condition_ = Condition(spec, constant, &scratch);
-      note(condition_);
+      note_condition(condition_);
     }
     size_t arena_bytes = 0;
     for (size_t g = decides ? 1 : 0; g < a.inside.size(); ++g) {
@@ -459,6 +469,7 @@ class BranchBackward final : public ControlFlow {
   explicit BranchBackward(StepSpec &spec)
       : ControlFlow(spec), forward_(static_cast<const BranchForward &>(*spec.forward)) {
     for (const Part &branch : forward_.branches()) note(branch);
+    replays_ = forward_.replays();
     noted_all(spec);
     for (int j = 0; j < attrs().num_outputs; ++j) head_bytes_.push_back(spec.inputs[size_t(j)].bytes());
   }

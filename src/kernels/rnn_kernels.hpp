@@ -57,7 +57,7 @@ class RnnForward final : public RnnKernel<C> {
     const Lane &lane = team.lane;
     const bool lstm = s_.mode == RNNAttrs::kLstm;
     Pass p{args, lane};
-    if (drops_) p.run = args.random->draws++;
+    if (drops_) p.draw = next_draw(args, lane);
     p.data = convert_.read(lane, args.inputs[0], data_copy_, s_.rows() * s_.inputs, args);
     p.parameters = convert_.read(lane, args.inputs[1], parameter_copy_, this->parameter_count_, args);
     p.state = convert_.read(lane, args.inputs[2], state_copy_, this->state_count(s_.out), args);
@@ -82,7 +82,7 @@ class RnnForward final : public RnnKernel<C> {
   struct Pass {
     const Args &args;
     const Lane &lane;
-    uint64_t run = 0;  // of those that drop
+    Changing<RandomStream> draw{};  // of those that drop
     const C *data = nullptr, *parameters = nullptr, *state = nullptr, *cell = nullptr;
     C *state_out = nullptr, *cell_out = nullptr;
     void *store = nullptr;
@@ -209,11 +209,13 @@ class RnnForward final : public RnnKernel<C> {
     const int64_t count = s_.rows() * s_.width();
     const auto threshold = uint64_t((1.0 - double(attrs_.p)) * 4294967296.0);
     const C scale = attrs_.p < 1 ? 1 / (1 - C(attrs_.p)) : C(0);
-    const uint64_t seed = p.args.random->seed, stream = p.run * uint64_t(s_.layers) + uint64_t(layer);
+    const Changing<RandomStream> draw = p.draw;
+    const auto layers = uint64_t(s_.layers), own = uint64_t(layer);
     parallel_for(
         p.lane, (count + 3) / 4, 1024, COHORT_LOOP_BODY(int64_t begin, int64_t end) {
+          const RandomStream drawn = draw.get();
           for (int64_t block = begin; block < end; ++block) {
-            const Philox random = Philox::at(seed, uint64_t(block), stream);
+            const Philox random = Philox::at(drawn.seed, uint64_t(block), drawn.draws * layers + own);
             for (int64_t i = block * 4; i < block * 4 + 4 && i < count; ++i) {
               mask[i] = random.word[i % 4] < threshold;
               result[i] = mask[i] ? result[i] * scale : C(0);

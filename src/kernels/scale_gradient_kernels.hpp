@@ -15,13 +15,14 @@ class ScaleGradient final : public Kernel {
     if (!is_direct()) spec.scratch_bytes = size_t(count_) * sizeof(C);
   }
   void run(const Args &args, const Lane &lane) const override {
-    const C scale = C(*static_cast<const double *>(args.numbers));
+    const auto scale = changing<double>(args.numbers, lane);
     C *const to = is_direct() ? args.out<C>(0) : static_cast<C *>(args.scratch);
     const C *const from = is_direct() ? args.in<C>(0) : to;
     if (!is_direct()) widen(lane, args.inputs[0], dtype_, to, count_);
     parallel_for(
         lane, count_, kCheapGrain, COHORT_LOOP_BODY(int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) to[i] = from[i] * scale;
+          const C by = C(scale.get());
+          for (int64_t i = begin; i < end; ++i) to[i] = from[i] * by;
         });
     if (!is_direct()) narrow(lane, to, args.outputs[0], dtype_, count_);
   }

@@ -18,7 +18,7 @@ struct UpdateNumbers {
   C lamda1 = 0, beta = 0;
 
   template <typename D>
-  UpdateNumbers<D> as() const {
+  COHORT_HOST_DEVICE UpdateNumbers<D> as() const {
     return {D(lr),    D(wd),    D(rescale),      D(clip),        D(momentum),    D(wd_lh),  D(eta), D(epsilon),
             D(beta1), D(beta2), D(clip_weights), D(correction1), D(correction2), D(lamda1), D(beta)};
   }

@@ -31,7 +31,10 @@ class PlannedSubprogram final : public Subprogram {
       constant_bytes_ += aligned(step.constant_bytes);
     }
     for (const auto *list : {&plan_.prologue, &plan_.steps}) {
-      for (const PlanStep &step : *list) on_caller_ = on_caller_ || step.kernel->on_caller();
+      for (const PlanStep &step : *list) {
+        on_caller_ = on_caller_ || step.kernel->on_caller();
+        replays_ = replays_ && step.kernel->replays();
+      }
     }
   }
 
@@ -40,6 +43,7 @@ class PlannedSubprogram final : public Subprogram {
   size_t constant_bytes() const override { return constant_bytes_; }
   size_t num_streams() const override { return num_streams_; }
   bool on_caller() const override { return on_caller_; }
+  bool replays() const override { return replays_; }
   void prepare(const Arrays &arrays, const Lane &lane) const override {
     run(plan_.prologue, 0, plan_.prologue.size(), arrays, narrowed(lane, plan_.brief_forward));
   }
@@ -78,7 +82,7 @@ class PlannedSubprogram final : public Subprogram {
 
   // No more threads than the kernels were made for, which have scratch for so many.
   Lane narrowed(const Lane &lane, bool brief) const {
-    return {std::min(lane.num_threads, brief ? 1 : num_threads_), lane.stream};
+    return {std::min(lane.num_threads, brief ? 1 : num_threads_), lane.stream, lane.recorder};
   }
 
   void run(const std::vector<PlanStep> &steps, size_t begin, size_t end, const Arrays &arrays, const Lane &lane) const {
@@ -110,7 +114,7 @@ class PlannedSubprogram final : public Subprogram {
   std::vector<size_t> arguments_, auxiliary_;  // among the inputs
   std::vector<size_t> constants_at_;           // of the prologue's steps, in the memory of constants
   size_t constant_bytes_ = 0;
-  bool on_caller_ = false;
+  bool on_caller_ = false, replays_ = true;
 };
 
 GradReq req_of(Subprogram::Gradient gradient) {

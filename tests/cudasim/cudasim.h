@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What tests may ask of the simulated CUDA runtime that libcohort_cuda.so is linked to here, beside CUDA itself.
  * The environment, read when the library is loaded: CUDASIM_DEVICES (how many GPUs there are, 2), CUDASIM_SEED (of all
- * that is done in random order, 1), CUDASIM_MEMORY (bytes of each GPU, 1 GiB). */
+ * that is done in random order, 1), CUDASIM_MEMORY (bytes of each GPU, 1 GiB), CUDASIM_EMPTY (1: kernels do nothing, to
+ * see how long it takes to queue them). */
 #pragma once
 
 #include <stddef.h>
@@ -18,14 +19,17 @@ extern "C" {
 CUDASIM_API void cudasim_seed(uint64_t seed);
 /* Of the calls that may fail, the nth from now (1: the next) fails with this cudaError_t and does nothing. 0: none. */
 CUDASIM_API void cudasim_fail_call(uint64_t nth, int error);
-CUDASIM_API uint64_t cudasim_num_calls(void); /* that may fail, so far */
-CUDASIM_API uint64_t cudasim_num_launches(void);
+CUDASIM_API uint64_t cudasim_num_calls(void);    /* that may fail, so far */
+CUDASIM_API uint64_t cudasim_num_launches(void); /* of kernels and graphs */
+CUDASIM_API uint64_t cudasim_num_replays(void);  /* launches of graphs */
 /* What was found wrong since the last call of this, a line each; "" if nothing was. Valid until the next call. */
 CUDASIM_API const char *cudasim_reports(void);
 /* From now on the device's work ends with a fault, as when a kernel touched what it must not; what is queued, too. */
 CUDASIM_API void cudasim_break_device(int device);
 /* Whether the device does nothing any more, as when it hangs, until it is told to go on. */
 CUDASIM_API void cudasim_stop_device(int device, int stop);
+/* Whether aborts of NCCL's communicators do not return, until they are told to go on. */
+CUDASIM_API void cudasim_hang_aborts(int hang);
 CUDASIM_API uint64_t cudasim_num_collectives(void); /* that have been done */
 CUDASIM_API size_t cudasim_bytes_in_use(int device);
 CUDASIM_API void cudasim_set_memory(size_t bytes); /* of each device */

@@ -18,6 +18,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace cudasim {
@@ -37,14 +38,17 @@ struct Meeting {
   bool met = false;
 };
 
+struct GraphRun;
+
 struct Op {
   const char *what = "";
   std::function<void()> run = nullptr;
   std::shared_ptr<Mark> after = nullptr;  // it waits for this
   std::shared_ptr<Mark> mark = nullptr;   // done when it has run
   std::shared_ptr<Meeting> meeting = nullptr;
-  bool on_host = false;    // a function of the host: nothing is locked while it runs
-  bool by_driver = false;  // memory is taken and given back though the device stands still
+  bool on_host = false;                       // a function of the host: nothing is locked while it runs
+  bool by_driver = false;                     // memory is taken and given back though the device stands still
+  std::shared_ptr<GraphRun> graph = nullptr;  // a node at a time
 };
 
 // ---- memory (sim_memory.cc)
@@ -83,9 +87,11 @@ struct Simulator {
   Device devices[kMaxDevices];
   std::set<CUstream_st *> streams;  // also those that were destroyed with work in them
   std::set<CUevent_st *> events;
+  std::set<CUgraph_st *> captured;
   std::set<CUgraphExec_st *> graphs;
-  uint64_t num_calls = 0, num_launches = 0, num_made = 0, num_collectives = 0, fail_at = 0;
+  uint64_t num_calls = 0, num_launches = 0, num_replays = 0, num_made = 0, num_collectives = 0, fail_at = 0;
   cudaError_t fail_with = cudaSuccess;
+  bool aborts_hang = false, kernels_are_empty = false;
   std::string reports;
   std::map<uintptr_t, Block> blocks;  // by the first byte of their pages
   std::vector<Block *> opened;
@@ -114,7 +120,10 @@ struct Simulator {
   bool run_until(std::unique_lock<std::mutex> &lock, const std::function<bool()> &done);
   bool run_one(std::unique_lock<std::mutex> &lock);
   bool can_go_on(const CUstream_st &stream) const;
-  bool may_go_on() const;  // if somebody aborts a collective, or lets a device go on
+  void run_op(std::unique_lock<std::mutex> &lock, CUstream_st *stream, const Op &op);
+  void run_node(std::unique_lock<std::mutex> &lock, CUstream_st *stream, GraphRun *graph);
+  void spoil(CUstream_st &stream, const std::string &why);  // its capture
+  bool may_go_on() const;                                   // if somebody aborts a collective, or lets a device go on
   void report(const std::string &what);
   void fault(int device, cudaError_t error, const std::string &what);
 };
@@ -171,12 +180,20 @@ struct CUgraph_st {
 };
 
 struct CUgraphExec_st {
-  CUgraph_st graph;
+  std::shared_ptr<const CUgraph_st> graph;
 };
 
 namespace cudasim {
+// One launch of a graph: its nodes in an order drawn from those that they allow, with other streams' work between them.
+struct GraphRun {
+  std::shared_ptr<const CUgraph_st> graph;
+  std::vector<bool> done;
+  size_t num_left = 0;
+};
+
 struct Capture {
   CUgraph_st graph;
+  std::thread::id thread;  // that began it
   CUstream_st *origin = nullptr;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   bool spoilt = false;

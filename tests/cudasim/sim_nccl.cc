@@ -172,7 +172,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 
 // What waits for others goes on without a result.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  const std::lock_guard<std::mutex> lock(sim().mutex);
+  std::unique_lock<std::mutex> lock(sim().mutex);
+  sim().changed.wait(lock, [] { return !sim().aborts_hang; });
   comm->clique->aborted = true;
   for (const auto &calls : comm->clique->posted)
     for (const auto &all : calls) all->met = true;

@@ -66,6 +66,12 @@ bool fits(cudaMemcpyKind kind, Place to, Place from) {
   }
 }
 
+// Of a stream that is captured, whatever thread it is: the capture is lost.
+bool conflicts(CUstream_st *stream, const char *what) {
+  if (stream->capture) sim().spoil(*stream, std::string(what) + " in a stream that is captured");
+  return stream->capture != nullptr;
+}
+
 void close_capture(Capture &capture) {
   for (CUstream_st *stream : capture.streams) stream->capture = nullptr, stream->captured.clear();
 }
@@ -247,7 +253,7 @@ cudaError_t cudaMallocAsync(void **data, size_t bytes, cudaStream_t stream) {
   const Call call("cudaMallocAsync", kPlain);
   if (call.refused) return call.result(call.refused);
   if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
-  if (stream->capture) return call.result(cudaErrorStreamCaptureUnsupported);
+  if (conflicts(stream, "cudaMallocAsync")) return call.result(cudaErrorStreamCaptureUnsupported);
   Block *const block = sim().allocate(stream->context->device, bytes, Block::State::kReserved);
   if (!block) return call.result(cudaErrorMemoryAllocation);
   *data = block->data;
@@ -259,7 +265,7 @@ cudaError_t cudaMallocFromPoolAsync(void **data, size_t bytes, cudaMemPool_t poo
   const Call call("cudaMallocFromPoolAsync", kPlain);
   if (call.refused) return call.result(call.refused);
   if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
-  if (stream->capture) return call.result(cudaErrorStreamCaptureUnsupported);
+  if (conflicts(stream, "cudaMallocFromPoolAsync")) return call.result(cudaErrorStreamCaptureUnsupported);
   if (pool->device != stream->context->device) return call.result(cudaErrorInvalidValue);
   Block *const block = sim().allocate(pool->device, bytes, Block::State::kReserved);
   if (!block) return call.result(cudaErrorMemoryAllocation);
@@ -276,7 +282,7 @@ cudaError_t cudaFreeAsync(void *data, cudaStream_t stream) {
   const Call call("cudaFreeAsync", Call::kCertain);
   if (call.refused) return call.result(call.refused);
   if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
-  if (stream->capture) return call.result(cudaErrorStreamCaptureUnsupported);
+  if (conflicts(stream, "cudaFreeAsync")) return call.result(cudaErrorStreamCaptureUnsupported);
   Block *const block = sim().find(data);
   if (!block || block->device < 0 || block->data != data || block->state == Block::State::kFreed) {
     sim().report("cudaFreeAsync of " + in_words(data));
@@ -432,7 +438,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     sim().report("a copy between devices that do not reach each other's memory");
     return call.result(cudaErrorInvalidValue);
   }
-  if (pageable && stream->capture) return call.result(cudaErrorStreamCaptureUnsupported);
+  if (pageable && conflicts(stream, "cudaMemcpyAsync of pageable memory"))
+    return call.result(cudaErrorStreamCaptureUnsupported);
   const auto done = std::make_shared<Mark>();
   sim().enqueue(stream, {"a copy", [=] { copy_bytes(to, target, from, source, bytes); }, nullptr, done});
   if (!pageable) return cudaSuccess;
@@ -468,6 +475,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   const Call call("cudaStreamDestroy", Call::kNothing);
   if (call.refused) return call.result(call.refused);
   if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
+  if (conflicts(stream, "cudaStreamDestroy")) close_capture(*std::shared_ptr<Capture>(stream->capture));
   stream->destroyed = true;
   if (stream->ops.empty() && !stream->busy) {
     sim().streams.erase(stream);
@@ -480,6 +488,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   Call call("cudaStreamSynchronize", Call::kCertain, true);
   if (call.refused) return call.result(call.refused);
   if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
+  if (conflicts(stream, "cudaStreamSynchronize")) return call.result(cudaErrorStreamCaptureUnsupported);
   const auto end = std::make_shared<Mark>();
   sim().enqueue(stream, {"the end", nullptr, nullptr, end, nullptr, false, true});
   return wait_for(call, stream->context, [&] { return end->done; });
@@ -489,6 +498,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const Call call("cudaStreamQuery", Call::kCertain, true);
   if (call.refused) return call.result(call.refused);
   if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
+  if (conflicts(stream, "cudaStreamQuery")) return call.result(cudaErrorStreamCaptureUnsupported);
   if (const cudaError_t fault = sim().devices[stream->context->device].fault) return call.result(fault);
   return stream->ops.empty() && !stream->busy ? cudaSuccess : cudaErrorNotReady;
 }
@@ -503,7 +513,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     stream->capture->streams.insert(stream);
     stream->captured.insert(stream->captured.end(), event->captured.begin(), event->captured.end());
   } else if (event->mark && !event->mark->done) {
-    if (stream->capture) return call.result(cudaErrorStreamCaptureIsolation);
+    if (conflicts(stream, "a wait for an event from outside")) return call.result(cudaErrorStreamCaptureIsolation);
     sim().enqueue(stream, {"a wait for an event", nullptr, event->mark});
   }
   return cudaSuccess;
@@ -584,6 +594,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
   if (!knows(stream)) return call.result(cudaErrorInvalidResourceHandle);
   if (stream->capture) return call.result(cudaErrorIllegalState);
   stream->capture = std::make_shared<Capture>();
+  stream->capture->thread = std::this_thread::get_id();
   stream->capture->origin = stream;
   stream->capture->mode = mode;
   stream->capture->graph.device = stream->context->device;
@@ -593,11 +604,14 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
   const Call call("cudaStreamEndCapture", kPlain);
-  if (call.refused) return call.result(call.refused);
   *graph = nullptr;
   if (!knows(stream) || !stream->capture) return call.result(cudaErrorIllegalState);
   const std::shared_ptr<Capture> capture = stream->capture;
-  if (capture->origin != stream) return call.result(cudaErrorStreamCaptureWrongThread);
+  if (capture->origin != stream) return call.result(cudaErrorStreamCaptureUnmatched);
+  if (capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != std::this_thread::get_id()) {
+    capture->spoilt = true;
+    return call.result(cudaErrorStreamCaptureWrongThread);
+  }
   // Every node must come before the end of the stream that is captured.
   std::vector<bool> joined(capture->graph.nodes.size(), false);
   std::vector<size_t> next = stream->captured;
@@ -611,53 +625,64 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
   }
   const bool whole = std::all_of(joined.begin(), joined.end(), [](bool is) { return is; });
   close_capture(*capture);
+  if (call.refused) return call.result(call.refused);
   if (capture->spoilt) return call.result(cudaErrorStreamCaptureInvalidated);
   if (!whole) return call.result(cudaErrorStreamCaptureUnjoined);
   *graph = new CUgraph_st(std::move(capture->graph));
+  sim().captured.insert(*graph);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
+  const Call call("cudaGraphGetNodes", kPlain);
+  if (call.refused) return call.result(call.refused);
+  if (!sim().captured.count(graph) || nodes) return call.result(cudaErrorInvalidValue);  // how many they are, alone
+  *count = graph->nodes.size();
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *made, cudaGraph_t graph, unsigned long long) {
   const Call call("cudaGraphInstantiate", kPlain);
   if (call.refused) return call.result(call.refused);
-  *made = new CUgraphExec_st{*graph};
+  if (!sim().captured.count(graph)) return call.result(cudaErrorInvalidValue);
+  *made = new CUgraphExec_st{std::make_shared<const CUgraph_st>(*graph)};
   sim().graphs.insert(*made);
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  const Call call("cudaGraphDestroy", Call::kNothing);
+  if (call.refused) return call.result(call.refused);
+  if (sim().captured.erase(graph) == 0) return call.result(cudaErrorInvalidValue);
   delete graph;
   return cudaSuccess;
 }
 
+// Nobody may rely on its waiting for what is queued of it.
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
   const Call call("cudaGraphExecDestroy", Call::kNothing);
   if (call.refused) return call.result(call.refused);
-  sim().graphs.erase(graph);
+  if (sim().graphs.erase(graph) == 0) return call.result(cudaErrorInvalidValue);
+  if (graph->graph.use_count() > 1) sim().report("cudaGraphExecDestroy of a graph that has not been done");
   delete graph;
   return cudaSuccess;
 }
 
-// All nodes, in an order drawn from those that they allow.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   const Call call("cudaGraphLaunch", kPlain);
   if (call.refused) return call.result(call.refused);
   if (!knows(stream) || !sim().graphs.count(graph)) return call.result(cudaErrorInvalidResourceHandle);
-  auto nodes = std::make_shared<std::vector<CUgraph_st::Node>>(graph->graph.nodes);
+  if (graph->graph->device != stream->context->device) return call.result(cudaErrorInvalidValue);
+  if (stream->capture) {  // it could be a node; nobody wants that
+    sim().spoil(*stream, "cudaGraphLaunch into a stream that is captured");
+    return call.result(cudaErrorStreamCaptureUnsupported);
+  }
   ++sim().num_launches;
-  sim().enqueue(stream, {"a graph", [nodes] {
-                           std::vector<bool> done(nodes->size(), false);
-                           for (size_t left = nodes->size(); left > 0;) {
-                             const size_t i = sim().draw(nodes->size());
-                             const CUgraph_st::Node &node = (*nodes)[i];
-                             const bool ready = std::all_of(node.after.begin(), node.after.end(),
-                                                            [&](size_t before) { return done[before]; });
-                             if (done[i] || !ready) continue;
-                             if (node.op.run) node.op.run();
-                             done[i] = true;
-                             --left;
-                           }
-                         }});
+  ++sim().num_replays;
+  Op op{"a graph"};
+  const size_t num_nodes = graph->graph->nodes.size();
+  op.graph = std::make_shared<GraphRun>(GraphRun{graph->graph, std::vector<bool>(num_nodes, false), num_nodes});
+  sim().enqueue(stream, std::move(op));
   return cudaSuccess;
 }
 

@@ -38,6 +38,7 @@ Simulator::Simulator() : process(getpid()) {
   random.seed(seed);
   lazy = seed % 2 == 0;
   peers = seed / 2 % 2 == 0;
+  kernels_are_empty = number_from("CUDASIM_EMPTY", 0) != 0;
   take_faults();  // for the host's, too, as long as nobody else wants them
 }
 
@@ -89,8 +90,37 @@ bool Simulator::run_one(std::unique_lock<std::mutex> &lock) {
     if (can_go_on(*stream)) able.push_back(stream);
   if (able.empty()) return false;
   CUstream_st *const stream = able[draw(able.size())];
+  if (GraphRun *const graph = stream->ops.front().graph.get(); graph && graph->num_left > 0) {
+    run_node(lock, stream, graph);
+    if (graph->num_left > 0) return true;
+  }
   const Op op = std::move(stream->ops.front());
   stream->ops.pop_front();
+  run_op(lock, stream, op);
+  if (op.mark) op.mark->done = true;
+  if (stream->destroyed && stream->ops.empty() && !stream->busy) {
+    streams.erase(stream);
+    delete stream;
+  }
+  changed.notify_all();
+  return true;
+}
+
+void Simulator::run_node(std::unique_lock<std::mutex> &lock, CUstream_st *stream, GraphRun *graph) {
+  const std::vector<CUgraph_st::Node> &nodes = graph->graph->nodes;
+  std::vector<size_t> ready;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const auto is_done = [&](size_t before) { return graph->done[before]; };
+    if (!graph->done[i] && std::all_of(nodes[i].after.begin(), nodes[i].after.end(), is_done)) ready.push_back(i);
+  }
+  const size_t node = ready[draw(ready.size())];
+  graph->done[node] = true;
+  run_op(lock, stream, nodes[node].op);
+  --graph->num_left;
+  changed.notify_all();
+}
+
+void Simulator::run_op(std::unique_lock<std::mutex> &lock, CUstream_st *stream, const Op &op) {
   const int device = stream->context->device;
   if (op.on_host) {
     stream->busy = true;
@@ -111,13 +141,11 @@ bool Simulator::run_one(std::unique_lock<std::mutex> &lock) {
     }
     if (op.run) op.run();
   }
-  if (op.mark) op.mark->done = true;
-  if (stream->destroyed && stream->ops.empty() && !stream->busy) {
-    streams.erase(stream);
-    delete stream;
-  }
-  changed.notify_all();
-  return true;
+}
+
+void Simulator::spoil(CUstream_st &stream, const std::string &why) {
+  stream.capture->spoilt = true;
+  report(why);
 }
 
 bool Simulator::may_go_on() const {
@@ -191,8 +219,9 @@ Call::Call(const char *name, Needs needs, bool unsafe_in_capture) {
   if (unsafe_in_capture) {
     for (CUstream_st *stream : all.streams) {
       if (!stream->capture || stream->capture->mode == cudaStreamCaptureModeRelaxed) continue;
-      stream->capture->spoilt = true;
-      all.report(std::string(name) + " is called while a stream is captured");
+      const bool here = stream->capture->thread == std::this_thread::get_id();
+      if (!here && stream->capture->mode == cudaStreamCaptureModeThreadLocal) continue;
+      all.spoil(*stream, std::string(name) + " is called while a stream is captured");
       refused = cudaErrorStreamCaptureUnsupported;
     }
   }
@@ -234,9 +263,20 @@ uint64_t cudasim_num_launches() {
   return sim().num_launches;
 }
 
+uint64_t cudasim_num_replays() {
+  const Lock lock(sim().mutex);
+  return sim().num_replays;
+}
+
 void cudasim_stop_device(int device, int stop) {
   const Lock lock(sim().mutex);
   sim().devices[device].stopped = stop != 0;
+  sim().changed.notify_all();
+}
+
+void cudasim_hang_aborts(int hang) {
+  const Lock lock(sim().mutex);
+  sim().aborts_hang = hang != 0;
   sim().changed.notify_all();
 }
 
@@ -280,7 +320,7 @@ int cudasim_num_contexts(int device) {
 
 int cudasim_num_objects() {
   const Lock lock(sim().mutex);
-  return int(sim().streams.size() + sim().events.size() + sim().graphs.size());
+  return int(sim().streams.size() + sim().events.size() + sim().captured.size() + sim().graphs.size());
 }
 
 uint64_t cudasim_num_made() {

@@ -396,6 +396,10 @@ cudaError_t enqueue_kernel(const cudaLaunchConfig_t &config, const char *kernel,
   ++sim().num_launches;
   Op op;
   op.what = "a kernel";
+  if (sim().kernels_are_empty) {
+    if (config.stream->capture) sim().enqueue(config.stream, std::move(op));
+    return call.result(cudaSuccess);
+  }
   op.run = [config, name = kernel_name(kernel), thread = std::move(one_thread), arguments = std::move(arguments),
             device = call.context->device] { run_kernel(config, name.c_str(), thread, arguments, device); };
   sim().enqueue(config.stream, std::move(op));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups over GPUs on the simulated runtime: that they train as groups over processors do, sum by collective calls
 // while backward runs where they can, and say what is lost when a device is.
+#include <unistd.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <thread>
@@ -264,6 +266,66 @@ TEST(a_device_that_breaks_ends_the_sums_of_its_group_and_no_others) {
   others->update(optimizer, UpdateMode::kOnStore);
   others->wait();
   for (float weight : weights_of(*others)) CHECK(std::isfinite(weight));
+}
+
+// The abort of one communicator lasts; that another one's time is over is found meanwhile.
+TEST(a_sum_that_does_not_end_is_found_while_the_abort_of_another_one_hangs) {
+  seed_anew(2);
+  const auto one = group_on(gpus({0, 1})), two = group_on(gpus({2, 1}));
+  const auto of_one = sgd(), of_two = sgd();
+  train(*one, of_one, UpdateMode::kOnStore);
+  train(*two, of_two, UpdateMode::kOnStore);
+  one->wait();
+  two->wait();
+  CONTROL(cudasim_stop_device)(1, 1);
+  CONTROL(cudasim_hang_aborts)(1);
+  train(*one, of_one, UpdateMode::kOnStore, 1);
+  const auto failed = [](const Group &group) {
+    for (int i = 0; i < 1000 && !group.array(GroupList::kParams, 0, 0).failed(); ++i) usleep(10000);
+    return group.array(GroupList::kParams, 0, 0).failed();
+  };
+  CHECK(failed(*one));
+  train(*two, of_two, UpdateMode::kOnStore, 1);  // the watch sees it after the abort has begun
+  CHECK(failed(*two));
+  CONTROL(cudasim_hang_aborts)(0);
+  CONTROL(cudasim_stop_device)(1, 0);
+  CHECK_THROWS(one->wait(), Error, "gpu(1)");
+  CHECK_THROWS(two->wait(), Error, "gpu(1)");
+  for (const auto &group : {one, two}) {
+    set_weights(*group);
+    train(*group, sgd(), UpdateMode::kOnStore);
+    group->wait();
+    same(weights_of(*group), trained_on(cpus(2), UpdateMode::kOnStore));
+  }
+}
+
+// Weights and the gradients that sums were to replace are marked on all devices, and whoever uses them hears why.
+TEST(after_sums_that_failed_weights_and_gradients_are_marked_and_later_calls_say_so) {
+  seed_anew(2);
+  const auto group = group_on(gpus({0, 1}));
+  const auto optimizer = sgd();
+  train(*group, optimizer, UpdateMode::kPerDevice);
+  group->wait();
+  CONTROL(cudasim_stop_device)(1, 1);
+  train(*group, optimizer, UpdateMode::kPerDevice, 1);
+  CHECK_THROWS(values_of(group->array(GroupList::kParams, 0, 0)), Error, "gpu(1) has not come to it for 2 seconds");
+  CONTROL(cudasim_stop_device)(1, 0);
+  CHECK_THROWS(group->wait(), Error, "gpu(1)");
+  for (size_t d = 0; d < 2; ++d) {
+    for (size_t i = 0; i < kNumParams; ++i) {
+      for (const GroupList list : {GroupList::kParams, GroupList::kGrads}) {
+        CHECK(group->array(list, i, d).failed());
+        CHECK_THROWS(values_of(group->array(list, i, d)), Error, "gpu(1) has not come to it");
+      }
+    }
+  }
+  const Batch batch(1);
+  CHECK_THROWS(group->forward({batch.data}, {batch.label}, 1), Error, "gpu(1) has not come to it");
+  CHECK_THROWS(group->update(optimizer, UpdateMode::kPerDevice), Error, "gpu(1) has not come to it");
+  set_weights(*group);
+  train(*group, sgd(), UpdateMode::kPerDevice);
+  group->wait();
+  same(weights_of(*group), trained_on(cpus(2), UpdateMode::kPerDevice));
 }
 
 UNIT_MAIN()

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <functional>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "cuda/cuda_launch.hpp"
@@ -161,6 +163,22 @@ void launch_add(const float *x, float *y, int64_t count, const On &on) {
   launch(add_one, flat_grid(count), on.stream, x, y, count);
 }
 
+// Of what the first writes, the second reads.
+cudaGraphExec_t graph_of_two(const float *x, float *y, const On &on) {
+  CUDA_CHECK(cudaStreamBeginCapture(on.stream, cudaStreamCaptureModeThreadLocal));
+  launch_add(x, y, 8, on);
+  launch_add(y, y, 8, on);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  CUDA_CHECK(cudaStreamEndCapture(on.stream, &graph));
+  size_t num_nodes = 0;
+  CUDA_CHECK(cudaGraphGetNodes(graph, nullptr, &num_nodes));
+  CHECK_EQ(num_nodes, size_t(2));
+  CUDA_CHECK(cudaGraphInstantiate(&ready, graph, 0));
+  CUDA_CHECK(cudaGraphDestroy(graph));
+  return ready;
+}
+
 }  // namespace
 
 // ---- those that leave a device with a fault, in processes that have not used CUDA before
@@ -214,6 +232,22 @@ TEST(memory_that_is_freed_too_early_is_seen) {
         on.sync();
       },
       "a copy reads from: memory of the host");
+}
+
+TEST(a_graph_that_uses_memory_that_is_gone_is_found) {
+  expect_in_child(
+      [] {
+        const On on;
+        float *const x = on_device(8), *const y = on_device(8);
+        to_device(x, counting(8), on);
+        const cudaGraphExec_t ready = graph_of_two(x, y, on);
+        CUDA_CHECK(cudaGraphLaunch(ready, on.stream));
+        CUDA_CHECK(cudaStreamSynchronize(on.stream));
+        CUDA_CHECK(cudaFree(x));
+        CUDA_CHECK(cudaGraphLaunch(ready, on.stream));
+        cudaStreamSynchronize(on.stream);
+      },
+      "argument 0 points to byte 0 of 32 freed ones of gpu(0)");
 }
 
 TEST(memory_of_the_host_and_of_other_devices_is_out_of_a_kernels_reach) {
@@ -498,6 +532,48 @@ TEST(a_graph_does_again_what_was_captured) {
   CUDA_CHECK(cudaEventDestroy(begun));
   CUDA_CHECK(cudaEventDestroy(done));
   for (float *data : {x, y, z}) CUDA_CHECK(cudaFree(data));
+}
+
+TEST(a_graph_that_is_destroyed_before_it_is_done_is_reported) {
+  const On on;
+  float *const x = on_device(8), *const y = on_device(8);
+  to_device(x, counting(8), on);
+  const cudaGraphExec_t ready = graph_of_two(x, y, on);
+  cudasim_seed(2);
+  CUDA_CHECK(cudaGraphLaunch(ready, on.stream));
+  CUDA_CHECK(cudaGraphExecDestroy(ready));
+  CHECK(reported("cudaGraphExecDestroy of a graph that has not been done"));
+  on.sync();
+  for (float *data : {x, y}) CUDA_CHECK(cudaFree(data));
+}
+
+TEST(a_capture_of_its_own_thread_is_spoilt_by_that_thread_or_by_whoever_waits_for_the_stream) {
+  const On on, other;
+  float *const x = on_device(8), *const y = on_device(8);
+  to_device(x, counting(8), on);
+  const auto captured_while = [&](const std::function<void()> &elsewhere) {
+    cudaGraph_t graph = nullptr;
+    CUDA_CHECK(cudaStreamBeginCapture(on.stream, cudaStreamCaptureModeThreadLocal));
+    launch_add(x, y, 8, on);
+    std::thread(elsewhere).join();
+    const cudaError_t status = cudaStreamEndCapture(on.stream, &graph);
+    if (graph) CUDA_CHECK(cudaGraphDestroy(graph));
+    return status;
+  };
+  CHECK(captured_while([&] {
+          CUDA_CHECK(cudaSetDevice(0));
+          CUDA_CHECK(cudaFree(on_device(4)));
+          CUDA_CHECK(cudaStreamSynchronize(other.stream));
+        }) == cudaSuccess);
+  CHECK(captured_while([&] { CHECK(cudaStreamSynchronize(on.stream) == cudaErrorStreamCaptureUnsupported); }) ==
+        cudaErrorStreamCaptureInvalidated);
+  CHECK(reported("cudaStreamSynchronize in a stream that is captured"));
+  CUDA_CHECK(cudaStreamBeginCapture(on.stream, cudaStreamCaptureModeThreadLocal));
+  cudaGraph_t graph = nullptr;
+  CHECK(cudaStreamSynchronize(other.stream) == cudaErrorStreamCaptureUnsupported);
+  CHECK(cudaStreamEndCapture(on.stream, &graph) == cudaErrorStreamCaptureInvalidated);
+  CHECK(reported("cudaStreamSynchronize is called while a stream is captured"));
+  for (float *data : {x, y}) CUDA_CHECK(cudaFree(data));
 }
 
 TEST(what_a_capture_forbids_spoils_it) {

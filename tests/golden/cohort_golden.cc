@@ -27,6 +27,7 @@ constexpr char kUsage[] =
     "  --parts         operator cases only: each also with one gradient, one output, among operators to be fused with\n"
     "                  (there with backward_once) and with nothing fused; a step that leaves elements unwritten fails\n"
     "                  (COHORT_CHECK=outputs)\n"
+    "  --runs N        operator cases are run so often before they are compared, from the same arrays each time\n"
     "  --limit SECONDS how long a case may take (120)\n"
     "  --in-process    all cases in this process, for a debugger: a crash ends the run\n";
 
@@ -66,7 +67,8 @@ std::set<std::string> read_lacking(const std::string &path) {
 int parse(int argc, char **argv, Options &options) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    const bool takes_value = word == "--filter" || word == "--context" || word == "--limit" || word == "--lacking";
+    const bool takes_value =
+        word == "--filter" || word == "--context" || word == "--limit" || word == "--lacking" || word == "--runs";
     if (takes_value && i + 1 == argc) return fail_usage(word + " needs a value");
     if (word == "--help") {
       std::fputs(kUsage, stdout);
@@ -77,6 +79,9 @@ int parse(int argc, char **argv, Options &options) {
     } else if (word == "--limit") {
       options.limit_s = std::atoi(argv[++i]);
       if (options.limit_s < 1) return fail_usage("--limit takes a number of seconds from 1");
+    } else if (word == "--runs") {
+      options.settings.num_runs = std::atoi(argv[++i]);
+      if (options.settings.num_runs < 1) return fail_usage("--runs takes a number from 1");
     } else if (word == "--context") {
       options.settings.contexts = parse_contexts(argv[++i]);
     } else if (word == "--lacking") {

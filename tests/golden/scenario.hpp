@@ -22,6 +22,7 @@ struct Settings {
   std::set<std::string> lacking;         // operators that need not have kernels there; a case that meets one is skipped
   bool verbose = false;
   bool in_parts = false;  // operator cases again and again, with a part of the gradients and outputs each time
+  int num_runs = 1;       // of operator cases, from the same arrays each time; the last one is compared
 };
 
 // The context to use for one that a case names.

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program that a queue runs again and again, as CUDA graphs: run twice step by step, then captured and replayed. A
+// graph holds the steps between two that do not replay (Kernel::replays()). Used by cuda_queue.cc.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "cuda/cuda_completion.hpp"
+#include "cuda/cuda_memory.hpp"
+#include "device/changing.hpp"
+#include "device/device.hpp"
+
+namespace cohort {
+
+// One queue's, on the thread that enqueues. The queue is done with it when it ends.
+class CudaReplay final : public Replay, private Recorder {
+ public:
+  CudaReplay(std::shared_ptr<DevicePool> pool, int id) : pool_(std::move(pool)), id_(id) {}
+  ~CudaReplay() override;
+
+  // Enqueues the program; the device is current. *label: what fails, if it throws.
+  void run(const Program &program, cudaStream_t stream, const char **label);
+
+ private:
+  // Steps [begin, end) of the program; without a graph they are run one by one.
+  struct Piece {
+    size_t begin, end;
+    cudaGraphExec_t graph = nullptr;
+    size_t first_source = 0, end_source = 0;  // what changes in them ..
+    size_t at = 0, bytes = 0;                 // .. lies there in the block
+  };
+  struct Source {
+    const void *numbers;
+    RandomStream *random;  // if it is a draw
+    size_t at, bytes;      // in the block
+  };
+  struct Upload {  // on its way
+    std::shared_ptr<void> pinned;
+    std::shared_ptr<CudaEvent> copied;
+  };
+
+  void run_steps(const Program &program, size_t begin, size_t end, cudaStream_t stream, Recorder *recorder,
+                 const char **label) const;
+  void record(const Program &program);
+  void capture(const Program &program, cudaStream_t stream, Piece *piece, const char **label);
+  void upload(const Piece &piece, cudaStream_t stream);
+  std::shared_ptr<void> take_block() const;
+  void forget();
+  const void *place(const void *numbers, size_t bytes) override;
+  const RandomStream *draw(RandomStream *random) override;
+  const void *add(Source source);
+
+  const std::shared_ptr<DevicePool> pool_;
+  const int id_;
+  enum class State { kNew, kOnce, kCounted, kReady, kNever } state_ = State::kNew;
+  std::vector<Piece> pieces_;
+  std::vector<Source> sources_;
+  // What changes from run to run, in the device's memory; as large as the second run had it.
+  size_t block_bytes_ = 0, used_ = 0;
+  std::shared_ptr<void> block_;  // null while it is counted
+  std::deque<Upload> uploads_;   // the oldest first
+};
+
+}  // namespace cohort
