@@ -26,6 +26,9 @@ class BroadcastOperand {
       load_(data, begin, buffer, count);
       return buffer;
     }
+    if (const Axis &inner = axes_.back(); same_type_ && inner.stride == 1) {
+      if (begin % inner.length + count <= inner.length) return static_cast<const C *>(data) + offset(begin);
+    }
     gather(data, begin, count, buffer, [](void *to, int64_t at, const void *one, int64_t n) {
       std::fill_n(static_cast<C *>(to) + at, n, *static_cast<const C *>(one));
     });
@@ -34,6 +37,12 @@ class BroadcastOperand {
 
  private:
   using Fill = void (*)(void *to, int64_t at, const void *one, int64_t count);
+  // Where an element of the broadcast array lies.
+  int64_t offset(int64_t index) const {
+    int64_t at = 0;
+    for (size_t i = axes_.size(); i-- > 0; index /= axes_[i].length) at += index % axes_[i].length * axes_[i].stride;
+    return at;
+  }
   void gather(const void *data, int64_t begin, int64_t count, void *buffer, Fill fill) const;
 
   struct Axis {

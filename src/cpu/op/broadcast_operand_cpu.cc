@@ -28,14 +28,9 @@ BroadcastOperand::BroadcastOperand(const Shape &shape, Dtype dtype, const Shape 
 
 void BroadcastOperand::gather(const void *data, int64_t begin, int64_t count, void *buffer, Fill fill) const {
   const Axis &inner = axes_.back();
-  int64_t rest = begin / inner.length, at_inner = begin % inner.length, filled = 0;
-  while (filled < count) {
-    const int64_t run = std::min(inner.length - at_inner, count - filled);
-    int64_t at = at_inner * inner.stride, index = rest;
-    for (size_t i = axes_.size() - 1; i-- > 0;) {
-      at += index % axes_[i].length * axes_[i].stride;
-      index /= axes_[i].length;
-    }
+  for (int64_t filled = 0; filled < count;) {
+    const int64_t run = std::min(inner.length - (begin + filled) % inner.length, count - filled);
+    const int64_t at = offset(begin + filled);
     if (inner.stride == 1) {
       load_(data, at, static_cast<char *>(buffer) + size_t(filled) * compute_bytes_, run);
     } else {
@@ -44,8 +39,6 @@ void BroadcastOperand::gather(const void *data, int64_t begin, int64_t count, vo
       fill(buffer, filled, one, run);
     }
     filled += run;
-    at_inner = 0;
-    ++rest;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cpu/op/reduce_loops.hpp"
+#include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
 
 namespace cohort {
@@ -114,10 +115,70 @@ const bool reductions_registered = [] {
 
 // ---- argmax, argmin, argmax_channel: the first one ----------------------------------------------------------------
 
+template <typename T>
+auto number(T x) {
+  if constexpr (kIsHalf<T>)
+    return float(x);
+  else
+    return x;
+}
+template <bool kLargest, typename T>
+bool better(T a, T b) {  // never of NaN
+  return kLargest ? number(a) > number(b) : number(a) < number(b);
+}
+
+// Of a line: the best of many in turn, then the first that is like it. NaN at its front stays the best.
+template <typename T, bool kLargest>
+struct BestOfLineBody {
+  static int64_t run(const T *x, int64_t count) {
+    constexpr int kLanes = 64;
+    T best = x[0];
+    int64_t i = 0;
+    if (count >= kLanes) {
+      T partial[kLanes];
+      std::fill_n(partial, kLanes, best);
+      for (; i + kLanes <= count; i += kLanes) {
+        for (int k = 0; k < kLanes; ++k) partial[k] = better<kLargest>(x[i + k], partial[k]) ? x[i + k] : partial[k];
+      }
+      for (int k = 0; k < kLanes; ++k) best = better<kLargest>(partial[k], best) ? partial[k] : best;
+    }
+    for (; i < count; ++i) best = better<kLargest>(x[i], best) ? x[i] : best;
+    int64_t at = 0;
+    for (int found = 0; at + kLanes <= count; at += kLanes) {
+      for (int k = 0; k < kLanes; ++k) found += number(x[at + k]) == number(best);
+      if (found > 0) break;
+    }
+    for (; at < count; ++at) {
+      if (number(x[at]) == number(best)) return at;
+    }
+    return 0;
+  }
+};
+
+// Of columns, a line more.
+template <typename T, bool kLargest>
+struct BestOfColumnsBody {
+  static void run(const T *x, int64_t line, T *best, int64_t *at, int64_t count) {
+    COHORT_INDEPENDENT_ITERATIONS
+    for (int64_t i = 0; i < count; ++i) {
+      const bool wins = better<kLargest>(x[i], best[i]);
+      best[i] = wins ? x[i] : best[i];
+      at[i] = wins ? line : at[i];
+    }
+  }
+};
+
+template <typename Body, typename T>
+auto version() {
+  if constexpr (std::is_same_v<T, float>) return best_version<Body>();
+  return &Body::run;
+}
+
 template <typename T, bool kLargest>
 class ArgReduce final : public Kernel {
  public:
-  ArgReduce(const Shape &shape, std::optional<int32_t> axis, const char *op) {
+  ArgReduce(const Shape &shape, std::optional<int32_t> axis, const char *op)
+      : of_line_(version<BestOfLineBody<T, kLargest>, T>()), of_columns_(version<BestOfColumnsBody<T, kLargest>, T>()) {
     if (!axis) {
       length_ = shape.size();
     } else {
@@ -130,27 +191,31 @@ class ArgReduce final : public Kernel {
   void run(const Args &args, const Lane &lane) const override {
     const T *const x = args.in<T>(0);
     T *const out = args.out<T>(0);
-    parallel_for(lane, outer_ * inner_, std::max<int64_t>(1, kCheapGrain / std::max<int64_t>(length_, 1)),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i) {
-                     const T *const line = x + i / inner_ * length_ * inner_ + i % inner_;
-                     int64_t best = 0;
-                     for (int64_t k = 1; k < length_; ++k) {
-                       if (better(line[k * inner_], line[best * inner_])) best = k;
-                     }
-                     out[i] = cast_element<T>(best);
-                   }
-                 });
+    if (length_ == 0) return void(std::fill_n(out, outer_ * inner_, T()));
+    const int64_t width = std::min(inner_, kPointwiseBlock),
+                  chunks = (inner_ + width - 1) / std::max<int64_t>(width, 1);
+    const int64_t grain = std::max<int64_t>(1, kCheapGrain / std::max<int64_t>(length_ * width, 1));
+    parallel_for(lane, outer_ * chunks, grain, [&](int64_t begin, int64_t end) {
+      T best[kPointwiseBlock];
+      int64_t at[kPointwiseBlock];
+      for (int64_t unit = begin; unit < end; ++unit) {
+        const int64_t outer = unit / chunks, first = unit % chunks * width, count = std::min(width, inner_ - first);
+        const T *const lines = x + outer * length_ * inner_ + first;
+        if (inner_ == 1) {
+          at[0] = of_line_(lines, length_);
+        } else {
+          std::copy_n(lines, count, best);
+          std::fill_n(at, count, int64_t(0));
+          for (int64_t k = 1; k < length_; ++k) of_columns_(lines + k * inner_, k, best, at, count);
+        }
+        for (int64_t i = 0; i < count; ++i) out[outer * inner_ + first + i] = cast_element<T>(at[i]);
+      }
+    });
   }
 
  private:
-  static bool better(T a, T b) {
-    if constexpr (kIsHalf<T>) {
-      return kLargest ? float(a) > float(b) : float(a) < float(b);
-    } else {
-      return kLargest ? a > b : a < b;
-    }
-  }
+  int64_t (*const of_line_)(const T *, int64_t);
+  void (*const of_columns_)(const T *, int64_t, T *, int64_t *, int64_t);
   int64_t outer_ = 1, length_ = 1, inner_ = 1;
 };
 

@@ -26,6 +26,7 @@ using Wide = std::conditional_t<std::is_same_v<C, int64_t>, int64_t, double>;
 template <typename C>
 struct Sum {
   using A = Wide<C>;
+  static constexpr int kLanes = 16;  // partial results at once
   static A start() { return A(0); }
   static A of(C x) { return A(x); }
   static A join(A a, A b) { return pointwise::add(a, b); }
@@ -48,6 +49,7 @@ struct SquareSum : Sum<C> {
 template <typename C>
 struct Prod {
   using A = Wide<C>;
+  static constexpr int kLanes = 16;  // partial results at once
   static A start() { return A(1); }
   static A of(C x) { return A(x); }
   static A join(A a, A b) { return pointwise::mul(a, b); }
@@ -58,40 +60,54 @@ struct NanProd : Prod<C> {
   static A of(C x) { return x != x ? A(1) : A(x); }
 };
 template <typename C>
-struct Max {  // NaN wins
+struct Max {  // NaN wins; no branches, so that vectors can do it
   using A = C;
+  static constexpr int kLanes = 64;
   static A start() {
     return std::is_integral_v<C> ? std::numeric_limits<C>::min() : -std::numeric_limits<C>::infinity();
   }
   static A of(C x) { return x; }
-  static A join(A a, A b) { return b > a || b != b ? b : a; }
+  static A join(A a, A b) {
+    const A larger = b > a ? b : a;
+    return b != b ? b : larger;
+  }
 };
 template <typename C>
 struct Min {
   using A = C;
+  static constexpr int kLanes = 64;
   static A start() {
     return std::is_integral_v<C> ? std::numeric_limits<C>::max() : std::numeric_limits<C>::infinity();
   }
   static A of(C x) { return x; }
-  static A join(A a, A b) { return b < a || b != b ? b : a; }
+  static A join(A a, A b) {
+    const A smaller = b < a ? b : a;
+    return b != b ? b : smaller;
+  }
 };
 
-// A stretch to one result: sixteen partial results, joined in order, whatever the instruction set.
+// A stretch to one result: partial results, joined in order, whatever the instruction set; what is left goes one by
+// one.
 template <typename Op, typename C>
 struct StretchBody {
   using A = typename Op::A;
   static A run(const C *x, int64_t count) {
-    A partial[16];
-    for (int k = 0; k < 16; ++k) partial[k] = Op::start();
+    constexpr int kLanes = Op::kLanes;
+    A result = Op::start();
     int64_t i = 0;
-    for (; i + 16 <= count; i += 16) {
-      for (int k = 0; k < 16; ++k) partial[k] = Op::join(partial[k], Op::of(x[i + k]));
+    if (count >= kLanes) {
+      A partial[kLanes];
+      for (int k = 0; k < kLanes; ++k) partial[k] = Op::of(x[k]);
+      for (i = kLanes; i + kLanes <= count; i += kLanes) {
+        for (int k = 0; k < kLanes; ++k) partial[k] = Op::join(partial[k], Op::of(x[i + k]));
+      }
+      for (int width = kLanes / 2; width > 0; width /= 2) {
+        for (int k = 0; k < width; ++k) partial[k] = Op::join(partial[k], partial[k + width]);
+      }
+      result = partial[0];
     }
-    for (int k = 0; i < count; ++i, ++k) partial[k] = Op::join(partial[k], Op::of(x[i]));
-    for (int width = 8; width > 0; width /= 2) {
-      for (int k = 0; k < width; ++k) partial[k] = Op::join(partial[k], partial[k + width]);
-    }
-    return partial[0];
+    for (; i < count; ++i) result = Op::join(result, Op::of(x[i]));
+    return result;
   }
 };
 
@@ -141,7 +157,7 @@ class Reducer {
         line_(best<LineBody<Op, C>>()) {
     // Where few results come from many elements, each gets several parts, which are joined in order.
     const int64_t num_units = axes_.inner_kept ? axes_.num_kept * chunks() : axes_.num_kept;
-    const int64_t line = axes_.inner_kept ? std::min(axes_.inner, kPointwiseBlock) : axes_.inner;
+    const int64_t line = axes_.inner_kept ? std::min(axes_.inner, kLine) : axes_.inner;
     split_inner_ = !axes_.inner_kept && axes_.num_dropped == 1;
     const int64_t divisible = split_inner_ ? axes_.inner / kPointwiseBlock : axes_.num_dropped;
     const int64_t parts =
@@ -157,7 +173,7 @@ class Reducer {
   void run(const Args &args, int output, const Lane &lane) const {
     A *const parts = static_cast<A *>(args.scratch);
     if (axes_.inner_kept) {
-      const int64_t num_units = axes_.num_kept * chunks(), width = std::min(axes_.inner, kPointwiseBlock);
+      const int64_t num_units = axes_.num_kept * chunks(), width = std::min(axes_.inner, kLine);
       const int64_t grain = grain_of(axes_.num_dropped / num_parts_ * width);
       parallel_for(lane, num_units * num_parts_, grain, [&](int64_t begin, int64_t end) {
         for (int64_t unit = begin; unit < end; ++unit) lines(args, output, unit / num_parts_, unit % num_parts_, parts);
@@ -182,6 +198,7 @@ class Reducer {
 
  private:
   static constexpr int64_t kPartElements = 16384, kMaxParts = 64;
+  static constexpr int64_t kLine = 4 * kPointwiseBlock;  // results at once: long pieces of lines are read ahead
 
   template <typename Body>
   static auto best() {
@@ -189,7 +206,7 @@ class Reducer {
     return &Body::run;
   }
   static constexpr Dtype compute_dtype() { return std::is_same_v<A, int64_t> ? Dtype::kInt64 : dtype_of<A>(); }
-  int64_t chunks() const { return (axes_.inner + kPointwiseBlock - 1) / kPointwiseBlock; }
+  int64_t chunks() const { return (axes_.inner + kLine - 1) / kLine; }
   static int64_t grain_of(int64_t elements) {
     return std::max<int64_t>(1, kCheapGrain / std::max<int64_t>(elements, 1));
   }
@@ -226,10 +243,10 @@ class Reducer {
 
   // unit: a kept index and a chunk of the inner axis.
   void lines(const Args &args, int output, int64_t unit, int64_t part, A *parts) const {
-    const int64_t k = unit / chunks(), first = unit % chunks() * kPointwiseBlock;
-    const int64_t count = std::min(kPointwiseBlock, axes_.inner - first);
+    const int64_t k = unit / chunks(), first = unit % chunks() * kLine;
+    const int64_t count = std::min(kLine, axes_.inner - first);
     const int64_t base = ReduceAxes::offset(axes_.kept, k) + first;
-    A own[kPointwiseBlock];
+    A own[kLine];
     A *const results = num_parts_ > 1 ? parts + (part * axes_.num_kept + k) * axes_.inner + first : own;
     std::fill(results, results + count, Op::start());
     C buffer[kPointwiseBlock];
@@ -237,14 +254,17 @@ class Reducer {
     range(part, axes_.num_dropped, &begin, &end);
     for (int64_t d = begin; d < end; ++d) {
       const int64_t at = base + ReduceAxes::offset(axes_.dropped, d);
-      line_(source_.template block<C>(args, at, count, buffer), results, count);
+      for (int64_t i = 0; i < count; i += kPointwiseBlock) {
+        const int64_t piece = std::min(kPointwiseBlock, count - i);
+        line_(source_.template block<C>(args, at + i, piece, buffer), results + i, piece);
+      }
     }
     if (num_parts_ == 1) store(args, output, k * axes_.inner + first, results, count);
   }
 
   void join_lines(const Args &args, int output, int64_t unit, A *parts) const {
-    const int64_t k = unit / chunks(), first = unit % chunks() * kPointwiseBlock;
-    const int64_t count = std::min(kPointwiseBlock, axes_.inner - first);
+    const int64_t k = unit / chunks(), first = unit % chunks() * kLine;
+    const int64_t count = std::min(kLine, axes_.inner - first);
     A *const results = parts + k * axes_.inner + first;
     for (int64_t p = 1; p < num_parts_; ++p) {
       const A *const more = results + p * axes_.num_kept * axes_.inner;

@@ -12,7 +12,7 @@ namespace cohort {
 template <typename C>
 class SoftmaxRows {
  public:
-  SoftmaxRows() : exp_(pointwise_loop<C>(PointwiseCode::kExp)) {}
+  SoftmaxRows();
   // count rows of `cols` contiguous elements. y may be x.
   void rows(const C *x, C *y, int64_t count, int64_t cols) const;
   // One slab (cols, inner), along cols. y may be x.
@@ -20,6 +20,8 @@ class SoftmaxRows {
 
  private:
   const PointwiseLoop<C> exp_;
+  void (*const shift_)(const C *x, C *y, int64_t count);  // of a row: less its largest element
+  void (*const norm_)(C *y, int64_t count);               // of a row: by its sum
 };
 
 extern template class SoftmaxRows<float>;

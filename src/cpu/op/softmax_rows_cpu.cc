@@ -2,6 +2,9 @@
 #include "cpu/op/softmax_rows.hpp"
 
 #include <algorithm>
+#include <type_traits>
+
+#include "cpu/simd.hpp"
 
 namespace cohort {
 namespace {
@@ -9,27 +12,62 @@ namespace {
 constexpr int64_t kBlock = 1024;   // elements whose exponentials are taken at once
 constexpr int64_t kColumns = 256;  // of a slab, at once
 
-template <typename C>
-C max_of(const C *x, int64_t count) {
-  C top = x[0];
-  for (int64_t i = 1; i < count; ++i) top = x[i] > top ? x[i] : top;
-  return top;
-}
+constexpr int kLanes = 64;  // partial results, joined in order, whatever the instruction set
 
-// Four partial sums in a fixed order.
+// y = x - max(x).
 template <typename C>
-C sum_of(const C *x, int64_t count) {
-  C partial[4] = {0, 0, 0, 0};
-  int64_t i = 0;
-  for (; i + 4 <= count; i += 4) {
-    for (int k = 0; k < 4; ++k) partial[k] += x[i + k];
+struct ShiftBody {
+  static void run(const C *x, C *y, int64_t count) {
+    C top = x[0];
+    int64_t i = 0;
+    if (count >= kLanes) {
+      C partial[kLanes];
+      for (int k = 0; k < kLanes; ++k) partial[k] = top;
+      for (; i + kLanes <= count; i += kLanes) {
+        for (int k = 0; k < kLanes; ++k) partial[k] = x[i + k] > partial[k] ? x[i + k] : partial[k];
+      }
+      for (int k = 0; k < kLanes; ++k) top = partial[k] > top ? partial[k] : top;
+    }
+    for (; i < count; ++i) top = x[i] > top ? x[i] : top;
+    for (int64_t j = 0; j < count; ++j) y[j] = x[j] - top;
   }
-  C sum = (partial[0] + partial[1]) + (partial[2] + partial[3]);
-  for (; i < count; ++i) sum += x[i];
-  return sum;
+};
+
+// y = y / sum(y).
+template <typename C>
+struct NormBody {
+  static void run(C *y, int64_t count) {
+    C sum = 0;
+    int64_t i = 0;
+    if (count >= kLanes) {
+      C partial[kLanes] = {};
+      for (; i + kLanes <= count; i += kLanes) {
+        for (int k = 0; k < kLanes; ++k) partial[k] += y[i + k];
+      }
+      for (int width = kLanes / 2; width > 0; width /= 2) {
+        for (int k = 0; k < width; ++k) partial[k] += partial[k + width];
+      }
+      sum = partial[0];
+    }
+    for (; i < count; ++i) sum += y[i];
+    const C scale = C(1) / sum;
+    for (int64_t j = 0; j < count; ++j) y[j] *= scale;
+  }
+};
+
+template <typename Body, typename C>
+auto version() {
+  if constexpr (std::is_same_v<C, float>) return best_version<Body>();
+  return &Body::run;
 }
 
 }  // namespace
+
+template <typename C>
+SoftmaxRows<C>::SoftmaxRows()
+    : exp_(pointwise_loop<C>(PointwiseCode::kExp)),
+      shift_(version<ShiftBody<C>, C>()),
+      norm_(version<NormBody<C>, C>()) {}
 
 // Short rows share one call of the exponential.
 template <typename C>
@@ -38,19 +76,10 @@ void SoftmaxRows<C>::rows(const C *x, C *y, int64_t count, int64_t cols) const {
   const int64_t together = std::max<int64_t>(1, kBlock / cols);
   for (int64_t first = 0; first < count; first += together) {
     const int64_t last = std::min(first + together, count);
-    for (int64_t row = first; row < last; ++row) {
-      const C *const from = x + row * cols;
-      C *const to = y + row * cols;
-      const C top = max_of(from, cols);
-      for (int64_t i = 0; i < cols; ++i) to[i] = from[i] - top;
-    }
+    for (int64_t row = first; row < last; ++row) shift_(x + row * cols, y + row * cols, cols);
     C *const block = y + first * cols;
     exp_(block, nullptr, nullptr, C(0), C(0), block, (last - first) * cols);
-    for (int64_t row = first; row < last; ++row) {
-      C *const to = y + row * cols;
-      const C scale = C(1) / sum_of(to, cols);
-      for (int64_t i = 0; i < cols; ++i) to[i] *= scale;
-    }
+    for (int64_t row = first; row < last; ++row) norm_(y + row * cols, cols);
   }
 }
 
