@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What MXNet 1.9.1 does wrong and no other test shows to be right here: clauses of DEF-25, DEF-26, DEF-32, DEF-35,
- * DEF-46. */
+ * DEF-46 to DEF-48. */
 #include <stdio.h>
 
 #include "support/executor_tests.h"
@@ -161,6 +161,34 @@ static void a_mean_of_nothing_is_zero(void **state) {
   cohort_executor_free(executor);
 }
 
+static cohort_executor *of_data(const char *op, const char *const *attrs, cohort_descs *data) {
+  return simple_bind_with(node(op, "n", attrs, INPUTS(variable("data"))), data, "write");
+}
+
+/* DEF-47: below 0 it is what the function says. */
+static void the_gradient_of_selu_is_its_own(void **state) {
+  cohort_executor *executor = of_data("LeakyReLU", ATTRS("act_type", "selu"), desc("data", SHAPE(1, 3), NULL));
+
+  (void)state;
+  set_arg(executor, "data", -3, -1, 0.5f);
+  ok(cohort_executor_forward(executor, 1));
+  ok(try_backward_with(executor, floats(SHAPE(1, 3), FLOATS(1, 1, 1)), 1));
+  holds_free(grad_of(executor, "data"), 0.0875306f, 0.6467686f, 1.0507010f); /* 1.0507010 * 1.6732632 * exp(x) */
+  cohort_executor_free(executor);
+}
+
+/* DEF-48: each row has a gradient of its own. */
+static void a_softmax_of_rows_goes_back_to_rows(void **state) {
+  cohort_executor *executor =
+      of_data("SoftmaxActivation", ATTRS("mode", "instance"), desc("data", SHAPE(1, 2, 2), NULL));
+
+  (void)state;
+  ok(cohort_executor_forward(executor, 1));
+  ok(try_backward_with(executor, floats(SHAPE(1, 2, 2), FLOATS(1, 0, 0, 0)), 1));
+  holds_free(grad_of(executor, "data"), 0.25f, -0.25f, 0, 0);
+  cohort_executor_free(executor);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_float16_attribute_needs_no_help),
@@ -169,6 +197,8 @@ int main(void) {
       TEST(a_map_needs_no_other_argument_to_count),
       TEST(messages_are_one_line_of_utf8),
       TEST(a_mean_of_nothing_is_zero),
+      TEST(the_gradient_of_selu_is_its_own),
+      TEST(a_softmax_of_rows_goes_back_to_rows),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
