@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What MXNet 1.9.1 does wrong and no other test shows to be right here: clauses of DEF-25, DEF-26, DEF-32, DEF-35,
- * DEF-46 to DEF-48. */
+ * DEF-46 to DEF-49. */
 #include <stdio.h>
 
 #include "support/executor_tests.h"
@@ -189,6 +189,22 @@ static void a_softmax_of_rows_goes_back_to_rows(void **state) {
   cohort_executor_free(executor);
 }
 
+/* DEF-49: the momentum takes the weight that was, and so the second step is Nesterov's, too. */
+static void nesterov_decays_the_weight_that_was(void **state) {
+  const char *const keys[] = {"learning_rate", "momentum", "wd"}, *const values[] = {"0.1", "0.9", "0.3"};
+  cohort_ndarray *weight = floats(SHAPE(1), FLOATS(1)), *grad = floats(SHAPE(1), FLOATS(0.5f));
+  cohort_optimizer *optimizer = NULL;
+
+  (void)state;
+  ok(cohort_optimizer_create("nag", keys, values, 3, &optimizer));
+  ok(cohort_optimizer_update(optimizer, "x_weight", 0, weight, grad));
+  holds(weight, 0.848f); /* m = -0.1 * (0.5 + 0.3 * 1); w = 1 + 0.9 m - 0.1 * (0.5 + 0.3 * 1) */
+  ok(cohort_optimizer_update(optimizer, "x_weight", 0, weight, grad));
+  holds_free(weight, 0.639864f); /* MXNet: 0.643558, from m = -0.1 * (0.5 + 0.3 * 0.848) */
+  cohort_ndarray_free(grad);
+  cohort_optimizer_free(optimizer);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_float16_attribute_needs_no_help),
@@ -199,6 +215,7 @@ int main(void) {
       TEST(a_mean_of_nothing_is_zero),
       TEST(the_gradient_of_selu_is_its_own),
       TEST(a_softmax_of_rows_goes_back_to_rows),
+      TEST(nesterov_decays_the_weight_that_was),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
