@@ -174,6 +174,7 @@ struct CUgraph_st {
   struct Node {
     cudasim::Op op;
     std::vector<size_t> after;
+    std::vector<size_t> before = {};  // of one that is ready to be launched: what comes after it
   };
   std::vector<Node> nodes;
   int device = 0;
@@ -187,8 +188,8 @@ namespace cudasim {
 // One launch of a graph: its nodes in an order drawn from those that they allow, with other streams' work between them.
 struct GraphRun {
   std::shared_ptr<const CUgraph_st> graph;
-  std::vector<bool> done;
-  size_t num_left = 0;
+  std::vector<size_t> num_waiting;  // by node: how many are not done that it comes after
+  std::vector<size_t> ready;
 };
 
 struct Capture {

@@ -645,7 +645,10 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *made, cudaGraph_t graph, unsig
   const Call call("cudaGraphInstantiate", kPlain);
   if (call.refused) return call.result(call.refused);
   if (!sim().captured.count(graph)) return call.result(cudaErrorInvalidValue);
-  *made = new CUgraphExec_st{std::make_shared<const CUgraph_st>(*graph)};
+  auto copy = std::make_shared<CUgraph_st>(*graph);
+  for (size_t i = 0; i < copy->nodes.size(); ++i)
+    for (const size_t earlier : copy->nodes[i].after) copy->nodes[earlier].before.push_back(i);
+  *made = new CUgraphExec_st{std::move(copy)};
   sim().graphs.insert(*made);
   return cudaSuccess;
 }
@@ -680,8 +683,12 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   ++sim().num_launches;
   ++sim().num_replays;
   Op op{"a graph"};
-  const size_t num_nodes = graph->graph->nodes.size();
-  op.graph = std::make_shared<GraphRun>(GraphRun{graph->graph, std::vector<bool>(num_nodes, false), num_nodes});
+  op.graph = std::make_shared<GraphRun>();
+  op.graph->graph = graph->graph;
+  for (size_t i = 0; !sim().kernels_are_empty && i < graph->graph->nodes.size(); ++i) {
+    op.graph->num_waiting.push_back(graph->graph->nodes[i].after.size());
+    if (op.graph->num_waiting[i] == 0) op.graph->ready.push_back(i);
+  }
   sim().enqueue(stream, std::move(op));
   return cudaSuccess;
 }

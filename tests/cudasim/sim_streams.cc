@@ -90,9 +90,9 @@ bool Simulator::run_one(std::unique_lock<std::mutex> &lock) {
     if (can_go_on(*stream)) able.push_back(stream);
   if (able.empty()) return false;
   CUstream_st *const stream = able[draw(able.size())];
-  if (GraphRun *const graph = stream->ops.front().graph.get(); graph && graph->num_left > 0) {
+  if (GraphRun *const graph = stream->ops.front().graph.get(); graph && !graph->ready.empty()) {
     run_node(lock, stream, graph);
-    if (graph->num_left > 0) return true;
+    if (!graph->ready.empty()) return true;
   }
   const Op op = std::move(stream->ops.front());
   stream->ops.pop_front();
@@ -108,15 +108,12 @@ bool Simulator::run_one(std::unique_lock<std::mutex> &lock) {
 
 void Simulator::run_node(std::unique_lock<std::mutex> &lock, CUstream_st *stream, GraphRun *graph) {
   const std::vector<CUgraph_st::Node> &nodes = graph->graph->nodes;
-  std::vector<size_t> ready;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const auto is_done = [&](size_t before) { return graph->done[before]; };
-    if (!graph->done[i] && std::all_of(nodes[i].after.begin(), nodes[i].after.end(), is_done)) ready.push_back(i);
-  }
-  const size_t node = ready[draw(ready.size())];
-  graph->done[node] = true;
+  std::swap(graph->ready[draw(graph->ready.size())], graph->ready.back());
+  const size_t node = graph->ready.back();
+  graph->ready.pop_back();
   run_op(lock, stream, nodes[node].op);
-  --graph->num_left;
+  for (const size_t next : nodes[node].before)
+    if (--graph->num_waiting[next] == 0) graph->ready.push_back(next);
   changed.notify_all();
 }
 
