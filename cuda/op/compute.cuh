@@ -27,9 +27,26 @@ void parallel_for(const Lane &lane, int64_t count, int64_t, const Body &body) {
   for_each(lane, count, OneIndex<Body>{body});
 }
 
+// A block for each.
+template <typename Body>
+__global__ void call_for_each_block(Body body, int64_t count) {
+  for (int64_t i = blockIdx.x; i < count; i += gridDim.x) body(i);
+}
+
+template <typename Body>
+void each_together(const Lane &lane, int64_t count, int64_t work, const Body &body) {
+  if (count == 0) return;
+  // A warp for what is small, of which there are many as a rule.
+  const Grid grid{dim3(unsigned(std::min<int64_t>(count, 132 * 16))), dim3(work <= 32 * 32 * 32 ? 32 : kBlockThreads)};
+  launch(call_for_each_block<Body>, grid, lane.stream, body, count);
+}
+
+__device__ inline void meet() { __syncthreads(); }
+
 template <typename Fn>
-void each_of_one(const Lane &lane, const Fn &fn) {
-  for_each(lane, 1, fn);
+__device__ void share_out(int64_t count, const Fn &fn) {
+  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) fn(i, i + 1);
+  meet();
 }
 
 template <typename Fn>
@@ -51,16 +68,15 @@ void multiply_each(const Lane &lane, int64_t count, bool ta, bool tb, int64_t m,
 void multiply_each(const Lane &lane, int64_t count, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double *a,
                    const double *b, double *c);
 
-// c (m, n) = op(a) (m, k) op(b) (k, n) + beta c, by one thread.
+// c (m, n) = op(a) (m, k) op(b) (k, n) + beta c, within each_together().
 template <typename C>
 __device__ void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const C *a, const C *b, C beta, C *c) {
-  for (int64_t i = 0; i < m; ++i) {
-    for (int64_t j = 0; j < n; ++j) {
-      C sum = beta == C(0) ? C(0) : beta * c[i * n + j];
-      for (int64_t l = 0; l < k; ++l) sum += (ta ? a[l * m + i] : a[i * k + l]) * (tb ? b[j * k + l] : b[l * n + j]);
-      c[i * n + j] = sum;
-    }
-  }
+  share_out(m * n, [&](int64_t at, int64_t) {
+    const int64_t i = at / n, j = at % n;
+    C sum = beta == C(0) ? C(0) : beta * c[at];
+    for (int64_t l = 0; l < k; ++l) sum += (ta ? a[l * m + i] : a[i * k + l]) * (tb ? b[j * k + l] : b[l * n + j]);
+    c[at] = sum;
+  });
 }
 
 }  // namespace cohort

@@ -6,6 +6,9 @@
 //   copies
 //     of what is around it, members included, and calls nothing but functions that are COHORT_HOST_DEVICE
 //   each_place(lane, rows, columns, COHORT_LOOP_BODY(int64_t row, int64_t column) {...}): the same, a place at a time
+//   each_together(lane, count, work, COHORT_BODY(int64_t i) {...}): a thing at a time, by threads that work on it
+//     together: share_out(n, [&](int64_t begin, int64_t end) {...}) in it is work by ranges, all of it done when it
+//     returns; meet() waits until all are there; all else is done by each of them alike
 //   COHORT_FAILS(...): the run fails with this text; where a kernel cannot fail, nothing happens
 //   multiply_each(): products of matrices
 #pragma once

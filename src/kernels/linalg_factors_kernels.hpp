@@ -12,7 +12,6 @@ namespace cohort {
 namespace {
 
 using linalg::Batch;
-using linalg::each_matrix;
 
 // What all of these know of their step: the square matrices, first input or output of the kernel.
 struct Squares {
@@ -28,7 +27,7 @@ class Potrf {
   explicit Potrf(const StepSpec &spec) : e_(spec.inputs[0].shape) {}
   size_t extra() const { return 0; }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
-    each_matrix(
+    each_together(
         lane, e_.count, e_.work(), COHORT_BODY(int64_t i) {
           C *const l = out[0] + i * e_.area();
           linalg::copy_triangle(true, e_.n, in[0] + i * e_.area(), l);
@@ -37,23 +36,24 @@ class Potrf {
   }
 
  private:
-  COHORT_HOST_DEVICE void factor(C *l, [[maybe_unused]] int64_t index) const {
+  // Column by column: its sums, then the quotients, then the diagonal, which the quotients are made of.
+  COHORT_KERNEL_CODE void factor(C *l, [[maybe_unused]] int64_t index) const {
     const int64_t n = e_.n;
-    for (int64_t i = 0; i < n; ++i) {
-      C *const row = l + i * n;
-      for (int64_t j = 0; j <= i; ++j) {
-        const C *const other = l + j * n;
+    for (int64_t j = 0; j < n; ++j) {
+      const C *const other = l + j * n;
+      linalg::share_each(n - j, [&](int64_t below) {
+        C *const row = l + (j + below) * n;
         C sum = row[j];
         for (int64_t k = 0; k < j; ++k) sum -= row[k] * other[k];
-        if (j < i) {
-          row[j] = sum / other[j];
-        } else if (sum > 0) {
-          row[i] = std::sqrt(sum);
-        } else {
-          COHORT_FAILS("A: expected positive definite matrices, found that matrix ", index, " is not, at its row ", i);
-          row[i] = C(NAN);
-        }
+        row[j] = sum;
+      });
+      const C square = other[j];
+      if (!(square > 0)) {
+        COHORT_FAILS("A: expected positive definite matrices, found that matrix ", index, " is not, at its row ", j);
       }
+      const C root = square > 0 ? std::sqrt(square) : C(NAN);
+      linalg::share_each(n - j - 1, [&](int64_t below) { l[(j + 1 + below) * n + j] /= root; });
+      linalg::share_each(1, [&](int64_t) { l[j * n + j] = root; });
     }
   }
   const Squares e_;
@@ -67,14 +67,14 @@ class PotrfBackward {
   size_t extra() const { return 0; }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
     const int64_t n = e_.n;
-    each_matrix(
+    each_together(
         lane, e_.count, e_.work(), COHORT_BODY(int64_t index) {
           const C *const l = in[1] + index * e_.area();
           C *const da = out[0] + index * e_.area();
           gemm(true, false, n, n, n, l, in[0] + index * e_.area(), C(0), da);
-          for (int64_t i = 0; i < n; ++i) {
+          linalg::share_each(n, [&](int64_t i) {
             for (int64_t j = i + 1; j < n; ++j) da[i * n + j] = da[j * n + i];
-          }
+          });
           linalg::solve_triangle(false, true, true, n, n, l, da);
           linalg::solve_triangle(true, true, false, n, n, l, da);
           linalg::scale(C(0.5), n * n, da);
@@ -93,12 +93,11 @@ class Potri {
   size_t extra() const { return 0; }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
     const int64_t n = e_.n;
-    each_matrix(
+    each_together(
         lane, e_.count, e_.work(), COHORT_BODY(int64_t index) {
           const C *const a = in[0] + index * e_.area();
           C *const to = out[0] + index * e_.area();
-          fill_elements(to, n * n, C(0));
-          for (int64_t i = 0; i < n; ++i) to[i * n + i] = 1;
+          linalg::set_identity(n, to);
           linalg::solve_triangle(false, true, false, n, n, a, to);
           linalg::solve_triangle(false, true, true, n, n, a, to);
         });
@@ -116,7 +115,7 @@ class PotriBackward {
   size_t extra() const { return 0; }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
     const int64_t n = e_.n;
-    each_matrix(
+    each_together(
         lane, e_.count, e_.work(), COHORT_BODY(int64_t i) {
           const C *const head = in[0] + i * e_.area(), *const b = in[2] + i * e_.area();
           C *const da = out[0] + i * e_.area();
@@ -138,13 +137,13 @@ class Inverse {
   explicit Inverse(const StepSpec &spec) : e_(spec.inputs[0].shape) {}
   size_t extra() const { return size_t(e_.count * e_.area()); }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
-    each_matrix(
+    each_together(
         lane, e_.count, e_.work(), COHORT_BODY(int64_t i) {
           C *const a = extra + i * e_.area();
-          copy_elements(in[0] + i * e_.area(), e_.area(), a);
+          linalg::copy(in[0] + i * e_.area(), e_.area(), a);
           if (linalg::invert(e_.n, a, out[0] + i * e_.area()) == 0) {
             COHORT_FAILS("A: expected matrices that have an inverse, found that matrix ", i, " is singular");
-            fill_elements(out[0] + i * e_.area(), e_.area(), C(NAN));
+            linalg::fill(out[0] + i * e_.area(), e_.area(), C(NAN));
           }
         });
   }
@@ -161,7 +160,7 @@ class InverseBackward {
   size_t extra() const { return size_t(e_.count * e_.area()); }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
     const int64_t n = e_.n;
-    each_matrix(
+    each_together(
         lane, e_.count, e_.work(), COHORT_BODY(int64_t i) {
           const C *const b = in[1] + i * e_.area();
           C *const half = extra + i * e_.area(), *const da = out[0] + i * e_.area();
@@ -182,20 +181,22 @@ class Determinant {
   explicit Determinant(const StepSpec &spec) : e_(spec.inputs[0].shape), log_(spec.outputs.size() > 1) {}
   size_t extra() const { return size_t(e_.count * e_.area()); }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
-    each_matrix(
+    each_together(
         lane, e_.count, e_.work(), COHORT_BODY(int64_t index) {
           C *const a = extra + index * e_.area();
-          copy_elements(in[0] + index * e_.area(), e_.area(), a);
+          linalg::copy(in[0] + index * e_.area(), e_.area(), a);
           C sign = C(linalg::eliminate(e_.n, a, static_cast<C *>(nullptr)));
-          C product = sign, log = sign == 0 ? C(-INFINITY) : C(0);
-          for (int64_t i = 0; sign != 0 && i < e_.n; ++i) {
-            const C pivot = a[i * e_.n + i];
-            product *= pivot;
-            log += std::log(std::abs(pivot));
-            if (pivot < 0) sign = -sign;
-          }
-          if (out[0]) out[0][index] = log_ ? sign : product;
-          if (log_ && out[1]) out[1][index] = log;
+          linalg::share_each(1, [&](int64_t) {
+            C product = sign, log = sign == 0 ? C(-INFINITY) : C(0);
+            for (int64_t i = 0; sign != 0 && i < e_.n; ++i) {
+              const C pivot = a[i * e_.n + i];
+              product *= pivot;
+              log += std::log(std::abs(pivot));
+              if (pivot < 0) sign = -sign;
+            }
+            if (out[0]) out[0][index] = log_ ? sign : product;
+            if (log_ && out[1]) out[1][index] = log;
+          });
         });
   }
 
@@ -213,14 +214,14 @@ class DeterminantBackward {
   size_t extra() const { return size_t(2 * e_.count * e_.area()); }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
     const int64_t n = e_.n;
-    each_matrix(
+    each_together(
         lane, e_.count, e_.work(), COHORT_BODY(int64_t index) {
           C *const a = extra + 2 * index * e_.area(), *const inverse = a + e_.area(),
                    *const da = out[0] + index * n * n;
-          copy_elements(in[heads_] + index * e_.area(), e_.area(), a);
+          linalg::copy(in[heads_] + index * e_.area(), e_.area(), a);
           const int sign = linalg::invert(n, a, inverse);
           if (sign == 0) {
-            fill_elements(da, n * n, C(0));
+            linalg::fill(da, n * n, C(0));
             return;
           }
           C factor = in[heads_ - 1][index];
@@ -228,9 +229,9 @@ class DeterminantBackward {
             factor *= C(sign);
             for (int64_t i = 0; i < n; ++i) factor *= a[i * n + i];
           }
-          for (int64_t i = 0; i < n; ++i) {
+          linalg::share_each(n, [&](int64_t i) {
             for (int64_t j = 0; j < n; ++j) da[i * n + j] = factor * inverse[j * n + i];
-          }
+          });
         });
   }
 
@@ -246,17 +247,19 @@ class SumLogDiag {
   size_t extra() const { return 0; }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
     const int64_t n = e_.n;
-    each_matrix(
+    each_together(
         lane, e_.count, e_.area(), COHORT_BODY(int64_t index) {
           const C *const a = in[kBackward ? 1 : 0] + index * e_.area();
           C *const to = out[0] + index * (kBackward ? n * n : 1);
           if constexpr (kBackward) {
-            fill_elements(to, n * n, C(0));
-            for (int64_t i = 0; i < n; ++i) to[i * (n + 1)] = in[0][index] / a[i * (n + 1)];
+            linalg::fill(to, n * n, C(0));
+            linalg::share_each(n, [&](int64_t i) { to[i * (n + 1)] = in[0][index] / a[i * (n + 1)]; });
           } else {
-            C sum = 0;
-            for (int64_t i = 0; i < n; ++i) sum += std::log(a[i * (n + 1)]);
-            *to = sum;
+            linalg::share_each(1, [&](int64_t) {
+              C sum = 0;
+              for (int64_t i = 0; i < n; ++i) sum += std::log(a[i * (n + 1)]);
+              *to = sum;
+            });
           }
         });
   }
@@ -276,21 +279,23 @@ class Part {
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
     const int64_t n = e_.n, offset = std::abs(a_.offset), order = n - offset;
     const int64_t length = kTriangle ? order * (order + 1) / 2 : order;
-    each_matrix(
+    each_together(
         lane, e_.count, e_.area(), COHORT_BODY(int64_t index) {
-          const C *from = in[0] + index * (kMake ? length : n * n);
-          C *to = out[0] + index * (kMake ? n * n : length);
-          if (kMake) fill_elements(to, n * n, C(0));
-          for (int64_t line = offset; line < n; ++line) {
-            for (int64_t k = kTriangle ? 0 : line - offset; k <= line - offset; ++k) {
-              const int64_t at = a_.lower ? line * n + k : k * n + line;
+          const C *const from = in[0] + index * (kMake ? length : n * n);
+          C *const to = out[0] + index * (kMake ? n * n : length);
+          if (kMake) linalg::fill(to, n * n, C(0));
+          linalg::share_each(order, [&](int64_t last) {
+            const int64_t line = offset + last, begin = kTriangle ? last * (last + 1) / 2 : last;
+            const int64_t first = kTriangle ? 0 : last;
+            for (int64_t k = first; k <= last; ++k) {
+              const int64_t at = a_.lower ? line * n + k : k * n + line, part = begin + k - first;
               if constexpr (kMake) {
-                to[at] = *from++;
+                to[at] = from[part];
               } else {
-                *to++ = from[at];
+                to[part] = from[at];
               }
             }
-          }
+          });
         });
   }
 

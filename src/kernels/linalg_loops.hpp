@@ -20,69 +20,84 @@ struct Batch {
   COHORT_HOST_DEVICE int64_t area() const { return rows * cols; }
 };
 
+// The same as of kernels/compute.hpp, by those who work on a matrix together (each_together()).
 template <typename Fn>
-struct EachOf {
-  Fn fn;
-  COHORT_KERNEL_CODE void operator()(int64_t begin, int64_t end) const {
+COHORT_KERNEL_CODE void share_each(int64_t count, const Fn &fn) {
+  share_out(count, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) fn(i);
-  }
-};
-
-// Calls fn(i) for each of `count` matrices, `work` operations each. One large matrix gets all threads of its products.
-template <typename Fn>
-void each_matrix(const Lane &lane, int64_t count, int64_t work, const Fn &fn) {
-  if (count == 1) return each_of_one(lane, fn);
-  parallel_for(lane, count, work < 65536 ? 65536 / (work > 1 ? work : 1) : 1, EachOf<Fn>{fn});
+  });
+}
+template <typename C>
+COHORT_KERNEL_CODE void fill(C *to, int64_t count, C value) {
+  share_out(count, [&](int64_t begin, int64_t end) { fill_elements(to + begin, end - begin, value); });
+}
+template <typename C>
+COHORT_KERNEL_CODE void copy(const C *from, int64_t count, C *to) {
+  share_out(count, [&](int64_t begin, int64_t end) { copy_elements(from + begin, end - begin, to + begin); });
+}
+template <typename C>
+COHORT_KERNEL_CODE void swap(C *a, C *b, int64_t count) {
+  share_out(count, [&](int64_t begin, int64_t end) { swap_elements(a + begin, b + begin, end - begin); });
+}
+template <typename C>
+COHORT_KERNEL_CODE void set_identity(int64_t n, C *to) {
+  fill(to, n * n, C(0));
+  share_each(n, [&](int64_t i) { to[i * n + i] = 1; });
 }
 
 // b = op(a)^-1 b with a (rows, rows), or b op(a)^-1 with a (cols, cols): op transposes if asked to, `lower` says which
 // triangle of a counts.
 template <typename C>
-COHORT_HOST_DEVICE void solve_triangle(bool right, bool lower, bool transpose, int64_t rows, int64_t cols, const C *a,
+COHORT_KERNEL_CODE void solve_triangle(bool right, bool lower, bool transpose, int64_t rows, int64_t cols, const C *a,
                                        C *b) {
   const int64_t n = right ? cols : rows;
   const auto at = [=](int64_t i, int64_t k) { return transpose ? a[k * n + i] : a[i * n + k]; };
   // From the left, unknown i depends on those before it in a lower triangle; from the right, on those behind it.
   const bool forward = (lower != transpose) != right;
-  for (int64_t step = 0; step < n; ++step) {
-    const int64_t i = forward ? step : n - 1 - step;
-    const int64_t begin = forward ? 0 : i + 1, end = forward ? i : n;
-    if (right) {
-      for (int64_t r = 0; r < rows; ++r) {
-        C *const row = b + r * cols;
-        C sum = row[i];
-        for (int64_t k = begin; k < end; ++k) sum -= row[k] * at(k, i);
-        row[i] = sum / at(i, i);
+  // Rows of b do not depend on each other if a is on the right, columns if it is on the left.
+  share_out(right ? rows : cols, [&](int64_t first, int64_t last) {
+    for (int64_t step = 0; step < n; ++step) {
+      const int64_t i = forward ? step : n - 1 - step;
+      const int64_t begin = forward ? 0 : i + 1, end = forward ? i : n;
+      if (right) {
+        for (int64_t r = first; r < last; ++r) {
+          C *const row = b + r * cols;
+          C sum = row[i];
+          for (int64_t k = begin; k < end; ++k) sum -= row[k] * at(k, i);
+          row[i] = sum / at(i, i);
+        }
+      } else {
+        C *const row = b + i * cols;
+        for (int64_t k = begin; k < end; ++k) {
+          const C factor = at(i, k);
+          for (int64_t j = first; j < last; ++j) row[j] -= factor * b[k * cols + j];
+        }
+        for (int64_t j = first; j < last; ++j) row[j] /= at(i, i);
       }
-    } else {
-      C *const row = b + i * cols;
-      for (int64_t k = begin; k < end; ++k) {
-        const C factor = at(i, k);
-        for (int64_t j = 0; j < cols; ++j) row[j] -= factor * b[k * cols + j];
-      }
-      for (int64_t j = 0; j < cols; ++j) row[j] /= at(i, i);
     }
-  }
+  });
 }
 
 // to = a triangle of a, zeros elsewhere. to may be a.
 template <typename C>
-COHORT_HOST_DEVICE void copy_triangle(bool lower, int64_t n, const C *a, C *to) {
-  for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = 0; j < n; ++j) to[i * n + j] = (lower ? j <= i : j >= i) ? a[i * n + j] : C(0);
-  }
+COHORT_KERNEL_CODE void copy_triangle(bool lower, int64_t n, const C *a, C *to) {
+  share_out(n, [&](int64_t begin, int64_t end) {
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = begin; j < end; ++j) to[i * n + j] = (lower ? j <= i : j >= i) ? a[i * n + j] : C(0);
+    }
+  });
 }
 
 template <typename C>
-COHORT_HOST_DEVICE void scale(C factor, int64_t count, C *x) {
+COHORT_KERNEL_CODE void scale(C factor, int64_t count, C *x) {
   if (factor == 1) return;
-  for (int64_t i = 0; i < count; ++i) x[i] *= factor;
+  share_each(count, [&](int64_t i) { x[i] *= factor; });
 }
 
 // Reduces a (n, n) to an upper triangle with partial pivoting, and does to b (n, n), if given, what it does to a. The
 // sign of the permutation; 0 if a column has no pivot.
 template <typename C>
-COHORT_HOST_DEVICE int eliminate(int64_t n, C *a, C *b) {
+COHORT_KERNEL_CODE int eliminate(int64_t n, C *a, C *b) {
   int sign = 1;
   for (int64_t k = 0; k < n; ++k) {
     int64_t pivot = k;
@@ -90,16 +105,19 @@ COHORT_HOST_DEVICE int eliminate(int64_t n, C *a, C *b) {
       if (std::abs(a[i * n + k]) > std::abs(a[pivot * n + k])) pivot = i;
     }
     if (a[pivot * n + k] == 0) return 0;
+    meet();  // all have seen the pivot where it was
     if (pivot != k) {
       sign = -sign;
-      swap_elements(a + k * n, a + pivot * n, n);
-      if (b) swap_elements(b + k * n, b + pivot * n, n);
+      swap(a + k * n, a + pivot * n, n);
+      if (b) swap(b + k * n, b + pivot * n, n);
     }
-    for (int64_t i = k + 1; i < n; ++i) {
-      const C factor = a[i * n + k] / a[k * n + k];
-      for (int64_t j = k; j < n; ++j) a[i * n + j] -= factor * a[k * n + j];
-      for (int64_t j = 0; b && j < n; ++j) b[i * n + j] -= factor * b[k * n + j];
-    }
+    share_out(n - k - 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = k + 1 + begin; i < k + 1 + end; ++i) {
+        const C factor = a[i * n + k] / a[k * n + k];
+        for (int64_t j = k; j < n; ++j) a[i * n + j] -= factor * a[k * n + j];
+        for (int64_t j = 0; b && j < n; ++j) b[i * n + j] -= factor * b[k * n + j];
+      }
+    });
   }
   return sign;
 }
@@ -107,9 +125,8 @@ COHORT_HOST_DEVICE int eliminate(int64_t n, C *a, C *b) {
 // to = a^-1, with a spoilt. The sign of the permutation of elimination, after which a holds the triangle; 0, and `to`
 // is undefined, if a is singular.
 template <typename C>
-COHORT_HOST_DEVICE int invert(int64_t n, C *a, C *to) {
-  fill_elements(to, n * n, C(0));
-  for (int64_t i = 0; i < n; ++i) to[i * n + i] = 1;
+COHORT_KERNEL_CODE int invert(int64_t n, C *a, C *to) {
+  set_identity(n, to);
   const int sign = eliminate(n, a, to);
   if (sign != 0) solve_triangle(false, false, false, n, n, a, to);
   return sign;

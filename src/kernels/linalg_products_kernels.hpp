@@ -12,7 +12,6 @@ namespace cohort {
 namespace {
 
 using linalg::Batch;
-using linalg::each_matrix;
 
 // Matrices whose rows lie on an axis of their own: (outer, rows, inner, cols), gathered as (outer * inner, rows, cols).
 struct Spread {
@@ -145,13 +144,13 @@ class TriangleForward {
       : t_(spec.attrs_as<LinalgTriangleAttrs>()), e_(spec.inputs[1].shape), n_(t_.rightside ? e_.cols : e_.rows) {}
   size_t extra() const { return kSolve ? 0 : size_t(e_.count * n_ * n_); }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
-    each_matrix(
+    each_together(
         lane, e_.count, e_.area() * n_, COHORT_BODY(int64_t i) {
           const C *const a = in[0] + i * n_ * n_, *const b = in[1] + i * e_.area();
           C *const to = out[0] + i * e_.area();
           C *const square = kSolve ? nullptr : extra + i * n_ * n_;
           if constexpr (kSolve) {
-            for (int64_t j = 0; j < e_.area(); ++j) to[j] = C(t_.alpha) * b[j];
+            linalg::share_each(e_.area(), [&](int64_t j) { to[j] = C(t_.alpha) * b[j]; });
             linalg::solve_triangle(t_.rightside, t_.lower, t_.transpose, e_.rows, e_.cols, a, to);
           } else {
             multiply_triangle(t_, t_.transpose, e_, a, b, square, to);
@@ -188,7 +187,7 @@ class TrmmBackward {
       : t_(spec.attrs_as<LinalgTriangleAttrs>()), e_(spec.inputs[0].shape), n_(t_.rightside ? e_.cols : e_.rows) {}
   size_t extra() const { return size_t(e_.count * n_ * n_); }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
-    each_matrix(
+    each_together(
         lane, e_.count, e_.area() * n_, COHORT_BODY(int64_t i) {
           const C *const head = in[0] + i * e_.area(), *const b = in[2] + i * e_.area();
           if (out[1]) {
@@ -215,14 +214,15 @@ class TrsmBackward {
       : t_(spec.attrs_as<LinalgTriangleAttrs>()), e_(spec.inputs[0].shape), n_(t_.rightside ? e_.cols : e_.rows) {}
   size_t extra() const { return size_t(e_.count * e_.area()); }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
-    each_matrix(
+    each_together(
         lane, e_.count, e_.area() * n_, COHORT_BODY(int64_t i) {
           const C *const x = in[2] + i * e_.area();
           C *const g = extra + i * e_.area();
-          copy_elements(in[0] + i * e_.area(), e_.area(), g);
+          linalg::copy(in[0] + i * e_.area(), e_.area(), g);
           linalg::solve_triangle(t_.rightside, t_.lower, !t_.transpose, e_.rows, e_.cols, in[1] + i * n_ * n_, g);
           if (out[1]) {
-            for (int64_t j = 0; j < e_.area(); ++j) out[1][i * e_.area() + j] = C(t_.alpha) * g[j];
+            C *const db = out[1] + i * e_.area();
+            linalg::share_each(e_.area(), [&](int64_t j) { db[j] = C(t_.alpha) * g[j]; });
           }
           if (!out[0]) return;
           const C *const row = t_.rightside ? x : g, *const col = t_.rightside ? g : x;
@@ -243,7 +243,7 @@ class SyrkForward {
   size_t extra() const { return 0; }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
     const int64_t n = a_.transpose ? e_.cols : e_.rows, k = a_.transpose ? e_.rows : e_.cols;
-    each_matrix(
+    each_together(
         lane, e_.count, n * n * k, COHORT_BODY(int64_t i) {
           const C *const a = in[0] + i * e_.area();
           gemm(a_.transpose, !a_.transpose, n, n, k, a, a, C(0), out[0] + i * n * n);
@@ -264,7 +264,7 @@ class SyrkBackward {
   size_t extra() const { return 0; }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
     const int64_t n = a_.transpose ? e_.cols : e_.rows;
-    each_matrix(
+    each_together(
         lane, e_.count, n * e_.area(), COHORT_BODY(int64_t i) {
           const C *const head = in[0] + i * n * n, *const a = in[1] + i * e_.area();
           C *const da = out[0] + i * e_.area();

@@ -16,10 +16,18 @@
 
 namespace cohort {
 
-// fn(0) with all threads for its products.
+// fn(i) for each of `count`, `work` operations each. A single one has all threads for its products.
 template <typename Fn>
-void each_of_one(const Lane &, const Fn &fn) {
-  fn(int64_t(0));
+void each_together(const Lane &lane, int64_t count, int64_t work, const Fn &fn) {
+  if (count == 1) return fn(int64_t(0));
+  parallel_for(lane, count, work < 65536 ? 65536 / (work > 1 ? work : 1) : 1, [&fn](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) fn(i);
+  });
+}
+inline void meet() {}
+template <typename Fn>
+void share_out(int64_t count, const Fn &fn) {
+  fn(int64_t(0), count);
 }
 
 // fn(row, column) for all of a matrix.

@@ -14,7 +14,6 @@ namespace cohort {
 namespace {
 
 using linalg::Batch;
-using linalg::each_matrix;
 
 // Row by row a reflection I - tau v v^T takes what is behind the diagonal to 0; Q is their product.
 template <typename C>
@@ -23,7 +22,7 @@ class Gelqf {
   explicit Gelqf(const StepSpec &spec) : e_(spec.inputs[0].shape) {}
   size_t extra() const { return size_t(e_.count * (e_.area() + e_.rows)); }
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
-    each_matrix(lane, e_.count, e_.area() * e_.rows, [=](int64_t index) {
+    each_together(lane, e_.count, e_.area() * e_.rows, [=](int64_t index) {
       C *const work = extra + index * (e_.area() + e_.rows);
       std::copy_n(in[0] + index * e_.area(), e_.area(), work);
       factor(work, work + e_.area());
@@ -79,7 +78,7 @@ class GelqfBackward {
   size_t extra() const { return size_t(e_.count * e_.rows * e_.rows); }
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
     const int64_t m = e_.rows, n = e_.cols;
-    each_matrix(lane, e_.count, e_.area() * m, [=](int64_t index) {
+    each_together(lane, e_.count, e_.area() * m, [=](int64_t index) {
       const C *const dq = in[0] + index * e_.area(), *const dl = in[1] + index * m * m;
       const C *const q = in[2] + index * e_.area(), *const l = in[3] + index * m * m;
       C *const s = extra + index * m * m, *const da = out[0] + index * e_.area();
@@ -110,7 +109,7 @@ class Syevd {
   size_t extra() const { return size_t(e_.count * 2 * e_.area()) * (sizeof(double) / sizeof(C)); }
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
     const int64_t n = e_.cols;
-    each_matrix(lane, e_.count, 10 * e_.area() * n, [=](int64_t index) {
+    each_together(lane, e_.count, 10 * e_.area() * n, [=](int64_t index) {
       double *const a = reinterpret_cast<double *>(extra) + index * 2 * e_.area(), *const u = a + e_.area();
       const C *const from = in[0] + index * e_.area();
       for (int64_t i = 0; i < n; ++i) {
@@ -192,7 +191,7 @@ class SyevdBackward {
   size_t extra() const { return size_t(e_.count * 2 * e_.area()); }
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
     const int64_t n = e_.cols;
-    each_matrix(lane, e_.count, e_.area() * n, [=](int64_t index) {
+    each_together(lane, e_.count, e_.area() * n, [=](int64_t index) {
       const C *const du = in[0] + index * e_.area(), *const dl = in[1] + index * n;
       const C *const u = in[2] + index * e_.area(), *const l = in[3] + index * n;
       C *const w = extra + index * 2 * e_.area(), *const m = w + e_.area();

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Linear algebra on matrices of several sizes, as devices share them out in several ways: what an operator computes
+ * changes along a direction as its gradient says. */
+#include <math.h>
+
+#include "support/executor_tests.h"
+
+enum { BATCH = 3, MOST = 48 };
+
+static uint32_t drawn;
+
+static double draw(void) { /* from -1 to 1 */
+  drawn = drawn * 1664525u + 1013904223u;
+  return (double)(drawn >> 8) / (1 << 23) - 1;
+}
+
+/* Matrices (n, n) that all operators take: symmetric, with a diagonal that outweighs the rest. */
+static void draw_matrices(double *to, int n, double diagonal) {
+  int b, i, j;
+
+  for (b = 0; b < BATCH; ++b) {
+    for (i = 0; i < n; ++i) {
+      for (j = 0; j <= i; ++j) {
+        const double value = draw() / n + (i == j ? diagonal : 0);
+        to[(b * n + i) * n + j] = to[(b * n + j) * n + i] = value;
+      }
+    }
+  }
+}
+
+static void put(const cohort_executor *executor, const char *name, const double *from, const double *along, double step,
+                size_t num) {
+  static double values[BATCH * MOST * MOST];
+  cohort_ndarray *array = arg_of(executor, name);
+  size_t i;
+
+  for (i = 0; i < num; ++i) values[i] = from[i] + step * along[i];
+  ok(cohort_ndarray_write(array, values, num * sizeof(double)));
+  cohort_ndarray_free(array);
+}
+
+static double times(cohort_ndarray *array, const double *by) { /* sum of products; frees the array */
+  static double values[BATCH * MOST * MOST];
+  int64_t size = 0, i;
+  double sum = 0;
+
+  ok(cohort_ndarray_size(array, &size));
+  ok(cohort_ndarray_read(array, values, (size_t)size * sizeof(double)));
+  cohort_ndarray_free(array);
+  for (i = 0; i < size; ++i) sum += values[i] * by[i];
+  return sum;
+}
+
+typedef struct operator_case {
+  const char *op, *attrs[8];
+  int num_inputs, by_column; /* the second input is (n, 5), or (5, n) */
+} operator_case;
+
+static const operator_case cases[] = {
+    {"_linalg_potrf", {NULL}, 1, 0},
+    {"_linalg_potri", {NULL}, 1, 0},
+    {"_linalg_inverse", {NULL}, 1, 0},
+    {"_linalg_det", {NULL}, 1, 0},
+    {"_linalg_slogdet", {NULL}, 1, 0},
+    {"_linalg_sumlogdiag", {NULL}, 1, 0},
+    {"_linalg_extractdiag", {"offset", "-1", NULL}, 1, 0},
+    {"_linalg_extracttrian", {NULL}, 1, 0},
+    {"_linalg_extracttrian", {"lower", "False", "offset", "1", NULL}, 1, 0},
+    {"_linalg_syrk", {"alpha", "0.5", NULL}, 1, 0},
+    {"_linalg_syrk", {"transpose", "True", NULL}, 1, 0},
+    {"_linalg_trsm", {NULL}, 2, 1},
+    {"_linalg_trsm", {"transpose", "True", "alpha", "2", NULL}, 2, 1},
+    {"_linalg_trsm", {"rightside", "True", "lower", "False", NULL}, 2, 0},
+    {"_linalg_trsm", {"rightside", "True", "transpose", "True", NULL}, 2, 0},
+    {"_linalg_trmm", {"lower", "False", NULL}, 2, 1},
+    {"_linalg_trmm", {"rightside", "True", "transpose", "True", NULL}, 2, 0},
+    {"_linalg_gemm2", {"transpose_a", "True", NULL}, 2, 1},
+};
+
+static void goes_as_its_gradient_says(const operator_case *c, int n) {
+  static double a[BATCH * MOST * MOST], b[BATCH * MOST * 5], along_a[BATCH * MOST * MOST], along_b[BATCH * MOST * 5];
+  static double head[2][BATCH * MOST * MOST];
+  const double step = 1e-4;
+  const size_t num_a = (size_t)(BATCH * n * n), num_b = (size_t)(BATCH * n * 5);
+  cohort_descs *known = no_descs();
+  cohort_symbol *symbol = c->num_inputs == 1 ? node(c->op, "op", c->attrs, INPUTS(variable("a")))
+                                             : node(c->op, "op", c->attrs, INPUTS(variable("a"), variable("b")));
+  cohort_executor *executor;
+  cohort_ndarray *heads[2] = {NULL, NULL};
+  double found[2] = {0, 0}, expected;
+  size_t num_outputs = 0, i, k;
+  int side;
+
+  drawn = (uint32_t)n;
+  draw_matrices(a, n, 2);
+  draw_matrices(along_a, n, 0);
+  for (i = 0; i < num_b; ++i) b[i] = draw(), along_b[i] = draw();
+  add_typed(known, "a", SHAPE(BATCH, n, n), COHORT_DTYPE_FLOAT64);
+  if (c->by_column) add_typed(known, "b", SHAPE(BATCH, n, 5), COHORT_DTYPE_FLOAT64);
+  if (!c->by_column) add_typed(known, "b", SHAPE(BATCH, 5, n), COHORT_DTYPE_FLOAT64);
+  executor = simple_bind_with(symbol, known, "write");
+  ok(cohort_executor_num_arrays(executor, COHORT_EXECUTOR_OUTPUTS, &num_outputs));
+  for (k = 0; k < num_outputs; ++k) {
+    cohort_ndarray *output = output_of(executor, k);
+    int64_t shape[COHORT_MAX_AXES], size = 1;
+    int32_t axes = 0;
+
+    ok(cohort_ndarray_shape(output, shape, COHORT_MAX_AXES, &axes));
+    ok(cohort_ndarray_size(output, &size));
+    for (i = 0; i < (size_t)size; ++i) head[k][i] = draw();
+    ok(cohort_ndarray_from_host(head[k], (size_t)size * sizeof(double), shape, axes, COHORT_DTYPE_FLOAT64, NULL,
+                                &heads[k]));
+    cohort_ndarray_free(output);
+  }
+  for (side = 0; side < 3; ++side) { /* on both sides, then in the middle */
+    const double at = side == 0 ? -step : side == 1 ? step : 0;
+
+    put(executor, "a", a, along_a, at, num_a);
+    if (c->num_inputs == 2) put(executor, "b", b, along_b, at, num_b);
+    ok(cohort_executor_forward(executor, 1));
+    for (k = 0; side < 2 && k < num_outputs; ++k) found[side] += times(output_of(executor, k), head[k]);
+  }
+  ok(cohort_executor_backward(executor, heads, num_outputs, 1));
+  expected = times(grad_of(executor, "a"), along_a);
+  if (c->num_inputs == 2) expected += times(grad_of(executor, "b"), along_b);
+  found[0] = (found[1] - found[0]) / (2 * step);
+  if (!(fabs(found[0] - expected) <= 1e-6 * fmax(1, fabs(expected)))) {
+    fail_msg("%s of (%d, %d): expected %.12g along the direction, found %.12g", c->op, n, n, expected, found[0]);
+  }
+  for (k = 0; k < num_outputs; ++k) cohort_ndarray_free(heads[k]);
+  cohort_executor_free(executor);
+}
+
+static void matrices_of_all_sizes_have_their_gradients(void **state) {
+  const int sizes[] = {1, 7, 33, MOST};
+  size_t i, s;
+
+  (void)state;
+  for (i = 0; i < COUNT(cases); ++i) {
+    for (s = 0; s < COUNT(sizes); ++s) {
+      if (sizes[s] > 1 || !strstr(cases[i].op, "extract")) goes_as_its_gradient_says(&cases[i], sizes[s]);
+    }
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {TEST(matrices_of_all_sizes_have_their_gradients)};
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
