@@ -44,6 +44,7 @@ CUDASIM_API int cudasim_num_cublas_handles(void);
 CUDASIM_API void *cudasim_create_context(int device);
 CUDASIM_API void cudasim_destroy_context(void *context);
 CUDASIM_API void *cudasim_current_context(void);
+CUDASIM_API int cudasim_last_error(void); /* the calling thread's, which stays */
 
 #ifdef __cplusplus
 }

@@ -88,6 +88,7 @@ cudaError_t cudaGetLastError() {
   return last;
 }
 cudaError_t cudaPeekAtLastError() { return this_thread().last_error; }
+int cudasim_last_error() { return this_thread().last_error; }
 
 const char *cudaGetErrorName(cudaError_t error) {
   switch (error) {

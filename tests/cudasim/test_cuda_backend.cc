@@ -443,6 +443,44 @@ TEST(whichever_call_of_cuda_fails_it_is_an_error_and_all_goes_on_afterwards) {
   CONTROL(cudasim_reports)();
 }
 
+// A host that uses CUDA itself, on another device: after each of our calls, and whichever call of CUDA fails in them.
+TEST(the_hosts_context_and_last_error_are_as_they_were_whatever_fails) {
+  const auto fail_call = CONTROL(cudasim_fail_call);
+  const auto current = CONTROL(cudasim_current_context);
+  const auto last_error = CONTROL(cudasim_last_error);
+  int num_failed = 0;
+  bool kept = true, clean = true;
+  std::thread([&] {
+    void *const own = CONTROL(cudasim_create_context)(3);
+    const auto look = [&] { kept = kept && current() == own, clean = clean && last_error() == 0; };
+    for (uint64_t nth = 0; nth < 200; ++nth) {
+      fail_call(nth, nth % 2 ? 2 : 999);  // the first time none
+      try {
+        const NDArray x = random_on(kGpu1, {4, 3}, 1), head = random_on(kGpu1, {4, 2}, 4);
+        look();
+        const Bound bound = bind_on(kGpu1, node("FullyConnected", {{"num_hidden", "2"}}, {"x", "w", "b"}),
+                                    {x.copy_to(kCpu), random_on(kCpu, {2, 3}, 2), random_on(kCpu, {2}, 3)});
+        look();
+        bound.exec->forward(true);
+        look();
+        bound.exec->backward({head});
+        look();
+        values(bound.grads[1]);
+        look();
+      } catch (const Error &) {
+        ++num_failed;
+      }
+      look();  // all of it has been let go of
+    }
+    fail_call(0, 0);
+    CONTROL(cudasim_destroy_context)(own);
+  }).join();
+  CHECK(kept);
+  CHECK(clean);
+  CHECK(num_failed > 20);
+  CONTROL(cudasim_reports)();
+}
+
 TEST(a_device_that_breaks_says_so_and_leaves_its_arrays_marked_and_others_alone) {
   seed_anew(2);
   const Bound there = bind_on(kGpu3, node("square", {}, {"x"}), {random_on(kCpu, {64}, 1)});
