@@ -8,7 +8,7 @@ export LC_ALL=C
 if (($#)); then pages=("$@"); else mapfile -t pages < <(git ls-files '*.md' 2>/dev/null || find . -name '*.md'); fi
 # Environment variables of bindings are where these read them, macros of kernels in the headers of theirs.
 mapfile -t readers < <(find bindings cuda \( -name '*.py' -o -name '*.rs' -o -name '*.pm' -o -name '*.hpp' \) -not -path '*/target/*')
-known=$(cat include/cohort/*.h src/base/settings.hpp "${readers[@]}" | grep -ohE '\b(cohort|COHORT)_[A-Za-z0-9_]+' | sort -u)
+known=$(cat include/cohort/*.h src/base/settings.hpp tests/capi/support/contexts.h "${readers[@]}" | grep -ohE '\b(cohort|COHORT)_[A-Za-z0-9_]+' | sort -u)
 rules=$(tail -n +2 tests/contract/contract.tsv | cut -f 1)
 chapters=$(cut -c 1-3 <<<"$rules" | sort -u | paste -sd '|')
 num_wrong=0
