@@ -47,7 +47,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_calibration_observe(cohort_cal
 /**
  * The range that was found for a value. Out parameters may be NULL.
  *
- * @param name  As monitors have it: "conv0_output", or an argument.
+ * @param name  As monitors have it: "conv0_output", or an argument. Values of one name have one range, which holds all.
  * @return NULL, or COHORT_ERROR_STATE: nothing was observed; COHORT_ERROR_NAME: no such value was.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_calibration_range(const cohort_calibration *calibration,

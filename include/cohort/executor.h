@@ -42,7 +42,7 @@ typedef struct cohort_executor_options {
                                        out among them, at most OMP_NUM_THREADS, where that is set, to each */
   uint64_t seed;                    /* of random operators; each forward in training draws new numbers */
 
-  /* The rest is for cohort_executor_simple_bind() alone. */
+  /* From here to strict_dtypes they are for cohort_executor_simple_bind() alone. */
 
   const char *grad_req;              /* "null", "write" or "add" for every argument; NULL: see the next three */
   const char *const *grad_req_list;  /* num_grad_reqs of them. Neither form: no gradients */
@@ -68,13 +68,15 @@ typedef struct cohort_executor_options {
 
   cohort_bool strict_dtypes; /* 1: a dtype that cannot be inferred is an error; 0: it is float32 */
 
-  /* COHORT_DTYPE_FLOAT32: all work is done in the network's types. COHORT_DTYPE_BFLOAT16 (of every way of binding):
-     products of matrices on float32 arrays (convolutions, FullyConnected, dot, attention) are made in bfloat16, with
-     sums in float32, and what follows them (activations, additions, pooling, normalisations, concatenation) takes their
-     results so; losses, statistics, norms and all else stay in float32, bodies of loops and branches, too: see
-     cohort_operator_precision(), and for the nodes of a bound network cohort_executor_debug_text(). Arguments, gradients,
-     outputs and auxiliary states keep their types: the weights are the float32 masters. Where a device has no units for
-     bfloat16 nothing is narrowed, and a message of level info says so; gpu contexts narrow nothing yet.
+  /* The rest is for every way of binding. */
+
+  /* COHORT_DTYPE_FLOAT32: all work is done in the network's types. COHORT_DTYPE_BFLOAT16: products of matrices on
+     float32 arrays (convolutions, FullyConnected, dot, attention) are made in bfloat16, with sums in float32, and what
+     follows them (activations, additions, pooling, normalisations, concatenation) takes their results so; losses,
+     statistics, norms and all else stay in float32, bodies of loops and branches, too: see cohort_operator_precision(),
+     and for the nodes of a bound network cohort_executor_debug_text(). Arguments, gradients, outputs and auxiliary states
+     keep their types: the weights are the float32 masters. Where a device has no units for bfloat16 nothing is narrowed,
+     and a message of level info says so; gpu contexts narrow nothing yet.
      COHORT_DTYPE_INT8: inference in bytes, by a calibration (calibration.h); with gradients UNSUPPORTED, without a
      calibration INVALID_ARGUMENT, with one that has seen nothing STATE; on cpu contexts so far. COHORT_DTYPE_FLOAT16:
      UNSUPPORTED; others: INVALID_ARGUMENT. */
@@ -86,9 +88,8 @@ typedef struct cohort_executor_options {
      goes with that. */
   const char *const *float32_names; /* num_float32_names of them; one that is neither node nor operator: NAME */
   size_t num_float32_names;
-  const char *const
-      *narrow_names; /* num_narrow_names of them; likewise. A node that cannot: UNSUPPORTED; a name in both
-                                      lists: INVALID_ARGUMENT */
+  const char *const *narrow_names; /* num_narrow_names of them; likewise. A node that cannot: UNSUPPORTED; a name in
+                                      both lists, or two of one operator: INVALID_ARGUMENT */
   size_t num_narrow_names;
 
   const cohort_calibration *calibration; /* of COHORT_DTYPE_INT8: ranges of the network's values, by its nodes' names */

@@ -54,7 +54,7 @@ typedef struct cohort_manager_options {
       *state_names;       /* num_state_names arguments that are states; those of one shape are one array in all */
   size_t num_state_names; /* buckets, so that cohort_manager_set_states() holds for whichever runs next */
 
-  cohort_dtype compute_dtype; /* as in executor.h */
+  cohort_dtype compute_dtype; /* as in executor.h; COHORT_DTYPE_INT8: UNSUPPORTED, as a manager trains */
 
   const char *const *float32_names; /* num_float32_names nodes and operators, as in executor.h; nodes of the main
                                        symbol need not be in those of other buckets */

@@ -142,16 +142,18 @@ MonitorFunction to_monitor(cohort_monitor_fn callback, void *user_data);
 size_t sum_bytes(const std::vector<NDArray> &arrays);
 cohort_memory_info memory_info(const MemoryUse &use);
 
-// Of options of an executor, group or manager.
+// Of options of an executor or group.
 inline void take_ranges(ComputeTypes *types, const cohort_calibration *calibration) {
+  const CalibrationObject *const given = calibration ? &deref(calibration, "calibration") : nullptr;
   if (types->dtype != Dtype::kInt8) return;
-  if (!calibration) {
+  if (!given) {
     throw Error(Code::kInvalidArgument, "compute_dtype: expected a calibration beside COHORT_DTYPE_INT8, found none",
                 "compute_dtype");
   }
-  types->ranges = deref(calibration, "calibration").calibration->ranges();
+  types->ranges = given->calibration->ranges();
 }
 
+// Of options of an executor, group or manager.
 template <typename Options>
 ComputeTypes to_compute_types(const Options &set) {
   ComputeTypes types;
@@ -159,7 +161,11 @@ ComputeTypes to_compute_types(const Options &set) {
   types.wide = to_texts(set.float32_names, set.num_float32_names, "float32_names");
   types.narrow = to_texts(set.narrow_names, set.num_narrow_names, "narrow_names");
   if constexpr (std::is_same_v<Options, cohort_manager_options>) {
-    take_ranges(&types, nullptr);  // which trains
+    if (types.dtype == Dtype::kInt8) {
+      throw Error(Code::kUnsupported,
+                  "compute_dtype int8: a manager trains, and bytes are for inference: bind an executor or a group",
+                  "compute_dtype");
+    }
   } else {
     take_ranges(&types, set.calibration);
   }

@@ -2,7 +2,6 @@
 // Forward and backward under a monitor: node by node, waiting after each, on a plan that fuses nothing, so that names
 // and values are those of the symbol as bound (MON-01..05). The debug text is here, too.
 #include <map>
-#include <set>
 #include <sstream>
 
 #include "executor/executor.hpp"
@@ -18,17 +17,13 @@ void Executor::set_monitor(MonitorFunction function, bool all) {
 
 void Executor::forward_watched(const MonitorFunction &function) {
   Impl &self = *impl_;
-  std::set<std::string> left;  // each once: inputs of a node are outputs of another
-  for (const auto &node : self.graph.nodes) {
-    for (int o = 0; o < (node->is_variable() ? 1 : node->num_outputs()); ++o) left.insert(value_name(*node, o));
-  }
+  check_idle("forward");
+  check_arguments();
+  for (size_t i = 0; i < self.arg_names.size(); ++i) function(self.arg_names[i], self.arrays.args[i]);
+  for (size_t i = 0; i < self.aux_names.size(); ++i) function(self.aux_names[i], self.arrays.aux[i]);
   const MonitorFunction before = std::move(self.monitor);
   const bool all_before = self.monitor_all;
-  set_monitor(
-      [&](const std::string &name, const NDArray &array) {
-        if (left.erase(name) > 0) function(name, array);
-      },
-      true);
+  set_monitor(function, false);  // inputs of a node are outputs of another
   try {
     forward(false);
   } catch (...) {

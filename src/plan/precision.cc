@@ -245,9 +245,15 @@ void lower_precision(Ir &ir) {
 namespace cohort {
 
 std::map<int, Op::Precision> node_precisions(const Graph &graph, const ComputeTypes &types) {
-  for (const std::string &name : types.wide) {
-    if (std::count(types.narrow.begin(), types.narrow.end(), name) == 0) continue;
-    throw Error(Code::kInvalidArgument, text("narrow_names: '", name, "' is among float32_names, too"), name);
+  for (const std::string &name : types.narrow) {
+    const Op *const op = find_op(name);
+    for (const std::string &wide : types.wide) {
+      if (wide != name && (!op || find_op(wide) != op)) continue;
+      throw Error(Code::kInvalidArgument,
+                  text("narrow_names: '", name, "' is among float32_names, too",
+                       wide == name ? std::string() : text(", as '", wide, "'")),
+                  name);
+    }
   }
   std::map<int, Op::Precision> by_node, by_op;
   const auto add = [&](const std::vector<std::string> &names, Op::Precision precision, const char *list) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/error.hpp"
 #include "device/kernel_table.hpp"
 #include "op/activation.hpp"
 #include "op/int8_layer.hpp"
@@ -18,7 +19,11 @@ namespace {
 class QuantizePass {
  public:
   explicit QuantizePass(Ir &ir)
-      : ir_(ir), bytes_(ir.values.size()), is_missing_(ir.values.size(), false), takers_(ir.values.size(), 0) {}
+      : ir_(ir),
+        bytes_(ir.values.size()),
+        is_missing_(ir.values.size(), false),
+        takers_(ir.values.size(), 0),
+        in_bytes_(ir.node_values.size(), false) {}
 
   void run() {
     std::vector<IrStep> steps = std::move(ir_.steps);
@@ -35,6 +40,7 @@ class QuantizePass {
       ir_.steps.push_back(std::move(step));
     }
     ir_.num_forward = ir_.steps.size();
+    refuse_others();
   }
 
  private:
@@ -44,6 +50,27 @@ class QuantizePass {
     Dtype dtype = Dtype::kNone;
     float scale = 0;
   };
+
+  // The node, and those whose values are nowhere because its step does their work, too.
+  void note_in_bytes(int node) {
+    in_bytes_[size_t(node)] = true;
+    for (const Graph::Input &input : ir_.request->graph->inputs[size_t(node)])
+      if (ir_.node_values[size_t(input.node)][size_t(input.index)] < 0) note_in_bytes(input.node);
+  }
+
+  // Whoever binds the network has said that a node works in bytes: then not to be able to is an error. What only looks
+  // at memory under another shape can.
+  void refuse_others() const {
+    for (const auto &[n, precision] : ir_.request->precisions) {
+      if (precision != Op::Precision::kNarrow || in_bytes_[size_t(n)]) continue;
+      const int made = ir_.node_values[size_t(n)][0];
+      if (made >= 0 && ir_.values[size_t(made)].alias >= 0) continue;
+      const Node &node = ir_.node(n);
+      throw Error(Code::kUnsupported,
+                  text("narrow_names: ", node.op->name, " '", node.name, "' cannot compute in int8 with these inputs"),
+                  node.name);
+    }
+  }
 
   bool has_linear_layer(const IrStep &step) const { return bool(step.op->linear_layer); }
 
@@ -183,6 +210,8 @@ class QuantizePass {
   void quantize(IrStep step) {
     ir_.narrow_nodes.resize(ir_.request->graph->nodes.size(), false);
     ir_.narrow_nodes[size_t(step.node)] = true;
+    const int last = ir_.values[size_t(step.outputs[0])].node;  // what is done with it comes before
+    note_in_bytes(last >= 0 ? last : step.node);
     const std::string kernel = "_int8_" + step.kernel;
     if (!has_linear_layer(step)) {  // in the range of its data
       Bytes bytes = bytes_of(step.inputs[0]);
@@ -229,6 +258,7 @@ class QuantizePass {
   std::vector<Bytes> bytes_;      // per value of the network
   std::vector<bool> is_missing_;  // its bytes alone were made
   std::vector<int> takers_;       // steps that could take its bytes
+  std::vector<bool> in_bytes_;    // per node
 };
 
 }  // namespace

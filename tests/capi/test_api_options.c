@@ -252,6 +252,50 @@ static void options_that_contradict_are_refused(void **state) {
 #undef REFUSED
 }
 
+/* What is no calibration is refused whatever compute_dtype says. */
+static void calibrations_are_looked_at(void **state) {
+  static const cohort_dtype types[] = {COHORT_DTYPE_FLOAT32, COHORT_DTYPE_BFLOAT16, COHORT_DTYPE_INT8};
+  cohort_group_options group = COHORT_GROUP_OPTIONS_INIT;
+  cohort_executor_options executor = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_symbol *other = small_network();
+  cohort_calibration *calibration = NULL;
+  size_t i;
+
+  (void)state;
+  ok(cohort_calibration_create(COHORT_CALIBRATION_MIN_MAX, &calibration));
+  for (i = 0; i < NUM_OF(types); ++i) {
+    executor.compute_dtype = group.compute_dtype = types[i];
+    executor.calibration = group.calibration = (const cohort_calibration *)(const void *)other;
+    fails(call_executor(&executor), COHORT_ERROR_INVALID_ARGUMENT, "calibration");
+    fails(call_group(&group), COHORT_ERROR_INVALID_ARGUMENT, "calibration");
+    executor.calibration = group.calibration = calibration;
+    if (types[i] == COHORT_DTYPE_INT8) continue;
+    ok(call_executor(&executor));
+    ok(call_group(&group));
+  }
+  cohort_calibration_free(calibration);
+  executor.compute_dtype = COHORT_DTYPE_FLOAT32; /* with a handle that is freed */
+  fails(call_executor(&executor), COHORT_ERROR_INVALID_ARGUMENT, "calibration");
+  cohort_symbol_free(other);
+}
+
+/* A manager trains. */
+static void managers_do_not_compute_in_bytes(void **state) {
+  static const cohort_context cpu0 = {COHORT_DEVICE_CPU, 0};
+  cohort_manager_options options = COHORT_MANAGER_OPTIONS_INIT;
+  cohort_symbol *symbol = small_network();
+  cohort_descs *data = one_desc("data", two_by_three, 2);
+  cohort_manager *manager = NULL;
+
+  (void)state;
+  options.compute_dtype = COHORT_DTYPE_INT8;
+  fails(cohort_manager_create(symbol, &cpu0, 1, 2, data, NULL, NULL, 0, &options, &manager), COHORT_ERROR_UNSUPPORTED,
+        "compute_dtype int8: a manager trains");
+  assert_null(manager);
+  cohort_symbol_free(symbol);
+  cohort_descs_free(data);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(init_functions_give_defaults),
@@ -262,6 +306,8 @@ int main(void) {
       TEST(longer_structs_must_be_zero_at_the_end),
       TEST(memory_info_is_filled_as_far_as_it_goes),
       TEST(options_that_contradict_are_refused),
+      TEST(calibrations_are_looked_at),
+      TEST(managers_do_not_compute_in_bytes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

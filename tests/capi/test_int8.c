@@ -158,6 +158,41 @@ static void a_network_runs_in_bytes(void **state) {
   }
 }
 
+/* Its answer is near that of float32 where two layers of different sizes are of one name. */
+static void layers_of_one_name_are_close(void **state) {
+  cohort_executor *executor[2] = {NULL, NULL};
+  cohort_calibration *calibration = NULL;
+  float *answer[2];
+  double difference = 0, largest = 0;
+  size_t count, i, k;
+
+  (void)state;
+  for (k = 0; k < 2; ++k) {
+    cohort_symbol *small = node("relu", "same", NO_ATTRS, INPUTS(convolution("first", variable("data"), "16")));
+    cohort_symbol *large = node("relu", "same", NO_ATTRS, INPUTS(convolution("second", small, "16")));
+
+    ok(try_bind_as(&executor[k], convolution("third", large, "4"), k ? COHORT_DTYPE_INT8 : COHORT_DTYPE_FLOAT32,
+                   calibration, NULL));
+    draw_free(arg_of(executor[k], "data"), 1, 0);
+    draw_free(arg_of(executor[k], "first_weight"), 2, 0);
+    draw_free(arg_of(executor[k], "second_weight"), 3, 0.5f);
+    draw_free(arg_of(executor[k], "third_weight"), 4, 0);
+    if (k == 0) calibration = calibrated(executor[0], COHORT_CALIBRATION_MIN_MAX);
+    ok(cohort_executor_forward(executor[k], 0));
+    answer[k] = read_free(output_of(executor[k], 0), &count);
+  }
+  for (i = 0; i < count; ++i) {
+    difference = fmax(difference, fabs((double)answer[0][i] - answer[1][i]));
+    largest = fmax(largest, fabs((double)answer[0][i]));
+  }
+  assert_true(difference < 0.05 * largest);
+  for (k = 0; k < 2; ++k) {
+    free(answer[k]);
+    cohort_executor_free(executor[k]);
+  }
+  cohort_calibration_free(calibration);
+}
+
 /* Groups of three channels: no layer that oneDNN has in bytes. */
 static void an_odd_layer_is_right(void **state) {
   cohort_executor *executor[2] = {NULL, NULL};
@@ -252,6 +287,28 @@ static void ranges_are_those_of_all_batches(void **state) {
   cohort_executor_free(executor);
 }
 
+/* Two nodes of one name have one range, which both lie in. */
+static void nodes_of_one_name_have_one_range(void **state) {
+  int32_t method;
+
+  (void)state;
+  for (method = COHORT_CALIBRATION_MIN_MAX; method <= COHORT_CALIBRATION_ENTROPY; ++method) {
+    cohort_calibration *calibration;
+    cohort_symbol *first = node("tanh", "same", NO_ATTRS, INPUTS(variable("x")));
+    cohort_symbol *larger = node("_mul_scalar", "larger", ATTRS("scalar", "10"), INPUTS(first));
+    cohort_executor *executor =
+        simple_bind(node("negative", "same", NO_ATTRS, INPUTS(larger)), desc("x", SHAPE(3), NULL), NULL);
+    double low = 9, high = 9;
+
+    set_arg(executor, "x", 40, 40, -40);
+    calibration = calibrated(executor, method);
+    ok(cohort_calibration_range(calibration, "same_output", &low, &high));
+    assert_true(low < -9 && high > 9);
+    cohort_calibration_free(calibration);
+    cohort_executor_free(executor);
+  }
+}
+
 /* One number far out of a thousand does not take the bytes from the others. */
 static void entropy_cuts_off_what_is_far_out(void **state) {
   cohort_calibration *calibration = NULL;
@@ -299,14 +356,65 @@ static void what_cannot_be_is_refused(void **state) {
   cohort_executor_free(wide);
 }
 
+/* An inner node of a chain that is one kernel, the chain's last, and a layer; what follows it is done with it. */
+static cohort_error *try_bind_chain(cohort_executor **out_executor, const cohort_calibration *calibration,
+                                    const char *name) {
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_symbol *layer = node("FullyConnected", "fc", ATTRS("num_hidden", "16"), INPUTS(variable("data")));
+  cohort_symbol *flat = node("Flatten", "flat", NO_ATTRS, INPUTS(node("relu", "act", NO_ATTRS, INPUTS(layer))));
+  cohort_symbol *chain = node("negative", "last", NO_ATTRS, INPUTS(node("exp", "inner", NO_ATTRS, INPUTS(flat))));
+
+  options.compute_dtype = calibration ? COHORT_DTYPE_INT8 : COHORT_DTYPE_FLOAT32;
+  options.calibration = calibration;
+  options.narrow_names = &name;
+  options.num_narrow_names = name ? 1 : 0;
+  return try_simple_bind(out_executor, chain, desc("data", SHAPE(4, 8), NULL), &options);
+}
+
+static void a_node_that_cannot_is_refused(void **state) {
+  static const char *const kCannot[] = {"inner", "last", "exp", "negative"}, *const kCan[] = {"fc", "act", "flat",
+                                                                                              "relu", "FullyConnected"};
+  cohort_executor *executor = NULL, *wide = NULL;
+  cohort_calibration *calibration;
+  size_t i;
+  int told = 0;
+
+  (void)state;
+  ok(try_bind_chain(&wide, NULL, NULL));
+  draw_free(arg_of(wide, "data"), 1, 0);
+  draw_free(arg_of(wide, "fc_weight"), 2, 0);
+  calibration = calibrated(wide, COHORT_CALIBRATION_MIN_MAX);
+  for (i = 0; i < COUNT(kCannot); ++i) {
+    fails(try_bind_chain(&executor, calibration, kCannot[i]), COHORT_ERROR_UNSUPPORTED,
+          i % 2 ? "narrow_names: negative 'last' cannot compute in int8"
+                : "narrow_names: exp 'inner' cannot compute in int8");
+  }
+  ok(cohort_set_log(COHORT_LOG_INFO, note_message, &told));
+  ok(try_bind_chain(&executor, calibration, NULL));
+  ok(cohort_set_log(COHORT_LOG_WARNING, NULL, NULL));
+  cohort_executor_free(executor);
+  for (i = 0; i < COUNT(kCan) && !told; ++i) {
+    ok(try_bind_chain(&executor, calibration, kCan[i]));
+    cohort_executor_free(executor);
+  }
+  executor = NULL;
+  if (told)
+    fails(try_bind_chain(&executor, calibration, "fc"), COHORT_ERROR_UNSUPPORTED, "'fc' cannot compute in int8");
+  cohort_calibration_free(calibration);
+  cohort_executor_free(wide);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_network_runs_in_bytes),
+      TEST(layers_of_one_name_are_close),
       TEST(an_odd_layer_is_right),
       TEST(weights_may_change),
       TEST(ranges_are_those_of_all_batches),
+      TEST(nodes_of_one_name_have_one_range),
       TEST(entropy_cuts_off_what_is_far_out),
       TEST(what_cannot_be_is_refused),
+      TEST(a_node_that_cannot_is_refused),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

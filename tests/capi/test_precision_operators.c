@@ -432,6 +432,8 @@ static void unknown_names_are_refused(void **state) {
   fails(try_bind_with(&executor, NAMES("third"), NO_NAMES), COHORT_ERROR_NAME, "float32_names: 'third'");
   fails(try_bind_with(&executor, NO_NAMES, NAMES("data")), COHORT_ERROR_NAME, "narrow_names: 'data'");
   fails(try_bind_with(&executor, NAMES("first"), NAMES("first")), COHORT_ERROR_INVALID_ARGUMENT, "first");
+  fails(try_bind_with(&executor, NAMES("broadcast_add"), NAMES("dot", "broadcast_plus")), COHORT_ERROR_INVALID_ARGUMENT,
+        "'broadcast_plus' is among float32_names, too, as 'broadcast_add'");
   assert_null(executor);
 }
 

@@ -71,12 +71,12 @@ pub struct cohort_executor_options {
     pub shared_data: *mut cohort_arrays,
     /// 1: a dtype that cannot be inferred is an error; 0: it is float32
     pub strict_dtypes: cohort_bool,
-    /// COHORT_DTYPE_FLOAT32: all work is done in the network's types. COHORT_DTYPE_BFLOAT16 (of every way of binding): products of matrices on float32 arrays (convolutions, FullyConnected, dot, attention) are made in bfloat16, with sums in float32, and what follows them (activations, additions, pooling, normalisations, concatenation) takes their results so; losses, statistics, norms and all else stay in float32, bodies of loops and branches, too: see cohort_operator_precision(), and for the nodes of a bound network cohort_executor_debug_text(). Arguments, gradients, outputs and auxiliary states keep their types: the weights are the float32 masters. Where a device has no units for bfloat16 nothing is narrowed, and a message of level info says so; gpu contexts narrow nothing yet. COHORT_DTYPE_INT8: inference in bytes, by a calibration (calibration.h); with gradients UNSUPPORTED, without a calibration INVALID_ARGUMENT, with one that has seen nothing STATE; on cpu contexts so far. COHORT_DTYPE_FLOAT16: UNSUPPORTED; others: INVALID_ARGUMENT.
+    /// The rest is for every way of binding. */ /* COHORT_DTYPE_FLOAT32: all work is done in the network's types. COHORT_DTYPE_BFLOAT16: products of matrices on float32 arrays (convolutions, FullyConnected, dot, attention) are made in bfloat16, with sums in float32, and what follows them (activations, additions, pooling, normalisations, concatenation) takes their results so; losses, statistics, norms and all else stay in float32, bodies of loops and branches, too: see cohort_operator_precision(), and for the nodes of a bound network cohort_executor_debug_text(). Arguments, gradients, outputs and auxiliary states keep their types: the weights are the float32 masters. Where a device has no units for bfloat16 nothing is narrowed, and a message of level info says so; gpu contexts narrow nothing yet. COHORT_DTYPE_INT8: inference in bytes, by a calibration (calibration.h); with gradients UNSUPPORTED, without a calibration INVALID_ARGUMENT, with one that has seen nothing STATE; on cpu contexts so far. COHORT_DTYPE_FLOAT16: UNSUPPORTED; others: INVALID_ARGUMENT.
     pub compute_dtype: cohort_dtype,
     /// num_float32_names of them; one that is neither node nor operator: NAME
     pub float32_names: *const *const c_char,
     pub num_float32_names: usize,
-    /// num_narrow_names of them; likewise. A node that cannot: UNSUPPORTED; a name in both lists: INVALID_ARGUMENT
+    /// num_narrow_names of them; likewise. A node that cannot: UNSUPPORTED; a name in both lists, or two of one operator: INVALID_ARGUMENT
     pub narrow_names: *const *const c_char,
     pub num_narrow_names: usize,
     /// of COHORT_DTYPE_INT8: ranges of the network's values, by its nodes' names

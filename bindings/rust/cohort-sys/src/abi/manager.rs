@@ -50,7 +50,7 @@ pub struct cohort_manager_options {
     pub state_names: *const *const c_char,
     /// buckets, so that cohort_manager_set_states() holds for whichever runs next
     pub num_state_names: usize,
-    /// as in executor.h
+    /// as in executor.h; COHORT_DTYPE_INT8: UNSUPPORTED, as a manager trains
     pub compute_dtype: cohort_dtype,
     /// num_float32_names nodes and operators, as in executor.h; nodes of the main symbol need not be in those of other buckets
     pub float32_names: *const *const c_char,

@@ -124,14 +124,14 @@ public final class Structs {
         /** 1: a dtype that cannot be inferred is an error; 0: it is float32 */
         public int strict_dtypes;
         /**
-         * COHORT_DTYPE_FLOAT32: all work is done in the network's types. COHORT_DTYPE_BFLOAT16 (of every way of binding): products of matrices on float32 arrays (convolutions, FullyConnected, dot, attention) are made in bfloat16, with sums in float32, and what follows them (activations, additions, pooling, normalisations, concatenation) takes their results so; losses, statistics, norms and all else stay in float32, bodies of loops and branches, too: see cohort_operator_precision(), and for the nodes of a bound network cohort_executor_debug_text(). Arguments, gradients, outputs and auxiliary states keep their types: the weights are the float32 masters. Where a device has no units for bfloat16 nothing is narrowed, and a message of level info says so; gpu contexts narrow nothing yet. COHORT_DTYPE_INT8: inference in bytes, by a calibration (calibration.h); with gradients UNSUPPORTED, without a calibration INVALID_ARGUMENT, with one that has seen nothing STATE; on cpu contexts so far. COHORT_DTYPE_FLOAT16: UNSUPPORTED; others: INVALID_ARGUMENT.
+         * The rest is for every way of binding. *&#47; /* COHORT_DTYPE_FLOAT32: all work is done in the network's types. COHORT_DTYPE_BFLOAT16: products of matrices on float32 arrays (convolutions, FullyConnected, dot, attention) are made in bfloat16, with sums in float32, and what follows them (activations, additions, pooling, normalisations, concatenation) takes their results so; losses, statistics, norms and all else stay in float32, bodies of loops and branches, too: see cohort_operator_precision(), and for the nodes of a bound network cohort_executor_debug_text(). Arguments, gradients, outputs and auxiliary states keep their types: the weights are the float32 masters. Where a device has no units for bfloat16 nothing is narrowed, and a message of level info says so; gpu contexts narrow nothing yet. COHORT_DTYPE_INT8: inference in bytes, by a calibration (calibration.h); with gradients UNSUPPORTED, without a calibration INVALID_ARGUMENT, with one that has seen nothing STATE; on cpu contexts so far. COHORT_DTYPE_FLOAT16: UNSUPPORTED; others: INVALID_ARGUMENT.
          */
         public int compute_dtype;
         /** num_float32_names of them; one that is neither node nor operator: NAME */
         public Pointer float32_names;
         public long num_float32_names;
         /**
-         * num_narrow_names of them; likewise. A node that cannot: UNSUPPORTED; a name in both lists: INVALID_ARGUMENT
+         * num_narrow_names of them; likewise. A node that cannot: UNSUPPORTED; a name in both lists, or two of one operator: INVALID_ARGUMENT
          */
         public Pointer narrow_names;
         public long num_narrow_names;
@@ -273,7 +273,7 @@ public final class Structs {
         public Pointer state_names;
         /** buckets, so that cohort_manager_set_states() holds for whichever runs next */
         public long num_state_names;
-        /** as in executor.h */
+        /** as in executor.h; COHORT_DTYPE_INT8: UNSUPPORTED, as a manager trains */
         public int compute_dtype;
         /**
          * num_float32_names nodes and operators, as in executor.h; nodes of the main symbol need not be in those of other buckets
