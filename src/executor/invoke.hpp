@@ -48,8 +48,8 @@ class AppliedWork : public Kernel {
   std::vector<NDArray> reads, changes, writes;  // changed in place: among those that are read, too
   bool brief = false;                           // so little that no thread is to be woken for it
 
-  void add(const Kernel &kernel, const Args &args) {
-    steps_.push_back({&kernel, args, label_.c_str()});
+  void add(const Kernel &kernel, const Args &args, const WorkInfo *info = nullptr) {
+    steps_.push_back({&kernel, args, label_.c_str(), info});
     on_caller_ = on_caller_ || kernel.on_caller();
   }
   void run(const Args &, const Lane &) const override;  // its own first step: looks after the inputs

@@ -19,12 +19,13 @@ class Steps final : public AppliedWork {
   std::vector<std::shared_ptr<Memory>> memory;
   RandomStream random;  // of a random operator
 
-  void add(const Kernel &step, const std::vector<void *> &inputs, const std::vector<void *> &outputs, Args args = {}) {
+  void add(const Kernel &step, const WorkInfo *info, const std::vector<void *> &inputs,
+           const std::vector<void *> &outputs, Args args = {}) {
     std::vector<void *> &both = pointers_.emplace_back(inputs);
     both.insert(both.end(), outputs.begin(), outputs.end());
     args.inputs = both.data();
     args.outputs = both.data() + inputs.size();
-    AppliedWork::add(step, args);
+    AppliedWork::add(step, args, info);
   }
 
  private:
@@ -78,6 +79,36 @@ StepSpec spec_of(const KernelCall &call, int num_threads) {
   return spec;
 }
 
+// Of a backward step, which gives the gradients of the inputs: a product as large as that of the forward step for
+// each of the first two that is wanted.
+double flops_of(const KernelCall &call) {
+  const Op &op = *call.what->op;
+  if (!op.flops) return 0;
+  Shapes in, out;
+  if (!call.what->backward) {
+    for (const NDArray &input : call.inputs) in.push_back(input.shape());
+    for (const TensorType &type : call.types) out.push_back(type.shape);
+    return op.flops(call.what->parsed, in, out);
+  }
+  for (const TensorType &type : call.types) in.push_back(type.shape);
+  if (op.input_names(call.what->parsed, int(in.size())).size() != in.size()) return 0;  // some have no gradient
+  out.resize(size_t(op.num_outputs(call.what->parsed)));
+  op.infer_shape(call.what->parsed, in, out);
+  double num_products = 0;
+  for (size_t i = 0; i < call.outputs.size() && i < 2; ++i) num_products += call.outputs[i] ? 1 : 0;
+  return num_products * op.flops(call.what->parsed, in, out);
+}
+
+std::unique_ptr<WorkInfo> info_of(const KernelCall &call, const KernelChoice &choice) {
+  auto info = std::make_unique<WorkInfo>(SpanKind::kOperator, call.what->op->name, call.what->name());
+  info->kernel = choice.name;
+  info->flops = flops_of(call);
+  for (const NDArray &input : call.inputs) info->bytes += double(input.bytes());
+  for (const NDArray &output : call.outputs) info->bytes += output ? double(output.bytes()) : 0;
+  info->narrow = !call.inputs.empty() && call.inputs[0].dtype() == Dtype::kBfloat16;
+  return info;
+}
+
 }  // namespace
 
 std::shared_ptr<const KernelRunner::Made> KernelRunner::made_for(const KernelCall &call, const Context &context,
@@ -88,7 +119,10 @@ std::shared_ptr<const KernelRunner::Made> KernelRunner::made_for(const KernelCal
 
   auto made = std::make_shared<Made>();
   StepSpec &spec = made->spec = spec_of(call, num_applied_threads(context));
-  made->kernel = device.make_kernel(spec);
+  KernelChoice choice;
+  made->kernel = device.make_kernel(spec, &choice);
+  made->info = info_of(call, choice);
+  made->reorder_info = std::make_unique<WorkInfo>(SpanKind::kOperator, call.what->op->name, "reorder");
   if (call.forward) made->forward = call.forward->kernel;
   const auto row_major = [](TensorSpec tensor) {
     tensor.layout = nullptr;
@@ -130,7 +164,7 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
     sources.push_back(input.data());
     if (!made->from_inputs[i]) continue;
     sources[i] = allocate(spec.inputs[i].bytes());
-    work->add(*made->from_inputs[i], {input.data()}, {sources[i]});
+    work->add(*made->from_inputs[i], made->reorder_info.get(), {input.data()}, {sources[i]});
   }
   if (!call.what->backward) {
     const Pass pass = call.what->is_train ? Pass::kTraining : Pass::kInference;
@@ -156,9 +190,10 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
     work->writes.push_back(saved);
   }
   args.saved = saved ? saved.data() : nullptr;
-  work->add(*made->kernel, sources, targets, args);
+  work->add(*made->kernel, made->info.get(), sources, targets, args);
   for (size_t i = 0; i < call.outputs.size(); ++i) {
-    if (call.outputs[i] && made->to_outputs[i]) work->add(*made->to_outputs[i], {targets[i]}, {call.outputs[i].data()});
+    if (!call.outputs[i] || !made->to_outputs[i]) continue;
+    work->add(*made->to_outputs[i], made->reorder_info.get(), {targets[i]}, {call.outputs[i].data()});
   }
   work->brief = bytes <= kBriefBytes;
   enqueue_applied(work, context);

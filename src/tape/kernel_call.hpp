@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "device/trace.hpp"
 #include "ndarray/ndarray.hpp"
 #include "op/gradient_graph.hpp"
 
@@ -39,6 +40,7 @@ class KernelRunner {
     std::shared_ptr<const Kernel> kernel;
     std::shared_ptr<const Kernel> forward;  // the hint, kept so that its address is its own
     std::vector<std::unique_ptr<Kernel>> from_inputs, to_outputs;
+    std::unique_ptr<WorkInfo> info, reorder_info;  // for traces
   };
   static constexpr size_t kMostMade = 1024;
 
