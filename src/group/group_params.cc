@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "device/trace.hpp"
 #include "group/group_impl.hpp"
 
 namespace cohort {
@@ -27,7 +28,6 @@ void mean_into(const std::vector<NDArray> &arrays, const NDArray &mean) {
   const size_t count = size_t(mean.size());
   std::vector<T> values(count);
   for (const NDArray &array : arrays) {
-    array.wait();
     const NDArray host = array.on_host();
     cast_elements(host.data(), host.dtype(), values.data(), mean.dtype(), mean.size());
     for (size_t i = 0; i < count; ++i) to[i] += values[i];
@@ -40,7 +40,6 @@ NDArray whole_mean_of(const std::vector<NDArray> &arrays) {
   const NDArray mean = NDArray::create(arrays[0].shape(), Dtype::kInt64, Context());
   std::vector<__int128> sums(size_t(mean.size()), 0);
   for (const NDArray &array : arrays) {
-    array.wait();
     const NDArray host = array.on_host();
     const int64_t *const from = host.data_as<int64_t>();
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += from[i];
@@ -52,6 +51,8 @@ NDArray whole_mean_of(const std::vector<NDArray> &arrays) {
 // PRM-08: sums in float32, in float64 for float64 and integers, exactly where these stay integers; the mean is cast
 // last.
 NDArray mean_of(const std::vector<NDArray> &arrays, Dtype target) {
+  for (const NDArray &array : arrays) array.wait();
+  const WorkSpan span(SpanKind::kCopy, "mean of copies", double(arrays[0].bytes() * (arrays.size() + 1)));
   const Dtype dtype = arrays[0].dtype();
   if (dtype == Dtype::kInt64 && target == Dtype::kInt64) return whole_mean_of(arrays);
   const bool single = dtype == Dtype::kFloat32 || dtype == Dtype::kFloat16 || dtype == Dtype::kBfloat16;

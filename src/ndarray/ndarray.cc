@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "device/trace.hpp"
 #include "ndarray/queue_copy.hpp"
 
 namespace cohort {
@@ -21,6 +22,12 @@ bool overlap(const NDArray &a, const NDArray &b) {
 }
 
 NDArray new_on_host(const Shape &shape, Dtype dtype) { return NDArray::create(shape, dtype, Context(), false); }
+
+// Bytes that lie on the host, by this thread.
+void host_copy(void *to, const void *from, size_t bytes) {
+  const WorkSpan span(copy_info(), 2.0 * double(bytes));
+  std::memmove(to, from, bytes);
+}
 
 // Moves bytes between an array's memory, which is at rest, and host memory; has finished when it returns.
 void device_copy(Storage &storage, void *to, const void *from, size_t bytes) {
@@ -236,7 +243,10 @@ NDArray NDArray::slice_axis(int given_axis, int64_t begin, int64_t given_end) co
   const NDArray host = on_host();
   host.wait();
   const NDArray result = create(with_length(shape_, axis, end - begin), dtype_, host.context(), false);
-  copy_slice(host.data(), shape_, dtype_, axis, begin, end, result.data(), dtype_);
+  {
+    const WorkSpan span(copy_info(), 2.0 * double(result.bytes()));
+    copy_slice(host.data(), shape_, dtype_, axis, begin, end, result.data(), dtype_);
+  }
   return result.context() == context() ? result : result.copy_to(context());
 }
 
@@ -247,7 +257,7 @@ void NDArray::read(void *to, size_t bytes) const {
   wait();
   if (bytes == 0) return;
   if (context().on_host()) {
-    std::memcpy(to, data(), bytes);
+    host_copy(to, data(), bytes);
   } else {
     device_copy(*storage_, to, data(), bytes);
   }
@@ -258,7 +268,7 @@ void NDArray::write(const void *from, size_t bytes) const {
   wait_to_write();
   if (bytes != 0) {
     if (context().on_host()) {
-      std::memmove(data(), from, bytes);
+      host_copy(data(), from, bytes);
     } else {
       device_copy(*storage_, data(), from, bytes);
     }
@@ -279,8 +289,9 @@ void NDArray::copy_from(const NDArray &source) const {
   wait_to_write();
   if (dtype_ != source.dtype_ && overlap(*this, source)) {
     const NDArray whole = source.cast(dtype_);
-    std::memcpy(data(), whole.data(), bytes());
+    host_copy(data(), whole.data(), bytes());
   } else {
+    const WorkSpan span(copy_info(), double(source.bytes() + bytes()));
     cast_elements(source.data(), source.dtype_, data(), dtype_, size());
   }
   written();
@@ -364,6 +375,7 @@ NDArray concatenate(const std::vector<NDArray> &arrays, int given_axis) {
     const NDArray host = array.on_host();
     host.wait();
     const int64_t end = begin + array.shape()[axis];
+    const WorkSpan span(copy_info(), 2.0 * double(host.bytes()));
     paste_slice(host.data(), host.dtype(), result.data(), shape, result.dtype(), axis, begin, end);
     begin = end;
   }

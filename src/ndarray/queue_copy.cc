@@ -8,12 +8,6 @@
 namespace cohort {
 namespace {
 
-// Of one that changes elements; a queue says of others how much it copies.
-const WorkInfo *copy_info() {
-  static const auto *const info = new WorkInfo(SpanKind::kCopy, "copy");  // queues outlive static objects
-  return info;
-}
-
 // A copy of bytes that is queued.
 struct PlainCopy {
   const std::shared_ptr<Storage> from, to;
@@ -123,6 +117,11 @@ void copy(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeli
 }
 
 }  // namespace
+
+const WorkInfo *copy_info() {
+  static const auto *const info = new WorkInfo(SpanKind::kCopy, "copy");  // queues outlive static objects
+  return info;
+}
 
 void copy_at_once(const ArrayPart &from, const NDArray &to) {
   const std::shared_ptr<Timeline> by = to.storage()->immediate();

@@ -9,6 +9,11 @@
 
 namespace cohort {
 
+class WorkInfo;
+
+// For traces, of a copy of elements that is not by Queue::copy, which tells of itself.
+const WorkInfo *copy_info();
+
 // Rows [begin, end) of an array along an axis; all of it with axis -1.
 struct ArrayPart {
   NDArray array;
