@@ -97,10 +97,10 @@ COHORT_API void cohort_trace_free(cohort_trace *trace);
 /** Goes on recording, behind what it holds already. COHORT_ERROR_STATE: it runs. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_start(cohort_trace *trace);
 
-/** Stops recording; what it holds stays. COHORT_ERROR_STATE: it does not run. */
+/** Stops recording; what it holds stays, with spans that are open as far as they went. COHORT_ERROR_STATE: it does not run. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_stop(cohort_trace *trace);
 
-/** Forgets events and totals; may run meanwhile. */
+/** Forgets events and totals; may run meanwhile. Spans that are open stay so, and are shown from here on. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_clear(cohort_trace *trace);
 
 /** How much it holds. struct_size of *out_info is set by the caller. */
@@ -111,7 +111,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_get_info(const cohort_tr
  * The events in Chrome's format, for chrome://tracing, Perfetto and the like; may be asked for while it runs.
  *
  * One JSON object, `traceEvents` in it. A queue of a device is a thread, and so is a thread of the host's; their names
- * say which. Spans (`ph` "X") are named by the node, parameter or call, `cat` is operator, pass, copy, exchange, update,
+ * say which; beyond 1024 of them, further ones share rows, on which spans may overlap. Spans (`ph` "X") are named by the node, parameter or call, `cat` is operator, pass, copy, exchange, update,
  * wait, call or user; spans of one thread nest. `args` has, where they are known: `op` and `kernel`, which the operator
  * and its implementation are; `flops`, `gflop_per_s`, `bytes`, `gbyte_per_s`; and `bound_us`, the time that the machine
  * would take at least, which is due to `bound`, "flops" or "bytes", and `of_bound`, that by the time it took, which is
@@ -125,12 +125,14 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_json(cohort_trace *trace
 /** The same to a file, whole or not at all. COHORT_ERROR_IO: it cannot be written. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_write(const cohort_trace *trace, const char *path);
 
-/** How many rows of totals there are. While the trace runs, that may change between calls. */
+/** How many rows of totals there are, as they are now; cohort_trace_total() reads these until this is called again. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_num_totals(const cohort_trace *trace, cohort_totals_by by,
                                                                    size_t *out_num);
 
 /**
- * One row of totals, those that took longest first; of all events, those dropped among them.
+ * One row of totals, those that took longest first; of all events, those dropped among them. The rows are those of the
+ * last cohort_trace_num_totals() with the same `by`, whatever was recorded since; after cohort_trace_clear(), or without
+ * such a call, those at the first call of this.
  *
  * @param out_name   The node, parameter or call; "" in rows of operators. Both texts belong to the trace, until this is
  *                   called again.
@@ -147,15 +149,19 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_table(cohort_trace *trac
 
 /**
  * Begins a span of the host's own, shown on a row of that name beside those of queues: "epoch 3" on row "training". Rows
- * belong to no thread; spans of one row nest. Nothing is noted, here and in the calls below, while the trace does not
- * run. Several threads may make these calls at once.
+ * belong to no thread; spans of one row nest. Spans may be begun and ended whether the trace runs or not, so that a host
+ * need not know who starts and stops it: what is recorded of one is the part in which it runs, each part a span of its
+ * own. Marks and counters are noted only while it runs. Several threads may make these calls at once.
+ *
+ * @return NULL, or COHORT_ERROR_STATE: 1024 spans of the row are open, or spans of 1024 rows; or
+ *   COHORT_ERROR_INVALID_ARGUMENT: the trace runs and has 1024 rows of other names
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_begin(cohort_trace *trace, const char *row, const char *name);
 
-/** Ends the span that was begun last on a row and is open. COHORT_ERROR_STATE: there is none. */
+/** Ends the span that was begun last on a row and is open. COHORT_ERROR_STATE: there is none, the trace running or not. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_end(cohort_trace *trace, const char *row);
 
-/** Marks a moment on a row. */
+/** Marks a moment on a row. COHORT_ERROR_INVALID_ARGUMENT: the trace runs and has 1024 rows of other names. */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_trace_mark(cohort_trace *trace, const char *row, const char *name);
 
 /** Notes the value of a counter, which a viewer draws as a curve. COHORT_ERROR_INVALID_ARGUMENT: not finite. */

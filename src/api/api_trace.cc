@@ -78,7 +78,7 @@ cohort_error *cohort_trace_json(cohort_trace *trace, const char **out_json) {
 
 cohort_error *cohort_trace_write(const cohort_trace *trace, const char *path) {
   return guard([&] {
-    const Recording &recording = recording_of(trace);
+    Recording &recording = recording_of(trace);
     OutputFile file(to_text(path, "path"));
     const std::string json = recording.json();
     file.append(json.data(), json.size());
@@ -89,7 +89,7 @@ cohort_error *cohort_trace_write(const cohort_trace *trace, const char *path) {
 cohort_error *cohort_trace_num_totals(const cohort_trace *trace, int32_t by, size_t *out_num) {
   return guard([&] {
     require(out_num, "out_num");
-    *out_num = recording_of(trace).totals(to_by_operator(by)).size();
+    *out_num = recording_of(trace).take_totals(to_by_operator(by))->size();
   });
 }
 
@@ -99,9 +99,9 @@ cohort_error *cohort_trace_total(cohort_trace *trace, int32_t by, size_t index, 
     require(out_name, "out_name");
     require(out_op, "out_op");
     TraceObject &object = deref(trace, "trace");
-    const std::vector<SpanTotal> totals = object.recording->totals(to_by_operator(by));
-    check_index(index, totals.size(), "index");
-    const SpanTotal &found = totals[index];
+    const Recording::Totals totals = object.recording->taken_totals(to_by_operator(by));
+    check_index(index, totals->size(), "index");
+    const SpanTotal &found = (*totals)[index];
     const cohort_span_total total = {sizeof(total), int32_t(found.kind), found.count, found.total_ns, found.least_ns,
                                      found.most_ns, found.flops,         found.bytes, found.bound_ns};
     write_struct(&total, sizeof(total), out_total, "out_total");

@@ -12,7 +12,21 @@ namespace {
 
 // Kinds of work told apart: applied operators make new ones as long as a program runs.
 constexpr size_t kMostWorks = 1 << 16;
-constexpr size_t kMostOwnRows = 1 << 10, kMostOpen = 1 << 10;
+constexpr size_t kMostRows = 1 << 10, kMostOwnRows = 1 << 10, kMostOpen = 1 << 10;
+constexpr char kOtherRows[] = "others";
+
+// Adds what a map does not know yet, and where it is; both or, where there is no memory, neither.
+template <typename Map, typename T>
+uint32_t add_known(Map *map, typename Map::key_type key, std::vector<T> *all, T made) {
+  const auto entry = map->emplace(std::move(key), uint32_t(all->size())).first;
+  try {
+    all->push_back(std::move(made));
+  } catch (...) {
+    map->erase(entry);
+    throw;
+  }
+  return entry->second;
+}
 
 }  // namespace
 
@@ -24,7 +38,8 @@ void Recording::start() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (running_) throw Error(Code::kState, "start: the trace is running already", "trace");
-    if (held_.start_ns == 0) held_.start_ns = trace_now_ns();
+    resumed_ns_ = trace_now_ns();
+    if (held_.start_ns == 0) held_.start_ns = resumed_ns_;
     running_ = true;
   }
   try {
@@ -40,6 +55,7 @@ void Recording::stop() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!running_) throw Error(Code::kState, "stop: the trace is not running", "trace");
+    for (const Event &event : open_events(trace_now_ns())) add_event(event);
     running_ = false;
   }
   remove_recording(this);
@@ -48,11 +64,14 @@ void Recording::stop() {
 void Recording::clear() {
   const std::lock_guard<std::mutex> lock(mutex_);
   held_ = Contents();
-  if (running_) held_.start_ns = trace_now_ns();
+  resumed_ns_ = trace_now_ns();
+  if (running_) held_.start_ns = resumed_ns_;
   works_by_id_.clear();
   rows_by_id_.clear();
   works_by_name_.clear();
   rows_by_name_.clear();
+  shared_rows_.clear();
+  for (auto &totals : totals_) totals.reset();
 }
 
 bool Recording::running() const {
@@ -70,43 +89,64 @@ uint64_t Recording::num_dropped() const {
   return held_.num_dropped;
 }
 
-Recording::Contents Recording::contents() const {
+Recording::Contents Recording::contents() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return held_;
+  std::vector<Event> open;
+  if (running_) open = open_events(trace_now_ns());
+  Contents all = held_;
+  all.events.insert(all.events.end(), open.begin(), open.end());
+  return all;
+}
+
+Recording::Contents Recording::without_events() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Contents rest;
+  rest.works = held_.works;
+  rest.rows = held_.rows;
+  rest.num_dropped = held_.num_dropped;
+  rest.start_ns = held_.start_ns;
+  return rest;
 }
 
 // ---- what is added --------------------------------------------------------------------------------------------------
 
+// Threads and queues come and go as long as a program runs: what is too many shares rows.
 uint32_t Recording::row_of(const TraceRow &row) {
-  const auto [entry, fresh] = rows_by_id_.try_emplace(row.id, uint32_t(held_.rows.size()));
-  if (fresh) held_.rows.push_back({row.name, row.context, row.num_threads, {}});
-  return entry->second;
+  const auto known = rows_by_id_.find(row.id);
+  if (known != rows_by_id_.end()) return known->second;
+  const auto add = [&](auto *rows, const auto &key, const std::string &name) {
+    return add_known(rows, key, &held_.rows, Row{name, row.context, row.num_threads});
+  };
+  if (rows_by_id_.size() < kMostRows) return add(&rows_by_id_, row.id, row.name);
+  const std::string name = row.num_threads > 0
+                               ? text("other queues of ", row.context, ", of ", row.num_threads, " threads")
+                               : "other host threads";
+  const auto shared = shared_rows_.find(name);
+  return shared != shared_rows_.end() ? shared->second : add(&shared_rows_, name, name);
 }
 
-uint32_t Recording::own_row(const std::string &name) {
-  const bool full = rows_by_name_.size() >= kMostOwnRows && rows_by_name_.count(name) == 0;
-  if (full)
-    throw Error(Code::kInvalidArgument, text("row: there are ", kMostOwnRows, " already, of other names"), name);
-  const auto [entry, fresh] = rows_by_name_.try_emplace(name, uint32_t(held_.rows.size()));
-  if (fresh) held_.rows.push_back({name, Context(), 0, {}});
-  return entry->second;
+void Recording::check_own_row(const std::string &name) const {
+  if (rows_by_name_.size() < kMostOwnRows || rows_by_name_.count(name) > 0) return;
+  throw Error(Code::kInvalidArgument, text("row: there are ", kMostOwnRows, " already, of other names"), name);
 }
 
-uint32_t Recording::add_work(Work work) {
-  held_.works.push_back(std::move(work));
-  return uint32_t(held_.works.size() - 1);
+uint32_t Recording::own_row(const std::string &given) {
+  const bool full = rows_by_name_.size() >= kMostOwnRows && rows_by_name_.count(given) == 0;
+  const std::string name = full ? kOtherRows : given;
+  const auto known = rows_by_name_.find(name);
+  if (known != rows_by_name_.end()) return known->second;
+  return add_known(&rows_by_name_, name, &held_.rows, Row{name, Context(), 0});
 }
 
 uint32_t Recording::named_work(SpanKind kind, const std::string &name) {
   const bool full = held_.works.size() >= kMostWorks;
-  const auto known = works_by_name_.find({kind, full ? "others" : name});
+  auto known = works_by_name_.find({kind, name});
+  if (known == works_by_name_.end() && full) known = works_by_name_.find({kind, "others"});
   if (known != works_by_name_.end()) return known->second;
   Work work;
   work.total.name = full ? "others" : name;
   work.total.kind = kind;
-  const uint32_t index = add_work(std::move(work));
-  works_by_name_.emplace(std::make_pair(kind, full ? "others" : name), index);
-  return index;
+  return add_known(&works_by_name_, std::make_pair(kind, work.total.name), &held_.works, work);
 }
 
 uint32_t Recording::work_of(const Span &span) {
@@ -122,12 +162,10 @@ uint32_t Recording::work_of(const Span &span) {
   work.flops = span.info->flops;
   work.bytes = span.info->bytes;
   work.narrow = span.info->narrow;
-  const uint32_t index = add_work(std::move(work));
-  works_by_id_.emplace(span.info->id, index);
-  return index;
+  return add_known(&works_by_id_, span.info->id, &held_.works, std::move(work));
 }
 
-void Recording::add_event(const Event &event) {
+void Recording::add_event(const Event &event) noexcept {
   const size_t most = options_.max_events ? options_.max_events : kDefaultEvents;
   while (held_.events.size() >= most) {
     held_.events.pop_front();
@@ -145,7 +183,22 @@ void Recording::add_event(const Event &event) {
     total.bytes += event.number;
     ++total.count;
   }
-  held_.events.push_back(event);
+  try {
+    held_.events.push_back(event);
+  } catch (const std::bad_alloc &) {  // the totals have it
+    ++held_.num_dropped;
+  }
+}
+
+std::vector<Recording::Event> Recording::open_events(int64_t now) {
+  std::vector<Event> events;
+  for (const auto &[row, spans] : open_) {
+    for (const Open &span : spans) {
+      const int64_t begin_ns = std::max(span.begin_ns, resumed_ns_);
+      events.push_back({begin_ns, now, named_work(SpanKind::kUser, span.name), own_row(row), Phase::kSpan, 0});
+    }
+  }
+  return events;
 }
 
 void Recording::add(const TraceRow &row, const Span *spans, size_t count) noexcept {
@@ -168,32 +221,40 @@ void Recording::add(const TraceRow &row, const Span *spans, size_t count) noexce
 
 void Recording::begin(const std::string &row, const std::string &name) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!running_) return;
-  auto &open = held_.rows[own_row(row)].open;
-  if (open.size() >= kMostOpen) {
-    throw Error(Code::kState, text("begin: ", kMostOpen, " spans are open on row '", row, "' already"), row);
+  if (running_) check_own_row(row);
+  const auto known = open_.find(row);
+  if (known == open_.end()) {
+    if (open_.size() >= kMostOwnRows)
+      throw Error(Code::kState, text("begin: spans are open on ", kMostOwnRows, " rows already"), row);
+    std::vector<Open> first{{name, trace_now_ns()}};
+    if (running_) own_row(row);
+    open_.emplace(row, std::move(first));
+    return;
   }
-  open.emplace_back(name, trace_now_ns());
+  if (known->second.size() >= kMostOpen)
+    throw Error(Code::kState, text("begin: ", kMostOpen, " spans are open on row '", row, "' already"), row);
+  known->second.push_back({name, trace_now_ns()});
 }
 
 void Recording::end(const std::string &row) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!running_) return;
-  const auto known = rows_by_name_.find(row);
-  if (known == rows_by_name_.end() || held_.rows[known->second].open.empty()) {
-    throw Error(Code::kState, text("end: nothing was begun on row '", row, "'"), row);
+  const auto known = open_.find(row);
+  if (known == open_.end()) throw Error(Code::kState, text("end: nothing was begun on row '", row, "'"), row);
+  const Open &span = known->second.back();
+  if (running_) {
+    const uint32_t work = named_work(SpanKind::kUser, span.name);
+    add_event({std::max(span.begin_ns, resumed_ns_), trace_now_ns(), work, own_row(row), Phase::kSpan, 0});
   }
-  const uint32_t on = known->second;
-  auto &open = held_.rows[on].open;
-  const uint32_t work = named_work(SpanKind::kUser, open.back().first);
-  add_event({open.back().second, trace_now_ns(), work, on, Phase::kSpan, 0});
-  open.pop_back();
+  known->second.pop_back();
+  if (known->second.empty()) open_.erase(known);
 }
 
 void Recording::mark(const std::string &row, const std::string &name) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const int64_t now = trace_now_ns();
-  if (running_) add_event({now, now, named_work(SpanKind::kUser, name), own_row(row), Phase::kMark, 0});
+  if (!running_) return;
+  check_own_row(row);
+  add_event({now, now, named_work(SpanKind::kUser, name), own_row(row), Phase::kMark, 0});
 }
 
 void Recording::count(const std::string &name, double value) {

@@ -55,14 +55,17 @@ class Recording : public std::enable_shared_from_this<Recording> {
   size_t num_events() const;  // that are kept
   uint64_t num_dropped() const;
 
-  // What the host says of itself, on rows of its own; nothing is noted while it does not run.
+  // What the host says of itself, on rows of its own. Spans are begun and ended whether it runs or not; noted is what
+  // of them it runs.
   void begin(const std::string &row, const std::string &name);
   void end(const std::string &row);  // the last that was begun there; kState: there is none
   void mark(const std::string &row, const std::string &name);
   void count(const std::string &name, double value);
 
-  std::string json() const;
-  std::vector<SpanTotal> totals(bool by_operator) const;  // the largest first
+  std::string json();
+  using Totals = std::shared_ptr<const std::vector<SpanTotal>>;
+  Totals take_totals(bool by_operator);   // as they are now, the largest first
+  Totals taken_totals(bool by_operator);  // as they were taken last; now, if they were not since clear()
   std::string table(bool by_operator) const;
 
   void add(const TraceRow &row, const Span *spans, size_t count) noexcept;  // by the trace
@@ -86,7 +89,6 @@ class Recording : public std::enable_shared_from_this<Recording> {
     std::string name;
     Context context;
     int num_threads = 0;
-    std::vector<std::pair<std::string, int64_t>> open;
   };
   struct Contents {
     std::deque<Event> events;
@@ -95,23 +97,32 @@ class Recording : public std::enable_shared_from_this<Recording> {
     uint64_t num_dropped = 0;
     int64_t start_ns = 0;
   };
+  struct Open {  // of a span of the host's
+    std::string name;
+    int64_t begin_ns;
+  };
   class Report;
 
   uint32_t row_of(const TraceRow &row);
+  void check_own_row(const std::string &name) const;
   uint32_t own_row(const std::string &name);
   uint32_t work_of(const Span &span);
   uint32_t named_work(SpanKind kind, const std::string &name);
-  uint32_t add_work(Work work);
-  void add_event(const Event &event);
-  Contents contents() const;
+  void add_event(const Event &event) noexcept;
+  std::vector<Event> open_events(int64_t now);  // what is open and runs, as far as it goes
+  Contents contents();                          // and what is open
+  Contents without_events() const;
 
   const Options options_;
   mutable std::mutex mutex_;  // guards the rest
   bool running_ = false;
+  int64_t resumed_ns_ = 0;  // when it last began to run or was cleared
   Contents held_;
   std::unordered_map<uint64_t, uint32_t> works_by_id_, rows_by_id_;
   std::map<std::pair<SpanKind, std::string>, uint32_t> works_by_name_;
-  std::map<std::string, uint32_t> rows_by_name_;
+  std::map<std::string, uint32_t> rows_by_name_, shared_rows_;
+  std::map<std::string, std::vector<Open>> open_;  // by row; none is empty
+  Totals totals_[2];                               // by name, by operator
 };
 
 }  // namespace cohort

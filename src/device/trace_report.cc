@@ -83,7 +83,8 @@ class Recording::Report {
       append_name(&out, process, r + 1, "thread_name", contents_.rows[r].name);
       if (contents_.rows[r].num_threads > 0) append_machine(&out, process, r);
     }
-    for (const Event &event : in_order()) {
+    sort_events();
+    for (const Event &event : contents_.events) {
       out += ",\n";
       append_event(&out, process, event);
     }
@@ -136,23 +137,11 @@ class Recording::Report {
     return rates;
   }
 
-  // By row and beginning; what is around others before them. What is still open ends now.
-  std::vector<Event> in_order() {
-    std::vector<Event> events(contents_.events.begin(), contents_.events.end());
-    const int64_t now = trace_now_ns();
-    for (size_t r = 0; r < contents_.rows.size(); ++r) {
-      for (const auto &[name, begin_ns] : contents_.rows[r].open) {
-        Work work;
-        work.total.name = name;
-        work.total.kind = SpanKind::kUser;
-        contents_.works.push_back(std::move(work));
-        events.push_back({begin_ns, now, uint32_t(contents_.works.size() - 1), uint32_t(r), Phase::kSpan, 0});
-      }
-    }
-    std::stable_sort(events.begin(), events.end(), [](const Event &a, const Event &b) {
+  // By row and beginning; what is around others before them.
+  void sort_events() {
+    std::stable_sort(contents_.events.begin(), contents_.events.end(), [](const Event &a, const Event &b) {
       return std::make_tuple(a.row, a.begin_ns, -a.end_ns) < std::make_tuple(b.row, b.begin_ns, -b.end_ns);
     });
-    return events;
   }
 
   static void append_head(std::string *out, char phase, int64_t process, size_t row) {
@@ -254,18 +243,25 @@ class Recording::Report {
   std::vector<MachineRates> rates_;  // of each row
 };
 
-std::string Recording::json() const { return Report(contents(), options_).json(); }
+std::string Recording::json() { return Report(contents(), options_).json(); }
 
-std::vector<SpanTotal> Recording::totals(bool by_operator) const {
-  Contents all = contents();
-  all.events.clear();
-  return Report(std::move(all), options_).totals(by_operator);
+Recording::Totals Recording::take_totals(bool by_operator) {
+  const auto taken =
+      std::make_shared<const std::vector<SpanTotal>>(Report(without_events(), options_).totals(by_operator));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return totals_[by_operator] = taken;
+}
+
+Recording::Totals Recording::taken_totals(bool by_operator) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (totals_[by_operator]) return totals_[by_operator];
+  }
+  return take_totals(by_operator);
 }
 
 std::string Recording::table(bool by_operator) const {
-  Contents all = contents();
-  all.events.clear();
-  const Report report(std::move(all), options_);
+  const Report report(without_events(), options_);
   std::vector<std::vector<std::string>> lines{{"kind", "operator", "name", "runs", "total ms", "mean us", "least us",
                                                "most us", "GFLOP/s", "GB/s", "of bound"}};
   for (const SpanTotal &total : report.totals(by_operator)) {

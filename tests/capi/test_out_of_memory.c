@@ -173,6 +173,7 @@ static struct {
   size_t num_states_bytes;
   cohort_metric *metric;
   cohort_manager *manager;
+  cohort_trace *trace;
 } world;
 
 #define REPLACE(type, field, made)     \
@@ -530,6 +531,63 @@ cleanup:
   return error;
 }
 
+static const char row[] = "a row whose name is long enough to need memory";
+
+/* Rows, spans and totals of a trace that goes on after a failure. */
+static cohort_error *trace(void) {
+  static const char name[] = "a span whose name is long enough to need memory";
+  cohort_trace_options options = COHORT_TRACE_OPTIONS_INIT;
+  cohort_span_total total = COHORT_SPAN_TOTAL_INIT;
+  const int64_t shape[] = {4};
+  cohort_ndarray *x = NULL, *copy = NULL;
+  cohort_trace *made = NULL;
+  const char *text, *op;
+  size_t num;
+  cohort_error *error;
+
+  options.flop_per_s = options.byte_per_s = 1e9;
+  if (!world.trace) {
+    TRY(cohort_trace_create(&options, &made));
+    REPLACE(trace, trace, made);
+  }
+  TRY(cohort_ndarray_zeros(shape, 1, COHORT_DTYPE_FLOAT32, NULL, &x));
+  TRY(cohort_trace_begin(world.trace, row, name));
+  TRY(cohort_trace_start(world.trace));
+  TRY(cohort_trace_begin(world.trace, row, name));
+  TRY(cohort_ndarray_copy(x, NULL, &copy));
+  TRY(cohort_trace_mark(world.trace, "another row whose name needs memory", name));
+  TRY(cohort_trace_counter(world.trace, name, 1));
+  TRY(cohort_trace_json(world.trace, &text));
+  TRY(cohort_trace_end(world.trace, row));
+  TRY(cohort_trace_stop(world.trace));
+  TRY(cohort_trace_end(world.trace, row));
+  TRY(cohort_trace_num_totals(world.trace, COHORT_TOTALS_BY_NAME, &num));
+  TRY(cohort_trace_total(world.trace, COHORT_TOTALS_BY_NAME, 0, &text, &op, &total));
+  TRY(cohort_trace_table(world.trace, COHORT_TOTALS_BY_NAME, &text));
+  TRY(cohort_trace_clear(world.trace));
+cleanup:
+  cohort_ndarray_free(x);
+  cohort_ndarray_free(copy);
+  return error;
+}
+
+/* What was begun ends; what is left is text. */
+static void recover_trace(void) {
+  cohort_trace_info info = COHORT_TRACE_INFO_INIT;
+  const char *json;
+  cohort_error *error = NULL;
+
+  ok(cohort_trace_begin(world.trace, row, "after the failure"));
+  ok(cohort_trace_mark(world.trace, row, "after the failure"));
+  ok(cohort_trace_json(world.trace, &json));
+  while (!error) error = cohort_trace_end(world.trace, row);
+  assert_int_equal(cohort_error_code(error), COHORT_ERROR_STATE);
+  cohort_error_free(error);
+  ok(cohort_trace_get_info(world.trace, &info));
+  if (info.running) ok(cohort_trace_stop(world.trace));
+  ok(cohort_trace_clear(world.trace));
+}
+
 /* ---- the trying -------------------------------------------------------------------------------------------------- */
 
 typedef struct part {
@@ -539,7 +597,7 @@ typedef struct part {
 
 static const part parts[] = {{"symbol", make_symbol}, {"bind", bind_group}, {"train", train},    {"reshape", reshape},
                              {"save", save_and_load}, {"metric", measure},  {"manager", manage}, {"compute", compute},
-                             {"infer", infer},        {"tape", record}};
+                             {"infer", infer},        {"tape", record},     {"trace", trace}};
 enum { kNumParts = sizeof(parts) / sizeof(parts[0]), kMostTries = 150 };
 
 static const char *only_part;
@@ -553,6 +611,7 @@ static void settle(void) {
 /* What a program does after an error: of work that was queued before the call that failed, and of an update cut short.
  */
 static void recover(void) {
+  if (world.trace) recover_trace();
   if (!world.group) return;
   cohort_error_free(cohort_group_wait(world.group));
   ok(cohort_group_set_params(world.group, world.args, world.aux, 0));
@@ -637,6 +696,7 @@ static void every_allocation_may_fail(void **state) {
   cohort_optimizer_free(world.optimizer);
   cohort_metric_free(world.metric);
   cohort_manager_free(world.manager);
+  cohort_trace_free(world.trace);
   assert_int_equal(cohort_live_handles(), 0);
   remove(path_of(".params"));
   remove(path_of(".json"));

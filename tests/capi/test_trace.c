@@ -217,6 +217,8 @@ static void nothing_is_recorded_while_it_does_not_run(void **state) {
   (void)state;
   train(group, sgd, 4);
   ok(cohort_trace_begin(trace, "host", "epoch"));
+  ok(cohort_trace_end(trace, "host"));
+  ok(cohort_trace_mark(trace, "host", "here"));
   assert_int_equal(info_of(trace).num_events, 0);
   ok(cohort_trace_start(trace));
   ok(cohort_trace_stop(trace));
@@ -467,6 +469,236 @@ static void the_host_says_what_it_does(void **state) {
   cohort_trace_free(trace);
 }
 
+/* Who calls begin and end need not know who starts, stops and clears. Recorded is what runs. */
+static void spans_are_ended_whatever_starts_and_stops_the_trace(void **state) {
+  cohort_trace *trace = make_trace(0);
+  events all;
+  size_t i;
+
+  (void)state;
+  ok(cohort_trace_begin(trace, "host", "before"));
+  ok(cohort_trace_start(trace));
+  ok(cohort_trace_begin(trace, "host", "between"));
+  ok(cohort_trace_clear(trace));
+  ok(cohort_trace_end(trace, "host"));
+  ok(cohort_trace_begin(trace, "host", "behind"));
+  ok(cohort_trace_stop(trace));
+  ok(cohort_trace_end(trace, "host"));
+  assert_int_equal(info_of(trace).num_events, 3);
+  ok(cohort_trace_begin(trace, "host", "never"));
+  ok(cohort_trace_end(trace, "host"));
+  ok(cohort_trace_start(trace));
+  ok(cohort_trace_end(trace, "host"));
+  fails(cohort_trace_end(trace, "host"), COHORT_ERROR_STATE, "nothing was begun on row 'host'");
+  ok(cohort_trace_stop(trace));
+  fails(cohort_trace_end(trace, "host"), COHORT_ERROR_STATE, "nothing was begun on row 'host'");
+  all = events_of(trace);
+  assert_int_equal(count(&all, "user", "before", NULL, "host"), 2);
+  assert_int_equal(count(&all, "user", "between", NULL, "host"), 1);
+  assert_int_equal(count(&all, "user", "behind", NULL, "host"), 1);
+  assert_int_equal(count(&all, NULL, NULL, NULL, NULL), 4);
+  assert_nested(&all);
+  free(all.of);
+  for (i = 0; i < 1500; ++i) { /* a loop that somebody else traces */
+    ok(i % 2 ? cohort_trace_stop(trace) : cohort_trace_start(trace));
+    ok(cohort_trace_begin(trace, "loop", "x"));
+    ok(i % 2 ? cohort_trace_start(trace) : cohort_trace_stop(trace));
+    ok(cohort_trace_end(trace, "loop"));
+    if (i % 2) ok(cohort_trace_clear(trace));
+    ok(i % 2 ? cohort_trace_stop(trace) : cohort_trace_start(trace));
+  }
+  cohort_trace_free(trace);
+}
+
+static void rows_of_totals_are_those_that_were_counted(void **state) {
+  cohort_trace *trace = make_trace(0);
+  cohort_span_total total = COHORT_SPAN_TOTAL_INIT;
+  const char *name = NULL, *op = NULL;
+  size_t num = 0, i;
+
+  (void)state;
+  ok(cohort_trace_start(trace));
+  for (i = 0; i < 3; ++i) {
+    ok(cohort_trace_begin(trace, "host", "x"));
+    ok(cohort_trace_end(trace, "host"));
+  }
+  ok(cohort_trace_num_totals(trace, COHORT_TOTALS_BY_NAME, &num));
+  assert_int_equal(num, 1);
+  ok(cohort_trace_begin(trace, "host", "y"));
+  ok(cohort_trace_begin(trace, "host", "x"));
+  ok(cohort_trace_end(trace, "host"));
+  ok(cohort_trace_end(trace, "host"));
+  ok(cohort_trace_total(trace, COHORT_TOTALS_BY_NAME, 0, &name, &op, &total));
+  assert_string_equal(name, "x");
+  assert_int_equal(total.count, 3);
+  fails(cohort_trace_total(trace, COHORT_TOTALS_BY_NAME, 1, &name, &op, &total), COHORT_ERROR_INVALID_ARGUMENT,
+        "index");
+  ok(cohort_trace_num_totals(trace, COHORT_TOTALS_BY_NAME, &num));
+  assert_int_equal(num, 2);
+  ok(cohort_trace_clear(trace));
+  fails(cohort_trace_total(trace, COHORT_TOTALS_BY_NAME, 0, &name, &op, &total), COHORT_ERROR_INVALID_ARGUMENT,
+        "index");
+  cohort_trace_free(trace);
+}
+
+static cohort_ndarray *on_host(const int64_t *shape, size_t num_axes) {
+  const cohort_context cpu = {COHORT_DEVICE_CPU, 0};
+  cohort_ndarray *array = NULL;
+
+  ok(cohort_ndarray_zeros(shape, num_axes, COHORT_DTYPE_FLOAT32, &cpu, &array));
+  return array;
+}
+
+static void *copy_once(void *given) {
+  cohort_ndarray **const pair = given;
+
+  ok(cohort_ndarray_copy_to(pair[0], pair[1]));
+  return NULL;
+}
+
+static void threads_that_come_and_go_share_rows(void **state) {
+  cohort_trace *trace = make_trace(0);
+  const int64_t shape[] = {4};
+  cohort_ndarray *pair[2];
+  size_t i, rows = 0;
+  pthread_t thread;
+  events all;
+
+  (void)state;
+  for (i = 0; i < 2; ++i) pair[i] = on_host(shape, 1);
+  ok(cohort_trace_start(trace));
+  for (i = 0; i < 1200; ++i) {
+    assert_int_equal(pthread_create(&thread, NULL, copy_once, pair), 0);
+    pthread_join(thread, NULL);
+  }
+  ok(cohort_trace_stop(trace));
+  all = events_of(trace);
+  for (i = 0; i < all.num; ++i) rows += strcmp(all.of[i].name, "thread_name") == 0;
+  assert_int_equal(rows, 1025);
+  assert_int_equal(count(&all, "copy", "copy", NULL, NULL), 1200);
+  assert_int_equal(count(&all, "copy", "copy", NULL, "other host threads"), 1200 - 1024);
+  free(all.of);
+  for (i = 0; i < 2; ++i) cohort_ndarray_free(pair[i]);
+  cohort_trace_free(trace);
+}
+
+/* A product of (2, 3) and (3, 4), backwards for both: twice its 2 x 2 x 3 x 4 flops. */
+static void gradients_on_a_tape_are_operators(void **state) {
+  cohort_trace *trace = make_trace(0);
+  const int64_t a_shape[] = {2, 3}, b_shape[] = {3, 4};
+  cohort_span_total total = COHORT_SPAN_TOTAL_INIT;
+  const char *name = NULL, *op = NULL;
+  cohort_ndarray *inputs[2], *gradients[2], *product = NULL;
+  cohort_arrays *outputs = NULL;
+  cohort_tape *tape = NULL;
+  size_t num = 0, i, found = 0;
+
+  (void)state;
+  for (i = 0; i < 2; ++i) {
+    inputs[i] = on_host(i ? b_shape : a_shape, 2);
+    gradients[i] = on_host(i ? b_shape : a_shape, 2);
+  }
+  ok(cohort_tape_create(&tape));
+  ok(cohort_tape_mark(tape, inputs, gradients, NULL, 2));
+  ok(cohort_tape_invoke(tape, "dot", NULL, NULL, 0, inputs, 2, NULL, 0, NULL, &outputs));
+  ok(cohort_arrays_get(outputs, 0, &product));
+  ok(cohort_wait_all());
+  ok(cohort_trace_start(trace));
+  ok(cohort_tape_backward(tape, &product, NULL, 1, NULL));
+  ok(cohort_wait_all());
+  ok(cohort_trace_stop(trace));
+  ok(cohort_trace_num_totals(trace, COHORT_TOTALS_BY_NAME, &num));
+  for (i = 0; i < num; ++i) {
+    ok(cohort_trace_total(trace, COHORT_TOTALS_BY_NAME, i, &name, &op, &total));
+    if (strcmp(name, "dot") != 0) continue;
+    ++found;
+    assert_string_equal(op, "_backward_dot");
+    assert_int_equal(total.kind, COHORT_SPAN_OPERATOR);
+    assert_int_equal(total.count, 1);
+    assert_true(total.flops == 2 * 2.0 * 2 * 3 * 4);
+    assert_true(total.bytes == 4.0 * (8 + 2 * (6 + 12)));
+  }
+  assert_int_equal(found, 1);
+  for (i = 0; i < 2; ++i) {
+    cohort_ndarray_free(inputs[i]);
+    cohort_ndarray_free(gradients[i]);
+  }
+  cohort_ndarray_free(product);
+  cohort_arrays_free(outputs);
+  cohort_tape_free(tape);
+  cohort_trace_free(trace);
+}
+
+/* Ends the recording; how many copies of this name there are and, if it is told, how many bytes they move. */
+static size_t copies_in(cohort_trace *trace, const char *name, double bytes) {
+  cohort_span_total total = COHORT_SPAN_TOTAL_INIT;
+  const char *found = NULL, *op = NULL;
+  size_t num = 0, i, copies = 0;
+
+  ok(cohort_wait_all());
+  ok(cohort_trace_num_totals(trace, COHORT_TOTALS_BY_NAME, &num));
+  for (i = 0; i < num; ++i) {
+    ok(cohort_trace_total(trace, COHORT_TOTALS_BY_NAME, i, &found, &op, &total));
+    if (total.kind != COHORT_SPAN_COPY || strcmp(found, name) != 0) continue;
+    copies += total.count;
+    assert_true(total.bytes == bytes);
+  }
+  return copies;
+}
+
+static void copies_on_the_calling_thread_are_there(void **state) {
+  const int64_t shape[] = {4, 3};
+  float values[12];
+  cohort_trace *trace;
+  cohort_group *group;
+  cohort_ndarray *array, *other, *part = NULL, *joined = NULL, *pair[2];
+  cohort_arrays *args = NULL, *aux = NULL;
+
+  (void)state;
+  only_on_cpus(); /* to a GPU its queues copy */
+  trace = make_trace(0);
+  group = small_group(2, 4);
+  array = on_host(shape, 2);
+  other = on_host(shape, 2);
+  ok(cohort_wait_all());
+  ok(cohort_trace_start(trace));
+  ok(cohort_group_copy_params(group, &args, &aux)); /* a weight of 6 and a bias of 2, from two devices */
+  assert_int_equal(copies_in(trace, "mean of copies", 4.0 * 3 * 8), 2);
+  assert_int_equal(copies_in(trace, "copy", 4.0 * 2 * 8), 2);
+  ok(cohort_trace_clear(trace));
+  ok(cohort_group_set_params(group, args, aux, 0));
+  assert_int_equal(copies_in(trace, "copy", 4.0 * 2 * 2 * 8), 4);
+  ok(cohort_trace_clear(trace));
+  ok(cohort_ndarray_copy_to(array, other));
+  assert_int_equal(copies_in(trace, "copy", 4.0 * 2 * 12), 1);
+  ok(cohort_trace_clear(trace));
+  ok(cohort_ndarray_read(array, values, sizeof(values)));
+  assert_int_equal(copies_in(trace, "copy", 4.0 * 2 * 12), 1);
+  ok(cohort_trace_clear(trace));
+  ok(cohort_ndarray_write(array, values, sizeof(values)));
+  assert_int_equal(copies_in(trace, "copy", 4.0 * 2 * 12), 1);
+  ok(cohort_trace_clear(trace));
+  ok(cohort_ndarray_cast(array, COHORT_DTYPE_FLOAT64, &part));
+  assert_int_equal(copies_in(trace, "copy", (4.0 + 8) * 12), 1);
+  cohort_ndarray_free(part);
+  ok(cohort_trace_clear(trace));
+  ok(cohort_ndarray_slice_axis(array, 1, 0, 2, &part));
+  assert_int_equal(copies_in(trace, "copy", 4.0 * 2 * 8), 1);
+  ok(cohort_trace_clear(trace));
+  pair[0] = array;
+  pair[1] = part;
+  ok(cohort_ndarray_concat(pair, 2, 1, &joined));
+  assert_int_equal(copies_in(trace, "copy", 4.0 * 2 * 20), 2);
+  cohort_arrays_free(args);
+  cohort_arrays_free(aux);
+  cohort_ndarray_free(array);
+  cohort_ndarray_free(other);
+  cohort_ndarray_free(part);
+  cohort_ndarray_free(joined);
+  cohort_group_free(group);
+  cohort_trace_free(trace);
+}
+
 static void a_trace_that_is_not_as_it_should_be_is_refused(void **state) {
   cohort_trace *trace = make_trace(0), *none = NULL;
   cohort_trace_options options = COHORT_TRACE_OPTIONS_INIT;
@@ -541,6 +773,11 @@ int main(void) {
       TEST(traces_do_not_meet),
       TEST(several_threads_are_traced_while_it_is_read),
       TEST(the_host_says_what_it_does),
+      TEST(spans_are_ended_whatever_starts_and_stops_the_trace),
+      TEST(rows_of_totals_are_those_that_were_counted),
+      TEST(threads_that_come_and_go_share_rows),
+      TEST(gradients_on_a_tape_are_operators),
+      TEST(copies_on_the_calling_thread_are_there),
       TEST(a_trace_that_is_not_as_it_should_be_is_refused),
       TEST(a_file_has_what_the_text_has),
   };

@@ -83,14 +83,18 @@ pub struct cohort_trace_options {
 
 extern "C" {
     /// Begins a span of the host's own, shown on a row of that name beside those of queues: "epoch 3" on row "training". Rows
-    /// belong to no thread; spans of one row nest. Nothing is noted, here and in the calls below, while the trace does not
-    /// run. Several threads may make these calls at once.
+    /// belong to no thread; spans of one row nest. Spans may be begun and ended whether the trace runs or not, so that a host
+    /// need not know who starts and stops it: what is recorded of one is the part in which it runs, each part a span of its
+    /// own. Marks and counters are noted only while it runs. Several threads may make these calls at once.
+    ///
+    /// Returns: NULL, or COHORT_ERROR_STATE: 1024 spans of the row are open, or spans of 1024 rows; or
+    ///   COHORT_ERROR_INVALID_ARGUMENT: the trace runs and has 1024 rows of other names
     pub fn cohort_trace_begin(
         trace: *mut cohort_trace,
         row: *const c_char,
         name: *const c_char,
     ) -> *mut cohort_error;
-    /// Forgets events and totals; may run meanwhile.
+    /// Forgets events and totals; may run meanwhile. Spans that are open stay so, and are shown from here on.
     pub fn cohort_trace_clear(
         trace: *mut cohort_trace,
     ) -> *mut cohort_error;
@@ -107,7 +111,7 @@ extern "C" {
         options: *const cohort_trace_options,
         out_trace: *mut *mut cohort_trace,
     ) -> *mut cohort_error;
-    /// Ends the span that was begun last on a row and is open. COHORT_ERROR_STATE: there is none.
+    /// Ends the span that was begun last on a row and is open. COHORT_ERROR_STATE: there is none, the trace running or not.
     pub fn cohort_trace_end(
         trace: *mut cohort_trace,
         row: *const c_char,
@@ -124,7 +128,7 @@ extern "C" {
     /// The events in Chrome's format, for chrome://tracing, Perfetto and the like; may be asked for while it runs.
     ///
     /// One JSON object, `traceEvents` in it. A queue of a device is a thread, and so is a thread of the host's; their names
-    /// say which. Spans (`ph` "X") are named by the node, parameter or call, `cat` is operator, pass, copy, exchange, update,
+    /// say which; beyond 1024 of them, further ones share rows, on which spans may overlap. Spans (`ph` "X") are named by the node, parameter or call, `cat` is operator, pass, copy, exchange, update,
     /// wait, call or user; spans of one thread nest. `args` has, where they are known: `op` and `kernel`, which the operator
     /// and its implementation are; `flops`, `gflop_per_s`, `bytes`, `gbyte_per_s`; and `bound_us`, the time that the machine
     /// would take at least, which is due to `bound`, "flops" or "bytes", and `of_bound`, that by the time it took, which is
@@ -136,13 +140,13 @@ extern "C" {
         trace: *mut cohort_trace,
         out_json: *mut *const c_char,
     ) -> *mut cohort_error;
-    /// Marks a moment on a row.
+    /// Marks a moment on a row. COHORT_ERROR_INVALID_ARGUMENT: the trace runs and has 1024 rows of other names.
     pub fn cohort_trace_mark(
         trace: *mut cohort_trace,
         row: *const c_char,
         name: *const c_char,
     ) -> *mut cohort_error;
-    /// How many rows of totals there are. While the trace runs, that may change between calls.
+    /// How many rows of totals there are, as they are now; cohort_trace_total() reads these until this is called again.
     pub fn cohort_trace_num_totals(
         trace: *const cohort_trace,
         by: cohort_totals_by,
@@ -157,7 +161,7 @@ extern "C" {
     pub fn cohort_trace_start(
         trace: *mut cohort_trace,
     ) -> *mut cohort_error;
-    /// Stops recording; what it holds stays. COHORT_ERROR_STATE: it does not run.
+    /// Stops recording; what it holds stays, with spans that are open as far as they went. COHORT_ERROR_STATE: it does not run.
     pub fn cohort_trace_stop(
         trace: *mut cohort_trace,
     ) -> *mut cohort_error;
@@ -167,7 +171,9 @@ extern "C" {
         by: cohort_totals_by,
         out_text: *mut *const c_char,
     ) -> *mut cohort_error;
-    /// One row of totals, those that took longest first; of all events, those dropped among them.
+    /// One row of totals, those that took longest first; of all events, those dropped among them. The rows are those of the
+    /// last cohort_trace_num_totals() with the same `by`, whatever was recorded since; after cohort_trace_clear(), or without
+    /// such a call, those at the first call of this.
     pub fn cohort_trace_total(
         trace: *mut cohort_trace,
         by: cohort_totals_by,
