@@ -199,24 +199,15 @@ std::string types_of(const StepSpec &spec) {
 
 std::shared_ptr<Memory> Device::allocate(size_t bytes) {
   for (int times = 0;; ++times) {
-    const bool booked = !account_ || account_->book(bytes);
     try {
-      if (!booked) {
-        const MemoryAccount::Counts counts = account_->counts();
-        throw Error(Code::kOutOfMemory,
-                    text(context(), ": no room for ", bytes, " bytes within the limit of ", counts.limit, "; ",
-                         counts.used, " are in use"),
-                    text(context()));
-      }
+      MemoryAccount::Booking booking(account_, bytes);
       std::shared_ptr<Memory> memory = obtain(bytes);
-      if (memory) memory->account_ = account_;
+      if (!memory) return memory;
+      booking.keep();
+      memory->account_ = account_;
       return memory;
     } catch (const Error &error) {
-      if (booked && account_) account_->release(bytes);
       if (error.code() != Code::kOutOfMemory || !reclaim(times)) throw;
-    } catch (...) {
-      if (booked && account_) account_->release(bytes);
-      throw;
     }
   }
 }

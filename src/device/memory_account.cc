@@ -1,27 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/memory_account.hpp"
 
+#include <algorithm>
 #include <map>
 #include <memory>
-#include <mutex>
+
+#include "base/error.hpp"
 
 namespace cohort {
 
-bool MemoryAccount::book(size_t bytes) {
-  size_t used = used_.load(std::memory_order_relaxed), after = 0;
-  do {
-    const size_t limit = limit_.load(std::memory_order_relaxed);
-    if (__builtin_add_overflow(used, bytes, &after) || (limit && after > limit)) return false;
-  } while (!used_.compare_exchange_weak(used, after, std::memory_order_relaxed));
-  size_t peak = peak_.load(std::memory_order_relaxed);
-  while (peak < after && !peak_.compare_exchange_weak(peak, after, std::memory_order_relaxed)) {
+using Lock = std::lock_guard<std::mutex>;
+
+MemoryAccount::Booking::Booking(MemoryAccount *account, size_t bytes) : account_(account), bytes_(bytes) {
+  if (!account_) return;
+  const Lock lock(account_->mutex_);
+  const Counts &counts = account_->counts_;
+  size_t after = 0;
+  const bool overflows = __builtin_add_overflow(counts.used + account_->booked_, bytes, &after);
+  if (overflows || (counts.limit && bytes > 0 && after > counts.limit)) {
+    throw Error(Code::kOutOfMemory,
+                text(account_->context_, ": no room for ", bytes, " bytes within the limit of ", counts.limit, "; ",
+                     counts.used, " are in use"),
+                text(account_->context_));
   }
-  return true;
+  account_->booked_ += bytes;
+}
+
+MemoryAccount::Booking::~Booking() {
+  if (!account_) return;
+  const Lock lock(account_->mutex_);
+  account_->booked_ -= bytes_;
+}
+
+void MemoryAccount::Booking::keep() {
+  if (!account_) return;
+  const Lock lock(account_->mutex_);
+  Counts &counts = account_->counts_;
+  account_->booked_ -= bytes_;
+  counts.used += bytes_;
+  counts.peak = std::max(counts.peak, counts.used);
+  account_ = nullptr;
+}
+
+void MemoryAccount::set_limit(size_t bytes) {
+  const Lock lock(mutex_);
+  counts_.limit = bytes;
+}
+
+void MemoryAccount::reset_peak() {
+  const Lock lock(mutex_);
+  counts_.peak = counts_.used;
 }
 
 MemoryAccount::Counts MemoryAccount::counts() const {
-  return {used_.load(std::memory_order_relaxed), peak_.load(std::memory_order_relaxed),
-          limit_.load(std::memory_order_relaxed)};
+  const Lock lock(mutex_);
+  return counts_;
 }
 
 MemoryAccount &memory_account(const Context &asked) {
@@ -31,9 +64,9 @@ MemoryAccount &memory_account(const Context &asked) {
   };
   static auto *const accounts = new Accounts;  // memory outlives static objects
   const Context context{asked.on_host() ? DeviceType::kCpu : asked.type, asked.id};
-  const std::lock_guard<std::mutex> lock(accounts->mutex);
+  const Lock lock(accounts->mutex);
   std::unique_ptr<MemoryAccount> &account = accounts->all[context];
-  if (!account) account = std::make_unique<MemoryAccount>();
+  if (!account) account = std::make_unique<MemoryAccount>(context);
   return *account;
 }
 

@@ -93,11 +93,11 @@ void Executor::check_idle(const char *what) const { impl_->check_idle(what); }
 
 ProgramOwner &Executor::Impl::start_forward(bool is_train) {
   ProgramOwner &chosen = program_of_forward(is_train);
+  chosen.begin_forward();
   last = &chosen;
   last_is_train = is_train;
   last_is_separate = bool(monitor);
   backward_has_run = false;
-  chosen.begin_forward();
   return chosen;
 }
 
@@ -128,8 +128,10 @@ void Executor::forward(bool is_train) {
   const std::shared_ptr<Executor> keep =
       program.plan().stateful || self.monitor ? shared_from_this() : nullptr;  // the host may free it
   const Impl::InPass pass(&self, "forward");
-  Impl::Progress progress;
-  self.forward_to(program, program.plan().num_forward, &progress);
+  self.run_pass(program, /* backward */ false, [&] {
+    Impl::Progress progress;
+    self.forward_to(program, program.plan().num_forward, &progress);
+  });
 }
 
 int Executor::partial_forward(bool is_train, int step) {
@@ -149,11 +151,14 @@ int Executor::partial_forward(bool is_train, int step) {
   const std::vector<size_t> &end = program.plan().node_end;
   self.check_alone(program);
   program.begin_forward();
+  // What a whole pass made lies elsewhere, or was overwritten: the steps before this one make it again.
+  const bool gone = self.last && (self.last != &program || (self.options.backward_once && self.backward_has_run));
   self.last = &program;
   self.last_is_train = is_train;
   self.last_is_separate = true;
   self.backward_has_run = false;
-  program.run_forward(step == 0 ? 0 : end[size_t(step) - 1], end[size_t(step)]);
+  self.run_pass(program, /* backward */ false,
+                [&] { program.run_forward(step == 0 || gone ? 0 : end[size_t(step) - 1], end[size_t(step)]); });
   if (self.monitor && !self.graph.nodes[size_t(step)]->is_variable()) {
     for (int o = 0; o < self.graph.nodes[size_t(step)]->num_outputs(); ++o) self.report_output(program, step, o);
   }
@@ -196,7 +201,8 @@ void Executor::check_head_gradients(const std::vector<ArrayPart> &head_grads,
 
 void Executor::check_backward() const {
   if (impl_->parts ? !impl_->parts->has_run() : !impl_->last) {
-    throw Error(Code::kState, "backward: no forward has run since this executor was bound", "backward");
+    throw Error(Code::kState, "backward: no forward has run since this executor was bound, or the last one failed",
+                "backward");
   }
   if (impl_->options.backward_once && impl_->backward_has_run) {
     throw Error(Code::kState,
@@ -205,6 +211,8 @@ void Executor::check_backward() const {
                 "backward");
   }
 }
+
+bool Executor::has_failed(bool backward) const { return impl_->last && impl_->last->has_failed(backward); }
 
 void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train, const BucketPrograms &after_bucket) {
   const WorkSpan span(SpanKind::kCall, "executor backward");
@@ -226,11 +234,19 @@ void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train,
   const Impl::InPass pass(&self, "backward");
   if (forward_again) {
     program.begin_forward();
-    program.run_forward(0, program.plan().num_forward);
+    self.run_pass(program, /* backward */ false, [&] { program.run_forward(0, program.plan().num_forward); });
+    self.forward_ran(program, self.last_is_train && is_train);
   }
   self.start_backward(program, head_grads);
-  Impl::Progress progress;
-  self.backward_to(program, program.plan().steps.size() - program.plan().num_forward, after_bucket, &progress);
+  self.run_pass(program, /* backward */ true, [&] {
+    Impl::Progress progress;
+    self.backward_to(program, program.plan().steps.size() - program.plan().num_forward, after_bucket, &progress);
+  });
+}
+
+void Executor::Impl::forward_ran(ProgramOwner &program, bool is_train) {
+  last = &program;
+  last_is_train = is_train;
 }
 
 // A forward pass of inference keeps nothing for backward, and is run again by a program that does (BWD-07, EXE-24).
@@ -238,19 +254,17 @@ ProgramOwner &Executor::Impl::backward_program(bool is_train, bool *forward_agai
   const bool train = last_is_train && is_train;
   ProgramOwner &chosen = program(train, true, bool(monitor) || last_is_separate);
   *forward_again = &chosen != last;
-  if (*forward_again) last_is_train = train;
-  last = &chosen;
   return chosen;
 }
 
 void Executor::Impl::start_backward(ProgramOwner &program, const std::vector<ArrayPart> &head_grads) {
-  backward_has_run = true;
   for (size_t i = 0; i < reqs.size(); ++i) {
     const NDArray &added_to = arrays.grads[i];
     if (reqs[i] != GradReq::kAdd || !added_to) continue;
     naming("gradient of", arg_names[i], [&] { added_to.begin_read(family->timeline); });
   }
   program.begin_backward();
+  backward_has_run = true;
   const Plan &plan = program.plan();
   for (size_t h = 0; h < plan.head_gradient_slots.size(); ++h) {
     if (plan.head_gradient_slots[h] >= 0) program.copy_to_slot(plan.head_gradient_slots[h], head_grads[h]);

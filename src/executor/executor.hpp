@@ -151,6 +151,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
   const std::vector<NDArray> &outputs() const;  // null where values say the shape and there was no forward
   const std::vector<GradReq> &grad_reqs() const;
   void check_backward() const;                      // kState: no forward that backward belongs to
+  bool has_failed(bool backward) const;             // its latest pass, known after wait()
   bool output_needs_head_gradient(int head) const;  // BWD-03
   const Node *node_sized_by_values() const;         // the first of which values say the shape; null: there is none
   // BWD-02..04: no more than outputs, one where it is needed, and of the shape that the output has for whoever asks.

@@ -111,6 +111,19 @@ struct Executor::Impl {
   // Queues the steps up to `end`.
   void forward_to(ProgramOwner &program, size_t end, Progress *progress);
   void backward_to(ProgramOwner &program, size_t end, const BucketPrograms &after_bucket, Progress *progress);
+  // A pass that has begun, or a part of it. What it would have written is bad when it throws, and there is no forward
+  // pass any more for backward to follow.
+  template <typename Run>
+  void run_pass(ProgramOwner &program, bool backward, const Run &run) {
+    try {
+      run();
+    } catch (const std::exception &failure) {
+      program.pass_failed(backward, failure.what());
+      if (!backward) last = nullptr;
+      throw;
+    }
+  }
+  void forward_ran(ProgramOwner &program, bool is_train);
   // The program of backward; *forward_again if a forward pass of it must come before.
   ProgramOwner &backward_program(bool is_train, bool *forward_again);
   void start_backward(ProgramOwner &program, const std::vector<ArrayPart> &head_grads);

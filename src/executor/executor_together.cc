@@ -145,19 +145,23 @@ void Executor::forward_together(const std::vector<std::shared_ptr<Executor>> &ex
   check_one_order(owners, /* backward */ false);
   for (const auto &executor : executors) executor->impl_->start_forward(is_train);
   std::vector<Impl::Progress> progress(executors.size());
-  run_in_stretches(owners, /* backward */ false, forward_steps, &errors,
-                   [&](size_t d, size_t end) { executors[d]->impl_->forward_to(*owners[d], end, &progress[d]); });
+  run_in_stretches(owners, /* backward */ false, forward_steps, &errors, [&](size_t d, size_t end) {
+    Impl &self = *executors[d]->impl_;
+    self.run_pass(*owners[d], /* backward */ false, [&] { self.forward_to(*owners[d], end, &progress[d]); });
+  });
   errors.rethrow();
 }
 
 void Executor::backward_together(const std::vector<std::shared_ptr<Executor>> &executors,
                                  const std::vector<std::vector<ArrayPart>> &head_grads,
                                  const std::function<BucketPrograms(size_t executor)> &after_bucket) {
-  if (!executors[0]->impl_->options.replicas || !executors[0]->impl_->any_gradient) {
-    for (size_t d = 0; d < executors.size(); ++d) executors[d]->backward(head_grads[d], true, after_bucket(d));
-    return;
-  }
   FirstError errors;
+  if (!executors[0]->impl_->options.replicas || !executors[0]->impl_->any_gradient) {
+    for (size_t d = 0; d < executors.size(); ++d) {
+      errors.attempt([&] { executors[d]->backward(head_grads[d], true, after_bucket(d)); });
+    }
+    return errors.rethrow();
+  }
   Owners owners;
   std::deque<Impl::InPass> passes;
   for (const auto &executor : executors) passes.emplace_back(executor->impl_.get(), "backward");
@@ -172,17 +176,24 @@ void Executor::backward_together(const std::vector<std::shared_ptr<Executor>> &e
     for (ProgramOwner *owner : owners) owner->begin_forward();
     run_in_stretches(owners, /* backward */ false, forward_steps, &errors,
                      [&, begins = std::vector<size_t>(owners.size())](size_t d, size_t end) mutable {
-                       owners[d]->run_forward(begins[d], end);
+                       executors[d]->impl_->run_pass(*owners[d], /* backward */ false,
+                                                     [&] { owners[d]->run_forward(begins[d], end); });
                        begins[d] = end;
                      });
     errors.rethrow();
+    for (size_t d = 0; d < executors.size(); ++d) {
+      Impl &self = *executors[d]->impl_;
+      self.forward_ran(*owners[d], self.last_is_train);
+    }
   }
   for (size_t d = 0; d < executors.size(); ++d) executors[d]->impl_->start_backward(*owners[d], head_grads[d]);
   std::vector<Impl::Progress> progress(executors.size());
   std::vector<BucketPrograms> programs;
   for (size_t d = 0; d < executors.size(); ++d) programs.push_back(after_bucket(d));
   run_in_stretches(owners, /* backward */ true, backward_steps, &errors, [&](size_t d, size_t end) {
-    executors[d]->impl_->backward_to(*owners[d], end, programs[d], &progress[d]);
+    Impl &self = *executors[d]->impl_;
+    self.run_pass(*owners[d], /* backward */ true,
+                  [&] { self.backward_to(*owners[d], end, programs[d], &progress[d]); });
   });
   errors.rethrow();
 }

@@ -214,7 +214,7 @@ void ProgramOwner::resolve() {
   if (generation_ == family_->generation) return;
   // Work that is queued still reads the old addresses.
   for (const Family::Member &member : family_->members) member.queue->finish();
-  replays_.clear();
+  for (auto &[steps, replay] : replays_) replay.reset();  // a pass needs no memory for what was there once
   size_t next = 0;
   auto fill = [&](const std::vector<PlanStep> &list, std::vector<Step> *out) {
     out->clear();
@@ -252,7 +252,6 @@ void ProgramOwner::fail(const NDArray &array, const char *message) const {
 }
 
 void ProgramOwner::forget_derived() const {
-  failed_.store(true, std::memory_order_release);
   for (const auto &constant : constants_) constant->failed.store(true, std::memory_order_release);
 }
 
@@ -269,6 +268,7 @@ void ProgramOwner::found_nothing(const void *met, const char *message) {
 void ProgramOwner::forward_failed(const void *owner, const char *message) {
   const auto *self = static_cast<const ProgramOwner *>(owner);
   const BoundArrays &arrays = self->arrays_;
+  self->failed_forward_.store(true, std::memory_order_release);
   self->forget_derived();
   for (size_t h = 0; h < arrays.outputs.size(); ++h)
     if (self->is_written(h)) self->fail(arrays.outputs[h], message);
@@ -279,6 +279,7 @@ void ProgramOwner::forward_failed(const void *owner, const char *message) {
 
 void ProgramOwner::backward_failed(const void *owner, const char *message) {
   const auto *self = static_cast<const ProgramOwner *>(owner);
+  self->failed_backward_.store(true, std::memory_order_release);
   self->forget_derived();
   for (const NDArray &gradient : self->arrays_.grads) self->fail(gradient, message);
   for (const int index : self->plan_->written_backward) self->fail(self->arrays_.args[size_t(index)], message);
@@ -292,12 +293,12 @@ void ProgramOwner::begin_forward() {
   for (size_t h = 0; h < arrays_.outputs.size(); ++h) {
     if (is_written(h)) arrays_.outputs[h].begin_write(by);
   }
-  failed_.store(false, std::memory_order_release);
+  failed_forward_.store(false, std::memory_order_release);
 }
 
 void ProgramOwner::begin_backward() {
   const std::shared_ptr<Timeline> &by = family_->timeline;
-  const bool forward_failed = failed_.load(std::memory_order_acquire);
+  const bool forward_failed = has_failed(/* backward */ false);
   for (const auto *list : {&arrays_.args, &arrays_.aux}) {
     for (const NDArray &array : *list) array.begin_read(by);
   }
@@ -310,6 +311,7 @@ void ProgramOwner::begin_backward() {
     gradient.begin_write(by);
     if (forward_failed) gradient.fail("the forward pass before it failed");
   }
+  failed_backward_.store(false, std::memory_order_release);
 }
 
 void ProgramOwner::begin_work() {
@@ -452,7 +454,8 @@ void ProgramOwner::run_prologue() {
 
 void ProgramOwner::run_forward(size_t begin, size_t end) {
   resolve();
-  if (!plan_->prologue.empty()) run_prologue();
+  // Once a pass: later stretches of it have values where the prologue works.
+  if (begin == 0 && !plan_->prologue.empty()) run_prologue();
   enqueue(begin, end, plan_->brief_forward);
 }
 

@@ -94,6 +94,13 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   void find_part(bool backward, size_t meeting);
   // The work queued so far ends without finding any more.
   void give_up(bool backward, size_t meeting) noexcept;
+  // Of the latest pass: what it would have written is bad, and whether that is so as far as known.
+  void pass_failed(bool backward, const char *message) const {
+    (backward ? backward_failed : forward_failed)(this, message);
+  }
+  bool has_failed(bool backward) const {
+    return (backward ? failed_backward_ : failed_forward_).load(std::memory_order_acquire);
+  }
   Queue &main_queue() const { return queue(0); }
 
   void *address(int slot);                               // where a slot lies now
@@ -150,7 +157,7 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   std::map<std::pair<size_t, size_t>, std::unique_ptr<Replay>> replays_;  // of the steps [first, second), as queued
   uint64_t generation_ = 0;
   bool trace_steps_ = false;
-  mutable std::atomic<bool> failed_{false};
+  mutable std::atomic<bool> failed_forward_{false}, failed_backward_{false};
 };
 
 }  // namespace cohort

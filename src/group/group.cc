@@ -289,7 +289,11 @@ void Group::wait() {
       if (!cause) cause = std::current_exception();
     }
   };
-  for (const auto &exec : impl_->current_binding->execs) wait_for(*exec);
+  for (const auto &exec : impl_->current_binding->execs) {
+    wait_for(*exec);
+    if (exec->has_failed(/* backward */ false)) impl_->has_forward = false;
+    if (exec->has_failed(/* backward */ true)) impl_->has_backward = false;
+  }
   if (impl_->exchange) wait_for(*impl_->exchange);
   if (cause) std::rethrow_exception(cause);
   if (consequence) std::rethrow_exception(consequence);

@@ -70,7 +70,6 @@ struct Group::Impl {
   MonitorFunction monitor;
   bool monitor_all = false, monitor_ever = false;
   bool has_forward = false, has_backward = false, last_is_train = false;
-
   size_t num_devices() const { return options.contexts.size(); }
   void log(LogLevel level, const std::string &message) const;
   void check_list(GroupList list, size_t index, size_t num) const;
