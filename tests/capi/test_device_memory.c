@@ -40,7 +40,7 @@ static void counts(const cohort_context *context) {
 
 static void limits(const cohort_context *context) {
   static const char *const params[] = {"fc_weight", "fc_bias"};
-  const int64_t shape[1] = {LENGTH}, data_shape[2] = {4, 3};
+  const int64_t shape[1] = {LENGTH}, data_shape[2] = {4, 3}, nothing[1] = {0}, huge[1] = {(int64_t)1 << 50};
   cohort_ndarray *kept = NULL, *more = NULL;
   cohort_symbol *net = small_network();
   cohort_descs *data = one_desc("data", data_shape, 2);
@@ -52,11 +52,18 @@ static void limits(const cohort_context *context) {
   ok(cohort_ndarray_zeros(shape, 1, COHORT_DTYPE_FLOAT32, context, &kept));
   ok(cohort_wait_all());
   info = memory_of(context);
+  fails(cohort_ndarray_empty(huge, 1, COHORT_DTYPE_FLOAT32, context, &more), COHORT_ERROR_OUT_OF_MEMORY, name);
+  assert_int_equal(memory_of(context).peak_bytes, info.peak_bytes); /* it was never had */
   ok(cohort_device_limit_memory(context, info.used_bytes + BYTES - 1));
   fails(cohort_ndarray_zeros(shape, 1, COHORT_DTYPE_FLOAT32, context, &more), COHORT_ERROR_OUT_OF_MEMORY, name);
   assert_null(more);
   assert_int_equal(memory_of(context).used_bytes, info.used_bytes);
   assert_int_equal(memory_of(context).limit_bytes, info.used_bytes + BYTES - 1);
+  assert_true(memory_of(context).peak_bytes < info.used_bytes + BYTES || info.peak_bytes >= info.used_bytes + BYTES);
+  ok(cohort_device_limit_memory(context, 1)); /* less than is in use: what needs no memory is still made */
+  ok(cohort_ndarray_zeros(nothing, 1, COHORT_DTYPE_FLOAT32, context, &more));
+  cohort_ndarray_free(more);
+  more = NULL;
   ok(cohort_device_limit_memory(context, info.used_bytes + BYTES));
   ok(cohort_ndarray_zeros(shape, 1, COHORT_DTYPE_FLOAT32, context, &more));
   /* What is in use already stays, and can be used; a group finds no room, and leaves nothing behind. */

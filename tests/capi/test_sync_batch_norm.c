@@ -276,11 +276,61 @@ static void the_executor_of_a_device_does_not_train_by_itself(void **state) {
   cohort_group_free(group);
 }
 
+static cohort_symbol *convolution(const char *name, cohort_symbol *data) {
+  return node("Convolution", name, ATTRS("kernel", "(3, 3)", "pad", "(1, 1)", "num_filter", "64", "no_bias", "True"),
+              INPUTS(data));
+}
+
+/* Weights that the host may write at any time are looked at once a pass, not wherever the devices meet. */
+static void weights_that_the_host_holds_are_derived_once_a_pass(void **state) {
+  enum { CHANNELS = 64, SIDE = 8, ROWS = 4, SIZE = ROWS * CHANNELS * SIDE * SIDE };
+  static const char *const params[] = {"c1_weight", "c2_weight", "c3_weight", "bn1_gamma",
+                                       "bn1_beta",  "bn2_gamma", "bn2_beta"};
+  static float outputs[2][SIZE];
+  int held;
+
+  (void)state;
+  for (held = 0; held < 2; ++held) {
+    cohort_symbol *symbol = sync_norm("bn1", "False", convolution("c1", variable("data")));
+    cohort_descs *data = desc("data", SHAPE(ROWS, CHANNELS, SIDE, SIDE), NULL);
+    cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+    cohort_ndarray *weights[2 * COUNT(params)], *output;
+    cohort_group *group = NULL;
+    size_t p, d;
+
+    symbol = convolution("c2", node("Activation", "act", ATTRS("act_type", "relu"), INPUTS(symbol)));
+    symbol = convolution("c3", sync_norm("bn2", "False", symbol));
+    options.compute_dtype = COHORT_DTYPE_BFLOAT16;
+    ok(cohort_group_create(symbol, test_contexts(), 2, data, NULL, params, COUNT(params), 0, &options, &group));
+    for (p = 0; p < COUNT(params); ++p) {
+      for (d = 0; d < 2; ++d) {
+        void *address = NULL;
+        weights[2 * p + d] = device_array(group, COHORT_GROUP_PARAMS, p, d);
+        ok(cohort_ndarray_fill_uniform(weights[2 * p + d], -0.1, 0.1, p));
+        if (held) ok(cohort_ndarray_data(weights[2 * p + d], &address));
+      }
+    }
+    forward(group, counted(SHAPE(ROWS, CHANNELS, SIDE, SIDE), 0.001f), NULL, 1);
+    output = merged(group, COHORT_GROUP_OUTPUTS, 0);
+    ok(cohort_ndarray_read(output, outputs[held], sizeof outputs[held]));
+    cohort_ndarray_free(output);
+    for (p = 0; p < COUNT(weights); ++p) cohort_ndarray_free(weights[p]);
+    cohort_descs_free(data);
+    cohort_symbol_free(symbol);
+    cohort_group_free(group);
+  }
+  assert_memory_equal(outputs[0], outputs[1], sizeof outputs[0]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_group_is_as_one_device_with_the_whole_batch), TEST(many_steps_give_the_same_bits),
-      TEST(inference_depends_on_no_other_device),          TEST(a_monitor_sees_every_device),
-      TEST(a_device_that_fails_does_not_hang_the_others),  TEST(the_executor_of_a_device_does_not_train_by_itself),
+      TEST(a_group_is_as_one_device_with_the_whole_batch),
+      TEST(many_steps_give_the_same_bits),
+      TEST(inference_depends_on_no_other_device),
+      TEST(a_monitor_sees_every_device),
+      TEST(a_device_that_fails_does_not_hang_the_others),
+      TEST(the_executor_of_a_device_does_not_train_by_itself),
+      TEST(weights_that_the_host_holds_are_derived_once_a_pass),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
