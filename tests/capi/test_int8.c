@@ -158,13 +158,24 @@ static void a_network_runs_in_bytes(void **state) {
   }
 }
 
+/* The most that two answers are apart, to the largest number of the first, is below this. */
+static void are_near(const float *expected, const float *found, size_t count, double part) {
+  double difference = 0, largest = 0;
+  size_t i;
+
+  for (i = 0; i < count; ++i) {
+    difference = fmax(difference, fabs((double)expected[i] - found[i]));
+    largest = fmax(largest, fabs((double)expected[i]));
+  }
+  assert_true(difference < part * largest);
+}
+
 /* Its answer is near that of float32 where two layers of different sizes are of one name. */
 static void layers_of_one_name_are_close(void **state) {
   cohort_executor *executor[2] = {NULL, NULL};
   cohort_calibration *calibration = NULL;
   float *answer[2];
-  double difference = 0, largest = 0;
-  size_t count, i, k;
+  size_t count, k;
 
   (void)state;
   for (k = 0; k < 2; ++k) {
@@ -181,11 +192,7 @@ static void layers_of_one_name_are_close(void **state) {
     ok(cohort_executor_forward(executor[k], 0));
     answer[k] = read_free(output_of(executor[k], 0), &count);
   }
-  for (i = 0; i < count; ++i) {
-    difference = fmax(difference, fabs((double)answer[0][i] - answer[1][i]));
-    largest = fmax(largest, fabs((double)answer[0][i]));
-  }
-  assert_true(difference < 0.05 * largest);
+  are_near(answer[0], answer[1], count, 0.05);
   for (k = 0; k < 2; ++k) {
     free(answer[k]);
     cohort_executor_free(executor[k]);
@@ -198,8 +205,7 @@ static void an_odd_layer_is_right(void **state) {
   cohort_executor *executor[2] = {NULL, NULL};
   cohort_calibration *calibration = NULL;
   float *answer[2];
-  double difference = 0, largest = 0;
-  size_t count, i, k;
+  size_t count, k;
 
   (void)state;
   for (k = 0; k < 2; ++k) {
@@ -225,11 +231,7 @@ static void an_odd_layer_is_right(void **state) {
     ok(cohort_executor_forward(executor[k], 0));
     answer[k] = read_free(output_of(executor[k], 0), &count);
   }
-  for (i = 0; i < count; ++i) {
-    difference = fmax(difference, fabs((double)answer[0][i] - answer[1][i]));
-    largest = fmax(largest, fabs((double)answer[0][i]));
-  }
-  assert_true(difference < 0.04 * largest);
+  are_near(answer[0], answer[1], count, 0.04);
   for (k = 0; k < 2; ++k) {
     free(answer[k]);
     cohort_executor_free(executor[k]);
