@@ -9,14 +9,14 @@
 #include "cuda/cuda_context.hpp"
 
 namespace cohort {
+namespace {
 
+// Whether kernels and copies of one device may use another's memory.
 bool reaches(int device, int other) {
   int can = 0;
   if (cudaDeviceCanAccessPeer(&can, device, other) != cudaSuccess) cudaGetLastError();
   return can != 0;
 }
-
-namespace {
 
 // What NCCL and copies between devices need: a pool is its own device's alone otherwise.
 void open_to_others(cudaMemPool_t pool, int device) {
@@ -146,6 +146,15 @@ MemoryPlace place_of(const void *address) {
   }
   return {attributes.type == cudaMemoryTypeUnregistered,
           attributes.type == cudaMemoryTypeDevice ? attributes.device : -1};
+}
+
+void copy_between(void *to, const MemoryPlace &target, const void *from, const MemoryPlace &source, size_t bytes,
+                  cudaStream_t stream) {
+  if (source.device >= 0 && target.device >= 0 && source.device != target.device) {
+    CUDA_CHECK(cudaMemcpyPeerAsync(to, target.device, from, source.device, bytes, stream));
+  } else {
+    CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+  }
 }
 
 }  // namespace cohort

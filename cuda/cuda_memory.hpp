@@ -35,7 +35,8 @@ struct MemoryPlace {
   int device;     // -1: the host's
 };
 MemoryPlace place_of(const void *address);
-// Whether kernels and copies of one device may use another's memory.
-bool reaches(int device, int other);
+// By the stream, of whichever device: memory of devices that do not reach each other's goes through the host.
+void copy_between(void *to, const MemoryPlace &target, const void *from, const MemoryPlace &source, size_t bytes,
+                  cudaStream_t stream);
 
 }  // namespace cohort

@@ -120,13 +120,10 @@ void CudaQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<c
     const MemoryPlace source = place_of(from), target = place_of(to);
     const bool from_pageable = source.pageable, to_pageable = !from_pageable && target.pageable;
     const std::shared_ptr<void> pinned = from_pageable || to_pageable ? take_pinned(bytes) : nullptr;
-    const bool across = source.device >= 0 && target.device >= 0 && source.device != target.device;
-    if (across && !reaches(id_, id_ == source.device ? target.device : source.device)) {
-      CUDA_CHECK(cudaMemcpyPeerAsync(to, target.device, from, source.device, bytes, stream_));
-    } else if (!pinned) {
+    if (!pinned) {
       // The driver may read pageable memory while it is called, before the stream has come to it.
       if (from_pageable) CUDA_CHECK(cudaStreamSynchronize(stream_));
-      CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
+      copy_between(to, target, from, source, bytes, stream_);
     } else {
       const auto host_copy = from_pageable ? std::make_shared<HostCopy>(HostCopy{pinned, pinned.get(), from, bytes})
                                            : std::make_shared<HostCopy>(HostCopy{pinned, to, pinned.get(), bytes});

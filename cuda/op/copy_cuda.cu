@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cuda/cuda_memory.hpp"
 #include "cuda/op/elements.cuh"
 #include "device/kernel_table.hpp"
 #include "kernels/compute.hpp"
@@ -21,12 +22,14 @@ class CopyCuda : public Kernel {
   void run(const Args &args, const Lane &lane) const override {
     for (size_t i = 0; i < bytes_.size(); ++i) {
       if (bytes_[i] == 0 || !args.outputs[i] || args.inputs[i] == args.outputs[i]) continue;
-      CUDA_CHECK(cudaMemcpyAsync(args.outputs[i], args.inputs[i], bytes_[i], cudaMemcpyDefault,
-                                 static_cast<cudaStream_t>(lane.stream)));
+      copy(args.outputs[i], args.inputs[i], bytes_[i], static_cast<cudaStream_t>(lane.stream));
     }
   }
 
  private:
+  virtual void copy(void *to, const void *from, size_t bytes, cudaStream_t stream) const {
+    CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+  }
   std::vector<size_t> bytes_;
 };
 
@@ -35,6 +38,11 @@ class CrossDeviceCopyCuda final : public CopyCuda {
  public:
   using CopyCuda::CopyCuda;
   bool replays() const override { return false; }
+
+ private:
+  void copy(void *to, const void *from, size_t bytes, cudaStream_t stream) const override {
+    copy_between(to, place_of(to), from, place_of(from), bytes, stream);
+  }
 };
 
 class FillZeroCuda final : public Kernel {
