@@ -120,9 +120,7 @@ class Precision(Case):
             group.set_loss_scale(-1)
 
     def test_the_buckets_of_a_manager_have_one_loss_scale(self):
-        with DataParallelExecutorManager(
-            mlp(), [cohort.cpu(0)], Source(), None, None, None, loss_scale=256
-        ) as manager:
+        with DataParallelExecutorManager(mlp(), [cohort.cpu(0)], Source(), None, None, None, loss_scale=256) as manager:
             self.assertEqual(manager.loss_scale, (256, 0, 0))
             manager.set_loss_scale(8, 3)
             self.assertEqual(manager.loss_scale, (8, 3, 0))

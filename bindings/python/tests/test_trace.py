@@ -24,7 +24,9 @@ class Traces(Case):
             self.assertGreater(seen[0]["args"]["flops"], 0)
             self.assertIn("step", [e["name"] for e in spans if e["cat"] == "user"])
             totals = {total.name: total for total in trace.totals()}
-            self.assertEqual((totals["fc"].op, totals["fc"].kind, totals["fc"].count), ("FullyConnected", "operator", 1))
+            self.assertEqual(
+                (totals["fc"].op, totals["fc"].kind, totals["fc"].count), ("FullyConnected", "operator", 1)
+            )
             self.assertIn("FullyConnected", trace.table())
             self.assertEqual(trace.num_events, len(spans))
             self.assertFalse(trace.is_running)

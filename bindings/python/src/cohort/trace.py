@@ -4,16 +4,30 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from ctypes import byref, c_char_p, sizeof
-from typing import Any, Iterator, List, NamedTuple
+from typing import Any, Iterator, List
 
 from . import _abi
-from ._library import Handle, from_text, lib, options_of, out_handle, out_int, out_text, to_path, to_real, to_size, to_text
+from ._library import (
+    Handle,
+    from_text,
+    lib,
+    options_of,
+    out_handle,
+    out_int,
+    out_text,
+    to_path,
+    to_real,
+    to_size,
+    to_text,
+)
 
 _KINDS = ("operator", "pass", "copy", "exchange", "update", "wait", "call", "user")
 
 
-class Total(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Total:
     """One row of the totals of a trace; times in nanoseconds. 0: not known."""
 
     kind: str

@@ -104,8 +104,9 @@ public final class CohortExecutor {
     /**
      * Runs one step of a forward pass: completes node `step` of the symbol's JSON, whatever the plan fuses.
      *
-     * Steps may be repeated, or left out: a step runs on what is there. After all steps, outputs are as after
-     * cohort_executor_forward(), and backward may follow.
+     * Steps may be repeated, or left out: a step runs on what is there. The first one after cohort_executor_forward() runs
+     * those before it, too, as does the first after a backward pass with backward_once. After all steps, outputs are as
+     * after cohort_executor_forward(), and backward may follow.
      *
      * Where the shapes of nodes depend on values: COHORT_ERROR_UNSUPPORTED.
      */
