@@ -27,6 +27,10 @@ inline uint32_t sort_bits(Key key) {
   }
 }
 
+template <bool kAscend, typename Key>
+inline uint64_t word_of(Key key, int64_t index) {
+  return uint64_t(sort_bits<kAscend>(key)) << 32 | uint64_t(index);
+}
 constexpr int64_t kMostWords = UINT32_MAX;  // indices and numbers of them fit
 inline uint32_t index_of_word(uint64_t word) { return uint32_t(word); }
 
@@ -68,16 +72,16 @@ inline void sort_words(uint64_t *words, uint64_t *spare, int64_t count) {
   }
 }
 
-// The words of the first `kept` of `count` elements, in order. `words` has room for twice `count`, at most kMostWords;
-// key(n) is the n-th element.
 template <bool kAscend, typename KeyAt>
-inline void rank_words(const KeyAt &key, int64_t count, int64_t kept, uint64_t *words) {
+inline void rank_all(const KeyAt &key, int64_t count, uint64_t *words) {
+  for (int64_t n = 0; n < count; ++n) words[n] = word_of<kAscend>(key(n), n);
+  sort_words(words, words + count, count);
+}
+
+// Few of many: those below a limit that falls whenever there are enough of them.
+template <bool kAscend, typename KeyAt>
+inline void rank_few(const KeyAt &key, int64_t count, int64_t kept, uint64_t *words) {
   constexpr int64_t kBlock = 256;
-  if (kept > count / 8 || count < 16 * kBlock) {
-    for (int64_t n = 0; n < count; ++n) words[n] = uint64_t(sort_bits<kAscend>(key(n))) << 32 | uint64_t(n);
-    return sort_words(words, words + count, count);
-  }
-  // Few of many: those below a limit that falls whenever there are enough of them.
   const int64_t room = 2 * kept + kBlock;
   uint64_t limit = ~uint64_t(0);
   int64_t held = 0;
@@ -105,6 +109,38 @@ inline void rank_words(const KeyAt &key, int64_t count, int64_t kept, uint64_t *
   }
   narrow();
   std::sort(words, words + held);
+}
+
+// A part of many: those up to the bucket of leading bits in which the last of them lies, and of these the first.
+template <bool kAscend, typename KeyAt>
+inline void rank_part(const KeyAt &key, int64_t count, int64_t kept, uint64_t *words) {
+  constexpr int kShift = 32 + 20;
+  std::array<uint32_t, size_t(1) << 12> sizes{};
+  for (int64_t n = 0; n < count; ++n) ++sizes[word_of<kAscend>(key(n), n) >> kShift];
+  uint64_t last = 0;
+  int64_t below = 0;
+  for (; below + sizes[last] < kept; ++last) below += sizes[last];
+  int64_t held = 0;
+  for (int64_t n = 0; n < count; ++n) {
+    words[held] = word_of<kAscend>(key(n), n);
+    held += words[held] >> kShift <= last;
+  }
+  // The order of indices stays, which the sort builds on.
+  uint64_t *const spare = words + held;
+  uint64_t *const end = std::copy_if(words, words + held, spare, [&](uint64_t word) { return word >> kShift == last; });
+  std::nth_element(spare, spare + (kept - below - 1), end);
+  const uint64_t limit = spare[kept - below - 1];
+  std::remove_if(words, words + held, [&](uint64_t word) { return word > limit; });
+  sort_words(words, words + kept, kept);
+}
+
+// The words of the first `kept` of `count` elements, in order. `words` has room for twice `count`, at most kMostWords;
+// key(n) is the n-th element.
+template <bool kAscend, typename KeyAt>
+inline void rank_words(const KeyAt &key, int64_t count, int64_t kept, uint64_t *words) {
+  constexpr int64_t kShort = 4096;
+  if (kept > count / 2 || count < kShort) return rank_all<kAscend>(key, count, words);
+  kept <= count / 64 ? rank_few<kAscend>(key, count, kept, words) : rank_part<kAscend>(key, count, kept, words);
 }
 
 }  // namespace cohort
