@@ -191,8 +191,9 @@ class FusedLayer::Maker {
       if (variables[i].node == bytes.node) types[i] = type;
     }
     const Entry low = add_variable(), high = add_variable();
-    if (node == input_of(layer_, 0)) data_ = {bytes, low, high};
-    if (!is_convolution_ && node == input_of(layer_, 1)) weight_ = {bytes, low, high};
+    const std::vector<Graph::Input> &inputs = graph_.inputs[size_t(layer_)];
+    if (node == inputs[0].node) data_ = {bytes, low, high};
+    if (!is_convolution_ && inputs.size() > 1 && node == inputs[1].node) weight_ = {bytes, low, high};
     bytes = apply("_contrib_dequantize", {}, {bytes, low, high});
   }
 
