@@ -77,6 +77,7 @@ bool Simulator::can_go_on(const CUstream_st &stream) const {
   if (devices[stream.context->device].stopped && !op.by_driver) return false;
   if (op.after && !op.after->done) return false;
   if (!op.meeting || op.meeting->met) return true;
+  if (devices[stream.context->device].fault != cudaSuccess) return true;  // it is dropped, and the others never meet it
   if (op.meeting->streams.size() < op.meeting->num_expected) return false;
   const auto is_there = [&](const CUstream_st *other) {
     return !other->busy && !other->ops.empty() && other->ops.front().meeting == op.meeting;

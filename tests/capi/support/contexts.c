@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/contexts.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,12 +26,12 @@ static cohort_context parsed(const char *text, size_t length) {
   exit(2);
 }
 
-const cohort_context *test_contexts(void) {
-  static cohort_context contexts[NUM_TEST_CONTEXTS];
+static cohort_context contexts[NUM_TEST_CONTEXTS];
+
+static void read_contexts(void) {
   const char *next = listed();
   size_t i;
 
-  if (contexts[0].device_type) return contexts;
   for (i = 0; i < NUM_TEST_CONTEXTS; ++i) {
     if (listed()) {
       const size_t length = strcspn(next, ",");
@@ -41,6 +42,13 @@ const cohort_context *test_contexts(void) {
       contexts[i].device_id = (int32_t)i;
     }
   }
+}
+
+/* Read once, whichever thread asks first. */
+const cohort_context *test_contexts(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+  pthread_once(&once, read_contexts);
   return contexts;
 }
 
