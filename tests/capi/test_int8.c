@@ -6,21 +6,9 @@
 #include <string.h>
 
 #include "support/executor_tests.h"
+#include "support/numbers.h"
 
 enum { kImages = 4, kChannels = 8, kSide = 10 };
-
-static float *read_free(cohort_ndarray *array, size_t *count) {
-  int64_t size = 0;
-  float *values;
-
-  ok(cohort_ndarray_size(array, &size));
-  *count = (size_t)size;
-  values = malloc(*count * sizeof(*values));
-  assert_non_null(values);
-  ok(cohort_ndarray_read(array, values, *count * sizeof(*values)));
-  cohort_ndarray_free(array);
-  return values;
-}
 
 /* Random numbers in (offset - 1, offset + 1); frees the handle. */
 static void draw_free(cohort_ndarray *array, uint32_t seed, float offset) {
@@ -158,24 +146,32 @@ static void a_network_runs_in_bytes(void **state) {
   }
 }
 
-/* The most that two answers are apart, to the largest number of the first, is below this. */
-static void are_near(const float *expected, const float *found, size_t count, double part) {
+/* Both answer, the most that they are apart is below a part of the largest number of the first; frees them. */
+static void answer_alike_free(cohort_executor *const *executors, double part) {
   double difference = 0, largest = 0;
-  size_t i;
+  float *answers[2];
+  size_t count, i, k;
 
+  for (k = 0; k < 2; ++k) {
+    ok(cohort_executor_forward(executors[k], 0));
+    answers[k] = read_free(output_of(executors[k], 0), &count);
+  }
   for (i = 0; i < count; ++i) {
-    difference = fmax(difference, fabs((double)expected[i] - found[i]));
-    largest = fmax(largest, fabs((double)expected[i]));
+    difference = fmax(difference, fabs((double)answers[0][i] - answers[1][i]));
+    largest = fmax(largest, fabs((double)answers[0][i]));
   }
   assert_true(difference < part * largest);
+  for (k = 0; k < 2; ++k) {
+    free(answers[k]);
+    cohort_executor_free(executors[k]);
+  }
 }
 
 /* Its answer is near that of float32 where two layers of different sizes are of one name. */
 static void layers_of_one_name_are_close(void **state) {
   cohort_executor *executor[2] = {NULL, NULL};
   cohort_calibration *calibration = NULL;
-  float *answer[2];
-  size_t count, k;
+  size_t k;
 
   (void)state;
   for (k = 0; k < 2; ++k) {
@@ -189,14 +185,8 @@ static void layers_of_one_name_are_close(void **state) {
     draw_free(arg_of(executor[k], "second_weight"), 3, 0.5f);
     draw_free(arg_of(executor[k], "third_weight"), 4, 0);
     if (k == 0) calibration = calibrated(executor[0], COHORT_CALIBRATION_MIN_MAX);
-    ok(cohort_executor_forward(executor[k], 0));
-    answer[k] = read_free(output_of(executor[k], 0), &count);
   }
-  are_near(answer[0], answer[1], count, 0.05);
-  for (k = 0; k < 2; ++k) {
-    free(answer[k]);
-    cohort_executor_free(executor[k]);
-  }
+  answer_alike_free(executor, 0.05);
   cohort_calibration_free(calibration);
 }
 
@@ -204,8 +194,7 @@ static void layers_of_one_name_are_close(void **state) {
 static void an_odd_layer_is_right(void **state) {
   cohort_executor *executor[2] = {NULL, NULL};
   cohort_calibration *calibration = NULL;
-  float *answer[2];
-  size_t count, k;
+  size_t k;
 
   (void)state;
   for (k = 0; k < 2; ++k) {
@@ -228,14 +217,8 @@ static void an_odd_layer_is_right(void **state) {
     draw_free(arg_of(executor[k], "next_weight"), 4, 0);
     draw_free(arg_of(executor[k], "next_bias"), 5, 0);
     if (k == 0) calibration = calibrated(executor[0], COHORT_CALIBRATION_MIN_MAX);
-    ok(cohort_executor_forward(executor[k], 0));
-    answer[k] = read_free(output_of(executor[k], 0), &count);
   }
-  are_near(answer[0], answer[1], count, 0.04);
-  for (k = 0; k < 2; ++k) {
-    free(answer[k]);
-    cohort_executor_free(executor[k]);
-  }
+  answer_alike_free(executor, 0.04);
   cohort_calibration_free(calibration);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "support/executor_tests.h"
+#include "support/numbers.h"
 
 enum { kBatch = 4, kIn = 24, kOut = 16 };
 
@@ -21,37 +22,6 @@ static float *draw(size_t count, uint32_t seed) {
     seed = seed * 1664525u + 1013904223u;
     values[i] = (float)(seed >> 8) / 8388608.0f - 1.0f;
   }
-  return values;
-}
-
-static float rounded(float value) {
-  uint32_t bits;
-
-  memcpy(&bits, &value, sizeof(bits));
-  bits += 0x7fff + ((bits >> 16) & 1);
-  bits &= 0xffff0000u;
-  memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
-static size_t size_of(const cohort_ndarray *array) {
-  cohort_dtype type = COHORT_DTYPE_NONE;
-  int64_t size = 0;
-
-  ok(cohort_ndarray_dtype(array, &type));
-  assert_int_equal(type, COHORT_DTYPE_FLOAT32);
-  ok(cohort_ndarray_size(array, &size));
-  return (size_t)size;
-}
-
-static float *read_free(cohort_ndarray *array, size_t *count) {
-  float *values;
-
-  *count = size_of(array);
-  values = malloc(*count * sizeof(*values));
-  assert_non_null(values);
-  ok(cohort_ndarray_read(array, values, *count * sizeof(*values)));
-  cohort_ndarray_free(array);
   return values;
 }
 

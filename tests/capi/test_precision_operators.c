@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "support/executor_tests.h"
+#include "support/numbers.h"
 
 enum { kMostInputs = 4, kMostAttrs = 9 };
 
@@ -47,30 +48,6 @@ static const layer kLayers[] = {
      {"heads", "2"},
      {{"keys_values", {5, 3, 32}}, {"attention", {6, 6, 5}}}},
 };
-
-static float rounded(float value) {
-  uint32_t bits;
-
-  memcpy(&bits, &value, sizeof(bits));
-  bits += 0x7fff + ((bits >> 16) & 1);
-  bits &= 0xffff0000u;
-  memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
-/* An array's numbers; frees it. */
-static float *read_free(cohort_ndarray *array, size_t *count) {
-  int64_t size = 0;
-  float *values;
-
-  ok(cohort_ndarray_size(array, &size));
-  *count = (size_t)size;
-  values = malloc(*count * sizeof(*values));
-  assert_non_null(values);
-  ok(cohort_ndarray_read(array, values, *count * sizeof(*values)));
-  cohort_ndarray_free(array);
-  return values;
-}
 
 /* The array, filled with numbers of bfloat16 in (-1, 1). */
 static cohort_ndarray *drawn(cohort_ndarray *array, uint32_t seed) {
