@@ -80,7 +80,9 @@ bool Simulator::can_go_on(const CUstream_st &stream) const {
   if (devices[stream.context->device].fault != cudaSuccess) return true;  // it is dropped, and the others never meet it
   if (op.meeting->streams.size() < op.meeting->num_expected) return false;
   const auto is_there = [&](const CUstream_st *other) {
-    return !other->busy && !other->ops.empty() && other->ops.front().meeting == op.meeting;
+    const Device &its = devices[other->context->device];
+    const bool works = !its.stopped && its.fault == cudaSuccess;
+    return works && !other->busy && !other->ops.empty() && other->ops.front().meeting == op.meeting;
   };
   return std::all_of(op.meeting->streams.begin(), op.meeting->streams.end(), is_there);
 }

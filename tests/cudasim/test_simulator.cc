@@ -352,6 +352,39 @@ TEST(a_fault_stays_and_leaves_other_devices_alone) {
       "stays");
 }
 
+TEST(a_collective_never_meets_a_device_that_stands_still_or_has_failed) {
+  expect_in_child(
+      [] {
+        const On on(0), other(1);
+        const int devices[] = {0, 1};
+        ncclComm_t comms[2];
+        ncclCommInitAll(comms, 2, devices);
+        float *const y = on_device(4);
+        cudaSetDevice(0);
+        float *const x = on_device(4);
+        on.sync();
+        cudasim_stop_device(1, 1);
+        ncclGroupStart();
+        ncclAllReduce(x, x, 4, ncclFloat32, ncclSum, comms[0], on.stream);
+        ncclAllReduce(y, y, 4, ncclFloat32, ncclSum, comms[1], other.stream);
+        ncclGroupEnd();
+        cudaEvent_t event;
+        cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+        cudaEventRecord(event, on.stream);
+        const auto is_over = [event] {  // each question may let something go on
+          for (int i = 0; i < 1000; ++i)
+            if (cudaEventQuery(event) == cudaSuccess) return true;
+          return false;
+        };
+        const bool met_while_it_stood_still = is_over();
+        cudasim_break_device(1);
+        cudasim_stop_device(1, 0);
+        if (!met_while_it_stood_still && !is_over() && cudasim_num_collectives() == 0) std::puts("never met");
+        std::fflush(stdout);
+      },
+      "never met");
+}
+
 TEST(a_child_process_cannot_go_on_with_cuda) {
   expect_in_child(
       [] {
