@@ -2,7 +2,9 @@
 #include "cuda/cuda_queue.hpp"
 
 #include <cstring>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "base/settings.hpp"
 #include "cuda/cuda_context.hpp"
@@ -95,17 +97,40 @@ void CudaQueue::call(std::function<void()> fn, const char *label) {
 
 namespace {
 
-// Bytes that the host copies between pageable and pinned memory, when the stream comes to it.
-struct HostCopy {
-  std::shared_ptr<void> pinned;
-  void *to;
-  const void *from;
-  size_t bytes;
-
-  static void CUDART_CB run(void *self) {
-    const auto *copy = static_cast<const HostCopy *>(self);
-    std::memcpy(copy->to, copy->from, copy->bytes);
+// Bytes that the host copies between pageable and pinned memory, when the stream comes to it. Where its device fails,
+// the driver may come to it late or never: it copies nothing once its owner has been let go, and stays for the driver.
+class HostCopy {
+ public:
+  static std::shared_ptr<HostCopy> create(std::shared_ptr<void> pinned, void *to, const void *from, size_t bytes) {
+    return {new HostCopy(std::move(pinned), to, from, bytes), let_go};
   }
+  static void CUDART_CB run(void *self) {
+    auto *const copy = static_cast<HostCopy *>(self);
+    const std::lock_guard<std::mutex> lock(copy->mutex_);
+    if (copy->pinned_) std::memcpy(copy->to_, copy->from_, copy->bytes_);
+    copy->has_run_ = true;
+  }
+
+ private:
+  HostCopy(std::shared_ptr<void> pinned, void *to, const void *from, size_t bytes)
+      : pinned_(std::move(pinned)), to_(to), from_(from), bytes_(bytes) {}
+  static void let_go(HostCopy *copy) {
+    static auto *const left = new std::vector<HostCopy *>;
+    static auto *const left_mutex = new std::mutex;  // guards left
+    {
+      const std::lock_guard<std::mutex> all(*left_mutex), lock(copy->mutex_);
+      copy->pinned_.reset();
+      if (!copy->has_run_) return left->push_back(copy);
+    }
+    delete copy;
+  }
+
+  std::mutex mutex_;              // guards what follows
+  std::shared_ptr<void> pinned_;  // while there is something to copy
+  void *const to_;
+  const void *const from_;
+  const size_t bytes_;
+  bool has_run_ = false;
 };
 
 }  // namespace
@@ -125,8 +150,8 @@ void CudaQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<c
       if (from_pageable) CUDA_CHECK(cudaStreamSynchronize(stream_));
       copy_between(to, target, from, source, bytes, stream_);
     } else {
-      const auto host_copy = from_pageable ? std::make_shared<HostCopy>(HostCopy{pinned, pinned.get(), from, bytes})
-                                           : std::make_shared<HostCopy>(HostCopy{pinned, to, pinned.get(), bytes});
+      const auto host_copy = from_pageable ? HostCopy::create(pinned, pinned.get(), from, bytes)
+                                           : HostCopy::create(pinned, to, pinned.get(), bytes);
       staging = host_copy;
       if (from_pageable) CUDA_CHECK(cudaLaunchHostFunc(stream_, HostCopy::run, host_copy.get()));
       CUDA_CHECK(cudaMemcpyAsync(from_pageable ? to : pinned.get(), from_pageable ? pinned.get() : from, bytes,

@@ -122,7 +122,8 @@ void Simulator::run_node(std::unique_lock<std::mutex> &lock, CUstream_st *stream
 
 void Simulator::run_op(std::unique_lock<std::mutex> &lock, CUstream_st *stream, const Op &op) {
   const int device = stream->context->device;
-  if (op.on_host) {
+  const bool works = devices[device].fault == cudaSuccess;
+  if (op.on_host && (works || draw(2) == 0)) {  // it may have begun before its device failed
     stream->busy = true;
     lock.unlock();
     this_thread().in_host_function = true;
@@ -130,7 +131,7 @@ void Simulator::run_op(std::unique_lock<std::mutex> &lock, CUstream_st *stream, 
     this_thread().in_host_function = false;
     lock.lock();
     stream->busy = false;
-  } else if (devices[device].fault == cudaSuccess) {
+  } else if (!op.on_host && works) {
     if (running_device != device) close_all();
     running_device = device;
     running = op.what;

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <random>
@@ -18,7 +19,8 @@ using namespace cohort;
 
 namespace {
 
-const Context kCpu, kGpu0{DeviceType::kGpu, 0}, kGpu1{DeviceType::kGpu, 1}, kGpu3{DeviceType::kGpu, 3};
+const Context kCpu, kGpu0{DeviceType::kGpu, 0}, kGpu1{DeviceType::kGpu, 1}, kGpu2{DeviceType::kGpu, 2},
+    kGpu3{DeviceType::kGpu, 3};
 
 const auto seed_anew = CONTROL(cudasim_seed);  // before any device is asked for
 
@@ -492,6 +494,39 @@ TEST(a_device_that_breaks_says_so_and_leaves_its_arrays_marked_and_others_alone)
   CHECK_THROWS(values(there.exec->outputs()[0]), Error, "");
   CHECK_THROWS(random_on(kGpu3, {4}, 1), Error, "gpu(3)");
   CHECK_EQ(values(here.exec->outputs()[0]).size(), size_t(64));
+}
+
+// Functions of the host that the driver comes to after their device has failed, or never.
+TEST(nothing_of_a_device_that_has_failed_writes_to_what_was_let_go) {
+  seed_anew(2);
+  struct Copied {
+    std::vector<char> bytes = std::vector<char>(1000, 'a');
+    std::atomic<bool> failed{false};
+  };
+  const auto failed = [](const void *owner, const char *) {
+    const_cast<Copied *>(static_cast<const Copied *>(owner))->failed = true;
+  };
+  const std::shared_ptr<Device> device = get_device(kGpu2);
+  const std::shared_ptr<Queue> queue = device->create_queue(QueueOptions());
+  const std::shared_ptr<Memory> there = device->allocate(1000);
+  std::vector<std::shared_ptr<Copied>> read;
+  CONTROL(cudasim_stop_device)(2, 1);  // nothing is done before it breaks
+  for (int i = 0; i < 20; ++i) {
+    read.push_back(std::make_shared<Copied>());
+    queue->copy(read.back()->bytes.data(), there->data(), 1000, read.back(), failed);
+    const auto written = std::make_shared<Copied>();
+    queue->copy(there->data(), written->bytes.data(), 1000, written, failed);
+  }
+  CONTROL(cudasim_break_device)(2);
+  for (int i = 0; i < 1000 && !read.back()->failed; ++i) usleep(10000);
+  for (const auto &copied : read) {
+    CHECK(copied->failed.load());
+    copied->bytes.assign(1000, 'b');
+  }
+  CONTROL(cudasim_stop_device)(2, 0);
+  const NDArray here = random_on(kGpu0, {4}, 1);
+  for (int i = 0; i < 200; ++i) values(here.copy_to(kCpu));  // each lets the streams go on
+  for (const auto &copied : read) CHECK(copied->bytes == std::vector<char>(1000, 'b'));
 }
 
 TEST(take_in_mode_raise_has_the_error_that_it_has_on_the_cpu_and_all_goes_on_afterwards) {
