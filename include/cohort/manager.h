@@ -66,12 +66,14 @@ typedef struct cohort_manager_options {
   int32_t loss_scale_window;
 
   cohort_bool backward_once; /* as in executor.h */
+
+  cohort_dtype gradient_sum_dtype; /* as in group.h */
 } cohort_manager_options;
 
 #define COHORT_MANAGER_OPTIONS_INIT                                                                                  \
   {                                                                                                                  \
     sizeof(cohort_manager_options), NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, \
-        NULL, 0, 0, 0, 0                                                                                             \
+        NULL, 0, 0, 0, 0, 0                                                                                          \
   }
 
 /** The same as COHORT_MANAGER_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */

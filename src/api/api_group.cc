@@ -126,6 +126,7 @@ GroupOptions to_group_options(const cohort_group_options &set, const cohort_cont
   options.backward_once = to_bool(set.backward_once, "backward_once");
   options.loss_scale = to_loss_scale(set);
   options.gradient_bucket_bytes = set.gradient_bucket_bytes;
+  options.gradient_sum_dtype = to_gradient_sum_dtype(set.gradient_sum_dtype);
   options.seed = set.seed;
   options.log = to_log(set.log, set.log_user_data);
   options.given_params = to_given(set.arg_params, options.for_training, "arg_params");

@@ -60,6 +60,7 @@ cohort_error *cohort_manager_create(const cohort_symbol *symbol, const cohort_co
     how.compute = to_compute_types(set);
     how.backward_once = to_bool(set.backward_once, "backward_once");
     how.loss_scale = to_loss_scale(set);
+    how.gradient_sum_dtype = to_gradient_sum_dtype(set.gradient_sum_dtype);
     how.seed = set.seed;
     how.log = to_log(set.log, set.log_user_data);
     how.state_names = to_texts(set.state_names, set.num_state_names, "state_names");

@@ -186,6 +186,13 @@ LossScaleOptions to_loss_scale(const Options &set) {
   return options;
 }
 
+inline Dtype to_gradient_sum_dtype(int32_t dtype) {
+  if (dtype == COHORT_DTYPE_FLOAT32 || dtype == COHORT_DTYPE_BFLOAT16) return Dtype(dtype);
+  throw Error(Code::kInvalidArgument,
+              text("gradient_sum_dtype: expected COHORT_DTYPE_FLOAT32 or COHORT_DTYPE_BFLOAT16, found ", dtype),
+              "gradient_sum_dtype");
+}
+
 inline void write_loss_scale(const Group &group, double *out_scale, int32_t *out_num_good, uint64_t *out_num_skipped) {
   const LossScale none, *const scale = group.loss_scale() ? group.loss_scale() : &none;
   write_if(out_scale, scale->value);

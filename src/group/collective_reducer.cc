@@ -2,6 +2,8 @@
 #include "group/collective_reducer.hpp"
 
 #include <algorithm>
+#include <array>
+#include <deque>
 #include <mutex>
 #include <set>
 
@@ -19,20 +21,48 @@ bool has_elements(const ExchangeParam &param) { return param.grads[0].size() > 0
 
 // What all passes have in common.
 struct CollectiveReducer::Work {
+  // Of one device: gradients of a bucket into the type in which they are summed, or sums back into their own.
+  struct Casts {
+    std::vector<std::unique_ptr<Kernel>> kernels;
+    std::deque<std::array<void *, 2>> pointers;  // of each, from and to
+    std::vector<Step> steps;
+
+    void add(const Worker &worker, const Summand &what, Dtype to) {
+      kernels.push_back(make_cast(worker, what.dtype, to, what.count));
+      std::array<void *, 2> &both = pointers.emplace_back();
+      both = {const_cast<void *>(what.from), what.to};
+      Step step{};
+      step.kernel = kernels.back().get();
+      step.args.inputs = &both[0];
+      step.args.outputs = &both[1];
+      step.label = kExchangeLabel;
+      step.info = exchange_info();
+      steps.push_back(step);
+    }
+  };
+
   DeviceArrays grads;
   std::vector<std::vector<void *>> sums;        // [param][device]
   std::vector<std::shared_ptr<Memory>> memory;  // of each device's sums
   std::vector<std::string> labels;              // of each bucket
   std::vector<Communicator::Sums> buckets;
+  std::vector<std::vector<Casts>> narrow;  // [bucket][device]
+  std::vector<Casts> widen;                // [device]: all sums
 
-  Work(const ExchangeParams &params, const GradientBuckets &ends, const ExchangeDevices &devices)
-      : sums(params.size()) {
-    std::vector<size_t> offsets;
+  Work(const ExchangeParams &params, const GradientBuckets &ends, const ExchangeDevices &devices, Dtype sum_dtype)
+      : sums(params.size()), widen(devices.size()) {
+    std::vector<size_t> offsets, narrow_offsets;
     size_t bytes = 0;
+    const auto book = [&](int64_t count, Dtype dtype) {
+      const size_t offset = bytes;
+      bytes += (size_t(count) * dtype_size(dtype) + kSumAlignment - 1) / kSumAlignment * kSumAlignment;
+      return offset;
+    };
     for (const ExchangeParam &param : params) {
+      const Dtype own = param.grads[0].dtype(), in = type_of_sum(own, sum_dtype);
       grads.push_back(param.grads);
-      offsets.push_back(bytes);
-      bytes += (param.grads[0].bytes() + kSumAlignment - 1) / kSumAlignment * kSumAlignment;
+      offsets.push_back(book(param.grads[0].size(), own));
+      narrow_offsets.push_back(in == own ? 0 : book(param.grads[0].size(), in));
     }
     for (const ExchangeDevice &device : devices) {
       memory.push_back(get_device(device.context)->allocate(bytes));
@@ -43,11 +73,21 @@ struct CollectiveReducer::Work {
     for (size_t b = 0; b < ends.param_ends.size(); ++b) {
       const size_t first = param, end = size_t(ends.param_ends[b]);
       Communicator::Sums &bucket = buckets.emplace_back();
+      std::vector<Casts> &casts = narrow.emplace_back(devices.size());
       bucket.of.resize(devices.size());
       for (; param < end; ++param) {
         for (size_t d = 0; has_elements(params[param]) && d < devices.size(); ++d) {
           const NDArray &grad = grads[param][d];
-          bucket.of[d].push_back({grad.data(), sums[param][d], grad.size(), grad.dtype()});
+          const Dtype own = grad.dtype(), in = type_of_sum(own, sum_dtype);
+          if (in == own) {
+            bucket.of[d].push_back({grad.data(), sums[param][d], grad.size(), own});
+            continue;
+          }
+          const Worker worker{devices[d].context, 1};
+          void *const between = static_cast<char *>(memory[d]->data()) + narrow_offsets[param];
+          casts[d].add(worker, {grad.data(), between, grad.size(), own}, in);
+          bucket.of[d].push_back({between, between, grad.size(), in});
+          widen[d].add(worker, {between, sums[param][d], grad.size(), in}, own);
         }
       }
       labels.push_back(first == end ? std::string("sum of no gradients")
@@ -75,16 +115,13 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
         arrival.pass = this;
         arrival.device = d;
         arrival.bucket = b;
-        arrival.step.kernel = &arrival;
-        arrival.step.label = kExchangeLabel;
+        arrival.steps = work_->narrow[b][d].steps;
+        Step &last = arrival.steps.emplace_back();
+        last.kernel = &arrival;
+        last.label = kExchangeLabel;
       }
     }
-    for (const Arrival &arrival : arrivals_) {
-      Program program{};
-      program.steps = &arrival.step;
-      program.count = 1;
-      programs_.push_back(program);
-    }
+    for (const Arrival &arrival : arrivals_) programs_.push_back(program_of(arrival.steps));
   }
   Pass(const Pass &) = delete;
   Pass &operator=(const Pass &) = delete;
@@ -117,7 +154,11 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
   // Queues the sums of what is not summed yet; all of it is on the devices' queues.
   void sum_rest() {
     Communicator::Events now;
-    for (const ExchangeDevice &device : devices_) now.push_back(device.queue->record());
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      for (size_t b = num_summed_; b < work_->buckets.size(); ++b)
+        if (!ready_[b][d]) run(d, work_->narrow[b][d].steps);
+      now.push_back(devices_[d].queue->record());
+    }
     while (!is_summed()) {
       for (size_t d = 0; d < devices_.size(); ++d) {
         std::shared_ptr<Event> &ready = ready_[num_summed_][d];
@@ -127,8 +168,11 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
     }
   }
   // The devices' queues go on when all that is queued has been summed.
-  void join() const {
-    for (size_t d = 0; d < done_.size(); ++d) devices_[d].queue->wait(done_[d]);
+  void join() {
+    for (size_t d = 0; d < done_.size(); ++d) {
+      devices_[d].queue->wait(done_[d]);
+      run(d, work_->widen[d].steps);
+    }
   }
   void consume(const std::shared_ptr<SumConsumer> &consumer, bool replaces) {
     {
@@ -168,7 +212,7 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
     void run(const Args &, const Lane &) const override { pass->arrive(device, bucket); }
     Pass *pass = nullptr;
     size_t device = 0, bucket = 0;
-    Step step{};
+    std::vector<Step> steps;  // casts, then this
   };
   struct End final : Kernel {
     void run(const Args &, const Lane &) const override { pass->check(); }
@@ -181,6 +225,16 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
     size_t device = 0;
     Step step{};
   };
+
+  static Program program_of(const std::vector<Step> &steps) {
+    Program program{};
+    program.steps = steps.data();
+    program.count = steps.size();
+    return program;
+  }
+  void run(size_t device, const std::vector<Step> &steps) {
+    if (!steps.empty()) devices_[device].queue->run(program_of(steps), work_);
+  }
 
   // On the thread that queues backward. Whatever goes wrong here is no business of the pass that it is in.
   void arrive(size_t device, size_t bucket) {
@@ -233,7 +287,8 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
 };
 
 std::unique_ptr<CollectiveReducer> CollectiveReducer::make(const ExchangeParams &params, const GradientBuckets &buckets,
-                                                           const ExchangeDevices &devices, std::string *why) {
+                                                           const ExchangeDevices &devices, Dtype sum_dtype,
+                                                           std::string *why) {
   std::set<Context> known;
   std::vector<Context> contexts;
   for (size_t d = 0; d < devices.size(); ++d) {
@@ -257,14 +312,16 @@ std::unique_ptr<CollectiveReducer> CollectiveReducer::make(const ExchangeParams 
     *why = error.what();
   }
   if (!communicator) return nullptr;
-  return std::unique_ptr<CollectiveReducer>(new CollectiveReducer(params, buckets, devices, std::move(communicator)));
+  return std::unique_ptr<CollectiveReducer>(
+      new CollectiveReducer(params, buckets, devices, sum_dtype, std::move(communicator)));
 }
 
 CollectiveReducer::CollectiveReducer(const ExchangeParams &params, const GradientBuckets &buckets,
-                                     const ExchangeDevices &devices, std::shared_ptr<Communicator> communicator)
+                                     const ExchangeDevices &devices, Dtype sum_dtype,
+                                     std::shared_ptr<Communicator> communicator)
     : Reducer(params, buckets, kWholeParams),
       devices_(devices),
-      work_(std::make_shared<Work>(params, buckets, devices)),
+      work_(std::make_shared<Work>(params, buckets, devices, sum_dtype)),
       communicator_(std::move(communicator)) {
   for (const ExchangeDevice &device : devices) {
     workers_.push_back({device.context, 1});

@@ -15,9 +15,9 @@ namespace cohort {
 
 class CollectiveReducer final : public Reducer {
  public:
-  // Null, and why, where these devices cannot.
+  // Null, and why, where these devices cannot. `sum_dtype`: as type_of_sum() wants it.
   static std::unique_ptr<CollectiveReducer> make(const ExchangeParams &params, const GradientBuckets &buckets,
-                                                 const ExchangeDevices &devices, std::string *why);
+                                                 const ExchangeDevices &devices, Dtype sum_dtype, std::string *why);
 
   bool on_devices() const override { return true; }
   void *sum_of(size_t param, size_t worker) const override;
@@ -31,7 +31,7 @@ class CollectiveReducer final : public Reducer {
   struct Work;
   class Pass;
   CollectiveReducer(const ExchangeParams &params, const GradientBuckets &buckets, const ExchangeDevices &devices,
-                    std::shared_ptr<Communicator> communicator);
+                    Dtype sum_dtype, std::shared_ptr<Communicator> communicator);
   void queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool waits) override;
   void begin_pass();
   const std::shared_ptr<Communicator> &communicator();

@@ -28,7 +28,8 @@ const std::shared_ptr<Queue> &ExchangeDevice::queue_for(const NDArray &array) co
   throw Error(Code::kInternal, text(context, " has an array on ", array.context(), ", which it does not work with"));
 }
 
-Exchange::Exchange(ExchangeParams params, ExchangeDevices devices, int num_gradients, size_t bucket_bytes)
+Exchange::Exchange(ExchangeParams params, ExchangeDevices devices, int num_gradients, size_t bucket_bytes,
+                   Dtype sum_dtype)
     : params_(std::move(params)),
       devices_(std::move(devices)),
       buckets_(choose_buckets(params_, num_gradients, bucket_bytes)) {
@@ -39,15 +40,15 @@ Exchange::Exchange(ExchangeParams params, ExchangeDevices devices, int num_gradi
   for (const ExchangeDevice &device : devices_) on_host = on_host && device.context.on_host();
   std::string why;
   if (on_host) {
-    reducer_ = std::make_unique<SharedMemoryReducer>(params_, buckets_, devices_);
+    reducer_ = std::make_unique<SharedMemoryReducer>(params_, buckets_, devices_, sum_dtype);
   } else {
-    reducer_ = CollectiveReducer::make(params_, buckets_, devices_, &why);
+    reducer_ = CollectiveReducer::make(params_, buckets_, devices_, sum_dtype, &why);
   }
   if (reducer_) {
     for (const ExchangeDevice &device : devices_) reduced_on_.push_back(device.timeline);
   } else {
     log(LogLevel::kInfo, text(kExchangeLabel, ": sums are made on the host, for ", why));
-    auto staged = std::make_unique<StagedReducer>(params_, buckets_, devices_);
+    auto staged = std::make_unique<StagedReducer>(params_, buckets_, devices_, sum_dtype);
     reduced_on_.push_back(staged->timeline());
     reducer_ = std::move(staged);
   }

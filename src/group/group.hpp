@@ -64,7 +64,8 @@ struct GroupOptions {
   ComputeTypes compute;
   bool backward_once = false;  // as an executor's
   LossScaleOptions loss_scale;
-  size_t gradient_bucket_bytes = 0;  // 0: chosen from the model
+  size_t gradient_bucket_bytes = 0;            // 0: chosen from the model
+  Dtype gradient_sum_dtype = Dtype::kFloat32;  // of float32 gradients
   uint64_t seed = 0;
   std::function<void(LogLevel, const std::string &)> log;  // empty: the library's
   bool managed = false;  // a bucket of a manager, which decides what is bound: bind and reshape are kState

@@ -561,7 +561,7 @@ std::shared_ptr<Exchange> Group::Impl::make_exchange(const GroupBinding &binding
   std::shared_ptr<Exchange> result = exchange;
   if (!result || !result->works_on(params, devices)) {
     result = std::make_shared<Exchange>(std::move(params), std::move(devices), int(order.size()),
-                                        options.gradient_bucket_bytes);
+                                        options.gradient_bucket_bytes, options.gradient_sum_dtype);
   }
   for (const auto &exec : binding.execs) exec->set_buckets(result->buckets().ends);
   return result;

@@ -18,6 +18,7 @@ GroupOptions group_options(const ManagerOptions &options) {
   result.compute = options.compute;
   result.backward_once = options.backward_once;
   result.loss_scale = options.loss_scale;
+  result.gradient_sum_dtype = options.gradient_sum_dtype;
   result.seed = options.seed;
   result.log = options.log;
   result.managed = true;

@@ -31,6 +31,7 @@ struct ManagerOptions {
   ComputeTypes compute;
   bool backward_once = false;  // as an executor's
   LossScaleOptions loss_scale;
+  Dtype gradient_sum_dtype = Dtype::kFloat32;  // as a group's
   uint64_t seed = 0;
   std::function<void(LogLevel, const std::string &)> log;  // empty: the library's
 };

@@ -12,7 +12,7 @@ namespace cohort {
 namespace {
 
 constexpr int64_t kPieceElements = 16384;  // of one thread: the sum takes 64 KiB of float32
-constexpr char kSum[] = "_sum_gradients";
+constexpr char kSum[] = "_sum_gradients", kCast[] = "_cast_copy";
 
 std::shared_ptr<const Pieces> cut_buckets(const ExchangeParams &params, const GradientBuckets &buckets,
                                           int num_threads) {
@@ -31,23 +31,36 @@ std::shared_ptr<const Pieces> cut_buckets(const ExchangeParams &params, const Gr
   return pieces;
 }
 
-std::unique_ptr<Kernel> make_sum(const Worker &worker, Dtype dtype, int64_t length, size_t num_devices) {
-  TensorSpec tensor;
-  tensor.shape = Shape{length};
-  tensor.dtype = dtype;
+std::unique_ptr<Kernel> make_kernel(const char *op, const Worker &worker, Dtype from, Dtype to, int64_t length,
+                                    size_t num_inputs) {
+  TensorSpec in, out;
+  in.shape = out.shape = Shape{length};
+  in.dtype = from;
+  out.dtype = to;
   StepSpec spec;
-  spec.op = kSum;
-  spec.inputs.assign(num_devices, tensor);
-  spec.constant.assign(num_devices, false);
-  spec.outputs.assign(1, tensor);
+  spec.op = op;
+  spec.inputs.assign(num_inputs, in);
+  spec.constant.assign(num_inputs, false);
+  spec.outputs.assign(1, out);
   spec.wanted.assign(1, true);
   spec.num_threads = worker.num_threads;
   std::unique_ptr<Kernel> kernel = get_device(worker.context)->make_kernel(spec);
-  if (spec.scratch_bytes > 0) throw Error(Code::kInternal, text(kSum, " wants scratch memory"));
+  if (spec.scratch_bytes > 0) throw Error(Code::kInternal, text(op, " wants scratch memory"));
   return kernel;
 }
 
+void run(const Kernel &kernel, void *const *inputs, void *output, const Lane &lane) {
+  Args args;
+  args.inputs = inputs;
+  args.outputs = &output;
+  kernel.run(args, lane);
+}
+
 }  // namespace
+
+std::unique_ptr<Kernel> make_cast(const Worker &worker, Dtype from, Dtype to, int64_t length) {
+  return make_kernel(kCast, worker, from, to, length, 1);
+}
 
 void check_gradients(const DeviceArrays &grads, size_t device) {
   if (!grads.empty() && grads[0][device].failed()) {
@@ -59,22 +72,29 @@ Reducer::Reducer(const ExchangeParams &params, const GradientBuckets &buckets, i
     : pieces_(cut_buckets(params, buckets, num_threads)) {}
 
 PieceSum::PieceSum(std::shared_ptr<const DeviceArrays> grads, std::shared_ptr<const Pieces> pieces,
-                   const Worker &worker)
+                   const Worker &worker, Dtype wanted)
     : grads_(std::move(grads)), pieces_(std::move(pieces)) {
-  size_t largest = 0;
+  size_t largest = 0, largest_narrow = 0;
   for (const std::vector<Piece> &bucket : *pieces_) {
-    kernel_of_.emplace_back();
+    kernels_of_.emplace_back();
     for (const Piece &piece : bucket) {
       const std::vector<NDArray> &arrays = (*grads_)[size_t(piece.param)];
-      const Dtype dtype = arrays[0].dtype();
+      const Dtype dtype = arrays[0].dtype(), in = type_of_sum(dtype, wanted);
       largest = std::max(largest, size_t(piece.count) * dtype_size(dtype));
+      if (in != dtype) largest_narrow = std::max(largest_narrow, size_t(piece.count) * dtype_size(in));
       inputs_.resize(arrays.size());
-      std::unique_ptr<Kernel> &kernel = kernels_[{dtype, piece.count}];
-      if (!kernel) kernel = make_sum(worker, dtype, piece.count, arrays.size());
-      kernel_of_.back().push_back(kernel.get());
+      Kernels &kernels = kernels_[{dtype, piece.count}];
+      if (!kernels.sum) {
+        kernels.sum = make_kernel(kSum, worker, in, in, piece.count, arrays.size());
+        if (in != dtype) kernels.narrow = make_cast(worker, dtype, in, piece.count);
+        if (in != dtype) kernels.widen = make_cast(worker, in, dtype, piece.count);
+      }
+      kernels_of_.back().push_back(&kernels);
     }
   }
   if (largest > 0) sum_ = get_device(worker.context)->allocate(largest);
+  for (size_t i = 0; largest_narrow > 0 && i <= inputs_.size(); ++i)
+    narrow_.push_back(get_device(worker.context)->allocate(largest_narrow));
 }
 
 void *PieceSum::run(size_t bucket, size_t index, const Lane &lane) const {
@@ -83,12 +103,19 @@ void *PieceSum::run(size_t bucket, size_t index, const Lane &lane) const {
   const double bytes = double(piece.count) * double(dtype_size(arrays[0].dtype())) * double(arrays.size() + 1);
   const WorkSpan span(SpanKind::kExchange, "sum of gradients", bytes);
   for (size_t d = 0; d < arrays.size(); ++d) inputs_[d] = address_of(arrays[d], piece.begin);
-  void *sum = sum_->data();
-  Args args;
-  args.inputs = inputs_.data();
-  args.outputs = &sum;
-  kernel_of_[bucket][index]->run(args, lane);
-  return sum;
+  const Kernels &kernels = *kernels_of_[bucket][index];
+  if (!kernels.narrow) {
+    cohort::run(*kernels.sum, inputs_.data(), sum_->data(), lane);
+    return sum_->data();
+  }
+  for (size_t d = 0; d < arrays.size(); ++d) {
+    cohort::run(*kernels.narrow, &inputs_[d], narrow_[d]->data(), lane);
+    inputs_[d] = narrow_[d]->data();
+  }
+  void *const narrow_sum = narrow_.back()->data();
+  cohort::run(*kernels.sum, inputs_.data(), narrow_sum, lane);
+  cohort::run(*kernels.widen, &narrow_sum, sum_->data(), lane);
+  return sum_->data();
 }
 
 void PieceSum::replace_gradients(size_t bucket, size_t index) const {

@@ -101,21 +101,31 @@ class Reducer {
 
 using DeviceArrays = std::vector<std::vector<NDArray>>;  // [param][device]
 
+// Gradients are summed in their own type, but float32 ones in the type that is wanted for these.
+inline Dtype type_of_sum(Dtype own, Dtype wanted) { return own == Dtype::kFloat32 ? wanted : own; }
+// Casts so many elements. kInternal: not without scratch memory.
+std::unique_ptr<Kernel> make_cast(const Worker &worker, Dtype from, Dtype to, int64_t length);
+
 // Sums pieces on one worker. For reducers.
 class PieceSum {
  public:
-  // The worker sees the memory of all gradients.
-  PieceSum(std::shared_ptr<const DeviceArrays> grads, std::shared_ptr<const Pieces> pieces, const Worker &worker);
+  // The worker sees the memory of all gradients. `wanted`: see type_of_sum().
+  PieceSum(std::shared_ptr<const DeviceArrays> grads, std::shared_ptr<const Pieces> pieces, const Worker &worker,
+           Dtype wanted);
 
   void *run(size_t bucket, size_t index, const Lane &lane) const;  // the sum, which stays until the next
   void replace_gradients(size_t bucket, size_t index) const;       // by the latest sum, which was of this piece
 
  private:
+  struct Kernels {
+    std::unique_ptr<Kernel> sum, narrow, widen;  // the last two where it is summed in another type than its own
+  };
   const std::shared_ptr<const DeviceArrays> grads_;
   const std::shared_ptr<const Pieces> pieces_;
-  std::map<std::pair<Dtype, int64_t>, std::unique_ptr<Kernel>> kernels_;
-  std::vector<std::vector<Kernel *>> kernel_of_;  // [bucket][piece]
+  std::map<std::pair<Dtype, int64_t>, Kernels> kernels_;
+  std::vector<std::vector<const Kernels *>> kernels_of_;  // [bucket][piece]
   std::shared_ptr<Memory> sum_;
+  std::vector<std::shared_ptr<Memory>> narrow_;  // of each device's piece; then of their sum
   mutable std::vector<void *> inputs_;
 };
 

@@ -314,10 +314,11 @@ class SharedMemoryReducer::Pass {
 };
 
 SharedMemoryReducer::SharedMemoryReducer(const ExchangeParams &params, const GradientBuckets &buckets,
-                                         const ExchangeDevices &devices)
+                                         const ExchangeDevices &devices, Dtype sum_dtype)
     : Reducer(params, buckets, most_threads(devices)),
       one_processor_(usable_processors() == 1),
       devices_(devices),
+      sum_dtype_(sum_dtype),
       work_(std::make_shared<Work>()) {
   for (const ExchangeDevice &device : devices) {
     workers_.push_back({device.context, device.queue->num_threads()});
@@ -351,7 +352,8 @@ BucketPrograms SharedMemoryReducer::after_bucket(size_t device) {
 
 void SharedMemoryReducer::queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool waits) {
   while (work_->sums.size() < workers_.size()) {
-    work_->sums.push_back(std::make_unique<PieceSum>(work_->grads, work_->pieces, workers_[work_->sums.size()]));
+    const Worker &worker = workers_[work_->sums.size()];
+    work_->sums.push_back(std::make_unique<PieceSum>(work_->grads, work_->pieces, worker, sum_dtype_));
   }
   // Asked for twice after one backward: the second time nobody arrives before the end.
   if (!latest_ || latest_->is_posted()) latest_ = free_pass();

@@ -15,7 +15,9 @@ namespace cohort {
 
 class SharedMemoryReducer final : public Reducer {
  public:
-  SharedMemoryReducer(const ExchangeParams &params, const GradientBuckets &buckets, const ExchangeDevices &devices);
+  // `sum_dtype`: as type_of_sum() wants it.
+  SharedMemoryReducer(const ExchangeParams &params, const GradientBuckets &buckets, const ExchangeDevices &devices,
+                      Dtype sum_dtype = Dtype::kFloat32);
 
   void begin_backward() override;
   BucketPrograms after_bucket(size_t device) override;
@@ -29,6 +31,7 @@ class SharedMemoryReducer final : public Reducer {
 
   const bool one_processor_;  // nothing runs at the same time
   const ExchangeDevices devices_;
+  const Dtype sum_dtype_;
   const std::shared_ptr<Work> work_;
   std::vector<std::shared_ptr<Pass>> passes_;
   std::shared_ptr<Pass> latest_;  // of the latest backward

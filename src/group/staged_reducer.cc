@@ -54,13 +54,14 @@ ExchangeDevice choose_store(const ExchangeDevices &devices) {
 }  // namespace
 
 StagedReducer::StagedReducer(const ExchangeParams &params, const GradientBuckets &buckets,
-                             const ExchangeDevices &devices)
-    : StagedReducer(params, buckets, devices, choose_store(devices)) {}
+                             const ExchangeDevices &devices, Dtype sum_dtype)
+    : StagedReducer(params, buckets, devices, choose_store(devices), sum_dtype) {}
 
 StagedReducer::StagedReducer(const ExchangeParams &params, const GradientBuckets &buckets,
-                             const ExchangeDevices &devices, const ExchangeDevice &store)
+                             const ExchangeDevices &devices, const ExchangeDevice &store, Dtype sum_dtype)
     : Reducer(params, buckets, store.queue->num_threads()),
       devices_(devices),
+      sum_dtype_(sum_dtype),
       queue_(store.queue),
       timeline_(store.timeline) {
   workers_.push_back({store.context, queue_->num_threads()});
@@ -83,7 +84,7 @@ StagedReducer::StagedReducer(const ExchangeParams &params, const GradientBuckets
 const std::shared_ptr<StagedReducer::Sums> &StagedReducer::free_sums() {
   for (const auto &known : all_sums_)
     if (!known->busy.load(std::memory_order_acquire)) return known;
-  if (!sum_) sum_ = std::make_shared<PieceSum>(arrays_->mirrors, pieces(), workers_[0]);
+  if (!sum_) sum_ = std::make_shared<PieceSum>(arrays_->mirrors, pieces(), workers_[0], sum_dtype_);
   auto fresh = std::make_shared<Sums>();
   fresh->arrays = arrays_;
   fresh->pieces = pieces();

@@ -13,7 +13,9 @@ namespace cohort {
 class StagedReducer final : public Reducer {
  public:
   // The first cpu device's queue does the work; a queue of its own does where there is none.
-  StagedReducer(const ExchangeParams &params, const GradientBuckets &buckets, const ExchangeDevices &devices);
+  // `sum_dtype`: as type_of_sum() wants it.
+  StagedReducer(const ExchangeParams &params, const GradientBuckets &buckets, const ExchangeDevices &devices,
+                Dtype sum_dtype = Dtype::kFloat32);
 
   const std::shared_ptr<Timeline> &timeline() const { return timeline_; }  // of its one worker, which is on the host
   void wait() override;
@@ -22,12 +24,13 @@ class StagedReducer final : public Reducer {
   struct Arrays;
   struct Sums;
   StagedReducer(const ExchangeParams &params, const GradientBuckets &buckets, const ExchangeDevices &devices,
-                const ExchangeDevice &store);
+                const ExchangeDevice &store, Dtype sum_dtype);
   void queue_sums(std::shared_ptr<SumConsumer> consumer, bool replace_gradients, bool waits) override;
   void hand_out(SumConsumer &consumer, bool replace_gradients);
   const std::shared_ptr<Sums> &free_sums();
 
   const ExchangeDevices devices_;
+  const Dtype sum_dtype_;
   const std::shared_ptr<Queue> queue_;
   const std::shared_ptr<Timeline> timeline_;
   bool own_queue_ = false;

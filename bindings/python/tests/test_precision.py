@@ -125,6 +125,101 @@ class Precision(Case):
             manager.set_loss_scale(8, 3)
             self.assertEqual(manager.loss_scale, (8, 3, 0))
 
+    def test_there_is_one_backward_pass_at_most_if_so_said(self):
+        def twice(forward, backward, once):
+            forward()
+            backward()
+            if not once:
+                return backward()
+            with self.raises(cohort.StateError, "backward_once"):
+                backward()
+
+        data = np.ones((4, 4))
+        for once in (False, True):
+            settings = {"backward_once": once}
+            with mlp().simple_bind(data=(4, 4), **settings) as executor:
+                twice(lambda: executor.forward(True, data=data), executor.backward, once)
+                args, grads = executor.arg_arrays, executor.grad_arrays
+                with mlp().bind(None, args, grads, **settings) as other:
+                    twice(lambda: other.forward(True), other.backward, once)
+            group = DataParallelExecutorGroup(
+                mlp(), ["cpu(0)"], None, [("data", (4, 4))], [("softmax_label", (4,))], None, True, False, **settings
+            )
+            twice(lambda: group.forward(batch(data, np.zeros(4)), is_train=True), group.backward, once)
+            with DataParallelExecutorManager(mlp(), [cohort.cpu(0)], Source(), None, None, None, **settings) as manager:
+                manager.load_data_batch(batch(data, np.zeros(4)))
+                twice(lambda: manager.forward(True), manager.backward, once)
+
+    def test_gradients_are_summed_in_bfloat16_if_so_said(self):
+        between, above = 1 + 3 / 512, 1 + 4 / 512  # the second is a number of bfloat16
+        for dtype, expected in (("float32", between), ("bfloat16", above)):
+            group = DataParallelExecutorGroup(
+                linear(),
+                ["cpu(0)", "cpu(1)"],
+                None,
+                [("data", (2, 2))],
+                None,
+                ["fc_weight"],
+                True,
+                False,
+                gradient_sum_dtype=dtype,
+            )
+            group.forward(batch([[between, 0], [between, 0]]), is_train=True)
+            group.backward([nd.ones((2, 1))])
+            group.update(cohort.optimizer.create("sgd", learning_rate=1.0))
+            self.assertEqual(group.copy_params()[0]["fc_weight"].asnumpy()[0, 0], -2 * expected)
+        with self.raises(cohort.InvalidArgumentError, "gradient_sum_dtype"):
+            DataParallelExecutorManager(
+                mlp(), [cohort.cpu(0)], Source(), None, None, None, gradient_sum_dtype="float16"
+            )
+
+    def test_a_predictor_answers_in_bytes(self):
+        rng = np.random.RandomState(3)
+        data = rng.uniform(-1, 1, (8, 16))
+        params = {name: rng.uniform(-1, 1, (16, 16)) for name in ("first_weight", "second_weight")}
+        calibration = cohort.Calibration()
+        with wide().simple_bind(data=(8, 16), grad_req="null") as executor:
+            for name, value in params.items():
+                executor.arg_dict[name][:] = value
+            executor.forward(data=data)
+            calibration.observe(executor)
+        settings = {"compute_dtype": "int8", "calibration": calibration}
+        with wide().simple_bind(data=(8, 16), grad_req="null", **settings) as executor:
+            for name, value in params.items():
+                executor.arg_dict[name][:] = value
+            expected = executor.forward(data=data)[0].asnumpy()
+        with cohort.Predictor(wide(), params, data=(8, 16), **settings) as predictor:
+            with predictor.clone() as clone:
+                for answer in predictor(data=data)[0], clone(data=data)[0]:
+                    self.assertTrue(np.array_equal(answer, expected))
+        with tempfile.TemporaryDirectory() as folder:
+            prefix = os.path.join(folder, "net")
+            cohort.save_checkpoint(prefix, 1, wide(), {name: nd.array(value) for name, value in params.items()}, {})
+            with cohort.Predictor.load(prefix, 1, map_file=True, data=(8, 16), **settings) as predictor:
+                self.assertTrue(np.array_equal(predictor(data=data)[0], expected))
+        with self.raises(cohort.InvalidArgumentError, "expected a calibration"):
+            cohort.Predictor(wide(), params, compute_dtype="int8", data=(8, 16))
+
+    def test_fit_hands_its_settings_on(self):
+        source = cohort.NDArrayIter(np.full((8, 4), np.inf), np.zeros(8), batch_size=4, label_name="softmax_label")
+        with cohort.fit(
+            mlp(),
+            source,
+            contexts=["cpu(0)", "cpu(1)"],
+            loss_scale=1024,
+            loss_scale_window=3,
+            backward_once=True,
+            gradient_sum_dtype="bfloat16",
+            compute_dtype="bfloat16",
+            float32_names=["FullyConnected"],
+            num_threads=1,
+        ) as fitted:
+            self.assertEqual(fitted.group.loss_scale, (256, 0, 2))
+            with self.raises(cohort.StateError, "backward_once"):
+                fitted.group.backward()
+        with self.raises(cohort.UnknownNameError, "narrow_names: 'third'"):
+            cohort.fit(mlp(), source, compute_dtype="bfloat16", narrow_names=["third"])
+
     def test_given_parameters_are_used_and_may_lie_in_their_file(self):
         with tempfile.TemporaryDirectory() as folder:
             prefix = os.path.join(folder, "net")

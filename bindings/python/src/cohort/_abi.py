@@ -365,6 +365,7 @@ class cohort_manager_options(Structure):
         ("loss_scale", c_double),
         ("loss_scale_window", c_int32),
         ("backward_once", c_int32),
+        ("gradient_sum_dtype", c_int32),
     ]
 
 
@@ -426,4 +427,5 @@ class cohort_group_options(Structure):
         ("backward_once", c_int32),
         ("arg_params", c_void_p),
         ("aux_params", c_void_p),
+        ("gradient_sum_dtype", c_int32),
     ]

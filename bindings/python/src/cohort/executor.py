@@ -65,11 +65,18 @@ def set_grad_req(options: Any, grad_req: Any) -> List[Any]:
 
 
 def set_work(
-    options: Any, seed: int, num_threads: int, compute_dtype: Any, float32_names: Any = None, narrow_names: Any = None
+    options: Any,
+    seed: int,
+    num_threads: int,
+    compute_dtype: Any,
+    float32_names: Any,
+    narrow_names: Any,
+    backward_once: bool,
 ) -> List[Any]:
     options.seed = to_int(seed, "seed", 0, 2**64 - 1)
     options.num_threads = to_int(num_threads, "num_threads", 0, 2**31 - 1)
     options.compute_dtype = dtype_code(compute_dtype)
+    options.backward_once = to_bool(backward_once, "backward_once")
     return [set_names(options, "float32_names", float32_names), set_names(options, "narrow_names", narrow_names)]
 
 
@@ -163,19 +170,21 @@ class Executor(Handle):
         float32_names: Any = None,
         narrow_names: Any = None,
         calibration: Optional[Calibration] = None,
+        backward_once: bool = False,
         **kwargs: Any,
     ) -> "Executor":
         """Makes arrays of zeros for the shapes that are known by name.
 
         ``compute_dtype`` "bfloat16": layers multiply in that type; arrays keep theirs. Nodes and operators named in
         ``float32_names`` do not, those in ``narrow_names`` do though they would not by themselves. "int8", with a
-        :class:`Calibration`: inference in bytes.
+        :class:`Calibration`: inference in bytes. ``backward_once``: there is one backward pass at most after each forward
+        pass, which may overwrite what that has left; it takes less memory.
         """
         options = options_of(_abi.cohort_executor_options, lib.cohort_executor_options_init)
         kept = [set_grad_req(options, grad_req), set_ctx_groups(options, group2ctx)]
         kept.append(set_names(options, "shared_arg_names", shared_arg_names))
         pool = None if shared_buffer is None else Arrays.of(shared_buffer, "shared_buffer")
-        kept.append(set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names))
+        kept.append(set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once))
         cls._common(options, shared_exec, calibration)
         options.shared_data = None if pool is None else pool.handle
         known = to_known(kwargs, to_dict(type_dict, "type_dict"))
@@ -203,8 +212,9 @@ class Executor(Handle):
         float32_names: Any = None,
         narrow_names: Any = None,
         calibration: Optional[Calibration] = None,
+        backward_once: bool = False,
     ) -> "Executor":
-        """Uses arrays that are given, in order or by name, as they are; precision as in :meth:`simple_bind`."""
+        """Uses arrays that are given, in order or by name, as they are; the rest as in :meth:`simple_bind`."""
         handle = handle_of(symbol, Symbol, "symbol")
         names = symbol.list_arguments()
         given = _in_order(args, names, "args", True)
@@ -214,7 +224,7 @@ class Executor(Handle):
             raise InvalidArgumentError(f"args_grad: expected {len(names)} arrays, found {len(grads)}", "args_grad")
         options = options_of(_abi.cohort_executor_options, lib.cohort_executor_options_init)
         kept = [set_ctx_groups(options, group2ctx)]
-        kept.append(set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names))
+        kept.append(set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once))
         cls._common(options, shared_exec, calibration)
         made = out_handle(
             lib.cohort_executor_bind,

@@ -321,10 +321,14 @@ class DataParallelExecutorGroup(GroupBase):
         loss_scale_window: int = 0,
         arg_params: Optional[Mapping[str, Any]] = None,
         aux_params: Optional[Mapping[str, Any]] = None,
+        backward_once: bool = False,
+        gradient_sum_dtype: Any = "float32",
     ) -> None:
         """The first parameters are those of MXNet's class; ``param_names`` None is all but data, labels and states.
 
-        ``compute_dtype``, ``float32_names``, ``narrow_names`` and ``calibration`` as in :meth:`Executor.simple_bind`.
+        ``compute_dtype``, ``float32_names``, ``narrow_names``, ``calibration`` and ``backward_once`` as in
+        :meth:`Executor.simple_bind`. ``gradient_sum_dtype`` "bfloat16": gradients are rounded to it to be summed over the
+        devices, which moves half as much between GPUs.
         ``loss_scale``: gradients begin with that factor, which :meth:`update` takes out; it halves when one of them is
         infinite or no number, and that update is skipped, and doubles after ``loss_scale_window`` good ones (0: 2000).
         ``arg_params`` and ``aux_params``, for inference: these arrays are the group's own, not copied, on all devices.
@@ -341,8 +345,9 @@ class DataParallelExecutorGroup(GroupBase):
             options.gradient_bucket_bytes = to_size(gradient_bucket_bytes, "gradient_bucket_bytes")
             set_calibration(options, calibration)
             set_loss_scale_options(options, loss_scale, loss_scale_window)
+            options.gradient_sum_dtype = dtype_code(gradient_sum_dtype)
             return [
-                set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names),
+                set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once),
                 set_params_options(options, arg_params, aux_params),
                 set_workload(options, workload),
                 set_slices(options, slices),

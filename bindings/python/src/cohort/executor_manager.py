@@ -44,7 +44,7 @@ from .initializer import Initializer
 from .io import DataDesc, Descs, to_desc
 from .logging_ import default_logger, sink
 from .metric import EvalMetric
-from .ndarray import Arrays, NDArray, arrays_of
+from .ndarray import Arrays, NDArray, arrays_of, dtype_code
 from .optimizer import Optimizer
 from .precision import LossScale, loss_scale_of, set_loss_scale_of, set_loss_scale_options
 from .symbol import Symbol
@@ -266,7 +266,8 @@ class DataParallelExecutorManager(Handle):
     :param logger: one of Python's.
     :param sym_gen: a function from a bucket's key to its symbol.
 
-    Precision and ``loss_scale`` as in :class:`DataParallelExecutorGroup`; there is one scale for all buckets.
+    Precision, ``loss_scale``, ``backward_once`` and ``gradient_sum_dtype`` as in :class:`DataParallelExecutorGroup`; there
+    is one scale for all buckets.
     """
 
     _free_name = "cohort_manager_free"
@@ -291,6 +292,8 @@ class DataParallelExecutorManager(Handle):
         narrow_names: Any = None,
         loss_scale: float = 0,
         loss_scale_window: int = 0,
+        backward_once: bool = False,
+        gradient_sum_dtype: Any = "float32",
     ) -> None:
         _check_arguments(symbol)
         self.symbol, self.ctx, self.sym_gen = symbol, to_contexts(ctx), sym_gen
@@ -299,8 +302,9 @@ class DataParallelExecutorManager(Handle):
         data, label = _provided(train_data)
         options = options_of(_abi.cohort_manager_options, lib.cohort_manager_options_init)
         kept = [set_workload(options, work_load_list), set_names(options, "state_names", state_names)]
-        kept.append(set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names))
+        kept.append(set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once))
         set_loss_scale_options(options, loss_scale, loss_scale_window)
+        options.gradient_sum_dtype = dtype_code(gradient_sum_dtype)
         callbacks = [Callback(_abi.cohort_log_fn, sink(default_logger() if logger is None else logger))]
         options.log, options.log_user_data = callbacks[0].pointer, callbacks[0].number
         # Keys are any objects that have a hash; the library knows them by text.

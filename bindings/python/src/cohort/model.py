@@ -13,6 +13,7 @@ from .context import cpu, to_context
 from .errors import ShapeError, UnknownNameError
 from .executor import Executor
 from .ndarray import Arrays, NDArray, to_array, zeros
+from .precision import Calibration
 from .symbol import Symbol
 
 
@@ -61,11 +62,24 @@ class Predictor:
         aux_params: Optional[Mapping[str, Any]] = None,
         context: Any = None,
         num_threads: int = 0,
+        *,
+        compute_dtype: Any = "float32",
+        float32_names: Any = None,
+        narrow_names: Any = None,
+        calibration: Optional[Calibration] = None,
         **shapes: Any,
     ) -> None:
+        """``shapes`` are those of the inputs by name. Precision as in :meth:`Executor.simple_bind`."""
         handle_of(symbol, Symbol, "symbol")
         where = cpu() if context is None else to_context(context)
-        self.symbol, self._shapes, self._num_threads = symbol, shapes, num_threads
+        self.symbol, self._shapes = symbol, shapes
+        self._settings: Dict[str, Any] = {
+            "num_threads": num_threads,
+            "compute_dtype": compute_dtype,
+            "float32_names": float32_names,
+            "narrow_names": narrow_names,
+            "calibration": calibration,
+        }
         self._args = {
             name: to_array(value, name).as_in_context(where)
             for name, value in to_dict(arg_params, "arg_params").items()
@@ -88,13 +102,16 @@ class Predictor:
         given = {
             name: self._args[name] if name in known else zeros(shape, where) for name, shape in zip(names, arg_shapes)
         }
-        self._executor = Executor.bind(symbol, where, given, None, "null", self._aux, num_threads=num_threads)
+        self._executor = Executor.bind(symbol, where, given, None, "null", self._aux, **self._settings)
 
     @classmethod
-    def load(cls, prefix: Any, epoch: int, context: Any = None, num_threads: int = 0, **shapes: Any) -> "Predictor":
-        """From a checkpoint; ``data=(1, 3, 224, 224)`` gives the shape of the input of that name."""
-        symbol, args, aux = load_checkpoint(prefix, epoch)
-        return cls(symbol, args, aux, context, num_threads, **shapes)
+    def load(
+        cls, prefix: Any, epoch: int, context: Any = None, num_threads: int = 0, map_file: bool = False, **settings: Any
+    ) -> "Predictor":
+        """From a checkpoint; ``data=(1, 3, 224, 224)`` gives the shape of the input of that name. ``map_file`` as in
+        :func:`load_checkpoint`; the other settings are those of the class."""
+        symbol, args, aux = load_checkpoint(prefix, epoch, map_file)
+        return cls(symbol, args, aux, context, num_threads, **settings)
 
     def __call__(self, **inputs: Any) -> List[np.ndarray]:
         """The outputs for inputs by name. A batch of another length is taken, too."""
@@ -110,7 +127,7 @@ class Predictor:
 
     def clone(self) -> "Predictor":
         """Another one on the same parameters, for another thread."""
-        return Predictor(self.symbol, self._args, self._aux, self._context, self._num_threads, **self._shapes)
+        return Predictor(self.symbol, self._args, self._aux, self._context, **self._settings, **self._shapes)
 
     def close(self) -> None:
         self._executor.close()

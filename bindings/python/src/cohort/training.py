@@ -80,12 +80,21 @@ def fit(
     logger: Any = None,
     seed: int = 0,
     compute_dtype: Any = "float32",
+    *,
+    float32_names: Any = None,
+    narrow_names: Any = None,
+    loss_scale: float = 0,
+    loss_scale_window: int = 0,
+    backward_once: bool = False,
+    gradient_sum_dtype: Any = "float32",
+    num_threads: int = 0,
 ) -> Fitted:
     """Trains a network on an iterator such as :class:`cohort.NDArrayIter`.
 
     ``callbacks`` are functions of a :class:`Progress`, called at the end of each epoch, or :class:`Callback` objects.
     Parameters that are not given (with ``allow_missing``), or all, are filled by the initializer. ``rescale_grad`` is
-    one by the batch size unless ``optimizer_params`` has another.
+    one by the batch size unless ``optimizer_params`` has another. Precision, ``loss_scale``, ``gradient_sum_dtype``
+    and ``backward_once`` are those of :class:`DataParallelExecutorGroup`.
     """
     epochs = to_int(num_epoch, "num_epoch", 0, 2**31 - 1)
     told = [_to_callback(callback) for callback in callbacks]
@@ -103,6 +112,13 @@ def fit(
         fixed_param_names=fixed_param_names,
         seed=seed,
         compute_dtype=compute_dtype,
+        float32_names=float32_names,
+        narrow_names=narrow_names,
+        loss_scale=loss_scale,
+        loss_scale_window=loss_scale_window,
+        backward_once=backward_once,
+        gradient_sum_dtype=gradient_sum_dtype,
+        num_threads=num_threads,
     )
     try:
         if arg_params is None or allow_missing:

@@ -71,7 +71,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.num_narrow_names as *const _ as usize - start, 192);
     assert_eq!(&zero.calibration as *const _ as usize - start, 200);
     assert_eq!(&zero.backward_once as *const _ as usize - start, 208);
-    assert_eq!(std::mem::size_of::<cohort_group_options>(), 328);
+    assert_eq!(std::mem::size_of::<cohort_group_options>(), 336);
     let zero: cohort_group_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
     assert_eq!(&zero.struct_size as *const _ as usize - start, 0);
@@ -115,6 +115,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.backward_once as *const _ as usize - start, 304);
     assert_eq!(&zero.arg_params as *const _ as usize - start, 312);
     assert_eq!(&zero.aux_params as *const _ as usize - start, 320);
+    assert_eq!(&zero.gradient_sum_dtype as *const _ as usize - start, 328);
     assert_eq!(std::mem::size_of::<cohort_invoke_options>(), 32);
     let zero: cohort_invoke_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
@@ -122,7 +123,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.context as *const _ as usize - start, 8);
     assert_eq!(&zero.seed as *const _ as usize - start, 16);
     assert_eq!(&zero.is_train as *const _ as usize - start, 24);
-    assert_eq!(std::mem::size_of::<cohort_manager_options>(), 176);
+    assert_eq!(std::mem::size_of::<cohort_manager_options>(), 184);
     let zero: cohort_manager_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
     assert_eq!(&zero.struct_size as *const _ as usize - start, 0);
@@ -148,6 +149,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.loss_scale as *const _ as usize - start, 160);
     assert_eq!(&zero.loss_scale_window as *const _ as usize - start, 168);
     assert_eq!(&zero.backward_once as *const _ as usize - start, 172);
+    assert_eq!(&zero.gradient_sum_dtype as *const _ as usize - start, 176);
     assert_eq!(std::mem::size_of::<cohort_memory_info>(), 48);
     let zero: cohort_memory_info = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;

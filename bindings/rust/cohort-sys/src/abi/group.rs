@@ -102,7 +102,7 @@ pub struct cohort_group_options {
     pub arg_names: *const *const c_char,
     /// 0: not checked
     pub num_arg_names: usize,
-    /// as in executor.h; gradients are summed in their own types
+    /// as in executor.h; how gradients are summed is gradient_sum_dtype
     pub compute_dtype: cohort_dtype,
     /// num_float32_names nodes and operators, as in executor.h
     pub float32_names: *const *const c_char,
@@ -121,6 +121,8 @@ pub struct cohort_group_options {
     /// For inference (for_training 0): parameters and auxiliary states by name that are the group's own arrays from here on, not copied, for all its contexts together: what is written to them is seen by the group, and what the group is given by cohort_group_set_params() is written to them. Those of another type, or that a context cannot use where they are, are copied. Parameters that are not named, or for NULL all, are new arrays of zeros; names that are no parameters are ignored. With shared_group, that group's are used and these are not.
     pub arg_params: *const cohort_arrays,
     pub aux_params: *const cohort_arrays,
+    /// In which type float32 gradients are summed over the devices: COHORT_DTYPE_FLOAT32, or COHORT_DTYPE_BFLOAT16, which is half as much to move between GPUs, and slower on processors, which share their memory. Each device's gradients are rounded to 8 significant bits then, and their sum again (on GPUs that sum among themselves perhaps the sums on the way, too), to nearest: rounded so once, a sum is off by at most one part in 127 of the gradients' absolute values, added up. The same run still gives the same bits. What an update reads is float32, and so are the gradients that the group shows. Nothing is summed, nor rounded, for one device or COHORT_UPDATE_NO_STORE.
+    pub gradient_sum_dtype: cohort_dtype,
 }
 
 extern "C" {

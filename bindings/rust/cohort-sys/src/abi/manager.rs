@@ -63,6 +63,8 @@ pub struct cohort_manager_options {
     pub loss_scale_window: i32,
     /// as in executor.h
     pub backward_once: cohort_bool,
+    /// as in group.h
+    pub gradient_sum_dtype: cohort_dtype,
 }
 
 extern "C" {

@@ -481,6 +481,7 @@ our %STRUCTS = (
         sint32 => 'backward_once',
         opaque => 'arg_params',
         opaque => 'aux_params',
+        sint32 => 'gradient_sum_dtype',
     ],
     cohort_invoke_options => [
         size_t => 'struct_size',
@@ -512,6 +513,7 @@ our %STRUCTS = (
         double => 'loss_scale',
         sint32 => 'loss_scale_window',
         sint32 => 'backward_once',
+        sint32 => 'gradient_sum_dtype',
     ],
     cohort_memory_info => [
         size_t => 'struct_size',

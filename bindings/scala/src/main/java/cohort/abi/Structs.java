@@ -144,7 +144,7 @@ public final class Structs {
     }
 
     /** Settings of a group that few callers change. Zero in any field means its default. */
-    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "rounding", "slices", "num_slices", "inputs_need_grad", "fixed_param_names", "num_fixed_param_names", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "state_names", "num_state_names", "input_dtype_names", "input_dtypes", "num_input_dtypes", "shared_group", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "contexts_per_ctx_group", "num_threads", "gradient_bucket_bytes", "seed", "log", "log_user_data", "arg_names", "num_arg_names", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "loss_scale", "loss_scale_window", "calibration", "backward_once", "arg_params", "aux_params"})
+    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "rounding", "slices", "num_slices", "inputs_need_grad", "fixed_param_names", "num_fixed_param_names", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "state_names", "num_state_names", "input_dtype_names", "input_dtypes", "num_input_dtypes", "shared_group", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "contexts_per_ctx_group", "num_threads", "gradient_bucket_bytes", "seed", "log", "log_user_data", "arg_names", "num_arg_names", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "loss_scale", "loss_scale_window", "calibration", "backward_once", "arg_params", "aux_params", "gradient_sum_dtype"})
     public static class GroupOptions extends Structure {
         /** size the caller was compiled with; set by the initialisers */
         public long struct_size;
@@ -203,7 +203,7 @@ public final class Structs {
         public Pointer arg_names;
         /** 0: not checked */
         public long num_arg_names;
-        /** as in executor.h; gradients are summed in their own types */
+        /** as in executor.h; how gradients are summed is gradient_sum_dtype */
         public int compute_dtype;
         /** num_float32_names nodes and operators, as in executor.h */
         public Pointer float32_names;
@@ -226,6 +226,10 @@ public final class Structs {
          */
         public long arg_params;
         public long aux_params;
+        /**
+         * In which type float32 gradients are summed over the devices: COHORT_DTYPE_FLOAT32, or COHORT_DTYPE_BFLOAT16, which is half as much to move between GPUs, and slower on processors, which share their memory. Each device's gradients are rounded to 8 significant bits then, and their sum again (on GPUs that sum among themselves perhaps the sums on the way, too), to nearest: rounded so once, a sum is off by at most one part in 127 of the gradients' absolute values, added up. The same run still gives the same bits. What an update reads is float32, and so are the gradients that the group shows. Nothing is summed, nor rounded, for one device or COHORT_UPDATE_NO_STORE.
+         */
+        public int gradient_sum_dtype;
     }
 
     /** Settings of one application of an operator. Zero in any field means its default. */
@@ -242,7 +246,7 @@ public final class Structs {
     }
 
     /** Settings of a manager that few callers change. Zero in any field means its default. */
-    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "default_bucket_key", "bucket_keys", "bucket_symbols", "num_buckets", "bucket_symbol", "bucket_symbol_user_data", "num_threads", "seed", "log", "log_user_data", "state_names", "num_state_names", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "loss_scale", "loss_scale_window", "backward_once"})
+    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "default_bucket_key", "bucket_keys", "bucket_symbols", "num_buckets", "bucket_symbol", "bucket_symbol_user_data", "num_threads", "seed", "log", "log_user_data", "state_names", "num_state_names", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "loss_scale", "loss_scale_window", "backward_once", "gradient_sum_dtype"})
     public static class ManagerOptions extends Structure {
         /** size the caller was compiled with; set by the initialisers */
         public long struct_size;
@@ -288,6 +292,8 @@ public final class Structs {
         public int loss_scale_window;
         /** as in executor.h */
         public int backward_once;
+        /** as in group.h */
+        public int gradient_sum_dtype;
     }
 
     /** What an executor, or one device of a group, takes of memory. struct_size is set by the caller. */

@@ -66,7 +66,7 @@ final class Sweep {
         Check.offset(new Structs.ExecutorOptions(), "num_narrow_names", 192);
         Check.offset(new Structs.ExecutorOptions(), "calibration", 200);
         Check.offset(new Structs.ExecutorOptions(), "backward_once", 208);
-        Check.size(new Structs.GroupOptions(), 328);
+        Check.size(new Structs.GroupOptions(), 336);
         Check.offset(new Structs.GroupOptions(), "struct_size", 0);
         Check.offset(new Structs.GroupOptions(), "workload", 8);
         Check.offset(new Structs.GroupOptions(), "num_workloads", 16);
@@ -108,12 +108,13 @@ final class Sweep {
         Check.offset(new Structs.GroupOptions(), "backward_once", 304);
         Check.offset(new Structs.GroupOptions(), "arg_params", 312);
         Check.offset(new Structs.GroupOptions(), "aux_params", 320);
+        Check.offset(new Structs.GroupOptions(), "gradient_sum_dtype", 328);
         Check.size(new Structs.InvokeOptions(), 32);
         Check.offset(new Structs.InvokeOptions(), "struct_size", 0);
         Check.offset(new Structs.InvokeOptions(), "context", 8);
         Check.offset(new Structs.InvokeOptions(), "seed", 16);
         Check.offset(new Structs.InvokeOptions(), "is_train", 24);
-        Check.size(new Structs.ManagerOptions(), 176);
+        Check.size(new Structs.ManagerOptions(), 184);
         Check.offset(new Structs.ManagerOptions(), "struct_size", 0);
         Check.offset(new Structs.ManagerOptions(), "workload", 8);
         Check.offset(new Structs.ManagerOptions(), "num_workloads", 16);
@@ -137,6 +138,7 @@ final class Sweep {
         Check.offset(new Structs.ManagerOptions(), "loss_scale", 160);
         Check.offset(new Structs.ManagerOptions(), "loss_scale_window", 168);
         Check.offset(new Structs.ManagerOptions(), "backward_once", 172);
+        Check.offset(new Structs.ManagerOptions(), "gradient_sum_dtype", 176);
         Check.size(new Structs.MemoryInfo(), 48);
         Check.offset(new Structs.MemoryInfo(), "struct_size", 0);
         Check.offset(new Structs.MemoryInfo(), "planned_bytes", 8);
