@@ -107,15 +107,19 @@ class Measured {
       (is_label ? labels_ : data_).push_back(std::move(array));
     }
     if (data_.empty()) throw Failure("no input has a shape: --shape data=..");
+    cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+    const bool in_place = params && !train_;  // used as they lie in their file
+    if (in_place) options.arg_params = params->args.get(), options.aux_params = params->aux.get();
     group_ = make<Group>(cohort_group_create, network.symbol.get(), contexts.data(), contexts.size(), data.get(),
-                         label.get(), nullptr, size_t(0), cohort_bool(train_), nullptr);
-    cohort_arrays *args = nullptr, *aux = nullptr;
-    check(cohort_group_copy_params(group_.get(), &args, &aux));
-    const Arrays args_owner(args), aux_owner(aux);
-    fill_all(args);
-    fill_all(aux);
-    check(cohort_group_set_params(group_.get(), args, aux, 1));
-    if (params) check(cohort_group_assign_params(group_.get(), params->args.get(), params->aux.get(), 0, 1, nullptr));
+                         label.get(), nullptr, size_t(0), cohort_bool(train_), &options);
+    if (in_place) {
+      check_given(COHORT_GROUP_PARAMS, params->args.get());
+      check_given(COHORT_GROUP_AUX, params->aux.get());
+    } else if (params) {
+      check(cohort_group_assign_params(group_.get(), params->args.get(), params->aux.get(), 0, 1, nullptr));
+    } else {
+      set_random_params();
+    }
     const char *const keys[] = {"learning_rate", "momentum"}, *const values[] = {"0", "0.9"};
     if (train_) optimizer_ = make<Optimizer>(cohort_optimizer_create, "sgd", keys, values, size_t(2));
     if (train_) make_head_gradients();
@@ -124,6 +128,25 @@ class Measured {
       check(cohort_group_memory(group_.get(), device, &memory));
       result_.planned_bytes +=
           memory.planned_bytes + memory.argument_bytes + memory.gradient_bytes + memory.output_bytes;
+    }
+  }
+
+  void set_random_params() {
+    cohort_arrays *args = nullptr, *aux = nullptr;
+    check(cohort_group_copy_params(group_.get(), &args, &aux));
+    const Arrays args_owner(args), aux_owner(aux);
+    fill_all(args);
+    fill_all(aux);
+    check(cohort_group_set_params(group_.get(), args, aux, 1));
+  }
+
+  void check_given(cohort_group_list list, const cohort_arrays *given) const {
+    const std::vector<std::string> names = names_of(given);
+    const size_t num = query<size_t>(cohort_group_num_arrays, group_.get(), list);
+    for (size_t i = 0; i < num; ++i) {
+      const char *const name = query<const char *>(cohort_group_name, group_.get(), list, i);
+      if (std::find(names.begin(), names.end(), name) == names.end())
+        throw Failure(std::string("--params has no '") + name + "'");
     }
   }
 

@@ -78,7 +78,8 @@ void check_complete(const cohort_symbol *symbol, const std::vector<Named> &input
 // ---- running
 // -------------------------------------------------------------------------------------------------------------
 
-// The network bound for one size of its inputs: an executor on one context, or a group, which splits them, on several.
+// The network bound for one size of its inputs. Several contexts share them out; one takes them whole, whatever their
+// axes. Parameters are used as they lie in their file, where they can be.
 class Bound {
  public:
   Bound(const cohort_symbol *symbol, const std::vector<cohort_context> &contexts, const std::vector<Named> &inputs,
@@ -86,11 +87,7 @@ class Bound {
     Known known = given;
     for (const Named &input : inputs) known.shapes.emplace_back(input.name, *value_of(input.array.get(), "").shape);
     const Descs descs = make_descs(known, params, symbol);
-    if (contexts.size() == 1) {
-      executor_ = make<Executor>(cohort_executor_simple_bind, symbol, &contexts[0], descs.get(), nullptr);
-      if (params) check(cohort_executor_copy_params_from(executor_.get(), params->args.get(), params->aux.get(), 1));
-      return;
-    }
+    const char *const layout = contexts.size() == 1 ? "T" : nullptr;
     cohort_bool complete = 0;
     const Descs types = [&] {
       cohort_descs *args = nullptr;
@@ -104,38 +101,28 @@ class Bound {
       const size_t at = query<size_t>(cohort_descs_find, types.get(), input.name.c_str());
       check(cohort_descs_get(types.get(), at, nullptr, nullptr, 0, nullptr, &dtype, nullptr));
       check(cohort_descs_add(data.get(), input.name.c_str(), value.shape->data(), int32_t(value.shape->size()), dtype,
-                             nullptr));
+                             layout));
     }
     const Descs labels = make<Descs>(cohort_descs_create);
     for (const auto &[name, shape] : given.shapes) {
-      check(cohort_descs_add(labels.get(), name.c_str(), shape.data(), int32_t(shape.size()), COHORT_DTYPE_NONE,
-                             nullptr));
+      check(
+          cohort_descs_add(labels.get(), name.c_str(), shape.data(), int32_t(shape.size()), COHORT_DTYPE_NONE, layout));
     }
+    cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+    if (params) options.arg_params = params->args.get(), options.aux_params = params->aux.get();
     group_ = make<Group>(cohort_group_create, symbol, contexts.data(), contexts.size(), data.get(), labels.get(),
-                         nullptr, size_t(0), 0, nullptr);
-    if (params) check(cohort_group_assign_params(group_.get(), params->args.get(), params->aux.get(), 1, 1, nullptr));
+                         nullptr, size_t(0), 0, &options);
   }
 
   // The outputs are the caller's own: the next pass does not change them.
   std::vector<NDArray> forward(const std::vector<Named> &inputs) {
     std::vector<NDArray> outputs;
-    if (executor_) {
-      const Arrays list = make<Arrays>(cohort_arrays_create);
-      for (const Named &input : inputs) check(cohort_arrays_add(list.get(), input.name.c_str(), input.array.get()));
-      check(cohort_executor_set_inputs(executor_.get(), list.get()));
-      check(cohort_executor_forward(executor_.get(), 0));
-      const size_t num = query<size_t>(cohort_executor_num_arrays, executor_.get(), COHORT_EXECUTOR_OUTPUTS);
-      for (size_t i = 0; i < num; ++i) {
-        outputs.push_back(own(make<NDArray>(cohort_executor_array, executor_.get(), COHORT_EXECUTOR_OUTPUTS, i)));
-      }
-    } else {
-      std::vector<cohort_ndarray *> data;
-      for (const Named &input : inputs) data.push_back(input.array.get());
-      check(cohort_group_forward(group_.get(), data.data(), data.size(), nullptr, 0, 0));
-      const size_t num = query<size_t>(cohort_group_num_arrays, group_.get(), COHORT_GROUP_OUTPUTS);
-      for (size_t i = 0; i < num; ++i) {
-        outputs.push_back(own(make<NDArray>(cohort_group_merged, group_.get(), COHORT_GROUP_OUTPUTS, i)));
-      }
+    std::vector<cohort_ndarray *> data;
+    for (const Named &input : inputs) data.push_back(input.array.get());
+    check(cohort_group_forward(group_.get(), data.data(), data.size(), nullptr, 0, 0));
+    const size_t num = query<size_t>(cohort_group_num_arrays, group_.get(), COHORT_GROUP_OUTPUTS);
+    for (size_t i = 0; i < num; ++i) {
+      outputs.push_back(own(make<NDArray>(cohort_group_merged, group_.get(), COHORT_GROUP_OUTPUTS, i)));
     }
     return outputs;
   }
@@ -143,7 +130,6 @@ class Bound {
  private:
   static NDArray own(const NDArray &live) { return make<NDArray>(cohort_ndarray_copy, live.get(), nullptr); }
 
-  Executor executor_;
   Group group_;
 };
 

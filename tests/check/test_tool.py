@@ -521,6 +521,49 @@ class Run(ToolCase):
         names = [e["name"] for e in json.loads((self.folder / "trace.json").read_text())["traceEvents"] if e.get("cat") == "operator"]
         self.assertIn("fc1", names)
 
+    def peak_mb(self, *words):
+        process = subprocess.Popen([str(TOOL), *map(str, words)], stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(process.returncode, 0)
+        return usage.ru_maxrss / 1024
+
+    def test_parameters_lie_in_their_file(self):
+        net = {
+            "nodes": [{"op": "null", "name": name, "inputs": []} for name in ("data", "fc_weight")]
+            + [{"op": "FullyConnected", "name": "fc", "inputs": [[0, 0, 0], [1, 0, 0]], "attrs": {"num_hidden": "4000", "no_bias": "1"}}],
+            "arg_nodes": [0, 1],
+            "heads": [[2, 0, 0]],
+        }
+        symbol, data = self.write("net.json", json.dumps(net)), self.folder / "data.npy"
+        np.save(data, np.ones((1, 4000), np.float32))
+        peaks = []
+        for rows in (4, 4000):  # of 16 KB
+            symbol.write_text(json.dumps(net).replace("4000", str(rows)))
+            np.savez(self.folder / "net.npz", **{"arg:fc_weight": np.ones((rows, 4000), np.float32)})
+            self.says("convert", self.folder / "net.npz", "-o", self.folder / "net.params")
+            params = ["--params", self.folder / "net.params"]
+            peaks.append(
+                [
+                    self.peak_mb("run", symbol, *params, "--input", f"data={data}", "-o", self.folder / "out.npy"),
+                    self.peak_mb("bench", symbol, *params, "--shape", "data=1,4000", "--milliseconds", "1"),
+                    self.peak_mb("inspect", symbol, *params, "--shape", "data=1,4000"),
+                ]
+            )
+            np.testing.assert_array_equal(np.load(self.folder / "out.npy"), np.full((1, rows), 4000, np.float32))
+        for times in np.subtract(peaks[1], peaks[0]) / 61:
+            self.assertLess(times, 1.5)  # once, not as they were read and in a copy
+
+    def test_an_auxiliary_state_that_is_not_given_is_named(self):
+        names = ("data", "bn_gamma", "bn_beta", "bn_moving_mean", "bn_moving_var")
+        nodes = [{"op": "null", "name": name, "inputs": []} for name in names]
+        nodes.append({"op": "BatchNorm", "name": "bn", "inputs": [[i, 0, 0] for i in range(5)]})
+        symbol = self.write("net.json", json.dumps({"nodes": nodes, "arg_nodes": list(range(5)), "heads": [[5, 0, 0]]}))
+        np.savez(self.folder / "net.npz", **{name: np.ones(3, np.float32) for name in names[1:4]})
+        words = ["bench", symbol, "--params", self.folder / "net.npz", "--shape", "data=4,3", "--milliseconds", "1"]
+        self.fails("bn_moving_var", *words)
+        self.fails("bn_moving_var", *words, "--train")
+
     def test_the_largest_are_told_with_their_labels(self):
         _, inputs = self.model("svm-mlp")
         labels = self.write("labels.txt", "zero\none\r\ntwo\nthree\nfour\n")
