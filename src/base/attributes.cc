@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/setting_reader.hpp"
 #include "base/text_list.hpp"
 
 namespace cohort {
@@ -21,6 +22,21 @@ std::string trimmed(const std::string &source) {
               what);
 }
 
+// True and False in any case: Python writes "True", C "true", R "TRUE".
+std::optional<bool> truth(const std::string &word) {
+  const std::string lower = lower_case(word);
+  if (lower == "true") return true;
+  if (lower == "false") return false;
+  return std::nullopt;
+}
+
+// C's suffix of a float constant, behind a digit or a point (not that of "inf").
+bool has_float_suffix(const std::string &digits) {
+  const size_t length = digits.size();
+  return length > 1 && (digits.back() == 'f' || digits.back() == 'F') &&
+         (digits[length - 2] == '.' || (digits[length - 2] >= '0' && digits[length - 2] <= '9'));
+}
+
 }  // namespace
 
 // Numbers are read with from_chars: the host's locale must not matter.
@@ -32,8 +48,7 @@ int64_t parse_int(const std::string &what, const std::string &source) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(first, last, value);
   if (error == std::errc() && end == last) return value;
-  if (digits == "True" || digits == "true") return 1;
-  if (digits == "False" || digits == "false") return 0;
+  if (const auto word = truth(digits)) return *word ? 1 : 0;
   double real = 0;  // files written from Python hold "3.0" now and then
   const auto [real_end, real_error] = std::from_chars(first, last, real);
   if (real_error == std::errc() && real_end == last && real == std::floor(real) && std::fabs(real) < 9e15) {
@@ -43,7 +58,8 @@ int64_t parse_int(const std::string &what, const std::string &source) {
 }
 
 double parse_float(const std::string &what, const std::string &source) {
-  const std::string digits = trimmed(source);
+  std::string digits = trimmed(source);
+  if (has_float_suffix(digits)) digits.pop_back();
   const char *first = digits.data(), *last = first + digits.size();
   if (first != last && *first == '+') ++first;
   double value = 0;
@@ -52,23 +68,21 @@ double parse_float(const std::string &what, const std::string &source) {
   if (error == std::errc::result_out_of_range && end == last) {  // 1e-400 is 0, 1e400 is infinite
     return digits.find("e-") == std::string::npos && digits.find("E-") == std::string::npos ? HUGE_VAL : 0.0;
   }
-  if (digits == "True" || digits == "true") return 1;
-  if (digits == "False" || digits == "false") return 0;
+  if (const auto word = truth(digits)) return *word ? 1 : 0;
   refuse(what, "a number", source);
 }
 
 bool parse_bool(const std::string &what, const std::string &source) {
   const std::string word = trimmed(source);
-  if (word == "True" || word == "true" || word == "1") return true;
-  if (word == "False" || word == "false" || word == "0") return false;
+  if (word == "1" || word == "0") return word == "1";
+  if (const auto value = truth(word)) return *value;
   refuse(what, "True or False", source);
 }
 
 std::vector<std::string> parse_list(const std::string &what, const std::string &source) {
   std::string body = trimmed(source);
-  const bool round = !body.empty() && body.front() == '(', square = !body.empty() && body.front() == '[';
-  if (round || square) {
-    if (body.size() < 2 || body.back() != (round ? ')' : ']')) refuse(what, "a tuple", source);
+  if (!body.empty() && (body.front() == '(' || body.front() == '[')) {  // either kind of bracket ends it, as in MXNet
+    if (body.size() < 2 || (body.back() != ')' && body.back() != ']')) refuse(what, "a tuple", source);
     body = body.substr(1, body.size() - 2);
   }
   std::vector<std::string> elements;

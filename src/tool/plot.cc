@@ -145,7 +145,7 @@ std::string detail_of(const Node &node, const std::string &op) {
     stride();
   } else if (op == "Pooling") {
     const std::string global = attr(node, "global_pool");
-    const bool is_global = global == "True" || global == "1" || global == "true";
+    const bool is_global = !global.empty() && std::strchr("Tt1", global[0]) != nullptr;
     put("", (is_global ? "global " : "") + attr(node, "pool_type"));
     if (!is_global) put("", lengths(attr(node, "kernel")));
     if (!is_global) stride();

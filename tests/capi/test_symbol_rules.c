@@ -338,6 +338,42 @@ static void json_of_0_8_is_brought_up_to_date(void **state) {
   cohort_symbol_free(symbol);
 }
 
+/* SYM-17: attributes are read in each spelling that MXNet takes: R writes TRUE, C 0.5f, and either bracket ends a
+ * tuple. */
+static void attributes_are_read_in_every_spelling(void **state) {
+  static const char *const good[][3] = {
+      {"sum", "keepdims", "TRUE"},     {"sum", "keepdims", "fAlse"},     {"sum", "keepdims", "1"},
+      {"LeakyReLU", "slope", "0.5f"},  {"LeakyReLU", "slope", "5.F"},    {"LeakyReLU", "slope", "1e-3f"},
+      {"LeakyReLU", "slope", "inf"},   {"LeakyReLU", "slope", "+.5"},    {"_plus_scalar", "scalar", "2f"},
+      {"Pooling", "kernel", "[3, 3)"}, {"Pooling", "kernel", "(3L,3L]"}, {"Pooling", "kernel", " (3, 3,) "},
+  };
+  static const char *const bad[][3] = {
+      {"sum", "keepdims", "yes"},     {"sum", "keepdims", "t"},        {"LeakyReLU", "slope", "0.5x"},
+      {"LeakyReLU", "slope", "f"},    {"LeakyReLU", "slope", "0.5ff"}, {"LeakyReLU", "slope", "inff"},
+      {"Pooling", "kernel", "(3, 3"}, {"Pooling", "kernel", "3, 3)"},  {"Pooling", "kernel", "{3, 3}"},
+      {"softmax", "axis", "1f"},
+  };
+  static const char form[] =
+      "{\"nodes\": [{\"op\": \"null\", \"name\": \"x\", \"inputs\": []},"
+      "{\"op\": \"%s\", \"name\": \"n\", \"attrs\": {\"%s\": \"%s\"}, \"inputs\": [[0, 0, 0]]}],"
+      "\"arg_nodes\": [0], \"heads\": [[1, 0, 0]], \"attrs\": {\"mxnet_version\": [\"int\", 10901]}}";
+  char json[512];
+  cohort_symbol *symbol = NULL;
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < COUNT(good); ++i) {
+    snprintf(json, sizeof json, form, good[i][0], good[i][1], good[i][2]);
+    symbol = from_json(json);
+    assert_string_equal(attr_at(symbol, "n", good[i][1]), good[i][2]);
+    cohort_symbol_free(symbol);
+  }
+  for (i = 0; i < COUNT(bad); ++i) {
+    snprintf(json, sizeof json, form, bad[i][0], bad[i][1], bad[i][2]);
+    fails(cohort_symbol_from_json(json, strlen(json), &symbol), COHORT_ERROR_FORMAT, bad[i][1]);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(reserved_attributes_are_kept_as_text),
@@ -351,6 +387,7 @@ int main(void) {
       TEST(layouts_go_by_the_index_of_the_head),
       TEST(json_has_the_form_of_mxnet_1_9),
       TEST(json_of_0_8_is_brought_up_to_date),
+      TEST(attributes_are_read_in_every_spelling),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
