@@ -118,8 +118,8 @@ void PendingWork::collect() {
       }
       const std::string why =
           text("CUDA: ", cudaGetErrorString(status), " on gpu(", device_, "), in ", done.back().label, " or before it");
-      if (!error_) error_ = std::make_unique<Error>(Code::kExecution, why, done.back().label);
-      failed_.store(true, std::memory_order_release);
+      const Error error(Code::kExecution, why, done.back().label);
+      set_failed(&error);
     }
   }
   for (const Ticket &ticket : done) {
@@ -133,21 +133,32 @@ void PendingWork::collect() {
   }
 }
 
-void PendingWork::fail(const Error &error) {
+void PendingWork::fail(const Error *error) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!error_) error_ = std::make_unique<Error>(error);
-  failed_.store(true, std::memory_order_release);
+  set_failed(error);
+}
+
+void PendingWork::set_failed(const Error *error) noexcept {
+  if (failed_.exchange(true, std::memory_order_acq_rel) || !error) return;
+  try {
+    error_ = std::make_unique<Error>(*error);
+  } catch (const std::bad_alloc &) {
+  }
 }
 
 void PendingWork::throw_first() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (error_) throw *error_;
+  if (!failed()) return;
+  if (!error_) throw std::bad_alloc();
+  throw *error_;
 }
 
-std::unique_ptr<Error> PendingWork::take_first() {
+void PendingWork::throw_and_forget() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  failed_.store(false, std::memory_order_release);
-  return std::move(error_);
+  if (!failed_.exchange(false, std::memory_order_acq_rel)) return;
+  const std::unique_ptr<Error> error = std::move(error_);
+  if (!error) throw std::bad_alloc();
+  throw *error;
 }
 
 }  // namespace cohort

@@ -54,17 +54,19 @@ class PendingWork final : public Watched {
   bool look() override;
   void finish() const override;
 
-  void fail(const Error &error);  // the first one is kept
+  void fail(const Error *error) noexcept;  // the first one is kept; null: the host had no memory for it
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   void throw_first() const;  // which stays
-  std::unique_ptr<Error> take_first();
+  void throw_and_forget();
 
  private:
+  void set_failed(const Error *error) noexcept;  // mutex_ is held
+
   const int device_;
   mutable std::mutex mutex_;  // guards what follows; no owner goes while it is held
   std::deque<Ticket> tickets_;
   bool watched_ = false;
-  std::unique_ptr<Error> error_;
+  std::unique_ptr<Error> error_;  // null though it has failed: there was no memory for it
   std::atomic<bool> failed_{false};
 };
 

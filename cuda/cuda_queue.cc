@@ -13,7 +13,19 @@
 namespace cohort {
 namespace {
 
-constexpr char kSkipped[] = "skipped after an earlier failure";
+constexpr char kSkipped[] = "skipped after an earlier failure", kNoMemory[] = "out of memory";
+
+// The error that an exception is of what has this label. Null: there is no memory for it.
+std::unique_ptr<Error> error_in(const char *label, const std::exception &e) noexcept {
+  const auto *const known = dynamic_cast<const Error *>(&e);
+  const bool is_plain = dynamic_cast<const std::bad_alloc *>(&e) != nullptr;
+  const Code code = is_plain || (known && known->code() == Code::kOutOfMemory) ? Code::kOutOfMemory : Code::kExecution;
+  try {
+    return std::make_unique<Error>(code, text(label, ": ", is_plain ? kNoMemory : e.what()), label);
+  } catch (const std::bad_alloc &) {
+    return nullptr;
+  }
+}
 
 std::string label_to_fail() {
   const std::string node = read_setting(kFault);
@@ -44,8 +56,8 @@ CudaQueue::~CudaQueue() {
 template <typename Enqueue>
 void CudaQueue::add(const Enqueue &enqueue, std::shared_ptr<const void> owner, Failed failed, bool contained,
                     const std::shared_ptr<const void> *staging) {
-  const char *label = "";
-  std::string reason = kSkipped;
+  const char *label = "", *reason = kSkipped;
+  std::unique_ptr<Error> error;
   if (contained || !pending_->failed()) {
     try {
       const CurrentDevice current(id_);
@@ -57,11 +69,12 @@ void CudaQueue::add(const Enqueue &enqueue, std::shared_ptr<const void> owner, F
       const CurrentDevice current(id_, std::nothrow);
       cudaStreamSynchronize(stream_);  // what has been enqueued of it uses what its owner has
       cudaGetLastError();
-      reason = text(label, ": ", e.what());
-      if (!contained) pending_->fail(Error(Code::kExecution, reason, label));
+      error = error_in(label, e);
+      reason = error ? error->what() : kNoMemory;
+      if (!contained) pending_->fail(error.get());
     }
   }
-  if (failed) failed(owner.get(), reason.c_str());
+  if (failed) failed(owner.get(), reason);
 }
 
 void CudaQueue::run(const Program &program, std::shared_ptr<const void> owner) {
@@ -91,7 +104,7 @@ void CudaQueue::call(std::function<void()> fn, const char *label) {
     const CurrentDevice current(id_);
     fn();
   } catch (const std::exception &e) {
-    pending_->fail(Error(Code::kExecution, text(label, ": ", e.what()), label));
+    pending_->fail(error_in(label, e).get());
   }
 }
 
@@ -182,7 +195,7 @@ void CudaQueue::wait(std::shared_ptr<Event> event) {
     const CurrentDevice current(id_);
     CUDA_CHECK(cudaStreamWaitEvent(stream_, cuda->handle(), 0));
   } catch (const std::exception &e) {
-    pending_->fail(Error(Code::kExecution, text("wait: ", e.what()), "wait"));
+    pending_->fail(error_in("wait", e).get());
   }
 }
 
@@ -197,16 +210,18 @@ void CudaQueue::finish() noexcept {
   try {
     pending_->collect();
     if (status != cudaSuccess && !pending_->failed()) {
-      pending_->fail(Error(Code::kExecution, text("CUDA: ", cudaGetErrorString(status), " on gpu(", id_, ")"), "cuda"));
+      const Code code = status == cudaErrorMemoryAllocation ? Code::kOutOfMemory : Code::kExecution;
+      const Error error(code, text("CUDA: ", cudaGetErrorString(status), " on gpu(", id_, ")"), "cuda");
+      pending_->fail(&error);
     }
-  } catch (const std::exception &) {  // no memory to say it with
+  } catch (const std::exception &) {
+    pending_->fail(nullptr);
   }
 }
 
 void CudaQueue::sync() {
   finish();
-  const std::unique_ptr<Error> error = pending_->take_first();
-  if (error) throw *error;
+  pending_->throw_and_forget();
 }
 
 void CudaQueue::check() const { pending_->throw_first(); }

@@ -31,14 +31,19 @@ class Watch {
   void look() {
     for (;;) {
       std::this_thread::sleep_for(kLook);
-      std::vector<std::shared_ptr<Watched>> now = all(), done;
-      for (const auto &what : now)
-        if (!what->look()) done.push_back(what);
+      try {
+        for (const auto &what : all())
+          if (!what->look()) forget(what);
+      } catch (const std::bad_alloc &) {  // the next time
+      }
       const std::lock_guard<std::mutex> lock(mutex_);
-      for (const auto &what : done) watched_.erase(std::find(watched_.begin(), watched_.end(), what));
       looking_ = !watched_.empty();
       if (!looking_) return;
     }
+  }
+  void forget(const std::shared_ptr<Watched> &what) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    watched_.erase(std::find(watched_.begin(), watched_.end(), what));
   }
 
   mutable std::mutex mutex_;  // guards what follows

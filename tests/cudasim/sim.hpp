@@ -111,6 +111,7 @@ struct Simulator {
   Block *find_live(const void *address, size_t bytes, int device, std::string *why);
   void open(Block &block);
   void close_all();
+  void close_oldest(size_t count);
   bool is_device_address(const void *address) const;
 
   // Work.

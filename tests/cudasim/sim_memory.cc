@@ -24,6 +24,7 @@ namespace {
 
 constexpr size_t kRegionBytes = size_t(1) << 37, kAlignment = 256, kPage = 4096;
 constexpr unsigned char kFresh = 0xff, kGuard = 0xcb;
+constexpr size_t kMostOpen = 4096;  // each is two mappings, of which a process may have some 65,000
 
 size_t round_up(size_t value, size_t to) { return (value + to - 1) / to * to; }
 
@@ -189,13 +190,18 @@ Block *Simulator::find_live(const void *address, size_t bytes, int device, std::
 
 void Simulator::open(Block &block) {
   if (block.open || block.device < 0) return;
+  if (opened.size() >= kMostOpen) close_oldest(kMostOpen / 2);
   protect(block, PROT_READ | PROT_WRITE);
   block.open = true;
   opened.push_back(&block);
 }
 
-void Simulator::close_all() {
-  for (Block *const block : opened) {
+void Simulator::close_all() { close_oldest(opened.size()); }
+
+// A kernel that still uses one of them opens it anew.
+void Simulator::close_oldest(size_t count) {
+  const auto end = opened.begin() + std::ptrdiff_t(count);
+  for (Block *const block : std::vector<Block *>(opened.begin(), end)) {
     if (!is_guarded(*block)) {
       fault(block->device, cudaErrorIllegalAddress, "something was written beside " + in_words(block->data));
       guard(*block);
@@ -203,7 +209,7 @@ void Simulator::close_all() {
     protect(*block, PROT_NONE);
     block->open = false;
   }
-  opened.clear();
+  opened.erase(opened.begin(), end);
 }
 
 std::string in_words(const void *address) {
