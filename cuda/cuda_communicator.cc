@@ -64,6 +64,7 @@ class CudaCommunicator final : public Communicator,
 
   Events all_reduce(const Sums &sums, const Events &ready, std::shared_ptr<const void> owner, Failed failed) override {
     refuse_broken(sums);  // before the others' order: no one waits for what does not come
+    refuse_failed(ready);
     const std::lock_guard<std::mutex> in_order(order());
     const std::lock_guard<std::mutex> lock(mutex_);
     refuse_broken(sums);
@@ -166,6 +167,15 @@ class CudaCommunicator final : public Communicator,
   void refuse_broken(const Sums &sums) const {
     if (broken()) throw Error(Code::kDevice, text(sums.label, ": ", reason_));
   }
+  // What kernels complained of is known before it is summed.
+  static void refuse_failed(const Events &ready) {
+    for (const auto &event : ready) {
+      const auto &complaining = static_cast<const CudaEvent &>(*event).complaining();
+      if (!complaining) continue;
+      event->wait();
+      complaining->throw_first();
+    }
+  }
   void keep(InFlight work) {
     in_flight_.push_back(std::move(work));
     if (!watched_) watch(shared_from_this());
@@ -194,7 +204,7 @@ class CudaCommunicator final : public Communicator,
     }
   }
   static bool all_done(const CudaEvents &events) {
-    return std::all_of(events.begin(), events.end(), [](const auto &event) { return event->done(); });
+    return std::all_of(events.begin(), events.end(), [](const auto &event) { return event->over(); });
   }
   static int failed_device(const CudaEvents &events) {
     for (size_t d = 0; d < events.size(); ++d) {
@@ -217,7 +227,7 @@ class CudaCommunicator final : public Communicator,
           error != Nccl::kInProgress)
         return text("gpu(", devices_[d], ") has failed: ", nccl_.error_string(error));
     }
-    const auto is_ready = [](const auto &event) { return event->done(); };
+    const auto is_ready = [](const auto &event) { return event->over(); };
     if (!work.begun) {
       work.begun = std::any_of(work.ready.begin(), work.ready.end(), is_ready);
       work.since = Clock::now();

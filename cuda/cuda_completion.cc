@@ -42,7 +42,8 @@ FreeEvents &free_events() {
 
 }  // namespace
 
-CudaEvent::CudaEvent(int device) : device_(device), event_(free_events().take(device)) {
+CudaEvent::CudaEvent(int device, std::shared_ptr<PendingWork> complaining)
+    : device_(device), complaining_(std::move(complaining)), event_(free_events().take(device)) {
   if (event_) return;
   const CurrentDevice current(device_);
   CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
@@ -65,22 +66,32 @@ cudaError_t CudaEvent::status() const {
   return status;
 }
 
+bool CudaEvent::done() const {
+  if (!over()) return false;
+  if (complaining_) complaining_->collect();
+  return true;
+}
+
 void CudaEvent::wait() const {
-  const CurrentDevice current(device_, std::nothrow);
-  if (cudaEventSynchronize(event_) != cudaSuccess) cudaGetLastError();
+  {
+    const CurrentDevice current(device_, std::nothrow);
+    if (cudaEventSynchronize(event_) != cudaSuccess) cudaGetLastError();
+  }
+  if (complaining_) complaining_->collect();
 }
 
 void PendingWork::keep(const std::shared_ptr<PendingWork> &self, cudaStream_t stream, Ticket ticket) {
   self->collect();
   const std::lock_guard<std::mutex> lock(self->mutex_);
   auto &tickets = self->tickets_;
-  const bool again = !tickets.empty() && !ticket.staging && tickets.back().owner == ticket.owner &&
-                     tickets.back().failed == ticket.failed;
+  const bool again = !tickets.empty() && !ticket.staging && !tickets.back().steps &&
+                     tickets.back().owner == ticket.owner && tickets.back().failed == ticket.failed;
   ticket.event = again ? tickets.back().event : std::make_shared<CudaEvent>(self->device_);
   ticket.event->record(stream);
   if (again) {
     tickets.back().label = ticket.label;
   } else {
+    if (ticket.steps) self->num_complaining_.fetch_add(1, std::memory_order_release);
     tickets.push_back(std::move(ticket));
   }
   if (!self->watched_) watch(self);
@@ -104,22 +115,25 @@ void PendingWork::finish() const {
 }
 
 void PendingWork::collect() {
-  std::vector<Ticket> done;  // goes after the lock: an owner may end this queue
+  std::vector<Ticket> done;  // goes after the locks: an owner may end this queue
+  const std::lock_guard<std::mutex> telling(telling_);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     while (!tickets_.empty()) {
       const cudaError_t status = tickets_.front().event->status();
       if (status == cudaErrorNotReady) break;
+      const std::string failure = failure_of(tickets_.front(), status);
       done.push_back(std::move(tickets_.front()));
       tickets_.pop_front();
-      if (status == cudaSuccess) {
-        done.back().failed = nullptr;
-        continue;
+      Ticket &ticket = done.back();
+      if (ticket.steps) num_complaining_.fetch_sub(1, std::memory_order_release);
+      if (!failure.empty()) {
+        const Error error(Code::kExecution, failure, ticket.label);
+        set_failed(&error);
+        for (Ticket &later : tickets_) later.follows_failure = !later.contained;
+      } else if (!ticket.follows_failure) {
+        ticket.failed = nullptr;
       }
-      const std::string why =
-          text("CUDA: ", cudaGetErrorString(status), " on gpu(", device_, "), in ", done.back().label, " or before it");
-      const Error error(Code::kExecution, why, done.back().label);
-      set_failed(&error);
     }
   }
   for (const Ticket &ticket : done) {
@@ -133,6 +147,17 @@ void PendingWork::collect() {
   }
 }
 
+// Empty: it has not failed.
+std::string PendingWork::failure_of(const Ticket &ticket, cudaError_t status) const {
+  if (status != cudaSuccess) {
+    return text("CUDA: ", cudaGetErrorString(status), " on gpu(", device_, "), in ", ticket.label, " or before it");
+  }
+  if (!ticket.steps) return "";
+  const Complaint &complaint = *static_cast<const Complaint *>(ticket.staging.get());
+  if (complaint.behind == 0) return "";
+  return text(ticket.steps[complaint.step].label, ": ", in_words(complaint, ticket.steps));
+}
+
 void PendingWork::fail(const Error *error) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   set_failed(error);
@@ -143,6 +168,15 @@ void PendingWork::set_failed(const Error *error) noexcept {
   try {
     error_ = std::make_unique<Error>(*error);
   } catch (const std::bad_alloc &) {
+  }
+}
+
+std::unique_ptr<Error> PendingWork::first() const noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  try {
+    return error_ ? std::make_unique<Error>(*error_) : nullptr;
+  } catch (const std::bad_alloc &) {
+    return nullptr;
   }
 }
 

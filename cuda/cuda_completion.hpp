@@ -14,24 +14,31 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "cuda/cuda_complaints.hpp"
 #include "cuda/cuda_watch.hpp"
 #include "device/device.hpp"
 
 namespace cohort {
 
+class PendingWork;
+
 // Its handle comes from those that are not in use any more.
 class CudaEvent final : public Event {
  public:
-  explicit CudaEvent(int device);
+  // Whoever finds it done finds that work's complaints told, too.
+  explicit CudaEvent(int device, std::shared_ptr<PendingWork> complaining = nullptr);
   ~CudaEvent() override;
   void record(cudaStream_t stream);
-  bool done() const override { return status() != cudaErrorNotReady; }
+  bool done() const override;
   void wait() const override;
   cudaError_t status() const;
+  bool over() const { return status() != cudaErrorNotReady; }  // whatever there is to be told
   cudaEvent_t handle() const { return event_; }
+  const std::shared_ptr<PendingWork> &complaining() const { return complaining_; }
 
  private:
   const int device_;
+  const std::shared_ptr<PendingWork> complaining_;
   cudaEvent_t event_ = nullptr;
 };
 
@@ -46,28 +53,37 @@ class PendingWork final : public Watched {
     void (*failed)(const void *owner, const char *message);
     const char *label;                              // of the last of its work
     std::shared_ptr<const void> staging = nullptr;  // what else is used until then
+    // Of steps that may have complained, which the owner has: then `staging` is the Complaint.
+    const Step *steps = nullptr;
+    bool contained = false, follows_failure = false;
   };
   // The owner's work has been enqueued on the stream: keeps it until that is done. What has been enqueued for it last,
   // and is not done, is taken as one with it.
   static void keep(const std::shared_ptr<PendingWork> &self, cudaStream_t stream, Ticket ticket);
-  void collect();  // lets go of the owners of what is done
+  void collect();  // lets go of the owners of what is done, and tells those whose work has failed
+  // Whether there are complaints of which nobody knows yet.
+  bool may_complain() const { return num_complaining_.load(std::memory_order_acquire) > 0; }
   bool look() override;
   void finish() const override;
 
   void fail(const Error *error) noexcept;  // the first one is kept; null: the host had no memory for it
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  void throw_first() const;  // which stays
+  std::unique_ptr<Error> first() const noexcept;  // null: there is no memory for it
+  void throw_first() const;                       // which stays
   void throw_and_forget();
 
  private:
   void set_failed(const Error *error) noexcept;  // mutex_ is held
+  std::string failure_of(const Ticket &ticket, cudaError_t status) const;
 
   const int device_;
+  std::mutex telling_;  // whoever finds a ticket gone finds its failure told; taken first, and no owner goes either
   mutable std::mutex mutex_;  // guards what follows; no owner goes while it is held
   std::deque<Ticket> tickets_;
   bool watched_ = false;
   std::unique_ptr<Error> error_;  // null though it has failed: there was no memory for it
   std::atomic<bool> failed_{false};
+  std::atomic<int> num_complaining_{0};
 };
 
 }  // namespace cohort

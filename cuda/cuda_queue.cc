@@ -13,7 +13,7 @@
 namespace cohort {
 namespace {
 
-constexpr char kSkipped[] = "skipped after an earlier failure", kNoMemory[] = "out of memory";
+constexpr char kNoMemory[] = "out of memory";
 
 // The error that an exception is of what has this label. Null: there is no memory for it.
 std::unique_ptr<Error> error_in(const char *label, const std::exception &e) noexcept {
@@ -50,52 +50,89 @@ CudaQueue::CudaQueue(std::shared_ptr<Device> device, DevicePool &pool, int id, T
 CudaQueue::~CudaQueue() {
   finish();
   const CurrentDevice current(id_, std::nothrow);
+  if (complaint_) pool_.give_back(complaint_);
   cudaStreamDestroy(stream_);
 }
 
 template <typename Enqueue>
-void CudaQueue::add(const Enqueue &enqueue, std::shared_ptr<const void> owner, Failed failed, bool contained,
-                    const std::shared_ptr<const void> *staging) {
-  const char *label = "", *reason = kSkipped;
+void CudaQueue::add(const Enqueue &enqueue, PendingWork::Ticket ticket) {
   std::unique_ptr<Error> error;
-  if (contained || !pending_->failed()) {
+  if (ticket.contained || !pending_->failed()) {
     try {
       const CurrentDevice current(id_);
-      enqueue(&label);
-      if (owner || staging)
-        PendingWork::keep(pending_, stream_, {nullptr, owner, failed, label, staging ? *staging : nullptr});
+      enqueue(&ticket);
+      if (ticket.owner || ticket.staging) PendingWork::keep(pending_, stream_, ticket);
       return;
     } catch (const std::exception &e) {
       const CurrentDevice current(id_, std::nothrow);
       cudaStreamSynchronize(stream_);  // what has been enqueued of it uses what its owner has
       cudaGetLastError();
-      error = error_in(label, e);
-      reason = error ? error->what() : kNoMemory;
-      if (!contained) pending_->fail(error.get());
+      error = error_in(ticket.label, e);
+      if (!ticket.contained) pending_->fail(error.get());
     }
+  } else {
+    error = pending_->first();
   }
-  if (failed) failed(owner.get(), reason);
+  if (ticket.failed) ticket.failed(ticket.owner.get(), error ? error->what() : kNoMemory);
 }
 
 void CudaQueue::run(const Program &program, std::shared_ptr<const void> owner) {
-  const auto enqueue = [&](const char **label) {
-    ProgramSpans spans(trace_, row_, program.name);
-    if (program.replay && replays_ && !spans) {
-      if (!*program.replay)
-        *program.replay = std::make_unique<CudaReplay>(std::shared_ptr<DevicePool>(device_, &pool_), id_);
-      return static_cast<CudaReplay &>(**program.replay).run(program, stream_, label);
-    }
-    const Lane lane{1, stream_};
-    for (size_t s = 0; s < program.count; ++s) {
-      *label = program.steps[s].label;
-      if (!fault_.empty() && std::strstr(*label, fault_.c_str())) {
-        throw Error(Code::kExecution, text("made to fail by ", kFault.name));
-      }
-      program.steps[s].kernel->run(program.steps[s].args, lane);
-      if (spans) spans.ended(program.steps[s].info);
-    }
+  const auto enqueue = [&](PendingWork::Ticket *ticket) {
+    StepsEnqueued steps([this] { return complaint(); });
+    enqueue_steps(program, &steps, &ticket->label);
+    if (steps.may_complain()) take_complaint(program, &ticket->label, ticket);
   };
-  add(enqueue, std::move(owner), program.failed, program.contained, nullptr);
+  PendingWork::Ticket ticket{nullptr, std::move(owner), program.failed, ""};
+  ticket.contained = program.contained;
+  add(enqueue, std::move(ticket));
+}
+
+void CudaQueue::enqueue_steps(const Program &program, StepsEnqueued *steps, const char **label) {
+  ProgramSpans spans(trace_, row_, program.name);
+  if (program.replay && replays_ && !spans) {
+    if (!*program.replay)
+      *program.replay = std::make_unique<CudaReplay>(std::shared_ptr<DevicePool>(device_, &pool_), id_);
+    return static_cast<CudaReplay &>(**program.replay).run(program, stream_, steps, label);
+  }
+  const Lane lane{1, stream_};
+  for (size_t s = 0; s < program.count; ++s) {
+    *label = program.steps[s].label;
+    if (!fault_.empty() && std::strstr(*label, fault_.c_str())) {
+      throw Error(Code::kExecution, text("made to fail by ", kFault.name));
+    }
+    steps->is_at(s);
+    program.steps[s].kernel->run(program.steps[s].args, lane);
+    if (spans) spans.ended(program.steps[s].info);
+  }
+}
+
+// The note goes along with the program, and the next one finds the place free. Where a failure is the program's own
+// business others may read what it writes before the note is there: then it is waited for.
+void CudaQueue::take_complaint(const Program &program, const char **label, PendingWork::Ticket *ticket) {
+  const std::shared_ptr<void> pinned = take_pinned(sizeof(Complaint));
+  if (!pinned) throw Error(Code::kOutOfMemory, "no pinned memory for what kernels complain of", "cuda");
+  CUDA_CHECK(cudaMemcpyAsync(pinned.get(), complaint_, sizeof(Complaint), cudaMemcpyDeviceToHost, stream_));
+  CUDA_CHECK(cudaMemsetAsync(complaint_, 0, sizeof(Complaint), stream_));
+  if (!program.contained && ticket->owner) {
+    ticket->staging = pinned;
+    ticket->steps = program.steps;
+    return;
+  }
+  CUDA_CHECK(cudaStreamSynchronize(stream_));
+  const auto &found = *static_cast<const Complaint *>(pinned.get());
+  if (found.behind == 0) return;
+  *label = program.steps[found.step].label;
+  throw Error(Code::kExecution, in_words(found, program.steps));
+}
+
+Complaint *CudaQueue::complaint() {
+  if (complaint_) return complaint_;
+  void *block = nullptr;
+  check_cuda(pool_.take(sizeof(Complaint), &block), "cudaMallocFromPoolAsync");
+  const cudaError_t status = cudaMemsetAsync(block, 0, sizeof(Complaint), stream_);
+  if (status != cudaSuccess) pool_.give_back(block);
+  check_cuda(status, "cudaMemsetAsync");
+  return complaint_ = static_cast<Complaint *>(block);
 }
 
 void CudaQueue::call(std::function<void()> fn, const char *label) {
@@ -151,9 +188,8 @@ class HostCopy {
 // Nobody waits for pageable memory where there is pinned memory to go through.
 void CudaQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner, Failed failed) {
   if (bytes == 0) return;
-  std::shared_ptr<const void> staging;
-  const auto enqueue = [&](const char **label) {
-    *label = "copy";
+  const auto enqueue = [&](PendingWork::Ticket *ticket) {
+    ticket->label = "copy";
     ProgramSpans spans(trace_, row_, nullptr);
     const MemoryPlace source = place_of(from), target = place_of(to);
     const bool from_pageable = source.pageable, to_pageable = !from_pageable && target.pageable;
@@ -165,7 +201,7 @@ void CudaQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<c
     } else {
       const auto host_copy = from_pageable ? HostCopy::create(pinned, pinned.get(), from, bytes)
                                            : HostCopy::create(pinned, to, pinned.get(), bytes);
-      staging = host_copy;
+      ticket->staging = host_copy;
       if (from_pageable) CUDA_CHECK(cudaLaunchHostFunc(stream_, HostCopy::run, host_copy.get()));
       CUDA_CHECK(cudaMemcpyAsync(from_pageable ? to : pinned.get(), from_pageable ? pinned.get() : from, bytes,
                                  cudaMemcpyDefault, stream_));
@@ -173,11 +209,11 @@ void CudaQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<c
     }
     if (spans) spans.ended(SpanKind::kCopy, "copy", 2.0 * double(bytes));
   };
-  add(enqueue, std::move(owner), failed, false, &staging);
+  add(enqueue, {nullptr, std::move(owner), failed, ""});
 }
 
 std::shared_ptr<Event> CudaQueue::record() {
-  auto event = std::make_shared<CudaEvent>(id_);
+  auto event = std::make_shared<CudaEvent>(id_, pending_->may_complain() ? pending_ : nullptr);
   const CurrentDevice current(id_);
   event->record(stream_);
   return event;
@@ -191,6 +227,8 @@ void CudaQueue::wait(std::shared_ptr<Event> event) {
     event->wait();
     return;
   }
+  // What has been written is known before others read it.
+  if (cuda->complaining() && cuda->complaining() != pending_) cuda->wait();
   try {
     const CurrentDevice current(id_);
     CUDA_CHECK(cudaStreamWaitEvent(stream_, cuda->handle(), 0));
@@ -224,14 +262,19 @@ void CudaQueue::sync() {
   pending_->throw_and_forget();
 }
 
-void CudaQueue::check() const { pending_->throw_first(); }
+void CudaQueue::check() const {
+  if (pending_->may_complain()) pending_->collect();
+  pending_->throw_first();
+}
 
 bool CudaQueue::idle() const {
   if (pending_->failed()) return false;
   const CurrentDevice current(id_, std::nothrow);
   const cudaError_t status = cudaStreamQuery(stream_);
   if (status != cudaSuccess) cudaGetLastError();
-  return status == cudaSuccess;
+  if (status != cudaSuccess || !pending_->may_complain()) return status == cudaSuccess;
+  pending_->collect();
+  return !pending_->failed();
 }
 
 }  // namespace cohort

@@ -33,10 +33,12 @@ class CudaQueue final : public Queue {
  private:
   using Failed = void (*)(const void *owner, const char *message);
   // The work is done, or has failed, by `enqueue`; then it is the owner's until the stream has finished it, and what
-  // `enqueue` has put into *staging stays, too.
+  // `enqueue` has put into the ticket stays, too.
   template <typename Enqueue>
-  void add(const Enqueue &enqueue, std::shared_ptr<const void> owner, Failed failed, bool contained,
-           const std::shared_ptr<const void> *staging);
+  void add(const Enqueue &enqueue, PendingWork::Ticket ticket);
+  void enqueue_steps(const Program &program, StepsEnqueued *steps, const char **label);
+  void take_complaint(const Program &program, const char **label, PendingWork::Ticket *ticket);
+  Complaint *complaint();
 
   const std::shared_ptr<Device> device_;
   DevicePool &pool_;
@@ -46,6 +48,7 @@ class CudaQueue final : public Queue {
   cudaStream_t stream_ = nullptr;
   const std::string fault_;  // the step whose label has this fails
   const bool replays_;
+  Complaint *complaint_ = nullptr;  // of all its programs, in the device's memory; null as long as there was none
   const std::shared_ptr<PendingWork> pending_;
 };
 

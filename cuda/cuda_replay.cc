@@ -43,12 +43,14 @@ void CudaReplay::forget() {
   block_bytes_ = 0;
 }
 
-void CudaReplay::run(const Program &program, cudaStream_t stream, const char **label) {
+void CudaReplay::run(const Program &program, cudaStream_t stream, StepsEnqueued *steps, const char **label) {
+  if (may_complain_) steps->note_replay();
   if (state_ == State::kCounted) record(program);
   if (state_ == State::kOnce) block_bytes_ = 0;
   if (state_ != State::kReady) {
     run_steps(program, 0, program.count, stream, state_ == State::kOnce ? this : nullptr, label);
     if (state_ == State::kNew || state_ == State::kOnce) state_ = State(int(state_) + 1);
+    may_complain_ = steps->may_complain();
     return;
   }
   for (const Piece &piece : pieces_) {
@@ -67,6 +69,7 @@ void CudaReplay::run_steps(const Program &program, size_t begin, size_t end, cud
   const Lane lane{1, stream, recorder};
   for (size_t s = begin; s < end; ++s) {
     *label = program.steps[s].label;
+    StepsEnqueued::now()->is_at(s);
     program.steps[s].kernel->run(program.steps[s].args, lane);
   }
 }

@@ -22,8 +22,8 @@ class CudaReplay final : public Replay, private Recorder {
   CudaReplay(std::shared_ptr<DevicePool> pool, int id) : pool_(std::move(pool)), id_(id) {}
   ~CudaReplay() override;
 
-  // Enqueues the program; the device is current. *label: what fails, if it throws.
-  void run(const Program &program, cudaStream_t stream, const char **label);
+  // Enqueues the program, whose steps are `steps`; the device is current. *label: what fails, if it throws.
+  void run(const Program &program, cudaStream_t stream, StepsEnqueued *steps, const char **label);
 
  private:
   // Steps [begin, end) of the program; without a graph they are run one by one.
@@ -56,6 +56,7 @@ class CudaReplay final : public Replay, private Recorder {
 
   const std::shared_ptr<DevicePool> pool_;
   const int id_;
+  bool may_complain_ = false;
   enum class State { kNew, kOnce, kCounted, kReady, kNever } state_ = State::kNew;
   std::vector<Piece> pieces_;
   std::vector<Source> sources_;

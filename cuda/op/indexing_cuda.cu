@@ -2,9 +2,10 @@
 // Elements and rows by their indices: take, pick, Embedding, gather_nd and their like, and sequences. Sums and
 // assignments to places that are named several times go through the indices in order (PlacesOfIndices), so that results
 // repeat bit for bit and the last assignment counts. An index that is out of range, where the CPU has an error, is
-// the nearest one that is not: a kernel cannot fail. take in mode raise looks before, and waits for what it finds.
+// a complaint (expected.cuh), and goes on as the nearest one that is not.
 #include <algorithm>
 
+#include "cuda/op/expected.cuh"
 #include "cuda/op/sorting.cuh"
 #include "device/kernel_table.hpp"
 #include "kernels/backend.hpp"
@@ -135,51 +136,47 @@ Places places_of(const PartIndex &index, const Shape &whole, int axis) {
   return p;
 }
 
-// What is wrong with the indices of take in mode raise, in device memory.
-struct FoundOutside {
-  unsigned long long behind;  // how many indices are from the first of them on; 0: there is none
-  int64_t index;
-};
+// Of indices that the CPU refuses out of range.
+struct IndexRange {
+  const char *name = nullptr;  // of the input; null: every index counts as the nearest
+  bool columns = false;        // of coordinates: said so
 
-// Throws for the first index that is out of range.
-void refuse_outside(const Lane &lane, const PartIndex &index, FoundOutside *found) {
-  const int64_t count = index.count, length = index.lengths[0];
-  zero_bytes(lane, found, sizeof *found);
-  for_each(lane, count, [=] __device__(int64_t i) {
-    const int64_t at = load_index(index.indices, i);
-    if (at < 0 || at >= length) atomicMax(&found->behind, (unsigned long long)(count - i));
-  });
-  for_each(lane, 1, [=] __device__(int64_t) {
-    if (found->behind > 0) found->index = load_index(index.indices, count - int64_t(found->behind));
-  });
-  FoundOutside here;
-  read_back(lane, &here, found, sizeof here);
-  if (here.behind == 0) return;
-  throw Error(Code::kExecution,
-              text("indices[", count - int64_t(here.behind), "]: expected 0 to ", length - 1, ", found ", here.index));
-}
+  void expect(const Lane &lane, const PartIndex &index) const {
+    if (!name) return;
+    for (int64_t axis = 0; axis < index.num_axes; ++axis) {
+      const int64_t length = index.lengths[axis];
+      expect_within(lane, index.indices, axis * index.count, index.count, index.negative ? -length : 0, length - 1);
+    }
+  }
+  std::string in_words(const Complaint &c, int64_t count) const {
+    const std::string expected = text("expected ", c.least, " to ", c.most);
+    if (!columns) return text(name, "[", c.place, "]: ", expected, ", found ", c.found);
+    return text(name, ": ", expected, " along axis ", c.place / count, ", found ", c.found, " in column ",
+                c.place % count);
+  }
+};
+constexpr IndexRange kAnyIndex{}, kColumns{"indices", true};
 
 // Inputs: the whole and indices, in an order that differs.
-class GatherCuda final : public Kernel {
+class GatherCuda final : public Kernel, public Complains {
  public:
-  GatherCuda(StepSpec &spec, int whole, const PartIndex &index, const Places &places, bool raises = false)
-      : whole_(whole), index_(index), places_(places), dtype_(spec.outputs[0].dtype), raises_(raises) {
-    if (raises_) spec.scratch_bytes = sizeof(FoundOutside);
-  }
+  GatherCuda(StepSpec &spec, int whole, const PartIndex &index, const Places &places,
+             const IndexRange &range = kAnyIndex)
+      : whole_(whole), index_(index), places_(places), dtype_(spec.outputs[0].dtype), range_(range) {}
   void run(const Args &args, const Lane &lane) const override {
     PartIndex index = index_;
     index.indices.data = args.inputs[1 - whole_];
-    if (raises_) refuse_outside(lane, index, static_cast<FoundOutside *>(args.scratch));
+    range_.expect(lane, index);
     gather(lane, places_, index, cells_of(args.inputs[whole_], dtype_), cells_of(args.outputs[0], dtype_));
   }
-  bool replays() const override { return !raises_; }  // else it waits
+  std::string in_words(const Complaint &c) const override { return range_.in_words(c, index_.count); }
 
  private:
   const int whole_;
   const PartIndex index_;
   const Places places_;
   const Dtype dtype_;
-  const bool raises_;
+  const IndexRange range_;
 };
 
 // Inputs: head gradient, indices.
@@ -205,25 +202,35 @@ class AddUpCuda final : public Kernel {
 };
 
 // Inputs: [the array before,] data, indices; with the index first: _contrib_index_copy has it so.
-class PutCuda final : public Kernel {
+class PutCuda final : public Kernel, public Complains {
  public:
-  PutCuda(StepSpec &spec, int before, int data, int indices, const PartIndex &index, const Places &places)
-      : before_(before), data_(data), indices_(indices), index_(index), places_(places), dtype_(spec.outputs[0].dtype) {
+  PutCuda(StepSpec &spec, int before, int data, int indices, const PartIndex &index, const Places &places,
+          const IndexRange &range)
+      : before_(before),
+        data_(data),
+        indices_(indices),
+        index_(index),
+        places_(places),
+        dtype_(spec.outputs[0].dtype),
+        range_(range) {
     spec.scratch_bytes = sorting_bytes(index.count);
   }
   void run(const Args &args, const Lane &lane) const override {
     PartIndex index = index_;
     index.indices.data = args.inputs[indices_];
+    range_.expect(lane, index);
     const Pair *const sorted = sort_places(lane, index, args.scratch);
     put(lane, places_, sorted, index.count, cells_of(args.inputs[data_], dtype_),
         cells_of(before_ < 0 ? nullptr : args.inputs[before_], dtype_), cells_of(args.outputs[0], dtype_));
   }
+  std::string in_words(const Complaint &c) const override { return range_.in_words(c, index_.count); }
 
  private:
   const int before_, data_, indices_;
   const PartIndex index_;
   const Places places_;
   const Dtype dtype_;
+  const IndexRange range_;
 };
 
 // The rows that were put in take their gradient away from the rows whose place they took. Inputs: head gradient, index.
@@ -267,8 +274,9 @@ PartIndex take_index(const StepSpec &spec, const Shape &whole, int *axis) {
 std::unique_ptr<Kernel> make_take(StepSpec &spec) {
   int axis;
   const PartIndex index = take_index(spec, spec.inputs[0].shape, &axis);
-  return std::make_unique<GatherCuda>(spec, 0, index, places_of(index, spec.inputs[0].shape, axis),
-                                      spec.attrs_as<TakeAttrs>().mode == IndexMode::kRaise);
+  return std::make_unique<GatherCuda>(
+      spec, 0, index, places_of(index, spec.inputs[0].shape, axis),
+      IndexRange{spec.attrs_as<TakeAttrs>().mode == IndexMode::kRaise ? "indices" : nullptr});
 }
 std::unique_ptr<Kernel> make_take_backward(StepSpec &spec) {
   int axis;
@@ -278,7 +286,7 @@ std::unique_ptr<Kernel> make_take_backward(StepSpec &spec) {
 
 std::unique_ptr<Kernel> make_gather_nd(StepSpec &spec) {
   const PartIndex index = columns_of(spec.inputs[1], spec.inputs[0].shape, true);
-  return std::make_unique<GatherCuda>(spec, 0, index, places_of(index, spec.inputs[0].shape, 0));
+  return std::make_unique<GatherCuda>(spec, 0, index, places_of(index, spec.inputs[0].shape, 0), kColumns);
 }
 std::unique_ptr<Kernel> make_gather_nd_backward(StepSpec &spec) {
   const PartIndex index = columns_of(spec.inputs[1], spec.outputs[0].shape, true);
@@ -286,19 +294,20 @@ std::unique_ptr<Kernel> make_gather_nd_backward(StepSpec &spec) {
 }
 std::unique_ptr<Kernel> make_scatter_nd(StepSpec &spec) {
   const PartIndex index = columns_of(spec.inputs[1], spec.outputs[0].shape, false);
-  return std::make_unique<PutCuda>(spec, -1, 0, 1, index, places_of(index, spec.outputs[0].shape, 0));
+  return std::make_unique<PutCuda>(spec, -1, 0, 1, index, places_of(index, spec.outputs[0].shape, 0), kColumns);
 }
 std::unique_ptr<Kernel> make_scatter_nd_backward(StepSpec &spec) {
   const PartIndex index = columns_of(spec.inputs[1], spec.inputs[0].shape, false);
-  return std::make_unique<GatherCuda>(spec, 0, index, places_of(index, spec.inputs[0].shape, 0));
+  return std::make_unique<GatherCuda>(spec, 0, index, places_of(index, spec.inputs[0].shape, 0), kColumns);
 }
 std::unique_ptr<Kernel> make_scatter_set_nd(StepSpec &spec) {
   const PartIndex index = columns_of(spec.inputs[2], spec.outputs[0].shape, false);
-  return std::make_unique<PutCuda>(spec, 0, 1, 2, index, places_of(index, spec.outputs[0].shape, 0));
+  return std::make_unique<PutCuda>(spec, 0, 1, 2, index, places_of(index, spec.outputs[0].shape, 0), kColumns);
 }
 std::unique_ptr<Kernel> make_index_copy(StepSpec &spec) {
   const PartIndex index = index_of(spec.inputs[1], spec.inputs[0].shape[0], false);
-  return std::make_unique<PutCuda>(spec, 0, 2, 1, index, places_of(index, spec.inputs[0].shape, 0));
+  return std::make_unique<PutCuda>(spec, 0, 2, 1, index, places_of(index, spec.inputs[0].shape, 0),
+                                   IndexRange{"index_vector"});
 }
 
 COHORT_KERNEL_BY(cuda, Embedding, make_embedding);
@@ -501,7 +510,7 @@ struct Sequences {
 enum class SequenceWay { kMask, kMaskBackward, kReverse, kLast, kLastBackward };
 
 template <SequenceWay kWay>
-class SequenceCuda final : public Kernel {
+class SequenceCuda final : public Kernel, public Complains {
  public:
   explicit SequenceCuda(const StepSpec &spec)
       : sequences_(spec, (kWay == SequenceWay::kLastBackward ? spec.outputs : spec.inputs)[0].shape),
@@ -518,6 +527,9 @@ class SequenceCuda final : public Kernel {
     const Elements out = elements_of(args.outputs[0], dtype_);
     const double value = value_;
     const int64_t elements = kWay == SequenceWay::kLast ? s.count * s.width : s.size();
+    const bool is_mask = kWay == SequenceWay::kMask || kWay == SequenceWay::kMaskBackward;
+    if (s.lengths.data && !is_mask)
+      expect_within(lane, s.lengths, 0, s.count, kWay == SequenceWay::kReverse ? 0 : 1, s.steps);
     for_each(lane, elements, [=] __device__(int64_t i) {
       if (kWay == SequenceWay::kLast) {
         const int64_t sequence = i / s.width;
@@ -535,6 +547,9 @@ class SequenceCuda final : public Kernel {
         move_cell(to, i, from, i);
       }
     });
+  }
+  std::string in_words(const Complaint &c) const override {
+    return text("sequence_length[", c.place, "]: expected ", c.least, " to ", c.most, ", found ", c.found);
   }
 
  private:

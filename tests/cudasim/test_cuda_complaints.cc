@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers out of range, which kernels on a GPU note and the queue finds: the errors are those of the CPU, wherever the
+// pass is replayed from, and nobody takes for good what was made of them.
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cuda_control.hpp"
+#include "executor/executor.hpp"
+#include "executor/invoke.hpp"
+#include "support/unit.hpp"
+
+using namespace cohort;
+
+namespace {
+
+const Context kCpu, kGpu0{DeviceType::kGpu, 0}, kGpu1{DeviceType::kGpu, 1};
+const auto seed_anew = CONTROL(cudasim_seed);
+
+NDArray floats(const Shape &shape, const std::vector<float> &values, const Context &context = kCpu) {
+  const NDArray array = NDArray::create(shape, Dtype::kFloat32, kCpu);
+  array.write(values.data(), array.bytes());
+  return context == kCpu ? array : array.copy_to(context);
+}
+
+std::vector<float> range(int64_t count) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(float(i));
+  return values;
+}
+
+std::vector<float> read(const NDArray &array) {
+  const NDArray here = array.copy_to(kCpu);
+  std::vector<float> all(size_t(array.size()));
+  here.read(all.data(), here.bytes());
+  return all;
+}
+
+Symbol node(const std::string &op, const AttrMap &attrs, const std::vector<std::string> &inputs) {
+  std::vector<Symbol> variables;
+  for (const std::string &name : inputs) variables.push_back(Symbol::variable(name));
+  return Symbol::create(op, attrs, "node", {}, variables);
+}
+
+struct Bound {
+  std::vector<NDArray> args;
+  std::shared_ptr<Executor> exec;
+};
+
+Bound bind_on(const Context &context, const Symbol &symbol, const std::vector<NDArray> &host_args) {
+  Bound bound;
+  for (const NDArray &arg : host_args) bound.args.push_back(arg.copy_to(context));
+  ExecutorOptions options;
+  options.context = context;
+  const std::vector<GradReq> reqs(host_args.size(), GradReq::kNull);
+  bound.exec = Executor::bind(symbol, bound.args, std::vector<NDArray>(host_args.size()), reqs, {}, options);
+  return bound;
+}
+
+template <typename Fn>
+std::string error_of(Fn &&fn) {
+  try {
+    fn();
+  } catch (const Error &error) {
+    CHECK_EQ(int(error.code()), int(Code::kExecution));
+    return error.what();
+  }
+  return "no error";
+}
+
+// What a pass with these inputs throws; and one with the good ones afterwards does not.
+void complains_as_the_cpu(const std::string &op, const AttrMap &attrs, const std::vector<NDArray> &args, size_t wrong,
+                          const NDArray &good, const std::string &expected) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < args.size(); ++i) names.push_back("x" + std::to_string(i));
+  for (const Context &context : {kCpu, kGpu0}) {
+    const Bound bound = bind_on(context, node(op, attrs, names), args);
+    for (int i = 0; i < 2; ++i) {
+      bound.args[wrong].copy_from(args[wrong]);
+      bound.exec->forward(false);
+      CHECK_EQ(error_of([&] { bound.exec->outputs()[0].wait(); }), op + " 'node': " + expected);
+      bound.args[wrong].copy_from(good);
+      bound.exec->forward(false);
+      CHECK(!read(bound.exec->outputs()[0]).empty());
+    }
+  }
+}
+
+const NDArray rows() { return floats({5, 3}, range(15)); }
+
+}  // namespace
+
+TEST(the_errors_are_those_of_the_cpu) {
+  for (uint64_t seed = 2; seed < 6; ++seed) {
+    seed_anew(seed);
+    complains_as_the_cpu("take", {{"mode", "raise"}}, {rows(), floats({4}, {1, 7, 0, -1})}, 1,
+                         floats({4}, {1, 4, 0, 0}), "indices[1]: expected 0 to 4, found 7");
+    complains_as_the_cpu("gather_nd", {}, {rows(), floats({2, 3}, {1, 2, -5, 0, -4, 2})}, 1,
+                         floats({2, 3}, {1, 2, -5, 0, -3, 2}),
+                         "indices: expected -3 to 2 along axis 1, found -4 in column 1");
+    complains_as_the_cpu("scatter_nd", {{"shape", "(4, 2)"}}, {floats({2}, {1, 2}), floats({2, 2}, {0, 3, 0, 2})}, 1,
+                         floats({2, 2}, {0, 3, 0, 1}), "indices: expected 0 to 1 along axis 1, found 2 in column 1");
+    complains_as_the_cpu("_contrib_index_copy", {}, {rows(), floats({2}, {4, 5}), floats({2, 3}, range(6))}, 1,
+                         floats({2}, {4, 0}), "index_vector[1]: expected 0 to 4, found 5");
+    complains_as_the_cpu("SequenceReverse", {{"use_sequence_length", "True"}}, {rows(), floats({3}, {5, 0, -1})}, 1,
+                         floats({3}, {5, 0, 1}), "sequence_length[2]: expected 0 to 5, found -1");
+    complains_as_the_cpu("SequenceLast", {{"use_sequence_length", "True"}}, {rows(), floats({3}, {5, 0, 1})}, 1,
+                         floats({3}, {5, 1, 1}), "sequence_length[1]: expected 1 to 5, found 0");
+  }
+}
+
+TEST(a_graph_that_is_replayed_complains) {
+  const auto num_replays = CONTROL(cudasim_num_replays);
+  for (uint64_t seed = 2; seed < 6; ++seed) {
+    seed_anew(seed);
+    const NDArray good = floats({2}, {1, 2}), wrong = floats({2}, {1, 5});
+    const Symbol taken = node("take", {{"mode", "raise"}}, {"x", "at"});
+    const Symbol net = Symbol::create("sum", {}, "all", {}, {Symbol::create("square", {}, "sq", {}, {taken})});
+    const Bound bound = bind_on(kGpu0, net, {rows(), good});
+    for (int i = 0; i < 6; ++i) bound.exec->forward(false);
+    CHECK_NEAR(read(bound.exec->outputs()[0])[0], 199, 1e-3);
+    const uint64_t before = num_replays();
+    for (int i = 0; i < 3; ++i) {
+      bound.args[1].copy_from(wrong);
+      bound.exec->forward(false);
+      CHECK_EQ(error_of([&] { bound.exec->outputs()[0].wait(); }),
+               std::string("take 'node': indices[1]: expected 0 to 4, found 5"));
+      bound.args[1].copy_from(good);
+      bound.exec->forward(false);
+      CHECK_NEAR(read(bound.exec->outputs()[0])[0], 199, 1e-3);
+    }
+    CHECK(num_replays() > before);
+  }
+}
+
+// Refused at once where it is known by then, and else when it is read.
+TEST(what_was_made_of_a_wrong_number_is_marked_wherever_it_went) {
+  for (uint64_t seed = 2; seed < 10; ++seed) {
+    seed_anew(seed);
+    const Bound first = bind_on(kGpu0, node("take", {{"mode", "raise"}}, {"x", "at"}), {rows(), floats({2}, {9, 1})});
+    const Bound second = bind_on(kGpu1, node("square", {}, {"x"}), {floats({2, 3}, range(6))});
+    const NDArray beside = floats({2}, {3, 4}, kGpu0);
+    const auto copy = [&] {
+      second.args[0].copy_from(first.exec->outputs()[0]);
+      second.exec->forward(false);
+      read(second.exec->outputs()[0]);
+    };
+    const auto apply = [&] { read(invoke("square", {}, {first.exec->outputs()[0]}, {}, kGpu0)[0]); };
+    const auto look = [&] { read(first.exec->outputs()[0]); };
+    first.exec->forward(false);
+    const NDArray other = invoke("square", {}, {beside}, {}, kGpu0)[0];
+    const std::vector<std::function<void()>> ways{copy, apply, look};
+    for (size_t i = 0; i < ways.size(); ++i) {  // each of them the first one that meets it
+      const std::string error = error_of(ways[(i + seed) % ways.size()]);
+      if (error.find("indices[0]: expected 0 to 4, found 9") == std::string::npos)
+        unit::fail(__FILE__, __LINE__, error);
+    }
+    CHECK_NEAR(read(other)[1], 16, 0);
+  }
+}
+
+TEST(an_applied_operator_complains_for_itself_alone) {
+  for (uint64_t seed = 2; seed < 6; ++seed) {
+    seed_anew(seed);
+    const NDArray x = rows().copy_to(kGpu0), six = floats({1}, {6}, kGpu0), four = floats({1}, {4}, kGpu0);
+    const auto take = [&](const NDArray &at) { return invoke("take", {{"mode", "raise"}}, {x, at}, {}, kGpu0)[0]; };
+    const NDArray wrong = take(six), right = take(four);
+    for (const auto &error :
+         {error_of([&] { read(wrong); }), error_of([&] { read(invoke("square", {}, {wrong}, {}, kGpu0)[0]); })})
+      CHECK(error.find("indices[0]: expected 0 to 4, found 6") != std::string::npos);
+    CHECK_NEAR(read(right)[2], 14, 0);
+  }
+}
+
+UNIT_MAIN()
