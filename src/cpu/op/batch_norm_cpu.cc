@@ -201,6 +201,7 @@ class BatchNormBackward final : public Kernel {
       operands.push_back({DNNL_ARG_WORKSPACE, pd.workspace_desc(), forward.workspace()});
     }
     call_ = Call(pd, name_of(spec), std::move(operands), spec);
+    if (spec.wanted[0]) spec.inplace.emplace_back(0, 0);
     spec.inputs[0].layout = spec.inputs[size_t(data)].layout = spec.outputs[0].layout = layout_of(p.data, p.plain);
   }
 
@@ -403,6 +404,7 @@ class PlainBatchNormBackward final : public Kernel {
     const auto *forward = dynamic_cast<const PlainBatchNorm *>(spec.forward);
     if (relu_ && !forward) throw Error(Code::kInternal, text(name_of(spec), ": relu without a forward pass"));
     mask_ = relu_ ? forward->mask() : 0;
+    if (spec.wanted[0]) spec.inplace.emplace_back(0, 0);  // the sums of a channel are there before its gradient is written
   }
   void run(const Args &args, const Lane &lane) const override {
     dispatch_float(dtype_, "_backward_BatchNorm", [&](auto type) { differentiate<decltype(type)>(args, lane); });
@@ -545,6 +547,7 @@ class SyncBatchNormBackward final : public Kernel {
         dtype_(spec.inputs[0].dtype),
         fixes_gamma_(fixes_gamma(spec)) {
     spec.part_bytes = Found::bytes(extent_.channels);
+    if (spec.wanted[0]) spec.inplace.emplace_back(0, 0);
   }
   void find_part(const Args &args, const Lane &lane) const override {
     dispatch_float(dtype_, "_backward_SyncBatchNorm", [&](auto type) {
