@@ -4,6 +4,7 @@
 // by nvcc, too, where the float forms are the device's own.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -68,16 +69,29 @@ COHORT_HOST_DEVICE inline float power_of_two(int32_t n) {  // -126 <= n <= 127
   return float_of(uint32_t(n + 127) << 23);
 }
 
+// x = 2m ln 2 + r with |r| <= ln 2: two factors 2^m, as their product alone may be out of range. Sums with kRound leave
+// m with the bias of an exponent in their lowest bits.
 COHORT_HOST_DEVICE inline float exp_of(float x) {
 #ifdef __CUDA_ARCH__
   return expf(x);
 #else
-  // Beyond these e^x is 0 or infinite. Written so that a NaN passes.
-  const float low = x < -104.0f ? -104.0f : x;
-  const float clamped = low > 89.0f ? 89.0f : low;
-  const ReducedExp e = reduce_exp(clamped);
-  const int32_t half = e.n >> 1;  // two factors, as 2^n alone may be out of range
-  return (e.r_exp_minus_1 + 1.0f) * power_of_two(half) * power_of_two(e.n - half);
+  // Beyond these e^x is 0 or infinite. Floats of one sign are ordered as their bits are: two instructions.
+  const uint32_t above = std::min(bits_of(x), bits_of(-104.0f));
+  const float clamped = float_of(uint32_t(std::min(int32_t(above), int32_t(bits_of(89.0f)))));
+  const float kRound = 12583039.0f;  // 1.5 * 2^23 + 127
+  const float shifted = multiply_add(clamped, 0.72134752044448170f, kRound);
+  const float m = shifted - kRound;
+  const float r = multiply_add(-m, 2.85720613e-6f, multiply_add(-m, 1.38629150390625f, clamped));
+  float p = 1.962822134e-04f;
+  p = multiply_add(p, r, 1.410538331e-03f);
+  p = multiply_add(p, r, 8.335975930e-03f);
+  p = multiply_add(p, r, 4.166120291e-02f);
+  p = multiply_add(p, r, 1.666661650e-01f);
+  p = multiply_add(p, r, 5.000003576e-01f);
+  p = multiply_add(p, r, 1.0f);
+  p = multiply_add(p, r, 1.0f);
+  const float factor = float_of(bits_of(shifted) << 23);
+  return x == x ? p * factor * factor : x;  // a NaN passes
 #endif
 }
 COHORT_HOST_DEVICE inline double exp_of(double x) { return std::exp(x); }
@@ -106,7 +120,7 @@ COHORT_HOST_DEVICE inline float log_of(float x) {
   return logf(x);
 #else
   const bool tiny = x < 1.17549435e-38f;
-  const float normal = tiny ? x * 8388608.0f : x;
+  const float normal = x * (tiny ? 8388608.0f : 1.0f);
   const uint32_t shifted = bits_of(normal) - 0x3f3504f3u;  // sqrt(1/2)
   const float e = float(int32_t(shifted) >> 23) + (tiny ? -23.0f : 0.0f);
   const float f = float_of((shifted & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
@@ -118,12 +132,12 @@ COHORT_HOST_DEVICE inline float log_of(float x) {
   p = multiply_add(p, f, 2.000104487e-01f);
   p = multiply_add(p, f, -2.500030696e-01f);
   p = multiply_add(p, f, 3.333333135e-01f);
-  const float square = f * f, rest = multiply_add(p * f, square, -0.5f * square);
-  const float finite = multiply_add(e, 0.693145751953125f, f + multiply_add(e, 1.42860682031e-6f, rest));
+  p = multiply_add(p, f, -0.5f);
+  const float low = f + multiply_add(p, f * f, e * 1.42860682031e-6f);
+  const float finite = multiply_add(e, 0.693145751953125f, low);
   const float infinity = std::numeric_limits<float>::infinity();
-  const float positive = x == infinity ? infinity : finite;
-  const float known = x == 0.0f ? -infinity : positive;
-  return x >= 0.0f ? known : std::numeric_limits<float>::quiet_NaN();  // negative or NaN
+  const float special = x == 0.0f ? -infinity : x > 0.0f ? infinity : std::numeric_limits<float>::quiet_NaN();
+  return bits_of(x) - 1u < 0x7f7fffffu ? finite : special;  // positive and finite
 #endif
 }
 COHORT_HOST_DEVICE inline double log_of(double x) { return std::log(x); }

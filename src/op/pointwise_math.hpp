@@ -118,6 +118,7 @@ namespace cohort {
   X(MaximumScalar, 1, true, true)      \
   X(MinimumScalar, 1, true, true)      \
   X(HypotScalar, 1, false, true)       \
+  X(ExpLessScalar, 1, false, true)     \
   X(EqualScalar, 1, true, true)        \
   X(NotEqualScalar, 1, true, true)     \
   X(GreaterScalar, 1, true, true)      \
@@ -412,6 +413,7 @@ COHORT_FUNCTOR(RpowerScalar, std::pow(s, a))
 COHORT_FUNCTOR(MaximumScalar, maximum(a, s))
 COHORT_FUNCTOR(MinimumScalar, minimum(a, s))
 COHORT_FUNCTOR(HypotScalar, std::sqrt(a *a + s * s))
+COHORT_FUNCTOR(ExpLessScalar, exp_of(a - s))  // of softmax, s the largest element
 COHORT_FUNCTOR(EqualScalar, is<C>(a == s))
 COHORT_FUNCTOR(NotEqualScalar, is<C>(a != s))
 COHORT_FUNCTOR(GreaterScalar, is<C>(a > s))

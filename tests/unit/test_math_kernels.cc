@@ -436,4 +436,52 @@ TEST(vector_loops_agree_with_plain_ones_at_every_length) {
   }
 }
 
+// Of all floats one in a few thousand, with what lies at the ends of each range, in units of the last place of the
+// result, the smallest ones among them. A sigmoid rounds twice more than its exponential; less than those it is 0.
+TEST(exponentials_and_logarithms_are_right_to_few_units_of_the_last_place) {
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  const struct {
+    PointwiseCode code;
+    double (*function)(double);
+    double units, smallest;
+  } cases[] = {{PointwiseCode::kExp, [](double x) { return std::exp(x); }, 2, 0},
+               {PointwiseCode::kExpLessScalar, [](double x) { return std::exp(double(float(x) - 0.75f)); }, 2, 0},
+               {PointwiseCode::kLog, [](double x) { return std::log(x); }, 1, 0},
+               {PointwiseCode::kSigmoid, sigmoid, 3, std::numeric_limits<float>::min()}};
+  std::vector<float> x;
+  for (uint64_t bits = 0; bits < uint64_t(1) << 32; bits += 4093) {
+    const uint32_t of_one = uint32_t(bits);
+    float one;
+    std::memcpy(&one, &of_one, 4);
+    x.push_back(one);
+  }
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float one : {0.0f, 1e-45f, 1.1754942e-38f, 1.17549435e-38f, 0.70710677f, 0.70710683f, 1.0f, 87.33654f,
+                          88.72283f, 88.72284f, 103.97207f, 103.97209f, 3.4028235e38f, infinity}) {
+    x.push_back(one);
+    x.push_back(-one);
+  }
+  x.push_back(std::numeric_limits<float>::quiet_NaN());
+  std::vector<float> y(x.size());
+  for (const auto &c : cases) {
+    pointwise_loop<float>(c.code)(x.data(), nullptr, nullptr, 0.75f, 0.0f, y.data(), int64_t(x.size()));
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double exact = c.function(double(x[i]));
+      const float rounded = float(exact);
+      if (std::isnan(rounded) || std::isinf(rounded)) {
+        if (std::isnan(rounded) ? !std::isnan(y[i]) : y[i] != rounded) {
+          unit::fail(__FILE__, __LINE__, text(pointwise_name(c.code), "(", x[i], "): ", y[i], ", not ", rounded));
+        }
+        continue;
+      }
+      if (std::fabs(exact) < c.smallest && y[i] < float(c.smallest)) continue;
+      const double magnitude = std::max(std::fabs(exact), double(std::numeric_limits<float>::min()));
+      const double unit = std::ldexp(1.0, std::ilogb(magnitude) - 23);
+      if (!(std::fabs(double(y[i]) - exact) <= c.units * unit)) {
+        unit::fail(__FILE__, __LINE__, text(pointwise_name(c.code), "(", x[i], "): ", y[i], ", not ", exact));
+      }
+    }
+  }
+}
+
 UNIT_MAIN()

@@ -3,6 +3,8 @@
 // which its operand was repeated.
 #include "cpu/op/broadcast_operand.hpp"
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "cpu/op/reduce_loops.hpp"
@@ -26,7 +28,13 @@ class BroadcastCall {
       operands_.emplace_back(tensor.shape, tensor.dtype, shape, dtype_of<C>());
     }
   }
-  void run(const Args &args, int64_t begin, int64_t count, C *out) const {  // count <= kPointwiseBlock
+  // How many elements from `begin` on run() takes at once.
+  int64_t most(int64_t begin) const {
+    int64_t in_place = std::numeric_limits<int64_t>::max();
+    for (const BroadcastOperand &operand : operands_) in_place = std::min(in_place, operand.in_place(begin));
+    return std::max(in_place, kPointwiseBlock);
+  }
+  void run(const Args &args, int64_t begin, int64_t count, C *out) const {  // count <= most(begin)
     C buffers[3][kPointwiseBlock];
     const C *operands[3] = {nullptr, nullptr, nullptr};
     for (size_t i = 0; i < operands_.size(); ++i) {
@@ -59,8 +67,8 @@ class Forward final : public Kernel {
   void run(const Args &args, const Lane &lane) const override {
     parallel_for(lane, count_, kExpensiveGrain, [&](int64_t begin, int64_t end) {
       C block[kPointwiseBlock];
-      for (int64_t i = begin; i < end; i += kPointwiseBlock) {
-        const int64_t count = std::min(kPointwiseBlock, end - i);
+      for (int64_t i = begin, count; i < end; i += count) {
+        count = std::min(direct_ ? call_.most(i) : kPointwiseBlock, end - i);
         call_.run(args, i, count, direct_ ? args.out<C>(output_) + i : block);
         if (!direct_) store_(block, args.outputs[output_], i, count);
       }

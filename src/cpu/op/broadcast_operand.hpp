@@ -34,6 +34,11 @@ class BroadcastOperand {
     });
     return buffer;
   }
+  // How many elements from `begin` on lie in place, one behind the other.
+  int64_t in_place(int64_t begin) const {
+    if (!same_type_ || axes_.back().stride != 1) return 0;
+    return dense_ ? axes_[0].length - begin : axes_.back().length - begin % axes_.back().length;
+  }
 
  private:
   using Fill = void (*)(void *to, int64_t at, const void *one, int64_t count);

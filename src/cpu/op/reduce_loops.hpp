@@ -111,13 +111,27 @@ struct StretchBody {
   }
 };
 
-// A stretch into as many results.
+// Lines into as many results, one line after the other for each of them: several at once, as results are read and
+// written once for all.
+constexpr int kLinesAtOnce = 4;
 template <typename Op, typename C>
 struct LineBody {
   using A = typename Op::A;
   static void run(const C *x, A *results, int64_t count) {
     COHORT_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) results[i] = Op::join(results[i], Op::of(x[i]));
+  }
+};
+template <typename Op, typename C>
+struct LinesBody {
+  using A = typename Op::A;
+  static void run(const C *const *x, A *results, int64_t count) {
+    const C *const first = x[0], *const second = x[1], *const third = x[2], *const fourth = x[3];
+    COHORT_INDEPENDENT_ITERATIONS
+    for (int64_t i = 0; i < count; ++i) {
+      const A two = Op::join(Op::join(results[i], Op::of(first[i])), Op::of(second[i]));
+      results[i] = Op::join(Op::join(two, Op::of(third[i])), Op::of(fourth[i]));
+    }
   }
 };
 
@@ -154,7 +168,8 @@ class Reducer {
         finish_(finish),
         divisor_(double(axes_.num_dropped) * double(axes_.inner_kept ? 1 : axes_.inner)),
         stretch_(best<StretchBody<Op, C>>()),
-        line_(best<LineBody<Op, C>>()) {
+        line_(best<LineBody<Op, C>>()),
+        lines_(best<LinesBody<Op, C>>()) {
     // Where few results come from many elements, each gets several parts, which are joined in order.
     const int64_t num_units = axes_.inner_kept ? axes_.num_kept * chunks() : axes_.num_kept;
     const int64_t line = axes_.inner_kept ? std::min(axes_.inner, kLine) : axes_.inner;
@@ -249,15 +264,25 @@ class Reducer {
     A own[kLine];
     A *const results = num_parts_ > 1 ? parts + (part * axes_.num_kept + k) * axes_.inner + first : own;
     std::fill(results, results + count, Op::start());
-    C buffer[kPointwiseBlock];
+    C buffers[kLinesAtOnce][kPointwiseBlock];
     int64_t begin, end;
     range(part, axes_.num_dropped, &begin, &end);
-    for (int64_t d = begin; d < end; ++d) {
-      const int64_t at = base + ReduceAxes::offset(axes_.dropped, d);
+    for (int64_t d = begin; d < end;) {
+      const int at_once = end - d >= kLinesAtOnce ? kLinesAtOnce : 1;
       for (int64_t i = 0; i < count; i += kPointwiseBlock) {
         const int64_t piece = std::min(kPointwiseBlock, count - i);
-        line_(source_.template block<C>(args, at + i, piece, buffer), results + i, piece);
+        const C *from[kLinesAtOnce];
+        for (int n = 0; n < at_once; ++n) {
+          const int64_t at = base + ReduceAxes::offset(axes_.dropped, d + n);
+          from[n] = source_.template block<C>(args, at + i, piece, buffers[n]);
+        }
+        if (at_once > 1) {
+          lines_(from, results + i, piece);
+        } else {
+          line_(from[0], results + i, piece);
+        }
       }
+      d += at_once;
     }
     if (num_parts_ == 1) store(args, output, k * axes_.inner + first, results, count);
   }
@@ -289,6 +314,7 @@ class Reducer {
   const double divisor_;
   A (*const stretch_)(const C *, int64_t);
   void (*const line_)(const C *, A *, int64_t);
+  void (*const lines_)(const C *const *, A *, int64_t);
   int64_t num_parts_ = 1;
   bool split_inner_ = false;
 };

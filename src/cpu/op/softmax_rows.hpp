@@ -19,9 +19,9 @@ class SoftmaxRows {
   void slab(const C *x, C *y, int64_t cols, int64_t inner) const;
 
  private:
-  const PointwiseLoop<C> exp_;
-  void (*const shift_)(const C *x, C *y, int64_t count);  // of a row: less its largest element
-  void (*const norm_)(C *y, int64_t count);               // of a row: by its sum
+  const PointwiseLoop<C> exp_, exp_less_;
+  C (*const top_)(const C *x, int64_t count);  // of a row: its largest element
+  void (*const norm_)(C *y, int64_t count);    // of a row: by its sum
 };
 
 extern template class SoftmaxRows<float>;

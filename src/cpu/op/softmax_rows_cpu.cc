@@ -9,15 +9,14 @@
 namespace cohort {
 namespace {
 
-constexpr int64_t kBlock = 1024;   // elements whose exponentials are taken at once
+constexpr int64_t kShared = 256;   // elements of short rows whose exponentials are taken at once
 constexpr int64_t kColumns = 256;  // of a slab, at once
 
 constexpr int kLanes = 64;  // partial results, joined in order, whatever the instruction set
 
-// y = x - max(x).
 template <typename C>
-struct ShiftBody {
-  static void run(const C *x, C *y, int64_t count) {
+struct TopBody {
+  static C run(const C *x, int64_t count) {
     C top = x[0];
     int64_t i = 0;
     if (count >= kLanes) {
@@ -29,7 +28,7 @@ struct ShiftBody {
       for (int k = 0; k < kLanes; ++k) top = partial[k] > top ? partial[k] : top;
     }
     for (; i < count; ++i) top = x[i] > top ? x[i] : top;
-    for (int64_t j = 0; j < count; ++j) y[j] = x[j] - top;
+    return top;
   }
 };
 
@@ -66,19 +65,29 @@ auto version() {
 template <typename C>
 SoftmaxRows<C>::SoftmaxRows()
     : exp_(pointwise_loop<C>(PointwiseCode::kExp)),
-      shift_(version<ShiftBody<C>, C>()),
+      exp_less_(pointwise_loop<C>(PointwiseCode::kExpLessScalar)),
+      top_(version<TopBody<C>, C>()),
       norm_(version<NormBody<C>, C>()) {}
 
 // Short rows share one call of the exponential.
 template <typename C>
 void SoftmaxRows<C>::rows(const C *x, C *y, int64_t count, int64_t cols) const {
   if (cols == 0) return;
-  const int64_t together = std::max<int64_t>(1, kBlock / cols);
+  const int64_t together = std::max<int64_t>(1, kShared / cols);
   for (int64_t first = 0; first < count; first += together) {
     const int64_t last = std::min(first + together, count);
-    for (int64_t row = first; row < last; ++row) shift_(x + row * cols, y + row * cols, cols);
     C *const block = y + first * cols;
-    exp_(block, nullptr, nullptr, C(0), C(0), block, (last - first) * cols);
+    for (int64_t row = first; row < last; ++row) {
+      const C *const from = x + row * cols;
+      C *const to = y + row * cols;
+      const C top = top_(from, cols);
+      if (together == 1) {
+        exp_less_(from, nullptr, nullptr, top, C(0), to, cols);
+      } else {
+        for (int64_t i = 0; i < cols; ++i) to[i] = from[i] - top;
+      }
+    }
+    if (together > 1) exp_(block, nullptr, nullptr, C(0), C(0), block, (last - first) * cols);
     for (int64_t row = first; row < last; ++row) norm_(y + row * cols, cols);
   }
 }
