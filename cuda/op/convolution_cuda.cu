@@ -427,10 +427,11 @@ std::unique_ptr<Kernel> make(StepSpec &spec) {
   return std::make_unique<K<float>>(spec);
 }
 
-COHORT_KERNEL_BY(cuda, Convolution, make<ConvolutionCuda>).dtypes(kFloatTypes);
-COHORT_KERNEL_BY(cuda, _backward_Convolution, make<ConvolutionBackwardCuda>).dtypes(kFloatTypes);
-COHORT_KERNEL_BY(cuda, Deconvolution, make<DeconvolutionCuda>).dtypes(kFloatTypes);
-COHORT_KERNEL_BY(cuda, _backward_Deconvolution, make<DeconvolutionBackwardCuda>).dtypes(kFloatTypes);
+// Named as what is more than plain loops: in 16 bits they, and what follows them, move half as many bytes.
+COHORT_KERNEL_BY(cuda, Convolution, make<ConvolutionCuda>).named("tiles").dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cuda, _backward_Convolution, make<ConvolutionBackwardCuda>).named("tiles").dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cuda, Deconvolution, make<DeconvolutionCuda>).named("tiles").dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cuda, _backward_Deconvolution, make<DeconvolutionBackwardCuda>).named("tiles").dtypes(kFloatTypes);
 
 }  // namespace
 }  // namespace cohort

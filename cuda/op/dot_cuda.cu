@@ -68,10 +68,10 @@ class DotBackwardCuda final : public Kernel {
   std::vector<Part> parts_;
 };
 
-COHORT_KERNEL(cuda, dot, DotCuda<false>);
-COHORT_KERNEL(cuda, _backward_dot, DotBackwardCuda<false>);
-COHORT_KERNEL(cuda, batch_dot, DotCuda<true>);
-COHORT_KERNEL(cuda, _backward_batch_dot, DotBackwardCuda<true>);
+COHORT_KERNEL(cuda, dot, DotCuda<false>).named("cublaslt");
+COHORT_KERNEL(cuda, _backward_dot, DotBackwardCuda<false>).named("cublaslt");
+COHORT_KERNEL(cuda, batch_dot, DotCuda<true>).named("cublaslt");
+COHORT_KERNEL(cuda, _backward_batch_dot, DotBackwardCuda<true>).named("cublaslt");
 
 }  // namespace
 }  // namespace cohort

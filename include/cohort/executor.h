@@ -75,11 +75,11 @@ typedef struct cohort_executor_options {
      follows them (activations, additions, pooling, normalisations, concatenation) takes their results so; losses,
      statistics, norms and all else stay in float32, bodies of loops and branches, too: see cohort_operator_precision(),
      and for the nodes of a bound network cohort_executor_debug_text(). Arguments, gradients, outputs and auxiliary states
-     keep their types: the weights are the float32 masters. Where a device has no units for bfloat16 nothing is narrowed,
-     and a message of level info says so; gpu contexts narrow nothing yet.
+     keep their types: the weights are the float32 masters. Where a CPU has no units for bfloat16 nothing is narrowed,
+     and a message of level info says so. COHORT_DTYPE_FLOAT16: likewise, on gpu contexts alone, else UNSUPPORTED.
      COHORT_DTYPE_INT8: inference in bytes, by a calibration (calibration.h); with gradients UNSUPPORTED, without a
-     calibration INVALID_ARGUMENT, with one that has seen nothing STATE; on cpu contexts so far. COHORT_DTYPE_FLOAT16:
-     UNSUPPORTED; others: INVALID_ARGUMENT. */
+     calibration INVALID_ARGUMENT, with one that has seen nothing STATE; on cpu contexts so far.
+     Others: INVALID_ARGUMENT. */
   cohort_dtype compute_dtype;
 
   /* Nodes, and operators (all of their nodes), whose work is done in the network's types whatever compute_dtype says,

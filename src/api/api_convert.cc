@@ -75,15 +75,15 @@ Dtype to_dtype(int32_t dtype) {
 }
 
 Dtype to_compute_dtype(int32_t dtype) {
-  if (dtype == COHORT_DTYPE_FLOAT32 || dtype == COHORT_DTYPE_BFLOAT16 || dtype == COHORT_DTYPE_INT8)
+  if (dtype == COHORT_DTYPE_FLOAT32 || dtype == COHORT_DTYPE_BFLOAT16 || dtype == COHORT_DTYPE_FLOAT16 ||
+      dtype == COHORT_DTYPE_INT8) {
     return Dtype(dtype);
-  if (dtype == COHORT_DTYPE_FLOAT16) {
-    throw Error(Code::kUnsupported, "compute_dtype: no backend computes in float16", "compute_dtype");
   }
-  throw Error(
-      Code::kInvalidArgument,
-      text("compute_dtype: expected COHORT_DTYPE_FLOAT32, COHORT_DTYPE_BFLOAT16 or COHORT_DTYPE_INT8, found ", dtype),
-      "compute_dtype");
+  throw Error(Code::kInvalidArgument,
+              text("compute_dtype: expected COHORT_DTYPE_FLOAT32, COHORT_DTYPE_BFLOAT16, COHORT_DTYPE_FLOAT16 or "
+                   "COHORT_DTYPE_INT8, found ",
+                   dtype),
+              "compute_dtype");
 }
 
 Dtype to_dtype_or_none(int32_t dtype) { return dtype == COHORT_DTYPE_NONE ? Dtype::kNone : to_dtype(dtype); }

@@ -102,7 +102,18 @@ std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const Ex
   impl->join(options.context);
   for (const auto &[group, context] : options.group2ctx) impl->group_devices[group] = impl->join(context);
   impl->places();  // refuses groups without a context before anything is allocated
+  impl->check_compute_type();
   return impl;
+}
+
+void Executor::Impl::check_compute_type() const {
+  if (options.compute.dtype != Dtype::kFloat16) return;
+  for (const size_t member : members) {
+    const Context &context = family->members[member].device->context();
+    if (context.type == DeviceType::kGpu) continue;
+    throw Error(Code::kUnsupported, text("compute_dtype float16: expected gpu contexts alone, found ", context),
+                "compute_dtype");
+  }
 }
 
 // Devices of one network work at the same time: the processors are shared out among them.

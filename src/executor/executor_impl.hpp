@@ -71,6 +71,7 @@ struct Executor::Impl {
   std::unique_ptr<ValueShapedParts> parts;   // run in place of `programs`; null: all shapes are known
 
   ProgramOwner &program(bool is_train, bool with_backward, bool separate_nodes);
+  void check_compute_type() const;  // kUnsupported: a device does not compute in it
   void share_threads();
   int join(const Context &context);  // the family has a member for it, and the plan a device
   // Where arrays of variables are already, or shall be: nodes are placed around them. kDevice where that contradicts.
