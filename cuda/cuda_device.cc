@@ -9,6 +9,7 @@
 #include "cuda/cuda_context.hpp"
 #include "cuda/cuda_memory.hpp"
 #include "cuda/cuda_queue.hpp"
+#include "cuda/cuda_rates.hpp"
 #include "cuda/cuda_watch.hpp"
 #include "device/device.hpp"
 #include "device/kernel_table.hpp"
@@ -44,6 +45,7 @@ class CudaDevice final : public Device {
   }
 
   const KernelTable &kernels() const override { return cuda_kernels(); }
+  MachineRates rates(int) const override { return cuda_rates(id_); }
 
   std::unique_ptr<Kernel> make_reorder(const TensorSpec &from, const TensorSpec &, int) override {
     throw Error(Code::kInternal, text("cuda kernels keep every tensor row-major, found ", from.layout->describe()));

@@ -39,7 +39,7 @@ CudaQueue::CudaQueue(std::shared_ptr<Device> device, DevicePool &pool, int id, T
       pool_(pool),
       id_(id),
       trace_(trace),
-      row_(*trace, text(device_->context(), " enqueued"), device_->context(), 1),
+      row_(*trace, text(device_->context(), " enqueued"), device_->context(), 0),  // the host's time
       fault_(label_to_fail()),
       replays_(read_setting(kCudaGraphs) != "0" && fault_.empty()),
       pending_(std::make_shared<PendingWork>(id)) {

@@ -161,6 +161,12 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
       return *value = 9, cudaSuccess;
     case cudaDevAttrComputeCapabilityMinor:
       return *value = 0, cudaSuccess;
+    case cudaDevAttrClockRate:
+      return *value = 1980000, cudaSuccess;
+    case cudaDevAttrMemoryClockRate:
+      return *value = 2619000, cudaSuccess;
+    case cudaDevAttrGlobalMemoryBusWidth:
+      return *value = 5120, cudaSuccess;
     default:
       return call.result(cudaErrorInvalidValue);
   }

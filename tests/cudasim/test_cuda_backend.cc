@@ -558,6 +558,19 @@ TEST(take_in_mode_raise_has_the_error_that_it_has_on_the_cpu_and_all_goes_on_aft
   }
 }
 
+// Whose clocks and units are those of an H100 SXM: 66.9 Tflop/s, 3.35 TB/s.
+TEST(steps_are_shown_beside_what_the_device_can_do) {
+  const MachineRates rates = get_device(kGpu0)->rates(1);
+  CHECK_NEAR(rates.flops_per_s / 1e12, 66.9, 0.05);
+  CHECK_NEAR(rates.narrow_flops_per_s / rates.flops_per_s, 16, 1e-9);
+  CHECK_NEAR(rates.bytes_per_s / 1e12, 3.352, 0.001);
+  const Bound bound = bind_on(kGpu0, node("FullyConnected", {{"num_hidden", "64"}, {"no_bias", "1"}}, {"x", "w"}),
+                              {random_on(kCpu, {1024, 1024}, 1), random_on(kCpu, {64, 1024}, 2)});
+  bound.exec->forward(false);
+  const std::string text = bound.exec->debug_text();
+  CHECK(text.find("FullyConnected 'node' by cublaslt: 134.218 MFLOP, 4.719 MB, 2.01 us by flops") != std::string::npos);
+}
+
 TEST(a_forked_child_is_refused) {
   values(random_on(kGpu0, {4}, 1));
   const pid_t child = fork();

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/cuda_rates.hpp"
+
+#include <cuda_runtime.h>
+
+namespace cohort {
+namespace {
+
+// Of a multiprocessor, a clock: a multiplication and an addition are two. Sums of 16-bit products are in float32.
+struct Units {
+  int capability;
+  double flops, narrow_flops;
+};
+constexpr Units kUnits[] = {{80, 128, 2048}, {86, 256, 512}, {89, 256, 1024}, {90, 256, 4096}};
+
+// 0: the driver does not say.
+double attribute(cudaDeviceAttr what, int device) {
+  int value = 0;
+  if (cudaDeviceGetAttribute(&value, what, device) == cudaSuccess) return value;
+  cudaGetLastError();
+  return 0;
+}
+
+}  // namespace
+
+MachineRates cuda_rates(int device) noexcept {
+  MachineRates rates;
+  const double two_a_clock = 2, hertz = 1e3 * attribute(cudaDevAttrMemoryClockRate, device);  // asked for in kHz
+  rates.bytes_per_s = two_a_clock * hertz * attribute(cudaDevAttrGlobalMemoryBusWidth, device) / 8;
+  const int capability = int(10 * attribute(cudaDevAttrComputeCapabilityMajor, device) +
+                             attribute(cudaDevAttrComputeCapabilityMinor, device));
+  const double clocks =
+      1e3 * attribute(cudaDevAttrClockRate, device) * attribute(cudaDevAttrMultiProcessorCount, device);
+  for (const Units &units : kUnits) {
+    if (units.capability != capability) continue;
+    rates.flops_per_s = units.flops * clocks;
+    rates.narrow_flops_per_s = units.narrow_flops * clocks;
+  }
+  return rates;
+}
+
+}  // namespace cohort
