@@ -328,4 +328,55 @@ TEST(after_sums_that_failed_weights_and_gradients_are_marked_and_later_calls_say
   same(weights_of(*group), trained_on(cpus(2), UpdateMode::kPerDevice));
 }
 
+// The last index of the last device: what was made of it reaches no weight, on no device.
+TEST(a_number_out_of_range_on_one_device_is_learned_by_none) {
+  for (uint64_t seed = 2; seed < 6; ++seed) {
+    for (const std::vector<Context> &contexts : {cpus(2), gpus({0, 1})}) {
+      for (const UpdateMode mode : {UpdateMode::kPerDevice, UpdateMode::kOnStore}) {
+        seed_anew(seed);
+        GroupOptions options;
+        options.contexts = contexts;
+        options.param_names = {"fc_weight", "fc_bias"};
+        options.num_threads = 1;
+        const Symbol rows =
+            Symbol::create("take", {{"mode", "raise"}}, "rows", {}, {Symbol::variable("data"), Symbol::variable("at")});
+        const Symbol fc = Symbol::create("FullyConnected", {{"num_hidden", "4"}}, "fc", {}, {rows});
+        const auto group = Group::create(Symbol::create("SoftmaxOutput", {}, "softmax", {}, {fc}),
+                                         {{"data", Shape{kBatch, kInputs}}, {"at", Shape{kBatch}}},
+                                         {{"softmax_label", Shape{kBatch}}}, options);
+        set_weights(*group);
+        std::shared_ptr<Optimizer> optimizer = sgd();
+        const Batch batch(1);
+        const NDArray at = NDArray::create(Shape{kBatch}, Dtype::kFloat32, Context());
+        const auto step = [&](float last) {
+          for (int64_t i = 0; i < kBatch; ++i) at.data_as<float>()[i] = float(i % (kBatch / 2));
+          at.data_as<float>()[kBatch - 1] = last;
+          group->forward({batch.data, at}, {batch.label}, 1);
+          group->backward({});
+          group->update(optimizer, mode);
+          group->wait();
+        };
+        for (int i = 0; i < 4; ++i) step(1);
+        std::vector<std::vector<float>> before;
+        for (size_t d = 0; d < 2; ++d)
+          for (size_t i = 0; i < 2; ++i) before.push_back(values_of(group->array(GroupList::kParams, i, d)));
+        CHECK_THROWS(step(99), Error, "indices[5]: expected 0 to 5, found 99");
+        try {
+          group->wait();  // where a call before it has thrown
+        } catch (const Error &) {
+        }
+        for (size_t d = 0; d < 2; ++d) {
+          for (size_t i = 0; i < 2; ++i) {
+            const NDArray weight = group->array(GroupList::kParams, i, d);
+            if (!weight.failed()) same(values_of(weight), before[2 * d + i]);
+          }
+        }
+        set_weights(*group);
+        optimizer = sgd();  // the states are marked, too
+        step(2);
+      }
+    }
+  }
+}
+
 UNIT_MAIN()
