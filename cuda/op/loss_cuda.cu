@@ -175,18 +175,13 @@ __device__ C leaky_slope(int type, C slope, C x) {
   }
 }
 
-template <typename C>
-C slope_of(const LeakyReLUAttrs &a) {  // of rrelu out of training the mean
-  return a.act_type == LeakyReLUAttrs::kRrelu ? (C(a.lower_bound) + C(a.upper_bound)) / 2 : C(a.slope);
-}
-
 // Backward: head gradient; data or (leaky) output.
 template <typename C, bool kBackward>
 class LeakyCuda final : public Kernel {
  public:
   explicit LeakyCuda(const StepSpec &spec)
       : type_(spec.attrs_as<LeakyReLUAttrs>().act_type),
-        slope_(slope_of<C>(spec.attrs_as<LeakyReLUAttrs>())),
+        slope_(C(spec.attrs_as<LeakyReLUAttrs>().slope)),
         count_(spec.outputs[0].shape.size()),
         dtype_(spec.outputs[0].dtype) {}
   void run(const Args &args, const Lane &lane) const override {
@@ -207,36 +202,49 @@ class LeakyCuda final : public Kernel {
   const Dtype dtype_;
 };
 
-// rrelu in training: the slope of element i of run r is number i of stream r, and is saved, 1 above zero.
+// rrelu: the slopes are its second output. In training that of element i of run r is number i of stream r, else their
+// mean; 1 above zero. Backward: head gradients of both outputs, of which none flows through the slopes; the slopes.
 template <typename C, bool kBackward>
 class RandomLeakyCuda final : public Kernel {
  public:
-  explicit RandomLeakyCuda(StepSpec &spec)
-      : attrs_(spec.attrs_as<LeakyReLUAttrs>()), count_(spec.outputs[0].shape.size()), dtype_(spec.outputs[0].dtype) {
-    if (!kBackward) spec.saved_bytes = size_t(count_) * sizeof(float);
-  }
+  explicit RandomLeakyCuda(const StepSpec &spec)
+      : attrs_(spec.attrs_as<LeakyReLUAttrs>()),
+        count_(spec.inputs[0].shape.size()),
+        dtype_(spec.inputs[0].dtype),
+        is_train_(spec.is_train) {}
   void run(const Args &args, const Lane &lane) const override {
     const Elements x = elements_of(args.inputs[0], dtype_), y = elements_of(args.outputs[0], dtype_);
-    float *const slopes = static_cast<float *>(args.saved);
     if constexpr (kBackward) {
-      for_each(lane, count_, [=] __device__(int64_t i) { store(y, i, load<C>(x, i) * C(slopes[i])); });
+      const Elements slopes = elements_of(args.inputs[2], dtype_);
+      for_each(lane, count_, [=] __device__(int64_t i) { store(y, i, load<C>(x, i) * load<C>(slopes, i)); });
     } else {
+      const Elements slopes = elements_of(args.outputs[1], dtype_);
+      const C mean = (C(attrs_.lower_bound) + C(attrs_.upper_bound)) / 2;
+      if (!is_train_) {
+        for_each(lane, count_, [=] __device__(int64_t i) { put(x, y, slopes, i, mean); });
+        return;
+      }
       const auto draw = next_draw(args, lane);
       const float low = attrs_.lower_bound, span = attrs_.upper_bound - attrs_.lower_bound;
       for_each(lane, count_, [=] __device__(int64_t i) {
-        const C value = load<C>(x, i);
         const RandomStream drawn = draw.get();
         const Philox random = Philox::at(drawn.seed, uint64_t(i / 4), drawn.draws);
-        slopes[i] = value > 0 ? 1.0f : low + span * uniform_of(random.word[i % 4]);
-        store(y, i, value * C(slopes[i]));
+        put(x, y, slopes, i, C(low + span * uniform_of(random.word[i % 4])));
       });
     }
   }
 
  private:
+  static __device__ void put(const Elements &x, const Elements &y, const Elements &slopes, int64_t i, C below) {
+    const C value = load<C>(x, i), slope = value > 0 ? C(1) : below;
+    if (y.data) store(y, i, value * slope);
+    if (slopes.data) store(slopes, i, slope);
+  }
+
   const LeakyReLUAttrs attrs_;
   const int64_t count_;
   const Dtype dtype_;
+  const bool is_train_;
 };
 
 // prelu, where element i of (outer, channels, inner) finds its slope: at i / inner % channels. Backward: head gradient,
@@ -307,7 +315,7 @@ std::unique_ptr<Kernel> make_leaky_of(StepSpec &spec) {
     if constexpr (kBackward) return std::make_unique<PreluBackwardCuda<C>>(spec);
     return std::make_unique<PreluCuda<C>>(spec);
   }
-  if (type == LeakyReLUAttrs::kRrelu && spec.is_train) return std::make_unique<RandomLeakyCuda<C, kBackward>>(spec);
+  if (type == LeakyReLUAttrs::kRrelu) return std::make_unique<RandomLeakyCuda<C, kBackward>>(spec);
   return std::make_unique<LeakyCuda<C, kBackward>>(spec);
 }
 template <bool kBackward>

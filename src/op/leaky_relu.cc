@@ -8,6 +8,7 @@ namespace {
 void infer_shape(const LeakyReLUAttrs &a, Shapes &in, Shapes &out) {
   unify(in[0], out[0], "data");
   unify(out[0], in[0], "output");
+  if (out.size() > 1) unify(out[1], in[0], "mask");
   if (a.act_type != LeakyReLUAttrs::kPrelu || !in[0].rank_known()) return;
   const Shape channels{in[0].rank() > 1 ? in[0][1] : 1};
   if (!in[1].known()) unify(in[1], channels, "gamma");
@@ -34,6 +35,11 @@ COHORT_OPERATOR(LeakyReLU, LeakyReLUAttrs)
         "gamma", [](const LeakyReLUAttrs &a) { return a.act_type == LeakyReLUAttrs::kPrelu; },
         "Slope of prelu: one element, one a channel (axis 1), or the shape of data.")
     .init("[\"Constant\", {\"value\": 0.25}]")
+    .outputs([](const LeakyReLUAttrs &a) { return a.act_type == LeakyReLUAttrs::kRrelu ? 2 : 1; })
+    .output_names([](const LeakyReLUAttrs &a) -> std::vector<std::string> {
+      if (a.act_type != LeakyReLUAttrs::kRrelu) return {"output"};
+      return {"output", "mask"};  // the slope of each element: 1 above zero, out of training the mean below
+    })
     .infer_shape(infer_shape)
     .inplace(0, 0)
     // The sign of leaky's output is that of its data unless the slope is negative.
@@ -43,12 +49,13 @@ COHORT_OPERATOR(LeakyReLU, LeakyReLUAttrs)
       g.of = {0};
       if (a.act_type == LeakyReLUAttrs::kPrelu) {
         g.of = g.inputs = {0, 1};
+      } else if (a.act_type == LeakyReLUAttrs::kRrelu) {
+        g.outputs = {1};
       } else if (a.act_type == LeakyReLUAttrs::kLeaky && a.slope >= 0) {
         g.outputs = {0};
       } else {
         g.inputs = {0};
       }
-      g.with_forward = a.act_type == LeakyReLUAttrs::kRrelu;
       return g;
     })
     .backward_inplace(0, 0)

@@ -85,14 +85,62 @@ static void rrelu_takes_the_mean_slope(void **state) {
   cohort_symbol *symbol =
       node("LeakyReLU", "act", ATTRS("act_type", "rrelu", "lower_bound", "0.25", "upper_bound", "0.75"),
            INPUTS(variable("data")));
-  cohort_executor *executor = bound(symbol, SHAPE(4), COHORT_DTYPE_FLOAT32);
+  cohort_symbol *first = NULL;
+  cohort_executor *executor;
   cohort_ndarray *head = floats(SHAPE(4), FLOATS(1, 2, 3, 4));
 
   (void)state;
+  ok(cohort_symbol_output(symbol, 0, &first)); /* without the slopes */
+  cohort_symbol_free(symbol);
+  executor = bound(first, SHAPE(4), COHORT_DTYPE_FLOAT32);
   set(executor, COHORT_EXECUTOR_ARGS, "data", floats(SHAPE(4), FLOATS(-1, 1, -2, 2)));
   infer_and_go_back(executor, head, 0);
   holds_free(gradient(executor, "data"), 0.5f, 2, 1.5f, 4);
   cohort_ndarray_free(head);
+  cohort_executor_free(executor);
+}
+
+/* As in MXNet rrelu has a second output, the slopes, which models name as a head; inference has the mean there. */
+static void rrelu_shows_its_slopes(void **state) {
+  static const char json[] =
+      "{\"nodes\": [{\"op\": \"null\", \"name\": \"data\", \"inputs\": []},"
+      "{\"op\": \"LeakyReLU\", \"name\": \"r\", \"inputs\": [[0, 0, 0]], \"attrs\": {\"act_type\": \"rrelu\","
+      " \"lower_bound\": \"0.25\", \"upper_bound\": \"0.75\"}}], \"arg_nodes\": [0], \"heads\": [[1, 0, 0], [1, 1, 0]],"
+      " \"attrs\": {\"mxnet_version\": [\"int\", 10901]}}";
+  cohort_symbol *symbol = NULL;
+  cohort_executor *executor;
+  cohort_ndarray *heads[2], *slopes, *found;
+  float mask[4], y[4];
+  const char *name = NULL;
+  size_t i;
+
+  (void)state;
+  ok(cohort_symbol_from_json(json, strlen(json), &symbol));
+  ok(cohort_symbol_name_at(symbol, COHORT_SYMBOL_OUTPUTS, 1, &name));
+  assert_string_equal(name, "r_mask");
+  executor = bound(symbol, SHAPE(4), COHORT_DTYPE_FLOAT32);
+  heads[0] = floats(SHAPE(4), FLOATS(1, 2, 3, 4));
+  heads[1] = floats(SHAPE(4), FLOATS(9, 9, 9, 9));
+  set(executor, COHORT_EXECUTOR_ARGS, "data", floats(SHAPE(4), FLOATS(-1, 1, -2, 2)));
+  ok(cohort_executor_forward(executor, 0));
+  slopes = array_of(executor, COHORT_EXECUTOR_OUTPUTS, "r_mask");
+  holds_free(slopes, 0.5f, 1, 0.5f, 1);
+  ok(cohort_executor_forward(executor, 1));
+  ok(cohort_executor_backward(executor, heads, 2, 1));
+  found = array_of(executor, COHORT_EXECUTOR_OUTPUTS, "r_output");
+  ok(cohort_ndarray_read(found, y, sizeof y));
+  slopes = array_of(executor, COHORT_EXECUTOR_OUTPUTS, "r_mask");
+  ok(cohort_ndarray_read(slopes, mask, sizeof mask));
+  assert_true(mask[1] == 1 && mask[3] == 1 && y[1] == 1 && y[3] == 2);
+  for (i = 0; i < 4; i += 2) {
+    assert_true(mask[i] >= 0.25f && mask[i] <= 0.75f);
+    assert_true(y[i] == mask[i] * (i ? -2 : -1));
+  }
+  holds_free(gradient(executor, "data"), mask[0], 2, 3 * mask[2], 4);
+  cohort_ndarray_free(slopes);
+  cohort_ndarray_free(found);
+  cohort_ndarray_free(heads[0]);
+  cohort_ndarray_free(heads[1]);
   cohort_executor_free(executor);
 }
 
@@ -140,6 +188,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(batch_norm_takes_its_moving_statistics),
       TEST(rrelu_takes_the_mean_slope),
+      TEST(rrelu_shows_its_slopes),
       TEST(dropout_lets_all_through),
       TEST(recurrent_layers_keep_what_they_need),
   };

@@ -58,7 +58,7 @@ Symbol middle(const Symbol &net) { return layer("Dropout", {{"p", "0.4"}}, "drop
 
 Symbol network(Symbol (*between)(const Symbol &)) {
   Symbol net = layer("FullyConnected", {{"num_hidden", "10"}}, "one", Symbol::variable("data"));
-  net = layer("LeakyReLU", {{"act_type", "rrelu"}}, "leaky", between(net));
+  net = layer("LeakyReLU", {{"act_type", "rrelu"}}, "leaky", between(net)).output(0);
   net = layer("FullyConnected", {{"num_hidden", std::to_string(kClasses)}}, "two", net);
   return Symbol::create("SoftmaxOutput", {}, "softmax", {}, {net});
 }

@@ -285,19 +285,26 @@ TEST(random_slopes_of_leaky_relu_keep_to_their_bounds) {
   spec.op = "LeakyReLU";
   spec.attrs = get_op("LeakyReLU").parse(attrs).pointer();
   spec.is_train = spec.keep_for_backward = true;
-  spec.inputs = spec.outputs = {{{1000}, Dtype::kFloat32, nullptr}};
+  const TensorSpec tensor{{1000}, Dtype::kFloat32, nullptr};
+  spec.inputs = {tensor};
+  spec.outputs = {tensor, tensor};
+  spec.wanted = {true, true};
   const auto forward = make_kernel(spec);
-  std::vector<float> x(1000, -1), y(1000), dx(1000);
-  std::vector<char> saved(spec.saved_bytes);
-  void *in = x.data(), *out = y.data(), *grad = dx.data();
+  std::vector<float> x(1000, -1), y(1000), slopes(1000), dx(1000);
+  void *in = x.data(), *grad = dx.data();
+  void *outs[] = {y.data(), slopes.data()}, *back[] = {x.data(), nullptr, slopes.data()};
   RandomStream random{5};
-  run_kernel(*forward, {&in, &out, nullptr, saved.data(), nullptr, &random}, 1);
+  run_kernel(*forward, {&in, outs, nullptr, nullptr, nullptr, &random}, 1);
   spec.op = "_backward_LeakyReLU";
   spec.forward = forward.get();
-  run_kernel(*make_kernel(spec), {&in, &grad, nullptr, saved.data()}, 1);
+  spec.inputs = {tensor, tensor, tensor};
+  spec.outputs = {tensor};
+  spec.wanted = {true};
+  run_kernel(*make_kernel(spec), {back, &grad}, 1);
   double mean = 0;
   for (size_t i = 0; i < 1000; ++i) {
     CHECK(y[i] <= -0.2f && y[i] >= -0.4f);
+    CHECK_EQ(slopes[i], -y[i]);
     CHECK_EQ(dx[i], y[i]);  // head -1 times the slope, as the output is
     mean += double(y[i]) / 1000;
   }

@@ -36,10 +36,7 @@ void with_function(const LeakyReLUAttrs &a, Fn &&fn) {
                   return C(0.5) * (1 + std::erf(x * C(0.70710678118654752440))) +
                          x * C(0.39894228040143267794) * std::exp(C(-0.5) * x * x);
                 });
-    case LeakyReLUAttrs::kRrelu: {  // out of training: the mean slope
-      const C mean = (C(a.lower_bound) + C(a.upper_bound)) / 2;
-      return fn([=](C x) { return x > 0 ? x : mean * x; }, [=](C x) { return x > 0 ? C(1) : mean; });
-    }
+    case LeakyReLUAttrs::kRrelu:
     case LeakyReLUAttrs::kPrelu:
       break;
   }
@@ -103,30 +100,35 @@ class LeakyBackward final : public Kernel {
   const int64_t count_;
 };
 
-// rrelu in training: the slope of element i of run r is number i of stream r, and is saved, 1 above zero.
+// rrelu: the slopes are its second output. In training that of element i of run r is number i of stream r, else their
+// mean; 1 above zero.
 class RandomForward final : public Kernel {
  public:
   explicit RandomForward(StepSpec &spec)
-      : attrs_(spec.attrs_as<LeakyReLUAttrs>()), dtype_(spec.inputs[0].dtype), count_(spec.inputs[0].shape.size()) {
+      : attrs_(spec.attrs_as<LeakyReLUAttrs>()),
+        dtype_(spec.inputs[0].dtype),
+        count_(spec.inputs[0].shape.size()),
+        is_train_(spec.is_train) {
     spec.inputs[0].layout = nullptr;
-    spec.saved_bytes = size_t(count_) * sizeof(float);
   }
   void run(const Args &args, const Lane &lane) const override {
-    const uint64_t seed = args.random->seed, stream = args.random->draws++;
+    const uint64_t seed = is_train_ ? args.random->seed : 0, stream = is_train_ ? args.random->draws++ : 0;
     dispatch_float(dtype_, "LeakyReLU", [&](auto type) {
       using T = decltype(type);
       using C = typename Accumulator<T>::type;
       const T *x = args.in<T>(0);
-      T *y = args.out<T>(0);
-      auto *const slopes = static_cast<float *>(args.saved);
+      T *y = args.out<T>(0), *slopes = args.out<T>(1);  // null: not wanted
       const float low = attrs_.lower_bound, span = attrs_.upper_bound - attrs_.lower_bound;
+      const C mean = (C(attrs_.lower_bound) + C(attrs_.upper_bound)) / 2;
       parallel_for(lane, (count_ + 3) / 4, kGrain / 16, [&](int64_t begin, int64_t end) {
         for (int64_t block = begin; block < end; ++block) {
-          const Philox random = Philox::at(seed, uint64_t(block), stream);
+          const Philox random = is_train_ ? Philox::at(seed, uint64_t(block), stream) : Philox{};
           for (int64_t i = block * 4; i < std::min(block * 4 + 4, count_); ++i) {
             const C value = cast_element<C>(x[i]);
-            slopes[i] = value > 0 ? 1.0f : low + span * uniform_of(random.word[i % 4]);
-            y[i] = cast_element<T>(value * C(slopes[i]));
+            const C below = is_train_ ? C(low + span * uniform_of(random.word[i % 4])) : mean;
+            const C slope = value > 0 ? C(1) : below;
+            if (y) y[i] = cast_element<T>(value * slope);
+            if (slopes) slopes[i] = cast_element<T>(slope);
           }
         }
       });
@@ -137,8 +139,10 @@ class RandomForward final : public Kernel {
   const LeakyReLUAttrs attrs_;
   const Dtype dtype_;
   const int64_t count_;
+  const bool is_train_;
 };
 
+// Inputs: head gradients of both outputs, of which none flows through the slopes; the slopes.
 class RandomBackward final : public Kernel {
  public:
   explicit RandomBackward(StepSpec &spec) : dtype_(spec.inputs[0].dtype), count_(spec.inputs[0].shape.size()) {
@@ -148,11 +152,12 @@ class RandomBackward final : public Kernel {
     dispatch_float(dtype_, "_backward_LeakyReLU", [&](auto type) {
       using T = decltype(type);
       using C = typename Accumulator<T>::type;
-      const T *head = args.in<T>(0);
+      const T *head = args.in<T>(0), *slopes = args.in<T>(2);
       T *grad = args.out<T>(0);
-      const auto *const slopes = static_cast<const float *>(args.saved);
       parallel_for(lane, count_, kGrain, [=](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) grad[i] = cast_element<T>(cast_element<C>(head[i]) * C(slopes[i]));
+        for (int64_t i = begin; i < end; ++i) {
+          grad[i] = cast_element<T>(cast_element<C>(head[i]) * cast_element<C>(slopes[i]));
+        }
       });
     });
   }
@@ -243,14 +248,14 @@ class PreluBackward final : public Kernel {
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   const auto &a = spec.attrs_as<LeakyReLUAttrs>();
   if (a.act_type == LeakyReLUAttrs::kPrelu) return std::make_unique<PreluForward>(spec);
-  if (a.act_type == LeakyReLUAttrs::kRrelu && spec.is_train) return std::make_unique<RandomForward>(spec);
+  if (a.act_type == LeakyReLUAttrs::kRrelu) return std::make_unique<RandomForward>(spec);
   return std::make_unique<LeakyForward>(spec);
 }
 
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   const auto &a = spec.attrs_as<LeakyReLUAttrs>();
   if (a.act_type == LeakyReLUAttrs::kPrelu) return std::make_unique<PreluBackward>(spec);
-  if (a.act_type == LeakyReLUAttrs::kRrelu && spec.is_train) return std::make_unique<RandomBackward>(spec);
+  if (a.act_type == LeakyReLUAttrs::kRrelu) return std::make_unique<RandomBackward>(spec);
   return std::make_unique<LeakyBackward>(spec);
 }
 
