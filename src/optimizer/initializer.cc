@@ -160,6 +160,85 @@ class LstmBias final : public Initializer {
   const double forget_bias_;
 };
 
+// The kernel of a layer that enlarges images: (1 - |x / f - c|)(1 - |y / f - c|) for each pair of channels.
+class Bilinear final : public Initializer {
+  void check(const std::string &name, const Shape &shape) const override {
+    if (shape.rank() == 4) return;
+    throw Error(Code::kShape, text("'", name, "': this initializer needs 4 axes, found shape ", shape), name);
+  }
+  void values(const std::string &, const Shape &shape, double *to) const override {
+    const int64_t height = shape[2], width = shape[3];
+    const double f = std::ceil(double(width) / 2), c = (2 * f - 1 - std::fmod(f, 2)) / (2 * f);
+    for (int64_t i = 0; i < shape.size(); ++i) {
+      const double x = double(i % width), y = double(i / width % height);
+      to[i] = (1 - std::fabs(x / f - c)) * (1 - std::fabs(y / f - c));
+    }
+  }
+};
+
+// The packed parameters of RNN (op/rnn.hpp): each gate's matrix by the initializer inside, or by the one that fills
+// weights; biases are 0, an lstm's forget gates' `forget_bias`.
+class FusedRnn final : public Initializer {
+ public:
+  FusedRnn(SettingReader *reader, uint64_t seed) {
+    const auto inner = reader->text_of("init");
+    if (inner && !is_none(*inner)) init_ = from_attribute("init", *inner, seed);
+    hidden_ = reader->integer("num_hidden", 0);
+    layers_ = reader->integer("num_layers", 0);
+    const std::string mode = reader->text_of("mode").value_or("");
+    gates_ = mode == "lstm" ? 4 : mode == "gru" ? 3 : mode == "rnn_relu" || mode == "rnn_tanh" ? 1 : 0;
+    if (gates_ == 0) reader->fail("mode", "one of 'lstm', 'gru', 'rnn_relu', 'rnn_tanh'", mode);
+    for (const auto &[key, value] : {std::make_pair("num_hidden", hidden_), std::make_pair("num_layers", layers_)}) {
+      if (value < 1 || value > kMost) reader->fail(key, text("from 1 to ", kMost), text(value));
+    }
+    directions_ = reader->boolean("bidirectional", false) ? 2 : 1;
+    forget_bias_ = reader->number("forget_bias", 1);
+  }
+
+ private:
+  static constexpr int64_t kMost = 1 << 20;  // so that no product below overflows
+
+  void follow(const Initializer &global) override {
+    if (!init_) global_ = &global;
+  }
+  const Initializer *inner() const { return init_ ? init_.get() : global_; }
+
+  // The number of inputs that makes a vector of this length, or 0.
+  int64_t inputs_of(const Shape &shape) const {
+    if (shape.rank() != 1) return 0;
+    const double rows = double(gates_ * hidden_) * double(directions_);
+    const double upper = double(layers_ - 1) * double(hidden_ * (1 + directions_) + 2);
+    const double inputs = double(shape[0]) / rows - upper - double(hidden_ + 2);
+    return inputs >= 1 && inputs == std::floor(inputs) ? int64_t(inputs) : 0;
+  }
+  void check(const std::string &name, const Shape &shape) const override {
+    if (!inner()) throw Error(Code::kInvalidArgument, text("'", name, "': fusedrnn has no initializer inside"), name);
+    const int64_t inputs = inputs_of(shape);
+    if (inputs == 0) {
+      throw Error(Code::kShape, text("'", name, "': shape ", shape, " holds no parameters of these layers"), name);
+    }
+    inner()->check(name, Shape{hidden_, inputs});
+  }
+  void values(const std::string &name, const Shape &shape, double *to) const override {
+    int64_t columns = inputs_of(shape);
+    for (int64_t layer = 0; layer < layers_; ++layer, columns = hidden_ * directions_) {
+      for (int64_t i = 0; i < directions_ * 2 * gates_; ++i) {  // from the inputs, then from the state
+        const Shape matrix{hidden_, i / gates_ % 2 == 0 ? columns : hidden_};
+        inner()->values(text(name, "_", layer, "_", i), matrix, to);
+        to += matrix.size();
+      }
+    }
+    for (int64_t gate = 0; gate < layers_ * directions_ * 2 * gates_; ++gate, to += hidden_) {
+      std::fill(to, to + hidden_, gates_ == 4 && gate % 4 == 1 ? forget_bias_ : 0.0);
+    }
+  }
+
+  std::shared_ptr<Initializer> init_;
+  const Initializer *global_ = nullptr;
+  int64_t hidden_, layers_, gates_, directions_;
+  double forget_bias_;
+};
+
 void write_values(const NDArray &array, const std::vector<double> &values) {
   std::vector<char> bytes(array.bytes());
   cast_elements(values.data(), Dtype::kFloat64, bytes.data(), array.dtype(), array.size());
@@ -183,11 +262,14 @@ AttrMap to_settings(const Json &object) {
   return settings;
 }
 
+}  // namespace
+
 // Each form that MXNet takes: `["xavier", {"magnitude": 3}]`, `{"initializer": "xavier", "magnitude": 3}`, and a bare
 // name, which Gluon writes.
-std::shared_ptr<Initializer> parse_init(const std::string &name, const std::string &source, uint64_t seed) {
+std::shared_ptr<Initializer> Initializer::from_attribute(const std::string &name, const std::string &source,
+                                                         uint64_t seed) try {
   using Kind = Json::Kind;
-  if (source.find_first_of("[{") != 0) return Initializer::create(source, {}, seed);
+  if (source.find_first_of("[{") != 0) return create(source, {}, seed);
   Json parsed;
   try {
     parsed = parse_json(source, "__init__", 2);  // parameters are numbers and words
@@ -198,14 +280,19 @@ std::shared_ptr<Initializer> parse_init(const std::string &name, const std::stri
     AttrMap settings = to_settings(parsed);
     const auto kind = settings.extract("initializer");
     if (!kind) bad_init(name, source, "expected {\"initializer\": \"name\", parameters}");
-    return Initializer::create(kind.mapped(), settings, seed);
+    return create(kind.mapped(), settings, seed);
   }
   if (!parsed.is(Kind::kArray) || parts.empty() || parts.size() > 2 || !parts[0].is(Kind::kString) ||
       (parts.size() == 2 && !parts[1].is(Kind::kObject))) {
     bad_init(name, source, "expected [\"name\", {parameters}]");
   }
-  return Initializer::create(parts[0].text, parts.size() == 2 ? to_settings(parts[1]) : AttrMap(), seed);
+  return create(parts[0].text, parts.size() == 2 ? to_settings(parts[1]) : AttrMap(), seed);
+} catch (const Error &e) {  // with the parameter's name, of which the initializer knows nothing
+  if (e.subject() == name) throw;
+  throw Error(e.code(), text("__init__ of '", name, "': ", e.what()), name);
 }
+
+namespace {
 
 // What the end of a name says (MXNet's rule): null for a weight, which the caller's initializer fills.
 std::shared_ptr<Initializer> by_suffix(const std::string &name) {
@@ -249,11 +336,14 @@ std::shared_ptr<Initializer> Initializer::create(const std::string &name, const 
     const bool normal = reader.word("rand_type", {"uniform", "normal"}) == "normal";
     made = std::make_shared<Orthogonal>(scale, normal, seed);
   }
+  if (kind == "bilinear") made = std::make_shared<Bilinear>();
+  if (kind == "fusedrnn") made = std::make_shared<FusedRnn>(&reader, seed);
   if (kind == "lstmbias") made = std::make_shared<LstmBias>(reader.number("forget_bias", 1));
   if (!made) {
     throw Error(Code::kName,
                 text("there is no initializer '", name,
-                     "'; there are zero, one, constant, uniform, normal, xavier, msraprelu, orthogonal and lstmbias"),
+                     "'; there are zero, one, constant, uniform, normal, xavier, msraprelu, orthogonal, bilinear, "
+                     "lstmbias and fusedrnn"),
                 name);
   }
   reader.finish();
@@ -276,7 +366,8 @@ void Initializer::apply(const Symbol *symbol, const NamedArrays &arrays) const {
     if (!arrays[i].second) continue;
     const std::string &name = arrays[i].first;
     const auto found = attributes.find(name);
-    rules[i] = found != attributes.end() ? parse_init(name, *found->second, seed_) : by_suffix(name);
+    rules[i] = found != attributes.end() ? from_attribute(name, *found->second, seed_) : by_suffix(name);
+    if (rules[i]) rules[i]->follow(*this);
     (rules[i] ? *rules[i] : *this).check(name, arrays[i].second.shape());
   }
   for (size_t i = 0; i < arrays.size(); ++i) {

@@ -147,6 +147,48 @@ TEST(init_attributes_come_first) {
   }
 }
 
+// Numbers of MXNet 1.9.1.
+TEST(bilinear_weights_are_kernels_of_interpolation) {
+  const std::vector<double> four = fill("bilinear", {}, Shape{2, 1, 4, 4}),
+                            three = fill("Bilinear", {}, Shape{1, 1, 2, 3});
+  const double row[] = {0.0625, 0.1875, 0.1875, 0.0625};
+  for (size_t i = 0; i < 32; ++i) CHECK_EQ(four[i], row[i % 4] * (i / 4 % 4 % 3 == 0 ? 1 : 3));
+  CHECK(three == (std::vector<double>{0.0625, 0.1875, 0.1875, 0.1875, 0.5625, 0.5625}));
+  CHECK(code_of([] { fill("bilinear", {}, Shape{4, 4}); }) == Code::kShape);
+}
+
+// Two layers of two lstm cells each over 5 inputs, as MXNet's FusedRNNCell asks for them.
+TEST(packed_layers_are_filled_matrix_by_matrix) {
+  const std::string settings =
+      R"("num_hidden": 3, "num_layers": 2, "mode": "lstm", "bidirectional": true, "forget_bias": 2.0)";
+  const Shape shape{2 * 12 * (5 + 3 + 2) + 2 * 12 * (6 + 3 + 2)};
+  for (const char *init : {"null", R"("[\"xavier\", {}]")"}) {
+    const Symbol symbol =
+        Symbol::variable("p", {{"__init__", R"(["fusedrnn", {"init": )" + std::string(init) + ", " + settings + "}]"}});
+    const NamedArrays arrays = {{"p", blank(shape)}};
+    Initializer::create("xavier", {}, 1)->apply(&symbol, arrays);
+    const std::vector<double> values = values_of(arrays[0].second);
+    const size_t weights = 2 * 12 * (5 + 3 + 6 + 3);
+    double largest = 0;
+    for (size_t i = 0; i < 15; ++i) largest = std::max(largest, std::fabs(values[i]));
+    CHECK(largest > 0.4 && largest <= std::sqrt(3 / 4.0));  // of 3 rows and 5 columns: each gate for itself
+    for (size_t i = 0; i < weights; ++i) CHECK(values[i] != 0 && std::fabs(values[i]) <= 1);
+    for (size_t i = weights; i < values.size(); ++i) CHECK_EQ(values[i], (i - weights) / 3 % 4 == 1 ? 2.0 : 0.0);
+  }
+  CHECK(code_of([&] {
+          fill("fusedrnn", {{"num_hidden", "3"}, {"num_layers", "2"}, {"mode", "lstm"}}, shape);
+        }) == Code::kInvalidArgument);  // of nothing inside
+  const AttrMap inside{{"init", "zeros"}, {"num_hidden", "3"}, {"num_layers", "2"}, {"mode", "gru"}};
+  CHECK(code_of([&] { fill("fusedrnn", inside, Shape{7}); }) == Code::kShape);
+}
+
+TEST(what_is_wrong_with_an_init_attribute_names_the_parameter) {
+  const Symbol wrong = Symbol::variable("up_weight", {{"__init__", R"(["trilinear", {}])"}});
+  const NamedArrays arrays = {{"up_weight", blank(Shape{2, 2})}};
+  CHECK_THROWS(Initializer::create("one", {}, 0)->apply(&wrong, arrays), Error,
+               "__init__ of 'up_weight': there is no initializer 'trilinear'");
+}
+
 TEST(unknown_initializers_and_settings_are_named) {
   CHECK_THROWS(Initializer::create("glorot", {}, 0), Error, "'glorot'");
   CHECK_THROWS(Initializer::create("uniform", {{"sigma", "1"}}, 0), Error, "no setting 'sigma'");

@@ -29,7 +29,11 @@ extern "C" {
     ///   "xavier"      rnd_type ("uniform" or "gaussian"), factor_type ("avg", "in" or "out"), magnitude (3)
     ///   "msraprelu"   factor_type ("avg"), slope (0.25)
     ///   "orthogonal"  scale (1.414), rand_type ("uniform" or "normal")
+    ///   "bilinear"    the kernel of a layer that enlarges images; four axes
     ///   "lstmbias"    forget_bias (1): the second of four gates, the others 0
+    ///   "fusedrnn"    packed parameters of RNN: num_hidden, num_layers, mode, bidirectional ("False"), forget_bias (1); each
+    ///                 gate's matrix by init, an initializer as in `__init__`; in an `__init__` without one by that which fills
+    ///                 all other weights
     ///
     /// Of words, the first is the default.
     ///
