@@ -270,6 +270,7 @@ std::shared_ptr<Executor> Executor::bind_part(const Symbol &symbol, std::vector<
   take(impl->graph.arguments, args, "argument");
   take(impl->graph.auxiliary, aux, "auxiliary state");
   impl->sized = part.shapes;
+  impl->touches = part.touches;
   for (const auto &[node, shape] : impl->sized) shapes[size_t(node)] = shape;
   impl->fix_places(places);
   impl->infer_shapes(shapes);

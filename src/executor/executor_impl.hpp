@@ -22,6 +22,7 @@ struct Executor::Part {
   std::shared_ptr<Family> family;
   std::shared_ptr<std::vector<RandomStream>> random;
   std::vector<std::pair<int, Shape>> shapes;  // of the one output of nodes
+  std::vector<bool> touches;                  // by node: a variable that another part makes
   std::shared_ptr<PartsInCommon> in_common;   // of its own parts
 };
 
@@ -67,9 +68,11 @@ struct Executor::Impl {
   bool in_pass = false;
   bool is_part = false, told_of_types = false;
   std::vector<std::pair<int, Shape>> sized;  // nodes whose shapes values have said: Part::shapes
+  std::vector<bool> touches;                 // Part::touches
   std::shared_ptr<PartsInCommon> in_common;  // null: there are no parts
   std::unique_ptr<ValueShapedParts> parts;   // run in place of `programs`; null: all shapes are known
 
+  bool is_touch(int node) const { return size_t(node) < touches.size() && touches[size_t(node)]; }
   ProgramOwner &program(bool is_train, bool with_backward, bool separate_nodes);
   void check_compute_type() const;  // kUnsupported: a device does not compute in it
   void share_threads();
@@ -123,6 +126,9 @@ struct Executor::Impl {
       if (!backward) last = nullptr;
       throw;
     }
+  }
+  void forward_failed(const char *why) const {
+    if (last) last->pass_failed(/* backward */ false, why);
   }
   void forward_ran(ProgramOwner &program, bool is_train);
   // The program of backward; *forward_again if a forward pass of it must come before.

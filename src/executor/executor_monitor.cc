@@ -52,7 +52,7 @@ void Executor::Impl::monitored_forward(ProgramOwner &program, size_t end, Progre
         const Graph::Input &input = graph.inputs[i][k];
         const NDArray value = program.snapshot(plan.node_slots[size_t(input.node)][size_t(input.index)]);
         const Node &from = *graph.nodes[size_t(input.node)];
-        if (from.is_variable()) monitor(from.name, value);
+        if (from.is_variable() && !is_touch(input.node)) monitor(from.name, value);  // a touch the other part reports
         monitor(node.name + "_" + names[k], value);
       }
     }

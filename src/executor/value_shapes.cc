@@ -55,7 +55,8 @@ ValueShapedParts::ValueShapedParts(Executor::Impl &whole) : whole_(whole) {
   if (!common->family) common->family = std::make_shared<Family>(whole_.family->timeline);
   common->family->join(*whole_.family);
   bind_first();
-  forget_second();
+  // Of its outputs those of a known shape, too: each second part has its own.
+  for (const size_t h : second_heads_) whole_.arrays.outputs[h] = NDArray();
 }
 
 ValueShapedParts::Source ValueShapedParts::source_of(int variable) const {
@@ -203,6 +204,7 @@ void ValueShapedParts::bind_first() {
   part.family = whole_.family;
   if (!whole_.in_common->first_random) whole_.in_common->first_random = random_of(first_nodes_);
   part.random = whole_.in_common->first_random;
+  part.touches = touches_in(first_nodes_);
   for (const auto &[node, shape] : whole_.sized) {
     const auto found = std::find(first_nodes_.begin(), first_nodes_.end(), node);
     if (found != first_nodes_.end()) part.shapes.emplace_back(int(found - first_nodes_.begin()), shape);
@@ -243,6 +245,7 @@ std::shared_ptr<Executor> ValueShapedParts::bind_second(const Shapes &shapes) co
   Executor::Part part;
   part.family = whole_.in_common->family;
   part.random = whole_.in_common->second_random;
+  part.touches = touches_in(second_nodes_);
   part.in_common = whole_.in_common->inner;
   for (size_t i = 0; i < shapes.size(); ++i) part.shapes.emplace_back(second_sized_[i], shapes[i]);
   return Executor::bind_part(second_symbol_, std::move(args.arrays), std::move(args.grads), std::move(args.reqs),
@@ -261,23 +264,12 @@ Executor &ValueShapedParts::second(const Shapes &shapes) {
   return *seconds_.front().second;
 }
 
-// The touches are reported as what the first part makes, not as arguments of the second.
-void ValueShapedParts::monitor(Executor &part) const {
-  MonitorFunction function = whole_.monitor;
-  if (function && &part != first_.get()) {
-    std::set<std::string> made;
-    for (const Touch &touch : touches_) made.insert(whole_.graph.output_name(touch.from));
-    function = [of_whole = whole_.monitor, made](const std::string &name, const NDArray &array) {
-      if (made.count(name) == 0) of_whole(name, array);
-    };
-  }
-  part.set_monitor(std::move(function), whole_.monitor_all);
-}
+void ValueShapedParts::monitor(Executor &part) const { part.set_monitor(whole_.monitor, whole_.monitor_all); }
 
-// Of its outputs those of a known shape, too: each second part has its own.
-void ValueShapedParts::forget_second() {
-  current_ = nullptr;
-  for (const size_t h : second_heads_) whole_.arrays.outputs[h] = NDArray();
+std::vector<bool> ValueShapedParts::touches_in(const std::vector<int> &nodes) const {
+  std::vector<bool> touches;
+  for (const int node : nodes) touches.push_back(node < 0 || whole_.is_touch(node));
+  return touches;
 }
 
 void ValueShapedParts::begin_forward(bool is_train) {
@@ -286,13 +278,49 @@ void ValueShapedParts::begin_forward(bool is_train) {
 
 void ValueShapedParts::forward_first(bool is_train) {
   whole_.backward_has_run = false;
-  forget_second();
+  is_complete_ = false;
   if (!first_) return;
   monitor(*first_);
-  first_->forward(is_train);
+  try {
+    first_->forward(is_train);
+  } catch (const std::exception &failure) {
+    forward_failed(failure.what());
+    throw;
+  }
+}
+
+void ValueShapedParts::forward_failed(const char *why) {
+  is_complete_ = false;
+  if (!current_) return;
+  const Executor::Impl &second = *current_->impl_;
+  if (second.parts) {
+    if (second.parts->first_) second.parts->first_->impl_->forward_failed(why);
+    return second.parts->forward_failed(why);
+  }
+  second.forward_failed(why);
 }
 
 void ValueShapedParts::forward_second(bool is_train) {
+  Executor *chosen = nullptr;
+  try {
+    chosen = &second(found_shapes());
+  } catch (const std::exception &failure) {
+    forward_failed(failure.what());
+    throw;
+  }
+  current_ = chosen;
+  const auto show_outputs = [&] {
+    for (size_t i = 0; i < second_heads_.size(); ++i) whole_.arrays.outputs[second_heads_[i]] = chosen->outputs()[i];
+  };
+  show_outputs();
+  monitor(*chosen);
+  chosen->forward(is_train);
+  show_outputs();  // it may have two parts itself
+  is_complete_ = true;
+  whole_.tell_if_none_narrow();
+}
+
+Shapes ValueShapedParts::found_shapes() const {
   Shapes shapes;
   for (size_t i = 0; i < sized_.size(); ++i) {
     const size_t n = size_t(sized_[i]);
@@ -301,12 +329,7 @@ void ValueShapedParts::forward_second(bool is_train) {
     for (const Graph::Input &input : whole_.graph.inputs[n]) inputs.push_back(value(input));
     shapes.push_back(shape_by_values(*node.op, node.parsed, inputs));
   }
-  Executor &chosen = second(shapes);
-  monitor(chosen);
-  chosen.forward(is_train);
-  for (size_t i = 0; i < second_heads_.size(); ++i) whole_.arrays.outputs[second_heads_[i]] = chosen.outputs()[i];
-  current_ = &chosen;
-  whole_.tell_if_none_narrow();
+  return shapes;
 }
 
 void ValueShapedParts::backward(const std::vector<ArrayPart> &head_grads, bool is_train) {

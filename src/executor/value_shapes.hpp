@@ -43,7 +43,9 @@ class ValueShapedParts {
   void forward_first(bool is_train);
   void forward_second(bool is_train);
   void backward(const std::vector<ArrayPart> &head_grads, bool is_train);
-  bool has_run() const { return current_ != nullptr; }
+  bool has_run() const { return is_complete_; }
+  // The outputs of the second part, which a pass that went wrong before it got there has not written, are bad.
+  void forward_failed(const char *why);
   const Node &sized_node() const;  // the first of those whose shapes values say
   // What is bound now: the first part, and the second of the last forward.
   struct Bound {
@@ -74,11 +76,12 @@ class ValueShapedParts {
   void find_later_nodes();
   void cut_second();
   void bind_first();
-  void forget_second();
   std::shared_ptr<Executor> bind_second(const Shapes &shapes) const;
   Executor &second(const Shapes &shapes);
+  Shapes found_shapes() const;  // of sized_, once the first part has run
   ExecutorOptions options() const;
   void monitor(Executor &part) const;
+  std::vector<bool> touches_in(const std::vector<int> &nodes) const;  // by node of the part whose nodes these are
   const NDArray &value(const Graph::Input &input) const;  // a variable's, or one that the first part has made
   std::shared_ptr<std::vector<RandomStream>> random_of(const std::vector<int> &nodes) const;
 
@@ -96,6 +99,7 @@ class ValueShapedParts {
   std::vector<size_t> second_aux_;                                   // of the whole
   std::list<std::pair<Shapes, std::shared_ptr<Executor>>> seconds_;  // the last used first
   Executor *current_ = nullptr;                                      // that of the last forward
+  bool is_complete_ = false;                                         // that forward pass
 };
 
 }  // namespace cohort

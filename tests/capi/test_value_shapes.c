@@ -403,6 +403,63 @@ static void a_monitor_sees_a_network_of_parts_as_one(void **state) {
   cohort_executor_free(executor);
 }
 
+/* A node behind the mask may have the name of one before it, of which it reads. */
+static void a_monitor_sees_nodes_of_one_name_in_both_parts(void **state) {
+  static const float mask[] = {1, 0, 1, 1};
+  cohort_symbol *twice = node("_mul_scalar", "twice", "scalar", "2", variable("data"), NULL);
+  cohort_symbol *taken = node("_contrib_boolean_mask", "taken", NULL, NULL, twice, variable("index"));
+  cohort_executor *executor = NULL;
+  char names[512] = "";
+
+  (void)state;
+  taken = node("_mul_scalar", "twice", "scalar", "2", taken, NULL);
+  executor = bound(taken, "null");
+  cohort_symbol_free(taken);
+  set(executor, "index", mask, 4);
+  ok(cohort_executor_set_monitor(executor, note_name, names, 1));
+  ok(cohort_executor_forward(executor, 0));
+  assert_string_equal(
+      names, "data twice_input0 twice_output taken_data index taken_index taken_output twice_input0 twice_output ");
+  cohort_executor_free(executor);
+}
+
+/* Three rows fit; of two the network has no second part. What was there before does not look good, nor is it gone. */
+static void a_forward_that_fits_no_shape_leaves_no_results(void **state) {
+  static const float masks[][4] = {{1, 1, 1, 0}, {1, 0, 1, 0}};
+  static const int64_t three_by_two[] = {3, 2};
+  const char *const key = "__shape__", *const value = "(3, 2)";
+  cohort_symbol *taken = node("_contrib_boolean_mask", "taken", NULL, NULL, variable("data"), variable("index")),
+                *other = NULL;
+  cohort_executor *executor = NULL;
+  cohort_ndarray *head = floats(rows, three_by_two, 2);
+  int round;
+
+  (void)state;
+  ok(cohort_symbol_variable("other", &key, &value, 1, &other));
+  taken = node("broadcast_add", "sum", NULL, NULL, taken, other);
+  executor = bound(taken, "write");
+  cohort_symbol_free(taken);
+  set(executor, "data", rows, 8);
+  for (round = 0; round < 2; ++round) {
+    cohort_ndarray *output;
+
+    set(executor, "index", masks[0], 4);
+    ok(cohort_executor_forward(executor, 1));
+    assert_array(executor, COHORT_EXECUTOR_OUTPUTS, "sum_output", rows, 6);
+    ok(cohort_executor_backward(executor, &head, 1, 1));
+    assert_array(executor, COHORT_EXECUTOR_GRADS, "other", rows, 6);
+    set(executor, "index", masks[1], 4);
+    fails(cohort_executor_forward(executor, 1), COHORT_ERROR_SHAPE, "sum");
+    output = array_of(executor, COHORT_EXECUTOR_OUTPUTS, "sum_output");
+    assert_non_null(output);
+    fails(cohort_ndarray_wait(output), COHORT_ERROR_EXECUTION, "not written");
+    fails(cohort_executor_backward(executor, &head, 1, 1), COHORT_ERROR_STATE, "the last one failed");
+    cohort_ndarray_free(output);
+  }
+  cohort_ndarray_free(head);
+  cohort_executor_free(executor);
+}
+
 /* A reshaped one has parts, too; random nodes of later parts go on drawing, whatever shapes they draw for. */
 static void parts_are_reshaped_and_draw_new_numbers(void **state) {
   static const int64_t six_by_two[] = {6, 2}, five_by_two[] = {5, 2};
@@ -685,6 +742,8 @@ int main(void) {
       TEST(a_network_runs_for_the_rows_that_a_mask_takes),
       TEST(gradients_of_all_parts_are_summed),
       TEST(a_monitor_sees_a_network_of_parts_as_one),
+      TEST(a_monitor_sees_nodes_of_one_name_in_both_parts),
+      TEST(a_forward_that_fits_no_shape_leaves_no_results),
       TEST(parts_are_reshaped_and_draw_new_numbers),
       TEST(an_output_of_known_shape_is_live),
       TEST(a_state_may_be_read_by_the_other_part),

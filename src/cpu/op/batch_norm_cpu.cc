@@ -404,7 +404,8 @@ class PlainBatchNormBackward final : public Kernel {
     const auto *forward = dynamic_cast<const PlainBatchNorm *>(spec.forward);
     if (relu_ && !forward) throw Error(Code::kInternal, text(name_of(spec), ": relu without a forward pass"));
     mask_ = relu_ ? forward->mask() : 0;
-    if (spec.wanted[0]) spec.inplace.emplace_back(0, 0);  // the sums of a channel are there before its gradient is written
+    if (spec.wanted[0])
+      spec.inplace.emplace_back(0, 0);  // the sums of a channel are there before its gradient is written
   }
   void run(const Args &args, const Lane &lane) const override {
     dispatch_float(dtype_, "_backward_BatchNorm", [&](auto type) { differentiate<decltype(type)>(args, lane); });

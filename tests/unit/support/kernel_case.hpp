@@ -178,7 +178,8 @@ inline std::vector<Values> run_step(const Step &step, const std::vector<Values> 
     // What a kernel writes it takes row-major; some layouts of weights cannot be read back.
     if (inputs_after) inputs_after->push_back(spec.inputs[i].layout ? before[i] : read(spec.inputs[i], in[i]));
   }
-  for (const auto &[i, o] : spec.inplace) {  // the same where the two share memory
+  for (const auto &[i, o] : spec.inplace) {  // the same where the two share memory, which those of one size alone do
+    if (spec.inputs[size_t(i)].bytes() != spec.outputs[size_t(o)].bytes()) continue;
     out_pointers[size_t(o)] = in_pointers[size_t(i)];
     run_kernel(*step.kernel, args, spec.num_threads);
     CHECK(read(spec.outputs[size_t(o)], in[size_t(i)]) == results[size_t(o)]);
