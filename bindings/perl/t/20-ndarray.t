@@ -91,12 +91,34 @@ test 'arithmetic is by element, with numbers on either side' => sub {
     near($a >= $a, [1, 1, 1, 1]);
     near(2 < $a, [0, 0, 1, 1]);
     near(2 >= $a, [1, 1, 0, 0]);
-    my $sum = $a;
-    $sum += 1;
-    near($a, [1, 2, 3, 4], 'of which += makes a new one');
+    my $power = $a;
+    $power **= 2;
+    near($a, [1, 2, 3, 4], 'of which **= makes a new one');
     fails { $a + 'one' } 'invalid_argument', qr/one/;
     fails { $a + mx->sym->Variable('x') } 'invalid_argument', qr/kind/;
     ok($a, 'true');
+};
+
+test '+= and the like write where other references and views see it' => sub {
+    my $a = nd([[1, 2], [3, 4]]);
+    my ($same, $row) = ($a, $a->at(1));
+    for ([sub { $_[0] += 1 }, 4, 5], [sub { $_[0] -= 2 }, 2, 3], [sub { $_[0] *= 6 }, 12, 18], [sub { $_[0] /= 2 }, 6, 9],
+        [sub { $_[0] %= 4 }, 2, 1]) {
+        my ($change, @expected) = @$_;
+        $change->($a);
+        near($same->at(1), \@expected);
+        near($row, \@expected);
+    }
+    $row += nd([10, 20]);
+    near($a->at(1), [12, 21], 'a view changes the whole');
+    $a *= nd([[1], [0]]);
+    near($row, [0, 0], 'of which the operand broadcasts');
+    is("$a", "$same");
+    fails { $row += 'one' } 'invalid_argument', qr/one/;
+    fails { $row += nd([1, 2, 3]) } 'shape', qr/3/;
+    my $symbol = mx->sym->Variable('x');
+    $symbol += 1;
+    is_deeply($symbol->list_arguments, ['x'], 'of a symbol it is a new one');
 };
 
 test 'operators are methods and functions, made from the registry' => sub {

@@ -76,9 +76,9 @@ class Executors(Case):
 
     def test_head_gradients_are_an_array_a_list_or_a_dict(self):
         executor = linear().simple_bind(data=(1, 2))
-        for heads in ([[1]], [nd.array([[1]])], {"fc_output": nd.array([[1]])}):
+        for heads in (nd.array([[1]]), [nd.array([[1]])], {"fc_output": nd.array([[1]])}):
             executor.forward(is_train=True, data=[[3, 4]])
-            executor.backward(nd.array(heads) if heads == [[1]] else heads)
+            executor.backward(heads)
             self.near(executor.grad_dict["fc_weight"], [[3, 4]])
         with self.raises(cohort.UnknownNameError, "fc_output"):
             executor.backward({"other": nd.array([[1]])})

@@ -25,7 +25,7 @@ def group(symbol=None, **more):
         "for_training": True,
         "inputs_need_grad": False,
     }
-    return DataParallelExecutorGroup(symbol or linear(), **{**given, **more})
+    return DataParallelExecutorGroup(linear() if symbol is None else symbol, **{**given, **more})
 
 
 class Group(Case):

@@ -39,7 +39,7 @@ def group(**more):
 
 
 def manager(symbol=None, source=None, **more):
-    symbol = symbol or mlp()
+    symbol = mlp() if symbol is None else symbol
     given = {"arg_names": symbol.list_arguments(), "param_names": PARAMS, "aux_names": []}
     return DataParallelExecutorManager(symbol, TWO, source or Source(), **{**given, **more})
 

@@ -111,8 +111,32 @@ def _named_inputs(
     return inputs
 
 
-def apply(name: str, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-    made = invoke(name, inputs, attrs, None, None, 0, False)
+def positional(op: Operator, given: Sequence[Any], attrs: Dict[str, Any]) -> Sequence[Any]:
+    """The inputs of what is given in order. Behind them, as in MXNet, come attributes: ``sum(x, 1)``; they are put into attrs."""
+    if op.count_attribute:
+        return given
+    num = len(op.inputs)
+    keys = [item.name for item in op.attributes]
+    if len(given) > num + len(keys):
+        raise InvalidArgumentError(
+            f"operator {op.name}: expected at most {num} inputs and {len(keys)} attributes, found {len(given)} in order",
+            op.name,
+        )
+    for key, value in zip(keys, given[num:]):
+        if key in attrs:
+            raise InvalidArgumentError(f"operator {op.name}: attribute '{key}' comes twice", op.name)
+        attrs[key] = value
+    return given[:num]
+
+
+def with_none(op: Operator, attrs: Mapping[str, Any]) -> Dict[str, Any]:
+    """The attributes, with None as text where it is a value: ``argsort(x, axis=None)``. Elsewhere it is not given."""
+    optional = {item.name for item in op.attributes if "None" in item.type}
+    return {key: "None" if value is None and key in optional else value for key, value in attrs.items()}
+
+
+def apply(name: str, inputs: Sequence[Any], attrs: Mapping[str, Any], outputs: Optional[Sequence[Any]] = None) -> Any:
+    made = invoke(name, inputs, attrs, outputs, None, 0, False)
     return made[0] if len(made) == 1 else made
 
 
@@ -137,14 +161,17 @@ def function_of_arrays(name: str) -> Callable[..., Any]:
         attrs.pop("name", None) if "name" not in {item.name for item in op.attributes} else None
         given = data[0] if len(data) == 1 and isinstance(data[0], (list, tuple)) and op.count_attribute else data
         inputs = _named_inputs(
-            op, given, attrs, lambda value: isinstance(value, array_type) or hasattr(value, "__array__")
+            op,
+            positional(op, given, attrs),
+            attrs,
+            lambda value: isinstance(value, array_type) or hasattr(value, "__array__"),
         )
         arrays = [to_array(value, name) for value in inputs]
         outputs = None if out is None else [out] if isinstance(out, array_type) else to_list(out, "out")
         for value in outputs or []:
             if not isinstance(value, array_type):
                 raise InvalidArgumentError(f"{name}: out: expected arrays", "out")
-        made = invoke(name, arrays, attrs, outputs, ctx, seed, bool(is_train))
+        made = invoke(name, arrays, with_none(op, attrs), outputs, ctx, seed, bool(is_train))
         return made[0] if len(made) == 1 else made
 
     keyword = inspect.Parameter.KEYWORD_ONLY

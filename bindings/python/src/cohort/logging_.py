@@ -21,7 +21,7 @@ def default_logger() -> logging.Logger:
 
 
 def sink(logger: Any) -> Callable[[int, int], None]:
-    if not hasattr(logger, "log"):
+    if not hasattr(logger, "log") or isinstance(logger, Handle):  # log is an operator, too
         raise InvalidArgumentError(f"logger: expected one of Python's, found {describe(logger)}", "logger")
 
     def run(level: int, message: int) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import byref, c_char_p, c_int32, c_int64, c_void_p
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from . import _abi, _operators
+from ._arithmetic import ARITHMETIC, Names, Operand, is_number
 from ._library import (
     Callback,
     Handle,
@@ -73,7 +74,7 @@ def dtype_of(code: int) -> Optional[Dtype]:
     return BFLOAT16 if code == _abi.Dtype.BFLOAT16 else _NUMPY.get(code)
 
 
-class NDArray(Handle):
+class NDArray(Operand):
     """An array on a device, or a view of one. Reading it waits for the work that writes it.
 
     >>> from cohort import nd
@@ -204,7 +205,10 @@ class NDArray(Handle):
         where = to_context(context)
         return self if where == self.context else self.copy(where)
 
-    def astype(self, dtype: DtypeLike) -> "NDArray":
+    def astype(self, dtype: DtypeLike, copy: bool = True) -> "NDArray":
+        """A copy of another type; without ``copy`` the array itself if it is of that type."""
+        if copy is False and self.dtype == dtype_of(dtype_code(dtype)):
+            return self
         return self._made(lib.cohort_ndarray_cast, dtype_code(dtype))
 
     # ---- views
@@ -212,8 +216,11 @@ class NDArray(Handle):
     def _made(self, function: Any, *arguments: Any) -> "NDArray":
         return NDArray._adopt(self._out(lambda f, handle: out_handle(f, handle, *arguments), function))
 
-    def slice(self, begin: int, end: int) -> "NDArray":
-        """A view of rows."""
+    def slice(self, begin: Any, end: Any, step: Any = None) -> "NDArray":
+        """A view of rows; of a tuple for each of them, what the operator of that name gives."""
+        if isinstance(begin, (list, tuple)):
+            found: NDArray = _operators.function_of_arrays("slice")(self, begin=begin, end=end, step=step)
+            return found
         return self._made(lib.cohort_ndarray_slice, to_int(begin, "begin"), to_int(end, "end"))
 
     def at(self, index: int) -> "NDArray":
@@ -226,10 +233,26 @@ class NDArray(Handle):
         where = to_int(axis, "axis", -(2**31), 2**31 - 1)
         return self._made(lib.cohort_ndarray_slice_axis, where, to_int(begin, "begin"), last)
 
-    def reshape(self, *shape: Any) -> "NDArray":
-        """A view of the same memory with another shape; one length may be -1."""
-        given = shape[0] if len(shape) == 1 else shape
-        return self._made(lib.cohort_ndarray_reshape, *to_shape(given, "shape"))
+    def reshape(self, *lengths: Any, shape: Any = None, reverse: bool = False) -> "NDArray":
+        """A view of the same memory with another shape: ``reshape(2, 3)``, ``reshape((2, 3))`` or ``reshape(shape=(2, 3))``.
+
+        One length may be -1. 0, -2, -3, -4 and ``reverse`` are what they are to the operator Reshape."""
+        given = shape if shape is not None else lengths[0] if len(lengths) == 1 else lengths
+        wanted, num = to_shape(given, "shape")
+        if reverse is not False or self.size and not {0, -2, -3, -4}.isdisjoint(wanted):
+            from .symbol import Variable
+
+            node = _operators.function_of_symbols("Reshape")(Variable("x"), shape=tuple(wanted), reverse=reverse)
+            wanted, num = to_shape(node.infer_shape(x=self.shape)[1][0], "shape")
+        return self._made(lib.cohort_ndarray_reshape, wanted, num)
+
+    @property
+    def T(self) -> "NDArray":
+        """A copy with the axes in reverse; the array itself if it has fewer than two."""
+        if self.ndim < 2:
+            return self
+        found: NDArray = _operators.function_of_arrays("transpose")(self)
+        return found
 
     def __getitem__(self, key: Any) -> "NDArray":
         """A view: of a row, or of rows that follow one another. Anything else: ``asnumpy()``, or an operator."""
@@ -268,42 +291,40 @@ class NDArray(Handle):
 
     # ---- arithmetic
 
-    def _with(self, other: Any, op: str, scalar_op: str, swapped: bool = False) -> Any:
+    @staticmethod
+    def _function_of(name: str) -> Callable[..., Any]:
+        return _operators.function_of_arrays(name)
+
+    def _arithmetic(self, names: Names, other: Any, swapped: bool, out: Optional["NDArray"] = None) -> Any:
+        outputs = None if out is None else [out]
         if isinstance(other, np.ndarray) and other.ndim:
             other = array(other, self.context, self.dtype)
         if isinstance(other, NDArray):
-            return _operators.apply(op, [other, self] if swapped else [self, other], {})
-        if isinstance(other, (str, bytes)) or not hasattr(other, "__float__"):
+            return _operators.apply(names.arrays, [other, self] if swapped else [self, other], {}, outputs)
+        if not is_number(other):
             return NotImplemented
-        return _operators.apply(scalar_op, [self], {"scalar": to_real(other, "scalar")})
+        name = names.reversed if swapped else names.scalar
+        return _operators.apply(name, [self], {"scalar": to_real(other, "scalar")}, outputs)
 
-    def __add__(self, other: Any) -> "NDArray":
-        return self._with(other, "broadcast_add", "_plus_scalar")
+    def _in_place(self, names: Names, other: Any) -> "NDArray":
+        """Writes the result into the array's own memory, where other names and views of it see it."""
+        found = self._arithmetic(names, other, False, self)
+        return found if found is NotImplemented else self
 
-    __radd__ = __add__
+    def __iadd__(self, other: Any) -> "NDArray":
+        return self._in_place(ARITHMETIC["add"], other)
 
-    def __sub__(self, other: Any) -> "NDArray":
-        return self._with(other, "broadcast_sub", "_minus_scalar")
+    def __isub__(self, other: Any) -> "NDArray":
+        return self._in_place(ARITHMETIC["sub"], other)
 
-    def __rsub__(self, other: Any) -> "NDArray":
-        return self._with(other, "broadcast_sub", "_rminus_scalar", True)
+    def __imul__(self, other: Any) -> "NDArray":
+        return self._in_place(ARITHMETIC["mul"], other)
 
-    def __mul__(self, other: Any) -> "NDArray":
-        return self._with(other, "broadcast_mul", "_mul_scalar")
+    def __itruediv__(self, other: Any) -> "NDArray":
+        return self._in_place(ARITHMETIC["truediv"], other)
 
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> "NDArray":
-        return self._with(other, "broadcast_div", "_div_scalar")
-
-    def __rtruediv__(self, other: Any) -> "NDArray":
-        return self._with(other, "broadcast_div", "_rdiv_scalar", True)
-
-    def __pow__(self, other: Any) -> "NDArray":
-        return self._with(other, "broadcast_power", "_power_scalar")
-
-    def __neg__(self) -> "NDArray":
-        return self * -1
+    def __imod__(self, other: Any) -> "NDArray":
+        return self._in_place(ARITHMETIC["mod"], other)
 
     def __reduce__(self) -> Any:
         return _from_pickle, (

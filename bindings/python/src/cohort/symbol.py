@@ -7,11 +7,11 @@ Operators are functions of this module, made from the library's registry: ``sym.
 from __future__ import annotations
 
 from ctypes import byref, c_char_p, c_int32, c_void_p
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from . import _abi, _operators
+from ._arithmetic import Names, Operand, is_number
 from ._library import (
-    Handle,
     attribute_text,
     attributes,
     describe,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Shape = Optional[Tuple[int, ...]]
 
 
-class Symbol(Handle):
+class Symbol(Operand):
     """A graph of operators over variables: one output, or several.
 
     >>> from cohort import sym
@@ -235,36 +235,33 @@ class Symbol(Handle):
 
         return Executor.bind(self, ctx, args, args_grad, grad_req, aux_states, **kwargs)
 
+    def eval(self, ctx: Any = None, **kwargs: Any) -> List[Any]:
+        """The outputs for arrays that are given by name."""
+        found: List[Any] = self.bind(ctx, kwargs, grad_req="null").forward()
+        return found
+
     # ---- arithmetic
 
-    def _with(self, other: Any, op: str, scalar_op: str) -> Any:
+    @staticmethod
+    def _function_of(name: str) -> Callable[..., Any]:
+        return _operators.function_of_symbols(name)
+
+    def _arithmetic(self, names: Names, other: Any, swapped: bool) -> Any:
         if isinstance(other, Symbol):
-            return _create(_operators.operator(op), [self, other], None, None, {})
-        if isinstance(other, (str, bytes)) or not hasattr(other, "__float__"):
+            return _create(_operators.operator(names.symbols), [self, other], None, None, {})
+        if not is_number(other):
             return NotImplemented
-        return _create(_operators.operator(scalar_op), [self], None, None, {"scalar": float(other)})
+        name = names.reversed if swapped else names.scalar
+        return _create(
+            _operators.operator(name), [self], None, None, {"scalar": other if type(other) is int else float(other)}
+        )
 
-    def __add__(self, other: Any) -> "Symbol":
-        return self._with(other, "elemwise_add", "_plus_scalar")
+    def __bool__(self) -> bool:
+        raise TypeError("a symbol has no value: neither it nor a comparison of symbols is true or false")
 
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> "Symbol":
-        return self._with(other, "elemwise_sub", "_minus_scalar")
-
-    def __rsub__(self, other: Any) -> "Symbol":
-        return self._with(other, "elemwise_sub", "_rminus_scalar")
-
-    def __mul__(self, other: Any) -> "Symbol":
-        return self._with(other, "elemwise_mul", "_mul_scalar")
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> "Symbol":
-        return self._with(other, "elemwise_div", "_div_scalar")
-
-    def __neg__(self) -> "Symbol":
-        return self * -1
+    def astype(self, dtype: Any) -> "Symbol":
+        found: Symbol = _operators.function_of_symbols("Cast")(self, dtype=dtype)
+        return found
 
 
 _SHORT = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage")
@@ -320,7 +317,10 @@ def load(fname: Any) -> Symbol:
 def _create(
     op: _operators.Operator, given: Sequence[Any], name: Optional[str], attr: Any, attrs: Dict[str, Any]
 ) -> Symbol:
-    data = list(given[0]) if len(given) == 1 and isinstance(given[0], (list, tuple)) else list(given)
+    if len(given) == 1 and isinstance(given[0], (list, tuple)) and op.inputs:
+        given = given[0]
+    data = _operators.positional(op, given, attrs)
+    attrs = _operators.with_none(op, attrs)
     inputs: List[Symbol] = []
     input_names: Optional[List[str]] = None
     named = {key: attrs.pop(key) for key in [key for key, value in attrs.items() if isinstance(value, Symbol)]}

@@ -16,6 +16,7 @@ use overload
     '""' => sub { $_[0]->_stringify },
     bool => sub {1},
     AI::Cohort::Operator::_overloads(),
+    AI::Cohort::Operator::_overloads_in_place(),
     '.=' => sub { $_[0]->set($_[1]) },
     '=' => sub { $_[0] },
     # Objects are the same when they are one array; == compares elements.

@@ -162,17 +162,27 @@ sub _overloads {
     return (neg => sub { $_[0] * -1 }, map { my $name = $function{$_}; ($_ => sub { _arithmetic($name, @_) }) } keys %function);
 }
 
+# += and the like write into the array itself, as in MXNet, so that other references to it and its views see it.
+sub _overloads_in_place {
+    my %function = ('+=' => 'plus', '-=' => 'minus', '*=' => 'mul', '/=' => 'div', '%=' => 'mod');
+    return map {
+        my $name = $function{$_};
+        ($_ => sub { _arithmetic($name, @_[0, 1], 0, out => $_[0]); $_[0] })
+    } keys %function;
+}
+
+# Further settings, such as out, follow.
 sub _arithmetic {
-    my ($what, $self, $other, $swapped) = @_;
+    my ($what, $self, $other, $swapped, @more) = @_;
     my ($arrays, $symbols, $scalar, $reversed) = @{$arithmetic{$what}};
     my $is_array = $self->isa('AI::Cohort::NDArray');
     my $apply = $is_array ? \&invoke : \&create;
     if (blessed $other && $other->isa($is_array ? 'AI::Cohort::NDArray' : 'AI::Cohort::Symbol')) {
-        return $apply->($is_array ? $arrays : $symbols, $swapped ? ($other, $self) : ($self, $other));
+        return $apply->($is_array ? $arrays : $symbols, $swapped ? ($other, $self) : ($self, $other), @more);
     }
     invalid("$what: expected a number or an object of the same kind, found " . ($other // 'undef'), $what)
         if ref $other || !looks_like_number($other);
-    return $apply->($swapped ? $reversed : $scalar, $self, scalar => $other);
+    return $apply->($swapped ? $reversed : $scalar, $self, scalar => $other, @more);
 }
 
 1;

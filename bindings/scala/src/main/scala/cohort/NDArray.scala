@@ -178,6 +178,21 @@ final class NDArray private[cohort] (address: Long, kept: AnyRef = null)
   def /(value: Float): NDArray = nd("_div_scalar", Seq(this), "scalar" -> value)
   def unary_- : NDArray = nd("negative", Seq(this))
 
+  /** These write into the array itself, so that its other names and its slices see it. */
+  def +=(other: NDArray): NDArray = inPlace("broadcast_add", Seq(this, other))
+  def -=(other: NDArray): NDArray = inPlace("broadcast_sub", Seq(this, other))
+  def *=(other: NDArray): NDArray = inPlace("broadcast_mul", Seq(this, other))
+  def /=(other: NDArray): NDArray = inPlace("broadcast_div", Seq(this, other))
+  def +=(value: Float): NDArray = inPlace("_plus_scalar", Seq(this), "scalar" -> value)
+  def -=(value: Float): NDArray = inPlace("_minus_scalar", Seq(this), "scalar" -> value)
+  def *=(value: Float): NDArray = inPlace("_mul_scalar", Seq(this), "scalar" -> value)
+  def /=(value: Float): NDArray = inPlace("_div_scalar", Seq(this), "scalar" -> value)
+
+  private def inPlace(op: String, inputs: Seq[NDArray], attrs: (String, Any)*): NDArray = {
+    nd.invoke(op, inputs, attrs, Seq(this)).foreach(_.close())
+    this
+  }
+
   override def toString: String = if (isClosed) "NDArray(closed)" else s"NDArray($shape, $dtype, $context)"
 }
 
@@ -289,12 +304,21 @@ object nd extends Operators[NDArray] {
   def apply(op: String, inputs: Seq[NDArray], attrs: (String, Any)*): NDArray = applied(op, null, inputs, attrs)
 
   /** All outputs. */
-  def all(op: String, inputs: Seq[NDArray], attrs: (String, Any)*): Vector[NDArray] = {
+  def all(op: String, inputs: Seq[NDArray], attrs: (String, Any)*): Vector[NDArray] = invoke(op, inputs, attrs, Nil)
+
+  // Into `outputs` if there are some; what comes back are new handles.
+  private[cohort] def invoke(
+      op: String,
+      inputs: Seq[NDArray],
+      attrs: Seq[(String, Any)],
+      outputs: Seq[NDArray]): Vector[NDArray] = {
     val pairs = new Native.Attributes(attrs, "attributes")
     Arrays.take(Handle.addresses(inputs, "inputs") { list =>
-      Native.long(
-        cohort_operator_invoke(Native.in(op, "op"), pairs.keys, pairs.words, pairs.num, list, list.length, null, 0,
-          null, _))
+      Handle.addresses(outputs, "outputs") { targets =>
+        Native.long(
+          cohort_operator_invoke(Native.in(op, "op"), pairs.keys, pairs.words, pairs.num, list, list.length,
+            if (outputs.isEmpty) null else targets, outputs.length, null, _))
+      }
     }).flatMap(_._2)
   }
 }

@@ -35,6 +35,24 @@ final class ObjectsTest extends Case {
     refused(classOf[InvalidArgumentException])(all.slice(2, 9))
   }
 
+  @Test def `what is written in place is seen by other names and by slices`(): Unit = {
+    val all = array(Shape(2, 2))(1, 2, 3, 4)
+    val (same, row) = (all, all.at(1))
+    for ((change, expected) <- Seq[(NDArray => NDArray, Seq[Float])](
+        (_ += 1f, Seq(4, 5)), (_ -= 2f, Seq(2, 3)), (_ *= 6f, Seq(12, 18)), (_ /= 2f, Seq(6, 9)))) {
+      assert(change(all) eq all)
+      near(row.toArray, expected: _*)
+    }
+    row += array(Shape(2))(10, 20)
+    row -= array(Shape(2))(6, 9)
+    row *= array(Shape(2))(2, 3)
+    row /= array(Shape(2))(4, 6)
+    near(same.toArray, 0, 3, 5, 10)
+    all += row
+    near(all.toArray, 5, 13, 10, 20)
+    refused(classOf[ShapeException])(row += array(Shape(3))(1, 2, 3))
+  }
+
   @Test def `a direct buffer is used where it is`(): Unit = {
     val buffer = ByteBuffer.allocateDirect(12).order(ByteOrder.nativeOrder)
     buffer.putFloat(-1).putFloat(1).putFloat(2)
