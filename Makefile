@@ -21,6 +21,8 @@ IS_CLANG := $(findstring clang,$(shell $(CXX) --version 2>/dev/null))
 FLAGS_src/cpu/op/pointwise_float_cpu.cc := $(if $(IS_CLANG),,-fno-tree-pre)
 FLAGS_src/cpu/op/pointwise_fused_multiply_cpu.cc := $(if $(IS_CLANG),,-fno-tree-pre)
 FLAGS_src/ndarray/cast.cc := -O3 -fno-trapping-math
+# Means over devices of all parameters.
+FLAGS_src/group/group_params.cc := -O3 -fno-trapping-math
 CUDA ?= auto
 CUDA_ARCHS ?= 80 90
 GOLDEN ?=
@@ -83,6 +85,8 @@ endif
 TOOL := $(BUILD)/cohort
 TOOL_OBJS := $(TOOL_SRCS:%.cc=$(BUILD)/obj/%.o)
 CAPI_TESTS := $(CAPI_SRCS:tests/capi/%.c=$(BUILD)/tests/capi/%)
+LONG_SRCS := $(sort $(wildcard tests/long/*.c))
+LONG_TESTS := $(LONG_SRCS:tests/long/%.c=$(BUILD)/tests/long/%)
 PAGES := $(sort $(wildcard bindings/from-mxnet/*.md))
 PAGES_TEST := $(if $(PAGES),$(BUILD)/tests/pages)
 UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.cc=$(BUILD)/tests/unit/%)
@@ -270,7 +274,7 @@ $(filter-out $(CUDASIM_SELF),$(CUDASIM_TESTS)): $(BUILD)/tests/%: $(BUILD)/obj/t
 $(BUILD)/obj/%.o: %.c $(BUILD)/cflags.stamp
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(C99) $(if $(filter tests/capi/%,$<),-Itests/capi) $(CPPFLAGS) $(CFLAGS) $(FLAGS_$<) $(DEPFLAGS) -c $< -o $@
+	$(Q)$(CC) $(C99) $(if $(filter tests/capi/% tests/long/%,$<),-Itests/capi) $(CPPFLAGS) $(CFLAGS) $(FLAGS_$<) $(DEPFLAGS) -c $< -o $@
 
 $(BUILD)/obj/tests/%.o: tests/%.cc $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
@@ -280,7 +284,7 @@ $(BUILD)/obj/tests/%.o: tests/%.cc $(BUILD)/flags.stamp
 
 # Calls that name no context go through tests/capi/support/contexts.c; but where addresses of functions are compared.
 CAPI_WRAPPED := ndarray_zeros ndarray_empty ndarray_full ndarray_from_host ndarray_copy arrays_load_memory executor_bind executor_simple_bind operator_invoke
-$(CAPI_TESTS): $(BUILD)/tests/capi/%: $(BUILD)/obj/tests/capi/%.o $(CAPI_SUPPORT:%.c=$(BUILD)/obj/%.o) | $(LIBRARY)
+$(CAPI_TESTS) $(LONG_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(CAPI_SUPPORT:%.c=$(BUILD)/obj/%.o) | $(LIBRARY)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $^ $(CFLAGS) $(if $(filter %/test_function_table,$@),,$(CAPI_WRAPPED:%=-Wl,--wrap=cohort_%)) $(LDFLAGS) $(call link_cohort,../..) -lcmocka -lpthread -ldl -lm
 
@@ -346,7 +350,7 @@ test: deps
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 
-run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' CARGO='$(CARGO)' GO='$(GO)' CAPI='$(CAPI_TESTS)' UNIT='$(UNIT_TESTS)' CUDASIM='$(CUDASIM_TESTS)' PAGES='$(PAGES_TEST)' \
+run_tests = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' CARGO='$(CARGO)' GO='$(GO)' CAPI='$(CAPI_TESTS)' LONG='$(LONG_TESTS)' UNIT='$(UNIT_TESTS)' CUDASIM='$(CUDASIM_TESTS)' PAGES='$(PAGES_TEST)' \
   GOLDEN_RUNNER='$(GOLDEN_RUNNER)' MAKE='$(MAKE)' tests/check/run_tests.sh
 
 .PHONY: test-programs test-capi test-unit test-cudasim test-tool test-perl test-python test-rust test-go test-scala
@@ -355,7 +359,11 @@ test-capi: $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS)
 	@$(run_tests) capi
 test-unit: $(LIBRARY) $(UNIT_TESTS)
 	@$(run_tests) unit
-.PHONY: check-cudasim-long
+# What takes too long for make test.
+.PHONY: check-long check-cudasim-long
+check-long:
+	@$(sub_make) all $(LONG_TESTS) $(CUDASIM) $(CAPI_TESTS) $(GOLDEN_RUNNER)
+	@$(run_tests) long cudasim-long
 test-cudasim check-cudasim-long: $(LIBRARY) $(CUDASIM) $(CUDASIM_TESTS) $(CAPI_TESTS) $(EXAMPLES) $(GOLDEN_RUNNER)
 	@SANITIZER=$(SANITIZER) $(run_tests) $(patsubst check-%,%,$(@:test-%=%))
 test-tool: all
@@ -551,6 +559,7 @@ help:
 	@echo 'make check-layers       includes go down the rooms only; names of files'
 	@echo 'make check-clang        whether clang takes the sources, where it is there; it builds them, too: make CXX=clang++'
 	@echo 'make check-contract     whether the tests of the last make test prove each rule of tests/contract'
+	@echo 'make check-long         what takes longer than make test has time for: networks trained to their end in bfloat16, check-cudasim-long'
 	@echo 'make check-cudasim-long  the programs and models there for which make test has no time: minutes each'
 	@echo 'make lacking            write tests/cudasim/lacking.tsv anew, after adding an operator or a CUDA kernel'
 	@echo 'make abi                write the lists in tests/abi, bindings/abi.json and what bindings declare anew, after changing headers'
@@ -563,5 +572,5 @@ help:
 
 -include $(LIB_OBJS:.o=.d) $(TOOL_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(CUDASIM_OBJS:.o=.d) $(CUDASIM_TESTS:$(BUILD)/%=$(BUILD)/obj/%.d) \
   $(BUILD)/cudasim/obj/tests/cudasim/test_simulator.d $(FAKE_BACKEND:.so=.d) $(SLOW_BACKEND:.so=.d)
--include $(patsubst %,$(BUILD)/obj/%.d,$(basename $(CAPI_SRCS) $(CAPI_SUPPORT) $(UNIT_SRCS) $(GOLDEN_SRCS) $(BENCH_SRCS) $(EXAMPLE_SRCS) \
+-include $(patsubst %,$(BUILD)/obj/%.d,$(basename $(CAPI_SRCS) $(CAPI_SUPPORT) $(LONG_SRCS) $(UNIT_SRCS) $(GOLDEN_SRCS) $(BENCH_SRCS) $(EXAMPLE_SRCS) \
   $(EXAMPLE_SUPPORT)))

@@ -22,17 +22,25 @@ void check_shape(const std::string &name, const Shape &expected, const Shape &fo
   throw Error(Code::kShape, text("'", name, "': expected shape ", expected, ", found ", found), name);
 }
 
+constexpr int64_t kMeanElements = 2048;  // at a time: sums stay in the nearest cache
+
 template <typename T>
 void mean_into(const std::vector<NDArray> &arrays, const NDArray &mean) {
-  T *const to = mean.data_as<T>();
-  const size_t count = size_t(mean.size());
-  std::vector<T> values(count);
-  for (const NDArray &array : arrays) {
-    const NDArray host = array.on_host();
-    cast_elements(host.data(), host.dtype(), values.data(), mean.dtype(), mean.size());
-    for (size_t i = 0; i < count; ++i) to[i] += values[i];
+  std::vector<NDArray> hosts;
+  for (const NDArray &array : arrays) hosts.push_back(array.on_host());
+  T sums[kMeanElements], values[kMeanElements];
+  const T num = T(arrays.size());
+  for (int64_t begin = 0; begin < mean.size(); begin += kMeanElements) {
+    const int64_t count = std::min(kMeanElements, mean.size() - begin);
+    std::fill_n(sums, count, T(0));
+    for (const NDArray &host : hosts) {
+      const char *const from = static_cast<const char *>(host.data()) + size_t(begin) * dtype_size(host.dtype());
+      cast_elements(from, host.dtype(), values, mean.dtype(), count);
+      for (int64_t i = 0; i < count; ++i) sums[i] += values[i];
+    }
+    T *const to = mean.data_as<T>() + begin;
+    for (int64_t i = 0; i < count; ++i) to[i] = sums[i] / num;
   }
-  for (size_t i = 0; i < count; ++i) to[i] /= T(arrays.size());
 }
 
 // Of whole numbers, cut toward zero: without float64, which is exact for integers up to 2^53 only.
@@ -56,7 +64,7 @@ NDArray mean_of(const std::vector<NDArray> &arrays, Dtype target) {
   const Dtype dtype = arrays[0].dtype();
   if (dtype == Dtype::kInt64 && target == Dtype::kInt64) return whole_mean_of(arrays);
   const bool single = dtype == Dtype::kFloat32 || dtype == Dtype::kFloat16 || dtype == Dtype::kBfloat16;
-  const NDArray mean = NDArray::create(arrays[0].shape(), single ? Dtype::kFloat32 : Dtype::kFloat64, Context());
+  const NDArray mean = NDArray::create(arrays[0].shape(), single ? Dtype::kFloat32 : Dtype::kFloat64, Context(), false);
   if (single) {
     mean_into<float>(arrays, mean);
   } else {

@@ -222,6 +222,35 @@ static void the_mean_goes_into_the_arrays_of_the_caller(void **state) {
   cohort_group_free(group);
 }
 
+/* PRM-06: every element of a long parameter has its own mean, whatever pieces it is made in. */
+static void a_long_parameter_has_the_mean_of_each_element(void **state) {
+  enum { kLong = 5003 };
+  static float found[kLong];
+  cohort_group *group = bind(regression("1"), 3, desc("data", SHAPE(3, kLong), NULL), desc("label", SHAPE(3, 1), NULL),
+                             NAMES("fc_weight"), NULL);
+  cohort_arrays *arg = NULL, *aux = NULL;
+  cohort_ndarray *mean = NULL;
+  size_t d, i;
+
+  (void)state;
+  for (d = 0; d < 3; ++d) {
+    cohort_ndarray *const source = counted(SHAPE(1, kLong), (float)(1 << d));
+    cohort_ndarray *const target = device_array(group, COHORT_GROUP_PARAMS, 0, d);
+
+    ok(cohort_ndarray_copy_to(source, target));
+    cohort_ndarray_free(source);
+    cohort_ndarray_free(target);
+  }
+  ok(cohort_group_copy_params(group, &arg, &aux));
+  ok(cohort_arrays_get(arg, 0, &mean));
+  ok(cohort_ndarray_read(mean, found, sizeof(found)));
+  for (i = 0; i < kLong; ++i) assert_true(found[i] == 7 * (float)i / 3);
+  cohort_ndarray_free(mean);
+  cohort_arrays_free(arg);
+  cohort_arrays_free(aux);
+  cohort_group_free(group);
+}
+
 /* PRM-06: auxiliary states are averaged too. */
 static void auxiliary_states_are_averaged_too(void **state) {
   cohort_group *group = bind_batch_norm(2);
@@ -450,6 +479,7 @@ int main(void) {
       TEST(means_are_paired_by_name),
       TEST(targets_may_be_anywhere),
       TEST(the_mean_goes_into_the_arrays_of_the_caller),
+      TEST(a_long_parameter_has_the_mean_of_each_element),
       TEST(auxiliary_states_are_averaged_too),
       TEST(every_parameter_has_a_target),
       TEST(a_mean_of_float16_does_not_overflow),

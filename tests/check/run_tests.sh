@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the parts of the tests that are named, all of them whatever fails, and closes with "N passed, N failed, N skipped".
-#   run_tests.sh PART...      parts: layers clang headers abi capi unit golden cudasim cudasim-long pages tool docs perl python rust go scala examples install contract
+#   run_tests.sh PART...      parts: layers clang headers abi capi unit golden long cudasim cudasim-long pages tool docs perl python rust go scala examples install contract
 # What became of each test is written to $BUILD/tests/results/PART.tsv: PROGRAM:TEST, a tab, and passed, failed or skipped.
 # The Makefile calls it with BUILD, CC, CXX, PYTHON, CARGO, GO, CAPI, UNIT, CUDASIM, PAGES, GOLDEN_RUNNER and MAKE in the environment.
 set -uo pipefail
@@ -222,7 +222,15 @@ for part in "$@"; do
       kind=
       unset COHORT_BACKEND_PATH
       ;;
+    long)
+      for test in ${LONG:-}; do TEST_LIMIT=3000 program "$test"; done
+      ;;
     cudasim-long)
+      if [[ -z ${CUDASIM:-} ]]; then
+        echo "cudasim-long: skipped, there are no headers of CUDA here, or no simulator for this machine"
+        add cudasim-long 0 0 0 1
+        continue
+      fi
       kind='simulated '
       export COHORT_BACKEND_PATH=$PWD/$BUILD/cudasim COHORT_TEST_CONTEXTS='gpu(0),gpu(1)' TEST_LIMIT=3000
       while IFS=$'\t' read -r name when _; do
