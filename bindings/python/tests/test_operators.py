@@ -45,6 +45,15 @@ class Operators(Case):
             rows += sym.Variable("x")
         self.near(rows, [2, 3])
 
+    def test_fractions_of_numpys_are_not_cut_off(self):
+        for dtype in ("int32", "uint8"):
+            made = nd.array([1, 0], dtype=dtype)
+            self.near(made + np.array([2.0, 3.0]), [3, 3])
+            for use in (operator.add, operator.gt, operator.iadd):
+                with self.assertRaises(cohort.DtypeError):
+                    use(made, np.array([0.5, 1]))
+        self.near(nd.array([1, 0]) > np.array([0.5, 0.1]), [1, 0])
+
     def test_gradients_of_a_group_are_changed_in_place(self):
         net = sym.FullyConnected(sym.Variable("data"), num_hidden=1, no_bias=True, name="fc")
         net = sym.LinearRegressionOutput(net, sym.Variable("label"))

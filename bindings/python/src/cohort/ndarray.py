@@ -298,7 +298,13 @@ class NDArray(Operand):
     def _arithmetic(self, names: Names, other: Any, swapped: bool, out: Optional["NDArray"] = None) -> Any:
         outputs = None if out is None else [out]
         if isinstance(other, np.ndarray) and other.ndim:
-            other = array(other, self.context, self.dtype)
+            taken = array(other, self.context, self.dtype)
+            whole = str(self.dtype) in ("int8", "uint8", "int32", "int64")
+            if whole and other.dtype.kind == "f" and np.any(taken.asnumpy() != other):
+                raise DtypeError(
+                    f"expected whole numbers for an array of {self.dtype}, found {describe(other)}", "other"
+                )
+            other = taken
         if isinstance(other, NDArray):
             return _operators.apply(names.arrays, [other, self] if swapped else [self, other], {}, outputs)
         if not is_number(other):
