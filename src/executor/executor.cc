@@ -91,9 +91,17 @@ void Executor::Impl::check_idle(const char *what) const {
 
 void Executor::check_idle(const char *what) const { impl_->check_idle(what); }
 
+ProgramOwner &Executor::Impl::program_of_forward(bool is_train) {
+  ProgramOwner &chosen = program(is_train, is_train && any_gradient, bool(monitor));
+  // A pass that changes arguments is not one to repeat: backward follows it as it is.
+  const bool once = !is_train && any_gradient && !chosen.plan().written_forward.empty();
+  return once ? program(is_train, true, bool(monitor)) : chosen;
+}
+
 ProgramOwner &Executor::Impl::start_forward(bool is_train) {
   ProgramOwner &chosen = program_of_forward(is_train);
   chosen.begin_forward();
+  if (any_gradient) chosen.note_draws();
   last = &chosen;
   last_is_train = is_train;
   last_is_separate = bool(monitor);
@@ -192,10 +200,14 @@ void Executor::check_head_gradients(const std::vector<ArrayPart> &head_grads,
           names[h]);
     }
     const Shape expected = shape_of(h);
-    if (head_grads[h].shape() == expected) continue;
-    throw Error(Code::kShape,
-                text("head gradient of '", names[h], "': expected shape ", expected, ", found ", head_grads[h].shape()),
-                names[h]);
+    if (head_grads[h].shape() != expected) {
+      throw Error(
+          Code::kShape,
+          text("head gradient of '", names[h], "': expected shape ", expected, ", found ", head_grads[h].shape()),
+          names[h]);
+    }
+    if (output_needs_head_gradient(int(h)))
+      naming("head gradient of", names[h], [&] { head_grads[h].array.check_known(); });
   }
 }
 
@@ -234,10 +246,12 @@ void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train,
   const Impl::InPass pass(&self, "backward");
   if (forward_again) {
     program.begin_forward();
+    program.draw_again();
     self.run_pass(program, /* backward */ false, [&] { program.run_forward(0, program.plan().num_forward); });
     self.forward_ran(program, self.last_is_train && is_train);
   }
-  self.start_backward(program, head_grads);
+  self.give_head_gradients(program, head_grads);
+  self.start_backward(program);
   self.run_pass(program, /* backward */ true, [&] {
     Impl::Progress progress;
     self.backward_to(program, program.plan().steps.size() - program.plan().num_forward, after_bucket, &progress);
@@ -251,24 +265,29 @@ void Executor::Impl::forward_ran(ProgramOwner &program, bool is_train) {
 
 // A forward pass of inference keeps nothing for backward, and is run again by a program that does (BWD-07, EXE-24).
 ProgramOwner &Executor::Impl::backward_program(bool is_train, bool *forward_again) {
-  const bool train = last_is_train && is_train;
+  const bool once = !last->plan().written_forward.empty();  // see program_of_forward()
+  const bool train = last_is_train && (is_train || once);
   ProgramOwner &chosen = program(train, true, bool(monitor) || last_is_separate);
   *forward_again = &chosen != last;
   return chosen;
 }
 
-void Executor::Impl::start_backward(ProgramOwner &program, const std::vector<ArrayPart> &head_grads) {
+// What can fail before backward has begun.
+void Executor::Impl::give_head_gradients(ProgramOwner &program, const std::vector<ArrayPart> &head_grads) {
   for (size_t i = 0; i < reqs.size(); ++i) {
     const NDArray &added_to = arrays.grads[i];
     if (reqs[i] != GradReq::kAdd || !added_to) continue;
     naming("gradient of", arg_names[i], [&] { added_to.begin_read(family->timeline); });
   }
-  program.begin_backward();
-  backward_has_run = true;
   const Plan &plan = program.plan();
   for (size_t h = 0; h < plan.head_gradient_slots.size(); ++h) {
     if (plan.head_gradient_slots[h] >= 0) program.copy_to_slot(plan.head_gradient_slots[h], head_grads[h]);
   }
+}
+
+void Executor::Impl::start_backward(ProgramOwner &program) {
+  program.begin_backward();
+  backward_has_run = true;
 }
 
 void Executor::Impl::backward_to(ProgramOwner &program, size_t end, const BucketPrograms &after_bucket,
@@ -381,6 +400,7 @@ void Executor::copy_params_from(const NamedArrays &args, const NamedArrays &aux,
       if (source.shape() != target.shape()) {
         throw Error(Code::kShape, text("'", name, "': expected ", target.shape(), ", found ", source.shape()), name);
       }
+      naming(is_aux ? "auxiliary state" : "argument", name, [&from = source] { from.check_known(); });
       copies.emplace_back(source, target);
     }
   };

@@ -110,7 +110,7 @@ struct Executor::Impl {
    private:
     Impl *const impl_;
   };
-  ProgramOwner &program_of_forward(bool is_train) { return program(is_train, is_train && any_gradient, bool(monitor)); }
+  ProgramOwner &program_of_forward(bool is_train);
   ProgramOwner &start_forward(bool is_train);
   // Queues the steps up to `end`.
   void forward_to(ProgramOwner &program, size_t end, Progress *progress);
@@ -133,7 +133,8 @@ struct Executor::Impl {
   void forward_ran(ProgramOwner &program, bool is_train);
   // The program of backward; *forward_again if a forward pass of it must come before.
   ProgramOwner &backward_program(bool is_train, bool *forward_again);
-  void start_backward(ProgramOwner &program, const std::vector<ArrayPart> &head_grads);
+  void give_head_gradients(ProgramOwner &program, const std::vector<ArrayPart> &head_grads);
+  void start_backward(ProgramOwner &program);
   void monitored_forward(ProgramOwner &program, size_t end, Progress *progress);
   void monitored_backward(ProgramOwner &program, size_t end, Progress *progress);
   void sync();

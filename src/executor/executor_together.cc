@@ -173,7 +173,10 @@ void Executor::backward_together(const std::vector<std::shared_ptr<Executor>> &e
   }
   for (const bool backward : {false, true}) check_one_order(owners, backward);
   if (forward_again) {
-    for (ProgramOwner *owner : owners) owner->begin_forward();
+    for (ProgramOwner *owner : owners) {
+      owner->begin_forward();
+      owner->draw_again();
+    }
     run_in_stretches(owners, /* backward */ false, forward_steps, &errors,
                      [&, begins = std::vector<size_t>(owners.size())](size_t d, size_t end) mutable {
                        executors[d]->impl_->run_pass(*owners[d], /* backward */ false,
@@ -186,7 +189,8 @@ void Executor::backward_together(const std::vector<std::shared_ptr<Executor>> &e
       self.forward_ran(*owners[d], self.last_is_train);
     }
   }
-  for (size_t d = 0; d < executors.size(); ++d) executors[d]->impl_->start_backward(*owners[d], head_grads[d]);
+  for (size_t d = 0; d < executors.size(); ++d) executors[d]->impl_->give_head_gradients(*owners[d], head_grads[d]);
+  for (size_t d = 0; d < executors.size(); ++d) executors[d]->impl_->start_backward(*owners[d]);
   std::vector<Impl::Progress> progress(executors.size());
   std::vector<BucketPrograms> programs;
   for (size_t d = 0; d < executors.size(); ++d) programs.push_back(after_bucket(d));

@@ -101,8 +101,11 @@ ProgramOwner::ProgramOwner(std::shared_ptr<const Plan> plan, bool is_train, cons
   pointers_.resize(count);
   segments_ = cut_segments(*plan_, members_.size() > 1 && arrays_overlap());
   ends_.resize(segments_.size());
+  drawing_.resize(members_.size());
   for (size_t s = 0; s < plan_->steps.size(); ++s) {
     const PlanStep &step = plan_->steps[s];
+    if (s < plan_->num_forward && arrays_.random->at(size_t(step.node)).seed != 0)
+      drawing_[size_t(step.device)].push_back(size_t(step.node));
     if (step.kernel->on_caller()) on_caller_.push_back(s);
     if (!step.finds_part) continue;
     const auto meeting = arrays_.replicas->meeting(step.node, s >= plan_->num_forward, step.part_bytes);
@@ -312,6 +315,35 @@ void ProgramOwner::begin_backward() {
     if (forward_failed) gradient.fail("the forward pass before it failed");
   }
   failed_backward_.store(false, std::memory_order_release);
+}
+
+void ProgramOwner::note_draws() {
+  arrays_.noted->nodes.resize(arrays_.random->size());
+  ++arrays_.noted->pass;
+  for_streams([](RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass) { *noted = {pass, stream->draws}; });
+}
+
+void ProgramOwner::draw_again() {
+  if (arrays_.noted->pass == 0) return;
+  for_streams([](RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass) {
+    if (noted->pass == pass) stream->draws = noted->draws;
+  });
+}
+
+// In the order of the queues that draw.
+void ProgramOwner::for_streams(void (*fn)(RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass)) {
+  for (size_t d = 0; d < drawing_.size(); ++d) {
+    if (drawing_[d].empty()) continue;
+    const auto all = [fn, nodes = drawing_[d], random = arrays_.random, noted = arrays_.noted,
+                      pass = arrays_.noted->pass] {
+      for (const size_t node : nodes) fn(&(*random)[node], &noted->nodes[node], pass);
+    };
+    if (queue(int(d)).idle()) {
+      all();
+    } else {
+      queue(int(d)).call(all, "random numbers");
+    }
+  }
 }
 
 void ProgramOwner::begin_work() {

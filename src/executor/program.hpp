@@ -57,12 +57,22 @@ struct Family {
 };
 
 // The arrays that a program reads and writes; the executor's own.
+// Where streams stood before the latest forward pass: for one that is repeated, to draw the same.
+struct NotedDraws {
+  struct OfNode {
+    uint64_t pass = 0, draws = 0;
+  };
+  uint64_t pass = 0;
+  std::vector<OfNode> nodes;  // the queues'
+};
+
 struct BoundArrays {
   std::vector<NDArray> args, grads, aux, outputs;
   std::shared_ptr<std::vector<RandomStream>> random;  // per node: one for all programs and shapes
-  std::shared_ptr<Replicas> replicas;                 // of the group; null: there are none to meet
-  size_t replica = 0;                                 // which of them this is
-  std::shared_ptr<const double> loss_scale;           // null: there is none
+  std::shared_ptr<NotedDraws> noted = std::make_shared<NotedDraws>();
+  std::shared_ptr<Replicas> replicas;        // of the group; null: there are none to meet
+  size_t replica = 0;                        // which of them this is
+  std::shared_ptr<const double> loss_scale;  // null: there is none
 };
 
 // Each call below queues its work in the order of the main queue, that of the executor's own context: after everything
@@ -79,6 +89,10 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   // is read was not written.
   void begin_forward();
   void begin_backward();
+  // Random numbers of the forward pass that comes next: says where they begin, or takes those of the pass for which
+  // that was said last, of whichever program.
+  void note_draws();
+  void draw_again();
   // Brings what was derived from constants up to date, then queues the forward steps [begin, end).
   void run_forward(size_t begin, size_t end);
   // Queues backward steps [begin, end), counted from the first backward step.
@@ -111,6 +125,7 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   void resolve();  // addresses of all steps, when the arena has moved
   bool arrays_overlap() const;
   Queue &queue(int device) const { return *family_->members[members_[size_t(device)]].queue; }
+  void for_streams(void (*fn)(RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass));
   void begin_work();
   void end_work();
   void enqueue(size_t begin, size_t end, bool brief);
@@ -143,7 +158,8 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   std::vector<void *> pointers_;
   std::vector<Step> steps_, prologue_;
   std::vector<Segment> segments_;
-  std::vector<size_t> on_caller_;  // steps that are: Kernel::on_caller()
+  std::vector<std::vector<size_t>> drawing_;  // per plan device, nodes that may draw
+  std::vector<size_t> on_caller_;             // steps that are: Kernel::on_caller()
   struct Met {
     size_t step;
     std::shared_ptr<Meeting> meeting;

@@ -131,12 +131,13 @@ void Exchange::update_from_sums(const std::shared_ptr<Optimizer> &optimizer, Upd
   waits = begin_update(mode) || waits;
   waits = plan_->slots().begin_states(reduced_on_) || waits;
   const std::shared_ptr<SummedUpdate> &update = free_update();
-  update->begin();
-  if (mode == UpdateMode::kPerDevice) {
-    reducer_->all_reduce(update, waits);
-  } else {
-    reducer_->reduce(update, waits);
-  }
+  update->count([&] {
+    if (mode == UpdateMode::kPerDevice) {
+      reducer_->all_reduce(update, waits);
+    } else {
+      reducer_->reduce(update, waits);
+    }
+  });
   weights_->note_versions();
 }
 

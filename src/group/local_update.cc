@@ -158,23 +158,28 @@ void LocalUpdate::run() {
   std::vector<std::shared_ptr<Timeline>> timelines;
   for (const ExchangeDevice &device : devices_) timelines.push_back(device.timeline);
   plan_->slots->begin_states(timelines);
-  plan_->slots->begin(&values_);
-  for (size_t i = 0; i < places_.size(); ++i) {
-    const Place &place = places_[i];
-    Part &part = *plan_->parts[i];
+  std::vector<Job *> jobs;  // all of them, before one is queued
+  for (const auto &part : plan_->parts) {
     Job *job = nullptr;
-    for (const auto &known : part.jobs)
+    for (const auto &known : part->jobs)
       if (known->free()) job = known.get();
-    if (!job) job = part.jobs.emplace_back(std::make_unique<Job>(part, plan_->labels, plan_->infos)).get();
-    for (size_t k = 0; k < part.params.size(); ++k) {
-      job->values()[k] = values_[part.params[k] * num_copies + (num_copies > 1 ? place.device : 0)];
-    }
-    // In the order of the device's own queue, whatever queue it is.
-    const std::shared_ptr<Queue> &main = devices_[place.device].queue;
-    if (place.queue != main) place.queue->wait(main->record());
-    job->run(*place.queue, plan_->brief, plan_);
-    if (place.queue != main) main->wait(place.queue->record());
+    if (!job) job = part->jobs.emplace_back(std::make_unique<Job>(*part, plan_->labels, plan_->infos)).get();
+    jobs.push_back(job);
   }
+  plan_->slots->count(&values_, [&] {
+    for (size_t i = 0; i < places_.size(); ++i) {
+      const Place &place = places_[i];
+      const Part &part = *plan_->parts[i];
+      for (size_t k = 0; k < part.params.size(); ++k) {
+        jobs[i]->values()[k] = values_[part.params[k] * num_copies + (num_copies > 1 ? place.device : 0)];
+      }
+      // In the order of the device's own queue, whatever queue it is.
+      const std::shared_ptr<Queue> &main = devices_[place.device].queue;
+      if (place.queue != main) place.queue->wait(main->record());
+      jobs[i]->run(*place.queue, plan_->brief, plan_);
+      if (place.queue != main) main->wait(place.queue->record());
+    }
+  });
 }
 
 }  // namespace cohort

@@ -88,7 +88,10 @@ class SummedUpdate final : public SumConsumer {
   explicit SummedUpdate(std::shared_ptr<const SummedUpdatePlan> plan);
   ~SummedUpdate() override;
 
-  void begin() { plan_->slots().begin(&values_); }  // counts it
+  template <typename Queue>
+  void count(const Queue &queue) {  // see UpdateSlots
+    plan_->slots().count(&values_, queue);
+  }
   void before_sums(const ExchangeDevices &devices) override;
   void after_sums(const ExchangeDevices &devices) override;
   void consume(size_t worker, size_t bucket, size_t index, const void *sum, const Lane &lane) override;

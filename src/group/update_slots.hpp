@@ -28,14 +28,27 @@ class UpdateSlots {
   // Says to the states that an update uses them, those of copy c on timeline c, or the last. Are others to be waited
   // for?
   bool begin_states(const std::vector<std::shared_ptr<Timeline>> &timelines) const;
-  // One update of every copy is counted; its values, [param * num_copies + copy].
-  void begin(std::vector<UpdateValues> *values) const;
+  // One update of every copy, which `queue` queues with these values, [param * num_copies + copy]. It is not counted if
+  // that throws.
+  template <typename Queue>
+  void count(std::vector<UpdateValues> *values, const Queue &queue) const {
+    const auto num_update = int64_t(optimizer_->get("num_update"));
+    begin(values);
+    try {
+      queue();
+    } catch (...) {
+      optimizer_->take_back(slots_, num_update);
+      throw;
+    }
+  }
   // An update has failed: its states are no good.
   void fail(size_t param, size_t copy, const char *message) const noexcept;
   // Addresses from element `begin` on; an array of kMostStates.
   void find_states(size_t param, size_t copy, int64_t begin, void **states) const;
 
  private:
+  void begin(std::vector<UpdateValues> *values) const;
+
   const std::shared_ptr<Optimizer> optimizer_;
   const uint64_t generation_;
   const UpdateMode mode_;

@@ -276,6 +276,11 @@ UpdateValues Optimizer::begin_update(Slot &slot) {
   return values;
 }
 
+void Optimizer::take_back(const std::vector<Slot *> &slots, int64_t num_update) {
+  for (Slot *const slot : slots) --slot->count;
+  impl_->num_update = num_update;
+}
+
 const std::vector<NDArray> &Optimizer::states(Slot &slot, const NDArray &weight) {
   const bool master = impl_->wants_master(weight.dtype());
   const size_t num_states = size_t(impl_->op().num_states) + (master ? 1 : 0);
@@ -342,15 +347,14 @@ void Optimizer::update(const std::string &param, size_t copy, const NDArray &wei
     array.storage()->hazards().begin_shared_read(array.range(), timeline);
     array.storage()->hazards().begin_write(array.range(), timeline, /* overwrites */ false);
   }
-  const int64_t count = place.count, num_update = impl_->num_update;
+  const int64_t num_update = impl_->num_update;
   work->kernel->set(begin_update(place));
   Program program{work->steps.data(), work->steps.size(), weight.size() < kBriefElements, QueuedUpdate::failed, true};
   program.contained = true;
   try {
     queue->run(program, work);
   } catch (...) {  // it is not counted
-    place.count = count;
-    impl_->num_update = num_update;
+    take_back({&place}, num_update);
     throw;
   }
 }

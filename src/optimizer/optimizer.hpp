@@ -58,6 +58,8 @@ class Optimizer {
   Slot &slot(const std::string &param, size_t copy);
   // Counts one update of this copy and says with which values it is done. In the order of the updates.
   UpdateValues begin_update(Slot &slot);
+  // What came of begin_update() for each of these was not queued: counts are as before, when "num_update" was that.
+  void take_back(const std::vector<Slot *> &slots, int64_t num_update);
   // The states of one copy, made where there are none yet; of the weight's shape, beside it. kShape: loaded ones of
   // another shape.
   const std::vector<NDArray> &states(Slot &slot, const NDArray &weight);

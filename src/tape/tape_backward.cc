@@ -55,6 +55,7 @@ class Tape::Backward {
   }
 
   void write_variables() {
+    for (uint64_t id : reached_) collect({id, 0});  // what needs memory first: some would be added and others not
     for (uint64_t id : reached_) {
       const auto found = tape_.records_.find(id);
       if (found == tape_.records_.end() || !found->second.is_variable || !found->second.gradient) continue;
