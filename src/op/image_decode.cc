@@ -6,8 +6,9 @@ namespace {
 
 using A = ImageDecodeAttrs;
 
-OpBuilder<A> decoder(const char *name, const char *alias, const char *doc) {
+OpBuilder<A> decoder(const char *name, const char *alias, const char *doc, bool of_file = false) {
   OpBuilder<A> op(name);
+  if (of_file) op.required(&A::filename, "filename", "The file's name.");
   return op.alias(alias)
       .doc(doc)
       .attr(&A::flag, "flag", 1, "1: three channels; 0: one, grey.")
@@ -26,8 +27,8 @@ OpBuilder<A> decoder(const char *name, const char *alias, const char *doc) {
     decoder("_cvimdecode", "_npi_cvimdecode", "The pixels of an image in JPEG or PNG: height, width, channels.")
         .input("buf", "The bytes of the file.");
 [[maybe_unused]] const auto &kRead =
-    decoder("_cvimread", "_npi_cvimread", "The pixels of an image file in JPEG or PNG: height, width, channels.")
-        .required(&A::filename, "filename", "The file's name.");
+    decoder("_cvimread", "_npi_cvimread", "The pixels of an image file in JPEG or PNG: height, width, channels.",
+            /* of_file */ true);
 
 }  // namespace
 }  // namespace cohort

@@ -75,21 +75,13 @@ void infer_dtypes(const Form &form, const A &a, Dtypes &in, Dtypes &out) {
   for (size_t i = in.size() - size_t(form.extra()); i < in.size(); ++i) unify(in[i], Dtype::kFloat32, "numbers");
 }
 
-// `lrs` is the name of the learning rates, `count` that of the number of weights.
-OpBuilder<A> multi(const char *name, const char *doc, const Form &form, const char *lrs = "lrs",
-                   const char *count = "num_weights") {
+OpBuilder<A> multi(const char *name, const char *doc, const Form &form) {
   OpBuilder<A> op(name);
   std::vector<int> mutated;
   for (int i = 0; i < kMostWeights; ++i) {
     for (int k = 2; k < form.per_weight(); ++k) mutated.push_back(i * form.per_weight() + k);
   }
-  op.doc(doc);
-  if (!form.preloaded) {
-    op.required(&A::lrs, lrs, "Learning rates.").required(&A::wds, "wds", "Weight decays.");
-  }
-  op.attr(&A::clip_gradient, "clip_gradient", -1.0f, "Largest absolute value of a scaled gradient; below 0: no limit.")
-      .attr(&A::num_weights, count, 1, "How many weights.")
-      .range(1, kMostWeights)
+  op.doc(doc)
       .variadic("data", "num_args", "For each weight: weight, gradient, states; then the numbers that are arrays.")
       .outputs([](const A &a) { return int(a.num_weights); })
       .mutates(mutated)
@@ -98,28 +90,51 @@ OpBuilder<A> multi(const char *name, const char *doc, const Form &form, const ch
   return op;
 }
 
+// Attributes that several have, each in MXNet's order: who gives them without their names goes by that.
+void learning_rates(OpBuilder<A> &op, const char *name = "lrs") { op.required(&A::lrs, name, "Learning rates."); }
+void decays(OpBuilder<A> &op) { op.required(&A::wds, "wds", "Weight decays."); }
+void betas(OpBuilder<A> &op, float epsilon) {
+  op.attr(&A::beta1, "beta1", 0.9f, "Decay of the mean.")
+      .attr(&A::beta2, "beta2", 0.999f, "Decay of the variance.")
+      .attr(&A::epsilon, "epsilon", epsilon, "Keeps the divisor from 0.");
+}
+void rescale_grad(OpBuilder<A> &op) { op.attr(&A::rescale_grad, "rescale_grad", 1.0f, "Scale of the gradients."); }
+void clip_gradient(OpBuilder<A> &op) {
+  op.attr(&A::clip_gradient, "clip_gradient", -1.0f, "Largest absolute value of a scaled gradient; below 0: no limit.");
+}
+void count(OpBuilder<A> &op, const char *name = "num_weights") {
+  op.attr(&A::num_weights, name, 1, "How many weights.").range(1, kMostWeights);
+}
+
 void sgd(const char *name, const char *doc, const Form &form) {
   auto op = multi(name, doc, form);
-  op.attr(&A::rescale_grad, "rescale_grad", 1.0f, "Scale of the gradients.").check([form](A &a) {
+  if (!form.preloaded) {
+    learning_rates(op);
+    decays(op);
+  }
+  if (form.num_states > 0) op.attr(&A::momentum, "momentum", 0.0f, "Decay of the momentum.");
+  rescale_grad(op);
+  clip_gradient(op);
+  count(op);
+  op.check([form](A &a) {
     a.preloaded = form.preloaded;
     if (form.preloaded) return;
     check_list(a.lrs, a.num_weights, "lrs");
     check_list(a.wds, a.num_weights, "wds");
   });
-  if (form.num_states > 0) op.attr(&A::momentum, "momentum", 0.0f, "Decay of the momentum.");
-}
-
-OpBuilder<A> &with_betas(OpBuilder<A> &op, float epsilon) {
-  return op.attr(&A::beta1, "beta1", 0.9f, "Decay of the mean.")
-      .attr(&A::beta2, "beta2", 0.999f, "Decay of the variance.")
-      .attr(&A::epsilon, "epsilon", epsilon, "Keeps the divisor from 0.");
 }
 
 void adamw(const char *name, const char *doc, bool master) {
   Form form{2, master};
   form.rescale = true;
   auto op = multi(name, doc, form);
-  with_betas(op, 1e-8f).required(&A::etas, "etas", "Scales of step and decay.").check([](A &a) {
+  learning_rates(op);
+  betas(op, 1e-8f);
+  decays(op);
+  op.required(&A::etas, "etas", "Scales of step and decay.");
+  clip_gradient(op);
+  count(op);
+  op.check([](A &a) {
     check_list(a.lrs, a.num_weights, "lrs");
     check_list(a.wds, a.num_weights, "wds");
     check_list(a.etas, a.num_weights, "etas");
@@ -127,18 +142,22 @@ void adamw(const char *name, const char *doc, bool master) {
 }
 
 void lamb(const char *name, const char *doc, bool master) {
-  auto op = multi(name, doc, Form{2, master}, "learning_rates", "num_tensors");
-  with_betas(op, 1e-6f)
-      .attr(&A::rescale_grad, "rescale_grad", 1.0f, "Scale of the gradients.")
-      .attr(&A::lower_bound, "lower_bound", -1.0f, "Smallest norm of a weight; below 0: no limit.")
-      .attr(&A::upper_bound, "upper_bound", -1.0f, "Largest norm of a weight; below 0: no limit.")
-      .attr(&A::bias_correction, "bias_correction", true, "Whether the means are corrected.")
-      .required(&A::step_count, "step_count", "Number of this update of each weight, from 1.")
-      .check([](A &a) {
-        check_list(a.lrs, a.num_weights, "learning_rates");
-        check_list(a.wds, a.num_weights, "wds");
-        check_list(a.step_count, a.num_weights, "step_count");
-      });
+  auto op = multi(name, doc, Form{2, master});
+  learning_rates(op, "learning_rates");
+  betas(op, 1e-6f);
+  decays(op);
+  rescale_grad(op);
+  op.attr(&A::lower_bound, "lower_bound", -1.0f, "Smallest norm of a weight; below 0: no limit.")
+      .attr(&A::upper_bound, "upper_bound", -1.0f, "Largest norm of a weight; below 0: no limit.");
+  clip_gradient(op);
+  op.attr(&A::bias_correction, "bias_correction", true, "Whether the means are corrected.")
+      .required(&A::step_count, "step_count", "Number of this update of each weight, from 1.");
+  count(op, "num_tensors");
+  op.check([](A &a) {
+    check_list(a.lrs, a.num_weights, "learning_rates");
+    check_list(a.wds, a.num_weights, "wds");
+    check_list(a.step_count, a.num_weights, "step_count");
+  });
 }
 
 [[maybe_unused]] const bool defined = [] {

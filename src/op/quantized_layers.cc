@@ -170,8 +170,8 @@ void define_shapes() {
     using A = QuantizedConcatAttrs;
     OpBuilder<A> op("_contrib_quantized_concat");
     op.doc("Concat of bytes, in the widest of their ranges; int8 if any of them is.")
-        .attr(&A::dim, "dim", 1, "The axis; negative counts from the last.")
         .required(&A::num_args, "num_args", "The number of arrays.")
+        .attr(&A::dim, "dim", 1, "The axis; negative counts from the last.")
         .check([](A &a) {
           if (a.num_args >= 1 && a.num_args <= kMaxInputs / 3) return;
           throw Error(Code::kInvalidArgument,

@@ -20,7 +20,7 @@ void infer_sequence_dtype(const SequenceAttrs &a, Dtypes &in, Dtypes &out) {
   if (a.use_sequence_length && in[1] == Dtype::kNone) in[1] = in[0];
 }
 
-OpBuilder<SequenceAttrs> sequences(const char *name, const char *doc, int last_axis) {
+OpBuilder<SequenceAttrs> sequences(const char *name, const char *doc, int last_axis, bool has_value = false) {
   OpBuilder<SequenceAttrs> op(name);
   op.doc(doc)
       .attr(&SequenceAttrs::use_sequence_length, "use_sequence_length", false,
@@ -36,9 +36,9 @@ OpBuilder<SequenceAttrs> sequences(const char *name, const char *doc, int last_a
         g.of = {0};
         if (a.use_sequence_length) g.inputs = {1};
         return g;
-      })
-      .attr(&SequenceAttrs::axis, "axis", 0, "The axis of time steps.")
-      .range(0, last_axis);
+      });
+  if (has_value) op.attr(&SequenceAttrs::value, "value", 0.0f, "The value that is put there.");
+  op.attr(&SequenceAttrs::axis, "axis", 0, "The axis of time steps.").range(0, last_axis);
   return op;
 }
 
@@ -56,9 +56,9 @@ void infer_like_data(const SequenceAttrs &a, Shapes &in, Shapes &out) {
         result.erase(result.begin() + a.axis);
         unify(out[0], Shape(result), "output");
       });
-  sequences("SequenceMask", "data with one value in place of the time steps behind the end of each sequence.", 1)
+  sequences("SequenceMask", "data with one value in place of the time steps behind the end of each sequence.", 1,
+            /* has_value */ true)
       .alias("_npx_sequence_mask")
-      .attr(&SequenceAttrs::value, "value", 0.0f, "The value that is put there.")
       .infer_shape(infer_like_data)
       .inplace(0, 0)
       .backward_inplace(0, 0);

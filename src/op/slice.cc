@@ -146,8 +146,9 @@ Gradient of_inputs(std::vector<int> of) {
   return g;
 }
 
-OpBuilder<SliceAttrs> sliced(const char *name, const char *doc) {
+OpBuilder<SliceAttrs> sliced(const char *name, const char *doc, bool has_scalar = false) {
   OpBuilder<SliceAttrs> op(name);
+  if (has_scalar) op.attr(&SliceAttrs::scalar, "scalar", 0.0, "The number that is put there.");
   op.doc(doc)
       .required(&SliceAttrs::begin, "begin", "Where the part begins on each axis; None: at the start.")
       .required(&SliceAttrs::end, "end", "Where it ends; None: at the end.")
@@ -178,10 +179,9 @@ OpBuilder<SliceAttrs> sliced(const char *name, const char *doc) {
         if (in[0].known()) unify(in[1], window_of(a, in[0]).shape(), "rhs");
       })
       .gradient(of_inputs({0, 1}));
-  sliced("_slice_assign_scalar", "data with a number in place of a part of it.")
+  sliced("_slice_assign_scalar", "data with a number in place of a part of it.", /* has_scalar */ true)
       .alias("_crop_assign_scalar")
       .alias("_npi_slice_assign_scalar")
-      .attr(&SliceAttrs::scalar, "scalar", 0.0, "The number that is put there.")
       .input("data", "Any shape.")
       .same_shape()
       .gradient(of_inputs({0}));

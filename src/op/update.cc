@@ -296,7 +296,6 @@ std::vector<int> first_inputs(int count) {
         .mutates({2})
         .inplace(0, 0)
         .required(&AdagradAttrs::lr, "lr", "Learning rate.")
-        .attr(&AdagradAttrs::epsilon, "epsilon", 1e-5f, "Keeps the divisor from 0.")
         .infer_shape([](const AdagradAttrs &, Shapes &in, Shapes &out) {
           Shapes of_weight = {in[0], in[1]};
           infer_update_shape(of_weight, out, 2);
@@ -305,7 +304,7 @@ std::vector<int> first_inputs(int count) {
           if (in[0].rank() == 0) throw Error(Code::kShape, "weight: expected at least one axis, found ()", "weight");
           unify(in[2], Shape{in[0][0], 1}, "history");
         });
-    with_scale(op);
+    with_scale(op).attr(&AdagradAttrs::epsilon, "epsilon", 1e-5f, "Keeps the divisor from 0.");
   }
   {
     auto op = single<FtrlAttrs>("ftrl_update", "Follow the regularised leader.", {"z", "n"})

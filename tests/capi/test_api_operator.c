@@ -24,6 +24,46 @@ static void names_are_sorted_and_lead_somewhere(void **state) {
   }
 }
 
+/* Where an attribute of this name comes among an operator's; -1: it has none. */
+static int place_of_attribute(const char *op, const char *name) {
+  const char *key = NULL;
+  size_t num = 0, i;
+
+  ok(cohort_operator_info(op, NULL, NULL, &num, NULL, NULL, NULL));
+  for (i = 0; i < num; ++i) {
+    ok(cohort_operator_attr(op, i, &key, NULL, NULL, NULL));
+    if (strcmp(key, name) == 0) return (int)i;
+  }
+  return -1;
+}
+
+/* Functions of bindings take attributes without their names, in their order. */
+static void attributes_come_in_mxnets_order(void **state) {
+  FILE *const table = fopen("tests/data/operators/attributes.tsv", "r");
+  char line[1024];
+  int num_operators = 0;
+
+  (void)state;
+  assert_non_null(table);
+  while (fgets(line, sizeof(line), table)) {
+    const char *const op = strtok(line, "\t");
+    const char *attribute, *before = "";
+    int last = -1;
+
+    if (op[0] == '#') continue;
+    ++num_operators;
+    while ((attribute = strtok(NULL, " \n"))) {
+      const int place = place_of_attribute(op, attribute);
+      if (place < 0) continue;
+      if (place < last) fail_msg("%s: '%s' comes before '%s', expected after it", op, attribute, before);
+      last = place;
+      before = attribute;
+    }
+  }
+  assert_int_equal(fclose(table), 0);
+  assert_true(num_operators > 300);
+}
+
 /* Everything that a binding needs is there for every operator: documentation, types, defaults, names. */
 static void every_operator_describes_itself(void **state) {
   size_t num = 0, i, k;
@@ -231,9 +271,13 @@ static void bad_applications_are_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(names_are_sorted_and_lead_somewhere), TEST(every_operator_describes_itself),
-      TEST(numbers_out_of_range_are_refused),    TEST(the_registry_says_where_gradients_flow),
-      TEST(fully_connected_as_mxnet_has_it),     TEST(operators_are_applied),
+      TEST(names_are_sorted_and_lead_somewhere),
+      TEST(every_operator_describes_itself),
+      TEST(attributes_come_in_mxnets_order),
+      TEST(numbers_out_of_range_are_refused),
+      TEST(the_registry_says_where_gradients_flow),
+      TEST(fully_connected_as_mxnet_has_it),
+      TEST(operators_are_applied),
       TEST(bad_applications_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
