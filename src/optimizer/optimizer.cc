@@ -263,6 +263,8 @@ void Optimizer::Impl::read_settings() {
   common.gamma2 = float(setting("gamma2"));
   common.clip_weights = float(setting("clip_weights"));
   common.wd_lh = float(setting("wd_lh"));
+  common.lamda1 = float(setting("lamda1"));
+  common.beta = float(setting("beta"));
 }
 
 UpdateValues Optimizer::begin_update(Slot &slot) {
@@ -272,6 +274,7 @@ UpdateValues Optimizer::begin_update(Slot &slot) {
   UpdateValues values = impl_->common;
   values.lr = float(lr);
   values.wd = float(impl_->wd * slot.wd_mult);
+  values.count = slot.count;
   if (impl_->kind->correct) impl_->kind->correct(impl_->settings, slot.count, &values, lr);
   return values;
 }

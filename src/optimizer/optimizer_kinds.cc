@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The optimizers: settings, formulas and corrections of each.
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "op/update.hpp"
 #include "optimizer/optimizer_impl.hpp"
@@ -60,6 +62,23 @@ void fill(AdagradAttrs *a, const UpdateValues &v) {
   a->epsilon = v.epsilon;
 }
 
+void fill(FtrlAttrs *a, const UpdateValues &v) {
+  fill_common(a, v);
+  a->lamda1 = v.lamda1;
+  a->beta = v.beta;
+}
+
+void fill(FtmlAttrs *a, const UpdateValues &v) {
+  a->lr = v.lr;
+  a->wd = v.wd;
+  a->rescale_grad = v.rescale_grad;
+  a->clip_grad = v.clip_gradient;
+  a->beta1 = v.beta1;
+  a->beta2 = v.beta2;
+  a->epsilon = double(v.epsilon);
+  a->t = int32_t(std::min<int64_t>(v.count, INT32_MAX));
+}
+
 template <typename A>
 UpdateOp update_op(const char *name, int num_states) {
   return {name, num_states, [](const UpdateValues &values) {
@@ -110,6 +129,16 @@ const UpdateOp &signum(const Settings &s) {
   return at(s, "momentum") != 0 ? momentum : plain;
 }
 
+const UpdateOp &ftrl(const Settings &) {
+  static const UpdateOp op = update_op<FtrlAttrs>("ftrl_update", 2);
+  return op;
+}
+
+const UpdateOp &ftml(const Settings &) {
+  static const UpdateOp op = update_op<FtmlAttrs>("ftml_update", 3);
+  return op;
+}
+
 // The bias of the moving averages, which start at zero.
 double bias_correction(const Settings &s, int64_t count) {
   const double first = 1 - std::pow(at(s, "beta1"), double(count)),
@@ -129,6 +158,7 @@ void correct_adamw(const Settings &s, int64_t count, UpdateValues *values, doubl
 
 const OptimizerKind kKinds[] = {
     {"sgd", {{"momentum", 0}, {"lazy_update", 1}}, sgd, nullptr},
+    {"ccsgd", {{"momentum", 0}, {"lazy_update", 1}}, sgd, nullptr},  // the same by an older name
     {"nag", {{"momentum", 0}}, nag, nullptr},
     {"adam",
      {{"learning_rate", 0.001}, {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"lazy_update", 1}},
@@ -145,6 +175,8 @@ const OptimizerKind kKinds[] = {
      rmsprop,
      nullptr},
     {"adagrad", {{"learning_rate", 0.01}, {"epsilon", 1e-7}}, adagrad, nullptr},
+    {"ftrl", {{"learning_rate", 0.1}, {"lamda1", 0.01}, {"beta", 1}}, ftrl, nullptr},
+    {"ftml", {{"beta1", 0.6}, {"beta2", 0.999}, {"epsilon", 1e-8}}, ftml, nullptr},
     {"signum", {{"learning_rate", 0.01}, {"momentum", 0.9}, {"wd_lh", 0}}, signum, nullptr},
 };
 

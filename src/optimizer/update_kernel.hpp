@@ -25,7 +25,9 @@ struct UpdateValues {
   float momentum = 0;
   float beta1 = 0, beta2 = 0, epsilon = 0;
   float gamma1 = 0, gamma2 = 0, clip_weights = -1;
-  float wd_lh = 0;  // signum: decay apart from the gradient
+  float wd_lh = 0;             // signum: decay apart from the gradient
+  float lamda1 = 0, beta = 0;  // ftrl
+  int64_t count = 0;           // ftml: of this parameter's updates, with this one
 };
 
 // How an optimizer's formula becomes a kernel.

@@ -141,6 +141,57 @@ TEST(signum_follows_its_formula) {
   });
 }
 
+// Weights after the first and the fourth update, as MXNet 1.9.1's optimizers leave them.
+TEST(ftrl_ftml_and_ccsgd_go_as_mxnet_s_do) {
+  const AttrMap common{{"learning_rate", "0.2"}, {"wd", "0.1"}, {"rescale_grad", "0.5"}, {"clip_gradient", "0.4"}};
+  AttrMap ftrl = common, ftml = common;
+  ftrl.insert({{"lamda1", "0.05"}, {"beta", "2"}});
+  ftml.insert({{"beta1", "0.5"}, {"beta2", "0.99"}, {"epsilon", "1e-6"}});
+  const struct {
+    const char *name;
+    AttrMap settings;
+    double first[4], fourth[4];
+  } cases[] = {
+      {"ftrl",
+       {},
+       {0.29933330, -0.94949996, 0.26633331, -0.01920000},
+       {0.34080380, -1.00686467, 0.33731753, 0.00608978}},
+      {"ftrl",
+       ftrl,
+       {0.08370043, -0.29338843, 0.04545455, -0.00699301},
+       {0.11462571, -0.33325258, 0.08473040, 0.00091736}},
+      {"ftml",
+       {},
+       {0.98999995, -1.99000001, 0.49000001, -0.01000000},
+       {0.99848849, -1.99848831, 0.49848837, -0.00151161}},
+      {"ftml",
+       ftml,
+       {0.80000055, -1.80000043, 0.30000052, -0.19999839},
+       {0.86877871, -1.84911466, 0.43137085, 0.05132829}},
+      {"ccsgd",
+       {{"learning_rate", "0.2"}, {"wd", "0.1"}, {"momentum", "0.9"}},
+       {0.88, -1.76, 0.09, -0.05},
+       {0.65157133, -1.30314267, -0.27945942, -0.08646359}},
+  };
+  const float start[] = {1, -2, 0.5f, 0}, slope[] = {0.5f, -1, 2, 0.25f};
+  for (const auto &known : cases) {
+    const auto optimizer = Optimizer::create(known.name, known.settings);
+    const NDArray weight = NDArray::create(Shape{4}, Dtype::kFloat32, Context());
+    weight.write(start, sizeof start);
+    for (int step = 0; step < 4; ++step) {
+      float grad[4];
+      for (int i = 0; i < 4; ++i) grad[i] = slope[i] * (1 - 0.75f * float(step));
+      const NDArray given = NDArray::create(Shape{4}, Dtype::kFloat32, Context());
+      given.write(grad, sizeof grad);
+      optimizer->update("x_weight", 0, weight, given);
+      for (size_t i = 0; i < 4; ++i) {
+        if (step == 0) CHECK_NEAR(element_of(weight, i), known.first[i], 2e-6);
+        if (step == 3) CHECK_NEAR(element_of(weight, i), known.fourth[i], 2e-6);
+      }
+    }
+  }
+}
+
 TEST(half_floats_with_multi_precision_do_not_lose_small_steps) {
   for (Dtype dtype : {Dtype::kFloat16, Dtype::kBfloat16}) {
     const auto optimizer = Optimizer::create("sgd", {{"learning_rate", "0.0001"}, {"multi_precision", "1"}});

@@ -12,12 +12,14 @@ extern "C" {
     /// parameters ("False"). Gradients are sums over the batch where the loss does not say otherwise: rescale_grad is then
     /// 1 / batch size, which the caller sets. Then:
     ///
-    ///   "sgd"      learning_rate 0.01, momentum 0
+    ///   "sgd"      learning_rate 0.01, momentum 0; MXNet's older name for it, "ccsgd", is taken, too
     ///   "nag"      learning_rate 0.01, momentum 0
     ///   "adam"     learning_rate 0.001, beta1 0.9, beta2 0.999, epsilon 1e-8
     ///   "adamw"    the same; weight decay apart from the gradient
     ///   "rmsprop"  learning_rate 0.001, gamma1 0.9, gamma2 0.9, epsilon 1e-8, centered 0, clip_weights none
     ///   "adagrad"  learning_rate 0.01, epsilon 1e-7, which MXNet spells eps here: both are taken, for all optimizers
+    ///   "ftrl"     learning_rate 0.1, lamda1 0.01, beta 1
+    ///   "ftml"     learning_rate 0.01, beta1 0.6, beta2 0.999, epsilon 1e-8
     ///   "signum"   learning_rate 0.01, momentum 0.9, wd_lh 0; goes by the sign of the gradient
     ///
     /// "sgd" and "adam" take MXNet's lazy_update as well, which is for sparse gradients and does nothing here.
