@@ -16,7 +16,8 @@
 namespace cohort {
 namespace {
 
-// cpu(0), and a queue of it that the steps of all GPUs share.
+// cpu(0), and queues of it for the steps of all GPUs: as many as run at a time, for an operator of the host's may have
+// others in turn.
 class Host {
  public:
   static std::shared_ptr<Host> get() {
@@ -27,15 +28,19 @@ class Host {
     if (!host) known = host = std::make_shared<Host>();
     return host;
   }
-  Host() : device_(host_services().cpu()), queue_(device_->create_queue({1})) {}
+  Host() : device_(host_services().cpu()) {}
 
   std::unique_ptr<Kernel> make(StepSpec &spec) const { return host_services().make_kernel(*device_, spec); }
   void run(const Kernel &kernel, const Args &args) {
     const Caught caught(kernel);
     const Step step{&caught, args, "on the host"};
-    const std::lock_guard<std::mutex> lock(mutex_);
-    queue_->run({&step, 1, true}, nullptr);
-    queue_->sync();
+    const std::shared_ptr<Queue> queue = take();
+    queue->run({&step, 1, true}, nullptr);
+    queue->sync();
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      free_.push_back(queue);
+    }
     if (caught.error) std::rethrow_exception(caught.error);
   }
 
@@ -54,9 +59,17 @@ class Host {
     mutable std::exception_ptr error;
   };
 
+  std::shared_ptr<Queue> take() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (free_.empty()) return device_->create_queue({1});
+    std::shared_ptr<Queue> queue = std::move(free_.back());
+    free_.pop_back();
+    return queue;
+  }
+
   const std::shared_ptr<Device> device_;
-  std::mutex mutex_;  // whose thread uses the queue
-  const std::shared_ptr<Queue> queue_;
+  std::mutex mutex_;  // guards free_
+  std::vector<std::shared_ptr<Queue>> free_;
 };
 
 class HostStep final : public Kernel {

@@ -110,6 +110,17 @@ bool look_out(int64_t limit_ns, int headroom, Ready &&ready, Pays &&pays) {
   }
 }
 
+class CurrentScope {
+ public:
+  explicit CurrentScope(const void *core) : before_(working_queue) { working_queue = core; }
+  ~CurrentScope() { working_queue = before_; }
+  CurrentScope(const CurrentScope &) = delete;
+  CurrentScope &operator=(const CurrentScope &) = delete;
+
+ private:
+  const void *const before_;
+};
+
 // One piece of queued work. Slots are reused, so that filling one allocates nothing.
 struct Work {
   enum class Kind { kRun, kCall, kCopy, kWait } kind;
@@ -148,6 +159,7 @@ class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
   Work &slot();    // of the next piece of work; waits for room
   void publish();  // the slot is filled
   void run_here(const Program &program, const void *owner) {
+    const CurrentScope current(this);
     const FloatModeScope mode;
     const ThreadsScope threads(1);
     run_program(program, owner);
@@ -230,17 +242,6 @@ class CpuQueue::Core : public std::enable_shared_from_this<CpuQueue::Core> {
 };
 
 namespace {
-
-class CurrentScope {
- public:
-  explicit CurrentScope(const CpuQueue::Core *core) : before_(working_queue) { working_queue = core; }
-  ~CurrentScope() { working_queue = before_; }
-  CurrentScope(const CurrentScope &) = delete;
-  CurrentScope &operator=(const CurrentScope &) = delete;
-
- private:
-  const void *const before_;
-};
 
 class CpuEvent final : public Event {
  public:

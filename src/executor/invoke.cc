@@ -60,8 +60,9 @@ class Call final : public Kernel {
     whole.contained = true;
     return whole;
   }
-  // All of it on this thread.
-  void run_here(const std::shared_ptr<Device> &device) {
+  // All of it before this returns; run(steps, count) runs it.
+  template <typename Run>
+  void run_here(const std::shared_ptr<Device> &device, const Run &run) {
     arena = program->arena_bytes() ? device->allocate(program->arena_bytes()) : nullptr;
     const Program whole = bind();
     for (size_t i = 0; i < first_output; ++i) hazards(i).wait_to_read(range(i));
@@ -69,10 +70,7 @@ class Call final : public Kernel {
       if (i >= first_output || is_mutated(i)) hazards(i).wait_to_write(range(i));
     }
     try {
-      for (size_t s = 1; s < whole.count; ++s) {
-        const WorkSpan span(whole.steps[s].info);
-        run_on_caller(whole.steps[s]);
-      }
+      run(whole.steps + 1, whole.count - 1);
     } catch (const std::exception &e) {
       failed(this, e.what());
       throw;
@@ -148,12 +146,38 @@ class Stream {
     if (!run.brief || !line.queue->idle()) has_thread_.store(true, std::memory_order_relaxed);
     line.queue->run(run, owner);
   }
+  // Steps before this returns, on this thread. Those of a GPU have a queue for themselves: what is applied at once may
+  // be waiting for this thread.
+  void run_here(const Step *steps, size_t count) {
+    if (device->context().on_host()) {
+      for (size_t s = 0; s < count; ++s) {
+        const WorkSpan span(steps[s].info);
+        run_on_caller(steps[s]);
+      }
+      return;
+    }
+    std::shared_ptr<Queue> queue;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!spare_.empty()) {
+        queue = std::move(spare_.back());
+        spare_.pop_back();
+      }
+    }
+    if (!queue) queue = device->create_queue(QueueOptions());
+    queue->run({steps, count, false}, nullptr);
+    queue->sync();  // one that has failed is not used again
+    const std::lock_guard<std::mutex> lock(mutex_);
+    spare_.push_back(std::move(queue));
+  }
   // Lets go of the memory, and of the queue if it may have a thread.
   void release() noexcept {
     std::shared_ptr<Memory> arena;  // these end outside the lock, which the work may need
     Line line;
+    std::vector<std::shared_ptr<Queue>> spare;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
+      spare.swap(spare_);
       arena.swap(arena_);
       if (has_thread_.exchange(false)) std::swap(line, line_);
     }
@@ -184,10 +208,11 @@ class Stream {
     return larger;
   }
 
-  std::mutex mutex_;  // guards the two below
+  std::mutex mutex_;  // guards the three below
   Line line_;
-  std::shared_ptr<Memory> arena_;        // used by one program after the other
-  std::atomic<bool> has_thread_{false};  // work may have been given to it
+  std::vector<std::shared_ptr<Queue>> spare_;  // of run_here()
+  std::shared_ptr<Memory> arena_;              // used by one program after the other
+  std::atomic<bool> has_thread_{false};        // work may have been given to it
 };
 
 struct Streams {
@@ -209,6 +234,12 @@ struct Streams {
 };
 
 Streams &streams() { return per_process<Streams>(); }
+
+// An operator that is applied by the work of a queue does not wait behind what may wait for that work. And a GPU's
+// queue calls the host while it is enqueued, which may apply others in turn.
+bool is_done_here(bool on_caller, bool calls_host, const Context &context) {
+  return on_caller || working_queue || (calls_host && !context.on_host());
+}
 
 // ---- what may lie in one place ------------------------------------------------------------------------------------
 
@@ -418,9 +449,8 @@ void invoke(const Invocation &given, std::vector<NDArray> *results) {
     call->set(asked.num_inputs + i, results->back());
   }
   if (stream->trace) log(LogLevel::kDebug, text("step: ", asked.op));
-  // An operator that is applied by the work of a queue does not wait behind what may wait for that work.
-  const bool here = program->on_caller() || working_queue;
-  here ? call->run_here(stream->device) : stream->enqueue(call);
+  if (!is_done_here(program->on_caller(), program->stateful(), where)) return stream->enqueue(call);
+  call->run_here(stream->device, [&](const Step *steps, size_t count) { stream->run_here(steps, count); });
 }
 
 std::vector<NDArray> invoke(const std::string &op, const AttrMap &attrs, const std::vector<NDArray> &inputs,
@@ -461,15 +491,12 @@ void AppliedWork::failed(const void *owner, const char *message) {
     for (const NDArray &array : *list) array.fail(message, work->by_);
 }
 
-void AppliedWork::run_here() const {
+void AppliedWork::run_here(const std::function<void(const Step *steps, size_t count)> &run) const {
   for (const NDArray &array : reads) array.wait();
   for (const auto *list : {&changes, &writes})
     for (const NDArray &array : *list) array.wait_to_write();
   try {
-    for (size_t s = 1; s < steps_.size(); ++s) {
-      const WorkSpan span(steps_[s].info);
-      run_on_caller(steps_[s]);
-    }
+    run(steps_.data() + 1, steps_.size() - 1);
   } catch (const std::exception &e) {
     failed(this, e.what());
     throw;
@@ -479,8 +506,10 @@ void AppliedWork::run_here() const {
 }
 
 void enqueue_applied(const std::shared_ptr<AppliedWork> &work, const Context &context) {
-  if (work->on_caller_ || working_queue) return work->run_here();
-  streams().of(context)->enqueue(work, [&](const std::shared_ptr<Timeline> &by) {
+  const std::shared_ptr<Stream> stream = streams().of(context);
+  if (is_done_here(work->on_caller_, work->calls_host, context))
+    return work->run_here([&](const Step *steps, size_t count) { stream->run_here(steps, count); });
+  stream->enqueue(work, [&](const std::shared_ptr<Timeline> &by) {
     work->begin(by);
     Program program{work->steps_.data(), work->steps_.size(), work->brief, AppliedWork::failed, true};
     program.contained = true;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -47,6 +48,7 @@ class AppliedWork : public Kernel {
  public:
   std::vector<NDArray> reads, changes, writes;  // changed in place: among those that are read, too
   bool brief = false;                           // so little that no thread is to be woken for it
+  bool calls_host = false;                      // an operator of the host's is in it
 
   void add(const Kernel &kernel, const Args &args, const WorkInfo *info = nullptr) {
     steps_.push_back({&kernel, args, label_.c_str(), info});
@@ -60,7 +62,7 @@ class AppliedWork : public Kernel {
  private:
   friend void enqueue_applied(const std::shared_ptr<AppliedWork> &work, const Context &context);
   void begin(const std::shared_ptr<Timeline> &by);
-  void run_here() const;
+  void run_here(const std::function<void(const Step *steps, size_t count)> &run) const;
   static void failed(const void *owner, const char *message);
 
   const std::string label_;

@@ -150,6 +150,7 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
   work->made = made;
   work->forward = call.forward;
   work->random.seed = call.seed;
+  work->calls_host = call.what->op->is_stateful(call.what->parsed);
   const auto allocate = [&](size_t bytes) -> void * {
     if (bytes) work->memory.push_back(device->allocate(bytes));
     return bytes ? work->memory.back()->data() : nullptr;

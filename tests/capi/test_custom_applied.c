@@ -59,6 +59,91 @@ static void callbacks_applied_at_once_apply_operators(void **state) {
   }
 }
 
+/* ---- callbacks that apply operators where the network is, and elsewhere ---- */
+
+static cohort_ndarray *held; /* of the first context of these tests */
+
+static int32_t declare_one_input(const char *const *keys, const char *const *values, size_t num_attrs,
+                                 cohort_descs *inputs, cohort_descs *aux, cohort_descs *outputs, void *user_data) {
+  (void)keys;
+  (void)values;
+  (void)num_attrs;
+  (void)aux;
+  (void)outputs;
+  (void)user_data;
+  return cohort_descs_add(inputs, "data", NULL, COHORT_UNKNOWN_SHAPE, COHORT_DTYPE_NONE, NULL) ? 1 : 0;
+}
+
+/* Squares; applies one operator of the device's and one of the host's meanwhile, on what the host has. */
+static int32_t square_and_apply(void *of, const cohort_arrays *inputs, const cohort_arrays *aux,
+                                const cohort_arrays *outputs, cohort_bool is_train, void *user_data) {
+  cohort_ndarray *x = NULL, *y = NULL;
+  cohort_arrays *results = NULL;
+
+  (void)of;
+  (void)aux;
+  (void)is_train;
+  (void)user_data;
+  ok(cohort_operator_invoke("exp", NULL, NULL, 0, &held, 1, NULL, 0, NULL, &results));
+  ok(cohort_arrays_get(results, 0, &y));
+  holds_free(y, 1, 1);
+  cohort_arrays_free(results);
+  ok(cohort_operator_invoke("_contrib_fft", NULL, NULL, 0, &held, 1, NULL, 0, NULL, &results));
+  ok(cohort_arrays_get(results, 0, &y));
+  holds_free(y, 0, 0, 0, 0);
+  cohort_arrays_free(results);
+  ok(cohort_arrays_get(inputs, 0, &x));
+  ok(cohort_arrays_get(outputs, 0, &y));
+  ok(cohort_operator_invoke("square", NULL, NULL, 0, &x, 1, &y, 1, NULL, NULL));
+  cohort_ndarray_free(x);
+  cohort_ndarray_free(y);
+  return 0;
+}
+
+static void callbacks_apply_operators_on_any_context(void **state) {
+  static const float values[] = {2, 3}, zeros[] = {0, 0};
+  const cohort_context cpu = {COHORT_DEVICE_CPU, 0};
+  const char *const key = "op_type", *const mine = "mine";
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_custom_op op = COHORT_CUSTOM_OP_INIT;
+  int where;
+
+  (void)state;
+  op.declare = declare_one_input;
+  op.forward = square_and_apply;
+  ok(cohort_ndarray_from_host(zeros, sizeof(zeros), SHAPE(2), COHORT_DTYPE_FLOAT32, test_contexts(), &held));
+  for (op.any_thread = 0; op.any_thread < 2; ++op.any_thread) {
+    ok(cohort_custom_register(mine, &op));
+    for (where = 0; where < 3; ++where) {
+      const cohort_context *const context = where == 2 ? &cpu : &test_contexts()[where];
+      cohort_arrays *outputs = NULL;
+      cohort_ndarray *x = NULL, *y = NULL;
+      cohort_executor *executor = NULL;
+      cohort_descs *known = desc("x", SHAPE(2), NULL);
+      cohort_symbol *symbol = node("Custom", "c", ATTRS("op_type", "mine"), INPUTS(variable("x")));
+
+      ok(cohort_ndarray_from_host(values, sizeof(values), SHAPE(2), COHORT_DTYPE_FLOAT32, context, &x));
+      ok(cohort_operator_invoke("Custom", &key, &mine, 1, &x, 1, NULL, 0, NULL, &outputs));
+      ok(cohort_arrays_get(outputs, 0, &y));
+      holds_free(y, 4, 9);
+      cohort_arrays_free(outputs);
+      ok(cohort_operator_invoke("Custom", &key, &mine, 1, &x, 1, &x, 1, NULL, NULL)); /* in place */
+      holds_free(x, 4, 9);
+      ok(cohort_executor_simple_bind(symbol, context, known, &options, &executor));
+      ok(cohort_executor_array(executor, COHORT_EXECUTOR_ARGS, 0, &x));
+      ok(cohort_ndarray_write(x, values, sizeof(values)));
+      ok(cohort_executor_forward(executor, 0));
+      holds_free(output_of(executor, 0), 4, 9);
+      cohort_ndarray_free(x);
+      cohort_executor_free(executor);
+      cohort_symbol_free(symbol);
+      cohort_descs_free(known);
+    }
+    ok(cohort_custom_unregister(mine));
+  }
+  cohort_ndarray_free(held);
+}
+
 static void it_is_recorded_by_tapes(void **state) {
   const char *const keys[] = {"op_type", "factor"}, *const values[] = {"scale", "0.5"};
   const int32_t req = COHORT_GRAD_WRITE;
@@ -281,6 +366,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(it_is_applied_at_once),
       TEST(callbacks_applied_at_once_apply_operators),
+      TEST(callbacks_apply_operators_on_any_context),
       TEST(it_is_recorded_by_tapes),
       TEST(a_group_trains_with_a_loss_of_the_host),
       TEST(a_group_stops_where_the_host_fails),
