@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What MXNet 1.9.1 does wrong and no other test shows to be right here: clauses of DEF-25, DEF-26, DEF-32, DEF-35,
- * DEF-46 to DEF-49. */
+ * DEF-46 to DEF-52. */
 #include <stdio.h>
 
 #include "support/executor_tests.h"
@@ -205,6 +205,62 @@ static void nesterov_decays_the_weight_that_was(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
+/* DEF-50: the head gradient is what the gradient is multiplied with. */
+static void softmax_output_takes_its_head_gradient(void **state) {
+  cohort_symbol *softmax =
+      node("SoftmaxOutput", "softmax", ATTRS("out_grad", "True"), INPUTS(variable("data"), variable("label")));
+  cohort_executor *executor = simple_bind_with(softmax, desc("data", SHAPE(1, 2), NULL), "write");
+
+  (void)state;
+  ok(cohort_executor_forward(executor, 1));
+  ok(try_backward_with(executor, floats(SHAPE(1, 2), FLOATS(2, 3)), 1));
+  holds_free(grad_of(executor, "data"), -1, 1.5f); /* (p - 1) 2, p 3; MXNet: (p - 1) p, p p */
+  cohort_executor_free(executor);
+}
+
+/* DEF-51: lengths of sequences and limits of an LSTM's state count. */
+static void recurrent_layers_obey_lengths_and_limits(void **state) {
+  cohort_symbol *relu =
+      node("RNN", "rnn", ATTRS("mode", "rnn_relu", "state_size", "1", "num_layers", "1", "use_sequence_length", "True"),
+           INPUTS(variable("data"), variable("w"), variable("h"), variable("length")));
+  cohort_symbol *lstm = node("RNN", "rnn",
+                             ATTRS("mode", "lstm", "state_size", "1", "num_layers", "1", "lstm_state_clip_min", "-0.1",
+                                   "lstm_state_clip_max", "0.1"),
+                             INPUTS(variable("data"), variable("w"), variable("h"), variable("c")));
+  cohort_executor *executor = simple_bind(relu, desc("data", SHAPE(2, 1, 1), NULL), NULL);
+
+  (void)state;
+  set_arg(executor, "data", 1, 1);
+  set_arg(executor, "w", 1, 1, 0, 0);
+  set_arg(executor, "length", 1);
+  ok(cohort_executor_forward(executor, 0));
+  holds_free(output_of(executor, 0), 1, 0);
+  cohort_executor_free(executor);
+
+  executor = simple_bind(lstm, desc("data", SHAPE(1, 1, 1), NULL), NULL);
+  set_arg(executor, "data", 1);
+  set_arg(executor, "w", 50, 50, 50, 50, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+  ok(cohort_executor_forward(executor, 0));
+  holds_free(output_of(executor, 0), 0.0996680f); /* tanh(0.1), not tanh(1) */
+  cohort_executor_free(executor);
+}
+
+/* DEF-52: the slopes of prelu are learnt from the data, not from what takes its place in backward. */
+static void slopes_are_learnt_behind_any_operator(void **state) {
+  cohort_symbol *tripled = node("_mul_scalar", "tripled", ATTRS("scalar", "3"), INPUTS(variable("x")));
+  cohort_symbol *prelu = node("LeakyReLU", "prelu", ATTRS("act_type", "prelu"), INPUTS(tripled, variable("slopes")));
+  cohort_executor *executor = simple_bind_with(prelu, desc("x", SHAPE(2, 2), NULL), "write");
+
+  (void)state;
+  set_arg(executor, "x", -1, -2, 3, -4);
+  set_arg(executor, "slopes", 0.25f, 0.25f);
+  ok(cohort_executor_forward(executor, 1));
+  ok(try_backward_with(executor, floats(SHAPE(2, 2), FLOATS(1, 1, 1, 1)), 1));
+  holds_free(grad_of(executor, "slopes"), -3, -18); /* MXNet: -0.75, -4.5 */
+  holds_free(grad_of(executor, "x"), 0.75f, 0.75f, 3, 0.75f);
+  cohort_executor_free(executor);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_float16_attribute_needs_no_help),
@@ -216,6 +272,9 @@ int main(void) {
       TEST(the_gradient_of_selu_is_its_own),
       TEST(a_softmax_of_rows_goes_back_to_rows),
       TEST(nesterov_decays_the_weight_that_was),
+      TEST(softmax_output_takes_its_head_gradient),
+      TEST(recurrent_layers_obey_lengths_and_limits),
+      TEST(slopes_are_learnt_behind_any_operator),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
