@@ -177,12 +177,20 @@ class Tape::Backward {
     for (const Key &target : targets) targets_of_[target.first].push_back(target.second);
   }
 
+  // The inputs that an operator writes itself, each time it is applied.
+  static std::vector<int> states(const Record &record) {
+    if (!record.what.op || record.what.backward) return {};
+    return record.what.op->mutated(record.what.parsed, record.inputs.size());
+  }
+
   void check_versions() const {
     for (uint64_t id : flows_) {
       const Record &record = tape_.records_.at(id);
+      const std::vector<int> own = states(record);
       for (const std::vector<KeptArray> *kept : {&record.inputs, &record.outputs}) {
         for (size_t i = 0; i < kept->size(); ++i) {
           const KeptArray &array = (*kept)[i];
+          if (kept == &record.inputs && std::count(own.begin(), own.end(), int(i))) continue;
           if (!array.array || array.version == array.array.storage()->version()) continue;
           throw Error(Code::kState,
                       text(kept == &record.inputs ? "input " : "output ", i, " of ", record.name(), ", array ",

@@ -171,6 +171,38 @@ static void it_is_recorded_by_tapes(void **state) {
   end(&self);
 }
 
+/* As two layers, or two steps of a sequence, that share a state which training writes. */
+static void tapes_record_it_twice_with_one_state(void **state) {
+  const char *const keys[] = {"op_type", "factor"}, *const values[] = {"scale", "0.5"};
+  const int32_t req = COHORT_GRAD_WRITE;
+  host self;
+  cohort_tape *tape = NULL;
+  cohort_ndarray *inputs[2], *given[2], *gradient = floats(SHAPE(2), FLOATS(0, 0));
+  cohort_arrays *outputs = NULL;
+  int i;
+
+  (void)state;
+  begin(&self, 0);
+  inputs[0] = given[0] = floats(SHAPE(2), FLOATS(4, 6));
+  inputs[1] = given[1] = floats(SHAPE(1), FLOATS(0));
+  ok(cohort_tape_create(&tape));
+  ok(cohort_tape_mark(tape, inputs, &gradient, &req, 1));
+  for (i = 0; i < 2; ++i) {
+    ok(cohort_tape_invoke(tape, "Custom", keys, values, 2, given, 2, NULL, 0, NULL, &outputs));
+    if (i > 0) cohort_ndarray_free(given[0]);
+    ok(cohort_arrays_get(outputs, 0, &given[0]));
+    cohort_arrays_free(outputs);
+  }
+  holds(inputs[1], 1); /* each node counts its own */
+  ok(cohort_tape_backward(tape, &given[0], NULL, 1, NULL));
+  holds_free(gradient, 0.25f, 0.25f);
+  cohort_tape_free(tape);
+  cohort_ndarray_free(given[0]);
+  cohort_ndarray_free(inputs[0]);
+  cohort_ndarray_free(inputs[1]);
+  end(&self);
+}
+
 /* ---- a loss, in a group -------------------------------------------------------------------------------------------
  */
 
@@ -368,6 +400,7 @@ int main(void) {
       TEST(callbacks_applied_at_once_apply_operators),
       TEST(callbacks_apply_operators_on_any_context),
       TEST(it_is_recorded_by_tapes),
+      TEST(tapes_record_it_twice_with_one_state),
       TEST(a_group_trains_with_a_loss_of_the_host),
       TEST(a_group_stops_where_the_host_fails),
   };
