@@ -18,6 +18,7 @@ static void the_gradient_of_a_batch_norm_lies_where_its_head_gradient_was(void *
   size_t i;
 
   (void)state;
+  only_on_cpus();
   for (i = 0; i < COUNT(channels); ++i) {
     const size_t value = (size_t)(BATCH * channels[i] * SIDE * SIDE) * sizeof(float);
     cohort_symbol *norm =
