@@ -320,7 +320,7 @@ struct ChannelGradient {
   template <typename Passes>
   static Sums of(const ChannelRows &rows, int64_t c, const Arrays &a, Passes &&passes) {
     const auto gradient = [head = a.head, &passes](int64_t at) {
-      return passes(at) ? cast_element<S>(head[at]) : S(0);
+      return cast_element<S>(head[at]) * S(int(passes(at)));  // GCC 12 loses lanes of a choice by bytes for AVX2
     };
     const auto normal = [x = a.x, mean = a.mean, inverse = a.inverse](int64_t at) {
       return (cast_element<S>(x[at]) - mean) * inverse;
