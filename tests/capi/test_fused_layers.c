@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers that MXNet has fused, with their graphs inside: what golden cases do not hold. These hold what they compute.
- */
+/* Layers that are fused, by MXNet with their graphs inside, or here: what golden cases do not hold. These hold what
+ * MXNet's compute. */
+#include <math.h>
 #include <stdio.h>
 
 #include "support/executor_tests.h"
@@ -230,6 +231,41 @@ static void floats_are_no_bytes(void **state) {
   cohort_symbol_free(layer);
 }
 
+/* The gradient of a norm's beta is the sum of the head gradient where relu lets through, and of nothing else. */
+static void sums_of_what_relu_lets_through_lose_nothing(void **state) {
+  int64_t length;
+
+  (void)state;
+  for (length = 2; length < 80; ++length) {
+    cohort_symbol *norm = node("BatchNorm", "norm", NO_ATTRS, INPUTS(variable("x")));
+    cohort_executor *executor = simple_bind_with(node("Activation", "relu", ATTRS("act_type", "relu"), INPUTS(norm)),
+                                                 desc("x", SHAPE(1, 1, 1, length), NULL), "write");
+    cohort_ndarray *x = arg_of(executor, "x"), *head = counted(SHAPE(1, 1, 1, length), 0);
+    float values[80], outputs[80];
+    double expected = 0;
+    int64_t i;
+
+    for (i = 0; i < length; ++i) values[i] = (float)((i * 7 + length) % 11) - 5.3f;
+    ok(cohort_ndarray_write(x, values, (size_t)length * sizeof(float)));
+    cohort_ndarray_free(x);
+    ok(cohort_executor_forward(executor, 1));
+    x = output_of(executor, 0);
+    ok(cohort_ndarray_read(x, outputs, (size_t)length * sizeof(float)));
+    cohort_ndarray_free(x);
+    for (i = 0; i < length; ++i) {
+      values[i] = outputs[i] > 0 ? (float)(1 + i % 5) : INFINITY;
+      if (outputs[i] > 0) expected += values[i];
+    }
+    ok(cohort_ndarray_write(head, values, (size_t)length * sizeof(float)));
+    ok(cohort_executor_backward(executor, &head, 1, 1));
+    cohort_ndarray_free(head);
+    head = grad_of(executor, "norm_beta");
+    holds(head, (float)expected);
+    cohort_ndarray_free(head);
+    cohort_executor_free(executor);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(statistics_stay_in_training),
@@ -240,6 +276,7 @@ int main(void) {
       TEST(scores_in_int32_have_the_bounds_of_a_product),
       TEST(a_file_without_bounds_is_refused),
       TEST(floats_are_no_bytes),
+      TEST(sums_of_what_relu_lets_through_lose_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
