@@ -334,9 +334,9 @@ void ProgramOwner::draw_again() {
 void ProgramOwner::for_streams(void (*fn)(RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass)) {
   for (size_t d = 0; d < drawing_.size(); ++d) {
     if (drawing_[d].empty()) continue;
-    const auto all = [fn, nodes = drawing_[d], random = arrays_.random, noted = arrays_.noted,
-                      pass = arrays_.noted->pass] {
-      for (const size_t node : nodes) fn(&(*random)[node], &noted->nodes[node], pass);
+    const auto all = [fn, d, self = shared_from_this(), pass = arrays_.noted->pass] {
+      for (const size_t node : self->drawing_[d])
+        fn(&(*self->arrays_.random)[node], &self->arrays_.noted->nodes[node], pass);
     };
     if (queue(int(d)).idle()) {
       all();
