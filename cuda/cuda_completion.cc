@@ -94,6 +94,8 @@ void PendingWork::keep(const std::shared_ptr<PendingWork> &self, cudaStream_t st
     if (ticket.steps) self->num_complaining_.fetch_add(1, std::memory_order_release);
     tickets.push_back(std::move(ticket));
   }
+  // Found since it was enqueued.
+  if (self->failed() && !tickets.back().contained) tickets.back().follows_failure = true;
   if (!self->watched_) watch(self);
   self->watched_ = true;
 }
@@ -126,7 +128,6 @@ void PendingWork::collect() {
       done.push_back(std::move(tickets_.front()));
       tickets_.pop_front();
       Ticket &ticket = done.back();
-      if (ticket.steps) num_complaining_.fetch_sub(1, std::memory_order_release);
       if (!failure.empty()) {
         const Error error(Code::kExecution, failure, ticket.label);
         set_failed(&error);
@@ -134,6 +135,7 @@ void PendingWork::collect() {
       } else if (!ticket.follows_failure) {
         ticket.failed = nullptr;
       }
+      if (ticket.steps) num_complaining_.fetch_sub(1, std::memory_order_release);
     }
   }
   for (const Ticket &ticket : done) {

@@ -213,7 +213,9 @@ void CudaQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<c
 }
 
 std::shared_ptr<Event> CudaQueue::record() {
-  auto event = std::make_shared<CudaEvent>(id_, pending_->may_complain() ? pending_ : nullptr);
+  // In this order: what complains no more has failed by then.
+  const bool may_be_bad = pending_->may_complain() || pending_->failed();
+  auto event = std::make_shared<CudaEvent>(id_, may_be_bad ? pending_ : nullptr);
   const CurrentDevice current(id_);
   event->record(stream_);
   return event;
