@@ -10,11 +10,12 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { GROUP_STEPS = 150, BUCKET_STEPS = 150, EXECUTOR_STEPS = 100, MONITOR_STEPS = 50, MEASURED = 0 };
 #else
-enum { GROUP_STEPS = 3000, BUCKET_STEPS = 4000, EXECUTOR_STEPS = 1000, MONITOR_STEPS = 2000, MEASURED = 1 };
+enum { GROUP_STEPS = 9000, BUCKET_STEPS = 4000, EXECUTOR_STEPS = 1000, MONITOR_STEPS = 2000, MEASURED = 1 };
 #endif
 
 /* What may be added after the first half of the steps: much less than a leak of 1 KiB a step would. The heap's pieces
- * do not always fit into each other, and kernels that were compiled are kept, up to a limit. */
+ * do not always fit into each other, and kernels that were compiled are kept, up to a limit, which the first half of
+ * the steps has to reach. */
 enum { MOST_GROWTH_KIB = 1024, MOST_BATCH = 32, NUM_BUCKETS = 8, NUM_CLASSES = 4 };
 
 static long resident_kib(void) {
