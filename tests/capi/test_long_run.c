@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "support/group_tests.h"
+#include "support/sanitizer.h"
 
-/* A sanitizer makes steps slow, and keeps freed memory to watch over it. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if UNDER_SANITIZER /* it keeps freed memory, too */
 enum { GROUP_STEPS = 150, BUCKET_STEPS = 150, EXECUTOR_STEPS = 100, MONITOR_STEPS = 50, MEASURED = 0 };
 #else
 enum { GROUP_STEPS = 9000, BUCKET_STEPS = 4000, EXECUTOR_STEPS = 1000, MONITOR_STEPS = 2000, MEASURED = 1 };

@@ -16,13 +16,10 @@
 #include <unistd.h>
 
 #include "support/boundary.h"
+#include "support/sanitizer.h"
 #include "support/temporary.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define OWN_MALLOC 0 /* the sanitizer brings its own */
-#else
-#define OWN_MALLOC 1
-#endif
+#define OWN_MALLOC !UNDER_SANITIZER /* a sanitizer brings its own */
 
 /* ---- a malloc that fails ----------------------------------------------------------------------------------------- */
 

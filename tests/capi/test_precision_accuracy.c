@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "support/executor_tests.h"
+#include "support/sanitizer.h"
 
-enum { kTrain = 1200, kTest = 597, kBatch = 40, kTestBatch = 199, kEpochs = 8, kSeeds = 3, kPixels = 64, kParams = 8 };
+enum { kTrain = 1200, kTest = 597, kBatch = 40, kTestBatch = 199, kPixels = 64, kParams = 8 };
+enum { kEpochs = UNDER_SANITIZER ? 1 : 8, kSeeds = UNDER_SANITIZER ? 1 : 3 };
 
 static const char *const kNames[kParams] = {"conv1_weight", "conv1_bias", "conv2_weight", "conv2_bias",
                                             "fc1_weight",   "fc1_bias",   "fc2_weight",   "fc2_bias"};
@@ -190,6 +192,7 @@ static void narrow_is_as_good_as_wide(void **state) {
   }
   print_message("float32 %.2f, bfloat16 %.2f, int8 %.2f by range and %.2f by entropy\n", points(wide), points(narrow),
                 points(bytes[0]), points(bytes[1]));
+  if (UNDER_SANITIZER) return; /* little was learnt */
   assert_true(points(wide) > 95);
   assert_true(fabs(points(narrow) - points(wide)) <= 0.3);
   assert_true(points(bytes[0]) >= points(wide) - 0.5);

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 
 #include "support/executor_tests.h"
+#include "support/sanitizer.h"
 
-enum { kLetters = 128, kTime = 32, kBatch = 16, kCount = kTime * kBatch, kEpochs = 20, kSeeds = 3, kParams = 4 };
+enum { kLetters = 128, kTime = 32, kBatch = 16, kCount = kTime * kBatch, kParams = 4 };
+enum { kEpochs = UNDER_SANITIZER ? 1 : 20, kSeeds = UNDER_SANITIZER ? 1 : 3 };
 
 static const char *const kNames[kParams] = {"embed_weight", "lstm_parameters", "fc_weight", "fc_bias"};
 
@@ -132,6 +134,7 @@ static void the_perplexity_is_that_of_float32(void **state) {
     wide += first / kSeeds;
     narrow += second / kSeeds;
   }
+  if (UNDER_SANITIZER) return; /* nothing was learnt */
   assert_true(exp(wide) < 8);
   assert_true(fabs(exp(narrow - wide) - 1) <= 0.01);
 }

@@ -4,12 +4,9 @@
 #include <errno.h>
 
 #include "support/boundary.h"
+#include "support/sanitizer.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define OWN_MALLOC 0 /* the sanitizer brings its own */
-#else
-#define OWN_MALLOC 1
-#endif
+#define OWN_MALLOC !UNDER_SANITIZER /* a sanitizer brings its own */
 
 static long countdown; /* to the allocation that fails; 0: none does */
 
