@@ -250,21 +250,22 @@ Optimizer::Slot &Optimizer::slot(const std::string &param, size_t copy) {
   return *place;
 }
 
+// Rounded to float, as the attributes of operators are: bias corrections go by what is multiplied with.
 void Optimizer::Impl::read_settings() {
   learning_rate = setting("learning_rate");
   wd = setting("wd");
-  common.rescale_grad = float(setting("rescale_grad"));
-  common.clip_gradient = float(setting("clip_gradient"));
-  common.momentum = float(setting("momentum"));
-  common.beta1 = float(setting("beta1"));
-  common.beta2 = float(setting("beta2"));
-  common.epsilon = float(setting("epsilon"));
-  common.gamma1 = float(setting("gamma1"));
-  common.gamma2 = float(setting("gamma2"));
-  common.clip_weights = float(setting("clip_weights"));
-  common.wd_lh = float(setting("wd_lh"));
-  common.lamda1 = float(setting("lamda1"));
-  common.beta = float(setting("beta"));
+  const auto rounded = [this](const char *key) { return double(float(setting(key))); };
+  const auto limit = [&](const char *key) { return setting(key) >= 0 ? rounded(key) : double(INFINITY); };
+  common.rescale = rounded("rescale_grad");
+  common.clip = limit("clip_gradient");
+  common.momentum = rounded("momentum");
+  common.beta1 = rounded("beta1");
+  common.beta2 = rounded("beta2");
+  common.epsilon = rounded("epsilon");
+  common.wd_lh = rounded("wd_lh");
+  common.lamda1 = rounded("lamda1");
+  common.beta = rounded("beta");
+  if (kind->settle) kind->settle(settings, &common);
 }
 
 UpdateValues Optimizer::begin_update(Slot &slot) {
@@ -272,10 +273,9 @@ UpdateValues Optimizer::begin_update(Slot &slot) {
   impl_->num_update = std::max(impl_->num_update, slot.count);
   const double lr = impl_->rate(impl_->num_update) * slot.lr_mult;
   UpdateValues values = impl_->common;
-  values.lr = float(lr);
-  values.wd = float(impl_->wd * slot.wd_mult);
-  values.count = slot.count;
-  if (impl_->kind->correct) impl_->kind->correct(impl_->settings, slot.count, &values, lr);
+  values.lr = double(float(lr));
+  values.wd = double(float(impl_->wd * slot.wd_mult));
+  if (impl_->kind->correct) impl_->kind->correct(impl_->settings, slot, lr, &values);
   return values;
 }
 

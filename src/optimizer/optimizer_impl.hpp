@@ -14,15 +14,21 @@
 
 namespace cohort {
 
-// What tells one optimizer from another: its settings and the operator that its settings choose.
+using OptimizerSettings = std::map<std::string, double>;
+
+// What tells one optimizer from another: its settings, and the operators of which they choose one.
 struct OptimizerKind {
   const char *name;
   std::vector<std::pair<const char *, double>> settings;  // beyond those that all have
-  // The operator of the formula under these settings.
-  const UpdateOp &(*op)(const std::map<std::string, double> &settings);
-  // Fills in what is more than a setting of the same name: bias corrections and the like. `count` is that of the
-  // parameter, 1 at its first update.
-  void (*correct)(const std::map<std::string, double> &settings, int64_t count, UpdateValues *values, double lr);
+  std::vector<UpdateOp> ops;
+  size_t (*choose)(const OptimizerSettings &settings) = nullptr;  // one of the operators; null: the first
+  // Fills in what is more than a setting of the same name: when settings change; and for each update, with the
+  // parameter's count, which is 1 at its first update, and its learning rate. Either may be null.
+  void (*settle)(const OptimizerSettings &settings, UpdateValues *values) = nullptr;
+  void (*correct)(const OptimizerSettings &settings, const Optimizer::Slot &slot, double lr,
+                  UpdateValues *values) = nullptr;
+
+  const UpdateOp &op(const OptimizerSettings &values) const { return ops[choose ? choose(values) : 0]; }
 };
 const OptimizerKind *find_optimizer_kind(const std::string &name);  // null: none
 std::string list_optimizer_kinds();
@@ -39,7 +45,7 @@ struct Optimizer::Slot {
 struct Optimizer::Impl {
   const OptimizerKind *kind = nullptr;
   std::string name;
-  std::map<std::string, double> settings;
+  OptimizerSettings settings;
   std::unique_ptr<LrSchedule> schedule;
   std::map<std::string, double> symbol_lr_mult, symbol_wd_mult, own_lr_mult, own_wd_mult;
   std::map<std::pair<std::string, size_t>, std::unique_ptr<Slot>> slots;  // their addresses stay

@@ -80,7 +80,7 @@ void UpdateKernel::append_steps(const char *label, const WorkInfo *info, std::ve
     step.args.inputs = call->inputs;
     step.args.outputs = call->outputs;
     step.args.scratch = call->scratch;
-    step.args.numbers = &numbers_;
+    step.args.numbers = &values_;
     step.label = label;
     step.info = info;
     steps->push_back(step);
@@ -100,7 +100,7 @@ void UpdateKernel::run(const Lane &lane) const {
     args.inputs = call->inputs;
     args.outputs = call->outputs;
     args.scratch = call->scratch;
-    args.numbers = &numbers_;
+    args.numbers = &values_;
     call->kernel->run(args, lane);
   }
 }

@@ -15,26 +15,13 @@
 
 namespace cohort {
 
-// What one update of one parameter uses, taken when the update is asked for.
-struct UpdateValues {
-  float lr = 0;   // of this parameter; bias correction included where the rule has one
-  float wd = 0;   // of this parameter
-  float eta = 1;  // adamw: the learning rate, lr being the bias correction alone
-  float rescale_grad = 1;
-  float clip_gradient = -1;  // below 0: none
-  float momentum = 0;
-  float beta1 = 0, beta2 = 0, epsilon = 0;
-  float gamma1 = 0, gamma2 = 0, clip_weights = -1;
-  float wd_lh = 0;             // signum: decay apart from the gradient
-  float lamda1 = 0, beta = 0;  // ftrl
-  int64_t count = 0;           // ftml: of this parameter's updates, with this one
-};
+// What one update of one parameter uses, taken when the update is asked for: bias corrections included.
+using UpdateValues = UpdateNumbers<double>;
 
 // How an optimizer's formula becomes a kernel.
 struct UpdateOp {
-  const char *name;  // the operator: inputs weight, gradient, states
+  const char *name;  // the operator: inputs weight, gradient, states; its numbers by Args::numbers
   int num_states;
-  UpdateNumbers<double> (*numbers)(const UpdateValues &values);  // for Args::numbers
 };
 
 // Weight and gradient of `dtype`; states of the same, or, if `master` is set, of float32 with the weight in float32 as
@@ -47,8 +34,8 @@ class UpdateKernel {
   UpdateKernel &operator=(const UpdateKernel &) = delete;
 
   int64_t length() const { return length_; }
-  void set(const UpdateValues &values) { numbers_ = op_.numbers(values); }  // for the runs that follow
-  void bind(void *weight, const void *grad, void *const *states);           // likewise
+  void set(const UpdateValues &values) { values_ = values; }       // for the runs that follow
+  void bind(void *weight, const void *grad, void *const *states);  // likewise
   // Which point into this object.
   void append_steps(const char *label, const WorkInfo *info, std::vector<Step> *steps) const;
   double bytes() const;              // that a run reads and writes
@@ -73,7 +60,7 @@ class UpdateKernel {
   const int64_t length_;
   const int num_threads_;
   const std::shared_ptr<Device> device_;
-  UpdateNumbers<double> numbers_;
+  UpdateValues values_;
   std::shared_ptr<Memory> grad32_, scratch_;  // where they are needed
   std::vector<std::unique_ptr<Call>> calls_;  // the rule, between casts if there is a master
 };
