@@ -5,102 +5,13 @@
 #include <cmath>
 #include <vector>
 
-#include "cuda/op/rows.cuh"
-#include "device/changing.hpp"
+#include "cuda/op/update_elements.cuh"
 #include "device/kernel_table.hpp"
 #include "op/multi_update.hpp"
 #include "op/update.hpp"
 
 namespace cohort {
 namespace {
-
-using RunNumbers = Changing<UpdateNumbers<double>>;
-
-// Numbers that inputs hold; null: those of the run count.
-struct DeviceNumbers {
-  const float *lr, *wd, *rescale;
-  Elements weight_norm, step_norm;  // of LAMB: lr is scaled by their ratio, the first kept between the bounds
-  double lower_bound, upper_bound;  // below 0: none
-};
-
-struct UpdateArrays {
-  Elements weight, grad, states[3], out;
-  bool master;  // the new weight goes back to `weight`, too
-};
-
-__device__ inline double bounded_norm(double norm, double lower, double upper) {
-  if (lower >= 0 && norm < lower) norm = lower;
-  if (upper >= 0 && norm > upper) norm = upper;
-  return norm;
-}
-
-// `scaled` updates do nothing where the scale is 0 or not finite: the output is the weight.
-template <typename Formula, typename C>
-__global__ void update_elements(UpdateArrays arrays, RunNumbers given, DeviceNumbers device, bool scaled,
-                                int64_t count) {
-  UpdateNumbers<C> numbers = given.get().as<C>();
-  if (device.lr) numbers.lr = C(*device.lr);
-  if (device.wd) numbers.wd = C(*device.wd);
-  if (device.rescale) numbers.rescale = C(*device.rescale);
-  const bool skips = scaled && (!isfinite(numbers.rescale) || numbers.rescale == C(0));
-  if (device.weight_norm.data) {
-    const double norm = bounded_norm(load<double>(device.weight_norm, 0), device.lower_bound, device.upper_bound);
-    const double step = load<double>(device.step_norm, 0);
-    if (norm != 0 && step != 0) numbers.lr = C(double(numbers.lr) * (norm / step));
-  }
-  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
-    C weight = load<C>(arrays.weight, i);
-    if (!skips) {
-      C state[Formula::kStates > 0 ? Formula::kStates : 1] = {};
-      for (int k = 0; k < Formula::kStates; ++k) state[k] = load<C>(arrays.states[k], i);
-      weight = Formula::of(weight, load<C>(arrays.grad, i), state, numbers);
-      for (int k = 0; k < Formula::kStates; ++k) store(arrays.states[k], i, state[k]);
-      if (arrays.master) store(arrays.weight, i, weight);
-    }
-    store(arrays.out, i, weight);
-  }
-}
-
-// One weight: where its arrays lie among inputs and outputs.
-struct OneUpdate {
-  int weight, grad, first_state, num_states, output;
-  bool master;
-  Dtype dtypes[6];  // weight, gradient, states, output
-  int64_t count;
-
-  OneUpdate(const StepSpec &spec, int states, bool has_master, int first, int out)
-      : weight(has_master ? first + 2 + states : first),
-        grad(first + 1),
-        first_state(first + 2),
-        num_states(states),
-        output(out),
-        master(has_master),
-        count(spec.inputs[size_t(first)].shape.size()) {
-    dtypes[0] = spec.inputs[size_t(weight)].dtype;
-    dtypes[1] = spec.inputs[size_t(grad)].dtype;
-    for (int k = 0; k < states; ++k) dtypes[2 + k] = spec.inputs[size_t(first_state + k)].dtype;
-    dtypes[5] = spec.outputs[size_t(out)].dtype;
-  }
-  UpdateArrays arrays(const Args &args) const {
-    UpdateArrays a{};
-    a.weight = elements_of(args.inputs[weight], dtypes[0]);
-    a.grad = elements_of(args.inputs[grad], dtypes[1]);
-    for (int k = 0; k < num_states; ++k) {
-      a.states[k] = elements_of(args.inputs[first_state + k], dtypes[2 + k]);
-    }
-    a.out = elements_of(args.outputs[output], dtypes[5]);
-    a.master = master;
-    return a;
-  }
-};
-
-template <typename Formula, typename C>
-void launch_update(const UpdateArrays &arrays, const RunNumbers &numbers, const DeviceNumbers &device, bool scaled,
-                   int64_t count, const Lane &lane) {
-  if (count == 0) return;
-  launch(update_elements<Formula, C>, flat_grid(count), lane.stream, arrays, numbers, device, scaled, count);
-}
-RunNumbers fixed(const UpdateNumbers<double> &numbers) { return {nullptr, numbers}; }
 
 // The numbers of a run come with it (Args::numbers); those of an operator that is run by itself are its attributes,
 // and for AdamW the scale of gradients is its last input.
@@ -151,9 +62,7 @@ class LambPhase2Cuda final : public Kernel {
     DeviceNumbers device{};
     device.weight_norm = in(2);
     device.step_norm = in(3);
-    device.lower_bound = double(attrs_.lower_bound);
-    device.upper_bound = double(attrs_.upper_bound);
-    launch_update<update::LambPhase2, float>(arrays, fixed(attrs_.numbers()), device, false, count_, lane);
+    launch_update<update::LambPhase2, float, LambNorms>(arrays, fixed(attrs_.numbers()), device, false, count_, lane);
   }
 
  private:
@@ -223,35 +132,19 @@ std::unique_ptr<Kernel> make_multi(StepSpec &spec) {
   return std::make_unique<MultiUpdateCuda<Formula, float, kMaster>>(spec);
 }
 
-// ---- sums of squares: in parts, a warp each, which are joined in order
-
-constexpr int64_t kSquareParts = 512;
-
-// *sum, in device memory, of an array; its root where asked for. `parts` has kSquareParts elements.
-void sum_squares(const Lane &lane, const Elements &x, int64_t count, double *parts, const Elements &sum, bool root) {
-  for_each_row(lane, kSquareParts, [=] __device__(int64_t part) {
-    const int64_t begin = count * part / kSquareParts, end = count * (part + 1) / kSquareParts;
-    const double all = sum_along<double>(end - begin, [=](int64_t i) {
-      const double value = load<double>(x, begin + i);
-      return value * value;
-    });
-    if (threadIdx.x == 0) parts[part] = all;
-  });
-  for_each_row(lane, 1, [=] __device__(int64_t) {
-    const double all = sum_along<double>(kSquareParts, [=](int64_t i) { return parts[i]; });
-    if (threadIdx.x == 0) store(sum, 0, root ? std::sqrt(all) : all);
-  });
-}
-
-// Both halves of a LAMB update of each weight, with its direction in the scratch memory between them.
+// Both halves of a LAMB update of each weight, with its direction in the scratch memory between them. An optimizer,
+// which brings the numbers of a run, has one weight.
 template <bool kMaster>
 class MultiLambCuda final : public Kernel {
  public:
-  explicit MultiLambCuda(StepSpec &spec) : attrs_(spec.attrs_as<MultiUpdateAttrs>()) {
+  explicit MultiLambCuda(StepSpec &spec) {
     int64_t most = 0;
     for (size_t w = 0; w < spec.outputs.size(); ++w) {
       const size_t first = w * kPerWeight;
-      One one{spec.inputs[first].shape.size(), {}, spec.outputs[w].dtype, attrs_.numbers(w)};
+      One one{spec.inputs[first].shape.size(),
+              {},
+              spec.outputs[w].dtype,
+              spec.attrs ? spec.attrs_as<MultiUpdateAttrs>().numbers(w) : UpdateNumbers<double>()};
       for (size_t i = 0; i < kPerWeight; ++i) one.dtypes[i] = spec.inputs[first + i].dtype;
       weights_.push_back(one);
       most = std::max(most, one.count);
@@ -266,16 +159,16 @@ class MultiLambCuda final : public Kernel {
       const auto in = [&](size_t i) { return elements_of(args.inputs[w * kPerWeight + i], one.dtypes[i]); };
       const Elements source = in(kMaster ? 4 : 0);
       const UpdateArrays first{source, in(1), {in(2), in(3), {}}, direction, false};
-      launch_update<update::LambPhase1, float>(first, fixed(one.numbers), {}, false, one.count, lane);
+      const RunNumbers numbers =
+          args.numbers ? changing<UpdateNumbers<double>>(args.numbers, lane) : fixed(one.numbers);
+      launch_update<update::LambPhase1, float>(first, numbers, {}, false, one.count, lane);
       DeviceNumbers device{};
       device.weight_norm = elements_of(norms, Dtype::kFloat64);
       device.step_norm = elements_of(norms + 1, Dtype::kFloat64);
-      device.lower_bound = double(attrs_.lower_bound);
-      device.upper_bound = double(attrs_.upper_bound);
       sum_squares(lane, source, one.count, parts, device.weight_norm, true);
       sum_squares(lane, direction, one.count, parts, device.step_norm, true);
       const UpdateArrays second{source, direction, {}, elements_of(args.outputs[w], one.out), kMaster};
-      launch_update<update::LambPhase2, float>(second, fixed(one.numbers), device, false, one.count, lane);
+      launch_update<update::LambPhase2, float, LambNorms>(second, numbers, device, false, one.count, lane);
     }
   }
 
@@ -286,7 +179,6 @@ class MultiLambCuda final : public Kernel {
     Dtype dtypes[5], out;
     UpdateNumbers<double> numbers;
   };
-  const MultiUpdateAttrs attrs_;
   std::vector<One> weights_;
 };
 
@@ -335,16 +227,17 @@ class AllFiniteCuda final : public Kernel {
 class GroupAdagradCuda final : public Kernel {
  public:
   explicit GroupAdagradCuda(const StepSpec &spec)
-      : numbers_(spec.attrs_as<AdagradAttrs>().numbers().as<float>()),
+      : own_(spec.attrs ? spec.attrs_as<AdagradAttrs>().numbers() : UpdateNumbers<double>()),
         rows_(spec.inputs[2].shape.size()),
         columns_(rows_ > 0 ? spec.inputs[0].shape.size() / rows_ : 0),
         dtype_(spec.inputs[0].dtype) {}
   void run(const Args &args, const Lane &lane) const override {
     const auto in = [&](int i) { return elements_of(args.inputs[i], dtype_); };
     const Elements weights = in(0), grads = in(1), histories = in(2), out = elements_of(args.outputs[0], dtype_);
-    const UpdateNumbers<float> numbers = numbers_;
+    const RunNumbers given = args.numbers ? changing<UpdateNumbers<double>>(args.numbers, lane) : fixed(own_);
     const int64_t columns = columns_;
     for_each_row(lane, rows_, [=] __device__(int64_t row) {
+      const UpdateNumbers<float> numbers = given.get().as<float>();
       const auto grad = [=](int64_t i) { return update::scaled(load<float>(grads, row * columns + i), numbers); };
       const float squares = sum_along<float>(columns, [=](int64_t i) { return grad(i) * grad(i); });
       float history = load<float>(histories, row);
@@ -360,7 +253,7 @@ class GroupAdagradCuda final : public Kernel {
   }
 
  private:
-  const UpdateNumbers<float> numbers_;
+  const UpdateNumbers<double> own_;
   const int64_t rows_, columns_;
   const Dtype dtype_;
 };
@@ -425,6 +318,14 @@ COHORT_CUDA_UPDATE(_adagrad_update, update::Adagrad, AdagradAttrs);
 COHORT_CUDA_UPDATE(_sparse_adagrad_update, update::Adagrad, AdagradAttrs);
 COHORT_CUDA_UPDATE(ftrl_update, update::Ftrl, FtrlAttrs);
 COHORT_CUDA_UPDATE(ftml_update, update::Ftml, FtmlAttrs);
+COHORT_CUDA_UPDATE(_adadelta_update, update::AdaDelta, OptimizerAttrs);
+COHORT_CUDA_UPDATE(_adamax_update, update::Adamax, OptimizerAttrs);
+COHORT_CUDA_UPDATE(_nadam_update, update::Nadam, OptimizerAttrs);
+COHORT_CUDA_UPDATE(_dcasgd_update, update::Dcasgd, OptimizerAttrs);
+COHORT_CUDA_UPDATE(_dcasgd_mom_update, update::DcasgdMom, OptimizerAttrs);
+COHORT_CUDA_UPDATE(_test_update, update::Test, OptimizerAttrs);
+COHORT_CUDA_UPDATE(_gathered_sgd_update, update::Gathered<update::Sgd>, OptimizerAttrs);
+COHORT_CUDA_UPDATE(_gathered_sgd_mom_update, update::Gathered<update::SgdMom>, OptimizerAttrs);
 COHORT_CUDA_UPDATE(lamb_update_phase1, update::LambPhase1, LambPhase1Attrs);
 COHORT_KERNEL(cuda, mp_lamb_update_phase1, MpLambPhase1Cuda);
 COHORT_KERNEL(cuda, lamb_update_phase2, LambPhase2Cuda<false>);

@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <string>
 
 #include "base/dtype.hpp"
 
@@ -39,6 +40,13 @@ struct Philox {
 COHORT_HOST_DEVICE inline uint64_t stream_seed(uint64_t seed, uint64_t a, uint64_t b) {
   const Philox block = Philox::at(seed, a, b);
   return uint64_t(block.word[1]) << 32 | block.word[0];
+}
+
+// A stream for each name, by FNV-1a.
+inline uint64_t name_stream(const std::string &name) {
+  uint64_t stream = 14695981039346656037u;
+  for (unsigned char c : name) stream = (stream ^ c) * 1099511628211u;
+  return stream;
 }
 
 // [0, 1): all multiples of 2^-24.

@@ -224,15 +224,14 @@ void Group::update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
                                    self.loss_scale->value));
     return;
   }
-  const double rescale = optimizer->get("rescale_grad");
-  optimizer->set("rescale_grad", rescale / *self.gradient_scale);
+  optimizer->set_gradient_scale(*self.gradient_scale);
   try {
     self.exchange->update(optimizer, mode);
   } catch (...) {
-    optimizer->set("rescale_grad", rescale);
+    optimizer->set_gradient_scale(1);
     throw;
   }
-  optimizer->set("rescale_grad", rescale);
+  optimizer->set_gradient_scale(1);
   count_update(self.loss_scale.get(), true);
   optimizer->keep_loss_scale(*self.loss_scale);
 }

@@ -132,7 +132,7 @@ LocalUpdate::LocalUpdate(const ExchangeParams &params, const ExchangeDevices &de
       for (size_t p = 0; p < params.size(); ++p) {
         const NDArray &weight = params[p].weights[d];
         if (devices[d].queue_for(weight) != queue) continue;
-        auto kernel = optimizer->make_kernel(weight.context(), weight.dtype(), weight.size(), queue->num_threads());
+        auto kernel = optimizer->make_kernel(weight.context(), weight.dtype(), weight.shape(), queue->num_threads());
         void *states[UpdateSlots::kMostStates] = {};
         plan.slots->find_states(p, part->copy, 0, states);
         plan.infos[p].bytes = kernel->bytes();

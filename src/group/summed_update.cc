@@ -60,6 +60,7 @@ SummedUpdatePlan::SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const
       pieces_(reducer.pieces()),
       slots_(weights_->mirrored(), weights_->mirrored()[0].weights.size(), optimizer, mode),
       on_devices_(reducer.on_devices()) {
+  if (optimizer->updates_whole() && !on_devices_) make_wholes(reducer, *optimizer);
   for (const ExchangeParam &param : weights_->params()) {
     labels_.push_back(optimizer->name() + " '" + param.name + "'");
     infos_.emplace_back(SpanKind::kUpdate, param.name, optimizer->name());
@@ -73,13 +74,44 @@ SummedUpdatePlan::SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const
     for (const std::vector<Piece> &bucket : *pieces_) {
       kernels.of.emplace_back();
       for (const Piece &piece : bucket) {
+        if (!wholes_.empty()) {
+          kernels.of.back().push_back(wholes_[size_t(piece.param)].kernel.get());
+          continue;
+        }
         const Dtype dtype = weights_->params()[size_t(piece.param)].weights[0].dtype();
         std::unique_ptr<UpdateKernel> &kernel = kernels.all[{dtype, piece.count}];
-        if (!kernel) kernel = optimizer->make_kernel(worker.context, dtype, piece.count, worker.num_threads);
+        if (!kernel) kernel = optimizer->make_kernel(worker.context, dtype, {piece.count}, worker.num_threads);
         kernels.of.back().push_back(kernel.get());
       }
     }
   }
+}
+
+// Any worker may come to run a parameter's kernel: it is made for the one with most threads.
+void SummedUpdatePlan::make_wholes(const Reducer &reducer, const Optimizer &optimizer) {
+  const Worker *most = &reducer.workers()[0];
+  for (const Worker &worker : reducer.workers())
+    if (worker.num_threads > most->num_threads) most = &worker;
+  const ExchangeParams &params = weights_->params();
+  num_pieces_.resize(params.size());
+  for (const std::vector<Piece> &bucket : *pieces_)
+    for (const Piece &piece : bucket) ++num_pieces_[size_t(piece.param)];
+  for (size_t p = 0; p < params.size(); ++p) {
+    const NDArray &weight = params[p].weights[0];
+    Whole &whole = wholes_.emplace_back();
+    whole.kernel = optimizer.make_kernel(most->context, weight.dtype(), weight.shape(), most->num_threads);
+    if (num_pieces_[p] > 1) whole.sum = get_device(most->context)->allocate(weight.bytes());
+  }
+}
+
+// The sum of the whole parameter, once its last piece is there; else null.
+const void *SummedUpdatePlan::gather(const Piece &piece, const void *sum, std::atomic<int> *missing) const {
+  const size_t param = size_t(piece.param), size = dtype_size(weights_->params()[param].weights[0].dtype());
+  const Whole &whole = wholes_[param];
+  if (!whole.sum) return sum;
+  auto *const all = static_cast<char *>(whole.sum->data());
+  std::memcpy(all + size_t(piece.begin) * size, sum, size_t(piece.count) * size);
+  return missing[param].fetch_sub(1, std::memory_order_acq_rel) == 1 ? all : nullptr;
 }
 
 void SummedUpdatePlan::make_bound(size_t worker, const Worker &who, const Reducer &reducer,
@@ -89,7 +121,7 @@ void SummedUpdatePlan::make_bound(size_t worker, const Worker &who, const Reduce
     for (const Piece &piece : bucket) {
       const auto param = size_t(piece.param);
       const NDArray &weight = weights_->params()[param].weights[worker];
-      auto kernel = optimizer.make_kernel(who.context, weight.dtype(), weight.size(), who.num_threads);
+      auto kernel = optimizer.make_kernel(who.context, weight.dtype(), weight.shape(), who.num_threads);
       void *states[UpdateSlots::kMostStates] = {};
       slots_.find_states(param, worker, 0, states);
       kernel->bind(weight.data(), reducer.sum_of(param, worker), states);
@@ -108,25 +140,27 @@ void SummedUpdatePlan::append_steps(size_t worker, std::vector<Step> *steps) con
     kernel->append_steps(labels_[param].c_str(), &infos_[param], steps);
 }
 
-void SummedUpdatePlan::update_copy(size_t worker, size_t bucket, size_t index, size_t copy, const void *sum,
-                                   const std::vector<UpdateValues> &values, const Lane &lane) const {
-  const Piece &piece = (*pieces_)[bucket][index];
-  const size_t param = size_t(piece.param);
-  UpdateKernel &kernel = *kernels_[worker].of[bucket][index];
-  void *states[UpdateSlots::kMostStates] = {};
-  slots_.find_states(param, copy, piece.begin, states);
-  kernel.set(values[param * slots_.num_copies() + copy]);
-  kernel.bind(address_of(weights_->mirrored()[param].weights[copy], piece.begin), sum, states);
-  kernel.run(lane);
-}
-
 void SummedUpdatePlan::update_piece(size_t worker, size_t bucket, size_t index, const void *sum,
-                                    const std::vector<UpdateValues> &values, const Lane &lane) const {
+                                    const std::vector<UpdateValues> &values, std::atomic<int> *missing,
+                                    const Lane &lane) const {
   const size_t num_copies = slots_.num_copies();
-  const Piece &piece = (*pieces_)[bucket][index];
-  const WorkSpan span(&infos_[size_t(piece.param)], kernels_[worker].of[bucket][index]->bytes() * double(num_copies));
-  for (size_t c = 0; c < num_copies; ++c) update_copy(worker, bucket, index, c, sum, values, lane);
-  const std::vector<NDArray> &weights = weights_->mirrored()[size_t(piece.param)].weights;
+  Piece piece = (*pieces_)[bucket][index];
+  const auto param = size_t(piece.param);
+  const std::vector<NDArray> &weights = weights_->mirrored()[param].weights;
+  if (!wholes_.empty()) {
+    sum = gather(piece, sum, missing);
+    if (!sum) return;
+    piece.begin = 0, piece.count = weights[0].size();
+  }
+  UpdateKernel &kernel = *kernels_[worker].of[bucket][index];
+  const WorkSpan span(&infos_[param], kernel.bytes() * double(num_copies));
+  for (size_t c = 0; c < num_copies; ++c) {
+    void *states[UpdateSlots::kMostStates] = {};
+    slots_.find_states(param, c, piece.begin, states);
+    kernel.set(values[param * num_copies + c], piece.begin);
+    kernel.bind(address_of(weights[c], piece.begin), sum, states);
+    kernel.run(lane);
+  }
   const size_t bytes = size_t(piece.count) * dtype_size(weights[0].dtype());
   for (size_t d = num_copies; d < weights.size(); ++d) {
     std::memcpy(address_of(weights[d], piece.begin), address_of(weights[0], piece.begin), bytes);
@@ -173,7 +207,8 @@ struct SummedUpdate::OnDevice {
   std::unique_ptr<Replay> replay;
 };
 
-SummedUpdate::SummedUpdate(std::shared_ptr<const SummedUpdatePlan> plan) : plan_(std::move(plan)) {}
+SummedUpdate::SummedUpdate(std::shared_ptr<const SummedUpdatePlan> plan)
+    : plan_(std::move(plan)), missing_(new std::atomic<int>[plan_->pieces_to_gather().size()]) {}
 SummedUpdate::~SummedUpdate() = default;
 
 Program SummedUpdate::steps(size_t worker) {
@@ -189,6 +224,8 @@ Program SummedUpdate::steps(size_t worker) {
 }
 
 void SummedUpdate::before_sums(const ExchangeDevices &devices) {
+  const std::vector<int> &wanted = plan_->pieces_to_gather();
+  for (size_t p = 0; p < wanted.size(); ++p) missing_[p].store(wanted[p], std::memory_order_relaxed);
   plan_->weights().bring_down(plan_->slots().num_copies(), devices, plan_);
 }
 
@@ -198,7 +235,7 @@ void SummedUpdate::after_sums(const ExchangeDevices &devices) {
 }
 
 void SummedUpdate::consume(size_t worker, size_t bucket, size_t index, const void *sum, const Lane &lane) {
-  plan_->update_piece(worker, bucket, index, sum, values_, lane);
+  plan_->update_piece(worker, bucket, index, sum, values_, missing_.get(), lane);
 }
 
 void SummedUpdate::fail(size_t device, const char *message) noexcept { plan_->fail(device, message); }

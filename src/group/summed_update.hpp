@@ -3,6 +3,7 @@
 // exchange.cc.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -50,9 +51,12 @@ class SummedUpdatePlan {
   const WeightMirrors &weights() const { return *weights_; }
   // A device's weights were not updated, and what its update would have changed with them is no good.
   void fail(size_t device, const char *message) const noexcept;
-  // Updates every copy of a piece from its sum; where there is but one copy, hands it out to the other devices.
+  // How many pieces of each parameter must have come before it can be updated. Empty: each is updated as it comes.
+  const std::vector<int> &pieces_to_gather() const { return num_pieces_; }
+  // Updates every copy of a piece from its sum; where there is but one copy, hands it out to the other devices. What is
+  // updated as a whole waits for the last piece: `missing` counts those of each parameter, as it says above.
   void update_piece(size_t worker, size_t bucket, size_t index, const void *sum,
-                    const std::vector<UpdateValues> &values, const Lane &lane) const;
+                    const std::vector<UpdateValues> &values, std::atomic<int> *missing, const Lane &lane) const;
   // A worker that is a device updates its own copy of everything, if it has one: the numbers of the steps that follow,
   // and the steps.
   void set_numbers(size_t worker, const std::vector<UpdateValues> &values) const;
@@ -62,8 +66,13 @@ class SummedUpdatePlan {
   void hand_out(const ExchangeDevices &devices, const std::shared_ptr<const void> &owner) const;
 
  private:
-  void update_copy(size_t worker, size_t bucket, size_t index, size_t copy, const void *sum,
-                   const std::vector<UpdateValues> &values, const Lane &lane) const;
+  // Of a parameter that is updated as a whole: by whoever brings its last piece, one at a time.
+  struct Whole {
+    std::unique_ptr<UpdateKernel> kernel;
+    std::shared_ptr<Memory> sum;  // of all pieces; null: there is one
+  };
+  void make_wholes(const Reducer &reducer, const Optimizer &optimizer);
+  const void *gather(const Piece &piece, const void *sum, std::atomic<int> *missing) const;
 
   struct Kernels {  // of one worker
     std::map<std::pair<Dtype, int64_t>, std::unique_ptr<UpdateKernel>> all;
@@ -78,6 +87,8 @@ class SummedUpdatePlan {
   const UpdateSlots slots_;
   const bool on_devices_;
   std::vector<Kernels> kernels_;
+  std::vector<Whole> wholes_;  // of each parameter, or none
+  std::vector<int> num_pieces_;
   std::vector<std::string> labels_;  // of each parameter
   std::deque<WorkInfo> infos_;       // likewise
 };
@@ -102,6 +113,7 @@ class SummedUpdate final : public SumConsumer {
   struct OnDevice;
   const std::shared_ptr<const SummedUpdatePlan> plan_;
   std::vector<UpdateValues> values_;
+  const std::unique_ptr<std::atomic<int>[]> missing_;  // pieces of each parameter that is gathered
   std::vector<std::unique_ptr<OnDevice>> on_devices_;  // by worker
 };
 

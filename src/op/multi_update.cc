@@ -12,7 +12,9 @@ UpdateNumbers<double> MultiUpdateAttrs::numbers(size_t weight) const {
   if (!etas.empty()) n.eta = etas[weight];
   n.momentum = momentum, n.beta1 = beta1, n.beta2 = beta2, n.epsilon = epsilon;
   n.rescale = rescale_grad, n.clip = clip_limit(clip_gradient);
-  if (!step_count.empty() && bias_correction) {
+  if (step_count.empty()) return n;
+  n.lower = std::max(double(lower_bound), 0.0), n.upper = clip_limit(upper_bound);
+  if (bias_correction) {
     n.correction1 = 1 - std::pow(double(beta1), double(step_count[weight]));
     n.correction2 = 1 - std::pow(double(beta2), double(step_count[weight]));
   }

@@ -94,7 +94,7 @@ UpdateNumbers<double> LambPhase1Attrs::numbers() const {
 
 UpdateNumbers<double> LambPhase2Attrs::numbers() const {
   UpdateNumbers<double> n;
-  n.lr = lr;
+  n.lr = lr, n.lower = std::max(double(lower_bound), 0.0), n.upper = clip_limit(upper_bound);
   return n;
 }
 

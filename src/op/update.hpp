@@ -21,6 +21,10 @@ struct FieldType<std::vector<float>> {  // lrs=(0.1, 0.2)
 // clip_gradient and the like: below 0 means no limit.
 inline double clip_limit(float value) { return value < 0 ? INFINITY : double(value); }
 
+struct OptimizerAttrs {  // of kernels that optimizers alone run, which bring their numbers
+  UpdateNumbers<double> numbers() const { return {}; }
+};
+
 struct SgdAttrs {  // sgd_update, mp_sgd_update, signsgd_update
   float lr, wd, rescale_grad, clip_gradient;
   UpdateNumbers<double> numbers() const;

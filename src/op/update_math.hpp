@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 
 #include "base/dtype.hpp"
 
@@ -16,11 +17,23 @@ struct UpdateNumbers {
   C beta1 = 0, beta2 = 0, clip_weights = INFINITY;
   C correction1 = 1, correction2 = 1;  // 1 - beta^t
   C lamda1 = 0, beta = 0;
+  C rest1 = 1, rest2 = 1;              // 1 - beta, as exact as it is
+  C gradient_part = 0, mean_part = 0;  // nadam: of the step
+  C lower = 0, upper = INFINITY;       // lamb: between which the norm of the weight is kept
+  C unscale = 1;                       // lars, lbsgd: by which gradients are multiplied as they come
+  C gathered = 1, due = 1;             // lbsgd: of how many a step is made, and whether it is made now
+  C by_norms = 1;                      // lars: whether the learning rate goes by norms
+  C deviation = 0;                     // sgld: of the noise
+  uint64_t seed = 0, draw = 0;         // likewise: which numbers
+  int64_t first = 0;                   // likewise: the place in the parameter of the first element
 
   template <typename D>
   COHORT_HOST_DEVICE UpdateNumbers<D> as() const {
-    return {D(lr),    D(wd),    D(rescale),      D(clip),        D(momentum),    D(wd_lh),  D(eta), D(epsilon),
-            D(beta1), D(beta2), D(clip_weights), D(correction1), D(correction2), D(lamda1), D(beta)};
+    return {D(lr),      D(wd),       D(rescale), D(clip),          D(momentum),    D(wd_lh),       D(eta),
+            D(epsilon), D(beta1),    D(beta2),   D(clip_weights),  D(correction1), D(correction2), D(lamda1),
+            D(beta),    D(rest1),    D(rest2),   D(gradient_part), D(mean_part),   D(lower),       D(upper),
+            D(unscale), D(gathered), D(due),     D(by_norms),      D(deviation),   seed,           draw,
+            first};
   }
 };
 
@@ -169,6 +182,108 @@ struct Ftml {  // s: d, v, z
   }
 };
 
+struct AdaDelta {  // s: mean square of gradients, of steps; the decay is apart from the gradient
+  static constexpr int kStates = 2;
+  template <typename C>
+  COHORT_HOST_DEVICE static C of(C w, C g, C *s, const UpdateNumbers<C> &n) {
+    const C d = scaled(g, n);
+    s[0] = n.beta1 * s[0] + n.rest1 * d * d;
+    const C step = std::sqrt(s[1] + n.epsilon) / std::sqrt(s[0] + n.epsilon) * d;
+    s[1] = n.beta1 * s[1] + n.rest1 * step * step;
+    return w - (step + n.wd * w);
+  }
+};
+
+struct Adamax {  // s: mean, largest
+  static constexpr int kStates = 2;
+  template <typename C>
+  COHORT_HOST_DEVICE static C of(C w, C g, C *s, const UpdateNumbers<C> &n) {
+    const C d = scaled_with_decay(w, g, n), size = std::fabs(d), faded = n.beta2 * s[1];
+    s[0] = n.beta1 * s[0] + n.rest1 * d;
+    s[1] = faded > size ? faded : size;
+    return s[1] == C(0) ? w : w - n.lr * s[0] / s[1];  // 0: of gradients that were all 0
+  }
+};
+
+struct Nadam {  // s: mean, variance
+  static constexpr int kStates = 2;
+  template <typename C>
+  COHORT_HOST_DEVICE static C of(C w, C g, C *s, const UpdateNumbers<C> &n) {
+    const C d = scaled_with_decay(w, g, n);
+    s[0] = n.beta1 * s[0] + n.rest1 * d;
+    s[1] = n.beta2 * s[1] + n.rest2 * d * d;
+    return w - n.lr * (n.gradient_part * d + n.mean_part * s[0]) / (std::sqrt(s[1] / n.correction2) + n.epsilon);
+  }
+};
+
+struct Dcasgd {  // s: the weight before
+  static constexpr int kStates = 1;
+  template <typename C>
+  COHORT_HOST_DEVICE static C step(C w, C g, C *s, const UpdateNumbers<C> &n) {
+    const C d = scaled(g, n), before = s[0];
+    s[0] = w;
+    return -n.lr * (d + n.wd * w + n.lamda1 * d * d * (w - before));
+  }
+  template <typename C>
+  COHORT_HOST_DEVICE static C of(C w, C g, C *s, const UpdateNumbers<C> &n) {
+    return w + step(w, g, s, n);
+  }
+};
+
+struct DcasgdMom {  // s: the weight before, momentum
+  static constexpr int kStates = 2;
+  template <typename C>
+  COHORT_HOST_DEVICE static C of(C w, C g, C *s, const UpdateNumbers<C> &n) {
+    s[1] = n.momentum * s[1] + Dcasgd::step(w, g, s, n);
+    return w + s[1];
+  }
+};
+
+struct Test {  // s: the new weight
+  static constexpr int kStates = 1;
+  template <typename C>
+  COHORT_HOST_DEVICE static C of(C w, C g, C *s, const UpdateNumbers<C> &n) {
+    return s[0] = w + n.rescale * g;
+  }
+};
+
+// Langevin dynamics: `noise` is of mean 0 and deviation 1.
+struct Sgld {
+  template <typename C>
+  COHORT_HOST_DEVICE static C of(C w, C g, C noise, const UpdateNumbers<C> &n) {
+    return w - n.lr / C(2) * (scaled(g, n) + n.wd * w) + n.deviation * noise;
+  }
+};
+
+// SGD of large batches: a step from the mean of as many gradients as make one. s: those of Rule, then their sum so far.
+template <typename Rule>
+struct Gathered {
+  static constexpr int kStates = Rule::kStates + 1;
+  template <typename C>
+  COHORT_HOST_DEVICE static C seen(C g, const C *s, const UpdateNumbers<C> &n) {  // what the step would be made from
+    return (s[Rule::kStates] + n.unscale * g) / n.gathered;
+  }
+  template <typename C>
+  COHORT_HOST_DEVICE static C of(C w, C g, C *s, const UpdateNumbers<C> &n) {
+    const C mean = seen(g, s, n);
+    s[Rule::kStates] = n.due != C(0) ? C(0) : s[Rule::kStates] + n.unscale * g;
+    return n.due != C(0) ? Rule::of(w, mean, s, n) : w;
+  }
+};
+// The same where every gradient makes a step.
+template <typename Rule>
+struct Single {
+  static constexpr int kStates = Rule::kStates;
+  template <typename C>
+  COHORT_HOST_DEVICE static C seen(C g, const C *, const UpdateNumbers<C> &n) {
+    return n.unscale * g;
+  }
+  template <typename C>
+  COHORT_HOST_DEVICE static C of(C w, C g, C *s, const UpdateNumbers<C> &n) {
+    return Rule::of(w, n.unscale * g, s, n);
+  }
+};
+
 struct LambPhase1 {  // s: mean, variance; gives the direction, not the weight
   static constexpr int kStates = 2;
   template <typename C>
@@ -185,6 +300,33 @@ struct LambPhase2 {  // g: the direction; lr has been scaled by the norms
   template <typename C>
   COHORT_HOST_DEVICE static C of(C w, C g, C *, const UpdateNumbers<C> &n) {
     return w - n.lr * g;
+  }
+};
+
+// Scales of the learning rate of a layer: of the sums of squares of its weight and of what it steps along.
+
+struct LambScale {
+  COHORT_HOST_DEVICE static double of_norms(double weight, double step, const UpdateNumbers<double> &n) {
+    const double norm = weight < n.lower ? n.lower : weight > n.upper ? n.upper : weight;
+    return norm == 0 || step == 0 ? 1 : norm / step;
+  }
+  COHORT_HOST_DEVICE static double of(double weight, double step, const UpdateNumbers<double> &n) {
+    return of_norms(std::sqrt(weight), std::sqrt(step), n);
+  }
+};
+
+struct LarsScale {
+  COHORT_HOST_DEVICE static double of(double weight, double gradient, const UpdateNumbers<double> &n) {
+    if (n.by_norms == 0 || !(weight > 0 && gradient > 0)) return 1;
+    const double norm = std::sqrt(weight);
+    return n.eta * norm / (std::sqrt(gradient) * n.rescale + n.wd * norm + n.epsilon);
+  }
+};
+
+struct LbsgdScale {
+  COHORT_HOST_DEVICE static double of(double weight, double gradient, const UpdateNumbers<double> &n) {
+    const double scale = std::sqrt(weight / (gradient + n.wd * weight + 1e-18));
+    return scale < 0.01 ? 0.01 : scale > 100 ? 100 : scale;
   }
 };
 

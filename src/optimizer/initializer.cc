@@ -17,15 +17,12 @@ namespace {
 // The numbers of one array: a sequence of its own for each seed and name.
 class Numbers {
  public:
-  Numbers(uint64_t seed, const std::string &name) : seed_(seed) {
-    for (unsigned char c : name) stream_ = (stream_ ^ c) * 1099511628211u;  // FNV-1a
-  }
+  Numbers(uint64_t seed, const std::string &name) : seed_(seed), stream_(name_stream(name)) {}
   double uniform(int64_t i) const { return double(uniform_at(seed_, uint64_t(i), stream_)); }  // from [0, 1)
   double normal(int64_t i) const { return double(normal_at(seed_, uint64_t(i), stream_)); }
 
  private:
-  const uint64_t seed_;
-  uint64_t stream_ = 14695981039346656037u;
+  const uint64_t seed_, stream_;
 };
 
 class Constant final : public Initializer {

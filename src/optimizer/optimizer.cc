@@ -12,7 +12,7 @@
 namespace cohort {
 namespace {
 
-constexpr double kNone = -1;               // of clip_gradient and clip_weights
+constexpr double kNone = -1;               // of limits that are not set
 constexpr int64_t kBriefElements = 16384;  // so few that no thread is woken for their update
 
 // One update of one array, alive until the queue is done with it. It is its own first step, too.
@@ -47,16 +47,6 @@ struct QueuedUpdate final : Kernel {
   }
 };
 
-bool ends_with(const std::string &word, const char *end) {
-  const std::string tail = end;
-  return word.size() >= tail.size() && word.compare(word.size() - tail.size(), tail.size(), tail) == 0;
-}
-
-// MXNet's rule: what is no weight and no gamma does not decay.
-double default_wd_mult(const std::string &param) {
-  return ends_with(param, "_weight") || ends_with(param, "_gamma") ? 1 : 0;
-}
-
 double look_up(const std::string &param, const std::map<std::string, double> &own,
                const std::map<std::string, double> &symbol, double otherwise) {
   auto found = own.find(param);
@@ -77,23 +67,39 @@ AttrMap spelt(const AttrMap &settings) {
   return one;
 }
 
-bool is_switch(const std::string &key) {
-  return key == "centered" || key == "multi_precision" || key == "lazy_update" || key == "correct_bias";
+bool is_one_of(const std::string &key, std::initializer_list<const char *> keys) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-void check_value(const std::string &key, double value) {
+bool is_switch(const std::string &key) {
+  return is_one_of(key, {"centered", "multi_precision", "lazy_update", "bias_correction", "momentum_correction"});
+}
+
+// A limit below which nothing is cut: kNone if there is none.
+bool may_be_none(const std::string &key) {
+  return is_one_of(key, {"clip_gradient", "clip_weights", "lower_bound", "upper_bound"});
+}
+
+void check_value(const OptimizerKind &kind, const std::string &key, double value) {
   const auto refuse = [&](const char *expected) {
-    throw Error(Code::kInvalidArgument, text("setting '", key, "': expected ", expected, ", found ", value), key);
+    throw Error(Code::kInvalidArgument,
+                text("optimizer '", kind.name, "', setting '", key, "': expected ", expected, ", found ", value), key);
   };
   if (!std::isfinite(value)) refuse("a finite number");
   if (is_switch(key) && value != 0 && value != 1) refuse("0 or 1");
-  const bool rate = key == "beta1" || key == "beta2" || key == "gamma1" || key == "gamma2";
+  const bool rate = is_one_of(key, {"beta1", "beta2", "gamma1", "gamma2", "rho"});
   if (rate && !(value >= 0 && value < 1)) refuse("at least 0 and below 1");
-  if (key == "epsilon" && value < 0) refuse("at least 0");
-  if (key == "momentum" && value < 0) refuse("at least 0");
-  if (key == "begin_num_update" && (value < 0 || value != std::floor(value) || value > 9e15)) {
-    refuse("a whole number of at least 0");
+  if (is_one_of(key, {"epsilon", "momentum", "schedule_decay", "eta"}) && value < 0) refuse("at least 0");
+  const bool counts = is_one_of(key, {"batch_scale", "warmup_epochs", "updates_per_epoch", "begin_epoch", "num_epochs",
+                                      "begin_num_update", "seed"});
+  if (counts && (value < 0 || value != std::floor(value) || value > 9e15)) refuse("a whole number of at least 0");
+  if (key == "batch_scale" && value == 0) refuse("at least 1");
+  const double num_strategies = double(warmup_strategies().size());
+  if (key == "warmup_strategy" && !(value >= 0 && value < num_strategies && value == std::floor(value))) {
+    refuse("the place of a word among linear, power2, sqrt and lars, 0 to 3");
   }
+  if (key == "wd" && kind.has(OptimizerKind::kNoDecay) && value != 0) refuse("0, for it has no weight decay");
+  if (key == "learning_rate" && kind.has(OptimizerKind::kDraws) && value < 0) refuse("at least 0");
 }
 
 }  // namespace
@@ -116,15 +122,17 @@ std::shared_ptr<Optimizer> Optimizer::create(const std::string &name, const Attr
   for (const auto &setting : kind->settings) impl.settings[setting.first] = setting.second;
   SettingReader reader("optimizer '" + name + "'", spelt(settings));
   for (auto &setting : impl.settings) {
-    const bool may_be_none = setting.first == "clip_gradient" || setting.first == "clip_weights";
-    if (may_be_none) {
+    if (may_be_none(setting.first)) {
       setting.second = reader.number_or_none(setting.first).value_or(setting.second);
+    } else if (setting.first == "warmup_strategy") {
+      const std::vector<std::string> &words = warmup_strategies();
+      setting.second = double(std::find(words.begin(), words.end(), reader.word(setting.first, words)) - words.begin());
     } else if (is_switch(setting.first)) {
       setting.second = reader.boolean(setting.first, setting.second != 0);
     } else {
       setting.second = reader.number(setting.first, setting.second);
     }
-    check_value(setting.first, setting.second);
+    check_value(*kind, setting.first, setting.second);
   }
   reader.finish();
   impl.read_settings();
@@ -136,7 +144,7 @@ const std::string &Optimizer::name() const { return impl_->name; }
 
 double Optimizer::get(const std::string &key) const {
   if (key == "num_update") return double(impl_->num_update);
-  if (key == "learning_rate") return impl_->rate(impl_->num_update + 1);
+  if (key == "learning_rate") return impl_->next_rate();
   const auto found = impl_->settings.find(spelt(key));
   if (found == impl_->settings.end()) {
     throw Error(Code::kName, text("optimizer '", impl_->name, "' has no setting '", key, "'"), key);
@@ -150,7 +158,7 @@ void Optimizer::set(const std::string &given, double value) {
   if (found == impl_->settings.end()) {
     throw Error(Code::kName, text("optimizer '", impl_->name, "' has no setting '", key, "'"), key);
   }
-  check_value(key, value);
+  check_value(*impl_->kind, key, value);
   if (key == "learning_rate" && impl_->schedule) {
     throw Error(Code::kState, "learning_rate: a schedule decides it; end the schedule first", key);
   }
@@ -168,12 +176,12 @@ void Optimizer::set(const std::string &given, double value) {
 
 void Optimizer::set_lr_schedule(const std::string &name, const AttrMap &settings) {
   if (name.empty()) {
-    if (impl_->schedule) impl_->settings["learning_rate"] = impl_->rate(impl_->num_update + 1);
+    if (impl_->schedule) impl_->settings["learning_rate"] = impl_->next_rate();
     impl_->schedule.reset();
     impl_->read_settings();
     return;
   }
-  const double base_lr = impl_->rate(impl_->num_update + 1);
+  const double base_lr = impl_->next_rate();
   std::unique_ptr<LrSchedule> schedule = LrSchedule::create(name, settings, base_lr);
   impl_->schedule = std::move(schedule);
 }
@@ -214,7 +222,12 @@ double Optimizer::lr_mult(const std::string &param) const {
 }
 
 double Optimizer::wd_mult(const std::string &param) const {
-  return look_up(param, impl_->own_wd_mult, impl_->symbol_wd_mult, default_wd_mult(param));
+  return look_up(param, impl_->own_wd_mult, impl_->symbol_wd_mult, impl_->default_wd_mult(param));
+}
+
+// MXNet's rule: what is no weight and no gamma does not decay.
+double Optimizer::Impl::default_wd_mult(const std::string &param) const {
+  return ends_with(param, "_weight") || (!kind->has(OptimizerKind::kGammaStays) && ends_with(param, "_gamma")) ? 1 : 0;
 }
 
 void Optimizer::Impl::refresh_mults() {
@@ -238,76 +251,89 @@ Optimizer::Slot &Optimizer::slot(const std::string &param, size_t copy) {
     place->lr_mult = lr_mult(param);
     place->wd_mult = wd_mult(param);
     place->count = int64_t(impl_->setting("begin_num_update"));
+    place->carried = impl_->kind->carried;
     // States that were saved on fewer devices: each further device goes on from the first one's.
     const auto first = copy > 0 ? impl_->slots.find({param, size_t(0)}) : impl_->slots.end();
-    if (first != impl_->slots.end() && !first->second->ready && !first->second->states.empty()) {
+    if (first != impl_->slots.end() && !first->second->ready) {
       place->states = first->second->states;  // copied when they are put beside the weight
       place->count = first->second->count;
-    } else if (first != impl_->slots.end() && !first->second->ready) {
-      place->count = first->second->count;
+      place->carried = first->second->carried;
     }
   }
   return *place;
 }
 
+// Rounded to float, as the attributes of operators are: bias corrections go by what is multiplied with.
 void Optimizer::Impl::read_settings() {
   learning_rate = setting("learning_rate");
   wd = setting("wd");
-  common.rescale_grad = float(setting("rescale_grad"));
-  common.clip_gradient = float(setting("clip_gradient"));
-  common.momentum = float(setting("momentum"));
-  common.beta1 = float(setting("beta1"));
-  common.beta2 = float(setting("beta2"));
-  common.epsilon = float(setting("epsilon"));
-  common.gamma1 = float(setting("gamma1"));
-  common.gamma2 = float(setting("gamma2"));
-  common.clip_weights = float(setting("clip_weights"));
-  common.wd_lh = float(setting("wd_lh"));
-  common.lamda1 = float(setting("lamda1"));
-  common.beta = float(setting("beta"));
+  const auto rounded = [this](const char *key) { return double(float(setting(key))); };
+  common.rescale = double(float(setting("rescale_grad") / gradient_scale));
+  common.unscale = 1 / gradient_scale;
+  common.clip = setting("clip_gradient") > 0 ? rounded("clip_gradient") : double(INFINITY);
+  common.momentum = rounded("momentum");
+  common.beta1 = rounded("beta1");
+  common.beta2 = rounded("beta2");
+  common.epsilon = rounded("epsilon");
+  common.wd_lh = rounded("wd_lh");
+  common.lamda1 = rounded("lamda1");
+  common.beta = rounded("beta");
+  if (kind->settle) kind->settle(settings, &common);
 }
 
 UpdateValues Optimizer::begin_update(Slot &slot) {
   ++slot.count;
+  slot.carried_before = slot.carried;
   impl_->num_update = std::max(impl_->num_update, slot.count);
-  const double lr = impl_->rate(impl_->num_update) * slot.lr_mult;
+  const double rate = impl_->rate(impl_->kind->has(OptimizerKind::kRateBefore) ? slot.count - 1 : impl_->num_update);
   UpdateValues values = impl_->common;
-  values.lr = float(lr);
-  values.wd = float(impl_->wd * slot.wd_mult);
-  values.count = slot.count;
-  if (impl_->kind->correct) impl_->kind->correct(impl_->settings, slot.count, &values, lr);
+  values.lr = double(float(rate * slot.lr_mult));
+  values.wd = double(float(impl_->wd * slot.wd_mult));
+  if (impl_->kind->correct) impl_->kind->correct(impl_->settings, slot, rate, &values);
   return values;
 }
 
 void Optimizer::take_back(const std::vector<Slot *> &slots, int64_t num_update) {
-  for (Slot *const slot : slots) --slot->count;
+  for (Slot *const slot : slots) {
+    --slot->count;
+    slot->carried = slot->carried_before;
+  }
   impl_->num_update = num_update;
 }
 
+void Optimizer::set_gradient_scale(double scale) {
+  impl_->gradient_scale = scale;
+  impl_->read_settings();
+}
+
 const std::vector<NDArray> &Optimizer::states(Slot &slot, const NDArray &weight) {
+  const UpdateOp &op = impl_->op();
   const bool master = impl_->wants_master(weight.dtype());
-  const size_t num_states = size_t(impl_->op().num_states) + (master ? 1 : 0);
+  const size_t num_own = size_t(op.num_states), num_states = num_own + (master ? 1 : 0);
   const Dtype dtype = master ? Dtype::kFloat32 : weight.dtype();
-  const auto in_place = [&](const NDArray &state) {
-    return state.shape() == weight.shape() && state.dtype() == dtype && state.context() == weight.context();
+  const Shape own_shape = state_shape(op, weight.shape());
+  const auto shape_of = [&](size_t i) { return i < num_own ? own_shape : weight.shape(); };
+  const auto is_in_place = [&](size_t i) {
+    const NDArray &state = slot.states[i];
+    return state.shape() == shape_of(i) && state.dtype() == dtype && state.context() == weight.context();
   };
-  if (slot.ready && slot.states.size() == num_states && std::all_of(slot.states.begin(), slot.states.end(), in_place)) {
-    return slot.states;
-  }
+  bool in_place = slot.ready && slot.states.size() == num_states;
+  for (size_t i = 0; in_place && i < num_states; ++i) in_place = is_in_place(i);
+  if (in_place) return slot.states;
   std::vector<NDArray> states;
-  for (const NDArray &old : slot.states) {
-    if (old.shape() != weight.shape()) {
+  const bool go_on = slot.states.size() == num_states;
+  for (size_t i = 0; i < num_states; ++i) {
+    const Shape shape = shape_of(i);
+    if (go_on && slot.states[i].shape() != shape) {
       throw Error(Code::kShape,
-                  text("optimizer '", impl_->name, "': a state of '", slot.param, "' has shape ", old.shape(),
-                       ", expected the parameter's ", weight.shape()),
+                  text("optimizer '", impl_->name, "': a state of '", slot.param, "' has shape ",
+                       slot.states[i].shape(), ", expected ", shape, " for the parameter's ", weight.shape()),
                   slot.param);
     }
-  }
-  for (size_t i = 0; i < num_states; ++i) {
-    NDArray state = NDArray::create(weight.shape(), dtype, weight.context());
-    if (slot.states.size() == num_states) {
+    NDArray state = NDArray::create(shape, dtype, weight.context());
+    if (go_on) {
       state.copy_from(slot.states[i]);
-    } else if (master && i + 1 == num_states) {
+    } else if (i == num_own || int(i) == op.copied) {
       state.copy_from(weight);
     }
     states.push_back(std::move(state));
@@ -317,10 +343,12 @@ const std::vector<NDArray> &Optimizer::states(Slot &slot, const NDArray &weight)
   return slot.states;
 }
 
-std::unique_ptr<UpdateKernel> Optimizer::make_kernel(const Context &context, Dtype dtype, int64_t length,
+std::unique_ptr<UpdateKernel> Optimizer::make_kernel(const Context &context, Dtype dtype, const Shape &shape,
                                                      int num_threads) const {
-  return std::make_unique<UpdateKernel>(impl_->op(), impl_->wants_master(dtype), context, dtype, length, num_threads);
+  return std::make_unique<UpdateKernel>(impl_->op(), impl_->wants_master(dtype), context, dtype, shape, num_threads);
 }
+
+bool Optimizer::updates_whole() const { return impl_->op().whole; }
 
 uint64_t Optimizer::generation() const { return impl_->generation; }
 
@@ -336,7 +364,7 @@ void Optimizer::update(const std::string &param, size_t copy, const NDArray &wei
   const std::shared_ptr<Queue> queue = timeline->queues()[0];
   Slot &place = slot(param, copy);
   const auto work = std::make_shared<QueuedUpdate>();
-  work->kernel = make_kernel(weight.context(), weight.dtype(), weight.size(), queue->num_threads());
+  work->kernel = make_kernel(weight.context(), weight.dtype(), weight.shape(), queue->num_threads());
   work->grad = grad;
   work->changed = states(place, weight);
   work->changed.push_back(weight);

@@ -60,15 +60,18 @@ class Optimizer {
   UpdateValues begin_update(Slot &slot);
   // What came of begin_update() for each of these was not queued: counts are as before, when "num_update" was that.
   void take_back(const std::vector<Slot *> &slots, int64_t num_update);
-  // The states of one copy, made where there are none yet; of the weight's shape, beside it. kShape: loaded ones of
-  // another shape.
+  // The states of one copy, made where there are none yet, beside the weight. kShape: loaded ones of another shape.
   const std::vector<NDArray> &states(Slot &slot, const NDArray &weight);
-  // For `length` elements of a weight of this dtype.
-  std::unique_ptr<UpdateKernel> make_kernel(const Context &context, Dtype dtype, int64_t length, int num_threads) const;
+  // For a weight of this dtype and shape, or a piece of one, (elements,), unless it must be whole.
+  std::unique_ptr<UpdateKernel> make_kernel(const Context &context, Dtype dtype, const Shape &shape,
+                                            int num_threads) const;
+  bool updates_whole() const;  // weights are not updated in pieces
   void keep_loss_scale(const LossScaleState &state);
   const LossScaleState *take_loaded_loss_scale();  // once after they were loaded; null: there is none
   // Changes when states were loaded or their number changed: states and kernels are then to be asked for anew.
   uint64_t generation() const;
+  // What the gradients of the updates that follow have been multiplied by, beside the loss (1): they are taken without.
+  void set_gradient_scale(double scale);
 
  private:
   Optimizer();

@@ -2,17 +2,20 @@
 // States of an optimizer as bytes. Little endian:
 //
 //   8 bytes  "COHORTOP"
-//   u32      version, 1 or 2
+//   u32      version, 1 to 3
 //   u32      length of the kind, then the kind: "sgd/1/0" is the optimizer's name, the number of states of a parameter
 //            in its formula, and 1 with multi_precision
 //   i64      number of updates
-//            of version 2: f64 loss scale, i32 good updates since it changed, u64 updates that were skipped
-//   u64      number of counts, then for each: u32 length of the parameter's name, name, u64 copy, i64 count
+//            from version 2 on: f64 loss scale, 0 for none, i32 good updates since it changed, u64 updates that were
+//            skipped
+//   u64      number of counts, then for each: u32 length of the parameter's name, name, u64 copy, i64 count, of
+//            version 3 f64 of what goes on from update to update beside the states
 //   u64      bytes of what follows
 //   .params  an array for each state, named "INDEX/COPY/PARAMETER"
 //
 // Nothing is taken from a file before all of it was read and checked.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/error.hpp"
@@ -23,11 +26,17 @@ namespace cohort {
 namespace {
 
 constexpr char kMagic[] = "COHORTOP";
-constexpr uint32_t kPlain = 1, kWithLossScale = 2;  // versions
+constexpr uint32_t kPlain = 1, kWithLossScale = 2, kCarrying = 3;  // versions
 
 template <typename T>
 void put(std::string *to, T value) {
   for (size_t i = 0; i < sizeof(T); ++i) to->push_back(char(uint64_t(value) >> (8 * i)));
+}
+
+void put_real(std::string *to, double value) {
+  uint64_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  put(to, bits);
 }
 
 void put_text(std::string *to, const std::string &words) {
@@ -48,6 +57,12 @@ class Reader {
     for (size_t i = 0; i < sizeof(T); ++i) value |= uint64_t(static_cast<unsigned char>(data_[at_ + i])) << (8 * i);
     at_ += sizeof(T);
     return T(value);
+  }
+  double real() {
+    const auto bits = number<uint64_t>();
+    double value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
   }
   std::string words(size_t length) {
     need(length);
@@ -98,15 +113,15 @@ bool parse_state_name(const std::string &name, StateName *parsed) {
 
 std::string Optimizer::save_states() const {
   std::string bytes(kMagic, 8);
-  put(&bytes, impl_->loss_scale ? kWithLossScale : kPlain);
+  const bool carries = impl_->kind->has(OptimizerKind::kCarries);
+  put(&bytes, carries ? kCarrying : impl_->loss_scale ? kWithLossScale : kPlain);
   put_text(&bytes, impl_->kind_text());
   put(&bytes, impl_->num_update);
-  if (impl_->loss_scale) {
-    uint64_t bits;
-    std::memcpy(&bits, &impl_->loss_scale->value, sizeof bits);
-    put(&bytes, bits);
-    put(&bytes, int32_t(impl_->loss_scale->num_good));
-    put(&bytes, impl_->loss_scale->num_skipped);
+  if (impl_->loss_scale || carries) {
+    const LossScaleState state = impl_->loss_scale.value_or(LossScaleState{0, 0, 0});
+    put_real(&bytes, state.value);
+    put(&bytes, int32_t(state.num_good));
+    put(&bytes, state.num_skipped);
   }
   put(&bytes, uint64_t(impl_->slots.size()));
   NamedArrays arrays;
@@ -115,6 +130,7 @@ std::string Optimizer::save_states() const {
     put_text(&bytes, slot.param);
     put(&bytes, uint64_t(slot.copy));
     put(&bytes, slot.count);
+    if (carries) put_real(&bytes, slot.carried);
     for (size_t i = 0; i < slot.states.size(); ++i) {
       slot.states[i].wait();
       arrays.emplace_back(text(i, "/", slot.copy, "/", slot.param), slot.states[i]);
@@ -130,25 +146,29 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
   if (num_bytes < 8 || std::memcmp(data, kMagic, 8) != 0) reader.fail("these are no states of an optimizer");
   reader.words(8);
   const auto version = reader.number<uint32_t>();
-  if (version != kPlain && version != kWithLossScale) {
-    reader.fail(text("expected version ", kPlain, " or ", kWithLossScale, ", found ", version));
-  }
+  if (version < kPlain || version > kCarrying) reader.fail(text("expected version 1 to 3, found ", version));
   const std::string kind = reader.counted_words();
   if (kind != impl_->kind_text()) {
     reader.fail(
         text("expected states of '", impl_->kind_text(), "' (optimizer/states/multi_precision), found '", kind, "'"));
   }
+  const bool carries = impl_->kind->has(OptimizerKind::kCarries);
+  if ((version == kCarrying) != carries) {
+    reader.fail(text("expected version ", carries ? "3" : "1 or 2", " of '", impl_->name, "', found ", version));
+  }
   const auto num_update = reader.number<int64_t>();
   std::optional<LossScaleState> loss_scale;
-  if (version == kWithLossScale) {
+  if (version >= kWithLossScale) {
     loss_scale.emplace();
-    const auto bits = reader.number<uint64_t>();
-    std::memcpy(&loss_scale->value, &bits, sizeof bits);
+    loss_scale->value = reader.real();
     loss_scale->num_good = reader.number<int32_t>();
     loss_scale->num_skipped = reader.number<uint64_t>();
-    if (!(loss_scale->value >= kLeastLossScale && loss_scale->value <= kLargestLossScale) || loss_scale->num_good < 0) {
+    const bool none = version == kCarrying && loss_scale->value == 0;
+    const bool in_range = loss_scale->value >= kLeastLossScale && loss_scale->value <= kLargestLossScale;
+    if (!(none || in_range) || loss_scale->num_good < 0) {
       reader.fail(text("a loss scale of ", loss_scale->value, " after ", loss_scale->num_good, " good updates"));
     }
+    if (none) loss_scale.reset();
   }
   const auto num_counts = reader.number<uint64_t>();
   if (num_update < 0) reader.fail(text("a number of updates of ", num_update));
@@ -158,9 +178,11 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
     slot->param = reader.counted_words();
     slot->copy = size_t(reader.number<uint64_t>());
     slot->count = reader.number<int64_t>();
+    if (carries) slot->carried = reader.real();
     if (slot->count < 0 || slot->count > num_update) {
       reader.fail(text("'", slot->param, "' has ", slot->count, " of ", num_update, " updates"));
     }
+    if (!std::isfinite(slot->carried)) reader.fail("'" + slot->param + "' goes on from no finite number");
     const auto key = std::make_pair(slot->param, slot->copy);
     if (!loaded.emplace(key, std::move(slot)).second) reader.fail("'" + key.first + "' comes twice");
   }
@@ -193,6 +215,7 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
     const auto first = found != loaded.end() ? found : loaded.find({entry.first.first, size_t(0)});
     slot.ready = false;
     slot.count = first != loaded.end() ? first->second->count : int64_t(impl_->setting("begin_num_update"));
+    slot.carried = first != loaded.end() ? first->second->carried : impl_->kind->carried;
     slot.states = first != loaded.end() ? first->second->states : std::vector<NDArray>();
   }
   for (auto &entry : loaded) impl_->slots.emplace(entry.first, std::move(entry.second));  // none that is there already

@@ -8,42 +8,48 @@
 
 namespace cohort {
 
-UpdateKernel::UpdateKernel(const UpdateOp &op, bool master, const Context &context, Dtype dtype, int64_t length,
+Shape state_shape(const UpdateOp &op, const Shape &weight) {
+  if (!op.by_rows) return weight;
+  if (weight.rank() == 0) throw Error(Code::kShape, "weight: expected at least one axis, found ()", "weight");
+  return {weight[0], 1};
+}
+
+UpdateKernel::UpdateKernel(const UpdateOp &op, bool master, const Context &context, Dtype dtype, const Shape &shape,
                            int num_threads)
-    : op_(op),
-      master_(master),
-      dtype_(dtype),
-      length_(length),
-      num_threads_(num_threads),
-      device_(get_device(context)) {
+    : op_(op), master_(master), dtype_(dtype), shape_(shape), num_threads_(num_threads), device_(get_device(context)) {
   const Dtype inner = master ? Dtype::kFloat32 : dtype;
   if (op.num_states > kMaxStates) throw Error(Code::kInternal, text(op.name, " has too many states"));
   const auto cast = [this](Dtype from, Dtype to) {
-    add_call(make("Cast", get_op("Cast").parse({{"dtype", dtype_name(to)}}).pointer(), 1, from, to));
+    add_call(make("Cast", get_op("Cast").parse({{"dtype", dtype_name(to)}}).pointer(), {tensor(shape_, from)},
+                  tensor(shape_, to)));
   };
   if (master) {
-    grad32_ = device_->allocate(size_t(length) * dtype_size(inner));
+    grad32_ = device_->allocate(size_t(shape.size()) * dtype_size(inner));
     cast(dtype, inner);
   }
-  add_call(
-      make(op.name, nullptr, size_t(op.num_states) + 2, inner, inner));  // no attributes: its numbers come with a run
+  const TensorSpec weight = tensor(shape, inner);
+  std::vector<TensorSpec> inputs(2, weight);
+  inputs.resize(2 + size_t(op.num_states), tensor(state_shape(op, shape), inner));
+  add_call(make(op.name, nullptr, std::move(inputs), weight));  // no attributes: its numbers come with a run
   if (master) cast(inner, dtype);
   for (auto &call : calls_) call->scratch = scratch_ ? scratch_->data() : nullptr;
 }
 
-// Every array has `length` elements.
-std::unique_ptr<Kernel> UpdateKernel::make(const std::string &op, std::shared_ptr<const void> attrs, size_t num_inputs,
-                                           Dtype input, Dtype output) {
+TensorSpec UpdateKernel::tensor(const Shape &shape, Dtype dtype) const {
+  TensorSpec spec;
+  spec.shape = shape;
+  spec.dtype = dtype;
+  return spec;
+}
+
+std::unique_ptr<Kernel> UpdateKernel::make(const std::string &op, std::shared_ptr<const void> attrs,
+                                           std::vector<TensorSpec> inputs, TensorSpec output) {
   StepSpec spec;
   spec.op = op;
   spec.attrs = std::move(attrs);
-  TensorSpec tensor;
-  tensor.shape = Shape{length_};
-  tensor.dtype = input;
-  spec.inputs.assign(num_inputs, tensor);
-  spec.constant.assign(num_inputs, false);
-  tensor.dtype = output;
-  spec.outputs.push_back(std::move(tensor));
+  spec.constant.assign(inputs.size(), false);
+  spec.inputs = std::move(inputs);
+  spec.outputs.push_back(std::move(output));
   spec.wanted.push_back(true);
   spec.num_threads = num_threads_;
   std::unique_ptr<Kernel> kernel = device_->make_kernel(spec);
@@ -80,7 +86,7 @@ void UpdateKernel::append_steps(const char *label, const WorkInfo *info, std::ve
     step.args.inputs = call->inputs;
     step.args.outputs = call->outputs;
     step.args.scratch = call->scratch;
-    step.args.numbers = &numbers_;
+    step.args.numbers = &values_;
     step.label = label;
     step.info = info;
     steps->push_back(step);
@@ -91,7 +97,8 @@ void UpdateKernel::append_steps(const char *label, const WorkInfo *info, std::ve
 double UpdateKernel::bytes() const {
   const double given = double(dtype_size(dtype_)), inner = master_ ? double(sizeof(float)) : given;
   const double element = master_ ? 2 * given + 2 * inner : 2 * inner;
-  return double(length_) * (element + given + 2 * op_.num_states * inner);
+  const double states = double(state_shape(op_, shape_).size()) * op_.num_states;
+  return double(shape_.size()) * (element + given) + 2 * states * inner;
 }
 
 void UpdateKernel::run(const Lane &lane) const {
@@ -100,7 +107,7 @@ void UpdateKernel::run(const Lane &lane) const {
     args.inputs = call->inputs;
     args.outputs = call->outputs;
     args.scratch = call->scratch;
-    args.numbers = &numbers_;
+    args.numbers = &values_;
     call->kernel->run(args, lane);
   }
 }

@@ -10,45 +10,43 @@
 #include <vector>
 
 #include "base/dtype.hpp"
+#include "base/shape.hpp"
 #include "device/device.hpp"
 #include "op/update_math.hpp"
 
 namespace cohort {
 
-// What one update of one parameter uses, taken when the update is asked for.
-struct UpdateValues {
-  float lr = 0;   // of this parameter; bias correction included where the rule has one
-  float wd = 0;   // of this parameter
-  float eta = 1;  // adamw: the learning rate, lr being the bias correction alone
-  float rescale_grad = 1;
-  float clip_gradient = -1;  // below 0: none
-  float momentum = 0;
-  float beta1 = 0, beta2 = 0, epsilon = 0;
-  float gamma1 = 0, gamma2 = 0, clip_weights = -1;
-  float wd_lh = 0;             // signum: decay apart from the gradient
-  float lamda1 = 0, beta = 0;  // ftrl
-  int64_t count = 0;           // ftml: of this parameter's updates, with this one
-};
+// What one update of one parameter uses, taken when the update is asked for: bias corrections included.
+using UpdateValues = UpdateNumbers<double>;
 
 // How an optimizer's formula becomes a kernel.
 struct UpdateOp {
-  const char *name;  // the operator: inputs weight, gradient, states
+  const char *name;  // the operator: inputs weight, gradient, states; its numbers by Args::numbers
   int num_states;
-  UpdateNumbers<double> (*numbers)(const UpdateValues &values);  // for Args::numbers
+  bool whole = false;    // each element comes from the whole weight and gradient
+  bool by_rows = false;  // states have a number for each row, whatever lies in it
+  int copied = -1;       // the state that begins as a copy of the weight; else from zeros
 };
 
+Shape state_shape(const UpdateOp &op, const Shape &weight);  // kShape: such a weight has none
+
 // Weight and gradient of `dtype`; states of the same, or, if `master` is set, of float32 with the weight in float32 as
-// the last of them. What it computes of an element depends on that element's inputs alone, so that a parameter may be
-// updated in pieces.
+// the last of them. Unless the operator wants the whole of it, what is computed of an element depends on that element's
+// inputs alone, so that a parameter may be updated in pieces.
 class UpdateKernel {
  public:
-  UpdateKernel(const UpdateOp &op, bool master, const Context &context, Dtype dtype, int64_t length, int num_threads);
+  // `shape`: of the parameter, or (elements,) of a piece.
+  UpdateKernel(const UpdateOp &op, bool master, const Context &context, Dtype dtype, const Shape &shape,
+               int num_threads);
   UpdateKernel(const UpdateKernel &) = delete;
   UpdateKernel &operator=(const UpdateKernel &) = delete;
 
-  int64_t length() const { return length_; }
-  void set(const UpdateValues &values) { numbers_ = op_.numbers(values); }  // for the runs that follow
-  void bind(void *weight, const void *grad, void *const *states);           // likewise
+  // For the runs that follow. `first`: the place in the parameter of its first element here.
+  void set(const UpdateValues &values, int64_t first = 0) {
+    values_ = values;
+    values_.first = first;
+  }
+  void bind(void *weight, const void *grad, void *const *states);  // likewise
   // Which point into this object.
   void append_steps(const char *label, const WorkInfo *info, std::vector<Step> *steps) const;
   double bytes() const;              // that a run reads and writes
@@ -56,8 +54,9 @@ class UpdateKernel {
 
  private:
   enum { kMaxStates = 4 };
-  std::unique_ptr<Kernel> make(const std::string &op, std::shared_ptr<const void> attrs, size_t num_inputs, Dtype input,
-                               Dtype output);
+  TensorSpec tensor(const Shape &shape, Dtype dtype) const;
+  std::unique_ptr<Kernel> make(const std::string &op, std::shared_ptr<const void> attrs, std::vector<TensorSpec> inputs,
+                               TensorSpec output);
   void add_call(std::unique_ptr<Kernel> kernel);
 
   struct Call {
@@ -70,10 +69,10 @@ class UpdateKernel {
   const UpdateOp &op_;
   const bool master_;
   const Dtype dtype_;
-  const int64_t length_;
+  const Shape shape_;
   const int num_threads_;
   const std::shared_ptr<Device> device_;
-  UpdateNumbers<double> numbers_;
+  UpdateValues values_;
   std::shared_ptr<Memory> grad32_, scratch_;  // where they are needed
   std::vector<std::unique_ptr<Call>> calls_;  // the rule, between casts if there is a master
 };

@@ -10,19 +10,40 @@
 enum { kRows = 4, kColumns = 24, kSteps = 10 };
 
 static const struct rule {
-  const char *name, *momentum;
-} kRules[] = {{"sgd", NULL},   {"sgd", "0.9"},    {"nag", "0.9"},    {"adam", NULL},
-              {"adamw", NULL}, {"rmsprop", NULL}, {"adagrad", NULL}, {"signum", "0.9"}};
+  const char *name, *key, *value; /* and one more setting */
+} kRules[] = {{"sgd", NULL, NULL},
+              {"sgd", "momentum", "0.9"},
+              {"nag", "momentum", "0.9"},
+              {"adam", NULL, NULL},
+              {"adamw", NULL, NULL},
+              {"rmsprop", NULL, NULL},
+              {"adagrad", NULL, NULL},
+              {"signum", "momentum", "0.9"},
+              {"ftrl", NULL, NULL},
+              {"ftml", NULL, NULL},
+              {"adadelta", NULL, NULL},
+              {"adamax", NULL, NULL},
+              {"nadam", NULL, NULL},
+              {"dcasgd", "momentum", "0.9"},
+              {"test", "rescale_grad", "0.25"},
+              {"groupadagrad", "wd", "0"},
+              {"lamb", NULL, NULL},
+              {"lars", "momentum", "0.9"},
+              {"lbsgd", "batch_scale", "2"},
+              {"lbsgd", "warmup_strategy", "lars"},
+              {"sgld", "seed", "3"}};
 static const cohort_dtype kTypes[] = {COHORT_DTYPE_FLOAT16, COHORT_DTYPE_BFLOAT16};
 
 static cohort_optimizer *optimizer_of(const struct rule *rule, int is_narrow) {
-  const char *const keys[] = {"learning_rate", "wd", "multi_precision", "momentum"};
-  const char *values[] = {"0.03", "0.01", NULL, NULL};
+  const int has_decay = !rule->key || strcmp(rule->key, "wd") != 0;
+  const char *keys[] = {"learning_rate", "multi_precision", NULL, NULL};
+  const char *values[] = {"0.03", is_narrow ? "1" : "0", NULL, NULL};
+  size_t num = 2;
   cohort_optimizer *optimizer = NULL;
 
-  values[2] = is_narrow ? "1" : "0";
-  values[3] = rule->momentum;
-  ok(cohort_optimizer_create(rule->name, keys, values, rule->momentum ? 4 : 3, &optimizer));
+  if (rule->key) keys[num] = rule->key, values[num++] = rule->value;
+  if (has_decay) keys[num] = "wd", values[num++] = "0.01";
+  ok(cohort_optimizer_create(rule->name, keys, values, num, &optimizer));
   return optimizer;
 }
 

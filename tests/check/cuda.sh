@@ -56,6 +56,7 @@ part "capi test_gpu" 60 "$BUILD/tests/capi/test_gpu"
 part "capi test_device_memory" 60 "$BUILD/tests/capi/test_device_memory"
 part "goldens ops gpu(0)" 150 "$golden" --context 'gpu(0)' --lacking $lacking --in-process tests/golden/ops
 part "goldens group gpu(0)" 60 "$golden" --context 'gpu(0)' --lacking $lacking --in-process tests/golden/group
+part "goldens optimizers gpu(0)" 30 "$golden" --context 'gpu(0)' --in-process tests/golden/optimizers
 part "goldens models gpu(0)" 60 "$golden" --context 'gpu(0)' --lacking $lacking --in-process tests/golden/models
 part "goldens group gpu(0),cpu(0)" 60 "$golden" --context 'gpu(0),cpu(0)' --lacking $lacking --in-process tests/golden/group
 gpus=$(nvidia-smi -L 2>/dev/null | wc -l)

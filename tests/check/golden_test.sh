@@ -54,6 +54,10 @@ expect 'a loss of a device' 'split2: loss of device 0: expected 9' 's/"losses": 
 expect 'steps of an optimizer' 'sgd: loss of step 2: expected ' 's/"momentum": 0.9/"momentum": 0.8/' models/mlp/model.json
 expect 'a state' 'train: state dbn2_moving_mean: digest error' 's/"dbn2_moving_mean": \[0/"dbn2_moving_mean": [1/' \
   models/dcgan-discriminator/expected.json
+adamax=optimizers/adamax-schedule/optimizer.json
+expect 'a weight' 'weight:1:fc_weight: expected ' 's/"learning_rate": "0.1"/"learning_rate": "0.2"/' $adamax
+expect 'a learning rate' 'weight:3:fc_weight: expected ' 's/"factor": "0.5"/"factor": "0.6"/' $adamax
+expect 'a state of an optimizer' 'state:largest:fc_weight: expected ' 's/^  "mean",$/  "largest",/' $adamax
 
 status=0
 "$runner" "$work" --filter no_such_case >"$work/log" 2>&1 || status=$?

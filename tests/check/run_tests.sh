@@ -209,6 +209,7 @@ for part in "$@"; do
         golden tests/golden/group --context 'gpu(0)' --lacking tests/cudasim/lacking.tsv
         runs=$((CUDASIM_SEED == 2 ? 4 : 1)) # the fourth time by graphs
         golden tests/golden/ops --runs $runs --context 'gpu(0)' --lacking tests/cudasim/lacking.tsv
+        golden tests/golden/optimizers --context 'gpu(0)'
         golden tests/golden/group --context 'gpu(0),gpu(1),cpu(0)' --lacking tests/cudasim/lacking.tsv
         export COHORT_TEST_CONTEXTS='gpu(0),gpu(1)'
         if ((CUDASIM_SEED == 1)); then COHORT_TEST_CONTEXTS='gpu(0),gpu(1),cpu(0)'; fi

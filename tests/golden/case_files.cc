@@ -15,6 +15,7 @@ std::optional<CaseKind> kind_of(const fs::path &folder) {
   if (fs::exists(folder / "scenario.json")) return CaseKind::kScenario;
   if (fs::exists(folder / "case.json")) return CaseKind::kOperator;
   if (fs::exists(folder / "model.json")) return CaseKind::kModel;
+  if (fs::exists(folder / "optimizer.json")) return CaseKind::kOptimizer;
   return std::nullopt;
 }
 

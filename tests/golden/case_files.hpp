@@ -10,7 +10,7 @@
 
 namespace golden {
 
-enum class CaseKind { kScenario, kOperator, kModel };  // scenario.json, case.json, model.json
+enum class CaseKind { kScenario, kOperator, kModel, kOptimizer };  // scenario.json, case.json, model.json, ...
 
 struct CaseFolder {
   std::string path;

@@ -13,6 +13,7 @@
 
 #include "model_case.hpp"
 #include "operator_case.hpp"
+#include "optimizer_case.hpp"
 
 namespace golden {
 namespace {
@@ -120,6 +121,8 @@ std::vector<std::string> run_case(const CaseFolder &folder, const Settings &sett
       return run_operator_case(folder, settings);
     case CaseKind::kModel:
       return run_model_case(folder, settings);
+    case CaseKind::kOptimizer:
+      return run_optimizer_case(folder, settings);
   }
   return {};
 }

@@ -28,6 +28,17 @@ test 'an optimizer updates a parameter from its gradient' => sub {
     fails { $sgd->get('nothing') } 'name', qr/nothing/;
 };
 
+test 'optimizers go by the names of their classes in AI::MXNet' => sub {
+    for my $name (qw(SGD ccSGD NAG Signum Adam AdamW Adamax Nadam AdaDelta RMSProp AdaGrad GroupAdaGrad Ftrl FTML DCASGD LAMB LARS LBSGD SGLD Test)) {
+        my ($made, $weight) = (mx->opt->$name(learning_rate => 0.5), nd([[1, 2], [3, 4]]));
+        $made->update('w_weight', $weight, nd([[1, -1], [2, 0.5]]));
+        is($made->num_update, 1, $name);
+        isnt("@{$weight->aslist}", '1 2 3 4', "$name makes a step");
+    }
+    is(mx->opt->LBSGD(warmup_strategy => 'lars')->get('warmup_strategy'), 3);
+    fails { mx->opt->GroupAdaGrad(wd => 0.1) } 'invalid_argument', qr/no weight decay/;
+};
+
 test 'a schedule decides the learning rate' => sub {
     my $sgd = mx->opt->create('sgd', learning_rate => 1, lr_scheduler => [multifactor => step => [1, 2], factor => 0.5]);
     my $weight = nd([0]);

@@ -36,6 +36,40 @@ CLASS_OF_WORD = {
 MODE = {"on_store": "store", "per_device": "device", "no_store": "none"}
 
 
+class OptimizerCase:
+    """An optimizer of tests/golden/optimizers, which updates a few parameters, half the way from states loaded anew."""
+
+    def __init__(self, folder):
+        with open(os.path.join(folder, "optimizer.json"), encoding="utf-8") as file:
+            self.head = json.load(file)
+        self.arrays = nd.load(os.path.join(folder, "arrays.params"))
+
+    def create(self):
+        made = cohort.optimizer.create(self.head["optimizer"], self.head.get("schedule"), **self.head["settings"])
+        for param in self.head["params"]:
+            mults = (self.head.get(key, {}).get(param, -1) for key in ("lr_mult", "wd_mult"))
+            made.set_mult(param, *mults)
+        return made
+
+    def run(self):
+        """Runs all steps; a line for each weight that is not as expected."""
+        failures = []
+        made = self.create()
+        weights = {param: self.arrays["weight:0:" + param].copy() for param in self.head["params"]}
+        for step in range(1, self.head["steps"] + 1):
+            if step == self.head["steps"] // 2:
+                states = made.get_states()
+                made = self.create()
+                made.set_states(states)
+            for param, weight in weights.items():
+                made.update(param, weight, self.arrays[f"grad:{step}:{param}"])
+                found = weight.asnumpy().astype(np.float64)
+                expected = self.arrays[f"weight:{step}:{param}"].asnumpy().astype(np.float64)
+                if not np.allclose(found, expected, self.head["rtol"], self.head["atol"]):
+                    failures.append(f"weight:{step}:{param}: {np.abs(found - expected).max()} off")
+        return failures
+
+
 class Source:
     """What a manager is made from."""
 

@@ -55,11 +55,12 @@ std::unique_ptr<Kernel> make_multi(StepSpec &spec) {
   return std::make_unique<MultiUpdate<F, float, kMaster>>(spec);
 }
 
-// Both halves of a LAMB update of each weight, with its direction in the scratch memory between them.
+// Both halves of a LAMB update of each weight, with its direction in the scratch memory between them. An optimizer,
+// which brings the numbers of a run, has one weight.
 template <bool kMaster>
 class MultiLamb final : public Kernel {
  public:
-  explicit MultiLamb(StepSpec &spec) : attrs_(spec.attrs_as<MultiUpdateAttrs>()) {
+  explicit MultiLamb(StepSpec &spec) {
     for (size_t w = 0; w < spec.outputs.size(); ++w) {
       const size_t first = w * kPerWeight;
       const TensorSpec &weight = spec.inputs[first], &source = spec.inputs[first + (kMaster ? 4 : 0)];
@@ -72,26 +73,25 @@ class MultiLamb final : public Kernel {
       two.outputs = {spec.outputs[w]};
       halves_.push_back({OneUpdate<float>(one, best_version<UpdateBody<update::LambPhase1, float>>(), 2, false, 0, 0),
                          OneUpdate<float>(two, best_version<UpdateBody<update::LambPhase2, float>>(), 0, kMaster, 0, 0),
-                         load_block(source.dtype, Dtype::kFloat32), weight.shape.size(), attrs_.numbers(w)});
+                         load_block(source.dtype, Dtype::kFloat32), weight.shape.size(),
+                         spec.attrs ? spec.attrs_as<MultiUpdateAttrs>().numbers(w) : UpdateNumbers<double>()});
       spec.scratch_bytes = std::max(spec.scratch_bytes, direction.bytes());
     }
   }
   void run(const Args &args, const Lane &lane) const override {
     for (size_t w = 0; w < halves_.size(); ++w) {
       const Halves &h = halves_[w];
+      UpdateNumbers<double> numbers =
+          args.numbers ? *static_cast<const UpdateNumbers<double> *>(args.numbers) : h.numbers;
       void *const *const in = args.inputs + w * kPerWeight;
       void *const source = in[kMaster ? 4 : 0];
       void *const one[] = {source, in[1], in[2], in[3]}, *const direction[] = {args.scratch};
       void *const two[] = {in[0], args.scratch, source}, *const result[] = {args.outputs[w]};
       Args flat;
       flat.inputs = one, flat.outputs = direction;
-      h.first.run(flat, lane, h.numbers.template as<float>());
-      double weight_norm = norm(source, h.load, h.count);
-      const double step_norm = norm(args.scratch, load_float_, h.count);
-      if (attrs_.lower_bound >= 0) weight_norm = std::max(weight_norm, double(attrs_.lower_bound));
-      if (attrs_.upper_bound >= 0) weight_norm = std::min(weight_norm, double(attrs_.upper_bound));
-      UpdateNumbers<double> numbers = h.numbers;
-      if (weight_norm != 0 && step_norm != 0) numbers.lr *= weight_norm / step_norm;
+      h.first.run(flat, lane, numbers.template as<float>());
+      numbers.lr *=
+          update::LambScale::of(squares(source, h.load, h.count), squares(args.scratch, load_float_, h.count), numbers);
       flat.inputs = two, flat.outputs = result;
       h.second.run(flat, lane, numbers.template as<float>());
     }
@@ -105,7 +105,7 @@ class MultiLamb final : public Kernel {
     int64_t count;
     UpdateNumbers<double> numbers;
   };
-  static double norm(const void *array, LoadBlock load, int64_t count) {
+  static double squares(const void *array, LoadBlock load, int64_t count) {
     float block[kPointwiseBlock];
     double sum = 0;
     for (int64_t i = 0; i < count; i += kPointwiseBlock) {
@@ -113,10 +113,9 @@ class MultiLamb final : public Kernel {
       load(array, i, block, n);
       sum += sum_over<double>(n, [&](int64_t k) { return double(block[k]) * double(block[k]); });
     }
-    return std::sqrt(sum);
+    return sum;
   }
 
-  const MultiUpdateAttrs attrs_;
   const LoadBlock load_float_ = load_block(Dtype::kFloat32, Dtype::kFloat32);
   std::vector<Halves> halves_;
 };

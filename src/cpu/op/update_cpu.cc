@@ -55,10 +55,8 @@ class LambPhase2 final : public Kernel {
     double weight_norm, step_norm;
     load_norm_(args.inputs[2], 0, &weight_norm, 1);
     load_norm_(args.inputs[3], 0, &step_norm, 1);
-    if (attrs_.lower_bound >= 0) weight_norm = std::max(weight_norm, double(attrs_.lower_bound));
-    if (attrs_.upper_bound >= 0) weight_norm = std::min(weight_norm, double(attrs_.upper_bound));
     UpdateNumbers<double> numbers = attrs_.numbers();
-    if (weight_norm != 0 && step_norm != 0) numbers.lr *= weight_norm / step_norm;
+    numbers.lr *= update::LambScale::of_norms(weight_norm, step_norm, numbers);
     void *const inputs[3] = {args.inputs[0], args.inputs[1], kMaster ? args.inputs[4] : nullptr};
     Args flat = args;
     flat.inputs = inputs;
@@ -101,25 +99,27 @@ class MpLambPhase1 final : public Kernel {
 class GroupAdagrad final : public Kernel {
  public:
   explicit GroupAdagrad(const StepSpec &spec)
-      : numbers_(spec.attrs_as<AdagradAttrs>().numbers().as<float>()),
+      : own_(spec.attrs ? spec.attrs_as<AdagradAttrs>().numbers() : UpdateNumbers<double>()),
         rows_(spec.inputs[2].shape.size()),
         cols_(rows_ > 0 ? spec.inputs[0].shape.size() / rows_ : 0),
         load_(load_block(spec.inputs[0].dtype, Dtype::kFloat32)),
         store_(store_block(Dtype::kFloat32, spec.inputs[0].dtype)) {}
   void run(const Args &args, const Lane &lane) const override {
+    const UpdateNumbers<float> numbers =
+        (args.numbers ? *static_cast<const UpdateNumbers<double> *>(args.numbers) : own_).as<float>();
     parallel_for(lane, rows_, 1 + kCheapGrain / (cols_ + 1), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) update_row(args, row);
+      for (int64_t row = begin; row < end; ++row) update_row(args, row, numbers);
     });
   }
 
  private:
-  void update_row(const Args &args, int64_t row) const {
+  void update_row(const Args &args, int64_t row, const UpdateNumbers<float> &numbers) const {
     float weight[kPointwiseBlock], grad[kPointwiseBlock], history, squares = 0;
     const auto for_blocks = [&](auto &&fn) {
       for (int64_t i = 0; i < cols_; i += kPointwiseBlock) {
         const int64_t count = std::min(kPointwiseBlock, cols_ - i), at = row * cols_ + i;
         load_(args.inputs[1], at, grad, count);
-        for (int64_t k = 0; k < count; ++k) grad[k] = update::scaled(grad[k], numbers_);
+        for (int64_t k = 0; k < count; ++k) grad[k] = update::scaled(grad[k], numbers);
         fn(at, count);
       }
     };
@@ -129,7 +129,7 @@ class GroupAdagrad final : public Kernel {
     load_(args.inputs[2], row, &history, 1);
     if (cols_ > 0) history += squares / float(cols_);
     store_(&history, args.inputs[2], row, 1);
-    const float step = numbers_.lr / std::sqrt(history + numbers_.epsilon);
+    const float step = numbers.lr / std::sqrt(history + numbers.epsilon);
     for_blocks([&](int64_t at, int64_t count) {
       load_(args.inputs[0], at, weight, count);
       for (int64_t k = 0; k < count; ++k) weight[k] -= step * grad[k];
@@ -137,7 +137,7 @@ class GroupAdagrad final : public Kernel {
     });
   }
 
-  const UpdateNumbers<float> numbers_;
+  const UpdateNumbers<double> own_;
   const int64_t rows_, cols_;
   const LoadBlock load_;
   const StoreBlock store_;
@@ -260,6 +260,16 @@ COHORT_KERNEL_BY(cpu, _adagrad_update, make_update<update::Adagrad, AdagradAttrs
 COHORT_KERNEL_BY(cpu, _sparse_adagrad_update, make_update<update::Adagrad, AdagradAttrs>).output_dtypes(kFloatTypes);
 COHORT_KERNEL_BY(cpu, ftrl_update, make_update<update::Ftrl, FtrlAttrs>).output_dtypes(kFloatTypes);
 COHORT_KERNEL_BY(cpu, ftml_update, make_update<update::Ftml, FtmlAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _adadelta_update, make_update<update::AdaDelta, OptimizerAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _adamax_update, make_update<update::Adamax, OptimizerAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _nadam_update, make_update<update::Nadam, OptimizerAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _dcasgd_update, make_update<update::Dcasgd, OptimizerAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _dcasgd_mom_update, make_update<update::DcasgdMom, OptimizerAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _test_update, make_update<update::Test, OptimizerAttrs>).output_dtypes(kFloatTypes);
+using GatheredSgd = update::Gathered<update::Sgd>;
+using GatheredSgdMom = update::Gathered<update::SgdMom>;
+COHORT_KERNEL_BY(cpu, _gathered_sgd_update, make_update<GatheredSgd, OptimizerAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _gathered_sgd_mom_update, make_update<GatheredSgdMom, OptimizerAttrs>).output_dtypes(kFloatTypes);
 COHORT_KERNEL_BY(cpu, lamb_update_phase1, make_update<update::LambPhase1, LambPhase1Attrs>).output_dtypes(kFloatTypes);
 COHORT_KERNEL(cpu, mp_lamb_update_phase1, MpLambPhase1);
 using LambPhase2Plain = LambPhase2<false>;

@@ -23,7 +23,7 @@ sub create {
 sub new { my $class = shift; $class->create(@_) }
 
 # By the names of their classes in AI::MXNet.
-for my $name (qw(SGD NAG Signum Adam AdamW RMSProp AdaGrad)) {
+for my $name (qw(SGD ccSGD NAG Signum Adam AdamW Adamax Nadam AdaDelta RMSProp AdaGrad GroupAdaGrad Ftrl FTML DCASGD LAMB LARS LBSGD SGLD Test)) {
     no strict 'refs';
     *$name = sub { my $class = shift; $class->create(lc $name, @_) };
 }
@@ -121,10 +121,10 @@ Groups and managers update all their parameters by C<< $group->update($optimizer
 =head2 create($name, %settings), new($name, %settings)
 
 Class methods: C<sgd> (momentum), C<nag>, C<adam>, C<adamw> (beta1, beta2, epsilon), C<rmsprop> (gamma1, gamma2, epsilon,
-centered, clip_weights), C<adagrad> (epsilon). All take C<learning_rate>, C<wd>, C<rescale_grad>, C<clip_gradient>,
+centered, clip_weights), C<adagrad> (epsilon), and all others of C<cohort/optimizer.h>, which has their settings. All take C<learning_rate>, C<wd>, C<rescale_grad>, C<clip_gradient>,
 C<begin_num_update>, and C<lr_scheduler>: a list of a schedule's name and its settings.
 
-=head2 SGD, NAG, Signum, Adam, AdamW, RMSProp, AdaGrad
+=head2 SGD, ccSGD, NAG, Signum, Adam, AdamW, Adamax, Nadam, AdaDelta, RMSProp, AdaGrad, GroupAdaGrad, Ftrl, FTML, DCASGD, LAMB, LARS, LBSGD, SGLD, Test
 
 Class methods: the same by name, C<< mx->opt->SGD(learning_rate => 0.1) >>.
 

@@ -18,21 +18,42 @@ public final class CohortOptimizer {
      * Makes an optimizer.
      *
      * For all: learning_rate; wd, weight decay (0); rescale_grad, which gradients are multiplied by (1); clip_gradient,
-     * their largest absolute value after that (none); begin_num_update (0); multi_precision, a float32 copy of float16
-     * parameters ("False"). Gradients are sums over the batch where the loss does not say otherwise: rescale_grad is then
-     * 1 / batch size, which the caller sets. Then:
+     * their largest absolute value after that (none; 0 is none, too); begin_num_update (0); multi_precision, a float32 copy of
+     * float16 and bfloat16 parameters ("False"). Gradients are sums over the batch where the loss does not say otherwise:
+     * rescale_grad is then 1 / batch size, which the caller sets. learning_rate is 0.01 where nothing else is said. Then:
      *
-     *   "sgd"      learning_rate 0.01, momentum 0; MXNet's older name for it, "ccsgd", is taken, too
-     *   "nag"      learning_rate 0.01, momentum 0
-     *   "adam"     learning_rate 0.001, beta1 0.9, beta2 0.999, epsilon 1e-8
-     *   "adamw"    the same; weight decay apart from the gradient
-     *   "rmsprop"  learning_rate 0.001, gamma1 0.9, gamma2 0.9, epsilon 1e-8, centered 0, clip_weights none
-     *   "adagrad"  learning_rate 0.01, epsilon 1e-7, which MXNet spells eps here: both are taken, for all optimizers
-     *   "ftrl"     learning_rate 0.1, lamda1 0.01, beta 1
-     *   "ftml"     learning_rate 0.01, beta1 0.6, beta2 0.999, epsilon 1e-8
-     *   "signum"   learning_rate 0.01, momentum 0.9, wd_lh 0; goes by the sign of the gradient
+     *   "sgd"           momentum 0; MXNet's older name for it, "ccsgd", is taken, too
+     *   "nag"           momentum 0
+     *   "adam"          learning_rate 0.001, beta1 0.9, beta2 0.999, epsilon 1e-8
+     *   "adamw"         the same; weight decay apart from the gradient
+     *   "adamax"        learning_rate 0.002, beta1 0.9, beta2 0.999; goes by the largest gradients. An element whose
+     *                   gradients have all been 0 stays as it is
+     *   "nadam"         learning_rate 0.001, beta1 0.9, beta2 0.999, epsilon 1e-8, schedule_decay 0.004; Adam with
+     *                   Nesterov's momentum, which grows with the updates of a parameter
+     *   "adadelta"      rho 0.9, epsilon 1e-5; takes no notice of the learning rate; weight decay apart from the gradient
+     *   "rmsprop"       learning_rate 0.001, gamma1 0.9, gamma2 0.9, epsilon 1e-8, centered 0, clip_weights none
+     *   "adagrad"       epsilon 1e-7, which MXNet spells eps here: both are taken, for all optimizers
+     *   "groupadagrad"  epsilon 1e-5; adagrad with one history for each row, whatever else a parameter has for axes. wd is 0
+     *   "ftrl"          learning_rate 0.1, lamda1 0.01, beta 1
+     *   "ftml"          beta1 0.6, beta2 0.999, epsilon 1e-8
+     *   "signum"        momentum 0.9, wd_lh 0; goes by the sign of the gradient
+     *   "dcasgd"        momentum 0, lamda 0.04; SGD that makes up for delay by the square of the gradient
+     *   "lamb"          learning_rate 0.001, beta1 0.9, beta2 0.999, epsilon 1e-6, lower_bound none, upper_bound none,
+     *                   bias_correction 1; Adam whose rate goes by the norms of each parameter, which the bounds limit, and
+     *                   of its step
+     *   "lars"          momentum 0, eta 0.001, epsilon 0, momentum_correction 1; SGD whose rate goes by the norms of each
+     *                   parameter and its gradient, but for names that end in gamma, beta or bias, and whose momentum follows
+     *                   changes of the rate. Parameters that end in `_gamma` do not decay
+     *   "lbsgd"         momentum 0, warmup_strategy "linear", warmup_epochs 5, batch_scale 1, updates_per_epoch 32,
+     *                   begin_epoch 0, num_epochs 60 (of no effect); SGD for large batches: batch_scale gradients make a step,
+     *                   whose rate grows to batch_scale times the learning rate along "linear", "power2" or "sqrt", or goes by
+     *                   the norms of parameter and gradient, "lars". The learning rate is that of a schedule before the update.
+     *                   get and set have a strategy as its place among these four, 0 to 3
+     *   "sgld"          seed 0; Langevin dynamics: half a step, and normal noise of variance learning_rate, which the seed, the
+     *                   parameter's name and its number of updates choose: the same on every device, and on every run
+     *   "test"          adds the gradient, times rescale_grad
      *
-     * "sgd" and "adam" take MXNet's lazy_update as well, which is for sparse gradients and does nothing here.
+     * "sgd", "adam" and "lars" take MXNet's lazy_update as well, which is for sparse gradients and does nothing here.
      * Returns: NULL, or COHORT_ERROR_NAME (no such optimizer or setting), COHORT_ERROR_INVALID_ARGUMENT (a value).
      */
     public static native long cohort_optimizer_create(String name, Pointer keys, Pointer values, long num_attrs, long[] out_optimizer);
@@ -67,7 +88,7 @@ public final class CohortOptimizer {
 
     /**
      * The multipliers that hold for a parameter. Not set: learning rate 1; weight decay 1 for names that end in `_weight`
-     * or `_gamma`, else 0. Out parameters may be NULL.
+     * or `_gamma` ("lars": in `_weight`), else 0. Out parameters may be NULL.
      */
     public static native long cohort_optimizer_mult(long optimizer, String param, double[] out_lr_mult, double[] out_wd_mult);
 

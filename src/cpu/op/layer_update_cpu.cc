@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Updates that optimizers alone run: those whose learning rate goes by the norms of a whole weight and its gradient,
+// and those that draw noise.
+#include <algorithm>
+#include <vector>
+
+#include "cpu/op/one_update.hpp"
+#include "cpu/op/partial_sums.hpp"
+#include "device/kernel_table.hpp"
+#include "op/random_math.hpp"
+
+namespace cohort {
+namespace {
+
+constexpr int64_t kPartElements = 32768;  // summed by one thread: sums are the same with any number of threads
+
+// Inputs: weight, gradient, states. Sums of squares are made part by part, and then added up in order.
+template <typename Rule, typename Scale, typename C>
+class LayerUpdate final : public Kernel {
+ public:
+  explicit LayerUpdate(StepSpec &spec)
+      : update_(spec, best_version<UpdateBody<Rule, C>>(), Rule::kStates, false, 0, 0),
+        count_(spec.inputs[0].shape.size()),
+        num_parts_((count_ + kPartElements - 1) / kPartElements) {
+    for (const TensorSpec &in : spec.inputs) load_.push_back(load_block(in.dtype, dtype_of<C>()));
+    spec.scratch_bytes = size_t(num_parts_) * sizeof(Squares);
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    UpdateNumbers<double> numbers = *static_cast<const UpdateNumbers<double> *>(args.numbers);
+    if (numbers.due != 0 && numbers.by_norms != 0) {
+      const Squares all = squares(args, lane, numbers.template as<C>());
+      numbers.lr *= Scale::of(all.weight, all.gradient, numbers);
+    }
+    update_.run(args, lane, numbers.template as<C>());
+  }
+
+ private:
+  struct Squares {
+    double weight, gradient;
+  };
+
+  Squares squares(const Args &args, const Lane &lane, const UpdateNumbers<C> &numbers) const {
+    auto *const parts = static_cast<Squares *>(args.scratch);
+    parallel_for(lane, num_parts_, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t part = begin; part < end; ++part) {
+        const int64_t from = part * kPartElements;
+        parts[part] = part_squares(args, from, std::min(count_, from + kPartElements), numbers);
+      }
+    });
+    Squares all{0, 0};
+    for (int64_t part = 0; part < num_parts_; ++part) {
+      all.weight += parts[part].weight;
+      all.gradient += parts[part].gradient;
+    }
+    return all;
+  }
+
+  Squares part_squares(const Args &args, int64_t from, int64_t end, const UpdateNumbers<C> &numbers) const {
+    C in[2 + Rule::kStates][kPointwiseBlock];
+    Squares sum{0, 0};
+    for (int64_t at = from; at < end; at += kPointwiseBlock) {
+      const int64_t count = std::min(kPointwiseBlock, end - at);
+      for (size_t i = 0; i < load_.size(); ++i) load_[i](args.inputs[i], at, in[i], count);
+      sum.weight += sum_over<double>(count, [&](int64_t k) { return double(in[0][k]) * double(in[0][k]); });
+      sum.gradient += sum_over<double>(count, [&](int64_t k) {
+        C states[Rule::kStates + 1];
+        for (int s = 0; s < Rule::kStates; ++s) states[s] = in[2 + s][k];
+        const auto seen = double(Rule::template seen<C>(in[1][k], states, numbers));
+        return seen * seen;
+      });
+    }
+    return sum;
+  }
+
+  const OneUpdate<C> update_;
+  const int64_t count_, num_parts_;
+  std::vector<LoadBlock> load_;
+};
+
+template <typename Rule, typename Scale>
+std::unique_ptr<Kernel> make_layer_update(StepSpec &spec) {
+  if (spec.outputs[0].dtype == Dtype::kFloat64) return std::make_unique<LayerUpdate<Rule, Scale, double>>(spec);
+  return std::make_unique<LayerUpdate<Rule, Scale, float>>(spec);
+}
+
+// Inputs: weight and gradient. The noise of an element goes by its place in the parameter, however that is cut.
+template <typename C>
+class NoisyUpdate final : public Kernel {
+ public:
+  explicit NoisyUpdate(const StepSpec &spec)
+      : count_(spec.inputs[0].shape.size()),
+        load_(load_block(spec.inputs[0].dtype, dtype_of<C>())),
+        store_(store_block(dtype_of<C>(), spec.outputs[0].dtype)) {}
+  void run(const Args &args, const Lane &lane) const override {
+    const UpdateNumbers<C> numbers = static_cast<const UpdateNumbers<double> *>(args.numbers)->as<C>();
+    parallel_for(lane, count_, kCheapGrain, [&](int64_t begin, int64_t end) {
+      C weight[kPointwiseBlock], grad[kPointwiseBlock];
+      for (int64_t at = begin; at < end; at += kPointwiseBlock) {
+        const int64_t count = std::min(kPointwiseBlock, end - at);
+        load_(args.inputs[0], at, weight, count);
+        load_(args.inputs[1], at, grad, count);
+        C noise[kPerBlock];
+        for (int64_t k = 0; k < count; ++k) {
+          const auto place = uint64_t(numbers.first + at + k);
+          if (k == 0 || place % kPerBlock == 0) {
+            normals_of(Philox::at(numbers.seed, place / kPerBlock, numbers.draw), noise);
+          }
+          weight[k] = update::Sgld::of<C>(weight[k], grad[k], noise[place % kPerBlock], numbers);
+        }
+        store_(weight, args.outputs[0], at, count);
+      }
+    });
+  }
+
+ private:
+  static constexpr int kPerBlock = sizeof(C) == sizeof(float) ? 4 : 2;  // see normals_of()
+  const int64_t count_;
+  const LoadBlock load_;
+  const StoreBlock store_;
+};
+
+std::unique_ptr<Kernel> make_noisy_update(StepSpec &spec) {
+  if (spec.outputs[0].dtype == Dtype::kFloat64) return std::make_unique<NoisyUpdate<double>>(spec);
+  return std::make_unique<NoisyUpdate<float>>(spec);
+}
+
+using update::Gathered;
+using update::LarsScale;
+using update::LbsgdScale;
+using update::Sgd;
+using update::SgdMom;
+using update::Single;
+#define COHORT_CPU_LAYER_UPDATE(op, ...) \
+  COHORT_KERNEL_BY(cpu, op, make_layer_update<__VA_ARGS__>).output_dtypes(kFloatTypes)
+COHORT_CPU_LAYER_UPDATE(_lars_update, Single<Sgd>, LarsScale);
+COHORT_CPU_LAYER_UPDATE(_lars_mom_update, Single<SgdMom>, LarsScale);
+COHORT_CPU_LAYER_UPDATE(_lbsgd_update, Single<Sgd>, LbsgdScale);
+COHORT_CPU_LAYER_UPDATE(_lbsgd_mom_update, Single<SgdMom>, LbsgdScale);
+COHORT_CPU_LAYER_UPDATE(_gathered_lbsgd_update, Gathered<Sgd>, LbsgdScale);
+COHORT_CPU_LAYER_UPDATE(_gathered_lbsgd_mom_update, Gathered<SgdMom>, LbsgdScale);
+COHORT_KERNEL_BY(cpu, _sgld_update, make_noisy_update).output_dtypes(kFloatTypes);
+
+}  // namespace
+}  // namespace cohort

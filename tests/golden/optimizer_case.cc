@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optimizer_case.hpp"
+
+#include <cstring>
+#include <map>
+
+#include "compare.hpp"
+
+namespace golden {
+namespace {
+
+// Settings as the calls take them.
+struct Pairs {
+  std::vector<std::string> keys, values;
+
+  explicit Pairs(const Value &settings, const std::string &without = "") {
+    for (const std::string &key : settings.keys()) {
+      if (key == without) continue;
+      keys.push_back(key);
+      values.push_back(settings.at(key).as_text());
+    }
+  }
+};
+
+class OptimizerCase {
+ public:
+  OptimizerCase(const CaseFolder &folder, const Settings &settings)
+      : head_(read_json(folder.path + "/optimizer.json")),
+        files_(folder.path, {{"arrays", "arrays.params"}}),
+        context_(context_of("cpu(0)", settings)),
+        params_(head_.at("params").as_texts()),
+        tolerance_{head_.number("rtol", 0), head_.number("atol", 0)},
+        state_tolerance_{head_.number("state_rtol", tolerance_.rtol), head_.number("state_atol", tolerance_.atol)} {
+    if (!exists(context_)) throw NoDevice();
+  }
+
+  // At one go; and by an optimizer that saves its states half the way, and another one that goes on from them.
+  std::vector<std::string> run() {
+    run_once(-1, "");
+    run_once(head_.at("steps").as_integer() / 2, "after states were loaded, ");
+    return failures_;
+  }
+
+ private:
+  Optimizer create() const {
+    const Pairs settings(head_.at("settings"));
+    Optimizer made =
+        make<Optimizer>(cohort_optimizer_create, head_.at("optimizer").as_text().c_str(),
+                        c_strings(settings.keys).data(), c_strings(settings.values).data(), settings.keys.size());
+    const Value &schedule = head_.get("schedule");
+    if (!schedule.is_null()) {
+      const Pairs how(schedule, "name");
+      check(cohort_optimizer_set_lr_schedule(made.get(), schedule.at("name").as_text().c_str(),
+                                             c_strings(how.keys).data(), c_strings(how.values).data(),
+                                             how.keys.size()));
+    }
+    for (const std::string &param : params_) {
+      const auto mult = [&](const char *which) {
+        const Value &all = head_.get(which);
+        return all.is_null() ? -1 : all.number(param, -1);
+      };
+      check(cohort_optimizer_set_mult(made.get(), param.c_str(), mult("lr_mult"), mult("wd_mult")));
+    }
+    return made;
+  }
+
+  void run_once(int64_t saved_after, const std::string &how) {
+    Optimizer optimizer = create();
+    std::map<std::string, NDArray> weights;
+    for (const std::string &param : params_) weights[param] = input("weight:0:" + param);
+    const int64_t steps = head_.at("steps").as_integer();
+    for (int64_t step = 1; step <= steps; ++step) {
+      if (step - 1 == saved_after) {
+        const std::string states = states_of(optimizer.get());
+        optimizer = create();
+        check(cohort_optimizer_load_states_memory(optimizer.get(), states.data(), states.size()));
+      }
+      const std::string at = ":" + std::to_string(step) + ":";
+      for (const std::string &param : params_) {
+        const NDArray grad = input("grad" + at + param);
+        check(cohort_optimizer_update(optimizer.get(), param.c_str(), 0, weights[param].get(), grad.get()));
+        compare_with("weight" + at + param, weights[param].get(), tolerance_, how);
+      }
+    }
+    compare_states(states_of(optimizer.get()), how);
+  }
+
+  static std::string states_of(const cohort_optimizer *optimizer) {
+    size_t size = 0;
+    check(cohort_optimizer_save_states_memory(optimizer, nullptr, 0, &size));
+    std::string states(size, '\0');
+    check(cohort_optimizer_save_states_memory(optimizer, &states[0], size, &size));
+    return states;
+  }
+
+  // The arrays are the end of what is saved, a .params file, which begins with its mark.
+  void compare_states(const std::string &states, const std::string &how) {
+    const char mark[] = "\x12\x01\0\0\0\0\0\0\0\0\0\0\0\0\0";  // 15 of its 16 bytes; the last is 0, too
+    const size_t begin = states.find(std::string(mark, sizeof(mark)));
+    if (begin == std::string::npos) return failures_.push_back(how + "states: there are no arrays");
+    const auto arrays = make<Arrays>(cohort_arrays_load_memory, states.data() + begin, states.size() - begin, nullptr);
+    for (const std::string &param : params_) {
+      int64_t index = 0;
+      for (const Value &name : head_.at("states").items()) {
+        const std::string own = std::to_string(index++) + "/0/" + param;
+        if (name.is_null()) continue;  // of no counterpart in MXNet
+        const auto place = query<size_t>(cohort_arrays_find, arrays.get(), own.c_str());
+        const auto found = make<NDArray>(cohort_arrays_get, arrays.get(), place);
+        compare_with("state:" + name.as_text() + ":" + param, found.get(), state_tolerance_, how);
+      }
+    }
+  }
+
+  NDArray input(const std::string &name) { return copy_of(files_.array("arrays", name).get(), context_); }
+
+  void compare_with(const std::string &name, const cohort_ndarray *found, const Tolerance &tolerance,
+                    const std::string &how) {
+    compare_arrays(read_array(files_.array("arrays", name).get()), read_array(found), how + name, tolerance, failures_);
+  }
+
+  const Value head_;
+  CaseFiles files_;
+  const cohort_context context_;
+  const std::vector<std::string> params_;
+  const Tolerance tolerance_, state_tolerance_;
+  std::vector<std::string> failures_;
+};
+
+}  // namespace
+
+std::vector<std::string> run_optimizer_case(const CaseFolder &folder, const Settings &settings) {
+  return OptimizerCase(folder, settings).run();
+}
+
+}  // namespace golden

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// A case of the optimizer format: an optimizer that updates a few parameters step by step.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenario.hpp"
+
+namespace golden {
+
+// Gives a line for each thing that is not as expected; none: it passed.
+std::vector<std::string> run_optimizer_case(const CaseFolder &folder, const Settings &settings);
+
+}  // namespace golden
