@@ -488,10 +488,13 @@ static int32_t meddles(cohort_ndarray *array, cohort_arrays *values, void *user_
     fails(cohort_group_reshape(self->group, data, label), COHORT_ERROR_STATE, "in a pass already");
     fails(cohort_group_bind(self->group, data, label, NULL, 1), COHORT_ERROR_STATE, "in a pass already");
   }
-  fails(cohort_monitor_tic(self->monitor), COHORT_ERROR_STATE, "its own callback");
-  fails(cohort_monitor_toc(self->monitor, &num), COHORT_ERROR_STATE, "its own callback");
-  fails(cohort_monitor_install_on_executor(self->monitor, self->executor), COHORT_ERROR_STATE, "");
-  if (self->frees) cohort_monitor_free(self->monitor);
+  if (self->frees) {
+    cohort_monitor_free(self->monitor); /* more than once does nothing */
+  } else {
+    fails(cohort_monitor_tic(self->monitor), COHORT_ERROR_STATE, "its own callback");
+    fails(cohort_monitor_toc(self->monitor, &num), COHORT_ERROR_STATE, "its own callback");
+    fails(cohort_monitor_install_on_executor(self->monitor, self->executor), COHORT_ERROR_STATE, "its own callback");
+  }
   ok(cohort_arrays_add(values, NULL, array));
   cohort_descs_free(data);
   cohort_descs_free(label);
