@@ -165,8 +165,10 @@ int Executor::partial_forward(bool is_train, int step) {
   self.last_is_train = is_train;
   self.last_is_separate = true;
   self.backward_has_run = false;
+  const int first = gone ? 0 : step;
+  if (self.any_gradient) program.note_draws_of(first, step);
   self.run_pass(program, /* backward */ false,
-                [&] { program.run_forward(step == 0 || gone ? 0 : end[size_t(step) - 1], end[size_t(step)]); });
+                [&] { program.run_forward(first == 0 ? 0 : end[size_t(first) - 1], end[size_t(step)]); });
   if (self.monitor && !self.graph.nodes[size_t(step)]->is_variable()) {
     for (int o = 0; o < self.graph.nodes[size_t(step)]->num_outputs(); ++o) self.report_output(program, step, o);
   }

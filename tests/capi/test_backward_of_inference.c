@@ -184,8 +184,48 @@ static void recurrent_layers_keep_what_they_need(void **state) {
   cohort_executor_free(executor);
 }
 
+/* Step by step, too, backward is that of the numbers which the steps drew last, and what comes later draws on. */
+static void steps_are_followed_by_their_own_gradient(void **state) {
+  cohort_symbol *drawn = node("_random_uniform", "drawn", ATTRS("shape", "(4,)"), (cohort_symbol *const[]){NULL});
+  cohort_executor *executor =
+      bound(node("elemwise_mul", "product", NO_ATTRS, INPUTS(variable("data"), drawn)), SHAPE(4), COHORT_DTYPE_FLOAT32);
+  cohort_ndarray *head = counted(SHAPE(4), 1), *output = NULL, *grad;
+  float whole[4], before[4], shown[4], found[4];
+  int round, step;
+
+  (void)state;
+  ok(cohort_executor_array(executor, COHORT_EXECUTOR_OUTPUTS, 0, &output));
+  grad = array_of(executor, COHORT_EXECUTOR_GRADS, "data");
+  fill(array_of(executor, COHORT_EXECUTOR_ARGS, "data"), 1);
+  ok(cohort_executor_forward(executor, 0));
+  ok(cohort_ndarray_read(output, whole, sizeof whole));
+  memcpy(before, whole, sizeof before);
+  for (round = 0; round < 3; ++round) {
+    int32_t left = 1;
+
+    for (step = 0; left > 0; ++step) {
+      ok(cohort_executor_partial_forward(executor, 0, step, &left));
+      if (round == 2) ok(cohort_executor_partial_forward(executor, 0, step, &left)); /* draws again */
+    }
+    ok(cohort_ndarray_read(output, shown, sizeof shown));
+    assert_memory_not_equal(shown, before, sizeof shown);
+    ok(cohort_executor_backward(executor, &head, 1, 0));
+    ok(cohort_ndarray_read(output, found, sizeof found));
+    assert_memory_equal(found, shown, sizeof found);
+    ok(cohort_ndarray_read(grad, found, sizeof found));
+    for (step = 0; step < 4; ++step) assert_true(found[step] == (float)step * shown[step]);
+    memcpy(before, shown, sizeof before);
+  }
+  assert_memory_not_equal(shown, whole, sizeof shown);
+  cohort_ndarray_free(head);
+  cohort_ndarray_free(output);
+  cohort_ndarray_free(grad);
+  cohort_executor_free(executor);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(steps_are_followed_by_their_own_gradient),
       TEST(batch_norm_takes_its_moving_statistics),
       TEST(rrelu_takes_the_mean_slope),
       TEST(rrelu_shows_its_slopes),
