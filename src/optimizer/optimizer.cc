@@ -242,6 +242,7 @@ Optimizer::Slot &Optimizer::slot(const std::string &param, size_t copy) {
     const auto first = copy > 0 ? impl_->slots.find({param, size_t(0)}) : impl_->slots.end();
     if (first != impl_->slots.end() && !first->second->ready && !first->second->states.empty()) {
       place->states = first->second->states;  // copied when they are put beside the weight
+      place->has_master = first->second->has_master;
       place->count = first->second->count;
     } else if (first != impl_->slots.end() && !first->second->ready) {
       place->count = first->second->count;
@@ -291,7 +292,8 @@ const std::vector<NDArray> &Optimizer::states(Slot &slot, const NDArray &weight)
   const auto in_place = [&](const NDArray &state) {
     return state.shape() == weight.shape() && state.dtype() == dtype && state.context() == weight.context();
   };
-  if (slot.ready && slot.states.size() == num_states && std::all_of(slot.states.begin(), slot.states.end(), in_place)) {
+  if (slot.ready && slot.has_master == master && slot.states.size() == num_states &&
+      std::all_of(slot.states.begin(), slot.states.end(), in_place)) {
     return slot.states;
   }
   std::vector<NDArray> states;
@@ -303,16 +305,19 @@ const std::vector<NDArray> &Optimizer::states(Slot &slot, const NDArray &weight)
                   slot.param);
     }
   }
+  // Those of the formula go on in whatever type, if it has as many; a weight in float32 does if there was one.
+  const bool same_formula = slot.states.size() - (slot.has_master ? 1 : 0) == size_t(impl_->op().num_states);
   for (size_t i = 0; i < num_states; ++i) {
     NDArray state = NDArray::create(weight.shape(), dtype, weight.context());
-    if (slot.states.size() == num_states) {
+    if (master && i + 1 == num_states) {
+      state.copy_from(slot.has_master ? slot.states.back() : weight);
+    } else if (same_formula) {
       state.copy_from(slot.states[i]);
-    } else if (master && i + 1 == num_states) {
-      state.copy_from(weight);
     }
     states.push_back(std::move(state));
   }
   slot.states = std::move(states);
+  slot.has_master = master;
   slot.ready = true;
   return slot.states;
 }

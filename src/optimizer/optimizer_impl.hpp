@@ -33,6 +33,7 @@ struct Optimizer::Slot {
   double lr_mult = 1, wd_mult = 1;  // those that hold
   int64_t count = 0;
   std::vector<NDArray> states;  // none until the first update, or as loaded
+  bool has_master = false;      // the last of them is the weight in float32
   bool ready = false;           // states are in place beside the weight
 };
 

@@ -24,6 +24,7 @@ namespace {
 
 constexpr char kMagic[] = "COHORTOP";
 constexpr uint32_t kPlain = 1, kWithLossScale = 2;  // versions
+constexpr int64_t kMostUpdates = int64_t(9e15);     // as of begin_num_update: whole numbers of a double
 
 template <typename T>
 void put(std::string *to, T value) {
@@ -146,12 +147,13 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
     std::memcpy(&loss_scale->value, &bits, sizeof bits);
     loss_scale->num_good = reader.number<int32_t>();
     loss_scale->num_skipped = reader.number<uint64_t>();
-    if (!(loss_scale->value >= kLeastLossScale && loss_scale->value <= kLargestLossScale) || loss_scale->num_good < 0) {
+    if (!(loss_scale->value >= kLeastLossScale && loss_scale->value <= kLargestLossScale) || loss_scale->num_good < 0 ||
+        loss_scale->num_good == INT32_MAX) {
       reader.fail(text("a loss scale of ", loss_scale->value, " after ", loss_scale->num_good, " good updates"));
     }
   }
   const auto num_counts = reader.number<uint64_t>();
-  if (num_update < 0) reader.fail(text("a number of updates of ", num_update));
+  if (num_update < 0 || num_update > kMostUpdates) reader.fail(text("a number of updates of ", num_update));
   std::map<std::pair<std::string, size_t>, std::unique_ptr<Slot>> loaded;
   for (uint64_t i = 0; i < num_counts; ++i) {
     auto slot = std::make_unique<Slot>();
@@ -178,12 +180,13 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
   }
   const size_t num_states = size_t(impl_->op().num_states);
   for (const auto &entry : loaded) {
-    const Slot &slot = *entry.second;
+    Slot &slot = *entry.second;
     const size_t masters = impl_->setting("multi_precision") != 0 ? 1 : 0;
     // None: counted, but not updated yet.
     if (!slot.states.empty() && (slot.states.size() < num_states || slot.states.size() > num_states + masters)) {
       reader.fail(text("'", slot.param, "' has ", slot.states.size(), " states, expected ", num_states));
     }
+    slot.has_master = slot.states.size() > num_states;
   }
   // Everything is good. Slots that group knows keep their addresses.
   for (auto &entry : impl_->slots) {
@@ -194,6 +197,7 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
     slot.ready = false;
     slot.count = first != loaded.end() ? first->second->count : int64_t(impl_->setting("begin_num_update"));
     slot.states = first != loaded.end() ? first->second->states : std::vector<NDArray>();
+    slot.has_master = first != loaded.end() && first->second->has_master;
   }
   for (auto &entry : loaded) impl_->slots.emplace(entry.first, std::move(entry.second));  // none that is there already
   impl_->num_update = num_update;
