@@ -226,7 +226,11 @@ void Executor::check_backward() const {
   }
 }
 
-bool Executor::has_failed(bool backward) const { return impl_->last && impl_->last->has_failed(backward); }
+bool Executor::has_failed(bool backward) const {
+  if (!impl_->parts) return impl_->last && impl_->last->has_failed(backward);
+  const std::vector<ValueShapedParts::Bound> parts = impl_->parts->bound();
+  return std::any_of(parts.begin(), parts.end(), [&](const auto &part) { return part.executor.has_failed(backward); });
+}
 
 void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train, const BucketPrograms &after_bucket) {
   const WorkSpan span(SpanKind::kCall, "executor backward");
