@@ -254,6 +254,7 @@ void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train,
     program.begin_forward();
     program.draw_again();
     self.run_pass(program, /* backward */ false, [&] { program.run_forward(0, program.plan().num_forward); });
+    program.draw_on();
     self.forward_ran(program, self.last_is_train && is_train);
   }
   self.give_head_gradients(program, head_grads);

@@ -328,14 +328,23 @@ void ProgramOwner::note_draws_of(int first_node, int last_node) {
   arrays_.noted->nodes.resize(arrays_.random->size());
   arrays_.noted->pass = std::max<uint64_t>(arrays_.noted->pass, 1);
   for_streams(first_node, last_node, [](RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass) {
-    *noted = {pass, stream->draws};
+    *noted = {pass, stream->draws, 0};
   });
 }
 
 void ProgramOwner::draw_again() {
   if (arrays_.noted->pass == 0) return;
   for_streams(0, INT_MAX, [](RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass) {
-    if (noted->pass == pass) stream->draws = noted->draws;
+    if (noted->pass != pass) return;
+    noted->furthest = stream->draws;
+    stream->draws = noted->draws;
+  });
+}
+
+void ProgramOwner::draw_on() {
+  if (arrays_.noted->pass == 0) return;
+  for_streams(0, INT_MAX, [](RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass) {
+    if (noted->pass == pass) stream->draws = std::max(stream->draws, noted->furthest);
   });
 }
 

@@ -61,6 +61,7 @@ struct Family {
 struct NotedDraws {
   struct OfNode {
     uint64_t pass = 0, draws = 0;
+    uint64_t furthest = 0;  // where the stream stood before that
   };
   uint64_t pass = 0;
   std::vector<OfNode> nodes;  // the queues'
@@ -94,6 +95,7 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   void note_draws();
   void note_draws_of(int first_node, int last_node);  // which are run by themselves, as if in the pass noted last
   void draw_again();
+  void draw_on();  // once that has drawn: others draw from these streams, too, and have come further
   // Brings what was derived from constants up to date, then queues the forward steps [begin, end).
   void run_forward(size_t begin, size_t end);
   // Queues backward steps [begin, end), counted from the first backward step.

@@ -223,8 +223,43 @@ static void steps_are_followed_by_their_own_gradient(void **state) {
   cohort_executor_free(executor);
 }
 
+/* Of executors that draw from the same sequences, as those that were reshaped do, one that repeats its pass takes the
+ * others back to no numbers that they have drawn. */
+static void a_repeated_pass_takes_nobody_back(void **state) {
+  cohort_symbol *drawn = node("_random_uniform", "drawn", ATTRS("shape", "(4,)"), (cohort_symbol *const[]){NULL});
+  cohort_symbol *sum = node("mean", "mean", ATTRS("axis", "0", "keepdims", "1"), INPUTS(variable("data")));
+  cohort_executor *first =
+      bound(node("broadcast_mul", "product", NO_ATTRS, INPUTS(sum, drawn)), SHAPE(1, 4), COHORT_DTYPE_FLOAT32);
+  cohort_reshape_options options = COHORT_RESHAPE_OPTIONS_INIT;
+  cohort_descs *known = desc("data", SHAPE(2, 4), NULL);
+  cohort_ndarray *head = counted(SHAPE(1, 4), 1), *output = NULL;
+  cohort_executor *second = NULL;
+  float seen[6][4];
+  int i, k;
+
+  (void)state;
+  options.allow_up_sizing = 1;
+  ok(cohort_executor_reshape(first, known, &options, &second));
+  cohort_descs_free(known);
+  fill(array_of(first, COHORT_EXECUTOR_ARGS, "data"), 1);
+  fill(array_of(second, COHORT_EXECUTOR_ARGS, "data"), 1);
+  ok(cohort_executor_array(second, COHORT_EXECUTOR_OUTPUTS, 0, &output));
+  for (i = 0; i < 6; ++i) {
+    if (i % 2 == 0) ok(cohort_executor_forward(first, 0));
+    ok(cohort_executor_forward(second, 0));
+    ok(cohort_ndarray_read(output, seen[i], sizeof seen[i]));
+    if (i % 2 == 1) ok(cohort_executor_backward(first, &head, 1, 0));
+    for (k = 0; k < i; ++k) assert_memory_not_equal(seen[i], seen[k], sizeof seen[i]);
+  }
+  cohort_ndarray_free(head);
+  cohort_ndarray_free(output);
+  cohort_executor_free(first);
+  cohort_executor_free(second);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(a_repeated_pass_takes_nobody_back),
       TEST(steps_are_followed_by_their_own_gradient),
       TEST(batch_norm_takes_its_moving_statistics),
       TEST(rrelu_takes_the_mean_slope),
