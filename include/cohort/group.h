@@ -345,7 +345,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_assign_params(
  *
  * @param arg_params  Named arrays on any contexts, one at least for each parameter; others are left alone.
  * @param aux_params  The same for auxiliary states; NULL only if there are none.
- * @return NULL, or COHORT_ERROR_NAME (a parameter has no target), COHORT_ERROR_SHAPE; nothing is written then.
+ * @return NULL, or COHORT_ERROR_NAME (a parameter has no target), COHORT_ERROR_SHAPE (that of a target; of a parameter
+ *   that follows the batch, whose devices have slices of several lengths); nothing is written then.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_get_params(const cohort_group *group,
                                                                    const cohort_arrays *arg_params,
@@ -430,7 +431,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_backward(cohort_group *g
  *                   time, or by groups that share parameters.
  * @param mode       COHORT_UPDATE_ constant.
  * @return NULL, or COHORT_ERROR_STATE if the group is not bound for training, has run no backward pass since binding, or
- *         its latest one failed.
+ *         its latest one failed; COHORT_ERROR_SHAPE where gradients are to be summed of a parameter that follows the
+ *         batch, and devices have slices of several lengths.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_update(cohort_group *group, cohort_optimizer *optimizer,
                                                                cohort_update_mode mode);

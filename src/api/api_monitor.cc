@@ -87,6 +87,7 @@ cohort_error *cohort_monitor_install_on_executor(cohort_monitor *monitor, cohort
   return guard([&] {
     const MonitorObject &object = deref(monitor, "monitor");
     const std::shared_ptr<Executor> watched = deref(executor, "executor").executor;
+    object.monitor->check_idle();
     watched->set_monitor(object.monitor->function(), object.monitor_all);
     object.monitor->add([watched] { return watched; });
   });
@@ -96,6 +97,7 @@ cohort_error *cohort_monitor_install_on_group(cohort_monitor *monitor, cohort_gr
   return guard([&] {
     const MonitorObject &object = deref(monitor, "monitor");
     const std::shared_ptr<Group> watched = deref(group, "group").group;
+    object.monitor->check_idle();
     watched->set_monitor(object.monitor->function(), object.monitor_all);
     add_devices(*object.monitor, watched);
   });
@@ -105,6 +107,7 @@ cohort_error *cohort_monitor_install_on_manager(cohort_monitor *monitor, cohort_
   return guard([&] {
     const MonitorObject &object = deref(monitor, "monitor");
     Manager &watched = *deref(manager, "manager").manager;
+    object.monitor->check_idle();
     watched.set_monitor(object.monitor->function(), object.monitor_all);
     add_devices(*object.monitor, watched.main());
   });
@@ -117,8 +120,9 @@ cohort_error *cohort_monitor_tic(cohort_monitor *monitor) {
 cohort_error *cohort_monitor_toc(cohort_monitor *monitor, size_t *out_num_entries) {
   return guard([&] {
     require(out_num_entries, "out_num_entries");
-    MonitorObject &object = deref(monitor, "monitor");
-    std::vector<MonitorEntry> entries = object.monitor->toc();
+    const std::shared_ptr<Monitor> asked = deref(monitor, "monitor").monitor;
+    std::vector<MonitorEntry> entries = asked->toc();
+    MonitorObject &object = deref(monitor, "monitor");  // which a statistic of the host's may have freed
     object.texts.assign(entries.size(), std::string());
     object.entries = std::move(entries);
     *out_num_entries = object.entries.size();

@@ -66,7 +66,8 @@ double parse_float(const std::string &what, const std::string &source) {
   const auto [end, error] = std::from_chars(first, last, value);
   if (error == std::errc() && end == last && first != last) return value;
   if (error == std::errc::result_out_of_range && end == last) {  // 1e-400 is 0, 1e400 is infinite
-    return digits.find("e-") == std::string::npos && digits.find("E-") == std::string::npos ? HUGE_VAL : 0.0;
+    const bool is_small = digits.find("e-") != std::string::npos || digits.find("E-") != std::string::npos;
+    return std::copysign(is_small ? 0.0 : HUGE_VAL, *first == '-' ? -1.0 : 1.0);
   }
   if (const auto word = truth(digits)) return *word ? 1 : 0;
   refuse(what, "a number", source);

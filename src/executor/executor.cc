@@ -165,8 +165,10 @@ int Executor::partial_forward(bool is_train, int step) {
   self.last_is_train = is_train;
   self.last_is_separate = true;
   self.backward_has_run = false;
+  const int first = gone ? 0 : step;
+  if (self.any_gradient) program.note_draws_of(first, step);
   self.run_pass(program, /* backward */ false,
-                [&] { program.run_forward(step == 0 || gone ? 0 : end[size_t(step) - 1], end[size_t(step)]); });
+                [&] { program.run_forward(first == 0 ? 0 : end[size_t(first) - 1], end[size_t(step)]); });
   if (self.monitor && !self.graph.nodes[size_t(step)]->is_variable()) {
     for (int o = 0; o < self.graph.nodes[size_t(step)]->num_outputs(); ++o) self.report_output(program, step, o);
   }
@@ -224,7 +226,11 @@ void Executor::check_backward() const {
   }
 }
 
-bool Executor::has_failed(bool backward) const { return impl_->last && impl_->last->has_failed(backward); }
+bool Executor::has_failed(bool backward) const {
+  if (!impl_->parts) return impl_->last && impl_->last->has_failed(backward);
+  const std::vector<ValueShapedParts::Bound> parts = impl_->parts->bound();
+  return std::any_of(parts.begin(), parts.end(), [&](const auto &part) { return part.executor.has_failed(backward); });
+}
 
 void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train, const BucketPrograms &after_bucket) {
   const WorkSpan span(SpanKind::kCall, "executor backward");
@@ -248,6 +254,7 @@ void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train,
     program.begin_forward();
     program.draw_again();
     self.run_pass(program, /* backward */ false, [&] { program.run_forward(0, program.plan().num_forward); });
+    program.draw_on();
     self.forward_ran(program, self.last_is_train && is_train);
   }
   self.give_head_gradients(program, head_grads);

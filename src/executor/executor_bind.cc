@@ -78,6 +78,7 @@ std::unique_ptr<Executor::Impl> Executor::prepare(const Symbol &symbol, const Ex
     throw Error(Code::kInvalidArgument, text("num_threads: expected 0 or more, found ", options.num_threads),
                 "num_threads");
   }
+  if (options.shared) options.shared->check_idle("bind");  // it may get other working memory
   auto impl = std::make_unique<Impl>();
   impl->symbol = symbol;
   impl->graph = Graph(symbol);

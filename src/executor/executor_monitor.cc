@@ -11,6 +11,7 @@
 namespace cohort {
 
 void Executor::set_monitor(MonitorFunction function, bool all) {
+  check_idle("set_monitor");  // or it may be the one that is running
   impl_->monitor = std::move(function);
   impl_->monitor_all = all;
 }

@@ -186,6 +186,7 @@ void Executor::backward_together(const std::vector<std::shared_ptr<Executor>> &e
     errors.rethrow();
     for (size_t d = 0; d < executors.size(); ++d) {
       Impl &self = *executors[d]->impl_;
+      owners[d]->draw_on();
       self.forward_ran(*owners[d], self.last_is_train);
     }
   }

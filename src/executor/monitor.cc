@@ -46,13 +46,29 @@ struct Monitor::State {
   const NamePattern pattern;
   int64_t step = 0;
   bool active = false;
+  mutable bool in_callback = false;
   std::vector<MonitorEntry> entries;
   std::vector<std::function<std::shared_ptr<Executor>()>> executors;
 
-  bool wants(const std::string &name) const { return options.filter ? options.filter(name) : pattern.matches(name); }
+  // What the host does in there it does not do to this monitor.
+  template <typename Fn>
+  auto call_host(Fn &&fn) const {
+    struct Scope {
+      explicit Scope(bool *flag) : inside(flag) { *inside = true; }
+      ~Scope() { *inside = false; }
+      bool *const inside;
+    } const scope(&in_callback);
+    return fn();
+  }
+  void check_idle() const {
+    if (in_callback) throw Error(Code::kState, "monitor: expected no call of it from its own callback", "monitor");
+  }
+  bool wants(const std::string &name) const {
+    return options.filter ? call_host([&] { return options.filter(name); }) : pattern.matches(name);
+  }
   void report(const std::string &name, const NDArray &array, std::vector<MonitorEntry> &to) const {
-    std::vector<NDArray> values =
-        options.statistic ? options.statistic(array) : std::vector<NDArray>{norm_over_root(array)};
+    std::vector<NDArray> values = options.statistic ? call_host([&] { return options.statistic(array); })
+                                                    : std::vector<NDArray>{norm_over_root(array)};
     if (values.empty()) throw Error(Code::kInvalidArgument, "statistic: expected an array, found none", "statistic");
     for (const NDArray &value : values) {
       if (!value) throw Error(Code::kInvalidArgument, "statistic: found an entry without an array", "statistic");
@@ -76,12 +92,16 @@ MonitorFunction Monitor::function() const {
   };
 }
 
+void Monitor::check_idle() const { state_->check_idle(); }
+
 void Monitor::add(std::function<std::shared_ptr<Executor>()> executor) {
+  check_idle();
   state_->executors.push_back(std::move(executor));
 }
 
 void Monitor::tic() {
   State &self = *state_;
+  self.check_idle();
   if (self.step % self.options.interval == 0) {
     for (const auto &executor : self.executors) executor()->wait();
     self.entries.clear();
@@ -92,6 +112,7 @@ void Monitor::tic() {
 
 std::vector<MonitorEntry> Monitor::toc() {
   State &self = *state_;
+  self.check_idle();
   if (!self.active) return {};
   std::vector<MonitorEntry> bound;
   for (const auto &give : self.executors) {

@@ -39,6 +39,7 @@ class Monitor {
   // What an executor is to be given as its monitor (Executor::set_monitor, Group::set_monitor). It does nothing once
   // this monitor is gone: it must not keep it alive, which by add() may keep the executor alive.
   MonitorFunction function() const;
+  void check_idle() const;  // kState: its own callback calls
   // toc() reports the arguments and auxiliary states of the executor that this gives then.
   void add(std::function<std::shared_ptr<Executor>()> executor);
 

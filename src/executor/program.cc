@@ -2,6 +2,7 @@
 #include "executor/program.hpp"
 
 #include <algorithm>
+#include <climits>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -112,6 +113,7 @@ ProgramOwner::ProgramOwner(std::shared_ptr<const Plan> plan, bool is_train, cons
     met_.push_back({s, meeting, FindsPart(step.finds_part, meeting, arrays_.replica),
                     UsesParts(step.kernel.get(), meeting), arrays_.replica, Step()});
   }
+  for (std::vector<size_t> &nodes : drawing_) std::sort(nodes.begin(), nodes.end());
   resolve();
   trace_steps_ = trace_enabled("step");
   if (trace_enabled("plan")) trace_plan();
@@ -318,25 +320,44 @@ void ProgramOwner::begin_backward() {
 }
 
 void ProgramOwner::note_draws() {
-  arrays_.noted->nodes.resize(arrays_.random->size());
   ++arrays_.noted->pass;
-  for_streams([](RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass) { *noted = {pass, stream->draws}; });
+  note_draws_of(0, INT_MAX);
+}
+
+void ProgramOwner::note_draws_of(int first_node, int last_node) {
+  arrays_.noted->nodes.resize(arrays_.random->size());
+  arrays_.noted->pass = std::max<uint64_t>(arrays_.noted->pass, 1);
+  for_streams(first_node, last_node, [](RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass) {
+    *noted = {pass, stream->draws, 0};
+  });
 }
 
 void ProgramOwner::draw_again() {
   if (arrays_.noted->pass == 0) return;
-  for_streams([](RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass) {
-    if (noted->pass == pass) stream->draws = noted->draws;
+  for_streams(0, INT_MAX, [](RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass) {
+    if (noted->pass != pass) return;
+    noted->furthest = stream->draws;
+    stream->draws = noted->draws;
+  });
+}
+
+void ProgramOwner::draw_on() {
+  if (arrays_.noted->pass == 0) return;
+  for_streams(0, INT_MAX, [](RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass) {
+    if (noted->pass == pass) stream->draws = std::max(stream->draws, noted->furthest);
   });
 }
 
 // In the order of the queues that draw.
-void ProgramOwner::for_streams(void (*fn)(RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass)) {
+void ProgramOwner::for_streams(int first_node, int last_node,
+                               void (*fn)(RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass)) {
   for (size_t d = 0; d < drawing_.size(); ++d) {
-    if (drawing_[d].empty()) continue;
-    const auto all = [fn, d, self = shared_from_this(), pass = arrays_.noted->pass] {
-      for (const size_t node : self->drawing_[d])
-        fn(&(*self->arrays_.random)[node], &self->arrays_.noted->nodes[node], pass);
+    const auto first = std::lower_bound(drawing_[d].begin(), drawing_[d].end(), size_t(first_node)),
+               end = std::upper_bound(first, drawing_[d].end(), size_t(last_node));
+    if (first == end) continue;
+    const auto all = [fn, first, end, self = shared_from_this(), pass = arrays_.noted->pass] {
+      for (auto node = first; node != end; ++node)
+        fn(&(*self->arrays_.random)[*node], &self->arrays_.noted->nodes[*node], pass);
     };
     if (queue(int(d)).idle()) {
       all();

@@ -61,6 +61,7 @@ struct Family {
 struct NotedDraws {
   struct OfNode {
     uint64_t pass = 0, draws = 0;
+    uint64_t furthest = 0;  // where the stream stood before that
   };
   uint64_t pass = 0;
   std::vector<OfNode> nodes;  // the queues'
@@ -92,7 +93,9 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   // Random numbers of the forward pass that comes next: says where they begin, or takes those of the pass for which
   // that was said last, of whichever program.
   void note_draws();
+  void note_draws_of(int first_node, int last_node);  // which are run by themselves, as if in the pass noted last
   void draw_again();
+  void draw_on();  // once that has drawn: others draw from these streams, too, and have come further
   // Brings what was derived from constants up to date, then queues the forward steps [begin, end).
   void run_forward(size_t begin, size_t end);
   // Queues backward steps [begin, end), counted from the first backward step.
@@ -125,7 +128,8 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   void resolve();  // addresses of all steps, when the arena has moved
   bool arrays_overlap() const;
   Queue &queue(int device) const { return *family_->members[members_[size_t(device)]].queue; }
-  void for_streams(void (*fn)(RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass));
+  void for_streams(int first_node, int last_node,
+                   void (*fn)(RandomStream *stream, NotedDraws::OfNode *noted, uint64_t pass));
   void begin_work();
   void end_work();
   void enqueue(size_t begin, size_t end, bool brief);
@@ -158,7 +162,7 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   std::vector<void *> pointers_;
   std::vector<Step> steps_, prologue_;
   std::vector<Segment> segments_;
-  std::vector<std::vector<size_t>> drawing_;  // per plan device, nodes that may draw
+  std::vector<std::vector<size_t>> drawing_;  // per plan device, nodes that may draw, ascending
   std::vector<size_t> on_caller_;             // steps that are: Kernel::on_caller()
   struct Met {
     size_t step;

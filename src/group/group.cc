@@ -54,11 +54,13 @@ void Group::bind(const DataDescs &data, const DataDescs &labels, const std::shar
     throw Error(Code::kState, "bind: the group is bound; ask for a rebind, or reshape it", "group");
   }
   impl_->refuse_if_managed("bind");
+  impl_->check_idle("bind");
   impl_->bind(data, labels, shared);
 }
 
 void Group::reshape(const DataDescs &data, const DataDescs &labels) {
   impl_->refuse_if_managed("reshape");
+  impl_->check_idle("reshape");
   impl_->reshape(data, labels);
 }
 
@@ -263,6 +265,7 @@ void Group::Impl::log(LogLevel level, const std::string &message) const {
 }
 
 void Group::set_monitor(MonitorFunction function, bool all) {
+  impl_->check_idle("set_monitor");
   for (const auto &exec : impl_->current_binding->execs) exec->set_monitor(function, all);
   impl_->monitor = std::move(function);
   impl_->monitor_all = all;

@@ -134,6 +134,7 @@ void Group::get_params(const NamedArrays &args, const NamedArrays *aux) const {
       if (!target || !*target) throw Error(Code::kName, text(what, " '", wanted, "' has no target"), wanted);
       std::vector<NDArray> sources;
       for (size_t d = 0; d < num_devices(); ++d) sources.push_back(array(list, i, d));
+      check_alike(wanted, sources);
       check_shape(wanted, sources[0].shape(), target->shape());
       means.emplace_back(target, std::move(sources));
     }

@@ -19,9 +19,9 @@ class InputFile {
 
   uint64_t size() const { return size_; }
   void read(uint64_t offset, void *to, size_t bytes);  // within size(); small pieces come from a buffer
+  std::string read_whole();
 
  private:
-  void read_whole();
   void read_through(uint64_t offset, char *to, size_t bytes) const;
 
   const std::string path_;

@@ -365,7 +365,8 @@ NDArray concatenate(const std::vector<NDArray> &arrays, int given_axis) {
       throw Error(Code::kShape, text("concatenate on axis ", axis, ": array ", i, " has shape ", array.shape(),
                                      ", array 0 ", first.shape()));
     }
-    length += array.shape()[axis];
+    if (__builtin_add_overflow(length, array.shape()[axis], &length))
+      throw Error(Code::kShape, text("concatenate on axis ", axis, ": no array is as long as all of them together"));
   }
   const Shape shape = with_length(first.shape(), axis, length);
   const NDArray result =

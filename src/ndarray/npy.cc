@@ -242,13 +242,11 @@ NamedArrays parse_arrays(const void *data, size_t bytes, const std::string &name
 
 NamedArrays load_arrays(const std::string &path) {
   char first[8] = {};
-  {
-    InputFile file(path);
-    const size_t count = size_t(std::min<uint64_t>(sizeof first, file.size()));
-    if (count > 0) file.read(0, first, count);
-  }
-  if (!is_npy(first, sizeof first) && !is_npz(first, sizeof first)) return load_params(path);
-  const std::string whole = read_file(path);
+  InputFile file(path);  // once, as a pipe has its contents
+  const size_t count = size_t(std::min<uint64_t>(sizeof first, file.size()));
+  if (count > 0) file.read(0, first, count);
+  if (!is_npy(first, sizeof first) && !is_npz(first, sizeof first)) return load_params(file, path);
+  const std::string whole = file.read_whole();
   return parse_arrays(whole.data(), whole.size(), path);
 }
 

@@ -353,9 +353,11 @@ void put_params(const NamedArrays &arrays, const Put &put) {
 
 }  // namespace
 
+NamedArrays load_params(InputFile &file, const std::string &path) { return Parser<InputFile>(file, path).load(); }
+
 NamedArrays load_params(const std::string &path) {
   InputFile file(path);
-  return Parser<InputFile>(file, path).load();
+  return load_params(file, path);
 }
 
 NamedArrays map_params(const std::string &path) {

@@ -8,8 +8,11 @@
 
 namespace cohort {
 
+class InputFile;
+
 // Throw kFormat (content), kIo (file system) or kUnsupported (sparse), naming file, entry and byte offset.
 NamedArrays load_params(const std::string &path);
+NamedArrays load_params(InputFile &file, const std::string &path);  // of that path, open already
 // The same, where the file can be mapped with large arrays in the pages of the mapping: read when they are used.
 NamedArrays map_params(const std::string &path);
 NamedArrays load_params(const void *data, size_t bytes, const std::string &name);

@@ -256,6 +256,7 @@ Optimizer::Slot &Optimizer::slot(const std::string &param, size_t copy) {
     const auto first = copy > 0 ? impl_->slots.find({param, size_t(0)}) : impl_->slots.end();
     if (first != impl_->slots.end() && !first->second->ready) {
       place->states = first->second->states;  // copied when they are put beside the weight
+      place->has_master = first->second->has_master;
       place->count = first->second->count;
       place->carried = first->second->carried;
     }
@@ -317,28 +318,32 @@ const std::vector<NDArray> &Optimizer::states(Slot &slot, const NDArray &weight)
     const NDArray &state = slot.states[i];
     return state.shape() == shape_of(i) && state.dtype() == dtype && state.context() == weight.context();
   };
-  bool in_place = slot.ready && slot.states.size() == num_states;
+  bool in_place = slot.ready && slot.has_master == master && slot.states.size() == num_states;
   for (size_t i = 0; in_place && i < num_states; ++i) in_place = is_in_place(i);
   if (in_place) return slot.states;
+  // Those of the formula go on in whatever type, if it has as many; a weight in float32 does if there was one.
+  const bool same_formula = slot.states.size() - (slot.has_master ? 1 : 0) == num_own;
   std::vector<NDArray> states;
-  const bool go_on = slot.states.size() == num_states;
   for (size_t i = 0; i < num_states; ++i) {
+    const bool goes_on = i < num_own ? same_formula : slot.has_master;
+    const NDArray *const old = goes_on ? &slot.states[i < num_own ? i : slot.states.size() - 1] : nullptr;
     const Shape shape = shape_of(i);
-    if (go_on && slot.states[i].shape() != shape) {
+    if (old && old->shape() != shape) {
       throw Error(Code::kShape,
-                  text("optimizer '", impl_->name, "': a state of '", slot.param, "' has shape ",
-                       slot.states[i].shape(), ", expected ", shape, " for the parameter's ", weight.shape()),
+                  text("optimizer '", impl_->name, "': a state of '", slot.param, "' has shape ", old->shape(),
+                       ", expected ", shape, " for the parameter's ", weight.shape()),
                   slot.param);
     }
     NDArray state = NDArray::create(shape, dtype, weight.context());
-    if (go_on) {
-      state.copy_from(slot.states[i]);
+    if (old) {
+      state.copy_from(*old);
     } else if (i == num_own || int(i) == op.copied) {
       state.copy_from(weight);
     }
     states.push_back(std::move(state));
   }
   slot.states = std::move(states);
+  slot.has_master = master;
   slot.ready = true;
   return slot.states;
 }

@@ -55,6 +55,7 @@ struct Optimizer::Slot {
   int64_t count = 0;
   double carried = 0, carried_before = 0;  // a number that goes on from update to update; as it was before the latest
   std::vector<NDArray> states;             // none until the first update, or as loaded
+  bool has_master = false;                 // the last of them is the weight in float32
   bool ready = false;                      // states are in place beside the weight
 };
 

@@ -27,6 +27,7 @@ namespace {
 
 constexpr char kMagic[] = "COHORTOP";
 constexpr uint32_t kPlain = 1, kWithLossScale = 2, kCarrying = 3;  // versions
+constexpr int64_t kMostUpdates = int64_t(9e15);                    // as of begin_num_update: whole numbers of a double
 
 template <typename T>
 void put(std::string *to, T value) {
@@ -165,13 +166,13 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
     loss_scale->num_skipped = reader.number<uint64_t>();
     const bool none = version == kCarrying && loss_scale->value == 0;
     const bool in_range = loss_scale->value >= kLeastLossScale && loss_scale->value <= kLargestLossScale;
-    if (!(none || in_range) || loss_scale->num_good < 0) {
+    if (!(none || in_range) || loss_scale->num_good < 0 || loss_scale->num_good == INT32_MAX) {
       reader.fail(text("a loss scale of ", loss_scale->value, " after ", loss_scale->num_good, " good updates"));
     }
     if (none) loss_scale.reset();
   }
   const auto num_counts = reader.number<uint64_t>();
-  if (num_update < 0) reader.fail(text("a number of updates of ", num_update));
+  if (num_update < 0 || num_update > kMostUpdates) reader.fail(text("a number of updates of ", num_update));
   std::map<std::pair<std::string, size_t>, std::unique_ptr<Slot>> loaded;
   for (uint64_t i = 0; i < num_counts; ++i) {
     auto slot = std::make_unique<Slot>();
@@ -200,12 +201,13 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
   }
   const size_t num_states = size_t(impl_->op().num_states);
   for (const auto &entry : loaded) {
-    const Slot &slot = *entry.second;
+    Slot &slot = *entry.second;
     const size_t masters = impl_->setting("multi_precision") != 0 ? 1 : 0;
     // None: counted, but not updated yet.
     if (!slot.states.empty() && (slot.states.size() < num_states || slot.states.size() > num_states + masters)) {
       reader.fail(text("'", slot.param, "' has ", slot.states.size(), " states, expected ", num_states));
     }
+    slot.has_master = slot.states.size() > num_states;
   }
   // Everything is good. Slots that group knows keep their addresses.
   for (auto &entry : impl_->slots) {
@@ -217,6 +219,7 @@ void Optimizer::load_states(const void *data, size_t num_bytes, const std::strin
     slot.count = first != loaded.end() ? first->second->count : int64_t(impl_->setting("begin_num_update"));
     slot.carried = first != loaded.end() ? first->second->carried : impl_->kind->carried;
     slot.states = first != loaded.end() ? first->second->states : std::vector<NDArray>();
+    slot.has_master = first != loaded.end() && first->second->has_master;
   }
   for (auto &entry : loaded) impl_->slots.emplace(entry.first, std::move(entry.second));  // none that is there already
   impl_->num_update = num_update;

@@ -23,15 +23,17 @@ bool is_brief(const plan::Ir &ir, size_t begin, size_t end) {
   return total < kBriefNs;
 }
 
-// An argument is done with after the last backward step that writes its gradient or reads its value.
+// An argument is done with after the last backward step that writes or reads its gradient, or reads its value: several
+// arguments may have the gradient that was made in the array of one.
 void order_gradients(Plan *plan) {
   std::map<int, size_t> done;
   for (size_t s = plan->num_forward; s < plan->steps.size(); ++s) {
     auto note = [&](int v, bool written) {
       if (v < 0) return;
       const Slot &slot = plan->slots[size_t(v)];
-      if (slot.place == Place::kGradient && written) done[slot.index] = s - plan->num_forward + 1;
-      if (slot.place == Place::kArgument && done.count(slot.index)) done[slot.index] = s - plan->num_forward + 1;
+      const bool uses = slot.place == Place::kGradient || slot.place == Place::kArgument;
+      const bool makes = slot.place == Place::kGradient && written;
+      if (makes || (uses && done.count(slot.index))) done[slot.index] = s - plan->num_forward + 1;
     };
     for (int v : plan->steps[s].outputs) note(v, true);
     for (int v : plan->steps[s].inputs) note(v, false);

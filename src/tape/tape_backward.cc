@@ -38,7 +38,7 @@ class Tape::Backward {
     }
     reach(tracked);
     mark_wanted(variables != nullptr);
-    check_versions();
+    for (uint64_t id : flows_) check_versions(tape_.records_.at(id));
     tape_.busy_ = true;
     tape_.recording_ = pass_.create_graph;
     for (size_t i = 0; i < heads.size(); ++i) {
@@ -183,20 +183,17 @@ class Tape::Backward {
     return record.what.op->mutated(record.what.parsed, record.inputs.size());
   }
 
-  void check_versions() const {
-    for (uint64_t id : flows_) {
-      const Record &record = tape_.records_.at(id);
-      const std::vector<int> own = states(record);
-      for (const std::vector<KeptArray> *kept : {&record.inputs, &record.outputs}) {
-        for (size_t i = 0; i < kept->size(); ++i) {
-          const KeptArray &array = (*kept)[i];
-          if (kept == &record.inputs && std::count(own.begin(), own.end(), int(i))) continue;
-          if (!array.array || array.version == array.array.storage()->version()) continue;
-          throw Error(Code::kState,
-                      text(kept == &record.inputs ? "input " : "output ", i, " of ", record.name(), ", array ",
-                           array.array.shape(), ", was overwritten after it was recorded, and the gradient needs it"),
-                      "heads");
-        }
+  static void check_versions(const Record &record) {
+    const std::vector<int> own = states(record);
+    for (const std::vector<KeptArray> *kept : {&record.inputs, &record.outputs}) {
+      for (size_t i = 0; i < kept->size(); ++i) {
+        const KeptArray &array = (*kept)[i];
+        if (kept == &record.inputs && std::count(own.begin(), own.end(), int(i))) continue;
+        if (!array.array || array.version == array.array.storage()->version()) continue;
+        throw Error(Code::kState,
+                    text(kept == &record.inputs ? "input " : "output ", i, " of ", record.name(), ", array ",
+                         array.array.shape(), ", was overwritten after it was recorded, and the gradient needs it"),
+                    "heads");
       }
     }
   }
@@ -278,6 +275,7 @@ class Tape::Backward {
       if (any) by_function(record, heads);
       return;
     }
+    check_versions(record);  // again: functions of the host's have run since
     const bool reads_heads = record.what.backward || record.what.op->gradient_of(record.what.parsed).head_grads;
     if (!any && reads_heads) return;
     std::vector<bool> has_head;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays over the C ABI: whose memory they are, views, copies, lists of arrays and .params files in memory. */
+#include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
+#include <sys/stat.h>
 
 #include "support/boundary.h"
+#include "support/temporary.h"
 
 static const int64_t two = 2, three = 3, four = 4, six = 6;
 static const int64_t two_by_three[] = {2, 3};
@@ -428,6 +432,70 @@ static void files_are_checked(void **state) {
   cohort_ndarray_free(array);
 }
 
+/* ---- pipes ------------------------------------------------------------------------------------------------------- */
+
+typedef struct feed {
+  char path[TEMPORARY_PATH];
+  char bytes[2000];
+  size_t num_bytes;
+  ssize_t num_written;
+} feed;
+
+static void *write_once(void *what) {
+  feed *self = what;
+  const int pipe = open(self->path, O_WRONLY);
+
+  self->num_written = write(pipe, self->bytes, self->num_bytes);
+  close(pipe);
+  return NULL;
+}
+
+/* What comes through a pipe, once: it is opened once and read to its end, whatever it turns out to hold. */
+static void lists_come_through_pipes(void **state) {
+  static const float values[] = {1, 2, 3, 4, 5, 6};
+  cohort_ndarray *array = floats(values, two_by_three, 2);
+  cohort_arrays *list = NULL;
+  int how, i;
+
+  (void)state;
+  ok(cohort_arrays_create(&list));
+  ok(cohort_arrays_add(list, "w", array));
+  for (how = 0; how < 3; ++how) { /* .params to load and to map, .npy */
+    for (i = 0; i < 5; ++i) {
+      cohort_arrays *loaded = NULL;
+      pthread_t writer;
+      feed fed;
+
+      temporary_path(fed.path, "arrays", ".pipe");
+      assert_int_equal(mkfifo(fed.path, 0600), 0);
+      if (how < 2) {
+        ok(cohort_arrays_save_memory(list, fed.bytes, sizeof fed.bytes, &fed.num_bytes));
+      } else {
+        char path[TEMPORARY_PATH];
+        FILE *file;
+
+        ok(cohort_arrays_save_npy(list, temporary_path(path, "arrays", ".npy")));
+        file = fopen(path, "rb");
+        assert_non_null(file);
+        fed.num_bytes = fread(fed.bytes, 1, sizeof fed.bytes, file);
+        fclose(file);
+        remove(path);
+      }
+      assert_int_equal(pthread_create(&writer, NULL, write_once, &fed), 0);
+      ok(how == 1 ? cohort_arrays_map(fed.path, &loaded) : cohort_arrays_load(fed.path, NULL, &loaded));
+      pthread_join(writer, NULL);
+      assert_int_equal(fed.num_written, fed.num_bytes);
+      remove(fed.path);
+      cohort_ndarray_free(array);
+      ok(cohort_arrays_get(loaded, 0, &array));
+      assert_floats(array, values, 6);
+      cohort_arrays_free(loaded);
+    }
+  }
+  cohort_arrays_free(list);
+  cohort_ndarray_free(array);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(wrapped_memory_is_given_back_once),
@@ -443,6 +511,7 @@ int main(void) {
       TEST(params_bytes_are_mxnets),
       TEST(damaged_params_are_refused),
       TEST(files_are_checked),
+      TEST(lists_come_through_pipes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

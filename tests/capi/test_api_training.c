@@ -194,6 +194,14 @@ static void states_go_on_where_they_were(void **state) {
   fails(cohort_optimizer_load_states_memory(other, bytes, num), COHORT_ERROR_FORMAT, "");
   fails(cohort_optimizer_load_states_memory(second, bytes, num - 1), COHORT_ERROR_FORMAT, "");
   fails(cohort_optimizer_load_states_memory(second, NULL, 0), COHORT_ERROR_FORMAT, "");
+  { /* as many updates as there are numbers: there could not be another one */
+    const int64_t most = INT64_MAX;
+    unsigned char *const num_update = bytes + 8 + 4 + 4 + strlen("sgd/1/0"), *const num_counts = num_update + 8;
+
+    memcpy(num_update, &most, sizeof most);
+    memcpy(num_counts + 8 + 4 + 1 + 8, &most, sizeof most);
+    fails(cohort_optimizer_load_states_memory(second, bytes, num), COHORT_ERROR_FORMAT, "9223372036854775807");
+  }
   fails(cohort_optimizer_load_states(second, "no/such.states"), COHORT_ERROR_IO, "no/such.states");
   fails(cohort_optimizer_save_states(second, "no/such/folder/x.states"), COHORT_ERROR_IO, "no/such/folder/x.states");
   cohort_ndarray_free(weight);

@@ -119,6 +119,22 @@ static void arrays_are_joined_on_the_first_ones_context(void **state) {
   cohort_ndarray_free(narrow);
 }
 
+/* Arrays without elements may be long, but not all of them together. */
+static void lengths_that_are_joined_fit_their_type(void **state) {
+  cohort_ndarray *empty = NULL, *parts[5], *joined = NULL;
+  size_t i;
+
+  (void)state;
+  ok(cohort_ndarray_zeros(SHAPE(INT64_C(1) << 61, 0), COHORT_DTYPE_INT8, NULL, &empty));
+  for (i = 0; i < COUNT(parts); ++i) parts[i] = empty;
+  fails(cohort_ndarray_concat(parts, COUNT(parts), 0, &joined), COHORT_ERROR_SHAPE, "as long as all");
+  assert_null(joined);
+  ok(cohort_ndarray_concat(parts, 3, 0, &joined));
+  has_shape(joined, 3 * (INT64_C(1) << 61), 0);
+  cohort_ndarray_free(joined);
+  cohort_ndarray_free(empty);
+}
+
 /* NDA-12: what means, states and statistics need can be had by the operators' names. */
 static void arithmetic_goes_by_operators(void **state) {
   const char *const key = "scalar", *const value = "4";
@@ -401,6 +417,7 @@ int main(void) {
       TEST(ranges_are_views_along_axis_0_only),
       TEST(copies_are_new_and_cast),
       TEST(arrays_are_joined_on_the_first_ones_context),
+      TEST(lengths_that_are_joined_fit_their_type),
       TEST(arithmetic_goes_by_operators),
       TEST(records_of_all_kinds_are_read),
       TEST(scalars_and_empty_entries),

@@ -184,8 +184,83 @@ static void recurrent_layers_keep_what_they_need(void **state) {
   cohort_executor_free(executor);
 }
 
+/* Step by step, too, backward is that of the numbers which the steps drew last, and what comes later draws on. */
+static void steps_are_followed_by_their_own_gradient(void **state) {
+  cohort_symbol *drawn = node("_random_uniform", "drawn", ATTRS("shape", "(4,)"), (cohort_symbol *const[]){NULL});
+  cohort_executor *executor =
+      bound(node("elemwise_mul", "product", NO_ATTRS, INPUTS(variable("data"), drawn)), SHAPE(4), COHORT_DTYPE_FLOAT32);
+  cohort_ndarray *head = counted(SHAPE(4), 1), *output = NULL, *grad;
+  float whole[4], before[4], shown[4], found[4];
+  int round, step;
+
+  (void)state;
+  ok(cohort_executor_array(executor, COHORT_EXECUTOR_OUTPUTS, 0, &output));
+  grad = array_of(executor, COHORT_EXECUTOR_GRADS, "data");
+  fill(array_of(executor, COHORT_EXECUTOR_ARGS, "data"), 1);
+  ok(cohort_executor_forward(executor, 0));
+  ok(cohort_ndarray_read(output, whole, sizeof whole));
+  memcpy(before, whole, sizeof before);
+  for (round = 0; round < 3; ++round) {
+    int32_t left = 1;
+
+    for (step = 0; left > 0; ++step) {
+      ok(cohort_executor_partial_forward(executor, 0, step, &left));
+      if (round == 2) ok(cohort_executor_partial_forward(executor, 0, step, &left)); /* draws again */
+    }
+    ok(cohort_ndarray_read(output, shown, sizeof shown));
+    assert_memory_not_equal(shown, before, sizeof shown);
+    ok(cohort_executor_backward(executor, &head, 1, 0));
+    ok(cohort_ndarray_read(output, found, sizeof found));
+    assert_memory_equal(found, shown, sizeof found);
+    ok(cohort_ndarray_read(grad, found, sizeof found));
+    for (step = 0; step < 4; ++step) assert_true(found[step] == (float)step * shown[step]);
+    memcpy(before, shown, sizeof before);
+  }
+  assert_memory_not_equal(shown, whole, sizeof shown);
+  cohort_ndarray_free(head);
+  cohort_ndarray_free(output);
+  cohort_ndarray_free(grad);
+  cohort_executor_free(executor);
+}
+
+/* Of executors that draw from the same sequences, as those that were reshaped do, one that repeats its pass takes the
+ * others back to no numbers that they have drawn. */
+static void a_repeated_pass_takes_nobody_back(void **state) {
+  cohort_symbol *drawn = node("_random_uniform", "drawn", ATTRS("shape", "(4,)"), (cohort_symbol *const[]){NULL});
+  cohort_symbol *sum = node("mean", "mean", ATTRS("axis", "0", "keepdims", "1"), INPUTS(variable("data")));
+  cohort_executor *first =
+      bound(node("broadcast_mul", "product", NO_ATTRS, INPUTS(sum, drawn)), SHAPE(1, 4), COHORT_DTYPE_FLOAT32);
+  cohort_reshape_options options = COHORT_RESHAPE_OPTIONS_INIT;
+  cohort_descs *known = desc("data", SHAPE(2, 4), NULL);
+  cohort_ndarray *head = counted(SHAPE(1, 4), 1), *output = NULL;
+  cohort_executor *second = NULL;
+  float seen[6][4];
+  int i, k;
+
+  (void)state;
+  options.allow_up_sizing = 1;
+  ok(cohort_executor_reshape(first, known, &options, &second));
+  cohort_descs_free(known);
+  fill(array_of(first, COHORT_EXECUTOR_ARGS, "data"), 1);
+  fill(array_of(second, COHORT_EXECUTOR_ARGS, "data"), 1);
+  ok(cohort_executor_array(second, COHORT_EXECUTOR_OUTPUTS, 0, &output));
+  for (i = 0; i < 6; ++i) {
+    if (i % 2 == 0) ok(cohort_executor_forward(first, 0));
+    ok(cohort_executor_forward(second, 0));
+    ok(cohort_ndarray_read(output, seen[i], sizeof seen[i]));
+    if (i % 2 == 1) ok(cohort_executor_backward(first, &head, 1, 0));
+    for (k = 0; k < i; ++k) assert_memory_not_equal(seen[i], seen[k], sizeof seen[i]);
+  }
+  cohort_ndarray_free(head);
+  cohort_ndarray_free(output);
+  cohort_executor_free(first);
+  cohort_executor_free(second);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(a_repeated_pass_takes_nobody_back),
+      TEST(steps_are_followed_by_their_own_gradient),
       TEST(batch_norm_takes_its_moving_statistics),
       TEST(rrelu_takes_the_mean_slope),
       TEST(rrelu_shows_its_slopes),

@@ -466,6 +466,32 @@ static void parameters_that_are_missing_are_told(void **state) {
   cohort_group_free(group);
 }
 
+/* Seven rows on two devices, four and three of them: a parameter of the rows' shape is another one on each. There is no
+ * mean of it, and no sum of its gradients; each device by itself may train it. */
+static void a_parameter_that_follows_the_batch_is_each_devices_own(void **state) {
+  static const cohort_update_mode summing[] = {COHORT_UPDATE_ON_STORE, COHORT_UPDATE_PER_DEVICE};
+  cohort_symbol *symbol = node("elemwise_mul", "product", NO_ATTRS, INPUTS(variable("data"), variable("own")));
+  cohort_group *group = bind(symbol, 2, desc("data", SHAPE(7, 3000), NULL), NULL, NAMES("own"), NULL);
+  cohort_arrays *arg = named("own", counted(SHAPE(4, 3000), 0)), *aux = NULL;
+  cohort_optimizer *optimizer = NULL;
+  size_t i;
+
+  (void)state;
+  ok(cohort_optimizer_create("sgd", NULL, NULL, 0, &optimizer));
+  forward(group, counted(SHAPE(7, 3000), 0), NULL, 1);
+  backward(group, counted(SHAPE(7, 3000), 0));
+  for (i = 0; i < COUNT(summing); ++i)
+    fails(cohort_group_update(group, optimizer, summing[i]), COHORT_ERROR_SHAPE, "'own': expected one shape on all");
+  ok(cohort_group_update(group, optimizer, COHORT_UPDATE_NO_STORE));
+  ok(cohort_group_wait(group));
+  fails(cohort_group_get_params(group, arg, NULL), COHORT_ERROR_SHAPE, "'own': expected one shape on all");
+  fails(cohort_group_copy_params(group, &arg, &aux), COHORT_ERROR_SHAPE, "(3, 3000)");
+  assert_null(aux);
+  cohort_arrays_free(arg);
+  cohort_optimizer_free(optimizer);
+  cohort_group_free(group);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_parameter_is_copied_to_every_device),
@@ -487,6 +513,7 @@ int main(void) {
       TEST(a_mean_of_float64_is_as_exact),
       TEST(devices_stay_apart_until_the_host_acts),
       TEST(parameters_that_are_missing_are_told),
+      TEST(a_parameter_that_follows_the_batch_is_each_devices_own),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -320,6 +320,12 @@ static void it_is_saved_with_the_states(void **state) {
     assert_int_equal(bytes[8], 2);
     free(plain);
   }
+  {
+    const int32_t most = INT32_MAX; /* one more is no number */
+
+    memcpy(bytes + 8 + 4 + 4 + strlen("sgd/0/0") + 8 + 8, &most, sizeof most);
+    fails(cohort_optimizer_load_states_memory(restored, bytes, size), COHORT_ERROR_FORMAT, "2147483647 good updates");
+  }
   memset(bytes + 8 + 4 + 4 + strlen("sgd/0/0") + 8, 0, 8);
   fails(cohort_optimizer_load_states_memory(restored, bytes, size), COHORT_ERROR_FORMAT, "a loss scale of 0");
   free(bytes);

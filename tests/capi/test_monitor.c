@@ -467,8 +467,70 @@ static void a_statistic_cannot_run_what_it_watches(void **state) {
   cohort_group_free(group);
 }
 
+/* Nor change it, or the monitor that it runs for: all that is refused, and both go on. */
+typedef struct meddler {
+  cohort_group *group;
+  cohort_executor *executor;
+  cohort_monitor *monitor;
+  int frees, num_calls;
+} meddler;
+
+static int32_t meddles(cohort_ndarray *array, cohort_arrays *values, void *user_data) {
+  meddler *self = user_data;
+  cohort_descs *data = desc("data", SHAPE(4, 2), NULL), *label = desc("label", SHAPE(4, 1), NULL);
+  size_t num = 0;
+
+  ++self->num_calls;
+  if (self->group) {
+    fails(cohort_group_set_monitor(self->group, NULL, NULL, 0), COHORT_ERROR_STATE, "in a pass already");
+    if (self->num_calls == 1) /* the first device's is in its pass */
+      fails(cohort_executor_set_monitor(self->executor, NULL, NULL, 0), COHORT_ERROR_STATE, "in a pass already");
+    fails(cohort_group_reshape(self->group, data, label), COHORT_ERROR_STATE, "in a pass already");
+    fails(cohort_group_bind(self->group, data, label, NULL, 1), COHORT_ERROR_STATE, "in a pass already");
+  }
+  if (self->frees) {
+    cohort_monitor_free(self->monitor); /* more than once does nothing */
+  } else {
+    fails(cohort_monitor_tic(self->monitor), COHORT_ERROR_STATE, "its own callback");
+    fails(cohort_monitor_toc(self->monitor, &num), COHORT_ERROR_STATE, "its own callback");
+    fails(cohort_monitor_install_on_executor(self->monitor, self->executor), COHORT_ERROR_STATE, "its own callback");
+  }
+  ok(cohort_arrays_add(values, NULL, array));
+  cohort_descs_free(data);
+  cohort_descs_free(label);
+  return 0;
+}
+
+static void a_statistic_cannot_change_what_it_watches(void **state) {
+  cohort_group *group = bind_regression(2, 2, NULL);
+  cohort_monitor_options options = COHORT_MONITOR_OPTIONS_INIT;
+  meddler self = {NULL, NULL, NULL, 0, 0};
+  size_t num = 77;
+
+  (void)state;
+  options.statistic = meddles;
+  options.statistic_user_data = &self;
+  self.monitor = monitor_of(1, &options);
+  self.group = group;
+  ok(cohort_group_executor(group, 0, &self.executor));
+  ok(cohort_monitor_install_on_group(self.monitor, group));
+  ok(cohort_monitor_tic(self.monitor));
+  pass(group);
+  assert_int_equal(self.num_calls, 4);
+  self.group = NULL; /* a toc is no pass */
+  names(self.monitor, toc(self.monitor), "fc_output", "lro_output", "fc_output", "lro_output", "data", "fc_weight",
+        "label", "data", "fc_weight", "label");
+  ok(cohort_monitor_tic(self.monitor));
+  self.frees = 1;
+  fails(cohort_monitor_toc(self.monitor, &num), COHORT_ERROR_INVALID_ARGUMENT, "freed handle");
+  assert_int_equal(num, 77);
+  cohort_executor_free(self.executor);
+  cohort_group_free(group);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(a_statistic_cannot_change_what_it_watches),
       TEST(a_statistic_cannot_run_what_it_watches),
       TEST(outputs_come_first_then_arguments_device_after_device),
       TEST(the_default_statistic_is_the_norm_over_the_root_of_the_size),

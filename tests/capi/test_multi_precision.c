@@ -239,8 +239,47 @@ static void small_steps_add_up(void **state) {
   }
 }
 
+/* States are those of the formula, whatever type the weight has next: the momentum goes on, and float32 weights that a
+ * narrow one does not know are made of it. */
+static void states_follow_a_weight_into_another_type(void **state) {
+  const char *const keys[] = {"learning_rate", "momentum", "multi_precision"}, *const values[] = {"1", "0.5", "1"};
+  const int64_t shape[] = {1, 2};
+  const float ones[] = {1, 1}, zeros[] = {0, 0};
+  int from;
+
+  (void)state;
+  for (from = 0; from < 4; ++from) { /* from and to float32, or float16; in one optimizer, and through saved states */
+    const cohort_dtype first = from % 2 ? COHORT_DTYPE_FLOAT16 : COHORT_DTYPE_FLOAT32;
+    const cohort_dtype second = from % 2 ? COHORT_DTYPE_FLOAT32 : COHORT_DTYPE_FLOAT16;
+    cohort_ndarray *weight = narrow_array(zeros, shape, first), *grad = narrow_array(ones, shape, first), *wide = NULL;
+    cohort_optimizer *optimizer = NULL;
+    char saved[1000];
+    size_t bytes = 0;
+
+    ok(cohort_optimizer_create("sgd", keys, values, 3, &optimizer));
+    ok(cohort_optimizer_update(optimizer, "w", 0, weight, grad)); /* the momentum is -1 */
+    if (from >= 2) {
+      ok(cohort_optimizer_save_states_memory(optimizer, saved, sizeof saved, &bytes));
+      cohort_optimizer_free(optimizer);
+      ok(cohort_optimizer_create("sgd", keys, values, 3, &optimizer));
+      ok(cohort_optimizer_load_states_memory(optimizer, saved, bytes));
+    }
+    cohort_ndarray_free(weight);
+    cohort_ndarray_free(grad);
+    weight = narrow_array(ones, shape, second);
+    grad = narrow_array(zeros, shape, second);
+    ok(cohort_optimizer_update(optimizer, "w", 0, weight, grad));
+    ok(cohort_ndarray_cast(weight, COHORT_DTYPE_FLOAT32, &wide));
+    holds_free(wide, 0.5f, 0.5f);
+    cohort_ndarray_free(weight);
+    cohort_ndarray_free(grad);
+    cohort_optimizer_free(optimizer);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(narrow_weights_follow_float32), TEST(small_steps_add_up)};
+  const struct CMUnitTest tests[] = {TEST(narrow_weights_follow_float32), TEST(small_steps_add_up),
+                                     TEST(states_follow_a_weight_into_another_type)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Symbols: attributes and what they mean (SYM-05 to SYM-09), inference (SYM-10, SYM-11), copies (SYM-14, SYM-15), JSON
  * (SYM-16 to SYM-18). */
+#include <math.h>
 #include <stdio.h>
 
 #include "support/executor_tests.h"
@@ -374,8 +375,36 @@ static void attributes_are_read_in_every_spelling(void **state) {
   }
 }
 
+/* A number that no double holds is the nearest that one does, of its sign. */
+static void numbers_beyond_a_double_keep_their_sign(void **state) {
+  static const struct {
+    const char *text;
+    double value;
+  } numbers[] = {{"1e400", HUGE_VAL}, {"-1e400", -HUGE_VAL},   {"-1E+400", -HUGE_VAL}, {"1e-400", 0},
+                 {"-1e-400", 0},      {"-1e99999", -HUGE_VAL}, {"1e-99999", 0}};
+  const char *const key = "scalar";
+  cohort_ndarray *zero = counted(SHAPE(1), 0);
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < COUNT(numbers); ++i) {
+    cohort_arrays *outputs = NULL;
+    cohort_ndarray *sum = NULL;
+    float found = 7;
+
+    ok(cohort_operator_invoke("_plus_scalar", &key, &numbers[i].text, 1, &zero, 1, NULL, 0, NULL, &outputs));
+    ok(cohort_arrays_get(outputs, 0, &sum));
+    ok(cohort_ndarray_read(sum, &found, sizeof found));
+    if ((double)found != numbers[i].value) fail_msg("%s: found %g", numbers[i].text, (double)found);
+    cohort_ndarray_free(sum);
+    cohort_arrays_free(outputs);
+  }
+  cohort_ndarray_free(zero);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(numbers_beyond_a_double_keep_their_sign),
       TEST(reserved_attributes_are_kept_as_text),
       TEST(reserved_attributes_have_their_effect),
       TEST(short_names_stand_for_long_ones),

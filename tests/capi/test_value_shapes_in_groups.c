@@ -183,8 +183,27 @@ static void what_parts_cannot_have_is_refused(void **state) {
   assert_null(group);
 }
 
+/* Work behind the values that has failed is a failed pass, once the group was told: no step follows from it. */
+static void what_fails_behind_the_values_is_a_failed_pass(void **state) {
+  cohort_optimizer *sgd = NULL;
+  cohort_group *group;
+
+  (void)state;
+  setenv("COHORT_FAULT", "product", 1);
+  group = bind_product(2, 4);
+  unsetenv("COHORT_FAULT");
+  ok(cohort_optimizer_create("sgd", NULL, NULL, 0, &sgd));
+  forward_rows(group, (const float[]){1, 0, 1, 1}, 4, 1);
+  fails(cohort_group_wait(group), COHORT_ERROR_EXECUTION, "'product'");
+  fails(try_backward(group, counted(SHAPE(3, 2), 1)), COHORT_ERROR_STATE, "the last one failed");
+  fails(cohort_group_update(group, sgd, COHORT_UPDATE_ON_STORE), COHORT_ERROR_STATE, "no backward has run");
+  cohort_optimizer_free(sgd);
+  cohort_group_free(group);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(what_fails_behind_the_values_is_a_failed_pass),
       TEST(each_device_takes_its_own_rows),
       TEST(a_group_of_parts_is_reshaped),
       TEST(what_has_a_shape_is_merged_as_ever),

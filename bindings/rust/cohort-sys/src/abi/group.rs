@@ -276,7 +276,8 @@ extern "C" {
     /// Writes the mean over the devices of each parameter and auxiliary state into given arrays, converting dtypes. Queued;
     /// of several devices it waits for what computes them.
     ///
-    /// Returns: NULL, or COHORT_ERROR_NAME (a parameter has no target), COHORT_ERROR_SHAPE; nothing is written then.
+    /// Returns: NULL, or COHORT_ERROR_NAME (a parameter has no target), COHORT_ERROR_SHAPE (that of a target; of a parameter
+    ///   that follows the batch, whose devices have slices of several lengths); nothing is written then.
     pub fn cohort_group_get_params(
         group: *const cohort_group,
         arg_params: *const cohort_arrays,
@@ -433,7 +434,8 @@ extern "C" {
     /// Updates every parameter that has a gradient, if any has. Queued.
     ///
     /// Returns: NULL, or COHORT_ERROR_STATE if the group is not bound for training, has run no backward pass since binding, or
-    ///         its latest one failed.
+    ///         its latest one failed; COHORT_ERROR_SHAPE where gradients are to be summed of a parameter that follows the
+    ///         batch, and devices have slices of several lengths.
     pub fn cohort_group_update(
         group: *mut cohort_group,
         optimizer: *mut cohort_optimizer,

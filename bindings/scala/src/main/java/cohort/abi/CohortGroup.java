@@ -109,7 +109,8 @@ public final class CohortGroup {
     /**
      * Writes the mean over the devices of each parameter and auxiliary state into given arrays, converting dtypes. Queued;
      * of several devices it waits for what computes them.
-     * Returns: NULL, or COHORT_ERROR_NAME (a parameter has no target), COHORT_ERROR_SHAPE; nothing is written then.
+     * Returns: NULL, or COHORT_ERROR_NAME (a parameter has no target), COHORT_ERROR_SHAPE (that of a target; of a parameter
+     *   that follows the batch, whose devices have slices of several lengths); nothing is written then.
      */
     public static native long cohort_group_get_params(long group, long arg_params, long aux_params);
 
@@ -222,7 +223,8 @@ public final class CohortGroup {
     /**
      * Updates every parameter that has a gradient, if any has. Queued.
      * Returns: NULL, or COHORT_ERROR_STATE if the group is not bound for training, has run no backward pass since binding, or
-     *         its latest one failed.
+     *         its latest one failed; COHORT_ERROR_SHAPE where gradients are to be summed of a parameter that follows the
+     *         batch, and devices have slices of several lengths.
      */
     public static native long cohort_group_update(long group, long optimizer, int mode);
 
