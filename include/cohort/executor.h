@@ -290,7 +290,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_partial_forward(cohor
  * are those at this call. Without any gradient array it does nothing.
  *
  * @param head_grads  One for each output, of its shape, on any context, of any dtype; NULL entries, and a shorter list,
- *                    where an output needs none (a loss). NULL with num_head_grads 0: none.
+ *                    where an output needs none: a loss, and one from which nothing flows back to an argument that has
+ *                    a gradient. NULL with num_head_grads 0: none.
  * @param is_train    As for the forward pass before. 0 there or here: the gradients of an inference pass, for which the
  *                    forward pass is run again.
  * @return NULL, or

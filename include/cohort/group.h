@@ -414,8 +414,9 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_forward_presliced(cohort
  * sums over the devices that cohort_group_update() needs start while it runs.
  *
  * @param head_grads  One for each output, of the merged output's shape; each device gets its slice, or the whole array
- *                    if the output has no batch axis. NULL entries, and a shorter list, where an output needs none (a
- *                    loss). NULL with num_head_grads 0: none.
+ *                    if the output has no batch axis. NULL entries, and a shorter list, where an output needs none: a
+ *                    loss, and one from which nothing flows back to an argument that has a gradient. NULL with
+ *                    num_head_grads 0: none.
  * @return NULL, or
  *   COHORT_ERROR_STATE             not bound for training, no forward pass since binding, or the latest one failed
  *   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)

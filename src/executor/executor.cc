@@ -176,10 +176,9 @@ int Executor::partial_forward(bool is_train, int step) {
 }
 
 bool Executor::output_needs_head_gradient(int head) const {
-  const Node &node = *impl_->graph.nodes[size_t(impl_->graph.heads[size_t(head)].node)];
-  if (node.is_variable()) return true;
-  const bool blocked = node.op->gradient_of(node.parsed).kind == Gradient::Kind::kNone;
-  return !node.op->is_loss(node.parsed) && !(node.op->view && blocked);
+  std::vector<bool> &read = impl_->heads_with_gradient;
+  if (read.empty()) read = heads_with_gradient(impl_->graph, impl_->reqs);
+  return read[size_t(head)];
 }
 
 const Node *Executor::node_sized_by_values() const { return impl_->parts ? &impl_->parts->sized_node() : nullptr; }

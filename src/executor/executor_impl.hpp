@@ -57,6 +57,7 @@ struct Executor::Impl {
   std::vector<std::vector<ValueRange>> ranges;  // node_ranges()
   std::map<int, Op::Precision> precisions;      // by node
   bool any_gradient = false;
+  std::vector<bool> heads_with_gradient;  // known once it was asked for
   std::map<Mode, std::shared_ptr<ProgramOwner>> programs;
   ProgramOwner *last = nullptr;  // the program that ran forward last; null: none since bind
   bool last_is_train = false, last_is_separate = false;

@@ -177,7 +177,7 @@ struct Op {
   int num_outputs(const Attrs &a) const { return count_outputs ? count_outputs(a) : 1; }
   int num_visible(const Attrs &a) const { return count_visible ? count_visible(a) : num_outputs(a); }
   Gradient gradient_of(const Attrs &a) const { return gradient ? gradient(a) : Gradient(); }
-  // Ignores head gradients, so that a head of it needs none (BWD-03).
+  // Ignores head gradients: its own begins with it (BWD-03).
   bool is_loss(const Attrs &a) const { return loss && !gradient_of(a).reads_head_grads(); }
   // Of a variadic operator: the number of inputs that the attribute says, or as many as are given; else 0. Throws
   // kInvalidArgument. What is composed, read from a file or applied at once has its inputs counted here.

@@ -59,10 +59,10 @@ class GradientPass {
 
   void take_head_gradients() {
     const Graph &graph = *ir_.request->graph;
+    const std::vector<bool> reads = heads_with_gradient(graph, ir_.request->grad_reqs);
     for (size_t h = 0; h < ir_.heads.size(); ++h) {
-      const Node &node = ir_.node(graph.heads[h].node);
       const int value = ir_.node_values[size_t(graph.heads[h].node)][size_t(graph.heads[h].index)];
-      if ((node.op && node.op->is_loss(node.parsed)) || reach(value) < 0) continue;
+      if (!reads[h] || reach(value) < 0) continue;
       Value gradient;
       gradient.spec = ir_.values[size_t(value)].spec;
       gradient.device = ir_.values[size_t(value)].device;
@@ -319,3 +319,26 @@ class GradientPass {
 void add_gradients(Ir &ir) { GradientPass(ir).run(); }
 
 }  // namespace cohort::plan
+
+namespace cohort {
+
+std::vector<bool> heads_with_gradient(const Graph &graph, const std::vector<GradReq> &grad_reqs) {
+  std::vector<bool> flows(graph.nodes.size(), false);  // from a node's outputs to an argument
+  for (size_t i = 0; i < graph.arguments.size(); ++i) {
+    flows[size_t(graph.arguments[i])] = grad_reqs[i] != GradReq::kNull;
+  }
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (graph.nodes[n]->is_variable()) continue;
+    const Op &op = *graph.nodes[n]->op;
+    const Gradient gradient = op.gradient_of(graph.nodes[n]->parsed);
+    if (!gradient.reads_head_grads()) continue;
+    const std::vector<Graph::Input> &inputs = graph.inputs[n];
+    const std::vector<int> of = inputs_with_gradient(op, gradient, inputs.size());
+    flows[n] = std::any_of(of.begin(), of.end(), [&](int k) { return flows[size_t(inputs[size_t(k)].node)]; });
+  }
+  std::vector<bool> result;
+  for (const Graph::Input &head : graph.heads) result.push_back(flows[size_t(head.node)]);
+  return result;
+}
+
+}  // namespace cohort

@@ -126,6 +126,10 @@ struct Plan {
 std::vector<int> place_nodes(const Graph &graph, const std::map<std::string, int> &group_devices,
                              const std::map<int, int> &fixed);
 
+// Per head: whether what flows back from its gradient reaches an argument that wants one. Losses begin with a gradient
+// of their own, and let none through.
+std::vector<bool> heads_with_gradient(const Graph &graph, const std::vector<GradReq> &grad_reqs);
+
 // Throws kUnsupported naming node and operator where a backend has no kernel, and whatever kernels throw at their
 // making.
 Plan compile(const PlanRequest &request);

@@ -380,6 +380,53 @@ static void losses_and_plain_heads_may_be_mixed(void **state) {
   cohort_group_free(group);
 }
 
+/* BWD-03: what flows back from argmax, from behind a loss or to data alone reaches no gradient; one that is given all
+ * the same changes nothing. With gradients of the data one of them is needed.
+ */
+static void a_head_from_which_nothing_flows_back_needs_none(void **state) {
+  cohort_symbol *scores = linear("2"), *again = NULL, *data = NULL, *internals = NULL, *loss, *wanted = NULL, *heads[4],
+                *all = NULL;
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_ndarray *head_grads[4] = {NULL, NULL, NULL, NULL};
+  cohort_group *group;
+  size_t i, last;
+
+  (void)state;
+  ok(cohort_symbol_internals(scores, &internals));
+  ok(cohort_symbol_output_named(internals, "data", &data));
+  cohort_symbol_free(internals);
+  ok(cohort_symbol_output(scores, 0, &again));
+  loss = node("LinearRegressionOutput", "loss", NO_ATTRS, INPUTS(scores, variable("label")));
+  heads[0] = node("argmax", "best", ATTRS("axis", "1"), INPUTS(again));
+  ok(cohort_symbol_output(loss, 0, &wanted));
+  heads[1] = node("_mul_scalar", "behind", ATTRS("scalar", "2"), INPUTS(wanted));
+  heads[2] = loss;
+  heads[3] = node("negative", "of_data", NO_ATTRS, INPUTS(data));
+  ok(cohort_symbol_group(heads, 4, &all));
+  for (i = 0; i < 4; ++i) cohort_symbol_free(heads[i]);
+  for (last = 0; last < 2; ++last) {
+    cohort_symbol *same = NULL;
+    options.inputs_need_grad = (cohort_bool)last;
+    ok(cohort_symbol_copy(all, &same));
+    group =
+        bind(same, 2, desc("data", SHAPE(2, 2), NULL), desc("label", SHAPE(2, 2), NULL), NAMES("fc_weight"), &options);
+    set_param(group, "fc_weight", floats(SHAPE(2, 2), FLOATS(1, 0, 0, 1)));
+    forward(group, counted(SHAPE(2, 2), 1), counted(SHAPE(2, 2), 0), 1);
+    if (last) {
+      fails(cohort_group_backward(group, NULL, 0), COHORT_ERROR_INVALID_ARGUMENT, "of_data_output");
+    } else {
+      ok(cohort_group_backward(group, NULL, 0));
+      holds_free(device_array(group, COHORT_GROUP_GRADS, 0, 1), 2, 3, 3, 4.5f);
+      head_grads[1] = counted(SHAPE(2, 2), 7);
+      ok(cohort_group_backward(group, head_grads, 4));
+      holds_free(device_array(group, COHORT_GROUP_GRADS, 0, 1), 2, 3, 3, 4.5f);
+      cohort_ndarray_free(head_grads[1]);
+    }
+    cohort_group_free(group);
+  }
+  cohort_symbol_free(all);
+}
+
 /* BWD-04, BWD-05: not more head gradients than heads, each of the merged output's shape. */
 static void head_gradients_match_the_heads(void **state) {
   cohort_group *group = bind_linear(2, 4, NULL);
@@ -608,6 +655,7 @@ int main(void) {
       TEST(the_list_may_end_before_losses),
       TEST(a_plain_head_needs_a_gradient_and_a_loss_ignores_one),
       TEST(losses_and_plain_heads_may_be_mixed),
+      TEST(a_head_from_which_nothing_flows_back_needs_none),
       TEST(head_gradients_match_the_heads),
       TEST(backward_follows_a_forward),
       TEST(backward_follows_a_forward_of_this_binding),

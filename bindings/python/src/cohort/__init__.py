@@ -6,7 +6,7 @@
 array([1., 2., 3.], dtype=float32)
 """
 
-from . import _abi, executor_group, executor_manager, initializer, metric, model, optimizer
+from . import _abi, executor_group, executor_manager, initializer, metric, model, operator, optimizer
 from . import ndarray as nd
 from . import symbol as sym
 from ._library import has_feature, live_handles, version, wait_all
@@ -86,6 +86,7 @@ __all__ = [
     "model",
     "nd",
     "num_gpus",
+    "operator",
     "optimizer",
     "save_checkpoint",
     "score",

@@ -316,16 +316,17 @@ def list_of_names(count: Any, at: Any, *arguments: Any) -> List[str]:
 # ---- callbacks ---------------------------------------------------------------------------------------------------------
 
 # Weakly: who gives a function to an object may well hold that object, and both are to go when nobody else holds them.
-_functions: "weakref.WeakValueDictionary[int, Callback]" = weakref.WeakValueDictionary()
+_functions: "weakref.WeakValueDictionary[int, Numbered]" = weakref.WeakValueDictionary()
 _last_id = 0
 _ids = threading.Lock()
 _trampolines: Dict[Any, Any] = {}
 
 
-def _trampoline(kind: Any, always: bool) -> Any:
+def _trampoline(kind: Any, always: bool, method: str) -> Any:
     """One C function for each kind of callback, which lives as long as the process and finds the function of Python's by
     the number in user_data: no callback can reach freed memory, whatever still holds it."""
-    if kind not in _trampolines:
+    key = kind, method
+    if key not in _trampolines:
         gives = kind._restype_ is not None
 
         def run(*arguments: Any) -> Any:
@@ -335,7 +336,7 @@ def _trampoline(kind: Any, always: bool) -> Any:
                 return 1 if gives else None
             _thread.depth += 1
             try:
-                result = callback.function(*arguments[:-1])
+                result = getattr(callback, method)(*arguments[:-1])
                 return int(result or 0) if gives else None
             except BaseException as error:  # it goes on behind the call that this runs in
                 _thread.thrown = (_thread.depth - 1, error)
@@ -343,24 +344,36 @@ def _trampoline(kind: Any, always: bool) -> Any:
             finally:
                 _thread.depth -= 1
 
-        _trampolines[kind] = kind(run)
-    return _trampolines[kind]
+        _trampolines[key] = kind(run)
+    return _trampolines[key]
 
 
-class Callback:
+class Numbered:
+    """What the library knows by a number, which is its user_data, for as long as this object lives."""
+
+    def __init__(self) -> None:
+        global _last_id
+        with _ids:
+            _last_id += 1
+            self.number = _last_id
+        _functions[self.number] = self
+
+    def _entry(self, kind: Any, method: str, always: bool = False) -> Any:
+        """The C function that calls a method of this object. With ``always`` it does so even while what another one has
+        raised is on its way."""
+        return _trampoline(kind, always, method)
+
+
+class Callback(Numbered):
     """A function of Python's as the library calls it: ``pointer`` and ``number`` are what it is given. It is called for as
     long as this object lives."""
 
     def __init__(self, kind: Any, function: Callable[..., Any], always: bool = False) -> None:
-        global _last_id
         if not callable(function):
             raise InvalidArgumentError(f"callback: expected a function, found {describe(function)}", "callback")
-        self.pointer = _trampoline(kind, always)
-        with _ids:
-            _last_id += 1
-            self.number = _last_id
+        self.pointer = self._entry(kind, "function", always)
         self.function = function
-        _functions[self.number] = self
+        super().__init__()
 
 
 def num_callbacks() -> int:

@@ -8,7 +8,7 @@ from ctypes import byref, c_char_p, c_int32, c_size_t
 from functools import lru_cache
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ._library import from_text, lib, list_of_names, to_list, to_text
+from ._library import Handle, from_text, lib, list_of_names, to_list, to_text
 from .errors import InvalidArgumentError, UnknownNameError
 
 # Set by ndarray.py and symbol.py, which have what these functions are of.
@@ -115,7 +115,8 @@ def positional(op: Operator, given: Sequence[Any], attrs: Dict[str, Any]) -> Seq
     """The inputs of what is given in order. Behind them, as in MXNet, come attributes: ``sum(x, 1)``; they are put into attrs."""
     if op.count_attribute:
         return given
-    num = len(op.inputs)
+    # Operators of the program's own may have more inputs than the registry says of Custom.
+    num = max(len(op.inputs), next((i for i, value in enumerate(given) if not isinstance(value, Handle)), len(given)))
     keys = [item.name for item in op.attributes]
     if len(given) > num + len(keys):
         raise InvalidArgumentError(
