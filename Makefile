@@ -125,7 +125,7 @@ CUDA_ROOT := $(or $(CUDA_HOME),$(patsubst %/bin/nvcc,%,$(shell readlink -f $(las
 CUDA_INCLUDE := $(firstword $(wildcard $(CUDA_ROOT)/include $(CUDA_ROOT)/targets/x86_64-linux/include))
 CUDA_LIB := $(firstword $(wildcard $(CUDA_ROOT)/lib64 $(CUDA_ROOT)/lib))
 cuda_header = $(firstword $(wildcard $(CUDA_INCLUDE)/$(1) /usr/include/$(1) /usr/include/x86_64-linux-gnu/$(1) /usr/local/include/$(1)))
-CUDA_MISSING := $(strip $(if $(call cuda_header,cublasLt.h),,cuBLASLt) $(if $(call cuda_header,cudnn.h),,cuDNN))
+CUDA_MISSING := $(if $(call cuda_header,cublasLt.h),,cuBLASLt)
 else
 CUDA_MISSING := $(if $(filter no,$(CUDA)),CUDA (CUDA=no was given),nvcc (CUDA_HOME names the folder of a CUDA Toolkit))
 endif
@@ -146,8 +146,7 @@ host_flags = $(subst $(empty) $(empty),$(comma),$(strip -fPIC -fvisibility=hidde
 NVCC_FLAGS = -std=c++17 -O3 -fmad=false --extended-lambda --expt-relaxed-constexpr -ccbin $(lastword $(CXX)) $(NVCC_ARCHS) -Werror all-warnings -Xcompiler $(host_flags) \
   -Iinclude -Isrc -I.
 CUDA_CXXFLAGS = $(LIB_CXXFLAGS) -I. -isystem $(CUDA_INCLUDE)
-CUDA_LIBS = -L$(CUDA_LIB) -Wl,-rpath,'$$ORIGIN' -Wl,-rpath,$(CUDA_LIB) -lcudart_static -lrt -lcublasLt -lcudnn \
-  -lpthread -ldl
+CUDA_LIBS = -L$(CUDA_LIB) -Wl,-rpath,'$$ORIGIN' -Wl,-rpath,$(CUDA_LIB) -lcudart_static -lrt -lcublasLt -lpthread -ldl
 # What both backends compile of the rooms below them. An archive: only what the backend uses goes in.
 CUDA_SHARED := $(filter $(foreach d,base device op kernels,$(BUILD)/obj/src/$(d)/%),$(LIB_OBJS))
 
