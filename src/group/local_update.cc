@@ -114,7 +114,7 @@ LocalUpdate::LocalUpdate(const ExchangeParams &params, const ExchangeDevices &de
                          const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
     : devices_(devices), plan_(std::make_shared<Plan>()) {
   Plan &plan = *plan_;
-  plan.slots = std::make_unique<UpdateSlots>(params, devices.size(), optimizer, mode);
+  plan.slots = std::make_unique<UpdateSlots>(params, params, devices.size(), optimizer, mode);
   int64_t num_elements = 0;
   for (const ExchangeParam &param : params) {
     num_elements += param.weights[0].size();

@@ -58,7 +58,7 @@ SummedUpdatePlan::SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const
                                    const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
     : weights_(std::move(weights)),
       pieces_(reducer.pieces()),
-      slots_(weights_->mirrored(), weights_->mirrored()[0].weights.size(), optimizer, mode),
+      slots_(weights_->mirrored(), weights_->params(), weights_->mirrored()[0].weights.size(), optimizer, mode),
       on_devices_(reducer.on_devices()) {
   if (optimizer->updates_whole() && !on_devices_) make_wholes(reducer, *optimizer);
   for (const ExchangeParam &param : weights_->params()) {

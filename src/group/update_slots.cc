@@ -8,8 +8,8 @@
 
 namespace cohort {
 
-UpdateSlots::UpdateSlots(const ExchangeParams &params, size_t num_devices, const std::shared_ptr<Optimizer> &optimizer,
-                         UpdateMode mode)
+UpdateSlots::UpdateSlots(const ExchangeParams &params, const ExchangeParams &sources, size_t num_devices,
+                         const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
     : optimizer_(optimizer),
       generation_(optimizer->generation()),
       mode_(mode),
@@ -21,7 +21,7 @@ UpdateSlots::UpdateSlots(const ExchangeParams &params, size_t num_devices, const
   // All slots before any states: a further copy may have to go on from what was loaded for the first.
   for (size_t s = 0; s < slots_.size(); ++s) {
     const size_t param = s / num_copies_, copy = s % num_copies_;
-    states_.push_back(optimizer->states(*slots_[s], params[param].weights[copy]));
+    states_.push_back(optimizer->states(*slots_[s], params[param].weights[copy], sources[param].weights[copy]));
     if (states_.back().size() > kMostStates)
       throw Error(Code::kInternal, "an optimizer with more states than expected");
   }

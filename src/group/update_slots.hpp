@@ -16,9 +16,10 @@ class UpdateSlots {
  public:
   enum { kMostStates = 4 };
 
-  // On the store there is one copy of each parameter, else one per device.
-  UpdateSlots(const ExchangeParams &params, size_t num_devices, const std::shared_ptr<Optimizer> &optimizer,
-              UpdateMode mode);
+  // On the store there is one copy of each parameter, else one per device. `sources` are what the weights of `params`
+  // will be when they are updated.
+  UpdateSlots(const ExchangeParams &params, const ExchangeParams &sources, size_t num_devices,
+              const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode);
 
   bool fits(const Optimizer &optimizer, UpdateMode mode) const {
     return optimizer_.get() == &optimizer && generation_ == optimizer.generation() && mode_ == mode;

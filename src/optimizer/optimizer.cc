@@ -307,7 +307,7 @@ void Optimizer::set_gradient_scale(double scale) {
   impl_->read_settings();
 }
 
-const std::vector<NDArray> &Optimizer::states(Slot &slot, const NDArray &weight) {
+const std::vector<NDArray> &Optimizer::states(Slot &slot, const NDArray &weight, const NDArray &source) {
   const UpdateOp &op = impl_->op();
   const bool master = impl_->wants_master(weight.dtype());
   const size_t num_own = size_t(op.num_states), num_states = num_own + (master ? 1 : 0);
@@ -338,7 +338,7 @@ const std::vector<NDArray> &Optimizer::states(Slot &slot, const NDArray &weight)
     if (old) {
       state.copy_from(*old);
     } else if (i == num_own || int(i) == op.copied) {
-      state.copy_from(weight);
+      state.copy_from(source);
     }
     states.push_back(std::move(state));
   }
@@ -371,7 +371,7 @@ void Optimizer::update(const std::string &param, size_t copy, const NDArray &wei
   const auto work = std::make_shared<QueuedUpdate>();
   work->kernel = make_kernel(weight.context(), weight.dtype(), weight.shape(), queue->num_threads());
   work->grad = grad;
-  work->changed = states(place, weight);
+  work->changed = states(place, weight, weight);
   work->changed.push_back(weight);
   work->by = timeline.get();
   work->label = impl_->name + " '" + param + "'";

@@ -60,8 +60,9 @@ class Optimizer {
   UpdateValues begin_update(Slot &slot);
   // What came of begin_update() for each of these was not queued: counts are as before, when "num_update" was that.
   void take_back(const std::vector<Slot *> &slots, int64_t num_update);
-  // The states of one copy, made where there are none yet, beside the weight. kShape: loaded ones of another shape.
-  const std::vector<NDArray> &states(Slot &slot, const NDArray &weight);
+  // The states of one copy, made where there are none yet, beside the weight; those that begin as a copy of it, as one
+  // of `source`, which is what it will be then. kShape: loaded ones of another shape.
+  const std::vector<NDArray> &states(Slot &slot, const NDArray &weight, const NDArray &source);
   // For a weight of this dtype and shape, or a piece of one, (elements,), unless it must be whole.
   std::unique_ptr<UpdateKernel> make_kernel(const Context &context, Dtype dtype, const Shape &shape,
                                             int num_threads) const;

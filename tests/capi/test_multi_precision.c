@@ -7,7 +7,7 @@
 #include "support/contexts.h"
 #include "support/group_tests.h"
 
-enum { kRows = 4, kColumns = 24, kSteps = 10 };
+enum { kRows = 4, kColumns = 24, kSteps = 4 };
 
 static const struct rule {
   const char *name, *key, *value; /* and one more setting */
@@ -204,6 +204,7 @@ static void narrow_weights_follow_float32(void **state) {
   for (r = 0; r < COUNT(kRules); ++r) {
     for (t = 0; t < COUNT(kTypes); ++t) {
       check_rule(&kRules[r], 0, 1, COHORT_UPDATE_ON_STORE, kTypes[t]);
+      check_rule(&kRules[r], 1, 3, COHORT_UPDATE_ON_STORE, kTypes[t]); /* of which two may be one GPU */
       for (who = 1; who <= 2; ++who) {
         check_rule(&kRules[r], who, 1, COHORT_UPDATE_ON_STORE, kTypes[t]);
         check_rule(&kRules[r], who, 2, COHORT_UPDATE_ON_STORE, kTypes[t]);
