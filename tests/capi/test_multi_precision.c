@@ -7,7 +7,7 @@
 #include "support/contexts.h"
 #include "support/group_tests.h"
 
-enum { kRows = 4, kColumns = 24, kSteps = 4 };
+enum { kRows = 4, kColumns = 24, kSteps = 5 };
 
 static const struct rule {
   const char *name, *key, *value; /* and one more setting */

@@ -267,7 +267,7 @@ static void gradients_are_gathered_as_they_were(void **state) {
 
 /* ---- noise */
 
-enum { kNoise = 40000 };
+enum { kNoise = 20000 };
 
 /* What one update of a weight of zeros from a gradient of zeros leaves. */
 static float *noise_of(cohort_optimizer *optimizer, const char *name, cohort_dtype type) {
@@ -370,7 +370,7 @@ static void noise_comes_on_top_of_half_a_step(void **state) {
 
 /* ---- groups */
 
-enum { kRows = 6, kColumns = 100000, kSteps = 3 };
+enum { kRows = 6, kColumns = 100000, kSteps = 2 };
 
 static const struct rule {
   const char *name;
