@@ -143,8 +143,9 @@ empty :=
 comma := ,
 host_flags = $(subst $(empty) $(empty),$(comma),$(strip -fPIC -fvisibility=hidden -Wall -Wextra -Werror))
 # No contraction: the device is to round as the host's kernels do.
-NVCC_FLAGS = -std=c++17 -O3 -fmad=false --extended-lambda --expt-relaxed-constexpr -ccbin $(lastword $(CXX)) $(NVCC_ARCHS) -Werror all-warnings -Xcompiler $(host_flags) \
-  -Iinclude -Isrc -I.
+NVCC_OPTIONS = -std=c++17 -O3 -fmad=false --extended-lambda --expt-relaxed-constexpr -ccbin $(lastword $(CXX)) -Werror all-warnings \
+  -Xcompiler $(host_flags) -Iinclude -Isrc -I.
+NVCC_FLAGS = $(NVCC_OPTIONS) $(NVCC_ARCHS)
 CUDA_CXXFLAGS = $(LIB_CXXFLAGS) -I. -isystem $(CUDA_INCLUDE)
 CUDA_LIBS = -L$(CUDA_LIB) -Wl,-rpath,'$$ORIGIN' -Wl,-rpath,$(CUDA_LIB) -lcudart_static -lrt -lcublasLt -lpthread -ldl
 # What both backends compile of the rooms below them. An archive: only what the backend uses goes in.
@@ -211,6 +212,8 @@ $(BUILD)/obj/cuda/%.o: cuda/%.cu $(BUILD)/cuda.stamp
 	$(call say,NVCC,$<)
 	$(Q)$(NVCC) $(NVCC_FLAGS) $(BUILD_ID_FLAG) $(FLAGS_$<) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
+# Their text is part of it.
+$(BUILD)/obj/cuda/cuda_source_headers.o $(BUILD)/cudasim/obj/cuda/cuda_source_headers.o: src/op/pointwise_math.hpp src/op/float_math.hpp
 $(BUILD)/obj/cuda/%.o: cuda/%.cc $(BUILD)/cuda.stamp $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
@@ -267,6 +270,9 @@ $(BUILD)/cudasim/obj/tests/cudasim/test_simulator.o: CUDASIM_CXXFLAGS += $(CUDAS
 $(filter-out $(CUDASIM_SELF),$(CUDASIM_TESTS)): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(WHOLE) | $(CUDASIM)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) -Wl,-rpath,'$$ORIGIN/../..' $(LDFLAGS) $(LIBS)
+# It compiles sources itself, too, by the NVRTC that lies beside the headers.
+$(BUILD)/tests/cudasim/test_fused_programs: $(patsubst %,$(BUILD)/cudasim/obj/cuda/%.o,cuda_source cuda_source_headers op/fused_source)
+$(BUILD)/tests/cudasim/test_fused_programs: LDFLAGS += -Wl,-rpath,$(CUDASIM_INCLUDE:%/include=%/lib64):$(CUDASIM_INCLUDE:%/include=%/lib)
 
 # ---- programs -----------------------------------------------------------------------------------------------------
 
@@ -278,7 +284,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/cflags.stamp
 $(BUILD)/obj/tests/%.o: tests/%.cc $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CXX) -std=c++17 $(WARNINGS) -Iinclude $(if $(filter tests/unit/% tests/cudasim/%,$<),-Isrc -Itests/unit -fopenmp) $(CPPFLAGS) $(CXXFLAGS) \
+	$(Q)$(CXX) -std=c++17 $(WARNINGS) -Iinclude $(if $(filter tests/unit/% tests/cudasim/%,$<),-Isrc -Itests/unit -fopenmp) $(if $(filter tests/cudasim/%,$<),-I.) $(CPPFLAGS) $(CXXFLAGS) \
 	  $(FLAGS_$<) $(DEPFLAGS) -c $< -o $@
 
 # Calls that name no context go through tests/capi/support/contexts.c; but where addresses of functions are compared.
@@ -397,6 +403,21 @@ lacking: $(LIBRARY) $(CUDASIM) $(CUDASIM_TESTS)
 .PHONY: check-cuda
 check-cuda:
 	@BUILD='$(BUILD)' PYTHON='$(PYTHON)' CUDA_HOME='$(CUDA_HOME)' tests/check/cuda.sh
+
+.PHONY: check-cuda-static cuda-static-list
+# Without a GPU: what the compiler knows of the kernels, and whether NVRTC takes all that may be given to it.
+cuda_static = $(PYTHON) tests/check/cuda_static.py $(1) --out $(BUILD)/cuda-static --list tests/check/cuda_static.tsv --include $(CUDA_INCLUDE) \
+  $(NVCC) $(NVCC_OPTIONS)
+ifneq ($(NVCC),)
+check-cuda-static: $(BUILD)/tests/cudasim/test_fused_programs
+	@$(call cuda_static)
+	@$< nvrtc_takes_each_functor_for_each_gpu
+cuda-static-list:
+	@$(call cuda_static,--write)
+else
+check-cuda-static cuda-static-list:
+	@echo "$@: skipped, there is no nvcc here"
+endif
 
 .PHONY: golden
 golden: $(LIBRARY) $(GOLDEN_RUNNER)
@@ -566,6 +587,7 @@ help:
 	@echo 'make check-format       clang-format 14, where it is there; make format applies it'
 	@echo 'make check-asan         the tests under AddressSanitizer and UBSan; make check-tsan: ThreadSanitizer'
 	@echo 'make check-cuda         all that only a GPU can show, from a build folder that is there: tests, goldens, compute-sanitizer, speed'
+	@echo 'make check-cuda-static  what nvcc knows of the kernels without a GPU: registers, stack, spills, occupancy, vector loads; NVRTC'
 	@echo 'make check-cudasim-asan cuda/ on the simulated runtime of tests/cudasim under AddressSanitizer and UBSan'
 	@echo 'make clean              remove $(BUILD)/'
 	@echo 'Variables: BUILD, CXX, CC, PYTHON, CARGO, GO, CXXFLAGS, CFLAGS, LDFLAGS, CUDA_HOME, CUDA_ARCHS="$(CUDA_ARCHS)", CUDA=no, V=1 (commands)'

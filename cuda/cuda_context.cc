@@ -9,8 +9,6 @@
 namespace cohort {
 namespace {
 
-// The driver's functions, which the runtime knows where to find: no link to libcuda, which only machines with a GPU
-// have.
 struct Driver {
   CUresult (*init)(unsigned) = nullptr;
   CUresult (*get_device)(CUdevice *, int) = nullptr;
@@ -35,12 +33,7 @@ struct Driver {
  private:
   template <typename Function>
   static void find(const char *name, Function *function) {
-    void *found = nullptr;
-    cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;
-    constexpr unsigned kVersion = 12000;  // of the functions' parameters
-    CUDA_CHECK(cudaGetDriverEntryPointByVersion(name, &found, kVersion, cudaEnableDefault, &status));
-    if (!found) throw Error(Code::kDevice, text("CUDA: the driver has no ", name, "; it is too old"), "cuda");
-    *function = reinterpret_cast<Function>(found);
+    *function = reinterpret_cast<Function>(driver_function(name));
   }
 };
 
@@ -67,6 +60,15 @@ CUcontext context_of(int id) {
 }
 
 }  // namespace
+
+void *driver_function(const char *name) {
+  void *found = nullptr;
+  cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;
+  constexpr unsigned kVersion = 12000;  // of the functions' parameters
+  CUDA_CHECK(cudaGetDriverEntryPointByVersion(name, &found, kVersion, cudaEnableDefault, &status));
+  if (!found) throw Error(Code::kDevice, text("CUDA: the driver has no ", name, "; it is too old"), "cuda");
+  return found;
+}
 
 CurrentDevice::CurrentDevice(int id) {
   Driver::check(driver().push(context_of(id)), "cuCtxPushCurrent");

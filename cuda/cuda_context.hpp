@@ -10,6 +10,10 @@
 
 namespace cohort {
 
+// One of the driver's, as the runtime finds it: no link to libcuda, which only machines with a GPU have. Throws
+// kDevice.
+void *driver_function(const char *name);
+
 // Makes a device current for a scope. Everything that needs a context stands in one.
 class CurrentDevice {
  public:

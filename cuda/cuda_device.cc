@@ -36,6 +36,13 @@ class CudaDevice final : public Device {
 
   size_t cached_bytes() const override { return pool_.cached_bytes(); }
 
+  std::shared_ptr<void> host_memory(size_t bytes) override {
+    const CurrentDevice current(id_);
+    std::shared_ptr<void> pinned = take_pinned(bytes);
+    if (!pinned) throw Error(Code::kOutOfMemory, text(context(), ": no pinned memory for ", bytes, " bytes"));
+    return pinned;
+  }
+
   std::shared_ptr<Queue> create_queue(const QueueOptions &options) override {
     return std::make_shared<CudaQueue>(shared_from_this(), pool_, id_, options.trace);
   }

@@ -4,6 +4,7 @@
 // minus the share of each class in all placements.
 #include <cmath>
 
+#include "cuda/op/expected.cuh"
 #include "cuda/op/rows.cuh"
 #include "device/kernel_table.hpp"
 #include "kernels/room.hpp"
@@ -34,7 +35,7 @@ struct CtcArrays {
   __device__ int64_t states() const { return 2 * labels + 1; }
 };
 
-// What a sample's labels are. A length or a label that is out of range is the nearest one in range.
+// What a sample's labels are. A length or a label that is out of range is a complaint, and the nearest one in range.
 struct CtcLabels {
   Elements labels, data_lengths, label_lengths;  // the latter two may have no data
   bool blank_last;
@@ -44,14 +45,30 @@ struct CtcLabels {
     const double value = load<double>(from, n);
     return value >= 0 ? value <= double(most) ? int64_t(value) : most : 0;
   }
+  // Of sample n, in turn: the length of its data, that of its labels, its labels as far as they count.
+  __device__ Finding look(int64_t n, int64_t k, int64_t steps, int64_t most_labels, int64_t classes) const {
+    const auto length_at = [&](const Elements &from, int64_t most) -> Finding {
+      if (!from.data) return {false, 0, 0, most};
+      const double value = load<double>(from, n);
+      return {!(value >= 0 && value <= double(most)), bits_of(value), 0, most};
+    };
+    if (k == 0) return length_at(data_lengths, steps);
+    if (k == 1) return length_at(label_lengths, most_labels);
+    const int64_t place = k - 2;
+    const auto label_at = [&](int64_t i) { return trunc(load<double>(labels, n * most_labels + i)); };
+    const double label = label_at(place);
+    bool counts = place < length(label_lengths, n, most_labels);
+    for (int64_t i = 0; counts && !label_lengths.data && i <= place; ++i) counts = label_at(i) != padding();
+    return {counts && !(label >= 0 && label < double(classes)), bits_of(label), 0, classes - 1};
+  }
+  __device__ double padding() const { return blank_last ? -1 : 0; }
   __device__ void read(const CtcArrays &a, int64_t n) const {
     const int64_t blank = blank_last ? a.classes - 1 : 0, count = length(label_lengths, n, a.labels);
-    const double padding = blank_last ? -1 : 0;
     int64_t *const symbol = a.symbol + n * a.states();
     int64_t i = 0, repeats = 0;
     for (; i < count; ++i) {
       const double label = trunc(load<double>(labels, n * a.labels + i));
-      if (!label_lengths.data && label == padding) break;
+      if (!label_lengths.data && label == padding()) break;
       symbol[2 * i] = blank;
       symbol[2 * i + 1] = label >= 0 ? label < double(a.classes) ? int64_t(label) : a.classes - 1 : 0;
       repeats += i > 0 && symbol[2 * i + 1] == symbol[2 * i - 1];
@@ -125,7 +142,7 @@ __global__ void add_up_placements(CtcArrays a, Elements losses) {
   }
 }
 
-class CtcLossCuda final : public Kernel {
+class CtcLossCuda final : public Kernel, public Complains {
  public:
   explicit CtcLossCuda(StepSpec &spec) : attrs_(spec.attrs_as<CtcLossAttrs>()), loss_(spec.outputs[0].dtype) {
     const Shape &data = spec.inputs[0].shape;
@@ -165,10 +182,21 @@ class CtcLossCuda final : public Kernel {
       const double norm = top + log(sum);
       each_along(a.classes, [=](int64_t c) { a.scores[row * a.classes + c] = x(c) - norm; });
     });
+    const int64_t each = 2 + a.labels, steps = a.length, most_labels = a.labels, classes = a.classes;
+    expect_each(lane, a.batch * each,
+                [=] __device__(int64_t i) { return labels.look(i / each, i % each, steps, most_labels, classes); });
     for_each(lane, a.batch, [=] __device__(int64_t n) { labels.read(a, n); });
     if (a.batch == 0) return;
     const Grid grid{dim3(unsigned(std::min<int64_t>(a.batch, 132 * 16))), dim3(kCtcThreads)};
     launch(add_up_placements, grid, lane.stream, a, elements_of(args.outputs[0], loss_));
+  }
+
+  std::string in_words(const Complaint &c) const override {
+    const int64_t n = c.place / (2 + a_.labels), k = c.place % (2 + a_.labels);
+    const std::string where = k == 0   ? text("data_lengths[", n, "]")
+                              : k == 1 ? text("label_lengths[", n, "]")
+                                       : text("label[", n, ", ", k - 2, "]");
+    return text(where, ": expected 0 to ", c.most, ", found ", number_of(c.found));
   }
 
  private:

@@ -13,7 +13,7 @@ template <bool kBatched>
 class DotCuda final : public Kernel {
  public:
   explicit DotCuda(StepSpec &spec)
-      : product_(spec.outputs[0].dtype, extent_of(spec.attrs_as<DotAttrs>(), spec.inputs)) {
+      : product_({spec.outputs[0].dtype, spec}, extent_of(spec.attrs_as<DotAttrs>(), spec.inputs)) {
     spec.scratch_bytes = product_.scratch_bytes();
   }
   void run(const Args &args, const Lane &lane) const override {
@@ -38,7 +38,7 @@ class DotBackwardCuda final : public Kernel {
     const bool ta = attrs.transpose_a, tb = attrs.transpose_b;
     const auto add = [&](int output, int a, int b, const ProductExtent &extent) {
       if (!spec.wanted[size_t(output)]) return;
-      parts_.push_back({MatrixProduct(spec.outputs[size_t(output)].dtype, extent), output, a, b});
+      parts_.push_back({MatrixProduct({spec.outputs[size_t(output)].dtype, spec}, extent), output, a, b});
       spec.scratch_bytes = std::max(spec.scratch_bytes, parts_.back().product.scratch_bytes());
     };
     constexpr int kHead = 0, kLhs = 1, kRhs = 2;

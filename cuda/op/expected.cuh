@@ -2,27 +2,111 @@
 // Numbers that have to lie in a range: the first that does not is a complaint (cuda_complaints.hpp).
 #pragma once
 
+#include <cstring>
+#include <memory>
+#include <string>
+
 #include "cuda/cuda_complaints.hpp"
 #include "cuda/op/elements.cuh"
 
 namespace cohort {
 
-// numbers[first], ... so many of them, are `least` to `most`.
-inline void expect_within(const Lane &lane, const Elements &numbers, int64_t first, int64_t count, int64_t least,
-                          int64_t most) {
+// What is found at a place: of numbers that are no integers, the bits of a double.
+struct Finding {
+  bool wrong;
+  int64_t found, least, most;
+};
+
+COHORT_HOST_DEVICE inline int64_t bits_of(double value) {
+  int64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+inline double number_of(int64_t bits) {
+  double value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// look(i), a Finding, is right for i < count; else the first that is not is a complaint of the place first + i.
+template <typename Look>
+void expect_each(const Lane &lane, int64_t count, const Look &look, int64_t first_place = 0) {
   StepsEnqueued *const steps = StepsEnqueued::now();
   if (!steps || count == 0) return;
   Complaint *const at = steps->place();
   const int64_t step = steps->step();
   for_each(lane, count, [=] __device__(int64_t i) {
-    const int64_t found = load_index(numbers, first + i);
-    if ((found < least || found > most) && !at->is_whole) atomicMax(&at->behind, (unsigned long long)(count - i));
+    if (look(i).wrong && !at->is_whole) atomicMax(&at->behind, (unsigned long long)(count - i));
   });
   for_each(lane, 1, [=] __device__(int64_t) {
     if (at->behind == 0 || at->is_whole) return;
-    const int64_t place = first + count - int64_t(at->behind);
-    *at = {at->behind, 1, step, place, load_index(numbers, place), least, most};
+    const int64_t place = count - int64_t(at->behind);
+    const Finding first = look(place);
+    *at = {at->behind, 1, step, first_place + place, first.found, first.least, first.most};
   });
 }
+
+struct WithinRange {
+  Elements numbers;
+  int64_t first, least, most;
+  __device__ Finding operator()(int64_t i) const {
+    const int64_t found = load_index(numbers, first + i);
+    return {found < least || found > most, found, least, most};
+  }
+};
+
+// numbers[first], ... so many of them, are `least` to `most`.
+inline void expect_within(const Lane &lane, const Elements &numbers, int64_t first, int64_t count, int64_t least,
+                          int64_t most) {
+  expect_each(lane, count, WithinRange{numbers, first, least, most}, first);
+}
+
+// A kernel that goes on with whatever it is given, behind a look at it. Check, made from (spec), has
+//   int64_t count() const; Look look(const Args &) const; std::string in_words(const Complaint &) const;
+template <typename Check>
+class CheckedKernel final : public Kernel, public Complains {
+ public:
+  CheckedKernel(StepSpec &spec, KernelFactory make) : check_(spec), kernel_(make(spec)) {}
+  void run(const Args &args, const Lane &lane) const override {
+    expect_each(lane, check_.count(), check_.look(args));
+    kernel_->run(args, lane);
+  }
+  std::string in_words(const Complaint &complaint) const override { return check_.in_words(complaint); }
+
+ private:
+  const Check check_;
+  const std::unique_ptr<Kernel> kernel_;
+};
+template <typename Check, KernelFactory kMake>
+std::unique_ptr<Kernel> make_checked(StepSpec &spec) {
+  return std::make_unique<CheckedKernel<Check>>(spec, kMake);
+}
+
+// Rows of rois, the second input, name images of the first: below 0 means none.
+class RegionsCheck {
+ public:
+  explicit RegionsCheck(const StepSpec &spec)
+      : batch_(spec.inputs[0].shape[0]),
+        rows_(spec.inputs[1].shape[0]),
+        width_(spec.inputs[1].shape[1]),
+        dtype_(spec.inputs[1].dtype) {}
+  struct Look {
+    Elements rois;
+    int64_t width, batch;
+    __device__ Finding operator()(int64_t row) const {
+      const double image = load<double>(rois, row * width);
+      return {!(image < double(batch)), bits_of(image), 0, batch};
+    }
+  };
+  int64_t count() const { return rows_; }
+  Look look(const Args &args) const { return {elements_of(args.inputs[1], dtype_), width_, batch_}; }
+  std::string in_words(const Complaint &c) const {
+    return text("rois[", c.place, "]: expected an image below ", c.most, ", found ", number_of(c.found));
+  }
+
+ private:
+  const int64_t batch_, rows_, width_;
+  const Dtype dtype_;
+};
 
 }  // namespace cohort

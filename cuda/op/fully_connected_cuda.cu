@@ -23,7 +23,7 @@ class FullyConnectedCuda final : public Kernel {
   explicit FullyConnectedCuda(StepSpec &spec)
       : has_bias_(!spec.attrs_as<FullyConnectedAttrs>().no_bias),
         sizes_(spec.attrs_as<FullyConnectedAttrs>(), spec.inputs[0].shape),
-        product_(spec.inputs[0].dtype, {1, sizes_.rows, sizes_.units, sizes_.depth, false, true}, has_bias_) {
+        product_({spec.inputs[0].dtype, spec}, {1, sizes_.rows, sizes_.units, sizes_.depth, false, true}, has_bias_) {
     spec.scratch_bytes = product_.scratch_bytes();
   }
 
@@ -44,7 +44,7 @@ class FullyConnectedBackwardCuda final : public Kernel {
   explicit FullyConnectedBackwardCuda(StepSpec &spec)
       : sizes_(spec.attrs_as<FullyConnectedAttrs>(), spec.inputs[1].shape), dtype_(spec.inputs[0].dtype) {
     const auto product = [&](const ProductExtent &extent) {
-      auto made = std::make_unique<MatrixProduct>(dtype_, extent);
+      auto made = std::make_unique<MatrixProduct>(ProductTypes(dtype_, spec), extent);
       spec.scratch_bytes = std::max(spec.scratch_bytes, made->scratch_bytes());
       return made;
     };

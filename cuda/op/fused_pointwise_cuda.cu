@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// _fused_pointwise, interpreted: a thread runs the whole program for its element, with all values in memory of its own.
-// The choice of the functor is the same for all threads. Arrays are read and written once, whatever the program's
-// length.
+// _fused_pointwise, interpreted where it cannot be compiled (fused_compiled_cuda.cu): a thread runs the whole program
+// for its element, with all values in memory of its own. The choice of the functor is the same for all threads. Arrays
+// are read and written once, whatever the program's length.
 #include <algorithm>
 #include <cstring>
 

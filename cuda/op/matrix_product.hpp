@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of row-major, dense matrices: by cuBLASLt, in full precision (no TF32: results are held to IEEE float32), or
-// by tiles of our own where the library has no algorithm.
+// Products of row-major matrices: by cuBLASLt, in full precision unless whoever binds allows TF32, or by tiles of our
+// own where the library has no algorithm.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,32 @@ struct ProductExtent {
   bool transpose_a, transpose_b;
 };
 
-// All resolved, for arrays wherever they lie. 16-bit floats are summed in float.
+// Of the factors and of the result: the same, or 16-bit floats and float32. 16-bit floats are summed in float.
+struct ProductTypes {
+  Dtype factors, result;
+  bool tf32 = false;
+  ProductTypes(Dtype of_factors, Dtype of_result, bool with_tf32 = false)
+      : factors(of_factors), result(of_result), tf32(with_tf32) {}
+  ProductTypes(Dtype dtype, const StepSpec &spec) : ProductTypes(dtype, dtype, spec.tf32) {}
+};
+
+// How the matrices of a batch lie: rows so many elements apart, and matrices. 0: densely.
+struct MatrixPlaces {
+  int64_t row = 0, matrix = 0;
+};
+
+struct ProductPlaces {
+  MatrixPlaces a, b, c;
+};
+
+// All resolved, for arrays wherever they lie.
 class MatrixProduct {
  public:
   enum Into : uint8_t { kOver, kAdding };  // c: written over, or added to
   // With a bias (of n elements), it is added to each row.
-  MatrixProduct(Dtype dtype, const ProductExtent &extent, bool with_bias = false, Into into = kOver);
+  MatrixProduct(const ProductTypes &types, const ProductExtent &extent, bool with_bias = false, Into into = kOver);
+  // c = factor * op(a) op(b), of matrices that lie somehow.
+  MatrixProduct(const ProductTypes &types, const ProductExtent &extent, const ProductPlaces &places, double factor);
   ~MatrixProduct();
   MatrixProduct(MatrixProduct &&) noexcept;
 
@@ -33,8 +53,11 @@ class MatrixProduct {
 
  private:
   class OfLibrary;
+  void find(bool with_bias);
+  ProductTypes types_;
   ProductExtent extent_;
-  Dtype dtype_;
+  ProductPlaces places_;
+  double factor_ = 1;
   bool adds_, adds_bias_ = false;
   // For arrays that begin at multiples of 16 bytes, as whole arrays do, and for views. Null: tiles. The first adds a
   // bias while it writes, if the library can.

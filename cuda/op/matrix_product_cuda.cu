@@ -15,10 +15,29 @@ namespace {
 
 constexpr int kTile = 16;
 
+// Where none is said.
+ProductPlaces places_of(const ProductExtent &e, ProductPlaces places) {
+  const auto dense = [](MatrixPlaces *of, int64_t rows, int64_t columns) {
+    if (of->row == 0) of->row = columns;
+    if (of->matrix == 0) of->matrix = rows * columns;
+  };
+  dense(&places.a, e.transpose_a ? e.k : e.m, e.transpose_a ? e.m : e.k);
+  dense(&places.b, e.transpose_b ? e.n : e.k, e.transpose_b ? e.k : e.n);
+  dense(&places.c, e.m, e.n);
+  return places;
+}
+
+// What changes the result: c = factor * op(a) op(b) (+ bias) (+ c).
+template <typename C>
+struct Result {
+  C factor;
+  bool adds;
+};
+
 // A block owns a tile of the result.
 template <typename C>
-__global__ void multiply_tiles(ProductExtent e, Elements a, Elements b, Elements bias, Elements c, int64_t blocks,
-                               bool adds) {
+__global__ void multiply_tiles(ProductExtent e, ProductPlaces at, Elements a, Elements b, Elements bias, Elements c,
+                               int64_t blocks, Result<C> result) {
   COHORT_SHARED(C, tile_a, [kTile][kTile]);
   COHORT_SHARED(C, tile_b, [kTile][kTile]);
   const int64_t wide = (e.n + kTile - 1) / kTile, high = (e.m + kTile - 1) / kTile;
@@ -26,31 +45,35 @@ __global__ void multiply_tiles(ProductExtent e, Elements a, Elements b, Elements
   for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
     const int64_t i = block / (wide * high), row = block / wide % high * kTile + y, column = block % wide * kTile + x;
     const bool inside = row < e.m && column < e.n;
+    const int64_t place = i * at.c.matrix + row * at.c.row + column;
     C sum = bias.data && inside ? load<C>(bias, column) : C(0);
-    if (adds && inside) sum += load<C>(c, (i * e.m + row) * e.n + column);
+    if (result.adds && inside) sum += load<C>(c, place);
     for (int64_t first = 0; first < e.k; first += kTile) {
       const int64_t along = first + x, down = first + y;
-      tile_a[y][x] = row < e.m && along < e.k
-                         ? load<C>(a, i * e.m * e.k + (e.transpose_a ? along * e.m + row : row * e.k + along))
-                         : C(0);
-      tile_b[y][x] = down < e.k && column < e.n
-                         ? load<C>(b, i * e.k * e.n + (e.transpose_b ? column * e.k + down : down * e.n + column))
-                         : C(0);
+      tile_a[y][x] =
+          row < e.m && along < e.k
+              ? load<C>(a, i * at.a.matrix + (e.transpose_a ? along * at.a.row + row : row * at.a.row + along)) *
+                    result.factor
+              : C(0);
+      tile_b[y][x] =
+          down < e.k && column < e.n
+              ? load<C>(b, i * at.b.matrix + (e.transpose_b ? column * at.b.row + down : down * at.b.row + column))
+              : C(0);
       __syncthreads();
       for (int k = 0; k < kTile; ++k) sum += tile_a[y][k] * tile_b[k][x];
       __syncthreads();
     }
-    if (inside) store(c, (i * e.m + row) * e.n + column, sum);
+    if (inside) store(c, place, sum);
   }
 }
 
 template <typename C>
-void multiply(const Lane &lane, const ProductExtent &e, const Elements &a, const Elements &b, const Elements &bias,
-              const Elements &c, bool adds = false) {
+void multiply(const Lane &lane, const ProductExtent &e, const ProductPlaces &places, const Elements &a,
+              const Elements &b, const Elements &bias, const Elements &c, const Result<C> &result) {
   const int64_t blocks = e.batch * ((e.m + kTile - 1) / kTile) * ((e.n + kTile - 1) / kTile);
   if (blocks == 0) return;
   const Grid grid{dim3(unsigned(std::min<int64_t>(blocks, 132 * 64))), dim3(kTile, kTile)};
-  launch(multiply_tiles<C>, grid, lane.stream, e, a, b, bias, c, blocks, adds);
+  launch(multiply_tiles<C>, grid, lane.stream, e, places, a, b, bias, c, blocks, result);
 }
 
 constexpr Elements kNothing{nullptr, int64_t(Dtype::kFloat32)};
@@ -63,7 +86,7 @@ void add_bias(const Lane &lane, int64_t count, int64_t columns, const Elements &
 template <typename C>
 void multiply_dense(const Lane &lane, const ProductExtent &e, const C *a, const C *b, C *c) {
   const auto elements = [](const C *data) { return elements_of(const_cast<C *>(data), dtype_of<C>()); };
-  multiply<C>(lane, e, elements(a), elements(b), kNothing, elements(c));
+  multiply<C>(lane, e, places_of(e, {}), elements(a), elements(b), kNothing, elements(c), {C(1), false});
 }
 
 }  // namespace
@@ -93,16 +116,16 @@ using Description = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using Matrix = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 
-Matrix new_matrix(cudaDataType_t type, int64_t batch, int64_t rows, int64_t columns) {
+Matrix new_matrix(cudaDataType_t type, int64_t batch, int64_t rows, int64_t columns, const MatrixPlaces &places) {
   cublasLtMatrixLayout_t made = nullptr;
-  CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&made, type, uint64_t(rows), uint64_t(columns), rows));
+  CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&made, type, uint64_t(rows), uint64_t(columns), places.row));
   Matrix matrix(made);
   if (batch == 1) return matrix;
   const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, auto value) {
     CUBLAS_CHECK(cublasLtMatrixLayoutSetAttribute(made, attribute, &value, sizeof value));
   };
   set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, int32_t(batch));
-  set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, rows * columns);
+  set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, places.matrix);
   return matrix;
 }
 
@@ -111,6 +134,11 @@ cudaDataType_t type_of(Dtype dtype) {
          : dtype == Dtype::kFloat16  ? CUDA_R_16F
          : dtype == Dtype::kBfloat16 ? CUDA_R_16BF
                                      : CUDA_R_32F;
+}
+
+cublasComputeType_t compute_of(const ProductTypes &types) {
+  if (types.factors == Dtype::kFloat64) return CUBLAS_COMPUTE_64F;
+  return types.tf32 && types.factors == Dtype::kFloat32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
 // Of the current device; any thread may use it. Kept until the process ends.
@@ -149,10 +177,10 @@ void *workspace_in(void *scratch) {
 class MatrixProduct::OfLibrary {
  public:
   // Null where the library has no algorithm for it.
-  static std::unique_ptr<OfLibrary> find(Dtype dtype, const ProductExtent &e, bool with_bias, bool adds,
-                                         uint32_t alignment) {
+  static std::unique_ptr<OfLibrary> find(const ProductTypes &types, const ProductExtent &e, const ProductPlaces &places,
+                                         double factor, bool with_bias, bool adds, uint32_t alignment) {
     if (e.batch > INT32_MAX) return nullptr;
-    std::unique_ptr<OfLibrary> made(new OfLibrary(dtype, e, with_bias, adds));
+    std::unique_ptr<OfLibrary> made(new OfLibrary(types, e, places, factor, with_bias, adds));
     return made->choose_algorithm(alignment) ? std::move(made) : nullptr;
   }
   size_t workspace_bytes() const { return algorithm_.workspaceSize; }
@@ -161,28 +189,29 @@ class MatrixProduct::OfLibrary {
   void run(const void *a, const void *b, void *c, const void *bias, void *workspace, cudaStream_t stream) const {
     cublasLtMatmulDescOpaque_t described = *description_.get();
     if (bias) set(&described, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-    static const float kFactors[] = {0, 1};
-    static const double kFactors64[] = {0, 1};
-    const auto factor = [&](bool one) {
-      return double_ ? static_cast<const void *>(kFactors64 + one) : static_cast<const void *>(kFactors + one);
+    const double factors64[] = {factor_, adds_ ? 1.0 : 0.0};
+    const float factors[] = {float(factors64[0]), float(factors64[1])};
+    const auto factor = [&](int i) {
+      return double_ ? static_cast<const void *>(factors64 + i) : static_cast<const void *>(factors + i);
     };
-    CUBLAS_CHECK(cublasLtMatmul(handle_, &described, factor(true), b, b_.get(), a, a_.get(), factor(adds_), c, c_.get(),
-                                c, c_.get(), &algorithm_.algo, workspace, workspace_bytes(), stream));
+    CUBLAS_CHECK(cublasLtMatmul(handle_, &described, factor(0), b, b_.get(), a, a_.get(), factor(1), c, c_.get(), c,
+                                c_.get(), &algorithm_.algo, workspace, workspace_bytes(), stream));
   }
 
  private:
-  OfLibrary(Dtype dtype, const ProductExtent &e, bool with_bias, bool adds)
-      : double_(dtype == Dtype::kFloat64), adds_(adds), handle_(handle_here()) {
-    const cudaDataType_t type = type_of(dtype), scale = double_ ? CUDA_R_64F : CUDA_R_32F;
+  OfLibrary(const ProductTypes &types, const ProductExtent &e, const ProductPlaces &places, double factor,
+            bool with_bias, bool adds)
+      : double_(types.factors == Dtype::kFloat64), adds_(adds), factor_(factor), handle_(handle_here()) {
+    const cudaDataType_t type = type_of(types.factors), result = type_of(types.result);
     cublasLtMatmulDesc_t description = nullptr;
-    CUBLAS_CHECK(cublasLtMatmulDescCreate(&description, double_ ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, scale));
+    CUBLAS_CHECK(cublasLtMatmulDescCreate(&description, compute_of(types), double_ ? CUDA_R_64F : CUDA_R_32F));
     description_.reset(description);
     set(description, CUBLASLT_MATMUL_DESC_TRANSA, e.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(description, CUBLASLT_MATMUL_DESC_TRANSB, e.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, with_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
-    a_ = e.transpose_a ? new_matrix(type, e.batch, e.m, e.k) : new_matrix(type, e.batch, e.k, e.m);
-    b_ = e.transpose_b ? new_matrix(type, e.batch, e.k, e.n) : new_matrix(type, e.batch, e.n, e.k);
-    c_ = new_matrix(type, e.batch, e.n, e.m);
+    a_ = e.transpose_a ? new_matrix(type, e.batch, e.m, e.k, places.a) : new_matrix(type, e.batch, e.k, e.m, places.a);
+    b_ = e.transpose_b ? new_matrix(type, e.batch, e.k, e.n, places.b) : new_matrix(type, e.batch, e.n, e.k, places.b);
+    c_ = new_matrix(result, e.batch, e.n, e.m, places.c);
   }
 
   template <typename T>
@@ -211,20 +240,33 @@ class MatrixProduct::OfLibrary {
   }
 
   const bool double_, adds_;
+  const double factor_;
   const cublasLtHandle_t handle_;
   Description description_;
   Matrix a_, b_, c_;
   cublasLtMatmulHeuristicResult_t algorithm_{};
 };
 
-MatrixProduct::MatrixProduct(Dtype dtype, const ProductExtent &e, bool with_bias, Into into)
-    : extent_(e), dtype_(dtype), adds_(into == kAdding) {
-  if (e.batch == 0 || e.m == 0 || e.n == 0 || e.k == 0 || !kFloatTypes.has(dtype)) return;
+MatrixProduct::MatrixProduct(const ProductTypes &types, const ProductExtent &e, bool with_bias, Into into)
+    : types_(types), extent_(e), places_(places_of(e, {})), adds_(into == kAdding) {
+  find(with_bias);
+}
+MatrixProduct::MatrixProduct(const ProductTypes &types, const ProductExtent &e, const ProductPlaces &places,
+                             double factor)
+    : types_(types), extent_(e), places_(places_of(e, places)), factor_(factor), adds_(false) {
+  find(/* with_bias */ false);
+}
+void MatrixProduct::find(bool with_bias) {
+  const ProductExtent &e = extent_;
+  if (e.batch == 0 || e.m == 0 || e.n == 0 || e.k == 0 || !kFloatTypes.has(types_.factors)) return;
+  const auto found = [&](bool adding_bias, uint32_t alignment) {
+    return OfLibrary::find(types_, e, places_, factor_, adding_bias, adds_, alignment);
+  };
   constexpr uint32_t kAlignment = 16;
-  if (with_bias) aligned_ = OfLibrary::find(dtype, e, true, adds_, kAlignment);
+  if (with_bias) aligned_ = found(true, kAlignment);
   adds_bias_ = aligned_ != nullptr;
-  if (!aligned_) aligned_ = OfLibrary::find(dtype, e, false, adds_, kAlignment);
-  any_ = OfLibrary::find(dtype, e, false, adds_, uint32_t(dtype_size(dtype)));
+  if (!aligned_) aligned_ = found(false, kAlignment);
+  any_ = found(false, uint32_t(dtype_size(types_.factors)));
 }
 MatrixProduct::~MatrixProduct() = default;
 MatrixProduct::MatrixProduct(MatrixProduct &&) noexcept = default;
@@ -243,12 +285,14 @@ void MatrixProduct::run(const Lane &lane, const void *a, const void *b, void *c,
   if (e.batch == 0 || e.m == 0 || e.n == 0) return;
   const bool aligned = can_be_vectors({a, b, c, bias});
   const OfLibrary *const product = (aligned ? aligned_ : any_).get();
-  const auto elements = [this](const void *data) { return elements_of(const_cast<void *>(data), dtype_); };
-  const Elements to = elements(c), added = elements(bias);
+  const auto elements = [](const void *data, Dtype dtype) { return elements_of(const_cast<void *>(data), dtype); };
+  const Elements to = elements(c, types_.result), added = elements(bias, types_.result);
   if (!product) {
-    dispatch_compute(dtype_, false, [&](auto zero) {
-      if constexpr (std::is_floating_point_v<decltype(zero)>) {
-        multiply<decltype(zero)>(lane, e, elements(a), elements(b), added, to, adds_);
+    dispatch_compute(types_.factors, false, [&](auto zero) {
+      using C = decltype(zero);
+      if constexpr (std::is_floating_point_v<C>) {
+        multiply<C>(lane, e, places_, elements(a, types_.factors), elements(b, types_.factors), added, to,
+                    {C(factor_), adds_});
       }
     });
     return;
@@ -257,7 +301,7 @@ void MatrixProduct::run(const Lane &lane, const void *a, const void *b, void *c,
   product->run(a, b, c, adds_bias ? bias : nullptr, workspace_in(scratch), static_cast<cudaStream_t>(lane.stream));
   if (!bias || adds_bias) return;
   const int64_t columns = e.n;
-  dispatch_compute(dtype_, false, [&](auto zero) {
+  dispatch_compute(types_.factors, false, [&](auto zero) {
     if constexpr (std::is_floating_point_v<decltype(zero)>) {
       add_bias<decltype(zero)>(lane, e.batch * e.m * columns, columns, added, to);
     }

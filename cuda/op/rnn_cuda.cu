@@ -5,6 +5,7 @@
 #include "cuda/op/matrix_product.hpp"
 #include "cuda/op/rows.cuh"
 #include "kernels/rnn_layers.hpp"
+#include "kernels/room.hpp"
 #include "op/float_math.hpp"
 
 namespace cohort::rnn {
@@ -14,28 +15,50 @@ using pointwise::sigmoid_of;
 using pointwise::tanh_of;
 
 struct Team {
-  Team(const StepSpec &, double) {}
+  Team(const StepSpec &spec, double) : tf32(spec.tf32) {}
+  const bool tf32;
   struct Scope {
     const Lane lane;
     Scope(const Team &, const Lane &given) : lane(given) {}
   };
 };
 
+// Of arrays of 16-bit floats: factors are rounded to them, sums and results are float.
 template <typename C>
 class Product {
  public:
-  Product(const Team &, Dtype, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C beta)
-      : product_(dtype_of<C>(), {1, m, n, k, transpose_a, transpose_b}, false,
-                 beta == C(0) ? MatrixProduct::kOver : MatrixProduct::kAdding) {}
-  size_t scratch_bytes() const { return product_.scratch_bytes(); }
-  void run(const Lane &lane, const C *a, const C *b, C *c, void *scratch) const {
-    product_.run(lane, a, b, c, nullptr, scratch);
+  Product(const Team &team, Dtype dtype, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C beta)
+      : factors_(dtype == Dtype::kFloat16 || dtype == Dtype::kBfloat16 ? dtype : dtype_of<C>()),
+        of_a_(m * k),
+        of_b_(k * n),
+        product_({factors_, dtype_of<C>(), team.tf32}, {1, m, n, k, transpose_a, transpose_b}, false,
+                 beta == C(0) ? MatrixProduct::kOver : MatrixProduct::kAdding) {
+    if (!rounds()) return;
+    a_at_ = book(scratch_bytes_, size_t(of_a_) * dtype_size(factors_));
+    b_at_ = book(scratch_bytes_, held_bytes());
+    scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64;
   }
-  size_t held_bytes() const { return 0; }
-  void hold(const Lane &, const C *, void *, void *) const {}
-  void run_held(const Lane &lane, const C *a, const C *b, C *c, void *scratch) const { run(lane, a, b, c, scratch); }
+  size_t scratch_bytes() const { return scratch_bytes_ + product_.scratch_bytes(); }
+  void run(const Lane &lane, const C *a, const C *b, C *c, void *scratch) const {
+    if (!rounds()) return product_.run(lane, a, b, c, nullptr, scratch);
+    void *const rounded = static_cast<char *>(scratch) + b_at_;
+    hold(lane, b, rounded, scratch);
+    run_held(lane, a, static_cast<const C *>(rounded), c, scratch);
+  }
+  size_t held_bytes() const { return rounds() ? size_t(of_b_) * dtype_size(factors_) : 0; }
+  void hold(const Lane &lane, const C *b, void *to, void *) const { narrow(lane, b, to, factors_, of_b_); }
+  void run_held(const Lane &lane, const C *a, const C *held, C *c, void *scratch) const {
+    if (!rounds()) return run(lane, a, held, c, scratch);
+    char *const memory = static_cast<char *>(scratch);
+    narrow(lane, a, memory + a_at_, factors_, of_a_);
+    product_.run(lane, memory + a_at_, held, c, nullptr, memory + scratch_bytes_);
+  }
 
  private:
+  bool rounds() const { return factors_ != dtype_of<C>(); }
+  const Dtype factors_;
+  const int64_t of_a_, of_b_;
+  size_t a_at_ = 0, b_at_ = 0, scratch_bytes_ = 0;
   MatrixProduct product_;
 };
 
@@ -153,3 +176,16 @@ class Cells {
 
 #include "kernels/rnn_backward_kernels.hpp"
 #include "kernels/rnn_kernels.hpp"
+
+namespace cohort::rnn {
+namespace {
+
+// Products in the units for 16-bit floats, as above.
+COHORT_KERNEL_BY(cuda, RNN, make_forward).named("cublaslt").dtypes({Dtype::kFloat16, Dtype::kBfloat16}).preference(1);
+COHORT_KERNEL_BY(cuda, _backward_RNN, make_backward)
+    .named("cublaslt")
+    .dtypes({Dtype::kFloat16, Dtype::kBfloat16})
+    .preference(1);
+
+}  // namespace
+}  // namespace cohort::rnn

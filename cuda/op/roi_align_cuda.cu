@@ -2,6 +2,7 @@
 // ROIAlign: forward, a thread reads the places of one window of one region; backward, an element of the data looks for
 // the windows that read it.
 #include "cuda/op/compute.cuh"
+#include "cuda/op/expected.cuh"
 #include "kernels/regions.hpp"
 #include "op/bilinear.hpp"
 #include "op/roi_align.hpp"
@@ -166,7 +167,7 @@ class RoiAlignBackwardCuda {
   const AlignSizes<C> s_;
 };
 
-COHORT_KERNEL_BY(cuda, _contrib_ROIAlign, make_compute<RoiAlignCuda>);
+COHORT_KERNEL_BY(cuda, _contrib_ROIAlign, make_checked<RegionsCheck, make_compute<RoiAlignCuda>>);
 COHORT_KERNEL_BY(cuda, _backward__contrib_ROIAlign, make_compute<RoiAlignBackwardCuda>);
 
 }  // namespace

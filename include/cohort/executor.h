@@ -98,12 +98,18 @@ typedef struct cohort_executor_options {
      in that memory, too, which takes less (planned_bytes of cohort_executor_memory()); the second one after a forward
      is a STATE error. */
   cohort_bool backward_once;
+
+  /* 1: on gpu contexts, products of float32 matrices (FullyConnected, dot, batch_dot, RNN, attention; not convolutions so
+     far) may round their factors to TF32, 11 significant bits, and sum in float32, which units of GPUs for it do several
+     times faster; but for nodes and operators in float32_names. Not in bodies of loops and branches. On CPUs it means
+     nothing. 0: in float32. */
+  cohort_bool tf32;
 } cohort_executor_options;
 
 #define COHORT_EXECUTOR_OPTIONS_INIT                                                                                  \
   {                                                                                                                   \
     sizeof(cohort_executor_options), NULL, NULL, 0, NULL, 0, 0, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, \
-        NULL, 0, NULL, 0, 0, NULL, 0, NULL, 0, NULL, 0                                                                \
+        NULL, 0, NULL, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0                                                             \
   }
 
 /** The same as COHORT_EXECUTOR_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */

@@ -145,12 +145,14 @@ typedef struct cohort_group_options {
      values, added up. The same run still gives the same bits. What an update reads is float32, and so are the gradients
      that the group shows. Nothing is summed, nor rounded, for one device or COHORT_UPDATE_NO_STORE. */
   cohort_dtype gradient_sum_dtype;
+
+  cohort_bool tf32; /* as in executor.h */
 } cohort_group_options;
 
 #define COHORT_GROUP_OPTIONS_INIT                                                                                     \
   {                                                                                                                   \
     sizeof(cohort_group_options), NULL, 0, 0, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, \
-        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, NULL, 0             \
+        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, NULL, 0, 0          \
   }
 
 /** The same as COHORT_GROUP_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */

@@ -158,6 +158,7 @@ template <typename Options>
 ComputeTypes to_compute_types(const Options &set) {
   ComputeTypes types;
   types.dtype = to_compute_dtype(set.compute_dtype);
+  types.tf32 = to_bool(set.tf32, "tf32");
   types.wide = to_texts(set.float32_names, set.num_float32_names, "float32_names");
   types.narrow = to_texts(set.narrow_names, set.num_narrow_names, "narrow_names");
   if constexpr (std::is_same_v<Options, cohort_manager_options>) {

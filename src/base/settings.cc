@@ -24,10 +24,13 @@ const Setting kSumTimeout = {"COHORT_SUM_TIMEOUT", "300",
 const Setting kCudaGraphs = {"COHORT_CUDA_GRAPHS", "1",
                              "1: what a GPU does again and again, forward, backward and updates, is replayed as CUDA "
                              "graphs from the third time on. 0: step by step. Results are the same."};
+const Setting kCudaCache = {"COHORT_CUDA_CACHE", "",
+                            "Folder, absolute, in which machine code that is made for fused operators on GPUs is kept "
+                            "for the processes that come later. None: each makes its own."};
 
 const std::vector<const Setting *> &all_settings() {
-  static const auto *const all =
-      new std::vector<const Setting *>{&kBackendPath, &kTrace, &kCheck, &kFault, &kSumTimeout, &kCudaGraphs};
+  static const auto *const all = new std::vector<const Setting *>{&kBackendPath, &kTrace,      &kCheck,    &kFault,
+                                                                  &kSumTimeout,  &kCudaGraphs, &kCudaCache};
   return *all;
 }
 

@@ -20,6 +20,7 @@ extern const Setting kCheck;        // COHORT_CHECK
 extern const Setting kFault;        // COHORT_FAULT
 extern const Setting kSumTimeout;   // COHORT_SUM_TIMEOUT
 extern const Setting kCudaGraphs;   // COHORT_CUDA_GRAPHS
+extern const Setting kCudaCache;    // COHORT_CUDA_CACHE
 
 const std::vector<const Setting *> &all_settings();
 // The variable's text now, or the default. Not for warm paths: whoever asks keeps the answer.

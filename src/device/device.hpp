@@ -147,6 +147,8 @@ class Device : public std::enable_shared_from_this<Device> {
   std::shared_ptr<Memory> allocate(size_t bytes);
   void keep_account(MemoryAccount &account) { account_ = &account; }
   virtual size_t cached_bytes() const { return 0; }  // that it keeps for later, beside those in use
+  // The host's, to and from which this device's queues copy while the host goes on; for small things.
+  virtual std::shared_ptr<void> host_memory(size_t bytes) { return std::shared_ptr<char[]>(new char[bytes]); }
   virtual std::shared_ptr<Queue> create_queue(const QueueOptions &options) = 0;
   virtual const KernelTable &kernels() const = 0;
   // What sums over these devices of one backend, this one the first. Null, and why, where nothing does.

@@ -43,6 +43,7 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   request.compute_dtype = in_bytes && is_train ? Dtype::kFloat32 : options.compute.dtype;
   if (in_bytes && !is_train && !separate_nodes) request.ranges = ranges;
   request.precisions = precisions;
+  request.tf32 = options.compute.tf32;
   request.backward_once = with_backward && options.backward_once;
   request.scales_loss = with_backward && options.loss_scale;
   const std::shared_ptr<const Plan> plan = shared_plan(request);

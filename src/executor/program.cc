@@ -110,6 +110,7 @@ ProgramOwner::ProgramOwner(std::shared_ptr<const Plan> plan, bool is_train, cons
     if (step.kernel->on_caller()) on_caller_.push_back(s);
     if (!step.finds_part) continue;
     const auto meeting = arrays_.replicas->meeting(step.node, s >= plan_->num_forward, step.part_bytes);
+    meeting->join(arrays_.replica, *family_->members[members_[size_t(step.device)]].device);
     met_.push_back({s, meeting, FindsPart(step.finds_part, meeting, arrays_.replica),
                     UsesParts(step.kernel.get(), meeting), arrays_.replica, Step()});
   }

@@ -8,15 +8,22 @@
 namespace cohort {
 
 Meeting::Meeting(size_t num_replicas, size_t part_bytes)
-    : blocks_(num_replicas, std::vector<double>((part_bytes + sizeof(double) - 1) / sizeof(double))),
+    : part_bytes_(part_bytes),
+      blocks_(num_replicas),
       parts_(num_replicas),
       found_(num_replicas),
       why_not_(num_replicas) {
   for (size_t r = 0; r < num_replicas; ++r) {
     parts_[r].own = r;
-    for (std::vector<double> &block : blocks_) parts_[r].blocks.push_back(block.data());
+    parts_[r].blocks.resize(num_replicas);
     not_found(r, "it has not run");
   }
+}
+
+void Meeting::join(size_t replica, Device &device) {
+  if (blocks_[replica]) return;
+  blocks_[replica] = device.host_memory(part_bytes_);
+  for (Parts &parts : parts_) parts.blocks[replica] = blocks_[replica].get();
 }
 
 void Meeting::not_found(size_t replica, const char *why) noexcept {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/kernel.hpp"
+#include "device/device.hpp"
 
 namespace cohort {
 
@@ -22,6 +22,9 @@ namespace cohort {
 class Meeting {
  public:
   Meeting(size_t num_replicas, size_t part_bytes);
+  // The replica's own block, where its device finds its part. Before it has work that meets; again, it stays.
+  void join(size_t replica, Device &device);
+  // For work that is queued when all have joined.
   const Parts &parts_for(size_t replica) const { return parts_[replica]; }
   // On the threads of the replica's queue, in its order, or while nothing is queued on it. In each pass one of the two
   // is called before others look.
@@ -30,7 +33,8 @@ class Meeting {
   void check_found() const;  // kExecution: a device has failed before it found its part
 
  private:
-  std::vector<std::vector<double>> blocks_;
+  const size_t part_bytes_;
+  std::vector<std::shared_ptr<void>> blocks_;  // null: it has not joined
   std::vector<Parts> parts_;
   std::vector<std::atomic<bool>> found_;
   std::vector<std::array<char, 256>> why_not_;  // the first error of a device that has found nothing

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "device/trace.hpp"
 
 namespace cohort {
 namespace {
@@ -46,6 +47,7 @@ struct CollectiveReducer::Work {
   std::vector<std::shared_ptr<Memory>> memory;  // of each device's sums
   std::vector<std::string> labels;              // of each bucket
   std::vector<Communicator::Sums> buckets;
+  std::vector<double> moved_bytes;         // of each bucket, read and written on all devices
   std::vector<std::vector<Casts>> narrow;  // [bucket][device]
   std::vector<Casts> widen;                // [device]: all sums
 
@@ -90,6 +92,9 @@ struct CollectiveReducer::Work {
           widen[d].add(worker, {between, sums[param][d], grad.size(), in}, own);
         }
       }
+      double &moved = moved_bytes.emplace_back(0);
+      for (const Summand &array : bucket.of[0])
+        moved += 2.0 * double(array.count) * double(dtype_size(array.dtype)) * double(devices.size());
       labels.push_back(first == end ? std::string("sum of no gradients")
                                     : text("sum of bucket ", b, ", the gradients of '", params[first].name, "' to '",
                                            params[end - 1].name, "'"));
@@ -249,6 +254,7 @@ class CollectiveReducer::Pass : public std::enable_shared_from_this<Pass> {
   }
   void sum(size_t bucket) {
     if (!work_->buckets[bucket].of[0].empty()) {
+      const WorkSpan span(SpanKind::kExchange, "sum of gradients", work_->moved_bytes[bucket]);
       done_ = communicator_->all_reduce(
           work_->buckets[bucket], ready_[bucket], shared_from_this(),
           [](const void *pass, const char *message) { static_cast<Pass *>(const_cast<void *>(pass))->fail(message); });

@@ -23,4 +23,35 @@ struct BatchNormAttrs {
   bool gives_variance = false;  // output 2 is the variance (_contrib_SyncBatchNorm)
 };
 
+// What a device of a group has found of its part of a batch: the number of elements of a channel; then of each channel
+// in turn the mean and the sum of squared distances from it (forward), or the sums of the gradient and of its products
+// with the normalised data. The devices', put together in their order, are the same to the last bit on each of them.
+struct FoundOfChannels {
+  double *numbers;
+
+  COHORT_HOST_DEVICE double &count() const { return numbers[0]; }
+  COHORT_HOST_DEVICE double &first(int64_t channel) const { return numbers[1 + 2 * channel]; }
+  COHORT_HOST_DEVICE double &second(int64_t channel) const { return numbers[2 + 2 * channel]; }
+  static COHORT_HOST_DEVICE int64_t size(int64_t channels) { return 1 + 2 * channels; }
+};
+
+// Of one channel.
+struct JoinedMoments {
+  double count = 0, mean = 0, squares = 0;
+  COHORT_HOST_DEVICE void add(const FoundOfChannels &found, int64_t channel) {
+    if (found.count() == 0) return;
+    const double both = count + found.count(), distance = found.first(channel) - mean;
+    squares += found.second(channel) + distance * distance * (count * found.count() / both);
+    mean += distance * (found.count() / both);
+    count = both;
+  }
+  COHORT_HOST_DEVICE double variance() const { return count > 0 ? squares / count : 0; }
+};
+struct JoinedSums {
+  double count = 0, gradients = 0, products = 0;
+  COHORT_HOST_DEVICE void add(const FoundOfChannels &found, int64_t channel) {
+    count += found.count(), gradients += found.first(channel), products += found.second(channel);
+  }
+};
+
 }  // namespace cohort

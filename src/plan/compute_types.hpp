@@ -19,6 +19,7 @@ struct ValueRange {
 using ValueRanges = std::map<std::string, ValueRange>;  // by names of monitors: "conv0_output", "data"
 
 struct ComputeTypes {
+  bool tf32 = false;              // products of float32 may round their factors so, but for those in `wide`
   Dtype dtype = Dtype::kFloat32;  // of operators that may work in a narrower type than their arrays (Op::precision)
   // Nodes, and operators (all nodes of theirs), that keep the network's types, or work in `dtype`, whatever their
   // operator says. What is said of a node counts more than what is said of its operator.

@@ -296,6 +296,8 @@ class LayoutPass {
     spec.forward = step.forward_step >= 0 ? kernel_of_[size_t(step.forward_step)] : nullptr;
     spec.num_threads = num_threads();
     if (step.op && step.op->meets) spec.num_replicas = request_.num_replicas;
+    const auto said = request_.precisions.find(step.node);
+    spec.tf32 = request_.tf32 && (said == request_.precisions.end() || said->second != Op::Precision::kOwn);
     for (int v : inputs) {
       spec.inputs.push_back(ir_.values[size_t(v)].spec);
       spec.constant.push_back(is_constant(v));

@@ -47,6 +47,7 @@ struct PlanRequest {
   int num_threads = 1;
   int num_replicas = 1;                         // devices of the group, for operators that meet
   Dtype compute_dtype = Dtype::kFloat32;        // of operators that may work in a narrower type than their arrays
+  bool tf32 = false;                            // ComputeTypes::tf32
   std::vector<std::vector<ValueRange>> ranges;  // kInt8: node_ranges()
   bool scales_loss = false;                     // gradients begin with a factor that is known when they are made
   std::map<int, Op::Precision> precisions;      // of nodes, in the place of their operators': node_precisions()

@@ -20,6 +20,7 @@
 #include "measured.hpp"
 #include "params_in_out.hpp"
 #include "process_start.hpp"
+#include "roofline.hpp"
 
 namespace bench {
 namespace {
@@ -39,6 +40,7 @@ const char kHelp[] =
     "  --api A           group, or executor: one bound executor without a group, inference only\n"
     "  --device D        cpu or gpu\n"
     "  --compute-dtype T float32 or bfloat16: what layers multiply in\n"
+    "  --roofline        beside it what a step does, and what the device would take for that at least\n"
     "  --symbols DIR     where the graphs are\n";
 
 [[noreturn]] void usage(const std::string &text) {
@@ -145,6 +147,8 @@ Options parse(int argc, char **argv) {
     }
     if (flag == "--quick") {
       flags.quick = true;
+    } else if (flag == "--roofline") {
+      flags.options.roofline = true;
     } else if (++i < argc) {
       set(flag, argv[i], &flags);
     } else {
@@ -311,7 +315,9 @@ int run(const Options &options, char **argv) {
   const double setup = seconds_since(start);
   const std::vector<double> blocks = time_blocks(*work, options);
   const char *const config = form == Form::kBuckets ? "manager" : options.executor ? "executor" : "group";
-  print_line(options, config, blocks, check, setup, "\"memory\": " + work->memory());
+  std::string figures = "\"memory\": " + work->memory();
+  if (options.roofline) figures += ", \"roofline\": " + roofline_of(*work, options, median(blocks));
+  print_line(options, config, blocks, check, setup, figures);
   return 0;
 }
 

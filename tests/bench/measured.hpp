@@ -18,6 +18,7 @@ struct Options {
   int contexts = 1, threads = 1, steps = 0, repeats = 5, warmup = -1;
   bool executor = false;  // one bound executor in place of a group; inference only
   bool gpu = false;
+  bool roofline = false;           // say beside it what the machine can do
   cohort_dtype compute_dtype = 0;  // 0: that of the arrays
   std::string symbols;             // folder of the graphs
   std::string started_by;          // the time at which W11's parent started this process

@@ -191,6 +191,62 @@ static void a_gpu_computes_in_float16(void **state) {
   cohort_executor_free(narrow);
 }
 
+/* y = x w^T and its gradients with heads of ones: those of x sum up columns of w, those of w rows of x. */
+static void of_product(cohort_bool tf32, const char *in_float32, float *output, float *gradient) {
+  enum { kSide = 64 };
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_executor *executor;
+  float *x = draw(kSide * kSide, 1), *w = draw(kSide * kSide, 2), *found;
+  cohort_ndarray *heads = NULL;
+  const int64_t shape[] = {kSide, kSide};
+  size_t count;
+
+  options.grad_req = "write";
+  options.tf32 = tf32;
+  options.float32_names = &in_float32;
+  options.num_float32_names = in_float32 != NULL;
+  executor =
+      simple_bind(node("FullyConnected", "fc", ATTRS("num_hidden", "64", "no_bias", "True"), INPUTS(variable("x"))),
+                  desc("x", SHAPE(kSide, kSide), NULL), &options);
+  set_array(executor, COHORT_EXECUTOR_ARGS, "x", x, kSide * kSide);
+  set_array(executor, COHORT_EXECUTOR_ARGS, "fc_weight", w, kSide * kSide);
+  ok(cohort_executor_forward(executor, 1));
+  found = read_free(output_of(executor, 0), &count);
+  memcpy(output, found, count * sizeof(*found));
+  free(found);
+  ok(cohort_ndarray_full(shape, 2, COHORT_DTYPE_FLOAT32, NULL, 1, &heads));
+  ok(try_backward_with(executor, heads, 1));
+  found = read_free(grad_of(executor, "x"), &count);
+  memcpy(gradient, found, count * sizeof(*found));
+  free(found);
+  free(x);
+  free(w);
+  cohort_executor_free(executor);
+}
+
+/* A factor in (-1, 1) is off by less than 2^-11 at worst, in each of 64 products. */
+static void a_gpu_may_round_factors_to_tf32(void **state) {
+  static float exact[2][4096], allowed[2][4096], named[2][4096];
+  double apart[2] = {0, 0};
+  size_t k, i;
+
+  (void)state;
+  of_product(0, NULL, exact[0], exact[1]);
+  of_product(1, NULL, allowed[0], allowed[1]);
+  of_product(1, "fc", named[0], named[1]);
+  assert_memory_equal(exact, named, sizeof exact);
+  of_product(1, "FullyConnected", named[0], named[1]);
+  assert_memory_equal(exact, named, sizeof exact);
+  for (k = 0; k < 2; ++k) {
+    for (i = 0; i < 4096; ++i) apart[k] = fmax(apart[k], fabs((double)exact[k][i] - allowed[k][i]));
+    if (test_contexts()->device_type == COHORT_DEVICE_GPU) {
+      assert_true(apart[k] > 1e-5 && apart[k] < 2 * 64.0 / 2048);
+    } else {
+      assert_true(apart[k] == 0);
+    }
+  }
+}
+
 static void gradients_are_added_in_float32(void **state) {
   cohort_executor *once = bound_network("write", COHORT_DTYPE_BFLOAT16);
   cohort_executor *twice = bound_network("add", COHORT_DTYPE_BFLOAT16);
@@ -397,6 +453,7 @@ int main(void) {
       TEST(a_product_is_that_of_rounded_factors),
       TEST(outputs_and_gradients_are_near_those_of_float32),
       TEST(a_gpu_computes_in_float16),
+      TEST(a_gpu_may_round_factors_to_tf32),
       TEST(gradients_are_added_in_float32),
       TEST(gradients_of_a_shared_weight_are_added_in_float32),
       TEST(a_monitor_changes_nothing),

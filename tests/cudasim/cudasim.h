@@ -40,6 +40,10 @@ CUDASIM_API uint64_t cudasim_num_made(void);      /* streams and events that wer
 /* cuBLASLt: whether it refuses to add a bias while it writes a product; handles that are alive. */
 CUDASIM_API void cudasim_refuse_epilogues(int refuse);
 CUDASIM_API int cudasim_num_cublas_handles(void);
+/* NVRTC: the command that compiles a source to a shared object for the host (`COMMAND -o OBJECT SOURCE`), NULL: there
+ * is no NVRTC, as at the start; how often it was run. */
+CUDASIM_API void cudasim_compile_with(const char *command);
+CUDASIM_API uint64_t cudasim_num_compilations(void);
 /* As a host that uses the driver: makes a context and makes it current; tells the current one. */
 CUDASIM_API void *cudasim_create_context(int device);
 CUDASIM_API void cudasim_destroy_context(void *context);

@@ -91,9 +91,21 @@ void write(void *data, cudaDataType_t type, int64_t i, double value) {
   }
 }
 
+// 11 significant bits, to nearest.
+double rounded_to_tf32(double value) {
+  auto single = float(value);
+  uint32_t bits;
+  std::memcpy(&bits, &single, sizeof bits);
+  if ((bits >> 23 & 0xff) == 0xff) return value;
+  bits = (bits + 0xfff + (bits >> 13 & 1)) & ~uint32_t(0x1fff);
+  std::memcpy(&single, &bits, sizeof bits);
+  return double(single);
+}
+
 bool is_supported(const Description &d, const Matrix &a, const Matrix &b, const Matrix &c) {
   const bool doubles = a.type == CUDA_R_64F;
   if (a.type != b.type || (c.type != a.type && c.type != CUDA_R_32F)) return false;
+  if (d.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a.type != CUDA_R_32F) return false;
   if (doubles != (d.compute == CUBLAS_COMPUTE_64F) || d.scale != (doubles ? CUDA_R_64F : CUDA_R_32F)) return false;
   if (d.epilogue != CUBLASLT_EPILOGUE_DEFAULT && (doubles || refuses_epilogues)) return false;
   return d.epilogue == CUBLASLT_EPILOGUE_DEFAULT || d.epilogue == CUBLASLT_EPILOGUE_BIAS;
@@ -128,6 +140,11 @@ struct Product {
     return true;
   }
 
+  double factor(const void *data, cudaDataType_t type, int64_t i) const {
+    const double value = read(data, type, i);
+    return d.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? rounded_to_tf32(value) : value;
+  }
+
   void run() const {
     const size_t element = size_of(a.type), out = size_of(c.type);
     if (!reach(from_a, size_t(a.elements()) * element, "A") || !reach(from_b, size_t(b.elements()) * element, "B") ||
@@ -144,8 +161,8 @@ struct Product {
         for (int64_t i = 0; i < int64_t(c.rows); ++i) {
           double sum = 0;
           for (int64_t l = 0; l < k; ++l) {
-            sum += read(from_a, a.type, batch * a.stride + (ta ? l + i * a.leading : i + l * a.leading)) *
-                   read(from_b, b.type, batch * b.stride + (tb ? j + l * b.leading : l + j * b.leading));
+            sum += factor(from_a, a.type, batch * a.stride + (ta ? l + i * a.leading : i + l * a.leading)) *
+                   factor(from_b, b.type, batch * b.stride + (tb ? j + l * b.leading : l + j * b.leading));
           }
           const int64_t at = batch * c.stride + i + j * c.leading;
           double value = alpha * sum;

@@ -224,6 +224,10 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
       {"cuDevicePrimaryCtxRelease", reinterpret_cast<void *>(cuDevicePrimaryCtxRelease_v2)},
       {"cuCtxPushCurrent", reinterpret_cast<void *>(cuCtxPushCurrent_v2)},
       {"cuCtxPopCurrent", reinterpret_cast<void *>(cuCtxPopCurrent_v2)},
+      {"cuModuleLoadData", reinterpret_cast<void *>(cuModuleLoadData)},
+      {"cuModuleUnload", reinterpret_cast<void *>(cuModuleUnload)},
+      {"cuModuleGetFunction", reinterpret_cast<void *>(cuModuleGetFunction)},
+      {"cuLaunchKernel", reinterpret_cast<void *>(cuLaunchKernel)},
   };
   const auto known = kKnown.find(symbol);
   *function = known == kKnown.end() ? nullptr : known->second;

@@ -107,6 +107,32 @@ TEST(the_errors_are_those_of_the_cpu) {
                          floats({3}, {5, 0, 1}), "sequence_length[2]: expected 0 to 5, found -1");
     complains_as_the_cpu("SequenceLast", {{"use_sequence_length", "True"}}, {rows(), floats({3}, {5, 0, 1})}, 1,
                          floats({3}, {5, 1, 1}), "sequence_length[1]: expected 1 to 5, found 0");
+    // Behind padding nothing counts.
+    const NDArray scores = floats({4, 2, 3}, range(24)), labels = floats({2, 2}, {1, 2, 0, 7});
+    complains_as_the_cpu("CTCLoss", {}, {scores, floats({2, 2}, {1, 2, 2, 3})}, 1, labels,
+                         "label[1, 1]: expected 0 to 2, found 3");
+    complains_as_the_cpu("CTCLoss", {{"blank_label", "last"}}, {scores, floats({2, 2}, {0, -2, 1, -1})}, 1,
+                         floats({2, 2}, {0, -1, 1, -1}), "label[0, 1]: expected 0 to 2, found -2");
+    complains_as_the_cpu("CTCLoss", {{"use_data_lengths", "1"}, {"use_label_lengths", "1"}},
+                         {scores, labels, floats({2}, {4, 4.5}), floats({2}, {2, 1})}, 2, floats({2}, {4, 2.5}),
+                         "data_lengths[1]: expected 0 to 4, found 4.5");
+    complains_as_the_cpu("CTCLoss", {{"use_data_lengths", "1"}, {"use_label_lengths", "1"}},
+                         {scores, labels, floats({2}, {4, 4}), floats({2}, {-0.5, 1})}, 3, floats({2}, {2, 1}),
+                         "label_lengths[0]: expected 0 to 2, found -0.5");
+    const NDArray image = floats({2, 4, 4, 4}, range(128));
+    const auto regions = [](float second) {
+      return floats({3, 5}, {1, 0, 0, 3, 3, second, 0, 0, 2, 2, -1, 0, 0, 2, 2});
+    };
+    complains_as_the_cpu("ROIPooling", {{"pooled_size", "(2, 2)"}, {"spatial_scale", "1"}}, {image, regions(2)}, 1,
+                         regions(0), "rois[1]: expected an image below 2, found 2");
+    complains_as_the_cpu("_contrib_ROIAlign", {{"pooled_size", "(2, 2)"}, {"spatial_scale", "1"}}, {image, regions(5)},
+                         1, regions(0), "rois[1]: expected an image below 2, found 5");
+    complains_as_the_cpu("_contrib_PSROIPooling", {{"output_dim", "1"}, {"pooled_size", "2"}, {"spatial_scale", "1"}},
+                         {image, regions(3)}, 1, regions(0), "rois[1]: expected an image below 2, found 3");
+    complains_as_the_cpu("_contrib_box_encode", {},
+                         {floats({1, 3}, {0, 1, 1}), floats({1, 3}, {9, 1, 2}), floats({1, 3, 4}, range(12)),
+                          floats({1, 2, 4}, range(8)), floats({4}, {0, 0, 0, 0}), floats({4}, {1, 1, 1, 1})},
+                         1, floats({1, 3}, {9, 1, 0}), "matches[0, 2]: expected 0 to 1 where samples is 1, found 2");
   }
 }
 

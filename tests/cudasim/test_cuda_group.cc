@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/settings.hpp"
 #include "cuda_control.hpp"
+#include "device/recording.hpp"
 #include "group/group.hpp"
 #include "support/unit.hpp"
 
@@ -123,6 +124,28 @@ void same(const std::vector<float> &found, const std::vector<float> &expected) {
 }
 
 }  // namespace
+
+TEST(a_trace_shows_the_sums_of_gpus) {
+  const auto group = group_on(gpus({0, 1}));
+  const auto optimizer = sgd();
+  train(*group, optimizer, UpdateMode::kOnStore, 1);
+  group->wait();
+  const auto recording = std::make_shared<Recording>(Recording::Options{});
+  recording->start();
+  const uint64_t before = num_collectives();
+  train(*group, optimizer, UpdateMode::kOnStore, 3);
+  group->wait();
+  recording->stop();
+  double bytes = 0;
+  for (const SpanTotal &total : *recording->take_totals(/* by_operator */ false)) {
+    if (total.kind != SpanKind::kExchange || total.name != "sum of gradients") continue;
+    CHECK(total.count > 0);
+    bytes += total.bytes;
+  }
+  CHECK(num_collectives() > before);
+  const double numbers = double(kHidden * kInputs + kHidden + kClasses * kHidden + kClasses);
+  CHECK_EQ(bytes, 3 * 2 * 2 * numbers * double(sizeof(float)));  // passes, devices, read and written
+}
 
 TEST(gpus_sum_among_themselves_and_come_to_what_processors_come_to_bit_for_bit_each_time) {
   for (const UpdateMode mode : {UpdateMode::kOnStore, UpdateMode::kPerDevice}) {

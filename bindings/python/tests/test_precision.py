@@ -213,10 +213,13 @@ class Precision(Case):
             compute_dtype="bfloat16",
             float32_names=["FullyConnected"],
             num_threads=1,
+            tf32=True,
         ) as fitted:
             self.assertEqual(fitted.group.loss_scale, (256, 0, 2))
             with self.raises(cohort.StateError, "backward_once"):
                 fitted.group.backward()
+        with self.raises(cohort.InvalidArgumentError, "tf32"):
+            cohort.fit(mlp(), source, tf32=np.zeros(2))
         with self.raises(cohort.UnknownNameError, "narrow_names: 'third'"):
             cohort.fit(mlp(), source, compute_dtype="bfloat16", narrow_names=["third"])
 

@@ -448,20 +448,11 @@ class PlainBatchNormBackward final : public Kernel {
 
 // ---- statistics of all devices of a group --------------------------------------------------------------------------
 
-// What a device has found: the number of elements of a channel; then of each channel in turn the mean and the sum of
-// squared distances from it (forward), or the sums of the gradient and of its products with the normalised data.
-class Found {
- public:
-  Found(const Args &args, size_t device) : numbers_(static_cast<double *>(args.parts->blocks[device])) {}
-  explicit Found(const Args &args) : Found(args, args.parts->own) {}
-  double &count() const { return numbers_[0]; }
-  double &first(int64_t channel) const { return numbers_[1 + 2 * channel]; }
-  double &second(int64_t channel) const { return numbers_[2 + 2 * channel]; }
-  static size_t bytes(int64_t channels) { return sizeof(double) * size_t(1 + 2 * channels); }
-
- private:
-  double *const numbers_;
-};
+FoundOfChannels found_of(const Args &args, size_t device) {
+  return {static_cast<double *>(args.parts->blocks[device])};
+}
+FoundOfChannels own_found(const Args &args) { return found_of(args, args.parts->own); }
+size_t found_bytes(int64_t channels) { return sizeof(double) * size_t(FoundOfChannels::size(channels)); }
 
 template <typename Fn>
 void for_channel(const Extent &e, int64_t c, Fn &&fn) {
@@ -470,7 +461,6 @@ void for_channel(const Extent &e, int64_t c, Fn &&fn) {
   }
 }
 
-// Statistics are put together in the order of the devices, on each of them: all have the same to the last bit.
 class SyncBatchNorm final : public Kernel {
  public:
   explicit SyncBatchNorm(StepSpec &spec)
@@ -478,14 +468,14 @@ class SyncBatchNorm final : public Kernel {
         extent_(extent_of(attrs_, spec.inputs[0].shape)),
         dtype_(spec.inputs[0].dtype),
         moves_(moves(spec)) {
-    spec.part_bytes = Found::bytes(extent_.channels);
+    spec.part_bytes = found_bytes(extent_.channels);
     spec.saved_bytes = size_t(extent_.channels) * 2 * sizeof(double);
   }
   void find_part(const Args &args, const Lane &lane) const override {
     dispatch_float(dtype_, "SyncBatchNorm", [&](auto type) {
       using T = decltype(type);
       const T *x = args.in<T>(0);
-      const Found found(args);
+      const FoundOfChannels found = own_found(args);
       const auto count = double(extent_.outer * extent_.inner);
       found.count() = count;
       parallel_for(lane, extent_.channels, 1, [&](int64_t begin, int64_t end) {
@@ -516,17 +506,10 @@ class SyncBatchNorm final : public Kernel {
     T *y = args.out<T>(0);
     parallel_for(lane, extent_.channels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) {
-        double count = 0, middle = 0, squares = 0;
-        for (size_t d = 0; d < args.parts->blocks.size(); ++d) {
-          const Found found(args, d);
-          if (found.count() == 0) continue;
-          const double both = count + found.count(), distance = found.first(c) - middle;
-          squares += found.second(c) + distance * distance * (count * found.count() / both);
-          middle += distance * (found.count() / both);
-          count = both;
-        }
-        mean[c] = S(middle);
-        variance[c] = S(count > 0 ? squares / count : 0);
+        JoinedMoments joined;
+        for (size_t d = 0; d < args.parts->blocks.size(); ++d) joined.add(found_of(args, d), c);
+        mean[c] = S(joined.mean);
+        variance[c] = S(joined.variance());
         const S scale = (attrs_.fix_gamma ? S(1) : gamma[c]) / std::sqrt(variance[c] + eps), shift = beta[c];
         for_channel(extent_, c,
                     [&](int64_t at) { y[at] = cast_element<T>((cast_element<S>(x[at]) - mean[c]) * scale + shift); });
@@ -549,13 +532,13 @@ class SyncBatchNormBackward final : public Kernel {
         extent_(extent_of(attrs_, spec.inputs[0].shape)),
         dtype_(spec.inputs[0].dtype),
         fixes_gamma_(fixes_gamma(spec)) {
-    spec.part_bytes = Found::bytes(extent_.channels);
+    spec.part_bytes = found_bytes(extent_.channels);
     if (spec.wanted[0]) spec.inplace.emplace_back(0, 0);
   }
   void find_part(const Args &args, const Lane &lane) const override {
     dispatch_float(dtype_, "_backward_SyncBatchNorm", [&](auto type) {
       using T = decltype(type);
-      const Found found(args);
+      const FoundOfChannels found = own_found(args);
       found.count() = double(extent_.outer * extent_.inner);
       for_channels<T>(args, lane, [&](int64_t c, auto gradient, auto normal, auto) {
         double sum = 0, product = 0;
@@ -597,20 +580,17 @@ class SyncBatchNormBackward final : public Kernel {
     T *dx = args.out<T>(0);
     S *dgamma = args.out<S>(1), *dbeta = args.out<S>(2);
     for_channels<T>(args, lane, [&](int64_t c, auto gradient, auto normal, S inverse) {
-      double count = 0, sum = 0, product = 0;
-      for (size_t d = 0; d < args.parts->blocks.size(); ++d) {
-        const Found found(args, d);
-        count += found.count(), sum += found.first(c), product += found.second(c);
-      }
+      JoinedSums joined;
+      for (size_t d = 0; d < args.parts->blocks.size(); ++d) joined.add(found_of(args, d), c);
       const S scale = (attrs_.fix_gamma ? S(1) : gamma[c]) * inverse;
-      const S mean_gradient = S(sum / count), mean_product = S(product / count);
+      const S mean_gradient = S(joined.gradients / joined.count), mean_product = S(joined.products / joined.count);
       if (dx) {
         for_channel(extent_, c, [&](int64_t at) {
           dx[at] = cast_element<T>((gradient(at) - mean_gradient - normal(at) * mean_product) * scale);
         });
       }
-      if (dgamma) dgamma[c] = attrs_.fix_gamma ? S(0) : S(Found(args).second(c));
-      if (dbeta) dbeta[c] = S(Found(args).first(c));
+      if (dgamma) dgamma[c] = attrs_.fix_gamma ? S(0) : S(own_found(args).second(c));
+      if (dbeta) dbeta[c] = S(own_found(args).first(c));
     });
     if (fixes_gamma_) fix_gamma(args.mutable_in<S>(heads + 1), extent_.channels);
   }

@@ -293,6 +293,7 @@ class cohort_executor_options(Structure):
         ("num_narrow_names", c_size_t),
         ("calibration", c_void_p),
         ("backward_once", c_int32),
+        ("tf32", c_int32),
     ]
 
 
@@ -366,6 +367,7 @@ class cohort_manager_options(Structure):
         ("loss_scale_window", c_int32),
         ("backward_once", c_int32),
         ("gradient_sum_dtype", c_int32),
+        ("tf32", c_int32),
     ]
 
 
@@ -428,4 +430,5 @@ class cohort_group_options(Structure):
         ("arg_params", c_void_p),
         ("aux_params", c_void_p),
         ("gradient_sum_dtype", c_int32),
+        ("tf32", c_int32),
     ]

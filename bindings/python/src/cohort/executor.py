@@ -72,11 +72,13 @@ def set_work(
     float32_names: Any,
     narrow_names: Any,
     backward_once: bool,
+    tf32: bool,
 ) -> List[Any]:
     options.seed = to_int(seed, "seed", 0, 2**64 - 1)
     options.num_threads = to_int(num_threads, "num_threads", 0, 2**31 - 1)
     options.compute_dtype = dtype_code(compute_dtype)
     options.backward_once = to_bool(backward_once, "backward_once")
+    options.tf32 = to_bool(tf32, "tf32")
     return [set_names(options, "float32_names", float32_names), set_names(options, "narrow_names", narrow_names)]
 
 
@@ -171,6 +173,7 @@ class Executor(Handle):
         narrow_names: Any = None,
         calibration: Optional[Calibration] = None,
         backward_once: bool = False,
+        tf32: bool = False,
         **kwargs: Any,
     ) -> "Executor":
         """Makes arrays of zeros for the shapes that are known by name.
@@ -178,13 +181,16 @@ class Executor(Handle):
         ``compute_dtype`` "bfloat16": layers multiply in that type; arrays keep theirs. Nodes and operators named in
         ``float32_names`` do not, those in ``narrow_names`` do though they would not by themselves. "int8", with a
         :class:`Calibration`: inference in bytes. ``backward_once``: there is one backward pass at most after each forward
-        pass, which may overwrite what that has left; it takes less memory.
+        pass, which may overwrite what that has left; it takes less memory. ``tf32``: GPUs may round factors of products
+        of float32 to TF32, but for those named in ``float32_names``.
         """
         options = options_of(_abi.cohort_executor_options, lib.cohort_executor_options_init)
         kept = [set_grad_req(options, grad_req), set_ctx_groups(options, group2ctx)]
         kept.append(set_names(options, "shared_arg_names", shared_arg_names))
         pool = None if shared_buffer is None else Arrays.of(shared_buffer, "shared_buffer")
-        kept.append(set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once))
+        kept.append(
+            set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32)
+        )
         cls._common(options, shared_exec, calibration)
         options.shared_data = None if pool is None else pool.handle
         known = to_known(kwargs, to_dict(type_dict, "type_dict"))
@@ -213,6 +219,7 @@ class Executor(Handle):
         narrow_names: Any = None,
         calibration: Optional[Calibration] = None,
         backward_once: bool = False,
+        tf32: bool = False,
     ) -> "Executor":
         """Uses arrays that are given, in order or by name, as they are; the rest as in :meth:`simple_bind`."""
         handle = handle_of(symbol, Symbol, "symbol")
@@ -224,7 +231,9 @@ class Executor(Handle):
             raise InvalidArgumentError(f"args_grad: expected {len(names)} arrays, found {len(grads)}", "args_grad")
         options = options_of(_abi.cohort_executor_options, lib.cohort_executor_options_init)
         kept = [set_ctx_groups(options, group2ctx)]
-        kept.append(set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once))
+        kept.append(
+            set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32)
+        )
         cls._common(options, shared_exec, calibration)
         made = out_handle(
             lib.cohort_executor_bind,

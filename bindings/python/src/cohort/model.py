@@ -67,6 +67,7 @@ class Predictor:
         float32_names: Any = None,
         narrow_names: Any = None,
         calibration: Optional[Calibration] = None,
+        tf32: bool = False,
         **shapes: Any,
     ) -> None:
         """``shapes`` are those of the inputs by name. Precision as in :meth:`Executor.simple_bind`."""
@@ -79,6 +80,7 @@ class Predictor:
             "float32_names": float32_names,
             "narrow_names": narrow_names,
             "calibration": calibration,
+            "tf32": tf32,
         }
         self._args = {
             name: to_array(value, name).as_in_context(where)

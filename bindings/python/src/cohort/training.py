@@ -88,13 +88,14 @@ def fit(
     backward_once: bool = False,
     gradient_sum_dtype: Any = "float32",
     num_threads: int = 0,
+    tf32: bool = False,
 ) -> Fitted:
     """Trains a network on an iterator such as :class:`cohort.NDArrayIter`.
 
     ``callbacks`` are functions of a :class:`Progress`, called at the end of each epoch, or :class:`Callback` objects.
     Parameters that are not given (with ``allow_missing``), or all, are filled by the initializer. ``rescale_grad`` is
-    one by the batch size unless ``optimizer_params`` has another. Precision, ``loss_scale``, ``gradient_sum_dtype``
-    and ``backward_once`` are those of :class:`DataParallelExecutorGroup`.
+    one by the batch size unless ``optimizer_params`` has another. Precision, ``loss_scale``, ``gradient_sum_dtype``,
+    ``backward_once`` and ``tf32`` are those of :class:`DataParallelExecutorGroup`.
     """
     epochs = to_int(num_epoch, "num_epoch", 0, 2**31 - 1)
     told = [_to_callback(callback) for callback in callbacks]
@@ -119,6 +120,7 @@ def fit(
         backward_once=backward_once,
         gradient_sum_dtype=gradient_sum_dtype,
         num_threads=num_threads,
+        tf32=tf32,
     )
     try:
         if arg_params is None or allow_missing:

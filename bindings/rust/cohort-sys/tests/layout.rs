@@ -71,6 +71,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.num_narrow_names as *const _ as usize - start, 192);
     assert_eq!(&zero.calibration as *const _ as usize - start, 200);
     assert_eq!(&zero.backward_once as *const _ as usize - start, 208);
+    assert_eq!(&zero.tf32 as *const _ as usize - start, 212);
     assert_eq!(std::mem::size_of::<cohort_group_options>(), 336);
     let zero: cohort_group_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
@@ -116,6 +117,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.arg_params as *const _ as usize - start, 312);
     assert_eq!(&zero.aux_params as *const _ as usize - start, 320);
     assert_eq!(&zero.gradient_sum_dtype as *const _ as usize - start, 328);
+    assert_eq!(&zero.tf32 as *const _ as usize - start, 332);
     assert_eq!(std::mem::size_of::<cohort_invoke_options>(), 32);
     let zero: cohort_invoke_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
@@ -150,6 +152,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.loss_scale_window as *const _ as usize - start, 168);
     assert_eq!(&zero.backward_once as *const _ as usize - start, 172);
     assert_eq!(&zero.gradient_sum_dtype as *const _ as usize - start, 176);
+    assert_eq!(&zero.tf32 as *const _ as usize - start, 180);
     assert_eq!(std::mem::size_of::<cohort_memory_info>(), 48);
     let zero: cohort_memory_info = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;

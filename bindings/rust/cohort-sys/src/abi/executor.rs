@@ -83,6 +83,8 @@ pub struct cohort_executor_options {
     pub calibration: *const cohort_calibration,
     /// 0: what backward reads of a forward pass stays until the next one, and backward may be repeated. 1: backward works in that memory, too, which takes less (planned_bytes of cohort_executor_memory()); the second one after a forward is a STATE error.
     pub backward_once: cohort_bool,
+    /// 1: on gpu contexts, products of float32 matrices (FullyConnected, dot, batch_dot, RNN, attention; not convolutions so far) may round their factors to TF32, 11 significant bits, and sum in float32, which units of GPUs for it do several times faster; but for nodes and operators in float32_names. Not in bodies of loops and branches. On CPUs it means nothing. 0: in float32.
+    pub tf32: cohort_bool,
 }
 
 /// Settings of a reshape. Zero in any field means its default.

@@ -123,6 +123,8 @@ pub struct cohort_group_options {
     pub aux_params: *const cohort_arrays,
     /// In which type float32 gradients are summed over the devices: COHORT_DTYPE_FLOAT32, or COHORT_DTYPE_BFLOAT16, which is half as much to move between GPUs, and slower on processors, which share their memory. Each device's gradients are rounded to 8 significant bits then, and their sum again (on GPUs that sum among themselves perhaps the sums on the way, too), to nearest: rounded so once, a sum is off by at most one part in 127 of the gradients' absolute values, added up. The same run still gives the same bits. What an update reads is float32, and so are the gradients that the group shows. Nothing is summed, nor rounded, for one device or COHORT_UPDATE_NO_STORE.
     pub gradient_sum_dtype: cohort_dtype,
+    /// as in executor.h
+    pub tf32: cohort_bool,
 }
 
 extern "C" {

@@ -65,6 +65,8 @@ pub struct cohort_manager_options {
     pub backward_once: cohort_bool,
     /// as in group.h
     pub gradient_sum_dtype: cohort_dtype,
+    /// as in executor.h
+    pub tf32: cohort_bool,
 }
 
 extern "C" {

@@ -438,6 +438,7 @@ our %STRUCTS = (
         size_t => 'num_narrow_names',
         opaque => 'calibration',
         sint32 => 'backward_once',
+        sint32 => 'tf32',
     ],
     cohort_group_options => [
         size_t => 'struct_size',
@@ -482,6 +483,7 @@ our %STRUCTS = (
         opaque => 'arg_params',
         opaque => 'aux_params',
         sint32 => 'gradient_sum_dtype',
+        sint32 => 'tf32',
     ],
     cohort_invoke_options => [
         size_t => 'struct_size',
@@ -514,6 +516,7 @@ our %STRUCTS = (
         sint32 => 'loss_scale_window',
         sint32 => 'backward_once',
         sint32 => 'gradient_sum_dtype',
+        sint32 => 'tf32',
     ],
     cohort_memory_info => [
         size_t => 'struct_size',

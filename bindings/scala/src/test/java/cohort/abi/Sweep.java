@@ -66,6 +66,7 @@ final class Sweep {
         Check.offset(new Structs.ExecutorOptions(), "num_narrow_names", 192);
         Check.offset(new Structs.ExecutorOptions(), "calibration", 200);
         Check.offset(new Structs.ExecutorOptions(), "backward_once", 208);
+        Check.offset(new Structs.ExecutorOptions(), "tf32", 212);
         Check.size(new Structs.GroupOptions(), 336);
         Check.offset(new Structs.GroupOptions(), "struct_size", 0);
         Check.offset(new Structs.GroupOptions(), "workload", 8);
@@ -109,6 +110,7 @@ final class Sweep {
         Check.offset(new Structs.GroupOptions(), "arg_params", 312);
         Check.offset(new Structs.GroupOptions(), "aux_params", 320);
         Check.offset(new Structs.GroupOptions(), "gradient_sum_dtype", 328);
+        Check.offset(new Structs.GroupOptions(), "tf32", 332);
         Check.size(new Structs.InvokeOptions(), 32);
         Check.offset(new Structs.InvokeOptions(), "struct_size", 0);
         Check.offset(new Structs.InvokeOptions(), "context", 8);
@@ -139,6 +141,7 @@ final class Sweep {
         Check.offset(new Structs.ManagerOptions(), "loss_scale_window", 168);
         Check.offset(new Structs.ManagerOptions(), "backward_once", 172);
         Check.offset(new Structs.ManagerOptions(), "gradient_sum_dtype", 176);
+        Check.offset(new Structs.ManagerOptions(), "tf32", 180);
         Check.size(new Structs.MemoryInfo(), 48);
         Check.offset(new Structs.MemoryInfo(), "struct_size", 0);
         Check.offset(new Structs.MemoryInfo(), "planned_bytes", 8);

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// What BatchNorm and SyncBatchNorm have in common on CUDA: sums over channels, taken in parts, a warp each, which are
+// joined in order, the same bits at every launch; and what follows the statistics.
+#pragma once
+
+#include <cmath>
+
+#include "cuda/op/rows.cuh"
+#include "op/batch_norm.hpp"
+
+namespace cohort {
+namespace batch_norm {
+
+// A tensor as (outer, channels, inner).
+struct Extent {
+  int64_t outer, channels, inner;
+  COHORT_HOST_DEVICE int64_t each() const { return outer * inner; }  // elements of a channel
+  COHORT_HOST_DEVICE int64_t size() const { return outer * channels * inner; }
+  COHORT_HOST_DEVICE int64_t place(int64_t channel, int64_t i) const {
+    return (i / inner * channels + channel) * inner + i % inner;
+  }
+  COHORT_HOST_DEVICE int64_t channel_of(int64_t place) const { return place / inner % channels; }
+};
+
+inline Extent extent_of(const BatchNormAttrs &a, const Shape &data) {
+  const int axis = normalize_axis(a.axis, data.rank(), "BatchNorm");
+  return {data.size(0, axis), data[axis], data.size(axis + 1, data.rank())};
+}
+
+// Enough warps to keep the device busy.
+inline int64_t parts_of(const Extent &e) {
+  constexpr int64_t kWarps = 132 * 32, kLeast = 256;  // elements of a part
+  return std::clamp<int64_t>(std::min(kWarps / std::max<int64_t>(e.channels, 1), e.each() / kLeast), 1, 128);
+}
+
+// sums[(channel * parts + part) * kSums + k] = the sum of fn(channel, place)[k] over a part of a channel.
+template <typename C, int kSums>
+struct Sums {
+  C at[kSums];
+};
+
+template <typename C, int kSums, typename Fn>
+void sum_channels(const Lane &lane, const Extent &e, int64_t parts, C *sums, const Fn &fn) {
+  for_each_row(lane, e.channels * parts, [=] __device__(int64_t unit) {
+    const int64_t channel = unit / parts, part = unit % parts;
+    Sums<C, kSums> all{};
+    for (int64_t i = e.each() * part / parts + threadIdx.x; i < e.each() * (part + 1) / parts; i += 32) {
+      const Sums<C, kSums> one = fn(channel, e.place(channel, i));
+      for (int k = 0; k < kSums; ++k) all.at[k] += one.at[k];
+    }
+    for (int k = 0; k < kSums; ++k) {
+      const C sum = warp_sum(all.at[k]);
+      if (threadIdx.x == 0) sums[unit * kSums + k] = sum;
+    }
+  });
+}
+
+// The sum k of a channel from those of its parts.
+template <typename C>
+__device__ C joined(const C *sums, int64_t channel, int64_t parts, int num_sums, int k) {
+  C sum = 0;
+  for (int64_t part = 0; part < parts; ++part) sum += sums[(channel * parts + part) * num_sums + k];
+  return sum;
+}
+
+inline bool keeps(const StepSpec &spec) { return spec.is_train || spec.keep_for_backward; }
+inline bool is_global(const StepSpec &spec) {
+  return !spec.is_train || spec.attrs_as<BatchNormAttrs>().use_global_stats;
+}
+inline bool is_shared(const StepSpec &forward) { return forward.num_replicas > 1 && !is_global(forward); }
+
+// Functors that sum_channels() takes: types with names.
+template <typename C>
+struct Values {
+  Elements x;
+  __device__ Sums<C, 1> operator()(int64_t, int64_t place) const { return {{load<C>(x, place)}}; }
+};
+template <typename C>
+struct SquaredDistances {
+  Elements x;
+  const C *mean;
+  __device__ Sums<C, 1> operator()(int64_t channel, int64_t place) const {
+    const C distance = load<C>(x, place) - mean[channel];
+    return {{distance * distance}};
+  }
+};
+
+// The head gradient where a relu behind let the element through, and the element normalised.
+template <typename C>
+struct Gradients {
+  Elements head, x;
+  const C *mean, *variance, *gamma;
+  C eps;
+  bool fixed;
+
+  // Of a backward kernel: head gradients, data, gamma. `saved` are mean and variance.
+  Gradients(const Args &args, const BatchNormAttrs &attrs, const Extent &e, int heads, Dtype dtype)
+      : head(elements_of(args.inputs[0], dtype)),
+        x(elements_of(args.inputs[heads], dtype)),
+        mean(static_cast<const C *>(args.saved)),
+        variance(mean + e.channels),
+        gamma(args.in<C>(heads + 1)),
+        eps(C(attrs.eps)),
+        fixed(attrs.fix_gamma) {}
+  __device__ C scale(int64_t channel) const { return fixed ? C(1) : gamma[channel]; }
+  __device__ C inverse(int64_t channel) const { return C(1) / std::sqrt(variance[channel] + eps); }
+  __device__ C normal(int64_t channel, int64_t place) const {
+    return (load<C>(x, place) - mean[channel]) * inverse(channel);
+  }
+  __device__ C gradient(const uint8_t *mask, int64_t place) const {
+    return mask && !mask[place] ? C(0) : load<C>(head, place);
+  }
+};
+inline bool fixes_gamma(const StepSpec &backward) {
+  return backward.is_train && backward.attrs_as<BatchNormAttrs>().fix_gamma && backward.wanted[1];
+}
+template <typename C>
+void fill_with_ones(const Lane &lane, C *to, int64_t count) {
+  for_each(lane, count, [=] __device__(int64_t i) { to[i] = C(1); });
+}
+
+template <typename C>
+struct Moments {
+  C mean, variance;
+};
+
+// What follows the statistics, which lie in `mean` and `variance`: outputs, moving statistics, the normalised data.
+// C: type of statistics and parameters, float of 16-bit data.
+template <typename C>
+class Normalises {
+ public:
+  Normalises(const StepSpec &spec, bool relu)
+      : attrs_(spec.attrs_as<BatchNormAttrs>()),
+        e_(extent_of(attrs_, spec.inputs[0].shape)),
+        dtype_(spec.inputs[0].dtype),
+        moves_(spec.is_train && !attrs_.use_global_stats && !spec.frozen),
+        relu_(relu) {}
+
+  const Extent &extent() const { return e_; }
+  Dtype dtype() const { return dtype_; }
+
+  // moments(channel): of those that this writes to `mean` and `variance`.
+  template <typename Fn>
+  void publish(const Args &args, const Lane &lane, C *mean, C *variance, const Fn &moments) const {
+    const bool moves = moves_, gives_variance = attrs_.gives_variance;
+    const C eps = C(attrs_.eps), momentum = C(attrs_.momentum);
+    C *const moving_mean = args.mutable_in<C>(3), *const moving_variance = args.mutable_in<C>(4);
+    C *const mean_out = args.out<C>(1), *const inverse_out = args.out<C>(2);
+    for_each(lane, e_.channels, [=] __device__(int64_t c) {
+      const Moments<C> now = moments(c);
+      mean[c] = now.mean;
+      variance[c] = now.variance;
+      if (mean_out) mean_out[c] = mean[c];
+      if (inverse_out) inverse_out[c] = gives_variance ? variance[c] : C(1) / std::sqrt(variance[c] + eps);
+      if (!moves) return;
+      moving_mean[c] = momentum * moving_mean[c] + (1 - momentum) * mean[c];
+      moving_variance[c] = momentum * moving_variance[c] + (1 - momentum) * variance[c];
+    });
+  }
+
+  // mask: what a relu lets through; null: nobody asks.
+  void normalise(const Args &args, const Lane &lane, const C *mean, const C *variance, uint8_t *mask) const {
+    const Extent e = e_;
+    const bool relu = relu_;
+    const C eps = C(attrs_.eps);
+    const Elements x = elements_of(args.inputs[0], dtype_), y = elements_of(args.outputs[0], dtype_);
+    const C *const gamma = attrs_.fix_gamma ? nullptr : args.in<C>(1), *const beta = args.in<C>(2);
+    for_each(lane, e.size(), [=] __device__(int64_t i) {
+      const int64_t c = e.channel_of(i);
+      const C scale = (gamma ? gamma[c] : C(1)) / std::sqrt(variance[c] + eps);
+      C value = (load<C>(x, i) - mean[c]) * scale + beta[c];
+      if (mask) mask[i] = value > 0;
+      if (relu && value < 0) value = 0;
+      store(y, i, value);
+    });
+  }
+
+ private:
+  const BatchNormAttrs attrs_;
+  const Extent e_;
+  const Dtype dtype_;
+  const bool moves_, relu_;
+};
+
+}  // namespace batch_norm
+}  // namespace cohort

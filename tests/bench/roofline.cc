@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "roofline.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "bench_handles.hpp"
+
+namespace bench {
+namespace {
+
+using Trace = Handle<cohort_trace, cohort_trace_free>;
+
+struct Sum {
+  double count = 0, flops = 0, bytes = 0, bound_ms = 0;
+  void add(const Sum &other) {
+    count += other.count, flops += other.flops, bytes += other.bytes, bound_ms += other.bound_ms;
+  }
+};
+
+bool is_work(cohort_span_kind kind) {
+  return kind == COHORT_SPAN_OPERATOR || kind == COHORT_SPAN_COPY || kind == COHORT_SPAN_EXCHANGE ||
+         kind == COHORT_SPAN_UPDATE;
+}
+
+}  // namespace
+
+std::string roofline_of(Measured &work, const Options &options, double ms_of_step) {
+  const int steps = std::max(1, std::min(options.steps, 10));
+  const Trace trace = make<Trace>(cohort_trace_create, nullptr);
+  ok(cohort_trace_start(trace.get()));
+  for (int i = 0; i < steps; ++i) work.step();
+  work.wait();
+  ok(cohort_trace_stop(trace.get()));
+  size_t num_totals = 0;
+  ok(cohort_trace_num_totals(trace.get(), COHORT_TOTALS_BY_OPERATOR, &num_totals));
+  Sum all;
+  std::fprintf(stderr, "%-36s %8s %12s %12s %12s\n", "a step", "times", "MFLOP", "MB", "least us");
+  for (size_t i = 0; i < num_totals; ++i) {
+    cohort_span_total total = COHORT_SPAN_TOTAL_INIT;
+    const char *name = nullptr, *op = nullptr;
+    ok(cohort_trace_total(trace.get(), COHORT_TOTALS_BY_OPERATOR, i, &name, &op, &total));
+    if (!is_work(total.kind)) continue;
+    const Sum one{double(total.count) / steps, total.flops / steps, total.bytes / steps, total.bound_ns / steps / 1e6};
+    all.add(one);
+    std::fprintf(stderr, "%-36s %8.1f %12.3f %12.3f %12.2f\n", *op ? op : name, one.count, one.flops / 1e6,
+                 one.bytes / 1e6, one.bound_ms * 1e3);
+  }
+  return format("{\"works\": %.1f, \"mflop\": %.3f, \"mb\": %.3f, \"bound_ms\": %.5f, \"share_of_bound\": %.4f}",
+                all.count, all.flops / 1e6, all.bytes / 1e6, all.bound_ms,
+                ms_of_step > 0 ? all.bound_ms / options.contexts / ms_of_step : 0);
+}
+
+}  // namespace bench
