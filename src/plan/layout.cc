@@ -241,8 +241,9 @@ class LayoutPass {
     } catch (const Error &e) {
       throw Error(e.code(), text(made.label, ": ", e.what()), ir_.node(step.node).name);
     }
+    for (const int unread : spec.unread) inputs[size_t(unread)] = -1;
     for (size_t i = 0; reads_layouts && i < inputs.size(); ++i) {
-      inputs[i] = in_layout(inputs[i], spec.inputs[i].layout, step.node);
+      if (inputs[i] >= 0) inputs[i] = in_layout(inputs[i], spec.inputs[i].layout, step.node);
     }
 
     kernel_of_[s] = made.kernel.get();

@@ -32,9 +32,77 @@ static void the_gradient_of_a_batch_norm_lies_where_its_head_gradient_was(void *
   }
 }
 
+/* Which gradients are wanted: those of `named`, which ends with NULL. */
+static cohort_executor *bind_for_gradients_of(cohort_symbol *symbol, cohort_descs *known, const char *const *named) {
+  const char *reqs[8];
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  size_t count = 0;
+
+  while (named[count]) reqs[count++] = "write";
+  options.grad_req_names = named;
+  options.grad_req_list = reqs;
+  options.num_grad_reqs = count;
+  return simple_bind(symbol, known, &options);
+}
+
+static cohort_symbol *batch_norm(const char *name, cohort_symbol *data) {
+  return node("BatchNorm", name, NO_ATTRS, INPUTS(data));
+}
+
+static cohort_symbol *loss_of(cohort_symbol *data) {
+  return node("MakeLoss", "loss", NO_ATTRS, INPUTS(node("exp", "after", NO_ATTRS, INPUTS(data))));
+}
+
+static cohort_symbol *convolution(const char *name, const char *filters, cohort_symbol *data) {
+  return node("Convolution", name, ATTRS("kernel", "(1, 1)", "num_filter", filters, "no_bias", "True"), INPUTS(data));
+}
+
+/* Maxima know where they were, and means need not know: what was pooled is not kept, and its gradient lies there. */
+static void pooling_keeps_no_data(void **state) {
+  const char *const types[] = {"max", "avg"};
+  const size_t value = BATCH * 16 * SIDE * SIDE * sizeof(float);
+  size_t i;
+
+  (void)state;
+  only_on_cpus();
+  for (i = 0; i < COUNT(types); ++i) {
+    cohort_symbol *pooled =
+        node("Pooling", "pool", ATTRS("kernel", "(2, 2)", "stride", "(2, 2)", "pool_type", types[i]),
+             INPUTS(batch_norm("norm", variable("x"))));
+    cohort_executor *executor =
+        simple_bind_with(loss_of(pooled), desc("x", SHAPE(BATCH, 16, SIDE, SIDE), NULL), "write");
+
+    assert_true(planned(executor) < 3 * value + value / 2);
+    cohort_executor_free(executor);
+  }
+}
+
+/* A weight without a gradient is multiplied with the head gradient alone. */
+static void a_frozen_layer_keeps_no_data(void **state) {
+  const size_t value = BATCH * 16 * SIDE * SIDE * sizeof(float);
+  const size_t most[] = {2 * value + 3 * value / 4, value + value / 2};
+  const char *const named[] = {"x", NULL};
+  cohort_symbol *layers[2];
+  size_t i;
+
+  (void)state;
+  only_on_cpus();
+  layers[0] = convolution("layer", "4", batch_norm("norm", variable("x")));
+  layers[1] = node("FullyConnected", "layer", ATTRS("num_hidden", "4"), INPUTS(batch_norm("norm", variable("x"))));
+  for (i = 0; i < COUNT(layers); ++i) {
+    cohort_executor *executor =
+        bind_for_gradients_of(loss_of(layers[i]), desc("x", SHAPE(BATCH, 16, SIDE, SIDE), NULL), named);
+
+    assert_true(planned(executor) < most[i]);
+    cohort_executor_free(executor);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_gradient_of_a_batch_norm_lies_where_its_head_gradient_was),
+      cmocka_unit_test(pooling_keeps_no_data),
+      cmocka_unit_test(a_frozen_layer_keeps_no_data),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
