@@ -98,11 +98,33 @@ static void a_frozen_layer_keeps_no_data(void **state) {
   }
 }
 
+/* Layers lie in the layout that the processor likes, and so does what is joined of them: a norm and a layer behind it
+ * read the same values, of which there is one copy. */
+static void layers_are_joined_as_they_lie(void **state) {
+  const size_t value = BATCH * 32 * SIDE * SIDE * sizeof(float);
+  cohort_descs *known = desc("x", SHAPE(BATCH, 16, SIDE, SIDE), NULL);
+  cohort_symbol *joined, *same, *sum;
+  cohort_executor *executor;
+
+  (void)state;
+  only_on_cpus();
+  joined = node("Concat", "joined", NO_ATTRS,
+                INPUTS(convolution("left", "32", variable("x")), convolution("right", "32", variable("y"))));
+  ok(cohort_symbol_output(joined, 0, &same));
+  sum = node("elemwise_add", "sum", NO_ATTRS,
+             INPUTS(convolution("last", "16", joined), convolution("normal", "16", batch_norm("norm", same))));
+  ok(cohort_descs_add(known, "y", SHAPE(BATCH, 16, SIDE, SIDE), COHORT_DTYPE_FLOAT32, NULL));
+  executor = simple_bind_with(loss_of(sum), known, "write");
+  assert_true(planned(executor) < 8 * value);
+  cohort_executor_free(executor);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_gradient_of_a_batch_norm_lies_where_its_head_gradient_was),
       cmocka_unit_test(pooling_keeps_no_data),
       cmocka_unit_test(a_frozen_layer_keeps_no_data),
+      cmocka_unit_test(layers_are_joined_as_they_lie),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
