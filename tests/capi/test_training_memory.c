@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What training plans to keep: a gradient takes the place of the one that it is made of. */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "support/executor_tests.h"
 
 enum { BATCH = 2, SIDE = 24 };
@@ -119,12 +122,42 @@ static void layers_are_joined_as_they_lie(void **state) {
   cohort_executor_free(executor);
 }
 
+/* Of a norm its data are kept, of which its result is made again where backward is repeated: gradients lie there. */
+static void results_of_norms_make_room_for_gradients(void **state) {
+  enum { LAYERS = 4 };
+  const char *const channels[] = {"16", "3"};
+  size_t i;
+  int layer;
+
+  (void)state;
+  only_on_cpus();
+  for (i = 0; i < COUNT(channels); ++i) {
+    const int64_t count = atoi(channels[i]);
+    const size_t value = (size_t)(BATCH * count * SIDE * SIDE) * sizeof(float);
+    cohort_symbol *last = variable("x");
+    cohort_executor *executor;
+
+    for (layer = 0; layer < LAYERS; ++layer) {
+      char name[16];
+
+      snprintf(name, sizeof(name), "layer%d", layer);
+      last = convolution(name, channels[i], last);
+      snprintf(name, sizeof(name), "norm%d", layer);
+      last = batch_norm(name, last);
+    }
+    executor = simple_bind_with(loss_of(last), desc("x", SHAPE(BATCH, count, SIDE, SIDE), NULL), "write");
+    assert_true(planned(executor) < (2 * LAYERS + 2) * value + value / 2);
+    cohort_executor_free(executor);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_gradient_of_a_batch_norm_lies_where_its_head_gradient_was),
       cmocka_unit_test(pooling_keeps_no_data),
       cmocka_unit_test(a_frozen_layer_keeps_no_data),
       cmocka_unit_test(layers_are_joined_as_they_lie),
+      cmocka_unit_test(results_of_norms_make_room_for_gradients),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
