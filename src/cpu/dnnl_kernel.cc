@@ -81,6 +81,12 @@ Desc channels_last(const Dims &dims, Dtype dtype) {
   return ordered(dims, dtype, axes);
 }
 
+Desc channels_in_blocks(const Dims &dims, Dtype dtype, int64_t block) {
+  using Tag = memory::format_tag;
+  static const Tag kTags[][3] = {{Tag::nCw8c, Tag::nChw8c, Tag::nCdhw8c}, {Tag::nCw16c, Tag::nChw16c, Tag::nCdhw16c}};
+  return Desc(dims, type_of(dtype), kTags[block == 16][dims.size() - 3]);
+}
+
 Desc any_of(const Dims &dims, Dtype dtype) { return Desc(dims, type_of(dtype), memory::format_tag::any); }
 
 Desc desc_of(const TensorSpec &tensor) {

@@ -38,13 +38,14 @@ class DnnlLayout final : public Layout {
 
 bool type_known(Dtype dtype);  // whether oneDNN has this element type
 memory::data_type type_of(Dtype dtype);
-Dims dims_of(const Shape &shape);                               // rank 0 as {1}
-Desc row_major(const Dims &dims, Dtype dtype);                  // dense, last axis fastest
-Desc ordered(const Dims &dims, Dtype dtype, const Dims &axes);  // dense; axes from slowest to fastest
-Desc channels_last(const Dims &dims, Dtype dtype);              // axis 1 fastest
-Desc any_of(const Dims &dims, Dtype dtype);                     // oneDNN chooses
-Desc desc_of(const TensorSpec &tensor);                         // as it lies
-bool same_bytes(const Desc &a, const Desc &b);                  // both put every element at the same place
+Dims dims_of(const Shape &shape);                                       // rank 0 as {1}
+Desc row_major(const Dims &dims, Dtype dtype);                          // dense, last axis fastest
+Desc ordered(const Dims &dims, Dtype dtype, const Dims &axes);          // dense; axes from slowest to fastest
+Desc channels_last(const Dims &dims, Dtype dtype);                      // axis 1 fastest
+Desc channels_in_blocks(const Dims &dims, Dtype dtype, int64_t block);  // of axis 1, in which they fill whole blocks
+Desc any_of(const Dims &dims, Dtype dtype);                             // oneDNN chooses
+Desc desc_of(const TensorSpec &tensor);                                 // as it lies
+bool same_bytes(const Desc &a, const Desc &b);                          // both put every element at the same place
 bool is_padded(const Desc &desc);
 bool is_channels_last(const Desc &desc);
 // The layout that says `desc`; null if that is row-major and dense, which `plain` describes.

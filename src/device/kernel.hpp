@@ -146,6 +146,7 @@ struct StepSpec {
   // <- (input, output) pairs that may share memory, beside those of Op::inplace: an addend that the kernel adds to in
   // place. It must do as well where the two lie apart.
   std::vector<std::pair<int, int>> inplace;
+  std::vector<int> unread;  // <- inputs that it does without: it gets null pointers, and nothing is kept for it
   int num_threads = 1;
 
   template <typename A>

@@ -45,6 +45,7 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   request.precisions = precisions;
   request.tf32 = options.compute.tf32;
   request.backward_once = with_backward && options.backward_once;
+  request.restores = with_backward && !options.backward_once;
   request.scales_loss = with_backward && options.loss_scale;
   const std::shared_ptr<const Plan> plan = shared_plan(request);
   const auto made = programs.emplace(mode, std::make_shared<ProgramOwner>(plan, is_train, arrays, family, members));
@@ -266,6 +267,7 @@ void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train,
 }
 
 void Executor::Impl::forward_ran(ProgramOwner &program, bool is_train) {
+  backward_has_run = false;
   last = &program;
   last_is_train = is_train;
 }
@@ -294,6 +296,7 @@ void Executor::Impl::give_head_gradients(ProgramOwner &program, const std::vecto
 
 void Executor::Impl::start_backward(ProgramOwner &program) {
   program.begin_backward();
+  if (backward_has_run) program.restore();
   backward_has_run = true;
 }
 

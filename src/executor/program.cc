@@ -249,6 +249,12 @@ void ProgramOwner::resolve() {
     met.find.kernel = &met.first;
     step.kernel = &met.rest;
   }
+  restored_.clear();
+  for (const size_t s : plan_->restored) {
+    restored_.push_back(steps_[s]);
+    restored_.back().kernel = plan_->steps[s].restorer.get();
+    restored_.back().args.scratch = address(plan_->restoring_scratch);
+  }
   generation_ = family_->generation;
 }
 
@@ -511,6 +517,14 @@ void ProgramOwner::run_forward(size_t begin, size_t end) {
   // Once a pass: later stretches of it have values where the prologue works.
   if (begin == 0 && !plan_->prologue.empty()) run_prologue();
   enqueue(begin, end, plan_->brief_forward);
+}
+
+void ProgramOwner::restore() {
+  resolve();
+  if (restored_.empty()) return;
+  begin_work();
+  run_on(0, {restored_.data(), restored_.size(), plan_->brief_forward, backward_failed, true});
+  end_work();
 }
 
 void ProgramOwner::run_backward(size_t begin, size_t end) {

@@ -98,6 +98,8 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   void draw_on();  // once that has drawn: others draw from these streams, too, and have come further
   // Brings what was derived from constants up to date, then queues the forward steps [begin, end).
   void run_forward(size_t begin, size_t end);
+  // Before a backward pass is repeated: queues what makes again what the one before has overwritten.
+  void restore();
   // Queues backward steps [begin, end), counted from the first backward step.
   void run_backward(size_t begin, size_t end);
   void run(const Program &program, const std::shared_ptr<const void> &owner);  // on the main queue
@@ -160,7 +162,7 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   std::vector<size_t> members_;  // per plan device, index in family
   std::vector<std::shared_ptr<Derived>> constants_;
   std::vector<void *> pointers_;
-  std::vector<Step> steps_, prologue_;
+  std::vector<Step> steps_, prologue_, restored_;
   std::vector<Segment> segments_;
   std::vector<std::vector<size_t>> drawing_;  // per plan device, nodes that may draw, ascending
   std::vector<size_t> on_caller_;             // steps that are: Kernel::on_caller()

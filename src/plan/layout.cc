@@ -241,8 +241,9 @@ class LayoutPass {
     } catch (const Error &e) {
       throw Error(e.code(), text(made.label, ": ", e.what()), ir_.node(step.node).name);
     }
+    for (const int unread : spec.unread) inputs[size_t(unread)] = -1;
     for (size_t i = 0; reads_layouts && i < inputs.size(); ++i) {
-      inputs[i] = in_layout(inputs[i], spec.inputs[i].layout, step.node);
+      if (inputs[i] >= 0) inputs[i] = in_layout(inputs[i], spec.inputs[i].layout, step.node);
     }
 
     kernel_of_[s] = made.kernel.get();
@@ -256,6 +257,10 @@ class LayoutPass {
     made.device = step.device;
     made.inplace = step.inplace;
     made.inplace.insert(made.inplace.end(), spec.inplace.begin(), spec.inplace.end());
+    if (const auto *const restoring = restoring_kernel(step, kernel_of_[s])) {
+      made.restorer = std::make_unique<Restorer>(restoring);
+      restoring_scratch_ = std::max(restoring_scratch_, spec.scratch_bytes);
+    }
     if (spec.part_bytes > 0) made.finds_part = kernel_of_[s], made.part_bytes = spec.part_bytes;
     made.scales_loss = step.kernel == kScaleGradient;
     made.scratch = new_block(spec.scratch_bytes, step.device);
@@ -283,6 +288,14 @@ class LayoutPass {
     info->bytes = cost.bytes;
     info->narrow = !spec.inputs.empty() && spec.inputs[0].dtype == Dtype::kBfloat16;
     return info;
+  }
+
+  // One device: another one might still read what is made again.
+  const RestoringKernel *restoring_kernel(const IrStep &step, const Kernel *kernel) const {
+    if (!request_.restores || !step.keep_for_backward || request_.separate_nodes || request_.devices.size() > 1) {
+      return nullptr;
+    }
+    return dynamic_cast<const RestoringKernel *>(kernel);
   }
 
   StepSpec spec_of(const IrStep &step, const std::vector<int> &inputs) const {
@@ -351,6 +364,7 @@ class LayoutPass {
 
   void finish_forward() {
     plan_.num_forward = plan_.steps.size();
+    plan_.restoring_scratch = new_block(restoring_scratch_, 0);
     in_backward_ = true;
     size_t s = 0;
     for (size_t n = 0; n < plan_.node_end.size(); ++n) {
@@ -370,6 +384,7 @@ class LayoutPass {
   const PlanRequest &request_;
   const bool checks_outputs_ = check_enabled("outputs");
   bool in_backward_ = false;
+  size_t restoring_scratch_ = 0;                     // bytes
   std::map<int, std::vector<Reordered>> reordered_;  // by value
   std::vector<bool> constant_;                       // per value
   std::vector<std::vector<int>> sources_;            // per constant value

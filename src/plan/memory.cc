@@ -136,10 +136,24 @@ class MemoryPass {
       touch(step.saved, s);
     }
     if (ir_.request->backward_once) return;
-    // Backward may be repeated after one forward: what it reads of the forward pass stays until its end.
-    for (Block &block : blocks_) {
-      if (block.first < forward && block.last >= forward) block.last = end;
+    // Backward may be repeated after one forward: what it reads of the forward pass stays until its end, or is made
+    // again of what does.
+    const auto is_kept = [&](int b) {
+      return b >= 0 && blocks_[size_t(b)].first < forward && blocks_[size_t(b)].last >= forward;
+    };
+    std::vector<bool> restored(blocks_.size(), false);
+    for (int s = 0; s < forward; ++s) {
+      const PlanStep &step = plan_.steps[size_t(s)];
+      if (!step.restorer) continue;
+      const int from = block_of(step.inputs[0]), to = block_of(step.outputs[0]);
+      if (!is_kept(from) || restored[size_t(from)] || !is_kept(to) || blocks_[size_t(to)].first != s) continue;
+      restored[size_t(to)] = true;
+      plan_.restored.push_back(size_t(s));
     }
+    for (size_t b = 0; b < blocks_.size(); ++b) {
+      if (is_kept(int(b)) && !restored[b]) blocks_[b].last = end;
+    }
+    if (!plan_.restored.empty()) touch(plan_.restoring_scratch, forward, true);
   }
 
   void reuse_in_place() {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "device/restoring.hpp"
 #include "device/trace.hpp"
 #include "plan/compute_types.hpp"
 #include "plan/grad_req.hpp"
@@ -41,6 +42,7 @@ struct PlanRequest {
   bool is_train = false;
   bool with_backward = false;
   bool backward_once = false;  // after each forward: what it has read may be overwritten
+  bool restores = false;       // whoever repeats a backward pass runs the restorers before
   bool always_moves = false;   // training moves auxiliary states without a gradient, too: an operator applied at once
   bool separate_nodes =
       false;  // no fusion, no in-place reuse: each node can be run and looked at (monitor, partial forward)
@@ -91,6 +93,7 @@ struct PlanStep {
   bool scales_loss = false;                  // its numbers are the loss scale
   const Kernel *finds_part = nullptr;  // of a step that meets those of other devices: whose find_part() comes first
   size_t part_bytes = 0;
+  std::unique_ptr<Kernel> restorer;  // makes its first output again, for a backward pass that is repeated; or null
 };
 
 // For the monitor: gradient of input `input` of `node` lies in `slot` after backward step `step`.
@@ -107,9 +110,11 @@ struct Plan {
   std::vector<PlanStep> prologue;
   std::vector<PlanStep> steps;  // forward, then backward
   size_t num_forward = 0;
-  size_t num_inner_steps = 0;                // of the plans inside its nodes
-  std::vector<size_t> arena_bytes;           // per device
-  size_t intermediate_bytes = 0;             // what the arena's values would take side by side, scratch not counted
+  std::vector<size_t> restored;     // forward steps whose restorers run before backward is repeated, in this order
+  int restoring_scratch = -1;       // of each of them
+  size_t num_inner_steps = 0;       // of the plans inside its nodes
+  std::vector<size_t> arena_bytes;  // per device
+  size_t intermediate_bytes = 0;    // what the arena's values would take side by side, scratch not counted
   std::vector<std::vector<int>> node_slots;  // per node and output; -1 fused away
   std::vector<size_t> node_end;              // forward steps up to and with this node
   std::vector<int> head_slots;               // per head, where its value lies: kOutput, or kArgument for a variable

@@ -103,6 +103,41 @@ static void gradients_are_the_same_in_less_memory(void **state) {
   }
 }
 
+/* Without the option: what a norm gave has made room for gradients and is made again, with gamma and beta as they were
+ * in the forward pass. */
+static void a_repeated_backward_finds_what_the_first_has_overwritten(void **state) {
+  enum { MOST = 4000 };
+  static float first[MOST], again[MOST];
+  const char *const changed[] = {"bn1_gamma", "bn1_beta", "bn3_beta"};
+  size_t contexts, n;
+
+  (void)state;
+  for (contexts = 1; contexts <= 2; ++contexts) {
+    cohort_group *one = bind_deep(contexts, 0, "write"), *two = bind_deep(contexts, 0, "write");
+    size_t step, d, i;
+
+    for (step = 0; step < 3; ++step) {
+      run_forward(one, 1);
+      run_forward(two, 1);
+      backward(two, NULL);
+      if (step > 0) backward(two, NULL);
+      for (i = 0; i < COUNT(changed); ++i) {
+        set_param(one, changed[i], counted(SHAPE(CHANNELS), 0.3f + (float)step));
+        set_param(two, changed[i], counted(SHAPE(CHANNELS), 0.3f + (float)step));
+      }
+      backward(one, NULL);
+      backward(two, NULL);
+      for (d = 0; d < contexts; ++d) {
+        n = gradients(one, d, first, MOST);
+        assert_int_equal(gradients(two, d, again, MOST), n);
+        assert_memory_equal(again, first, n * sizeof(float));
+      }
+    }
+    cohort_group_free(one);
+    cohort_group_free(two);
+  }
+}
+
 /* The gradients of the first one stay, an update takes them, and a forward makes way for the next. */
 static void a_second_backward_is_refused(void **state) {
   enum { MOST = 4000 };
@@ -171,6 +206,7 @@ static void managers_pass_it_on(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(gradients_are_the_same_in_less_memory),
+      TEST(a_repeated_backward_finds_what_the_first_has_overwritten),
       TEST(a_second_backward_is_refused),
       TEST(managers_pass_it_on),
   };

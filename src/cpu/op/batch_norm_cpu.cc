@@ -15,6 +15,7 @@
 #include "cpu/op/partial_sums.hpp"
 #include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
+#include "device/restoring.hpp"
 #include "op/activation.hpp"
 
 namespace cohort {
@@ -104,7 +105,7 @@ Problem problem_of(const StepSpec &spec, const TensorSpec &data) {
   return p;
 }
 
-class BatchNormForward final : public Kernel {
+class BatchNormForward final : public RestoringKernel {
  public:
   using Pd = dnnl::batch_normalization_forward::primitive_desc;
 
@@ -128,8 +129,14 @@ class BatchNormForward final : public Kernel {
       workspace_ = book(spec.saved_bytes, pd.workspace_desc().get_size());
       operands.push_back({DNNL_ARG_WORKSPACE, pd.workspace_desc(), Place::saved(workspace_)});
     }
+    if (keeps_) make_restoring_call(spec, operands, pd);
     call_ = Call(pd, name_of(spec), std::move(operands), spec);
     spec.inputs[0].layout = spec.outputs[0].layout = layout_of(p.data, p.plain);
+  }
+
+  void restore(const Args &args, const Lane &) const override {
+    const ThreadsScope threads(num_threads_);
+    restoring_call_.run(args);
   }
 
   void run(const Args &args, const Lane &) const override {
@@ -146,6 +153,9 @@ class BatchNormForward final : public Kernel {
       }
       mean = kept_mean;
       variance = kept_variance;
+      const size_t bytes = size_t(problem_.channels) * sizeof(float);
+      if (ones_.empty()) std::memcpy(saved + gamma_, args.in<float>(1), bytes);
+      std::memcpy(saved + beta_, args.in<float>(2), bytes);
     }
     statistics_.publish(mean, variance, args);
   }
@@ -157,14 +167,30 @@ class BatchNormForward final : public Kernel {
   Place workspace() const { return Place::saved(workspace_); }
 
  private:
+  // The same with gamma and beta, and global statistics, as they were.
+  void make_restoring_call(StepSpec &spec, std::vector<Operand> operands, const Pd &pd) {
+    const size_t bytes = size_t(problem_.channels) * sizeof(float);
+    if (ones_.empty()) gamma_ = book(spec.saved_bytes, bytes);
+    beta_ = book(spec.saved_bytes, bytes);
+    for (Operand &operand : operands) {
+      if (operand.arg == DNNL_ARG_SCALE && ones_.empty()) operand.place = Place::saved(gamma_);
+      if (operand.arg == DNNL_ARG_SHIFT) operand.place = Place::saved(beta_);
+      if (operand.arg == DNNL_ARG_MEAN) operand.place = mean();
+      if (operand.arg == DNNL_ARG_VARIANCE) operand.place = variance();
+    }
+    const size_t scratch_bytes = spec.scratch_bytes;  // of either call
+    restoring_call_ = Call(pd, name_of(spec), std::move(operands), spec);
+    spec.scratch_bytes = scratch_bytes;
+  }
+
   const Problem problem_;
   const Pd pd_;
   const int num_threads_;
   const bool keeps_, global_;
   std::vector<float> ones_;  // the scale with fix_gamma
   Statistics<float> statistics_;
-  size_t mean_ = 0, variance_ = 0, workspace_ = 0;
-  Call call_;
+  size_t mean_ = 0, variance_ = 0, workspace_ = 0, gamma_ = 0, beta_ = 0;
+  Call call_, restoring_call_;
 };
 
 // The number of head gradients; data and gamma follow them.
@@ -338,7 +364,7 @@ struct ChannelGradient {
   }
 };
 
-class PlainBatchNorm final : public Kernel {
+class PlainBatchNorm final : public RestoringKernel {
  public:
   explicit PlainBatchNorm(StepSpec &spec)
       : attrs_(spec.attrs_as<BatchNormAttrs>()),
@@ -349,12 +375,27 @@ class PlainBatchNorm final : public Kernel {
         moves_(moves(spec)),
         relu_(has_relu(spec)) {
     size_t &store = keeps_ ? spec.saved_bytes : spec.scratch_bytes;
-    book(store, size_t(extent_.channels) * 2 * sizeof(double));
+    book(store, size_t(extent_.channels) * 4 * sizeof(double));  // mean, variance, scale and shift
     mask_ = keeps_ && relu_ ? book(spec.saved_bytes, size_t(spec.inputs[0].shape.size())) : 0;
   }
 
   void run(const Args &args, const Lane &lane) const override {
     dispatch_float(dtype_, "BatchNorm", [&](auto type) { normalise<decltype(type)>(args, lane); });
+  }
+  void restore(const Args &args, const Lane &lane) const override {
+    dispatch_float(dtype_, "BatchNorm", [&](auto type) {
+      using T = decltype(type);
+      using S = StatisticsOf<T>;
+      const auto *const mean = static_cast<const S *>(args.saved), *const scale = mean + 2 * extent_.channels,
+                        *const shift = scale + extent_.channels;
+      const auto result = best_version<ChannelResult<T>>();
+      const ChannelRows rows(extent_);
+      parallel_for(lane, extent_.channels, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t c = begin; c < end; ++c) {
+          result(rows, c, args.in<T>(0), mean[c], scale[c], shift[c], relu_, nullptr, args.out<T>(0));
+        }
+      });
+    });
   }
   size_t mask() const { return mask_; }
 
@@ -364,7 +405,8 @@ class PlainBatchNorm final : public Kernel {
     using S = StatisticsOf<T>;
     const Extent e = extent_;
     const S *const gamma = args.in<S>(1), *const beta = args.in<S>(2);
-    auto *const mean = static_cast<S *>(keeps_ ? args.saved : args.scratch), *const variance = mean + e.channels;
+    auto *const mean = static_cast<S *>(keeps_ ? args.saved : args.scratch), *const variance = mean + e.channels,
+                *const scale = variance + e.channels, *const shift = scale + e.channels;
     uint8_t *const mask = keeps_ && relu_ ? static_cast<uint8_t *>(args.saved) + mask_ : nullptr;
     const S eps = S(attrs_.eps);
     const T *x = args.in<T>(0);
@@ -380,8 +422,9 @@ class PlainBatchNorm final : public Kernel {
         } else {
           moments(rows, c, x, mean + c, variance + c);
         }
-        const S scale = (attrs_.fix_gamma ? S(1) : gamma[c]) / std::sqrt(variance[c] + eps);
-        result(rows, c, x, mean[c], scale, beta[c], relu_, mask, y);
+        scale[c] = (attrs_.fix_gamma ? S(1) : gamma[c]) / std::sqrt(variance[c] + eps);
+        shift[c] = beta[c];
+        result(rows, c, x, mean[c], scale[c], shift[c], relu_, mask, y);
       }
     });
     Statistics<S>{e.channels, S(attrs_.momentum), eps, moves_, attrs_.gives_variance}.publish(mean, variance, args);

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining and cutting along one axis: Concat, SliceChannel, stack. Each is the backward step of another.
+// Joining and cutting along one axis: Concat, SliceChannel, stack. Each is the backward step of another. Concat joins
+// images as they lie, if not all do so row by row.
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <optional>
 
+#include "cpu/dnnl_kernel.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
 #include "op/concat.hpp"
@@ -56,17 +60,19 @@ struct Parts {
                    }
                  });
   }
+
+  void join(const Args &args, const Lane &lane) const {
+    char *const whole = args.out<char>(0);
+    for_each(lane, [&](size_t i, int64_t at_part, int64_t at_whole, size_t num_bytes) {
+      std::memcpy(whole + at_whole, args.in<char>(int(i)) + at_part, num_bytes);
+    });
+  }
 };
 
 class Join final : public Kernel {
  public:
   Join(const StepSpec &spec, int64_t outer) : parts_(outer, spec.inputs) {}
-  void run(const Args &args, const Lane &lane) const override {
-    char *const whole = args.out<char>(0);
-    parts_.for_each(lane, [&](size_t i, int64_t at_part, int64_t at_whole, size_t bytes) {
-      std::memcpy(whole + at_whole, args.in<char>(int(i)) + at_part, bytes);
-    });
-  }
+  void run(const Args &args, const Lane &lane) const override { parts_.join(args, lane); }
 
  private:
   const Parts parts_;
@@ -85,6 +91,92 @@ class Cut final : public Kernel {
  private:
   const Parts parts_;
 };
+
+// ---- images as they lie -------------------------------------------------------------------------------------------
+
+// How images lie: the channels in the middle in blocks of so many, or last. Joined along the channels, each image (of
+// blocks) or place (of channels last) is one stretch of every part.
+struct Images {
+  int64_t block = 0;  // 0: channels last
+
+  std::shared_ptr<const Layout> layout(const TensorSpec &images) const {
+    const dnn::Dims dims = dnn::dims_of(images.shape);
+    return dnn::layout_of(
+        block ? dnn::channels_in_blocks(dims, images.dtype, block) : dnn::channels_last(dims, images.dtype),
+        dnn::row_major(dims, images.dtype));
+  }
+  int64_t outer(const Shape &shape) const { return shape[0] * (block ? 1 : shape.size(2, shape.rank())); }
+  static std::optional<Images> of(const TensorSpec &images) {
+    if (!images.layout) return std::nullopt;
+    const dnn::Desc desc = dnn::desc_of(images);
+    if (dnn::is_channels_last(desc)) return Images{};
+    const dnn::Blocking blocking = dnn::blocking_of(desc);
+    if (!blocking.blocked || blocking.inner_axes != dnn::Dims{1}) return std::nullopt;
+    return Images{blocking.inner_blocks[0]};
+  }
+};
+
+// In which most of the parts lie already, by bytes; in blocks only where each part has whole ones.
+std::optional<Images> common_images(const std::vector<TensorSpec> &parts) {
+  std::map<int64_t, size_t> bytes;
+  size_t rows = 0;
+  for (const TensorSpec &part : parts) {
+    const auto images = Images::of(part);
+    (images ? bytes[images->block] : rows) += part.bytes();
+  }
+  for (auto lies = bytes.begin(); lies != bytes.end();) {
+    const bool whole = std::all_of(parts.begin(), parts.end(), [&](const TensorSpec &part) {
+      return lies->first == 0 || part.shape[1] % lies->first == 0;
+    });
+    if (!whole) bytes[0] += lies->second;
+    lies = whole ? std::next(lies) : bytes.erase(lies);
+  }
+  const auto most =
+      std::max_element(bytes.begin(), bytes.end(), [](const auto &a, const auto &b) { return a.second < b.second; });
+  if (most == bytes.end() || most->second < rows) return std::nullopt;
+  return Images{most->first};
+}
+
+class JoinImages final : public Kernel {
+ public:
+  JoinImages(StepSpec &spec, const Images &images)
+      : images_(images), parts_(images.outer(spec.outputs[0].shape), spec.inputs) {
+    for (TensorSpec &part : spec.inputs) part.layout = images.layout(part);
+    spec.outputs[0].layout = images.layout(spec.outputs[0]);
+  }
+  void run(const Args &args, const Lane &lane) const override { parts_.join(args, lane); }
+  const Images &images() const { return images_; }
+
+ private:
+  const Images images_;
+  const Parts parts_;
+};
+
+std::string refuses_images(const StepSpec &spec) {
+  const Shape &whole = spec.outputs[0].shape;
+  if (whole.rank() < 3 || normalize_axis(spec.attrs_as<ConcatAttrs>().dim, whole.rank(), "Concat") != 1) {
+    return "joins along the channels of images alone";
+  }
+  return "";
+}
+
+std::unique_ptr<Kernel> make_images(StepSpec &spec) {
+  const auto images = common_images(spec.inputs);
+  return images ? std::make_unique<JoinImages>(spec, *images) : nullptr;
+}
+
+// As the parts lay in the forward pass.
+std::string refuses_cut_images(const StepSpec &spec) {
+  return dynamic_cast<const JoinImages *>(spec.forward) ? "" : "the forward pass joined row-major arrays";
+}
+std::unique_ptr<Kernel> make_cut_images(StepSpec &spec) {
+  const Images &images = dynamic_cast<const JoinImages &>(*spec.forward).images();
+  spec.inputs[0].layout = images.layout(spec.inputs[0]);
+  for (TensorSpec &part : spec.outputs) part.layout = images.layout(part);
+  return std::make_unique<Cut>(Parts(images.outer(spec.inputs[0].shape), spec.outputs));
+}
+
+// ---- row-major ------------------------------------------------------------------------------------------------------
 
 int64_t rows_before(const Shape &whole, int64_t axis, const char *op) {
   return whole.size(0, normalize_axis(axis, whole.rank(), op));
@@ -120,7 +212,13 @@ std::unique_ptr<Kernel> make_stack_backward(StepSpec &spec) {
 
 COHORT_KERNEL_BY(cpu, stack, make_stack);
 COHORT_KERNEL_BY(cpu, _backward_stack, make_stack_backward);
+COHORT_KERNEL_BY(cpu, Concat, make_images).named("images").dtypes(dnn::kLayerTypes).when(refuses_images).any_layout();
 COHORT_KERNEL_BY(cpu, Concat, make_concat);
+COHORT_KERNEL_BY(cpu, _backward_Concat, make_cut_images)
+    .named("images")
+    .dtypes(dnn::kLayerTypes)
+    .when(refuses_cut_images)
+    .any_layout();
 COHORT_KERNEL_BY(cpu, _backward_Concat, make_concat_backward);
 COHORT_KERNEL_BY(cpu, SliceChannel, make_slice_channel);
 COHORT_KERNEL_BY(cpu, _backward_SliceChannel, make_slice_channel_backward);

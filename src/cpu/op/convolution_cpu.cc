@@ -10,6 +10,7 @@
 #include "cpu/op/activation_math.hpp"
 #include "cpu/op/plain_convolution.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/linear_inputs.hpp"
 
 namespace cohort {
 namespace {
@@ -228,6 +229,7 @@ class ConvolutionBackward final : public Kernel {
   ConvolutionBackward(StepSpec &spec, const Problem &p, const ForwardDesc &hint, const std::optional<DataDesc> &data,
                       const std::optional<WeightsDesc> &weights, int num_threads)
       : num_threads_(num_threads) {
+    spec.unread = unread_by_linear(weights.has_value(), data.has_value());
     const Desc head = hint.dst_desc(), src = hint.src_desc();
     size_t for_data = 0;
     spec.inputs[0].layout = layout_of(head, p.plain_result);
@@ -322,6 +324,7 @@ class PlainConvolutionBackward final : public Kernel {
     const auto &a = spec.attrs_as<ConvolutionAttrs>();
     sizes_ = convolution_sizes(spec.inputs[1].shape, spec.inputs[2].shape, spec.inputs[0].shape, a.stride, a.dilate,
                                a.pad, a.num_group, channels_last(a.layout));
+    spec.unread = unread_by_linear(wanted_[1], wanted_[0]);
   }
   void run(const Args &args, const Lane &lane) const override {
     const void *const head = args.in<void>(0);

@@ -9,6 +9,7 @@
 #include "cpu/dnnl_kernel.hpp"
 #include "cpu/op/plain_convolution.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/linear_inputs.hpp"
 
 namespace cohort {
 namespace {
@@ -118,6 +119,7 @@ class DeconvolutionBackward final : public Kernel {
   DeconvolutionBackward(StepSpec &spec, const Problem &p, const ForwardDesc &hint, const std::optional<DataDesc> &data,
                         const std::optional<WeightsDesc> &weights, int num_threads)
       : num_threads_(num_threads) {
+    spec.unread = unread_by_linear(weights.has_value(), data.has_value());
     const Desc head = hint.dst_desc(), src = hint.src_desc();
     spec.inputs[0].layout = layout_of(head, p.plain_result);
     if (data) {
@@ -188,6 +190,7 @@ class PlainDeconvolutionBackward final : public Kernel {
     sizes_ =
         convolution_sizes(spec.inputs[0].shape, spec.inputs[2].shape, spec.inputs[1].shape, a.stride, a.dilate,
                           deconvolution_padding(a, spec.inputs[1].shape).pad, a.num_group, channels_last(a.layout));
+    spec.unread = unread_by_linear(wanted_[1], wanted_[0]);
   }
   void run(const Args &args, const Lane &lane) const override {
     const void *const head = args.in<void>(0);

@@ -14,6 +14,7 @@
 #include "cpu/dnnl_post_ops.hpp"
 #include "cpu/op/activation_math.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/linear_inputs.hpp"
 
 namespace cohort {
 namespace {
@@ -152,6 +153,7 @@ class FullyConnectedBackward final : public Kernel {
  public:
   FullyConnectedBackward(StepSpec &spec, const Product &p, int num_threads)
       : product_(p), wanted_(spec.wanted), num_threads_(num_threads) {
+    spec.unread = unread_by_linear(wanted_[1], wanted_[0]);
     if (is_tiny(p)) return;
     const Desc head = matrix(p, p.rows, p.out), data = matrix(p, p.rows, p.in), weight = matrix(p, p.out, p.in);
     if (wanted_[0]) {
@@ -245,7 +247,9 @@ class PlainFullyConnected final : public Kernel {
 class PlainFullyConnectedBackward final : public Kernel {
  public:
   explicit PlainFullyConnectedBackward(StepSpec &spec)
-      : product_(backward_product(spec)), wanted_(spec.wanted), dtype_(spec.inputs[0].dtype) {}
+      : product_(backward_product(spec)), wanted_(spec.wanted), dtype_(spec.inputs[0].dtype) {
+    spec.unread = unread_by_linear(wanted_[1], wanted_[0]);
+  }
   void run(const Args &args, const Lane &lane) const override {
     dispatch_float(dtype_, "_backward_FullyConnected", [&](auto type) { multiply<decltype(type)>(args, lane); });
   }

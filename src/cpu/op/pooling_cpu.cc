@@ -221,6 +221,7 @@ class PoolingBackward final : public Kernel {
       operands.push_back({DNNL_ARG_WORKSPACE, pd.workspace_desc(), Place::saved(0)});
     }
     call_ = Call(pd, name_of(spec), std::move(operands), spec);
+    spec.unread = {1, 2};  // the workspace knows where the maxima were
     spec.inputs[0].layout = layout_of(pd.diff_dst_desc(), forward.problem().plain_result);
     spec.outputs[0].layout = layout_of(pd.diff_src_desc(), forward.problem().plain_data);
   }
