@@ -119,9 +119,17 @@ void InputFile::read(uint64_t offset, void *to, size_t bytes) {
   if (bytes > 0) std::memcpy(to, &buffer_[size_t(offset - buffer_begin_)], bytes);
 }
 
+std::string InputFile::read_whole() {
+  std::string content(size_t(size_), 0);
+  read(0, &content[0], content.size());
+  return content;
+}
+
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string &path) {
-  const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status;
+  if (stat(path.c_str(), &status) != 0) fail_with_errno(path, "cannot be opened");
+  if (!S_ISREG(status.st_mode)) return nullptr;  // not opened: a pipe's content is for the first who does
+  const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (descriptor.get() < 0 || fstat(descriptor.get(), &status) != 0) fail_with_errno(path, "cannot be opened");
   if (!S_ISREG(status.st_mode) || status.st_size == 0) return nullptr;
   const size_t bytes = size_t(status.st_size);
@@ -208,11 +216,6 @@ void write_file(const std::string &path, const void *data, size_t bytes) {
   file.commit();
 }
 
-std::string read_file(const std::string &path) {
-  InputFile file(path);
-  std::string content(size_t(file.size()), 0);
-  file.read(0, &content[0], content.size());
-  return content;
-}
+std::string read_file(const std::string &path) { return InputFile(path).read_whole(); }
 
 }  // namespace cohort

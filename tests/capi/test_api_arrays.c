@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays over the C ABI: whose memory they are, views, copies, lists of arrays and .params files in memory. */
+#include <fcntl.h>
 #include <math.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "support/boundary.h"
+#include "support/temporary.h"
 
 static const int64_t two = 2, three = 3, four = 4, six = 6;
 static const int64_t two_by_three[] = {2, 3};
@@ -428,6 +433,73 @@ static void files_are_checked(void **state) {
   cohort_ndarray_free(array);
 }
 
+/* A child writes a file's content into a pipe. */
+static pid_t pour(const char *path, const char *pipe) {
+  const pid_t child = fork();
+
+  if (child == 0) {
+    FILE *const from = fopen(path, "rb");
+    const int to = open(pipe, O_WRONLY);
+    char bytes[4096];
+    size_t num;
+
+    if (!from || to < 0) _exit(1);
+    while ((num = fread(bytes, 1, sizeof bytes, from)) > 0)
+      if (write(to, bytes, num) != (ssize_t)num) _exit(2);
+    _exit(0);
+  }
+  return child;
+}
+
+/* Files of every form may come through a pipe, which gives its content to the first who opens it. */
+static void arrays_come_through_a_pipe(void **state) {
+  enum { LENGTH = 40000 };
+  static float values[LENGTH];
+  const int64_t length = LENGTH;
+  char path[TEMPORARY_PATH], pipe[TEMPORARY_PATH];
+  cohort_arrays *list = NULL;
+  cohort_ndarray *array;
+  int form, maps, i;
+
+  (void)state;
+  only_on_cpus();
+  for (i = 0; i < LENGTH; ++i) values[i] = (float)i;
+  array = floats(values, &length, 1);
+  temporary_path(path, "poured", ".arrays");
+  temporary_path(pipe, "poured", ".pipe");
+  ok(cohort_arrays_create(&list));
+  ok(cohort_arrays_add(list, "numbers", array));
+  cohort_ndarray_free(array);
+  assert_int_equal(mkfifo(pipe, 0600), 0);
+  alarm(120); /* who opens the pipe again would wait for ever */
+  for (form = 0; form < 3; ++form) {
+    ok((form == 0 ? cohort_arrays_save : form == 1 ? cohort_arrays_save_npy : cohort_arrays_save_npz)(list, path));
+    for (maps = 0; maps < 2; ++maps) {
+      const pid_t child = pour(path, pipe);
+      cohort_arrays *read = NULL;
+      int status = -1;
+
+      assert_true(child > 0);
+      ok(maps ? cohort_arrays_map(pipe, &read) : cohort_arrays_load(pipe, NULL, &read));
+      assert_int_equal(waitpid(child, &status, 0), child);
+      assert_int_equal(status, 0);
+      ok(cohort_arrays_get(read, 0, &array));
+      assert_floats(array, values, LENGTH);
+      cohort_ndarray_free(array);
+      cohort_arrays_free(read);
+      ok(maps ? cohort_arrays_map(path, &read) : cohort_arrays_load(path, NULL, &read));
+      ok(cohort_arrays_get(read, 0, &array));
+      assert_floats(array, values, LENGTH);
+      cohort_ndarray_free(array);
+      cohort_arrays_free(read);
+    }
+  }
+  alarm(0);
+  remove(path);
+  remove(pipe);
+  cohort_arrays_free(list);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(wrapped_memory_is_given_back_once),
@@ -443,6 +515,7 @@ int main(void) {
       TEST(params_bytes_are_mxnets),
       TEST(damaged_params_are_refused),
       TEST(files_are_checked),
+      TEST(arrays_come_through_a_pipe),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
