@@ -18,8 +18,8 @@
  *
  * Overwriting. What was recorded must not be overwritten before the gradient has been computed from it: a call that
  * needs such an array is COHORT_ERROR_STATE, which says by which operator the array was recorded. Marked arrays may be
- * overwritten at any time but between their use and the backward pass: optimizers do that. Arrays that share memory are
- * overwritten together.
+ * overwritten at any time but between their use and the backward pass: optimizers do that. What counts is the elements
+ * of the array: others of the same memory, as other rows of a batch, may be written.
  *
  * Memory. The tape keeps the arrays that gradients need, and nothing of what nobody can reach any more: a value goes
  * when it is in no handle and no recorded operator that could still give a gradient reads it. A backward pass lets go of

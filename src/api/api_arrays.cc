@@ -133,7 +133,7 @@ cohort_error *cohort_arrays_load(const char *path, const cohort_context *context
 cohort_error *cohort_arrays_map(const char *path, cohort_arrays **out_arrays) {
   return guard([&] {
     require(out_arrays, "out_arrays");
-    *out_arrays = make_handle<cohort_arrays>(map_params(to_text(path, "path")));
+    *out_arrays = make_handle<cohort_arrays>(map_arrays(to_text(path, "path")));
   });
 }
 

@@ -61,7 +61,7 @@ class LentArrays {
         if (!*failure) *failure = std::current_exception();
       }
       array.wait_to_write();
-      array.fail("it was lent to a callback, which has returned");
+      array.revoke("the array was lent to a callback, which has returned");
     }
   }
 

@@ -14,6 +14,7 @@
 #include <mutex>
 
 #include "base/error.hpp"
+#include "base/per_process.hpp"
 #include "base/processors.hpp"
 #include "base/settings.hpp"
 #include "device/host_services.hpp"
@@ -114,10 +115,7 @@ struct Queues {
   std::vector<std::weak_ptr<Queue>> alive;
 };
 
-Queues &queues() {
-  static auto *const instance = new Queues;  // queues outlive static objects
-  return *instance;
-}
+Queues &queues() { return per_process<Queues>(); }
 
 struct Registry {
   std::mutex mutex;  // guards the two below; held while a device is made
@@ -130,10 +128,7 @@ struct Registry {
   }
 };
 
-Registry &registry() {
-  static auto *const instance = new Registry;  // devices outlive static objects
-  return *instance;
-}
+Registry &registry() { return per_process<Registry>(); }
 
 std::shared_ptr<Device> create_gpu(Registry &all, const Context &context) {
   const BackendExports &backend = all.load_gpu();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/memory_account.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -57,15 +59,38 @@ MemoryAccount::Counts MemoryAccount::counts() const {
   return counts_;
 }
 
+namespace {
+
+// Nobody else is inside while a process forks: in the child nobody would ever come out.
+struct Accounts {
+  std::mutex mutex;  // guards all
+  std::map<Context, std::unique_ptr<MemoryAccount>> all;
+
+  void enter() {
+    mutex.lock();
+    for (const auto &entry : all) entry.second->lock();
+  }
+  void leave() {
+    for (const auto &entry : all) entry.second->unlock();
+    mutex.unlock();
+  }
+};
+
+Accounts &accounts() {
+  static Accounts *const instance = [] {
+    auto *made = new Accounts;  // memory outlives static objects
+    pthread_atfork([] { accounts().enter(); }, [] { accounts().leave(); }, [] { accounts().leave(); });
+    return made;
+  }();
+  return *instance;
+}
+
+}  // namespace
+
 MemoryAccount &memory_account(const Context &asked) {
-  struct Accounts {
-    std::mutex mutex;  // guards all
-    std::map<Context, std::unique_ptr<MemoryAccount>> all;
-  };
-  static auto *const accounts = new Accounts;  // memory outlives static objects
   const Context context{asked.on_host() ? DeviceType::kCpu : asked.type, asked.id};
-  const Lock lock(accounts->mutex);
-  std::unique_ptr<MemoryAccount> &account = accounts->all[context];
+  const Lock lock(accounts().mutex);
+  std::unique_ptr<MemoryAccount> &account = accounts().all[context];
   if (!account) account = std::make_unique<MemoryAccount>(context);
   return *account;
 }

@@ -37,6 +37,8 @@ class MemoryAccount {
   void set_limit(size_t bytes);  // 0: none
   void reset_peak();
   Counts counts() const;
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
 
  private:
   const Context context_;

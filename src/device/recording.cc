@@ -81,7 +81,7 @@ bool Recording::running() const {
 
 size_t Recording::num_events() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return held_.events.size();
+  return held_.log.size();
 }
 
 uint64_t Recording::num_dropped() const {
@@ -89,13 +89,23 @@ uint64_t Recording::num_dropped() const {
   return held_.num_dropped;
 }
 
-Recording::Contents Recording::contents() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<Event> open;
-  if (running_) open = open_events(trace_now_ns());
-  Contents all = held_;
-  all.events.insert(all.events.end(), open.begin(), open.end());
-  return all;
+void Recording::EventLog::add(const Event &event) {
+  const size_t at = first_ + size_;
+  if (at == blocks_.size() * kLength) blocks_.push_back(std::shared_ptr<Event[]>(new Event[kLength]));
+  blocks_[at / kLength][at % kLength] = event;
+  ++size_;
+}
+
+void Recording::EventLog::drop_oldest() {
+  --size_;
+  if (++first_ < kLength) return;
+  blocks_.pop_front();
+  first_ = 0;
+}
+
+void Recording::EventLog::append_to(std::vector<Event> *events) const {
+  events->reserve(events->size() + size_);
+  for (size_t at = first_; at < first_ + size_; ++at) events->push_back(blocks_[at / kLength][at % kLength]);
 }
 
 Recording::Contents Recording::without_events() const {
@@ -167,8 +177,8 @@ uint32_t Recording::work_of(const Span &span) {
 
 void Recording::add_event(const Event &event) noexcept {
   const size_t most = options_.max_events ? options_.max_events : kDefaultEvents;
-  while (held_.events.size() >= most) {
-    held_.events.pop_front();
+  while (held_.log.size() >= most) {
+    held_.log.drop_oldest();
     ++held_.num_dropped;
   }
   Work &work = held_.works[event.work];
@@ -184,7 +194,7 @@ void Recording::add_event(const Event &event) noexcept {
     ++total.count;
   }
   try {
-    held_.events.push_back(event);
+    held_.log.add(event);
   } catch (const std::bad_alloc &) {  // the totals have it
     ++held_.num_dropped;
   }

@@ -90,8 +90,22 @@ class Recording : public std::enable_shared_from_this<Recording> {
     Context context;
     int num_threads = 0;
   };
+  // The last events, in blocks that stay where they are: a copy has the same ones, and is read while the log is added
+  // to.
+  class EventLog {
+   public:
+    size_t size() const { return size_; }
+    void add(const Event &event);  // throws std::bad_alloc
+    void drop_oldest();
+    void append_to(std::vector<Event> *events) const;
+
+   private:
+    static constexpr size_t kLength = 1024;
+    std::deque<std::shared_ptr<Event[]>> blocks_;
+    size_t first_ = 0, size_ = 0;  // counted from the first block's begin
+  };
   struct Contents {
-    std::deque<Event> events;
+    EventLog log;
     std::vector<Work> works;
     std::vector<Row> rows;
     uint64_t num_dropped = 0;
@@ -110,7 +124,6 @@ class Recording : public std::enable_shared_from_this<Recording> {
   uint32_t named_work(SpanKind kind, const std::string &name);
   void add_event(const Event &event) noexcept;
   std::vector<Event> open_events(int64_t now);  // what is open and runs, as far as it goes
-  Contents contents();                          // and what is open
   Contents without_events() const;
 
   const Options options_;

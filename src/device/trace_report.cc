@@ -70,7 +70,7 @@ class Recording::Report {
     for (const Row &row : contents_.rows) rates_.push_back(rates_of(row, options.rates));
   }
 
-  std::string json() {
+  std::string json(std::vector<Event> events) {
     std::string out = "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"library\":\"cohort ";
     out += COHORT_VERSION;
     out += "\",\"dropped_events\":";
@@ -83,8 +83,8 @@ class Recording::Report {
       append_name(&out, process, r + 1, "thread_name", contents_.rows[r].name);
       if (contents_.rows[r].num_threads > 0) append_machine(&out, process, r);
     }
-    sort_events();
-    for (const Event &event : contents_.events) {
+    sort_events(&events);
+    for (const Event &event : events) {
       out += ",\n";
       append_event(&out, process, event);
     }
@@ -138,8 +138,8 @@ class Recording::Report {
   }
 
   // By row and beginning; what is around others before them.
-  void sort_events() {
-    std::stable_sort(contents_.events.begin(), contents_.events.end(), [](const Event &a, const Event &b) {
+  static void sort_events(std::vector<Event> *events) {
+    std::stable_sort(events->begin(), events->end(), [](const Event &a, const Event &b) {
       return std::make_tuple(a.row, a.begin_ns, -a.end_ns) < std::make_tuple(b.row, b.begin_ns, -b.end_ns);
     });
   }
@@ -243,7 +243,17 @@ class Recording::Report {
   std::vector<MachineRates> rates_;  // of each row
 };
 
-std::string Recording::json() { return Report(contents(), options_).json(); }
+std::string Recording::json() {
+  std::vector<Event> events;
+  Contents all;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);  // for as long as what is told apart takes, not for the events
+    if (running_) events = open_events(trace_now_ns());
+    all = held_;
+  }
+  all.log.append_to(&events);
+  return Report(std::move(all), options_).json(std::move(events));
+}
 
 Recording::Totals Recording::take_totals(bool by_operator) {
   const auto taken =

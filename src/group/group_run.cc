@@ -216,6 +216,7 @@ void Group::update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
   if (!self.loss_scale) return self.exchange->update(optimizer, mode);
   if (const LossScaleState *const loaded = optimizer->take_loaded_loss_scale()) self.loss_scale->state() = *loaded;
   const size_t num_summed = mode == UpdateMode::kNoStore ? 1 : num_devices();
+  wait();  // the gradients are looked at: what failed on the way to them is told now, and not again
   if (!are_finite(self.current_binding->execs, self.param_args, num_summed)) {
     count_update(self.loss_scale.get(), false);
     optimizer->keep_loss_scale(*self.loss_scale);

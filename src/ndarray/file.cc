@@ -125,10 +125,10 @@ std::string InputFile::read_whole() {
   return content;
 }
 
-// A pipe is not opened: its writer would take it for a reader that went away.
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string &path) {
   struct stat status;
-  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) return nullptr;
+  if (stat(path.c_str(), &status) != 0) fail_with_errno(path, "cannot be opened");
+  if (!S_ISREG(status.st_mode)) return nullptr;  // not opened: a pipe's content is for the first who does
   const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (descriptor.get() < 0 || fstat(descriptor.get(), &status) != 0) fail_with_errno(path, "cannot be opened");
   if (!S_ISREG(status.st_mode) || status.st_size == 0) return nullptr;

@@ -17,6 +17,7 @@ class InputFile {
   InputFile(const InputFile &) = delete;
   InputFile &operator=(const InputFile &) = delete;
 
+  const std::string &path() const { return path_; }
   uint64_t size() const { return size_; }
   void read(uint64_t offset, void *to, size_t bytes);  // within size(); small pieces come from a buffer
   std::string read_whole();

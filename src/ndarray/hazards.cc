@@ -34,6 +34,12 @@ void forget(List *list, const AddressRange &range) {
   *list = std::move(rest);
 }
 
+// What failed: queues put it first, as in "Convolution 'conv0': out of memory".
+std::string work_named_in(const std::string &message) {
+  const size_t end = message.find("': ");
+  return end == std::string::npos ? "array" : message.substr(0, end + 1);
+}
+
 }  // namespace
 
 // What work that comes after all other uses of the range has to wait for. Uses that have finished are forgotten.
@@ -121,7 +127,8 @@ void Hazards::add_use(const AddressRange &range, const std::shared_ptr<Timeline>
   }
   uses_.push_back({all, by.get(), by, writes, ++num_uses_});
   const bool alone = std::all_of(uses_.begin(), uses_.end(), [&](const Use &use) { return use.who == by.get(); });
-  only_user_.store(alone && all.covers(whole_) ? id_of(by) | uintptr_t(!writes) : 0, std::memory_order_release);
+  const bool only = alone && all.covers(whole_) && !by_range_.load(std::memory_order_relaxed);
+  only_user_.store(only ? id_of(by) | uintptr_t(!writes) : 0, std::memory_order_release);
   used_.store(true, std::memory_order_release);
 }
 
@@ -137,7 +144,8 @@ Hazards::Before Hazards::begin_read(const AddressRange &range, const std::shared
 
 Hazards::Before Hazards::begin_write(const AddressRange &range, const std::shared_ptr<Timeline> &by, bool overwrites) {
   if (range.empty()) return Before::kNothing;
-  count_change();
+  check_not_revoked();
+  count_change(range);
   Earlier earlier;
   if (only_user_.load(std::memory_order_acquire) != id_of(by) && !knows_write(range, by.get())) {
     earlier = find_earlier(range, by.get(), /* writers_only */ false);
@@ -174,6 +182,7 @@ void Hazards::wait_to_read(const AddressRange &range) {
 }
 
 void Hazards::wait_to_write(const AddressRange &range) {
+  check_not_revoked();
   for (const auto &user : users_of(range, /* writers_only */ false)) user->finish();
 }
 
@@ -187,11 +196,12 @@ bool Hazards::used_by_others(const AddressRange &range) {
 
 void Hazards::check_written(const AddressRange &range) {
   if (!failed_.load(std::memory_order_acquire)) return;
+  check_not_revoked();
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (unnamed_.overlaps(range)) throw Error(Code::kExecution, "the array was not written: out of memory");
+  if (unnamed_.overlaps(range)) throw Error(Code::kExecution, "the array was not written: out of memory", "array");
   for (const Failure &failure : failures_) {
     if (!failure.range.overlaps(range)) continue;
-    throw Error(Code::kExecution, "the array was not written: " + failure.message);
+    throw Error(Code::kExecution, "the array was not written: " + failure.message, work_named_in(failure.message));
   }
 }
 
@@ -211,24 +221,54 @@ bool Hazards::has_failed(const AddressRange &range, const Timeline *by) {
 
 bool Hazards::failed(const AddressRange &range) {
   if (!failed_.load(std::memory_order_acquire)) return false;
+  if (revoked_.load(std::memory_order_acquire)) return true;
   const std::lock_guard<std::mutex> lock(mutex_);
   return unnamed_.overlaps(range) ||
          std::any_of(failures_.begin(), failures_.end(), [&](const Failure &f) { return f.range.overlaps(range); });
 }
 
+uint64_t Hazards::version(const AddressRange &range) {
+  if (range.covers(whole_)) return version();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!by_range_.load(std::memory_order_relaxed)) {
+    noted_from_ = version();
+    only_user_.store(0, std::memory_order_release);
+    by_range_.store(true, std::memory_order_release);
+  }
+  uint64_t last = noted_from_;
+  for (const Change &change : changes_)
+    if (change.range.overlaps(range)) last = std::max(last, change.version);
+  return last;
+}
+
+void Hazards::note_change(const AddressRange &range) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  forget(&changes_, range);
+  changes_.push_back({range, version()});
+}
+
 void Hazards::written(const AddressRange &range) {
-  count_change();
+  count_change(range);
   forgive(range);
 }
 
 void Hazards::forgive(const AddressRange &range) {
-  if (!failed_.load(std::memory_order_acquire)) return;
+  if (!failed_.load(std::memory_order_acquire) || revoked_.load(std::memory_order_acquire)) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   forget(&failures_, range);
   if (range.begin <= unnamed_.begin) unnamed_.begin = std::max(unnamed_.begin, range.end);
   if (range.end >= unnamed_.end) unnamed_.end = std::min(unnamed_.end, range.begin);
   if (unnamed_.empty()) unnamed_ = AddressRange(nullptr, 0);
   failed_.store(!unnamed_.empty() || !failures_.empty(), std::memory_order_release);
+}
+
+void Hazards::revoke(const char *message) noexcept {
+  revoked_.store(message, std::memory_order_release);
+  failed_.store(true, std::memory_order_release);
+}
+
+void Hazards::check_not_revoked() const {
+  if (const char *const why = revoked_.load(std::memory_order_acquire)) throw Error(Code::kExecution, why, "array");
 }
 
 void Hazards::fail(const AddressRange &range, const char *message, const Timeline *by) noexcept {

@@ -50,7 +50,7 @@ class Hazards {
   bool begins_write_alone(const Timeline *by) {
     if (only_user_.load(std::memory_order_acquire) != reinterpret_cast<uintptr_t>(by)) return false;
     if (failed_.load(std::memory_order_acquire)) return false;
-    count_change();
+    count_change(whole_);
     return true;
   }
   bool any_failed() const { return failed_.load(std::memory_order_acquire); }
@@ -79,19 +79,31 @@ class Hazards {
   bool written_by_others(const AddressRange &range);
   bool used_by_others(const AddressRange &range);
 
+  // Nobody may use the block again: reads and writes are kExecution with this message from here on. Of one that nobody
+  // uses.
+  void revoke(const char *message) noexcept;
+
   // The work that should have written it failed: that of `by`, or of who was the last to write.
   void fail(const AddressRange &range, const char *message, const Timeline *by = nullptr) noexcept;
   bool failed(const AddressRange &range);
 
   // Counts the changes. A raw pointer that is in the host's hands makes it worthless: then it is exposed.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
+  // The same of this range alone: another number once some of it has changed. From the first call for a part of the
+  // block on, changes are noted by where they are.
+  uint64_t version(const AddressRange &range);
   bool pristine() const { return version() == kFirstVersion && !exposed(); }  // as it was made
   void expose() { exposed_.store(true, std::memory_order_release); }
   bool exposed() const { return exposed_.load(std::memory_order_acquire); }
 
  private:
   // One writer at a time, so that this need not be one operation.
-  void count_change() { version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+  void check_not_revoked() const;
+  void count_change(const AddressRange &range) {
+    version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    if (by_range_.load(std::memory_order_acquire)) note_change(range);
+  }
+  void note_change(const AddressRange &range);
 
   using Events = std::vector<std::shared_ptr<Event>>;
   struct Earlier {
@@ -113,6 +125,10 @@ class Hazards {
     std::string message;
     const Timeline *by;  // whose work failed; only compared
   };
+  struct Change {
+    AddressRange range;
+    uint64_t version;
+  };
   Earlier find_earlier(const AddressRange &range, const Timeline *but, bool writers_only);
   bool has_failed(const AddressRange &range, const Timeline *by);
   bool knows_write(const AddressRange &range, const Timeline *by);
@@ -126,13 +142,17 @@ class Hazards {
   // The usual case, which needs no lock: all that is in flight is on this one timeline. Its address, only compared;
   // plus 1 if it has done nothing but read. 0: look at uses_.
   std::atomic<uintptr_t> only_user_{0};
-  std::atomic<bool> used_{false};    // uses_ is not empty
-  std::atomic<bool> failed_{false};  // there is a failure below
+  std::atomic<bool> used_{false};      // uses_ is not empty
+  std::atomic<bool> by_range_{false};  // changes are noted; nobody is the only user then
+  std::atomic<bool> failed_{false};    // there is a failure below, or it is revoked
+  std::atomic<const char *> revoked_{nullptr};
   // Guards what is below. Nothing is called with it that may wait, or end what waits: not a queue.
   std::mutex mutex_;
   uint64_t num_uses_ = 0;  // that there ever were
   std::vector<Use> uses_;
   std::vector<Failure> failures_;
+  std::vector<Change> changes_;       // the last one of each range, since by_range_
+  uint64_t noted_from_ = 0;           // the version at that time
   AddressRange unnamed_{nullptr, 0};  // where work failed for whose failure there was no memory
   const Timeline *unnamed_by_ = nullptr;
 };

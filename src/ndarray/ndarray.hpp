@@ -75,8 +75,10 @@ class NDArray {
   }
   void forgive() const { hazards().forgive(range()); }
   void fail(const char *message, const Timeline *by = nullptr) const noexcept { hazards().fail(range(), message, by); }
+  void revoke(const char *message) const noexcept { hazards().revoke(message); }
   bool failed() const { return hazards().any_failed() && hazards().failed(range()); }
   uint64_t version() const { return hazards().version(); }
+  uint64_t own_version() const { return hazards().version(range()); }  // whatever happens around it
   void expose() const { hazards().expose(); }
   void *host_data() const;  // in the host's hands from here on; waits. kUnsupported: no CPU context
   bool exposed() const { return hazards().exposed(); }

@@ -241,13 +241,18 @@ NamedArrays parse_arrays(const void *data, size_t bytes, const std::string &name
 }
 
 NamedArrays load_arrays(const std::string &path) {
+  InputFile file(path);  // once: what comes through a pipe is there for the first who opens it
   char first[8] = {};
-  InputFile file(path);  // once, as a pipe has its contents
-  const size_t count = size_t(std::min<uint64_t>(sizeof first, file.size()));
-  if (count > 0) file.read(0, first, count);
-  if (!is_npy(first, sizeof first) && !is_npz(first, sizeof first)) return load_params(file, path);
+  file.read(0, first, size_t(std::min<uint64_t>(sizeof first, file.size())));
+  if (!is_npy(first, sizeof first) && !is_npz(first, sizeof first)) return load_params(file);
   const std::string whole = file.read_whole();
   return parse_arrays(whole.data(), whole.size(), path);
+}
+
+NamedArrays map_arrays(const std::string &path) {
+  std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+  if (!file || is_npy(file->data(), file->bytes()) || is_npz(file->data(), file->bytes())) return load_arrays(path);
+  return map_params(std::move(file), path);
 }
 
 }  // namespace cohort

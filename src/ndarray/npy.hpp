@@ -25,6 +25,7 @@ std::string npz_bytes(const NamedArrays &arrays);
 
 // Whatever of .params, .npy and .npz the content is; the array of .npy has no name.
 NamedArrays load_arrays(const std::string &path);
+NamedArrays map_arrays(const std::string &path);  // with .params as map_params() has them
 NamedArrays parse_arrays(const void *data, size_t bytes, const std::string &name);
 
 }  // namespace cohort

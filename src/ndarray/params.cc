@@ -353,18 +353,21 @@ void put_params(const NamedArrays &arrays, const Put &put) {
 
 }  // namespace
 
-NamedArrays load_params(InputFile &file, const std::string &path) { return Parser<InputFile>(file, path).load(); }
+NamedArrays load_params(InputFile &file) { return Parser<InputFile>(file, file.path()).load(); }
 
 NamedArrays load_params(const std::string &path) {
   InputFile file(path);
-  return load_params(file, path);
+  return load_params(file);
+}
+
+NamedArrays map_params(std::shared_ptr<const MappedFile> file, const std::string &path) {
+  const MappedSource source(std::move(file));
+  return Parser<const MappedSource>(source, path).load();
 }
 
 NamedArrays map_params(const std::string &path) {
   std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-  if (!file) return load_params(path);
-  const MappedSource source(std::move(file));
-  return Parser<const MappedSource>(source, path).load();
+  return file ? map_params(std::move(file), path) : load_params(path);
 }
 
 NamedArrays load_params(const void *data, size_t bytes, const std::string &name) {

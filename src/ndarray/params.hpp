@@ -2,6 +2,7 @@
 // .params files: MXNet's format for lists and maps of arrays (contract PAR-01..09). Files are hostile until proven.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "ndarray/ndarray.hpp"
@@ -9,12 +10,14 @@
 namespace cohort {
 
 class InputFile;
+class MappedFile;
 
 // Throw kFormat (content), kIo (file system) or kUnsupported (sparse), naming file, entry and byte offset.
 NamedArrays load_params(const std::string &path);
-NamedArrays load_params(InputFile &file, const std::string &path);  // of that path, open already
+NamedArrays load_params(InputFile &file);
 // The same, where the file can be mapped with large arrays in the pages of the mapping: read when they are used.
 NamedArrays map_params(const std::string &path);
+NamedArrays map_params(std::shared_ptr<const MappedFile> file, const std::string &path);
 NamedArrays load_params(const void *data, size_t bytes, const std::string &name);
 NamedArrays on_context(NamedArrays loaded, const Context &context);
 // kInvalidArgument: an entry has no array. For callers who have no use for empty records.

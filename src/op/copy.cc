@@ -46,7 +46,7 @@ COHORT_OPERATOR(add_n, NoAttrs)
     .alias("_sparse_ElementWiseSum")
     .alias("_sparse_add_n")
     .doc("The sum of arrays of one shape.")
-    .variadic("args", "num_args", "The arrays to add.")
+    .variadic("arg", "num_args", "The arrays to add.")
     .same_shape()
     .inplace(0, 0)
     .gradient(pass_through());
@@ -108,7 +108,7 @@ COHORT_OPERATOR(amp_multicast, AmpMulticastAttrs)
     .doc("Floating arrays in the widest floating type among them, or the narrowest.")
     .required(&AmpMulticastAttrs::num_outputs, "num_outputs", "The number of arrays.")
     .attr(&AmpMulticastAttrs::cast_narrow, "cast_narrow", false, "Whether the narrowest type is taken.")
-    .variadic("data", "num_args", "The arrays.")
+    .variadic("data_", "num_args", "The arrays.")
     .outputs([](const AmpMulticastAttrs &a) { return int(a.num_outputs); })
     .infer_shape([](const AmpMulticastAttrs &, Shapes &in, Shapes &out) {
       expect_an_input_each(in.size(), out.size());

@@ -35,6 +35,8 @@ void factor(const char *name, const char *doc) {
       .random();
 }
 
+const Gradient of_a_sum{Gradient::Kind::kPassThrough, {0}, true, {}, {}};  // data + what does not depend on it
+
 [[maybe_unused]] const bool defined = [] {
   factor("_image_random_brightness", "data times a random factor.");
   factor("_image_random_contrast", "data at a random factor of its distance from the mean of its grey image.");
@@ -57,10 +59,12 @@ void factor(const char *name, const char *doc) {
         if (a.alpha.size() == 3) return;
         throw Error(Code::kInvalidArgument, text("attribute 'alpha': expected 3 numbers, found ", a.alpha.size()),
                     "alpha");
-      });
+      })
+      .gradient(of_a_sum);
   color<LightingAttrs>("_image_random_lighting", "data plus random shares of the principal components.")
       .attr(&LightingAttrs::alpha_std, "alpha_std", 0.05f, "The standard deviation of the shares.")
-      .random();
+      .random()
+      .gradient(of_a_sum);
   return true;
 }();
 

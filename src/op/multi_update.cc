@@ -36,6 +36,13 @@ struct Form {
 
   int per_weight() const { return 2 + num_states + (master ? 1 : 0); }
   int extra() const { return (preloaded ? 2 : 0) + (rescale ? 1 : 0); }
+  std::string input_name(int index, int count) const {
+    const int first_extra = count - extra(), place = index % per_weight();
+    if (index >= first_extra) return rescale ? "rescale_grad" : index == first_extra ? "lrs" : "wds";
+    const bool is_master = master && place + 1 == per_weight();
+    const char *const state = is_master ? "weight32" : num_states == 1 ? "mom" : place == 2 ? "mean" : "var";
+    return text(place == 0 ? "weight" : place == 1 ? "grad" : state, '_', index / per_weight());
+  }
 };
 
 template <typename T>
@@ -85,6 +92,7 @@ OpBuilder<A> multi(const char *name, const char *doc, const Form &form) {
   }
   op.doc(doc)
       .variadic("data", "num_args", "For each weight: weight, gradient, states; then the numbers that are arrays.")
+      .input_names([form](const A &, int index, int count) { return form.input_name(index, count); })
       .outputs([](const A &a) { return int(a.num_weights); })
       .mutates(mutated)
       .infer_shape([form](const A &a, Shapes &in, Shapes &out) { infer_shapes(form, a, in, out); })

@@ -107,7 +107,12 @@ std::vector<std::string> Op::input_names(const Attrs &a, int num_args) const {
   std::vector<std::string> names;
   for (const InputField *field : input_fields(a, num_args)) {
     const bool counted = !variadic.empty() && !own_inputs && field == &inputs.front();
-    names.push_back(counted ? field->name + std::to_string(names.size()) : field->name);
+    const int index = int(names.size());
+    if (!counted) {
+      names.push_back(field->name);
+    } else {
+      names.push_back(name_input ? name_input(a, index, num_args) : field->name + std::to_string(index));
+    }
   }
   return names;
 }

@@ -127,6 +127,8 @@ struct Op {
   // The inputs where the attributes name them, in the place of the list above; empty: they do not.
   std::function<const std::vector<InputField> &(const Attrs &)> own_inputs;
   std::string variadic;  // attribute that holds the number of inputs ("num_args"); empty: fixed inputs
+  std::function<std::string(const Attrs &, int index, int count)>
+      name_input;                                    // of those; empty: the prefix and a number
   std::function<std::shared_ptr<void>()> new_attrs;  // the attribute struct with its defaults
   std::vector<const char *> subgraphs;  // what is given in front of the inputs: "cond", "func"; counted with them
   std::function<void(void *, const Subgraphs &, int num_args)> set_subgraphs;                 // before check_attrs
@@ -295,6 +297,10 @@ class OpBuilder {
   OpBuilder &variadic(const char *prefix, const char *count, const char *doc) {
     op_.inputs.push_back({prefix, doc, nullptr, false});
     return op_.variadic = count, *this;
+  }
+  OpBuilder &input_names(std::function<std::string(const A &, int index, int count)> name) {
+    op_.name_input = [name](const Attrs &a, int index, int count) { return name(a.get<A>(), index, count); };
+    return *this;
   }
   OpBuilder &own_inputs(std::function<const std::vector<InputField> &(const A &)> fn) {
     op_.own_inputs = [fn](const Attrs &a) -> const std::vector<InputField> & { return fn(a.get<A>()); };

@@ -222,7 +222,8 @@ COHORT_HOST_DEVICE inline C floor_of(C a) {
     return std::floor(a);
   }
 }
-// The remainder that has the sign of b, as in Python; by zero gives 0.
+// The remainder that has the sign of b, as in Python; by zero gives 0. A remainder of 0 has the sign of MXNet's: minus
+// where both are below 0, and where -0 is divided by what is above.
 template <typename C>
 COHORT_HOST_DEVICE inline C mod(C a, C b) {
   if constexpr (std::is_integral_v<C>) {
@@ -231,7 +232,7 @@ COHORT_HOST_DEVICE inline C mod(C a, C b) {
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
   } else {
     const C rest = std::fmod(a, b);
-    const C shifted = rest != C(0) && (rest < C(0)) != (b < C(0)) ? rest + b : rest;
+    const C shifted = (a < C(0)) != (b < C(0)) ? rest + (rest != C(0) ? b : C(0)) : rest;
     return b == C(0) ? C(0) : shifted;
   }
 }

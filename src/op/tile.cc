@@ -57,9 +57,9 @@ COHORT_OPERATOR(tile, TileAttrs)
     .doc("data repeated along its axes.")
     .required(&TileAttrs::reps, "reps", "How often along each axis; aligned from the last, 1 where there is none.")
     .check([](TileAttrs &a) {
-      if (std::any_of(a.reps.begin(), a.reps.end(), [](int64_t n) { return n < 1; })) {
+      if (std::any_of(a.reps.begin(), a.reps.end(), [](int64_t n) { return n < 0; })) {
         throw Error(Code::kInvalidArgument,
-                    text("attribute 'reps': expected at least 1 for each axis, found ", print_tuple(a.reps)), "reps");
+                    text("attribute 'reps': expected at least 0 for each axis, found ", print_tuple(a.reps)), "reps");
       }
     })
     .input("data", "Any shape.")

@@ -336,7 +336,7 @@ struct MultiSumSqAttrs {};
 
 COHORT_OPERATOR(multi_sum_sq, MultiSumSqAttrs)
     .doc("The sum of squares of each array.")
-    .variadic("array", "num_arrays", "Arrays of any shapes.")
+    .variadic("array_", "num_arrays", "Arrays of any shapes.")
     .infer_shape([](const MultiSumSqAttrs &, Shapes &in, Shapes &out) {
       unify(out[0], Shape{int64_t(in.size())}, "output");
     })
@@ -364,7 +364,7 @@ COHORT_OPERATOR(all_finite, AllFiniteAttrs)
 COHORT_OPERATOR(multi_all_finite, AllFiniteAttrs)
     .doc("1 if no element of any array is infinite or NaN, else 0.")
     .attr(&AllFiniteAttrs::init_output, "init_output", true, "False: an output of 0 stays 0.")
-    .variadic("data", "num_arrays", "Arrays of any shapes.")
+    .variadic("array_", "num_arrays", "Arrays of any shapes.")
     .infer_shape([](const AllFiniteAttrs &, Shapes &, Shapes &out) { unify(out[0], Shape{1}, "output"); })
     .infer_dtype([](const AllFiniteAttrs &, Dtypes &, Dtypes &out) { unify(out[0], Dtype::kFloat32, "output"); });
 
@@ -375,7 +375,7 @@ struct ResetAttrs {
 COHORT_OPERATOR(reset_arrays, ResetAttrs)
     .doc("Sets all elements of the arrays to 0.")
     .required(&ResetAttrs::num_arrays, "num_arrays", "How many arrays.")
-    .variadic("data", "num_arrays", "Arrays of any shapes, changed in place.")
+    .variadic("array", "num_arrays", "Arrays of any shapes, changed in place.")
     .outputs([](const ResetAttrs &) { return 0; })
     .mutates(first_inputs(4096))
     .infer_shape([](const ResetAttrs &, Shapes &, Shapes &) {})

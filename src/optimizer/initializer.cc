@@ -25,17 +25,73 @@ class Numbers {
   const uint64_t seed_, stream_;
 };
 
+// One number, or those of a list, which may have lists in it: an array that is repeated along the axes where its length
+// is 1 and those that it has not, the first ones.
 class Constant final : public Initializer {
  public:
-  explicit Constant(double value) : value_(value) {}
-
- private:
-  void check(const std::string &, const Shape &) const override {}
-  void values(const std::string &, const Shape &shape, double *to) const override {
-    std::fill(to, to + shape.size(), value_);
+  explicit Constant(double value) : numbers_{value} {}
+  explicit Constant(SettingReader *reader) {
+    std::string source = reader->text_of("value").value_or("0");
+    if (source.find_first_of("[(") != 0) {
+      numbers_.push_back(parse_float("value", source));
+      return;
+    }
+    const std::string given = source;
+    std::replace(source.begin(), source.end(), '(', '[');
+    std::replace(source.begin(), source.end(), ')', ']');
+    for (size_t comma = source.find(','); comma != std::string::npos; comma = source.find(',', comma + 1)) {
+      const size_t next = source.find_first_not_of(' ', comma + 1);
+      if (next != std::string::npos && source[next] == ']') source[comma] = ' ';  // (1,)
+    }
+    try {
+      add(parse_json(source, "value", kMaxAxes), 0);
+    } catch (const Error &) {
+      numbers_.clear();
+    }
+    int64_t size = 1;
+    for (const int64_t length : lengths_) size *= length;
+    if (numbers_.empty() || int64_t(numbers_.size()) != size)
+      reader->fail("value", "a number, or lists of numbers that are equally long", given);
   }
 
-  const double value_;
+ private:
+  void add(const Json &value, size_t depth) {
+    if (value.is(Json::Kind::kInteger) || value.is(Json::Kind::kNumber)) {
+      if (depth != lengths_.size()) throw Error(Code::kFormat, "a number beside lists");
+      numbers_.push_back(parse_float("value", value.text));
+      return;
+    }
+    const auto length = int64_t(value.elements.size());
+    if (depth == lengths_.size() && numbers_.empty()) lengths_.push_back(length);
+    if (!value.is(Json::Kind::kArray) || depth >= lengths_.size() || lengths_[depth] != length)
+      throw Error(Code::kFormat, "lists of several lengths");
+    for (const Json &element : value.elements) add(element, depth + 1);
+  }
+  void check(const std::string &name, const Shape &shape) const override {
+    const int extra = int(lengths_.size()) - shape.rank();
+    for (int axis = 0; axis < int(lengths_.size()); ++axis) {
+      const int64_t length = lengths_[size_t(axis)];
+      if (length == 1 || (axis >= extra && length == shape[axis - extra])) continue;
+      throw Error(Code::kShape,
+                  text("'", name, "': a value of shape ", Shape(lengths_), " does not fill an array of shape ", shape),
+                  name);
+    }
+  }
+  void values(const std::string &, const Shape &shape, double *to) const override {
+    for (int64_t i = 0; i < shape.size(); ++i) {
+      int64_t at = 0, rest = i, step = 1;
+      for (int axis = shape.rank() - 1, own = int(lengths_.size()) - 1; axis >= 0 && own >= 0; --axis, --own) {
+        const int64_t length = lengths_[size_t(own)];
+        if (length > 1) at += rest % shape[axis] * step;
+        rest /= shape[axis];
+        step *= length;
+      }
+      to[i] = numbers_[size_t(at)];
+    }
+  }
+
+  std::vector<int64_t> lengths_;  // of each axis of lists
+  std::vector<double> numbers_;
 };
 
 // Evenly from [-scale, scale), or from a normal distribution of that deviation.
@@ -250,12 +306,17 @@ bool ends_with(const std::string &word, const std::string &tail) {
   throw Error(Code::kInvalidArgument, text("__init__ of '", name, "': ", why, ", found ", found), name);
 }
 
+std::string to_setting(const Json &value) {
+  if (value.is(Json::Kind::kNull)) return "None";
+  if (!value.is(Json::Kind::kArray)) return value.text;
+  std::string list;
+  for (const Json &element : value.elements) list += (list.empty() ? "[" : ", ") + to_setting(element);
+  return (list.empty() ? "[" : list) + "]";
+}
+
 AttrMap to_settings(const Json &object) {
   AttrMap settings;
-  for (size_t i = 0; i < object.keys.size(); ++i) {
-    const Json &value = object.elements[i];
-    settings[object.keys[i]] = value.is(Json::Kind::kNull) ? "None" : value.text;
-  }
+  for (size_t i = 0; i < object.keys.size(); ++i) settings[object.keys[i]] = to_setting(object.elements[i]);
   return settings;
 }
 
@@ -269,8 +330,8 @@ std::shared_ptr<Initializer> Initializer::from_attribute(const std::string &name
   if (source.find_first_of("[{") != 0) return create(source, {}, seed);
   Json parsed;
   try {
-    parsed = parse_json(source, "__init__", 2);  // parameters are numbers and words
-  } catch (const Error &) {                      // told below, by what was expected
+    parsed = parse_json(source, "__init__", 2 + kMaxAxes);  // parameters: numbers, words, arrays
+  } catch (const Error &) {                                 // told below, by what was expected
   }
   const std::vector<Json> &parts = parsed.elements;
   if (parsed.is(Kind::kObject)) {
@@ -313,7 +374,7 @@ std::shared_ptr<Initializer> Initializer::create(const std::string &name, const 
   std::shared_ptr<Initializer> made;
   if (kind == "zero" || kind == "zeros") made = std::make_shared<Constant>(0);
   if (kind == "one" || kind == "ones") made = std::make_shared<Constant>(1);
-  if (kind == "constant") made = std::make_shared<Constant>(reader.number("value", 0));
+  if (kind == "constant") made = std::make_shared<Constant>(&reader);
   if (kind == "uniform") made = std::make_shared<Random>(false, reader.number("scale", 0.07), seed);
   if (kind == "normal") made = std::make_shared<Random>(true, reader.number("sigma", 0.01), seed);
   if (kind == "xavier") {

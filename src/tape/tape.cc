@@ -150,8 +150,11 @@ const Tape::Known *Tape::find_known(const NDArray &array, const char *what, size
 
 // Overwritten since it was recorded. Variables may be.
 bool Tape::is_stale(const Known &known) const {
+  if (records_.at(known.edge.record).is_variable) return false;
   const std::shared_ptr<Storage> storage = known.storage.lock();
-  return !records_.at(known.edge.record).is_variable && storage && known.version != storage->version();
+  if (!storage) return false;
+  const AddressRange range(static_cast<const char *>(storage->data()) + known.offset, known.bytes);
+  return known.version != storage->hazards().version(range);
 }
 
 Tape::Tracked Tape::track(const NDArray &array, const char *what, size_t index) {
@@ -182,7 +185,7 @@ void Tape::remember(const NDArray &array, const Edge &edge) {
                                      (k.offset == offset && k.bytes == bytes);
                             }),
              list.end());
-  list.push_back({array.storage(), offset, bytes, array.dtype(), array.storage()->version(), edge});
+  list.push_back({array.storage(), offset, bytes, array.dtype(), array.own_version(), edge});
 }
 
 void Tape::forget(const NDArray &array) {
@@ -362,7 +365,7 @@ Tape::Values Tape::apply_backward(const Application &what, const Values &inputs,
 
 // What the gradient reads. Of a backward step that is any of its inputs.
 void Tape::keep_arrays(Record *record, const Values &inputs, const Arrays &outputs) const {
-  const auto keep = [](const NDArray &array) { return KeptArray{array, array.storage()->version()}; };
+  const auto keep = [](const NDArray &array) { return KeptArray{array, array.own_version()}; };
   record->inputs.resize(inputs.size());
   record->outputs.resize(outputs.size());
   if (!record->what.op) return;

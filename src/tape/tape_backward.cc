@@ -189,7 +189,7 @@ class Tape::Backward {
       for (size_t i = 0; i < kept->size(); ++i) {
         const KeptArray &array = (*kept)[i];
         if (kept == &record.inputs && std::count(own.begin(), own.end(), int(i))) continue;
-        if (!array.array || array.version == array.array.storage()->version()) continue;
+        if (!array.array || array.version == array.array.own_version()) continue;
         throw Error(Code::kState,
                     text(kept == &record.inputs ? "input " : "output ", i, " of ", record.name(), ", array ",
                          array.array.shape(), ", was overwritten after it was recorded, and the gradient needs it"),

@@ -182,17 +182,8 @@ Known known_from(const Arguments &arguments) {
 
 Symbol load_symbol(const std::string &path) { return make<Symbol>(cohort_symbol_load, path.c_str()); }
 
-// What is no .params file cannot be mapped; why a file cannot be read, reading it says best.
-Arrays open_arrays(const std::string &path) {
-  try {
-    return make<Arrays>(cohort_arrays_map, path.c_str());
-  } catch (const CallError &) {
-    return make<Arrays>(cohort_arrays_load, path.c_str(), nullptr);
-  }
-}
-
 Params load_params(const std::string &path, const cohort_symbol *symbol) {
-  const Arrays file = open_arrays(path);
+  const Arrays file = make<Arrays>(cohort_arrays_map, path.c_str());
   Params params{make<Arrays>(cohort_arrays_create), make<Arrays>(cohort_arrays_create)};
   std::set<std::string> aux;
   for (const std::string &name : names_of(symbol, COHORT_SYMBOL_AUX)) aux.insert(name);

@@ -207,7 +207,8 @@ static void failures_come_out_and_nothing_breaks(void **state) {
 static void arrays_are_lent_for_the_call_alone(void **state) {
   host self;
   cohort_executor *executor;
-  float three[3];
+  cohort_ndarray *other = floats(SHAPE(3), FLOATS(5, 5, 5)), *part = NULL;
+  float three[3] = {7, 7, 7};
 
   (void)state;
   begin(&self, 0);
@@ -218,6 +219,17 @@ static void arrays_are_lent_for_the_call_alone(void **state) {
   holds_free(output_of(executor, 0), 3, 12, 27);
   assert_non_null(self.kept);
   fails(cohort_ndarray_read(self.kept, three, sizeof three), COHORT_ERROR_EXECUTION, "lent to a callback");
+  fails(cohort_ndarray_write(self.kept, three, sizeof three), COHORT_ERROR_EXECUTION, "lent to a callback");
+  fails(cohort_ndarray_fill(self.kept, 7), COHORT_ERROR_EXECUTION, "lent to a callback");
+  ok(cohort_ndarray_slice(self.kept, 0, 2, &part));
+  fails(cohort_ndarray_fill(part, 7), COHORT_ERROR_EXECUTION, "lent to a callback");
+  fails(cohort_ndarray_copy_to(other, self.kept), COHORT_ERROR_EXECUTION, "lent to a callback");
+  fails(cohort_operator_invoke("square", NULL, NULL, 0, &other, 1, &self.kept, 1, NULL, NULL), COHORT_ERROR_EXECUTION,
+        "lent to a callback");
+  fails(cohort_ndarray_read(self.kept, three, sizeof three), COHORT_ERROR_EXECUTION, "lent to a callback");
+  holds_free(arg_of(executor, "data"), 1, 2, 3);
+  cohort_ndarray_free(other);
+  cohort_ndarray_free(part);
   cohort_ndarray_free(self.kept);
   cohort_executor_free(executor);
   end(&self);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What contexts say of their memory, and the limit that a program sets; on gpu(0), too, where there is one. */
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "support/boundary.h"
 
 enum { LENGTH = 1000, BYTES = LENGTH * 4 };
@@ -143,6 +147,52 @@ static void a_context_that_is_not_there_has_no_memory(void **state) {
   fails(cohort_device_memory(NULL, NULL), COHORT_ERROR_INVALID_ARGUMENT, "out_info");
 }
 
+static volatile int asking;
+
+static void *ask(void *unused) {
+  const cohort_context cpu = {COHORT_DEVICE_CPU, 0};
+
+  (void)unused;
+  while (asking) memory_of(&cpu);
+  return NULL;
+}
+
+/* A process forks while other threads ask and allocate: the child has an account of its memory, which none of them can
+ * have left locked. */
+static void a_child_has_its_account(void **state) {
+  const cohort_context cpu = {COHORT_DEVICE_CPU, 0};
+  const int64_t shape[1] = {LENGTH};
+  pthread_t threads[2];
+  int round, i;
+
+  (void)state;
+  only_on_cpus();
+  asking = 1;
+  for (i = 0; i < 2; ++i) assert_int_equal(pthread_create(&threads[i], NULL, ask, NULL), 0);
+  for (round = 0; round < 200; ++round) {
+    const pid_t child = fork();
+    int status = -1;
+
+    assert_true(child >= 0);
+    if (child == 0) {
+      cohort_ndarray *array = NULL;
+      size_t before;
+
+      alarm(20); /* ends it where it hangs */
+      before = (size_t)memory_of(&cpu).used_bytes;
+      if (cohort_ndarray_empty(shape, 1, COHORT_DTYPE_FLOAT32, NULL, &array)) _exit(1);
+      if ((size_t)memory_of(&cpu).used_bytes != before + BYTES) _exit(2);
+      cohort_ndarray_free(array);
+      _exit((size_t)memory_of(&cpu).used_bytes == before ? 0 : 3);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (status != 0) asking = 0;
+    assert_int_equal(status, 0);
+  }
+  asking = 0;
+  for (i = 0; i < 2; ++i) assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(memory_in_use_is_counted_on_the_host),
@@ -150,6 +200,7 @@ int main(void) {
       TEST(more_than_the_limit_is_out_of_memory_on_the_host),
       TEST(more_than_the_limit_is_out_of_memory_on_a_gpu),
       TEST(a_context_that_is_not_there_has_no_memory),
+      TEST(a_child_has_its_account),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

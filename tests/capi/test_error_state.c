@@ -85,6 +85,7 @@ static void failed_arrays_stay_failed_until_they_are_written(void **state) {
   cohort_symbol *parts[2], *symbol = NULL;
   cohort_executor *faulty, *sound;
   cohort_ndarray *output, *other;
+  cohort_error *error;
   float values[2];
   int round;
 
@@ -105,10 +106,17 @@ static void failed_arrays_stay_failed_until_they_are_written(void **state) {
   }
   output = output_of(faulty, 1);
   ok(cohort_executor_forward(faulty, 0)); /* queued: it cannot know yet */
-  fails(cohort_executor_wait(faulty), COHORT_ERROR_EXECUTION, "'faulty'");
+  error = cohort_executor_wait(faulty);
+  assert_int_equal(cohort_error_code(error), COHORT_ERROR_EXECUTION);
+  assert_string_equal(cohort_error_subject(error), "softmax 'faulty'");
+  cohort_error_free(error);
   ok(cohort_executor_wait(faulty));
   for (round = 0; round < 3; ++round) {
-    fails(cohort_ndarray_read(output, values, sizeof(values)), COHORT_ERROR_EXECUTION, "'faulty'");
+    error = cohort_ndarray_read(output, values, sizeof(values));
+    assert_int_equal(cohort_error_code(error), COHORT_ERROR_EXECUTION);
+    assert_non_null(strstr(cohort_error_message(error), "softmax 'faulty': "));
+    assert_string_equal(cohort_error_subject(error), "softmax 'faulty'");
+    cohort_error_free(error);
   }
   set_arg(sound, "a", 3, 4); /* others are not concerned */
   ok(cohort_executor_forward(sound, 0));

@@ -106,6 +106,24 @@ static void jitter_without_distance_changes_nothing(void **state) {
   assert_true(first == first_of(applied("_image_random_color_jitter", some, PIXEL, 3)));
 }
 
+/* What is added to an image does not depend on it: gradients go through, as in MXNet. */
+static void gradients_go_through_lighting(void **state) {
+  int random;
+
+  (void)state;
+  for (random = 0; random < 2; ++random) {
+    cohort_symbol *light =
+        random ? node("_image_random_lighting", "light", NO_ATTRS, INPUTS(variable("data")))
+               : node("_image_adjust_lighting", "light", ATTRS("alpha", "(1, 2, 3)"), INPUTS(variable("data")));
+    cohort_executor *executor = simple_bind_with(light, desc("data", SHAPE(1, 2, 3), NULL), "write");
+
+    ok(cohort_executor_forward(executor, 1));
+    ok(try_backward_with(executor, counted(SHAPE(1, 2, 3), 2), 1));
+    holds_free(grad_of(executor, "data"), 0, 2, 4, 6, 8, 10);
+    cohort_executor_free(executor);
+  }
+}
+
 static void sizes_and_windows_that_make_no_sense_are_refused(void **state) {
   const int32_t wrong = COHORT_ERROR_INVALID_ARGUMENT, shape = COHORT_ERROR_SHAPE;
 #define IMAGE counted(SHAPE(2, 3, 1), 1)
@@ -131,11 +149,9 @@ static void sizes_and_windows_that_make_no_sense_are_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(saturation_mixes_with_the_grey_image),
-      TEST(factors_lie_between_their_bounds),
-      TEST(flips_happen_in_half_of_the_cases),
-      TEST(jitter_without_distance_changes_nothing),
-      TEST(sizes_and_windows_that_make_no_sense_are_refused),
+      TEST(saturation_mixes_with_the_grey_image), TEST(factors_lie_between_their_bounds),
+      TEST(flips_happen_in_half_of_the_cases),    TEST(jitter_without_distance_changes_nothing),
+      TEST(gradients_go_through_lighting),        TEST(sizes_and_windows_that_make_no_sense_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

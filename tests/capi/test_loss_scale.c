@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "support/group_tests.h"
+#include "support/scale_op.h"
 
 static cohort_group_options scaled(double scale, int32_t window) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
@@ -456,6 +456,45 @@ static void a_rebind_has_its_own(void **state) {
   cohort_group_free(other);
 }
 
+/* An update looks at the gradients, and so is the call that tells that backward failed: as the operator's failure, and
+ * nobody else tells it again. */
+static void a_failed_backward_is_told_once(void **state) {
+  host self;
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_optimizer *sgd = NULL;
+  cohort_group *group = NULL;
+  cohort_error *error;
+  int round;
+
+  (void)state;
+  begin(&self, 1);
+  options.loss_scale = 8;
+  group = bind(scale_node("3", linear("2")), 2, desc("data", SHAPE(2, 3), NULL), NULL, NAMES("fc_weight"), &options);
+  ok(cohort_optimizer_create("sgd", NULL, NULL, 0, &sgd));
+  for (round = 0; round < 2; ++round) {
+    forward(group, counted(SHAPE(2, 3), 1), NULL, 1);
+    self.fail_backward = 9;
+    backward(group, counted(SHAPE(2, 2), 1));
+    error = cohort_group_update(group, sgd, COHORT_UPDATE_ON_STORE);
+    assert_int_equal(cohort_error_code(error), COHORT_ERROR_EXECUTION);
+    assert_string_equal(cohort_error_message(error), "_backward_Custom 'scale': callback 'backward' returned 9");
+    assert_string_equal(cohort_error_subject(error), "_backward_Custom 'scale'");
+    cohort_error_free(error);
+    self.fail_backward = 0;
+    ok(cohort_group_wait(group));
+    ok(cohort_wait_all());
+    fails(cohort_group_update(group, sgd, COHORT_UPDATE_ON_STORE), COHORT_ERROR_STATE, "or the last one failed");
+    holds_free(device_array(group, COHORT_GROUP_PARAMS, 0, 1), 0, 0, 0, 0, 0, 0);
+  }
+  forward(group, counted(SHAPE(2, 3), 1), NULL, 1);
+  backward(group, counted(SHAPE(2, 2), 1));
+  ok(cohort_group_update(group, sgd, COHORT_UPDATE_ON_STORE));
+  ok(cohort_group_wait(group));
+  cohort_group_free(group);
+  cohort_optimizer_free(sgd);
+  end(&self);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(an_update_is_as_without),
@@ -471,6 +510,7 @@ int main(void) {
       TEST(a_queued_pass_keeps_its_factor),
       TEST(what_cannot_be_scaled_is_refused),
       TEST(a_rebind_has_its_own),
+      TEST(a_failed_backward_is_told_once),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 /* Numbers at the ends of their types: steps, offsets and counts in attributes, labels and indices in arrays, sums that
  * integers cannot hold. Each has a result that the documentation gives, or is refused. */
 #include <math.h>
+#include <stdio.h>
 
 #include "support/executor_tests.h"
 
@@ -183,6 +184,74 @@ static void indices_that_no_integer_holds_are_clipped_to_the_nearest(void **stat
              1, -1, 3, -1);
 }
 
+/* Remainders have the sign of the divisor, and zeros the sign that MXNet's have. In every type, and in vectors as in
+ * what is left of them. */
+static void remainders_of_zeros_and_infinities(void **state) {
+  static const double table[][3] = {{-4, 2, 0.0},
+                                    {4, -2, 0.0},
+                                    {-4, -2, -0.0},
+                                    {4, 2, 0.0},
+                                    {-0.0, 2, -0.0},
+                                    {-0.0, -2, 0.0},
+                                    {0.0, -2, 0.0},
+                                    {0.0, 2, 0.0},
+                                    {-7.5, 2, 0.5},
+                                    {7.5, -2, -0.5},
+                                    {-7.5, -2, -1.5},
+                                    {-1, INFINITY, INFINITY},
+                                    {1, -INFINITY, -INFINITY},
+                                    {-1, -INFINITY, -1},
+                                    {1, INFINITY, 1},
+                                    {INFINITY, 2, NAN},
+                                    {-INFINITY, 2, NAN},
+                                    {3, 0.0, 0.0},
+                                    {-3, -0.0, 0.0},
+                                    {NAN, 2, NAN},
+                                    {2, NAN, NAN}};
+  static const int32_t types[] = {COHORT_DTYPE_FLOAT16, COHORT_DTYPE_FLOAT32, COHORT_DTYPE_FLOAT64};
+  enum { kForms = 4, kLength = 37 };
+  const int64_t length = kLength, one = 1;
+  double values[2][kLength], found[kLength];
+  char number[32];
+  size_t row, t, i;
+  int form;
+
+  (void)state;
+  for (row = 0; row < COUNT(table); ++row) {
+    for (t = 0; t < COUNT(types); ++t) {
+      for (form = 0; form < kForms; ++form) {
+        static const char *const ops[] = {"_mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar"};
+        cohort_ndarray *inputs[3] = {NULL, NULL, NULL}, *wide, *out, *all = NULL;
+
+        for (i = 0; i < kLength; ++i) values[0][i] = table[row][0], values[1][i] = table[row][1];
+        for (i = 0; i < 2; ++i) {
+          const int64_t *const shape = form == 1 && i == 1 ? &one : &length;
+
+          if (form == 3 ? i == 0 : form == 2 && i == 1) continue;
+          ok(cohort_ndarray_from_host(values[i], (size_t)*shape * sizeof(double), shape, 1, COHORT_DTYPE_FLOAT64, NULL,
+                                      &wide));
+          ok(cohort_ndarray_cast(wide, types[t], &inputs[form == 3 ? 0 : i]));
+          cohort_ndarray_free(wide);
+        }
+        snprintf(number, sizeof number, "%g", table[row][form == 3 ? 0 : 1]);
+        out = applied(ops[form], form < 2 ? NO_ATTRS : ATTRS("scalar", number), inputs);
+        ok(cohort_ndarray_cast(out, COHORT_DTYPE_FLOAT64, &all));
+        ok(cohort_ndarray_read(all, found, sizeof found));
+        for (i = 0; i < kLength; ++i) {
+          const double expected = table[row][2];
+
+          if (isnan(expected) ? isnan(found[i]) : found[i] == expected && !signbit(found[i]) == !signbit(expected))
+            continue;
+          fail_msg("%s of %g and %g in type %d, element %zu: expected %g, found %g", ops[form], table[row][0],
+                   table[row][1], (int)types[t], i, expected, found[i]);
+        }
+        cohort_ndarray_free(out);
+        cohort_ndarray_free(all);
+      }
+    }
+  }
+}
+
 /* Integers wrap around when they are added up, in every kernel that adds them up in their own type. */
 static void sums_of_integers_wrap(void **state) {
   const int64_t large[] = {INT64_MAX, 1}, smallest[] = {INT64_MIN}, running[] = {INT64_MAX, INT64_MIN};
@@ -203,6 +272,7 @@ int main(void) {
       TEST(labels_that_are_no_class_count_as_out_of_range),
       TEST(labels_out_of_range_are_not_the_ignored_one),
       TEST(indices_that_no_integer_holds_are_clipped_to_the_nearest),
+      TEST(remainders_of_zeros_and_infinities),
       TEST(sums_of_integers_wrap),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -168,10 +168,20 @@ TEST(borders_of_images) {
                {1, 1, 1, 1}, {4096});
 }
 
+TEST(what_is_repeated_no_times_has_no_elements) {
+  const Array x({2, 3}, Dtype::kFloat32, counted(6));
+  for (const char *reps : {"(2, 0)", "(0,)"}) {
+    OpRun run("tile", {{"reps", reps}}, {x});
+    const int64_t rows = reps[1] == '2' ? 4 : 2;
+    check_values(reps, run.outputs()[0], {rows, 0}, {});
+    check_values(reps, run.backward({Array({rows, 0}, Dtype::kFloat32, {})})[0], {2, 3}, {0, 0, 0, 0, 0, 0});
+  }
+}
+
 TEST(refusals_of_repetitions_blocks_diagonals_and_borders) {
   const Array x({2, 3}, Dtype::kFloat32, counted(6)), image({1, 1, 2, 3}, Dtype::kFloat32, counted(6));
-  CHECK_EQ(refusal("tile", {{"reps", "(2, 0)"}}, {x}),
-           refused(Code::kInvalidArgument, "attribute 'reps': expected at least 1 for each axis, found [2,0]"));
+  CHECK_EQ(refusal("tile", {{"reps", "(2, -1)"}}, {x}),
+           refused(Code::kInvalidArgument, "attribute 'reps': expected at least 0 for each axis, found [2,-1]"));
   CHECK_EQ(refusal("tile", {{"reps", "(4611686018427387904,)"}}, {x}),
            refused(Code::kShape, "output: expected fewer than 2^63 elements, found 3 times 4611686018427387904"));
   CHECK_EQ(refusal("repeat", {{"repeats", "-1"}}, {x}),

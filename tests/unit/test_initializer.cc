@@ -60,6 +60,27 @@ TEST(constants_fill_whole_arrays) {
   CHECK(fill("constant", {{"value", "-2.5"}}, Shape{1}) == (std::vector<double>{-2.5}));
 }
 
+TEST(a_constant_may_be_an_array) {
+  using Values = std::vector<double>;
+  CHECK(fill("constant", {{"value", "[1, -2.5, 3]"}}, Shape{3}) == (Values{1, -2.5, 3}));
+  CHECK(fill("constant", {{"value", "(1, 2, 3)"}}, Shape{2, 3}) == (Values{1, 2, 3, 1, 2, 3}));
+  CHECK(fill("constant", {{"value", "[[1], [2]]"}}, Shape{2, 3}) == (Values{1, 1, 1, 2, 2, 2}));
+  CHECK(fill("constant", {{"value", "((1,), (2,))"}}, Shape{2, 2}) == (Values{1, 1, 2, 2}));
+  CHECK(fill("constant", {{"value", "[[1, 2, 3]]"}}, Shape{3}) == (Values{1, 2, 3}));
+  CHECK(fill("constant", {{"value", "[[[1, 2]], [[3, 4]]]"}}, Shape{2, 2, 2}) == (Values{1, 2, 1, 2, 3, 4, 3, 4}));
+  CHECK(fill("constant", {{"value", "[7]"}}, Shape{2, 2}) == (Values{7, 7, 7, 7}));
+  CHECK(fill("constant", {{"value", "[7]"}}, Shape{0}) == Values{});
+  for (const char *shape : {"[1, 2]", "[[1, 2, 3], [1, 2, 3]]", "[[1], [2]]"})
+    CHECK(code_of([&] { fill("constant", {{"value", shape}}, Shape{3}); }) == Code::kShape);
+  for (const char *value :
+       {"[]", "[[]]", "[1, [2]]", "[[1], 2]", "[[1, 2], [3]]", "[one]", "[1", "[1,, 2]", "(\"a\")", "[null]"})
+    CHECK(code_of([&] { fill("constant", {{"value", value}}, Shape{3}); }) == Code::kInvalidArgument);
+  const NDArray bias = blank(Shape{2});
+  const Symbol symbol = Symbol::variable("x_bias", {{"__init__", R"(["constant", {"value": [0.5, 2]}])"}});
+  Initializer::create("zero", {}, 0)->apply(&symbol, {{"x_bias", bias}});
+  CHECK(values_of(bias) == (Values{0.5, 2}));
+}
+
 TEST(uniform_and_normal_have_their_width) {
   const Moments uniform(fill("uniform", {{"scale", "0.5"}}, Shape{100, 100}));
   CHECK_NEAR(uniform.mean, 0, 0.02);

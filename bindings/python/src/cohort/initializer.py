@@ -36,7 +36,11 @@ class Initializer(Handle):
 
     def dumps(self) -> str:
         """The initializer as the ``__init__`` of a variable."""
-        return json.dumps([self._name, {key: attribute_text(value) for key, value in self._settings.items()}])
+        settings = {
+            key: value if isinstance(value, (bool, int, float, list, tuple)) else attribute_text(value)
+            for key, value in self._settings.items()
+        }
+        return json.dumps([self._name, settings])
 
 
 def create(name: Any, seed: int = 0, **kwargs: Any) -> Initializer:
@@ -58,8 +62,18 @@ def One() -> Initializer:
     return create("one")
 
 
-def Constant(value: float) -> Initializer:
-    return create("constant", value=value)
+def Constant(value: Any) -> Initializer:
+    """A number, or an array that fills the parameter, as lists, of NumPy or an :class:`NDArray`.
+
+    >>> from cohort import initializer, nd
+    >>> weight = nd.zeros((2, 3))
+    >>> initializer.Constant([1, 2, 3]).fill("fc_weight", weight)
+    >>> weight.tolist()
+    [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]
+    >>> initializer.Constant([[0.5], [1]]).dumps()
+    '["constant", {"value": [[0.5], [1]]}]'
+    """
+    return create("constant", value=value.tolist() if hasattr(value, "tolist") else value)
 
 
 def Uniform(scale: float = 0.07, seed: int = 0) -> Initializer:

@@ -22,7 +22,8 @@ import cohort.DType.DType
   * }}}
   */
 final class NDArray private[cohort] (address: Long, kept: AnyRef = null)
-    extends Handle(address, cohort_ndarray_free, new Family) {
+    extends Handle(address, cohort_ndarray_free, new Family)
+    with Arithmetic[NDArray] {
   private def made(call: (Long, Array[Long]) => Long): NDArray =
     new NDArray(use(handle => Native.long(out => call(handle, out))), kept)
 
@@ -168,25 +169,22 @@ final class NDArray private[cohort] (address: Long, kept: AnyRef = null)
 
   // ---- arithmetic
 
-  def +(other: NDArray): NDArray = nd("broadcast_add", Seq(this, other))
-  def -(other: NDArray): NDArray = nd("broadcast_sub", Seq(this, other))
-  def *(other: NDArray): NDArray = nd("broadcast_mul", Seq(this, other))
-  def /(other: NDArray): NDArray = nd("broadcast_div", Seq(this, other))
-  def +(value: Float): NDArray = nd("_plus_scalar", Seq(this), "scalar" -> value)
-  def -(value: Float): NDArray = nd("_minus_scalar", Seq(this), "scalar" -> value)
-  def *(value: Float): NDArray = nd("_mul_scalar", Seq(this), "scalar" -> value)
-  def /(value: Float): NDArray = nd("_div_scalar", Seq(this), "scalar" -> value)
-  def unary_- : NDArray = nd("negative", Seq(this))
+  protected def withOther(word: String, other: NDArray): NDArray = nd("broadcast_" + word, Seq(this, other))
+  protected def withNumber(word: String, value: Float): NDArray = nd(s"_${word}_scalar", Seq(this), "scalar" -> value)
 
   /** These write into the array itself, so that its other names and its slices see it. */
   def +=(other: NDArray): NDArray = inPlace("broadcast_add", Seq(this, other))
   def -=(other: NDArray): NDArray = inPlace("broadcast_sub", Seq(this, other))
   def *=(other: NDArray): NDArray = inPlace("broadcast_mul", Seq(this, other))
   def /=(other: NDArray): NDArray = inPlace("broadcast_div", Seq(this, other))
+  def %=(other: NDArray): NDArray = inPlace("broadcast_mod", Seq(this, other))
+  def **=(other: NDArray): NDArray = inPlace("broadcast_power", Seq(this, other))
   def +=(value: Float): NDArray = inPlace("_plus_scalar", Seq(this), "scalar" -> value)
   def -=(value: Float): NDArray = inPlace("_minus_scalar", Seq(this), "scalar" -> value)
   def *=(value: Float): NDArray = inPlace("_mul_scalar", Seq(this), "scalar" -> value)
   def /=(value: Float): NDArray = inPlace("_div_scalar", Seq(this), "scalar" -> value)
+  def %=(value: Float): NDArray = inPlace("_mod_scalar", Seq(this), "scalar" -> value)
+  def **=(value: Float): NDArray = inPlace("_power_scalar", Seq(this), "scalar" -> value)
 
   private def inPlace(op: String, inputs: Seq[NDArray], attrs: (String, Any)*): NDArray = {
     nd.invoke(op, inputs, attrs, Seq(this)).foreach(_.close())
@@ -196,7 +194,10 @@ final class NDArray private[cohort] (address: Long, kept: AnyRef = null)
   override def toString: String = if (isClosed) "NDArray(closed)" else s"NDArray($shape, $dtype, $context)"
 }
 
-object NDArray {
+object NDArray extends Equality[NDArray] {
+  protected def withOther(word: String, left: NDArray, right: NDArray): NDArray = left.withOther(word, right)
+  protected def withNumber(word: String, left: NDArray, value: Float): NDArray = left.withNumber(word, value)
+
   private def made(shape: Shape)(call: (Array[Long], Int, Array[Long]) => Long): NDArray = {
     val lengths = Native.needed(shape, "shape").longs
     new NDArray(Native.long(call(lengths, lengths.length, _)))

@@ -13,7 +13,9 @@ import cohort.DType.DType
   * assert(net.listArguments() == Vector("data", "fc_weight", "fc_bias", "softmax_label"))
   * }}}
   */
-final class Symbol private[cohort] (address: Long) extends Handle(address, cohort_symbol_free, new Family) {
+final class Symbol private[cohort] (address: Long)
+    extends Handle(address, cohort_symbol_free, new Family)
+    with Arithmetic[Symbol] {
   private def made(call: (Long, Array[Long]) => Long): Symbol =
     new Symbol(use(handle => Native.long(out => call(handle, out))))
 
@@ -120,19 +122,17 @@ final class Symbol private[cohort] (address: Long) extends Handle(address, cohor
 
   // ---- arithmetic
 
-  def +(other: Symbol): Symbol = sym("elemwise_add", Seq(this, other))
-  def -(other: Symbol): Symbol = sym("elemwise_sub", Seq(this, other))
-  def *(other: Symbol): Symbol = sym("elemwise_mul", Seq(this, other))
-  def /(other: Symbol): Symbol = sym("elemwise_div", Seq(this, other))
-  def +(value: Float): Symbol = sym("_plus_scalar", Seq(this), "scalar" -> value)
-  def -(value: Float): Symbol = sym("_minus_scalar", Seq(this), "scalar" -> value)
-  def *(value: Float): Symbol = sym("_mul_scalar", Seq(this), "scalar" -> value)
-  def /(value: Float): Symbol = sym("_div_scalar", Seq(this), "scalar" -> value)
+  protected def withOther(word: String, other: Symbol): Symbol =
+    sym(if (Set("add", "sub", "mul", "div")(word)) "elemwise_" + word else "_" + word, Seq(this, other))
+  protected def withNumber(word: String, value: Float): Symbol = sym(s"_${word}_scalar", Seq(this), "scalar" -> value)
 
   override def toString: String = if (isClosed) "Symbol(closed)" else s"Symbol(${listOutputs().mkString(", ")})"
 }
 
-object Symbol {
+object Symbol extends Equality[Symbol] {
+  protected def withOther(word: String, left: Symbol, right: Symbol): Symbol = left.withOther(word, right)
+  protected def withNumber(word: String, left: Symbol, value: Float): Symbol = left.withNumber(word, value)
+
   def Variable(name: String, attrs: (String, Any)*): Symbol = {
     val pairs = new Native.Attributes(attrs, "attributes")
     new Symbol(Native.long(cohort_symbol_variable(Native.in(name, "name"), pairs.keys, pairs.words, pairs.num, _)))

@@ -39,7 +39,8 @@ final class ObjectsTest extends Case {
     val all = array(Shape(2, 2))(1, 2, 3, 4)
     val (same, row) = (all, all.at(1))
     for ((change, expected) <- Seq[(NDArray => NDArray, Seq[Float])](
-        (_ += 1f, Seq(4, 5)), (_ -= 2f, Seq(2, 3)), (_ *= 6f, Seq(12, 18)), (_ /= 2f, Seq(6, 9)))) {
+        (_ += 1f, Seq(4, 5)), (_ -= 2f, Seq(2, 3)), (_ *= 6f, Seq(12, 18)), (_ /= 2f, Seq(6, 9)),
+        (_ %= 5f, Seq(1, 4)), (_ **= 2f, Seq(1, 16)), (_ += 5f, Seq(6, 21)), (_ %= 12f, Seq(6, 9)))) {
       assert(change(all) eq all)
       near(row.toArray, expected: _*)
     }
@@ -50,7 +51,42 @@ final class ObjectsTest extends Case {
     near(same.toArray, 0, 3, 5, 10)
     all += row
     near(all.toArray, 5, 13, 10, 20)
+    row %= array(Shape(2))(4, 6)
+    row **= array(Shape(2))(3, 2)
+    near(row.toArray, 8, 4)
     refused(classOf[ShapeException])(row += array(Shape(3))(1, 2, 3))
+  }
+
+  @Test def `arrays and symbols have remainders, powers and comparisons`(): Unit = {
+    val a = array(Shape(3))(-4, 3, 2)
+    val b = array(Shape(3))(2, 3, 3)
+    val ofArrays = Seq[((NDArray, NDArray) => NDArray, (Symbol, Symbol) => Symbol, Seq[Float])](
+      (_ % _, _ % _, Seq(0, 0, 2)), (_ ** _, _ ** _, Seq(16, 27, 8)), (_ > _, _ > _, Seq(0, 0, 0)),
+      (_ >= _, _ >= _, Seq(0, 1, 0)), (_ < _, _ < _, Seq(1, 0, 1)), (_ <= _, _ <= _, Seq(1, 1, 1)),
+      (NDArray.equal(_, _), Symbol.equal(_, _), Seq(0, 1, 0)),
+      (NDArray.notEqual(_, _), Symbol.notEqual(_, _), Seq(1, 0, 1)))
+    val ofNumbers = Seq[(NDArray => NDArray, Symbol => Symbol, Seq[Float])](
+      (_ % 3f, _ % 3f, Seq(2, 0, 2)), (_ ** 2f, _ ** 2f, Seq(16, 9, 4)), (_ > 2f, _ > 2f, Seq(0, 1, 0)),
+      (_ >= 2f, _ >= 2f, Seq(0, 1, 1)), (_ < 2f, _ < 2f, Seq(1, 0, 0)), (_ <= 2f, _ <= 2f, Seq(1, 0, 1)),
+      (NDArray.equal(_, 2f), Symbol.equal(_, 2f), Seq(0, 0, 1)),
+      (NDArray.notEqual(_, 2f), Symbol.notEqual(_, 2f), Seq(1, 1, 0)), (-_, -_, Seq(4, -3, -2)))
+    val shapes = Map("a" -> a.shape, "b" -> a.shape)
+    val (x, y) = (Symbol.Variable("a"), Symbol.Variable("b"))
+    def run(symbol: Symbol): Seq[Float] = {
+      val executor = symbol.simpleBind(gradReq = "null", shapes = shapes.filterKeys(symbol.listArguments().contains).toMap)
+      for ((name, values) <- Seq("a" -> a, "b" -> b); to <- executor.argDict.get(name)) to.set(values)
+      executor.forward()
+      executor.outputs(0).toArray.toSeq
+    }
+    for ((arrays, symbols, expected) <- ofArrays) {
+      near(arrays(a, b).toArray, expected: _*)
+      equal(expected, run(symbols(x, y)))
+    }
+    for ((arrays, symbols, expected) <- ofNumbers) {
+      near(arrays(a).toArray, expected: _*)
+      equal(expected, run(symbols(x)))
+    }
+    near((array(Shape(2, 1))(1, 2) > array(Shape(2))(0, 1)).toArray, 1, 0, 1, 1) // repeated where a length is 1
   }
 
   @Test def `a direct buffer is used where it is`(): Unit = {

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+package cohort
+
+/** Arithmetic and comparisons of arrays and of symbols, element by element; comparisons give 1 and 0. */
+trait Arithmetic[T] {
+
+  /** By an operator of two inputs, or of one and a number; both by the same word. */
+  protected def withOther(word: String, other: T): T
+  protected def withNumber(word: String, value: Float): T
+
+  def +(other: T): T = withOther("add", other)
+  def -(other: T): T = withOther("sub", other)
+  def *(other: T): T = withOther("mul", other)
+  def /(other: T): T = withOther("div", other)
+  def %(other: T): T = withOther("mod", other)
+  def **(other: T): T = withOther("power", other)
+  def >(other: T): T = withOther("greater", other)
+  def >=(other: T): T = withOther("greater_equal", other)
+  def <(other: T): T = withOther("lesser", other)
+  def <=(other: T): T = withOther("lesser_equal", other)
+
+  def +(value: Float): T = withNumber("plus", value)
+  def -(value: Float): T = withNumber("minus", value)
+  def *(value: Float): T = withNumber("mul", value)
+  def /(value: Float): T = withNumber("div", value)
+
+  /** The remainder has the sign of the divisor. */
+  def %(value: Float): T = withNumber("mod", value)
+  def **(value: Float): T = withNumber("power", value)
+  def >(value: Float): T = withNumber("greater", value)
+  def >=(value: Float): T = withNumber("greater_equal", value)
+  def <(value: Float): T = withNumber("lesser", value)
+  def <=(value: Float): T = withNumber("lesser_equal", value)
+
+  def unary_- : T = withNumber("mul", -1)
+}
+
+/** What has no sign of its own, for `==` says whether two names are one object. */
+private[cohort] trait Equality[T] {
+  protected def withOther(word: String, left: T, right: T): T
+  protected def withNumber(word: String, left: T, value: Float): T
+
+  def equal(left: T, right: T): T = withOther("equal", left, right)
+  def equal(left: T, value: Float): T = withNumber("equal", left, value)
+  def notEqual(left: T, right: T): T = withOther("not_equal", left, right)
+  def notEqual(left: T, value: Float): T = withNumber("not_equal", left, value)
+}

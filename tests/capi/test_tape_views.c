@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arrays that share memory with others, on a tape: what is written around them is none of their business. */
+#include "support/executor_tests.h"
+
+static const float rows[] = {1, 2, 3, 4, 5, 6};
+
+/* The sum of squares of an array, as the tape records it. */
+static cohort_ndarray *square_of(cohort_tape *tape, cohort_ndarray *array) {
+  cohort_arrays *outputs = NULL;
+  cohort_ndarray *output = NULL;
+
+  ok(cohort_tape_invoke(tape, "square", NULL, NULL, 0, &array, 1, NULL, 0, NULL, &outputs));
+  ok(cohort_arrays_get(outputs, 0, &output));
+  cohort_arrays_free(outputs);
+  return output;
+}
+
+static cohort_tape *marked(cohort_ndarray *array, cohort_ndarray *gradient) {
+  cohort_tape *tape = NULL;
+
+  ok(cohort_tape_create(&tape));
+  ok(cohort_tape_mark(tape, &array, &gradient, NULL, 1));
+  return tape;
+}
+
+/* A row of a batch is used, the next one is filled meanwhile. */
+static void other_rows_may_be_written(void **state) {
+  cohort_ndarray *batch = floats(SHAPE(3, 2), rows, 6), *gradient = floats(SHAPE(1, 2), FLOATS(0, 0)), *row = NULL;
+  cohort_ndarray *next = NULL, *output;
+  cohort_tape *tape;
+  int round;
+
+  (void)state;
+  ok(cohort_ndarray_slice(batch, 0, 1, &row));
+  ok(cohort_ndarray_slice(batch, 1, 3, &next));
+  tape = marked(row, gradient);
+  for (round = 0; round < 3; ++round) {
+    output = square_of(tape, row);
+    ok(cohort_ndarray_fill(next, 9 + round));
+    ok(cohort_tape_backward(tape, &output, NULL, 1, NULL));
+    holds(gradient, 2, 4);
+    cohort_ndarray_free(output);
+    output = square_of(tape, row);
+    ok(cohort_ndarray_write(row, rows, 2 * sizeof(float)));
+    fails(cohort_tape_backward(tape, &output, NULL, 1, NULL), COHORT_ERROR_STATE, "was overwritten");
+    cohort_ndarray_free(output);
+    output = square_of(tape, row);
+    ok(cohort_ndarray_write(batch, rows, sizeof(rows)));
+    fails(cohort_tape_backward(tape, &output, NULL, 1, NULL), COHORT_ERROR_STATE, "was overwritten");
+    cohort_ndarray_free(output);
+  }
+  cohort_tape_free(tape);
+  cohort_ndarray_free(row);
+  cohort_ndarray_free(next);
+  cohort_ndarray_free(batch);
+  cohort_ndarray_free(gradient);
+}
+
+/* What operators write is told apart like what the host writes. */
+static void operators_may_write_other_rows(void **state) {
+  cohort_ndarray *batch = floats(SHAPE(3, 2), rows, 6), *gradient = floats(SHAPE(1, 2), FLOATS(0, 0)), *row = NULL;
+  cohort_ndarray *next = NULL, *output;
+  cohort_tape *tape;
+  int round;
+
+  (void)state;
+  ok(cohort_ndarray_slice(batch, 2, 3, &row));
+  ok(cohort_ndarray_slice(batch, 0, 1, &next));
+  tape = marked(row, gradient);
+  for (round = 0; round < 3; ++round) {
+    output = square_of(tape, row);
+    ok(cohort_operator_invoke("_mul_scalar", ATTRS("scalar"), ATTRS("2"), 1, &next, 1, &next, 1, NULL, NULL));
+    ok(cohort_tape_backward(tape, &output, NULL, 1, NULL));
+    holds(gradient, 10, 12);
+    cohort_ndarray_free(output);
+    output = square_of(tape, row);
+    ok(cohort_operator_invoke("_mul_scalar", ATTRS("scalar"), ATTRS("1"), 1, &row, 1, &row, 1, NULL, NULL));
+    fails(cohort_tape_backward(tape, &output, NULL, 1, NULL), COHORT_ERROR_STATE, "was overwritten");
+    cohort_ndarray_free(output);
+  }
+  holds(next, 8, 16);
+  cohort_tape_free(tape);
+  cohort_ndarray_free(row);
+  cohort_ndarray_free(next);
+  cohort_ndarray_free(batch);
+  cohort_ndarray_free(gradient);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(other_rows_may_be_written),
+      TEST(operators_may_write_other_rows),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
