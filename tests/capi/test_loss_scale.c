@@ -477,8 +477,9 @@ static void a_failed_backward_is_told_once(void **state) {
     backward(group, counted(SHAPE(2, 2), 1));
     error = cohort_group_update(group, sgd, COHORT_UPDATE_ON_STORE);
     assert_int_equal(cohort_error_code(error), COHORT_ERROR_EXECUTION);
-    assert_string_equal(cohort_error_message(error), "_backward_Custom 'scale': callback 'backward' returned 9");
-    assert_string_equal(cohort_error_subject(error), "_backward_Custom 'scale'");
+    assert_non_null(strstr(cohort_error_message(error), "callback 'backward' returned 9"));
+    assert_null(strstr(cohort_error_message(error), "not written"));
+    assert_non_null(strstr(cohort_error_subject(error), "'scale'"));
     cohort_error_free(error);
     self.fail_backward = 0;
     ok(cohort_group_wait(group));

@@ -162,7 +162,8 @@ TEST(init_attributes_come_first) {
   CHECK_EQ(element_of(arrays[0].second, 0), 0.25);
   CHECK_EQ(element_of(arrays[1].second, 0), 1.0);
   CHECK(values_of(arrays[2].second) == (std::vector<double>{0, 0, 1.5, 1.5, 0, 0, 0, 0}));
-  for (const char *bad : {"", "{}", "[3]", "[\"nothing\", {}]", "[\"one\", [1]]", "[\"constant\", {\"value\": [1]}]"}) {
+  for (const char *bad :
+       {"", "{}", "[3]", "[\"nothing\", {}]", "[\"one\", [1]]", "[\"constant\", {\"value\": [1, [2]]}]"}) {
     const Symbol wrong = Symbol::variable("alpha", {{"__init__", bad}});
     CHECK(code_of([&] { Initializer::create("one", {}, 0)->apply(&wrong, {arrays[0]}); }) != Code(0));
   }

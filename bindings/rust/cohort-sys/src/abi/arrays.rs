@@ -34,7 +34,7 @@ extern "C" {
         out_array: *mut *mut cohort_ndarray,
     ) -> *mut cohort_error;
     /// Reads a file of arrays: a .params file of any version that MXNet wrote, NumPy's .npy (one array, without a name) or
-    /// .npz (compressed ones, too). Its content says which it is, not its name.
+    /// .npz (compressed ones, too). Its content says which it is, not its name. It is opened once, so that it may be a pipe.
     ///
     /// A .params file without names gives entries without names. Of a repeated name the last entry stays; entries of the empty
     /// name all do. Empty entries for "no array" give entries without arrays in a list, and are left out of a map with one
@@ -58,10 +58,11 @@ extern "C" {
         context: *const cohort_context,
         out_arrays: *mut *mut cohort_arrays,
     ) -> *mut cohort_error;
-    /// As cohort_arrays_load(), of a .params file to cpu(0), without reading it: large arrays lie in a private mapping of the
-    /// file, whose pages are read when they are used first and may be given back while nobody uses them. Writing to such an
-    /// array is fine and stays with it. For inference with cohort_group_options::arg_params, where parameters that a group
-    /// has brought into the layouts that it likes best then take no memory of their own.
+    /// As cohort_arrays_load() to cpu(0), but a .params file is not read: large arrays lie in a private mapping of the file,
+    /// whose pages are read when they are used first and may be given back while nobody uses them. Writing to such an array
+    /// is fine and stays with it. For inference with cohort_group_options::arg_params, where parameters that a group has
+    /// brought into the layouts that it likes best then take no memory of their own. What cannot be mapped, a pipe or one of
+    /// NumPy's files, is loaded.
     ///
     /// As long as such an array lives the file must stay as it is: replacing it by renaming another one over it is fine, as
     /// cohort_arrays_save() does it, while changing it in place changes the arrays, and shortening it in place ends the

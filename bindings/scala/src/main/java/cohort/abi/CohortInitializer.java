@@ -30,7 +30,8 @@ public final class CohortInitializer {
      * Makes an initializer.
      *
      *   "zero" ("zeros"), "one" ("ones")
-     *   "constant"    value (0)
+     *   "constant"    value (0): a number, or lists of numbers, "[[1, 2], [3, 4]]", of the array's shape or one that is
+     *                 repeated along axes where its length is 1 and along first axes that it has not
      *   "uniform"     scale (0.07): evenly from [-scale, scale)
      *   "normal"      sigma (0.01)
      *   "xavier"      rnd_type ("uniform" or "gaussian"), factor_type ("avg", "in" or "out"), magnitude (3)

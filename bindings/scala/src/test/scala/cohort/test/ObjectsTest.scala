@@ -39,8 +39,7 @@ final class ObjectsTest extends Case {
     val all = array(Shape(2, 2))(1, 2, 3, 4)
     val (same, row) = (all, all.at(1))
     for ((change, expected) <- Seq[(NDArray => NDArray, Seq[Float])](
-        (_ += 1f, Seq(4, 5)), (_ -= 2f, Seq(2, 3)), (_ *= 6f, Seq(12, 18)), (_ /= 2f, Seq(6, 9)),
-        (_ %= 5f, Seq(1, 4)), (_ **= 2f, Seq(1, 16)), (_ += 5f, Seq(6, 21)), (_ %= 12f, Seq(6, 9)))) {
+        (_ += 1f, Seq(4, 5)), (_ -= 2f, Seq(2, 3)), (_ *= 6f, Seq(12, 18)), (_ /= 2f, Seq(6, 9)))) {
       assert(change(all) eq all)
       near(row.toArray, expected: _*)
     }
@@ -54,6 +53,9 @@ final class ObjectsTest extends Case {
     row %= array(Shape(2))(4, 6)
     row **= array(Shape(2))(3, 2)
     near(row.toArray, 8, 4)
+    near((row %= 5f).toArray, 3, 4)
+    near((row **= 2f).toArray, 9, 16)
+    near(all.toArray, 5, 13, 9, 16)
     refused(classOf[ShapeException])(row += array(Shape(3))(1, 2, 3))
   }
 
