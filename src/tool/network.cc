@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/network.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -16,6 +18,12 @@ namespace cohort::tool {
 namespace {
 
 using nlohmann::json;
+
+// What is read gives way: it cannot be read again.
+bool is_pipe(const std::string &path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
+}
 
 bool ends_with(const std::string &text, const char *end) {
   const size_t length = std::strlen(end);
@@ -329,6 +337,7 @@ std::vector<cohort_context> parse_contexts(const std::string &text) {
 }
 
 bool is_json(const std::string &path) {
+  if (is_pipe(path)) throw Failure(path + ": expected a file, found a pipe, and it is read more than once");
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   char first = 0;

@@ -202,6 +202,20 @@ class Words(ToolCase):
         self.fails("broken.params", "inspect", self.write("broken.params", b"\x12\x01" + b"\0" * 14 + b"\1"))
         self.fails("empty", "inspect", self.write("empty", ""))
 
+    def test_a_pipe_is_read_once_or_not_at_all(self):
+        net = {"nodes": [variable("data"), variable("bias")], "arg_nodes": [0, 1], "heads": [[2, 0, 0]]}
+        net["nodes"].append({"op": "broadcast_add", "name": "sum", "inputs": [[0, 0, 0], [1, 0, 0]]})
+        symbol, pipe = self.write("net.json", json.dumps(net)), self.folder / "pipe"
+        os.mkfifo(pipe)
+        np.savez(self.folder / "net.npz", **{"arg:bias": np.ones(3, np.float32)})
+        self.says("convert", self.folder / "net.npz", "-o", self.folder / "net.params")
+        for name in ("net.npz", "net.params"):
+            with subprocess.Popen(["cp", self.folder / name, pipe]):
+                told = self.json_of("inspect", symbol, "--params", pipe, "--shape", "data=2,3")
+            self.assertEqual(told["totals"]["parameters"], 3)
+            for command in (["inspect"], ["convert", "-o", self.folder / "out.npz"]):
+                self.fails("found a pipe", command[0], pipe, *command[1:])
+
     def test_output_that_nobody_takes_is_an_error(self):
         with open("/dev/full", "w") as full:
             done = subprocess.run([TOOL, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
