@@ -34,14 +34,3 @@ trait Arithmetic[T] {
 
   def unary_- : T = withNumber("mul", -1)
 }
-
-/** What has no sign of its own, for `==` says whether two names are one object. */
-private[cohort] trait Equality[T] {
-  protected def withOther(word: String, left: T, right: T): T
-  protected def withNumber(word: String, left: T, value: Float): T
-
-  def equal(left: T, right: T): T = withOther("equal", left, right)
-  def equal(left: T, value: Float): T = withNumber("equal", left, value)
-  def notEqual(left: T, right: T): T = withOther("not_equal", left, right)
-  def notEqual(left: T, value: Float): T = withNumber("not_equal", left, value)
-}

@@ -194,9 +194,13 @@ final class NDArray private[cohort] (address: Long, kept: AnyRef = null)
   override def toString: String = if (isClosed) "NDArray(closed)" else s"NDArray($shape, $dtype, $context)"
 }
 
-object NDArray extends Equality[NDArray] {
-  protected def withOther(word: String, left: NDArray, right: NDArray): NDArray = left.withOther(word, right)
-  protected def withNumber(word: String, left: NDArray, value: Float): NDArray = left.withNumber(word, value)
+object NDArray {
+
+  /** Comparisons that have no sign of their own: `==` says whether two names are one object. */
+  def equal(left: NDArray, right: NDArray): NDArray = nd("broadcast_equal", Seq(left, right))
+  def equal(left: NDArray, value: Float): NDArray = nd("_equal_scalar", Seq(left), "scalar" -> value)
+  def notEqual(left: NDArray, right: NDArray): NDArray = nd("broadcast_not_equal", Seq(left, right))
+  def notEqual(left: NDArray, value: Float): NDArray = nd("_not_equal_scalar", Seq(left), "scalar" -> value)
 
   private def made(shape: Shape)(call: (Array[Long], Int, Array[Long]) => Long): NDArray = {
     val lengths = Native.needed(shape, "shape").longs

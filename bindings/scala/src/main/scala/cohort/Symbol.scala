@@ -129,9 +129,13 @@ final class Symbol private[cohort] (address: Long)
   override def toString: String = if (isClosed) "Symbol(closed)" else s"Symbol(${listOutputs().mkString(", ")})"
 }
 
-object Symbol extends Equality[Symbol] {
-  protected def withOther(word: String, left: Symbol, right: Symbol): Symbol = left.withOther(word, right)
-  protected def withNumber(word: String, left: Symbol, value: Float): Symbol = left.withNumber(word, value)
+object Symbol {
+
+  /** Comparisons that have no sign of their own: `==` says whether two names are one object. */
+  def equal(left: Symbol, right: Symbol): Symbol = sym("_equal", Seq(left, right))
+  def equal(left: Symbol, value: Float): Symbol = sym("_equal_scalar", Seq(left), "scalar" -> value)
+  def notEqual(left: Symbol, right: Symbol): Symbol = sym("_not_equal", Seq(left, right))
+  def notEqual(left: Symbol, value: Float): Symbol = sym("_not_equal_scalar", Seq(left), "scalar" -> value)
 
   def Variable(name: String, attrs: (String, Any)*): Symbol = {
     val pairs = new Native.Attributes(attrs, "attributes")

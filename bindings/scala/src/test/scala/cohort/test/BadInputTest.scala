@@ -86,7 +86,7 @@ final class BadInputTest extends Case {
   private val left =
     ("close dispose hashCode equals toString getClass notify notifyAll wait hold use useInside run cell closing family " +
       "names onDevices present merged descs axes withSlices loadBatch runPass backwardPass create struct structs of " +
-      "code simpleBind longs").split(" ").toSet
+      "code simpleBind longs withOther withNumber").split(" ").toSet
 
   private def methods(target: AnyRef): Seq[Method] = target.getClass.getMethods.toSeq
     .filter(method => method.getDeclaringClass.getName.startsWith("cohort.") && !method.getName.contains("$") &&
