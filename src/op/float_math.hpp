@@ -46,10 +46,13 @@ COHORT_HOST_DEVICE inline float float_of(uint32_t bits) {
   return x;
 }
 
-// x = n ln 2 + r with |r| <= ln 2 / 2, and e^r - 1. Sums with kRound leave n in the lowest bits of the sum.
+// x = n ln 2 + r with |r| <= ln 2 / 2; e^r = 1 + r + r^2 p. Sums with kRound leave n in the lowest bits of the sum.
 struct ReducedExp {
-  int32_t n;
-  float r_exp_minus_1;
+  uint32_t n;  // modulo 2^22
+  float r, r2, p;
+
+  COHORT_HOST_DEVICE float power() const { return multiply_add(multiply_add(p, r, 1.0f), r, 1.0f); }
+  COHORT_HOST_DEVICE float power_minus_1() const { return multiply_add(p, r2, r); }
 };
 
 COHORT_HOST_DEVICE inline ReducedExp reduce_exp(float x) {
@@ -57,56 +60,54 @@ COHORT_HOST_DEVICE inline ReducedExp reduce_exp(float x) {
   const float shifted = multiply_add(x, 1.44269504088896341f, kRound);
   const float n = shifted - kRound;
   const float r = multiply_add(-n, 1.42860682031e-6f, multiply_add(-n, 0.693145751953125f, x));
-  float p = 1.392768463e-03f;
-  p = multiply_add(p, r, 8.364380337e-03f);
-  p = multiply_add(p, r, 4.166654497e-02f);
-  p = multiply_add(p, r, 1.666657031e-01f);
-  p = multiply_add(p, r, 0.5f);
-  return {int32_t(bits_of(shifted) - bits_of(kRound)), multiply_add(p * r, r, r)};
+  // By pairs: products of a chain wait for each other, and a processor looks ahead over few numbers only.
+  const float r2 = r * r;
+  float p = multiply_add(1.392768463e-03f, r2, multiply_add(8.364380337e-03f, r, 4.166654497e-02f));
+  p = multiply_add(p, r2, multiply_add(1.666657031e-01f, r, 0.5f));
+  return {bits_of(shifted), r, r2, p};
 }
 
-COHORT_HOST_DEVICE inline float power_of_two(int32_t n) {  // -126 <= n <= 127
-  return float_of(uint32_t(n + 127) << 23);
+// 2^n, n modulo 2^9 from -126 to 127.
+COHORT_HOST_DEVICE inline float power_of_two(uint32_t n) { return float_of((n << 23) + 0x3f800000u); }
+
+// Where neither e^x nor e^-x is subnormal or infinite: usual_exp_of(x) is exp_of(x) with less work.
+constexpr uint32_t kUsualExpBits = 0x42ae0000u;  // of 87.0f
+COHORT_HOST_DEVICE inline uint32_t magnitude_bits(float x) { return bits_of(x) & 0x7fffffffu; }
+COHORT_HOST_DEVICE inline float usual_exp_of(float x) {
+  const ReducedExp e = reduce_exp(x);
+  return float_of(bits_of(e.power()) + (e.n << 23));
 }
 
-// x = 2m ln 2 + r with |r| <= ln 2: two factors 2^m, as their product alone may be out of range. Sums with kRound leave
-// m with the bias of an exponent in their lowest bits.
 COHORT_HOST_DEVICE inline float exp_of(float x) {
 #ifdef __CUDA_ARCH__
   return expf(x);
 #else
   // Beyond these e^x is 0 or infinite. Floats of one sign are ordered as their bits are: two instructions.
   const uint32_t above = std::min(bits_of(x), bits_of(-104.0f));
-  const float clamped = float_of(uint32_t(std::min(int32_t(above), int32_t(bits_of(89.0f)))));
-  const float kRound = 12583039.0f;  // 1.5 * 2^23 + 127
-  const float shifted = multiply_add(clamped, 0.72134752044448170f, kRound);
-  const float m = shifted - kRound;
-  const float r = multiply_add(-m, 2.85720613e-6f, multiply_add(-m, 1.38629150390625f, clamped));
-  float p = 1.962822134e-04f;
-  p = multiply_add(p, r, 1.410538331e-03f);
-  p = multiply_add(p, r, 8.335975930e-03f);
-  p = multiply_add(p, r, 4.166120291e-02f);
-  p = multiply_add(p, r, 1.666661650e-01f);
-  p = multiply_add(p, r, 5.000003576e-01f);
-  p = multiply_add(p, r, 1.0f);
-  p = multiply_add(p, r, 1.0f);
-  const float factor = float_of(bits_of(shifted) << 23);
-  return x == x ? p * factor * factor : x;  // a NaN passes
+  const ReducedExp e = reduce_exp(float_of(uint32_t(std::min(int32_t(above), int32_t(bits_of(89.0f))))));
+  // Two factors, as their product alone may be out of range. Bits of n that are shifted out are not its own.
+  const uint32_t half = uint32_t(int32_t(e.n << 9) >> 10);
+  const float result = e.power() * power_of_two(half) * power_of_two(e.n - half);
+  return x == x ? result : x;  // a NaN passes
 #endif
 }
 COHORT_HOST_DEVICE inline double exp_of(double x) { return std::exp(x); }
 
-// tanh |x| = t / (t + 2) with t = e^(2|x|) - 1, which keeps small x exact.
+// tanh |x| = t / (t + 2) with t = e^(2|x|) - 1, which keeps small x exact. Beyond 10 it is 1.
+constexpr uint32_t kUsualTanhBits = 0x41200000u;  // of 10.0f
+COHORT_HOST_DEVICE inline float usual_tanh_of(float magnitude, float sign) {
+  const ReducedExp e = reduce_exp(magnitude + magnitude);
+  const float scale = power_of_two(e.n);
+  const float t = multiply_add(e.power_minus_1(), scale, scale - 1.0f);
+  return float_of(bits_of(t / (t + 2.0f)) | (bits_of(sign) & 0x80000000u));
+}
+
 COHORT_HOST_DEVICE inline float tanh_of(float x) {
 #ifdef __CUDA_ARCH__
   return tanhf(x);
 #else
   const float magnitude = std::fabs(x);
-  const float twice = 2.0f * (magnitude > 10.0f ? 10.0f : magnitude);
-  const ReducedExp e = reduce_exp(twice);
-  const float scale = power_of_two(e.n);
-  const float t = multiply_add(e.r_exp_minus_1, scale, scale - 1.0f);
-  return std::copysign(t / (t + 2.0f), x);
+  return usual_tanh_of(magnitude > 10.0f ? 10.0f : magnitude, x);
 #endif
 }
 COHORT_HOST_DEVICE inline double tanh_of(double x) { return std::tanh(x); }
@@ -114,27 +115,28 @@ COHORT_HOST_DEVICE inline double tanh_of(double x) { return std::tanh(x); }
 COHORT_HOST_DEVICE inline float sigmoid_of(float x) { return 1.0f / (1.0f + exp_of(-x)); }
 COHORT_HOST_DEVICE inline double sigmoid_of(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
-// x = 2^e m with sqrt(1/2) <= m < sqrt(2); log x = e ln 2 + log m.
+// x = 2^e m with sqrt(1/2) <= m < sqrt(2); log x = e ln 2 + log m. Of a normal, positive, finite x times 2^-lifted.
+constexpr uint32_t kSmallestNormalBits = 0x00800000u, kNormalBits = 0x7f000000u;  // the first one; how many there are
+COHORT_HOST_DEVICE inline float usual_log_of(float x, float lifted) {
+  const uint32_t shifted = bits_of(x) - 0x3f3504f3u;  // sqrt(1/2)
+  const float e = float(int32_t(shifted) >> 23) - lifted;
+  const float f = float_of((shifted & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+  const float f2 = f * f;
+  float p = multiply_add(-7.902743667e-02f, f, 1.262231916e-01f);
+  p = multiply_add(p, f2, multiply_add(-1.299818307e-01f, f, 1.421449631e-01f));
+  p = multiply_add(p, f2, multiply_add(-1.664128155e-01f, f, 2.000104487e-01f));
+  p = multiply_add(p, f2, multiply_add(-2.500030696e-01f, f, 3.333333135e-01f));
+  p = multiply_add(p, f, -0.5f);
+  const float low = f + multiply_add(p, f2, e * 1.42860682031e-6f);
+  return multiply_add(e, 0.693145751953125f, low);
+}
+
 COHORT_HOST_DEVICE inline float log_of(float x) {
 #ifdef __CUDA_ARCH__
   return logf(x);
 #else
   const bool tiny = x < 1.17549435e-38f;
-  const float normal = x * (tiny ? 8388608.0f : 1.0f);
-  const uint32_t shifted = bits_of(normal) - 0x3f3504f3u;  // sqrt(1/2)
-  const float e = float(int32_t(shifted) >> 23) + (tiny ? -23.0f : 0.0f);
-  const float f = float_of((shifted & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
-  float p = -7.902743667e-02f;
-  p = multiply_add(p, f, 1.262231916e-01f);
-  p = multiply_add(p, f, -1.299818307e-01f);
-  p = multiply_add(p, f, 1.421449631e-01f);
-  p = multiply_add(p, f, -1.664128155e-01f);
-  p = multiply_add(p, f, 2.000104487e-01f);
-  p = multiply_add(p, f, -2.500030696e-01f);
-  p = multiply_add(p, f, 3.333333135e-01f);
-  p = multiply_add(p, f, -0.5f);
-  const float low = f + multiply_add(p, f * f, e * 1.42860682031e-6f);
-  const float finite = multiply_add(e, 0.693145751953125f, low);
+  const float finite = usual_log_of(x * (tiny ? 8388608.0f : 1.0f), tiny ? 23.0f : 0.0f);
   const float infinity = std::numeric_limits<float>::infinity();
   const float special = x == 0.0f ? -infinity : x > 0.0f ? infinity : std::numeric_limits<float>::quiet_NaN();
   return bits_of(x) - 1u < 0x7f7fffffu ? finite : special;  // positive and finite

@@ -2,7 +2,10 @@
 // Included by the files that instantiate the loops of pointwise_loops.hpp.
 #pragma once
 
+#include <algorithm>
+
 #include "cpu/op/pointwise_loops.hpp"
+#include "cpu/op/usual_numbers.hpp"
 #include "cpu/simd.hpp"
 
 namespace cohort {
@@ -12,6 +15,24 @@ inline namespace COHORT_MATH_VARIANT {
 template <typename F, typename C, int kOperands>
 struct Body {
   static void run(const C *a, [[maybe_unused]] const C *b, [[maybe_unused]] const C *c, C s, C t, C *out,
+                  int64_t count) {
+    if constexpr (Usual<F>::kHas && std::is_same_v<C, float>) {
+      for (int64_t i = 0; i < count; i += kLookedAt) looked_at(a + i, s, out + i, std::min(kLookedAt, count - i));
+    } else {
+      all(a, b, c, s, t, out, count);
+    }
+  }
+
+ private:
+  static void looked_at(const float *a, float s, float *out, int64_t count) {
+    uint32_t most = 0;
+    for (int64_t i = 0; i < count; ++i) most = std::max(most, Usual<F>::rank(a[i], s));
+    if (most > Usual<F>::kMost) return all(a, nullptr, nullptr, s, 0.0f, out, count);
+    COHORT_INDEPENDENT_ITERATIONS
+    for (int64_t i = 0; i < count; ++i) out[i] = Usual<F>::usual(a[i], s);
+  }
+
+  static void all(const C *a, [[maybe_unused]] const C *b, [[maybe_unused]] const C *c, C s, C t, C *out,
                   int64_t count) {
     // Every iteration reads and writes its own elements only, also where out is one of the operands.
     COHORT_INDEPENDENT_ITERATIONS

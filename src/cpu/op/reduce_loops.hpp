@@ -113,7 +113,7 @@ struct StretchBody {
 
 // Lines into as many results, one line after the other for each of them: several at once, as results are read and
 // written once for all.
-constexpr int kLinesAtOnce = 4;
+constexpr int kLinesAtOnce = 8;
 template <typename Op, typename C>
 struct LineBody {
   using A = typename Op::A;
@@ -126,11 +126,13 @@ template <typename Op, typename C>
 struct LinesBody {
   using A = typename Op::A;
   static void run(const C *const *x, A *results, int64_t count) {
-    const C *const first = x[0], *const second = x[1], *const third = x[2], *const fourth = x[3];
+    const C *lines[kLinesAtOnce];
+    std::copy_n(x, kLinesAtOnce, lines);
     COHORT_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count; ++i) {
-      const A two = Op::join(Op::join(results[i], Op::of(first[i])), Op::of(second[i]));
-      results[i] = Op::join(Op::join(two, Op::of(third[i])), Op::of(fourth[i]));
+      A result = results[i];
+      for (int k = 0; k < kLinesAtOnce; ++k) result = Op::join(result, Op::of(lines[k][i]));
+      results[i] = result;
     }
   }
 };
@@ -174,7 +176,9 @@ class Reducer {
     const int64_t num_units = axes_.inner_kept ? axes_.num_kept * chunks() : axes_.num_kept;
     const int64_t line = axes_.inner_kept ? std::min(axes_.inner, kLine) : axes_.inner;
     split_inner_ = !axes_.inner_kept && axes_.num_dropped == 1;
-    const int64_t divisible = split_inner_ ? axes_.inner / kPointwiseBlock : axes_.num_dropped;
+    const int64_t divisible = split_inner_       ? axes_.inner / kPointwiseBlock
+                              : axes_.inner_kept ? axes_.num_dropped / kPartLines
+                                                 : axes_.num_dropped;
     const int64_t parts =
         std::min({kMaxParts / std::max<int64_t>(num_units, 1), divisible, axes_.num_dropped * line / kPartElements});
     num_parts_ = std::max<int64_t>(parts, 1);
@@ -213,6 +217,7 @@ class Reducer {
 
  private:
   static constexpr int64_t kPartElements = 16384, kMaxParts = 64;
+  static constexpr int64_t kPartLines = 64;              // each part has results of its own to fill and to join
   static constexpr int64_t kLine = 4 * kPointwiseBlock;  // results at once: long pieces of lines are read ahead
 
   template <typename Body>
