@@ -85,8 +85,7 @@ COHORT_CUDA_LAYER_UPDATE(_lars_update, Single<Sgd>, LarsScale);
 COHORT_CUDA_LAYER_UPDATE(_lars_mom_update, Single<SgdMom>, LarsScale);
 COHORT_CUDA_LAYER_UPDATE(_lbsgd_update, Single<Sgd>, LbsgdScale);
 COHORT_CUDA_LAYER_UPDATE(_lbsgd_mom_update, Single<SgdMom>, LbsgdScale);
-COHORT_CUDA_LAYER_UPDATE(_gathered_lbsgd_update, Gathered<Sgd>, LbsgdScale);
-COHORT_CUDA_LAYER_UPDATE(_gathered_lbsgd_mom_update, Gathered<SgdMom>, LbsgdScale);
+COHORT_CUDA_LAYER_UPDATE(_gathered_lbsgd_update, Gathered, LbsgdScale);
 COHORT_KERNEL_BY(cuda, _sgld_update, make_noisy_update).output_dtypes(kFloatTypes);
 
 }  // namespace

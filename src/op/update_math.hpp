@@ -255,19 +255,18 @@ struct Sgld {
   }
 };
 
-// SGD of large batches: a step from the mean of as many gradients as make one. s: those of Rule, then their sum so far.
-template <typename Rule>
-struct Gathered {
-  static constexpr int kStates = Rule::kStates + 1;
+// SGD of large batches: a step from the mean of as many gradients as make one.
+struct Gathered {  // s: momentum, sum so far
+  static constexpr int kStates = 2;
   template <typename C>
   COHORT_HOST_DEVICE static C seen(C g, const C *s, const UpdateNumbers<C> &n) {  // what the step would be made from
-    return (s[Rule::kStates] + n.unscale * g) / n.gathered;
+    return (s[1] + n.unscale * g) / n.gathered;
   }
   template <typename C>
   COHORT_HOST_DEVICE static C of(C w, C g, C *s, const UpdateNumbers<C> &n) {
     const C mean = seen(g, s, n);
-    s[Rule::kStates] = n.due != C(0) ? C(0) : s[Rule::kStates] + n.unscale * g;
-    return n.due != C(0) ? Rule::of(w, mean, s, n) : w;
+    s[1] = n.due != C(0) ? C(0) : s[1] + n.unscale * g;
+    return n.due != C(0) ? SgdMom::of(w, mean, s, n) : w;
   }
 };
 // The same where every gradient makes a step.

@@ -23,8 +23,9 @@ enum WarmupStrategy { kLinear, kPower2, kSqrt, kLars };  // in the order of warm
 
 size_t by_momentum(const Settings &s) { return at(s, "momentum") != 0 ? 1 : 0; }
 size_t by_centered(const Settings &s) { return at(s, "centered") != 0 ? 1 : 0; }
+// What is gathered has momentum, if only 0, beside it: the number of states says which they are.
 size_t by_batches(const Settings &s) {
-  return by_momentum(s) + (at(s, "batch_scale") > 1 ? 2 : 0) + (at(s, "warmup_strategy") == kLars ? 4 : 0);
+  return (at(s, "batch_scale") > 1 ? 2 : by_momentum(s)) + (at(s, "warmup_strategy") == kLars ? 3 : 0);
 }
 
 // The bias of the moving averages, which start at zero.
@@ -234,12 +235,10 @@ const OptimizerKind kKinds[] = {
       {"num_epochs", 60}},
      {{"sgd_update", 0},  // in the order of by_batches()
       {"sgd_mom_update", 1},
-      {"_gathered_sgd_update", 1},
-      {"_gathered_sgd_mom_update", 2},
+      {"_gathered_sgd_update", 2},
       {"_lbsgd_update", 0, true},
       {"_lbsgd_mom_update", 1, true},
-      {"_gathered_lbsgd_update", 1, true},
-      {"_gathered_lbsgd_mom_update", 2, true}},
+      {"_gathered_lbsgd_update", 2, true}},
      by_batches,
      nullptr,
      correct_lbsgd,

@@ -265,6 +265,22 @@ static void gradients_are_gathered_as_they_were(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
+/* A state of another meaning is none: what was momentum is no sum. */
+static void gathering_may_begin_later(void **state) {
+  cohort_optimizer *optimizer =
+      create("lbsgd", SETTINGS({"learning_rate", "1"}, {"momentum", "0.5"}, {"warmup_epochs", "0"}));
+  cohort_ndarray *weight = floats(SHAPE(1), FLOATS(0));
+
+  (void)state;
+  update(optimizer, "w", weight, floats(SHAPE(1), FLOATS(1)));
+  holds(weight, -1);
+  ok(cohort_optimizer_set(optimizer, "momentum", 0));
+  ok(cohort_optimizer_set(optimizer, "batch_scale", 2));
+  update(optimizer, "w", weight, floats(SHAPE(1), FLOATS(2))); /* the second gradient: due */
+  holds_free(weight, -3);
+  cohort_optimizer_free(optimizer);
+}
+
 /* ---- noise */
 
 enum { kNoise = 20000 };
@@ -577,6 +593,7 @@ int main(void) {
                                      TEST(parameters_do_not_know_of_each_other),
                                      TEST(delays_are_compensated_with_momentum),
                                      TEST(gradients_are_gathered_as_they_were),
+                                     TEST(gathering_may_begin_later),
                                      TEST(noise_is_normal),
                                      TEST(noise_repeats_by_seed),
                                      TEST(noise_comes_on_top_of_half_a_step),

@@ -266,10 +266,7 @@ COHORT_KERNEL_BY(cpu, _nadam_update, make_update<update::Nadam, OptimizerAttrs>)
 COHORT_KERNEL_BY(cpu, _dcasgd_update, make_update<update::Dcasgd, OptimizerAttrs>).output_dtypes(kFloatTypes);
 COHORT_KERNEL_BY(cpu, _dcasgd_mom_update, make_update<update::DcasgdMom, OptimizerAttrs>).output_dtypes(kFloatTypes);
 COHORT_KERNEL_BY(cpu, _test_update, make_update<update::Test, OptimizerAttrs>).output_dtypes(kFloatTypes);
-using GatheredSgd = update::Gathered<update::Sgd>;
-using GatheredSgdMom = update::Gathered<update::SgdMom>;
-COHORT_KERNEL_BY(cpu, _gathered_sgd_update, make_update<GatheredSgd, OptimizerAttrs>).output_dtypes(kFloatTypes);
-COHORT_KERNEL_BY(cpu, _gathered_sgd_mom_update, make_update<GatheredSgdMom, OptimizerAttrs>).output_dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cpu, _gathered_sgd_update, make_update<update::Gathered, OptimizerAttrs>).output_dtypes(kFloatTypes);
 COHORT_KERNEL_BY(cpu, lamb_update_phase1, make_update<update::LambPhase1, LambPhase1Attrs>).output_dtypes(kFloatTypes);
 COHORT_KERNEL(cpu, mp_lamb_update_phase1, MpLambPhase1);
 using LambPhase2Plain = LambPhase2<false>;
