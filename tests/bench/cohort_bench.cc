@@ -40,6 +40,7 @@ const char kHelp[] =
     "  --api A           group, or executor: one bound executor without a group, inference only\n"
     "  --device D        cpu or gpu\n"
     "  --compute-dtype T float32 or bfloat16: what layers multiply in\n"
+    "  --tf32            GPUs may round factors of products of float32 to TF32\n"
     "  --roofline        beside it what a step does, and what the device would take for that at least\n"
     "  --symbols DIR     where the graphs are\n";
 
@@ -147,6 +148,8 @@ Options parse(int argc, char **argv) {
     }
     if (flag == "--quick") {
       flags.quick = true;
+    } else if (flag == "--tf32") {
+      flags.options.tf32 = true;
     } else if (flag == "--roofline") {
       flags.options.roofline = true;
     } else if (++i < argc) {
@@ -221,6 +224,7 @@ void print_line(const Options &options, const char *config, const std::vector<do
   const Workload &workload = *options.workload;
   std::string variant = own_variant ? own_variant : workload.variant;
   if (options.compute_dtype) variant += variant.empty() ? "bf16" : "-bf16";  // a case of its own
+  if (options.tf32) variant += variant.empty() ? "tf32" : "-tf32";
   const double middle = median(blocks);
   double load = 0;
   getloadavg(&load, 1);

@@ -88,6 +88,7 @@ class MeasuredNetwork final : public Measured {
     cohort_group_options group_options = COHORT_GROUP_OPTIONS_INIT;
     group_options.num_threads = options_.threads_of_context();
     group_options.compute_dtype = options_.compute_dtype;
+    group_options.tf32 = options_.tf32;
     group_ = make<Group>(cohort_group_create, symbol_.get(), contexts.data(), contexts.size(), data_descs_.get(),
                          label_descs_.get(), params.data(), params.size(), int32_t(options_.train), &group_options);
     const auto bound = [this](int32_t list) {
@@ -103,6 +104,7 @@ class MeasuredNetwork final : public Measured {
     cohort_executor_options executor_options = COHORT_EXECUTOR_OPTIONS_INIT;
     executor_options.num_threads = options_.threads;
     executor_options.compute_dtype = options_.compute_dtype;
+    executor_options.tf32 = options_.tf32;
     const cohort_context where = contexts_of(options_)[0];
     executor_ =
         make<Executor>(cohort_executor_simple_bind, symbol_.get(), &where, data_descs_.get(), &executor_options);
