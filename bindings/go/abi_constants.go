@@ -415,6 +415,7 @@ const (
 	SymbolListAux       SymbolList = 1
 	SymbolListOutputs   SymbolList = 2
 	SymbolListInputs    SymbolList = 3
+	SymbolListLabels    SymbolList = 4
 )
 
 // String gives the name of the constant, without what all have in common.
@@ -428,6 +429,8 @@ func (v SymbolList) String() string {
 		return "outputs"
 	case SymbolListInputs:
 		return "inputs"
+	case SymbolListLabels:
+		return "labels"
 	}
 	return "SymbolList(" + strconv.Itoa(int(v)) + ")"
 }

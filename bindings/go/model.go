@@ -53,7 +53,7 @@ func SaveCheckpoint(prefix string, epoch int, symbol *Symbol, args, aux Params) 
 }
 
 // A Predictor asks a network. Any number of goroutines may, at the same time: each gets an executor of its own for as long as it asks, all
-// on the same parameters, and executors are kept for the next.
+// on the same parameters, and executors of the shapes used last are kept for the next.
 type Predictor struct {
 	symbol  *Symbol
 	context Context
@@ -61,9 +61,21 @@ type Predictor struct {
 	aux     Params
 	inputs  []string
 
-	mutex  sync.Mutex // guards the rest
-	idle   map[string][]*Executor
+	mutex  sync.Mutex             // guards the rest
+	idle   map[string][]*Executor // by shapes
+	recent []string               // shapes, those used last behind
 	closed bool
+}
+
+const maxShapes = 16
+
+func indexOf(list []string, text string) int {
+	for i, one := range list {
+		if one == text {
+			return i
+		}
+	}
+	return -1
 }
 
 // LoadPredictor makes a predictor from a checkpoint. Inputs are the names of the data; batches of any length are taken.
@@ -204,53 +216,99 @@ func (p *Predictor) take(key string, shapes map[string][]int) (*Executor, error)
 	return p.bind(shapes)
 }
 
+// giveBack keeps an executor for the next call. Those of the shapes used last are kept, so that memory does not grow with the number of
+// shapes.
 func (p *Predictor) giveBack(key string, executor *Executor) {
+	var gone []*Executor
 	p.mutex.Lock()
-	kept := !p.closed
-	if kept {
+	if p.closed {
+		gone = append(gone, executor)
+	} else {
 		p.idle[key] = append(p.idle[key], executor)
+		if at := indexOf(p.recent, key); at >= 0 {
+			p.recent = append(p.recent[:at], p.recent[at+1:]...)
+		}
+		p.recent = append(p.recent, key)
+		if len(p.recent) > maxShapes {
+			gone = p.idle[p.recent[0]]
+			delete(p.idle, p.recent[0])
+			p.recent = append(p.recent[:0], p.recent[1:]...)
+		}
 	}
 	p.mutex.Unlock()
-	if !kept {
+	for _, executor := range gone {
 		executor.Close()
 	}
 }
 
 func (p *Predictor) bind(shapes map[string][]int) (*Executor, error) {
-	known := map[string][]int{}
-	for name, array := range p.args {
-		shape, err := array.Shape()
-		if err != nil {
-			return nil, err
+	names, err := p.symbol.Arguments()
+	if err != nil {
+		return nil, err
+	}
+	labels, err := p.symbol.Labels()
+	if err != nil {
+		return nil, err
+	}
+	states, err := p.symbol.AuxiliaryStates()
+	if err != nil {
+		return nil, err
+	}
+	known, types := map[string][]int{}, map[string]Dtype{}
+	for name, shape := range shapes {
+		if indexOf(names, name) < 0 {
+			return nil, newError(ErrorClassName, name, "inputs: the network has no argument '%s'; it has: %s", name, strings.Join(names, ", "))
 		}
 		known[name] = shape
 	}
-	for name, shape := range shapes {
-		known[name] = shape
+	// Parameters that the network does not have are left out: it may be a part of the one that they were saved with.
+	args, aux, own := Params{}, Params{}, Params{}
+	defer own.Close()
+	for _, name := range names {
+		array := p.args[name]
+		if _, isInput := shapes[name]; isInput || array == nil {
+			continue
+		}
+		args[name] = array
+		if known[name], err = array.Shape(); err != nil {
+			return nil, err
+		}
+		if types[name], err = array.Dtype(); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range states {
+		if p.aux[name] != nil {
+			aux[name] = p.aux[name]
+		}
 	}
 	all, _, _, err := p.symbol.InferShape(known)
 	if err != nil {
 		return nil, err
 	}
-	args, own := Params{}, Params{}
-	defer own.Close()
-	for _, desc := range all {
-		_, isInput := shapes[desc.Name]
-		if array := p.args[desc.Name]; array != nil && !isInput {
-			args[desc.Name] = array
+	typed, _, _, err := p.symbol.InferDtype(types)
+	if err != nil {
+		return nil, err
+	}
+	for i, desc := range all {
+		if args[desc.Name] != nil {
 			continue
 		}
-		if !isInput && !strings.HasSuffix(desc.Name, "label") { // labels are of losses: inference reads none
+		if _, isInput := shapes[desc.Name]; !isInput && indexOf(labels, desc.Name) < 0 {
 			return nil, newError(ErrorClassName, desc.Name, "params: there is none called '%s'", desc.Name)
 		}
 		if desc.Shape == nil {
 			return nil, newError(ErrorClassShape, desc.Name, "inputs: their shapes do not give that of '%s'", desc.Name)
 		}
-		array, err := Zeros(desc.Shape, DtypeFloat32, p.context)
+		dtype := typed[i].Dtype
+		if dtype == DtypeNone {
+			dtype = DtypeFloat32
+		}
+		array, err := Zeros(desc.Shape, dtype, p.context)
 		if err != nil {
 			return nil, err
 		}
 		args[desc.Name], own[desc.Name] = array, array
 	}
-	return Bind(p.symbol, p.context, args, nil, p.aux, WithGradReq(GradReqNull))
+	return Bind(p.symbol, p.context, args, nil, aux, WithGradReq(GradReqNull))
 }

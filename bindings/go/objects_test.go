@@ -255,6 +255,39 @@ func TestACheckpointOfMXNetsIsAskedByManyGoroutinesAtOnce(t *testing.T) {
 	refused(t, err, cohort.ErrName, "'fc_weight'")
 }
 
+func TestAPredictorTakesWhatNetworkAndParametersSay(t *testing.T) {
+	alone(t)
+	data, target := ok(cohort.Variable("data")), ok(cohort.Variable("target"))
+	fc := ok(cohort.Node("FullyConnected", cohort.Attrs{"num_hidden": 1, "no_bias": true}, cohort.Inputs(data), cohort.Named("fc")))
+	loss := ok(cohort.Node("LinearRegressionOutput", cohort.Inputs(fc, target), cohort.Named("near")))
+	if labels := ok(loss.Labels()); len(labels) != 1 || labels[0] != "target" {
+		t.Error(labels)
+	}
+	weight := floats([]float32{1, 10}, 1, 2)
+	// A label by any name, a parameter that the network does not have, and a type that follows from the parameters.
+	for _, dtype := range []cohort.Dtype{cohort.DtypeFloat32, cohort.DtypeFloat64} {
+		params := cohort.Params{"fc_weight": ok(weight.Cast(dtype)), "of_another_head": full(1, 3)}
+		predictor := ok(cohort.NewPredictor(loss, params, cohort.Params{"gone": full(1, 3)}, cohort.CPU(0), "data"))
+		for rows := 1; rows <= 20; rows++ { // more lengths than executors are kept for
+			found := ok(predictor.Predict(cohort.Params{"data": full(1, rows, 2)}))[0]
+			if values := ok(ok(found.Cast(cohort.DtypeFloat32)).Float32s()); len(values) != rows || values[rows-1] != 11 {
+				t.Error(rows, values)
+			}
+			if of := ok(found.Dtype()); of != dtype {
+				t.Error(of)
+			}
+		}
+		if kept := predictor.Kept(); kept != 16 {
+			t.Error(kept)
+		}
+		predictor.Close()
+	}
+	predictor := ok(cohort.NewPredictor(loss, cohort.Params{"fc_weight": weight}, nil, cohort.CPU(0), "dat"))
+	_, err := predictor.Predict(cohort.Params{"dat": full(1, 1, 2)})
+	refused(t, err, cohort.ErrName, "no argument 'dat'; it has: data, fc_weight, target")
+	predictor.Close()
+}
+
 func TestTheGarbageCollectorMayComeAtAnyTime(t *testing.T) {
 	alone(t)
 	stop, ended := make(chan bool), make(chan bool)

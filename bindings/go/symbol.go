@@ -231,6 +231,9 @@ func (s *Symbol) Arguments() ([]string, error) { return s.list(SymbolListArgumen
 // AuxiliaryStates gives the names of the auxiliary states.
 func (s *Symbol) AuxiliaryStates() ([]string, error) { return s.list(SymbolListAux) }
 
+// Labels gives the names of the arguments of which inference needs no values: they reach the outputs by way of the label of a loss alone.
+func (s *Symbol) Labels() ([]string, error) { return s.list(SymbolListLabels) }
+
 // Outputs gives the names of the outputs.
 func (s *Symbol) Outputs() ([]string, error) { return s.list(SymbolListOutputs) }
 

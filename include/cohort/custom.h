@@ -70,8 +70,8 @@ typedef int32_t (*cohort_custom_create_fn)(const char *const *keys, const char *
  *
  * @param state     Of the node.
  * @param inputs    Lent: in order, with their names.
- * @param aux       Lent: auxiliary states. A layer of a training pass that no gradient flows through, as a frozen one,
- *                  keeps its states: these are copies then.
+ * @param aux       Lent: auxiliary states. A layer of a training pass that is frozen, no argument of it or before it
+ *                  having a gradient, keeps its states: these are copies then.
  * @param outputs   Lent: arrays to be written, all of them.
  * @param is_train  1: a training pass.
  */

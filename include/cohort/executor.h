@@ -270,8 +270,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_copy_params_from(coho
  * costs nothing.
  *
  * @param is_train  1: training behaviour, and what backward needs is kept; 0: neither, though a backward may follow.
- *                  Inference writes outputs alone. Training moves the auxiliary states of layers that a gradient flows
- *                  through; frozen ones keep theirs.
+ *                  Inference writes outputs alone. Training moves the auxiliary states of layers that have, or come
+ *                  behind, an argument with a gradient; frozen ones keep theirs.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_forward(cohort_executor *executor, cohort_bool is_train);
 

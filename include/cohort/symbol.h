@@ -19,7 +19,9 @@ enum {
   COHORT_SYMBOL_ARGUMENTS = 0, /* variables that are no auxiliary states */
   COHORT_SYMBOL_AUX = 1,       /* auxiliary states: variables that operators update, such as moving means */
   COHORT_SYMBOL_OUTPUTS = 2,   /* the heads */
-  COHORT_SYMBOL_INPUTS = 3     /* all variables, arguments and auxiliary states interleaved */
+  COHORT_SYMBOL_INPUTS = 3,    /* all variables, arguments and auxiliary states interleaved */
+  COHORT_SYMBOL_LABELS = 4 /* arguments that reach the outputs by way of the label of a loss alone, SoftmaxOutput's and
+                                  the like: inference needs no values of them */
 };
 typedef int32_t cohort_symbol_list;
 

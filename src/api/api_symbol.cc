@@ -23,7 +23,7 @@ std::vector<Symbol> deref_symbols(cohort_symbol *const *symbols, size_t count, c
 
 const std::vector<std::string> &names_of(const cohort_symbol *symbol, int32_t list) {
   SymbolObject &object = deref(symbol, "symbol");
-  if (list < COHORT_SYMBOL_ARGUMENTS || list > COHORT_SYMBOL_INPUTS) {
+  if (list < COHORT_SYMBOL_ARGUMENTS || list > COHORT_SYMBOL_LABELS) {
     throw Error(Code::kInvalidArgument, text("list: expected a COHORT_SYMBOL_ constant, found ", list), "list");
   }
   std::lock_guard<std::mutex> lock(object.texts->mutex);
@@ -33,7 +33,8 @@ const std::vector<std::string> &names_of(const cohort_symbol *symbol, int32_t li
     names = list == COHORT_SYMBOL_ARGUMENTS ? s.list_arguments()
             : list == COHORT_SYMBOL_AUX     ? s.list_auxiliary_states()
             : list == COHORT_SYMBOL_OUTPUTS ? s.list_outputs()
-                                            : s.list_inputs();
+            : list == COHORT_SYMBOL_INPUTS  ? s.list_inputs()
+                                            : s.list_labels();
   }
   return *names;
 }

@@ -34,7 +34,7 @@ struct SymbolObject {
   // What has been asked of the symbol, kept for as long as it does not change.
   struct Texts {
     std::mutex mutex;  // guards the rest: several threads may read one symbol
-    std::optional<std::vector<std::string>> names[4];
+    std::optional<std::vector<std::string>> names[5];
     std::optional<std::vector<SymbolAttr>> attrs[2];
     std::optional<std::string> json;
   };

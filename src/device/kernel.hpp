@@ -127,7 +127,7 @@ struct StepSpec {
   Context context;                    // of the device
   bool is_train = false;
   bool keep_for_backward = false;  // a backward step of this node follows: save what it needs
-  bool frozen = false;  // a step of training that no gradient flows through: it leaves auxiliary states as they are
+  bool frozen = false;  // training, and no argument up to this step wants a gradient: auxiliary states stay as they are
   // Inputs come in the layouts in which they lie. A factory that wants another one writes it here <- and the plan puts
   // a reorder in between. Entries that do not say any_layout() are given row-major inputs.
   std::vector<TensorSpec> inputs;

@@ -78,8 +78,8 @@ OpBuilder<BatchNormAttrs> &with_axis(OpBuilder<BatchNormAttrs> &op) {
   {
     auto op = norm("BatchNorm",
                    "Normalises each channel over the batch, then scales by gamma and adds beta. Training moves the "
-                   "moving statistics where a gradient flows through the layer, to data, gamma or beta; a frozen one "
-                   "keeps them.",
+                   "moving statistics where gamma, beta or an argument before the layer has a gradient; a frozen one "
+                   "keeps them. BlockGrad behind it does not freeze it.",
                    double(1e-3f));
     with_axis(op)
         .alias("BatchNorm_v1")

@@ -44,13 +44,13 @@ class GradientPass {
   void mark_wanted() {
     for (size_t v = 0; v < ir_.values.size(); ++v) wanted_[v] = req_of(int(v)) != GradReq::kNull;
     for (size_t s = 0; s < ir_.num_forward; ++s) {
-      const IrStep &step = ir_.steps[s];
+      IrStep &step = ir_.steps[s];
       if (!step.op) continue;
       const Gradient gradient = step.op->gradient_of(step.attrs);
       if (gradient.kind == Gradient::Kind::kNone) continue;
       const std::vector<int> of = inputs_with_gradient(*step.op, gradient, step.inputs.size());
-      const bool flows = std::any_of(of.begin(), of.end(), [&](int k) { return reach(step.inputs[size_t(k)]) >= 0; });
-      if (!flows) continue;
+      step.learns = std::any_of(of.begin(), of.end(), [&](int k) { return reach(step.inputs[size_t(k)]) >= 0; });
+      if (!step.learns) continue;
       for (int v : step.outputs) {
         if (v >= 0) wanted_[size_t(v)] = true;
       }

@@ -35,6 +35,8 @@ struct IrStep {
   std::vector<std::pair<int, int>> inplace;
   bool elementwise = false;  // may run flat on tensors of one common layout
   bool keep_for_backward = false;
+  bool learns =
+      false;  // an argument that it reads, or that is computed from, wants a gradient, whether one comes or not
   int num_inside = -1;    // of a step inside its node: its inputs
   bool inserted = false;  // by the plan, between nodes: monitors are not shown its gradients
 };

@@ -304,7 +304,7 @@ class LayoutPass {
     spec.attrs = step.attrs.pointer();
     spec.is_train = request_.is_train;
     spec.keep_for_backward = step.keep_for_backward;
-    spec.frozen = request_.is_train && !request_.always_moves && !step.backward && !step.keep_for_backward;
+    spec.frozen = request_.is_train && !request_.always_moves && !step.backward && !step.learns;
     spec.post = step.post;
     spec.forward = step.forward_step >= 0 ? kernel_of_[size_t(step.forward_step)] : nullptr;
     spec.num_threads = num_threads();

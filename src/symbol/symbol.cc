@@ -349,6 +349,26 @@ std::vector<std::string> Symbol::list_inputs() const {
   return names;
 }
 
+std::vector<std::string> Symbol::list_labels() const {
+  const Graph graph(*this);
+  std::vector<bool> needed(graph.nodes.size(), false);
+  for (const Graph::Input &head : graph.heads) needed[size_t(head.node)] = true;
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
+    const Node &node = *graph.nodes[n];
+    if (!needed[n] || node.is_variable()) continue;
+    const bool is_loss = node.op->is_loss(node.parsed);
+    const std::vector<std::string> names = node.op->input_names(node.parsed, int(node.inputs.size()));
+    for (size_t i = 0; i < graph.inputs[n].size(); ++i) {
+      if (!is_loss || i >= names.size() || names[i] != "label") needed[size_t(graph.inputs[n][i].node)] = true;
+    }
+  }
+  std::vector<std::string> labels;
+  for (const int argument : graph.arguments) {
+    if (!needed[size_t(argument)]) labels.push_back(graph.nodes[size_t(argument)]->name);
+  }
+  return labels;
+}
+
 std::vector<std::string> Symbol::list_outputs() const {
   std::vector<std::string> names;
   for (const Entry &head : heads_) names.push_back(output_name(*head.node, head.index));

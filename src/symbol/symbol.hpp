@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The graph that a user composes. A Symbol is a list of heads into shared nodes; nodes do not change once an executor
-// can see them (SYM-14): changing an attribute or composing makes new nodes.
+// can see them (SYM-01): changing an attribute or composing makes new nodes.
 #pragma once
 
 #include <memory>
@@ -60,7 +60,9 @@ class Symbol {
 
   std::vector<std::string> list_arguments() const;
   std::vector<std::string> list_auxiliary_states() const;
-  std::vector<std::string> list_inputs() const;   // both, interleaved
+  std::vector<std::string> list_inputs() const;  // both, interleaved
+  std::vector<std::string> list_labels()
+      const;  // arguments that the outputs depend on as labels of losses alone (SYM-01)
   std::vector<std::string> list_outputs() const;  // SYM-02
   Symbol internals() const;
   Symbol children() const;                       // empty (no heads) for a variable

@@ -46,11 +46,9 @@ std::vector<Named> load_inputs(const Arguments &arguments) {
   return inputs;
 }
 
-bool is_label(const std::string &name) { return name.size() >= 5 && name.compare(name.size() - 5, 5, "label") == 0; }
-
 // Every variable gets its values from somewhere, but the labels of losses, which inference does not read.
 void check_complete(const cohort_symbol *symbol, const std::vector<Named> &inputs, const Params *params) {
-  std::vector<std::string> given, missing;
+  std::vector<std::string> given = names_of(symbol, COHORT_SYMBOL_LABELS), missing;
   for (const Named &input : inputs) given.push_back(input.name);
   if (params) {
     for (const Arrays *list : {&params->args, &params->aux}) {
@@ -66,7 +64,7 @@ void check_complete(const cohort_symbol *symbol, const std::vector<Named> &input
     }
   }
   for (const std::string &name : variables) {
-    if (!std::binary_search(given.begin(), given.end(), name) && !is_label(name)) missing.push_back(name);
+    if (!std::binary_search(given.begin(), given.end(), name)) missing.push_back(name);
   }
   if (missing.empty()) return;
   const size_t num = missing.size();

@@ -381,7 +381,7 @@ static void indices_beyond_the_end(void **state) {
   ok(cohort_group_arrays(group, COHORT_GROUP_PARAMS, 0, &arrays));
   ok(cohort_group_descs(group, COHORT_GROUP_DATA, &descs));
   ok(cohort_metric_create("acc", NULL, NULL, 0, &metric));
-  for (list = COHORT_SYMBOL_ARGUMENTS; list <= COHORT_SYMBOL_INPUTS; ++list) {
+  for (list = COHORT_SYMBOL_ARGUMENTS; list <= COHORT_SYMBOL_LABELS; ++list) {
     ok(cohort_symbol_num_names(symbol, list, &num));
     fails(cohort_symbol_name_at(symbol, list, num, &name), COHORT_ERROR_INVALID_ARGUMENT, "index");
   }

@@ -48,6 +48,42 @@ static void missing_inputs_become_variables(void **state) {
   cohort_symbol_free(norm);
 }
 
+/* SYM-01: labels are found by what reads them, also behind a reshape; not what a loss made by hand reads, or what
+ * something else reads as well, whatever its name.
+ */
+static void labels_are_what_losses_alone_compare_with(void **state) {
+  const char *const units = "num_hidden", *const two = "2", *const shape = "shape", *const flat = "(-1,)";
+  cohort_symbol *in[2], *scores = NULL, *row = NULL, *heads[4] = {NULL, NULL, NULL, NULL}, *all = NULL;
+  cohort_symbol *target = variable("target"), *steps = variable("steps"), *both = variable("x_label");
+  size_t i;
+
+  (void)state;
+  in[0] = variable("data");
+  ok(cohort_symbol_create("FullyConnected", "fc", &units, &two, 1, in, NULL, 1, &scores));
+  cohort_symbol_free(in[0]);
+  ok(cohort_symbol_create("Reshape", "row", &shape, &flat, 1, &steps, NULL, 1, &row));
+  in[0] = scores, in[1] = target;
+  ok(cohort_symbol_create("LinearRegressionOutput", "near", NULL, NULL, 0, in, NULL, 2, &heads[0]));
+  in[1] = row;
+  ok(cohort_symbol_create("SoftmaxOutput", "softmax", NULL, NULL, 0, in, NULL, 2, &heads[1]));
+  in[1] = both;
+  ok(cohort_symbol_create("MAERegressionOutput", "mae", NULL, NULL, 0, in, NULL, 2, &heads[2]));
+  ok(cohort_symbol_create("elemwise_sub", "error", NULL, NULL, 0, in, NULL, 2, &heads[3]));
+  ok(cohort_symbol_group(heads, 4, &all));
+  assert_string_equal(names_of(all, COHORT_SYMBOL_ARGUMENTS), "data,fc_weight,fc_bias,target,steps,x_label");
+  assert_string_equal(names_of(all, COHORT_SYMBOL_LABELS), "target,steps");
+  assert_string_equal(names_of(heads[2], COHORT_SYMBOL_LABELS), "x_label");
+  assert_string_equal(names_of(heads[3], COHORT_SYMBOL_LABELS), "");
+  assert_string_equal(names_of(target, COHORT_SYMBOL_LABELS), "");
+  for (i = 0; i < 4; ++i) cohort_symbol_free(heads[i]);
+  cohort_symbol_free(scores);
+  cohort_symbol_free(row);
+  cohort_symbol_free(target);
+  cohort_symbol_free(steps);
+  cohort_symbol_free(both);
+  cohort_symbol_free(all);
+}
+
 /* Inputs may be given by the operator's names, in any order; an unknown or repeated one is an error. */
 static void inputs_by_name(void **state) {
   static const char *const names[] = {"bias", "data"}, *const twice[] = {"data", "data"}, *const bad[] = {"x", "data"};
@@ -366,6 +402,7 @@ static void bad_json_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(missing_inputs_become_variables),
+      TEST(labels_are_what_losses_alone_compare_with),
       TEST(inputs_by_name),
       TEST(nodes_name_themselves),
       TEST(groups_heads_and_internals),

@@ -312,15 +312,19 @@ static void all_other_attributes_are_the_hosts(void **state) {
 
 /* A layer whose input wants no gradient keeps its states in training, whatever the host writes. */
 static void frozen_ones_keep_their_states(void **state) {
+  const char *const write = "write", *const w = "w";
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
   host self;
   cohort_executor *executor;
   cohort_symbol *net;
 
   (void)state;
   begin(&self, 0);
-  net = node("BlockGrad", "stop", NO_ATTRS, INPUTS(scale_node("2", variable("data"))));
-  net = node("elemwise_mul", "mul", NO_ATTRS, INPUTS(net, variable("w")));
-  executor = simple_bind_with(net, desc("data", SHAPE(2), NULL), "write");
+  net = node("elemwise_mul", "mul", NO_ATTRS, INPUTS(scale_node("2", variable("data")), variable("w")));
+  options.grad_req_list = &write;
+  options.grad_req_names = &w;
+  options.num_grad_reqs = 1;
+  executor = simple_bind(net, desc("data", SHAPE(2), NULL), &options);
   set_arg(executor, "data", 1, 2);
   set_arg(executor, "w", 1, 1);
   set_aux(executor, "scale_calls", 40);

@@ -81,7 +81,8 @@ static void a_fixed_gamma_is_not_written_by_inference(void **state) {
   cohort_executor_free(executor);
 }
 
-/* A frozen layer, which nothing behind it makes a gradient flow through, keeps its moving statistics in training. */
+/* A frozen layer, where neither its own arguments nor any before it have a gradient, keeps its moving statistics in
+ * training. */
 static void statistics_of_a_frozen_layer_stay(void **state) {
   cohort_executor *executor = bound_norm("null");
 
@@ -91,6 +92,29 @@ static void statistics_of_a_frozen_layer_stay(void **state) {
   holds_free(aux_of(executor, "bn_moving_mean"), 100);
   holds_free(aux_of(executor, "bn_moving_var"), 1);
   cohort_executor_free(executor);
+}
+
+/* EXE-20: nothing flows back to a layer from behind BlockGrad, or from a head such as argmax; it learns all the same.
+ */
+static void what_blocks_the_gradient_behind_a_layer_does_not_freeze_it(void **state) {
+  const char *const blocks[] = {"BlockGrad", "round", "shape_array"};
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < COUNT(blocks); ++i) {
+    cohort_symbol *norm = node("BatchNorm", "bn", ATTRS("momentum", "0.75"), INPUTS(variable("x")));
+    cohort_executor *executor =
+        simple_bind_with(node(blocks[i], "block", NO_ATTRS, INPUTS(norm)), desc("x", SHAPE(4, 1), NULL), "write");
+
+    set_arg(executor, "x", 1, 3, 5, 7);
+    set_aux(executor, "bn_moving_mean", 100);
+    set_aux(executor, "bn_moving_var", 1);
+    ok(cohort_executor_forward(executor, 1));
+    ok(cohort_executor_backward(executor, NULL, 0, 1));
+    holds_free(aux_of(executor, "bn_moving_mean"), 76);
+    holds_free(aux_of(executor, "bn_moving_var"), 2);
+    cohort_executor_free(executor);
+  }
 }
 
 /* EXE-20: a training step, forward and backward, moves the statistics once, by momentum and biased variance; inference
@@ -452,6 +476,7 @@ int main(void) {
       TEST(inputs_by_name_are_copied_in),
       TEST(a_fixed_gamma_is_not_written_by_inference),
       TEST(statistics_of_a_frozen_layer_stay),
+      TEST(what_blocks_the_gradient_behind_a_layer_does_not_freeze_it),
       TEST(statistics_move_once_a_training_step),
       TEST(dropout_masks_in_training_only),
       TEST(a_step_is_a_node_of_the_symbol),

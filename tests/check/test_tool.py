@@ -568,6 +568,24 @@ class Run(ToolCase):
         for times in np.subtract(peaks[1], peaks[0]) / 61:
             self.assertLess(times, 1.5)  # once, not as they were read and in a copy
 
+    def test_a_label_needs_no_values_whatever_it_is_called(self):
+        net = {
+            "nodes": [{"op": "null", "name": name, "inputs": []} for name in ("data", "fc_weight", "target")]
+            + [
+                {"op": "FullyConnected", "name": "fc", "inputs": [[0, 0, 0], [1, 0, 0]], "attrs": {"num_hidden": "1", "no_bias": "1"}},
+                {"op": "LinearRegressionOutput", "name": "near", "inputs": [[3, 0, 0], [2, 0, 0]]},
+            ],
+            "arg_nodes": [0, 1, 2],
+            "heads": [[4, 0, 0]],
+        }
+        symbol, data, params = self.write("net.json", json.dumps(net)), self.folder / "data.npy", self.folder / "net.npz"
+        np.save(data, np.array([[3, 4]], np.float32))
+        np.savez(params, fc_weight=np.array([[1, 10]], np.float32))
+        words = ["run", symbol, "--params", params, "--input", f"data={data}"]
+        self.assertEqual(self.json_of(*words)["outputs"][0]["values"], [43])
+        symbol.write_text(json.dumps(net).replace("fc_weight", "a_label"))
+        self.fails("no values are given for 1 variable (a_label)", *words)
+
     def test_an_auxiliary_state_that_is_not_given_is_named(self):
         names = ("data", "bn_gamma", "bn_beta", "bn_moving_mean", "bn_moving_var")
         nodes = [{"op": "null", "name": name, "inputs": []} for name in names]

@@ -12,7 +12,7 @@ import unittest
 import numpy as np
 
 import cohort
-from cohort import NDArrayIter, Predictor, cpu, nd
+from cohort import NDArrayIter, Predictor, cpu, nd, sym
 from support import ROOT, Case, linear, mlp
 
 
@@ -156,6 +156,20 @@ class Prediction(Case):
             self.near(predictor(data=images)[0], expected)  # another batch size
             self.near(predictor(data=images[:2])[0], expected[:2])
             self.near(predictor.clone()(data=images[:1])[0], expected[:1])
+
+    def test_what_it_takes_follows_from_network_and_parameters(self):
+        net = sym.LinearRegressionOutput(linear(), sym.Variable("target"), name="near")
+        self.assertEqual(net.list_labels(), ["target"])
+        for dtype in ("float32", "float64", "float16"):
+            params = {"fc_weight": nd.array([[1, 10]], dtype=dtype), "of_another_head": nd.zeros(3)}
+            found = Predictor(net, params, {"gone": nd.zeros(1)}, data=(1, 2))(data=[[3, 4]])[0]
+            self.near(found, [[43]])
+            self.assertEqual(found.dtype, dtype)
+        with self.raises(cohort.UnknownNameError, "no argument 'dat'; it has: data, fc_weight, target"):
+            Predictor(net, params, dat=(1, 2))
+        of_label = sym.FullyConnected(sym.Variable("data"), sym.Variable("a_label"), num_hidden=1, no_bias=True)
+        with self.raises(cohort.UnknownNameError, "a_label"):  # no label of a loss, whatever it is called
+            Predictor(of_label, {}, data=(1, 2))
 
     def test_what_is_missing_is_said(self):
         with self.raises(cohort.UnknownNameError, "fc_weight"):

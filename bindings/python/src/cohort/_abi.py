@@ -156,6 +156,7 @@ class SymbolList(IntEnum):
     AUX = 1
     OUTPUTS = 2
     INPUTS = 3
+    LABELS = 4
 
 
 class TotalsBy(IntEnum):

@@ -92,17 +92,27 @@ class Predictor:
         }
         self._context = where
         names = symbol.list_arguments()
-        missing = [name for name in names if name not in shapes and name not in self._args]
-        missing = [name for name in missing if not name.endswith("label")]  # of losses: inference does not read them
-        missing += [name for name in symbol.list_auxiliary_states() if name not in self._aux]
+        for name in shapes:
+            if name not in names:
+                raise UnknownNameError(
+                    f"inputs: the network has no argument '{name}'; it has: {', '.join(names)}", name
+                )
+        not_read = symbol.list_labels()
+        missing = [name for name in names if name not in shapes and name not in self._args and name not in not_read]
+        states = symbol.list_auxiliary_states()
+        missing += [name for name in states if name not in self._aux]
         if missing:
             raise UnknownNameError(f"parameters: expected all, found none called {', '.join(missing)}", missing[0])
         known = {name: value.shape for name, value in self._args.items() if name in names and name not in shapes}
         arg_shapes, _, _ = symbol.infer_shape(**known, **shapes)
         if arg_shapes is None:
             raise ShapeError(f"data: the shapes {shapes} do not give those of all arguments", "data")
+        dtypes = {name: self._args[name].dtype for name in known}
+        dtypes.update((name, self._aux[name].dtype) for name in states)
+        arg_dtypes, _, _ = symbol.infer_type_partial(**dtypes)
         given = {
-            name: self._args[name] if name in known else zeros(shape, where) for name, shape in zip(names, arg_shapes)
+            name: self._args[name] if name in known else zeros(shape, where, dtype)
+            for name, shape, dtype in zip(names, arg_shapes, arg_dtypes)
         }
         self._executor = Executor.bind(symbol, where, given, None, "null", self._aux, **self._settings)
 

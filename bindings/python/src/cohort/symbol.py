@@ -72,6 +72,10 @@ class Symbol(Operand):
     def list_inputs(self) -> List[str]:
         return self._names(_abi.SymbolList.INPUTS)
 
+    def list_labels(self) -> List[str]:
+        """Arguments of which inference needs no values: they reach the outputs by way of the label of a loss alone."""
+        return self._names(_abi.SymbolList.LABELS)
+
     @property
     def name(self) -> Optional[str]:
         """The name of the node; None of several outputs."""
@@ -189,17 +193,25 @@ class Symbol(Operand):
         found: Tuple[Any, Any, Any] = self._infer_shape(args, kwargs, True)
         return found
 
-    def infer_type(self, *args: Any, **kwargs: Any) -> Tuple[Any, Any, Any]:
-        """Types of arguments, outputs and auxiliary states; three times None if not all can be found."""
-        types = dict(zip(self.list_arguments(), args)) if args else kwargs
+    def _infer_type(self, given: Sequence[Any], named: Mapping[str, Any], partial: bool) -> Any:
+        types = dict(zip(self.list_arguments(), given)) if given else named
         known = Descs.empty()
         for name, dtype in types.items():
             known.add(name, None, dtype_code(dtype), None)
-        found = self._infer(lib.cohort_symbol_infer_dtype, known, False)
-        if found is None:
-            return None, None, None
-        lists = [[dtype_of(code) for code in part.codes()] for part in found]
-        return lists[0], lists[1], lists[2]
+        found = self._infer(lib.cohort_symbol_infer_dtype, known, partial)
+        return (
+            (None, None, None) if found is None else tuple([dtype_of(code) for code in part.codes()] for part in found)
+        )
+
+    def infer_type(self, *args: Any, **kwargs: Any) -> Tuple[Any, Any, Any]:
+        """Types of arguments, outputs and auxiliary states; three times None if not all can be found."""
+        found: Tuple[Any, Any, Any] = self._infer_type(args, kwargs, False)
+        return found
+
+    def infer_type_partial(self, *args: Any, **kwargs: Any) -> Tuple[Any, Any, Any]:
+        """The same with what could be found."""
+        found: Tuple[Any, Any, Any] = self._infer_type(args, kwargs, True)
+        return found
 
     # ---- JSON
 

@@ -82,18 +82,35 @@ impl Predictor {
         let inferred = self.symbol.infer_shape(&known)?;
         let (shapes, _, _) = inferred
             .ok_or_else(|| Error::invalid("inputs: their shapes do not give those of all arguments", "inputs"))?;
+        let typed = |params: &'_ Params, of: &[String]| -> Result<Vec<(String, Dtype)>> {
+            params
+                .iter()
+                .filter(|(name, _)| of.contains(name))
+                .map(|(name, array)| Ok((name.clone(), array.dtype()?)))
+                .collect()
+        };
+        let is_given = |name: &String| self.shapes.iter().any(|(input, _)| input == name);
+        let mut types = typed(&self.args, &names)?;
+        types.retain(|(name, _)| !is_given(name));
+        types.extend(typed(&self.aux, &self.symbol.auxiliary_states()?)?);
+        let types: Vec<(&str, Dtype)> = types.iter().map(|(name, dtype)| (name.as_str(), *dtype)).collect();
+        let (dtypes, _, _) = self.symbol.infer_dtype_partial(&types)?;
+        let labels = self.symbol.labels()?;
         let mut args = Vec::new();
-        for (name, shape) in &shapes {
-            let is_input = self.shapes.iter().any(|(input, _)| input == name);
+        for ((name, shape), (_, dtype)) in shapes.iter().zip(dtypes) {
+            let is_input = is_given(name);
             args.push(match self.args.get(name) {
                 Some(array) if !is_input => array.clone(),
-                None if !is_input && !name.ends_with("label") => {
+                None if !is_input && !labels.contains(name) => {
                     return Err(Error::invalid(
                         format!("parameters: expected all, found none called '{}'", name),
                         name,
                     ));
                 }
-                _ => NDArray::zeros(shape, Dtype::Float32, &self.context)?, // labels are of losses: inference reads none
+                _ => {
+                    let dtype = if dtype == Dtype::None { Dtype::Float32 } else { dtype };
+                    NDArray::zeros(shape, dtype, &self.context)?
+                }
             });
         }
         let mut aux = Vec::new();

@@ -126,6 +126,11 @@ impl Symbol {
         self.names(sys::COHORT_SYMBOL_AUX)
     }
 
+    /// Names of the arguments of which inference needs no values: they reach the outputs by way of the label of a loss alone.
+    pub fn labels(&self) -> Result<Vec<String>> {
+        self.names(sys::COHORT_SYMBOL_LABELS)
+    }
+
     /// Names of the outputs.
     pub fn outputs(&self) -> Result<Vec<String>> {
         self.names(sys::COHORT_SYMBOL_OUTPUTS)
@@ -152,17 +157,24 @@ impl Symbol {
 impl Symbol {
     /// Types of arguments, outputs and auxiliary states; None if not all can be found.
     pub fn infer_dtype(&self, known: &[(&str, Dtype)]) -> Result<Option<(Dtypes, Dtypes, Dtypes)>> {
+        let (complete, found) = self.types(known)?;
+        Ok(Some(found).filter(|_| complete))
+    }
+
+    /// The same with what could be found; what could not is [`Dtype::None`].
+    pub fn infer_dtype_partial(&self, known: &[(&str, Dtype)]) -> Result<(Dtypes, Dtypes, Dtypes)> {
+        Ok(self.types(known)?.1)
+    }
+
+    fn types(&self, known: &[(&str, Dtype)]) -> Result<(bool, (Dtypes, Dtypes, Dtypes))> {
         let given = Descs::new()?;
         known.iter().try_for_each(|(name, dtype)| given.add_unknown(name, *dtype))?;
         let (mut complete, mut args, mut outputs, mut aux) = (0, null_mut(), null_mut(), null_mut());
         check(unsafe {
-            sys::cohort_symbol_infer_dtype(self.raw(), given.raw(), 0, &mut complete, &mut args, &mut outputs, &mut aux)
+            sys::cohort_symbol_infer_dtype(self.raw(), given.raw(), 1, &mut complete, &mut args, &mut outputs, &mut aux)
         })?;
-        if complete == 0 {
-            return Ok(None);
-        }
         let (args, outputs, aux) = (Descs::adopt(args), Descs::adopt(outputs), Descs::adopt(aux));
-        Ok(Some((args.dtypes()?, outputs.dtypes()?, aux.dtypes()?)))
+        Ok((complete == 1, (args.dtypes()?, outputs.dtypes()?, aux.dtypes()?)))
     }
 }
 

@@ -45,6 +45,29 @@ fn image(seed: usize) -> NDArray {
 }
 
 #[test]
+fn a_predictor_takes_what_network_and_parameters_say() {
+    case(|| {
+        let target = Symbol::variable("target").unwrap();
+        let near = Op::new("LinearRegressionOutput").input(&linear()).input(&target).name("near").build().unwrap();
+        assert_eq!(near.labels().unwrap(), ["target"]);
+        let cpu = Context::cpu(0);
+        for dtype in [Dtype::Float32, Dtype::Float64] {
+            let weight = floats(&[1.0, 10.0], &[1, 2]).cast(dtype).unwrap();
+            let params = Params::from([("fc_weight".into(), weight), ("of_another_head".into(), floats(&[1.0], &[1]))]);
+            let mut predictor = Predictor::new(&near, &params, &Params::new(), &cpu, &[("data", &[1, 2])]).unwrap();
+            let found = predictor.predict(&[("data", &floats(&[3.0, 4.0], &[1, 2]))]).unwrap();
+            assert_eq!(found[0].dtype().unwrap(), dtype);
+            assert_eq!(found[0].cast(Dtype::Float32).unwrap().to_vec::<f32>().unwrap(), [43.0]);
+            fails(
+                Predictor::new(&near, &params, &Params::new(), &cpu, &[("dat", &[1, 2])]).map(drop),
+                ErrorKind::Name,
+                "'dat' is no argument",
+            );
+        }
+    });
+}
+
+#[test]
 fn a_checkpoint_of_mxnets_is_asked_by_several_threads_at_once() {
     case(|| {
         let (here, prefix) = checkpoint("predict");

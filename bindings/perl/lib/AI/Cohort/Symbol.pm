@@ -114,6 +114,7 @@ sub list_arguments { $_[0]->_name_list(COHORT_SYMBOL_ARGUMENTS) }
 sub list_auxiliary_states { $_[0]->_name_list(COHORT_SYMBOL_AUX) }
 sub list_outputs { $_[0]->_name_list(COHORT_SYMBOL_OUTPUTS) }
 sub list_inputs { $_[0]->_name_list(COHORT_SYMBOL_INPUTS) }
+sub list_labels { $_[0]->_name_list(COHORT_SYMBOL_LABELS) }
 
 sub num_outputs {
     my ($self) = @_;
@@ -304,9 +305,10 @@ C<(3, 3)>.
 
 =head1 WHAT A SYMBOL IS
 
-=head2 list_arguments, list_auxiliary_states, list_outputs, list_inputs
+=head2 list_arguments, list_auxiliary_states, list_outputs, list_inputs, list_labels
 
-Names, in the order that everything else has.
+Names, in the order that everything else has. Labels are the arguments of which inference needs no values: they reach the outputs by
+way of the label of a loss alone.
 
 =head2 num_outputs, num_nodes
 

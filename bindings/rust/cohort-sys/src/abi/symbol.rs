@@ -14,6 +14,8 @@ pub const COHORT_SYMBOL_AUX: cohort_symbol_list = 1;
 pub const COHORT_SYMBOL_OUTPUTS: cohort_symbol_list = 2;
 /// all variables, arguments and auxiliary states interleaved
 pub const COHORT_SYMBOL_INPUTS: cohort_symbol_list = 3;
+/// arguments that reach the outputs by way of the label of a loss alone, SoftmaxOutput's and the like: inference needs no values of them
+pub const COHORT_SYMBOL_LABELS: cohort_symbol_list = 4;
 
 extern "C" {
     /// An attribute of the head's node; *out_value is NULL if it has none of that key, or if there are several heads.

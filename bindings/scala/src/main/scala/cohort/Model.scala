@@ -54,17 +54,25 @@ final class Predictor(
     val names = Native.needed(symbol, "symbol").listArguments()
     val parameters = Native.needed(argParams, "argParams") ++ Native.needed(auxParams, "auxParams")
     for ((name, array) <- parameters) Native.needed(array, name)
-    // Labels of losses are not needed: inference does not read them.
+    for (name <- shapes.keys if !names.contains(name))
+      throw new UnknownNameException(
+        s"inputs: the network has no argument '$name'; it has: ${names.mkString(", ")}", name)
+    val notRead = symbol.listLabels()
     val missing =
-      names.filterNot(name => shapes.contains(name) || argParams.contains(name) || name.endsWith("label")) ++
+      names.filterNot(name => shapes.contains(name) || argParams.contains(name) || notRead.contains(name)) ++
       symbol.listAuxiliaryStates().filterNot(auxParams.contains)
     if (missing.nonEmpty)
       throw new UnknownNameException(s"parameters: expected all, found none called ${missing.mkString(", ")}",
         missing.head)
     val bindable = argParams.filter { case (name, _) => names.contains(name) && !shapes.contains(name) }
     val (found, _, _) = symbol.inferShape(bindable.map { case (name, array) => (name, array.shape) } ++ shapes)
-    val args = names.zip(found).map { case (name, shape) =>
-      (name, bindable.get(name).map(_.asInContext(context)).getOrElse(NDArray.zeros(shape, context)))
+    val states = symbol.listAuxiliaryStates()
+    val (dtypes, _, _) = symbol.inferTypePartial(
+      (bindable ++ auxParams.filter { case (name, _) => states.contains(name) }).map { case (name, array) =>
+        (name, array.dtype) })
+    val args = (names, found, dtypes).zipped.toVector.map { case (name, shape, dtype) =>
+      val made = () => NDArray.zeros(shape, context, Option(dtype).getOrElse(DType.Float32))
+      (name, bindable.get(name).map(_.asInContext(context)).getOrElse(made()))
     }
     val aux = auxParams.map { case (name, array) => (name, array.asInContext(context)) }
     val made = Executor.bind(symbol, context, args.toMap, auxStates = aux, numThreads = numThreads)

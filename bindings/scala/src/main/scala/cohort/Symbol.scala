@@ -30,6 +30,9 @@ final class Symbol private[cohort] (address: Long)
 
   /** Arguments and auxiliary states. */
   def listInputs(): Vector[String] = names(SymbolList.INPUTS)
+
+  /** Arguments of which inference needs no values: they reach the outputs by way of the label of a loss alone. */
+  def listLabels(): Vector[String] = names(SymbolList.LABELS)
   def numNodes: Int = use(handle => Native.size(cohort_symbol_num_nodes(handle, _)))
 
   /** One output. */
@@ -93,9 +96,17 @@ final class Symbol private[cohort] (address: Long)
     (shapes(args), shapes(outputs), shapes(aux))
   }
 
-  def inferType(known: Map[String, DType]): (IndexedSeq[DType], IndexedSeq[DType], IndexedSeq[DType]) = {
+  def inferType(known: Map[String, DType]): (IndexedSeq[DType], IndexedSeq[DType], IndexedSeq[DType]) =
+    types(known, partial = false)
+
+  /** The same with what could be found, null where nothing could. */
+  def inferTypePartial(known: Map[String, DType]): (IndexedSeq[DType], IndexedSeq[DType], IndexedSeq[DType]) =
+    types(known, partial = true)
+
+  private def types(known: Map[String, DType], partial: Boolean) = {
+    val all = if (partial) 1 else 0
     val (args, outputs, aux) =
-      Descs.known(Map.empty, known) { descs => inferred(cohort_symbol_infer_dtype(_, descs, 0, _, _, _, _)) }
+      Descs.known(Map.empty, known) { descs => inferred(cohort_symbol_infer_dtype(_, descs, all, _, _, _, _)) }
     def types(list: Vector[Descs.Entry]) = list.map(_.dtype.orNull)
     (types(args), types(outputs), types(aux))
   }

@@ -245,6 +245,10 @@ public final class Constants {
         public static final int OUTPUTS = 2;
         /** all variables, arguments and auxiliary states interleaved */
         public static final int INPUTS = 3;
+        /**
+         * arguments that reach the outputs by way of the label of a loss alone, SoftmaxOutput's and the like: inference needs no values of them
+         */
+        public static final int LABELS = 4;
     }
 
     /** How totals are summed. */

@@ -33,6 +33,22 @@ final class ThreadsTest extends Case {
     predictors.foreach(_.close())
   }
 
+  @Test def `a predictor takes what network and parameters say`(): Unit = {
+    val loss = sym.LinearRegressionOutput(linear(), Symbol.Variable("target"), name = "near")
+    equal(Vector("target"), loss.listLabels())
+    val weight = array(Shape(1, 2))(1, 10)
+    for (dtype <- Seq(DType.Float32, DType.Float64)) {
+      val params = Map("fc_weight" -> weight.asType(dtype), "of_another_head" -> NDArray.zeros(Shape(3)))
+      val predictor = new Predictor(loss, params, shapes = Map("data" -> Shape(1, 2)))
+      val found = predictor.predict(Map("data" -> array(Shape(1, 2))(3, 4)))
+      equal(dtype, found(0).dtype)
+      near(found(0).asType(DType.Float32).toArray, 43f)
+      predictor.close()
+      refused(classOf[UnknownNameException],
+        "no argument 'dat'; it has: data")(new Predictor(loss, params, shapes = Map("dat" -> Shape(1, 2))))
+    }
+  }
+
   @Test def `one object in several threads is used by one after the other`(): Unit = {
     val weights = Map("fc_weight" -> array(Shape(1, 2))(1, 10))
     val predictor = new Predictor(linear(), weights, shapes = Map("data" -> Shape(1, 2)))
