@@ -25,14 +25,17 @@ Parameters parameters_of(const Sizes &s, int layer, int direction) {
   int64_t at = 0;
   for (int l = 0; l < s.layers; ++l) {
     for (int d = 0; d < s.directions; ++d) {
-      if (l == layer && d == direction) p.input_weight = at, p.state_weight = at + s.gates * s.layer_inputs(l);
-      at += s.gates * (s.layer_inputs(l) + s.out);
+      const int64_t input_weights = s.gates * s.layer_inputs(l), state_weights = s.gates * s.out;
+      if (l == layer && d == direction) {
+        p.input_weight = at;
+        p.state_weight = at + input_weights;
+        p.projection = p.state_weight + state_weights;
+      }
+      at += input_weights + state_weights + (s.projects ? s.out * s.state : 0);
     }
   }
-  const int64_t cell = int64_t(layer) * s.directions + direction, cells = int64_t(s.layers) * s.directions;
-  p.input_bias = at + cell * 2 * s.gates;
+  p.input_bias = at + (int64_t(layer) * s.directions + direction) * 2 * s.gates;
   p.state_bias = p.input_bias + s.gates;
-  p.projection = at + cells * 2 * s.gates + cell * s.out * s.state;
   return p;
 }
 

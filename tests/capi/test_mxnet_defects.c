@@ -261,6 +261,30 @@ static void slopes_are_learnt_behind_any_operator(void **state) {
   cohort_executor_free(executor);
 }
 
+/* An LSTM's projection lies behind the weights of its cell, before all biases, as MXNet's files have it: zero weights
+ * and biases open each gate by half, so that c = 0.5 * 2 and h = 0.5 * tanh(1) * 10.
+ */
+static void a_projection_lies_behind_the_weights_of_its_cell(void **state) {
+  float parameters[17] = {0};
+  cohort_executor *executor;
+  cohort_ndarray *array;
+
+  (void)state;
+  parameters[8] = 10;
+  executor = simple_bind_with(
+      node("RNN", "rnn", ATTRS("state_size", "1", "num_layers", "1", "mode", "lstm", "projection_size", "1"),
+           INPUTS(variable("data"), variable("parameters"), variable("h"), variable("c"))),
+      desc("data", SHAPE(1, 1, 1), NULL), "null");
+  set_arg(executor, "data", 1);
+  set_arg(executor, "c", 2);
+  array = arg_of(executor, "parameters");
+  ok(cohort_ndarray_write(array, parameters, sizeof(parameters)));
+  cohort_ndarray_free(array);
+  ok(cohort_executor_forward(executor, 0));
+  holds_free(output_of(executor, 0), 3.8079708f);
+  cohort_executor_free(executor);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_float16_attribute_needs_no_help),
@@ -275,6 +299,7 @@ int main(void) {
       TEST(softmax_output_takes_its_head_gradient),
       TEST(recurrent_layers_obey_lengths_and_limits),
       TEST(slopes_are_learnt_behind_any_operator),
+      TEST(a_projection_lies_behind_the_weights_of_its_cell),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
