@@ -97,8 +97,8 @@ class Hazards {
   bool exposed() const { return exposed_.load(std::memory_order_acquire); }
 
  private:
-  // One writer at a time, so that this need not be one operation.
   void check_not_revoked() const;
+  // One writer at a time, so that this need not be one operation.
   void count_change(const AddressRange &range) {
     version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     if (by_range_.load(std::memory_order_acquire)) note_change(range);
