@@ -35,6 +35,8 @@ const std::map<std::string, const char *> kNotChecked = {
     {"_contrib_sign_ste", "straight through"},
     {"IdentityAttachKLSparseReg", "adds a penalty's gradient to the output's; float32 alone"},
     {"_CrossDeviceCopy", "a copy, of the plan's"},
+    {"_image_adjust_lighting", "a sum, in float32 whatever the type"},
+    {"_image_random_lighting", "a sum, in float32 whatever the type"},
     {"Custom", "the host's"},
     {"_foreach", "a graph's"},
     {"_while_loop", "a graph's"},
