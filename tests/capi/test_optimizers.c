@@ -11,7 +11,7 @@ typedef struct setting {
 } setting;
 
 static cohort_error *try_create(const char *name, const setting *settings, cohort_optimizer **out_optimizer) {
-  const char *keys[12] = { NULL }, *values[12] = { NULL };
+  const char *keys[12] = {NULL}, *values[12] = {NULL};
   size_t num = 0;
 
   for (; settings && settings[num].key; ++num) keys[num] = settings[num].key, values[num] = settings[num].value;
