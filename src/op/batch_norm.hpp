@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = gamma * (x - mean) / sqrt(var + eps) + beta for each channel. In training mean and var are those of the batch
 // (var biased) and the moving ones follow: new = momentum * old + (1 - momentum) * batch value. They do not in a
-// frozen trunk, where neither gamma, beta nor an argument before the layer has a gradient: it stays what it was trained to
-// be, as in MXNet. BlockGrad behind it does not freeze it. An operator applied at once in training moves them.
+// frozen trunk, where neither gamma, beta nor an argument before the layer has a gradient: it stays what it was trained
+// to be, as in MXNet. BlockGrad behind it does not freeze it. An operator applied at once in training moves them.
 #pragma once
 
 #include "op/op.hpp"
