@@ -30,15 +30,24 @@ inline Eltwise eltwise_of(int activation) {
   }
 }
 
+// The post-operations that kernels on oneDNN fuse.
+inline constexpr auto kActivation = PostOp::Kind::kActivation, kClip = PostOp::Kind::kClip, kSum = PostOp::Kind::kSum;
+
+// One that has no operand: not kSum.
+inline void append_activation(dnnl::post_ops &post, const PostOp &op) {
+  if (op.kind == kClip) return append_eltwise(post, algorithm::eltwise_clip, float(op.low), float(op.high));
+  const Eltwise eltwise = eltwise_of(op.activation);
+  append_eltwise(post, eltwise.forward, eltwise.alpha, 0);
+}
+
 // The post-operations of spec.post. Addends have the layout of the result, `dst`; their operands are appended to
 // `operands`, and spec.inputs from `first_extra` on are asked for in that layout.
 inline dnnl::post_ops post_ops_of(StepSpec &spec, size_t first_extra, const Desc &dst, const Desc &plain,
                                   std::vector<Operand> &operands) {
   dnnl::post_ops post;
   for (const PostOp &op : spec.post) {
-    if (op.kind == PostOp::Kind::kActivation) {
-      const Eltwise eltwise = eltwise_of(op.activation);
-      append_eltwise(post, eltwise.forward, eltwise.alpha, 0);
+    if (op.kind != kSum) {
+      append_activation(post, op);
       continue;
     }
     spec.inputs[first_extra].layout = layout_of(dst, plain);

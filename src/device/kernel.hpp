@@ -114,10 +114,12 @@ class Kernel {
 struct PostOp {
   enum class Kind {
     kActivation,
+    kClip,       // into [low, high]
     kSum,        // adds an extra input of the output's shape, before the post-operations that follow
     kTrainRelu,  // relu in training, before gradients are made: the backward step is given it, too
   } kind;
   int activation = 0;  // ActivationAttrs::Type (op/activation.hpp) for kActivation
+  double low = 0, high = 0;
 };
 
 // What a kernel's factory is told, and what it answers. It reads everything, and may set what is marked <-.

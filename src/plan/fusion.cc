@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "op/activation.hpp"
+#include "op/pointwise.hpp"
 #include "plan/ir.hpp"
 
 namespace cohort::plan {
@@ -156,19 +157,29 @@ void fuse_sums(Ir &ir) {
   ir.drop_steps(dropped);
 }
 
+// What the layer before the step can do in its place.
+std::optional<PostOp> post_of(const IrStep &step) {
+  const int type = activation_of(step);
+  if (type >= 0) return PostOp{PostOp::Kind::kActivation, type};
+  PointwiseCall call;
+  if (!step.op || step.backward || !step.op->pointwise || !fusible(*step.op, step.attrs, &call)) return std::nullopt;
+  if (call.code != PointwiseCode::kClip || !(call.s <= call.t)) return std::nullopt;
+  return PostOp{PostOp::Kind::kClip, 0, call.s, call.t};
+}
+
 void fuse_activations(Ir &ir) {
   Links links(ir);
   std::vector<bool> dropped(ir.steps.size(), false);
   for (size_t s = 0; s < ir.num_forward; ++s) {
-    const int type = activation_of(ir.steps[s]);
-    if (type < 0) continue;
+    const std::optional<PostOp> post = post_of(ir.steps[s]);
+    if (!post) continue;
     const int input = ir.steps[s].inputs[0], m = links.private_maker(ir, input);
     if (m < 0 || dropped[size_t(m)]) continue;
     IrStep &layer = ir.steps[size_t(m)];
-    const bool has_activation = std::any_of(layer.post.begin(), layer.post.end(),
-                                            [](const PostOp &p) { return p.kind == PostOp::Kind::kActivation; });
+    const bool has_activation =
+        std::any_of(layer.post.begin(), layer.post.end(), [](const PostOp &p) { return p.kind != PostOp::Kind::kSum; });
     if (has_activation || layer.outputs[0] != input || layer.device != ir.steps[s].device) continue;
-    std::optional<IrStep> fused = with_post(ir, layer, {PostOp::Kind::kActivation, type});
+    std::optional<IrStep> fused = with_post(ir, layer, *post);
     if (!fused) continue;
     layer = std::move(*fused);
     layer.outputs[0] = ir.steps[s].outputs[0];

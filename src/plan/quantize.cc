@@ -91,12 +91,12 @@ class QuantizePass {
     return ir_.kernels(step).find(spec_in_bytes(step)) != nullptr;
   }
 
-  // relu, and a sum with something that has a range, before it.
+  // relu or clip, and a sum with something that has a range, before it.
   bool posts_fit(const IrStep &step) const {
     for (size_t i = 0; i < step.post.size(); ++i) {
       if (step.post[i].kind == PostOp::Kind::kSum && i == 0) {
         if (!range_of(step.inputs.back())) return false;
-      } else if (step.post[i].kind != PostOp::Kind::kActivation || step.post[i].activation != ActivationAttrs::kRelu) {
+      } else if (step.post[i].kind == PostOp::Kind::kActivation && step.post[i].activation != ActivationAttrs::kRelu) {
         return false;
       }
     }

@@ -222,6 +222,46 @@ static void an_odd_layer_is_right(void **state) {
   cohort_calibration_free(calibration);
 }
 
+/* Layers that end in a clip, as those of MobileNetV2, one of them behind a sum, one without a kernel of oneDNN's. */
+static void clips_are_parts_of_their_layers(void **state) {
+  cohort_executor *executor[2] = {NULL, NULL};
+  cohort_calibration *calibration = NULL;
+  const char *text = NULL;
+  size_t k, i;
+
+  (void)state;
+  for (k = 0; k < 2; ++k) {
+    static const char *const kNames[] = {"data",        "wide_weight", "wide_bias",  "deep_weight", "deep_bias",
+                                         "flat_weight", "flat_bias",   "odd_weight", "odd_bias"};
+    cohort_symbol *wide =
+        node("clip", "clip1", ATTRS("a_min", "0", "a_max", "6"), INPUTS(convolution("wide", variable("data"), "16")));
+    cohort_symbol *kept = again(wide);
+    cohort_symbol *deep =
+        node("Convolution", "deep", ATTRS("kernel", "(3, 3)", "num_filter", "16", "num_group", "16", "pad", "(1, 1)"),
+             INPUTS(wide));
+    cohort_symbol *flat =
+        convolution("flat", node("clip", "clip2", ATTRS("a_min", "0", "a_max", "6"), INPUTS(deep)), "16");
+    cohort_symbol *sum = node("elemwise_add", "sum", NO_ATTRS, INPUTS(flat, kept));
+    cohort_symbol *bent = node("clip", "clip3", ATTRS("a_min", "-9.5", "a_max", "21"), INPUTS(sum));
+    cohort_symbol *odd =
+        node("Convolution", "odd", ATTRS("kernel", "(3, 3)", "num_filter", "4", "num_group", "4", "dilate", "(2, 2)"),
+             INPUTS(bent));
+
+    ok(try_bind_as(&executor[k], node("clip", "last", ATTRS("a_min", "-20", "a_max", "10"), INPUTS(odd)),
+                   k ? COHORT_DTYPE_INT8 : COHORT_DTYPE_FLOAT32, calibration, NULL));
+    for (i = 0; i < COUNT(kNames); ++i) draw_free(arg_of(executor[k], kNames[i]), (uint32_t)i + 1, 0.125f);
+    if (k == 0) calibration = calibrated(executor[0], COHORT_CALIBRATION_MIN_MAX);
+  }
+  ok(cohort_executor_debug_text(executor[1], &text));
+  if (!strstr(text, "int8"))
+    print_message("no units for products of bytes\n");
+  else
+    assert_int_equal(count_of(text, "Computes in int8"), 4);
+  assert_null(strstr(text, "int8_quantize 'deep'"));
+  answer_alike_free(executor, 0.05);
+  cohort_calibration_free(calibration);
+}
+
 /* Bytes of weights are made anew where these were written. */
 static void weights_may_change(void **state) {
   cohort_executor *wide = bound(COHORT_DTYPE_FLOAT32, NULL), *narrow;
@@ -394,6 +434,7 @@ int main(void) {
       TEST(a_network_runs_in_bytes),
       TEST(layers_of_one_name_are_close),
       TEST(an_odd_layer_is_right),
+      TEST(clips_are_parts_of_their_layers),
       TEST(weights_may_change),
       TEST(ranges_are_those_of_all_batches),
       TEST(nodes_of_one_name_have_one_range),

@@ -448,6 +448,56 @@ static void other_types_are_refused(void **state) {
         COHORT_ERROR_UNSUPPORTED, "compute_dtype float16: expected gpu contexts alone, found cpu(0)");
 }
 
+/* `layer` on casts of `data` and of the variable `weight`, and its result cut to [low, high]. */
+static cohort_symbol *cut_layer(const char *layer, const char *name, const char *size, cohort_symbol *data,
+                                const char *type, const char *low, const char *high, cohort_symbol **out_uncut) {
+  const int is_fc = strcmp(layer, "FullyConnected") == 0;
+  cohort_symbol *weight = node("Cast", "", ATTRS("dtype", type), INPUTS(variable(is_fc ? "fc_weight" : "conv_weight")));
+  cohort_symbol *made =
+      is_fc ? node(layer, name, ATTRS("num_hidden", size, "no_bias", "True"), INPUTS(data, weight))
+            : node(layer, name, ATTRS("kernel", "(3, 3)", "num_filter", size, "no_bias", "True"), INPUTS(data, weight));
+
+  ok(cohort_symbol_output(made, 0, out_uncut));
+  return node("clip", "", ATTRS("a_min", low, "a_max", high), INPUTS(made));
+}
+
+/* What a layer cuts itself is what clip cuts, in each type, by oneDNN and by plain loops. */
+static void layers_clip_as_clip_does(void **state) {
+  static const char *const kTypes[] = {"float32", "float64", "float16"};
+  size_t t, narrow;
+
+  (void)state;
+  for (t = 0; t < COUNT(kTypes); ++t) {
+    for (narrow = 0; narrow < (t == 0 ? 2 : 1); ++narrow) {
+      cohort_executor *executor[2] = {NULL, NULL};
+      size_t apart;
+
+      for (apart = 0; apart < 2; ++apart) {
+        cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+        cohort_symbol *heads[3] = {NULL, NULL, NULL}, *all = NULL;
+        cohort_symbol *data = node("Cast", "", ATTRS("dtype", kTypes[t]), INPUTS(variable("data")));
+        cohort_symbol *conv = cut_layer("Convolution", "conv", "16", data, kTypes[t], "-0.25", "0.75", &heads[1]);
+        cohort_symbol *fc = cut_layer("FullyConnected", "fc", "6", conv, kTypes[t], "-0.125", "6", &heads[2]);
+
+        options.compute_dtype = narrow ? COHORT_DTYPE_BFLOAT16 : COHORT_DTYPE_FLOAT32;
+        heads[0] = node("Cast", "", ATTRS("dtype", "float32"), INPUTS(fc));
+        ok(cohort_symbol_group(heads, apart ? 3 : 1, &all)); /* what is asked for is not fused */
+        executor[apart] = simple_bind(all, desc("data", SHAPE(kBatch, 8, 6, 6), NULL), &options);
+        fill_randomly(executor[apart], COHORT_EXECUTOR_ARGS, "data", 1, 0);
+        fill_randomly(executor[apart], COHORT_EXECUTOR_ARGS, "conv_weight", 2, 0);
+        fill_randomly(executor[apart], COHORT_EXECUTOR_ARGS, "fc_weight", 3, 0);
+        ok(cohort_executor_forward(executor[apart], 0));
+        cohort_symbol_free(heads[0]);
+        cohort_symbol_free(heads[1]);
+        cohort_symbol_free(heads[2]);
+      }
+      assert_true(apart_free(output_of(executor[0], 0), output_of(executor[1], 0)) == 0);
+      cohort_executor_free(executor[0]);
+      cohort_executor_free(executor[1]);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_product_is_that_of_rounded_factors),
@@ -461,6 +511,7 @@ int main(void) {
       TEST(a_weight_may_be_written_within),
       TEST(steps_may_be_repeated),
       TEST(what_follows_no_layer_is_exact),
+      TEST(layers_clip_as_clip_does),
       TEST(other_types_are_refused),
   };
 

@@ -198,14 +198,11 @@ class ConvolutionForward final : public Kernel {
       return true;
     };
     if (attempt_with(post_ops_of(spec, size_t(first_extra_), dst, p.plain_result, operands))) return true;
-    const auto is_sum = [](const PostOp &op) { return op.kind == PostOp::Kind::kSum; };
+    const auto is_sum = [](const PostOp &op) { return op.kind == kSum; };
     if (!is_sum(spec.post[0]) || std::any_of(spec.post.begin() + 1, spec.post.end(), is_sum)) return false;
     dnnl::post_ops post;
     post.append_sum(1.0f);
-    for (size_t i = 1; i < spec.post.size(); ++i) {
-      const Eltwise eltwise = eltwise_of(spec.post[i].activation);
-      append_eltwise(post, eltwise.forward, eltwise.alpha, 0);
-    }
+    for (size_t i = 1; i < spec.post.size(); ++i) append_activation(post, spec.post[i]);
     operands.clear();
     adds_to_result_ = attempt_with(post);
     if (adds_to_result_) spec.inplace.emplace_back(first_extra_, 0);
@@ -404,14 +401,13 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   return std::make_unique<ConvolutionBackward>(spec, p, hint, data, weights, num_threads);
 }
 
-constexpr auto kActivation = PostOp::Kind::kActivation, kSum = PostOp::Kind::kSum;
 COHORT_KERNEL_BY(cpu, Convolution, make_forward)
     .named("onednn")
     .dtypes(kLayerTypes)
     .when(refuses_layer)
-    .fuses({kActivation, kSum})
+    .fuses({kActivation, kClip, kSum})
     .any_layout();
-COHORT_KERNEL(cpu, Convolution, PlainConvolution).dtypes(kFloatTypes).fuses({kActivation, kSum});
+COHORT_KERNEL(cpu, Convolution, PlainConvolution).dtypes(kFloatTypes).fuses({kActivation, kClip, kSum});
 COHORT_KERNEL_BY(cpu, _backward_Convolution, make_backward)
     .named("onednn")
     .dtypes(kLayerTypes)

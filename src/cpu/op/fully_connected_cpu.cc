@@ -316,14 +316,13 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   return make_whole<FullyConnectedBackward>(spec, p, num_threads);
 }
 
-constexpr auto kActivation = PostOp::Kind::kActivation, kSum = PostOp::Kind::kSum;
 COHORT_KERNEL_BY(cpu, FullyConnected, make_forward)
     .named("onednn")
     .dtypes(kLayerTypes)
     .when(refuses_layer)
-    .fuses({kActivation, kSum})
+    .fuses({kActivation, kClip, kSum})
     .any_layout();
-COHORT_KERNEL(cpu, FullyConnected, PlainFullyConnected).dtypes(kFloatTypes).fuses({kActivation, kSum});
+COHORT_KERNEL(cpu, FullyConnected, PlainFullyConnected).dtypes(kFloatTypes).fuses({kActivation, kClip, kSum});
 COHORT_KERNEL_BY(cpu, _backward_FullyConnected, make_backward).named("onednn").dtypes(kLayerTypes).when(refuses_layer);
 COHORT_KERNEL(cpu, _backward_FullyConnected, PlainFullyConnectedBackward).dtypes(kFloatTypes);
 

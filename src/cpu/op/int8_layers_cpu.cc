@@ -153,6 +153,12 @@ struct Layer {
   double operations;
 };
 
+PostOp in_output_units(PostOp clip, const Int8LayerAttrs &a) {
+  const double factor = double(a.last) / double(a.unit);
+  clip.low *= factor, clip.high *= factor;
+  return clip;
+}
+
 // The factors as a tensor that has a number for each channel of the result.
 Desc factors_desc(const Dims &result) {
   Dims dims(result.size(), 1);
@@ -170,7 +176,7 @@ class Int8Layer final : public Kernel {
 
   // What comes after the sum of products.
   static dnnl::post_ops post_of(const StepSpec &spec, const Layer &layer, std::vector<Operand> &operands) {
-    const float last = spec.attrs_as<Int8LayerAttrs>().last;
+    const auto &a = spec.attrs_as<Int8LayerAttrs>();
     dnnl::post_ops post;
     const auto binary = [&](algorithm alg, const Desc &desc, int input) {
       operands.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(post.len()) | DNNL_ARG_SRC_1, desc, Place::input(input)});
@@ -178,11 +184,11 @@ class Int8Layer final : public Kernel {
     };
     binary(algorithm::binary_mul, factors_desc(layer.result), kFactors);
     for (const PostOp &op : spec.post) {
-      if (op.kind == PostOp::Kind::kSum) {
+      if (op.kind == kSum) {
         binary(algorithm::binary_add, with_type(layer.result_desc, spec.inputs[kAddend].dtype), kAddend);
-        if (last != 1) append_eltwise(post, algorithm::eltwise_linear, last, 0);
+        if (a.last != 1) append_eltwise(post, algorithm::eltwise_linear, a.last, 0);
       } else {
-        append_eltwise(post, algorithm::eltwise_relu, 0, 0);
+        append_activation(post, in_output_units(op, a));
       }
     }
     return post;
@@ -310,9 +316,12 @@ class PlainInt8Convolution final : public Kernel {
     for (int64_t i = 0; i < result_.shape.size(); ++i) {
       y[i] *= args.in<float>(kFactors)[i / area % channels];
       for (const PostOp &op : post_) {
-        if (op.kind == PostOp::Kind::kSum) {
+        if (op.kind == kSum) {
           y[i] += addend_ == Dtype::kUint8 ? args.in<uint8_t>(kAddend)[i] : args.in<int8_t>(kAddend)[i];
           y[i] *= attrs_.last;
+        } else if (op.kind == kClip) {
+          const PostOp clip = in_output_units(op, attrs_);
+          y[i] = std::min(std::max(y[i], float(clip.low)), float(clip.high));
         } else {
           y[i] = std::max(y[i], 0.0f);
         }
@@ -351,7 +360,6 @@ std::string refuses_convolution(const StepSpec &spec) {
 }
 
 constexpr DtypeSet kBytes{Dtype::kInt8, Dtype::kUint8};
-constexpr auto kActivation = PostOp::Kind::kActivation, kSum = PostOp::Kind::kSum;
 
 COHORT_KERNEL_BY(cpu, _int8_quantize, make_cast<Quantize>).output_dtypes(kBytes).any_layout();
 COHORT_KERNEL_BY(cpu, _int8_dequantize, make_cast<Dequantize>).dtypes(kBytes).any_layout();
@@ -360,17 +368,17 @@ COHORT_KERNEL_BY(cpu, _int8_Convolution, make_convolution)
     .named("onednn")
     .dtypes(kBytes)
     .when(refuses_convolution)
-    .fuses({kActivation, kSum})
+    .fuses({kActivation, kClip, kSum})
     .any_layout();
 COHORT_KERNEL(cpu, _int8_Convolution, PlainInt8Convolution)
     .dtypes(kBytes)
     .when(refuses_bytes)
-    .fuses({kActivation, kSum});
+    .fuses({kActivation, kClip, kSum});
 COHORT_KERNEL_BY(cpu, _int8_FullyConnected, make_fully_connected)
     .named("onednn")
     .dtypes(kBytes)
     .when(refuses_bytes)
-    .fuses({kActivation, kSum})
+    .fuses({kActivation, kClip, kSum})
     .any_layout();
 
 }  // namespace

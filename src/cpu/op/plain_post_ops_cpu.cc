@@ -15,11 +15,16 @@ void apply(const PostOp &op, T *result, const T *addend, int64_t count, const La
     });
     return;
   }
-  with_activation<C>(op.activation, [&](auto f) {
+  const auto apply_each = [&](auto f) {
     parallel_for(lane, count, 2048, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) result[i] = cast_element<T>(f(cast_element<C>(result[i])));
     });
-  });
+  };
+  if (op.kind == PostOp::Kind::kClip) {
+    const C low = C(op.low), high = C(op.high);
+    return apply_each([=](C x) { return x < low ? low : x > high ? high : x; });
+  }
+  with_activation<C>(op.activation, apply_each);
 }
 
 }  // namespace
