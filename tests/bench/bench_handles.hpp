@@ -32,6 +32,7 @@ using Descs = Handle<cohort_descs, cohort_descs_free>;
 using Symbol = Handle<cohort_symbol, cohort_symbol_free>;
 using Group = Handle<cohort_group, cohort_group_free>;
 using Executor = Handle<cohort_executor, cohort_executor_free>;
+using Calibration = Handle<cohort_calibration, cohort_calibration_free>;
 using Optimizer = Handle<cohort_optimizer, cohort_optimizer_free>;
 
 // make<Symbol>(cohort_symbol_load, path): calls it with an out parameter at the end, and owns what comes out.

@@ -39,7 +39,7 @@ const char kHelp[] =
     "  --quick           a hundredth of the steps, two blocks: does it run?\n"
     "  --api A           group, or executor: one bound executor without a group, inference only\n"
     "  --device D        cpu or gpu\n"
-    "  --compute-dtype T float32 or bfloat16: what layers multiply in\n"
+    "  --compute-dtype T float32, bfloat16 or, in inference, int8: what layers multiply in\n"
     "  --tf32            GPUs may round factors of products of float32 to TF32\n"
     "  --roofline        beside it what a step does, and what the device would take for that at least\n"
     "  --symbols DIR     where the graphs are\n";
@@ -98,7 +98,9 @@ void set(const std::string &flag, const std::string &value, Flags *flags) {
   } else if (flag == "--device") {
     options.gpu = is_first(flag, value, "gpu", "cpu");
   } else if (flag == "--compute-dtype") {
-    options.compute_dtype = is_first(flag, value, "bfloat16", "float32") ? COHORT_DTYPE_BFLOAT16 : 0;
+    options.compute_dtype = value == "int8"                                ? COHORT_DTYPE_INT8
+                            : is_first(flag, value, "bfloat16", "float32") ? COHORT_DTYPE_BFLOAT16
+                                                                           : COHORT_DTYPE_FLOAT32;
   } else if (flag == "--started-by") {  // the program itself: W11's processes
     options.started_by = value;
   } else if (flag == "--symbols") {
@@ -119,6 +121,8 @@ Options complete(const Flags &flags) {
   if (options.train && options.executor) usage("--api executor goes with --mode infer");
   if (options.contexts < 1 || options.threads < 1 || options.repeats < 1)
     usage("--contexts, --threads and --repeats are at least 1");
+  if (options.compute_dtype == COHORT_DTYPE_INT8 && (options.train || workload.form != Form::kGraph))
+    usage("--compute-dtype int8 goes with --mode infer of a network of one shape");
   if (workload.form == Form::kStart && options.train) usage("W11 goes with --mode infer");
   if (workload.form == Form::kParams) options.train = true;
   if (options.batch <= 0) options.batch = options.train ? workload.train_batch : workload.infer_batch;
@@ -223,8 +227,10 @@ void print_line(const Options &options, const char *config, const std::vector<do
                 double setup, const std::string &figures, const char *own_variant = nullptr) {
   const Workload &workload = *options.workload;
   std::string variant = own_variant ? own_variant : workload.variant;
-  if (options.compute_dtype) variant += variant.empty() ? "bf16" : "-bf16";  // a case of its own
-  if (options.tf32) variant += variant.empty() ? "tf32" : "-tf32";
+  const auto add_case = [&](const char *name) { variant += variant.empty() ? name : std::string("-") + name; };
+  if (options.compute_dtype == COHORT_DTYPE_BFLOAT16) add_case("bf16");
+  if (options.compute_dtype == COHORT_DTYPE_INT8) add_case("int8");
+  if (options.tf32) add_case("tf32");
   const double middle = median(blocks);
   double load = 0;
   getloadavg(&load, 1);

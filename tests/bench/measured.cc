@@ -29,8 +29,9 @@ class MeasuredNetwork final : public Measured {
       label_ = array_of(batch_.label, batch_.label_shape);
       label_descs_ = one_desc(options.workload->label_name(), batch_.label_shape);
     }
+    if (options.compute_dtype == COHORT_DTYPE_INT8) calibrate();
     if (options.executor) {
-      bind_executor();
+      bind_executor(options.compute_dtype);
     } else {
       bind_group();
     }
@@ -88,6 +89,7 @@ class MeasuredNetwork final : public Measured {
     cohort_group_options group_options = COHORT_GROUP_OPTIONS_INIT;
     group_options.num_threads = options_.threads_of_context();
     group_options.compute_dtype = options_.compute_dtype;
+    group_options.calibration = calibration_.get();
     group_options.tf32 = options_.tf32;
     group_ = make<Group>(cohort_group_create, symbol_.get(), contexts.data(), contexts.size(), data_descs_.get(),
                          label_descs_.get(), params.data(), params.size(), int32_t(options_.train), &group_options);
@@ -100,10 +102,20 @@ class MeasuredNetwork final : public Measured {
     if (options_.train) optimizer_ = make_optimizer(options_);
   }
 
-  void bind_executor() {
+  // On the batch itself: what int8 costs does not depend on the ranges.
+  void calibrate() {
+    bind_executor(COHORT_DTYPE_FLOAT32);
+    calibration_ = make<Calibration>(cohort_calibration_create, cohort_calibration_method(COHORT_CALIBRATION_MIN_MAX));
+    ok(cohort_ndarray_copy_to(data_.get(), executor_data_.get()));
+    ok(cohort_calibration_observe(calibration_.get(), executor_.get()));
+    executor_data_ = {}, executor_output_ = {}, executor_ = {};
+  }
+
+  void bind_executor(cohort_dtype compute_dtype) {
     cohort_executor_options executor_options = COHORT_EXECUTOR_OPTIONS_INIT;
     executor_options.num_threads = options_.threads;
-    executor_options.compute_dtype = options_.compute_dtype;
+    executor_options.compute_dtype = compute_dtype;
+    executor_options.calibration = calibration_.get();
     executor_options.tf32 = options_.tf32;
     const cohort_context where = contexts_of(options_)[0];
     executor_ =
@@ -137,6 +149,7 @@ class MeasuredNetwork final : public Measured {
   const Batch batch_;
   Descs data_descs_, label_descs_;
   Array data_, label_;
+  Calibration calibration_;
   Group group_;
   Optimizer optimizer_;
   Executor executor_;
