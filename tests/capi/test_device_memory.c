@@ -147,13 +147,15 @@ static void a_context_that_is_not_there_has_no_memory(void **state) {
   fails(cohort_device_memory(NULL, NULL), COHORT_ERROR_INVALID_ARGUMENT, "out_info");
 }
 
-static volatile int asking;
+static int asking; /* atomic */
+
+static void set_asking(int value) { __atomic_store_n(&asking, value, __ATOMIC_RELAXED); }
 
 static void *ask(void *unused) {
   const cohort_context cpu = {COHORT_DEVICE_CPU, 0};
 
   (void)unused;
-  while (asking) memory_of(&cpu);
+  while (__atomic_load_n(&asking, __ATOMIC_RELAXED)) memory_of(&cpu);
   return NULL;
 }
 
@@ -167,7 +169,7 @@ static void a_child_has_its_account(void **state) {
 
   (void)state;
   only_on_cpus();
-  asking = 1;
+  set_asking(1);
   for (i = 0; i < 2; ++i) assert_int_equal(pthread_create(&threads[i], NULL, ask, NULL), 0);
   for (round = 0; round < 200; ++round) {
     const pid_t child = fork();
@@ -186,10 +188,10 @@ static void a_child_has_its_account(void **state) {
       _exit((size_t)memory_of(&cpu).used_bytes == before ? 0 : 3);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
-    if (status != 0) asking = 0;
+    if (status != 0) set_asking(0);
     assert_int_equal(status, 0);
   }
-  asking = 0;
+  set_asking(0);
   for (i = 0; i < 2; ++i) assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
