@@ -56,7 +56,8 @@ CASES = [
 ]
 # Mixed precision: PyTorch's autocast alone does it, too.
 NARROW = ("W3 --mode train", "W3 --mode infer", "W4 --mode train", "W4 --mode infer --batch 32", "W4 --mode infer --batch 1",
-          "W5 --variant fused --mode train", "W5 --variant fused --mode infer", "W8 --mode train", "W8 --mode infer")  # fmt: skip
+          "W5 --variant fused --mode train", "W5 --variant fused --mode infer", "W6 --mode infer",
+          "W8 --mode train", "W8 --mode infer")  # fmt: skip
 
 KEY = ("workload", "variant", "mode", "batch", "contexts", "threads")
 
