@@ -34,9 +34,11 @@ void mean_into(const std::vector<NDArray> &arrays, const NDArray &mean) {
     const int64_t count = std::min(kMeanElements, mean.size() - begin);
     std::fill_n(sums, count, T(0));
     for (const NDArray &host : hosts) {
-      const char *const from = static_cast<const char *>(host.data()) + size_t(begin) * dtype_size(host.dtype());
-      cast_elements(from, host.dtype(), values, mean.dtype(), count);
-      for (int64_t i = 0; i < count; ++i) sums[i] += values[i];
+      const char *const piece = static_cast<const char *>(host.data()) + size_t(begin) * dtype_size(host.dtype());
+      const bool as_it_is = host.dtype() == mean.dtype();
+      if (!as_it_is) cast_elements(piece, host.dtype(), values, mean.dtype(), count);
+      const T *const from = as_it_is ? reinterpret_cast<const T *>(piece) : values;
+      for (int64_t i = 0; i < count; ++i) sums[i] += from[i];
     }
     T *const to = mean.data_as<T>() + begin;
     for (int64_t i = 0; i < count; ++i) to[i] = sums[i] / num;
@@ -58,19 +60,28 @@ NDArray whole_mean_of(const std::vector<NDArray> &arrays) {
 
 // PRM-08: sums in float32, in float64 for float64 and integers, exactly where these stay integers; the mean is cast
 // last.
-NDArray mean_of(const std::vector<NDArray> &arrays, Dtype target) {
+void write_mean(const std::vector<NDArray> &arrays, const NDArray &target) {
   for (const NDArray &array : arrays) array.wait();
   const WorkSpan span(SpanKind::kCopy, "mean of copies", double(arrays[0].bytes() * (arrays.size() + 1)));
   const Dtype dtype = arrays[0].dtype();
-  if (dtype == Dtype::kInt64 && target == Dtype::kInt64) return whole_mean_of(arrays);
+  if (dtype == Dtype::kInt64 && target.dtype() == Dtype::kInt64) return target.copy_from(whole_mean_of(arrays));
   const bool single = dtype == Dtype::kFloat32 || dtype == Dtype::kFloat16 || dtype == Dtype::kBfloat16;
-  const NDArray mean = NDArray::create(arrays[0].shape(), single ? Dtype::kFloat32 : Dtype::kFloat64, Context(), false);
+  const Dtype sums = single ? Dtype::kFloat32 : Dtype::kFloat64;
+  const bool at_once =
+      target.context().on_host() && target.dtype() == sums &&
+      std::none_of(arrays.begin(), arrays.end(), [&](const NDArray &a) { return a.range().overlaps(target.range()); });
+  const NDArray mean = at_once ? target : NDArray::create(target.shape(), sums, Context(), false);
+  if (at_once) target.wait_to_write();
   if (single) {
     mean_into<float>(arrays, mean);
   } else {
     mean_into<double>(arrays, mean);
   }
-  return mean;
+  if (at_once) {
+    target.written();
+  } else {
+    target.copy_from(mean);
+  }
 }
 
 }  // namespace
@@ -143,7 +154,11 @@ void Group::get_params(const NamedArrays &args, const NamedArrays *aux) const {
   collect(GroupList::kAux, aux, "auxiliary state");
   for (const auto &mean : means) {
     const NDArray &target = *mean.first;
-    target.copy_from(mean.second.size() == 1 ? mean.second[0] : mean_of(mean.second, target.dtype()));
+    if (mean.second.size() == 1) {
+      target.copy_from(mean.second[0]);
+    } else {
+      write_mean(mean.second, target);
+    }
   }
 }
 
