@@ -247,6 +247,13 @@ static void a_long_parameter_has_the_mean_of_each_element(void **state) {
   for (i = 0; i < kLong; ++i) assert_true(found[i] == 7 * (float)i / 3);
   cohort_ndarray_free(mean);
   cohort_arrays_free(arg);
+  arg = named("fc_weight", device_array(group, COHORT_GROUP_PARAMS, 0, 1)); /* one of those that it is the mean of */
+  ok(cohort_group_get_params(group, arg, NULL));
+  mean = device_array(group, COHORT_GROUP_PARAMS, 0, 1);
+  ok(cohort_ndarray_read(mean, found, sizeof(found)));
+  for (i = 0; i < kLong; ++i) assert_true(found[i] == 7 * (float)i / 3);
+  cohort_ndarray_free(mean);
+  cohort_arrays_free(arg);
   cohort_arrays_free(aux);
   cohort_group_free(group);
 }
