@@ -563,7 +563,9 @@ std::shared_ptr<Exchange> Group::Impl::make_exchange(const GroupBinding &binding
     result = std::make_shared<Exchange>(std::move(params), std::move(devices), int(order.size()),
                                         options.gradient_bucket_bytes, options.gradient_sum_dtype);
   }
-  for (const auto &exec : binding.execs) exec->set_buckets(result->buckets().ends);
+  for (const auto &exec : binding.execs) {
+    exec->set_buckets(ends_in_order(result->buckets().ends, order, exec->gradient_order()));
+  }
   return result;
 }
 
