@@ -126,6 +126,9 @@ class Archive {
     if (info.compressed_size > file_.size || info.uncompressed_size / kMostRatio > info.compressed_size + 1) {
       fail(text("entry '", name, "': its sizes cannot be"));
     }
+    // And only once: entries that lie over each other would make of a small file as much as one likes.
+    taken_ += info.compressed_size;
+    if (taken_ > file_.size) fail(text("entry '", name, "': entries lie over each other"));
     std::string bytes(size_t(info.uncompressed_size), '\0');
     check(unzOpenCurrentFile(zip_), name);
     size_t done = 0;
@@ -142,6 +145,7 @@ class Archive {
   const std::string &name_;
   MemoryFile file_;
   unzFile zip_ = nullptr;
+  uint64_t taken_ = 0;  // bytes of the entries so far
 };
 
 class ArchiveWriter {

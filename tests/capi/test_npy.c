@@ -235,6 +235,44 @@ static void hostile_files_are_errors(void **state) {
   }
 }
 
+static void put_number(char *to, uint32_t number) {
+  int i;
+
+  for (i = 0; i < 4; ++i) to[i] = (char)(number >> (8 * i));
+}
+
+/* An archive in which one compressed entry is listed again and again, by other names, would grow without end. */
+static void entries_lie_apart(void **state) {
+  enum { NUM = 200, LEAST_HEAD = 46, LEAST_END = 22 };
+  size_t size = 0, directory, end, i;
+  char *bytes = whole_file(DATA("compressed.npz"), &size), *all;
+  uint32_t head;
+  cohort_arrays *list = NULL;
+
+  (void)state;
+  for (directory = 0; memcmp(bytes + directory, "PK\1\2", 4) != 0; ++directory) assert_true(directory + 8 < size);
+  for (end = directory; memcmp(bytes + end, "PK\5\6", 4) != 0; ++end) assert_true(end + LEAST_END < size + 1);
+  /* The first entry's head, its name among it, "arr_0.npy" or the like. */
+  head = (uint32_t)(LEAST_HEAD + (unsigned char)bytes[directory + 28] + (unsigned char)bytes[directory + 30]);
+  all = malloc(directory + NUM * head + LEAST_END);
+  assert_non_null(all);
+  memcpy(all, bytes, directory);
+  for (i = 0; i < NUM; ++i) {
+    char *const entry = all + directory + i * head;
+
+    memcpy(entry, bytes + directory, head);
+    entry[LEAST_HEAD] = (char)('a' + i / 26);
+    entry[LEAST_HEAD + 1] = (char)('a' + i % 26);
+  }
+  memcpy(all + directory + NUM * head, bytes + end, LEAST_END);
+  end = directory + NUM * head;
+  all[end + 8] = all[end + 10] = (char)NUM;
+  put_number(all + end + 12, NUM * head);
+  fails(cohort_arrays_load_memory(all, end + LEAST_END, NULL, &list), COHORT_ERROR_FORMAT, "lie over each other");
+  free(all);
+  free(bytes);
+}
+
 /* A .npy of this header, without values. */
 static void header_fails(const char *header, const char *words) {
   char bytes[512];
@@ -275,7 +313,8 @@ static void headers_are_read_strictly(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(files_of_numpy_are_read),   TEST(what_is_written_is_read_again), TEST(a_written_file_is_that_of_numpy),
-      TEST(what_cannot_be_is_refused), TEST(hostile_files_are_errors),      TEST(headers_are_read_strictly),
+      TEST(what_cannot_be_is_refused), TEST(hostile_files_are_errors),      TEST(entries_lie_apart),
+      TEST(headers_are_read_strictly),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
