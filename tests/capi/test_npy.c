@@ -273,6 +273,40 @@ static void entries_lie_apart(void **state) {
   free(bytes);
 }
 
+/* An entry that says it holds far more than its array takes is not given the memory. */
+static void entries_take_what_their_arrays_take(void **state) {
+  static const char header[] = "\x93NUMPY\x01\x00\x38\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}\n";
+  enum { HEAD = 30, LISTED = 46, NAME = 5, COMPRESSED = 4096, CLAIMED = 4000000, END = 22 };
+  char bytes[HEAD + NAME + COMPRESSED + LISTED + NAME + END] = "PK\3\4";
+  char *const content = bytes + HEAD + NAME, *const listed = content + COMPRESSED, *const end = listed + LISTED + NAME;
+  cohort_arrays *list = NULL;
+
+  (void)state;
+  bytes[8] = 8; /* deflated */
+  put_number(bytes + 18, COMPRESSED);
+  put_number(bytes + 22, CLAIMED);
+  bytes[26] = NAME;
+  memcpy(bytes + HEAD, "x.npy", NAME);
+  content[0] = 1; /* a block that is stored, and the last one */
+  content[1] = (char)(sizeof header - 1);
+  content[3] = (char)~content[1];
+  content[2] = 0;
+  content[4] = (char)0xff;
+  memcpy(content + 5, header, sizeof header - 1);
+  memcpy(listed, "PK\1\2", 4);
+  listed[10] = 8;
+  put_number(listed + 20, COMPRESSED);
+  put_number(listed + 24, CLAIMED);
+  listed[28] = NAME;
+  memcpy(listed + LISTED, "x.npy", NAME);
+  memcpy(end, "PK\5\6", 4);
+  end[8] = end[10] = 1;
+  put_number(end + 12, LISTED + NAME);
+  put_number(end + 16, (uint32_t)(listed - bytes));
+  fails(cohort_arrays_load_memory(bytes, sizeof bytes, NULL, &list), COHORT_ERROR_FORMAT,
+        "its shape (1,) takes 4 bytes, 3999934 are there");
+}
+
 /* A .npy of this header, without values. */
 static void header_fails(const char *header, const char *words) {
   char bytes[512];
@@ -312,8 +346,13 @@ static void headers_are_read_strictly(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(files_of_numpy_are_read),   TEST(what_is_written_is_read_again), TEST(a_written_file_is_that_of_numpy),
-      TEST(what_cannot_be_is_refused), TEST(hostile_files_are_errors),      TEST(entries_lie_apart),
+      TEST(files_of_numpy_are_read),
+      TEST(what_is_written_is_read_again),
+      TEST(a_written_file_is_that_of_numpy),
+      TEST(what_cannot_be_is_refused),
+      TEST(hostile_files_are_errors),
+      TEST(entries_lie_apart),
+      TEST(entries_take_what_their_arrays_take),
       TEST(headers_are_read_strictly),
   };
 
