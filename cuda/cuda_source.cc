@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -102,7 +103,8 @@ class CodeFile {
     path_ = folder + name;
   }
   std::string read() const {
-    if (path_.empty()) return "";
+    struct stat status;
+    if (path_.empty() || stat(path_.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return "";  // a pipe has no end
     std::ifstream file(path_, std::ios::binary);
     const std::string all((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     const size_t head = made_from_.size() + sizeof(uint64_t);

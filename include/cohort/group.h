@@ -452,7 +452,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_loss_scale(const cohort_
                                                                    int32_t *out_num_good, uint64_t *out_num_skipped);
 
 /**
- * Sets it, and how many updates were made with it. Backward passes that are queued keep what they began with.
+ * Sets it, and how many updates were made with it. Backward passes that are queued keep what they began with. Whenever
+ * it changes, gradients that passes are added up in (COHORT_GRAD_ADD) are brought to the new one by the next pass.
  *
  * @return NULL, or COHORT_ERROR_STATE if the group has none, COHORT_ERROR_INVALID_ARGUMENT for a number that cannot be
  *         one.

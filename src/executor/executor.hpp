@@ -136,7 +136,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
   static std::shared_ptr<Replicas> make_replicas(const Symbol &symbol, size_t num);
 
   // Arguments with a gradient, in the order in which backward is done with them: the gradient is written and the
-  // argument's own value is not read any more. The same for all executors of one symbol, grad_reqs and backend.
+  // argument's own value is not read any more. Kernels decide, and so shapes: executors of one symbol may differ in it.
   const std::vector<int> &gradient_order();
   // Ends of buckets as positions in gradient_order(); the last is its size. For after_bucket of backward().
   void set_buckets(const std::vector<int> &ends);

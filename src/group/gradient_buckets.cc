@@ -67,4 +67,19 @@ GradientBuckets choose_buckets(const ExchangeParams &params, int num_gradients, 
   return buckets;
 }
 
+std::vector<int> ends_in_order(const std::vector<int> &ends, const std::vector<int> &order,
+                               const std::vector<int> &own) {
+  if (own == order) return ends;
+  std::vector<int> result;
+  int last = 0;
+  size_t at = 0;
+  for (const int end : ends) {
+    for (; at < size_t(end); ++at) {
+      last = std::max(last, int(std::find(own.begin(), own.end(), order[at]) - own.begin()) + 1);
+    }
+    result.push_back(last);
+  }
+  return result;
+}
+
 }  // namespace cohort

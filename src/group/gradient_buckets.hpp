@@ -22,4 +22,9 @@ struct GradientBuckets {
 // of their positions. bucket_bytes 0: chosen from the parameters.
 GradientBuckets choose_buckets(const ExchangeParams &params, int num_gradients, size_t bucket_bytes);
 
+// The same buckets, which end at `ends` in `order`, where backward is done with these arguments in an order of its own:
+// each ends with the last of those that it has ended with.
+std::vector<int> ends_in_order(const std::vector<int> &ends, const std::vector<int> &order,
+                               const std::vector<int> &own);
+
 }  // namespace cohort

@@ -442,6 +442,7 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
   outputs = new_outputs;
   loss_scale = new_loss_scale;
   gradient_scale = new_gradient_scale;
+  adds_to_gradients = false;
   grad_reqs = std::move(reqs);
   initial_binding = binding;
   cached_bindings.resize(1);  // no shape of the binding before
@@ -563,7 +564,9 @@ std::shared_ptr<Exchange> Group::Impl::make_exchange(const GroupBinding &binding
     result = std::make_shared<Exchange>(std::move(params), std::move(devices), int(order.size()),
                                         options.gradient_bucket_bytes, options.gradient_sum_dtype);
   }
-  for (const auto &exec : binding.execs) exec->set_buckets(result->buckets().ends);
+  for (const auto &exec : binding.execs) {
+    exec->set_buckets(ends_in_order(result->buckets().ends, order, exec->gradient_order()));
+  }
   return result;
 }
 

@@ -17,6 +17,7 @@ namespace cohort {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr uint64_t kMostHeader = 1 << 20;  // bytes; NumPy reads 10000
 
 struct Descr {
   const char *name;  // without byte order
@@ -171,23 +172,28 @@ bool is_npy(const void *data, size_t bytes) {
   return bytes >= kMagic.size() && std::memcmp(data, kMagic.data(), kMagic.size()) == 0;
 }
 
-NDArray parse_npy(const void *data, size_t bytes, const std::string &name) {
+NDArray read_npy(uint64_t bytes, const ReadBytes &read, const std::string &name) {
   const auto fail = [&](const std::string &what) { throw Error(Code::kFormat, text("'", name, "': ", what), name); };
-  const auto *const all = static_cast<const unsigned char *>(data);
-  if (!is_npy(data, bytes)) fail("is no .npy file");
-  if (bytes < 10) fail("truncated in its header");
-  const unsigned version = all[6];
+  uint64_t left = bytes;
+  const auto take = [&](void *to, size_t count, const char *otherwise) {
+    if (count > left) fail(otherwise);
+    read(static_cast<char *>(to), count);
+    left -= count;
+  };
+  unsigned char head[12] = {};
+  take(head, kMagic.size(), "is no .npy file");
+  if (!is_npy(head, kMagic.size())) fail("is no .npy file");
+  take(head + kMagic.size(), 4, "truncated in its header");
+  const unsigned version = head[6];
   if (version < 1 || version > 3) fail(text("expected version 1, 2 or 3 of .npy, found ", version));
-  const size_t begin = version == 1 ? 10 : 12;
-  if (bytes < begin) fail("truncated in its header");
-  uint64_t length = all[8] | all[9] << 8;
-  if (version > 1) length |= uint64_t(all[10]) << 16 | uint64_t(all[11]) << 24;
-  if (length > bytes - begin)
-    fail(text("truncated: the header takes ", length, " bytes, ", bytes - begin, " are left"));
-  const Header header(std::string_view(reinterpret_cast<const char *>(all) + begin, size_t(length)), name);
+  if (version > 1) take(head + 10, 2, "truncated in its header");
+  const uint64_t length = head[8] | head[9] << 8 | uint64_t(head[10]) << 16 | uint64_t(head[11]) << 24;
+  if (length > left) fail(text("truncated: the header takes ", length, " bytes, ", left, " are left"));
+  if (length > kMostHeader) fail(text("expected a header of at most ", kMostHeader, " bytes, found ", length));
+  std::string words(size_t(length), '\0');
+  take(&words[0], words.size(), "truncated in its header");
+  const Header header(words, name);
 
-  const char *const values = reinterpret_cast<const char *>(all) + begin + length;
-  const size_t left = bytes - begin - size_t(length);
   size_t needed = 0;
   try {
     needed = dense_bytes(header.shape, header.dtype);
@@ -199,9 +205,11 @@ NDArray parse_npy(const void *data, size_t bytes, const std::string &name) {
   auto *const target = static_cast<char *>(array.data());
   const size_t element_bytes = dtype_size(header.dtype);
   if (header.fortran_order) {
-    transpose(values, target, header.shape, element_bytes);
-  } else if (needed > 0) {
-    std::memcpy(target, values, needed);
+    std::string values(needed, '\0');
+    read(&values[0], needed);
+    transpose(values.data(), target, header.shape, element_bytes);
+  } else {
+    read(target, needed);
   }
   if (header.swapped) swap_bytes(target, needed, element_bytes);
   if (header.dtype == Dtype::kBool) {
@@ -209,6 +217,15 @@ NDArray parse_npy(const void *data, size_t bytes, const std::string &name) {
   }
   array.written();
   return array;
+}
+
+NDArray parse_npy(const void *data, size_t bytes, const std::string &name) {
+  const auto *next = static_cast<const char *>(data);
+  const auto read = [&next](char *to, size_t count) {
+    if (count > 0) std::memcpy(to, next, count);
+    next += count;
+  };
+  return read_npy(bytes, read, name);
 }
 
 std::string npy_bytes(const NDArray &array) {

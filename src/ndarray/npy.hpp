@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "ndarray/ndarray.hpp"
@@ -16,6 +18,9 @@ bool is_npz(const void *data, size_t bytes);
 
 // `name` names the source in errors: kFormat, kUnsupported for an element type that arrays do not have.
 NDArray parse_npy(const void *data, size_t bytes, const std::string &name);
+// The same of what `read` gives piece by piece, straight into the array: no more memory than its header asks for.
+using ReadBytes = std::function<void(char *to, size_t count)>;
+NDArray read_npy(uint64_t bytes, const ReadBytes &read, const std::string &name);
 NamedArrays parse_npz(const void *data, size_t bytes, const std::string &name);
 
 // kDtype: NumPy has no such type.

@@ -126,22 +126,26 @@ class Archive {
     if (info.compressed_size > file_.size || info.uncompressed_size / kMostRatio > info.compressed_size + 1) {
       fail(text("entry '", name, "': its sizes cannot be"));
     }
-    std::string bytes(size_t(info.uncompressed_size), '\0');
+    // And only once: entries that lie over each other would make of a small file as much as one likes.
+    taken_ += info.compressed_size;
+    if (taken_ > file_.size) fail(text("entry '", name, "': entries lie over each other"));
     check(unzOpenCurrentFile(zip_), name);
-    size_t done = 0;
-    while (done < bytes.size()) {
-      const int count = unzReadCurrentFile(zip_, &bytes[done], unsigned(std::min(kPiece, bytes.size() - done)));
-      if (count <= 0) break;
-      done += size_t(count);
-    }
+    const auto read = [&](char *to, size_t count) {
+      for (size_t done = 0; done < count;) {
+        const int got = unzReadCurrentFile(zip_, to + done, unsigned(std::min(kPiece, count - done)));
+        if (got <= 0) fail(text("entry '", name, "' is damaged"));
+        done += size_t(got);
+      }
+    };
+    NDArray array = read_npy(info.uncompressed_size, read, called);
     check(unzCloseCurrentFile(zip_), text("entry '", name, "'"));
-    if (done != bytes.size()) fail(text("entry '", name, "' is damaged"));
-    return {name.substr(0, name.size() - kEnding), parse_npy(bytes.data(), bytes.size(), called)};
+    return {name.substr(0, name.size() - kEnding), std::move(array)};
   }
 
   const std::string &name_;
   MemoryFile file_;
   unzFile zip_ = nullptr;
+  uint64_t taken_ = 0;  // bytes of the entries so far
 };
 
 class ArchiveWriter {

@@ -23,17 +23,17 @@ COHORT_OPERATOR(_contrib_hawkesll, NoAttrs)
       return std::vector<std::string>{"output", "out_state"};
     })
     .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
-      for (size_t i : {size_t(0), size_t(3), size_t(4), size_t(5)}) unify(in[i], Shape::of_rank(2), "input");
-      for (size_t i : {size_t(1), size_t(2), size_t(6), size_t(7)}) unify(in[i], Shape::of_rank(1), "input");
+      for (size_t i : {size_t(0), size_t(3), size_t(4), size_t(5)}) unify(in[i], Shape::of_rank(2), i);
+      for (size_t i : {size_t(1), size_t(2), size_t(6), size_t(7)}) unify(in[i], Shape::of_rank(1), i);
       Shape rows{in[0][0]}, marks{in[0][1]}, events{in[4][1]};
       for (size_t i : {size_t(3), size_t(4), size_t(5), size_t(6), size_t(7)}) unify(rows, Shape{in[i][0]}, "rows");
       unify(marks, Shape{in[3][1]}, "marks");
       for (size_t i : {size_t(1), size_t(2)}) unify(marks, in[i], "marks");
       unify(events, Shape{in[5][1]}, "events");
-      for (size_t i : {size_t(0), size_t(3)}) unify(in[i], Shape{rows[0], marks[0]}, "input");
-      for (size_t i : {size_t(1), size_t(2)}) unify(in[i], marks, "input");
-      for (size_t i : {size_t(4), size_t(5)}) unify(in[i], Shape{rows[0], events[0]}, "input");
-      for (size_t i : {size_t(6), size_t(7)}) unify(in[i], rows, "input");
+      for (size_t i : {size_t(0), size_t(3)}) unify(in[i], Shape{rows[0], marks[0]}, i);
+      for (size_t i : {size_t(1), size_t(2)}) unify(in[i], marks, i);
+      for (size_t i : {size_t(4), size_t(5)}) unify(in[i], Shape{rows[0], events[0]}, i);
+      for (size_t i : {size_t(6), size_t(7)}) unify(in[i], rows, i);
       unify(out[0], rows, "output");
       unify(out[1], in[3], "out_state");
     })
@@ -41,11 +41,11 @@ COHORT_OPERATOR(_contrib_hawkesll, NoAttrs)
       unify(in[5], Dtype::kInt32, "marks");
       Dtype all = Dtype::kNone;
       for (size_t i = 0; i < in.size(); ++i) {
-        if (i != 5) unify(all, in[i], "input");
+        if (i != 5) unify(all, in[i], i);
       }
       for (const Dtype t : out) unify(all, t, "output");
       for (size_t i = 0; i < in.size(); ++i) {
-        if (i != 5) unify(in[i], all, "input");
+        if (i != 5) unify(in[i], all, i);
       }
       for (Dtype &t : out) unify(t, all, "output");
     })

@@ -190,9 +190,9 @@ COHORT_OPERATOR(stack, StackAttrs)
     .variadic("arg", "num_args", "The arrays to join.")
     .infer_shape([](const StackAttrs &a, Shapes &in, Shapes &out) {
       Shape all;
-      for (const Shape &s : in) unify(all, s, "arg");
+      for (size_t i = 0; i < in.size(); ++i) join(all, in[i], i);
       if (!all.rank_known()) return;
-      for (Shape &s : in) unify(s, all, "arg");
+      for (Shape &s : in) s = all;
       std::vector<int64_t> result(all.begin(), all.end());
       result.insert(result.begin() + normalize_axis(a.axis, all.rank() + 1, "stack"), int64_t(in.size()));
       unify(out[0], Shape(result), "output");

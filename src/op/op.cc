@@ -255,11 +255,25 @@ void unify(Dtype &dtype, Dtype known, const char *name) {
   dtype = known;
 }
 
+void unify(Shape &shape, const Shape &known, size_t input) {
+  if (!shape.merge(known)) unify(shape, known, text("input ", input).c_str());
+}
+
+void unify(Dtype &dtype, Dtype known, size_t input) {
+  if (known != Dtype::kNone && dtype != known) unify(dtype, known, text("input ", input).c_str());
+}
+
+void join(Shape &all, const Shape &shape, size_t input) {
+  if (all.merge(shape)) return;
+  Shape found = shape;
+  unify(found, all, input);
+}
+
 void infer_same_shape(const Attrs &, Shapes &in, Shapes &out) {
   Shape all;
   for (const Shape &s : out) unify(all, s, "output");
-  for (const Shape &s : in) unify(all, s, "input");
-  for (Shape &s : in) unify(s, all, "input");
+  for (size_t i = 0; i < in.size(); ++i) join(all, in[i], i);
+  for (size_t i = 0; i < in.size(); ++i) unify(in[i], all, i);
   for (Shape &s : out) unify(s, all, "output");
 }
 
@@ -271,7 +285,7 @@ void infer_same_dtype(const Attrs &, Dtypes &in, Dtypes &out) {
   for (Dtype d : out) {
     if (all == Dtype::kNone) all = d;
   }
-  for (size_t i = 0; i < in.size(); ++i) unify(in[i], all, text("input ", i).c_str());
+  for (size_t i = 0; i < in.size(); ++i) unify(in[i], all, i);
   for (Dtype &d : out) unify(d, all, "output");
 }
 

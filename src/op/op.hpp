@@ -235,6 +235,11 @@ std::vector<const Op *> list_ops();         // ordered by name
 // Merges `known` into `shape`; throws kShape "NAME: expected (..), found (..)".
 void unify(Shape &shape, const Shape &known, const char *name);
 void unify(Dtype &dtype, Dtype known, const char *name);
+// The same of an input, which is named by its place.
+void unify(Shape &shape, const Shape &known, size_t input);
+void unify(Dtype &dtype, Dtype known, size_t input);
+// What is known of all inputs, with what is known of this one.
+void join(Shape &all, const Shape &shape, size_t input);
 void infer_same_shape(const Attrs &, Shapes &in, Shapes &out);  // every input and output has one shape
 void infer_same_dtype(const Attrs &, Dtypes &in, Dtypes &out);
 void infer_same_float(const Attrs &, Dtypes &in, Dtypes &out);  // the same, and a floating type

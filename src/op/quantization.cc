@@ -52,7 +52,7 @@ void infer_quantized(const QuantizeAttrs &a, Dtypes &, Dtypes &out) {
       .choice(&QuantizeAttrs::out_type, "out_type", {{"int8", QuantizedType::kInt8}, {"uint8", QuantizedType::kUint8}},
               QuantizedType::kUint8, "The type of the bytes.")
       .infer_dtype([](const QuantizeAttrs &a, Dtypes &in, Dtypes &out) {
-        for (Dtype &t : in) unify(t, Dtype::kFloat32, "input");
+        for (size_t i = 0; i < in.size(); ++i) unify(in[i], Dtype::kFloat32, i);
         infer_quantized(a, in, out);
       });
   {

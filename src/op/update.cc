@@ -101,8 +101,8 @@ UpdateNumbers<double> LambPhase2Attrs::numbers() const {
 void infer_update_shape(Shapes &in, Shapes &out, size_t small) {
   Shape all;
   for (const Shape &s : out) unify(all, s, "output");
-  for (size_t i = 0; i < in.size() && i < small; ++i) unify(all, in[i], "input");
-  for (size_t i = 0; i < in.size(); ++i) unify(in[i], i < small ? all : Shape{1}, "input");
+  for (size_t i = 0; i < in.size() && i < small; ++i) join(all, in[i], i);
+  for (size_t i = 0; i < in.size(); ++i) unify(in[i], i < small ? all : Shape{1}, i);
   for (Shape &s : out) unify(s, all, "output");
 }
 
@@ -110,7 +110,7 @@ void infer_update_dtype(Dtypes &in, Dtypes &out, Dtype rest) {
   Dtype all = out[0] != Dtype::kNone ? out[0] : in[0] != Dtype::kNone ? in[0] : in[1];
   for (size_t i = 0; i < in.size(); ++i) {
     const Dtype wanted = i < 2 || rest == Dtype::kNone ? all : rest;
-    unify(in[i], wanted, text("input ", i).c_str());
+    unify(in[i], wanted, i);
   }
   unify(out[0], all, "output");
 }
@@ -193,12 +193,13 @@ OpBuilder<LambPhase2Attrs> lamb_phase2(const char *name, bool master) {
   if (master) op.input("weight32", "The parameter in float32, changed in place.").mutates({4});
   op.infer_shape([](const LambPhase2Attrs &, Shapes &in, Shapes &out) {
       Shape all;
-      for (const Shape *s : {&in[0], &in[1], &out[0]}) unify(all, *s, "weight");
-      for (size_t i = 0; i < in.size(); ++i) unify(in[i], i == 2 || i == 3 ? Shape{1} : all, "input");
+      unify(all, out[0], "output");
+      for (size_t i = 0; i < 2; ++i) join(all, in[i], i);
+      for (size_t i = 0; i < in.size(); ++i) unify(in[i], i == 2 || i == 3 ? Shape{1} : all, i);
       unify(out[0], all, "output");
     }).infer_dtype([master](const LambPhase2Attrs &, Dtypes &in, Dtypes &out) {
     if (!master) return infer_same_dtype(Attrs(), in, out);
-    for (size_t i = 1; i < in.size(); ++i) unify(in[i], Dtype::kFloat32, "input");
+    for (size_t i = 1; i < in.size(); ++i) unify(in[i], Dtype::kFloat32, i);
     unify(out[0], in[0], "output");
     unify(in[0], out[0], "weight");
   });

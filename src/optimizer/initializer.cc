@@ -47,6 +47,7 @@ class Constant final : public Initializer {
       add(parse_json(source, "value", kMaxAxes), 0);
     } catch (const Error &) {
       numbers_.clear();
+      lengths_.clear();  // whose product need be no number
     }
     int64_t size = 1;
     for (const int64_t length : lengths_) size *= length;

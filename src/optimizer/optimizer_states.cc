@@ -15,6 +15,7 @@
 //
 // Nothing is taken from a file before all of it was read and checked.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 
@@ -27,7 +28,7 @@ namespace {
 
 constexpr char kMagic[] = "COHORTOP";
 constexpr uint32_t kPlain = 1, kWithLossScale = 2, kCarrying = 3;  // versions
-constexpr int64_t kMostUpdates = int64_t(9e15);                    // as of begin_num_update: whole numbers of a double
+constexpr int64_t kMostUpdates = int64_t(1) << 53;  // whole numbers of a double; more than begin_num_update may be
 
 template <typename T>
 void put(std::string *to, T value) {
@@ -99,14 +100,13 @@ struct StateName {
 
 // "INDEX/COPY/PARAMETER"; false if it is no such name.
 bool parse_state_name(const std::string &name, StateName *parsed) {
-  const size_t first = name.find('/'), second = first == std::string::npos ? first : name.find('/', first + 1);
-  if (second == std::string::npos || first == 0 || first > 4 || second == first + 1 || second - first > 10)
-    return false;
-  for (size_t i = 0; i < second; ++i)
-    if (i != first && (name[i] < '0' || name[i] > '9')) return false;
-  parsed->index = size_t(std::stoul(name.substr(0, first)));
-  parsed->copy = size_t(std::stoul(name.substr(first + 1, second - first - 1)));
-  parsed->param = name.substr(second + 1);
+  const char *at = name.data(), *const end = at + name.size();
+  for (size_t *const number : {&parsed->index, &parsed->copy}) {
+    const auto [behind, error] = std::from_chars(at, end, *number);
+    if (error != std::errc() || behind == end || *behind != '/') return false;
+    at = behind + 1;
+  }
+  parsed->param.assign(at, end);
   return true;
 }
 

@@ -458,9 +458,27 @@ static void children_apply_operators(void **state) {
 
 #endif
 
+/* Of inputs that must be alike, the one that is not is named, by its place, with what the ones before it are. */
+static void an_input_that_does_not_fit_is_named(void **state) {
+  const char *const key = "num_args", *const three = "3", *const ops[] = {"add_n", "stack"};
+  cohort_ndarray *inputs[] = {counted(SHAPE(2, 3), 1), counted(SHAPE(2, 3), 1), counted(SHAPE(3, 2), 1)};
+  cohort_arrays *outputs = NULL;
+  size_t i;
+
+  (void)state;
+  fails(cohort_operator_invoke("elemwise_add", NULL, NULL, 0, inputs + 1, 2, NULL, 0, NULL, &outputs),
+        COHORT_ERROR_SHAPE, "input 1: expected (2, 3), found (3, 2)");
+  for (i = 0; i < COUNT(ops); ++i) {
+    fails(cohort_operator_invoke(ops[i], &key, &three, 1, inputs, 3, NULL, 0, NULL, &outputs), COHORT_ERROR_SHAPE,
+          "input 2: expected (2, 3), found (3, 2)");
+  }
+  for (i = 0; i < COUNT(inputs); ++i) cohort_ndarray_free(inputs[i]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(convolutions_are_applied),
+      TEST(an_input_that_does_not_fit_is_named),
       TEST(outputs_may_lie_over_inputs),
       TEST(outputs_may_lie_over_each_other),
       TEST(failures_come_out_with_the_result),

@@ -269,6 +269,74 @@ static void managers_have_it_too(void **state) {
   cohort_symbol_free(symbol);
 }
 
+/* Whatever order its layouts let each device finish its gradients in, a sum is made of whole ones. Slices of several
+ * lengths make for several layouts: of one row a weight's gradient may be there before the bias's, of two behind it. */
+static cohort_group *trained_unevenly(const char *num_filter, const double *workload, size_t bucket_bytes) {
+  cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
+  cohort_optimizer *optimizer = plain_sgd();
+  cohort_symbol *net =
+      node("Deconvolution", "up", ATTRS("kernel", "(5, 5, 5)", "num_filter", num_filter, "no_bias", "False"),
+           INPUTS(variable("data")));
+  cohort_group *group;
+  cohort_initializer *init = NULL;
+  cohort_arrays *params = NULL;
+  const char *const key = "magnitude", *const value = "0.1";
+  int step;
+
+  net = node("FullyConnected", "fc", ATTRS("num_hidden", "256"), INPUTS(net));
+  net = node("Activation", "bend", ATTRS("act_type", "tanh"), INPUTS(net));
+  net = node("FullyConnected", "fc1", ATTRS("num_hidden", "256"), INPUTS(net));
+  net = node("FullyConnected", "last", ATTRS("num_hidden", "1"), INPUTS(net));
+  net = node("LinearRegressionOutput", "lro", NO_ATTRS, INPUTS(net, variable("label")));
+  options.workload = workload;
+  options.num_workloads = 2;
+  options.gradient_bucket_bytes = bucket_bytes;
+  group =
+      bind(net, 2, desc("data", SHAPE(3, 16, 1, 1, 1), NULL), desc("label", SHAPE(3, 1), NULL),
+           NAMES("up_weight", "up_bias", "fc_weight", "fc_bias", "fc1_weight", "fc1_bias", "last_weight", "last_bias"),
+           &options);
+  ok(cohort_initializer_create("xavier", &key, &value, 1, 7, &init));
+  ok(cohort_group_arrays(group, COHORT_GROUP_PARAMS, 0, &params));
+  ok(cohort_initializer_apply(init, NULL, params));
+  ok(cohort_group_set_params(group, params, NULL, 0));
+  cohort_arrays_free(params);
+  cohort_initializer_free(init);
+  ok(cohort_optimizer_set(optimizer, "learning_rate", 0.01));
+  for (step = 0; step < 8; ++step) {
+    forward(group, counted(SHAPE(3, 16, 1, 1, 1), 0.1f * (float)(step + 1)), counted(SHAPE(3, 1), 0.5f), 1);
+    backward(group, NULL);
+    ok(cohort_group_update(group, optimizer, COHORT_UPDATE_ON_STORE));
+  }
+  cohort_optimizer_free(optimizer);
+  return group;
+}
+
+static void devices_may_finish_gradients_in_several_orders(void **state) {
+  static float expected[16 * 40 * 125], found[16 * 40 * 125];
+  const char *const filters[] = {"8", "24", "40"};
+  const size_t num_filters[] = {8, 24, 40};
+  const double workloads[2][2] = {{1, 2}, {2, 1}};
+  size_t k;
+
+  (void)state;
+  only_on_cpus(); /* which choose layouts */
+  for (k = 0; k < 2 * COUNT(filters); ++k) {
+    const size_t bytes = 16 * num_filters[k / 2] * 125 * sizeof(float);
+    size_t one_bucket;
+
+    for (one_bucket = 0; one_bucket < 2; ++one_bucket) {
+      cohort_group *const group = trained_unevenly(filters[k / 2], workloads[k % 2], one_bucket ? (size_t)1 << 30 : 1);
+      cohort_ndarray *const weight = device_array(group, COHORT_GROUP_PARAMS, 0, 1);
+
+      ok(cohort_ndarray_read(weight, one_bucket ? expected : found, bytes));
+      cohort_ndarray_free(weight);
+      cohort_group_free(group);
+    }
+    assert_true(found[0] == found[0] && found[0] != 0);
+    assert_memory_equal(found, expected, bytes);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(float32_is_the_default),
@@ -276,6 +344,7 @@ int main(void) {
       TEST(a_sum_in_the_gradients_place_is_float32_again),
       TEST(what_is_not_summed_is_not_rounded),
       TEST(the_same_run_gives_the_same_bits),
+      TEST(devices_may_finish_gradients_in_several_orders),
       TEST(a_sum_is_off_by_what_is_promised),
       TEST(other_types_are_refused),
       TEST(managers_have_it_too),

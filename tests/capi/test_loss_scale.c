@@ -267,6 +267,48 @@ static void an_update_divides_by_what_backward_took(void **state) {
   cohort_optimizer_free(optimizer);
 }
 
+/* Passes that add up to one gradient have one factor, though it changes between them, or between an update and the next
+ * pass: that of the last one. */
+static void passes_that_add_up_have_one_factor(void **state) {
+  size_t num_contexts;
+
+  (void)state;
+  for (num_contexts = 1; num_contexts <= 2; ++num_contexts) {
+    cohort_group_options options = scaled(16, 1);
+    cohort_group *group, *plain;
+    cohort_optimizer *optimizer = sgd("0"), *other = sgd("0");
+    cohort_ndarray *expected, *found;
+    float a[2], b[2];
+
+    options.grad_req = "add";
+    group = bind_regression(num_contexts, 4, &options);
+    options.loss_scale = 0;
+    options.loss_scale_window = 0;
+    plain = bind_regression(num_contexts, 4, &options);
+    run(group, 1);
+    run(plain, 1);
+    ok(cohort_group_set_loss_scale(group, 64, 0));
+    run(group, 2);
+    run(plain, 2);
+    ok(cohort_group_update(group, optimizer, COHORT_UPDATE_ON_STORE)); /* doubles it */
+    ok(cohort_group_update(plain, other, COHORT_UPDATE_ON_STORE));
+    has_scale(group, 128, 0, 0);
+    run(group, 0.5f);
+    run(plain, 0.5f);
+    expected = device_array(plain, COHORT_GROUP_GRADS, 0, 0);
+    found = device_array(group, COHORT_GROUP_GRADS, 0, 0);
+    ok(cohort_ndarray_read(expected, a, sizeof(a)));
+    ok(cohort_ndarray_read(found, b, sizeof(b)));
+    assert_true(a[0] != 0 && b[0] == 128 * a[0] && b[1] == 128 * a[1]);
+    cohort_ndarray_free(expected);
+    cohort_ndarray_free(found);
+    cohort_group_free(group);
+    cohort_group_free(plain);
+    cohort_optimizer_free(optimizer);
+    cohort_optimizer_free(other);
+  }
+}
+
 /* The factor goes where the optimizer's states go: training goes on with it. */
 static void it_is_saved_with_the_states(void **state) {
   const cohort_group_options options = scaled(1024, 2);
@@ -507,6 +549,7 @@ int main(void) {
       TEST(groups_that_share_have_one),
       TEST(sums_that_overflow_skip_the_update),
       TEST(an_update_divides_by_what_backward_took),
+      TEST(passes_that_add_up_have_one_factor),
       TEST(it_is_saved_with_the_states),
       TEST(a_queued_pass_keeps_its_factor),
       TEST(what_cannot_be_scaled_is_refused),

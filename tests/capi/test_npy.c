@@ -235,6 +235,78 @@ static void hostile_files_are_errors(void **state) {
   }
 }
 
+static void put_number(char *to, uint32_t number) {
+  int i;
+
+  for (i = 0; i < 4; ++i) to[i] = (char)(number >> (8 * i));
+}
+
+/* An archive in which one compressed entry is listed again and again, by other names, would grow without end. */
+static void entries_lie_apart(void **state) {
+  enum { NUM = 200, LEAST_HEAD = 46, LEAST_END = 22 };
+  size_t size = 0, directory, end, i;
+  char *bytes = whole_file(DATA("compressed.npz"), &size), *all;
+  uint32_t head;
+  cohort_arrays *list = NULL;
+
+  (void)state;
+  for (directory = 0; memcmp(bytes + directory, "PK\1\2", 4) != 0; ++directory) assert_true(directory + 8 < size);
+  for (end = directory; memcmp(bytes + end, "PK\5\6", 4) != 0; ++end) assert_true(end + LEAST_END < size + 1);
+  /* The first entry's head, its name among it, "arr_0.npy" or the like. */
+  head = (uint32_t)(LEAST_HEAD + (unsigned char)bytes[directory + 28] + (unsigned char)bytes[directory + 30]);
+  all = malloc(directory + NUM * head + LEAST_END);
+  assert_non_null(all);
+  memcpy(all, bytes, directory);
+  for (i = 0; i < NUM; ++i) {
+    char *const entry = all + directory + i * head;
+
+    memcpy(entry, bytes + directory, head);
+    entry[LEAST_HEAD] = (char)('a' + i / 26);
+    entry[LEAST_HEAD + 1] = (char)('a' + i % 26);
+  }
+  memcpy(all + directory + NUM * head, bytes + end, LEAST_END);
+  end = directory + NUM * head;
+  all[end + 8] = all[end + 10] = (char)NUM;
+  put_number(all + end + 12, NUM * head);
+  fails(cohort_arrays_load_memory(all, end + LEAST_END, NULL, &list), COHORT_ERROR_FORMAT, "lie over each other");
+  free(all);
+  free(bytes);
+}
+
+/* An entry that says it holds far more than its array takes is not given the memory. */
+static void entries_take_what_their_arrays_take(void **state) {
+  static const char header[] = "\x93NUMPY\x01\x00\x38\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}\n";
+  enum { HEAD = 30, LISTED = 46, NAME = 5, COMPRESSED = 4096, CLAIMED = 4000000, END = 22 };
+  char bytes[HEAD + NAME + COMPRESSED + LISTED + NAME + END] = "PK\3\4";
+  char *const content = bytes + HEAD + NAME, *const listed = content + COMPRESSED, *const end = listed + LISTED + NAME;
+  cohort_arrays *list = NULL;
+
+  (void)state;
+  bytes[8] = 8; /* deflated */
+  put_number(bytes + 18, COMPRESSED);
+  put_number(bytes + 22, CLAIMED);
+  bytes[26] = NAME;
+  memcpy(bytes + HEAD, "x.npy", NAME);
+  content[0] = 1; /* a block that is stored, and the last one */
+  content[1] = (char)(sizeof header - 1);
+  content[3] = (char)~content[1];
+  content[2] = 0;
+  content[4] = (char)0xff;
+  memcpy(content + 5, header, sizeof header - 1);
+  memcpy(listed, "PK\1\2", 4);
+  listed[10] = 8;
+  put_number(listed + 20, COMPRESSED);
+  put_number(listed + 24, CLAIMED);
+  listed[28] = NAME;
+  memcpy(listed + LISTED, "x.npy", NAME);
+  memcpy(end, "PK\5\6", 4);
+  end[8] = end[10] = 1;
+  put_number(end + 12, LISTED + NAME);
+  put_number(end + 16, (uint32_t)(listed - bytes));
+  fails(cohort_arrays_load_memory(bytes, sizeof bytes, NULL, &list), COHORT_ERROR_FORMAT,
+        "its shape (1,) takes 4 bytes, 3999934 are there");
+}
+
 /* A .npy of this header, without values. */
 static void header_fails(const char *header, const char *words) {
   char bytes[512];
@@ -274,8 +346,14 @@ static void headers_are_read_strictly(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(files_of_numpy_are_read),   TEST(what_is_written_is_read_again), TEST(a_written_file_is_that_of_numpy),
-      TEST(what_cannot_be_is_refused), TEST(hostile_files_are_errors),      TEST(headers_are_read_strictly),
+      TEST(files_of_numpy_are_read),
+      TEST(what_is_written_is_read_again),
+      TEST(a_written_file_is_that_of_numpy),
+      TEST(what_cannot_be_is_refused),
+      TEST(hostile_files_are_errors),
+      TEST(entries_lie_apart),
+      TEST(entries_take_what_their_arrays_take),
+      TEST(headers_are_read_strictly),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

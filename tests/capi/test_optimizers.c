@@ -564,6 +564,35 @@ static void damaged_states_are_refused(void **state) {
   }
 }
 
+/* What is saved can be loaded: whatever copies and names there are, and however many updates. */
+static void all_states_that_are_saved_can_be_loaded(void **state) {
+  const char *const names[] = {"", "/", "a/b", "0/1/w", "a\nb"};
+  const size_t copies[] = {0, 999999999, 1000000000, SIZE_MAX};
+  cohort_optimizer *optimizer = create("sgd", SETTINGS({"momentum", "0.9"})),
+                   *restored = create("sgd", SETTINGS({"momentum", "0.9"}));
+  cohort_ndarray *weight = floats(SHAPE(2), FLOATS(1, 2));
+  static char bytes[10000], again[10000];
+  size_t i, k, size;
+
+  (void)state;
+  ok(cohort_optimizer_set(optimizer, "begin_num_update", 9e15));
+  for (i = 0; i < COUNT(names); ++i) {
+    for (k = 0; k < COUNT(copies); ++k) {
+      cohort_ndarray *grad = floats(SHAPE(2), FLOATS(1, 1));
+
+      ok(cohort_optimizer_update(optimizer, names[i], copies[k], weight, grad));
+      cohort_ndarray_free(grad);
+    }
+  }
+  size = states_of(optimizer, bytes, sizeof(bytes));
+  ok(cohort_optimizer_load_states_memory(restored, bytes, size));
+  assert_int_equal(states_of(restored, again, sizeof(again)), size);
+  assert_memory_equal(again, bytes, size);
+  cohort_ndarray_free(weight);
+  cohort_optimizer_free(optimizer);
+  cohort_optimizer_free(restored);
+}
+
 /* A history of rows fits the rows it was made for. */
 static void states_of_other_rows_are_refused(void **state) {
   cohort_optimizer *optimizer = create("groupadagrad", NULL);
@@ -600,6 +629,7 @@ int main(void) {
                                      TEST(pieces_and_wholes_are_the_same),
                                      TEST(a_loss_scale_is_taken_off_what_is_gathered),
                                      TEST(damaged_states_are_refused),
+                                     TEST(all_states_that_are_saved_can_be_loaded),
                                      TEST(states_of_other_rows_are_refused)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);

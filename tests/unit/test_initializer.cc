@@ -75,6 +75,14 @@ TEST(a_constant_may_be_an_array) {
   for (const char *value :
        {"[]", "[[]]", "[1, [2]]", "[[1], 2]", "[[1, 2], [3]]", "[one]", "[1", "[1,, 2]", "(\"a\")", "[null]"})
     CHECK(code_of([&] { fill("constant", {{"value", value}}, Shape{3}); }) == Code::kInvalidArgument);
+  // As large as lists could be: a first one of 1000, whose first is one of 1000, and so on; then numbers beside it.
+  std::string deep = "1";
+  for (int axis = 0; axis < 8; ++axis) {
+    deep.insert(0, 1, '[');
+    for (int i = 1; i < 1000; ++i) deep += ",1";
+    deep += ']';
+  }
+  CHECK(code_of([&] { fill("constant", {{"value", deep}}, Shape{3}); }) == Code::kInvalidArgument);
   const NDArray bias = blank(Shape{2});
   const Symbol symbol = Symbol::variable("x_bias", {{"__init__", R"(["constant", {"value": [0.5, 2]}])"}});
   Initializer::create("zero", {}, 0)->apply(&symbol, {{"x_bias", bias}});

@@ -376,7 +376,8 @@ extern "C" {
         group: *mut cohort_group,
         is_train: i32,
     ) -> *mut cohort_error;
-    /// Sets it, and how many updates were made with it. Backward passes that are queued keep what they began with.
+    /// Sets it, and how many updates were made with it. Backward passes that are queued keep what they began with. Whenever
+    /// it changes, gradients that passes are added up in (COHORT_GRAD_ADD) are brought to the new one by the next pass.
     ///
     /// Returns: NULL, or COHORT_ERROR_STATE if the group has none, COHORT_ERROR_INVALID_ARGUMENT for a number that cannot be
     ///         one.

@@ -185,7 +185,8 @@ public final class CohortGroup {
     public static native long cohort_group_run(long group, int is_train);
 
     /**
-     * Sets it, and how many updates were made with it. Backward passes that are queued keep what they began with.
+     * Sets it, and how many updates were made with it. Backward passes that are queued keep what they began with. Whenever
+     * it changes, gradients that passes are added up in (COHORT_GRAD_ADD) are brought to the new one by the next pass.
      * Returns: NULL, or COHORT_ERROR_STATE if the group has none, COHORT_ERROR_INVALID_ARGUMENT for a number that cannot be
      *         one.
      */
