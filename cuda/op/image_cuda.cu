@@ -441,23 +441,28 @@ struct ImageSizes {
   int64_t size() const { return count * height * width * channels; }
 };
 
+// Channels first, divided by 255, in float; backward from there.
+template <bool kBackward>
 class ToTensorCuda final : public Kernel {
  public:
-  explicit ToTensorCuda(const StepSpec &spec) : e_(spec.inputs[0].shape), dtype_(spec.inputs[0].dtype) {}
+  explicit ToTensorCuda(const StepSpec &spec)
+      : e_((kBackward ? spec.outputs : spec.inputs)[0].shape),
+        from_(spec.inputs[0].dtype),
+        to_(spec.outputs[0].dtype) {}
   void run(const Args &args, const Lane &lane) const override {
-    const Elements from = elements_of(args.inputs[0], dtype_);
-    float *const out = args.out<float>(0);
+    const Elements from = elements_of(args.inputs[0], from_), to = elements_of(args.outputs[0], to_);
     const ImageSizes e = e_;
     const int64_t pixels = e.height * e.width;
     for_each(lane, e.size(), [=] __device__(int64_t i) {
       const int64_t pixel = i / e.channels;
-      out[(pixel / pixels * e.channels + i % e.channels) * pixels + pixel % pixels] = load<float>(from, i) / 255.0f;
+      const int64_t place = (pixel / pixels * e.channels + i % e.channels) * pixels + pixel % pixels;
+      store(to, kBackward ? i : place, load<float>(from, kBackward ? place : i) / 255.0f);
     });
   }
 
  private:
   const ImageSizes e_;
-  const Dtype dtype_;
+  const Dtype from_, to_;
 };
 
 // A window of the larger image and the smaller one; backward the rest of the larger one is zeros.
@@ -522,7 +527,8 @@ class FlipCuda final : public Kernel {
   const Dtype dtype_;
 };
 
-COHORT_KERNEL(cuda, _image_to_tensor, ToTensorCuda);
+COHORT_KERNEL(cuda, _image_to_tensor, ToTensorCuda<false>);
+COHORT_KERNEL(cuda, _backward__image_to_tensor, ToTensorCuda<true>);
 COHORT_KERNEL(cuda, _image_crop, CropWindowCuda<false>);
 COHORT_KERNEL(cuda, _backward__image_crop, CropWindowCuda<true>);
 using FlipColumns = FlipCuda<true, false>;
@@ -531,6 +537,8 @@ using FlipColumnsAtRandom = FlipCuda<true, true>;
 using FlipRowsAtRandom = FlipCuda<false, true>;
 COHORT_KERNEL(cuda, _image_flip_left_right, FlipColumns);
 COHORT_KERNEL(cuda, _image_flip_top_bottom, FlipRows);
+COHORT_KERNEL(cuda, _backward__image_flip_left_right, FlipColumns);
+COHORT_KERNEL(cuda, _backward__image_flip_top_bottom, FlipRows);
 COHORT_KERNEL(cuda, _image_random_flip_left_right, FlipColumnsAtRandom);
 COHORT_KERNEL(cuda, _image_random_flip_top_bottom, FlipRowsAtRandom);
 

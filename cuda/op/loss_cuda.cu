@@ -55,7 +55,7 @@ class RegressionBackwardCuda final : public Kernel {
     const C scale = scale_;
     for_each(lane, count_, [=] __device__(int64_t i) {
       const C error = load<C>(y, i) - load<C>(label, i);
-      store(grad, i, scale * (kSign ? C(error > 0) - C(error < 0) : error));
+      store(grad, i, scale * (kSign ? C(error > 0 ? 1 : -1) : error));
     });
   }
 

@@ -10,6 +10,12 @@
 namespace cohort {
 namespace {
 
+// How many elements of a row count.
+__device__ inline int64_t length_at(const Elements &lengths, int64_t row, int64_t most) {
+  const int64_t length = lengths.data ? load_index(lengths, row) : most;
+  return length < 0 ? 0 : length > most ? most : length;
+}
+
 template <typename C>
 class SoftmaxCuda final : public Kernel {
  public:
@@ -26,8 +32,7 @@ class SoftmaxCuda final : public Kernel {
     for_each_row(lane, e.rows(), [=] __device__(int64_t row) {
       const int64_t first = e.start(row);
       // Elements from the length on are 0.
-      int64_t cols = lengths.data ? load_index(lengths, row) : e.length;
-      cols = cols < 0 ? 0 : cols > e.length ? e.length : cols;
+      const int64_t cols = length_at(lengths, row, e.length);
       const auto value = [=](int64_t i) { return load<C>(x, first + i * e.inner) * scale; };
       const C top = largest_along<C>(cols, value);
       const C sum = sum_along<C>(cols, [=](int64_t i) { return pointwise::exp_of(value(i) - top); });
@@ -44,15 +49,18 @@ class SoftmaxCuda final : public Kernel {
   const Dtype length_dtype_;
 };
 
-// Inputs: head gradient, [lengths,] output. dx = (dy - sum(dy y)) y, of the logarithm dy - exp(y) sum(dy).
+// Inputs: head gradient, [lengths,] output. dx = (dy - sum(dy y)) y, of the logarithm dy - exp(y) sum(dy);
+// 0 from the length on, where dy is not read.
 template <typename C>
 class SoftmaxBackwardCuda final : public Kernel {
  public:
-  SoftmaxBackwardCuda(const StepSpec &spec, const SoftmaxProblem &p) : p_(p), output_(spec.inputs.size() - 1) {}
+  SoftmaxBackwardCuda(const StepSpec &spec, const SoftmaxProblem &p)
+      : p_(p), output_(spec.inputs.size() - 1), length_dtype_(p.uses_length ? spec.inputs[1].dtype : Dtype::kNone) {}
 
   void run(const Args &args, const Lane &lane) const override {
     const Elements head = elements_of(args.inputs[0], p_.to), output = elements_of(args.inputs[output_], p_.to);
     const Elements to = elements_of(args.outputs[0], p_.from);
+    const Elements lengths = elements_of(p_.uses_length ? args.inputs[1] : nullptr, length_dtype_);
     const RowExtent e{p_.outer, p_.cols, p_.inner};
     const C scale = C(p_.scale);
     const bool log = p_.log;
@@ -61,9 +69,10 @@ class SoftmaxBackwardCuda final : public Kernel {
       const int64_t first = e.start(row);
       const auto dy = [=](int64_t i) { return load<C>(head, first + i * e.inner); };
       const auto y = [=](int64_t i) { return load<C>(output, first + i * e.inner); };
-      const C sum = sum_along<C>(e.length, [=](int64_t i) { return log ? dy(i) : dy(i) * y(i); });
+      const int64_t cols = length_at(lengths, row, e.length);
+      const C sum = sum_along<C>(cols, [=](int64_t i) { return log ? dy(i) : dy(i) * y(i); });
       each_along(e.length, [=](int64_t i) {
-        const C dx = log ? dy(i) - pointwise::exp_of(y(i)) * sum : (dy(i) - sum) * y(i);
+        const C dx = i >= cols ? C(0) : log ? dy(i) - pointwise::exp_of(y(i)) * sum : (dy(i) - sum) * y(i);
         store(to, first + i * e.inner, dx * scale);
       });
     });
@@ -72,6 +81,7 @@ class SoftmaxBackwardCuda final : public Kernel {
  private:
   const SoftmaxProblem p_;
   const size_t output_;
+  const Dtype length_dtype_;
 };
 
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {

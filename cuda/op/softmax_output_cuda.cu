@@ -23,10 +23,10 @@ Extent extent_of(const SoftmaxOutputAttrs &attrs, const Shape &shape) {
 
 // scale[0] = grad_scale / the number of labels that are not ignored, which is at least 1. One block.
 template <typename C>
-__global__ void scale_by_valid(Elements label, int64_t samples, int64_t ignored, C grad_scale, C *scale) {
+__global__ void scale_by_valid(Elements label, int64_t labels, int64_t ignored, C grad_scale, C *scale) {
   COHORT_SHARED(int, counts, [kBlockThreads]);
   int count = 0;
-  for (int64_t i = threadIdx.x; i < samples; i += blockDim.x) count += load_index(label, i) != ignored;
+  for (int64_t i = threadIdx.x; i < labels; i += blockDim.x) count += load_index(label, i) != ignored;
   counts[threadIdx.x] = count;
   __syncthreads();
   if (threadIdx.x != 0) return;
@@ -101,6 +101,7 @@ class SoftmaxOutputBackwardCuda final : public Kernel {
   explicit SoftmaxOutputBackwardCuda(StepSpec &spec)
       : attrs_(spec.attrs_as<SoftmaxOutputAttrs>()),
         extent_(extent_of(attrs_, spec.outputs[0].shape)),
+        labels_(spec.inputs[attrs_.out_grad ? 1 : 0].shape.size()),
         label_(spec.inputs[attrs_.out_grad ? 1 : 0].dtype),
         dtype_(spec.outputs[0].dtype),
         probabilities_(spec.inputs[attrs_.out_grad ? 1 : 0].shape == spec.outputs[0].shape),
@@ -111,10 +112,8 @@ class SoftmaxOutputBackwardCuda final : public Kernel {
     numbers_.wanted = C(1) - (smooth ? C(attrs_.smooth_alpha) : C(0));
     numbers_.ignored = to_index(attrs_.ignore_label);
     numbers_.use_ignore = attrs_.use_ignore;
-    double divisor = attrs_.multi_output ? double(extent_.inner) : 1.0;
-    if (attrs_.normalization == SoftmaxOutputAttrs::kBatch) {
-      divisor *= attrs_.multi_output ? double(extent_.outer) : double(extent_.samples());
-    }
+    const bool by_labels = attrs_.normalization == SoftmaxOutputAttrs::kBatch;
+    const double divisor = by_labels ? double(labels_) : attrs_.multi_output ? double(extent_.inner) : 1;
     numbers_.scale = probabilities_ ? C(attrs_.grad_scale) : C(attrs_.grad_scale) / C(divisor);
   }
 
@@ -132,7 +131,7 @@ class SoftmaxOutputBackwardCuda final : public Kernel {
     }
     C *const valid = counts_ ? static_cast<C *>(args.scratch) : nullptr;
     if (counts_) {
-      launch(scale_by_valid<C>, {dim3(1), dim3(kBlockThreads)}, lane.stream, label, extent_.samples(), numbers_.ignored,
+      launch(scale_by_valid<C>, {dim3(1), dim3(kBlockThreads)}, lane.stream, label, labels_, numbers_.ignored,
              C(attrs_.grad_scale), valid);
     }
     launch(softmax_gradient<C>, grid, lane.stream, label, output, head, valid, gradient, extent_, numbers_);
@@ -141,6 +140,7 @@ class SoftmaxOutputBackwardCuda final : public Kernel {
  private:
   const SoftmaxOutputAttrs attrs_;
   const Extent extent_;
+  const int64_t labels_;
   const Dtype label_, dtype_;
   const bool probabilities_, counts_;  // label has the shape of data; the scale depends on the labels
   GradientNumbers<C> numbers_{};

@@ -64,9 +64,9 @@ COHORT_OPERATOR(Cast, CastAttrs)
     .infer_dtype(infer_cast)
     .gradient(first_input(Gradient::Kind::kKernel));
 
-// Only floating types are converted; others keep theirs.
+// Mixed precision has to do with float32 and narrower floats; others keep their type, as in MXNet.
 COHORT_OPERATOR(amp_cast, CastAttrs)
-    .doc("A floating array in another floating type; any other array as it is.")
+    .doc("An array of float32, float16 or bfloat16 in another type; any other array as it is.")
     .required_choice(&CastAttrs::dtype, "dtype",
                      {{"bfloat16", Dtype::kBfloat16},
                       {"float16", Dtype::kFloat16},
@@ -81,7 +81,7 @@ COHORT_OPERATOR(amp_cast, CastAttrs)
     .same_shape()
     .infer_dtype([](const CastAttrs &a, Dtypes &in, Dtypes &out) {
       if (in[0] == Dtype::kNone) return;
-      unify(out[0], dtype_is_float(in[0]) ? a.dtype : in[0], "output");
+      unify(out[0], dtype_is_float(in[0]) && in[0] != Dtype::kFloat64 ? a.dtype : in[0], "output");
     })
     .gradient(first_input(Gradient::Kind::kKernel));
 

@@ -85,7 +85,8 @@ COHORT_OPERATOR(_image_to_tensor, NoAttrs)
     .doc("Channels before height and width, as float32, divided by 255.")
     .input("data", "(height, width, channels), or a batch of them.")
     .infer_shape(infer_tensor)
-    .infer_dtype([](const NoAttrs &, Dtypes &, Dtypes &out) { unify(out[0], Dtype::kFloat32, "output"); });
+    .infer_dtype([](const NoAttrs &, Dtypes &, Dtypes &out) { unify(out[0], Dtype::kFloat32, "output"); })
+    .gradient(Gradient::by_kernel({0}));
 
 COHORT_OPERATOR(_image_normalize, ImageNormalizeAttrs)
     .alias("_npx__image_normalize")
@@ -127,8 +128,8 @@ OpBuilder<NoAttrs> flip(const char *name, const char *doc) {
 }
 
 [[maybe_unused]] const bool defined = [] {
-  flip("flip_left_right", "data with its columns in the opposite order.");
-  flip("flip_top_bottom", "data with its rows in the opposite order.");
+  flip("flip_left_right", "data with its columns in the opposite order.").gradient(Gradient::by_kernel({0}));
+  flip("flip_top_bottom", "data with its rows in the opposite order.").gradient(Gradient::by_kernel({0}));
   flip("random_flip_left_right", "data, its columns in the opposite order in one of two cases.").random();
   flip("random_flip_top_bottom", "data, its rows in the opposite order in one of two cases.").random();
   return true;

@@ -294,6 +294,16 @@ COHORT_HOST_DEVICE inline C trunc_of(C a) {
     return std::trunc(a);
   }
 }
+// sqrt(a^2 + b^2), whose squares may be too large or too small for C.
+template <typename C>
+COHORT_HOST_DEVICE inline C hypot_of(C a, C b) {
+  constexpr bool kFloat = sizeof(C) == sizeof(float);
+  constexpr C kLarge = kFloat ? C(0x1p60) : C(0x1p500), kFactor = kFloat ? C(0x1p100) : C(0x1p700);
+  const C x = std::fabs(a), y = std::fabs(b), most = x > y ? x : y;
+  const C scale = most > kLarge ? C(1) / kFactor : most < C(1) / kLarge ? kFactor : C(1);
+  const C root = std::sqrt(x * scale * (x * scale) + y * scale * (y * scale)) / scale;
+  return x == C(INFINITY) || y == C(INFINITY) ? C(INFINITY) : root;
+}
 // log(1 + e^x) = max(x, 0) + log(1 + e^-|x|)
 template <typename C>
 COHORT_HOST_DEVICE inline C softplus(C x) {
@@ -413,7 +423,7 @@ COHORT_FUNCTOR(PowerScalar, std::pow(a, s))
 COHORT_FUNCTOR(RpowerScalar, std::pow(s, a))
 COHORT_FUNCTOR(MaximumScalar, maximum(a, s))
 COHORT_FUNCTOR(MinimumScalar, minimum(a, s))
-COHORT_FUNCTOR(HypotScalar, std::sqrt(a *a + s * s))
+COHORT_FUNCTOR(HypotScalar, hypot_of(a, s))
 COHORT_FUNCTOR(ExpLessScalar, exp_of(a - s))  // of softmax, s the largest element
 COHORT_FUNCTOR(EqualScalar, is<C>(a == s))
 COHORT_FUNCTOR(NotEqualScalar, is<C>(a != s))
@@ -430,7 +440,7 @@ COHORT_FUNCTOR(PowerScalarGrad, a *s *std::pow(b, s - C(1)))
 COHORT_FUNCTOR(RpowerScalarGrad, a *b *std::log(s))
 COHORT_FUNCTOR(MaximumScalarGrad, b >= s ? a : C(0))
 COHORT_FUNCTOR(MinimumScalarGrad, b <= s ? a : C(0))
-COHORT_FUNCTOR(HypotScalarGrad, a *b / std::sqrt(b * b + s * s))
+COHORT_FUNCTOR(HypotScalarGrad, a *b / hypot_of(b, s))
 
 COHORT_FUNCTOR(Add, add(a, b))
 COHORT_FUNCTOR(Sub, sub(a, b))
@@ -440,7 +450,7 @@ COHORT_FUNCTOR(Mod, mod(a, b))
 COHORT_FUNCTOR(Power, std::pow(a, b))
 COHORT_FUNCTOR(Maximum, maximum(a, b))
 COHORT_FUNCTOR(Minimum, minimum(a, b))
-COHORT_FUNCTOR(Hypot, std::sqrt(a *a + b * b))
+COHORT_FUNCTOR(Hypot, hypot_of(a, b))
 COHORT_FUNCTOR(Equal, is<C>(a == b))
 COHORT_FUNCTOR(NotEqual, is<C>(a != b))
 COHORT_FUNCTOR(Greater, is<C>(a > b))
@@ -455,7 +465,7 @@ COHORT_FUNCTOR(DivGradRhs, -a *b / (c * c))
 COHORT_FUNCTOR(ModGradRhs, -a *std::floor(b / c))
 COHORT_FUNCTOR(PowerGradLhs, a *c *std::pow(b, c - C(1)))
 COHORT_FUNCTOR(PowerGradRhs, a *std::pow(b, c) * std::log(b))
-COHORT_FUNCTOR(HypotGrad, a *b / std::sqrt(b * b + c * c))  // for the right operand: b and c swapped
+COHORT_FUNCTOR(HypotGrad, a *b / hypot_of(b, c))  // for the right operand: b and c swapped
 COHORT_FUNCTOR(MaskGreater, b > c ? a : C(0))
 COHORT_FUNCTOR(MaskGreaterEqual, b >= c ? a : C(0))
 COHORT_FUNCTOR(MaskLesser, b < c ? a : C(0))

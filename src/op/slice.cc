@@ -116,11 +116,8 @@ Window window_of(const CropAttrs &a, const Shape &data, const Shape *like) {
 std::vector<int64_t> split_points(const SplitAttrs &a, int64_t length) {
   std::vector<int64_t> points;
   if (a.sections > 0) {
-    if (length % a.sections != 0) {
-      throw Error(Code::kShape,
-                  text("data: expected a multiple of ", a.sections, " on axis ", a.axis, ", found ", length), "data");
-    }
-    for (int64_t i = 0; i < a.sections; ++i) points.push_back(i * (length / a.sections));
+    const int64_t least = length / a.sections, longer = length % a.sections;
+    for (int64_t i = 0; i < a.sections; ++i) points.push_back(i * least + std::min(i, longer));
   } else {
     points = a.indices;
     if (points.empty() || points[0] != 0) points.insert(points.begin(), 0);
@@ -232,11 +229,11 @@ COHORT_OPERATOR(Crop, CropAttrs)
 
 COHORT_OPERATOR(_split_v2, SplitAttrs)
     .alias("_npi_split")
-    .doc("Cuts data along one axis, at given indices or into equal parts.")
+    .doc("Cuts data along one axis, at given indices or into parts as equal as can be, the longer ones first.")
     .required(&SplitAttrs::indices, "indices", "Where the parts begin.")
     .attr(&SplitAttrs::axis, "axis", 1, "The axis; negative counts from the last.")
     .attr(&SplitAttrs::squeeze_axis, "squeeze_axis", false, "Whether parts of length 1 lose the axis.")
-    .attr(&SplitAttrs::sections, "sections", 0, "The number of equal parts; 0: by indices.")
+    .attr(&SplitAttrs::sections, "sections", 0, "The number of parts; 0: by indices.")
     .range(0, 65536)
     .input("data", "The array to cut.")
     .outputs([](const SplitAttrs &a) {

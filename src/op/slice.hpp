@@ -33,7 +33,7 @@ struct SplitAttrs {
   Tuple indices;  // where the parts begin; with sections set, of no meaning
   int32_t axis;
   bool squeeze_axis;
-  int32_t sections;  // equal parts; 0: by indices
+  int32_t sections;  // parts that differ by 1 at most; 0: by indices
 };
 
 struct ReverseAttrs {

@@ -51,7 +51,8 @@ COHORT_OPERATOR(SoftmaxOutput, SoftmaxOutputAttrs)
             {{"batch", SoftmaxOutputAttrs::kBatch},
              {"null", SoftmaxOutputAttrs::kNull},
              {"valid", SoftmaxOutputAttrs::kValid}},
-            SoftmaxOutputAttrs::kNull, "What the gradient is divided by: batch size, nothing, labels not ignored.")
+            SoftmaxOutputAttrs::kNull,
+            "What the gradient is divided by: the number of labels, nothing, the number of those not ignored.")
     .attr(&SoftmaxOutputAttrs::out_grad, "out_grad", false, "Whether the gradient is multiplied by the head gradient.")
     .attr(&SoftmaxOutputAttrs::smooth_alpha, "smooth_alpha", 0.0f, "Share of label smoothing.")
     .range(0.0f, 1.0f)

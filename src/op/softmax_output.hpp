@@ -14,7 +14,7 @@ struct SoftmaxOutputAttrs {
   bool multi_output;   // softmax along axis 1
   bool use_ignore;
   bool preserve_shape;          // softmax along the last axis; otherwise over all axes but the first
-  Normalization normalization;  // gradient divided by: batch size, nothing, number of samples that are not ignored
+  Normalization normalization;  // gradient divided by: number of labels, nothing, number of those not ignored
   bool out_grad;                // gradient multiplied by the head gradient
   float smooth_alpha;           // label smoothing
 };

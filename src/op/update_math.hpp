@@ -165,7 +165,7 @@ struct Ftrl {  // s: z, n
     const C after = std::sqrt(s[1]);
     s[0] += d - (after - before) * w / n.lr;
     const C next = (sign(s[0]) * n.lamda1 - s[0]) / ((n.beta + after) / n.lr + n.wd);
-    return std::fabs(s[0]) > n.lamda1 ? next : C(0);
+    return std::fabs(s[0]) <= n.lamda1 ? C(0) : next;  // a NaN stays
   }
 };
 

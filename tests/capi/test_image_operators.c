@@ -124,6 +124,35 @@ static void gradients_go_through_lighting(void **state) {
   }
 }
 
+/* DEF-120: MXNet hands the head gradient on as it is, with its pixels where the output has them. */
+static void gradients_go_back_to_their_pixels(void **state) {
+  static const struct {
+    const char *op;
+    const float gradient[12];
+  } cases[] = {
+      {"_image_flip_left_right", {4, 5, 2, 3, 0, 1, 10, 11, 8, 9, 6, 7}},
+      {"_image_flip_top_bottom", {6, 7, 8, 9, 10, 11, 0, 1, 2, 3, 4, 5}},
+      {"_image_to_tensor", {0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11}},
+  };
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < COUNT(cases); ++i) {
+    const int is_tensor = strcmp(cases[i].op, "_image_to_tensor") == 0;
+    cohort_symbol *symbol = node(cases[i].op, "n", NO_ATTRS, INPUTS(variable("data")));
+    cohort_executor *executor = simple_bind_with(symbol, desc("data", SHAPE(2, 3, 2), NULL), "write");
+
+    ok(cohort_executor_forward(executor, 1));
+    if (is_tensor) {
+      ok(try_backward_with(executor, counted(SHAPE(2, 2, 3), 255), 1));
+    } else {
+      ok(try_backward_with(executor, counted(SHAPE(2, 3, 2), 1), 1));
+    }
+    holds_free_at(grad_of(executor, "data"), cases[i].gradient, 12, __FILE__, __LINE__);
+    cohort_executor_free(executor);
+  }
+}
+
 static void sizes_and_windows_that_make_no_sense_are_refused(void **state) {
   const int32_t wrong = COHORT_ERROR_INVALID_ARGUMENT, shape = COHORT_ERROR_SHAPE;
 #define IMAGE counted(SHAPE(2, 3, 1), 1)
@@ -149,9 +178,13 @@ static void sizes_and_windows_that_make_no_sense_are_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(saturation_mixes_with_the_grey_image), TEST(factors_lie_between_their_bounds),
-      TEST(flips_happen_in_half_of_the_cases),    TEST(jitter_without_distance_changes_nothing),
-      TEST(gradients_go_through_lighting),        TEST(sizes_and_windows_that_make_no_sense_are_refused),
+      TEST(saturation_mixes_with_the_grey_image),
+      TEST(factors_lie_between_their_bounds),
+      TEST(flips_happen_in_half_of_the_cases),
+      TEST(jitter_without_distance_changes_nothing),
+      TEST(gradients_go_through_lighting),
+      TEST(gradients_go_back_to_their_pixels),
+      TEST(sizes_and_windows_that_make_no_sense_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,22 +28,31 @@ struct Images {
   int64_t row_bytes() const { return width * pixel_bytes(); }
 };
 
+// Channels first, divided by 255, in float; backward from there.
+template <bool kBackward>
 class ToTensor final : public Kernel {
  public:
   explicit ToTensor(const StepSpec &spec)
-      : images_(spec.inputs[0]), load_(load_block(spec.inputs[0].dtype, Dtype::kFloat32)) {}
+      : images_((kBackward ? spec.outputs : spec.inputs)[0]),
+        load_(load_block((kBackward ? spec.outputs : spec.inputs)[0].dtype, Dtype::kFloat32)),
+        store_(store_block(Dtype::kFloat32, (kBackward ? spec.outputs : spec.inputs)[0].dtype)) {}
   void run(const Args &args, const Lane &lane) const override {
     const int64_t pixels = images_.height * images_.width, channels = images_.channels;
-    float *const out = args.out<float>(0);
     parallel_for(lane, images_.count * pixels, kCheapGrain, [&](int64_t begin, int64_t end) {
       float block[kPointwiseBlock];
       for (int64_t at = begin * channels; at < end * channels; at += kPointwiseBlock) {
         const int64_t count = std::min(kPointwiseBlock, end * channels - at);
-        load_(args.inputs[0], at, block, count);
+        if (!kBackward) load_(args.inputs[0], at, block, count);
         for (int64_t k = 0; k < count; ++k) {
           const int64_t pixel = (at + k) / channels, channel = (at + k) % channels;
-          out[(pixel / pixels * channels + channel) * pixels + pixel % pixels] = block[k] / 255.0f;
+          const int64_t place = (pixel / pixels * channels + channel) * pixels + pixel % pixels;
+          if constexpr (kBackward) {
+            block[k] = args.in<float>(0)[place] / 255.0f;
+          } else {
+            args.out<float>(0)[place] = block[k] / 255.0f;
+          }
         }
+        if (kBackward) store_(block, args.outputs[0], at, count);
       }
     });
   }
@@ -51,6 +60,7 @@ class ToTensor final : public Kernel {
  private:
   const Images images_;
   const LoadBlock load_;
+  const StoreBlock store_;
 };
 
 // (x - mean) / std, of whole numbers its whole part; backward: x / std.
@@ -197,7 +207,8 @@ class Border final : public Kernel {
   std::vector<char> filling_;  // a pixel of the constant
 };
 
-COHORT_KERNEL(cpu, _image_to_tensor, ToTensor);
+COHORT_KERNEL(cpu, _image_to_tensor, ToTensor<false>);
+COHORT_KERNEL(cpu, _backward__image_to_tensor, ToTensor<true>);
 COHORT_KERNEL(cpu, _image_normalize, Normalize<false>)
     .dtypes({Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kBfloat16, Dtype::kUint8, Dtype::kInt8,
              Dtype::kInt32, Dtype::kInt64});
@@ -210,6 +221,8 @@ using FlipColumnsAtRandom = Flip<true, true>;
 using FlipRowsAtRandom = Flip<false, true>;
 COHORT_KERNEL(cpu, _image_flip_left_right, FlipColumns);
 COHORT_KERNEL(cpu, _image_flip_top_bottom, FlipRows);
+COHORT_KERNEL(cpu, _backward__image_flip_left_right, FlipColumns);
+COHORT_KERNEL(cpu, _backward__image_flip_top_bottom, FlipRows);
 COHORT_KERNEL(cpu, _image_random_flip_left_right, FlipColumnsAtRandom);
 COHORT_KERNEL(cpu, _image_random_flip_top_bottom, FlipRowsAtRandom);
 COHORT_KERNEL(cpu, _cvcopyMakeBorder, Border);

@@ -81,7 +81,7 @@ class RegressionBackward final : public Kernel {
         load_label_(args.inputs[0], first, label, count);
         for (int64_t i = 0; i < count; ++i) {
           const C error = C(y[first + i]) - label[i];
-          grad[first + i] = cast_element<T>(scale_ * (kSign ? C(error > 0) - C(error < 0) : error));
+          grad[first + i] = cast_element<T>(scale_ * (kSign ? C(error > 0 ? 1 : -1) : error));
         }
       }
     });

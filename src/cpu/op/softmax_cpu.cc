@@ -21,6 +21,13 @@ bool needs_scratch(const Problem &p) {
   return p.from != compute || p.to != compute;
 }
 
+// How many elements count along the axis.
+int64_t length_at(const LoadBlock &load, const Args &args, int64_t at, int64_t cols) {
+  double given;
+  load(args.in<void>(1), at, &given, 1);
+  return std::clamp<int64_t>(int64_t(given), 0, cols);
+}
+
 template <typename C>
 class SoftmaxForward final : public Kernel {
  public:
@@ -86,9 +93,7 @@ class SoftmaxForward final : public Kernel {
   void with_lengths(const C *x, C *y, int64_t begin, int64_t end, const Args &args) const {
     for (int64_t o = begin; o < end; ++o, x += p_.cols * p_.inner, y += p_.cols * p_.inner) {
       for (int64_t j = 0; j < p_.inner; ++j) {
-        double given;
-        load_length_(args.in<void>(1), o * p_.inner + j, &given, 1);
-        const int64_t length = std::clamp<int64_t>(int64_t(given), 0, p_.cols);
+        const int64_t length = length_at(load_length_, args, o * p_.inner + j, p_.cols);
         C top = length > 0 ? x[j] : C(0), sum = 0;
         for (int64_t c = 1; c < length; ++c) top = std::max(top, x[c * p_.inner + j]);
         for (int64_t c = 0; c < p_.cols; ++c) {
@@ -108,7 +113,8 @@ class SoftmaxForward final : public Kernel {
   StoreBlock store_;
 };
 
-// Inputs: head gradient, [lengths,] output. dx = (dy - sum(dy y)) y, of the logarithm dy - exp(y) sum(dy).
+// Inputs: head gradient, [lengths,] output. dx = (dy - sum(dy y)) y, of the logarithm dy - exp(y) sum(dy);
+// 0 from the length on, where dy is not read.
 template <typename C>
 class SoftmaxBackward final : public Kernel {
  public:
@@ -116,6 +122,7 @@ class SoftmaxBackward final : public Kernel {
       : p_(p), output_(int(spec.inputs.size()) - 1), exp_(pointwise_loop<C>(PointwiseCode::kExp)) {
     load_ = load_block(p.to, dtype_of<C>());
     store_ = store_block(dtype_of<C>(), p.from);
+    if (p.uses_length) load_length_ = load_block(spec.inputs[1].dtype, Dtype::kFloat64);
     if (needs_scratch(p)) spec.scratch_bytes = size_t(p.count()) * sizeof(C) * 2;
   }
 
@@ -134,7 +141,8 @@ class SoftmaxBackward final : public Kernel {
         dy = dx;
         y = output;
       }
-      for (int64_t o = 0; o < end - begin; ++o) {
+      if (p_.uses_length) with_lengths(dy, y, dx, begin, end, args);
+      for (int64_t o = 0; o < end - begin && !p_.uses_length; ++o) {
         p_.inner == 1 ? row(dy + o * slab, y + o * slab, dx + o * slab)
                       : columns(dy + o * slab, y + o * slab, dx + o * slab);
       }
@@ -144,6 +152,20 @@ class SoftmaxBackward final : public Kernel {
 
  private:
   static constexpr int64_t kBlock = 256;
+
+  void with_lengths(const C *dy, const C *y, C *dx, int64_t begin, int64_t end, const Args &args) const {
+    for (int64_t o = begin; o < end; ++o, dy += p_.cols * p_.inner, y += p_.cols * p_.inner, dx += p_.cols * p_.inner) {
+      for (int64_t j = 0; j < p_.inner; ++j) {
+        const int64_t length = length_at(load_length_, args, o * p_.inner + j, p_.cols);
+        C sum = 0;
+        for (int64_t c = 0; c < length; ++c) sum += dy[c * p_.inner + j] * y[c * p_.inner + j];
+        for (int64_t c = 0; c < p_.cols; ++c) {
+          const int64_t at = c * p_.inner + j;
+          dx[at] = c < length ? (dy[at] - sum) * y[at] * C(p_.scale) : C(0);
+        }
+      }
+    }
+  }
 
   // Partial sums in a fixed order that a vector register holds.
   void row(const C *dy, const C *y, C *dx) const {
@@ -195,7 +217,7 @@ class SoftmaxBackward final : public Kernel {
   const Problem p_;
   const int output_;
   const PointwiseLoop<C> exp_;
-  LoadBlock load_;
+  LoadBlock load_, load_length_ = nullptr;
   StoreBlock store_;
 };
 

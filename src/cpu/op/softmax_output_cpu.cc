@@ -76,7 +76,7 @@ class SoftmaxOutputBackward final : public Kernel {
       : attrs_(spec.attrs_as<SoftmaxOutputAttrs>()),
         extent_(spec.outputs[0].shape, attrs_),
         probabilities_(spec.inputs[attrs_.out_grad ? 1 : 0].shape == spec.outputs[0].shape),
-        batch_(spec.outputs[0].shape[0]),
+        labels_(spec.inputs[attrs_.out_grad ? 1 : 0].shape.size()),
         ignored_(to_index(attrs_.ignore_label)),
         load_label_(load_block(spec.inputs[attrs_.out_grad ? 1 : 0].dtype, dtype_of<C>())) {}
 
@@ -130,15 +130,14 @@ class SoftmaxOutputBackward final : public Kernel {
 
   // What the gradient of class indices is divided by.
   double divisor(const void *label) const {
-    const double per_output = attrs_.multi_output ? double(extent_.inner) : 1;
     switch (attrs_.normalization) {
       case SoftmaxOutputAttrs::kBatch:
-        return (attrs_.multi_output ? double(batch_) : double(extent_.samples())) * per_output;
+        return double(labels_);
       case SoftmaxOutputAttrs::kValid: {
         int64_t valid = 0;
         C block[kPointwiseBlock];
-        for (int64_t first = 0; first < extent_.samples(); first += kPointwiseBlock) {
-          const int64_t count = std::min(kPointwiseBlock, extent_.samples() - first);
+        for (int64_t first = 0; first < labels_; first += kPointwiseBlock) {
+          const int64_t count = std::min(kPointwiseBlock, labels_ - first);
           load_label_(label, first, block, count);
           for (int64_t i = 0; i < count; ++i) valid += to_index(block[i]) != ignored_;
         }
@@ -147,13 +146,13 @@ class SoftmaxOutputBackward final : public Kernel {
       case SoftmaxOutputAttrs::kNull:
         break;
     }
-    return per_output;
+    return attrs_.multi_output ? double(extent_.inner) : 1;
   }
 
   const SoftmaxOutputAttrs attrs_;
   const Extent extent_;
   const bool probabilities_;  // label has the shape of data
-  const int64_t batch_, ignored_;
+  const int64_t labels_, ignored_;
   const LoadBlock load_label_;
 };
 
