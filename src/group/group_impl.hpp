@@ -65,7 +65,7 @@ struct Group::Impl {
   // What it is in the latest backward pass, whose queued steps read it here: groups that share a loss scale may move it
   // on meanwhile.
   std::shared_ptr<double> gradient_scale;
-  bool adds_to_gradients = false;  // a backward pass has run since bind(), and what it has left has that factor
+  bool adds_to_gradients = false;      // a backward pass has run since bind(), and what it has left has that factor
   std::shared_ptr<Replicas> replicas;  // of the executors that bind() makes; null: nothing in the network meets
 
   MonitorFunction monitor;
