@@ -60,7 +60,7 @@ COHORT_HOST_DEVICE inline double quantum(Dtype dtype, float bound) {
   return double(bound) / (dtype == Dtype::kUint8 ? 255.5 : dtype == Dtype::kInt8 ? 127.5 : 2147483647.0);
 }
 
-// By what _contrib_quantize_v2 multiplies floats, in float as MXNet: a product between two bytes may be nearer to either.
+// What _contrib_quantize_v2 multiplies floats by, in float as MXNet does: the product may lie between two bytes.
 COHORT_HOST_DEVICE inline float byte_factor(Dtype dtype, float bound) {
   return bound > 0 ? (dtype == Dtype::kUint8 ? 255.5f : 127.5f) / bound : 0;
 }
