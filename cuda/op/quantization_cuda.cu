@@ -95,6 +95,7 @@ class QuantizeCuda final : public Kernel {
     const bool searches = !as_it_is && !given && !calibrated;
     if (searches) find_bounds(lane, data, count_, room);
     const int64_t type = int64_t(to_);
+    const bool in_float = !whole && !whole_steps;
     for_each(lane, 1, [=] __device__(int64_t) {
       const double unit = whole ? quantum(Dtype::kInt32, larger_bound(*low, *high)) : 1;
       float from = set_low, until = set_high;
@@ -106,14 +107,16 @@ class QuantizeCuda final : public Kernel {
       }
       const float bound = larger_bound(from, until);
       const double step = whole_steps ? double(bound) / (positive ? 255 : 127) : quantum(Dtype(type), bound);
-      room->scaling.factor = step > 0 ? unit / step : 0;
+      room->scaling.factor = in_float ? double(byte_factor(Dtype(type), bound)) : step > 0 ? unit / step : 0;
       const bool even = !positive && !as_it_is;
       if (low_out) *low_out = even ? -bound : from;
       if (high_out) *high_out = even ? bound : until;
     });
     if (as_it_is) return;
-    for_each(lane, count_,
-             [=] __device__(int64_t i) { store_byte(to, i, load<double>(data, i) * room->scaling.factor); });
+    for_each(lane, count_, [=] __device__(int64_t i) {
+      const double factor = room->scaling.factor;
+      store_byte(to, i, in_float ? double(load<float>(data, i) * float(factor)) : load<double>(data, i) * factor);
+    });
   }
 
  private:

@@ -60,6 +60,11 @@ COHORT_HOST_DEVICE inline double quantum(Dtype dtype, float bound) {
   return double(bound) / (dtype == Dtype::kUint8 ? 255.5 : dtype == Dtype::kInt8 ? 127.5 : 2147483647.0);
 }
 
+// What _contrib_quantize_v2 multiplies floats by, in float as MXNet does: the product may lie between two bytes.
+COHORT_HOST_DEVICE inline float byte_factor(Dtype dtype, float bound) {
+  return bound > 0 ? (dtype == Dtype::kUint8 ? 255.5f : 127.5f) / bound : 0;
+}
+
 // The bound of an int32 product of two arrays of bytes, whose 1 stands for the product of theirs. 127 and 255 here, as
 // in MXNet.
 inline float product_bound(Dtype a, float bound_a, Dtype b, float bound_b) {

@@ -330,7 +330,7 @@ class PlainInt8Convolution final : public Kernel {
     if (result_.dtype == Dtype::kFloat32) {
       std::copy_n(y, result_.shape.size(), args.out<float>(0));
     } else {
-      quantized::bytes_of(y, 1, result_.dtype, args.outputs[0], 0, result_.shape.size());
+      quantized::bytes_of(y, 1.0, result_.dtype, args.outputs[0], 0, result_.shape.size());
     }
   }
 

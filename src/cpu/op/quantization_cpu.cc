@@ -71,6 +71,8 @@ class Quantize final : public Kernel {
     parallel_for(lane, count_, kCheapGrain, [&](int64_t begin, int64_t end) {
       if (from_ == Dtype::kInt32) {
         bytes_of(args.in<int32_t>(0), factor, to_, args.outputs[0], begin, end);
+      } else if (!whole_steps_) {
+        bytes_of(args.in<float>(0), byte_factor(to_, bound), to_, args.outputs[0], begin, end);
       } else {
         bytes_of(args.in<float>(0), factor, to_, args.outputs[0], begin, end);
       }

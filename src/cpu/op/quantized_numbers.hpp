@@ -22,13 +22,13 @@ T byte_of(double x) {
   return std::isnan(x) ? T(0) : T(std::nearbyint(std::min(std::max(x, kLow), kHigh)));
 }
 
-// to[i] = x[i] * factor as bytes of `dtype`, for begin <= i < end.
-template <typename X>
-void bytes_of(const X *x, double factor, Dtype dtype, void *to, int64_t begin, int64_t end) {
+// to[i] = x[i] * factor, in the type of the factor, as bytes of `dtype`, for begin <= i < end.
+template <typename X, typename F>
+void bytes_of(const X *x, F factor, Dtype dtype, void *to, int64_t begin, int64_t end) {
   if (dtype == Dtype::kUint8) {
-    for (int64_t i = begin; i < end; ++i) static_cast<uint8_t *>(to)[i] = byte_of<uint8_t>(double(x[i]) * factor);
+    for (int64_t i = begin; i < end; ++i) static_cast<uint8_t *>(to)[i] = byte_of<uint8_t>(F(x[i]) * factor);
   } else {
-    for (int64_t i = begin; i < end; ++i) static_cast<int8_t *>(to)[i] = byte_of<int8_t>(double(x[i]) * factor);
+    for (int64_t i = begin; i < end; ++i) static_cast<int8_t *>(to)[i] = byte_of<int8_t>(F(x[i]) * factor);
   }
 }
 
