@@ -79,13 +79,13 @@ InputFile::InputFile(const std::string &path) : path_(path) {
     descriptor_ = descriptor.release();
     return;
   }
+  if (S_ISCHR(status.st_mode)) throw Error(Code::kIo, text("'", path, "': expected a file or a pipe"), path);
+  std::string piece(kBufferBytes, 0);
   for (;;) {
-    const size_t have = buffer_.size();
-    buffer_.resize(have + std::max(kBufferBytes, have));
-    const ssize_t got = ::read(descriptor.get(), &buffer_[have], buffer_.size() - have);
+    const ssize_t got = ::read(descriptor.get(), &piece[0], piece.size());
     if (got < 0 && errno != EINTR) fail_with_errno(path, "cannot be read");
-    buffer_.resize(have + size_t(std::max<ssize_t>(got, 0)));
     if (got == 0) break;
+    if (got > 0) buffer_.append(piece, 0, size_t(got));
   }
   size_ = buffer_.size();
 }

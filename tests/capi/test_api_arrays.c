@@ -495,6 +495,7 @@ static void arrays_come_through_a_pipe(void **state) {
     }
   }
   alarm(0);
+  fails(cohort_arrays_load("/dev/zero", NULL, &list), COHORT_ERROR_IO, "'/dev/zero': expected a file or a pipe");
   remove(path);
   remove(pipe);
   cohort_arrays_free(list);

@@ -34,7 +34,8 @@ extern "C" {
         out_array: *mut *mut cohort_ndarray,
     ) -> *mut cohort_error;
     /// Reads a file of arrays: a .params file of any version that MXNet wrote, NumPy's .npy (one array, without a name) or
-    /// .npz (compressed ones, too). Its content says which it is, not its name. It is opened once, so that it may be a pipe.
+    /// .npz (compressed ones, too). Its content says which it is, not its name. It is opened once, so that it may be a pipe;
+    /// a device that gives characters, such as a terminal, is refused (IO).
     ///
     /// A .params file without names gives entries without names. Of a repeated name the last entry stays; entries of the empty
     /// name all do. Empty entries for "no array" give entries without arrays in a list, and are left out of a map with one
