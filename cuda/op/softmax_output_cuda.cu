@@ -11,7 +11,6 @@ namespace {
 // The classes of one sample lie `inner` elements apart: (outer, classes, inner).
 struct Extent {
   int64_t outer, classes, inner;
-  int64_t samples() const { return outer * inner; }
   int64_t size() const { return outer * classes * inner; }
 };
 

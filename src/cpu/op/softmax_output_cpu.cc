@@ -24,7 +24,6 @@ struct Extent {
       outer = data[0], cols = data.size(1, rank), inner = 1;
     }
   }
-  int64_t samples() const { return outer * inner; }
 };
 
 // 16-bit floats and integers are computed in float, through the scratch memory.
