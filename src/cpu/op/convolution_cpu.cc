@@ -8,6 +8,7 @@
 #include "cpu/dnnl_kernel.hpp"
 #include "cpu/dnnl_post_ops.hpp"
 #include "cpu/op/activation_math.hpp"
+#include "cpu/op/grouped_gradients.hpp"
 #include "cpu/op/plain_convolution.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/linear_inputs.hpp"
@@ -223,14 +224,22 @@ class ConvolutionBackward final : public Kernel {
   using DataDesc = dnnl::convolution_backward_data::primitive_desc;
   using WeightsDesc = dnnl::convolution_backward_weights::primitive_desc;
 
+  // Either gradient is made by oneDNN or, where there is no descriptor, by loops of our own.
   ConvolutionBackward(StepSpec &spec, const Problem &p, const ForwardDesc &hint, const std::optional<DataDesc> &data,
-                      const std::optional<WeightsDesc> &weights, int num_threads)
-      : num_threads_(num_threads) {
-    spec.unread = unread_by_linear(weights.has_value(), data.has_value());
+                      const std::optional<WeightsDesc> &weights, std::unique_ptr<const GroupedGradients> own,
+                      int num_threads)
+      : num_threads_(num_threads), wanted_(spec.wanted), own_(std::move(own)) {
+    wanted_.resize(3);
+    const bool by_data = wanted_[0], by_weights = wanted_[1] || wanted_[2];
+    spec.unread = unread_by_linear(by_weights, by_data);
     const Desc head = hint.dst_desc(), src = hint.src_desc();
     size_t for_data = 0;
     spec.inputs[0].layout = layout_of(head, p.plain_result);
-    spec.inputs[1].layout = weights ? layout_of(src, p.plain_data) : spec.inputs[1].layout;
+    if (by_weights) spec.inputs[1].layout = layout_of(src, p.plain_data);
+    if (by_data && !data) {
+      spec.inputs[2].layout = nullptr;
+      spec.outputs[0].layout = layout_of(src, p.plain_data);
+    }
     if (data) {
       const Desc grad = data->diff_src_desc();
       const bool padded = is_padded(grad);
@@ -256,7 +265,10 @@ class ConvolutionBackward final : public Kernel {
       spec.inputs[2].layout = layout_of(data->weights_desc(), p.plain_weight);
       spec.outputs[0].layout = padded ? nullptr : layout_of(grad, p.plain_data);
     }
-    if (!weights) return;
+    if (!weights) {
+      if (wanted_[1]) spec.outputs[1].layout = nullptr;
+      return;
+    }
     spec.scratch_bytes = 0;  // the two passes use the same memory, one after the other
     const Desc grad = weights->diff_weights_desc();
     const Place grad_place =
@@ -279,16 +291,22 @@ class ConvolutionBackward final : public Kernel {
     spec.scratch_bytes = std::max(spec.scratch_bytes, for_data);
   }
 
-  void run(const Args &args, const Lane &) const override {
+  void run(const Args &args, const Lane &lane) const override {
     const ThreadsScope threads(num_threads_);
+    const void *const head = args.in<void>(0);
     if (turn_) turn_.run(args);
     if (by_data_) by_data_.run(args);
     if (strip_) strip_.run(args);
-    if (by_weights_) by_weights_.run(args);
+    if (wanted_[0] && !by_data_) own_->of_data(head, args.in<void>(2), args.out<void>(0), lane);
+    if (by_weights_) return by_weights_.run(args);
+    if (wanted_[1]) own_->of_weight(head, args.in<void>(1), args.out<void>(1), lane);
+    if (wanted_[2]) own_->of_bias(/* of_data */ false, head, args.out<void>(2), lane);
   }
 
  private:
   const int num_threads_;
+  std::vector<bool> wanted_;
+  const std::unique_ptr<const GroupedGradients> own_;
   Call turn_, by_data_, strip_, by_weights_;
 };
 
@@ -315,12 +333,17 @@ class PlainConvolution final : public Kernel {
   ConvolutionSizes sizes_;
 };
 
+// Of a backward step. Inputs: head gradient, data, weight.
+ConvolutionSizes sizes_of(const StepSpec &spec) {
+  const auto &a = spec.attrs_as<ConvolutionAttrs>();
+  return convolution_sizes(spec.inputs[1].shape, spec.inputs[2].shape, spec.inputs[0].shape, a.stride, a.dilate, a.pad,
+                           a.num_group, channels_last(a.layout));
+}
+
 class PlainConvolutionBackward final : public Kernel {
  public:
-  explicit PlainConvolutionBackward(StepSpec &spec) : dtype_(spec.inputs[0].dtype), wanted_(spec.wanted) {
-    const auto &a = spec.attrs_as<ConvolutionAttrs>();
-    sizes_ = convolution_sizes(spec.inputs[1].shape, spec.inputs[2].shape, spec.inputs[0].shape, a.stride, a.dilate,
-                               a.pad, a.num_group, channels_last(a.layout));
+  explicit PlainConvolutionBackward(StepSpec &spec)
+      : dtype_(spec.inputs[0].dtype), wanted_(spec.wanted), sizes_(sizes_of(spec)) {
     spec.unread = unread_by_linear(wanted_[1], wanted_[0]);
   }
   void run(const Args &args, const Lane &lane) const override {
@@ -335,7 +358,7 @@ class PlainConvolutionBackward final : public Kernel {
  private:
   const Dtype dtype_;
   const std::vector<bool> wanted_;
-  ConvolutionSizes sizes_;
+  const ConvolutionSizes sizes_;
 };
 
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
@@ -381,13 +404,17 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
       });
     }
   }
+  auto own = GroupedGradients::make(sizes_of(spec), p.dtype, src, head);
+  if (own && weights && own->suits(*weights)) weights.reset();
+  if (own && own->has_data_gradient() && data && own->suits(*data)) data.reset();
+  const auto is_slow = [&] { return !data ? !own || !own->has_data_gradient() : is_reference(*data); };
   // Images are read row-major, but only the reference implementation writes their gradient so.
-  if (by_data && !p.last && (!data || is_reference(*data))) {
+  if (by_data && !p.last && is_slow()) {
     const auto liked = data_gradient(algorithm::convolution_direct, any_of(p.data, p.dtype));
     if (liked && !is_reference(*liked)) data = liked;
   }
   // Large windows over few channels have an implementation by matrix products alone, on row-major arrays.
-  if (by_data && data && is_reference(*data)) {
+  if (by_data && data && is_slow()) {
     const auto rows = forward_of(p, algorithm::convolution_direct, {p.plain_data, p.plain_result}, !a.no_bias,
                                  /* is_train */ true, attributes());
     const auto plain = !rows ? std::nullopt : attempt([&] {
@@ -397,8 +424,8 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
     });
     if (plain && !is_reference(*plain)) data = plain;
   }
-  if ((by_data && !data) || (by_weights && !weights)) return nullptr;
-  return std::make_unique<ConvolutionBackward>(spec, p, hint, data, weights, num_threads);
+  if ((by_data && !data && !(own && own->has_data_gradient())) || (by_weights && !weights && !own)) return nullptr;
+  return std::make_unique<ConvolutionBackward>(spec, p, hint, data, weights, std::move(own), num_threads);
 }
 
 COHORT_KERNEL_BY(cpu, Convolution, make_forward)

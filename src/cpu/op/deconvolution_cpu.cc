@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "cpu/dnnl_kernel.hpp"
+#include "cpu/op/grouped_gradients.hpp"
 #include "cpu/op/plain_convolution.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/linear_inputs.hpp"
@@ -116,10 +117,13 @@ class DeconvolutionBackward final : public Kernel {
   using DataDesc = dnnl::deconvolution_backward_data::primitive_desc;
   using WeightsDesc = dnnl::deconvolution_backward_weights::primitive_desc;
 
+  // The gradient of the weight is made by oneDNN or, where there is no descriptor, by loops of our own.
   DeconvolutionBackward(StepSpec &spec, const Problem &p, const ForwardDesc &hint, const std::optional<DataDesc> &data,
-                        const std::optional<WeightsDesc> &weights, int num_threads)
-      : num_threads_(num_threads) {
-    spec.unread = unread_by_linear(weights.has_value(), data.has_value());
+                        const std::optional<WeightsDesc> &weights, std::unique_ptr<const GroupedGradients> own,
+                        int num_threads)
+      : num_threads_(num_threads), wanted_(spec.wanted), own_(std::move(own)) {
+    wanted_.resize(3);
+    spec.unread = unread_by_linear(wanted_[1] || wanted_[2], data.has_value());
     const Desc head = hint.dst_desc(), src = hint.src_desc();
     spec.inputs[0].layout = layout_of(head, p.plain_result);
     if (data) {
@@ -131,8 +135,11 @@ class DeconvolutionBackward final : public Kernel {
       spec.inputs[2].layout = layout_of(data->weights_desc(), p.plain_weight);
       spec.outputs[0].layout = layout_of(src, p.plain_data);
     }
-    if (!weights) return;
-    spec.inputs[1].layout = layout_of(src, p.plain_data);
+    if (wanted_[1] || wanted_[2]) spec.inputs[1].layout = layout_of(src, p.plain_data);
+    if (!weights) {
+      if (wanted_[1]) spec.outputs[1].layout = nullptr;
+      return;
+    }
     const Desc grad = weights->diff_weights_desc();
     const Place place = spec.wanted[1] ? Place::output(1) : Place::scratch(book(spec.scratch_bytes, grad.get_size()));
     if (spec.wanted[1]) {
@@ -151,14 +158,19 @@ class DeconvolutionBackward final : public Kernel {
     }
     by_weights_ = Call(*weights, name_of(spec), std::move(operands), spec);
   }
-  void run(const Args &args, const Lane &) const override {
+  void run(const Args &args, const Lane &lane) const override {
     const ThreadsScope threads(num_threads_);
     if (by_data_) by_data_.run(args);
-    if (by_weights_) by_weights_.run(args);
+    if (by_weights_) return by_weights_.run(args);
+    const void *const head = args.in<void>(0);
+    if (wanted_[1]) own_->of_weight(args.in<void>(1), head, args.out<void>(1), lane);
+    if (wanted_[2]) own_->of_bias(/* of_data */ true, head, args.out<void>(2), lane);
   }
 
  private:
   const int num_threads_;
+  std::vector<bool> wanted_;
+  const std::unique_ptr<const GroupedGradients> own_;
   Call by_data_, by_weights_;
 };
 
@@ -182,14 +194,18 @@ class PlainDeconvolution final : public Kernel {
   ConvolutionSizes sizes_;
 };
 
+// Of the convolution whose data are the head gradient of this backward step, and whose result is its data.
+ConvolutionSizes sizes_of(const StepSpec &spec) {
+  const auto &a = spec.attrs_as<DeconvolutionAttrs>();
+  return convolution_sizes(spec.inputs[0].shape, spec.inputs[2].shape, spec.inputs[1].shape, a.stride, a.dilate,
+                           deconvolution_padding(a, spec.inputs[1].shape).pad, a.num_group, channels_last(a.layout));
+}
+
 // Inputs: head gradient, data, weight.
 class PlainDeconvolutionBackward final : public Kernel {
  public:
-  explicit PlainDeconvolutionBackward(StepSpec &spec) : dtype_(spec.inputs[0].dtype), wanted_(spec.wanted) {
-    const auto &a = spec.attrs_as<DeconvolutionAttrs>();
-    sizes_ =
-        convolution_sizes(spec.inputs[0].shape, spec.inputs[2].shape, spec.inputs[1].shape, a.stride, a.dilate,
-                          deconvolution_padding(a, spec.inputs[1].shape).pad, a.num_group, channels_last(a.layout));
+  explicit PlainDeconvolutionBackward(StepSpec &spec)
+      : dtype_(spec.inputs[0].dtype), wanted_(spec.wanted), sizes_(sizes_of(spec)) {
     spec.unread = unread_by_linear(wanted_[1], wanted_[0]);
   }
   void run(const Args &args, const Lane &lane) const override {
@@ -202,7 +218,7 @@ class PlainDeconvolutionBackward final : public Kernel {
  private:
   const Dtype dtype_;
   const std::vector<bool> wanted_;
-  ConvolutionSizes sizes_;
+  const ConvolutionSizes sizes_;
 };
 
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
@@ -247,8 +263,10 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
                                                                  head, p.stride, p.dilate, p.pad_begin, p.pad_end);
     });
   }
-  if ((by_data && !data) || (by_weights && !weights)) return nullptr;
-  return std::make_unique<DeconvolutionBackward>(spec, p, hint, data, weights, num_threads);
+  auto own = GroupedGradients::make(sizes_of(spec), p.dtype, head, src);
+  if (own && weights && own->suits(*weights)) weights.reset();
+  if ((by_data && !data) || (by_weights && !weights && !own)) return nullptr;
+  return std::make_unique<DeconvolutionBackward>(spec, p, hint, data, weights, std::move(own), num_threads);
 }
 
 COHORT_KERNEL_BY(cpu, Deconvolution, make_forward).named("onednn").dtypes(kLayerTypes).when(refuses_layer).any_layout();

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of convolutions in groups of few channels, where oneDNN (2.6) has its reference loops alone: groups of four
+// channels in blocks of four, windows larger than the image or dilated over one channel each. Those take a hundred to a
+// thousand times as long as the forward pass. Used by the kernels of Convolution and of Deconvolution.
+#pragma once
+
+#include <memory>
+
+#include "cpu/dnnl_kernel.hpp"
+#include "kernels/convolution_sizes.hpp"
+
+namespace cohort {
+
+// How activations lie: channels side by side in runs, at each place of each sample. Steps are in elements.
+struct ChannelRuns {
+  int64_t run, run_step, batch_step;
+  ConvolutionSizes::Axes step;
+  int64_t channel(int64_t c) const { return c / run * run_step + c % run; }
+};
+
+// The sizes of a convolution, with its data and its result in runs; the weight is row-major, as the sizes say.
+struct GroupedSizes {
+  ConvolutionSizes s;
+  ChannelRuns data, result;
+};
+
+// Every element is one sum in a fixed order, so that results do not depend on the number of threads.
+class GroupedGradients {
+ public:
+  // Null where these loops do not fit: channels in groups of neither one nor fours, or that do not lie side by side.
+  static std::unique_ptr<GroupedGradients> make(const ConvolutionSizes &sizes, Dtype dtype, const dnn::Desc &data,
+                                                const dnn::Desc &result);
+
+  // Whether these loops take less time than what oneDNN has found.
+  template <typename Pd>
+  bool suits(const Pd &pd) const {
+    return dnn::is_reference(pd) || (depthwise_ && std::strstr(pd.impl_info_str(), "dw") == nullptr);
+  }
+  bool has_data_gradient() const;  // one channel a group, and a window that is not huge
+  void of_data(const void *head, const void *weight, void *gradient, const Lane &lane) const;
+  void of_weight(const void *head, const void *data, void *gradient, const Lane &lane) const;
+  // Sums of each channel of what lies as the result or, `of_data`, as the data.
+  void of_bias(bool of_data, const void *values, void *sums, const Lane &lane) const;
+
+ private:
+  GroupedGradients(const GroupedSizes &sizes, Dtype dtype) : sizes_(sizes), dtype_(dtype) {
+    depthwise_ = sizes.s.in_channels == 1 && sizes.s.out_channels == 1;
+  }
+
+  const GroupedSizes sizes_;
+  const Dtype dtype_;
+  bool depthwise_;
+};
+
+}  // namespace cohort
