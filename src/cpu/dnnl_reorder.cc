@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // "_reorder": copies its input in one layout to its output in another. Both describe one tensor; a null layout is
 // row-major and dense. Device::make_reorder makes the step.
+#include <algorithm>
 #include <cstring>
 
 #include "cpu/dnnl_kernel.hpp"
@@ -46,6 +47,45 @@ class ReorderKernel final : public Kernel {
   Call call_;
 };
 
+// The gradient of a 1 x 1 convolution's weight out of squares of 16 x 16, each turned: whole lines of the target at a
+// time. oneDNN (2.6) writes single elements of 16 rows by turns, which push each other out of the cache where rows are
+// a multiple of 4096 bytes apart: 2.7 ms for 1024 x 1024, this 0.2 to 0.35.
+class TurnedSquares final : public Kernel {
+ public:
+  static bool suits(const Desc &from, const Desc &to) {
+    const Blocking squares = blocking_of(from);
+    if (type_in(from) != memory::data_type::f32 || !squares.blocked || squares.dims.size() < 2 || is_padded(from) ||
+        squares.inner_blocks != Dims{kSide, kSide} || squares.inner_axes != Dims{1, 0}) {
+      return false;
+    }
+    const auto is_one = [](int64_t n) { return n == 1; };
+    return std::all_of(squares.dims.begin() + 2, squares.dims.end(), is_one) && squares.strides[1] == kSide * kSide &&
+           squares.strides[0] == squares.dims[1] * kSide && same_bytes(to, row_major(squares.dims, Dtype::kFloat32));
+  }
+  explicit TurnedSquares(const Desc &from) : rows_(blocking_of(from).dims[0]), columns_(blocking_of(from).dims[1]) {}
+
+  void run(const Args &args, const Lane &lane) const override {
+    const float *const from = args.in<float>(0);
+    float *const to = args.out<float>(0);
+    const int64_t in_a_row = columns_ / kSide;
+    parallel_for(lane, rows_ / kSide * in_a_row, 256, [=](int64_t begin, int64_t end) {
+      for (int64_t square = begin; square < end; ++square) {
+        const float *const elements = from + square * kSide * kSide;
+        float *const corner = to + square / in_a_row * kSide * columns_ + square % in_a_row * kSide;
+        for (int64_t i = 0; i < kSide; ++i) {
+          float line[kSide];
+          for (int64_t j = 0; j < kSide; ++j) line[j] = elements[j * kSide + i];
+          std::memcpy(corner + i * columns_, line, sizeof(line));
+        }
+      }
+    });
+  }
+
+ private:
+  static constexpr int64_t kSide = 16;
+  const int64_t rows_, columns_;
+};
+
 std::unique_ptr<Kernel> make_reorder(StepSpec &spec) {
   const TensorSpec &from = spec.inputs[0], &to = spec.outputs[0];
   if (from.shape != to.shape) {
@@ -60,6 +100,7 @@ std::unique_ptr<Kernel> make_reorder(StepSpec &spec) {
   const Desc source_desc = source ? source->desc() : target->plain();
   const Desc target_desc = target ? target->desc() : source->plain();
   if (same_bytes(source_desc, target_desc)) return std::make_unique<CopyKernel>(to.bytes());
+  if (TurnedSquares::suits(source_desc, target_desc)) return std::make_unique<TurnedSquares>(source_desc);
   return std::make_unique<ReorderKernel>(source_desc, target_desc, spec.num_threads, text("reorder ", from.shape));
 }
 
