@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bodies of op/image_resize.hpp, for all backends. Gradients are gathered: an element looks for the windows that
-// read it.
+// The bodies of op/image_resize.hpp, for all backends. Gradients are gathered: a line looks for the windows that read
+// it, or each of its elements does.
 #pragma once
 
 #include "op/image_resize.hpp"
@@ -62,18 +62,22 @@ class AdaptivePoolBackward {
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
     const ImagePair s = s_;
     const MeanWindows rows{s.height, s.tall}, columns{s.width, s.wide};
-    each_place(
-        lane, s.planes * s.height, s.width, COHORT_LOOP_BODY(int64_t line, int64_t x) {
-          const int64_t plane = line / s.height, y = line % s.height;
-          const C *const head = in[0] + plane * s.tall * s.wide;
-          C sum = 0;
-          for (int64_t i = rows.first_over(y); i < rows.behind_over(y); ++i) {
-            for (int64_t j = columns.first_over(x); j < columns.behind_over(x); ++j) {
-              const C area = C((rows.end(i) - rows.begin(i)) * (columns.end(j) - columns.begin(j)));
-              sum += head[i * s.wide + j] / area;
+    parallel_for(
+        lane, s.planes * s.height, 1, COHORT_BODY(int64_t begin, int64_t end) {
+          for (int64_t line = begin; line < end; ++line) {
+            const int64_t y = line % s.height;
+            const C *const head = in[0] + line / s.height * s.tall * s.wide;
+            C *const to = out[0] + line * s.width;
+            fill_elements(to, s.width, C(0));
+            for (int64_t i = rows.first_over(y); i < rows.behind_over(y); ++i) {
+              const int64_t height = rows.end(i) - rows.begin(i);
+              for (int64_t j = 0; j < s.wide; ++j) {
+                const int64_t left = columns.begin(j), right = columns.end(j);
+                const C share = head[i * s.wide + j] / C(height * (right - left));
+                for (int64_t x = left; x < right; ++x) to[x] += share;
+              }
             }
           }
-          out[0][line * s.width + x] = sum;
         });
   }
 

@@ -33,7 +33,7 @@ namespace cohort {
   X(Cbrt, 1, false, false)             \
   X(Rcbrt, 1, false, false)            \
   X(Exp, 1, false, true)               \
-  X(Expm1, 1, false, false)            \
+  X(Expm1, 1, false, true)             \
   X(Log, 1, false, true)               \
   X(Log10, 1, false, true)             \
   X(Log2, 1, false, false)             \
@@ -61,6 +61,10 @@ namespace cohort {
   X(LogSigmoid, 1, false, true)        \
   X(Softsign, 1, false, true)          \
   X(Softrelu, 1, false, true)          \
+  X(Leaky, 1, false, true)             \
+  X(Elu, 1, false, true)               \
+  X(Selu, 1, false, true)              \
+  X(Gelu, 1, false, true)              \
   X(Mish, 1, false, true)              \
   X(HardSigmoid, 1, false, true)       \
   X(LogicalNot, 1, true, true)         \
@@ -99,6 +103,10 @@ namespace cohort {
   X(LogSigmoidGrad, 2, false, true)    \
   X(SoftsignGrad, 2, false, true)      \
   X(SoftreluGrad, 2, false, true)      \
+  X(LeakyGrad, 2, false, true)         \
+  X(EluGrad, 2, false, true)           \
+  X(SeluGrad, 2, false, true)          \
+  X(GeluGrad, 2, false, true)          \
   X(MishGrad, 2, false, true)          \
   X(HardSigmoidGrad, 2, false, true)   \
   X(SmoothL1Grad, 2, false, true)      \
@@ -310,6 +318,9 @@ COHORT_HOST_DEVICE inline C softplus(C x) {
   return (x < C(0) ? C(0) : x) + log1p_of(exp_of(-absolute(x)));
 }
 
+constexpr double kSeluScale = 1.0507009873554804934193349852946, kSeluAlpha = 1.6732632423543772848170429916717;
+constexpr double kRootHalf = 0.70710678118654752440;
+
 #define COHORT_FUNCTOR(name, expression)                                                                    \
   struct name {                                                                                             \
     template <typename C>                                                                                   \
@@ -337,7 +348,7 @@ COHORT_FUNCTOR(Rsqrt, C(1) / std::sqrt(a))
 COHORT_FUNCTOR(Cbrt, std::cbrt(a))
 COHORT_FUNCTOR(Rcbrt, C(1) / std::cbrt(a))
 COHORT_FUNCTOR(Exp, exp_of(a))
-COHORT_FUNCTOR(Expm1, std::expm1(a))
+COHORT_FUNCTOR(Expm1, expm1_of(a))
 COHORT_FUNCTOR(Log, log_of(a))
 COHORT_FUNCTOR(Log10, log_of(a) * C(0.43429448190325182765))
 COHORT_FUNCTOR(Log2, std::log2(a))
@@ -365,6 +376,10 @@ COHORT_FUNCTOR(Sigmoid, sigmoid_of(a))
 COHORT_FUNCTOR(LogSigmoid, -softplus(-a))
 COHORT_FUNCTOR(Softsign, a / (C(1) + absolute(a)))
 COHORT_FUNCTOR(Softrelu, softplus(a))
+COHORT_FUNCTOR(Leaky, a > C(0) ? a : s * a)
+COHORT_FUNCTOR(Elu, a > C(0) ? a : s * expm1_of(a))
+COHORT_FUNCTOR(Selu, C(kSeluScale) * (a > C(0) ? a : C(kSeluAlpha) * expm1_of(a)))
+COHORT_FUNCTOR(Gelu, a *C(0.5) * (C(1) + erf_of(a * C(kRootHalf))))
 COHORT_FUNCTOR(Mish, a *tanh_of(softplus(a)))
 COHORT_FUNCTOR(HardSigmoid, minimum(C(1), maximum(C(0), a *s + t)))
 COHORT_FUNCTOR(LogicalNot, is<C>(a == C(0)))
@@ -403,7 +418,12 @@ COHORT_FUNCTOR(ReluGrad, b > C(0) ? a : C(0))
 COHORT_FUNCTOR(SigmoidGrad, a *b *(C(1) - b))
 COHORT_FUNCTOR(LogSigmoidGrad, a *(C(1) - exp_of(b)))
 COHORT_FUNCTOR(SoftsignGrad, a / ((C(1) + absolute(b)) * (C(1) + absolute(b))))
-COHORT_FUNCTOR(SoftreluGrad, a *(C(1) - exp_of(-b)))
+COHORT_FUNCTOR(SoftreluGrad, a * -expm1_of(-b))
+COHORT_FUNCTOR(LeakyGrad, a *(b > C(0) ? C(1) : s))
+COHORT_FUNCTOR(EluGrad, a *(b > C(0) ? C(1) : s * exp_of(b)))
+COHORT_FUNCTOR(SeluGrad, a *C(kSeluScale) * (b > C(0) ? C(1) : C(kSeluAlpha) * exp_of(b)))
+COHORT_FUNCTOR(GeluGrad, a *(C(0.5) * (C(1) + erf_of(b * C(kRootHalf))) +
+                             b * C(0.39894228040143267794) * exp_of(C(-0.5) * b * b)))
 COHORT_FUNCTOR(MishGrad,
                a *(tanh_of(softplus(b)) + b * sigmoid_of(b) * (C(1) - tanh_of(softplus(b)) * tanh_of(softplus(b)))))
 COHORT_FUNCTOR(HardSigmoidGrad, b > C(0) && b < C(1) ? a * s : C(0))

@@ -31,24 +31,6 @@ void with_activation(int type, Fn &&fn) {
   throw Error(Code::kInternal, text("Activation: there is no type ", type));
 }
 
-// The same with its derivative as a function of the output y; of the input for softsign.
-template <typename C, typename Fn>
-void with_activation_slope(int type, Fn &&fn) {
-  switch (type) {
-    case ActivationAttrs::kRelu:
-      return fn([](C y) { return C(y > 0); });
-    case ActivationAttrs::kSigmoid:
-      return fn([](C y) { return y * (1 - y); });
-    case ActivationAttrs::kTanh:
-      return fn([](C y) { return 1 - y * y; });
-    case ActivationAttrs::kSoftrelu:
-      return fn([](C y) { return -std::expm1(-y); });
-    case ActivationAttrs::kSoftsign:
-      return fn([](C x) { return 1 / ((1 + std::abs(x)) * (1 + std::abs(x))); });
-  }
-  throw Error(Code::kInternal, text("Activation: there is no type ", type));
-}
-
 // Does post-operations on `count` elements of `result` in place. Addends are args.inputs from `first_extra` on, and lie
 // as the result does.
 void apply_post_ops(const std::vector<PostOp> &post, Dtype dtype, void *result, int64_t count, const Args &args,

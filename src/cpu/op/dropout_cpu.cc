@@ -6,6 +6,7 @@
 
 #include "base/dtype_cast.hpp"
 #include "base/random.hpp"
+#include "cpu/op/philox_words.hpp"
 #include "cpu/op/pointwise_loops.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
@@ -48,21 +49,47 @@ class MaskIndex {
   bool whole_ = true;
 };
 
+template <typename T>
+T masked(uint8_t kept, T value, float scale) {
+  using C = std::conditional_t<kIsHalf<T>, float, std::conditional_t<std::is_floating_point_v<T>, T, double>>;
+  return cast_element<T>(kept ? C(value) * C(scale) : C(0));
+}
+
+template <typename T>
+struct MaskLoop {
+  static void run(const uint8_t *mask, float scale, const T *in, T *out, int64_t count) {
+    COHORT_INDEPENDENT_ITERATIONS
+    for (int64_t i = 0; i < count; ++i) out[i] = masked(mask[i], in[i], scale);
+  }
+};
+
 // out = in * mask / (1 - p); mask holds a byte per draw. Forward and backward alike.
 template <typename T>
 void apply_mask(const MaskIndex &index, const uint8_t *mask, float scale, const T *in, T *out, int64_t begin,
                 int64_t end) {
-  using C = std::conditional_t<kIsHalf<T>, float, std::conditional_t<std::is_floating_point_v<T>, T, double>>;
-  if (index.whole()) {
-    for (int64_t i = begin; i < end; ++i) out[i] = cast_element<T>(mask[i] ? C(in[i]) * C(scale) : C(0));
-  } else {
-    for (int64_t i = begin; i < end; ++i) out[i] = cast_element<T>(mask[index.of(i)] ? C(in[i]) * C(scale) : C(0));
-  }
+  static const auto loop = best_version<MaskLoop<T>>();
+  if (index.whole()) return loop(mask + begin, scale, in + begin, out + begin, end - begin);
+  for (int64_t i = begin; i < end; ++i) out[i] = masked(mask[index.of(i)], in[i], scale);
 }
+
+// Whether each of four words of `count` blocks is at most `limit`, in the order of the draws.
+struct DrawLoop {
+  static void run(const PhiloxWords *words, uint32_t limit, uint8_t *mask, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      for (int w = 0; w < 4; ++w) mask[4 * i + w] = words->words[w][i] <= limit;
+    }
+  }
+};
 
 float scale_of(const StepSpec &spec) {
   const float p = spec.attrs_as<DropoutAttrs>().p;
   return p < 1 ? 1 / (1 - p) : 0;
+}
+
+// A word of up to this keeps its element. With p 1 one in 2^32 is kept, and multiplied by 0.
+uint32_t limit_of(float p) {
+  const auto kept = uint64_t((1.0 - double(p)) * 4294967296.0);
+  return uint32_t(kept > 0 ? kept - 1 : 0);
 }
 
 template <typename T>
@@ -72,9 +99,9 @@ class Drop final : public Kernel {
       : count_(spec.outputs[0].shape.size()),
         index_(spec.outputs[0].shape, spec.attrs_as<DropoutAttrs>().axes),
         scale_(scale_of(spec)),
-        threshold_(uint64_t((1.0 - double(spec.attrs_as<DropoutAttrs>().p)) * 4294967296.0)),
+        limit_(limit_of(spec.attrs_as<DropoutAttrs>().p)),
         saved_(spec.keep_for_backward) {
-    (saved_ ? spec.saved_bytes : spec.scratch_bytes) = size_t(index_.size());
+    (saved_ ? spec.saved_bytes : spec.scratch_bytes) = size_t((index_.size() + 3) / 4 * 4);  // whole blocks
   }
 
   // Draw i of draw r comes from block i / 4 of stream r, however many threads share the work.
@@ -82,10 +109,11 @@ class Drop final : public Kernel {
     const uint64_t seed = args.random->seed, stream = args.random->draws++;
     uint8_t *const mask = static_cast<uint8_t *>(saved_ ? args.saved : args.scratch);
     const auto draw = [&](int64_t begin, int64_t end) {
-      for (int64_t block = begin; block < end; ++block) {
-        const Philox random = Philox::at(seed, uint64_t(block), stream);
-        const int64_t first = block * 4, last = std::min(first + 4, index_.size());
-        for (int64_t i = first; i < last; ++i) mask[i] = random.word[i - first] < threshold_;
+      static const auto compare = best_version<DrawLoop>();
+      PhiloxWords words;
+      for (int64_t block = begin; block < end; block += PhiloxWords::kBlocks) {
+        words.draw(seed, uint64_t(block), stream);
+        compare(&words, limit_, mask + block * 4, std::min(PhiloxWords::kBlocks, end - block));
       }
     };
     const int64_t num_blocks = (index_.size() + 3) / 4;
@@ -106,7 +134,7 @@ class Drop final : public Kernel {
   const int64_t count_;
   const MaskIndex index_;
   const float scale_;
-  const uint64_t threshold_;
+  const uint32_t limit_;
   const bool saved_;
 };
 

@@ -8,6 +8,7 @@
 #include "cpu/op/element_sum.hpp"
 #include "cpu/op/pointwise_loops.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
 
 namespace cohort {
@@ -175,6 +176,15 @@ class FillElement final : public Kernel {
   const LoadBlock load_;
 };
 
+// An element of x where the condition holds, of y elsewhere; null stands for zeros.
+template <typename T>
+struct SelectLoop {
+  static void run(const double *condition, const T *x, const T *y, T *out, int64_t count) {
+    COHORT_INDEPENDENT_ITERATIONS
+    for (int64_t i = 0; i < count; ++i) out[i] = condition[i] != 0 ? (x ? x[i] : T()) : (y ? y[i] : T());
+  }
+};
+
 // condition has the shape of x, or one number for each row of it.
 template <typename T, bool kBackward>
 class WhereKernel final : public Kernel {
@@ -191,13 +201,31 @@ class WhereKernel final : public Kernel {
                    for (int64_t first = begin; first < end; first += kPointwiseBlock) {
                      const int64_t count = std::min(kPointwiseBlock, end - first);
                      load_(args.inputs[kBackward ? 1 : 0], first, block, count);
-                     for (int64_t k = 0; k < count; ++k) one(args, first + k, block[k] != 0);
+                     if (width_ == 1) {
+                       each(args, first, block, count);
+                     } else {
+                       for (int64_t k = 0; k < count; ++k) row(args, first + k, block[k] != 0);
+                     }
                    }
                  });
   }
 
  private:
-  void one(const Args &args, int64_t row, bool holds) const {
+  static void each(const Args &args, int64_t first, const double *block, int64_t count) {
+    static const auto select = best_version<SelectLoop<T>>();
+    if constexpr (kBackward) {
+      const T *const head = args.in<T>(0) + first;
+      T *const x = args.out<T>(0), *const y = args.out<T>(1);
+      // Either may lie where the head gradient is: the other one is made first.
+      const bool y_first = y && y != args.inputs[0];
+      if (y_first) select(block, nullptr, head, y + first, count);
+      if (x) select(block, head, nullptr, x + first, count);
+      if (y && !y_first) select(block, nullptr, head, y + first, count);
+    } else {
+      select(block, args.in<T>(1) + first, args.in<T>(2) + first, args.out<T>(0) + first, count);
+    }
+  }
+  void row(const Args &args, int64_t row, bool holds) const {
     for (int64_t i = row * width_; i < (row + 1) * width_; ++i) {
       if constexpr (kBackward) {
         const T head = args.in<T>(0)[i];

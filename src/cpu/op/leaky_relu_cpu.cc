@@ -4,9 +4,9 @@
 #include "op/leaky_relu.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/random.hpp"
+#include "cpu/op/elementwise.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
 
@@ -14,91 +14,28 @@ namespace cohort {
 namespace {
 
 constexpr int64_t kGrain = 4096;
-constexpr double kSeluScale = 1.0507009873554804934193349852946, kSeluAlpha = 1.6732632423543772848170429916717;
-
-// Calls fn(f, slope): the function of x, and its derivative as a function of x or, for leaky with a slope that keeps
-// signs, of its output.
-template <typename C, typename Fn>
-void with_function(const LeakyReLUAttrs &a, Fn &&fn) {
-  const C slope = C(a.slope);
+// The function, and the gradient from that of the output and from the data, or from the output of leaky with a slope
+// that keeps signs. The others have slopes that are arrays.
+PointwiseCall call_of(const LeakyReLUAttrs &a, bool is_backward) {
+  using P = PointwiseCode;
+  const auto call = [&](P forward, P backward) {
+    return is_backward ? PointwiseCall{backward, 0, 1, -1, a.slope} : PointwiseCall{forward, 0, -1, -1, a.slope};
+  };
   switch (a.act_type) {
     case LeakyReLUAttrs::kLeaky:
-      return fn([=](C x) { return x > 0 ? x : slope * x; }, [=](C x) { return x > 0 ? C(1) : slope; });
+      return call(P::kLeaky, P::kLeakyGrad);
     case LeakyReLUAttrs::kElu:
-      return fn([=](C x) { return x > 0 ? x : slope * std::expm1(x); },
-                [=](C x) { return x > 0 ? C(1) : slope * std::exp(x); });
+      return call(P::kElu, P::kEluGrad);
     case LeakyReLUAttrs::kSelu:
-      return fn([](C x) { return C(kSeluScale) * (x > 0 ? x : C(kSeluAlpha) * std::expm1(x)); },
-                [](C x) { return C(kSeluScale) * (x > 0 ? C(1) : C(kSeluAlpha) * std::exp(x)); });
+      return call(P::kSelu, P::kSeluGrad);
     case LeakyReLUAttrs::kGelu:
-      return fn([](C x) { return x * C(0.5) * (1 + std::erf(x * C(0.70710678118654752440))); },
-                [](C x) {
-                  return C(0.5) * (1 + std::erf(x * C(0.70710678118654752440))) +
-                         x * C(0.39894228040143267794) * std::exp(C(-0.5) * x * x);
-                });
+      return call(P::kGelu, P::kGeluGrad);
     case LeakyReLUAttrs::kRrelu:
     case LeakyReLUAttrs::kPrelu:
       break;
   }
   throw Error(Code::kInternal, text("LeakyReLU: there is no type ", int(a.act_type)));
 }
-
-int64_t flat_size(const TensorSpec &tensor) { return int64_t(tensor.bytes() / dtype_size(tensor.dtype)); }
-
-class LeakyForward final : public Kernel {
- public:
-  explicit LeakyForward(StepSpec &spec)
-      : attrs_(spec.attrs_as<LeakyReLUAttrs>()), dtype_(spec.inputs[0].dtype), count_(flat_size(spec.inputs[0])) {
-    spec.outputs[0].layout = spec.inputs[0].layout;
-  }
-  void run(const Args &args, const Lane &lane) const override {
-    dispatch_float(dtype_, "LeakyReLU", [&](auto type) {
-      using T = decltype(type);
-      using C = typename Accumulator<T>::type;
-      const T *x = args.in<T>(0);
-      T *y = args.out<T>(0);
-      with_function<C>(attrs_, [&](auto f, auto) {
-        parallel_for(lane, count_, kGrain, [=](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) y[i] = cast_element<T>(f(cast_element<C>(x[i])));
-        });
-      });
-    });
-  }
-
- private:
-  const LeakyReLUAttrs attrs_;
-  const Dtype dtype_;
-  const int64_t count_;
-};
-
-// Inputs: head gradient; data or (leaky) output.
-class LeakyBackward final : public Kernel {
- public:
-  explicit LeakyBackward(StepSpec &spec)
-      : attrs_(spec.attrs_as<LeakyReLUAttrs>()), dtype_(spec.inputs[0].dtype), count_(flat_size(spec.inputs[1])) {
-    spec.inputs[0].layout = spec.outputs[0].layout = spec.inputs[1].layout;
-  }
-  void run(const Args &args, const Lane &lane) const override {
-    dispatch_float(dtype_, "_backward_LeakyReLU", [&](auto type) {
-      using T = decltype(type);
-      using C = typename Accumulator<T>::type;
-      const T *head = args.in<T>(0), *x = args.in<T>(1);
-      T *grad = args.out<T>(0);
-      with_function<C>(attrs_, [&](auto, auto slope) {
-        parallel_for(lane, count_, kGrain, [=](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) {
-            grad[i] = cast_element<T>(cast_element<C>(head[i]) * slope(cast_element<C>(x[i])));
-          }
-        });
-      });
-    });
-  }
-
- private:
-  const LeakyReLUAttrs attrs_;
-  const Dtype dtype_;
-  const int64_t count_;
-};
 
 // rrelu: the slopes are its second output. In training that of element i of run r is number i of stream r, else their
 // mean; 1 above zero.
@@ -249,14 +186,16 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   const auto &a = spec.attrs_as<LeakyReLUAttrs>();
   if (a.act_type == LeakyReLUAttrs::kPrelu) return std::make_unique<PreluForward>(spec);
   if (a.act_type == LeakyReLUAttrs::kRrelu) return std::make_unique<RandomForward>(spec);
-  return std::make_unique<LeakyForward>(spec);
+  spec.outputs[0].layout = spec.inputs[0].layout;
+  return make_elementwise(spec, {call_of(a, /* is_backward */ false)});
 }
 
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   const auto &a = spec.attrs_as<LeakyReLUAttrs>();
   if (a.act_type == LeakyReLUAttrs::kPrelu) return std::make_unique<PreluBackward>(spec);
   if (a.act_type == LeakyReLUAttrs::kRrelu) return std::make_unique<RandomBackward>(spec);
-  return std::make_unique<LeakyBackward>(spec);
+  spec.inputs[0].layout = spec.outputs[0].layout = spec.inputs[1].layout;
+  return make_elementwise(spec, {call_of(a, /* is_backward */ true)});
 }
 
 COHORT_KERNEL_BY(cpu, LeakyReLU, make_forward).dtypes(kFloatTypes).any_layout();

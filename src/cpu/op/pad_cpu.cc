@@ -16,7 +16,10 @@ struct PaddedAxis {
   std::vector<int64_t> from;        // -1: the constant
   std::vector<int64_t> first, all;  // those of element i: all[first[i]] to all[first[i + 1]]
 
-  PaddedAxis(PadAttrs::Mode mode, int64_t before, int64_t length, int64_t padded) : first(size_t(length) + 1, 0) {
+  int64_t before;  // the data themselves are behind as many
+
+  PaddedAxis(PadAttrs::Mode mode, int64_t before, int64_t length, int64_t padded)
+      : first(size_t(length) + 1, 0), before(before) {
     for (int64_t at = 0; at < padded; ++at) {
       from.push_back(padded_from(mode, at, before, length));
       if (from.back() >= 0) ++first[size_t(from.back()) + 1];
@@ -86,12 +89,14 @@ class PadBackward final : public PadKernel {
   void run(const Args &args, const Lane &lane) const override {
     const PaddedAxis &d = axes_[0], &h = axes_[1], &w = axes_[2];
     parallel_for(lane, planes_, grain(), [&](int64_t begin, int64_t end) {
+      std::vector<Sum> sums(size_t(w.length()));
       T *dx = args.out<T>(0) + begin * d.length() * h.length() * w.length();
       for (int64_t plane = begin; plane < end; ++plane) {
         const T *const head = args.in<T>(0) + plane * d.padded() * h.padded() * w.padded();
         for (int64_t i = 0; i < d.length(); ++i) {
           for (int64_t j = 0; j < h.length(); ++j) {
-            for (int64_t k = 0; k < w.length(); ++k) *dx++ = T(gathered(head, i, j, k));
+            gather_row(head, i, j, sums.data());
+            for (int64_t k = 0; k < w.length(); ++k) *dx++ = T(sums[size_t(k)]);
           }
         }
       }
@@ -100,17 +105,23 @@ class PadBackward final : public PadKernel {
 
  private:
   using Sum = typename Accumulator<T>::type;
-  Sum gathered(const T *head, int64_t i, int64_t j, int64_t k) const {
+  void gather_row(const T *head, int64_t i, int64_t j, Sum *sums) const {
     const PaddedAxis &d = axes_[0], &h = axes_[1], &w = axes_[2];
-    Sum sum = 0;
+    std::fill_n(sums, w.length(), Sum(0));
     for (int64_t a = d.first[size_t(i)]; a < d.first[size_t(i) + 1]; ++a) {
       for (int64_t b = h.first[size_t(j)]; b < h.first[size_t(j) + 1]; ++b) {
         const T *const row = head + (d.all[size_t(a)] * h.padded() + h.all[size_t(b)]) * w.padded();
-        for (int64_t c = w.first[size_t(k)]; c < w.first[size_t(k) + 1]; ++c)
-          sum = pointwise::add(sum, Sum(row[w.all[size_t(c)]]));
+        const auto add_copies = [&](int64_t from, int64_t to) {
+          for (int64_t at = from; at < to; ++at) {
+            const int64_t k = w.from[size_t(at)];
+            if (k >= 0) sums[k] = pointwise::add(sums[k], Sum(row[at]));
+          }
+        };
+        add_copies(0, w.before);
+        for (int64_t k = 0; k < w.length(); ++k) sums[k] = pointwise::add(sums[k], Sum(row[w.before + k]));
+        add_copies(w.before + w.length(), w.padded());
       }
     }
-    return sum;
   }
 };
 

@@ -2,6 +2,7 @@
 // Kernels of the element-wise rules of op/pointwise.hpp, forward and backward, for all types.
 #include <cmath>
 
+#include "cpu/op/elementwise.hpp"
 #include "cpu/op/pointwise_loops.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
@@ -84,7 +85,7 @@ class Elementwise final : public Kernel {
   std::vector<StoreBlock> store_;
 };
 
-std::unique_ptr<Kernel> make_elementwise(StepSpec &spec) {
+std::unique_ptr<Kernel> make_rule(StepSpec &spec) {
   const PointwiseRule &rule = *find_pointwise_rule(spec.op);
   std::vector<PointwiseCall> calls;
   if (spec.op == rule.name) {
@@ -92,6 +93,21 @@ std::unique_ptr<Kernel> make_elementwise(StepSpec &spec) {
   } else {
     for (size_t i = 0; i < rule.backward.size(); ++i) calls.push_back(rule.backward_call(spec.attrs.get(), int(i)));
   }
+  return make_elementwise(spec, calls);
+}
+
+const bool registered = [] {
+  for (const auto &rule : pointwise_rules()) {
+    if (rule->form != PointwiseRule::Form::kElementwise) continue;
+    cpu_kernels().add(rule->name, make_rule);
+    if (!rule->backward.empty()) cpu_kernels().add(rule->backward_name, make_rule);
+  }
+  return true;
+}();
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_elementwise(const StepSpec &spec, const std::vector<PointwiseCall> &calls) {
   bool integer = true;
   for (const PointwiseCall &call : calls) integer = integer && pointwise_in_integers(call.code);
   return dispatch_compute(spec.outputs[0].dtype, integer, [&](auto c) -> std::unique_ptr<Kernel> {
@@ -99,14 +115,4 @@ std::unique_ptr<Kernel> make_elementwise(StepSpec &spec) {
   });
 }
 
-const bool registered = [] {
-  for (const auto &rule : pointwise_rules()) {
-    if (rule->form != PointwiseRule::Form::kElementwise) continue;
-    cpu_kernels().add(rule->name, make_elementwise);
-    if (!rule->backward.empty()) cpu_kernels().add(rule->backward_name, make_elementwise);
-  }
-  return true;
-}();
-
-}  // namespace
 }  // namespace cohort

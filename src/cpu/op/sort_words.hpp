@@ -79,9 +79,8 @@ inline void rank_all(const KeyAt &key, int64_t count, uint64_t *words) {
 }
 
 // Few of many: those below a limit that falls whenever there are enough of them.
-template <bool kAscend, typename KeyAt>
+template <bool kAscend, int64_t kBlock, typename KeyAt>
 inline void rank_few(const KeyAt &key, int64_t count, int64_t kept, uint64_t *words) {
-  constexpr int64_t kBlock = 256;
   const int64_t room = 2 * kept + kBlock;
   uint64_t limit = ~uint64_t(0);
   int64_t held = 0;
@@ -139,8 +138,13 @@ inline void rank_part(const KeyAt &key, int64_t count, int64_t kept, uint64_t *w
 template <bool kAscend, typename KeyAt>
 inline void rank_words(const KeyAt &key, int64_t count, int64_t kept, uint64_t *words) {
   constexpr int64_t kShort = 4096;
-  if (kept > count / 2 || count < kShort) return rank_all<kAscend>(key, count, words);
-  kept <= count / 64 ? rank_few<kAscend>(key, count, kept, words) : rank_part<kAscend>(key, count, kept, words);
+  if (count < kShort) {
+    kept <= count / 16 ? rank_few<kAscend, 16>(key, count, kept, words) : rank_all<kAscend>(key, count, words);
+  } else if (kept > count / 2) {
+    rank_all<kAscend>(key, count, words);
+  } else {
+    kept <= count / 64 ? rank_few<kAscend, 256>(key, count, kept, words) : rank_part<kAscend>(key, count, kept, words);
+  }
 }
 
 }  // namespace cohort
