@@ -442,7 +442,6 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
   outputs = new_outputs;
   loss_scale = new_loss_scale;
   gradient_scale = new_gradient_scale;
-  adds_to_gradients = false;
   grad_reqs = std::move(reqs);
   initial_binding = binding;
   cached_bindings.resize(1);  // no shape of the binding before
