@@ -55,8 +55,6 @@ GradientBuckets choose_buckets(const ExchangeParams &params, int num_gradients, 
   for (size_t p = 0; p < params.size(); ++p) {
     bytes += params[p].grads[0].bytes();
     if (bytes < bucket_bytes || p + 1 == params.size()) continue;
-    // Arguments that backward is done with at once stay together.
-    if (params[p + 1].position == params[p].position) continue;
     buckets.ends.push_back(params[p].position + 1);
     buckets.param_ends.push_back(int(p) + 1);
     bytes = 0;
@@ -65,6 +63,17 @@ GradientBuckets choose_buckets(const ExchangeParams &params, int num_gradients, 
   buckets.param_ends.push_back(int(params.size()));
   buckets.hash = hash_of(params, buckets.param_ends);
   return buckets;
+}
+
+std::vector<int> in_network_order(const Graph &graph, std::vector<int> arguments) {
+  std::vector<size_t> first(graph.nodes.size(), graph.nodes.size());  // node that reads it
+  for (size_t n = graph.nodes.size(); n-- > 0;)
+    for (const Graph::Input &input : graph.inputs[n])
+      if (const int variable = graph.variable_of(input); variable >= 0) first[size_t(variable)] = n;
+  const auto reader = [&](int argument) { return first[size_t(graph.arguments[size_t(argument)])]; };
+  std::sort(arguments.begin(), arguments.end(),
+            [&](int a, int b) { return reader(a) != reader(b) ? reader(a) > reader(b) : a < b; });
+  return arguments;
 }
 
 std::vector<int> ends_in_order(const std::vector<int> &ends, const std::vector<int> &order,

@@ -526,13 +526,13 @@ void Group::Impl::adopt(const std::shared_ptr<GroupBinding> &binding) {
   has_forward = has_backward = false;
 }
 
-// Of the parameters that have a gradient, on every device, in the order in which backward is done with them; the one
-// there is if it does. Null: bound for inference.
+// Of the parameters that have a gradient, on every device, in the order of the network; the one there is if it does.
+// Null: bound for inference.
 std::shared_ptr<Exchange> Group::Impl::make_exchange(const GroupBinding &binding) const {
   if (!options.for_training) return nullptr;
   Executor &front = *binding.execs[0];
   std::vector<ExchangeParam> params;
-  const std::vector<int> order = front.gradient_order();
+  const std::vector<int> order = in_network_order(graph, front.gradient_order());
   for (size_t at = 0; at < order.size(); ++at) {
     const size_t arg = size_t(order[at]);
     if (!contains(options.param_names, arg_names[arg])) continue;
