@@ -299,7 +299,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_partial_forward(cohor
  *                    where an output needs none: a loss, and one from which nothing flows back to an argument that has
  *                    a gradient. NULL with num_head_grads 0: none.
  * @param is_train    As for the forward pass before. 0 there or here: the gradients of an inference pass, for which the
- *                    forward pass is run again.
+ *                    forward pass is run again. From then on that is the latest one, and outputs are its.
  * @return NULL, or
  *   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
  *   COHORT_ERROR_SHAPE             another shape than the output's
