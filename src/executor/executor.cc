@@ -220,6 +220,8 @@ void Executor::check_backward() const {
     throw Error(Code::kState, "backward: no forward has run since this executor was bound, or the last one failed",
                 "backward");
   }
+  if (impl_->parts)
+    for (const ValueShapedParts::Bound &part : impl_->parts->bound()) part.executor.check_backward();
   if (impl_->last && impl_->last->has_lost_values()) {
     throw Error(
         Code::kState,

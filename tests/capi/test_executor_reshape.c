@@ -298,6 +298,37 @@ static void backward_knows_whether_others_have_worked_in_its_memory(void **state
   cohort_executor_free(large);
 }
 
+/* Likewise of a network in two parts, one of a shape that values say, the first of which shares memory with others:
+ * nothing is written. */
+static void networks_in_parts_know_it_before_they_begin(void **state) {
+  cohort_symbol *rows = node("_contrib_boolean_mask", NULL, NO_ATTRS, INPUTS(two_layers(), variable("index")));
+  cohort_symbol *net = node("FullyConnected", "last", ATTRS("num_hidden", "1", "no_bias", "1"), INPUTS(rows));
+  cohort_descs *known = desc("data", SHAPE(2, 3), NULL);
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_executor *parts, *whole;
+  cohort_ndarray *head = floats(SHAPE(1, 1), FLOATS(1));
+
+  (void)state;
+  add_desc(known, "index", SHAPE(2), NULL);
+  parts = simple_bind_with(net, known, "write");
+  options.shared_executor = parts;
+  options.grad_req = "write";
+  whole = simple_bind(two_layers(), desc("data", SHAPE(64, 3), NULL), &options);
+  set_arg(parts, "index", 0, 1);
+  set_arg(parts, "third_bias", 3);
+  ok(cohort_executor_forward(parts, 1));
+  fill(grad_of(parts, "last_weight"), 7);
+  ok(cohort_executor_forward(whole, 1));
+  fails(cohort_executor_backward(parts, &head, 1, 1), COHORT_ERROR_STATE, "run forward again");
+  holds_free(grad_of(parts, "last_weight"), 7);
+  ok(cohort_executor_forward(parts, 1));
+  ok(cohort_executor_backward(parts, &head, 1, 1));
+  holds_free(grad_of(parts, "last_weight"), 3);
+  cohort_ndarray_free(head);
+  cohort_executor_free(parts);
+  cohort_executor_free(whole);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(shapes_follow_from_those_given),
@@ -309,6 +340,7 @@ int main(void) {
       TEST(contradictions_name_the_node),
       TEST(a_reshaped_executor_stands_alone),
       TEST(backward_knows_whether_others_have_worked_in_its_memory),
+      TEST(networks_in_parts_know_it_before_they_begin),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
