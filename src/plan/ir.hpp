@@ -19,7 +19,7 @@ struct Value {
   int device = 0;
   int node = -1, output = 0;  // the output of the graph that it is, or -1
   int narrow_of = -1;         // the value that it is in a narrower type (precision.cc)
-  bool changes = false;       // a forward step writes what it reads here: who comes before that step must not come later
+  bool changes = false;  // a forward step writes what it reads here: who comes before that step must not come later
 };
 
 struct IrStep {
@@ -99,6 +99,9 @@ struct Ir {
 };
 
 inline constexpr char kScaleGradient[] = "_scale_gradient";
+
+// Up to where the next block of memory may begin.
+inline size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // What a step computes and moves, as its shapes say: products alone count, of backward those whose results are wanted.
 struct Cost {
