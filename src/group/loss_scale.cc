@@ -54,7 +54,8 @@ void GradientFactors::bring_to(const NDArray &gradient, double factor) {
 }
 
 void GradientFactors::begin_pass(const std::vector<std::shared_ptr<Executor>> &executors, double factor) {
-  for (auto known = of_.begin(); known != of_.end();) known = known->first.expired() ? of_.erase(known) : std::next(known);
+  for (auto known = of_.begin(); known != of_.end();)
+    known = known->first.expired() ? of_.erase(known) : std::next(known);
   for (const auto &executor : executors) {
     for (size_t i = 0; i < executor->grads().size(); ++i) {
       const NDArray &gradient = executor->grads()[i];

@@ -20,8 +20,8 @@ struct LossScaleOptions {
   int window = 2000;   // good updates after which it doubles
 };
 
-// By what each gradient was multiplied in the pass that has written it, or added to it, last: groups that share gradients
-// may have run with another factor since.
+// By what each gradient was multiplied in the pass that has written it, or added to it, last: groups that share
+// gradients may have run with another factor since.
 class GradientFactors {
  public:
   // A backward pass with this factor is next: what it adds to has that, too.
