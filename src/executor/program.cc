@@ -43,7 +43,8 @@ void Family::reserve(size_t index, size_t bytes) {
   if (bytes == 0 || (m.arena && m.arena->bytes() >= bytes)) return;
   std::shared_ptr<Memory> larger = m.device->allocate(bytes);
   for (const Member &other : members) other.queue->finish();  // the old arena may be in use
-  if (m.arena) {                                              // a forward pass may wait there for its backward pass
+  // What the latest pass has left there is for its backward pass.
+  if (m.arena && num_passes > 0) {
     m.queue->copy(larger->data(), m.arena->data(), m.arena->bytes(), m.arena);
     m.queue->finish();
   }
