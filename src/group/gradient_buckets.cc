@@ -2,6 +2,7 @@
 #include "group/gradient_buckets.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace cohort {
 namespace {
@@ -79,13 +80,13 @@ std::vector<int> in_network_order(const Graph &graph, std::vector<int> arguments
 std::vector<int> ends_in_order(const std::vector<int> &ends, const std::vector<int> &order,
                                const std::vector<int> &own) {
   if (own == order) return ends;
+  std::unordered_map<int, int> ends_own;  // of each argument
+  for (size_t i = 0; i < own.size(); ++i) ends_own[own[i]] = int(i) + 1;
   std::vector<int> result;
   int last = 0;
   size_t at = 0;
   for (const int end : ends) {
-    for (; at < size_t(end); ++at) {
-      last = std::max(last, int(std::find(own.begin(), own.end(), order[at]) - own.begin()) + 1);
-    }
+    for (; at < size_t(end); ++at) last = std::max(last, ends_own.at(order[at]));
     result.push_back(last);
   }
   return result;
