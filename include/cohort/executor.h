@@ -5,7 +5,8 @@
  * array, or cohort_executor_wait(), waits for it.
  *
  * Executors that were made with one another (shared_executor, reshape, buckets of a group) are a family. They share
- * memory: outputs are good until the next forward or backward of any of them, and one thread uses a family at a time.
+ * memory: outputs are good until the next forward or backward of any of them, and so is what a forward pass keeps for
+ * its backward pass, which is a STATE error then. One thread uses a family at a time.
  * Executors bound to the same arrays without that are no family: each has its own memory, and while none writes to the
  * arrays, which forward with is_train 0 does not, threads may run them at the same time.
  *
@@ -299,11 +300,12 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_partial_forward(cohor
  *                    where an output needs none: a loss, and one from which nothing flows back to an argument that has
  *                    a gradient. NULL with num_head_grads 0: none.
  * @param is_train    As for the forward pass before. 0 there or here: the gradients of an inference pass, for which the
- *                    forward pass is run again.
+ *                    forward pass is run again. From then on that is the latest one, and outputs are its.
  * @return NULL, or
  *   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
  *   COHORT_ERROR_SHAPE             another shape than the output's
- *   COHORT_ERROR_STATE             no forward pass since binding
+ *   COHORT_ERROR_STATE             no forward pass since binding; another executor of the family has run since that,
+ *                                  and has worked where it had left what backward needs
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_executor_backward(cohort_executor *executor,
                                                                     cohort_ndarray *const *head_grads,

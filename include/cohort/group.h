@@ -420,7 +420,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_forward_presliced(cohort
  *                    loss, and one from which nothing flows back to an argument that has a gradient. NULL with
  *                    num_head_grads 0: none.
  * @return NULL, or
- *   COHORT_ERROR_STATE             not bound for training, no forward pass since binding, or the latest one failed
+ *   COHORT_ERROR_STATE             not bound for training, no forward pass since binding, or the latest one failed; a
+ *                                  group that shares its memory has run since
  *   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
  *   COHORT_ERROR_SHAPE             another shape than the merged output's
  */

@@ -335,14 +335,8 @@ cohort_error *cohort_group_set_params(cohort_group *group, const cohort_arrays *
 cohort_error *cohort_group_assign_params(cohort_group *group, const cohort_arrays *arg_params,
                                          const cohort_arrays *aux_params, cohort_bool allow_missing,
                                          cohort_bool allow_extra, cohort_descs **out_missing) {
-  return guard([&] {
-    Group &target = group_of(group);
-    const NamedArrays &args = deref(arg_params, "arg_params");
-    const NamedArrays *const aux = aux_params ? &deref(aux_params, "aux_params") : nullptr;
-    Lent<cohort_descs> missing(to_desc_list(target.missing_params(args, aux, to_bool(allow_missing, "allow_missing"))));
-    target.set_params(args, aux, to_bool(allow_extra, "allow_extra"));
-    if (out_missing) *out_missing = missing.release();
-  });
+  return guard(
+      [&] { assign_params(group_of(group), arg_params, aux_params, allow_missing, allow_extra, out_missing); });
 }
 
 cohort_error *cohort_group_get_params(const cohort_group *group, const cohort_arrays *arg_params,

@@ -231,12 +231,7 @@ cohort_error *cohort_manager_assign_params(cohort_manager *manager, const cohort
                                            const cohort_arrays *aux_params, cohort_bool allow_missing,
                                            cohort_bool allow_extra, cohort_descs **out_missing) {
   return guard([&] {
-    Group &target = *manager_of(manager).main();
-    const NamedArrays &args = deref(arg_params, "arg_params");
-    const NamedArrays *const aux = aux_params ? &deref(aux_params, "aux_params") : nullptr;
-    Lent<cohort_descs> missing(to_desc_list(target.missing_params(args, aux, to_bool(allow_missing, "allow_missing"))));
-    target.set_params(args, aux, to_bool(allow_extra, "allow_extra"));
-    if (out_missing) *out_missing = missing.release();
+    assign_params(*manager_of(manager).main(), arg_params, aux_params, allow_missing, allow_extra, out_missing);
   });
 }
 

@@ -187,6 +187,15 @@ LossScaleOptions to_loss_scale(const Options &set) {
   return options;
 }
 
+inline void assign_params(Group &group, const cohort_arrays *arg_params, const cohort_arrays *aux_params,
+                          int32_t allow_missing, int32_t allow_extra, cohort_descs **out_missing) {
+  const NamedArrays &args = deref(arg_params, "arg_params");
+  const NamedArrays *const aux = aux_params ? &deref(aux_params, "aux_params") : nullptr;
+  Lent<cohort_descs> missing(to_desc_list(group.missing_params(args, aux, to_bool(allow_missing, "allow_missing"))));
+  group.set_params(args, aux, to_bool(allow_extra, "allow_extra"));
+  if (out_missing) *out_missing = missing.release();
+}
+
 inline Dtype to_gradient_sum_dtype(int32_t dtype) {
   if (dtype == COHORT_DTYPE_FLOAT32 || dtype == COHORT_DTYPE_BFLOAT16) return Dtype(dtype);
   throw Error(Code::kInvalidArgument,

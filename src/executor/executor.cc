@@ -162,7 +162,8 @@ int Executor::partial_forward(bool is_train, int step) {
   self.check_alone(program);
   program.begin_forward();
   // What a whole pass made lies elsewhere, or was overwritten: the steps before this one make it again.
-  const bool gone = self.last && (self.last != &program || (self.options.backward_once && self.backward_has_run));
+  const bool gone = self.last && (self.last != &program || !program.is_latest() ||
+                                  (self.options.backward_once && self.backward_has_run));
   self.last = &program;
   self.last_is_train = is_train;
   self.last_is_separate = true;
@@ -218,6 +219,15 @@ void Executor::check_backward() const {
   if (impl_->parts ? !impl_->parts->has_run() : !impl_->last) {
     throw Error(Code::kState, "backward: no forward has run since this executor was bound, or the last one failed",
                 "backward");
+  }
+  if (impl_->parts)
+    for (const ValueShapedParts::Bound &part : impl_->parts->bound()) part.executor.check_backward();
+  if (impl_->last && impl_->last->has_lost_values()) {
+    throw Error(
+        Code::kState,
+        "backward: an executor or group that shares memory with this one has run since its forward pass, and has "
+        "worked where that has left its values: run forward again",
+        "backward");
   }
   if (impl_->options.backward_once && impl_->backward_has_run) {
     throw Error(Code::kState,

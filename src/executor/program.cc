@@ -43,6 +43,11 @@ void Family::reserve(size_t index, size_t bytes) {
   if (bytes == 0 || (m.arena && m.arena->bytes() >= bytes)) return;
   std::shared_ptr<Memory> larger = m.device->allocate(bytes);
   for (const Member &other : members) other.queue->finish();  // the old arena may be in use
+  // What the latest pass has left there is for its backward pass.
+  if (m.arena && num_passes > 0) {
+    m.queue->copy(larger->data(), m.arena->data(), m.arena->bytes(), m.arena);
+    m.queue->finish();
+  }
   m.arena = std::move(larger);
   ++generation;
 }
@@ -90,7 +95,8 @@ ProgramOwner::ProgramOwner(std::shared_ptr<const Plan> plan, bool is_train, cons
       is_train_(is_train),
       arrays_(arrays),
       family_(std::move(family)),
-      members_(std::move(members)) {
+      members_(std::move(members)),
+      kept_versions_(plan_->kept_outputs.size()) {
   for (size_t d = 0; d < members_.size(); ++d) {
     family_->reserve(members_[d], plan_->arena_bytes[d]);
   }
@@ -512,8 +518,21 @@ void ProgramOwner::run_prologue() {
   }
 }
 
-void ProgramOwner::run_forward(size_t begin, size_t end) {
+void ProgramOwner::begin_stretch() {
   resolve();
+  pass_ = ++family_->num_passes;
+}
+
+bool ProgramOwner::has_lost_values() const {
+  if (is_latest()) return false;
+  bool lost = plan_->keeps_values;
+  for (size_t i = 0; i < kept_versions_.size(); ++i) lost = lost || kept_output(i).version() != kept_versions_[i];
+  return lost;
+}
+
+void ProgramOwner::run_forward(size_t begin, size_t end) {
+  begin_stretch();
+  for (size_t i = 0; i < kept_versions_.size(); ++i) kept_versions_[i] = kept_output(i).version();
   // Once a pass: later stretches of it have values where the prologue works.
   if (begin == 0 && !plan_->prologue.empty()) run_prologue();
   enqueue(begin, end, plan_->brief_forward);
@@ -528,7 +547,7 @@ void ProgramOwner::restore() {
 }
 
 void ProgramOwner::run_backward(size_t begin, size_t end) {
-  resolve();
+  begin_stretch();
   if (begin == 0 && !plan_->prologue.empty()) run_prologue();  // backward reads arguments as they are (BWD-08)
   enqueue(plan_->num_forward + begin, plan_->num_forward + end, plan_->brief_backward);
 }

@@ -43,6 +43,7 @@ struct Family {
   std::vector<Member> members;               // by first use
   const std::shared_ptr<Timeline> timeline;  // of their queues
   uint32_t num_networks = 0;
+  uint64_t num_passes = 0;  // of all its programs, which work in the same arenas
   uint64_t generation = 1;  // counts arenas that were replaced: programs then take their addresses anew
   std::vector<std::weak_ptr<Derived>> reordered;
 
@@ -96,6 +97,9 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   void note_draws_of(int first_node, int last_node);  // which are run by themselves, as if in the pass noted last
   void draw_again();
   void draw_on();  // once that has drawn: others draw from these streams, too, and have come further
+  bool is_latest() const { return pass_ == family_->num_passes; }  // none of the family has run since
+  // Whether another program has worked since this one did where its forward pass has left something for backward.
+  bool has_lost_values() const;
   // Brings what was derived from constants up to date, then queues the forward steps [begin, end).
   void run_forward(size_t begin, size_t end);
   // Before a backward pass is repeated: queues what makes again what the one before has overwritten.
@@ -128,6 +132,8 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
 
  private:
   void resolve();  // addresses of all steps, when the arena has moved
+  void begin_stretch();
+  const NDArray &kept_output(size_t i) const { return arrays_.outputs[size_t(plan_->kept_outputs[i])]; }
   bool arrays_overlap() const;
   Queue &queue(int device) const { return *family_->members[members_[size_t(device)]].queue; }
   void for_streams(int first_node, int last_node,
@@ -178,6 +184,8 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   std::vector<std::shared_ptr<Event>> ends_;  // of the segments that are awaited, while they are queued
   std::map<std::pair<size_t, size_t>, std::unique_ptr<Replay>> replays_;  // of the steps [first, second), as queued
   uint64_t generation_ = 0;
+  uint64_t pass_ = 0;                    // the latest of it among the family's
+  std::vector<uint64_t> kept_versions_;  // in it, of Plan::kept_outputs
   bool trace_steps_ = false;
   mutable std::atomic<bool> failed_forward_{false}, failed_backward_{false};
 };

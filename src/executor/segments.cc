@@ -9,9 +9,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <utility>
+
+#include "base/range_map.hpp"
 
 namespace cohort {
 namespace {
@@ -21,54 +22,28 @@ class History {
  public:
   // `step` reads [begin, end). Who wrote there last is appended to *before.
   void read(size_t begin, size_t end, size_t step, std::vector<size_t> *before) {
-    if (begin >= end) return;
-    split(begin, end);
-    for (auto piece = pieces_.lower_bound(begin); piece != pieces_.end() && piece->first < end; ++piece) {
-      if (piece->second.writer != kNobody) before->push_back(piece->second.writer);
-      piece->second.readers.push_back(step);
-    }
+    uses_.change(begin, end, [&](Uses &uses) {
+      if (uses.writer != kNobody) before->push_back(uses.writer);
+      uses.readers.push_back(step);
+    });
   }
   // `step` writes there. Who wrote there last and who has read since are appended to *before.
   void write(size_t begin, size_t end, size_t step, std::vector<size_t> *before) {
-    if (begin >= end) return;
-    split(begin, end);
-    const auto first = pieces_.lower_bound(begin), last = pieces_.lower_bound(end);
-    for (auto piece = first; piece != last; ++piece) {
-      if (piece->second.writer != kNobody) before->push_back(piece->second.writer);
-      before->insert(before->end(), piece->second.readers.begin(), piece->second.readers.end());
-    }
-    pieces_.erase(first, last);
-    pieces_[begin] = {end, step, {}};
+    uses_.look(begin, end, [&](const Uses &uses) {
+      if (uses.writer != kNobody) before->push_back(uses.writer);
+      before->insert(before->end(), uses.readers.begin(), uses.readers.end());
+    });
+    uses_.set(begin, end, {step, {}});
   }
 
  private:
   static constexpr size_t kNobody = SIZE_MAX;
-  struct Piece {
-    size_t end = 0, writer = kNobody;
+  struct Uses {
+    size_t writer = kNobody;
     std::vector<size_t> readers;
   };
 
-  void split_at(size_t at) {
-    auto after = pieces_.upper_bound(at);
-    if (after == pieces_.begin()) return;
-    const auto piece = std::prev(after);
-    if (piece->first == at || piece->second.end <= at) return;
-    pieces_[at] = piece->second;
-    piece->second.end = at;
-  }
-  // Pieces cover [begin, end) and nothing beside it.
-  void split(size_t begin, size_t end) {
-    split_at(begin);
-    split_at(end);
-    for (size_t at = begin; at < end;) {
-      const auto next = pieces_.lower_bound(at);
-      const size_t until = next == pieces_.end() ? end : std::min(end, next->first);
-      if (until > at) pieces_[at] = {until, kNobody, {}};
-      at = until < end ? pieces_.at(until).end : end;
-    }
-  }
-
-  std::map<size_t, Piece> pieces_;  // by where they begin
+  RangeMap<Uses> uses_;
 };
 
 class Cutter {

@@ -23,7 +23,7 @@ class WeightMirrors;
 
 class Exchange {
  public:
-  // `num_gradients` is the length of gradient_order(). bucket_bytes 0: chosen from the parameters. `sum_dtype`: in
+  // `num_gradients`: of all arguments. bucket_bytes 0: chosen from the parameters. `sum_dtype`: in
   // which float32 gradients are summed.
   Exchange(ExchangeParams params, ExchangeDevices devices, int num_gradients, size_t bucket_bytes,
            Dtype sum_dtype = Dtype::kFloat32);

@@ -15,7 +15,7 @@ namespace cohort {
 // A parameter that has a gradient, on every device.
 struct ExchangeParam {
   std::string name;
-  int position = 0;  // in Executor::gradient_order()
+  int position = 0;  // in in_network_order()
   std::vector<NDArray> weights, grads;
 };
 using ExchangeParams = std::vector<ExchangeParam>;

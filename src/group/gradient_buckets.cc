@@ -2,6 +2,7 @@
 #include "group/gradient_buckets.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace cohort {
 namespace {
@@ -55,8 +56,6 @@ GradientBuckets choose_buckets(const ExchangeParams &params, int num_gradients, 
   for (size_t p = 0; p < params.size(); ++p) {
     bytes += params[p].grads[0].bytes();
     if (bytes < bucket_bytes || p + 1 == params.size()) continue;
-    // Arguments that backward is done with at once stay together.
-    if (params[p + 1].position == params[p].position) continue;
     buckets.ends.push_back(params[p].position + 1);
     buckets.param_ends.push_back(int(p) + 1);
     bytes = 0;
@@ -67,16 +66,27 @@ GradientBuckets choose_buckets(const ExchangeParams &params, int num_gradients, 
   return buckets;
 }
 
+std::vector<int> in_network_order(const Graph &graph, std::vector<int> arguments) {
+  std::vector<size_t> first(graph.nodes.size(), graph.nodes.size());  // node that reads it
+  for (size_t n = graph.nodes.size(); n-- > 0;)
+    for (const Graph::Input &input : graph.inputs[n])
+      if (const int variable = graph.variable_of(input); variable >= 0) first[size_t(variable)] = n;
+  const auto reader = [&](int argument) { return first[size_t(graph.arguments[size_t(argument)])]; };
+  std::sort(arguments.begin(), arguments.end(),
+            [&](int a, int b) { return reader(a) != reader(b) ? reader(a) > reader(b) : a < b; });
+  return arguments;
+}
+
 std::vector<int> ends_in_order(const std::vector<int> &ends, const std::vector<int> &order,
                                const std::vector<int> &own) {
   if (own == order) return ends;
+  std::unordered_map<int, int> ends_own;  // of each argument
+  for (size_t i = 0; i < own.size(); ++i) ends_own[own[i]] = int(i) + 1;
   std::vector<int> result;
   int last = 0;
   size_t at = 0;
   for (const int end : ends) {
-    for (; at < size_t(end); ++at) {
-      last = std::max(last, int(std::find(own.begin(), own.end(), order[at]) - own.begin()) + 1);
-    }
+    for (; at < size_t(end); ++at) last = std::max(last, ends_own.at(order[at]));
     result.push_back(last);
   }
   return result;

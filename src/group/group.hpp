@@ -132,8 +132,8 @@ class Group : public std::enable_shared_from_this<Group> {
   void set_states(const std::vector<std::vector<NDArray>> *states, const double *value);
 
   void set_monitor(MonitorFunction function, bool all);  // null removes it; reshape keeps it
-  // The same in processes whose gradients can be summed: names, shapes and dtypes of the parameters in the order in
-  // which backward is done with them, and their buckets. kState: bound for inference.
+  // The same in processes whose gradients can be summed: names, shapes and dtypes of the parameters in the order of the
+  // network, and their buckets. kState: bound for inference.
   uint64_t exchange_hash() const;
   void wait();  // throws the first error of queued work
   MemoryUse memory(size_t device) const;

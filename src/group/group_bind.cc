@@ -442,7 +442,6 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
   outputs = new_outputs;
   loss_scale = new_loss_scale;
   gradient_scale = new_gradient_scale;
-  adds_to_gradients = false;
   grad_reqs = std::move(reqs);
   initial_binding = binding;
   cached_bindings.resize(1);  // no shape of the binding before
@@ -527,13 +526,13 @@ void Group::Impl::adopt(const std::shared_ptr<GroupBinding> &binding) {
   has_forward = has_backward = false;
 }
 
-// Of the parameters that have a gradient, on every device, in the order in which backward is done with them; the one
-// there is if it does. Null: bound for inference.
+// Of the parameters that have a gradient, on every device, in the order of the network; the one there is if it does.
+// Null: bound for inference.
 std::shared_ptr<Exchange> Group::Impl::make_exchange(const GroupBinding &binding) const {
   if (!options.for_training) return nullptr;
   Executor &front = *binding.execs[0];
   std::vector<ExchangeParam> params;
-  const std::vector<int> order = front.gradient_order();
+  const std::vector<int> order = in_network_order(graph, front.gradient_order());
   for (size_t at = 0; at < order.size(); ++at) {
     const size_t arg = size_t(order[at]);
     if (!contains(options.param_names, arg_names[arg])) continue;

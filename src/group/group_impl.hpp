@@ -65,7 +65,6 @@ struct Group::Impl {
   // What it is in the latest backward pass, whose queued steps read it here: groups that share a loss scale may move it
   // on meanwhile.
   std::shared_ptr<double> gradient_scale;
-  bool adds_to_gradients = false;      // a backward pass has run since bind(), and what it has left has that factor
   std::shared_ptr<Replicas> replicas;  // of the executors that bind() makes; null: nothing in the network meets
 
   MonitorFunction monitor;
@@ -99,7 +98,6 @@ struct Group::Impl {
   ExecutorOptions executor_options(size_t device) const;
 
   // ---- group_run.cc
-  void rescale_sums(double by) const;
   void check_load(const std::vector<NDArray> &data, const std::vector<NDArray> &labels) const;
   void load_whole(const DataDescs &descs, const std::vector<int> &axes, const std::vector<int> &args,
                   const std::vector<NDArray> &arrays);

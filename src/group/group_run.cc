@@ -7,7 +7,6 @@
 #include "device/trace.hpp"
 #include "executor/invoke.hpp"
 #include "group/group_impl.hpp"
-#include "op/op_fields.hpp"
 
 namespace cohort {
 
@@ -160,17 +159,6 @@ ArrayPart Group::Impl::part_of_head(const NDArray &whole, size_t head, size_t de
   return ArrayPart(whole, current_binding->output_axes[head], starts[device], starts[device + 1]);
 }
 
-// What earlier passes have left in gradients that the next one adds to.
-void Group::Impl::rescale_sums(double by) const {
-  const AttrMap attrs{{"scalar", print_float(by, 17)}};
-  for (const auto &exec : current_binding->execs) {
-    for (size_t i = 0; i < exec->grads().size(); ++i) {
-      const NDArray &grad = exec->grads()[i];
-      if (grad && exec->grad_reqs()[i] == GradReq::kAdd) invoke("_mul_scalar", attrs, {grad}, {grad}, grad.context());
-    }
-  }
-}
-
 void Group::backward(const std::vector<NDArray> &head_grads) {
   const WorkSpan span(SpanKind::kCall, "group backward");
   Impl &self = *impl_;
@@ -202,10 +190,9 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
   self.has_backward = false;
   if (self.loss_scale && *self.gradient_scale != self.loss_scale->value) {
     for (const auto &exec : self.current_binding->execs) exec->queue()->finish();  // a pass before it reads it
-    if (self.adds_to_gradients) self.rescale_sums(self.loss_scale->value / *self.gradient_scale);
     *self.gradient_scale = self.loss_scale->value;
   }
-  self.adds_to_gradients = true;
+  if (self.loss_scale) self.loss_scale->factors.begin_pass(self.current_binding->execs, *self.gradient_scale);
   self.exchange->begin_backward();
   std::vector<std::vector<ArrayPart>> parts(num_devices());
   for (size_t d = 0; d < num_devices(); ++d) {
@@ -231,6 +218,7 @@ void Group::update(const std::shared_ptr<Optimizer> &optimizer, UpdateMode mode)
   if (const LossScaleState *const loaded = optimizer->take_loaded_loss_scale()) self.loss_scale->state() = *loaded;
   const size_t num_summed = mode == UpdateMode::kNoStore ? 1 : num_devices();
   wait();  // the gradients are looked at: what failed on the way to them is told now, and not again
+  self.loss_scale->factors.bring_to(self.current_binding->execs, *self.gradient_scale);
   if (!are_finite(self.current_binding->execs, self.param_args, num_summed)) {
     count_update(self.loss_scale.get(), false);
     optimizer->keep_loss_scale(*self.loss_scale);

@@ -5,6 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
 
 #include "executor/executor.hpp"
 #include "optimizer/optimizer.hpp"
@@ -17,8 +20,24 @@ struct LossScaleOptions {
   int window = 2000;   // good updates after which it doubles
 };
 
+// By what each gradient was multiplied in the pass that has written it, or added to it, last: groups that share
+// gradients may have run with another factor since.
+class GradientFactors {
+ public:
+  // A backward pass with this factor is next: what it adds to has that, too.
+  void begin_pass(const std::vector<std::shared_ptr<Executor>> &executors, double factor);
+  // All gradients have this factor from here on.
+  void bring_to(const std::vector<std::shared_ptr<Executor>> &executors, double factor);
+
+ private:
+  void bring_to(const NDArray &gradient, double factor);
+
+  std::map<std::weak_ptr<Storage>, double, std::owner_less<>> of_;
+};
+
 struct LossScale : LossScaleState {
   int window = 2000;
+  GradientFactors factors;
   LossScaleState &state() { return *this; }
 };
 

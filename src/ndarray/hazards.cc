@@ -236,15 +236,13 @@ uint64_t Hazards::version(const AddressRange &range) {
     by_range_.store(true, std::memory_order_release);
   }
   uint64_t last = noted_from_;
-  for (const Change &change : changes_)
-    if (change.range.overlaps(range)) last = std::max(last, change.version);
+  changes_.look(range.begin, range.end, [&](uint64_t version) { last = std::max(last, version); });
   return last;
 }
 
 void Hazards::note_change(const AddressRange &range) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  forget(&changes_, range);
-  changes_.push_back({range, version()});
+  changes_.set(range.begin, range.end, version());
 }
 
 void Hazards::written(const AddressRange &range) {

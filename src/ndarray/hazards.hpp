@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/range_map.hpp"
 #include "device/timeline.hpp"
 
 namespace cohort {
@@ -125,10 +126,6 @@ class Hazards {
     std::string message;
     const Timeline *by;  // whose work failed; only compared
   };
-  struct Change {
-    AddressRange range;
-    uint64_t version;
-  };
   Earlier find_earlier(const AddressRange &range, const Timeline *but, bool writers_only);
   bool has_failed(const AddressRange &range, const Timeline *by);
   bool knows_write(const AddressRange &range, const Timeline *by);
@@ -151,7 +148,7 @@ class Hazards {
   uint64_t num_uses_ = 0;  // that there ever were
   std::vector<Use> uses_;
   std::vector<Failure> failures_;
-  std::vector<Change> changes_;       // the last one of each range, since by_range_
+  RangeMap<uint64_t> changes_;        // the version that the last one made of each range, since by_range_
   uint64_t noted_from_ = 0;           // the version at that time
   AddressRange unnamed_{nullptr, 0};  // where work failed for whose failure there was no memory
   const Timeline *unnamed_by_ = nullptr;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/copy.hpp"
 
+#include "op/dtype_words.hpp"
+
 namespace cohort {
 namespace {
 
@@ -68,14 +70,8 @@ COHORT_OPERATOR(Cast, CastAttrs)
 COHORT_OPERATOR(amp_cast, CastAttrs)
     .doc("An array of float32, float16 or bfloat16 in another type; any other array as it is.")
     .required_choice(&CastAttrs::dtype, "dtype",
-                     {{"bfloat16", Dtype::kBfloat16},
-                      {"float16", Dtype::kFloat16},
-                      {"float32", Dtype::kFloat32},
-                      {"float64", Dtype::kFloat64},
-                      {"int32", Dtype::kInt32},
-                      {"int64", Dtype::kInt64},
-                      {"int8", Dtype::kInt8},
-                      {"uint8", Dtype::kUint8}},
+                     dtype_words({Dtype::kBfloat16, Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32,
+                                  Dtype::kInt64, Dtype::kInt8, Dtype::kUint8}),
                      "The type of the output.")
     .input("data", "Any shape.")
     .same_shape()

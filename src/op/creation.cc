@@ -4,21 +4,17 @@
 #include <cmath>
 
 #include "op/checked_length.hpp"
+#include "op/dtype_words.hpp"
 
 namespace cohort {
 namespace {
 
-using Words = std::vector<std::pair<const char *, Dtype>>;
-
-const Words kAllTypes = {{"bfloat16", Dtype::kBfloat16}, {"bool", Dtype::kBool},       {"float16", Dtype::kFloat16},
-                         {"float32", Dtype::kFloat32},   {"float64", Dtype::kFloat64}, {"int32", Dtype::kInt32},
-                         {"int64", Dtype::kInt64},       {"int8", Dtype::kInt8},       {"uint8", Dtype::kUint8}};
-const Words kRangeTypes = {{"bfloat16", Dtype::kBfloat16}, {"float16", Dtype::kFloat16}, {"float32", Dtype::kFloat32},
-                           {"float64", Dtype::kFloat64},   {"int32", Dtype::kInt32},     {"int64", Dtype::kInt64},
-                           {"int8", Dtype::kInt8},         {"uint8", Dtype::kUint8}};
-const Words kEyeTypes = {{"float16", Dtype::kFloat16}, {"float32", Dtype::kFloat32}, {"float64", Dtype::kFloat64},
-                         {"int32", Dtype::kInt32},     {"int64", Dtype::kInt64},     {"int8", Dtype::kInt8},
-                         {"uint8", Dtype::kUint8}};
+const DtypeWords kAllTypes = dtype_words({Dtype::kBfloat16, Dtype::kBool, Dtype::kFloat16, Dtype::kFloat32,
+                                          Dtype::kFloat64, Dtype::kInt32, Dtype::kInt64, Dtype::kInt8, Dtype::kUint8});
+const DtypeWords kRangeTypes = dtype_words({Dtype::kBfloat16, Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64,
+                                            Dtype::kInt32, Dtype::kInt64, Dtype::kInt8, Dtype::kUint8});
+const DtypeWords kEyeTypes = dtype_words(
+    {Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32, Dtype::kInt64, Dtype::kInt8, Dtype::kUint8});
 
 // A length of 0 is one that the rest of the graph gives; no shape at all is left wholly to it.
 void infer_filled(const FillAttrs &a, Shapes &, Shapes &out) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/cumsum.hpp"
 
+#include "op/dtype_words.hpp"
+
 namespace cohort {
 namespace {
 
@@ -9,13 +11,8 @@ COHORT_OPERATOR(_np_cumsum, CumsumAttrs)
     .doc("The sum of each element and all before it along an axis.")
     .attr(&CumsumAttrs::axis, "axis", std::nullopt, "The axis; negative counts from the last; None: data is flattened.")
     .choice(&CumsumAttrs::dtype, "dtype",
-            {{"None", Dtype::kNone},
-             {"float16", Dtype::kFloat16},
-             {"float32", Dtype::kFloat32},
-             {"float64", Dtype::kFloat64},
-             {"int32", Dtype::kInt32},
-             {"int64", Dtype::kInt64},
-             {"int8", Dtype::kInt8}},
+            dtype_words({Dtype::kNone, Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32, Dtype::kInt64,
+                         Dtype::kInt8}),
             Dtype::kNone, "The type of the output, to which elements are cast before; None: that of data.")
     .input("a", "Any shape.")
     .infer_shape([](const CumsumAttrs &a, Shapes &in, Shapes &out) {

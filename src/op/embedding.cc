@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/embedding.hpp"
 
+#include "op/dtype_words.hpp"
+
 namespace cohort {
 namespace {
 
@@ -33,14 +35,8 @@ COHORT_OPERATOR(Embedding, EmbeddingAttrs)
     .required(&EmbeddingAttrs::output_dim, "output_dim", "Length of a row.")
     .range(1)
     .choice(&EmbeddingAttrs::dtype, "dtype",
-            {{"bfloat16", Dtype::kBfloat16},
-             {"float16", Dtype::kFloat16},
-             {"float32", Dtype::kFloat32},
-             {"float64", Dtype::kFloat64},
-             {"int32", Dtype::kInt32},
-             {"int64", Dtype::kInt64},
-             {"int8", Dtype::kInt8},
-             {"uint8", Dtype::kUint8}},
+            dtype_words({Dtype::kBfloat16, Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32,
+                         Dtype::kInt64, Dtype::kInt8, Dtype::kUint8}),
             Dtype::kFloat32, "Type of weight and output, where neither has one.")
     .ignored("sparse_grad", "boolean", "0", "No meaning here: the gradient is dense.")
     .input("data", "Indices, any shape.")

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/indexing.hpp"
 
+#include "op/dtype_words.hpp"
+
 namespace cohort {
 namespace {
 
@@ -141,14 +143,8 @@ COHORT_OPERATOR(one_hot, OneHotAttrs)
     .attr(&OneHotAttrs::on_value, "on_value", 1.0, "The value at the index.")
     .attr(&OneHotAttrs::off_value, "off_value", 0.0, "The value elsewhere.")
     .choice(&OneHotAttrs::dtype, "dtype",
-            {{"bfloat16", Dtype::kBfloat16},
-             {"float16", Dtype::kFloat16},
-             {"float32", Dtype::kFloat32},
-             {"float64", Dtype::kFloat64},
-             {"int32", Dtype::kInt32},
-             {"int64", Dtype::kInt64},
-             {"int8", Dtype::kInt8},
-             {"uint8", Dtype::kUint8}},
+            dtype_words({Dtype::kBfloat16, Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32,
+                         Dtype::kInt64, Dtype::kInt8, Dtype::kUint8}),
             Dtype::kFloat32, "The type of the output.")
     .input("indices", "Indices, any shape.")
     .infer_shape([](const OneHotAttrs &a, Shapes &in, Shapes &out) {

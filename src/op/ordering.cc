@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/ordering.hpp"
 
+#include "op/dtype_words.hpp"
+
 namespace cohort {
 
 OrderedAxis ordered_axis(const OrderAttrs &a, const Shape &data) {
@@ -23,9 +25,8 @@ OrderedAxis ordered_axis(const OrderAttrs &a, const Shape &data) {
 namespace {
 
 using Result = OrderAttrs::Result;
-const std::vector<std::pair<const char *, Dtype>> kIndexTypes = {
-    {"float16", Dtype::kFloat16}, {"float32", Dtype::kFloat32}, {"float64", Dtype::kFloat64},
-    {"int32", Dtype::kInt32},     {"int64", Dtype::kInt64},     {"uint8", Dtype::kUint8}};
+const DtypeWords kIndexTypes =
+    dtype_words({Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32, Dtype::kInt64, Dtype::kUint8});
 
 void infer_ordered_shape(const OrderAttrs &a, Shapes &in, Shapes &out) {
   if (a.ret_typ == Result::kMask) return infer_same_shape(Attrs(), in, out);

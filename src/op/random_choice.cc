@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/random_choice.hpp"
 
+#include "op/dtype_words.hpp"
+
 namespace cohort {
 namespace {
 
@@ -30,11 +32,7 @@ COHORT_OPERATOR(_sample_multinomial, MultinomialAttrs)
     .attr(&MultinomialAttrs::shape, "shape", Tuple(), "How many for each row: the axes behind those of the rows.")
     .attr(&MultinomialAttrs::get_prob, "get_prob", false, "Whether there is the second output.")
     .choice(&MultinomialAttrs::dtype, "dtype",
-            {{"float16", Dtype::kFloat16},
-             {"float32", Dtype::kFloat32},
-             {"float64", Dtype::kFloat64},
-             {"int32", Dtype::kInt32},
-             {"uint8", Dtype::kUint8}},
+            dtype_words({Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32, Dtype::kUint8}),
             Dtype::kInt32, "The type of the numbers.")
     .input("data", "Probabilities of classes 0, 1, ... along the last axis. What lacks to 1 counts for the last class.")
     .check([](MultinomialAttrs &a) { check_lengths(a.shape); })

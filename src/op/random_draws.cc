@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/random_draws.hpp"
 
+#include "op/dtype_words.hpp"
 #include "op/random_math.hpp"
 
 namespace cohort {
 namespace {
 
 using A = DrawAttrs;
-using Words = std::vector<std::pair<const char *, Dtype>>;
 
-const Words kFloatWords = {
-    {"None", Dtype::kNone}, {"float16", Dtype::kFloat16}, {"float32", Dtype::kFloat32}, {"float64", Dtype::kFloat64}};
-const Words kIntegerWords = {{"None", Dtype::kNone}, {"int32", Dtype::kInt32}, {"int64", Dtype::kInt64}};
+const DtypeWords kFloatWords = dtype_words({Dtype::kNone, Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64});
+const DtypeWords kIntegerWords = dtype_words({Dtype::kNone, Dtype::kInt32, Dtype::kInt64});
 
 struct Parameter {
   const char *attr, *input, *doc;  // the name as an attribute and as an input

@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include "op/dtype_words.hpp"
+
 namespace cohort {
 
 std::vector<bool> axes_to_reduce(const std::optional<Tuple> &axis, bool exclude, int rank, const char *op) {
@@ -139,13 +141,8 @@ COHORT_OPERATOR(norm, NormAttrs)
     .range(1, 2)
     .attr(&NormAttrs::axis, "axis", std::nullopt, "The axes to reduce over; None: all.")
     .choice(&NormAttrs::out_dtype, "out_dtype",
-            {{"None", Dtype::kNone},
-             {"float16", Dtype::kFloat16},
-             {"float32", Dtype::kFloat32},
-             {"float64", Dtype::kFloat64},
-             {"int32", Dtype::kInt32},
-             {"int64", Dtype::kInt64},
-             {"int8", Dtype::kInt8}},
+            dtype_words({Dtype::kNone, Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32, Dtype::kInt64,
+                         Dtype::kInt8}),
             Dtype::kNone, "The type of the output; None: that of data.")
     .attr(&NormAttrs::keepdims, "keepdims", false, "Whether reduced axes stay, with length 1.")
     .input("data", "Any shape.")

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/softmax.hpp"
 
+#include "op/dtype_words.hpp"
+
 namespace cohort {
 namespace {
 
@@ -49,11 +51,8 @@ OpBuilder<SoftmaxAttrs> normalised(const char *name, const char *doc, const char
       .attr(&SoftmaxAttrs::axis, "axis", -1, "The axis; negative counts from the last.")
       .attr(&SoftmaxAttrs::temperature, "temperature", std::nullopt, "Divides data before the exponential; None: 1.")
       .choice(&SoftmaxAttrs::dtype, "dtype",
-              {{"None", Dtype::kNone},
-               {"float16", Dtype::kFloat16},
-               {"float32", Dtype::kFloat32},
-               {"float64", Dtype::kFloat64}},
-              Dtype::kNone, "Type of the output; None: that of data.")
+              dtype_words({Dtype::kNone, Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64}), Dtype::kNone,
+              "Type of the output; None: that of data.")
       .attr(&SoftmaxAttrs::use_length, "use_length", false, use_length_doc)
       .shown_as("boolean or None")
       .input("data", "Any shape of at least one axis.")

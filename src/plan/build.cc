@@ -122,6 +122,9 @@ class Builder {
       if (is_whole) value.node = n, value.output = output;
       step.outputs.push_back(ir_.add_value(std::move(value)));
     }
+    const Pass pass = ir_.request->is_train ? Pass::kTraining : Pass::kInference;
+    for (const int k : node.op->mutated(node.parsed, inputs.size(), pass))
+      ir_.values[size_t(ir_.root(inputs[size_t(k)]))].changes = true;
     ir_.steps.push_back(std::move(step));
     return ir_.steps.back().outputs;
   }

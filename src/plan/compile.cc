@@ -2,6 +2,7 @@
 // The passes in their order, and what is said of the finished plan.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/log.hpp"
 #include "plan/ir.hpp"
@@ -66,6 +67,31 @@ void find_written_arguments(const plan::Ir &ir, Plan *plan) {
   }
 }
 
+// What backward reads of a forward pass.
+void find_kept(const plan::Ir &ir, Plan *plan) {
+  std::set<int> made, kept;
+  const auto visit = [&](size_t begin, size_t end, const auto &fn) {
+    for (size_t s = begin; s < end; ++s) fn(plan->steps[s]);
+  };
+  const auto note = [&](int v, std::set<int> *to) {
+    if (v >= 0) to->insert(ir.root(v));
+  };
+  visit(0, plan->num_forward, [&](const PlanStep &step) {
+    for (const int v : step.outputs) note(v, &made);
+    note(step.saved, &made);
+  });
+  visit(plan->num_forward, plan->steps.size(), [&](const PlanStep &step) {
+    for (const int v : step.inputs) note(v, &kept);
+    note(step.saved, &kept);
+  });
+  for (const int v : kept) {
+    if (made.count(v) == 0) continue;
+    const Slot &slot = plan->slots[size_t(v)];
+    if (slot.place == Place::kArena) plan->keeps_values = true;
+    if (slot.place == Place::kOutput) plan->kept_outputs.push_back(slot.index);
+  }
+}
+
 }  // namespace
 
 Plan compile(const PlanRequest &request) {
@@ -99,6 +125,7 @@ Plan compile(const PlanRequest &request) {
   plan::assign_memory(ir, &plan);
   order_gradients(&plan);
   find_written_arguments(ir, &plan);
+  find_kept(ir, &plan);
   plan.node_slots = ir.node_values;
   plan.head_slots = ir.heads;
   plan.head_gradient_slots = ir.head_gradients;

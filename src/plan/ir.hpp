@@ -19,6 +19,7 @@ struct Value {
   int device = 0;
   int node = -1, output = 0;  // the output of the graph that it is, or -1
   int narrow_of = -1;         // the value that it is in a narrower type (precision.cc)
+  bool changes = false;  // a forward step writes what it reads here: who comes before that step must not come later
 };
 
 struct IrStep {
@@ -70,6 +71,8 @@ struct Ir {
     const int alias = values[size_t(value)].alias;
     return alias >= 0 ? alias : value;
   }
+  // What was made of it once may be out of date.
+  bool changes(int value) const { return values[size_t(root(value))].changes; }
   // Of an argument that is rarely written: what is made of it alone may be kept until it is.
   bool is_parameter(int value) const {
     const Value &v = values[size_t(value)];
@@ -96,6 +99,9 @@ struct Ir {
 };
 
 inline constexpr char kScaleGradient[] = "_scale_gradient";
+
+// Up to where the next block of memory may begin.
+inline size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // What a step computes and moves, as its shapes say: products alone count, of backward those whose results are wanted.
 struct Cost {

@@ -145,7 +145,8 @@ class LayoutPass {
     const Place place = ir_.values[size_t(value)].place;
     const bool fixed = place == Place::kArena || place == Place::kConstant;
     for (const Reordered &known : reordered_[value]) {
-      if ((fixed || known.backward == in_backward_) && same_layout(known.layout, layout)) return known.result;
+      if (ir_.changes(value) || !same_layout(known.layout, layout)) continue;
+      if (fixed || known.backward == in_backward_) return known.result;
     }
     TensorSpec to = ir_.values[size_t(value)].spec;
     to.layout = layout;

@@ -16,10 +16,7 @@
 namespace cohort::plan {
 namespace {
 
-constexpr size_t kAlignment = 64;
 constexpr size_t kFewBlocks = 4096;
-
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Memory of one device that grows as needed.
 class Gaps {

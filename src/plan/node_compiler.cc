@@ -3,15 +3,11 @@
 #include <utility>
 
 #include "base/small_array.hpp"
+#include "plan/ir.hpp"
 #include "plan/node_compiler.hpp"
-#include "plan/plan.hpp"
 
 namespace cohort::plan {
 namespace {
-
-constexpr size_t kAlignment = 64;
-
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 void *behind(void *memory, size_t offset) { return static_cast<char *>(memory) + offset; }
 

@@ -69,7 +69,7 @@ void place(Ir &ir) {
     for (int &input : step.inputs) {
       if (ir.values[size_t(input)].device == step.device) continue;
       const auto known = copies.find({input, step.device});
-      if (known != copies.end()) {
+      if (known != copies.end() && !ir.changes(input)) {
         input = known->second;
         continue;
       }

@@ -122,6 +122,8 @@ struct Plan {
   std::vector<std::pair<int, size_t>>
       gradient_order;  // (argument, backward steps after which it is done with), ascending
   std::vector<int> written_forward, written_backward;  // arguments that operators overwrite
+  bool keeps_values = false;                           // backward reads what forward leaves in the arena
+  std::vector<int> kept_outputs;                       // and what it leaves in these
   std::vector<GradientReport> reports;
   bool brief_forward = false, brief_backward = false;
   bool stateful = false;  // it is for one owner, and calls the host: its work is nobody's but a queue's to run

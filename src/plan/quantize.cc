@@ -183,7 +183,7 @@ class QuantizePass {
   // Before `reader`: the bytes of a value that has a range.
   int make_bytes(int value, const IrStep &reader) {
     const int root = ir_.root(value);
-    if (bytes_[size_t(root)].value < 0) {
+    if (bytes_[size_t(root)].value < 0 || ir_.changes(root)) {
       Bytes bytes = bytes_for(*range_of(value));
       bytes.value = add_value(root, bytes.dtype);
       bytes_[size_t(root)] = bytes;

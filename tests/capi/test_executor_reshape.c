@@ -231,6 +231,104 @@ static void a_reshaped_executor_stands_alone(void **state) {
   cohort_executor_free(grandchild);
 }
 
+/* tanh layers, so that backward needs what forward has made. */
+static cohort_symbol *two_layers(void) {
+  cohort_symbol *net = node("FullyConnected", "first", ATTRS("num_hidden", "8"), INPUTS(variable("data")));
+
+  net = node("Activation", NULL, ATTRS("act_type", "tanh"), INPUTS(net));
+  net = node("FullyConnected", "second", ATTRS("num_hidden", "8"), INPUTS(net));
+  return node("FullyConnected", "third", ATTRS("num_hidden", "1"),
+              INPUTS(node("Activation", NULL, ATTRS("act_type", "tanh"), INPUTS(net))));
+}
+
+static void fill_evenly(cohort_executor *executor, const char *name, uint64_t seed) {
+  cohort_ndarray *array = arg_of(executor, name);
+
+  ok(cohort_ndarray_fill_uniform(array, -1, 1, seed));
+  cohort_ndarray_free(array);
+}
+
+static void read_gradient(cohort_executor *executor, float *values) {
+  cohort_ndarray *array = grad_of(executor, "first_weight");
+
+  ok(cohort_ndarray_read(array, values, 24 * sizeof(float)));
+  cohort_ndarray_free(array);
+}
+
+/* What a forward pass has left for backward is there when a larger executor has been made since, and is missed when
+ * that has run. */
+static void backward_knows_whether_others_have_worked_in_its_memory(void **state) {
+  cohort_executor *small = simple_bind_with(two_layers(), desc("data", SHAPE(2, 3), NULL), "write"), *large = NULL;
+  cohort_reshape_options options = COHORT_RESHAPE_OPTIONS_INIT;
+  cohort_ndarray *head = floats(SHAPE(2, 1), FLOATS(1, 1));
+  float alone[24], found[24];
+  int32_t is_train;
+
+  (void)state;
+  fill_evenly(small, "data", 1);
+  fill_evenly(small, "first_weight", 2);
+  fill_evenly(small, "second_weight", 3);
+  fill_evenly(small, "third_weight", 4);
+  ok(cohort_executor_forward(small, 1));
+  ok(cohort_executor_backward(small, &head, 1, 1));
+  read_gradient(small, alone);
+
+  options.allow_up_sizing = 1;
+  ok(cohort_executor_forward(small, 1));
+  ok(try_reshape(&large, small, desc("data", SHAPE(64, 3), NULL), &options));
+  fill_evenly(large, "data", 5);
+  ok(cohort_executor_backward(small, &head, 1, 1));
+  read_gradient(small, found);
+  assert_memory_equal(found, alone, sizeof(alone));
+
+  for (is_train = 0; is_train < 2; ++is_train) {
+    ok(cohort_executor_forward(small, 1));
+    ok(cohort_executor_forward(large, is_train));
+    fails(cohort_executor_backward(small, &head, 1, 1), COHORT_ERROR_STATE, "run forward again");
+    read_gradient(small, found);
+    assert_memory_equal(found, alone, sizeof(alone));
+    ok(cohort_executor_forward(small, 1));
+    ok(cohort_executor_backward(small, &head, 1, 1));
+    ok(cohort_executor_backward(small, &head, 1, 1));
+    read_gradient(small, found);
+    assert_memory_equal(found, alone, sizeof(alone));
+  }
+  cohort_ndarray_free(head);
+  cohort_executor_free(small);
+  cohort_executor_free(large);
+}
+
+/* Likewise of a network in two parts, one of a shape that values say, the first of which shares memory with others:
+ * nothing is written. */
+static void networks_in_parts_know_it_before_they_begin(void **state) {
+  cohort_symbol *rows = node("_contrib_boolean_mask", NULL, NO_ATTRS, INPUTS(two_layers(), variable("index")));
+  cohort_symbol *net = node("FullyConnected", "last", ATTRS("num_hidden", "1", "no_bias", "1"), INPUTS(rows));
+  cohort_descs *known = desc("data", SHAPE(2, 3), NULL);
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_executor *parts, *whole;
+  cohort_ndarray *head = floats(SHAPE(1, 1), FLOATS(1));
+
+  (void)state;
+  add_desc(known, "index", SHAPE(2), NULL);
+  parts = simple_bind_with(net, known, "write");
+  options.shared_executor = parts;
+  options.grad_req = "write";
+  whole = simple_bind(two_layers(), desc("data", SHAPE(64, 3), NULL), &options);
+  set_arg(parts, "index", 0, 1);
+  set_arg(parts, "third_bias", 3);
+  ok(cohort_executor_forward(parts, 1));
+  fill(grad_of(parts, "last_weight"), 7);
+  ok(cohort_executor_forward(whole, 1));
+  fails(cohort_executor_backward(parts, &head, 1, 1), COHORT_ERROR_STATE, "run forward again");
+  holds_free(grad_of(parts, "last_weight"), 7);
+  ok(cohort_executor_forward(parts, 1));
+  ok(cohort_executor_backward(parts, &head, 1, 1));
+  holds_free(grad_of(parts, "last_weight"), 3);
+  cohort_ndarray_free(head);
+  cohort_executor_free(parts);
+  cohort_executor_free(whole);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(shapes_follow_from_those_given),
@@ -241,6 +339,8 @@ int main(void) {
       TEST(auxiliary_states_are_shared),
       TEST(contradictions_name_the_node),
       TEST(a_reshaped_executor_stands_alone),
+      TEST(backward_knows_whether_others_have_worked_in_its_memory),
+      TEST(networks_in_parts_know_it_before_they_begin),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -309,6 +309,46 @@ static void passes_that_add_up_have_one_factor(void **state) {
   }
 }
 
+/* Likewise where one group adds to what another one has left in gradients that they share, larger batches and gradients
+ * that the other one does not have among them. */
+static void passes_of_several_groups_that_add_up_have_one_factor(void **state) {
+  cohort_group *groups[2][2]; /* without a loss scale and with one; of the larger batch, of the smaller one */
+  cohort_optimizer *optimizers[2];
+  float found[2][2], weights[2][2];
+  int scales;
+
+  (void)state;
+  for (scales = 0; scales < 2; ++scales) {
+    cohort_group_options options = scaled(scales ? 16 : 0, 0);
+    cohort_group **const both = groups[scales];
+    cohort_ndarray *array;
+
+    options.grad_req = "add";
+    optimizers[scales] = sgd("0");
+    both[0] = bind_regression(2, 4, &options);
+    options.shared_group = both[0];
+    both[1] = bind(regression("1"), 1, desc("data", SHAPE(4, 2), NULL), desc("label", SHAPE(4, 1), NULL),
+                   NAMES("fc_weight"), &options);
+    run(both[0], 1);
+    if (scales) ok(cohort_group_set_loss_scale(both[1], 64, 0));
+    run(both[1], 2);
+    array = device_array(both[0], COHORT_GROUP_GRADS, 0, 0);
+    ok(cohort_ndarray_read(array, found[scales], sizeof(found[scales])));
+    cohort_ndarray_free(array);
+    ok(cohort_group_update(both[0], optimizers[scales], COHORT_UPDATE_ON_STORE));
+    array = device_array(both[0], COHORT_GROUP_PARAMS, 0, 0);
+    ok(cohort_ndarray_read(array, weights[scales], sizeof(weights[scales])));
+    cohort_ndarray_free(array);
+  }
+  assert_true(found[0][0] != 0 && found[1][0] == 64 * found[0][0] && found[1][1] == 64 * found[0][1]);
+  assert_true(weights[0][0] != 1 && weights[0][0] == weights[1][0] && weights[0][1] == weights[1][1]);
+  for (scales = 0; scales < 2; ++scales) {
+    cohort_group_free(groups[scales][0]);
+    cohort_group_free(groups[scales][1]);
+    cohort_optimizer_free(optimizers[scales]);
+  }
+}
+
 /* The factor goes where the optimizer's states go: training goes on with it. */
 static void it_is_saved_with_the_states(void **state) {
   const cohort_group_options options = scaled(1024, 2);
@@ -550,6 +590,7 @@ int main(void) {
       TEST(sums_that_overflow_skip_the_update),
       TEST(an_update_divides_by_what_backward_took),
       TEST(passes_that_add_up_have_one_factor),
+      TEST(passes_of_several_groups_that_add_up_have_one_factor),
       TEST(it_is_saved_with_the_states),
       TEST(a_queued_pass_keeps_its_factor),
       TEST(what_cannot_be_scaled_is_refused),

@@ -297,6 +297,21 @@ static void a_family_works_one_at_a_time(void **state) {
   cohort_group_free(second);
 }
 
+/* SHR-07: what one has left for its backward pass is gone when another has run. */
+static void backward_after_another_group_has_run_is_refused(void **state) {
+  cohort_group *first = bind_network(2, 4, NULL), *second = bind_network(1, 2, first);
+
+  (void)state;
+  forward(first, counted(SHAPE(4, 2), 1), counted(SHAPE(4, 1), 0), 1);
+  forward(second, counted(SHAPE(2, 2), 1), counted(SHAPE(2, 1), 0), 1);
+  fails(cohort_group_backward(first, NULL, 0), COHORT_ERROR_STATE, "run forward again");
+  backward(second, NULL);
+  forward(first, counted(SHAPE(4, 2), 1), counted(SHAPE(4, 1), 0), 1);
+  backward(first, NULL);
+  cohort_group_free(first);
+  cohort_group_free(second);
+}
+
 /* SHR-08: memory lives as long as someone uses it: the group shared with may go first, or in between. */
 static void the_shared_group_may_go_first(void **state) {
   cohort_group *first = bind_fc(NULL, 1), *second = bind_fc(first, 1), *third;
@@ -325,6 +340,7 @@ int main(void) {
       TEST(contexts_are_those_of_the_shared_group),
       TEST(training_and_inference_share_either_way),
       TEST(a_family_works_one_at_a_time),
+      TEST(backward_after_another_group_has_run_is_refused),
       TEST(the_shared_group_may_go_first),
   };
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays that share memory with others, on a tape: what is written around them is none of their business. */
+#include <time.h>
+
 #include "support/executor_tests.h"
 
 static const float rows[] = {1, 2, 3, 4, 5, 6};
@@ -86,10 +88,43 @@ static void operators_may_write_other_rows(void **state) {
   cohort_ndarray_free(gradient);
 }
 
+/* A hundred thousand of them, one by one, take as long as a hundred thousand calls do. */
+static void many_rows_may_be_written(void **state) {
+  enum { ROWS = 100000 };
+  cohort_ndarray *batch = NULL, *first = NULL, *gradient = floats(SHAPE(1), FLOATS(0)), *output;
+  cohort_tape *tape;
+  const clock_t begin = clock();
+  const float value = 3;
+  int64_t i;
+
+  (void)state;
+  ok(cohort_ndarray_zeros(SHAPE(ROWS), COHORT_DTYPE_FLOAT32, NULL, &batch));
+  ok(cohort_ndarray_at(batch, 0, &first));
+  ok(cohort_ndarray_write(first, &value, sizeof(value)));
+  tape = marked(first, gradient);
+  output = square_of(tape, first);
+  for (i = 1; i < ROWS; ++i) {
+    cohort_ndarray *row = NULL;
+
+    ok(cohort_ndarray_at(batch, i, &row));
+    ok(cohort_ndarray_write(row, &value, sizeof(value)));
+    cohort_ndarray_free(row);
+  }
+  ok(cohort_tape_backward(tape, &output, NULL, 1, NULL));
+  holds(gradient, 6);
+  assert_true((double)(clock() - begin) / CLOCKS_PER_SEC < 10);
+  cohort_ndarray_free(output);
+  cohort_ndarray_free(first);
+  cohort_ndarray_free(batch);
+  cohort_ndarray_free(gradient);
+  cohort_tape_free(tape);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(other_rows_may_be_written),
       TEST(operators_may_write_other_rows),
+      TEST(many_rows_may_be_written),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

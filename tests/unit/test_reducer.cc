@@ -179,11 +179,11 @@ TEST(buckets_end_where_their_bytes_are_reached) {
   CHECK(buckets_of(list, 800).ends == (std::vector<int>{2, 4, 5}));
   CHECK(buckets_of(list, 801).param_ends == (std::vector<int>{3, 5}));
   CHECK(buckets_of(list, 0).ends == (std::vector<int>{5}));
-  // Those that backward is done with at once stay together, and other arguments may lie between parameters.
+  // Other arguments may lie between parameters.
   const std::vector<Given> spaced = {
-      {"a", {100}, Dtype::kFloat32, 1}, {"b", {100}, Dtype::kFloat32, 1}, {"c", {100}, Dtype::kFloat32, 4}};
-  CHECK(buckets_of(spaced, 1).ends == (std::vector<int>{2, 5}));
-  CHECK(buckets_of(spaced, 1).param_ends == (std::vector<int>{2, 3}));
+      {"a", {100}, Dtype::kFloat32, 1}, {"b", {100}, Dtype::kFloat32, 2}, {"c", {100}, Dtype::kFloat32, 5}};
+  CHECK(buckets_of(spaced, 1).ends == (std::vector<int>{2, 3, 6}));
+  CHECK(buckets_of(spaced, 1).param_ends == (std::vector<int>{1, 2, 3}));
   // A large model in pieces of an eighth, whatever the machine.
   const std::vector<Given> large(16, {"w", {65536}});
   CHECK_EQ(buckets_of(large, 0).ends.size(), size_t(8));
@@ -212,6 +212,26 @@ TEST(groups_of_one_network_have_one_hash_on_whatever_devices) {
   CHECK_EQ(hash_of_group(7, 3, 12), hash);
   CHECK(hash_of_group(8, 1, 4) != hash);
   CHECK(hash_of_group(7, 1, 4, {"fc1_bias"}) != hash);
+}
+
+// s(x(data)) + y(data), and s on another context or not: there, y's gradient is made while x's waits for that of s.
+TEST(the_hash_of_buckets_is_that_of_the_network_alone) {
+  const auto layer = [](const char *name, const Symbol &input, AttrMap attrs) {
+    attrs["num_hidden"] = "64";
+    return Symbol::create("FullyConnected", attrs, name, {}, {input});
+  };
+  const auto hash_of = [&](const std::vector<std::map<std::string, Context>> &group2ctx) {
+    const Symbol data = Symbol::variable("data"), y = layer("y", data, {}), x = layer("x", data, {});
+    const Symbol sum = Symbol::create("elemwise_add", {}, "sum", {}, {y, layer("s", x, {{"__ctx_group__", "far"}})});
+    GroupOptions options;
+    options.contexts = {{DeviceType::kCpu, 0}};
+    options.group2ctx = group2ctx;
+    options.all_params = true;
+    const Symbol loss = Symbol::create("LinearRegressionOutput", {}, "loss", {}, {sum});
+    const DataDescs labels = {{"loss_label", Shape{64, 64}}};
+    return Group::create(loss, {{"data", Shape{64, 64}}}, labels, options)->exchange_hash();
+  };
+  CHECK_EQ(hash_of({{{"far", {DeviceType::kCpu, 1}}}}), hash_of({}));
 }
 
 UNIT_MAIN()

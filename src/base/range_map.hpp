@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of ranges [begin, end) of numbers, such as addresses, that do not overlap. For ndarray and executor.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <map>
+#include <utility>
+
+namespace cohort {
+
+template <typename T>
+class RangeMap {
+ public:
+  // Whatever parts of the range had before.
+  void set(size_t begin, size_t end, T value) {
+    if (begin >= end) return;
+    cut(begin);
+    cut(end);
+    pieces_.erase(pieces_.lower_bound(begin), pieces_.lower_bound(end));
+    pieces_.emplace(begin, Piece{end, std::move(value)});
+  }
+  // Those of all pieces that overlap the range.
+  template <typename Fn>
+  void look(size_t begin, size_t end, Fn &&fn) const {
+    auto piece = pieces_.upper_bound(begin);
+    if (piece != pieces_.begin() && std::prev(piece)->second.end > begin) --piece;
+    for (; piece != pieces_.end() && piece->first < end; ++piece) fn(piece->second.value);
+  }
+  // Of the range alone, which has a value everywhere then: where it had none, T().
+  template <typename Fn>
+  void change(size_t begin, size_t end, Fn &&fn) {
+    if (begin >= end) return;
+    cut(begin);
+    cut(end);
+    for (size_t at = begin; at < end;) {
+      const auto next = pieces_.lower_bound(at);
+      const size_t until = next == pieces_.end() ? end : std::min(end, next->first);
+      if (until > at) pieces_.emplace(at, Piece{until, T()});
+      Piece &piece = pieces_.at(at);
+      fn(piece.value);
+      at = piece.end;
+    }
+  }
+
+ private:
+  struct Piece {
+    size_t end;
+    T value;
+  };
+  // No piece goes on beyond this place.
+  void cut(size_t at) {
+    const auto after = pieces_.lower_bound(at);
+    if (after == pieces_.begin()) return;
+    Piece &piece = std::prev(after)->second;
+    if (piece.end <= at) return;
+    pieces_.emplace_hint(after, at, piece);
+    piece.end = at;
+  }
+
+  std::map<size_t, Piece> pieces_;  // by where they begin
+};
+
+}  // namespace cohort
