@@ -173,6 +173,12 @@ test 'update_metric goes device by device, by name, split or by any object' => s
     my $any = Any::Metric->new;
     $group->update_metric($any, $labels);
     is_deeply($any->{seen}, [[1, 2], [1, 2], [3, 8], [3, 4]]);
+    $any->{seen} = [];
+    $group->update_metric($any, [[nd([[1], [2]])], [nd([[3], [8]])]], 1);
+    is_deeply($any->{seen}, [[1, 2], [1, 2], [3, 8], [3, 4]], 'split already');
+    { package Dying::Metric; sub update { die {reason => 7} } }
+    eval { $group->update_metric(bless({}, 'Dying::Metric'), $labels) };
+    is($@->{reason}, 7);
     fails { $group->update_metric($mse, []) } 'invalid_argument', qr/label/;
     fails { $group->update_metric($mse, [nd([[1]])]) } 'shape', qr/label/;
     fails { $group->update_metric('mse', $labels) } 'invalid_argument', qr/metric/;

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use AI::Cohort::FFI;
 use AI::Cohort::Executor::Group;
+use AI::Cohort::Metric;
 use Scalar::Util qw(blessed);
 
 our @ISA = ('AI::Cohort::Handle');
@@ -98,8 +99,9 @@ sub update {
 }
 
 sub update_metric {
-    my ($self, $metric, $labels, $pre_sliced) = @_;
-    my $handle = handle_of($metric, 'metric');
+    my ($self, $given, $labels, $pre_sliced) = @_;
+    my $metric = AI::Cohort::Metric->_of($given);
+    my $handle = $metric->{handle};
     if ($pre_sliced) {
         my @devices = map { AI::Cohort::Executor::Group::_arrays_of_batch($_) || [] } @{list_of($labels, 'labels')};
         my $num = AI::Cohort::Executor::Group::_same_count(\@devices);
