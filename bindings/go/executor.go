@@ -27,10 +27,10 @@ func (e *Executor) on(f func(raw *C.cohort_executor) *C.cohort_error) error {
 }
 
 // SimpleBind binds a network to arrays of zeros, made for the shapes that are known by name. Options: WithGradReq, WithGradReqs,
-// WithGradReqList, WithTypes, WithSharedExecutor, WithThreads, WithSeed.
+// WithGradReqList, WithTypes, WithSharedExecutor, WithCtxGroup, WithThreads, WithSeed.
 func SimpleBind(symbol *Symbol, context Context, shapes map[string][]int, options ...Option) (*Executor, error) {
 	s, err := settingsOf("SimpleBind", options, "WithGradReq", "WithGradReqs", "WithGradReqList", "WithTypes",
-		"WithSharedExecutor", "WithThreads", "WithSeed")
+		"WithSharedExecutor", "WithCtxGroup", "WithThreads", "WithSeed")
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +49,10 @@ func SimpleBind(symbol *Symbol, context Context, shapes map[string][]int, option
 }
 
 // Bind binds a network to arrays by name, which are used as they are. An argument has a gradient where there is an array for it in grads.
-// Options: WithGradReq, WithGradReqs, WithGradReqList, WithSharedExecutor, WithThreads, WithSeed.
+// Options: WithGradReq, WithGradReqs, WithGradReqList, WithSharedExecutor, WithCtxGroup, WithThreads, WithSeed.
 func Bind(symbol *Symbol, context Context, args, grads, aux Params, options ...Option) (*Executor, error) {
 	s, err := settingsOf("Bind", options, "WithGradReq", "WithGradReqs", "WithGradReqList", "WithSharedExecutor",
-		"WithThreads", "WithSeed")
+		"WithCtxGroup", "WithThreads", "WithSeed")
 	if err != nil {
 		return nil, err
 	}

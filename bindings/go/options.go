@@ -31,6 +31,7 @@ type settings struct {
 	sharedExecutor *Executor
 	sharedArgs     []string
 	types          map[string]Dtype
+	ctxGroups      []ctxGroup
 	threads        int
 	seed           uint64
 	defaultBucket  string
@@ -132,6 +133,17 @@ func WithTypes(types map[string]Dtype) Option {
 	return option("WithTypes", func(s *settings) { s.types = types })
 }
 
+// WithCtxGroup says where the nodes whose attribute __ctx_group__ is this name run: one context, or in a group one for each of its own.
+// Once there is such an option, each of the names is wanted.
+func WithCtxGroup(name string, contexts ...Context) Option {
+	return option("WithCtxGroup", func(s *settings) { s.ctxGroups = append(s.ctxGroups, ctxGroup{name, contexts}) })
+}
+
+type ctxGroup struct {
+	name     string
+	contexts []Context
+}
+
 // WithThreads gives the number of threads of each CPU context.
 func WithThreads(num int) Option { return option("WithThreads", func(s *settings) { s.threads = num }) }
 
@@ -187,7 +199,7 @@ func (s *settings) requests(c *scratch) (word *C.char, list, names **C.char, num
 	return c.text(GradReqWrite.String(), "grad_req"), nil, nil, 0
 }
 
-func (s *settings) group(c *scratch) *C.cohort_group_options {
+func (s *settings) group(c *scratch, numContexts int) *C.cohort_group_options {
 	made := (*C.cohort_group_options)(c.bytes(C.sizeof_cohort_group_options))
 	C.cohort_group_options_init(made, C.sizeof_cohort_group_options)
 	made.workload, made.num_workloads = c.reals(s.workload), C.size_t(len(s.workload))
@@ -198,11 +210,29 @@ func (s *settings) group(c *scratch) *C.cohort_group_options {
 	made.fixed_param_names, made.num_fixed_param_names = c.texts(s.fixed, "fixed params"), C.size_t(len(s.fixed))
 	made.grad_req, made.grad_req_list, made.grad_req_names, made.num_grad_reqs = s.requests(c)
 	made.state_names, made.num_state_names = c.texts(s.states, "states"), C.size_t(len(s.states))
+	made.ctx_group_names, made.ctx_group_contexts, made.num_ctx_groups, made.contexts_per_ctx_group = s.placed(c, numContexts)
 	if s.sharedGroup != nil {
 		made.shared_group = (*C.cohort_group)(c.pin(&s.sharedGroup.handle, "shared group"))
 	}
 	made.num_threads, made.seed = s.threadsIn(c), C.uint64_t(s.seed)
 	return made
+}
+
+// placed gives names and contexts of the context groups, of which all have as many as the first, num of them at most.
+func (s *settings) placed(c *scratch, num int) (names **C.char, contexts *C.cohort_context, groups, each C.size_t) {
+	var words []string
+	var flat []Context
+	for _, one := range s.ctxGroups {
+		if first := len(s.ctxGroups[0].contexts); len(one.contexts) != first || first == 0 || first > 1 && first != num {
+			c.fail(newError(ErrorClassInvalidArgument, one.name, "ctx group '%s': expected 1 context or %d, as many for each group, found %d",
+				one.name, num, len(one.contexts)))
+		}
+		words, flat = append(words, one.name), append(flat, one.contexts...)
+	}
+	if len(words) > 0 {
+		each = C.size_t(len(s.ctxGroups[0].contexts))
+	}
+	return c.texts(words, "ctx group"), c.contexts(flat), C.size_t(len(words)), each
 }
 
 func flatRows(rows [][2]int) []int {
@@ -240,6 +270,7 @@ func inOrder[T any](from map[string]T, keys []string) []T {
 func (s *settings) executor(c *scratch) *C.cohort_executor_options {
 	made := (*C.cohort_executor_options)(c.bytes(C.sizeof_cohort_executor_options))
 	C.cohort_executor_options_init(made, C.sizeof_cohort_executor_options)
+	made.ctx_group_names, made.ctx_group_contexts, made.num_ctx_groups, _ = s.placed(c, 1)
 	if s.sharedExecutor != nil {
 		made.shared_executor = (*C.cohort_executor)(c.pin(&s.sharedExecutor.handle, "shared executor"))
 	}

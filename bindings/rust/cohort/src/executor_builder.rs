@@ -25,6 +25,7 @@ pub struct ExecutorBuilder<'a> {
     dtypes: Vec<(String, Dtype)>,
     requests: Requests,
     shared: Option<(&'a mut Executor, Vec<String>)>,
+    ctx_groups: Vec<(String, Context)>,
     num_threads: i32,
     seed: u64,
 }
@@ -38,6 +39,7 @@ impl<'a> ExecutorBuilder<'a> {
             dtypes: Vec::new(),
             requests: Requests::All(GradReq::Write),
             shared: None,
+            ctx_groups: Vec::new(),
             num_threads: 0,
             seed: 0,
         }
@@ -86,6 +88,12 @@ impl<'a> ExecutorBuilder<'a> {
         self
     }
 
+    /// Where the nodes of a `__ctx_group__` are.
+    pub fn ctx_group(mut self, name: &str, context: &Context) -> Self {
+        self.ctx_groups.push((name.into(), *context));
+        self
+    }
+
     /// Threads of a CPU context.
     pub fn num_threads(mut self, num: u16) -> Self {
         self.num_threads = num.into();
@@ -115,7 +123,8 @@ impl<'a> ExecutorBuilder<'a> {
         };
         let words = Texts::new(&each.iter().map(|req| req.word()).collect::<Vec<_>>(), "grad_req")?;
         let names = Texts::new(&named.iter().map(|(name, _)| name).collect::<Vec<_>>(), "grad_req")?;
-        let mut options = self.options();
+        let placed = self.placed()?;
+        let mut options = self.options(&placed);
         match &self.requests {
             Requests::All(_) => options.grad_req = unsafe { *words.as_ptr() },
             requests => {
@@ -167,7 +176,8 @@ impl<'a> ExecutorBuilder<'a> {
             other.tied = true;
         }
         let other = shared.as_ref().map(|(other, _)| other.at());
-        let (mut options, context) = (self.options(), self.context.to_raw());
+        let placed = self.placed()?;
+        let (mut options, context) = (self.options(&placed), self.context.to_raw());
         options.shared_executor = other.as_ref().map_or(null_mut(), |other| **other);
         let mut made = Executor::out(|out| unsafe {
             sys::cohort_executor_bind(
@@ -187,10 +197,19 @@ impl<'a> ExecutorBuilder<'a> {
         Ok(made)
     }
 
-    fn options(&self) -> sys::cohort_executor_options {
+    fn placed(&self) -> Result<(Texts, Vec<sys::cohort_context>)> {
+        let names: Vec<_> = self.ctx_groups.iter().map(|(name, _)| name).collect();
+        Ok((Texts::new(&names, "ctx_group")?, self.ctx_groups.iter().map(|(_, context)| context.to_raw()).collect()))
+    }
+
+    /// The names and contexts are pointed to.
+    fn options(&self, (names, contexts): &(Texts, Vec<sys::cohort_context>)) -> sys::cohort_executor_options {
         // SAFETY: zero in any field is its default.
         let mut options: sys::cohort_executor_options = unsafe { std::mem::zeroed() };
         options.struct_size = std::mem::size_of_val(&options);
+        options.ctx_group_names = names.as_ptr();
+        options.ctx_group_contexts = contexts.as_ptr();
+        options.num_ctx_groups = contexts.len();
         options.num_threads = self.num_threads;
         options.seed = self.seed;
         options

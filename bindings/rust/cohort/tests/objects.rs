@@ -90,6 +90,21 @@ fn executors_run_on_the_callers_arrays() {
 }
 
 #[test]
+fn layers_are_placed_by_their_group() {
+    case(|| {
+        let mut net = linear();
+        net.set_attrs(&[("__ctx_group__", "first")]).unwrap();
+        let builder = || Executor::builder(&net).ctx_group("first", &Context::cpu(2)).shape("data", &[1, 2]);
+        let mut executor = builder().allocate().unwrap();
+        assert_eq!(executor.args().unwrap()["fc_weight"].context().unwrap(), Context::cpu(2));
+        assert_eq!(executor.forward(false).unwrap()[0].context().unwrap(), Context::cpu(2));
+        let args = executor.args().unwrap();
+        builder().bind(&args, &Params::new(), &Params::new()).unwrap().forward(false).unwrap();
+        fails(Executor::builder(&net).ctx_group("other", &Context::cpu(2)).allocate(), ErrorKind::Device, "first");
+    });
+}
+
+#[test]
 fn groups_split_run_and_update() {
     case(|| {
         let net = linear();
