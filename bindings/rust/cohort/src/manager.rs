@@ -2,7 +2,7 @@
 //! Managers: a group for each bucket of a bucketing network, all on the parameters of the main one.
 use crate::arrays::Arrays;
 use crate::error::{c_text, check, guarded, text, Result, Texts};
-use crate::executor::{see, Watch};
+use crate::executor::Watch;
 use crate::group::{flat, Group, Update};
 use crate::group_builder::{to_descs, Desc};
 use crate::model::Params;
@@ -15,6 +15,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, Range};
 use std::os::raw::{c_char, c_void};
 use std::ptr::{null, null_mut};
+use std::sync::Arc;
 
 /// Gives the symbol of a bucket by its key.
 type Symbols = Box<dyn FnMut(&str) -> Result<Symbol> + Send>;
@@ -203,7 +204,7 @@ pub struct Manager {
     symbol: Symbol,
     num_contexts: usize,
     _symbols: Option<Box<Symbols>>, // both outlive the handle
-    monitor: Option<Box<Watch>>,
+    monitor: Option<Arc<Watch>>,
     pub(crate) tied: bool,
 }
 
@@ -402,10 +403,17 @@ impl Manager {
 
     /// Calls a function with name and array of each output of each operator, whichever bucket runs.
     pub fn set_monitor(&mut self, function: impl FnMut(&str, &NDArray) + Send + 'static) -> Result<()> {
-        let mut boxed: Box<Watch> = Box::new(Box::new(function));
-        let user_data = &mut *boxed as *mut Watch as *mut c_void;
-        check(unsafe { sys::cohort_manager_set_monitor(*self.at(), Some(see), user_data, 0) })?;
-        self.monitor = Some(boxed);
+        let made = Watch::with(function, |see, user_data| unsafe {
+            sys::cohort_manager_set_monitor(*self.at(), see, user_data, 0)
+        })?;
+        self.monitor = Some(made);
+        Ok(())
+    }
+
+    /// No more of that.
+    pub fn clear_monitor(&mut self) -> Result<()> {
+        check(unsafe { sys::cohort_manager_set_monitor(*self.at(), None, null_mut(), 0) })?;
+        self.monitor = None;
         Ok(())
     }
 }

@@ -259,6 +259,49 @@ fn panics_in_callbacks_go_on_behind_the_call() {
 }
 
 #[test]
+fn a_reshaped_executor_keeps_what_watches_it() {
+    case(|| {
+        let seen = Arc::new(Mutex::new(0));
+        let mut first = Executor::simple_bind(&mlp(), &Context::cpu(0), &[("data", &[2, 4])], GradReq::Null).unwrap();
+        let (count, kept) = (seen.clone(), vec![7u64; 1000]);
+        first
+            .set_monitor(move |_, _| {
+                assert!(kept.iter().all(|&one| one == 7));
+                *count.lock().unwrap() += 1;
+            })
+            .unwrap();
+        let mut second = first.reshaped(&[("data", &[1, 4])], true, false).unwrap();
+        second.forward(false).unwrap();
+        let each = *seen.lock().unwrap();
+        assert!(each > 0);
+        drop(first);
+        let other = vec![1u64; 1000]; // where the function was
+        second.forward(false).unwrap();
+        let mut third = second.reshape(&[("data", &[2, 4])]).unwrap();
+        third.forward(false).unwrap();
+        assert_eq!(*seen.lock().unwrap(), 3 * each);
+        third.clear_monitor().unwrap();
+        third.forward(false).unwrap();
+        assert_eq!((*seen.lock().unwrap(), Arc::strong_count(&seen), other[0]), (3 * each, 1, 1));
+
+        let statistic = seen.clone();
+        let mut monitor = Monitor::builder(1)
+            .statistic(move |array| {
+                *statistic.lock().unwrap() += 1;
+                Ok(vec![array.copy(&Context::cpu(0))?])
+            })
+            .build()
+            .unwrap();
+        monitor.install_on_executor(&mut third).unwrap();
+        let mut fourth = third.reshaped(&[("data", &[1, 4])], true, false).unwrap();
+        drop(monitor);
+        drop(third);
+        fourth.forward(false).unwrap();
+        assert_eq!(*seen.lock().unwrap(), 3 * each);
+    });
+}
+
+#[test]
 fn objects_may_be_dropped_in_any_order_and_thread() {
     case(|| {
         let net = linear();
