@@ -79,7 +79,8 @@ Command convert_command() {
           "FILE is a symbol in JSON as MXNet 0.8 to 1.9 wrote it, or arrays: .params of any version, .npy or .npz. "
           "Arrays are\n"
           "written as the end of the output's name says. The output appears whole or not at all.\n",
-          {{"--output", "FILE", "where to; of arrays .params, .npy (one array) or .npz; of symbols any name, or '-', which is\n"
+          {{"--output", "FILE",
+            "where to; of arrays .params, .npy (one array) or .npz; of symbols any name, or '-', which is\n"
             "standard output; -o is short for it"},
            {"--symbol", "FILE", "name the arrays arg:NAME and aux:NAME, as a checkpoint of this symbol has them"},
            kJsonOption},

@@ -286,7 +286,8 @@ void inspect_arrays(const std::string &path, bool as_json) {
   table.add({"array", "shape", "type", "elements"});
   table.line();
   for (const Value &value : values) {
-    table.add({printable(value.name), shape_text(value.shape, "0"), dtype_text(value.dtype), with_commas(value.elements())});
+    table.add(
+        {printable(value.name), shape_text(value.shape, "0"), dtype_text(value.dtype), with_commas(value.elements())});
   }
   table.line();
   print(table.text() + plural(size_t(total.elements), "element") + " in " + plural(values.size(), "array") + ", " +

@@ -362,8 +362,8 @@ void run(const Arguments &arguments) {
   for (const Output &output : outputs) {
     json["outputs"].push_back(to_json(output.value));
     if (!has_output && !has_top) json["outputs"].back()["values"] = numbers_json(output);
-    text += printable(output.value.name) + " " + shape_text(output.value.shape, "0") + " " + dtype_text(output.value.dtype) +
-            "\n";
+    text += printable(output.value.name) + " " + shape_text(output.value.shape, "0") + " " +
+            dtype_text(output.value.dtype) + "\n";
     if (!has_output && !has_top) text += numbers_text(output);
   }
   if (has_top) {

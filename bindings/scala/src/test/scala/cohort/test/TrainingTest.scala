@@ -26,6 +26,17 @@ final class TrainingTest extends Case {
     refused(classOf[InvalidArgumentException])(all.update(labels, Vector.empty))
   }
 
+  @Test def `the last batch is filled up or left out`(): Unit = {
+    def iter(handle: String) =
+      new NDArrayIter(Array(1f, 2f, 3f, 4f, 5f), Shape(1), Array(0f, 1f, 2f, 3f, 4f), batchSize = 2, lastBatchHandle = handle)
+    val filled = iter("pad").toVector
+    equal(Vector(Vector(1f, 2f), Vector(3f, 4f), Vector(5f, 1f)), filled.map(_.data(0).toArray.toVector))
+    equal((Vector(0, 0, 1), Vector(4L, 0L), 3), (filled.map(_.pad), filled(2).index, iter("pad").numBatches))
+    near(filled(2).label(0).toArray, 4, 0)
+    equal(Vector(0, 0), iter("discard").map(_.pad).toVector)
+    refused(classOf[InvalidArgumentException], "expected pad or discard, found roll_over")(iter("roll_over"))
+  }
+
   @Test def `a metric's function that throws is thrown by the update`(): Unit = {
     val metric = EvalMetric.custom("fails")((_, _) => throw new NoSuchFieldException("mine"))
     refused(classOf[NoSuchFieldException], "mine")(metric.update(labels, preds))
