@@ -184,6 +184,35 @@ func TestLayersArePlacedByTheirGroup(t *testing.T) {
 	refused(t, err, cohort.ErrInvalidArgument, "expected an index below 2, found -1")
 }
 
+func TestPrecisionIsWhatTheLibraryTakes(t *testing.T) {
+	alone(t)
+	shapes := map[string][]int{"data": {1, 4}}
+	bind := func(compute cohort.Compute) error {
+		executor, err := cohort.SimpleBind(mlp(), cohort.CPU(0), shapes, cohort.WithCompute(compute))
+		if err == nil {
+			err = executor.Forward(false)
+		}
+		return err
+	}
+	refused(t, bind(cohort.Compute{Dtype: cohort.DtypeInt32}), cohort.ErrInvalidArgument, "found 4")
+	refused(t, bind(cohort.Compute{Dtype: cohort.DtypeFloat16}), cohort.ErrUnsupported, "float16")
+	refused(t, bind(cohort.Compute{Dtype: cohort.DtypeBfloat16, Float32Names: []string{"nobody"}}), cohort.ErrName, "nobody")
+	refused(t, bind(cohort.Compute{LossScale: 2}), cohort.ErrInvalidArgument, "an executor takes no GradientSum, LossScale")
+	done(bind(cohort.Compute{Dtype: cohort.DtypeBfloat16, Float32Names: []string{"fc"}, TF32: true}))
+
+	compute := cohort.Compute{Dtype: cohort.DtypeBfloat16, Float32Names: []string{"FullyConnected"}, LossScale: 1024,
+		LossScaleWindow: 10, GradientSum: cohort.DtypeBfloat16}
+	group := linearGroup(cohort.WithCompute(compute), cohort.BackwardOnce())
+	done(group.Forward([]*cohort.NDArray{full(1, 4, 2)}, nil, true))
+	done(group.Backward(full(1, 4, 1)))
+	near(t, ok(group.DeviceGrads(0))["fc_weight"], 2048, 2048)
+	refused(t, group.Backward(full(1, 4, 1)), cohort.ErrState, "")
+	done(group.Update(ok(cohort.NewOptimizer("sgd", cohort.Attrs{"learning_rate": 1})), cohort.UpdateModeOnStore))
+	args, _, err := group.Params()
+	done(err)
+	near(t, args["fc_weight"], -4, -4)
+}
+
 func TestOptimizersKeepTheirStates(t *testing.T) {
 	alone(t)
 	adam := ok(cohort.NewOptimizer("adam", cohort.Attrs{"learning_rate": 0.1}))

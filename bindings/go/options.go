@@ -32,6 +32,8 @@ type settings struct {
 	sharedArgs     []string
 	types          map[string]Dtype
 	ctxGroups      []ctxGroup
+	compute        Compute
+	backwardOnce   bool
 	threads        int
 	seed           uint64
 	defaultBucket  string
@@ -139,6 +141,34 @@ func WithCtxGroup(name string, contexts ...Context) Option {
 	return option("WithCtxGroup", func(s *settings) { s.ctxGroups = append(s.ctxGroups, ctxGroup{name, contexts}) })
 }
 
+// A Compute says in which types a network computes. Its zero value is float32 for all.
+type Compute struct {
+	Dtype           Dtype    // DtypeBfloat16: products of matrices, and what follows them, of float32 arrays; DtypeFloat16 on GPUs
+	Float32Names    []string // nodes and operators that stay in the network's types
+	NarrowNames     []string // those that compute so though their operator would not
+	TF32            bool     // on GPUs, float32 products may round their factors
+	GradientSum     Dtype    // of groups and managers: in which type devices' gradients are summed; DtypeBfloat16 is less to move
+	LossScale       float64  // of groups and managers: a factor on the loss, for float16; 0: none
+	LossScaleWindow int      // updates after which it doubles; 0: 2000
+}
+
+// WithCompute says in which types to compute.
+func WithCompute(compute Compute) Option {
+	return option("WithCompute", func(s *settings) { s.compute = compute })
+}
+
+// BackwardOnce lets a backward pass work in the memory of the forward pass: less of it, and only one after each forward pass.
+func BackwardOnce() Option {
+	return option("BackwardOnce", func(s *settings) { s.backwardOnce = true })
+}
+
+func (s *settings) lossScaleWindow(c *scratch) C.int32_t {
+	if window := s.compute.LossScaleWindow; window < 0 || window > 1<<31-1 {
+		c.fail(newError(ErrorClassInvalidArgument, "loss scale window", "loss scale window: expected 0 to %d, found %d", 1<<31-1, window))
+	}
+	return C.int32_t(clamp(s.compute.LossScaleWindow))
+}
+
 type ctxGroup struct {
 	name     string
 	contexts []Context
@@ -215,6 +245,11 @@ func (s *settings) group(c *scratch, numContexts int) *C.cohort_group_options {
 		made.shared_group = (*C.cohort_group)(c.pin(&s.sharedGroup.handle, "shared group"))
 	}
 	made.num_threads, made.seed = s.threadsIn(c), C.uint64_t(s.seed)
+	made.compute_dtype, made.tf32, made.backward_once = C.cohort_dtype(s.compute.Dtype), truth(s.compute.TF32), truth(s.backwardOnce)
+	made.float32_names, made.num_float32_names = c.texts(s.compute.Float32Names, "float32 names"), C.size_t(len(s.compute.Float32Names))
+	made.narrow_names, made.num_narrow_names = c.texts(s.compute.NarrowNames, "narrow names"), C.size_t(len(s.compute.NarrowNames))
+	made.gradient_sum_dtype = C.cohort_dtype(s.compute.GradientSum)
+	made.loss_scale, made.loss_scale_window = C.double(s.compute.LossScale), s.lossScaleWindow(c)
 	return made
 }
 
@@ -256,6 +291,11 @@ func (s *settings) manager(c *scratch, symbols unsafe.Pointer) *C.cohort_manager
 	}
 	made.num_threads, made.seed = s.threadsIn(c), C.uint64_t(s.seed)
 	made.state_names, made.num_state_names = c.texts(s.states, "states"), C.size_t(len(s.states))
+	made.compute_dtype, made.tf32, made.backward_once = C.cohort_dtype(s.compute.Dtype), truth(s.compute.TF32), truth(s.backwardOnce)
+	made.float32_names, made.num_float32_names = c.texts(s.compute.Float32Names, "float32 names"), C.size_t(len(s.compute.Float32Names))
+	made.narrow_names, made.num_narrow_names = c.texts(s.compute.NarrowNames, "narrow names"), C.size_t(len(s.compute.NarrowNames))
+	made.gradient_sum_dtype = C.cohort_dtype(s.compute.GradientSum)
+	made.loss_scale, made.loss_scale_window = C.double(s.compute.LossScale), s.lossScaleWindow(c)
 	return made
 }
 
@@ -275,5 +315,11 @@ func (s *settings) executor(c *scratch) *C.cohort_executor_options {
 		made.shared_executor = (*C.cohort_executor)(c.pin(&s.sharedExecutor.handle, "shared executor"))
 	}
 	made.num_threads, made.seed = s.threadsIn(c), C.uint64_t(s.seed)
+	if p := s.compute; p.GradientSum != DtypeFloat32 || p.LossScale != 0 || p.LossScaleWindow != 0 {
+		c.fail(newError(ErrorClassInvalidArgument, "compute", "compute: an executor takes no GradientSum, LossScale and LossScaleWindow"))
+	}
+	made.compute_dtype, made.tf32, made.backward_once = C.cohort_dtype(s.compute.Dtype), truth(s.compute.TF32), truth(s.backwardOnce)
+	made.float32_names, made.num_float32_names = c.texts(s.compute.Float32Names, "float32 names"), C.size_t(len(s.compute.Float32Names))
+	made.narrow_names, made.num_narrow_names = c.texts(s.compute.NarrowNames, "narrow names"), C.size_t(len(s.compute.NarrowNames))
 	return made
 }

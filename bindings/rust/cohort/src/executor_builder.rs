@@ -5,6 +5,7 @@ use crate::error::{Error, Result, Texts};
 use crate::executor::{Executor, GradReq};
 use crate::model::Params;
 use crate::ndarray::{Context, Dtype, NDArray};
+use crate::precision::{set_precision, Precision};
 use crate::symbol::Symbol;
 use cohort_sys as sys;
 use std::ptr::{null, null_mut};
@@ -14,6 +15,13 @@ enum Requests {
     All(GradReq),
     Each(Vec<GradReq>),
     Named(Vec<(String, GradReq)>),
+}
+
+/// What options point to.
+struct Kept {
+    groups: Texts,
+    contexts: Vec<sys::cohort_context>,
+    names: (Texts, Texts),
 }
 
 /// An executor in the making: on arrays of its own by [`ExecutorBuilder::allocate`], on those of the caller's by
@@ -28,6 +36,7 @@ pub struct ExecutorBuilder<'a> {
     ctx_groups: Vec<(String, Context)>,
     num_threads: i32,
     seed: u64,
+    precision: Precision,
 }
 
 impl<'a> ExecutorBuilder<'a> {
@@ -42,6 +51,7 @@ impl<'a> ExecutorBuilder<'a> {
             ctx_groups: Vec::new(),
             num_threads: 0,
             seed: 0,
+            precision: Precision::default(),
         }
     }
 
@@ -106,6 +116,12 @@ impl<'a> ExecutorBuilder<'a> {
         self
     }
 
+    /// In which types to compute.
+    pub fn precision(mut self, precision: &Precision) -> Self {
+        self.precision = precision.clone();
+        self
+    }
+
     /// Binds it to arrays of zeros that are made for the shapes.
     pub fn allocate(mut self) -> Result<Executor> {
         let known = Descs::new()?;
@@ -123,8 +139,8 @@ impl<'a> ExecutorBuilder<'a> {
         };
         let words = Texts::new(&each.iter().map(|req| req.word()).collect::<Vec<_>>(), "grad_req")?;
         let names = Texts::new(&named.iter().map(|(name, _)| name).collect::<Vec<_>>(), "grad_req")?;
-        let placed = self.placed()?;
-        let mut options = self.options(&placed);
+        let kept = self.kept()?;
+        let mut options = self.options(&kept);
         match &self.requests {
             Requests::All(_) => options.grad_req = unsafe { *words.as_ptr() },
             requests => {
@@ -176,8 +192,8 @@ impl<'a> ExecutorBuilder<'a> {
             other.tied = true;
         }
         let other = shared.as_ref().map(|(other, _)| other.at());
-        let placed = self.placed()?;
-        let (mut options, context) = (self.options(&placed), self.context.to_raw());
+        let kept = self.kept()?;
+        let (mut options, context) = (self.options(&kept), self.context.to_raw());
         options.shared_executor = other.as_ref().map_or(null_mut(), |other| **other);
         let mut made = Executor::out(|out| unsafe {
             sys::cohort_executor_bind(
@@ -197,19 +213,20 @@ impl<'a> ExecutorBuilder<'a> {
         Ok(made)
     }
 
-    fn placed(&self) -> Result<(Texts, Vec<sys::cohort_context>)> {
-        let names: Vec<_> = self.ctx_groups.iter().map(|(name, _)| name).collect();
-        Ok((Texts::new(&names, "ctx_group")?, self.ctx_groups.iter().map(|(_, context)| context.to_raw()).collect()))
+    fn kept(&self) -> Result<Kept> {
+        let groups: Vec<_> = self.ctx_groups.iter().map(|(name, _)| name).collect();
+        let contexts = self.ctx_groups.iter().map(|(_, context)| context.to_raw()).collect();
+        Ok(Kept { groups: Texts::new(&groups, "ctx_group")?, contexts, names: self.precision.names()? })
     }
 
-    /// The names and contexts are pointed to.
-    fn options(&self, (names, contexts): &(Texts, Vec<sys::cohort_context>)) -> sys::cohort_executor_options {
+    fn options(&self, kept: &Kept) -> sys::cohort_executor_options {
         // SAFETY: zero in any field is its default.
         let mut options: sys::cohort_executor_options = unsafe { std::mem::zeroed() };
         options.struct_size = std::mem::size_of_val(&options);
-        options.ctx_group_names = names.as_ptr();
-        options.ctx_group_contexts = contexts.as_ptr();
-        options.num_ctx_groups = contexts.len();
+        options.ctx_group_names = kept.groups.as_ptr();
+        options.ctx_group_contexts = kept.contexts.as_ptr();
+        options.num_ctx_groups = kept.contexts.len();
+        set_precision!(options, self.precision, kept.names);
         options.num_threads = self.num_threads;
         options.seed = self.seed;
         options

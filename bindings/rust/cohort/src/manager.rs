@@ -6,7 +6,8 @@ use crate::executor::Watch;
 use crate::group::{flat, Group, Update};
 use crate::group_builder::{to_descs, Desc};
 use crate::model::Params;
-use crate::ndarray::{pointers, Context, MemoryInfo, NDArray};
+use crate::ndarray::{pointers, Context, Dtype, MemoryInfo, NDArray};
+use crate::precision::{set_precision, LossScale, Precision};
 use crate::symbol::Symbol;
 use crate::training::{Initializer, Metric, Optimizer};
 use crate::turn::At;
@@ -49,6 +50,9 @@ pub struct ManagerBuilder<'a> {
     symbols: Option<Symbols>,
     num_threads: i32,
     seed: u64,
+    precision: Precision,
+    loss_scale: Option<LossScale>,
+    gradient_sum: Dtype,
 }
 
 impl<'a> ManagerBuilder<'a> {
@@ -119,6 +123,24 @@ impl<'a> ManagerBuilder<'a> {
         self
     }
 
+    /// In which types to compute.
+    pub fn precision(mut self, precision: &Precision) -> Self {
+        self.precision = precision.clone();
+        self
+    }
+
+    /// A factor on the loss.
+    pub fn loss_scale(mut self, scale: LossScale) -> Self {
+        self.loss_scale = Some(scale);
+        self
+    }
+
+    /// In which type the devices' gradients are summed: float32, or bfloat16, which is less to move.
+    pub fn gradient_sum(mut self, dtype: Dtype) -> Self {
+        self.gradient_sum = dtype;
+        self
+    }
+
     /// Binds the main group.
     pub fn build(self) -> Result<Manager> {
         let contexts: Vec<_> = self.contexts.iter().map(|context| context.to_raw()).collect();
@@ -146,6 +168,13 @@ impl<'a> ManagerBuilder<'a> {
         options.seed = self.seed;
         options.state_names = states.as_ptr();
         options.num_state_names = states.len();
+        let names = self.precision.names()?;
+        set_precision!(options, self.precision, names);
+        options.gradient_sum_dtype = self.gradient_sum.code();
+        if let Some(LossScale { scale, window }) = self.loss_scale {
+            options.loss_scale = scale;
+            options.loss_scale_window = window;
+        }
         let mut raw = null_mut();
         check(unsafe {
             sys::cohort_manager_create(
@@ -232,6 +261,9 @@ impl Manager {
             default_bucket: None,
             buckets: Vec::new(),
             symbols: None,
+            precision: Precision::default(),
+            loss_scale: None,
+            gradient_sum: Dtype::Float32,
             num_threads: 0,
             seed: 0,
         }

@@ -105,6 +105,45 @@ fn layers_are_placed_by_their_group() {
 }
 
 #[test]
+fn precision_is_what_the_library_takes() {
+    case(|| {
+        let net = linear();
+        let int = Precision { compute: Dtype::Int32, ..Precision::default() };
+        let half = Precision { compute: Dtype::Float16, ..Precision::default() };
+        let bf16 = |names: &[&str]| Precision {
+            compute: Dtype::Bfloat16,
+            float32_names: names.iter().map(|&name| name.into()).collect(),
+            ..Precision::default()
+        };
+        let bind =
+            |precision: &Precision| Executor::builder(&net).shape("data", &[1, 2]).precision(precision).allocate();
+        fails(bind(&int).map(drop), ErrorKind::InvalidArgument, "compute_dtype");
+        fails(bind(&half).map(drop), ErrorKind::Unsupported, "float16");
+        fails(bind(&bf16(&["nobody"])).map(drop), ErrorKind::Name, "nobody");
+        bind(&bf16(&["fc"])).unwrap().forward(false).unwrap();
+        fails(linear_group(&net).precision(&int).build().map(drop), ErrorKind::InvalidArgument, "compute_dtype");
+        fails(
+            linear_group(&net).gradient_sum(Dtype::Int8).build().map(drop),
+            ErrorKind::InvalidArgument,
+            "gradient_sum_dtype",
+        );
+
+        let once = Precision { backward_once: true, ..bf16(&["FullyConnected"]) };
+        let scaled = LossScale { scale: 1024.0, window: 10 };
+        let mut group =
+            linear_group(&net).precision(&once).loss_scale(scaled).gradient_sum(Dtype::Bfloat16).build().unwrap();
+        let ones = floats(&[1.0; 4], &[4, 1]);
+        group.forward(&[&floats(&[1.0; 8], &[4, 2])], &[], true).unwrap();
+        group.backward(&[&ones]).unwrap();
+        near(&group.device_grads(0).unwrap()["fc_weight"], &[2048.0, 2048.0]);
+        fails(group.backward(&[&ones]), ErrorKind::State, "");
+        let sgd = Optimizer::new("sgd", &[("learning_rate", "1")]).unwrap();
+        group.update(&sgd, Update::OnStore).unwrap();
+        near(&group.params().unwrap().0["fc_weight"], &[-4.0, -4.0]);
+    });
+}
+
+#[test]
 fn groups_split_run_and_update() {
     case(|| {
         let net = linear();
