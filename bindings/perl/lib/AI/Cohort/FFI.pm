@@ -182,7 +182,7 @@ sub struct {
     my @declared = @{$AI::Cohort::FFI::Declarations::STRUCTS{$type}};
     while (my ($kind, $name) = splice @declared, 0, 2) {
         my $value = delete $values{$name};
-        push @letters, $kind eq 'sint32' ? 'l' : $kind eq 'sint64' ? 'q' : $kind eq 'uint64' ? 'Q' : 'J';
+        push @letters, $kind eq 'sint32' ? 'l' : $kind eq 'sint64' ? 'q' : $kind eq 'uint64' ? 'Q' : $kind eq 'double' ? 'd' : 'J';
         if ($kind ne 'opaque') {
             _check_number($type, $#letters, $kind, $value) if defined $value && !(looks_like_number($value) && abs $value < 2**63);
             push @fields, $value || 0;

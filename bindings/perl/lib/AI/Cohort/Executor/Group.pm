@@ -36,7 +36,7 @@ for my $field (@required, keys %default) {
 
 sub new {
     my ($class, @given) = @_;
-    my %given = settings_of('group', [@required, keys %default], @given);
+    my %given = settings_of('group', [@required, keys %default, @AI::Cohort::Executor::GROUP_PRECISION], @given);
     for (@required) { invalid("group: $_ is missing", $_) unless defined $given{$_} }
     my $self = bless {%default, %given}, $class;
     $self->{contexts} = [AI::Cohort::Context->all($given{contexts})];
@@ -65,6 +65,7 @@ sub _create {
         $self->_input_type_options,
         shared_group => $self->{shared_group},
         (map { $_ => $self->{$_} } qw(num_threads gradient_bucket_bytes seed)),
+        AI::Cohort::Executor::_group_precision($self),
         log => $log,
         log_user_data => $self->{log_id},
     );

@@ -91,7 +91,8 @@ final class Module(
     contexts: Array[Context] = Array(Context.cpu()),
     workLoadList: IndexedSeq[Float] = null,
     fixedParamNames: Set[String] = Set.empty,
-    logger: (LogLevel.LogLevel, String) => Unit = null)
+    logger: (LogLevel.LogLevel, String) => Unit = null,
+    precision: Precision = Precision())
     extends Whole {
   for (name <- Native.needed(dataNames, "dataNames") if !Native.needed(symbol, "symbol").listArguments().contains(name))
     throw new UnknownNameException(s"dataNames: the network has no '$name'", name)
@@ -132,6 +133,7 @@ final class Module(
           .setGradReq(gradReq)
           .setRounding(Rounding.HalfEven)
           .setLogger(logger)
+          .setPrecision(precision)
           .build())
       for (bound <- group) {
         Scope {
