@@ -2,6 +2,7 @@
 """The group of MXNet's Module, metrics, optimizers, initializers."""
 
 import inspect
+import gc
 import math
 import unittest
 
@@ -135,6 +136,11 @@ class Rest(Case):
             broken.update(labels, preds)
         with self.raises(cohort.UnknownNameError, "happiness"):
             cohort.metric.create("happiness")
+        child = both.get_metric(1)
+        del both
+        gc.collect()
+        child.update(labels, preds)
+        self.near([child.get()[1]], [0.9])
         mae = cohort.metric.create("mae")
         mae.update([nd.array([1, 2])], [nd.array([2, 4])])
         self.assertEqual((mae.sum_metric, mae.num_inst), (1.5, 1))

@@ -65,7 +65,8 @@ class EvalMetric(Handle):
     def get_metric(self, index: int) -> "EvalMetric":
         """A child of a composite metric."""
         number = to_size(index, "index")
-        return EvalMetric._adopt(self._out(lambda f, handle: out_handle(f, handle, number), lib.cohort_metric_child))
+        child = self._out(lambda f, handle: out_handle(f, handle, number), lib.cohort_metric_child)
+        return EvalMetric._adopt(child, self._lock)  # whose functions it may call
 
     def set_names(self, label_names: Any = None, output_names: Any = None) -> "EvalMetric":
         """Chooses which labels and outputs the metric takes, where they come with names."""
