@@ -202,6 +202,25 @@ std::vector<NDArray> run_in_batches(const cohort_symbol *symbol, const std::vect
   return joined_outputs;
 }
 
+// Batches, and the devices' shares of one, are put together row by row: what an output is that sums over rows, say,
+// does not follow from that of each part.
+void check_rows(const cohort_symbol *symbol, const std::vector<Named> &inputs, const Params *params, Known known,
+                const std::vector<NDArray> &outputs) {
+  for (const Named &input : inputs) known.shapes.emplace_back(input.name, *value_of(input.array.get(), "").shape);
+  cohort_bool complete = 0;
+  cohort_descs *inferred = nullptr;
+  check(cohort_symbol_infer_shape(symbol, make_descs(known, params, symbol).get(), 1, &complete, nullptr, &inferred,
+                                  nullptr));
+  const Descs whole(inferred);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Value expected = value_at(whole.get(), i), found = value_of(outputs[i].get(), expected.name);
+    if (!expected.known() || *expected.shape == *found.shape) continue;
+    throw Failure("output '" + printable(expected.name) + "' of all rows has shape " + shape_text(expected.shape) +
+                  ", and of their parts together " + shape_text(found.shape, "0") +
+                  ": it goes without --batch and with one --context");
+  }
+}
+
 // ---- what comes out
 // ------------------------------------------------------------------------------------------------------
 
@@ -352,6 +371,7 @@ void run(const Arguments &arguments) {
 
   Tracing tracing(arguments);
   std::vector<NDArray> arrays = run_in_batches(symbol.get(), contexts, inputs, given, known, batch);
+  if (batch || contexts.size() > 1) check_rows(symbol.get(), inputs, given, known, arrays);
   std::vector<Output> outputs;
   for (size_t i = 0; i < arrays.size(); ++i) outputs.push_back(read(names[i], std::move(arrays[i])));
   const std::string totals = tracing.finish();

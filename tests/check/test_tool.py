@@ -535,6 +535,17 @@ class Run(ToolCase):
                 self.says(*self.words("svm-mlp", inputs), *how, "--output", self.folder / "out.npy")
                 self.close("svm-mlp", [np.load(self.folder / "out.npy")], expected)
 
+    def test_what_does_not_go_in_parts_is_not_put_together(self):
+        graph = Graph()
+        data = graph.add("null", "data")
+        path = self.write("sum.json", graph.text(graph.add("sum", "total", [data], axis="0")))
+        np.save(self.folder / "x.npy", np.arange(12, dtype=np.float32).reshape(4, 3))
+        words = ["run", path, "--input", f"data={self.folder}/x.npy"]
+        self.assertEqual(self.json_of(*words)["outputs"][0]["values"], [18, 22, 26])
+        for how in (["--batch", "2"], ["--batch", "1"], ["--batch", "3"], ["--context", "cpu(0),cpu(1)"]):
+            self.fails("output 'total_output' of all rows has shape (3,)", *words, *how)
+        self.assertEqual(self.json_of(*words, "--batch", "9"), self.json_of(*words))
+
     def test_outputs_are_saved_in_each_format(self):
         _, inputs = self.model("multi-task")
         words = self.words("multi-task", inputs)
