@@ -303,12 +303,12 @@ sub _kind_of_callback {
             my $sub = $subs{$_[-1]};
             return $returns ? 1 : () if !$sub || $has_thrown && !$always;
             local ($@, $!);
+            my @given = @_[0 .. $#_ - 1];
             my ($result, $done);
-            {    # which "next" and "last" in the function leave, and not a loop around the call
-                $done = eval { $result = $sub->(@_[0 .. $#_ - 1]); 1 };
-            }
+            # In a comparison of sort's, out of which "next" and "last" do not lead: the library is in the midst of a call.
+            my @two = sort { $done = eval { $result = $sub->(@given); 1 }; 0 } 0, 1;
             return $returns ? $result || 0 : () if $done;
-            ($thrown, $has_thrown) = ($@ || 'a function that the library called was left by next or last', 1);
+            ($thrown, $has_thrown) = ($@, 1);
             return $returns ? 1 : ();
         });
         $closure->sticky;
