@@ -85,8 +85,8 @@ std::map<std::string, std::vector<std::string>> missing_operators(const std::str
     print(table.text());
   }
   finish_output();
-  throw Failure(path + ": " + plural(missing.size(), "operator") + " that are not there, in " +
-                plural(num_nodes, "node"));
+  throw Failure(path + ": " + plural(missing.size(), "operator") + (missing.size() == 1 ? " is" : " are") +
+                " missing, in " + plural(num_nodes, "node"));
 }
 
 // ---- memory

@@ -363,7 +363,7 @@ class Inspect(ToolCase):
         out = graph.add("_no_such_operator", "first", [graph.add("null", "data")])
         out = graph.add("Another", "second", [out])
         path = self.write("lacks.json", graph.text(graph.add("_no_such_operator", "third", [out])))
-        done = self.fails("2 operators that are not there, in 3 nodes", "inspect", path, "--json")
+        done = self.fails("2 operators are missing, in 3 nodes", "inspect", path, "--json")
         self.assertEqual(
             json.loads(done.stdout)["missing"],
             [{"operator": "Another", "nodes": ["second"]}, {"operator": "_no_such_operator", "nodes": ["first", "third"]}],
