@@ -22,6 +22,29 @@ func panics(f func()) (value any) {
 	return nil
 }
 
+func TestAReshapedExecutorKeepsWhatWatchesIt(t *testing.T) {
+	alone(t)
+	first := ok(cohort.SimpleBind(mlp(), cohort.CPU(0), map[string][]int{"data": {2, 4}}))
+	seen := 0
+	done(first.SetMonitor(func(string, *cohort.NDArray) error { seen++; return nil }, false))
+	second := ok(first.Reshape(map[string][]int{"data": {1, 4}}, true, false))
+	first.Close()
+	done(second.Forward(false))
+	each := seen
+	third := ok(second.Reshape(map[string][]int{"data": {2, 4}}, true, true))
+	done(third.SetMonitor(nil, false))
+	done(third.Forward(false))
+	if each == 0 || seen != each {
+		t.Error(each, seen)
+	}
+	done(second.Forward(false))
+	_, err := second.Reshape(map[string][]int{"data": {2, 5}}, false, false)
+	refused(t, err, cohort.ErrShape, "")
+	if seen != 2*each {
+		t.Error(each, seen)
+	}
+}
+
 func TestWhatMonitorsFailOrPanicWithComesOutOfThePass(t *testing.T) {
 	alone(t)
 	executor := ok(cohort.SimpleBind(mlp(), cohort.CPU(0), map[string][]int{"data": {1, 4}}))

@@ -19,7 +19,8 @@
 // scheduler. Arguments of a call, such as arrays, are not held. A Predictor may be asked by any number of goroutines at once.
 //
 // Functions that are handed in run on the goroutine that made the call, before that returns. An error that they give comes out of it as it
-// is, and a panic goes on from there. Inside one, the object whose call it runs in cannot be used: that is an ErrState.
+// is, and a panic goes on from there. They must not call runtime.Goexit, as testing.T.FailNow does: the library would stay in the midst of
+// the call for ever. Inside one, the object whose call it runs in cannot be used: that is an ErrState.
 //
 // # Errors
 //

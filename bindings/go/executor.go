@@ -27,10 +27,11 @@ func (e *Executor) on(f func(raw *C.cohort_executor) *C.cohort_error) error {
 }
 
 // SimpleBind binds a network to arrays of zeros, made for the shapes that are known by name. Options: WithGradReq, WithGradReqs,
-// WithGradReqList, WithTypes, WithSharedExecutor, WithThreads, WithSeed.
+// WithGradReqList, WithTypes, WithSharedExecutor, WithCtxGroup, WithCompute,
+// BackwardOnce, WithThreads, WithSeed.
 func SimpleBind(symbol *Symbol, context Context, shapes map[string][]int, options ...Option) (*Executor, error) {
 	s, err := settingsOf("SimpleBind", options, "WithGradReq", "WithGradReqs", "WithGradReqList", "WithTypes",
-		"WithSharedExecutor", "WithThreads", "WithSeed")
+		"WithSharedExecutor", "WithCtxGroup", "WithCompute", "BackwardOnce", "WithThreads", "WithSeed")
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +50,11 @@ func SimpleBind(symbol *Symbol, context Context, shapes map[string][]int, option
 }
 
 // Bind binds a network to arrays by name, which are used as they are. An argument has a gradient where there is an array for it in grads.
-// Options: WithGradReq, WithGradReqs, WithGradReqList, WithSharedExecutor, WithThreads, WithSeed.
+// Options: WithGradReq, WithGradReqs, WithGradReqList, WithSharedExecutor, WithCtxGroup, WithCompute,
+// BackwardOnce, WithThreads, WithSeed.
 func Bind(symbol *Symbol, context Context, args, grads, aux Params, options ...Option) (*Executor, error) {
 	s, err := settingsOf("Bind", options, "WithGradReq", "WithGradReqs", "WithGradReqList", "WithSharedExecutor",
-		"WithThreads", "WithSeed")
+		"WithCtxGroup", "WithCompute", "BackwardOnce", "WithThreads", "WithSeed")
 	if err != nil {
 		return nil, err
 	}
@@ -145,14 +147,27 @@ func (e *Executor) Reshape(shapes map[string][]int, partialShaping, allowUpSizin
 	if c.err != nil {
 		return nil, c.err
 	}
-	var made *C.cohort_executor
-	err := e.on(func(raw *C.cohort_executor) *C.cohort_error {
-		return C.cohort_executor_reshape(raw, known, options, &made)
+	var raw *C.cohort_executor
+	var monitor *callback // which the library hands on
+	var unset func(ptr unsafe.Pointer)
+	err := e.on(func(old *C.cohort_executor) *C.cohort_error {
+		e.mutex.Lock()
+		if e.monitor != nil {
+			monitor = e.monitor.hold()
+		}
+		unset = e.unset
+		e.mutex.Unlock()
+		return C.cohort_executor_reshape(old, known, options, &raw)
 	})
 	if err != nil {
+		if monitor != nil {
+			monitor.letGo()
+		}
 		return nil, err
 	}
-	return newExecutor(made, e.turn), nil
+	made := newExecutor(raw, e.turn)
+	made.monitor, made.unset = monitor, unset
+	return made, nil
 }
 
 // SetInputs copies arrays into arguments by name.
@@ -296,28 +311,28 @@ func (e *Executor) SetMonitor(function func(name string, array *NDArray) error, 
 // to the object, or the garbage collector never ends it.
 func (h *handle) setMonitor(function monitorFunc,
 	set func(ptr unsafe.Pointer, call C.cohort_monitor_fn, user unsafe.Pointer) *C.cohort_error) error {
-	var made *callback
+	var gone *callback
 	err := h.do(func(ptr unsafe.Pointer) *C.cohort_error {
+		var made *callback
+		var failed *C.cohort_error
 		if function == nil {
-			return set(ptr, nil, nil)
+			failed = set(ptr, nil, nil)
+		} else {
+			made = newCallback(function)
+			failed = set(ptr, monitorCallback(), made.cell)
 		}
-		made = newCallback(function)
-		return set(ptr, monitorCallback(), made.cell)
+		if gone = made; failed == nil {
+			h.mutex.Lock()
+			gone, h.monitor = h.monitor, made
+			h.unset = func(ptr unsafe.Pointer) { C.cohort_error_free(set(ptr, nil, nil)) }
+			h.mutex.Unlock()
+		}
+		return failed
 	})
-	if err != nil {
-		if made != nil {
-			made.letGo()
-		}
-		return err
+	if gone != nil {
+		gone.letGo()
 	}
-	h.mutex.Lock()
-	old := h.monitor
-	h.monitor, h.unset = made, func(ptr unsafe.Pointer) { C.cohort_error_free(set(ptr, nil, nil)) }
-	h.mutex.Unlock()
-	if old != nil {
-		old.letGo()
-	}
-	return nil
+	return err
 }
 
 // Wait waits for all queued work.

@@ -27,17 +27,18 @@ func adoptGroup(raw *C.cohort_group, symbol *Symbol, numContexts int, turn *turn
 }
 
 // NewGroup binds a network on contexts. Options: WithWorkload, WithRounding, WithSlices, WithParams, WithFixedParams, WithStates,
-// WithGradReq, WithGradReqs, WithGradReqList, ForInference, InputsNeedGrad, WithSharedGroup, WithThreads, WithSeed.
+// WithGradReq, WithGradReqs, WithGradReqList, ForInference, InputsNeedGrad, WithSharedGroup, WithCtxGroup,
+// WithCompute, BackwardOnce, WithThreads, WithSeed.
 func NewGroup(symbol *Symbol, contexts []Context, data, label []Desc, options ...Option) (*Group, error) {
 	s, err := settingsOf("NewGroup", options, "WithWorkload", "WithRounding", "WithSlices", "WithParams", "WithFixedParams",
 		"WithStates", "WithGradReq", "WithGradReqs", "WithGradReqList", "ForInference", "InputsNeedGrad", "WithSharedGroup",
-		"WithThreads", "WithSeed")
+		"WithCtxGroup", "WithCompute", "BackwardOnce", "WithThreads", "WithSeed")
 	if err != nil {
 		return nil, err
 	}
 	var c scratch
 	defer c.end()
-	made, places, given, labels := s.group(&c), c.contexts(contexts), c.descs(data), c.descs(label)
+	made, places, given, labels := s.group(&c, len(contexts)), c.contexts(contexts), c.descs(data), c.descs(label)
 	params, num := s.paramNames(&c)
 	kept, err := keptSymbol(&c, symbol)
 	if err != nil {

@@ -143,6 +143,76 @@ func TestGroupsSplitRunAndUpdate(t *testing.T) {
 	near(t, params["fc_weight"], -7, 0)
 }
 
+func TestLayersArePlacedByTheirGroup(t *testing.T) {
+	alone(t)
+	data := ok(cohort.Variable("data"))
+	fc := ok(cohort.Node("FullyConnected", cohort.Attrs{"num_hidden": 2, "no_bias": true}, cohort.Inputs(data), cohort.Named("fc")))
+	done(fc.SetAttrs(cohort.Attrs{"__ctx_group__": "first"}))
+	net := ok(cohort.Node("tanh", cohort.Inputs(fc), cohort.Named("out")))
+	done(net.SetAttrs(cohort.Attrs{"__ctx_group__": "second"}))
+	at := func(executor *cohort.Executor, name string) cohort.Context {
+		return ok(ok(executor.Args())[name].Context())
+	}
+	first, second := cohort.WithCtxGroup("first", cohort.CPU(2)), cohort.WithCtxGroup("second", cohort.CPU(3))
+	executor := ok(cohort.SimpleBind(net, cohort.CPU(0), map[string][]int{"data": {1, 3}}, first, second))
+	if found := at(executor, "fc_weight"); found != cohort.CPU(2) {
+		t.Error(found)
+	}
+	done(executor.Forward(false))
+	if found := ok(ok(executor.Outputs())[0].Context()); found != cohort.CPU(3) {
+		t.Error(found)
+	}
+	weight := ok(cohort.Zeros([]int{2, 3}, cohort.DtypeFloat32, cohort.CPU(2)))
+	given := cohort.Params{"data": ok(cohort.Zeros([]int{1, 3}, cohort.DtypeFloat32, cohort.CPU(2))), "fc_weight": weight}
+	done(ok(cohort.Bind(net, cohort.CPU(0), given, nil, nil, first, second)).Forward(false))
+
+	descs := []cohort.Desc{{Name: "data", Shape: []int{4, 3}}}
+	group := ok(cohort.NewGroup(net, twoDevices, descs, nil, cohort.WithCtxGroup("first", cohort.CPU(2), cohort.CPU(3)),
+		cohort.WithCtxGroup("second", cohort.CPU(0), cohort.CPU(1))))
+	for device := 0; device < 2; device++ {
+		if found := at(ok(group.Executor(device)), "fc_weight"); found != cohort.CPU(2+device) {
+			t.Error(found)
+		}
+	}
+	_, err := cohort.NewGroup(net, twoDevices, descs, nil, cohort.WithCtxGroup("first", cohort.CPU(2)), cohort.WithCtxGroup("second"))
+	refused(t, err, cohort.ErrInvalidArgument, "ctx group 'second': expected 1 context or 2, as many for each group, found 0")
+	_, err = cohort.SimpleBind(net, cohort.CPU(0), nil, cohort.WithCtxGroup("first", twoDevices...))
+	refused(t, err, cohort.ErrInvalidArgument, "ctx group 'first'")
+	_, err = cohort.NewGroup(net, twoDevices, descs, nil, first)
+	refused(t, err, cohort.ErrDevice, "second")
+	_, err = group.Executor(-1)
+	refused(t, err, cohort.ErrInvalidArgument, "expected an index below 2, found -1")
+}
+
+func TestPrecisionIsWhatTheLibraryTakes(t *testing.T) {
+	alone(t)
+	shapes := map[string][]int{"data": {1, 4}}
+	bind := func(compute cohort.Compute) error {
+		executor, err := cohort.SimpleBind(mlp(), cohort.CPU(0), shapes, cohort.WithCompute(compute))
+		if err == nil {
+			err = executor.Forward(false)
+		}
+		return err
+	}
+	refused(t, bind(cohort.Compute{Dtype: cohort.DtypeInt32}), cohort.ErrInvalidArgument, "found 4")
+	refused(t, bind(cohort.Compute{Dtype: cohort.DtypeFloat16}), cohort.ErrUnsupported, "float16")
+	refused(t, bind(cohort.Compute{Dtype: cohort.DtypeBfloat16, Float32Names: []string{"nobody"}}), cohort.ErrName, "nobody")
+	refused(t, bind(cohort.Compute{LossScale: 2}), cohort.ErrInvalidArgument, "an executor takes no GradientSum, LossScale")
+	done(bind(cohort.Compute{Dtype: cohort.DtypeBfloat16, Float32Names: []string{"fc"}, TF32: true}))
+
+	compute := cohort.Compute{Dtype: cohort.DtypeBfloat16, Float32Names: []string{"FullyConnected"}, LossScale: 1024,
+		LossScaleWindow: 10, GradientSum: cohort.DtypeBfloat16}
+	group := linearGroup(cohort.WithCompute(compute), cohort.BackwardOnce())
+	done(group.Forward([]*cohort.NDArray{full(1, 4, 2)}, nil, true))
+	done(group.Backward(full(1, 4, 1)))
+	near(t, ok(group.DeviceGrads(0))["fc_weight"], 2048, 2048)
+	refused(t, group.Backward(full(1, 4, 1)), cohort.ErrState, "")
+	done(group.Update(ok(cohort.NewOptimizer("sgd", cohort.Attrs{"learning_rate": 1})), cohort.UpdateModeOnStore))
+	args, _, err := group.Params()
+	done(err)
+	near(t, args["fc_weight"], -4, -4)
+}
+
 func TestOptimizersKeepTheirStates(t *testing.T) {
 	alone(t)
 	adam := ok(cohort.NewOptimizer("adam", cohort.Attrs{"learning_rate": 0.1}))

@@ -31,6 +31,9 @@ type settings struct {
 	sharedExecutor *Executor
 	sharedArgs     []string
 	types          map[string]Dtype
+	ctxGroups      []ctxGroup
+	compute        Compute
+	backwardOnce   bool
 	threads        int
 	seed           uint64
 	defaultBucket  string
@@ -132,6 +135,45 @@ func WithTypes(types map[string]Dtype) Option {
 	return option("WithTypes", func(s *settings) { s.types = types })
 }
 
+// WithCtxGroup says where the nodes whose attribute __ctx_group__ is this name run: one context, or in a group one for each of its own.
+// Once there is such an option, each of the names is wanted.
+func WithCtxGroup(name string, contexts ...Context) Option {
+	return option("WithCtxGroup", func(s *settings) { s.ctxGroups = append(s.ctxGroups, ctxGroup{name, contexts}) })
+}
+
+// A Compute says in which types a network computes. Its zero value is float32 for all.
+type Compute struct {
+	Dtype           Dtype    // DtypeBfloat16: products of matrices, and what follows them, of float32 arrays; DtypeFloat16 on GPUs
+	Float32Names    []string // nodes and operators that stay in the network's types
+	NarrowNames     []string // those that compute so though their operator would not
+	TF32            bool     // on GPUs, float32 products may round their factors
+	GradientSum     Dtype    // of groups and managers: in which type devices' gradients are summed; DtypeBfloat16 is less to move
+	LossScale       float64  // of groups and managers: a factor on the loss, for float16; 0: none
+	LossScaleWindow int      // updates after which it doubles; 0: 2000
+}
+
+// WithCompute says in which types to compute.
+func WithCompute(compute Compute) Option {
+	return option("WithCompute", func(s *settings) { s.compute = compute })
+}
+
+// BackwardOnce lets a backward pass work in the memory of the forward pass: less of it, and only one after each forward pass.
+func BackwardOnce() Option {
+	return option("BackwardOnce", func(s *settings) { s.backwardOnce = true })
+}
+
+func (s *settings) lossScaleWindow(c *scratch) C.int32_t {
+	if window := s.compute.LossScaleWindow; window < 0 || window > 1<<31-1 {
+		c.fail(newError(ErrorClassInvalidArgument, "loss scale window", "loss scale window: expected 0 to %d, found %d", 1<<31-1, window))
+	}
+	return C.int32_t(clamp(s.compute.LossScaleWindow))
+}
+
+type ctxGroup struct {
+	name     string
+	contexts []Context
+}
+
 // WithThreads gives the number of threads of each CPU context.
 func WithThreads(num int) Option { return option("WithThreads", func(s *settings) { s.threads = num }) }
 
@@ -187,7 +229,7 @@ func (s *settings) requests(c *scratch) (word *C.char, list, names **C.char, num
 	return c.text(GradReqWrite.String(), "grad_req"), nil, nil, 0
 }
 
-func (s *settings) group(c *scratch) *C.cohort_group_options {
+func (s *settings) group(c *scratch, numContexts int) *C.cohort_group_options {
 	made := (*C.cohort_group_options)(c.bytes(C.sizeof_cohort_group_options))
 	C.cohort_group_options_init(made, C.sizeof_cohort_group_options)
 	made.workload, made.num_workloads = c.reals(s.workload), C.size_t(len(s.workload))
@@ -198,11 +240,34 @@ func (s *settings) group(c *scratch) *C.cohort_group_options {
 	made.fixed_param_names, made.num_fixed_param_names = c.texts(s.fixed, "fixed params"), C.size_t(len(s.fixed))
 	made.grad_req, made.grad_req_list, made.grad_req_names, made.num_grad_reqs = s.requests(c)
 	made.state_names, made.num_state_names = c.texts(s.states, "states"), C.size_t(len(s.states))
+	made.ctx_group_names, made.ctx_group_contexts, made.num_ctx_groups, made.contexts_per_ctx_group = s.placed(c, numContexts)
 	if s.sharedGroup != nil {
 		made.shared_group = (*C.cohort_group)(c.pin(&s.sharedGroup.handle, "shared group"))
 	}
 	made.num_threads, made.seed = s.threadsIn(c), C.uint64_t(s.seed)
+	made.compute_dtype, made.tf32, made.backward_once = C.cohort_dtype(s.compute.Dtype), truth(s.compute.TF32), truth(s.backwardOnce)
+	made.float32_names, made.num_float32_names = c.texts(s.compute.Float32Names, "float32 names"), C.size_t(len(s.compute.Float32Names))
+	made.narrow_names, made.num_narrow_names = c.texts(s.compute.NarrowNames, "narrow names"), C.size_t(len(s.compute.NarrowNames))
+	made.gradient_sum_dtype = C.cohort_dtype(s.compute.GradientSum)
+	made.loss_scale, made.loss_scale_window = C.double(s.compute.LossScale), s.lossScaleWindow(c)
 	return made
+}
+
+// placed gives names and contexts of the context groups, of which all have as many as the first, num of them at most.
+func (s *settings) placed(c *scratch, num int) (names **C.char, contexts *C.cohort_context, groups, each C.size_t) {
+	var words []string
+	var flat []Context
+	for _, one := range s.ctxGroups {
+		if first := len(s.ctxGroups[0].contexts); len(one.contexts) != first || first == 0 || first > 1 && first != num {
+			c.fail(newError(ErrorClassInvalidArgument, one.name, "ctx group '%s': expected 1 context or %d, as many for each group, found %d",
+				one.name, num, len(one.contexts)))
+		}
+		words, flat = append(words, one.name), append(flat, one.contexts...)
+	}
+	if len(words) > 0 {
+		each = C.size_t(len(s.ctxGroups[0].contexts))
+	}
+	return c.texts(words, "ctx group"), c.contexts(flat), C.size_t(len(words)), each
 }
 
 func flatRows(rows [][2]int) []int {
@@ -226,6 +291,11 @@ func (s *settings) manager(c *scratch, symbols unsafe.Pointer) *C.cohort_manager
 	}
 	made.num_threads, made.seed = s.threadsIn(c), C.uint64_t(s.seed)
 	made.state_names, made.num_state_names = c.texts(s.states, "states"), C.size_t(len(s.states))
+	made.compute_dtype, made.tf32, made.backward_once = C.cohort_dtype(s.compute.Dtype), truth(s.compute.TF32), truth(s.backwardOnce)
+	made.float32_names, made.num_float32_names = c.texts(s.compute.Float32Names, "float32 names"), C.size_t(len(s.compute.Float32Names))
+	made.narrow_names, made.num_narrow_names = c.texts(s.compute.NarrowNames, "narrow names"), C.size_t(len(s.compute.NarrowNames))
+	made.gradient_sum_dtype = C.cohort_dtype(s.compute.GradientSum)
+	made.loss_scale, made.loss_scale_window = C.double(s.compute.LossScale), s.lossScaleWindow(c)
 	return made
 }
 
@@ -240,9 +310,16 @@ func inOrder[T any](from map[string]T, keys []string) []T {
 func (s *settings) executor(c *scratch) *C.cohort_executor_options {
 	made := (*C.cohort_executor_options)(c.bytes(C.sizeof_cohort_executor_options))
 	C.cohort_executor_options_init(made, C.sizeof_cohort_executor_options)
+	made.ctx_group_names, made.ctx_group_contexts, made.num_ctx_groups, _ = s.placed(c, 1)
 	if s.sharedExecutor != nil {
 		made.shared_executor = (*C.cohort_executor)(c.pin(&s.sharedExecutor.handle, "shared executor"))
 	}
 	made.num_threads, made.seed = s.threadsIn(c), C.uint64_t(s.seed)
+	if p := s.compute; p.GradientSum != DtypeFloat32 || p.LossScale != 0 || p.LossScaleWindow != 0 {
+		c.fail(newError(ErrorClassInvalidArgument, "compute", "compute: an executor takes no GradientSum, LossScale and LossScaleWindow"))
+	}
+	made.compute_dtype, made.tf32, made.backward_once = C.cohort_dtype(s.compute.Dtype), truth(s.compute.TF32), truth(s.backwardOnce)
+	made.float32_names, made.num_float32_names = c.texts(s.compute.Float32Names, "float32 names"), C.size_t(len(s.compute.Float32Names))
+	made.narrow_names, made.num_narrow_names = c.texts(s.compute.NarrowNames, "narrow names"), C.size_t(len(s.compute.NarrowNames))
 	return made
 }

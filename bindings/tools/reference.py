@@ -5,7 +5,8 @@
     reference.py FOLDER
 
 Wants libcohort.so as the Python binding finds it ($COHORT_LIB), and NumPy. Examples are the calls of
-tests/data/operators/types.tsv, made here with the library; the types that an operator takes are those of that table.
+tests/data/operators/types.tsv, and of reference/examples.tsv for operators that it does not call, made here with the library;
+the types that an operator takes are those of the former.
 """
 
 import html
@@ -144,8 +145,8 @@ class Call:
         return given, [array.asnumpy() for array in made]
 
 
-def read_calls():
-    lines = (ROOT / "tests" / "data" / "operators" / "types.tsv").read_text().splitlines()
+def read_calls(path):
+    lines = path.read_text().splitlines()
     calls, exceptions = {}, {}
     for line in lines:
         if line.startswith("-\t"):
@@ -210,7 +211,7 @@ def add_types(page, calls):
         page.add(f"<details><summary>{len(mixed)} combinations of different types</summary><ul class=\"types\">{lines(mixed)}</ul></details>")
 
 
-def operator_page(name, aliases, calls, formulas):
+def operator_page(name, aliases, calls, examples, formulas):
     op = _operators.operator(name)
     page = Page(name, "../")
     page.add(f"<h1>{text(name)}</h1>", f'<p class="summary">{prose(op.doc)}</p>')
@@ -241,7 +242,7 @@ def operator_page(name, aliases, calls, formulas):
     else:
         page.add("<p>None.</p>")
     add_types(page, calls)
-    example = add_example(page, op, calls)
+    example = add_example(page, op, calls or examples)
     return page, example
 
 
@@ -414,7 +415,8 @@ def write(folder):
     index.add("</ul>")
     found += [[name, f"c/{at}", "C"] for name, at in links.at.items()]
 
-    aliases, calls = {}, read_calls()
+    aliases, calls = {}, read_calls(ROOT / "tests" / "data" / "operators" / "types.tsv")
+    others = read_calls(pathlib.Path(__file__).parent / "reference" / "examples.tsv")
     for name in _operators.names():
         canonical = _operators.operator(name).canonical
         aliases.setdefault(canonical, [])
@@ -424,7 +426,7 @@ def write(folder):
     families, examples = {}, 0
     for name in sorted(aliases, key=str.lower):
         known = [call for one in (name, *aliases[name]) for call in calls.get(one, [])]
-        page, example = operator_page(name, aliases[name], known, formulas)
+        page, example = operator_page(name, aliases[name], known, others.get(name, []), formulas)
         examples += example
         (folder / "operators" / f"{name}.html").write_text(page.html())
         families.setdefault(family_of(name), []).append(name)

@@ -332,7 +332,8 @@ typedef void (*cohort_monitor_fn)(const char *name, cohort_ndarray *array, void 
  * whatever the plan fuses. Results do not change, but for the rounding of what it would have fused; passes wait for
  * their work while a callback is set.
  *
- * @param callback     Replaces the one before; NULL: none. A reshaped executor takes it over.
+ * @param callback     Replaces the one before; NULL: none. A reshaped executor takes it over, and calls it with the same
+ *                     user_data even after this executor was freed.
  * @param user_data    Passed to the callback.
  * @param monitor_all  1: the inputs of each operator too, before its outputs.
  */

@@ -25,7 +25,8 @@ bool to_bool(int32_t value, const char *what) {
 
 void check_index(size_t index, size_t count, const char *what) {
   if (index < count) return;
-  throw Error(Code::kInvalidArgument, text(what, ": expected an index below ", count, ", found ", index), what);
+  throw Error(Code::kInvalidArgument, text(what, ": expected an index below ", count, ", found ", int64_t(index)),
+              what);
 }
 
 std::string to_text(const char *source, const char *what) {

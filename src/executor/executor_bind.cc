@@ -14,12 +14,16 @@ namespace cohort {
 namespace {
 
 // The argument variables, then the auxiliary ones, that inference left without a complete shape.
-std::string unknown_names(const Graph &graph, const Inferred &inferred, bool shapes) {
+// Names of arguments and auxiliary states; `told` has what is known of their shapes as well.
+std::string unknown_names(const Graph &graph, const Inferred &inferred, bool shapes, std::string *told = nullptr) {
   std::string names;
   for (const std::vector<int> *list : {&graph.arguments, &graph.auxiliary}) {
     for (int n : *list) {
-      const bool known = shapes ? inferred.shapes[size_t(n)][0].known() : inferred.dtypes[size_t(n)][0] != Dtype::kNone;
-      if (!known) names += (names.empty() ? "" : ", ") + graph.nodes[size_t(n)]->name;
+      const Shape &shape = inferred.shapes[size_t(n)][0];
+      if (shapes ? shape.known() : inferred.dtypes[size_t(n)][0] != Dtype::kNone) continue;
+      const std::string name = (names.empty() ? "" : ", ") + graph.nodes[size_t(n)]->name;
+      names += name;
+      if (told) *told += shape.rank_known() ? text(name, " ", shape) : name;
     }
   }
   return names;
@@ -174,9 +178,10 @@ void Executor::Impl::fix_places(const std::map<int, Context> &given) {
 void Executor::Impl::infer_shapes(const std::vector<Shape> &by_node) {
   infer_shapes_at(graph, by_node, &inferred);
   if (inferred.shapes_complete) return;
-  const std::string names = unknown_names(graph, inferred, true);
+  std::string told;
+  const std::string names = unknown_names(graph, inferred, true, &told);
   if (names.empty()) return;  // values may say the rest
-  throw Error(Code::kShape, text("shapes cannot be inferred from those given; unknown: ", names), names);
+  throw Error(Code::kShape, text("shapes cannot be inferred from those given; unknown: ", told), names);
 }
 
 // Float32 for what inference cannot know, one variable at a time since each may settle others (EXE-14).

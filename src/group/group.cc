@@ -13,7 +13,8 @@ namespace {
 template <typename T>
 const T &element(const std::vector<T> &list, size_t index, const char *what) {
   if (index >= list.size()) {
-    throw Error(Code::kInvalidArgument, text(what, ": expected an index below ", list.size(), ", found ", index), what);
+    throw Error(Code::kInvalidArgument,
+                text(what, ": expected an index below ", list.size(), ", found ", int64_t(index)), what);
   }
   return list[index];
 }

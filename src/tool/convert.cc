@@ -13,7 +13,9 @@ namespace {
 using nlohmann::ordered_json;
 
 void convert_symbol(const std::string &path, const std::string &out, bool as_json) {
+  if (out == "-" && as_json) throw UsageError("--json goes with --output FILE");
   const Symbol symbol = load_symbol(path);
+  if (out == "-") return print(query<const char *>(cohort_symbol_to_json, symbol.get()) + std::string("\n"));
   check(cohort_symbol_save(symbol.get(), out.c_str()));
   const size_t num_nodes = query<size_t>(cohort_symbol_num_nodes, symbol.get());
   if (as_json) {
@@ -77,7 +79,9 @@ Command convert_command() {
           "FILE is a symbol in JSON as MXNet 0.8 to 1.9 wrote it, or arrays: .params of any version, .npy or .npz. "
           "Arrays are\n"
           "written as the end of the output's name says. The output appears whole or not at all.\n",
-          {{"--output", "FILE", "where to; of arrays .params, .npy (one array) or .npz; -o is short for it"},
+          {{"--output", "FILE",
+            "where to; of arrays .params, .npy (one array) or .npz; of symbols any name, or '-', which is\n"
+            "standard output; -o is short for it"},
            {"--symbol", "FILE", "name the arrays arg:NAME and aux:NAME, as a checkpoint of this symbol has them"},
            kJsonOption},
           convert};

@@ -85,8 +85,8 @@ std::map<std::string, std::vector<std::string>> missing_operators(const std::str
     print(table.text());
   }
   finish_output();
-  throw Failure(path + ": " + plural(missing.size(), "operator") + " that are not there, in " +
-                plural(num_nodes, "node"));
+  throw Failure(path + ": " + plural(missing.size(), "operator") + (missing.size() == 1 ? " is" : " are") +
+                " missing, in " + plural(num_nodes, "node"));
 }
 
 // ---- memory
@@ -286,7 +286,8 @@ void inspect_arrays(const std::string &path, bool as_json) {
   table.add({"array", "shape", "type", "elements"});
   table.line();
   for (const Value &value : values) {
-    table.add({printable(value.name), shape_text(value.shape), dtype_text(value.dtype), with_commas(value.elements())});
+    table.add(
+        {printable(value.name), shape_text(value.shape, "0"), dtype_text(value.dtype), with_commas(value.elements())});
   }
   table.line();
   print(table.text() + plural(size_t(total.elements), "element") + " in " + plural(values.size(), "array") + ", " +
@@ -296,7 +297,12 @@ void inspect_arrays(const std::string &path, bool as_json) {
 void inspect(const Arguments &arguments) {
   const std::string &path = arguments.file();
   const bool as_json = arguments.has("--json");
-  if (!is_json(path)) return inspect_arrays(path, as_json);
+  if (!is_json(path)) {
+    for (const char *option : {"--params", "--shape", "--dtype", "--context", "--plan"}) {
+      if (arguments.has(option)) throw UsageError(option + std::string(" goes with a symbol"));
+    }
+    return inspect_arrays(path, as_json);
+  }
   const Known known = known_from(arguments);
   const cohort_context context = parse_context(arguments.one("--context", "cpu(0)"));
   Symbol symbol;

@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -212,9 +210,9 @@ Params load_params(const std::string &path, const cohort_symbol *symbol) {
 Descs make_descs(const Known &known, const Params *params, const cohort_symbol *symbol) {
   Descs descs = make<Descs>(cohort_descs_create);
   std::map<std::string, Value> all;
+  std::set<std::string> variables;
+  for (const std::string &name : names_of(symbol, COHORT_SYMBOL_INPUTS)) variables.insert(name);
   if (params) {
-    std::set<std::string> variables;
-    for (const std::string &name : names_of(symbol, COHORT_SYMBOL_INPUTS)) variables.insert(name);
     for (const Arrays *list : {&params->args, &params->aux}) {
       const std::vector<std::string> names = names_of(list->get());
       for (size_t i = 0; i < names.size(); ++i) {
@@ -225,6 +223,9 @@ Descs make_descs(const Known &known, const Params *params, const cohort_symbol *
   }
   for (const auto &[name, shape] : known.shapes) all[name].shape = shape;
   for (const auto &[name, dtype] : known.dtypes) all[name].dtype = dtype;
+  for (const auto &entry : all) {
+    if (!variables.count(entry.first)) throw Failure("the network has no input '" + printable(entry.first) + "'");
+  }
   for (const auto &[name, value] : all) {
     check(cohort_descs_add(descs.get(), name.c_str(), value.shape ? value.shape->data() : nullptr,
                            value.shape ? int32_t(value.shape->size()) : COHORT_UNKNOWN_SHAPE, value.dtype, nullptr));
@@ -299,10 +300,10 @@ Shape parse_shape(const std::string &text, const std::string &what) {
   return shape;
 }
 
-std::string shape_text(const std::optional<Shape> &shape) {
+std::string shape_text(const std::optional<Shape> &shape, const char *zero) {
   if (!shape) return "?";
   std::string text;
-  for (const int64_t length : *shape) text += (text.empty() ? "" : ", ") + (length ? std::to_string(length) : "?");
+  for (const int64_t length : *shape) text += (text.empty() ? "" : ", ") + (length ? std::to_string(length) : zero);
   return "(" + text + (shape->size() == 1 ? ",)" : ")");
 }
 
@@ -338,10 +339,9 @@ std::vector<cohort_context> parse_contexts(const std::string &text) {
 
 bool is_json(const std::string &path) {
   if (is_pipe(path)) throw Failure(path + ": expected a file, found a pipe, and it is read more than once");
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file = open_to_read(path);
   char first = 0;
-  if (!(file >> first) && errno) throw Failure(path + ": " + std::strerror(errno));
+  file >> first;
   return first == '{';
 }
 

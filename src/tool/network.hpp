@@ -73,7 +73,8 @@ std::vector<std::string> names_of(const cohort_arrays *arrays);
 Value value_at(const cohort_descs *descs, size_t index);
 Value value_of(const cohort_ndarray *array, const std::string &name);
 Shape parse_shape(const std::string &text, const std::string &what);
-std::string shape_text(const std::optional<Shape> &shape);  // "(4, 1, 28, 28)", "?" where it is not known
+// "(4, 1, 28, 28)"; "?" where it is not known, and for a length of 0, which is not known either but in an array.
+std::string shape_text(const std::optional<Shape> &shape, const char *zero = "?");
 nlohmann::ordered_json to_json(const Value &value);
 cohort_context parse_context(const std::string &text);
 std::vector<cohort_context> parse_contexts(const std::string &text);  // "cpu(0),cpu(1)"

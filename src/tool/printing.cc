@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/printing.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -117,10 +117,19 @@ void write_text(const std::string &path, const std::string &text) {
   });
 }
 
-std::string read_text(const std::string &path) {
+std::ifstream open_to_read(const std::string &path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) fail(path);
+  if (S_ISDIR(status.st_mode)) errno = EISDIR, fail(path);
+  if (S_ISCHR(status.st_mode)) throw Failure(path + ": expected a file or a pipe");
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
   if (!file) fail(path);
+  return file;
+}
+
+std::string read_text(const std::string &path) {
+  std::ifstream file = open_to_read(path);
+  std::ostringstream text;
   if (!(text << file.rdbuf()) && text.tellp() > 0) fail(path);
   if (file.bad()) fail(path);
   return text.str();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -42,6 +43,7 @@ std::string joined(const std::vector<std::string> &parts, const char *separator)
 // Lets `write` make a file beside `path`, and renames it when it is done: the file appears whole or not at all.
 void write_whole(const std::string &path, const std::function<void(const std::string &beside)> &write);
 void write_text(const std::string &path, const std::string &text);
+std::ifstream open_to_read(const std::string &path);  // a file or a pipe; all else is a Failure
 std::string read_text(const std::string &path);
 
 // "Measuring [#####     ] 3/10" on standard error, if that is a terminal; gone when the object is.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -71,6 +72,28 @@ void check_complete(const cohort_symbol *symbol, const std::vector<Named> &input
   if (num > 5) missing.resize(5), missing.push_back("...");
   throw Failure("no values are given for " + plural(num, "variable") + " (" + joined(missing, ", ") +
                 "): --input or --params");
+}
+
+// --shape is for labels: what has values has its shape from them, and takes no other.
+Known without_given(Known known, const std::vector<Named> &inputs, const Params *params) {
+  std::map<std::string, Shape> given;
+  for (const Named &input : inputs) given[input.name] = *value_of(input.array.get(), "").shape;
+  if (params) {
+    for (const Arrays *list : {&params->args, &params->aux}) {
+      const std::vector<std::string> names = names_of(list->get());
+      for (size_t i = 0; i < names.size(); ++i)
+        given.emplace(names[i], *value_of(make<NDArray>(cohort_arrays_get, list->get(), i).get(), "").shape);
+    }
+  }
+  const auto has_values = [&](const std::pair<std::string, Shape> &shape) {
+    const auto found = given.find(shape.first);
+    if (found == given.end()) return false;
+    if (found->second == shape.second) return true;
+    throw Failure("--shape " + printable(shape.first) + ": its values have shape " + shape_text(found->second, "0") +
+                  ", found " + shape_text(shape.second));
+  };
+  known.shapes.erase(std::remove_if(known.shapes.begin(), known.shapes.end(), has_values), known.shapes.end());
+  return known;
 }
 
 // ---- running
@@ -179,6 +202,25 @@ std::vector<NDArray> run_in_batches(const cohort_symbol *symbol, const std::vect
   return joined_outputs;
 }
 
+// Batches, and the devices' shares of one, are put together row by row: what an output is that sums over rows, say,
+// does not follow from that of each part.
+void check_rows(const cohort_symbol *symbol, const std::vector<Named> &inputs, const Params *params, Known known,
+                const std::vector<NDArray> &outputs) {
+  for (const Named &input : inputs) known.shapes.emplace_back(input.name, *value_of(input.array.get(), "").shape);
+  cohort_bool complete = 0;
+  cohort_descs *inferred = nullptr;
+  check(cohort_symbol_infer_shape(symbol, make_descs(known, params, symbol).get(), 1, &complete, nullptr, &inferred,
+                                  nullptr));
+  const Descs whole(inferred);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Value expected = value_at(whole.get(), i), found = value_of(outputs[i].get(), expected.name);
+    if (!expected.known() || *expected.shape == *found.shape) continue;
+    throw Failure("output '" + printable(expected.name) + "' of all rows has shape " + shape_text(expected.shape) +
+                  ", and of their parts together " + shape_text(found.shape, "0") +
+                  ": it goes without --batch and with one --context");
+  }
+}
+
 // ---- what comes out
 // ------------------------------------------------------------------------------------------------------
 
@@ -209,13 +251,13 @@ ordered_json numbers_json(const Output &output) {
   ordered_json list = ordered_json::array();
   const bool whole = output.value.dtype != COHORT_DTYPE_FLOAT16 && output.value.dtype != COHORT_DTYPE_FLOAT32 &&
                      output.value.dtype != COHORT_DTYPE_FLOAT64 && output.value.dtype != COHORT_DTYPE_BFLOAT16;
-  for (const double number : output.numbers) {
-    if (whole) {
-      list.push_back(int64_t(number));
-    } else {
-      list.push_back(rounded(number, output.value.dtype));
-    }
+  if (whole) {  // those of 64 bits are more than a double tells apart
+    const NDArray wide = make<NDArray>(cohort_ndarray_cast, output.array.get(), COHORT_DTYPE_INT64);
+    std::vector<int64_t> numbers(output.numbers.size());
+    check(cohort_ndarray_read(wide.get(), numbers.data(), numbers.size() * sizeof(int64_t)));
+    return numbers;
   }
+  for (const double number : output.numbers) list.push_back(rounded(number, output.value.dtype));
   return list;
 }
 
@@ -314,7 +356,7 @@ void run(const Arguments &arguments) {
   const int64_t batch = arguments.number("--batch", 0, 1, INT32_MAX);
   if (arguments.has("--labels") && !has_top) throw UsageError("--labels goes with --top");
   const std::vector<cohort_context> contexts = parse_contexts(arguments.one("--context", "cpu(0)"));
-  const Known known = known_from(arguments);
+  Known known = known_from(arguments);
   const Symbol symbol = load_symbol(arguments.file());
   const std::vector<std::string> names = names_of(symbol.get(), COHORT_SYMBOL_OUTPUTS);
   if (has_output) check_saving(arguments.one("--output"), names.size());
@@ -325,9 +367,11 @@ void run(const Arguments &arguments) {
   const std::vector<std::string> labels =
       has_top && arguments.has("--labels") ? read_labels(arguments.one("--labels")) : std::vector<std::string>();
   check_complete(symbol.get(), inputs, given);
+  known = without_given(std::move(known), inputs, given);
 
   Tracing tracing(arguments);
   std::vector<NDArray> arrays = run_in_batches(symbol.get(), contexts, inputs, given, known, batch);
+  if (batch || contexts.size() > 1) check_rows(symbol.get(), inputs, given, known, arrays);
   std::vector<Output> outputs;
   for (size_t i = 0; i < arrays.size(); ++i) outputs.push_back(read(names[i], std::move(arrays[i])));
   const std::string totals = tracing.finish();
@@ -338,8 +382,8 @@ void run(const Arguments &arguments) {
   for (const Output &output : outputs) {
     json["outputs"].push_back(to_json(output.value));
     if (!has_output && !has_top) json["outputs"].back()["values"] = numbers_json(output);
-    text += printable(output.value.name) + " " + shape_text(output.value.shape) + " " + dtype_text(output.value.dtype) +
-            "\n";
+    text += printable(output.value.name) + " " + shape_text(output.value.shape, "0") + " " +
+            dtype_text(output.value.dtype) + "\n";
     if (!has_output && !has_top) text += numbers_text(output);
   }
   if (has_top) {

@@ -60,12 +60,12 @@ int main(int argc, char **argv) {
     finish_output();
     return status;
   } catch (const UsageError &error) {
-    std::fprintf(stderr, "%s: %s (cohort --help says what there is)\n", who.c_str(), error.what());
+    std::fprintf(stderr, "%s: %s (cohort --help says what there is)\n", who.c_str(), printable(error.what()).c_str());
     return 2;
   } catch (const std::bad_alloc &) {
     std::fprintf(stderr, "%s: out of memory\n", who.c_str());
   } catch (const std::exception &error) {
-    std::fprintf(stderr, "%s: %s\n", who.c_str(), error.what());
+    std::fprintf(stderr, "%s: %s\n", who.c_str(), printable(error.what()).c_str());
   }
   return 1;
 }

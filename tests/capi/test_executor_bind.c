@@ -313,7 +313,8 @@ static void shapes_are_completed(void **state) {
   (void)state;
   add_desc(known, "nobody", SHAPE(9, 9), NULL);
   add_desc(known, "fc_weight", SHAPE(2, 3), NULL);
-  fails(try_simple_bind(&executor, linear("2"), known, NULL), COHORT_ERROR_SHAPE, "data"); /* nothing says columns */
+  fails(try_simple_bind(&executor, linear("2"), known, NULL), COHORT_ERROR_SHAPE,
+        "unknown: data (4, ?)"); /* nothing says columns */
   assert_null(executor);
 
   known = desc("b", SHAPE(4, 0), NULL);
@@ -338,7 +339,8 @@ static void shapes_are_completed(void **state) {
   cohort_ndarray_free(array);
   cohort_executor_free(executor);
   executor = NULL;
-  fails(try_simple_bind(&executor, regression("2"), NULL, NULL), COHORT_ERROR_SHAPE, "data, fc_weight, label");
+  fails(try_simple_bind(&executor, regression("2"), NULL, NULL), COHORT_ERROR_SHAPE,
+        "unknown: data, fc_weight (2, ?), label");
   assert_null(executor);
 }
 

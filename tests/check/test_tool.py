@@ -201,6 +201,26 @@ class Words(ToolCase):
         self.fails("broken.json", "inspect", self.write("broken.json", '{"nodes": ['))
         self.fails("broken.params", "inspect", self.write("broken.params", b"\x12\x01" + b"\0" * 14 + b"\1"))
         self.fails("empty", "inspect", self.write("empty", ""))
+        for command in (["inspect"], ["convert", "-o", self.folder / "y.json"], ["plot"]):
+            self.fails("/dev/zero': expected a file" if command == ["plot"] else "/dev/zero: expected a file", command[0], "/dev/zero", *command[1:])
+            self.fails(str(self.folder), command[0], self.folder, *command[1:])
+
+    def test_what_a_command_does_not_look_at_is_refused(self):
+        arrays = MODELS / "c3d/checkpoint-0000.params"
+        for words in (["--plan"], ["--shape", "data=1"], ["--dtype", "data=int8"], ["--params", arrays], ["--context", "cpu(1)"]):
+            self.misused(f"{words[0]} goes with a symbol", "inspect", arrays, *words)
+        for command in ("inspect", "plot", "bench"):
+            shapes = ["--shape", "data=1,1,28,28", "image=1"]
+            self.fails("the network has no input 'image'", command, SYMBOLS / "lenet.json", *shapes)
+
+    def test_errors_are_one_line_whatever_the_names_are(self):
+        graph = Graph()
+        name = "fc\x1b[2J\nroot: all is well"
+        weights = [graph.add("null", "data"), *graph.weights(name, "weight", "bias")]
+        symbol = self.write("net.json", graph.text(graph.add("FullyConnected", name, weights, num_hidden=3)))
+        for words in ([symbol, "--shape", "data=2,3", name + "_bias=4"], [name], [symbol, "--params", name], [symbol, "--" + name]):
+            done = self.run_tool("inspect", *words, status=1 if words[-1][0] != "-" else 2)
+            self.assertRegex(done.stderr, "^[ -~]*\n$")
 
     def test_a_pipe_is_read_once_or_not_at_all(self):
         net = {"nodes": [variable("data"), variable("bias")], "arg_nodes": [0, 1], "heads": [[2, 0, 0]]}
@@ -343,7 +363,7 @@ class Inspect(ToolCase):
         out = graph.add("_no_such_operator", "first", [graph.add("null", "data")])
         out = graph.add("Another", "second", [out])
         path = self.write("lacks.json", graph.text(graph.add("_no_such_operator", "third", [out])))
-        done = self.fails("2 operators that are not there, in 3 nodes", "inspect", path, "--json")
+        done = self.fails("2 operators are missing, in 3 nodes", "inspect", path, "--json")
         self.assertEqual(
             json.loads(done.stdout)["missing"],
             [{"operator": "Another", "nodes": ["second"]}, {"operator": "_no_such_operator", "nodes": ["first", "third"]}],
@@ -515,6 +535,17 @@ class Run(ToolCase):
                 self.says(*self.words("svm-mlp", inputs), *how, "--output", self.folder / "out.npy")
                 self.close("svm-mlp", [np.load(self.folder / "out.npy")], expected)
 
+    def test_what_does_not_go_in_parts_is_not_put_together(self):
+        graph = Graph()
+        data = graph.add("null", "data")
+        path = self.write("sum.json", graph.text(graph.add("sum", "total", [data], axis="0")))
+        np.save(self.folder / "x.npy", np.arange(12, dtype=np.float32).reshape(4, 3))
+        words = ["run", path, "--input", f"data={self.folder}/x.npy"]
+        self.assertEqual(self.json_of(*words)["outputs"][0]["values"], [18, 22, 26])
+        for how in (["--batch", "2"], ["--batch", "1"], ["--batch", "3"], ["--context", "cpu(0),cpu(1)"]):
+            self.fails("output 'total_output' of all rows has shape (3,)", *words, *how)
+        self.assertEqual(self.json_of(*words, "--batch", "9"), self.json_of(*words))
+
     def test_outputs_are_saved_in_each_format(self):
         _, inputs = self.model("multi-task")
         words = self.words("multi-task", inputs)
@@ -610,6 +641,8 @@ class Run(ToolCase):
         self.misused("--labels goes with --top", *self.words("svm-mlp", inputs), "--labels", labels)
         self.misused("--top: expected a whole number from 1", *self.words("svm-mlp", inputs), "--top", "0")
         self.fails("no_labels", *words[:-1], self.folder / "no_labels")
+        self.fails("Is a directory", *words[:-1], self.folder)
+        self.fails("/dev/zero: expected a file", *words[:-1], "/dev/zero")
 
     def test_what_is_missing_or_too_much_is_named(self):
         _, inputs = self.model("svm-mlp")
@@ -624,6 +657,19 @@ class Run(ToolCase):
         self.fails("no array 'data' among its 2 arrays", *words[:-1], f"data={self.folder}/pair.npz")
         self.fails("cpu_shared", *words, "--context", "cpu(0),cpu_shared(-1)", status=2)
 
+    def test_a_shape_is_that_of_the_values_or_a_labels(self):
+        model, inputs = self.model("svm-mlp")
+        words = self.words("svm-mlp", inputs)
+        shapes = {e["name"]: e["shape"] for e in self.json_of("inspect", words[3])["arrays"]}
+        weight = next(name for name in shapes if name.endswith("weight"))
+        given = {"data": np.load(inputs["data"]).shape, weight[4:]: shapes[weight]}
+        expected = self.json_of(*words)
+        for name, shape in given.items():
+            with self.subTest(name):
+                told = self.json_of(*words, "--shape", f"{name}={','.join(map(str, shape))}")
+                self.assertEqual(told, expected)
+                self.fails(f"--shape {name}: its values have shape", *words, "--shape", f"{name}=3,2")
+
     def test_numbers_that_are_none_are_shown(self):
         graph = Graph()
         path = self.write("copy.json", graph.text(graph.add("_copy", "copy", [graph.add("null", "data")])))
@@ -637,7 +683,13 @@ class Run(ToolCase):
             self.json_of("run", path, "--input", f"data={self.folder}/ids.npy", "--dtype", "data=int64")["outputs"][0]["values"],
             [2**40 + 1, -3],
         )
-        np.save(self.folder / "none.npy", np.zeros((0, 3), np.float32))
+        np.save(self.folder / "many.npy", np.array([2**62 + 1, -(2**63), 2**63 - 1]))
+        words = ["run", path, "--input", f"data={self.folder}/many.npy", "--dtype", "data=int64"]
+        self.assertEqual(self.json_of(*words)["outputs"][0]["values"], [2**62 + 1, -(2**63), 2**63 - 1])
+        none = self.folder / "none.npy"
+        np.save(none, np.zeros((0, 3), np.float32))
+        self.assertEqual(self.says("run", path, "--input", f"data={none}"), "copy_output (0, 3) float32\n")
+        self.assertIn("(0, 3)", self.says("inspect", none))
 
 
 class Convert(ToolCase):
@@ -652,6 +704,8 @@ class Convert(ToolCase):
                 [(n["op"], n["name"], n["inputs"]) for n in json.loads(today.read_text())["nodes"]],
             )
             self.assertIn("attrs", (self.folder / old).read_text())
+            self.assertEqual(self.says("convert", MODELS / "lenet" / old, "-o", "-"), (self.folder / old).read_text() + "\n")
+        self.misused("--json goes with --output FILE", "convert", today, "-o", "-", "--json")
 
     def test_arrays_go_to_numpy_and_back(self):
         start, middle, end = MODELS / "c3d/checkpoint-0000.params", self.folder / "a.npz", self.folder / "b.params"

@@ -29,6 +29,16 @@ test 'a PDL becomes an array of the reversed shape and the same elements' => sub
     is_deeply(nd(zeroes(float, 0))->shape, [0]);
 };
 
+test 'a PDL of what no array has is refused' => sub {
+    my $complex = PDL->new([1, 2]) * PDL->i;
+    for my $make (sub { nd($complex) }, sub { AI::Cohort::NDArray->from_pdl($complex) }, sub { nd([0, 0])->set($complex) }) {
+        fails { $make->() } 'dtype', qr/a PDL's type cdouble/;
+    }
+    my $marked = PDL->new([1, 2, 3])->setbadif(PDL->new([0, 0, 1]));
+    fails { nd($marked) } 'invalid_argument', qr/bad values/;
+    is_deeply(nd($marked->slice('0:1'))->asarray, [1, 2]);
+};
+
 test 'an array becomes a PDL of the reversed shape' => sub {
     for my $dtype (qw(float64 float32 int8 uint8 int32 int64 bool float16 bfloat16)) {
         my $pdl = nd([[1, 0, 1], [1, 1, 0]], dtype => $dtype)->aspdl;

@@ -156,4 +156,10 @@ test 'JSON goes out and comes back' => sub {    # SYM-16 to SYM-20
     fails { $sym->Variable("a\0b") } 'invalid_argument', qr/zero byte/;
 };
 
+test 'what is no text is no name' => sub {
+    fails { mx->sym->Variable(['x']) } 'invalid_argument', qr/expected text, found 'ARRAY/;
+    fails { mx->sym->exp(mx->sym->Variable('x'), name => {}) } 'invalid_argument', qr/expected text, found 'HASH/;
+    fails { mx->sym->load([]) } 'invalid_argument', qr/expected text/;
+};
+
 finish();

@@ -104,6 +104,28 @@ test 'a callback sees what is computed, and stays over a reshape' => sub {    # 
     is_deeply(\@seen, [['fc_output', [4, 1]], ['fc_output', [2, 1]]]);
 };
 
+test 'a loop around a call is not left by what the call runs' => sub {
+    my $exec = mx->sym->exp(mx->sym->Variable('x'))->simple_bind(x => [1]);
+    my $rounds = 0;
+    ROUND: for (1 .. 2) {
+        no warnings 'exiting';
+        $exec->set_monitor_callback(sub { $_[0] eq 'none' or next });
+        throws_text(sub { $exec->forward }, qr/outside a loop block|Label not found/);
+        $exec->set_monitor_callback(sub { last ROUND });
+        throws_text(sub { $exec->forward }, qr/outside a loop block|Label not found/);
+        $exec->set_monitor_callback(undef);
+        $exec->forward;
+        ++$rounds;
+    }
+    is($rounds, 2);
+};
+
+sub throws_text {
+    my ($code, $pattern) = @_;
+    eval { $code->() };
+    like("$@", $pattern);
+}
+
 test 'layers are placed by their group' => sub {    # EXE-10
     my $net = mx->sym->_mul_scalar(mx->sym->Variable('x'), scalar => 2, name => 'far', attr => {ctx_group => 'g'});
     my $exec = $net->simple_bind(ctx => mx->cpu(0), x => [2], group2ctx => {g => mx->cpu(4)});

@@ -155,6 +155,25 @@ test 'groups of a family have the same arrays, of parameters, gradients and inpu
     is_deeply({map { $_ => $created->grad_req->{$_} } keys %{$shared->grad_req}}, $shared->grad_req);
 };
 
+test 'precision is what the library takes' => sub {
+    my $bind = sub { regression()->simple_bind(data => [1, 2], @_)->forward };
+    $bind->(compute_dtype => 'bfloat16', float32_names => ['fc'], tf32 => 1);
+    fails { $bind->(compute_dtype => 'int32') } 'invalid_argument', qr/compute_dtype/;
+    fails { $bind->(compute_dtype => 'float16') } 'unsupported', qr/float16/;
+    fails { $bind->(compute_dtype => 'bfloat16', narrow_names => ['nobody']) } 'name', qr/nobody/;
+    fails { regression()->bind(args => {}, loss_scale => 2) } 'name', qr/loss_scale/;
+    my $group = group(compute_dtype => 'bfloat16', float32_names => ['FullyConnected'], backward_once => 1, loss_scale => 1024,
+        loss_scale_window => 10, gradient_sum_dtype => 'bfloat16');
+    $group->set_params({fc_weight => nd([[0, 0]])});
+    $group->forward(batch([mx->nd->ones([4, 2])]));
+    $group->backward([mx->nd->ones([4, 1])]);
+    is_deeply($group->grad_arrays->[0][0]->aslist, [2048, 2048]);
+    fails { $group->backward([mx->nd->ones([4, 1])]) } 'state', qr/./;
+    $group->update(mx->opt->create('sgd', learning_rate => 1));
+    is_deeply($group->param_arrays->[0][0]->aslist, [-4, -4]);
+    fails { group(gradient_sum_dtype => 'int8') } 'invalid_argument', qr/gradient_sum_dtype/;
+};
+
 test 'update_metric goes device by device, by name, split or by any object' => sub {    # MET-01 to MET-08, MET-18
     my $group = group(symbol => mx->sym->LinearRegressionOutput(regression(), name => 'lro'), label_shapes => [[lro_label => [4, 1]]]);
     $group->set_params({fc_weight => nd([[1, 0]])});
@@ -173,6 +192,12 @@ test 'update_metric goes device by device, by name, split or by any object' => s
     my $any = Any::Metric->new;
     $group->update_metric($any, $labels);
     is_deeply($any->{seen}, [[1, 2], [1, 2], [3, 8], [3, 4]]);
+    $any->{seen} = [];
+    $group->update_metric($any, [[nd([[1], [2]])], [nd([[3], [8]])]], 1);
+    is_deeply($any->{seen}, [[1, 2], [1, 2], [3, 8], [3, 4]], 'split already');
+    { package Dying::Metric; sub update { die {reason => 7} } }
+    eval { $group->update_metric(bless({}, 'Dying::Metric'), $labels) };
+    is($@->{reason}, 7);
     fails { $group->update_metric($mse, []) } 'invalid_argument', qr/label/;
     fails { $group->update_metric($mse, [nd([[1]])]) } 'shape', qr/label/;
     fails { $group->update_metric('mse', $labels) } 'invalid_argument', qr/metric/;

@@ -105,6 +105,12 @@ test 'without buckets there is one group' => sub {    # MGR-01 to MGR-04, MGR-08
     $manager->update_metric($mae, [nd([[5], [6]])]);
     is($mae->sum_metric, 1);
     $manager->update_metric($mae, [[nd([[5]])], [nd([[6]])]], 1);
+    { package Own::Metric; sub update { push @{$_[0]{seen}}, map { $_->aslist } @{$_[1]} } }
+    my $own = bless {}, 'Own::Metric';
+    $manager->update_metric($own, [nd([[5], [6]])]);
+    $manager->update_metric($own, [[nd([[7]])], [nd([[8]])]], 1);
+    is_deeply($own->{seen}, [[5], [6], [7], [8]]);
+    fails { $manager->update_metric('mae', [nd([[5], [6]])]) } 'invalid_argument', qr/metric/;
     is($mae->sum_metric, 2);
     fails { manager(workload => [1]) } 'invalid_argument', qr/./;
     fails { manager(sym_gen => sub { bucket(3) }) } 'invalid_argument', qr/default_bucket_key/;

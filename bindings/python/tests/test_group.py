@@ -2,6 +2,7 @@
 """The group of MXNet's Module, metrics, optimizers, initializers."""
 
 import inspect
+import gc
 import math
 import unittest
 
@@ -135,6 +136,59 @@ class Rest(Case):
             broken.update(labels, preds)
         with self.raises(cohort.UnknownNameError, "happiness"):
             cohort.metric.create("happiness")
+        child = both.get_metric(1)
+        del both
+        gc.collect()
+        child.update(labels, preds)
+        self.near([child.get()[1]], [0.9])
+        mae = cohort.metric.create("mae")
+        mae.update([nd.array([1, 2])], [nd.array([2, 4])])
+        self.assertEqual((mae.sum_metric, mae.num_inst), (1.5, 1))
+
+    def test_any_object_with_update_is_a_metric(self):
+        class Counted:
+            def __init__(self):
+                self.seen, self.kept = [], []
+
+            def update(self, labels, preds):
+                self.seen.append(([label.shape for label in labels], [pred.shape for pred in preds]))
+                self.kept += labels
+
+            def reset(self):
+                self.seen.clear()
+
+            def get_name_value(self):
+                return [("counted", len(self.seen))]
+
+        net, points = sym.SoftmaxOutput(sym.FullyConnected(sym.Variable("data"), num_hidden=2), name="softmax"), np.eye(
+            6, 3
+        )
+        train = cohort.NDArrayIter(points, np.arange(6), batch_size=3)
+        with cohort.fit(
+            net, train, train, eval_metric=Counted(), contexts=["cpu(0)", "cpu(1)"], workload=[1, 2]
+        ) as fitted:
+            self.assertEqual(fitted.history, [{"train-counted": 4, "eval-counted": 4}])
+            counted, label = Counted(), nd.array([7, 8, 9])
+            fitted.group.update_metric(counted, [label])
+            expected = [([(1,)], [(1, 2)]), ([(2,)], [(2, 2)])]
+            self.assertEqual(counted.seen, expected)
+            self.assertEqual([kept.tolist() for kept in counted.kept], [[7], [8, 9]])
+            fitted.group.update_metric(counted, [[label.slice(0, 1)], [label.slice(1, 3)]], pre_sliced=True)
+            self.assertEqual(counted.seen, 2 * expected)
+            counted.update = lambda labels, preds: 1 / 0
+            with self.raises(ZeroDivisionError, "division"):
+                fitted.group.update_metric(counted, [label])
+            for wrong in (None, "acc", Counted, 3):
+                with self.raises(cohort.InvalidArgumentError, "metric: expected EvalMetric"):
+                    fitted.group.update_metric(wrong, [label])
+
+    def test_classes_of_the_library_are_not_derived_from(self):
+        class Own(cohort.metric.EvalMetric):
+            def __init__(self):
+                super().__init__("own")
+
+        with self.raises(TypeError, "Own"):
+            Own()
 
     def test_optimizers_keep_their_states(self):
         weight, grad = nd.array([1.0]), nd.array([0.5])

@@ -107,6 +107,22 @@ class Training(Case):
         with self.raises(cohort.UnknownNameError, "fc_bias"):
             cohort.fit(mlp(), NDArrayIter(data, label, 30), arg_params={"fc_weight": np.zeros((3, 4))})
 
+    def test_batches_of_evaluation_data_may_be_of_another_length(self):
+        points = np.random.RandomState(3).normal(size=(60, 2))
+        net = sym.SoftmaxOutput(sym.FullyConnected(sym.Variable("data"), num_hidden=2, name="fc"), name="softmax")
+        train = cohort.NDArrayIter(points, points[:, 0] > 0, batch_size=20)
+        test = cohort.NDArrayIter(points[:28], points[:28, 0] > 0, batch_size=7)
+        with cohort.fit(net, train, test, num_epoch=3, contexts=["cpu(0)", "cpu(1)"]) as fitted:
+            args, _ = fitted.get_params()
+            scores = points[:28] @ args["fc_weight"].asnumpy().T + args["fc_bias"].asnumpy()
+            right = np.mean(scores.argmax(1) == (points[:28, 0] > 0))
+            self.assertAlmostEqual(fitted.history[-1]["eval-accuracy"], right)
+            self.assertEqual(cohort.score(fitted.group, test), {"accuracy": fitted.history[-1]["eval-accuracy"]})
+            wide = cohort.NDArrayIter(np.zeros((7, 3)), np.zeros(7), batch_size=7)
+            with self.raises(cohort.ShapeError, "fc_weight|weight"):
+                cohort.score(fitted.group, wide)
+            cohort.score(fitted.group, train)  # an error leaves the group as it was
+
     def test_the_same_seeds_give_the_same_bits(self):
         data, label = clouds()
         found = []

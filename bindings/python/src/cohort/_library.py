@@ -420,8 +420,10 @@ class Handle:
 
     _free_name = ""
 
-    def __init__(self) -> None:
-        raise TypeError(f"{type(self).__name__} is not made so")
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise TypeError(
+            f"{type(self).__name__}: a class of the library's is not derived from, and makes objects in other ways"
+        )
 
     @classmethod
     def _adopt(cls: Type[H], pointer: Optional[int], lock: Optional[Family] = None) -> H:

@@ -50,7 +50,7 @@ from .executor import (
 from .initializer import Initializer
 from .io import DataDesc, Descs, to_desc
 from .logging_ import default_logger, sink
-from .metric import EvalMetric, metric_handle
+from .metric import metric_of
 from .ndarray import Arrays, NDArray, arrays_of, dtype_code
 from .optimizer import Optimizer, optimizer_handle
 from .precision import Calibration, LossScale, loss_scale_of, set_loss_scale_of, set_loss_scale_options
@@ -198,8 +198,8 @@ class GroupBase(Handle):
         "device": each device for itself from that sum; "none": each from its own gradients."""
         update(self, lib.cohort_group_update, optimizer, mode)
 
-    def update_metric(self, eval_metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
-        """Updates a metric once for each device with its labels and outputs."""
+    def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
+        """Updates a metric, or any object with ``update(labels, preds)``, once for each device with its labels and outputs."""
         functions = lib.cohort_group_update_metric, lib.cohort_group_update_metric_presliced
         update_metric(self, functions, eval_metric, labels, pre_sliced)
 
@@ -669,20 +669,18 @@ def update(target: Handle, function: Any, optimizer: Optimizer, mode: str) -> No
         function(target.handle, handle, code)
 
 
-def update_metric(
-    target: Handle, functions: Tuple[Any, Any], metric: EvalMetric, labels: Any, pre_sliced: bool
-) -> None:
+def update_metric(target: Handle, functions: Tuple[Any, Any], given: Any, labels: Any, pre_sliced: bool) -> None:
     """Updates a metric from the outputs of a group or a manager; functions: for whole labels, and for slices."""
-    handle = metric_handle(metric)
+    metric = metric_of(given)
     whole, presliced = functions
     if to_bool(pre_sliced, "pre_sliced"):
         arrays, num_devices, num = label_slices(labels)
         with target._lock, metric._lock:
-            presliced(target.handle, handle, num_devices, pointers(arrays, "labels"), num)
+            presliced(target.handle, metric.handle, num_devices, pointers(arrays, "labels"), num)
         return
     arrays = arrays_of(labels, "labels")
     with target._lock, metric._lock:
-        whole(target.handle, handle, pointers(arrays, "labels"), len(arrays))
+        whole(target.handle, metric.handle, pointers(arrays, "labels"), len(arrays))
 
 
 def set_states(target: Handle, function: Any, states: Any, value: Optional[float]) -> None:

@@ -43,7 +43,6 @@ from .executor_group import (
 from .initializer import Initializer
 from .io import DataDesc, Descs, to_desc
 from .logging_ import default_logger, sink
-from .metric import EvalMetric
 from .ndarray import Arrays, NDArray, arrays_of, dtype_code
 from .optimizer import Optimizer
 from .precision import LossScale, loss_scale_of, set_loss_scale_of, set_loss_scale_options
@@ -247,7 +246,7 @@ class DataParallelExecutorGroup(GroupBase):
         """Perform a backward pass on each executor."""
         self._backward(None)
 
-    def update_metric(self, metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
+    def update_metric(self, metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         """Update evaluation metric with label and current outputs."""
         super().update_metric(metric, labels, pre_sliced)
 
@@ -428,7 +427,7 @@ class DataParallelExecutorManager(Handle):
         """Updates the parameters from the gradients; see :meth:`GroupBase.update`."""
         update(self, lib.cohort_manager_update, optimizer, mode)
 
-    def update_metric(self, metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
+    def update_metric(self, metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         """Update metric with the current executor."""
         functions = lib.cohort_manager_update_metric, lib.cohort_manager_update_metric_presliced
         update_metric(self, functions, metric, labels, pre_sliced)

@@ -28,7 +28,7 @@ from ._library import (
     to_text,
 )
 from .errors import InvalidArgumentError
-from .ndarray import Arrays, arrays_of, lent
+from .ndarray import Arrays, NDArray, arrays_of, lent
 
 Figures = Tuple[Union[str, List[str]], Union[float, List[float]]]
 
@@ -65,7 +65,8 @@ class EvalMetric(Handle):
     def get_metric(self, index: int) -> "EvalMetric":
         """A child of a composite metric."""
         number = to_size(index, "index")
-        return EvalMetric._adopt(self._out(lambda f, handle: out_handle(f, handle, number), lib.cohort_metric_child))
+        child = self._out(lambda f, handle: out_handle(f, handle, number), lib.cohort_metric_child)
+        return EvalMetric._adopt(child, self._lock)  # whose functions it may call
 
     def set_names(self, label_names: Any = None, output_names: Any = None) -> "EvalMetric":
         """Chooses which labels and outputs the metric takes, where they come with names."""
@@ -102,6 +103,19 @@ class EvalMetric(Handle):
     def get_global(self) -> Figures:
         return _one_or_all(self._figures(True))
 
+    def _counters(self) -> Tuple[float, float]:
+        total, num = c_double(), c_double()
+        self._call(lib.cohort_metric_counters, 0, 0, byref(total), byref(num))
+        return total.value, num.value
+
+    @property
+    def sum_metric(self) -> float:
+        return self._counters()[0]
+
+    @property
+    def num_inst(self) -> float:
+        return self._counters()[1]
+
     def get_name_value(self) -> List[Tuple[str, float]]:
         return self._figures(False)
 
@@ -113,8 +127,11 @@ def _one_or_all(figures: List[Tuple[str, float]]) -> Figures:
 
 
 def create(metric: Any, *, label_names: Any = None, output_names: Any = None, **kwargs: Any) -> EvalMetric:
-    """A metric by name, of a function ``(label, pred) -> value`` over arrays of NumPy's, or of a list of these."""
-    if isinstance(metric, EvalMetric):
+    """A metric by name, of a function ``(label, pred) -> value`` over arrays of NumPy's, or of a list of these.
+
+    An object with ``update(labels, preds)``, and for :func:`cohort.fit` ``reset()`` and ``get_name_value()``, is one as it is.
+    """
+    if isinstance(metric, EvalMetric) or _is_own(metric) and not isinstance(metric, Mapping):
         return metric
     if isinstance(metric, (list, tuple)):
         made = create("composite", **kwargs)
@@ -133,34 +150,61 @@ def np_metric(
 ) -> EvalMetric:
     """A metric of a function of a label and a prediction, which gives a value, or a sum and a number of instances."""
 
-    def run(labels: Any, num_labels: int, preds: Any, num_preds: int, out_sum: Any, out_num: Any) -> int:
-        total, count = 0.0, 0.0
-        for i in range(min(num_labels, num_preds)):
-            found = function(lent(labels[i]).asnumpy(), lent(preds[i]).asnumpy())
-            part, num = found if isinstance(found, tuple) else (found, 1)
-            total, count = total + float(part), count + float(num)
-        out_sum[0], out_num[0] = total, count
-        return 0
+    def count(labels: List[NDArray], preds: List[NDArray]) -> Tuple[float, float]:
+        total, num = 0.0, 0.0
+        for label, pred in zip(labels, preds):
+            found = function(label.asnumpy(), pred.asnumpy())
+            part, of = found if isinstance(found, tuple) else (found, 1)
+            total, num = total + float(part), num + float(of)
+        return total, num
 
     if not callable(function):
         raise InvalidArgumentError(f"metric: expected a function, found {describe(function)}", "metric")
-    called = name or getattr(function, "__name__", "custom")
+    extra = to_bool(allow_extra_outputs, "allow_extra_outputs")
+    called = f"custom({getattr(function, '__name__', 'custom')})" if name is None else name
+    return _of_function(count, called, extra)
+
+
+def _of_function(
+    function: Callable[[List[NDArray], List[NDArray]], Tuple[float, float]], name: str, allow_extra_outputs: int
+) -> EvalMetric:
+    """A metric of a function of the labels and predictions of an update, which gives sum and number of instances."""
+
+    def run(labels: Any, num_labels: int, preds: Any, num_preds: int, out_sum: Any, out_num: Any) -> int:
+        given = [lent(labels[i]) for i in range(num_labels)], [lent(preds[i]) for i in range(num_preds)]
+        out_sum[0], out_num[0] = function(*given)
+        return 0
+
     callback = Callback(_abi.cohort_metric_fn, run)
     made = EvalMetric._adopt(
         out_handle(
             lib.cohort_metric_create_custom,
-            to_text(f"custom({called})" if name is None else called, "name"),
+            to_text(name, "name"),
             callback.pointer,
             callback.number,
-            to_bool(allow_extra_outputs, "allow_extra_outputs"),
+            allow_extra_outputs,
         )
     )
     made._lock.callbacks.append(callback)
     return made
 
 
-def metric_handle(metric: Any) -> int:
-    return handle_of(metric, EvalMetric, "metric")
+def _is_own(metric: Any) -> bool:
+    """Whether it is a metric of the host program's: any object with ``update(labels, preds)``."""
+    return not isinstance(metric, (EvalMetric, type)) and callable(getattr(metric, "update", None))
+
+
+def metric_of(metric: Any) -> EvalMetric:
+    """What groups and managers update: a metric as it is; of an object of the host program's one that calls it."""
+    if not _is_own(metric):
+        handle_of(metric, EvalMetric, "metric")
+        return metric
+
+    def update(labels: List[NDArray], preds: List[NDArray]) -> Tuple[float, float]:
+        metric.update(labels, preds)
+        return 0, 0
+
+    return _of_function(update, type(metric).__name__, 1)
 
 
 def figures_of(metric: EvalMetric) -> Dict[str, float]:

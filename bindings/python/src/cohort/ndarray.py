@@ -14,6 +14,7 @@ import numpy as np
 
 from . import _abi, _operators
 from ._arithmetic import ARITHMETIC, Names, Operand, is_number
+from ._indexing import Region, is_rows, region_of
 from ._library import (
     Callback,
     Handle,
@@ -254,25 +255,44 @@ class NDArray(Operand):
         found: NDArray = _operators.function_of_arrays("transpose")(self)
         return found
 
+    def _region(self, key: Any) -> Tuple["NDArray", Region]:
+        """The row, or row of a row, that numbers at the front of a key choose, and what the key chooses of that."""
+        region, part = region_of(key, self.shape), self
+        for row in region.rows:
+            part = part.at(row)
+        return part, region
+
     def __getitem__(self, key: Any) -> "NDArray":
-        """A view: of a row, or of rows that follow one another. Anything else: ``asnumpy()``, or an operator."""
-        if key is Ellipsis or isinstance(key, slice) and key == slice(None):
-            return self.reshape(self.shape)
-        if isinstance(key, slice):
-            begin, end, step = key.indices(len(self))
-            if step != 1:
-                raise InvalidArgumentError(f"rows: expected them to follow one another, found step {step}", "key")
-            return self.slice(begin, max(begin, end))
-        if not hasattr(key, "__index__"):
-            raise InvalidArgumentError(f"rows: expected a number or a slice, found {describe(key)}", "key")
-        index, length = key.__index__(), len(self)
-        if not -length <= index < length:
-            raise IndexError(f"row {index} of an array of {length}")
-        return self.at(index % length)
+        """By whole numbers, slices, ``...`` and None, as NumPy: of rows that follow one another, and of rows of a row, a view,
+        else a copy."""
+        part, region = self._region(key)
+        rows = is_rows(region, part.shape)
+        if rows:
+            return part.slice(*rows)
+        if not region.axes:
+            return part.reshape(region.shape)
+        if 0 in region.lengths:
+            return zeros(region.shape, self.context, self.dtype)
+        return _operators.apply("slice", [part], region.attrs()).reshape(region.shape)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        with self[key] as part:
-            part.set(value)
+        part, region = self._region(key)
+        rows = is_rows(region, part.shape)
+        target = part.slice(*rows) if rows else part
+        shape = target.shape if rows or not region.axes else region.lengths
+        if 0 in shape:
+            return
+        if is_number(value) and not rows and region.axes:
+            attrs = {**region.attrs(), "scalar": to_real(value, "value")}
+            _operators.apply("_slice_assign_scalar", [part], attrs, [part])
+            return
+        if not is_number(value):
+            value = _spread(to_array(value, "value"), region.shape).reshape(shape)
+        if rows or not region.axes:
+            target.set(value)
+        else:
+            there = value.copy(self.context).astype(self.dtype)
+            _operators.apply("_slice_assign", [part, there], region.attrs(), [part])
 
     def __iter__(self) -> Iterator["NDArray"]:
         return (self.at(i) for i in range(len(self)))
@@ -506,6 +526,17 @@ def from_dlpack(source: Any) -> NDArray:
 
 
 # ---- lists of arrays ---------------------------------------------------------------------------------------------------
+
+
+def _spread(value: NDArray, shape: Tuple[int, ...]) -> NDArray:
+    """An array of this shape: axes of length 1 are repeated, those that are missing at the front, too."""
+    if value.shape == shape:
+        return value
+    fits = len(value.shape) <= len(shape) and all(a in (1, b) for a, b in zip(value.shape[::-1], shape[::-1]))
+    if not fits:
+        raise InvalidArgumentError(f"value: expected shape {shape}, found {value.shape}", "value")
+    longer = value.reshape((1,) * (len(shape) - len(value.shape)) + value.shape)
+    return _operators.apply("broadcast_to", [longer], {"shape": shape})
 
 
 def to_array(value: Any, what: str) -> NDArray:

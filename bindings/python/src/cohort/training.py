@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
+import numpy as np
+
 from ._library import describe, to_int
 from .context import cpu
 from .errors import InvalidArgumentError
 from .executor_group import DataParallelExecutorGroup
 from .initializer import Initializer, Uniform
+from .io import DataDesc
 from .metric import EvalMetric, create as create_metric, figures_of
 from .ndarray import NDArray
 from .optimizer import Optimizer, create as create_optimizer
@@ -90,7 +93,7 @@ def fit(
     num_threads: int = 0,
     tf32: bool = False,
 ) -> Fitted:
-    """Trains a network on an iterator such as :class:`cohort.NDArrayIter`.
+    """Trains a network on an iterator such as :class:`cohort.NDArrayIter`. Batches may be of several lengths.
 
     ``callbacks`` are functions of a :class:`Progress`, called at the end of each epoch, or :class:`Callback` objects.
     Parameters that are not given (with ``allow_missing``), or all, are filled by the initializer. ``rescale_grad`` is
@@ -153,6 +156,7 @@ def fit(
 def _run_epoch(train_data: Any, metric: EvalMetric, progress: Progress, told: Sequence[Callback]) -> None:
     metric.reset()
     for progress.batch, batch in enumerate(train_data):
+        _follow(progress.group, batch)
         progress.group.forward(batch, is_train=True)
         progress.group.backward()
         progress.group.update(progress.optimizer)
@@ -164,11 +168,32 @@ def _run_epoch(train_data: Any, metric: EvalMetric, progress: Progress, told: Se
     progress.train = figures_of(metric)
 
 
+def _follow(group: DataParallelExecutorGroup, batch: Any) -> None:
+    """Reshapes a group to batches of another length, as those of evaluation data may be."""
+
+    def descs_of(bound: Optional[List[DataDesc]], arrays: Any) -> List[DataDesc]:
+        given = [] if arrays is None else [arrays] if hasattr(arrays, "shape") else list(arrays)
+        if len(given) != len(bound or []):
+            return bound or []  # forward says what is wrong
+        return [
+            DataDesc(
+                desc.name, np.shape(array) if not hasattr(array, "shape") else array.shape, desc.dtype, desc.layout
+            )
+            for desc, array in zip(bound or [], given)
+        ]
+
+    now = group.data_shapes, group.label_shapes
+    data, label = descs_of(now[0], getattr(batch, "data", None)), descs_of(now[1], getattr(batch, "label", None))
+    if data != now[0] or label != (now[1] or []):
+        group.reshape(data, label or None)
+
+
 def score(group: DataParallelExecutorGroup, data: Any, metric: Any = "acc") -> Dict[str, float]:
-    """Figures of a group on other data; what a batch is filled up with counts as well."""
+    """Figures of a group on other data, whose batches may be of another length; what a batch is filled up with counts as well."""
     measured = create_metric(metric)
     measured.reset()
     for batch in data:
+        _follow(group, batch)
         group.forward(batch, is_train=False)
         group.update_metric(measured, batch.label)
     return figures_of(measured)

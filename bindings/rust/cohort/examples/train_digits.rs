@@ -91,5 +91,6 @@ fn main() -> Result<()> {
     let digits = args
         .next()
         .unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples/data/digits.params").into());
-    train(&digits, &args.next().unwrap_or_else(|| "digits".into()), 8).map(drop)
+    let prefix = args.next().unwrap_or_else(|| std::env::temp_dir().join("digits").to_string_lossy().into());
+    train(&digits, &prefix, 8).map(drop)
 }

@@ -8,9 +8,11 @@ use crate::ndarray::{names, pointers, Context, MemoryInfo, NDArray};
 use crate::symbol::Symbol;
 use crate::turn::At;
 use cohort_sys as sys;
+use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
 use std::os::raw::{c_char, c_void};
 use std::ptr::{null, null_mut};
+use std::sync::Arc;
 
 /// What backward does with the gradient of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,12 +60,28 @@ impl GradReq {
     }
 }
 
-/// A function that sees arrays while they are computed.
-pub(crate) type Watch = Box<dyn FnMut(&str, &NDArray) + Send>;
+/// A function that sees arrays while they are computed. An executor and those that were reshaped from it have one together.
+pub(crate) struct Watch(UnsafeCell<Watching>);
+type Watching = Box<dyn FnMut(&str, &NDArray) + Send>;
 
-pub(crate) unsafe extern "C" fn see(name: *const c_char, array: *mut sys::cohort_ndarray, user_data: *mut c_void) {
+// SAFETY: the function is called inside a pass alone, and those that have it together take turns.
+unsafe impl Sync for Watch {}
+
+impl Watch {
+    /// Hands a function to a `_set_monitor`; it lives as long as what comes back.
+    pub(crate) fn with(
+        function: impl FnMut(&str, &NDArray) + Send + 'static,
+        set: impl FnOnce(sys::cohort_monitor_fn, *mut c_void) -> *mut sys::cohort_error,
+    ) -> Result<Arc<Watch>> {
+        let made = Arc::new(Watch(UnsafeCell::new(Box::new(function))));
+        check(set(Some(see), Arc::as_ptr(&made) as *mut c_void))?;
+        Ok(made)
+    }
+}
+
+unsafe extern "C" fn see(name: *const c_char, array: *mut sys::cohort_ndarray, user_data: *mut c_void) {
     guarded(|| {
-        let monitor = &mut *(user_data as *mut Watch);
+        let monitor = &mut *(*(user_data as *const Watch)).0.get();
         monitor(&text(name), &NDArray::share(array)?);
         Ok(())
     });
@@ -72,7 +90,7 @@ pub(crate) unsafe extern "C" fn see(name: *const c_char, array: *mut sys::cohort
 /// A network on arrays of its own, or of the caller's. Passes are queued; reading an array waits for them.
 pub struct Executor {
     raw: *mut sys::cohort_executor,
-    monitor: Option<Box<Watch>>, // outlives the handle: see drop()
+    monitor: Option<Arc<Watch>>, // outlives the handle: see drop()
     pub(crate) tied: bool,
 }
 
@@ -157,7 +175,6 @@ impl Executor {
         let mut old = self;
         let (tied, mut made) = (old.tied, old.reshaped(shapes, true, true)?);
         made.tied = tied; // there is nobody else from here on
-        made.monitor = old.monitor.take();
         Ok(made)
     }
 
@@ -181,6 +198,7 @@ impl Executor {
             Executor::out(|out| unsafe { sys::cohort_executor_reshape(*self.at(), known.raw(), &options, out) })?;
         self.tied = true;
         made.tied = true;
+        made.monitor = self.monitor.clone();
         Ok(made)
     }
 
@@ -306,11 +324,18 @@ impl Executor {
         self.monitor_with(function, true)
     }
 
+    /// No more of that.
+    pub fn clear_monitor(&mut self) -> Result<()> {
+        check(unsafe { sys::cohort_executor_set_monitor(*self.at(), None, null_mut(), 0) })?;
+        self.monitor = None;
+        Ok(())
+    }
+
     fn monitor_with(&mut self, function: impl FnMut(&str, &NDArray) + Send + 'static, all: bool) -> Result<()> {
-        let mut boxed: Box<Watch> = Box::new(Box::new(function));
-        let user_data = &mut *boxed as *mut Watch as *mut c_void;
-        check(unsafe { sys::cohort_executor_set_monitor(*self.at(), Some(see), user_data, all.into()) })?;
-        self.monitor = Some(boxed);
+        let made = Watch::with(function, |see, user_data| unsafe {
+            sys::cohort_executor_set_monitor(*self.at(), see, user_data, all.into())
+        })?;
+        self.monitor = Some(made);
         Ok(())
     }
 

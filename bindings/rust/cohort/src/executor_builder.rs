@@ -5,6 +5,7 @@ use crate::error::{Error, Result, Texts};
 use crate::executor::{Executor, GradReq};
 use crate::model::Params;
 use crate::ndarray::{Context, Dtype, NDArray};
+use crate::precision::{set_precision, Precision};
 use crate::symbol::Symbol;
 use cohort_sys as sys;
 use std::ptr::{null, null_mut};
@@ -16,6 +17,13 @@ enum Requests {
     Named(Vec<(String, GradReq)>),
 }
 
+/// What options point to.
+struct Kept {
+    groups: Texts,
+    contexts: Vec<sys::cohort_context>,
+    names: (Texts, Texts),
+}
+
 /// An executor in the making: on arrays of its own by [`ExecutorBuilder::allocate`], on those of the caller's by
 /// [`ExecutorBuilder::bind`].
 pub struct ExecutorBuilder<'a> {
@@ -25,8 +33,10 @@ pub struct ExecutorBuilder<'a> {
     dtypes: Vec<(String, Dtype)>,
     requests: Requests,
     shared: Option<(&'a mut Executor, Vec<String>)>,
+    ctx_groups: Vec<(String, Context)>,
     num_threads: i32,
     seed: u64,
+    precision: Precision,
 }
 
 impl<'a> ExecutorBuilder<'a> {
@@ -38,8 +48,10 @@ impl<'a> ExecutorBuilder<'a> {
             dtypes: Vec::new(),
             requests: Requests::All(GradReq::Write),
             shared: None,
+            ctx_groups: Vec::new(),
             num_threads: 0,
             seed: 0,
+            precision: Precision::default(),
         }
     }
 
@@ -86,6 +98,12 @@ impl<'a> ExecutorBuilder<'a> {
         self
     }
 
+    /// Where the nodes of a `__ctx_group__` are.
+    pub fn ctx_group(mut self, name: &str, context: &Context) -> Self {
+        self.ctx_groups.push((name.into(), *context));
+        self
+    }
+
     /// Threads of a CPU context.
     pub fn num_threads(mut self, num: u16) -> Self {
         self.num_threads = num.into();
@@ -95,6 +113,12 @@ impl<'a> ExecutorBuilder<'a> {
     /// Of random operators.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
+        self
+    }
+
+    /// In which types to compute.
+    pub fn precision(mut self, precision: &Precision) -> Self {
+        self.precision = precision.clone();
         self
     }
 
@@ -115,7 +139,8 @@ impl<'a> ExecutorBuilder<'a> {
         };
         let words = Texts::new(&each.iter().map(|req| req.word()).collect::<Vec<_>>(), "grad_req")?;
         let names = Texts::new(&named.iter().map(|(name, _)| name).collect::<Vec<_>>(), "grad_req")?;
-        let mut options = self.options();
+        let kept = self.kept()?;
+        let mut options = self.options(&kept);
         match &self.requests {
             Requests::All(_) => options.grad_req = unsafe { *words.as_ptr() },
             requests => {
@@ -167,7 +192,8 @@ impl<'a> ExecutorBuilder<'a> {
             other.tied = true;
         }
         let other = shared.as_ref().map(|(other, _)| other.at());
-        let (mut options, context) = (self.options(), self.context.to_raw());
+        let kept = self.kept()?;
+        let (mut options, context) = (self.options(&kept), self.context.to_raw());
         options.shared_executor = other.as_ref().map_or(null_mut(), |other| **other);
         let mut made = Executor::out(|out| unsafe {
             sys::cohort_executor_bind(
@@ -187,10 +213,20 @@ impl<'a> ExecutorBuilder<'a> {
         Ok(made)
     }
 
-    fn options(&self) -> sys::cohort_executor_options {
+    fn kept(&self) -> Result<Kept> {
+        let groups: Vec<_> = self.ctx_groups.iter().map(|(name, _)| name).collect();
+        let contexts = self.ctx_groups.iter().map(|(_, context)| context.to_raw()).collect();
+        Ok(Kept { groups: Texts::new(&groups, "ctx_group")?, contexts, names: self.precision.names()? })
+    }
+
+    fn options(&self, kept: &Kept) -> sys::cohort_executor_options {
         // SAFETY: zero in any field is its default.
         let mut options: sys::cohort_executor_options = unsafe { std::mem::zeroed() };
         options.struct_size = std::mem::size_of_val(&options);
+        options.ctx_group_names = kept.groups.as_ptr();
+        options.ctx_group_contexts = kept.contexts.as_ptr();
+        options.num_ctx_groups = kept.contexts.len();
+        set_precision!(options, self.precision, kept.names);
         options.num_threads = self.num_threads;
         options.seed = self.seed;
         options

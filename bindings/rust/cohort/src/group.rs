@@ -2,7 +2,7 @@
 //! Groups: one executor for each context, each batch split over them by workload.
 use crate::arrays::{Arrays, Descs};
 use crate::error::{check, Error, Result};
-use crate::executor::{see, Executor, Watch};
+use crate::executor::{Executor, Watch};
 use crate::group_builder::{to_descs, Desc, GroupBuilder, Rounding};
 use crate::model::Params;
 use crate::ndarray::{names, pointers, Context, MemoryInfo, NDArray};
@@ -13,8 +13,8 @@ use cohort_sys as sys;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ops::{Deref, Range};
-use std::os::raw::c_void;
 use std::ptr::{null, null_mut};
+use std::sync::Arc;
 
 /// How the devices' gradients are put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct Group {
     raw: *mut sys::cohort_group,
     symbol: Symbol,
     num_contexts: usize,
-    monitor: Option<Box<Watch>>, // outlives the handle
+    monitor: Option<Arc<Watch>>, // outlives the handle
     pub(crate) tied: bool,
 }
 
@@ -386,10 +386,17 @@ impl Group {
 
     /// Calls a function with name and array of each output of each operator, device after device.
     pub fn set_monitor(&mut self, function: impl FnMut(&str, &NDArray) + Send + 'static) -> Result<()> {
-        let mut boxed: Box<Watch> = Box::new(Box::new(function));
-        let user_data = &mut *boxed as *mut Watch as *mut c_void;
-        check(unsafe { sys::cohort_group_set_monitor(*self.at(), Some(see), user_data, 0) })?;
-        self.monitor = Some(boxed);
+        let made = Watch::with(function, |see, user_data| unsafe {
+            sys::cohort_group_set_monitor(*self.at(), see, user_data, 0)
+        })?;
+        self.monitor = Some(made);
+        Ok(())
+    }
+
+    /// No more of that.
+    pub fn clear_monitor(&mut self) -> Result<()> {
+        check(unsafe { sys::cohort_group_set_monitor(*self.at(), None, null_mut(), 0) })?;
+        self.monitor = None;
         Ok(())
     }
 

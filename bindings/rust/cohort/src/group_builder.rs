@@ -5,6 +5,7 @@ use crate::error::{c_text, check, Error, Result, Texts};
 use crate::executor::GradReq;
 use crate::group::Group;
 use crate::ndarray::{Context, Dtype};
+use crate::precision::{set_precision, LossScale, Precision};
 use crate::symbol::Symbol;
 use cohort_sys as sys;
 use std::ops::Range;
@@ -94,6 +95,9 @@ pub struct GroupBuilder<'a> {
     slices: Vec<i64>,
     ctx_groups: Vec<(String, Vec<Context>)>,
     shared_group: Option<&'a mut Group>,
+    precision: Precision,
+    loss_scale: Option<LossScale>,
+    gradient_sum: Dtype,
 }
 
 impl<'a> GroupBuilder<'a> {
@@ -118,6 +122,9 @@ impl<'a> GroupBuilder<'a> {
             slices: Vec::new(),
             ctx_groups: Vec::new(),
             shared_group: None,
+            precision: Precision::default(),
+            loss_scale: None,
+            gradient_sum: Dtype::Float32,
         }
     }
 
@@ -230,6 +237,24 @@ impl<'a> GroupBuilder<'a> {
         self
     }
 
+    /// In which types to compute.
+    pub fn precision(mut self, precision: &Precision) -> Self {
+        self.precision = precision.clone();
+        self
+    }
+
+    /// A factor on the loss.
+    pub fn loss_scale(mut self, scale: LossScale) -> Self {
+        self.loss_scale = Some(scale);
+        self
+    }
+
+    /// In which type the devices' gradients are summed: float32, or bfloat16, which is less to move.
+    pub fn gradient_sum(mut self, dtype: Dtype) -> Self {
+        self.gradient_sum = dtype;
+        self
+    }
+
     /// Binds it.
     pub fn build(self) -> Result<Group> {
         let contexts: Vec<_> = self.contexts.iter().map(|context| context.to_raw()).collect();
@@ -280,6 +305,13 @@ impl<'a> GroupBuilder<'a> {
         options.ctx_group_contexts = group_contexts.as_ptr();
         options.num_ctx_groups = group_names.len();
         options.contexts_per_ctx_group = each;
+        let names = self.precision.names()?;
+        set_precision!(options, self.precision, names);
+        options.gradient_sum_dtype = self.gradient_sum.code();
+        if let Some(LossScale { scale, window }) = self.loss_scale {
+            options.loss_scale = scale;
+            options.loss_scale_window = window;
+        }
         let tied = self.shared_group.is_some();
         let other = self.shared_group.map(|other| {
             other.tied = true;

@@ -65,6 +65,7 @@ mod model;
 mod monitor;
 mod ndarray;
 mod operator;
+mod precision;
 mod symbol;
 mod tape;
 mod training;
@@ -84,6 +85,7 @@ pub use ndarray::{
     invoke, load, load_bytes, num_gpus, save, save_bytes, save_npz, Context, Dtype, Element, MemoryInfo, NDArray,
 };
 pub use operator::{operator, operators, OperatorAttr, OperatorInfo};
+pub use precision::{LossScale, Precision};
 pub use symbol::{Op, Symbol};
 pub use tape::Tape;
 pub use training::{Initializer, Metric, Optimizer};

@@ -2,11 +2,12 @@
 //! Managers: a group for each bucket of a bucketing network, all on the parameters of the main one.
 use crate::arrays::Arrays;
 use crate::error::{c_text, check, guarded, text, Result, Texts};
-use crate::executor::{see, Watch};
+use crate::executor::Watch;
 use crate::group::{flat, Group, Update};
 use crate::group_builder::{to_descs, Desc};
 use crate::model::Params;
-use crate::ndarray::{pointers, Context, MemoryInfo, NDArray};
+use crate::ndarray::{pointers, Context, Dtype, MemoryInfo, NDArray};
+use crate::precision::{set_precision, LossScale, Precision};
 use crate::symbol::Symbol;
 use crate::training::{Initializer, Metric, Optimizer};
 use crate::turn::At;
@@ -15,6 +16,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, Range};
 use std::os::raw::{c_char, c_void};
 use std::ptr::{null, null_mut};
+use std::sync::Arc;
 
 /// Gives the symbol of a bucket by its key.
 type Symbols = Box<dyn FnMut(&str) -> Result<Symbol> + Send>;
@@ -48,6 +50,9 @@ pub struct ManagerBuilder<'a> {
     symbols: Option<Symbols>,
     num_threads: i32,
     seed: u64,
+    precision: Precision,
+    loss_scale: Option<LossScale>,
+    gradient_sum: Dtype,
 }
 
 impl<'a> ManagerBuilder<'a> {
@@ -118,6 +123,24 @@ impl<'a> ManagerBuilder<'a> {
         self
     }
 
+    /// In which types to compute.
+    pub fn precision(mut self, precision: &Precision) -> Self {
+        self.precision = precision.clone();
+        self
+    }
+
+    /// A factor on the loss.
+    pub fn loss_scale(mut self, scale: LossScale) -> Self {
+        self.loss_scale = Some(scale);
+        self
+    }
+
+    /// In which type the devices' gradients are summed: float32, or bfloat16, which is less to move.
+    pub fn gradient_sum(mut self, dtype: Dtype) -> Self {
+        self.gradient_sum = dtype;
+        self
+    }
+
     /// Binds the main group.
     pub fn build(self) -> Result<Manager> {
         let contexts: Vec<_> = self.contexts.iter().map(|context| context.to_raw()).collect();
@@ -145,6 +168,13 @@ impl<'a> ManagerBuilder<'a> {
         options.seed = self.seed;
         options.state_names = states.as_ptr();
         options.num_state_names = states.len();
+        let names = self.precision.names()?;
+        set_precision!(options, self.precision, names);
+        options.gradient_sum_dtype = self.gradient_sum.code();
+        if let Some(LossScale { scale, window }) = self.loss_scale {
+            options.loss_scale = scale;
+            options.loss_scale_window = window;
+        }
         let mut raw = null_mut();
         check(unsafe {
             sys::cohort_manager_create(
@@ -203,7 +233,7 @@ pub struct Manager {
     symbol: Symbol,
     num_contexts: usize,
     _symbols: Option<Box<Symbols>>, // both outlive the handle
-    monitor: Option<Box<Watch>>,
+    monitor: Option<Arc<Watch>>,
     pub(crate) tied: bool,
 }
 
@@ -231,6 +261,9 @@ impl Manager {
             default_bucket: None,
             buckets: Vec::new(),
             symbols: None,
+            precision: Precision::default(),
+            loss_scale: None,
+            gradient_sum: Dtype::Float32,
             num_threads: 0,
             seed: 0,
         }
@@ -402,10 +435,17 @@ impl Manager {
 
     /// Calls a function with name and array of each output of each operator, whichever bucket runs.
     pub fn set_monitor(&mut self, function: impl FnMut(&str, &NDArray) + Send + 'static) -> Result<()> {
-        let mut boxed: Box<Watch> = Box::new(Box::new(function));
-        let user_data = &mut *boxed as *mut Watch as *mut c_void;
-        check(unsafe { sys::cohort_manager_set_monitor(*self.at(), Some(see), user_data, 0) })?;
-        self.monitor = Some(boxed);
+        let made = Watch::with(function, |see, user_data| unsafe {
+            sys::cohort_manager_set_monitor(*self.at(), see, user_data, 0)
+        })?;
+        self.monitor = Some(made);
+        Ok(())
+    }
+
+    /// No more of that.
+    pub fn clear_monitor(&mut self) -> Result<()> {
+        check(unsafe { sys::cohort_manager_set_monitor(*self.at(), None, null_mut(), 0) })?;
+        self.monitor = None;
         Ok(())
     }
 }

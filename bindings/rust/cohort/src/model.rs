@@ -127,16 +127,15 @@ impl Predictor {
 
     /// The outputs for inputs by name, in the caller's hands. A batch of another length is taken, too.
     pub fn predict(&mut self, inputs: &[(&str, &NDArray)]) -> Result<Vec<NDArray>> {
-        let mut changed = false;
-        for (name, shape) in &mut self.shapes {
+        let mut found = Vec::new(); // all is looked at before anything changes
+        for (name, _) in &self.shapes {
             let given = inputs.iter().find(|(input, _)| input == name);
             let (_, array) =
                 given.ok_or_else(|| Error::invalid(format!("inputs: '{}' is missing", name), name.as_str()))?;
-            let found = array.shape()?;
-            changed |= found != *shape;
-            *shape = found;
+            found.push((name.clone(), array.shape()?));
         }
-        if changed || self.executor.is_none() {
+        if found != self.shapes || self.executor.is_none() {
+            self.shapes = found;
             self.executor = None;
             self.executor = Some(self.bind()?);
         }

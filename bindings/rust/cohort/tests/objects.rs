@@ -90,6 +90,60 @@ fn executors_run_on_the_callers_arrays() {
 }
 
 #[test]
+fn layers_are_placed_by_their_group() {
+    case(|| {
+        let mut net = linear();
+        net.set_attrs(&[("__ctx_group__", "first")]).unwrap();
+        let builder = || Executor::builder(&net).ctx_group("first", &Context::cpu(2)).shape("data", &[1, 2]);
+        let mut executor = builder().allocate().unwrap();
+        assert_eq!(executor.args().unwrap()["fc_weight"].context().unwrap(), Context::cpu(2));
+        assert_eq!(executor.forward(false).unwrap()[0].context().unwrap(), Context::cpu(2));
+        let args = executor.args().unwrap();
+        builder().bind(&args, &Params::new(), &Params::new()).unwrap().forward(false).unwrap();
+        fails(Executor::builder(&net).ctx_group("other", &Context::cpu(2)).allocate(), ErrorKind::Device, "first");
+    });
+}
+
+#[test]
+fn precision_is_what_the_library_takes() {
+    case(|| {
+        let net = linear();
+        let int = Precision { compute: Dtype::Int32, ..Precision::default() };
+        let half = Precision { compute: Dtype::Float16, ..Precision::default() };
+        let bf16 = |names: &[&str]| Precision {
+            compute: Dtype::Bfloat16,
+            float32_names: names.iter().map(|&name| name.into()).collect(),
+            ..Precision::default()
+        };
+        let bind =
+            |precision: &Precision| Executor::builder(&net).shape("data", &[1, 2]).precision(precision).allocate();
+        fails(bind(&int).map(drop), ErrorKind::InvalidArgument, "compute_dtype");
+        fails(bind(&half).map(drop), ErrorKind::Unsupported, "float16");
+        fails(bind(&bf16(&["nobody"])).map(drop), ErrorKind::Name, "nobody");
+        bind(&bf16(&["fc"])).unwrap().forward(false).unwrap();
+        fails(linear_group(&net).precision(&int).build().map(drop), ErrorKind::InvalidArgument, "compute_dtype");
+        fails(
+            linear_group(&net).gradient_sum(Dtype::Int8).build().map(drop),
+            ErrorKind::InvalidArgument,
+            "gradient_sum_dtype",
+        );
+
+        let once = Precision { backward_once: true, ..bf16(&["FullyConnected"]) };
+        let scaled = LossScale { scale: 1024.0, window: 10 };
+        let mut group =
+            linear_group(&net).precision(&once).loss_scale(scaled).gradient_sum(Dtype::Bfloat16).build().unwrap();
+        let ones = floats(&[1.0; 4], &[4, 1]);
+        group.forward(&[&floats(&[1.0; 8], &[4, 2])], &[], true).unwrap();
+        group.backward(&[&ones]).unwrap();
+        near(&group.device_grads(0).unwrap()["fc_weight"], &[2048.0, 2048.0]);
+        fails(group.backward(&[&ones]), ErrorKind::State, "");
+        let sgd = Optimizer::new("sgd", &[("learning_rate", "1")]).unwrap();
+        group.update(&sgd, Update::OnStore).unwrap();
+        near(&group.params().unwrap().0["fc_weight"], &[-4.0, -4.0]);
+    });
+}
+
+#[test]
 fn groups_split_run_and_update() {
     case(|| {
         let net = linear();
@@ -240,6 +294,49 @@ fn panics_in_callbacks_go_on_behind_the_call() {
         let ints = NDArray::from_slice(&[1i32], &[1]).unwrap();
         fails(metric.update(&[&ints], &[&ints]), ErrorKind::InvalidArgument, "expected elements of Float32");
         assert_eq!(metric.values().unwrap()[0].1, 2.5);
+    });
+}
+
+#[test]
+fn a_reshaped_executor_keeps_what_watches_it() {
+    case(|| {
+        let seen = Arc::new(Mutex::new(0));
+        let mut first = Executor::simple_bind(&mlp(), &Context::cpu(0), &[("data", &[2, 4])], GradReq::Null).unwrap();
+        let (count, kept) = (seen.clone(), vec![7u64; 1000]);
+        first
+            .set_monitor(move |_, _| {
+                assert!(kept.iter().all(|&one| one == 7));
+                *count.lock().unwrap() += 1;
+            })
+            .unwrap();
+        let mut second = first.reshaped(&[("data", &[1, 4])], true, false).unwrap();
+        second.forward(false).unwrap();
+        let each = *seen.lock().unwrap();
+        assert!(each > 0);
+        drop(first);
+        let other = vec![1u64; 1000]; // where the function was
+        second.forward(false).unwrap();
+        let mut third = second.reshape(&[("data", &[2, 4])]).unwrap();
+        third.forward(false).unwrap();
+        assert_eq!(*seen.lock().unwrap(), 3 * each);
+        third.clear_monitor().unwrap();
+        third.forward(false).unwrap();
+        assert_eq!((*seen.lock().unwrap(), Arc::strong_count(&seen), other[0]), (3 * each, 1, 1));
+
+        let statistic = seen.clone();
+        let mut monitor = Monitor::builder(1)
+            .statistic(move |array| {
+                *statistic.lock().unwrap() += 1;
+                Ok(vec![array.copy(&Context::cpu(0))?])
+            })
+            .build()
+            .unwrap();
+        monitor.install_on_executor(&mut third).unwrap();
+        let mut fourth = third.reshaped(&[("data", &[1, 4])], true, false).unwrap();
+        drop(monitor);
+        drop(third);
+        fourth.forward(false).unwrap();
+        assert_eq!(*seen.lock().unwrap(), 3 * each);
     });
 }
 

@@ -68,6 +68,23 @@ fn a_predictor_takes_what_network_and_parameters_say() {
 }
 
 #[test]
+fn a_predictor_goes_on_after_an_error() {
+    case(|| {
+        let (left, right) = (Symbol::variable("left").unwrap(), Symbol::variable("right").unwrap());
+        let sum = Op::new("broadcast_add").input(&left).input(&right).build().unwrap();
+        let (one, two) = (floats(&[1.0], &[1]), floats(&[2.0, 3.0], &[2]));
+        let none = Params::new();
+        let mut predictor =
+            Predictor::new(&sum, &none, &none, &Context::cpu(0), &[("left", &[1]), ("right", &[1])]).unwrap();
+        fails(predictor.predict(&[("left", &two)]).map(drop), ErrorKind::InvalidArgument, "'right' is missing");
+        near(&predictor.predict(&[("left", &two), ("right", &one)]).unwrap()[0], &[3.0, 4.0]);
+        let three = floats(&[1.0; 3], &[3]);
+        fails(predictor.predict(&[("left", &two), ("right", &three)]).map(drop), ErrorKind::Shape, "");
+        near(&predictor.predict(&[("left", &one), ("right", &one)]).unwrap()[0], &[2.0]);
+    });
+}
+
+#[test]
 fn a_checkpoint_of_mxnets_is_asked_by_several_threads_at_once() {
     case(|| {
         let (here, prefix) = checkpoint("predict");

@@ -51,11 +51,28 @@ sub _shapes_and_rest {
     return \%shapes;
 }
 
+# In which types to compute; what groups and managers take besides.
+our @PRECISION = qw(compute_dtype float32_names narrow_names tf32 backward_once);
+our @GROUP_PRECISION = (@PRECISION, qw(loss_scale loss_scale_window gradient_sum_dtype));
+
+sub _precision {
+    my ($given) = @_;
+    my %lists = map { $_ => list_of($given->{$_}, $_) } qw(float32_names narrow_names);
+    return (%lists, (map { ("num_$_" => scalar @{$lists{$_}}) } keys %lists), (map { $_ => $given->{$_} ? 1 : 0 } qw(tf32 backward_once)),
+        compute_dtype => AI::Cohort::NDArray::dtype_code($given->{compute_dtype} // 'float32'));
+}
+
+sub _group_precision {
+    my ($given) = @_;
+    return (_precision($given), (map { $_ => $given->{$_} // 0 } qw(loss_scale loss_scale_window)),
+        gradient_sum_dtype => AI::Cohort::NDArray::dtype_code($given->{gradient_sum_dtype} // 'float32'));
+}
+
 sub simple_bind {
     my ($class, $symbol, @given) = @_;
     my %given = settings_of('simple_bind', undef, @given);
     my $shapes = _shapes_and_rest(\%given, qw(ctx grad_req type_dict group2ctx shapes shared_arg_names shared_exec shared_buffer
-        seed num_threads));
+        seed num_threads), @PRECISION);
     my $known = AI::Cohort::Descs->of_known($shapes, hash_of($given{type_dict}, 'type_dict'));
     my $pool = $given{shared_buffer} && AI::Cohort::Arrays->of(hash_of($given{shared_buffer}, 'shared_buffer'), 'shared_buffer');
     my $shared = list_of($given{shared_arg_names}, 'shared_arg_names');
@@ -65,6 +82,7 @@ sub simple_bind {
         shared_executor => $given{shared_exec},
         num_threads => $given{num_threads},
         seed => $given{seed},
+        _precision(\%given),
         shared_arg_names => $shared,
         num_shared_arg_names => scalar @$shared,
         shared_data => $pool,
@@ -98,14 +116,14 @@ sub _grad_codes {
 
 sub bind {
     my ($class, $symbol, @given) = @_;
-    my %given = settings_of('bind', [qw(ctx args args_grad grad_req aux_states group2ctx shared_exec seed num_threads)], @given);
+    my %given = settings_of('bind', [qw(ctx args args_grad grad_req aux_states group2ctx shared_exec seed num_threads), @PRECISION], @given);
     my $names = $symbol->list_arguments;
     my $args = _in_order($given{args}, $names, 'args', 1);
     my $aux = _in_order($given{aux_states}, $symbol->list_auxiliary_states, 'aux_states', 1);
     my $grads = $given{args_grad} && _in_order($given{args_grad}, $names, 'args_grad');
     invalid('args_grad: expected ' . @$names . ' arrays, found ' . @$grads, 'args_grad') if $grads && @$grads != @$names;
     my $options = struct(cohort_executor_options => _ctx_groups($given{group2ctx}), shared_executor => $given{shared_exec},
-        num_threads => $given{num_threads}, seed => $given{seed});
+        num_threads => $given{num_threads}, seed => $given{seed}, _precision(\%given));
     cohort_executor_bind($symbol->{handle}, AI::Cohort::Context->_pointer_to($given{ctx}), $args, scalar @$args, $grads,
         $grads && _grad_codes($given{grad_req} // 'write', $names), $aux, scalar @$aux, $options->{pointer}, \my $handle);
     return $class->adopt($handle);
@@ -307,12 +325,21 @@ updated.
 
 Of random operators; of a CPU context.
 
+=item compute_dtype, float32_names, narrow_names
+
+C<bfloat16>: products of matrices, and what follows them, of float32 arrays are computed in it; C<float16> on GPUs. Nodes and operators
+that stay in the network's types, and others that do not.
+
+=item tf32, backward_once
+
+1: on GPUs, float32 products may round their factors; a backward pass works in the memory of the forward pass, and there is one only.
+
 =back
 
 =head2 bind($symbol, args => ..., args_grad => ..., grad_req => 'write', aux_states => ...)
 
 Class method, better called as C<< $symbol->bind(...) >>: binds to arrays that are given, in order or by name, and used as they are.
-C<ctx>, C<group2ctx>, C<shared_exec>, C<seed> and C<num_threads> as above.
+C<ctx>, C<group2ctx>, C<shared_exec>, C<seed>, C<num_threads> and those of precision as above.
 
 =head2 reshape(\%shapes, partial_shaping => 0, allow_up_sizing => 0, ctx => ..., group2ctx => ...)
 

@@ -8,6 +8,7 @@ use FFI::CheckLib 0.25 ();
 use FFI::Platypus 2.00;
 use FFI::Platypus::Buffer qw(buffer_to_scalar scalar_to_pointer);
 use FFI::Platypus::Memory qw(memcpy);
+use overload ();
 use Scalar::Util qw(blessed looks_like_number);
 use Exporter qw(import);
 
@@ -63,6 +64,7 @@ sub _let_go {
 # Text crosses as UTF-8 and ends at a zero byte: encoded on the way in, decoded on the way out.
 sub encode_text {
     my ($text) = @_;
+    invalid("expected text, found '$text'", 'text') if ref $text && !overload::Method($text, '""');
     return $text if !defined $text || $text !~ /[^\x01-\x7f]/;
     AI::Cohort::Error->throw(invalid_argument => 'text: found a zero byte in it', 'text') if $text =~ /\0/;
     utf8::encode($text);
@@ -180,7 +182,7 @@ sub struct {
     my @declared = @{$AI::Cohort::FFI::Declarations::STRUCTS{$type}};
     while (my ($kind, $name) = splice @declared, 0, 2) {
         my $value = delete $values{$name};
-        push @letters, $kind eq 'sint32' ? 'l' : $kind eq 'sint64' ? 'q' : $kind eq 'uint64' ? 'Q' : 'J';
+        push @letters, $kind eq 'sint32' ? 'l' : $kind eq 'sint64' ? 'q' : $kind eq 'uint64' ? 'Q' : $kind eq 'double' ? 'd' : 'J';
         if ($kind ne 'opaque') {
             _check_number($type, $#letters, $kind, $value) if defined $value && !(looks_like_number($value) && abs $value < 2**63);
             push @fields, $value || 0;
@@ -301,12 +303,13 @@ sub _kind_of_callback {
             my $sub = $subs{$_[-1]};
             return $returns ? 1 : () if !$sub || $has_thrown && !$always;
             local ($@, $!);
-            my $result = eval { $sub->(@_[0 .. $#_ - 1]) };
-            if ($@) {
-                ($thrown, $has_thrown) = ($@, 1);
-                return $returns ? 1 : ();
-            }
-            return $returns ? $result || 0 : ();
+            my @given = @_[0 .. $#_ - 1];
+            my ($result, $done);
+            # In a comparison of sort's, out of which "next" and "last" do not lead: the library is in the midst of a call.
+            my @two = sort { $done = eval { $result = $sub->(@given); 1 }; 0 } 0, 1;
+            return $returns ? $result || 0 : () if $done;
+            ($thrown, $has_thrown) = ($@, 1);
+            return $returns ? 1 : ();
         });
         $closure->sticky;
         $ffi->cast($signature => 'opaque', $closure);

@@ -47,26 +47,44 @@ sub custom {
     invalid('metric: expected a function, found ' . ($function // 'undef'), 'function') if ref $function ne 'CODE';
     my %given = settings_of('metric', [qw(name arrays allow_extra_outputs)], @given);
     my $take = $given{arrays} ? sub { $_[0] } : sub { $_[0]->aspdl };
-    my $id;
-    my $sub = sub {
-        my ($labels, $num_labels, $preds, $num_preds, $sum_at, $num_at) = @_;
-        my @labels = map { AI::Cohort::NDArray->share($_) } @{lent($labels, $num_labels)};
-        my @preds = map { AI::Cohort::NDArray->share($_) } @{lent($preds, $num_preds)};
+    my $all = sub {
+        my ($labels, $preds) = @_;
         my ($sum, $num) = (0, 0);
-        for my $i (0 .. ($#labels < $#preds ? $#labels : $#preds)) {
-            my $value = $function->($take->($labels[$i]), $take->($preds[$i]));
+        for my $i (0 .. ($#$labels < $#$preds ? $#$labels : $#$preds)) {
+            my $value = $function->($take->($labels->[$i]), $take->($preds->[$i]));
             $sum += ref $value eq 'ARRAY' ? $value->[0] : $value;
             $num += ref $value eq 'ARRAY' ? $value->[1] : 1;
         }
+        return ($sum, $num);
+    };
+    return $class->_of_function($all, $given{name} // 'custom', $given{allow_extra_outputs} ? 1 : 0);
+}
+
+# The function is given labels and predictions of an update, and returns sum and number.
+sub _of_function {
+    my ($class, $function, $name, $allow_extra_outputs) = @_;
+    my $sub = sub {
+        my ($labels, $num_labels, $preds, $num_preds, $sum_at, $num_at) = @_;
+        my @lists = map { [map { AI::Cohort::NDArray->share($_) } @$_] } lent($labels, $num_labels), lent($preds, $num_preds);
+        my ($sum, $num) = $function->(@lists);
         AI::Cohort::FFI::write_at($sum_at, pack 'd', $sum);
         AI::Cohort::FFI::write_at($num_at, pack 'd', $num);
         return 0;
     };
-    (my $callback, $id) = callback('(opaque,size_t,opaque,size_t,opaque,opaque,opaque)->sint32', $sub);
+    my ($callback, $id) = callback('(opaque,size_t,opaque,size_t,opaque,opaque,opaque)->sint32', $sub);
     my $self = bless {callback_id => $id}, $class;
-    cohort_metric_create_custom($given{name} // 'custom', $callback, $id, $given{allow_extra_outputs} ? 1 : 0, \my $handle);
+    cohort_metric_create_custom($name, $callback, $id, $allow_extra_outputs, \my $handle);
     $self->{handle} = $handle;
     return $self;
+}
+
+# What groups and managers update: a metric as it is; of another object with update($labels, $predictions) one that calls it.
+sub _of {
+    my ($class, $metric) = @_;
+    return $metric if blessed $metric && $metric->isa(__PACKAGE__);
+    invalid('update_metric: expected a metric, found ' . ($metric // 'undef'), 'eval_metric')
+        unless blessed $metric && $metric->can('update');
+    return $class->_of_function(sub { $metric->update(@_); return (0, 0) }, ref $metric, 1);
 }
 
 sub CustomMetric {

@@ -134,6 +134,8 @@ sub _pdl_shape { [reverse $_[0]->dims] }
 
 sub _pdl_of_a_dtype {
     my ($pdl) = @_;
+    AI::Cohort::Error->throw(dtype => "array: there are no elements of a PDL's type @{[$pdl->type]}", 'array') unless $pdl->type->real;
+    invalid('array: expected numbers, found bad values in a PDL', 'array') if $pdl->badflag && $pdl->nbad > 0;
     return $of_pdl_type{$pdl->type} ? $pdl : $pdl->convert(PDL::Type->new("double"));
 }
 

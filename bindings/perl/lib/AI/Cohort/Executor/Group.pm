@@ -36,7 +36,7 @@ for my $field (@required, keys %default) {
 
 sub new {
     my ($class, @given) = @_;
-    my %given = settings_of('group', [@required, keys %default], @given);
+    my %given = settings_of('group', [@required, keys %default, @AI::Cohort::Executor::GROUP_PRECISION], @given);
     for (@required) { invalid("group: $_ is missing", $_) unless defined $given{$_} }
     my $self = bless {%default, %given}, $class;
     $self->{contexts} = [AI::Cohort::Context->all($given{contexts})];
@@ -65,6 +65,7 @@ sub _create {
         $self->_input_type_options,
         shared_group => $self->{shared_group},
         (map { $_ => $self->{$_} } qw(num_threads gradient_bucket_bytes seed)),
+        AI::Cohort::Executor::_group_precision($self),
         log => $log,
         log_user_data => $self->{log_id},
     );
@@ -407,11 +408,11 @@ sub set_states {
 # ---- metrics and monitors --------------------------------------------------------------------------------------------
 
 sub update_metric {
-    my ($self, $metric, $labels, $pre_sliced) = @_;
+    my ($self, $given, $labels, $pre_sliced) = @_;
+    my $metric = AI::Cohort::Metric->_of($given);
     return $self->_update_metric_presliced($metric, $labels) if $pre_sliced;
-    my $arrays = _arrays_of_batch($labels) || [];
-    return $self->_update_other_metric($metric, $arrays) unless blessed $metric && $metric->isa('AI::Cohort::Metric');
-    cohort_group_update_metric($self->{handle}, $metric->{handle}, handles_of($arrays, 'labels'), scalar @$arrays);
+    my $arrays = handles_of(_arrays_of_batch($labels) || [], 'labels');
+    cohort_group_update_metric($self->{handle}, $metric->{handle}, $arrays, scalar @$arrays);
     return;
 }
 
@@ -419,24 +420,8 @@ sub _update_metric_presliced {
     my ($self, $metric, $labels) = @_;
     my @devices = map { _arrays_of_batch($_) || [] } @{list_of($labels, 'labels')};
     my $num = _same_count(\@devices);
-    cohort_group_update_metric_presliced($self->{handle}, handle_of($metric, 'eval_metric'), scalar @devices,
+    cohort_group_update_metric_presliced($self->{handle}, $metric->{handle}, scalar @devices,
         handles_of([map {@$_} @devices], 'labels'), $num);
-    return;
-}
-
-# Any object with update(labels, predictions), once for each device.
-sub _update_other_metric {
-    my ($self, $metric, $labels) = @_;
-    invalid('update_metric: expected a metric, found ' . ($metric // 'undef'), 'eval_metric')
-        unless blessed $metric && $metric->can('update');
-    my ($axes, $slices) = ($self->label_layouts, $self->slices);
-    AI::Cohort::Error->throw(state => 'update_metric: the group was bound without labels', 'labels') unless $axes;
-    invalid('update_metric: expected ' . @$axes . ' labels, found ' . @$labels, 'labels') if @$axes != @$labels;
-    my $outputs = $self->get_outputs(0);
-    for my $i (0 .. $#{$self->{contexts}}) {
-        my @slice = map { _slice_of($labels->[$_], $axes->[$_], $slices && $slices->[$i]) } 0 .. $#$labels;
-        $metric->update(\@slice, [map { $_->[$i] } @$outputs]);
-    }
     return;
 }
 

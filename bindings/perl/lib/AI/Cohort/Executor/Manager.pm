@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use AI::Cohort::FFI;
 use AI::Cohort::Executor::Group;
+use AI::Cohort::Metric;
 use Scalar::Util qw(blessed);
 
 our @ISA = ('AI::Cohort::Handle');
@@ -13,7 +14,7 @@ sub free_handle { cohort_manager_free($_[1]) }
 sub new {
     my ($class, @given) = @_;
     my %given = settings_of('manager', [qw(symbol contexts batch_size data_shapes label_shapes param_names workload logger sym_gen
-        default_bucket_key buckets state_names num_threads seed)], @given);
+        default_bucket_key buckets state_names num_threads seed), @AI::Cohort::Executor::GROUP_PRECISION], @given);
     for (qw(symbol contexts data_shapes param_names)) { invalid("manager: $_ is missing", $_) unless defined $given{$_} }
     my $self = bless {%given}, $class;
     $self->{contexts} = [AI::Cohort::Context->all($given{contexts})];
@@ -47,6 +48,7 @@ sub _create {
         state_names => $self->{state_names} || [],
         num_state_names => scalar @{$self->{state_names} || []},
         (map { $_ => $self->{$_} } qw(num_threads seed)),
+        AI::Cohort::Executor::_group_precision($self),
         log => $log,
         log_user_data => $self->{log_id},
     );
@@ -98,8 +100,9 @@ sub update {
 }
 
 sub update_metric {
-    my ($self, $metric, $labels, $pre_sliced) = @_;
-    my $handle = handle_of($metric, 'metric');
+    my ($self, $given, $labels, $pre_sliced) = @_;
+    my $metric = AI::Cohort::Metric->_of($given);
+    my $handle = $metric->{handle};
     if ($pre_sliced) {
         my @devices = map { AI::Cohort::Executor::Group::_arrays_of_batch($_) || [] } @{list_of($labels, 'labels')};
         my $num = AI::Cohort::Executor::Group::_same_count(\@devices);
@@ -271,7 +274,7 @@ along axis 0.
 =head2 new(%options)
 
 C<symbol>, C<contexts>, C<data_shapes> and C<param_names> are required, as for L<AI::Cohort::Executor::Group>; C<label_shapes>,
-C<workload>, C<logger>, C<num_threads> and C<seed> as there. Besides:
+C<workload>, C<logger>, C<num_threads>, C<seed> and those of precision as there. Besides:
 
 =over
 

@@ -203,6 +203,7 @@ object DataParallelExecutorGroup {
     private var numThreads = 0
     private var gradientBucketBytes = 0L
     private var seed = 0L
+    private var precision = Precision()
     private var logger: (LogLevel.LogLevel, String) => Unit = null
 
     private def set(change: => Unit): Builder = {
@@ -264,6 +265,7 @@ object DataParallelExecutorGroup {
     def setNumThreads(numThreads: Int): Builder = set { this.numThreads = numThreads }
     def setGradientBucketBytes(bytes: Long): Builder = set { gradientBucketBytes = bytes }
     def setSeed(seed: Long): Builder = set { this.seed = seed }
+    def setPrecision(precision: Precision): Builder = set { this.precision = Native.needed(precision, "precision") }
 
     /** Takes the group's messages; without one a [[LogReceiver]] gets them. */
     def setLogger(logger: (LogLevel.LogLevel, String) => Unit): Builder = set { this.logger = logger }
@@ -326,6 +328,7 @@ object DataParallelExecutorGroup {
       options.num_threads = numThreads
       options.gradient_bucket_bytes = gradientBucketBytes
       options.seed = seed
+      precision.ofGroup(options)
       options
     }
 

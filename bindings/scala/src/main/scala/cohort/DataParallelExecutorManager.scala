@@ -184,6 +184,7 @@ object DataParallelExecutorManager {
     private var stateNames = IndexedSeq.empty[String]
     private var numThreads = 0
     private var seed = 0L
+    private var precision = Precision()
     private var logger: (LogLevel.LogLevel, String) => Unit = null
 
     private def set(change: => Unit): Builder = {
@@ -213,6 +214,7 @@ object DataParallelExecutorManager {
       set { this.stateNames = Native.needed(stateNames, "stateNames") }
     def setNumThreads(numThreads: Int): Builder = set { this.numThreads = numThreads }
     def setSeed(seed: Long): Builder = set { this.seed = seed }
+    def setPrecision(precision: Precision): Builder = set { this.precision = Native.needed(precision, "precision") }
     def setLogger(logger: (LogLevel.LogLevel, String) => Unit): Builder = set { this.logger = logger }
 
     def build(): DataParallelExecutorManager = {
@@ -235,6 +237,7 @@ object DataParallelExecutorManager {
       options.num_state_names = stateNames.length
       options.num_threads = numThreads
       options.seed = seed
+      precision.ofGroup(options)
       if (logger != null) {
         val log = new Native.Callback(logger)
         options.log = LogCallback

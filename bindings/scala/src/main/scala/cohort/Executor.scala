@@ -47,10 +47,54 @@ private[cohort] object Fields {
       (null, Native.texts(list.map(_._2), "gradReq"), Native.texts(list.map(_._1), "gradReq"), list.length)
   }
 
+  /** Fields that structs of several types have. */
+  def set(struct: Structure, values: (String, Any)*): Unit =
+    for ((name, value) <- values) struct.getClass.getField(name).set(struct, value)
+
   def sized[S <: Structure](struct: S)(init: (S, Long) => Unit): S = {
     init(struct, struct.size)
     struct
   }
+}
+
+/** In which types a network computes: `compute` BFloat16 makes products of matrices, and what follows them, of float32
+  * arrays in it (Float16 on GPUs), but for the nodes and operators in `float32Names`, and those in `narrowNames`, too.
+  * `tf32`: on GPUs, float32 products may round their factors. `backwardOnce`: a backward pass works in the memory of the
+  * forward pass, so that there is one only. Of groups and managers alone: `lossScale`, a factor on the loss, for Float16,
+  * which doubles after `lossScaleWindow` updates (0: 2000); `gradientSum`, in which devices' gradients are summed.
+  *
+  * {{{
+  * val net = sym.FullyConnected(Symbol.Variable("data"), num_hidden = 2, name = "fc")
+  * val shapes = Map("data" -> Shape(1, 3))
+  * Executor.simpleBind(net, shapes = shapes, precision = Precision(DType.BFloat16, float32Names = Seq("fc"))).forward()
+  * }}}
+  */
+final case class Precision(
+    compute: DType.DType = DType.Float32,
+    float32Names: Seq[String] = Nil,
+    narrowNames: Seq[String] = Nil,
+    tf32: Boolean = false,
+    backwardOnce: Boolean = false,
+    lossScale: Double = 0,
+    lossScaleWindow: Int = 0,
+    gradientSum: DType.DType = DType.Float32) {
+  private[cohort] def of(executor: Structs.ExecutorOptions): Unit = {
+    if (lossScale != 0 || lossScaleWindow != 0 || gradientSum != DType.Float32)
+      Native.refuse("precision: an executor takes no lossScale, lossScaleWindow and gradientSum", "precision")
+    write(executor)
+  }
+
+  private[cohort] def ofGroup(options: Structure): Unit = {
+    write(options)
+    Fields.set(options, "loss_scale" -> lossScale, "loss_scale_window" -> lossScaleWindow,
+      "gradient_sum_dtype" -> DType.code(gradientSum))
+  }
+
+  private def write(options: Structure): Unit = Fields.set(options, "compute_dtype" -> DType.code(compute),
+    "float32_names" -> Native.texts(Native.needed(float32Names, "float32Names"), "float32Names"),
+    "num_float32_names" -> float32Names.length,
+    "narrow_names" -> Native.texts(Native.needed(narrowNames, "narrowNames"), "narrowNames"),
+    "num_narrow_names" -> narrowNames.length, "tf32" -> Native.bool(tf32), "backward_once" -> Native.bool(backwardOnce))
 }
 
 /** What memory an executor or a device takes, in bytes. */
@@ -207,9 +251,10 @@ object Executor {
       sharedArgNames: Seq[String] = Nil,
       group2ctx: Map[String, Context] = Map.empty,
       numThreads: Int = 0,
-      seed: Long = 0): Executor = {
+      seed: Long = 0,
+      precision: Precision = Precision()): Executor = {
     val req = if (gradReq == null) GradReq.Each("write") else GradReq.ByName(gradReq)
-    simpleBind(symbol, ctx, req, shapes, types, sharedExec, sharedArgNames, group2ctx, numThreads, seed)
+    simpleBind(symbol, ctx, req, shapes, types, sharedExec, sharedArgNames, group2ctx, numThreads, seed, precision)
   }
 
   private[cohort] def simpleBind(
@@ -222,8 +267,9 @@ object Executor {
       sharedArgNames: Seq[String],
       group2ctx: Map[String, Context],
       numThreads: Int,
-      seed: Long): Executor = {
-    val options = this.options(group2ctx, numThreads, seed)
+      seed: Long,
+      precision: Precision): Executor = {
+    val options = this.options(group2ctx, numThreads, seed, precision)
     val (word, list, names, num) = Fields.gradReq(gradReq)
     options.grad_req = word
     options.grad_req_list = list
@@ -244,7 +290,8 @@ object Executor {
   }
 
   private[cohort] def simpleBind(symbol: Symbol, ctx: Context, gradReq: GradReq, shapes: Map[String, Shape]): Executor =
-    simpleBind(symbol, ctx, gradReq, shapes, Map.empty[String, DType], null, Nil, Map.empty[String, Context], 0, 0)
+    simpleBind(symbol, ctx, gradReq, shapes, Map.empty[String, DType], null, Nil, Map.empty[String, Context], 0, 0,
+      Precision())
 
   /** Uses arrays that are given by name, as they are; those of `argsGrad` take gradients, as `gradReq` says or all
     * "write".
@@ -259,7 +306,8 @@ object Executor {
       sharedExec: Executor = null,
       group2ctx: Map[String, Context] = Map.empty,
       numThreads: Int = 0,
-      seed: Long = 0): Executor = {
+      seed: Long = 0,
+      precision: Precision = Precision()): Executor = {
     val names = Native.needed(symbol, "symbol").listArguments()
     val ordered = inOrder(args, names, "args")
     val grads = names.map(Native.needed(argsGrad, "argsGrad").getOrElse(_, null))
@@ -268,7 +316,7 @@ object Executor {
       val implied = if (gradReq == null && argsGrad.contains(name)) "write" else "null"
       GradReq.code(if (gradReq == null) implied else gradReq.getOrElse(name, "null"))
     }.toArray
-    val options = this.options(group2ctx, numThreads, seed)
+    val options = this.options(group2ctx, numThreads, seed, precision)
     made(sharedExec, options) {
       Handle.addresses(ordered, "args") { args =>
         Handle.addresses(grads, "argsGrad", nulls = true) { grads =>
@@ -283,7 +331,8 @@ object Executor {
     }
   }
 
-  private def options(group2ctx: Map[String, Context], numThreads: Int, seed: Long): Structs.ExecutorOptions = {
+  private def options(group2ctx: Map[String, Context], numThreads: Int, seed: Long, precision: Precision)
+      : Structs.ExecutorOptions = {
     val options = Fields.sized(new Structs.ExecutorOptions)(cohort_executor_options_init)
     val groups = Native.needed(group2ctx, "group2ctx").toVector
     options.ctx_group_names = Native.texts(groups.map(_._1), "group2ctx")
@@ -291,6 +340,7 @@ object Executor {
     options.num_ctx_groups = groups.length
     options.num_threads = numThreads
     options.seed = seed
+    Native.needed(precision, "precision").of(options)
     options
   }
 

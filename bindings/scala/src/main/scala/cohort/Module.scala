@@ -9,12 +9,13 @@ trait DataIter extends Iterable[DataBatch] {
   def defaultBucketKey: AnyRef = null
 }
 
-/** Rows of arrays of Java's in batches; the last one is left out if it is not whole. With a seed they are shuffled,
-  * each time anew.
+/** Rows of arrays of Java's in batches. Where the last one is not whole, `lastBatchHandle` "pad" fills it up with the
+  * first rows, and `pad` of the batch says how many; "discard" leaves it out. With a seed they are shuffled, each time anew.
   *
   * {{{
   * val iter = new NDArrayIter(Array(1f, 2f, 3f, 4f, 5f, 6f), Shape(2), Array(0f, 1f, 0f), batchSize = 2)
-  * assert(iter.map(_.data(0).toArray.toSeq).toSeq == Seq(Seq(1f, 2f, 3f, 4f)))
+  * assert(iter.map(_.data(0).toArray.toSeq).toSeq == Seq(Seq(1f, 2f, 3f, 4f), Seq(5f, 6f, 1f, 2f)))
+  * assert(iter.map(_.pad).toSeq == Seq(0, 1))
   * }}}
   */
 final class NDArrayIter(
@@ -24,13 +25,16 @@ final class NDArrayIter(
     val batchSize: Int,
     dataName: String = "data",
     labelName: String = "softmax_label",
-    shuffleSeed: Option[Long] = None)
+    shuffleSeed: Option[Long] = None,
+    lastBatchHandle: String = "pad")
     extends DataIter {
   private val row = Native.toInt(Native.needed(rowShape, "rowShape").product, "row")
   private val num = if (row == 0) 0 else Native.needed(data, "data").length / row
   if (row == 0 || data.length % row != 0 || Native.needed(label, "label").length != num)
     throw new ShapeException(s"data: ${data.length} numbers in rows of $rowShape, ${label.length} labels", dataName)
   if (batchSize < 1 || batchSize > num) Native.refuse(s"batchSize: expected 1 to $num, found $batchSize", "batchSize")
+  if (lastBatchHandle != "pad" && lastBatchHandle != "discard")
+    Native.refuse(s"lastBatchHandle: expected pad or discard, found $lastBatchHandle", "lastBatchHandle")
   private val random = shuffleSeed.map(seed => new java.util.Random(seed))
   private val order = Array.range(0, num)
 
@@ -38,12 +42,15 @@ final class NDArrayIter(
   override def provideLabel: IndexedSeq[DataDesc] = Vector(DataDesc(labelName, Shape(batchSize), layout = "N"))
 
   /** How many batches there are. */
-  def numBatches: Int = num / batchSize
+  val numBatches: Int = num / batchSize + (if (lastBatchHandle == "pad" && num % batchSize != 0) 1 else 0)
 
   override def iterator: Iterator[DataBatch] = {
     random.foreach(shuffle)
     val rows = order.clone()
-    Iterator.range(0, numBatches).map(i => batch(rows.slice(i * batchSize, (i + 1) * batchSize)))
+    Iterator.range(0, numBatches).map { i =>
+      val own = rows.slice(i * batchSize, (i + 1) * batchSize)
+      batch(own ++ rows.take(batchSize - own.length), batchSize - own.length)
+    }
   }
 
   private def shuffle(random: java.util.Random): Unit =
@@ -54,13 +61,14 @@ final class NDArrayIter(
       order(j) = kept
     }
 
-  private def batch(rows: Array[Int]): DataBatch = {
+  private def batch(rows: Array[Int], pad: Int): DataBatch = {
     val values = new Array[Float](batchSize * row)
     for (i <- rows.indices) System.arraycopy(data, rows(i) * row, values, i * row, row)
     DataBatch(
       Vector(NDArray.array(values, Shape(batchSize) ++ rowShape)),
       Vector(NDArray.array(rows.map(label(_)), Shape(batchSize))),
-      index = rows.map(_.toLong).toVector)
+      index = rows.map(_.toLong).toVector,
+      pad = pad)
   }
 }
 
@@ -83,7 +91,8 @@ final class Module(
     contexts: Array[Context] = Array(Context.cpu()),
     workLoadList: IndexedSeq[Float] = null,
     fixedParamNames: Set[String] = Set.empty,
-    logger: (LogLevel.LogLevel, String) => Unit = null)
+    logger: (LogLevel.LogLevel, String) => Unit = null,
+    precision: Precision = Precision())
     extends Whole {
   for (name <- Native.needed(dataNames, "dataNames") if !Native.needed(symbol, "symbol").listArguments().contains(name))
     throw new UnknownNameException(s"dataNames: the network has no '$name'", name)
@@ -124,6 +133,7 @@ final class Module(
           .setGradReq(gradReq)
           .setRounding(Rounding.HalfEven)
           .setLogger(logger)
+          .setPrecision(precision)
           .build())
       for (bound <- group) {
         Scope {
@@ -246,7 +256,7 @@ final class Module(
     }
   }
 
-  /** Figures on other data. */
+  /** Figures on other data; what a batch is filled up with counts as well. */
   def score(evalData: DataIter, evalMetric: EvalMetric): IndexedSeq[(String, Double)] = {
     Native.needed(evalMetric, "evalMetric").reset()
     Native.needed(evalData, "evalData").foreach { batch =>

@@ -26,6 +26,42 @@ final class TrainingTest extends Case {
     refused(classOf[InvalidArgumentException])(all.update(labels, Vector.empty))
   }
 
+  @Test def `precision is what the library takes`(): Unit = {
+    val net = sym.FullyConnected(Symbol.Variable("data"), num_hidden = 1, no_bias = true, name = "fc")
+    def bind(precision: Precision) =
+      Executor.simpleBind(net, shapes = Map("data" -> Shape(1, 2)), precision = precision).forward()
+    bind(Precision(DType.BFloat16, float32Names = Seq("fc"), tf32 = true))
+    refused(classOf[InvalidArgumentException], "compute_dtype")(bind(Precision(DType.Int32)))
+    refused(classOf[UnsupportedException], "float16")(bind(Precision(DType.Float16)))
+    refused(classOf[UnknownNameException], "nobody")(bind(Precision(DType.BFloat16, narrowNames = Seq("nobody"))))
+    refused(classOf[InvalidArgumentException], "an executor takes no lossScale")(bind(Precision(lossScale = 2)))
+    val precision = Precision(DType.BFloat16, Seq("FullyConnected"), backwardOnce = true, lossScale = 1024,
+      lossScaleWindow = 10, gradientSum = DType.BFloat16)
+    val group = new DataParallelExecutorGroup.Builder(net, Array(Context.cpu(0), Context.cpu(1)), Vector("fc_weight"))
+      .setDataShapes(Vector(DataDesc("data", Shape(4, 2)))).setPrecision(precision).build()
+    group.forward(DataBatch(Vector(NDArray.ones(Shape(4, 2)))), isTrain = Some(true))
+    group.backward(Array(NDArray.ones(Shape(4, 1))))
+    near(group.gradArrays(0)(0).get.toArray, 2048, 2048)
+    refused(classOf[StateException])(group.backward(Array(NDArray.ones(Shape(4, 1)))))
+    group.update(Optimizer("sgd", "learning_rate" -> 1.0))
+    near(group.paramArrays(0)(0).toArray, -4, -4)
+    refused(classOf[InvalidArgumentException], "gradient_sum_dtype") {
+      new Module(net, labelNames = Vector.empty, precision = Precision(gradientSum = DType.Int8))
+        .bind(Vector(DataDesc("data", Shape(4, 2))))
+    }
+  }
+
+  @Test def `the last batch is filled up or left out`(): Unit = {
+    def iter(handle: String) =
+      new NDArrayIter(Array(1f, 2f, 3f, 4f, 5f), Shape(1), Array(0f, 1f, 2f, 3f, 4f), batchSize = 2, lastBatchHandle = handle)
+    val filled = iter("pad").toVector
+    equal(Vector(Vector(1f, 2f), Vector(3f, 4f), Vector(5f, 1f)), filled.map(_.data(0).toArray.toVector))
+    equal((Vector(0, 0, 1), Vector(4L, 0L), 3), (filled.map(_.pad), filled(2).index, iter("pad").numBatches))
+    near(filled(2).label(0).toArray, 4, 0)
+    equal(Vector(0, 0), iter("discard").map(_.pad).toVector)
+    refused(classOf[InvalidArgumentException], "expected pad or discard, found roll_over")(iter("roll_over"))
+  }
+
   @Test def `a metric's function that throws is thrown by the update`(): Unit = {
     val metric = EvalMetric.custom("fails")((_, _) => throw new NoSuchFieldException("mine"))
     refused(classOf[NoSuchFieldException], "mine")(metric.update(labels, preds))
