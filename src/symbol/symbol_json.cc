@@ -318,7 +318,8 @@ class Reader {
     const int num_args = op.count_args(node->attrs, raw.inputs.size() + raw.subgraphs.size());
     if (!op.subgraphs.empty() && !op.variadic.empty()) node->attrs[op.variadic] = std::to_string(num_args);
     node->parsed = op.parse(node->attrs, subgraphs_of(*node));
-    if (!op.variadic.empty()) node->attrs[op.variadic] = std::to_string(num_args);
+    if (op.states_count()) node->attrs[op.variadic] = std::to_string(num_args);
+    node->attrs.erase(kUncounted);
     const std::vector<std::string> names = op.input_names(node->parsed, num_args);
     const std::vector<const InputField *> fields = op.input_fields(node->parsed, num_args);
     if (raw.inputs.size() > names.size() || (raw.inputs.size() < names.size() && version_ >= 900)) {
