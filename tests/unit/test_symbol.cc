@@ -356,6 +356,8 @@ TEST(version_0_8_gets_its_auxiliary_states_back) {
   CHECK_EQ(joined(net.list_outputs()), "softmax_output");
   // Auxiliary states inherit the attributes of their node, and those that the operator gives.
   CHECK_EQ(attribute_of(net, "batchnorm0_moving_mean", "momentum"), "0.9");
+  CHECK_EQ(attribute_of(net, "batchnorm0_moving_mean", "__ctx_group__"),
+           attribute_of(net, "batchnorm0", "__ctx_group__"));
   CHECK_EQ(attribute_of(net, "batchnorm0_moving_var", "__init__"), "[\"one\", {}]");
   CHECK_EQ(attribute_of(net, "data", "__lr_mult__"), "0.2");
   CHECK_EQ(attribute_of(net, "data", "__ctx_group__"), "stage1");
