@@ -223,7 +223,8 @@ def operator_page(name, aliases, calls, examples, formulas):
     page.section("inputs", "Inputs")
     if op.inputs:
         if op.count_attribute:
-            page.add(f"<p>Any number of inputs, which <code>{text(op.count_attribute)}</code> counts; the first of these stands for all.</p>")
+            count = "" if op.count_attribute.startswith("__") else f", which <code>{text(op.count_attribute)}</code> counts"
+            page.add(f"<p>Any number of inputs{count}; the first of these stands for all.</p>")
         rows = []
         for index, item in enumerate(op.inputs):
             role = "auxiliary state" if item.is_aux else "yes" if has_gradient(op, index) else "no"

@@ -30,6 +30,7 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_name(size_t index, co
  *                          attributes (UpSampling: `data` and `weight` where it is bilinear).
  * @param out_num_outputs   The number of its outputs with all attributes at their defaults, hidden ones included.
  * @param out_count_attr    Where it takes any number of inputs, the attribute that counts them ("num_args"); else "".
+ *                          "__num_inputs__" where MXNet has none: taken, and not kept.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_operator_info(const char *op, const char **out_canonical,
                                                                 const char **out_doc, size_t *out_num_attrs,

@@ -50,7 +50,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_symbol_variable(const char *na
  * @param name         The node's name; NULL or "": the operator's in lower case and a number, unique in the process, so
  *                     that whatever anybody composes fits into one network. Which number it is depends on who else
  *                     composes: who saves parameters gives names, as frontends do that count by thread or by scope.
- * @param keys         The operator's attributes as text, and node attributes as for cohort_symbol_variable().
+ * @param keys         The operator's attributes as text, and node attributes as for cohort_symbol_variable(). An operator
+ *                     that has none takes and keeps any, as in MXNet.
  * @param inputs       Symbols of one output each. An operator that takes any number of inputs gets one symbol for each,
  *                     and counts them itself if its count attribute is not among the keys. An operator that runs
  *                     graphs (_foreach: fn; _while_loop: cond, func; _cond: cond, then_branch, else_branch; _CachedOp:

@@ -48,6 +48,7 @@ COHORT_OPERATOR(_contrib_MultiBoxPrior, MultiBoxPriorAttrs)
     .attr(&Prior::offsets, "offsets", (Numbers{0.5f, 0.5f}), "Where the first place is, y and x, in steps.")
     .check(check_prior)
     .input("data", "Images, (batch, channels, height, width), of which the size alone counts.")
+    .names_only_input()
     .infer_shape([](const Prior &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;
       unify(in[0], Shape::of_rank(4), "data");

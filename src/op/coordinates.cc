@@ -30,6 +30,7 @@ COHORT_OPERATOR(_ravel_multi_index, RavelAttrs)
     .attr(&RavelAttrs::shape, "shape", Tuple(), "The shape of the array that is indexed; the first length may be -1.")
     .check(check_lengths)
     .input("data", "(M, N): N columns of M coordinates; they are not held to the shape.")
+    .names_only_input()
     .infer_shape([](const RavelAttrs &a, Shapes &in, Shapes &out) {
       unify(in[0], Shape{int64_t(a.shape.size()), out[0].rank_known() && out[0].rank() == 1 ? out[0][0] : -1}, "data");
       unify(out[0], Shape{in[0][1]}, "output");
@@ -41,6 +42,7 @@ COHORT_OPERATOR(_unravel_index, RavelAttrs)
     .attr(&RavelAttrs::shape, "shape", Tuple(), "The shape of the array that is indexed; the first length may be -1.")
     .check(check_lengths)
     .input("data", "Indices, any shape.")
+    .names_only_input()
     .infer_shape([](const RavelAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;
       std::vector<int64_t> result(in[0].begin(), in[0].end());
@@ -57,6 +59,7 @@ COHORT_OPERATOR(_contrib_index_array, IndexArrayAttrs)
     .doc("The coordinates of each element of data, as int64.")
     .attr(&IndexArrayAttrs::axes, "axes", std::nullopt, "The axes along which; negative ones count from the last.")
     .input("data", "Only its shape counts.")
+    .names_only_input()
     .infer_shape([](const IndexArrayAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;
       std::vector<int64_t> result(in[0].begin(), in[0].end());

@@ -8,6 +8,7 @@ namespace {
 COHORT_OPERATOR(_CrossDeviceCopy, NoAttrs)
     .doc("Copies an array to the device of its readers.")
     .input("data", "Any array.")
+    .names_only_input()
     .same_shape()
     .gradient(Gradient{Gradient::Kind::kPassThrough, {0}, true, {}, {}});
 

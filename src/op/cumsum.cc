@@ -15,6 +15,7 @@ COHORT_OPERATOR(_np_cumsum, CumsumAttrs)
                          Dtype::kInt8}),
             Dtype::kNone, "The type of the output, to which elements are cast before; None: that of data.")
     .input("a", "Any shape.")
+    .names_only_input()
     .infer_shape([](const CumsumAttrs &a, Shapes &in, Shapes &out) {
       if (a.axis) {
         infer_same_shape(Attrs(), in, out);

@@ -34,6 +34,7 @@ COHORT_OPERATOR(diag, DiagAttrs)
     .attr(&DiagAttrs::axis1, "axis1", 0, "The axis of rows; negative counts from the last.")
     .attr(&DiagAttrs::axis2, "axis2", 1, "The axis of columns.")
     .input("data", "At least one axis.")
+    .names_only_input()
     .infer_shape([](const DiagAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].known()) return;
       if (in[0].rank() == 0) throw Error(Code::kShape, "data: expected at least one axis, found ()", "data");

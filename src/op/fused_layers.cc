@@ -112,6 +112,7 @@ OpBuilder<A> fused_attention(const char *name, const char *doc) {
   return op.required(&A::heads, "heads", "The number of heads.")
       .range(1)
       .attr(&A::enable_float_output, "enable_float_output", false, "Whether the output is float32, without bounds.")
+      .names_only_input()
       .output_names(output_names);
 }
 

@@ -24,13 +24,13 @@ void infer_shape(const GroupNormAttrs &a, Shapes &in, Shapes &out) {
   unify(out[2], out[1], "std");
 }
 
-OpBuilder<GroupNormAttrs> norm(const char *name, const char *doc) {
+OpBuilder<GroupNormAttrs> norm(const char *name, const char *doc, const char *spread) {
   OpBuilder<GroupNormAttrs> op(name);
   op.doc(doc)
       .outputs([](const GroupNormAttrs &) { return 3; },
                [](const GroupNormAttrs &a) { return a.output_mean_var ? 3 : 1; })
-      .output_names([](const GroupNormAttrs &) {
-        return std::vector<std::string>{"output", "mean", "std"};
+      .output_names([spread](const GroupNormAttrs &) {
+        return std::vector<std::string>{"output", "mean", spread};
       })
       .infer_shape(infer_shape)
       .same_float()
@@ -39,7 +39,7 @@ OpBuilder<GroupNormAttrs> norm(const char *name, const char *doc) {
 }
 
 [[maybe_unused]] const bool defined = [] {
-  norm("InstanceNorm", "Normalises each channel of each sample, then scales by gamma and adds beta.")
+  norm("InstanceNorm", "Normalises each channel of each sample, then scales by gamma and adds beta.", "var")
       .input("data", "(batch, channels, ...), at least three axes.")
       .input("gamma", "Scale, (channels,).")
       .input("beta", "Offset, (channels,).")
@@ -48,7 +48,7 @@ OpBuilder<GroupNormAttrs> norm(const char *name, const char *doc) {
         a.num_groups = 0;
         a.output_mean_var = false;
       });
-  norm("GroupNorm", "Normalises groups of channels of each sample, then scales by gamma and adds beta.")
+  norm("GroupNorm", "Normalises groups of channels of each sample, then scales by gamma and adds beta.", "std")
       .input("data", "(batch, channels, ...), at least three axes.")
       .input("gamma", "Scale, one a group.")
       .input("beta", "Offset, one a group.")

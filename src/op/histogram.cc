@@ -41,6 +41,7 @@ COHORT_OPERATOR(_histogram, HistogramAttrs)
     .shown_as("tuple of <double>")
     .check(read_range)
     .input("data", "Any shape.")
+    .names_only_input()
     .input_if(
         "bins", [](const HistogramAttrs &a) { return !a.bin_cnt; }, "The edges, in order: one more than bins.")
     .outputs([](const HistogramAttrs &) { return 2; })

@@ -85,6 +85,7 @@ void add_windows(OpBuilder<WindowAttrs> &op) {
   g.kind = Gradient::Kind::kKernel;
   g.of = {0};
   op.required(&WindowAttrs::kernel, "kernel", "The lengths of a window.")
+      .names_only_input()
       .attr(&WindowAttrs::stride, "stride", Tuple(), "The distance between windows; 1 if not given.")
       .attr(&WindowAttrs::dilate, "dilate", Tuple(), "The distance between elements of a window; 1 if not given.")
       .attr(&WindowAttrs::pad, "pad", Tuple(), "Zeros on both sides of an axis; 0 if not given.")

@@ -90,6 +90,7 @@ void check(Resize &a) {
 COHORT_OPERATOR(_contrib_BilinearResize2D, BilinearResizeAttrs)
     .doc("Resizes images, with new elements between old ones.")
     .input("data", "Images, (batch, channels, height, width).")
+    .names_only_input()
     .input_if(
         "like", [](const Resize &a) { return a.mode == Resize::kLike; }, "Images of the size wanted.")
     .attr(&Resize::height, "height", 1, "Height of the output, for mode size.")

@@ -84,6 +84,7 @@ COHORT_OPERATOR(_image_to_tensor, NoAttrs)
     .alias("_npx__image_to_tensor")
     .doc("Channels before height and width, as float32, divided by 255.")
     .input("data", "(height, width, channels), or a batch of them.")
+    .names_only_input()
     .infer_shape(infer_tensor)
     .infer_dtype([](const NoAttrs &, Dtypes &, Dtypes &out) { unify(out[0], Dtype::kFloat32, "output"); })
     .gradient(Gradient::by_kernel({0}));
@@ -100,6 +101,7 @@ COHORT_OPERATOR(_image_normalize, ImageNormalizeAttrs)
       }
     })
     .input("data", "(channels, height, width), or a batch of them, of 1 or 3 channels.")
+    .names_only_input()
     .inplace(0, 0)
     .infer_shape(infer_normalized)
     .gradient(Gradient::by_kernel({0}));

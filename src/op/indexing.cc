@@ -147,6 +147,7 @@ COHORT_OPERATOR(one_hot, OneHotAttrs)
                          Dtype::kInt64, Dtype::kInt8, Dtype::kUint8}),
             Dtype::kFloat32, "The type of the output.")
     .input("indices", "Indices, any shape.")
+    .names_only_input()
     .infer_shape([](const OneHotAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;
       std::vector<int64_t> result(in[0].begin(), in[0].end());
@@ -199,6 +200,7 @@ COHORT_OPERATOR(squeeze, SqueezeAttrs)
     .doc("data without axes of length 1.")
     .attr(&SqueezeAttrs::axis, "axis", std::nullopt, "The axes; None: all of length 1.")
     .input("data", "Any shape.")
+    .names_only_input()
     .infer_shape([](const SqueezeAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].known()) return;
       std::vector<bool> dropped(size_t(in[0].rank()), false);

@@ -40,6 +40,7 @@ void infer_values(const A &a, Shapes &in, Shapes &out) {
 void define(const char *name, const char *doc, bool own_queries, bool scores) {
   OpBuilder<A> op(name);
   op.doc(doc)
+      .names_only_input()
       .required(&A::heads, "heads", "The number of heads.")
       .range(1)
       .check([=](A &a) {

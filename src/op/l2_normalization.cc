@@ -12,6 +12,7 @@ COHORT_OPERATOR(L2Normalization, L2NormalizationAttrs)
     .choice(&A::mode, "mode", {{"channel", A::kChannel}, {"instance", A::kInstance}, {"spatial", A::kSpatial}},
             A::kInstance, "Over what: axis 1 (channel), all axes but the first (instance), all from axis 2 (spatial).")
     .input("data", "(batch, ...); three axes or more for channel and spatial.")
+    .names_only_input()
     .infer_shape([](const A &a, Shapes &in, Shapes &out) {
       unify(in[0], out[0], "data");
       unify(out[0], in[0], "output");

@@ -31,6 +31,7 @@ COHORT_OPERATOR(LeakyReLU, LeakyReLUAttrs)
     .attr(&LeakyReLUAttrs::lower_bound, "lower_bound", 0.125f, "Smallest random slope of rrelu.")
     .attr(&LeakyReLUAttrs::upper_bound, "upper_bound", 0.334f, "Largest random slope of rrelu.")
     .input("data", "Any shape.")
+    .names_only_input()
     .input_if(
         "gamma", [](const LeakyReLUAttrs &a) { return a.act_type == LeakyReLUAttrs::kPrelu; },
         "Slope of prelu: one element, one a channel (axis 1), or the shape of data.")

@@ -37,9 +37,10 @@ void infer_real(const Attrs &, Dtypes &in, Dtypes &out) {
 template <typename A>
 OpBuilder<A> linalg(const char *name, const char *doc) {
   OpBuilder<A> op((std::string("_linalg_") + name).c_str());
-  op.alias((std::string("linalg_") + name).c_str()).doc(doc).infer_dtype([](const A &, Dtypes &in, Dtypes &out) {
-    infer_real(Attrs(), in, out);
-  });
+  op.alias((std::string("linalg_") + name).c_str())
+      .doc(doc)
+      .names_only_input()
+      .infer_dtype([](const A &, Dtypes &in, Dtypes &out) { infer_real(Attrs(), in, out); });
   return op;
 }
 

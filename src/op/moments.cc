@@ -16,6 +16,7 @@ COHORT_OPERATOR(moments, MomentsAttrs)
       }
     })
     .input("data", "Any shape.")
+    .names_only_input()
     .outputs([](const MomentsAttrs &) { return 2; })
     .infer_shape([](const MomentsAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;

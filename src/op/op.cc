@@ -215,12 +215,12 @@ Attrs Op::parse(const AttrMap &source, const Subgraphs &given) const {
       other_attrs(target.get(), key, entry.second);
       continue;
     }
+    // MXNet asks these nothing, and its own CosineEmbeddingLoss gives broadcast_maximum an axis.
+    if (attrs.empty() && variadic.empty()) continue;
     if (field == attrs.end()) {
       std::string known;
       for (const AttrField &f : attrs) known += (known.empty() ? "" : ", ") + f.name;
-      throw Error(Code::kName,
-                  text("operator ", name, " has no attribute '", key, "'; it has: ", known.empty() ? "none" : known),
-                  key);
+      throw Error(Code::kName, text("operator ", name, " has no attribute '", key, "'; it has: ", known), key);
     }
     try {
       field->set(target.get(), entry.second);

@@ -118,6 +118,10 @@ struct ChannelScaling {
 
 struct PointwiseRule;
 
+// Counts the inputs of operators that have no attribute for it in MXNet, where somebody has to say; nodes do not keep
+// it.
+inline constexpr char kUncounted[] = "__num_inputs__";
+
 struct Op {
   std::string name;                  // MXNet's own
   std::vector<std::string> aliases;  // other names of it in files and calls
@@ -127,6 +131,7 @@ struct Op {
   // The inputs where the attributes name them, in the place of the list above; empty: they do not.
   std::function<const std::vector<InputField> &(const Attrs &)> own_inputs;
   std::string variadic;  // attribute that holds the number of inputs ("num_args"); empty: fixed inputs
+  bool states_count() const { return !variadic.empty() && variadic != kUncounted; }  // it is one of MXNet's
   std::function<std::string(const Attrs &, int index, int count)>
       name_input;                                    // of those; empty: the prefix and a number
   std::function<std::shared_ptr<void>()> new_attrs;  // the attribute struct with its defaults

@@ -7,7 +7,7 @@ namespace cohort {
 namespace {
 
 void infer_padded(const PadAttrs &a, Shapes &in, Shapes &out) {
-  if (!in[0].known()) return;
+  if (!in[0].rank_known()) return;
   const Shape &data = in[0];
   if (data.rank() != 4 && data.rank() != 5) {
     throw Error(Code::kShape, text("data: expected 4 or 5 axes, found ", data), "data");
@@ -21,13 +21,16 @@ void infer_padded(const PadAttrs &a, Shapes &in, Shapes &out) {
   for (int i = 0; i < 2 * data.rank(); ++i) {
     const int64_t width = a.pad_width[size_t(i)], length = data[i / 2];
     const bool reflect = a.mode == PadAttrs::Mode::kReflect, edge = a.mode == PadAttrs::Mode::kEdge;
-    const int64_t most = i < 4 || (edge && length == 0) ? 0 : reflect ? std::max<int64_t>(length - 1, 0) : 1 << 30;
+    const bool known = length != Shape::kUnknown;
+    const int64_t most = i < 4 || (edge && length == 0) ? 0
+                         : reflect && known             ? std::max<int64_t>(length - 1, 0)
+                                                        : 1 << 30;
     if (width < 0 || width > most) {
       throw Error(Code::kInvalidArgument,
                   text("attribute 'pad_width': expected 0 to ", most, " at ", i, " for data ", data, ", found ", width),
                   "pad_width");
     }
-    result[i / 2] += width;
+    if (known) result[i / 2] += width;
   }
   unify(out[0], result, "output");
 }
@@ -44,6 +47,7 @@ COHORT_OPERATOR(Pad, PadAttrs)
               "For each axis the numbers before and after; 0 for the first two axes. Less than the length to reflect.")
     .attr(&PadAttrs::constant_value, "constant_value", 0.0, "The value of mode 'constant'.")
     .input("data", "(N, C, H, W) or (N, C, D, H, W).")
+    .names_only_input()
     .infer_shape(infer_padded)
     .gradient([](const PadAttrs &) {
       Gradient g;

@@ -58,7 +58,7 @@ void infer_quantized(const QuantizeAttrs &a, Dtypes &, Dtypes &out) {
   {
     auto op = quantizes<QuantizeAttrs>("_contrib_quantize_v2",
                                        "data as bytes with the range of the attributes or its own; bytes stay.");
-    with_calibration(with_type(op)).infer_dtype([](const QuantizeAttrs &a, Dtypes &in, Dtypes &out) {
+    with_calibration(with_type(op)).names_only_input().infer_dtype([](const QuantizeAttrs &a, Dtypes &in, Dtypes &out) {
       if (in[0] == Dtype::kInt8 || in[0] == Dtype::kUint8) {
         unify(out[0], in[0], "output");
         return unify_ranges(out, 1);

@@ -121,7 +121,7 @@ void define(const Distribution &d) {
   auto sample = drawn("_sample_" + name, doc +
                                              ", so many for each element of the parameters. NaN where there is no "
                                              "such distribution.");
-  sample.alias(("sample_" + name).c_str());
+  sample.alias(("sample_" + name).c_str()).names_only_input();
   for (const Parameter &p : d.parameters) sample.input(p.input, p.doc);
   with_shape(sample, false, "How many for each: the axes behind those of the parameters.").check([](A &a) {
     for (int64_t length : *a.shape) {

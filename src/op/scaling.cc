@@ -10,6 +10,7 @@ COHORT_OPERATOR(_contrib_quadratic, QuadraticAttrs)
     .attr(&QuadraticAttrs::b, "b", 0.0f, "Factor of x.")
     .attr(&QuadraticAttrs::c, "c", 0.0f, "The value at 0.")
     .input("data", "Any shape.")
+    .names_only_input()
     .same_shape()
     .inplace(0, 0)
     .gradient(Gradient::by_kernel({0}, {0}));

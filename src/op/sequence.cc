@@ -26,6 +26,7 @@ OpBuilder<SequenceAttrs> sequences(const char *name, const char *doc, int last_a
       .attr(&SequenceAttrs::use_sequence_length, "use_sequence_length", false,
             "Whether there is an input sequence_length; else every sequence has all time steps.")
       .input("data", "(T, N, ...), or (N, T, ...) with axis 1: N sequences of T time steps.")
+      .names_only_input()
       .input_if(
           "sequence_length", [](const SequenceAttrs &a) { return a.use_sequence_length; },
           "(N,): the length of each sequence.")

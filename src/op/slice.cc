@@ -20,6 +20,7 @@ Window whole(const Shape &data) {
 
 // As Python slices: negative indices count from the end, what is out of range is cut. Any int64 is a begin, an end or a
 // step: distances are taken between places that are in range, and steps by their magnitude, which int64 cannot hold.
+// Where a length is not known, that of the part is not, here and below.
 Window window_of(const SliceAttrs &a, const Shape &data) {
   if (int(a.begin.size()) > data.rank() || a.begin.size() != a.end.size() ||
       (!a.step.empty() && a.step.size() != a.begin.size())) {
@@ -33,6 +34,7 @@ Window window_of(const SliceAttrs &a, const Shape &data) {
     const int64_t length = data[int(i)], step = i < a.step.size() && a.step[i] ? *a.step[i] : 1;
     if (step == 0)
       throw Error(Code::kInvalidArgument, "attribute 'step': expected steps other than 0, found 0", "step");
+    if (length == Shape::kUnknown) continue;
     const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? length : length - 1;
     const auto place = [&](const std::optional<int64_t> &given, int64_t missing) {
       return given ? std::max(low, std::min(*given < 0 ? *given + length : *given, high)) : missing;
@@ -50,6 +52,7 @@ Window window_of(const SliceAttrs &a, const Shape &data) {
 Window window_of(const SliceAxisAttrs &a, const Shape &data) {
   const int axis = normalize_axis(a.axis, data.rank(), "slice_axis");
   const int64_t length = data[axis];
+  if (length == Shape::kUnknown) return whole(data);
   const int64_t begin = a.begin < 0 ? a.begin + length : a.begin;
   const int64_t end = !a.end ? length : *a.end < 0 ? *a.end + length : *a.end;
   if (begin < 0 || end > length || begin >= end) {
@@ -67,7 +70,7 @@ Window window_of(const SliceAxisAttrs &a, const Shape &data) {
 Window window_like(const SliceLikeAttrs &a, const Shape &data, const Shape &like) {
   Window w = whole(data);
   const auto cut = [&](int axis, int64_t length) {
-    if (length > data[axis]) {
+    if (data[axis] != Shape::kUnknown && length > data[axis]) {
       throw Error(Code::kShape, text("shape_like: expected at most ", data[axis], " on axis ", axis, ", found ", like),
                   "shape_like");
     }
@@ -93,6 +96,10 @@ Window window_of(const CropAttrs &a, const Shape &data, const Shape *like) {
   for (int i = 0; i < 2; ++i) {
     const int axis = 2 + i;
     const int64_t wanted = like ? (*like)[axis] : size_t(i) < a.h_w.size() ? a.h_w[size_t(i)] : 0;
+    if (wanted == Shape::kUnknown || data[axis] == Shape::kUnknown) {
+      w.length[size_t(axis)] = wanted;
+      continue;
+    }
     if (wanted < 1 || wanted > data[axis]) {
       throw Error(
           Code::kShape,
@@ -161,7 +168,7 @@ OpBuilder<SliceAttrs> sliced(const char *name, const char *doc, bool has_scalar 
       .alias("_sparse_slice")
       .input("data", "Any shape.")
       .infer_shape([](const SliceAttrs &a, Shapes &in, Shapes &out) {
-        if (in[0].known()) unify(out[0], window_of(a, in[0]).shape(), "output");
+        if (in[0].rank_known()) unify(out[0], window_of(a, in[0]).shape(), "output");
       })
       .follows()
       .gradient(of_inputs({0}));
@@ -173,7 +180,7 @@ OpBuilder<SliceAttrs> sliced(const char *name, const char *doc, bool has_scalar 
       .infer_shape([](const SliceAttrs &a, Shapes &in, Shapes &out) {
         unify(out[0], in[0], "output");
         unify(in[0], out[0], "lhs");
-        if (in[0].known()) unify(in[1], window_of(a, in[0]).shape(), "rhs");
+        if (in[0].rank_known()) unify(in[1], window_of(a, in[0]).shape(), "rhs");
       })
       .gradient(of_inputs({0, 1}));
   sliced("_slice_assign_scalar", "data with a number in place of a part of it.", /* has_scalar */ true)
@@ -192,7 +199,7 @@ COHORT_OPERATOR(slice_axis, SliceAxisAttrs)
     .required(&SliceAxisAttrs::end, "end", "Where it ends; None: at the end.")
     .input("data", "Any shape.")
     .infer_shape([](const SliceAxisAttrs &a, Shapes &in, Shapes &out) {
-      if (in[0].known()) unify(out[0], window_of(a, in[0]).shape(), "output");
+      if (in[0].rank_known()) unify(out[0], window_of(a, in[0]).shape(), "output");
     })
     .follows()
     .gradient(of_inputs({0}));
@@ -203,7 +210,8 @@ COHORT_OPERATOR(slice_like, SliceLikeAttrs)
     .input("data", "The array to cut.")
     .input("shape_like", "Only its shape counts.")
     .infer_shape([](const SliceLikeAttrs &a, Shapes &in, Shapes &out) {
-      if (in[0].known() && in[1].known()) unify(out[0], window_like(a, in[0], in[1]).shape(), "output");
+      if (!in[0].rank_known() || !in[1].rank_known()) return;
+      unify(out[0], window_like(a, in[0], in[1]).shape(), "output");
     })
     .infer_dtype([](const SliceLikeAttrs &, Dtypes &in, Dtypes &out) {
       unify(out[0], in[0], "output");
@@ -222,7 +230,7 @@ COHORT_OPERATOR(Crop, CropAttrs)
       if (in.empty() || in.size() > 2) {
         throw Error(Code::kInvalidArgument, text("Crop: expected one or two inputs, found ", in.size()), "num_args");
       }
-      if (!in[0].known() || (in.size() > 1 && !in[1].known())) return;
+      if (!in[0].rank_known() || (in.size() > 1 && !in[1].rank_known())) return;
       unify(out[0], window_of(a, in[0], in.size() > 1 ? &in[1] : nullptr).shape(), "output");
     })
     .gradient([](const CropAttrs &) { return of_inputs({}); });
@@ -236,19 +244,21 @@ COHORT_OPERATOR(_split_v2, SplitAttrs)
     .attr(&SplitAttrs::sections, "sections", 0, "The number of parts; 0: by indices.")
     .range(0, 65536)
     .input("data", "The array to cut.")
+    .names_only_input()
     .outputs([](const SplitAttrs &a) {
       if (a.sections > 0) return int(a.sections);
       return int(a.indices.size()) + (a.indices.empty() || a.indices[0] != 0 ? 1 : 0);
     })
     .infer_shape([](const SplitAttrs &a, Shapes &in, Shapes &out) {
-      if (!in[0].known()) return;
+      if (!in[0].rank_known()) return;
       const int axis = normalize_axis(a.axis, in[0].rank(), "_split_v2");
-      const std::vector<int64_t> points = split_points(a, in[0][axis]);
+      const int64_t length = in[0][axis];
+      const std::vector<int64_t> points = length == Shape::kUnknown ? std::vector<int64_t>() : split_points(a, length);
       for (size_t i = 0; i < out.size(); ++i) {
         std::vector<int64_t> part(in[0].begin(), in[0].end());
-        part[size_t(axis)] = points[i + 1] - points[i];
+        if (!points.empty()) part[size_t(axis)] = points[i + 1] - points[i];
         if (a.squeeze_axis) {
-          if (part[size_t(axis)] != 1) {
+          if (part[size_t(axis)] != 1 && !points.empty()) {
             throw Error(Code::kShape,
                         text("output ", i, ": expected a length of 1 on axis ", axis, ", found ", part[size_t(axis)]));
           }
@@ -264,6 +274,7 @@ COHORT_OPERATOR(reverse, ReverseAttrs)
     .doc("data backwards along axes.")
     .required(&ReverseAttrs::axis, "axis", "The axes; negative ones count from the last.")
     .input("data", "Any shape.")
+    .names_only_input()
     .same_shape()
     .gradient(of_inputs({0}));
 

@@ -74,8 +74,9 @@ OpBuilder<SoftmaxAttrs> normalised(const char *name, const char *doc, const char
             [](const SoftmaxAttrs &a) { return gradient(a.use_length ? std::vector<int>{1} : std::vector<int>{}); })
         .names_only_input();
 
-[[maybe_unused]] const auto kLogSoftmax =
-    normalised("log_softmax", "The logarithm of softmax.", "No meaning here.").alias("_npx_log_softmax");
+[[maybe_unused]] const auto kLogSoftmax = normalised("log_softmax", "The logarithm of softmax.", "No meaning here.")
+                                              .alias("_npx_log_softmax")
+                                              .names_only_input();
 
 [[maybe_unused]] const auto kSoftmin = normalised("softmin", "Softmax of the negative of data.", "No meaning here.");
 

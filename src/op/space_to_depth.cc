@@ -24,6 +24,7 @@ OpBuilder<BlockAttrs> blocked(const char *name, const char *doc) {
       .required(&BlockAttrs::block_size, "block_size", "The height and width of a block.")
       .range(1, 32768)
       .input("data", "Images, (N, C, H, W).")
+      .names_only_input()
       .gradient(g);
   return op;
 }

@@ -28,6 +28,7 @@ COHORT_OPERATOR(BilinearSampler, NoAttrs)
 COHORT_OPERATOR(GridGenerator, GridGeneratorAttrs)
     .doc("Grids for BilinearSampler.")
     .input("data", "Affine matrices, (batch, 6), row by row; or a flow, (batch, 2, height, width).")
+    .names_only_input()
     .required_choice(&GridGeneratorAttrs::warp, "transform_type", {{"affine", false}, {"warp", true}}, "What data is.")
     .attr(&GridGeneratorAttrs::target_shape, "target_shape", Tuple{0, 0}, "Height and width of the grid, for affine.")
     .check([](GridGeneratorAttrs &a) {

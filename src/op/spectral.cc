@@ -26,7 +26,11 @@ void infer_pairs(Shape &less, Shape &more, const char *name) {
 
 OpBuilder<NoAttrs> transform(const char *name, const char *doc) {
   OpBuilder<NoAttrs> op(name);
-  op.doc(doc).ignored("compute_size", "int", "128", "No meaning here.").same_float().gradient(Gradient::by_kernel({0}));
+  op.doc(doc)
+      .names_only_input()
+      .ignored("compute_size", "int", "128", "No meaning here.")
+      .same_float()
+      .gradient(Gradient::by_kernel({0}));
   return op;
 }
 

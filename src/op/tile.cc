@@ -30,7 +30,7 @@ Repetition repetition_of(const RepeatAttrs &a, const Shape &data) {
     return r;
   }
   r.shape.assign(data.begin(), data.end());
-  r.shape[size_t(axis)] = checked_times(data[axis], a.repeats);
+  if (data[axis] != Shape::kUnknown) r.shape[size_t(axis)] = checked_times(data[axis], a.repeats);
   r.lengths.assign(data.begin(), data.end());
   r.lengths.insert(r.lengths.begin() + axis + 1, a.repeats);
   r.repeated.assign(r.lengths.size(), false);
@@ -47,11 +47,6 @@ Gradient of_data() {
   return g;
 }
 
-template <typename A>
-void infer_repeated(const A &a, Shapes &in, Shapes &out) {
-  if (in[0].known()) unify(out[0], Shape(repetition_of(a, in[0]).shape), "output");
-}
-
 COHORT_OPERATOR(tile, TileAttrs)
     .alias("_npi_tile")
     .doc("data repeated along its axes.")
@@ -63,7 +58,10 @@ COHORT_OPERATOR(tile, TileAttrs)
       }
     })
     .input("data", "Any shape.")
-    .infer_shape(infer_repeated<TileAttrs>)
+    .names_only_input()
+    .infer_shape([](const TileAttrs &a, Shapes &in, Shapes &out) {
+      if (in[0].known()) unify(out[0], Shape(repetition_of(a, in[0]).shape), "output");
+    })
     .gradient(of_data());
 
 COHORT_OPERATOR(repeat, RepeatAttrs)
@@ -73,7 +71,11 @@ COHORT_OPERATOR(repeat, RepeatAttrs)
     .range(0)
     .attr(&RepeatAttrs::axis, "axis", std::nullopt, "The axis; negative counts from the last; None: data is flattened.")
     .input("data", "Any shape.")
-    .infer_shape(infer_repeated<RepeatAttrs>)
+    .names_only_input()
+    .infer_shape([](const RepeatAttrs &a, Shapes &in, Shapes &out) {
+      if (in[0].known() || (a.axis && in[0].rank_known()))
+        unify(out[0], Shape(repetition_of(a, in[0]).shape), "output");
+    })
     .gradient(of_data());
 
 }  // namespace

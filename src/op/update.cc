@@ -359,6 +359,7 @@ COHORT_OPERATOR(all_finite, AllFiniteAttrs)
     .doc("1 if no element is infinite or NaN, else 0.")
     .attr(&AllFiniteAttrs::init_output, "init_output", true, "False: an output of 0 stays 0.")
     .input("data", "Any shape.")
+    .names_only_input()
     .infer_shape([](const AllFiniteAttrs &, Shapes &, Shapes &out) { unify(out[0], Shape{1}, "output"); })
     .infer_dtype([](const AllFiniteAttrs &, Dtypes &, Dtypes &out) { unify(out[0], Dtype::kFloat32, "output"); });
 

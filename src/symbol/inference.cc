@@ -174,8 +174,9 @@ void infer_shapes_at(const Graph &graph, const std::vector<Shape> &known, Inferr
     const bool is_known = i < known.size() && known[i].rank_known();
     if (is_known) shapes[i][0] = known[i];
     if (!node.is_variable()) continue;
-    if (!is_known) shapes[i][0] = shape_attribute(node);
+    const Shape own = shapes[i][0].known() ? Shape() : shape_attribute(node);
     try {
+      merge(shapes[i][0], own, "shape");
       check_size(shapes[i][0], "shape");
     } catch (const Error &e) {
       throw Error(e.code(), text("variable '", node.name, "': ", e.what()), node.name);

@@ -208,7 +208,8 @@ Symbol Symbol::create(const std::string &op_name, const AttrMap &attrs, const st
   node->op = &op;
   node->attrs = checked_attrs(&op, attrs);
   const int num_args = op.count_args(node->attrs, inputs.size());
-  if (!op.variadic.empty()) node->attrs.emplace(op.variadic, std::to_string(num_args));
+  if (op.states_count()) node->attrs.emplace(op.variadic, std::to_string(num_args));
+  node->attrs.erase(kUncounted);
   const size_t num_subgraphs = op.subgraphs.size();
   if (inputs.size() < num_subgraphs) {
     throw Error(Code::kInvalidArgument,

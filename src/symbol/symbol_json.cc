@@ -291,6 +291,9 @@ class Reader {
     node->attrs = std::move(raw.attrs);
     node->op = raw.op == "null" ? nullptr : find_op(raw.op);
     const AttrMap hidden = take_hidden(&node->attrs, node->op);
+    for (const auto &[key, value] : hidden) {  // first, for what parse() makes inherits them
+      if (long_key(key) != key) node->attrs[long_key(key)] = value;
+    }
     if (node->op) {
       try {
         parse(raw, node.get());
@@ -299,7 +302,9 @@ class Reader {
         refuse(raw, e.what());
       }
     }
-    for (const auto &[key, value] : hidden) place_hidden(node.get(), key, value);
+    for (const auto &[key, value] : hidden) {
+      if (long_key(key) == key) place_hidden(node.get(), key, value);
+    }
     *num_outputs_ += node->num_outputs();
     if (*num_outputs_ > kMostOutputs)
       refuse(text("expected at most ", kMostOutputs, " outputs of all nodes, found more"));
@@ -318,7 +323,8 @@ class Reader {
     const int num_args = op.count_args(node->attrs, raw.inputs.size() + raw.subgraphs.size());
     if (!op.subgraphs.empty() && !op.variadic.empty()) node->attrs[op.variadic] = std::to_string(num_args);
     node->parsed = op.parse(node->attrs, subgraphs_of(*node));
-    if (!op.variadic.empty()) node->attrs[op.variadic] = std::to_string(num_args);
+    if (op.states_count()) node->attrs[op.variadic] = std::to_string(num_args);
+    node->attrs.erase(kUncounted);
     const std::vector<std::string> names = op.input_names(node->parsed, num_args);
     const std::vector<const InputField *> fields = op.input_fields(node->parsed, num_args);
     if (raw.inputs.size() > names.size() || (raw.inputs.size() < names.size() && version_ >= 900)) {
@@ -344,10 +350,6 @@ class Reader {
   }
 
   void place_hidden(Node *node, const std::string &key, const std::string &value) const {
-    if (long_key(key) != key) {
-      node->attrs[long_key(key)] = value;
-      return;
-    }
     if (node->is_variable()) {
       node->attrs[key] = value;
       return;

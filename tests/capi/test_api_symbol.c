@@ -304,6 +304,61 @@ static void shapes_are_inferred(void **state) {
   cohort_symbol_free(symbol);
 }
 
+/* What is left open stays open, and the rest is inferred: through slices, borders and repetitions, too, and where a
+ * variable says itself what is open in the shape that is given. */
+static void open_lengths_leave_the_rest_known(void **state) {
+  static const struct {
+    const char *op, *keys[3], *values[3];
+    size_t num;
+    int64_t data[4], result[4];
+  } cases[] = {
+      {"slice_axis", {"axis", "begin", "end"}, {"1", "1", "3"}, 3, {0, 4, 6, 6}, {0, 2, 6, 6}},
+      {"slice_axis", {"axis", "begin", "end"}, {"1", "-2", "None"}, 3, {2, 0, 6, 6}, {2, 0, 6, 6}},
+      {"slice", {"begin", "end", ""}, {"(None, 1)", "(None, 3)", ""}, 2, {0, 4, 6, 6}, {0, 2, 6, 6}},
+      {"slice", {"begin", "end", ""}, {"(1, 1)", "(2, 3)", ""}, 2, {2, 0, 6, 6}, {1, 0, 6, 6}},
+      {"_split_v2", {"indices", "sections", ""}, {"()", "2", ""}, 2, {0, 4, 6, 6}, {0, 2, 6, 6}},
+      {"_split_v2", {"indices", "", ""}, {"(0, 1)", "", ""}, 1, {2, 0, 6, 6}, {2, 0, 6, 6}},
+      {"repeat", {"repeats", "axis", ""}, {"2", "1", ""}, 2, {0, 4, 6, 6}, {0, 8, 6, 6}},
+      {"Pad", {"mode", "pad_width", ""}, {"reflect", "(0, 0, 0, 0, 1, 1, 2, 2)", ""}, 2, {0, 4, 6, 6}, {0, 4, 8, 10}},
+      {"Pad", {"mode", "pad_width", ""}, {"edge", "(0, 0, 0, 0, 1, 1, 2, 2)", ""}, 2, {2, 4, 0, 6}, {2, 4, 0, 10}},
+      {"Crop", {"h_w", "num_args", ""}, {"(2, 3)", "1", ""}, 2, {0, 0, 6, 6}, {0, 0, 2, 3}},
+  };
+  const char *const key = "__shape__", *const shape = "(2, 3)";
+  const int64_t open[] = {2, 0};
+  cohort_symbol *x, *net = NULL;
+  cohort_descs *known, *args = NULL, *outputs = NULL;
+  int32_t complete = -1;
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    char name[32];
+
+    x = variable("x");
+    ok(cohort_symbol_create(cases[i].op, "n", cases[i].keys, cases[i].values, cases[i].num, &x, NULL, 1, &net));
+    known = one_desc("x", cases[i].data, 4);
+    ok(cohort_symbol_infer_shape(net, known, 1, &complete, NULL, &outputs, NULL));
+    assert_int_equal(complete, 0);
+    snprintf(name, sizeof(name), "n_output%s", strcmp(cases[i].op, "_split_v2") == 0 ? "0" : "");
+    assert_desc(outputs, 0, name, cases[i].result, 4);
+    cohort_descs_free(outputs);
+    cohort_descs_free(known);
+    cohort_symbol_free(net);
+    cohort_symbol_free(x);
+  }
+  x = variable("x");
+  ok(cohort_symbol_set_attrs(x, &key, &shape, 1));
+  ok(cohort_symbol_create("square", "n", NULL, NULL, 0, &x, NULL, 1, &net));
+  known = one_desc("x", open, 2);
+  ok(cohort_symbol_infer_shape(net, known, 0, &complete, &args, NULL, NULL));
+  assert_int_equal(complete, 1);
+  assert_desc(args, 0, "x", (const int64_t[]){2, 3}, 2);
+  cohort_descs_free(args);
+  cohort_descs_free(known);
+  cohort_symbol_free(net);
+  cohort_symbol_free(x);
+}
+
 /* Shapes that contradict each other are an error that names the node, and so are too many positions. */
 static void contradictions_name_the_node(void **state) {
   const int64_t shape[] = {4, 3}, wrong[] = {2, 5};
@@ -410,6 +465,7 @@ int main(void) {
       TEST(attributes_by_both_names),
       TEST(several_heads_have_no_attributes),
       TEST(shapes_are_inferred),
+      TEST(open_lengths_leave_the_rest_known),
       TEST(contradictions_name_the_node),
       TEST(dtypes_are_inferred),
       TEST(json_round_trip),

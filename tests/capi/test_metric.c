@@ -359,6 +359,21 @@ static void cross_entropy_is_a_mean_over_rows(void **state) {
   }
 }
 
+/* MET-16, DEF-122: the correlation of all elements counts globally, and a local reset begins it anew. */
+static void a_correlation_of_all_elements_is_reset_locally(void **state) {
+  cohort_metric *metric = metric_with("pearsonr", ATTRS("average", "micro"));
+
+  (void)state;
+  update(metric, floats(SHAPE(3), FLOATS(1, 2, 3)), floats(SHAPE(3), FLOATS(1, 3, 2)));
+  shows(metric, "pearsonr", .5, 3);
+  near_at(global_value(metric), .5, __FILE__, __LINE__);
+  ok(cohort_metric_reset_local(metric));
+  update(metric, floats(SHAPE(1), FLOATS(10)), floats(SHAPE(1), FLOATS(10)));
+  near_at(global_value(metric), 49. / 50, __FILE__, __LINE__);
+  update(metric, floats(SHAPE(1), FLOATS(9)), floats(SHAPE(1), FLOATS(8)));
+  shows_free(metric, "pearsonr", 1, 2);
+}
+
 /* MET-16: pearsonr correlates each pair, or all elements; pcc is mcc for any number of classes; NaN if degenerate. */
 static void correlations_of_values_and_of_classes(void **state) {
   const char *const kinds[] = {"pearsonr", "pearson-correlation", "PearsonCorrelation"};
@@ -516,6 +531,7 @@ int main(void) {
       TEST(perplexity_is_the_exponential_of_one_mean),
       TEST(errors_are_means_of_means),
       TEST(cross_entropy_is_a_mean_over_rows),
+      TEST(a_correlation_of_all_elements_is_reset_locally),
       TEST(correlations_of_values_and_of_classes),
       TEST(losses_are_averaged),
       TEST(a_callback_gives_a_value_or_a_sum_and_a_number),

@@ -138,6 +138,86 @@ static void inputs_report_before_their_operator(void **state) {
   cohort_executor_free(square);
 }
 
+/* MON-04: which only inputs have a name, and which go by number, as in MXNet. DEF-121: what an operator works with is
+ * no output of its. */
+static void an_only_input_goes_by_its_name_or_number(void **state) {
+  static const struct {
+    const char *op, *key, *value, *input;
+    int64_t shape[4];
+    int32_t rank;
+    const char *outputs;
+  } cases[] = {
+      {"LeakyReLU", "slope", "0.1", "data", {2, 3}, 2, "n_output"},
+      {"log_softmax", "axis", "-1", "data", {2, 3}, 2, "n_output"},
+      {"L2Normalization", "mode", "instance", "data", {2, 3}, 2, "n_output"},
+      {"Pad", "mode", "edge", "data", {1, 1, 2, 2}, 4, "n_output"},
+      {"SequenceMask", "value", "1", "data", {2, 3}, 2, "n_output"},
+      {"SequenceLast", "axis", "0", "data", {2, 3}, 2, "n_output"},
+      {"SequenceReverse", "axis", "0", "data", {2, 3}, 2, "n_output"},
+      {"squeeze", "axis", "1", "data", {2, 1}, 2, "n_output"},
+      {"tile", "reps", "(2,)", "data", {2, 1}, 2, "n_output"},
+      {"repeat", "repeats", "2", "data", {2, 1}, 2, "n_output"},
+      {"reverse", "axis", "(0,)", "data", {2, 1}, 2, "n_output"},
+      {"cumsum", "axis", "0", "a", {2, 1}, 2, "n_output"},
+      {"one_hot", "depth", "2", "indices", {2}, 1, "n_output"},
+      {"moments", "axes", "(0,)", "data", {2, 2}, 2, "n_output0 n_output1"},
+      {"diag", "k", "0", "data", {2, 2}, 2, "n_output"},
+      {"space_to_depth", "block_size", "2", "data", {1, 1, 2, 2}, 4, "n_output"},
+      {"im2col", "kernel", "(1, 1)", "data", {1, 1, 2, 2}, 4, "n_output"},
+      {"_split_v2", "indices", "(0, 1)", "data", {1, 2}, 2, "n_output0 n_output1"},
+      {"_linalg_syrk", "alpha", "1", "A", {2, 2}, 2, "n_output"},
+      {"_linalg_extractdiag", "offset", "0", "A", {2, 2}, 2, "n_output"},
+      {"_contrib_quadratic", "a", "1", "data", {2, 2}, 2, "n_output"},
+      {"_contrib_interleaved_matmul_selfatt_qk", "heads", "1", "queries_keys_values", {1, 1, 3}, 3, "n_output"},
+      {"LRN", "nsize", "1", "data", {1, 1, 2, 2}, 4, "n_output"},
+      {"Pooling", "kernel", "(2, 2)", "data", {1, 1, 2, 2}, 4, "n_output"},
+      {"Dropout", "p", "0.5", "data", {2, 2}, 2, "n_output"},
+      {"Reshape", "shape", "(-1,)", "input0", {2, 2}, 2, "n_output"},
+      {"sum", "axis", "0", "input0", {2, 2}, 2, "n_output"},
+      {"expand_dims", "axis", "0", "input0", {2, 2}, 2, "n_output"},
+      {"slice_axis", "end", "1", "input0", {2, 2}, 2, "n_output"},
+      {"_mul_scalar", "scalar", "2", "input0", {2, 2}, 2, "n_output"},
+      {"topk", "k", "1", "input0", {2, 2}, 2, "n_output"},
+      {"Embedding", "input_dim", "2", "data", {2}, 1, "n_weight n_weight n_output"},
+  };
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < COUNT(cases); ++i) {
+    const int slices = strcmp(cases[i].op, "slice_axis") == 0, embeds = strcmp(cases[i].op, "Embedding") == 0,
+              pads = strcmp(cases[i].op, "Pad") == 0;
+    const char *keys[3], *values[3];
+    char expected[64];
+    cohort_executor *executor;
+    cohort_descs *known;
+    cohort_symbol *x = variable("x"), *net = NULL;
+    size_t num = 1;
+    seen what;
+
+    keys[0] = cases[i].key;
+    values[0] = cases[i].value;
+    if (slices || embeds || pads) {
+      keys[num] = slices ? "axis" : embeds ? "output_dim" : "pad_width";
+      values[num++] = slices ? "0" : embeds ? "1" : "(0, 0, 0, 0, 1, 1, 1, 1)";
+    }
+    if (slices) {
+      keys[num] = "begin";
+      values[num++] = "0";
+    }
+    ok(cohort_symbol_create(cases[i].op, "n", keys, values, num, &x, NULL, 1, &net));
+    cohort_symbol_free(x);
+    ok(cohort_descs_create(&known));
+    ok(cohort_descs_add(known, "x", cases[i].shape, cases[i].rank, COHORT_DTYPE_FLOAT32, NULL));
+    executor = simple_bind(net, known, NULL);
+    watch(executor, &what, 1);
+    ok(cohort_executor_forward(executor, 0));
+    snprintf(expected, sizeof(expected), "x n_%s %s", cases[i].input, cases[i].outputs ? cases[i].outputs : "n_output");
+    assert_string_equal(what.names, expected);
+    start(&what);
+    cohort_executor_free(executor);
+  }
+}
+
 /* MON-05: names and calls are those of the symbol, where a plan would fuse a layer with what follows it, fold a
  * normalisation into a convolution, or compute twins once. */
 static void names_are_those_of_the_symbol_as_bound(void **state) {
@@ -265,6 +345,7 @@ int main(void) {
       TEST(devices_report_one_after_the_other),
       TEST(outputs_go_by_their_own_names),
       TEST(inputs_report_before_their_operator),
+      TEST(an_only_input_goes_by_its_name_or_number),
       TEST(names_are_those_of_the_symbol_as_bound),
       TEST(a_callback_follows_the_group),
       TEST(a_monitor_changes_no_result),

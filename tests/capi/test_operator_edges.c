@@ -37,6 +37,43 @@ static void a_wild_count_of_outputs_is_refused(void **state) {
   fails(apply("amp_multicast", "num_outputs", "3", 2, 2, COHORT_DTYPE_FLOAT32), COHORT_ERROR_SHAPE, "found 2");
 }
 
+/* JSON says of operators what MXNet takes, which counts these inputs by other attributes and refuses one of ours. */
+static void counts_that_mxnet_lacks_are_not_written(void **state) {
+  static const struct {
+    const char *op, *keys[3], *values[3];
+    size_t num_attrs, num_inputs;
+  } cases[] = {
+      {"amp_multicast", {"num_outputs", "", ""}, {"2", "", ""}, 1, 2},
+      {"amp_multicast", {"num_outputs", "__num_inputs__", ""}, {"2", "2", ""}, 2, 2},
+      {"multi_sgd_update", {"lrs", "wds", "num_weights"}, {"(1, 1)", "(0, 0)", "2"}, 3, 4},
+      {"_contrib_quantized_concat", {"num_args", "", ""}, {"1", "", ""}, 1, 3},
+  };
+  size_t i, k;
+
+  (void)state;
+  for (i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+    cohort_symbol *inputs[4] = {NULL, NULL, NULL, NULL}, *made = NULL, *read = NULL;
+    const char *json = NULL, *again = NULL;
+
+    for (k = 0; k < cases[i].num_inputs; ++k) {
+      const char name[] = {(char)('a' + k), '\0'};
+
+      ok(cohort_symbol_variable(name, NULL, NULL, 0, &inputs[k]));
+    }
+    ok(cohort_symbol_create(cases[i].op, "n", cases[i].keys, cases[i].values, cases[i].num_attrs, inputs, NULL,
+                            cases[i].num_inputs, &made));
+    ok(cohort_symbol_to_json(made, &json));
+    assert_null(strstr(json, "__num_inputs__"));
+    assert_int_equal(strstr(json, "num_args") != NULL, strcmp(cases[i].op, "_contrib_quantized_concat") == 0);
+    ok(cohort_symbol_from_json(json, strlen(json), &read));
+    ok(cohort_symbol_to_json(read, &again));
+    assert_string_equal(again, json);
+    cohort_symbol_free(read);
+    cohort_symbol_free(made);
+    for (k = 0; k < cases[i].num_inputs; ++k) cohort_symbol_free(inputs[k]);
+  }
+}
+
 /* Dtypes alone can be inferred without shapes: the count is looked at there as well. */
 static void a_wrong_count_is_seen_by_inference_of_dtypes(void **state) {
   const char *key = "num_outputs", *three = "3";
@@ -396,6 +433,7 @@ int main(void) {
       TEST(what_is_taken_no_times_is_not_read),
       TEST(densities_over_an_empty_axis_are_written),
       TEST(a_wild_count_of_outputs_is_refused),
+      TEST(counts_that_mxnet_lacks_are_not_written),
       TEST(a_wrong_count_is_seen_by_inference_of_dtypes),
       TEST(softmax_activation_needs_its_axes),
       TEST(integers_are_refused_before_anything_is_queued),

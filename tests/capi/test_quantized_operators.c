@@ -189,6 +189,32 @@ static void refused(const char *op, const char *const *attrs, cohort_ndarray *co
   assert_null(outputs);
 }
 
+/* DEF-123: relu of uint8 has nothing to cut off, and its bytes stay uint8. */
+static void relu_leaves_bytes_without_a_sign(void **state) {
+  const uint8_t given[] = {0, 5, 127, 128, 200, 255};
+  const float bounds[] = {0, 1};
+  uint8_t found[6] = {0};
+  int32_t dtype = -1;
+  cohort_ndarray *inputs[3] = {NULL, NULL, NULL}, *result;
+  cohort_arrays *outputs = NULL;
+  size_t i;
+
+  (void)state;
+  ok(cohort_ndarray_from_host(given, sizeof(given), SHAPE(1, 6, 1, 1), COHORT_DTYPE_UINT8, NULL, &inputs[0]));
+  for (i = 0; i < 2; ++i) {
+    ok(cohort_ndarray_from_host(&bounds[i], sizeof(float), SHAPE(1), COHORT_DTYPE_FLOAT32, NULL, &inputs[1 + i]));
+  }
+  ok(apply("_contrib_quantized_act", ATTRS("act_type", "relu"), inputs, 3, &outputs));
+  result = output_at(outputs, 0);
+  ok(cohort_ndarray_dtype(result, &dtype));
+  assert_int_equal(dtype, COHORT_DTYPE_UINT8);
+  ok(cohort_ndarray_read(result, found, sizeof(found)));
+  assert_memory_equal(found, given, sizeof(given));
+  cohort_ndarray_free(result);
+  cohort_arrays_free(outputs);
+  free_all(inputs, 3);
+}
+
 static void what_is_no_byte_and_has_no_kernel_is_refused(void **state) {
   cohort_ndarray *x = counted(SHAPE(2, 4), 1), *one = counted(SHAPE(1), 1), *two = counted(SHAPE(2), 1), *bytes[3];
   const int32_t wrong = COHORT_ERROR_INVALID_ARGUMENT;
@@ -212,8 +238,11 @@ static void what_is_no_byte_and_has_no_kernel_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(layers_on_bytes_are_close_to_those_on_floats), TEST(a_histogram_is_cut_off_where_little_is_lost),
-      TEST(bytes_with_a_shift_use_all_of_them),           TEST(bytes_stay_and_have_the_bounds_of_the_attributes),
+      TEST(layers_on_bytes_are_close_to_those_on_floats),
+      TEST(a_histogram_is_cut_off_where_little_is_lost),
+      TEST(bytes_with_a_shift_use_all_of_them),
+      TEST(bytes_stay_and_have_the_bounds_of_the_attributes),
+      TEST(relu_leaves_bytes_without_a_sign),
       TEST(what_is_no_byte_and_has_no_kernel_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
