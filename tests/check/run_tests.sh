@@ -220,6 +220,7 @@ for part in "$@"; do
         unset COHORT_TEST_CONTEXTS
       done
       check cudasim-examples tests/check/cudasim_examples.sh
+      check cudasim-faults tests/check/cudasim_faults.sh
       kind=
       unset COHORT_BACKEND_PATH
       ;;
