@@ -26,7 +26,8 @@ give_up() {
   say "check-cuda: nothing could be run: $1"
   exit 2
 }
-left() { echo $((seconds - SECONDS)); }
+left() { echo $((until - SECONDS)); }
+until=$((seconds * 6 / 10)) # of tests; speed has the next quarter, and what follows the rest
 finish() {
   local num
   wait
@@ -67,7 +68,7 @@ together() {
 # ---- what is here
 
 say "check-cuda, $(date -u +%Y-%m-%dT%H:%M:%SZ), $(nproc) processors, $(uname -r)"
-say "$(nvidia-smi --query-gpu=name,driver_version,memory.total,compute_cap --format=csv,noheader 2>&1 || echo 'nvidia-smi says nothing')"
+say "$(nvidia-smi --query-gpu=name,driver_version,memory.total,compute_cap --format=csv,noheader 2>/dev/null || echo 'nvidia-smi says nothing')"
 [[ -e $BUILD/libcohort_cuda.so && -x $golden ]] ||
   give_up "there is no $BUILD/libcohort_cuda.so or no $golden; 'make all test-programs' makes them where there is nvcc"
 
@@ -109,7 +110,10 @@ export COHORT_CUDA_CACHE
 # The first case of all on gpu(0): it is skipped where there is none, and says why.
 probe=$(timeout 120 "$golden" --context 'gpu(0)' --verbose tests/golden/group/exec_simple_bind 2>&1)
 say "first case on gpu(0), $SECONDS s: $(tail -n 1 <<<"$probe")"
-if grep -q ' 1 skipped' <<<"$probe"; then give_up "gpu(0) cannot be used: $(head -n 1 <<<"$probe")"; fi
+if grep -q ' 1 skipped' <<<"$probe"; then
+  why=$(timeout 60 "$BUILD"/cohort bench tests/bench/symbols/tiny_mlp.json --shape data=1,8 --context 'gpu(0)' 2>&1 | tail -n 1)
+  give_up "gpu(0) cannot be used: $why"
+fi
 grep -q '^1 passed' <<<"$probe" || say "first case: FAILED"$'\n'"$(head -n 20 <<<"$probe" | sed 's/^/    /')"
 
 # ---- tests and goldens
@@ -136,6 +140,7 @@ wait
 
 # ---- speed
 
+until=$((seconds * 85 / 100))
 for workload in W1 W2 W3; do
   for mode in train infer; do
     part "bench $workload $mode" 40 "$bench" --workload $workload --mode $mode --device gpu --threads 4 --roofline --symbols tests/bench/symbols
@@ -151,6 +156,7 @@ fi
 
 # ---- compute-sanitizer, where there is one
 
+until=$seconds
 sanitizer=$(command -v compute-sanitizer || find "${CUDA_HOME:-/usr/local/cuda}"/bin /usr/local/cuda*/bin -name compute-sanitizer 2>/dev/null | head -n 1)
 if [[ -n $sanitizer ]]; then
   for tool in memcheck racecheck initcheck synccheck; do

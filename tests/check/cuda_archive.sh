@@ -5,7 +5,7 @@
 #   BUILD=build tests/check/cuda_archive.sh
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-made=$PWD/$BUILD/check-cuda-archive
+made=$(cd "$BUILD" && pwd)/check-cuda-archive
 rm -rf "$made"
 mkdir -p "$made/build/lib" "$made/build/tests/capi" "$made"/tests/{check,golden,bench,cudasim} "$made/examples"
 cp -P "$BUILD"/libcohort.so* "$BUILD"/libcohort_cuda.so "$BUILD"/cohort{,-golden,-bench} "$made/build"
