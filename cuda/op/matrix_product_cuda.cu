@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "cuda/op/add_product.cuh"
 #include "cuda/op/compute.cuh"
 
 namespace cohort {
@@ -60,7 +61,7 @@ __global__ void multiply_tiles(ProductExtent e, ProductPlaces at, Elements a, El
               ? load<C>(b, i * at.b.matrix + (e.transpose_b ? column * at.b.row + down : down * at.b.row + column))
               : C(0);
       __syncthreads();
-      for (int k = 0; k < kTile; ++k) sum += tile_a[y][k] * tile_b[k][x];
+      for (int k = 0; k < kTile; ++k) sum = add_product(sum, tile_a[y][k], tile_b[k][x]);
       __syncthreads();
     }
     if (inside) store(c, place, sum);
