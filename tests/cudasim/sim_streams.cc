@@ -206,6 +206,7 @@ Call::Call(const char *name, Needs needs, bool unsafe_in_capture) {
   }
   lock = std::unique_lock<std::mutex>(all.mutex);
   if (all.unloading) {
+    if (needs != kNothing) all.report(std::string(name) + " is called when the process ends");
     refused = cudaErrorCudartUnloading;
     return;
   }
