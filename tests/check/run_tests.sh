@@ -221,6 +221,7 @@ for part in "$@"; do
       done
       check cudasim-examples tests/check/cudasim_examples.sh
       check cudasim-faults tests/check/cudasim_faults.sh
+      check cuda-test tests/check/cuda_test.sh
       kind=
       unset COHORT_BACKEND_PATH
       ;;
