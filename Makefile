@@ -145,7 +145,9 @@ host_flags = $(subst $(empty) $(empty),$(comma),$(strip -fPIC -fvisibility=hidde
 # No contraction: the device is to round as the host's kernels do.
 NVCC_OPTIONS = -std=c++17 -O3 -fmad=false --extended-lambda --expt-relaxed-constexpr -ccbin $(lastword $(CXX)) -Werror all-warnings \
   -Xcompiler $(host_flags) -Iinclude -Isrc -I.
-NVCC_FLAGS = $(NVCC_OPTIONS) $(NVCC_ARCHS)
+# Of what the drivers for CUDA 13 unpack a quarter is left.
+NVCC_MAJOR := $(if $(NVCC),$(shell $(lastword $(NVCC)) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p'))
+NVCC_FLAGS = $(NVCC_OPTIONS) $(NVCC_ARCHS) $(if $(filter-out 11 12,$(NVCC_MAJOR)),--compress-mode=size)
 CUDA_CXXFLAGS = $(LIB_CXXFLAGS) -I. -isystem $(CUDA_INCLUDE)
 CUDA_LIBS = -L$(CUDA_LIB) -Wl,-rpath,'$$ORIGIN' -Wl,-rpath,$(CUDA_LIB) -lcudart_static -lrt -lcublasLt -lpthread -ldl
 # What both backends compile of the rooms below them. An archive: only what the backend uses goes in.
@@ -399,10 +401,12 @@ lacking: $(LIBRARY) $(CUDASIM) $(CUDASIM_TESTS)
 	@COHORT_BACKEND_PATH=$(abspath $(BUILD)/cudasim) $(BUILD)/tests/cudasim/test_lacking --list >$(BUILD)/lacking.tsv
 	@cp $(BUILD)/lacking.tsv tests/cudasim/lacking.tsv
 
-# On a machine with a GPU that was handed the build folder: builds nothing.
-.PHONY: check-cuda
+# On a machine with a GPU that was handed the build folder, or the archive: builds nothing.
+.PHONY: check-cuda check-cuda-archive
 check-cuda:
 	@BUILD='$(BUILD)' PYTHON='$(PYTHON)' CUDA_HOME='$(CUDA_HOME)' tests/check/cuda.sh
+check-cuda-archive: $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS) $(GOLDEN_RUNNER) $(BENCH) $(TOOL)
+	@BUILD='$(BUILD)' tests/check/cuda_archive.sh
 
 .PHONY: check-cuda-static cuda-static-list
 # Without a GPU: what the compiler knows of the kernels, and whether NVRTC takes all that may be given to it.
@@ -588,6 +592,7 @@ help:
 	@echo 'make check-format       clang-format 14, where it is there; make format applies it'
 	@echo 'make check-asan         the tests under AddressSanitizer and UBSan; make check-tsan: ThreadSanitizer'
 	@echo 'make check-cuda         all that only a GPU can show, from a build folder that is there: tests, goldens, compute-sanitizer, speed'
+	@echo 'make check-cuda-archive all that check-cuda takes in $(BUILD)/check-cuda.tar.xz, for a machine on which nothing is installed'
 	@echo 'make check-cuda-static  what nvcc knows of the kernels without a GPU: registers, stack, spills, occupancy, vector loads; NVRTC'
 	@echo 'make check-cudasim-asan cuda/ on the simulated runtime of tests/cudasim under AddressSanitizer and UBSan'
 	@echo 'make clean              remove $(BUILD)/'

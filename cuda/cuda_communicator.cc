@@ -39,12 +39,6 @@ cudaStream_t sum_stream(int device) {
   return stream;
 }
 
-// Held while sums are given to the streams: all devices get them in one order.
-std::mutex &order() {
-  static auto *const mutex = new std::mutex;
-  return *mutex;
-}
-
 class CudaCommunicator final : public Communicator,
                                public Watched,
                                public std::enable_shared_from_this<CudaCommunicator> {
@@ -65,7 +59,7 @@ class CudaCommunicator final : public Communicator,
   Events all_reduce(const Sums &sums, const Events &ready, std::shared_ptr<const void> owner, Failed failed) override {
     refuse_broken(sums);  // before the others' order: no one waits for what does not come
     refuse_failed(ready);
-    const std::lock_guard<std::mutex> in_order(order());
+    const std::lock_guard<std::mutex> in_order(launch_order());  // all devices get all sums in one order
     const std::lock_guard<std::mutex> lock(mutex_);
     refuse_broken(sums);
     InFlight work;

@@ -63,7 +63,8 @@ cudaError_t CudaEvent::status() const {
   const CurrentDevice current(device_, std::nothrow);
   const cudaError_t status = cudaEventQuery(event_);
   if (status != cudaSuccess) cudaGetLastError();
-  return status;
+  // The process ends, and a thread still looks: the work has not failed, and nobody is to be told anything any more.
+  return status == cudaErrorCudartUnloading ? cudaErrorNotReady : status;
 }
 
 bool CudaEvent::done() const {

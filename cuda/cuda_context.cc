@@ -70,6 +70,11 @@ void *driver_function(const char *name) {
   return found;
 }
 
+std::mutex &launch_order() {
+  static auto *const mutex = new std::mutex;
+  return *mutex;
+}
+
 CurrentDevice::CurrentDevice(int id) {
   Driver::check(driver().push(context_of(id)), "cuCtxPushCurrent");
   pushed_ = true;

@@ -4,6 +4,7 @@
 // one that is not the runtime's.
 #pragma once
 
+#include <mutex>
 #include <new>
 
 #include "cuda/cuda_check.hpp"
@@ -13,6 +14,11 @@ namespace cohort {
 // One of the driver's, as the runtime finds it: no link to libcuda, which only machines with a GPU have. Throws
 // kDevice.
 void *driver_function(const char *name);
+
+// Held while a sum is given to the streams of several devices, and by calls that may wait for a device (to pin memory,
+// to load code): such a call is not to come in between, when one device waits for others that have not been given
+// theirs.
+std::mutex &launch_order();
 
 // Makes a device current for a scope. Everything that needs a context stands in one.
 class CurrentDevice {

@@ -122,6 +122,20 @@ PinnedPieces &pinned_pieces() {
   return *instance;
 }
 
+void *pin(size_t bytes) {
+  const std::lock_guard<std::mutex> alone(launch_order());
+  void *data = nullptr;
+  if (cudaHostAlloc(&data, bytes, cudaHostAllocPortable) == cudaSuccess) return data;
+  cudaGetLastError();
+  return nullptr;
+}
+
+void unpin(int device, void *data) {
+  const CurrentDevice current(device, std::nothrow);  // or it would make a context of gpu(0)
+  const std::lock_guard<std::mutex> alone(launch_order());
+  cudaFreeHost(data);
+}
+
 }  // namespace
 
 std::shared_ptr<void> take_pinned(size_t bytes) {
@@ -129,21 +143,18 @@ std::shared_ptr<void> take_pinned(size_t bytes) {
   while (power <= PinnedPieces::kMost && size_t(1) << power < bytes) ++power;
   if (power > PinnedPieces::kMost) return nullptr;
   void *data = pinned_pieces().take(power);
-  if (!data && cudaHostAlloc(&data, size_t(1) << power, cudaHostAllocPortable) != cudaSuccess) {
-    cudaGetLastError();
-    return nullptr;
-  }
-  return std::shared_ptr<void>(data, [power](void *piece) {
-    if (!pinned_pieces().keep(power, piece)) cudaFreeHost(piece);
+  if (!data) data = pin(size_t(1) << power);
+  if (!data) return nullptr;
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) cudaGetLastError();
+  return std::shared_ptr<void>(data, [power, device](void *piece) {
+    if (!pinned_pieces().keep(power, piece)) unpin(device, piece);
   });
 }
 
 MemoryPlace place_of(const void *address) {
   cudaPointerAttributes attributes{};
-  if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) {
-    cudaGetLastError();
-    return {true, -1};
-  }
+  CUDA_CHECK(cudaPointerGetAttributes(&attributes, address));
   return {attributes.type == cudaMemoryTypeUnregistered,
           attributes.type == cudaMemoryTypeDevice ? attributes.device : -1};
 }

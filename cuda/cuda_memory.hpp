@@ -34,7 +34,7 @@ struct MemoryPlace {
   bool pageable;  // the driver has to copy through memory of its own, which makes the caller wait
   int device;     // -1: the host's
 };
-MemoryPlace place_of(const void *address);
+MemoryPlace place_of(const void *address);  // throws kDevice
 // By the stream, of whichever device: memory of devices that do not reach each other's goes through the host.
 void copy_between(void *to, const MemoryPlace &target, const void *from, const MemoryPlace &source, size_t bytes,
                   cudaStream_t stream);

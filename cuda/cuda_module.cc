@@ -39,11 +39,13 @@ const Driver &driver() {
 
 CudaModule::CudaModule(int device, const std::string &code) : device_(device) {
   const CurrentDevice current(device_);
+  const std::lock_guard<std::mutex> alone(launch_order());
   check(driver().load(&module_, code.data()), "cuModuleLoadData");
 }
 
 CudaModule::~CudaModule() {
   const CurrentDevice current(device_, std::nothrow);
+  const std::lock_guard<std::mutex> alone(launch_order());
   driver().unload(module_);
 }
 

@@ -167,9 +167,10 @@ class HostCopy {
   static void let_go(HostCopy *copy) {
     static auto *const left = new std::vector<HostCopy *>;
     static auto *const left_mutex = new std::mutex;  // guards left
+    std::shared_ptr<void> pinned;  // goes after the locks: that may wait for the device, and the driver for run()
     {
       const std::lock_guard<std::mutex> all(*left_mutex), lock(copy->mutex_);
-      copy->pinned_.reset();
+      pinned = std::move(copy->pinned_);
       if (!copy->has_run_) return left->push_back(copy);
     }
     delete copy;

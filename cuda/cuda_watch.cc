@@ -2,7 +2,9 @@
 #include "cuda/cuda_watch.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -12,9 +14,17 @@ namespace {
 
 constexpr std::chrono::milliseconds kLook{20};
 
-// The thread ends when nothing is left, and is made anew.
+// The thread ends when nothing is left, and is made anew. When the process ends nobody looks any more: CUDA, which ends
+// after this, is not to be called then.
 class Watch {
  public:
+  Watch() {
+    std::atexit([] { instance().end(); });
+  }
+  static Watch &instance() {
+    static auto *const watch = new Watch;  // queues outlive static objects
+    return *watch;
+  }
   void add(const std::shared_ptr<Watched> &what) {
     const std::lock_guard<std::mutex> lock(mutex_);
     watched_.push_back(what);
@@ -31,37 +41,44 @@ class Watch {
   void look() {
     for (;;) {
       std::this_thread::sleep_for(kLook);
-      try {
-        for (const auto &what : all())
-          if (!what->look()) forget(what);
-      } catch (const std::bad_alloc &) {  // the next time
-      }
+      look_at_all();
       const std::lock_guard<std::mutex> lock(mutex_);
       looking_ = !watched_.empty();
       if (!looking_) return;
     }
+  }
+  void look_at_all() {
+    const std::lock_guard<std::recursive_timed_mutex> turn(turn_);
+    if (ended_) return;
+    try {
+      for (const auto &what : all())
+        if (!what->look()) forget(what);
+    } catch (const std::bad_alloc &) {  // the next time
+    }
+  }
+  // Whoever ends the process may do so in a look, or while one waits for a device that stands still.
+  void end() {
+    const std::unique_lock<std::recursive_timed_mutex> turn(turn_, std::chrono::seconds(1));
+    ended_ = true;
   }
   void forget(const std::shared_ptr<Watched> &what) {
     const std::lock_guard<std::mutex> lock(mutex_);
     watched_.erase(std::find(watched_.begin(), watched_.end(), what));
   }
 
+  std::recursive_timed_mutex turn_;  // held while it is looked
+  std::atomic<bool> ended_{false};
   mutable std::mutex mutex_;  // guards what follows
   std::vector<std::shared_ptr<Watched>> watched_;
   bool looking_ = false;
 };
 
-Watch &instance() {
-  static auto *const watch = new Watch;  // queues outlive static objects
-  return *watch;
-}
-
 }  // namespace
 
-void watch(const std::shared_ptr<Watched> &what) { instance().add(what); }
+void watch(const std::shared_ptr<Watched> &what) { Watch::instance().add(what); }
 
 bool finish_watched() {
-  const std::vector<std::shared_ptr<Watched>> all = instance().all();
+  const std::vector<std::shared_ptr<Watched>> all = Watch::instance().all();
   for (const auto &what : all) what->finish();
   if (!all.empty()) std::this_thread::sleep_for(2 * kLook);
   return !all.empty();

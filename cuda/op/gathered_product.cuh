@@ -10,6 +10,7 @@
 //   kColumnsApart: neighbouring columns of b, not of the depth, are neighbours in memory
 #pragma once
 
+#include "cuda/op/add_product.cuh"
 #include "cuda/op/elements.cuh"
 
 namespace cohort {
@@ -55,7 +56,9 @@ __global__ void gather_and_multiply(P p, int64_t blocks) {
       __syncthreads();
       for (int k = 0; k < kGatherDepth; ++k) {
         for (int r = 0; r < kGatherEach; ++r) {
-          for (int c = 0; c < kGatherEach; ++c) sums[r][c] += tile_a[k][y + 16 * r] * tile_b[k][x + 16 * c];
+          for (int c = 0; c < kGatherEach; ++c) {
+            sums[r][c] = add_product(sums[r][c], tile_a[k][y + 16 * r], tile_b[k][x + 16 * c]);
+          }
         }
       }
       __syncthreads();

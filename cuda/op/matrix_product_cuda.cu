@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "cuda/op/add_product.cuh"
 #include "cuda/op/compute.cuh"
 
 namespace cohort {
@@ -60,7 +61,7 @@ __global__ void multiply_tiles(ProductExtent e, ProductPlaces at, Elements a, El
               ? load<C>(b, i * at.b.matrix + (e.transpose_b ? column * at.b.row + down : down * at.b.row + column))
               : C(0);
       __syncthreads();
-      for (int k = 0; k < kTile; ++k) sum += tile_a[y][k] * tile_b[k][x];
+      for (int k = 0; k < kTile; ++k) sum = add_product(sum, tile_a[y][k], tile_b[k][x]);
       __syncthreads();
     }
     if (inside) store(c, place, sum);
@@ -104,29 +105,18 @@ void multiply_each(const Lane &lane, int64_t count, bool ta, bool tb, int64_t m,
 
 namespace {
 
-// Objects of the library, freed with their owner.
-template <typename T, cublasStatus_t (*kDestroy)(T)>
-struct Destroy {
-  using pointer = T;
-  void operator()(T object) const { kDestroy(object); }
-};
-template <typename T, cublasStatus_t (*kDestroy)(T)>
-using Owned = std::unique_ptr<T, Destroy<T, kDestroy>>;
-using Description = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
-using Matrix = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
-using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
-
-Matrix new_matrix(cudaDataType_t type, int64_t batch, int64_t rows, int64_t columns, const MatrixPlaces &places) {
-  cublasLtMatrixLayout_t made = nullptr;
-  CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&made, type, uint64_t(rows), uint64_t(columns), places.row));
-  Matrix matrix(made);
-  if (batch == 1) return matrix;
+// The library's structs by value, of the size that they have here: that of a later version may make larger ones.
+cublasLtMatrixLayoutOpaque_t new_matrix(cudaDataType_t type, int64_t batch, int64_t rows, int64_t columns,
+                                        const MatrixPlaces &places) {
+  cublasLtMatrixLayoutOpaque_t made;
+  CUBLAS_CHECK(cublasLtMatrixLayoutInit(&made, type, uint64_t(rows), uint64_t(columns), places.row));
+  if (batch == 1) return made;
   const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, auto value) {
-    CUBLAS_CHECK(cublasLtMatrixLayoutSetAttribute(made, attribute, &value, sizeof value));
+    CUBLAS_CHECK(cublasLtMatrixLayoutSetAttribute(&made, attribute, &value, sizeof value));
   };
   set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, int32_t(batch));
   set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, places.matrix);
-  return matrix;
+  return made;
 }
 
 cudaDataType_t type_of(Dtype dtype) {
@@ -187,15 +177,15 @@ class MatrixProduct::OfLibrary {
 
   // Any number of calls at once: what changes is set in a copy.
   void run(const void *a, const void *b, void *c, const void *bias, void *workspace, cudaStream_t stream) const {
-    cublasLtMatmulDescOpaque_t described = *description_.get();
+    cublasLtMatmulDescOpaque_t described = description_;
     if (bias) set(&described, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     const double factors64[] = {factor_, adds_ ? 1.0 : 0.0};
     const float factors[] = {float(factors64[0]), float(factors64[1])};
     const auto factor = [&](int i) {
       return double_ ? static_cast<const void *>(factors64 + i) : static_cast<const void *>(factors + i);
     };
-    CUBLAS_CHECK(cublasLtMatmul(handle_, &described, factor(0), b, b_.get(), a, a_.get(), factor(1), c, c_.get(), c,
-                                c_.get(), &algorithm_.algo, workspace, workspace_bytes(), stream));
+    CUBLAS_CHECK(cublasLtMatmul(handle_, &described, factor(0), b, &b_, a, &a_, factor(1), c, &c_, c, &c_,
+                                &algorithm_.algo, workspace, workspace_bytes(), stream));
   }
 
  private:
@@ -203,12 +193,12 @@ class MatrixProduct::OfLibrary {
             bool with_bias, bool adds)
       : double_(types.factors == Dtype::kFloat64), adds_(adds), factor_(factor), handle_(handle_here()) {
     const cudaDataType_t type = type_of(types.factors), result = type_of(types.result);
-    cublasLtMatmulDesc_t description = nullptr;
-    CUBLAS_CHECK(cublasLtMatmulDescCreate(&description, compute_of(types), double_ ? CUDA_R_64F : CUDA_R_32F));
-    description_.reset(description);
-    set(description, CUBLASLT_MATMUL_DESC_TRANSA, e.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
-    set(description, CUBLASLT_MATMUL_DESC_TRANSB, e.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, with_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
+    CUBLAS_CHECK(cublasLtMatmulDescInit(&description_, compute_of(types), double_ ? CUDA_R_64F : CUDA_R_32F));
+    set(&description_, CUBLASLT_MATMUL_DESC_TRANSA, e.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(&description_, CUBLASLT_MATMUL_DESC_TRANSB, e.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(&description_, CUBLASLT_MATMUL_DESC_EPILOGUE, with_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
+    // The bias of a run lies elsewhere; what is chosen may go by whether there is one, and by its alignment.
+    if (with_bias) set(&description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, uintptr_t(kWorkspaceAlignment));
     a_ = e.transpose_a ? new_matrix(type, e.batch, e.m, e.k, places.a) : new_matrix(type, e.batch, e.k, e.m, places.a);
     b_ = e.transpose_b ? new_matrix(type, e.batch, e.k, e.n, places.b) : new_matrix(type, e.batch, e.n, e.k, places.b);
     c_ = new_matrix(result, e.batch, e.n, e.m, places.c);
@@ -220,30 +210,33 @@ class MatrixProduct::OfLibrary {
   }
 
   bool choose_algorithm(uint32_t alignment) {
-    cublasLtMatmulPreference_t made = nullptr;
-    CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&made));
-    const Preference preference(made);
+    cublasLtMatmulPreferenceOpaque_t preference;
+    CUBLAS_CHECK(cublasLtMatmulPreferenceInit(&preference));
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto &value) {
-      CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof value));
+      CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof value));
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(most_workspace_here()));
+    // Of a depth that is cut into parts, these are not rounded to 16 bits before they are added up.
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     for (const auto attribute :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
       prefer(attribute, alignment);
     }
     int found = 0;
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, description_.get(), b_.get(), a_.get(),
-                                                                 c_.get(), c_.get(), made, 1, &algorithm_, &found);
-    if (status != CUBLAS_STATUS_NOT_SUPPORTED) CUBLAS_CHECK(status);
-    return status == CUBLAS_STATUS_SUCCESS && found > 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle_, &description_, &b_, &a_, &c_, &c_, &preference, 1, &algorithm_, &found);
+    // Some combinations that it does not have it calls invalid.
+    const bool refused = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
+    if (!refused) CUBLAS_CHECK(status);
+    return !refused && found > 0;
   }
 
   const bool double_, adds_;
   const double factor_;
   const cublasLtHandle_t handle_;
-  Description description_;
-  Matrix a_, b_, c_;
+  cublasLtMatmulDescOpaque_t description_;
+  mutable cublasLtMatrixLayoutOpaque_t a_, b_, c_;  // by a call of the library, which only reads them
   cublasLtMatmulHeuristicResult_t algorithm_{};
 };
 

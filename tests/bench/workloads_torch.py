@@ -89,7 +89,9 @@ def measure(name, make, train, compiled):
     print(json.dumps(line), flush=True)
 
 
-for workload, network in (("W1", mlp), ("W2", lenet), ("W3", resnet20)):
+WORKLOADS = (("W1", mlp), ("W2", lenet), ("W3", resnet20))
+for workload, network in WORKLOADS:
     for training in (True, False):
         measure(workload, network, training, compiled=False)
+for workload, network in WORKLOADS:  # what takes long to compile comes last
     measure(workload, network, True, compiled=True)

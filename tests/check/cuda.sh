@@ -1,95 +1,173 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # All that only a real GPU can show, within ten minutes, from a build folder that is there already: nothing is built.
-# Tests and goldens on gpu(0), and on all GPUs where there are several; a chosen set under compute-sanitizer; then what a
-# step takes, beside PyTorch's where there is that. One report: $BUILD/check-cuda/report.txt.
+# First what is here; tests and goldens, several at a time, on gpu(0), and on all GPUs where there are several; then what a
+# step takes, one at a time, beside PyTorch's where there is that; a chosen set under compute-sanitizer as long as there
+# is time. The report, $BUILD/check-cuda/report.txt, grows as parts end, whatever becomes of the others.
 #   BUILD=build PYTHON=python3 tests/check/cuda.sh
-# Exit status 1: something failed; 2: nothing could be run, and the last line says why.
+# Exit status 1: something failed; 2: nothing could be run, and the report says why.
+# `make check-cuda-archive` packs what this takes for a machine on which nothing is installed.
 set -uo pipefail
-cd "$(dirname "$0")/../.."
-BUILD=${BUILD:-build}
+cd "$(dirname "$0")/../.." || exit 2
 seconds=${CHECK_CUDA_SECONDS:-570}
-out=$BUILD/check-cuda
+jobs=${CHECK_CUDA_JOBS:-$(($(nproc) < 6 ? $(nproc) : 6))}
+out=${BUILD:=build}/check-cuda
 report=$out/report.txt
 unset COHORT_BACKEND_PATH # which leads to the simulated one
 golden=$BUILD/cohort-golden
 bench=$BUILD/cohort-bench
 lacking=tests/cudasim/lacking.tsv
-failed=()
-
-give_up() {
-  echo "check-cuda: $1" >&2
-  exit 2
-}
-left() { echo $((seconds - SECONDS)); }
-
-[[ -d $BUILD ]] || give_up "there is no $BUILD; build with 'make all test-programs' where there is nvcc, and bring the folder"
-for needed in "$golden" "$bench" "$BUILD/tests/capi/test_gpu" "$BUILD/tests/capi/test_device_memory" "$BUILD/libcohort_cuda.so"; do
-  [[ -e $needed ]] || give_up "$needed is missing; 'make all test-programs' makes it where there is nvcc"
-done
-mkdir -p "$out"
-# The first case of all on gpu(0): it is skipped where there is none, and says why.
-probe=$("$golden" --context 'gpu(0)' --verbose tests/golden/group/exec_simple_bind 2>&1)
-grep -q '^1 passed' <<<"$probe" || give_up "gpu(0) cannot be used: $(grep -v ' passed, ' <<<"$probe" | head -n 1)"
+rm -rf "$out"
+mkdir -p "$out" || exit 2
+: >"$report"
 
 say() { printf '%s\n' "$*" | tee -a "$report"; }
-# Name, most seconds, command. What it says goes to a log, its last line to the report.
+give_up() {
+  say "check-cuda: nothing could be run: $1"
+  exit 2
+}
+left() { echo $((until - SECONDS)); }
+until=$((seconds * 6 / 10)) # of tests; speed has the next quarter, and what follows the rest
+finish() {
+  local num
+  wait
+  num=$(grep -c ': FAILED\|: not run, ' "$report")
+  say "in all: $SECONDS s, $num failed or not run"
+  echo "check-cuda: see $report and the logs beside it"
+  ((num == 0))
+}
+trap 'say "stopped from outside"; kill $(jobs -p) 2>/dev/null; finish; exit 1' INT TERM
+
+# Name, most seconds, command. What it says goes to a log, its last line to the report, and where it failed some more.
 part() {
-  local name=$1 most=$2 status=0 begun=$SECONDS log
+  local name=$1 most=$2 status=0 begun=$SECONDS log text
   log=$out/${1//[^A-Za-z0-9]/_}.log
   shift 2
   if (($(left) < 5)); then
-    failed+=("$name")
     say "$name: not run, the time is over"
     return
   fi
   timeout -k 5 "$((most < $(left) ? most : $(left)))" "$@" >"$log" 2>&1 || status=$?
-  if ((status)); then failed+=("$name"); fi
-  say "$name: $( ((status)) && echo "FAILED ($status)" || echo passed), $((SECONDS - begun)) s: $(tail -n 1 "$log")"
+  case $status in
+    0) text=passed ;;
+    124 | 137) text="FAILED (it, or all, took too long)" ;;
+    *) text="FAILED ($status)" ;;
+  esac
+  text="$name: $text, $((SECONDS - begun)) s: $(tail -n 1 "$log" | cut -c 1-300)"
+  if ((status)); then
+    text+=$'\n'$(grep -a 'FAILED\|Error\|error\|expected\|Invalid\|hazard\|cudasim:' "$log" | head -n 6 | cut -c 1-300 | sed 's/^/    /')
+  fi
+  say "$text"
+}
+# The same beside others.
+together() {
+  while (($(jobs -rp | wc -l) >= jobs)); do wait -n; done
+  part "$@" &
 }
 
-: >"$report"
-say "check-cuda, $(date -u +%Y-%m-%dT%H:%M:%SZ)"
-say "$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null || echo 'nvidia-smi says nothing')"
+# ---- what is here
 
-part "capi test_gpu" 60 "$BUILD/tests/capi/test_gpu"
-part "capi test_device_memory" 60 "$BUILD/tests/capi/test_device_memory"
-part "goldens ops gpu(0)" 150 "$golden" --context 'gpu(0)' --lacking $lacking --in-process tests/golden/ops
-part "goldens group gpu(0)" 60 "$golden" --context 'gpu(0)' --lacking $lacking --in-process tests/golden/group
-part "goldens optimizers gpu(0)" 30 "$golden" --context 'gpu(0)' --in-process tests/golden/optimizers
-part "goldens models gpu(0)" 60 "$golden" --context 'gpu(0)' --lacking $lacking --in-process tests/golden/models
-part "goldens group gpu(0),cpu(0)" 60 "$golden" --context 'gpu(0),cpu(0)' --lacking $lacking --in-process tests/golden/group
-gpus=$(nvidia-smi -L 2>/dev/null | wc -l)
-if ((gpus > 1)); then # sums by NCCL
-  part "goldens group all GPUs" 60 "$golden" --context "$(seq -s, -f 'gpu(%g)' 0 $((gpus - 1)))" --lacking $lacking --in-process tests/golden/group
-fi
+say "check-cuda, $(date -u +%Y-%m-%dT%H:%M:%SZ), $(nproc) processors, $(uname -r)"
+say "$(nvidia-smi --query-gpu=name,driver_version,memory.total,compute_cap --format=csv,noheader 2>/dev/null || echo 'nvidia-smi says nothing')"
+[[ -e $BUILD/libcohort_cuda.so && -x $golden ]] ||
+  give_up "there is no $BUILD/libcohort_cuda.so or no $golden; 'make all test-programs' makes them where there is nvcc"
 
-sanitizer=$(command -v compute-sanitizer || ls "${CUDA_HOME:-/usr/local/cuda}"/bin/compute-sanitizer 2>/dev/null)
-if [[ -n $sanitizer ]]; then
-  for tool in memcheck racecheck initcheck synccheck; do
-    part "$tool test_gpu" 60 "$sanitizer" --tool $tool --error-exitcode 9 "$BUILD/tests/capi/test_gpu"
-    part "$tool lenet" 60 "$sanitizer" --tool $tool --error-exitcode 9 "$golden" --context 'gpu(0)' --in-process tests/golden/models/lenet
-    for kind in softmax reduce take topk; do
-      part "$tool $kind" 30 "$sanitizer" --tool $tool --error-exitcode 9 \
-        "$golden" --context 'gpu(0)' --lacking $lacking --in-process --filter $kind tests/golden/ops
-    done
+# Python with a PyTorch that sees the GPU: the one that is named, or whichever comes first in PATH.
+torch=
+for python in "${PYTHON:-python3}" python3 $(ls -d /opt/*/bin/python3 /opt/*/.venv/bin/python3 2>/dev/null); do
+  if timeout 60 "$python" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
+    torch=$python
+    break
+  fi
+done
+
+# Libraries: those that came along with the build, and NVIDIA's, which may lie in a toolkit or among Python's packages.
+host_libraries=${LD_LIBRARY_PATH:-}
+search() { # a file's name, and how many seconds to look everywhere: the folder it lies in
+  local folder
+  for folder in "${CUDA_HOME:-/none}"/lib64 /usr/local/cuda*/lib64 /usr/local/cuda*/targets/*/lib \
+    $("${torch:-python3}" -c 'import sys; print("\n".join(p for p in sys.path if p))' 2>/dev/null | sed 's|$|/nvidia/*/lib|'); do
+    if [[ -e $folder/$1 ]]; then echo "$folder" && return; fi
   done
-else
-  say "compute-sanitizer: not run, there is none here"
+  folder=$(ldconfig -p | awk -v name="$1" '$1 == name { print $NF; exit }')
+  [[ -n $folder ]] || folder=$(timeout "$2" find / -xdev -name "$1" 2>/dev/null | head -n 1)
+  [[ -z $folder ]] || dirname "$folder"
+}
+folders=
+if [[ -d $BUILD/lib ]]; then folders=$(cd "$BUILD/lib" && pwd); fi
+cublas=$(ldd "$BUILD/libcohort_cuda.so" | sed -n 's/^\s*\(libcublasLt[^ ]*\) .*/\1/p')
+for name in "${cublas:-libcublasLt.so}" "libnvrtc.so.${cublas##*.}" libnccl.so.2; do
+  found=$(search "$name" "$([[ $name == libcublas* ]] && echo 20 || echo 3)")
+  say "$name: ${found:-not found}"
+  if [[ -n $found && :$folders: != *:$found:* ]]; then folders+=${folders:+:}$found; fi
+done
+export LD_LIBRARY_PATH=$folders${host_libraries:+:$host_libraries}
+missing=$(ldd "$golden" "$BUILD/libcohort_cuda.so" 2>&1 | grep 'not found' | sort -u)
+[[ -z $missing ]] || give_up "libraries are missing, which 'make check-cuda-archive' packs: $missing"
+mkdir -p "$out/cache"
+COHORT_CUDA_CACHE=$(cd "$out/cache" && pwd) # programs compiled by one process are there for the next
+export COHORT_CUDA_CACHE
+# The first case of all on gpu(0): it is skipped where there is none, and says why.
+probe=$(timeout 120 "$golden" --context 'gpu(0)' --verbose tests/golden/group/exec_simple_bind 2>&1)
+say "first case on gpu(0), $SECONDS s: $(tail -n 1 <<<"$probe")"
+if grep -q ' 1 skipped' <<<"$probe"; then
+  why=$(timeout 60 "$BUILD"/cohort bench tests/bench/symbols/tiny_mlp.json --shape data=1,8 --context 'gpu(0)' 2>&1 | tail -n 1)
+  give_up "gpu(0) cannot be used: $why"
 fi
+grep -q '^1 passed' <<<"$probe" || say "first case: FAILED"$'\n'"$(head -n 20 <<<"$probe" | sed 's/^/    /')"
 
+# ---- tests and goldens
+
+for test in test_gpu test_device_memory; do together "capi $test" 90 "$BUILD/tests/capi/$test"; done
+together "goldens ops gpu(0)" 240 "$golden" --limit 60 --context 'gpu(0)' --lacking $lacking tests/golden/ops
+together "goldens ops gpu(0) by graphs" 240 "$golden" --limit 60 --runs 4 --context 'gpu(0)' --lacking $lacking tests/golden/ops
+together "goldens group gpu(0)" 120 "$golden" --limit 60 --context 'gpu(0)' --lacking $lacking tests/golden/group
+together "goldens models gpu(0)" 180 "$golden" --limit 60 --context 'gpu(0)' --lacking $lacking tests/golden/models
+together "goldens optimizers gpu(0)" 60 "$golden" --limit 60 --context 'gpu(0)' tests/golden/optimizers
+together "goldens group gpu(0),cpu(0)" 120 "$golden" --limit 60 --context 'gpu(0),cpu(0)' --lacking $lacking tests/golden/group
+gpus=$(nvidia-smi -L 2>/dev/null | wc -l)
+contexts='gpu(0)'
+if ((gpus > 1)); then # sums by NCCL
+  contexts=$(seq -s, -f 'gpu(%g)' 0 $((gpus - 1)))
+  together "goldens group all GPUs" 120 "$golden" --limit 60 --context "$contexts" --lacking $lacking tests/golden/group
+fi
+for test in "$BUILD"/tests/capi/test_*; do # those whose subject are contexts are run above, or never there
+  name=${test##*/}
+  if [[ ! -x $test || $test == *.* ]] || grep -q "^$name	never" tests/cudasim/long.tsv; then continue; fi
+  together "capi $name $contexts" 90 env COHORT_TEST_CONTEXTS="$contexts" "$test"
+done
+wait
+
+# ---- speed
+
+until=$((seconds * 85 / 100))
 for workload in W1 W2 W3; do
   for mode in train infer; do
-    part "bench $workload $mode" 40 "$bench" --workload $workload --mode $mode --device gpu --symbols tests/bench/symbols
+    part "bench $workload $mode" 40 "$bench" --workload $workload --mode $mode --device gpu --threads 4 --roofline --symbols tests/bench/symbols
   done
 done
-if "${PYTHON:-python3}" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
-  part "bench PyTorch" 60 "${PYTHON:-python3}" tests/bench/workloads_torch.py
-  sed 's/^/  /' "$out"/bench_PyTorch.log >>"$report"
+part "bench W3 train step by step" 40 env COHORT_CUDA_GRAPHS=0 "$bench" --workload W3 --mode train --device gpu --threads 4 --symbols tests/bench/symbols
+if [[ -n $torch ]]; then
+  part "bench PyTorch" 100 env LD_LIBRARY_PATH="$host_libraries" "$torch" tests/bench/workloads_torch.py
+  sed 's/^/  /' "$out"/bench_PyTorch.log | tee -a "$report"
 else
-  say "PyTorch: not run, ${PYTHON:-python3} has none that sees a GPU"
+  say "PyTorch: there is none here that sees a GPU"
 fi
 
-say "in all: $SECONDS s, ${#failed[@]} failed${failed[*]:+: $(printf '%s; ' "${failed[@]}")}"
-echo "check-cuda: see $report and the logs beside it"
-((${#failed[@]} == 0))
+# ---- compute-sanitizer, where there is one
+
+until=$seconds
+sanitizer=$(command -v compute-sanitizer || find "${CUDA_HOME:-/usr/local/cuda}"/bin /usr/local/cuda*/bin -name compute-sanitizer 2>/dev/null | head -n 1)
+if [[ -n $sanitizer ]]; then
+  for tool in memcheck racecheck initcheck synccheck; do
+    for kind in sum softmax FullyConnected Convolution BatchNorm Embedding topk linalg; do
+      together "$tool $kind" 90 "$sanitizer" --tool $tool --error-exitcode 9 \
+        "$golden" --context 'gpu(0)' --lacking $lacking --in-process --filter $kind tests/golden/ops
+    done
+    together "$tool test_gpu" 120 "$sanitizer" --tool $tool --error-exitcode 9 "$BUILD/tests/capi/test_gpu"
+    together "$tool lenet" 120 "$sanitizer" --tool $tool --error-exitcode 9 "$golden" --context 'gpu(0)' --in-process tests/golden/models/lenet
+  done
+else
+  say "compute-sanitizer: there is none here"
+fi
+finish

@@ -220,6 +220,8 @@ for part in "$@"; do
         unset COHORT_TEST_CONTEXTS
       done
       check cudasim-examples tests/check/cudasim_examples.sh
+      check cudasim-faults tests/check/cudasim_faults.sh
+      check cuda-test tests/check/cuda_test.sh
       kind=
       unset COHORT_BACKEND_PATH
       ;;

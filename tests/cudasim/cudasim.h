@@ -2,7 +2,7 @@
 /* What tests may ask of the simulated CUDA runtime that libcohort_cuda.so is linked to here, beside CUDA itself.
  * The environment, read when the library is loaded: CUDASIM_DEVICES (how many GPUs there are, 2), CUDASIM_SEED (of all
  * that is done in random order, 1), CUDASIM_MEMORY (bytes of each GPU, 1 GiB), CUDASIM_EMPTY (1: kernels do nothing, to
- * see how long it takes to queue them). */
+ * see how long it takes to queue them), CUDASIM_BREAK (the nth launch of a process ends with a fault; 0: none does). */
 #pragma once
 
 #include <stddef.h>

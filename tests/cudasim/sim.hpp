@@ -89,9 +89,12 @@ struct Simulator {
   std::set<CUevent_st *> events;
   std::set<CUgraph_st *> captured;
   std::set<CUgraphExec_st *> graphs;
-  uint64_t num_calls = 0, num_launches = 0, num_replays = 0, num_made = 0, num_collectives = 0, fail_at = 0;
+  uint64_t num_calls = 0, num_launches = 0, num_replays = 0, num_made = 0, num_collectives = 0, fail_at = 0,
+           break_at = 0;
   cudaError_t fail_with = cudaSuccess;
   bool aborts_hang = false, kernels_are_empty = false;
+  std::thread::id launching;  // who gives a collective to several devices now
+  bool unloading = false;     // the process ends: no call does anything any more
   std::string reports;
   std::map<uintptr_t, Block> blocks;  // by the first byte of their pages
   std::vector<Block *> opened;
@@ -126,6 +129,8 @@ struct Simulator {
   void spoil(CUstream_st &stream, const std::string &why);  // its capture
   bool may_go_on() const;                                   // if somebody aborts a collective, or lets a device go on
   void report(const std::string &what);
+  // A call that may wait for devices: not while somebody else launches a collective, of which one may have begun.
+  void check_no_launch(const char *call);
   void fault(int device, cudaError_t error, const std::string &what);
 };
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <new>
 
 #include "cudasim.h"
 #include "sim.hpp"
@@ -38,14 +39,21 @@ struct Matrix {  // column-major
   }
 };
 
+static_assert(sizeof(Matrix) <= sizeof(cublasLtMatrixLayoutOpaque_t) && std::is_trivially_copyable_v<Matrix>);
+
 struct Preference {
   uint64_t workspace = 0;
+  uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
   uint32_t alignments[4] = {256, 256, 256, 256};
 };
 
+static_assert(sizeof(Preference) <= sizeof(cublasLtMatmulPreferenceOpaque_t));
+
+// It takes the depth in two halves where it may: is that of the first rounded to the type of the result?
 struct Algorithm {
   uint32_t alignments[4];
   uint64_t workspace, mark;
+  uint32_t rounds_parts;
 };
 constexpr uint64_t kMark = 0x6375626c61736c74;
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
@@ -91,6 +99,12 @@ void write(void *data, cudaDataType_t type, int64_t i, double value) {
   }
 }
 
+double rounded(double value, cudaDataType_t type) {
+  double room;
+  write(&room, type, 0, value);
+  return read(&room, type, 0);
+}
+
 // 11 significant bits, to nearest.
 double rounded_to_tf32(double value) {
   auto single = float(value);
@@ -127,6 +141,7 @@ struct Product {
   const void *from_a, *from_b, *from_c;
   void *to, *workspace;
   size_t workspace_bytes;
+  bool rounds_parts;
 
   bool reach(const void *data, size_t bytes, const char *what) const {
     if (bytes == 0) return true;
@@ -161,6 +176,7 @@ struct Product {
         for (int64_t i = 0; i < int64_t(c.rows); ++i) {
           double sum = 0;
           for (int64_t l = 0; l < k; ++l) {
+            if (rounds_parts && l == k / 2) sum = rounded(sum, c.type);
             sum += factor(from_a, a.type, batch * a.stride + (ta ? l + i * a.leading : i + l * a.leading)) *
                    factor(from_b, b.type, batch * b.stride + (tb ? j + l * b.leading : l + j * b.leading));
           }
@@ -198,15 +214,13 @@ const char *cublasLtGetStatusString(cublasStatus_t status) {
                                                  : "an invalid value";
 }
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComputeType_t compute, cudaDataType_t scale) {
-  *made = new cublasLtMatmulDescOpaque_t;
-  auto *const description = new (*made) Description;
+// Structs that callers keep, as large as they are there.
+cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t made, size_t bytes, cublasComputeType_t compute,
+                                               cudaDataType_t scale) {
+  if (bytes != sizeof *made) return CUBLAS_STATUS_INVALID_VALUE;
+  auto *const description = new (made) Description;
   description->compute = compute;
   description->scale = scale;
-  return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) {
-  delete description;
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t given, cublasLtMatmulDescAttributes_t attribute,
@@ -220,13 +234,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t given, cublas
   return taken ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaDataType type, uint64_t rows,
-                                          uint64_t columns, int64_t leading) {
-  *made = reinterpret_cast<cublasLtMatrixLayout_t>(new Matrix{type, rows, columns, leading});
-  return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
-  delete reinterpret_cast<Matrix *>(layout);
+cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t made, size_t bytes, cudaDataType type,
+                                                 uint64_t rows, uint64_t columns, int64_t leading) {
+  if (bytes != sizeof *made) return CUBLAS_STATUS_INVALID_VALUE;
+  new (made) Matrix{type, rows, columns, leading};
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t given, cublasLtMatrixLayoutAttribute_t attribute,
@@ -238,12 +249,9 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t given, cu
   return taken ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
-cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *made) {
-  *made = reinterpret_cast<cublasLtMatmulPreference_t>(new Preference);
-  return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
-  delete reinterpret_cast<Preference *>(preference);
+cublasStatus_t cublasLtMatmulPreferenceInit_internal(cublasLtMatmulPreference_t made, size_t bytes) {
+  if (bytes != sizeof *made) return CUBLAS_STATUS_INVALID_VALUE;
+  new (made) Preference;
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t given,
@@ -251,9 +259,10 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t g
                                                     size_t bytes) {
   auto &p = *reinterpret_cast<Preference *>(given);
   const int which = int(attribute) - int(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
-  const bool taken = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? take(&p.workspace, value, bytes)
-                     : which >= 0 && which < 4                             ? take(&p.alignments[which], value, bytes)
-                                                                           : false;
+  const bool taken = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES     ? take(&p.workspace, value, bytes)
+                     : attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK ? take(&p.reductions, value, bytes)
+                     : which >= 0 && which < 4 ? take(&p.alignments[which], value, bytes)
+                                               : false;
   return taken ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
@@ -266,13 +275,19 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   const auto &d = *reinterpret_cast<const Description *>(description);
   const auto &ma = *reinterpret_cast<const Matrix *>(a), &mb = *reinterpret_cast<const Matrix *>(b),
              &mc = *reinterpret_cast<const Matrix *>(c);
-  if (wanted < 1 || !fit(d, ma, mb, mc)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (wanted < 1 || !fit(d, ma, mb, mc)) {
+    sim().report("cublasLtMatmulAlgoGetHeuristic: matrices that do not fit");
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  if (d.epilogue == CUBLASLT_EPILOGUE_BIAS && !d.bias) return CUBLAS_STATUS_INVALID_VALUE;
   if (!is_supported(d, ma, mb, mc)) return CUBLAS_STATUS_NOT_SUPPORTED;
   const auto &preference = *reinterpret_cast<const Preference *>(given);
   Algorithm algorithm{};
   std::memcpy(algorithm.alignments, preference.alignments, sizeof algorithm.alignments);
   algorithm.workspace = std::min<uint64_t>(preference.workspace, 64 << 10);
   algorithm.mark = kMark;
+  constexpr uint32_t kRounding = CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+  algorithm.rounds_parts = (preference.reductions & kRounding) != 0;
   results[0] = {};
   std::memcpy(&results[0].algo, &algorithm, sizeof algorithm);
   results[0].workspaceSize = algorithm.workspace;
@@ -300,6 +315,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   Algorithm algorithm;
   std::memcpy(&algorithm, algo, sizeof algorithm);
   product.workspace_bytes = algorithm.workspace;
+  product.rounds_parts = algorithm.rounds_parts != 0;
   if (!sim().streams.count(stream) || stream->context != call.context) return CUBLAS_STATUS_INVALID_VALUE;
   if (algorithm.mark != kMark || !fit(product.d, product.a, product.b, product.c) ||
       (product.d.epilogue == CUBLASLT_EPILOGUE_BIAS && !product.d.bias)) {

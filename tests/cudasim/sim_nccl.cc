@@ -214,11 +214,17 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataTyp
 ncclResult_t ncclGroupEnd() {
   if (group_depth == 0) return ncclInvalidUsage;
   if (--group_depth > 0) return ncclSuccess;
-  const std::lock_guard<std::mutex> lock(sim().mutex);
+  std::unique_lock<std::mutex> lock(sim().mutex);
   ncclResult_t first = ncclSuccess;
   for (const Posted &call : group) {
     const ncclResult_t result = post(call);
     if (first == ncclSuccess) first = result;
+    // Others' calls come in between.
+    sim().launching = std::this_thread::get_id();
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+    sim().launching = {};
   }
   group.clear();
   return first;

@@ -117,6 +117,7 @@ nvrtcResult nvrtcGetProgramLog(nvrtcProgram, char *log) {
 CUresult cuModuleLoadData(CUmodule *module, const void *image) {
   const Call call("cuModuleLoadData", Call::kContext, true);
   if (call.refused) return CUDA_ERROR_NOT_INITIALIZED;
+  sim().check_no_launch("cuModuleLoadData");
   const char *const bytes = static_cast<const char *>(image);
   if (std::memcmp(bytes, "\177ELF", 4) != 0) return CUDA_ERROR_INVALID_IMAGE;
   uint64_t sections = 0;
@@ -136,6 +137,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image) {
 }
 CUresult cuModuleUnload(CUmodule module) {
   const Call call("cuModuleUnload", Call::kNothing, true);
+  sim().check_no_launch("cuModuleUnload");
   dlclose(module->library);
   delete module;
   return CUDA_SUCCESS;

@@ -397,6 +397,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
 cudaError_t cudaHostAlloc(void **data, size_t bytes, unsigned) {
   const Call call("cudaHostAlloc", kPlain, true);
   if (call.refused) return call.result(call.refused);
+  sim().check_no_launch("cudaHostAlloc");
   Block *const block = sim().allocate(-1, bytes, Block::State::kLive);
   if (!block) return call.result(cudaErrorMemoryAllocation);
   *data = block->data;
@@ -406,6 +407,7 @@ cudaError_t cudaHostAlloc(void **data, size_t bytes, unsigned) {
 cudaError_t cudaFreeHost(void *data) {
   const Call call("cudaFreeHost", Call::kCertain, true);
   if (call.refused) return call.result(call.refused);
+  sim().check_no_launch("cudaFreeHost");
   Block *const block = data ? sim().find(data) : nullptr;
   if (!block || block->device >= 0 || block->data != data) {
     if (data) sim().report("cudaFreeHost of " + in_words(data));

@@ -39,7 +39,12 @@ Simulator::Simulator() : process(getpid()) {
   lazy = seed % 2 == 0;
   peers = seed / 2 % 2 == 0;
   kernels_are_empty = number_from("CUDASIM_EMPTY", 0) != 0;
+  break_at = number_from("CUDASIM_BREAK", 0);
   take_faults();  // for the host's, too, as long as nobody else wants them
+  std::atexit([] {
+    const std::lock_guard<std::mutex> lock(sim().mutex);
+    sim().unloading = true;
+  });
 }
 
 CUctx_st *primary_context(int device) {
@@ -54,6 +59,11 @@ CUctx_st *primary_context(int device) {
 void Simulator::report(const std::string &what) {
   std::fprintf(stderr, "cudasim: %s\n", what.c_str());
   reports += what + "\n";
+}
+
+void Simulator::check_no_launch(const char *call) {
+  if (launching == std::thread::id() || launching == std::this_thread::get_id()) return;
+  report(std::string(call) + " while another thread launches a collective: both may wait for ever");
 }
 
 void Simulator::fault(int device, cudaError_t error, const std::string &what) {
@@ -195,6 +205,11 @@ Call::Call(const char *name, Needs needs, bool unsafe_in_capture) {
     return;
   }
   lock = std::unique_lock<std::mutex>(all.mutex);
+  if (all.unloading) {
+    if (needs != kNothing) all.report(std::string(name) + " is called when the process ends");
+    refused = cudaErrorCudartUnloading;
+    return;
+  }
   ThreadState &thread = this_thread();
   if (thread.in_host_function) {
     all.report(std::string(name) + " is called by a function of the host in a stream");

@@ -400,6 +400,12 @@ cudaError_t enqueue_kernel(const cudaLaunchConfig_t &config, const char *kernel,
     if (config.stream->capture) sim().enqueue(config.stream, std::move(op));
     return call.result(cudaSuccess);
   }
+  if (sim().break_at && sim().num_launches >= sim().break_at) {
+    sim().break_at = 0;
+    op.run = [device = call.context->device] { sim().fault(device, cudaErrorIllegalAddress, "made to break"); };
+    sim().enqueue(config.stream, std::move(op));
+    return call.result(cudaSuccess);
+  }
   op.run = [config, name = kernel_name(kernel), thread = std::move(one_thread), arguments = std::move(arguments),
             device = call.context->device] { run_kernel(config, name.c_str(), thread, arguments, device); };
   sim().enqueue(config.stream, std::move(op));

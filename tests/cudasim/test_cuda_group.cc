@@ -3,6 +3,7 @@
 // while backward runs where they can, and say what is lost when a device is.
 #include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <thread>
@@ -210,6 +211,23 @@ TEST(several_groups_sum_over_the_same_devices_at_once) {
   for (std::thread &thread : threads) thread.join();
   for (const auto &weights : found) same(weights, two);
   CHECK_EQ(std::string(reports()), std::string());
+}
+
+// Which may wait for a device, and holds up the launch of a sum that the device waits for.
+TEST(memory_is_not_pinned_while_a_sum_is_given_to_several_devices) {
+  reports();
+  std::atomic<bool> ended{false};
+  std::thread other([&] {
+    const std::shared_ptr<Device> device = get_device(gpus({0})[0]);
+    std::vector<std::shared_ptr<void>> pinned;
+    while (!ended && pinned.size() < 5000) pinned.push_back(device->host_memory(1));
+  });
+  const auto group = group_on(gpus({0, 1, 2}));
+  train(*group, sgd(), UpdateMode::kOnStore, 30);
+  group->wait();
+  ended = true;
+  other.join();
+  CHECK_EQ(std::string(reports()), "");
 }
 
 TEST(sums_begin_in_backward_where_the_ones_before_were_wanted) {

@@ -315,22 +315,22 @@ TEST(a_wrong_leading_dimension_is_seen) {
       [] {
         const On on;
         cublasLtHandle_t handle;
-        cublasLtMatmulDesc_t product;
-        cublasLtMatrixLayout_t square, wide;
-        cublasLtMatmulPreference_t preference;
+        cublasLtMatmulDescOpaque_t product;
+        cublasLtMatrixLayoutOpaque_t square, wide;
+        cublasLtMatmulPreferenceOpaque_t preference;
         cublasLtMatmulHeuristicResult_t found;
         int count = 0;
         CUBLAS_CHECK(cublasLtCreate(&handle));
-        CUBLAS_CHECK(cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-        CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&preference));
-        CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&square, CUDA_R_32F, 8, 8, 8));
-        CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&wide, CUDA_R_32F, 8, 8, 12));
-        CUBLAS_CHECK(
-            cublasLtMatmulAlgoGetHeuristic(handle, product, square, square, wide, wide, preference, 1, &found, &count));
+        CUBLAS_CHECK(cublasLtMatmulDescInit(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+        CUBLAS_CHECK(cublasLtMatmulPreferenceInit(&preference));
+        CUBLAS_CHECK(cublasLtMatrixLayoutInit(&square, CUDA_R_32F, 8, 8, 8));
+        CUBLAS_CHECK(cublasLtMatrixLayoutInit(&wide, CUDA_R_32F, 8, 8, 12));
+        CUBLAS_CHECK(cublasLtMatmulAlgoGetHeuristic(handle, &product, &square, &square, &wide, &wide, &preference, 1,
+                                                    &found, &count));
         float *const x = on_device(64), *const y = on_device(64);
         const float one = 1, zero = 0;
-        CUBLAS_CHECK(cublasLtMatmul(handle, product, &one, x, square, x, square, &zero, y, wide, y, wide, &found.algo,
-                                    nullptr, 0, on.stream));
+        CUBLAS_CHECK(cublasLtMatmul(handle, &product, &one, x, &square, x, &square, &zero, y, &wide, y, &wide,
+                                    &found.algo, nullptr, 0, on.stream));
         on.sync();
       },
       "cublasLtMatmul: D is byte 0 of 256 live ones of gpu(0), over its end with 368");

@@ -18,8 +18,10 @@
 namespace golden {
 namespace {
 
-// What a child writes of each case: a line "-TEXT" for each failure, then a line with the verdict.
+// What a child writes of each case: a line "-TEXT" for each failure, then a line with the verdict; and before it ends
+// for want of a device that works, a line of its own.
 constexpr char kFailureLine = '-';
+constexpr char kEndsLine[] = "E";
 constexpr char kVerdictLetters[] = "PFS";  // in the order of Verdict
 
 void write_all(int file, const std::string &text) {
@@ -45,6 +47,23 @@ struct Child {
   std::string buffer;  // of them, what is not yet used
 };
 
+// Whether the GPUs that stand in for the cases' contexts do as they are told: one that has had a fault never does
+// again, in this process.
+bool devices_work(const Settings &settings) {
+  try {
+    const int64_t length = 1;
+    for (const cohort_context &context : settings.contexts) {
+      if (context.device_type != COHORT_DEVICE_GPU || !exists(context)) continue;
+      const auto one = make<NDArray>(cohort_ndarray_zeros, &length, 1, COHORT_DTYPE_FLOAT32, &context);
+      float value = 1;
+      check(cohort_ndarray_read(one.get(), &value, sizeof value));
+    }
+  } catch (const CallError &) {
+    return false;
+  }
+  return true;
+}
+
 Child start(const std::vector<CaseFolder> &cases, size_t first, const Settings &settings) {
   int ends[2];
   std::fflush(nullptr);
@@ -54,9 +73,12 @@ Child start(const std::vector<CaseFolder> &cases, size_t first, const Settings &
   if (process == 0) {
     close(ends[0]);
     for (size_t i = first; i < cases.size(); ++i) {
-      const std::string text = encode(replay(cases[i], settings));
+      const Outcome outcome = replay(cases[i], settings);
       std::fflush(stdout);
-      write_all(ends[1], text);
+      write_all(ends[1], encode(outcome));
+      if (outcome.verdict != Verdict::kFailed || devices_work(settings)) continue;
+      write_all(ends[1], std::string(kEndsLine) + '\n');
+      break;
     }
     std::exit(0);
   }
@@ -93,11 +115,13 @@ std::string finish(Child &child) {
   return "";
 }
 
-// False if the child has ended before the outcome was complete.
-bool read_outcome(Child &child, int limit_s, Outcome &outcome) {
+// False if the child has ended before the outcome was complete; *ends: on purpose.
+bool read_outcome(Child &child, int limit_s, Outcome &outcome, bool *ends) {
   std::string line;
   bool late = false;
   while (read_line(child, limit_s, line, late)) {
+    *ends = line == kEndsLine;
+    if (*ends) return false;
     if (!line.empty() && line[0] == kFailureLine) {
       outcome.failures.push_back(line.substr(1));
       continue;
@@ -167,11 +191,13 @@ void replay_apart(const std::vector<CaseFolder> &cases, const Settings &settings
   for (size_t i = 0; i < cases.size();) {
     Child child = start(cases, i, settings);
     Outcome outcome;
-    while (i < cases.size() && read_outcome(child, limit_s, outcome)) {
+    bool ends = false;
+    while (i < cases.size() && read_outcome(child, limit_s, outcome, &ends)) {
       report(cases[i++], outcome);
       outcome = Outcome();
     }
     const std::string end = finish(child);
+    if (ends) continue;
     if (i < cases.size()) {  // ended within this case
       outcome.verdict = Verdict::kFailed;
       if (outcome.failures.empty()) outcome.failures.push_back(end.empty() ? "the process ended" : end);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays cases, each one's outcome apart from all others: a case that kills or hangs the process fails, and the next
-// one gets a new process.
+// Replays cases, each one's outcome apart from all others: a case that kills or hangs the process fails, or a GPU, and
+// the next one gets a new process.
 #pragma once
 
 #include <functional>

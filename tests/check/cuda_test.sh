@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Whether cuda.sh reports to its end: on a simulated GPU that breaks at once, and in a time that is over too soon.
+set -euo pipefail
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/tests/capi"
+cp -P "$BUILD"/libcohort.so* "$BUILD"/cohort-golden "$BUILD/cudasim/libcohort_cuda.so" "$work"
+cp "$BUILD"/tests/capi/test_{gpu,device_memory} "$work/tests/capi"
+status=0
+CUDASIM_BREAK=1 CHECK_CUDA_SECONDS=20 BUILD=$work PYTHON=false tests/check/cuda.sh >/dev/null 2>&1 || status=$?
+report=$(cat "$work/check-cuda/report.txt")
+for line in '^first case: FAILED' '^capi test_gpu: FAILED' '^goldens ops gpu(0): FAILED' '^bench W1 train: ' '^in all: [0-9]* s, [0-9]* failed or not run'; do
+  grep -q "$line" <<<"$report" || { echo "cuda-test: the report has no '$line':"$'\n'"$report" && exit 1; }
+done
+((status == 1)) || { echo "cuda-test: expected exit status 1, found $status" && exit 1; }
+echo "cuda-test: check-cuda reports to its end whatever fails"
