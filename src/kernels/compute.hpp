@@ -60,10 +60,18 @@ COHORT_HOST_DEVICE inline void swap_elements(C *a, C *b, int64_t count) {
   }
 }
 
+// Whether a body keeps something from its forward to its backward step.
+template <typename Body, typename = void>
+struct Keeps : std::false_type {};
+template <typename Body>
+struct Keeps<Body, std::void_t<decltype(&Body::saved_bytes)>> : std::true_type {};
+
 // Body<C> is made from (StepSpec &) and has
 //   size_t extra() const;  elements of C of scratch memory that it wants for itself
 //   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const;
-// where unwanted outputs are null.
+// where unwanted outputs are null, and inputs that it has put into StepSpec::unread. One that keeps something has
+//   size_t saved_bytes() const;  of the forward step
+// too, and its run takes void *saved behind extra, null in a forward step that no backward step follows.
 template <typename C, typename Body>
 class ComputeKernel final : public Kernel {
  public:
@@ -78,6 +86,9 @@ class ComputeKernel final : public Kernel {
     for (const TensorSpec &t : spec.inputs) add(&inputs_, t);
     for (const TensorSpec &t : spec.outputs) add(&outputs_, t);
     spec.scratch_bytes = size_t(total) * sizeof(C);
+    if constexpr (Keeps<Body>::value) {
+      if (spec.keep_for_backward) spec.saved_bytes = body_.saved_bytes();
+    }
     constexpr size_t kMost = BodyInputs<C>::kMost;
     if (inputs_.size() > kMost || outputs_.size() > kMost) {
       throw Error(Code::kUnsupported, text(spec.op, ": expected at most ", kMost, " inputs and outputs"));
@@ -89,7 +100,7 @@ class ComputeKernel final : public Kernel {
     BodyInputs<C> in;
     BodyOutputs<C> out;
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (inputs_[i].at >= 0) {
+      if (inputs_[i].at >= 0 && args.inputs[i]) {
         widen(lane, args.inputs[i], inputs_[i].dtype, scratch + inputs_[i].at, inputs_[i].count);
       }
       in.at[i] = inputs_[i].at < 0 ? args.in<C>(int(i)) : scratch + inputs_[i].at;
@@ -97,7 +108,11 @@ class ComputeKernel final : public Kernel {
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (args.outputs[i]) out.at[i] = outputs_[i].at < 0 ? args.out<C>(int(i)) : scratch + outputs_[i].at;
     }
-    body_.run(in, out, scratch, lane);
+    if constexpr (Keeps<Body>::value) {
+      body_.run(in, out, scratch, args.saved, lane);
+    } else {
+      body_.run(in, out, scratch, lane);
+    }
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (out.at[i] && outputs_[i].at >= 0) {
         narrow(lane, out.at[i], args.outputs[i], outputs_[i].dtype, outputs_[i].count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ROIPooling, for all backends. Forward, channels of regions are shared out; backward, channels of images: regions may
-// share elements.
+// ROIPooling, for all backends. Forward, channels of regions are shared out, and where their maxima are is kept for the
+// backward step; there, channels of images are: regions may share elements.
 #pragma once
 
 #include "op/roi_pooling.hpp"
@@ -24,6 +24,8 @@ struct Region {
 template <typename C>
 class RoiPoolingBody {
  public:
+  using Index = int32_t;  // of the maximum in a plane, or -1
+
   RoiPoolingBody(const RoiPoolingAttrs &a, const Shape &data, const Shape &rois)
       : scale_(C(a.spatial_scale)),
         rows_(a.pooled_size[0]),
@@ -32,7 +34,13 @@ class RoiPoolingBody {
         channels_(data[1]),
         height_(data[2]),
         width_(data[3]),
-        count_(rois[0]) {}
+        count_(rois[0]) {
+    if (height_ * width_ > INT32_MAX) {
+      throw Error(Code::kUnsupported, text("ROIPooling: expected images of fewer than 2^31 elements, found ", data));
+    }
+  }
+  size_t extra() const { return 0; }
+  size_t saved_bytes() const { return size_t(count_ * channels_ * rows_ * cols_) * sizeof(Index); }
 
  protected:
   COHORT_HOST_DEVICE Region<C> region(const C *roi, int64_t index) const {
@@ -72,12 +80,13 @@ class RoiPoolingBody {
 };
 
 template <typename C>
-class RoiPoolingForward : RoiPoolingBody<C> {
+class RoiPoolingForward : public RoiPoolingBody<C> {
  public:
   explicit RoiPoolingForward(const StepSpec &spec)
       : RoiPoolingBody<C>(spec.attrs_as<RoiPoolingAttrs>(), spec.inputs[0].shape, spec.inputs[1].shape) {}
-  size_t extra() const { return 0; }
-  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, void *saved, const Lane &lane) const {
+    using Index = typename RoiPoolingBody<C>::Index;
+    Index *const places = static_cast<Index *>(saved);
     parallel_for(
         lane, this->count_ * this->channels_, 1, COHORT_BODY(int64_t begin, int64_t end) {
           const int64_t plane = this->height_ * this->width_, bins = this->rows_ * this->cols_;
@@ -85,11 +94,13 @@ class RoiPoolingForward : RoiPoolingBody<C> {
             const int64_t n = unit / this->channels_, c = unit % this->channels_;
             const Region<C> r = this->region(in[1] + 5 * n, n);
             C *const to = out[0] + unit * bins;
+            Index *const at = places ? places + unit * bins : nullptr;
             fill_elements(to, bins, C(0));
-            if (r.image < 0) continue;
+            if (r.image < 0) continue;  // nobody asks where its maxima are
             const C *const from = in[0] + (r.image * this->channels_ + c) * plane;
             this->maxima(r, from, [=](int64_t i, int64_t best) {
               if (best >= 0) to[i] = from[best];
+              if (at) at[i] = Index(best);
             });
           }
         });
@@ -97,12 +108,15 @@ class RoiPoolingForward : RoiPoolingBody<C> {
 };
 
 template <typename C>
-class RoiPoolingBackward : RoiPoolingBody<C> {
+class RoiPoolingBackward : public RoiPoolingBody<C> {
  public:
-  explicit RoiPoolingBackward(const StepSpec &spec)
-      : RoiPoolingBody<C>(spec.attrs_as<RoiPoolingAttrs>(), spec.inputs[1].shape, spec.inputs[2].shape) {}
-  size_t extra() const { return 0; }
-  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+  explicit RoiPoolingBackward(StepSpec &spec)
+      : RoiPoolingBody<C>(spec.attrs_as<RoiPoolingAttrs>(), spec.inputs[1].shape, spec.inputs[2].shape) {
+    spec.unread = {1};
+  }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, void *saved, const Lane &lane) const {
+    using Index = typename RoiPoolingBody<C>::Index;
+    const Index *const places = static_cast<const Index *>(saved);
     parallel_for(
         lane, this->batch_ * this->channels_, 1, COHORT_BODY(int64_t begin, int64_t end) {
           const int64_t plane = this->height_ * this->width_, bins = this->rows_ * this->cols_;
@@ -114,9 +128,10 @@ class RoiPoolingBackward : RoiPoolingBody<C> {
               const Region<C> r = this->region(in[2] + 5 * n, n);
               if (r.image != image) continue;
               const C *const head = in[0] + (n * this->channels_ + c) * bins;
-              this->maxima(r, in[1] + unit * plane, [=](int64_t i, int64_t best) {
-                if (best >= 0) to[best] += head[i];
-              });
+              const Index *const at = places + (n * this->channels_ + c) * bins;
+              for (int64_t i = 0; i < bins; ++i) {
+                if (at[i] >= 0) to[at[i]] += head[i];
+              }
             }
           }
         });
