@@ -13,6 +13,7 @@
 #include "cpu/dnnl_kernel.hpp"
 #include "cpu/dnnl_post_ops.hpp"
 #include "cpu/op/activation_math.hpp"
+#include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/linear_inputs.hpp"
 
@@ -45,6 +46,7 @@ Product backward_product(const StepSpec &spec) {
   return product_of(spec.attrs_as<FullyConnectedAttrs>(), spec.inputs[1], spec.inputs[2]);
 }
 
+bool is_row(const Product &p) { return p.dtype == Dtype::kFloat32 && p.rows == 1; }
 bool is_few_rows(const Product &p) { return p.dtype == Dtype::kFloat32 && p.rows <= 2; }
 // Few enough operations on few enough rows that the cost of a primitive's call shows.
 bool is_tiny(const Product &p) { return is_few_rows(p) && p.operations() <= 65536; }
@@ -149,6 +151,25 @@ void sum_rows(const T *values, int64_t rows, int64_t columns, T *sums, const Lan
   });
 }
 
+// sums[j] = sum over i of factors[i] rows[i][j], for j from begin to end: reads each row once, four of them at a time.
+struct WeightedRows {
+  static void run(const float *factors, const float *rows, int64_t count, int64_t columns, int64_t begin, int64_t end,
+                  float *sums) {
+    std::fill(sums + begin, sums + end, 0.0f);
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+      const float *const at = rows + i * columns, *const f = factors + i;
+      COHORT_INDEPENDENT_ITERATIONS
+      for (int64_t j = begin; j < end; ++j) {
+        sums[j] += (f[0] * at[j] + f[1] * at[columns + j]) + (f[2] * at[2 * columns + j] + f[3] * at[3 * columns + j]);
+      }
+    }
+    for (; i < count; ++i) {
+      for (int64_t j = begin; j < end; ++j) sums[j] += factors[i] * rows[i * columns + j];
+    }
+  }
+};
+
 class FullyConnectedBackward final : public Kernel {
  public:
   FullyConnectedBackward(StepSpec &spec, const Product &p, int num_threads)
@@ -156,7 +177,7 @@ class FullyConnectedBackward final : public Kernel {
     spec.unread = unread_by_linear(wanted_[1], wanted_[0]);
     if (is_tiny(p)) return;
     const Desc head = matrix(p, p.rows, p.out), data = matrix(p, p.rows, p.in), weight = matrix(p, p.out, p.in);
-    if (wanted_[0]) {
+    if (wanted_[0] && !is_row(p)) {
       auto call = product_call(head, weight, Desc(), data, attributes(),
                                {{DNNL_ARG_SRC, head, Place::input(0)},
                                 {DNNL_ARG_WEIGHTS, weight, Place::input(2)},
@@ -186,6 +207,10 @@ class FullyConnectedBackward final : public Kernel {
     const float *const head = args.in<float>(0);
     if (by_data_) {
       by_data_.run(args);
+    } else if (wanted_[0] && is_row(p)) {
+      parallel_for(lane, p.in, 1 + 65536 / p.out, [&](int64_t begin, int64_t end) {
+        weighted_rows_(head, args.in<float>(2), p.out, p.in, begin, end, args.out<float>(0));
+      });
     } else if (wanted_[0]) {
       COHORT_DNN_CHECK(dnnl_sgemm('N', 'N', p.rows, p.in, p.out, 1.0f, head, p.out, args.in<float>(2), p.in, 0.0f,
                                   args.out<float>(0), p.in),
@@ -209,6 +234,8 @@ class FullyConnectedBackward final : public Kernel {
   const Product product_;
   const std::vector<bool> wanted_;
   const int num_threads_;
+  void (*const weighted_rows_)(const float *, const float *, int64_t, int64_t, int64_t, int64_t,
+                               float *) = best_version<WeightedRows>();
   Call by_data_, by_weight_;
 };
 

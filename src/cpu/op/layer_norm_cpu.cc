@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/op/partial_sums.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/partial_sums.hpp"
 
 namespace cohort {
 namespace {

@@ -8,7 +8,9 @@
 #include "cpu/op/pointwise_loops.hpp"
 #include "cpu/op/softmax_rows.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/partial_sums.hpp"
 #include "kernels/softmax_problem.hpp"
 
 namespace cohort {
@@ -57,6 +59,8 @@ class SoftmaxForward final : public Kernel {
       }
       if (p_.uses_length) {
         with_lengths(x, y, begin, end, args);
+      } else if (p_.log && p_.inner == 1) {
+        softmax_.log_rows(x, y, end - begin, p_.cols);
       } else if (p_.log) {
         for (int64_t o = begin; o < end; ++o) log_slab(x + (o - begin) * slab, y + (o - begin) * slab);
       } else if (p_.inner == 1) {
@@ -113,6 +117,23 @@ class SoftmaxForward final : public Kernel {
   StoreBlock store_;
 };
 
+template <typename C>
+struct RowSum {
+  static C run(const C *x, int64_t count) {
+    return sum_over<C>(count, [=](int64_t i) { return x[i]; });
+  }
+};
+
+// dx = (dy - sum(dy y)) y scale.
+template <typename C>
+struct RowGradient {
+  static void run(const C *dy, const C *y, int64_t count, C scale, C *dx) {
+    const C sum = sum_over<C>(count, [=](int64_t i) { return dy[i] * y[i]; });
+    COHORT_INDEPENDENT_ITERATIONS
+    for (int64_t i = 0; i < count; ++i) dx[i] = (dy[i] - sum) * y[i] * scale;
+  }
+};
+
 // Inputs: head gradient, [lengths,] output. dx = (dy - sum(dy y)) y, of the logarithm dy - exp(y) sum(dy);
 // 0 from the length on, where dy is not read.
 template <typename C>
@@ -167,17 +188,9 @@ class SoftmaxBackward final : public Kernel {
     }
   }
 
-  // Partial sums in a fixed order that a vector register holds.
   void row(const C *dy, const C *y, C *dx) const {
-    constexpr int64_t kLanes = 16;
-    C partial[kLanes] = {};
-    int64_t i = 0;
-    for (; i + kLanes <= p_.cols; i += kLanes) {
-      for (int64_t k = 0; k < kLanes; ++k) partial[k] += p_.log ? dy[i + k] : dy[i + k] * y[i + k];
-    }
-    C sum = 0;
-    for (C part : partial) sum += part;
-    for (; i < p_.cols; ++i) sum += p_.log ? dy[i] : dy[i] * y[i];
+    if (!p_.log) return row_(dy, y, p_.cols, C(p_.scale), dx);
+    const C sum = row_sum_(dy, p_.cols);
     finish(dy, y, dx, p_.cols, [=](int64_t) { return sum; });
   }
 
@@ -217,6 +230,8 @@ class SoftmaxBackward final : public Kernel {
   const Problem p_;
   const int output_;
   const PointwiseLoop<C> exp_;
+  void (*const row_)(const C *, const C *, int64_t, C, C *) = best_version<RowGradient<C>>();
+  C (*const row_sum_)(const C *, int64_t) = best_version<RowSum<C>>();
   LoadBlock load_, load_length_ = nullptr;
   StoreBlock store_;
 };

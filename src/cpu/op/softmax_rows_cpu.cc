@@ -2,6 +2,7 @@
 #include "cpu/op/softmax_rows.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "cpu/simd.hpp"
@@ -32,10 +33,9 @@ struct TopBody {
   }
 };
 
-// y = y / sum(y).
 template <typename C>
-struct NormBody {
-  static void run(C *y, int64_t count) {
+struct SumBody {
+  static C run(const C *y, int64_t count) {
     C sum = 0;
     int64_t i = 0;
     if (count >= kLanes) {
@@ -49,7 +49,15 @@ struct NormBody {
       sum = partial[0];
     }
     for (; i < count; ++i) sum += y[i];
-    const C scale = C(1) / sum;
+    return sum;
+  }
+};
+
+// y = y / sum(y).
+template <typename C>
+struct NormBody {
+  static void run(C *y, int64_t count) {
+    const C scale = C(1) / SumBody<C>::run(y, count);
     for (int64_t j = 0; j < count; ++j) y[j] *= scale;
   }
 };
@@ -67,7 +75,8 @@ SoftmaxRows<C>::SoftmaxRows()
     : exp_(pointwise_loop<C>(PointwiseCode::kExp)),
       exp_less_(pointwise_loop<C>(PointwiseCode::kExpLessScalar)),
       top_(version<TopBody<C>, C>()),
-      norm_(version<NormBody<C>, C>()) {}
+      norm_(version<NormBody<C>, C>()),
+      sum_(version<SumBody<C>, C>()) {}
 
 // Short rows share one call of the exponential.
 template <typename C>
@@ -89,6 +98,22 @@ void SoftmaxRows<C>::rows(const C *x, C *y, int64_t count, int64_t cols) const {
     }
     if (together > 1) exp_(block, nullptr, nullptr, C(0), C(0), block, (last - first) * cols);
     for (int64_t row = first; row < last; ++row) norm_(y + row * cols, cols);
+  }
+}
+
+template <typename C>
+void SoftmaxRows<C>::log_rows(const C *x, C *y, int64_t count, int64_t cols) const {
+  C block[kPointwiseBlock];
+  for (int64_t row = 0; row < count; ++row, x += cols, y += cols) {
+    const C top = cols > 0 ? top_(x, cols) : C(0);
+    C sum = 0;
+    for (int64_t first = 0; first < cols; first += kPointwiseBlock) {
+      const int64_t width = std::min(kPointwiseBlock, cols - first);
+      exp_less_(x + first, nullptr, nullptr, top, C(0), block, width);
+      sum += sum_(block, width);
+    }
+    const C shift = top + std::log(sum);
+    for (int64_t i = 0; i < cols; ++i) y[i] = x[i] - shift;
   }
 }
 

@@ -11,6 +11,36 @@ namespace cohort {
 namespace {
 
 constexpr int64_t kTile = 32;
+
+// to[r * to_step + c] = from[c * from_step + r]: rows of both are read and written whole, however far they are apart.
+template <typename T>
+void turn_tile(const T *from, int64_t from_step, T *to, int64_t to_step, int64_t rows, int64_t columns) {
+  T tile[kTile * kTile];
+  int64_t c = 0;
+  if constexpr (sizeof(T) == 4) {
+    using Four [[gnu::vector_size(16)]] = T;
+    for (; c + 4 <= columns && rows == kTile; c += 4) {
+      const T *const x = from + c * from_step;
+      for (int64_t r = 0; r < kTile; r += 4) {
+        Four line[4];
+        for (int64_t i = 0; i < 4; ++i) std::memcpy(&line[i], x + i * from_step + r, 16);
+        const Four low = __builtin_shufflevector(line[0], line[1], 0, 4, 1, 5),
+                   high = __builtin_shufflevector(line[0], line[1], 2, 6, 3, 7),
+                   next_low = __builtin_shufflevector(line[2], line[3], 0, 4, 1, 5),
+                   next_high = __builtin_shufflevector(line[2], line[3], 2, 6, 3, 7);
+        const Four turned[4] = {
+            __builtin_shufflevector(low, next_low, 0, 1, 4, 5), __builtin_shufflevector(low, next_low, 2, 3, 6, 7),
+            __builtin_shufflevector(high, next_high, 0, 1, 4, 5), __builtin_shufflevector(high, next_high, 2, 3, 6, 7)};
+        for (int64_t i = 0; i < 4; ++i) std::memcpy(tile + (r + i) * kTile + c, &turned[i], 16);
+      }
+    }
+  }
+  for (; c < columns; ++c) {
+    for (int64_t r = 0; r < rows; ++r) tile[r * kTile + c] = from[c * from_step + r];
+  }
+  for (int64_t r = 0; r < rows; ++r) std::memcpy(to + r * to_step, tile + r * kTile, size_t(columns) * sizeof(T));
+}
+
 constexpr int64_t kGrain = 16384;  // elements
 constexpr int64_t kGrainBytes = 262144;
 
@@ -40,6 +70,10 @@ void StridedCopy::run_as(const T *from, T *to, const Lane &lane) const {
       }
       for (int64_t c0 = 0; c0 < inner_.length; c0 += kTile) {
         const int64_t c1 = std::min(c0 + kTile, inner_.length);
+        if (row_.from == 1 && inner_.to == 1 && inner_.from != 0) {
+          turn_tile(x + c0 * inner_.from, inner_.from, y + c0, row_.to, last - first, c1 - c0);
+          continue;
+        }
         for (int64_t r = 0; r < last - first; ++r) {
           const T *xr = x + r * row_.from;
           T *yr = y + r * row_.to;

@@ -4,23 +4,30 @@
 
 #include <cstdint>
 
+#include "base/dtype.hpp"
+
 namespace cohort {
 
-constexpr int64_t kLanes = 16;
+constexpr int kLanes = 16;
+
+template <typename C>
+COHORT_HOST_DEVICE inline C join_lanes(C *partial) {
+  for (int64_t width = kLanes / 2; width > 0; width /= 2) {
+    for (int64_t k = 0; k < width; ++k) partial[k] += partial[k + width];
+  }
+  return partial[0];
+}
 
 // sum of fn(i) for i < count.
 template <typename C, typename Fn>
-inline C sum_over(int64_t count, Fn &&fn) {
+COHORT_HOST_DEVICE inline C sum_over(int64_t count, Fn &&fn) {
   C partial[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     for (int64_t k = 0; k < kLanes; ++k) partial[k] += fn(i + k);
   }
   for (int64_t k = 0; i + k < count; ++k) partial[k] += fn(i + k);
-  for (int64_t width = kLanes / 2; width > 0; width /= 2) {
-    for (int64_t k = 0; k < width; ++k) partial[k] += partial[k + width];
-  }
-  return partial[0];
+  return join_lanes(partial);
 }
 
 }  // namespace cohort
