@@ -13,6 +13,7 @@
 #include "cpu/dnnl_kernel.hpp"
 #include "cpu/dnnl_post_ops.hpp"
 #include "cpu/op/activation_math.hpp"
+#include "cpu/op/gemm.hpp"
 #include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/linear_inputs.hpp"
@@ -256,6 +257,10 @@ class PlainFullyConnected final : public Kernel {
     const Product p = product_;
     const T *x = args.in<T>(0), *w = args.in<T>(1), *b = p.has_bias ? args.in<T>(2) : nullptr;
     T *y = args.out<T>(0);
+    if constexpr (std::is_same_v<T, double>) {
+      for (int64_t i = 0; b && i < p.rows; ++i) std::copy_n(b, p.out, y + i * p.out);
+      return gemm(false, true, p.rows, p.out, p.in, x, w, b ? 1.0 : 0.0, y);
+    }
     parallel_for(lane, p.rows * p.out, 1 + 16384 / (p.in + 1), [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T *row = x + i / p.out * p.in, *column = w + i % p.out * p.in;
@@ -287,6 +292,12 @@ class PlainFullyConnectedBackward final : public Kernel {
     using Sum = typename Accumulator<T>::type;
     const Product p = product_;
     const T *dy = args.in<T>(0), *x = args.in<T>(1), *w = args.in<T>(2);
+    if constexpr (std::is_same_v<T, double>) {
+      if (wanted_[0]) gemm(false, false, p.rows, p.in, p.out, dy, w, 0.0, args.out<T>(0));
+      if (wanted_[1]) gemm(true, false, p.out, p.in, p.rows, dy, x, 0.0, args.out<T>(1));
+      if (p.has_bias && wanted_[2]) sum_rows(dy, p.rows, p.out, args.out<T>(2), lane);
+      return;
+    }
     if (wanted_[0]) {
       T *dx = args.out<T>(0);
       parallel_for(lane, p.rows * p.in, 1 + 16384 / (p.out + 1), [=](int64_t begin, int64_t end) {
