@@ -21,8 +21,13 @@ COHORT_HOST_DEVICE inline C join_lanes(C *partial) {
 // sum of fn(i) for i < count.
 template <typename C, typename Fn>
 COHORT_HOST_DEVICE inline C sum_over(int64_t count, Fn &&fn) {
-  C partial[kLanes] = {};
   int64_t i = 0;
+  if (count < kLanes) {  // too few to fill a register
+    C even = 0, odd = 0;
+    for (; i + 2 <= count; i += 2) even += fn(i), odd += fn(i + 1);
+    return i < count ? even + fn(i) + odd : even + odd;
+  }
+  C partial[kLanes] = {};
   for (; i + kLanes <= count; i += kLanes) {
     for (int64_t k = 0; k < kLanes; ++k) partial[k] += fn(i + k);
   }

@@ -68,14 +68,18 @@ LoadBlock load_block(Dtype from, Dtype compute) {
   });
 }
 
+namespace {
+template <typename T>
+struct LoadIndices {
+  static void run(const void *source, int64_t offset, void *to, int64_t count) {
+    const T *const x = static_cast<const T *>(source) + offset;
+    std::transform(x, x + count, static_cast<int64_t *>(to), to_index<T>);
+  }
+};
+}  // namespace
+
 LoadBlock load_indices(Dtype from) {
-  return dispatch(from, [](auto t) -> LoadBlock {
-    using T = decltype(t);
-    return [](const void *source, int64_t offset, void *to, int64_t count) {
-      const T *const x = static_cast<const T *>(source) + offset;
-      std::transform(x, x + count, static_cast<int64_t *>(to), to_index<T>);
-    };
-  });
+  return dispatch(from, [](auto t) -> LoadBlock { return best_version<LoadIndices<decltype(t)>>(); });
 }
 
 StoreBlock store_block(Dtype compute, Dtype to) {

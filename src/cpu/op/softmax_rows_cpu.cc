@@ -26,7 +26,10 @@ struct TopBody {
       for (; i + kLanes <= count; i += kLanes) {
         for (int k = 0; k < kLanes; ++k) partial[k] = x[i + k] > partial[k] ? x[i + k] : partial[k];
       }
-      for (int k = 0; k < kLanes; ++k) top = partial[k] > top ? partial[k] : top;
+      for (int width = kLanes / 2; width > 0; width /= 2) {
+        for (int k = 0; k < width; ++k) partial[k] = partial[k + width] > partial[k] ? partial[k + width] : partial[k];
+      }
+      top = partial[0];
     }
     for (; i < count; ++i) top = x[i] > top ? x[i] : top;
     return top;
