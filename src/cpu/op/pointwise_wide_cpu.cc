@@ -23,10 +23,12 @@ struct ConvertBody {
   }
 };
 
-// 16-bit floats convert in vectors; the rest is rare.
+// 16-bit floats and int32 convert in vectors; the rest is rare.
+template <typename T>
+constexpr bool kIsUsual = kIsHalf<T> || std::is_same_v<T, int32_t>;
 template <typename U, typename T>
 void convert(const T *from, U *to, int64_t count) {
-  if constexpr (kIsHalf<T> || kIsHalf<U>) {
+  if constexpr (kIsUsual<T> || kIsUsual<U>) {
     static const auto loop = best_version<ConvertBody<U, T>>();
     loop(from, to, count);
   } else {

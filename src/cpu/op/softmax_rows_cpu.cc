@@ -13,46 +13,40 @@ namespace {
 constexpr int64_t kShared = 256;   // elements of short rows whose exponentials are taken at once
 constexpr int64_t kColumns = 256;  // of a slab, at once
 
-constexpr int kLanes = 64;  // partial results, joined in order, whatever the instruction set
+// Partial results, joined in order, whatever the instruction set: several registers of long rows, one of short ones.
+constexpr int64_t kLong = 512;
+
+template <int kLanes, typename C, typename Join>
+C joined(const C *x, int64_t count, C result, Join &&join) {
+  int64_t i = 0;
+  if (count >= kLanes) {
+    C partial[kLanes];
+    for (int k = 0; k < kLanes; ++k) partial[k] = x[k];
+    for (i = kLanes; i + kLanes <= count; i += kLanes) {
+      for (int k = 0; k < kLanes; ++k) partial[k] = join(partial[k], x[i + k]);
+    }
+    for (int width = kLanes / 2; width > 0; width /= 2) {
+      for (int k = 0; k < width; ++k) partial[k] = join(partial[k], partial[k + width]);
+    }
+    result = partial[0];
+  }
+  for (; i < count; ++i) result = join(result, x[i]);
+  return result;
+}
 
 template <typename C>
 struct TopBody {
   static C run(const C *x, int64_t count) {
-    C top = x[0];
-    int64_t i = 0;
-    if (count >= kLanes) {
-      C partial[kLanes];
-      for (int k = 0; k < kLanes; ++k) partial[k] = top;
-      for (; i + kLanes <= count; i += kLanes) {
-        for (int k = 0; k < kLanes; ++k) partial[k] = x[i + k] > partial[k] ? x[i + k] : partial[k];
-      }
-      for (int width = kLanes / 2; width > 0; width /= 2) {
-        for (int k = 0; k < width; ++k) partial[k] = partial[k + width] > partial[k] ? partial[k + width] : partial[k];
-      }
-      top = partial[0];
-    }
-    for (; i < count; ++i) top = x[i] > top ? x[i] : top;
-    return top;
+    const auto larger = [](C top, C value) { return value > top ? value : top; };
+    return count < kLong ? joined<16>(x, count, x[0], larger) : joined<64>(x, count, x[0], larger);
   }
 };
 
 template <typename C>
 struct SumBody {
-  static C run(const C *y, int64_t count) {
-    C sum = 0;
-    int64_t i = 0;
-    if (count >= kLanes) {
-      C partial[kLanes] = {};
-      for (; i + kLanes <= count; i += kLanes) {
-        for (int k = 0; k < kLanes; ++k) partial[k] += y[i + k];
-      }
-      for (int width = kLanes / 2; width > 0; width /= 2) {
-        for (int k = 0; k < width; ++k) partial[k] += partial[k + width];
-      }
-      sum = partial[0];
-    }
-    for (; i < count; ++i) sum += y[i];
-    return sum;
+  static C run(const C *x, int64_t count) {
+    const auto add = [](C sum, C value) { return sum + value; };
+    return count < kLong ? joined<16>(x, count, C(0), add) : joined<64>(x, count, C(0), add);
   }
 };
 

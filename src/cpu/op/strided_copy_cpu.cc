@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cpu/copy_line.hpp"
 #include "cpu/parallel.hpp"
 #include "kernels/backend.hpp"
 
@@ -69,6 +70,7 @@ template <typename T>
 void StridedCopy::run_as(const T *from, T *to, const Lane &lane) const {
   if (num_outer_ == 0 || row_.length == 0 || inner_.length == 0) return;
   const bool dense = inner_.from == 1 && inner_.to == 1;
+  const auto copy_dense = copy_line_of(size_t(inner_.length) * sizeof(T));
   const int64_t tile = dense ? 1 : kTile<T>, row_tiles = (row_.length + tile - 1) / tile;
   const int64_t grain = std::max<int64_t>(1, kGrain / (std::min(tile, row_.length) * inner_.length));
   parallel_for(lane, num_outer_ * row_tiles, grain, [&](int64_t begin, int64_t end) {
@@ -84,7 +86,7 @@ void StridedCopy::run_as(const T *from, T *to, const Lane &lane) const {
         y += index * outer_[i].to;
       }
       if (dense) {
-        std::memcpy(y, x, size_t(inner_.length) * sizeof(T));
+        copy_dense(x, y, size_t(inner_.length) * sizeof(T));
         continue;
       }
       if (row_.from == 1 && inner_.to == 1 && inner_.from != 0) {
