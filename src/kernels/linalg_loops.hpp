@@ -60,17 +60,28 @@ COHORT_KERNEL_CODE void solve_triangle(bool right, bool lower, bool transpose, i
       const int64_t i = forward ? step : n - 1 - step;
       const int64_t begin = forward ? 0 : i + 1, end = forward ? i : n;
       if (right) {
+        // An unknown is taken out of those that depend on it, or they are taken out of it: along a row of a.
         for (int64_t r = first; r < last; ++r) {
           C *const row = b + r * cols;
-          C sum = row[i];
-          for (int64_t k = begin; k < end; ++k) sum -= row[k] * at(k, i);
-          row[i] = sum / at(i, i);
+          C value = row[i];
+          for (int64_t k = begin; transpose && k < end; ++k) value -= row[k] * at(k, i);
+          value = row[i] = value / at(i, i);
+          const int64_t behind = forward ? n : i;
+          for (int64_t k = forward ? i + 1 : 0; !transpose && k < behind; ++k) row[k] -= value * a[i * n + k];
         }
       } else {
         C *const row = b + i * cols;
-        for (int64_t k = begin; k < end; ++k) {
-          const C factor = at(i, k);
-          for (int64_t j = first; j < last; ++j) row[j] -= factor * b[k * cols + j];
+        int64_t k = begin;
+        for (; k + 4 <= end; k += 4) {
+          const C f[4] = {at(i, k), at(i, k + 1), at(i, k + 2), at(i, k + 3)};
+          const C *const other = b + k * cols;
+          for (int64_t j = first; j < last; ++j) {
+            row[j] = row[j] - f[0] * other[j] - f[1] * other[cols + j] - f[2] * other[2 * cols + j] -
+                     f[3] * other[3 * cols + j];
+          }
+        }
+        for (; k < end; ++k) {
+          for (int64_t j = first; j < last; ++j) row[j] -= at(i, k) * b[k * cols + j];
         }
         for (int64_t j = first; j < last; ++j) row[j] /= at(i, i);
       }

@@ -8,6 +8,7 @@
 
 #include "kernels/backend.hpp"
 #include "kernels/compute.hpp"
+#include "kernels/partial_sums.hpp"
 #include "op/spatial_sampler.hpp"
 
 namespace cohort {
@@ -94,27 +95,41 @@ class AffineGrid {
  public:
   AffineGrid(int64_t height, int64_t width) : height_(height), width_(width) {}
   COHORT_HOST_DEVICE int64_t points() const { return height_ * width_; }
-  COHORT_HOST_DEVICE C x(int64_t p) const { return -1 + C(p % width_) * (2 / C(width_ - 1)); }
-  COHORT_HOST_DEVICE C y(int64_t p) const { return -1 + C(p / width_) * (2 / C(height_ - 1)); }
-
   COHORT_HOST_DEVICE void forward(const C *matrix, C *grid) const {
-    for (int k = 0; k < 2; ++k, matrix += 3, grid += points()) {
-      for (int64_t p = 0; p < points(); ++p) grid[p] = matrix[0] * x(p) + matrix[1] * y(p) + matrix[2];
+    const C right = 2 / C(width_ - 1);
+    for (int k = 0; k < 2; ++k, matrix += 3) {
+      for (int64_t i = 0; i < height_; ++i, grid += width_) {
+        const C by_y = matrix[1] * y(i);
+        for (int j = 0; j < int(width_); ++j) grid[j] = matrix[0] * (-1 + C(j) * right) + by_y + matrix[2];
+      }
     }
   }
   COHORT_HOST_DEVICE void backward(const C *head, C *d_matrix) const {
-    for (int k = 0; k < 2; ++k, head += points()) {
-      C sums[3] = {};
-      for (int64_t p = 0; p < points(); ++p) {
-        sums[0] += head[p] * x(p);
-        sums[1] += head[p] * y(p);
-        sums[2] += head[p];
+    const C right = 2 / C(width_ - 1);
+    for (int k = 0; k < 2; ++k, d_matrix += 3) {
+      C by_x[kLanes] = {}, by_y[kLanes] = {}, all[kLanes] = {};
+      for (int64_t i = 0; i < height_; ++i, head += width_) {
+        const C down = y(i);
+        const auto add = [&](int first, int count) {
+          for (int j = 0; j < count; ++j) {
+            const C value = head[first + j];
+            by_x[j] += value * (-1 + C(first + j) * right);
+            by_y[j] += value * down;
+            all[j] += value;
+          }
+        };
+        int first = 0;
+        for (; first + kLanes <= int(width_); first += kLanes) add(first, kLanes);
+        add(first, int(width_) - first);
       }
-      copy_elements(sums, 3, d_matrix + 3 * k);
+      d_matrix[0] = join_lanes(by_x);
+      d_matrix[1] = join_lanes(by_y);
+      d_matrix[2] = join_lanes(all);
     }
   }
 
  private:
+  COHORT_HOST_DEVICE C y(int64_t i) const { return -1 + C(i) * (2 / C(height_ - 1)); }
   const int64_t height_, width_;
 };
 

@@ -12,10 +12,10 @@
 #include <type_traits>
 
 #include "cpu/dnnl_kernel.hpp"
-#include "cpu/op/partial_sums.hpp"
 #include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
 #include "device/restoring.hpp"
+#include "kernels/partial_sums.hpp"
 #include "op/activation.hpp"
 
 namespace cohort {
@@ -94,8 +94,9 @@ Problem problem_of(const StepSpec &spec, const TensorSpec &data) {
     p.data = desc_of(data);
     p.plain = row_major(dims_of(data.shape), data.dtype);
   } else {
-    const Dims dims = e.inner == 1 ? Dims{e.outer, e.channels} : Dims{e.outer, e.channels, e.inner};
-    p.data = p.plain = row_major(dims, data.dtype);
+    // Channels that lie side by side are those of one image: oneDNN has faster loops for its pixels than for samples.
+    p.data = p.plain = e.inner == 1 ? channels_last({1, e.channels, 1, e.outer}, data.dtype)
+                                    : row_major({e.outer, e.channels, e.inner}, data.dtype);
   }
   p.channels = e.channels;
   p.flags = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;

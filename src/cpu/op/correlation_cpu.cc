@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding is not stored: elements outside of the images are skipped or count as 0.
+// Images are padded for the forward pass; the backward pass skips what is outside of them.
 #include "op/correlation.hpp"
 
 #include <algorithm>
@@ -7,10 +7,25 @@
 
 #include "cpu/op/compute_kernel.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
 
 namespace cohort {
 namespace {
+
+// sums[x] += a[x * stride] * b[x * stride], or the distance.
+template <typename C>
+struct AddLine {
+  static void run(const C *a, const C *b, int64_t stride, bool multiply, int64_t count, C *sums) {
+    if (multiply && stride == 1) {
+      for (int64_t x = 0; x < count; ++x) sums[x] += a[x] * b[x];
+    } else if (multiply) {
+      for (int64_t x = 0; x < count; ++x) sums[x] += a[x * stride] * b[x * stride];
+    } else {
+      for (int64_t x = 0; x < count; ++x) sums[x] += std::abs(a[x * stride] - b[x * stride]);
+    }
+  }
+};
 
 template <typename C, bool kBackward>
 class CorrelationBody {
@@ -19,8 +34,8 @@ class CorrelationBody {
       : a_(spec.attrs_as<CorrelationAttrs>()),
         data_(spec.inputs[kBackward ? 1 : 0].shape),
         result_((kBackward ? spec.inputs : spec.outputs)[0].shape) {}
-  size_t extra() const { return 0; }
-  void run(const C *const *in, C *const *out, C *, const Lane &lane) const {
+  size_t extra() const { return kBackward ? 0 : size_t(2 * data_[0] * padded()); }
+  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
     const int64_t image = data_.size(1, 4), result = result_.size(1, 4);
     parallel_for(lane, data_[0], 1, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
@@ -30,7 +45,10 @@ class CorrelationBody {
           if (d2) std::fill_n(d2, image, C(0));
           backward(in[0] + n * result, in[1] + n * image, in[2] + n * image, d1, d2);
         } else {
-          forward(in[0] + n * image, in[1] + n * image, out[0] + n * result);
+          C *const x1 = extra + 2 * n * padded(), *const x2 = x1 + padded();
+          pad(in[0] + n * image, x1);
+          pad(in[1] + n * image, x2);
+          forward(x1, x2, out[0] + n * result);
         }
       }
     });
@@ -62,14 +80,34 @@ class CorrelationBody {
   }
   C patch() const { return C(int64_t(a_.kernel_size) * a_.kernel_size * data_[1]); }
 
+  int64_t tall() const { return data_[2] + 2 * a_.pad_size; }
+  int64_t wide() const { return data_[3] + 2 * a_.pad_size; }
+  int64_t padded() const { return data_[1] * tall() * wide(); }
+  void pad(const C *image, C *to) const {
+    std::fill_n(to, padded(), C(0));
+    to += a_.pad_size * (wide() + 1);
+    for (int64_t c = 0; c < data_[1]; ++c, to += tall() * wide()) {
+      for (int64_t y = 0; y < data_[2]; ++y, image += data_[3]) std::copy_n(image, data_[3], to + y * wide());
+    }
+  }
+  // Lines of output elements at once, of padded images.
   void forward(const C *x1, const C *x2, C *y) const {
-    for (int64_t i = 0; i < result_.size(1, 4); ++i) {
-      C sum = 0;
-      pairs(i, [&](int64_t k1, int64_t k2) {
-        const C a = k1 < 0 ? C(0) : x1[k1], b = k2 < 0 ? C(0) : x2[k2];
-        sum += a_.is_multiply ? a * b : std::abs(a - b);
-      });
-      y[i] = sum / patch();
+    const int64_t lines = 2 * a_.reach() + 1, width = result_[3];
+    for (int64_t i = 0; i < lines * lines; ++i) {
+      const int64_t shift = ((i / lines - a_.reach()) * wide() + i % lines - a_.reach()) * a_.stride2;
+      for (int64_t line = 0; line < result_[2]; ++line, y += width) {
+        std::fill_n(y, width, C(0));
+        const int64_t first = (line * a_.stride1 + a_.max_displacement) * wide() + a_.max_displacement;
+        for (int64_t v = 0; v < a_.kernel_size; ++v) {
+          for (int64_t u = 0; u < a_.kernel_size; ++u) {
+            for (int64_t c = 0; c < data_[1]; ++c) {
+              const int64_t at = c * tall() * wide() + first + v * wide() + u;
+              add_line_(x1 + at, x2 + at + shift, a_.stride1, a_.is_multiply, width, y);
+            }
+          }
+        }
+        for (int64_t x = 0; x < width; ++x) y[x] /= patch();
+      }
     }
   }
   void backward(const C *head, const C *x1, const C *x2, C *d1, C *d2) const {
@@ -86,6 +124,7 @@ class CorrelationBody {
 
   const CorrelationAttrs a_;
   const Shape data_, result_;
+  void (*const add_line_)(const C *, const C *, int64_t, bool, int64_t, C *) = best_version<AddLine<C>>();
 };
 
 template <typename C>

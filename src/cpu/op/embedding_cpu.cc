@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/dtype_cast.hpp"
+#include "cpu/copy_line.hpp"
 #include "cpu/op/element_sum.hpp"
 #include "cpu/op/pointwise_loops.hpp"
 #include "cpu/parallel.hpp"
@@ -48,7 +49,7 @@ class EmbeddingForward final : public Kernel {
     const int64_t grain = std::max<int64_t>(1, kGrainBytes / std::max<int64_t>(int64_t(row_bytes_), 1));
     parallel_for(lane, rows_.count(), grain, [&](int64_t begin, int64_t end) {
       rows_.for_range(args.inputs[0], begin, end, [&](int64_t i, int64_t row) {
-        std::memcpy(out + size_t(i) * row_bytes_, weight + size_t(row) * row_bytes_, row_bytes_);
+        copy_row_(weight + size_t(row) * row_bytes_, out + size_t(i) * row_bytes_, row_bytes_);
       });
     });
   }
@@ -56,6 +57,7 @@ class EmbeddingForward final : public Kernel {
  private:
   const Rows rows_;
   const size_t row_bytes_;
+  const CopyLine::Function copy_row_ = copy_line_of(row_bytes_);
 };
 
 // Each thread adds up its own columns, over all indices in their order.

@@ -13,6 +13,8 @@
 #include "cpu/dnnl_kernel.hpp"
 #include "cpu/dnnl_post_ops.hpp"
 #include "cpu/op/activation_math.hpp"
+#include "cpu/op/gemm.hpp"
+#include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/linear_inputs.hpp"
 
@@ -45,6 +47,7 @@ Product backward_product(const StepSpec &spec) {
   return product_of(spec.attrs_as<FullyConnectedAttrs>(), spec.inputs[1], spec.inputs[2]);
 }
 
+bool is_row(const Product &p) { return p.dtype == Dtype::kFloat32 && p.rows == 1; }
 bool is_few_rows(const Product &p) { return p.dtype == Dtype::kFloat32 && p.rows <= 2; }
 // Few enough operations on few enough rows that the cost of a primitive's call shows.
 bool is_tiny(const Product &p) { return is_few_rows(p) && p.operations() <= 65536; }
@@ -149,6 +152,25 @@ void sum_rows(const T *values, int64_t rows, int64_t columns, T *sums, const Lan
   });
 }
 
+// sums[j] = sum over i of factors[i] rows[i][j], for j from begin to end: reads each row once, four of them at a time.
+struct WeightedRows {
+  static void run(const float *factors, const float *rows, int64_t count, int64_t columns, int64_t begin, int64_t end,
+                  float *sums) {
+    std::fill(sums + begin, sums + end, 0.0f);
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+      const float *const at = rows + i * columns, *const f = factors + i;
+      COHORT_INDEPENDENT_ITERATIONS
+      for (int64_t j = begin; j < end; ++j) {
+        sums[j] += (f[0] * at[j] + f[1] * at[columns + j]) + (f[2] * at[2 * columns + j] + f[3] * at[3 * columns + j]);
+      }
+    }
+    for (; i < count; ++i) {
+      for (int64_t j = begin; j < end; ++j) sums[j] += factors[i] * rows[i * columns + j];
+    }
+  }
+};
+
 class FullyConnectedBackward final : public Kernel {
  public:
   FullyConnectedBackward(StepSpec &spec, const Product &p, int num_threads)
@@ -156,7 +178,7 @@ class FullyConnectedBackward final : public Kernel {
     spec.unread = unread_by_linear(wanted_[1], wanted_[0]);
     if (is_tiny(p)) return;
     const Desc head = matrix(p, p.rows, p.out), data = matrix(p, p.rows, p.in), weight = matrix(p, p.out, p.in);
-    if (wanted_[0]) {
+    if (wanted_[0] && !is_row(p)) {
       auto call = product_call(head, weight, Desc(), data, attributes(),
                                {{DNNL_ARG_SRC, head, Place::input(0)},
                                 {DNNL_ARG_WEIGHTS, weight, Place::input(2)},
@@ -186,6 +208,10 @@ class FullyConnectedBackward final : public Kernel {
     const float *const head = args.in<float>(0);
     if (by_data_) {
       by_data_.run(args);
+    } else if (wanted_[0] && is_row(p)) {
+      parallel_for(lane, p.in, 1 + 65536 / p.out, [&](int64_t begin, int64_t end) {
+        weighted_rows_(head, args.in<float>(2), p.out, p.in, begin, end, args.out<float>(0));
+      });
     } else if (wanted_[0]) {
       COHORT_DNN_CHECK(dnnl_sgemm('N', 'N', p.rows, p.in, p.out, 1.0f, head, p.out, args.in<float>(2), p.in, 0.0f,
                                   args.out<float>(0), p.in),
@@ -209,6 +235,8 @@ class FullyConnectedBackward final : public Kernel {
   const Product product_;
   const std::vector<bool> wanted_;
   const int num_threads_;
+  void (*const weighted_rows_)(const float *, const float *, int64_t, int64_t, int64_t, int64_t,
+                               float *) = best_version<WeightedRows>();
   Call by_data_, by_weight_;
 };
 
@@ -229,6 +257,10 @@ class PlainFullyConnected final : public Kernel {
     const Product p = product_;
     const T *x = args.in<T>(0), *w = args.in<T>(1), *b = p.has_bias ? args.in<T>(2) : nullptr;
     T *y = args.out<T>(0);
+    if constexpr (std::is_same_v<T, double>) {
+      for (int64_t i = 0; b && i < p.rows; ++i) std::copy_n(b, p.out, y + i * p.out);
+      return gemm(false, true, p.rows, p.out, p.in, x, w, b ? 1.0 : 0.0, y);
+    }
     parallel_for(lane, p.rows * p.out, 1 + 16384 / (p.in + 1), [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T *row = x + i / p.out * p.in, *column = w + i % p.out * p.in;
@@ -260,6 +292,12 @@ class PlainFullyConnectedBackward final : public Kernel {
     using Sum = typename Accumulator<T>::type;
     const Product p = product_;
     const T *dy = args.in<T>(0), *x = args.in<T>(1), *w = args.in<T>(2);
+    if constexpr (std::is_same_v<T, double>) {
+      if (wanted_[0]) gemm(false, false, p.rows, p.in, p.out, dy, w, 0.0, args.out<T>(0));
+      if (wanted_[1]) gemm(true, false, p.out, p.in, p.rows, dy, x, 0.0, args.out<T>(1));
+      if (p.has_bias && wanted_[2]) sum_rows(dy, p.rows, p.out, args.out<T>(2), lane);
+      return;
+    }
     if (wanted_[0]) {
       T *dx = args.out<T>(0);
       parallel_for(lane, p.rows * p.in, 1 + 16384 / (p.out + 1), [=](int64_t begin, int64_t end) {

@@ -4,6 +4,7 @@
 #include <dnnl.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.hpp"
 #include "cpu/simd.hpp"
@@ -11,15 +12,44 @@
 namespace cohort {
 namespace {
 
-// to += x * scale
-struct Axpy {
-  static void run(const double *x, double scale, double *to, int64_t count) {
-    COHORT_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < count; ++i) to[i] += x[i] * scale;
+constexpr int64_t kWidth = 16;  // of a panel: columns of b, of which sums stay in registers
+constexpr int64_t kDepth = 128;
+constexpr int64_t kRows = 8;  // of c at once
+
+using Eight [[gnu::vector_size(64)]] = double;
+
+// c (m, width) += a (m, depth) times a panel (depth, kWidth), sums in the order of the depth.
+struct TimesPanel {
+  static void run(const double *a, int64_t row_step, int64_t depth_step, const double *panel, int64_t depth, int64_t m,
+                  int64_t width, int64_t c_step, double *c) {
+    int64_t i = 0;
+    for (; i + kRows <= m; i += kRows) {
+      rows<kRows>(a + i * row_step, row_step, depth_step, panel, depth, width, c_step, c + i * c_step);
+    }
+    for (; i < m; ++i) rows<1>(a + i * row_step, row_step, depth_step, panel, depth, width, c_step, c + i * c_step);
+  }
+
+ private:
+  template <int64_t kCount>
+  static void rows(const double *a, int64_t row_step, int64_t depth_step, const double *panel, int64_t depth,
+                   int64_t width, int64_t c_step, double *c) {
+    double tile[kCount][kWidth] = {};
+    for (int64_t r = 0; r < kCount; ++r) std::copy_n(c + r * c_step, width, tile[r]);
+    Eight sums[kCount][2];
+    std::memcpy(&sums, &tile, sizeof tile);
+    for (int64_t p = 0; p < depth; ++p) {
+      Eight line[2];
+      std::memcpy(&line, panel + p * kWidth, sizeof line);
+      for (int64_t r = 0; r < kCount; ++r) {
+        const double factor = a[r * row_step + p * depth_step];
+        sums[r][0] += line[0] * factor;
+        sums[r][1] += line[1] * factor;
+      }
+    }
+    std::memcpy(&tile, &sums, sizeof tile);
+    for (int64_t r = 0; r < kCount; ++r) std::copy_n(tile[r], width, c + r * c_step);
   }
 };
-
-constexpr int64_t kBlock = 64;
 
 }  // namespace
 
@@ -35,28 +65,27 @@ void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, c
   if (status != dnnl_success) throw Error(Code::kExecution, text("dnnl_sgemm failed with status ", int(status)));
 }
 
-// Blocks of rows of b, transposed into place where they lie otherwise, times single elements of a.
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const double *a, const double *b,
           double beta, double *c) {
-  static const auto axpy = best_version<Axpy>();
+  static const auto times_panel = best_version<TimesPanel>();
   if (beta == 0) {
     std::fill(c, c + m * n, 0.0);
   } else if (beta != 1) {
     for (int64_t i = 0; i < m * n; ++i) c[i] *= beta;
   }
-  double turned[kBlock];
-  for (int64_t k0 = 0; k0 < k; k0 += kBlock) {
-    const int64_t k1 = std::min(k0 + kBlock, k);
-    for (int64_t n0 = 0; n0 < n; n0 += kBlock) {
-      const int64_t width = std::min(kBlock, n - n0);
-      for (int64_t p = k0; p < k1; ++p) {
-        const double *row = b + p * n + n0;
-        if (transpose_b) {
-          for (int64_t j = 0; j < width; ++j) turned[j] = b[(n0 + j) * k + p];
-          row = turned;
-        }
-        for (int64_t i = 0; i < m; ++i) axpy(row, transpose_a ? a[p * m + i] : a[i * k + p], c + i * n + n0, width);
+  const int64_t row_step = transpose_a ? 1 : k, depth_step = transpose_a ? m : 1;
+  alignas(64) double panel[kDepth * kWidth] = {};
+  for (int64_t first = 0; first < n; first += kWidth) {
+    const int64_t width = std::min(kWidth, n - first);
+    for (int64_t start = 0; start < k; start += kDepth) {
+      const int64_t depth = std::min(kDepth, k - start);
+      for (int64_t j = 0; transpose_b && j < width; ++j) {
+        for (int64_t p = 0; p < depth; ++p) panel[p * kWidth + j] = b[(first + j) * k + start + p];
       }
+      for (int64_t p = 0; !transpose_b && p < depth; ++p) {
+        std::copy_n(b + (start + p) * n + first, width, panel + p * kWidth);
+      }
+      times_panel(a + start * depth_step, row_step, depth_step, panel, depth, m, width, n, c + first);
     }
   }
 }

@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "cpu/op/compute_kernel.hpp"
-#include "cpu/op/partial_sums.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/partial_sums.hpp"
 
 namespace cohort {
 namespace {

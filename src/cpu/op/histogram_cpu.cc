@@ -42,13 +42,23 @@ class Histogram final : public Kernel {
   void count(const Args &args, const double *edges) const {
     int64_t *const counts = args.out<int64_t>(0);
     std::fill_n(counts, bins_, 0);
+    // Even bins are guessed, and the edges have the last word.
+    const double per_bin = double(bins_) / (edges[bins_] - edges[0]);
+    const bool even = attrs_.bin_cnt && per_bin > 0 && per_bin < 1e300;
     double block[kPointwiseBlock];
     for (int64_t at = 0; at < count_; at += kPointwiseBlock) {
       const int64_t n = std::min(kPointwiseBlock, count_ - at);
       load_(args.inputs[0], at, block, n);
       for (int64_t i = 0; i < n; ++i) {
         if (!(block[i] >= edges[0] && block[i] <= edges[bins_])) continue;  // NaN is in no bin
-        const int64_t bin = std::upper_bound(edges, edges + bins_ + 1, block[i]) - edges - 1;
+        int64_t bin;
+        if (even) {
+          bin = std::clamp<int64_t>(int64_t((block[i] - edges[0]) * per_bin), 0, bins_ - 1);
+          while (bin > 0 && block[i] < edges[bin]) --bin;
+          while (bin + 1 < bins_ && block[i] >= edges[bin + 1]) ++bin;
+        } else {
+          bin = std::upper_bound(edges, edges + bins_ + 1, block[i]) - edges - 1;
+        }
         ++counts[std::clamp<int64_t>(bin, 0, bins_ - 1)];
       }
     }

@@ -2,6 +2,7 @@
 #include "op/im2col.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "cpu/op/pointwise_loops.hpp"
 #include "cpu/parallel.hpp"
@@ -28,6 +29,25 @@ class WindowKernel : public Kernel {
   int64_t image_ = 1, kernel_ = 1, windows_ = 1;
 };
 
+struct Range {
+  int64_t begin, end;
+};
+
+// The windows along an axis whose element, at x0 in the first one, lies from `begin` to `end`.
+Range windows_in(const WindowAxis &axis, int64_t x0, int64_t begin, int64_t end) {
+  const auto before = [&](int64_t x) {  // windows whose element lies before x
+    return std::clamp<int64_t>((x - x0 + axis.stride - 1) / axis.stride, 0, axis.windows());
+  };
+  return {x0 >= begin ? 0 : before(begin), x0 >= end ? 0 : before(end)};
+}
+
+// Neighbours have a loop of their own, which is vectorised.
+template <typename Fn>
+void with_stride(int64_t stride, Fn &&fn) {
+  if (stride == 1) return fn(std::integral_constant<int64_t, 1>());
+  fn(stride);
+}
+
 // A row of columns is one element of all windows of a plane. Also the backward step of col2im.
 template <typename T>
 class Columns final : public WindowKernel {
@@ -47,35 +67,44 @@ class Columns final : public WindowKernel {
     const WindowAxis &d = axes_[0], &h = axes_[1], &w = axes_[2];
     const int64_t z0 = element / (h.kernel * w.kernel) * d.dilate - d.pad;
     const int64_t y0 = element / w.kernel % h.kernel * h.dilate - h.pad, x0 = element % w.kernel * w.dilate - w.pad;
+    const Range inside = windows_in(w, x0, 0, w.length);
     for (int64_t i = 0; i < d.windows(); ++i) {
       const int64_t z = z0 + i * d.stride;
-      for (int64_t j = 0; j < h.windows(); ++j) {
+      for (int64_t j = 0; j < h.windows(); ++j, to += w.windows()) {
         const int64_t y = y0 + j * h.stride;
-        const bool inside = z >= 0 && z < d.length && y >= 0 && y < h.length;
-        for (int64_t k = 0; k < w.windows(); ++k) {
-          const int64_t x = x0 + k * w.stride;
-          *to++ = inside && x >= 0 && x < w.length ? image[(z * h.length + y) * w.length + x] : T();
+        if (z < 0 || z >= d.length || y < 0 || y >= h.length) {
+          std::fill_n(to, w.windows(), T());
+          continue;
         }
+        const T *const line = image + (z * h.length + y) * w.length;
+        std::fill_n(to, inside.begin, T());
+        with_stride(w.stride, [&, x0](auto stride) {
+          for (int64_t k = inside.begin; k < inside.end; ++k) to[k] = line[x0 + k * stride];
+        });
+        std::fill_n(to + inside.end, w.windows() - inside.end, T());
       }
     }
   }
 };
 
-// Each pixel gathers its elements of all windows, in the order of the window. Also the backward step of im2col.
+// Each pixel gathers its elements of all windows, in the order of the window; neighbours do so together. Also the
+// backward step of im2col.
 template <typename T>
 class Images final : public WindowKernel {
  public:
   Images(const WindowAttrs &a, const Shape &images) : WindowKernel(a, images) {}
   void run(const Args &args, const Lane &lane) const override {
-    const WindowAxis &h = axes_[1], &w = axes_[2];
-    const int64_t rows = planes_ * axes_[0].length * h.length;
-    parallel_for(lane, rows, std::max<int64_t>(1, kCheapGrain / std::max<int64_t>(w.length * kernel_, 1)),
+    const int64_t width = axes_[2].length, lines = axes_[0].length * axes_[1].length;
+    parallel_for(lane, planes_ * lines, std::max<int64_t>(1, kCheapGrain / std::max<int64_t>(width * kernel_, 1)),
                  [&](int64_t begin, int64_t end) {
-                   for (int64_t row = begin; row < end; ++row) {
-                     const int64_t plane = row / (axes_[0].length * h.length), at = row % (axes_[0].length * h.length);
-                     const T *const columns = args.in<T>(0) + plane * kernel_ * windows_;
-                     for (int64_t x = 0; x < w.length; ++x) {
-                       args.out<T>(0)[row * w.length + x] = T(sum(columns, at / h.length, at % h.length, x));
+                   Sum sums[kPointwiseBlock];
+                   for (int64_t line = begin; line < end; ++line) {
+                     const T *const columns = args.in<T>(0) + line / lines * kernel_ * windows_;
+                     for (int64_t first = 0; first < width; first += kPointwiseBlock) {
+                       const int64_t count = std::min(kPointwiseBlock, width - first);
+                       gather(columns, line % lines, first, count, sums);
+                       T *const to = args.out<T>(0) + line * width + first;
+                       for (int64_t x = 0; x < count; ++x) to[x] = T(sums[x]);
                      }
                    }
                  });
@@ -88,24 +117,30 @@ class Images final : public WindowKernel {
     const int64_t start = at + axis.pad - element * axis.dilate;
     return start >= 0 && start % axis.stride == 0 && start / axis.stride < axis.windows() ? start / axis.stride : -1;
   }
-  Sum sum(const T *columns, int64_t z, int64_t y, int64_t x) const {
+  // Of `count` pixels of a line, from `first` on.
+  void gather(const T *columns, int64_t line, int64_t first, int64_t count, Sum *sums) const {
     const WindowAxis &d = axes_[0], &h = axes_[1], &w = axes_[2];
-    Sum result = 0;
+    std::fill_n(sums, count, Sum(0));
     for (int64_t i = 0; i < d.kernel; ++i) {
-      const int64_t in_d = window_at(d, z, i);
+      const int64_t in_d = window_at(d, line / h.length, i);
       if (in_d < 0) continue;
       for (int64_t j = 0; j < h.kernel; ++j) {
-        const int64_t in_h = window_at(h, y, j);
+        const int64_t in_h = window_at(h, line % h.length, j);
         if (in_h < 0) continue;
-        const int64_t base = (in_d * h.windows() + in_h) * w.windows();
         for (int64_t k = 0; k < w.kernel; ++k) {
-          const int64_t in_w = window_at(w, x, k);
-          if (in_w < 0) continue;
-          result = pointwise::add(result, Sum(columns[((i * h.kernel + j) * w.kernel + k) * windows_ + base + in_w]));
+          const T *const from =
+              columns + ((i * h.kernel + j) * w.kernel + k) * windows_ + (in_d * h.windows() + in_h) * w.windows();
+          const int64_t x0 = k * w.dilate - w.pad;
+          const Range windows = windows_in(w, x0, first, first + count);
+          Sum *const at = sums + (x0 - first);
+          with_stride(w.stride, [&, at](auto stride) {
+            for (int64_t n = windows.begin; n < windows.end; ++n) {
+              at[n * stride] = pointwise::add(at[n * stride], Sum(from[n]));
+            }
+          });
         }
       }
     }
-    return result;
   }
 };
 

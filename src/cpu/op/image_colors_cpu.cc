@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 
-#include "cpu/op/partial_sums.hpp"
 #include "cpu/op/pointwise_loops.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/partial_sums.hpp"
 #include "op/random_math.hpp"
 
 namespace cohort {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/dtype_cast.hpp"
+#include "cpu/copy_line.hpp"
 #include "cpu/op/element_sum.hpp"
 #include "cpu/op/pointwise_loops.hpp"
 #include "cpu/parallel.hpp"
@@ -64,6 +65,7 @@ class TakeKernel final : public Kernel {
   }
   void run(const Args &args, const Lane &) const override {
     if (kBackward) std::memset(args.outputs[0], 0, size_t(whole_.size()) * sizeof(T));
+    const auto copy_row = copy_line_of(size_t(inner_) * sizeof(T));
     for (int64_t i = 0; i < count_; ++i) {
       const int64_t index = indices_.at(args.inputs[1], i);
       for (int64_t o = 0; o < outer_; ++o) {
@@ -71,7 +73,7 @@ class TakeKernel final : public Kernel {
         if constexpr (kBackward) {
           accumulate(args.out<T>(0) + in_whole, args.in<T>(0) + in_part, inner_);
         } else {
-          std::copy_n(args.in<T>(0) + in_whole, inner_, args.out<T>(0) + in_part);
+          copy_row(args.in<T>(0) + in_whole, args.out<T>(0) + in_part, size_t(inner_) * sizeof(T));
         }
       }
     }

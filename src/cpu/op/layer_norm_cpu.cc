@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/op/partial_sums.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/partial_sums.hpp"
 
 namespace cohort {
 namespace {
@@ -23,16 +23,20 @@ Extent extent_of(const LayerNormAttrs &a, const Shape &data) {
   return {data.size(0, axis), data[axis], data.size(axis + 1, data.rank())};
 }
 
-// One row of contiguous elements of C.
+// Rows of contiguous elements of C.
 template <typename C>
-struct NormRow {
-  static void run(const C *x, const C *gamma, const C *beta, C *y, int64_t cols, C eps, C *mean_out, C *std_out) {
-    const C mean = sum_over<C>(cols, [=](int64_t i) { return x[i]; }) / C(cols);
-    const C variance = sum_over<C>(cols, [=](int64_t i) { return (x[i] - mean) * (x[i] - mean); }) / C(cols);
-    const C std = std::sqrt(variance + eps), scale = 1 / std;
-    for (int64_t i = 0; i < cols; ++i) y[i] = (x[i] - mean) * scale * gamma[i] + beta[i];
-    *mean_out = mean;
-    *std_out = std;
+struct NormRows {
+  static void run(const C *x, const C *gamma, const C *beta, C *y, int64_t rows, int64_t cols, C eps, C *means,
+                  C *stds) {
+    for (int64_t row = 0; row < rows; ++row, x += cols, y += cols) {
+      const C mean = sum_over<C>(cols, [=](int64_t i) { return x[i]; }) / C(cols);
+      const C variance = sum_over<C>(cols, [=](int64_t i) { return (x[i] - mean) * (x[i] - mean); }) / C(cols);
+      const C std = std::sqrt(variance + eps), scale = 1 / std;
+      COHORT_INDEPENDENT_ITERATIONS
+      for (int64_t i = 0; i < cols; ++i) y[i] = (x[i] - mean) * scale * gamma[i] + beta[i];
+      if (means) means[row] = mean;
+      if (stds) stds[row] = std;
+    }
   }
 };
 
@@ -47,7 +51,7 @@ class LayerNormForward final : public Kernel {
       : extent_(extent_of(spec.attrs_as<LayerNormAttrs>(), spec.inputs[0].shape)),
         eps_(double(spec.attrs_as<LayerNormAttrs>().eps)),
         dtype_(spec.inputs[0].dtype),
-        row_(best_version<NormRow<float>>()) {}
+        rows_(best_version<NormRows<float>>()) {}
 
   void run(const Args &args, const Lane &lane) const override {
     if (dtype_ == Dtype::kFloat32 && extent_.inner == 1) {
@@ -64,12 +68,8 @@ class LayerNormForward final : public Kernel {
     float *y = args.out<float>(0), *mean = args.out<float>(1), *std = args.out<float>(2);
     const float eps = float(eps_);
     parallel_for(lane, extent_.outer, 1 + 16384 / (cols + 1), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        float m, s;
-        row_(x + row * cols, gamma, beta, y + row * cols, cols, eps, &m, &s);
-        if (mean) mean[row] = m;
-        if (std) std[row] = s;
-      }
+      rows_(x + begin * cols, gamma, beta, y + begin * cols, end - begin, cols, eps, at_or_null(mean, begin),
+            at_or_null(std, begin));
     });
   }
 
@@ -102,7 +102,7 @@ class LayerNormForward final : public Kernel {
   const Extent extent_;
   const double eps_;
   const Dtype dtype_;
-  void (*const row_)(const float *, const float *, const float *, float *, int64_t, float, float *, float *);
+  void (*const rows_)(const float *, const float *, const float *, float *, int64_t, int64_t, float, float *, float *);
 };
 
 // dx of one row, and its share of the gradients of gamma and beta added to sums.

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cpu/op/one_update.hpp"
-#include "cpu/op/partial_sums.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/partial_sums.hpp"
 #include "op/random_math.hpp"
 
 namespace cohort {

@@ -118,18 +118,22 @@ class SVMBackward final : public Kernel {
                    for (int64_t row = begin; row < end; ++row) {
                      int64_t label = 0;
                      load_label_(args.inputs[0], row, &label, 1);
-                     for (int64_t c = 0; c < cols_; ++c) {
-                       // The score of the label shall be above the margin, all others below its negative.
-                       const C sign = c == label ? C(1) : C(-1), score = C(y[row * cols_ + c]);
-                       const C missing = margin - sign * score;
-                       const C slope = missing > 0 ? (attrs_.use_linear ? C(1) : C(2) * missing) : C(0);
-                       grad[row * cols_ + c] = cast_element<T>(-sign * slope * scale);
-                     }
+                     const T *const from = y + row * cols_;
+                     T *const to = grad + row * cols_;
+                     // The score of the label shall be above the margin, all others below its negative.
+                     for (int64_t c = 0; c < cols_; ++c) to[c] = cast_element<T>(slope(margin + C(from[c])) * scale);
+                     if (label < 0 || label >= cols_) continue;
+                     to[label] = cast_element<T>(-slope(margin - C(from[label])) * scale);
                    }
                  });
   }
 
  private:
+  C slope(C missing) const {
+    const C above = missing > 0 ? missing : C(0);
+    return attrs_.use_linear ? C(above > 0) : C(2) * above;
+  }
+
   const SVMOutputAttrs attrs_;
   const int64_t rows_, cols_;
   const LoadBlock load_label_;

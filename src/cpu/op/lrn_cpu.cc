@@ -3,15 +3,46 @@
 #include "op/lrn.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "cpu/op/compute_kernel.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
+#include "op/float_math.hpp"
 
 namespace cohort {
 namespace {
 
-constexpr int64_t kBlock = 128;
+constexpr int64_t kBlock = 1024;
+
+// norm = knorm + factor * the sum of the squares of `lines` lines, `step` apart.
+template <typename C>
+struct Norm {
+  static void run(const C *x, int64_t lines, int64_t step, int64_t count, C knorm, C factor, C *norm) {
+    for (int64_t i = 0; i < count; ++i) norm[i] = x[i] * x[i];
+    for (int64_t line = 1; line < lines; ++line) {
+      const C *const next = x + line * step;
+      for (int64_t i = 0; i < count; ++i) norm[i] += next[i] * next[i];
+    }
+    for (int64_t i = 0; i < count; ++i) norm[i] = knorm + factor * norm[i];
+  }
+};
+
+// x^-0.75 = r^3 with r = x^-0.25, by Newton's steps from a start that the bits of x give. False: some x is not one of
+// those that this is right for.
+struct UsualPower {
+  static bool run(const float *x, int64_t count, float *y) {
+    int32_t unusual = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      float r = pointwise::float_of(0x4f584000u - (pointwise::bits_of(x[i]) >> 2));
+      for (int step = 0; step < 3; ++step) r *= 1.25f - 0.25f * x[i] * ((r * r) * (r * r));
+      y[i] = r * r * r;
+      unusual |= !(x[i] > 1e-30f) | !(x[i] < 1e30f);
+    }
+    return unusual == 0;
+  }
+};
 
 template <typename C>
 class Lrn {
@@ -25,35 +56,31 @@ class Lrn {
         exp_(pointwise_loop<C>(PointwiseCode::kExp)) {}
 
  protected:
-  // Calls fn(offset of a sample, first place, number of places) for all blocks.
+  int64_t blocks_of_sample() const { return (places_ + kBlock - 1) / kBlock; }
+  int64_t num_blocks() const { return batch_ * blocks_of_sample(); }
+  // Calls fn(block, offset of its sample, its first place, its number of places) for all blocks.
   template <typename Fn>
   void blocks(const Lane &lane, Fn &&fn) const {
-    const int64_t per_sample = (places_ + kBlock - 1) / kBlock;
-    parallel_for(lane, batch_ * per_sample, 1 + 4096 / (channels_ * std::min(places_, kBlock) + 1),
+    parallel_for(lane, num_blocks(), 1 + 4096 / (channels_ * std::min(places_, kBlock) + 1),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t i = begin; i < end; ++i) {
-                     const int64_t first = i % per_sample * kBlock;
-                     fn(i / per_sample * channels_ * places_, first, std::min(kBlock, places_ - first));
+                     const int64_t first = i % blocks_of_sample() * kBlock;
+                     fn(i, i / blocks_of_sample() * channels_ * places_, first, std::min(kBlock, places_ - first));
                    }
                  });
   }
-  // Calls fn(offset of a channel) for the neighbours of one.
-  template <typename Fn>
-  void neighbours(int64_t channel, Fn &&fn) const {
-    const int64_t reach = (a_.nsize - 1) / 2;
-    for (int64_t c = std::max<int64_t>(channel - reach, 0); c <= std::min(channel + reach, channels_ - 1); ++c) {
-      fn(c * places_);
-    }
-  }
+  // The neighbours of a channel.
+  int64_t first_of(int64_t channel) const { return std::max<int64_t>(channel - (a_.nsize - 1) / 2, 0); }
+  int64_t behind_of(int64_t channel) const { return std::min<int64_t>(channel + (a_.nsize - 1) / 2 + 1, channels_); }
   // norm = knorm + alpha / nsize * sum(x^2) and power = norm^-beta at a block of a channel; x points to the block in
   // channel 0.
   void norm_of(const C *x, int64_t channel, int64_t count, C *norm, C *power) const {
-    std::fill_n(norm, count, C(0));
-    neighbours(channel, [&](int64_t at) {
-      for (int64_t i = 0; i < count; ++i) norm[i] += x[at + i] * x[at + i];
-    });
-    const C factor = C(a_.alpha) / C(a_.nsize);
-    for (int64_t i = 0; i < count; ++i) norm[i] = C(a_.knorm) + factor * norm[i];
+    const int64_t first = first_of(channel);
+    norm_(x + first * places_, behind_of(channel) - first, places_, count, C(a_.knorm), C(a_.alpha) / C(a_.nsize),
+          norm);
+    if constexpr (std::is_same_v<C, float>) {
+      if (a_.beta == 0.75f && usual_power_(norm, count, power)) return;
+    }
     log_(norm, nullptr, nullptr, 0, 0, power, count);
     for (int64_t i = 0; i < count; ++i) power[i] *= -C(a_.beta);
     exp_(power, nullptr, nullptr, 0, 0, power, count);
@@ -62,6 +89,8 @@ class Lrn {
   const LrnAttrs a_;
   const int64_t batch_, channels_, places_;
   const PointwiseLoop<C> log_, exp_;
+  void (*const norm_)(const C *, int64_t, int64_t, int64_t, C, C, C *) = best_version<Norm<C>>();
+  bool (*const usual_power_)(const float *, int64_t, float *) = best_version<UsualPower>();
 };
 
 template <typename C>
@@ -70,7 +99,7 @@ class LrnForward : Lrn<C> {
   using Lrn<C>::Lrn;
   size_t extra() const { return 0; }
   void run(const C *const *in, C *const *out, C *, const Lane &lane) const {
-    this->blocks(lane, [&](int64_t sample, int64_t first, int64_t count) {
+    this->blocks(lane, [&](int64_t, int64_t sample, int64_t first, int64_t count) {
       const C *const x = in[0] + sample + first;
       C *const y = out[0] + sample + first;
       C norm[kBlock], power[kBlock];
@@ -88,31 +117,37 @@ template <typename C>
 class LrnBackward : Lrn<C> {
  public:
   using Lrn<C>::Lrn;
-  size_t extra() const { return size_t(this->batch_ * this->channels_ * this->places_); }
+  size_t extra() const { return size_t(this->num_blocks() * ring() * kBlock); }  // ratios of neighbours, of each block
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
     const C factor = 2 * C(this->a_.alpha) * C(this->a_.beta) / C(this->a_.nsize);
-    this->blocks(lane, [&](int64_t sample, int64_t first, int64_t count) {
+    this->blocks(lane, [&](int64_t index, int64_t sample, int64_t first, int64_t count) {
       const C *const dy = in[0] + sample + first, *const x = in[1] + sample + first;
-      C *const dx = out[0] + sample + first, *const ratio = extra + sample + first;
+      C *const dx = out[0] + sample + first, *const ratios = extra + index * ring() * kBlock;
       C norm[kBlock], power[kBlock];
-      for (int64_t c = 0; c < this->channels_; ++c) {
-        const int64_t at = c * this->places_;
-        this->norm_of(x, c, count, norm, power);
-        for (int64_t i = 0; i < count; ++i) {
-          dx[at + i] = dy[at + i] * power[i];
-          ratio[at + i] = dx[at + i] * x[at + i] / norm[i];
+      for (int64_t c = 0; c < this->channels_ + ring() / 2; ++c) {
+        if (c < this->channels_) {
+          const int64_t at = c * this->places_;
+          C *const ratio = ratios + c % ring() * kBlock;
+          this->norm_of(x, c, count, norm, power);
+          for (int64_t i = 0; i < count; ++i) {
+            dx[at + i] = dy[at + i] * power[i];
+            ratio[i] = dx[at + i] * x[at + i] / norm[i];
+          }
         }
-      }
-      for (int64_t c = 0; c < this->channels_; ++c) {
+        const int64_t done = c - ring() / 2, at = done * this->places_;  // all of its neighbours have ratios
+        if (done < 0) continue;
         C sum[kBlock] = {};
-        this->neighbours(c, [&](int64_t at) {
-          for (int64_t i = 0; i < count; ++i) sum[i] += ratio[at + i];
-        });
-        const int64_t at = c * this->places_;
+        for (int64_t k = this->first_of(done); k < this->behind_of(done); ++k) {
+          const C *const ratio = ratios + k % ring() * kBlock;
+          for (int64_t i = 0; i < count; ++i) sum[i] += ratio[i];
+        }
         for (int64_t i = 0; i < count; ++i) dx[at + i] -= factor * x[at + i] * sum[i];
       }
     });
   }
+
+ private:
+  int64_t ring() const { return (this->a_.nsize - 1) / 2 * 2 + 1; }
 };
 
 COHORT_KERNEL_BY(cpu, LRN, make_compute<LrnForward>);

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "cpu/op/one_update.hpp"
-#include "cpu/op/partial_sums.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/partial_sums.hpp"
 
 namespace cohort {
 namespace {

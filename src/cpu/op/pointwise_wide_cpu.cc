@@ -23,10 +23,12 @@ struct ConvertBody {
   }
 };
 
-// 16-bit floats convert in vectors; the rest is rare.
+// 16-bit floats and int32 convert in vectors; the rest is rare.
+template <typename T>
+constexpr bool kIsUsual = kIsHalf<T> || std::is_same_v<T, int32_t>;
 template <typename U, typename T>
 void convert(const T *from, U *to, int64_t count) {
-  if constexpr (kIsHalf<T> || kIsHalf<U>) {
+  if constexpr (kIsUsual<T> || kIsUsual<U>) {
     static const auto loop = best_version<ConvertBody<U, T>>();
     loop(from, to, count);
   } else {
@@ -68,14 +70,18 @@ LoadBlock load_block(Dtype from, Dtype compute) {
   });
 }
 
+namespace {
+template <typename T>
+struct LoadIndices {
+  static void run(const void *source, int64_t offset, void *to, int64_t count) {
+    const T *const x = static_cast<const T *>(source) + offset;
+    std::transform(x, x + count, static_cast<int64_t *>(to), to_index<T>);
+  }
+};
+}  // namespace
+
 LoadBlock load_indices(Dtype from) {
-  return dispatch(from, [](auto t) -> LoadBlock {
-    using T = decltype(t);
-    return [](const void *source, int64_t offset, void *to, int64_t count) {
-      const T *const x = static_cast<const T *>(source) + offset;
-      std::transform(x, x + count, static_cast<int64_t *>(to), to_index<T>);
-    };
-  });
+  return dispatch(from, [](auto t) -> LoadBlock { return best_version<LoadIndices<decltype(t)>>(); });
 }
 
 StoreBlock store_block(Dtype compute, Dtype to) {

@@ -4,8 +4,10 @@
 #include "kernels/pooling_windows.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "cpu/dnnl_kernel.hpp"
+#include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
 
 namespace cohort {
@@ -14,14 +16,144 @@ namespace {
 using namespace dnn;
 using namespace pooling;
 
+// ---- sums and norms of a line of places at a time ------------------------------------------------------------------
+
+// Calls fn(how far neighbours are apart), with a constant where that is usual: those loops are vectorised.
+template <typename Fn>
+void with_step(int64_t step, Fn &&fn) {
+  if (step == 1) return fn(std::integral_constant<int64_t, 1>());
+  if (step == 2) return fn(std::integral_constant<int64_t, 2>());
+  fn(step);
+}
+
+// sums[i] += x[i * step]^power
+template <typename T>
+struct TakeElements {
+  using Sum = typename Accumulator<T>::type;
+  static void run(int power, const T *x, int64_t step, int64_t count, Sum *sums) {
+    with_step(step, [=](auto apart) {
+      const auto each = [=](auto &&powered) {
+        COHORT_INDEPENDENT_ITERATIONS
+        for (int64_t i = 0; i < count; ++i) sums[i] += powered(cast_element<Sum>(x[i * apart]));
+      };
+      if (power == 1) return each([](Sum element) { return element; });
+      if (power == 2) return each([](Sum element) { return element * element; });
+      each([](Sum element) { return element * element * element; });
+    });
+  }
+};
+
+// sums[i * step] += shares[i] (x[i * x_step] / norms[i])^power; nothing where the norm is 0.
+template <typename T>
+struct GiveShares {
+  using Sum = typename Accumulator<T>::type;
+  static void run(int power, const Sum *shares, const Sum *norms, const T *x, int64_t x_step, int64_t step,
+                  int64_t count, Sum *sums) {
+    with_step(step, [=](auto apart) {
+      COHORT_INDEPENDENT_ITERATIONS
+      for (int64_t i = 0; i < count; ++i) {
+        Sum given = shares[i];
+        if (power > 0) {
+          const Sum share = cast_element<Sum>(x[i * x_step]) / norms[i];
+          given = norms[i] == 0 ? Sum(0) : given * (power == 1 ? share : share * share);
+        }
+        sums[i * apart] += given;
+      }
+    });
+  }
+};
+
+// The elements of the windows of places [begin, end) of a line, the same one of all of them at a time: calls fn(first
+// place that has it, behind the last one, where it is in the data for the first one). Rows of windows are taken in
+// order, each of them from its end with `back`.
+template <typename Fn>
+void elements_of_line(const Windows &w, int64_t line, int64_t begin, int64_t end, bool back, Fn &&fn) {
+  const Window window = window_at(w, line * w.out[2]);
+  const int64_t stride = w.stride[2], width = w.in[2];
+  for (int64_t i = window.begin[0]; i < window.end[0]; ++i) {
+    for (int64_t j = window.begin[1]; j < window.end[1]; ++j) {
+      for (int64_t k = 0; k < w.kernel[2]; ++k) {
+        const int64_t shift = (back ? w.kernel[2] - 1 - k : k) - w.pad[2];
+        // Most lines need no division.
+        const int64_t first = shift + begin * stride >= 0 ? begin : std::max(begin, (stride - 1 - shift) / stride);
+        const int64_t beyond = (end - 1) * stride + shift - (width - 1);
+        const int64_t last = beyond <= 0 ? end : end - (beyond + stride - 1) / stride;
+        if (first < last) fn(first, last, (i * w.in[1] + j) * width + first * stride + shift);
+      }
+    }
+  }
+}
+
+constexpr int64_t kPlaces = 512;  // at once
+
+// Whether lines are long enough.
+bool goes_by_lines(const PoolRun &pool) { return pool.type != PoolingAttrs::kMax && pool.windows.out[2] >= 8; }
+int power_of(const PoolRun &pool) { return pool.type == PoolingAttrs::kLp ? pool.p : 1; }
+
+template <typename T>
+struct PoolLines {
+  using Sum = typename Accumulator<T>::type;
+  static void run(const PoolRun &pool, const T *x, T *y) {
+    const Windows &w = pool.windows;
+    Sum sums[kPlaces];
+    for (int64_t line = 0; line < w.out[0] * w.out[1]; ++line) {
+      for (int64_t begin = 0; begin < w.out[2]; begin += kPlaces) {
+        const int64_t end = std::min(begin + kPlaces, w.out[2]), place = line * w.out[2] + begin;
+        std::fill_n(sums, end - begin, Sum(0));
+        elements_of_line(w, line, begin, end, false, [&](int64_t first, int64_t last, int64_t at) {
+          TakeElements<T>::run(power_of(pool), x + at * w.in_step, w.stride[2] * w.in_step, last - first,
+                               sums + first - begin);
+        });
+        for (int64_t i = 0; i < end - begin; ++i) {
+          Sum value = sums[i];
+          if (pool.type == PoolingAttrs::kAvg) value /= Sum(window_at(w, place + i).divisor);
+          if (pool.type == PoolingAttrs::kLp) value = root(value, pool.p);
+          y[(place + i) * w.out_step] = cast_element<T>(value);
+        }
+      }
+    }
+  }
+};
+
+// sums: of the elements of the plane, zeros before.
+template <typename T>
+struct GiveLines {
+  using Sum = typename Accumulator<T>::type;
+  static void run(const PoolRun &pool, const T *dy, const T *x, const T *y, Sum *sums) {
+    const Windows &w = pool.windows;
+    Sum shares[kPlaces], norms[kPlaces];
+    for (int64_t line = 0; line < w.out[0] * w.out[1]; ++line) {
+      for (int64_t begin = 0; begin < w.out[2]; begin += kPlaces) {
+        const int64_t end = std::min(begin + kPlaces, w.out[2]), place = line * w.out[2] + begin;
+        for (int64_t i = 0; i < end - begin; ++i) {
+          shares[i] = cast_element<Sum>(dy[(place + i) * w.out_step]);
+          if (pool.type == PoolingAttrs::kAvg) shares[i] /= Sum(window_at(w, place + i).divisor);
+          if (pool.type == PoolingAttrs::kLp) norms[i] = cast_element<Sum>(y[(place + i) * w.out_step]);
+        }
+        elements_of_line(w, line, begin, end, true, [&](int64_t first, int64_t last, int64_t at) {
+          GiveShares<T>::run(power_of(pool) - 1, shares + first - begin, norms + first - begin, x + at * w.in_step,
+                             w.stride[2] * w.in_step, w.stride[2], last - first, sums + at);
+        });
+      }
+    }
+  }
+};
+
+// ---- a place at a time ---------------------------------------------------------------------------------------------
+
 template <typename T>
 void pool_forward(const PoolRun &pool, const T *data, T *result, const Lane &lane) {
   using Sum = typename Accumulator<T>::type;
   const Windows &w = pool.windows;
+  const auto pool_lines = best_version<PoolLines<T>>();
   parallel_for(lane, w.planes, 1, [&](int64_t first, int64_t last) {
     for (int64_t plane = first; plane < last; ++plane) {
       const T *x = data + pool.in_plane(plane);
       T *y = result + pool.out_plane(plane);
+      if (goes_by_lines(pool)) {
+        pool_lines(pool, x, y);
+        continue;
+      }
       for (int64_t place = 0; place < pool.num_places(); ++place) {
         const Window window = window_at(w, place);
         Sum value = pool.type == PoolingAttrs::kMax && !window.has_zeros ? lowest<T>() : Sum(0);
@@ -50,6 +182,7 @@ void pool_backward(const PoolRun &pool, const T *head, const T *data, const T *r
                    typename Accumulator<T>::type *scratch, const Lane &lane) {
   using Sum = typename Accumulator<T>::type;
   const Windows &w = pool.windows;
+  const auto give_lines = best_version<GiveLines<T>>();
   parallel_for(lane, w.planes, 1, [&](int64_t first, int64_t last) {
     for (int64_t plane = first; plane < last; ++plane) {
       const T *dy = head + pool.out_plane(plane), *x = data + pool.in_plane(plane), *y = result + pool.out_plane(plane);
@@ -57,7 +190,9 @@ void pool_backward(const PoolRun &pool, const T *head, const T *data, const T *r
       Sum *const sums = scratch + plane * pool.num_elements();
       std::fill_n(sums, pool.num_elements(), Sum(0));
       const auto add = [&](int64_t at, Sum value) { sums[at / w.in_step] += value; };
-      for (int64_t place = 0; place < pool.num_places(); ++place) {
+      const bool by_lines = goes_by_lines(pool);
+      if (by_lines) give_lines(pool, dy, x, y, sums);
+      for (int64_t place = 0; !by_lines && place < pool.num_places(); ++place) {
         const Window window = window_at(w, place);
         const Sum g = cast_element<Sum>(dy[place * w.out_step]);
         if (pool.type == PoolingAttrs::kMax) {

@@ -8,7 +8,9 @@
 #include "cpu/op/pointwise_loops.hpp"
 #include "cpu/op/softmax_rows.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/partial_sums.hpp"
 #include "kernels/softmax_problem.hpp"
 
 namespace cohort {
@@ -57,6 +59,8 @@ class SoftmaxForward final : public Kernel {
       }
       if (p_.uses_length) {
         with_lengths(x, y, begin, end, args);
+      } else if (p_.log && p_.inner == 1) {
+        softmax_.log_rows(x, y, end - begin, p_.cols);
       } else if (p_.log) {
         for (int64_t o = begin; o < end; ++o) log_slab(x + (o - begin) * slab, y + (o - begin) * slab);
       } else if (p_.inner == 1) {
@@ -94,6 +98,11 @@ class SoftmaxForward final : public Kernel {
     for (int64_t o = begin; o < end; ++o, x += p_.cols * p_.inner, y += p_.cols * p_.inner) {
       for (int64_t j = 0; j < p_.inner; ++j) {
         const int64_t length = length_at(load_length_, args, o * p_.inner + j, p_.cols);
+        if (p_.inner == 1) {
+          softmax_.rows(x, y, 1, length);
+          std::fill(y + length, y + p_.cols, C(0));
+          continue;
+        }
         C top = length > 0 ? x[j] : C(0), sum = 0;
         for (int64_t c = 1; c < length; ++c) top = std::max(top, x[c * p_.inner + j]);
         for (int64_t c = 0; c < p_.cols; ++c) {
@@ -111,6 +120,25 @@ class SoftmaxForward final : public Kernel {
   const SoftmaxRows<C> softmax_;
   LoadBlock load_, load_length_ = nullptr;
   StoreBlock store_;
+};
+
+template <typename C>
+struct RowSum {
+  static C run(const C *x, int64_t count) {
+    return sum_over<C>(count, [=](int64_t i) { return x[i]; });
+  }
+};
+
+// dx = (dy - sum(dy y)) y scale, of each row.
+template <typename C>
+struct RowGradients {
+  static void run(const C *dy, const C *y, int64_t rows, int64_t cols, C scale, C *dx) {
+    for (int64_t row = 0; row < rows; ++row, dy += cols, y += cols, dx += cols) {
+      const C sum = sum_over<C>(cols, [=](int64_t i) { return dy[i] * y[i]; });
+      COHORT_INDEPENDENT_ITERATIONS
+      for (int64_t i = 0; i < cols; ++i) dx[i] = (dy[i] - sum) * y[i] * scale;
+    }
+  }
 };
 
 // Inputs: head gradient, [lengths,] output. dx = (dy - sum(dy y)) y, of the logarithm dy - exp(y) sum(dy);
@@ -142,9 +170,9 @@ class SoftmaxBackward final : public Kernel {
         y = output;
       }
       if (p_.uses_length) with_lengths(dy, y, dx, begin, end, args);
-      for (int64_t o = 0; o < end - begin && !p_.uses_length; ++o) {
-        p_.inner == 1 ? row(dy + o * slab, y + o * slab, dx + o * slab)
-                      : columns(dy + o * slab, y + o * slab, dx + o * slab);
+      if (p_.inner == 1 && !p_.uses_length) rows(dy, y, end - begin, dx);
+      for (int64_t o = 0; o < end - begin && p_.inner != 1 && !p_.uses_length; ++o) {
+        columns(dy + o * slab, y + o * slab, dx + o * slab);
       }
       if (needs_scratch(p_)) store_(dx, args.out<void>(0), first, count);
     });
@@ -157,6 +185,11 @@ class SoftmaxBackward final : public Kernel {
     for (int64_t o = begin; o < end; ++o, dy += p_.cols * p_.inner, y += p_.cols * p_.inner, dx += p_.cols * p_.inner) {
       for (int64_t j = 0; j < p_.inner; ++j) {
         const int64_t length = length_at(load_length_, args, o * p_.inner + j, p_.cols);
+        if (p_.inner == 1) {
+          rows_(dy, y, 1, length, C(p_.scale), dx);
+          std::fill(dx + length, dx + p_.cols, C(0));
+          continue;
+        }
         C sum = 0;
         for (int64_t c = 0; c < length; ++c) sum += dy[c * p_.inner + j] * y[c * p_.inner + j];
         for (int64_t c = 0; c < p_.cols; ++c) {
@@ -167,18 +200,24 @@ class SoftmaxBackward final : public Kernel {
     }
   }
 
-  // Partial sums in a fixed order that a vector register holds.
-  void row(const C *dy, const C *y, C *dx) const {
-    constexpr int64_t kLanes = 16;
-    C partial[kLanes] = {};
-    int64_t i = 0;
-    for (; i + kLanes <= p_.cols; i += kLanes) {
-      for (int64_t k = 0; k < kLanes; ++k) partial[k] += p_.log ? dy[i + k] : dy[i + k] * y[i + k];
+  void rows(const C *dy, const C *y, int64_t count, C *dx) const {
+    const int64_t cols = p_.cols;
+    if (!p_.log) return rows_(dy, y, count, cols, C(p_.scale), dx);
+    C powers[kBlock];  // of a part of a row, or of several rows
+    const int64_t together = std::max<int64_t>(1, kBlock / cols);
+    for (int64_t row = 0; row < count; row += together) {
+      const int64_t last = std::min(row + together, count), width = std::min(kBlock, (last - row) * cols);
+      if (together > 1) exp_(y + row * cols, nullptr, nullptr, C(0), C(0), powers, width);
+      for (int64_t r = row; r < last; ++r) {
+        const C sum = row_sum_(dy + r * cols, cols);
+        for (int64_t first = 0; first < cols; first += kBlock) {
+          const int64_t at = r * cols + first, part = std::min(kBlock, cols - first);
+          if (together == 1) exp_(y + at, nullptr, nullptr, C(0), C(0), powers, part);
+          const C *const power = powers + (together == 1 ? 0 : (r - row) * cols);
+          for (int64_t i = 0; i < part; ++i) dx[at + i] = (dy[at + i] - power[i] * sum) * C(p_.scale);
+        }
+      }
     }
-    C sum = 0;
-    for (C part : partial) sum += part;
-    for (; i < p_.cols; ++i) sum += p_.log ? dy[i] : dy[i] * y[i];
-    finish(dy, y, dx, p_.cols, [=](int64_t) { return sum; });
   }
 
   void columns(const C *dy, const C *y, C *dx) const {
@@ -217,6 +256,8 @@ class SoftmaxBackward final : public Kernel {
   const Problem p_;
   const int output_;
   const PointwiseLoop<C> exp_;
+  void (*const rows_)(const C *, const C *, int64_t, int64_t, C, C *) = best_version<RowGradients<C>>();
+  C (*const row_sum_)(const C *, int64_t) = best_version<RowSum<C>>();
   LoadBlock load_, load_length_ = nullptr;
   StoreBlock store_;
 };

@@ -15,6 +15,8 @@ class SoftmaxRows {
   SoftmaxRows();
   // count rows of `cols` contiguous elements. y may be x.
   void rows(const C *x, C *y, int64_t count, int64_t cols) const;
+  // The same of their logarithms: y = x - max - log(sum(exp(x - max))).
+  void log_rows(const C *x, C *y, int64_t count, int64_t cols) const;
   // One slab (cols, inner), along cols. y may be x.
   void slab(const C *x, C *y, int64_t cols, int64_t inner) const;
 
@@ -22,6 +24,7 @@ class SoftmaxRows {
   const PointwiseLoop<C> exp_, exp_less_;
   C (*const top_)(const C *x, int64_t count);  // of a row: its largest element
   void (*const norm_)(C *y, int64_t count);    // of a row: by its sum
+  C (*const sum_)(const C *x, int64_t count);
 };
 
 extern template class SoftmaxRows<float>;

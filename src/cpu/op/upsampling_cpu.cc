@@ -2,6 +2,7 @@
 #include "op/upsampling.hpp"
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "cpu/op/compute_kernel.hpp"
@@ -53,18 +54,39 @@ class UpNearest {
 
  private:
   void spread(const Enlarged &e, const C *from, C *to, bool add) const {
-    for (int64_t y = 0; y < height_; ++y) {
-      for (int64_t x = 0; x < width_; ++x) {
-        const C value = from[y / e.repeat_y * e.width + x / e.repeat_x];
-        to[y * width_ + x] = add ? to[y * width_ + x] + value : value;
+    for (int64_t y = 0; y < height_; ++y, to += width_) {
+      const C *const line = from + y / e.repeat_y * e.width;
+      if (!add && y % e.repeat_y > 0) {
+        std::copy_n(to - width_, width_, to);
+        continue;
       }
+      with_repeat(e.repeat_x, [=](auto repeat) {
+        for (int64_t x = 0; x < e.width; ++x) {
+          for (int64_t k = 0; k < repeat; ++k) {
+            to[x * repeat + k] = add ? to[x * repeat + k] + line[x] : line[x];
+          }
+        }
+      });
     }
   }
   void gather(const Enlarged &e, const C *from, C *to) const {
     std::fill_n(to, e.height * e.width, C(0));
-    for (int64_t y = 0; y < height_; ++y) {
-      for (int64_t x = 0; x < width_; ++x) to[y / e.repeat_y * e.width + x / e.repeat_x] += from[y * width_ + x];
+    for (int64_t y = 0; y < height_; ++y, from += width_) {
+      C *const line = to + y / e.repeat_y * e.width;
+      with_repeat(e.repeat_x, [=](auto repeat) {
+        for (int64_t x = 0; x < e.width; ++x) {
+          C sum = line[x];
+          for (int64_t k = 0; k < repeat; ++k) sum += from[x * repeat + k];
+          line[x] = sum;
+        }
+      });
     }
+  }
+  // The usual factor has loops of its own, which are vectorised.
+  template <typename Fn>
+  static void with_repeat(int64_t repeat, Fn &&fn) {
+    if (repeat == 2) return fn(std::integral_constant<int64_t, 2>());
+    fn(repeat);
   }
 
   const bool sums_;

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// _contrib_BilinearResize2D, a line of an image at a time, with what places read of which elements found at bind.
+#include <vector>
+
+#include "cpu/op/compute_kernel.hpp"
+#include "kernels/backend.hpp"
+#include "kernels/resized_images.hpp"
+
+namespace cohort {
+namespace {
+
+template <typename C>
+std::vector<typename ResizeAxis<C>::Between> places_of(const ResizeAxis<C> &axis) {
+  std::vector<typename ResizeAxis<C>::Between> places;
+  for (int64_t i = 0; i < axis.count; ++i) places.push_back(axis.at(i));
+  return places;
+}
+
+template <typename C>
+class BilinearResize {
+ public:
+  explicit BilinearResize(const StepSpec &spec)
+      : s_(spec.inputs[0].shape, spec.outputs[0].shape),
+        rows_(places_of<C>({s_.height, s_.tall, spec.attrs_as<BilinearResizeAttrs>().align_corners})),
+        columns_(places_of<C>({s_.width, s_.wide, spec.attrs_as<BilinearResizeAttrs>().align_corners})) {}
+  size_t extra() const { return size_t(s_.planes * s_.wide * 2); }  // two lines of an image, of the new width
+  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
+    parallel_for(lane, s_.planes, 1 + kCheapGrain / (s_.tall * s_.wide + 1), [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        resize(in[0] + p * s_.height * s_.width, out[0] + p * s_.tall * s_.wide, extra + p * s_.wide * 2);
+      }
+    });
+  }
+
+ private:
+  void resize(const C *from, C *to, C *lines) const {
+    int64_t held[2] = {-1, -1};  // neighbours among the lines go to different places
+    const auto line = [&](int64_t y) {
+      C *const widened = lines + y % 2 * s_.wide;
+      if (held[y % 2] != y) widen_line(from + y * s_.width, widened);
+      held[y % 2] = y;
+      return widened;
+    };
+    for (const auto &y : rows_) {
+      const C *const low = line(y.low), *const high = line(y.high);
+      const C v = y.weight;
+      for (int64_t j = 0; j < s_.wide; ++j) to[j] = (1 - v) * low[j] + v * high[j];
+      to += s_.wide;
+    }
+  }
+  void widen_line(const C *from, C *to) const {
+    for (const auto &x : columns_) *to++ = (1 - x.weight) * from[x.low] + x.weight * from[x.high];
+  }
+
+  const ImagePair s_;
+  const std::vector<typename ResizeAxis<C>::Between> rows_, columns_;
+};
+
+// Who reads each element of an axis, and how much of it.
+template <typename C>
+class Readers {
+ public:
+  struct Reader {
+    int64_t place;
+    C share;
+  };
+  explicit Readers(const ResizeAxis<C> &axis) {
+    for (int64_t element = 0; element < axis.length; ++element) {
+      for (int64_t i = axis.first_over(element); i < axis.behind_over(element); ++i) {
+        if (axis.share(i, element) != 0) readers_.push_back({i, axis.share(i, element)});
+      }
+      ends_.push_back(readers_.size());
+    }
+  }
+  // Calls fn(place, share) for the readers of an element.
+  template <typename Fn>
+  void each(int64_t element, Fn &&fn) const {
+    for (size_t i = element > 0 ? ends_[size_t(element) - 1] : 0; i < ends_[size_t(element)]; ++i) {
+      fn(readers_[i].place, readers_[i].share);
+    }
+  }
+
+ private:
+  std::vector<Reader> readers_;
+  std::vector<size_t> ends_;
+};
+
+template <typename C>
+class BilinearResizeBackward {
+ public:
+  explicit BilinearResizeBackward(const StepSpec &spec)
+      : s_(spec.outputs[0].shape, spec.inputs[0].shape),
+        like_bytes_(spec.outputs.size() > 1 ? size_t(spec.outputs[1].shape.size()) * sizeof(C) : 0),
+        rows_({s_.height, s_.tall, spec.attrs_as<BilinearResizeAttrs>().align_corners}),
+        columns_({s_.width, s_.wide, spec.attrs_as<BilinearResizeAttrs>().align_corners}) {}
+  size_t extra() const { return size_t(s_.planes * s_.wide); }  // what a line of the image gets of each column
+  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
+    if (out[1]) zero_bytes(lane, out[1], like_bytes_);
+    if (!out[0]) return;
+    parallel_for(lane, s_.planes, 1 + kCheapGrain / (s_.tall * s_.wide + 1), [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        gather(in[0] + p * s_.tall * s_.wide, out[0] + p * s_.height * s_.width, extra + p * s_.wide);
+      }
+    });
+  }
+
+ private:
+  void gather(const C *head, C *to, C *line) const {
+    for (int64_t y = 0; y < s_.height; ++y) {
+      std::fill_n(line, s_.wide, C(0));
+      rows_.each(y, [&](int64_t i, C share) {
+        const C *const from = head + i * s_.wide;
+        for (int64_t j = 0; j < s_.wide; ++j) line[j] += share * from[j];
+      });
+      for (int64_t x = 0; x < s_.width; ++x) {
+        C sum = 0;
+        columns_.each(x, [&](int64_t j, C share) { sum += share * line[j]; });
+        *to++ = sum;
+      }
+    }
+  }
+
+  const ImagePair s_;
+  const size_t like_bytes_;
+  const Readers<C> rows_, columns_;
+};
+
+COHORT_KERNEL_BY(cpu, _contrib_BilinearResize2D, make_compute<BilinearResize>);
+COHORT_KERNEL_BY(cpu, _backward__contrib_BilinearResize2D, make_compute<BilinearResizeBackward>);
+
+}  // namespace
+}  // namespace cohort

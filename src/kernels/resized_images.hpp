@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernels of op/image_resize.hpp share: sizes, and where the places of one image lie in the other. Compiled by
+// nvcc, too.
+#pragma once
+
+#include "op/image_resize.hpp"
+
+namespace cohort {
+
+// Sizes of the images on both sides: of (batch * channels) planes.
+struct ImagePair {
+  int64_t planes, height, width, tall, wide;  // data, result
+
+  ImagePair(const Shape &in, const Shape &out)
+      : planes(in[0] * in[1]), height(in[2]), width(in[3]), tall(out[2]), wide(out[3]) {}
+};
+
+// Where `count` places lie among `length` elements.
+template <typename C>
+struct ResizeAxis {
+  int64_t length, count;
+  C slope = 1, start = 0;
+  bool shifted = false;  // centres of elements meet, not corners
+
+  ResizeAxis(int64_t data, int64_t result, bool align_corners) : length(data), count(result) {
+    if (count <= 1 || length == count) return;
+    slope = align_corners ? C(length - 1) / C(count - 1) : C(length) / C(count);
+    start = align_corners ? C(0) : C(0.5) * slope - C(0.5);
+    shifted = !align_corners;
+  }
+
+  // (1 - weight) of `low` and weight of `high`.
+  struct Between {
+    int64_t low, high;
+    C weight;
+  };
+  COHORT_HOST_DEVICE Between at(int64_t i) const {
+    const C exact = shifted ? slope * (C(i) + C(0.5)) - C(0.5) : slope * C(i);
+    const C place = exact > 0 ? exact : C(0);
+    const int64_t low = int64_t(place) < length - 1 ? int64_t(place) : length - 1;
+    return {low, low + 1 < length ? low + 1 : length - 1, place - C(low)};
+  }
+  // How much place i reads of an element.
+  COHORT_HOST_DEVICE C share(int64_t i, int64_t element) const {
+    const Between b = at(i);
+    return (b.low == element ? 1 - b.weight : C(0)) + (b.high == element ? b.weight : C(0));
+  }
+  // Places beyond [first, behind) read nothing of an element.
+  COHORT_HOST_DEVICE int64_t first_over(int64_t element) const {
+    if (element == 0 || slope == 0) return 0;
+    const int64_t i = int64_t((C(element) - 1 - start) / slope) - 1;
+    return i < 0 ? 0 : i;
+  }
+  COHORT_HOST_DEVICE int64_t behind_over(int64_t element) const {
+    if (element == length - 1 || slope == 0) return count;
+    const int64_t i = int64_t((C(element) + 1 - start) / slope) + 2;
+    return i < count ? i : count;
+  }
+};
+
+}  // namespace cohort
