@@ -30,7 +30,7 @@ struct CopyLine {
 
 // What copies lines of `bytes` best. They may not overlap.
 inline CopyLine::Function copy_line_of(size_t bytes) {
-  if (bytes >= 2048 && bytes <= 131072) return best_version<CopyLine>();
+  if (bytes >= 512 && bytes <= 131072) return best_version<CopyLine>();
   return [](const void *from, void *to, size_t count) { static_cast<void>(std::memcpy(to, from, count)); };
 }
 

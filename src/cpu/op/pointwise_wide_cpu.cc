@@ -11,8 +11,13 @@ namespace {
 
 template <typename F, int kOperands, bool kInteger>
 PointwiseLoop<int64_t> integer_loop() {
-  if constexpr (kInteger) return pointwise::Body<F, int64_t, kOperands>::run;
-  return nullptr;
+  if constexpr (kInteger && std::is_same_v<F, pointwise::Mul>) {
+    return best_version<pointwise::Body<F, int64_t, kOperands>>();
+  } else if constexpr (kInteger) {
+    return pointwise::Body<F, int64_t, kOperands>::run;
+  } else {
+    return nullptr;
+  }
 }
 
 template <typename U, typename T>
