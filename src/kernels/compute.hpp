@@ -69,7 +69,7 @@ struct Keeps<Body, std::void_t<decltype(&Body::saved_bytes)>> : std::true_type {
 // Body<C> is made from (StepSpec &) and has
 //   size_t extra() const;  elements of C of scratch memory that it wants for itself
 //   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const;
-// where unwanted outputs are null, and inputs that it has put into StepSpec::unread. One that keeps something has
+// where unwanted outputs are null. One that keeps something (Gradient::with_forward) has
 //   size_t saved_bytes() const;  of the forward step
 // too, and its run takes void *saved behind extra, null in a forward step that no backward step follows.
 template <typename C, typename Body>
@@ -100,7 +100,7 @@ class ComputeKernel final : public Kernel {
     BodyInputs<C> in;
     BodyOutputs<C> out;
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (inputs_[i].at >= 0 && args.inputs[i]) {
+      if (inputs_[i].at >= 0) {
         widen(lane, args.inputs[i], inputs_[i].dtype, scratch + inputs_[i].at, inputs_[i].count);
       }
       in.at[i] = inputs_[i].at < 0 ? args.in<C>(int(i)) : scratch + inputs_[i].at;

@@ -110,10 +110,8 @@ class RoiPoolingForward : public RoiPoolingBody<C> {
 template <typename C>
 class RoiPoolingBackward : public RoiPoolingBody<C> {
  public:
-  explicit RoiPoolingBackward(StepSpec &spec)
-      : RoiPoolingBody<C>(spec.attrs_as<RoiPoolingAttrs>(), spec.inputs[1].shape, spec.inputs[2].shape) {
-    spec.unread = {1};
-  }
+  explicit RoiPoolingBackward(const StepSpec &spec)
+      : RoiPoolingBody<C>(spec.attrs_as<RoiPoolingAttrs>(), spec.outputs[0].shape, spec.inputs[1].shape) {}
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, void *saved, const Lane &lane) const {
     using Index = typename RoiPoolingBody<C>::Index;
     const Index *const places = static_cast<const Index *>(saved);
@@ -125,7 +123,7 @@ class RoiPoolingBackward : public RoiPoolingBody<C> {
             C *const to = out[0] + unit * plane;
             fill_elements(to, plane, C(0));
             for (int64_t n = 0; n < this->count_; ++n) {
-              const Region<C> r = this->region(in[2] + 5 * n, n);
+              const Region<C> r = this->region(in[1] + 5 * n, n);
               if (r.image != image) continue;
               const C *const head = in[0] + (n * this->channels_ + c) * bins;
               const Index *const at = places + (n * this->channels_ + c) * bins;

@@ -24,7 +24,7 @@ COHORT_OPERATOR(ROIPooling, RoiPoolingAttrs)
       unify(out[0], Shape{in[1][0], in[0][1], a.pooled_size[0], a.pooled_size[1]}, "output");
     })
     .same_float()
-    .gradient(Gradient::by_kernel({0}, {0, 1}));
+    .gradient(Gradient::by_kernel({0}, {1}).beside_forward());
 
 }  // namespace
 }  // namespace cohort
