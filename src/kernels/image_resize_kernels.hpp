@@ -50,10 +50,10 @@ class AdaptivePoolBackward {
   explicit AdaptivePoolBackward(const StepSpec &spec) : s_(spec.outputs[0].shape, spec.inputs[0].shape) {}
   size_t extra() const { return 0; }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
-    const ImagePair s = s_;
-    const MeanWindows rows{s.height, s.tall}, columns{s.width, s.wide};
     parallel_for(
-        lane, s.planes * s.height, 1, COHORT_BODY(int64_t begin, int64_t end) {
+        lane, s_.planes * s_.height, 1 + 4096 / (s_.width + 1), COHORT_BODY(int64_t begin, int64_t end) {
+          const ImagePair s = s_;
+          const MeanWindows rows{s.height, s.tall}, columns{s.width, s.wide};
           for (int64_t line = begin; line < end; ++line) {
             const int64_t y = line % s.height;
             const C *const head = in[0] + line / s.height * s.tall * s.wide;

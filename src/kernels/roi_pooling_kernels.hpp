@@ -34,11 +34,7 @@ class RoiPoolingBody {
         channels_(data[1]),
         height_(data[2]),
         width_(data[3]),
-        count_(rois[0]) {
-    if (height_ * width_ > INT32_MAX) {
-      throw Error(Code::kUnsupported, text("ROIPooling: expected images of fewer than 2^31 elements, found ", data));
-    }
-  }
+        count_(rois[0]) {}
   size_t extra() const { return 0; }
   size_t saved_bytes() const { return size_t(count_ * channels_ * rows_ * cols_) * sizeof(Index); }
 
@@ -83,7 +79,12 @@ template <typename C>
 class RoiPoolingForward : public RoiPoolingBody<C> {
  public:
   explicit RoiPoolingForward(const StepSpec &spec)
-      : RoiPoolingBody<C>(spec.attrs_as<RoiPoolingAttrs>(), spec.inputs[0].shape, spec.inputs[1].shape) {}
+      : RoiPoolingBody<C>(spec.attrs_as<RoiPoolingAttrs>(), spec.inputs[0].shape, spec.inputs[1].shape) {
+    if (spec.keep_for_backward && this->height_ * this->width_ > INT32_MAX) {
+      throw Error(Code::kUnsupported, text("ROIPooling: a gradient wants images of fewer than 2^31 elements, found ",
+                                           spec.inputs[0].shape));
+    }
+  }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, void *saved, const Lane &lane) const {
     using Index = typename RoiPoolingBody<C>::Index;
     Index *const places = static_cast<Index *>(saved);

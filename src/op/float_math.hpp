@@ -93,7 +93,8 @@ COHORT_HOST_DEVICE inline float exp_of(float x) {
 }
 COHORT_HOST_DEVICE inline double exp_of(double x) { return std::exp(x); }
 
-// e^x - 1, exact for small x; infinite beyond 89, -1 below -18. By halves, as 2^128 is no float.
+// e^x - 1, exact for small x, with the sign of a zero; infinite beyond 89, -1 below -18. By halves, as 2^128 is no
+// float.
 COHORT_HOST_DEVICE inline float expm1_of(float x) {
 #ifdef __CUDA_ARCH__
   return expm1f(x);
@@ -101,7 +102,8 @@ COHORT_HOST_DEVICE inline float expm1_of(float x) {
   const float above = x < -18.0f ? -18.0f : x;
   const ReducedExp e = reduce_exp(above > 89.0f ? 89.0f : above);
   const float half = power_of_two(e.n - 1);
-  return 2.0f * multiply_add(e.power_minus_1(), half, half - 0.5f);
+  const float result = 2.0f * multiply_add(e.power_minus_1(), half, half - 0.5f);
+  return x == 0.0f ? x : result;
 #endif
 }
 COHORT_HOST_DEVICE inline double expm1_of(double x) { return std::expm1(x); }

@@ -124,7 +124,7 @@ static void gradients_go_through_lighting(void **state) {
   }
 }
 
-/* DEF-120: MXNet hands the head gradient on as it is, with its pixels where the output has them. */
+/* DEF-67: MXNet hands the head gradient on as it is, with its pixels where the output has them. */
 static void gradients_go_back_to_their_pixels(void **state) {
   static const struct {
     const char *op;

@@ -359,7 +359,7 @@ static void cross_entropy_is_a_mean_over_rows(void **state) {
   }
 }
 
-/* MET-16, DEF-122: the correlation of all elements counts globally, and a local reset begins it anew. */
+/* MET-16, DEF-70: the correlation of all elements counts globally, and a local reset begins it anew. */
 static void a_correlation_of_all_elements_is_reset_locally(void **state) {
   cohort_metric *metric = metric_with("pearsonr", ATTRS("average", "micro"));
 

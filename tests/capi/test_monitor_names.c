@@ -138,7 +138,7 @@ static void inputs_report_before_their_operator(void **state) {
   cohort_executor_free(square);
 }
 
-/* MON-04: which only inputs have a name, and which go by number, as in MXNet. DEF-121: what an operator works with is
+/* MON-04: which only inputs have a name, and which go by number, as in MXNet. DEF-69: what an operator works with is
  * no output of its. */
 static void an_only_input_goes_by_its_name_or_number(void **state) {
   static const struct {

@@ -189,7 +189,7 @@ static void refused(const char *op, const char *const *attrs, cohort_ndarray *co
   assert_null(outputs);
 }
 
-/* DEF-123: relu of uint8 has nothing to cut off, and its bytes stay uint8. */
+/* DEF-71: relu of uint8 has nothing to cut off, and its bytes stay uint8. */
 static void relu_leaves_bytes_without_a_sign(void **state) {
   const uint8_t given[] = {0, 5, 127, 128, 200, 255};
   const float bounds[] = {0, 1};

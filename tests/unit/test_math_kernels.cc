@@ -151,6 +151,17 @@ TEST(gradients_of_functions_of_one_operand_are_their_slopes) {
   }
 }
 
+TEST(zeros_keep_their_sign) {
+  const OpRun run("expm1", {}, {Array(Shape{2}, Dtype::kFloat32, {-0.0, 0.0})});
+  CHECK(std::signbit(run.outputs()[0].at(0)));
+  CHECK(!std::signbit(run.outputs()[0].at(1)));
+}
+
+TEST(a_window_of_channels_may_exceed_them) {
+  check_gradient("LRN", {{"nsize", "2147483647"}, {"alpha", "1e9"}},
+                 {Array(Shape{1, 3, 2, 2}, Dtype::kFloat64, spread(12, 0.5, 2))});
+}
+
 TEST(inverse_error_function_undoes_the_error_function) {
   for (double x : {-0.999999, -0.9, -0.5, -1e-3, 0.0, 1e-9, 0.3, 0.7, 0.99, 0.9999999}) {
     const OpRun run("erfinv", {}, {Array(Shape{1}, Dtype::kFloat64, {x})});

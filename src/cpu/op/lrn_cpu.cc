@@ -29,16 +29,17 @@ struct Norm {
   }
 };
 
-// x^-0.75 = r^3 with r = x^-0.25, by Newton's steps from a start that the bits of x give. False: some x is not one of
-// those that this is right for.
+// x^-0.75 = r^3 with r = x^-0.25, by Newton's steps from a start that the bits of x give. False: some x is not usual,
+// and its power is wrong.
 struct UsualPower {
+  static bool is_usual(float x) { return (x > 1e-30f) & (x < 1e30f); }
   static bool run(const float *x, int64_t count, float *y) {
     int32_t unusual = 0;
     for (int64_t i = 0; i < count; ++i) {
       float r = pointwise::float_of(0x4f584000u - (pointwise::bits_of(x[i]) >> 2));
       for (int step = 0; step < 3; ++step) r *= 1.25f - 0.25f * x[i] * ((r * r) * (r * r));
       y[i] = r * r * r;
-      unusual |= !(x[i] > 1e-30f) | !(x[i] < 1e30f);
+      unusual |= !is_usual(x[i]);
     }
     return unusual == 0;
   }
@@ -70,8 +71,9 @@ class Lrn {
                  });
   }
   // The neighbours of a channel.
-  int64_t first_of(int64_t channel) const { return std::max<int64_t>(channel - (a_.nsize - 1) / 2, 0); }
-  int64_t behind_of(int64_t channel) const { return std::min<int64_t>(channel + (a_.nsize - 1) / 2 + 1, channels_); }
+  int64_t reach() const { return std::max<int64_t>(std::min<int64_t>((a_.nsize - 1) / 2, channels_ - 1), 0); }
+  int64_t first_of(int64_t channel) const { return std::max<int64_t>(channel - reach(), 0); }
+  int64_t behind_of(int64_t channel) const { return std::min<int64_t>(channel + reach() + 1, channels_); }
   // norm = knorm + alpha / nsize * sum(x^2) and power = norm^-beta at a block of a channel; x points to the block in
   // channel 0.
   void norm_of(const C *x, int64_t channel, int64_t count, C *norm, C *power) const {
@@ -79,8 +81,17 @@ class Lrn {
     norm_(x + first * places_, behind_of(channel) - first, places_, count, C(a_.knorm), C(a_.alpha) / C(a_.nsize),
           norm);
     if constexpr (std::is_same_v<C, float>) {
-      if (a_.beta == 0.75f && usual_power_(norm, count, power)) return;
+      if (a_.beta == 0.75f) {
+        if (usual_power_(norm, count, power)) return;
+        C any[kBlock];
+        any_power(norm, count, any);
+        for (int64_t i = 0; i < count; ++i) power[i] = UsualPower::is_usual(norm[i]) ? power[i] : any[i];
+        return;
+      }
     }
+    any_power(norm, count, power);
+  }
+  void any_power(const C *norm, int64_t count, C *power) const {
     log_(norm, nullptr, nullptr, 0, 0, power, count);
     for (int64_t i = 0; i < count; ++i) power[i] *= -C(a_.beta);
     exp_(power, nullptr, nullptr, 0, 0, power, count);
@@ -117,17 +128,17 @@ template <typename C>
 class LrnBackward : Lrn<C> {
  public:
   using Lrn<C>::Lrn;
-  size_t extra() const { return size_t(this->num_blocks() * ring() * kBlock); }  // ratios of neighbours, of each block
+  size_t extra() const { return size_t(this->num_blocks() * ring() * line()); }  // ratios of neighbours, of each block
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
     const C factor = 2 * C(this->a_.alpha) * C(this->a_.beta) / C(this->a_.nsize);
     this->blocks(lane, [&](int64_t index, int64_t sample, int64_t first, int64_t count) {
       const C *const dy = in[0] + sample + first, *const x = in[1] + sample + first;
-      C *const dx = out[0] + sample + first, *const ratios = extra + index * ring() * kBlock;
+      C *const dx = out[0] + sample + first, *const ratios = extra + index * ring() * line();
       C norm[kBlock], power[kBlock];
       for (int64_t c = 0; c < this->channels_ + ring() / 2; ++c) {
         if (c < this->channels_) {
           const int64_t at = c * this->places_;
-          C *const ratio = ratios + c % ring() * kBlock;
+          C *const ratio = ratios + c % ring() * line();
           this->norm_of(x, c, count, norm, power);
           for (int64_t i = 0; i < count; ++i) {
             dx[at + i] = dy[at + i] * power[i];
@@ -138,7 +149,7 @@ class LrnBackward : Lrn<C> {
         if (done < 0) continue;
         C sum[kBlock] = {};
         for (int64_t k = this->first_of(done); k < this->behind_of(done); ++k) {
-          const C *const ratio = ratios + k % ring() * kBlock;
+          const C *const ratio = ratios + k % ring() * line();
           for (int64_t i = 0; i < count; ++i) sum[i] += ratio[i];
         }
         for (int64_t i = 0; i < count; ++i) dx[at + i] -= factor * x[at + i] * sum[i];
@@ -147,7 +158,8 @@ class LrnBackward : Lrn<C> {
   }
 
  private:
-  int64_t ring() const { return (this->a_.nsize - 1) / 2 * 2 + 1; }
+  int64_t ring() const { return 2 * this->reach() + 1; }
+  int64_t line() const { return std::min(this->places_, kBlock); }
 };
 
 COHORT_KERNEL_BY(cpu, LRN, make_compute<LrnForward>);

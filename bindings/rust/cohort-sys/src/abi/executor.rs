@@ -135,7 +135,8 @@ extern "C" {
     /// Returns: NULL, or
     ///   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
     ///   COHORT_ERROR_SHAPE             another shape than the output's
-    ///   COHORT_ERROR_STATE             no forward pass since binding
+    ///   COHORT_ERROR_STATE             no forward pass since binding; another executor of the family has run since that,
+    ///                                  and has worked where it had left what backward needs
     pub fn cohort_executor_backward(
         executor: *mut cohort_executor,
         head_grads: *const *mut cohort_ndarray,

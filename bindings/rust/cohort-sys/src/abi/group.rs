@@ -167,7 +167,8 @@ extern "C" {
     /// sums over the devices that cohort_group_update() needs start while it runs.
     ///
     /// Returns: NULL, or
-    ///   COHORT_ERROR_STATE             not bound for training, no forward pass since binding, or the latest one failed
+    ///   COHORT_ERROR_STATE             not bound for training, no forward pass since binding, or the latest one failed; a
+    ///                                  group that shares its memory has run since
     ///   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
     ///   COHORT_ERROR_SHAPE             another shape than the merged output's
     pub fn cohort_group_backward(

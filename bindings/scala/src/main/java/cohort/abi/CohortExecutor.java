@@ -31,7 +31,8 @@ public final class CohortExecutor {
      * Returns: NULL, or
      *   COHORT_ERROR_INVALID_ARGUMENT  more than outputs, or none where one is needed (the error names the output)
      *   COHORT_ERROR_SHAPE             another shape than the output's
-     *   COHORT_ERROR_STATE             no forward pass since binding
+     *   COHORT_ERROR_STATE             no forward pass since binding; another executor of the family has run since that,
+     *                                  and has worked where it had left what backward needs
      */
     public static native long cohort_executor_backward(long executor, long[] head_grads, long num_head_grads, int is_train);
 
