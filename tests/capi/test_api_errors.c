@@ -200,7 +200,8 @@ static void unknown_names(void **state) {
   ok(cohort_descs_add(descs, "nobody", NULL, COHORT_UNKNOWN_SHAPE, COHORT_DTYPE_NONE, NULL));
 
   fails(cohort_symbol_create("NoSuchOp", "x", NULL, NULL, 0, NULL, NULL, 0, &symbol), COHORT_ERROR_NAME, "NoSuchOp");
-  fails(cohort_symbol_create("Dropout", "x", &key, &value, 1, NULL, NULL, 0, &symbol), COHORT_ERROR_NAME, "no_such_key");
+  fails(cohort_symbol_create("Dropout", "x", &key, &value, 1, NULL, NULL, 0, &symbol), COHORT_ERROR_NAME,
+        "no_such_key");
   fails(cohort_symbol_variable("x", &key, &value, 1, &symbol), COHORT_ERROR_NAME, "no_such_key");
   fails(cohort_symbol_output_named(network, "softmax", &symbol), COHORT_ERROR_NAME, "softmax");
   fails(cohort_symbol_compose(network, &key, &network, 1, NULL, &symbol), COHORT_ERROR_NAME, "no_such_key");
