@@ -9,7 +9,7 @@ use crate::ndarray::Dtype;
 /// # use cohort::{Dtype, Precision};
 /// let precision = Precision { compute: Dtype::Bfloat16, float32_names: vec!["fc2".into()], ..Precision::default() };
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Precision {
     /// `Bfloat16`: products of matrices, and what follows them, of float32 arrays. `Float16` on GPUs.
     pub compute: Dtype,
