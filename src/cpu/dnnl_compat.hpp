@@ -57,17 +57,6 @@ inline dnnl::eltwise_forward::primitive_desc eltwise_desc(const dnnl::engine &en
 #endif
 }
 
-inline dnnl::eltwise_backward::primitive_desc eltwise_backward_desc(const dnnl::engine &engine,
-                                                                    const primitive_attr &attr,
-                                                                    const dnnl::eltwise_forward::primitive_desc &hint,
-                                                                    algorithm alg, const Desc &desc, float alpha) {
-#if DNNL_VERSION_MAJOR >= 3
-  return backward_desc<dnnl::eltwise_backward>(engine, attr, hint, alg, desc, desc, desc, alpha, 0.0f);
-#else
-  return backward_desc<dnnl::eltwise_backward>(engine, attr, hint, alg, desc, desc, alpha, 0.0f);
-#endif
-}
-
 // P is batch_normalization_forward or layer_normalization_forward.
 template <typename P>
 typename P::primitive_desc norm_desc(const dnnl::engine &engine, const primitive_attr &attr, prop_kind kind,

@@ -10,7 +10,7 @@
 namespace cohort::dnn {
 
 struct Eltwise {
-  algorithm forward, backward;  // backward reads the output
+  algorithm forward;
   float alpha;
 };
 
@@ -18,13 +18,13 @@ struct Eltwise {
 inline Eltwise eltwise_of(int activation) {
   switch (activation) {
     case ActivationAttrs::kRelu:
-      return {algorithm::eltwise_relu, algorithm::eltwise_relu_use_dst_for_bwd, 0};
+      return {algorithm::eltwise_relu, 0};
     case ActivationAttrs::kSigmoid:
-      return {algorithm::eltwise_logistic, algorithm::eltwise_logistic_use_dst_for_bwd, 0};
+      return {algorithm::eltwise_logistic, 0};
     case ActivationAttrs::kTanh:
-      return {algorithm::eltwise_tanh, algorithm::eltwise_tanh_use_dst_for_bwd, 0};
+      return {algorithm::eltwise_tanh, 0};
     case ActivationAttrs::kSoftrelu:
-      return {kSoftRelu, algorithm::undef, kSoftReluAlpha};
+      return {kSoftRelu, kSoftReluAlpha};
     default:
       throw Error(Code::kInternal, text("Activation: oneDNN has no type ", activation));
   }

@@ -7,9 +7,9 @@
 
 #include "cpu/dnnl_kernel.hpp"
 #include "cpu/dnnl_post_ops.hpp"
-#include "cpu/op/activation_math.hpp"
 #include "cpu/op/grouped_gradients.hpp"
 #include "cpu/op/plain_convolution.hpp"
+#include "cpu/op/plain_post_ops.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/linear_inputs.hpp"
 

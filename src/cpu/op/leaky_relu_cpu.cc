@@ -14,6 +14,7 @@ namespace cohort {
 namespace {
 
 constexpr int64_t kGrain = 4096;
+
 // The function, and the gradient from that of the output and from the data, or from the output of leaky with a slope
 // that keeps signs. The others have slopes that are arrays.
 PointwiseCall call_of(const LeakyReLUAttrs &a, bool is_backward) {
