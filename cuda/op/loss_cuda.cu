@@ -10,6 +10,7 @@
 #include "op/float_math.hpp"
 #include "op/leaky_relu.hpp"
 #include "op/make_loss.hpp"
+#include "op/pointwise_math.hpp"
 #include "op/regression_output.hpp"
 #include "op/svm_output.hpp"
 
@@ -144,34 +145,22 @@ COHORT_KERNEL(cuda, _backward_MakeLoss, MakeLossBackwardCuda).output_dtypes(kFlo
 
 // ---- LeakyReLU
 
-constexpr double kSeluScale = 1.0507009873554804934193349852946, kSeluAlpha = 1.6732632423543772848170429916717;
-
-// The function of x, and its derivative as a function of x or, for leaky with a slope that keeps signs, of its output.
-template <typename C>
-__device__ C leaky(int type, C slope, C x) {
+// The function of x or, backward, its gradient: x is the output there, of leaky with a slope that keeps signs.
+template <typename C, bool kBackward>
+__device__ C leaky(int type, C slope, C head, C x) {
+  const auto value_of = [&](auto function, auto gradient) {
+    if constexpr (kBackward) return decltype(gradient)::template of<C>(head, x, C(0), slope, C(0));
+    return decltype(function)::template of<C>(x, C(0), C(0), slope, C(0));
+  };
   switch (type) {
     case LeakyReLUAttrs::kElu:
-      return x > 0 ? x : slope * std::expm1(x);
+      return value_of(pointwise::Elu(), pointwise::EluGrad());
     case LeakyReLUAttrs::kSelu:
-      return C(kSeluScale) * (x > 0 ? x : C(kSeluAlpha) * std::expm1(x));
+      return value_of(pointwise::Selu(), pointwise::SeluGrad());
     case LeakyReLUAttrs::kGelu:
-      return x * C(0.5) * (1 + std::erf(x * C(0.70710678118654752440)));
+      return value_of(pointwise::Gelu(), pointwise::GeluGrad());
     default:
-      return x > 0 ? x : slope * x;
-  }
-}
-template <typename C>
-__device__ C leaky_slope(int type, C slope, C x) {
-  switch (type) {
-    case LeakyReLUAttrs::kElu:
-      return x > 0 ? C(1) : slope * std::exp(x);
-    case LeakyReLUAttrs::kSelu:
-      return C(kSeluScale) * (x > 0 ? C(1) : C(kSeluAlpha) * std::exp(x));
-    case LeakyReLUAttrs::kGelu:
-      return C(0.5) * (1 + std::erf(x * C(0.70710678118654752440))) +
-             x * C(0.39894228040143267794) * std::exp(C(-0.5) * x * x);
-    default:
-      return x > 0 ? C(1) : slope;
+      return value_of(pointwise::Leaky(), pointwise::LeakyGrad());
   }
 }
 
@@ -190,8 +179,7 @@ class LeakyCuda final : public Kernel {
     const int type = type_;
     const C slope = slope_;
     for_each(lane, count_, [=] __device__(int64_t i) {
-      const C value = load<C>(x, i);
-      store(to, i, kBackward ? load<C>(first, i) * leaky_slope(type, slope, value) : leaky(type, slope, value));
+      store(to, i, leaky<C, kBackward>(type, slope, load<C>(first, i), load<C>(x, i)));
     });
   }
 
