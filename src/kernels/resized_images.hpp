@@ -3,6 +3,7 @@
 // nvcc, too.
 #pragma once
 
+#include "kernels/backend.hpp"
 #include "op/image_resize.hpp"
 
 namespace cohort {
@@ -56,6 +57,29 @@ struct ResizeAxis {
     const int64_t i = int64_t((C(element) + 1 - start) / slope) + 2;
     return i < count ? i : count;
   }
+};
+
+// Both images, and where the places of the result lie among the rows and the columns of the data.
+template <typename C>
+struct BilinearImages : ImagePair {
+  ResizeAxis<C> rows, columns;
+
+  BilinearImages(const StepSpec &spec, const TensorSpec &data, const TensorSpec &result)
+      : ImagePair(data.shape, result.shape),
+        rows(height, tall, spec.attrs_as<BilinearResizeAttrs>().align_corners),
+        columns(width, wide, spec.attrs_as<BilinearResizeAttrs>().align_corners) {}
+};
+
+// The gradient of an array that gives its size alone: zero.
+class LikeGradient {
+ public:
+  explicit LikeGradient(const StepSpec &spec) : bytes_(spec.outputs.size() > 1 ? spec.outputs[1].bytes() : 0) {}
+  void write(void *to, const Lane &lane) const {
+    if (to) zero_bytes(lane, to, bytes_);
+  }
+
+ private:
+  const size_t bytes_;
 };
 
 }  // namespace cohort

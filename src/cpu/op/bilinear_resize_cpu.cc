@@ -20,9 +20,7 @@ template <typename C>
 class BilinearResize {
  public:
   explicit BilinearResize(const StepSpec &spec)
-      : s_(spec.inputs[0].shape, spec.outputs[0].shape),
-        rows_(places_of<C>({s_.height, s_.tall, spec.attrs_as<BilinearResizeAttrs>().align_corners})),
-        columns_(places_of<C>({s_.width, s_.wide, spec.attrs_as<BilinearResizeAttrs>().align_corners})) {}
+      : s_(spec, spec.inputs[0], spec.outputs[0]), rows_(places_of(s_.rows)), columns_(places_of(s_.columns)) {}
   size_t extra() const { return size_t(s_.planes * s_.wide * 2); }  // two lines of an image, of the new width
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
     parallel_for(lane, s_.planes, 1 + kCheapGrain / (s_.tall * s_.wide + 1), [&](int64_t begin, int64_t end) {
@@ -52,7 +50,7 @@ class BilinearResize {
     for (const auto &x : columns_) *to++ = (1 - x.weight) * from[x.low] + x.weight * from[x.high];
   }
 
-  const ImagePair s_;
+  const BilinearImages<C> s_;
   const std::vector<typename ResizeAxis<C>::Between> rows_, columns_;
 };
 
@@ -89,13 +87,10 @@ template <typename C>
 class BilinearResizeBackward {
  public:
   explicit BilinearResizeBackward(const StepSpec &spec)
-      : s_(spec.outputs[0].shape, spec.inputs[0].shape),
-        like_bytes_(spec.outputs.size() > 1 ? size_t(spec.outputs[1].shape.size()) * sizeof(C) : 0),
-        rows_({s_.height, s_.tall, spec.attrs_as<BilinearResizeAttrs>().align_corners}),
-        columns_({s_.width, s_.wide, spec.attrs_as<BilinearResizeAttrs>().align_corners}) {}
+      : s_(spec, spec.outputs[0], spec.inputs[0]), like_(spec), rows_(s_.rows), columns_(s_.columns) {}
   size_t extra() const { return size_t(s_.planes * s_.wide); }  // what a line of the image gets of each column
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
-    if (out[1]) zero_bytes(lane, out[1], like_bytes_);
+    like_.write(out[1], lane);
     if (!out[0]) return;
     parallel_for(lane, s_.planes, 1 + kCheapGrain / (s_.tall * s_.wide + 1), [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
@@ -120,8 +115,8 @@ class BilinearResizeBackward {
     }
   }
 
-  const ImagePair s_;
-  const size_t like_bytes_;
+  const BilinearImages<C> s_;
+  const LikeGradient like_;
   const Readers<C> rows_, columns_;
 };
 
