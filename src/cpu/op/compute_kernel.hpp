@@ -44,7 +44,7 @@ void each_place(const Lane &lane, int64_t rows, int64_t columns, const Fn &fn) {
 template <typename C>
 void multiply_each(const Lane &lane, int64_t count, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const C *a,
                    const C *b, C *c) {
-  if (count == 1) return gemm(ta, tb, m, n, k, a, b, C(0), c);  // with all threads
+  if (count == 1) return gemm(lane, ta, tb, m, n, k, a, b, C(0), c);
   parallel_for(lane, count, std::max<int64_t>(1, 65536 / (m * n * k + 1)), [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) gemm(ta, tb, m, n, k, a + i * m * k, b + i * k * n, C(0), c + i * m * n);
   });

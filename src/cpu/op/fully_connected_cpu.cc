@@ -12,8 +12,8 @@
 
 #include "cpu/dnnl_kernel.hpp"
 #include "cpu/dnnl_post_ops.hpp"
-#include "cpu/op/activation_math.hpp"
 #include "cpu/op/gemm.hpp"
+#include "cpu/op/plain_post_ops.hpp"
 #include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/linear_inputs.hpp"
@@ -259,7 +259,7 @@ class PlainFullyConnected final : public Kernel {
     T *y = args.out<T>(0);
     if constexpr (std::is_same_v<T, double>) {
       for (int64_t i = 0; b && i < p.rows; ++i) std::copy_n(b, p.out, y + i * p.out);
-      return gemm(false, true, p.rows, p.out, p.in, x, w, b ? 1.0 : 0.0, y);
+      return gemm(lane, false, true, p.rows, p.out, p.in, x, w, b ? 1.0 : 0.0, y);
     }
     parallel_for(lane, p.rows * p.out, 1 + 16384 / (p.in + 1), [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -293,8 +293,8 @@ class PlainFullyConnectedBackward final : public Kernel {
     const Product p = product_;
     const T *dy = args.in<T>(0), *x = args.in<T>(1), *w = args.in<T>(2);
     if constexpr (std::is_same_v<T, double>) {
-      if (wanted_[0]) gemm(false, false, p.rows, p.in, p.out, dy, w, 0.0, args.out<T>(0));
-      if (wanted_[1]) gemm(true, false, p.out, p.in, p.rows, dy, x, 0.0, args.out<T>(1));
+      if (wanted_[0]) gemm(lane, false, false, p.rows, p.in, p.out, dy, w, 0.0, args.out<T>(0));
+      if (wanted_[1]) gemm(lane, true, false, p.out, p.in, p.rows, dy, x, 0.0, args.out<T>(1));
       if (p.has_bias && wanted_[2]) sum_rows(dy, p.rows, p.out, args.out<T>(2), lane);
       return;
     }

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "cpu/parallel.hpp"
 #include "cpu/simd.hpp"
 
 namespace cohort {
@@ -51,6 +52,36 @@ struct TimesPanel {
   }
 };
 
+struct Product {
+  bool transpose_a, transpose_b;
+  int64_t m, n, k;
+  const double *a, *b;
+  double beta;
+  double *c;
+
+  void columns(int64_t begin, int64_t end) const {
+    static const auto times_panel = best_version<TimesPanel>();
+    for (int64_t i = 0; i < m && beta != 1; ++i) {
+      for (int64_t j = begin; j < end; ++j) c[i * n + j] = beta == 0 ? 0.0 : c[i * n + j] * beta;
+    }
+    const int64_t row_step = transpose_a ? 1 : k, depth_step = transpose_a ? m : 1;
+    alignas(64) double panel[kDepth * kWidth] = {};
+    for (int64_t first = begin; first < end; first += kWidth) {
+      const int64_t width = std::min(kWidth, end - first);
+      for (int64_t start = 0; start < k; start += kDepth) {
+        const int64_t depth = std::min(kDepth, k - start);
+        for (int64_t j = 0; transpose_b && j < width; ++j) {
+          for (int64_t p = 0; p < depth; ++p) panel[p * kWidth + j] = b[(first + j) * k + start + p];
+        }
+        for (int64_t p = 0; !transpose_b && p < depth; ++p) {
+          std::copy_n(b + (start + p) * n + first, width, panel + p * kWidth);
+        }
+        times_panel(a + start * depth_step, row_step, depth_step, panel, depth, m, width, n, c + first);
+      }
+    }
+  }
+};
+
 }  // namespace
 
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float *a, const float *b,
@@ -67,27 +98,15 @@ void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, c
 
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const double *a, const double *b,
           double beta, double *c) {
-  static const auto times_panel = best_version<TimesPanel>();
-  if (beta == 0) {
-    std::fill(c, c + m * n, 0.0);
-  } else if (beta != 1) {
-    for (int64_t i = 0; i < m * n; ++i) c[i] *= beta;
-  }
-  const int64_t row_step = transpose_a ? 1 : k, depth_step = transpose_a ? m : 1;
-  alignas(64) double panel[kDepth * kWidth] = {};
-  for (int64_t first = 0; first < n; first += kWidth) {
-    const int64_t width = std::min(kWidth, n - first);
-    for (int64_t start = 0; start < k; start += kDepth) {
-      const int64_t depth = std::min(kDepth, k - start);
-      for (int64_t j = 0; transpose_b && j < width; ++j) {
-        for (int64_t p = 0; p < depth; ++p) panel[p * kWidth + j] = b[(first + j) * k + start + p];
-      }
-      for (int64_t p = 0; !transpose_b && p < depth; ++p) {
-        std::copy_n(b + (start + p) * n + first, width, panel + p * kWidth);
-      }
-      times_panel(a + start * depth_step, row_step, depth_step, panel, depth, m, width, n, c + first);
-    }
-  }
+  Product{transpose_a, transpose_b, m, n, k, a, b, beta, c}.columns(0, n);
+}
+
+void gemm(const Lane &lane, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const double *a,
+          const double *b, double beta, double *c) {
+  const Product product{transpose_a, transpose_b, m, n, k, a, b, beta, c};
+  const int64_t panels = (n + kWidth - 1) / kWidth, work = m * k * kWidth;
+  parallel_for(lane, panels, 1 + 65536 / (work + 1),
+               [&](int64_t begin, int64_t end) { product.columns(begin * kWidth, std::min(n, end * kWidth)); });
 }
 
 }  // namespace cohort
