@@ -13,8 +13,8 @@
 namespace cohort {
 namespace {
 
-// The argument variables, then the auxiliary ones, that inference left without a complete shape.
-// Names of arguments and auxiliary states; `told` has what is known of their shapes as well.
+// The argument variables, then the auxiliary ones, that inference left without a complete shape or without a type.
+// `told` gets what is known of their shapes as well.
 std::string unknown_names(const Graph &graph, const Inferred &inferred, bool shapes, std::string *told = nullptr) {
   std::string names;
   for (const std::vector<int> *list : {&graph.arguments, &graph.auxiliary}) {

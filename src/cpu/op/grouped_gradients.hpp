@@ -7,16 +7,9 @@
 #include <memory>
 
 #include "cpu/dnnl_kernel.hpp"
-#include "kernels/convolution_sizes.hpp"
+#include "cpu/op/plain_convolution.hpp"
 
 namespace cohort {
-
-// How activations lie: channels side by side in runs, at each place of each sample. Steps are in elements.
-struct ChannelRuns {
-  int64_t run, run_step, batch_step;
-  ConvolutionSizes::Axes step;
-  int64_t channel(int64_t c) const { return c / run * run_step + c % run; }
-};
 
 // The sizes of a convolution, with its data and its result in runs; the weight is row-major, as the sizes say.
 struct GroupedSizes {
@@ -40,7 +33,9 @@ class GroupedGradients {
   void of_data(const void *head, const void *weight, void *gradient, const Lane &lane) const;
   void of_weight(const void *head, const void *data, void *gradient, const Lane &lane) const;
   // Sums of each channel of what lies as the result or, `of_data`, as the data.
-  void of_bias(bool of_data, const void *values, void *sums, const Lane &lane) const;
+  void of_bias(bool of_data, const void *values, void *sums, const Lane &lane) const {
+    sum_channels(sizes_.s, of_data ? sizes_.data : sizes_.result, dtype_, of_data, values, sums, lane);
+  }
 
  private:
   GroupedGradients(const GroupedSizes &sizes, Dtype dtype) : sizes_(sizes), dtype_(dtype) {

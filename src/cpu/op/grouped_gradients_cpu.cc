@@ -260,27 +260,4 @@ void GroupedGradients::of_weight(const void *head, const void *data, void *gradi
   }
 }
 
-void GroupedGradients::of_bias(bool of_data, const void *values, void *sums, const Lane &lane) const {
-  const ConvolutionSizes &s = sizes_.s;
-  const ChannelRuns &runs = of_data ? sizes_.data : sizes_.result;
-  const Axes &lengths = of_data ? s.in : s.out;
-  const int64_t channels = s.groups * (of_data ? s.in_channels : s.out_channels);
-  dispatch(dtype_, [&](auto type) {
-    using T = decltype(type);
-    const auto *const from = static_cast<const T *>(values);
-    parallel_for(lane, channels, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t c = begin; c < end; ++c) {
-        double sum = 0;
-        for (int64_t n = 0; n < s.batch; ++n) {
-          const T *const sample = from + n * runs.batch_step + runs.channel(c);
-          for (int64_t p = 0; p < volume(lengths); ++p) {
-            sum += cast_element<double>(sample[offset_of(place_in(lengths, p), runs.step)]);
-          }
-        }
-        static_cast<T *>(sums)[c] = cast_element<T>(sum);
-      }
-    });
-  });
-}
-
 }  // namespace cohort

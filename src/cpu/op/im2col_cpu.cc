@@ -7,6 +7,7 @@
 #include "cpu/op/pointwise_loops.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/convolution_sizes.hpp"
 
 namespace cohort {
 namespace {
@@ -29,16 +30,10 @@ class WindowKernel : public Kernel {
   int64_t image_ = 1, kernel_ = 1, windows_ = 1;
 };
 
-struct Range {
-  int64_t begin, end;
-};
-
 // The windows along an axis whose element, at x0 in the first one, lies from `begin` to `end`.
-Range windows_in(const WindowAxis &axis, int64_t x0, int64_t begin, int64_t end) {
-  const auto before = [&](int64_t x) {  // windows whose element lies before x
-    return std::clamp<int64_t>((x - x0 + axis.stride - 1) / axis.stride, 0, axis.windows());
-  };
-  return {x0 >= begin ? 0 : before(begin), x0 >= end ? 0 : before(end)};
+convolution::Range windows_in(const WindowAxis &axis, int64_t x0, int64_t begin, int64_t end) {
+  const convolution::Range range = convolution::inside(x0 - begin, axis.stride, axis.windows(), end - begin);
+  return {std::min(range.begin, range.end), range.end};
 }
 
 // Neighbours have a loop of their own, which is vectorised.
@@ -67,7 +62,7 @@ class Columns final : public WindowKernel {
     const WindowAxis &d = axes_[0], &h = axes_[1], &w = axes_[2];
     const int64_t z0 = element / (h.kernel * w.kernel) * d.dilate - d.pad;
     const int64_t y0 = element / w.kernel % h.kernel * h.dilate - h.pad, x0 = element % w.kernel * w.dilate - w.pad;
-    const Range inside = windows_in(w, x0, 0, w.length);
+    const convolution::Range inside = windows_in(w, x0, 0, w.length);
     for (int64_t i = 0; i < d.windows(); ++i) {
       const int64_t z = z0 + i * d.stride;
       for (int64_t j = 0; j < h.windows(); ++j, to += w.windows()) {
@@ -131,7 +126,7 @@ class Images final : public WindowKernel {
           const T *const from =
               columns + ((i * h.kernel + j) * w.kernel + k) * windows_ + (in_d * h.windows() + in_h) * w.windows();
           const int64_t x0 = k * w.dilate - w.pad;
-          const Range windows = windows_in(w, x0, first, first + count);
+          const convolution::Range windows = windows_in(w, x0, first, first + count);
           Sum *const at = sums + (x0 - first);
           with_stride(w.stride, [&, at](auto stride) {
             for (int64_t n = windows.begin; n < windows.end; ++n) {

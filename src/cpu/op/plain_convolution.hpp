@@ -17,8 +17,18 @@ void convolve_backward_data(const ConvolutionSizes &s, Dtype dtype, const void *
                             const void *bias, void *data_grad, const Lane &lane);
 void convolve_backward_weight(const ConvolutionSizes &s, Dtype dtype, const void *head, const void *data,
                               void *weight_grad, const Lane &lane);
-// Sums of each channel of `values`, which has the sizes of the convolution's result or, of_data, of its data.
+
+// How activations lie: channels side by side in runs, at each place of each sample. Steps are in elements.
+struct ChannelRuns {
+  int64_t run, run_step, batch_step;
+  ConvolutionSizes::Axes step;
+  int64_t channel(int64_t c) const { return c / run * run_step + c % run; }
+};
+// Sums of each channel of `values`, which has the sizes of the convolution's result or, of_data, of its data, and lies
+// row-major or as `runs` say.
 void sum_channels(const ConvolutionSizes &s, Dtype dtype, bool of_data, const void *values, void *sums,
                   const Lane &lane);
+void sum_channels(const ConvolutionSizes &s, const ChannelRuns &runs, Dtype dtype, bool of_data, const void *values,
+                  void *sums, const Lane &lane);
 
 }  // namespace cohort

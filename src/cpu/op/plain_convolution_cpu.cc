@@ -69,29 +69,6 @@ void backward_weight(const ConvolutionSizes &s, const T *head, const T *data, T 
   });
 }
 
-template <typename T>
-void sum_each_channel(const ConvolutionSizes &s, bool of_data, const T *values, T *sums, const Lane &lane) {
-  using Sum = typename Accumulator<T>::type;
-  const int64_t channels = s.groups * (of_data ? s.in_channels : s.out_channels);
-  const int64_t batch_step = of_data ? s.in_batch_step : s.out_batch_step;
-  const int64_t channel_step = of_data ? s.in_channel_step : s.out_channel_step;
-  const Axes &lengths = of_data ? s.in : s.out, &step = of_data ? s.in_step : s.out_step;
-  parallel_for(lane, channels, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      Sum sum = 0;
-      for (int64_t n = 0; n < s.batch; ++n) {
-        const T *from = values + n * batch_step + c * channel_step;
-        for (int64_t i = 0; i < lengths[0]; ++i) {
-          for (int64_t j = 0; j < lengths[1]; ++j) {
-            for (int64_t k = 0; k < lengths[2]; ++k) sum += cast_element<Sum>(from[offset_of({i, j, k}, step)]);
-          }
-        }
-      }
-      sums[c] = cast_element<T>(sum);
-    }
-  });
-}
-
 }  // namespace
 
 void convolve(const ConvolutionSizes &s, Dtype dtype, const void *data, const void *weight, const void *bias,
@@ -122,9 +99,33 @@ void convolve_backward_weight(const ConvolutionSizes &s, Dtype dtype, const void
 
 void sum_channels(const ConvolutionSizes &s, Dtype dtype, bool of_data, const void *values, void *sums,
                   const Lane &lane) {
+  const ChannelRuns runs = of_data ? ChannelRuns{1, s.in_channel_step, s.in_batch_step, s.in_step}
+                                   : ChannelRuns{1, s.out_channel_step, s.out_batch_step, s.out_step};
+  sum_channels(s, runs, dtype, of_data, values, sums, lane);
+}
+
+void sum_channels(const ConvolutionSizes &s, const ChannelRuns &runs, Dtype dtype, bool of_data, const void *values,
+                  void *sums, const Lane &lane) {
+  const int64_t channels = s.groups * (of_data ? s.in_channels : s.out_channels);
+  const Axes &lengths = of_data ? s.in : s.out;
   dispatch_float(dtype, "Convolution", [&](auto type) {
     using T = decltype(type);
-    sum_each_channel(s, of_data, static_cast<const T *>(values), static_cast<T *>(sums), lane);
+    parallel_for(lane, channels, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        double sum = 0;
+        for (int64_t n = 0; n < s.batch; ++n) {
+          const T *const from = static_cast<const T *>(values) + n * runs.batch_step + runs.channel(c);
+          for (int64_t i = 0; i < lengths[0]; ++i) {
+            for (int64_t j = 0; j < lengths[1]; ++j) {
+              for (int64_t k = 0; k < lengths[2]; ++k) {
+                sum += cast_element<double>(from[offset_of({i, j, k}, runs.step)]);
+              }
+            }
+          }
+        }
+        static_cast<T *>(sums)[c] = cast_element<T>(sum);
+      }
+    });
   });
 }
 
