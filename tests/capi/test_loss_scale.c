@@ -39,6 +39,18 @@ static void has_scale(const cohort_group *group, double scale, int32_t num_good,
   assert_int_equal(skipped, num_skipped);
 }
 
+/* The arrays of a device are those of another group's, times a factor. */
+static void are_times(cohort_group *plain, cohort_group *group, int32_t what, size_t device, float factor) {
+  cohort_ndarray *expected = device_array(plain, what, 0, device), *found = device_array(group, what, 0, device);
+  float a[2], b[2];
+
+  ok(cohort_ndarray_read(expected, a, sizeof(a)));
+  ok(cohort_ndarray_read(found, b, sizeof(b)));
+  assert_true(a[0] != 0 && b[0] == factor * a[0] && b[1] == factor * a[1]);
+  cohort_ndarray_free(expected);
+  cohort_ndarray_free(found);
+}
+
 /* On one device and on three, in every mode: gradients times the scale, updates as without. */
 static void an_update_is_as_without(void **state) {
   size_t num_contexts;
@@ -50,33 +62,17 @@ static void an_update_is_as_without(void **state) {
       const cohort_group_options options = scaled(1024, 0);
       cohort_group *plain = bind_regression(num_contexts, 4, NULL), *group = bind_regression(num_contexts, 4, &options);
       cohort_optimizer *first = sgd("0.5"), *second = sgd("0.5");
-      cohort_ndarray *expected, *found;
-      float a[2], b[2];
       double rescale = 0;
       int step;
 
       for (step = 0; step < 3; ++step) {
         run(plain, 2);
         run(group, 2);
-        if (step == 0) {
-          expected = device_array(plain, COHORT_GROUP_GRADS, 0, 0);
-          found = device_array(group, COHORT_GROUP_GRADS, 0, 0);
-          ok(cohort_ndarray_read(expected, a, sizeof(a)));
-          ok(cohort_ndarray_read(found, b, sizeof(b)));
-          assert_true(a[0] != 0 && b[0] == 1024 * a[0] && b[1] == 1024 * a[1]);
-          cohort_ndarray_free(expected);
-          cohort_ndarray_free(found);
-        }
+        if (step == 0) are_times(plain, group, COHORT_GROUP_GRADS, 0, 1024);
         ok(cohort_group_update(plain, first, mode));
         ok(cohort_group_update(group, second, mode));
       }
-      expected = device_array(plain, COHORT_GROUP_PARAMS, 0, num_contexts - 1);
-      found = device_array(group, COHORT_GROUP_PARAMS, 0, num_contexts - 1);
-      ok(cohort_ndarray_read(expected, a, sizeof(a)));
-      ok(cohort_ndarray_read(found, b, sizeof(b)));
-      assert_true(a[0] == b[0] && a[1] == b[1]);
-      cohort_ndarray_free(expected);
-      cohort_ndarray_free(found);
+      are_times(plain, group, COHORT_GROUP_PARAMS, num_contexts - 1, 1);
       has_scale(group, 1024, 3, 0);
       has_scale(plain, 1, 0, 0);
       ok(cohort_optimizer_get(second, "rescale_grad", &rescale));
@@ -277,8 +273,6 @@ static void passes_that_add_up_have_one_factor(void **state) {
     cohort_group_options options = scaled(16, 1);
     cohort_group *group, *plain;
     cohort_optimizer *optimizer = sgd("0"), *other = sgd("0");
-    cohort_ndarray *expected, *found;
-    float a[2], b[2];
 
     options.grad_req = "add";
     group = bind_regression(num_contexts, 4, &options);
@@ -295,13 +289,7 @@ static void passes_that_add_up_have_one_factor(void **state) {
     has_scale(group, 128, 0, 0);
     run(group, 0.5f);
     run(plain, 0.5f);
-    expected = device_array(plain, COHORT_GROUP_GRADS, 0, 0);
-    found = device_array(group, COHORT_GROUP_GRADS, 0, 0);
-    ok(cohort_ndarray_read(expected, a, sizeof(a)));
-    ok(cohort_ndarray_read(found, b, sizeof(b)));
-    assert_true(a[0] != 0 && b[0] == 128 * a[0] && b[1] == 128 * a[1]);
-    cohort_ndarray_free(expected);
-    cohort_ndarray_free(found);
+    are_times(plain, group, COHORT_GROUP_GRADS, 0, 128);
     cohort_group_free(group);
     cohort_group_free(plain);
     cohort_optimizer_free(optimizer);

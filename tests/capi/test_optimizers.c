@@ -530,6 +530,15 @@ static size_t states_of(const cohort_optimizer *optimizer, char *bytes, size_t c
   return size;
 }
 
+/* What was saved can be loaded, and is the same when saved again. */
+static void states_come_back(cohort_optimizer *optimizer, const char *bytes, size_t size) {
+  static char again[10000];
+
+  ok(cohort_optimizer_load_states_memory(optimizer, bytes, size));
+  assert_int_equal(states_of(optimizer, again, sizeof(again)), size);
+  assert_memory_equal(again, bytes, size);
+}
+
 /* Whatever states are damaged, nothing changes; those of another optimizer are named. */
 static void damaged_states_are_refused(void **state) {
   char bytes[2000], again[2000];
@@ -555,9 +564,7 @@ static void damaged_states_are_refused(void **state) {
       cohort_error_free(cohort_optimizer_load_states_memory(other, again, size));
     }
     fails(cohort_optimizer_load_states_memory(other, bytes, size), COHORT_ERROR_FORMAT, "expected states of");
-    ok(cohort_optimizer_load_states_memory(optimizer, bytes, size));
-    assert_int_equal(states_of(optimizer, again, sizeof(again)), size);
-    assert_memory_equal(again, bytes, size);
+    states_come_back(optimizer, bytes, size);
     cohort_ndarray_free(weight);
     cohort_optimizer_free(optimizer);
     cohort_optimizer_free(other);
@@ -571,7 +578,7 @@ static void all_states_that_are_saved_can_be_loaded(void **state) {
   cohort_optimizer *optimizer = create("sgd", SETTINGS({"momentum", "0.9"})),
                    *restored = create("sgd", SETTINGS({"momentum", "0.9"}));
   cohort_ndarray *weight = floats(SHAPE(2), FLOATS(1, 2));
-  static char bytes[10000], again[10000];
+  static char bytes[10000];
   size_t i, k, size;
 
   (void)state;
@@ -585,9 +592,7 @@ static void all_states_that_are_saved_can_be_loaded(void **state) {
     }
   }
   size = states_of(optimizer, bytes, sizeof(bytes));
-  ok(cohort_optimizer_load_states_memory(restored, bytes, size));
-  assert_int_equal(states_of(restored, again, sizeof(again)), size);
-  assert_memory_equal(again, bytes, size);
+  states_come_back(restored, bytes, size);
   cohort_ndarray_free(weight);
   cohort_optimizer_free(optimizer);
   cohort_optimizer_free(restored);
