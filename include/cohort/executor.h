@@ -105,12 +105,18 @@ typedef struct cohort_executor_options {
      times faster; but for nodes and operators in float32_names. Not in bodies of loops and branches. On CPUs it means
      nothing. 0: in float32. */
   cohort_bool tf32;
+
+  /* 1: backward makes again what it reads of a forward pass where that is cheap and all that it is made of is kept
+     anyway, right before it reads it: results of batch norms, and of what is no product of matrices. Less memory
+     (planned_bytes of cohort_executor_memory()), somewhat more time, the same bits. MXNet calls it mirroring
+     (MXNET_BACKWARD_DO_MIRROR). 0: all is kept. */
+  cohort_bool recompute;
 } cohort_executor_options;
 
 #define COHORT_EXECUTOR_OPTIONS_INIT                                                                                  \
   {                                                                                                                   \
     sizeof(cohort_executor_options), NULL, NULL, 0, NULL, 0, 0, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, \
-        NULL, 0, NULL, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0                                                             \
+        NULL, 0, NULL, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0, 0                                                          \
   }
 
 /** The same as COHORT_EXECUTOR_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */

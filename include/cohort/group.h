@@ -147,12 +147,14 @@ typedef struct cohort_group_options {
   cohort_dtype gradient_sum_dtype;
 
   cohort_bool tf32; /* as in executor.h */
+
+  cohort_bool recompute; /* likewise */
 } cohort_group_options;
 
 #define COHORT_GROUP_OPTIONS_INIT                                                                                     \
   {                                                                                                                   \
     sizeof(cohort_group_options), NULL, 0, 0, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, \
-        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, NULL, 0, 0          \
+        NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, 0, NULL, NULL, 0, 0, 0       \
   }
 
 /** The same as COHORT_GROUP_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */

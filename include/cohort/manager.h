@@ -70,12 +70,14 @@ typedef struct cohort_manager_options {
   cohort_dtype gradient_sum_dtype; /* as in group.h */
 
   cohort_bool tf32; /* as in executor.h */
+
+  cohort_bool recompute; /* likewise */
 } cohort_manager_options;
 
 #define COHORT_MANAGER_OPTIONS_INIT                                                                                  \
   {                                                                                                                  \
     sizeof(cohort_manager_options), NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0, 0, NULL, NULL, NULL, 0, 0, NULL, 0, \
-        NULL, 0, 0, 0, 0, 0, 0                                                                                       \
+        NULL, 0, 0, 0, 0, 0, 0, 0                                                                                    \
   }
 
 /** The same as COHORT_MANAGER_OPTIONS_INIT, for callers without a C compiler; struct_size is the caller's. */

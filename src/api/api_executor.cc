@@ -74,6 +74,7 @@ ExecutorOptions to_executor_options(const cohort_executor_options &set, const co
   options.num_threads = set.num_threads;
   options.compute = to_compute_types(set);
   options.backward_once = to_bool(set.backward_once, "backward_once");
+  options.recompute = to_bool(set.recompute, "recompute");
   options.seed = set.seed;
   if (set.shared_executor) options.shared = deref(set.shared_executor, "shared_executor").executor;
   return options;

@@ -124,6 +124,7 @@ GroupOptions to_group_options(const cohort_group_options &set, const cohort_cont
   options.num_threads = set.num_threads;
   options.compute = to_compute_types(set);
   options.backward_once = to_bool(set.backward_once, "backward_once");
+  options.recompute = to_bool(set.recompute, "recompute");
   options.loss_scale = to_loss_scale(set);
   options.gradient_bucket_bytes = set.gradient_bucket_bytes;
   options.gradient_sum_dtype = to_gradient_sum_dtype(set.gradient_sum_dtype);

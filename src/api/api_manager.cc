@@ -59,6 +59,7 @@ cohort_error *cohort_manager_create(const cohort_symbol *symbol, const cohort_co
     how.num_threads = set.num_threads;
     how.compute = to_compute_types(set);
     how.backward_once = to_bool(set.backward_once, "backward_once");
+    how.recompute = to_bool(set.recompute, "recompute");
     how.loss_scale = to_loss_scale(set);
     how.gradient_sum_dtype = to_gradient_sum_dtype(set.gradient_sum_dtype);
     how.seed = set.seed;

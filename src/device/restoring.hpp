@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a backward pass has overwritten is made again where that pass is repeated.
+// What a backward pass has overwritten is made again where that pass is repeated; or what was not kept for it.
 #pragma once
 
 #include "device/kernel.hpp"

@@ -45,6 +45,7 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   request.precisions = precisions;
   request.tf32 = options.compute.tf32;
   request.backward_once = with_backward && options.backward_once;
+  request.recompute = with_backward && options.recompute;
   request.restores = with_backward && !options.backward_once;
   request.scales_loss = with_backward && options.loss_scale;
   const std::shared_ptr<const Plan> plan = shared_plan(request);

@@ -32,6 +32,7 @@ struct ExecutorOptions {
   uint64_t seed = 0;                         // of random operators; the same seed gives the same numbers
   ComputeTypes compute;
   bool backward_once = false;  // after each forward; backward then works in the memory of what it has read
+  bool recompute = false;      // backward makes again what is cheap, in the place of keeping it
   std::shared_ptr<const double> loss_scale;  // times which gradients begin; changed by its owner alone, while no work
                                              // is in flight. Null: 1
   uint32_t replica = 0;                      // tells executors apart that work under one seed: devices of a group

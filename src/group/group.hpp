@@ -63,6 +63,7 @@ struct GroupOptions {
   int num_threads = 0;  // of each cpu context; 0: the processors are shared out among them
   ComputeTypes compute;
   bool backward_once = false;  // as an executor's
+  bool recompute = false;      // likewise
   LossScaleOptions loss_scale;
   size_t gradient_bucket_bytes = 0;            // 0: chosen from the model
   Dtype gradient_sum_dtype = Dtype::kFloat32;  // of float32 gradients

@@ -377,6 +377,7 @@ ExecutorOptions Group::Impl::executor_options(size_t device) const {
   result.num_threads = options.num_threads != 0 ? options.num_threads : default_threads(num_cpus());
   result.compute = options.compute;
   result.backward_once = options.backward_once;
+  result.recompute = options.recompute;
   result.seed = options.seed;
   result.replica = uint32_t(device);
   result.replicas = replicas;

@@ -17,6 +17,7 @@ GroupOptions group_options(const ManagerOptions &options) {
   result.num_threads = options.num_threads;
   result.compute = options.compute;
   result.backward_once = options.backward_once;
+  result.recompute = options.recompute;
   result.loss_scale = options.loss_scale;
   result.gradient_sum_dtype = options.gradient_sum_dtype;
   result.seed = options.seed;

@@ -30,6 +30,7 @@ struct ManagerOptions {
   int num_threads = 0;
   ComputeTypes compute;
   bool backward_once = false;  // as an executor's
+  bool recompute = false;      // likewise
   LossScaleOptions loss_scale;
   Dtype gradient_sum_dtype = Dtype::kFloat32;  // as a group's
   uint64_t seed = 0;

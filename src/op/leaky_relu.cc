@@ -61,7 +61,7 @@ COHORT_OPERATOR(LeakyReLU, LeakyReLUAttrs)
     })
     .backward_inplace(0, 0)
     .follows()
-    .random();
+    .random([](const LeakyReLUAttrs &a) { return a.act_type == LeakyReLUAttrs::kRrelu; });
 
 }  // namespace
 }  // namespace cohort

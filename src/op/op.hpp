@@ -160,7 +160,8 @@ struct Op {
   std::vector<int>
       mutates;          // inputs that the forward kernel writes (auxiliary states, weights of an update); see mutated()
   bool random = false;  // its kernels draw from Args::random
-  bool meets = false;   // in training its kernels exchange what they find with those of a group's other devices
+  std::function<bool(const Attrs &)> draws;  // of a random one: whether it does with these attributes; empty: always
+  bool meets = false;     // in training its kernels exchange what they find with those of a group's other devices
   bool stateful = false;  // its kernels are for one node alone: no plan with one is shared
   std::function<std::vector<int>(const Attrs &, Pass)>
       own_mutates;  // in the place of the list above, where attributes say it
@@ -202,7 +203,9 @@ struct Op {
   // Inputs of its backward step that this writes.
   std::vector<int> mutated_backward(const Attrs &a, size_t num_inputs) const;
   // Of the operator, or of one in its sub-graphs.
-  bool is_random(const Attrs &a) const { return random || any_subgraph(a, &Subgraph::is_random); }
+  bool is_random(const Attrs &a) const {
+    return (random && (!draws || draws(a))) || any_subgraph(a, &Subgraph::is_random);
+  }
   bool is_stateful(const Attrs &a) const { return stateful || any_subgraph(a, &Subgraph::is_stateful); }
   // Text to struct. Keys of the form __x__ are skipped; any other unknown key (kName, the message lists the operator's
   // attributes: SYM-07), a missing required one (kName) or bad text (kInvalidArgument) is an error.
@@ -363,6 +366,9 @@ class OpBuilder {
   OpBuilder &backward_inplace(int input, int output) { return op_.backward_inplace.emplace_back(input, output), *this; }
   OpBuilder &mutates(std::vector<int> inputs) { return op_.mutates = std::move(inputs), *this; }
   OpBuilder &random() { return op_.random = true, *this; }
+  OpBuilder &random(std::function<bool(const A &)> draws) {
+    return op_.draws = [draws](const Attrs &a) { return draws(a.get<A>()); }, random();
+  }
   OpBuilder &meets() { return op_.meets = true, *this; }
   OpBuilder &stateful() { return op_.stateful = true, *this; }
   OpBuilder &activation(std::function<int(const A &)> type) {

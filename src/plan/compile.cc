@@ -122,6 +122,7 @@ Plan compile(const PlanRequest &request) {
   plan.brief_forward = !plan.stateful && is_brief(ir, 0, ir.num_forward);
   plan.brief_backward = !plan.stateful && is_brief(ir, ir.num_forward, ir.steps.size());
   plan::lower(ir, &plan);
+  if (request.recompute && !request.separate_nodes) plan::recompute(ir, &plan);
   plan::assign_memory(ir, &plan);
   order_gradients(&plan);
   find_written_arguments(ir, &plan);

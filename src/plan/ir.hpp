@@ -126,6 +126,7 @@ void schedule(Ir &ir, const std::vector<double> &costs);  // what each step take
 // Makes the kernels; puts reorders in between; takes what depends on constants alone into the prologue. Values of the
 // result's slots are the Ir's values one to one.
 void lower(Ir &ir, Plan *plan);
+void recompute(Ir &ir, Plan *plan);  // recompute.cc
 void assign_memory(const Ir &ir, Plan *plan);
 
 }  // namespace cohort::plan

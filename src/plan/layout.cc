@@ -263,6 +263,7 @@ class LayoutPass {
       restoring_scratch_ = std::max(restoring_scratch_, spec.scratch_bytes);
     }
     if (spec.part_bytes > 0) made.finds_part = kernel_of_[s], made.part_bytes = spec.part_bytes;
+    made.repeatable = is_repeatable(step, spec);
     made.scales_loss = step.kernel == kScaleGradient;
     made.scratch = new_block(spec.scratch_bytes, step.device);
     if (step.backward) {
@@ -291,9 +292,14 @@ class LayoutPass {
     return info;
   }
 
-  // One device: another one might still read what is made again.
+  static bool is_repeatable(const IrStep &step, const StepSpec &spec) {
+    return step.op && !step.backward && !step.op->flops && !step.op->meets && spec.saved_bytes == 0 &&
+           !step.op->is_random(step.attrs) && !step.op->is_stateful(step.attrs) &&
+           step.op->mutated(step.attrs, step.inputs.size()).empty();
+  }
+
   const RestoringKernel *restoring_kernel(const IrStep &step, const Kernel *kernel) const {
-    if (!request_.restores || !step.keep_for_backward || request_.separate_nodes || request_.devices.size() > 1) {
+    if (!(request_.restores || request_.recompute) || !step.keep_for_backward || request_.separate_nodes) {
       return nullptr;
     }
     return dynamic_cast<const RestoringKernel *>(kernel);

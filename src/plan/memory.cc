@@ -139,9 +139,10 @@ class MemoryPass {
       return b >= 0 && blocks_[size_t(b)].first < forward && blocks_[size_t(b)].last >= forward;
     };
     std::vector<bool> restored(blocks_.size(), false);
+    const bool restores = ir_.request->devices.size() == 1;  // another one might still read what is made again
     for (int s = 0; s < forward; ++s) {
       const PlanStep &step = plan_.steps[size_t(s)];
-      if (!step.restorer) continue;
+      if (!step.restorer || !restores) continue;
       const int from = block_of(step.inputs[0]), to = block_of(step.outputs[0]);
       if (!is_kept(from) || restored[size_t(from)] || !is_kept(to) || blocks_[size_t(to)].first != s) continue;
       restored[size_t(to)] = true;

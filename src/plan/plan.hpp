@@ -11,6 +11,7 @@
 //   unused     steps and outputs that nobody reads go           unused.cc
 //   schedule   what a device does while it would wait           schedule.cc
 //   layout     kernels made, each in the layout it likes best   layout.cc
+//   recompute  what is made again in the backward pass           recompute.cc
 //   memory     lifetimes, in-place reuse, offsets               memory.cc
 #pragma once
 
@@ -42,6 +43,7 @@ struct PlanRequest {
   bool is_train = false;
   bool with_backward = false;
   bool backward_once = false;  // after each forward: what it has read may be overwritten
+  bool recompute = false;      // backward makes again what is cheap, in the place of keeping it
   bool restores = false;       // whoever repeats a backward pass runs the restorers before
   bool always_moves = false;   // training moves auxiliary states without a gradient, too: an operator applied at once
   bool separate_nodes =
@@ -90,10 +92,11 @@ struct PlanStep {
   std::vector<int> passed_by;                // prologue: the steps of it whose outputs it reads from the arena
   bool reorder = false;                      // does nothing but bring its input into another layout, or type
   std::vector<std::pair<int, int>> inplace;  // (input, output) that may share memory
+  bool repeatable = false;                   // its kernel may run again, and costs little
   bool scales_loss = false;                  // its numbers are the loss scale
   const Kernel *finds_part = nullptr;  // of a step that meets those of other devices: whose find_part() comes first
   size_t part_bytes = 0;
-  std::unique_ptr<Kernel> restorer;  // makes its first output again, for a backward pass that is repeated; or null
+  std::unique_ptr<Kernel> restorer;  // makes its first output again; or null
 };
 
 // For the monitor: gradient of input `input` of `node` lies in `slot` after backward step `step`.

@@ -23,7 +23,8 @@ class Key {
   explicit Key(const PlanRequest &request) {
     const Graph &graph = *request.graph;
     add(request.is_train | request.with_backward << 1 | request.always_moves << 2 | request.separate_nodes << 3 |
-        request.scales_loss << 4 | request.backward_once << 5 | request.tf32 << 6 | request.restores << 7);
+        request.scales_loss << 4 | request.backward_once << 5 | request.tf32 << 6 | request.restores << 7 |
+        request.recompute << 8);
     add(request.num_threads);
     add(request.num_replicas);
     add(request.compute_dtype);

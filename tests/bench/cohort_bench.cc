@@ -41,6 +41,7 @@ const char kHelp[] =
     "  --device D        cpu or gpu\n"
     "  --compute-dtype T float32, bfloat16 or, in inference, int8: what layers multiply in\n"
     "  --tf32            GPUs may round factors of products of float32 to TF32\n"
+    "  --recompute       backward makes again what is cheap, in the place of keeping it\n"
     "  --roofline        beside it what a step does, and what the device would take for that at least\n"
     "  --symbols DIR     where the graphs are\n";
 
@@ -154,6 +155,8 @@ Options parse(int argc, char **argv) {
       flags.quick = true;
     } else if (flag == "--tf32") {
       flags.options.tf32 = true;
+    } else if (flag == "--recompute") {
+      flags.options.recompute = true;
     } else if (flag == "--roofline") {
       flags.options.roofline = true;
     } else if (++i < argc) {
@@ -231,6 +234,7 @@ void print_line(const Options &options, const char *config, const std::vector<do
   if (options.compute_dtype == COHORT_DTYPE_BFLOAT16) add_case("bf16");
   if (options.compute_dtype == COHORT_DTYPE_INT8) add_case("int8");
   if (options.tf32) add_case("tf32");
+  if (options.recompute) add_case("recompute");
   const double middle = median(blocks);
   double load = 0;
   getloadavg(&load, 1);

@@ -91,6 +91,7 @@ class MeasuredNetwork final : public Measured {
     group_options.compute_dtype = options_.compute_dtype;
     group_options.calibration = calibration_.get();
     group_options.tf32 = options_.tf32;
+    group_options.recompute = options_.recompute;
     group_ = make<Group>(cohort_group_create, symbol_.get(), contexts.data(), contexts.size(), data_descs_.get(),
                          label_descs_.get(), params.data(), params.size(), int32_t(options_.train), &group_options);
     const auto bound = [this](int32_t list) {
@@ -117,6 +118,7 @@ class MeasuredNetwork final : public Measured {
     executor_options.compute_dtype = compute_dtype;
     executor_options.calibration = calibration_.get();
     executor_options.tf32 = options_.tf32;
+    executor_options.recompute = options_.recompute;
     const cohort_context where = contexts_of(options_)[0];
     executor_ =
         make<Executor>(cohort_executor_simple_bind, symbol_.get(), &where, data_descs_.get(), &executor_options);

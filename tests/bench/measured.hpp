@@ -17,7 +17,7 @@ struct Options {
   int64_t batch = 0;
   int contexts = 1, threads = 1, steps = 0, repeats = 5, warmup = -1;
   bool executor = false;  // one bound executor in place of a group; inference only
-  bool gpu = false, tf32 = false;
+  bool gpu = false, tf32 = false, recompute = false;
   bool roofline = false;           // say beside it what the machine can do
   cohort_dtype compute_dtype = 0;  // 0: that of the arrays
   std::string symbols;             // folder of the graphs

@@ -46,6 +46,7 @@ class MeasuredBuckets final : public Measured {
     set.num_threads = options.threads_of_context();
     set.compute_dtype = options.compute_dtype;
     set.tf32 = options.tf32;
+    set.recompute = options.recompute;
     manager_ = make<Manager>(cohort_manager_create, symbol.get(), contexts.data(), contexts.size(), options.batch,
                              largest.data_descs.get(), largest.label_descs.get(), params.data(), params.size(), &set);
     const Arrays bound = make<Arrays>(cohort_manager_arrays, manager_.get(), int32_t(COHORT_GROUP_PARAMS), size_t(0));

@@ -130,7 +130,7 @@ class BatchNormForward final : public RestoringKernel {
       workspace_ = book(spec.saved_bytes, pd.workspace_desc().get_size());
       operands.push_back({DNNL_ARG_WORKSPACE, pd.workspace_desc(), Place::saved(workspace_)});
     }
-    if (keeps_) make_restoring_call(spec, operands, pd);
+    if (keeps_) make_restoring_call(spec, operands);
     call_ = Call(pd, name_of(spec), std::move(operands), spec);
     spec.inputs[0].layout = spec.outputs[0].layout = layout_of(p.data, p.plain);
   }
@@ -168,8 +168,15 @@ class BatchNormForward final : public RestoringKernel {
   Place workspace() const { return Place::saved(workspace_); }
 
  private:
-  // The same with gamma and beta, and global statistics, as they were.
-  void make_restoring_call(StepSpec &spec, std::vector<Operand> operands, const Pd &pd) {
+  // The same with gamma, beta and statistics as they were, which are not sought again where the same loops can do
+  // without.
+  void make_restoring_call(StepSpec &spec, std::vector<Operand> operands) {
+    const auto known = attempt([&] {
+      return norm_desc<dnnl::batch_normalization_forward>(engine(), attributes(), prop_kind::forward_inference,
+                                                          problem_.data, problem_.eps,
+                                                          problem_.flags | dnnl::normalization_flags::use_global_stats);
+    });
+    const bool same_loops = known && std::strcmp(known->impl_info_str(), pd_.impl_info_str()) == 0;
     const size_t bytes = size_t(problem_.channels) * sizeof(float);
     if (ones_.empty()) gamma_ = book(spec.saved_bytes, bytes);
     beta_ = book(spec.saved_bytes, bytes);
@@ -179,8 +186,10 @@ class BatchNormForward final : public RestoringKernel {
       if (operand.arg == DNNL_ARG_MEAN) operand.place = mean();
       if (operand.arg == DNNL_ARG_VARIANCE) operand.place = variance();
     }
+    const auto is_workspace = [](const Operand &operand) { return operand.arg == DNNL_ARG_WORKSPACE; };
+    if (same_loops) operands.erase(std::remove_if(operands.begin(), operands.end(), is_workspace), operands.end());
     const size_t scratch_bytes = spec.scratch_bytes;  // of either call
-    restoring_call_ = Call(pd, name_of(spec), std::move(operands), spec);
+    restoring_call_ = Call(same_loops ? *known : pd_, name_of(spec), std::move(operands), spec);
     spec.scratch_bytes = scratch_bytes;
   }
 

@@ -295,6 +295,7 @@ class cohort_executor_options(Structure):
         ("calibration", c_void_p),
         ("backward_once", c_int32),
         ("tf32", c_int32),
+        ("recompute", c_int32),
     ]
 
 
@@ -369,6 +370,7 @@ class cohort_manager_options(Structure):
         ("backward_once", c_int32),
         ("gradient_sum_dtype", c_int32),
         ("tf32", c_int32),
+        ("recompute", c_int32),
     ]
 
 
@@ -432,4 +434,5 @@ class cohort_group_options(Structure):
         ("aux_params", c_void_p),
         ("gradient_sum_dtype", c_int32),
         ("tf32", c_int32),
+        ("recompute", c_int32),
     ]

@@ -40,7 +40,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.peak_bytes as *const _ as usize - start, 16);
     assert_eq!(&zero.cached_bytes as *const _ as usize - start, 24);
     assert_eq!(&zero.limit_bytes as *const _ as usize - start, 32);
-    assert_eq!(std::mem::size_of::<cohort_executor_options>(), 216);
+    assert_eq!(std::mem::size_of::<cohort_executor_options>(), 224);
     let zero: cohort_executor_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
     assert_eq!(&zero.struct_size as *const _ as usize - start, 0);
@@ -72,7 +72,8 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.calibration as *const _ as usize - start, 200);
     assert_eq!(&zero.backward_once as *const _ as usize - start, 208);
     assert_eq!(&zero.tf32 as *const _ as usize - start, 212);
-    assert_eq!(std::mem::size_of::<cohort_group_options>(), 336);
+    assert_eq!(&zero.recompute as *const _ as usize - start, 216);
+    assert_eq!(std::mem::size_of::<cohort_group_options>(), 344);
     let zero: cohort_group_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
     assert_eq!(&zero.struct_size as *const _ as usize - start, 0);
@@ -118,6 +119,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.aux_params as *const _ as usize - start, 320);
     assert_eq!(&zero.gradient_sum_dtype as *const _ as usize - start, 328);
     assert_eq!(&zero.tf32 as *const _ as usize - start, 332);
+    assert_eq!(&zero.recompute as *const _ as usize - start, 336);
     assert_eq!(std::mem::size_of::<cohort_invoke_options>(), 32);
     let zero: cohort_invoke_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
@@ -125,7 +127,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.context as *const _ as usize - start, 8);
     assert_eq!(&zero.seed as *const _ as usize - start, 16);
     assert_eq!(&zero.is_train as *const _ as usize - start, 24);
-    assert_eq!(std::mem::size_of::<cohort_manager_options>(), 184);
+    assert_eq!(std::mem::size_of::<cohort_manager_options>(), 192);
     let zero: cohort_manager_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
     assert_eq!(&zero.struct_size as *const _ as usize - start, 0);
@@ -153,6 +155,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.backward_once as *const _ as usize - start, 172);
     assert_eq!(&zero.gradient_sum_dtype as *const _ as usize - start, 176);
     assert_eq!(&zero.tf32 as *const _ as usize - start, 180);
+    assert_eq!(&zero.recompute as *const _ as usize - start, 184);
     assert_eq!(std::mem::size_of::<cohort_memory_info>(), 48);
     let zero: cohort_memory_info = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;

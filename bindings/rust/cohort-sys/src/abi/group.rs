@@ -125,6 +125,8 @@ pub struct cohort_group_options {
     pub gradient_sum_dtype: cohort_dtype,
     /// as in executor.h
     pub tf32: cohort_bool,
+    /// likewise
+    pub recompute: cohort_bool,
 }
 
 extern "C" {

@@ -67,6 +67,8 @@ pub struct cohort_manager_options {
     pub gradient_sum_dtype: cohort_dtype,
     /// as in executor.h
     pub tf32: cohort_bool,
+    /// likewise
+    pub recompute: cohort_bool,
 }
 
 extern "C" {

@@ -440,6 +440,7 @@ our %STRUCTS = (
         opaque => 'calibration',
         sint32 => 'backward_once',
         sint32 => 'tf32',
+        sint32 => 'recompute',
     ],
     cohort_group_options => [
         size_t => 'struct_size',
@@ -485,6 +486,7 @@ our %STRUCTS = (
         opaque => 'aux_params',
         sint32 => 'gradient_sum_dtype',
         sint32 => 'tf32',
+        sint32 => 'recompute',
     ],
     cohort_invoke_options => [
         size_t => 'struct_size',
@@ -518,6 +520,7 @@ our %STRUCTS = (
         sint32 => 'backward_once',
         sint32 => 'gradient_sum_dtype',
         sint32 => 'tf32',
+        sint32 => 'recompute',
     ],
     cohort_memory_info => [
         size_t => 'struct_size',

@@ -78,7 +78,7 @@ public final class Structs {
     }
 
     /** Settings of an executor that few callers change. Zero in any field means its default. */
-    @Structure.FieldOrder({"struct_size", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "shared_executor", "num_threads", "seed", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "arg_contexts", "grad_contexts", "aux_contexts", "storage_names", "storage_types", "num_storage_types", "shared_arg_names", "num_shared_arg_names", "shared_data", "strict_dtypes", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "calibration", "backward_once", "tf32"})
+    @Structure.FieldOrder({"struct_size", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "shared_executor", "num_threads", "seed", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "arg_contexts", "grad_contexts", "aux_contexts", "storage_names", "storage_types", "num_storage_types", "shared_arg_names", "num_shared_arg_names", "shared_data", "strict_dtypes", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "calibration", "backward_once", "tf32", "recompute"})
     public static class ExecutorOptions extends Structure {
         /** size the caller was compiled with; set by the initialisers */
         public long struct_size;
@@ -145,10 +145,14 @@ public final class Structs {
          * 1: on gpu contexts, products of float32 matrices (FullyConnected, dot, batch_dot, RNN, attention; not convolutions so far) may round their factors to TF32, 11 significant bits, and sum in float32, which units of GPUs for it do several times faster; but for nodes and operators in float32_names. Not in bodies of loops and branches. On CPUs it means nothing. 0: in float32.
          */
         public int tf32;
+        /**
+         * 1: backward makes again what it reads of a forward pass where that is cheap and all that it is made of is kept anyway, right before it reads it: results of batch norms, and of what is no product of matrices. Less memory (planned_bytes of cohort_executor_memory()), somewhat more time, the same bits. MXNet calls it mirroring (MXNET_BACKWARD_DO_MIRROR). 0: all is kept.
+         */
+        public int recompute;
     }
 
     /** Settings of a group that few callers change. Zero in any field means its default. */
-    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "rounding", "slices", "num_slices", "inputs_need_grad", "fixed_param_names", "num_fixed_param_names", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "state_names", "num_state_names", "input_dtype_names", "input_dtypes", "num_input_dtypes", "shared_group", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "contexts_per_ctx_group", "num_threads", "gradient_bucket_bytes", "seed", "log", "log_user_data", "arg_names", "num_arg_names", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "loss_scale", "loss_scale_window", "calibration", "backward_once", "arg_params", "aux_params", "gradient_sum_dtype", "tf32"})
+    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "rounding", "slices", "num_slices", "inputs_need_grad", "fixed_param_names", "num_fixed_param_names", "grad_req", "grad_req_list", "grad_req_names", "num_grad_reqs", "state_names", "num_state_names", "input_dtype_names", "input_dtypes", "num_input_dtypes", "shared_group", "ctx_group_names", "ctx_group_contexts", "num_ctx_groups", "contexts_per_ctx_group", "num_threads", "gradient_bucket_bytes", "seed", "log", "log_user_data", "arg_names", "num_arg_names", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "loss_scale", "loss_scale_window", "calibration", "backward_once", "arg_params", "aux_params", "gradient_sum_dtype", "tf32", "recompute"})
     public static class GroupOptions extends Structure {
         /** size the caller was compiled with; set by the initialisers */
         public long struct_size;
@@ -236,6 +240,8 @@ public final class Structs {
         public int gradient_sum_dtype;
         /** as in executor.h */
         public int tf32;
+        /** likewise */
+        public int recompute;
     }
 
     /** Settings of one application of an operator. Zero in any field means its default. */
@@ -252,7 +258,7 @@ public final class Structs {
     }
 
     /** Settings of a manager that few callers change. Zero in any field means its default. */
-    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "default_bucket_key", "bucket_keys", "bucket_symbols", "num_buckets", "bucket_symbol", "bucket_symbol_user_data", "num_threads", "seed", "log", "log_user_data", "state_names", "num_state_names", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "loss_scale", "loss_scale_window", "backward_once", "gradient_sum_dtype", "tf32"})
+    @Structure.FieldOrder({"struct_size", "workload", "num_workloads", "default_bucket_key", "bucket_keys", "bucket_symbols", "num_buckets", "bucket_symbol", "bucket_symbol_user_data", "num_threads", "seed", "log", "log_user_data", "state_names", "num_state_names", "compute_dtype", "float32_names", "num_float32_names", "narrow_names", "num_narrow_names", "loss_scale", "loss_scale_window", "backward_once", "gradient_sum_dtype", "tf32", "recompute"})
     public static class ManagerOptions extends Structure {
         /** size the caller was compiled with; set by the initialisers */
         public long struct_size;
@@ -302,6 +308,8 @@ public final class Structs {
         public int gradient_sum_dtype;
         /** as in executor.h */
         public int tf32;
+        /** likewise */
+        public int recompute;
     }
 
     /** What an executor, or one device of a group, takes of memory. struct_size is set by the caller. */

@@ -37,7 +37,7 @@ final class Sweep {
         Check.offset(new Structs.DeviceMemoryInfo(), "peak_bytes", 16);
         Check.offset(new Structs.DeviceMemoryInfo(), "cached_bytes", 24);
         Check.offset(new Structs.DeviceMemoryInfo(), "limit_bytes", 32);
-        Check.size(new Structs.ExecutorOptions(), 216);
+        Check.size(new Structs.ExecutorOptions(), 224);
         Check.offset(new Structs.ExecutorOptions(), "struct_size", 0);
         Check.offset(new Structs.ExecutorOptions(), "ctx_group_names", 8);
         Check.offset(new Structs.ExecutorOptions(), "ctx_group_contexts", 16);
@@ -67,7 +67,8 @@ final class Sweep {
         Check.offset(new Structs.ExecutorOptions(), "calibration", 200);
         Check.offset(new Structs.ExecutorOptions(), "backward_once", 208);
         Check.offset(new Structs.ExecutorOptions(), "tf32", 212);
-        Check.size(new Structs.GroupOptions(), 336);
+        Check.offset(new Structs.ExecutorOptions(), "recompute", 216);
+        Check.size(new Structs.GroupOptions(), 344);
         Check.offset(new Structs.GroupOptions(), "struct_size", 0);
         Check.offset(new Structs.GroupOptions(), "workload", 8);
         Check.offset(new Structs.GroupOptions(), "num_workloads", 16);
@@ -111,12 +112,13 @@ final class Sweep {
         Check.offset(new Structs.GroupOptions(), "aux_params", 320);
         Check.offset(new Structs.GroupOptions(), "gradient_sum_dtype", 328);
         Check.offset(new Structs.GroupOptions(), "tf32", 332);
+        Check.offset(new Structs.GroupOptions(), "recompute", 336);
         Check.size(new Structs.InvokeOptions(), 32);
         Check.offset(new Structs.InvokeOptions(), "struct_size", 0);
         Check.offset(new Structs.InvokeOptions(), "context", 8);
         Check.offset(new Structs.InvokeOptions(), "seed", 16);
         Check.offset(new Structs.InvokeOptions(), "is_train", 24);
-        Check.size(new Structs.ManagerOptions(), 184);
+        Check.size(new Structs.ManagerOptions(), 192);
         Check.offset(new Structs.ManagerOptions(), "struct_size", 0);
         Check.offset(new Structs.ManagerOptions(), "workload", 8);
         Check.offset(new Structs.ManagerOptions(), "num_workloads", 16);
@@ -142,6 +144,7 @@ final class Sweep {
         Check.offset(new Structs.ManagerOptions(), "backward_once", 172);
         Check.offset(new Structs.ManagerOptions(), "gradient_sum_dtype", 176);
         Check.offset(new Structs.ManagerOptions(), "tf32", 180);
+        Check.offset(new Structs.ManagerOptions(), "recompute", 184);
         Check.size(new Structs.MemoryInfo(), 48);
         Check.offset(new Structs.MemoryInfo(), "struct_size", 0);
         Check.offset(new Structs.MemoryInfo(), "planned_bytes", 8);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backward_once: the same gradients in less memory, and a second backward is refused (BWD-08 without the option). */
+/* The same gradients in less memory: backward_once, which refuses a second backward (BWD-08 without the option), and
+ * recompute. */
 #include <stdio.h>
 
 #include "support/group_tests.h"
 
 enum { LAYERS = 5, CHANNELS = 8, BATCH = 4, SIDE = 12 };
 
-/* Convolutions with norms and activations, a pooling, a loss. */
+/* Convolutions with norms and activations, point-wise functions of what is kept, a pooling, a loss. */
 static cohort_symbol *deep(void) {
   cohort_symbol *last = variable("data");
   char name[16];
@@ -21,25 +22,33 @@ static cohort_symbol *deep(void) {
     snprintf(name, sizeof(name), "act%d", i);
     last = node("Activation", name, ATTRS("act_type", i % 2 ? "tanh" : "relu"), INPUTS(last));
   }
+  last = node("Convolution", "conv5",
+              ATTRS("kernel", "(1, 1)", "stride", "(3, 3)", "num_filter", "8", "no_bias", "True"), INPUTS(last));
+  last = node("LeakyReLU", "gelu", ATTRS("act_type", "gelu"), INPUTS(last));
+  last = node("Flatten", "rows", NO_ATTRS, INPUTS(last));
+  last = node("FullyConnected", "fc", ATTRS("num_hidden", "8", "no_bias", "True"), INPUTS(last));
+  last = node("Reshape", "images", ATTRS("shape", "(-1, 8, 1, 1)"), INPUTS(last));
   last = node("Pooling", "pool", ATTRS("global_pool", "True", "kernel", "(1, 1)", "pool_type", "avg"), INPUTS(last));
   return node("SoftmaxOutput", "softmax", NO_ATTRS, INPUTS(node("Flatten", "flat", NO_ATTRS, INPUTS(last))));
 }
 
-static const char *const params[] = {"conv0_weight", "bn0_gamma",    "bn0_beta",     "conv1_weight",
-                                     "bn1_gamma",    "bn1_beta",     "conv2_weight", "bn2_gamma",
-                                     "bn2_beta",     "conv3_weight", "bn3_gamma",    "bn3_beta",
-                                     "conv4_weight", "bn4_gamma",    "bn4_beta",     NULL};
+static const char *const params[] = {"conv0_weight", "bn0_gamma", "bn0_beta", "conv1_weight", "bn1_gamma", "bn1_beta",
+                                     "conv2_weight", "bn2_gamma", "bn2_beta", "conv3_weight", "bn3_gamma", "bn3_beta",
+                                     "conv4_weight", "bn4_gamma", "bn4_beta", "conv5_weight", "fc_weight", NULL};
 
-static cohort_group *bind_deep(size_t num_contexts, cohort_bool once, const char *grad_req) {
+static cohort_group *bind_deep(size_t num_contexts, cohort_bool once, cohort_bool recompute, const char *grad_req) {
   cohort_group_options options = COHORT_GROUP_OPTIONS_INIT;
   cohort_group *group;
   size_t i;
 
   options.backward_once = once;
+  options.recompute = recompute;
   options.grad_req = grad_req;
   group = bind(deep(), num_contexts, desc("data", SHAPE(BATCH, 3, SIDE, SIDE), NULL),
                desc("softmax_label", SHAPE(BATCH), NULL), params, &options);
-  for (i = 0; i < COUNT(params) - 1; ++i) {
+  set_param(group, "conv5_weight", counted(SHAPE(CHANNELS, CHANNELS, 1, 1), 0.01f));
+  set_param(group, "fc_weight", counted(SHAPE(8, CHANNELS * SIDE * SIDE / 9), 1e-4f));
+  for (i = 0; i < 3 * LAYERS; ++i) {
     const int64_t channels = i == 0 ? 3 : CHANNELS;
     set_param(group, params[i],
               i % 3 == 0 ? counted(SHAPE(CHANNELS, channels, 3, 3), 0.002f)
@@ -76,71 +85,81 @@ static size_t planned(const cohort_group *group) {
   return info.planned_bytes;
 }
 
-static void gradients_are_the_same_in_less_memory(void **state) {
-  enum { MOST = 4000 };
-  static float kept[MOST], once[MOST];
-  size_t contexts, n;
+/* All gradients of both groups, on all devices. */
+static void have_the_same_gradients(const cohort_group *one, const cohort_group *other, size_t num_contexts) {
+  enum { MOST = 50000 };
+  static float expected[MOST], found[MOST];
+  size_t d;
 
-  (void)state;
-  for (contexts = 1; contexts <= 2; ++contexts) {
-    cohort_group *keeps = bind_deep(contexts, 0, "write"), *frees = bind_deep(contexts, 1, "write");
-    size_t step, d;
+  for (d = 0; d < num_contexts; ++d) {
+    const size_t n = gradients(one, d, expected, MOST);
 
-    assert_true(planned(frees) < planned(keeps));
-    for (step = 0; step < 3; ++step) {
-      run_forward(keeps, 1);
-      run_forward(frees, 1);
-      backward(keeps, NULL);
-      backward(frees, NULL);
-      for (d = 0; d < contexts; ++d) {
-        n = gradients(keeps, d, kept, MOST);
-        assert_int_equal(gradients(frees, d, once, MOST), n);
-        assert_memory_equal(once, kept, n * sizeof(float));
-      }
-    }
-    cohort_group_free(keeps);
-    cohort_group_free(frees);
+    assert_int_equal(gradients(other, d, found, MOST), n);
+    assert_memory_equal(found, expected, n * sizeof(float));
   }
 }
 
-/* Without the option: what a norm gave has made room for gradients and is made again, with gamma and beta as they were
- * in the forward pass. */
-static void a_repeated_backward_finds_what_the_first_has_overwritten(void **state) {
-  enum { MOST = 4000 };
-  static float first[MOST], again[MOST];
-  const char *const changed[] = {"bn1_gamma", "bn1_beta", "bn3_beta"};
-  size_t contexts, n;
+static void gradients_are_the_same_in_less_memory(void **state) {
+  const cohort_bool how[][2] = {{1, 0}, {0, 1}, {1, 1}}; /* backward_once, recompute */
+  size_t contexts, i, step;
 
   (void)state;
   for (contexts = 1; contexts <= 2; ++contexts) {
-    cohort_group *one = bind_deep(contexts, 0, "write"), *two = bind_deep(contexts, 0, "write");
-    size_t step, d, i;
+    cohort_group *keeps = bind_deep(contexts, 0, 0, "write"), *frees[COUNT(how)];
 
+    for (i = 0; i < COUNT(how); ++i) {
+      frees[i] = bind_deep(contexts, how[i][0], how[i][1], "write");
+      assert_true(planned(frees[i]) < planned(keeps));
+    }
+    assert_true(planned(frees[2]) < planned(frees[0]));
     for (step = 0; step < 3; ++step) {
-      run_forward(one, 1);
-      run_forward(two, 1);
-      backward(two, NULL);
-      if (step > 0) backward(two, NULL);
-      for (i = 0; i < COUNT(changed); ++i) {
-        set_param(one, changed[i], counted(SHAPE(CHANNELS), 0.3f + (float)step));
-        set_param(two, changed[i], counted(SHAPE(CHANNELS), 0.3f + (float)step));
-      }
-      backward(one, NULL);
-      backward(two, NULL);
-      for (d = 0; d < contexts; ++d) {
-        n = gradients(one, d, first, MOST);
-        assert_int_equal(gradients(two, d, again, MOST), n);
-        assert_memory_equal(again, first, n * sizeof(float));
+      run_forward(keeps, 1);
+      backward(keeps, NULL);
+      for (i = 0; i < COUNT(how); ++i) {
+        run_forward(frees[i], 1);
+        backward(frees[i], NULL);
+        have_the_same_gradients(keeps, frees[i], contexts);
       }
     }
-    cohort_group_free(one);
-    cohort_group_free(two);
+    cohort_group_free(keeps);
+    for (i = 0; i < COUNT(how); ++i) cohort_group_free(frees[i]);
+  }
+}
+
+/* Without backward_once: what a norm gave has made room for gradients, or was not kept, and is made again, with gamma
+ * and beta as they were in the forward pass. */
+static void a_repeated_backward_finds_what_the_first_has_overwritten(void **state) {
+  const char *const changed[] = {"bn1_gamma", "bn1_beta", "bn2_gamma", "bn3_beta"};
+  cohort_bool recompute;
+  size_t contexts, step, i;
+
+  (void)state;
+  for (contexts = 1; contexts <= 2; ++contexts) {
+    for (recompute = 0; recompute <= 1; ++recompute) {
+      cohort_group *one = bind_deep(contexts, 0, 0, "write"), *two = bind_deep(contexts, 0, recompute, "write");
+
+      for (step = 0; step < 3; ++step) {
+        run_forward(one, 1);
+        run_forward(two, 1);
+        backward(two, NULL);
+        if (step > 0) backward(two, NULL);
+        for (i = 0; i < COUNT(changed); ++i) {
+          set_param(one, changed[i], counted(SHAPE(CHANNELS), 0.3f + (float)step));
+          set_param(two, changed[i], counted(SHAPE(CHANNELS), 0.3f + (float)step));
+        }
+        backward(one, NULL);
+        backward(two, NULL);
+        have_the_same_gradients(one, two, contexts);
+      }
+      cohort_group_free(one);
+      cohort_group_free(two);
+    }
   }
 }
 
 /* The gradients of the first one stay, an update takes them, and a forward makes way for the next. */
 static void a_second_backward_is_refused(void **state) {
-  enum { MOST = 4000 };
+  enum { MOST = 50000 };
   static float first[MOST], after[MOST];
   const char *const grad_reqs[] = {"write", "add"};
   cohort_optimizer *sgd = NULL;
@@ -149,7 +168,7 @@ static void a_second_backward_is_refused(void **state) {
   (void)state;
   ok(cohort_optimizer_create("sgd", NULL, NULL, 0, &sgd));
   for (i = 0; i < 2; ++i) {
-    cohort_group *group = bind_deep(2, 1, grad_reqs[i]);
+    cohort_group *group = bind_deep(2, 1, 0, grad_reqs[i]);
     cohort_executor *executor = NULL;
 
     run_forward(group, 1);
@@ -196,6 +215,10 @@ static void managers_pass_it_on(void **state) {
   options.backward_once = 2;
   fails(cohort_manager_create(symbol, &cpu, 1, BATCH, data, label, params, COUNT(params) - 1, &options, &manager),
         COHORT_ERROR_INVALID_ARGUMENT, "backward_once");
+  options.backward_once = 0;
+  options.recompute = 2;
+  fails(cohort_manager_create(symbol, &cpu, 1, BATCH, data, label, params, COUNT(params) - 1, &options, &manager),
+        COHORT_ERROR_INVALID_ARGUMENT, "recompute");
   cohort_ndarray_free(rows);
   cohort_ndarray_free(classes);
   cohort_descs_free(data);
