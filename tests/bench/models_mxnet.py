@@ -121,8 +121,8 @@ def compare(folder, mode, options):
             lines.append(measured(engine, folder, mode, options))
     mxnet, cohort = found['mxnet'], found['cohort']
     cells = [os.path.basename(folder), mode]
-    for key in ('first_ms', 'step_ms'):
-        cells += ['%.2f' % best(cohort, key), '%.2f' % best(mxnet, key), '%.2f' % (best(mxnet, key) / best(cohort, key))]
+    for key, number in (('first_ms', '%.2f'), ('step_ms', '%.4f')):
+        cells += [number % best(cohort, key), number % best(mxnet, key), '%.2f' % (best(mxnet, key) / best(cohort, key))]
     for key in ('planned', 'resident'):
         cells += ['%.1f' % (best(lines, key) / 1e6) for lines in (cohort, mxnet)]
     apart = max(abs(a - b) / (abs(b) + 1e-3) for a, b in zip(cohort[0]['outputs'], mxnet[0]['outputs']))

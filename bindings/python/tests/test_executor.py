@@ -74,6 +74,59 @@ class Executors(Case):
             executor.reshape(data=(8, 2))
         self.assertEqual(executor.reshape(allow_up_sizing=True, data=(8, 2)).outputs[0].shape, (8, 1))
 
+    def test_the_arrays_of_an_executor_are_the_same_objects_each_time(self):
+        executor = mlp().simple_bind(data=(2, 4), grad_req={"fc_weight": "write"})
+        outputs, dicts = executor.forward(is_train=True), [executor.arg_dict, executor.grad_dict]
+        handles = cohort.live_handles()
+        self.assertIs(executor.forward(is_train=True)[0], outputs[0])
+        self.assertIs(executor.outputs[0], executor.output_dict["softmax_output"])
+        for found, again in zip(dicts, [executor.arg_dict, executor.grad_dict]):
+            self.assertTrue(all(found[name] is again[name] for name in found))
+        self.assertEqual([array is None for array in executor.grad_arrays], [True, False, True, True])
+        executor.outputs.clear()  # the list itself is the caller's
+        self.assertEqual((len(executor.outputs), executor.aux_arrays, executor.aux_dict), (1, [], {}))
+        self.assertEqual(cohort.live_handles(), handles)
+        smaller = executor.reshape(data=(1, 4), softmax_label=(1,))
+        self.assertEqual([smaller.forward()[0].shape, executor.outputs[0].shape], [(1, 3), (2, 3)])
+
+    def test_an_array_that_was_closed_is_another_one_next_time(self):
+        executor = mlp().simple_bind(data=(2, 4))
+        with executor.forward()[0] as output, executor.grad_dict["fc_bias"] as gradient:
+            self.assertEqual((output.shape, gradient.dtype), ((2, 3), "float32"))
+        for closed in (output, gradient):
+            for ask in ("shape", "dtype"):
+                with self.raises(cohort.StateError, "closed"):
+                    getattr(closed, ask)
+        self.near(executor.outputs[0], [[1 / 3] * 3] * 2)
+        self.near(executor.grad_dict["fc_bias"], [0] * 3)
+        self.near(executor.forward()[0], executor.outputs[0])
+
+    def test_arrays_outlive_their_executor_and_a_closed_one_has_none(self):
+        executor = linear().simple_bind(data=(1, 2))
+        executor.arg_dict["fc_weight"][:] = [[1, 10]]
+        output = executor.forward(data=[[3, 4]])[0]
+        handles = cohort.live_handles()
+        weight = executor.arg_arrays[1]
+        executor.close()
+        self.assertEqual(cohort.live_handles(), handles - 2)  # it, and data, which nobody else holds
+        self.near(output, [[43]])
+        self.near(weight, [[1, 10]])
+        for ask in ("outputs", "arg_dict", "grad_arrays", "aux_dict", "grad_req"):
+            with self.raises(cohort.StateError, "closed"):
+                getattr(executor, ask)
+
+    def test_outputs_whose_shape_depends_on_values_are_those_of_the_latest_pass(self):
+        data, index = sym.Variable("data"), sym.Variable("index")
+        net = sym.Group([sym._contrib_boolean_mask(data, index), data * 2])
+        executor = net.simple_bind(data=(3, 2), index=(3,))
+        self.assertIsNone(executor.outputs[0])
+        for index, rows in (([1, 0, 0], 1), ([1, 1, 0], 2), ([1, 0, 0], 1)):
+            outputs = executor.forward(data=[[1, 2], [3, 4], [5, 6]], index=index)
+            self.assertEqual([output.shape for output in outputs], [(rows, 2), (3, 2)])
+            self.near(executor.outputs[0], [[1, 2], [3, 4], [5, 6]][:rows])
+            self.near(executor.output_dict[net.list_outputs()[1]], [[2, 4], [6, 8], [10, 12]])
+        self.assertEqual(executor.reshape(data=(3, 2), index=(3,)).outputs[0], None)
+
     def test_head_gradients_are_an_array_a_list_or_a_dict(self):
         executor = linear().simple_bind(data=(1, 2))
         for heads in (nd.array([[1]]), [nd.array([[1]])], {"fc_output": nd.array([[1]])}):

@@ -14,7 +14,7 @@ import threading
 import weakref
 from collections import deque
 from ctypes import byref, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void_p
-from typing import Any, Callable, Deque, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar
+from typing import Any, Callable, Deque, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple, Type, TypeVar
 
 from . import _abi
 from ._abi_functions import FUNCTIONS
@@ -57,17 +57,24 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
+_throwing: Set[int] = set()  # threads that may have something in `thrown`: the others need not look
 _released: Deque[Any] = deque()  # owners of memory that the library is done with; let go outside its callbacks
 _unfreed: Deque[Tuple[Callable[[int], None], int]] = deque()  # handles whose last use ended inside a callback
 
 
 def _after_call(result: Optional[int], function: Any, arguments: Any) -> None:
     """Raises what a call returned, or what a callback in it died of; frees what could not be freed inside it."""
+    if result or _throwing or _released or _unfreed:
+        _end_call(result)
+
+
+def _end_call(result: Optional[int]) -> None:
     if _thread.depth == 0 and (_released or _unfreed):
         _let_go()
     thrown = _thread.thrown
     if thrown is not None and thrown[0] == _thread.depth:
         _thread.thrown = None
+        _throwing.discard(threading.get_ident())
         if result:
             lib.cohort_error_free(result)
         raise thrown[1]
@@ -339,6 +346,7 @@ def _trampoline(kind: Any, always: bool, method: str) -> Any:
                 result = getattr(callback, method)(*arguments[:-1])
                 return int(result or 0) if gives else None
             except BaseException as error:  # it goes on behind the call that this runs in
+                _throwing.add(threading.get_ident())
                 _thread.thrown = (_thread.depth - 1, error)
                 return 1 if gives else None
             finally:
@@ -393,23 +401,17 @@ def release_later(owner: Any) -> None:
 # ---- handles -----------------------------------------------------------------------------------------------------------
 
 H = TypeVar("H", bound="Handle")
+_RLock: Any = type(threading.RLock())  # threading.RLock is no class
 
 
-class Family:
+class Family(_RLock):
     """The lock of one object, or of those that share memory and so are used by one thread at a time; and the functions
     that they call, which live as long as one of them does."""
 
-    __slots__ = ("_lock", "callbacks")
+    __slots__ = ("callbacks",)
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
         self.callbacks: List[Callback] = []
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *reason: Any) -> None:
-        self._lock.release()
 
 
 class Handle:
@@ -419,6 +421,7 @@ class Handle:
     """
 
     _free_name = ""
+    _pointer: Optional[int] = None  # NULL: closed, or not made
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError(
@@ -432,24 +435,24 @@ class Handle:
         return made
 
     def _start(self, pointer: Optional[int], lock: Optional[Family] = None) -> None:
-        self._pointer: Optional[int] = pointer
+        self._pointer = pointer
         self._lock = lock or Family()
 
     @property
     def handle(self) -> int:
         """The address of the C object."""
-        pointer = getattr(self, "_pointer", None)
+        pointer = self._pointer
         if pointer is None:
             raise StateError(f"this {type(self).__name__} has been closed", type(self).__name__)
         return pointer
 
     @property
     def closed(self) -> bool:
-        return getattr(self, "_pointer", None) is None
+        return self._pointer is None
 
     def _call(self, function: Any, *arguments: Any) -> Any:
         with self._lock:
-            return function(self.handle, *arguments)
+            return function(self._pointer or self.handle, *arguments)
 
     def _out(self, read: Callable[..., Any], function: Any, *arguments: Any) -> Any:
         with self._lock:
@@ -462,6 +465,7 @@ class Handle:
             return
         with lock:
             self._free()
+            self._lock = Family()  # what they call may go
 
     def _free(self) -> None:
         pointer, self._pointer = self._pointer, None
@@ -473,11 +477,10 @@ class Handle:
                 free(pointer)
                 if _released or _unfreed:
                     _let_go()
-        self._lock = Family()
 
     def __del__(self) -> None:
         try:
-            if getattr(self, "_pointer", None) is not None:
+            if self._pointer is not None:
                 self._free()
         except Exception:  # the interpreter ends, and what this needs has gone before
             pass

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import POINTER, byref, c_char_p, c_int32, cast
+from operator import attrgetter
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from . import _abi
@@ -35,12 +36,14 @@ from ._library import (
 from .context import Context, pointer_to, struct_of, to_context
 from .errors import InvalidArgumentError, UnknownNameError
 from .io import to_known
-from .ndarray import Arrays, NDArray, arrays_of, dtype_code, lent, to_array
+from .ndarray import Arrays, NDArray, arrays_of, by_name, dtype_code, lent, to_array
 from .precision import Calibration
 from .symbol import Symbol
 
 _WORDS = {"null": 0, "write": 1, "add": 3}
 _WORD_OF = {code: word for word, code in _WORDS.items()}
+_ARGS, _GRADS, _AUX, _OUTPUTS = map(int, _abi.ExecutorList)
+_pointer_of = attrgetter("_pointer")
 
 
 def char_pp(values: Any) -> Any:
@@ -152,8 +155,29 @@ class Executor(Handle):
 
     _free_name = "cohort_executor_free"
     _monitor: Optional[Callback] = None
+    _outputs_stay = False  # known of those that were bound here: each forward pass writes the same arrays
+
+    def _start(self, pointer: Optional[int], lock: Optional[Family] = None) -> None:
+        super()._start(pointer, lock)
+        # By list: all, and those that are there.
+        self._kept: Dict[int, Tuple[List[Optional[NDArray]], List[NDArray]]] = {}
+        self._kept_names: Dict[int, List[str]] = {}
+
+    def _free(self) -> None:
+        super()._free()
+        self._kept.clear()
 
     # ---- binding
+
+    @classmethod
+    def _bound(cls, pointer: Optional[int], lock: Optional[Family] = None) -> "Executor":
+        """One that has not run yet: an output that is not there is one whose shape depends on values."""
+        made = cls._adopt(pointer, lock)
+        made._outputs_stay = True
+        if any(output is None for output in made._list(_OUTPUTS)):
+            made._outputs_stay = False
+            made._kept.clear()
+        return made
 
     @classmethod
     def simple_bind(
@@ -199,7 +223,7 @@ class Executor(Handle):
         if pool is not None and shared_buffer is not None:
             shared_buffer.update(pool.dict())
         del kept
-        return cls._adopt(made, None if shared_exec is None else shared_exec._lock)
+        return cls._bound(made, None if shared_exec is None else shared_exec._lock)
 
     @classmethod
     def bind(
@@ -248,7 +272,7 @@ class Executor(Handle):
             byref(options),
         )
         del kept
-        return cls._adopt(made, None if shared_exec is None else shared_exec._lock)
+        return cls._bound(made, None if shared_exec is None else shared_exec._lock)
 
     @staticmethod
     def _common(options: Any, shared_exec: Optional["Executor"], calibration: Optional[Calibration]) -> None:
@@ -265,56 +289,70 @@ class Executor(Handle):
         known = to_known(kwargs, {})
         with self._lock:
             made = out_handle(lib.cohort_executor_reshape, self.handle, known.handle, byref(options))
-            return Executor._adopt(made, self._lock)
+            return Executor._bound(made, self._lock)
 
     # ---- arrays
 
-    def _list(self, which: int) -> Arrays:
-        return Arrays._adopt(self._out(lambda f, handle: out_handle(f, handle, which), lib.cohort_executor_arrays))
+    def _list(self, which: int) -> List[Optional[NDArray]]:
+        """The same objects each time, until somebody closes one."""
+        with self._lock:
+            kept = self._kept.get(which)
+            if kept is None or None in map(_pointer_of, kept[1]):
+                arrays = Arrays._adopt(out_handle(lib.cohort_executor_arrays, self.handle, which)).list()
+                kept = arrays, [array for array in arrays if array is not None]
+                if which != _OUTPUTS or self._outputs_stay:
+                    self._kept[which] = kept
+            return kept[0].copy()
+
+    def _dict(self, which: int) -> Dict[str, Any]:
+        return by_name(self._names(which), self._list(which))
 
     @property
     def arg_arrays(self) -> List[NDArray]:
-        return self._list(_abi.ExecutorList.ARGS).list()  # type: ignore[return-value]
+        return self._list(_ARGS)  # type: ignore[return-value]
 
     @property
     def grad_arrays(self) -> List[Optional[NDArray]]:
-        return self._list(_abi.ExecutorList.GRADS).list()
+        return self._list(_GRADS)
 
     @property
     def aux_arrays(self) -> List[NDArray]:
-        return self._list(_abi.ExecutorList.AUX).list()  # type: ignore[return-value]
+        return self._list(_AUX)  # type: ignore[return-value]
 
     @property
     def outputs(self) -> List[NDArray]:
-        return self._list(_abi.ExecutorList.OUTPUTS).list()  # type: ignore[return-value]
+        return self._list(_OUTPUTS)  # type: ignore[return-value]
 
     @property
     def arg_dict(self) -> Dict[str, NDArray]:
-        return self._list(_abi.ExecutorList.ARGS).dict()
+        return self._dict(_ARGS)
 
     @property
     def grad_dict(self) -> Dict[str, Optional[NDArray]]:
-        return self._list(_abi.ExecutorList.GRADS).dict()
+        return self._dict(_GRADS)
 
     @property
     def aux_dict(self) -> Dict[str, NDArray]:
-        return self._list(_abi.ExecutorList.AUX).dict()
+        return self._dict(_AUX)
 
     @property
     def output_dict(self) -> Dict[str, NDArray]:
-        return self._list(_abi.ExecutorList.OUTPUTS).dict()
+        return self._dict(_OUTPUTS)
 
     @property
     def grad_req(self) -> Dict[str, str]:
         """What backward does with the gradient of each argument."""
-        names = self._names(_abi.ExecutorList.ARGS)
+        names = self._names(_ARGS)
         with self._lock:
             found = [out_int(lib.cohort_executor_grad_req, self.handle, i) for i in range(len(names))]
         return {name: _WORD_OF[code] for name, code in zip(names, found)}
 
     def _names(self, which: int) -> List[str]:
         with self._lock:
-            return list_of_names(lib.cohort_executor_num_arrays, lib.cohort_executor_name, self.handle, which)
+            if which not in self._kept_names:
+                functions = lib.cohort_executor_num_arrays, lib.cohort_executor_name
+                self._kept_names[which] = list_of_names(*functions, self.handle, which)
+            return self._kept_names[which]
 
     def copy_params_from(self, arg_params: Any, aux_params: Any = None, allow_extra_params: bool = False) -> None:
         """Copies parameters in by name. Checked first: on an error nothing is copied."""
@@ -335,7 +373,7 @@ class Executor(Handle):
             if inputs is not None:
                 lib.cohort_executor_set_inputs(self.handle, inputs.handle)
             lib.cohort_executor_forward(self.handle, to_bool(is_train, "is_train"))
-            return self.outputs
+            return self._list(_OUTPUTS)  # type: ignore[return-value]
 
     def partial_forward(self, is_train: bool, step: int) -> int:
         """Runs one node of the network; how many are left."""
@@ -346,10 +384,9 @@ class Executor(Handle):
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
         """Runs a backward pass from the latest forward pass. Losses need no head gradients."""
-        grads = head_gradients(out_grads, lambda: self._names(_abi.ExecutorList.OUTPUTS))
-        self._call(
-            lib.cohort_executor_backward, pointers(grads, "out_grads"), len(grads), to_bool(is_train, "is_train")
-        )
+        grads = head_gradients(out_grads, lambda: self._names(_OUTPUTS))
+        heads = pointers(grads, "out_grads") if grads else None
+        self._call(lib.cohort_executor_backward, heads, len(grads), to_bool(is_train, "is_train"))
 
     def wait(self) -> None:
         self._call(lib.cohort_executor_wait)

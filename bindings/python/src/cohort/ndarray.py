@@ -51,6 +51,8 @@ _NUMPY: Dict[int, np.dtype] = {
 _CODES = {str(dtype): code for code, dtype in _NUMPY.items()}
 BFLOAT16 = "bfloat16"  # NumPy has no name for it
 
+_Lengths = c_int64 * _abi.MAX_AXES
+
 DtypeLike = Any
 Dtype = Union[np.dtype, str]
 
@@ -87,20 +89,28 @@ class NDArray(Operand):
     """
 
     _free_name = "cohort_ndarray_free"
+    _shape: Optional[Tuple[int, ...]] = None  # once it was asked for, as the type: neither ever changes
+    _dtype: Optional[Dtype] = None
     __array_priority__ = 1000.0  # its operators come before NumPy's
 
     # ---- what it is
 
     @property
     def shape(self) -> Tuple[int, ...]:
-        lengths, num = (c_int64 * _abi.MAX_AXES)(), c_int32()
-        self._call(lib.cohort_ndarray_shape, lengths, _abi.MAX_AXES, byref(num))
-        return tuple(lengths[: num.value])
+        shape = self._shape
+        if shape is None or self._pointer is None:
+            lengths, num = _Lengths(), c_int32()
+            self._call(lib.cohort_ndarray_shape, lengths, _abi.MAX_AXES, byref(num))
+            self._shape = shape = tuple(lengths[: num.value])
+        return shape
 
     @property
     def dtype(self) -> Dtype:
         """The type as NumPy's; ``"bfloat16"`` for that."""
-        return dtype_of(self._out(out_int, lib.cohort_ndarray_dtype)) or BFLOAT16
+        dtype = self._dtype
+        if dtype is None or self._pointer is None:
+            self._dtype = dtype = dtype_of(self._out(out_int, lib.cohort_ndarray_dtype)) or BFLOAT16
+        return dtype
 
     @property
     def context(self) -> Context:
@@ -555,6 +565,14 @@ def arrays_of(values: Any, what: str) -> List[NDArray]:
     return [to_array(value, what) for value in to_list(values, what)]
 
 
+def by_name(names: List[str], arrays: List[Any]) -> Dict[str, Any]:
+    found = dict(zip(names, arrays))
+    if len(found) < len(names):
+        name = next(name for name in names if names.count(name) > 1)
+        raise UnknownNameError(f"two arrays are called '{name}'", name)
+    return found
+
+
 class Arrays(Handle):
     """The library's lists of arrays by name."""
 
@@ -579,11 +597,7 @@ class Arrays(Handle):
         return found
 
     def dict(self) -> Dict[str, Any]:
-        names = self.names()
-        for name in names:
-            if names.count(name) > 1:
-                raise UnknownNameError(f"two arrays are called '{name}'", name)
-        return dict(zip(names, self.list()))
+        return by_name(self.names(), self.list())
 
     def add(self, array_: Optional[NDArray]) -> None:
         self._call(lib.cohort_arrays_add, None, None if array_ is None else array_.handle)
