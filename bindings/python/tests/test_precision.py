@@ -150,6 +150,25 @@ class Precision(Case):
                 manager.load_data_batch(batch(data, np.zeros(4)))
                 twice(lambda: manager.forward(True), manager.backward, once)
 
+    def test_what_is_cheap_is_made_again_if_so_said(self):
+        net = cohort.sym.Variable("data")
+        for i in range(4):
+            net = cohort.sym.Convolution(net, kernel=(3, 3), pad=(1, 1), num_filter=8, no_bias=True, name=f"conv{i}")
+            net = cohort.sym.Activation(cohort.sym.BatchNorm(net, name=f"bn{i}"), act_type="relu")
+        net = cohort.sym.SoftmaxOutput(cohort.sym.FullyConnected(net, num_hidden=2, name="fc"), name="softmax")
+        data = np.random.RandomState(0).standard_normal((4, 3, 12, 12)).astype(np.float32)
+        planned, gradients = [], []
+        for recompute in (False, True):
+            executor = net.simple_bind(data=data.shape, recompute=recompute)
+            for i, array in enumerate(executor.arg_arrays):
+                array[:] = np.random.RandomState(i).standard_normal(array.shape)
+            executor.forward(True, data=data)
+            executor.backward()
+            gradients.append(executor.grad_dict["conv0_weight"].asnumpy())
+            planned.append(executor.memory()["planned_bytes"])
+        self.assertLess(planned[1], planned[0])
+        np.testing.assert_array_equal(gradients[1], gradients[0])
+
     def test_gradients_are_summed_in_bfloat16_if_so_said(self):
         between, above = 1 + 3 / 512, 1 + 4 / 512  # the second is a number of bfloat16
         for dtype, expected in (("float32", between), ("bfloat16", above)):

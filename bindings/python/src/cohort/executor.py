@@ -76,12 +76,14 @@ def set_work(
     narrow_names: Any,
     backward_once: bool,
     tf32: bool,
+    recompute: bool,
 ) -> List[Any]:
     options.seed = to_int(seed, "seed", 0, 2**64 - 1)
     options.num_threads = to_int(num_threads, "num_threads", 0, 2**31 - 1)
     options.compute_dtype = dtype_code(compute_dtype)
     options.backward_once = to_bool(backward_once, "backward_once")
     options.tf32 = to_bool(tf32, "tf32")
+    options.recompute = to_bool(recompute, "recompute")
     return [set_names(options, "float32_names", float32_names), set_names(options, "narrow_names", narrow_names)]
 
 
@@ -198,6 +200,7 @@ class Executor(Handle):
         calibration: Optional[Calibration] = None,
         backward_once: bool = False,
         tf32: bool = False,
+        recompute: bool = False,
         **kwargs: Any,
     ) -> "Executor":
         """Makes arrays of zeros for the shapes that are known by name.
@@ -206,14 +209,15 @@ class Executor(Handle):
         ``float32_names`` do not, those in ``narrow_names`` do though they would not by themselves. "int8", with a
         :class:`Calibration`: inference in bytes. ``backward_once``: there is one backward pass at most after each forward
         pass, which may overwrite what that has left; it takes less memory. ``tf32``: GPUs may round factors of products
-        of float32 to TF32, but for those named in ``float32_names``.
+        of float32 to TF32, but for those named in ``float32_names``. ``recompute``: backward makes again what is cheap of
+        the forward pass, in the place of keeping it; the same numbers in less memory and somewhat more time.
         """
         options = options_of(_abi.cohort_executor_options, lib.cohort_executor_options_init)
         kept = [set_grad_req(options, grad_req), set_ctx_groups(options, group2ctx)]
         kept.append(set_names(options, "shared_arg_names", shared_arg_names))
         pool = None if shared_buffer is None else Arrays.of(shared_buffer, "shared_buffer")
         kept.append(
-            set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32)
+            set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32, recompute)
         )
         cls._common(options, shared_exec, calibration)
         options.shared_data = None if pool is None else pool.handle
@@ -244,6 +248,7 @@ class Executor(Handle):
         calibration: Optional[Calibration] = None,
         backward_once: bool = False,
         tf32: bool = False,
+        recompute: bool = False,
     ) -> "Executor":
         """Uses arrays that are given, in order or by name, as they are; the rest as in :meth:`simple_bind`."""
         handle = handle_of(symbol, Symbol, "symbol")
@@ -256,7 +261,7 @@ class Executor(Handle):
         options = options_of(_abi.cohort_executor_options, lib.cohort_executor_options_init)
         kept = [set_ctx_groups(options, group2ctx)]
         kept.append(
-            set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32)
+            set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32, recompute)
         )
         cls._common(options, shared_exec, calibration)
         made = out_handle(

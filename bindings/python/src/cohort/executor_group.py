@@ -324,10 +324,11 @@ class DataParallelExecutorGroup(GroupBase):
         backward_once: bool = False,
         gradient_sum_dtype: Any = "float32",
         tf32: bool = False,
+        recompute: bool = False,
     ) -> None:
         """The first parameters are those of MXNet's class; ``param_names`` None is all but data, labels and states.
 
-        ``compute_dtype``, ``float32_names``, ``narrow_names``, ``calibration``, ``backward_once`` and ``tf32`` as in
+        ``compute_dtype``, ``float32_names``, ``narrow_names``, ``calibration``, ``backward_once``, ``recompute`` and ``tf32`` as in
         :meth:`Executor.simple_bind`. ``gradient_sum_dtype`` "bfloat16": gradients are rounded to it to be summed over the
         devices, which moves half as much between GPUs.
         ``loss_scale``: gradients begin with that factor, which :meth:`update` takes out; it halves when one of them is
@@ -348,7 +349,7 @@ class DataParallelExecutorGroup(GroupBase):
             set_loss_scale_options(options, loss_scale, loss_scale_window)
             options.gradient_sum_dtype = dtype_code(gradient_sum_dtype)
             return [
-                set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32),
+                set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32, recompute),
                 set_params_options(options, arg_params, aux_params),
                 set_workload(options, workload),
                 set_slices(options, slices),

@@ -265,7 +265,7 @@ class DataParallelExecutorManager(Handle):
     :param logger: one of Python's.
     :param sym_gen: a function from a bucket's key to its symbol.
 
-    Precision, ``loss_scale``, ``backward_once``, ``gradient_sum_dtype`` and ``tf32`` as in
+    Precision, ``loss_scale``, ``backward_once``, ``recompute``, ``gradient_sum_dtype`` and ``tf32`` as in
     :class:`DataParallelExecutorGroup`; there is one scale for all buckets.
     """
 
@@ -294,6 +294,7 @@ class DataParallelExecutorManager(Handle):
         backward_once: bool = False,
         gradient_sum_dtype: Any = "float32",
         tf32: bool = False,
+        recompute: bool = False,
     ) -> None:
         _check_arguments(symbol)
         self.symbol, self.ctx, self.sym_gen = symbol, to_contexts(ctx), sym_gen
@@ -303,7 +304,7 @@ class DataParallelExecutorManager(Handle):
         options = options_of(_abi.cohort_manager_options, lib.cohort_manager_options_init)
         kept = [set_workload(options, work_load_list), set_names(options, "state_names", state_names)]
         kept.append(
-            set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32)
+            set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32, recompute)
         )
         set_loss_scale_options(options, loss_scale, loss_scale_window)
         options.gradient_sum_dtype = dtype_code(gradient_sum_dtype)

@@ -92,13 +92,14 @@ def fit(
     gradient_sum_dtype: Any = "float32",
     num_threads: int = 0,
     tf32: bool = False,
+    recompute: bool = False,
 ) -> Fitted:
     """Trains a network on an iterator such as :class:`cohort.NDArrayIter`. Batches may be of several lengths.
 
     ``callbacks`` are functions of a :class:`Progress`, called at the end of each epoch, or :class:`Callback` objects.
     Parameters that are not given (with ``allow_missing``), or all, are filled by the initializer. ``rescale_grad`` is
     one by the batch size unless ``optimizer_params`` has another. Precision, ``loss_scale``, ``gradient_sum_dtype``,
-    ``backward_once`` and ``tf32`` are those of :class:`DataParallelExecutorGroup`.
+    ``backward_once``, ``recompute`` and ``tf32`` are those of :class:`DataParallelExecutorGroup`.
     """
     epochs = to_int(num_epoch, "num_epoch", 0, 2**31 - 1)
     told = [_to_callback(callback) for callback in callbacks]
@@ -124,6 +125,7 @@ def fit(
         gradient_sum_dtype=gradient_sum_dtype,
         num_threads=num_threads,
         tf32=tf32,
+        recompute=recompute,
     )
     try:
         if arg_params is None or allow_missing:
