@@ -47,6 +47,7 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   request.backward_once = with_backward && options.backward_once;
   request.restores = with_backward && !options.backward_once;
   request.scales_loss = with_backward && options.loss_scale;
+  if (request.scales_loss) request.num_scaled_heads = num_touch_heads;
   const std::shared_ptr<const Plan> plan = shared_plan(request);
   const auto made = programs.emplace(mode, std::make_shared<ProgramOwner>(plan, is_train, arrays, family, members));
   tell_if_none_narrow();
@@ -111,6 +112,12 @@ ProgramOwner &Executor::Impl::start_forward(bool is_train) {
   return chosen;
 }
 
+void Executor::Impl::pass_failed(bool backward, const char *why) const {
+  if (last) return last->pass_failed(backward, why);
+  for (size_t h = 0; h < graph.heads.size() && !backward; ++h)
+    if (arrays.outputs[h] && !graph.nodes[size_t(graph.heads[h].node)]->is_variable()) arrays.outputs[h].fail(why);
+}
+
 void Executor::Impl::forward_to(ProgramOwner &program, size_t end, Progress *progress) {
   if (monitor) return monitored_forward(program, end, progress);
   program.run_forward(progress->step, end);
@@ -130,8 +137,7 @@ void Executor::forward(bool is_train) {
   if (self.parts) {
     const std::shared_ptr<Executor> keep = shared_from_this();  // the host, called back, may free it
     const Impl::InPass pass(&self, "forward");
-    self.parts->forward_first(is_train);
-    return self.parts->forward_second(is_train);
+    return ValueShapedParts::forward({self.parts.get()}, is_train).rethrow();
   }
   if (self.options.replicas) self.check_alone(self.program_of_forward(is_train));
   ProgramOwner &program = self.start_forward(is_train);
@@ -253,8 +259,7 @@ void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train,
   if (self.parts) {
     const std::shared_ptr<Executor> keep = shared_from_this();
     const Impl::InPass pass(&self, "backward");
-    self.backward_has_run = true;
-    return self.parts->backward(head_grads, is_train);
+    return ValueShapedParts::backward({self.parts.get()}, {head_grads}, is_train).rethrow();
   }
   bool forward_again = false;
   ProgramOwner &program = self.backward_program(is_train, &forward_again);

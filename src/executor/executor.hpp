@@ -21,6 +21,7 @@
 namespace cohort {
 
 class Executor;
+class Failures;
 class Replicas;
 class ValueShapedParts;
 
@@ -189,6 +190,11 @@ class Executor : public std::enable_shared_from_this<Executor> {
                                              std::vector<NDArray> grads, std::vector<GradReq> reqs,
                                              std::vector<NDArray> aux, const ExecutorOptions &options,
                                              const Part &part);
+  // What forward_together() and backward_together() do; what is thrown here is thrown before anything is queued.
+  static Failures try_forward(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train);
+  static Failures try_backward(const std::vector<std::shared_ptr<Executor>> &executors,
+                               const std::vector<std::vector<ArrayPart>> &head_grads, bool is_train,
+                               const std::function<BucketPrograms(size_t executor)> &after_bucket);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -277,6 +277,7 @@ std::shared_ptr<Executor> Executor::bind_part(const Symbol &symbol, std::vector<
   take(impl->graph.auxiliary, aux, "auxiliary state");
   impl->sized = part.shapes;
   impl->touches = part.touches;
+  impl->num_touch_heads = part.num_touch_heads;
   for (const auto &[node, shape] : impl->sized) shapes[size_t(node)] = shape;
   impl->fix_places(places);
   impl->infer_shapes(shapes);

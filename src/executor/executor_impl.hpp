@@ -2,6 +2,7 @@
 // The inside of an executor, shared by the files of this folder.
 #pragma once
 
+#include <exception>
 #include <map>
 #include <memory>
 #include <set>
@@ -17,12 +18,42 @@ namespace cohort {
 
 struct PartsInCommon;
 
+// Of several executors that all do their work, whatever another one throws.
+class Failures {
+ public:
+  explicit Failures(size_t num) : of_(num) {}
+  bool failed(size_t executor) const { return of_[executor] != nullptr; }
+  bool any() const { return first_ != nullptr; }
+  void add(size_t executor, std::exception_ptr failure) {
+    if (!first_) first_ = failure;
+    if (!of_[executor]) of_[executor] = std::move(failure);
+  }
+  template <typename Fn>
+  void attempt(size_t executor, Fn &&fn) {
+    try {
+      fn();
+    } catch (...) {
+      add(executor, std::current_exception());
+    }
+  }
+  std::exception_ptr first() const { return first_; }
+  std::exception_ptr of(size_t executor) const { return of_[executor]; }
+  void rethrow() const {  // the first
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  std::vector<std::exception_ptr> of_;
+  std::exception_ptr first_;
+};
+
 // Of what an executor that is a part of another one (value_shapes.hpp) has from that; empty: it is none.
 struct Executor::Part {
   std::shared_ptr<Family> family;
   std::shared_ptr<std::vector<RandomStream>> random;
   std::vector<std::pair<int, Shape>> shapes;  // of the one output of nodes
   std::vector<bool> touches;                  // by node: a variable that another part makes
+  size_t num_touch_heads = 0;                 // of the last heads, which another part reads
   std::shared_ptr<PartsInCommon> in_common;   // of its own parts
 };
 
@@ -70,6 +101,7 @@ struct Executor::Impl {
   bool is_part = false, told_of_types = false;
   std::vector<std::pair<int, Shape>> sized;  // nodes whose shapes values have said: Part::shapes
   std::vector<bool> touches;                 // Part::touches
+  size_t num_touch_heads = 0;                // Part::num_touch_heads
   std::shared_ptr<PartsInCommon> in_common;  // null: there are no parts
   std::unique_ptr<ValueShapedParts> parts;   // run in place of `programs`; null: all shapes are known
 
@@ -128,9 +160,7 @@ struct Executor::Impl {
       throw;
     }
   }
-  void forward_failed(const char *why) const {
-    if (last) last->pass_failed(/* backward */ false, why);
-  }
+  void pass_failed(bool backward, const char *why) const;  // that begins no more
   void forward_ran(ProgramOwner &program, bool is_train);
   // The program of backward; *forward_again if a forward pass of it must come before.
   ProgramOwner &backward_program(bool is_train, bool *forward_again);

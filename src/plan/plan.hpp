@@ -52,6 +52,7 @@ struct PlanRequest {
   bool tf32 = false;                            // ComputeTypes::tf32
   std::vector<std::vector<ValueRange>> ranges;  // kInt8: node_ranges()
   bool scales_loss = false;                     // gradients begin with a factor that is known when they are made
+  size_t num_scaled_heads = 0;                  // of the last heads, whose gradients come with that factor already
   std::map<int, Op::Precision> precisions;      // of nodes, in the place of their operators': node_precisions()
 };
 

@@ -26,6 +26,7 @@ class Key {
         request.scales_loss << 4 | request.backward_once << 5 | request.tf32 << 6 | request.restores << 7);
     add(request.num_threads);
     add(request.num_replicas);
+    add(request.num_scaled_heads);
     add(request.compute_dtype);
     add_map(request.precisions);
     add(request.ranges.size());
