@@ -400,9 +400,11 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
   const std::shared_ptr<OutputPool> new_outputs = shared ? shared->impl_->outputs : std::make_shared<OutputPool>();
   const std::vector<std::vector<NDArray>> windows = make_outputs(binding.get(), new_outputs.get());
   std::vector<std::shared_ptr<ArrayPool>> new_pools;
+  std::vector<ArrayPool> staged_pools;  // those of another group change only when all went well
   const std::shared_ptr<Replicas> replicas = Executor::make_replicas(symbol, num_devices());
   for (size_t d = 0; d < num_devices(); ++d) {
     new_pools.push_back(shared ? shared->impl_->pools[d] : std::make_shared<ArrayPool>());
+    staged_pools.push_back(*new_pools.back());
     SimpleBind what;
     for (bool is_label : {false, true}) {
       for (const DataDesc &desc : device_descs(*binding, is_label, d)) {
@@ -412,7 +414,7 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
     }
     what.grad_reqs = reqs;
     what.param_names = {options.param_names.begin(), options.param_names.end()};
-    what.pool = new_pools.back().get();
+    what.pool = &staged_pools.back();
     what.given_params = options.given_params;
     what.given_aux = options.given_aux;
     what.warn = [this](const std::string &message) { log(LogLevel::kWarning, message); };
@@ -425,6 +427,7 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
   }
   finish_merged(binding.get());
   adopt(binding);
+  for (size_t d = 0; d < num_devices(); ++d) new_pools[d]->swap(staged_pools[d]);
   pools = std::move(new_pools);
   outputs = new_outputs;
   loss_scale = new_loss_scale;
