@@ -30,6 +30,7 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   request.group_devices = group_devices;
   request.fixed_devices = fixed_devices;
   request.constants = constants;
+  request.same_memory = same_memory();
   request.is_train = is_train;
   request.with_backward = with_backward;
   request.separate_nodes = separate_nodes;

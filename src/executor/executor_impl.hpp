@@ -107,7 +107,8 @@ struct Executor::Impl {
 
   bool is_touch(int node) const { return size_t(node) < touches.size() && touches[size_t(node)]; }
   ProgramOwner &program(bool is_train, bool with_backward, bool separate_nodes);
-  void check_compute_type() const;  // kUnsupported: a device does not compute in it
+  std::vector<int> same_memory() const;  // PlanRequest::same_memory
+  void check_compute_type() const;       // kUnsupported: a device does not compute in it
   void share_threads();
   int join(const Context &context);  // the family has a member for it, and the plan a device
   // Where arrays of variables are already, or shall be: nodes are placed around them. kDevice where that contradicts.

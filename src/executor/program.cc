@@ -155,7 +155,10 @@ bool ProgramOwner::arrays_overlap() const {
     const auto begin = reinterpret_cast<uintptr_t>(array.data());
     ranges.push_back({begin, begin + array.bytes(), written});
   };
-  for (const NDArray &array : arrays_.args) add(array, false);
+  std::vector<bool> changed(arrays_.args.size(), false);
+  for (const auto *list : {&plan_->written_forward, &plan_->written_backward})
+    for (const int index : *list) changed[size_t(index)] = true;
+  for (size_t i = 0; i < changed.size(); ++i) add(arrays_.args[i], changed[i]);
   for (const NDArray &array : arrays_.grads) add(array, true);
   for (const NDArray &array : arrays_.aux) add(array, true);
   for (size_t h = 0; h < arrays_.outputs.size(); ++h) {

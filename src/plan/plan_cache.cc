@@ -43,6 +43,7 @@ class Key {
     add_list(request.grad_reqs);
     add(request.constants.size());
     for (const bool constant : request.constants) bytes_.push_back(char(constant));
+    add_list(request.same_memory);
     add_list(graph.arguments);
     add_list(graph.auxiliary);
     add_list(graph.heads);
