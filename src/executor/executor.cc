@@ -136,7 +136,6 @@ void Executor::forward(bool is_train) {
   self.check_idle("forward");
   check_arguments();
   if (self.parts) {
-    const std::shared_ptr<Executor> keep = shared_from_this();  // the host, called back, may free it
     const Impl::InPass pass(&self, "forward");
     return ValueShapedParts::forward({self.parts.get()}, is_train).rethrow();
   }
@@ -161,7 +160,6 @@ int Executor::partial_forward(bool is_train, int step) {
                      ") depends on values: such a network runs as a whole"),
                 sized->name);
   }
-  const std::shared_ptr<Executor> keep = shared_from_this();
   const Impl::InPass pass(&self, "partial_forward");
   check_arguments();
   ProgramOwner &program = self.program(is_train, is_train && self.any_gradient, true);
@@ -258,14 +256,12 @@ void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train,
   check_backward();
   check_head_gradients(head_grads, [&](size_t h) { return self.arrays.outputs[h].shape(); });
   if (self.parts) {
-    const std::shared_ptr<Executor> keep = shared_from_this();
     const Impl::InPass pass(&self, "backward");
     return ValueShapedParts::backward({self.parts.get()}, {head_grads}, is_train).rethrow();
   }
   bool forward_again = false;
   ProgramOwner &program = self.backward_program(is_train, &forward_again);
   self.check_alone(program);
-  const std::shared_ptr<Executor> keep = program.plan().stateful || self.monitor ? shared_from_this() : nullptr;
   const Impl::InPass pass(&self, "backward");
   if (forward_again) {
     program.begin_forward();
