@@ -303,7 +303,20 @@ void ProgramOwner::backward_failed(const void *owner, const char *message) {
   self->failed_backward_.store(true, std::memory_order_release);
   self->forget_derived();
   for (const NDArray &gradient : self->arrays_.grads) self->fail(gradient, message);
-  for (const int index : self->plan_->written_backward) self->fail(self->arrays_.args[size_t(index)], message);
+  // What is frozen is a gamma that becomes 1, and whole in any case.
+  for (const int index : self->plan_->written_backward)
+    if (self->arrays_.grads[size_t(index)]) self->fail(self->arrays_.args[size_t(index)], message);
+}
+
+// Of some nobody knows any more whether they were bad before.
+template <typename Begin>
+void ProgramOwner::begin_writes(bool backward, const std::vector<NDArray> &arrays, Begin &&begin) {
+  try {
+    for (size_t i = 0; i < arrays.size(); ++i) begin(i);
+  } catch (const std::exception &failure) {
+    pass_failed(backward, failure.what());
+    throw;
+  }
 }
 
 void ProgramOwner::begin_forward() {
