@@ -105,7 +105,7 @@ ProgramOwner &Executor::Impl::program_of_forward(bool is_train) {
 ProgramOwner &Executor::Impl::start_forward(bool is_train) {
   ProgramOwner &chosen = program_of_forward(is_train);
   chosen.begin_forward();
-  if (any_gradient) chosen.note_draws();
+  if (any_gradient) run_pass(chosen, /* backward */ false, [&] { chosen.note_draws(); });
   last = &chosen;
   last_is_train = is_train;
   last_is_separate = bool(monitor);
@@ -141,8 +141,6 @@ void Executor::forward(bool is_train) {
   }
   if (self.options.replicas) self.check_alone(self.program_of_forward(is_train));
   ProgramOwner &program = self.start_forward(is_train);
-  const std::shared_ptr<Executor> keep =
-      program.plan().stateful || self.monitor ? shared_from_this() : nullptr;  // the host may free it
   const Impl::InPass pass(&self, "forward");
   self.run_pass(program, /* backward */ false, [&] {
     Impl::Progress progress;
@@ -265,8 +263,10 @@ void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train,
   const Impl::InPass pass(&self, "backward");
   if (forward_again) {
     program.begin_forward();
-    program.draw_again();
-    self.run_pass(program, /* backward */ false, [&] { program.run_forward(0, program.plan().num_forward); });
+    self.run_pass(program, /* backward */ false, [&] {
+      program.draw_again();
+      program.run_forward(0, program.plan().num_forward);
+    });
     program.draw_on();
     self.forward_ran(program, self.last_is_train && is_train);
   }
@@ -308,7 +308,7 @@ void Executor::Impl::give_head_gradients(ProgramOwner &program, const std::vecto
 
 void Executor::Impl::start_backward(ProgramOwner &program) {
   program.begin_backward();
-  if (backward_has_run) program.restore();
+  if (backward_has_run) run_pass(program, /* backward */ true, [&] { program.restore(); });
   backward_has_run = true;
 }
 

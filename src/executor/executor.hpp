@@ -195,6 +195,8 @@ class Executor : public std::enable_shared_from_this<Executor> {
   static Failures try_backward(const std::vector<std::shared_ptr<Executor>> &executors,
                                const std::vector<std::vector<ArrayPart>> &head_grads, bool is_train,
                                const std::function<BucketPrograms(size_t executor)> &after_bucket);
+  template <typename Begin>
+  static void begin_all(const std::vector<std::shared_ptr<Executor>> &executors, bool backward, Begin &&begin);
   std::unique_ptr<Impl> impl_;
 };
 

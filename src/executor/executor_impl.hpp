@@ -162,6 +162,10 @@ struct Executor::Impl {
     }
   }
   void pass_failed(bool backward, const char *why) const;  // that begins no more
+  void give_up_pass(bool backward, const char *why) {      // that has begun
+    pass_failed(backward, why);
+    if (!backward) last = nullptr;
+  }
   void forward_ran(ProgramOwner &program, bool is_train);
   // The program of backward; *forward_again if a forward pass of it must come before.
   ProgramOwner &backward_program(bool is_train, bool *forward_again);

@@ -104,6 +104,18 @@ void Executor::backward_together(const std::vector<std::shared_ptr<Executor>> &e
   try_backward(executors, head_grads, /* is_train */ true, after_bucket).rethrow();
 }
 
+// Those that have begun when another one cannot are not run either.
+template <typename Begin>
+void Executor::begin_all(const std::vector<std::shared_ptr<Executor>> &executors, bool backward, Begin &&begin) {
+  size_t d = 0;
+  try {
+    for (; d < executors.size(); ++d) begin(d);
+  } catch (const std::exception &failure) {
+    while (d-- > 0) executors[d]->impl_->give_up_pass(backward, failure.what());
+    throw;
+  }
+}
+
 Failures Executor::try_forward(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train) {
   Failures failures(executors.size());
   std::deque<Impl::InPass> passes;
@@ -127,7 +139,7 @@ Failures Executor::try_forward(const std::vector<std::shared_ptr<Executor>> &exe
     owners.push_back(&executor->impl_->program_of_forward(is_train));
   }
   check_one_order(owners, /* backward */ false);
-  for (const auto &executor : executors) executor->impl_->start_forward(is_train);
+  begin_all(executors, /* backward */ false, [&](size_t d) { executors[d]->impl_->start_forward(is_train); });
   std::vector<Impl::Progress> progress(executors.size());
   run_in_stretches(owners, /* backward */ false, forward_steps, &failures, [&](size_t d, size_t end) {
     Impl &self = *executors[d]->impl_;
@@ -163,10 +175,12 @@ Failures Executor::try_backward(const std::vector<std::shared_ptr<Executor>> &ex
   }
   for (const bool backward : {false, true}) check_one_order(owners, backward);
   if (forward_again) {
-    for (ProgramOwner *owner : owners) {
-      owner->begin_forward();
-      owner->draw_again();
-    }
+    begin_all(executors, /* backward */ false, [&](size_t d) {
+      Impl &self = *executors[d]->impl_;
+      owners[d]->begin_forward();
+      self.last = owners[d];
+      self.run_pass(*owners[d], /* backward */ false, [&] { owners[d]->draw_again(); });
+    });
     run_in_stretches(owners, /* backward */ false, forward_steps, &failures,
                      [&, begins = std::vector<size_t>(owners.size())](size_t d, size_t end) mutable {
                        executors[d]->impl_->run_pass(*owners[d], /* backward */ false,
@@ -181,7 +195,7 @@ Failures Executor::try_backward(const std::vector<std::shared_ptr<Executor>> &ex
     }
   }
   for (size_t d = 0; d < executors.size(); ++d) executors[d]->impl_->give_head_gradients(*owners[d], head_grads[d]);
-  for (size_t d = 0; d < executors.size(); ++d) executors[d]->impl_->start_backward(*owners[d]);
+  begin_all(executors, /* backward */ true, [&](size_t d) { executors[d]->impl_->start_backward(*owners[d]); });
   std::vector<Impl::Progress> progress(executors.size());
   std::vector<BucketPrograms> programs;
   for (size_t d = 0; d < executors.size(); ++d) programs.push_back(after_bucket(d));

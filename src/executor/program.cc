@@ -324,9 +324,9 @@ void ProgramOwner::begin_forward() {
   for (const NDArray &array : arrays_.args) array.begin_read(by);
   for (const int index : plan_->written_forward) arrays_.args[size_t(index)].begin_change(by);
   for (const NDArray &state : arrays_.aux) is_train_ ? state.begin_change(by) : state.begin_read(by);
-  for (size_t h = 0; h < arrays_.outputs.size(); ++h) {
+  begin_writes(/* backward */ false, arrays_.outputs, [&](size_t h) {
     if (is_written(h)) arrays_.outputs[h].begin_write(by);
-  }
+  });
   failed_forward_.store(false, std::memory_order_release);
 }
 
@@ -340,11 +340,11 @@ void ProgramOwner::begin_backward() {
   if (!forward_failed) {
     for (const NDArray &output : arrays_.outputs) output.begin_read(by);
   }
-  for (const NDArray &gradient : arrays_.grads) {
-    if (!gradient) continue;
-    gradient.begin_write(by);
-    if (forward_failed) gradient.fail("the forward pass before it failed");
-  }
+  begin_writes(/* backward */ true, arrays_.grads, [&](size_t i) {
+    if (!arrays_.grads[i]) return;
+    arrays_.grads[i].begin_write(by);
+    if (forward_failed) arrays_.grads[i].fail("the forward pass before it failed");
+  });
   failed_backward_.store(false, std::memory_order_release);
 }
 
