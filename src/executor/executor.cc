@@ -125,11 +125,6 @@ void Executor::Impl::forward_to(ProgramOwner &program, size_t end, Progress *pro
   progress->step = end;
 }
 
-void Executor::begin_forward(bool is_train) {
-  if (impl_->parts) return impl_->parts->begin_forward(is_train);
-  impl_->program_of_forward(is_train).begin_forward();
-}
-
 void Executor::forward(bool is_train) {
   const WorkSpan span(SpanKind::kCall, "executor forward");
   Impl &self = *impl_;

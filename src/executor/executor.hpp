@@ -114,9 +114,6 @@ class Executor : public std::enable_shared_from_this<Executor> {
   void check_arguments() const;  // kExecution where one is known not to have been written
   // kState where a callback of the host's, in the midst of a pass, would begin another one.
   void check_idle(const char *what) const;
-  // Says to the arrays that a forward pass is next, as forward() does.
-  void begin_forward(bool is_train);
-
   // Queue the work and return. Errors of it come out at wait() or at reading an array that it writes.
   void forward(bool is_train);
   // Completes node `step` of the bound symbol (EXE-21); returns step_left.

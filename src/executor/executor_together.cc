@@ -129,6 +129,12 @@ Failures Executor::try_forward(const std::vector<std::shared_ptr<Executor>> &exe
     return ValueShapedParts::forward(all, is_train);
   }
   if (!executors[0]->impl_->options.replicas || executors.size() == 1) {
+    // All before any: where outputs of different batches lie in one place, no device waits for what another is about to
+    // be given.
+    if (executors.size() > 1) {
+      begin_all(executors, /* backward */ false,
+                [&](size_t d) { executors[d]->impl_->program_of_forward(is_train).begin_forward(); });
+    }
     for (size_t d = 0; d < executors.size(); ++d) failures.attempt(d, [&] { executors[d]->forward(is_train); });
     return failures;
   }

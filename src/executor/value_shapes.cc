@@ -276,10 +276,6 @@ std::vector<bool> ValueShapedParts::touches_in(const std::vector<int> &nodes) co
   return touches;
 }
 
-void ValueShapedParts::begin_forward(bool is_train) {
-  if (first_) first_->begin_forward(is_train);
-}
-
 namespace {
 
 // run(those that have not failed yet, who they are) gives the failures of these. Null ones have nothing to do.

@@ -37,8 +37,6 @@ class ValueShapedParts {
   // cannot say it either.
   explicit ValueShapedParts(Executor::Impl &whole);
 
-  // Says to the arrays of the first part that a forward pass is next.
-  void begin_forward(bool is_train);
   // A pass of the executors of a group, or of one alone. Forward: all first parts are queued; then what each makes is
   // waited for, and all second parts are queued. Backward: the second ones, then the first. Where steps meet those of
   // other devices no part runs without those of the others.

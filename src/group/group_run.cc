@@ -80,10 +80,6 @@ void Group::run(int is_train) {
   const bool train = self.resolve_train(is_train);
   self.check_idle("forward");
   for (const auto &exec : self.current_binding->execs) exec->check_arguments();
-  // All before any: where outputs of different batches lie in one place, no device waits for what another is about to
-  // be given.
-  for (const auto &exec : self.current_binding->execs)
-    if (num_devices() > 1) exec->begin_forward(train);
   self.has_forward = false;
   self.last_is_train = train;
   Executor::forward_together(self.current_binding->execs, train);
