@@ -67,7 +67,8 @@
  * cohort_optimizer_load_states() do; a failed pass of inference leaves nothing but its outputs.
  *
  * Callbacks run on the thread that made the call, while it is inside that call, and must not call the library with the
- * handle that the call works on, except where their comment allows it. They return: no exception, panic or longjmp goes
+ * handle that the call works on, except where their comment allows it. They may free any handle, as collectors of
+ * garbage do: what the call works on stays until it returns. They return: no exception, panic or longjmp goes
  * through the library. `user_data` is passed on untouched and never read; it may hold a number instead of an address.
  */
 #ifndef COHORT_COHORT_H

@@ -128,7 +128,8 @@ COHORT_API void cohort_executor_options_init(cohort_executor_options *options, s
  *
  * @param context    The default context. NULL: cpu(0). Without ctx_group all arrays must be on it; with it, a variable
  *                   is where its array is, and nodes without a group follow.
- * @param args       One for each argument, in order; the same array may serve two.
+ * @param args       One for each argument, in order; the same array, or parts of it, may serve several: what a node writes
+ *                   there, nodes behind it read.
  * @param grads      One for each argument, NULL where there is to be no gradient; NULL: none at all.
  * @param grad_req   COHORT_GRAD_ constants, one for each argument; NULL: COHORT_GRAD_WRITE where there is an array.
  *                   COHORT_GRAD_NULL with an array: it is never written.

@@ -179,8 +179,7 @@ COHORT_API void cohort_group_options_init(cohort_group_options *options, size_t 
  *                                  shared_group's
  *   COHORT_ERROR_DTYPE             the same for dtypes
  *   COHORT_ERROR_DEVICE            no such device; a `__ctx_group__` that is not among the names given
- *   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes; a node whose shape depends on
- *                                  values, with a loss scale or layers that exchange statistics
+ *   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_group_create(
     const cohort_symbol *symbol, const cohort_context *contexts, size_t num_contexts, const cohort_descs *data,

@@ -150,7 +150,7 @@ std::vector<NDArray> deref_all(cohort_ndarray *const *arrays, size_t count, cons
   result.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     if (!arrays[i]) throw Error(Code::kInvalidArgument, text(what, "[", i, "]: expected an array, found NULL"), what);
-    result.push_back(deref(arrays[i], what));
+    result.push_back(deref_to_copy(arrays[i], what));
   }
   return result;
 }
@@ -159,7 +159,7 @@ std::vector<NDArray> deref_all_or_null(cohort_ndarray *const *arrays, size_t cou
   require(arrays, count, what);
   std::vector<NDArray> result;
   result.reserve(count);
-  for (size_t i = 0; i < count; ++i) result.push_back(arrays[i] ? deref(arrays[i], what) : NDArray());
+  for (size_t i = 0; i < count; ++i) result.push_back(arrays[i] ? deref_to_copy(arrays[i], what) : NDArray());
   return result;
 }
 

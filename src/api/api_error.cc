@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cohort/error.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <new>
@@ -16,7 +17,7 @@ struct cohort_error {
 namespace cohort::api {
 namespace {
 
-thread_local int call_depth = 0;
+thread_local CallScope *innermost = nullptr;
 
 // Calls in their order. Without a destructor: one of a thread would take memory before the thread's first error.
 struct HostCalls {
@@ -63,17 +64,17 @@ void run_later(std::unique_ptr<HostCall> call) noexcept {
   p.any.store(true, std::memory_order_release);
 }
 
-void run_put_off() {
+bool run_put_off() {  // whether there was any
   PutOff &p = put_off();
-  while (p.any.load(std::memory_order_acquire)) {
-    std::unique_ptr<HostCall> call;
-    {
-      const std::lock_guard<std::mutex> lock(p.mutex);
-      call = p.calls.take();
-      p.any.store(false, std::memory_order_relaxed);
-    }
-    run(std::move(call));
+  if (!p.any.load(std::memory_order_acquire)) return false;
+  std::unique_ptr<HostCall> call;
+  {
+    const std::lock_guard<std::mutex> lock(p.mutex);
+    call = p.calls.take();
+    p.any.store(false, std::memory_order_relaxed);
   }
+  run(std::move(call));
+  return true;
 }
 
 cohort_error out_of_memory_error{0};
@@ -85,18 +86,36 @@ const ErrorObject *object_of(const cohort_error *error) {
 
 }  // namespace
 
-CallScope::CallScope() noexcept { ++call_depth; }
+CallScope::CallScope() noexcept : outer_(innermost) { innermost = this; }
 
 CallScope::~CallScope() {
-  if (call_depth == 1) {
-    while (behind_this_call.first) run(behind_this_call.take());
-    run_put_off();
+  num_used_ = 0;
+  for (bool more = !outer_; more;) {  // each may leave more of the others
+    more = end_removed();
+    if (behind_this_call.first) run(behind_this_call.take()), more = true;
+    more = run_put_off() || more;
   }
-  --call_depth;
+  innermost = outer_;
+}
+
+void CallScope::note_used(const void *handle) noexcept {
+  if (!innermost) return;
+  size_t &num = innermost->num_used_;
+  if (num < kMostNoted) innermost->used_[num] = handle;
+  if (num <= kMostNoted) ++num;
+}
+
+bool CallScope::outer_ones_use(const void *handle) noexcept {
+  for (const CallScope *scope = innermost ? innermost->outer_ : nullptr; scope; scope = scope->outer_) {
+    if (scope->num_used_ > kMostNoted) return true;
+    const void *const *const end = scope->used_ + scope->num_used_;
+    if (std::find(scope->used_, end, handle) != end) return true;
+  }
+  return false;
 }
 
 void run_inside_call(std::unique_ptr<HostCall> call) noexcept {
-  if (call_depth > 0) {
+  if (innermost) {
     call->function();
   } else {
     run_later(std::move(call));
@@ -105,7 +124,7 @@ void run_inside_call(std::unique_ptr<HostCall> call) noexcept {
 
 HostRelease::~HostRelease() {
   if (!taken_) return;
-  if (call_depth > 0) {
+  if (innermost) {
     behind_this_call.add(std::move(call_));
   } else {
     run_later(std::move(call_));

@@ -18,7 +18,8 @@ struct Cell {
   std::atomic<uint32_t> kind{0};
   uint32_t generation = 0;  // of the process: 0, and one more in a child after each fork
   void *object = nullptr;
-  Cell *next = nullptr;  // in the list of free cells
+  Cell *next = nullptr;                 // in the list of free cells, or of those whose objects end later
+  void (*end)(void *object) = nullptr;  // of these
 };
 
 // Cells come in blocks, each twice the size of the one before, that are never given back. A freed cell is used again
@@ -141,27 +142,48 @@ void *peek_object(Kind kind, const void *handle) noexcept {
   return cell && cell->kind.load(std::memory_order_acquire) == uint32_t(kind) ? cell->object : nullptr;
 }
 
-void *remove_handle(Kind kind, const void *handle) noexcept {
-  Table &t = table();
-  Cell *cell = handle ? t.cell_at(handle) : nullptr;
-  uint32_t expected = uint32_t(kind);
-  if (!cell || !cell->kind.compare_exchange_strong(expected, uint32_t(Kind::kFree), std::memory_order_acq_rel)) {
-    return nullptr;
-  }
-  void *object = cell->object;
-  const bool ours = kind == Kind::kError || cell->generation == t.generation.load(std::memory_order_relaxed);
-  t.live.fetch_sub(1, std::memory_order_relaxed);
-  t.give(cell);
-  return ours ? object : nullptr;
-}
+namespace {
 
-size_t count_handles() noexcept { return table().live.load(std::memory_order_relaxed); }
+thread_local Cell *ended_later = nullptr;
 
-void note_freed() noexcept {
+void end_object(Cell *cell, void (*end)(void *object)) noexcept {
+  void *const object = cell->object;
+  table().give(cell);
+  end(object);
+  // With the last handle the library's threads end.
   if (count_handles() > 0) return;
   release_invoked();
   release_plans();
 }
+
+}  // namespace
+
+void remove_handle(Kind kind, const void *handle, void (*end)(void *object)) noexcept {
+  Table &t = table();
+  Cell *cell = handle ? t.cell_at(handle) : nullptr;
+  uint32_t expected = uint32_t(kind);
+  if (!cell || !cell->kind.compare_exchange_strong(expected, uint32_t(Kind::kFree), std::memory_order_acq_rel)) {
+    return;
+  }
+  const bool ours = kind == Kind::kError || cell->generation == t.generation.load(std::memory_order_relaxed);
+  t.live.fetch_sub(1, std::memory_order_relaxed);
+  if (!ours) return t.give(cell);
+  if (!CallScope::outer_ones_use(handle)) return end_object(cell, end);
+  cell->end = end;
+  cell->next = ended_later;
+  ended_later = cell;
+}
+
+bool end_removed() noexcept {
+  const bool any = ended_later;
+  while (Cell *const cell = ended_later) {
+    ended_later = cell->next;
+    end_object(cell, cell->end);
+  }
+  return any;
+}
+
+size_t count_handles() noexcept { return table().live.load(std::memory_order_relaxed); }
 
 }  // namespace cohort::api
 

@@ -139,9 +139,9 @@ void cohort_backward_options_init(cohort_backward_options *options, size_t struc
 cohort_error *cohort_tape_backward(cohort_tape *tape, cohort_ndarray *const *heads, cohort_ndarray *const *head_grads,
                                    size_t num_heads, const cohort_backward_options *options) {
   return guard([&] {
-    const std::shared_ptr<Tape> target = deref(tape, "tape").tape;  // a function of the host's may free the handle
-    target->backward(deref_all(heads, num_heads, "heads"), deref_gradients(head_grads, num_heads, "head_grads"),
-                     to_pass(options));
+    deref(tape, "tape")
+        .tape->backward(deref_all(heads, num_heads, "heads"), deref_gradients(head_grads, num_heads, "head_grads"),
+                        to_pass(options));
   });
 }
 
@@ -150,10 +150,10 @@ cohort_error *cohort_tape_grad(cohort_tape *tape, cohort_ndarray *const *heads, 
                                const cohort_backward_options *options, cohort_arrays **out_gradients) {
   return guard([&] {
     require(out_gradients, "out_gradients");
-    const std::shared_ptr<Tape> target = deref(tape, "tape").tape;
+    Tape &target = *deref(tape, "tape").tape;
     *out_gradients = arrays_handle(
-        target->gradients_of(deref_all(heads, num_heads, "heads"), deref_gradients(head_grads, num_heads, "head_grads"),
-                             deref_all(variables, num_variables, "variables"), to_pass(options)));
+        target.gradients_of(deref_all(heads, num_heads, "heads"), deref_gradients(head_grads, num_heads, "head_grads"),
+                            deref_all(variables, num_variables, "variables"), to_pass(options)));
   });
 }
 

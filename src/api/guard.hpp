@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -24,6 +25,18 @@ class CallScope {
   ~CallScope();
   CallScope(const CallScope &) = delete;
   CallScope &operator=(const CallScope &) = delete;
+
+  // What the innermost one works on: a callback may free the handle, and the object then stays until the outermost one
+  // is left.
+  static void note_used(const void *handle) noexcept;
+  static bool outer_ones_use(const void *handle) noexcept;
+
+ private:
+  static constexpr size_t kMostNoted = 8;  // with more, all that callbacks free counts as used
+
+  CallScope *const outer_;
+  size_t num_used_ = 0;
+  const void *used_[kMostNoted];
 };
 
 // A call of a function of the host's, made beforehand so that making it cannot fail.

@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "api/guard.hpp"
 #include "base/error.hpp"
 #include "cohort/types.h"
 
@@ -41,12 +42,11 @@ void *add_handle(Kind kind, void *object);
 void *find_object(Kind kind, const void *handle, const char *what);
 // The same without an error: null. Handles from before a fork are found.
 void *peek_object(Kind kind, const void *handle) noexcept;
-// Ends a handle and returns its object for the caller to delete. Null if it is no live handle of this kind, or if it is
-// from before a fork: its object may wait for threads that the child does not have.
-void *remove_handle(Kind kind, const void *handle) noexcept;
+// Ends a handle, and its object by `end`: when this thread's call ends if that works on it. No object ends that is from
+// before a fork: it may wait for threads that the child does not have. What is no live handle of this kind is left.
+void remove_handle(Kind kind, const void *handle, void (*end)(void *object)) noexcept;
+bool end_removed() noexcept;  // those that were left, at the end of this thread's outermost call; whether any were
 size_t count_handles() noexcept;
-// After an object was freed: with the last handle the library's threads end.
-void note_freed() noexcept;
 
 // Specialised in api.hpp: what is behind the handles of a C type.
 template <typename C>
@@ -55,9 +55,16 @@ struct Behind;
 template <typename C>
 using ObjectOf = typename Behind<C>::Object;
 
+// To be copied at once; what deref() gives stays until the call returns, whatever callbacks free.
+template <typename C>
+const ObjectOf<C> &deref_to_copy(const C *handle, const char *what) {
+  return *static_cast<const ObjectOf<C> *>(find_object(Behind<C>::kKind, handle, what));
+}
 template <typename C>
 ObjectOf<C> &deref(const C *handle, const char *what) {
-  return *static_cast<ObjectOf<C> *>(find_object(Behind<C>::kKind, handle, what));
+  auto *const object = static_cast<ObjectOf<C> *>(find_object(Behind<C>::kKind, handle, what));
+  CallScope::note_used(handle);
+  return *object;
 }
 
 template <typename C>
@@ -70,8 +77,7 @@ C *make_handle(ObjectOf<C> object) {
 
 template <typename C>
 void free_handle(C *handle) noexcept {
-  delete static_cast<ObjectOf<C> *>(remove_handle(Behind<C>::kKind, handle));
-  note_freed();
+  remove_handle(Behind<C>::kKind, handle, [](void *object) { delete static_cast<ObjectOf<C> *>(object); });
 }
 
 // A handle for the time of a callback, or until it is given away.

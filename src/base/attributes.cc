@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/setting_reader.hpp"
@@ -30,11 +31,18 @@ std::optional<bool> truth(const std::string &word) {
   return std::nullopt;
 }
 
-// C's suffix of a float constant, behind a digit or a point (not that of "inf").
-bool has_float_suffix(const std::string &digits) {
-  const size_t length = digits.size();
-  return length > 1 && (digits.back() == 'f' || digits.back() == 'F') &&
-         (digits[length - 2] == '.' || (digits[length - 2] >= '0' && digits[length - 2] <= '9'));
+// What MXNet lets follow a number: an exponent without digits, which counts as 0, and C's suffix of a float constant.
+// Behind a digit or a point: "inf" is no number with a suffix.
+bool may_follow_number(std::string_view number, std::string_view rest) {
+  if (number.empty() || (number.back() != '.' && !(number.back() >= '0' && number.back() <= '9'))) return false;
+  const auto skip = [&](std::string_view any_of) {
+    const bool there = !rest.empty() && any_of.find(rest.front()) != std::string_view::npos;
+    if (there) rest.remove_prefix(1);
+    return there;
+  };
+  if (number.find_first_of("eE") == std::string_view::npos && skip("eE")) skip("+-");
+  skip("fF");
+  return rest.empty();
 }
 
 }  // namespace
@@ -44,7 +52,7 @@ int64_t parse_int(const std::string &what, const std::string &source) {
   std::string digits = trimmed(source);
   if (digits.size() > 1 && (digits.back() == 'L' || digits.back() == 'l')) digits.pop_back();
   const char *first = digits.data(), *last = first + digits.size();
-  if (first != last && *first == '+') ++first;
+  if (last - first > 1 && *first == '+' && first[1] != '-') ++first;
   int64_t value = 0;
   const auto [end, error] = std::from_chars(first, last, value);
   if (error == std::errc() && end == last) return value;
@@ -58,14 +66,14 @@ int64_t parse_int(const std::string &what, const std::string &source) {
 }
 
 double parse_float(const std::string &what, const std::string &source) {
-  std::string digits = trimmed(source);
-  if (has_float_suffix(digits)) digits.pop_back();
-  const char *first = digits.data(), *last = first + digits.size();
-  if (first != last && *first == '+') ++first;
+  const std::string digits = trimmed(source);
+  const char *first = digits.data(), *const last = first + digits.size();
+  if (last - first > 1 && *first == '+' && first[1] != '-') ++first;
   double value = 0;
   const auto [end, error] = std::from_chars(first, last, value);
-  if (error == std::errc() && end == last && first != last) return value;
-  if (error == std::errc::result_out_of_range && end == last) {  // 1e-400 is 0, 1e400 is infinite
+  const bool is_whole = end == last || may_follow_number({first, size_t(end - first)}, {end, size_t(last - end)});
+  if (error == std::errc() && is_whole && first != last) return value;
+  if (error == std::errc::result_out_of_range && is_whole) {  // 1e-400 is 0, 1e400 is infinite
     const bool is_small = digits.find("e-") != std::string::npos || digits.find("E-") != std::string::npos;
     return std::copysign(is_small ? 0.0 : HUGE_VAL, *first == '-' ? -1.0 : 1.0);
   }

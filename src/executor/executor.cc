@@ -30,6 +30,7 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   request.group_devices = group_devices;
   request.fixed_devices = fixed_devices;
   request.constants = constants;
+  request.same_memory = same_memory();
   request.is_train = is_train;
   request.with_backward = with_backward;
   request.separate_nodes = separate_nodes;
@@ -48,6 +49,7 @@ ProgramOwner &Executor::Impl::program(bool is_train, bool with_backward, bool se
   request.recompute = with_backward && options.recompute;
   request.restores = with_backward && !options.backward_once;
   request.scales_loss = with_backward && options.loss_scale;
+  if (request.scales_loss) request.num_scaled_heads = num_touch_heads;
   const std::shared_ptr<const Plan> plan = shared_plan(request);
   const auto made = programs.emplace(mode, std::make_shared<ProgramOwner>(plan, is_train, arrays, family, members));
   tell_if_none_narrow();
@@ -104,12 +106,18 @@ ProgramOwner &Executor::Impl::program_of_forward(bool is_train) {
 ProgramOwner &Executor::Impl::start_forward(bool is_train) {
   ProgramOwner &chosen = program_of_forward(is_train);
   chosen.begin_forward();
-  if (any_gradient) chosen.note_draws();
+  if (any_gradient) run_pass(chosen, /* backward */ false, [&] { chosen.note_draws(); });
   last = &chosen;
   last_is_train = is_train;
   last_is_separate = bool(monitor);
   backward_has_run = false;
   return chosen;
+}
+
+void Executor::Impl::pass_failed(bool backward, const char *why) const {
+  if (last) return last->pass_failed(backward, why);
+  for (size_t h = 0; h < graph.heads.size() && !backward; ++h)
+    if (arrays.outputs[h] && !graph.nodes[size_t(graph.heads[h].node)]->is_variable()) arrays.outputs[h].fail(why);
 }
 
 void Executor::Impl::forward_to(ProgramOwner &program, size_t end, Progress *progress) {
@@ -118,26 +126,17 @@ void Executor::Impl::forward_to(ProgramOwner &program, size_t end, Progress *pro
   progress->step = end;
 }
 
-void Executor::begin_forward(bool is_train) {
-  if (impl_->parts) return impl_->parts->begin_forward(is_train);
-  impl_->program_of_forward(is_train).begin_forward();
-}
-
 void Executor::forward(bool is_train) {
   const WorkSpan span(SpanKind::kCall, "executor forward");
   Impl &self = *impl_;
   self.check_idle("forward");
   check_arguments();
   if (self.parts) {
-    const std::shared_ptr<Executor> keep = shared_from_this();  // the host, called back, may free it
     const Impl::InPass pass(&self, "forward");
-    self.parts->forward_first(is_train);
-    return self.parts->forward_second(is_train);
+    return ValueShapedParts::forward({self.parts.get()}, is_train).rethrow();
   }
   if (self.options.replicas) self.check_alone(self.program_of_forward(is_train));
   ProgramOwner &program = self.start_forward(is_train);
-  const std::shared_ptr<Executor> keep =
-      program.plan().stateful || self.monitor ? shared_from_this() : nullptr;  // the host may free it
   const Impl::InPass pass(&self, "forward");
   self.run_pass(program, /* backward */ false, [&] {
     Impl::Progress progress;
@@ -155,7 +154,6 @@ int Executor::partial_forward(bool is_train, int step) {
                      ") depends on values: such a network runs as a whole"),
                 sized->name);
   }
-  const std::shared_ptr<Executor> keep = shared_from_this();
   const Impl::InPass pass(&self, "partial_forward");
   check_arguments();
   ProgramOwner &program = self.program(is_train, is_train && self.any_gradient, true);
@@ -252,20 +250,19 @@ void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train,
   check_backward();
   check_head_gradients(head_grads, [&](size_t h) { return self.arrays.outputs[h].shape(); });
   if (self.parts) {
-    const std::shared_ptr<Executor> keep = shared_from_this();
     const Impl::InPass pass(&self, "backward");
-    self.backward_has_run = true;
-    return self.parts->backward(head_grads, is_train);
+    return ValueShapedParts::backward({self.parts.get()}, {head_grads}, is_train).rethrow();
   }
   bool forward_again = false;
   ProgramOwner &program = self.backward_program(is_train, &forward_again);
   self.check_alone(program);
-  const std::shared_ptr<Executor> keep = program.plan().stateful || self.monitor ? shared_from_this() : nullptr;
   const Impl::InPass pass(&self, "backward");
   if (forward_again) {
     program.begin_forward();
-    program.draw_again();
-    self.run_pass(program, /* backward */ false, [&] { program.run_forward(0, program.plan().num_forward); });
+    self.run_pass(program, /* backward */ false, [&] {
+      program.draw_again();
+      program.run_forward(0, program.plan().num_forward);
+    });
     program.draw_on();
     self.forward_ran(program, self.last_is_train && is_train);
   }
@@ -307,7 +304,7 @@ void Executor::Impl::give_head_gradients(ProgramOwner &program, const std::vecto
 
 void Executor::Impl::start_backward(ProgramOwner &program) {
   program.begin_backward();
-  if (backward_has_run) program.restore();
+  if (backward_has_run) run_pass(program, /* backward */ true, [&] { program.restore(); });
   backward_has_run = true;
 }
 

@@ -21,6 +21,7 @@
 namespace cohort {
 
 class Executor;
+class Failures;
 class Replicas;
 class ValueShapedParts;
 
@@ -114,9 +115,6 @@ class Executor : public std::enable_shared_from_this<Executor> {
   void check_arguments() const;  // kExecution where one is known not to have been written
   // kState where a callback of the host's, in the midst of a pass, would begin another one.
   void check_idle(const char *what) const;
-  // Says to the arrays that a forward pass is next, as forward() does.
-  void begin_forward(bool is_train);
-
   // Queue the work and return. Errors of it come out at wait() or at reading an array that it writes.
   void forward(bool is_train);
   // Completes node `step` of the bound symbol (EXE-21); returns step_left.
@@ -190,6 +188,13 @@ class Executor : public std::enable_shared_from_this<Executor> {
                                              std::vector<NDArray> grads, std::vector<GradReq> reqs,
                                              std::vector<NDArray> aux, const ExecutorOptions &options,
                                              const Part &part);
+  // What forward_together() and backward_together() do; what is thrown here is thrown before anything is queued.
+  static Failures try_forward(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train);
+  static Failures try_backward(const std::vector<std::shared_ptr<Executor>> &executors,
+                               const std::vector<std::vector<ArrayPart>> &head_grads, bool is_train,
+                               const std::function<BucketPrograms(size_t executor)> &after_bucket);
+  template <typename Begin>
+  static void begin_all(const std::vector<std::shared_ptr<Executor>> &executors, bool backward, Begin &&begin);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -121,6 +121,43 @@ void Executor::Impl::check_compute_type() const {
   }
 }
 
+// The host may have given one array, or parts of one, as several: what a node writes of it, the others that read it
+// see.
+std::vector<int> Executor::Impl::same_memory() const {
+  struct Piece {
+    AddressRange range;
+    int node;
+  };
+  std::vector<bool> written(graph.nodes.size(), false);
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    for (const Pass pass : {Pass::kInference, Pass::kTraining, Pass::kBackward})
+      for (const int variable : graph.written_by(n, pass)) written[size_t(variable)] = true;
+  std::vector<Piece> pieces;
+  const auto add = [&](const std::vector<int> &nodes, const std::vector<NDArray> &of) {
+    for (size_t i = 0; i < nodes.size(); ++i)
+      if (!of[i].range().empty()) pieces.push_back({of[i].range(), nodes[i]});
+  };
+  add(graph.arguments, arrays.args);
+  add(graph.auxiliary, arrays.aux);
+  std::sort(pieces.begin(), pieces.end(), [](const Piece &a, const Piece &b) { return a.range.begin < b.range.begin; });
+  std::vector<int> result;
+  for (size_t first = 0, end; first < pieces.size(); first = end) {
+    uintptr_t up_to = pieces[first].range.end;
+    for (end = first + 1; end < pieces.size() && pieces[end].range.begin < up_to; ++end)
+      up_to = std::max(up_to, pieces[end].range.end);
+    int front = pieces[first].node;
+    bool any_written = false;
+    for (size_t i = first; i < end; ++i) {
+      front = std::min(front, pieces[i].node);
+      any_written = any_written || written[size_t(pieces[i].node)];
+    }
+    if (end - first == 1 || !any_written) continue;
+    result.resize(graph.nodes.size(), -1);
+    for (size_t i = first; i < end; ++i) result[size_t(pieces[i].node)] = front;
+  }
+  return result;
+}
+
 // Devices of one network work at the same time: the processors are shared out among them.
 void Executor::Impl::share_threads() {
   std::vector<Context> on_host;
@@ -277,6 +314,7 @@ std::shared_ptr<Executor> Executor::bind_part(const Symbol &symbol, std::vector<
   take(impl->graph.auxiliary, aux, "auxiliary state");
   impl->sized = part.shapes;
   impl->touches = part.touches;
+  impl->num_touch_heads = part.num_touch_heads;
   for (const auto &[node, shape] : impl->sized) shapes[size_t(node)] = shape;
   impl->fix_places(places);
   impl->infer_shapes(shapes);

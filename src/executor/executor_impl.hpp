@@ -2,6 +2,7 @@
 // The inside of an executor, shared by the files of this folder.
 #pragma once
 
+#include <exception>
 #include <map>
 #include <memory>
 #include <set>
@@ -17,12 +18,42 @@ namespace cohort {
 
 struct PartsInCommon;
 
+// Of several executors that all do their work, whatever another one throws.
+class Failures {
+ public:
+  explicit Failures(size_t num) : of_(num) {}
+  bool failed(size_t executor) const { return of_[executor] != nullptr; }
+  bool any() const { return first_ != nullptr; }
+  void add(size_t executor, std::exception_ptr failure) {
+    if (!first_) first_ = failure;
+    if (!of_[executor]) of_[executor] = std::move(failure);
+  }
+  template <typename Fn>
+  void attempt(size_t executor, Fn &&fn) {
+    try {
+      fn();
+    } catch (...) {
+      add(executor, std::current_exception());
+    }
+  }
+  std::exception_ptr first() const { return first_; }
+  std::exception_ptr of(size_t executor) const { return of_[executor]; }
+  void rethrow() const {  // the first
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  std::vector<std::exception_ptr> of_;
+  std::exception_ptr first_;
+};
+
 // Of what an executor that is a part of another one (value_shapes.hpp) has from that; empty: it is none.
 struct Executor::Part {
   std::shared_ptr<Family> family;
   std::shared_ptr<std::vector<RandomStream>> random;
   std::vector<std::pair<int, Shape>> shapes;  // of the one output of nodes
   std::vector<bool> touches;                  // by node: a variable that another part makes
+  size_t num_touch_heads = 0;                 // of the last heads, which another part reads
   std::shared_ptr<PartsInCommon> in_common;   // of its own parts
 };
 
@@ -70,12 +101,14 @@ struct Executor::Impl {
   bool is_part = false, told_of_types = false;
   std::vector<std::pair<int, Shape>> sized;  // nodes whose shapes values have said: Part::shapes
   std::vector<bool> touches;                 // Part::touches
+  size_t num_touch_heads = 0;                // Part::num_touch_heads
   std::shared_ptr<PartsInCommon> in_common;  // null: there are no parts
   std::unique_ptr<ValueShapedParts> parts;   // run in place of `programs`; null: all shapes are known
 
   bool is_touch(int node) const { return size_t(node) < touches.size() && touches[size_t(node)]; }
   ProgramOwner &program(bool is_train, bool with_backward, bool separate_nodes);
-  void check_compute_type() const;  // kUnsupported: a device does not compute in it
+  std::vector<int> same_memory() const;  // PlanRequest::same_memory
+  void check_compute_type() const;       // kUnsupported: a device does not compute in it
   void share_threads();
   int join(const Context &context);  // the family has a member for it, and the plan a device
   // Where arrays of variables are already, or shall be: nodes are placed around them. kDevice where that contradicts.
@@ -128,8 +161,10 @@ struct Executor::Impl {
       throw;
     }
   }
-  void forward_failed(const char *why) const {
-    if (last) last->pass_failed(/* backward */ false, why);
+  void pass_failed(bool backward, const char *why) const;  // that begins no more
+  void give_up_pass(bool backward, const char *why) {      // that has begun
+    pass_failed(backward, why);
+    if (!backward) last = nullptr;
   }
   void forward_ran(ProgramOwner &program, bool is_train);
   // The program of backward; *forward_again if a forward pass of it must come before.

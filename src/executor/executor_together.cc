@@ -16,27 +16,6 @@
 namespace cohort {
 namespace {
 
-// The first error of several that all do their work.
-class FirstError {
- public:
-  template <typename Fn>
-  bool attempt(Fn &&fn) {
-    try {
-      fn();
-      return true;
-    } catch (...) {
-      if (!error_) error_ = std::current_exception();
-      return false;
-    }
-  }
-  void rethrow() const {
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  std::exception_ptr error_;
-};
-
 using Owners = std::vector<ProgramOwner *>;
 
 void meet(const Owners &owners) {
@@ -59,7 +38,7 @@ void check_one_order(const Owners &owners, bool backward) {
 
 // advance(device, end) queues the device's steps up to `end`, of forward or of backward.
 template <typename Advance>
-void run_in_stretches(const Owners &owners, bool backward, size_t num_steps(const Plan &), FirstError *errors,
+void run_in_stretches(const Owners &owners, bool backward, size_t num_steps(const Plan &), Failures *failures,
                       Advance &&advance) {
   std::vector<std::vector<size_t>> stops;
   for (ProgramOwner *owner : owners) {
@@ -68,15 +47,14 @@ void run_in_stretches(const Owners &owners, bool backward, size_t num_steps(cons
   }
   const size_t num_meetings = stops[0].size() - 1;
   if (num_meetings > 0) meet(owners);  // the blocks of the pass before have been read
-  std::vector<bool> goes_on(owners.size(), true);
   for (size_t m = 0; m <= num_meetings; ++m) {
     for (size_t d = 0; d < owners.size(); ++d) {
-      if (!goes_on[d]) continue;
-      goes_on[d] = errors->attempt([&] {
+      if (failures->failed(d)) continue;
+      failures->attempt(d, [&] {
         advance(d, stops[d][m]);
         if (m < num_meetings) owners[d]->find_part(backward, m);
       });
-      if (!goes_on[d]) owners[d]->give_up(backward, m);
+      if (failures->failed(d)) owners[d]->give_up(backward, m);
     }
     if (m < num_meetings) meet(owners);
   }
@@ -117,24 +95,48 @@ std::shared_ptr<Replicas> Executor::make_replicas(const Symbol &symbol, size_t n
 }
 
 void Executor::forward_together(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train) {
-  FirstError errors;
-  std::deque<Impl::InPass> passes;
-  if (executors[0]->impl_->parts) {  // all have their first part to do before any of them waits for what that makes
-    std::vector<ValueShapedParts *> going_on;
-    for (const auto &executor : executors) {
-      errors.attempt([&] {
-        executor->check_arguments();
-        passes.emplace_back(executor->impl_.get(), "forward");
-        executor->impl_->parts->forward_first(is_train);
-        going_on.push_back(executor->impl_->parts.get());
-      });
-    }
-    for (ValueShapedParts *parts : going_on) errors.attempt([&] { parts->forward_second(is_train); });
-    return errors.rethrow();
+  try_forward(executors, is_train).rethrow();
+}
+
+void Executor::backward_together(const std::vector<std::shared_ptr<Executor>> &executors,
+                                 const std::vector<std::vector<ArrayPart>> &head_grads,
+                                 const std::function<BucketPrograms(size_t executor)> &after_bucket) {
+  try_backward(executors, head_grads, /* is_train */ true, after_bucket).rethrow();
+}
+
+// Those that have begun when another one cannot are not run either.
+template <typename Begin>
+void Executor::begin_all(const std::vector<std::shared_ptr<Executor>> &executors, bool backward, Begin &&begin) {
+  size_t d = 0;
+  try {
+    for (; d < executors.size(); ++d) begin(d);
+  } catch (const std::exception &failure) {
+    while (d-- > 0) executors[d]->impl_->give_up_pass(backward, failure.what());
+    throw;
   }
-  if (!executors[0]->impl_->options.replicas) {
-    for (const auto &executor : executors) errors.attempt([&] { executor->forward(is_train); });
-    return errors.rethrow();
+}
+
+Failures Executor::try_forward(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train) {
+  Failures failures(executors.size());
+  std::deque<Impl::InPass> passes;
+  if (executors[0]->impl_->parts) {
+    std::vector<ValueShapedParts *> all;
+    for (const auto &executor : executors) {
+      executor->check_arguments();
+      passes.emplace_back(executor->impl_.get(), "forward");
+      all.push_back(executor->impl_->parts.get());
+    }
+    return ValueShapedParts::forward(all, is_train);
+  }
+  if (!executors[0]->impl_->options.replicas || executors.size() == 1) {
+    // All before any: where outputs of different batches lie in one place, no device waits for what another is about to
+    // be given.
+    if (executors.size() > 1) {
+      begin_all(executors, /* backward */ false,
+                [&](size_t d) { executors[d]->impl_->program_of_forward(is_train).begin_forward(); });
+    }
+    for (size_t d = 0; d < executors.size(); ++d) failures.attempt(d, [&] { executors[d]->forward(is_train); });
+    return failures;
   }
   Owners owners;
   for (const auto &executor : executors) {
@@ -143,64 +145,72 @@ void Executor::forward_together(const std::vector<std::shared_ptr<Executor>> &ex
     owners.push_back(&executor->impl_->program_of_forward(is_train));
   }
   check_one_order(owners, /* backward */ false);
-  for (const auto &executor : executors) executor->impl_->start_forward(is_train);
+  begin_all(executors, /* backward */ false, [&](size_t d) { executors[d]->impl_->start_forward(is_train); });
   std::vector<Impl::Progress> progress(executors.size());
-  run_in_stretches(owners, /* backward */ false, forward_steps, &errors, [&](size_t d, size_t end) {
+  run_in_stretches(owners, /* backward */ false, forward_steps, &failures, [&](size_t d, size_t end) {
     Impl &self = *executors[d]->impl_;
     self.run_pass(*owners[d], /* backward */ false, [&] { self.forward_to(*owners[d], end, &progress[d]); });
   });
-  errors.rethrow();
+  return failures;
 }
 
-void Executor::backward_together(const std::vector<std::shared_ptr<Executor>> &executors,
-                                 const std::vector<std::vector<ArrayPart>> &head_grads,
-                                 const std::function<BucketPrograms(size_t executor)> &after_bucket) {
-  FirstError errors;
-  if (!executors[0]->impl_->options.replicas || !executors[0]->impl_->any_gradient) {
+Failures Executor::try_backward(const std::vector<std::shared_ptr<Executor>> &executors,
+                                const std::vector<std::vector<ArrayPart>> &head_grads, bool is_train,
+                                const std::function<BucketPrograms(size_t executor)> &after_bucket) {
+  Failures failures(executors.size());
+  const Impl &front = *executors[0]->impl_;
+  if (!front.options.replicas || !front.any_gradient || executors.size() == 1) {
     for (size_t d = 0; d < executors.size(); ++d) {
-      errors.attempt([&] { executors[d]->backward(head_grads[d], true, after_bucket(d)); });
+      failures.attempt(d, [&] { executors[d]->backward(head_grads[d], is_train, after_bucket(d)); });
     }
-    return errors.rethrow();
+    return failures;
   }
-  Owners owners;
   std::deque<Impl::InPass> passes;
   for (const auto &executor : executors) passes.emplace_back(executor->impl_.get(), "backward");
+  if (front.parts) {
+    std::vector<ValueShapedParts *> all;
+    for (const auto &executor : executors) all.push_back(executor->impl_->parts.get());
+    return ValueShapedParts::backward(all, head_grads, is_train);
+  }
+  Owners owners;
   bool forward_again = false;
   for (const auto &executor : executors) {
     bool again = false;
-    owners.push_back(&executor->impl_->backward_program(true, &again));
+    owners.push_back(&executor->impl_->backward_program(is_train, &again));
     forward_again = forward_again || again;
   }
   for (const bool backward : {false, true}) check_one_order(owners, backward);
   if (forward_again) {
-    for (ProgramOwner *owner : owners) {
-      owner->begin_forward();
-      owner->draw_again();
-    }
-    run_in_stretches(owners, /* backward */ false, forward_steps, &errors,
+    begin_all(executors, /* backward */ false, [&](size_t d) {
+      Impl &self = *executors[d]->impl_;
+      owners[d]->begin_forward();
+      self.last = owners[d];
+      self.run_pass(*owners[d], /* backward */ false, [&] { owners[d]->draw_again(); });
+    });
+    run_in_stretches(owners, /* backward */ false, forward_steps, &failures,
                      [&, begins = std::vector<size_t>(owners.size())](size_t d, size_t end) mutable {
                        executors[d]->impl_->run_pass(*owners[d], /* backward */ false,
                                                      [&] { owners[d]->run_forward(begins[d], end); });
                        begins[d] = end;
                      });
-    errors.rethrow();
+    if (failures.any()) return failures;
     for (size_t d = 0; d < executors.size(); ++d) {
       Impl &self = *executors[d]->impl_;
       owners[d]->draw_on();
-      self.forward_ran(*owners[d], self.last_is_train);
+      self.forward_ran(*owners[d], self.last_is_train && is_train);
     }
   }
   for (size_t d = 0; d < executors.size(); ++d) executors[d]->impl_->give_head_gradients(*owners[d], head_grads[d]);
-  for (size_t d = 0; d < executors.size(); ++d) executors[d]->impl_->start_backward(*owners[d]);
+  begin_all(executors, /* backward */ true, [&](size_t d) { executors[d]->impl_->start_backward(*owners[d]); });
   std::vector<Impl::Progress> progress(executors.size());
   std::vector<BucketPrograms> programs;
   for (size_t d = 0; d < executors.size(); ++d) programs.push_back(after_bucket(d));
-  run_in_stretches(owners, /* backward */ true, backward_steps, &errors, [&](size_t d, size_t end) {
+  run_in_stretches(owners, /* backward */ true, backward_steps, &failures, [&](size_t d, size_t end) {
     Impl &self = *executors[d]->impl_;
     self.run_pass(*owners[d], /* backward */ true,
                   [&] { self.backward_to(*owners[d], end, programs[d], &progress[d]); });
   });
-  errors.rethrow();
+  return failures;
 }
 
 }  // namespace cohort

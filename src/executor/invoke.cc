@@ -50,7 +50,14 @@ class Call final : public Kernel {
     by_ = by.get();
     for (size_t i = 0; i < first_output; ++i) hazards(i).begin_shared_read(range(i), by);
     for (const size_t i : program->mutated()) hazards(i).begin_write(range(i), by, /* overwrites */ false);
-    for (size_t i = first_output; i < arrays_.size(); ++i) hazards(i).begin_write(range(i), by, !is_read(i));
+    for (size_t i = first_output; i < arrays_.size(); ++i) {
+      if (hazards(i).failed(range(i))) were_bad_.push_back(i);
+      hazards(i).begin_write(range(i), by, !is_read(i));
+    }
+  }
+  // It was not queued: everything is as it was.
+  void not_queued(const char *why) const {
+    for (const size_t i : were_bad_) hazards(i).fail(range(i), why, by_);
   }
   Program bind() {
     program->bind(addresses_.data(), addresses_.data() + first_output,
@@ -114,6 +121,7 @@ class Call final : public Kernel {
   SmallArray<Step, 4> steps_;
   SmallArray<void *, 12> pointers_;
   RandomStream random_;
+  std::vector<size_t> were_bad_;  // outputs, before they were to be written
   const Timeline *by_ = nullptr;  // only compared
 };
 
@@ -138,13 +146,18 @@ class Stream {
     });
   }
   // begin(timeline) says what is used, and gives the program.
-  template <typename Begin>
-  void enqueue(const std::shared_ptr<const void> &owner, Begin &&begin) {
+  template <typename Work, typename Begin>
+  void enqueue(const std::shared_ptr<Work> &work, Begin &&begin) {
     const Line line = this->line();
     const auto turn = line.timeline->turn();
-    const Program run = begin(line.timeline);
-    if (!run.brief || !line.queue->idle()) has_thread_.store(true, std::memory_order_relaxed);
-    line.queue->run(run, owner);
+    try {
+      const Program run = begin(line.timeline);
+      if (!run.brief || !line.queue->idle()) has_thread_.store(true, std::memory_order_relaxed);
+      line.queue->run(run, work);
+    } catch (const std::exception &e) {
+      work->not_queued(e.what());
+      throw;
+    }
   }
   // Steps before this returns, on this thread. Those of a GPU have a queue for themselves: what is applied at once may
   // be waiting for this thread.
@@ -477,7 +490,14 @@ void AppliedWork::begin(const std::shared_ptr<Timeline> &by) {
   const auto hazards = [](const NDArray &array) -> Hazards & { return array.storage()->hazards(); };
   for (const NDArray &array : reads) hazards(array).begin_shared_read(array.range(), by);
   for (const NDArray &array : changes) hazards(array).begin_write(array.range(), by, /* overwrites */ false);
-  for (const NDArray &array : writes) hazards(array).begin_write(array.range(), by);
+  for (const NDArray &array : writes) {
+    if (array.failed()) were_bad_.push_back(array);
+    hazards(array).begin_write(array.range(), by);
+  }
+}
+
+void AppliedWork::not_queued(const char *why) const {
+  for (const NDArray &array : were_bad_) array.fail(why, by_);
 }
 
 void AppliedWork::run(const Args &, const Lane &) const {

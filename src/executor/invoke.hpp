@@ -55,6 +55,7 @@ class AppliedWork : public Kernel {
     on_caller_ = on_caller_ || kernel.on_caller();
   }
   void run(const Args &, const Lane &) const override;  // its own first step: looks after the inputs
+  void not_queued(const char *why) const;
 
  protected:
   explicit AppliedWork(std::string label) : label_(std::move(label)) { add(*this, Args()); }
@@ -68,7 +69,8 @@ class AppliedWork : public Kernel {
   const std::string label_;
   std::vector<Step> steps_;
   bool on_caller_ = false;
-  const Timeline *by_ = nullptr;  // only compared
+  std::vector<NDArray> were_bad_;  // of those that are to be written
+  const Timeline *by_ = nullptr;   // only compared
 };
 // Where a kernel runs on the caller's thread, or the caller is at work for a queue, it has finished when this returns.
 void enqueue_applied(const std::shared_ptr<AppliedWork> &work, const Context &context);

@@ -155,7 +155,10 @@ bool ProgramOwner::arrays_overlap() const {
     const auto begin = reinterpret_cast<uintptr_t>(array.data());
     ranges.push_back({begin, begin + array.bytes(), written});
   };
-  for (const NDArray &array : arrays_.args) add(array, false);
+  std::vector<bool> changed(arrays_.args.size(), false);
+  for (const auto *list : {&plan_->written_forward, &plan_->written_backward})
+    for (const int index : *list) changed[size_t(index)] = true;
+  for (size_t i = 0; i < changed.size(); ++i) add(arrays_.args[i], changed[i]);
   for (const NDArray &array : arrays_.grads) add(array, true);
   for (const NDArray &array : arrays_.aux) add(array, true);
   for (size_t h = 0; h < arrays_.outputs.size(); ++h) {
@@ -300,7 +303,20 @@ void ProgramOwner::backward_failed(const void *owner, const char *message) {
   self->failed_backward_.store(true, std::memory_order_release);
   self->forget_derived();
   for (const NDArray &gradient : self->arrays_.grads) self->fail(gradient, message);
-  for (const int index : self->plan_->written_backward) self->fail(self->arrays_.args[size_t(index)], message);
+  // What is frozen is a gamma that becomes 1, and whole in any case.
+  for (const int index : self->plan_->written_backward)
+    if (self->arrays_.grads[size_t(index)]) self->fail(self->arrays_.args[size_t(index)], message);
+}
+
+// Of some nobody knows any more whether they were bad before.
+template <typename Begin>
+void ProgramOwner::begin_writes(bool backward, const std::vector<NDArray> &arrays, Begin &&begin) {
+  try {
+    for (size_t i = 0; i < arrays.size(); ++i) begin(i);
+  } catch (const std::exception &failure) {
+    pass_failed(backward, failure.what());
+    throw;
+  }
 }
 
 void ProgramOwner::begin_forward() {
@@ -308,9 +324,9 @@ void ProgramOwner::begin_forward() {
   for (const NDArray &array : arrays_.args) array.begin_read(by);
   for (const int index : plan_->written_forward) arrays_.args[size_t(index)].begin_change(by);
   for (const NDArray &state : arrays_.aux) is_train_ ? state.begin_change(by) : state.begin_read(by);
-  for (size_t h = 0; h < arrays_.outputs.size(); ++h) {
+  begin_writes(/* backward */ false, arrays_.outputs, [&](size_t h) {
     if (is_written(h)) arrays_.outputs[h].begin_write(by);
-  }
+  });
   failed_forward_.store(false, std::memory_order_release);
 }
 
@@ -324,11 +340,11 @@ void ProgramOwner::begin_backward() {
   if (!forward_failed) {
     for (const NDArray &output : arrays_.outputs) output.begin_read(by);
   }
-  for (const NDArray &gradient : arrays_.grads) {
-    if (!gradient) continue;
-    gradient.begin_write(by);
-    if (forward_failed) gradient.fail("the forward pass before it failed");
-  }
+  begin_writes(/* backward */ true, arrays_.grads, [&](size_t i) {
+    if (!arrays_.grads[i]) return;
+    arrays_.grads[i].begin_write(by);
+    if (forward_failed) arrays_.grads[i].fail("the forward pass before it failed");
+  });
   failed_backward_.store(false, std::memory_order_release);
 }
 

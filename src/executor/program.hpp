@@ -133,6 +133,8 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
  private:
   void resolve();  // addresses of all steps, when the arena has moved
   void begin_stretch();
+  template <typename Begin>
+  void begin_writes(bool backward, const std::vector<NDArray> &arrays, Begin &&begin);
   const NDArray &kept_output(size_t i) const { return arrays_.outputs[size_t(plan_->kept_outputs[i])]; }
   bool arrays_overlap() const;
   Queue &queue(int device) const { return *family_->members[members_[size_t(device)]].queue; }

@@ -46,9 +46,15 @@ class Replicas {
   size_t size() const { return num_; }
   // That of a node's forward or backward step: one for all executors and programs that ask.
   std::shared_ptr<Meeting> meeting(int node, bool backward, size_t part_bytes);
+  // Those of the executors' second parts (value_shapes.hpp), whose nodes have other numbers.
+  const std::shared_ptr<Replicas> &second_parts() {
+    if (!second_parts_) second_parts_ = std::make_shared<Replicas>(num_);
+    return second_parts_;
+  }
 
  private:
   const size_t num_;
+  std::shared_ptr<Replicas> second_parts_;
   std::map<std::tuple<int, bool, size_t>, std::shared_ptr<Meeting>> meetings_;
 };
 

@@ -2,6 +2,7 @@
 #include "executor/value_shapes.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 
 #include "base/error.hpp"
@@ -209,6 +210,7 @@ void ValueShapedParts::bind_first() {
     const auto found = std::find(first_nodes_.begin(), first_nodes_.end(), node);
     if (found != first_nodes_.end()) part.shapes.emplace_back(int(found - first_nodes_.begin()), shape);
   }
+  part.num_touch_heads = touches_.size();
   ExecutorOptions of_first = options();
   for (const size_t h : first_heads_) of_first.outputs.push_back(whole_.arrays.outputs[h]);
   first_ = Executor::bind_part(symbol, std::move(args.arrays), std::move(args.grads), std::move(args.reqs),
@@ -248,11 +250,13 @@ std::shared_ptr<Executor> ValueShapedParts::bind_second(const Shapes &shapes) co
   part.touches = touches_in(second_nodes_);
   part.in_common = whole_.in_common->inner;
   for (size_t i = 0; i < shapes.size(); ++i) part.shapes.emplace_back(second_sized_[i], shapes[i]);
+  ExecutorOptions of_second = options();
+  if (of_second.replicas) of_second.replicas = of_second.replicas->second_parts();
   return Executor::bind_part(second_symbol_, std::move(args.arrays), std::move(args.grads), std::move(args.reqs),
-                             std::move(aux), options(), part);
+                             std::move(aux), of_second, part);
 }
 
-Executor &ValueShapedParts::second(const Shapes &shapes) {
+const std::shared_ptr<Executor> &ValueShapedParts::second(const Shapes &shapes) {
   const auto known =
       std::find_if(seconds_.begin(), seconds_.end(), [&](const auto &entry) { return entry.first == shapes; });
   if (known != seconds_.end()) {
@@ -261,7 +265,7 @@ Executor &ValueShapedParts::second(const Shapes &shapes) {
     seconds_.emplace_front(shapes, bind_second(shapes));
     if (seconds_.size() > kMost) seconds_.pop_back();
   }
-  return *seconds_.front().second;
+  return seconds_.front().second;
 }
 
 void ValueShapedParts::monitor(Executor &part) const { part.set_monitor(whole_.monitor, whole_.monitor_all); }
@@ -272,52 +276,93 @@ std::vector<bool> ValueShapedParts::touches_in(const std::vector<int> &nodes) co
   return touches;
 }
 
-void ValueShapedParts::begin_forward(bool is_train) {
-  if (first_) first_->begin_forward(is_train);
-}
+namespace {
 
-void ValueShapedParts::forward_first(bool is_train) {
-  whole_.backward_has_run = false;
-  is_complete_ = false;
-  if (!first_) return;
-  monitor(*first_);
+// run(those that have not failed yet, who they are) gives the failures of these. Null ones have nothing to do.
+template <typename Run>
+void run_parts(const std::vector<std::shared_ptr<Executor>> &parts, Failures *failures, Run &&run) {
+  std::vector<std::shared_ptr<Executor>> running;
+  std::vector<size_t> who;
+  for (size_t d = 0; d < parts.size(); ++d) {
+    if (!parts[d] || failures->failed(d)) continue;
+    running.push_back(parts[d]);
+    who.push_back(d);
+  }
+  if (running.empty()) return;
   try {
-    first_->forward(is_train);
-  } catch (const std::exception &failure) {
-    forward_failed(failure.what());
-    throw;
+    const Failures of_these = run(running, who);
+    for (size_t i = 0; i < who.size(); ++i)
+      if (of_these.failed(i)) failures->add(who[i], of_these.of(i));
+  } catch (...) {
+    for (const size_t d : who) failures->add(d, std::current_exception());
   }
 }
 
-void ValueShapedParts::forward_failed(const char *why) {
-  is_complete_ = false;
-  if (!current_) return;
-  const Executor::Impl &second = *current_->impl_;
-  if (second.parts) {
-    if (second.parts->first_) second.parts->first_->impl_->forward_failed(why);
-    return second.parts->forward_failed(why);
-  }
-  second.forward_failed(why);
+// What goes on meets nobody where one has failed.
+void fail_together(size_t num, Failures *failures) {
+  for (size_t d = 0; d < num && failures->any(); ++d)
+    if (!failures->failed(d)) failures->add(d, failures->first());
 }
 
-void ValueShapedParts::forward_second(bool is_train) {
-  Executor *chosen = nullptr;
-  try {
-    chosen = &second(found_shapes());
-  } catch (const std::exception &failure) {
-    forward_failed(failure.what());
-    throw;
-  }
-  current_ = chosen;
-  const auto show_outputs = [&] {
-    for (size_t i = 0; i < second_heads_.size(); ++i) whole_.arrays.outputs[second_heads_[i]] = chosen->outputs()[i];
+}  // namespace
+
+void ValueShapedParts::pass_failed(bool backward, const std::exception_ptr &failure) const {
+  const std::function<void(const Executor &, const char *)> tell = [&](const Executor &part, const char *why) {
+    part.impl_->pass_failed(backward, why);
+    if (!part.impl_->parts) return;
+    for (const Bound &inner : part.impl_->parts->bound()) tell(inner.executor, why);
   };
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception &e) {
+    if (backward && first_) tell(*first_, e.what());
+    if (!backward && current_) tell(*current_, e.what());
+  }
+}
+
+Failures ValueShapedParts::forward(const std::vector<ValueShapedParts *> &all, bool is_train) {
+  Failures failures(all.size());
+  const auto run = [&](const std::vector<std::shared_ptr<Executor>> &parts) {
+    for (size_t d = 0; d < all.size(); ++d)
+      if (parts[d]) all[d]->monitor(*parts[d]);
+    run_parts(parts, &failures,
+              [&](const auto &running, const auto &) { return Executor::try_forward(running, is_train); });
+    if (all[0]->whole_.options.replicas) fail_together(all.size(), &failures);
+  };
+  std::vector<std::shared_ptr<Executor>> firsts, seconds(all.size());
+  for (ValueShapedParts *parts : all) {
+    parts->whole_.backward_has_run = false;
+    parts->is_complete_ = false;
+    firsts.push_back(parts->first_);
+  }
+  run(firsts);
+  for (size_t d = 0; d < all.size(); ++d) {
+    if (failures.failed(d)) continue;
+    failures.attempt(d, [&] { all[d]->choose_second(); });
+    seconds[d] = all[d]->current_;
+  }
+  if (all[0]->whole_.options.replicas) fail_together(all.size(), &failures);
+  run(seconds);
+  for (size_t d = 0; d < all.size(); ++d) {
+    if (failures.failed(d)) {
+      all[d]->pass_failed(/* backward */ false, failures.of(d));
+      continue;
+    }
+    all[d]->show_outputs();
+    all[d]->is_complete_ = true;
+    all[d]->whole_.tell_if_none_narrow();
+  }
+  return failures;
+}
+
+void ValueShapedParts::choose_second() {
+  current_ = second(found_shapes());
   show_outputs();
-  monitor(*chosen);
-  chosen->forward(is_train);
-  show_outputs();  // it may have two parts itself
-  is_complete_ = true;
-  whole_.tell_if_none_narrow();
+}
+
+// The second part may have two parts itself, of which the second is known when it has run.
+void ValueShapedParts::show_outputs() {
+  for (size_t i = 0; i < second_heads_.size(); ++i) whole_.arrays.outputs[second_heads_[i]] = current_->outputs()[i];
 }
 
 Shapes ValueShapedParts::found_shapes() const {
@@ -332,19 +377,34 @@ Shapes ValueShapedParts::found_shapes() const {
   return shapes;
 }
 
-void ValueShapedParts::backward(const std::vector<ArrayPart> &head_grads, bool is_train) {
-  const auto of = [&](const std::vector<size_t> &heads) {
-    std::vector<ArrayPart> part;
-    for (const size_t h : heads) part.push_back(h < head_grads.size() ? head_grads[h] : ArrayPart());
-    return part;
+Failures ValueShapedParts::backward(const std::vector<ValueShapedParts *> &all,
+                                    const std::vector<std::vector<ArrayPart>> &head_grads, bool is_train) {
+  Failures failures(all.size());
+  const auto run = [&](bool of_second) {
+    std::vector<std::shared_ptr<Executor>> parts;
+    for (ValueShapedParts *of : all) {
+      parts.push_back(of_second ? of->current_ : of->first_);
+      if (parts.back()) of->monitor(*parts.back());
+    }
+    run_parts(parts, &failures, [&](const auto &running, const auto &who) {
+      std::vector<std::vector<ArrayPart>> given;
+      for (const size_t d : who) {
+        given.emplace_back();
+        for (const size_t h : of_second ? all[d]->second_heads_ : all[d]->first_heads_)
+          given.back().push_back(h < head_grads[d].size() ? head_grads[d][h] : ArrayPart());
+        if (of_second) continue;
+        for (const Touch &touch : all[d]->touches_) given.back().emplace_back(touch.gradient);
+      }
+      return Executor::try_backward(running, given, is_train, [](size_t) { return BucketPrograms(); });
+    });
+    if (all[0]->whole_.options.replicas) fail_together(all.size(), &failures);
   };
-  monitor(*current_);
-  current_->backward(of(second_heads_), is_train);
-  if (!first_) return;
-  std::vector<ArrayPart> gradients = of(first_heads_);
-  for (const Touch &touch : touches_) gradients.emplace_back(touch.gradient);
-  monitor(*first_);
-  first_->backward(gradients, is_train);
+  for (ValueShapedParts *parts : all) parts->whole_.backward_has_run = true;
+  run(/* of_second */ true);
+  run(/* of_second */ false);
+  for (size_t d = 0; d < all.size(); ++d)
+    if (failures.failed(d)) all[d]->pass_failed(/* backward */ true, failures.of(d));
+  return failures;
 }
 
 const Node &ValueShapedParts::sized_node() const { return *whole_.graph.nodes[size_t(sized_[0])]; }

@@ -37,15 +37,13 @@ class ValueShapedParts {
   // cannot say it either.
   explicit ValueShapedParts(Executor::Impl &whole);
 
-  // Says to the arrays of the first part that a forward pass is next.
-  void begin_forward(bool is_train);
-  // A forward pass: the first part is queued; then what it makes is waited for, and the second is.
-  void forward_first(bool is_train);
-  void forward_second(bool is_train);
-  void backward(const std::vector<ArrayPart> &head_grads, bool is_train);
+  // A pass of the executors of a group, or of one alone. Forward: all first parts are queued; then what each makes is
+  // waited for, and all second parts are queued. Backward: the second ones, then the first. Where steps meet those of
+  // other devices no part runs without those of the others.
+  static Failures forward(const std::vector<ValueShapedParts *> &all, bool is_train);
+  static Failures backward(const std::vector<ValueShapedParts *> &all,
+                           const std::vector<std::vector<ArrayPart>> &head_grads, bool is_train);
   bool has_run() const { return is_complete_; }
-  // The outputs of the second part, which a pass that went wrong before it got there has not written, are bad.
-  void forward_failed(const char *why);
   const Node &sized_node() const;  // the first of those whose shapes values say
   // What is bound now: the first part, and the second of the last forward.
   struct Bound {
@@ -77,7 +75,11 @@ class ValueShapedParts {
   void cut_second();
   void bind_first();
   std::shared_ptr<Executor> bind_second(const Shapes &shapes) const;
-  Executor &second(const Shapes &shapes);
+  const std::shared_ptr<Executor> &second(const Shapes &shapes);
+  void choose_second();
+  void show_outputs();
+  // What the part that comes last would have written in a pass that went wrong before is bad.
+  void pass_failed(bool backward, const std::exception_ptr &failure) const;
   Shapes found_shapes() const;  // of sized_, once the first part has run
   ExecutorOptions options() const;
   void monitor(Executor &part) const;
@@ -98,7 +100,7 @@ class ValueShapedParts {
   std::vector<Source> second_args_;
   std::vector<size_t> second_aux_;                                   // of the whole
   std::list<std::pair<Shapes, std::shared_ptr<Executor>>> seconds_;  // the last used first
-  Executor *current_ = nullptr;                                      // that of the last forward
+  std::shared_ptr<Executor> current_;                                // that of the last forward
   bool is_complete_ = false;                                         // that forward pass
 };
 

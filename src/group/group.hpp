@@ -74,7 +74,7 @@ struct GroupOptions {
   std::vector<std::string> arg_names;                      // what the caller takes them to be; empty: not checked
 };
 
-class Group : public std::enable_shared_from_this<Group> {
+class Group {
  public:
   static std::shared_ptr<Group> create(const Symbol &symbol, const DataDescs &data, const DataDescs &labels,
                                        const GroupOptions &options, const std::shared_ptr<Group> &shared = nullptr);

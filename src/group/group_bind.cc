@@ -242,18 +242,6 @@ DataDescs device_descs(const GroupBinding &binding, bool labels, size_t device) 
   return slice_descs(descs, labels ? binding.label_axes : binding.data_axes, binding.slices[device]);
 }
 
-// A network whose shapes depend on values is bound in parts: gradients begin in each of them, and in what devices then
-// run there is no step where all meet.
-void refuse_with_parts(const Executor &executor) {
-  const Node *const sized = executor.node_sized_by_values();
-  if (!sized || !(executor.options().loss_scale || executor.options().replicas)) return;
-  throw Error(Code::kUnsupported,
-              text("node '", sized->name, "' (", sized->op->name,
-                   "): the shape of its output depends on values, which no group can have with ",
-                   executor.options().loss_scale ? "a loss scale" : "layers that exchange statistics"),
-              sized->name);
-}
-
 }  // namespace
 
 // Shapes of the heads on each device, and their dtypes where they are known.
@@ -380,7 +368,6 @@ ExecutorOptions Group::Impl::executor_options(size_t device) const {
   result.recompute = options.recompute;
   result.seed = options.seed;
   result.replica = uint32_t(device);
-  result.replicas = replicas;
   result.constants = {options.param_names.begin(), options.param_names.end()};
   return result;
 }
@@ -414,9 +401,11 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
   const std::shared_ptr<OutputPool> new_outputs = shared ? shared->impl_->outputs : std::make_shared<OutputPool>();
   const std::vector<std::vector<NDArray>> windows = make_outputs(binding.get(), new_outputs.get());
   std::vector<std::shared_ptr<ArrayPool>> new_pools;
-  replicas = Executor::make_replicas(symbol, num_devices());
+  std::vector<ArrayPool> staged_pools;  // those of another group change only when all went well
+  const std::shared_ptr<Replicas> replicas = Executor::make_replicas(symbol, num_devices());
   for (size_t d = 0; d < num_devices(); ++d) {
     new_pools.push_back(shared ? shared->impl_->pools[d] : std::make_shared<ArrayPool>());
+    staged_pools.push_back(*new_pools.back());
     SimpleBind what;
     for (bool is_label : {false, true}) {
       for (const DataDesc &desc : device_descs(*binding, is_label, d)) {
@@ -426,19 +415,20 @@ void Group::Impl::bind(const DataDescs &data, const DataDescs &labels, const std
     }
     what.grad_reqs = reqs;
     what.param_names = {options.param_names.begin(), options.param_names.end()};
-    what.pool = new_pools.back().get();
+    what.pool = &staged_pools.back();
     what.given_params = options.given_params;
     what.given_aux = options.given_aux;
     what.warn = [this](const std::string &message) { log(LogLevel::kWarning, message); };
     ExecutorOptions how = executor_options(d);
+    how.replicas = replicas;
     if (new_loss_scale) how.loss_scale = new_gradient_scale;
     if (shared) how.shared = shared->impl_->current_binding->execs[d];
     how.outputs = windows[d];
     binding->execs.push_back(Executor::simple_bind(symbol, what, how));
-    refuse_with_parts(*binding->execs.back());
   }
   finish_merged(binding.get());
   adopt(binding);
+  for (size_t d = 0; d < num_devices(); ++d) new_pools[d]->swap(staged_pools[d]);
   pools = std::move(new_pools);
   outputs = new_outputs;
   loss_scale = new_loss_scale;

@@ -65,7 +65,6 @@ struct Group::Impl {
   // What it is in the latest backward pass, whose queued steps read it here: groups that share a loss scale may move it
   // on meanwhile.
   std::shared_ptr<double> gradient_scale;
-  std::shared_ptr<Replicas> replicas;  // of the executors that bind() makes; null: nothing in the network meets
 
   MonitorFunction monitor;
   bool monitor_all = false, monitor_ever = false;

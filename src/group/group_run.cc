@@ -80,11 +80,6 @@ void Group::run(int is_train) {
   const bool train = self.resolve_train(is_train);
   self.check_idle("forward");
   for (const auto &exec : self.current_binding->execs) exec->check_arguments();
-  // All before any: where outputs of different batches lie in one place, no device waits for what another is about to
-  // be given.
-  for (const auto &exec : self.current_binding->execs)
-    if (num_devices() > 1) exec->begin_forward(train);
-  const std::shared_ptr<Group> keep = shared_from_this();  // whatever the host does in a step that is its own
   self.has_forward = false;
   self.last_is_train = train;
   Executor::forward_together(self.current_binding->execs, train);
@@ -186,7 +181,6 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
   // on several contexts, these would have to wait for each other at the end of each bucket.
   const bool in_buckets = self.last_is_train && !self.monitor && self.options.group2ctx.empty() && !self.has_parts();
   for (const auto &exec : self.current_binding->execs) exec->check_arguments();
-  const std::shared_ptr<Group> keep = shared_from_this();
   self.has_backward = false;
   if (self.loss_scale && *self.gradient_scale != self.loss_scale->value) {
     for (const auto &exec : self.current_binding->execs) exec->queue()->finish();  // a pass before it reads it

@@ -13,22 +13,30 @@ constexpr size_t kManyUses = 8;  // more than this of one timeline are put toget
 
 uintptr_t id_of(const std::shared_ptr<Timeline> &timeline) { return reinterpret_cast<uintptr_t>(timeline.get()); }
 
-// Takes the range out of all entries of a list, which may cut one in two.
+// Takes the range out of all entries of a list, which may cut one in two. There is room for one more then. Where memory
+// runs out, the list is as it was.
 template <typename List>
 void forget(List *list, const AddressRange &range) {
-  List rest;
+  List rest, fronts;  // fronts: of those that are cut in two
+  rest.reserve(2 * list->size() + 1);
+  for (const auto &entry : *list)
+    if (entry.range.begin < range.begin && range.end < entry.range.end) fronts.push_back(entry);
+  size_t cut = 0;
   for (auto &entry : *list) {
     if (!entry.range.overlaps(range)) {
       rest.push_back(std::move(entry));
       continue;
     }
-    if (entry.range.begin < range.begin) {
-      rest.push_back(entry);
+    const bool front = entry.range.begin < range.begin, back = range.end < entry.range.end;
+    const uintptr_t end = entry.range.end;
+    if (front) {
+      rest.push_back(std::move(back ? fronts[cut++] : entry));
       rest.back().range.end = range.begin;
     }
-    if (range.end < entry.range.end) {
+    if (back) {
       rest.push_back(std::move(entry));
       rest.back().range.begin = range.end;
+      rest.back().range.end = end;
     }
   }
   *list = std::move(rest);

@@ -63,19 +63,33 @@ const void *first_of(const ArrayPart &part) {
   return static_cast<const char *>(part.array.data()) + size_t(part.begin) * row_bytes;
 }
 
+// What cannot be queued leaves an array as it was: bad, if it was.
+template <typename Enqueue>
+void write_or_leave(const NDArray &to, const Timeline *by, Enqueue &&enqueue) {
+  const bool was_bad = to.failed();
+  try {
+    enqueue();
+  } catch (const std::exception &e) {
+    if (was_bad) to.fail(e.what(), by);
+    throw;
+  }
+}
+
 // On a timeline of one owner, who keeps `to`: a failure is that of all work behind it.
 void enqueue_own(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue) {
   from.array.begin_read(by);
-  to.begin_write(by);
-  by->count();
-  if (from.array.dtype() == to.dtype() && from.contiguous()) {
-    const auto copy =
-        std::make_shared<const PlainCopy>(PlainCopy{from.array.storage(), to.storage(), to.range(), by.get()});
-    queue.copy(to.data(), first_of(from), to.bytes(), copy, PlainCopy::failed);
-  } else {
-    const auto copy = std::make_shared<QueuedCopy>(from, to, by.get());
-    queue.run({&copy->step, 1, false, QueuedCopy::failed, true}, copy);
-  }
+  write_or_leave(to, by.get(), [&] {
+    to.begin_write(by);
+    by->count();
+    if (from.array.dtype() == to.dtype() && from.contiguous()) {
+      const auto copy =
+          std::make_shared<const PlainCopy>(PlainCopy{from.array.storage(), to.storage(), to.range(), by.get()});
+      queue.copy(to.data(), first_of(from), to.bytes(), copy, PlainCopy::failed);
+    } else {
+      const auto copy = std::make_shared<QueuedCopy>(from, to, by.get());
+      queue.run({&copy->step, 1, false, QueuedCopy::failed, true}, copy);
+    }
+  });
 }
 
 // On a timeline that others enqueue on, too: what fails here is no business of theirs. Bytes are copied even where the
@@ -88,9 +102,18 @@ void enqueue_shared(const ArrayPart &from, const NDArray &to, const std::shared_
   program.contained = true;
   const auto turn = by->turn();
   from.array.storage()->hazards().begin_shared_read(from.array.range(), by);
-  to.storage()->hazards().begin_write(to.range(), by);
-  queue.run(program, copy);
-  if (copy->as_it_is()) queue.copy(to.data(), first_of(from), to.bytes(), copy, QueuedCopy::failed);
+  write_or_leave(to, by.get(), [&] {
+    to.storage()->hazards().begin_write(to.range(), by);
+    queue.run(program, copy);
+  });
+  if (!copy->as_it_is()) return;
+  try {
+    queue.copy(to.data(), first_of(from), to.bytes(), copy, QueuedCopy::failed);
+  } catch (const std::exception &e) {  // the check before it makes the target good
+    queue.finish();
+    to.fail(e.what(), by.get());
+    throw;
+  }
 }
 
 void copy(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue, bool shared) {

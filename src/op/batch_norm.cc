@@ -35,7 +35,8 @@ OpBuilder<BatchNormAttrs> norm(const char *name, const char *doc, double eps) {
       .attr(&BatchNormAttrs::eps, "eps", eps, "Added to the variance.")
       .attr(&BatchNormAttrs::momentum, "momentum", 0.9f, "Share of the old value in the moving statistics.")
       .attr(&BatchNormAttrs::fix_gamma, "fix_gamma", true,
-            "Whether gamma counts as 1 and is not trained; backward of training sets the array to 1.")
+            "Whether gamma counts as 1 and is not trained; backward of training sets the array to 1, frozen or not. "
+            "Forward passes do not write it.")
       .attr(&BatchNormAttrs::use_global_stats, "use_global_stats", false,
             "Whether training, too, uses the moving statistics.")
       .attr(&BatchNormAttrs::output_mean_var, "output_mean_var", false,

@@ -226,7 +226,7 @@ void define_scalar() {
   scalar("_rdiv_scalar", {"_RDivScalar"}, "scalar / x", P::kRdivScalar, {{P::kRdivScalarGrad, kHead, kIn0}});
   scalar("_contrib_gradientmultiplier", {}, "x, with its gradient multiplied by scalar.", P::kCopy, {{P::kMulScalar}});
   scalar("_mod_scalar", {"_ModScalar"}, "The remainder of x / scalar, with the sign of scalar.", P::kModScalar,
-         {{P::kCopy}});
+         {{P::kModGrad}});
   scalar("_rmod_scalar", {"_RModScalar"}, "The remainder of scalar / x, with the sign of x.", P::kRmodScalar,
          {{P::kRmodScalarGrad, kHead, kIn0}});
   scalar("_power_scalar", {"_PowerScalar"}, "x ^ scalar", P::kPowerScalar, {{P::kPowerScalarGrad, kHead, kIn0}});
@@ -314,8 +314,9 @@ void define_binary() {
   binary("elemwise_div", {"_Div", "_div", "_sparse_elemwise_div", "_scatter_elemwise_div"}, "broadcast_div",
          {"_sparse_broadcast_div"}, "lhs / rhs", P::kDiv,
          {{P::kDiv, kHead, kIn1}, {P::kDivGradRhs, kHead, kIn0, kIn1}});
-  binary("_mod", {"_Mod"}, "broadcast_mod", {}, "The remainder of lhs / rhs, with the sign of rhs.", P::kMod,
-         {{P::kCopy}, {P::kModGradRhs, kHead, kIn0, kIn1}});
+  binary("_mod", {"_Mod"}, "broadcast_mod", {},
+         "The remainder of lhs / rhs, with the sign of rhs. Of integers no gradient flows back.", P::kMod,
+         {{P::kModGrad}, {P::kModGradRhs, kHead, kIn0, kIn1}});
   binary("_power", {"_Power"}, "broadcast_power", {}, "lhs ^ rhs", P::kPower,
          {{P::kPowerGradLhs, kHead, kIn0, kIn1}, {P::kPowerGradRhs, kHead, kIn0, kIn1}});
   binary("_maximum", {"_Maximum"}, "broadcast_maximum", {"_npi_maximum"}, "The larger one.", P::kMaximum,

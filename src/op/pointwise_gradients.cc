@@ -25,6 +25,9 @@ V greater(V a, double b) { return with_scalar("_greater_scalar", a, b); }
 V lesser(V a, double b) { return with_scalar("_lesser_scalar", a, b); }
 V power(V a, double b) { return with_scalar("_power_scalar", a, b); }
 V where(V condition, V a, V b) { return condition.graph().apply("where", {condition, a, b}); }
+V relu_slope(V y) { return where(apply2("broadcast_equal", y, y), greater(y, 0.0), y); }  // that of no number is none
+// Nothing where they are integers.
+V of_floats(const G &g, V gradient) { return dtype_is_float(g.input_type(0).dtype) ? gradient : V(); }
 V sigmoid(V a) { return apply("sigmoid", a); }
 V softplus(V a) { return a.graph().apply("Activation", {a}, {{"act_type", "softrelu"}}); }
 
@@ -72,7 +75,7 @@ void define_unary() {
   COHORT_UNARY("radians", apply("radians", h));
   COHORT_UNARY("erf", h * apply("exp", -(a() * a())) * (2.0 / std::sqrt(kPi)));
   COHORT_UNARY("erfinv", h * apply("exp", y() * y()) * (std::sqrt(kPi) / 2.0));
-  COHORT_UNARY("relu", h * greater(y(), 0.0));
+  COHORT_UNARY("relu", h * relu_slope(y()));
   COHORT_UNARY("sigmoid", h * (y() * (1.0 - y())));
   COHORT_UNARY("log_sigmoid", h * (1.0 - apply("exp", y())));
   COHORT_UNARY("softsign", h / apply("square", apply("abs", a()) + 1.0));
@@ -102,7 +105,7 @@ void define_unary() {
     if (!h) return;
     switch (g.attrs<ActivationAttrs>().act_type) {
       case ActivationAttrs::kRelu:
-        return g.give(0, h * greater(g.output(0), 0.0));
+        return g.give(0, h * relu_slope(g.output(0)));
       case ActivationAttrs::kSigmoid:
         return g.give(0, h * (g.output(0) * (1.0 - g.output(0))));
       case ActivationAttrs::kTanh:
@@ -135,8 +138,8 @@ void define_scalar() {
   COHORT_SCALAR("_div_scalar", h / s);
   COHORT_SCALAR("_rdiv_scalar", h / (a() * a()) * -s);
   COHORT_SCALAR("_contrib_gradientmultiplier", h * s);
-  COHORT_SCALAR("_mod_scalar", h);
-  COHORT_SCALAR("_rmod_scalar", -(h * apply("floor", with_scalar("_rdiv_scalar", a(), s))));
+  COHORT_SCALAR("_mod_scalar", of_floats(g, h));
+  COHORT_SCALAR("_rmod_scalar", of_floats(g, -(h * apply("floor", with_scalar("_rdiv_scalar", a(), s)))));
   COHORT_SCALAR("_power_scalar", h * power(a(), s - 1.0) * s);
   COHORT_SCALAR("_rpower_scalar", h * y() * std::log(s));
   COHORT_SCALAR("_maximum_scalar", h * with_scalar("_greater_equal_scalar", a(), s));
@@ -165,7 +168,14 @@ void define_binary() {
   COHORT_BINARY((Names{"elemwise_sub", "broadcast_sub"}), h, -h);
   COHORT_BINARY((Names{"elemwise_mul", "broadcast_mul"}), h * b(), h * a());
   COHORT_BINARY((Names{"elemwise_div", "broadcast_div"}), h / b(), -(h * a() / (b() * b())));
-  COHORT_BINARY((Names{"_mod", "broadcast_mod"}), h, -(h * apply("floor", a() / b())));
+  for (const char *op : {"_mod", "broadcast_mod"}) {
+    define_gradient(op, [](G &g) {
+      const V h = g.head();
+      if (!of_floats(g, h)) return;
+      g.give(0, g.sum_to(h, g.input_shape(0)));
+      g.give(1, g.sum_to(-(h * apply("floor", g.input(0) / g.input(1))), g.input_shape(1)));
+    });
+  }
   COHORT_BINARY((Names{"_power", "broadcast_power"}), h * (b() * apply2("broadcast_power", a(), b() - 1.0)),
                 h * (apply2("broadcast_power", a(), b()) * apply("log", a())));
   COHORT_BINARY((Names{"_maximum", "broadcast_maximum"}), h * apply2("broadcast_greater_equal", a(), b()),

@@ -137,7 +137,7 @@ namespace cohort {
   X(LogicalOrScalar, 1, true, true)    \
   X(LogicalXorScalar, 1, true, true)   \
   X(RdivScalarGrad, 2, false, true)    \
-  X(RmodScalarGrad, 2, false, true)    \
+  X(RmodScalarGrad, 2, true, true)     \
   X(PowerScalarGrad, 2, false, false)  \
   X(RpowerScalarGrad, 2, false, true)  \
   X(MaximumScalarGrad, 2, true, true)  \
@@ -163,7 +163,8 @@ namespace cohort {
   X(LogicalOr, 2, true, true)          \
   X(LogicalXor, 2, true, true)         \
   X(DivGradRhs, 3, false, true)        \
-  X(ModGradRhs, 3, false, true)        \
+  X(ModGrad, 1, true, true)            \
+  X(ModGradRhs, 3, true, true)         \
   X(PowerGradLhs, 3, false, false)     \
   X(PowerGradRhs, 3, false, false)     \
   X(HypotGrad, 3, false, true)         \
@@ -242,6 +243,15 @@ COHORT_HOST_DEVICE inline C mod(C a, C b) {
     const C rest = std::fmod(a, b);
     const C shifted = (a < C(0)) != (b < C(0)) ? rest + (rest != C(0) ? b : C(0)) : rest;
     return b == C(0) ? C(0) : shifted;
+  }
+}
+// Of a remainder of b by c; integers have none.
+template <typename C>
+COHORT_HOST_DEVICE inline C mod_gradient_rhs(C head, C b, C c) {
+  if constexpr (std::is_integral_v<C>) {
+    return C(0);
+  } else {
+    return -head * std::floor(b / c);
   }
 }
 template <typename C>
@@ -414,7 +424,7 @@ COHORT_FUNCTOR(GammaGrad, a *c *digamma_of(b))  // b is the input, c the output
 COHORT_FUNCTOR(GammalnGrad, a *digamma_of(b))
 COHORT_FUNCTOR(ErfGrad, a *C(1.1283791670955125739) * exp_of(-b * b))
 COHORT_FUNCTOR(ErfinvGrad, a *C(0.88622692545275801365) * exp_of(b * b))
-COHORT_FUNCTOR(ReluGrad, b > C(0) ? a : C(0))
+COHORT_FUNCTOR(ReluGrad, b > C(0) ? a : b == b ? C(0) : b)
 COHORT_FUNCTOR(SigmoidGrad, a *b *(C(1) - b))
 COHORT_FUNCTOR(LogSigmoidGrad, a *(C(1) - exp_of(b)))
 COHORT_FUNCTOR(SoftsignGrad, a / ((C(1) + absolute(b)) * (C(1) + absolute(b))))
@@ -455,7 +465,7 @@ COHORT_FUNCTOR(LogicalAndScalar, is<C>((a != C(0)) & (s != C(0))))
 COHORT_FUNCTOR(LogicalOrScalar, is<C>((a != C(0)) | (s != C(0))))
 COHORT_FUNCTOR(LogicalXorScalar, is<C>((a != C(0)) != (s != C(0))))
 COHORT_FUNCTOR(RdivScalarGrad, -a *s / (b * b))
-COHORT_FUNCTOR(RmodScalarGrad, -a *std::floor(s / b))
+COHORT_FUNCTOR(RmodScalarGrad, mod_gradient_rhs(a, C(s), b))
 COHORT_FUNCTOR(PowerScalarGrad, a *s *std::pow(b, s - C(1)))
 COHORT_FUNCTOR(RpowerScalarGrad, a *b *std::log(s))
 COHORT_FUNCTOR(MaximumScalarGrad, b >= s ? a : C(0))
@@ -482,7 +492,8 @@ COHORT_FUNCTOR(LogicalOr, is<C>((a != C(0)) | (b != C(0))))
 COHORT_FUNCTOR(LogicalXor, is<C>((a != C(0)) != (b != C(0))))
 // a is the head gradient, b the left operand, c the right one.
 COHORT_FUNCTOR(DivGradRhs, -a *b / (c * c))
-COHORT_FUNCTOR(ModGradRhs, -a *std::floor(b / c))
+COHORT_FUNCTOR(ModGrad, std::is_integral_v<C> ? C(0) : a)
+COHORT_FUNCTOR(ModGradRhs, mod_gradient_rhs(a, b, c))
 COHORT_FUNCTOR(PowerGradLhs, a *c *std::pow(b, c - C(1)))
 COHORT_FUNCTOR(PowerGradRhs, a *std::pow(b, c) * std::log(b))
 COHORT_FUNCTOR(HypotGrad, a *b / hypot_of(b, c))  // for the right operand: b and c swapped

@@ -85,6 +85,7 @@ std::vector<bool> constants_of(const PlanRequest &request) {
     if (!request.with_backward) continue;
     for (const int v : graph.written_by(n, Pass::kBackward)) written[size_t(v)] = true;
   }
+  for (size_t n = 0; n < request.same_memory.size(); ++n) written[n] = written[n] || request.same_memory[n] >= 0;
   for (size_t i = 0; i < constants.size(); ++i) constants[i] = constants[i] && !written[size_t(graph.arguments[i])];
   return constants;
 }
@@ -124,7 +125,7 @@ class Builder {
     }
     const Pass pass = ir_.request->is_train ? Pass::kTraining : Pass::kInference;
     for (const int k : node.op->mutated(node.parsed, inputs.size(), pass))
-      ir_.values[size_t(ir_.root(inputs[size_t(k)]))].changes = true;
+      ir_.values[size_t(ir_.memory(inputs[size_t(k)]))].changes = true;
     ir_.steps.push_back(std::move(step));
     return ir_.steps.back().outputs;
   }
@@ -178,6 +179,8 @@ Ir build(const PlanRequest &request) {
       value.place = graph.is_auxiliary[n] ? Place::kAuxiliary : Place::kArgument;
       value.index = graph.is_auxiliary[n] ? auxiliary++ : argument++;
       value.node = int(n);
+      if (!request.same_memory.empty() && request.same_memory[n] >= 0 && request.same_memory[n] != int(n))
+        value.memory = ir.node_values[size_t(request.same_memory[n])][0];
       ir.node_values[n] = {ir.add_value(std::move(value))};
       continue;
     }

@@ -68,7 +68,8 @@ class GradientPass {
       gradient.device = ir_.values[size_t(value)].device;
       ir_.head_gradients[h] = ir_.add_value(std::move(gradient));
       from_outside_.insert(ir_.head_gradients[h]);
-      give(value, scaled(ir_.head_gradients[h], graph.heads[h].node));
+      const bool begins = h + ir_.request->num_scaled_heads < ir_.heads.size();
+      give(value, begins ? scaled(ir_.head_gradients[h], graph.heads[h].node) : ir_.head_gradients[h]);
     }
   }
 

@@ -16,6 +16,7 @@ struct Value {
   int index = 0;
   int alias = -1;                // the same memory as that value, which is none itself, under another shape
   bool blocks_gradient = false;  // of an alias: nothing flows back through it
+  int memory = -1;               // of a variable: PlanRequest::same_memory
   int device = 0;
   int node = -1, output = 0;  // the output of the graph that it is, or -1
   int narrow_of = -1;         // the value that it is in a narrower type (precision.cc)
@@ -71,8 +72,13 @@ struct Ir {
     const int alias = values[size_t(value)].alias;
     return alias >= 0 ? alias : value;
   }
+  // Of the values in one memory, as far as nodes write it, the first.
+  int memory(int value) const {
+    const int own = root(value), first = values[size_t(own)].memory;
+    return first >= 0 ? first : own;
+  }
   // What was made of it once may be out of date.
-  bool changes(int value) const { return values[size_t(root(value))].changes; }
+  bool changes(int value) const { return values[size_t(memory(value))].changes; }
   // Of an argument that is rarely written: what is made of it alone may be kept until it is.
   bool is_parameter(int value) const {
     const Value &v = values[size_t(value)];

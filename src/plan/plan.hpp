@@ -40,6 +40,9 @@ struct PlanRequest {
   std::map<std::string, int> group_devices;      // __ctx_group__ -> index in devices; empty: the attribute is ignored
   std::map<int, int> fixed_devices;              // variable -> index in devices, where its array is already
   std::vector<bool> constants;                   // per argument: rarely written
+  // Of each node the first variable in whose memory its own lies at least in part, where nodes write some of that; -1:
+  // none. Empty: all are apart.
+  std::vector<int> same_memory;
   bool is_train = false;
   bool with_backward = false;
   bool backward_once = false;  // after each forward: what it has read may be overwritten
@@ -54,6 +57,7 @@ struct PlanRequest {
   bool tf32 = false;                            // ComputeTypes::tf32
   std::vector<std::vector<ValueRange>> ranges;  // kInt8: node_ranges()
   bool scales_loss = false;                     // gradients begin with a factor that is known when they are made
+  size_t num_scaled_heads = 0;                  // of the last heads, whose gradients come with that factor already
   std::map<int, Op::Precision> precisions;      // of nodes, in the place of their operators': node_precisions()
 };
 

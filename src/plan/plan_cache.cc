@@ -27,6 +27,7 @@ class Key {
         request.recompute << 8);
     add(request.num_threads);
     add(request.num_replicas);
+    add(request.num_scaled_heads);
     add(request.compute_dtype);
     add_map(request.precisions);
     add(request.ranges.size());
@@ -43,6 +44,7 @@ class Key {
     add_list(request.grad_reqs);
     add(request.constants.size());
     for (const bool constant : request.constants) bytes_.push_back(char(constant));
+    add_list(request.same_memory);
     add_list(graph.arguments);
     add_list(graph.auxiliary);
     add_list(graph.heads);

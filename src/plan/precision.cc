@@ -34,7 +34,7 @@ class PrecisionPass {
         }
         ir_.steps.push_back(std::move(step));
       }
-      for (int i : mutated) forget_cast(inputs[size_t(i)]);
+      for (int i : mutated) forget_casts_in_memory(inputs[size_t(i)]);
       // Each node may be run alone then.
       for (size_t i = 0; ir_.request->separate_nodes && i < inputs.size(); ++i) forget_cast(inputs[i]);
     }
@@ -83,6 +83,14 @@ class PrecisionPass {
   // Later readers cast the value anew.
   void forget_cast(int value) {
     if (value >= 0 && !is_made_narrow(value)) twin_[size_t(ir_.root(value))] = -1;
+  }
+
+  void forget_casts_in_memory(int value) {
+    if (value < 0) return;
+    forget_cast(value);
+    const int memory = ir_.memory(value);
+    for (size_t v = 0; v < ir_.values.size() && !ir_.request->same_memory.empty(); ++v)
+      if (ir_.memory(int(v)) == memory) forget_cast(int(v));
   }
 
   // Before `reader`: the value as the network has it, if its maker gave the narrow one alone.

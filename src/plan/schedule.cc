@@ -66,7 +66,7 @@ class Scheduler {
                                 : step.op->mutated(step.attrs, num_inputs);
       }
       for (size_t k = 0; k < step.inputs.size(); ++k) {
-        const size_t root = size_t(ir_.root(step.inputs[k]));
+        const size_t root = size_t(ir_.memory(step.inputs[k]));
         link(writer[root], s);
         if (std::count(changed.begin(), changed.end(), int(k)) > 0) {
           write(root, s);

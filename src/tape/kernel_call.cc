@@ -167,11 +167,7 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
     sources[i] = allocate(spec.inputs[i].bytes());
     work->add(*made->from_inputs[i], made->reorder_info.get(), {input.data()}, {sources[i]});
   }
-  if (!call.what->backward) {
-    const Pass pass = call.what->is_train ? Pass::kTraining : Pass::kInference;
-    for (const int i : call.what->op->mutated(call.what->parsed, call.inputs.size(), pass))
-      work->changes.push_back(call.inputs[size_t(i)]);
-  }
+  for (const int i : call.what->mutated(call.inputs.size())) work->changes.push_back(call.inputs[size_t(i)]);
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     const NDArray &output = call.outputs[i];
     targets.push_back(!output ? nullptr : made->to_outputs[i] ? allocate(spec.outputs[i].bytes()) : output.data());

@@ -345,6 +345,14 @@ Tape::Values Tape::apply_backward(const Application &what, const Values &inputs,
     call.inputs.push_back(value.array);
     tracked = tracked || value.edge.record != 0;
   }
+  // What it writes is the caller's array, or a copy of what others read, too.
+  for (const int i : what.mutated(inputs.size())) {
+    const uint64_t record = inputs[size_t(i)].edge.record;
+    if (record == 0) continue;
+    const auto source = records_.find(record);
+    if (source != records_.end() && source->second.is_variable) continue;
+    call.inputs[size_t(i)] = cohort::invoke("_copy", {}, {call.inputs[size_t(i)]}, {}, of.context)[0];
+  }
   for (size_t i = 0; i < types.size(); ++i) {
     if (wanted[i]) call.outputs[i] = NDArray::create(types[i].shape, types[i].dtype, of.context, false);
   }

@@ -177,10 +177,14 @@ class Tape::Backward {
     for (const Key &target : targets) targets_of_[target.first].push_back(target.second);
   }
 
-  // The inputs that an operator writes itself, each time it is applied.
+  // The inputs that an operator writes itself, each time it is applied, or goes back.
   static std::vector<int> states(const Record &record) {
-    if (!record.what.op || record.what.backward) return {};
-    return record.what.op->mutated(record.what.parsed, record.inputs.size());
+    if (!record.what.op) return {};
+    std::vector<int> own = record.what.mutated(record.inputs.size());
+    if (record.what.backward) return own;
+    const Gradient gradient = record.what.op->gradient_of(record.what.parsed);
+    own.insert(own.end(), gradient.writes.begin(), gradient.writes.end());
+    return own;
   }
 
   static void check_versions(const Record &record) {

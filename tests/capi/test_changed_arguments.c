@@ -99,11 +99,155 @@ static void readers_elsewhere_read_what_is_there_when_their_turn_comes(void **st
   cohort_executor_free(executor);
 }
 
+/* ---- arrays that lie in one memory --------------------------------------------------------------------------------
+ */
+
+/* An argument that is bound, and the part [begin, end) of which array it is. */
+typedef struct {
+  const char *name;
+  cohort_ndarray *of;
+  int64_t begin, end;
+} bound_part;
+
+static cohort_executor *bind_parts(cohort_symbol *symbol, const bound_part *parts, size_t num_parts,
+                                   const cohort_executor_options *options) {
+  cohort_ndarray *args[8];
+  cohort_executor *executor = NULL;
+  size_t num = 0, i, k;
+
+  ok(cohort_symbol_num_names(symbol, COHORT_SYMBOL_ARGUMENTS, &num));
+  for (i = 0; i < num; ++i) {
+    const char *name = NULL;
+
+    args[i] = NULL;
+    ok(cohort_symbol_name_at(symbol, COHORT_SYMBOL_ARGUMENTS, i, &name));
+    for (k = 0; k < num_parts; ++k)
+      if (strcmp(parts[k].name, name) == 0)
+        ok(cohort_ndarray_slice(parts[k].of, parts[k].begin, parts[k].end, &args[i]));
+    assert_non_null(args[i]);
+  }
+  ok(cohort_executor_bind(symbol, NULL, args, num, NULL, NULL, NULL, 0, options, &executor));
+  for (i = 0; i < num; ++i) cohort_ndarray_free(args[i]);
+  cohort_symbol_free(symbol);
+  return executor;
+}
+
+/* 2 v + (w - g), where v is a part of w: it is read before w is changed. */
+static void a_fused_reader_of_a_part_reads_what_was_there_before(void **state) {
+  cohort_ndarray *all = floats(SHAPE(4), FLOATS(5, 10, 20, 30)), *zero = floats(SHAPE(2), FLOATS(0, 0)),
+                 *g = floats(SHAPE(2), FLOATS(1, 2));
+  const bound_part parts[] = {{"w", all, 1, 3}, {"v", all, 1, 3}, {"zero", zero, 0, 2}, {"g", g, 0, 2}};
+  cohort_symbol *twice = node("_mul_scalar", NULL, ATTRS("scalar", "2"), INPUTS(variable("v")));
+  cohort_executor *executor = bind_parts(plus(twice, update(variable("w"))), parts, COUNT(parts), NULL);
+
+  (void)state;
+  ok(cohort_executor_forward(executor, 0));
+  holds_free(output_of(executor, 0), 29, 58);
+  holds(all, 5, 9, 18, 30);
+  cohort_executor_free(executor);
+  cohort_ndarray_free(all);
+  cohort_ndarray_free(zero);
+  cohort_ndarray_free(g);
+}
+
+/* Weights of a layer that are a part of what a node before the layer has changed, in its own type and in a narrower
+ * one, in one pass and in the next. */
+static void a_layer_reads_the_part_that_a_node_has_changed(void **state) {
+  enum { kSide = 64 };
+  int narrow;
+
+  (void)state;
+  for (narrow = 0; narrow < 2; ++narrow) {
+    cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+    cohort_ndarray *all = counted(SHAPE(2, kSide, kSide), 0), *zero = counted(SHAPE(2, kSide, kSide), 0),
+                   *g = counted(SHAPE(2, kSide, kSide), 0), *x = counted(SHAPE(1, kSide), 0);
+    const bound_part parts[] = {
+        {"w", all, 0, 2}, {"zero", zero, 0, 2}, {"g", g, 0, 2}, {"x", x, 0, 1}, {"fc_weight", NULL, 0, kSide}};
+    bound_part with_weight[COUNT(parts)];
+    cohort_symbol *first, *second, *heads[3], *both = NULL, *weight = variable("fc_weight"), *data = variable("x");
+    cohort_executor *executor;
+    cohort_ndarray *part = NULL, *rows = NULL;
+    float found[2][kSide];
+    int pass;
+    size_t i;
+
+    ok(cohort_ndarray_slice(all, 1, 2, &part));
+    ok(cohort_ndarray_reshape(part, SHAPE(kSide, kSide), &rows));
+    memcpy(with_weight, parts, sizeof parts);
+    with_weight[4].of = rows;
+    ok(cohort_ndarray_fill(x, 1));
+    ok(cohort_ndarray_fill(all, 3));
+    ok(cohort_ndarray_fill(g, 1));
+    first =
+        node("FullyConnected", "fc0", ATTRS("num_hidden", "64", "no_bias", "True"), INPUTS(same(data), same(weight)));
+    second = node("FullyConnected", "fc", ATTRS("num_hidden", "64", "no_bias", "True"), INPUTS(data, weight));
+    heads[0] = first;
+    heads[1] = update(variable("w"));
+    heads[2] = second;
+    ok(cohort_symbol_group(heads, 3, &both));
+    for (i = 0; i < 3; ++i) cohort_symbol_free(heads[i]);
+    options.compute_dtype = narrow ? COHORT_DTYPE_BFLOAT16 : COHORT_DTYPE_FLOAT32;
+    executor = bind_parts(both, with_weight, COUNT(parts), &options);
+    for (pass = 0; pass < 2; ++pass) {
+      cohort_ndarray *outputs[2];
+
+      ok(cohort_executor_forward(executor, 0));
+      for (i = 0; i < 2; ++i) {
+        outputs[i] = output_of(executor, 2 * i);
+        ok(cohort_ndarray_read(outputs[i], found[i], sizeof found[i]));
+        cohort_ndarray_free(outputs[i]);
+        assert_true(found[i][7] == (float)(kSide * (3 - pass - (int)i)));
+      }
+    }
+    cohort_executor_free(executor);
+    cohort_ndarray_free(all);
+    cohort_ndarray_free(zero);
+    cohort_ndarray_free(g);
+    cohort_ndarray_free(x);
+    cohort_ndarray_free(part);
+    cohort_ndarray_free(rows);
+  }
+}
+
+/* Readers of parts on another context. */
+static void readers_of_parts_elsewhere_read_what_is_there(void **state) {
+  const char *const groups[] = {"here", "there"};
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_ndarray *all = floats(SHAPE(3), FLOATS(10, 20, 30)), *zero = floats(SHAPE(3), FLOATS(0, 0, 0)),
+                 *g = floats(SHAPE(3), FLOATS(1, 2, 3));
+  const bound_part parts[] = {{"w", all, 0, 3}, {"v", all, 1, 3}, {"zero", zero, 0, 3}, {"g", g, 0, 3}};
+  cohort_symbol *v = variable_with("v", "__ctx_group__", "here"), *heads[3], *symbol = NULL;
+  cohort_executor *executor;
+  size_t i;
+
+  (void)state;
+  heads[0] = node("_mul_scalar", NULL, ATTRS("scalar", "2", "__ctx_group__", "there"), INPUTS(same(v)));
+  heads[1] = update(variable_with("w", "__ctx_group__", "here"));
+  heads[2] = node("_mul_scalar", NULL, ATTRS("scalar", "3", "__ctx_group__", "there"), INPUTS(v));
+  ok(cohort_symbol_group(heads, 3, &symbol));
+  for (i = 0; i < 3; ++i) cohort_symbol_free(heads[i]);
+  options.ctx_group_names = groups;
+  options.ctx_group_contexts = test_contexts();
+  options.num_ctx_groups = 2;
+  only_on_cpus();
+  executor = bind_parts(symbol, parts, COUNT(parts), &options);
+  ok(cohort_executor_forward(executor, 0));
+  holds_free(output_of(executor, 0), 40, 60);
+  holds_free(output_of(executor, 2), 54, 81);
+  cohort_executor_free(executor);
+  cohort_ndarray_free(all);
+  cohort_ndarray_free(zero);
+  cohort_ndarray_free(g);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_fused_reader_reads_what_was_there_before),
       TEST(a_layer_reads_what_the_layer_before_it_did_not),
       TEST(readers_elsewhere_read_what_is_there_when_their_turn_comes),
+      TEST(a_fused_reader_of_a_part_reads_what_was_there_before),
+      TEST(a_layer_reads_the_part_that_a_node_has_changed),
+      TEST(readers_of_parts_elsewhere_read_what_is_there),
   };
 
   return cmocka_run_group_tests_name("changed_arguments", tests, NULL, NULL);

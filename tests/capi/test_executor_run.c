@@ -81,6 +81,32 @@ static void a_fixed_gamma_is_not_written_by_inference(void **state) {
   cohort_executor_free(executor);
 }
 
+/* A gamma that is frozen becomes 1, too, where anything else that its layer gives a gradient to has one. */
+static void a_fixed_gamma_that_is_frozen_becomes_one(void **state) {
+  static const char *const learners[] = {"x", "bn_beta"};
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < COUNT(learners); ++i) {
+    cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+    const char *const req = "write";
+    cohort_executor *executor;
+
+    options.grad_req_list = &req;
+    options.grad_req_names = &learners[i];
+    options.num_grad_reqs = 1;
+    executor =
+        simple_bind(node("BatchNorm", "bn", NO_ATTRS, INPUTS(variable("x"))), desc("x", SHAPE(4, 1), NULL), &options);
+    set_arg(executor, "x", 1, 3, 5, 7);
+    set_arg(executor, "bn_gamma", 3);
+    ok(cohort_executor_forward(executor, 1));
+    ok(try_backward_with(executor, floats(SHAPE(4, 1), FLOATS(1, 0, 0, 0)), 1));
+    is_absent(grad_of(executor, "bn_gamma"));
+    holds_free(arg_of(executor, "bn_gamma"), 1);
+    cohort_executor_free(executor);
+  }
+}
+
 /* A frozen layer, where neither its own arguments nor any before it have a gradient, keeps its moving statistics in
  * training. */
 static void statistics_of_a_frozen_layer_stay(void **state) {
@@ -475,6 +501,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(inputs_by_name_are_copied_in),
       TEST(a_fixed_gamma_is_not_written_by_inference),
+      TEST(a_fixed_gamma_that_is_frozen_becomes_one),
       TEST(statistics_of_a_frozen_layer_stay),
       TEST(what_blocks_the_gradient_behind_a_layer_does_not_freeze_it),
       TEST(statistics_move_once_a_training_step),

@@ -263,6 +263,113 @@ static void sums_of_integers_wrap(void **state) {
   holds_int64s(applied("cumsum", NO_ATTRS, ARRAYS(int64s(large, 2))), running, 2);
 }
 
+/* Binds an operator on inputs of one type, all with gradients, and runs it forward and back. Frees arrays. */
+static cohort_executor *forward_and_back(const char *op, const char *const *attrs, int32_t type,
+                                         cohort_ndarray *const *inputs, cohort_ndarray *head) {
+  cohort_ndarray *args[2] = {NULL, NULL}, *grads[2] = {NULL, NULL}, *cast = NULL;
+  const int32_t reqs[2] = {COHORT_GRAD_WRITE, COHORT_GRAD_WRITE};
+  cohort_symbol *symbol =
+      node(op, "n", attrs, inputs[1] ? INPUTS(variable("a"), variable("b")) : INPUTS(variable("a")));
+  cohort_executor *executor = NULL;
+  size_t num = inputs[1] ? 2 : 1, i;
+
+  for (i = 0; i < num; ++i) {
+    ok(cohort_ndarray_cast(inputs[i], type, &args[i]));
+    ok(cohort_ndarray_cast(inputs[i], type, &grads[i]));
+    cohort_ndarray_free(inputs[i]);
+  }
+  ok(cohort_executor_bind(symbol, NULL, args, num, grads, reqs, NULL, 0, NULL, &executor));
+  cohort_symbol_free(symbol);
+  ok(cohort_executor_forward(executor, 1));
+  ok(cohort_ndarray_cast(head, type, &cast));
+  cohort_ndarray_free(head);
+  ok(try_backward_with(executor, cast, 1));
+  for (i = 0; i < num; ++i) {
+    cohort_ndarray_free(args[i]);
+    cohort_ndarray_free(grads[i]);
+  }
+  return executor;
+}
+
+static cohort_ndarray *gradient_as_floats(const cohort_executor *executor, const char *name) {
+  cohort_ndarray *gradient = grad_of(executor, name), *wide = NULL;
+
+  ok(cohort_ndarray_cast(gradient, COHORT_DTYPE_FLOAT32, &wide));
+  cohort_ndarray_free(gradient);
+  return wide;
+}
+
+/* What is no number goes back through a rectifier as it goes forward, in every type, for few elements and for many. */
+static void no_number_goes_back_through_a_rectifier(void **state) {
+  static const int32_t types[] = {COHORT_DTYPE_FLOAT16, COHORT_DTYPE_FLOAT32, COHORT_DTYPE_FLOAT64};
+  enum { kLength = 5003 };
+  static float x[kLength], twos[kLength], found[kLength];
+  size_t t, i;
+  int form;
+
+  (void)state;
+  for (i = 0; i < kLength; ++i) x[i] = i % 5 == 2 ? NAN : i % 5 == 3 ? INFINITY : (float)(i % 5) - 1, twos[i] = 2;
+  for (t = 0; t < COUNT(types); ++t) {
+    for (form = 0; form < 4; ++form) {
+      const size_t length = form < 2 ? 11 : kLength;
+      cohort_executor *executor = forward_and_back(
+          form % 2 ? "Activation" : "relu", form % 2 ? ATTRS("act_type", "relu") : NO_ATTRS, types[t],
+          ARRAYS(floats(SHAPE((int64_t)length), x, length)), floats(SHAPE((int64_t)length), twos, length));
+      cohort_ndarray *gradient, *output, *wide = NULL;
+
+      output = output_of(executor, 0);
+      ok(cohort_ndarray_cast(output, COHORT_DTYPE_FLOAT32, &wide));
+      cohort_ndarray_free(output);
+      ok(cohort_ndarray_read(wide, found, length * sizeof(float)));
+      cohort_ndarray_free(wide);
+      for (i = 0; i < length; ++i) {
+        if (isnan(x[i]) ? isnan(found[i]) : found[i] == (x[i] > 0 ? x[i] : 0)) continue;
+        fail_msg("type %d, form %d, element %zu: %g becomes %g", (int)types[t], form, i, (double)x[i],
+                 (double)found[i]);
+      }
+      gradient = gradient_as_floats(executor, "a");
+      ok(cohort_ndarray_read(gradient, found, length * sizeof(float)));
+      for (i = 0; i < length; ++i) {
+        if (isnan(x[i]) ? isnan(found[i]) : found[i] == (x[i] > 0 ? 2 : 0)) continue;
+        fail_msg("type %d, form %d, element %zu: found %g at %g", (int)types[t], form, i, (double)found[i],
+                 (double)x[i]);
+      }
+      cohort_ndarray_free(gradient);
+      cohort_executor_free(executor);
+    }
+  }
+}
+
+/* A remainder of integers has no gradient, one of floats has. */
+static void remainders_of_integers_have_no_gradient(void **state) {
+  static const int32_t types[] = {COHORT_DTYPE_INT8, COHORT_DTYPE_INT32, COHORT_DTYPE_INT64, COHORT_DTYPE_FLOAT32};
+  static const char *const ops[] = {"_mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar"};
+  size_t t, form;
+
+  (void)state;
+  for (t = 0; t < COUNT(types); ++t) {
+    for (form = 0; form < COUNT(ops); ++form) {
+      const int is_float = types[t] == COHORT_DTYPE_FLOAT32;
+      cohort_ndarray *a = floats(SHAPE(3), FLOATS(7, -7, 3)), *b = NULL;
+      cohort_executor *executor;
+
+      if (form < 2) b = floats(SHAPE(3), FLOATS(3, 3, -2));
+      executor = forward_and_back(ops[form], form < 2 ? NO_ATTRS : ATTRS("scalar", "17"), types[t],
+                                  form < 2 ? ARRAYS(a, b) : ARRAYS(a), floats(SHAPE(3), FLOATS(1, 2, 3)));
+      if (!is_float) {
+        holds_free(gradient_as_floats(executor, "a"), 0, 0, 0);
+        if (b) holds_free(gradient_as_floats(executor, "b"), 0, 0, 0);
+      } else if (form == 3) {
+        holds_free(gradient_as_floats(executor, "a"), -2, 6, -15);
+      } else {
+        holds_free(gradient_as_floats(executor, "a"), 1, 2, 3);
+        if (b) holds_free(gradient_as_floats(executor, "b"), -2, 6, 6);
+      }
+      cohort_executor_free(executor);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(slices_take_any_step_and_end),
@@ -274,6 +381,8 @@ int main(void) {
       TEST(indices_that_no_integer_holds_are_clipped_to_the_nearest),
       TEST(remainders_of_zeros_and_infinities),
       TEST(sums_of_integers_wrap),
+      TEST(no_number_goes_back_through_a_rectifier),
+      TEST(remainders_of_integers_have_no_gradient),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -221,6 +221,33 @@ static void an_entry_of_another_dtype_is_refused(void **state) {
   cohort_group_free(group);
 }
 
+/* A group that cannot be bound on its last device has changed no pool, those of the devices before it neither. */
+static void what_fails_on_one_device_leaves_all_pools(void **state) {
+  static const char *const names[] = {"upper", "lower"};
+  cohort_group *group = bind_network(2, 4, NULL), *larger = NULL;
+  cohort_group_options options = sharing(group);
+  cohort_context contexts[4];
+  const char *const key = "__ctx_group__", *const value = "upper";
+  cohort_symbol *picture = NULL;
+
+  (void)state;
+  contexts[0] = contexts[2] = test_contexts()[0];
+  contexts[3] = test_contexts()[1];
+  memset(&contexts[1], 0, sizeof contexts[1]); /* "upper" is not in the map of device 1 */
+  options.ctx_group_names = names;
+  options.ctx_group_contexts = contexts;
+  options.num_ctx_groups = COUNT(names);
+  options.contexts_per_ctx_group = 2;
+  ok(cohort_symbol_variable("picture", &key, &value, 1, &picture));
+  fails(try_bind(&larger, node("square", "squares", ATTRS("__ctx_group__", "upper"), INPUTS(picture)), 2,
+                 desc("picture", SHAPE(4, 2), NULL), NULL, NO_NAMES, &options),
+        COHORT_ERROR_DEVICE, "upper");
+  assert_null(larger);
+  pool_is(group, 0, NAMES("data", "grad of data", "label"));
+  pool_is(group, 1, NAMES("data", "grad of data", "label"));
+  cohort_group_free(group);
+}
+
 /* SHR-05: the contexts are those that the shared group's begin with. */
 static void contexts_are_those_of_the_shared_group(void **state) {
   const cohort_context swapped[] = {test_contexts()[1], {COHORT_DEVICE_CPU, 9}};
@@ -337,6 +364,7 @@ int main(void) {
       TEST(a_family_has_one_pool_a_device),
       TEST(an_entry_too_small_is_replaced_with_a_warning),
       TEST(an_entry_of_another_dtype_is_refused),
+      TEST(what_fails_on_one_device_leaves_all_pools),
       TEST(contexts_are_those_of_the_shared_group),
       TEST(training_and_inference_share_either_way),
       TEST(a_family_works_one_at_a_time),

@@ -347,12 +347,15 @@ static void attributes_are_read_in_every_spelling(void **state) {
       {"LeakyReLU", "slope", "0.5f"},  {"LeakyReLU", "slope", "5.F"},    {"LeakyReLU", "slope", "1e-3f"},
       {"LeakyReLU", "slope", "inf"},   {"LeakyReLU", "slope", "+.5"},    {"_plus_scalar", "scalar", "2f"},
       {"Pooling", "kernel", "[3, 3)"}, {"Pooling", "kernel", "(3L,3L]"}, {"Pooling", "kernel", " (3, 3,) "},
+      {"LeakyReLU", "slope", "1e"},    {"LeakyReLU", "slope", ".5E+"},   {"LeakyReLU", "slope", "1.e-f"},
   };
   static const char *const bad[][3] = {
       {"sum", "keepdims", "yes"},     {"sum", "keepdims", "t"},        {"LeakyReLU", "slope", "0.5x"},
       {"LeakyReLU", "slope", "f"},    {"LeakyReLU", "slope", "0.5ff"}, {"LeakyReLU", "slope", "inff"},
       {"Pooling", "kernel", "(3, 3"}, {"Pooling", "kernel", "3, 3)"},  {"Pooling", "kernel", "{3, 3}"},
-      {"softmax", "axis", "1f"},
+      {"softmax", "axis", "1f"},      {"LeakyReLU", "slope", "e5"},    {"LeakyReLU", "slope", "."},
+      {"LeakyReLU", "slope", "1e5e"}, {"LeakyReLU", "slope", "infe"},  {"LeakyReLU", "slope", "+-1"},
+      {"softmax", "axis", "+-1"},     {"softmax", "axis", "1e"},       {"LeakyReLU", "slope", "+"},
   };
   static const char form[] =
       "{\"nodes\": [{\"op\": \"null\", \"name\": \"x\", \"inputs\": []},"
@@ -372,6 +375,28 @@ static void attributes_are_read_in_every_spelling(void **state) {
   for (i = 0; i < COUNT(bad); ++i) {
     snprintf(json, sizeof json, form, bad[i][0], bad[i][1], bad[i][2]);
     fails(cohort_symbol_from_json(json, strlen(json), &symbol), COHORT_ERROR_FORMAT, bad[i][1]);
+  }
+}
+
+/* An exponent without digits is 0, as in MXNet, with a suffix of C's or without. */
+static void exponents_may_lack_their_digits(void **state) {
+  static const struct {
+    const char *text;
+    float value;
+  } numbers[] = {{"2e", 2}, {"-.5E", -0.5f}, {"3e+", 3}, {"4.e-f", 4}, {".5e3", 500}, {"25e-02f", 0.25f}};
+  const char *const key = "scalar";
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < COUNT(numbers); ++i) {
+    cohort_ndarray *zero = counted(SHAPE(1), 0), *sum = NULL;
+    cohort_arrays *outputs = NULL;
+
+    ok(cohort_operator_invoke("_plus_scalar", &key, &numbers[i].text, 1, &zero, 1, NULL, 0, NULL, &outputs));
+    ok(cohort_arrays_get(outputs, 0, &sum));
+    holds_free(sum, numbers[i].value);
+    cohort_arrays_free(outputs);
+    cohort_ndarray_free(zero);
   }
 }
 
@@ -405,6 +430,7 @@ static void numbers_beyond_a_double_keep_their_sign(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(numbers_beyond_a_double_keep_their_sign),
+      TEST(exponents_may_lack_their_digits),
       TEST(reserved_attributes_are_kept_as_text),
       TEST(reserved_attributes_have_their_effect),
       TEST(short_names_stand_for_long_ones),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activation, in whatever layout the data lie: flat memory, since layouts of activations hold no padding. The loops of
-// the point-wise functors, but for what oneDNN does in less time: softrelu, and bfloat16 forward.
+// the point-wise functors, but for what oneDNN does in less time: softrelu, and sigmoid and tanh of bfloat16 forward.
 #include "cpu/dnnl_kernel.hpp"
 #include "cpu/dnnl_post_ops.hpp"
 #include "cpu/op/elementwise.hpp"
@@ -18,7 +18,7 @@ std::string refuses(const StepSpec &spec) {
   const int type = spec.attrs_as<ActivationAttrs>().act_type;
   const int64_t count = flat_size(spec.inputs[0]);
   if (type == ActivationAttrs::kSoftsign) return "has no softsign";
-  if (type == ActivationAttrs::kRelu && count <= 4096) return "costs more than a loop for a short relu";
+  if (type == ActivationAttrs::kRelu) return "makes 0 of what is no number";
   if (type != ActivationAttrs::kSoftrelu && spec.inputs[0].dtype == Dtype::kFloat32) return "takes longer than a loop";
   return count > 0 ? "" : "takes no array without elements";
 }

@@ -217,8 +217,7 @@ extern "C" {
     ///                                  shared_group's
     ///   COHORT_ERROR_DTYPE             the same for dtypes
     ///   COHORT_ERROR_DEVICE            no such device; a `__ctx_group__` that is not among the names given
-    ///   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes; a node whose shape depends on
-    ///                                  values, with a loss scale or layers that exchange statistics
+    ///   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes
     pub fn cohort_group_create(
         symbol: *const cohort_symbol,
         contexts: *const cohort_context,

@@ -72,8 +72,7 @@ public final class CohortGroup {
      *                                  shared_group's
      *   COHORT_ERROR_DTYPE             the same for dtypes
      *   COHORT_ERROR_DEVICE            no such device; a `__ctx_group__` that is not among the names given
-     *   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes; a node whose shape depends on
-     *                                  values, with a loss scale or layers that exchange statistics
+     *   COHORT_ERROR_UNSUPPORTED       no kernel for a node on its device with its dtypes
      */
     public static native long cohort_group_create(long symbol, Structs.Context contexts, long num_contexts, long data, long label, Pointer param_names, long num_param_names, int for_training, Structs.GroupOptions options, long[] out_group);
 

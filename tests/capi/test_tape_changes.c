@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What backward passes along a tape change beside gradients: a gamma that is fixed. */
+#include "support/group_tests.h"
+
+static cohort_tape *training_tape(void) {
+  cohort_tape *tape = NULL;
+
+  ok(cohort_tape_create(&tape));
+  ok(cohort_tape_set_training(tape, 1, NULL));
+  return tape;
+}
+
+static void mark(cohort_tape *tape, cohort_ndarray *array, cohort_ndarray *gradient) {
+  ok(cohort_tape_mark(tape, &array, gradient ? &gradient : NULL, NULL, 1));
+}
+
+static cohort_ndarray *apply(cohort_tape *tape, const char *op, cohort_ndarray *a, cohort_ndarray *b) {
+  cohort_ndarray *const inputs[] = {a, b};
+  cohort_ndarray *output = NULL;
+  cohort_arrays *outputs = NULL;
+
+  ok(cohort_tape_invoke(tape, op, NULL, NULL, 0, inputs, b ? 2 : 1, NULL, 0, NULL, &outputs));
+  ok(cohort_arrays_get(outputs, 0, &output));
+  cohort_arrays_free(outputs);
+  return output;
+}
+
+static void backward_along(cohort_tape *tape, cohort_ndarray *head, int32_t retain_graph) {
+  cohort_backward_options options = COHORT_BACKWARD_OPTIONS_INIT;
+
+  options.retain_graph = retain_graph;
+  ok(cohort_tape_backward(tape, &head, NULL, 1, &options));
+}
+
+static cohort_ndarray *norm_of(cohort_tape *tape, cohort_ndarray *x, cohort_ndarray *gamma) {
+  const char *const key = "fix_gamma", *const value = "True";
+  cohort_ndarray *inputs[5], *output = NULL;
+  const int64_t one = 1;
+  cohort_arrays *outputs = NULL;
+  size_t i;
+
+  inputs[0] = x;
+  inputs[1] = gamma;
+  for (i = 2; i < 5; ++i) ok(cohort_ndarray_zeros(&one, 1, COHORT_DTYPE_FLOAT32, NULL, &inputs[i]));
+  ok(cohort_tape_invoke(tape, "BatchNorm", &key, &value, 1, inputs, 5, NULL, 0, NULL, &outputs));
+  ok(cohort_arrays_get(outputs, 0, &output));
+  cohort_arrays_free(outputs);
+  for (i = 2; i < 5; ++i) cohort_ndarray_free(inputs[i]);
+  return output;
+}
+
+/* Backward makes a fixed gamma 1, whether it is marked or not, again and again, and whoever reads it then waits for
+ * that. */
+static void a_fixed_gamma_becomes_one(void **state) {
+  int marked, round;
+
+  (void)state;
+  for (marked = 0; marked < 2; ++marked) {
+    cohort_tape *tape = training_tape();
+    cohort_ndarray *x = floats(SHAPE(4, 1), FLOATS(1, 3, 5, 7)), *gamma = floats(SHAPE(1), FLOATS(3)), *y;
+    cohort_ndarray *of_x = floats(SHAPE(4, 1), FLOATS(0, 0, 0, 0)), *of_gamma = floats(SHAPE(1), FLOATS(9));
+
+    mark(tape, x, of_x);
+    if (marked) mark(tape, gamma, of_gamma);
+    y = norm_of(tape, x, gamma);
+    holds(gamma, 3);
+    for (round = 0; round < 2; ++round) {
+      backward_along(tape, y, 1);
+      holds(gamma, 1);
+      holds(of_gamma, marked ? 0 : 9);
+      ok(cohort_ndarray_fill(gamma, 2));
+    }
+    cohort_ndarray_free(x);
+    cohort_ndarray_free(gamma);
+    cohort_ndarray_free(of_x);
+    cohort_ndarray_free(of_gamma);
+    cohort_ndarray_free(y);
+    cohort_tape_free(tape);
+  }
+}
+
+/* One that the tape has computed is read by others as it was. */
+static void a_gamma_that_is_recorded_is_not_overwritten(void **state) {
+  cohort_tape *tape = training_tape();
+  cohort_ndarray *x = floats(SHAPE(4, 1), FLOATS(1, 3, 5, 7)), *log_gamma = floats(SHAPE(1), FLOATS(0.5f));
+  cohort_ndarray *of_log = floats(SHAPE(1), FLOATS(0)), *gamma, *y, *z;
+
+  (void)state;
+  mark(tape, log_gamma, of_log);
+  mark(tape, x, NULL);
+  gamma = apply(tape, "exp", log_gamma, NULL);
+  y = norm_of(tape, x, gamma);
+  z = apply(tape, "broadcast_add", y, gamma);
+  backward_along(tape, z, 0);
+  holds(gamma, 1.6487213f);
+  holds(of_log, 4 * 1.6487213f);
+  cohort_ndarray_free(x);
+  cohort_ndarray_free(log_gamma);
+  cohort_ndarray_free(of_log);
+  cohort_ndarray_free(gamma);
+  cohort_ndarray_free(y);
+  cohort_ndarray_free(z);
+  cohort_tape_free(tape);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(a_fixed_gamma_becomes_one),
+      TEST(a_gamma_that_is_recorded_is_not_overwritten),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
