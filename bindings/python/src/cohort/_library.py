@@ -462,6 +462,7 @@ class Handle:
             return
         with lock:
             self._free()
+            self._lock = Family()  # that of others lives no longer than they do
 
     def _free(self) -> None:
         pointer, self._pointer = self._pointer, None
@@ -473,7 +474,6 @@ class Handle:
                 free(pointer)
                 if _released or _unfreed:
                     _let_go()
-        self._lock = Family()
 
     def __del__(self) -> None:
         try:

@@ -272,21 +272,28 @@ class Executor(Handle):
     def _list(self, which: int) -> Arrays:
         return Arrays._adopt(self._out(lambda f, handle: out_handle(f, handle, which), lib.cohort_executor_arrays))
 
+    def _arrays(self, which: int) -> List[Optional[NDArray]]:
+        with self._lock:
+            handle = self.handle
+            count = out_int(lib.cohort_executor_num_arrays, handle, which)
+            found = [out_handle(lib.cohort_executor_array, handle, which, i) for i in range(count)]
+        return [None if pointer is None else NDArray._adopt(pointer) for pointer in found]
+
     @property
     def arg_arrays(self) -> List[NDArray]:
-        return self._list(_abi.ExecutorList.ARGS).list()  # type: ignore[return-value]
+        return self._arrays(_abi.ExecutorList.ARGS)  # type: ignore[return-value]
 
     @property
     def grad_arrays(self) -> List[Optional[NDArray]]:
-        return self._list(_abi.ExecutorList.GRADS).list()
+        return self._arrays(_abi.ExecutorList.GRADS)
 
     @property
     def aux_arrays(self) -> List[NDArray]:
-        return self._list(_abi.ExecutorList.AUX).list()  # type: ignore[return-value]
+        return self._arrays(_abi.ExecutorList.AUX)  # type: ignore[return-value]
 
     @property
     def outputs(self) -> List[NDArray]:
-        return self._list(_abi.ExecutorList.OUTPUTS).list()  # type: ignore[return-value]
+        return self._arrays(_abi.ExecutorList.OUTPUTS)  # type: ignore[return-value]
 
     @property
     def arg_dict(self) -> Dict[str, NDArray]:
