@@ -10,6 +10,7 @@
 #define COHORT_BODY [ =, *this ] __device__
 #define COHORT_LOOP_BODY [=] __device__
 #define COHORT_KERNEL_CODE __device__
+#define COHORT_VECTOR_LOOP
 #define COHORT_FAILS(...) ((void)0)
 
 namespace cohort {

@@ -4,7 +4,7 @@
 
 #include "op/box_coding.hpp"
 
-#include <algorithm>
+#include <limits>
 
 #include "kernels/backend.hpp"
 #include "kernels/compute.hpp"
@@ -53,25 +53,37 @@ class BoxDecode {
  public:
   explicit BoxDecode(const StepSpec &spec)
       : a_(spec.attrs_as<BoxDecodeAttrs>()), batch_(spec.inputs[0].shape[0]), anchors_(spec.inputs[0].shape[1]) {}
-  size_t extra() const { return 0; }
-  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
-    parallel_for(
-        lane, batch_ * anchors_, kExpensiveGrain / 4, COHORT_BODY(int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) {
-            const C *const d = in[0] + 4 * i;
-            const Box<C> box = decode_box(box_of(in[1] + 4 * (i % anchors_), a_.center), d[0] * C(a_.std0),
-                                          d[1] * C(a_.std1), clipped(d[2] * C(a_.std2)), clipped(d[3] * C(a_.std3)));
-            C *const to = out[0] + 4 * i;
-            to[0] = box.left;
-            to[1] = box.top;
-            to[2] = box.right;
-            to[3] = box.bottom;
-          }
+  size_t extra() const { return a_.center ? size_t(4 * anchors_) : 0; }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
+    const C *corners = in[1];
+    if (a_.center) {
+      corners = extra;
+      parallel_for(
+          lane, anchors_, kCheapGrain, COHORT_BODY(int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) write(box_of(in[1] + 4 * i, true), extra + 4 * i);
+          });
+    }
+    const C std0 = C(a_.std0), std1 = C(a_.std1), std2 = C(a_.std2), std3 = C(a_.std3);
+    const int64_t anchors = anchors_;
+    const C most = a_.clip > 0 ? C(a_.clip) : std::numeric_limits<C>::infinity();
+    each_place(
+        lane, batch_, anchors_, COHORT_LOOP_BODY(int64_t sample, int64_t anchor) {
+          const int64_t at = 4 * (sample * anchors + anchor);
+          const C *const d = in[0] + at;
+          const C dw = d[2] * std2, dh = d[3] * std3;
+          write(decode_box(box_of(corners + 4 * anchor, false), d[0] * std0, d[1] * std1, dw > most ? most : dw,
+                           dh > most ? most : dh),
+                out[0] + at);
         });
   }
 
  private:
-  COHORT_HOST_DEVICE C clipped(C x) const { return a_.clip > 0 && x > C(a_.clip) ? C(a_.clip) : x; }
+  COHORT_HOST_DEVICE static void write(const Box<C> &box, C *to) {
+    to[0] = box.left;
+    to[1] = box.top;
+    to[2] = box.right;
+    to[3] = box.bottom;
+  }
 
   const BoxDecodeAttrs a_;
   const int64_t batch_, anchors_;

@@ -14,6 +14,7 @@
 namespace cohort {
 namespace {
 
+// The boxes of the right side by coordinates first: a loop over them reads each in a row.
 template <typename C>
 class BoxIou {
  public:
@@ -21,22 +22,37 @@ class BoxIou {
       : center_(spec.attrs_as<BoxIouAttrs>().center),
         lhs_(spec.inputs[0].shape.size() / 4),
         rhs_(spec.inputs[1].shape.size() / 4) {}
-  size_t extra() const { return 0; }
-  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
+  size_t extra() const { return size_t(5 * rhs_); }
+  void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
+    C *const left = extra, *const top = left + rhs_, *const right = top + rhs_, *const bottom = right + rhs_;
+    C *const areas = bottom + rhs_;
     parallel_for(
-        lane, lhs_, 1 + 4096 / (rhs_ + 1), COHORT_BODY(int64_t begin, int64_t end) {
+        lane, rhs_, kCheapGrain, COHORT_BODY(int64_t begin, int64_t end) {
+          for (int64_t j = begin; j < end; ++j) {
+            const Box<C> box = box_of(in[1] + 4 * j, center_);
+            left[j] = box.left;
+            top[j] = box.top;
+            right[j] = box.right;
+            bottom[j] = box.bottom;
+            areas[j] = box_area(in[1] + 4 * j, center_);
+          }
+        });
+    parallel_for(
+        lane, lhs_, 1 + kCheapGrain / (rhs_ + 1), COHORT_BODY(int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
-            for (int64_t j = 0; j < rhs_; ++j) out[0][i * rhs_ + j] = shared(in[0] + 4 * i, in[1] + 4 * j);
+            const Box<C> box = box_of(in[0] + 4 * i, center_);
+            const C area = box_area(in[0] + 4 * i, center_);
+            C *const to = out[0] + i * rhs_;
+            for (int64_t j = 0; j < rhs_; ++j) {
+              const C both = shared_area(box, Box<C>{left[j], top[j], right[j], bottom[j]}, C(0));
+              const C ratio = both / (area + areas[j] - both);
+              to[j] = both <= 0 ? C(0) : ratio;
+            }
           }
         });
   }
 
  private:
-  COHORT_HOST_DEVICE C shared(const C *a, const C *b) const {
-    const C both = shared_area(box_of(a, center_), box_of(b, center_), C(0));
-    return both <= 0 ? C(0) : both / (box_area(a, center_) + box_area(b, center_) - both);
-  }
-
   const bool center_;
   const int64_t lhs_, rhs_;
 };
@@ -58,16 +74,15 @@ class MultiBoxPrior {
       const size_t size = k < int64_t(a_.sizes.size()) ? size_t(k) : 0;
       const size_t ratio = size_t(k) < a_.sizes.size() ? 0 : size_t(k) - a_.sizes.size() + 1;
       const C side = C(a_.sizes[size]), root = std::sqrt(C(a_.ratios[ratio]));
-      parallel_for(
-          lane, height * width, kCheapGrain, COHORT_LOOP_BODY(int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) {
-              const C y = (C(i / width) + top) * step_y, x = (C(i % width) + left) * step_x;
-              const C half_width = side * C(height) / C(width) * root / 2, half_height = side / root / 2;
-              const C box[] = {x - half_width, y - half_height, x + half_width, y + half_height};
-              for (int64_t c = 0; c < 4; ++c) {
-                const C corner = box[c] < C(0) ? C(0) : box[c] > C(1) ? C(1) : box[c];
-                out[0][(i * each + k) * 4 + c] = clip ? corner : box[c];
-              }
+      const C half_width = side * C(height) / C(width) * root / 2, half_height = side / root / 2;
+      each_place(
+          lane, height, width, COHORT_LOOP_BODY(int64_t row, int64_t column) {
+            const C y = (C(row) + top) * step_y, x = (C(column) + left) * step_x;
+            const C box[] = {x - half_width, y - half_height, x + half_width, y + half_height};
+            C *const to = out[0] + ((row * width + column) * each + k) * 4;
+            for (int64_t c = 0; c < 4; ++c) {
+              const C corner = box[c] < C(0) ? C(0) : box[c] > C(1) ? C(1) : box[c];
+              to[c] = clip ? corner : box[c];
             }
           });
     }

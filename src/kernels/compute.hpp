@@ -10,6 +10,7 @@
 //     together: share_out(n, [&](int64_t begin, int64_t end) {...}) in it is work by ranges, all of it done when it
 //     returns; meet() waits until all are there; all else is done by each of them alike
 //   COHORT_FAILS(...): the run fails with this text; where a kernel cannot fail, nothing happens
+//   COHORT_VECTOR_LOOP before a loop: no iteration reads or writes what another one writes
 //   multiply_each(): products of matrices
 #pragma once
 

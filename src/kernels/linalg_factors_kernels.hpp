@@ -28,33 +28,32 @@ class Potrf {
   size_t extra() const { return 0; }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *, const Lane &lane) const {
     each_together(
-        lane, e_.count, e_.work(), COHORT_BODY(int64_t i) {
-          C *const l = out[0] + i * e_.area();
-          linalg::copy_triangle(true, e_.n, in[0] + i * e_.area(), l);
-          factor(l, i);
-        });
+        lane, e_.count, e_.work(),
+        COHORT_BODY(int64_t i) { factor(in[0] + i * e_.area(), out[0] + i * e_.area(), i); });
   }
 
  private:
-  // Column by column: its sums, then the quotients, then the diagonal, which the quotients are made of.
-  COHORT_KERNEL_CODE void factor(C *l, [[maybe_unused]] int64_t index) const {
+  // Row by row of l^T, in the upper triangle; then it is turned.
+  COHORT_KERNEL_CODE void factor(const C *a, C *l, [[maybe_unused]] int64_t index) const {
     const int64_t n = e_.n;
-    for (int64_t j = 0; j < n; ++j) {
-      const C *const other = l + j * n;
-      linalg::share_each(n - j, [&](int64_t below) {
-        C *const row = l + (j + below) * n;
-        C sum = row[j];
-        for (int64_t k = 0; k < j; ++k) sum -= row[k] * other[k];
-        row[j] = sum;
-      });
-      const C square = other[j];
+    const auto at = [=](int64_t i, int64_t k) { return l[k * n + i]; };
+    linalg::share_each(n, [&](int64_t i) {
+      for (int64_t j = 0; j <= i; ++j) l[j * n + i] = a[i * n + j];
+    });
+    for (int64_t i = 0; i < n; ++i) {
+      C *const row = l + i * n;
+      share_out(n - i,
+                [&](int64_t begin, int64_t end) { linalg::subtract_rows<1>(l, n, i, 0, i, i + begin, i + end, at); });
+      const C square = row[i];
       if (!(square > 0)) {
-        COHORT_FAILS("A: expected positive definite matrices, found that matrix ", index, " is not, at its row ", j);
+        COHORT_FAILS("A: expected positive definite matrices, found that matrix ", index, " is not, at its row ", i);
       }
       const C root = square > 0 ? std::sqrt(square) : C(NAN);
-      linalg::share_each(n - j - 1, [&](int64_t below) { l[(j + 1 + below) * n + j] /= root; });
-      linalg::share_each(1, [&](int64_t) { l[j * n + j] = root; });
+      linalg::share_each(n - i - 1, [&](int64_t behind) { row[i + 1 + behind] /= root; });
+      linalg::share_each(1, [&](int64_t) { row[i] = root; });
     }
+    linalg::transpose_square(n, l);
+    linalg::copy_triangle(true, n, l, l);
   }
   const Squares e_;
 };
@@ -75,8 +74,9 @@ class PotrfBackward {
           linalg::share_each(n, [&](int64_t i) {
             for (int64_t j = i + 1; j < n; ++j) da[i * n + j] = da[j * n + i];
           });
-          linalg::solve_triangle(false, true, true, n, n, l, da);
-          linalg::solve_triangle(true, true, false, n, n, l, da);
+          linalg::solve_triangle(true, true, n, n, l, da);
+          linalg::transpose_square(n, da);  // da l^-1 is (l^-T da^T)^T, which is symmetric
+          linalg::solve_triangle(true, true, n, n, l, da);
           linalg::scale(C(0.5), n * n, da);
         });
   }
@@ -98,8 +98,8 @@ class Potri {
           const C *const a = in[0] + index * e_.area();
           C *const to = out[0] + index * e_.area();
           linalg::set_identity(n, to);
-          linalg::solve_triangle(false, true, false, n, n, a, to);
-          linalg::solve_triangle(false, true, true, n, n, a, to);
+          linalg::solve_triangle(true, false, n, n, a, to);
+          linalg::solve_triangle(true, true, n, n, a, to);
         });
   }
 
@@ -107,7 +107,7 @@ class Potri {
   const Squares e_;
 };
 
-// With b the result: da = the lower triangle of -b (head + head^T) a^-T.
+// With b the result: da = the lower triangle of -b (head + head^T) a^-T, transposed a^-1 (head + head^T) b.
 template <typename C>
 class PotriBackward {
  public:
@@ -119,9 +119,10 @@ class PotriBackward {
         lane, e_.count, e_.work(), COHORT_BODY(int64_t i) {
           const C *const head = in[0] + i * e_.area(), *const b = in[2] + i * e_.area();
           C *const da = out[0] + i * e_.area();
-          gemm(false, false, n, n, n, b, head, C(0), da);
-          gemm(false, true, n, n, n, b, head, C(1), da);
-          linalg::solve_triangle(true, true, true, n, n, in[1] + i * e_.area(), da);
+          gemm(false, true, n, n, n, head, b, C(0), da);
+          gemm(true, true, n, n, n, head, b, C(1), da);
+          linalg::solve_triangle(true, false, n, n, in[1] + i * e_.area(), da);
+          linalg::transpose_square(n, da);
           linalg::copy_triangle(true, n, da, da);
           linalg::scale(C(-1), n * n, da);
         });

@@ -45,47 +45,79 @@ COHORT_KERNEL_CODE void set_identity(int64_t n, C *to) {
   share_each(n, [&](int64_t i) { to[i * n + i] = 1; });
 }
 
-// b = op(a)^-1 b with a (rows, rows), or b op(a)^-1 with a (cols, cols): op transposes if asked to, `lower` says which
-// triangle of a counts.
-template <typename C>
-COHORT_KERNEL_CODE void solve_triangle(bool right, bool lower, bool transpose, int64_t rows, int64_t cols, const C *a,
-                                       C *b) {
-  const int64_t n = right ? cols : rows;
-  const auto at = [=](int64_t i, int64_t k) { return transpose ? a[k * n + i] : a[i * n + k]; };
-  // From the left, unknown i depends on those before it in a lower triangle; from the right, on those behind it.
-  const bool forward = (lower != transpose) != right;
-  // Rows of b do not depend on each other if a is on the right, columns if it is on the left.
-  share_out(right ? rows : cols, [&](int64_t first, int64_t last) {
-    for (int64_t step = 0; step < n; ++step) {
-      const int64_t i = forward ? step : n - 1 - step;
-      const int64_t begin = forward ? 0 : i + 1, end = forward ? i : n;
-      if (right) {
-        // An unknown is taken out of those that depend on it, or they are taken out of it: along a row of a.
-        for (int64_t r = first; r < last; ++r) {
-          C *const row = b + r * cols;
-          C value = row[i];
-          for (int64_t k = begin; transpose && k < end; ++k) value -= row[k] * at(k, i);
-          value = row[i] = value / at(i, i);
-          const int64_t behind = forward ? n : i;
-          for (int64_t k = forward ? i + 1 : 0; !transpose && k < behind; ++k) row[k] -= value * a[i * n + k];
-        }
-      } else {
-        C *const row = b + i * cols;
-        int64_t k = begin;
-        for (; k + 4 <= end; k += 4) {
-          const C f[4] = {at(i, k), at(i, k + 1), at(i, k + 2), at(i, k + 3)};
-          const C *const other = b + k * cols;
-          for (int64_t j = first; j < last; ++j) {
-            row[j] = row[j] - f[0] * other[j] - f[1] * other[cols + j] - f[2] * other[2 * cols + j] -
-                     f[3] * other[3 * cols + j];
-          }
-        }
-        for (; k < end; ++k) {
-          for (int64_t j = first; j < last; ++j) row[j] -= at(i, k) * b[k * cols + j];
-        }
-        for (int64_t j = first; j < last; ++j) row[j] /= at(i, i);
+// Rows [row, row + kRows) of b, columns [first, last), each less factor(r, k) times row k for k in [begin, end), in
+// their order.
+template <int kRows, typename C, typename Factor>
+COHORT_KERNEL_CODE void subtract_rows(C *b, int64_t cols, int64_t row, int64_t begin, int64_t end, int64_t first,
+                                      int64_t last, const Factor &factor) {
+  C *const to = b + row * cols;
+  int64_t k = begin;
+  for (; k + 4 <= end; k += 4) {
+    C f[kRows][4];
+    for (int r = 0; r < kRows; ++r) {
+      for (int i = 0; i < 4; ++i) f[r][i] = factor(row + r, k + i);
+    }
+    const C *const from = b + k * cols;
+    COHORT_VECTOR_LOOP
+    for (int64_t j = first; j < last; ++j) {
+      const C other[] = {from[j], from[cols + j], from[2 * cols + j], from[3 * cols + j]};
+      for (int r = 0; r < kRows; ++r) {
+        C *const x = to + r * cols + j;
+        *x = *x - f[r][0] * other[0] - f[r][1] * other[1] - f[r][2] * other[2] - f[r][3] * other[3];
       }
     }
+  }
+  for (; k < end; ++k) {
+    for (int r = 0; r < kRows; ++r) {
+      const C f = factor(row + r, k);
+      COHORT_VECTOR_LOOP
+      for (int64_t j = first; j < last; ++j) to[r * cols + j] -= f * b[k * cols + j];
+    }
+  }
+}
+
+// b (n, cols) = op(a)^-1 b with a (n, n): op transposes if asked to, `lower` says which triangle of a counts. Several
+// rows at a time, less those that are found, and then one after the other.
+template <typename C>
+COHORT_KERNEL_CODE void solve_triangle(bool lower, bool transpose, int64_t n, int64_t cols, const C *a, C *b) {
+  constexpr int kTogether = 4;
+  const auto at = [=](int64_t i, int64_t k) { return transpose ? a[k * n + i] : a[i * n + k]; };
+  const bool forward = lower != transpose;  // a row depends on those before it, or on those behind it
+  share_out(cols, [&](int64_t first, int64_t last) {
+    for (int64_t done = 0; done < n; done += kTogether) {
+      const int64_t count = n - done < kTogether ? n - done : kTogether;
+      const int64_t top = forward ? done : n - done - count, bottom = top + count;
+      const int64_t begin = forward ? 0 : bottom, end = forward ? top : n;
+      if (count == kTogether) subtract_rows<kTogether>(b, cols, top, begin, end, first, last, at);
+      for (int64_t step = 0; step < count; ++step) {
+        const int64_t i = forward ? top + step : bottom - 1 - step;
+        if (count < kTogether) subtract_rows<1>(b, cols, i, begin, end, first, last, at);
+        subtract_rows<1>(b, cols, i, forward ? top : i + 1, forward ? i : bottom, first, last, at);
+        const C diagonal = at(i, i);
+        for (int64_t j = first; j < last; ++j) b[i * cols + j] /= diagonal;
+      }
+    }
+  });
+}
+
+// to (cols, rows) = from^T; they do not overlap.
+template <typename C>
+COHORT_KERNEL_CODE void transpose(int64_t rows, int64_t cols, const C *from, C *to) {
+  constexpr int64_t kTile = 16;
+  share_out((rows + kTile - 1) / kTile, [&](int64_t begin, int64_t end) {
+    for (int64_t tile = begin; tile < end; ++tile) {
+      const int64_t first = tile * kTile, last = first + kTile < rows ? first + kTile : rows;
+      for (int64_t j = 0; j < cols; ++j) {
+        for (int64_t i = first; i < last; ++i) to[j * rows + i] = from[i * cols + j];
+      }
+    }
+  });
+}
+// x (n, n) = x^T.
+template <typename C>
+COHORT_KERNEL_CODE void transpose_square(int64_t n, C *x) {
+  share_each(n, [&](int64_t i) {
+    for (int64_t j = 0; j < i; ++j) swap_elements(x + i * n + j, x + j * n + i, 1);
   });
 }
 
@@ -139,7 +171,7 @@ template <typename C>
 COHORT_KERNEL_CODE int invert(int64_t n, C *a, C *to) {
   set_identity(n, to);
   const int sign = eliminate(n, a, to);
-  if (sign != 0) solve_triangle(false, false, false, n, n, a, to);
+  if (sign != 0) solve_triangle(false, false, n, n, a, to);
   return sign;
 }
 

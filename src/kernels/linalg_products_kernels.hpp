@@ -137,28 +137,38 @@ COHORT_KERNEL_CODE void multiply_triangle(const LinalgTriangleAttrs &t, bool tra
   linalg::scale(C(t.alpha), e.area(), to);
 }
 
+// b = op(a)^-1 b, or b op(a)^-1 by way of its transpose, for which `turned` has room.
+template <typename C>
+COHORT_KERNEL_CODE void solve_either(const LinalgTriangleAttrs &t, bool transpose, const Batch &e, const C *a,
+                                     C *turned, C *b) {
+  if (!t.rightside) return linalg::solve_triangle(t.lower, transpose, e.rows, e.cols, a, b);
+  linalg::transpose(e.rows, e.cols, b, turned);
+  linalg::solve_triangle(t.lower, !transpose, e.cols, e.rows, a, turned);
+  linalg::transpose(e.cols, e.rows, turned, b);
+}
+
 template <typename C, bool kSolve>
 class TriangleForward {
  public:
   explicit TriangleForward(const StepSpec &spec)
       : t_(spec.attrs_as<LinalgTriangleAttrs>()), e_(spec.inputs[1].shape), n_(t_.rightside ? e_.cols : e_.rows) {}
-  size_t extra() const { return kSolve ? 0 : size_t(e_.count * n_ * n_); }
+  size_t extra() const { return size_t(e_.count * room()); }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
     each_together(
         lane, e_.count, e_.area() * n_, COHORT_BODY(int64_t i) {
           const C *const a = in[0] + i * n_ * n_, *const b = in[1] + i * e_.area();
-          C *const to = out[0] + i * e_.area();
-          C *const square = kSolve ? nullptr : extra + i * n_ * n_;
+          C *const to = out[0] + i * e_.area(), *const mine = extra + i * room();
           if constexpr (kSolve) {
             linalg::share_each(e_.area(), [&](int64_t j) { to[j] = C(t_.alpha) * b[j]; });
-            linalg::solve_triangle(t_.rightside, t_.lower, t_.transpose, e_.rows, e_.cols, a, to);
+            solve_either(t_, t_.transpose, e_, a, mine, to);
           } else {
-            multiply_triangle(t_, t_.transpose, e_, a, b, square, to);
+            multiply_triangle(t_, t_.transpose, e_, a, b, mine, to);
           }
         });
   }
 
  private:
+  COHORT_HOST_DEVICE int64_t room() const { return kSolve ? (t_.rightside ? e_.area() : 0) : n_ * n_; }
   const LinalgTriangleAttrs t_;
   const Batch e_;
   const int64_t n_;
@@ -212,14 +222,14 @@ class TrsmBackward {
  public:
   explicit TrsmBackward(const StepSpec &spec)
       : t_(spec.attrs_as<LinalgTriangleAttrs>()), e_(spec.inputs[0].shape), n_(t_.rightside ? e_.cols : e_.rows) {}
-  size_t extra() const { return size_t(e_.count * e_.area()); }
+  size_t extra() const { return size_t(e_.count * room()); }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
     each_together(
         lane, e_.count, e_.area() * n_, COHORT_BODY(int64_t i) {
           const C *const x = in[2] + i * e_.area();
-          C *const g = extra + i * e_.area();
+          C *const g = extra + i * room();
           linalg::copy(in[0] + i * e_.area(), e_.area(), g);
-          linalg::solve_triangle(t_.rightside, t_.lower, !t_.transpose, e_.rows, e_.cols, in[1] + i * n_ * n_, g);
+          solve_either(t_, !t_.transpose, e_, in[1] + i * n_ * n_, g + e_.area(), g);
           if (out[1]) {
             C *const db = out[1] + i * e_.area();
             linalg::share_each(e_.area(), [&](int64_t j) { db[j] = C(t_.alpha) * g[j]; });
@@ -231,6 +241,7 @@ class TrsmBackward {
   }
 
  private:
+  COHORT_HOST_DEVICE int64_t room() const { return (t_.rightside ? 2 : 1) * e_.area(); }
   const LinalgTriangleAttrs t_;
   const Batch e_;
   const int64_t n_;

@@ -220,32 +220,195 @@ COHORT_HOST_DEVICE inline C digamma_of(C argument) {
   return C(result);
 }
 
-template <typename C>
-COHORT_HOST_DEVICE inline C gammaln_of(C x) {
+// ---- special functions, in double whatever the type ---------------------------------------------------------------
+
+COHORT_HOST_DEVICE inline uint64_t wide_bits_of(double x) {
+  uint64_t bits;
+  std::memcpy(&bits, &x, 8);
+  return bits;
+}
+COHORT_HOST_DEVICE inline double wide_float_of(uint64_t bits) {
+  double x;
+  std::memcpy(&x, &bits, 8);
+  return x;
+}
+
+// c[0] + c[1] x + ... + c[last] x^last.
+template <int kCount>
+COHORT_HOST_DEVICE inline double polynomial(const double (&c)[kCount], double x) {
+  double sum = c[kCount - 1];
+  for (int i = kCount - 1; i-- > 0;) sum = sum * x + c[i];
+  return sum;
+}
+
+// log x of a normal, positive, finite x, to an unit in the last place: x = 2^e m with sqrt(1/2) <= m < sqrt(2), and
+// log m = 2 artanh s with s = (m - 1) / (m + 1), by its series.
+COHORT_HOST_DEVICE inline double wide_log_of(double x) {
 #ifdef __CUDA_ARCH__
-  return C(lgamma(double(x)));
+  return log(x);
 #else
-  int sign;  // std::lgamma writes a global instead
-  return C(::lgamma_r(double(x), &sign));
+  const uint64_t kRoot = 0x3fe6a09e667f3bcdu, kOne = 0x3ff0000000000000u, kLow = 0x000fffffffffffffu;
+  const uint64_t shifted = wide_bits_of(x) + (kOne - kRoot);  // the exponent, with its bias, above the fraction
+  const double e = wide_float_of(0x4330000000000000u | shifted >> 52) - (4503599627370496.0 + 1023.0);
+  const double f = wide_float_of((shifted & kLow) + kRoot) - 1.0, s = f / (2.0 + f), z = s * s;
+  const double series[] = {2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9,  2.0 / 11,
+                           2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21};
+  const double kHigh = 6.93147180369123816490e-01, kRest = 1.90821492927058770002e-10;  // ln 2
+  return e * kHigh + (2.0 * s + (s * z * polynomial(series, z) + e * kRest));
 #endif
 }
 
-// Solves erf(y) = x: a start that is right to some percent, then Halley's steps, on erfc where erf is close to 1.
-template <typename C>
-COHORT_HOST_DEVICE inline C erfinv_of(C argument) {
-  const double x = double(argument), magnitude = std::fabs(x);
-  if (!(magnitude < 1)) {
-    return magnitude == 1 ? C(x * INFINITY) : C(NAN);
-  }
-  const double l = std::log1p(-magnitude * magnitude), h = 4.3307467508 + 0.5 * l;  // 2 / (pi 0.147)
-  double y = std::sqrt(std::sqrt(h * h - l / 0.147) - h);
-  for (int step = 0; step < 3; ++step) {
-    const double error = magnitude < 0.5 ? std::erf(y) - magnitude : (1 - magnitude) - std::erfc(y);
-    const double newton = error / (1.12837916709551257390 * std::exp(-y * y));
-    y -= newton / (1 + y * newton);
-  }
-  return C(std::copysign(y, x));
+// e^x where it is normal.
+COHORT_HOST_DEVICE inline double wide_exp_of(double x) {
+#ifdef __CUDA_ARCH__
+  return exp(x);
+#else
+  const double kRound = 6755399441055744.0;  // 1.5 * 2^52: leaves n in the lowest bits of the sum
+  const double shifted = x * 1.44269504088896340736 + kRound, n = shifted - kRound;
+  const double r = (x - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
+  const double series[] = {
+      1.0,        1.0,         1.0 / 2,      1.0 / 6,       1.0 / 24,       1.0 / 120,      1.0 / 720,
+      1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600};
+  return wide_float_of(wide_bits_of(polynomial(series, r)) + (wide_bits_of(shifted) << 52));
+#endif
 }
+
+// The nearest integer, of those to 2^51; larger numbers are left as they are up to a bit.
+COHORT_HOST_DEVICE inline double wide_nearest_of(double x) { return (x + 6755399441055744.0) - 6755399441055744.0; }
+
+// sin(pi r) for |r| <= 1/2.
+COHORT_HOST_DEVICE inline double sin_pi_of(double r) {
+  const double p = r * 3.14159265358979323846;
+  const double series[] = {1.0,
+                           -1.0 / 6,
+                           1.0 / 120,
+                           -1.0 / 5040,
+                           1.0 / 362880,
+                           -1.0 / 39916800,
+                           1.0 / 6227020800.0,
+                           -1.0 / 1307674368000.0,
+                           1.0 / 355687428096000.0};
+  return p * polynomial(series, p * p);
+}
+
+// log(gamma(x)) for x > 0, to 1e-14 of itself: between the zeros at 1 and 2 and around them (x - 1) (x - 2) times a
+// fraction of polynomials, which a step of the recurrence takes to all below 3; else five steps and Stirling's series.
+COHORT_HOST_DEVICE inline double positive_gammaln_of(double x) {
+  const bool up = x < 0.75, down = x >= 2.25, near = x < 3.0;
+  const double t = up ? x + 1.0 : down ? x - 1.0 : x, s = t - 1.5;
+  const double above[] = {0.483128950540919864,  0.754140983705215466,   0.407362073339213499,
+                          0.0877981195847691354, 0.00620428151532751964, 0.0000383440301343516119};
+  const double below[] = {1.0,
+                          1.86306549961114895,
+                          1.2758157381568638,
+                          0.389371157422259548,
+                          0.0503098892471092312,
+                          0.00198926794111077318};
+  const double fraction = (t - 1.0) * (t - 2.0) * (polynomial(above, s) / polynomial(below, s));
+  const double z = x + 5.0, inverse = 1.0 / z;
+  const double stirling[] = {1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188, -691.0 / 360360};
+  const double log = wide_log_of(near ? (up ? x : t) : z);
+  const double low = fraction + (up ? -log : down ? log : 0.0);
+  const double steps = wide_log_of(x * (x + 1.0) * (x + 2.0) * (x + 3.0) * (x + 4.0));
+  const double high =
+      ((z - 0.5) * log - z + 0.91893853320467274178 + inverse * polynomial(stirling, inverse * inverse)) - steps;
+  return near ? low : high;
+}
+
+// log |gamma(x)|. Below 0 by gamma(x) gamma(1 - x) = pi / sin(pi x).
+COHORT_HOST_DEVICE inline float gammaln_of(float argument) {
+#ifdef __CUDA_ARCH__
+  return float(lgamma(double(argument)));
+#else
+  const double given = double(argument), infinity = std::numeric_limits<double>::infinity();
+  const bool finite = std::fabs(given) < infinity, reflected = given < 0.0;
+  const double x = finite ? given : 1.0;
+  const double positive = positive_gammaln_of(reflected ? 1.0 - x : x > 0.0 ? x : 1.0);
+  const double sine = std::fabs(sin_pi_of(x - wide_nearest_of(x)));
+  const double other = wide_log_of(3.14159265358979323846 / (sine > 0.0 ? sine : 1.0)) - positive;
+  const double found = given > 0.0 ? positive : sine > 0.0 ? other : infinity;
+  return float(finite ? found : std::fabs(given));  // a NaN passes
+#endif
+}
+COHORT_HOST_DEVICE inline double gammaln_of(double x) {
+#ifdef __CUDA_ARCH__
+  return lgamma(x);
+#else
+  int sign;                                         // std::lgamma writes a global instead
+  return ::lgamma_r(x, &sign);
+#endif
+}
+
+COHORT_HOST_DEVICE inline float gamma_of(float argument) {
+#ifdef __CUDA_ARCH__
+  return tgammaf(argument);
+#else
+  const double given = double(argument), infinity = std::numeric_limits<double>::infinity();
+  const bool reflected = given < 0.0;
+  const double x = std::fabs(given) < infinity ? given : 1.0, nearest = wide_nearest_of(x);
+  const double log = positive_gammaln_of(reflected ? 1.0 - x : x > 0.0 ? x : 1.0);
+  const double positive = wide_exp_of(log < 200.0 ? log : 200.0);  // no float above 89
+  const double half = 0.5 * nearest, even = half == wide_nearest_of(half) ? 1.0 : -1.0;
+  const double sine = even * sin_pi_of(x - nearest);
+  const double other = 3.14159265358979323846 / ((sine != 0.0 ? sine : 1.0) * positive);
+  const double pole = given == 0.0 ? 1.0 / given : std::numeric_limits<double>::quiet_NaN();
+  const double found = given > 0.0 ? positive : sine != 0.0 ? other : pole;
+  return float(std::fabs(given) < infinity ? found : given > 0.0 ? given : std::numeric_limits<double>::quiet_NaN());
+#endif
+}
+COHORT_HOST_DEVICE inline double gamma_of(double x) { return std::tgamma(x); }
+
+// The inverse of erf: x times a function of w = -log(1 - x^2), which is what it is at the left end of three intervals
+// and s times a fraction of polynomials in s, right to 4e-17. s is w in the first one; then the distance from that end
+// in v = sqrt(w + 4), of which the function is nearly linear.
+COHORT_HOST_DEVICE inline double erfinv_of(double x) {
+  const double above0[] = {0.232013666534650332,   0.0443229628077979129,   0.0129366581092389879,
+                           0.00176498924646746473, 0.000218986038425587503, 0.0000187731344583688463,
+                           1.0720054048049996e-6,  3.57822540181054116e-8};
+  const double below0[] = {1.0,
+                           0.141257285654550484,
+                           0.0587910671289122962,
+                           0.00665428264524056189,
+                           0.00108136812567903772,
+                           0.0000894174376853623307,
+                           6.04845873832718085e-6,
+                           2.78349597053366118e-7,
+                           2.2497637066683425e-9};
+  const double above1[] = {1.27561651457111264,  1.56277191241990687,  1.62515485828253123,   1.00093309506177895,
+                           0.502204251670326745, 0.180226335204370051, 0.0438286633070185321, 0.00614698473659850031};
+  const double below1[] = {1.0,
+                           1.26995472087403058,
+                           1.36350696295658717,
+                           0.836744269215550035,
+                           0.439635945154972076,
+                           0.156653533641446056,
+                           0.0401079210788068777,
+                           0.00593977907594794969,
+                           0.0000124633980607913017};
+  const double above2[] = {1.14316799155798293, 2.99199031535198497,  3.92477854667489982,  3.28488718211907983,
+                           1.86070899875227355, 0.691382994962226291, 0.133603193318272025, 0.00937874108085691913};
+  const double below2[] = {1.0,
+                           2.64843535783872217,
+                           3.50744067377373079,
+                           2.96296087542478914,
+                           1.6962361810669884,
+                           0.63950611863738661,
+                           0.127668522303673945,
+                           0.00937072548068753073,
+                           1.78104050832285803e-7};
+  const double magnitude = std::fabs(x), rest = (1.0 - magnitude) * (1.0 + magnitude);
+  const double w = -wide_log_of(rest > 0.0 ? rest : 1.0), v = std::sqrt(w + 4.0);
+  const bool middle = w > 5.37890625, far = w > 14.0625;
+  const double distance = (w - (far ? 14.0625 : 5.37890625)) / (v + (far ? 4.25 : 3.0625)), s = middle ? distance : w;
+  const double first = polynomial(above0, s) / polynomial(below0, s);
+  const double further =
+      (far ? polynomial(above2, s) : polynomial(above1, s)) / (far ? polynomial(below2, s) : polynomial(below1, s));
+  const double end = far ? 3.5875041872852242 : 2.159751093958448;
+  const double times = middle ? end + s * further : 0.886226925452758 + s * first;
+  const double beyond = magnitude == 1.0 ? x * double(INFINITY) : double(NAN);
+  return magnitude < 1.0 ? x * times : beyond;
+}
+COHORT_HOST_DEVICE inline float erfinv_of(float x) { return float(erfinv_of(double(x))); }
 
 }  // namespace COHORT_MATH_VARIANT
 }  // namespace pointwise

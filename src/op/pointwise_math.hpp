@@ -52,10 +52,10 @@ namespace cohort {
   X(Arctanh, 1, false, false)          \
   X(Degrees, 1, false, true)           \
   X(Radians, 1, false, true)           \
-  X(Gamma, 1, false, false)            \
-  X(Gammaln, 1, false, false)          \
+  X(Gamma, 1, false, true)             \
+  X(Gammaln, 1, false, true)           \
   X(Erf, 1, false, true)               \
-  X(Erfinv, 1, false, false)           \
+  X(Erfinv, 1, false, true)            \
   X(Relu, 1, true, true)               \
   X(Sigmoid, 1, false, true)           \
   X(LogSigmoid, 1, false, true)        \
@@ -377,7 +377,7 @@ COHORT_FUNCTOR(Arccosh, std::acosh(a))
 COHORT_FUNCTOR(Arctanh, std::atanh(a))
 COHORT_FUNCTOR(Degrees, a *C(57.295779513082320877))
 COHORT_FUNCTOR(Radians, a *C(0.017453292519943295769))
-COHORT_FUNCTOR(Gamma, std::tgamma(a))
+COHORT_FUNCTOR(Gamma, gamma_of(a))
 COHORT_FUNCTOR(Gammaln, gammaln_of(a))
 COHORT_FUNCTOR(Erf, erf_of(a))
 COHORT_FUNCTOR(Erfinv, erfinv_of(a))

@@ -376,6 +376,15 @@ TEST(coordinates_to_indices_and_back) {
                      {Array({3, 1200}, Dtype::kInt64, apart.outputs()[0].values())})
                    .outputs()[0],
                {1200}, counted(1200));
+  const Array large({6}, Dtype::kInt64,
+                    {4503599627374593, -4503599627370501, 2251799813685247, 191807, -1125899906842688, 0});
+  check_values(
+      "unravel large", OpRun("_unravel_index", {{"shape", "(1, 1000, 64)"}}, {large}).outputs()[0], {3, 6},
+      {70368744177, -70368744177, 35184372088, 2, -17592186044, 0, 728, -664, 831, 996, -417, 0, 1, -5, 63, 63, 0, 0});
+  const Array most({3}, Dtype::kInt64,
+                   {2251799813685247, 191807, -1125899906842688});  // no block of them has an integer beyond 2^51
+  check_values("unravel", OpRun("_unravel_index", {{"shape", "(1, 1000, 64)"}}, {most}).outputs()[0], {3, 3},
+               {35184372088, 2, -17592186044, 831, 996, -417, 63, 63, 0});
   CHECK_EQ(refusal("_unravel_index", {{"shape", "(3, 0)"}}, {all}),
            refused(Code::kInvalidArgument, "attribute 'shape': expected lengths of at least 1, found [3,0]"));
   CHECK_EQ(refusal("_ravel_multi_index", {}, {all}),

@@ -167,9 +167,33 @@ TEST(inverse_error_function_undoes_the_error_function) {
     const OpRun run("erfinv", {}, {Array(Shape{1}, Dtype::kFloat64, {x})});
     check_close("erf(erfinv)", std::erf(run.outputs()[0].at(0)), x, 1e-13, 1e-16);
   }
+  const std::vector<double> near = {1e-9, 0.25, 0.9977, 0.9999992, 1 - std::ldexp(1, -40), 1 - std::ldexp(1, -53)};
+  const OpRun found("erfinv", {}, {Array(Shape{6}, Dtype::kFloat64, near)});
+  check_close("erfinv", found.outputs()[0],
+              {8.8622692545275806908e-10, 0.22531205501217810473, 2.1556029330491552791, 3.4898317878044596129,
+               5.0512540852493899671, 5.8635847487551679272},
+              5e-16, 0);
   const OpRun ends("erfinv", {}, {Array(Shape{3}, Dtype::kFloat32, {-1, 1, 2})});
   check_close("erfinv at the ends", ends.outputs()[0], {-kInf, kInf, kNaN}, 0, 0);
   check_gradient("erfinv", {}, {Array(Shape{9}, Dtype::kFloat64, spread(9, -0.9, 0.9))});
+}
+
+// In float to a unit in the last place: poles and zeros, both sides of them, and where the result is no float.
+TEST(gamma_functions_in_float_are_those_in_double_rounded) {
+  std::vector<double> x = {kInf, -kInf, kNaN, 0,     -0.0,   -1,    -2,   -3e9, 1,     2,
+                           3,    5,     13,   1e-45, -1e-45, 1e-39, 3e38, 40,   -45.5, -200.5};
+  for (double at : {0.0, 0.75, 1.0, 2.0, 2.25, 3.0, -2.0, -2.4570247, -2.7476826, -3.1435807, 35.04}) {
+    for (double away : {1e-7, 1e-5, 1e-3, 0.1}) x.insert(x.end(), {double(float(at - away)), double(float(at + away))});
+  }
+  for (int i = 0; i < 400; ++i) x.push_back(double(float(-20 + 0.137 * i)));
+  const Array in(Shape{int64_t(x.size())}, Dtype::kFloat32, x);
+  const OpRun gamma("gamma", {}, {in}), log("gammaln", {}, {in});
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double given = in.at(int64_t(i));
+    const float rounded = float(std::tgamma(given)), of_log = float(std::lgamma(given));
+    check_close(text("gamma of ", given), gamma.outputs()[0].at(int64_t(i)), double(rounded), 1.2e-7, 1.5e-45);
+    check_close(text("gammaln of ", given), log.outputs()[0].at(int64_t(i)), double(of_log), 1.2e-7, 0);
+  }
 }
 
 TEST(special_values_pass_through_the_float_functions) {

@@ -7,22 +7,31 @@
 #include "cpu/op/gemm.hpp"
 #include "cpu/op/pointwise_loops.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/simd.hpp"
 #include "kernels/compute.hpp"
 
 #define COHORT_BODY [ =, *this ]
 #define COHORT_LOOP_BODY [=]
 #define COHORT_KERNEL_CODE
+#define COHORT_VECTOR_LOOP COHORT_INDEPENDENT_ITERATIONS
 #define COHORT_FAILS(...) throw Error(Code::kExecution, text(__VA_ARGS__))
 
 namespace cohort {
 
+template <typename Fn>
+struct EachTogether {
+  static void run(const Fn &fn, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) fn(i);
+  }
+};
+
 // fn(i) for each of `count`, `work` operations each. A single one has all threads for its products.
 template <typename Fn>
 void each_together(const Lane &lane, int64_t count, int64_t work, const Fn &fn) {
-  if (count == 1) return fn(int64_t(0));
-  parallel_for(lane, count, work < 65536 ? 65536 / (work > 1 ? work : 1) : 1, [&fn](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) fn(i);
-  });
+  const auto each = best_version<EachTogether<Fn>>();
+  if (count == 1) return each(fn, 0, 1);
+  parallel_for(lane, count, work < 65536 ? 65536 / (work > 1 ? work : 1) : 1,
+               [&fn, each](int64_t begin, int64_t end) { each(fn, begin, end); });
 }
 inline void meet() {}
 template <typename Fn>

@@ -5,6 +5,7 @@
 
 #include "cpu/op/pointwise_loops.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
 
 namespace cohort {
@@ -48,6 +49,28 @@ class Ravel final : public RavelKernel {
   }
 };
 
+// rest = flat % length, flat = flat / length. Below 2^51 in double, where a quotient rounds to an integer only if it is
+// one: there are vectors of such divisions.
+struct Divide {
+  static void run(int64_t *flat, int64_t length, int64_t *rest, int64_t count) {
+    uint64_t all = uint64_t(length);
+    for (int64_t i = 0; i < count; ++i) all |= uint64_t(flat[i] < 0 ? ~flat[i] : flat[i]);
+    if (all >= uint64_t(1) << 51) {
+      for (int64_t i = 0; i < count; ++i) {
+        rest[i] = flat[i] % length;
+        flat[i] /= length;
+      }
+      return;
+    }
+    COHORT_INDEPENDENT_ITERATIONS
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t quotient = int64_t(double(flat[i]) / double(length));
+      rest[i] = flat[i] - quotient * length;
+      flat[i] = quotient;
+    }
+  }
+};
+
 class Unravel final : public RavelKernel {
  public:
   explicit Unravel(const StepSpec &spec) : RavelKernel(spec, spec.inputs[0].shape.size()) {}
@@ -56,15 +79,15 @@ class Unravel final : public RavelKernel {
       int64_t coordinates[kPointwiseBlock], flat[kPointwiseBlock];
       load_(args.inputs[0], at, flat, count);
       for (size_t axis = lengths_.size(); axis-- > 1;) {
-        for (int64_t i = 0; i < count; ++i) {
-          coordinates[i] = flat[i] % lengths_[axis];
-          flat[i] /= lengths_[axis];
-        }
+        divide_(flat, lengths_[axis], coordinates, count);
         store_(coordinates, args.outputs[0], int64_t(axis) * count_ + at, count);
       }
       store_(flat, args.outputs[0], at, count);
     });
   }
+
+ private:
+  void (*const divide_)(int64_t *, int64_t, int64_t *, int64_t) = best_version<Divide>();
 };
 
 class IndexArray final : public Kernel {

@@ -6,6 +6,7 @@
 #include "base/dtype_cast.hpp"
 #include "cpu/op/pointwise_loops.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
 
 namespace cohort {
@@ -34,14 +35,26 @@ class Copy final : public Kernel {
 };
 
 template <typename U, typename T>
-void cast_range(const void *from, void *to, int64_t begin, int64_t end) {
-  const T *const x = static_cast<const T *>(from);
-  U *const y = static_cast<U *>(to);
-  if constexpr (std::is_same_v<U, T>) {
-    if (to != from) std::memcpy(y + begin, x + begin, size_t(end - begin) * sizeof(T));
-  } else {
-    for (int64_t i = begin; i < end; ++i) y[i] = cast_element<U>(x[i]);
+struct CastRange {
+  static void run(const void *from, void *to, int64_t begin, int64_t end) {
+    const T *const x = static_cast<const T *>(from);
+    U *const y = static_cast<U *>(to);
+    if constexpr (std::is_same_v<U, T>) {
+      if (to != from) std::memcpy(y + begin, x + begin, size_t(end - begin) * sizeof(T));
+    } else {
+      for (int64_t i = begin; i < end; ++i) y[i] = cast_element<U>(x[i]);
+    }
   }
+};
+
+// In vectors where there is much to cast.
+template <typename T>
+constexpr bool kIsUsual = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, int32_t> ||
+                          std::is_same_v<T, int64_t> || std::is_same_v<T, uint8_t>;
+template <typename U, typename T>
+auto cast_range() {
+  if constexpr (kIsUsual<T> && kIsUsual<U> && !std::is_same_v<T, U>) return best_version<CastRange<U, T>>();
+  return &CastRange<U, T>::run;
 }
 
 // Output i is input i in the type of output i.
@@ -51,13 +64,13 @@ class CastCopy final : public Kernel {
     for (size_t i = 0; i < spec.outputs.size(); ++i) {
       const Dtype from = spec.inputs[i].dtype, to = spec.outputs[i].dtype;
       counts_.push_back(spec.outputs[i].shape.size());
-      // Between 16-bit floats and float, in vectors; all other pairs one by one.
+      // Between 16-bit floats and float as blocks are.
       const bool half = from == Dtype::kFloat16 || from == Dtype::kBfloat16;
       load_.push_back(half && to == Dtype::kFloat32 ? load_block(from, to) : nullptr);
       const bool to_half = to == Dtype::kFloat16 || to == Dtype::kBfloat16;
       store_.push_back(to_half && from == Dtype::kFloat32 ? store_block(from, to) : nullptr);
       cast_.push_back(dispatch(from, [&](auto t) {
-        return dispatch(to, [&](auto u) -> CastRange { return cast_range<decltype(u), decltype(t)>; });
+        return dispatch(to, [&](auto u) -> Range { return cast_range<decltype(u), decltype(t)>(); });
       }));
     }
   }
@@ -77,11 +90,11 @@ class CastCopy final : public Kernel {
   }
 
  private:
-  using CastRange = void (*)(const void *from, void *to, int64_t begin, int64_t end);
+  using Range = void (*)(const void *from, void *to, int64_t begin, int64_t end);
   std::vector<int64_t> counts_;
   std::vector<LoadBlock> load_;
   std::vector<StoreBlock> store_;
-  std::vector<CastRange> cast_;
+  std::vector<Range> cast_;
 };
 
 // out = in0 + in1 + ..., from left to right. out may be in0. 16-bit floats are added up in float.

@@ -23,6 +23,21 @@ class Indices {
   int64_t at(const void *indices, int64_t i) const {
     int64_t index = 0;
     load_(indices, i, &index, 1);
+    return in_range(index, i);
+  }
+  // fn(i, index i) for all of them, in order.
+  template <typename Fn>
+  void for_each(const void *indices, int64_t count, Fn &&fn) const {
+    int64_t block[kPointwiseBlock];
+    for (int64_t first = 0; first < count; first += kPointwiseBlock) {
+      const int64_t some = std::min(kPointwiseBlock, count - first);
+      load_(indices, first, block, some);
+      for (int64_t i = 0; i < some; ++i) fn(first + i, in_range(block[i], first + i));
+    }
+  }
+
+ private:
+  int64_t in_range(int64_t index, int64_t i) const {
     if (index >= 0 && index < length_) return index;
     if (mode_ == IndexMode::kRaise) {
       throw Error(Code::kExecution, text("indices[", i, "]: expected 0 to ", length_ - 1, ", found ", index));
@@ -31,7 +46,6 @@ class Indices {
     return index < 0 ? 0 : length_ - 1;
   }
 
- private:
   const int64_t length_;
   const IndexMode mode_;
   const LoadBlock load_;
@@ -66,8 +80,7 @@ class TakeKernel final : public Kernel {
   void run(const Args &args, const Lane &) const override {
     if (kBackward) std::memset(args.outputs[0], 0, size_t(whole_.size()) * sizeof(T));
     const auto copy_row = copy_line_of(size_t(inner_) * sizeof(T));
-    for (int64_t i = 0; i < count_; ++i) {
-      const int64_t index = indices_.at(args.inputs[1], i);
+    indices_.for_each(args.inputs[1], count_, [&](int64_t i, int64_t index) {
       for (int64_t o = 0; o < outer_; ++o) {
         const int64_t in_whole = (o * length_ + index) * inner_, in_part = (o * count_ + i) * inner_;
         if constexpr (kBackward) {
@@ -76,7 +89,7 @@ class TakeKernel final : public Kernel {
           copy_row(args.in<T>(0) + in_whole, args.out<T>(0) + in_part, size_t(inner_) * sizeof(T));
         }
       }
-    }
+    });
   }
 
  private:

@@ -8,6 +8,7 @@
 #include "cpu/op/compute_kernel.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/linalg_loops.hpp"
+#include "kernels/partial_sums.hpp"
 #include "op/linalg.hpp"
 
 namespace cohort {
@@ -49,8 +50,8 @@ class Gelqf {
   }
   // x = x - tau (x v) v with v = (0, ..., 1 at i, row[i + 1], ...).
   void reflect(const C *row, C tau, int64_t i, C *x) const {
-    C sum = x[i];
-    for (int64_t j = i + 1; j < e_.cols; ++j) sum += x[j] * row[j];
+    const C *const left = x + i + 1, *const right = row + i + 1;
+    const C sum = x[i] + sum_over<C>(e_.cols - i - 1, [=](int64_t j) { return left[j] * right[j]; });
     x[i] -= tau * sum;
     for (int64_t j = i + 1; j < e_.cols; ++j) x[j] -= tau * sum * row[j];
   }
@@ -82,17 +83,15 @@ class GelqfBackward {
       const C *const dq = in[0] + index * e_.area(), *const dl = in[1] + index * m * m;
       const C *const q = in[2] + index * e_.area(), *const l = in[3] + index * m * m;
       C *const s = extra + index * m * m, *const da = out[0] + index * e_.area();
+      gemm(false, true, m, m, n, dq, q, C(0), s);
+      linalg::scale(C(-1), m * m, s);
+      gemm(true, false, m, m, m, l, dl, C(1), s);
       for (int64_t i = 0; i < m; ++i) {
-        for (int64_t j = 0; j <= i; ++j) {
-          C sum = 0;
-          for (int64_t k = i; k < m; ++k) sum += l[k * m + i] * dl[k * m + j];
-          for (int64_t k = 0; k < n; ++k) sum -= dq[i * n + k] * q[j * n + k];
-          s[i * m + j] = s[j * m + i] = sum;
-        }
+        for (int64_t j = 0; j < i; ++j) s[j * m + i] = s[i * m + j];
       }
       std::copy_n(dq, e_.area(), da);
       gemm(false, false, m, n, m, s, q, C(1), da);
-      linalg::solve_triangle(false, true, true, m, n, l, da);
+      linalg::solve_triangle(true, true, m, n, l, da);
     });
   }
 

@@ -20,6 +20,13 @@ PointwiseLoop<int64_t> integer_loop() {
   }
 }
 
+// The others call the standard library.
+template <typename F, int kOperands>
+PointwiseLoop<double> double_loop() {
+  if constexpr (std::is_same_v<F, pointwise::Erfinv>) return best_version<pointwise::Body<F, double, kOperands>>();
+  return pointwise::Body<F, double, kOperands>::run;
+}
+
 template <typename U, typename T>
 struct ConvertBody {
   static void run(const T *from, U *to, int64_t count) {
@@ -46,7 +53,7 @@ void convert(const T *from, U *to, int64_t count) {
 template <>
 PointwiseLoop<double> pointwise_loop(PointwiseCode code) {
   static const PointwiseLoop<double> kLoops[] = {
-#define COHORT_LOOP(name, operands, integer, vector) pointwise::Body<pointwise::name, double, operands>::run,
+#define COHORT_LOOP(name, operands, integer, vector) double_loop<pointwise::name, operands>(),
       COHORT_POINTWISE_LIST(COHORT_LOOP)
 #undef COHORT_LOOP
   };

@@ -91,17 +91,15 @@ class SoftmaxOutputBackward final : public Kernel {
     parallel_for(lane, extent_.outer, grain, [&](int64_t begin, int64_t end) {
       C block[kPointwiseBlock];
       const int64_t step = probabilities_ ? slab : extent_.inner;  // of the label, per outer index
-      for (int64_t o = begin; o < end; ++o) {
-        for (int64_t first = 0; first < step; first += kPointwiseBlock) {
-          const int64_t count = std::min(kPointwiseBlock, step - first);
-          load_label_(label, o * step + first, block, count);
+      for (int64_t first = begin * step; first < end * step; first += kPointwiseBlock) {
+        const int64_t count = std::min(kPointwiseBlock, end * step - first), inner = extent_.inner;
+        load_label_(label, first, block, count);
+        for (int64_t i = 0; i < count; ++i) {
+          const int64_t at = first + i;
           if (probabilities_) {
-            for (int64_t i = 0; i < count; ++i) {
-              const int64_t at = o * slab + first + i;
-              grad[at] = cast_element<T>((C(y[at]) - block[i]) * scale);
-            }
+            grad[at] = cast_element<T>((C(y[at]) - block[i]) * scale);
           } else {
-            for (int64_t i = 0; i < count; ++i) one_sample(y, grad, o * slab + first + i, block[i], scale);
+            one_sample(y, grad, inner == 1 ? at * slab : at / inner * slab + at % inner, block[i], scale);
           }
         }
       }

@@ -23,8 +23,11 @@ class SoftmaxRows {
  private:
   const PointwiseLoop<C> exp_, exp_less_;
   C (*const top_)(const C *x, int64_t count);  // of a row: its largest element
-  void (*const norm_)(C *y, int64_t count);    // of a row: by its sum
   C (*const sum_)(const C *x, int64_t count);
+  // Of several rows: less the largest element; by the sum; logarithms.
+  void (*const less_top_)(const C *x, C *y, C *tops, int64_t rows, int64_t cols);
+  void (*const norm_)(C *y, int64_t rows, int64_t cols);
+  void (*const log_)(const C *x, const C *tops, const C *powers, C *y, int64_t rows, int64_t cols);
 };
 
 extern template class SoftmaxRows<float>;

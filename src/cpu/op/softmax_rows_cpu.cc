@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <type_traits>
 
 #include "cpu/simd.hpp"
@@ -10,8 +11,8 @@
 namespace cohort {
 namespace {
 
-constexpr int64_t kShared = 256;   // elements of short rows whose exponentials are taken at once
-constexpr int64_t kColumns = 256;  // of a slab, at once
+constexpr int64_t kShared = kPointwiseBlock;  // elements of short rows that are taken at once
+constexpr int64_t kColumns = 256;             // of a slab, at once
 
 // Partial results, joined in order, whatever the instruction set: several registers of long rows, one of short ones.
 constexpr int64_t kLong = 512;
@@ -23,21 +24,29 @@ C joined(const C *x, int64_t count, C result, Join &&join) {
     C partial[kLanes];
     for (int k = 0; k < kLanes; ++k) partial[k] = x[k];
     for (i = kLanes; i + kLanes <= count; i += kLanes) {
-      for (int k = 0; k < kLanes; ++k) partial[k] = join(partial[k], x[i + k]);
+      for (int k = 0; k < kLanes; ++k) join(partial[k], x[i + k]);
     }
-    for (int width = kLanes / 2; width > 0; width /= 2) {
-      for (int k = 0; k < width; ++k) partial[k] = join(partial[k], partial[k + width]);
+    for (int width = kLanes / 2; width >= 16; width /= 2) {
+      for (int k = 0; k < width; ++k) join(partial[k], partial[k + width]);
     }
-    result = partial[0];
+    // Halves of 16, of 8, of 4 and of 2, in a register.
+    using Lanes [[gnu::vector_size(16 * sizeof(C))]] = C;
+    Lanes all;
+    std::memcpy(&all, partial, sizeof all);
+    join(all, Lanes(__builtin_shufflevector(all, all, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7)));
+    join(all, Lanes(__builtin_shufflevector(all, all, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3)));
+    join(all, Lanes(__builtin_shufflevector(all, all, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1)));
+    result = all[0];
+    join(result, C(all[1]));
   }
-  for (; i < count; ++i) result = join(result, x[i]);
+  for (; i < count; ++i) join(result, x[i]);
   return result;
 }
 
 template <typename C>
 struct TopBody {
   static C run(const C *x, int64_t count) {
-    const auto larger = [](C top, C value) { return value > top ? value : top; };
+    const auto larger = [](auto &top, const auto &value) { top = value > top ? value : top; };
     return count < kLong ? joined<16>(x, count, x[0], larger) : joined<64>(x, count, x[0], larger);
   }
 };
@@ -45,17 +54,44 @@ struct TopBody {
 template <typename C>
 struct SumBody {
   static C run(const C *x, int64_t count) {
-    const auto add = [](C sum, C value) { return sum + value; };
+    const auto add = [](auto &sum, const auto &value) { sum += value; };
     return count < kLong ? joined<16>(x, count, C(0), add) : joined<64>(x, count, C(0), add);
   }
 };
 
-// y = y / sum(y).
+// y = x - max(x), of each row; `tops` are the largest, if asked for.
+template <typename C>
+struct LessTopBody {
+  static void run(const C *x, C *y, C *tops, int64_t rows, int64_t cols) {
+    for (int64_t row = 0; row < rows; ++row, x += cols, y += cols) {
+      const C top = TopBody<C>::run(x, cols);
+      if (tops) tops[row] = top;
+      COHORT_INDEPENDENT_ITERATIONS
+      for (int64_t j = 0; j < cols; ++j) y[j] = x[j] - top;
+    }
+  }
+};
+
+// y = y / sum(y), of each row.
 template <typename C>
 struct NormBody {
-  static void run(C *y, int64_t count) {
-    const C scale = C(1) / SumBody<C>::run(y, count);
-    for (int64_t j = 0; j < count; ++j) y[j] *= scale;
+  static void run(C *y, int64_t rows, int64_t cols) {
+    for (int64_t row = 0; row < rows; ++row, y += cols) {
+      const C scale = C(1) / SumBody<C>::run(y, cols);
+      for (int64_t j = 0; j < cols; ++j) y[j] *= scale;
+    }
+  }
+};
+
+// y = x - tops - log(sum(powers)), of each row.
+template <typename C>
+struct LogBody {
+  static void run(const C *x, const C *tops, const C *powers, C *y, int64_t rows, int64_t cols) {
+    for (int64_t row = 0; row < rows; ++row, x += cols, powers += cols, y += cols) {
+      const C shift = tops[row] + std::log(SumBody<C>::run(powers, cols));
+      COHORT_INDEPENDENT_ITERATIONS
+      for (int64_t j = 0; j < cols; ++j) y[j] = x[j] - shift;
+    }
   }
 };
 
@@ -72,36 +108,39 @@ SoftmaxRows<C>::SoftmaxRows()
     : exp_(pointwise_loop<C>(PointwiseCode::kExp)),
       exp_less_(pointwise_loop<C>(PointwiseCode::kExpLessScalar)),
       top_(version<TopBody<C>, C>()),
+      sum_(version<SumBody<C>, C>()),
+      less_top_(version<LessTopBody<C>, C>()),
       norm_(version<NormBody<C>, C>()),
-      sum_(version<SumBody<C>, C>()) {}
+      log_(version<LogBody<C>, C>()) {}
 
-// Short rows share one call of the exponential.
+// Short rows share one call of each step.
 template <typename C>
 void SoftmaxRows<C>::rows(const C *x, C *y, int64_t count, int64_t cols) const {
   if (cols == 0) return;
   const int64_t together = std::max<int64_t>(1, kShared / cols);
-  for (int64_t first = 0; first < count; first += together) {
-    const int64_t last = std::min(first + together, count);
-    C *const block = y + first * cols;
-    for (int64_t row = first; row < last; ++row) {
-      const C *const from = x + row * cols;
-      C *const to = y + row * cols;
-      const C top = top_(from, cols);
-      if (together == 1) {
-        exp_less_(from, nullptr, nullptr, top, C(0), to, cols);
-      } else {
-        for (int64_t i = 0; i < cols; ++i) to[i] = from[i] - top;
-      }
+  for (int64_t row = 0; row < count; row += together, x += together * cols, y += together * cols) {
+    const int64_t rows = std::min(together, count - row);
+    if (together == 1) {
+      exp_less_(x, nullptr, nullptr, top_(x, cols), C(0), y, cols);
+    } else {
+      less_top_(x, y, nullptr, rows, cols);
+      exp_(y, nullptr, nullptr, C(0), C(0), y, rows * cols);
     }
-    if (together > 1) exp_(block, nullptr, nullptr, C(0), C(0), block, (last - first) * cols);
-    for (int64_t row = first; row < last; ++row) norm_(y + row * cols, cols);
+    norm_(y, rows, cols);
   }
 }
 
 template <typename C>
 void SoftmaxRows<C>::log_rows(const C *x, C *y, int64_t count, int64_t cols) const {
-  C block[kPointwiseBlock];
-  for (int64_t row = 0; row < count; ++row, x += cols, y += cols) {
+  C block[kPointwiseBlock], tops[kShared];
+  const int64_t together = cols > 0 ? kShared / cols : 0;
+  for (int64_t row = 0; row < count && together > 1; row += together, x += together * cols, y += together * cols) {
+    const int64_t rows = std::min(together, count - row);
+    less_top_(x, block, tops, rows, cols);
+    exp_(block, nullptr, nullptr, C(0), C(0), block, rows * cols);
+    log_(x, tops, block, y, rows, cols);
+  }
+  for (int64_t row = 0; row < count && together <= 1; ++row, x += cols, y += cols) {
     const C top = cols > 0 ? top_(x, cols) : C(0);
     C sum = 0;
     for (int64_t first = 0; first < cols; first += kPointwiseBlock) {
