@@ -92,6 +92,8 @@ struct Simulator {
   uint64_t num_calls = 0, num_launches = 0, num_replays = 0, num_made = 0, num_collectives = 0, fail_at = 0,
            break_at = 0;
   cudaError_t fail_with = cudaSuccess;
+  std::map<cudaDeviceAttr, int> attributes;  // of all devices
+  void be_machine(int capability, int units, int clock, int memory_clock, int bus_bits);
   bool aborts_hang = false, kernels_are_empty = false;
   std::thread::id launching;  // who gives a collective to several devices now
   bool unloading = false;     // the process ends: no call does anything any more

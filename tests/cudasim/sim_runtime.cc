@@ -154,22 +154,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
   const Call call("cudaDeviceGetAttribute", Call::kNothing);
   if (call.refused) return call.result(call.refused);
   if (device < 0 || device >= sim().num_devices) return call.result(cudaErrorInvalidDevice);
-  switch (attribute) {
-    case cudaDevAttrMultiProcessorCount:
-      return *value = 132, cudaSuccess;
-    case cudaDevAttrComputeCapabilityMajor:
-      return *value = 9, cudaSuccess;
-    case cudaDevAttrComputeCapabilityMinor:
-      return *value = 0, cudaSuccess;
-    case cudaDevAttrClockRate:
-      return *value = 1980000, cudaSuccess;
-    case cudaDevAttrMemoryClockRate:
-      return *value = 2619000, cudaSuccess;
-    case cudaDevAttrGlobalMemoryBusWidth:
-      return *value = 5120, cudaSuccess;
-    default:
-      return call.result(cudaErrorInvalidValue);
-  }
+  const auto known = sim().attributes.find(attribute);
+  if (known == sim().attributes.end()) return call.result(cudaErrorInvalidValue);
+  *value = known->second;
+  return cudaSuccess;
 }
 
 CUresult cuInit(unsigned) { return getpid() == sim().process ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED; }

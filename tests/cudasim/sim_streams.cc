@@ -38,6 +38,7 @@ Simulator::Simulator() : process(getpid()) {
   random.seed(seed);
   lazy = seed % 2 == 0;
   peers = seed / 2 % 2 == 0;
+  be_machine(90, 132, 1980000, 2619000, 5120);
   kernels_are_empty = number_from("CUDASIM_EMPTY", 0) != 0;
   break_at = number_from("CUDASIM_BREAK", 0);
   take_faults();  // for the host's, too, as long as nobody else wants them
@@ -54,6 +55,15 @@ CUctx_st *primary_context(int device) {
     ++on.num_contexts;
   }
   return on.primary;
+}
+
+void Simulator::be_machine(int capability, int units, int clock, int memory_clock, int bus_bits) {
+  attributes = {{cudaDevAttrComputeCapabilityMajor, capability / 10},
+                {cudaDevAttrComputeCapabilityMinor, capability % 10},
+                {cudaDevAttrMultiProcessorCount, units},
+                {cudaDevAttrClockRate, clock},
+                {cudaDevAttrMemoryClockRate, memory_clock},
+                {cudaDevAttrGlobalMemoryBusWidth, bus_bits}};
 }
 
 void Simulator::report(const std::string &what) {
@@ -270,6 +280,11 @@ void cudasim_fail_call(uint64_t nth, int error) {
 }
 
 uint64_t cudasim_num_calls() {
+void cudasim_set_machine(int capability, int units, int clock, int memory_clock, int bus_bits) {
+  const Lock lock(sim().mutex);
+  sim().be_machine(capability, units, clock, memory_clock, bus_bits);
+}
+
   const Lock lock(sim().mutex);
   return sim().num_calls;
 }

@@ -617,6 +617,20 @@ TEST(a_forked_child_is_refused) {
   }
   int status = 1;
   waitpid(child, &status, 0);
+// Of a B200: 75 Tflop/s, 2.25 Pflop/s at the lower clock of those units, 8 TB/s.
+TEST(what_a_blackwell_device_can_do_is_known) {
+  const auto be = CONTROL(cudasim_set_machine);
+  const auto now = [] { return get_device(kGpu1)->rates(1); };
+  const MachineRates before = now();
+  be(100, 148, 1980000, 3996000, 8192);
+  const MachineRates rates = now();
+  be(90, 132, 1980000, 2619000, 5120);
+  CHECK_NEAR(rates.flops_per_s / 1e12, 75.0, 0.05);
+  CHECK_NEAR(rates.narrow_flops_per_s / 1e15 * 1860 / 1980, 2.25, 0.01);
+  CHECK_NEAR(rates.bytes_per_s / 1e12, 8.18, 0.01);
+  CHECK_EQ(now().flops_per_s, before.flops_per_s);
+}
+
   CHECK_EQ(status, 0);
 }
 
