@@ -170,7 +170,7 @@ class MatrixProduct::OfLibrary {
   static std::unique_ptr<OfLibrary> find(const ProductTypes &types, const ProductExtent &e, const ProductPlaces &places,
                                          double factor, bool with_bias, bool adds, uint32_t alignment) {
     if (e.batch > INT32_MAX) return nullptr;
-    std::unique_ptr<OfLibrary> made(new OfLibrary(types, e, places, factor, with_bias, adds));
+    std::unique_ptr<OfLibrary> made(new OfLibrary(types, e, places, factor, with_bias, adds, alignment));
     return made->choose_algorithm(alignment) ? std::move(made) : nullptr;
   }
   size_t workspace_bytes() const { return algorithm_.workspaceSize; }
@@ -190,7 +190,7 @@ class MatrixProduct::OfLibrary {
 
  private:
   OfLibrary(const ProductTypes &types, const ProductExtent &e, const ProductPlaces &places, double factor,
-            bool with_bias, bool adds)
+            bool with_bias, bool adds, uint32_t alignment)
       : double_(types.factors == Dtype::kFloat64), adds_(adds), factor_(factor), handle_(handle_here()) {
     const cudaDataType_t type = type_of(types.factors), result = type_of(types.result);
     CUBLAS_CHECK(cublasLtMatmulDescInit(&description_, compute_of(types), double_ ? CUDA_R_64F : CUDA_R_32F));
@@ -198,7 +198,7 @@ class MatrixProduct::OfLibrary {
     set(&description_, CUBLASLT_MATMUL_DESC_TRANSB, e.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(&description_, CUBLASLT_MATMUL_DESC_EPILOGUE, with_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
     // The bias of a run lies elsewhere; what is chosen may go by whether there is one, and by its alignment.
-    if (with_bias) set(&description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, uintptr_t(kWorkspaceAlignment));
+    if (with_bias) set(&description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, uintptr_t(alignment));
     a_ = e.transpose_a ? new_matrix(type, e.batch, e.m, e.k, places.a) : new_matrix(type, e.batch, e.k, e.m, places.a);
     b_ = e.transpose_b ? new_matrix(type, e.batch, e.k, e.n, places.b) : new_matrix(type, e.batch, e.n, e.k, places.b);
     c_ = new_matrix(result, e.batch, e.n, e.m, places.c);

@@ -53,7 +53,7 @@ static_assert(sizeof(Preference) <= sizeof(cublasLtMatmulPreferenceOpaque_t));
 struct Algorithm {
   uint32_t alignments[4];
   uint64_t workspace, mark;
-  uint32_t rounds_parts;
+  uint32_t rounds_parts, bias_alignment;
 };
 constexpr uint64_t kMark = 0x6375626c61736c74;
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
@@ -302,6 +302,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                               cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t *algo, void *workspace,
                               size_t workspace_bytes, cudaStream_t stream) {
   const Call call("cublasLtMatmul", Call::kContext);
+  const auto bias = reinterpret_cast<uintptr_t>(d.bias);
+  algorithm.bias_alignment = uint32_t(std::min<uintptr_t>(bias & -bias, 256));
   if (call.refused) return CUBLAS_STATUS_EXECUTION_FAILED;
   Product product;
   product.d = *reinterpret_cast<const Description *>(description);
@@ -339,3 +341,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
 }
 
 }  // extern "C"
+  if (product.d.bias && reinterpret_cast<uintptr_t>(product.d.bias) % algorithm.bias_alignment != 0) {
+    sim().report("cublasLtMatmul: the bias is not aligned as that was by which its algorithm was found");
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }

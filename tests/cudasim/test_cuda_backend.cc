@@ -153,6 +153,20 @@ TEST(a_product_whose_bias_the_library_refuses_is_added_to_apart) {
   CHECK(CONTROL(cudasim_num_cublas_handles)() <= 4);
 }
 
+// Its algorithm is found before it is known where the bias lies.
+TEST(a_bias_may_begin_anywhere_in_an_array) {
+  for (const int64_t first : {0, 4, 5}) {
+    std::vector<NDArray> results;
+    for (const Context &context : {kCpu, kGpu0}) {
+      const NDArray bias = random_on(context, {16}, 3).slice(first, first + 6);
+      const std::vector<NDArray> inputs{random_on(context, {3, 8}, 1), random_on(context, {6, 8}, 2), bias};
+      results.push_back(invoke("FullyConnected", {{"num_hidden", "6"}}, inputs, {}, context)[0]);
+    }
+    same("output", results[1], results[0]);
+  }
+  CHECK_EQ(std::string(CONTROL(cudasim_reports)()), "");
+}
+
 // The library may cut the depth into parts.
 TEST(a_sum_of_products_of_16_bits_is_not_rounded_on_its_way) {
   const auto wide_to = [](const Shape &shape, const std::vector<float> &numbers, Dtype dtype) {
