@@ -142,7 +142,10 @@ cublasLtHandle_t handle_here() {
   CUDA_CHECK(cudaGetDevice(&device));
   const std::lock_guard<std::mutex> lock(all->mutex);
   cublasLtHandle_t &handle = all->by_device[device];
-  if (!handle) CUBLAS_CHECK(cublasLtCreate(&handle));
+  if (!handle) {
+    const std::lock_guard<std::mutex> alone(launch_order());
+    CUBLAS_CHECK(cublasLtCreate(&handle));
+  }
   return handle;
 }
 
@@ -184,8 +187,10 @@ class MatrixProduct::OfLibrary {
     const auto factor = [&](int i) {
       return double_ ? static_cast<const void *>(factors64 + i) : static_cast<const void *>(factors + i);
     };
-    CUBLAS_CHECK(cublasLtMatmul(handle_, &described, factor(0), b, &b_, a, &a_, factor(1), c, &c_, c, &c_,
-                                &algorithm_.algo, workspace, workspace_bytes(), stream));
+    use_code(&used_, [&] {
+      CUBLAS_CHECK(cublasLtMatmul(handle_, &described, factor(0), b, &b_, a, &a_, factor(1), c, &c_, c, &c_,
+                                  &algorithm_.algo, workspace, workspace_bytes(), stream));
+    });
   }
 
  private:
@@ -224,6 +229,7 @@ class MatrixProduct::OfLibrary {
       prefer(attribute, alignment);
     }
     int found = 0;
+    const std::lock_guard<std::mutex> alone(launch_order());  // it may look at code, and load it for that
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle_, &description_, &b_, &a_, &c_, &c_, &preference, 1, &algorithm_, &found);
     // Some combinations that it does not have it calls invalid.
@@ -238,6 +244,7 @@ class MatrixProduct::OfLibrary {
   cublasLtMatmulDescOpaque_t description_;
   mutable cublasLtMatrixLayoutOpaque_t a_, b_, c_;  // by a call of the library, which only reads them
   cublasLtMatmulHeuristicResult_t algorithm_{};
+  mutable std::atomic<bool> used_{false};
 };
 
 MatrixProduct::MatrixProduct(const ProductTypes &types, const ProductExtent &e, bool with_bias, Into into)

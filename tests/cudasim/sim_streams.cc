@@ -76,6 +76,13 @@ void Simulator::check_no_launch(const char *call) {
   report(std::string(call) + " while another thread launches a collective: both may wait for ever");
 }
 
+void Simulator::use_code(uint64_t code, CUstream_st *stream, const char *what) {
+  if (!used_code.emplace(stream->context->device, code).second) return;
+  const std::string loading = std::string(what) + " is loaded";
+  check_no_launch(loading.c_str());
+  if (stream->capture) spoil(*stream, loading + " while its stream is captured");
+}
+
 void Simulator::fault(int device, cudaError_t error, const std::string &what) {
   report("gpu(" + std::to_string(device) + "): " + what);
   if (devices[device].fault == cudaSuccess) devices[device].fault = error;
@@ -273,6 +280,11 @@ void cudasim_seed(uint64_t seed) {
   sim().lazy = seed % 2 == 0;
 }
 
+void cudasim_set_machine(int capability, int units, int clock, int memory_clock, int bus_bits) {
+  const Lock lock(sim().mutex);
+  sim().be_machine(capability, units, clock, memory_clock, bus_bits);
+}
+
 void cudasim_fail_call(uint64_t nth, int error) {
   const Lock lock(sim().mutex);
   sim().fail_at = nth ? sim().num_calls + nth : 0;
@@ -280,11 +292,6 @@ void cudasim_fail_call(uint64_t nth, int error) {
 }
 
 uint64_t cudasim_num_calls() {
-void cudasim_set_machine(int capability, int units, int clock, int memory_clock, int bus_bits) {
-  const Lock lock(sim().mutex);
-  sim().be_machine(capability, units, clock, memory_clock, bus_bits);
-}
-
   const Lock lock(sim().mutex);
   return sim().num_calls;
 }

@@ -617,20 +617,6 @@ TEST(steps_are_shown_beside_what_the_device_can_do) {
   CHECK(text.find("FullyConnected 'node' by cublaslt: 134.218 MFLOP, 4.719 MB, 2.01 us by flops") != std::string::npos);
 }
 
-TEST(a_forked_child_is_refused) {
-  values(random_on(kGpu0, {4}, 1));
-  const pid_t child = fork();
-  CHECK(child >= 0);
-  if (child == 0) {
-    try {
-      get_device(kGpu0)->allocate(4);
-      _exit(1);
-    } catch (const Error &) {
-      _exit(0);
-    }
-  }
-  int status = 1;
-  waitpid(child, &status, 0);
 // Of a B200: 75 Tflop/s, 2.25 Pflop/s at the lower clock of those units, 8 TB/s.
 TEST(what_a_blackwell_device_can_do_is_known) {
   const auto be = CONTROL(cudasim_set_machine);
@@ -645,6 +631,20 @@ TEST(what_a_blackwell_device_can_do_is_known) {
   CHECK_EQ(now().flops_per_s, before.flops_per_s);
 }
 
+TEST(a_forked_child_is_refused) {
+  values(random_on(kGpu0, {4}, 1));
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    try {
+      get_device(kGpu0)->allocate(4);
+      _exit(1);
+    } catch (const Error &) {
+      _exit(0);
+    }
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
   CHECK_EQ(status, 0);
 }
 
