@@ -267,7 +267,7 @@ $(BUILD)/cudasim/libcohort_cuda.so: $(CUDASIM_OBJS) $(BUILD)/obj/backend_shared.
 CUDASIM_TESTS := $(if $(CUDASIM),$(patsubst tests/%.cc,$(BUILD)/tests/%,$(sort $(wildcard tests/cudasim/test_*.cc))))
 # One that is a host of CUDA itself, with kernels of its own, and the others, which look into the library.
 CUDASIM_SELF := $(filter %/test_simulator,$(CUDASIM_TESTS))
-$(CUDASIM_SELF): $(BUILD)/cudasim/obj/tests/cudasim/test_simulator.o $(patsubst %.cc,$(BUILD)/cudasim/obj/%.o,$(CUDASIM_SRCS))
+$(CUDASIM_SELF): $(BUILD)/cudasim/obj/tests/cudasim/test_simulator.o $(BUILD)/cudasim/obj/cuda/cuda_context.o $(patsubst %.cc,$(BUILD)/cudasim/obj/%.o,$(CUDASIM_SRCS))
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) $(LDFLAGS) -lpthread
 $(BUILD)/cudasim/obj/tests/cudasim/test_simulator.o: CUDASIM_CXXFLAGS += $(CUDASIM_KERNEL_FLAGS) -Itests/unit

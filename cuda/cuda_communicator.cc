@@ -47,11 +47,13 @@ class CudaCommunicator final : public Communicator,
       : nccl_(nccl), devices_(std::move(devices)), patience_(patience), comms_(devices_.size()) {
     for (const int device : devices_) streams_.push_back(sum_stream(device));
     const CurrentDevice current(devices_[0]);  // NCCL changes what is current
+    const std::lock_guard<std::mutex> alone(launch_order());
     const int result = nccl_.comm_init_all(comms_.data(), int(devices_.size()), devices_.data());
     if (result != Nccl::kSuccess) throw Error(Code::kDevice, describe("ncclCommInitAll", result));
   }
   ~CudaCommunicator() override {  // nothing is in flight: that would hold it
     const CurrentDevice current(devices_[0], std::nothrow);
+    const std::lock_guard<std::mutex> alone(launch_order());
     for (NcclComm *comm : comms_)
       if (comm) nccl_.comm_destroy(comm);
   }
@@ -59,10 +61,10 @@ class CudaCommunicator final : public Communicator,
   Events all_reduce(const Sums &sums, const Events &ready, std::shared_ptr<const void> owner, Failed failed) override {
     refuse_broken(sums);  // before the others' order: no one waits for what does not come
     refuse_failed(ready);
+    InFlight work;                                               // goes after the locks
     const std::lock_guard<std::mutex> in_order(launch_order());  // all devices get all sums in one order
     const std::lock_guard<std::mutex> lock(mutex_);
     refuse_broken(sums);
-    InFlight work;
     work.owner = std::move(owner);
     work.failed = failed;
     work.label = sums.label;

@@ -5,6 +5,8 @@
 
 #include <map>
 #include <mutex>
+#include <set>
+#include <utility>
 
 namespace cohort {
 namespace {
@@ -75,21 +77,71 @@ std::mutex &launch_order() {
   return *mutex;
 }
 
-CurrentDevice::CurrentDevice(int id) {
-  Driver::check(driver().push(context_of(id)), "cuCtxPushCurrent");
-  pushed_ = true;
-}
+namespace {
+
+thread_local int current_id = -1;
+
+}  // namespace
+
+int CurrentDevice::id() { return current_id; }
+
+CurrentDevice::CurrentDevice(int id) { push(id); }
 
 CurrentDevice::CurrentDevice(int id, std::nothrow_t) noexcept {
   try {
-    pushed_ = driver().push(context_of(id)) == CUDA_SUCCESS;
+    push(id);
   } catch (const std::exception &) {
   }
 }
 
+void CurrentDevice::push(int id) {
+  Driver::check(driver().push(context_of(id)), "cuCtxPushCurrent");
+  pushed_ = true;
+  outer_ = std::exchange(current_id, id);
+}
+
 CurrentDevice::~CurrentDevice() {
+  if (!pushed_) return;
   CUcontext ours = nullptr;
-  if (pushed_) driver().pop(&ours);
+  driver().pop(&ours);
+  current_id = outer_;
+}
+
+namespace {
+
+// A kernel on a device.
+using KernelOnDevice = std::pair<int, const void *>;
+struct UsedCode {
+  std::mutex mutex;  // guards all
+  std::set<KernelOnDevice> all;
+};
+UsedCode &used_code() {
+  static auto *const instance = new UsedCode;
+  return *instance;
+}
+
+// What this thread has found there lately: each launch asks.
+KernelOnDevice &lately_found(const KernelOnDevice &code) {
+  constexpr size_t kMost = 256;
+  static thread_local KernelOnDevice found[kMost];
+  return found[(reinterpret_cast<uintptr_t>(code.second) / 16 + size_t(code.first)) % kMost];
+}
+
+}  // namespace
+
+bool was_used(const void *kernel) {
+  const KernelOnDevice code(current_id, kernel);
+  KernelOnDevice &lately = lately_found(code);
+  if (lately == code) return true;
+  const std::lock_guard<std::mutex> lock(used_code().mutex);
+  if (used_code().all.count(code) == 0) return false;
+  lately = code;
+  return true;
+}
+
+void note_use(const void *kernel) {
+  const std::lock_guard<std::mutex> lock(used_code().mutex);
+  used_code().all.emplace(current_id, kernel);
 }
 
 }  // namespace cohort

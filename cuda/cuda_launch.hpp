@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "cuda/cuda_check.hpp"
+#include "cuda/cuda_context.hpp"
 
 namespace cohort {
 
@@ -34,7 +34,8 @@ void launch(void (*kernel)(Params...), const Grid &grid, void *stream, const Arg
   config.gridDim = grid.blocks;
   config.blockDim = grid.threads;
   config.stream = static_cast<cudaStream_t>(stream);
-  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...));
+  use_code(reinterpret_cast<const void *>(kernel),
+           [&] { CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...)); });
 }
 
 // COHORT_SHARED(float, tile, [8][32]): an array of the block's threads together, of at most 48 KiB with all others.

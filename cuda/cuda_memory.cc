@@ -55,6 +55,7 @@ DevicePool::DevicePool(int device) : device_(device) {
 
 DevicePool::~DevicePool() {
   const CurrentDevice current(device_, std::nothrow);
+  const std::lock_guard<std::mutex> alone(launch_order());
   cudaMemPoolDestroy(pool_);
   cudaStreamDestroy(stream_);
 }

@@ -49,16 +49,16 @@ CudaModule::~CudaModule() {
   driver().unload(module_);
 }
 
-CUfunction CudaModule::find(const char *kernel) const {
-  const CurrentDevice current(device_);
-  CUfunction found = nullptr;
-  check(driver().get_function(&found, module_, kernel), "cuModuleGetFunction");
-  return found;
+// Which loads it, too, where the driver has put that off.
+CudaModule::Function::Function(const CudaModule &module, const char *kernel) {
+  const CurrentDevice current(module.device_);
+  const std::lock_guard<std::mutex> alone(launch_order());
+  check(driver().get_function(&function_, module.module_, kernel), "cuModuleGetFunction");
 }
 
-void CudaModule::launch_with(CUfunction kernel, const Grid &grid, void *stream, void **arguments) {
+void CudaModule::Function::launch_with(const Grid &grid, void *stream, void **arguments) const {
   const dim3 &blocks = grid.blocks, &threads = grid.threads;
-  check(driver().launch(kernel, blocks.x, blocks.y, blocks.z, threads.x, threads.y, threads.z, 0,
+  check(driver().launch(function_, blocks.x, blocks.y, blocks.z, threads.x, threads.y, threads.z, 0,
                         static_cast<CUstream>(stream), arguments, nullptr),
         "cuLaunchKernel");
 }

@@ -17,16 +17,24 @@ class CudaModule {
   CudaModule(const CudaModule &) = delete;
   CudaModule &operator=(const CudaModule &) = delete;
 
-  CUfunction find(const char *kernel) const;  // throws kDevice
-  // A kernel of one argument. The device is current.
-  template <typename T>
-  static void launch(CUfunction kernel, const Grid &grid, void *stream, T argument) {
-    void *arguments[] = {&argument};
-    launch_with(kernel, grid, stream, arguments);
-  }
+  // One of its kernels, which goes before it does.
+  class Function {
+   public:
+    Function(const CudaModule &module, const char *kernel);  // throws kDevice
+    // With one argument. The device is current.
+    template <typename T>
+    void launch(const Grid &grid, void *stream, T argument) const {
+      void *arguments[] = {&argument};
+      use_code(&used_, [&] { launch_with(grid, stream, arguments); });
+    }
+
+   private:
+    void launch_with(const Grid &grid, void *stream, void **arguments) const;
+    CUfunction function_ = nullptr;
+    mutable std::atomic<bool> used_{false};
+  };
 
  private:
-  static void launch_with(CUfunction kernel, const Grid &grid, void *stream, void **arguments);
   const int device_;
   CUmodule module_ = nullptr;
 };

@@ -11,7 +11,7 @@ struct Units {
   int capability;
   double flops, narrow_flops;
 };
-constexpr Units kUnits[] = {{80, 128, 2048}, {86, 256, 512}, {89, 256, 1024}, {90, 256, 4096}};
+constexpr Units kUnits[] = {{80, 128, 2048}, {86, 256, 512}, {89, 256, 1024}, {90, 256, 4096}, {100, 256, 8192}};
 
 // 0: the driver does not say.
 double attribute(cudaDeviceAttr what, int device) {

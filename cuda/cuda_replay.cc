@@ -34,8 +34,11 @@ CudaReplay::~CudaReplay() {
 }
 
 void CudaReplay::forget() {
-  for (const Piece &piece : pieces_)
-    if (piece.graph) cudaGraphExecDestroy(piece.graph);
+  {
+    const std::lock_guard<std::mutex> alone(launch_order());
+    for (const Piece &piece : pieces_)
+      if (piece.graph) cudaGraphExecDestroy(piece.graph);
+  }
   pieces_.clear();
   sources_.clear();
   uploads_.clear();
@@ -121,7 +124,11 @@ void CudaReplay::capture(const Program &program, cudaStream_t stream, Piece *pie
   CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
   size_t num_nodes = 0;
   cudaError_t status = cudaGraphGetNodes(graph, nullptr, &num_nodes);
-  if (status == cudaSuccess && num_nodes >= kLeastNodes) status = cudaGraphInstantiate(&piece->graph, graph, 0);
+  if (status == cudaSuccess && num_nodes >= kLeastNodes) {
+    const std::lock_guard<std::mutex> alone(launch_order());
+    status = cudaGraphInstantiate(&piece->graph, graph, 0);
+    if (status == cudaSuccess) status = cudaGraphUpload(piece->graph, stream);  // not when it is first launched
+  }
   cudaGraphDestroy(graph);
   CUDA_CHECK(status);
   piece->end_source = sources_.size();

@@ -50,8 +50,8 @@ class FusedCompiled final : public Kernel {
  public:
   FusedCompiled(const StepSpec &spec, std::shared_ptr<const CudaModule> module)
       : module_(std::move(module)),
-        plain_(module_->find(kFusedPlain)),
-        vectors_(module_->find(kFusedVectors)),
+        plain_(*module_, kFusedPlain),
+        vectors_(*module_, kFusedVectors),
         num_inputs_(spec.attrs_as<FusedPointwiseAttrs>().num_inputs),
         num_outputs_(spec.outputs.size()),
         count_(spec.outputs[0].shape.size()),
@@ -67,12 +67,12 @@ class FusedCompiled final : public Kernel {
     const bool vectors = std::all_of(args.inputs, args.inputs + num_inputs_, at_vector) &&
                          std::all_of(args.outputs, args.outputs + num_outputs_, at_vector);
     const int64_t threads = vectors ? (count_ + width_ - 1) / width_ : count_;
-    CudaModule::launch(vectors ? vectors_ : plain_, flat_grid(threads), lane.stream, arrays);
+    (vectors ? vectors_ : plain_).launch(flat_grid(threads), lane.stream, arrays);
   }
 
  private:
   const std::shared_ptr<const CudaModule> module_;
-  const CUfunction plain_, vectors_;
+  const CudaModule::Function plain_, vectors_;
   const int num_inputs_;
   const size_t num_outputs_;
   const int64_t count_, width_;

@@ -142,7 +142,10 @@ cublasLtHandle_t handle_here() {
   CUDA_CHECK(cudaGetDevice(&device));
   const std::lock_guard<std::mutex> lock(all->mutex);
   cublasLtHandle_t &handle = all->by_device[device];
-  if (!handle) CUBLAS_CHECK(cublasLtCreate(&handle));
+  if (!handle) {
+    const std::lock_guard<std::mutex> alone(launch_order());
+    CUBLAS_CHECK(cublasLtCreate(&handle));
+  }
   return handle;
 }
 
@@ -170,7 +173,7 @@ class MatrixProduct::OfLibrary {
   static std::unique_ptr<OfLibrary> find(const ProductTypes &types, const ProductExtent &e, const ProductPlaces &places,
                                          double factor, bool with_bias, bool adds, uint32_t alignment) {
     if (e.batch > INT32_MAX) return nullptr;
-    std::unique_ptr<OfLibrary> made(new OfLibrary(types, e, places, factor, with_bias, adds));
+    std::unique_ptr<OfLibrary> made(new OfLibrary(types, e, places, factor, with_bias, adds, alignment));
     return made->choose_algorithm(alignment) ? std::move(made) : nullptr;
   }
   size_t workspace_bytes() const { return algorithm_.workspaceSize; }
@@ -184,13 +187,15 @@ class MatrixProduct::OfLibrary {
     const auto factor = [&](int i) {
       return double_ ? static_cast<const void *>(factors64 + i) : static_cast<const void *>(factors + i);
     };
-    CUBLAS_CHECK(cublasLtMatmul(handle_, &described, factor(0), b, &b_, a, &a_, factor(1), c, &c_, c, &c_,
-                                &algorithm_.algo, workspace, workspace_bytes(), stream));
+    use_code(&used_, [&] {
+      CUBLAS_CHECK(cublasLtMatmul(handle_, &described, factor(0), b, &b_, a, &a_, factor(1), c, &c_, c, &c_,
+                                  &algorithm_.algo, workspace, workspace_bytes(), stream));
+    });
   }
 
  private:
   OfLibrary(const ProductTypes &types, const ProductExtent &e, const ProductPlaces &places, double factor,
-            bool with_bias, bool adds)
+            bool with_bias, bool adds, uint32_t alignment)
       : double_(types.factors == Dtype::kFloat64), adds_(adds), factor_(factor), handle_(handle_here()) {
     const cudaDataType_t type = type_of(types.factors), result = type_of(types.result);
     CUBLAS_CHECK(cublasLtMatmulDescInit(&description_, compute_of(types), double_ ? CUDA_R_64F : CUDA_R_32F));
@@ -198,7 +203,7 @@ class MatrixProduct::OfLibrary {
     set(&description_, CUBLASLT_MATMUL_DESC_TRANSB, e.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(&description_, CUBLASLT_MATMUL_DESC_EPILOGUE, with_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
     // The bias of a run lies elsewhere; what is chosen may go by whether there is one, and by its alignment.
-    if (with_bias) set(&description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, uintptr_t(kWorkspaceAlignment));
+    if (with_bias) set(&description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, uintptr_t(alignment));
     a_ = e.transpose_a ? new_matrix(type, e.batch, e.m, e.k, places.a) : new_matrix(type, e.batch, e.k, e.m, places.a);
     b_ = e.transpose_b ? new_matrix(type, e.batch, e.k, e.n, places.b) : new_matrix(type, e.batch, e.n, e.k, places.b);
     c_ = new_matrix(result, e.batch, e.n, e.m, places.c);
@@ -224,6 +229,7 @@ class MatrixProduct::OfLibrary {
       prefer(attribute, alignment);
     }
     int found = 0;
+    const std::lock_guard<std::mutex> alone(launch_order());  // it may look at code, and load it for that
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle_, &description_, &b_, &a_, &c_, &c_, &preference, 1, &algorithm_, &found);
     // Some combinations that it does not have it calls invalid.
@@ -238,6 +244,7 @@ class MatrixProduct::OfLibrary {
   cublasLtMatmulDescOpaque_t description_;
   mutable cublasLtMatrixLayoutOpaque_t a_, b_, c_;  // by a call of the library, which only reads them
   cublasLtMatmulHeuristicResult_t algorithm_{};
+  mutable std::atomic<bool> used_{false};
 };
 
 MatrixProduct::MatrixProduct(const ProductTypes &types, const ProductExtent &e, bool with_bias, Into into)

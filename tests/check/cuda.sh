@@ -158,7 +158,14 @@ fi
 
 until=$seconds
 sanitizer=$(command -v compute-sanitizer || find "${CUDA_HOME:-/usr/local/cuda}"/bin /usr/local/cuda*/bin -name compute-sanitizer 2>/dev/null | head -n 1)
-if [[ -n $sanitizer ]]; then
+refused=
+if [[ -n $sanitizer ]]; then # some machines keep it from their GPUs
+  refused=$({ timeout 30 "$sanitizer" "$golden" --context 'gpu(0)' --in-process tests/golden/group/exec_simple_bind || true; } 2>&1 |
+    grep -i -m 1 'device not supported')
+fi
+if [[ -n $refused ]]; then
+  say "compute-sanitizer: it cannot look at this GPU: $refused"
+elif [[ -n $sanitizer ]]; then
   for tool in memcheck racecheck initcheck synccheck; do
     for kind in sum softmax FullyConnected Convolution BatchNorm Embedding topk linalg; do
       together "$tool $kind" 90 "$sanitizer" --tool $tool --error-exitcode 9 \

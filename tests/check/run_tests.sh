@@ -204,18 +204,19 @@ for part in "$@"; do
       COHORT_BACKEND_PATH=$(cd "$BUILD/cudasim" && pwd)
       export COHORT_BACKEND_PATH
       kind='simulated '
+      limit=$([[ -z ${SANITIZER:-} ]] && echo 120 || echo 600) # of a case
       for CUDASIM_SEED in 1 2; do # which of them waits (cudasim.h)
         for test in $CUDASIM "$BUILD"/tests/capi/test_{gpu,device_memory}; do program "$test"; done
-        golden tests/golden/group --context 'gpu(0)' --lacking tests/cudasim/lacking.tsv
+        golden tests/golden/group --context 'gpu(0)' --lacking tests/cudasim/lacking.tsv --limit "$limit"
         runs=$((CUDASIM_SEED == 2 ? 4 : 1)) # the fourth time by graphs
-        golden tests/golden/ops --runs $runs --context 'gpu(0)' --lacking tests/cudasim/lacking.tsv
-        golden tests/golden/optimizers --context 'gpu(0)'
-        golden tests/golden/group --context 'gpu(0),gpu(1),cpu(0)' --lacking tests/cudasim/lacking.tsv
+        golden tests/golden/ops --runs $runs --context 'gpu(0)' --lacking tests/cudasim/lacking.tsv --limit "$limit"
+        golden tests/golden/optimizers --context 'gpu(0)' --limit "$limit"
+        golden tests/golden/group --context 'gpu(0),gpu(1),cpu(0)' --lacking tests/cudasim/lacking.tsv --limit "$limit"
         export COHORT_TEST_CONTEXTS='gpu(0),gpu(1)'
         if ((CUDASIM_SEED == 1)); then COHORT_TEST_CONTEXTS='gpu(0),gpu(1),cpu(0)'; fi
         for test in ${CAPI:-}; do left_out "${test##*/}" || program "$test"; done
         for model in tests/golden/models/*/; do
-          left_out "models/$(basename "$model")" || golden "${model%/}" --context "$COHORT_TEST_CONTEXTS"
+          left_out "models/$(basename "$model")" || golden "${model%/}" --context "$COHORT_TEST_CONTEXTS" --limit "$limit"
         done
         unset COHORT_TEST_CONTEXTS
       done

@@ -31,6 +31,8 @@ CUDASIM_API void cudasim_stop_device(int device, int stop);
 /* Whether aborts of NCCL's communicators do not return, until they are told to go on. */
 CUDASIM_API void cudasim_hang_aborts(int hang);
 CUDASIM_API uint64_t cudasim_num_collectives(void); /* that have been done */
+/* What devices say of themselves, clocks in kHz; else they are H100s: 90, 132, 1980000, 2619000, 5120. */
+CUDASIM_API void cudasim_set_machine(int capability, int units, int clock, int memory_clock, int bus_bits);
 CUDASIM_API size_t cudasim_bytes_in_use(int device);
 CUDASIM_API void cudasim_set_memory(size_t bytes); /* of each device */
 CUDASIM_API size_t cudasim_bytes_pinned(void);

@@ -92,9 +92,12 @@ struct Simulator {
   uint64_t num_calls = 0, num_launches = 0, num_replays = 0, num_made = 0, num_collectives = 0, fail_at = 0,
            break_at = 0;
   cudaError_t fail_with = cudaSuccess;
+  std::map<cudaDeviceAttr, int> attributes;  // of all devices
+  void be_machine(int capability, int units, int clock, int memory_clock, int bus_bits);
   bool aborts_hang = false, kernels_are_empty = false;
-  std::thread::id launching;  // who gives a collective to several devices now
-  bool unloading = false;     // the process ends: no call does anything any more
+  std::set<std::pair<int, uint64_t>> used_code;  // by device
+  std::thread::id launching;                     // who gives a collective to several devices now
+  bool unloading = false;                        // the process ends: no call does anything any more
   std::string reports;
   std::map<uintptr_t, Block> blocks;  // by the first byte of their pages
   std::vector<Block *> opened;
@@ -131,6 +134,8 @@ struct Simulator {
   void report(const std::string &what);
   // A call that may wait for devices: not while somebody else launches a collective, of which one may have begun.
   void check_no_launch(const char *call);
+  // Code is launched, which the driver loads the first time on each device: that may wait for the device.
+  void use_code(uint64_t code, CUstream_st *stream, const char *what);
   void fault(int device, cudaError_t error, const std::string &what);
 };
 
@@ -188,6 +193,7 @@ struct CUgraph_st {
 
 struct CUgraphExec_st {
   std::shared_ptr<const CUgraph_st> graph;
+  bool uploaded = false;
 };
 
 namespace cudasim {

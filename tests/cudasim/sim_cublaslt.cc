@@ -53,7 +53,7 @@ static_assert(sizeof(Preference) <= sizeof(cublasLtMatmulPreferenceOpaque_t));
 struct Algorithm {
   uint32_t alignments[4];
   uint64_t workspace, mark;
-  uint32_t rounds_parts;
+  uint32_t rounds_parts, bias_alignment;
 };
 constexpr uint64_t kMark = 0x6375626c61736c74;
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
@@ -134,6 +134,16 @@ bool fit(const Description &d, const Matrix &a, const Matrix &b, const Matrix &c
          b.count == c.count;
 }
 
+// One kernel for all of these; odd, which no address of code is.
+uint64_t code_of(const Description &d, const Matrix &a, const Matrix &b, const Matrix &c, const Algorithm &algorithm) {
+  uint64_t code = 0;
+  for (const auto part : {uint64_t(d.compute), uint64_t(d.transpose_a), uint64_t(d.transpose_b), uint64_t(d.epilogue),
+                          uint64_t(a.type), uint64_t(b.type), uint64_t(c.type), uint64_t(algorithm.alignments[0])}) {
+    code = code * 1021 + part;
+  }
+  return 2 * code + 1;
+}
+
 struct Product {
   Description d;
   Matrix a, b, c;
@@ -199,6 +209,8 @@ void cudasim_refuse_epilogues(int refuse) { refuses_epilogues = refuse != 0; }
 int cudasim_num_cublas_handles(void) { return num_handles; }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
+  const Call call("cublasLtCreate", Call::kNothing);
+  sim().check_no_launch("cublasLtCreate");
   ++num_handles;
   *handle = reinterpret_cast<cublasLtHandle_t>(new int(0));
   return CUBLAS_STATUS_SUCCESS;
@@ -272,6 +284,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulPreference_t given, int wanted,
                                               cublasLtMatmulHeuristicResult_t *results, int *found) {
   *found = 0;
+  const Call call("cublasLtMatmulAlgoGetHeuristic", Call::kNothing);
+  sim().check_no_launch("cublasLtMatmulAlgoGetHeuristic");
   const auto &d = *reinterpret_cast<const Description *>(description);
   const auto &ma = *reinterpret_cast<const Matrix *>(a), &mb = *reinterpret_cast<const Matrix *>(b),
              &mc = *reinterpret_cast<const Matrix *>(c);
@@ -288,6 +302,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   algorithm.mark = kMark;
   constexpr uint32_t kRounding = CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
   algorithm.rounds_parts = (preference.reductions & kRounding) != 0;
+  const auto bias = reinterpret_cast<uintptr_t>(d.bias);
+  algorithm.bias_alignment = uint32_t(std::min<uintptr_t>(bias & -bias, 256));
   results[0] = {};
   std::memcpy(&results[0].algo, &algorithm, sizeof algorithm);
   results[0].workspaceSize = algorithm.workspace;
@@ -328,11 +344,16 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     sim().report("cublasLtMatmul: an array is not aligned as its algorithm was told");
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
+  if (product.d.bias && reinterpret_cast<uintptr_t>(product.d.bias) % algorithm.bias_alignment != 0) {
+    sim().report("cublasLtMatmul: the bias is not aligned as that was by which its algorithm was found");
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
   if (workspace_bytes < algorithm.workspace || (algorithm.workspace && !workspace) ||
       reinterpret_cast<uintptr_t>(workspace) % 256 != 0) {
     sim().report("cublasLtMatmul: the workspace is too small, or not aligned");
     return CUBLAS_STATUS_INVALID_VALUE;
   }
+  sim().use_code(code_of(product.d, product.a, product.b, product.c, algorithm), stream, "a product");
   ++sim().num_launches;
   sim().enqueue(stream, {"a product", [product] { product.run(); }});
   return CUBLAS_STATUS_SUCCESS;

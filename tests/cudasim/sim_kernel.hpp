@@ -61,8 +61,9 @@ void note_arguments(const T &value, int number, std::vector<Argument> *all) {
   }
 }
 
-cudaError_t enqueue_kernel(const cudaLaunchConfig_t &config, const char *kernel, std::function<void()> one_thread,
-                           std::vector<Argument> arguments, size_t argument_bytes);
+// `code` tells one kernel from another.
+cudaError_t enqueue_kernel(const cudaLaunchConfig_t &config, const void *code, const char *kernel,
+                           std::function<void()> one_thread, std::vector<Argument> arguments, size_t argument_bytes);
 
 template <typename... Params, typename... Args>
 cudaError_t launch_kernel(const cudaLaunchConfig_t *config, void (*kernel)(Params...), Args &&...args) {
@@ -72,8 +73,8 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t *config, void (*kernel)(Param
   std::apply([&](const Params &...value) { (note_arguments(value, number++, &arguments), ...); }, values);
   // The members of the pack are in the name of this function.
   return enqueue_kernel(
-      *config, __PRETTY_FUNCTION__, [kernel, values] { std::apply(kernel, values); }, std::move(arguments),
-      (sizeof(Params) + ... + 0));
+      *config, reinterpret_cast<const void *>(kernel), __PRETTY_FUNCTION__,
+      [kernel, values] { std::apply(kernel, values); }, std::move(arguments), (sizeof(Params) + ... + 0));
 }
 
 template <typename T>

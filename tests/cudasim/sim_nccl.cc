@@ -154,6 +154,8 @@ ncclResult_t ncclGetVersion(int *version) {
 const char *ncclGetErrorString(ncclResult_t result) { return result == ncclSuccess ? "no error" : "invalid usage"; }
 
 ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *devices) {
+  const std::lock_guard<std::mutex> lock(sim().mutex);
+  sim().check_no_launch("ncclCommInitAll");
   const auto clique = std::make_shared<Clique>();
   clique->posted.resize(size_t(count));
   for (int i = 0; i < count; ++i) {
@@ -166,6 +168,8 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *devices) {
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  const std::lock_guard<std::mutex> lock(sim().mutex);
+  sim().check_no_launch("ncclCommDestroy");
   delete comm;
   return ncclSuccess;
 }

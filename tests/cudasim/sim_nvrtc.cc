@@ -144,8 +144,9 @@ CUresult cuModuleUnload(CUmodule module) {
 }
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
   static std::vector<std::unique_ptr<CUfunc_st>> all;  // as long as their modules, or longer
-  const Call call("cuModuleGetFunction", Call::kContext);
+  const Call call("cuModuleGetFunction", Call::kContext, true);
   if (call.refused) return CUDA_ERROR_NOT_INITIALIZED;
+  sim().check_no_launch("cuModuleGetFunction");
   const auto kernel = reinterpret_cast<void (*)(cohort::FusedArrays)>(dlsym(module->library, name));
   if (!kernel) return CUDA_ERROR_NOT_FOUND;
   all.push_back(std::unique_ptr<CUfunc_st>(
@@ -170,7 +171,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned blocks_x, unsigned blocks_
     std::memcpy(kernel.place, place, sizeof place);
     kernel.kernel(arrays);
   };
-  const cudaError_t status = enqueue_kernel(config, "compiled", one_thread, noted, sizeof arrays);
+  const cudaError_t status = enqueue_kernel(config, function, "compiled", one_thread, noted, sizeof arrays);
   return status == cudaSuccess ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
 }
 

@@ -154,22 +154,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
   const Call call("cudaDeviceGetAttribute", Call::kNothing);
   if (call.refused) return call.result(call.refused);
   if (device < 0 || device >= sim().num_devices) return call.result(cudaErrorInvalidDevice);
-  switch (attribute) {
-    case cudaDevAttrMultiProcessorCount:
-      return *value = 132, cudaSuccess;
-    case cudaDevAttrComputeCapabilityMajor:
-      return *value = 9, cudaSuccess;
-    case cudaDevAttrComputeCapabilityMinor:
-      return *value = 0, cudaSuccess;
-    case cudaDevAttrClockRate:
-      return *value = 1980000, cudaSuccess;
-    case cudaDevAttrMemoryClockRate:
-      return *value = 2619000, cudaSuccess;
-    case cudaDevAttrGlobalMemoryBusWidth:
-      return *value = 5120, cudaSuccess;
-    default:
-      return call.result(cudaErrorInvalidValue);
-  }
+  const auto known = sim().attributes.find(attribute);
+  if (known == sim().attributes.end()) return call.result(cudaErrorInvalidValue);
+  *value = known->second;
+  return cudaSuccess;
 }
 
 CUresult cuInit(unsigned) { return getpid() == sim().process ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED; }
@@ -323,6 +311,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const cudaMemPoolProps *props
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
   const Call call("cudaMemPoolDestroy", Call::kNothing);
   if (call.refused) return call.result(call.refused);
+  sim().check_no_launch("cudaMemPoolDestroy");
   for (auto &block : sim().blocks)
     if (block.second.pool == pool) block.second.pool = nullptr;
   delete pool;
@@ -658,6 +647,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *made, cudaGraph_t graph, unsig
   const Call call("cudaGraphInstantiate", kPlain);
   if (call.refused) return call.result(call.refused);
   if (!sim().captured.count(graph)) return call.result(cudaErrorInvalidValue);
+  sim().check_no_launch("cudaGraphInstantiate");
   auto copy = std::make_shared<CUgraph_st>(*graph);
   for (size_t i = 0; i < copy->nodes.size(); ++i)
     for (const size_t earlier : copy->nodes[i].after) copy->nodes[earlier].before.push_back(i);
@@ -679,8 +669,18 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
   const Call call("cudaGraphExecDestroy", Call::kNothing);
   if (call.refused) return call.result(call.refused);
   if (sim().graphs.erase(graph) == 0) return call.result(cudaErrorInvalidValue);
+  sim().check_no_launch("cudaGraphExecDestroy");
   if (graph->graph.use_count() > 1) sim().report("cudaGraphExecDestroy of a graph that has not been done");
   delete graph;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t graph, cudaStream_t stream) {
+  const Call call("cudaGraphUpload", kPlain);
+  if (call.refused) return call.result(call.refused);
+  if (!knows(stream) || !sim().graphs.count(graph)) return call.result(cudaErrorInvalidResourceHandle);
+  sim().check_no_launch("cudaGraphUpload");
+  graph->uploaded = true;
   return cudaSuccess;
 }
 
@@ -693,6 +693,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
     sim().spoil(*stream, "cudaGraphLaunch into a stream that is captured");
     return call.result(cudaErrorStreamCaptureUnsupported);
   }
+  if (!graph->uploaded) sim().check_no_launch("cudaGraphLaunch, which uploads the graph,");
+  graph->uploaded = true;
   ++sim().num_launches;
   ++sim().num_replays;
   Op op{"a graph"};

@@ -38,6 +38,7 @@ Simulator::Simulator() : process(getpid()) {
   random.seed(seed);
   lazy = seed % 2 == 0;
   peers = seed / 2 % 2 == 0;
+  be_machine(90, 132, 1980000, 2619000, 5120);
   kernels_are_empty = number_from("CUDASIM_EMPTY", 0) != 0;
   break_at = number_from("CUDASIM_BREAK", 0);
   take_faults();  // for the host's, too, as long as nobody else wants them
@@ -56,6 +57,15 @@ CUctx_st *primary_context(int device) {
   return on.primary;
 }
 
+void Simulator::be_machine(int capability, int units, int clock, int memory_clock, int bus_bits) {
+  attributes = {{cudaDevAttrComputeCapabilityMajor, capability / 10},
+                {cudaDevAttrComputeCapabilityMinor, capability % 10},
+                {cudaDevAttrMultiProcessorCount, units},
+                {cudaDevAttrClockRate, clock},
+                {cudaDevAttrMemoryClockRate, memory_clock},
+                {cudaDevAttrGlobalMemoryBusWidth, bus_bits}};
+}
+
 void Simulator::report(const std::string &what) {
   std::fprintf(stderr, "cudasim: %s\n", what.c_str());
   reports += what + "\n";
@@ -64,6 +74,13 @@ void Simulator::report(const std::string &what) {
 void Simulator::check_no_launch(const char *call) {
   if (launching == std::thread::id() || launching == std::this_thread::get_id()) return;
   report(std::string(call) + " while another thread launches a collective: both may wait for ever");
+}
+
+void Simulator::use_code(uint64_t code, CUstream_st *stream, const char *what) {
+  if (!used_code.emplace(stream->context->device, code).second) return;
+  const std::string loading = std::string(what) + " is loaded";
+  check_no_launch(loading.c_str());
+  if (stream->capture) spoil(*stream, loading + " while its stream is captured");
 }
 
 void Simulator::fault(int device, cudaError_t error, const std::string &what) {
@@ -261,6 +278,11 @@ void cudasim_seed(uint64_t seed) {
   const Lock lock(sim().mutex);
   sim().random.seed(seed);
   sim().lazy = seed % 2 == 0;
+}
+
+void cudasim_set_machine(int capability, int units, int clock, int memory_clock, int bus_bits) {
+  const Lock lock(sim().mutex);
+  sim().be_machine(capability, units, clock, memory_clock, bus_bits);
 }
 
 void cudasim_fail_call(uint64_t nth, int error) {

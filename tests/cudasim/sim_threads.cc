@@ -379,8 +379,8 @@ void check_vector(const void *address, size_t bytes) {
   stop("a load or store of " + std::to_string(bytes) + " bytes at " + in_words(address) + " is misaligned");
 }
 
-cudaError_t enqueue_kernel(const cudaLaunchConfig_t &config, const char *kernel, std::function<void()> one_thread,
-                           std::vector<Argument> arguments, size_t argument_bytes) {
+cudaError_t enqueue_kernel(const cudaLaunchConfig_t &config, const void *code, const char *kernel,
+                           std::function<void()> one_thread, std::vector<Argument> arguments, size_t argument_bytes) {
   const Call call("cudaLaunchKernelEx", Call::kContext);
   if (call.refused) return call.result(call.refused);
   const dim3 &block = config.blockDim, &grid = config.gridDim;
@@ -393,6 +393,7 @@ cudaError_t enqueue_kernel(const cudaLaunchConfig_t &config, const char *kernel,
   if (!config.stream || !sim().streams.count(config.stream) || config.stream->context != call.context) {
     return call.result(cudaErrorInvalidResourceHandle);
   }
+  sim().use_code(reinterpret_cast<uintptr_t>(code), config.stream, "a kernel");
   ++sim().num_launches;
   Op op;
   op.what = "a kernel";

@@ -153,6 +153,20 @@ TEST(a_product_whose_bias_the_library_refuses_is_added_to_apart) {
   CHECK(CONTROL(cudasim_num_cublas_handles)() <= 4);
 }
 
+// Its algorithm is found before it is known where the bias lies.
+TEST(a_bias_may_begin_anywhere_in_an_array) {
+  for (const int64_t first : {0, 4, 5}) {
+    std::vector<NDArray> results;
+    for (const Context &context : {kCpu, kGpu0}) {
+      const NDArray bias = random_on(context, {16}, 3).slice(first, first + 6);
+      const std::vector<NDArray> inputs{random_on(context, {3, 8}, 1), random_on(context, {6, 8}, 2), bias};
+      results.push_back(invoke("FullyConnected", {{"num_hidden", "6"}}, inputs, {}, context)[0]);
+    }
+    same("output", results[1], results[0]);
+  }
+  CHECK_EQ(std::string(CONTROL(cudasim_reports)()), "");
+}
+
 // The library may cut the depth into parts.
 TEST(a_sum_of_products_of_16_bits_is_not_rounded_on_its_way) {
   const auto wide_to = [](const Shape &shape, const std::vector<float> &numbers, Dtype dtype) {
@@ -601,6 +615,20 @@ TEST(steps_are_shown_beside_what_the_device_can_do) {
   bound.exec->forward(false);
   const std::string text = bound.exec->debug_text();
   CHECK(text.find("FullyConnected 'node' by cublaslt: 134.218 MFLOP, 4.719 MB, 2.01 us by flops") != std::string::npos);
+}
+
+// Of a B200: 75 Tflop/s, 2.25 Pflop/s at the lower clock of those units, 8 TB/s.
+TEST(what_a_blackwell_device_can_do_is_known) {
+  const auto be = CONTROL(cudasim_set_machine);
+  const auto now = [] { return get_device(kGpu1)->rates(1); };
+  const MachineRates before = now();
+  be(100, 148, 1980000, 3996000, 8192);
+  const MachineRates rates = now();
+  be(90, 132, 1980000, 2619000, 5120);
+  CHECK_NEAR(rates.flops_per_s / 1e12, 75.0, 0.05);
+  CHECK_NEAR(rates.narrow_flops_per_s / 1e15 * 1860 / 1980, 2.25, 0.01);
+  CHECK_NEAR(rates.bytes_per_s / 1e12, 8.18, 0.01);
+  CHECK_EQ(now().flops_per_s, before.flops_per_s);
 }
 
 TEST(a_forked_child_is_refused) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -13,7 +14,9 @@
 #include "base/settings.hpp"
 #include "cuda_control.hpp"
 #include "device/recording.hpp"
+#include "executor/invoke.hpp"
 #include "group/group.hpp"
+#include "op/pointwise.hpp"
 #include "support/unit.hpp"
 
 using namespace cohort;
@@ -213,14 +216,13 @@ TEST(several_groups_sum_over_the_same_devices_at_once) {
   CHECK_EQ(std::string(reports()), std::string());
 }
 
-// Which may wait for a device, and holds up the launch of a sum that the device waits for.
-TEST(memory_is_not_pinned_while_a_sum_is_given_to_several_devices) {
+// What may wait for a device holds up the launch of a sum that the device waits for. elsewhere(i), on another thread,
+// says whether it has more.
+void does_not_come_between_the_launches_of_a_sum(const std::function<bool(size_t)> &elsewhere) {
   reports();
   std::atomic<bool> ended{false};
   std::thread other([&] {
-    const std::shared_ptr<Device> device = get_device(gpus({0})[0]);
-    std::vector<std::shared_ptr<void>> pinned;
-    while (!ended && pinned.size() < 5000) pinned.push_back(device->host_memory(1));
+    for (size_t i = 0; !ended && elsewhere(i);) ++i;
   });
   const auto group = group_on(gpus({0, 1, 2}));
   train(*group, sgd(), UpdateMode::kOnStore, 30);
@@ -228,6 +230,39 @@ TEST(memory_is_not_pinned_while_a_sum_is_given_to_several_devices) {
   ended = true;
   other.join();
   CHECK_EQ(std::string(reports()), "");
+}
+
+TEST(memory_is_not_pinned_while_a_sum_is_given_to_several_devices) {
+  const std::shared_ptr<Device> device = get_device(gpus({0})[0]);
+  std::vector<std::shared_ptr<void>> pinned;
+  does_not_come_between_the_launches_of_a_sum([&](size_t i) {
+    pinned.push_back(device->host_memory(1));
+    return i < 5000;
+  });
+}
+
+TEST(code_is_not_loaded_while_a_sum_is_given_to_several_devices) {
+  std::vector<const PointwiseRule *> rules;
+  for (const auto &rule : pointwise_rules())
+    if (!rule->numbers) rules.push_back(rule.get());
+  does_not_come_between_the_launches_of_a_sum([&](size_t i) {
+    for (const Context &context : gpus({0, 1, 2})) {
+      const NDArray x = NDArray::create(Shape{2, 2}, i % 2 ? Dtype::kFloat64 : Dtype::kFloat32, context);
+      x.fill(0.5);
+      const std::vector<NDArray> y =
+          invoke(rules[i / 2]->name, {}, std::vector<NDArray>(size_t(rules[i / 2]->num_inputs), x), {}, context);
+      invoke("dot", {{"transpose_a", std::to_string(i % 2)}, {"transpose_b", std::to_string(i / 2 % 2)}}, {x, x}, {},
+             context);
+    }
+    return i + 1 < 2 * rules.size();
+  });
+}
+
+TEST(graphs_and_communicators_are_not_made_while_a_sum_is_given_to_several_devices) {
+  does_not_come_between_the_launches_of_a_sum([](size_t i) {
+    train(*group_on(gpus({int(i % 3), 3})), sgd(), UpdateMode::kOnStore, 4);
+    return true;
+  });
 }
 
 TEST(sums_begin_in_backward_where_the_ones_before_were_wanted) {

@@ -165,6 +165,7 @@ void launch_add(const float *x, float *y, int64_t count, const On &on) {
 
 // Of what the first writes, the second reads.
 cudaGraphExec_t graph_of_two(const float *x, float *y, const On &on) {
+  launch_add(x, y, 8, on);  // loads it
   CUDA_CHECK(cudaStreamBeginCapture(on.stream, cudaStreamCaptureModeThreadLocal));
   launch_add(x, y, 8, on);
   launch_add(y, y, 8, on);
@@ -625,6 +626,26 @@ TEST(what_a_capture_forbids_spoils_it) {
   launch(read_unwritten, {dim3(1), dim3(32)}, beside.stream, static_cast<float *>(nullptr));
   CHECK(cudaStreamEndCapture(on.stream, &graph) == cudaErrorStreamCaptureUnjoined);
   CUDA_CHECK(cudaEventDestroy(begun));
+}
+
+// The driver loads it when it is first launched, and may wait for the device then.
+__global__ void launched_in_a_capture(float *y) { y[threadIdx.x] = 1; }
+
+TEST(code_that_is_launched_for_the_first_time_in_a_capture_spoils_it) {
+  const On on;
+  float *const y = on_device(32);
+  const auto capture = [&] {
+    cudaGraph_t graph = nullptr;
+    CUDA_CHECK(cudaStreamBeginCapture(on.stream, cudaStreamCaptureModeThreadLocal));
+    launch(launched_in_a_capture, {dim3(1), dim3(32)}, on.stream, y);
+    const cudaError_t status = cudaStreamEndCapture(on.stream, &graph);
+    if (graph) CUDA_CHECK(cudaGraphDestroy(graph));
+    return status;
+  };
+  CHECK(capture() == cudaErrorStreamCaptureInvalidated);
+  CHECK(reported("a kernel is loaded while its stream is captured"));
+  CHECK(capture() == cudaSuccess);
+  CUDA_CHECK(cudaFree(y));
 }
 
 TEST(a_wait_for_what_never_comes_is_reported) {
