@@ -158,13 +158,17 @@ class Normalises {
     });
   }
 
+  // Where gamma and beta are; gamma is null where it counts as 1.
+  const C *gamma(const Args &args) const { return attrs_.fix_gamma ? nullptr : args.in<C>(1); }
+  const C *beta(const Args &args) const { return args.in<C>(2); }
+
   // mask: what a relu lets through; null: nobody asks.
-  void normalise(const Args &args, const Lane &lane, const C *mean, const C *variance, uint8_t *mask) const {
+  void normalise(const Args &args, const Lane &lane, const C *mean, const C *variance, const C *gamma, const C *beta,
+                 uint8_t *mask) const {
     const Extent e = e_;
     const bool relu = relu_;
     const C eps = C(attrs_.eps);
     const Elements x = elements_of(args.inputs[0], dtype_), y = elements_of(args.outputs[0], dtype_);
-    const C *const gamma = attrs_.fix_gamma ? nullptr : args.in<C>(1), *const beta = args.in<C>(2);
     for_each(lane, e.size(), [=] __device__(int64_t i) {
       const int64_t c = e.channel_of(i);
       const C scale = (gamma ? gamma[c] : C(1)) / std::sqrt(variance[c] + eps);

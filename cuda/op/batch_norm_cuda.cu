@@ -3,9 +3,10 @@
 // device's own batch or by moving ones.
 //
 // Inputs data, gamma, beta, moving mean, moving variance; outputs result, mean, 1 / sqrt(variance + eps). Saved are
-// mean and variance.
+// mean, variance, gamma and beta.
 #include "cuda/op/batch_norm.cuh"
 #include "device/kernel_table.hpp"
+#include "device/restoring.hpp"
 
 namespace cohort {
 namespace {
@@ -29,7 +30,7 @@ struct MovingMoments {
 
 // C: type of statistics and parameters, float of 16-bit data.
 template <typename C>
-class BatchNormCuda final : public Kernel {
+class BatchNormCuda final : public RestoringKernel {
  public:
   BatchNormCuda(StepSpec &spec, bool relu)
       : normalises_(spec, relu),
@@ -38,9 +39,8 @@ class BatchNormCuda final : public Kernel {
         global_(is_global(spec)),
         relu_(relu) {
     const Extent &e = normalises_.extent();
-    const size_t statistics = size_t(e.channels) * 2 * sizeof(double);
-    if (keeps_) spec.saved_bytes = statistics + (relu_ ? size_t(e.size()) : 0);
-    spec.scratch_bytes = (keeps_ ? 0 : statistics) + size_t(e.channels * parts_) * sizeof(C);
+    if (keeps_) spec.saved_bytes = vectors(e) + (relu_ ? size_t(e.size()) : 0);
+    spec.scratch_bytes = (keeps_ ? 0 : vectors(e)) + size_t(e.channels * parts_) * sizeof(C);
   }
 
   void run(const Args &args, const Lane &lane) const override {
@@ -49,8 +49,7 @@ class BatchNormCuda final : public Kernel {
     if (global_) {
       normalises_.publish(args, lane, mean, variance, MovingMoments<C>{args.in<C>(3), args.in<C>(4)});
     } else {
-      C *const sums =
-          static_cast<C *>(args.scratch) + (keeps_ ? 0 : 2 * e.channels * int64_t(sizeof(double) / sizeof(C)));
+      C *const sums = reinterpret_cast<C *>(static_cast<char *>(args.scratch) + (keeps_ ? 0 : vectors(e)));
       const Elements x = elements_of(args.inputs[0], normalises_.dtype());
       const C count = C(e.each());
       const int64_t parts = parts_;
@@ -60,14 +59,26 @@ class BatchNormCuda final : public Kernel {
       sum_channels<C, 1>(lane, e, parts, sums, SquaredDistances<C>{x, mean});
       normalises_.publish(args, lane, mean, variance, MomentsOfParts<C>{sums, mean, parts, count});
     }
-    normalises_.normalise(args, lane, mean, variance, keeps_ && relu_ ? mask_in(args.saved, e) : nullptr);
+    const C *const gamma = normalises_.gamma(args), *const beta = normalises_.beta(args);
+    if (keeps_) {
+      for_each(lane, e.channels, [=] __device__(int64_t c) {
+        variance[e.channels + c] = gamma ? gamma[c] : C(1);
+        variance[2 * e.channels + c] = beta[c];
+      });
+    }
+    normalises_.normalise(args, lane, mean, variance, gamma, beta, keeps_ && relu_ ? mask_in(args.saved, e) : nullptr);
+  }
+  void restore(const Args &args, const Lane &lane) const override {
+    const int64_t channels = normalises_.extent().channels;
+    const C *const mean = static_cast<const C *>(args.saved), *const variance = mean + channels;
+    normalises_.normalise(args, lane, mean, variance, variance + channels, variance + 2 * channels, nullptr);
   }
 
-  static uint8_t *mask_in(void *saved, const Extent &e) {
-    return static_cast<uint8_t *>(saved) + size_t(e.channels) * 2 * sizeof(double);
-  }
+  static uint8_t *mask_in(void *saved, const Extent &e) { return static_cast<uint8_t *>(saved) + vectors(e); }
 
  private:
+  static size_t vectors(const Extent &e) { return size_t(e.channels) * 4 * sizeof(double); }
+
   const Normalises<C> normalises_;
   const int64_t parts_;
   const bool keeps_, global_, relu_;

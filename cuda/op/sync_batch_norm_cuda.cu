@@ -101,7 +101,7 @@ class SyncBatchNormCuda final : public SharesStatistics {
   void run(const Args &args, const Lane &lane) const override {
     C *const mean = static_cast<C *>(args.saved), *const variance = mean + normalises_.extent().channels;
     normalises_.publish(args, lane, mean, variance, MomentsOfAll<C>{blocks.take(args, lane)});
-    normalises_.normalise(args, lane, mean, variance, nullptr);
+    normalises_.normalise(args, lane, mean, variance, normalises_.gamma(args), normalises_.beta(args), nullptr);
   }
 
  private:
