@@ -217,7 +217,9 @@ class Executor(Handle):
         kept.append(set_names(options, "shared_arg_names", shared_arg_names))
         pool = None if shared_buffer is None else Arrays.of(shared_buffer, "shared_buffer")
         kept.append(
-            set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32, recompute)
+            set_work(
+                options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32, recompute
+            )
         )
         cls._common(options, shared_exec, calibration)
         options.shared_data = None if pool is None else pool.handle
@@ -261,7 +263,9 @@ class Executor(Handle):
         options = options_of(_abi.cohort_executor_options, lib.cohort_executor_options_init)
         kept = [set_ctx_groups(options, group2ctx)]
         kept.append(
-            set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32, recompute)
+            set_work(
+                options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32, recompute
+            )
         )
         cls._common(options, shared_exec, calibration)
         made = out_handle(

@@ -349,7 +349,17 @@ class DataParallelExecutorGroup(GroupBase):
             set_loss_scale_options(options, loss_scale, loss_scale_window)
             options.gradient_sum_dtype = dtype_code(gradient_sum_dtype)
             return [
-                set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32, recompute),
+                set_work(
+                    options,
+                    seed,
+                    num_threads,
+                    compute_dtype,
+                    float32_names,
+                    narrow_names,
+                    backward_once,
+                    tf32,
+                    recompute,
+                ),
                 set_params_options(options, arg_params, aux_params),
                 set_workload(options, workload),
                 set_slices(options, slices),

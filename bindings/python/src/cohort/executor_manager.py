@@ -304,7 +304,9 @@ class DataParallelExecutorManager(Handle):
         options = options_of(_abi.cohort_manager_options, lib.cohort_manager_options_init)
         kept = [set_workload(options, work_load_list), set_names(options, "state_names", state_names)]
         kept.append(
-            set_work(options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32, recompute)
+            set_work(
+                options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32, recompute
+            )
         )
         set_loss_scale_options(options, loss_scale, loss_scale_window)
         options.gradient_sum_dtype = dtype_code(gradient_sum_dtype)
