@@ -241,11 +241,11 @@ COHORT_HOST_DEVICE inline double polynomial(const double (&c)[kCount], double x)
   return sum;
 }
 
-// log x of a normal, positive, finite x, to an unit in the last place: x = 2^e m with sqrt(1/2) <= m < sqrt(2), and
+// log x of a normal, positive, finite x, to a unit in the last place: x = 2^e m with sqrt(1/2) <= m < sqrt(2), and
 // log m = 2 artanh s with s = (m - 1) / (m + 1), by its series.
 COHORT_HOST_DEVICE inline double wide_log_of(double x) {
 #ifdef __CUDA_ARCH__
-  return log(x);
+  return std::log(x);
 #else
   const uint64_t kRoot = 0x3fe6a09e667f3bcdu, kOne = 0x3ff0000000000000u, kLow = 0x000fffffffffffffu;
   const uint64_t shifted = wide_bits_of(x) + (kOne - kRoot);  // the exponent, with its bias, above the fraction
@@ -261,7 +261,7 @@ COHORT_HOST_DEVICE inline double wide_log_of(double x) {
 // e^x where it is normal.
 COHORT_HOST_DEVICE inline double wide_exp_of(double x) {
 #ifdef __CUDA_ARCH__
-  return exp(x);
+  return std::exp(x);
 #else
   const double kRound = 6755399441055744.0;  // 1.5 * 2^52: leaves n in the lowest bits of the sum
   const double shifted = x * 1.44269504088896340736 + kRound, n = shifted - kRound;
