@@ -122,14 +122,10 @@ func (s *settings) bind(c *scratch, symbol *Symbol, make func(raw *C.cohort_symb
 		return symbol.on(func(of *C.cohort_symbol) *C.cohort_error { return make(of, &raw) })
 	}
 	var shared *turn
-	var err error
 	if s.sharedExecutor != nil {
 		shared = s.sharedExecutor.turn
-		err = taking([]*turn{shared}, "executor", run)
-	} else {
-		err = run()
 	}
-	if err != nil {
+	if err := taking(s.turns(shared), "executor", run); err != nil {
 		return nil, err
 	}
 	return newExecutor(raw, shared), nil
@@ -347,7 +343,8 @@ func (e *Executor) Memory() (MemoryInfo, error) {
 	return memoryInfoOf(info), err
 }
 
-// DebugText is the plan as text.
+// DebugText is the plan as text: the nodes, then the steps of the pass that ran last, each with what it computes and moves, the least time
+// that the machine would take for it, and the mean time that it took while a Trace ran.
 func (e *Executor) DebugText() (found string, err error) {
 	err = e.on(func(raw *C.cohort_executor) *C.cohort_error {
 		var text *C.char

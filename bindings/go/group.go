@@ -28,11 +28,11 @@ func adoptGroup(raw *C.cohort_group, symbol *Symbol, numContexts int, turn *turn
 
 // NewGroup binds a network on contexts. Options: WithWorkload, WithRounding, WithSlices, WithParams, WithFixedParams, WithStates,
 // WithGradReq, WithGradReqs, WithGradReqList, ForInference, InputsNeedGrad, WithSharedGroup, WithCtxGroup,
-// WithCompute, BackwardOnce, WithThreads, WithSeed.
+// WithCompute, BackwardOnce, WithThreads, WithSeed, WithGivenParams.
 func NewGroup(symbol *Symbol, contexts []Context, data, label []Desc, options ...Option) (*Group, error) {
 	s, err := settingsOf("NewGroup", options, "WithWorkload", "WithRounding", "WithSlices", "WithParams", "WithFixedParams",
 		"WithStates", "WithGradReq", "WithGradReqs", "WithGradReqList", "ForInference", "InputsNeedGrad", "WithSharedGroup",
-		"WithCtxGroup", "WithCompute", "BackwardOnce", "WithThreads", "WithSeed")
+		"WithCtxGroup", "WithCompute", "BackwardOnce", "WithThreads", "WithSeed", "WithGivenParams")
 	if err != nil {
 		return nil, err
 	}
@@ -54,11 +54,8 @@ func NewGroup(symbol *Symbol, contexts []Context, data, label []Desc, options ..
 	var shared *turn
 	if s.sharedGroup != nil {
 		shared = s.sharedGroup.turn
-		err = taking([]*turn{shared}, "group", run)
-	} else {
-		err = run()
 	}
-	if err != nil {
+	if err := taking(s.turns(shared), "group", run); err != nil {
 		kept.Close()
 		return nil, err
 	}

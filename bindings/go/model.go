@@ -15,6 +15,16 @@ import (
 
 // LoadCheckpoint reads symbol, parameters and auxiliary states of PREFIX-symbol.json and PREFIX-0007.params, MXNet's two files.
 func LoadCheckpoint(prefix string, epoch int) (symbol *Symbol, args, aux Params, err error) {
+	return checkpoint(prefix, epoch, false)
+}
+
+// MapCheckpoint does so with large arrays in a mapping of the file, which are read when they are used. As long as they live, the file must
+// not be changed or cut short in place.
+func MapCheckpoint(prefix string, epoch int) (symbol *Symbol, args, aux Params, err error) {
+	return checkpoint(prefix, epoch, true)
+}
+
+func checkpoint(prefix string, epoch int, mapped bool) (symbol *Symbol, args, aux Params, err error) {
 	var c scratch
 	defer c.end()
 	from := c.text(prefix, "prefix")
@@ -24,6 +34,9 @@ func LoadCheckpoint(prefix string, epoch int) (symbol *Symbol, args, aux Params,
 	var raw *C.cohort_symbol
 	var lists [2]*C.cohort_arrays
 	if err := call(func() *C.cohort_error {
+		if mapped {
+			return C.cohort_checkpoint_map(from, C.int32_t(clamp(epoch)), &raw, &lists[0], &lists[1])
+		}
 		return C.cohort_checkpoint_load(from, C.int32_t(clamp(epoch)), &raw, &lists[0], &lists[1])
 	}); err != nil {
 		return nil, nil, nil, err
@@ -60,6 +73,7 @@ type Predictor struct {
 	args    Params
 	aux     Params
 	inputs  []string
+	options []Option
 
 	mutex  sync.Mutex             // guards the rest
 	idle   map[string][]*Executor // by shapes
@@ -110,6 +124,25 @@ func NewPredictor(symbol *Symbol, args, aux Params, context Context, inputs ...s
 	return made, nil
 }
 
+// With makes another predictor on the same parameters, with other settings: WithCompute, WithThreads. An executor of these is bound when it
+// is first asked.
+func (p *Predictor) With(options ...Option) (*Predictor, error) {
+	if _, err := settingsOf("With", options, "WithCompute", "WithThreads"); err != nil {
+		return nil, err
+	}
+	p.mutex.Lock()
+	closed := p.closed
+	p.mutex.Unlock()
+	if closed {
+		return nil, closedError("predictor")
+	}
+	made, err := NewPredictor(p.symbol, p.args, p.aux, p.context, p.inputs...)
+	if err == nil {
+		made.options = append(append([]Option{}, p.options...), options...)
+	}
+	return made, err
+}
+
 // here puts handles on arrays of a context, or copies there, into a map.
 func here(to, from Params, context Context) error {
 	for name, array := range from {
@@ -150,33 +183,46 @@ func (p *Predictor) Close() error {
 }
 
 // Predict gives the outputs for inputs by name; they are the caller's.
-func (p *Predictor) Predict(inputs Params) ([]*NDArray, error) {
+func (p *Predictor) Predict(inputs Params) (outputs []*NDArray, err error) {
+	err = p.loaded(inputs, func(executor *Executor) error {
+		outputs, err = ask(executor)
+		return err
+	})
+	return outputs, err
+}
+
+// Observe shows a calibration what the network computes of these inputs. It is to compute in float32.
+func (p *Predictor) Observe(calibration *Calibration, inputs Params) error {
+	return p.loaded(inputs, func(executor *Executor) error { return calibration.Observe(executor) })
+}
+
+// loaded uses an executor that has these inputs.
+func (p *Predictor) loaded(inputs Params, use func(executor *Executor) error) error {
 	shapes := map[string][]int{}
 	var key strings.Builder
 	for _, name := range p.inputs {
 		if inputs[name] == nil {
-			return nil, newError(ErrorClassInvalidArgument, name, "inputs: '%s' is missing", name)
+			return newError(ErrorClassInvalidArgument, name, "inputs: '%s' is missing", name)
 		}
 		shape, err := inputs[name].Shape()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		shapes[name] = shape
 		fmt.Fprint(&key, name, shape)
 	}
 	executor, err := p.take(key.String(), shapes)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	outputs, err := ask(executor, inputs)
-	p.giveBack(key.String(), executor)
-	return outputs, err
+	defer p.giveBack(key.String(), executor)
+	if err := executor.SetInputs(inputs); err != nil {
+		return err
+	}
+	return use(executor)
 }
 
-func ask(executor *Executor, inputs Params) ([]*NDArray, error) {
-	if err := executor.SetInputs(inputs); err != nil {
-		return nil, err
-	}
+func ask(executor *Executor) ([]*NDArray, error) {
 	if err := executor.Forward(false); err != nil {
 		return nil, err
 	}
@@ -310,5 +356,5 @@ func (p *Predictor) bind(shapes map[string][]int) (*Executor, error) {
 		}
 		args[desc.Name], own[desc.Name] = array, array
 	}
-	return Bind(p.symbol, p.context, args, nil, aux, WithGradReq(GradReqNull))
+	return Bind(p.symbol, p.context, args, nil, aux, append([]Option{WithGradReq(GradReqNull)}, p.options...)...)
 }

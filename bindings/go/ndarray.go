@@ -313,15 +313,34 @@ func Concat(axis int, arrays ...*NDArray) (*NDArray, error) {
 
 // Invoke applies an operator to arrays at once.
 func Invoke(op string, attrs Attrs, inputs ...*NDArray) ([]*NDArray, error) {
+	return InvokeWith(op, attrs, inputs)
+}
+
+// InvokeWith does so with settings: WithSeed (of random operators: the same seed gives the same numbers), OnContext, Training, Into.
+func InvokeWith(op string, attrs Attrs, inputs []*NDArray, options ...Option) ([]*NDArray, error) {
+	chosen, err := settingsOf("InvokeWith", options, "WithSeed", "OnContext", "Training", "Into")
+	if err != nil {
+		return nil, err
+	}
 	var s scratch
 	defer s.end()
 	name := s.text(op, "operator")
 	keys, values, num := s.attrs(attrs, op)
 	list, numInputs := s.listNDArray(inputs, false, "inputs")
+	var outputs **C.cohort_ndarray
+	if len(chosen.into) > 0 {
+		outputs, _ = s.listNDArray(chosen.into, false, "outputs")
+	}
+	made := (*C.cohort_invoke_options)(s.bytes(C.sizeof_cohort_invoke_options))
+	C.cohort_invoke_options_init(made, C.sizeof_cohort_invoke_options)
+	made.seed, made.is_train = C.uint64_t(chosen.seed), truth(chosen.training)
+	if chosen.context != nil {
+		made.context = s.contexts([]Context{*chosen.context})
+	}
 	if s.err != nil {
 		return nil, s.err
 	}
 	return onlyArrays(takeArrays(func(out **C.cohort_arrays) *C.cohort_error {
-		return C.cohort_operator_invoke(name, keys, values, num, list, numInputs, nil, 0, nil, out)
+		return C.cohort_operator_invoke(name, keys, values, num, list, numInputs, outputs, C.size_t(len(chosen.into)), made, out)
 	}))
 }

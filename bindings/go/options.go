@@ -14,7 +14,7 @@ type Option func(s *settings)
 
 // What options say. Zero in any field means its default.
 type settings struct {
-	given map[string]bool
+	named map[string]bool
 
 	workload       []float64
 	rounding       Rounding
@@ -39,19 +39,23 @@ type settings struct {
 	defaultBucket  string
 	buckets        map[string]*Symbol
 	bucketSymbols  bucketFunc
+	given          *[2]Params
+	context        *Context
+	training       bool
+	into           []*NDArray
 }
 
 func settingsOf(what string, options []Option, allowed ...string) (*settings, error) {
-	made := &settings{given: map[string]bool{}}
+	made := &settings{named: map[string]bool{}}
 	for _, option := range options {
 		if option != nil {
 			option(made)
 		}
 	}
 	for _, name := range allowed {
-		delete(made.given, name)
+		delete(made.named, name)
 	}
-	for _, name := range sortedKeys(made.given) {
+	for _, name := range sortedKeys(made.named) {
 		return nil, newError(ErrorClassInvalidArgument, name, "%s: it takes no %s", what, name)
 	}
 	return made, nil
@@ -59,7 +63,7 @@ func settingsOf(what string, options []Option, allowed ...string) (*settings, er
 
 func option(name string, set func(s *settings)) Option {
 	return func(s *settings) {
-		s.given[name] = true
+		s.named[name] = true
 		set(s)
 	}
 }
@@ -141,34 +145,6 @@ func WithCtxGroup(name string, contexts ...Context) Option {
 	return option("WithCtxGroup", func(s *settings) { s.ctxGroups = append(s.ctxGroups, ctxGroup{name, contexts}) })
 }
 
-// A Compute says in which types a network computes. Its zero value is float32 for all.
-type Compute struct {
-	Dtype           Dtype    // DtypeBfloat16: products of matrices, and what follows them, of float32 arrays; DtypeFloat16 on GPUs
-	Float32Names    []string // nodes and operators that stay in the network's types
-	NarrowNames     []string // those that compute so though their operator would not
-	TF32            bool     // on GPUs, float32 products may round their factors
-	GradientSum     Dtype    // of groups and managers: in which type devices' gradients are summed; DtypeBfloat16 is less to move
-	LossScale       float64  // of groups and managers: a factor on the loss, for float16; 0: none
-	LossScaleWindow int      // updates after which it doubles; 0: 2000
-}
-
-// WithCompute says in which types to compute.
-func WithCompute(compute Compute) Option {
-	return option("WithCompute", func(s *settings) { s.compute = compute })
-}
-
-// BackwardOnce lets a backward pass work in the memory of the forward pass: less of it, and only one after each forward pass.
-func BackwardOnce() Option {
-	return option("BackwardOnce", func(s *settings) { s.backwardOnce = true })
-}
-
-func (s *settings) lossScaleWindow(c *scratch) C.int32_t {
-	if window := s.compute.LossScaleWindow; window < 0 || window > 1<<31-1 {
-		c.fail(newError(ErrorClassInvalidArgument, "loss scale window", "loss scale window: expected 0 to %d, found %d", 1<<31-1, window))
-	}
-	return C.int32_t(clamp(s.compute.LossScaleWindow))
-}
-
 type ctxGroup struct {
 	name     string
 	contexts []Context
@@ -188,6 +164,27 @@ func WithBuckets(defaultKey string, symbols func(key string) (*Symbol, error)) O
 // WithBucketSymbols gives the key of a manager's main symbol, and the symbols of other keys.
 func WithBucketSymbols(defaultKey string, symbols map[string]*Symbol) Option {
 	return option("WithBucketSymbols", func(s *settings) { s.defaultBucket, s.buckets = defaultKey, symbols })
+}
+
+// WithGivenParams makes parameters and auxiliary states the own arrays of a group that is made ForInference, without a copy, for all its
+// devices together. Those on other devices or of other types are copied, and those that are not named are zeros.
+func WithGivenParams(args, aux Params) Option {
+	return option("WithGivenParams", func(s *settings) { s.given = &[2]Params{args, aux} })
+}
+
+// OnContext says where an operator without inputs runs.
+func OnContext(context Context) Option {
+	return option("OnContext", func(s *settings) { s.context = &context })
+}
+
+// Training applies an operator as in training, which Dropout and BatchNorm ask.
+func Training() Option {
+	return option("Training", func(s *settings) { s.training = true })
+}
+
+// Into gives the arrays that an operator writes its outputs to.
+func Into(outputs ...*NDArray) Option {
+	return option("Into", func(s *settings) { s.into = append([]*NDArray{}, outputs...) })
 }
 
 // ParseGradReq reads "null", "write" or "add".
@@ -248,8 +245,12 @@ func (s *settings) group(c *scratch, numContexts int) *C.cohort_group_options {
 	made.compute_dtype, made.tf32, made.backward_once = C.cohort_dtype(s.compute.Dtype), truth(s.compute.TF32), truth(s.backwardOnce)
 	made.float32_names, made.num_float32_names = c.texts(s.compute.Float32Names, "float32 names"), C.size_t(len(s.compute.Float32Names))
 	made.narrow_names, made.num_narrow_names = c.texts(s.compute.NarrowNames, "narrow names"), C.size_t(len(s.compute.NarrowNames))
+	made.calibration = s.calibration(c)
 	made.gradient_sum_dtype = C.cohort_dtype(s.compute.GradientSum)
 	made.loss_scale, made.loss_scale_window = C.double(s.compute.LossScale), s.lossScaleWindow(c)
+	if s.given != nil {
+		made.arg_params, made.aux_params = c.arrays(s.given[0], "args"), c.arrays(s.given[1], "aux")
+	}
 	return made
 }
 
@@ -289,6 +290,9 @@ func (s *settings) manager(c *scratch, symbols unsafe.Pointer) *C.cohort_manager
 	if symbols != nil {
 		made.bucket_symbol, made.bucket_symbol_user_data = bucketCallback(), symbols
 	}
+	if s.compute.Calibration != nil {
+		c.fail(newError(ErrorClassInvalidArgument, "calibration", "compute: a manager takes no Calibration"))
+	}
 	made.num_threads, made.seed = s.threadsIn(c), C.uint64_t(s.seed)
 	made.state_names, made.num_state_names = c.texts(s.states, "states"), C.size_t(len(s.states))
 	made.compute_dtype, made.tf32, made.backward_once = C.cohort_dtype(s.compute.Dtype), truth(s.compute.TF32), truth(s.backwardOnce)
@@ -318,6 +322,7 @@ func (s *settings) executor(c *scratch) *C.cohort_executor_options {
 	if p := s.compute; p.GradientSum != DtypeFloat32 || p.LossScale != 0 || p.LossScaleWindow != 0 {
 		c.fail(newError(ErrorClassInvalidArgument, "compute", "compute: an executor takes no GradientSum, LossScale and LossScaleWindow"))
 	}
+	made.calibration = s.calibration(c)
 	made.compute_dtype, made.tf32, made.backward_once = C.cohort_dtype(s.compute.Dtype), truth(s.compute.TF32), truth(s.backwardOnce)
 	made.float32_names, made.num_float32_names = c.texts(s.compute.Float32Names, "float32 names"), C.size_t(len(s.compute.Float32Names))
 	made.narrow_names, made.num_narrow_names = c.texts(s.compute.NarrowNames, "narrow names"), C.size_t(len(s.compute.NarrowNames))

@@ -66,6 +66,44 @@ func NumDevices(kind DeviceType) (int, error) {
 	return int(num), err
 }
 
+// HasFeature says whether the library has a feature, such as "cuda".
+func HasFeature(name string) bool {
+	var s scratch
+	defer s.end()
+	text := s.text(name, "feature")
+	return s.err == nil && C.cohort_has_feature(text) != 0
+}
+
+// A DeviceMemory is how much memory of a device this process uses, in bytes.
+type DeviceMemory struct {
+	Used   int // arrays, and what executors, groups and operators work with
+	Peak   int // the most that it was since it was last reset
+	Cached int // kept for later, beside that
+	Limit  int // what LimitMemory said; 0: no limit
+}
+
+// Memory says how much of the device's memory this process uses.
+func (c Context) Memory() (DeviceMemory, error) {
+	info, place := C.cohort_device_memory_info{struct_size: C.sizeof_cohort_device_memory_info}, c.raw()
+	err := call(func() *C.cohort_error { return C.cohort_device_memory(&place, &info) })
+	return DeviceMemory{int(info.used_bytes), int(info.peak_bytes), int(info.cached_bytes), int(info.limit_bytes)}, err
+}
+
+// ResetPeakMemory counts the peak from what is in use now.
+func (c Context) ResetPeakMemory() error {
+	place := c.raw()
+	return call(func() *C.cohort_error { return C.cohort_device_reset_peak_memory(&place) })
+}
+
+// LimitMemory limits what this process takes, in bytes; 0: no limit. What would be more is an ErrOutOfMemory.
+func (c Context) LimitMemory(bytes int) error {
+	if bytes < 0 {
+		return newError(ErrorClassInvalidArgument, "bytes", "LimitMemory: expected 0 or more, found %d", bytes)
+	}
+	place := c.raw()
+	return call(func() *C.cohort_error { return C.cohort_device_limit_memory(&place, C.size_t(bytes)) })
+}
+
 // WaitAll waits until all work queued so far on all devices is done.
 func WaitAll() error { return call(func() *C.cohort_error { return C.cohort_wait_all() }) }
 

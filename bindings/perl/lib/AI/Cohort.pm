@@ -3,6 +3,7 @@ package AI::Cohort;
 use strict;
 use warnings;
 use AI::Cohort::FFI ();
+use AI::Cohort::Calibration;
 use AI::Cohort::Context;
 use AI::Cohort::DataBatch;
 use AI::Cohort::DataDesc;
@@ -18,7 +19,9 @@ use AI::Cohort::Monitor;
 use AI::Cohort::NDArray;
 use AI::Cohort::Operator;
 use AI::Cohort::Optimizer;
+use AI::Cohort::Predictor;
 use AI::Cohort::Symbol;
+use AI::Cohort::Trace;
 
 our $VERSION = '0.001000';
 
@@ -135,6 +138,9 @@ executor group and what goes with it, and call F<libcohort.so> through L<FFI::Pl
     AI::Cohort::DataBatch, AI::Cohort::DataDesc   batches, and what they look like
     AI::Cohort::Optimizer, AI::Cohort::Initializer, AI::Cohort::Metric
     AI::Cohort::Model              checkpoints
+    AI::Cohort::Predictor          a network for inference
+    AI::Cohort::Calibration        ranges of a network's values, for inference in bytes
+    AI::Cohort::Trace              what takes how long
     AI::Cohort::Monitor            statistics of arrays while a network runs
     AI::Cohort::Logging            where messages go
     AI::Cohort::Operator           the registry of operators

@@ -257,7 +257,8 @@ impl Executor {
         Ok(Context::from_raw(found))
     }
 
-    /// The plan as text.
+    /// The plan as text: the nodes, then the steps of the pass that ran last, each with what it computes and moves, the least time that
+    /// the machine would take for it, and the mean time that it took while a [`Trace`](crate::Trace) ran.
     pub fn debug_text(&self) -> Result<String> {
         let (at, mut found) = (self.at(), null());
         check(unsafe { sys::cohort_executor_debug_text(*at, &mut found) })?;

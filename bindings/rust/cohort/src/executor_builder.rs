@@ -162,6 +162,8 @@ impl<'a> ExecutorBuilder<'a> {
         let other = shared.as_ref().map(|(other, _)| other.at());
         options.shared_executor = other.as_ref().map_or(null_mut(), |other| **other);
         let context = self.context.to_raw();
+        let calibration = self.precision.calibration.as_ref().map(|one| one.lock());
+        options.calibration = calibration.as_ref().map_or(null_mut(), |one| one.raw());
         let mut made = Executor::out(|out| unsafe {
             sys::cohort_executor_simple_bind(self.symbol.raw(), &context, known.raw(), &options, out)
         })?;
@@ -195,6 +197,8 @@ impl<'a> ExecutorBuilder<'a> {
         let kept = self.kept()?;
         let (mut options, context) = (self.options(&kept), self.context.to_raw());
         options.shared_executor = other.as_ref().map_or(null_mut(), |other| **other);
+        let calibration = self.precision.calibration.as_ref().map(|one| one.lock());
+        options.calibration = calibration.as_ref().map_or(null_mut(), |one| one.raw());
         let mut made = Executor::out(|out| unsafe {
             sys::cohort_executor_bind(
                 self.symbol.raw(),

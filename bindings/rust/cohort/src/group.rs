@@ -6,6 +6,7 @@ use crate::executor::{Executor, Watch};
 use crate::group_builder::{to_descs, Desc, GroupBuilder, Rounding};
 use crate::model::Params;
 use crate::ndarray::{names, pointers, Context, MemoryInfo, NDArray};
+use crate::precision::LossScaleState;
 use crate::symbol::Symbol;
 use crate::training::{Initializer, Metric, Optimizer};
 use crate::turn::At;
@@ -300,6 +301,17 @@ impl Group {
         initializer.apply(Some(&self.symbol), &args)?;
         initializer.apply(Some(&self.symbol), &aux)?;
         self.set_params(&args, &aux)
+    }
+
+    /// Where the factor on the loss has come to.
+    pub fn loss_scale(&self) -> Result<LossScaleState> {
+        let at = self.at();
+        LossScaleState::out(|scale, good, skipped| unsafe { sys::cohort_group_loss_scale(*at, scale, good, skipped) })
+    }
+
+    /// Goes on from there, as after [`Optimizer::set_states`].
+    pub fn set_loss_scale(&mut self, scale: f64, num_good: i32) -> Result<()> {
+        check(unsafe { sys::cohort_group_set_loss_scale(*self.at(), scale, num_good) })
     }
 
     /// The states, joined over the devices; those that have a batch axis.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a group is made of.
-use crate::arrays::Descs;
+use crate::arrays::{Arrays, Descs};
 use crate::error::{c_text, check, Error, Result, Texts};
 use crate::executor::GradReq;
 use crate::group::Group;
+use crate::model::Params;
 use crate::ndarray::{Context, Dtype};
-use crate::precision::{set_precision, LossScale, Precision};
+use crate::precision::{gradient_methods, set_gradients, set_precision, Gradients, LossScale, Precision};
 use crate::symbol::Symbol;
 use cohort_sys as sys;
 use std::ops::Range;
@@ -96,8 +97,8 @@ pub struct GroupBuilder<'a> {
     ctx_groups: Vec<(String, Vec<Context>)>,
     shared_group: Option<&'a mut Group>,
     precision: Precision,
-    loss_scale: Option<LossScale>,
-    gradient_sum: Dtype,
+    gradients: Gradients,
+    given: Option<(&'a Params, &'a Params)>,
 }
 
 impl<'a> GroupBuilder<'a> {
@@ -123,8 +124,8 @@ impl<'a> GroupBuilder<'a> {
             ctx_groups: Vec::new(),
             shared_group: None,
             precision: Precision::default(),
-            loss_scale: None,
-            gradient_sum: Dtype::Float32,
+            gradients: Gradients::default(),
+            given: None,
         }
     }
 
@@ -243,15 +244,12 @@ impl<'a> GroupBuilder<'a> {
         self
     }
 
-    /// A factor on the loss.
-    pub fn loss_scale(mut self, scale: LossScale) -> Self {
-        self.loss_scale = Some(scale);
-        self
-    }
+    gradient_methods!();
 
-    /// In which type the devices' gradients are summed: float32, or bfloat16, which is less to move.
-    pub fn gradient_sum(mut self, dtype: Dtype) -> Self {
-        self.gradient_sum = dtype;
+    /// For inference: parameters and auxiliary states that are the group's own arrays from here on, without a copy, for all its devices
+    /// together. Those on other devices or of other types are copied, and those that are not named are zeros.
+    pub fn given_params(mut self, args: &'a Params, aux: &'a Params) -> Self {
+        self.given = Some((args, aux));
         self
     }
 
@@ -307,10 +305,12 @@ impl<'a> GroupBuilder<'a> {
         options.contexts_per_ctx_group = each;
         let names = self.precision.names()?;
         set_precision!(options, self.precision, names);
-        options.gradient_sum_dtype = self.gradient_sum.code();
-        if let Some(LossScale { scale, window }) = self.loss_scale {
-            options.loss_scale = scale;
-            options.loss_scale_window = window;
+        set_gradients!(options, self.gradients);
+        let given =
+            self.given.map(|(args, aux)| Ok((Arrays::of_params(args)?, Arrays::of_params(aux)?))).transpose()?;
+        if let Some((args, aux)) = &given {
+            options.arg_params = args.raw();
+            options.aux_params = aux.raw();
         }
         let tied = self.shared_group.is_some();
         let other = self.shared_group.map(|other| {
@@ -318,6 +318,8 @@ impl<'a> GroupBuilder<'a> {
             other.at()
         });
         options.shared_group = other.as_ref().map_or(null_mut(), |other| **other);
+        let calibration = self.precision.calibration.as_ref().map(|one| one.lock());
+        options.calibration = calibration.as_ref().map_or(null_mut(), |one| one.raw());
         let mut raw = null_mut();
         check(unsafe {
             sys::cohort_group_create(

@@ -53,6 +53,7 @@
 #![warn(missing_docs)]
 
 mod arrays;
+mod calibration;
 mod custom;
 mod error;
 mod executor;
@@ -68,9 +69,11 @@ mod operator;
 mod precision;
 mod symbol;
 mod tape;
+mod trace;
 mod training;
 mod turn;
 
+pub use calibration::{Calibration, CalibrationMethod};
 pub use custom::{register, Attrs, CustomNode, CustomOp, Registration, Shapes};
 pub use error::{Error, ErrorKind, Result};
 pub use executor::{Executor, GradReq};
@@ -79,15 +82,17 @@ pub use group::{split_slices, Group, GroupExecutor, Update};
 pub use group_builder::{Desc, GroupBuilder, Rounding};
 pub use log::{Level, LogReceiver};
 pub use manager::{Manager, ManagerBuilder, ManagerGroup};
-pub use model::{load_checkpoint, save_checkpoint, Params, Predictor};
+pub use model::{load_checkpoint, map_checkpoint, save_checkpoint, Params, Predictor, PredictorBuilder};
 pub use monitor::{Entry, Monitor, MonitorBuilder};
 pub use ndarray::{
-    invoke, load, load_bytes, num_gpus, save, save_bytes, save_npz, Context, Dtype, Element, MemoryInfo, NDArray,
+    invoke, load, load_bytes, num_gpus, save, save_bytes, save_npz, Context, DeviceMemory, Dtype, Element, MemoryInfo,
+    NDArray,
 };
-pub use operator::{operator, operators, OperatorAttr, OperatorInfo};
-pub use precision::{LossScale, Precision};
+pub use operator::{operator, operators, Invoke, OperatorAttr, OperatorInfo};
+pub use precision::{LossScale, LossScaleState, Precision};
 pub use symbol::{Op, Symbol};
 pub use tape::Tape;
+pub use trace::{Span, SpanKind, Total, TotalsBy, Trace, TraceOptions};
 pub use training::{Initializer, Metric, Optimizer};
 
 use cohort_sys as sys;
@@ -113,6 +118,13 @@ pub fn wait_all() -> Result<()> {
 pub fn version() -> String {
     // SAFETY: a text that lives as long as the process.
     unsafe { error::text(sys::cohort_version()) }
+}
+
+/// Whether the library has a feature, such as "cuda".
+pub fn has_feature(name: &str) -> Result<bool> {
+    let name = error::c_text(name, "feature")?;
+    // SAFETY: a text that ends.
+    Ok(unsafe { sys::cohort_has_feature(name.as_ptr()) } != 0)
 }
 
 /// An object that owns a handle of the library's and frees it once.

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Managers: a group for each bucket of a bucketing network, all on the parameters of the main one.
-use crate::arrays::Arrays;
-use crate::error::{c_text, check, guarded, text, Result, Texts};
+use crate::arrays::{Arrays, Descs};
+use crate::error::{c_text, check, guarded, text, Error, Result, Texts};
 use crate::executor::Watch;
 use crate::group::{flat, Group, Update};
 use crate::group_builder::{to_descs, Desc};
 use crate::model::Params;
 use crate::ndarray::{pointers, Context, Dtype, MemoryInfo, NDArray};
-use crate::precision::{set_precision, LossScale, Precision};
+use crate::precision::{
+    gradient_methods, set_gradients, set_precision, Gradients, LossScale, LossScaleState, Precision,
+};
 use crate::symbol::Symbol;
 use crate::training::{Initializer, Metric, Optimizer};
 use crate::turn::At;
@@ -51,8 +53,7 @@ pub struct ManagerBuilder<'a> {
     num_threads: i32,
     seed: u64,
     precision: Precision,
-    loss_scale: Option<LossScale>,
-    gradient_sum: Dtype,
+    gradients: Gradients,
 }
 
 impl<'a> ManagerBuilder<'a> {
@@ -129,17 +130,7 @@ impl<'a> ManagerBuilder<'a> {
         self
     }
 
-    /// A factor on the loss.
-    pub fn loss_scale(mut self, scale: LossScale) -> Self {
-        self.loss_scale = Some(scale);
-        self
-    }
-
-    /// In which type the devices' gradients are summed: float32, or bfloat16, which is less to move.
-    pub fn gradient_sum(mut self, dtype: Dtype) -> Self {
-        self.gradient_sum = dtype;
-        self
-    }
+    gradient_methods!();
 
     /// Binds the main group.
     pub fn build(self) -> Result<Manager> {
@@ -168,13 +159,12 @@ impl<'a> ManagerBuilder<'a> {
         options.seed = self.seed;
         options.state_names = states.as_ptr();
         options.num_state_names = states.len();
+        if self.precision.calibration.is_some() {
+            return Err(Error::invalid("precision: a manager takes no calibration", "calibration"));
+        }
         let names = self.precision.names()?;
         set_precision!(options, self.precision, names);
-        options.gradient_sum_dtype = self.gradient_sum.code();
-        if let Some(LossScale { scale, window }) = self.loss_scale {
-            options.loss_scale = scale;
-            options.loss_scale_window = window;
-        }
+        set_gradients!(options, self.gradients);
         let mut raw = null_mut();
         check(unsafe {
             sys::cohort_manager_create(
@@ -262,8 +252,7 @@ impl Manager {
             buckets: Vec::new(),
             symbols: None,
             precision: Precision::default(),
-            loss_scale: None,
-            gradient_sum: Dtype::Float32,
+            gradients: Gradients::default(),
             num_threads: 0,
             seed: 0,
         }
@@ -391,6 +380,35 @@ impl Manager {
     pub fn set_params(&mut self, args: &Params, aux: &Params) -> Result<()> {
         let (args, aux) = (Arrays::of_params(args)?, Arrays::of_params(aux)?);
         check(unsafe { sys::cohort_manager_set_params(*self.at(), args.raw(), aux.raw()) })
+    }
+
+    /// The same, where some may be missing, whose names come back, or names unknown.
+    pub fn assign_params(
+        &mut self,
+        args: &Params,
+        aux: &Params,
+        allow_missing: bool,
+        allow_extra: bool,
+    ) -> Result<Vec<String>> {
+        let (args, aux) = (Arrays::of_params(args)?, Arrays::of_params(aux)?);
+        let (allow_missing, allow_extra) = (allow_missing.into(), allow_extra.into());
+        let mut missing = null_mut();
+        check(unsafe {
+            let given = (args.raw(), aux.raw());
+            sys::cohort_manager_assign_params(*self.at(), given.0, given.1, allow_missing, allow_extra, &mut missing)
+        })?;
+        Ok(Descs::adopt(missing).list()?.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// Where the factor on the loss has come to.
+    pub fn loss_scale(&self) -> Result<LossScaleState> {
+        let at = self.at();
+        LossScaleState::out(|scale, good, skipped| unsafe { sys::cohort_manager_loss_scale(*at, scale, good, skipped) })
+    }
+
+    /// Goes on from there, as after [`Optimizer::set_states`].
+    pub fn set_loss_scale(&mut self, scale: f64, num_good: i32) -> Result<()> {
+        check(unsafe { sys::cohort_manager_set_loss_scale(*self.at(), scale, num_good) })
     }
 
     /// How many bytes all buckets need together.

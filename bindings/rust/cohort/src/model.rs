@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checkpoints in MXNet's two files, and prediction from them.
 use crate::arrays::Arrays;
+use crate::calibration::Calibration;
 use crate::error::{c_text, check, Error, Result};
-use crate::executor::Executor;
+use crate::executor::{Executor, GradReq};
 use crate::ndarray::{Context, Dtype, NDArray};
+use crate::precision::Precision;
 use crate::symbol::Symbol;
 use cohort_sys as sys;
 use std::collections::BTreeMap;
@@ -14,9 +16,20 @@ pub type Params = BTreeMap<String, NDArray>;
 
 /// Symbol, parameters and auxiliary states of `PREFIX-symbol.json` and `PREFIX-0007.params`.
 pub fn load_checkpoint(prefix: &str, epoch: i32) -> Result<(Symbol, Params, Params)> {
+    checkpoint(prefix, epoch, false)
+}
+
+/// The same, with large arrays in a mapping of the file, which are read when they are used. As long as they live, the file must not be
+/// changed or cut short in place.
+pub fn map_checkpoint(prefix: &str, epoch: i32) -> Result<(Symbol, Params, Params)> {
+    checkpoint(prefix, epoch, true)
+}
+
+fn checkpoint(prefix: &str, epoch: i32, mapped: bool) -> Result<(Symbol, Params, Params)> {
     let prefix = c_text(prefix, "prefix")?;
     let (mut symbol, mut args, mut aux) = (null_mut(), null_mut(), null_mut());
-    check(unsafe { sys::cohort_checkpoint_load(prefix.as_ptr(), epoch, &mut symbol, &mut args, &mut aux) })?;
+    let read = if mapped { sys::cohort_checkpoint_map } else { sys::cohort_checkpoint_load };
+    check(unsafe { read(prefix.as_ptr(), epoch, &mut symbol, &mut args, &mut aux) })?;
     let (symbol, args, aux) = (Symbol::adopt(symbol), Arrays::adopt(args), Arrays::adopt(aux));
     Ok((symbol, args.map()?, aux.map()?))
 }
@@ -28,6 +41,67 @@ pub fn save_checkpoint(prefix: &str, epoch: i32, symbol: &Symbol, args: &Params,
     check(unsafe { sys::cohort_checkpoint_save(prefix.as_ptr(), epoch, symbol.raw(), args.raw(), aux.raw()) })
 }
 
+/// A predictor in the making: of a checkpoint by [`PredictorBuilder::load`], of a network and its parameters by
+/// [`PredictorBuilder::build`].
+pub struct PredictorBuilder {
+    shapes: Vec<(String, Vec<usize>)>,
+    context: Context,
+    num_threads: u16,
+    precision: Precision,
+    mapped: bool,
+}
+
+impl PredictorBuilder {
+    /// Where it runs; cpu(0) if this is not called.
+    pub fn context(mut self, context: &Context) -> Self {
+        self.context = *context;
+        self
+    }
+
+    /// Threads of a CPU context.
+    pub fn num_threads(mut self, num: u16) -> Self {
+        self.num_threads = num;
+        self
+    }
+
+    /// In which types to compute.
+    pub fn precision(mut self, precision: &Precision) -> Self {
+        self.precision = precision.clone();
+        self
+    }
+
+    /// Parameters of a checkpoint are used where they lie in its file: see [`map_checkpoint`].
+    pub fn mapped(mut self) -> Self {
+        self.mapped = true;
+        self
+    }
+
+    /// Of a checkpoint.
+    pub fn load(self, prefix: &str, epoch: i32) -> Result<Predictor> {
+        let (symbol, args, aux) = checkpoint(prefix, epoch, self.mapped)?;
+        self.build(&symbol, &args, &aux)
+    }
+
+    /// Of a network and its parameters, which it shares where they are on its context.
+    pub fn build(self, symbol: &Symbol, args: &Params, aux: &Params) -> Result<Predictor> {
+        let here = |params: &Params| -> Result<Params> {
+            params
+                .iter()
+                .map(|(name, array)| {
+                    let there = array.context()? == self.context;
+                    Ok((name.clone(), if there { array.clone() } else { array.copy(&self.context)? }))
+                })
+                .collect()
+        };
+        let (args, aux) = (here(args)?, here(aux)?);
+        let PredictorBuilder { shapes, context, num_threads, precision, .. } = self;
+        let symbol = symbol.clone();
+        let mut made = Predictor { symbol, context, args, aux, shapes, num_threads, precision, executor: None };
+        made.executor = Some(made.bind()?);
+        Ok(made)
+    }
+}
+
 /// A network for inference. For several threads: one each, by [`Predictor::try_clone`], on the same parameters.
 pub struct Predictor {
     symbol: Symbol,
@@ -35,14 +109,26 @@ pub struct Predictor {
     args: Params,
     aux: Params,
     shapes: Vec<(String, Vec<usize>)>,
+    num_threads: u16,
+    precision: Precision,
     executor: Option<Executor>,
 }
 
 impl Predictor {
     /// From a checkpoint, with the shapes of its inputs.
     pub fn load(prefix: &str, epoch: i32, context: &Context, inputs: &[(&str, &[usize])]) -> Result<Predictor> {
-        let (symbol, args, aux) = load_checkpoint(prefix, epoch)?;
-        Predictor::new(&symbol, &args, &aux, context, inputs)
+        Predictor::builder(inputs).context(context).load(prefix, epoch)
+    }
+
+    /// Begins a predictor with more settings, with the shapes of its inputs.
+    pub fn builder(inputs: &[(&str, &[usize])]) -> PredictorBuilder {
+        PredictorBuilder {
+            shapes: inputs.iter().map(|(name, shape)| (name.to_string(), shape.to_vec())).collect(),
+            context: Context::cpu(0),
+            num_threads: 0,
+            precision: Precision::default(),
+            mapped: false,
+        }
     }
 
     /// Of a network and its parameters, which it shares where they are on its context.
@@ -53,20 +139,7 @@ impl Predictor {
         context: &Context,
         inputs: &[(&str, &[usize])],
     ) -> Result<Predictor> {
-        let here = |params: &Params| -> Result<Params> {
-            params
-                .iter()
-                .map(|(name, array)| {
-                    let there = array.context()? == *context;
-                    Ok((name.clone(), if there { array.clone() } else { array.copy(context)? }))
-                })
-                .collect()
-        };
-        let shapes = inputs.iter().map(|(name, shape)| (name.to_string(), shape.to_vec())).collect();
-        let (args, aux) = (here(args)?, here(aux)?);
-        let mut made = Predictor { symbol: symbol.clone(), context: *context, args, aux, shapes, executor: None };
-        made.executor = Some(made.bind()?);
-        Ok(made)
+        Predictor::builder(inputs).context(context).build(symbol, args, aux)
     }
 
     fn bind(&self) -> Result<Executor> {
@@ -96,10 +169,10 @@ impl Predictor {
         let types: Vec<(&str, Dtype)> = types.iter().map(|(name, dtype)| (name.as_str(), *dtype)).collect();
         let (dtypes, _, _) = self.symbol.infer_dtype_partial(&types)?;
         let labels = self.symbol.labels()?;
-        let mut args = Vec::new();
+        let mut args = Params::new();
         for ((name, shape), (_, dtype)) in shapes.iter().zip(dtypes) {
             let is_input = is_given(name);
-            args.push(match self.args.get(name) {
+            let array = match self.args.get(name) {
                 Some(array) if !is_input => array.clone(),
                 None if !is_input && !labels.contains(name) => {
                     return Err(Error::invalid(
@@ -111,22 +184,32 @@ impl Predictor {
                     let dtype = if dtype == Dtype::None { Dtype::Float32 } else { dtype };
                     NDArray::zeros(shape, dtype, &self.context)?
                 }
-            });
+            };
+            args.insert(name.clone(), array);
         }
-        let mut aux = Vec::new();
-        for name in self.symbol.auxiliary_states()? {
-            let found = self.aux.get(&name);
-            aux.push(
-                found.ok_or_else(|| {
-                    Error::invalid(format!("states: expected all, found none called '{}'", name), &name)
-                })?,
-            );
+        if let Some(name) = self.symbol.auxiliary_states()?.iter().find(|&name| !self.aux.contains_key(name)) {
+            return Err(Error::invalid(format!("states: expected all, found none called '{}'", name), name));
         }
-        Executor::bind(&self.symbol, &self.context, &args.iter().collect::<Vec<_>>(), None, &aux)
+        Executor::builder(&self.symbol)
+            .context(&self.context)
+            .grad_req(GradReq::Null)
+            .num_threads(self.num_threads)
+            .precision(&self.precision)
+            .bind(&args, &Params::new(), &self.aux)
     }
 
     /// The outputs for inputs by name, in the caller's hands. A batch of another length is taken, too.
     pub fn predict(&mut self, inputs: &[(&str, &NDArray)]) -> Result<Vec<NDArray>> {
+        self.loaded(inputs)?.forward(false)?.iter().map(|output| output.copy(&Context::cpu(0))).collect()
+    }
+
+    /// Shows a calibration what the network computes of these inputs. It is to compute in float32.
+    pub fn observe(&mut self, calibration: &Calibration, inputs: &[(&str, &NDArray)]) -> Result<()> {
+        calibration.observe(self.loaded(inputs)?)
+    }
+
+    /// The executor for the shapes of these inputs, which it is given.
+    fn loaded(&mut self, inputs: &[(&str, &NDArray)]) -> Result<&mut Executor> {
         let mut found = Vec::new(); // all is looked at before anything changes
         for (name, _) in &self.shapes {
             let given = inputs.iter().find(|(input, _)| input == name);
@@ -141,13 +224,14 @@ impl Predictor {
         }
         let executor = self.executor.as_mut().expect("it has just been bound");
         executor.set_inputs(inputs)?;
-        executor.forward(false)?.iter().map(|output| output.copy(&Context::cpu(0))).collect()
+        Ok(executor)
     }
 
     /// Another one on the same parameters, for another thread.
     pub fn try_clone(&self) -> Result<Predictor> {
-        let shapes: Vec<(&str, &[usize])> =
-            self.shapes.iter().map(|(name, shape)| (name.as_str(), shape.as_slice())).collect();
-        Predictor::new(&self.symbol, &self.args, &self.aux, &self.context, &shapes)
+        let (context, precision) = (self.context, self.precision.clone());
+        let (shapes, num_threads) = (self.shapes.clone(), self.num_threads);
+        let begun = PredictorBuilder { shapes, context, num_threads, precision, mapped: false };
+        begun.build(&self.symbol, &self.args, &self.aux)
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arrays on devices.
 use crate::arrays::Arrays;
-use crate::error::{c_text, check, text, Error, ErrorKind, Result, Texts};
+use crate::error::{c_text, check, text, Error, ErrorKind, Result};
+use crate::operator::Invoke;
 use cohort_sys as sys;
 use std::fmt;
 use std::os::raw::c_void;
@@ -33,6 +34,26 @@ impl Context {
         Ok(Context::from_raw(found))
     }
 
+    /// How much of its memory this process uses.
+    pub fn memory(&self) -> Result<DeviceMemory> {
+        // SAFETY: numbers.
+        let mut info: sys::cohort_device_memory_info = unsafe { std::mem::zeroed() };
+        info.struct_size = std::mem::size_of_val(&info);
+        check(unsafe { sys::cohort_device_memory(&self.to_raw(), &mut info) })?;
+        let (used, peak, cached, limit) = (info.used_bytes, info.peak_bytes, info.cached_bytes, info.limit_bytes);
+        Ok(DeviceMemory { used, peak, cached, limit })
+    }
+
+    /// From now on the peak is counted from what is in use now.
+    pub fn reset_peak_memory(&self) -> Result<()> {
+        check(unsafe { sys::cohort_device_reset_peak_memory(&self.to_raw()) })
+    }
+
+    /// Limits what this process takes, in bytes; 0: no limit. What would be more is [`ErrorKind::OutOfMemory`].
+    pub fn limit_memory(&self, bytes: usize) -> Result<()> {
+        check(unsafe { sys::cohort_device_limit_memory(&self.to_raw(), bytes) })
+    }
+
     pub(crate) fn from_raw(from: sys::cohort_context) -> Context {
         Context { device_type: from.device_type, device_id: from.device_id }
     }
@@ -52,6 +73,19 @@ impl fmt::Display for Context {
         };
         write!(f, "{}({})", word, self.device_id)
     }
+}
+
+/// How much memory of a device this process uses, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceMemory {
+    /// Arrays, and what executors, groups and operators work with.
+    pub used: usize,
+    /// The most that it was since it was last reset.
+    pub peak: usize,
+    /// Kept for later, beside that.
+    pub cached: usize,
+    /// What [`Context::limit_memory`] said; 0: no limit.
+    pub limit: usize,
 }
 
 /// Types of elements.
@@ -444,27 +478,10 @@ pub fn num_gpus() -> Result<usize> {
     Ok(num)
 }
 
-/// Applies an operator to arrays at once.
+/// Applies an operator to arrays at once; [`Invoke`](crate::Invoke) has more settings.
 pub fn invoke(op: &str, inputs: &[&NDArray], attrs: &[(&str, &str)]) -> Result<Vec<NDArray>> {
-    let name = c_text(op, "operator")?;
-    let keys = Texts::new(&attrs.iter().map(|(key, _)| *key).collect::<Vec<_>>(), op)?;
-    let values = Texts::new(&attrs.iter().map(|(_, value)| *value).collect::<Vec<_>>(), op)?;
-    let arrays = pointers(inputs);
-    let made = Arrays::out(|out| unsafe {
-        sys::cohort_operator_invoke(
-            name.as_ptr(),
-            keys.as_ptr(),
-            values.as_ptr(),
-            keys.len(),
-            arrays.as_ptr(),
-            arrays.len(),
-            null(),
-            0,
-            null(),
-            out,
-        )
-    })?;
-    Ok(made.list()?.into_iter().flatten().collect())
+    let begun = attrs.iter().fold(Invoke::new(op), |made, (key, value)| made.attr(key, value));
+    inputs.iter().fold(begun, |made, input| made.input(input)).run()
 }
 
 pub(crate) fn names(

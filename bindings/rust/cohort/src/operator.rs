@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What operators there are.
-use crate::error::{c_text, check, text, Result};
-use crate::ndarray::names;
+//! What operators there are, and operators applied to arrays at once.
+use crate::arrays::Arrays;
+use crate::error::{c_text, check, text, Result, Texts};
+use crate::ndarray::{names, pointers, Context, NDArray};
 use cohort_sys as sys;
 use std::ptr::{null, null_mut};
 
@@ -68,4 +69,99 @@ pub fn operator(op: &str) -> Result<OperatorInfo> {
         names(num_inputs, |i, out| unsafe { sys::cohort_operator_input(op.as_ptr(), i, out, null_mut(), null_mut()) })?;
     let count_attr = unsafe { Some(text(count)).filter(|name| !name.is_empty()) };
     Ok(unsafe { OperatorInfo { name: text(name), doc: text(doc), attrs, inputs, count_attr } })
+}
+
+/// An operator that is applied to arrays at once.
+///
+/// ```
+/// # fn main() -> cohort::Result<()> {
+/// use cohort::Invoke;
+/// let first = &Invoke::new("_random_normal").attr("shape", "(2, 3)").seed(7).run()?[0];
+/// assert_eq!(first.shape()?, [2, 3]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Invoke<'a> {
+    op: String,
+    keys: Vec<String>,
+    values: Vec<String>,
+    inputs: Vec<&'a NDArray>,
+    outputs: Vec<&'a NDArray>,
+    context: Option<Context>,
+    seed: u64,
+    is_train: bool,
+}
+
+impl<'a> Invoke<'a> {
+    /// By name.
+    pub fn new(op: &str) -> Invoke<'a> {
+        let (keys, values, inputs, outputs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Invoke { op: op.into(), keys, values, inputs, outputs, context: None, seed: 0, is_train: false }
+    }
+
+    /// An attribute, in MXNet's spelling: `(2, 2)`, `0.1`, `True`.
+    pub fn attr(mut self, key: &str, value: impl std::fmt::Display) -> Self {
+        self.keys.push(key.into());
+        self.values.push(value.to_string());
+        self
+    }
+
+    /// Appends an input.
+    pub fn input(mut self, array: &'a NDArray) -> Self {
+        self.inputs.push(array);
+        self
+    }
+
+    /// Appends an array to write an output to; without any, new ones are made.
+    pub fn output(mut self, array: &'a NDArray) -> Self {
+        self.outputs.push(array);
+        self
+    }
+
+    /// Where an operator without inputs runs; cpu(0) if this is not called.
+    pub fn context(mut self, context: &Context) -> Self {
+        self.context = Some(*context);
+        self
+    }
+
+    /// Of random operators: the same seed gives the same numbers.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// As in training, which Dropout and BatchNorm ask.
+    pub fn train(mut self) -> Self {
+        self.is_train = true;
+        self
+    }
+
+    /// Applies it; the outputs.
+    pub fn run(self) -> Result<Vec<NDArray>> {
+        let name = c_text(&self.op, "operator")?;
+        let (keys, values) = (Texts::new(&self.keys, &self.op)?, Texts::new(&self.values, &self.op)?);
+        let (inputs, outputs) = (pointers(&self.inputs), pointers(&self.outputs));
+        let context = self.context.map(Context::to_raw);
+        let options = sys::cohort_invoke_options {
+            struct_size: std::mem::size_of::<sys::cohort_invoke_options>(),
+            context: context.as_ref().map_or(null(), |context| context),
+            seed: self.seed,
+            is_train: self.is_train.into(),
+        };
+        let made = Arrays::out(|out| unsafe {
+            sys::cohort_operator_invoke(
+                name.as_ptr(),
+                keys.as_ptr(),
+                values.as_ptr(),
+                keys.len(),
+                inputs.as_ptr(),
+                inputs.len(),
+                if outputs.is_empty() { null() } else { outputs.as_ptr() },
+                outputs.len(),
+                &options,
+                out,
+            )
+        })?;
+        Ok(made.list()?.into_iter().flatten().collect())
+    }
 }

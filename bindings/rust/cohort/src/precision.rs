@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! In which types a network computes.
-use crate::error::{Result, Texts};
+//! In which types a network computes, the ranges that bytes need, and how gradients are summed.
+use crate::calibration::Calibration;
+use crate::error::{check, Result, Texts};
 use crate::ndarray::Dtype;
+use cohort_sys as sys;
 
 /// In which types a network computes. The default is float32 for all.
 ///
@@ -11,7 +13,8 @@ use crate::ndarray::Dtype;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Precision {
-    /// `Bfloat16`: products of matrices, and what follows them, of float32 arrays. `Float16` on GPUs.
+    /// `Bfloat16`: products of matrices, and what follows them, of float32 arrays. `Float16` on GPUs. `Int8`: inference in bytes, by
+    /// a calibration.
     pub compute: Dtype,
     /// Nodes and operators that stay in the network's types.
     pub float32_names: Vec<String>,
@@ -21,6 +24,8 @@ pub struct Precision {
     pub tf32: bool,
     /// A backward pass works in the memory of the forward pass: less of it, and only one after each forward pass.
     pub backward_once: bool,
+    /// The ranges of the network's values, for `Int8`; of executors, groups and predictors.
+    pub calibration: Option<Calibration>,
 }
 
 impl Default for Precision {
@@ -31,11 +36,17 @@ impl Default for Precision {
             narrow_names: Vec::new(),
             tf32: false,
             backward_once: false,
+            calibration: None,
         }
     }
 }
 
 impl Precision {
+    /// Inference in bytes, by the ranges that a calibration has found.
+    pub fn int8(calibration: &Calibration) -> Precision {
+        Precision { compute: Dtype::Int8, calibration: Some(calibration.clone()), ..Precision::default() }
+    }
+
     /// Both lists of names, to be pointed to.
     pub(crate) fn names(&self) -> Result<(Texts, Texts)> {
         Ok((Texts::new(&self.float32_names, "float32_names")?, Texts::new(&self.narrow_names, "narrow_names")?))
@@ -64,3 +75,64 @@ pub struct LossScale {
     /// Updates after which it doubles; 0: 2000.
     pub window: i32,
 }
+
+/// Where the factor on a loss has come to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LossScaleState {
+    /// What the next backward pass begins with; 1: there is none.
+    pub scale: f64,
+    /// The updates made since it changed.
+    pub num_good: i32,
+    /// The updates that were skipped because a gradient was infinite or no number.
+    pub num_skipped: u64,
+}
+
+impl LossScaleState {
+    pub(crate) fn out(call: impl FnOnce(*mut f64, *mut i32, *mut u64) -> *mut sys::cohort_error) -> Result<Self> {
+        let mut found = LossScaleState { scale: 0.0, num_good: 0, num_skipped: 0 };
+        check(call(&mut found.scale, &mut found.num_good, &mut found.num_skipped))?;
+        Ok(found)
+    }
+}
+
+/// What groups and managers do with gradients beside.
+pub(crate) struct Gradients {
+    pub(crate) loss_scale: Option<LossScale>,
+    pub(crate) sum: Dtype,
+}
+
+impl Default for Gradients {
+    fn default() -> Gradients {
+        Gradients { loss_scale: None, sum: Dtype::Float32 }
+    }
+}
+
+/// The methods of a builder that set its `gradients`.
+macro_rules! gradient_methods {
+    () => {
+        /// A factor on the loss.
+        pub fn loss_scale(mut self, scale: LossScale) -> Self {
+            self.gradients.loss_scale = Some(scale);
+            self
+        }
+
+        /// In which type the devices' gradients are summed: float32, or bfloat16, which is less to move.
+        pub fn gradient_sum(mut self, dtype: Dtype) -> Self {
+            self.gradients.sum = dtype;
+            self
+        }
+    };
+}
+pub(crate) use gradient_methods;
+
+/// Writes them to the options of a group or a manager.
+macro_rules! set_gradients {
+    ($options:expr, $gradients:expr) => {
+        $options.gradient_sum_dtype = $gradients.sum.code();
+        if let Some(LossScale { scale, window }) = $gradients.loss_scale {
+            $options.loss_scale = scale;
+            $options.loss_scale_window = window;
+        }
+    };
+}
+pub(crate) use set_gradients;

@@ -3,6 +3,7 @@
 use crate::arrays::Arrays;
 use crate::error::{c_text, check, guarded, text, Result, Texts};
 use crate::ndarray::{pointers, NDArray};
+use crate::precision::LossScaleState;
 use crate::symbol::Symbol;
 use cohort_sys as sys;
 use std::collections::BTreeMap;
@@ -78,6 +79,13 @@ impl Optimizer {
     pub fn update(&self, param: &str, weight: &NDArray, grad: &NDArray) -> Result<()> {
         let param = c_text(param, "param")?;
         check(unsafe { sys::cohort_optimizer_update(self.raw(), param.as_ptr(), 0, weight.raw(), grad.raw()) })
+    }
+
+    /// Where the factor on the loss had come to in the group or manager that it updated last; saved with the states.
+    pub fn loss_scale(&self) -> Result<LossScaleState> {
+        LossScaleState::out(|scale, good, skipped| unsafe {
+            sys::cohort_optimizer_loss_scale(self.raw(), scale, good, skipped)
+        })
     }
 
     /// States and counts, so that training can go on later.

@@ -54,6 +54,25 @@ sub num_devices {
     return $num;
 }
 
+# Bytes of its memory that this process uses.
+sub memory {
+    my ($self) = @_;
+    my $info = struct('cohort_device_memory_info');
+    cohort_device_memory($self->_pointer_to($self), $info->{pointer});
+    my %memory;
+    (undef, @memory{qw(used peak cached limit)}) = unpack 'J*', ${$info->{bytes}};
+    return \%memory;
+}
+
+sub reset_peak_memory { cohort_device_reset_peak_memory($_[0]->_pointer_to($_[0])) }
+
+sub limit_memory {
+    my ($self, $bytes) = @_;
+    invalid('limit_memory: expected 0 or more, found ' . ($bytes // 'undef'), 'bytes') if ($bytes // '-') =~ /^-/;
+    cohort_device_limit_memory($self->_pointer_to($self), $bytes);
+    return;
+}
+
 # What crosses to the library: a struct of two numbers, and lists of them.
 
 sub _from_bytes {
@@ -146,6 +165,19 @@ Class method: the context that arrays are made on without another: C<$mx::Contex
 =head2 num_devices($type)
 
 Class method: how many GPUs there are, or processors for the CPU types.
+
+=head2 memory
+
+What of the device's memory this process uses, a hash of bytes: C<used> now, C<peak> at most, C<cached> for later beside that, and
+C<limit> (0: none).
+
+=head2 reset_peak_memory
+
+From now on the peak is counted from what is in use now.
+
+=head2 limit_memory($bytes)
+
+Limits what this process takes; 0: no limit. What would be more is an error of class C<out_of_memory>.
 
 =head2 device_type, device_type_id, device_id
 

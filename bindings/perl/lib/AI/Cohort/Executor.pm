@@ -52,13 +52,14 @@ sub _shapes_and_rest {
 }
 
 # In which types to compute; what groups and managers take besides.
-our @PRECISION = qw(compute_dtype float32_names narrow_names tf32 backward_once);
+our @PRECISION = qw(compute_dtype float32_names narrow_names tf32 backward_once calibration);
 our @GROUP_PRECISION = (@PRECISION, qw(loss_scale loss_scale_window gradient_sum_dtype));
 
 sub _precision {
     my ($given) = @_;
     my %lists = map { $_ => list_of($given->{$_}, $_) } qw(float32_names narrow_names);
     return (%lists, (map { ("num_$_" => scalar @{$lists{$_}}) } keys %lists), (map { $_ => $given->{$_} ? 1 : 0 } qw(tf32 backward_once)),
+        (defined $given->{calibration} ? (calibration => $given->{calibration}) : ()),
         compute_dtype => AI::Cohort::NDArray::dtype_code($given->{compute_dtype} // 'float32'));
 }
 
@@ -250,6 +251,13 @@ sub debug_str {
 # Bytes by kind.
 sub memory { _memory_from(\&cohort_executor_memory, $_[0]{handle}) }
 
+# Where the factor on the loss has come to.
+sub _loss_scale_from {
+    my ($function, $handle) = @_;
+    $function->($handle, \my $scale, \my $good, \my $skipped);
+    return {scale => $scale, num_good => $good, num_skipped => $skipped};
+}
+
 sub _memory_from {
     my ($function, @arguments) = @_;
     my $info = struct('cohort_memory_info');
@@ -325,9 +333,10 @@ updated.
 
 Of random operators; of a CPU context.
 
-=item compute_dtype, float32_names, narrow_names
+=item compute_dtype, float32_names, narrow_names, calibration
 
-C<bfloat16>: products of matrices, and what follows them, of float32 arrays are computed in it; C<float16> on GPUs. Nodes and operators
+C<bfloat16>: products of matrices, and what follows them, of float32 arrays are computed in it; C<float16> on GPUs; C<int8>:
+inference in bytes, by an L<AI::Cohort::Calibration>. Nodes and operators
 that stay in the network's types, and others that do not.
 
 =item tf32, backward_once
@@ -396,7 +405,8 @@ The context.
 
 =head2 debug_str
 
-The plan as text.
+The plan as text: the nodes, then the steps of the pass that ran last, each with what it computes and moves, the least time that the
+machine would take for it, and the mean time that it took while an L<AI::Cohort::Trace> ran.
 
 =head2 memory
 

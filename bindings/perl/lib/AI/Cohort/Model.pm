@@ -15,8 +15,10 @@ sub save_checkpoint {
 
 # (symbol, {parameters}, {auxiliary states})
 sub load_checkpoint {
-    my ($class, $prefix, $epoch) = @_;
-    cohort_checkpoint_load($prefix, $epoch, \my $symbol, \my $args, \my $aux);
+    my ($class, $prefix, $epoch, @given) = @_;
+    my %given = settings_of('load_checkpoint', ['map_file'], @given);
+    my $load = $given{map_file} ? \&cohort_checkpoint_map : \&cohort_checkpoint_load;
+    $load->($prefix, $epoch, \my $symbol, \my $args, \my $aux);
     ($args, $aux) = map { AI::Cohort::Arrays->adopt($_) } $args, $aux;
     return (AI::Cohort::Symbol->adopt($symbol), $args->hash, $aux->hash);
 }
@@ -55,8 +57,9 @@ MXNet's two files: F<PREFIX-symbol.json>, and F<PREFIX-0007.params> with the par
 
 Class method. Each file appears whole or not at all. C<$symbol> may be C<undef>: then the first is not written.
 
-=head2 load_checkpoint($prefix, $epoch)
+=head2 load_checkpoint($prefix, $epoch, map_file => 0)
 
-Class method: symbol, parameters and auxiliary states.
+Class method: symbol, parameters and auxiliary states. With C<map_file> large arrays lie in a mapping of the file and are read when they
+are used; it must not be changed or cut short in place as long as they live.
 
 =cut

@@ -459,6 +459,14 @@ sub save {
     return;
 }
 
+# As NumPy reads it.
+sub save_npz {
+    my ($class, $path, $arrays) = @_;
+    my $list = AI::Cohort::Arrays->of($arrays // {}, 'arrays');
+    cohort_arrays_save_npz($list->{handle}, $path);
+    return;
+}
+
 # A hash ref if the arrays have names, else an array ref.
 sub load {
     my ($class, $path, @given) = @_;

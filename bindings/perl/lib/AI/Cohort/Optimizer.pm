@@ -3,6 +3,7 @@ package AI::Cohort::Optimizer;
 use strict;
 use warnings;
 use AI::Cohort::FFI;
+use AI::Cohort::Executor;
 use FFI::Platypus::Buffer qw(scalar_to_pointer);
 
 our @ISA = ('AI::Cohort::Handle');
@@ -87,6 +88,8 @@ sub states {
     return $memory;
 }
 
+sub loss_scale { AI::Cohort::Executor::_loss_scale_from(\&cohort_optimizer_loss_scale, $_[0]{handle}) }
+
 sub set_states {
     my ($self, $memory) = @_;
     invalid('set_states: expected a string of bytes', 'states') if !defined $memory || ref $memory || !utf8::downgrade($memory, 1);
@@ -153,6 +156,11 @@ Takes the C<lr_mult> and C<wd_mult> of a symbol's variables.
 =head2 set_mult($param, $lr_mult, $wd_mult), mult($param)
 
 Sets and reads the multipliers of a parameter.
+
+=head2 loss_scale
+
+Where the factor on the loss had come to in the group or manager that it updated last, as L<AI::Cohort::Executor::Group/loss_scale>
+has it. It is saved with the states.
 
 =head2 save_states($path), load_states($path), states, set_states($bytes)
 

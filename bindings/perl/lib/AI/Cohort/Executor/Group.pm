@@ -24,12 +24,12 @@ my %default = (
     fixed_param_names => undef, state_names => undef, grad_req => 'write',
     # What the C interface has beside.
     rounding => 'half_up', slices => undef, input_types => undef, group2ctxs => undef, num_threads => 0,
-    gradient_bucket_bytes => 0, seed => 0,
+    gradient_bucket_bytes => 0, seed => 0, arg_params => undef, aux_params => undef,
 );
 my %rounding = (half_up => COHORT_ROUNDING_HALF_UP, half_even => COHORT_ROUNDING_HALF_EVEN, balanced => COHORT_ROUNDING_BALANCED);
 
 for my $field (@required, keys %default) {
-    next if $field =~ /_shapes$|^slices$|^grad_req$/;    # as they are bound, not as they were given
+    next if $field =~ /_shapes$|^slices$|^grad_req$|_params$/;    # as they are bound, not as they were given
     no strict 'refs';
     *$field = sub { $_[0]{$field} };
 }
@@ -53,8 +53,11 @@ sub _create {
     my $contexts = AI::Cohort::Context->_list(@{$self->{contexts}});
     my ($data, $label) = AI::Cohort::Descs->of_batch(@$self{qw(data_shapes label_shapes)});
     (my $log, $self->{log_id}) = callback('(sint32,string,opaque)->void', AI::Cohort::Logging::_sink($self->{logger}));
+    # The group has the arrays from here on, not the lists.
+    my %lists = map { $_ => AI::Cohort::Arrays->of(delete $self->{$_}, $_) } qw(arg_params aux_params);
     my $options = struct(
         cohort_group_options => $self->_split_options,
+        %lists,
         AI::Cohort::Executor::_grad_reqs($self->{grad_req}),
         $self->_ctx_group_options,
         inputs_need_grad => $self->{inputs_need_grad} ? 1 : 0,
@@ -331,6 +334,9 @@ sub update {
     cohort_group_update($self->{handle}, handle_of($optimizer, 'optimizer'), _update_code($mode));
     return;
 }
+
+sub loss_scale { AI::Cohort::Executor::_loss_scale_from(\&cohort_group_loss_scale, $_[0]{handle}) }
+sub set_loss_scale { cohort_group_set_loss_scale($_[0]{handle}, $_[1], $_[2] // 0) }
 
 sub wait { cohort_group_wait($_[0]{handle}) }
 

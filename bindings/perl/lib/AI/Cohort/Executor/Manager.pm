@@ -14,7 +14,7 @@ sub free_handle { cohort_manager_free($_[1]) }
 sub new {
     my ($class, @given) = @_;
     my %given = settings_of('manager', [qw(symbol contexts batch_size data_shapes label_shapes param_names workload logger sym_gen
-        default_bucket_key buckets state_names num_threads seed), @AI::Cohort::Executor::GROUP_PRECISION], @given);
+        default_bucket_key buckets state_names num_threads seed), grep { $_ ne 'calibration' } @AI::Cohort::Executor::GROUP_PRECISION], @given);
     for (qw(symbol contexts data_shapes param_names)) { invalid("manager: $_ is missing", $_) unless defined $given{$_} }
     my $self = bless {%given}, $class;
     $self->{contexts} = [AI::Cohort::Context->all($given{contexts})];
@@ -220,6 +220,9 @@ sub groups {
     } 0 .. $self->num_buckets - 1};
 }
 
+sub loss_scale { AI::Cohort::Executor::_loss_scale_from(\&cohort_manager_loss_scale, $_[0]{handle}) }
+sub set_loss_scale { cohort_manager_set_loss_scale($_[0]{handle}, $_[1], $_[2] // 0) }
+
 sub memory { AI::Cohort::Executor::_memory_from(\&cohort_manager_memory, $_[0]{handle}) }
 
 1;
@@ -340,6 +343,10 @@ As for a group, of the current group.
 =head2 main_group, current_group, groups
 
 The main group, that of the batch loaded last, and those of all buckets by key: to look at and to run, not to reshape.
+
+=head2 loss_scale, set_loss_scale($scale, $num_good = 0)
+
+As for a group; all buckets have one.
 
 =head2 memory
 

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+package AI::Cohort::Calibration;
+use strict;
+use warnings;
+use AI::Cohort::FFI;
+
+our @ISA = ('AI::Cohort::Handle');
+
+my %method = (min_max => COHORT_CALIBRATION_MIN_MAX, entropy => COHORT_CALIBRATION_ENTROPY);
+
+sub free_handle { cohort_calibration_free($_[1]) }
+
+sub new {
+    my ($class, $method) = @_;
+    $method //= 'min_max';
+    my $code = $method{$method} // invalid("method: expected min_max or entropy, found '$method'", 'method');
+    cohort_calibration_create($code, \my $handle);
+    return $class->adopt($handle);
+}
+
+sub observe {
+    my ($self, $executor) = @_;
+    cohort_calibration_observe($self->{handle}, handle_of($executor, 'executor'));
+    return $self;
+}
+
+# (the least, the largest)
+sub range {
+    my ($self, $name) = @_;
+    cohort_calibration_range($self->{handle}, $name, \my $low, \my $high);
+    return ($low, $high);
+}
+
+1;
+
+__END__
+
+=encoding UTF-8
+
+=head1 NAME
+
+AI::Cohort::Calibration - in which ranges the values of a network lie, for inference in int8
+
+=head1 SYNOPSIS
+
+    use AI::Cohort qw(mx);
+    my $net = mx->sym->FullyConnected(mx->sym->Variable('data'), num_hidden => 16, no_bias => 1, name => 'fc');
+    my %model = (symbol => $net, arg_params => {fc_weight => mx->nd->ones([16, 16]) * 0.5}, shapes => {data => [4, 16]});
+    my $batch = mx->nd->ones([4, 16]) * 0.25;
+    my $calibration = AI::Cohort::Calibration->new('entropy');
+    AI::Cohort::Predictor->new(%model)->observe($calibration, data => $batch);
+    my $narrow = AI::Cohort::Predictor->new(%model, compute_dtype => 'int8', calibration => $calibration);
+    my ($scores) = @{$narrow->predict(data => $batch)};    # 2, but for rounding
+
+=head1 DESCRIPTION
+
+Watches a float32 network on batches, and notes in which range each of its values lies. Executors, groups and predictors that are
+made with C<< compute_dtype => 'int8' >> and the calibration then compute in bytes, where the processor has units for that.
+
+=head1 METHODS
+
+=head2 new($method = 'min_max')
+
+Class method. C<min_max> takes the least and the largest number, C<entropy> cuts that range off where bytes tell most of how the
+numbers are distributed.
+
+=head2 observe($executor)
+
+Runs a forward pass on what the executor's arguments hold, and notes the numbers of each value. A batch or some hundred samples are
+usually enough. Returns the calibration.
+
+=head2 range($name)
+
+The least and the largest number of a value, by the name that monitors have for it: C<conv0_output>, or an argument.
+
+=cut

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The ranges of a network's values, for inference in bytes.
+use crate::error::{c_text, check, Result};
+use crate::executor::Executor;
+use cohort_sys as sys;
+use std::fmt;
+use std::ptr::null_mut;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// What a calibration makes of the numbers that it sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CalibrationMethod {
+    /// The range from the least to the largest.
+    MinMax,
+    /// That range cut off where bytes tell most of how the numbers are distributed.
+    Entropy,
+}
+
+crate::handle!(
+    #[doc(hidden)]
+    Seen,
+    cohort_calibration,
+    cohort_calibration_free
+);
+
+/// Watches a float32 network on batches and notes in which range each of its values lies. Executors, groups and predictors that are
+/// then made with [`Precision::int8`](crate::Precision::int8) compute in bytes. A clone is the same calibration; any thread may use it.
+///
+/// ```
+/// use cohort::{Calibration, CalibrationMethod, Context, NDArray, Op, Params, Precision, Predictor, Symbol};
+///
+/// # fn main() -> cohort::Result<()> {
+/// let data = Symbol::variable("data")?;
+/// let net = Op::new("FullyConnected").attr("num_hidden", 16).attr("no_bias", "True").input(&data).name("fc").build()?;
+/// let params = Params::from([("fc_weight".to_string(), NDArray::from_slice(&[0.5f32; 256], &[16, 16])?)]);
+/// let inputs: [(&str, &[usize]); 1] = [("data", &[4, 16])];
+/// let mut wide = Predictor::new(&net, &params, &Params::new(), &Context::cpu(0), &inputs)?;
+/// let batch = NDArray::from_slice(&[0.25f32; 64], &[4, 16])?;
+///
+/// let calibration = Calibration::new(CalibrationMethod::MinMax)?;
+/// wide.observe(&calibration, &[("data", &batch)])?;
+/// let mut narrow = Predictor::builder(&inputs).precision(&Precision::int8(&calibration)).build(&net, &params, &Params::new())?;
+/// let scores = narrow.predict(&[("data", &batch)])?[0].to_vec::<f32>()?;
+/// assert!((scores[0] - 2.0).abs() < 0.1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Calibration(Arc<Mutex<Seen>>);
+
+impl Calibration {
+    /// One that has seen nothing.
+    pub fn new(method: CalibrationMethod) -> Result<Calibration> {
+        let code = match method {
+            CalibrationMethod::MinMax => sys::COHORT_CALIBRATION_MIN_MAX,
+            CalibrationMethod::Entropy => sys::COHORT_CALIBRATION_ENTROPY,
+        };
+        let mut made = null_mut();
+        check(unsafe { sys::cohort_calibration_create(code, &mut made) })?;
+        Ok(Calibration(Arc::new(Mutex::new(Seen::adopt(made)))))
+    }
+
+    /// Runs a forward pass on what the executor's arguments hold, and notes the numbers of each value. A batch or some hundred samples
+    /// are usually enough.
+    pub fn observe(&self, executor: &mut Executor) -> Result<()> {
+        let at = executor.at(); // before the lock, as where a network is bound
+        check(unsafe { sys::cohort_calibration_observe(self.lock().raw(), *at) })
+    }
+
+    /// The least and the largest number of a value, by the name that monitors have for it: "conv0_output", or an argument.
+    pub fn range(&self, name: &str) -> Result<(f64, f64)> {
+        let (name, mut low, mut high) = (c_text(name, "name")?, 0.0, 0.0);
+        check(unsafe { sys::cohort_calibration_range(self.lock().raw(), name.as_ptr(), &mut low, &mut high) })?;
+        Ok((low, high))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl PartialEq for Calibration {
+    /// Whether they are the same one.
+    fn eq(&self, other: &Calibration) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Calibration {}
+
+impl fmt::Debug for Calibration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Calibration")
+    }
+}
