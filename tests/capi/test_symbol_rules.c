@@ -339,6 +339,28 @@ static void json_of_0_8_is_brought_up_to_date(void **state) {
   cohort_symbol_free(symbol);
 }
 
+/* SYM-17: where a key is both in `attr` and in `param`, the former counts; outputs of a node without a name go by what
+ * its operator calls them. */
+static void odd_json_is_read_as_mxnet_reads_it(void **state) {
+  static const char json[] =
+      "{\"nodes\": ["
+      "{\"op\": \"null\", \"name\": \"data\", \"inputs\": [],"
+      " \"param\": {\"__init__\": \"one\"}, \"attr\": {\"__init__\": \"zero\"}},"
+      "{\"op\": \"sum\", \"name\": \"\", \"inputs\": [[0, 0]], \"param\": {\"axis\": \"0\"}, \"attr\": {\"axis\": "
+      "\"1\"}}],"
+      " \"arg_nodes\": [0], \"heads\": [[1, 0]]}";
+  cohort_symbol *symbol = from_json(json);
+  const char *name = NULL, *axis = NULL;
+
+  (void)state;
+  assert_string_equal(attr_at(symbol, "data", "__init__"), "zero");
+  ok(cohort_symbol_attr(symbol, "axis", &axis));
+  assert_string_equal(axis, "1");
+  ok(cohort_symbol_name_at(symbol, COHORT_SYMBOL_OUTPUTS, 0, &name));
+  assert_string_equal(name, "output");
+  cohort_symbol_free(symbol);
+}
+
 /* SYM-17: attributes are read in each spelling that MXNet takes: R writes TRUE, C 0.5f, and either bracket ends a
  * tuple. */
 static void attributes_are_read_in_every_spelling(void **state) {
@@ -416,6 +438,7 @@ int main(void) {
       TEST(layouts_go_by_the_index_of_the_head),
       TEST(json_has_the_form_of_mxnet_1_9),
       TEST(json_of_0_8_is_brought_up_to_date),
+      TEST(odd_json_is_read_as_mxnet_reads_it),
       TEST(attributes_are_read_in_every_spelling),
   };
 
