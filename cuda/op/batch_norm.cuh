@@ -112,7 +112,7 @@ struct Gradients {
   }
 };
 inline bool fixes_gamma(const StepSpec &backward) {
-  return backward.is_train && backward.attrs_as<BatchNormAttrs>().fix_gamma && backward.wanted[1];
+  return backward.is_train && backward.attrs_as<BatchNormAttrs>().fix_gamma;
 }
 template <typename C>
 void fill_with_ones(const Lane &lane, C *to, int64_t count) {

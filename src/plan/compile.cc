@@ -54,10 +54,6 @@ void find_written_arguments(const plan::Ir &ir, Plan *plan) {
     const Gradient gradient = step.backward ? step.op->gradient_of(step.attrs) : Gradient();
     for (const int input : step.backward ? gradient.writes : step.op->mutated(step.attrs, inputs.size(), forward)) {
       if (size_t(input) >= inputs.size()) continue;
-      if (step.backward) {  // it goes with its gradient
-        const size_t at = size_t(std::find(gradient.of.begin(), gradient.of.end(), input) - gradient.of.begin());
-        if (at < step.outputs.size() && step.outputs[at] < 0) continue;
-      }
       const auto argument =
           std::find(graph.arguments.begin(), graph.arguments.end(), graph.variable_of(inputs[size_t(input)]));
       if (argument == graph.arguments.end()) continue;

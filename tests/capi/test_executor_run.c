@@ -81,6 +81,28 @@ static void a_fixed_gamma_is_not_written_by_inference(void **state) {
   cohort_executor_free(executor);
 }
 
+/* So it does where gamma has no gradient: where it is a fixed parameter of a group, say. */
+static void a_fixed_gamma_becomes_one_without_a_gradient(void **state) {
+  static const char *const reqs[] = {"write", "null", "write"};
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_executor *executor;
+
+  (void)state;
+  options.grad_req_list = reqs;
+  options.num_grad_reqs = 3;
+  executor = simple_bind(node("BatchNorm", "bn", ATTRS("eps", "0.001"), INPUTS(variable("x"))),
+                         desc("x", SHAPE(4, 1), NULL), &options);
+  set_arg(executor, "x", 1, 3, 5, 7);
+  set_arg(executor, "bn_gamma", 3);
+  ok(cohort_executor_forward(executor, 0));
+  holds_free(arg_of(executor, "bn_gamma"), 3);
+  ok(cohort_executor_forward(executor, 1));
+  ok(try_backward_with(executor, floats(SHAPE(4, 1), FLOATS(1, 0, 0, 0)), 1));
+  holds_free(grad_of(executor, "bn_beta"), 1);
+  holds_free(arg_of(executor, "bn_gamma"), 1);
+  cohort_executor_free(executor);
+}
+
 /* A frozen layer, where neither its own arguments nor any before it have a gradient, keeps its moving statistics in
  * training. */
 static void statistics_of_a_frozen_layer_stay(void **state) {
@@ -475,6 +497,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(inputs_by_name_are_copied_in),
       TEST(a_fixed_gamma_is_not_written_by_inference),
+      TEST(a_fixed_gamma_becomes_one_without_a_gradient),
       TEST(statistics_of_a_frozen_layer_stay),
       TEST(what_blocks_the_gradient_behind_a_layer_does_not_freeze_it),
       TEST(statistics_move_once_a_training_step),

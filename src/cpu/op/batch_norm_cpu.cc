@@ -33,9 +33,9 @@ Extent extent_of(const BatchNormAttrs &a, const Shape &data) {
   return {data.size(0, axis), data[axis], data.size(axis + 1, data.rank())};
 }
 
-// With fix_gamma the gamma that is trained becomes 1, in the backward pass of training: forward passes read no gamma
-// then, and write none, for the array may be shared or lie in memory that cannot be written. Read first for the same
-// reason.
+// With fix_gamma gamma becomes 1 in the backward pass of training, whether it has a gradient or not: forward passes
+// read no gamma then, and write none, for the array may be shared or lie in memory that cannot be written. Read first
+// for the same reason.
 template <typename S>
 void fix_gamma(S *gamma, int64_t count) {
   for (int64_t c = 0; c < count; ++c) {
@@ -43,7 +43,7 @@ void fix_gamma(S *gamma, int64_t count) {
   }
 }
 bool fixes_gamma(const StepSpec &backward) {
-  return backward.is_train && backward.attrs_as<BatchNormAttrs>().fix_gamma && backward.wanted[1];
+  return backward.is_train && backward.attrs_as<BatchNormAttrs>().fix_gamma;
 }
 
 // What follows the statistics of a training pass: the moving ones and the outputs.
