@@ -186,6 +186,24 @@ static void shapes_go_by_position_and_backwards(void **state) {
   cohort_symbol_free(symbol);
 }
 
+/* SYM-10: so do those of indices, from the coordinates that they stand for. */
+static void indices_follow_from_their_coordinates(void **state) {
+  cohort_symbol *coordinates = node("_unravel_index", NULL, ATTRS("shape", "(4, 5)"), INPUTS(variable("i"))),
+                *symbol = node("elemwise_add", NULL, NO_ATTRS, INPUTS(coordinates, variable("offset")));
+  cohort_descs *known = desc("offset", SHAPE(2, 3), NULL), *args = NULL;
+  int64_t length = 0;
+  int32_t complete = 0, num_axes = 0;
+
+  (void)state;
+  ok(cohort_symbol_infer_shape(symbol, known, 0, &complete, &args, NULL, NULL));
+  assert_int_equal(complete, 1);
+  ok(cohort_descs_get(args, 0, NULL, &length, 1, &num_axes, NULL, NULL));
+  assert_true(num_axes == 1 && length == 3);
+  cohort_descs_free(args);
+  cohort_descs_free(known);
+  cohort_symbol_free(symbol);
+}
+
 /* SYM-11: integer types go through a layer, `__dtype__` takes part, and a conflict names the node and the input. */
 static void dtypes_go_through_layers(void **state) {
   cohort_symbol *symbol = linear("2"), *typed = node("FullyConnected", "fc", ATTRS("num_hidden", "1"),
@@ -433,6 +451,7 @@ int main(void) {
       TEST(inputs_made_for_a_layer_carry_its_attributes),
       TEST(unknown_names_are_refused_with_those_there_are),
       TEST(shapes_go_by_position_and_backwards),
+      TEST(indices_follow_from_their_coordinates),
       TEST(dtypes_go_through_layers),
       TEST(what_is_bound_keeps_its_symbol),
       TEST(layouts_go_by_the_index_of_the_head),
