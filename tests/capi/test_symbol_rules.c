@@ -186,22 +186,36 @@ static void shapes_go_by_position_and_backwards(void **state) {
   cohort_symbol_free(symbol);
 }
 
-/* SYM-10: so do those of indices, from the coordinates that they stand for. */
-static void indices_follow_from_their_coordinates(void **state) {
-  cohort_symbol *coordinates = node("_unravel_index", NULL, ATTRS("shape", "(4, 5)"), INPUTS(variable("i"))),
-                *symbol = node("elemwise_add", NULL, NO_ATTRS, INPUTS(coordinates, variable("offset")));
-  cohort_descs *known = desc("offset", SHAPE(2, 3), NULL), *args = NULL;
-  int64_t length = 0;
+/* The shape of x follows from that of y, which the first output of a node of x is added to. */
+static void x_follows(cohort_symbol *of_x, const int64_t *y, int32_t y_axes, const int64_t *x, int32_t x_axes) {
+  cohort_symbol *part = NULL, *symbol;
+  cohort_descs *known = desc("y", y, y_axes, NULL), *args = NULL;
+  int64_t found[4] = {0};
   int32_t complete = 0, num_axes = 0;
 
-  (void)state;
+  ok(cohort_symbol_output(of_x, 0, &part));
+  symbol = node("elemwise_add", NULL, NO_ATTRS, INPUTS(part, variable("y")));
   ok(cohort_symbol_infer_shape(symbol, known, 0, &complete, &args, NULL, NULL));
   assert_int_equal(complete, 1);
-  ok(cohort_descs_get(args, 0, NULL, &length, 1, &num_axes, NULL, NULL));
-  assert_true(num_axes == 1 && length == 3);
+  ok(cohort_descs_get(args, 0, NULL, found, 4, &num_axes, NULL, NULL));
+  assert_int_equal(num_axes, x_axes);
+  assert_memory_equal(found, x, sizeof(*x) * (size_t)x_axes);
   cohort_descs_free(args);
   cohort_descs_free(known);
   cohort_symbol_free(symbol);
+  cohort_symbol_free(of_x);
+}
+
+/* SYM-10: indices follow from their coordinates, and the whole from its parts. */
+static void inputs_follow_from_outputs(void **state) {
+  (void)state;
+  x_follows(node("_unravel_index", NULL, ATTRS("shape", "(4, 5)"), INPUTS(variable("x"))), SHAPE(2, 3), SHAPE(3));
+  x_follows(node("_split_v2", NULL, ATTRS("indices", "(0, 1)", "axis", "1"),
+                 INPUTS(variable_with("x", "__shape__", "(0, 4, 2)"))),
+            SHAPE(3, 1, 2), SHAPE(3, 4, 2));
+  x_follows(node("_split_v2", NULL, ATTRS("indices", "()", "sections", "2", "axis", "1", "squeeze_axis", "1"),
+                 INPUTS(variable_with("x", "__shape__", "(0, 2, 0)"))),
+            SHAPE(3, 5), SHAPE(3, 2, 5));
 }
 
 /* SYM-11: integer types go through a layer, `__dtype__` takes part, and a conflict names the node and the input. */
@@ -451,7 +465,7 @@ int main(void) {
       TEST(inputs_made_for_a_layer_carry_its_attributes),
       TEST(unknown_names_are_refused_with_those_there_are),
       TEST(shapes_go_by_position_and_backwards),
-      TEST(indices_follow_from_their_coordinates),
+      TEST(inputs_follow_from_outputs),
       TEST(dtypes_go_through_layers),
       TEST(what_is_bound_keeps_its_symbol),
       TEST(layouts_go_by_the_index_of_the_head),
