@@ -44,6 +44,9 @@ COHORT_OPERATOR(_unravel_index, RavelAttrs)
     .input("data", "Indices, any shape.")
     .names_only_input()
     .infer_shape([](const RavelAttrs &a, Shapes &in, Shapes &out) {
+      if (out[0].rank_known() && out[0].rank() > 0) {
+        unify(in[0], Shape(std::vector<int64_t>(out[0].begin() + 1, out[0].end())), "data");
+      }
       if (!in[0].rank_known()) return;
       std::vector<int64_t> result(in[0].begin(), in[0].end());
       result.insert(result.begin(), int64_t(a.shape.size()));

@@ -265,6 +265,10 @@ COHORT_OPERATOR(_split_v2, SplitAttrs)
           part.erase(part.begin() + axis);
         }
         unify(out[i], Shape(part), "output");
+        std::vector<int64_t> whole(out[i].begin(), out[i].end());
+        if (a.squeeze_axis) whole.insert(whole.begin() + axis, length);
+        whole[size_t(axis)] = length;
+        unify(in[0], Shape(whole), "data");
       }
     })
     .gradient(of_inputs({0}));

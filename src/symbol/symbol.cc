@@ -115,7 +115,8 @@ std::unordered_set<const Node *> auxiliary_of(const std::vector<NodePtr> &nodes)
 
 std::string output_name(const Node &node, int index) {
   if (node.is_variable()) return node.name;
-  return node.name + "_" + node.op->output_name(node.parsed, index);
+  const std::string output = node.op->output_name(node.parsed, index);
+  return node.name.empty() ? output : node.name + "_" + output;
 }
 
 const Entry &single_head(const Symbol &symbol, const std::string &what) {

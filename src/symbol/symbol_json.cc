@@ -154,8 +154,8 @@ class Reader {
     const std::string named = text(where, " '", node.name, "'");
     check_keys(value, named,
                {"op", "name", "attrs", "attr", "param", "inputs", "control_deps", "subgraphs", "backward_source_id"});
-    // Parameters win over attributes of the same name, as the oldest form kept them apart.
-    for (const char *key : {"param", "attrs", "attr"}) {
+    // Attributes win over parameters of the same name, which the oldest form kept apart.
+    for (const char *key : {"attrs", "attr", "param"}) {
       const Json *attrs = value.find(key);
       if (!attrs) continue;
       if (!attrs->is(Json::Kind::kObject)) refuse(text(named, ".", key, ": expected an object"));

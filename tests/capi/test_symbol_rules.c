@@ -186,6 +186,38 @@ static void shapes_go_by_position_and_backwards(void **state) {
   cohort_symbol_free(symbol);
 }
 
+/* The shape of x follows from that of y, which the first output of a node of x is added to. */
+static void x_follows(cohort_symbol *of_x, const int64_t *y, int32_t y_axes, const int64_t *x, int32_t x_axes) {
+  cohort_symbol *part = NULL, *symbol;
+  cohort_descs *known = desc("y", y, y_axes, NULL), *args = NULL;
+  int64_t found[4] = {0};
+  int32_t complete = 0, num_axes = 0;
+
+  ok(cohort_symbol_output(of_x, 0, &part));
+  symbol = node("elemwise_add", NULL, NO_ATTRS, INPUTS(part, variable("y")));
+  ok(cohort_symbol_infer_shape(symbol, known, 0, &complete, &args, NULL, NULL));
+  assert_int_equal(complete, 1);
+  ok(cohort_descs_get(args, 0, NULL, found, 4, &num_axes, NULL, NULL));
+  assert_int_equal(num_axes, x_axes);
+  assert_memory_equal(found, x, sizeof(*x) * (size_t)x_axes);
+  cohort_descs_free(args);
+  cohort_descs_free(known);
+  cohort_symbol_free(symbol);
+  cohort_symbol_free(of_x);
+}
+
+/* SYM-10: indices follow from their coordinates, and the whole from its parts. */
+static void inputs_follow_from_outputs(void **state) {
+  (void)state;
+  x_follows(node("_unravel_index", NULL, ATTRS("shape", "(4, 5)"), INPUTS(variable("x"))), SHAPE(2, 3), SHAPE(3));
+  x_follows(node("_split_v2", NULL, ATTRS("indices", "(0, 1)", "axis", "1"),
+                 INPUTS(variable_with("x", "__shape__", "(0, 4, 2)"))),
+            SHAPE(3, 1, 2), SHAPE(3, 4, 2));
+  x_follows(node("_split_v2", NULL, ATTRS("indices", "()", "sections", "2", "axis", "1", "squeeze_axis", "1"),
+                 INPUTS(variable_with("x", "__shape__", "(0, 2, 0)"))),
+            SHAPE(3, 5), SHAPE(3, 2, 5));
+}
+
 /* SYM-11: integer types go through a layer, `__dtype__` takes part, and a conflict names the node and the input. */
 static void dtypes_go_through_layers(void **state) {
   cohort_symbol *symbol = linear("2"), *typed = node("FullyConnected", "fc", ATTRS("num_hidden", "1"),
@@ -339,6 +371,28 @@ static void json_of_0_8_is_brought_up_to_date(void **state) {
   cohort_symbol_free(symbol);
 }
 
+/* SYM-17: where a key is both in `attr` and in `param`, the former counts; outputs of a node without a name go by what
+ * its operator calls them. */
+static void odd_json_is_read_as_mxnet_reads_it(void **state) {
+  static const char json[] =
+      "{\"nodes\": ["
+      "{\"op\": \"null\", \"name\": \"data\", \"inputs\": [],"
+      " \"param\": {\"__init__\": \"one\"}, \"attr\": {\"__init__\": \"zero\"}},"
+      "{\"op\": \"sum\", \"name\": \"\", \"inputs\": [[0, 0]], \"param\": {\"axis\": \"0\"}, \"attr\": {\"axis\": "
+      "\"1\"}}],"
+      " \"arg_nodes\": [0], \"heads\": [[1, 0]]}";
+  cohort_symbol *symbol = from_json(json);
+  const char *name = NULL, *axis = NULL;
+
+  (void)state;
+  assert_string_equal(attr_at(symbol, "data", "__init__"), "zero");
+  ok(cohort_symbol_attr(symbol, "axis", &axis));
+  assert_string_equal(axis, "1");
+  ok(cohort_symbol_name_at(symbol, COHORT_SYMBOL_OUTPUTS, 0, &name));
+  assert_string_equal(name, "output");
+  cohort_symbol_free(symbol);
+}
+
 /* SYM-17: attributes are read in each spelling that MXNet takes: R writes TRUE, C 0.5f, and either bracket ends a
  * tuple. */
 static void attributes_are_read_in_every_spelling(void **state) {
@@ -437,11 +491,13 @@ int main(void) {
       TEST(inputs_made_for_a_layer_carry_its_attributes),
       TEST(unknown_names_are_refused_with_those_there_are),
       TEST(shapes_go_by_position_and_backwards),
+      TEST(inputs_follow_from_outputs),
       TEST(dtypes_go_through_layers),
       TEST(what_is_bound_keeps_its_symbol),
       TEST(layouts_go_by_the_index_of_the_head),
       TEST(json_has_the_form_of_mxnet_1_9),
       TEST(json_of_0_8_is_brought_up_to_date),
+      TEST(odd_json_is_read_as_mxnet_reads_it),
       TEST(attributes_are_read_in_every_spelling),
   };
 
