@@ -291,3 +291,26 @@ func TestTheMemoryOfADeviceIsToldAndLimited(t *testing.T) {
 		t.Error("features")
 	}
 }
+
+func TestASymbolTellsItsPartsAndAMetricWhatItCounted(t *testing.T) {
+	alone(t)
+	net := mlp()
+	if name := ok(net.Name()); name != "softmax" {
+		t.Error(name)
+	}
+	children := ok(net.Children())
+	if outputs := ok(children.Outputs()); len(outputs) != 2 || outputs[0] != "fc_output" || outputs[1] != "softmax_label" {
+		t.Error(outputs)
+	}
+	if none := ok(ok(cohort.Variable("x")).Children()); none != nil {
+		t.Error("a variable has children")
+	}
+	if found := ok(net.AttrDict()); found["fc"]["num_hidden"] != "3" {
+		t.Error(found)
+	}
+	metric := ok(cohort.NewMetric("accuracy", nil))
+	done(metric.Update([]*cohort.NDArray{floats([]float32{0, 1}, 2)}, []*cohort.NDArray{floats([]float32{1, 0, 1, 0}, 2, 2)}))
+	if found := ok(metric.Counters(false)); len(found) != 1 || found[0] != (cohort.Counter{Sum: 1, Num: 2}) {
+		t.Error(found)
+	}
+}

@@ -261,6 +261,50 @@ func (s *Symbol) Attr(key string) (value string, found bool, err error) {
 	return value, found, err
 }
 
+// Name is the name of the head's node; "" if there are several heads.
+func (s *Symbol) Name() (name string, err error) {
+	err = s.on(func(raw *C.cohort_symbol) *C.cohort_error {
+		var text *C.char
+		failed := C.cohort_symbol_name(raw, &text)
+		name = goText(text)
+		return failed
+	})
+	return name, err
+}
+
+// Children has the inputs of the head nodes as its heads; nil if these have none.
+func (s *Symbol) Children() (*Symbol, error) {
+	var made *C.cohort_symbol
+	err := s.on(func(raw *C.cohort_symbol) *C.cohort_error { return C.cohort_symbol_children(raw, &made) })
+	if err != nil || made == nil {
+		return nil, err
+	}
+	return newSymbol(made), nil
+}
+
+// AttrDict gives the attributes of all nodes that have some, by the names of the nodes.
+func (s *Symbol) AttrDict() (map[string]map[string]string, error) {
+	found := map[string]map[string]string{}
+	err := s.on(func(raw *C.cohort_symbol) *C.cohort_error {
+		var num C.size_t
+		if failed := C.cohort_symbol_num_attrs(raw, 1, &num); failed != nil {
+			return failed
+		}
+		for i := C.size_t(0); i < num; i++ {
+			var node, key, value *C.char
+			if failed := C.cohort_symbol_attr_at(raw, 1, i, &node, &key, &value); failed != nil {
+				return failed
+			}
+			if found[goText(node)] == nil {
+				found[goText(node)] = map[string]string{}
+			}
+			found[goText(node)][goText(key)] = goText(value)
+		}
+		return nil
+	})
+	return found, err
+}
+
 // SetAttrs sets attributes of the node, such as "__lr_mult__".
 func (s *Symbol) SetAttrs(attrs Attrs) error {
 	var c scratch

@@ -312,6 +312,28 @@ func (m *Metric) Values() ([]Figure, error) { return m.figures(false) }
 // GlobalValues gives those since the last full reset.
 func (m *Metric) GlobalValues() ([]Figure, error) { return m.figures(true) }
 
+// A Counter is the sum and the number of instances behind a figure.
+type Counter struct{ Sum, Num float64 }
+
+// Counters gives those of the figures since the last reset, or with global since the last full one.
+func (m *Metric) Counters(global bool) (found []Counter, err error) {
+	err = m.on(func(raw *C.cohort_metric) *C.cohort_error {
+		var num C.size_t
+		if failed := C.cohort_metric_num_values(raw, &num); failed != nil {
+			return failed
+		}
+		for i := C.size_t(0); i < num; i++ {
+			var sum, instances C.double
+			if failed := C.cohort_metric_counters(raw, i, truth(global), &sum, &instances); failed != nil {
+				return failed
+			}
+			found = append(found, Counter{float64(sum), float64(instances)})
+		}
+		return nil
+	})
+	return found, err
+}
+
 func (m *Metric) figures(global bool) ([]Figure, error) {
 	var num C.size_t
 	if err := m.on(func(raw *C.cohort_metric) *C.cohort_error { return C.cohort_metric_num_values(raw, &num) }); err != nil {

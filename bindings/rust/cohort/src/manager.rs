@@ -453,8 +453,17 @@ impl Manager {
 
     /// Calls a function with name and array of each output of each operator, whichever bucket runs.
     pub fn set_monitor(&mut self, function: impl FnMut(&str, &NDArray) + Send + 'static) -> Result<()> {
+        self.monitor_with(function, false)
+    }
+
+    /// The same of the inputs of each operator, before its outputs.
+    pub fn set_monitor_all(&mut self, function: impl FnMut(&str, &NDArray) + Send + 'static) -> Result<()> {
+        self.monitor_with(function, true)
+    }
+
+    fn monitor_with(&mut self, function: impl FnMut(&str, &NDArray) + Send + 'static, all: bool) -> Result<()> {
         let made = Watch::with(function, |see, user_data| unsafe {
-            sys::cohort_manager_set_monitor(*self.at(), see, user_data, 0)
+            sys::cohort_manager_set_monitor(*self.at(), see, user_data, all.into())
         })?;
         self.monitor = Some(made);
         Ok(())

@@ -4,6 +4,7 @@ use crate::arrays::Descs;
 use crate::error::{c_text, check, text, Result, Texts};
 use crate::ndarray::{names, Dtype};
 use cohort_sys as sys;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ptr::{null, null_mut};
 
@@ -86,6 +87,32 @@ impl Symbol {
         let (key, mut value) = (c_text(key, "key")?, null());
         check(unsafe { sys::cohort_symbol_attr(self.raw(), key.as_ptr(), &mut value) })?;
         Ok(if value.is_null() { None } else { Some(unsafe { text(value) }) })
+    }
+
+    /// The name of the head's node; None if there are several heads.
+    pub fn name(&self) -> Result<Option<String>> {
+        let mut found = null();
+        check(unsafe { sys::cohort_symbol_name(self.raw(), &mut found) })?;
+        Ok(if found.is_null() { None } else { Some(unsafe { text(found) }) })
+    }
+
+    /// The inputs of the head nodes as heads; None if these have none.
+    pub fn children(&self) -> Result<Option<Symbol>> {
+        let mut made = null_mut();
+        check(unsafe { sys::cohort_symbol_children(self.raw(), &mut made) })?;
+        Ok(if made.is_null() { None } else { Some(Symbol::adopt(made)) })
+    }
+
+    /// The attributes of all nodes that have some, by the names of the nodes.
+    pub fn attr_dict(&self) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
+        let (mut num, mut found) = (0, BTreeMap::<String, BTreeMap<String, String>>::new());
+        check(unsafe { sys::cohort_symbol_num_attrs(self.raw(), 1, &mut num) })?;
+        for i in 0..num {
+            let (mut node, mut key, mut value) = (null(), null(), null());
+            check(unsafe { sys::cohort_symbol_attr_at(self.raw(), 1, i, &mut node, &mut key, &mut value) })?;
+            unsafe { found.entry(text(node)).or_default().insert(text(key), text(value)) };
+        }
+        Ok(found)
     }
 
     /// Sets attributes of the node, such as `__lr_mult__`.

@@ -238,6 +238,19 @@ impl Metric {
         self.figures(1)
     }
 
+    /// The sums and the numbers of instances behind the values.
+    pub fn counters(&self) -> Result<Vec<(f64, f64)>> {
+        let mut num = 0;
+        check(unsafe { sys::cohort_metric_num_values(self.raw, &mut num) })?;
+        (0..num)
+            .map(|i| {
+                let (mut sum, mut instances) = (0.0, 0.0);
+                check(unsafe { sys::cohort_metric_counters(self.raw, i, 0, &mut sum, &mut instances) })?;
+                Ok((sum, instances))
+            })
+            .collect()
+    }
+
     fn figures(&self, global: i32) -> Result<Vec<(String, f64)>> {
         let mut num = 0;
         check(unsafe { sys::cohort_metric_num_values(self.raw, &mut num) })?;

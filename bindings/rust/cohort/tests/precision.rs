@@ -284,3 +284,23 @@ fn the_memory_of_a_device_is_told_and_limited() {
         assert!(has_feature("cpu").unwrap() && !has_feature("steam").unwrap());
     });
 }
+
+#[test]
+fn a_symbol_tells_its_parts_a_metric_what_it_counted_and_a_monitor_the_inputs() {
+    case(|| {
+        let net = mlp();
+        assert_eq!(net.name().unwrap().as_deref(), Some("softmax"));
+        assert_eq!(net.children().unwrap().unwrap().outputs().unwrap(), ["fc_output", "softmax_label"]);
+        assert!(Symbol::variable("x").unwrap().children().unwrap().is_none());
+        assert_eq!(net.attr_dict().unwrap()["fc"]["num_hidden"], "3");
+        let mut metric = Metric::new("accuracy", &[]).unwrap();
+        metric.update(&[&floats(&[0.0, 1.0], &[2])], &[&floats(&[1.0, 0.0, 1.0, 0.0], &[2, 2])]).unwrap();
+        assert_eq!(metric.counters().unwrap(), [(1.0, 2.0)]);
+        let (net, seen) = (linear(), std::sync::Arc::new(std::sync::Mutex::new(Vec::new())));
+        let mut group = linear_group(&net).build().unwrap();
+        let names = seen.clone();
+        group.set_monitor_all(move |name, _| names.lock().unwrap().push(name.to_string())).unwrap();
+        group.forward(&[&floats(&[1.0; 8], &[4, 2])], &[], true).unwrap();
+        assert_eq!(seen.lock().unwrap()[..3], ["data", "fc_data", "fc_weight"]);
+    });
+}

@@ -37,6 +37,21 @@ private[cohort] object Arrays {
   def save(path: String, arrays: Iterable[(String, NDArray)]): Unit =
     of(arrays, "data")(handle => Native.check(cohort_arrays_save(handle, Native.in(path, "fname"))))
 
+  def saveNpz(path: String, arrays: Iterable[(String, NDArray)]): Unit =
+    of(arrays, "data")(handle => Native.check(cohort_arrays_save_npz(handle, Native.in(path, "fname"))))
+
+  def saveBytes(arrays: Iterable[(String, NDArray)]): Array[Byte] = of(arrays, "data") { handle =>
+    val bytes = new Array[Byte](Native.size(cohort_arrays_save_memory(handle, null, 0, _)))
+    val size = new Array[Long](1)
+    Native.check(cohort_arrays_save_memory(handle, java.nio.ByteBuffer.wrap(bytes), bytes.length, size))
+    bytes
+  }
+
+  def loadBytes(bytes: Array[Byte], context: Context): Vector[(String, Option[NDArray])] = {
+    val data = java.nio.ByteBuffer.wrap(Native.needed(bytes, "bytes"))
+    take(Native.long(cohort_arrays_load_memory(data, bytes.length, Context.struct(context), _)))
+  }
+
   def load(path: String, context: Context): Vector[(String, Option[NDArray])] =
     take(Native.long(cohort_arrays_load(Native.in(path, "fname"), Context.struct(context), _)))
 }
@@ -53,7 +68,7 @@ abstract class Operators[A] private[cohort] extends Dynamic {
 
   def applyDynamicNamed(op: String)(arguments: (String, Any)*): A = {
     for (one <- Native.needed(arguments, "arguments")) Native.needed(one, "arguments")
-    val (inputs, attrs) = arguments.partition { case (key, value) => key == "" || isInput(value) }
+    val (inputs, attrs) = arguments.partition { case (key, value) => key == "" || key != "out" && isInput(value) }
     val flat = inputs.flatMap {
       case ("", list: Iterable[_]) => list.toSeq.map(("", _))
       case one                     => Seq(one)

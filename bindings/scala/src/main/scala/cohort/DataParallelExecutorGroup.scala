@@ -204,6 +204,7 @@ object DataParallelExecutorGroup {
     private var gradientBucketBytes = 0L
     private var seed = 0L
     private var precision = Precision()
+    private var givenParams = Option.empty[(Map[String, NDArray], Map[String, NDArray])]
     private var logger: (LogLevel.LogLevel, String) => Unit = null
 
     private def set(change: => Unit): Builder = {
@@ -267,6 +268,12 @@ object DataParallelExecutorGroup {
     def setSeed(seed: Long): Builder = set { this.seed = seed }
     def setPrecision(precision: Precision): Builder = set { this.precision = Native.needed(precision, "precision") }
 
+    /** For inference: arrays that are the group's own from here on, without a copy, for all its devices together. Those on
+      * other devices or of other types are copied, and parameters that are not named are zeros.
+      */
+    def setGivenParams(argParams: Map[String, NDArray], auxParams: Map[String, NDArray] = Map.empty): Builder =
+      set { givenParams = Some((Native.needed(argParams, "argParams"), Native.needed(auxParams, "auxParams"))) }
+
     /** Takes the group's messages; without one a [[LogReceiver]] gets them. */
     def setLogger(logger: (LogLevel.LogLevel, String) => Unit): Builder = set { this.logger = logger }
 
@@ -287,15 +294,26 @@ object DataParallelExecutorGroup {
             options.shared_group = shared
             symbol.hold { net =>
               family.synchronized {
-                Native.long(cohort_group_create(net, Context.structs(contexts.toSeq), contexts.length, data, label,
-                  params,
-                  if (paramNames == null) 0 else paramNames.length, Native.bool(forTraining), options, _))
+                withGiven(options)(precision.during(options)(Native.long(cohort_group_create(net,
+                  Context.structs(contexts.toSeq), contexts.length, data, label, params,
+                  if (paramNames == null) 0 else paramNames.length, Native.bool(forTraining), options, _))))
               }
             }
           }
         }
       }
       new DataParallelExecutorGroup(made, family, symbol, forTraining, inputsNeedGrad)
+    }
+
+    private def withGiven[A](options: Structs.GroupOptions)(body: => A): A = givenParams.fold(body) {
+      case (argParams, auxParams) =>
+        Arrays.of(argParams, "argParams") { args =>
+          Arrays.of(auxParams, "auxParams") { aux =>
+            options.arg_params = args
+            options.aux_params = aux
+            body
+          }
+        }
     }
 
     private def options(): Structs.GroupOptions = {

@@ -68,6 +68,12 @@ final class DataParallelExecutorManager private[cohort] (
     }
   }
 
+  /** Where the factor on the loss has come to. */
+  def lossScale: LossScale = LossScales.of((scale, good, skipped) => run(cohort_manager_loss_scale(_, scale, good, skipped)))
+
+  /** Goes on from there, as after `Optimizer.setStates`. */
+  def setLossScale(scale: Double, numGood: Int = 0): Unit = run(cohort_manager_set_loss_scale(_, scale, numGood))
+
   // ---- passes
 
   /** Loads a batch; makes its bucket, if that is new. */
@@ -237,6 +243,7 @@ object DataParallelExecutorManager {
       options.num_state_names = stateNames.length
       options.num_threads = numThreads
       options.seed = seed
+      if (precision.calibration != null) Native.refuse("precision: a manager takes no calibration", "calibration")
       precision.ofGroup(options)
       if (logger != null) {
         val log = new Native.Callback(logger)

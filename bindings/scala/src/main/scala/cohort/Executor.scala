@@ -57,46 +57,6 @@ private[cohort] object Fields {
   }
 }
 
-/** In which types a network computes: `compute` BFloat16 makes products of matrices, and what follows them, of float32
-  * arrays in it (Float16 on GPUs), but for the nodes and operators in `float32Names`, and those in `narrowNames`, too.
-  * `tf32`: on GPUs, float32 products may round their factors. `backwardOnce`: a backward pass works in the memory of the
-  * forward pass, so that there is one only. Of groups and managers alone: `lossScale`, a factor on the loss, for Float16,
-  * which doubles after `lossScaleWindow` updates (0: 2000); `gradientSum`, in which devices' gradients are summed.
-  *
-  * {{{
-  * val net = sym.FullyConnected(Symbol.Variable("data"), num_hidden = 2, name = "fc")
-  * val shapes = Map("data" -> Shape(1, 3))
-  * Executor.simpleBind(net, shapes = shapes, precision = Precision(DType.BFloat16, float32Names = Seq("fc"))).forward()
-  * }}}
-  */
-final case class Precision(
-    compute: DType.DType = DType.Float32,
-    float32Names: Seq[String] = Nil,
-    narrowNames: Seq[String] = Nil,
-    tf32: Boolean = false,
-    backwardOnce: Boolean = false,
-    lossScale: Double = 0,
-    lossScaleWindow: Int = 0,
-    gradientSum: DType.DType = DType.Float32) {
-  private[cohort] def of(executor: Structs.ExecutorOptions): Unit = {
-    if (lossScale != 0 || lossScaleWindow != 0 || gradientSum != DType.Float32)
-      Native.refuse("precision: an executor takes no lossScale, lossScaleWindow and gradientSum", "precision")
-    write(executor)
-  }
-
-  private[cohort] def ofGroup(options: Structure): Unit = {
-    write(options)
-    Fields.set(options, "loss_scale" -> lossScale, "loss_scale_window" -> lossScaleWindow,
-      "gradient_sum_dtype" -> DType.code(gradientSum))
-  }
-
-  private def write(options: Structure): Unit = Fields.set(options, "compute_dtype" -> DType.code(compute),
-    "float32_names" -> Native.texts(Native.needed(float32Names, "float32Names"), "float32Names"),
-    "num_float32_names" -> float32Names.length,
-    "narrow_names" -> Native.texts(Native.needed(narrowNames, "narrowNames"), "narrowNames"),
-    "num_narrow_names" -> narrowNames.length, "tf32" -> Native.bool(tf32), "backward_once" -> Native.bool(backwardOnce))
-}
-
 /** What memory an executor or a device takes, in bytes. */
 final case class MemoryInfo(planned: Long, intermediate: Long, arguments: Long, gradients: Long, outputs: Long)
 
@@ -185,6 +145,10 @@ final class Executor private[cohort] (address: Long, family: Family)
       }
     }
 
+  /** Copies inputs by name. */
+  def setInputs(inputs: Map[String, NDArray]): Unit =
+    Arrays.of(Native.needed(inputs, "inputs"), "inputs")(arrays => run(cohort_executor_set_inputs(_, arrays)))
+
   /** Copies inputs by name, if any are given, and runs a forward pass. */
   def forward(isTrain: Boolean = false, inputs: Map[String, NDArray] = Map.empty): Unit =
     if (Native.needed(inputs, "inputs").isEmpty) run(cohort_executor_forward(_, Native.bool(isTrain)))
@@ -230,7 +194,9 @@ final class Executor private[cohort] (address: Long, family: Family)
   def symbol: Symbol = new Symbol(use(handle => Native.long(cohort_executor_symbol(handle, _))))
   def context: Context = use(handle => Native.context(cohort_executor_context(handle, _)))
 
-  /** The plan as text. */
+  /** The plan as text: the nodes, then the steps of the pass that ran last, each with what it computes and moves, the
+    * least time that the machine would take for it, and the mean time that it took while a [[Trace]] ran.
+    */
   def debugStr: String = use(handle => Native.text(cohort_executor_debug_text(handle, _)))
   def memory: MemoryInfo = use(handle => MemoryInfo.of(cohort_executor_memory(handle, _)))
 }
@@ -277,7 +243,7 @@ object Executor {
     options.num_grad_reqs = num
     options.shared_arg_names = Native.texts(sharedArgNames, "sharedArgNames")
     options.num_shared_arg_names = sharedArgNames.length
-    made(sharedExec, options) {
+    made(sharedExec, options, precision) {
       Native.needed(symbol, "symbol").hold { net =>
         Arrays.of(Nil, "pool") { pool =>
           if (sharedArgNames.nonEmpty) options.shared_data = pool // without one the names are not read
@@ -317,7 +283,7 @@ object Executor {
       GradReq.code(if (gradReq == null) implied else gradReq.getOrElse(name, "null"))
     }.toArray
     val options = this.options(group2ctx, numThreads, seed, precision)
-    made(sharedExec, options) {
+    made(sharedExec, options, precision) {
       Handle.addresses(ordered, "args") { args =>
         Handle.addresses(grads, "argsGrad", nulls = true) { grads =>
           Handle.addresses(aux, "auxStates") { aux =>
@@ -344,12 +310,12 @@ object Executor {
     options
   }
 
-  private def made(shared: Executor, options: Structs.ExecutorOptions)(bind: => Long): Executor =
-    if (shared == null) new Executor(bind, new Family)
+  private def made(shared: Executor, options: Structs.ExecutorOptions, precision: Precision)(bind: => Long): Executor =
+    if (shared == null) new Executor(precision.during(options)(bind), new Family)
     else
       shared.use { handle =>
         options.shared_executor = handle
-        new Executor(bind, shared.family)
+        new Executor(precision.during(options)(bind), shared.family)
       }
 
   private def inOrder(arrays: Map[String, NDArray], names: Seq[String], what: String): Seq[NDArray] =

@@ -184,6 +184,12 @@ abstract class GroupBase private[cohort] (address: Long, family: Family)
     setParams(args, aux)
   }
 
+  /** Where the factor on the loss has come to. */
+  def lossScale: LossScale = LossScales.of((scale, good, skipped) => run(cohort_group_loss_scale(_, scale, good, skipped)))
+
+  /** Goes on from there, as after `Optimizer.setStates`. */
+  def setLossScale(scale: Double, numGood: Int = 0): Unit = run(cohort_group_set_loss_scale(_, scale, numGood))
+
   // ---- what it is
 
   /** Tells of each output of each operator on every device; null: no more. */

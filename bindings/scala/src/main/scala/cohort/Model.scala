@@ -20,10 +20,16 @@ object Model {
       }
     }
 
-  /** Symbol, parameters and auxiliary states. */
-  def loadCheckpoint(prefix: String, epoch: Int): (Symbol, Map[String, NDArray], Map[String, NDArray]) = {
+  /** Symbol, parameters and auxiliary states. With `mapFile` large arrays lie in a mapping of the file and are read when
+    * they are used; it must not be changed or cut short in place as long as they live.
+    */
+  def loadCheckpoint(prefix: String, epoch: Int, mapFile: Boolean = false)
+      : (Symbol, Map[String, NDArray], Map[String, NDArray]) = {
     val symbol, args, aux = new Array[Long](1)
-    Native.check(cohort_checkpoint_load(Native.in(prefix, "prefix"), epoch, symbol, args, aux))
+    Native.in(prefix, "prefix")
+    Native.check(
+      if (mapFile) cohort_checkpoint_map(prefix, epoch, symbol, args, aux)
+      else cohort_checkpoint_load(prefix, epoch, symbol, args, aux))
     (new Symbol(symbol(0)), Arrays.named(args(0)), Arrays.named(aux(0)))
   }
 }
@@ -44,7 +50,8 @@ final class Predictor(
     auxParams: Map[String, NDArray] = Map.empty,
     shapes: Map[String, Shape],
     context: Context = Context.cpu(),
-    numThreads: Int = 0)
+    numThreads: Int = 0,
+    precision: Precision = Precision())
     extends Whole {
   private var bound = Native.needed(shapes, "shapes")
   private var executor = Scope.outside(bind())
@@ -75,7 +82,8 @@ final class Predictor(
       (name, bindable.get(name).map(_.asInContext(context)).getOrElse(made()))
     }
     val aux = auxParams.map { case (name, array) => (name, array.asInContext(context)) }
-    val made = Executor.bind(symbol, context, args.toMap, auxStates = aux, numThreads = numThreads)
+    val made = Executor.bind(symbol, context, args.toMap, auxStates = aux, numThreads = numThreads,
+      precision = precision)
     // The executor has them now, but the parameters are the caller's.
     for ((name, array) <- args if !argParams.get(name).exists(_ eq array)) array.close()
     for ((name, array) <- aux if !auxParams.get(name).exists(_ eq array)) array.close()
@@ -84,6 +92,22 @@ final class Predictor(
 
   /** The outputs for inputs by name. A batch of another length is taken, too. */
   def predict(inputs: Map[String, NDArray]): IndexedSeq[NDArray] = synchronized {
+    load(inputs)
+    executor.forward()
+    val outputs = executor.outputs
+    try outputs.map(_.copy())
+    finally outputs.foreach(_.close())
+  }
+
+  /** Shows a calibration what the network computes of these inputs. It is to compute in float32. */
+  def observe(calibration: Calibration, inputs: Map[String, NDArray]): Unit = synchronized {
+    Native.needed(calibration, "calibration")
+    load(inputs)
+    calibration.observe(executor)
+  }
+
+  // Gives the executor inputs, by name; first one of their shapes.
+  private def load(inputs: Map[String, NDArray]): Unit = {
     Native.needed(inputs, "inputs")
     if (inputs.keySet != bound.keySet)
       throw new UnknownNameException(
@@ -96,10 +120,7 @@ final class Predictor(
       executor = other
       bound = found
     }
-    executor.forward(isTrain = false, inputs)
-    val outputs = executor.outputs
-    try outputs.map(_.copy())
-    finally outputs.foreach(_.close())
+    executor.setInputs(inputs)
   }
 
   /** The first output for the one input, of the shape it was made with but for the batch. */
@@ -118,7 +139,7 @@ final class Predictor(
   }
 
   /** Another one on the same parameters, for another thread. */
-  def copy(): Predictor = new Predictor(symbol, argParams, auxParams, bound, context, numThreads)
+  def copy(): Predictor = new Predictor(symbol, argParams, auxParams, bound, context, numThreads, precision)
 
   override def isClosed: Boolean = synchronized(executor.isClosed)
   override def close(): Unit = synchronized(executor.close())
@@ -126,11 +147,11 @@ final class Predictor(
 
 object Predictor {
 
-  /** From a checkpoint; `shapes` are those of its inputs. */
+  /** From a checkpoint; `shapes` are those of its inputs, `mapFile` as in [[Model.loadCheckpoint]]. */
   def load(prefix: String, epoch: Int, shapes: Map[String, Shape], context: Context = Context.cpu(),
-    numThreads: Int = 0): Predictor = {
+    numThreads: Int = 0, precision: Precision = Precision(), mapFile: Boolean = false): Predictor = {
     // They belong to the predictor and its copies, whatever scope this is in.
-    val (symbol, args, aux) = Scope.outside(Model.loadCheckpoint(prefix, epoch))
-    new Predictor(symbol, args, aux, shapes, context, numThreads)
+    val (symbol, args, aux) = Scope.outside(Model.loadCheckpoint(prefix, epoch, mapFile))
+    new Predictor(symbol, args, aux, shapes, context, numThreads, precision)
   }
 }

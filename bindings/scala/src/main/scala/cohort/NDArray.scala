@@ -8,7 +8,7 @@ import com.sun.jna.{Native => JNA, Pointer}
 import cohort.abi.Callbacks.DeleterFn
 import cohort.abi.CohortNdarray._
 import cohort.abi.CohortOperator._
-import cohort.abi.Constants
+import cohort.abi.{Constants, Structs}
 import cohort.DType.DType
 
 /** An array on a device. Calls that work on it are queued; reading it waits. Slices and what groups and executors show
@@ -282,6 +282,15 @@ object NDArray {
     (if (names.forall(_.isEmpty)) Vector.empty else names, arrays)
   }
 
+  /** Writes a .npz file, as NumPy reads it. */
+  def saveNpz(fname: String, data: Map[String, NDArray]): Unit = Arrays.saveNpz(fname, Native.needed(data, "data"))
+
+  /** A .params file in memory, and back. */
+  def saveBytes(data: Map[String, NDArray]): Array[Byte] = Arrays.saveBytes(Native.needed(data, "data"))
+
+  def loadBytes(bytes: Array[Byte], ctx: Context = null): Map[String, NDArray] =
+    Arrays.loadBytes(bytes, ctx).collect { case (name, Some(array)) => (name, array) }.toMap
+
   /** The same by name. */
   def load2Map(fname: String, ctx: Context = null): Map[String, NDArray] =
     Arrays.load(fname, ctx).collect { case (name, Some(array)) => (name, array) }.toMap
@@ -290,16 +299,20 @@ object NDArray {
   def waitall(): Unit = Cohort.waitAll()
 }
 
-/** Operators applied at once to arrays, by the names of the registry; attributes by name, `out` writes into arrays
-  * given.
+/** Operators applied at once to arrays, by the names of the registry; attributes by name. Beside them: `out`, an array or
+  * several to write the outputs to; `seed` of random operators, which give the same numbers for the same one; `ctx`, where an
+  * operator without inputs runs; `is_train`, behaviour as in training, such as Dropout's.
   *
   * {{{
   * val scores = nd.softmax(NDArray.array(Array(1f, 1f), Shape(1, 2)))
   * assert(scores.toArray.toSeq == Seq(0.5f, 0.5f))
   * assert(nd.sum(scores, axis = 1).toScalar == 1f)
+  * assert(nd.random_normal(shape = (2, 3), seed = 7).shape == Shape(2, 3))
   * }}}
   */
 object nd extends Operators[NDArray] {
+  private val settings = Set("out", "seed", "ctx", "is_train")
+
   protected def isInput(value: Any): Boolean = value.isInstanceOf[NDArray]
 
   protected def applied(op: String, name: String, inputs: Seq[NDArray], attrs: Seq[(String, Any)]): NDArray =
@@ -316,13 +329,32 @@ object nd extends Operators[NDArray] {
       op: String,
       inputs: Seq[NDArray],
       attrs: Seq[(String, Any)],
-      outputs: Seq[NDArray]): Vector[NDArray] = {
-    val pairs = new Native.Attributes(attrs, "attributes")
+      given: Seq[NDArray]): Vector[NDArray] = {
+    val (settings, own) = Native.needed(attrs, "attributes").partition {
+      case (key, _) => nd.settings(key)
+      case _        => false
+    }
+    val pairs = new Native.Attributes(own, "attributes")
+    val options = Fields.sized(new Structs.InvokeOptions)(cohort_invoke_options_init)
+    var outputs = given
+    settings.foreach {
+      case (_, null)                           =>
+      case ("out", array: NDArray)             => outputs = Seq(array)
+      case ("out", several: Iterable[_])       => outputs = several.map {
+          case array: NDArray => array
+          case other          => Native.refuse(s"$op: out: expected arrays, found $other", "out")
+        }.toSeq
+      case ("seed", value: Int)                => options.seed = value
+      case ("seed", value: Long)               => options.seed = value
+      case ("ctx", context: Context)           => options.context = Context.struct(context).getPointer
+      case ("is_train", value: Boolean)        => options.is_train = Native.bool(value)
+      case (key, value)                        => Native.refuse(s"$op: $key: found $value", key)
+    }
     Arrays.take(Handle.addresses(inputs, "inputs") { list =>
       Handle.addresses(outputs, "outputs") { targets =>
         Native.long(
           cohort_operator_invoke(Native.in(op, "op"), pairs.keys, pairs.words, pairs.num, list, list.length,
-            if (outputs.isEmpty) null else targets, outputs.length, null, _))
+            if (outputs.isEmpty) null else targets, outputs.length, options, _))
       }
     }).flatMap(_._2)
   }

@@ -67,6 +67,15 @@ final class EvalMetric private[cohort] (address: Long, family: Family = new Fami
   /** The first value. */
   def value: Double = get.head._2
 
+  /** The sums and the numbers of instances behind the values. */
+  def counters(everything: Boolean = false): IndexedSeq[(Double, Double)] = use { handle =>
+    Native.list(cohort_metric_num_values(handle, _)) { i =>
+      val sum, num = new Array[Double](1)
+      Native.check(cohort_metric_counters(handle, i, Native.bool(everything), sum, num))
+      (sum(0), num(0))
+    }
+  }
+
   private def values(everything: Boolean): Vector[(String, Double)] = use { handle =>
     Native.list(cohort_metric_num_values(handle, _)) { i =>
       val name = new Array[Long](1)
@@ -159,6 +168,10 @@ final class Optimizer private[cohort] (address: Long) extends Handle(address, co
     Handle.addresses(Seq(weight, grad), "arrays") { arrays =>
       run(cohort_optimizer_update(_, Native.in(param, "param"), copy, arrays(0), arrays(1)))
     }
+
+  /** Where the factor on the loss had come to in the group or manager that it updated last; saved with the states. */
+  def lossScale: LossScale =
+    LossScales.of((scale, good, skipped) => run(cohort_optimizer_loss_scale(_, scale, good, skipped)))
 
   /** States and counts, so that training can go on later. */
   def getStates: Array[Byte] = use { handle =>

@@ -13,8 +13,30 @@ final case class Context(deviceType: String, deviceId: Int = 0) {
     deviceType,
     Native.refuse(s"context: expected one of ${Context.codes.keys.mkString(", ")}, found $deviceType", "context"))
 
+  /** How much of its memory this process uses. */
+  def memory: DeviceMemory = {
+    val info = new Structs.DeviceMemoryInfo
+    info.struct_size = info.size
+    Native.check(cohort_device_memory(Context.struct(this), info))
+    DeviceMemory(info.used_bytes, info.peak_bytes, info.cached_bytes, info.limit_bytes)
+  }
+
+  /** From now on the peak is counted from what is in use now. */
+  def resetPeakMemory(): Unit = Native.check(cohort_device_reset_peak_memory(Context.struct(this)))
+
+  /** Limits what this process takes, in bytes; 0: no limit. What would be more is a [[MemoryException]]. */
+  def limitMemory(bytes: Long): Unit = {
+    if (bytes < 0) Native.refuse(s"limitMemory: expected 0 or more, found $bytes", "bytes")
+    Native.check(cohort_device_limit_memory(Context.struct(this), bytes))
+  }
+
   override def toString: String = s"$deviceType($deviceId)"
 }
+
+/** How much memory of a device this process uses, in bytes: now, at most since the peak was last reset, what is kept for
+  * later beside that, and the limit (0: none).
+  */
+final case class DeviceMemory(used: Long, peak: Long, cached: Long, limit: Long)
 
 object Context {
   import Constants.DeviceType._
