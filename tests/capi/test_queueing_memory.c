@@ -76,6 +76,7 @@ static void what_cannot_be_queued_changes_no_array(void **state) {
   int was_bad;
 
   (void)state;
+  only_on_cpus(); /* elsewhere copies run out of memory when their turn comes, and spoil what they write */
   if (!OWN_MALLOC) skip();
   for (way = 0; way < COUNT(ways); ++way) {
     for (was_bad = 0; was_bad < 2; ++was_bad) {

@@ -8,6 +8,7 @@
 // around first. Other types: plain loops.
 #include "op/fully_connected.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "cpu/dnnl_kernel.hpp"
@@ -354,13 +355,31 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   return make_whole<FullyConnectedBackward>(spec, p, num_threads);
 }
 
+// Activations are the same bits within the layer as behind it (MON-11), where oneDNN does them.
+std::string refuses_curve(const StepSpec &spec) {
+  const Dtype dtype = spec.inputs[0].dtype;
+  const bool by_onednn = dtype == Dtype::kFloat32 || dtype == Dtype::kBfloat16;
+  const bool curves = std::any_of(spec.post.begin(), spec.post.end(), [](const PostOp &op) {
+    return op.kind == kActivation && op.activation != ActivationAttrs::kRelu;
+  });
+  return by_onednn && curves ? "rounds what follows a few rows otherwise than a step of its own" : "";
+}
+
+std::string refuses_forward(const StepSpec &spec) {
+  const std::string reason = is_few_rows(forward_product(spec)) ? refuses_curve(spec) : "";
+  return reason.empty() ? refuses_layer(spec) : reason;
+}
+
 COHORT_KERNEL_BY(cpu, FullyConnected, make_forward)
     .named("onednn")
     .dtypes(kLayerTypes)
-    .when(refuses_layer)
+    .when(refuses_forward)
     .fuses({kActivation, kClip, kSum})
     .any_layout();
-COHORT_KERNEL(cpu, FullyConnected, PlainFullyConnected).dtypes(kFloatTypes).fuses({kActivation, kClip, kSum});
+COHORT_KERNEL(cpu, FullyConnected, PlainFullyConnected)
+    .dtypes(kFloatTypes)
+    .when(refuses_curve)
+    .fuses({kActivation, kClip, kSum});
 COHORT_KERNEL_BY(cpu, _backward_FullyConnected, make_backward).named("onednn").dtypes(kLayerTypes).when(refuses_layer);
 COHORT_KERNEL(cpu, _backward_FullyConnected, PlainFullyConnectedBackward).dtypes(kFloatTypes);
 
