@@ -28,10 +28,10 @@ func (e *Executor) on(f func(raw *C.cohort_executor) *C.cohort_error) error {
 
 // SimpleBind binds a network to arrays of zeros, made for the shapes that are known by name. Options: WithGradReq, WithGradReqs,
 // WithGradReqList, WithTypes, WithSharedExecutor, WithCtxGroup, WithCompute,
-// BackwardOnce, WithThreads, WithSeed.
+// BackwardOnce, Recompute, WithThreads, WithSeed.
 func SimpleBind(symbol *Symbol, context Context, shapes map[string][]int, options ...Option) (*Executor, error) {
 	s, err := settingsOf("SimpleBind", options, "WithGradReq", "WithGradReqs", "WithGradReqList", "WithTypes",
-		"WithSharedExecutor", "WithCtxGroup", "WithCompute", "BackwardOnce", "WithThreads", "WithSeed")
+		"WithSharedExecutor", "WithCtxGroup", "WithCompute", "BackwardOnce", "Recompute", "WithThreads", "WithSeed")
 	if err != nil {
 		return nil, err
 	}
@@ -51,10 +51,10 @@ func SimpleBind(symbol *Symbol, context Context, shapes map[string][]int, option
 
 // Bind binds a network to arrays by name, which are used as they are. An argument has a gradient where there is an array for it in grads.
 // Options: WithGradReq, WithGradReqs, WithGradReqList, WithSharedExecutor, WithCtxGroup, WithCompute,
-// BackwardOnce, WithThreads, WithSeed.
+// BackwardOnce, Recompute, WithThreads, WithSeed.
 func Bind(symbol *Symbol, context Context, args, grads, aux Params, options ...Option) (*Executor, error) {
 	s, err := settingsOf("Bind", options, "WithGradReq", "WithGradReqs", "WithGradReqList", "WithSharedExecutor",
-		"WithCtxGroup", "WithCompute", "BackwardOnce", "WithThreads", "WithSeed")
+		"WithCtxGroup", "WithCompute", "BackwardOnce", "Recompute", "WithThreads", "WithSeed")
 	if err != nil {
 		return nil, err
 	}

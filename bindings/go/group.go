@@ -28,11 +28,11 @@ func adoptGroup(raw *C.cohort_group, symbol *Symbol, numContexts int, turn *turn
 
 // NewGroup binds a network on contexts. Options: WithWorkload, WithRounding, WithSlices, WithParams, WithFixedParams, WithStates,
 // WithGradReq, WithGradReqs, WithGradReqList, ForInference, InputsNeedGrad, WithSharedGroup, WithCtxGroup,
-// WithCompute, BackwardOnce, WithThreads, WithSeed, WithGivenParams.
+// WithCompute, BackwardOnce, Recompute, WithThreads, WithSeed, WithGivenParams.
 func NewGroup(symbol *Symbol, contexts []Context, data, label []Desc, options ...Option) (*Group, error) {
 	s, err := settingsOf("NewGroup", options, "WithWorkload", "WithRounding", "WithSlices", "WithParams", "WithFixedParams",
 		"WithStates", "WithGradReq", "WithGradReqs", "WithGradReqList", "ForInference", "InputsNeedGrad", "WithSharedGroup",
-		"WithCtxGroup", "WithCompute", "BackwardOnce", "WithThreads", "WithSeed", "WithGivenParams")
+		"WithCtxGroup", "WithCompute", "BackwardOnce", "Recompute", "WithThreads", "WithSeed", "WithGivenParams")
 	if err != nil {
 		return nil, err
 	}

@@ -21,10 +21,10 @@ type Manager struct {
 }
 
 // NewManager binds the main group: symbol is of the default bucket, the largest, and descriptors are batched along the first axis, whose
-// length is not read. Options: WithBuckets, WithBucketSymbols, WithWorkload, WithParams, WithStates, WithCompute, BackwardOnce, WithThreads, WithSeed.
+// length is not read. Options: WithBuckets, WithBucketSymbols, WithWorkload, WithParams, WithStates, WithCompute, BackwardOnce, Recompute, WithThreads, WithSeed.
 func NewManager(symbol *Symbol, contexts []Context, batchSize int, data, label []Desc, options ...Option) (*Manager, error) {
 	s, err := settingsOf("NewManager", options, "WithBuckets", "WithBucketSymbols", "WithWorkload", "WithParams", "WithStates",
-		"WithCompute", "BackwardOnce", "WithThreads", "WithSeed")
+		"WithCompute", "BackwardOnce", "Recompute", "WithThreads", "WithSeed")
 	if err != nil {
 		return nil, err
 	}

@@ -213,6 +213,24 @@ func TestPrecisionIsWhatTheLibraryTakes(t *testing.T) {
 	near(t, args["fc_weight"], -4, -4)
 }
 
+func TestCheapValuesAreMadeAgain(t *testing.T) {
+	alone(t)
+	net := ok(cohort.Variable("data"))
+	for _, name := range []string{"a", "b", "c"} {
+		attrs := cohort.Attrs{"num_hidden": 8, "no_bias": true}
+		layer := ok(cohort.Node("FullyConnected", attrs, cohort.Inputs(net), cohort.Named(name)))
+		net = ok(cohort.Node("LeakyReLU", cohort.Attrs{"act_type": "gelu"}, cohort.Inputs(layer)))
+	}
+	bind := func(options ...cohort.Option) int {
+		executor := ok(cohort.SimpleBind(net, cohort.CPU(0), map[string][]int{"data": {512, 8}}, options...))
+		done(executor.Forward(true))
+		return ok(executor.Memory()).Planned
+	}
+	if kept, again := bind(), bind(cohort.Recompute()); again >= kept {
+		t.Errorf("%d bytes in the place of %d", again, kept)
+	}
+}
+
 func TestOptimizersKeepTheirStates(t *testing.T) {
 	alone(t)
 	adam := ok(cohort.NewOptimizer("adam", cohort.Attrs{"learning_rate": 0.1}))

@@ -34,6 +34,7 @@ type settings struct {
 	ctxGroups      []ctxGroup
 	compute        Compute
 	backwardOnce   bool
+	recompute      bool
 	threads        int
 	seed           uint64
 	defaultBucket  string
@@ -243,6 +244,7 @@ func (s *settings) group(c *scratch, numContexts int) *C.cohort_group_options {
 	}
 	made.num_threads, made.seed = s.threadsIn(c), C.uint64_t(s.seed)
 	made.compute_dtype, made.tf32, made.backward_once = C.cohort_dtype(s.compute.Dtype), truth(s.compute.TF32), truth(s.backwardOnce)
+	made.recompute = truth(s.recompute)
 	made.float32_names, made.num_float32_names = c.texts(s.compute.Float32Names, "float32 names"), C.size_t(len(s.compute.Float32Names))
 	made.narrow_names, made.num_narrow_names = c.texts(s.compute.NarrowNames, "narrow names"), C.size_t(len(s.compute.NarrowNames))
 	made.calibration = s.calibration(c)
@@ -296,6 +298,7 @@ func (s *settings) manager(c *scratch, symbols unsafe.Pointer) *C.cohort_manager
 	made.num_threads, made.seed = s.threadsIn(c), C.uint64_t(s.seed)
 	made.state_names, made.num_state_names = c.texts(s.states, "states"), C.size_t(len(s.states))
 	made.compute_dtype, made.tf32, made.backward_once = C.cohort_dtype(s.compute.Dtype), truth(s.compute.TF32), truth(s.backwardOnce)
+	made.recompute = truth(s.recompute)
 	made.float32_names, made.num_float32_names = c.texts(s.compute.Float32Names, "float32 names"), C.size_t(len(s.compute.Float32Names))
 	made.narrow_names, made.num_narrow_names = c.texts(s.compute.NarrowNames, "narrow names"), C.size_t(len(s.compute.NarrowNames))
 	made.gradient_sum_dtype = C.cohort_dtype(s.compute.GradientSum)
@@ -324,6 +327,7 @@ func (s *settings) executor(c *scratch) *C.cohort_executor_options {
 	}
 	made.calibration = s.calibration(c)
 	made.compute_dtype, made.tf32, made.backward_once = C.cohort_dtype(s.compute.Dtype), truth(s.compute.TF32), truth(s.backwardOnce)
+	made.recompute = truth(s.recompute)
 	made.float32_names, made.num_float32_names = c.texts(s.compute.Float32Names, "float32 names"), C.size_t(len(s.compute.Float32Names))
 	made.narrow_names, made.num_narrow_names = c.texts(s.compute.NarrowNames, "narrow names"), C.size_t(len(s.compute.NarrowNames))
 	return made

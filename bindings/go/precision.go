@@ -35,6 +35,12 @@ func BackwardOnce() Option {
 	return option("BackwardOnce", func(s *settings) { s.backwardOnce = true })
 }
 
+// Recompute lets a backward pass make again what is cheap of the forward pass, in the place of keeping it: less memory, somewhat more time,
+// the same numbers.
+func Recompute() Option {
+	return option("Recompute", func(s *settings) { s.recompute = true })
+}
+
 func (s *settings) lossScaleWindow(c *scratch) C.int32_t {
 	if window := s.compute.LossScaleWindow; window < 0 || window > 1<<31-1 {
 		c.fail(newError(ErrorClassInvalidArgument, "loss scale window", "loss scale window: expected 0 to %d, found %d", 1<<31-1, window))

@@ -174,6 +174,17 @@ test 'precision is what the library takes' => sub {
     fails { group(gradient_sum_dtype => 'int8') } 'invalid_argument', qr/gradient_sum_dtype/;
 };
 
+test 'cheap values are made again if so said' => sub {
+    my $net = mx->sym->var('data');
+    $net = mx->sym->LeakyReLU(mx->sym->FullyConnected($net, num_hidden => 8, no_bias => 1, name => $_), act_type => 'gelu') for qw(a b c);
+    my ($kept, $again) = map {
+        my $executor = $net->simple_bind(data => [512, 8], grad_req => 'write', recompute => $_);
+        $executor->forward(1);
+        $executor->memory->{planned_bytes};
+    } 0, 1;
+    ok($again < $kept, "$again bytes in the place of $kept");
+};
+
 test 'update_metric goes device by device, by name, split or by any object' => sub {    # MET-01 to MET-08, MET-18
     my $group = group(symbol => mx->sym->LinearRegressionOutput(regression(), name => 'lro'), label_shapes => [[lro_label => [4, 1]]]);
     $group->set_params({fc_weight => nd([[1, 0]])});

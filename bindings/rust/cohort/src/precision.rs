@@ -24,6 +24,9 @@ pub struct Precision {
     pub tf32: bool,
     /// A backward pass works in the memory of the forward pass: less of it, and only one after each forward pass.
     pub backward_once: bool,
+    /// A backward pass makes again what is cheap of the forward pass, in the place of keeping it: less memory, somewhat more time, the same
+    /// numbers.
+    pub recompute: bool,
     /// The ranges of the network's values, for `Int8`; of executors, groups and predictors.
     pub calibration: Option<Calibration>,
 }
@@ -36,6 +39,7 @@ impl Default for Precision {
             narrow_names: Vec::new(),
             tf32: false,
             backward_once: false,
+            recompute: false,
             calibration: None,
         }
     }
@@ -63,6 +67,7 @@ macro_rules! set_precision {
         $options.num_narrow_names = $names.1.len();
         $options.tf32 = $precision.tf32.into();
         $options.backward_once = $precision.backward_once.into();
+        $options.recompute = $precision.recompute.into();
     };
 }
 pub(crate) use set_precision;

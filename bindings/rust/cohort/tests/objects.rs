@@ -144,6 +144,29 @@ fn precision_is_what_the_library_takes() {
 }
 
 #[test]
+fn cheap_values_are_made_again() {
+    case(|| {
+        let mut net = Symbol::variable("data").unwrap();
+        for name in ["a", "b", "c"] {
+            let layer = Op::new("FullyConnected").attr("num_hidden", 8).attr("no_bias", "True").input(&net).name(name);
+            net = Op::new("LeakyReLU").attr("act_type", "gelu").input(&layer.build().unwrap()).build().unwrap();
+        }
+        let planned = |recompute| {
+            let precision = Precision { recompute, ..Precision::default() };
+            let mut executor = Executor::builder(&net)
+                .shape("data", &[512, 8])
+                .grad_req(GradReq::Write)
+                .precision(&precision)
+                .allocate()
+                .unwrap();
+            executor.forward(true).unwrap();
+            executor.memory().unwrap().planned
+        };
+        assert!(planned(true) < planned(false));
+    });
+}
+
+#[test]
 fn groups_split_run_and_update() {
     case(|| {
         let net = linear();

@@ -52,13 +52,13 @@ sub _shapes_and_rest {
 }
 
 # In which types to compute; what groups and managers take besides.
-our @PRECISION = qw(compute_dtype float32_names narrow_names tf32 backward_once calibration);
+our @PRECISION = qw(compute_dtype float32_names narrow_names tf32 backward_once recompute calibration);
 our @GROUP_PRECISION = (@PRECISION, qw(loss_scale loss_scale_window gradient_sum_dtype));
 
 sub _precision {
     my ($given) = @_;
     my %lists = map { $_ => list_of($given->{$_}, $_) } qw(float32_names narrow_names);
-    return (%lists, (map { ("num_$_" => scalar @{$lists{$_}}) } keys %lists), (map { $_ => $given->{$_} ? 1 : 0 } qw(tf32 backward_once)),
+    return (%lists, (map { ("num_$_" => scalar @{$lists{$_}}) } keys %lists), (map { $_ => $given->{$_} ? 1 : 0 } qw(tf32 backward_once recompute)),
         (defined $given->{calibration} ? (calibration => $given->{calibration}) : ()),
         compute_dtype => AI::Cohort::NDArray::dtype_code($given->{compute_dtype} // 'float32'));
 }
@@ -339,9 +339,10 @@ C<bfloat16>: products of matrices, and what follows them, of float32 arrays are 
 inference in bytes, by an L<AI::Cohort::Calibration>. Nodes and operators
 that stay in the network's types, and others that do not.
 
-=item tf32, backward_once
+=item tf32, backward_once, recompute
 
-1: on GPUs, float32 products may round their factors; a backward pass works in the memory of the forward pass, and there is one only.
+1: on GPUs, float32 products may round their factors; a backward pass works in the memory of the forward pass, and there is one only;
+it makes again what is cheap, in the place of keeping it: less memory, somewhat more time, the same numbers.
 
 =back
 

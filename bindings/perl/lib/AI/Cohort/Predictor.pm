@@ -9,7 +9,7 @@ use AI::Cohort::Model;
 use AI::Cohort::NDArray;
 use Scalar::Util qw(blessed);
 
-my @precision = grep { $_ ne 'backward_once' } @AI::Cohort::Executor::PRECISION;
+my @precision = grep { !/^(?:backward_once|recompute)$/ } @AI::Cohort::Executor::PRECISION;
 my @settings = (qw(shapes ctx num_threads), @precision);
 
 sub new {

@@ -11,7 +11,8 @@ import cohort.abi.Structs
   * arrays in it (Float16 on GPUs; Int8 is inference in bytes, by the ranges of a [[Calibration]], of executors, groups and
   * predictors), but for the nodes and operators in `float32Names`, and those in `narrowNames`, too.
   * `tf32`: on GPUs, float32 products may round their factors. `backwardOnce`: a backward pass works in the memory of the
-  * forward pass, so that there is one only. Of groups and managers alone: `lossScale`, a factor on the loss, for Float16,
+  * forward pass, so that there is one only. `recompute`: it makes again what is cheap, in the place of keeping it: less
+  * memory, somewhat more time, the same numbers. Of groups and managers alone: `lossScale`, a factor on the loss, for Float16,
   * which doubles after `lossScaleWindow` updates (0: 2000); `gradientSum`, in which devices' gradients are summed.
   *
   * {{{
@@ -29,7 +30,8 @@ final case class Precision(
     lossScale: Double = 0,
     lossScaleWindow: Int = 0,
     gradientSum: DType.DType = DType.Float32,
-    calibration: Calibration = null) {
+    calibration: Calibration = null,
+    recompute: Boolean = false) {
   private[cohort] def of(executor: Structs.ExecutorOptions): Unit = {
     if (lossScale != 0 || lossScaleWindow != 0 || gradientSum != DType.Float32)
       Native.refuse("precision: an executor takes no lossScale, lossScaleWindow and gradientSum", "precision")
@@ -55,7 +57,8 @@ final case class Precision(
     "float32_names" -> Native.texts(Native.needed(float32Names, "float32Names"), "float32Names"),
     "num_float32_names" -> float32Names.length,
     "narrow_names" -> Native.texts(Native.needed(narrowNames, "narrowNames"), "narrowNames"),
-    "num_narrow_names" -> narrowNames.length, "tf32" -> Native.bool(tf32), "backward_once" -> Native.bool(backwardOnce))
+    "num_narrow_names" -> narrowNames.length, "tf32" -> Native.bool(tf32), "backward_once" -> Native.bool(backwardOnce),
+    "recompute" -> Native.bool(recompute))
 }
 
 object Precision {

@@ -5,7 +5,7 @@ import java.io.File
 
 import cohort._
 import cohort.test.Nets._
-import org.junit.Test
+import org.junit.{Assert, Test}
 
 /** Metrics, optimizers, monitors, tapes and operators of the program's own. */
 final class TrainingTest extends Case {
@@ -49,6 +49,19 @@ final class TrainingTest extends Case {
       new Module(net, labelNames = Vector.empty, precision = Precision(gradientSum = DType.Int8))
         .bind(Vector(DataDesc("data", Shape(4, 2))))
     }
+  }
+
+  @Test def `cheap values are made again`(): Unit = {
+    val net = Seq("a", "b", "c").foldLeft(Symbol.Variable("data")) { (below, name) =>
+      sym.LeakyReLU(sym.FullyConnected(below, num_hidden = 8, no_bias = true, name = name), act_type = "gelu")
+    }
+    def planned(recompute: Boolean) = {
+      val precision = Precision(recompute = recompute)
+      val executor = Executor.simpleBind(net, shapes = Map("data" -> Shape(512, 8)), precision = precision)
+      executor.forward(isTrain = true)
+      executor.memory.planned
+    }
+    Assert.assertTrue(planned(recompute = true) < planned(recompute = false))
   }
 
   @Test def `the last batch is filled up or left out`(): Unit = {
