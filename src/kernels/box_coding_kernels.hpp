@@ -59,7 +59,7 @@ class BoxDecode {
     if (a_.center) {
       corners = extra;
       parallel_for(
-          lane, anchors_, kCheapGrain, COHORT_BODY(int64_t begin, int64_t end) {
+          lane, anchors_, kCheapGrain, COHORT_LOOP_BODY(int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i) write(box_of(in[1] + 4 * i, true), extra + 4 * i);
           });
     }
