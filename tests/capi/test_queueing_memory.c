@@ -124,14 +124,16 @@ static void what_cannot_be_queued_changes_no_array(void **state) {
 /* Of two outputs one is made ready to be written, the other, that an executor has read, cannot be. */
 static void what_is_written_together_stays_bad_together(void **state) {
   const char *const keys[] = {"num_outputs", "axis"}, *const values[] = {"2", "0"};
-  cohort_ndarray *source = floats(SHAPE(2), FLOATS(4, 6)), *targets[2];
-  cohort_symbol *symbol = node("square", "sq", NO_ATTRS, INPUTS(variable("x")));
+  cohort_ndarray *source, *targets[2];
+  cohort_symbol *symbol;
   cohort_executor *executor = NULL;
   long failing;
   size_t i;
 
   (void)state;
   if (!OWN_MALLOC) skip();
+  source = floats(SHAPE(2), FLOATS(4, 6));
+  symbol = node("square", "sq", NO_ATTRS, INPUTS(variable("x")));
   for (i = 0; i < 2; ++i) targets[i] = counted(SHAPE(1), 1);
   ok(cohort_executor_bind(symbol, NULL, &targets[1], 1, NULL, NULL, NULL, 0, NULL, &executor));
   cohort_symbol_free(symbol);
