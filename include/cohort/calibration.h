@@ -8,6 +8,7 @@
  * pooling passes bytes on. Arguments and outputs stay float32: the bytes are made from them. All else, and what has no
  * range, runs in float32; so do passes with is_train 1 and those that a monitor watches. Where a processor has no units
  * for products of bytes (AVX512-VNNI or AVX-VNNI), all runs in float32, and a message of level info says so.
+ * Binding with a calibration is a call on it: it is used by one thread at a time. What was bound needs it no more.
  */
 #ifndef COHORT_CALIBRATION_H
 #define COHORT_CALIBRATION_H
@@ -31,6 +32,22 @@ typedef int32_t cohort_calibration_method;
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_calibration_create(cohort_calibration_method method,
                                                                      cohort_calibration **out_calibration);
 
+/**
+ * Makes a calibration that has found the ranges which another one did (cohort_calibration_ranges()), or any others: a
+ * network is calibrated once, and bound in other processes. Nothing is known of how the numbers lie in them, so it
+ * observes no more (COHORT_ERROR_STATE).
+ *
+ * @param ranges  For each value by its name a float32 array of two: the least and the largest number. A range that does
+ *                not hold 0 is widened to it. The arrays are waited for, and read; they remain the caller's.
+ * @return NULL, or
+ *   COHORT_ERROR_INVALID_ARGUMENT  the list is empty; an entry has no array or no name; a range has infinite ends or
+ *                                  ends that are no numbers, or its least number is above its largest
+ *   COHORT_ERROR_NAME              a name comes twice
+ *   COHORT_ERROR_SHAPE, COHORT_ERROR_DTYPE  an array is not of two, or not float32
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_calibration_create_from(const cohort_arrays *ranges,
+                                                                          cohort_calibration **out_calibration);
+
 /** Frees it; what was bound with it goes on. NULL does nothing. */
 COHORT_API void cohort_calibration_free(cohort_calibration *calibration);
 
@@ -53,6 +70,15 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_calibration_observe(cohort_cal
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_calibration_range(const cohort_calibration *calibration,
                                                                     const char *name, double *out_low,
                                                                     double *out_high);
+
+/**
+ * All ranges that were found, sorted by name: a float32 array of two for each, the least and the largest number. To be kept
+ * by cohort_arrays_save(), for cohort_calibration_create_from().
+ *
+ * @return NULL, or COHORT_ERROR_STATE: nothing was observed.
+ */
+COHORT_API COHORT_MUST_CHECK cohort_error *cohort_calibration_ranges(const cohort_calibration *calibration,
+                                                                     cohort_arrays **out_ranges);
 
 COHORT_END_DECLS
 

@@ -34,9 +34,11 @@
   X(cohort_error *, cohort_arrays_set, (cohort_arrays *arrays, const char *name, cohort_ndarray *array)) \
   X(void, cohort_backward_options_init, (cohort_backward_options *options, size_t struct_size)) \
   X(cohort_error *, cohort_calibration_create, (cohort_calibration_method method, cohort_calibration **out_calibration)) \
+  X(cohort_error *, cohort_calibration_create_from, (const cohort_arrays *ranges, cohort_calibration **out_calibration)) \
   X(void, cohort_calibration_free, (cohort_calibration *calibration)) \
   X(cohort_error *, cohort_calibration_observe, (cohort_calibration *calibration, cohort_executor *executor)) \
   X(cohort_error *, cohort_calibration_range, (const cohort_calibration *calibration, const char *name, double *out_low, double *out_high)) \
+  X(cohort_error *, cohort_calibration_ranges, (const cohort_calibration *calibration, cohort_arrays **out_ranges)) \
   X(cohort_error *, cohort_checkpoint_load, (const char *prefix, int32_t epoch, cohort_symbol **out_symbol, cohort_arrays **out_arg_params, cohort_arrays **out_aux_params)) \
   X(cohort_error *, cohort_checkpoint_map, (const char *prefix, int32_t epoch, cohort_symbol **out_symbol, cohort_arrays **out_arg_params, cohort_arrays **out_aux_params)) \
   X(cohort_error *, cohort_checkpoint_save, (const char *prefix, int32_t epoch, const cohort_symbol *symbol, const cohort_arrays *arg_params, const cohort_arrays *aux_params)) \

@@ -17,6 +17,14 @@ cohort_error *cohort_calibration_create(cohort_calibration_method method, cohort
   });
 }
 
+cohort_error *cohort_calibration_create_from(const cohort_arrays *ranges, cohort_calibration **out_calibration) {
+  return guard([&] {
+    require(out_calibration, "out_calibration");
+    *out_calibration =
+        make_handle<cohort_calibration>({std::make_shared<Calibration>(read_ranges(deref(ranges, "ranges")))});
+  });
+}
+
 void cohort_calibration_free(cohort_calibration *calibration) {
   const CallScope inside;
   free_handle(calibration);
@@ -35,5 +43,12 @@ cohort_error *cohort_calibration_range(const cohort_calibration *calibration, co
     if (found == ranges->end()) throw Error(Code::kName, text("calibration: no value '", key, "' was observed"), key);
     write_if(out_low, found->second.low);
     write_if(out_high, found->second.high);
+  });
+}
+
+cohort_error *cohort_calibration_ranges(const cohort_calibration *calibration, cohort_arrays **out_ranges) {
+  return guard([&] {
+    require(out_ranges, "out_ranges");
+    *out_ranges = make_handle<cohort_arrays>(to_arrays(*deref(calibration, "calibration").calibration->ranges()));
   });
 }

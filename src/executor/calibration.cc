@@ -46,6 +46,9 @@ void Calibration::note(Seen *seen, const std::vector<float> &values) const {
 }
 
 void Calibration::observe(Executor &executor) {
+  if (!method_) {
+    throw Error(Code::kState, "calibration: it was made from ranges, and observes no more", "calibration");
+  }
   std::map<std::string, Seen> seen = seen_;
   executor.forward_watched([&](const std::string &name, const NDArray &array) {
     if (array.dtype() != Dtype::kFloat32 || array.size() == 0) return;
@@ -82,7 +85,7 @@ ValueRange Calibration::range_of(const Seen &seen) const {
 }
 
 std::shared_ptr<const ValueRanges> Calibration::ranges() const {
-  if (seen_.empty()) {
+  if (!ranges_ && seen_.empty()) {
     throw Error(Code::kState, "calibration: no batch was observed: show it some with cohort_calibration_observe()",
                 "calibration");
   }
@@ -92,6 +95,40 @@ std::shared_ptr<const ValueRanges> Calibration::ranges() const {
     ranges_ = std::move(made);
   }
   return ranges_;
+}
+
+NamedArrays to_arrays(const ValueRanges &ranges) {
+  NamedArrays arrays;
+  for (const auto &[name, range] : ranges) {
+    const float ends[] = {range.low, range.high};
+    NDArray array = NDArray::create(Shape{2}, Dtype::kFloat32, Context());
+    array.write(ends, sizeof ends);
+    arrays.emplace_back(name, std::move(array));
+  }
+  return arrays;
+}
+
+ValueRanges read_ranges(const NamedArrays &arrays) {
+  ValueRanges ranges;
+  if (arrays.empty()) throw Error(Code::kInvalidArgument, "ranges: expected at least one, found none", "ranges");
+  for (const auto &[name, array] : arrays) {
+    const auto refuse = [&, &name = name](Code code, const std::string &why) {
+      throw Error(code, text("ranges, '", name, "': ", why), name);
+    };
+    if (name.empty()) refuse(Code::kInvalidArgument, "expected the name of a value, found none");
+    if (!array) refuse(Code::kInvalidArgument, "expected the least and the largest number, found no array");
+    if (array.dtype() != Dtype::kFloat32) refuse(Code::kDtype, text("expected float32, found ", array.dtype()));
+    if (array.shape() != Shape{2}) refuse(Code::kShape, text("expected ", Shape{2}, ", found ", array.shape()));
+    float ends[2];
+    array.on_host().read(ends, sizeof ends);
+    if (!std::isfinite(ends[0]) || !std::isfinite(ends[1]) || ends[0] > ends[1]) {
+      refuse(Code::kInvalidArgument,
+             text("expected the least and the largest number, found ", ends[0], " and ", ends[1]));
+    }
+    const ValueRange range{std::min(ends[0], 0.0f), std::max(ends[1], 0.0f)};
+    if (!ranges.emplace(name, range).second) refuse(Code::kName, "it is there twice");
+  }
+  return ranges;
 }
 
 }  // namespace cohort

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ class Calibration {
     kEntropy = 1,  // cut off where bytes tell most of how the numbers are distributed
   };
   explicit Calibration(Method method) : method_(method) {}
+  // One that has found these, and observes no more: kState.
+  explicit Calibration(ValueRanges ranges) : ranges_(std::make_shared<ValueRanges>(std::move(ranges))) {}
 
   // Runs a forward pass of inference on what the arguments hold, and notes what each node gives. kExecution, and
   // nothing of it is noted: a value is infinite or no number.
@@ -35,9 +38,14 @@ class Calibration {
   void note(Seen *seen, const std::vector<float> &values) const;
   ValueRange range_of(const Seen &seen) const;
 
-  const Method method_;
+  const std::optional<Method> method_;  // none: it was given its ranges
   std::map<std::string, Seen> seen_;
   mutable std::shared_ptr<const ValueRanges> ranges_;  // null: to be made anew
 };
+
+// By name, the least and the largest number of each as an array; and back. Throws what cohort_calibration_create_from()
+// returns.
+NamedArrays to_arrays(const ValueRanges &ranges);
+ValueRanges read_ranges(const NamedArrays &arrays);
 
 }  // namespace cohort

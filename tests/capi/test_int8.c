@@ -146,6 +146,107 @@ static void a_network_runs_in_bytes(void **state) {
   }
 }
 
+/* Ranges that were kept bind the network to the same bits as the calibration that found them. */
+static void ranges_that_were_kept_do_as_well(void **state) {
+  int32_t method;
+
+  (void)state;
+  for (method = COHORT_CALIBRATION_MIN_MAX; method <= COHORT_CALIBRATION_ENTROPY; ++method) {
+    cohort_executor *const wide = bound(COHORT_DTYPE_FLOAT32, NULL);
+    cohort_calibration *calibrations[2] = {calibrated(wide, method), NULL};
+    cohort_arrays *ranges = NULL;
+    cohort_ndarray *range = NULL;
+    float *answers[2], *ends;
+    size_t num = 0, index, count, k;
+    double low, high;
+    char file[8192];
+
+    ok(cohort_calibration_ranges(calibrations[0], &ranges));
+    ok(cohort_arrays_save_memory(ranges, NULL, 0, &count));
+    assert_true(count <= sizeof file);
+    ok(cohort_arrays_save_memory(ranges, file, sizeof file, &count));
+    cohort_arrays_free(ranges);
+    ok(cohort_arrays_load_memory(file, count, NULL, &ranges));
+    ok(cohort_calibration_create_from(ranges, &calibrations[1]));
+
+    ok(cohort_calibration_range(calibrations[1], "first_output", &low, &high));
+    ok(cohort_arrays_find(ranges, "first_output", &index));
+    ok(cohort_arrays_get(ranges, index, &range));
+    ends = read_free(range, &num);
+    assert_int_equal(num, 2);
+    assert_true(low == ends[0] && high == ends[1] && low < high);
+    free(ends);
+    cohort_arrays_free(ranges);
+
+    fails(cohort_calibration_observe(calibrations[1], wide), COHORT_ERROR_STATE, "made from ranges");
+    for (k = 0; k < 2; ++k) {
+      cohort_executor *const narrow = bound(COHORT_DTYPE_INT8, calibrations[k]);
+
+      ok(cohort_executor_forward(narrow, 0));
+      answers[k] = read_free(output_of(narrow, 0), &count);
+      cohort_executor_free(narrow);
+      cohort_calibration_free(calibrations[k]);
+    }
+    assert_memory_equal(answers[0], answers[1], count * sizeof(float));
+    for (k = 0; k < 2; ++k) free(answers[k]);
+    cohort_executor_free(wide);
+  }
+}
+
+/* One range, of a value "x"; frees the array. */
+static cohort_error *from_range_free(cohort_ndarray *range, cohort_calibration **out_calibration) {
+  cohort_arrays *ranges = NULL;
+  cohort_error *error;
+
+  ok(cohort_arrays_create(&ranges));
+  ok(cohort_arrays_add(ranges, "x", range));
+  cohort_ndarray_free(range);
+  error = cohort_calibration_create_from(ranges, out_calibration);
+  cohort_arrays_free(ranges);
+  return error;
+}
+
+static void ranges_that_are_none_are_refused(void **state) {
+  cohort_calibration *calibration = NULL;
+  cohort_arrays *ranges = NULL;
+  cohort_ndarray *range = floats(SHAPE(2), FLOATS(-1, 1));
+  const int64_t shape = 2;
+  double low, high;
+
+  (void)state;
+  ok(cohort_arrays_create(&ranges));
+  fails(cohort_calibration_create_from(ranges, &calibration), COHORT_ERROR_INVALID_ARGUMENT, "found none");
+  ok(cohort_arrays_add(ranges, NULL, range));
+  fails(cohort_calibration_create_from(ranges, &calibration), COHORT_ERROR_INVALID_ARGUMENT, "expected the name");
+  cohort_arrays_free(ranges);
+  ranges = NULL;
+  ok(cohort_arrays_create(&ranges));
+  ok(cohort_arrays_add(ranges, "x", range));
+  ok(cohort_arrays_add(ranges, "x", range));
+  fails(cohort_calibration_create_from(ranges, &calibration), COHORT_ERROR_NAME, "'x': it is there twice");
+  fails(cohort_calibration_create_from(ranges, NULL), COHORT_ERROR_INVALID_ARGUMENT, "out_calibration");
+  cohort_arrays_free(ranges);
+  cohort_ndarray_free(range);
+
+  fails(from_range_free(NULL, &calibration), COHORT_ERROR_INVALID_ARGUMENT, "found no array");
+  fails(from_range_free(floats(SHAPE(3), FLOATS(1, 2, 3)), &calibration), COHORT_ERROR_SHAPE, "expected (2,), found");
+  ok(cohort_ndarray_zeros(&shape, 1, COHORT_DTYPE_FLOAT64, NULL, &range));
+  fails(from_range_free(range, &calibration), COHORT_ERROR_DTYPE, "expected float32, found float64");
+  fails(from_range_free(floats(SHAPE(2), FLOATS(2, 1)), &calibration), COHORT_ERROR_INVALID_ARGUMENT, "2 and 1");
+  fails(from_range_free(floats(SHAPE(2), FLOATS(0, INFINITY)), &calibration), COHORT_ERROR_INVALID_ARGUMENT, "inf");
+  fails(from_range_free(floats(SHAPE(2), FLOATS(NAN, 1)), &calibration), COHORT_ERROR_INVALID_ARGUMENT, "nan");
+  assert_null(calibration);
+  ok(from_range_free(floats(SHAPE(2), FLOATS(1, 3)), &calibration));
+  ok(cohort_calibration_range(calibration, "x", &low, &high));
+  assert_true(low == 0 && high == 3);
+  cohort_calibration_free(calibration);
+  calibration = NULL;
+  ok(cohort_calibration_create(COHORT_CALIBRATION_MIN_MAX, &calibration));
+  ranges = NULL;
+  fails(cohort_calibration_ranges(calibration, &ranges), COHORT_ERROR_STATE, "no batch was observed");
+  cohort_calibration_free(calibration);
+}
+
 /* Both answer, the most that they are apart is below a part of the largest number of the first; frees them. */
 static void answer_alike_free(cohort_executor *const *executors, double part) {
   double difference = 0, largest = 0;
@@ -432,6 +533,8 @@ static void a_node_that_cannot_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_network_runs_in_bytes),
+      TEST(ranges_that_were_kept_do_as_well),
+      TEST(ranges_that_are_none_are_refused),
       TEST(layers_of_one_name_are_close),
       TEST(an_odd_layer_is_right),
       TEST(clips_are_parts_of_their_layers),

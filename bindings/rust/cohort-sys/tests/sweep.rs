@@ -120,9 +120,11 @@ unsafe fn nulls() {
     refused("cohort_arrays_set", cohort_arrays_set(null_mut(), null(), null_mut()));
     cohort_backward_options_init(null_mut(), 0);
     refused("cohort_calibration_create", cohort_calibration_create(0, null_mut()));
+    refused("cohort_calibration_create_from", cohort_calibration_create_from(null(), null_mut()));
     cohort_calibration_free(null_mut());
     refused("cohort_calibration_observe", cohort_calibration_observe(null_mut(), null_mut()));
     refused("cohort_calibration_range", cohort_calibration_range(null(), null(), null_mut(), null_mut()));
+    refused("cohort_calibration_ranges", cohort_calibration_ranges(null(), null_mut()));
     refused("cohort_checkpoint_load", cohort_checkpoint_load(null(), 0, null_mut(), null_mut(), null_mut()));
     refused("cohort_checkpoint_map", cohort_checkpoint_map(null(), 0, null_mut(), null_mut(), null_mut()));
     refused("cohort_checkpoint_save", cohort_checkpoint_save(null(), 0, null(), null(), null()));
@@ -407,9 +409,11 @@ unsafe fn strays(at: &dyn Fn(&str) -> usize) {
     refused("cohort_arrays_save_npy", cohort_arrays_save_npy(at("arrays") as _, name));
     refused("cohort_arrays_save_npz", cohort_arrays_save_npz(at("arrays") as _, name));
     refused("cohort_arrays_set", cohort_arrays_set(at("arrays") as _, name, at("ndarray") as _));
+    refused("cohort_calibration_create_from", cohort_calibration_create_from(at("arrays") as _, memory as _));
     cohort_calibration_free(at("calibration") as _);
     refused("cohort_calibration_observe", cohort_calibration_observe(at("calibration") as _, at("executor") as _));
     refused("cohort_calibration_range", cohort_calibration_range(at("calibration") as _, name, memory as _, memory as _));
+    refused("cohort_calibration_ranges", cohort_calibration_ranges(at("calibration") as _, memory as _));
     refused("cohort_checkpoint_save", cohort_checkpoint_save(name, 1, at("symbol") as _, at("arrays") as _, at("arrays") as _));
     refused("cohort_descs_add", cohort_descs_add(at("descs") as _, name, memory as _, 1, 1, name));
     refused("cohort_descs_find", cohort_descs_find(at("descs") as _, name, memory as _));

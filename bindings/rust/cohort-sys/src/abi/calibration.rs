@@ -17,6 +17,19 @@ extern "C" {
         method: cohort_calibration_method,
         out_calibration: *mut *mut cohort_calibration,
     ) -> *mut cohort_error;
+    /// Makes a calibration that has found the ranges which another one did (cohort_calibration_ranges()), or any others: a
+    /// network is calibrated once, and bound in other processes. Nothing is known of how the numbers lie in them, so it
+    /// observes no more (COHORT_ERROR_STATE).
+    ///
+    /// Returns: NULL, or
+    ///   COHORT_ERROR_INVALID_ARGUMENT  the list is empty; an entry has no array or no name; a range has infinite ends or
+    ///                                  ends that are no numbers, or its least number is above its largest
+    ///   COHORT_ERROR_NAME              a name comes twice
+    ///   COHORT_ERROR_SHAPE, COHORT_ERROR_DTYPE  an array is not of two, or not float32
+    pub fn cohort_calibration_create_from(
+        ranges: *const cohort_arrays,
+        out_calibration: *mut *mut cohort_calibration,
+    ) -> *mut cohort_error;
     /// Frees it; what was bound with it goes on. NULL does nothing.
     pub fn cohort_calibration_free(
         calibration: *mut cohort_calibration,
@@ -38,5 +51,13 @@ extern "C" {
         name: *const c_char,
         out_low: *mut f64,
         out_high: *mut f64,
+    ) -> *mut cohort_error;
+    /// All ranges that were found, sorted by name: a float32 array of two for each, the least and the largest number. To be kept
+    /// by cohort_arrays_save(), for cohort_calibration_create_from().
+    ///
+    /// Returns: NULL, or COHORT_ERROR_STATE: nothing was observed.
+    pub fn cohort_calibration_ranges(
+        calibration: *const cohort_calibration,
+        out_ranges: *mut *mut cohort_arrays,
     ) -> *mut cohort_error;
 }

@@ -14,6 +14,18 @@ public final class CohortCalibration {
     /** Makes a calibration that has seen nothing. */
     public static native long cohort_calibration_create(int method, long[] out_calibration);
 
+    /**
+     * Makes a calibration that has found the ranges which another one did (cohort_calibration_ranges()), or any others: a
+     * network is calibrated once, and bound in other processes. Nothing is known of how the numbers lie in them, so it
+     * observes no more (COHORT_ERROR_STATE).
+     * Returns: NULL, or
+     *   COHORT_ERROR_INVALID_ARGUMENT  the list is empty; an entry has no array or no name; a range has infinite ends or
+     *                                  ends that are no numbers, or its least number is above its largest
+     *   COHORT_ERROR_NAME              a name comes twice
+     *   COHORT_ERROR_SHAPE, COHORT_ERROR_DTYPE  an array is not of two, or not float32
+     */
+    public static native long cohort_calibration_create_from(long ranges, long[] out_calibration);
+
     /** Frees it; what was bound with it goes on. NULL does nothing. */
     public static native void cohort_calibration_free(long calibration);
 
@@ -30,4 +42,11 @@ public final class CohortCalibration {
      * Returns: NULL, or COHORT_ERROR_STATE: nothing was observed; COHORT_ERROR_NAME: no such value was.
      */
     public static native long cohort_calibration_range(long calibration, String name, double[] out_low, double[] out_high);
+
+    /**
+     * All ranges that were found, sorted by name: a float32 array of two for each, the least and the largest number. To be kept
+     * by cohort_arrays_save(), for cohort_calibration_create_from().
+     * Returns: NULL, or COHORT_ERROR_STATE: nothing was observed.
+     */
+    public static native long cohort_calibration_ranges(long calibration, long[] out_ranges);
 }

@@ -210,8 +210,10 @@ final class Sweep {
         Check.refused("cohort_arrays_save_npz", CohortArrays.cohort_arrays_save_npz(0, (String) null));
         Check.refused("cohort_arrays_set", CohortArrays.cohort_arrays_set(0, (String) null, 0));
         Check.refused("cohort_calibration_create", CohortCalibration.cohort_calibration_create(0, (long[]) null));
+        Check.refused("cohort_calibration_create_from", CohortCalibration.cohort_calibration_create_from(0, (long[]) null));
         Check.refused("cohort_calibration_observe", CohortCalibration.cohort_calibration_observe(0, 0));
         Check.refused("cohort_calibration_range", CohortCalibration.cohort_calibration_range(0, (String) null, (double[]) null, (double[]) null));
+        Check.refused("cohort_calibration_ranges", CohortCalibration.cohort_calibration_ranges(0, (long[]) null));
         Check.refused("cohort_checkpoint_load", CohortCheckpoint.cohort_checkpoint_load((String) null, 0, (long[]) null, (long[]) null, (long[]) null));
         Check.refused("cohort_checkpoint_map", CohortCheckpoint.cohort_checkpoint_map((String) null, 0, (long[]) null, (long[]) null, (long[]) null));
         Check.refused("cohort_checkpoint_save", CohortCheckpoint.cohort_checkpoint_save((String) null, 0, 0, 0, 0));
@@ -442,7 +444,7 @@ final class Sweep {
         Check.refused("cohort_trace_table", CohortTrace.cohort_trace_table(0, 0, (long[]) null));
         Check.refused("cohort_trace_total", CohortTrace.cohort_trace_total(0, 0, 0, (long[]) null, (long[]) null, (Structs.SpanTotal) null));
         Check.refused("cohort_trace_write", CohortTrace.cohort_trace_write(0, (String) null));
-        return 247;
+        return 249;
     }
 
     static int strays() {
@@ -456,8 +458,10 @@ final class Sweep {
         Check.refused("cohort_arrays_save_npy", CohortArrays.cohort_arrays_save_npy(Check.stray(), "x"));
         Check.refused("cohort_arrays_save_npz", CohortArrays.cohort_arrays_save_npz(Check.stray(), "x"));
         Check.refused("cohort_arrays_set", CohortArrays.cohort_arrays_set(Check.stray(), "x", Check.stray()));
+        Check.refused("cohort_calibration_create_from", CohortCalibration.cohort_calibration_create_from(Check.stray(), new long[64]));
         Check.refused("cohort_calibration_observe", CohortCalibration.cohort_calibration_observe(Check.stray(), Check.stray()));
         Check.refused("cohort_calibration_range", CohortCalibration.cohort_calibration_range(Check.stray(), "x", new double[64], new double[64]));
+        Check.refused("cohort_calibration_ranges", CohortCalibration.cohort_calibration_ranges(Check.stray(), new long[64]));
         Check.refused("cohort_checkpoint_save", CohortCheckpoint.cohort_checkpoint_save("x", 1, Check.stray(), Check.stray(), Check.stray()));
         Check.refused("cohort_descs_add", CohortDescs.cohort_descs_add(Check.stray(), "x", new long[64], 1, 1, "x"));
         Check.refused("cohort_descs_find", CohortDescs.cohort_descs_find(Check.stray(), "x", new long[64]));
@@ -644,6 +648,6 @@ final class Sweep {
         Check.refused("cohort_trace_table", CohortTrace.cohort_trace_table(Check.stray(), 1, new long[64]));
         Check.refused("cohort_trace_total", CohortTrace.cohort_trace_total(Check.stray(), 1, 1, new long[64], new long[64], (Structs.SpanTotal) null));
         Check.refused("cohort_trace_write", CohortTrace.cohort_trace_write(Check.stray(), "x"));
-        return 198;
+        return 200;
     }
 }
