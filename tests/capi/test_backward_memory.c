@@ -5,7 +5,7 @@
 
 #include "support/group_tests.h"
 
-enum { LAYERS = 5, CHANNELS = 8, BATCH = 4, SIDE = 12 };
+enum { LAYERS = 5, CHANNELS = 8, BATCH = 16, SIDE = 12 };
 
 /* Convolutions with norms and activations, point-wise functions of what is kept, a pooling, a loss. */
 static cohort_symbol *deep(void) {
