@@ -74,10 +74,27 @@ type Calibration struct{ handle }
 // NewCalibration makes one that has seen nothing. CalibrationMethodMinMax takes the least and the largest number, CalibrationMethodEntropy
 // cuts that range off where bytes tell most of how the numbers are distributed.
 func NewCalibration(method CalibrationMethod) (*Calibration, error) {
+	return newCalibration(func(out **C.cohort_calibration) *C.cohort_error {
+		return C.cohort_calibration_create(C.cohort_calibration_method(method), out)
+	})
+}
+
+// CalibrationFrom makes one that has found these ranges, as Ranges of another gave them, and observes no more.
+func CalibrationFrom(ranges Params) (*Calibration, error) {
+	var s scratch
+	defer s.end()
+	given := s.arrays(ranges, "ranges")
+	if s.err != nil {
+		return nil, s.err
+	}
+	return newCalibration(func(out **C.cohort_calibration) *C.cohort_error {
+		return C.cohort_calibration_create_from(given, out)
+	})
+}
+
+func newCalibration(create func(out **C.cohort_calibration) *C.cohort_error) (*Calibration, error) {
 	var raw *C.cohort_calibration
-	if err := call(func() *C.cohort_error {
-		return C.cohort_calibration_create(C.cohort_calibration_method(method), &raw)
-	}); err != nil {
+	if err := call(func() *C.cohort_error { return create(&raw) }); err != nil {
 		return nil, err
 	}
 	made := &Calibration{}
@@ -118,6 +135,18 @@ func (c *Calibration) Range(name string) (low, high float64, err error) {
 		return C.cohort_calibration_range((*C.cohort_calibration)(ptr), key, &ends[0], &ends[1])
 	})
 	return float64(ends[0]), float64(ends[1]), err
+}
+
+// Ranges gives all that was found, to be kept by Save: by name an array of the least and the largest number.
+func (c *Calibration) Ranges() (Params, error) {
+	var found *C.cohort_arrays
+	if err := c.do(func(ptr unsafe.Pointer) *C.cohort_error {
+		return C.cohort_calibration_ranges((*C.cohort_calibration)(ptr), &found)
+	}); err != nil {
+		return nil, err
+	}
+	defer C.cohort_arrays_free(found)
+	return byName(readArrays(found))
 }
 
 // A LossScaleState is where the factor on a loss has come to.

@@ -68,6 +68,13 @@ func TestACalibratedPredictorAnswersInBytes(t *testing.T) {
 		}
 		_, _, err = ranges.Range("third")
 		refused(t, err, cohort.ErrName, "third")
+		kept := ok(ranges.Ranges())
+		if ends := ok(kept["data"].Float32s()); float64(ends[0]) != low || float64(ends[1]) != high {
+			t.Errorf("kept %v, found %v to %v", ends, low, high)
+		}
+		done(ranges.Close())
+		ranges = ok(cohort.CalibrationFrom(kept))
+		refused(t, plain.Observe(ranges, cohort.Params{"data": batch}), cohort.ErrState, "made from ranges")
 		narrow := cohort.WithCompute(cohort.Compute{Dtype: cohort.DtypeInt8, Calibration: ranges})
 		bytes := ok(plain.With(narrow, cohort.WithThreads(1)))
 		var all sync.WaitGroup

@@ -64,6 +64,10 @@ test 'a calibrated predictor answers in bytes, in every shape' => sub {
         my ($low, $high) = $calibration->range('data');
         ok(-1 <= $low && $low < 0 && 0 < $high && $high <= 1, "$low to $high");
         fails { $calibration->range('third') } 'name', qr/third/;
+        my $kept = $calibration->ranges;
+        is_deeply($kept->{data}->aslist, [$low, $high]);
+        $calibration = AI::Cohort::Calibration->from_ranges($kept);
+        is_deeply([$calibration->range('data')], [$low, $high]);
         my %narrow = (compute_dtype => 'int8', calibration => $calibration);
         my $predictor = AI::Cohort::Predictor->new(model(), %narrow);
         cmp_ok(apart($predictor->predict(data => $batch)->[0], $expected), '<', 0.1);
@@ -78,6 +82,7 @@ test 'a calibrated predictor answers in bytes, in every shape' => sub {
         cmp_ok(apart($group->get_outputs->[0], $expected), '<', 0.1);
     }
     fails { AI::Cohort::Calibration->new('guess') } 'invalid_argument', qr/min_max or entropy/;
+    fails { AI::Cohort::Calibration->from_ranges({data => mx->nd->ones([3])}) } 'shape', qr/'data': expected \(2,\)/;
     fails { AI::Cohort::Predictor->new(model(), compute_dtype => 'int8') } 'invalid_argument', qr/expected a calibration/;
     fails { $plain->observe(undef, data => $batch) } 'invalid_argument', qr/expected a calibration/;
     fails { AI::Cohort::Executor::Manager->new(calibration => AI::Cohort::Calibration->new) } 'name', qr/no option 'calibration'/;

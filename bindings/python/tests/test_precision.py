@@ -68,6 +68,10 @@ class Precision(Case):
                 calibration.observe(executor)
             low, high = calibration.range("data")
             self.assertTrue(-1 <= low < 0 < high <= 1)
+            kept = calibration.ranges()
+            self.assertEqual(kept["data"].asnumpy().tolist(), [low, high])
+            calibration = cohort.Calibration.from_ranges(kept)
+            self.assertEqual(calibration.range("data"), (low, high))
             group = DataParallelExecutorGroup(
                 wide(),
                 ["cpu(0)", "cpu(1)"],
@@ -88,6 +92,8 @@ class Precision(Case):
             wide().simple_bind(data=(8, 16), grad_req="null", compute_dtype="int8")
         with self.raises(cohort.InvalidArgumentError, "min_max"):
             cohort.Calibration("guess")
+        with self.raises(cohort.ShapeError, r"'data': expected \(2,\), found \(3,\)"):
+            cohort.Calibration.from_ranges({"data": [1, 2, 3]})
 
     def test_a_loss_scale_skips_what_overflows(self):
         group = DataParallelExecutorGroup(

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from ctypes import byref, c_double, c_int32, c_uint64
-from typing import Any, NamedTuple, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
 from . import _abi
 from ._library import Handle, describe, handle_of, lib, out_handle, to_int, to_real, to_text
 from .errors import InvalidArgumentError
+from .ndarray import Arrays, NDArray
 
 _METHODS = {"min_max": _abi.CalibrationMethod.MIN_MAX, "entropy": _abi.CalibrationMethod.ENTROPY}
 
@@ -51,6 +52,17 @@ class Calibration(Handle):
         low, high = c_double(), c_double()
         self._call(lib.cohort_calibration_range, to_text(name, "name"), byref(low), byref(high))
         return low.value, high.value
+
+    def ranges(self) -> Dict[str, NDArray]:
+        """All that was found, to be kept with ``nd.save()``: by name an array of the least and the largest number."""
+        with Arrays._adopt(out_handle(lib.cohort_calibration_ranges, self.handle)) as found:
+            return found.dict()
+
+    @classmethod
+    def from_ranges(cls, ranges: Mapping[str, Any]) -> "Calibration":
+        """One that has found these, as ``ranges()`` of another gave them, and observes no more."""
+        with Arrays.of(ranges, "ranges") as given:
+            return cls._adopt(out_handle(lib.cohort_calibration_create_from, given.handle))
 
 
 class LossScale(NamedTuple):

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The ranges of a network's values, for inference in bytes.
+use crate::arrays::Arrays;
 use crate::error::{c_text, check, Result};
 use crate::executor::Executor;
+use crate::model::Params;
 use cohort_sys as sys;
 use std::fmt;
 use std::ptr::null_mut;
@@ -72,6 +74,20 @@ impl Calibration {
         let (name, mut low, mut high) = (c_text(name, "name")?, 0.0, 0.0);
         check(unsafe { sys::cohort_calibration_range(self.lock().raw(), name.as_ptr(), &mut low, &mut high) })?;
         Ok((low, high))
+    }
+
+    /// All that was found, to be kept by [`save`](crate::save): by name an array of the least and the largest number.
+    pub fn ranges(&self) -> Result<Params> {
+        let seen = self.lock();
+        Arrays::out(|out| unsafe { sys::cohort_calibration_ranges(seen.raw(), out) })?.map()
+    }
+
+    /// One that has found these, as [`ranges`](Calibration::ranges) of another gave them, and observes no more.
+    pub fn from_ranges(ranges: &Params) -> Result<Calibration> {
+        let given = Arrays::of(ranges.iter().map(|(name, range)| (name.as_str(), range)))?;
+        let mut made = null_mut();
+        check(unsafe { sys::cohort_calibration_create_from(given.raw(), &mut made) })?;
+        Ok(Calibration(Arc::new(Mutex::new(Seen::adopt(made)))))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Seen> {

@@ -72,6 +72,11 @@ fn a_calibrated_predictor_answers_in_bytes_in_every_clone_and_shape() {
             let (low, high) = calibration.range("data").unwrap();
             assert!((-1.0..0.0).contains(&low) && high > 0.0 && high <= 1.0, "{} {}", low, high);
             fails(calibration.range("third"), ErrorKind::Name, "third");
+            let kept = calibration.ranges().unwrap();
+            assert_eq!(kept["data"].to_vec::<f32>().unwrap(), [low as f32, high as f32]);
+            let calibration = Calibration::from_ranges(&kept).unwrap();
+            assert_eq!(calibration.range("data").unwrap(), (low, high));
+            fails(plain.observe(&calibration, &[("data", &batch)]), ErrorKind::State, "made from ranges");
             let narrow = Precision::int8(&calibration);
             assert_eq!(narrow, narrow.clone());
             let mut predictor =

@@ -2,6 +2,7 @@
 package AI::Cohort::Calibration;
 use strict;
 use warnings;
+use AI::Cohort::Arrays;
 use AI::Cohort::FFI;
 
 our @ISA = ('AI::Cohort::Handle');
@@ -29,6 +30,19 @@ sub range {
     my ($self, $name) = @_;
     cohort_calibration_range($self->{handle}, $name, \my $low, \my $high);
     return ($low, $high);
+}
+
+sub ranges {
+    my ($self) = @_;
+    cohort_calibration_ranges($self->{handle}, \my $handle);
+    return AI::Cohort::Arrays->adopt($handle)->hash;
+}
+
+sub from_ranges {
+    my ($class, $ranges) = @_;
+    my $list = AI::Cohort::Arrays->of($ranges || {}, 'ranges');
+    cohort_calibration_create_from($list->{handle}, \my $handle);
+    return $class->adopt($handle);
 }
 
 1;
@@ -72,5 +86,13 @@ usually enough. Returns the calibration.
 =head2 range($name)
 
 The least and the largest number of a value, by the name that monitors have for it: C<conv0_output>, or an argument.
+
+=head2 ranges
+
+All that was found, to be kept with C<< mx->nd->save >>: by name an array of the least and the largest number.
+
+=head2 from_ranges($ranges)
+
+Class method. A calibration that has found these, as C<ranges> of another gave them, and observes no more.
 
 =cut

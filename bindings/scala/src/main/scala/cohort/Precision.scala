@@ -95,10 +95,9 @@ object CalibrationMethod extends Enumeration {
   * assert(math.abs(narrow.predict(batch.toArray).head - 2) < 0.1)
   * }}}
   */
-final class Calibration(method: CalibrationMethod.CalibrationMethod = CalibrationMethod.MinMax)
-    extends Handle(
-      Native.long(cohort_calibration_create(Native.needed(method, "method").id, _)), cohort_calibration_free,
-      new Family) {
+final class Calibration private (made: Long) extends Handle(made, cohort_calibration_free, new Family) {
+  def this(method: CalibrationMethod.CalibrationMethod = CalibrationMethod.MinMax) =
+    this(Native.long(cohort_calibration_create(Native.needed(method, "method").id, _)))
 
   /** Runs a forward pass on what the executor's arguments hold, and notes the numbers of each value. A batch or some
     * hundred samples are usually enough.
@@ -115,6 +114,17 @@ final class Calibration(method: CalibrationMethod.CalibrationMethod = Calibratio
     run(cohort_calibration_range(_, Native.in(name, "name"), low, high))
     (low(0), high(0))
   }
+
+  /** All that was found, to be kept by [[NDArray.save]]: by name an array of the least and the largest number. */
+  def ranges: Map[String, NDArray] = Arrays.named(use(raw => Native.long(cohort_calibration_ranges(raw, _))))
+}
+
+object Calibration {
+
+  /** One that has found these, as [[Calibration.ranges]] of another gave them, and observes no more. */
+  def fromRanges(ranges: Iterable[(String, NDArray)]): Calibration =
+    Arrays.of(Native.needed(ranges, "ranges"), "ranges")(given =>
+      new Calibration(Native.long(cohort_calibration_create_from(given, _))))
 }
 
 /** Where the factor on a loss has come to: what the next backward pass begins with (1: there is none), the updates made

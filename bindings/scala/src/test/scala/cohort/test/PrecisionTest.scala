@@ -39,6 +39,11 @@ final class PrecisionTest extends Case {
       val (low, high) = calibration.range("data")
       equal(true, -1 <= low && low < 0 && 0 < high && high <= 1)
       refused(classOf[UnknownNameException], "third")(calibration.range("third"))
+      val kept = calibration.ranges
+      equal((low, high), (kept("data").toArray(0).toDouble, kept("data").toArray(1).toDouble))
+      val again = Calibration.fromRanges(kept)
+      equal((low, high), again.range("data"))
+      refused(classOf[StateException], "made from ranges")(plain.observe(again, inputs))
       val narrow = Precision.int8(calibration)
       val predictor = new Predictor(net, params, shapes = shapes, precision = narrow)
       for (one <- Seq(predictor, predictor.copy())) equal(true, apart(one.predict(inputs)(0), expected) < 0.1)
