@@ -5,7 +5,8 @@
     OMP_NUM_THREADS=1 taskset -c 0 python operators_numpy.py build/libcohort.so [--rounds N] [--only TEXT]
 
 Operators work on arrays of 16 MiB into one that is there. Their bytes, read and written, by second are compared with those
-of a copy of 16 MiB in the same round, by as many threads (OMP_NUM_THREADS). Sorts are compared with whatever of NumPy's
+of two copies in the same round, by as many threads (OMP_NUM_THREADS): of 16 MiB, which may stay in a cache, and of 256 MiB,
+which go through the memory as STREAM's do. Sorts are compared with whatever of NumPy's
 functions gives the same fastest. Prints the smallest times of all rounds, milliseconds, and the ratio.
 """
 import argparse
@@ -83,9 +84,9 @@ def smallest_ms(call, seconds=0.1):
     return min(times) * 1e3
 
 
-def copy_in_threads(threads):
-    """A copy of 16 MiB, each thread a piece."""
-    source, target = np.ones(4 << 20, 'float32'), np.empty(4 << 20, 'float32')
+def copy_in_threads(threads, mebibytes):
+    """A copy, each thread a piece."""
+    source, target = np.ones(mebibytes << 18, 'float32'), np.empty(mebibytes << 18, 'float32')
     pool = concurrent.futures.ThreadPoolExecutor(threads)
     pieces = list(zip(np.array_split(target, threads), np.array_split(source, threads)))
     if threads == 1:
@@ -111,16 +112,19 @@ def main():
 
         return run
 
-    random, copy = np.random.RandomState(1), copy_in_threads(threads)
-    print('NumPy %s, %d threads\n| | Cohort, ms | GB/s | copy, GB/s | ratio |\n|---|---|---|---|---|' % (np.__version__, threads))
+    random, copies = np.random.RandomState(1), [(size, copy_in_threads(threads, size)) for size in (16, 256)]
+    print('NumPy %s, %d threads\n| | Cohort, ms | GB/s | copy of 16 MiB, GB/s | ratio | of 256 MiB | ratio |\n|---|---|---|---|---|---|---|' %
+          (np.__version__, threads))
     for name, call, moved in operators(nd, random):
         if options.only not in name:
             continue
-        rounds = [(smallest_ms(settled(call)), smallest_ms(copy)) for _ in range(options.rounds)]
-        ours, copied = (min(times) for times in zip(*rounds))
-        speed, copy_speed = moved / ours / 1e6, (32 << 20) / copied / 1e6
-        print('| %s | %.2f (%.2f) | %.1f | %.1f | %.2f |' %
-              (name, ours, statistics.median(times[0] for times in rounds), speed, copy_speed, speed / copy_speed), flush=True)
+        rounds = [[smallest_ms(settled(call))] + [smallest_ms(copy) for _, copy in copies] for _ in range(options.rounds)]
+        ours, *copied = (min(times) for times in zip(*rounds))
+        speed = moved / ours / 1e6
+        speeds = [(size << 21) / ms / 1e6 for (size, _), ms in zip(copies, copied)]
+        print('| %s | %.2f (%.2f) | %.1f | %s |' %
+              (name, ours, statistics.median(times[0] for times in rounds), speed,
+               ' | '.join('%.1f | %.2f' % (copy_speed, speed / copy_speed) for copy_speed in speeds)), flush=True)
     print('\n| | Cohort, ms | NumPy, ms | ratio |\n|---|---|---|---|')
     for name, call, peers in orders(nd, random):
         if options.only not in name:
