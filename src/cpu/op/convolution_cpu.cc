@@ -361,6 +361,13 @@ class PlainConvolutionBackward final : public Kernel {
   const ConvolutionSizes sizes_;
 };
 
+std::string refuses_backward(const StepSpec &spec) {
+  const bool by_data_alone = !spec.wanted[1] && !(spec.wanted.size() > 2 && spec.wanted[2]);
+  const std::string refusal = refuses_layer(spec);
+  if (!refusal.empty() || by_data_alone) return refusal;
+  return lacks_weight_gradient(sizes_of(spec), spec.inputs[1].shape.rank() - 2, spec.inputs[0].dtype);
+}
+
 std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   const auto &a = spec.attrs_as<ConvolutionAttrs>();
   const Problem p = problem_of(a, spec.inputs[0], spec.inputs[1], spec.outputs[0]);
@@ -438,7 +445,7 @@ COHORT_KERNEL(cpu, Convolution, PlainConvolution).dtypes(kFloatTypes).fuses({kAc
 COHORT_KERNEL_BY(cpu, _backward_Convolution, make_backward)
     .named("onednn")
     .dtypes(kLayerTypes)
-    .when(refuses_layer)
+    .when(refuses_backward)
     .any_layout();
 COHORT_KERNEL(cpu, _backward_Convolution, PlainConvolutionBackward).dtypes(kFloatTypes);
 
