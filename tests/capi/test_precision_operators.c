@@ -155,10 +155,10 @@ static void each_layer_is_float32_rounded(void **state) {
   for (l = 0; l < COUNT(kLayers); ++l) is_float32_rounded(&kLayers[l], 1);
 }
 
-/* Strides beyond the width, windows none of which lies wholly inside: oneDNN's gradients of such weights read and write
- * what is not theirs, which a second pass shows. */
-static void gradients_at_borders_are_float32_rounded(void **state) {
-  static const layer kBorders[] = {
+/* Strides beyond the width, windows none of which lies wholly inside, points that sum an odd number of channels:
+ * oneDNN's gradients of such layers are wrong, or made of what was in memory, which a second pass shows. */
+static void rare_gradients_are_float32_rounded(void **state) {
+  static const layer kRare[] = {
       {"Convolution",
        {"kernel", "(2,)", "stride", "(3,)", "pad", "(1,)", "num_filter", "16"},
        {{"data", {4, 2, 1}}, {"weight", {16, 2, 2}}, {"bias", {16}}}},
@@ -177,6 +177,12 @@ static void gradients_at_borders_are_float32_rounded(void **state) {
       {"Convolution",
        {"kernel", "(4, 1, 1)", "stride", "(2, 1, 1)", "pad", "(3, 0, 0)", "num_filter", "16"},
        {{"data", {2, 3, 3, 4, 4}}, {"weight", {16, 3, 4, 1, 1}}, {"bias", {16}}}},
+      {"Convolution",
+       {"kernel", "(1, 1)", "num_filter", "3", "no_bias", "1"},
+       {{"data", {1, 3, 10, 3}}, {"weight", {3, 3, 1, 1}}}},
+      {"Convolution",
+       {"kernel", "(1, 1)", "num_filter", "21", "layout", "NHWC", "no_bias", "1"},
+       {{"data", {2, 10, 6, 32}}, {"weight", {21, 1, 1, 32}}}},
       {"Deconvolution",
        {"kernel", "(5,)", "stride", "(2,)", "pad", "(4,)", "num_filter", "16"},
        {{"data", {3, 32, 3}}, {"weight", {32, 16, 5}}}},
@@ -184,7 +190,7 @@ static void gradients_at_borders_are_float32_rounded(void **state) {
   size_t l;
 
   (void)state;
-  for (l = 0; l < COUNT(kBorders); ++l) is_float32_rounded(&kBorders[l], 2);
+  for (l = 0; l < COUNT(kRare); ++l) is_float32_rounded(&kRare[l], 2);
 }
 
 /* ---- recurrent layers ------------------------------------------------------------------------------------------- */
@@ -504,7 +510,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(recurrent_layers_are_close),    TEST(a_gpu_computes_each_layer_in_float16),
       TEST(states_and_cells_stay_float32), TEST(lengths_are_not_rounded),
-      TEST(each_layer_is_float32_rounded), TEST(gradients_at_borders_are_float32_rounded),
+      TEST(each_layer_is_float32_rounded), TEST(rare_gradients_are_float32_rounded),
       TEST(operators_say_what_they_do),    TEST(names_say_otherwise),
       TEST(unknown_names_are_refused),     TEST(a_node_that_cannot_is_refused),
   };
