@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What backward reads of the forward pass and is cheap to make again is made again right before backward reads it,
-// where all that it is made of is kept anyway: the memory in between is free. Cheap are norms, of which the statistics
-// are kept (device/restoring.hpp), and all that is no product of matrices.
+// where all that it is made of is kept anyway, up to there: the memory in between is free. Cheap are norms, of which
+// the statistics are kept (device/restoring.hpp), and all that is no product of matrices.
 #include <algorithm>
 #include <unordered_map>
 
@@ -10,15 +10,21 @@
 namespace cohort::plan {
 namespace {
 
-// Runs the kernel of an earlier step once more.
+// Runs the kernel of an earlier step once more, or what restores its output: on no more threads than it was made for,
+// which has scratch for so many.
 class Again final : public Kernel {
  public:
-  explicit Again(const Kernel *of) : of_(*of) {}
-  void run(const Args &args, const Lane &lane) const override { of_.run(args, lane); }
+  Again(const Kernel *of, std::unique_ptr<Kernel> restorer, int num_threads)
+      : restorer_(std::move(restorer)), of_(restorer_ ? *restorer_ : *of), num_threads_(num_threads) {}
+  void run(const Args &args, const Lane &lane) const override {
+    of_.run(args, {std::min(lane.num_threads, num_threads_), lane.stream, lane.recorder});
+  }
   bool replays() const override { return of_.replays(); }
 
  private:
+  const std::unique_ptr<Kernel> restorer_;
   const Kernel &of_;
+  const int num_threads_;
 };
 
 class RecomputePass {
@@ -53,10 +59,17 @@ class RecomputePass {
   bool is_cheap(const PlanStep &step) const {
     if (!step.restorer && !step.repeatable) return false;
     if (step.outputs.empty() || !is_kept(step.outputs[0]) || ir_.root(step.outputs[0]) != step.outputs[0]) return false;
-    if (step.restorer) return is_kept(step.inputs[0]);
+    const size_t first_reader = readers_.at(step.outputs[0]).front();
+    if (step.scratch >= 0 && bytes_of(step.scratch) >= bytes_of(step.outputs[0])) return false;
+    const auto is_there = [&](int v) {
+      return is_kept(v) && (!ir_.request->backward_once || readers_.at(ir_.root(v)).back() >= first_reader);
+    };
+    if (step.restorer) return is_there(step.inputs[0]);
     return step.outputs.size() == 1 && !step.inputs.empty() &&
-           std::all_of(step.inputs.begin(), step.inputs.end(), [this](int v) { return is_kept(v); });
+           std::all_of(step.inputs.begin(), step.inputs.end(), is_there);
   }
+
+  size_t bytes_of(int value) const { return ir_.values[size_t(value)].spec.bytes(); }
 
   void make_again(size_t s) {
     PlanStep &of = plan_.steps[s];
@@ -66,12 +79,9 @@ class RecomputePass {
 
     PlanStep step;
     step.inputs = of.inputs;
-    if (of.restorer) {
-      std::fill(step.inputs.begin() + 1, step.inputs.end(), -1);
-      step.kernel = std::move(of.restorer);
-    } else {
-      step.kernel = std::make_unique<Again>(of.kernel.get());
-    }
+    if (of.restorer) std::fill(step.inputs.begin() + 1, step.inputs.end(), -1);
+    const int num_threads = plan_.brief_forward ? 1 : ir_.request->num_threads;
+    step.kernel = std::make_unique<Again>(of.kernel.get(), std::move(of.restorer), num_threads);
     step.outputs.assign(of.outputs.size(), -1);
     step.outputs[0] = same_as(before);
     step.scratch = of.scratch < 0 ? -1 : same_as(of.scratch);

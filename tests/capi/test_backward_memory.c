@@ -3,7 +3,7 @@
  * recompute. */
 #include <stdio.h>
 
-#include "support/group_tests.h"
+#include "support/executor_tests.h"
 
 enum { LAYERS = 5, CHANNELS = 8, BATCH = 16, SIDE = 12 };
 
@@ -193,6 +193,94 @@ static void a_second_backward_is_refused(void **state) {
   cohort_optimizer_free(sgd);
 }
 
+static void set_counted(cohort_executor *executor, const char *name, const int64_t *shape, int32_t num_axes) {
+  cohort_ndarray *from = counted(shape, num_axes, 1e-4f), *to = arg_of(executor, name);
+
+  ok(cohort_ndarray_copy_to(from, to));
+  cohort_ndarray_free(from);
+  cohort_ndarray_free(to);
+}
+
+/* A forward pass that is brief has kernels with scratch for one thread; the backward pass, which is not, has two. */
+static void what_is_made_again_takes_no_more_threads_than_it_has_scratch_for(void **state) {
+  enum { ROWS = 8, COLUMNS = 1024 };
+  static float found[2][ROWS * COLUMNS + 2 * 2 * COLUMNS];
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_bool recompute;
+
+  (void)state;
+  options.num_threads = 2;
+  options.grad_req = "add";
+  for (recompute = 0; recompute <= 1; ++recompute) {
+    cohort_symbol *x = node("Activation", "x", ATTRS("act_type", "tanh"), INPUTS(variable("data"))), *order = NULL;
+    cohort_executor *executor;
+    cohort_ndarray *head = counted(SHAPE(ROWS, 2), 0.01f);
+    size_t i, at = 0;
+
+    ok(cohort_symbol_copy(x, &order));
+    order = node("argsort", "order", ATTRS("axis", "-1"), INPUTS(order));
+    order = node("FullyConnected", "one", ATTRS("num_hidden", "2", "no_bias", "True"), INPUTS(order));
+    x = node("FullyConnected", "two", ATTRS("num_hidden", "2", "no_bias", "True"), INPUTS(x));
+    options.recompute = recompute;
+    executor = simple_bind(node("elemwise_add", "sum", NO_ATTRS, INPUTS(order, x)),
+                           desc("data", SHAPE(ROWS, COLUMNS), NULL), &options);
+    set_counted(executor, "data", SHAPE(ROWS, COLUMNS));
+    set_counted(executor, "one_weight", SHAPE(2, COLUMNS));
+    set_counted(executor, "two_weight", SHAPE(2, COLUMNS));
+    for (i = 0; i < 3; ++i) {
+      ok(cohort_executor_forward(executor, 1));
+      ok(cohort_executor_backward(executor, &head, 1, 1));
+    }
+    for (i = 0; i < 3; ++i) {
+      static const char *const names[] = {"data", "one_weight", "two_weight"};
+      cohort_ndarray *gradient = grad_of(executor, names[i]);
+      int64_t size = 0;
+
+      ok(cohort_ndarray_size(gradient, &size));
+      ok(cohort_ndarray_read(gradient, found[recompute] + at, (size_t)size * sizeof(float)));
+      at += (size_t)size;
+      cohort_ndarray_free(gradient);
+    }
+    assert_int_equal(at, COUNT(found[0]));
+    cohort_ndarray_free(head);
+    cohort_executor_free(executor);
+  }
+  assert_memory_equal(found[1], found[0], sizeof(found[0]));
+}
+
+/* A small value that is made of a large one is kept where that would have to stay for it. */
+static void what_takes_more_memory_is_not_made_again(void **state) {
+  enum { ROWS = 64, COLUMNS = 512 };
+  cohort_memory_info info[2] = {COHORT_MEMORY_INFO_INIT, COHORT_MEMORY_INFO_INIT};
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_bool recompute;
+
+  (void)state;
+  options.num_threads = 1;
+  options.grad_req = "write";
+  options.backward_once = 1;
+  for (recompute = 0; recompute <= 1; ++recompute) {
+    cohort_symbol *x =
+        node("FullyConnected", "x", ATTRS("num_hidden", "512", "no_bias", "True"), INPUTS(variable("data")));
+    cohort_symbol *parts[2], *both = NULL, *sum = NULL;
+    cohort_executor *executor;
+
+    ok(cohort_symbol_copy(x, &sum));
+    sum = node("sum", "sum", ATTRS("axis", "1", "keepdims", "True"), INPUTS(sum));
+    parts[0] = node("square", "small", NO_ATTRS, INPUTS(sum));
+    parts[1] = node("square", "large", NO_ATTRS, INPUTS(x));
+    ok(cohort_symbol_group(parts, 2, &both));
+    options.recompute = recompute;
+    executor = simple_bind(both, desc("data", SHAPE(ROWS, COLUMNS), NULL), &options);
+    cohort_symbol_free(parts[0]);
+    cohort_symbol_free(parts[1]);
+    ok(cohort_executor_forward(executor, 1));
+    ok(cohort_executor_memory(executor, &info[recompute]));
+    cohort_executor_free(executor);
+  }
+  assert_true(info[1].planned_bytes <= info[0].planned_bytes);
+}
+
 static void managers_pass_it_on(void **state) {
   const cohort_context cpu = {COHORT_DEVICE_CPU, 0};
   cohort_manager_options options = COHORT_MANAGER_OPTIONS_INIT;
@@ -231,6 +319,8 @@ int main(void) {
       TEST(gradients_are_the_same_in_less_memory),
       TEST(a_repeated_backward_finds_what_the_first_has_overwritten),
       TEST(a_second_backward_is_refused),
+      TEST(what_is_made_again_takes_no_more_threads_than_it_has_scratch_for),
+      TEST(what_takes_more_memory_is_not_made_again),
       TEST(managers_pass_it_on),
   };
 

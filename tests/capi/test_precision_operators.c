@@ -13,7 +13,7 @@ enum { kMostInputs = 4, kMostAttrs = 9 };
 
 typedef struct input {
   const char *name; /* NULL: there are no more */
-  int64_t shape[4];
+  int64_t shape[5];
 } input;
 
 typedef struct layer {
@@ -94,7 +94,7 @@ static cohort_executor *bound(const layer *of, cohort_dtype type) {
   for (i = 0; i < kMostInputs && of->inputs[i].name; ++i) {
     int32_t axes = 0;
 
-    while (axes < 4 && of->inputs[i].shape[axes]) ++axes;
+    while (axes < 5 && of->inputs[i].shape[axes]) ++axes;
     inputs[i] = variable(of->inputs[i].name);
     if (axes > 0) add_desc(known, of->inputs[i].name, of->inputs[i].shape, axes, NULL);
   }
@@ -122,32 +122,75 @@ static void same_but_rounded(cohort_ndarray *narrow, cohort_ndarray *wide, int i
   free(b);
 }
 
-static void each_layer_is_float32_rounded(void **state) {
-  size_t l, i;
+static void is_float32_rounded(const layer *of, size_t num_passes) {
+  cohort_executor *narrow, *wide;
+  char what[128];
+  int told = 0;
+  size_t i;
 
-  (void)state;
-  for (l = 0; l < COUNT(kLayers); ++l) {
-    cohort_executor *narrow, *wide;
-    char what[128];
-    int told = 0;
-
-    ok(cohort_set_log(COHORT_LOG_INFO, note_message, &told));
-    narrow = bound(&kLayers[l], COHORT_DTYPE_BFLOAT16);
-    ok(cohort_set_log(COHORT_LOG_WARNING, NULL, NULL));
-    if (told && test_contexts()->device_type == COHORT_DEVICE_GPU) fail_msg("%s is not narrow", kLayers[l].op);
-    wide = bound(&kLayers[l], COHORT_DTYPE_FLOAT32);
+  ok(cohort_set_log(COHORT_LOG_INFO, note_message, &told));
+  narrow = bound(of, COHORT_DTYPE_BFLOAT16);
+  ok(cohort_set_log(COHORT_LOG_WARNING, NULL, NULL));
+  if (told && test_contexts()->device_type == COHORT_DEVICE_GPU) fail_msg("%s is not narrow", of->op);
+  wide = bound(of, COHORT_DTYPE_FLOAT32);
+  for (; num_passes > 0; --num_passes) {
     ok(cohort_executor_forward(narrow, 1));
     ok(cohort_executor_forward(wide, 1));
-    same_but_rounded(output_of(narrow, 0), output_of(wide, 0), !told, kLayers[l].op);
+    same_but_rounded(output_of(narrow, 0), output_of(wide, 0), !told, of->op);
     ok(try_backward_with(narrow, head_of(narrow), 1));
     ok(try_backward_with(wide, head_of(wide), 1));
-    for (i = 0; i < kMostInputs && kLayers[l].inputs[i].name; ++i) {
-      (void)snprintf(what, sizeof(what), "%s, gradient of %s", kLayers[l].op, kLayers[l].inputs[i].name);
-      same_but_rounded(grad_of(narrow, kLayers[l].inputs[i].name), grad_of(wide, kLayers[l].inputs[i].name), 0, what);
+    for (i = 0; i < kMostInputs && of->inputs[i].name; ++i) {
+      (void)snprintf(what, sizeof(what), "%s, gradient of %s", of->op, of->inputs[i].name);
+      same_but_rounded(grad_of(narrow, of->inputs[i].name), grad_of(wide, of->inputs[i].name), 0, what);
     }
-    cohort_executor_free(narrow);
-    cohort_executor_free(wide);
   }
+  cohort_executor_free(narrow);
+  cohort_executor_free(wide);
+}
+
+static void each_layer_is_float32_rounded(void **state) {
+  size_t l;
+
+  (void)state;
+  for (l = 0; l < COUNT(kLayers); ++l) is_float32_rounded(&kLayers[l], 1);
+}
+
+/* Strides beyond the width, windows none of which lies wholly inside, points that sum an odd number of channels:
+ * oneDNN's gradients of such layers are wrong, or made of what was in memory, which a second pass shows. */
+static void rare_gradients_are_float32_rounded(void **state) {
+  static const layer kRare[] = {
+      {"Convolution",
+       {"kernel", "(2,)", "stride", "(3,)", "pad", "(1,)", "num_filter", "16"},
+       {{"data", {4, 2, 1}}, {"weight", {16, 2, 2}}, {"bias", {16}}}},
+      {"Convolution",
+       {"kernel", "(5, 4)", "stride", "(2, 3)", "pad", "(2, 3)", "num_filter", "17"},
+       {{"data", {2, 8, 2, 2}}, {"weight", {17, 8, 5, 4}}, {"bias", {17}}}},
+      {"Convolution",
+       {"kernel", "(3, 3, 1)", "stride", "(2, 2, 1)", "pad", "(1, 1, 0)", "num_filter", "40"},
+       {{"data", {2, 33, 3, 4, 4}}, {"weight", {40, 33, 3, 3, 1}}, {"bias", {40}}}},
+      {"Convolution",
+       {"kernel", "(1, 3, 2)", "stride", "(1, 2, 2)", "pad", "(0, 1, 0)", "num_filter", "16"},
+       {{"data", {1, 3, 4, 1, 2}}, {"weight", {16, 3, 1, 3, 2}}, {"bias", {16}}}},
+      {"Convolution",
+       {"kernel", "(5, 3, 5)", "stride", "(3, 3, 2)", "pad", "(4, 0, 0)", "num_filter", "16"},
+       {{"data", {3, 3, 3, 4, 5}}, {"weight", {16, 3, 5, 3, 5}}, {"bias", {16}}}},
+      {"Convolution",
+       {"kernel", "(4, 1, 1)", "stride", "(2, 1, 1)", "pad", "(3, 0, 0)", "num_filter", "16"},
+       {{"data", {2, 3, 3, 4, 4}}, {"weight", {16, 3, 4, 1, 1}}, {"bias", {16}}}},
+      {"Convolution",
+       {"kernel", "(1, 1)", "num_filter", "3", "no_bias", "1"},
+       {{"data", {1, 3, 10, 3}}, {"weight", {3, 3, 1, 1}}}},
+      {"Convolution",
+       {"kernel", "(1, 1)", "num_filter", "21", "layout", "NHWC", "no_bias", "1"},
+       {{"data", {2, 10, 6, 32}}, {"weight", {21, 1, 1, 32}}}},
+      {"Deconvolution",
+       {"kernel", "(5,)", "stride", "(2,)", "pad", "(4,)", "num_filter", "16"},
+       {{"data", {3, 32, 3}}, {"weight", {32, 16, 5}}}},
+  };
+  size_t l;
+
+  (void)state;
+  for (l = 0; l < COUNT(kRare); ++l) is_float32_rounded(&kRare[l], 2);
 }
 
 /* ---- recurrent layers ------------------------------------------------------------------------------------------- */
@@ -467,9 +510,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(recurrent_layers_are_close),    TEST(a_gpu_computes_each_layer_in_float16),
       TEST(states_and_cells_stay_float32), TEST(lengths_are_not_rounded),
-      TEST(each_layer_is_float32_rounded), TEST(operators_say_what_they_do),
-      TEST(names_say_otherwise),           TEST(unknown_names_are_refused),
-      TEST(a_node_that_cannot_is_refused),
+      TEST(each_layer_is_float32_rounded), TEST(rare_gradients_are_float32_rounded),
+      TEST(operators_say_what_they_do),    TEST(names_say_otherwise),
+      TEST(unknown_names_are_refused),     TEST(a_node_that_cannot_is_refused),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -233,7 +233,10 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
 
 std::string refuses_backward(const StepSpec &spec) {
   if (!dynamic_cast<const DeconvolutionForward *>(spec.forward)) return "the forward pass is not oneDNN's";
-  return refuses_layer(spec);
+  const bool by_data_alone = !spec.wanted[1] && !(spec.wanted.size() > 2 && spec.wanted[2]);
+  const std::string refusal = refuses_layer(spec);
+  if (!refusal.empty() || by_data_alone) return refusal;
+  return lacks_weight_gradient(sizes_of(spec), spec.inputs[1].shape.rank() - 2, spec.inputs[0].dtype);
 }
 
 std::unique_ptr<Kernel> make_backward(StepSpec &spec) {

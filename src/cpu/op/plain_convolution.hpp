@@ -3,6 +3,8 @@
 // Deconvolution, whose forward pass is the backward pass to the data of a convolution.
 #pragma once
 
+#include <string>
+
 #include "device/kernel.hpp"
 #include "kernels/convolution_sizes.hpp"
 
@@ -17,6 +19,10 @@ void convolve_backward_data(const ConvolutionSizes &s, Dtype dtype, const void *
                             const void *bias, void *data_grad, const Lane &lane);
 void convolve_backward_weight(const ConvolutionSizes &s, Dtype dtype, const void *head, const void *data,
                               void *weight_grad, const Lane &lane);
+
+// Why oneDNN is not to make the weight's gradient of a backward step; empty: it may. At some borders it reads or writes
+// what is not its own (oneDNN 2.6).
+std::string lacks_weight_gradient(const ConvolutionSizes &s, int num_axes, Dtype dtype);
 
 // How activations lie: channels side by side in runs, at each place of each sample. Steps are in elements.
 struct ChannelRuns {

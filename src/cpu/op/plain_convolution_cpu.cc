@@ -69,6 +69,12 @@ void backward_weight(const ConvolutionSizes &s, const T *head, const T *data, T 
   });
 }
 
+bool has_window_inside(const ConvolutionSizes &s, size_t axis) {
+  const int64_t first = (s.pad[axis] + s.stride[axis] - 1) / s.stride[axis];
+  const int64_t end = first * s.stride[axis] - s.pad[axis] + (s.kernel[axis] - 1) * s.dilate[axis] + 1;
+  return first < s.out[axis] && end <= s.in[axis];
+}
+
 }  // namespace
 
 void convolve(const ConvolutionSizes &s, Dtype dtype, const void *data, const void *weight, const void *bias,
@@ -127,6 +133,15 @@ void sum_channels(const ConvolutionSizes &s, const ChannelRuns &runs, Dtype dtyp
       }
     });
   });
+}
+
+std::string lacks_weight_gradient(const ConvolutionSizes &s, int num_axes, Dtype dtype) {
+  const bool narrow = dtype == Dtype::kBfloat16;
+  const bool by_depth = num_axes == 3 && s.stride[0] > 1 && s.out[0] > 1 && !has_window_inside(s, 0) &&
+                        (narrow || s.pad[0] > s.stride[0]);
+  const bool by_height = num_axes == 3 && narrow && s.out[1] == 1 && !has_window_inside(s, 1);
+  const bool by_width = narrow && s.pad[2] > 0 && s.in[2] < s.stride[2];
+  return by_depth || by_height || by_width ? "oneDNN's gradient of this weight is wrong" : "";
 }
 
 }  // namespace cohort
