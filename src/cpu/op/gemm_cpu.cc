@@ -101,6 +101,8 @@ struct Product {
 
 }  // namespace
 
+Lane product_lane() { return {omp_in_parallel() ? 1 : omp_get_max_threads(), nullptr}; }
+
 void gemm(const Lane &, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float *a,
           int64_t a_step, const float *b, int64_t b_step, float beta, float *c, int64_t c_step) {
   if (m == 0 || n == 0) return;

@@ -92,13 +92,11 @@ class Syevd {
   explicit Syevd(const StepSpec &spec) : e_(spec.inputs[0].shape), step_((e_.cols + kEight - 1) / kEight * kEight) {}
   size_t extra() const { return size_t(e_.count * room()) * (sizeof(double) / sizeof(C)); }
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
-    const Lane &mine = e_.count == 1 ? lane : kCaller;
     const int64_t work = 10 * e_.area() * e_.cols;
     parallel_for(lane, e_.count, 1 + 65536 / (work + 1), [&](int64_t begin, int64_t end) {
       double *const room = reinterpret_cast<double *>(extra) + begin * this->room();  // the same for all of them
       for (int64_t i = begin; i < end; ++i) {
-        decompose(mine, i, in[0] + i * e_.area(), room, out[0] + i * e_.area(),
-                  out[1] ? out[1] + i * e_.cols : nullptr);
+        decompose(i, in[0] + i * e_.area(), room, out[0] + i * e_.area(), out[1] ? out[1] + i * e_.cols : nullptr);
       }
     });
   }
@@ -110,7 +108,7 @@ class Syevd {
            std::max(TridiagonalEigen::room(e_.cols) + e_.area() + Reflections<double>::room(e_.cols), 4 * step_);
   }
 
-  void decompose(const Lane &lane, int64_t index, const C *from, double *a, C *vectors, C *values) const {
+  void decompose(int64_t index, const C *from, double *a, C *vectors, C *values) const {
     const int64_t n = e_.cols;
     if (n == 0) return;
     double *const diagonal = a + n * step_, *const beside = diagonal + step_, *const taus = beside + step_;
@@ -118,8 +116,8 @@ class Syevd {
     const int exponent = load(from, index, a);
     static const auto tridiagonalize = best_version<Tridiagonalize>();
     tridiagonalize(a, n, step_, diagonal, beside, taus, u);
-    TridiagonalEigen(lane, n, diagonal, beside, u, rest).run();
-    turn_back(lane, a, taus, u, rest);
+    TridiagonalEigen(n, diagonal, beside, u, rest).run();
+    turn_back(a, taus, u, rest);
     write(diagonal, exponent, u, reinterpret_cast<int64_t *>(rest), vectors, values);
   }
   // Returns the power of 2 by which all is divided.
@@ -148,13 +146,12 @@ class Syevd {
     return exponent;
   }
   // Rows of u, as vectors of the tridiagonal matrix, become those of the whole one.
-  void turn_back(const Lane &lane, double *a, const double *taus, double *u, double *room) const {
+  void turn_back(double *a, const double *taus, double *u, double *room) const {
     const int64_t n = e_.cols;
     for (int64_t first = 1; first < n; first += kTogether) {
       const int64_t last = std::min(first + kTogether, n), width = last - 1;
       for (int64_t i = first; i < last; ++i) std::fill(a + i * step_ + i, a + i * step_ + width, 0.0);
-      Reflections<double>(last - first, width, a + first * step_, step_, taus + first, room)
-          .apply(lane, false, n, u, n);
+      Reflections<double>(last - first, width, a + first * step_, step_, taus + first, room).apply(false, n, u, n);
     }
   }
   void write(const double *unordered, int exponent, const double *u, int64_t *order, C *vectors, C *values) const {
@@ -184,20 +181,19 @@ class SyevdBackward {
   size_t extra() const { return size_t(e_.count * 2 * e_.area()); }
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
     const int64_t n = e_.cols;
-    const Lane &mine = e_.count == 1 ? lane : kCaller;
-    each_together(lane, e_.count, e_.area() * n, [=, &mine](int64_t index) {
+    each_together(lane, e_.count, e_.area() * n, [=](int64_t index) {
       const C *const du = in[0] + index * e_.area(), *const dl = in[1] + index * n;
       const C *const u = in[2] + index * e_.area(), *const l = in[3] + index * n;
       C *const w = extra + index * 2 * e_.area(), *const m = w + e_.area();
-      gemm(mine, false, true, n, n, n, du, u, C(0), w);
+      gemm(false, true, n, n, n, du, u, C(0), w);
       for (int64_t i = 0; i < n; ++i) {
         m[i * n + i] = dl[i];
         for (int64_t j = 0; j < i; ++j) {  // equal values, whose vectors are of any direction, count as 1e-30 apart
           m[i * n + j] = m[j * n + i] = (w[i * n + j] - w[j * n + i]) / (2 * std::max(l[i] - l[j], C(1e-30)));
         }
       }
-      gemm(mine, true, false, n, n, n, u, m, C(0), w);
-      gemm(mine, false, false, n, n, n, w, u, C(0), out[0] + index * e_.area());
+      gemm(true, false, n, n, n, u, m, C(0), w);
+      gemm(false, false, n, n, n, w, u, C(0), out[0] + index * e_.area());
     });
   }
 

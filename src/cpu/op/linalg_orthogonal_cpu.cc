@@ -24,13 +24,12 @@ class Gelqf {
   explicit Gelqf(const StepSpec &spec) : e_(spec.inputs[0].shape) {}
   size_t extra() const { return size_t(e_.count * room()); }
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
-    const Lane &mine = e_.count == 1 ? lane : kCaller;
-    each_together(lane, e_.count, e_.area() * e_.rows, [=, &mine](int64_t index) {
+    each_together(lane, e_.count, e_.area() * e_.rows, [=](int64_t index) {
       C *const work = extra + index * room();
       std::copy_n(in[0] + index * e_.area(), e_.area(), work);
-      factor(mine, work);
+      factor(work);
       if (out[1]) linalg_lower(work, out[1] + index * e_.rows * e_.rows);
-      multiply(mine, work, out[0] + index * e_.area());
+      multiply(work, out[0] + index * e_.area());
     });
   }
 
@@ -51,7 +50,7 @@ class Gelqf {
     }
     return Reflections<C>(count, width, v, width, taus(a) + first, v + kTogether * e_.cols);
   }
-  void factor(const Lane &lane, C *a) const {
+  void factor(C *a) const {
     const int64_t m = e_.rows, n = e_.cols;
     for (int64_t first = 0; first < m; first += kTogether) {
       const int64_t last = std::min(first + kTogether, m);
@@ -62,7 +61,7 @@ class Gelqf {
         for (int64_t r = i + 1; r < last; ++r) reflect(row, tau, n - i, a + r * n + i);
         row[0] = C(beta);
       }
-      if (last < m) reflections(a, first, last - first).apply(lane, false, m - last, a + last * n + first, n);
+      if (last < m) reflections(a, first, last - first).apply(false, m - last, a + last * n + first, n);
     }
   }
   // x = x - tau (x v) v.
@@ -76,13 +75,13 @@ class Gelqf {
       for (int64_t j = 0; j < e_.rows; ++j) l[i * e_.rows + j] = j <= i ? a[i * e_.cols + j] : C(0);
     }
   }
-  void multiply(const Lane &lane, C *a, C *q) const {
+  void multiply(C *a, C *q) const {
     const int64_t m = e_.rows, n = e_.cols;
     std::fill_n(q, e_.area(), C(0));
     for (int64_t i = 0; i < m; ++i) q[i * n + i] = 1;
     for (int64_t last = m; last > 0;) {
       const int64_t first = (last - 1) / kTogether * kTogether;
-      reflections(a, first, last - first).apply(lane, true, m - first, q + first * n + first, n);
+      reflections(a, first, last - first).apply(true, m - first, q + first * n + first, n);
       last = first;
     }
   }

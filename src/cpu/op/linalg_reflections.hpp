@@ -62,11 +62,11 @@ class Reflections {
     }
   }
   // x (rows, width) = x H_0 H_1 ..., or x ... H_1 H_0
-  void apply(const Lane &lane, bool last_first, int64_t rows, C *x, int64_t x_step) const {
+  void apply(bool last_first, int64_t rows, C *x, int64_t x_step) const {
     C *const along = room_, *const times_t = along + rows * kTogether;
-    gemm(lane, false, true, rows, count_, width_, x, x_step, v_, step_, C(0), along, count_);
-    gemm(lane, false, last_first, rows, count_, count_, along, count_, minus_t_, count_, C(0), times_t, count_);
-    gemm(lane, false, false, rows, width_, count_, times_t, count_, v_, step_, C(1), x, x_step);
+    gemm(false, true, rows, count_, width_, x, x_step, v_, step_, C(0), along, count_);
+    gemm(false, last_first, rows, count_, count_, along, count_, minus_t_, count_, C(0), times_t, count_);
+    gemm(false, false, rows, width_, count_, times_t, count_, v_, step_, C(1), x, x_step);
   }
 
  private:

@@ -4,8 +4,6 @@
 
 #include <cstdint>
 
-#include "device/kernel.hpp"
-
 namespace cohort {
 
 // By divide and conquer. Two halves are decomposed without the element that joins them; what it adds is of rank one,
@@ -18,7 +16,7 @@ class TridiagonalEigen {
   static int64_t room(int64_t n);  // elements
   // diagonal (n) becomes the eigenvalues, in no order; beside (n - 1) are the elements beside it; rows of u (n, n)
   // become the vectors. No element is larger than a few.
-  TridiagonalEigen(const Lane &lane, int64_t n, double *diagonal, const double *beside, double *u, double *room);
+  TridiagonalEigen(int64_t n, double *diagonal, const double *beside, double *u, double *room);
   void run() const;
 
  private:
@@ -27,7 +25,6 @@ class TridiagonalEigen {
   void merge(int64_t begin, int64_t middle, int64_t end, double rho) const;
   int64_t leave_out(int64_t begin, int64_t middle, int64_t end, double rho) const;
 
-  const Lane &lane_;
   const int64_t n_, width_;  // width_: n in whole vectors
   double *const d_;
   const double *const beside_;

@@ -140,10 +140,8 @@ struct TridiagonalEigen::Merged {
 
 int64_t TridiagonalEigen::room(int64_t n) { return n * n + (n + 10) * whole_eights(n); }
 
-TridiagonalEigen::TridiagonalEigen(const Lane &lane, int64_t n, double *diagonal, const double *beside, double *u,
-                                   double *room)
-    : lane_(lane),
-      n_(n),
+TridiagonalEigen::TridiagonalEigen(int64_t n, double *diagonal, const double *beside, double *u, double *room)
+    : n_(n),
       width_(whole_eights(n)),
       d_(diagonal),
       beside_(beside),
@@ -273,8 +271,8 @@ void TridiagonalEigen::merge(int64_t begin, int64_t middle, int64_t end, double 
     anew_[j] = j < num_kept ? std::copysign(std::sqrt(std::fabs(anew_[j])), weights_[j]) : 0;
   for (int64_t i = 0; i < num_kept; ++i) make_vector(anew_, whole, vectors_ + i * whole);
   std::copy_n(roots_, count, d);
-  gemm(lane_, false, false, num_kept, first, not_second, vectors_, whole, rows_, count, 0.0, u, n_);
-  gemm(lane_, false, false, num_kept, count - first, num_kept - only_first, vectors_ + only_first, whole,
+  gemm(false, false, num_kept, first, not_second, vectors_, whole, rows_, count, 0.0, u, n_);
+  gemm(false, false, num_kept, count - first, num_kept - only_first, vectors_ + only_first, whole,
        rows_ + only_first * count + first, count, 0.0, u + first, n_);
   for (int64_t j = num_kept; j < count; ++j) std::copy_n(rows_ + j * count, count, u + j * n_);
 }
