@@ -69,15 +69,25 @@ void multiply_each(const Lane &lane, int64_t count, bool ta, bool tb, int64_t m,
 void multiply_each(const Lane &lane, int64_t count, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double *a,
                    const double *b, double *c);
 
-// c (m, n) = op(a) (m, k) op(b) (k, n) + beta c, within each_together().
+// c (m, n) = op(a) (m, k) op(b) (k, n) + beta c, within each_together(): rows lie a_step, b_step and c_step elements
+// apart.
+template <typename C>
+__device__ void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const C *a, int64_t a_step, const C *b,
+                     int64_t b_step, C beta, C *c, int64_t c_step) {
+  share_out(m * n, [&](int64_t place, int64_t) {
+    const int64_t i = place / n, j = place % n;
+    C *const to = c + i * c_step + j;
+    C sum = beta == C(0) ? C(0) : beta * *to;
+    for (int64_t l = 0; l < k; ++l) {
+      sum += (ta ? a[l * a_step + i] : a[i * a_step + l]) * (tb ? b[j * b_step + l] : b[l * b_step + j]);
+    }
+    *to = sum;
+  });
+}
+// All dense.
 template <typename C>
 __device__ void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const C *a, const C *b, C beta, C *c) {
-  share_out(m * n, [&](int64_t at, int64_t) {
-    const int64_t i = at / n, j = at % n;
-    C sum = beta == C(0) ? C(0) : beta * c[at];
-    for (int64_t l = 0; l < k; ++l) sum += (ta ? a[l * m + i] : a[i * k + l]) * (tb ? b[j * k + l] : b[l * n + j]);
-    c[at] = sum;
-  });
+  gemm(ta, tb, m, n, k, a, ta ? m : k, b, tb ? k : n, beta, c, n);
 }
 
 }  // namespace cohort

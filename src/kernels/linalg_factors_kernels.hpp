@@ -17,6 +17,7 @@ using linalg::Batch;
 struct Squares {
   explicit Squares(const Shape &s) : count(s.size(0, s.rank() - 2)), n(s[s.rank() - 1]) {}
   COHORT_HOST_DEVICE int64_t area() const { return n * n; }
+  COHORT_HOST_DEVICE int64_t eliminated() const { return area() + n * linalg::kPanel; }  // a copy of one, and a panel
   int64_t work() const { return n * n * n; }
   const int64_t count, n;
 };
@@ -136,13 +137,13 @@ template <typename C>
 class Inverse {
  public:
   explicit Inverse(const StepSpec &spec) : e_(spec.inputs[0].shape) {}
-  size_t extra() const { return size_t(e_.count * e_.area()); }
+  size_t extra() const { return size_t(e_.count * e_.eliminated()); }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
     each_together(
         lane, e_.count, e_.work(), COHORT_BODY(int64_t i) {
-          C *const a = extra + i * e_.area();
+          C *const a = extra + i * e_.eliminated();
           linalg::copy(in[0] + i * e_.area(), e_.area(), a);
-          if (linalg::invert(e_.n, a, out[0] + i * e_.area()) == 0) {
+          if (linalg::invert(e_.n, a, out[0] + i * e_.area(), a + e_.area()) == 0) {
             COHORT_FAILS("A: expected matrices that have an inverse, found that matrix ", i, " is singular");
             linalg::fill(out[0] + i * e_.area(), e_.area(), C(NAN));
           }
@@ -180,13 +181,13 @@ template <typename C>
 class Determinant {
  public:
   explicit Determinant(const StepSpec &spec) : e_(spec.inputs[0].shape), log_(spec.outputs.size() > 1) {}
-  size_t extra() const { return size_t(e_.count * e_.area()); }
+  size_t extra() const { return size_t(e_.count * e_.eliminated()); }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
     each_together(
         lane, e_.count, e_.work(), COHORT_BODY(int64_t index) {
-          C *const a = extra + index * e_.area();
+          C *const a = extra + index * e_.eliminated();
           linalg::copy(in[0] + index * e_.area(), e_.area(), a);
-          C sign = C(linalg::eliminate(e_.n, a, static_cast<C *>(nullptr)));
+          C sign = C(linalg::eliminate(e_.n, a, static_cast<C *>(nullptr), a + e_.area()));
           linalg::share_each(1, [&](int64_t) {
             C product = sign, log = sign == 0 ? C(-INFINITY) : C(0);
             for (int64_t i = 0; sign != 0 && i < e_.n; ++i) {
@@ -212,15 +213,15 @@ class DeterminantBackward {
  public:
   explicit DeterminantBackward(const StepSpec &spec)
       : heads_(int(spec.inputs.size()) - 1), e_(spec.inputs[size_t(heads_)].shape) {}
-  size_t extra() const { return size_t(2 * e_.count * e_.area()); }
+  size_t extra() const { return size_t(e_.count * (e_.area() + e_.eliminated())); }
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
     const int64_t n = e_.n;
     each_together(
         lane, e_.count, e_.work(), COHORT_BODY(int64_t index) {
-          C *const a = extra + 2 * index * e_.area(), *const inverse = a + e_.area(),
-                   *const da = out[0] + index * n * n;
+          C *const inverse = extra + index * (e_.area() + e_.eliminated()), *const a = inverse + e_.area();
+          C *const da = out[0] + index * n * n;
           linalg::copy(in[heads_] + index * e_.area(), e_.area(), a);
-          const int sign = linalg::invert(n, a, inverse);
+          const int sign = linalg::invert(n, a, inverse, a + e_.area());
           if (sign == 0) {
             linalg::fill(da, n * n, C(0));
             return;

@@ -137,29 +137,55 @@ COHORT_KERNEL_CODE void scale(C factor, int64_t count, C *x) {
   share_each(count, [&](int64_t i) { x[i] *= factor; });
 }
 
-// Reduces a (n, n) to an upper triangle with partial pivoting, and does to b (n, n), if given, what it does to a. The
+constexpr int kPanel = 16;  // columns of elimination at a time, which lie together in `panel` (n, kPanel)
+
+// Reduces the upper triangle of a (n, n) with partial pivoting, and does to b (n, n), if given, what it does to a. The
 // sign of the permutation; 0 if a column has no pivot.
 template <typename C>
-COHORT_KERNEL_CODE int eliminate(int64_t n, C *a, C *b) {
+COHORT_KERNEL_CODE int eliminate(int64_t n, C *a, C *b, C *panel) {
   int sign = 1;
-  for (int64_t k = 0; k < n; ++k) {
-    int64_t pivot = k;
-    for (int64_t i = k + 1; i < n; ++i) {
-      if (std::abs(a[i * n + k]) > std::abs(a[pivot * n + k])) pivot = i;
-    }
-    if (a[pivot * n + k] == 0) return 0;
-    meet();  // all have seen the pivot where it was
-    if (pivot != k) {
-      sign = -sign;
-      swap(a + k * n, a + pivot * n, n);
-      if (b) swap(b + k * n, b + pivot * n, n);
-    }
-    share_out(n - k - 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = k + 1 + begin; i < k + 1 + end; ++i) {
-        const C factor = a[i * n + k] / a[k * n + k];
-        for (int64_t j = k; j < n; ++j) a[i * n + j] -= factor * a[k * n + j];
-        for (int64_t j = 0; b && j < n; ++j) b[i * n + j] -= factor * b[k * n + j];
+  for (int64_t first = 0; first < n; first += kPanel) {
+    const int64_t width = n - first < kPanel ? n - first : kPanel, behind = first + width;
+    share_each(n - first, [&](int64_t i) {
+      for (int64_t j = 0; j < kPanel; ++j) panel[i * kPanel + j] = j < width ? a[(first + i) * n + first + j] : C(0);
+    });
+    for (int64_t k = 0; k < width; ++k) {
+      int64_t pivot = k;
+      for (int64_t i = k + 1; i < n - first; ++i) {
+        if (std::abs(panel[i * kPanel + k]) > std::abs(panel[pivot * kPanel + k])) pivot = i;
       }
+      if (panel[pivot * kPanel + k] == 0) return 0;
+      meet();  // all have seen the pivot where it was
+      if (pivot != k) {
+        sign = -sign;
+        swap(panel + k * kPanel, panel + pivot * kPanel, kPanel);
+        swap(a + (first + k) * n + behind, a + (first + pivot) * n + behind, n - behind);
+        if (b) swap(b + (first + k) * n, b + (first + pivot) * n, n);
+      }
+      share_out(n - first - k - 1, [&](int64_t begin, int64_t end) {
+        C top[kPanel];  // zeros up to the pivot: rows of one length make whole vectors
+        for (int64_t j = 0; j < kPanel; ++j) top[j] = j > k ? panel[k * kPanel + j] : C(0);
+        for (int64_t i = k + 1 + begin; i < k + 1 + end; ++i) {
+          C *const row = panel + i * kPanel;
+          const C factor = row[k] / panel[k * kPanel + k];
+          for (int64_t j = 0; j < kPanel; ++j) row[j] -= factor * top[j];
+          row[k] = factor;
+        }
+      });
+    }
+    const auto at = [=](int64_t i, int64_t k) { return panel[(i - first) * kPanel + k - first]; };
+    const auto follow = [&](C *x, int64_t from) {  // columns of x take the same steps
+      share_out(n - from, [&](int64_t begin, int64_t end) {
+        int64_t i = first + 1;
+        for (; i < behind; ++i) subtract_rows<1>(x, n, i, first, i, from + begin, from + end, at);
+        for (; i + 4 <= n; i += 4) subtract_rows<4>(x, n, i, first, behind, from + begin, from + end, at);
+        for (; i < n; ++i) subtract_rows<1>(x, n, i, first, behind, from + begin, from + end, at);
+      });
+    };
+    follow(a, behind);
+    if (b) follow(b, 0);
+    share_each(width, [&](int64_t i) {
+      for (int64_t j = i; j < width; ++j) a[(first + i) * n + first + j] = panel[i * kPanel + j];
     });
   }
   return sign;
@@ -168,9 +194,9 @@ COHORT_KERNEL_CODE int eliminate(int64_t n, C *a, C *b) {
 // to = a^-1, with a spoilt. The sign of the permutation of elimination, after which a holds the triangle; 0, and `to`
 // is undefined, if a is singular.
 template <typename C>
-COHORT_KERNEL_CODE int invert(int64_t n, C *a, C *to) {
+COHORT_KERNEL_CODE int invert(int64_t n, C *a, C *to, C *panel) {
   set_identity(n, to);
-  const int sign = eliminate(n, a, to);
+  const int sign = eliminate(n, a, to, panel);
   if (sign != 0) solve_triangle(false, false, n, n, a, to);
   return sign;
 }

@@ -123,16 +123,25 @@ class LinalgGemmBackward : GemmShapes {
   }
 };
 
-// alpha op(a) b or alpha b op(a), with a triangle of a, of which `square` takes a copy.
+// alpha op(a) b or alpha b op(a), with a triangle of a, of which `square` takes a copy. A block of rows, or columns, at
+// a time: what is behind its diagonal is left out.
 template <typename C>
 COHORT_KERNEL_CODE void multiply_triangle(const LinalgTriangleAttrs &t, bool transpose, const Batch &e, const C *a,
                                           const C *b, C *square, C *to) {
+  constexpr int64_t kBlock = 32;
   const int64_t n = t.rightside ? e.cols : e.rows;
   linalg::copy_triangle(t.lower, n, a, square);
-  if (t.rightside) {
-    gemm(false, transpose, e.rows, n, n, b, square, C(0), to);
-  } else {
-    gemm(transpose, false, n, e.cols, n, square, b, C(0), to);
+  for (int64_t first = 0; first < n; first += kBlock) {
+    const int64_t last = first + kBlock < n ? first + kBlock : n;
+    const bool until = (t.lower != transpose) != t.rightside;  // begins at 0, or ends at n
+    const int64_t begin = until ? 0 : first, end = until ? last : n;
+    const C *const part = square + (t.rightside != transpose ? begin * n + first : first * n + begin);
+    if (t.rightside) {
+      gemm(false, transpose, e.rows, last - first, end - begin, b + begin, n, part, n, C(0), to + first, n);
+    } else {
+      gemm(transpose, false, last - first, e.cols, end - begin, part, n, b + begin * e.cols, e.cols, C(0),
+           to + first * e.cols, e.cols);
+    }
   }
   linalg::scale(C(t.alpha), e.area(), to);
 }

@@ -428,6 +428,38 @@ static void no_shape_has_more_axes_than_arrays_may_have(void **state) {
   cohort_symbol_free(data);
 }
 
+/* Short rows are copied in parts, which may overlap: nothing is left out, nothing written beside them. */
+static void rows_of_any_length_are_taken(void **state) {
+  enum { ROWS = 5, MOST = 700 };
+  static const float wanted[] = {3, 0, 4, 0, 9, -2};
+  static uint8_t whole[ROWS * MOST], found[NUM_OF(wanted) * MOST];
+  const int64_t num_wanted[] = {NUM_OF(wanted)};
+  cohort_ndarray *indices = floats(wanted, num_wanted, 1);
+  int64_t width, i, k;
+
+  (void)state;
+  for (i = 0; i < ROWS * MOST; ++i) whole[i] = (uint8_t)(i * 31 % 251);
+  for (width = 1; width <= MOST; width += width < 200 ? 1 : 50) {
+    const int64_t shape[] = {ROWS, width};
+    cohort_ndarray *inputs[] = {NULL, indices}, *output = NULL;
+    cohort_arrays *results = NULL;
+
+    ok(cohort_ndarray_from_host(whole, (size_t)(ROWS * width), shape, 2, COHORT_DTYPE_UINT8, NULL, &inputs[0]));
+    ok(cohort_operator_invoke("take", NULL, NULL, 0, inputs, 2, NULL, 0, NULL, &results));
+    ok(cohort_arrays_get(results, 0, &output));
+    ok(cohort_ndarray_read(output, found, NUM_OF(wanted) * (size_t)width));
+    for (i = 0; i < (int64_t)NUM_OF(wanted); ++i) {
+      const int64_t row = wanted[i] < 0 ? 0 : wanted[i] >= ROWS ? ROWS - 1 : (int64_t)wanted[i];
+
+      for (k = 0; k < width; ++k) assert_int_equal(found[i * width + k], whole[row * width + k]);
+    }
+    cohort_ndarray_free(output);
+    cohort_arrays_free(results);
+    cohort_ndarray_free(inputs[0]);
+  }
+  cohort_ndarray_free(indices);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(what_is_taken_no_times_is_not_read),
@@ -447,6 +479,7 @@ int main(void) {
       TEST(a_loss_may_read_its_head_gradient),
       TEST(a_wrong_count_of_inputs_is_refused),
       TEST(no_shape_has_more_axes_than_arrays_may_have),
+      TEST(rows_of_any_length_are_taken),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,14 +25,15 @@ class Indices {
     load_(indices, i, &index, 1);
     return in_range(index, i);
   }
-  // fn(i, index i) for all of them, in order.
+  // fn(first, count, indices from the first on) for all in [begin, end), in order, some at a time.
   template <typename Fn>
-  void for_each(const void *indices, int64_t count, Fn &&fn) const {
+  void for_each(const void *indices, int64_t begin, int64_t end, Fn &&fn) const {
     int64_t block[kPointwiseBlock];
-    for (int64_t first = 0; first < count; first += kPointwiseBlock) {
-      const int64_t some = std::min(kPointwiseBlock, count - first);
-      load_(indices, first, block, some);
-      for (int64_t i = 0; i < some; ++i) fn(first + i, in_range(block[i], first + i));
+    for (int64_t first = begin; first < end; first += kPointwiseBlock) {
+      const int64_t count = std::min(kPointwiseBlock, end - first);
+      load_(indices, first, block, count);
+      for (int64_t i = 0; i < count; ++i) block[i] = in_range(block[i], first + i);
+      fn(first, count, block);
     }
   }
 
@@ -62,6 +63,39 @@ std::unique_ptr<Kernel> make_typed(StepSpec &spec) {
                   [&](auto t) -> std::unique_ptr<Kernel> { return std::make_unique<K<decltype(t)>>(spec); });
 }
 
+// Row i of `to` becomes row rows[i] of `from`, both of `bytes`. No call for each row: it takes as long as a short one.
+struct CopyRows {
+  static void run(const char *from, char *to, const int64_t *rows, int64_t count, size_t bytes) {
+    if (bytes >= 512 && bytes <= 131072) {
+      for (int64_t i = 0; i < count; ++i) CopyLine::run(from + size_t(rows[i]) * bytes, to + size_t(i) * bytes, bytes);
+    } else if (bytes >= 64 && bytes < 512) {
+      by_parts<64>(from, to, rows, count, bytes);
+    } else if (bytes >= 16 && bytes < 64) {
+      by_parts<16>(from, to, rows, count, bytes);
+    } else if (bytes == 4) {
+      for (int64_t i = 0; i < count; ++i) std::memcpy(to + size_t(i) * 4, from + size_t(rows[i]) * 4, 4);
+    } else {
+      for (int64_t i = 0; i < count; ++i) std::memcpy(to + size_t(i) * bytes, from + size_t(rows[i]) * bytes, bytes);
+    }
+  }
+
+ private:
+  // The last part of a row may overlap the one before it.
+  template <size_t kPart>
+  static void by_parts(const char *from, char *to, const int64_t *rows, int64_t count, size_t bytes) {
+    using Part [[gnu::vector_size(kPart), gnu::aligned(1), gnu::may_alias]] = char;
+    const size_t last = bytes - kPart;
+    for (int64_t i = 0; i < count; ++i, to += bytes) {
+      const char *const row = from + size_t(rows[i]) * bytes;
+      for (size_t at = 0; at < last; at += kPart) {
+        *reinterpret_cast<Part *>(to + at) = *reinterpret_cast<const Part *>(row + at);
+        asm volatile("" ::: "memory");  // or the compiler makes a call of memcpy of this loop
+      }
+      *reinterpret_cast<Part *>(to + last) = *reinterpret_cast<const Part *>(row + last);
+    }
+  }
+};
+
 // a as (outer, length, inner), output as (outer, indices, inner).
 template <typename T, bool kBackward>
 class TakeKernel final : public Kernel {
@@ -77,19 +111,30 @@ class TakeKernel final : public Kernel {
     if (length_ == 0 && count_ > 0)
       throw Error(Code::kShape, text("a: expected elements to take from, found ", whole_), "a");
   }
-  void run(const Args &args, const Lane &) const override {
-    if (kBackward) std::memset(args.outputs[0], 0, size_t(whole_.size()) * sizeof(T));
-    const auto copy_row = copy_line_of(size_t(inner_) * sizeof(T));
-    indices_.for_each(args.inputs[1], count_, [&](int64_t i, int64_t index) {
-      for (int64_t o = 0; o < outer_; ++o) {
-        const int64_t in_whole = (o * length_ + index) * inner_, in_part = (o * count_ + i) * inner_;
-        if constexpr (kBackward) {
-          accumulate(args.out<T>(0) + in_whole, args.in<T>(0) + in_part, inner_);
-        } else {
-          copy_row(args.in<T>(0) + in_whole, args.out<T>(0) + in_part, size_t(inner_) * sizeof(T));
+  void run(const Args &args, const Lane &lane) const override {
+    if constexpr (kBackward) {
+      std::memset(args.outputs[0], 0, size_t(whole_.size()) * sizeof(T));
+      indices_.for_each(args.inputs[1], 0, count_, [&](int64_t first, int64_t count, const int64_t *indices) {
+        for (int64_t i = 0; i < count; ++i) {
+          for (int64_t o = 0; o < outer_; ++o) {
+            accumulate(args.out<T>(0) + (o * length_ + indices[i]) * inner_,
+                       args.in<T>(0) + (o * count_ + first + i) * inner_, inner_);
+          }
         }
-      }
-    });
+      });
+    } else {
+      static const auto copy_rows = best_version<CopyRows>();
+      const size_t bytes = size_t(inner_) * sizeof(T);
+      const int64_t grain = std::max<int64_t>(1, kCheapGrain / std::max<int64_t>(inner_ * outer_, 1));
+      parallel_for(lane, count_, grain, [&](int64_t begin, int64_t end) {
+        indices_.for_each(args.inputs[1], begin, end, [&](int64_t first, int64_t count, const int64_t *indices) {
+          for (int64_t o = 0; o < outer_; ++o) {
+            copy_rows(args.in<char>(0) + size_t(o * length_) * bytes,
+                      args.out<char>(0) + size_t(o * count_ + first) * bytes, indices, count, bytes);
+          }
+        });
+      });
+    }
   }
 
  private:
