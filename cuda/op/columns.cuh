@@ -12,7 +12,7 @@
 #include "cuda/op/elements.cuh"
 #include "kernels/convolution_sizes.hpp"
 
-namespace cohort {
+namespace cohort::columns {
 
 // Of numbers below 2^31 by one that is known before: a product and a shift.
 struct Divisor {
@@ -290,4 +290,4 @@ struct JoinParts {
   }
 };
 
-}  // namespace cohort
+}  // namespace cohort::columns

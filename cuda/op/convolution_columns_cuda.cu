@@ -20,6 +20,7 @@
 namespace cohort {
 namespace {
 
+using namespace columns;
 using convolution::volume;
 
 // What is gathered at a time: so much that products are large, so little that it is still in the L2 cache (40 MiB and
