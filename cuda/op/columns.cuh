@@ -6,7 +6,8 @@
 //   Channels last:   columns [place][group][depth], places those of all samples.
 //   Channels first:  columns [block][group][depth][length]. A block is a sample and `length` its places, or there is
 //                    one block, whose places are those of all samples, made up to whole vectors with zeros.
-// Arrays of fewer than 2^31 elements: within them indices have 32 bits, and divisions are products.
+// Samples, filters and what is gathered at a time are of fewer than 2^31 elements: within them indices have 32 bits,
+// and divisions are products. Images begin with the sample in which the first place lies.
 #pragma once
 
 #include "cuda/op/elements.cuh"
@@ -227,7 +228,8 @@ struct SpreadRows {
 template <typename C>
 struct SumColumns {
   Side from, to;  // the result's side, the data's
-  int32_t kernel[3], stride[3], dilate[3], pad[3];
+  Divisor stride[3];
+  int32_t kernel[3], dilate[3], pad[3], spare;
   const C *columns;
   Elements bias, grad;
   int64_t at, last;  // where the stretch begins in the gradient
@@ -262,8 +264,11 @@ struct SumColumns {
   // Whether the k-th tap of a window lies on `where`: of the window of *place.
   __device__ bool meets(int axis, int32_t where, int k, int32_t *place) const {
     const int32_t shifted = where + pad[axis] - k * dilate[axis];
-    *place = shifted / stride[axis];
-    return shifted >= 0 && shifted % stride[axis] == 0 && *place < from.lengths[axis];
+    if (shifted < 0) return false;
+    auto along = uint32_t(shifted);
+    const bool on_one = stride[axis].split(&along) == 0;
+    *place = int32_t(along);
+    return on_one && *place < from.lengths[axis];
   }
 };
 

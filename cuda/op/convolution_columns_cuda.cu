@@ -26,9 +26,11 @@ using convolution::volume;
 // What is gathered at a time: so much that products are large, so little that it is still in the L2 cache (40 MiB and
 // more) when they read it.
 constexpr int64_t kStretchBytes = 32 << 20;
-constexpr int64_t kMostSampleBytes = 256 << 20;  // columns of a sample that cannot be cut
-constexpr int64_t kNarrow = 8;                   // channels of a group for which a product is mostly empty
-constexpr int64_t kStraight = 256;               // places of a sample from which on it has a product of its own
+constexpr int64_t kMostSampleBytes = 1 << 30;  // columns of a sample that cannot be cut
+constexpr int64_t kMostElements =
+    1 << 30;                        // of a sample, of filters, of what is computed at a time: indices are of 32 bits
+constexpr int64_t kNarrow = 8;      // channels of a group for which a product is mostly empty
+constexpr int64_t kStraight = 256;  // places of a sample from which on it has a product of its own
 
 int64_t cut(int64_t count, int64_t into) { return (count + into - 1) / into; }
 int64_t round_up(int64_t count, int64_t to) { return cut(count, to) * to; }
@@ -102,6 +104,8 @@ struct Geometry {
   }
   Dtype sum_dtype() const { return dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32; }
   int64_t element() const { return int64_t(dtype_size(dtype)); }
+  // Places of which neither side has more elements than may be computed at a time.
+  int64_t most_places() const { return kMostElements / (s.groups * std::max(s.in_channels, s.out_channels)); }
   int64_t depth(int64_t channels) const { return round_up(channels * volume(s.kernel), vector); }
   // Whether samples can have products of their own.
   bool straight(int64_t places) const { return !last && s.groups == 1 && places % vector == 0 && places >= kStraight; }
@@ -122,10 +126,13 @@ class Gather {
   }
   int64_t length() const { return length_; }  // of rows
 
-  void *run(const Lane &lane, const void *image, int64_t first, int64_t count, void *scratch) const {
+  void *run(const Lane &lane, const void *images, int64_t first, int64_t count, void *scratch) const {
     void *const columns = place_in(scratch, at_);
+    const int64_t sample = straight_ ? first : first / to_.places.by;
+    const int64_t within = straight_ ? 0 : first % to_.places.by;
     with_cells(g_.dtype, [&](auto cell) {
-      fill(lane, static_cast<const decltype(cell) *>(image), first, count, static_cast<decltype(cell) *>(columns));
+      using T = decltype(cell);
+      fill(lane, static_cast<const T *>(images) + sample * from_.batch_step, within, count, static_cast<T *>(columns));
     });
     return columns;
   }
@@ -147,7 +154,7 @@ class Gather {
     const int64_t along = straight_ ? length_ : round_up(count, g_.vector);
     for_each(lane, blocks * g_.s.groups * parts * along,
              GatherRows<T>{from_, to_, window_, image, columns, Divisor(along), Divisor(parts), groups, length_, each,
-                           depth_, first * places, count * places});
+                           depth_, first, count * places});
   }
 
   const Geometry g_;
@@ -224,12 +231,17 @@ class ByColumns final : public Pass {
         straight_(g.straight(to_.places.by)),
         total_(g.s.batch * to_.places.by, 1, 1) {
     const int64_t depth = filters_.depth(), m = filters_.rows(), places = to_.places.by, groups = g.s.groups;
-    const int64_t place_bytes = groups * depth * g.element(), most = kStretchBytes / place_bytes;
+    const int64_t bytes = groups * g.element(), all = g.most_places();
+    const int64_t most = std::min(kStretchBytes / (bytes * depth), all);
     const bool is_matrix = as_it_lies() && from_.channels % g.vector == 0;
     straight_ = straight_ && (is_matrix || places <= most);
     gathers_ = !is_matrix || !(g.last || straight_);
-    total_ = straight_ ? Stretches(g.s.batch, gathers_ ? most / places : g.s.batch, 1)
-                       : Stretches(g.s.batch * places, gathers_ ? most : g.s.batch * places, 8);
+    if (straight_) {
+      total_ = Stretches(g.s.batch, (gathers_ ? most : all) / places, 1);
+    } else {
+      const int64_t most_flat = kStretchBytes / (bytes * (depth + m));
+      total_ = Stretches(g.s.batch * places, !g.last ? most_flat : gathers_ ? most : all, 8);
+    }
     if (gathers_) {
       gather_.emplace_back(g, from_, to_, Window(g.s, of_data), depth, straight_, total_.each, &booking_);
     }
@@ -258,7 +270,9 @@ class ByColumns final : public Pass {
     const int64_t channels = g_.s.groups * to_.channels, unit = straight_ ? to_.places.by : 1;
     for (int64_t first = 0; first < total_.total; first += total_.each) {
       const int64_t count = std::min(total_.each, total_.total - first);
-      const void *const columns = gathers_ ? gather_[0].run(lane, from, first, count, scratch) : from;
+      const void *const columns =
+          gathers_ ? gather_[0].run(lane, from, first, count, scratch)
+                   : static_cast<const char *>(from) + first * unit * g_.s.groups * from_.channels * g_.element();
       if (g_.last || straight_) {
         void *const into = place_in(to, first * unit * channels * g_.element());
         const bool adds = bias && !(g_.last && g_.s.groups == 1);
@@ -273,8 +287,9 @@ class ByColumns final : public Pass {
       with_cells(g_.dtype, [&](auto cell) {
         using T = decltype(cell);
         for_each(lane, count * channels,
-                 SpreadRows<T>{to_, static_cast<const T *>(flat), static_cast<T *>(to), Divisor(count),
-                               gather_[0].length(), first});
+                 SpreadRows<T>{to_, static_cast<const T *>(flat),
+                               static_cast<T *>(to) + first / to_.places.by * to_.batch_step, Divisor(count),
+                               gather_[0].length(), first % to_.places.by});
       });
     }
   }
@@ -315,7 +330,9 @@ class BySums final : public Pass {
         from_(g.s, false),
         to_(g.s, true),
         filters_(g, false, &booking_),
-        total_(g.s.batch, kStretchBytes / sample_bytes(g), 1) {
+        total_(g.s.batch,
+               std::min(kStretchBytes / sample_bytes(g), kMostElements / (g.s.groups * to_.channels * to_.places.by)),
+               1) {
     const int64_t depth = filters_.depth(), m = filters_.rows(), places = from_.places.by, groups = g.s.groups;
     straight_ = g.straight(places);
     const int64_t each = total_.each * (straight_ ? 1 : places);
@@ -353,7 +370,7 @@ class BySums final : public Pass {
     SumColumns<C> sum{};
     sum.from = from_, sum.to = to_, sum.columns = static_cast<const C *>(columns), sum.last = g_.last;
     for (size_t a = 0; a < 3; ++a) {
-      sum.kernel[a] = int32_t(s.kernel[a]), sum.stride[a] = int32_t(s.stride[a]);
+      sum.kernel[a] = int32_t(s.kernel[a]), sum.stride[a] = Divisor(s.stride[a]);
       sum.dilate[a] = int32_t(s.dilate[a]), sum.pad[a] = int32_t(s.pad[a]);
     }
     sum.bias = elements_of(const_cast<void *>(bias), g_.dtype), sum.grad = elements_of(to, g_.dtype);
@@ -404,7 +421,8 @@ class FilterGradient {
   FilterGradient(const Geometry &g, const StepSpec &spec)
       : g_(g), from_(g.s, true), to_(g.s, false), depth_(g.depth(g.s.in_channels)), total_(1, 1, 1) {
     const int64_t m = g.s.out_channels, places = to_.places.by, groups = g.s.groups;
-    const int64_t most = kStretchBytes / (groups * depth_ * g.element());
+    const int64_t bytes = groups * g.element(), all = g.most_places();
+    const int64_t most = std::min(kStretchBytes / (bytes * depth_), all);
     const bool is_matrix = volume(g.s.kernel) == 1 && !has_strides(g.s) && g.s.pad == ConvolutionSizes::Axes{0, 0, 0} &&
                            g.s.in_channels % g.vector == 0;
     // What parts of samples cost to write and read, and what flat arrays cost more.
@@ -414,9 +432,10 @@ class FilterGradient {
         g.straight(places) && part_bytes < flat_bytes && part_bytes <= kStretchBytes && (is_matrix || places <= most);
     gathers_ = !is_matrix || !(g.last || straight_);
     if (straight_) {
-      total_ = Stretches(g.s.batch, std::min(kStretchBytes / part_bytes, gathers_ ? most / places : g.s.batch), 1);
+      total_ = Stretches(g.s.batch, std::min(kStretchBytes / part_bytes, (gathers_ ? most : all) / places), 1);
     } else {
-      total_ = Stretches(g.s.batch * places, gathers_ ? most : g.s.batch * places, 8);
+      const int64_t most_flat = kStretchBytes / (bytes * (depth_ + m));
+      total_ = Stretches(g.s.batch * places, !g.last ? most_flat : gathers_ ? most : all, 8);
     }
     if (gathers_) {
       data_.emplace_back(g, from_, to_, Window(g.s, false), depth_, straight_, total_.each, &booking_);
@@ -452,8 +471,8 @@ class FilterGradient {
         const int64_t step = straight_ ? side.batch_step : g_.s.groups * side.channels;
         return static_cast<const char *>(array) + first * step * g_.element();
       };
-      products_.run(lane, count, of(head_, head, to_), of(data_, data, from_), place_in(scratch, parts_), nullptr,
-                    scratch);
+      const void *const heads = of(head_, head, to_), *const columns = of(data_, data, from_);
+      products_.run(lane, count, heads, columns, place_in(scratch, parts_), nullptr, scratch);
       join.num_parts = straight_ ? count : 1;
       join.is_first = first == 0;
       join.grad = elements_of(first + count == total_.total ? grad : nullptr, g_.dtype);
@@ -490,6 +509,10 @@ ConvolutionSizes sizes_of(const StepSpec &spec, const DeconvolutionAttrs &a, boo
                            a.dilate, deconvolution_padding(a, data).pad, a.num_group, channels_last(a.layout));
 }
 
+bool is_wanted(const StepSpec &spec, bool backward, size_t output) {
+  return !backward || (output < spec.wanted.size() && spec.wanted[output]);
+}
+
 template <typename A>
 constexpr bool kIsDeconvolution = std::is_same_v<A, DeconvolutionAttrs>;
 
@@ -523,7 +546,7 @@ template <typename C, typename A>
 class BackwardColumns final : public Kernel {
  public:
   explicit BackwardColumns(StepSpec &spec) : g_(sizes_of(spec, spec.attrs_as<A>(), true), spec.inputs[0].dtype) {
-    const auto wanted = [&](size_t i) { return i < spec.wanted.size() && spec.wanted[i]; };
+    const auto wanted = [&](size_t i) { return is_wanted(spec, true, i); };
     const auto book = [&](size_t bytes) { spec.scratch_bytes = std::max(spec.scratch_bytes, bytes); };
     if (wanted(0)) book((data_ = make_pass<C>(g_, !kIsDeconvolution<A>, false, spec))->scratch_bytes());
     if (wanted(1)) book((weight_ = std::make_unique<FilterGradient<C>>(g_, spec))->scratch_bytes());
@@ -558,18 +581,21 @@ template <typename A, bool kBackward>
 std::string refuses(const StepSpec &spec) {
   const ConvolutionSizes s = sizes_of(spec, spec.attrs_as<A>(), kBackward);
   const Geometry g(s, spec.inputs[0].dtype);
-  const int64_t data = s.batch * s.groups * s.in_channels * volume(s.in);
-  const int64_t result = s.batch * s.groups * s.out_channels * volume(s.out);
+  const int64_t data = s.groups * s.in_channels * volume(s.in), result = s.groups * s.out_channels * volume(s.out);
   const int64_t filters = s.groups * s.out_channels * g.depth(s.in_channels);
   const int64_t turned = s.groups * s.in_channels * g.depth(s.out_channels);
-  if (std::min({data, result, filters, turned}) == 0) return "no elements";
+  if (std::min({s.batch, data, result, filters, turned}) == 0) return "no elements";
   const int64_t most = std::max({data, result, filters, turned});
-  if (most > INT32_MAX / 2) return text("expected at most ", INT32_MAX / 2, " elements in an array, found ", most);
-  const auto is_wanted = [&](size_t i) { return !kBackward || (i < spec.wanted.size() && spec.wanted[i]); };
-  const bool to_data = kIsDeconvolution<A> != kBackward && is_wanted(0);
-  const bool to_result = (kIsDeconvolution<A> == kBackward && is_wanted(0)) || (kBackward && is_wanted(1));
-  const int64_t rows = std::min(to_data ? s.in_channels : kNarrow, to_result ? s.out_channels : kNarrow);
-  if (rows < kNarrow) return text("expected at least ", kNarrow, " channels in a group, found ", rows);
+  if (most > kMostElements) {
+    return text("expected at most ", kMostElements, " elements in a sample and in the filters, found ", most);
+  }
+  // What is narrow in one group alone is computed with what is not.
+  const bool to_data = kIsDeconvolution<A> != kBackward && is_wanted(spec, kBackward, 0);
+  const bool to_result = (kIsDeconvolution<A> == kBackward && is_wanted(spec, kBackward, 0)) ||
+                         (kBackward && is_wanted(spec, kBackward, 1));
+  const auto rows = std::minmax({to_data ? s.in_channels : s.out_channels, to_result ? s.out_channels : s.in_channels});
+  const int64_t wide = s.groups > 1 ? rows.first : rows.second;
+  if (wide < kNarrow) return text("expected at least ", kNarrow, " channels in a group, found ", wide);
   const int64_t bytes = g.dtype == Dtype::kFloat64 ? BySums<double>::sample_bytes(g) : BySums<float>::sample_bytes(g);
   if (to_data && has_strides(s) && bytes > kMostSampleBytes) {
     return text("expected at most ", kMostSampleBytes, " bytes of columns for a sample, found ", bytes);
