@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "cuda/op/channel_sums.cuh"
 #include "cuda/op/gathered_product.cuh"
+#include "cuda/op/rows.cuh"
 #include "device/kernel_table.hpp"
 #include "kernels/convolution_sizes.hpp"
 #include "op/convolution.hpp"
@@ -297,6 +297,24 @@ void convolve_backward_weight(const ConvolutionSizes &s, const Elements &head, c
   });
 }
 
+// Of each channel of `values`, which has the sizes of the convolution's result or, of_data, of its data. A warp each.
+template <typename C>
+void sum_channels(const ConvolutionSizes &s, bool of_data, const Elements &values, const Elements &sums,
+                  const Lane &lane) {
+  const int64_t channels = s.groups * (of_data ? s.in_channels : s.out_channels);
+  const int64_t batch_step = of_data ? s.in_batch_step : s.out_batch_step;
+  const int64_t channel_step = of_data ? s.in_channel_step : s.out_channel_step;
+  const ConvolutionSizes::Axes lengths = of_data ? s.in : s.out, step = of_data ? s.in_step : s.out_step;
+  const int64_t places = volume(lengths), batch = s.batch;
+  for_each_row(lane, channels, [=] __device__(int64_t c) {
+    const C sum = sum_along<C>(batch * places, [=](int64_t i) {
+      return load<C>(values,
+                     i / places * batch_step + c * channel_step + offset_of(place_in(lengths, i % places), step));
+    });
+    if (threadIdx.x == 0) store(sums, c, sum);
+  });
+}
+
 template <typename C>
 class ConvolutionCuda final : public Kernel {
  public:
@@ -330,7 +348,6 @@ class ConvolutionBackwardCuda final : public Kernel {
     for (const auto of : {Plan::kDataGradient, Plan::kFilterGradient}) {
       spec.scratch_bytes = std::max(spec.scratch_bytes, Plan(sizes_, of, sizeof(C)).scratch_bytes);
     }
-    spec.scratch_bytes = std::max(spec.scratch_bytes, ChannelSums(sizes_, false).scratch_bytes(sizeof(C)));
   }
   void run(const Args &args, const Lane &lane) const override {
     const Elements head = elements_of(args.inputs[0], dtype_);
@@ -342,7 +359,7 @@ class ConvolutionBackwardCuda final : public Kernel {
     if (wanted_[1]) {
       convolve_backward_weight<C>(sizes_, head, elements_of(args.inputs[1], dtype_), out(1), args.scratch, lane);
     }
-    if (wanted_.size() > 2 && wanted_[2]) ChannelSums(sizes_, false).run<C>(lane, head, out(2), args.scratch);
+    if (wanted_.size() > 2 && wanted_[2]) sum_channels<C>(sizes_, false, head, out(2), lane);
   }
 
  private:
@@ -386,7 +403,6 @@ class DeconvolutionBackwardCuda final : public Kernel {
     for (const auto of : {Plan::kResult, Plan::kFilterGradient}) {
       spec.scratch_bytes = std::max(spec.scratch_bytes, Plan(sizes_, of, sizeof(C)).scratch_bytes);
     }
-    spec.scratch_bytes = std::max(spec.scratch_bytes, ChannelSums(sizes_, true).scratch_bytes(sizeof(C)));
   }
   void run(const Args &args, const Lane &lane) const override {
     const Elements head = elements_of(args.inputs[0], dtype_);
@@ -396,7 +412,7 @@ class DeconvolutionBackwardCuda final : public Kernel {
     if (wanted_[1]) {
       convolve_backward_weight<C>(sizes_, elements_of(args.inputs[1], dtype_), head, out(1), args.scratch, lane);
     }
-    if (wanted_.size() > 2 && wanted_[2]) ChannelSums(sizes_, true).run<C>(lane, head, out(2), args.scratch);
+    if (wanted_.size() > 2 && wanted_[2]) sum_channels<C>(sizes_, true, head, out(2), lane);
   }
 
  private:
