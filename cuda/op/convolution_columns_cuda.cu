@@ -107,6 +107,12 @@ struct Geometry {
   // Places of which neither side has more elements than may be computed at a time.
   int64_t most_places() const { return kMostElements / (s.groups * std::max(s.in_channels, s.out_channels)); }
   int64_t depth(int64_t channels) const { return round_up(channels * volume(s.kernel), vector); }
+  bool has_strides() const { return s.stride != ConvolutionSizes::Axes{1, 1, 1}; }
+  // Whether images are columns as they are: a window is its place, and has whole vectors.
+  bool as_it_lies(const Side &from) const {
+    return volume(s.kernel) == 1 && !has_strides() && s.pad == ConvolutionSizes::Axes{0, 0, 0} &&
+           from.channels % vector == 0;
+  }
   // Whether samples can have products of their own.
   bool straight(int64_t places) const { return !last && s.groups == 1 && places % vector == 0 && places >= kStraight; }
 };
@@ -233,7 +239,7 @@ class ByColumns final : public Pass {
     const int64_t depth = filters_.depth(), m = filters_.rows(), places = to_.places.by, groups = g.s.groups;
     const int64_t bytes = groups * g.element(), all = g.most_places();
     const int64_t most = std::min(kStretchBytes / (bytes * depth), all);
-    const bool is_matrix = as_it_lies() && from_.channels % g.vector == 0;
+    const bool is_matrix = g.as_it_lies(from_);
     straight_ = straight_ && (is_matrix || places <= most);
     gathers_ = !is_matrix || !(g.last || straight_);
     if (straight_) {
@@ -295,11 +301,6 @@ class ByColumns final : public Pass {
   }
 
  private:
-  // A window of one place that is the place itself.
-  bool as_it_lies() const {
-    return volume(g_.s.kernel) == 1 && g_.s.stride == ConvolutionSizes::Axes{1, 1, 1} &&
-           g_.s.pad == ConvolutionSizes::Axes{0, 0, 0};
-  }
   // A product then adds to the bias: it is rounded with the sum.
   void fill(const Lane &lane, const void *bias, void *to, int64_t inner, int64_t count) const {
     with_cells(g_.dtype, [&](auto cell) {
@@ -403,12 +404,11 @@ class BySums final : public Pass {
   int64_t length_ = 0, columns_ = 0;
 };
 
-bool has_strides(const ConvolutionSizes &s) { return s.stride != ConvolutionSizes::Axes{1, 1, 1}; }
-
+// The result of a convolution, or the gradient of its data.
 template <typename C>
-std::unique_ptr<Pass> make_data_gradient(const Geometry &g, bool has_bias, const StepSpec &spec) {
-  if (has_strides(g.s)) return std::make_unique<BySums<C>>(g, spec);
-  return std::make_unique<ByColumns>(g, true, has_bias, spec);
+std::unique_ptr<Pass> make_pass(const Geometry &g, bool of_data, bool has_bias, const StepSpec &spec) {
+  if (of_data && g.has_strides()) return std::make_unique<BySums<C>>(g, spec);
+  return std::make_unique<ByColumns>(g, of_data, has_bias, spec);
 }
 
 // ---- the gradient of the filters
@@ -423,8 +423,7 @@ class FilterGradient {
     const int64_t m = g.s.out_channels, places = to_.places.by, groups = g.s.groups;
     const int64_t bytes = groups * g.element(), all = g.most_places();
     const int64_t most = std::min(kStretchBytes / (bytes * depth_), all);
-    const bool is_matrix = volume(g.s.kernel) == 1 && !has_strides(g.s) && g.s.pad == ConvolutionSizes::Axes{0, 0, 0} &&
-                           g.s.in_channels % g.vector == 0;
+    const bool is_matrix = g.as_it_lies(from_);
     // What parts of samples cost to write and read, and what flat arrays cost more.
     const int64_t part_bytes = m * depth_ * int64_t(sizeof(C));
     const int64_t flat_bytes = places * (m + (is_matrix ? depth_ : 0)) * g.element();
@@ -516,13 +515,6 @@ bool is_wanted(const StepSpec &spec, bool backward, size_t output) {
 template <typename A>
 constexpr bool kIsDeconvolution = std::is_same_v<A, DeconvolutionAttrs>;
 
-// The result of a convolution, or the gradient of its data.
-template <typename C>
-std::unique_ptr<Pass> make_pass(const Geometry &g, bool of_data, bool has_bias, const StepSpec &spec) {
-  if (of_data) return make_data_gradient<C>(g, has_bias, spec);
-  return std::make_unique<ByColumns>(g, false, has_bias, spec);
-}
-
 template <typename C, typename A>
 class ForwardColumns final : public Kernel {
  public:
@@ -597,7 +589,7 @@ std::string refuses(const StepSpec &spec) {
   const int64_t wide = s.groups > 1 ? rows.first : rows.second;
   if (wide < kNarrow) return text("expected at least ", kNarrow, " channels in a group, found ", wide);
   const int64_t bytes = g.dtype == Dtype::kFloat64 ? BySums<double>::sample_bytes(g) : BySums<float>::sample_bytes(g);
-  if (to_data && has_strides(s) && bytes > kMostSampleBytes) {
+  if (to_data && g.has_strides() && bytes > kMostSampleBytes) {
     return text("expected at most ", kMostSampleBytes, " bytes of columns for a sample, found ", bytes);
   }
   return "";
