@@ -30,6 +30,7 @@ struct ProductTypes {
 
 // How the matrices of a batch lie: rows so many elements apart, and matrices. 0: densely.
 struct MatrixPlaces {
+  static constexpr int64_t kSame = -1;  // for `matrix`: a factor that is one for all of the batch
   int64_t row = 0, matrix = 0;
 };
 
@@ -43,8 +44,9 @@ class MatrixProduct {
   enum Into : uint8_t { kOver, kAdding };  // c: written over, or added to
   // With a bias (of n elements), it is added to each row.
   MatrixProduct(const ProductTypes &types, const ProductExtent &extent, bool with_bias = false, Into into = kOver);
-  // c = factor * op(a) op(b), of matrices that lie somehow.
-  MatrixProduct(const ProductTypes &types, const ProductExtent &extent, const ProductPlaces &places, double factor);
+  // c = factor * op(a) op(b) (+ c), of matrices that lie somehow.
+  MatrixProduct(const ProductTypes &types, const ProductExtent &extent, const ProductPlaces &places, double factor,
+                Into into = kOver);
   ~MatrixProduct();
   MatrixProduct(MatrixProduct &&) noexcept;
 

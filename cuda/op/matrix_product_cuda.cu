@@ -21,6 +21,7 @@ ProductPlaces places_of(const ProductExtent &e, ProductPlaces places) {
   const auto dense = [](MatrixPlaces *of, int64_t rows, int64_t columns) {
     if (of->row == 0) of->row = columns;
     if (of->matrix == 0) of->matrix = rows * columns;
+    if (of->matrix == MatrixPlaces::kSame) of->matrix = 0;
   };
   dense(&places.a, e.transpose_a ? e.k : e.m, e.transpose_a ? e.m : e.k);
   dense(&places.b, e.transpose_b ? e.n : e.k, e.transpose_b ? e.k : e.n);
@@ -252,8 +253,8 @@ MatrixProduct::MatrixProduct(const ProductTypes &types, const ProductExtent &e, 
   find(with_bias);
 }
 MatrixProduct::MatrixProduct(const ProductTypes &types, const ProductExtent &e, const ProductPlaces &places,
-                             double factor)
-    : types_(types), extent_(e), places_(places_of(e, places)), factor_(factor), adds_(false) {
+                             double factor, Into into)
+    : types_(types), extent_(e), places_(places_of(e, places)), factor_(factor), adds_(into == kAdding) {
   find(/* with_bias */ false);
 }
 void MatrixProduct::find(bool with_bias) {

@@ -1,17 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions and deconvolutions in groups, and their gradients: of small whole numbers, whose sums are exact in
- * float32 and float64 alike, and rounded once in bfloat16. So every type has the same numbers, whatever computes them.
- */
-#include <stdio.h>
-
-#include "support/executor_tests.h"
-
-typedef struct layer {
-  const char *op, *what;
-  int64_t data[5];
-  int num_axes;
-  const char *sizes; /* kernel stride pad dilate num_filter num_group, then "bias" and a layout, if it has them */
-} layer;
+/* Convolutions and deconvolutions in groups, and their gradients. */
+#include "support/whole_number_layers.h"
 
 static const layer layers[] = {
     {"Convolution", "fours", {2, 32, 9, 9}, 4, "(3, 3) (1, 1) (1, 1) (1, 1) 32 8"},
@@ -37,94 +26,6 @@ static const layer layers[] = {
     {"Deconvolution", "no whole block", {2, 21, 5, 5}, 4, "(4, 4) (2, 2) (1, 1) (1, 1) 21 21"},
 };
 
-static uint32_t drawn;
-
-/* Whole numbers from -2 to 2. */
-static void draw_into(cohort_ndarray *array) {
-  static double values[1 << 16];
-  int64_t shape[COHORT_MAX_AXES], size = 0, i;
-  int32_t num_axes = 0, dtype = 0;
-  cohort_ndarray *wide = NULL, *as_it_is = NULL;
-
-  ok(cohort_ndarray_shape(array, shape, COHORT_MAX_AXES, &num_axes));
-  ok(cohort_ndarray_size(array, &size));
-  ok(cohort_ndarray_dtype(array, &dtype));
-  assert_true((size_t)size <= COUNT(values));
-  for (i = 0; i < size; ++i) {
-    drawn = drawn * 1664525u + 1013904223u;
-    values[i] = (double)(drawn >> 16) / (1 << 16) * 5;
-    values[i] = (double)(int)values[i] - 2;
-  }
-  ok(cohort_ndarray_from_host(values, (size_t)size * sizeof(double), shape, num_axes, COHORT_DTYPE_FLOAT64, NULL,
-                              &wide));
-  ok(cohort_ndarray_cast(wide, dtype, &as_it_is));
-  ok(cohort_ndarray_copy_to(as_it_is, array));
-  cohort_ndarray_free(wide);
-  cohort_ndarray_free(as_it_is);
-}
-
-static int has_bias(const layer *l) { return strstr(l->sizes, "bias") != NULL; }
-
-static cohort_executor *bound(const layer *l, int32_t dtype) {
-  char kernel[24], stride[24], pad[24], dilate[24], filters[8], groups[8];
-  const char *attrs[] = {
-      "kernel", kernel,       "stride", stride,      "pad",  pad,       "dilate",
-      dilate,   "num_filter", filters,  "num_group", groups, "no_bias", has_bias(l) ? "False" : "True",
-      "layout", "NHWC",       NULL};
-  cohort_descs *known = no_descs();
-  cohort_symbol *symbol;
-
-  assert_int_equal(sscanf(l->sizes, "(%16[^)]) (%16[^)]) (%16[^)]) (%16[^)]) %7s %7s", kernel + 1, stride + 1, pad + 1,
-                          dilate + 1, filters, groups),
-                   6);
-  kernel[0] = stride[0] = pad[0] = dilate[0] = '(';
-  strcat(kernel, ")"), strcat(stride, ")"), strcat(pad, ")"), strcat(dilate, ")");
-  if (!strstr(l->sizes, "NHWC")) attrs[14] = NULL;
-  symbol = node(l->op, "layer", attrs, INPUTS(variable("data")));
-  add_typed(known, "data", l->data, l->num_axes, dtype);
-  return simple_bind_with(symbol, known, "write");
-}
-
-static cohort_executor *trained(const layer *l, int32_t dtype) {
-  cohort_executor *executor = bound(l, dtype);
-  cohort_ndarray *head = NULL, *output;
-  size_t num_args = 0, i;
-
-  drawn = 7;
-  ok(cohort_executor_num_arrays(executor, COHORT_EXECUTOR_ARGS, &num_args));
-  for (i = 0; i < num_args; ++i) {
-    cohort_ndarray *array = NULL;
-
-    ok(cohort_executor_array(executor, COHORT_EXECUTOR_ARGS, i, &array));
-    draw_into(array);
-    cohort_ndarray_free(array);
-  }
-  ok(cohort_executor_forward(executor, 1));
-  output = output_of(executor, 0);
-  ok(cohort_ndarray_cast(output, dtype, &head)); /* its shape and type */
-  cohort_ndarray_free(output);
-  draw_into(head);
-  ok(cohort_executor_backward(executor, &head, 1, 1));
-  cohort_ndarray_free(head);
-  return executor;
-}
-
-/* The array in float64, having been rounded to `dtype`; it is freed. */
-static double *numbers(cohort_ndarray *array, int32_t dtype, int64_t *out_size) {
-  cohort_ndarray *rounded = NULL, *wide = NULL;
-  double *values;
-
-  ok(cohort_ndarray_size(array, out_size));
-  values = test_malloc((size_t)*out_size * sizeof(double));
-  ok(cohort_ndarray_cast(array, dtype, &rounded));
-  ok(cohort_ndarray_cast(rounded, COHORT_DTYPE_FLOAT64, &wide));
-  ok(cohort_ndarray_read(wide, values, (size_t)*out_size * sizeof(double)));
-  cohort_ndarray_free(array);
-  cohort_ndarray_free(rounded);
-  cohort_ndarray_free(wide);
-  return values;
-}
-
 static void are_equal(const layer *l, const char *name, cohort_ndarray *array, cohort_ndarray *expected,
                       int32_t dtype) {
   int64_t size = 0, i;
@@ -148,10 +49,10 @@ static void all_types_have_the_same_numbers(void **state) {
   for (i = 0; i < COUNT(layers); ++i) {
     const layer *l = &layers[i];
     const char *const names[] = {"data", "layer_weight", "layer_bias"};
-    cohort_executor *wide = trained(l, COHORT_DTYPE_FLOAT64);
+    cohort_executor *wide = trained(l, COHORT_DTYPE_FLOAT64, NULL);
 
     for (d = 0; d < COUNT(dtypes); ++d) {
-      cohort_executor *executor = trained(l, dtypes[d]);
+      cohort_executor *executor = trained(l, dtypes[d], NULL);
 
       are_equal(l, "the result", output_of(executor, 0), output_of(wide, 0), dtypes[d]);
       for (a = 0; a < (size_t)(has_bias(l) ? 3 : 2); ++a) {

@@ -294,6 +294,26 @@ TEST(convolutions_over_several_tiles_are_those_of_the_cpu) {
                {x, random_on(kCpu, {10, 9, 3, 3}, 2), random_on(kCpu, {9}, 3)}, random_on(kCpu, {2, 9, 19, 17}, 4));
 }
 
+TEST(groups_of_few_channels_alone_are_left_to_tiles) {
+  AttrMap attrs{{"kernel", "(3,3)"}, {"num_filter", "16"}, {"no_bias", "1"}};
+  // Forward and backward, by that kernel or by cuDNN, where it is there.
+  const auto are_by = [&](const std::string &kernel, const Shape &data, const Shape &filters) {
+    const Bound bound =
+        bind_on(kGpu0, node("Convolution", attrs, {"x", "w"}), {random_on(kCpu, data, 1), random_on(kCpu, filters, 2)});
+    bound.exec->forward(true);
+    const std::string text = bound.exec->debug_text();
+    int count = 0;
+    for (const std::string &by : {" by " + kernel, std::string(" by cudnn")}) {
+      for (size_t at = 0; (at = text.find(by, at)) != std::string::npos; ++at) ++count;
+    }
+    return count == 2;
+  };
+  CHECK(are_by("columns", {2, 16, 6, 5}, {16, 16, 3, 3}));
+  CHECK(are_by("columns", {2, 3, 6, 5}, {16, 3, 3, 3}));
+  attrs["num_group"] = "16";
+  CHECK(are_by("tiles", {2, 16, 6, 5}, {16, 1, 3, 3}));
+}
+
 TEST(lines_that_are_cut_into_parts_are_those_of_the_cpu) {
   const NDArray lines = random_on(kCpu, {2, 3000}, 1);
   for (const auto &[op, attrs] : std::vector<std::pair<std::string, AttrMap>>{

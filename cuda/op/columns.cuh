@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution's operands as matrices that a product can read: columns, for each place of one side of the convolution
+// (the result's, say) what its window meets on the other side, 0 beyond the edge. The depth is what a place sums over,
+// channels and taps of the window: channel by channel where channels come first in arrays, tap by tap where they come
+// last, as the filters have it; it is made up to whole vectors with zeros.
+//   Channels last:   columns [place][group][depth], places those of all samples.
+//   Channels first:  columns [block][group][depth][length]. A block is a sample and `length` its places, or there is
+//                    one block, whose places are those of all samples, made up to whole vectors with zeros.
+// Samples, filters and what is gathered at a time are of fewer than 2^31 elements: within them indices have 32 bits,
+// and divisions are products. Images begin with the sample in which the first place lies.
+#pragma once
+
+#include "cuda/op/elements.cuh"
+#include "kernels/convolution_sizes.hpp"
+
+namespace cohort::columns {
+
+// Of numbers below 2^31 by one that is known before: a product and a shift.
+struct Divisor {
+  uint32_t by = 1, factor = 1, shift = 0, spare = 0;  // whole words (Elements says why)
+
+  Divisor() = default;
+  explicit Divisor(int64_t divisor) : by(uint32_t(divisor)) {
+    while ((uint64_t(1) << shift) < by) ++shift;
+    factor = uint32_t((uint64_t(1) << 32) * ((uint64_t(1) << shift) - by) / by + 1);
+  }
+  __device__ uint32_t quotient(uint32_t n) const { return (uint32_t((uint64_t(n) * factor) >> 32) + n) >> shift; }
+  // The rest; *n becomes the quotient.
+  __device__ uint32_t split(uint32_t *n) const {
+    const uint32_t whole = *n, many = quotient(whole);
+    *n = many;
+    return whole - many * by;
+  }
+};
+
+// The arrays on one side of a convolution: its data and their gradient, or its result and the gradient of that.
+struct Side {
+  Divisor places, lines, row;  // of a sample; lines of a plane, places of a row
+  int32_t lengths[4] = {};     // of three axes
+  int64_t batch_step, channel_step;
+  int64_t channels, place_step;  // channels of one group
+
+  Side() = default;
+  Side(const ConvolutionSizes &s, bool of_data)
+      : batch_step(of_data ? s.in_batch_step : s.out_batch_step),
+        channel_step(of_data ? s.in_channel_step : s.out_channel_step),
+        channels(of_data ? s.in_channels : s.out_channels),
+        place_step(of_data ? s.in_step[2] : s.out_step[2]) {
+    const ConvolutionSizes::Axes &all = of_data ? s.in : s.out;
+    for (size_t a = 0; a < 3; ++a) lengths[a] = int32_t(all[a]);
+    places = Divisor(convolution::volume(all));
+    lines = Divisor(all[1]);
+    row = Divisor(all[2]);
+  }
+};
+
+// Where the window of a place lies on the other side: its first tap at place * stride + start, the others `step` apart.
+struct Window {
+  Divisor lines, row;  // of taps
+  int32_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, start[3] = {0, 0, 0}, step[3] = {1, 1, 1};
+  int64_t taps = 1;
+
+  Window() = default;  // of each place itself
+  // Of places of the result over the data, or of those of the data over the result: with strides of 1.
+  Window(const ConvolutionSizes &s, bool of_data)
+      : lines(s.kernel[1]), row(s.kernel[2]), taps(convolution::volume(s.kernel)) {
+    for (size_t a = 0; a < 3; ++a) {
+      kernel[a] = int32_t(s.kernel[a]);
+      if (!of_data) stride[a] = int32_t(s.stride[a]);
+      start[a] = int32_t(of_data ? s.pad[a] : -s.pad[a]);
+      step[a] = int32_t(of_data ? -s.dilate[a] : s.dilate[a]);
+    }
+  }
+};
+
+// A place and where its window begins.
+struct WindowOrigin {
+  uint32_t sample;
+  int32_t at[3];
+  __device__ WindowOrigin(const Side &to, const Window &window, uint32_t place) : sample(place) {
+    uint32_t rest = to.places.split(&sample);
+    at[2] = int32_t(to.row.split(&rest));
+    at[1] = int32_t(to.lines.split(&rest));
+    at[0] = int32_t(rest);
+    for (int a = 0; a < 3; ++a) at[a] = at[a] * window.stride[a] + window.start[a];
+  }
+};
+
+// From images whose channels come first. One thread gathers some channels for one place: its neighbours read and write
+// neighbours in memory. `first`: of the places, of all samples; so many are `count`, the others' columns become 0.
+template <typename T>
+struct GatherRows {
+  Side from, to;
+  Window window;
+  const T *image;
+  T *columns;
+  Divisor length, parts, groups;           // parts: of the channels
+  int64_t row, each, depth, first, count;  // row: how far elements of the depth are apart
+
+  __device__ void operator()(int64_t unit) const {
+    auto rest = uint32_t(unit);
+    const uint32_t at = length.split(&rest), part = parts.split(&rest), group = groups.split(&rest);
+    const uint32_t along = rest * length.by + at;
+    const int64_t begin = part * each, end = begin + each < from.channels ? begin + each : from.channels;
+    T *column = columns + ((int64_t(rest) * groups.by + group) * depth + begin * window.taps) * row + at;
+    const auto put = [&](T value) {
+      *column = value;
+      column += row;
+    };
+    const bool is_place = along < count;
+    const WindowOrigin origin(to, window, uint32_t(first) + (is_place ? along : 0));
+    const T *plane = image + origin.sample * from.batch_step + (group * from.channels + begin) * from.channel_step;
+    for (int64_t c = begin; c < end; ++c, plane += from.channel_step) {
+      for (int i = 0, x = origin.at[0]; i < window.kernel[0]; ++i, x += window.step[0]) {
+        const bool in_x = is_place && uint32_t(x) < uint32_t(from.lengths[0]);
+        for (int j = 0, y = origin.at[1]; j < window.kernel[1]; ++j, y += window.step[1]) {
+          const bool in_y = in_x && uint32_t(y) < uint32_t(from.lengths[1]);
+          const T *const line = plane + (x * from.lengths[1] + y) * from.lengths[2];
+          for (int k = 0, z = origin.at[2]; k < window.kernel[2]; ++k, z += window.step[2]) {
+            put(in_y && uint32_t(z) < uint32_t(from.lengths[2]) ? line[z] : T(0));
+          }
+        }
+      }
+    }
+    if (end != from.channels) return;
+    for (int64_t d = from.channels * window.taps; d < depth; ++d) put(T(0));
+  }
+};
+
+// From images whose channels come last. One thread writes a vector, which it reads as one where `whole`: then vectors
+// are of one tap each.
+template <typename T>
+struct GatherPlaces {
+  Side from, to;
+  Window window;
+  const T *image;
+  T *columns;
+  Divisor vectors, groups, channels;
+  int64_t depth, first, whole;
+
+  __device__ bool find(const WindowOrigin &origin, uint32_t tap, int64_t *at) const {
+    const auto k = int32_t(window.row.split(&tap));
+    const auto j = int32_t(window.lines.split(&tap));
+    const int32_t x = origin.at[0] + int32_t(tap) * window.step[0], y = origin.at[1] + j * window.step[1],
+                  z = origin.at[2] + k * window.step[2];
+    *at = int64_t((x * from.lengths[1] + y) * from.lengths[2] + z) * from.place_step;
+    return uint32_t(x) < uint32_t(from.lengths[0]) && uint32_t(y) < uint32_t(from.lengths[1]) &&
+           uint32_t(z) < uint32_t(from.lengths[2]);
+  }
+  __device__ void operator()(int64_t unit) const {
+    constexpr int kSize = Vector<T>::kSize;
+    auto place = uint32_t(unit);
+    const uint32_t begin = vectors.split(&place) * kSize, group = groups.split(&place);
+    const WindowOrigin origin(to, window, uint32_t(first) + place);
+    const T *const sample = image + origin.sample * from.batch_step + int64_t(group) * channels.by;
+    uint32_t tap = begin, channel = channels.split(&tap);
+    Vector<T> vector{};
+    int64_t at = 0;
+    bool inside = find(origin, tap, &at) && tap < window.taps;
+    if (whole) {
+      if (inside) vector = load_vector(sample + at + channel);
+    } else {
+      for (int i = 0; i < kSize; ++i) {
+        if (inside) vector.at[i] = sample[at + channel];
+        if (++channel < channels.by) continue;
+        channel = 0;
+        ++tap;
+        inside = find(origin, tap, &at) && tap < window.taps;
+      }
+    }
+    store_vector(columns + (int64_t(place) * groups.by + group) * depth + begin, vector);
+  }
+};
+
+// Filters [group][row][depth], rows being the channels of the side that is computed.
+template <typename T>
+struct ArrangeFilters {
+  const T *from;
+  T *to;
+  Divisor depth, rows, inner;  // inner: channels where they come last, else taps
+  int64_t filled, taps_inside;
+  int64_t group_step, row_step, channel_step, tap_step;
+
+  __device__ void operator()(int64_t unit) const {
+    auto rest = uint32_t(unit);
+    uint32_t outer = depth.split(&rest);
+    const bool is_there = outer < filled;
+    const uint32_t row = rows.split(&rest), inside = inner.split(&outer);
+    const int64_t at =
+        taps_inside ? outer * channel_step + inside * tap_step : outer * tap_step + inside * channel_step;
+    to[unit] = is_there ? from[rest * group_step + row * row_step + at] : T(0);
+  }
+};
+
+// to[i] = the value of the channel, of [..][channel][inner].
+template <typename T>
+struct FillChannels {
+  const T *values;
+  T *to;
+  Divisor inner, channels;
+
+  __device__ void operator()(int64_t i) const {
+    uint32_t channel = inner.quotient(uint32_t(i));
+    to[i] = values[channels.split(&channel)];
+  }
+};
+
+// Rows [group and channel][length] of places of all samples into images whose channels come first.
+template <typename T>
+struct SpreadRows {
+  Side to;
+  const T *rows;
+  T *image;
+  Divisor count;
+  int64_t length, first;
+
+  __device__ void operator()(int64_t unit) const {
+    auto row = uint32_t(unit);
+    const uint32_t along = count.split(&row);
+    uint32_t sample = uint32_t(first) + along;
+    const uint32_t place = to.places.split(&sample);
+    image[sample * to.batch_step + row * to.channel_step + place] = rows[row * length + along];
+  }
+};
+
+// Each element of the data's gradient is the sum of the columns that it is in: those of places of the result, with
+// steps between neighbours. Where the window does not reach, 0; and the bias, if there is one.
+template <typename C>
+struct SumColumns {
+  Side from, to;  // the result's side, the data's
+  Divisor stride[3];
+  int32_t kernel[3], dilate[3], pad[3], spare;
+  const C *columns;
+  Elements bias, grad;
+  int64_t at, last;  // where the stretch begins in the gradient
+  Divisor channels, groups;
+  int64_t sample_step, group_step, channel_step, tap_step, place_step;
+
+  __device__ void operator()(int64_t unit) const {
+    auto rest = uint32_t(unit);
+    uint32_t channel = 0, group = 0, place = 0;
+    if (last) {
+      channel = channels.split(&rest), group = groups.split(&rest), place = to.places.split(&rest);
+    } else {
+      place = to.places.split(&rest), channel = channels.split(&rest), group = groups.split(&rest);
+    }
+    const C *const own = columns + rest * sample_step + group * group_step + channel * channel_step;
+    const auto z = int32_t(to.row.split(&place)), y = int32_t(to.lines.split(&place)), x = int32_t(place);
+    C sum = bias.data ? load<C>(bias, group * channels.by + channel) : C(0);
+    for (int i = 0; i < kernel[0]; ++i) {
+      int32_t p = 0, q = 0, r = 0;
+      if (!meets(0, x, i, &p)) continue;
+      for (int j = 0; j < kernel[1]; ++j) {
+        if (!meets(1, y, j, &q)) continue;
+        for (int k = 0; k < kernel[2]; ++k) {
+          if (!meets(2, z, k, &r)) continue;
+          const int64_t tap = (i * kernel[1] + j) * kernel[2] + k;
+          sum += own[tap * tap_step + ((p * from.lengths[1] + q) * from.lengths[2] + r) * place_step];
+        }
+      }
+    }
+    store(grad, at + unit, sum);
+  }
+  // Whether the k-th tap of a window lies on `where`: of the window of *place.
+  __device__ bool meets(int axis, int32_t where, int k, int32_t *place) const {
+    const int32_t shifted = where + pad[axis] - k * dilate[axis];
+    if (shifted < 0) return false;
+    auto along = uint32_t(shifted);
+    const bool on_one = stride[axis].split(&along) == 0;
+    *place = int32_t(along);
+    return on_one && *place < from.lengths[axis];
+  }
+};
+
+// Parts of sums [part][row][depth], joined in order with what `sums` holds, unless they are the first; the result to
+// `sums` or, without the fill of the depth, to `grad`, if that is there.
+template <typename C>
+struct JoinParts {
+  const C *parts;
+  C *sums;
+  Elements grad;
+  Divisor depth;
+  int64_t filled, num_parts, size, is_first;
+
+  __device__ void operator()(int64_t i) const {
+    C sum = is_first ? C(0) : sums[i];
+    for (int64_t part = 0; part < num_parts; ++part) sum += parts[part * size + i];
+    if (!grad.data) {
+      sums[i] = sum;
+      return;
+    }
+    auto row = uint32_t(i);
+    const uint32_t d = depth.split(&row);
+    if (d < filled) store(grad, row * filled + d, sum);
+  }
+};
+
+}  // namespace cohort::columns

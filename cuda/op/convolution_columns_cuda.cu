@@ -1,0 +1,611 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution and Deconvolution as products of matrices by cuBLASLt, and so by tensor cores: columns (columns.cuh) are
+// gathered into scratch memory, a stretch of the batch at a time, and multiplied with the filters. Data that are such
+// a matrix as they lie, for a window of one place, are not gathered. Sums are rounded once, at the end; filters'
+// gradients are added up in float32 or float64 in a fixed order.
+//
+// Channels last: rows of places times filters, and the result lies as it is to. Channels first: filters times columns,
+// straight into the images where a sample's places fill whole vectors and are many (a product for each sample, all in
+// one call); else flat, all places of all samples in one row, which a last kernel spreads over the images.
+#include <algorithm>
+#include <vector>
+
+#include "cuda/op/channel_sums.cuh"
+#include "cuda/op/columns.cuh"
+#include "cuda/op/matrix_product.hpp"
+#include "device/kernel_table.hpp"
+#include "op/convolution.hpp"
+#include "op/deconvolution.hpp"
+
+namespace cohort {
+namespace {
+
+using namespace columns;
+using convolution::volume;
+
+// What is gathered at a time: so much that products are large, so little that it is still in the L2 cache (40 MiB and
+// more) when they read it.
+constexpr int64_t kStretchBytes = 32 << 20;
+constexpr int64_t kMostSampleBytes = 1 << 30;  // columns of a sample that cannot be cut
+constexpr int64_t kMostElements =
+    1 << 30;                        // of a sample, of filters, of what is computed at a time: indices are of 32 bits
+constexpr int64_t kNarrow = 8;      // channels of a group for which a product is mostly empty
+constexpr int64_t kStraight = 256;  // places of a sample from which on it has a product of its own
+
+int64_t cut(int64_t count, int64_t into) { return (count + into - 1) / into; }
+int64_t round_up(int64_t count, int64_t to) { return cut(count, to) * to; }
+
+template <typename Fn>
+void with_cells(Dtype dtype, const Fn &fn) {  // fn(a number of the type's size): what is moved, not computed with
+  const size_t bytes = dtype_size(dtype);
+  if (bytes == 2) return fn(uint16_t(0));
+  if (bytes == 4) return fn(uint32_t(0));
+  fn(uint64_t(0));
+}
+
+// Parts of a step's scratch memory.
+class Booking {
+ public:
+  int64_t take(int64_t bytes) {
+    const int64_t at = bytes_;
+    bytes_ += round_up(bytes, 256);
+    return at;
+  }
+  size_t bytes() const { return size_t(bytes_); }
+
+ private:
+  int64_t bytes_ = 0;
+};
+
+char *place_in(void *memory, int64_t at) { return static_cast<char *>(memory) + at; }
+
+// `total` places or samples by at most `most` at a time, all but the last by a multiple of `unit`.
+struct Stretches {
+  int64_t total, each;
+  Stretches(int64_t of, int64_t most, int64_t unit) : total(of), each(of) {
+    most = std::max<int64_t>(most, 1);
+    if (total > most) each = round_up(cut(total, cut(total, most)), unit);
+  }
+  int64_t last() const { return total - (cut(total, each) - 1) * each; }
+};
+
+// The products of all stretches: the last one may be shorter.
+class Products {
+ public:
+  template <typename Make>  // make(length of a stretch)
+  void make(const Stretches &stretches, Booking *booking, const Make &make) {
+    products_.push_back(make(stretches.each));
+    if (stretches.last() != stretches.each) products_.push_back(make(stretches.last()));
+    each_ = stretches.each;
+    size_t most = 0;
+    for (const MatrixProduct &product : products_) most = std::max(most, product.scratch_bytes());
+    at_ = booking->take(int64_t(most));
+  }
+  void run(const Lane &lane, int64_t count, const void *a, const void *b, void *c, const void *bias,
+           void *scratch) const {
+    products_[count == each_ ? 0 : 1].run(lane, a, b, c, bias, place_in(scratch, at_));
+  }
+
+ private:
+  std::vector<MatrixProduct> products_;
+  int64_t each_ = 0, at_ = 0;
+};
+
+// One convolution as all of these see it.
+struct Geometry {
+  ConvolutionSizes s;
+  Dtype dtype;
+  bool last;       // channels
+  int64_t vector;  // elements in 16 bytes
+
+  Geometry(const ConvolutionSizes &sizes, Dtype type) : s(sizes), dtype(type), vector(16 / int64_t(dtype_size(type))) {
+    // Of images of one place, each channel's filter one element, it is the same.
+    last = s.in_channel_step == 1 && s.out_channel_step == 1 && s.weight_in_step == 1;
+  }
+  Dtype sum_dtype() const { return dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32; }
+  int64_t element() const { return int64_t(dtype_size(dtype)); }
+  // Places of which neither side has more elements than may be computed at a time.
+  int64_t most_places() const { return kMostElements / (s.groups * std::max(s.in_channels, s.out_channels)); }
+  int64_t depth(int64_t channels) const { return round_up(channels * volume(s.kernel), vector); }
+  bool has_strides() const { return s.stride != ConvolutionSizes::Axes{1, 1, 1}; }
+  // Whether images are columns as they are: a window is its place, and has whole vectors.
+  bool as_it_lies(const Side &from) const {
+    return volume(s.kernel) == 1 && !has_strides() && s.pad == ConvolutionSizes::Axes{0, 0, 0} &&
+           from.channels % vector == 0;
+  }
+  // Whether samples can have products of their own.
+  bool straight(int64_t places) const { return !last && s.groups == 1 && places % vector == 0 && places >= kStraight; }
+};
+
+// ---- columns
+
+// Columns for places of one side, of stretches: samples where `straight`, else places.
+class Gather {
+ public:
+  Gather(const Geometry &g, const Side &from, const Side &to, const Window &window, int64_t depth, bool straight,
+         int64_t each, Booking *booking)
+      : g_(g), from_(from), to_(to), window_(window), depth_(depth), straight_(straight) {
+    length_ = straight ? to.places.by : round_up(each, g.vector);
+    const int64_t blocks = straight ? each : 1;
+    const int64_t columns = g.last ? each : blocks * length_;
+    at_ = booking->take(columns * g.s.groups * depth * g.element());
+  }
+  int64_t length() const { return length_; }  // of rows
+
+  void *run(const Lane &lane, const void *images, int64_t first, int64_t count, void *scratch) const {
+    void *const columns = place_in(scratch, at_);
+    const int64_t sample = straight_ ? first : first / to_.places.by;
+    const int64_t within = straight_ ? 0 : first % to_.places.by;
+    with_cells(g_.dtype, [&](auto cell) {
+      using T = decltype(cell);
+      fill(lane, static_cast<const T *>(images) + sample * from_.batch_step, within, count, static_cast<T *>(columns));
+    });
+    return columns;
+  }
+
+ private:
+  template <typename T>
+  void fill(const Lane &lane, const T *image, int64_t first, int64_t count, T *columns) const {
+    const Divisor groups(g_.s.groups);
+    if (g_.last) {
+      const int64_t vectors = depth_ / g_.vector;
+      const int64_t whole = from_.channels % g_.vector == 0 && can_be_vectors({image});
+      return for_each(lane, count * g_.s.groups * vectors,
+                      GatherPlaces<T>{from_, to_, window_, image, columns, Divisor(vectors), groups,
+                                      Divisor(from_.channels), depth_, first, whole});
+    }
+    // So many channels that a thread has work to do, where there are threads enough.
+    const int64_t blocks = straight_ ? count : 1, places = straight_ ? to_.places.by : 1;
+    const int64_t each = std::clamp<int64_t>(16 / window_.taps, 1, from_.channels), parts = cut(from_.channels, each);
+    const int64_t along = straight_ ? length_ : round_up(count, g_.vector);
+    for_each(lane, blocks * g_.s.groups * parts * along,
+             GatherRows<T>{from_, to_, window_, image, columns, Divisor(along), Divisor(parts), groups, length_, each,
+                           depth_, first, count * places});
+  }
+
+  const Geometry g_;
+  const Side from_, to_;
+  const Window window_;
+  const int64_t depth_;
+  const bool straight_;
+  int64_t length_ = 0, at_ = 0;
+};
+
+// Filters as a matrix of rows of whole vectors: as they lie, or arranged in scratch memory.
+class Filters {
+ public:
+  // Rows are output channels, or of_data, channels of the data.
+  Filters(const Geometry &g, bool of_data, Booking *booking) : g_(g), of_data_(of_data) {
+    depth_ = g.depth(channels());
+    as_they_lie_ = !of_data && depth_ == channels() * volume(g.s.kernel);
+    if (!as_they_lie_) at_ = booking->take(g.s.groups * rows() * depth_ * g.element());
+  }
+  int64_t rows() const { return of_data_ ? g_.s.in_channels : g_.s.out_channels; }
+  int64_t depth() const { return depth_; }
+
+  const void *run(const Lane &lane, const void *weight, void *scratch) const {
+    if (as_they_lie_) return weight;
+    with_cells(g_.dtype, [&](auto cell) {
+      arrange(lane, static_cast<const decltype(cell) *>(weight),
+              reinterpret_cast<decltype(cell) *>(place_in(scratch, at_)));
+    });
+    return place_in(scratch, at_);
+  }
+
+ private:
+  int64_t channels() const { return of_data_ ? g_.s.out_channels : g_.s.in_channels; }
+  template <typename T>
+  void arrange(const Lane &lane, const T *from, T *to) const {
+    const ConvolutionSizes &s = g_.s;
+    const int64_t taps = volume(s.kernel);
+    for_each(lane, s.groups * rows() * depth_,
+             ArrangeFilters<T>{from, to, Divisor(depth_), Divisor(rows()), Divisor(g_.last ? channels() : taps),
+                               channels() * taps, !g_.last, s.out_channels * s.weight_out_step,
+                               of_data_ ? s.weight_in_step : s.weight_out_step,
+                               of_data_ ? s.weight_out_step : s.weight_in_step, s.weight_step[2]});
+  }
+
+  const Geometry g_;
+  const bool of_data_;
+  bool as_they_lie_ = false;
+  int64_t depth_ = 0, at_ = 0;
+};
+
+// ---- the result, or the gradient of the data
+
+// Of the arrays on one side those on the other.
+class Pass {
+ public:
+  virtual ~Pass() = default;
+  // bias: null, or of each channel of `to`.
+  virtual void run(const Lane &lane, const void *from, const void *weight, const void *bias, void *to,
+                   void *scratch) const = 0;
+  size_t scratch_bytes() const { return booking_.bytes(); }
+
+ protected:
+  Booking booking_;
+};
+
+// By columns of what is read: the result, or of_data, the gradient of the data where strides are 1.
+class ByColumns final : public Pass {
+ public:
+  ByColumns(const Geometry &g, bool of_data, bool has_bias, const StepSpec &spec)
+      : g_(g),
+        from_(g.s, !of_data),
+        to_(g.s, of_data),
+        filters_(g, of_data, &booking_),
+        straight_(g.straight(to_.places.by)),
+        total_(g.s.batch * to_.places.by, 1, 1) {
+    const int64_t depth = filters_.depth(), m = filters_.rows(), places = to_.places.by, groups = g.s.groups;
+    const int64_t bytes = groups * g.element(), all = g.most_places();
+    const int64_t most = std::min(kStretchBytes / (bytes * depth), all);
+    const bool is_matrix = g.as_it_lies(from_);
+    straight_ = straight_ && (is_matrix || places <= most);
+    gathers_ = !is_matrix || !(g.last || straight_);
+    if (straight_) {
+      total_ = Stretches(g.s.batch, (gathers_ ? most : all) / places, 1);
+    } else {
+      const int64_t most_flat = kStretchBytes / (bytes * (depth + m));
+      total_ = Stretches(g.s.batch * places, !g.last ? most_flat : gathers_ ? most : all, 8);
+    }
+    if (gathers_) {
+      gather_.emplace_back(g, from_, to_, Window(g.s, of_data), depth, straight_, total_.each, &booking_);
+    }
+    const int64_t length = round_up(total_.each, g.vector);  // of a flat row
+    if (!g.last && !straight_) flat_ = booking_.take(groups * m * length * g.element());
+    const ProductTypes types(g.dtype, spec);
+    products_.make(total_, &booking_, [&](int64_t count) {
+      const auto into = has_bias ? MatrixProduct::kAdding : MatrixProduct::kOver;
+      if (g.last) {
+        const ProductExtent extent{groups, count, m, depth, false, true};
+        if (groups == 1) return MatrixProduct(types, extent, has_bias);
+        return MatrixProduct(types, extent, {{groups * depth, depth}, {}, {groups * m, m}}, 1, into);
+      }
+      if (straight_) {
+        const ProductExtent extent{count, m, places, depth, false, false};
+        return MatrixProduct(types, extent, {{0, MatrixPlaces::kSame}, {}, {}}, 1, into);
+      }
+      const ProductExtent extent{groups, m, round_up(count, g.vector), depth, false, false};
+      return MatrixProduct(types, extent, {{}, {length, depth * length}, {length, m * length}}, 1, into);
+    });
+  }
+
+  void run(const Lane &lane, const void *from, const void *weight, const void *bias, void *to,
+           void *scratch) const override {
+    const void *const filters = filters_.run(lane, weight, scratch);
+    const int64_t channels = g_.s.groups * to_.channels, unit = straight_ ? to_.places.by : 1;
+    for (int64_t first = 0; first < total_.total; first += total_.each) {
+      const int64_t count = std::min(total_.each, total_.total - first);
+      const void *const columns =
+          gathers_ ? gather_[0].run(lane, from, first, count, scratch)
+                   : static_cast<const char *>(from) + first * unit * g_.s.groups * from_.channels * g_.element();
+      if (g_.last || straight_) {
+        void *const into = place_in(to, first * unit * channels * g_.element());
+        const bool adds = bias && !(g_.last && g_.s.groups == 1);
+        if (adds) fill(lane, bias, into, straight_ ? to_.places.by : 1, count * unit * channels);
+        const void *const a = g_.last ? columns : filters, *const b = g_.last ? filters : columns;
+        products_.run(lane, count, a, b, into, adds ? nullptr : bias, scratch);
+        continue;
+      }
+      void *const flat = place_in(scratch, flat_);
+      if (bias) fill(lane, bias, flat, gather_[0].length(), gather_[0].length() * channels);
+      products_.run(lane, count, filters, columns, flat, nullptr, scratch);
+      with_cells(g_.dtype, [&](auto cell) {
+        using T = decltype(cell);
+        for_each(lane, count * channels,
+                 SpreadRows<T>{to_, static_cast<const T *>(flat),
+                               static_cast<T *>(to) + first / to_.places.by * to_.batch_step, Divisor(count),
+                               gather_[0].length(), first % to_.places.by});
+      });
+    }
+  }
+
+ private:
+  // A product then adds to the bias: it is rounded with the sum.
+  void fill(const Lane &lane, const void *bias, void *to, int64_t inner, int64_t count) const {
+    with_cells(g_.dtype, [&](auto cell) {
+      using T = decltype(cell);
+      for_each(lane, count,
+               FillChannels<T>{static_cast<const T *>(bias), static_cast<T *>(to), Divisor(inner),
+                               Divisor(g_.s.groups * to_.channels)});
+    });
+  }
+
+  const Geometry g_;
+  const Side from_, to_;
+  const Filters filters_;
+  bool straight_, gathers_ = true;
+  Stretches total_;
+  std::vector<Gather> gather_;  // none, or one
+  Products products_;
+  int64_t flat_ = 0;
+};
+
+// The gradient of the data by columns of what is written: each place of the result has its part in some elements of
+// the data, which are then added up. No product meets the zeros that lie between places where strides are more than 1.
+template <typename C>
+class BySums final : public Pass {
+ public:
+  BySums(const Geometry &g, const StepSpec &spec)
+      : g_(g),
+        from_(g.s, false),
+        to_(g.s, true),
+        filters_(g, false, &booking_),
+        total_(g.s.batch,
+               std::min(kStretchBytes / sample_bytes(g), kMostElements / (g.s.groups * to_.channels * to_.places.by)),
+               1) {
+    const int64_t depth = filters_.depth(), m = filters_.rows(), places = from_.places.by, groups = g.s.groups;
+    straight_ = g.straight(places);
+    const int64_t each = total_.each * (straight_ ? 1 : places);
+    if (!g.last && !straight_) {
+      gather_.emplace_back(g, from_, from_, Window(), m, false, each, &booking_);
+      length_ = gather_[0].length();
+    } else {
+      length_ = places;
+    }
+    const int64_t columns = straight_ || g.last ? total_.each * places : length_;
+    columns_ = booking_.take(columns * groups * depth * int64_t(sizeof(C)));
+    const ProductTypes types(g.dtype, g.sum_dtype(), spec.tf32);
+    products_.make(total_, &booking_, [&](int64_t count) {
+      if (g.last) {
+        return MatrixProduct(types, {groups, count * places, depth, m, false, false},
+                             {{groups * m, m}, {}, {groups * depth, depth}}, 1);
+      }
+      if (straight_) {
+        return MatrixProduct(types, {count, depth, places, m, true, false}, {{0, MatrixPlaces::kSame}, {}, {}}, 1);
+      }
+      return MatrixProduct(types, {groups, depth, round_up(count * places, g.vector), m, true, false},
+                           {{}, {length_, m * length_}, {length_, depth * length_}}, 1);
+    });
+  }
+  static int64_t sample_bytes(const Geometry &g) {
+    return volume(g.s.out) * g.s.groups * g.depth(g.s.in_channels) * int64_t(sizeof(C));
+  }
+
+  void run(const Lane &lane, const void *from, const void *weight, const void *bias, void *to,
+           void *scratch) const override {
+    const ConvolutionSizes &s = g_.s;
+    const int64_t places = from_.places.by, depth = filters_.depth(), taps = volume(s.kernel);
+    const void *const filters = filters_.run(lane, weight, scratch);
+    void *const columns = place_in(scratch, columns_);
+    SumColumns<C> sum{};
+    sum.from = from_, sum.to = to_, sum.columns = static_cast<const C *>(columns), sum.last = g_.last;
+    for (size_t a = 0; a < 3; ++a) {
+      sum.kernel[a] = int32_t(s.kernel[a]), sum.stride[a] = Divisor(s.stride[a]);
+      sum.dilate[a] = int32_t(s.dilate[a]), sum.pad[a] = int32_t(s.pad[a]);
+    }
+    sum.bias = elements_of(const_cast<void *>(bias), g_.dtype), sum.grad = elements_of(to, g_.dtype);
+    sum.channels = Divisor(s.in_channels), sum.groups = Divisor(s.groups);
+    const int64_t row = g_.last ? 1 : length_;  // how far elements of the depth are apart
+    sum.place_step = g_.last ? s.groups * depth : 1;
+    sum.sample_step = straight_ ? depth * places : places * sum.place_step;
+    sum.group_step = depth * row;
+    sum.channel_step = (g_.last ? 1 : taps) * row, sum.tap_step = (g_.last ? s.in_channels : 1) * row;
+    const int64_t sample = s.groups * s.in_channels * to_.places.by;
+    for (int64_t first = 0; first < total_.total; first += total_.each) {
+      const int64_t count = std::min(total_.each, total_.total - first);
+      const void *const heads = gather_.empty()
+                                    ? static_cast<const char *>(from) + first * from_.batch_step * g_.element()
+                                    : gather_[0].run(lane, from, first * places, count * places, scratch);
+      products_.run(lane, count, g_.last ? heads : filters, g_.last ? filters : heads, columns, nullptr, scratch);
+      sum.at = first * sample;
+      for_each(lane, count * sample, sum);
+    }
+  }
+
+ private:
+  const Geometry g_;
+  const Side from_, to_;
+  const Filters filters_;
+  const Stretches total_;  // samples
+  bool straight_ = false;
+  std::vector<Gather> gather_;  // none, or one
+  Products products_;
+  int64_t length_ = 0, columns_ = 0;
+};
+
+// The result of a convolution, or the gradient of its data.
+template <typename C>
+std::unique_ptr<Pass> make_pass(const Geometry &g, bool of_data, bool has_bias, const StepSpec &spec) {
+  if (of_data && g.has_strides()) return std::make_unique<BySums<C>>(g, spec);
+  return std::make_unique<ByColumns>(g, of_data, has_bias, spec);
+}
+
+// ---- the gradient of the filters
+
+// Products of the result's gradient and the columns of the data, over places: parts of a sum, which are added up in
+// order. A part is of a stretch, or straight, of a sample.
+template <typename C>
+class FilterGradient {
+ public:
+  FilterGradient(const Geometry &g, const StepSpec &spec)
+      : g_(g), from_(g.s, true), to_(g.s, false), depth_(g.depth(g.s.in_channels)), total_(1, 1, 1) {
+    const int64_t m = g.s.out_channels, places = to_.places.by, groups = g.s.groups;
+    const int64_t bytes = groups * g.element(), all = g.most_places();
+    const int64_t most = std::min(kStretchBytes / (bytes * depth_), all);
+    const bool is_matrix = g.as_it_lies(from_);
+    // What parts of samples cost to write and read, and what flat arrays cost more.
+    const int64_t part_bytes = m * depth_ * int64_t(sizeof(C));
+    const int64_t flat_bytes = places * (m + (is_matrix ? depth_ : 0)) * g.element();
+    straight_ =
+        g.straight(places) && part_bytes < flat_bytes && part_bytes <= kStretchBytes && (is_matrix || places <= most);
+    gathers_ = !is_matrix || !(g.last || straight_);
+    if (straight_) {
+      total_ = Stretches(g.s.batch, std::min(kStretchBytes / part_bytes, (gathers_ ? most : all) / places), 1);
+    } else {
+      const int64_t most_flat = kStretchBytes / (bytes * (depth_ + m));
+      total_ = Stretches(g.s.batch * places, !g.last ? most_flat : gathers_ ? most : all, 8);
+    }
+    if (gathers_) {
+      data_.emplace_back(g, from_, to_, Window(g.s, false), depth_, straight_, total_.each, &booking_);
+    }
+    if (!g.last && !straight_) head_.emplace_back(g, to_, to_, Window(), m, false, total_.each, &booking_);
+    parts_ = booking_.take((straight_ ? total_.each : groups) * part_bytes);
+    sums_ = total_.each < total_.total ? booking_.take(groups * part_bytes) : 0;
+    const ProductTypes types(g.dtype, g.sum_dtype(), spec.tf32);
+    products_.make(total_, &booking_, [&](int64_t count) {
+      if (g.last) {
+        return MatrixProduct(types, {groups, m, depth_, count, true, false},
+                             {{groups * m, m}, {groups * depth_, depth_}, {}}, 1);
+      }
+      if (straight_) return MatrixProduct(types, {count, m, depth_, places, false, true}, {}, 1);
+      const int64_t length = round_up(total_.each, g.vector);
+      return MatrixProduct(types, {groups, m, depth_, round_up(count, g.vector), false, true},
+                           {{length, m * length}, {length, depth_ * length}, {}}, 1);
+    });
+  }
+  size_t scratch_bytes() const { return booking_.bytes(); }
+
+  // head, data: the arrays on the result's and on the data's side.
+  void run(const Lane &lane, const void *head, const void *data, void *grad, void *scratch) const {
+    JoinParts<C> join{};
+    join.parts = reinterpret_cast<const C *>(place_in(scratch, parts_));
+    join.sums = reinterpret_cast<C *>(place_in(scratch, sums_));
+    join.depth = Divisor(depth_), join.filled = g_.s.in_channels * volume(g_.s.kernel);
+    join.size = g_.s.groups * g_.s.out_channels * depth_;
+    for (int64_t first = 0; first < total_.total; first += total_.each) {
+      const int64_t count = std::min(total_.each, total_.total - first);
+      const auto of = [&](const std::vector<Gather> &gather, const void *array, const Side &side) -> const void * {
+        if (!gather.empty()) return gather[0].run(lane, array, first, count, scratch);
+        const int64_t step = straight_ ? side.batch_step : g_.s.groups * side.channels;
+        return static_cast<const char *>(array) + first * step * g_.element();
+      };
+      const void *const heads = of(head_, head, to_), *const columns = of(data_, data, from_);
+      products_.run(lane, count, heads, columns, place_in(scratch, parts_), nullptr, scratch);
+      join.num_parts = straight_ ? count : 1;
+      join.is_first = first == 0;
+      join.grad = elements_of(first + count == total_.total ? grad : nullptr, g_.dtype);
+      for_each(lane, join.size, join);
+    }
+  }
+
+ private:
+  const Geometry g_;
+  const Side from_, to_;
+  const int64_t depth_;
+  bool straight_ = false, gathers_ = true;
+  Stretches total_;
+  std::vector<Gather> data_, head_;  // none, or one
+  Products products_;
+  Booking booking_;
+  int64_t parts_ = 0, sums_ = 0;
+};
+
+// ---- the kernels
+
+// Where their arrays are among a step's.
+const TensorSpec &array(const StepSpec &spec, int i) { return i < 0 ? spec.outputs[0] : spec.inputs[size_t(i)]; }
+
+ConvolutionSizes sizes_of(const StepSpec &spec, const ConvolutionAttrs &a, bool backward) {
+  const int first = backward ? 1 : 0;
+  return convolution_sizes(array(spec, first).shape, array(spec, first + 1).shape, array(spec, backward ? 0 : -1).shape,
+                           a.stride, a.dilate, a.pad, a.num_group, channels_last(a.layout));
+}
+// A deconvolution's data are the result of the convolution, of which it is the backward step.
+ConvolutionSizes sizes_of(const StepSpec &spec, const DeconvolutionAttrs &a, bool backward) {
+  const Shape &data = array(spec, backward ? 1 : 0).shape;
+  return convolution_sizes(array(spec, backward ? 0 : -1).shape, array(spec, backward ? 2 : 1).shape, data, a.stride,
+                           a.dilate, deconvolution_padding(a, data).pad, a.num_group, channels_last(a.layout));
+}
+
+bool is_wanted(const StepSpec &spec, bool backward, size_t output) {
+  return !backward || (output < spec.wanted.size() && spec.wanted[output]);
+}
+
+template <typename A>
+constexpr bool kIsDeconvolution = std::is_same_v<A, DeconvolutionAttrs>;
+
+template <typename C, typename A>
+class ForwardColumns final : public Kernel {
+ public:
+  explicit ForwardColumns(StepSpec &spec) : has_bias_(!spec.attrs_as<A>().no_bias) {
+    const Geometry g(sizes_of(spec, spec.attrs_as<A>(), false), spec.inputs[0].dtype);
+    pass_ = make_pass<C>(g, kIsDeconvolution<A>, has_bias_, spec);
+    spec.scratch_bytes = pass_->scratch_bytes();
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    pass_->run(lane, args.inputs[0], args.inputs[1], has_bias_ ? args.inputs[2] : nullptr, args.outputs[0],
+               args.scratch);
+  }
+
+ private:
+  const bool has_bias_;
+  std::unique_ptr<Pass> pass_;
+};
+
+// Inputs: head gradient, data, weight.
+template <typename C, typename A>
+class BackwardColumns final : public Kernel {
+ public:
+  explicit BackwardColumns(StepSpec &spec) : g_(sizes_of(spec, spec.attrs_as<A>(), true), spec.inputs[0].dtype) {
+    const auto wanted = [&](size_t i) { return is_wanted(spec, true, i); };
+    const auto book = [&](size_t bytes) { spec.scratch_bytes = std::max(spec.scratch_bytes, bytes); };
+    if (wanted(0)) book((data_ = make_pass<C>(g_, !kIsDeconvolution<A>, false, spec))->scratch_bytes());
+    if (wanted(1)) book((weight_ = std::make_unique<FilterGradient<C>>(g_, spec))->scratch_bytes());
+    if (!wanted(2)) return;
+    bias_ = std::make_unique<ChannelSums>(g_.s, kIsDeconvolution<A>);
+    book(bias_->scratch_bytes(sizeof(C)));
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    void *const head = args.inputs[0], *const data = args.inputs[1];
+    if (data_) data_->run(lane, head, args.inputs[2], nullptr, args.outputs[0], args.scratch);
+    if (weight_) {
+      weight_->run(lane, kIsDeconvolution<A> ? data : head, kIsDeconvolution<A> ? head : data, args.outputs[1],
+                   args.scratch);
+    }
+    if (bias_) bias_->run<C>(lane, elements_of(head, g_.dtype), elements_of(args.outputs[2], g_.dtype), args.scratch);
+  }
+
+ private:
+  const Geometry g_;
+  std::unique_ptr<Pass> data_;
+  std::unique_ptr<FilterGradient<C>> weight_;
+  std::unique_ptr<ChannelSums> bias_;
+};
+
+template <template <typename, typename> class K, typename A>
+std::unique_ptr<Kernel> make(StepSpec &spec) {
+  if (spec.inputs[0].dtype == Dtype::kFloat64) return std::make_unique<K<double, A>>(spec);
+  return std::make_unique<K<float, A>>(spec);
+}
+
+template <typename A, bool kBackward>
+std::string refuses(const StepSpec &spec) {
+  const ConvolutionSizes s = sizes_of(spec, spec.attrs_as<A>(), kBackward);
+  const Geometry g(s, spec.inputs[0].dtype);
+  const int64_t data = s.groups * s.in_channels * volume(s.in), result = s.groups * s.out_channels * volume(s.out);
+  const int64_t filters = s.groups * s.out_channels * g.depth(s.in_channels);
+  const int64_t turned = s.groups * s.in_channels * g.depth(s.out_channels);
+  if (std::min({s.batch, data, result, filters, turned}) == 0) return "no elements";
+  const int64_t most = std::max({data, result, filters, turned});
+  if (most > kMostElements) {
+    return text("expected at most ", kMostElements, " elements in a sample and in the filters, found ", most);
+  }
+  // What is narrow in one group alone is computed with what is not.
+  const bool to_data = kIsDeconvolution<A> != kBackward && is_wanted(spec, kBackward, 0);
+  const bool to_result = (kIsDeconvolution<A> == kBackward && is_wanted(spec, kBackward, 0)) ||
+                         (kBackward && is_wanted(spec, kBackward, 1));
+  const auto rows = std::minmax({to_data ? s.in_channels : s.out_channels, to_result ? s.out_channels : s.in_channels});
+  const int64_t wide = s.groups > 1 ? rows.first : rows.second;
+  if (wide < kNarrow) return text("expected at least ", kNarrow, " channels in a group, found ", wide);
+  const int64_t bytes = g.dtype == Dtype::kFloat64 ? BySums<double>::sample_bytes(g) : BySums<float>::sample_bytes(g);
+  if (to_data && g.has_strides() && bytes > kMostSampleBytes) {
+    return text("expected at most ", kMostSampleBytes, " bytes of columns for a sample, found ", bytes);
+  }
+  return "";
+}
+
+#define COHORT_COLUMNS(op, kernel, attrs, backward) \
+  COHORT_KERNEL_BY(cuda, op, make<kernel, attrs>)   \
+      .named("columns")                             \
+      .one_dtype(kFloatTypes)                       \
+      .when(refuses<attrs, backward>)               \
+      .preference(1)
+
+COHORT_COLUMNS(Convolution, ForwardColumns, ConvolutionAttrs, false);
+COHORT_COLUMNS(_backward_Convolution, BackwardColumns, ConvolutionAttrs, true);
+COHORT_COLUMNS(Deconvolution, ForwardColumns, DeconvolutionAttrs, false);
+COHORT_COLUMNS(_backward_Deconvolution, BackwardColumns, DeconvolutionAttrs, true);
+
+}  // namespace
+}  // namespace cohort
