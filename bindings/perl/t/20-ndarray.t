@@ -230,4 +230,22 @@ test 'random numbers depend on their seed alone' => sub {
     cmp_ok(abs mx->nd->zeros([10000])->normal(5, 2, 3)->mean->asscalar - 5, '<', 0.1);
 };
 
+test 'one array goes to a file of NumPy\'s and back' => sub {
+    my $path = tempdir(CLEANUP => 1) . '/x.npy';
+    nd([[1, 2], [3, 4]], dtype => 'int32')->save_npy($path);
+    my $found = mx->nd->load($path);
+    is_deeply($found->[0]->asarray, [[1, 2], [3, 4]]);
+    is($found->[0]->dtype, 'int32');
+};
+
+test 'the registry says what an attribute takes, where a gradient flows, and what narrow types do' => sub {
+    my $info = AI::Cohort::Operator::info('Dropout');
+    my ($p) = grep { $_->{name} eq 'p' } @{$info->{attrs}};
+    is_deeply([@$p{qw(low high)}], [0, 1]);
+    is($info->{precision}, 'follows');
+    $info = AI::Cohort::Operator::info('Embedding');
+    is_deeply([map { $_->{has_gradient} } @{$info->{inputs}}], [0, 1]);
+    is(AI::Cohort::Operator::info('FullyConnected')->{precision}, 'narrow');
+};
+
 finish();
