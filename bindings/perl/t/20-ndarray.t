@@ -157,6 +157,9 @@ test 'operators are methods and functions, made from the registry' => sub {
 test 'ranges of several axes are copies that can be assigned to' => sub {
     my $array = mx->nd->arange(24)->reshape([2, 3, 4]);
     is_deeply($array->slice(1, [0, 1], 'X')->asarray, [[[12 .. 15], [16 .. 19]]]);
+    my $part = $array->copy->slice(1, 0, [0, 1]);
+    $part += 10;
+    is_deeply($part->{parent}->slice(1, 0, [0, 3])->aslist, [22, 23, 14, 15], 'what is added to a part is added there');
     is_deeply($array->slice(-1, -1, [1, -1])->asarray, [[[21, 22, 23]]]);
     is($array->slice(1, 2, 3)->asscalar, 23);
     $array->slice(0, [0, 1], 'X') .= 0;

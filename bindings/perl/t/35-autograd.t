@@ -79,6 +79,8 @@ test 'slices, copies, casts and concatenations are recorded' => sub {
         'what is written into an array' => [sub { my $into = mx->nd->zeros([3, 2]); $into .= $x * 2; $into * 3 }, [(6) x 6]],
         'what is written into rows' => [sub { my $into = mx->nd->ones([4, 2]); $into->slice([1, 3]) .= $x; $into * 3 }, [(3) x 6]],
         'what is written into a row' => [sub { my $into = mx->nd->ones([4, 2]); $into->at(1) .= $x->at(0); $into * 3 }, [3, 3, 0, 0, 0, 0]],
+        'what is added to rows' => [sub { my $into = $x * 2; my $rows = $into->slice([1, 2]); $rows += $x->slice([0, 1]); $into }, [3, 3, 3, 3, 2, 2]],
+        'what is added to rows of a constant' => [sub { my $into = mx->nd->ones([3, 2]); my $row = $into->at(1); $row += $x->at(0); $into * 2 }, [2, 2, 0, 0, 0, 0]],
         'a concatenation' => [sub { mx->nd->concatenate([$x, $x * 2]) * 2 }, [(6) x 6]],
         'a sum in place' => [sub { my $sum = $x * 2; $sum += $x; $sum }, [(3) x 6]],
         'a permutation' => [sub { $x->moveaxis(0, 1) * nd([[1, 2, 3], [4, 5, 6]]) }, [1, 4, 2, 5, 3, 6]],
@@ -90,8 +92,8 @@ test 'slices, copies, casts and concatenations are recorded' => sub {
         near($x->grad, $expected, $what);
     }
     my $constant = mx->nd->zeros([3]);
-    autograd->record(sub { $constant->slice([0, 1]) .= 5; $constant->at(2) .= 1 });
-    near($constant, [5, 5, 1], 'what is written into a part of a constant stays there');
+    autograd->record(sub { $constant->slice([0, 1]) .= 5; $constant->at(2) .= 1; my $row = $constant->slice(0); $row += 1 });
+    near($constant, [6, 5, 1], 'what is written into a part of a constant stays there');
 };
 
 test 'what is detached is a constant' => sub {

@@ -52,9 +52,19 @@ sub _applied {
     else { cohort_operator_invoke(@given, \$handle) }
     my $list = AI::Cohort::Arrays->adopt($handle);
     my $made = @$outputs ? $outputs : $list->list;
-    if ($by) { $_->{tape} = $by for @$made }
+    _note($by, $inputs, $made) if $by;
     return $made;
 }
+
+# What was made of something known is known.
+sub _note {
+    my ($by, $inputs, $outputs) = @_;
+    return unless grep { $_->{tape} } @$inputs;
+    $_->{tape} = $by for @$outputs;
+}
+
+# Whether gradients may flow through an array now.
+sub _knows { $_[0]{tape} && _active() }
 
 # A copy into another array, if something is recorded: the operator, or between devices a function.
 sub _copied {
@@ -260,7 +270,7 @@ sub function {
         forget_callback($id);
         die $error;
     };
-    $_->{tape} = $on for @$outputs;
+    _note($on, $inputs, $outputs);
     return;
 }
 
@@ -302,8 +312,8 @@ While the function that C<record> is given runs, operators that are applied to a
 has a gradient attached (C<attach_grad>, C<mark_variables>), or what was made of one. C<backward> computes the gradients back along
 them, and lets go of what it went through.
 
-Slices, copies, casts and concatenations are recorded like operators; C<< $x->slice([0, 1]) >> is a copy then, of which C<.=> writes
-back. A view that was made outside is refused as an input, if the array is one that is known: take it inside.
+Slices, copies, casts and concatenations are recorded like operators; C<< $x->slice([0, 1]) >> is a copy then, which C<.=>, C<+=> and the
+like write back. A view that was made outside is refused as an input, if the array is one that is known: take it inside.
 
 A mark lasts as long as the array object that it was given with; objects of the same memory, such as C<reshape> makes, are the same
 array. What was recorded must not be overwritten before the gradient was computed from it: that is an error of class C<state> where the

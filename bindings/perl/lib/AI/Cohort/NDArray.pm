@@ -317,6 +317,12 @@ sub set {
     return $self;
 }
 
+# What += and the like do.
+sub _replace {
+    my ($self, $what, $value) = @_;
+    AI::Cohort::Operator::_arithmetic($what, $self, $value, 0, out => $self);
+}
+
 sub uniform {
     my ($self, $low, $high, $seed) = @_;
     cohort_ndarray_fill_uniform($self->{handle}, $low, $high, $seed);
@@ -384,29 +390,24 @@ sub slice : lvalue {
     else {
         my ($first, $last) = ref $ranges[0] ? @{list_of($ranges[0], 'slice')} : ($ranges[0]) x 2;
         my ($begin, $end) = ($self->_row_index($first), $self->_row_index($last // $first) + 1);
-        if (AI::Cohort::AutoGrad::_active()) { $view = $self->_recorded_rows($begin, $end - 1) }
-        else {
-            cohort_ndarray_slice($self->{handle}, $begin, $end, \my $handle);
-            $view = AI::Cohort::NDArray->adopt($handle);
-        }
+        cohort_ndarray_slice($self->{handle}, $begin, $end, \my $handle);
+        $view = $self->_rows($handle, $begin, $end);
     }
     $view;
 }
 
 sub at : lvalue {
     my ($self, $index) = @_;
-    my $view;
-    if (AI::Cohort::AutoGrad::_active()) { $view = $self->_recorded_rows(($self->_row_index($index)) x 2)->_without_first_axis }
-    else {
-        cohort_ndarray_at($self->{handle}, $self->_row_index($index), \my $handle);
-        $view = AI::Cohort::NDArray->adopt($handle);
-    }
-    $view;
+    my $row = $self->_row_index($index);
+    cohort_ndarray_at($self->{handle}, $row, \my $handle);
+    my $view = $self->_rows($handle, $row, $row + 1);
 }
 
-sub _recorded_rows {
-    my ($self, @range) = @_;
-    return AI::Cohort::NDArray::Slice->of($self, \@range, ('X') x ($self->ndim - 1));
+# A view of rows, or while operators are recorded what knows where it is from.
+sub _rows {
+    my ($self, $handle, $begin, $end) = @_;
+    my $view = AI::Cohort::NDArray->adopt($handle);
+    return AI::Cohort::AutoGrad::_active() ? AI::Cohort::NDArray::Slice->of_rows($self, $view, $begin, $end) : $view;
 }
 
 # As the operator of that name, and a view where the axis is the first.
@@ -421,7 +422,7 @@ sub slice_axis {
     }
     my ($axis, $begin, $end) = ($given{axis} // 0, $given{begin} // 0, $given{end});
     return AI::Cohort::Operator::invoke('slice_axis', $self, %given, axis => $axis, begin => $begin, end => $end // 'None')
-        if $given{out} || $begin < 0 || defined $end && $end < 0 || AI::Cohort::AutoGrad::_active();
+        if $given{out} || $begin < 0 || defined $end && $end < 0 || AI::Cohort::AutoGrad::_knows($self);
     cohort_ndarray_slice_axis($self->{handle}, $axis, $begin, $end // ~0 >> 1, \my $handle);
     return AI::Cohort::NDArray->adopt($handle);
 }
@@ -578,20 +579,27 @@ sub of {
     return $class->adopt(delete $copy->{handle}, tape => $copy->{tape}, parent => $parent, range => {begin => \@begin, end => \@end});
 }
 
-# The same row in another shape.
-sub _without_first_axis {
-    my ($self) = @_;
-    my $shape = $self->shape;
-    my $row = $self->reshape(@$shape > 1 ? [@$shape[1 .. $#$shape]] : [1]);
-    return (ref $self)->adopt(delete $row->{handle}, %$self, handle => undef, shape => $shape);
+# Rows, of which there is a view: a copy through which gradients flow of what they flow through, else the view.
+sub of_rows {
+    my ($class, $parent, $view, $begin, $end) = @_;
+    my %from = (parent => $parent, range => {begin => [$begin], end => [$end]}, shape => [$end - $begin, @{$parent->shape}[1 .. $parent->ndim - 1]]);
+    return $class->adopt(delete $view->{handle}, %from, is_view => 1) unless AI::Cohort::AutoGrad::_knows($parent);
+    my $copy = AI::Cohort::Operator::invoke('slice', $parent, %{$from{range}})->reshape($view->shape);
+    return $class->adopt(delete $copy->{handle}, %from, tape => $copy->{tape});
 }
 
 sub set {
     my ($self, $value) = @_;
-    $self->SUPER::set($value);
-    my $part = $self->{shape} ? $self->reshape($self->{shape}) : $self;
+    # Into a view the tape does not follow what is written.
+    my $is_recorded = Scalar::Util::blessed($value) && $value->isa('AI::Cohort::NDArray') && AI::Cohort::AutoGrad::_knows($value);
+    return $self->SUPER::set($value) if $self->{is_view} && !$is_recorded;
+    $self->SUPER::set($value) unless $self->{is_view};
+    my $part = $self->{is_view} ? $value : $self;
+    $part = $part->reshape($self->{shape}) if $self->{shape};
     AI::Cohort::Operator::invoke('_slice_assign', $self->{parent}, $part, %{$self->{range}}, out => $self->{parent});
     return $self;
 }
+
+sub _replace { my ($self, $what, $value) = @_; $self->set(AI::Cohort::Operator::_arithmetic($what, $self, $value, 0)) }
 
 1;

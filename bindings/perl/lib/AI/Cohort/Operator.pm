@@ -174,7 +174,7 @@ sub _overloads_in_place {
     my %function = ('+=' => 'plus', '-=' => 'minus', '*=' => 'mul', '/=' => 'div', '%=' => 'mod');
     return map {
         my $name = $function{$_};
-        ($_ => sub { _arithmetic($name, @_[0, 1], 0, out => $_[0]); $_[0] })
+        ($_ => sub { $_[0]->_replace($name, $_[1]); $_[0] })
     } keys %function;
 }
 
