@@ -282,6 +282,9 @@ object NDArray {
     (if (names.forall(_.isEmpty)) Vector.empty else names, arrays)
   }
 
+  /** Writes one array as a .npy file, as NumPy reads it. */
+  def saveNpy(fname: String, data: NDArray): Unit = Arrays.saveNpy(fname, data)
+
   /** Writes a .npz file, as NumPy reads it. */
   def saveNpz(fname: String, data: Map[String, NDArray]): Unit = Arrays.saveNpz(fname, Native.needed(data, "data"))
 
