@@ -233,6 +233,20 @@ test 'random numbers depend on their seed alone' => sub {
     cmp_ok(abs mx->nd->zeros([10000])->normal(5, 2, 3)->mean->asscalar - 5, '<', 0.1);
 };
 
+test 'random numbers are others each time, and the same behind the same seed' => sub {
+    my $draw = sub { map { @{$_->aslist} } mx->random->uniform(-1, 1, shape => [4]), mx->nd->ones([8])->Dropout(p => 0.5, is_train => 1) };
+    mx->random->seed(3);
+    my (@first, @then) = $draw->();
+    @then = $draw->();
+    isnt("@first", "@then");
+    mx->random->seed(3);
+    is_deeply([$draw->(), $draw->()], [@first, @then]);
+    my @own = map { mx->nd->normal(loc => 5, scale => 0.1, shape => [3], seed => 7)->aslist } 1, 2;
+    is_deeply(@own, 'a seed of the call is its own');
+    is_deeply(mx->random->normal(5, 0.1, {shape => [2]})->shape, [2]);
+    fails { mx->random->seed($_) } 'invalid_argument', qr/seed: expected a whole number/ for -1, 'x', undef, 2**31;
+};
+
 test 'one array goes to a file of NumPy\'s and back' => sub {
     my $path = tempdir(CLEANUP => 1) . '/x.npy';
     nd([[1, 2], [3, 4]], dtype => 'int32')->save_npy($path);

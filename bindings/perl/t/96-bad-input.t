@@ -56,6 +56,7 @@ my %objects = (
     'recorded array' => [sub { my $x = nd([[1, 2], [3, 4]]); $x->attach_grad; mx->autograd->record(sub { $x * 2 }) }, qw(backward attach_grad)],
     'class of gradients' => [sub { mx->autograd }, qw(record pause train_mode predict_mode mark_variables backward grad grad_and_loss
         get_symbol function compute_gradient)],
+    'class of random numbers' => [sub { mx->random }, qw(seed uniform normal)],
     'class of custom operators' => [sub {'OddProp'}, qw(register unregister)],
     'class of arrays' => [sub { mx->nd }, qw(array zeros full wrap from_bytes concatenate load save FullyConnected)],
     metric => [sub { mx->metric->create('acc') }, qw(update update_dict add get_metric set_names)],

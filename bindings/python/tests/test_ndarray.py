@@ -222,6 +222,24 @@ class Arrays(Case):
         first, again = (nd.random_uniform(-1, 1, (3, 2), seed=5).asnumpy() for _ in range(2))
         np.testing.assert_array_equal(first, again)
 
+    def test_random_numbers_are_others_each_time_and_the_same_behind_the_same_seed(self):
+        def draw():
+            dropped = nd.Dropout(nd.ones((16,)), p=0.5, is_train=True)
+            return np.concatenate([cohort.random.uniform(-1, 1, (4,)).asnumpy(), dropped.asnumpy()])
+
+        cohort.random.seed(3)
+        first, then = draw(), draw()
+        self.assertTrue((first[:4] != then[:4]).any() and (first[4:] != then[4:]).any())
+        cohort.random.seed(3)
+        np.testing.assert_array_equal(draw(), first)
+        np.testing.assert_array_equal(draw(), then)
+        own = [nd.random_normal(loc=5, scale=0.1, shape=(3,), seed=7).asnumpy() for _ in range(2)]
+        np.testing.assert_array_equal(*own)
+        self.assertEqual(cohort.random.normal(5, 0.1, (2, 3)).shape, (2, 3))
+        for wrong in (-1, 2**31, "x", None):
+            with self.raises(cohort.InvalidArgumentError, "seed_state"):
+                cohort.random.seed(wrong)
+
     def test_a_closed_array_says_so_whatever_is_asked(self):
         with nd.array([1]) as made:
             pass

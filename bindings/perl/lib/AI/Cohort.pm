@@ -23,6 +23,7 @@ use AI::Cohort::NDArray;
 use AI::Cohort::Operator;
 use AI::Cohort::Optimizer;
 use AI::Cohort::Predictor;
+use AI::Cohort::Random;
 use AI::Cohort::Symbol;
 use AI::Cohort::Trace;
 
@@ -41,7 +42,7 @@ my %classes = (
     context => 'Context', ctx => 'Context', nd => 'NDArray', ndarray => 'NDArray', sym => 'Symbol', symbol => 'Symbol',
     metric => 'Metric', opt => 'Optimizer', optimizer => 'Optimizer', init => 'Initializer', initializer => 'Initializer',
     mon => 'Monitor', monitor => 'Monitor', model => 'Model', logging => 'Logging', executor => 'Executor',
-    autograd => 'AutoGrad', group => 'Executor::Group', manager => 'Executor::Manager',
+    autograd => 'AutoGrad', random => 'Random', rnd => 'Random', group => 'Executor::Group', manager => 'Executor::Manager',
 );
 for my $word (keys %classes) {
     no strict 'refs';
@@ -141,6 +142,7 @@ executor group and what goes with it, and call F<libcohort.so> through L<FFI::Pl
     AI::Cohort::Trace              what takes how long
     AI::Cohort::AutoGrad           gradients of what is computed with arrays
     AI::Cohort::CustomOp, AI::Cohort::CustomOpProp   operators of the program's own
+    AI::Cohort::Random             random numbers
     AI::Cohort::Monitor            statistics of arrays while a network runs
     AI::Cohort::Logging            where messages go
     AI::Cohort::Operator           the registry of operators
@@ -211,6 +213,10 @@ The class L<AI::Cohort::Model>.
 =head2 logging
 
 The class L<AI::Cohort::Logging>.
+
+=head2 random, rnd
+
+The class L<AI::Cohort::Random>.
 
 =head2 autograd
 

@@ -6,7 +6,7 @@
 array([1., 2., 3.], dtype=float32)
 """
 
-from . import _abi, autograd, executor_group, executor_manager, initializer, metric, model, operator, optimizer
+from . import _abi, autograd, executor_group, executor_manager, initializer, metric, model, operator, optimizer, random
 from . import ndarray as nd
 from . import symbol as sym
 from ._library import has_feature, live_handles, version, wait_all
@@ -90,6 +90,7 @@ __all__ = [
     "num_gpus",
     "operator",
     "optimizer",
+    "random",
     "save_checkpoint",
     "score",
     "sym",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 from ctypes import byref, c_char_p, c_double, c_int32, c_size_t
 from functools import lru_cache
+from itertools import count
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ._library import Handle, from_text, lib, list_of_names, out_int, out_text, to_list, to_text
@@ -19,6 +20,14 @@ create: Any = None
 
 
 _PRECISIONS = ("own", "narrow", "follows")
+
+
+_draws = count()  # what operators without a seed draw, each call the next: see random.py
+
+
+def begin_draws(first: int) -> None:
+    global _draws
+    _draws = count(first)
 
 
 class Attribute(NamedTuple):
@@ -48,6 +57,10 @@ class Operator(NamedTuple):
     count_attribute: str  # of an operator that takes any number of inputs
     outputs: Tuple[str, ...]
     precision: str  # where a network computes in a narrower type: "narrow", "follows" what comes so, or its "own"
+
+
+def next_draw() -> int:
+    return next(_draws)
 
 
 @lru_cache(maxsize=None)
@@ -155,7 +168,7 @@ def with_none(op: Operator, attrs: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def apply(name: str, inputs: Sequence[Any], attrs: Mapping[str, Any], outputs: Optional[Sequence[Any]] = None) -> Any:
-    made = invoke(name, inputs, attrs, outputs, None, 0, None)
+    made = invoke(name, inputs, attrs, outputs, None, None, None)
     return made[0] if len(made) == 1 else made
 
 
@@ -175,7 +188,12 @@ def function_of_arrays(name: str) -> Callable[..., Any]:
     op = _attribute_operator(name)
 
     def function(
-        *data: Any, out: Any = None, ctx: Any = None, seed: int = 0, is_train: Optional[bool] = None, **attrs: Any
+        *data: Any,
+        out: Any = None,
+        ctx: Any = None,
+        seed: Optional[int] = None,
+        is_train: Optional[bool] = None,
+        **attrs: Any,
     ) -> Any:
         attrs.pop("name", None) if "name" not in {item.name for item in op.attributes} else None
         given = data[0] if len(data) == 1 and isinstance(data[0], (list, tuple)) and op.count_attribute else data
@@ -196,7 +214,7 @@ def function_of_arrays(name: str) -> Callable[..., Any]:
     keyword = inspect.Parameter.KEYWORD_ONLY
     first = [inspect.Parameter("data", inspect.Parameter.VAR_POSITIONAL)]
     first += [inspect.Parameter(key, keyword, default=None) for key in ("out", "ctx")]
-    first += [inspect.Parameter("seed", keyword, default=0), inspect.Parameter("is_train", keyword, default=None)]
+    first += [inspect.Parameter("seed", keyword, default=None), inspect.Parameter("is_train", keyword, default=None)]
     return _named(function, op, "arrays", first)
 
 

@@ -744,14 +744,14 @@ def _invoke(
     attrs: Mapping[str, Any],
     out: Optional[Sequence[NDArray]],
     ctx: Optional[ContextLike],
-    seed: int,
+    seed: Optional[int],
     is_train: Optional[bool],
 ) -> List[NDArray]:
     options = options_of(_abi.cohort_invoke_options, lib.cohort_invoke_options_init)
     where = None if ctx is None else pointer_to(ctx)
     if where is not None:
         options.context = ctypes.cast(where, type(options.context))
-    options.seed = to_int(seed, "seed", 0, 2**64 - 1)
+    options.seed = _operators.next_draw() if seed is None else to_int(seed, "seed", 0, 2**64 - 1)
     training = _tape.state.training if is_train is None else bool(is_train)
     keys, values, num = attributes(attrs, op)
     outputs = list(out or [])

@@ -325,12 +325,14 @@ sub _replace {
 
 sub uniform {
     my ($self, $low, $high, $seed) = @_;
+    return AI::Cohort::Random::uniform(@_) unless ref $self;
     cohort_ndarray_fill_uniform($self->{handle}, $low, $high, $seed);
     return $self;
 }
 
 sub normal {
     my ($self, $mean, $deviation, $seed) = @_;
+    return AI::Cohort::Random::normal(@_) unless ref $self;
     cohort_ndarray_fill_normal($self->{handle}, $mean, $deviation, $seed);
     return $self;
 }

@@ -97,6 +97,8 @@ sub _with_names {
     return ([@pairs{@names}], \@names);
 }
 
+our $draws = 0;    # what an operator without a seed draws: see AI::Cohort::Random
+
 # Applied to arrays, at once: settings of the operator, and out, ctx, seed, is_train.
 sub invoke {
     my ($op, @arguments) = @_;
@@ -110,7 +112,7 @@ sub invoke {
         my %known = map { $_ => 1 } @all;
         for (@$names) { AI::Cohort::Error->throw(name => "$op: there is no input '$_'", $_) unless $known{$_} }
     }
-    my %options = (context => AI::Cohort::Context->_pointer_to(delete $settings->{ctx}), seed => delete $settings->{seed});
+    my %options = (context => AI::Cohort::Context->_pointer_to(delete $settings->{ctx}), seed => delete $settings->{seed} // $draws++);
     my $is_train = delete $settings->{is_train} // $AI::Cohort::AutoGrad::training;
     my $made = AI::Cohort::AutoGrad::_applied($op, $settings, handles_of($inputs, $op), handles_of(\@outputs, 'out'), $is_train, %options);
     return @$made == 1 ? $made->[0] : $made;
