@@ -170,6 +170,14 @@ test 'ranges of several axes are copies that can be assigned to' => sub {
     fails { $array->slice(0, 0, 'Y') } 'invalid_argument', qr/Y/;
 };
 
+test 'an array is a list of its rows' => sub {
+    my $array = nd([[1, 2], [3, 4]]);
+    my ($first, $second) = @$array;
+    is_deeply([$first->aslist, $second->aslist], [[1, 2], [3, 4]]);
+    $_ += 1 for @$array;
+    is_deeply($array->asarray, [[2, 3], [4, 5]]);
+};
+
 test 'shapes are changed in all the ways of the operator' => sub {
     my $array = mx->nd->arange(stop => 30)->reshape([2, 3, 5]);
     my %shapes = ('-2' => [2, 3, 5], '-3 -1' => [6, 5], '0 -1' => [2, 15], '-1 0' => [10, 3], '-4 1 -1 -2' => [1, 2, 3, 5]);

@@ -91,6 +91,8 @@ test 'slices, copies, casts and concatenations are recorded' => sub {
         autograd->record($sub)->backward;
         near($x->grad, $expected, $what);
     }
+    autograd->record(sub { my @rows = @$x; autograd->backward([@rows[0, 2]], [nd([7, 8]), undef]) });
+    near($x->grad, [7, 8, 0, 0, 1, 1], 'rows as heads');
     my $constant = mx->nd->zeros([3]);
     autograd->record(sub { $constant->slice([0, 1]) .= 5; $constant->at(2) .= 1; my $row = $constant->slice(0); $row += 1 });
     near($constant, [6, 5, 1], 'what is written into a part of a constant stays there');

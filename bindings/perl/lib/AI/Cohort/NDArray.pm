@@ -20,6 +20,7 @@ use overload
     AI::Cohort::Operator::_overloads_in_place(),
     '.=' => sub { $_[0]->set($_[1]) },
     '=' => sub { $_[0] },
+    '@{}' => sub { my ($self) = @_; [map { $self->at($_) } 0 .. $self->len - 1] },
     # Objects are the same when they are one array; == compares elements.
     'eq' => sub { ref $_[1] && Scalar::Util::refaddr($_[0]) == Scalar::Util::refaddr($_[1]) },
     'ne' => sub { !ref $_[1] || Scalar::Util::refaddr($_[0]) != Scalar::Util::refaddr($_[1]) },
