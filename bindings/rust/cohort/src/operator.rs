@@ -3,6 +3,7 @@
 use crate::arrays::Arrays;
 use crate::error::{c_text, check, text, Result, Texts};
 use crate::ndarray::{names, pointers, Context, NDArray};
+use crate::tape::Tape;
 use cohort_sys as sys;
 use std::ptr::{null, null_mut};
 
@@ -179,6 +180,16 @@ impl<'a> Invoke<'a> {
 
     /// Applies it; the outputs.
     pub fn run(self) -> Result<Vec<NDArray>> {
+        self.apply(null_mut())
+    }
+
+    /// Applies it and records it, in the mode of the tape.
+    pub fn record(self, tape: &mut Tape) -> Result<Vec<NDArray>> {
+        self.apply(tape.raw())
+    }
+
+    /// By a tape, or by none.
+    fn apply(self, tape: *mut sys::cohort_tape) -> Result<Vec<NDArray>> {
         let name = c_text(&self.op, "operator")?;
         let (keys, values) = (Texts::new(&self.keys, &self.op)?, Texts::new(&self.values, &self.op)?);
         let (inputs, outputs) = (pointers(&self.inputs), pointers(&self.outputs));
@@ -189,19 +200,15 @@ impl<'a> Invoke<'a> {
             seed: self.seed,
             is_train: self.is_train.into(),
         };
+        let (name, keys, values, num) = (name.as_ptr(), keys.as_ptr(), values.as_ptr(), keys.len());
+        let (from, num_in, num_out) = (inputs.as_ptr(), inputs.len(), outputs.len());
+        let to = if outputs.is_empty() { null() } else { outputs.as_ptr() };
         let made = Arrays::out(|out| unsafe {
-            sys::cohort_operator_invoke(
-                name.as_ptr(),
-                keys.as_ptr(),
-                values.as_ptr(),
-                keys.len(),
-                inputs.as_ptr(),
-                inputs.len(),
-                if outputs.is_empty() { null() } else { outputs.as_ptr() },
-                outputs.len(),
-                &options,
-                out,
-            )
+            if tape.is_null() {
+                sys::cohort_operator_invoke(name, keys, values, num, from, num_in, to, num_out, &options, out)
+            } else {
+                sys::cohort_tape_invoke(tape, name, keys, values, num, from, num_in, to, num_out, &options, out)
+            }
         })?;
         Ok(made.list()?.into_iter().flatten().collect())
     }
