@@ -5,6 +5,7 @@ package cohort_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
@@ -236,6 +237,18 @@ func TestTapesRecordAndGoBack(t *testing.T) {
 	if num := ok(tape.NumRecorded()); num != 1 {
 		t.Error(num)
 	}
+	many := floats(make([]float32, 64))
+	done(many.Fill(1))
+	drop := func(seed uint64) []float32 {
+		into := floats(make([]float32, 64))
+		ok(tape.InvokeWith("Dropout", nil, []*cohort.NDArray{many}, cohort.WithSeed(seed), cohort.Into(into)))
+		return ok(into.Float32s())
+	}
+	if reflect.DeepEqual(drop(1), drop(2)) || !reflect.DeepEqual(drop(1), drop(1)) {
+		t.Error("a seed is that of the call")
+	}
+	_, err := tape.InvokeWith("square", nil, []*cohort.NDArray{x}, cohort.Training())
+	refused(t, err, cohort.ErrInvalidArgument, "Training")
 	done(tape.Backward(y, cohort.Backwards{HeadGrads: []*cohort.NDArray{floats([]float32{1, 10})}, RetainGraph: true}))
 	near(t, gradient, 2, 40)
 	first := ok(tape.Grad(y, []*cohort.NDArray{x}, cohort.Backwards{CreateGraph: true}))

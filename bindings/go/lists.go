@@ -259,6 +259,17 @@ func SaveBytes(arrays Params) ([]byte, error) {
 	return found[:int(size)], err
 }
 
+// SaveNPY writes one array as a .npy file, as NumPy reads it.
+func SaveNPY(path string, array *NDArray) error {
+	var s scratch
+	defer s.end()
+	to, list := s.text(path, "path"), s.arrays(Params{"array": array}, "array")
+	if s.err != nil {
+		return s.err
+	}
+	return call(func() *C.cohort_error { return C.cohort_arrays_save_npy(list, to) })
+}
+
 // SaveNPZ writes a .npz file, as NumPy reads it.
 func SaveNPZ(path string, arrays Params) error {
 	var s scratch

@@ -324,23 +324,37 @@ func InvokeWith(op string, attrs Attrs, inputs []*NDArray, options ...Option) ([
 	}
 	var s scratch
 	defer s.end()
-	name := s.text(op, "operator")
-	keys, values, num := s.attrs(attrs, op)
-	list, numInputs := s.listNDArray(inputs, false, "inputs")
-	var outputs **C.cohort_ndarray
-	if len(chosen.into) > 0 {
-		outputs, _ = s.listNDArray(chosen.into, false, "outputs")
-	}
-	made := (*C.cohort_invoke_options)(s.bytes(C.sizeof_cohort_invoke_options))
-	C.cohort_invoke_options_init(made, C.sizeof_cohort_invoke_options)
-	made.seed, made.is_train = C.uint64_t(chosen.seed), truth(chosen.training)
-	if chosen.context != nil {
-		made.context = s.contexts([]Context{*chosen.context})
-	}
+	what := s.application(op, attrs, inputs, chosen)
 	if s.err != nil {
 		return nil, s.err
 	}
 	return onlyArrays(takeArrays(func(out **C.cohort_arrays) *C.cohort_error {
-		return C.cohort_operator_invoke(name, keys, values, num, list, numInputs, outputs, C.size_t(len(chosen.into)), made, out)
+		return C.cohort_operator_invoke(what.op, what.keys, what.values, what.num, what.inputs, what.numInputs, what.outputs, what.numOutputs,
+			what.options, out)
 	}))
+}
+
+// An application is what a call that applies an operator is given.
+type application struct {
+	op                         *C.char
+	keys, values               **C.char
+	inputs, outputs            **C.cohort_ndarray
+	num, numInputs, numOutputs C.size_t
+	options                    *C.cohort_invoke_options
+}
+
+func (s *scratch) application(op string, attrs Attrs, inputs []*NDArray, chosen *settings) (what application) {
+	what.op = s.text(op, "operator")
+	what.keys, what.values, what.num = s.attrs(attrs, op)
+	what.inputs, what.numInputs = s.listNDArray(inputs, false, "inputs")
+	if len(chosen.into) > 0 {
+		what.outputs, what.numOutputs = s.listNDArray(chosen.into, false, "outputs")
+	}
+	what.options = (*C.cohort_invoke_options)(s.bytes(C.sizeof_cohort_invoke_options))
+	C.cohort_invoke_options_init(what.options, C.sizeof_cohort_invoke_options)
+	what.options.seed, what.options.is_train = C.uint64_t(chosen.seed), truth(chosen.training)
+	if chosen.context != nil {
+		what.options.context = s.contexts([]Context{*chosen.context})
+	}
+	return what
 }

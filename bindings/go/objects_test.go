@@ -475,6 +475,8 @@ func TestFilesAreReadAndWritten(t *testing.T) {
 	refused(t, err, cohort.ErrFormat, "")
 	done(cohort.SaveNPZ(filepath.Join(here, "a.npz"), cohort.Params{"a": floats([]float32{4})}))
 	near(t, ok(cohort.LoadParams(filepath.Join(here, "a.npz")))["a"], 4)
+	done(cohort.SaveNPY(filepath.Join(here, "a.npy"), floats([]float32{5})))
+	near(t, ok(cohort.Load(filepath.Join(here, "a.npy")))[0].Array, 5)
 	double := ok(cohort.Node("exp", cohort.Inputs(ok(cohort.Variable("x"))), cohort.Named("e")))
 	both := ok(double.Compose(map[string]*cohort.Symbol{"x": symbol}))
 	if names := ok(ok(both.OutputAt(0)).Outputs()); names[0] != "e_output" || len(ok(both.Arguments())) != 4 {
@@ -499,5 +501,17 @@ func TestOperatorsSayWhatTheyAre(t *testing.T) {
 	}
 	if inputs := ok(cohort.Operator("FullyConnected")).Inputs; len(inputs) != 3 {
 		t.Error(inputs)
+	}
+	dropout, embedding := ok(cohort.Operator("Dropout")), ok(cohort.Operator("Embedding"))
+	for _, attr := range dropout.Attrs {
+		if attr.Name == "p" && (attr.Low != 0 || attr.High != 1) {
+			t.Error(attr)
+		}
+	}
+	if dropout.Precision != cohort.PrecisionFollows || dropout.Outputs[0] != "output" {
+		t.Error(dropout)
+	}
+	if flows := embedding.Gradients; len(flows) != 2 || flows[0] || !flows[1] {
+		t.Error(flows)
 	}
 }

@@ -20,14 +20,18 @@ func Operators() ([]string, error) {
 type OperatorAttr struct {
 	Name, Type, Default, Doc string
 	HasDefault               bool
+	Low, High                float64 // of numbers; infinite where there is no bound
 }
 
 // An OperatorInfo is what an operator is.
 type OperatorInfo struct {
 	Name, Doc string
 	Attrs     []OperatorAttr
-	Inputs    []string // auxiliary states among them
-	CountAttr string   // the attribute that says how many inputs there are, of operators with any number
+	Inputs    []string  // auxiliary states among them
+	Gradients []bool    // whether one flows to each input
+	Outputs   []string  // with all attributes at their defaults
+	CountAttr string    // the attribute that says how many inputs there are, of operators with any number
+	Precision Precision // what it does where a network computes in a narrower type
 }
 
 // Operator says what one is.
@@ -39,23 +43,44 @@ func Operator(op string) (*OperatorInfo, error) {
 		return nil, c.err
 	}
 	var name, doc, count *C.char
-	var numAttrs, numInputs C.size_t
+	var numAttrs, numInputs, numOutputs C.size_t
+	var precision C.cohort_precision
 	if err := call(func() *C.cohort_error {
-		return C.cohort_operator_info(from, &name, &doc, &numAttrs, &numInputs, nil, &count)
+		return C.cohort_operator_info(from, &name, &doc, &numAttrs, &numInputs, &numOutputs, &count)
 	}); err != nil {
 		return nil, err
 	}
-	found := &OperatorInfo{Name: goText(name), Doc: goText(doc), CountAttr: goText(count)}
+	if err := call(func() *C.cohort_error { return C.cohort_operator_precision(from, &precision) }); err != nil {
+		return nil, err
+	}
+	found := &OperatorInfo{Name: goText(name), Doc: goText(doc), CountAttr: goText(count), Precision: Precision(precision)}
 	for i := C.size_t(0); i < numAttrs; i++ {
 		var name, kind, value, doc *C.char
 		if err := call(func() *C.cohort_error { return C.cohort_operator_attr(from, i, &name, &kind, &value, &doc) }); err != nil {
 			return nil, err
 		}
-		found.Attrs = append(found.Attrs, OperatorAttr{goText(name), goText(kind), goText(value), goText(doc), value != nil})
+		var low, high C.double
+		if err := call(func() *C.cohort_error { return C.cohort_operator_attr_range(from, i, &low, &high) }); err != nil {
+			return nil, err
+		}
+		attr := OperatorAttr{goText(name), goText(kind), goText(value), goText(doc), value != nil, float64(low), float64(high)}
+		found.Attrs = append(found.Attrs, attr)
 	}
-	inputs, err := names(int(numInputs), func(i C.size_t, out **C.char) *C.cohort_error {
+	for i := C.size_t(0); i < numInputs; i++ {
+		var flows C.cohort_bool
+		if err := call(func() *C.cohort_error { return C.cohort_operator_input_gradient(from, i, &flows) }); err != nil {
+			return nil, err
+		}
+		found.Gradients = append(found.Gradients, flows != 0)
+	}
+	var err error
+	if found.Inputs, err = names(int(numInputs), func(i C.size_t, out **C.char) *C.cohort_error {
 		return C.cohort_operator_input(from, i, out, nil, nil)
+	}); err != nil {
+		return nil, err
+	}
+	found.Outputs, err = names(int(numOutputs), func(i C.size_t, out **C.char) *C.cohort_error {
+		return C.cohort_operator_output(from, i, out)
 	})
-	found.Inputs = inputs
 	return found, err
 }

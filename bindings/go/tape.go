@@ -64,17 +64,25 @@ func (t *Tape) Mark(array, gradient *NDArray, req GradReq) error {
 
 // Invoke applies an operator to arrays and records it.
 func (t *Tape) Invoke(op string, attrs Attrs, inputs ...*NDArray) ([]*NDArray, error) {
-	var c scratch
-	defer c.end()
-	name := c.text(op, "operator")
-	keys, values, num := c.attrs(attrs, op)
-	list, numInputs := c.listNDArray(inputs, false, "inputs")
-	if c.err != nil {
-		return nil, c.err
+	return t.InvokeWith(op, attrs, inputs)
+}
+
+// InvokeWith does so with settings: WithSeed (of random operators, Dropout among them: the same seed gives the same numbers), OnContext, Into.
+func (t *Tape) InvokeWith(op string, attrs Attrs, inputs []*NDArray, options ...Option) ([]*NDArray, error) {
+	chosen, err := settingsOf("InvokeWith", options, "WithSeed", "OnContext", "Into")
+	if err != nil {
+		return nil, err
+	}
+	var s scratch
+	defer s.end()
+	what := s.application(op, attrs, inputs, chosen)
+	if s.err != nil {
+		return nil, s.err
 	}
 	var made *C.cohort_arrays
 	if err := t.on(func(raw *C.cohort_tape) *C.cohort_error {
-		return C.cohort_tape_invoke(raw, name, keys, values, num, list, numInputs, nil, 0, nil, &made)
+		return C.cohort_tape_invoke(raw, what.op, what.keys, what.values, what.num, what.inputs, what.numInputs, what.outputs, what.numOutputs,
+			what.options, &made)
 	}); err != nil {
 		return nil, err
 	}

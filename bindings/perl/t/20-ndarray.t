@@ -157,6 +157,9 @@ test 'operators are methods and functions, made from the registry' => sub {
 test 'ranges of several axes are copies that can be assigned to' => sub {
     my $array = mx->nd->arange(24)->reshape([2, 3, 4]);
     is_deeply($array->slice(1, [0, 1], 'X')->asarray, [[[12 .. 15], [16 .. 19]]]);
+    my $part = $array->copy->slice(1, 0, [0, 1]);
+    $part += 10;
+    is_deeply($part->{parent}->slice(1, 0, [0, 3])->aslist, [22, 23, 14, 15], 'what is added to a part is added there');
     is_deeply($array->slice(-1, -1, [1, -1])->asarray, [[[21, 22, 23]]]);
     is($array->slice(1, 2, 3)->asscalar, 23);
     $array->slice(0, [0, 1], 'X') .= 0;
@@ -165,6 +168,14 @@ test 'ranges of several axes are copies that can be assigned to' => sub {
     fails { $array->slice(0, 3, 0) } 'invalid_argument', qr/axis 1/;
     fails { $array->slice(0, [1, 0], 0) } 'invalid_argument', qr/no range/;
     fails { $array->slice(0, 0, 'Y') } 'invalid_argument', qr/Y/;
+};
+
+test 'an array is a list of its rows' => sub {
+    my $array = nd([[1, 2], [3, 4]]);
+    my ($first, $second) = @$array;
+    is_deeply([$first->aslist, $second->aslist], [[1, 2], [3, 4]]);
+    $_ += 1 for @$array;
+    is_deeply($array->asarray, [[2, 3], [4, 5]]);
 };
 
 test 'shapes are changed in all the ways of the operator' => sub {
@@ -228,6 +239,38 @@ test 'random numbers depend on their seed alone' => sub {
     is_deeply($one->aslist, $other->aslist);
     is_deeply([grep { $_ < -1 || $_ >= 1 } @{$one->aslist}], []);
     cmp_ok(abs mx->nd->zeros([10000])->normal(5, 2, 3)->mean->asscalar - 5, '<', 0.1);
+};
+
+test 'random numbers are others each time, and the same behind the same seed' => sub {
+    my $draw = sub { map { @{$_->aslist} } mx->random->uniform(-1, 1, shape => [4]), mx->nd->ones([8])->Dropout(p => 0.5, is_train => 1) };
+    mx->random->seed(3);
+    my (@first, @then) = $draw->();
+    @then = $draw->();
+    isnt("@first", "@then");
+    mx->random->seed(3);
+    is_deeply([$draw->(), $draw->()], [@first, @then]);
+    my @own = map { mx->nd->normal(loc => 5, scale => 0.1, shape => [3], seed => 7)->aslist } 1, 2;
+    is_deeply(@own, 'a seed of the call is its own');
+    is_deeply(mx->random->normal(5, 0.1, {shape => [2]})->shape, [2]);
+    fails { mx->random->seed($_) } 'invalid_argument', qr/seed: expected a whole number/ for -1, 'x', undef, 2**31;
+};
+
+test 'one array goes to a file of NumPy\'s and back' => sub {
+    my $path = tempdir(CLEANUP => 1) . '/x.npy';
+    nd([[1, 2], [3, 4]], dtype => 'int32')->save_npy($path);
+    my $found = mx->nd->load($path);
+    is_deeply($found->[0]->asarray, [[1, 2], [3, 4]]);
+    is($found->[0]->dtype, 'int32');
+};
+
+test 'the registry says what an attribute takes, where a gradient flows, and what narrow types do' => sub {
+    my $info = AI::Cohort::Operator::info('Dropout');
+    my ($p) = grep { $_->{name} eq 'p' } @{$info->{attrs}};
+    is_deeply([@$p{qw(low high)}], [0, 1]);
+    is($info->{precision}, 'follows');
+    $info = AI::Cohort::Operator::info('Embedding');
+    is_deeply([map { $_->{has_gradient} } @{$info->{inputs}}], [0, 1]);
+    is(AI::Cohort::Operator::info('FullyConnected')->{precision}, 'narrow');
 };
 
 finish();

@@ -19,6 +19,8 @@ my @odd = (
     sub { batch([nd([1])], undef) }, sub { [[data => [4]]] }, sub { [[data => 'four']] },
 );
 
+@OddProp::ISA = ('AI::Cohort::CustomOpProp');
+
 # Calls a method with each odd value at each place, and with none and two of them; what did not die as it should.
 sub try_method {
     my ($make, $method) = @_;
@@ -49,7 +51,13 @@ my %objects = (
         set_monitor_callback)],
     symbol => [\&mlp, qw(call slice output attr _set_attr infer_shape infer_shape_partial infer_type simple_bind bind FullyConnected)],
     'class of symbols' => [sub { mx->sym }, qw(Variable Group load_json load Activation Concat)],
-    array => [sub { nd([[1, 2], [3, 4]]) }, qw(set copyto as_in_context astype slice at slice_axis reshape read_into sum uniform normal)],
+    array => [sub { nd([[1, 2], [3, 4]]) }, qw(set copyto as_in_context astype slice at slice_axis reshape read_into sum uniform normal
+        attach_grad backward save_npy)],
+    'recorded array' => [sub { my $x = nd([[1, 2], [3, 4]]); $x->attach_grad; mx->autograd->record(sub { $x * 2 }) }, qw(backward attach_grad)],
+    'class of gradients' => [sub { mx->autograd }, qw(record pause train_mode predict_mode mark_variables backward grad grad_and_loss
+        get_symbol function compute_gradient)],
+    'class of random numbers' => [sub { mx->random }, qw(seed uniform normal)],
+    'class of custom operators' => [sub {'OddProp'}, qw(register unregister)],
     'class of arrays' => [sub { mx->nd }, qw(array zeros full wrap from_bytes concatenate load save FullyConnected)],
     metric => [sub { mx->metric->create('acc') }, qw(update update_dict add get_metric set_names)],
     'class of metrics' => [sub { mx->metric }, qw(create custom CustomMetric composite)],

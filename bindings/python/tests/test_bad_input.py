@@ -329,7 +329,12 @@ class Classes(Case):
                     except PYTHONS:
                         pass
                     except (ValueError, IndexError, AttributeError, BufferError) as error:
-                        if isinstance(error, {"__getitem__": IndexError, "from_dlpack": BufferError}.get(name, ())):
+                        if isinstance(
+                            error,
+                            {"__getitem__": IndexError, "__setitem__": IndexError, "from_dlpack": BufferError}.get(
+                                name, ()
+                            ),
+                        ):
                             continue
                         if isinstance(value, Odd) and str(error) in ("no items", "no length"):
                             continue
@@ -354,10 +359,19 @@ class Classes(Case):
     def test_of_arrays(self):
         self.try_all(lambda: nd.zeros((2, 2)), self.methods(nd.NDArray) + ["__getitem__", "__add__", "__sub__"])
 
+    def test_of_arrays_while_they_are_recorded(self):
+        def make():
+            x = nd.zeros((2, 2))
+            x.attach_grad()
+            return x * 2
+
+        with cohort.autograd.record():
+            self.try_all(make, self.methods(nd.NDArray) + ["__getitem__", "__setitem__", "__iadd__"])
+
     def test_of_functions_that_make_arrays(self):
         self.try_all(
             lambda: nd,
-            "array zeros ones full empty wrap concatenate from_dlpack save load load_frombuffer "
+            "array zeros ones full empty wrap concatenate from_dlpack save save_npy save_npz save_tobuffer load load_frombuffer "
             "random_uniform FullyConnected exp Concat dot".split(),
         )
 
@@ -433,6 +447,8 @@ class Classes(Case):
                 "Predictor".split(),
             ),
             (lambda: cohort.DataDesc, ["get_batch_axis"]),
+            (lambda: cohort.autograd, "record pause mark_variables backward grad get_symbol record_function".split()),
+            (lambda: cpu(7), ["limit_memory"]),
         ):
             self.try_all(make, names)
 

@@ -12,7 +12,7 @@ import unittest
 import numpy as np
 
 import cohort
-from cohort import nd
+from cohort import _operators, nd
 from support import Case
 
 
@@ -222,6 +222,24 @@ class Arrays(Case):
         first, again = (nd.random_uniform(-1, 1, (3, 2), seed=5).asnumpy() for _ in range(2))
         np.testing.assert_array_equal(first, again)
 
+    def test_random_numbers_are_others_each_time_and_the_same_behind_the_same_seed(self):
+        def draw():
+            dropped = nd.Dropout(nd.ones((16,)), p=0.5, is_train=True)
+            return np.concatenate([cohort.random.uniform(-1, 1, (4,)).asnumpy(), dropped.asnumpy()])
+
+        cohort.random.seed(3)
+        first, then = draw(), draw()
+        self.assertTrue((first[:4] != then[:4]).any() and (first[4:] != then[4:]).any())
+        cohort.random.seed(3)
+        np.testing.assert_array_equal(draw(), first)
+        np.testing.assert_array_equal(draw(), then)
+        own = [nd.random_normal(loc=5, scale=0.1, shape=(3,), seed=7).asnumpy() for _ in range(2)]
+        np.testing.assert_array_equal(*own)
+        self.assertEqual(cohort.random.normal(5, 0.1, (2, 3)).shape, (2, 3))
+        for wrong in (-1, 2**31, "x", None):
+            with self.raises(cohort.InvalidArgumentError, "seed_state"):
+                cohort.random.seed(wrong)
+
     def test_a_closed_array_says_so_whatever_is_asked(self):
         with nd.array([1]) as made:
             pass
@@ -232,6 +250,53 @@ class Arrays(Case):
         self.assertEqual(repr(made), "<NDArray, closed>")
         with self.assertRaises(RuntimeError):
             nd.concatenate([made, nd.array([1])])
+
+    def test_numpy_reads_what_is_written_for_it_and_what_it_writes_is_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = {"a": nd.array([[1, 2], [3, 4]]), "b": nd.array([5], dtype="int32")}
+            path = os.path.join(folder, "arrays.npz")
+            nd.save_npz(path, made)
+            with np.load(path) as found:
+                self.near(found["a"], [[1, 2], [3, 4]])
+                self.assertEqual(found["b"].dtype, np.int32)
+            self.near(nd.load(path)["a"], [[1, 2], [3, 4]])
+            path = os.path.join(folder, "array.npy")
+            nd.save_npy(path, made["a"])
+            self.near(np.load(path), [[1, 2], [3, 4]])
+            self.near(nd.load(path)[0], [[1, 2], [3, 4]])
+            with self.raises(cohort.FileError, "nowhere"):
+                nd.save_npy(os.path.join(folder, "nowhere", "x.npy"), made["a"])
+        again = nd.load_frombuffer(nd.save_tobuffer(made))
+        self.near(again["a"], made["a"])
+        self.near(nd.load_frombuffer(nd.save_tobuffer([made["b"]]))[0], [5])
+
+    def test_a_device_tells_its_memory_and_is_limited(self):
+        where = cohort.cpu(5)
+        before = where.memory()
+        made = nd.zeros((1 << 18,), ctx=where)
+        self.assertGreaterEqual(where.memory().used, before.used + (1 << 20))
+        used = where.memory().used
+        del made
+        self.assertGreaterEqual(where.memory().peak, used)
+        where.reset_peak_memory()
+        self.assertLess(where.memory().peak, used)
+        where.limit_memory(1 << 16)
+        self.addCleanup(where.limit_memory, 0)
+        self.assertEqual(where.memory().limit, 1 << 16)
+        with self.raises(cohort.OutOfMemoryError, ""):
+            nd.zeros((1 << 18,), ctx=where)
+        with self.raises(cohort.InvalidArgumentError, "bytes"):
+            where.limit_memory(-1)
+        with self.raises(cohort.DeviceError, "gpu"):
+            cohort.gpu(99).memory()
+
+    def test_the_registry_says_ranges_gradients_and_precision(self):
+        dropout, embedding = _operators.operator("Dropout"), _operators.operator("Embedding")
+        (p,) = (item for item in dropout.attributes if item.name == "p")
+        self.assertEqual((p.low, p.high), (0, 1))
+        self.assertEqual([item.has_gradient for item in embedding.inputs], [False, True])
+        self.assertEqual((dropout.precision, _operators.operator("FullyConnected").precision), ("follows", "narrow"))
+        self.assertEqual(_operators.operator("BatchNorm").outputs[0], "output")
 
     def test_pointers_are_those_of_the_array(self):
         made = nd.array([5, 6])

@@ -174,6 +174,17 @@ class Operators(Case):
         sym.Custom(sym.Variable("data"), op_type="py_loss", weight=1)
         operator.unregister("py_loss")
 
+    def test_shapes_that_nobody_knows_stay_unknown(self):
+        class TwoProp(operator.CustomOpProp):
+            def list_arguments(self):
+                return ["data", "other"]
+
+        operator.register("two_inputs")(TwoProp)
+        net = sym.Custom(sym.Variable("x"), op_type="two_inputs", name="t")
+        self.assertEqual(net.infer_shape(x=(2,)), (None, None, None))
+        self.assertEqual(net.infer_shape(x=(2,), t_other=(3,))[0], [(2,), (3,)])
+        operator.unregister("two_inputs")
+
 
 if __name__ == "__main__":
     unittest.main()

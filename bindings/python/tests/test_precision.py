@@ -208,6 +208,14 @@ class Precision(Case):
                 executor.arg_dict[name][:] = value
             executor.forward(data=data)
             calibration.observe(executor)
+        shown = cohort.Calibration()
+        with cohort.Predictor(wide(), params, data=(4, 16)) as predictor:
+            predictor.observe(shown, data=data)  # a batch of another length, too
+            self.assertEqual(shown.range("second_output"), calibration.range("second_output"))
+            with self.raises(cohort.UnknownNameError, "inputs"):
+                predictor.observe(shown, wrong=data)
+            with self.raises(cohort.InvalidArgumentError, "Calibration"):
+                predictor.observe(None, data=data)
         settings = {"compute_dtype": "int8", "calibration": calibration}
         with wide().simple_bind(data=(8, 16), grad_req="null", **settings) as executor:
             for name, value in params.items():

@@ -3,8 +3,11 @@ package AI::Cohort;
 use strict;
 use warnings;
 use AI::Cohort::FFI ();
+use AI::Cohort::AutoGrad;
 use AI::Cohort::Calibration;
 use AI::Cohort::Context;
+use AI::Cohort::CustomOp;
+use AI::Cohort::CustomOpProp;
 use AI::Cohort::DataBatch;
 use AI::Cohort::DataDesc;
 use AI::Cohort::Error;
@@ -20,6 +23,7 @@ use AI::Cohort::NDArray;
 use AI::Cohort::Operator;
 use AI::Cohort::Optimizer;
 use AI::Cohort::Predictor;
+use AI::Cohort::Random;
 use AI::Cohort::Symbol;
 use AI::Cohort::Trace;
 
@@ -28,12 +32,7 @@ our $VERSION = '0.001000';
 # `use AI::Cohort qw(mx)` gives the program a word for this class.
 sub import {
     my ($class, @words) = @_;
-    my $caller = caller;
-    no strict 'refs';
-    for my $word (@words) {
-        AI::Cohort::FFI::invalid("use AI::Cohort: expected a word, found '$word'", $word) unless $word =~ /^[a-zA-Z_]\w*$/;
-        *{"${caller}::$word"} = sub () {$class};
-    }
+    AI::Cohort::FFI::_word_for($class, scalar caller, @words);
 }
 
 sub cpu { AI::Cohort::Context->cpu($_[1]) }
@@ -43,7 +42,7 @@ my %classes = (
     context => 'Context', ctx => 'Context', nd => 'NDArray', ndarray => 'NDArray', sym => 'Symbol', symbol => 'Symbol',
     metric => 'Metric', opt => 'Optimizer', optimizer => 'Optimizer', init => 'Initializer', initializer => 'Initializer',
     mon => 'Monitor', monitor => 'Monitor', model => 'Model', logging => 'Logging', executor => 'Executor',
-    group => 'Executor::Group', manager => 'Executor::Manager',
+    autograd => 'AutoGrad', random => 'Random', rnd => 'Random', group => 'Executor::Group', manager => 'Executor::Manager',
 );
 for my $word (keys %classes) {
     no strict 'refs';
@@ -141,6 +140,9 @@ executor group and what goes with it, and call F<libcohort.so> through L<FFI::Pl
     AI::Cohort::Predictor          a network for inference
     AI::Cohort::Calibration        ranges of a network's values, for inference in bytes
     AI::Cohort::Trace              what takes how long
+    AI::Cohort::AutoGrad           gradients of what is computed with arrays
+    AI::Cohort::CustomOp, AI::Cohort::CustomOpProp   operators of the program's own
+    AI::Cohort::Random             random numbers
     AI::Cohort::Monitor            statistics of arrays while a network runs
     AI::Cohort::Logging            where messages go
     AI::Cohort::Operator           the registry of operators
@@ -153,7 +155,7 @@ C<AI::Cohort::DataParallelExecutorGroup>) for C<AI::MXNet::DataParallelExecutorG
 defaults are the same, down to C<< $group->_p->param_arrays >>. What is different: C<workload> may be left out, as was always
 documented; mistakes that went unnoticed (a batch larger than the bound one, too few arrays, a C<grad_req> list of the wrong
 length) are errors; parameters are paired by name, in whatever order C<param_names> has them; a failed C<reshape> changes
-nothing. Modules, iterators, Gluon and automatic differentiation of arrays are not here.
+nothing. Modules, iterators and Gluon are not here.
 
 =head2 Where the library is
 
@@ -211,6 +213,14 @@ The class L<AI::Cohort::Model>.
 =head2 logging
 
 The class L<AI::Cohort::Logging>.
+
+=head2 random, rnd
+
+The class L<AI::Cohort::Random>.
+
+=head2 autograd
+
+The class L<AI::Cohort::AutoGrad>.
 
 =head2 executor, group, manager
 

@@ -6,11 +6,11 @@
 array([1., 2., 3.], dtype=float32)
 """
 
-from . import _abi, executor_group, executor_manager, initializer, metric, model, operator, optimizer
+from . import _abi, autograd, executor_group, executor_manager, initializer, metric, model, operator, optimizer, random
 from . import ndarray as nd
 from . import symbol as sym
 from ._library import has_feature, live_handles, version, wait_all
-from .context import Context, cpu, gpu, num_gpus
+from .context import Context, DeviceMemory, cpu, gpu, num_gpus
 from .errors import (
     CohortError,
     DeviceError,
@@ -51,6 +51,7 @@ __all__ = [
     "DataDesc",
     "DataParallelExecutorManager",
     "DeviceError",
+    "DeviceMemory",
     "DtypeError",
     "ExecutionError",
     "Executor",
@@ -72,6 +73,7 @@ __all__ = [
     "Symbol",
     "UnknownNameError",
     "UnsupportedError",
+    "autograd",
     "cpu",
     "executor_group",
     "executor_manager",
@@ -88,6 +90,7 @@ __all__ = [
     "num_gpus",
     "operator",
     "optimizer",
+    "random",
     "save_checkpoint",
     "score",
     "sym",

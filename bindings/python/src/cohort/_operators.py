@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import inspect
-from ctypes import byref, c_char_p, c_int32, c_size_t
+from ctypes import byref, c_char_p, c_double, c_int32, c_size_t
 from functools import lru_cache
+from itertools import count
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ._library import Handle, from_text, lib, list_of_names, to_list, to_text
+from ._library import Handle, from_text, lib, list_of_names, out_int, out_text, to_list, to_text
 from .errors import InvalidArgumentError, UnknownNameError
 
 # Set by ndarray.py and symbol.py, which have what these functions are of.
@@ -18,17 +19,31 @@ array_type: Any = None
 create: Any = None
 
 
+_PRECISIONS = ("own", "narrow", "follows")
+
+
+_draws = count()  # what operators without a seed draw, each call the next: see random.py
+
+
+def begin_draws(first: int) -> None:
+    global _draws
+    _draws = count(first)
+
+
 class Attribute(NamedTuple):
     name: str
     type: str
     default: Optional[str]  # None: required
     doc: str
+    low: float  # infinite where there is no bound
+    high: float
 
 
 class Input(NamedTuple):
     name: str
     doc: str
     is_aux: bool
+    has_gradient: bool
 
 
 class Operator(NamedTuple):
@@ -40,6 +55,12 @@ class Operator(NamedTuple):
     attributes: Tuple[Attribute, ...]
     inputs: Tuple[Input, ...]
     count_attribute: str  # of an operator that takes any number of inputs
+    outputs: Tuple[str, ...]
+    precision: str  # where a network computes in a narrower type: "narrow", "follows" what comes so, or its "own"
+
+
+def next_draw() -> int:
+    return next(_draws)
 
 
 @lru_cache(maxsize=None)
@@ -63,14 +84,24 @@ def operator(name: str) -> Operator:
         lib.cohort_operator_attr(op, i, *(byref(part) for part in parts))
         key, kind, default, text = (part.value for part in parts)
         given = None if default is None else from_text(default)
-        attributes.append(Attribute(from_text(key), from_text(kind), given, from_text(text)))
+        low, high = c_double(), c_double()
+        lib.cohort_operator_attr_range(op, i, byref(low), byref(high))
+        attributes.append(Attribute(from_text(key), from_text(kind), given, from_text(text), low.value, high.value))
     inputs = []
     for i in range(num_inputs.value):
         key_, text_, is_aux = c_char_p(), c_char_p(), c_int32()
         lib.cohort_operator_input(op, i, byref(key_), byref(text_), byref(is_aux))
-        inputs.append(Input(from_text(key_.value), from_text(text_.value), bool(is_aux.value)))
+        has_gradient = bool(out_int(lib.cohort_operator_input_gradient, op, i))
+        inputs.append(Input(from_text(key_.value), from_text(text_.value), bool(is_aux.value), has_gradient))
     return Operator(
-        name, from_text(canonical.value), from_text(doc.value), tuple(attributes), tuple(inputs), from_text(count.value)
+        name,
+        from_text(canonical.value),
+        from_text(doc.value),
+        tuple(attributes),
+        tuple(inputs),
+        from_text(count.value),
+        tuple(out_text(lib.cohort_operator_output, op, i) or "" for i in range(num_outputs.value)),
+        _PRECISIONS[out_int(lib.cohort_operator_precision, op)],
     )
 
 
@@ -137,7 +168,7 @@ def with_none(op: Operator, attrs: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def apply(name: str, inputs: Sequence[Any], attrs: Mapping[str, Any], outputs: Optional[Sequence[Any]] = None) -> Any:
-    made = invoke(name, inputs, attrs, outputs, None, 0, False)
+    made = invoke(name, inputs, attrs, outputs, None, None, None)
     return made[0] if len(made) == 1 else made
 
 
@@ -157,7 +188,12 @@ def function_of_arrays(name: str) -> Callable[..., Any]:
     op = _attribute_operator(name)
 
     def function(
-        *data: Any, out: Any = None, ctx: Any = None, seed: int = 0, is_train: bool = False, **attrs: Any
+        *data: Any,
+        out: Any = None,
+        ctx: Any = None,
+        seed: Optional[int] = None,
+        is_train: Optional[bool] = None,
+        **attrs: Any,
     ) -> Any:
         attrs.pop("name", None) if "name" not in {item.name for item in op.attributes} else None
         given = data[0] if len(data) == 1 and isinstance(data[0], (list, tuple)) and op.count_attribute else data
@@ -172,13 +208,13 @@ def function_of_arrays(name: str) -> Callable[..., Any]:
         for value in outputs or []:
             if not isinstance(value, array_type):
                 raise InvalidArgumentError(f"{name}: out: expected arrays", "out")
-        made = invoke(name, arrays, with_none(op, attrs), outputs, ctx, seed, bool(is_train))
+        made = invoke(name, arrays, with_none(op, attrs), outputs, ctx, seed, is_train)
         return made[0] if len(made) == 1 else made
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     first = [inspect.Parameter("data", inspect.Parameter.VAR_POSITIONAL)]
     first += [inspect.Parameter(key, keyword, default=None) for key in ("out", "ctx")]
-    first += [inspect.Parameter("seed", keyword, default=0), inspect.Parameter("is_train", keyword, default=False)]
+    first += [inspect.Parameter("seed", keyword, default=None), inspect.Parameter("is_train", keyword, default=None)]
     return _named(function, op, "arrays", first)
 
 

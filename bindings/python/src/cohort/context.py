@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from ctypes import byref
-from typing import Any, List, Union
+from ctypes import byref, sizeof
+from typing import Any, List, NamedTuple, Union
 
 from . import _abi
-from ._library import describe, lib, out_int, to_int, to_list, to_text
+from ._library import describe, lib, out_int, to_int, to_list, to_size, to_text
 from .errors import CohortError, InvalidArgumentError
 
 _KINDS = {
@@ -17,6 +17,15 @@ _KINDS = {
     "cpu_shared": _abi.DeviceType.CPU_SHARED,
 }
 _WORDS = {int(code): word for word, code in _KINDS.items()}
+
+
+class DeviceMemory(NamedTuple):
+    """Bytes of a device's memory that this process uses: now, at most, kept for later beside that, and may use (0: no limit)."""
+
+    used: int
+    peak: int
+    cached: int
+    limit: int
 
 
 class Context:
@@ -50,6 +59,20 @@ class Context:
 
     def _struct(self) -> Any:
         return _abi.cohort_context(_KINDS[self.device_type], self.device_id)
+
+    def memory(self) -> DeviceMemory:
+        """What of the device's memory this process uses."""
+        info = _abi.cohort_device_memory_info(struct_size=sizeof(_abi.cohort_device_memory_info))
+        lib.cohort_device_memory(pointer_to(self), byref(info))
+        return DeviceMemory(info.used_bytes, info.peak_bytes, info.cached_bytes, info.limit_bytes)
+
+    def reset_peak_memory(self) -> None:
+        """From now on the peak is counted from what is in use now."""
+        lib.cohort_device_reset_peak_memory(pointer_to(self))
+
+    def limit_memory(self, bytes: int) -> None:
+        """Limits what this process takes; 0: no limit. What would be more raises OutOfMemoryError."""
+        lib.cohort_device_limit_memory(pointer_to(self), to_size(bytes, "bytes"))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Context) and (self.device_type, self.device_id) == (other.device_type, other.device_id)
@@ -103,4 +126,4 @@ def struct_of(contexts: List[Context]) -> Any:
     return (_abi.cohort_context * max(len(contexts), 1))(*(context._struct() for context in contexts))
 
 
-__all__ = ["CohortError", "Context", "cpu", "gpu", "num_gpus"]
+__all__ = ["CohortError", "Context", "DeviceMemory", "cpu", "gpu", "num_gpus"]

@@ -275,7 +275,7 @@ class Executor(Handle):
             pointers(given, "args"),
             len(given),
             None if grads is None else pointers(grads, "args_grad"),
-            None if grads is None else codes(_grad_codes(grad_req, names)),
+            None if grads is None else codes(grad_codes(grad_req, names)),
             pointers(aux, "aux_states"),
             len(aux),
             byref(options),
@@ -450,7 +450,7 @@ def _in_order(given: Any, names: List[str], what: str, needed: bool) -> List[Opt
     return found
 
 
-def _grad_codes(grad_req: Any, names: List[str]) -> List[int]:
+def grad_codes(grad_req: Any, names: List[str]) -> List[int]:
     if isinstance(grad_req, Mapping):
         words = [grad_req.get(name, "null") for name in names]
     else:

@@ -127,15 +127,38 @@ class Predictor:
 
     def __call__(self, **inputs: Any) -> List[np.ndarray]:
         """The outputs for inputs by name. A batch of another length is taken, too."""
+        with self._executor._lock:
+            return [output.asnumpy() for output in self._forward(inputs)]
+
+    def observe(self, calibration: Calibration, **inputs: Any) -> None:
+        """Shows inputs to a calibration, for inference in int8: a predictor that is made with ``compute_dtype="int8"`` and the
+        calibration computes in bytes.
+
+        >>> from cohort import Calibration, Predictor, nd, sym
+        >>> net = sym.FullyConnected(sym.Variable("data"), num_hidden=16, no_bias=True, name="fc")
+        >>> params = {"fc_weight": nd.full((16, 16), 0.5)}
+        >>> calibration = Calibration()
+        >>> Predictor(net, params, data=(4, 16)).observe(calibration, data=nd.ones((4, 16)))
+        >>> calibration.range("fc_output")
+        (0.0, 8.0)
+        >>> narrow = Predictor(net, params, compute_dtype="int8", calibration=calibration, data=(4, 16))
+        >>> bool(abs(narrow(data=nd.ones((4, 16)))[0] - 8).max() < 0.25)
+        True
+        """
+        handle_of(calibration, Calibration, "calibration")
+        with self._executor._lock:
+            self._forward(inputs)
+            calibration.observe(self._executor)
+
+    def _forward(self, inputs: Mapping[str, Any]) -> List[NDArray]:
         if sorted(inputs) != sorted(self._shapes):
             raise UnknownNameError(f"inputs: expected {sorted(self._shapes)}, found {sorted(inputs)}", "inputs")
         arrays = {name: to_array(value, name) for name, value in inputs.items()}
         shapes = {name: array.shape for name, array in arrays.items()}
-        with self._executor._lock:
-            if any(tuple(self._shapes[name]) != shape for name, shape in shapes.items()):
-                self._executor = self._executor.reshape(True, True, **shapes)
-                self._shapes = shapes
-            return [output.asnumpy() for output in self._executor.forward(False, **arrays)]
+        if any(tuple(self._shapes[name]) != shape for name, shape in shapes.items()):
+            self._executor = self._executor.reshape(True, True, **shapes)
+            self._shapes = shapes
+        return self._executor.forward(False, **arrays)
 
     def clone(self) -> "Predictor":
         """Another one on the same parameters, for another thread."""

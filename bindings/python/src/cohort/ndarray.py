@@ -7,12 +7,12 @@ Operators are functions of this module, made from the library's registry: ``nd.F
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_char_p, c_int32, c_int64, c_void_p
+from ctypes import byref, c_int32, c_int64
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from . import _abi, _operators
+from . import _abi, _dlpack, _operators, _tape
 from ._arithmetic import ARITHMETIC, Names, Operand, is_number
 from ._indexing import Region, is_rows, region_of
 from ._library import (
@@ -36,7 +36,8 @@ from ._library import (
     to_text,
 )
 from .context import Context, ContextLike, pointer_to, to_context
-from .errors import DtypeError, InvalidArgumentError, UnknownNameError
+from ._tape import Tape
+from .errors import DtypeError, InvalidArgumentError, StateError, UnknownNameError
 
 _NUMPY: Dict[int, np.dtype] = {
     _abi.Dtype.FLOAT32: np.dtype("float32"),
@@ -91,6 +92,9 @@ class NDArray(Operand):
     _free_name = "cohort_ndarray_free"
     _shape: Optional[Tuple[int, ...]] = None  # once it was asked for, as the type: neither ever changes
     _dtype: Optional[Dtype] = None
+    _tape: Optional[Tape] = None  # that knows it: marked, or made of what it knows
+    _grad: Optional["NDArray"] = None
+    _is_part = False  # taken of what the tape knows: a copy
     __array_priority__ = 1000.0  # its operators come before NumPy's
 
     # ---- what it is
@@ -183,6 +187,7 @@ class NDArray(Operand):
 
     def set(self, value: Any) -> "NDArray":
         """Sets all elements: to one number, or from an array of the same shape."""
+        self._check_whole()
         if isinstance(value, NDArray):
             value.copyto(self)
         elif isinstance(value, (bool, int, float, np.generic)):
@@ -205,11 +210,17 @@ class NDArray(Operand):
             return self.copy(other)
         if not isinstance(other, NDArray):
             raise InvalidArgumentError(f"copyto: expected an array or a context, found {describe(other)}", "other")
-        self._call(lib.cohort_ndarray_copy_to, other.handle)
+        if _tape.active():
+            _copy_recorded(self, other)
+        else:
+            self._call(lib.cohort_ndarray_copy_to, other.handle)
         return other
 
     def copy(self, context: Optional[ContextLike] = None) -> "NDArray":
-        return self._made(lib.cohort_ndarray_copy, pointer_to(self.context if context is None else context))
+        where = self.context if context is None else to_context(context)
+        if _tape.active():
+            return self.copyto(empty(self.shape, where, self.dtype))
+        return self._made(lib.cohort_ndarray_copy, pointer_to(where))
 
     def as_in_context(self, context: ContextLike) -> "NDArray":
         """The array itself if it is there, else a copy."""
@@ -220,9 +231,59 @@ class NDArray(Operand):
         """A copy of another type; without ``copy`` the array itself if it is of that type."""
         if copy is False and self.dtype == dtype_of(dtype_code(dtype)):
             return self
+        if _tape.active():
+            return self.copyto(empty(self.shape, self.context, dtype))
         return self._made(lib.cohort_ndarray_cast, dtype_code(dtype))
 
+    # ---- gradients
+
+    def attach_grad(self, grad_req: str = "write", stype: Any = None) -> None:
+        """From here on the array wants its gradient, which begins with zeros: "write", "add", or "null", which ends it."""
+        from .autograd import mark_variables
+
+        if not (stype is None or isinstance(stype, str) and stype == "default"):
+            raise InvalidArgumentError(f"stype: expected 'default', found {describe(stype)}", "stype")
+        mark_variables([self], [zeros(self.shape, self.context, self.dtype)], grad_req)
+
+    @property
+    def grad(self) -> Optional["NDArray"]:
+        """The array that takes the gradient; None: none."""
+        return self._grad
+
+    def backward(
+        self, out_grad: Optional["NDArray"] = None, retain_graph: bool = False, train_mode: bool = True
+    ) -> None:
+        """The gradients of all that have one attached and that this array was made of: see :mod:`cohort.autograd`."""
+        from .autograd import backward
+
+        backward([self], None if out_grad is None else [out_grad], retain_graph, train_mode)
+
+    def detach(self) -> "NDArray":
+        """A copy through which no gradient flows."""
+        with _tape.scope(False, None):
+            return self.copy()
+
+    def _is_known(self) -> bool:
+        """Whether a gradient may flow through it now."""
+        return self._tape is not None and _tape.active() is not None
+
+    def _check_whole(self) -> None:
+        if self._is_part:
+            raise StateError(
+                "a part that was taken while recording is a copy: write to the array that it is of", "array"
+            )
+
     # ---- views
+
+    def _part(self, view: "NDArray", begin: int) -> "NDArray":
+        """A view of rows from one on; while it is recorded what gradients flow through, a copy."""
+        if not self._is_known():
+            return view
+        num = 1 if view.ndim < self.ndim else view.shape[0]
+        taken = _operators.apply("slice_axis", [self], {"axis": 0, "begin": begin, "end": begin + num})
+        part: NDArray = taken.reshape(view.shape)
+        part._is_part = True
+        return part
 
     def _made(self, function: Any, *arguments: Any) -> "NDArray":
         return NDArray._adopt(self._out(lambda f, handle: out_handle(f, handle, *arguments), function))
@@ -232,17 +293,24 @@ class NDArray(Operand):
         if isinstance(begin, (list, tuple)):
             found: NDArray = _operators.function_of_arrays("slice")(self, begin=begin, end=end, step=step)
             return found
-        return self._made(lib.cohort_ndarray_slice, to_int(begin, "begin"), to_int(end, "end"))
+        first = to_int(begin, "begin")
+        return self._part(self._made(lib.cohort_ndarray_slice, first, to_int(end, "end")), first)
 
     def at(self, index: int) -> "NDArray":
         """A view of one row, without the first axis."""
-        return self._made(lib.cohort_ndarray_at, to_int(index, "index"))
+        row = to_int(index, "index")
+        return self._part(self._made(lib.cohort_ndarray_at, row), row)
 
     def slice_axis(self, axis: int, begin: int, end: Optional[int]) -> "NDArray":
         """A range along an axis: a view if that is the first one, else a copy."""
         last = 2**63 - 1 if end is None else to_int(end, "end")
         where = to_int(axis, "axis", -(2**31), 2**31 - 1)
-        return self._made(lib.cohort_ndarray_slice_axis, where, to_int(begin, "begin"), last)
+        made = self._made(lib.cohort_ndarray_slice_axis, where, to_int(begin, "begin"), last)
+        if not self._is_known():
+            return made
+        attrs = {"axis": where, "begin": begin, "end": "None" if end is None else end}
+        found: NDArray = _operators.apply("slice_axis", [self], attrs)
+        return found
 
     def reshape(self, *lengths: Any, shape: Any = None, reverse: bool = False) -> "NDArray":
         """A view of the same memory with another shape: ``reshape(2, 3)``, ``reshape((2, 3))`` or ``reshape(shape=(2, 3))``.
@@ -255,7 +323,9 @@ class NDArray(Operand):
 
             node = _operators.function_of_symbols("Reshape")(Variable("x"), shape=tuple(wanted), reverse=reverse)
             wanted, num = to_shape(node.infer_shape(x=self.shape)[1][0], "shape")
-        return self._made(lib.cohort_ndarray_reshape, wanted, num)
+        made = self._made(lib.cohort_ndarray_reshape, wanted, num)
+        made._tape, made._is_part = self._tape, self._is_part
+        return made
 
     @property
     def T(self) -> "NDArray":
@@ -285,7 +355,27 @@ class NDArray(Operand):
             return zeros(region.shape, self.context, self.dtype)
         return _operators.apply("slice", [part], region.attrs()).reshape(region.shape)
 
+    def _assign_recorded(self, key: Any, value: Any) -> None:
+        """As ``self[key] = value``, by an operator over the whole array."""
+        region = region_of(key, self.shape)
+        if 0 in region.lengths:
+            return
+        axes = [(row, 1, 1) for row in region.rows] + region.axes
+        whole = Region([], axes, region.shape)
+        if is_number(value):
+            attrs = {**whole.attrs(), "scalar": to_real(value, "value")}
+            _operators.apply("_slice_assign_scalar", [self], attrs, [self])
+            return
+        given = to_array(value, "value").as_in_context(self.context).astype(self.dtype, copy=False)
+        _operators.apply(
+            "_slice_assign", [self, _spread(given, region.shape).reshape(whole.lengths)], whole.attrs(), [self]
+        )
+
     def __setitem__(self, key: Any, value: Any) -> None:
+        self._check_whole()
+        if self.ndim and (self._is_known() or isinstance(value, NDArray) and value._is_known()):
+            self._assign_recorded(key, value)
+            return
         part, region = self._region(key)
         rows = is_rows(region, part.shape)
         target = part.slice(*rows) if rows else part
@@ -317,7 +407,7 @@ class NDArray(Operand):
         """A capsule that shares the array's memory and keeps it alive."""
         versioned = max_version is not None and max_version[0] >= 1
         lend = lib.cohort_ndarray_to_dlpack if versioned else lib.cohort_ndarray_to_dlpack_unversioned
-        return _to_capsule(self._out(out_handle, lend), versioned)
+        return _dlpack.to_capsule(self._out(out_handle, lend), versioned)
 
     # ---- arithmetic
 
@@ -344,6 +434,7 @@ class NDArray(Operand):
 
     def _in_place(self, names: Names, other: Any) -> "NDArray":
         """Writes the result into the array's own memory, where other names and views of it see it."""
+        self._check_whole()
         found = self._arithmetic(names, other, False, self)
         return found if found is NotImplemented else self
 
@@ -468,6 +559,9 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0) -> NDArray:
     """Joins arrays along an axis."""
     given = arrays_of(arrays, "arrays")
     where = to_int(axis, "axis", -(2**31), 2**31 - 1)
+    if _tape.active():
+        found: NDArray = _operators.function_of_arrays("Concat")(*given, dim=where)
+        return found
     return NDArray._adopt(out_handle(lib.cohort_ndarray_concat, pointers(given, "arrays"), len(given), where))
 
 
@@ -481,58 +575,10 @@ def random_uniform(low: float, high: float, shape: Any, seed: int = 0, dtype: Dt
 
 # ---- DLPack ------------------------------------------------------------------------------------------------------------
 
-_python = ctypes.pythonapi
-_python.PyCapsule_New.restype = ctypes.py_object
-_python.PyCapsule_New.argtypes = [c_void_p, c_char_p, c_void_p]
-_python.PyCapsule_GetPointer.restype = c_void_p
-_python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, c_char_p]
-_python.PyCapsule_IsValid.restype = ctypes.c_int
-_python.PyCapsule_IsValid.argtypes = [ctypes.py_object, c_char_p]
-_python.PyCapsule_SetName.restype = ctypes.c_int
-_python.PyCapsule_SetName.argtypes = [ctypes.py_object, c_char_p]
-# The same of a capsule that is going: no reference may be taken on it any more.
-_valid_at = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, c_char_p)(("PyCapsule_IsValid", _python))
-_pointer_at = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", _python))
-
-_NAMES = {True: b"dltensor_versioned", False: b"dltensor"}
-_USED = {True: b"used_dltensor_versioned", False: b"used_dltensor"}
-# Where a struct has its deleter, and its tensor.
-_DELETER_AT = {True: 2 * 4 + 8, False: 8 + 8 + 4 + 4 + 8 + 8 + 8 + 8}
-_Deleter = ctypes.CFUNCTYPE(None, c_void_p)
-
-
-@ctypes.PYFUNCTYPE(None, c_void_p)
-def _capsule_goes(capsule: int) -> None:
-    """Nobody took the capsule: what it lends is given back."""
-    for versioned, name in _NAMES.items():
-        if _valid_at(capsule, name):
-            managed = _pointer_at(capsule, name)
-            deleter = c_void_p.from_address(managed + _DELETER_AT[versioned]).value
-            if deleter:
-                _Deleter(deleter)(managed)
-
-
-def _to_capsule(managed: Optional[int], versioned: bool) -> Any:
-    return _python.PyCapsule_New(managed, _NAMES[versioned], ctypes.cast(_capsule_goes, c_void_p))
-
 
 def from_dlpack(source: Any) -> NDArray:
     """An array on another library's memory, without a copy where it is dense: NumPy's, PyTorch's, ..."""
-    if hasattr(source, "__dlpack__"):
-        try:
-            capsule = source.__dlpack__(max_version=(1, 0))
-        except TypeError:  # it knows no versions yet
-            capsule = source.__dlpack__()
-    else:
-        capsule = source
-    for versioned, name in _NAMES.items():
-        if type(capsule).__name__ == "PyCapsule" and _python.PyCapsule_IsValid(capsule, name):
-            managed = _python.PyCapsule_GetPointer(capsule, name)
-            take = lib.cohort_ndarray_from_dlpack if versioned else lib.cohort_ndarray_from_dlpack_unversioned
-            made = NDArray._adopt(out_handle(take, managed))
-            _python.PyCapsule_SetName(capsule, _USED[versioned])
-            return made
-    raise InvalidArgumentError(f"from_dlpack: expected what has __dlpack__, found {describe(source)}", "source")
+    return NDArray._adopt(_dlpack.taken(source))
 
 
 # ---- lists of arrays ---------------------------------------------------------------------------------------------------
@@ -615,19 +661,42 @@ def lent(address: Optional[int]) -> NDArray:
     return NDArray._adopt(out_handle(lib.cohort_ndarray_share, address))
 
 
+def _listed(data: Any) -> Arrays:
+    if isinstance(data, Mapping):
+        return Arrays.of(data, "data")
+    arrays_ = Arrays.of(None, "data")
+    for array_ in arrays_of(data, "data"):
+        arrays_.add(array_)
+    return arrays_
+
+
 def save(fname: Any, data: Any) -> None:
     """Writes a .params file: of a dict, a list, or one array."""
-    if isinstance(data, Mapping):
-        arrays_ = Arrays.of(data, "data")
-    else:
-        arrays_ = Arrays.of(None, "data")
-        for array_ in arrays_of(data, "data"):
-            arrays_.add(array_)
-    arrays_._call(lib.cohort_arrays_save, to_path(fname, "fname"))
+    _listed(data)._call(lib.cohort_arrays_save, to_path(fname, "fname"))
+
+
+def save_npz(fname: Any, data: Mapping[str, Any]) -> None:
+    """Writes arrays by name as ``numpy.savez`` does; :func:`load` reads them, too."""
+    Arrays.of(data, "data")._call(lib.cohort_arrays_save_npz, to_path(fname, "fname"))
+
+
+def save_npy(fname: Any, data: Any) -> None:
+    """Writes one array as ``numpy.save`` does; :func:`load` reads it, too."""
+    _listed([to_array(data, "data")])._call(lib.cohort_arrays_save_npy, to_path(fname, "fname"))
+
+
+def save_tobuffer(data: Any) -> bytes:
+    """What :func:`save` writes, as bytes."""
+    arrays_ = _listed(data)
+    size = ctypes.c_size_t()
+    arrays_._call(lib.cohort_arrays_save_memory, None, 0, byref(size))
+    memory = ctypes.create_string_buffer(size.value)
+    arrays_._call(lib.cohort_arrays_save_memory, memory, size.value, None)
+    return memory.raw
 
 
 def load(fname: Any, ctx: Optional[ContextLike] = None) -> Any:
-    """What a .params file holds: a dict, or a list where it has no names."""
+    """What a .params file, or NumPy's .npy and .npz, holds: a dict, or a list where it has no names."""
     return _loaded(out_handle(lib.cohort_arrays_load, to_path(fname, "fname"), pointer_to(ctx)))
 
 
@@ -647,25 +716,46 @@ def _loaded(handle: Optional[int]) -> Any:
 # ---- operators ---------------------------------------------------------------------------------------------------------
 
 
+def note(tape: Tape, inputs: Sequence[NDArray], outputs: Sequence[NDArray]) -> None:
+    """What was made of something known is known."""
+    if any(array_._tape is not None for array_ in inputs):
+        for array_ in outputs:
+            array_._tape = tape
+
+
+def _copy_recorded(source: NDArray, target: NDArray) -> None:
+    """A copy by an operator, or between devices by a function of the program's."""
+    where, there = source.context, target.context
+    if where == there or "gpu" not in (where.device_type, there.device_type):
+        same = source.dtype == target.dtype
+        _operators.apply("_copy" if same else "Cast", [source], {} if same else {"dtype": target.dtype}, [target])
+        return
+    from .autograd import record_function
+
+    with _tape.scope(False, None):
+        source.copyto(target)
+    dtype = source.dtype
+    record_function([source], [target], lambda gradient: gradient.as_in_context(where).astype(dtype))
+
+
 def _invoke(
     op: str,
     inputs: Sequence[NDArray],
     attrs: Mapping[str, Any],
     out: Optional[Sequence[NDArray]],
     ctx: Optional[ContextLike],
-    seed: int,
-    is_train: bool,
+    seed: Optional[int],
+    is_train: Optional[bool],
 ) -> List[NDArray]:
     options = options_of(_abi.cohort_invoke_options, lib.cohort_invoke_options_init)
     where = None if ctx is None else pointer_to(ctx)
     if where is not None:
         options.context = ctypes.cast(where, type(options.context))
-    options.seed = to_int(seed, "seed", 0, 2**64 - 1)
-    options.is_train = 1 if is_train else 0
+    options.seed = _operators.next_draw() if seed is None else to_int(seed, "seed", 0, 2**64 - 1)
+    training = _tape.state.training if is_train is None else bool(is_train)
     keys, values, num = attributes(attrs, op)
     outputs = list(out or [])
-    made = out_handle(
-        lib.cohort_operator_invoke,
+    arguments = (
         to_text(op, "operator"),
         keys,
         values,
@@ -676,8 +766,19 @@ def _invoke(
         len(outputs),
         byref(options),
     )
+    tape = _tape.active()
+    if tape is None:
+        options.is_train = 1 if training else 0
+        made = out_handle(lib.cohort_operator_invoke, *arguments)
+    else:
+        with tape._lock:  # its mode is that of this call
+            tape.set_training(training)
+            made = out_handle(lib.cohort_tape_invoke, tape.handle, *arguments)
     with Arrays._adopt(made) as results:
-        return [array_ for array_ in results.list() if array_ is not None]
+        found = outputs or [array_ for array_ in results.list() if array_ is not None]
+    if tape is not None:
+        note(tape, inputs, found)
+    return found
 
 
 _operators.invoke = _invoke

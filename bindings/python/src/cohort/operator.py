@@ -21,7 +21,7 @@ from __future__ import annotations
 from ctypes import byref
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar
 
-from . import _abi
+from . import _abi, _tape
 from ._library import (
     Numbered,
     describe,
@@ -182,13 +182,14 @@ class _Registered(Numbered):
     def infer_shape(self, keys: Any, values: Any, num: int, known: int, inputs: int, aux: int, outputs: int) -> None:
         shapes = [list(shape or ()) for _, shape, _, _ in _LentDescs._adopt(known)._all()]
         prop = self._prop(keys, values, num)
-        self._infer(
-            prop,
-            "infer_shape",
-            shapes,
-            (inputs, outputs, aux),
-            lambda takes, name, shape: takes.add(name, shape, _abi.Dtype.NONE, None),
-        )
+        targets = inputs, outputs, aux
+
+        def add(takes: Descs, name: str, shape: Any) -> None:
+            # An input that comes back as it was told is still not known.
+            unknown = takes.handle == inputs and not shapes[int(name)] and shape is not None and not len(shape)
+            takes.add(name, None if unknown else shape, _abi.Dtype.NONE, None)
+
+        self._infer(prop, "infer_shape", [list(shape) for shape in shapes], targets, add)
 
     def infer_dtype(self, keys: Any, values: Any, num: int, known: int, inputs: int, aux: int, outputs: int) -> None:
         dtypes = [dtype_of(code) for code in _LentDescs._adopt(known).codes()]
@@ -210,12 +211,13 @@ class _Registered(Numbered):
         self.nodes.pop(state, None)
 
     def forward(self, state: int, inputs: int, aux: int, outputs: int, is_train: int) -> None:
-        with _Lent(inputs, outputs, aux) as (in_data, out_data, states):
+        with _tape.scope(False, bool(is_train)), _Lent(inputs, outputs, aux) as (in_data, out_data, states):
             made = self.nodes[state].operator(in_data)
             made.forward(bool(is_train), ["write"] * len(out_data), in_data, out_data, states)
 
     def backward(self, state: int, head_grads: int, inputs: int, aux: int, outputs: int, gradients: int) -> None:
-        with _Lent(head_grads, inputs, outputs, gradients, aux) as (out_grad, in_data, out_data, wanted, states):
+        with _tape.scope(False, None), _Lent(head_grads, inputs, outputs, gradients, aux) as lists:
+            out_grad, in_data, out_data, wanted, states = lists
             req = ["null" if array is None else "write" for array in wanted]
             # What is not wanted may be written all the same.
             spare = [

@@ -85,10 +85,10 @@ pub use manager::{Manager, ManagerBuilder, ManagerGroup};
 pub use model::{load_checkpoint, map_checkpoint, save_checkpoint, Params, Predictor, PredictorBuilder};
 pub use monitor::{Entry, Monitor, MonitorBuilder};
 pub use ndarray::{
-    invoke, load, load_bytes, num_gpus, save, save_bytes, save_npz, Context, DeviceMemory, Dtype, Element, MemoryInfo,
-    NDArray,
+    invoke, load, load_bytes, num_gpus, save, save_bytes, save_npy, save_npz, Context, DeviceMemory, Dtype, Element,
+    MemoryInfo, NDArray,
 };
-pub use operator::{operator, operators, Invoke, OperatorAttr, OperatorInfo};
+pub use operator::{operator, operators, Invoke, OperatorAttr, OperatorInfo, OperatorPrecision};
 pub use precision::{LossScale, LossScaleState, Precision};
 pub use symbol::{Op, Symbol};
 pub use tape::Tape;

@@ -434,6 +434,12 @@ pub fn save_bytes<'a>(arrays: impl IntoIterator<Item = (&'a str, &'a NDArray)>) 
     Ok(found)
 }
 
+/// Writes one array as a .npy file, as NumPy reads it.
+pub fn save_npy(path: &str, array: &NDArray) -> Result<()> {
+    let (path, arrays) = (c_text(path, "path")?, Arrays::of([("", array)])?);
+    check(unsafe { sys::cohort_arrays_save_npy(arrays.raw(), path.as_ptr()) })
+}
+
 /// Writes a .npz file, as NumPy reads it.
 pub fn save_npz<'a>(path: &str, arrays: impl IntoIterator<Item = (&'a str, &'a NDArray)>) -> Result<()> {
     let (path, arrays) = (c_text(path, "path")?, Arrays::of(arrays)?);

@@ -3,11 +3,23 @@
 use crate::arrays::Arrays;
 use crate::error::{c_text, check, text, Result, Texts};
 use crate::ndarray::{names, pointers, Context, NDArray};
+use crate::tape::Tape;
 use cohort_sys as sys;
 use std::ptr::{null, null_mut};
 
+/// What an operator does where a network computes in a narrower type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperatorPrecision {
+    /// Keeps the types of the network.
+    Own,
+    /// Computes in the narrower type.
+    Narrow,
+    /// Takes what comes in the narrower type, and gives its result so.
+    Follows,
+}
+
 /// An attribute of an operator.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OperatorAttr {
     /// Its name.
     pub name: String,
@@ -17,10 +29,14 @@ pub struct OperatorAttr {
     pub default: Option<String>,
     /// What it means.
     pub doc: String,
+    /// The least number it takes; infinite where there is no bound.
+    pub low: f64,
+    /// The largest one.
+    pub high: f64,
 }
 
 /// What an operator is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OperatorInfo {
     /// The name that others are aliases of.
     pub name: String,
@@ -30,6 +46,12 @@ pub struct OperatorInfo {
     pub attrs: Vec<OperatorAttr>,
     /// Names of the inputs, auxiliary states among them.
     pub inputs: Vec<String>,
+    /// Whether a gradient flows to each input.
+    pub gradients: Vec<bool>,
+    /// Names of the outputs, with all attributes at their defaults.
+    pub outputs: Vec<String>,
+    /// In a network that computes in a narrower type.
+    pub precision: OperatorPrecision,
     /// The attribute that says how many inputs there are, of operators with any number.
     pub count_attr: Option<String>,
 }
@@ -45,30 +67,50 @@ pub fn operators() -> Result<Vec<String>> {
 pub fn operator(op: &str) -> Result<OperatorInfo> {
     let op = c_text(op, "operator")?;
     let (mut name, mut doc, mut num_attrs, mut num_inputs, mut count) = (null(), null(), 0, 0, null());
+    let (mut num_outputs, mut precision) = (0, 0);
     check(unsafe {
         let (attrs, inputs) = (&mut num_attrs, &mut num_inputs);
-        sys::cohort_operator_info(op.as_ptr(), &mut name, &mut doc, attrs, inputs, null_mut(), &mut count)
+        sys::cohort_operator_info(op.as_ptr(), &mut name, &mut doc, attrs, inputs, &mut num_outputs, &mut count)
     })?;
+    check(unsafe { sys::cohort_operator_precision(op.as_ptr(), &mut precision) })?;
     let attrs = (0..num_attrs)
         .map(|i| {
             let (mut name, mut attr_type, mut default, mut doc) = (null(), null(), null(), null());
             check(unsafe {
                 sys::cohort_operator_attr(op.as_ptr(), i, &mut name, &mut attr_type, &mut default, &mut doc)
             })?;
+            let (mut low, mut high) = (0.0, 0.0);
+            check(unsafe { sys::cohort_operator_attr_range(op.as_ptr(), i, &mut low, &mut high) })?;
             Ok(unsafe {
                 OperatorAttr {
                     name: text(name),
                     attr_type: text(attr_type),
                     default: if default.is_null() { None } else { Some(text(default)) },
                     doc: text(doc),
+                    low,
+                    high,
                 }
             })
         })
         .collect::<Result<Vec<_>>>()?;
     let inputs =
         names(num_inputs, |i, out| unsafe { sys::cohort_operator_input(op.as_ptr(), i, out, null_mut(), null_mut()) })?;
+    let gradients = (0..num_inputs)
+        .map(|i| {
+            let mut flows = 0;
+            check(unsafe { sys::cohort_operator_input_gradient(op.as_ptr(), i, &mut flows) })?;
+            Ok(flows != 0)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let outputs = names(num_outputs, |i, out| unsafe { sys::cohort_operator_output(op.as_ptr(), i, out) })?;
+    let precision = match precision {
+        sys::COHORT_PRECISION_NARROW => OperatorPrecision::Narrow,
+        sys::COHORT_PRECISION_FOLLOWS => OperatorPrecision::Follows,
+        _ => OperatorPrecision::Own,
+    };
     let count_attr = unsafe { Some(text(count)).filter(|name| !name.is_empty()) };
-    Ok(unsafe { OperatorInfo { name: text(name), doc: text(doc), attrs, inputs, count_attr } })
+    let (name, doc) = unsafe { (text(name), text(doc)) };
+    Ok(OperatorInfo { name, doc, attrs, inputs, gradients, outputs, precision, count_attr })
 }
 
 /// An operator that is applied to arrays at once.
@@ -138,6 +180,16 @@ impl<'a> Invoke<'a> {
 
     /// Applies it; the outputs.
     pub fn run(self) -> Result<Vec<NDArray>> {
+        self.apply(null_mut())
+    }
+
+    /// Applies it and records it, in the mode of the tape.
+    pub fn record(self, tape: &mut Tape) -> Result<Vec<NDArray>> {
+        self.apply(tape.raw())
+    }
+
+    /// By a tape, or by none.
+    fn apply(self, tape: *mut sys::cohort_tape) -> Result<Vec<NDArray>> {
         let name = c_text(&self.op, "operator")?;
         let (keys, values) = (Texts::new(&self.keys, &self.op)?, Texts::new(&self.values, &self.op)?);
         let (inputs, outputs) = (pointers(&self.inputs), pointers(&self.outputs));
@@ -148,19 +200,15 @@ impl<'a> Invoke<'a> {
             seed: self.seed,
             is_train: self.is_train.into(),
         };
+        let (name, keys, values, num) = (name.as_ptr(), keys.as_ptr(), values.as_ptr(), keys.len());
+        let (from, num_in, num_out) = (inputs.as_ptr(), inputs.len(), outputs.len());
+        let to = if outputs.is_empty() { null() } else { outputs.as_ptr() };
         let made = Arrays::out(|out| unsafe {
-            sys::cohort_operator_invoke(
-                name.as_ptr(),
-                keys.as_ptr(),
-                values.as_ptr(),
-                keys.len(),
-                inputs.as_ptr(),
-                inputs.len(),
-                if outputs.is_empty() { null() } else { outputs.as_ptr() },
-                outputs.len(),
-                &options,
-                out,
-            )
+            if tape.is_null() {
+                sys::cohort_operator_invoke(name, keys, values, num, from, num_in, to, num_out, &options, out)
+            } else {
+                sys::cohort_tape_invoke(tape, name, keys, values, num, from, num_in, to, num_out, &options, out)
+            }
         })?;
         Ok(made.list()?.into_iter().flatten().collect())
     }

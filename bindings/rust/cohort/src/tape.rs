@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tapes: operators are applied to arrays one by one, a tape records them, and gradients flow back along it.
 use crate::arrays::Arrays;
-use crate::error::{c_text, check, guarded, Error, Result, Texts};
+use crate::error::{check, guarded, Error, Result};
 use crate::executor::GradReq;
 use crate::ndarray::{pointers, NDArray};
+use crate::operator::Invoke;
 use crate::symbol::Symbol;
 use cohort_sys as sys;
 use std::os::raw::c_void;
@@ -99,28 +100,10 @@ impl Tape {
         check(unsafe { sys::cohort_tape_mark(self.raw(), &array, &gradient, &code, 1) })
     }
 
-    /// Applies an operator to arrays and records it.
+    /// Applies an operator to arrays and records it. With a seed, on a context or into arrays: [`Invoke::record`].
     pub fn invoke(&mut self, op: &str, inputs: &[&NDArray], attrs: &[(&str, &str)]) -> Result<Vec<NDArray>> {
-        let name = c_text(op, "operator")?;
-        let keys = Texts::new(&attrs.iter().map(|(key, _)| *key).collect::<Vec<_>>(), op)?;
-        let values = Texts::new(&attrs.iter().map(|(_, value)| *value).collect::<Vec<_>>(), op)?;
-        let arrays = pointers(inputs);
-        let made = Arrays::out(|out| unsafe {
-            sys::cohort_tape_invoke(
-                self.raw(),
-                name.as_ptr(),
-                keys.as_ptr(),
-                values.as_ptr(),
-                keys.len(),
-                arrays.as_ptr(),
-                arrays.len(),
-                null(),
-                0,
-                null(),
-                out,
-            )
-        })?;
-        Ok(made.list()?.into_iter().flatten().collect())
+        let with_attrs = attrs.iter().fold(Invoke::new(op), |made, (key, value)| made.attr(key, value));
+        inputs.iter().fold(with_attrs, |made, array| made.input(array)).record(self)
     }
 
     /// Computes the gradients of the marked arrays that heads were made from, of their sum.

@@ -149,6 +149,16 @@ fn tapes_record_and_go_back() {
         assert!(tape.set_recording(false).unwrap());
         assert!(!tape.is_recording().unwrap() && tape.is_training().unwrap());
         tape.invoke("exp", &[&x], &[]).unwrap();
+        let many = floats(&[1.0; 64], &[64]);
+        let mut drop = |seed| {
+            let into = floats(&[0.0; 64], &[64]);
+            Invoke::new("Dropout").input(&many).output(&into).seed(seed).record(&mut tape).unwrap();
+            into.to_vec::<f32>().unwrap()
+        };
+        let first = drop(1);
+        assert!(first != drop(2) && first == drop(1));
+        let training = Invoke::new("exp").input(&x).train().record(&mut tape);
+        fails(training, ErrorKind::InvalidArgument, "is_train");
         assert!(tape.set_training(false).unwrap());
     });
 }

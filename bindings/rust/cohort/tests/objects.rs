@@ -226,7 +226,21 @@ fn files_in_memory_and_of_numpys() {
         save_npz(path.to_str().unwrap(), [("a", &array)]).unwrap();
         near(&load(path.to_str().unwrap()).unwrap()[0].1, &[3.0]);
         std::fs::remove_file(path).unwrap();
+        let path = std::env::temp_dir().join(format!("cohort-rust-{}.npy", std::process::id()));
+        save_npy(path.to_str().unwrap(), &array).unwrap();
+        near(&load(path.to_str().unwrap()).unwrap()[0].1, &[3.0]);
+        std::fs::remove_file(path).unwrap();
     });
+}
+
+#[test]
+fn the_registry_says_ranges_gradients_and_precision() {
+    let (dropout, embedding) = (operator("Dropout").unwrap(), operator("Embedding").unwrap());
+    let p = dropout.attrs.iter().find(|attr| attr.name == "p").unwrap();
+    assert_eq!((p.low, p.high), (0.0, 1.0));
+    assert_eq!(embedding.gradients, [false, true]);
+    assert_eq!((dropout.precision, &dropout.outputs[0][..]), (OperatorPrecision::Follows, "output"));
+    assert_eq!(operator("FullyConnected").unwrap().precision, OperatorPrecision::Narrow);
 }
 
 #[test]

@@ -15,6 +15,9 @@ sub make {
     return $class->adopt($handle);
 }
 
+# A list that a callback was lent.
+sub of_lent { AI::Cohort::Arrays::Lent->adopt($_[1]) }
+
 # Of a hash of arrays by name, or of a list; undef of undef.
 sub of {
     my ($class, $arrays, $what) = @_;
@@ -68,6 +71,10 @@ sub content {
     return (grep {length} @{$self->names}) ? $self->hash : $self->list;
 }
 
+package AI::Cohort::Arrays::Lent;
+our @ISA = ('AI::Cohort::Arrays');
+sub free_handle { }
+
 1;
 
 __END__
@@ -96,6 +103,10 @@ Class method: two lists.
 =head2 make
 
 Class method: an empty list.
+
+=head2 of_lent($address)
+
+Class method: a list that a callback was given, to be read and added to in it.
 
 =head2 add($name, $array)
 

@@ -80,6 +80,9 @@ sub of_batch {
     return ($class->of($data_shapes, 'data_shapes'), $class->of($label_shapes, 'label_shapes'));
 }
 
+# A list that a callback was lent.
+sub of_lent { AI::Cohort::Descs::Lent->adopt($_[1]) }
+
 # Of shapes by name, and dtypes by name: {data => [4, 3]}, {data => 'float32'}.
 sub of_known {
     my ($class, $shapes, $dtypes) = @_;
@@ -122,6 +125,10 @@ sub descs {
     my @fields = qw(name shape dtype layout);
     return [map { my %desc; @desc{@fields} = @$_; AI::Cohort::DataDesc->new(%desc) } $self->entries];
 }
+
+package AI::Cohort::Descs::Lent;
+our @ISA = ('AI::Cohort::Descs');
+sub free_handle { }
 
 1;
 

@@ -13,7 +13,17 @@ use Scalar::Util qw(blessed looks_like_number);
 use Exporter qw(import);
 
 our @EXPORT = qw(handle_of handles_of texts_of struct list_of_names attributes_of shape_of list_of hash_of settings_of invalid
-    callback forget_callback lent);
+    callback callbacks forget_callback lent lent_texts);
+
+# A function for each word in another package, which gives a class.
+sub _word_for {
+    my ($class, $package, @words) = @_;
+    no strict 'refs';
+    for my $word (@words) {
+        invalid("use $class: expected a word, found '$word'", $word) unless $word =~ /^[a-zA-Z_]\w*$/;
+        *{"${package}::$word"} = sub () {$class};
+    }
+}
 
 # ---- the library ---------------------------------------------------------------------------------------------------
 
@@ -285,22 +295,25 @@ sub list_of_names {
 
 # ---- callbacks -----------------------------------------------------------------------------------------------------
 
-# One C function for each kind of callback, which lives as long as the process. Its user_data is the number of the Perl
-# function to call: one that is forgotten is not called, so that no callback can reach freed memory.
-use constant DELETER => '(opaque,opaque)->void';
+# One C function for each kind of callback, which lives as long as the process. Its user_data is the number under which the
+# Perl functions are, by name: those that are forgotten are not called, so that no callback can reach freed memory.
 my (%subs, $last_id, %kinds);
+# What gives memory or functions back to their owner runs whatever failed.
+my %always = map { $_ => 1 } '(opaque)->void', '(opaque,opaque)->void';
 
 # What a callback is given by address, and writes to one.
 sub write_at { memcpy($_[0], scalar_to_pointer($_[1]), length $_[1]) }
+sub read_at { buffer_to_scalar($_[0], $_[1]) }
 sub lent { $_[1] ? [unpack 'J*', buffer_to_scalar($_[0], $_[1] * length pack 'J', 0)] : [] }
+sub lent_texts { [map { decode_text($ffi->cast(opaque => 'string', $_)) } @{lent(@_)}] }
 
 sub _kind_of_callback {
-    my ($signature) = @_;
-    return $kinds{$signature} //= do {
+    my ($name, $signature) = @_;
+    return $kinds{"$name$signature"} //= do {
         my $returns = $signature =~ /->sint32$/;
-        my $always = $signature eq DELETER;    # memory goes back to its owner whatever failed
+        my $always = $always{$signature};
         my $closure = $ffi->closure(sub {
-            my $sub = $subs{$_[-1]};
+            my $sub = $subs{$_[-1]} && $subs{$_[-1]}{$name};
             return $returns ? 1 : () if !$sub || $has_thrown && !$always;
             local ($@, $!);
             my @given = @_[0 .. $#_ - 1];
@@ -316,20 +329,34 @@ sub _kind_of_callback {
     };
 }
 
-# The address of a C function and the user_data to go with it. forget_callback(user_data) ends it.
-sub callback {
-    my ($signature, $sub) = @_;
-    my $id = ++$last_id;
-    $subs{$id} = $sub;
-    return (_kind_of_callback($signature), $id);
+# The addresses of C functions by name, and the user_data to go with them. forget_callback(user_data) ends them, and returns
+# the Perl functions.
+sub callbacks {
+    my (%given) = @_;
+    $subs{++$last_id} = {map { $_ => $given{$_}[1] } keys %given};
+    return ({map { $_ => _kind_of_callback($_, $given{$_}[0]) } keys %given}, $last_id);
 }
 
-sub forget_callback { delete $subs{$_} for grep {defined} @_ }
+# One of them.
+sub callback {
+    my ($signature, $sub) = @_;
+    my ($functions, $id) = callbacks('' => [$signature => $sub]);
+    return ($functions->{''}, $id);
+}
+
+sub forget_callback { map { delete $subs{$_} } grep {defined} @_ }
 sub _num_callbacks { scalar keys %subs }
 
 # ---- handles -------------------------------------------------------------------------------------------------------
 
 package AI::Cohort::Handle;
+
+# Frees the library's object now. Whoever still holds this one finds nothing in it.
+sub _close {
+    my ($self) = @_;
+    my $handle = delete $self->{handle};
+    $self->free_handle($handle) if defined $handle;
+}
 
 sub adopt {
     my ($class, $pointer, %fields) = @_;

@@ -5,6 +5,7 @@ use warnings;
 use AI::Cohort::FFI;
 use AI::Cohort::Context;
 use AI::Cohort::Arrays;
+use AI::Cohort::AutoGrad;
 use AI::Cohort::Operator;
 use FFI::Platypus::Buffer qw(scalar_to_pointer);
 use List::Util qw(product);
@@ -19,6 +20,7 @@ use overload
     AI::Cohort::Operator::_overloads_in_place(),
     '.=' => sub { $_[0]->set($_[1]) },
     '=' => sub { $_[0] },
+    '@{}' => sub { my ($self) = @_; [map { $self->at($_) } 0 .. $self->len - 1] },
     # Objects are the same when they are one array; == compares elements.
     'eq' => sub { ref $_[1] && Scalar::Util::refaddr($_[0]) == Scalar::Util::refaddr($_[1]) },
     'ne' => sub { !ref $_[1] || Scalar::Util::refaddr($_[0]) != Scalar::Util::refaddr($_[1]) },
@@ -316,14 +318,22 @@ sub set {
     return $self;
 }
 
+# What += and the like do.
+sub _replace {
+    my ($self, $what, $value) = @_;
+    AI::Cohort::Operator::_arithmetic($what, $self, $value, 0, out => $self);
+}
+
 sub uniform {
     my ($self, $low, $high, $seed) = @_;
+    return AI::Cohort::Random::uniform(@_) unless ref $self;
     cohort_ndarray_fill_uniform($self->{handle}, $low, $high, $seed);
     return $self;
 }
 
 sub normal {
     my ($self, $mean, $deviation, $seed) = @_;
+    return AI::Cohort::Random::normal(@_) unless ref $self;
     cohort_ndarray_fill_normal($self->{handle}, $mean, $deviation, $seed);
     return $self;
 }
@@ -335,8 +345,9 @@ sub waitall { cohort_wait_all() }
 
 sub copyto {
     my ($self, $other) = @_;
-    return $self->copyto((ref $self)->empty($self->shape, dtype => $self->dtype, ctx => $other))
+    return $self->copyto(AI::Cohort::NDArray->empty($self->shape, dtype => $self->dtype, ctx => $other))
         if blessed $other && $other->isa('AI::Cohort::Context');
+    return $other if blessed $other && $other->isa(__PACKAGE__) && AI::Cohort::AutoGrad::_copied($self, $other);
     cohort_ndarray_copy_to($self->{handle}, handle_of($other, 'copyto'));
     return $other;
 }
@@ -351,7 +362,7 @@ sub as_in_context {
 
 sub astype {
     my ($self, $dtype, $context) = @_;
-    return $self->copyto((ref $self)->empty($self->shape, dtype => $dtype, ctx => $context // $self->context));
+    return $self->copyto(AI::Cohort::NDArray->empty($self->shape, dtype => $dtype, ctx => $context // $self->context));
 }
 
 # ---- views -----------------------------------------------------------------------------------------------------------
@@ -361,7 +372,7 @@ sub share {
     my ($class, $pointer) = @_;
     $pointer = $class->{handle} if ref $class;
     cohort_ndarray_share($pointer, \my $handle);
-    return (ref $class || $class)->adopt($handle);
+    return AI::Cohort::NDArray->adopt($handle, ref $class ? (tape => $class->{tape}) : ());
 }
 
 sub _row_index {
@@ -370,8 +381,8 @@ sub _row_index {
     return $index < 0 ? $index + $self->len : $index;
 }
 
-# Rows [first, last], the last one included, or one row; both may count from the end. A view. These are lvalues so that
-# .= can be said of them.
+# Rows [first, last], the last one included, or one row; both may count from the end. A view, but while operators are
+# recorded, when gradients are to flow through. These are lvalues so that .= can be said of them.
 sub slice : lvalue {
     my ($self, @ranges) = @_;
     my $view;
@@ -383,15 +394,23 @@ sub slice : lvalue {
         my ($first, $last) = ref $ranges[0] ? @{list_of($ranges[0], 'slice')} : ($ranges[0]) x 2;
         my ($begin, $end) = ($self->_row_index($first), $self->_row_index($last // $first) + 1);
         cohort_ndarray_slice($self->{handle}, $begin, $end, \my $handle);
-        $view = (ref $self)->adopt($handle);
+        $view = $self->_rows($handle, $begin, $end);
     }
     $view;
 }
 
 sub at : lvalue {
     my ($self, $index) = @_;
-    cohort_ndarray_at($self->{handle}, $self->_row_index($index), \my $handle);
-    my $view = (ref $self)->adopt($handle);
+    my $row = $self->_row_index($index);
+    cohort_ndarray_at($self->{handle}, $row, \my $handle);
+    my $view = $self->_rows($handle, $row, $row + 1);
+}
+
+# A view of rows, or while operators are recorded what knows where it is from.
+sub _rows {
+    my ($self, $handle, $begin, $end) = @_;
+    my $view = AI::Cohort::NDArray->adopt($handle);
+    return AI::Cohort::AutoGrad::_active() ? AI::Cohort::NDArray::Slice->of_rows($self, $view, $begin, $end) : $view;
 }
 
 # As the operator of that name, and a view where the axis is the first.
@@ -405,9 +424,10 @@ sub slice_axis {
         invalid("slice_axis: expected a number, found '$_'", 'slice_axis') unless /^-?\d+$/;
     }
     my ($axis, $begin, $end) = ($given{axis} // 0, $given{begin} // 0, $given{end});
-    return AI::Cohort::Operator::invoke('slice_axis', $self, %given) if $given{out} || $begin < 0 || defined $end && $end < 0;
+    return AI::Cohort::Operator::invoke('slice_axis', $self, %given, axis => $axis, begin => $begin, end => $end // 'None')
+        if $given{out} || $begin < 0 || defined $end && $end < 0 || AI::Cohort::AutoGrad::_knows($self);
     cohort_ndarray_slice_axis($self->{handle}, $axis, $begin, $end // ~0 >> 1, \my $handle);
-    return (ref $self)->adopt($handle);
+    return AI::Cohort::NDArray->adopt($handle);
 }
 
 # Of the same elements: -1 is what is left over, 0 the length that the axis has. A view.
@@ -416,12 +436,12 @@ sub reshape : lvalue {
     my ($lengths, $num) = shape_of($shape, 'shape');
     my %given = settings_of('reshape', ['reverse'], @given);
     # -2, -3 and -4, and counting from the end: what shape comes of it, the operator says.
-    $lengths = AI::Cohort::Operator::invoke('Reshape', $self, shape => $lengths, reverse => $given{reverse})->shape
+    $lengths = AI::Cohort::AutoGrad->pause(sub { AI::Cohort::Operator::invoke('Reshape', $self, shape => $lengths, reverse => $given{reverse}) })->shape
         if $given{reverse} || grep { $_ < -1 } @$lengths;
     my $own = grep({ $_ == 0 } @$lengths) && $self->shape;
     $lengths->[$_] ||= $own->[$_] for 0 .. $#$lengths;
     cohort_ndarray_reshape($self->{handle}, $lengths, scalar @$lengths, \my $handle);
-    my $view = (ref $self)->adopt($handle);
+    my $view = AI::Cohort::NDArray->adopt($handle, tape => $self->{tape});
 }
 
 # With one axis at another place, the others in their order. A copy.
@@ -445,8 +465,31 @@ sub concatenate {
     my ($class, $arrays, @given) = @_;
     my %given = settings_of('concatenate', ['axis'], @given);
     $arrays = handles_of($arrays, 'arrays');
+    return AI::Cohort::Operator::invoke('Concat', $arrays, dim => $given{axis} // 0) if AI::Cohort::AutoGrad::_active();
     cohort_ndarray_concat($arrays, scalar @$arrays, $given{axis} // 0, \my $handle);
     return (ref $class || $class)->adopt($handle);
+}
+
+# ---- gradients -------------------------------------------------------------------------------------------------------
+
+# From here on the array wants its gradient, which begins with zeros.
+sub attach_grad {
+    my ($self, @given) = @_;
+    my %given = settings_of('attach_grad', [qw(grad_req stype)], @given);
+    AI::Cohort::Error->throw(unsupported => "attach_grad: expected stype default, found '$given{stype}'", 'stype')
+        if ($given{stype} // 'default') ne 'default';
+    my $zeros = AI::Cohort::NDArray->zeros($self->shape, dtype => $self->dtype, ctx => $self->context);
+    AI::Cohort::AutoGrad->mark_variables([$self], [$zeros], grad_reqs => $given{grad_req});
+    return;
+}
+
+sub grad { $_[0]{grad} }
+sub backward { my $self = shift; AI::Cohort::AutoGrad->backward($self, @_) }
+
+# With memory of its own: the tape knows arrays by theirs.
+sub detach {
+    my ($self) = @_;
+    return AI::Cohort::AutoGrad->pause(sub { $self->copy });
 }
 
 # ---- files -----------------------------------------------------------------------------------------------------------
@@ -459,7 +502,14 @@ sub save {
     return;
 }
 
-# As NumPy reads it.
+# As NumPy reads it: one array, or several.
+sub save_npy {
+    my ($self, $path) = @_;
+    my $list = AI::Cohort::Arrays->of([$self], 'array');
+    cohort_arrays_save_npy($list->{handle}, $path);
+    return;
+}
+
 sub save_npz {
     my ($class, $path, $arrays) = @_;
     my $list = AI::Cohort::Arrays->of($arrays // {}, 'arrays');
@@ -529,14 +579,30 @@ sub of {
         push @end, $last + 1;
     }
     my $copy = AI::Cohort::Operator::invoke('slice', $parent, begin => \@begin, end => \@end);
-    return $class->adopt(delete $copy->{handle}, parent => $parent, range => {begin => \@begin, end => \@end});
+    return $class->adopt(delete $copy->{handle}, tape => $copy->{tape}, parent => $parent, range => {begin => \@begin, end => \@end});
+}
+
+# Rows, of which there is a view: a copy through which gradients flow of what they flow through, else the view.
+sub of_rows {
+    my ($class, $parent, $view, $begin, $end) = @_;
+    my %from = (parent => $parent, range => {begin => [$begin], end => [$end]}, shape => [$end - $begin, @{$parent->shape}[1 .. $parent->ndim - 1]]);
+    return $class->adopt(delete $view->{handle}, %from, is_view => 1) unless AI::Cohort::AutoGrad::_knows($parent);
+    my $copy = AI::Cohort::Operator::invoke('slice', $parent, %{$from{range}})->reshape($view->shape);
+    return $class->adopt(delete $copy->{handle}, %from, tape => $copy->{tape});
 }
 
 sub set {
     my ($self, $value) = @_;
-    $self->SUPER::set($value);
-    AI::Cohort::Operator::invoke('_slice_assign', $self->{parent}, $self, %{$self->{range}}, out => $self->{parent});
+    # Into a view the tape does not follow what is written.
+    my $is_recorded = Scalar::Util::blessed($value) && $value->isa('AI::Cohort::NDArray') && AI::Cohort::AutoGrad::_knows($value);
+    return $self->SUPER::set($value) if $self->{is_view} && !$is_recorded;
+    $self->SUPER::set($value) unless $self->{is_view};
+    my $part = $self->{is_view} ? $value : $self;
+    $part = $part->reshape($self->{shape}) if $self->{shape};
+    AI::Cohort::Operator::invoke('_slice_assign', $self->{parent}, $part, %{$self->{range}}, out => $self->{parent});
     return $self;
 }
+
+sub _replace { my ($self, $what, $value) = @_; $self->set(AI::Cohort::Operator::_arithmetic($what, $self, $value, 0)) }
 
 1;

@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use AI::Cohort::FFI;
 use AI::Cohort::Arrays;
+use AI::Cohort::AutoGrad;
 use Scalar::Util qw(blessed looks_like_number);
 
 # ---- what the registry says --------------------------------------------------------------------------------------------
@@ -13,18 +14,23 @@ sub names {
     return map { cohort_operator_name($_, \my $name); $name } 0 .. $num - 1;
 }
 
-# Facts about an operator: canonical name, doc, inputs, attributes, outputs.
+my @precisions = qw(own narrow follows);
+
+# Facts about an operator: canonical name, doc, inputs, attributes, outputs, precision.
 sub info {
     my ($op) = @_;
     cohort_operator_info($op, \my $canonical, \my $doc, \my $attrs, \my $inputs, \my $outputs, \my $count_attr);
-    my %info = (name => $canonical, doc => $doc, count_attr => $count_attr, inputs => [], attrs => [], outputs => []);
+    cohort_operator_precision($op, \my $precision);
+    my %info = (name => $canonical, doc => $doc, count_attr => $count_attr, precision => $precisions[$precision], inputs => [], attrs => [], outputs => []);
     for my $i (0 .. $inputs - 1) {
         cohort_operator_input($op, $i, \my $name, \my $text, \my $is_aux);
-        push @{$info{inputs}}, {name => $name, doc => $text, is_aux => $is_aux};
+        cohort_operator_input_gradient($op, $i, \my $has_gradient);
+        push @{$info{inputs}}, {name => $name, doc => $text, is_aux => $is_aux, has_gradient => $has_gradient};
     }
     for my $i (0 .. $attrs - 1) {
         cohort_operator_attr($op, $i, \my $name, \my $type, \my $default, \my $text);
-        push @{$info{attrs}}, {name => $name, type => $type, default => $default, doc => $text};
+        cohort_operator_attr_range($op, $i, \my $low, \my $high);
+        push @{$info{attrs}}, {name => $name, type => $type, default => $default, doc => $text, low => $low, high => $high};
     }
     for my $i (0 .. $outputs - 1) {
         cohort_operator_output($op, $i, \my $name);
@@ -34,7 +40,12 @@ sub info {
 }
 
 my %input_names;
-sub _input_names { @{$input_names{$_[0]} //= [map { $_->{name} } @{info($_[0])->{inputs}}]} }
+
+sub _input_names {
+    my ($op, $settings) = @_;
+    if ($op eq 'Custom' && (my $names = AI::Cohort::CustomOpProp::_inputs_of($settings))) { return @$names }
+    return @{$input_names{$op} //= [map { $_->{name} } @{info($op)->{inputs}}]};
+}
 
 # Gives a class a method for each operator that it has none of its own for.
 sub _install {
@@ -74,8 +85,7 @@ sub _arguments {
 
 # Inputs that came by position and by name, and the name that each is for.
 sub _with_names {
-    my ($op, $inputs, $named) = @_;
-    my @all = _input_names($op);
+    my ($op, $inputs, $named, @all) = @_;
     my %pairs = %$named;
     for my $i (0 .. $#$inputs) {
         invalid("$op: expected at most " . @all . ' inputs, found ' . @$inputs, $op) if $i > $#all;
@@ -87,6 +97,8 @@ sub _with_names {
     return ([@pairs{@names}], \@names);
 }
 
+our $draws = 0;    # what an operator without a seed draws: see AI::Cohort::Random
+
 # Applied to arrays, at once: settings of the operator, and out, ctx, seed, is_train.
 sub invoke {
     my ($op, @arguments) = @_;
@@ -95,17 +107,14 @@ sub invoke {
     if (defined(my $out = delete $settings->{out})) { @outputs = @{list_of($out, 'out')} }
     if (%$named) {
         my $names;
-        ($inputs, $names) = _with_names($op, $inputs, $named);
-        my %known = map { $_ => 1 } _input_names($op);
+        my @all = _input_names($op, $settings);
+        ($inputs, $names) = _with_names($op, $inputs, $named, @all);
+        my %known = map { $_ => 1 } @all;
         for (@$names) { AI::Cohort::Error->throw(name => "$op: there is no input '$_'", $_) unless $known{$_} }
     }
-    my $context = AI::Cohort::Context->_pointer_to(delete $settings->{ctx});
-    my $options = struct(cohort_invoke_options => context => $context, seed => delete $settings->{seed},
-        is_train => delete $settings->{is_train});
-    cohort_operator_invoke($op, attributes_of($settings), handles_of($inputs, $op), scalar @$inputs,
-        handles_of(\@outputs, 'out'), scalar @outputs, $options->{pointer}, \my $handle);
-    my $made = @outputs ? \@outputs : AI::Cohort::Arrays->adopt($handle)->list;
-    AI::Cohort::Arrays->adopt($handle) if @outputs;
+    my %options = (context => AI::Cohort::Context->_pointer_to(delete $settings->{ctx}), seed => delete $settings->{seed} // $draws++);
+    my $is_train = delete $settings->{is_train} // $AI::Cohort::AutoGrad::training;
+    my $made = AI::Cohort::AutoGrad::_applied($op, $settings, handles_of($inputs, $op), handles_of(\@outputs, 'out'), $is_train, %options);
     return @$made == 1 ? $made->[0] : $made;
 }
 
@@ -116,7 +125,7 @@ sub create {
     my $name = delete $settings->{name};
     my $attr = delete $settings->{attr};
     my $names;
-    ($inputs, $names) = _with_names($op, $inputs, $named) if %$named;
+    ($inputs, $names) = _with_names($op, $inputs, $named, _input_names($op, $settings)) if %$named;
     cohort_symbol_create($op, $name, attributes_of({%{$mx::AttrScope || {}}, %$settings, %{hash_of($attr, 'attr')}}), handles_of($inputs, $op), $names,
         scalar @$inputs, \my $handle);
     return AI::Cohort::Symbol->adopt($handle);
@@ -167,7 +176,7 @@ sub _overloads_in_place {
     my %function = ('+=' => 'plus', '-=' => 'minus', '*=' => 'mul', '/=' => 'div', '%=' => 'mod');
     return map {
         my $name = $function{$_};
-        ($_ => sub { _arithmetic($name, @_[0, 1], 0, out => $_[0]); $_[0] })
+        ($_ => sub { $_[0]->_replace($name, $_[1]); $_[0] })
     } keys %function;
 }
 
@@ -216,9 +225,11 @@ The names of all operators, aliases included.
 
 =head2 info($name)
 
-A hash: C<name> (the canonical one), C<doc>, C<inputs> (each with C<name>, C<doc>, C<is_aux>), C<attrs> (each with C<name>,
-C<type>, C<default>, which is C<undef> where a value is required, and C<doc>), C<outputs> (names), C<count_attr> (the attribute
-that counts the inputs, where it takes any number).
+A hash: C<name> (the canonical one), C<doc>, C<inputs> (each with C<name>, C<doc>, C<is_aux>, and C<has_gradient>: whether one flows to
+it), C<attrs> (each with C<name>, C<type>, C<default>, which is C<undef> where a value is required, C<doc>, and C<low> and C<high>, the
+least and the largest number, infinite where there is no bound), C<outputs> (names), C<count_attr> (the attribute that counts the
+inputs, where it takes any number), C<precision>: what it does where a network computes in a narrower type, C<narrow> (computes in it),
+C<follows> (takes and gives what comes so) or C<own> (keeps the types of the network).
 
 =head2 invoke($name, @arguments)
 

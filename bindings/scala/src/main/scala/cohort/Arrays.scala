@@ -37,6 +37,11 @@ private[cohort] object Arrays {
   def save(path: String, arrays: Iterable[(String, NDArray)]): Unit =
     of(arrays, "data")(handle => Native.check(cohort_arrays_save(handle, Native.in(path, "fname"))))
 
+  def saveNpy(path: String, array: NDArray): Unit =
+    of(Seq((null, Native.needed(array, "data"))), "data") { handle =>
+      Native.check(cohort_arrays_save_npy(handle, Native.in(path, "fname")))
+    }
+
   def saveNpz(path: String, arrays: Iterable[(String, NDArray)]): Unit =
     of(arrays, "data")(handle => Native.check(cohort_arrays_save_npz(handle, Native.in(path, "fname"))))
 
@@ -118,6 +123,30 @@ object Operators {
     val num = new Array[Long](1)
     Native.check(cohort_operator_info(Native.in(op, "op"), null, null, null, num, null, null))
     Vector.tabulate(num(0).toInt)(i => Native.text(cohort_operator_input(op, i, _, null, null)))
+  }
+
+  /** The least and the largest number that each attribute takes, infinite where there is no bound. */
+  def ranges(op: String): Vector[(Double, Double)] = Vector.tabulate(attributes(op).length) { i =>
+    val low, high = new Array[Double](1)
+    Native.check(cohort_operator_attr_range(op, i, low, high))
+    (low(0), high(0))
+  }
+
+  /** Whether a gradient flows to each input. */
+  def gradients(op: String): Vector[Boolean] =
+    Vector.tabulate(inputs(op).length)(i => Native.int(cohort_operator_input_gradient(op, i, _)) != 0)
+
+  /** What an operator does where a network computes in a narrower type: `narrow` (computes in it), `follows` (takes and
+    * gives what comes so) or `own` (keeps the types of the network).
+    */
+  def precision(op: String): String =
+    Vector("own", "narrow", "follows")(Native.int(cohort_operator_precision(Native.in(op, "op"), _)))
+
+  /** The names of the outputs, with all attributes at their defaults. */
+  def outputs(op: String): Vector[String] = {
+    val num = new Array[Long](1)
+    Native.check(cohort_operator_info(Native.in(op, "op"), null, null, null, null, num, null))
+    Vector.tabulate(num(0).toInt)(i => Native.text(cohort_operator_output(op, i, _)))
   }
 
   /** What an operator does. */

@@ -282,6 +282,9 @@ object NDArray {
     (if (names.forall(_.isEmpty)) Vector.empty else names, arrays)
   }
 
+  /** Writes one array as a .npy file, as NumPy reads it. */
+  def saveNpy(fname: String, data: NDArray): Unit = Arrays.saveNpy(fname, data)
+
   /** Writes a .npz file, as NumPy reads it. */
   def saveNpz(fname: String, data: Map[String, NDArray]): Unit = Arrays.saveNpz(fname, Native.needed(data, "data"))
 
@@ -329,7 +332,15 @@ object nd extends Operators[NDArray] {
       op: String,
       inputs: Seq[NDArray],
       attrs: Seq[(String, Any)],
-      given: Seq[NDArray]): Vector[NDArray] = {
+      given: Seq[NDArray]): Vector[NDArray] =
+    applied(op, inputs, attrs, given) { (pairs, list, targets, options) =>
+      Native.long(cohort_operator_invoke(Native.in(op, "op"), pairs.keys, pairs.words, pairs.num, list, list.length,
+        targets, if (targets == null) 0 else targets.length, options, _))
+    }
+
+  // By a call that is given attributes, inputs, outputs or null, and settings, and gives the list of outputs.
+  private[cohort] def applied(op: String, inputs: Seq[NDArray], attrs: Seq[(String, Any)], given: Seq[NDArray])(
+      call: (Native.Attributes, Array[Long], Array[Long], Structs.InvokeOptions) => Long): Vector[NDArray] = {
     val (settings, own) = Native.needed(attrs, "attributes").partition {
       case (key, _) => nd.settings(key)
       case _        => false
@@ -352,9 +363,7 @@ object nd extends Operators[NDArray] {
     }
     Arrays.take(Handle.addresses(inputs, "inputs") { list =>
       Handle.addresses(outputs, "outputs") { targets =>
-        Native.long(
-          cohort_operator_invoke(Native.in(op, "op"), pairs.keys, pairs.words, pairs.num, list, list.length,
-            if (outputs.isEmpty) null else targets, outputs.length, options, _))
+        Native.needed(call, "call")(pairs, list, if (outputs.isEmpty) null else targets, options)
       }
     }).flatMap(_._2)
   }

@@ -26,19 +26,16 @@ final class Tape extends Handle(Native.long(cohort_tape_create), cohort_tape_fre
       invoke(op, inputs, attrs: _*).head
   }
 
-  /** Applies an operator; all its outputs. A function's backward may do so, too, and nothing else with the tape. */
-  def invoke(op: String, inputs: Seq[NDArray], attrs: (String, Any)*): IndexedSeq[NDArray] = {
-    val pairs = new Native.Attributes(attrs, "attributes")
-    Arrays
-      .take(Handle.addresses(inputs, "inputs") { list =>
-        useInside { handle =>
-          Native.long(cohort_tape_invoke(handle, Native.in(op, "op"), pairs.keys, pairs.words, pairs.num, list,
-            list.length, null, 0,
-            null, _))
-        }
-      })
-      .flatMap(_._2)
-  }
+  /** Applies an operator; all its outputs. Beside attributes there are `seed`, `ctx` and `out`, as of [[nd]]. A function's
+    * backward may do so, too, and nothing else with the tape.
+    */
+  def invoke(op: String, inputs: Seq[NDArray], attrs: (String, Any)*): IndexedSeq[NDArray] =
+    nd.applied(op, inputs, attrs, Nil) { (pairs, list, targets, options) =>
+      useInside { handle =>
+        Native.long(cohort_tape_invoke(handle, Native.in(op, "op"), pairs.keys, pairs.words, pairs.num, list, list.length,
+          targets, if (targets == null) 0 else targets.length, options, _))
+      }
+    }
 
   def isRecording: Boolean = use(handle => Native.int(cohort_tape_is_recording(handle, _))) != 0
   def isTraining: Boolean = use(handle => Native.int(cohort_tape_is_training(handle, _))) != 0

@@ -120,6 +120,10 @@ final class ObjectsTest extends Case {
     equal(Vector("data", "weight", "bias"), Operators.inputs("FullyConnected"))
     equal(true, Operators.names.contains("softmax") && Operators.doc("softmax").nonEmpty)
     equal(true, Operators.attributes("Convolution").exists(_._1 == "num_filter"))
+    equal((0.0, 1.0), Operators.ranges("Dropout")(Operators.attributes("Dropout").indexWhere(_._1 == "p")))
+    equal(Vector(false, true), Operators.gradients("Embedding"))
+    equal(Vector("narrow", "follows"), Vector("FullyConnected", "Dropout").map(Operators.precision))
+    equal("output", Operators.outputs("BatchNorm").head)
     val named = nd.FullyConnected(array(Shape(1, 2))(1, 2), bias = array(Shape(1))(5),
       weight = array(Shape(1, 2))(10, 1), num_hidden = 1)
     near(named.toArray, 17)

@@ -190,6 +190,8 @@ final class PrecisionTest extends Case {
     refused(classOf[FormatException])(NDArray.loadBytes(Array[Byte](1, 2, 3)))
     NDArray.saveNpz(new File(folder, "a.npz").getPath, Map("b" -> array(Shape(2))(3, 4)))
     near(NDArray.load2Map(new File(folder, "a.npz").getPath)("b").toArray, 3, 4)
+    NDArray.saveNpy(new File(folder, "a.npy").getPath, array(Shape(2))(5, 6))
+    near(NDArray.load(new File(folder, "a.npy").getPath)._2.head.toArray, 5, 6)
     val accuracy = EvalMetric("acc")
     accuracy.update(Vector(array(Shape(2))(0, 1)), Vector(array(Shape(2, 2))(1, 0, 1, 0)))
     equal(Vector((1.0, 2.0)), accuracy.counters())

@@ -170,6 +170,15 @@ final class TrainingTest extends Case {
     refused(classOf[IllegalMonitorStateException], "mine")(tape.backward(Seq(failing)))
     equal(Vector("var0"), tape.symbol(tape.record(trainMode = false)(tape.op.exp(x))).listArguments())
     refused(classOf[StateException])(tape.backward(Seq(NDArray.ones(Shape(1)))))
+    val many = NDArray.ones(Shape(64))
+    def drop(seed: Int): Seq[Float] = {
+      val into = NDArray.zeros(Shape(64))
+      tape.record(tape.op.Dropout(many, seed = seed, out = into))
+      into.toArray.toSeq
+    }
+    equal(drop(1), drop(1))
+    equal(false, drop(1) == drop(2))
+    refused(classOf[InvalidArgumentException], "is_train")(tape.op.exp(many, is_train = true))
   }
 
   private final class Scale(factor: Float) extends CustomOp {
