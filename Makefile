@@ -265,18 +265,21 @@ $(BUILD)/cudasim/libcohort_cuda.so: $(CUDASIM_OBJS) $(BUILD)/obj/backend_shared.
 	  -Wl,--version-script=tests/cudasim/cudasim.map -Wl,--no-undefined -Wl,-z,relro,-z,now,-z,nodelete $(CXXFLAGS) $(LDFLAGS) -lpthread -ldl
 
 CUDASIM_TESTS := $(if $(CUDASIM),$(patsubst tests/%.cc,$(BUILD)/tests/%,$(sort $(wildcard tests/cudasim/test_*.cc))))
-# One that is a host of CUDA itself, with kernels of its own, and the others, which look into the library.
-CUDASIM_SELF := $(filter %/test_simulator,$(CUDASIM_TESTS))
-$(CUDASIM_SELF): $(BUILD)/cudasim/obj/tests/cudasim/test_simulator.o $(BUILD)/cudasim/obj/cuda/cuda_context.o $(patsubst %.cc,$(BUILD)/cudasim/obj/%.o,$(CUDASIM_SRCS))
+# Those that are hosts of CUDA themselves, with kernels of their own, and the others, which look into the library.
+CUDASIM_SELF := $(filter %/test_simulator %/test_simulated_cudnn,$(CUDASIM_TESTS))
+$(CUDASIM_SELF): $(BUILD)/tests/%: $(BUILD)/cudasim/obj/tests/%.o $(BUILD)/cudasim/obj/cuda/cuda_context.o $(patsubst %.cc,$(BUILD)/cudasim/obj/%.o,$(CUDASIM_SRCS))
 	@mkdir -p $(@D)
-	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) $(LDFLAGS) -lpthread
-$(BUILD)/cudasim/obj/tests/cudasim/test_simulator.o: CUDASIM_CXXFLAGS += $(CUDASIM_KERNEL_FLAGS) -Itests/unit
+	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) $(LDFLAGS) -lpthread -ldl
+$(CUDASIM_SELF:$(BUILD)/%=$(BUILD)/cudasim/obj/%.o): CUDASIM_CXXFLAGS += $(CUDASIM_KERNEL_FLAGS) -Itests/unit
+$(BUILD)/tests/cudasim/test_simulated_cudnn: $(patsubst %,$(BUILD)/cudasim/obj/cuda/%.o,cuda_cudnn op/convolution_plan)
 $(filter-out $(CUDASIM_SELF),$(CUDASIM_TESTS)): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(WHOLE) | $(CUDASIM)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) -Wl,-rpath,'$$ORIGIN/../..' $(LDFLAGS) $(LIBS)
-# It compiles sources itself, too, by the NVRTC that lies beside the headers.
+# They call libraries themselves, too, which lie beside the headers: NVRTC and cuDNN.
 $(BUILD)/tests/cudasim/test_fused_programs: $(patsubst %,$(BUILD)/cudasim/obj/cuda/%.o,cuda_source cuda_source_headers op/fused_source)
-$(BUILD)/tests/cudasim/test_fused_programs: LDFLAGS += -Wl,-rpath,$(CUDASIM_INCLUDE:%/include=%/lib64):$(CUDASIM_INCLUDE:%/include=%/lib)
+$(BUILD)/tests/cudasim/test_cudnn_plans: $(patsubst %,$(BUILD)/cudasim/obj/cuda/%.o,cuda_cudnn op/convolution_plan)
+$(BUILD)/obj/tests/cudasim/test_cudnn_plans.o: CPPFLAGS += -isystem $(CUDASIM_INCLUDE)
+$(BUILD)/tests/cudasim/test_fused_programs $(BUILD)/tests/cudasim/test_cudnn_plans: LDFLAGS += -Wl,-rpath,$(CUDASIM_INCLUDE:%/include=%/lib64):$(CUDASIM_INCLUDE:%/include=%/lib)
 
 # ---- programs -----------------------------------------------------------------------------------------------------
 
@@ -411,13 +414,15 @@ check-cuda-archive: $(LIBRARY) $(CUDA_SO) $(CAPI_TESTS) $(GOLDEN_RUNNER) $(BENCH
 	@BUILD='$(BUILD)' tests/check/cuda_archive.sh
 
 .PHONY: check-cuda-static cuda-static-list
-# Without a GPU: what the compiler knows of the kernels, and whether NVRTC takes all that may be given to it.
+# Without a GPU: what the compiler knows of the kernels, whether NVRTC takes all that may be given to it, and whether the
+# real cuDNN, where it is found, has engines for our convolutions.
 cuda_static = $(PYTHON) tests/check/cuda_static.py $(1) --out $(BUILD)/cuda-static --list tests/check/cuda_static.tsv --include $(CUDA_INCLUDE) \
   $(NVCC) $(NVCC_OPTIONS)
 ifneq ($(NVCC),)
-check-cuda-static: $(BUILD)/tests/cudasim/test_fused_programs
+check-cuda-static: $(BUILD)/tests/cudasim/test_fused_programs $(BUILD)/tests/cudasim/test_cudnn_plans
 	@$(call cuda_static)
 	@$< nvrtc_takes_each_functor_for_each_gpu
+	@$(BUILD)/tests/cudasim/test_cudnn_plans
 cuda-static-list:
 	@$(call cuda_static,--write)
 else
@@ -595,12 +600,12 @@ help:
 	@echo 'make check-asan         the tests under AddressSanitizer and UBSan; make check-tsan: ThreadSanitizer'
 	@echo 'make check-cuda         all that only a GPU can show, from a build folder that is there: tests, goldens, compute-sanitizer, speed'
 	@echo 'make check-cuda-archive all that check-cuda takes in $(BUILD)/check-cuda.tar.xz, for a machine on which nothing is installed'
-	@echo 'make check-cuda-static  what nvcc knows of the kernels without a GPU: registers, stack, spills, occupancy, vector loads; NVRTC'
+	@echo 'make check-cuda-static  what nvcc knows of the kernels without a GPU: registers, stack, spills, occupancy, vector loads; NVRTC, cuDNN'
 	@echo 'make check-cudasim-asan cuda/ on the simulated runtime of tests/cudasim under AddressSanitizer and UBSan'
 	@echo 'make clean              remove $(BUILD)/'
 	@echo 'Variables: BUILD, CXX, CC, PYTHON, CARGO, GO, CXXFLAGS, CFLAGS, LDFLAGS, CUDA_HOME, CUDA_ARCHS="$(CUDA_ARCHS)", CUDA=no, V=1 (commands)'
 
 -include $(LIB_OBJS:.o=.d) $(TOOL_OBJS:.o=.d) $(CUDA_OBJS:.o=.d) $(CUDASIM_OBJS:.o=.d) $(CUDASIM_TESTS:$(BUILD)/%=$(BUILD)/obj/%.d) \
-  $(BUILD)/cudasim/obj/tests/cudasim/test_simulator.d $(FAKE_BACKEND:.so=.d) $(SLOW_BACKEND:.so=.d)
+  $(CUDASIM_SELF:$(BUILD)/%=$(BUILD)/cudasim/obj/%.d) $(FAKE_BACKEND:.so=.d) $(SLOW_BACKEND:.so=.d)
 -include $(patsubst %,$(BUILD)/obj/%.d,$(basename $(CAPI_SRCS) $(CAPI_SUPPORT) $(LONG_SRCS) $(UNIT_SRCS) $(GOLDEN_SRCS) $(BENCH_SRCS) $(EXAMPLE_SRCS) \
   $(EXAMPLE_SUPPORT)))

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/per_process.hpp"
@@ -217,7 +218,8 @@ std::unique_ptr<Kernel> Device::make_kernel(StepSpec &spec, KernelChoice *choice
       if (choice) *choice = {entry->name(), refusals.substr(0, refusals.size() - std::min<size_t>(2, refusals.size()))};
       return kernel;
     }
-    refusals += entry->name() + ": has no implementation for these shapes and layouts; ";
+    if (spec.refused.empty()) spec.refused = "has no implementation for these shapes and layouts";
+    refusals += text(entry->name(), ": ", std::exchange(spec.refused, std::string()), "; ");
   }
   if (refusals.empty()) throw Error(Code::kUnsupported, text("operator ", spec.op, " has no kernel on ", context()));
   refusals.resize(refusals.size() - 2);

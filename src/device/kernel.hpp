@@ -148,6 +148,7 @@ struct StepSpec {
   // <- (input, output) pairs that may share memory, beside those of Op::inplace: an addend that the kernel adds to in
   // place. It must do as well where the two lie apart.
   std::vector<std::pair<int, int>> inplace;
+  std::string refused;      // <- of a factory that returns null: why
   std::vector<int> unread;  // <- inputs that it does without: it gets null pointers, and nothing is kept for it
   int num_threads = 1;
 
@@ -158,7 +159,8 @@ struct StepSpec {
 };
 
 // Constructs the kernel of a step that its entry takes. One that finds out only while it constructs that it cannot, as
-// when a vendor's library has no implementation, returns null and leaves `spec` as it was: the next candidate follows.
+// when a vendor's library has no implementation, returns null and leaves `spec` as it was, but for the reason: the next
+// candidate follows.
 using KernelFactory = std::unique_ptr<Kernel> (*)(StepSpec &spec);
 // Why a kernel does not take a step; empty: it takes it. Cheap, and makes nothing.
 using KernelCondition = std::string (*)(const StepSpec &spec);

@@ -96,7 +96,7 @@ search() { # a file's name, and how many seconds to look everywhere: the folder 
 folders=
 if [[ -d $BUILD/lib ]]; then folders=$(cd "$BUILD/lib" && pwd); fi
 cublas=$(ldd "$BUILD/libcohort_cuda.so" | sed -n 's/^\s*\(libcublasLt[^ ]*\) .*/\1/p')
-for name in "${cublas:-libcublasLt.so}" "libnvrtc.so.${cublas##*.}" libnccl.so.2; do
+for name in "${cublas:-libcublasLt.so}" "libnvrtc.so.${cublas##*.}" libnccl.so.2 libcudnn.so.9; do
   found=$(search "$name" "$([[ $name == libcublas* ]] && echo 20 || echo 3)")
   say "$name: ${found:-not found}"
   if [[ -n $found && :$folders: != *:$found:* ]]; then folders+=${folders:+:}$found; fi

@@ -2,7 +2,9 @@
 /* What tests may ask of the simulated CUDA runtime that libcohort_cuda.so is linked to here, beside CUDA itself.
  * The environment, read when the library is loaded: CUDASIM_DEVICES (how many GPUs there are, 2), CUDASIM_SEED (of all
  * that is done in random order, 1), CUDASIM_MEMORY (bytes of each GPU, 1 GiB), CUDASIM_EMPTY (1: kernels do nothing, to
- * see how long it takes to queue them), CUDASIM_BREAK (the nth launch of a process ends with a fault; 0: none does). */
+ * see how long it takes to queue them), CUDASIM_BREAK (the nth launch of a process ends with a fault; 0: none does),
+ * CUDASIM_CUDNN (the version that cuDNN says it is of: 92600 with odd seeds, 8907, which is too old, with even ones).
+ */
 #pragma once
 
 #include <stddef.h>
@@ -42,6 +44,10 @@ CUDASIM_API uint64_t cudasim_num_made(void);      /* streams and events that wer
 /* cuBLASLt: whether it refuses to add a bias while it writes a product; handles that are alive. */
 CUDASIM_API void cudasim_refuse_epilogues(int refuse);
 CUDASIM_API int cudasim_num_cublas_handles(void);
+/* cuDNN: convolutions and gradients that it has computed; descriptors and handles that are alive. */
+CUDASIM_API uint64_t cudasim_num_convolutions(void);
+CUDASIM_API int cudasim_num_cudnn_descriptors(void);
+CUDASIM_API int cudasim_num_cudnn_handles(void);
 /* NVRTC: the command that compiles a source to a shared object for the host (`COMMAND -o OBJECT SOURCE`), NULL: there
  * is no NVRTC, as at the start; how often it was run. */
 CUDASIM_API void cudasim_compile_with(const char *command);

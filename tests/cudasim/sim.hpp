@@ -95,6 +95,7 @@ struct Simulator {
   std::map<cudaDeviceAttr, int> attributes;  // of all devices
   void be_machine(int capability, int units, int clock, int memory_clock, int bus_bits);
   bool aborts_hang = false, kernels_are_empty = false;
+  size_t cudnn_version = 0;
   std::set<std::pair<int, uint64_t>> used_code;  // by device
   std::thread::id launching;                     // who gives a collective to several devices now
   bool unloading = false;                        // the process ends: no call does anything any more

@@ -2,8 +2,6 @@
 // cuBLASLt in plain loops, which keeps its callers to what they promised: alignments, workspace, leading dimensions.
 // Algorithms write their whole workspace.
 #include <cublasLt.h>
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,6 +10,7 @@
 
 #include "cudasim.h"
 #include "sim.hpp"
+#include "sim_numbers.hpp"
 
 using namespace cudasim;
 
@@ -61,59 +60,11 @@ static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 std::atomic<int> num_handles{0};
 std::atomic<bool> refuses_epilogues{false};
 
-size_t size_of(cudaDataType_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
-
 template <typename T>
 bool take(T *to, const void *value, size_t bytes) {
   if (bytes != sizeof(T)) return false;
   std::memcpy(to, value, bytes);
   return true;
-}
-
-double read(const void *data, cudaDataType_t type, int64_t i) {
-  switch (type) {
-    case CUDA_R_64F:
-      return static_cast<const double *>(data)[i];
-    case CUDA_R_16F:
-      return double(__half2float(static_cast<const __half *>(data)[i]));
-    case CUDA_R_16BF:
-      return double(__bfloat162float(static_cast<const __nv_bfloat16 *>(data)[i]));
-    default:
-      return double(static_cast<const float *>(data)[i]);
-  }
-}
-
-void write(void *data, cudaDataType_t type, int64_t i, double value) {
-  switch (type) {
-    case CUDA_R_64F:
-      static_cast<double *>(data)[i] = value;
-      return;
-    case CUDA_R_16F:
-      static_cast<__half *>(data)[i] = __float2half(float(value));
-      return;
-    case CUDA_R_16BF:
-      static_cast<__nv_bfloat16 *>(data)[i] = __float2bfloat16(float(value));
-      return;
-    default:
-      static_cast<float *>(data)[i] = float(value);
-  }
-}
-
-double rounded(double value, cudaDataType_t type) {
-  double room;
-  write(&room, type, 0, value);
-  return read(&room, type, 0);
-}
-
-// 11 significant bits, to nearest.
-double rounded_to_tf32(double value) {
-  auto single = float(value);
-  uint32_t bits;
-  std::memcpy(&bits, &single, sizeof bits);
-  if ((bits >> 23 & 0xff) == 0xff) return value;
-  bits = (bits + 0xfff + (bits >> 13 & 1)) & ~uint32_t(0x1fff);
-  std::memcpy(&single, &bits, sizeof bits);
-  return double(single);
 }
 
 bool is_supported(const Description &d, const Matrix &a, const Matrix &b, const Matrix &c) {

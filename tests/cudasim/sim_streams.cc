@@ -41,6 +41,7 @@ Simulator::Simulator() : process(getpid()) {
   be_machine(90, 132, 1980000, 2619000, 5120);
   kernels_are_empty = number_from("CUDASIM_EMPTY", 0) != 0;
   break_at = number_from("CUDASIM_BREAK", 0);
+  cudnn_version = number_from("CUDASIM_CUDNN", seed % 2 ? 92600 : 8907);
   take_faults();  // for the host's, too, as long as nobody else wants them
   std::atexit([] {
     const std::lock_guard<std::mutex> lock(sim().mutex);

@@ -30,6 +30,8 @@ const struct Last {
   }
 } last;
 
+// Convolutions of our own are tested here; test_cuda_convolution has cuDNN's.
+[[maybe_unused]] const int without_cudnn = setenv("CUDASIM_CUDNN", "8907", /* overwrite */ 0);
 const auto seed_anew = CONTROL(cudasim_seed);  // before any device is asked for
 
 NDArray random_on(const Context &context, const Shape &shape, uint64_t seed, Dtype dtype = Dtype::kFloat32) {

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution and Deconvolution by cuDNN, where it is there and has an engine that gives the same result each time.
+// Deconvolution is the gradient by the data of a convolution, and its gradient is a convolution.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "cuda/op/channel_sums.cuh"
+#include "cuda/op/convolution_plan.hpp"
+#include "device/kernel_table.hpp"
+#include "op/convolution.hpp"
+#include "op/deconvolution.hpp"
+
+namespace cohort {
+namespace {
+
+// ---- plans: one for all equal problems of a device
+
+// Of a device, kept until the process ends. It has one stream at a time.
+struct DeviceHandle {
+  std::mutex mutex;  // held while a plan is given to the handle's stream
+  CudnnHandle *handle = nullptr;
+};
+
+struct SharedPlan {
+  DeviceHandle &on;
+  const Cudnn &cudnn;
+  const std::unique_ptr<ConvolutionPlan> plan;
+  mutable std::atomic<bool> used{false};
+
+  void run(const void *data, const void *filters, const void *result, void *workspace, void *stream) const {
+    use_code(&used, [&] {
+      const std::lock_guard<std::mutex> lock(on.mutex);
+      check_cudnn(cudnn, cudnn.set_stream(on.handle, static_cast<cudaStream_t>(stream)), "cudnnSetStream");
+      plan->run(on.handle, data, filters, result, workspace);
+    });
+  }
+};
+
+std::vector<int64_t> key_of(const ConvolutionProblem &p) {
+  std::vector<int64_t> key(5 + sizeof p.sizes / sizeof(int64_t));
+  key[0] = CurrentDevice::id();
+  key[1] = int64_t(p.of) << 32 | int64_t(p.dtype) << 16 | int64_t(p.tf32);
+  key[2] = p.num_axes, key[3] = int64_t(p.alignment), key[4] = int64_t(p.most_workspace);
+  static_assert(sizeof p.sizes % sizeof(int64_t) == 0);
+  std::memcpy(key.data() + 5, &p.sizes, sizeof p.sizes);
+  return key;
+}
+
+// Of the current device. Null, and why, where there is none.
+std::shared_ptr<const SharedPlan> plan_of(const Cudnn &cudnn, const ConvolutionProblem &problem, std::string *why) {
+  struct Known {
+    std::mutex mutex;  // guards the others
+    std::map<int, DeviceHandle> handles;
+    std::map<std::vector<int64_t>, std::weak_ptr<const SharedPlan>> plans;
+  };
+  static auto *const known = new Known;
+  const std::lock_guard<std::mutex> lock(known->mutex);
+  const std::vector<int64_t> key = key_of(problem);
+  const auto place = known->plans.find(key);
+  if (place != known->plans.end()) {
+    if (auto plan = place->second.lock()) return plan;
+  }
+  for (auto at = known->plans.begin(); at != known->plans.end();) {
+    at = at->second.expired() ? known->plans.erase(at) : std::next(at);
+  }
+  const std::lock_guard<std::mutex> alone(launch_order());  // it may load code
+  DeviceHandle &on = known->handles[CurrentDevice::id()];
+  if (!on.handle) {
+    CudnnHandle *made = nullptr;
+    const int status = cudnn.create(&made);
+    if (is_cudnn_refusal(status)) {
+      *why = cudnn_error(cudnn, status, "cudnnCreate");
+      return nullptr;
+    }
+    check_cudnn(cudnn, status, "cudnnCreate");
+    on.handle = made;
+  }
+  std::unique_ptr<ConvolutionPlan> found = ConvolutionPlan::find(cudnn, problem, {on.handle, nullptr}, why);
+  if (!found) return nullptr;
+  std::shared_ptr<const SharedPlan> plan(new SharedPlan{on, cudnn, std::move(found)});
+  known->plans[key] = plan;
+  return plan;
+}
+
+// ---- one convolution, or one of its gradients
+
+constexpr size_t kAlignment = 16;  // of whole arrays, at least; views may begin at any element
+constexpr size_t kWorkspaceAlignment = 256;
+
+// Room for a copy of each array in another layout, and some more. What takes more is not worth it.
+size_t most_workspace(const ConvolutionSizes &s, Dtype dtype) {
+  using convolution::volume;
+  const int64_t elements = s.batch * s.groups * (s.in_channels * volume(s.in) + s.out_channels * volume(s.out)) +
+                           s.groups * s.out_channels * s.in_channels * volume(s.kernel);
+  return (size_t(32) << 20) + size_t(elements) * dtype_size(dtype);
+}
+
+class CudnnConvolution {
+ public:
+  // Without a plan, and why, where there is none.
+  CudnnConvolution(const StepSpec &spec, ConvolutionProblem::Of of, const ConvolutionSizes &sizes, std::string *why) {
+    const Cudnn *const cudnn = find_cudnn(why);
+    if (!cudnn) return;
+    const Dtype dtype = spec.inputs[0].dtype;
+    ConvolutionProblem problem{
+        of, dtype, spec.tf32, spec.inputs[0].shape.rank() - 2, kAlignment, most_workspace(sizes, dtype), sizes};
+    aligned_ = plan_of(*cudnn, problem, why);
+    if (!aligned_) return;
+    // So seldom used that it is not to take more memory.
+    problem.alignment = dtype_size(dtype);
+    problem.most_workspace = std::max(aligned_->plan->workspace_bytes(), size_t(1) << 20);
+    any_ = plan_of(*cudnn, problem, why);
+  }
+  bool is_there() const { return aligned_ && any_; }
+  size_t scratch_bytes() const {
+    return std::max(aligned_->plan->workspace_bytes(), any_->plan->workspace_bytes()) + kWorkspaceAlignment;
+  }
+  void run(const void *data, const void *filters, const void *result, void *scratch, const Lane &lane) const {
+    const uintptr_t at = (reinterpret_cast<uintptr_t>(scratch) + kWorkspaceAlignment - 1) & ~(kWorkspaceAlignment - 1);
+    const SharedPlan &plan = can_be_vectors({data, filters, result}) ? *aligned_ : *any_;
+    plan.run(data, filters, result, reinterpret_cast<void *>(at), lane.stream);
+  }
+
+ private:
+  std::shared_ptr<const SharedPlan> aligned_, any_;
+};
+
+// ---- kernels
+
+// Of the convolution: its data is what a deconvolution makes.
+ConvolutionSizes sizes_of(const StepSpec &spec, bool of_deconvolution, const Shape &data, const Shape &weight,
+                          const Shape &made) {
+  if (of_deconvolution) {
+    const auto &a = spec.attrs_as<DeconvolutionAttrs>();
+    return convolution_sizes(made, weight, data, a.stride, a.dilate, deconvolution_padding(a, data).pad, a.num_group,
+                             channels_last(a.layout));
+  }
+  const auto &a = spec.attrs_as<ConvolutionAttrs>();
+  return convolution_sizes(data, weight, made, a.stride, a.dilate, a.pad, a.num_group, channels_last(a.layout));
+}
+
+// To each element of arrays with the sizes of a convolution's result or, of_data, of its data, the bias of its channel.
+void add_to_channels(const ConvolutionSizes &s, bool of_data, const Elements &bias, const Elements &values,
+                     const Lane &lane) {
+  const int64_t channels = s.groups * (of_data ? s.in_channels : s.out_channels);
+  const int64_t channel_step = of_data ? s.in_channel_step : s.out_channel_step;
+  const int64_t count = s.batch * channels * convolution::volume(of_data ? s.in : s.out);
+  for_each(lane, count, [=] __device__(int64_t i) {
+    store(values, i, load<float>(values, i) + load<float>(bias, i / channel_step % channels));
+  });
+}
+
+template <bool kOfDeconvolution>
+class CudnnForward final : public Kernel {
+ public:
+  CudnnForward(StepSpec &spec, std::string *why)
+      : dtype_(spec.inputs[0].dtype),
+        has_bias_(spec.inputs.size() > 2),
+        sizes_(sizes_of(spec, kOfDeconvolution, spec.inputs[0].shape, spec.inputs[1].shape, spec.outputs[0].shape)),
+        convolution_(spec, kOfDeconvolution ? ConvolutionProblem::kDataGradient : ConvolutionProblem::kResult, sizes_,
+                     why) {
+    if (is_there()) spec.scratch_bytes = convolution_.scratch_bytes();
+  }
+  bool is_there() const { return convolution_.is_there(); }
+  void run(const Args &args, const Lane &lane) const override {
+    const void *const data = args.inputs[0], *const made = args.outputs[0];
+    convolution_.run(kOfDeconvolution ? made : data, args.inputs[1], kOfDeconvolution ? data : made, args.scratch,
+                     lane);
+    if (!has_bias_) return;
+    add_to_channels(sizes_, kOfDeconvolution, elements_of(args.inputs[2], dtype_), elements_of(args.outputs[0], dtype_),
+                    lane);
+  }
+
+ private:
+  const Dtype dtype_;
+  const bool has_bias_;
+  const ConvolutionSizes sizes_;
+  const CudnnConvolution convolution_;
+};
+
+// Inputs: head gradient, data, weight.
+template <bool kOfDeconvolution>
+class CudnnBackward final : public Kernel {
+ public:
+  CudnnBackward(StepSpec &spec, std::string *why)
+      : dtype_(spec.inputs[0].dtype),
+        sizes_(sizes_of(spec, kOfDeconvolution, spec.inputs[1].shape, spec.inputs[2].shape, spec.inputs[0].shape)) {
+    size_t scratch = 0;
+    const auto find = [&](size_t output, ConvolutionProblem::Of of, std::optional<CudnnConvolution> *found) {
+      if (!spec.wanted[output] || !is_there_) return;
+      found->emplace(spec, of, sizes_, why);
+      is_there_ = (*found)->is_there();
+      if (is_there_) scratch = std::max(scratch, (*found)->scratch_bytes());
+    };
+    find(0, kOfDeconvolution ? ConvolutionProblem::kResult : ConvolutionProblem::kDataGradient, &data_gradient_);
+    find(1, ConvolutionProblem::kFilterGradient, &filter_gradient_);
+    if (spec.wanted.size() > 2 && spec.wanted[2]) {
+      bias_gradient_.emplace(sizes_, kOfDeconvolution);
+      scratch = std::max(scratch, bias_gradient_->scratch_bytes(sizeof(float)));
+    }
+    if (is_there_) spec.scratch_bytes = scratch;
+  }
+  bool is_there() const { return is_there_; }
+  void run(const Args &args, const Lane &lane) const override {
+    const void *const head = args.inputs[0], *const data = args.inputs[1];
+    if (data_gradient_) {
+      const void *const made = args.outputs[0];
+      data_gradient_->run(kOfDeconvolution ? head : made, args.inputs[2], kOfDeconvolution ? made : head, args.scratch,
+                          lane);
+    }
+    if (filter_gradient_) {
+      filter_gradient_->run(kOfDeconvolution ? head : data, args.outputs[1], kOfDeconvolution ? data : head,
+                            args.scratch, lane);
+    }
+    if (bias_gradient_) {
+      bias_gradient_->run<float>(lane, elements_of(args.inputs[0], dtype_), elements_of(args.outputs[2], dtype_),
+                                 args.scratch);
+    }
+  }
+
+ private:
+  const Dtype dtype_;
+  const ConvolutionSizes sizes_;
+  bool is_there_ = true;
+  std::optional<CudnnConvolution> data_gradient_, filter_gradient_;
+  std::optional<ChannelSums> bias_gradient_;
+};
+
+std::string refusal(const StepSpec &spec) {
+  std::string why;
+  for (const std::vector<TensorSpec> *list : {&spec.inputs, &spec.outputs}) {
+    for (const TensorSpec &tensor : *list) {
+      if (tensor.shape.size() == 0) return "an array has no elements";
+      if (tensor.shape.size() > INT32_MAX) return "an array has more than 2^31 - 1 elements";
+    }
+  }
+  find_cudnn(&why);
+  return why;
+}
+
+template <typename K>
+std::unique_ptr<Kernel> make(StepSpec &spec) {
+  auto made = std::make_unique<K>(spec, &spec.refused);
+  if (!made->is_there()) return nullptr;
+  return made;
+}
+
+#define COHORT_CUDNN_KERNEL(op, ...)                                \
+  COHORT_KERNEL_BY(cuda, op, make<__VA_ARGS__>)                     \
+      .named("cudnn")                                               \
+      .dtypes({Dtype::kFloat32, Dtype::kFloat16, Dtype::kBfloat16}) \
+      .when(refusal)                                                \
+      .preference(2)
+COHORT_CUDNN_KERNEL(Convolution, CudnnForward<false>);
+COHORT_CUDNN_KERNEL(_backward_Convolution, CudnnBackward<false>);
+COHORT_CUDNN_KERNEL(Deconvolution, CudnnForward<true>);
+COHORT_CUDNN_KERNEL(_backward_Deconvolution, CudnnBackward<true>);
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// One convolution, or one of its gradients, as an engine of cuDNN computes it. Used by convolution_cudnn_cuda.cu.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/dtype.hpp"
+#include "cuda/cuda_cudnn.hpp"
+#include "kernels/convolution_sizes.hpp"
+
+namespace cohort {
+
+struct ConvolutionProblem {
+  enum Of : uint8_t { kResult, kDataGradient, kFilterGradient } of;
+  Dtype dtype;            // float32, float16 or bfloat16; summed in float32
+  bool tf32;              // factors of float32 may be rounded to TF32
+  int num_axes;           // 1 to 3: the last ones of the sizes
+  size_t alignment;       // of each of the three arrays, in bytes
+  size_t most_workspace;  // an engine that takes more is not chosen
+  ConvolutionSizes sizes;
+};
+
+// The device for which a plan is made: by its handle, or, to see without a device what cuDNN would do on it, by
+// finalized device properties; such a plan cannot be run.
+struct CudnnTarget {
+  CudnnHandle *handle = nullptr;
+  CudnnDescriptor *properties = nullptr;
+};
+
+// A descriptor that is let go of.
+class CudnnOwned {
+ public:
+  CudnnOwned() = default;
+  CudnnOwned(const Cudnn &cudnn, CudnnDescriptor *descriptor) : cudnn_(&cudnn), descriptor_(descriptor) {}
+  CudnnOwned(CudnnOwned &&other) noexcept : cudnn_(other.cudnn_), descriptor_(other.descriptor_) {
+    other.descriptor_ = nullptr;
+  }
+  CudnnOwned &operator=(CudnnOwned &&) = delete;
+  ~CudnnOwned() {
+    if (descriptor_) cudnn_->destroy_descriptor(descriptor_);
+  }
+  CudnnDescriptor *get() const { return descriptor_; }
+
+ private:
+  const Cudnn *cudnn_ = nullptr;
+  CudnnDescriptor *descriptor_ = nullptr;
+};
+
+// Of which later ones may refer to earlier ones.
+struct CudnnDescriptors {
+  std::vector<CudnnOwned> all;
+  CudnnDescriptors() = default;
+  CudnnDescriptors(CudnnDescriptors &&) = default;
+  ~CudnnDescriptors() {
+    while (!all.empty()) all.pop_back();
+  }
+};
+
+class ConvolutionPlan {
+ public:
+  // By the engine that cuDNN recommends first of those whose results are the same each time, which round nothing but
+  // the result (and, where the problem allows it, factors to TF32) and transform nothing, so that a number that is not
+  // finite stays where it belongs. Null, and why, where there is none.
+  static std::unique_ptr<ConvolutionPlan> find(const Cudnn &cudnn, const ConvolutionProblem &problem,
+                                               const CudnnTarget &target, std::string *why);
+  size_t workspace_bytes() const { return workspace_bytes_; }
+  int64_t engine() const { return engine_; }  // cuDNN's number of it
+
+  // `result` belongs to the convolution, so gradients stand in the place of what they are of. The handle's stream is
+  // set; the workspace begins at a multiple of 256 bytes.
+  void run(CudnnHandle *handle, const void *data, const void *filters, const void *result, void *workspace) const;
+
+ private:
+  class Builder;
+  ConvolutionPlan(const Cudnn &cudnn, CudnnDescriptors described) : cudnn_(cudnn), described_(std::move(described)) {}
+
+  const Cudnn &cudnn_;
+  CudnnDescriptors described_;  // what the plan was made from, and last the plan
+  size_t workspace_bytes_ = 0;
+  int64_t engine_ = -1;
+};
+
+}  // namespace cohort

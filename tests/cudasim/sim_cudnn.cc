@@ -1,0 +1,664 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuDNN in plain loops, as far as cuda/cuda_cudnn.hpp knows it: convolutions and their gradients. It holds its callers
+// to what descriptors say, and recommends first what a caller must not take: engines that round or order sums
+// otherwise, some that cannot be used, some that want more memory than there is. Engines overwrite their whole
+// workspace.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cuda/cuda_cudnn.hpp"
+#include "cudasim.h"
+#include "sim.hpp"
+#include "sim_numbers.hpp"
+
+using namespace cudasim;
+using cohort::Cudnn;
+
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+struct Tensor {
+  int64_t id = 0, alignment = 0;
+  int type = 0;
+  Numbers lengths, strides;
+
+  int64_t span() const {  // elements from the first to the last
+    int64_t most = 1;
+    for (size_t a = 0; a < lengths.size(); ++a) most += (lengths[a] - 1) * strides[a];
+    return most;
+  }
+};
+
+struct Problem {
+  int of = 0;                    // Cudnn::kForward or a gradient
+  Tensor data, filters, result;  // ..
+  Numbers stride, dilate, pad;   // by spatial axis
+  std::shared_ptr<Problem> self() const { return std::make_shared<Problem>(*this); }
+};
+
+// What is known of an engine, and what it does.
+struct Engine {
+  int64_t index;
+  std::vector<int> notes;
+  int64_t workspace;
+  int64_t alignment;  // of arrays; 0: of elements
+  bool supported = true, perturbs = false, rounds = false;
+};
+constexpr int kWinograd = 5;
+const std::vector<Engine> &engines() {
+  static const auto *const all = new std::vector<Engine>{
+      {0, {Cudnn::kStrictNanPropagation}, 0, 0},
+      {1, {}, 1003, 0},
+      {10, {Cudnn::kTensorCore}, 4227, 16},
+      {11, {Cudnn::kTensorCore}, 515, 16, true, false, true},
+      {20, {Cudnn::kNondeterministic}, 0, 0, true, true},
+      {21, {Cudnn::kTensorCore, Cudnn::kReducedPrecisionReduction}, 64, 0, true, true},
+      {22, {Cudnn::kDownConvertInputs}, 64, 0, true, true},
+      {30, {kWinograd}, 2048, 0, true, true},
+      {40, {}, 0, 0, false},
+      {41, {}, int64_t(1) << 40, 0},
+      {42, {Cudnn::kStrictNanPropagation, 77}, 0, 0, true, true},  // a note that nobody knows yet
+  };
+  return *all;
+}
+const Engine &engine_of(int64_t index) {
+  return *std::find_if(engines().begin(), engines().end(), [&](const Engine &e) { return e.index == index; });
+}
+
+// In the order of recommendation.
+Numbers recommended(const Problem &p, int mode) {
+  const bool aligned = std::min({p.data.alignment, p.filters.alignment, p.result.alignment}) >= 16;
+  if (mode == Cudnn::kFallback) return {20, 40, 0};
+  Numbers all{20, 21, 40, 30, 42};
+  if (p.data.type != Cudnn::kFloat) {
+    if (aligned) all.push_back(10);
+  } else {
+    all.push_back(22);
+    if (aligned) all.push_back(11);
+  }
+  all.push_back(41);
+  if (p.data.lengths[1] % 2 == 0) all.push_back(1);  // of others only the fallback knows
+  return all;
+}
+
+struct Attribute {
+  int of, type;  // whose it is: a descriptor's type; -1: of any operation
+  int64_t most;  // elements
+};
+const Attribute *known_attribute(int name) {
+  static const auto *const all = new std::map<int, Attribute>{
+      {Cudnn::kConvolutionComputeType, {Cudnn::kConvolution, Cudnn::kDataTypeType, 1}},
+      {Cudnn::kConvolutionConvolutionMode, {Cudnn::kConvolution, Cudnn::kConvolutionModeType, 1}},
+      {Cudnn::kConvolutionDilations, {Cudnn::kConvolution, Cudnn::kInt64Type, 3}},
+      {Cudnn::kConvolutionStrides, {Cudnn::kConvolution, Cudnn::kInt64Type, 3}},
+      {Cudnn::kConvolutionPrePaddings, {Cudnn::kConvolution, Cudnn::kInt64Type, 3}},
+      {Cudnn::kConvolutionPostPaddings, {Cudnn::kConvolution, Cudnn::kInt64Type, 3}},
+      {Cudnn::kConvolutionNumAxes, {Cudnn::kConvolution, Cudnn::kInt64Type, 1}},
+      {Cudnn::kHeuristicsMode, {Cudnn::kHeuristics, Cudnn::kHeuristicModeType, 1}},
+      {Cudnn::kHeuristicsGraph, {Cudnn::kHeuristics, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kPlanHandle, {Cudnn::kExecutionPlan, Cudnn::kHandleType, 1}},
+      {Cudnn::kPlanEngineConfig, {Cudnn::kExecutionPlan, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kForwardAlpha, {Cudnn::kForward, Cudnn::kFloatType, 1}},
+      {Cudnn::kForwardBeta, {Cudnn::kForward, Cudnn::kFloatType, 1}},
+      {Cudnn::kForwardConvolution, {Cudnn::kForward, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kForwardFilters, {Cudnn::kForward, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kForwardData, {Cudnn::kForward, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kForwardResult, {Cudnn::kForward, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kDataAlpha, {Cudnn::kBackwardData, Cudnn::kFloatType, 1}},
+      {Cudnn::kDataBeta, {Cudnn::kBackwardData, Cudnn::kFloatType, 1}},
+      {Cudnn::kDataConvolution, {Cudnn::kBackwardData, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kDataFilters, {Cudnn::kBackwardData, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kDataData, {Cudnn::kBackwardData, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kDataResult, {Cudnn::kBackwardData, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kFilterAlpha, {Cudnn::kBackwardFilter, Cudnn::kFloatType, 1}},
+      {Cudnn::kFilterBeta, {Cudnn::kBackwardFilter, Cudnn::kFloatType, 1}},
+      {Cudnn::kFilterConvolution, {Cudnn::kBackwardFilter, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kFilterFilters, {Cudnn::kBackwardFilter, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kFilterData, {Cudnn::kBackwardFilter, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kFilterResult, {Cudnn::kBackwardFilter, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kGraphHandle, {Cudnn::kOperationGraph, Cudnn::kHandleType, 1}},
+      {Cudnn::kGraphOperations, {Cudnn::kOperationGraph, Cudnn::kDescriptorType, 1}},
+      {Cudnn::kTensorAlignment, {Cudnn::kTensor, Cudnn::kInt64Type, 1}},
+      {Cudnn::kTensorDataType, {Cudnn::kTensor, Cudnn::kDataTypeType, 1}},
+      {Cudnn::kTensorDimensions, {Cudnn::kTensor, Cudnn::kInt64Type, 8}},
+      {Cudnn::kTensorStrides, {Cudnn::kTensor, Cudnn::kInt64Type, 8}},
+      {Cudnn::kTensorId, {Cudnn::kTensor, Cudnn::kInt64Type, 1}},
+      {Cudnn::kPackIds, {Cudnn::kVariantPack, Cudnn::kInt64Type, 3}},
+      {Cudnn::kPackPointers, {Cudnn::kVariantPack, Cudnn::kPointerType, 3}},
+      {Cudnn::kPackWorkspace, {Cudnn::kVariantPack, Cudnn::kPointerType, 1}},
+  };
+  const auto found = all->find(name);
+  return found == all->end() ? nullptr : &found->second;
+}
+
+size_t element_bytes(int type) {
+  return type == Cudnn::kInt64Type || type == Cudnn::kPointerType || type == Cudnn::kDescriptorType ||
+                 type == Cudnn::kHandleType
+             ? 8
+             : 4;
+}
+
+cudaDataType_t cuda_type(int type) {
+  return type == Cudnn::kHalf ? CUDA_R_16F : type == Cudnn::kBfloat16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+thread_local std::string last_error;
+int wrong(const std::string &what, int status = Cudnn::kBadParameter) {
+  last_error = what;
+  return status;
+}
+// What a caller must never do, whatever comes of it.
+int reported(const std::string &what) {
+  sim().report("cudnn: " + what);
+  return wrong(what);
+}
+
+}  // namespace
+
+struct cohort::CudnnHandle {
+  int device;
+  CUstream_st *stream = nullptr;
+  std::thread::id set_by = {};  // its stream
+};
+
+struct cohort::CudnnDescriptor {
+  int type;
+  bool finalized = false;
+  std::map<int, std::vector<char>> values = {};
+  std::shared_ptr<Problem> problem = nullptr;  // of what has one
+  int64_t engine = -1;
+  CudnnHandle *handle = nullptr;  // of a plan
+  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+
+  bool has(int name) const { return values.count(name) != 0; }
+  template <typename T>
+  std::vector<T> all(int name) const {
+    const auto found = values.find(name);
+    std::vector<T> read(found == values.end() ? 0 : found->second.size() / sizeof(T));
+    if (!read.empty()) std::memcpy(read.data(), found->second.data(), read.size() * sizeof(T));
+    return read;
+  }
+  template <typename T>
+  T one(int name) const {
+    const std::vector<T> read = all<T>(name);
+    return read.size() == 1 ? read[0] : T();
+  }
+};
+
+namespace {
+
+using cohort::CudnnDescriptor;
+using cohort::CudnnHandle;
+
+struct Library {
+  std::set<const CudnnDescriptor *> descriptors;
+  std::set<const CudnnHandle *> handles;
+  uint64_t num_convolutions = 0;
+};
+Library &library() {  // under the simulator's lock
+  static auto *const all = new Library;
+  return *all;
+}
+
+const CudnnDescriptor *finished(const CudnnDescriptor *of, int name, int type) {
+  const auto *const found = of->one<const CudnnDescriptor *>(name);
+  if (!found || !library().descriptors.count(found)) {
+    reported("a descriptor is meant that is not alive");
+    return nullptr;
+  }
+  if (found->type != type || !found->finalized) return nullptr;
+  return found;
+}
+
+int finish_tensor(CudnnDescriptor *d) {
+  Tensor t;
+  t.id = d->one<int64_t>(Cudnn::kTensorId);
+  t.alignment = d->one<int64_t>(Cudnn::kTensorAlignment);
+  t.type = d->one<int>(Cudnn::kTensorDataType);
+  t.lengths = d->all<int64_t>(Cudnn::kTensorDimensions);
+  t.strides = d->all<int64_t>(Cudnn::kTensorStrides);
+  if (!d->has(Cudnn::kTensorDataType) || !d->has(Cudnn::kTensorId)) return wrong("a tensor has no type or no id");
+  if (t.type != Cudnn::kFloat && t.type != Cudnn::kHalf && t.type != Cudnn::kBfloat16) return wrong("type of a tensor");
+  const auto bytes = int64_t(size_of(cuda_type(t.type)));
+  if (t.alignment <= 0 || t.alignment % bytes != 0) return wrong("alignment of a tensor");
+  if (t.lengths.size() < 4 || t.lengths.size() > 5 || t.strides.size() != t.lengths.size()) return wrong("axes");
+  for (const Numbers *numbers : {&t.lengths, &t.strides}) {
+    for (const int64_t n : *numbers) {
+      if (n <= 0) return wrong("a length or a stride is not positive");
+    }
+  }
+  d->problem = std::make_shared<Problem>();
+  d->problem->data = t;
+  return Cudnn::kSuccess;
+}
+
+int finish_convolution(CudnnDescriptor *d) {
+  const auto n = size_t(d->one<int64_t>(Cudnn::kConvolutionNumAxes));
+  if (!d->has(Cudnn::kConvolutionComputeType) || d->one<int>(Cudnn::kConvolutionComputeType) != Cudnn::kFloat ||
+      d->one<int>(Cudnn::kConvolutionConvolutionMode) != Cudnn::kCrossCorrelation || n < 2 || n > 3) {
+    return wrong("a convolution", Cudnn::kNotSupported);
+  }
+  auto made = std::make_shared<Problem>();
+  made->stride = d->all<int64_t>(Cudnn::kConvolutionStrides);
+  made->dilate = d->all<int64_t>(Cudnn::kConvolutionDilations);
+  made->pad = d->all<int64_t>(Cudnn::kConvolutionPrePaddings);
+  if (made->stride.size() != n || made->dilate.size() != n || made->pad.size() != n ||
+      made->pad != d->all<int64_t>(Cudnn::kConvolutionPostPaddings)) {
+    return wrong("axes of a convolution");
+  }
+  for (size_t a = 0; a < n; ++a) {
+    if (made->stride[a] < 1 || made->dilate[a] < 1 || made->pad[a] < 0) return wrong("numbers of a convolution");
+  }
+  d->problem = made;
+  return Cudnn::kSuccess;
+}
+
+int finish_operation(CudnnDescriptor *d) {
+  struct Names {
+    int alpha, beta, convolution, data, filters, result;
+  };
+  const Names names =
+      d->type == Cudnn::kForward ? Names{Cudnn::kForwardAlpha, Cudnn::kForwardBeta,    Cudnn::kForwardConvolution,
+                                         Cudnn::kForwardData,  Cudnn::kForwardFilters, Cudnn::kForwardResult}
+      : d->type == Cudnn::kBackwardData ? Names{Cudnn::kDataAlpha, Cudnn::kDataBeta,    Cudnn::kDataConvolution,
+                                                Cudnn::kDataData,  Cudnn::kDataFilters, Cudnn::kDataResult}
+                                        : Names{Cudnn::kFilterAlpha, Cudnn::kFilterBeta,    Cudnn::kFilterConvolution,
+                                                Cudnn::kFilterData,  Cudnn::kFilterFilters, Cudnn::kFilterResult};
+  const CudnnDescriptor *const convolution = finished(d, names.convolution, Cudnn::kConvolution);
+  const CudnnDescriptor *const data = finished(d, names.data, Cudnn::kTensor);
+  const CudnnDescriptor *const filters = finished(d, names.filters, Cudnn::kTensor);
+  const CudnnDescriptor *const result = finished(d, names.result, Cudnn::kTensor);
+  if (!convolution || !data || !filters || !result) return wrong("an operation has a part that is not finalized");
+  if (d->one<float>(names.alpha) != 1 || !d->has(names.beta) || d->one<float>(names.beta) != 0) {
+    return wrong("alpha and beta", Cudnn::kNotSupported);
+  }
+  Problem p = *convolution->problem;
+  p.of = d->type;
+  p.data = data->problem->data, p.filters = filters->problem->data, p.result = result->problem->data;
+  const size_t n = p.stride.size();
+  const Numbers &x = p.data.lengths, &w = p.filters.lengths, &y = p.result.lengths;
+  if (x.size() != n + 2 || w.size() != n + 2 || y.size() != n + 2) return wrong("axes of an operation's tensors");
+  if (p.data.type != p.filters.type || p.data.type != p.result.type) return wrong("types", Cudnn::kNotSupported);
+  if (p.data.id == p.filters.id || p.data.id == p.result.id || p.filters.id == p.result.id) return wrong("ids");
+  if (x[0] != y[0] || x[1] % w[1] != 0 || w[0] != y[1] || w[0] % (x[1] / w[1]) != 0) return wrong("channels");
+  for (size_t a = 0; a < n; ++a) {
+    const int64_t room = x[a + 2] + 2 * p.pad[a] - p.dilate[a] * (w[a + 2] - 1) - 1;
+    if (room < 0 || y[a + 2] != room / p.stride[a] + 1) return wrong("lengths of a result");
+  }
+  d->problem = p.self();
+  return Cudnn::kSuccess;
+}
+
+// Of the descriptor that it refers to.
+int inherit(CudnnDescriptor *d, const CudnnDescriptor *from, const char *what) {
+  if (!from) return wrong(what);
+  d->problem = from->problem;
+  d->engine = from->engine;
+  return Cudnn::kSuccess;
+}
+
+int finish_graph(CudnnDescriptor *d, const CUctx_st *context) {
+  const auto *const handle = d->one<const CudnnHandle *>(Cudnn::kGraphHandle);
+  if (!library().handles.count(handle)) return reported("a graph has no handle");
+  if (handle->device != context->device) return reported("a graph's handle is of another device");
+  const auto *const operation = d->one<const CudnnDescriptor *>(Cudnn::kGraphOperations);
+  if (!operation || !library().descriptors.count(operation)) return reported("a graph's operation is not alive");
+  if (!operation->finalized || operation->problem == nullptr || operation->problem->of == 0) return wrong("a graph");
+  return inherit(d, operation, "a graph");
+}
+
+int finish_plan(CudnnDescriptor *d, const CUctx_st *context) {
+  sim().check_no_launch("cudnnBackendFinalize of a plan");
+  const int status = inherit(d, finished(d, Cudnn::kPlanEngineConfig, Cudnn::kEngineConfig), "a plan");
+  if (status) return status;
+  d->handle = d->one<CudnnHandle *>(Cudnn::kPlanHandle);
+  if (!library().handles.count(d->handle)) return reported("a plan has no handle");
+  if (d->handle->device != context->device) return reported("a plan's handle is of another device");
+  return engine_of(d->engine).supported ? int(Cudnn::kSuccess) : wrong("no such engine", Cudnn::kNotSupported);
+}
+
+// ---- what is computed
+
+struct Run {
+  Problem p;
+  Engine engine;
+  const void *data, *filters, *result;
+  void *workspace;
+  std::shared_ptr<bool> plan;  // false: it is no more
+
+  static bool reach(const void *data, size_t bytes, const char *what) {
+    if (bytes == 0) return true;
+    std::string why;
+    Block *const block = sim().find_live(data, bytes, sim().running_device, &why);
+    if (!block) {
+      sim().fault(sim().running_device, cudaErrorIllegalAddress, std::string("cudnn: ") + what + " is " + why);
+      return false;
+    }
+    sim().open(*block);
+    return true;
+  }
+
+  std::vector<double> read_all(const Tensor &t, const void *from) const {
+    std::vector<double> values(static_cast<size_t>(t.span()));
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = read(from, cuda_type(t.type), int64_t(i));
+      if (engine.rounds) values[i] = rounded_to_tf32(values[i]);
+    }
+    return values;
+  }
+
+  void operator()() const {
+    if (!*plan) sim().report("cudnn: a plan is let go of before it has run");
+    const size_t bytes = size_of(cuda_type(p.data.type));
+    if (!reach(data, size_t(p.data.span()) * bytes, "the data") ||
+        !reach(filters, size_t(p.filters.span()) * bytes, "the filters") ||
+        !reach(result, size_t(p.result.span()) * bytes, "the result") ||
+        !reach(workspace, size_t(engine.workspace), "the workspace")) {
+      return;
+    }
+    if (engine.workspace) std::memset(workspace, 0xee, size_t(engine.workspace));
+    std::vector<double> x, w, y;
+    if (p.of != Cudnn::kBackwardData) x = read_all(p.data, data);
+    if (p.of != Cudnn::kBackwardFilter) w = read_all(p.filters, filters);
+    if (p.of != Cudnn::kForward) y = read_all(p.result, result);
+    const Tensor &to = p.of == Cudnn::kForward ? p.result : p.of == Cudnn::kBackwardData ? p.data : p.filters;
+    const void *const place = p.of == Cudnn::kForward ? result : p.of == Cudnn::kBackwardData ? data : filters;
+    std::vector<double> &sums = p.of == Cudnn::kForward ? y : p.of == Cudnn::kBackwardData ? x : w;
+    sums.assign(size_t(to.span()), 0);
+    add_all(&x, &w, &y);
+    for_each_element(to, [&](int64_t at) {
+      double value = sums[size_t(at)];
+      if (engine.perturbs) value *= 1 + 0.01 * double(1 + sim().draw(8));
+      write(const_cast<void *>(place), cuda_type(to.type), at, value);
+    });
+    ++library().num_convolutions;
+  }
+
+  template <typename Fn>
+  static void for_each_element(const Tensor &t, const Fn &fn) {
+    Numbers at(t.lengths.size(), 0);
+    while (true) {
+      int64_t offset = 0;
+      for (size_t a = 0; a < at.size(); ++a) offset += at[a] * t.strides[a];
+      fn(offset);
+      size_t a = at.size();
+      while (a > 0 && ++at[a - 1] == t.lengths[a - 1]) at[--a] = 0;
+      if (a == 0) return;
+    }
+  }
+
+  // All three arrays are sums over the same products.
+  void add_all(std::vector<double> *x, std::vector<double> *w, std::vector<double> *y) const {
+    const Numbers &xs = p.data.strides, &ws = p.filters.strides, &ys = p.result.strides;
+    const Numbers &in = p.data.lengths, &kernel = p.filters.lengths, &out = p.result.lengths;
+    const int64_t depth = kernel[1], outputs = kernel[0] / (in[1] / depth);
+    const size_t n = p.stride.size();
+    // Of an axis: at each place of the result and of the kernel that meet the data, where all three lie.
+    struct Meeting {
+      int64_t x, w, y;
+    };
+    std::array<std::vector<Meeting>, 3> axes{{{{0, 0, 0}}, {{0, 0, 0}}, {{0, 0, 0}}}};
+    for (size_t a = 0; a < n; ++a) {
+      axes[a].clear();
+      for (int64_t o = 0; o < out[a + 2]; ++o) {
+        for (int64_t k = 0; k < kernel[a + 2]; ++k) {
+          const int64_t i = o * p.stride[a] - p.pad[a] + k * p.dilate[a];
+          if (i >= 0 && i < in[a + 2]) axes[a].push_back({i * xs[a + 2], k * ws[a + 2], o * ys[a + 2]});
+        }
+      }
+    }
+    for (int64_t b = 0; b < in[0]; ++b) {
+      for (int64_t o = 0; o < kernel[0]; ++o) {
+        for (int64_t c = 0; c < depth; ++c) {
+          double *const x0 = x->data() + b * xs[0] + (o / outputs * depth + c) * xs[1];
+          double *const w0 = w->data() + o * ws[0] + c * ws[1];
+          double *const y0 = y->data() + b * ys[0] + o * ys[1];
+          for (const Meeting &i : axes[0]) {
+            for (const Meeting &j : axes[1]) {
+              for (const Meeting &k : axes[2]) {
+                double &xe = x0[i.x + j.x + k.x], &we = w0[i.w + j.w + k.w], &ye = y0[i.y + j.y + k.y];
+                if (p.of == Cudnn::kForward) {
+                  ye += xe * we;
+                } else if (p.of == Cudnn::kBackwardData) {
+                  xe += ye * we;
+                } else {
+                  we += xe * ye;
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+};
+
+int failed(cudaError_t refused) {
+  last_error = "CUDA says " + std::to_string(int(refused));
+  return refused == cudaErrorMemoryAllocation ? Cudnn::kDeviceAllocationFailed : Cudnn::kExecutionFailed;
+}
+
+bool is_aligned(const void *data, int64_t alignment) {
+  return reinterpret_cast<uintptr_t>(data) % uint64_t(alignment) == 0;
+}
+
+}  // namespace
+
+extern "C" {
+
+#define CUDNN_API __attribute__((visibility("default")))  // found by name, as the real ones are
+
+uint64_t cudasim_num_convolutions(void) {
+  const std::lock_guard<std::mutex> lock(sim().mutex);
+  return library().num_convolutions;
+}
+int cudasim_num_cudnn_descriptors(void) {
+  const std::lock_guard<std::mutex> lock(sim().mutex);
+  return int(library().descriptors.size());
+}
+int cudasim_num_cudnn_handles(void) {
+  const std::lock_guard<std::mutex> lock(sim().mutex);
+  return int(library().handles.size());
+}
+
+CUDNN_API size_t cudnnGetVersion() { return sim().cudnn_version; }
+CUDNN_API const char *cudnnGetErrorString(int status) {
+  return status == Cudnn::kSuccess          ? "CUDNN_STATUS_SUCCESS"
+         : status < Cudnn::kNotSupported    ? "CUDNN_STATUS_BAD_PARAM"
+         : status < Cudnn::kExecutionFailed ? "CUDNN_STATUS_NOT_SUPPORTED"
+                                            : "CUDNN_STATUS_EXECUTION_FAILED";
+}
+CUDNN_API void cudnnGetLastErrorString(char *message, size_t bytes) {
+  std::strncpy(message, last_error.c_str(), bytes);
+  last_error.clear();
+}
+
+CUDNN_API int cudnnCreate(CudnnHandle **handle) {
+  const Call call("cudnnCreate", Call::kContext, true);
+  if (call.refused) return failed(call.refused);
+  sim().check_no_launch("cudnnCreate");
+  *handle = new CudnnHandle{call.context->device};
+  library().handles.insert(*handle);
+  return Cudnn::kSuccess;
+}
+
+CUDNN_API int cudnnSetStream(CudnnHandle *handle, CUstream_st *stream) {
+  const Call call("cudnnSetStream", Call::kContext);
+  if (call.refused) return failed(call.refused);
+  if (!library().handles.count(handle)) return reported("no handle");
+  if (!sim().streams.count(stream) || stream->context->device != handle->device) {
+    return reported("the stream is of another device than the handle");
+  }
+  handle->stream = stream;
+  handle->set_by = std::this_thread::get_id();
+  return Cudnn::kSuccess;
+}
+
+CUDNN_API int cudnnBackendCreateDescriptor(int type, CudnnDescriptor **descriptor) {
+  const Call call("cudnnBackendCreateDescriptor", Call::kNothing);
+  if (call.refused) return failed(call.refused);
+  *descriptor = new CudnnDescriptor{type};
+  library().descriptors.insert(*descriptor);
+  return Cudnn::kSuccess;
+}
+
+CUDNN_API int cudnnBackendDestroyDescriptor(CudnnDescriptor *descriptor) {
+  const Call call("cudnnBackendDestroyDescriptor", Call::kNothing);
+  if (call.refused) return failed(call.refused);
+  if (!library().descriptors.erase(descriptor)) return reported("a descriptor is destroyed that is not alive");
+  *descriptor->alive = false;
+  delete descriptor;
+  return Cudnn::kSuccess;
+}
+
+CUDNN_API int cudnnBackendSetAttribute(CudnnDescriptor *descriptor, int name, int type, int64_t count,
+                                       const void *elements) {
+  const Call call("cudnnBackendSetAttribute", Call::kNothing);
+  if (call.refused) return failed(call.refused);
+  if (!library().descriptors.count(descriptor)) return reported("a descriptor is set that is not alive");
+  if (descriptor->finalized) return reported("a descriptor is set that is finalized");
+  const Attribute *const known = known_attribute(name);
+  if (!known || known->of != descriptor->type || known->type != type || count < 1 || count > known->most) {
+    return reported("attribute " + std::to_string(name) + " of a descriptor " + std::to_string(descriptor->type));
+  }
+  const auto *const bytes = static_cast<const char *>(elements);
+  descriptor->values[name].assign(bytes, bytes + size_t(count) * element_bytes(type));
+  return Cudnn::kSuccess;
+}
+
+CUDNN_API int cudnnBackendFinalize(CudnnDescriptor *descriptor) {
+  const bool of_device = descriptor->type == Cudnn::kOperationGraph || descriptor->type == Cudnn::kExecutionPlan;
+  const Call call("cudnnBackendFinalize", of_device ? Call::kContext : Call::kNothing);
+  if (call.refused) return failed(call.refused);
+  if (!library().descriptors.count(descriptor)) return reported("a descriptor is finalized that is not alive");
+  if (descriptor->finalized) return reported("a descriptor is finalized twice");
+  int status = Cudnn::kSuccess;
+  switch (descriptor->type) {
+    case Cudnn::kTensor:
+      status = finish_tensor(descriptor);
+      break;
+    case Cudnn::kConvolution:
+      status = finish_convolution(descriptor);
+      break;
+    case Cudnn::kForward:
+    case Cudnn::kBackwardData:
+    case Cudnn::kBackwardFilter:
+      status = finish_operation(descriptor);
+      break;
+    case Cudnn::kOperationGraph:
+      status = finish_graph(descriptor, call.context);
+      break;
+    case Cudnn::kHeuristics:
+      status = inherit(descriptor, finished(descriptor, Cudnn::kHeuristicsGraph, Cudnn::kOperationGraph), "heuristics");
+      break;
+    case Cudnn::kExecutionPlan:
+      status = finish_plan(descriptor, call.context);
+      break;
+    case Cudnn::kVariantPack:
+      if (descriptor->all<int64_t>(Cudnn::kPackIds).size() != 3 ||
+          descriptor->all<void *>(Cudnn::kPackPointers).size() != 3) {
+        status = wrong("a pack");
+      }
+      break;
+    default:
+      status = reported("a descriptor is finalized that only the library makes");
+  }
+  descriptor->finalized = status == Cudnn::kSuccess;
+  return status;
+}
+
+CUDNN_API int cudnnBackendGetAttribute(const CudnnDescriptor *descriptor, int name, int type, int64_t room,
+                                       int64_t *count, void *elements) {
+  const Call call("cudnnBackendGetAttribute", Call::kNothing);
+  if (call.refused) return failed(call.refused);
+  if (!library().descriptors.count(descriptor)) return reported("a descriptor is asked that is not alive");
+  if (!descriptor->finalized) return reported("a descriptor is asked that is not finalized");
+  const auto into = [&](int64_t i, int expected) {  // a descriptor that the caller has made
+    auto *const made = static_cast<CudnnDescriptor **>(elements)[i];
+    if (!library().descriptors.count(made) || made->type != expected || made->finalized)
+      return (CudnnDescriptor *)nullptr;
+    return made;
+  };
+  const auto tell = [&](CudnnDescriptor *made, int64_t engine) {
+    made->problem = descriptor->problem;
+    made->engine = engine;
+    made->finalized = true;
+  };
+  if (descriptor->type == Cudnn::kHeuristics && name == Cudnn::kHeuristicsResults && type == Cudnn::kDescriptorType) {
+    const Numbers all = recommended(*descriptor->problem, descriptor->one<int>(Cudnn::kHeuristicsMode));
+    *count = int64_t(all.size()) + (room == 0 ? 2 : 0);  // at most so many, then
+    for (int64_t i = 0; i < std::min(room, int64_t(all.size())); ++i) {
+      CudnnDescriptor *const made = into(i, Cudnn::kEngineConfig);
+      if (!made) return reported("results are wanted in descriptors of another kind");
+      tell(made, all[size_t(i)]);
+    }
+    return Cudnn::kSuccess;
+  }
+  if (descriptor->type == Cudnn::kEngineConfig && name == Cudnn::kEngineConfigEngine && room == 1) {
+    CudnnDescriptor *const made = into(0, Cudnn::kEngine);
+    if (!made) return reported("an engine is wanted in a descriptor of another kind");
+    tell(made, descriptor->engine);
+    *count = 1;
+    return Cudnn::kSuccess;
+  }
+  if (descriptor->type == Cudnn::kEngine && name == Cudnn::kEngineNotes && type == Cudnn::kNoteType) {
+    const std::vector<int> &notes = engine_of(descriptor->engine).notes;
+    *count = int64_t(notes.size());
+    std::copy_n(notes.begin(), std::min(size_t(room), notes.size()), static_cast<int *>(elements));
+    return Cudnn::kSuccess;
+  }
+  int64_t number = -1;
+  if (descriptor->type == Cudnn::kEngine && name == Cudnn::kEngineIndex) number = descriptor->engine;
+  if (descriptor->type == Cudnn::kExecutionPlan && name == Cudnn::kPlanWorkspace) {
+    number = engine_of(descriptor->engine).workspace;
+  }
+  if (number < 0 || type != Cudnn::kInt64Type || room != 1) return reported("what is asked for is not known");
+  *static_cast<int64_t *>(elements) = number;
+  *count = 1;
+  return Cudnn::kSuccess;
+}
+
+CUDNN_API int cudnnBackendExecute(CudnnHandle *handle, CudnnDescriptor *plan, CudnnDescriptor *pack) {
+  const Call call("cudnnBackendExecute", Call::kContext);
+  if (call.refused) return failed(call.refused);
+  for (const CudnnDescriptor *descriptor : {plan, pack}) {
+    if (!library().descriptors.count(descriptor) || !descriptor->finalized)
+      return reported("a descriptor is not ready");
+  }
+  if (plan->type != Cudnn::kExecutionPlan || pack->type != Cudnn::kVariantPack) return reported("no plan or no pack");
+  if (!library().handles.count(handle) || plan->handle != handle) return reported("a plan runs by another handle");
+  if (handle->device != call.context->device) return reported("another device is current than the handle's");
+  if (!handle->stream || handle->set_by != std::this_thread::get_id()) {
+    return reported("the stream was set by another thread");
+  }
+  Run run{*plan->problem, engine_of(plan->engine), nullptr, nullptr, nullptr, pack->one<void *>(Cudnn::kPackWorkspace),
+          plan->alive};
+  const std::vector<int64_t> ids = pack->all<int64_t>(Cudnn::kPackIds);
+  const std::vector<const void *> pointers = pack->all<const void *>(Cudnn::kPackPointers);
+  for (const auto &[tensor, place] : {std::pair<const Tensor &, const void **>{run.p.data, &run.data},
+                                      {run.p.filters, &run.filters},
+                                      {run.p.result, &run.result}}) {
+    const auto found = std::find(ids.begin(), ids.end(), tensor.id);
+    if (found == ids.end()) return reported("a pack lacks an array");
+    *place = pointers[size_t(found - ids.begin())];
+    if (!is_aligned(*place, tensor.alignment)) return reported("an array is not aligned as its descriptor says");
+  }
+  if (run.engine.workspace && (!run.workspace || !is_aligned(run.workspace, 256))) {
+    return reported("the workspace is missing, or not aligned");
+  }
+  // One kernel for all problems of a type; odd, which no address of code is.
+  sim().use_code(2 * (uint64_t(run.engine.index) * 64 + uint64_t(run.p.of) * 4 + uint64_t(run.p.data.type)) + 1,
+                 handle->stream, "a convolution");
+  ++sim().num_launches;
+  sim().enqueue(handle->stream, {"a convolution", run});
+  return Cudnn::kSuccess;
+}
+
+}  // extern "C"

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions on the simulated runtime, by its double of cuDNN: what serves, and that results are those of the CPU.
+#include <cmath>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "cuda_control.hpp"
+#include "executor/executor.hpp"
+#include "executor/invoke.hpp"
+#include "op/convolution.hpp"
+#include "support/unit.hpp"
+
+using namespace cohort;
+
+namespace {
+
+const Context kCpu, kGpu0{DeviceType::kGpu, 0}, kGpu1{DeviceType::kGpu, 1};
+
+[[maybe_unused]] const int cudnn_is_there = setenv("CUDASIM_CUDNN", "92600", /* overwrite */ 0);  // with any seed
+const auto reports = CONTROL(cudasim_reports);  // before any device is asked for
+const auto num_convolutions = CONTROL(cudasim_num_convolutions);
+const auto num_descriptors = CONTROL(cudasim_num_cudnn_descriptors);
+
+NDArray random_of(const Shape &shape, uint64_t seed, Dtype dtype = Dtype::kFloat32) {
+  const NDArray array = NDArray::create(shape, dtype, kCpu);
+  array.fill_uniform(-1, 1, seed);
+  return array;
+}
+
+std::vector<double> values(const NDArray &array) {
+  const NDArray wide = NDArray::create(array.shape(), Dtype::kFloat64, kCpu);
+  wide.copy_from(array);
+  wide.wait();
+  std::vector<double> all(static_cast<size_t>(array.size()));
+  wide.read(all.data(), wide.bytes());
+  return all;
+}
+
+double farthest(const NDArray &found, const NDArray &expected) {
+  const std::vector<double> a = values(found), b = values(expected);
+  CHECK_EQ(a.size(), b.size());
+  double most = 0;
+  for (size_t i = 0; i < a.size(); ++i) most = std::max(most, std::fabs(a[i] - b[i]) / (1 + std::fabs(b[i])));
+  return most;
+}
+
+// Sums of float32 in another order, or two roundings to 16 bits: of a product, and of it with a bias.
+double tolerance(Dtype dtype) { return dtype == Dtype::kFloat16 ? 0x1p-10 : dtype == Dtype::kBfloat16 ? 0x1p-7 : 1e-5; }
+
+struct Case {
+  const char *op;
+  AttrMap attrs;
+  Shape data, weight, result;
+  int64_t biases;  // 0: none
+};
+
+Symbol node_of(const Case &of, const std::string &name = "node") {
+  std::vector<Symbol> inputs{Symbol::variable("x"), Symbol::variable("w")};
+  if (of.biases) inputs.push_back(Symbol::variable("b"));
+  AttrMap attrs = of.attrs;
+  attrs["no_bias"] = of.biases ? "0" : "1";
+  return Symbol::create(of.op, attrs, name, {}, inputs);
+}
+
+struct Bound {
+  std::vector<NDArray> args, grads;
+  std::shared_ptr<Executor> exec;
+  NDArray head;
+
+  void pass() const {
+    exec->forward(true);
+    exec->backward({head});
+  }
+};
+
+Bound bind_on(const Context &context, const Case &of, Dtype dtype = Dtype::kFloat32, bool tf32 = false) {
+  Bound bound;
+  std::vector<Shape> shapes{of.data, of.weight};
+  if (of.biases) shapes.push_back(Shape{of.biases});
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    bound.args.push_back(random_of(shapes[i], i + 1, dtype).copy_to(context));
+    bound.grads.push_back(NDArray::create(shapes[i], dtype, context));
+  }
+  bound.head = random_of(of.result, 9, dtype).copy_to(context);
+  ExecutorOptions options;
+  options.context = context;
+  options.compute.tf32 = tf32;
+  const std::vector<GradReq> reqs(shapes.size(), GradReq::kWrite);
+  bound.exec = Executor::bind(node_of(of), bound.args, bound.grads, reqs, {}, options);
+  return bound;
+}
+
+void same_as_on_the_cpu(const Bound &gpu, const Case &of, Dtype dtype) {
+  const Bound cpu = bind_on(kCpu, of, dtype);
+  cpu.pass();
+  const auto check = [&](const char *what, const NDArray &found, const NDArray &expected) {
+    const double far = farthest(found, expected);
+    if (!(far <= tolerance(dtype))) unit::fail(__FILE__, __LINE__, text(of.op, ", ", dtype, ": ", what, ": ", far));
+  };
+  check("output", gpu.exec->outputs()[0], cpu.exec->outputs()[0]);
+  for (size_t i = 0; i < gpu.grads.size(); ++i) check("gradient", gpu.grads[i], cpu.grads[i]);
+}
+
+const std::vector<Case> &cases() {
+  static const auto *const all = new std::vector<Case>{
+      {"Convolution",
+       {{"kernel", "(3,)"}, {"stride", "(2,)"}, {"pad", "(1,)"}, {"num_filter", "6"}},
+       {2, 4, 11},
+       {6, 4, 3},
+       {2, 6, 6},
+       6},
+      {"Convolution",
+       {{"kernel", "(3,3)"}, {"pad", "(1,1)"}, {"num_filter", "8"}, {"num_group", "2"}},
+       {2, 4, 6, 5},
+       {8, 2, 3, 3},
+       {2, 8, 6, 5},
+       8},
+      {"Convolution",
+       {{"kernel", "(3,2)"},
+        {"stride", "(2,3)"},
+        {"dilate", "(2,1)"},
+        {"pad", "(2,0)"},
+        {"num_filter", "5"},
+        {"num_group", "5"}},
+       {2, 5, 9, 8},
+       {5, 1, 3, 2},
+       {2, 5, 5, 3},
+       0},
+      {"Convolution",
+       {{"kernel", "(3,3)"}, {"stride", "(2,1)"}, {"layout", "NHWC"}, {"num_filter", "4"}, {"num_group", "2"}},
+       {2, 7, 6, 6},
+       {4, 3, 3, 3},
+       {2, 3, 4, 4},
+       4},
+      {"Convolution",
+       {{"kernel", "(2,3,3)"}, {"pad", "(0,1,1)"}, {"num_filter", "3"}},
+       {1, 2, 4, 5, 3},
+       {3, 2, 2, 3, 3},
+       {1, 3, 3, 5, 3},
+       3},
+      {"Convolution",
+       {{"kernel", "(2,2,1)"}, {"layout", "NDHWC"}, {"num_filter", "3"}},
+       {1, 3, 4, 2, 2},
+       {3, 2, 2, 1, 2},
+       {1, 2, 3, 2, 3},
+       0},
+      {"Deconvolution",
+       {{"kernel", "(3,)"}, {"stride", "(2,)"}, {"adj", "(1,)"}, {"pad", "(1,)"}, {"num_filter", "4"}},
+       {2, 6, 5},
+       {6, 4, 3},
+       {2, 4, 10},
+       4},
+      {"Deconvolution",
+       {{"kernel", "(3,3)"}, {"stride", "(2,2)"}, {"num_filter", "6"}, {"num_group", "2"}},
+       {2, 4, 4, 3},
+       {4, 3, 3, 3},
+       {2, 6, 9, 7},
+       6},
+      {"Deconvolution",
+       {{"kernel", "(4,4)"}, {"stride", "(2,2)"}, {"target_shape", "(8,8)"}, {"num_filter", "2"}},
+       {1, 3, 4, 4},
+       {3, 2, 4, 4},
+       {1, 2, 8, 8},
+       0},
+  };
+  return *all;
+}
+
+}  // namespace
+
+TEST(convolutions_of_each_kind_are_computed_by_cudnn_as_on_the_cpu) {
+  for (const Case &of : cases()) {
+    for (const Dtype dtype : {Dtype::kFloat32, Dtype::kFloat16, Dtype::kBfloat16}) {
+      const Bound gpu = bind_on(kGpu0, of, dtype);
+      const uint64_t before = num_convolutions();
+      gpu.pass();
+      same_as_on_the_cpu(gpu, of, dtype);
+      CHECK_EQ(num_convolutions(), before + 3);
+    }
+  }
+  CHECK_EQ(std::string(reports()), std::string());
+}
+
+TEST(what_is_done_again_is_replayed_with_the_same_numbers) {
+  const auto num_replays = CONTROL(cudasim_num_replays);
+  for (const Case &of : {cases()[1], cases()[7]}) {
+    const Bound gpu = bind_on(kGpu0, of);
+    const uint64_t before = num_convolutions(), replays = num_replays();
+    for (int i = 0; i < 5; ++i) gpu.pass();
+    same_as_on_the_cpu(gpu, of, Dtype::kFloat32);
+    CHECK_EQ(num_convolutions(), before + 15);
+    CHECK(num_replays() > replays);
+  }
+  CHECK_EQ(std::string(reports()), std::string());
+}
+
+// Views begin at any element.
+TEST(arrays_that_begin_anywhere_are_taken) {
+  const auto within = [](const Context &context, const Shape &shape, uint64_t seed, int64_t first) {
+    return random_of({shape.size() + 8}, seed).copy_to(context).slice(first, first + shape.size()).reshape(shape);
+  };
+  const uint64_t before = num_convolutions();
+  for (const int64_t first : {0, 1, 4}) {
+    std::vector<NDArray> results;
+    for (const Context &context : {kCpu, kGpu0}) {
+      const std::vector<NDArray> inputs{within(context, {2, 4, 6, 5}, 1, first), within(context, {3, 4, 3, 3}, 2, 3),
+                                        random_of({3}, 3).copy_to(context)};
+      results.push_back(invoke("Convolution", {{"kernel", "(3,3)"}, {"num_filter", "3"}}, inputs, {}, context)[0]);
+    }
+    CHECK(farthest(results[1], results[0]) < 1e-5);
+  }
+  CHECK_EQ(num_convolutions(), before + 3);
+  CHECK_EQ(std::string(reports()), std::string());
+}
+
+TEST(factors_are_rounded_to_tf32_where_that_is_allowed_alone) {
+  const Case &of = cases()[1];
+  const Bound exact = bind_on(kGpu0, of), rounded = bind_on(kGpu0, of, Dtype::kFloat32, true);
+  exact.pass();
+  rounded.pass();
+  const auto far = [&](const NDArray &a, const NDArray &b) { return farthest(a, b); };
+  CHECK(far(rounded.exec->outputs()[0], exact.exec->outputs()[0]) > 1e-5);
+  CHECK(far(rounded.exec->outputs()[0], exact.exec->outputs()[0]) < 1e-2);
+  for (const size_t i : {0, 1}) {
+    CHECK(far(rounded.grads[i], exact.grads[i]) > 1e-5);
+    CHECK(far(rounded.grads[i], exact.grads[i]) < 1e-2);
+  }
+}
+
+// ---- which kernel serves
+
+namespace {
+
+KernelChoice choice_for(const Shape &data, const Shape &weight, const Shape &result, Dtype dtype,
+                        const AttrMap &attrs) {
+  StepSpec spec;
+  spec.op = "Convolution";
+  spec.attrs = get_op(spec.op).parse(attrs).pointer();
+  spec.context = kGpu0;
+  spec.inputs = {{data, dtype, nullptr}, {weight, dtype, nullptr}};
+  spec.outputs = {{result, dtype, nullptr}};
+  spec.wanted = {true};
+  KernelChoice choice;
+  get_device(kGpu0)->make_kernel(spec, &choice);
+  return choice;
+}
+
+}  // namespace
+
+// By a process of its own, which is told so before it starts.
+TEST(where_cudnn_is_too_old_other_kernels_serve_and_the_reason_is_known) {
+  if (std::string(std::getenv("CUDASIM_CUDNN")) != "8907") {
+    char program[4096];
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program);
+    const std::string command = "CUDASIM_CUDNN=8907 '" + std::string(program, size_t(length)) +
+                                "' where_cudnn_is_too_old_other_kernels_serve_and_the_reason_is_known >&2";
+    CHECK_EQ(std::system(command.c_str()), 0);
+    return;
+  }
+  const KernelChoice choice =
+      choice_for({1, 2, 4, 4}, {3, 2, 3, 3}, {1, 3, 2, 2}, Dtype::kFloat32, {{"kernel", "(3,3)"}, {"num_filter", "3"}});
+  CHECK(choice.name != "cudnn");
+  CHECK(choice.refusals.find("cudnn: libcudnn.so.9 is of version 8907, and must be of 90000 or later") == 0);
+  for (const Case &of : cases()) {
+    const Bound gpu = bind_on(kGpu0, of);
+    gpu.pass();
+    same_as_on_the_cpu(gpu, of, Dtype::kFloat32);
+  }
+  CHECK_EQ(num_convolutions(), uint64_t(0));
+}
+
+TEST(what_cudnn_does_not_take_is_refused_with_the_reason) {
+  const AttrMap attrs = {{"kernel", "(3,3)"}, {"num_filter", "3"}, {"no_bias", "1"}};
+  const auto choose = [&](const Shape &data, const Shape &result, Dtype dtype) {
+    return choice_for(data, {3, 2, 3, 3}, result, dtype, attrs);
+  };
+  CHECK_EQ(choose({1, 2, 4, 4}, {1, 3, 2, 2}, Dtype::kFloat16).name, std::string("cudnn"));
+  const auto refuses = [](const KernelChoice &choice, const char *why) {
+    CHECK(choice.name != "cudnn");
+    if (choice.refusals.find(text("cudnn: ", why)) == std::string::npos)
+      unit::fail(__FILE__, __LINE__, unit::difference("reasons", choice.refusals, why));
+  };
+  refuses(choose({1, 2, 4, 4}, {1, 3, 2, 2}, Dtype::kFloat64), "expected float32, float16 or bfloat16 for input 0");
+  refuses(choose({0, 2, 4, 4}, {0, 3, 2, 2}, Dtype::kFloat32), "an array has no elements");
+  refuses(choose({1 << 20, 2, 32, 34}, {1 << 20, 3, 30, 32}, Dtype::kFloat32),
+          "an array has more than 2^31 - 1 elements");
+  // What only the library finds out.
+  refuses(choose({1, 2, 4, 4}, {1, 3, 5, 2}, Dtype::kFloat32), "cuDNN: CUDNN_STATUS_BAD_PARAM in cudnnBackendFinalize");
+}
+
+// ---- plans and handles
+
+TEST(equal_problems_of_a_device_share_a_plan) {
+  const Case of{"Convolution", {{"kernel", "(3,3)"}, {"num_filter", "5"}}, {3, 4, 7, 7}, {5, 4, 3, 3}, {3, 5, 5, 5}, 0};
+  const auto choose = [&](const Context &context) {
+    StepSpec spec;
+    spec.op = of.op;
+    spec.attrs = get_op(spec.op).parse({{"kernel", "(3,3)"}, {"num_filter", "5"}, {"no_bias", "1"}}).pointer();
+    spec.inputs = {{of.data, Dtype::kFloat32, nullptr}, {of.weight, Dtype::kFloat32, nullptr}};
+    spec.outputs = {{of.result, Dtype::kFloat32, nullptr}};
+    spec.wanted = {true};
+    return get_device(context)->make_kernel(spec);
+  };
+  const int before = num_descriptors();
+  {
+    const auto first = choose(kGpu0);
+    const int with_one = num_descriptors();
+    CHECK(with_one > before);
+    const auto second = choose(kGpu0);
+    CHECK_EQ(num_descriptors(), with_one);
+    const auto elsewhere = choose(kGpu1);
+    CHECK_EQ(num_descriptors() - with_one, with_one - before);
+  }
+  CHECK_EQ(num_descriptors(), before);
+  CHECK(CONTROL(cudasim_num_cudnn_handles)() <= 4);
+}
+
+TEST(several_threads_run_a_plan_at_once) {
+  const Case &of = cases()[1];
+  std::vector<Bound> bound;
+  for (int i = 0; i < 4; ++i) bound.push_back(bind_on(i < 3 ? kGpu0 : kGpu1, of));
+  std::vector<std::thread> threads;
+  for (const Bound &own : bound) {
+    threads.emplace_back([&own] {
+      for (int i = 0; i < 8; ++i) own.pass();
+    });
+  }
+  for (std::thread &thread : threads) thread.join();
+  for (const Bound &own : bound) same_as_on_the_cpu(own, of, Dtype::kFloat32);
+  CHECK_EQ(std::string(reports()), std::string());
+}
+
+// ---- failures
+
+TEST(a_call_of_cudnn_that_fails_is_an_error_with_the_nodes_name) {
+  const auto fail_call = CONTROL(cudasim_fail_call);
+  const Case &of = cases()[1];
+  const Bound gpu = bind_on(kGpu0, of);
+  gpu.pass();
+  values(gpu.grads[0]);
+  int num_named = 0;
+  for (uint64_t nth = 1; nth < 40; ++nth) {
+    fail_call(nth, 999);  // cudaErrorUnknown
+    std::string what;
+    try {
+      gpu.exec->forward(true);
+      values(gpu.exec->outputs()[0]);
+    } catch (const Error &error) {
+      what = error.what();
+    }
+    fail_call(0, 0);
+    if (what.find("cuDNN: CUDNN_STATUS_EXECUTION_FAILED in cudnn") == std::string::npos) continue;
+    ++num_named;
+    CHECK(what.find("Convolution 'node': ") != std::string::npos);
+  }
+  CHECK(num_named >= 1);
+  for (int times = 8;; --times) {  // queues have something to say of what has failed
+    try {
+      const Bound anew = bind_on(kGpu0, of);
+      anew.pass();
+      return same_as_on_the_cpu(anew, of, Dtype::kFloat32);
+    } catch (const Error &) {
+      if (times == 0) throw;
+    }
+  }
+}
+
+// While a kernel is made, too, wherever it is that memory lacks or the device fails.
+TEST(a_call_that_fails_at_bind_is_an_error_and_leaves_nothing) {
+  const auto fail_call = CONTROL(cudasim_fail_call);
+  const int before = num_descriptors();
+  int num_failed = 0;
+  for (uint64_t nth = 1; nth < 60; ++nth) {
+    const int64_t side = 8 + int64_t(nth);  // a plan of its own
+    fail_call(nth, nth % 2 ? 2 : 999);      // cudaErrorMemoryAllocation, cudaErrorUnknown
+    try {
+      const KernelChoice choice = choice_for({1, 4, side, 8}, {3, 4, 3, 3}, {1, 3, side - 2, 6}, Dtype::kFloat32,
+                                             {{"kernel", "(3,3)"}, {"num_filter", "3"}});
+      CHECK_EQ(choice.name, std::string("cudnn"));
+    } catch (const Error &error) {
+      ++num_failed;
+      CHECK_EQ(int(error.code()), int(nth % 2 ? Code::kOutOfMemory : Code::kDevice));
+    }
+    fail_call(0, 0);
+    CHECK_EQ(num_descriptors(), before);
+  }
+  CHECK(num_failed >= 4);
+  CHECK_EQ(std::string(reports()), std::string());
+}
+
+UNIT_MAIN()
