@@ -257,12 +257,18 @@ static void inverses_and_determinants_agree(void **state) {
     for (j = 0; j < n; ++j) a[(n - 1) * n + j] = n > 1 ? a[j] : 0; /* two equal rows, or a zero */
     ok(try_apply("_linalg_det", NULL, array_from(a, n, n, COHORT_DTYPE_FLOAT64), NULL, &det, NULL));
     assert_true(fabs(det) <= 1e-12);
-    if (n <= 16) {
-      memset(a, 0, sizeof a);
-      fails(try_apply("_linalg_inverse", NULL, array_from(a, n, n, COHORT_DTYPE_FLOAT64), NULL, inverse, NULL),
-            COHORT_ERROR_EXECUTION, "is singular");
-    }
   }
+}
+
+static void a_singular_matrix_has_no_inverse(void **state) {
+  static double a[20 * 20], inverse[20 * 20];
+  int i;
+
+  (void)state;
+  only_on_cpus();                             /* elsewhere it is NaN */
+  for (i = 0; i < 19; ++i) a[i * 20 + i] = 1; /* and then nothing, in the second block of columns */
+  fails(try_apply("_linalg_inverse", NULL, array_from(a, 20, 20, COHORT_DTYPE_FLOAT64), NULL, inverse, NULL),
+        COHORT_ERROR_EXECUTION, "is singular");
 }
 
 /* op(A) B and B op(A) from one triangle of A; nothing of the other one is read. */
@@ -345,8 +351,9 @@ static void threads_change_no_bit(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(eigenvectors_of_all_matrices),    TEST(no_numbers_have_no_eigenvectors), TEST(rows_are_made_orthonormal),
-      TEST(inverses_and_determinants_agree), TEST(products_read_one_triangle),      TEST(threads_change_no_bit),
+      TEST(eigenvectors_of_all_matrices),     TEST(no_numbers_have_no_eigenvectors), TEST(rows_are_made_orthonormal),
+      TEST(inverses_and_determinants_agree),  TEST(products_read_one_triangle),      TEST(threads_change_no_bit),
+      TEST(a_singular_matrix_has_no_inverse),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,6 @@
 // syevd: eigenvectors and eigenvalues of symmetric matrices. The largest element of each vector is positive.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "cpu/op/compute_kernel.hpp"

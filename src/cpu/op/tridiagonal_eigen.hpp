@@ -30,7 +30,7 @@ class TridiagonalEigen {
   const double *const beside_;
   double *const u_;
   double *const rows_, *const vectors_;  // (n, n), (n, width)
-  double *const z_, *const poles_, *const weights_, *const away_, *const roots_, *const anew_;
+  double *const z_, *const poles_, *const weights_, *const roots_, *const anew_;
   int64_t *const order_, *const kept_, *const side_, *const place_;
 };
 

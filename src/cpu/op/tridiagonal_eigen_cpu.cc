@@ -138,7 +138,7 @@ struct TridiagonalEigen::Merged {
   }
 };
 
-int64_t TridiagonalEigen::room(int64_t n) { return n * n + (n + 10) * whole_eights(n); }
+int64_t TridiagonalEigen::room(int64_t n) { return n * n + (n + 9) * whole_eights(n); }
 
 TridiagonalEigen::TridiagonalEigen(int64_t n, double *diagonal, const double *beside, double *u, double *room)
     : n_(n),
@@ -151,8 +151,7 @@ TridiagonalEigen::TridiagonalEigen(int64_t n, double *diagonal, const double *be
       z_(vectors_ + n * width_),
       poles_(z_ + width_),
       weights_(poles_ + width_),
-      away_(weights_ + width_),
-      roots_(away_ + width_),
+      roots_(weights_ + width_),
       anew_(roots_ + width_),
       order_(reinterpret_cast<int64_t *>(anew_ + width_)),
       kept_(order_ + width_),
