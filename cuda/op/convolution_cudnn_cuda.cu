@@ -243,6 +243,14 @@ std::string refusal(const StepSpec &spec) {
   return why;
 }
 
+// The bias is added to what has been rounded to the result's type.
+std::string forward_refusal(const StepSpec &spec) {
+  if (spec.inputs.size() > 2 && dtype_size(spec.outputs[0].dtype) == 2) {
+    return "a result of 16 bits with a bias would be rounded twice";
+  }
+  return refusal(spec);
+}
+
 template <typename K>
 std::unique_ptr<Kernel> make(StepSpec &spec) {
   auto made = std::make_unique<K>(spec, &spec.refused);
@@ -250,16 +258,16 @@ std::unique_ptr<Kernel> make(StepSpec &spec) {
   return made;
 }
 
-#define COHORT_CUDNN_KERNEL(op, ...)                                \
+#define COHORT_CUDNN_KERNEL(op, why_not, ...)                       \
   COHORT_KERNEL_BY(cuda, op, make<__VA_ARGS__>)                     \
       .named("cudnn")                                               \
       .dtypes({Dtype::kFloat32, Dtype::kFloat16, Dtype::kBfloat16}) \
-      .when(refusal)                                                \
+      .when(why_not)                                                \
       .preference(2)
-COHORT_CUDNN_KERNEL(Convolution, CudnnForward<false>);
-COHORT_CUDNN_KERNEL(_backward_Convolution, CudnnBackward<false>);
-COHORT_CUDNN_KERNEL(Deconvolution, CudnnForward<true>);
-COHORT_CUDNN_KERNEL(_backward_Deconvolution, CudnnBackward<true>);
+COHORT_CUDNN_KERNEL(Convolution, forward_refusal, CudnnForward<false>);
+COHORT_CUDNN_KERNEL(_backward_Convolution, refusal, CudnnBackward<false>);
+COHORT_CUDNN_KERNEL(Deconvolution, forward_refusal, CudnnForward<true>);
+COHORT_CUDNN_KERNEL(_backward_Deconvolution, refusal, CudnnBackward<true>);
 
 }  // namespace
 }  // namespace cohort
