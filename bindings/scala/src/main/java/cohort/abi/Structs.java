@@ -142,7 +142,7 @@ public final class Structs {
          */
         public int backward_once;
         /**
-         * 1: on gpu contexts, products of float32 matrices (FullyConnected, dot, batch_dot, RNN, attention; not convolutions so far) may round their factors to TF32, 11 significant bits, and sum in float32, which units of GPUs for it do several times faster; but for nodes and operators in float32_names. Not in bodies of loops and branches. On CPUs it means nothing. 0: in float32.
+         * 1: on gpu contexts, products of float32 matrices (FullyConnected, dot, batch_dot, RNN, attention; convolutions where there is cuDNN) may round their factors to TF32, 11 significant bits, and sum in float32, which units of GPUs for it do several times faster; but for nodes and operators in float32_names. Not in bodies of loops and branches. On CPUs it means nothing. 0: in float32.
          */
         public int tf32;
         /**
