@@ -136,8 +136,9 @@ TEST(a_weight_that_the_host_sets_reaches_the_store) {
 TEST(a_failed_copy_of_gradients_fails_the_parameters) {
   Exchanged devices({2, /* gpus */ 2, false}, 1);
   devices.backward(0);
-  devices.fail_gradient(0, 1);
+  std::promise<void> go_on = devices.fail_gradient(0, 1);
   devices.exchange->update(momentum_sgd(), UpdateMode::kOnStore);
+  go_on.set_value();
   CHECK_THROWS(devices.queues[0]->sync(), Error, "no gradients");
   CHECK_THROWS(devices.params[2].weights[1].wait(), Error, "not written");
 }
@@ -216,8 +217,9 @@ TEST(a_failed_device_fails_the_update_and_nobody_hangs) {
 TEST(gradients_that_failed_earlier_are_not_used) {
   Exchanged devices(2, 1);
   devices.backward(0);
-  devices.fail_gradient(0, 1);
+  std::promise<void> go_on = devices.fail_gradient(0, 1);
   devices.exchange->update(momentum_sgd(), UpdateMode::kOnStore);
+  go_on.set_value();
   int num_errors = 0;
   for (const auto &queue : devices.queues) {
     try {
@@ -228,6 +230,17 @@ TEST(gradients_that_failed_earlier_are_not_used) {
     }
   }
   CHECK(num_errors > 0);
+}
+
+TEST(a_gradient_that_is_known_to_have_failed_is_refused_at_once) {
+  Exchanged devices(2, 1);
+  devices.backward(0);
+  devices.fail_gradient(0, 1).set_value();
+  devices.sync();
+  CHECK_THROWS(devices.exchange->update(momentum_sgd(), UpdateMode::kOnStore), Error, "gradient of 'p0_weight'");
+  devices.backward(0);
+  devices.exchange->update(momentum_sgd(), UpdateMode::kOnStore);
+  check_weights(devices, 1, UpdateMode::kOnStore);
 }
 
 TEST(a_learning_rate_set_later_does_not_reach_back) {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -153,10 +154,16 @@ struct Devices {
     }
   }
 
-  // Work of this device finds that it has not written a gradient, and the device goes on.
-  void fail_gradient(size_t param, size_t device) {
-    const NDArray grad = params[param].grads[device];
-    queues[device]->call([grad] { grad.fail("planted"); }, "backward");
+  // Work of this device, once it is told to go on, finds that it has not written a gradient; the device works on.
+  std::promise<void> fail_gradient(size_t param, size_t device) {
+    std::promise<void> go_on;
+    queues[device]->call(
+        [grad = params[param].grads[device], held = go_on.get_future().share()] {
+          held.wait_for(std::chrono::seconds(20));
+          grad.fail("planted");
+        },
+        "backward");
+    return go_on;
   }
 
   void sync() const {
