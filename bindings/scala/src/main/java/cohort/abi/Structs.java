@@ -146,7 +146,7 @@ public final class Structs {
          */
         public int tf32;
         /**
-         * 1: backward makes again what it reads of a forward pass where that is cheap and all that it is made of is kept anyway, right before it reads it: results of batch norms, and of what is no product of matrices. Less memory (planned_bytes of cohort_executor_memory()), somewhat more time, the same bits. MXNet calls it mirroring (MXNET_BACKWARD_DO_MIRROR). 0: all is kept.
+         * 1: backward makes again what it reads of a forward pass where that is cheap and all that it is made of is kept anyway, right before it reads it: results of batch norms, and of what is no product of matrices. Less memory (planned_bytes of cohort_executor_memory()), somewhat more time, the same bits. Not in bodies of loops and branches. MXNet calls it mirroring (MXNET_BACKWARD_DO_MIRROR). 0: all is kept.
          */
         public int recompute;
     }
