@@ -242,22 +242,23 @@ CUDASIM := $(if $(and $(CUDASIM_INCLUDE),$(filter x86_64,$(shell uname -m)),$(if
 CUDASIM_SRCS := $(sort $(wildcard tests/cudasim/sim_*.cc))
 CUDASIM_OBJS := $(patsubst %,$(BUILD)/cudasim/obj/%.o,$(basename $(CUDA_SRCS) $(CUDASIM_SRCS)))
 CUDASIM_CXXFLAGS = $(LIB_CXXFLAGS) -I. -isystem $(CUDASIM_INCLUDE)
-# The double of the device is to round as the host's kernels do.
+# The double of the device is to round as the host's kernels do. Under a sanitizer hours of its loops pay for optimisation.
 CUDASIM_KERNEL_FLAGS := -include tests/cudasim/sim_kernel.hpp -ffp-contract=off
+CUDASIM_OPTIMIZE = $(if $(SANITIZER),-O1)
 
 $(CUDASIM_OBJS): $(BUILD)/flags.stamp $(BUILD)/build_id.stamp
 $(BUILD)/cudasim/obj/cuda/%.o: cuda/%.cu
 	@mkdir -p $(@D)
 	$(call say,CUDASIM,$<)
-	$(Q)$(CXX) -x c++ $(CUDASIM_CXXFLAGS) $(CUDASIM_KERNEL_FLAGS) $(BUILD_ID_FLAG) $(CPPFLAGS) $(CXXFLAGS) $(DEPFLAGS) -c $< -o $@
+	$(Q)$(CXX) -x c++ $(CUDASIM_CXXFLAGS) $(CUDASIM_KERNEL_FLAGS) $(BUILD_ID_FLAG) $(CPPFLAGS) $(CXXFLAGS) $(CUDASIM_OPTIMIZE) $(DEPFLAGS) -c $< -o $@
 $(BUILD)/cudasim/obj/cuda/%.o: cuda/%.cc
 	@mkdir -p $(@D)
 	$(call say,CUDASIM,$<)
-	$(Q)$(CXX) $(CUDASIM_CXXFLAGS) $(CUDASIM_KERNEL_FLAGS) $(BUILD_ID_FLAG) $(CPPFLAGS) $(CXXFLAGS) $(DEPFLAGS) -c $< -o $@
+	$(Q)$(CXX) $(CUDASIM_CXXFLAGS) $(CUDASIM_KERNEL_FLAGS) $(BUILD_ID_FLAG) $(CPPFLAGS) $(CXXFLAGS) $(CUDASIM_OPTIMIZE) $(DEPFLAGS) -c $< -o $@
 $(BUILD)/cudasim/obj/tests/%.o: tests/%.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
-	$(Q)$(CXX) $(CUDASIM_CXXFLAGS) $(CPPFLAGS) $(CXXFLAGS) $(DEPFLAGS) -c $< -o $@
+	$(Q)$(CXX) $(CUDASIM_CXXFLAGS) $(CPPFLAGS) $(CXXFLAGS) $(CUDASIM_OPTIMIZE) $(DEPFLAGS) -c $< -o $@
 
 $(BUILD)/cudasim/libcohort_cuda.so: $(CUDASIM_OBJS) $(BUILD)/obj/backend_shared.a tests/cudasim/cudasim.map $(BUILD)/link.stamp
 	$(call say,LINK,$@)
