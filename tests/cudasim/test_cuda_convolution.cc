@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions on the simulated runtime, by its double of cuDNN: what serves, and that results are those of the CPU.
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <thread>
@@ -319,6 +320,7 @@ TEST(equal_problems_of_a_device_share_a_plan) {
   }
   CHECK_EQ(num_descriptors(), before);
   CHECK(CONTROL(cudasim_num_cudnn_handles)() <= 4);
+  CHECK_EQ(std::string(reports()), std::string());
 }
 
 TEST(several_threads_run_a_plan_at_once) {
@@ -334,6 +336,29 @@ TEST(several_threads_run_a_plan_at_once) {
   for (std::thread &thread : threads) thread.join();
   for (const Bound &own : bound) same_as_on_the_cpu(own, of, Dtype::kFloat32);
   CHECK_EQ(std::string(reports()), std::string());
+}
+
+// A handle is one thread's at a time, and plans end as modules do: on their device.
+TEST(plans_are_made_and_let_go_of_while_another_thread_runs_some) {
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    const std::vector<NDArray> inputs{random_of({1, 2, 6, 6}, 1).copy_to(kGpu0),
+                                      random_of({3, 2, 3, 3}, 2).copy_to(kGpu0)};
+    while (!stop) {
+      const AttrMap attrs{{"kernel", "(3,3)"}, {"num_filter", "3"}, {"no_bias", "1"}};
+      invoke("Convolution", attrs, inputs, {}, kGpu0)[0].wait();
+    }
+  });
+  int num_made = 0;
+  for (int64_t side = 8; side < 72; ++side) {
+    const KernelChoice choice = choice_for({1, 4, side, 9}, {3, 4, 3, 3}, {1, 3, side - 2, 7}, Dtype::kFloat32,
+                                           {{"kernel", "(3,3)"}, {"num_filter", "3"}, {"no_bias", "1"}});
+    num_made += choice.name == std::string("cudnn");
+  }
+  stop = true;
+  other.join();
+  CHECK_EQ(std::string(reports()), std::string());
+  CHECK_EQ(num_made, 64);
 }
 
 // ---- failures

@@ -59,7 +59,8 @@ ConvolutionProblem a_problem(ConvolutionProblem::Of of = ConvolutionProblem::kRe
 
 // A device with arrays, a handle, and a plan.
 struct On {
-  explicit On(int id = 0, const Cudnn &library = cudnn(), const ConvolutionProblem &problem = a_problem()) {
+  explicit On(int id = 0, const Cudnn &library = cudnn(), const ConvolutionProblem &problem = a_problem())
+      : device(id) {
     CUDA_CHECK(cudaSetDevice(id));
     CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     check_cudnn(library, library.create(&handle), "cudnnCreate");
@@ -70,7 +71,9 @@ struct On {
     if (!plan) throw std::runtime_error(why);
   }
   ~On() {
+    cudaSetDevice(device);
     cudaStreamSynchronize(stream);
+    plan.reset();
     cudaStreamDestroy(stream);
   }
   float *filled(int64_t count) const {
@@ -90,6 +93,7 @@ struct On {
   }
   void run() const { plan->run(handle, data, filters, result, workspace); }
 
+  const int device;
   cudaStream_t stream = nullptr;
   CudnnHandle *handle = nullptr;
   float *data, *filters, *result, *workspace;
@@ -208,6 +212,32 @@ TEST(a_plan_that_is_let_go_of_too_early_is_reported) {
   CUDA_CHECK(cudaStreamSynchronize(on.stream));
   CHECK(reported("a plan is let go of before it has run"));
   cudasim_seed(1);
+}
+
+TEST(a_plan_that_is_let_go_of_on_another_device_is_reported) {
+  On on;
+  CUDA_CHECK(cudaSetDevice(1));
+  on.plan.reset();
+  CHECK(reported("a plan is let go of where its device is not current"));
+}
+
+TEST(a_handle_that_is_used_by_two_threads_or_without_its_stream_is_reported) {
+  const On on;
+  const auto finds_none = [&] {
+    CUDA_CHECK(cudaSetDevice(0));
+    std::string why;
+    CHECK(!ConvolutionPlan::find(cudnn(), a_problem(), {on.handle, nullptr}, &why));
+  };
+  check_cudnn(cudnn(), cudnn().set_stream(on.handle, on.stream), "cudnnSetStream");
+  std::thread(finds_none).join();
+  CHECK(reported("a handle is used by two threads at once"));
+  on.run();
+  cudaStream_t other = nullptr;
+  CUDA_CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  check_cudnn(cudnn(), cudnn().set_stream(on.handle, other), "cudnnSetStream");
+  CUDA_CHECK(cudaStreamDestroy(other));
+  finds_none();
+  CHECK(reported("a handle is used whose stream is no more"));
 }
 
 TEST(descriptors_are_used_in_their_order) {
