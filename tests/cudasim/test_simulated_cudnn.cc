@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether the double of cuDNN finds what it is there for. Linked to the simulator itself and to what calls cuDNN.
 #include <cmath>
+#include <map>
+#include <set>
 #include <thread>
 
 #include "cuda/cuda_check.hpp"
@@ -238,6 +240,40 @@ TEST(a_handle_that_is_used_by_two_threads_or_without_its_stream_is_reported) {
   CUDA_CHECK(cudaStreamDestroy(other));
   finds_none();
   CHECK(reported("a handle is used whose stream is no more"));
+}
+
+// Heuristics of these modes are refused.
+std::set<int> refused_modes;
+std::map<const CudnnDescriptor *, int> modes;
+int note_mode(CudnnDescriptor *descriptor, int name, int type, int64_t count, const void *elements) {
+  if (name == Cudnn::kHeuristicsMode) modes[descriptor] = *static_cast<const int *>(elements);
+  return cudnn().set_attribute(descriptor, name, type, count, elements);
+}
+int refuse_mode(CudnnDescriptor *descriptor) {
+  const auto found = modes.find(descriptor);
+  const int mode = found == modes.end() ? -1 : found->second;
+  modes.erase(descriptor);
+  return refused_modes.count(mode) ? int(Cudnn::kNotSupported) : cudnn().finalize(descriptor);
+}
+
+TEST(where_a_mode_of_heuristics_is_refused_the_other_one_is_asked) {
+  Cudnn refusing = cudnn();
+  refusing.set_attribute = note_mode;
+  refusing.finalize = refuse_mode;
+  refused_modes = {Cudnn::kModeA};
+  {
+    const On on(0, refusing);
+    CHECK_EQ(on.plan->engine(), int64_t(0));
+    on.run();
+    CHECK(farthest(on.read(on.result, 54), expected()) < 1e-6);
+  }
+  ConvolutionProblem small = a_problem();
+  small.most_workspace = 0;  // of engines that do not round, mode A has one that takes some
+  refused_modes = {Cudnn::kFallback};
+  CHECK_THROWS(On(0, refusing, small), std::runtime_error, "configurations of engines that cuDNN has");
+  refused_modes = {Cudnn::kModeA, Cudnn::kFallback};
+  CHECK_THROWS(On(0, refusing), std::runtime_error, "cuDNN: CUDNN_STATUS_NOT_SUPPORTED in cudnnBackendFinalize");
+  CHECK_EQ(std::string(cudasim_reports()), std::string());
 }
 
 TEST(descriptors_are_used_in_their_order) {
