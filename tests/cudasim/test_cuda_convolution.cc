@@ -295,6 +295,18 @@ TEST(what_cudnn_does_not_take_is_refused_with_the_reason) {
   refuses(choose({1, 2, 4, 4}, {1, 3, 5, 2}, Dtype::kFloat32), "cuDNN: CUDNN_STATUS_BAD_PARAM in cudnnBackendFinalize");
 }
 
+TEST(columns_of_a_window_that_is_too_large_are_refused) {
+  const AttrMap attrs{{"kernel", "(64,64)"}, {"num_filter", "8"}, {"no_bias", "1"}};
+  const auto choose = [&](int64_t channels) {
+    return choice_for({1, channels, 65, 64}, {8, channels, 64, 64}, {1, 8, 2, 1}, Dtype::kFloat64, attrs);
+  };
+  CHECK_EQ(choose(1 << 11).name, std::string("columns"));
+  const KernelChoice refused = choose(1 << 13);
+  CHECK_EQ(refused.name, std::string("tiles"));
+  CHECK(refused.refusals.find("columns: expected at most 1073741824 bytes of columns at a time, found 2147484160") !=
+        std::string::npos);
+}
+
 // ---- plans and handles
 
 TEST(equal_problems_of_a_device_share_a_plan) {
