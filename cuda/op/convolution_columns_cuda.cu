@@ -26,7 +26,8 @@ using convolution::volume;
 // What is gathered at a time: so much that products are large, so little that it is still in the L2 cache (40 MiB and
 // more) when they read it.
 constexpr int64_t kStretchBytes = 32 << 20;
-constexpr int64_t kMostSampleBytes = 1 << 30;  // columns of a sample that cannot be cut
+// And of what cannot be cut at most: so many places or, where strides are more than 1, a sample.
+constexpr int64_t kMostBytes = 1 << 30, kLeastPlaces = 8;
 constexpr int64_t kMostElements =
     1 << 30;                        // of a sample, of filters, of what is computed at a time: indices are of 32 bits
 constexpr int64_t kNarrow = 8;      // channels of a group for which a product is mostly empty
@@ -246,7 +247,7 @@ class ByColumns final : public Pass {
       total_ = Stretches(g.s.batch, (gathers_ ? most : all) / places, 1);
     } else {
       const int64_t most_flat = kStretchBytes / (bytes * (depth + m));
-      total_ = Stretches(g.s.batch * places, !g.last ? most_flat : gathers_ ? most : all, 8);
+      total_ = Stretches(g.s.batch * places, !g.last ? most_flat : gathers_ ? most : all, kLeastPlaces);
     }
     if (gathers_) {
       gather_.emplace_back(g, from_, to_, Window(g.s, of_data), depth, straight_, total_.each, &booking_);
@@ -434,7 +435,7 @@ class FilterGradient {
       total_ = Stretches(g.s.batch, std::min(kStretchBytes / part_bytes, (gathers_ ? most : all) / places), 1);
     } else {
       const int64_t most_flat = kStretchBytes / (bytes * (depth_ + m));
-      total_ = Stretches(g.s.batch * places, !g.last ? most_flat : gathers_ ? most : all, 8);
+      total_ = Stretches(g.s.batch * places, !g.last ? most_flat : gathers_ ? most : all, kLeastPlaces);
     }
     if (gathers_) {
       data_.emplace_back(g, from_, to_, Window(g.s, false), depth_, straight_, total_.each, &booking_);
@@ -588,10 +589,16 @@ std::string refuses(const StepSpec &spec) {
   const auto rows = std::minmax({to_data ? s.in_channels : s.out_channels, to_result ? s.out_channels : s.in_channels});
   const int64_t wide = s.groups > 1 ? rows.first : rows.second;
   if (wide < kNarrow) return text("expected at least ", kNarrow, " channels in a group, found ", wide);
-  const int64_t bytes = g.dtype == Dtype::kFloat64 ? BySums<double>::sample_bytes(g) : BySums<float>::sample_bytes(g);
-  if (to_data && g.has_strides() && bytes > kMostSampleBytes) {
-    return text("expected at most ", kMostSampleBytes, " bytes of columns for a sample, found ", bytes);
+  const auto places_bytes = [&](int64_t depth, int64_t rows) {
+    return kLeastPlaces * s.groups * (g.depth(depth) + rows) * g.element();
+  };
+  int64_t bytes = to_result ? places_bytes(s.in_channels, s.out_channels) : 0;
+  if (to_data && !g.has_strides()) bytes = std::max(bytes, places_bytes(s.out_channels, s.in_channels));
+  if (to_data && g.has_strides()) {
+    bytes =
+        std::max(bytes, g.dtype == Dtype::kFloat64 ? BySums<double>::sample_bytes(g) : BySums<float>::sample_bytes(g));
   }
+  if (bytes > kMostBytes) return text("expected at most ", kMostBytes, " bytes of columns at a time, found ", bytes);
   return "";
 }
 

@@ -20,25 +20,62 @@ namespace {
 
 // ---- plans: one for all equal problems of a device
 
-// Of a device, kept until the process ends. It has one stream at a time.
+// Of a device, kept until the process ends.
 struct DeviceHandle {
-  std::mutex mutex;  // held while a plan is given to the handle's stream
+  std::mutex mutex;  // held while cuDNN uses the handle, which has one stream at a time, and one thread
   CudnnHandle *handle = nullptr;
 };
 
-struct SharedPlan {
-  DeviceHandle &on;
-  const Cudnn &cudnn;
-  const std::unique_ptr<ConvolutionPlan> plan;
-  mutable std::atomic<bool> used{false};
+class SharedPlan {
+ public:
+  // Of the current device. Without a plan, and why, where there is none.
+  SharedPlan(DeviceHandle *on, const Cudnn &cudnn, const ConvolutionProblem &problem, std::string *why)
+      : device_(CurrentDevice::id()), on_(*on), cudnn_(cudnn) {
+    const std::lock_guard<std::mutex> alone(launch_order());  // it may load code
+    const std::lock_guard<std::mutex> held(on_.mutex);
+    if (!on_.handle) {
+      CudnnHandle *made = nullptr;
+      const int status = cudnn_.create(&made);
+      if (is_cudnn_refusal(status)) {
+        *why = cudnn_error(cudnn_, status, "cudnnCreate");
+        return;
+      }
+      check_cudnn(cudnn_, status, "cudnnCreate");
+      on_.handle = made;
+    }
+    set_stream(nullptr);  // that of the last run may be no more
+    plan_ = ConvolutionPlan::find(cudnn_, problem, {on_.handle, nullptr}, why);
+  }
+  // The driver unloads its code: of the current device, for which it may wait.
+  ~SharedPlan() {
+    if (!plan_) return;
+    const CurrentDevice current(device_, std::nothrow);
+    const std::lock_guard<std::mutex> alone(launch_order());
+    const std::lock_guard<std::mutex> held(on_.mutex);
+    plan_.reset();
+  }
+  SharedPlan(const SharedPlan &) = delete;
+  SharedPlan &operator=(const SharedPlan &) = delete;
 
+  bool is_there() const { return plan_ != nullptr; }
+  size_t workspace_bytes() const { return plan_->workspace_bytes(); }
   void run(const void *data, const void *filters, const void *result, void *workspace, void *stream) const {
-    use_code(&used, [&] {
-      const std::lock_guard<std::mutex> lock(on.mutex);
-      check_cudnn(cudnn, cudnn.set_stream(on.handle, static_cast<cudaStream_t>(stream)), "cudnnSetStream");
-      plan->run(on.handle, data, filters, result, workspace);
+    use_code(&used_, [&] {
+      const std::lock_guard<std::mutex> held(on_.mutex);
+      set_stream(stream);
+      plan_->run(on_.handle, data, filters, result, workspace);
     });
   }
+
+ private:
+  void set_stream(void *stream) const {
+    check_cudnn(cudnn_, cudnn_.set_stream(on_.handle, static_cast<cudaStream_t>(stream)), "cudnnSetStream");
+  }
+  const int device_;
+  DeviceHandle &on_;
+  const Cudnn &cudnn_;
+  std::unique_ptr<ConvolutionPlan> plan_;
+  mutable std::atomic<bool> used_{false};
 };
 
 std::vector<int64_t> key_of(const ConvolutionProblem &p) {
@@ -68,21 +105,8 @@ std::shared_ptr<const SharedPlan> plan_of(const Cudnn &cudnn, const ConvolutionP
   for (auto at = known->plans.begin(); at != known->plans.end();) {
     at = at->second.expired() ? known->plans.erase(at) : std::next(at);
   }
-  const std::lock_guard<std::mutex> alone(launch_order());  // it may load code
-  DeviceHandle &on = known->handles[CurrentDevice::id()];
-  if (!on.handle) {
-    CudnnHandle *made = nullptr;
-    const int status = cudnn.create(&made);
-    if (is_cudnn_refusal(status)) {
-      *why = cudnn_error(cudnn, status, "cudnnCreate");
-      return nullptr;
-    }
-    check_cudnn(cudnn, status, "cudnnCreate");
-    on.handle = made;
-  }
-  std::unique_ptr<ConvolutionPlan> found = ConvolutionPlan::find(cudnn, problem, {on.handle, nullptr}, why);
-  if (!found) return nullptr;
-  std::shared_ptr<const SharedPlan> plan(new SharedPlan{on, cudnn, std::move(found)});
+  auto plan = std::make_shared<const SharedPlan>(&known->handles[CurrentDevice::id()], cudnn, problem, why);
+  if (!plan->is_there()) return nullptr;
   known->plans[key] = plan;
   return plan;
 }
@@ -113,12 +137,12 @@ class CudnnConvolution {
     if (!aligned_) return;
     // So seldom used that it is not to take more memory.
     problem.alignment = dtype_size(dtype);
-    problem.most_workspace = std::max(aligned_->plan->workspace_bytes(), size_t(1) << 20);
+    problem.most_workspace = std::max(aligned_->workspace_bytes(), size_t(1) << 20);
     any_ = plan_of(*cudnn, problem, why);
   }
   bool is_there() const { return aligned_ && any_; }
   size_t scratch_bytes() const {
-    return std::max(aligned_->plan->workspace_bytes(), any_->plan->workspace_bytes()) + kWorkspaceAlignment;
+    return std::max(aligned_->workspace_bytes(), any_->workspace_bytes()) + kWorkspaceAlignment;
   }
   void run(const void *data, const void *filters, const void *result, void *scratch, const Lane &lane) const {
     const uintptr_t at = (reinterpret_cast<uintptr_t>(scratch) + kWorkspaceAlignment - 1) & ~(kWorkspaceAlignment - 1);

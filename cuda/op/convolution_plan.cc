@@ -57,19 +57,25 @@ Operation operation_of(ConvolutionProblem::Of of) {
 
 }  // namespace
 
-// Makes descriptors one after the other. Once a call has failed, those that follow do nothing.
+// Makes descriptors one after the other. Once a call has failed, those that follow do nothing, until another mode is
+// asked.
 class ConvolutionPlan::Builder {
  public:
   Builder(const Cudnn &cudnn, const CudnnTarget &target) : cudnn_(cudnn), target_(target) {}
 
   std::unique_ptr<ConvolutionPlan> plan_of(const ConvolutionProblem &problem) {
     graph_ = describe(problem);
+    if (!failure_.empty()) return nullptr;
+    std::string refused;  // by the mode that was asked first
     for (const int mode : {Cudnn::kModeA, Cudnn::kFallback}) {
       for (CudnnOwned &config : configs_of(mode)) {
         if (auto plan = plan_by(std::move(config), problem)) return plan;
       }
+      if (refused.empty()) refused = failure_;
+      failure_.clear();  // the other mode may know what to do
     }
-    if (failure_.empty()) {
+    failure_ = refused;
+    if (failure_.empty() || num_configs_ > 0) {
       failure_ = text("of the ", num_configs_, " configurations of engines that cuDNN has, ", num_inexact_,
                       " round or order sums in other ways than asked, ", num_large_, " take more than ",
                       problem.most_workspace, " bytes of workspace, ", num_refused_, " cannot be used");

@@ -166,6 +166,7 @@ struct cohort::CudnnHandle {
   int device;
   CUstream_st *stream = nullptr;
   std::thread::id set_by = {};  // its stream
+  bool in_use = false;          // from then on until something is executed
 };
 
 struct cohort::CudnnDescriptor {
@@ -304,10 +305,23 @@ int inherit(CudnnDescriptor *d, const CudnnDescriptor *from, const char *what) {
   return Cudnn::kSuccess;
 }
 
+// Whether it may serve to make a graph or a plan, on this thread.
+int check_handle(const CudnnHandle *handle, const CUctx_st *context) {
+  if (!library().handles.count(handle)) return reported("a graph or a plan has no handle");
+  if (handle->device != context->device) return reported("the handle of a graph or a plan is of another device");
+  if (handle->in_use && handle->set_by != std::this_thread::get_id()) {
+    return reported("a handle is used by two threads at once");
+  }
+  CUstream_st *const stream = handle->stream;
+  if (stream && (!sim().streams.count(stream) || stream->destroyed)) {
+    return reported("a handle is used whose stream is no more");
+  }
+  return Cudnn::kSuccess;
+}
+
 int finish_graph(CudnnDescriptor *d, const CUctx_st *context) {
-  const auto *const handle = d->one<const CudnnHandle *>(Cudnn::kGraphHandle);
-  if (!library().handles.count(handle)) return reported("a graph has no handle");
-  if (handle->device != context->device) return reported("a graph's handle is of another device");
+  const int refused = check_handle(d->one<const CudnnHandle *>(Cudnn::kGraphHandle), context);
+  if (refused) return refused;
   const auto *const operation = d->one<const CudnnDescriptor *>(Cudnn::kGraphOperations);
   if (!operation || !library().descriptors.count(operation)) return reported("a graph's operation is not alive");
   if (!operation->finalized || operation->problem == nullptr || operation->problem->of == 0) return wrong("a graph");
@@ -319,8 +333,8 @@ int finish_plan(CudnnDescriptor *d, const CUctx_st *context) {
   const int status = inherit(d, finished(d, Cudnn::kPlanEngineConfig, Cudnn::kEngineConfig), "a plan");
   if (status) return status;
   d->handle = d->one<CudnnHandle *>(Cudnn::kPlanHandle);
-  if (!library().handles.count(d->handle)) return reported("a plan has no handle");
-  if (d->handle->device != context->device) return reported("a plan's handle is of another device");
+  const int refused = check_handle(d->handle, context);
+  if (refused) return refused;
   return engine_of(d->engine).supported ? int(Cudnn::kSuccess) : wrong("no such engine", Cudnn::kNotSupported);
 }
 
@@ -490,14 +504,17 @@ CUDNN_API int cudnnCreate(CudnnHandle **handle) {
 }
 
 CUDNN_API int cudnnSetStream(CudnnHandle *handle, CUstream_st *stream) {
-  const Call call("cudnnSetStream", Call::kContext);
+  Call call("cudnnSetStream", Call::kContext);
   if (call.refused) return failed(call.refused);
   if (!library().handles.count(handle)) return reported("no handle");
-  if (!sim().streams.count(stream) || stream->context->device != handle->device) {
+  if (stream && (!sim().streams.count(stream) || stream->context->device != handle->device)) {
     return reported("the stream is of another device than the handle");
   }
-  handle->stream = stream;
+  handle->stream = stream;  // null: that of all who name none
   handle->set_by = std::this_thread::get_id();
+  handle->in_use = stream != nullptr;
+  call.lock.unlock();
+  std::this_thread::yield();  // whoever may come in between
   return Cudnn::kSuccess;
 }
 
@@ -513,6 +530,13 @@ CUDNN_API int cudnnBackendDestroyDescriptor(CudnnDescriptor *descriptor) {
   const Call call("cudnnBackendDestroyDescriptor", Call::kNothing);
   if (call.refused) return failed(call.refused);
   if (!library().descriptors.erase(descriptor)) return reported("a descriptor is destroyed that is not alive");
+  if (descriptor->type == Cudnn::kExecutionPlan && descriptor->finalized) {  // its code is unloaded
+    sim().check_no_launch("cudnnBackendDestroyDescriptor of a plan");
+    const std::vector<CUctx_st *> &contexts = this_thread().contexts;
+    if (contexts.empty() || !contexts.back() || contexts.back()->device != descriptor->handle->device) {
+      sim().report("cudnn: a plan is let go of where its device is not current");
+    }
+  }
   *descriptor->alive = false;
   delete descriptor;
   return Cudnn::kSuccess;
@@ -634,6 +658,7 @@ CUDNN_API int cudnnBackendExecute(CudnnHandle *handle, CudnnDescriptor *plan, Cu
   }
   if (plan->type != Cudnn::kExecutionPlan || pack->type != Cudnn::kVariantPack) return reported("no plan or no pack");
   if (!library().handles.count(handle) || plan->handle != handle) return reported("a plan runs by another handle");
+  handle->in_use = false;
   if (handle->device != call.context->device) return reported("another device is current than the handle's");
   if (!handle->stream || handle->set_by != std::this_thread::get_id()) {
     return reported("the stream was set by another thread");

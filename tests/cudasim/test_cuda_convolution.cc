@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions on the simulated runtime, by its double of cuDNN: what serves, and that results are those of the CPU.
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <thread>
@@ -294,6 +295,18 @@ TEST(what_cudnn_does_not_take_is_refused_with_the_reason) {
   refuses(choose({1, 2, 4, 4}, {1, 3, 5, 2}, Dtype::kFloat32), "cuDNN: CUDNN_STATUS_BAD_PARAM in cudnnBackendFinalize");
 }
 
+TEST(columns_of_a_window_that_is_too_large_are_refused) {
+  const AttrMap attrs{{"kernel", "(64,64)"}, {"num_filter", "8"}, {"no_bias", "1"}};
+  const auto choose = [&](int64_t channels) {
+    return choice_for({1, channels, 65, 64}, {8, channels, 64, 64}, {1, 8, 2, 1}, Dtype::kFloat64, attrs);
+  };
+  CHECK_EQ(choose(1 << 11).name, std::string("columns"));
+  const KernelChoice refused = choose(1 << 13);
+  CHECK_EQ(refused.name, std::string("tiles"));
+  CHECK(refused.refusals.find("columns: expected at most 1073741824 bytes of columns at a time, found 2147484160") !=
+        std::string::npos);
+}
+
 // ---- plans and handles
 
 TEST(equal_problems_of_a_device_share_a_plan) {
@@ -319,6 +332,7 @@ TEST(equal_problems_of_a_device_share_a_plan) {
   }
   CHECK_EQ(num_descriptors(), before);
   CHECK(CONTROL(cudasim_num_cudnn_handles)() <= 4);
+  CHECK_EQ(std::string(reports()), std::string());
 }
 
 TEST(several_threads_run_a_plan_at_once) {
@@ -334,6 +348,29 @@ TEST(several_threads_run_a_plan_at_once) {
   for (std::thread &thread : threads) thread.join();
   for (const Bound &own : bound) same_as_on_the_cpu(own, of, Dtype::kFloat32);
   CHECK_EQ(std::string(reports()), std::string());
+}
+
+// A handle is one thread's at a time, and plans end as modules do: on their device.
+TEST(plans_are_made_and_let_go_of_while_another_thread_runs_some) {
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    const std::vector<NDArray> inputs{random_of({1, 2, 6, 6}, 1).copy_to(kGpu0),
+                                      random_of({3, 2, 3, 3}, 2).copy_to(kGpu0)};
+    while (!stop) {
+      const AttrMap attrs{{"kernel", "(3,3)"}, {"num_filter", "3"}, {"no_bias", "1"}};
+      invoke("Convolution", attrs, inputs, {}, kGpu0)[0].wait();
+    }
+  });
+  int num_made = 0;
+  for (int64_t side = 8; side < 72; ++side) {
+    const KernelChoice choice = choice_for({1, 4, side, 9}, {3, 4, 3, 3}, {1, 3, side - 2, 7}, Dtype::kFloat32,
+                                           {{"kernel", "(3,3)"}, {"num_filter", "3"}, {"no_bias", "1"}});
+    num_made += choice.name == std::string("cudnn");
+  }
+  stop = true;
+  other.join();
+  CHECK_EQ(std::string(reports()), std::string());
+  CHECK_EQ(num_made, 64);
 }
 
 // ---- failures

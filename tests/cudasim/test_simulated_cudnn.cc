@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether the double of cuDNN finds what it is there for. Linked to the simulator itself and to what calls cuDNN.
 #include <cmath>
+#include <map>
+#include <set>
 #include <thread>
 
 #include "cuda/cuda_check.hpp"
@@ -59,7 +61,8 @@ ConvolutionProblem a_problem(ConvolutionProblem::Of of = ConvolutionProblem::kRe
 
 // A device with arrays, a handle, and a plan.
 struct On {
-  explicit On(int id = 0, const Cudnn &library = cudnn(), const ConvolutionProblem &problem = a_problem()) {
+  explicit On(int id = 0, const Cudnn &library = cudnn(), const ConvolutionProblem &problem = a_problem())
+      : device(id) {
     CUDA_CHECK(cudaSetDevice(id));
     CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     check_cudnn(library, library.create(&handle), "cudnnCreate");
@@ -70,7 +73,9 @@ struct On {
     if (!plan) throw std::runtime_error(why);
   }
   ~On() {
+    cudaSetDevice(device);
     cudaStreamSynchronize(stream);
+    plan.reset();
     cudaStreamDestroy(stream);
   }
   float *filled(int64_t count) const {
@@ -90,6 +95,7 @@ struct On {
   }
   void run() const { plan->run(handle, data, filters, result, workspace); }
 
+  const int device;
   cudaStream_t stream = nullptr;
   CudnnHandle *handle = nullptr;
   float *data, *filters, *result, *workspace;
@@ -208,6 +214,66 @@ TEST(a_plan_that_is_let_go_of_too_early_is_reported) {
   CUDA_CHECK(cudaStreamSynchronize(on.stream));
   CHECK(reported("a plan is let go of before it has run"));
   cudasim_seed(1);
+}
+
+TEST(a_plan_that_is_let_go_of_on_another_device_is_reported) {
+  On on;
+  CUDA_CHECK(cudaSetDevice(1));
+  on.plan.reset();
+  CHECK(reported("a plan is let go of where its device is not current"));
+}
+
+TEST(a_handle_that_is_used_by_two_threads_or_without_its_stream_is_reported) {
+  const On on;
+  const auto finds_none = [&] {
+    CUDA_CHECK(cudaSetDevice(0));
+    std::string why;
+    CHECK(!ConvolutionPlan::find(cudnn(), a_problem(), {on.handle, nullptr}, &why));
+  };
+  check_cudnn(cudnn(), cudnn().set_stream(on.handle, on.stream), "cudnnSetStream");
+  std::thread(finds_none).join();
+  CHECK(reported("a handle is used by two threads at once"));
+  on.run();
+  cudaStream_t other = nullptr;
+  CUDA_CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  check_cudnn(cudnn(), cudnn().set_stream(on.handle, other), "cudnnSetStream");
+  CUDA_CHECK(cudaStreamDestroy(other));
+  finds_none();
+  CHECK(reported("a handle is used whose stream is no more"));
+}
+
+// Heuristics of these modes are refused.
+std::set<int> refused_modes;
+std::map<const CudnnDescriptor *, int> modes;
+int note_mode(CudnnDescriptor *descriptor, int name, int type, int64_t count, const void *elements) {
+  if (name == Cudnn::kHeuristicsMode) modes[descriptor] = *static_cast<const int *>(elements);
+  return cudnn().set_attribute(descriptor, name, type, count, elements);
+}
+int refuse_mode(CudnnDescriptor *descriptor) {
+  const auto found = modes.find(descriptor);
+  const int mode = found == modes.end() ? -1 : found->second;
+  modes.erase(descriptor);
+  return refused_modes.count(mode) ? int(Cudnn::kNotSupported) : cudnn().finalize(descriptor);
+}
+
+TEST(where_a_mode_of_heuristics_is_refused_the_other_one_is_asked) {
+  Cudnn refusing = cudnn();
+  refusing.set_attribute = note_mode;
+  refusing.finalize = refuse_mode;
+  refused_modes = {Cudnn::kModeA};
+  {
+    const On on(0, refusing);
+    CHECK_EQ(on.plan->engine(), int64_t(0));
+    on.run();
+    CHECK(farthest(on.read(on.result, 54), expected()) < 1e-6);
+  }
+  ConvolutionProblem small = a_problem();
+  small.most_workspace = 0;  // of engines that do not round, mode A has one that takes some
+  refused_modes = {Cudnn::kFallback};
+  CHECK_THROWS(On(0, refusing, small), std::runtime_error, "configurations of engines that cuDNN has");
+  refused_modes = {Cudnn::kModeA, Cudnn::kFallback};
+  CHECK_THROWS(On(0, refusing), std::runtime_error, "cuDNN: CUDNN_STATUS_NOT_SUPPORTED in cudnnBackendFinalize");
+  CHECK_EQ(std::string(cudasim_reports()), std::string());
 }
 
 TEST(descriptors_are_used_in_their_order) {
