@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Linear algebra on matrices of several sizes, as devices share them out in several ways: what an operator computes
- * changes along a direction as its gradient says. */
+ * changes along a direction as its gradient says; what it takes. */
 #include <math.h>
 
 #include "support/executor_tests.h"
@@ -143,8 +143,58 @@ static void matrices_of_all_sizes_have_their_gradients(void **state) {
   }
 }
 
+static cohort_device_memory_info memory_now(void) {
+  cohort_device_memory_info info = COHORT_DEVICE_MEMORY_INFO_INIT;
+
+  ok(cohort_device_memory(NULL, &info));
+  return info;
+}
+
+/* What an operator needs for itself is that of the matrices, rows or samples that it works on at once: one a thread. */
+static void many_small_matrices_need_little_memory(void **state) {
+  static const struct {
+    const char *op;
+    int64_t shape[3], label[2];
+  } of[] = {
+      {"_linalg_syevd", {20000, 3, 3}, {0, 0}},
+      {"_linalg_gelqf", {20000, 3, 3}, {0, 0}},
+      {"_contrib_fft", {200, 100, 9}, {0, 0}},
+      {"CTCLoss", {20, 2000, 10}, {2000, 3}},
+  };
+  size_t i;
+
+  (void)state;
+  only_on_cpus();
+  for (i = 0; i < COUNT(of); ++i) {
+    const uint64_t bytes = (uint64_t)(of[i].shape[0] * of[i].shape[1] * of[i].shape[2]) * sizeof(float);
+    cohort_ndarray *inputs[2] = {NULL, NULL}, *output = NULL;
+    cohort_arrays *results = NULL;
+    uint64_t before, peak;
+
+    ok(cohort_ndarray_full(of[i].shape, 3, COHORT_DTYPE_FLOAT32, NULL, 1, &inputs[0]));
+    ok(cohort_ndarray_full(of[i].label, 2, COHORT_DTYPE_FLOAT32, NULL, 1, &inputs[1]));
+    ok(cohort_wait_all());
+    before = memory_now().used_bytes;
+    ok(cohort_device_reset_peak_memory(NULL));
+    ok(cohort_operator_invoke(of[i].op, NULL, NULL, 0, inputs, of[i].label[0] ? 2 : 1, NULL, 0, NULL, &results));
+    ok(cohort_arrays_get(results, 0, &output));
+    ok(cohort_ndarray_wait(output));
+    peak = memory_now().peak_bytes;
+    if (peak > before + 2 * bytes + (1u << 20)) {
+      fail_msg("%s of %d bytes takes %d beside them", of[i].op, (int)bytes, (int)(peak - before));
+    }
+    cohort_ndarray_free(output);
+    cohort_arrays_free(results);
+    cohort_ndarray_free(inputs[0]);
+    cohort_ndarray_free(inputs[1]);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(matrices_of_all_sizes_have_their_gradients)};
+  const struct CMUnitTest tests[] = {
+      TEST(matrices_of_all_sizes_have_their_gradients),
+      TEST(many_small_matrices_need_little_memory),
+  };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
