@@ -190,10 +190,50 @@ static void many_small_matrices_need_little_memory(void **state) {
   }
 }
 
+/* 64 x 64 x 64 x 64 elements by rows are 16.777 million. */
+static void operators_say_how_much_they_compute(void **state) {
+  static const struct {
+    const char *op, *attrs[3];
+    int num_inputs;
+    const char *flops;
+  } of[] = {
+      {"_linalg_gemm", {"transpose_a", "True", NULL}, 3, " 33.554 MFLOP"},
+      {"_linalg_gemm2", {NULL}, 2, " 33.554 MFLOP"},
+      {"_linalg_syrk", {NULL}, 1, " 33.554 MFLOP"},
+      {"_linalg_trmm", {NULL}, 2, " 16.777 MFLOP"},
+      {"_linalg_trsm", {"rightside", "True", NULL}, 2, " 16.777 MFLOP"},
+      {"_linalg_potri", {NULL}, 1, " 16.777 MFLOP"},
+      {"_linalg_inverse", {NULL}, 1, " 33.554 MFLOP"},
+      {"_linalg_gelqf", {NULL}, 1, " 67.109 MFLOP"},
+      {"_linalg_syevd", {NULL}, 1, " 150.995 MFLOP"},
+  };
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < COUNT(of); ++i) {
+    static const char *const names[] = {"a", "b", "c"};
+    cohort_symbol *inputs[4] = {NULL, NULL, NULL, NULL};
+    cohort_descs *known = no_descs();
+    cohort_executor *executor;
+    const char *text = NULL;
+    int k;
+
+    for (k = 0; k < of[i].num_inputs; ++k) {
+      inputs[k] = variable(names[k]);
+      add_typed(known, names[k], SHAPE(64, 64, 64), COHORT_DTYPE_FLOAT32);
+    }
+    executor = simple_bind_with(node(of[i].op, "op", of[i].attrs, inputs), known, "null");
+    ok(cohort_executor_debug_text(executor, &text));
+    if (!strstr(text, of[i].flops)) fail_msg("%s: expected%s, found %s", of[i].op, of[i].flops, text);
+    cohort_executor_free(executor);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(matrices_of_all_sizes_have_their_gradients),
       TEST(many_small_matrices_need_little_memory),
+      TEST(operators_say_how_much_they_compute),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
