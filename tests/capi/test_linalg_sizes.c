@@ -229,11 +229,42 @@ static void operators_say_how_much_they_compute(void **state) {
   }
 }
 
+/* As BLAS: what is taken 0 times is not read. */
+static void nothing_is_0_times_what_is_infinite(void **state) {
+  static const char *const ops[] = {"_linalg_gemm2", "_linalg_syrk", "_linalg_trmm", "_linalg_trsm"};
+  static const double values[] = {INFINITY, NAN, 1, 2};
+  const char *const attr = "alpha", *const zero = "0";
+  const int64_t shape[] = {2, 2};
+  size_t o, i;
+
+  (void)state;
+  for (o = 0; o < COUNT(ops); ++o) {
+    cohort_ndarray *inputs[2] = {NULL, NULL}, *output = NULL;
+    cohort_arrays *results = NULL;
+    double found[4];
+
+    for (i = 0; i < 2; ++i) {
+      ok(cohort_ndarray_from_host(values, sizeof values, shape, 2, COHORT_DTYPE_FLOAT64, NULL, &inputs[i]));
+    }
+    ok(cohort_operator_invoke(ops[o], &attr, &zero, 1, inputs, o == 1 ? 1 : 2, NULL, 0, NULL, &results));
+    ok(cohort_arrays_get(results, 0, &output));
+    ok(cohort_ndarray_read(output, found, sizeof found));
+    for (i = 0; i < 4; ++i) {
+      if (found[i] != 0) fail_msg("%s: expected 0, found %g", ops[o], found[i]);
+    }
+    cohort_ndarray_free(output);
+    cohort_arrays_free(results);
+    cohort_ndarray_free(inputs[0]);
+    cohort_ndarray_free(inputs[1]);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(matrices_of_all_sizes_have_their_gradients),
       TEST(many_small_matrices_need_little_memory),
       TEST(operators_say_how_much_they_compute),
+      TEST(nothing_is_0_times_what_is_infinite),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
