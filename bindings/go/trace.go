@@ -138,7 +138,7 @@ type Total struct {
 	Op                 string // the operator or optimizer; "" where there is none
 	Count              uint64
 	Total, Least, Most time.Duration
-	Flops              float64       // additions and multiplications of products, in all; 0: none, or not known
+	Flops              float64       // additions and multiplications of products and factorizations, in all; 0: none, or not known
 	Bytes              float64       // of arrays read and written, in all; 0: not known
 	Bound              time.Duration // what the machine would take for these at least, in all; 0: not known
 }

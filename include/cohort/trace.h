@@ -64,7 +64,7 @@ typedef struct cohort_span_total {
   int64_t total_ns;      /* in all */
   int64_t least_ns;      /* the shortest and the longest */
   int64_t most_ns;
-  double flops;    /* additions and multiplications of products, in all; 0: none, or not known */
+  double flops;    /* additions and multiplications of products and factorizations, in all; 0: none, or not known */
   double bytes;    /* of arrays read and written, in all; 0: not known */
   double bound_ns; /* what the machine would take for these at least, in all; 0: not known */
 } cohort_span_total;

@@ -18,16 +18,18 @@
 
 namespace cohort {
 
-// Calls fn(begin, end) for ranges that cover [0, count), on up to lane.num_threads threads at once, none shorter than
-// about `grain`. The ranges depend on count, grain and lane.num_threads only, however many threads there really are.
-// An exception of fn is thrown again when all ranges are done.
+// Calls fn(range, begin, end) for ranges that cover [0, count), on up to lane.num_threads threads at once, none shorter
+// than about `grain`. The ranges depend on count, grain and lane.num_threads only, however many threads there really
+// are. Their numbers are below lane.num_threads, and below count: what a range needs for itself goes by them. The
+// number that OpenMP gives a thread does not do: the calling thread may be one of a team of the host's. An exception of
+// fn is thrown again when all ranges are done.
 template <typename Fn>
-void parallel_for(const Lane &lane, int64_t count, int64_t grain, Fn &&fn) {
+void parallel_ranges(const Lane &lane, int64_t count, int64_t grain, Fn &&fn) {
   if (count <= 0) return;
   grain = std::max<int64_t>(grain, 1);
   const int64_t num_ranges = std::min<int64_t>(lane.num_threads, count / grain);
   if (num_ranges <= 1) {
-    fn(int64_t(0), count);
+    fn(int64_t(0), int64_t(0), count);
     return;
   }
   // Ranges of many elements start at multiples of 64: two threads then write no cache line in common.
@@ -39,13 +41,17 @@ void parallel_for(const Lane &lane, int64_t count, int64_t grain, Fn &&fn) {
 #pragma omp parallel num_threads(lane.num_threads)
   for (int64_t range = omp_get_thread_num(); range < num_ranges; range += omp_get_num_threads()) {
     try {
-      fn(start(range), start(range + 1));
+      fn(range, start(range), start(range + 1));
     } catch (...) {
 #pragma omp critical(cohort_parallel_for)
       if (!failure) failure = std::current_exception();
     }
   }
   if (failure) std::rethrow_exception(failure);
+}
+template <typename Fn>
+void parallel_for(const Lane &lane, int64_t count, int64_t grain, Fn &&fn) {
+  parallel_ranges(lane, count, grain, [&](int64_t, int64_t begin, int64_t end) { fn(begin, end); });
 }
 
 // The size of the team that the calling thread's parallel regions (ours and oneDNN's) get, while this lives.

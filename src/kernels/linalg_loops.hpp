@@ -131,9 +131,11 @@ COHORT_KERNEL_CODE void copy_triangle(bool lower, int64_t n, const C *a, C *to) 
   });
 }
 
+// x *= factor. As BLAS: what is taken 0 times is not read, so that there 0 comes of what is infinite, too.
 template <typename C>
 COHORT_KERNEL_CODE void scale(C factor, int64_t count, C *x) {
   if (factor == 1) return;
+  if (factor == 0) return fill(x, count, C(0));
   share_each(count, [&](int64_t i) { x[i] *= factor; });
 }
 

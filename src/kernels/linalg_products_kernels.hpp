@@ -64,13 +64,13 @@ class GemmShapes {
   const int64_t inner_;
 };
 
-// to = factor * x, which may be one.
+// to = factor * x, which may be one; 0 if the factor is.
 template <typename C>
 void scaled(const Lane &lane, C factor, int64_t count, const C *x, C *to) {
   if (factor == 1 && x == to) return;
   parallel_for(
       lane, count, kCheapGrain, COHORT_LOOP_BODY(int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) to[i] = factor * x[i];
+        for (int64_t i = begin; i < end; ++i) to[i] = factor != 0 ? factor * x[i] : C(0);
       });
 }
 
@@ -168,8 +168,9 @@ class TriangleForward {
           const C *const a = in[0] + i * n_ * n_, *const b = in[1] + i * e_.area();
           C *const to = out[0] + i * e_.area(), *const mine = extra + i * room();
           if constexpr (kSolve) {
-            linalg::share_each(e_.area(), [&](int64_t j) { to[j] = C(t_.alpha) * b[j]; });
-            solve_either(t_, t_.transpose, e_, a, mine, to);
+            linalg::copy(b, e_.area(), to);
+            linalg::scale(C(t_.alpha), e_.area(), to);
+            if (t_.alpha != 0) solve_either(t_, t_.transpose, e_, a, mine, to);
           } else {
             multiply_triangle(t_, t_.transpose, e_, a, b, mine, to);
           }
@@ -240,8 +241,8 @@ class TrsmBackward {
           linalg::copy(in[0] + i * e_.area(), e_.area(), g);
           solve_either(t_, !t_.transpose, e_, in[1] + i * n_ * n_, g + e_.area(), g);
           if (out[1]) {
-            C *const db = out[1] + i * e_.area();
-            linalg::share_each(e_.area(), [&](int64_t j) { db[j] = C(t_.alpha) * g[j]; });
+            linalg::copy(g, e_.area(), out[1] + i * e_.area());
+            linalg::scale(C(t_.alpha), e_.area(), out[1] + i * e_.area());
           }
           if (!out[0]) return;
           const C *const row = t_.rightside ? x : g, *const col = t_.rightside ? g : x;

@@ -44,6 +44,13 @@ OpBuilder<A> linalg(const char *name, const char *doc) {
   return op;
 }
 
+// About how many operations: `times` the elements of the first input by the rows of its matrices.
+std::function<double(const NoAttrs &, const Shapes &, const Shapes &)> by_rows(double times) {
+  return [times](const NoAttrs &, const Shapes &in, const Shapes &) {
+    return times * double(in[0].size()) * double(in[0][in[0].rank() - 2]);
+  };
+}
+
 // ---- products and solutions ----------------------------------------------------------------------------------------
 
 void infer_gemm(const LinalgGemmAttrs &a, Shapes &in, Shapes &out) {
@@ -86,6 +93,10 @@ OpBuilder<LinalgGemmAttrs> gemm(const char *name, const char *doc, bool adds) {
         if (!adds) a.beta = 0;
       })
       .infer_shape(infer_gemm)
+      .flops([](const A &a, const Shapes &in, const Shapes &out) {
+        const int last = in[0].rank() - 1, axis = normalize_axis(a.axis, in[0].rank(), "axis");
+        return 2 * double(out[0].size()) * double(in[0][a.transpose_a ? axis : last]);
+      })
       .gradient(Gradient::by_kernel(adds ? std::vector<int>{0, 1, 2} : std::vector<int>{0, 1}, {0, 1}));
   return op;
 }
@@ -109,7 +120,10 @@ OpBuilder<LinalgTriangleAttrs> triangle(const char *name, const char *doc) {
       .attr(&A::rightside, "rightside", false, "Whether the triangle stands right of B.")
       .attr(&A::lower, "lower", true, "Whether the lower triangle is read.")
       .attr(&A::alpha, "alpha", 1.0, "Factor of the result.")
-      .infer_shape(infer_triangle);
+      .infer_shape(infer_triangle)
+      .flops([](const A &, const Shapes &in, const Shapes &) {
+        return double(in[1].size()) * double(in[0][in[0].rank() - 1]);
+      });
   return op;
 }
 
@@ -225,16 +239,22 @@ void define_diagonals() {
       .attr(&LinalgSyrkAttrs::transpose, "transpose", false, "Whether the left factor is the transposed one.")
       .attr(&LinalgSyrkAttrs::alpha, "alpha", 1.0, "Factor of the product.")
       .infer_shape(infer_syrk)
+      .flops([](const LinalgSyrkAttrs &, const Shapes &in, const Shapes &out) {
+        return 2 * double(in[0].size()) * double(out[0][out[0].rank() - 1]);
+      })
       .gradient(Gradient::by_kernel({0}, {0}));
   square("potrf", "The lower triangle L with A = L L^T.", "Symmetric positive definite matrices.")
       .infer_shape(infer_square)
+      .flops(by_rows(0.33))
       .gradient(Gradient::by_kernel({0}, {}, {0}));
   square("potri", "The inverse of A A^T.", "Lower triangles, as potrf gives them.")
       .infer_shape(infer_square)
+      .flops(by_rows(1))
       .gradient(Gradient::by_kernel({0}, {0}, {0}));
   square("inverse", "The inverse of each matrix.", "Square matrices.")
       .alias("_npi_inv")
       .infer_shape(infer_square)
+      .flops(by_rows(2))
       .gradient(Gradient::by_kernel({0}, {}, {0}));
   square("sumlogdiag", "The sum of the logarithms on the diagonal.", "Square matrices.")
       .infer_shape(infer_number)
@@ -243,11 +263,13 @@ void define_diagonals() {
       .alias("_npi_det")
       .output_names([](const NoAttrs &) { return std::vector<std::string>{"output0"}; })
       .infer_shape(infer_number)
+      .flops(by_rows(0.67))
       .gradient(Gradient::by_kernel({0}, {0}));
   square("slogdet", "The sign of the determinant, and the logarithm of its absolute value.", "Square matrices.")
       .alias("_npi_slogdet")
       .outputs([](const NoAttrs &) { return 2; })
       .infer_shape(infer_number)
+      .flops(by_rows(0.67))
       .gradient(Gradient::by_kernel({0}, {0}));
   square("gelqf", "A = L Q with L a lower triangle and Q of orthonormal rows.",
          "Matrices of at most as many rows as columns.")
@@ -263,6 +285,7 @@ void define_diagonals() {
         }
         unify(out[1], with_tail(in[0], 2, {rows, rows}), "L");
       })
+      .flops(by_rows(4))
       .gradient(Gradient::by_kernel({0}, {}, {0, 1}));
   square("syevd", "A = U^T diag(L) U: eigenvectors in the rows of U, in the order of the eigenvalues L, which ascend.",
          "Symmetric matrices, of which the lower triangle is read.")
@@ -274,6 +297,7 @@ void define_diagonals() {
         check_square(in[0], "A");
         unify(out[1], with_tail(in[0], 1, {}), "L");
       })
+      .flops(by_rows(9))
       .gradient(Gradient::by_kernel({0}, {}, {0, 1}));
   define_diagonals();
   return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Linear algebra on matrices of several sizes, as devices share them out in several ways: what an operator computes
- * changes along a direction as its gradient says. */
+ * changes along a direction as its gradient says; what it takes. */
 #include <math.h>
 
 #include "support/executor_tests.h"
@@ -143,8 +143,129 @@ static void matrices_of_all_sizes_have_their_gradients(void **state) {
   }
 }
 
+static cohort_device_memory_info memory_now(void) {
+  cohort_device_memory_info info = COHORT_DEVICE_MEMORY_INFO_INIT;
+
+  ok(cohort_device_memory(NULL, &info));
+  return info;
+}
+
+/* What an operator needs for itself is that of the matrices, rows or samples that it works on at once: one a thread. */
+static void many_small_matrices_need_little_memory(void **state) {
+  static const struct {
+    const char *op;
+    int64_t shape[3], label[2];
+  } of[] = {
+      {"_linalg_syevd", {20000, 3, 3}, {0, 0}},
+      {"_linalg_gelqf", {20000, 3, 3}, {0, 0}},
+      {"_contrib_fft", {200, 100, 9}, {0, 0}},
+      {"CTCLoss", {20, 2000, 10}, {2000, 3}},
+  };
+  size_t i;
+
+  (void)state;
+  only_on_cpus();
+  for (i = 0; i < COUNT(of); ++i) {
+    const uint64_t bytes = (uint64_t)(of[i].shape[0] * of[i].shape[1] * of[i].shape[2]) * sizeof(float);
+    cohort_ndarray *inputs[2] = {NULL, NULL}, *output = NULL;
+    cohort_arrays *results = NULL;
+    uint64_t before, peak;
+
+    ok(cohort_ndarray_full(of[i].shape, 3, COHORT_DTYPE_FLOAT32, NULL, 1, &inputs[0]));
+    ok(cohort_ndarray_full(of[i].label, 2, COHORT_DTYPE_FLOAT32, NULL, 1, &inputs[1]));
+    ok(cohort_wait_all());
+    before = memory_now().used_bytes;
+    ok(cohort_device_reset_peak_memory(NULL));
+    ok(cohort_operator_invoke(of[i].op, NULL, NULL, 0, inputs, of[i].label[0] ? 2 : 1, NULL, 0, NULL, &results));
+    ok(cohort_arrays_get(results, 0, &output));
+    ok(cohort_ndarray_wait(output));
+    peak = memory_now().peak_bytes;
+    if (peak > before + 2 * bytes + (1u << 20)) {
+      fail_msg("%s of %d bytes takes %d beside them", of[i].op, (int)bytes, (int)(peak - before));
+    }
+    cohort_ndarray_free(output);
+    cohort_arrays_free(results);
+    cohort_ndarray_free(inputs[0]);
+    cohort_ndarray_free(inputs[1]);
+  }
+}
+
+/* 64 x 64 x 64 x 64 elements by rows are 16.777 million. */
+static void operators_say_how_much_they_compute(void **state) {
+  static const struct {
+    const char *op, *attrs[3];
+    int num_inputs;
+    const char *flops;
+  } of[] = {
+      {"_linalg_gemm", {"transpose_a", "True", NULL}, 3, " 33.554 MFLOP"},
+      {"_linalg_gemm2", {NULL}, 2, " 33.554 MFLOP"},
+      {"_linalg_syrk", {NULL}, 1, " 33.554 MFLOP"},
+      {"_linalg_trmm", {NULL}, 2, " 16.777 MFLOP"},
+      {"_linalg_trsm", {"rightside", "True", NULL}, 2, " 16.777 MFLOP"},
+      {"_linalg_potri", {NULL}, 1, " 16.777 MFLOP"},
+      {"_linalg_inverse", {NULL}, 1, " 33.554 MFLOP"},
+      {"_linalg_gelqf", {NULL}, 1, " 67.109 MFLOP"},
+      {"_linalg_syevd", {NULL}, 1, " 150.995 MFLOP"},
+  };
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < COUNT(of); ++i) {
+    static const char *const names[] = {"a", "b", "c"};
+    cohort_symbol *inputs[4] = {NULL, NULL, NULL, NULL};
+    cohort_descs *known = no_descs();
+    cohort_executor *executor;
+    const char *text = NULL;
+    int k;
+
+    for (k = 0; k < of[i].num_inputs; ++k) {
+      inputs[k] = variable(names[k]);
+      add_typed(known, names[k], SHAPE(64, 64, 64), COHORT_DTYPE_FLOAT32);
+    }
+    executor = simple_bind_with(node(of[i].op, "op", of[i].attrs, inputs), known, "null");
+    ok(cohort_executor_debug_text(executor, &text));
+    if (!strstr(text, of[i].flops)) fail_msg("%s: expected%s, found %s", of[i].op, of[i].flops, text);
+    cohort_executor_free(executor);
+  }
+}
+
+/* As BLAS: what is taken 0 times is not read. */
+static void nothing_is_0_times_what_is_infinite(void **state) {
+  static const char *const ops[] = {"_linalg_gemm2", "_linalg_syrk", "_linalg_trmm", "_linalg_trsm"};
+  static const double values[] = {INFINITY, NAN, 1, 2};
+  const char *const attr = "alpha", *const zero = "0";
+  const int64_t shape[] = {2, 2};
+  size_t o, i;
+
+  (void)state;
+  for (o = 0; o < COUNT(ops); ++o) {
+    cohort_ndarray *inputs[2] = {NULL, NULL}, *output = NULL;
+    cohort_arrays *results = NULL;
+    double found[4];
+
+    for (i = 0; i < 2; ++i) {
+      ok(cohort_ndarray_from_host(values, sizeof values, shape, 2, COHORT_DTYPE_FLOAT64, NULL, &inputs[i]));
+    }
+    ok(cohort_operator_invoke(ops[o], &attr, &zero, 1, inputs, o == 1 ? 1 : 2, NULL, 0, NULL, &results));
+    ok(cohort_arrays_get(results, 0, &output));
+    ok(cohort_ndarray_read(output, found, sizeof found));
+    for (i = 0; i < 4; ++i) {
+      if (found[i] != 0) fail_msg("%s: expected 0, found %g", ops[o], found[i]);
+    }
+    cohort_ndarray_free(output);
+    cohort_arrays_free(results);
+    cohort_ndarray_free(inputs[0]);
+    cohort_ndarray_free(inputs[1]);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(matrices_of_all_sizes_have_their_gradients)};
+  const struct CMUnitTest tests[] = {
+      TEST(matrices_of_all_sizes_have_their_gradients),
+      TEST(many_small_matrices_need_little_memory),
+      TEST(operators_say_how_much_they_compute),
+      TEST(nothing_is_0_times_what_is_infinite),
+  };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

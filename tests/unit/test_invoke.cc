@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What operators applied at once keep: programs by operator, attributes, shapes and types, and not too many of them.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,32 @@ TEST(programs_stay_when_threads_are_let_go) {
   release_invoked();
   CHECK_EQ(made_by([&] { apply("exp", {x}).wait(); }), 0u);
   CHECK_EQ(made_by([&] { apply("exp", {large}).wait(); }), 0u);
+}
+
+// Where the host's own code is parallel, each of its threads may apply operators: each has another number in the team,
+// and the memory of each is that of one thread.
+TEST(threads_of_a_team_of_the_hosts_apply_operators) {
+  constexpr int kThreads = 8;
+  constexpr int64_t kLength = 600, kBoxes = 100;
+  int wrong = 0;
+#pragma omp parallel for num_threads(kThreads) schedule(static, 1) reduction(+ : wrong)
+  for (int t = 0; t < kThreads; ++t) {
+    NDArray line = zeros({kLength}), boxes = zeros({kBoxes, 6}), matrix = zeros({3, 3});
+    std::vector<float> numbers(kLength), sorted(kLength), corners(kBoxes * 6);
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = float((i * 7919 + size_t(t) * 31) % 1009);
+    for (size_t i = 0; i < corners.size(); ++i) corners[i] = float(i % 6 < 4 ? i % 6 / 2 + i / 6 * 2 : 1);
+    line.write(numbers.data(), numbers.size() * sizeof(float));
+    boxes.write(corners.data(), corners.size() * sizeof(float));
+    std::sort(numbers.begin(), numbers.end());
+    for (int turn = 0; turn < 20; ++turn) {
+      apply("sort", {line}).read(sorted.data(), sorted.size() * sizeof(float));
+      wrong += sorted != numbers;
+      apply("_contrib_box_nms", {boxes}).wait();
+      apply("_linalg_syevd", {matrix}).wait();
+      apply("_linalg_gelqf", {matrix}).wait();
+    }
+  }
+  CHECK_EQ(wrong, 0);
 }
 
 }  // namespace

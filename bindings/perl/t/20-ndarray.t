@@ -172,6 +172,7 @@ test 'ranges of several axes are copies that can be assigned to' => sub {
 
 test 'an array is a list of its rows' => sub {
     my $array = nd([[1, 2], [3, 4]]);
+    fails { my @rows = @{nd(3)} } 'shape', qr/without axes/;
     my ($first, $second) = @$array;
     is_deeply([$first->aslist, $second->aslist], [[1, 2], [3, 4]]);
     $_ += 1 for @$array;

@@ -13,7 +13,7 @@ import weakref
 import numpy as np
 
 import cohort
-from cohort import DataBatch, Predictor, _library, cpu, nd, sym
+from cohort import Calibration, DataBatch, Predictor, _library, cpu, nd, operator, sym
 from cohort.executor_group import DataParallelExecutorGroup
 from cohort.executor_manager import DataParallelExecutorManager
 from support import Case, Source, batch, linear, mlp
@@ -66,6 +66,45 @@ class Threads(Case):
 
         in_threads(4, work)
         self.assertEqual(metric.get()[1], 1.0)
+
+    def test_what_a_call_uses_beside_its_object_is_used_by_one_after_the_other(self):
+        """A calibration, the executor that it watches, and what others are bound with."""
+        inside, go_on = threading.Event(), threading.Event()
+
+        class Held(operator.CustomOp):
+            def forward(self, is_train, req, in_data, out_data, aux):
+                inside.set()
+                go_on.wait(20)
+                self.assign(out_data[0], req[0], in_data[0])
+
+        class HeldProp(operator.CustomOpProp):
+            def create_operator(self, ctx, shapes, dtypes):
+                return Held()
+
+        operator.register("held")(HeldProp)
+        self.addCleanup(operator.unregister, "held")
+        net, calibration = sym.Custom(sym.Variable("data"), op_type="held"), Calibration()
+        executor = net.simple_bind(data=(1, 2))
+        for late in (
+            lambda: calibration.ranges(),
+            lambda: linear().simple_bind(data=(1, 2), compute_dtype="int8", calibration=calibration),
+            lambda: linear().simple_bind(data=(1, 2), shared_exec=executor),
+            lambda: executor.forward(),
+            lambda: executor.close(),
+        ):
+            inside.clear()
+            go_on.clear()
+            observing = threading.Thread(target=calibration.observe, args=(executor,))
+            observing.start()
+            self.assertTrue(inside.wait(20))
+            other = threading.Thread(target=late)
+            other.start()
+            other.join(0.1)
+            with self.subTest(late):
+                self.assertTrue(other.is_alive())
+            go_on.set()
+            observing.join()
+            other.join()
 
     def test_a_call_lets_other_threads_run(self):
         executor, seen = linear().simple_bind(data=(1, 2)), []

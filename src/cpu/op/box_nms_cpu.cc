@@ -2,8 +2,6 @@
 // Samples of a batch are shared out.
 #include "op/box_nms.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -33,8 +31,8 @@ class BoxNms {
   size_t extra() const { return size_t(threads_ * per_thread()); }
 
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
-    parallel_for(lane, batch_, 1, [&](int64_t begin, int64_t end) {
-      C *const memory = extra + omp_get_thread_num() * per_thread();
+    parallel_ranges(lane, batch_, 1, [&](int64_t range, int64_t begin, int64_t end) {
+      C *const memory = extra + range * per_thread();
       for (int64_t n = begin; n < end; ++n) {
         const int64_t at = n * boxes_ * width_;
         one_sample(in[0] + at, out[0] + at, out[1] ? out[1] + n * boxes_ : nullptr, memory);
@@ -138,8 +136,8 @@ class BipartiteMatching {
   size_t extra() const { return size_t(threads_ * per_thread()); }
 
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
-    parallel_for(lane, batch_, 1, [&](int64_t begin, int64_t end) {
-      C *const memory = extra + omp_get_thread_num() * per_thread();
+    parallel_ranges(lane, batch_, 1, [&](int64_t range, int64_t begin, int64_t end) {
+      C *const memory = extra + range * per_thread();
       for (int64_t n = begin; n < end; ++n) match(in[0] + n * rows_ * columns_, out, n, memory);
     });
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "cpu/op/gemm.hpp"
 #include "cpu/op/pointwise_loops.hpp"
@@ -20,18 +21,25 @@ namespace cohort {
 
 template <typename Fn>
 struct EachTogether {
-  static void run(const Fn &fn, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) fn(i);
+  static void run(const Fn &fn, int64_t range, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if constexpr (std::is_invocable_v<const Fn &, int64_t, int64_t>) {
+        fn(i, range);
+      } else {
+        fn(i);
+      }
+    }
   }
 };
 
-// fn(i) for each of `count`, `work` operations each. A single one has all threads for its products.
+// fn(i), or fn(i, range) as parallel_ranges() counts them, for each of `count`, `work` operations each. A single one
+// has all threads for its products.
 template <typename Fn>
 void each_together(const Lane &lane, int64_t count, int64_t work, const Fn &fn) {
   const auto each = best_version<EachTogether<Fn>>();
-  if (count == 1) return each(fn, 0, 1);
-  parallel_for(lane, count, work < 65536 ? 65536 / (work > 1 ? work : 1) : 1,
-               [&fn, each](int64_t begin, int64_t end) { each(fn, begin, end); });
+  if (count == 1) return each(fn, 0, 0, 1);
+  parallel_ranges(lane, count, work < 65536 ? 65536 / (work > 1 ? work : 1) : 1,
+                  [&fn, each](int64_t range, int64_t begin, int64_t end) { each(fn, range, begin, end); });
 }
 inline void meet() {}
 template <typename Fn>

@@ -125,13 +125,14 @@ class CtcForward final : public Kernel {
         store_(store_block(Dtype::kFloat64, spec.inputs[0].dtype)) {
     if (s_.classes < 1) throw Error(Code::kShape, text("data: expected classes, found ", spec.inputs[0].shape), "data");
     for (const TensorSpec &t : spec.inputs) load_.push_back(load_block(t.dtype, Dtype::kFloat64));
-    spec.scratch_bytes = size_t(s_.batch * s_.scratch()) * sizeof(double);
+    spec.scratch_bytes = size_t(std::min<int64_t>(s_.batch, spec.num_threads) * s_.scratch()) * sizeof(double);
     if (keeps_) spec.saved_bytes = size_t(spec.inputs[0].shape.size()) * sizeof(double);
   }
 
   void run(const Args &args, const Lane &lane) const override {
-    parallel_for(lane, s_.batch, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t n = begin; n < end; ++n) one(args, n);
+    parallel_ranges(lane, s_.batch, 1, [&](int64_t range, int64_t begin, int64_t end) {
+      double *const scratch = static_cast<double *>(args.scratch) + range * s_.scratch();
+      for (int64_t n = begin; n < end; ++n) one(args, n, scratch);
     });
   }
 
@@ -169,8 +170,8 @@ class CtcForward final : public Kernel {
     return i;
   }
 
-  void one(const Args &args, int64_t n) const {
-    CtcSample sample(s_, static_cast<double *>(args.scratch) + n * s_.scratch());
+  void one(const Args &args, int64_t n, double *scratch) const {
+    CtcSample sample(s_, scratch);
     for (int64_t t = 0; t < s_.length; ++t) {
       load_[0](args.inputs[0], (t * s_.batch + n) * s_.classes, sample.scores() + t * s_.classes, s_.classes);
     }

@@ -17,6 +17,7 @@ namespace {
 using linalg::Batch;
 using linalg::kTogether;
 using linalg::Reflections;
+using linalg::rooms;
 
 using Eight [[gnu::vector_size(64), gnu::aligned(8), gnu::may_alias]] = double;
 constexpr int64_t kEight = 8;
@@ -88,12 +89,13 @@ struct Tridiagonalize {
 template <typename C>
 class Syevd {
  public:
-  explicit Syevd(const StepSpec &spec) : e_(spec.inputs[0].shape), step_((e_.cols + kEight - 1) / kEight * kEight) {}
-  size_t extra() const { return size_t(e_.count * room()) * (sizeof(double) / sizeof(C)); }
+  explicit Syevd(const StepSpec &spec)
+      : e_(spec.inputs[0].shape), step_((e_.cols + kEight - 1) / kEight * kEight), num_rooms_(rooms(spec, e_.count)) {}
+  size_t extra() const { return size_t(num_rooms_ * room()) * (sizeof(double) / sizeof(C)); }
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
     const int64_t work = 10 * e_.area() * e_.cols;
-    parallel_for(lane, e_.count, 1 + 65536 / (work + 1), [&](int64_t begin, int64_t end) {
-      double *const room = reinterpret_cast<double *>(extra) + begin * this->room();  // the same for all of them
+    parallel_ranges(lane, e_.count, 1 + 65536 / (work + 1), [&](int64_t range, int64_t begin, int64_t end) {
+      double *const room = reinterpret_cast<double *>(extra) + range * this->room();
       for (int64_t i = begin; i < end; ++i) {
         decompose(i, in[0] + i * e_.area(), room, out[0] + i * e_.area(), out[1] ? out[1] + i * e_.cols : nullptr);
       }
@@ -103,8 +105,9 @@ class Syevd {
  private:
   // The matrix, diagonals and tau; then what either step needs.
   int64_t room() const {
-    return e_.cols * step_ + 3 * step_ +
-           std::max(TridiagonalEigen::room(e_.cols) + e_.area() + Reflections<double>::room(e_.cols), 4 * step_);
+    return whole_lines(
+        e_.cols * step_ + 3 * step_ +
+        std::max(TridiagonalEigen::room(e_.cols) + e_.area() + Reflections<double>::room(e_.cols), 4 * step_));
   }
 
   void decompose(int64_t index, const C *from, double *a, C *vectors, C *values) const {
@@ -169,21 +172,21 @@ class Syevd {
   }
 
   const Batch e_;
-  const int64_t step_;
+  const int64_t step_, num_rooms_;
 };
 
 // dA = U^T (M + diag(dL)) U, where M_ij = (W_ij - W_ji) / (2 (L_i - L_j)) and W = dU U^T.
 template <typename C>
 class SyevdBackward {
  public:
-  explicit SyevdBackward(const StepSpec &spec) : e_(spec.inputs[0].shape) {}
-  size_t extra() const { return size_t(e_.count * 2 * e_.area()); }
+  explicit SyevdBackward(const StepSpec &spec) : e_(spec.inputs[0].shape), num_rooms_(rooms(spec, e_.count)) {}
+  size_t extra() const { return size_t(num_rooms_ * room()); }
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
     const int64_t n = e_.cols;
-    each_together(lane, e_.count, e_.area() * n, [=](int64_t index) {
+    each_together(lane, e_.count, e_.area() * n, [=](int64_t index, int64_t range) {
       const C *const du = in[0] + index * e_.area(), *const dl = in[1] + index * n;
       const C *const u = in[2] + index * e_.area(), *const l = in[3] + index * n;
-      C *const w = extra + index * 2 * e_.area(), *const m = w + e_.area();
+      C *const w = extra + range * room(), *const m = w + e_.area();
       gemm(false, true, n, n, n, du, u, C(0), w);
       for (int64_t i = 0; i < n; ++i) {
         m[i * n + i] = dl[i];
@@ -197,7 +200,9 @@ class SyevdBackward {
   }
 
  private:
+  int64_t room() const { return whole_lines(2 * e_.area()); }
   const Batch e_;
+  const int64_t num_rooms_;
 };
 
 COHORT_KERNEL_BY(cpu, _linalg_syevd, make_compute<Syevd>);

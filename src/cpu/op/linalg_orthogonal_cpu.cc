@@ -15,17 +15,18 @@ using linalg::Batch;
 
 using linalg::kTogether;
 using linalg::Reflections;
+using linalg::rooms;
 
 // Row by row a reflection takes what is behind the diagonal to 0; Q is their product. Rows below those of kTogether
 // reflections follow by products of matrices.
 template <typename C>
 class Gelqf {
  public:
-  explicit Gelqf(const StepSpec &spec) : e_(spec.inputs[0].shape) {}
-  size_t extra() const { return size_t(e_.count * room()); }
+  explicit Gelqf(const StepSpec &spec) : e_(spec.inputs[0].shape), num_rooms_(rooms(spec, e_.count)) {}
+  size_t extra() const { return size_t(num_rooms_ * room()); }
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
-    each_together(lane, e_.count, e_.area() * e_.rows, [=](int64_t index) {
-      C *const work = extra + index * room();
+    each_together(lane, e_.count, e_.area() * e_.rows, [=](int64_t index, int64_t range) {
+      C *const work = extra + range * room();
       std::copy_n(in[0] + index * e_.area(), e_.area(), work);
       factor(work);
       if (out[1]) linalg_lower(work, out[1] + index * e_.rows * e_.rows);
@@ -35,7 +36,9 @@ class Gelqf {
 
  private:
   // A copy of the matrix, above whose diagonal the reflections are; tau of each; the reflections of some rows.
-  int64_t room() const { return e_.area() + e_.rows + kTogether * e_.cols + Reflections<C>::room(e_.rows); }
+  int64_t room() const {
+    return whole_lines(e_.area() + e_.rows + kTogether * e_.cols + Reflections<C>::room(e_.rows));
+  }
   C *taus(C *work) const { return work + e_.area(); }
 
   // Of rows [first, first + count), with zeros and ones before what is behind the diagonal.
@@ -87,20 +90,21 @@ class Gelqf {
   }
 
   const Batch e_;
+  const int64_t num_rooms_;
 };
 
 // dA = L^-T (dQ + S Q), S the lower triangle of L^T dL - dQ Q^T mirrored above the diagonal.
 template <typename C>
 class GelqfBackward {
  public:
-  explicit GelqfBackward(const StepSpec &spec) : e_(spec.inputs[0].shape) {}
-  size_t extra() const { return size_t(e_.count * e_.rows * e_.rows); }
+  explicit GelqfBackward(const StepSpec &spec) : e_(spec.inputs[0].shape), num_rooms_(rooms(spec, e_.count)) {}
+  size_t extra() const { return size_t(num_rooms_ * room()); }
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
     const int64_t m = e_.rows, n = e_.cols;
-    each_together(lane, e_.count, e_.area() * m, [=](int64_t index) {
+    each_together(lane, e_.count, e_.area() * m, [=](int64_t index, int64_t range) {
       const C *const dq = in[0] + index * e_.area(), *const dl = in[1] + index * m * m;
       const C *const q = in[2] + index * e_.area(), *const l = in[3] + index * m * m;
-      C *const s = extra + index * m * m, *const da = out[0] + index * e_.area();
+      C *const s = extra + range * room(), *const da = out[0] + index * e_.area();
       gemm(false, true, m, m, n, dq, q, C(0), s);
       linalg::scale(C(-1), m * m, s);
       gemm(true, false, m, m, m, l, dl, C(1), s);
@@ -114,7 +118,9 @@ class GelqfBackward {
   }
 
  private:
+  int64_t room() const { return whole_lines(e_.rows * e_.rows); }
   const Batch e_;
+  const int64_t num_rooms_;
 };
 
 COHORT_KERNEL_BY(cpu, _linalg_gelqf, make_compute<Gelqf>);

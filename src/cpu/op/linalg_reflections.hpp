@@ -13,6 +13,9 @@
 namespace cohort {
 namespace linalg {
 
+// Rooms of scratch memory for as many of `count` matrices as are worked on at once.
+inline int64_t rooms(const StepSpec &spec, int64_t count) { return std::min<int64_t>(count, spec.num_threads); }
+
 constexpr int64_t kTogether = 16;  // reflections
 
 // Makes of row (length) a v, which is 1 at `one`, such that H takes all other elements of the row to 0. Returns tau;

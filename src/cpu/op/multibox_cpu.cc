@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/multibox.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
 
 #include "cpu/op/box_suppression.hpp"
@@ -34,8 +32,8 @@ class MultiBoxTarget {
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
     const Anchors columns(extra, anchors_);
     for (int64_t j = 0; j < anchors_; ++j) columns.set(j, in[0] + 4 * j);
-    parallel_for(lane, batch_, 1, [&](int64_t begin, int64_t end) {
-      const Work work(extra + whole_lines(5 * anchors_) + omp_get_thread_num() * per_thread(), anchors_, objects_);
+    parallel_ranges(lane, batch_, 1, [&](int64_t range, int64_t begin, int64_t end) {
+      const Work work(extra + whole_lines(5 * anchors_) + range * per_thread(), anchors_, objects_);
       for (int64_t n = begin; n < end; ++n) {
         one_sample(columns, work, in[0], in[1] + n * objects_ * width_, in[2] + n * classes_ * anchors_,
                    {out[0] ? out[0] + n * 4 * anchors_ : nullptr, out[1] ? out[1] + n * 4 * anchors_ : nullptr,
@@ -245,8 +243,8 @@ class MultiBoxDetection {
                std::min(kBlock, anchors_ - first), out[0] + n * kRow * anchors_);
       }
     });
-    parallel_for(lane, batch_, 1, [&](int64_t begin, int64_t end) {
-      C *const memory = extra + omp_get_thread_num() * per_thread();
+    parallel_ranges(lane, batch_, 1, [&](int64_t range, int64_t begin, int64_t end) {
+      C *const memory = extra + range * per_thread();
       for (int64_t n = begin; n < end; ++n) choose(out[0] + n * kRow * anchors_, memory);
     });
   }

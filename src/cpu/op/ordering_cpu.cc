@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/ordering.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
 
 #include "base/dtype_cast.hpp"
@@ -37,9 +35,8 @@ class Order final : public Kernel {
       std::fill_n(args.out<T>(0), lines * axis_.length, T());
     }
     const int64_t grain = std::max<int64_t>(1, kExpensiveGrain / std::max<int64_t>(axis_.length, 1));
-    parallel_for(lane, lines, grain, [&](int64_t begin, int64_t end) {
-      char *const items =
-          static_cast<char *>(args.scratch) + size_t(omp_get_thread_num()) * size_t(axis_.length) * kItemBytes;
+    parallel_ranges(lane, lines, grain, [&](int64_t range, int64_t begin, int64_t end) {
+      char *const items = static_cast<char *>(args.scratch) + size_t(range) * size_t(axis_.length) * kItemBytes;
       for (int64_t line = begin; line < end; ++line) {
         const int64_t o = line / axis_.inner, i = line % axis_.inner;
         const T *const x = args.in<T>(0) + o * axis_.length * axis_.inner + i;

@@ -2,8 +2,6 @@
 // Images are shared out.
 #include "op/proposal.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -38,8 +36,8 @@ class Proposal {
   size_t extra() const { return size_t(threads_ * per_thread()); }
 
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
-    parallel_for(lane, images_, 1, [&](int64_t begin, int64_t end) {
-      C *const memory = extra + omp_get_thread_num() * per_thread();
+    parallel_ranges(lane, images_, 1, [&](int64_t range, int64_t begin, int64_t end) {
+      C *const memory = extra + range * per_thread();
       for (int64_t n = begin; n < end; ++n) one_image(in, out, n, memory);
     });
   }

@@ -2,8 +2,6 @@
 // Forward, regions are shared out, backward channels: regions may share elements.
 #include "op/roi_align.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -202,8 +200,8 @@ class RoiAlign : StraightBody<C> {
   size_t extra() const { return size_t(this->threads_ * this->per_thread()); }
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
     const int64_t windows = this->rows_ * this->columns_, plane = this->height_ * this->width_;
-    parallel_for(lane, this->count_, 1, [&](int64_t begin, int64_t end) {
-      C *const memory = extra + omp_get_thread_num() * this->per_thread();
+    parallel_ranges(lane, this->count_, 1, [&](int64_t range, int64_t begin, int64_t end) {
+      C *const memory = extra + range * this->per_thread();
       for (int64_t n = begin; n < end; ++n) {
         const C *const roi = in[1] + n * this->numbers_;
         C *const to = out[0] + n * this->channels_ * windows;
@@ -246,8 +244,8 @@ class RoiAlignBackward : StraightBody<C> {
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
     const int64_t windows = this->rows_ * this->columns_, plane = this->height_ * this->width_;
     std::fill_n(out[0], this->batch_ * this->planes_ * plane, C(0));
-    parallel_for(lane, this->channels_, 1, [&](int64_t begin, int64_t end) {
-      C *const memory = extra + omp_get_thread_num() * this->per_thread();
+    parallel_ranges(lane, this->channels_, 1, [&](int64_t range, int64_t begin, int64_t end) {
+      C *const memory = extra + range * this->per_thread();
       for (int64_t n = 0; n < this->count_; ++n) {
         const C *const roi = in[1] + n * this->numbers_;
         const int64_t image = image_of_region(roi[0], n, this->batch_);

@@ -101,12 +101,12 @@ class Spectrum final : public Kernel {
         transform_(std::max<int64_t>(length_, 1)),
         load_(load_block(spec.inputs[0].dtype, Dtype::kFloat64)),
         store_(store_block(Dtype::kFloat64, spec.outputs[0].dtype)) {
-    spec.scratch_bytes = size_t(rows_ * row_bytes());
+    spec.scratch_bytes = size_t(std::min<int64_t>(rows_, spec.num_threads) * row_bytes());
   }
   void run(const Args &args, const Lane &lane) const override {
-    parallel_for(lane, rows_, 1 + kExpensiveGrain / (length_ + 1), [&](int64_t begin, int64_t end) {
+    parallel_ranges(lane, rows_, 1 + kExpensiveGrain / (length_ + 1), [&](int64_t range, int64_t begin, int64_t end) {
+      auto *const x = reinterpret_cast<Complex *>(static_cast<char *>(args.scratch) + range * row_bytes());
       for (int64_t row = begin; row < end; ++row) {
-        auto *const x = reinterpret_cast<Complex *>(static_cast<char *>(args.scratch) + row * row_bytes());
         auto *const numbers = reinterpret_cast<double *>(x + transform_.work());
         load_(args.inputs[0], row * in_width(), numbers, in_width());
         for (int64_t k = 0; k < length_; ++k) {

@@ -13,8 +13,24 @@ import os
 import threading
 import weakref
 from collections import deque
+from contextlib import ExitStack, contextmanager
 from ctypes import byref, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void_p
-from typing import Any, Callable, Deque, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple, Type, TypeVar
+from typing import (
+    Any,
+    Callable,
+    Deque,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Type,
+    TypeVar,
+)
 
 from . import _abi
 from ._abi_functions import FUNCTIONS
@@ -494,6 +510,16 @@ class Handle:
 
     def __reduce__(self) -> Any:
         raise TypeError(f"{type(self).__name__} cannot be pickled or copied")
+
+
+@contextmanager
+def held(*handles: Optional[Handle]) -> Iterator[None]:
+    """While it lasts no other thread uses these objects; None: none. What runs comes first, a calibration or a metric behind."""
+    with ExitStack() as stack:
+        for handle in handles:
+            if handle is not None:
+                stack.enter_context(handle._lock)
+        yield
 
 
 def handle_of(value: Any, kind: Type[Handle], what: str) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import POINTER, byref, c_char_p, c_int32, cast
+from contextlib import contextmanager
 from operator import attrgetter
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from . import _abi
 from ._library import (
@@ -17,6 +18,7 @@ from ._library import (
     describe,
     from_text,
     handle_of,
+    held,
     lib,
     list_of_names,
     null,
@@ -221,15 +223,16 @@ class Executor(Handle):
                 options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32, recompute
             )
         )
-        cls._common(options, shared_exec, calibration)
         options.shared_data = None if pool is None else pool.handle
         known = to_known(kwargs, to_dict(type_dict, "type_dict"))
         handle = handle_of(symbol, Symbol, "symbol")
-        made = out_handle(lib.cohort_executor_simple_bind, handle, pointer_to(ctx), known.handle, byref(options))
+        with cls._binding(options, shared_exec, calibration):
+            made = out_handle(lib.cohort_executor_simple_bind, handle, pointer_to(ctx), known.handle, byref(options))
+            bound = cls._bound(made, None if shared_exec is None else shared_exec._lock)
         if pool is not None and shared_buffer is not None:
             shared_buffer.update(pool.dict())
         del kept
-        return cls._bound(made, None if shared_exec is None else shared_exec._lock)
+        return bound
 
     @classmethod
     def bind(
@@ -267,27 +270,32 @@ class Executor(Handle):
                 options, seed, num_threads, compute_dtype, float32_names, narrow_names, backward_once, tf32, recompute
             )
         )
-        cls._common(options, shared_exec, calibration)
-        made = out_handle(
-            lib.cohort_executor_bind,
-            handle,
-            pointer_to(ctx),
-            pointers(given, "args"),
-            len(given),
-            None if grads is None else pointers(grads, "args_grad"),
-            None if grads is None else codes(grad_codes(grad_req, names)),
-            pointers(aux, "aux_states"),
-            len(aux),
-            byref(options),
-        )
+        with cls._binding(options, shared_exec, calibration):
+            made = out_handle(
+                lib.cohort_executor_bind,
+                handle,
+                pointer_to(ctx),
+                pointers(given, "args"),
+                len(given),
+                None if grads is None else pointers(grads, "args_grad"),
+                None if grads is None else codes(grad_codes(grad_req, names)),
+                pointers(aux, "aux_states"),
+                len(aux),
+                byref(options),
+            )
+            bound = cls._bound(made, None if shared_exec is None else shared_exec._lock)
         del kept
-        return cls._bound(made, None if shared_exec is None else shared_exec._lock)
+        return bound
 
     @staticmethod
-    def _common(options: Any, shared_exec: Optional["Executor"], calibration: Optional[Calibration]) -> None:
-        if shared_exec is not None:
-            options.shared_executor = handle_of(shared_exec, Executor, "shared_exec")
-        set_calibration(options, calibration)
+    @contextmanager
+    def _binding(options: Any, shared_exec: Optional["Executor"], calibration: Optional[Calibration]) -> Iterator[None]:
+        """While it lasts a call may bind with these, which is a call on each of them."""
+        optional_handle(shared_exec, Executor, "shared_exec"), optional_handle(calibration, Calibration, "calibration")
+        with held(shared_exec, calibration):
+            options.shared_executor = None if shared_exec is None else shared_exec.handle
+            set_calibration(options, calibration)
+            yield
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> "Executor":
         """An executor for other shapes that shares the memory of this one."""

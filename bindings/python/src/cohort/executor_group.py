@@ -14,6 +14,7 @@ from ._library import (
     Handle,
     describe,
     handle_of,
+    held,
     lib,
     list_of_names,
     null,
@@ -100,32 +101,37 @@ class GroupBase(Handle):
         logger: Any,
         shared_group: Optional["GroupBase"],
         fill: Callable[[Any], List[Any]],
+        calibration: Optional[Calibration] = None,
     ) -> None:
         """Makes the group; ``fill`` writes what a class has of its own into the options, and gives what to keep."""
         handle = handle_of(symbol, Symbol, "symbol")
         self.symbol, self.contexts = symbol, to_contexts(contexts)
         options = options_of(_abi.cohort_group_options, lib.cohort_group_options_init)
         kept = fill(options)
-        if shared_group is not None:
-            options.shared_group = handle_of(shared_group, GroupBase, "shared_group")
+        optional_handle(shared_group, GroupBase, "shared_group"), optional_handle(
+            calibration, Calibration, "calibration"
+        )
         log = Callback(_abi.cohort_log_fn, sink(default_logger() if logger is None else logger))
         options.log, options.log_user_data = log.pointer, log.number
         names = None if param_names is None else to_list(param_names, "param_names")
         descs = Descs.of(data, "data_shapes"), Descs.of(label, "label_shapes")
-        made = out_handle(
-            lib.cohort_group_create,
-            handle,
-            struct_of(self.contexts),
-            len(self.contexts),
-            descs[0].handle,
-            descs[1].handle,
-            None if names is None else texts(names, "param_names"),
-            len(names or []),
-            to_bool(for_training, "for_training"),
-            byref(options),
-        )
+        with held(shared_group, calibration):
+            options.shared_group = None if shared_group is None else shared_group.handle
+            set_calibration(options, calibration)
+            made = out_handle(
+                lib.cohort_group_create,
+                handle,
+                struct_of(self.contexts),
+                len(self.contexts),
+                descs[0].handle,
+                descs[1].handle,
+                None if names is None else texts(names, "param_names"),
+                len(names or []),
+                to_bool(for_training, "for_training"),
+                byref(options),
+            )
+            self._start(made, None if shared_group is None else shared_group._lock)
         del kept
-        self._start(made, None if shared_group is None else shared_group._lock)
         self._lock.callbacks.append(log)
 
     # ---- lists of arrays
@@ -345,7 +351,6 @@ class DataParallelExecutorGroup(GroupBase):
             options.rounding = _rounding(rounding)
             options.inputs_need_grad = int(self.inputs_need_grad)
             options.gradient_bucket_bytes = to_size(gradient_bucket_bytes, "gradient_bucket_bytes")
-            set_calibration(options, calibration)
             set_loss_scale_options(options, loss_scale, loss_scale_window)
             options.gradient_sum_dtype = dtype_code(gradient_sum_dtype)
             return [
@@ -371,7 +376,16 @@ class DataParallelExecutorGroup(GroupBase):
             ]
 
         self._created(
-            symbol, contexts, data_shapes, label_shapes, param_names, self.for_training, logger, shared_group, fill
+            symbol,
+            contexts,
+            data_shapes,
+            label_shapes,
+            param_names,
+            self.for_training,
+            logger,
+            shared_group,
+            fill,
+            calibration,
         )
         self.arg_names, self.aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
         self.output_names = symbol.list_outputs()

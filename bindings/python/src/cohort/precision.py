@@ -7,7 +7,7 @@ from ctypes import byref, c_double, c_int32, c_uint64
 from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
 from . import _abi
-from ._library import Handle, describe, handle_of, lib, out_handle, to_int, to_real, to_text
+from ._library import Handle, describe, handle_of, held, lib, out_handle, to_int, to_real, to_text
 from .errors import InvalidArgumentError
 from .ndarray import Arrays, NDArray
 
@@ -44,7 +44,9 @@ class Calibration(Handle):
 
     def observe(self, executor: Handle) -> "Calibration":
         """Runs a forward pass on what the executor's arguments hold, and notes the numbers of each value."""
-        self._call(lib.cohort_calibration_observe, handle_of(executor, Handle, "executor"))
+        watched = handle_of(executor, Handle, "executor")
+        with held(executor, self):
+            lib.cohort_calibration_observe(self.handle, watched)
         return self
 
     def range(self, name: str) -> Tuple[float, float]:
@@ -55,7 +57,7 @@ class Calibration(Handle):
 
     def ranges(self) -> Dict[str, NDArray]:
         """All that was found, to be kept with ``nd.save()``: by name an array of the least and the largest number."""
-        with Arrays._adopt(out_handle(lib.cohort_calibration_ranges, self.handle)) as found:
+        with Arrays._adopt(self._out(out_handle, lib.cohort_calibration_ranges)) as found:
             return found.dict()
 
     @classmethod

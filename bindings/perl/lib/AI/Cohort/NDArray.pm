@@ -252,7 +252,11 @@ sub size {
 }
 
 sub ndim { scalar @{$_[0]->shape} }
-sub len { $_[0]->shape->[0] }
+
+sub len {
+    my ($self) = @_;
+    return $self->shape->[0] // AI::Cohort::Error->throw(shape => 'an array without axes has no rows', 'array');
+}
 
 sub dtype {
     my ($self) = @_;

@@ -44,7 +44,7 @@ pub struct cohort_span_total {
     /// the shortest and the longest
     pub least_ns: i64,
     pub most_ns: i64,
-    /// additions and multiplications of products, in all; 0: none, or not known
+    /// additions and multiplications of products and factorizations, in all; 0: none, or not known
     pub flops: f64,
     /// of arrays read and written, in all; 0: not known
     pub bytes: f64,

@@ -394,7 +394,7 @@ public final class Structs {
         /** the shortest and the longest */
         public long least_ns;
         public long most_ns;
-        /** additions and multiplications of products, in all; 0: none, or not known */
+        /** additions and multiplications of products and factorizations, in all; 0: none, or not known */
         public double flops;
         /** of arrays read and written, in all; 0: not known */
         public double bytes;
