@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <cstdint>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
@@ -13,6 +15,8 @@ namespace cohort {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{20};
+// How long a look is waited for: who waits may hold what it needs.
+constexpr std::chrono::seconds kPatience{2};
 
 // The thread ends when nothing is left, and is made anew. When the process ends nobody looks any more: CUDA, which ends
 // after this, is not to be called then.
@@ -32,6 +36,13 @@ class Watch {
     std::thread([this] { look(); }).detach();
     looking_ = true;
   }
+  // Until everybody has been looked at: the look that is going on may have passed some by.
+  void wait_for_look() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (looker_ == std::this_thread::get_id()) return;  // what it lets go of wants memory
+    const uint64_t next = num_looks_ + 2;
+    looked_.wait_for(lock, kPatience, [&] { return !looking_ || num_looks_ >= next; });
+  }
   std::vector<std::shared_ptr<Watched>> all() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return watched_;
@@ -39,11 +50,17 @@ class Watch {
 
  private:
   void look() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      looker_ = std::this_thread::get_id();
+    }
     for (;;) {
       std::this_thread::sleep_for(kLook);
       look_at_all();
       const std::lock_guard<std::mutex> lock(mutex_);
+      ++num_looks_;
       looking_ = !watched_.empty();
+      looked_.notify_all();
       if (!looking_) return;
     }
   }
@@ -71,6 +88,9 @@ class Watch {
   mutable std::mutex mutex_;  // guards what follows
   std::vector<std::shared_ptr<Watched>> watched_;
   bool looking_ = false;
+  std::thread::id looker_;  // the latest
+  uint64_t num_looks_ = 0;  // that have ended
+  std::condition_variable looked_;
 };
 
 }  // namespace
@@ -78,10 +98,12 @@ class Watch {
 void watch(const std::shared_ptr<Watched> &what) { Watch::instance().add(what); }
 
 bool finish_watched() {
-  const std::vector<std::shared_ptr<Watched>> all = Watch::instance().all();
+  std::vector<std::shared_ptr<Watched>> all = Watch::instance().all();
+  if (all.empty()) return false;
   for (const auto &what : all) what->finish();
-  if (!all.empty()) std::this_thread::sleep_for(2 * kLook);
-  return !all.empty();
+  all.clear();
+  Watch::instance().wait_for_look();
+  return true;
 }
 
 }  // namespace cohort

@@ -26,7 +26,7 @@ func alone(t *testing.T) {
 			t.Log(err)
 		}
 		left := func() int { return cohort.LiveHandles() + cohort.LiveCallbacks() }
-		for end := time.Now().Add(3 * time.Second); left() != 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(30 * time.Second); left() != 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 			runtime.GC()
 		}
 		if left() != 0 {

@@ -650,8 +650,9 @@ static void *work_on_handles(void *seed) {
     ok(cohort_ndarray_slice(array, 2, 5, &view));
     ok(cohort_arrays_create(&list));
     ok(cohort_arrays_add(list, "view", view));
-    cohort_ndarray_free(view);
-    fails(cohort_ndarray_size(view, &size), COHORT_ERROR_INVALID_ARGUMENT, "");
+    ok(cohort_ndarray_size(view, &size));
+    assert_int_equal(size, 3);
+    cohort_ndarray_free(view); /* others take handles so fast that this one may be one of theirs now */
     fails(cohort_arrays_find(list, "nobody", NULL), COHORT_ERROR_INVALID_ARGUMENT, "out_index");
     cohort_ndarray_free(array);
     cohort_arrays_free(list);

@@ -44,6 +44,7 @@ static cohort_group *bind_deep(size_t num_contexts, cohort_bool once, cohort_boo
   options.backward_once = once;
   options.recompute = recompute;
   options.grad_req = grad_req;
+  options.num_threads = 2; /* there is scratch for each */
   group = bind(deep(), num_contexts, desc("data", SHAPE(BATCH, 3, SIDE, SIDE), NULL),
                desc("softmax_label", SHAPE(BATCH), NULL), params, &options);
   set_param(group, "conv5_weight", counted(SHAPE(CHANNELS, CHANNELS, 1, 1), 0.01f));

@@ -14,6 +14,17 @@ static size_t planned(const cohort_executor *executor) {
   return info.planned_bytes;
 }
 
+/* Kernels have scratch for each thread, however many the machine would have. */
+enum { THREADS = 2 };
+
+static cohort_executor *bind_to_write(cohort_symbol *symbol, cohort_descs *known) {
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+
+  options.grad_req = "write";
+  options.num_threads = THREADS;
+  return simple_bind(symbol, known, &options);
+}
+
 /* Of the forward pass both exponentials are kept; then there is one gradient at a time. Channels that fill blocks of
  * the processor's vectors, and others, have norms of their own. */
 static void the_gradient_of_a_batch_norm_lies_where_its_head_gradient_was(void **state) {
@@ -27,8 +38,8 @@ static void the_gradient_of_a_batch_norm_lies_where_its_head_gradient_was(void *
     cohort_symbol *norm =
         node("BatchNorm", "norm", NO_ATTRS, INPUTS(node("exp", "before", NO_ATTRS, INPUTS(variable("x")))));
     cohort_executor *executor =
-        simple_bind_with(node("MakeLoss", "loss", NO_ATTRS, INPUTS(node("exp", "after", NO_ATTRS, INPUTS(norm)))),
-                         desc("x", SHAPE(BATCH, channels[i], SIDE, SIDE), NULL), "write");
+        bind_to_write(node("MakeLoss", "loss", NO_ATTRS, INPUTS(node("exp", "after", NO_ATTRS, INPUTS(norm)))),
+                      desc("x", SHAPE(BATCH, channels[i], SIDE, SIDE), NULL));
 
     assert_true(planned(executor) < 3 * value + value / 2);
     cohort_executor_free(executor);
@@ -45,6 +56,7 @@ static cohort_executor *bind_for_gradients_of(cohort_symbol *symbol, cohort_desc
   options.grad_req_names = named;
   options.grad_req_list = reqs;
   options.num_grad_reqs = count;
+  options.num_threads = THREADS;
   return simple_bind(symbol, known, &options);
 }
 
@@ -72,8 +84,7 @@ static void pooling_keeps_no_data(void **state) {
     cohort_symbol *pooled =
         node("Pooling", "pool", ATTRS("kernel", "(2, 2)", "stride", "(2, 2)", "pool_type", types[i]),
              INPUTS(batch_norm("norm", variable("x"))));
-    cohort_executor *executor =
-        simple_bind_with(loss_of(pooled), desc("x", SHAPE(BATCH, 16, SIDE, SIDE), NULL), "write");
+    cohort_executor *executor = bind_to_write(loss_of(pooled), desc("x", SHAPE(BATCH, 16, SIDE, SIDE), NULL));
 
     assert_true(planned(executor) < 3 * value + value / 2);
     cohort_executor_free(executor);
@@ -117,7 +128,7 @@ static void layers_are_joined_as_they_lie(void **state) {
   sum = node("elemwise_add", "sum", NO_ATTRS,
              INPUTS(convolution("last", "16", joined), convolution("normal", "16", batch_norm("norm", same))));
   ok(cohort_descs_add(known, "y", SHAPE(BATCH, 16, SIDE, SIDE), COHORT_DTYPE_FLOAT32, NULL));
-  executor = simple_bind_with(loss_of(sum), known, "write");
+  executor = bind_to_write(loss_of(sum), known);
   assert_true(planned(executor) < 8 * value);
   cohort_executor_free(executor);
 }
@@ -145,7 +156,7 @@ static void results_of_norms_make_room_for_gradients(void **state) {
       snprintf(name, sizeof(name), "norm%d", layer);
       last = batch_norm(name, last);
     }
-    executor = simple_bind_with(loss_of(last), desc("x", SHAPE(BATCH, count, SIDE, SIDE), NULL), "write");
+    executor = bind_to_write(loss_of(last), desc("x", SHAPE(BATCH, count, SIDE, SIDE), NULL));
     assert_true(planned(executor) < (2 * LAYERS + 2) * value + value / 2);
     cohort_executor_free(executor);
   }

@@ -5,7 +5,12 @@ set -euo pipefail
 out=$BUILD/tests/digits
 rm -rf "$out"
 digits=$BUILD/examples/train_digits
-"$digits" --help | grep -q -- '--workload'
+# What a program says is taken to its end: one whose reader goes before that has failed.
+says() { # pattern, command
+  local said
+  said=$("${@:2}") && grep -q -- "$1" <<<"$said"
+}
+says '--workload' "$digits" --help
 
 "$digits" --epochs 6 --out "$out" >"$out.txt"
 cat "$out.txt"
@@ -22,8 +27,7 @@ grep -q '</svg>' "$out/learning_curve.svg"
 "$digits" --epochs 2 --out "$out/a" >/dev/null
 "$digits" --epochs 2 --out "$out/b" >/dev/null
 cmp "$out/a/digits-0002.params" "$out/b/digits-0002.params"
-"$digits" --epochs 6 --contexts 'cpu(0),cpu(1),cpu(2)' --workload 2,1,1 --batch 50 --out "$out/c" |
-  grep -q '^test accuracy: 0\.9'
+says '^test accuracy: 0\.9' "$digits" --epochs 6 --contexts 'cpu(0),cpu(1),cpu(2)' --workload 2,1,1 --batch 50 --out "$out/c"
 
 if "$digits" --contexts 'tpu(0)' --out "$out/d" 2>"$out.err"; then echo "examples: tpu(0) is a context" && exit 1; fi
 grep -q 'tpu' "$out.err"
@@ -31,17 +35,17 @@ echo "examples: train_digits learns, saves, reloads, and repeats itself bit by b
 
 # Layers on different devices: the LSTM learns to add, and is the same to the last bit as on one device.
 adder=$BUILD/examples/lstm_model_parallel
-"$adder" --help | grep -q -- '--layers'
+says '--layers' "$adder" --help
 "$adder" | tee "$out.txt"
 for line in '^parameters: the same to the last bit$' '^sums right: 1\.0000$'; do
   if ! grep -q "$line" "$out.txt"; then echo "examples: lstm_model_parallel does not print $line" && exit 1; fi
 done
-"$adder" --layers 3 --contexts 'cpu(0),cpu(1),cpu(2)' --steps 20 | grep -q '^parameters: the same to the last bit$'
+says '^parameters: the same to the last bit$' "$adder" --layers 3 --contexts 'cpu(0),cpu(1),cpu(2)' --steps 20
 echo "examples: lstm_model_parallel learns to add, and its layers may sit anywhere"
 
 # Buckets: perplexity falls from epoch to epoch, however the text is cut and the network is made, and a text is written.
 lm=$BUILD/examples/char_lm
-"$lm" --help | grep -q -- '--switches'
+says '--switches' "$lm" --help
 for how in '--mode stream --cell fused' '--mode lines --cell unrolled --buckets 32,64,80'; do
   # shellcheck disable=SC2086
   "$lm" $how --hidden 48 --epochs 4 --sample 60 | tee "$out.txt"

@@ -27,13 +27,13 @@ done
 static=$(sed -n 's/.*`cc program\.c $(\(pkg-config --static .*\))`.*/\1/p' README.md)
 # shellcheck disable=SC2046
 ${CC:-cc} "$program.c" -o "$program-static" $(eval "$static")
-if ldd "$program-static" | grep -q libcohort; then echo "install: linked statically, it wants libcohort.so" && exit 1; fi
+if [[ $(ldd "$program-static") == *libcohort* ]]; then echo "install: linked statically, it wants libcohort.so" && exit 1; fi
 "$program-static" | cmp - <("$program")
 
 # The tool finds the library that it was installed with.
 version=$(env -u LD_LIBRARY_PATH "$stage/opt/cohort/bin/cohort" --version)
 if [[ $version != "cohort $(pkg-config --modversion cohort)" ]]; then echo "install: cohort --version says '$version'" && exit 1; fi
-if ! ldd "$stage/opt/cohort/bin/cohort" | grep -q "$stage/opt/cohort/"; then echo "install: the tool uses another library" && exit 1; fi
+if [[ $(ldd "$stage/opt/cohort/bin/cohort") != *"$stage/opt/cohort/"* ]]; then echo "install: the tool uses another library" && exit 1; fi
 if ! grep -q "Cohort $(pkg-config --modversion cohort)\"" "$stage/opt/cohort/share/man/man1/cohort.1"; then
   echo "install: the page for man names no version" && exit 1
 fi

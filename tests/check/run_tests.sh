@@ -204,7 +204,7 @@ for part in "$@"; do
       COHORT_BACKEND_PATH=$(cd "$BUILD/cudasim" && pwd)
       export COHORT_BACKEND_PATH
       kind='simulated '
-      limit=$([[ -z ${SANITIZER:-} ]] && echo 120 || echo 600) # of a case
+      limit=600 # of a case
       for CUDASIM_SEED in 1 2; do # which of them waits (cudasim.h)
         for test in $CUDASIM "$BUILD"/tests/capi/test_{gpu,device_memory}; do program "$test"; done
         golden tests/golden/group --context 'gpu(0)' --lacking tests/cudasim/lacking.tsv --limit "$limit"

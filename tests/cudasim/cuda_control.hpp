@@ -10,8 +10,10 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/error.hpp"
 #include "base/settings.hpp"
 #include "cudasim.h"
+#include "device/device.hpp"
 
 template <typename Function>
 Function *find_control(const char *name) {
@@ -26,3 +28,12 @@ Function *find_control(const char *name) {
   return reinterpret_cast<Function *>(dlsym(library, name));
 }
 #define CONTROL(name) find_control<decltype(name)>(#name)
+
+// What work held is let go of a while after it has ended. Who finds no memory waits for that: so does this.
+inline void wait_until_let_go() {
+  try {
+    cohort::get_device({cohort::DeviceType::kGpu, 0})->allocate(size_t(1) << 50);
+  } catch (const cohort::Error &error) {
+    if (error.code() != cohort::Code::kOutOfMemory) throw;
+  }
+}

@@ -194,7 +194,7 @@ bool Simulator::run_until(std::unique_lock<std::mutex> &lock, const std::functio
     for (const CUstream_st *stream : streams) busy = busy || stream->busy;
     if (!busy && !may_go_on()) break;
     close_all();
-    constexpr std::chrono::seconds kPatience{10};
+    constexpr std::chrono::seconds kPatience{60};
     if (busy) {
       changed.wait(lock);
     } else if (changed.wait_for(lock, kPatience) == std::cv_status::timeout) {

@@ -426,6 +426,27 @@ TEST(an_executor_that_is_let_go_of_ends_though_nobody_waits_for_it) {
   CHECK_EQ(in_use(1), before);
 }
 
+// However long it takes to let go of that.
+TEST(who_needs_memory_waits_for_what_ended_work_holds) {
+  struct Held {
+    std::shared_ptr<Memory> memory;
+    std::vector<char> from;
+    ~Held() { usleep(300000); }
+  };
+  const std::shared_ptr<Device> device = get_device(kGpu2);
+  const std::shared_ptr<Queue> queue = device->create_queue(QueueOptions());
+  constexpr size_t kBytes = size_t(48) << 20;
+  CONTROL(cudasim_set_memory)(CONTROL(cudasim_bytes_in_use)(2) + kBytes + kBytes / 2);
+  {
+    auto held = std::make_shared<Held>();
+    held->memory = device->allocate(kBytes);
+    held->from = std::vector<char>(64);
+    queue->copy(held->memory->data(), held->from.data(), held->from.size(), held);
+  }
+  CHECK_EQ(device->allocate(kBytes)->bytes(), kBytes);
+  CONTROL(cudasim_set_memory)(size_t(1) << 30);
+}
+
 // By way of the host, whose memory is written and read in the order of the two queues.
 TEST(arrays_go_from_gpu_to_gpu_while_nobody_waits) {
   for (int seed = 0; seed < 12; ++seed) {
@@ -488,13 +509,8 @@ TEST(whichever_call_of_cuda_fails_it_is_an_error_and_all_goes_on_afterwards) {
   };
   pass();
   const auto settled = [&] {
-    size_t bytes = in_use(1);
-    for (int i = 0; i < 200; ++i) {
-      usleep(5000);
-      if (in_use(1) == bytes && i > 8) break;
-      bytes = in_use(1);
-    }
-    return std::make_pair(bytes, objects());
+    wait_until_let_go();
+    return std::make_pair(in_use(1), objects());
   };
   const auto fail_each_call = [&] {
     int num_failed = 0;

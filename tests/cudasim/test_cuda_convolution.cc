@@ -320,6 +320,7 @@ TEST(equal_problems_of_a_device_share_a_plan) {
     spec.wanted = {true};
     return get_device(context)->make_kernel(spec);
   };
+  wait_until_let_go();
   const int before = num_descriptors();
   {
     const auto first = choose(kGpu0);
@@ -411,6 +412,7 @@ TEST(a_call_of_cudnn_that_fails_is_an_error_with_the_nodes_name) {
 // While a kernel is made, too, wherever it is that memory lacks or the device fails.
 TEST(a_call_that_fails_at_bind_is_an_error_and_leaves_nothing) {
   const auto fail_call = CONTROL(cudasim_fail_call);
+  wait_until_let_go();  // of the passes before
   const int before = num_descriptors();
   int num_failed = 0;
   for (uint64_t nth = 1; nth < 60; ++nth) {

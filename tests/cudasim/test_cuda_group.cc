@@ -24,7 +24,17 @@ using namespace cohort;
 namespace {
 
 const auto seed_anew = CONTROL(cudasim_seed);  // before any device is asked for
-const int patience = setenv(kSumTimeout.name, "2", 1);
+// Where every device comes to every sum, they may take their time.
+const int patience = setenv(kSumTimeout.name, "100", 1);
+// Where one does not, that is soon to be found: by groups that are made while this is there.
+struct Impatience {
+  Impatience() { change("2"); }
+  ~Impatience() { change("100"); }
+  static void change(const char *seconds) {
+    wait_until_let_go();  // communicators of the groups before
+    setenv(kSumTimeout.name, seconds, 1);
+  }
+};
 const auto num_collectives = CONTROL(cudasim_num_collectives);
 const auto reports = CONTROL(cudasim_reports);
 
@@ -303,6 +313,7 @@ TEST(gradients_that_are_changed_after_backward_are_summed_as_they_are_then) {
 }
 
 TEST(a_device_that_does_not_come_to_a_sum_is_named_and_what_was_not_written_is_marked) {
+  const Impatience impatience;
   seed_anew(2);
   const auto group = group_on(gpus({0, 1}));
   const auto optimizer = sgd();
@@ -346,6 +357,7 @@ TEST(a_device_that_breaks_ends_the_sums_of_its_group_and_no_others) {
 
 // The abort of one communicator lasts; that another one's time is over is found meanwhile.
 TEST(a_sum_that_does_not_end_is_found_while_the_abort_of_another_one_hangs) {
+  const Impatience impatience;
   seed_anew(2);
   const auto one = group_on(gpus({0, 1})), two = group_on(gpus({2, 1}));
   const auto of_one = sgd(), of_two = sgd();
@@ -377,6 +389,7 @@ TEST(a_sum_that_does_not_end_is_found_while_the_abort_of_another_one_hangs) {
 
 // Weights and the gradients that sums were to replace are marked on all devices, and whoever uses them hears why.
 TEST(after_sums_that_failed_weights_and_gradients_are_marked_and_later_calls_say_so) {
+  const Impatience impatience;
   seed_anew(2);
   const auto group = group_on(gpus({0, 1}));
   const auto optimizer = sgd();

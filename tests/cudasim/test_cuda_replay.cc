@@ -297,7 +297,7 @@ TEST(nothing_of_graphs_is_left_when_their_groups_are_gone) {
   const auto use = [] { trained(network(middle), options_on({kGpu0, kGpu1}), UpdateMode::kPerDevice); };
   use();
   const auto settled = [&] {
-    for (int i = 0; i < 20; ++i) usleep(5000);
+    wait_until_let_go();
     return std::make_pair(objects(), in_use(0) + in_use(1));
   };
   const auto before = settled();

@@ -456,7 +456,9 @@ TEST(what_work_held_is_free_when_a_wait_for_it_returns) {
 TEST(a_child_of_fork_gets_an_error_and_can_make_new_queues) {
   const auto queue = new_queue();
   Gate gate;
-  queue->call(gate.wait(), "hold");  // the worker is busy while the process forks
+  std::promise<void> held;
+  queue->call([&held, wait = gate.wait()] { held.set_value(), wait(); }, "hold");
+  held.get_future().wait();  // the worker is busy, and holds no lock of the heap's, while the process forks
   const auto event = queue->record();
   const pid_t child = fork();
   if (child == 0) {

@@ -49,7 +49,7 @@ object Case {
   /** What is left when the collector and those behind it had their time. */
   def settled(wanted: (Long, Int)): (Long, Int) = {
     var tries = 0
-    while (left() != wanted && tries < 100) {
+    while (left() != wanted && tries < 1000) {
       System.gc()
       Thread.sleep(if (tries < 5) 2 else 20)
       tries += 1
