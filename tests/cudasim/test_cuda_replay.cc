@@ -3,6 +3,7 @@
 // step, though learning rates, random numbers and loss scales change; dropped when addresses change; given up for what
 // cannot be captured.
 #include <cstdlib>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ namespace {
 
 const auto seed_anew = CONTROL(cudasim_seed);  // before any device is asked for
 const auto num_replays = CONTROL(cudasim_num_replays);
+const auto num_launches = CONTROL(cudasim_num_launches);
 const auto reports = CONTROL(cudasim_reports);
 const Context kCpu, kGpu0{DeviceType::kGpu, 0}, kGpu1{DeviceType::kGpu, 1};
 
@@ -56,7 +58,7 @@ constexpr int64_t kBatch = 12, kInputs = 6, kClasses = 4;
 
 Symbol middle(const Symbol &net) { return layer("Dropout", {{"p", "0.4"}}, "drop", net); }
 
-Symbol network(Symbol (*between)(const Symbol &)) {
+Symbol network(const std::function<Symbol(const Symbol &)> &between) {
   Symbol net = layer("FullyConnected", {{"num_hidden", "10"}}, "one", Symbol::variable("data"));
   net = layer("LeakyReLU", {{"act_type", "rrelu"}}, "leaky", between(net)).output(0);
   net = layer("FullyConnected", {{"num_hidden", std::to_string(kClasses)}}, "two", net);
@@ -160,6 +162,31 @@ Compared compare(const Symbol &net, const GroupOptions &options, UpdateMode mode
 TEST(training_is_the_same_bit_for_bit_though_rates_counts_and_draws_change) {
   const Compared one = compare(network(middle), options_on({kGpu0}));
   CHECK_EQ(one.replays, 3u * (kSteps - 2));  // forward, backward, update
+}
+
+// Of each step of the plan nothing is left for the host to do: a step of training is as many launches, however long it
+// is.
+TEST(once_recorded_a_step_is_a_launch_each_for_forward_backward_and_update) {
+  replay(true);
+  seed_anew(2);
+  for (const int num_layers : {1, 20}) {
+    const auto deep = [&](Symbol net) {
+      for (int i = 0; i < num_layers; ++i) net = layer("softmax", {}, ("deep" + std::to_string(i)).c_str(), net);
+      return net;
+    };
+    const auto group = group_of(network(deep), options_on({kGpu0}));
+    const auto optimizer = adam();
+    uint64_t launches = 0, replays = 0;
+    for (uint64_t step = 0; step < kSteps; ++step) {
+      launches = num_launches(), replays = num_replays();
+      pass(*group, step);
+      group->update(optimizer, UpdateMode::kNoStore);
+      group->wait();
+      if (step == 0) CHECK(num_launches() - launches > uint64_t(num_layers));
+    }
+    CHECK_EQ(num_launches() - launches, 3u);
+    CHECK_EQ(num_replays() - replays, 3u);
+  }
 }
 
 TEST(several_gpus_replay_the_stretches_between_buckets_and_their_updates) {
