@@ -335,7 +335,7 @@ $(BUILD)/cohort-golden: $(patsubst %,$(BUILD)/obj/%.o,$(basename $(GOLDEN_SRCS))
 
 $(BUILD)/cohort-bench: $(patsubst %,$(BUILD)/obj/%.o,$(basename $(BENCH_SRCS))) | $(LIBRARY)
 	$(call say,LINK,$@)
-	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) $(LDFLAGS) $(call link_cohort,.) -lm
+	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) $(LDFLAGS) $(call link_cohort,.) -lm -ldl
 
 # ---- the two commands of the README ---------------------------------------------------------------------------------
 

@@ -11,8 +11,9 @@
  *
  * Work is recorded when it has ended: wait for what was queued before cohort_trace_stop(), or it is not there.
  *
- * On a GPU, work is shown as it is enqueued, on a row "gpu(0) enqueued": how long the host takes to launch it. Its row of
- * time on the GPU itself is what the vendor's tools show.
+ * On a GPU, work is shown as it is enqueued, on a row "gpu(0) enqueued": how long the host takes to launch it, beside the
+ * least time that the GPU would take; rates and `of_bound` are left out there. Its row of time on the GPU itself is what
+ * the vendor's tools show.
  */
 #ifndef COHORT_TRACE_H
 #define COHORT_TRACE_H

@@ -66,6 +66,10 @@ TimeBound time_bound(double flops, double bytes, bool narrow, const MachineRates
 
 class Recording::Report {
  public:
+  struct Sum : SpanTotal {
+    bool is_enqueued = false;  // the times are the host's, which enqueued it
+  };
+
   Report(Contents contents, const Options &options) : contents_(std::move(contents)) {
     for (const Row &row : contents_.rows) rates_.push_back(rates_of(row, options.rates));
   }
@@ -81,7 +85,7 @@ class Recording::Report {
     for (size_t r = 0; r < contents_.rows.size(); ++r) {
       out += ",\n";
       append_name(&out, process, r + 1, "thread_name", contents_.rows[r].name);
-      if (contents_.rows[r].num_threads > 0) append_machine(&out, process, r);
+      if (is_queue(contents_.rows[r])) append_machine(&out, process, r);
     }
     sort_events(&events);
     for (const Event &event : events) {
@@ -92,15 +96,15 @@ class Recording::Report {
     return out;
   }
 
-  std::vector<SpanTotal> totals(bool by_operator) const {
-    std::map<std::tuple<SpanKind, std::string, std::string>, SpanTotal> sums;
+  std::vector<Sum> totals(bool by_operator) const {
+    std::map<std::tuple<SpanKind, std::string, std::string>, Sum> sums;
     for (const Work &work : contents_.works) {
-      SpanTotal total = work.total;
+      Sum total{work.total, is_enqueued(contents_.rows[work.row])};
       if (total.count == 0) continue;
       total.bound_ns =
           time_bound(total.flops, total.bytes, work.narrow, rates_[work.row]).ns;  // of each run it is the same
       if (by_operator && !total.op.empty()) total.name.clear();
-      SpanTotal &sum = sums[{total.kind, total.op, total.name}];
+      Sum &sum = sums[{total.kind, total.op, total.name}];
       if (sum.count == 0) {
         sum = total;
         continue;
@@ -112,8 +116,9 @@ class Recording::Report {
       sum.flops += total.flops;
       sum.bytes += total.bytes;
       sum.bound_ns += total.bound_ns;
+      sum.is_enqueued = sum.is_enqueued || total.is_enqueued;
     }
-    std::vector<SpanTotal> result;
+    std::vector<Sum> result;
     for (auto &entry : sums) result.push_back(std::move(entry.second));
     std::stable_sort(result.begin(), result.end(),
                      [](const SpanTotal &a, const SpanTotal &b) { return a.total_ns > b.total_ns; });
@@ -122,13 +127,16 @@ class Recording::Report {
 
   const std::vector<MachineRates> &rates() const { return rates_; }
   const std::vector<Row> &rows() const { return contents_.rows; }
+  // A GPU's queue shows what the host does for it, and nothing of how long the GPU takes.
+  static bool is_enqueued(const Row &row) { return row.context.type == DeviceType::kGpu; }
+  static bool is_queue(const Row &row) { return row.num_threads > 0 || is_enqueued(row); }
 
  private:
   static MachineRates rates_of(const Row &row, const MachineRates &given) {
     MachineRates rates;
     try {
       const bool all_given = given.flops_per_s > 0 && given.bytes_per_s > 0;
-      if (row.num_threads > 0 && !all_given) rates = get_device(row.context)->rates(row.num_threads);
+      if (is_queue(row) && !all_given) rates = get_device(row.context)->rates(row.num_threads);
     } catch (const Error &) {  // the device is there no more
     }
     if (given.flops_per_s > 0) rates.flops_per_s = given.flops_per_s;
@@ -196,6 +204,7 @@ class Recording::Report {
 
   void append_span(std::string *out, const Event &event, const Work &work) const {
     const int64_t ns = event.end_ns - event.begin_ns;
+    const bool is_timed = !is_enqueued(contents_.rows[event.row]);
     *out += ",\"dur\":";
     append_us(out, ns);
     *out += ",\"args\":{";
@@ -218,14 +227,12 @@ class Recording::Report {
     if (work.flops > 0) {
       key("flops");
       append_double(out, work.flops);
-      key("gflop_per_s");
-      append_double(out, ns > 0 ? work.flops / double(ns) : 0);
+      if (is_timed) key("gflop_per_s"), append_double(out, ns > 0 ? work.flops / double(ns) : 0);
     }
     if (event.number > 0) {
       key("bytes");
       append_double(out, event.number);
-      key("gbyte_per_s");
-      append_double(out, ns > 0 ? event.number / double(ns) : 0);
+      if (is_timed) key("gbyte_per_s"), append_double(out, ns > 0 ? event.number / double(ns) : 0);
     }
     const TimeBound bound = time_bound(work.flops, event.number, work.narrow, rates_[event.row]);
     if (bound.ns > 0) {
@@ -233,8 +240,7 @@ class Recording::Report {
       *out += bound.by_flops ? "\"flops\"" : "\"bytes\"";
       key("bound_us");
       append_double(out, bound.ns / 1e3);
-      key("of_bound");
-      append_double(out, ns > 0 ? bound.ns / double(ns) : 0);
+      if (is_timed) key("of_bound"), append_double(out, ns > 0 ? bound.ns / double(ns) : 0);
     }
     *out += '}';
   }
@@ -256,8 +262,8 @@ std::string Recording::json() {
 }
 
 Recording::Totals Recording::take_totals(bool by_operator) {
-  const auto taken =
-      std::make_shared<const std::vector<SpanTotal>>(Report(without_events(), options_).totals(by_operator));
+  const auto sums = Report(without_events(), options_).totals(by_operator);
+  const auto taken = std::make_shared<const std::vector<SpanTotal>>(sums.begin(), sums.end());
   const std::lock_guard<std::mutex> lock(mutex_);
   return totals_[by_operator] = taken;
 }
@@ -274,13 +280,15 @@ std::string Recording::table(bool by_operator) const {
   const Report report(without_events(), options_);
   std::vector<std::vector<std::string>> lines{{"kind", "operator", "name", "runs", "total ms", "mean us", "least us",
                                                "most us", "GFLOP/s", "GB/s", "of bound"}};
-  for (const SpanTotal &total : report.totals(by_operator)) {
+  for (const Report::Sum &total : report.totals(by_operator)) {
     const double ns = double(std::max<int64_t>(total.total_ns, 1));
+    const auto of_time = [&](double amount, double factor, int digits, const char *unit) {
+      return amount > 0 && !total.is_enqueued ? fixed(factor * amount / ns, digits) + unit : "-";
+    };
     lines.push_back({span_kind_name(total.kind), total.op, total.name, std::to_string(total.count), fixed(ns / 1e6, 3),
                      fixed(ns / 1e3 / double(total.count), 2), fixed(double(total.least_ns) / 1e3, 2),
-                     fixed(double(total.most_ns) / 1e3, 2), total.flops > 0 ? fixed(total.flops / ns, 1) : "-",
-                     total.bytes > 0 ? fixed(total.bytes / ns, 1) : "-",
-                     total.bound_ns > 0 ? fixed(100 * total.bound_ns / ns, 0) + " %" : "-"});
+                     fixed(double(total.most_ns) / 1e3, 2), of_time(total.flops, 1, 1, ""),
+                     of_time(total.bytes, 1, 1, ""), of_time(total.bound_ns, 100, 0, " %")});
   }
   std::vector<size_t> widths(lines[0].size(), 0);
   for (auto &line : lines) {
@@ -301,7 +309,7 @@ std::string Recording::table(bool by_operator) const {
   }
   for (size_t r = 0; r < report.rows().size(); ++r) {
     const MachineRates &rates = report.rates()[r];
-    if (report.rows()[r].num_threads == 0 || rates.flops_per_s <= 0) continue;
+    if (!report.is_queue(report.rows()[r]) || rates.flops_per_s <= 0) continue;
     out += plain_line(report.rows()[r].name) + ": the machine does " + fixed(rates.flops_per_s / 1e9, 1) +
            " GFLOP/s and moves " + fixed(rates.bytes_per_s / 1e9, 1) + " GB/s\n";
   }

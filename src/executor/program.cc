@@ -229,7 +229,8 @@ void ProgramOwner::resolve() {
   if (generation_ == family_->generation) return;
   // Work that is queued still reads the old addresses.
   for (const Family::Member &member : family_->members) member.queue->finish();
-  for (auto &[steps, replay] : replays_) replay.reset();  // a pass needs no memory for what was there once
+  for (Replays *replays : {&replays_, &prologue_replays_})  // a pass needs no memory for what was there once
+    for (auto &[steps, replay] : *replays) replay.reset();
   size_t next = 0;
   auto fill = [&](const std::vector<PlanStep> &list, std::vector<Step> *out) {
     out->clear();
@@ -518,7 +519,9 @@ void ProgramOwner::run_prologue() {
     }
     try {
       begin_work();  // steps of several devices may build on each other
-      run_on(steps[first].device, {prologue_.data() + first, end - first, plan_->brief_forward, forward_failed, true});
+      Program program{prologue_.data() + first, end - first, plan_->brief_forward, forward_failed, true};
+      program.replay = &prologue_replays_[{first, end}];  // in training weights change with each step
+      run_on(steps[first].device, program);
       if (mapped.bytes > 0) {
         queue(steps[first].device)
             .call(

@@ -184,7 +184,8 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   };
   std::deque<Met> met_;
   std::vector<std::shared_ptr<Event>> ends_;  // of the segments that are awaited, while they are queued
-  std::map<std::pair<size_t, size_t>, std::unique_ptr<Replay>> replays_;  // of the steps [first, second), as queued
+  using Replays = std::map<std::pair<size_t, size_t>, std::unique_ptr<Replay>>;  // of steps [first, second), as queued
+  Replays replays_, prologue_replays_;
   uint64_t generation_ = 0;
   uint64_t pass_ = 0;                    // the latest of it among the family's
   std::vector<uint64_t> kept_versions_;  // in it, of Plan::kept_outputs

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "roofline.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 
 #include "bench_handles.hpp"
@@ -23,10 +26,23 @@ bool is_work(cohort_span_kind kind) {
          kind == COHORT_SPAN_UPDATE;
 }
 
+// A step as it is measured: "launches" of kernels and graphs, where the backend is the simulated one, which counts
+// them.
+std::string launches_of(Measured &work, int steps) {
+  void *const backend = dlopen("libcohort_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
+  const auto counted = backend ? reinterpret_cast<uint64_t (*)()>(dlsym(backend, "cudasim_num_launches")) : nullptr;
+  if (!counted) return "";
+  const uint64_t before = counted();
+  for (int i = 0; i < steps; ++i) work.step();
+  work.wait();
+  return format("\"launches\": %.1f, ", double(counted() - before) / steps);
+}
+
 }  // namespace
 
 std::string roofline_of(Measured &work, const Options &options, double ms_of_step) {
   const int steps = std::max(1, std::min(options.steps, 10));
+  const std::string launches = launches_of(work, steps);
   const Trace trace = make<Trace>(cohort_trace_create, nullptr);
   ok(cohort_trace_start(trace.get()));
   for (int i = 0; i < steps; ++i) work.step();
@@ -46,7 +62,8 @@ std::string roofline_of(Measured &work, const Options &options, double ms_of_ste
     std::fprintf(stderr, "%-36s %8.1f %12.3f %12.3f %12.2f\n", *op ? op : name, one.count, one.flops / 1e6,
                  one.bytes / 1e6, one.bound_ms * 1e3);
   }
-  return format("{\"works\": %.1f, \"mflop\": %.3f, \"mb\": %.3f, \"bound_ms\": %.5f, \"share_of_bound\": %.4f}",
+  return "{" + launches +
+         format("\"works\": %.1f, \"mflop\": %.3f, \"mb\": %.3f, \"bound_ms\": %.5f, \"share_of_bound\": %.4f}",
                 all.count, all.flops / 1e6, all.bytes / 1e6, all.bound_ms,
                 ms_of_step > 0 ? all.bound_ms / options.contexts / ms_of_step : 0);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What tests may ask of the simulated CUDA runtime that libcohort_cuda.so is linked to here, beside CUDA itself.
  * The environment, read when the library is loaded: CUDASIM_DEVICES (how many GPUs there are, 2), CUDASIM_SEED (of all
- * that is done in random order, 1), CUDASIM_MEMORY (bytes of each GPU, 1 GiB), CUDASIM_EMPTY (1: kernels do nothing, to
- * see how long it takes to queue them), CUDASIM_BREAK (the nth launch of a process ends with a fault; 0: none does),
- * CUDASIM_CUDNN (the version that cuDNN says it is of: 92600 with odd seeds, 8907, which is too old, with even ones).
+ * that is done in random order, 1), CUDASIM_MEMORY (bytes of each GPU, 1 GiB), CUDASIM_EMPTY (1: kernels, those of
+ * libraries too, do nothing and memory that nobody writes takes none, to see how long it takes to queue them),
+ * CUDASIM_BREAK (the nth launch of a process ends with a fault; 0: none does), CUDASIM_CUDNN (the version that cuDNN
+ * says it is of: 92600 with odd seeds, 8907, which is too old, with even ones), CUDASIM_MACHINE (five numbers with
+ * commas between them: as cudasim_set_machine() takes them).
  */
 #pragma once
 
@@ -22,7 +24,7 @@ CUDASIM_API void cudasim_seed(uint64_t seed);
 /* Of the calls that may fail, the nth from now (1: the next) fails with this cudaError_t and does nothing. 0: none. */
 CUDASIM_API void cudasim_fail_call(uint64_t nth, int error);
 CUDASIM_API uint64_t cudasim_num_calls(void);    /* that may fail, so far */
-CUDASIM_API uint64_t cudasim_num_launches(void); /* of kernels and graphs */
+CUDASIM_API uint64_t cudasim_num_launches(void); /* of kernels, of libraries too, and of graphs */
 CUDASIM_API uint64_t cudasim_num_replays(void);  /* launches of graphs */
 /* What was found wrong since the last call of this, a line each; "" if nothing was. Valid until the next call. */
 CUDASIM_API const char *cudasim_reports(void);

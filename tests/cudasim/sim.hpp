@@ -123,7 +123,8 @@ struct Simulator {
 
   // Work.
   void enqueue(CUstream_st *stream, Op op);
-  void progress();  // some of what is queued, perhaps
+  void launch(CUstream_st *stream, Op op);  // the same of a kernel, of ours or of a library's
+  void progress();                          // some of what is queued, perhaps
   // Goes on until `done` holds. False: nothing can go on.
   bool run_until(std::unique_lock<std::mutex> &lock, const std::function<bool()> &done);
   bool run_one(std::unique_lock<std::mutex> &lock);

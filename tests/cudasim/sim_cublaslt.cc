@@ -305,8 +305,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   sim().use_code(code_of(product.d, product.a, product.b, product.c, algorithm), stream, "a product");
-  ++sim().num_launches;
-  sim().enqueue(stream, {"a product", [product] { product.run(); }});
+  sim().launch(stream, {"a product", [product] { product.run(); }});
   return CUBLAS_STATUS_SUCCESS;
 }
 

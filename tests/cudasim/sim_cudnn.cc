@@ -681,8 +681,7 @@ CUDNN_API int cudnnBackendExecute(CudnnHandle *handle, CudnnDescriptor *plan, Cu
   // One kernel for all problems of a type; odd, which no address of code is.
   sim().use_code(2 * (uint64_t(run.engine.index) * 64 + uint64_t(run.p.of) * 4 + uint64_t(run.p.data.type)) + 1,
                  handle->stream, "a convolution");
-  ++sim().num_launches;
-  sim().enqueue(handle->stream, {"a convolution", run});
+  sim().launch(handle->stream, {"a convolution", run});
   return Cudnn::kSuccess;
 }
 

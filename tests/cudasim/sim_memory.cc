@@ -142,7 +142,7 @@ Block *Simulator::allocate(int device, size_t bytes, Block::State state) {
 void Simulator::set_live(Block &block) {
   block.state = Block::State::kLive;
   if (block.device >= 0) protect(block, PROT_READ | PROT_WRITE);
-  std::memset(block.data, kFresh, block.bytes);
+  if (!kernels_are_empty) std::memset(block.data, kFresh, block.bytes);
   guard(block);
   if (block.device >= 0) protect(block, PROT_NONE);
 }

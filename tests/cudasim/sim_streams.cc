@@ -38,7 +38,10 @@ Simulator::Simulator() : process(getpid()) {
   random.seed(seed);
   lazy = seed % 2 == 0;
   peers = seed / 2 % 2 == 0;
-  be_machine(90, 132, 1980000, 2619000, 5120);
+  int machine[] = {90, 132, 1980000, 2619000, 5120};
+  if (const char *const text = std::getenv("CUDASIM_MACHINE"))
+    std::sscanf(text, "%d,%d,%d,%d,%d", machine, machine + 1, machine + 2, machine + 3, machine + 4);
+  be_machine(machine[0], machine[1], machine[2], machine[3], machine[4]);
   kernels_are_empty = number_from("CUDASIM_EMPTY", 0) != 0;
   break_at = number_from("CUDASIM_BREAK", 0);
   cudnn_version = number_from("CUDASIM_CUDNN", seed % 2 ? 92600 : 8907);
@@ -97,6 +100,12 @@ void Simulator::enqueue(CUstream_st *stream, Op op) {
     return;
   }
   stream->ops.push_back(std::move(op));
+}
+
+void Simulator::launch(CUstream_st *stream, Op op) {
+  ++num_launches;
+  if (kernels_are_empty) op.run = nullptr;
+  if (op.run || stream->capture) enqueue(stream, std::move(op));
 }
 
 bool Simulator::can_go_on(const CUstream_st &stream) const {

@@ -394,22 +394,15 @@ cudaError_t enqueue_kernel(const cudaLaunchConfig_t &config, const void *code, c
     return call.result(cudaErrorInvalidResourceHandle);
   }
   sim().use_code(reinterpret_cast<uintptr_t>(code), config.stream, "a kernel");
-  ++sim().num_launches;
-  Op op;
-  op.what = "a kernel";
-  if (sim().kernels_are_empty) {
-    if (config.stream->capture) sim().enqueue(config.stream, std::move(op));
-    return call.result(cudaSuccess);
-  }
-  if (sim().break_at && sim().num_launches >= sim().break_at) {
+  Op op{"a kernel"};
+  if (sim().break_at && sim().num_launches + 1 >= sim().break_at) {
     sim().break_at = 0;
     op.run = [device = call.context->device] { sim().fault(device, cudaErrorIllegalAddress, "made to break"); };
-    sim().enqueue(config.stream, std::move(op));
-    return call.result(cudaSuccess);
+  } else if (!sim().kernels_are_empty) {
+    op.run = [config, name = kernel_name(kernel), thread = std::move(one_thread), arguments = std::move(arguments),
+              device = call.context->device] { run_kernel(config, name.c_str(), thread, arguments, device); };
   }
-  op.run = [config, name = kernel_name(kernel), thread = std::move(one_thread), arguments = std::move(arguments),
-            device = call.context->device] { run_kernel(config, name.c_str(), thread, arguments, device); };
-  sim().enqueue(config.stream, std::move(op));
+  sim().launch(config.stream, std::move(op));
   return call.result(cudaSuccess);
 }
 

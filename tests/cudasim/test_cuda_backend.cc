@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cuda_control.hpp"
+#include "device/recording.hpp"
 #include "executor/executor.hpp"
 #include "executor/invoke.hpp"
 #include "support/unit.hpp"
@@ -653,6 +654,28 @@ TEST(steps_are_shown_beside_what_the_device_can_do) {
   bound.exec->forward(false);
   const std::string text = bound.exec->debug_text();
   CHECK(text.find("FullyConnected 'node' by cublaslt: 134.218 MFLOP, 4.719 MB, 2.01 us by flops") != std::string::npos);
+}
+
+// A trace has the host's time for a step, which is not held against what the device would take.
+TEST(a_trace_shows_what_a_device_would_take_at_least) {
+  const Bound bound = bind_on(kGpu0, node("FullyConnected", {{"num_hidden", "64"}, {"no_bias", "1"}}, {"x", "w"}),
+                              {random_on(kCpu, {1024, 1024}, 1), random_on(kCpu, {64, 1024}, 2)});
+  const auto recording = std::make_shared<Recording>(Recording::Options{});
+  recording->start();
+  for (int i = 0; i < 3; ++i) bound.exec->forward(false);
+  bound.exec->wait();
+  recording->stop();
+  double bound_ns = 0;
+  for (const SpanTotal &total : *recording->take_totals(/* by_operator */ true))
+    if (total.op == "FullyConnected") bound_ns += total.bound_ns;
+  CHECK_NEAR(bound_ns, 3 * 2 * 1024.0 * 1024 * 64 / get_device(kGpu0)->rates(1).flops_per_s * 1e9, 1e-3);
+  const std::string json = recording->json(), table = recording->table(true);
+  CHECK(json.find("\"bound\":\"flops\",\"bound_us\":2.00") != std::string::npos);
+  CHECK(json.find("cohort_machine") != std::string::npos);
+  for (const char *of_time : {"of_bound", "gflop_per_s", "gbyte_per_s"}) CHECK(json.find(of_time) == std::string::npos);
+  CHECK(table.find("FullyConnected") != std::string::npos);
+  CHECK(table.find('%') == std::string::npos);
+  CHECK(table.find("gpu(0) enqueued: the machine does 66") != std::string::npos);
 }
 
 // Of a B200: 75 Tflop/s, 2.25 Pflop/s at the lower clock of those units, 8 TB/s.

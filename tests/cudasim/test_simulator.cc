@@ -311,30 +311,51 @@ TEST(a_shuffle_that_a_lane_does_not_take_part_in_is_seen) {
       "a shuffle's mask has a lane whose thread has ended");
 }
 
+// The product of two squares of 8 x 8, written with that many numbers from row to row.
+void multiply_into(float *y, uint64_t step, const On &on) {
+  cublasLtHandle_t handle;
+  cublasLtMatmulDescOpaque_t product;
+  cublasLtMatrixLayoutOpaque_t square, wide;
+  cublasLtMatmulPreferenceOpaque_t preference;
+  cublasLtMatmulHeuristicResult_t found;
+  int count = 0;
+  CUBLAS_CHECK(cublasLtCreate(&handle));
+  CUBLAS_CHECK(cublasLtMatmulDescInit(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  CUBLAS_CHECK(cublasLtMatmulPreferenceInit(&preference));
+  CUBLAS_CHECK(cublasLtMatrixLayoutInit(&square, CUDA_R_32F, 8, 8, 8));
+  CUBLAS_CHECK(cublasLtMatrixLayoutInit(&wide, CUDA_R_32F, 8, 8, int64_t(step)));
+  CUBLAS_CHECK(
+      cublasLtMatmulAlgoGetHeuristic(handle, &product, &square, &square, &wide, &wide, &preference, 1, &found, &count));
+  float *const x = on_device(64);
+  const float one = 1, zero = 0;
+  CUBLAS_CHECK(cublasLtMatmul(handle, &product, &one, x, &square, x, &square, &zero, y, &wide, y, &wide, &found.algo,
+                              nullptr, 0, on.stream));
+  on.sync();
+}
+
 TEST(a_wrong_leading_dimension_is_seen) {
   expect_in_child(
       [] {
         const On on;
-        cublasLtHandle_t handle;
-        cublasLtMatmulDescOpaque_t product;
-        cublasLtMatrixLayoutOpaque_t square, wide;
-        cublasLtMatmulPreferenceOpaque_t preference;
-        cublasLtMatmulHeuristicResult_t found;
-        int count = 0;
-        CUBLAS_CHECK(cublasLtCreate(&handle));
-        CUBLAS_CHECK(cublasLtMatmulDescInit(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-        CUBLAS_CHECK(cublasLtMatmulPreferenceInit(&preference));
-        CUBLAS_CHECK(cublasLtMatrixLayoutInit(&square, CUDA_R_32F, 8, 8, 8));
-        CUBLAS_CHECK(cublasLtMatrixLayoutInit(&wide, CUDA_R_32F, 8, 8, 12));
-        CUBLAS_CHECK(cublasLtMatmulAlgoGetHeuristic(handle, &product, &square, &square, &wide, &wide, &preference, 1,
-                                                    &found, &count));
-        float *const x = on_device(64), *const y = on_device(64);
-        const float one = 1, zero = 0;
-        CUBLAS_CHECK(cublasLtMatmul(handle, &product, &one, x, &square, x, &square, &zero, y, &wide, y, &wide,
-                                    &found.algo, nullptr, 0, on.stream));
-        on.sync();
+        multiply_into(on_device(64), 12, on);
       },
       "cublasLtMatmul: D is byte 0 of 256 live ones of gpu(0), over its end with 368");
+}
+
+TEST(kernels_that_are_to_do_nothing_are_counted_and_do_nothing) {
+  expect_in_child(
+      [] {
+        setenv("CUDASIM_EMPTY", "1", 1);
+        const On on;
+        float *const x = on_device(64), *const y = on_device(64);
+        to_device(y, std::vector<float>(64, 3), on);
+        launch_add(x, y, 64, on);
+        multiply_into(y, 8, on);
+        const std::vector<float> values = from_device(y, 64, on);
+        std::printf("%d launches, %g\n", int(cudasim_num_launches()), double(values[63]));
+        std::fflush(stdout);
+      },
+      "2 launches, 3\n");
 }
 
 TEST(a_fault_stays_and_leaves_other_devices_alone) {
