@@ -142,6 +142,24 @@ static void what_is_written_is_read_again(void **state) {
   unlink(path);
 }
 
+/* As numpy.savez makes one of no arrays. */
+static void an_archive_of_nothing_is_an_empty_list(void **state) {
+  char path[TEMPORARY_PATH];
+  cohort_arrays *list = NULL;
+  size_t num = 1;
+
+  (void)state;
+  temporary_path(path, "nothing", ".npz");
+  ok(cohort_arrays_create(&list));
+  ok(cohort_arrays_save_npz(list, path));
+  cohort_arrays_free(list);
+  ok(cohort_arrays_load(path, NULL, &list));
+  ok(cohort_arrays_num(list, &num));
+  assert_int_equal(num, 0);
+  cohort_arrays_free(list);
+  unlink(path);
+}
+
 /* The same bytes as NumPy's: numpy.save of the same array. */
 static void a_written_file_is_that_of_numpy(void **state) {
   char path[TEMPORARY_PATH];
@@ -348,6 +366,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(files_of_numpy_are_read),
       TEST(what_is_written_is_read_again),
+      TEST(an_archive_of_nothing_is_an_empty_list),
       TEST(a_written_file_is_that_of_numpy),
       TEST(what_cannot_be_is_refused),
       TEST(hostile_files_are_errors),
