@@ -136,6 +136,8 @@ struct Simulator {
   void report(const std::string &what);
   // A call that may wait for devices: not while somebody else launches a collective, of which one may have begun.
   void check_no_launch(const char *call);
+  // A call about something of a device, which is to be the current one.
+  void check_current(int device, const char *call);
   // Code is launched, which the driver loads the first time on each device: that may wait for the device.
   void use_code(uint64_t code, CUstream_st *stream, const char *what);
   void fault(int device, cudaError_t error, const std::string &what);

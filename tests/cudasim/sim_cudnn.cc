@@ -532,10 +532,7 @@ CUDNN_API int cudnnBackendDestroyDescriptor(CudnnDescriptor *descriptor) {
   if (!library().descriptors.erase(descriptor)) return reported("a descriptor is destroyed that is not alive");
   if (descriptor->type == Cudnn::kExecutionPlan && descriptor->finalized) {  // its code is unloaded
     sim().check_no_launch("cudnnBackendDestroyDescriptor of a plan");
-    const std::vector<CUctx_st *> &contexts = this_thread().contexts;
-    if (contexts.empty() || !contexts.back() || contexts.back()->device != descriptor->handle->device) {
-      sim().report("cudnn: a plan is let go of where its device is not current");
-    }
+    sim().check_current(descriptor->handle->device, "cudnnBackendDestroyDescriptor of a plan");
   }
   *descriptor->alive = false;
   delete descriptor;

@@ -138,6 +138,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image) {
 CUresult cuModuleUnload(CUmodule module) {
   const Call call("cuModuleUnload", Call::kNothing, true);
   sim().check_no_launch("cuModuleUnload");
+  if (!call.refused) sim().check_current(module->context->device, "cuModuleUnload");
   dlclose(module->library);
   delete module;
   return CUDA_SUCCESS;

@@ -80,6 +80,13 @@ void Simulator::check_no_launch(const char *call) {
   report(std::string(call) + " while another thread launches a collective: both may wait for ever");
 }
 
+void Simulator::check_current(int device, const char *call) {
+  const std::vector<CUctx_st *> &contexts = this_thread().contexts;
+  if (contexts.empty() || !contexts.back() || contexts.back()->device != device) {
+    report(std::string(call) + " where its device is not current");
+  }
+}
+
 void Simulator::use_code(uint64_t code, CUstream_st *stream, const char *what) {
   if (!used_code.emplace(stream->context->device, code).second) return;
   const std::string loading = std::string(what) + " is loaded";

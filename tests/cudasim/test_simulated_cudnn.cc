@@ -220,7 +220,7 @@ TEST(a_plan_that_is_let_go_of_on_another_device_is_reported) {
   On on;
   CUDA_CHECK(cudaSetDevice(1));
   on.plan.reset();
-  CHECK(reported("a plan is let go of where its device is not current"));
+  CHECK(reported("cudnnBackendDestroyDescriptor of a plan where its device is not current"));
 }
 
 TEST(a_handle_that_is_used_by_two_threads_or_without_its_stream_is_reported) {
