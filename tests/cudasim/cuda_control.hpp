@@ -6,7 +6,10 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <functional>
 #include <stdexcept>
 #include <string>
 
@@ -36,4 +39,22 @@ inline void wait_until_let_go() {
   } catch (const cohort::Error &error) {
     if (error.code() != cohort::Code::kOutOfMemory) throw;
   }
+}
+
+// Whether `use` leaves nothing behind that is counted. Of what is kept for later there is as much as was ever in use at
+// once, which may be more the next time, but not each time.
+template <typename Use, typename... Counts>
+bool leaves_nothing(const Use &use, const Counts &...counts) {
+  const auto now = [&] {
+    wait_until_let_go();
+    return std::array<size_t, sizeof...(counts)>{size_t(counts())...};
+  };
+  auto before = now();
+  for (int times = 0; times < 20; ++times) {
+    use();
+    const auto after = now();
+    if (std::equal(after.begin(), after.end(), before.begin(), std::less_equal<size_t>())) return true;
+    before = after;
+  }
+  return false;
 }

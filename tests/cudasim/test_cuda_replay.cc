@@ -334,18 +334,8 @@ TEST(nothing_of_graphs_is_left_when_their_groups_are_gone) {
   const auto objects = CONTROL(cudasim_num_objects);
   const auto in_use = CONTROL(cudasim_bytes_in_use);
   const auto use = [] { trained(network(middle), options_on({kGpu0, kGpu1}), UpdateMode::kPerDevice); };
-  const auto settled = [&] {
-    wait_until_let_go();
-    return std::make_pair(objects(), in_use(0) + in_use(1));
-  };
-  // What is kept for the next time is enough at some time; what is left behind grows each time.
-  bool is_enough = false;
-  for (int i = 0; i < 20 && !is_enough; ++i) {
-    const auto before = settled();
-    use();
-    is_enough = i > 0 && settled() == before;
-  }
-  CHECK(is_enough);
+  use();
+  CHECK(leaves_nothing(use, objects, [&] { return in_use(0) + in_use(1); }));
 }
 
 UNIT_MAIN()
