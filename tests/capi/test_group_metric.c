@@ -68,6 +68,14 @@ static void counts_are(const cohort_metric *metric, double expected_sum, double 
     fail_msg("expected %g of %g, found %g of %g", expected_sum, expected_num, sum, num);
 }
 
+/* What is expected lies on the second context. */
+static void is_of_second(const char *found, const char *expected) {
+  char line[160];
+
+  snprintf(line, sizeof(line), "%s@%d ", expected, (int)test_contexts()[1].device_id);
+  assert_string_equal(found, line);
+}
+
 static cohort_error *try_update(cohort_group *group, cohort_metric *metric, cohort_ndarray *label) {
   cohort_error *error = cohort_group_update_metric(group, metric, &label, 1);
 
@@ -87,7 +95,7 @@ static void each_device_is_one_update_in_order(void **state) {
   ok(try_update(group, metric, counted(SHAPE(5, 1), 1)));
   assert_int_equal(seen.num_calls, 2);
   assert_string_equal(seen.lines[0], "3x1=0,1,2@0 | 3x1=10,32,54@0 ");
-  assert_string_equal(seen.lines[1], "2x1=3,4@0 | 2x1=76,98@1 ");
+  is_of_second(seen.lines[1], "2x1=3,4@0 | 2x1=76,98");
   counts_are(metric, 2, 2);
   /* What counts updates averages devices, not samples: the means 32 and 87, not 54. */
   ok(try_update(group, mae, floats(SHAPE(5, 1), FLOATS(0, 0, 0, 0, 0))));
@@ -154,7 +162,7 @@ static void labels_may_be_split_already(void **state) {
   labels[2] = counted(SHAPE(1, 1), 1);
   ok(cohort_group_update_metric_presliced(group, metric, 2, labels, 1));
   assert_string_equal(seen.lines[0], "2x1=0,1@0 | 2x1=10,32@0 ");
-  assert_string_equal(seen.lines[1], "1x1=9@0 | 1x1=54@1 ");
+  is_of_second(seen.lines[1], "1x1=9@0 | 1x1=54");
   fails(cohort_group_update_metric_presliced(group, metric, 1, labels, 1), COHORT_ERROR_INVALID_ARGUMENT, "found 1");
   fails(cohort_group_update_metric_presliced(group, metric, 3, labels, 1), COHORT_ERROR_INVALID_ARGUMENT, "found 3");
   fails(cohort_group_update_metric_presliced(group, metric, 2, labels, 0), COHORT_ERROR_INVALID_ARGUMENT, "found 0");

@@ -571,7 +571,7 @@ static void groups_of_nodes_go_where_each_device_has_them(void **state) {
 
   (void)state;
   ok(try_late(NULL, &group));
-  outputs_lie_on(group, 0, 1);
+  outputs_lie_on(group, test_contexts()[0].device_id, test_contexts()[1].device_id);
   options.ctx_group_names = names;
   options.ctx_group_contexts = contexts;
   options.num_ctx_groups = 1;

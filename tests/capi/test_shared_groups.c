@@ -265,7 +265,7 @@ static void contexts_are_those_of_the_shared_group(void **state) {
   refused(group, network(), 3, desc("data", SHAPE(6, 2), NULL), PARAMS, COHORT_ERROR_INVALID_ARGUMENT, expected);
   fails(cohort_group_create(symbol, swapped, 2, data, NULL, &param, 1, 1, &options, &other),
         COHORT_ERROR_INVALID_ARGUMENT, "shared_group");
-  fails(cohort_group_create(symbol, swapped, 1, data, NULL, &param, 1, 1, &options, &other),
+  fails(cohort_group_create(symbol, &swapped[1], 1, data, NULL, &param, 1, 1, &options, &other),
         COHORT_ERROR_INVALID_ARGUMENT, "shared_group");
   assert_null(other);
   cohort_symbol_free(symbol);

@@ -240,6 +240,7 @@ static void every_step_of_two_devices_is_there(void **state) {
   cohort_optimizer *sgd = make_sgd();
   cohort_executor *executor = NULL;
   const char *plan = NULL, *line;
+  const int times = strcmp(context_name(0), context_name(1)) == 0 ? 2 : 1; /* one context may be both */
   size_t num_steps = 0;
   events all;
 
@@ -254,8 +255,8 @@ static void every_step_of_two_devices_is_there(void **state) {
   for (line = strstr(plan, "Steps ("); line && (line = strstr(line, "ward ")); ++line) {
     char op[64], node[64];
     assert_int_equal(sscanf(line, "ward %63[^ ] '%63[^']'", op, node), 2);
-    assert_int_equal(count(&all, "operator", node, op, context_name(0)), 1);
-    assert_int_equal(count(&all, "operator", node, op, context_name(1)), 1);
+    assert_int_equal(count(&all, "operator", node, op, context_name(0)), times);
+    assert_int_equal(count(&all, "operator", node, op, context_name(1)), times);
     ++num_steps;
   }
   assert_true(num_steps >= 4);

@@ -146,6 +146,11 @@ for workload in W1 W2 W3; do
     part "bench $workload $mode" 40 "$bench" --workload $workload --mode $mode --device gpu --threads 4 --roofline --symbols tests/bench/symbols
   done
 done
+# What is large, once: in bfloat16 and, where there is float32, by TF32.
+for workload in 'W4 --batch 256 --compute-dtype bfloat16' 'W4 --batch 256 --tf32' W5 'W5 --compute-dtype bfloat16' W8 'W8 --compute-dtype bfloat16'; do
+  # shellcheck disable=SC2086
+  part "bench $workload train" 30 "$bench" --workload $workload --mode train --device gpu --threads 4 --repeats 3 --roofline --symbols tests/bench/symbols
+done
 part "bench W3 train step by step" 40 env COHORT_CUDA_GRAPHS=0 "$bench" --workload W3 --mode train --device gpu --threads 4 --symbols tests/bench/symbols
 if [[ -n $torch ]]; then
   part "bench PyTorch" 100 env LD_LIBRARY_PATH="$host_libraries" "$torch" tests/bench/workloads_torch.py

@@ -7,10 +7,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "base/settings.hpp"
 #include "cuda_control.hpp"
 #include "device/recording.hpp"
@@ -195,6 +198,31 @@ TEST(where_there_can_be_no_collective_call_sums_are_made_on_the_host) {
     }
   }
   CHECK_EQ(std::string(reports()), std::string());
+}
+
+// By a process of its own, which is told so before it starts.
+TEST(where_nccl_is_too_old_sums_are_made_on_the_host_and_the_reason_is_told) {
+  if (!std::getenv("CUDASIM_NCCL")) {
+    char program[4096];
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program);
+    const std::string command = "CUDASIM_NCCL=20900 '" + std::string(program, size_t(length)) +
+                                "' where_nccl_is_too_old_sums_are_made_on_the_host_and_the_reason_is_told >/dev/null";
+    CHECK_EQ(std::system(command.c_str()), 0);
+    return;
+  }
+  std::mutex mutex;
+  std::string told;
+  set_log(
+      [&](LogLevel, const std::string &message) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        told += message + "\n";
+      },
+      LogLevel::kInfo);
+  same(trained_on(gpus({0, 1}), UpdateMode::kOnStore), trained_on(cpus(2), UpdateMode::kOnStore));
+  set_log(nullptr, LogLevel::kWarning);
+  CHECK_EQ(num_collectives(), 0u);
+  CHECK(told.find("sums are made on the host, for libnccl.so.2 is of version 20900, and must be of 21000 or later") !=
+        std::string::npos);
 }
 
 TEST(several_groups_sum_over_the_same_devices_at_once) {
