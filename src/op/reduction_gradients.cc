@@ -106,7 +106,8 @@ V softmax_slope(V h, V y, const std::string &axis) {
 void of_softmax(G &g) {
   if (!g.head()) return;
   const auto &a = g.attrs<SoftmaxAttrs>();
-  const std::string axis = std::to_string(a.axis), &name = g.what().op->name;
+  const bool is_scalar = g.input(0).shape().rank() == 0;
+  const std::string axis = is_scalar ? "None" : std::to_string(a.axis), &name = g.what().op->name;
   V slope;
   if (name == "log_softmax") {
     slope = g.head() - apply1("exp", g.output(0)) * sum_along(g.head(), axis);

@@ -460,8 +460,43 @@ static void rows_of_any_length_are_taken(void **state) {
   cohort_ndarray_free(indices);
 }
 
+/* A scalar is a row of one: it is the whole of what softmax divides by, and has no slope. */
+static void softmax_takes_a_scalar(void **state) {
+  static const char *const ops[] = {"softmax", "softmin", "log_softmax"};
+  static const float expected[] = {1, 1, 0}, number = 1.5f, none = 0;
+  cohort_backward_options again = COHORT_BACKWARD_OPTIONS_INIT;
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < 2 * NUM_OF(ops); ++i) {
+    cohort_ndarray *x = floats(&number, NULL, 0), *y = NULL, *slope = NULL;
+    cohort_tape *tape = NULL;
+    cohort_arrays *outputs = NULL;
+    int32_t num_axes = -1;
+
+    ok(cohort_ndarray_zeros(NULL, 0, COHORT_DTYPE_FLOAT32, NULL, &slope));
+    ok(cohort_ndarray_write(slope, &number, sizeof number));
+    ok(cohort_tape_create(&tape));
+    ok(cohort_tape_mark(tape, &x, &slope, NULL, 1));
+    again.create_graph = i >= NUM_OF(ops); /* its slope is a kernel's, and then a graph */
+    ok(cohort_tape_invoke(tape, ops[i % NUM_OF(ops)], NULL, NULL, 0, &x, 1, NULL, 0, NULL, &outputs));
+    ok(cohort_arrays_get(outputs, 0, &y));
+    ok(cohort_tape_backward(tape, &y, NULL, 1, &again));
+    assert_floats(slope, &none, 1);
+    ok(cohort_ndarray_shape(y, NULL, 0, &num_axes));
+    assert_int_equal(num_axes, 0);
+    assert_floats(y, &expected[i % NUM_OF(ops)], 1);
+    cohort_ndarray_free(y);
+    cohort_arrays_free(outputs);
+    cohort_ndarray_free(x);
+    cohort_ndarray_free(slope);
+    cohort_tape_free(tape);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(softmax_takes_a_scalar),
       TEST(what_is_taken_no_times_is_not_read),
       TEST(densities_over_an_empty_axis_are_written),
       TEST(a_wild_count_of_outputs_is_refused),
