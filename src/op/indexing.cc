@@ -118,7 +118,8 @@ COHORT_OPERATOR(fill_element_0index, NoAttrs)
       infer_row_shapes(in, out, 0, {1, 2});
     })
     .infer_dtype([](const NoAttrs &, Dtypes &in, Dtypes &out) {
-      unify(in[0], out[0], "lhs");
+      for (Dtype d : {out[0], in[1]}) unify(in[0], d, "lhs");
+      if (in[0] == Dtype::kNone) in[0] = in[2];
       unify(out[0], in[0], "output");
       unify(in[1], in[0], "mhs");
       if (in[2] == Dtype::kNone) in[2] = in[0];
@@ -132,6 +133,7 @@ COHORT_OPERATOR(_onehot_encode, NoAttrs)
     .infer_dtype([](const NoAttrs &, Dtypes &in, Dtypes &out) {
       unify(in[1], out[0], "rhs");
       unify(out[0], in[1], "output");
+      if (in[1] == Dtype::kNone) in[1] = in[0];
       if (in[0] == Dtype::kNone) in[0] = in[1];
     });
 

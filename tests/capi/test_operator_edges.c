@@ -494,9 +494,49 @@ static void softmax_takes_a_scalar(void **state) {
   }
 }
 
+/* Where all inputs are of one type, the last alone settles that of the first: a state's that of the weight. */
+static void the_type_of_the_first_input_follows_from_that_of_the_last(void **state) {
+  static const struct {
+    const char *op, *keys[2], *values[2];
+    size_t num_attrs;
+  } cases[] = {
+      {"sgd_mom_update", {"lr", ""}, {"0.1", ""}, 1}, {"nag_mom_update", {"lr", ""}, {"0.1", ""}, 1},
+      {"adam_update", {"lr", ""}, {"0.1", ""}, 1},    {"ftrl_update", {"lr", ""}, {"0.1", ""}, 1},
+      {"ftml_update", {"lr", "t"}, {"0.1", "1"}, 2},  {"rmspropalex_update", {"lr", ""}, {"0.1", ""}, 1},
+      {"signum_update", {"lr", ""}, {"0.1", ""}, 1},  {"lamb_update_phase1", {"t", "wd"}, {"1", "0"}, 2},
+      {"_onehot_encode", {"", ""}, {"", ""}, 0},      {"fill_element_0index", {"", ""}, {"", ""}, 0},
+  };
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < NUM_OF(cases); ++i) {
+    const int first = strcmp(cases[i].op, "_onehot_encode") != 0; /* of which the first settles that of the last */
+    cohort_symbol *node = NULL;
+    cohort_descs *known = NULL, *args = NULL;
+    const char *name = NULL;
+    int32_t complete = -1, dtype = COHORT_DTYPE_NONE;
+    size_t num = 0;
+
+    ok(cohort_symbol_create(cases[i].op, "n", cases[i].keys, cases[i].values, cases[i].num_attrs, NULL, NULL, 0,
+                            &node));
+    ok(cohort_symbol_num_names(node, COHORT_SYMBOL_ARGUMENTS, &num));
+    ok(cohort_symbol_name_at(node, COHORT_SYMBOL_ARGUMENTS, first ? num - 1 : 0, &name));
+    ok(cohort_descs_create(&known));
+    ok(cohort_descs_add(known, name, NULL, COHORT_UNKNOWN_SHAPE, COHORT_DTYPE_FLOAT64, NULL));
+    ok(cohort_symbol_infer_dtype(node, known, 0, &complete, &args, NULL, NULL));
+    assert_int_equal(complete, 1);
+    ok(cohort_descs_get(args, first ? 0 : num - 1, NULL, NULL, 0, NULL, &dtype, NULL));
+    if (dtype != COHORT_DTYPE_FLOAT64) fail_msg("%s: expected float64, found type %d", cases[i].op, (int)dtype);
+    cohort_descs_free(args);
+    cohort_descs_free(known);
+    cohort_symbol_free(node);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(softmax_takes_a_scalar),
+      TEST(the_type_of_the_first_input_follows_from_that_of_the_last),
       TEST(what_is_taken_no_times_is_not_read),
       TEST(densities_over_an_empty_axis_are_written),
       TEST(a_wild_count_of_outputs_is_refused),
