@@ -100,11 +100,12 @@ Window window_of(const CropAttrs &a, const Shape &data, const Shape *like) {
       w.length[size_t(axis)] = wanted;
       continue;
     }
-    if (wanted < 1 || wanted > data[axis]) {
-      throw Error(
-          Code::kShape,
-          text("data: expected a window of 1 to ", data[axis], " on axis ", axis, " of ", data, ", found ", wanted),
-          "data");
+    const int64_t least = like ? 0 : 1;
+    if (wanted < least || wanted > data[axis]) {
+      throw Error(Code::kShape,
+                  text("data: expected a window of ", least, " to ", data[axis], " on axis ", axis, " of ", data,
+                       ", found ", wanted),
+                  "data");
     }
     const int64_t room = data[axis] - wanted;
     const int64_t from = a.center_crop ? room / 2 : size_t(i) < a.offset.size() ? a.offset[size_t(i)] : 0;

@@ -592,11 +592,43 @@ static void softmax_takes_a_scalar(void **state) {
   }
 }
 
+/* A crop to the size of an array without elements has none, and gives data a gradient of zeros. */
+static void a_crop_may_be_empty(void **state) {
+  static const float ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, zeros[12] = {0};
+  const int64_t shape[] = {1, 2, 2, 3}, empty[] = {1, 3, 0, 2};
+  const char *key = "num_args", *value = "2";
+  cohort_ndarray *inputs[2] = {floats(ones, shape, 4), floats(ones, empty, 4)}, *gradient = floats(ones, shape, 4),
+                 *out;
+  cohort_tape *tape = NULL;
+  cohort_arrays *outputs = NULL;
+  int64_t found[4] = {-1, -1, -1, -1};
+  int32_t num_axes = 0;
+
+  (void)state;
+  ok(cohort_tape_create(&tape));
+  ok(cohort_tape_mark(tape, inputs, &gradient, NULL, 1));
+  ok(cohort_tape_invoke(tape, "Crop", &key, &value, 1, inputs, 2, NULL, 0, NULL, &outputs));
+  ok(cohort_arrays_get(outputs, 0, &out));
+  ok(cohort_ndarray_shape(out, found, 4, &num_axes));
+  assert_int_equal(found[1], 2);
+  assert_int_equal(found[2], 0);
+  assert_int_equal(found[3], 2);
+  ok(cohort_tape_backward(tape, &out, NULL, 1, NULL));
+  assert_floats(gradient, zeros, 12);
+  cohort_ndarray_free(out);
+  cohort_ndarray_free(gradient);
+  cohort_ndarray_free(inputs[0]);
+  cohort_ndarray_free(inputs[1]);
+  cohort_arrays_free(outputs);
+  cohort_tape_free(tape);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(errors_name_the_operator_and_the_attribute),
       TEST(axes_are_named_once),
       TEST(softmax_takes_a_scalar),
+      TEST(a_crop_may_be_empty),
       TEST(the_type_of_the_first_input_follows_from_that_of_the_last),
       TEST(what_is_taken_no_times_is_not_read),
       TEST(densities_over_an_empty_axis_are_written),
