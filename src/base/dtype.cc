@@ -40,7 +40,9 @@ Dtype dtype_from_name(const std::string &name) {
   for (const Entry &entry : kEntries) {
     if (name == entry.name) return entry.dtype;
   }
-  throw Error(Code::kDtype, text("unknown element type '", name, "'"), name);
+  std::string known;
+  for (const Entry &entry : kEntries) known += (known.empty() ? "" : ", ") + std::string(entry.name);
+  throw Error(Code::kDtype, text("expected one of ", known, ", found '", name, "'"), name);
 }
 
 bool dtype_is_float(Dtype dtype) {

@@ -55,7 +55,9 @@ std::ostream &operator<<(std::ostream &out, const Shape &shape) {
 
 int normalize_axis(int64_t axis, int rank, const char *what) {
   if (axis < -rank || axis >= rank) {
-    throw Error(Code::kInvalidArgument, text(what, ": axis ", axis, " is outside an array of ", rank, " axes"), what);
+    const std::string expected = text(": expected ", -rank, " to ", rank - 1, ", found ", axis);
+    throw Error(Code::kInvalidArgument, what + (rank > 0 ? expected : ": expected an array with axes, found a scalar"),
+                what);
   }
   return int(axis < 0 ? axis + rank : axis);
 }

@@ -335,13 +335,13 @@ void infer(const Invocation &call, const std::vector<std::string> &names, Applie
     for (const Shape &shape : what->in_shapes) check_size(shape, "input");
     op.infer_shape(what->attrs, what->in_shapes, what->out_shapes);
     op.infer_dtype(what->attrs, what->in_dtypes, what->out_dtypes);
+    for (size_t i = 0; i < what->out_shapes.size(); ++i) {
+      if (what->out_dtypes[i] == Dtype::kNone) what->out_dtypes[i] = Dtype::kFloat32;
+      if (!what->out_shapes[i].known()) continue;  // it depends on values, or is an error: sized_by_values() knows
+      dense_bytes(what->out_shapes[i], what->out_dtypes[i]);  // throws what no array can be
+    }
   } catch (const Error &e) {
     throw Error(e.code(), text("operator ", name, ": ", e.what()), name);
-  }
-  for (size_t i = 0; i < what->out_shapes.size(); ++i) {
-    if (what->out_dtypes[i] == Dtype::kNone) what->out_dtypes[i] = Dtype::kFloat32;
-    if (!what->out_shapes[i].known()) continue;  // it depends on values, or is an error: sized_by_values() knows
-    dense_bytes(what->out_shapes[i], what->out_dtypes[i]);  // throws what no array can be
   }
   const auto check = [&](const NDArray &array, const Shape &shape, Dtype dtype, const std::string &which) {
     if (array.shape() != shape) {

@@ -23,7 +23,7 @@ struct SoftmaxProblem {
 // `op` is the forward operator and `data` of the forward pass, in both passes.
 inline SoftmaxProblem softmax_problem(const StepSpec &spec, const std::string &op, const TensorSpec &data, Dtype to) {
   SoftmaxProblem p;
-  const Shape &shape = data.shape;
+  const Shape shape = data.shape.rank() == 0 ? Shape{1} : data.shape;  // a scalar is a row of one
   p.from = data.dtype;
   p.to = to;
   p.log = op == "log_softmax";

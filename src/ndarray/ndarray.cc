@@ -234,7 +234,7 @@ NDArray NDArray::window(const Shape &shape) const {
 }
 
 NDArray NDArray::slice_axis(int given_axis, int64_t begin, int64_t given_end) const {
-  const int axis = normalize_axis(given_axis, shape_.rank(), "slice");
+  const int axis = normalize_axis(given_axis, shape_.rank(), "axis");
   const int64_t end = given_end == INT64_MAX ? shape_[axis] : given_end;
   if (axis == 0) return slice(begin, end);
   check_axis_range(shape_, axis, begin, end);
@@ -352,7 +352,7 @@ NDArray NDArray::on_host() const { return context().on_host() ? *this : copy_to(
 NDArray concatenate(const std::vector<NDArray> &arrays, int given_axis) {
   if (arrays.empty()) throw Error(Code::kInvalidArgument, "arrays: expected at least one, found none", "arrays");
   const NDArray &first = arrays[0];
-  const int axis = normalize_axis(given_axis, first.shape().rank(), "concatenate");
+  const int axis = normalize_axis(given_axis, first.shape().rank(), "axis");
   int64_t length = 0;
   for (size_t i = 0; i < arrays.size(); ++i) {
     const NDArray &array = arrays[i];

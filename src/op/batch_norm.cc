@@ -10,7 +10,7 @@ void infer_shape(const BatchNormAttrs &a, Shapes &in, Shapes &out) {
   unify(in[0], out[0], "data");
   unify(out[0], in[0], "output");
   if (!in[0].rank_known()) return;
-  int64_t &length = in[0][normalize_axis(a.axis, in[0].rank(), "BatchNorm")];
+  int64_t &length = in[0][normalize_axis(a.axis, in[0].rank(), "axis")];
   Shape channels{length};
   static const char *const kNames[] = {"", "gamma", "beta", "moving_mean", "moving_var", "mean", "var"};
   for (size_t i = 1; i < 5; ++i) unify(in[i], channels, kNames[i]), channels = in[i];

@@ -10,7 +10,7 @@ void infer_shape(const ConcatAttrs &a, Shapes &in, Shapes &out) {
     if (s.rank_known()) rank = s.rank();
   }
   if (rank < 0) return;
-  const int axis = normalize_axis(a.dim, rank, "Concat");
+  const int axis = normalize_axis(a.dim, rank, "dim");
   Shape shared = Shape::of_rank(rank);  // what all have in common: every axis but the joined one
   const auto without_axis = [axis](Shape s) {
     if (s.rank_known() && axis < s.rank()) s[axis] = Shape::kUnknown;

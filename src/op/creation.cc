@@ -124,7 +124,7 @@ COHORT_OPERATOR(_linspace, RangeAttrs)
     .ignored("ctx", "string", "''", "Where the array is made; the caller's context here.")
     .choice(&RangeAttrs::dtype, "dtype", kRangeTypes, Dtype::kFloat32, "Type of the output.")
     .check([](RangeAttrs &a) {
-      if (!a.stop) throw Error(Code::kInvalidArgument, "operator _linspace requires the attribute 'stop'", "stop");
+      if (!a.stop) throw Error(Code::kInvalidArgument, "attribute 'stop': expected a number, found none", "stop");
     })
     .infer_shape([](const RangeAttrs &a, Shapes &, Shapes &out) { unify(out[0], Shape{a.num}, "output"); })
     .infer_dtype(infer_given_dtype<RangeAttrs>);

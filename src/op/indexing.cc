@@ -2,6 +2,7 @@
 #include "op/indexing.hpp"
 
 #include "op/dtype_words.hpp"
+#include "op/reduce.hpp"
 
 namespace cohort {
 namespace {
@@ -33,7 +34,7 @@ COHORT_OPERATOR(take, TakeAttrs)
     .input("indices", "Indices, any shape.")
     .infer_shape([](const TakeAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known() || !in[1].rank_known()) return;
-      const int axis = normalize_axis(a.axis, in[0].rank(), "take");
+      const int axis = normalize_axis(a.axis, in[0].rank(), "axis");
       std::vector<int64_t> result(in[0].begin(), in[0].begin() + axis);
       result.insert(result.end(), in[1].begin(), in[1].end());
       result.insert(result.end(), in[0].begin() + axis + 1, in[0].end());
@@ -56,7 +57,7 @@ COHORT_OPERATOR(pick, PickAttrs)
       if (!in[0].rank_known()) return;
       std::vector<int64_t> kept, dropped;
       if (a.axis) {
-        const int axis = normalize_axis(*a.axis, in[0].rank(), "pick");
+        const int axis = normalize_axis(*a.axis, in[0].rank(), "axis");
         kept = dropped = std::vector<int64_t>(in[0].begin(), in[0].end());
         kept[size_t(axis)] = 1;
         dropped.erase(dropped.begin() + axis);
@@ -118,7 +119,8 @@ COHORT_OPERATOR(fill_element_0index, NoAttrs)
       infer_row_shapes(in, out, 0, {1, 2});
     })
     .infer_dtype([](const NoAttrs &, Dtypes &in, Dtypes &out) {
-      unify(in[0], out[0], "lhs");
+      for (Dtype d : {out[0], in[1]}) unify(in[0], d, "lhs");
+      if (in[0] == Dtype::kNone) in[0] = in[2];
       unify(out[0], in[0], "output");
       unify(in[1], in[0], "mhs");
       if (in[2] == Dtype::kNone) in[2] = in[0];
@@ -131,6 +133,7 @@ COHORT_OPERATOR(_onehot_encode, NoAttrs)
     .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) { infer_row_shapes(in, out, 1, {0}); })
     .infer_dtype([](const NoAttrs &, Dtypes &in, Dtypes &out) {
       unify(in[1], out[0], "rhs");
+      if (in[1] == Dtype::kNone) in[1] = in[0];
       unify(out[0], in[1], "output");
       if (in[0] == Dtype::kNone) in[0] = in[1];
     });
@@ -191,7 +194,7 @@ COHORT_OPERATOR(stack, StackAttrs)
       if (!all.rank_known()) return;
       for (Shape &s : in) s = all;
       std::vector<int64_t> result(all.begin(), all.end());
-      result.insert(result.begin() + normalize_axis(a.axis, all.rank() + 1, "stack"), int64_t(in.size()));
+      result.insert(result.begin() + normalize_axis(a.axis, all.rank() + 1, "axis"), int64_t(in.size()));
       unify(out[0], Shape(result), "output");
     })
     .gradient(kernel_gradient({}, {}));
@@ -207,8 +210,7 @@ COHORT_OPERATOR(squeeze, SqueezeAttrs)
       if (!a.axis) {
         for (int axis = 0; axis < in[0].rank(); ++axis) dropped[size_t(axis)] = in[0][axis] == 1;
       } else {
-        for (int64_t given : *a.axis) {
-          const int axis = normalize_axis(given, in[0].rank(), "squeeze");
+        for (const int axis : distinct_axes(*a.axis, in[0].rank(), "axis")) {
           if (in[0][axis] != 1) {
             throw Error(Code::kShape, text("data: expected a length of 1 on axis ", axis, ", found ", in[0]), "data");
           }

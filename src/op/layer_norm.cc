@@ -8,7 +8,7 @@ void infer_shape(const LayerNormAttrs &a, Shapes &in, Shapes &out) {
   unify(in[0], out[0], "data");
   unify(out[0], in[0], "output");
   if (!in[0].rank_known()) return;
-  const int axis = normalize_axis(a.axis, in[0].rank(), "LayerNorm");
+  const int axis = normalize_axis(a.axis, in[0].rank(), "axis");
   unify(in[1], Shape{in[0][axis]}, "gamma");
   unify(in[2], in[1], "beta");
   if (in[0][axis] == Shape::kUnknown) in[0][axis] = in[2][0];

@@ -201,6 +201,17 @@ void AttrField::set(void *target, const std::string &source) const {
 }
 
 Attrs Op::parse(const AttrMap &source, const Subgraphs &given) const {
+  const auto named = [this](const auto &run, const std::string &attr = "") {
+    try {
+      run();
+    } catch (const Error &e) {
+      const std::string what = e.what();
+      const bool says_which = attr.empty() || what.find("attribute '") == 0;
+      throw Error(attr.empty() ? e.code() : Code::kInvalidArgument,
+                  text("operator ", name, says_which ? ": " : ": attribute '" + attr + "': ", what),
+                  attr.empty() ? e.subject() : attr);
+    }
+  };
   std::shared_ptr<void> target = new_attrs();
   if (given.size() != subgraphs.size()) {
     throw Error(Code::kInvalidArgument,
@@ -222,19 +233,18 @@ Attrs Op::parse(const AttrMap &source, const Subgraphs &given) const {
       for (const AttrField &f : attrs) known += (known.empty() ? "" : ", ") + f.name;
       throw Error(Code::kName, text("operator ", name, " has no attribute '", key, "'; it has: ", known), key);
     }
-    try {
-      field->set(target.get(), entry.second);
-    } catch (const Error &e) {
-      throw Error(Code::kInvalidArgument, text("operator ", name, ": ", e.what()), key);
-    }
+    named([&] { field->set(target.get(), entry.second); }, key);
   }
   for (const AttrField &field : attrs) {
     if (field.required && source.count(field.name) == 0) {
       throw Error(Code::kName, text("operator ", name, " requires the attribute '", field.name, "'"), field.name);
     }
   }
-  if (set_subgraphs) set_subgraphs(target.get(), given, count_args(source, 0));
-  if (check_attrs) check_attrs(target.get());
+  const int num_args = set_subgraphs ? count_args(source, 0) : 0;
+  named([&] {
+    if (set_subgraphs) set_subgraphs(target.get(), given, num_args);
+    if (check_attrs) check_attrs(target.get());
+  });
   Attrs parsed{target};
   const int outputs = num_outputs(parsed);
   const int least = mutates.empty() ? 1 : 0;  // one that changes its inputs may have none

@@ -76,11 +76,15 @@ void add_parameters(OpBuilder<A> &op, const Distribution &d) {
   op.check([d](A &a) {
     if (d.counts) a.a = float(a.k);
     if (d.fits(double(a.a), double(a.b))) return;
-    const bool one = d.parameters.size() == 1;
+    const std::string first = d.parameters[0].attr;
+    if (d.parameters.size() == 1) {
+      throw Error(Code::kInvalidArgument, text("attribute '", first, "': expected ", d.condition, ", found ", a.a),
+                  first);
+    }
     throw Error(Code::kInvalidArgument,
-                text("attribute '", d.parameters[0].attr, "': expected ", d.condition, ", found ", a.a,
-                     one ? "" : " and ", one ? std::string() : text(a.b)),
-                d.parameters[0].attr);
+                text("attributes '", first, "' and '", d.parameters[1].attr, "': expected ", d.condition, ", found ",
+                     a.a, " and ", a.b),
+                first);
   });
 }
 

@@ -1,16 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/reduce.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include "op/dtype_words.hpp"
 
 namespace cohort {
 
-std::vector<bool> axes_to_reduce(const std::optional<Tuple> &axis, bool exclude, int rank, const char *op) {
+std::vector<int> distinct_axes(const Tuple &axes, int rank, const char *name) {
+  std::vector<int> distinct;
+  for (const int64_t given : axes) {
+    const int axis = normalize_axis(given, rank, name);
+    if (std::count(distinct.begin(), distinct.end(), axis) > 0) {
+      throw Error(Code::kInvalidArgument, text(name, ": expected each axis once, found ", print_tuple(axes)), name);
+    }
+    distinct.push_back(axis);
+  }
+  return distinct;
+}
+
+std::vector<bool> axes_to_reduce(const std::optional<Tuple> &axis, bool exclude, int rank, const char *name) {
   if (!axis || axis->empty()) return std::vector<bool>(size_t(rank), true);
   std::vector<bool> reduced(size_t(rank), exclude);
-  for (int64_t a : *axis) reduced[size_t(normalize_axis(a, rank, op))] = !exclude;
+  for (const int a : distinct_axes(*axis, rank, name)) reduced[size_t(a)] = !exclude;
   return reduced;
 }
 
@@ -80,9 +93,9 @@ Reduction reduction_of(const std::string &op, const void *attrs) {
 }
 
 std::vector<bool> axes_reduced_by(const std::string &op, const void *attrs, const Shape &data) {
-  if (op == "norm") return axes_to_reduce(static_cast<const NormAttrs *>(attrs)->axis, false, data.rank(), "norm");
+  if (op == "norm") return axes_to_reduce(static_cast<const NormAttrs *>(attrs)->axis, false, data.rank());
   const auto &a = *static_cast<const ReduceAttrs *>(attrs);
-  return axes_to_reduce(a.axis, a.exclude, data.rank(), op.c_str());
+  return axes_to_reduce(a.axis, a.exclude, data.rank());
 }
 
 PointwiseCall reduction_gradient(const std::string &op, const void *attrs, const Shape &data, const Shape &out) {
@@ -108,16 +121,14 @@ Gradient kernel_gradient(std::vector<int> inputs, std::vector<int> outputs) {
 
 OpBuilder<ReduceAttrs> reduction(const char *name, const char *doc) {
   OpBuilder<ReduceAttrs> op(name);
-  const std::string key = name;
   op.doc(doc)
       .attr(&ReduceAttrs::axis, "axis", std::nullopt, "The axes to reduce over; None: all.")
       .attr(&ReduceAttrs::keepdims, "keepdims", false, "Whether reduced axes stay, with length 1.")
       .attr(&ReduceAttrs::exclude, "exclude", false, "Whether all axes but these are reduced.")
       .input("data", "Any shape.")
-      .infer_shape([key](const ReduceAttrs &a, Shapes &in, Shapes &out) {
+      .infer_shape([](const ReduceAttrs &a, Shapes &in, Shapes &out) {
         if (!in[0].rank_known()) return;
-        unify(out[0], reduced_shape(in[0], axes_to_reduce(a.axis, a.exclude, in[0].rank(), key.c_str()), a.keepdims),
-              "output");
+        unify(out[0], reduced_shape(in[0], axes_to_reduce(a.axis, a.exclude, in[0].rank()), a.keepdims), "output");
       });
   return op;
 }
@@ -148,7 +159,7 @@ COHORT_OPERATOR(norm, NormAttrs)
     .input("data", "Any shape.")
     .infer_shape([](const NormAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;
-      unify(out[0], reduced_shape(in[0], axes_to_reduce(a.axis, false, in[0].rank(), "norm"), a.keepdims), "output");
+      unify(out[0], reduced_shape(in[0], axes_to_reduce(a.axis, false, in[0].rank()), a.keepdims), "output");
     })
     .infer_dtype([](const NormAttrs &a, Dtypes &in, Dtypes &out) {
       unify(out[0], a.out_dtype == Dtype::kNone ? in[0] : a.out_dtype, "output");
@@ -161,7 +172,7 @@ void infer_arg_shape(const ArgReduceAttrs &a, Shapes &in, Shapes &out) {
   if (!in[0].rank_known()) return;
   std::optional<Tuple> axis;
   if (a.axis) axis = Tuple{*a.axis};
-  unify(out[0], reduced_shape(in[0], axes_to_reduce(axis, false, in[0].rank(), "argmax"), a.keepdims), "output");
+  unify(out[0], reduced_shape(in[0], axes_to_reduce(axis, false, in[0].rank()), a.keepdims), "output");
 }
 
 COHORT_OPERATOR(argmax, ArgReduceAttrs)
@@ -184,7 +195,7 @@ COHORT_OPERATOR(argmax_channel, NoAttrs)
     .infer_shape([](const NoAttrs &, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;
       std::vector<bool> reduced(size_t(in[0].rank()), false);
-      reduced[size_t(normalize_axis(1, in[0].rank(), "argmax_channel"))] = true;
+      reduced[size_t(normalize_axis(1, in[0].rank(), "axis"))] = true;
       unify(out[0], reduced_shape(in[0], reduced, false), "output");
     });
 
@@ -234,7 +245,8 @@ COHORT_OPERATOR(broadcast_axis, BroadcastAxisAttrs)
     .infer_shape([](const BroadcastAxisAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;
       Shape to = in[0];
-      for (size_t i = 0; i < a.axis.size(); ++i) to[normalize_axis(a.axis[i], to.rank(), "broadcast_axis")] = a.size[i];
+      const std::vector<int> axes = distinct_axes(a.axis, to.rank(), "axis");
+      for (size_t i = 0; i < axes.size(); ++i) to[axes[i]] = a.size[i];
       check_broadcast(in[0], to);
       unify(out[0], to, "output");
     })
@@ -257,8 +269,8 @@ COHORT_OPERATOR(broadcast_like, BroadcastLikeAttrs)
       if (!in[0].rank_known() || !in[1].rank_known()) return;
       Shape to = a.lhs_axes ? in[0] : in[1];
       for (size_t i = 0; a.lhs_axes && i < a.lhs_axes->size(); ++i) {
-        to[normalize_axis((*a.lhs_axes)[i], to.rank(), "broadcast_like")] =
-            in[1][normalize_axis((*a.rhs_axes)[i], in[1].rank(), "broadcast_like")];
+        to[normalize_axis((*a.lhs_axes)[i], to.rank(), "lhs_axes")] =
+            in[1][normalize_axis((*a.rhs_axes)[i], in[1].rank(), "rhs_axes")];
       }
       check_broadcast(in[0], to);
       unify(out[0], to, "output");

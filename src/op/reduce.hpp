@@ -37,8 +37,11 @@ struct BroadcastLikeAttrs {
   std::optional<Tuple> lhs_axes, rhs_axes;  // none: all axes
 };
 
-// One flag per axis of data. Throws kInvalidArgument for an axis that data does not have.
-std::vector<bool> axes_to_reduce(const std::optional<Tuple> &axis, bool exclude, int rank, const char *op);
+// The axes of an array of that rank, each from 0. Throws kInvalidArgument, which names the attribute, for one that the
+// array does not have or that is named twice.
+std::vector<int> distinct_axes(const Tuple &axes, int rank, const char *name);
+// One flag per axis of data. Throws as distinct_axes() does.
+std::vector<bool> axes_to_reduce(const std::optional<Tuple> &axis, bool exclude, int rank, const char *name = "axis");
 // The shape of the result with the reduced axes kept at length 1.
 Shape kept_shape(const Shape &shape, const std::vector<bool> &reduced);
 // The shape of the result; (1,) for an array that is reduced to one number.

@@ -26,7 +26,7 @@ using G = GradientGraph;
 V kept(G &g, V value) {
   const auto &a = g.attrs<ReduceAttrs>();
   const Shape &data = g.input_shape(0);
-  return g.reshape(value, kept_shape(data, axes_to_reduce(a.axis, a.exclude, data.rank(), g.what().op->name.c_str())));
+  return g.reshape(value, kept_shape(data, axes_to_reduce(a.axis, a.exclude, data.rank())));
 }
 
 void of_prod(G &g) {
@@ -58,7 +58,7 @@ void of_norm(G &g) {
   if (!g.head()) return;
   const auto &a = g.attrs<NormAttrs>();
   const Shape &data = g.input_shape(0);
-  const Shape wide = kept_shape(data, axes_to_reduce(a.axis, false, data.rank(), "norm"));
+  const Shape wide = kept_shape(data, axes_to_reduce(a.axis, false, data.rank()));
   V head = g.reshape(g.head(), wide);
   if (a.ord == 1) {
     if (a.out_dtype != Dtype::kNone) head = g.apply("Cast", {head}, {{"dtype", dtype_name(g.input_type(0).dtype)}});
@@ -82,7 +82,7 @@ void of_adjoint_of_broadcast_like(G &g) {
 void of_moments(G &g) {
   const auto &a = g.attrs<MomentsAttrs>();
   const Shape &data = g.input_shape(0);
-  const Shape wide = kept_shape(data, axes_to_reduce(a.axes, false, data.rank(), "moments"));
+  const Shape wide = kept_shape(data, axes_to_reduce(a.axes, false, data.rank(), "axes"));
   if ((!g.head(0) && !g.head(1)) || data.size() == 0) return differentiate_once(g);
   const double count = double(data.size()) / double(wide.size());
   V slope;
@@ -106,7 +106,8 @@ V softmax_slope(V h, V y, const std::string &axis) {
 void of_softmax(G &g) {
   if (!g.head()) return;
   const auto &a = g.attrs<SoftmaxAttrs>();
-  const std::string axis = std::to_string(a.axis), &name = g.what().op->name;
+  const bool is_scalar = g.input(0).shape().rank() == 0;
+  const std::string axis = is_scalar ? "None" : std::to_string(a.axis), &name = g.what().op->name;
   V slope;
   if (name == "log_softmax") {
     slope = g.head() - apply1("exp", g.output(0)) * sum_along(g.head(), axis);

@@ -154,13 +154,13 @@ void infer_flatten(const NoAttrs &, Shapes &in, Shapes &out) {
 
 void infer_expand_dims(const ExpandDimsAttrs &a, Shapes &in, Shapes &out) {
   if (out[0].rank_known()) {
-    const int axis = normalize_axis(a.axis, out[0].rank(), "expand_dims");
+    const int axis = normalize_axis(a.axis, out[0].rank(), "axis");
     std::vector<int64_t> rest(out[0].begin(), out[0].end());
     rest.erase(rest.begin() + axis);
     unify(in[0], Shape(rest), "data");
   }
   if (!in[0].rank_known()) return;
-  const int axis = normalize_axis(a.axis, in[0].rank() + 1, "expand_dims");
+  const int axis = normalize_axis(a.axis, in[0].rank() + 1, "axis");
   std::vector<int64_t> result(in[0].begin(), in[0].end());
   result.insert(result.begin() + axis, 1);
   unify(out[0], Shape(result), "output");

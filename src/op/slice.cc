@@ -50,7 +50,7 @@ Window window_of(const SliceAttrs &a, const Shape &data) {
 }
 
 Window window_of(const SliceAxisAttrs &a, const Shape &data) {
-  const int axis = normalize_axis(a.axis, data.rank(), "slice_axis");
+  const int axis = normalize_axis(a.axis, data.rank(), "axis");
   const int64_t length = data[axis];
   if (length == Shape::kUnknown) return whole(data);
   const int64_t begin = a.begin < 0 ? a.begin + length : a.begin;
@@ -83,7 +83,7 @@ Window window_like(const SliceLikeAttrs &a, const Shape &data, const Shape &like
     for (int axis = 0; axis < data.rank(); ++axis) cut(axis, like[axis]);
   }
   for (int64_t axis : a.axes) {
-    cut(normalize_axis(axis, data.rank(), "slice_like"), like[normalize_axis(axis, like.rank(), "slice_like")]);
+    cut(normalize_axis(axis, data.rank(), "axes"), like[normalize_axis(axis, like.rank(), "axes")]);
   }
   return w;
 }
@@ -100,11 +100,12 @@ Window window_of(const CropAttrs &a, const Shape &data, const Shape *like) {
       w.length[size_t(axis)] = wanted;
       continue;
     }
-    if (wanted < 1 || wanted > data[axis]) {
-      throw Error(
-          Code::kShape,
-          text("data: expected a window of 1 to ", data[axis], " on axis ", axis, " of ", data, ", found ", wanted),
-          "data");
+    const int64_t least = like ? 0 : 1;
+    if (wanted < least || wanted > data[axis]) {
+      throw Error(Code::kShape,
+                  text("data: expected a window of ", least, " to ", data[axis], " on axis ", axis, " of ", data,
+                       ", found ", wanted),
+                  "data");
     }
     const int64_t room = data[axis] - wanted;
     const int64_t from = a.center_crop ? room / 2 : size_t(i) < a.offset.size() ? a.offset[size_t(i)] : 0;
@@ -251,7 +252,7 @@ COHORT_OPERATOR(_split_v2, SplitAttrs)
     })
     .infer_shape([](const SplitAttrs &a, Shapes &in, Shapes &out) {
       if (!in[0].rank_known()) return;
-      const int axis = normalize_axis(a.axis, in[0].rank(), "_split_v2");
+      const int axis = normalize_axis(a.axis, in[0].rank(), "axis");
       const int64_t length = in[0][axis];
       const std::vector<int64_t> points = length == Shape::kUnknown ? std::vector<int64_t>() : split_points(a, length);
       for (size_t i = 0; i < out.size(); ++i) {

@@ -10,7 +10,7 @@ void infer_shape(const SliceChannelAttrs &a, Shapes &in, Shapes &out) {
   for (const Shape &s : out) unify(part, s, "output");
   if (!data.rank_known() && part.rank_known()) data = Shape::of_rank(part.rank() + (a.squeeze_axis ? 1 : 0));
   if (!data.rank_known()) return;
-  const int axis = normalize_axis(a.axis, data.rank(), "SliceChannel");
+  const int axis = normalize_axis(a.axis, data.rank(), "axis");
   if (data[axis] != Shape::kUnknown &&
       (data[axis] % a.num_outputs != 0 || (a.squeeze_axis && data[axis] != a.num_outputs))) {
     throw Error(Code::kShape,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op/softmax.hpp"
 
+#include <algorithm>
+
 #include "op/dtype_words.hpp"
 
 namespace cohort {
@@ -10,10 +12,10 @@ void infer_shape(const SoftmaxAttrs &a, Shapes &in, Shapes &out) {
   unify(in[0], out[0], "data");
   unify(out[0], in[0], "output");
   if (!in[0].rank_known()) return;
-  const int axis = normalize_axis(a.axis, in[0].rank(), "softmax");
+  const int axis = normalize_axis(a.axis, std::max(in[0].rank(), 1), "axis");  // a scalar is a row of one
   if (in.size() == 1) return;
   std::vector<int64_t> rest(in[0].begin(), in[0].end());
-  rest.erase(rest.begin() + axis);
+  if (!rest.empty()) rest.erase(rest.begin() + axis);
   unify(in[1], Shape(rest), "length");
 }
 
@@ -55,7 +57,7 @@ OpBuilder<SoftmaxAttrs> normalised(const char *name, const char *doc, const char
               "Type of the output; None: that of data.")
       .attr(&SoftmaxAttrs::use_length, "use_length", false, use_length_doc)
       .shown_as("boolean or None")
-      .input("data", "Any shape of at least one axis.")
+      .input("data", "Any shape; a scalar is a row of one.")
       .infer_shape(infer_shape)
       .infer_dtype(infer_dtype)
       .inplace(0, 0)

@@ -8,8 +8,7 @@ namespace cohort {
 std::vector<int> permutation(const SwapAxisAttrs &a, int rank) {
   std::vector<int> order(size_t(rank), 0);
   std::iota(order.begin(), order.end(), 0);
-  std::swap(order[size_t(normalize_axis(a.dim1, rank, "SwapAxis"))],
-            order[size_t(normalize_axis(a.dim2, rank, "SwapAxis"))]);
+  std::swap(order[size_t(normalize_axis(a.dim1, rank, "dim1"))], order[size_t(normalize_axis(a.dim2, rank, "dim2"))]);
   return order;
 }
 
@@ -22,7 +21,7 @@ std::vector<int> permutation(const TransposeAttrs &a, int rank) {
   std::vector<bool> seen(size_t(rank), false);
   bool good = int(a.axes.size()) == rank;
   for (size_t i = 0; good && i < a.axes.size(); ++i) {
-    order[i] = normalize_axis(a.axes[i], rank, "transpose");
+    order[i] = normalize_axis(a.axes[i], rank, "axes");
     good = !seen[size_t(order[i])];
     seen[size_t(order[i])] = true;
   }

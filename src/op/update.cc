@@ -107,7 +107,10 @@ void infer_update_shape(Shapes &in, Shapes &out, size_t small) {
 }
 
 void infer_update_dtype(Dtypes &in, Dtypes &out, Dtype rest) {
-  Dtype all = out[0] != Dtype::kNone ? out[0] : in[0] != Dtype::kNone ? in[0] : in[1];
+  Dtype all = out[0];
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (all == Dtype::kNone && (i < 2 || rest == Dtype::kNone)) all = in[i];
+  }
   for (size_t i = 0; i < in.size(); ++i) {
     const Dtype wanted = i < 2 || rest == Dtype::kNone ? all : rest;
     unify(in[i], wanted, i);

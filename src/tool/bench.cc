@@ -243,11 +243,14 @@ void bench(const Arguments &arguments) {
     }
   }
   const std::string totals = tracing.finish();
+  size_t num_measured = 0;
+  for (const auto &row : json["results"]) num_measured += !row.contains("error");
   if (arguments.has("--json")) {
     print(json);
   } else {
     print(table.text() + totals);
   }
+  if (!num_measured) throw Failure("nothing was measured: fewer items than devices in every row");
 }
 
 }  // namespace

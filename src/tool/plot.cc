@@ -299,7 +299,10 @@ Picture draw(const Network &network, const std::string &title, bool weights, boo
 void render(const std::string &dot, const std::string &format, const std::string &path) {
   write_whole(path, [&](const std::string &beside) {
     const std::string source = beside + ".dot", kind = "-T" + format;
-    write_text(source, dot);
+    std::ofstream file(source, std::ios::binary);
+    file << dot;
+    file.close();
+    if (!file) throw Failure(path + ": " + std::strerror(errno));
     char *const words[] = {const_cast<char *>("dot"),          const_cast<char *>(kind.c_str()),
                            const_cast<char *>("-o"),           const_cast<char *>(beside.c_str()),
                            const_cast<char *>(source.c_str()), nullptr};

@@ -183,7 +183,12 @@ std::vector<NDArray> run_in_batches(const cohort_symbol *symbol, const std::vect
     for (const Named &input : inputs) {
       slice.push_back({input.name, make<NDArray>(cohort_ndarray_slice, input.array.get(), begin, end)});
     }
-    if (!bound || bound_rows != end - begin) bound.emplace(symbol, contexts, slice, params, known);
+    if (!bound || bound_rows != end - begin) {
+      // What is left in the end may be fewer rows than there are devices.
+      const size_t num = begin ? std::min(contexts.size(), size_t(end - begin)) : contexts.size();
+      bound.emplace(symbol, std::vector<cohort_context>(contexts.begin(), contexts.begin() + ptrdiff_t(num)), slice,
+                    params, known);
+    }
     bound_rows = end - begin;
     std::vector<NDArray> outputs = bound->forward(slice);
     parts.resize(outputs.size());

@@ -339,6 +339,45 @@ static void the_type_of_data_follows_from_that_of_an_index(void **state) {
   cohort_symbol_free(data);
 }
 
+/* Where all inputs are of one type, the last alone settles that of the first: a state's that of the weight. */
+static void the_type_of_the_first_input_follows_from_that_of_the_last(void **state) {
+  static const struct {
+    const char *op, *keys[2], *values[2];
+    size_t num_attrs;
+  } cases[] = {
+      {"sgd_mom_update", {"lr", ""}, {"0.1", ""}, 1}, {"nag_mom_update", {"lr", ""}, {"0.1", ""}, 1},
+      {"adam_update", {"lr", ""}, {"0.1", ""}, 1},    {"ftrl_update", {"lr", ""}, {"0.1", ""}, 1},
+      {"ftml_update", {"lr", "t"}, {"0.1", "1"}, 2},  {"rmspropalex_update", {"lr", ""}, {"0.1", ""}, 1},
+      {"signum_update", {"lr", ""}, {"0.1", ""}, 1},  {"lamb_update_phase1", {"t", "wd"}, {"1", "0"}, 2},
+      {"_onehot_encode", {"", ""}, {"", ""}, 0},      {"fill_element_0index", {"", ""}, {"", ""}, 0},
+  };
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < NUM_OF(cases); ++i) {
+    const int first = strcmp(cases[i].op, "_onehot_encode") != 0; /* of which the first settles that of the last */
+    cohort_symbol *node = NULL;
+    cohort_descs *known = NULL, *args = NULL;
+    const char *name = NULL;
+    int32_t complete = -1, dtype = COHORT_DTYPE_NONE;
+    size_t num = 0;
+
+    ok(cohort_symbol_create(cases[i].op, "n", cases[i].keys, cases[i].values, cases[i].num_attrs, NULL, NULL, 0,
+                            &node));
+    ok(cohort_symbol_num_names(node, COHORT_SYMBOL_ARGUMENTS, &num));
+    ok(cohort_symbol_name_at(node, COHORT_SYMBOL_ARGUMENTS, first ? num - 1 : 0, &name));
+    ok(cohort_descs_create(&known));
+    ok(cohort_descs_add(known, name, NULL, COHORT_UNKNOWN_SHAPE, COHORT_DTYPE_FLOAT64, NULL));
+    ok(cohort_symbol_infer_dtype(node, known, 0, &complete, &args, NULL, NULL));
+    assert_int_equal(complete, 1);
+    ok(cohort_descs_get(args, first ? 0 : num - 1, NULL, NULL, 0, NULL, &dtype, NULL));
+    if (dtype != COHORT_DTYPE_FLOAT64) fail_msg("%s: expected float64, found type %d", cases[i].op, (int)dtype);
+    cohort_descs_free(args);
+    cohort_descs_free(known);
+    cohort_symbol_free(node);
+  }
+}
+
 static void one_part_of_an_array_is_named_as_one_of_several(void **state) {
   const char *key = "num_outputs", *one = "1", *name = NULL;
   cohort_symbol *data = NULL, *split = NULL;
@@ -460,8 +499,137 @@ static void rows_of_any_length_are_taken(void **state) {
   cohort_ndarray_free(indices);
 }
 
+/* Whatever is wrong with an attribute: the message says of which operator and which attribute it is, or which shape. */
+static void errors_name_the_operator_and_the_attribute(void **state) {
+  static const struct {
+    const char *op, *key, *value;
+    size_t num_inputs;
+    int32_t num_axes, code;
+    const char *message;
+  } cases[] = {
+      {"_contrib_MultiBoxPrior", "sizes", "()", 1, 3, COHORT_ERROR_INVALID_ARGUMENT,
+       "operator _contrib_MultiBoxPrior: attribute 'sizes': expected at least one number"},
+      {"_random_normal", "scale", "-1", 0, 0, COHORT_ERROR_INVALID_ARGUMENT,
+       "operator _random_normal: attributes 'loc' and 'scale': expected scale of at least 0, found 0 and -1"},
+      {"_sample_normal", "shape", "(0,)", 2, 1, COHORT_ERROR_INVALID_ARGUMENT,
+       "operator _sample_normal: attribute 'shape': expected positive lengths, found [0]"},
+      {"Cast", "dtype", "float8", 1, 1, COHORT_ERROR_INVALID_ARGUMENT,
+       "operator Cast: attribute 'dtype': expected one"},
+      {"_zeros", "shape", "(9223372036854775807, 9)", 0, 0, COHORT_ERROR_SHAPE,
+       "operator _zeros: shape (9223372036854775807, 9) has too many elements"},
+      {"Concat", "dim", "7", 2, 2, COHORT_ERROR_INVALID_ARGUMENT, "operator Concat: dim: expected -2 to 1, found 7"},
+      {"sum", "axis", "(0, 3)", 1, 2, COHORT_ERROR_INVALID_ARGUMENT, "operator sum: axis: expected -2 to 1, found 3"},
+      {"sort", "axis", "0", 1, 0, COHORT_ERROR_INVALID_ARGUMENT,
+       "operator sort: axis: expected an array with axes, found a scalar"},
+  };
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < NUM_OF(cases); ++i) {
+    fails(
+        apply(cases[i].op, cases[i].key, cases[i].value, cases[i].num_inputs, cases[i].num_axes, COHORT_DTYPE_FLOAT32),
+        cases[i].code, cases[i].message);
+  }
+}
+
+/* An axis named twice, from either end, is a mistake, as in MXNet. */
+static void axes_are_named_once(void **state) {
+  static const char *const ops[] = {"sum", "mean", "prod", "nansum", "nanprod", "max", "min", "norm"};
+  const int64_t shape[] = {1, 3};
+  const char *const keys[] = {"axis", "size"}, *const twice[] = {"(0, -2)", "(2, 3)"};
+  cohort_ndarray *data = NULL;
+  cohort_arrays *outputs = NULL;
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < NUM_OF(ops); ++i) {
+    fails(apply(ops[i], "axis", "(1, 1)", 1, 2, COHORT_DTYPE_FLOAT32), COHORT_ERROR_INVALID_ARGUMENT,
+          "axis: expected each axis once, found [1,1]");
+    fails(apply(ops[i], "axis", "(0, -2)", 1, 2, COHORT_DTYPE_FLOAT32), COHORT_ERROR_INVALID_ARGUMENT,
+          "axis: expected each axis once, found [0,-2]");
+    ok(apply(ops[i], "axis", "(1, 0)", 1, 2, COHORT_DTYPE_FLOAT32));
+  }
+  fails(apply("moments", "axes", "(0, 0)", 1, 2, COHORT_DTYPE_FLOAT32), COHORT_ERROR_INVALID_ARGUMENT, "axes: ");
+  ok(cohort_ndarray_zeros(shape, 2, COHORT_DTYPE_FLOAT32, NULL, &data));
+  fails(cohort_operator_invoke("squeeze", keys, twice, 1, &data, 1, NULL, 0, NULL, &outputs),
+        COHORT_ERROR_INVALID_ARGUMENT, "each axis once");
+  fails(cohort_operator_invoke("broadcast_axis", keys, twice, 2, &data, 1, NULL, 0, NULL, &outputs),
+        COHORT_ERROR_INVALID_ARGUMENT, "each axis once");
+  cohort_ndarray_free(data);
+}
+
+/* A scalar is a row of one: it is the whole of what softmax divides by, and has no slope. */
+static void softmax_takes_a_scalar(void **state) {
+  static const char *const ops[] = {"softmax", "softmin", "log_softmax"};
+  static const float expected[] = {1, 1, 0}, number = 1.5f, none = 0;
+  cohort_backward_options again = COHORT_BACKWARD_OPTIONS_INIT;
+  size_t i;
+
+  (void)state;
+  for (i = 0; i < 2 * NUM_OF(ops); ++i) {
+    cohort_ndarray *x = floats(&number, NULL, 0), *y = NULL, *slope = NULL;
+    cohort_tape *tape = NULL;
+    cohort_arrays *outputs = NULL;
+    int32_t num_axes = -1;
+
+    ok(cohort_ndarray_zeros(NULL, 0, COHORT_DTYPE_FLOAT32, NULL, &slope));
+    ok(cohort_ndarray_write(slope, &number, sizeof number));
+    ok(cohort_tape_create(&tape));
+    ok(cohort_tape_mark(tape, &x, &slope, NULL, 1));
+    again.create_graph = i >= NUM_OF(ops); /* its slope is a kernel's, and then a graph */
+    ok(cohort_tape_invoke(tape, ops[i % NUM_OF(ops)], NULL, NULL, 0, &x, 1, NULL, 0, NULL, &outputs));
+    ok(cohort_arrays_get(outputs, 0, &y));
+    ok(cohort_tape_backward(tape, &y, NULL, 1, &again));
+    assert_floats(slope, &none, 1);
+    ok(cohort_ndarray_shape(y, NULL, 0, &num_axes));
+    assert_int_equal(num_axes, 0);
+    assert_floats(y, &expected[i % NUM_OF(ops)], 1);
+    cohort_ndarray_free(y);
+    cohort_arrays_free(outputs);
+    cohort_ndarray_free(x);
+    cohort_ndarray_free(slope);
+    cohort_tape_free(tape);
+  }
+}
+
+/* A crop to the size of an array without elements has none, and gives data a gradient of zeros. */
+static void a_crop_may_be_empty(void **state) {
+  static const float ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, zeros[12] = {0};
+  const int64_t shape[] = {1, 2, 2, 3}, empty[] = {1, 3, 0, 2};
+  const char *key = "num_args", *value = "2";
+  cohort_ndarray *inputs[2] = {floats(ones, shape, 4), floats(ones, empty, 4)}, *gradient = floats(ones, shape, 4),
+                 *out;
+  cohort_tape *tape = NULL;
+  cohort_arrays *outputs = NULL;
+  int64_t found[4] = {-1, -1, -1, -1};
+  int32_t num_axes = 0;
+
+  (void)state;
+  ok(cohort_tape_create(&tape));
+  ok(cohort_tape_mark(tape, inputs, &gradient, NULL, 1));
+  ok(cohort_tape_invoke(tape, "Crop", &key, &value, 1, inputs, 2, NULL, 0, NULL, &outputs));
+  ok(cohort_arrays_get(outputs, 0, &out));
+  ok(cohort_ndarray_shape(out, found, 4, &num_axes));
+  assert_int_equal(found[1], 2);
+  assert_int_equal(found[2], 0);
+  assert_int_equal(found[3], 2);
+  ok(cohort_tape_backward(tape, &out, NULL, 1, NULL));
+  assert_floats(gradient, zeros, 12);
+  cohort_ndarray_free(out);
+  cohort_ndarray_free(gradient);
+  cohort_ndarray_free(inputs[0]);
+  cohort_ndarray_free(inputs[1]);
+  cohort_arrays_free(outputs);
+  cohort_tape_free(tape);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(errors_name_the_operator_and_the_attribute),
+      TEST(axes_are_named_once),
+      TEST(softmax_takes_a_scalar),
+      TEST(a_crop_may_be_empty),
+      TEST(the_type_of_the_first_input_follows_from_that_of_the_last),
       TEST(what_is_taken_no_times_is_not_read),
       TEST(densities_over_an_empty_axis_are_written),
       TEST(a_wild_count_of_outputs_is_refused),

@@ -441,7 +441,7 @@ class Plot(ToolCase):
                 self.says("plot", SYMBOLS / "mlp.json", "-o", self.folder / f"net.{end}")
                 self.assertTrue((self.folder / f"net.{end}").read_bytes().startswith(start))
             self.assertEqual({p.name for p in self.folder.iterdir()}, {"net.svg", "net.png", "net.pdf"})
-            self.fails("no/such", "plot", SYMBOLS / "mlp.json", "-o", self.folder / "no/such.svg")
+        self.fails(f"plot: {self.folder}/no/such.svg: ", "plot", SYMBOLS / "mlp.json", "-o", self.folder / "no/such.svg")
         self.misused("ends in .svg", "plot", SYMBOLS / "mlp.json", "-o", "net.bmp")
         self.misused("--json goes with", "plot", SYMBOLS / "mlp.json", "--json")
         self.fails("no/such.dot", "plot", SYMBOLS / "mlp.json", "-o", self.folder / "no/such.dot")
@@ -455,6 +455,7 @@ class Bench(ToolCase):
         rows = told["results"]
         self.assertEqual([(r["batch"], r["contexts"]) for r in rows], [(b, c) for c in ("cpu(0)", "cpu(0),cpu(1)") for b in (1, 6)])
         self.assertEqual(rows[2]["error"], "fewer items than devices")
+        self.fails("nothing was measured", *words, "--batch", "1", "--context", "cpu(0),cpu(1)")
         for row in (rows[0], rows[1], rows[3]):
             self.assertGreaterEqual(row["steps"], 5)
             self.assertGreaterEqual(row["median_ms"], row["fastest_ms"])
@@ -534,7 +535,7 @@ class Run(ToolCase):
     def test_batches_and_several_devices_give_the_same(self):
         _, inputs = self.model("svm-mlp")
         expected = self.expected("svm-mlp", 1)
-        for how in (["--batch", "4"], ["--batch", "100"], ["--context", "cpu(0),cpu(1)"], ["--context", "cpu(0),cpu(1)", "--batch", "4"]):
+        for how in (["--batch", "4"], ["--batch", "100"], ["--context", "cpu(0),cpu(1)"], ["--context", "cpu(0),cpu(1)", "--batch", "4"], ["--context", "cpu(0),cpu(1)", "--batch", "5"]):
             with self.subTest(how):
                 self.says(*self.words("svm-mlp", inputs), *how, "--output", self.folder / "out.npy")
                 self.close("svm-mlp", [np.load(self.folder / "out.npy")], expected)

@@ -103,8 +103,7 @@ TEST(refusals_of_ordering) {
   const Array x({2, 3}, Dtype::kFloat32, counted(6));
   CHECK_EQ(refusal("topk", {{"k", "4"}}, {x}),
            refused(Code::kInvalidArgument, "attribute 'k': expected at most 3, found 4"));
-  CHECK_EQ(refusal("sort", {{"axis", "2"}}, {x}),
-           refused(Code::kInvalidArgument, "axis: axis 2 is outside an array of 2 axes"));
+  CHECK_EQ(refusal("sort", {{"axis", "2"}}, {x}), refused(Code::kInvalidArgument, "axis: expected -2 to 1, found 2"));
   CHECK_EQ(
       refusal("topk", {{"ret_typ", "values"}}, {x}),
       refused(
@@ -181,7 +180,8 @@ TEST(what_is_repeated_no_times_has_no_elements) {
 TEST(refusals_of_repetitions_blocks_diagonals_and_borders) {
   const Array x({2, 3}, Dtype::kFloat32, counted(6)), image({1, 1, 2, 3}, Dtype::kFloat32, counted(6));
   CHECK_EQ(refusal("tile", {{"reps", "(2, -1)"}}, {x}),
-           refused(Code::kInvalidArgument, "attribute 'reps': expected at least 0 for each axis, found [2,-1]"));
+           refused(Code::kInvalidArgument,
+                   "operator tile: attribute 'reps': expected at least 0 for each axis, found [2,-1]"));
   CHECK_EQ(refusal("tile", {{"reps", "(4611686018427387904,)"}}, {x}),
            refused(Code::kShape, "output: expected fewer than 2^63 elements, found 3 times 4611686018427387904"));
   CHECK_EQ(refusal("repeat", {{"repeats", "-1"}}, {x}),
@@ -310,7 +310,8 @@ TEST(refusals_of_coordinates) {
   CHECK_EQ(refusal("scatter_nd", {{"shape", "(2, 3)"}}, {one, array({1, 1}, {0})}),
            refused(Code::kShape, "data: expected (1, 3), found (1,)"));
   CHECK_EQ(refusal("scatter_nd", {{"shape", "(2, -3)"}}, {one, array({1, 1}, {0})}),
-           refused(Code::kInvalidArgument, "attribute 'shape': expected the lengths of all axes, found [2,-3]"));
+           refused(Code::kInvalidArgument,
+                   "operator scatter_nd: attribute 'shape': expected the lengths of all axes, found [2,-3]"));
   CHECK_EQ(refusal("_contrib_index_copy", {}, {x, array({1}, {2}), array({1, 3}, {7, 8, 9})}),
            refused(Code::kExecution, "index_vector[0]: expected 0 to 1, found 2"));
   CHECK_EQ(refusal("_contrib_index_copy", {}, {x, array({1}, {1}), array({1, 2}, {7, 8})}),
@@ -357,9 +358,9 @@ TEST(numbers_from_shapes) {
   check_values("size", first("size_array", {}), {1}, {6});
   CHECK_EQ(first("size_array", {}).dtype(), Dtype::kInt64);
   CHECK_EQ(refusal("_contrib_index_array", {{"axes", "(2,)"}}, {x}),
-           refused(Code::kInvalidArgument, "axes: axis 2 is outside an array of 2 axes"));
+           refused(Code::kInvalidArgument, "axes: expected -2 to 1, found 2"));
   CHECK_EQ(refusal("_contrib_arange_like", {{"axis", "5"}}, {x}),
-           refused(Code::kInvalidArgument, "axis: axis 5 is outside an array of 2 axes"));
+           refused(Code::kInvalidArgument, "axis: expected -2 to 1, found 5"));
 }
 
 TEST(coordinates_to_indices_and_back) {
@@ -386,9 +387,11 @@ TEST(coordinates_to_indices_and_back) {
   check_values("unravel", OpRun("_unravel_index", {{"shape", "(1, 1000, 64)"}}, {most}).outputs()[0], {3, 3},
                {35184372088, 2, -17592186044, 831, 996, -417, 63, 63, 0});
   CHECK_EQ(refusal("_unravel_index", {{"shape", "(3, 0)"}}, {all}),
-           refused(Code::kInvalidArgument, "attribute 'shape': expected lengths of at least 1, found [3,0]"));
+           refused(Code::kInvalidArgument,
+                   "operator _unravel_index: attribute 'shape': expected lengths of at least 1, found [3,0]"));
   CHECK_EQ(refusal("_ravel_multi_index", {}, {all}),
-           refused(Code::kInvalidArgument, "attribute 'shape': expected lengths of at least 1, found []"));
+           refused(Code::kInvalidArgument,
+                   "operator _ravel_multi_index: attribute 'shape': expected lengths of at least 1, found []"));
   CHECK_EQ(refusal("_ravel_multi_index", {{"shape", "(3, 4, 5)"}}, {all}),
            refused(Code::kShape, "data: expected (3, ?), found (2, 600)"));
 }
@@ -412,8 +415,7 @@ TEST(running_sums) {
   const Array y({2, 3, 2}, Dtype::kFloat64, spread(12, -1, 1));
   for (const char *axis : {"None", "0", "1", "-1"}) check_gradient("cumsum", {{"axis", axis}}, {y});
   check_gradient("cumsum", {}, {Array({1030}, Dtype::kFloat64, spread(1030, -1, 1))}, 1e-3, 1e-5, 1e-6);
-  CHECK_EQ(refusal("cumsum", {{"axis", "2"}}, {x}),
-           refused(Code::kInvalidArgument, "axis: axis 2 is outside an array of 2 axes"));
+  CHECK_EQ(refusal("cumsum", {{"axis", "2"}}, {x}), refused(Code::kInvalidArgument, "axis: expected -2 to 1, found 2"));
 }
 
 TEST(means_and_variances) {
@@ -434,10 +436,11 @@ TEST(means_and_variances) {
   const Array small({2, 3, 2}, Dtype::kFloat64, spread(12, -1, 1));
   check_gradient("moments", {{"axes", "(1,)"}}, {small});
   check_gradient("moments", {{"axes", "(0, -1)"}, {"keepdims", "1"}}, {small});
-  CHECK_EQ(refusal("moments", {}, {small}),
-           refused(Code::kInvalidArgument, "attribute 'axes': expected at least one axis, found none"));
+  CHECK_EQ(
+      refusal("moments", {}, {small}),
+      refused(Code::kInvalidArgument, "operator moments: attribute 'axes': expected at least one axis, found none"));
   CHECK_EQ(refusal("moments", {{"axes", "(3,)"}}, {small}),
-           refused(Code::kInvalidArgument, "axes: axis 3 is outside an array of 3 axes"));
+           refused(Code::kInvalidArgument, "axes: expected -3 to 2, found 3"));
 }
 
 TEST(elements_counted_in_bins) {
@@ -457,9 +460,10 @@ TEST(elements_counted_in_bins) {
   check_values("edges of a point", point.outputs()[1], {3}, {2.5, 3, 3.5});
   check_values("counts", point.outputs()[0], {2}, {0, 1});
   OpRun("_histogram", {}, {x, array({4}, {5, kNaN, -1, 7})});  // not in order: any counts, all in bounds
-  CHECK_EQ(refusal("_histogram", {{"bin_cnt", "2"}}, {x, x}),
-           refused(Code::kInvalidArgument,
-                   "attributes 'bin_cnt' and 'range': expected both or neither, found bin_cnt alone"));
+  CHECK_EQ(
+      refusal("_histogram", {{"bin_cnt", "2"}}, {x, x}),
+      refused(Code::kInvalidArgument,
+              "operator _histogram: attributes 'bin_cnt' and 'range': expected both or neither, found bin_cnt alone"));
   CHECK_EQ(refusal("_histogram", {{"bin_cnt", "0"}, {"range", "(0, 1)"}}, {x}),
            refused(Code::kInvalidArgument, "operator _histogram: attribute 'bin_cnt': expected at least 1, found 0"));
   for (const char *range : {"(1, 0)", "(1)", "", "(0, inf)", "(", ",", "(0, 1, 2)"}) {
@@ -508,11 +512,11 @@ TEST(refusals_of_windows) {
   const std::string form = "expected a number from ",
                     axes = " to 1048576 for each of one to three spatial axes, found ";
   CHECK_EQ(refusal("im2col", {{"kernel", "(2, 2)"}, {"stride", "(2,)"}}, {x}),
-           refused(Code::kInvalidArgument, "attribute 'stride': " + form + "1" + axes + "[2]"));
+           refused(Code::kInvalidArgument, "operator im2col: attribute 'stride': " + form + "1" + axes + "[2]"));
   CHECK_EQ(refusal("im2col", {{"kernel", "(0, 2)"}}, {x}),
-           refused(Code::kInvalidArgument, "attribute 'kernel': " + form + "1" + axes + "[0,2]"));
+           refused(Code::kInvalidArgument, "operator im2col: attribute 'kernel': " + form + "1" + axes + "[0,2]"));
   CHECK_EQ(refusal("im2col", {{"kernel", "(2, 2)"}, {"pad", "(-1, 0)"}}, {x}),
-           refused(Code::kInvalidArgument, "attribute 'pad': " + form + "0" + axes + "[-1,0]"));
+           refused(Code::kInvalidArgument, "operator im2col: attribute 'pad': " + form + "0" + axes + "[-1,0]"));
   CHECK_EQ(refusal("im2col", {{"kernel", "(2, 5)"}}, {x}),
            refused(Code::kShape, "attribute 'kernel': expected a window of at most 4 on spatial axis 1, found 5"));
   CHECK_EQ(refusal("im2col", {{"kernel", "(2,)"}}, {x}),
@@ -520,7 +524,8 @@ TEST(refusals_of_windows) {
   CHECK_EQ(refusal("col2im", {{"kernel", "(2, 2)"}, {"output_size", "(3, 3)"}}, {columns}),
            refused(Code::kShape, "data: expected (N, a multiple of 4, 4), found (1, 4, 6)"));
   CHECK_EQ(refusal("col2im", {{"kernel", "(2, 2)"}, {"output_size", "(3,)"}}, {columns}),
-           refused(Code::kInvalidArgument, "attribute 'output_size': expected 2 numbers of at least 1, found [3]"));
+           refused(Code::kInvalidArgument,
+                   "operator col2im: attribute 'output_size': expected 2 numbers of at least 1, found [3]"));
 }
 
 TEST(random_numbers_do_not_depend_on_the_number_of_threads) {
