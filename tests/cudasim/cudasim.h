@@ -42,7 +42,6 @@ CUDASIM_API void cudasim_set_memory(size_t bytes); /* of each device */
 CUDASIM_API size_t cudasim_bytes_pinned(void);
 CUDASIM_API int cudasim_num_contexts(int device); /* that are alive: the primary one, and those of hosts */
 CUDASIM_API int cudasim_num_objects(void);        /* streams, events and graphs that are alive */
-CUDASIM_API uint64_t cudasim_num_made(void);      /* streams and events that were ever made */
 /* cuBLASLt: whether it refuses to add a bias while it writes a product; handles that are alive. */
 CUDASIM_API void cudasim_refuse_epilogues(int refuse);
 CUDASIM_API int cudasim_num_cublas_handles(void);

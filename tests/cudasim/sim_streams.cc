@@ -378,7 +378,3 @@ int cudasim_num_objects() {
   return int(sim().streams.size() + sim().events.size() + sim().captured.size() + sim().graphs.size());
 }
 
-uint64_t cudasim_num_made() {
-  const Lock lock(sim().mutex);
-  return sim().num_made;
-}
