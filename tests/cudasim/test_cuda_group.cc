@@ -31,7 +31,7 @@ const auto seed_anew = CONTROL(cudasim_seed);  // before any device is asked for
 const int patience = setenv(kSumTimeout.name, "100", 1);
 // Where one does not, that is soon to be found: by groups that are made while this is there.
 struct Impatience {
-  Impatience() { change("2"); }
+  Impatience() { change("5"); }
   ~Impatience() { change("100"); }
   static void change(const char *seconds) {
     wait_until_let_go();  // communicators of the groups before
@@ -349,7 +349,7 @@ TEST(a_device_that_does_not_come_to_a_sum_is_named_and_what_was_not_written_is_m
   group->wait();
   CONTROL(cudasim_stop_device)(1, 1);
   train(*group, optimizer, UpdateMode::kOnStore, 1);
-  CHECK_THROWS(weights_of(*group), Error, "gpu(1) has not come to it for 2 seconds");
+  CHECK_THROWS(weights_of(*group), Error, "gpu(1) has not come to it for 5 seconds");
   CHECK_THROWS(weights_of(*group), Error, "sum of bucket 0, the gradients of 'fc2_");
   CONTROL(cudasim_stop_device)(1, 0);
   CHECK_THROWS(group->wait(), Error, "gpu(1)");
@@ -397,7 +397,7 @@ TEST(a_sum_that_does_not_end_is_found_while_the_abort_of_another_one_hangs) {
   CONTROL(cudasim_hang_aborts)(1);
   train(*one, of_one, UpdateMode::kOnStore, 1);
   const auto failed = [](const Group &group) {
-    for (int i = 0; i < 1000 && !group.array(GroupList::kParams, 0, 0).failed(); ++i) usleep(10000);
+    for (int i = 0; i < 3000 && !group.array(GroupList::kParams, 0, 0).failed(); ++i) usleep(10000);
     return group.array(GroupList::kParams, 0, 0).failed();
   };
   CHECK(failed(*one));
@@ -425,7 +425,7 @@ TEST(after_sums_that_failed_weights_and_gradients_are_marked_and_later_calls_say
   group->wait();
   CONTROL(cudasim_stop_device)(1, 1);
   train(*group, optimizer, UpdateMode::kPerDevice, 1);
-  CHECK_THROWS(values_of(group->array(GroupList::kParams, 0, 0)), Error, "gpu(1) has not come to it for 2 seconds");
+  CHECK_THROWS(values_of(group->array(GroupList::kParams, 0, 0)), Error, "gpu(1) has not come to it for 5 seconds");
   CONTROL(cudasim_stop_device)(1, 0);
   CHECK_THROWS(group->wait(), Error, "gpu(1)");
   for (size_t d = 0; d < 2; ++d) {
