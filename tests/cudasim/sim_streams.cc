@@ -377,4 +377,3 @@ int cudasim_num_objects() {
   const Lock lock(sim().mutex);
   return int(sim().streams.size() + sim().events.size() + sim().captured.size() + sim().graphs.size());
 }
-
