@@ -157,6 +157,13 @@ left_out() { # program or model, on simulated GPUs
   grep -q "^$1	" tests/cudasim/long.tsv
 }
 
+over_contexts() { # those of $COHORT_TEST_CONTEXTS, which are simulated
+  for test in ${CAPI:-}; do left_out "${test##*/}" || program "$test"; done
+  for model in tests/golden/models/*/; do
+    left_out "models/$(basename "$model")" || golden "${model%/}" --context "$COHORT_TEST_CONTEXTS" --limit 600
+  done
+}
+
 for part in "$@"; do
   result=$results/$part.tsv
   : >"$result"
@@ -204,23 +211,16 @@ for part in "$@"; do
       COHORT_BACKEND_PATH=$(cd "$BUILD/cudasim" && pwd)
       export COHORT_BACKEND_PATH
       kind='simulated '
-      limit=600 # of a case
       for CUDASIM_SEED in 1 2; do # which of them waits (cudasim.h)
         for test in $CUDASIM "$BUILD"/tests/capi/test_{gpu,device_memory}; do program "$test"; done
-        golden tests/golden/group --context 'gpu(0)' --lacking tests/cudasim/lacking.tsv --limit "$limit"
+        golden tests/golden/group --context 'gpu(0)' --lacking tests/cudasim/lacking.tsv --limit 600
         runs=$((CUDASIM_SEED == 2 ? 4 : 1)) # the fourth time by graphs
-        golden tests/golden/ops --runs $runs --context 'gpu(0)' --lacking tests/cudasim/lacking.tsv --limit "$limit"
-        golden tests/golden/optimizers --context 'gpu(0)' --limit "$limit"
-        golden tests/golden/group --context 'gpu(0),gpu(1),cpu(0)' --lacking tests/cudasim/lacking.tsv --limit "$limit"
-        contexts=('gpu(0),gpu(1),cpu(0)')
-        if ((CUDASIM_SEED == 2)); then contexts=('gpu(0),gpu(1)' 'gpu(0)'); fi # the last is what check-cuda has with one GPU
-        for COHORT_TEST_CONTEXTS in "${contexts[@]}"; do
-          export COHORT_TEST_CONTEXTS
-          for test in ${CAPI:-}; do left_out "${test##*/}" || program "$test"; done
-          for model in tests/golden/models/*/; do
-            left_out "models/$(basename "$model")" || golden "${model%/}" --context "$COHORT_TEST_CONTEXTS" --limit "$limit"
-          done
-        done
+        golden tests/golden/ops --runs $runs --context 'gpu(0)' --lacking tests/cudasim/lacking.tsv --limit 600
+        golden tests/golden/optimizers --context 'gpu(0)' --limit 600
+        golden tests/golden/group --context 'gpu(0),gpu(1),cpu(0)' --lacking tests/cudasim/lacking.tsv --limit 600
+        export COHORT_TEST_CONTEXTS='gpu(0),gpu(1)'
+        if ((CUDASIM_SEED == 1)); then COHORT_TEST_CONTEXTS='gpu(0),gpu(1),cpu(0)'; fi
+        over_contexts
         unset COHORT_TEST_CONTEXTS
       done
       check cudasim-examples tests/check/cudasim_examples.sh
@@ -244,6 +244,8 @@ for part in "$@"; do
         if [[ $when != long ]]; then continue; fi
         if [[ $name == models/* ]]; then golden "tests/golden/$name" --context 'gpu(0)' --limit 3000; else program "$BUILD/tests/capi/$name"; fi
       done <tests/cudasim/long.tsv
+      export COHORT_TEST_CONTEXTS='gpu(0)' # what check-cuda has where there is one GPU
+      over_contexts
       kind=
       unset COHORT_BACKEND_PATH COHORT_TEST_CONTEXTS TEST_LIMIT
       ;;
