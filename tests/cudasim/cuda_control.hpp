@@ -18,11 +18,20 @@
 #include "cudasim.h"
 #include "device/device.hpp"
 
-template <typename Function>
-Function *find_control(const char *name) {
+inline std::string own_path() {
   char program[4096];
   const ssize_t length = readlink("/proc/self/exe", program, sizeof program);
-  const std::string path(program, size_t(length));
+  return std::string(program, size_t(length));
+}
+
+// Whether a test passes in a process of its own, which has `setting` (NAME=value) in its environment from the start.
+inline bool passes_again_with(const std::string &setting, const std::string &test) {
+  return std::system((setting + " '" + own_path() + "' " + test + " >/dev/null").c_str()) == 0;
+}
+
+template <typename Function>
+Function *find_control(const char *name) {
+  const std::string path = own_path();
   const std::string folder = path.substr(0, path.rfind("/tests/")) + "/cudasim";
   setenv(cohort::kBackendPath.name, folder.c_str(), 1);
   setenv("CUDASIM_DEVICES", "4", 1);

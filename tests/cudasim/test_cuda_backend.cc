@@ -717,11 +717,9 @@ static void end_with_work() {
 }
 
 TEST(a_process_may_end_with_work_that_is_not_done) {
-  char program[4096];
-  const ssize_t length = readlink("/proc/self/exe", program, sizeof program);
-  const std::string own(program, size_t(length));
   // Nor does it call CUDA any more.
-  const std::string command = "said=$('" + own + "' end_with_work 2>&1) && case $said in *cudasim:*) false ;; esac";
+  const std::string command =
+      "said=$('" + own_path() + "' end_with_work 2>&1) && case $said in *cudasim:*) false ;; esac";
   CHECK_EQ(std::system(command.c_str()), 0);
 }
 

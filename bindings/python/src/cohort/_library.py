@@ -513,12 +513,13 @@ class Handle:
 
 
 @contextmanager
-def held(*handles: Optional[Handle]) -> Iterator[None]:
-    """While it lasts no other thread uses these objects; None: none. What runs comes first, a calibration or a metric behind."""
+def held(*objects: Any) -> Iterator[None]:
+    """While it lasts no other thread uses these; what is no object of the library is passed over. What runs comes first, a
+    calibration or a metric behind."""
     with ExitStack() as stack:
-        for handle in handles:
-            if handle is not None:
-                stack.enter_context(handle._lock)
+        for one in objects:
+            if isinstance(one, Handle):
+                stack.enter_context(one._lock)
         yield
 
 

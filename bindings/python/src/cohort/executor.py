@@ -291,9 +291,8 @@ class Executor(Handle):
     @contextmanager
     def _binding(options: Any, shared_exec: Optional["Executor"], calibration: Optional[Calibration]) -> Iterator[None]:
         """While it lasts a call may bind with these, which is a call on each of them."""
-        optional_handle(shared_exec, Executor, "shared_exec"), optional_handle(calibration, Calibration, "calibration")
         with held(shared_exec, calibration):
-            options.shared_executor = None if shared_exec is None else shared_exec.handle
+            options.shared_executor = optional_handle(shared_exec, Executor, "shared_exec")
             set_calibration(options, calibration)
             yield
 

@@ -108,15 +108,12 @@ class GroupBase(Handle):
         self.symbol, self.contexts = symbol, to_contexts(contexts)
         options = options_of(_abi.cohort_group_options, lib.cohort_group_options_init)
         kept = fill(options)
-        optional_handle(shared_group, GroupBase, "shared_group"), optional_handle(
-            calibration, Calibration, "calibration"
-        )
         log = Callback(_abi.cohort_log_fn, sink(default_logger() if logger is None else logger))
         options.log, options.log_user_data = log.pointer, log.number
         names = None if param_names is None else to_list(param_names, "param_names")
         descs = Descs.of(data, "data_shapes"), Descs.of(label, "label_shapes")
         with held(shared_group, calibration):
-            options.shared_group = None if shared_group is None else shared_group.handle
+            options.shared_group = optional_handle(shared_group, GroupBase, "shared_group")
             set_calibration(options, calibration)
             made = out_handle(
                 lib.cohort_group_create,
