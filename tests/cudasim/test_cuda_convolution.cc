@@ -254,8 +254,7 @@ KernelChoice choice_for(const Shape &data, const Shape &weight, const Shape &res
 // By a process of its own, which is told so before it starts.
 TEST(where_cudnn_is_too_old_other_kernels_serve_and_the_reason_is_known) {
   if (std::string(std::getenv("CUDASIM_CUDNN")) != "8907") {
-    CHECK(
-        passes_again_with("CUDASIM_CUDNN=8907", "where_cudnn_is_too_old_other_kernels_serve_and_the_reason_is_known"));
+    CHECK(passes_again_with("CUDASIM_CUDNN=8907", __func__));
     return;
   }
   const KernelChoice choice =

@@ -203,8 +203,7 @@ TEST(where_there_can_be_no_collective_call_sums_are_made_on_the_host) {
 // By a process of its own, which is told so before it starts.
 TEST(where_nccl_is_too_old_sums_are_made_on_the_host_and_the_reason_is_told) {
   if (!std::getenv("CUDASIM_NCCL")) {
-    CHECK(passes_again_with("CUDASIM_NCCL=20900",
-                            "where_nccl_is_too_old_sums_are_made_on_the_host_and_the_reason_is_told"));
+    CHECK(passes_again_with("CUDASIM_NCCL=20900", __func__));
     return;
   }
   std::mutex mutex;

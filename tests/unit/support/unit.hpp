@@ -78,9 +78,10 @@ inline bool wanted(const char *name, int argc, char **argv) {
 }
 
 inline int run_all(int argc, char **argv) {
-  int num_failed = 0;
+  int num_run = 0, num_failed = 0;
   for (const Test &test : tests()) {
     if (!wanted(test.name, argc, argv)) continue;
+    ++num_run;
     std::printf("[ RUN      ] %s\n", test.name);
     std::fflush(stdout);
     std::string text;
@@ -90,7 +91,8 @@ inline int run_all(int argc, char **argv) {
     std::fflush(stdout);
     num_failed += verdict[3] == 'F';
   }
-  return num_failed ? 1 : 0;
+  if (num_run == 0) std::printf("no test is called so\n");
+  return num_failed || num_run == 0 ? 1 : 0;
 }
 
 }  // namespace unit
