@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sample by sample: what the elements of the filters read as the columns of a matrix, and products with the filters.
-#include "op/deformable_convolution.hpp"
-
 #include <algorithm>
 
 #include "cpu/op/compute_kernel.hpp"
 #include "cpu/op/gemm.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
-#include "op/bilinear.hpp"
+#include "kernels/moved_windows.hpp"
 
 namespace cohort {
 namespace {
@@ -27,8 +25,8 @@ class DeformableBody {
         width_(inputs[0].shape[3]),
         groups_(a_.num_deformable_group),
         elements_(a_.kernel[0] * a_.kernel[1]),
-        columns_(output[3]),
-        places_(output[2] * output[3]) {
+        places_(output[2] * output[3]),
+        windows_(a_, inputs[0].shape, output) {
     if (height_ * width_ > INT32_MAX) {
       throw Error(Code::kUnsupported, text("data: expected images of fewer elements, found ", inputs[0].shape), "data");
     }
@@ -53,31 +51,21 @@ class DeformableBody {
   }
   int64_t corner_elements() const { return 2 * whole_lines(4 * masks()); }
 
-  bool neighbours(const C *offset, int64_t row, int64_t place, Neighbours<C> *y, Neighbours<C> *x) const {
-    const int64_t element = row % elements_, i = element / a_.kernel[1], j = element % a_.kernel[1];
-    const C top = C(place / columns_ * a_.stride[0] - a_.pad[0] + i * a_.dilate[0]) + offset[2 * row * places_ + place];
-    const C left =
-        C(place % columns_ * a_.stride[1] - a_.pad[1] + j * a_.dilate[1]) + offset[(2 * row + 1) * places_ + place];
-    return kModulated ? bordered_neighbours(top, height_, y) && bordered_neighbours(left, width_, x)
-                      : clamped_neighbours(top, height_, y) && clamped_neighbours(left, width_, x);
+  MovedPlace<C> read_at(const C *offset, int64_t row, int64_t place) const {
+    const C *const moves = offset + 2 * row * places_ + place;
+    return windows_.find(row % elements_, place, moves[0], moves[places_]);
   }
 
   // Of one sample. Rows are elements of the filters of one group of channels after the other.
   void find_corners(const C *offset, const C *mask, const Corners &to, const Lane &lane) const {
     parallel_for(lane, groups_ * elements_, 1 + kExpensiveGrain / (places_ + 1), [&](int64_t begin, int64_t end) {
       for (int64_t at = begin * places_; at < end * places_; ++at) {
-        Neighbours<C> y, x;
-        if (!neighbours(offset, at / places_, at % places_, &y, &x)) y = x = Neighbours<C>();
+        const MovedPlace<C> found = read_at(offset, at / places_, at % places_);
         const C by = mask ? mask[at] : C(1);
-        const int64_t count = masks();
-        to.elements[at] = int32_t(y.low * width_ + x.low);
-        to.elements[at + count] = int32_t(y.low * width_ + x.high);
-        to.elements[at + 2 * count] = int32_t(y.high * width_ + x.low);
-        to.elements[at + 3 * count] = int32_t(y.high * width_ + x.high);
-        to.weights[at] = y.low_weight * x.low_weight * by;
-        to.weights[at + count] = y.low_weight * x.high_weight * by;
-        to.weights[at + 2 * count] = y.high_weight * x.low_weight * by;
-        to.weights[at + 3 * count] = y.high_weight * x.high_weight * by;
+        for (int k = 0; k < 4; ++k) {
+          to.elements[at + k * masks()] = int32_t(found.element(k, width_));
+          to.weights[at + k * masks()] = found.weight(k) * by;
+        }
       }
     });
   }
@@ -87,9 +75,6 @@ class DeformableBody {
     return (row / elements_ / per_group() * elements_ + row % elements_) * places_;
   }
 
-  // What counts for nothing may be infinite.
-  static C part(C weight, C element) { return weight == 0 ? C(0) : weight * element; }
-
   void fill_matrix(const C *image, const Corners &from, C *matrix, const Lane &lane) const {
     const int64_t count = masks();
     parallel_for(lane, channels_ * elements_, 1 + kCheapGrain / (4 * places_ + 1), [&](int64_t begin, int64_t end) {
@@ -98,15 +83,17 @@ class DeformableBody {
         const int32_t *const at = from.elements + corner_row(row);
         C *const to = matrix + row * places_;
         for (int64_t p = 0; p < places_; ++p) {
-          to[p] = part(by[p], plane[at[p]]) + part(by[p + count], plane[at[p + count]]) +
-                  part(by[p + 2 * count], plane[at[p + 2 * count]]) + part(by[p + 3 * count], plane[at[p + 3 * count]]);
+          to[p] = weighed(by[p], plane[at[p]]) + weighed(by[p + count], plane[at[p + count]]) +
+                  weighed(by[p + 2 * count], plane[at[p + 2 * count]]) +
+                  weighed(by[p + 3 * count], plane[at[p + 3 * count]]);
         }
       }
     });
   }
 
   const DeformableConvolutionAttrs a_;
-  const int64_t batch_, channels_, height_, width_, groups_, elements_, columns_, places_;
+  const int64_t batch_, channels_, height_, width_, groups_, elements_, places_;
+  const MovedWindows<C, kModulated> windows_;
 };
 
 template <typename C, bool kModulated>
@@ -218,19 +205,11 @@ class DeformableBackward : DeformableBody<C, kModulated> {
     parallel_for(lane, this->groups_ * elements, 1, [&](int64_t begin, int64_t end) {
       for (int64_t at = begin * places; at < end * places; ++at) {
         const int64_t row = at / places, p = at % places, first = row / elements * this->per_group();
-        Neighbours<C> y, x;
-        if (!this->neighbours(offset, row, p, &y, &x)) y = x = Neighbours<C>();
+        const MovedPlace<C> found = this->read_at(offset, row, p);
         C by_y = 0, by_x = 0, value = 0;
         for (int64_t c = first; c < first + this->per_group(); ++c) {
-          const C *const low = image + c * this->plane() + y.low * this->width_;
-          const C *const high = image + c * this->plane() + y.high * this->width_;
-          const C d = matrix[(c * elements + row % elements) * places + p];
-          const C at_low = x.low_weight * low[x.low] + x.high_weight * low[x.high];
-          const C at_high = x.low_weight * high[x.low] + x.high_weight * high[x.high];
-          by_y += d * (y.low_slope * at_low + y.high_slope * at_high);
-          by_x += d * (y.low_weight * (x.low_slope * low[x.low] + x.high_slope * low[x.high]) +
-                       y.high_weight * (x.low_slope * high[x.low] + x.high_slope * high[x.high]));
-          value += d * (y.low_weight * at_low + y.high_weight * at_high);
+          const C *const plane = image + c * this->plane(), d = matrix[(c * elements + row % elements) * places + p];
+          found.add_slopes([&](int64_t i) { return plane[i]; }, this->width_, d, &by_y, &by_x, &value);
         }
         const C by = mask ? mask[at] : C(1);
         if (d_offset) d_offset[2 * row * places + p] = by_y * by;

@@ -9,6 +9,7 @@
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/regions.hpp"
+#include "kernels/turned_regions.hpp"
 #include "op/bilinear.hpp"
 
 namespace cohort {
@@ -280,42 +281,24 @@ class RoiAlignBackward : StraightBody<C> {
 template <typename C>
 class TurnedBody : protected AlignBody<C> {
  protected:
-  using AlignBody<C>::AlignBody;
+  TurnedBody(const StepSpec &spec, const Shape &data, const Shape &rois)
+      : AlignBody<C>(spec, data, rois), grid_(this->a_, data) {}
 
-  // Calls fn(window, elements[4], weights[4]) for each place of a region that lies on the image.
+  // Calls fn(window, place) for each place of a region that lies on the image.
   template <typename Fn>
   void each_place(const C *roi, int64_t index, Fn &&fn) const {
-    constexpr C kMost = 4096;  // places along a side of a window: regions have any size
-    const C scale = C(this->a_.spatial_scale), turn = roi[5] * C(3.14159265358979323846 / 180);
-    const C width = std::max(roi[3] * scale, C(1)), height = std::max(roi[4] * scale, C(1));
-    const C cosine = std::cos(turn), sine = std::sin(turn), x = roi[1] * scale, y = roi[2] * scale;
-    const C along_y = this->places(height, this->rows_), along_x = this->places(width, this->columns_);
-    if (!(along_y <= kMost && along_x <= kMost)) {
-      throw Error(Code::kExecution, text("rois[", index, "]: expected at most ", kMost,
-                                         " places along a side of a window, found ", std::max(along_y, along_x)));
+    const TurnedRegion<C> region = grid_.region(roi);
+    if (!region.is_readable()) {
+      throw Error(Code::kExecution, text("rois[", index, "]: expected at most ", region.kMostPlaces,
+                                         " places along a side of a window, found ", region.most_places()));
     }
-    const C window_height = height / C(this->rows_), window_width = width / C(this->columns_);
-    const C share = 1 / (along_y * along_x);
     for (int64_t w = 0; w < this->rows_ * this->columns_; ++w) {
-      const C top = C(w / this->columns_) * window_height - height / 2;
-      const C left = C(w % this->columns_) * window_width - width / 2;
-      for (C i = 0; i < along_y; ++i) {
-        const C dy = top + (i + C(0.5)) * window_height / along_y;
-        for (C j = 0; j < along_x; ++j) {
-          const C dx = left + (j + C(0.5)) * window_width / along_x;
-          Neighbours<C> row, column;
-          if (!wide_neighbours(dy * cosine - dx * sine + y, this->height_, &row)) continue;
-          if (!wide_neighbours(dx * cosine + dy * sine + x, this->width_, &column)) continue;
-          const int64_t elements[4] = {row.low * this->width_ + column.low, row.low * this->width_ + column.high,
-                                       row.high * this->width_ + column.low, row.high * this->width_ + column.high};
-          const C weights[4] = {row.low_weight * column.low_weight * share, row.low_weight * column.high_weight * share,
-                                row.high_weight * column.low_weight * share,
-                                row.high_weight * column.high_weight * share};
-          fn(w, elements, weights);
-        }
-      }
+      grid_.each_place(region, w, [&](const TurnedPlace<C> &place) { fn(w, place); });
     }
   }
+
+ private:
+  const TurnedGrid<C> grid_;
 };
 
 template <typename C>
@@ -333,7 +316,9 @@ class TurnedRoiAlign : TurnedBody<C> {
         const int64_t image = image_of_region(roi[0], n, this->batch_);
         if (image < 0) continue;
         const C *const planes = in[0] + image * this->planes_ * plane;
-        this->each_place(roi, n, [&](int64_t w, const int64_t *e, const C *by) {
+        this->each_place(roi, n, [&](int64_t w, const TurnedPlace<C> &place) {
+          const int64_t *const e = place.elements;
+          const C *const by = place.weights;
           for (int64_t c = 0; c < this->channels_; ++c) {
             const C *const from = planes + c * plane;
             to[c * windows + w] += by[0] * from[e[0]] + by[1] * from[e[1]] + by[2] * from[e[2]] + by[3] * from[e[3]];
@@ -359,9 +344,11 @@ class TurnedRoiAlignBackward : TurnedBody<C> {
         const int64_t image = image_of_region(roi[0], n, this->batch_);
         if (image < 0) continue;
         C *const planes = out[0] + image * this->planes_ * plane;
-        this->each_place(roi, n, [&](int64_t w, const int64_t *e, const C *by) {
+        this->each_place(roi, n, [&](int64_t w, const TurnedPlace<C> &place) {
           for (int64_t c = begin; c < end; ++c) {
-            for (int k = 0; k < 4; ++k) planes[c * plane + e[k]] += by[k] * head[c * windows + w];
+            for (int k = 0; k < 4; ++k) {
+              planes[c * plane + place.elements[k]] += place.weights[k] * head[c * windows + w];
+            }
           }
         });
       }

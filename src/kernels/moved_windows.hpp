@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the windows of a deformable convolution read, whose elements are moved one by one. Compiled by nvcc, too.
+#pragma once
+
+#include "op/bilinear.hpp"
+#include "op/deformable_convolution.hpp"
+
+namespace cohort {
+
+// What counts for nothing may be infinite.
+template <typename C>
+COHORT_HOST_DEVICE inline C weighed(C weight, C element) {
+  return weight == 0 ? C(0) : weight * element;
+}
+
+// A place that is read; all weights are 0 where it does not lie on the image.
+template <typename C>
+struct MovedPlace {
+  Neighbours<C> y, x;
+
+  COHORT_HOST_DEVICE bool is_inside() const { return y.low_weight > 0 || y.high_weight > 0; }
+  // The four elements around it.
+  COHORT_HOST_DEVICE int64_t element(int corner, int64_t width) const {
+    return (corner < 2 ? y.low : y.high) * width + (corner % 2 == 0 ? x.low : x.high);
+  }
+  COHORT_HOST_DEVICE C weight(int corner) const {
+    return (corner < 2 ? y.low_weight : y.high_weight) * (corner % 2 == 0 ? x.low_weight : x.high_weight);
+  }
+  // What is read of a plane with elements at(i), and how it changes as the place moves, all times d, is added to these.
+  template <typename At>
+  COHORT_HOST_DEVICE void add_slopes(const At &at, int64_t width, C d, C *by_y, C *by_x, C *value) const {
+    const int64_t low = y.low * width, high = y.high * width;
+    const C low_low = at(low + x.low), low_high = at(low + x.high), high_low = at(high + x.low),
+            high_high = at(high + x.high);
+    const C at_low = x.low_weight * low_low + x.high_weight * low_high;
+    const C at_high = x.low_weight * high_low + x.high_weight * high_high;
+    *by_y += d * (y.low_slope * at_low + y.high_slope * at_high);
+    *by_x += d * (y.low_weight * (x.low_slope * low_low + x.high_slope * low_high) +
+                  y.high_weight * (x.low_slope * high_low + x.high_slope * high_high));
+    *value += d * (y.low_weight * at_low + y.high_weight * at_high);
+  }
+};
+
+template <typename C, bool kModulated>
+struct MovedWindows {
+  int64_t stride[2], pad[2], dilate[2];
+  int64_t across;         // elements in a row of a window
+  int64_t height, width;  // of an image
+  int64_t columns;        // places in a row of the output
+
+  MovedWindows(const DeformableConvolutionAttrs &a, const Shape &data, const Shape &output)
+      : stride{a.stride[0], a.stride[1]},
+        pad{a.pad[0], a.pad[1]},
+        dilate{a.dilate[0], a.dilate[1]},
+        across(a.kernel[1]),
+        height(data[2]),
+        width(data[3]),
+        columns(output[3]) {}
+
+  // What an element of the window at a place of the output reads, moved so far.
+  COHORT_HOST_DEVICE MovedPlace<C> find(int64_t element, int64_t place, C down, C right) const {
+    const C top = C(place / columns * stride[0] - pad[0] + element / across * dilate[0]) + down;
+    const C left = C(place % columns * stride[1] - pad[1] + element % across * dilate[1]) + right;
+    MovedPlace<C> found;
+    const bool inside = kModulated
+                            ? bordered_neighbours(top, height, &found.y) && bordered_neighbours(left, width, &found.x)
+                            : clamped_neighbours(top, height, &found.y) && clamped_neighbours(left, width, &found.x);
+    return inside ? found : MovedPlace<C>();
+  }
+};
+
+}  // namespace cohort
