@@ -36,11 +36,6 @@ COHORT_HOST_STEP(_image_normalize).preference(-1);
 COHORT_HOST_STEP(_backward__image_normalize).preference(-1);
 
 // Kernels of their own are not written yet.
-COHORT_HOST_STEP(Correlation);
-COHORT_HOST_STEP(_backward_Correlation);
-COHORT_HOST_STEP(_backward__contrib_DeformableConvolution);
-COHORT_HOST_STEP(_backward__contrib_ModulatedDeformableConvolution);
-COHORT_HOST_STEP(_backward__contrib_RROIAlign);
 COHORT_HOST_STEP(_backward__contrib_box_nms);
 COHORT_HOST_STEP(_backward__contrib_count_sketch);
 COHORT_HOST_STEP(_backward__contrib_fft);
@@ -48,13 +43,10 @@ COHORT_HOST_STEP(_backward__contrib_hawkesll);
 COHORT_HOST_STEP(_backward__contrib_ifft);
 COHORT_HOST_STEP(_backward__linalg_gelqf);
 COHORT_HOST_STEP(_backward__linalg_syevd);
-COHORT_HOST_STEP(_contrib_DeformableConvolution);
-COHORT_HOST_STEP(_contrib_ModulatedDeformableConvolution);
 COHORT_HOST_STEP(_contrib_MultiBoxDetection);
 COHORT_HOST_STEP(_contrib_MultiBoxTarget);
 COHORT_HOST_STEP(_contrib_MultiProposal);
 COHORT_HOST_STEP(_contrib_Proposal);
-COHORT_HOST_STEP(_contrib_RROIAlign);
 COHORT_HOST_STEP(_contrib_bipartite_matching);
 COHORT_HOST_STEP(_contrib_box_nms);
 COHORT_HOST_STEP(_contrib_count_sketch);

@@ -127,6 +127,14 @@ TEST(the_errors_are_those_of_the_cpu) {
                          regions(0), "rois[1]: expected an image below 2, found 2");
     complains_as_the_cpu("_contrib_ROIAlign", {{"pooled_size", "(2, 2)"}, {"spatial_scale", "1"}}, {image, regions(5)},
                          1, regions(0), "rois[1]: expected an image below 2, found 5");
+    const auto turned = [](float second, float width) {
+      return floats({3, 6}, {1, 2, 2, 3, 3, 30, second, 2, 2, width, 2, 0, -1, 2, 2, 1e30F, 2, 0});
+    };
+    const AttrMap of_turned = {{"pooled_size", "(2, 2)"}, {"spatial_scale", "1"}};
+    complains_as_the_cpu("_contrib_RROIAlign", of_turned, {image, turned(2, 2)}, 1, turned(0, 2),
+                         "rois[1]: expected an image below 2, found 2");
+    complains_as_the_cpu("_contrib_RROIAlign", of_turned, {image, turned(1, 1e30F)}, 1, turned(0, 2),
+                         "rois[1]: expected at most 4096 places along a side of a window, found 5e+29");
     complains_as_the_cpu("_contrib_PSROIPooling", {{"output_dim", "1"}, {"pooled_size", "2"}, {"spatial_scale", "1"}},
                          {image, regions(3)}, 1, regions(0), "rois[1]: expected an image below 2, found 3");
     complains_as_the_cpu("_contrib_box_encode", {},
