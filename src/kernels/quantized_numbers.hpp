@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers to bytes, for the kernels of op/quantization.hpp.
+// Numbers to bytes, for the kernels of op/quantization.hpp and op/int8_layer.hpp. Compiled by nvcc, too.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +17,18 @@ struct Bounds {
 
 // The nearest byte, to the even one of two; what none holds is the first or the last. NaN is 0.
 template <typename T>
-T byte_of(double x) {
+COHORT_HOST_DEVICE T byte_of(double x) {
   constexpr double kLow = std::is_same_v<T, int8_t> ? -128 : 0, kHigh = std::is_same_v<T, int8_t> ? 127 : 255;
   return std::isnan(x) ? T(0) : T(std::nearbyint(std::min(std::max(x, kLow), kHigh)));
+}
+
+// The same in float, but that NaN is the first: loops of it are vectorised.
+template <typename T>
+COHORT_HOST_DEVICE T byte_of_finite(float x) {
+  constexpr float kLow = std::is_same_v<T, int8_t> ? -128 : 0, kHigh = std::is_same_v<T, int8_t> ? 127 : 255;
+  constexpr float kWhole = 12582912;  // 1.5 * 2^23: what is added to it has no fraction
+  const float above = x > kLow ? x : kLow, inside = above < kHigh ? above : kHigh;
+  return T(int32_t(inside + kWhole - kWhole));
 }
 
 // to[i] = x[i] * factor, in the type of the factor, as bytes of `dtype`, for begin <= i < end.
@@ -30,6 +39,14 @@ void bytes_of(const X *x, F factor, Dtype dtype, void *to, int64_t begin, int64_
   } else {
     for (int64_t i = begin; i < end; ++i) static_cast<int8_t *>(to)[i] = byte_of<int8_t>(F(x[i]) * factor);
   }
+}
+
+// The scale of a row of weights as int8, and a weight in it; of a row without finite numbers but 0 it is 1.
+COHORT_HOST_DEVICE inline double weight_scale(float largest) {
+  return largest > 0 && std::isfinite(largest) ? double(largest) / 127 : 1;
+}
+COHORT_HOST_DEVICE inline int8_t weight_byte(float weight, double scale) {
+  return byte_of<int8_t>(double(weight) / scale);
 }
 
 }  // namespace quantized
