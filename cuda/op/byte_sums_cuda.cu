@@ -46,9 +46,13 @@ struct GatherBytes {
     const auto find = [&](int64_t *at) {
       const int32_t x = origin.at[0] + i * window.step[0], y = origin.at[1] + j * window.step[1],
                     z = origin.at[2] + k * window.step[2];
-      *at = channel * from.channel_step + int64_t((x * from.lengths[1] + y) * from.lengths[2] + z) * from.place_step;
-      return is_place && channel < from.channels && i < window.kernel[0] && uint32_t(x) < uint32_t(from.lengths[0]) &&
-             uint32_t(y) < uint32_t(from.lengths[1]) && uint32_t(z) < uint32_t(from.lengths[2]);
+      const bool inside = is_place && channel < from.channels && i < window.kernel[0] &&
+                          uint32_t(x) < uint32_t(from.lengths[0]) && uint32_t(y) < uint32_t(from.lengths[1]) &&
+                          uint32_t(z) < uint32_t(from.lengths[2]);
+      if (inside) {
+        *at = channel * from.channel_step + int64_t((x * from.lengths[1] + y) * from.lengths[2] + z) * from.place_step;
+      }
+      return inside;
     };
     Vector<uint8_t> bytes{};
     int64_t at = 0;
