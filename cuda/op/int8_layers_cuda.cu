@@ -23,7 +23,7 @@ struct ToBytes {
   const float *from;
   T *to;
   float factor;
-  __device__ void operator()(int64_t i) const { to[i] = quantized::byte_of_finite<T>(from[i] * factor); }
+  __device__ void operator()(int64_t i) const { to[i] = quantized::nearest_byte<T>(from[i] * factor); }
 };
 
 template <typename T>

@@ -59,8 +59,10 @@ struct CutBytes {
   BoundsIn in;
   BoundsOut out;
   COHORT_KERNEL_CODE void operator()(int64_t begin, int64_t end) const {
+    const int8_t *const x = from;
+    int8_t *const y = to;
     COHORT_VECTOR_LOOP
-    for (int64_t i = begin; i < end; ++i) to[i] = from[i] > 0 ? from[i] : int8_t(0);
+    for (int64_t i = begin; i < end; ++i) y[i] = x[i] > 0 ? x[i] : int8_t(0);
   }
   COHORT_KERNEL_CODE void write_bounds() const { out.write(*in.low, *in.high); }
 };
@@ -92,18 +94,21 @@ struct PoolBytes {
   BoundsOut out;
   COHORT_KERNEL_CODE void operator()(int64_t begin, int64_t end) const {
     const int64_t places = pool.num_places();
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t plane = i / places, place = i % places;
-      const pooling::Window window = pooling::window_at(pool.windows, place);
+    for (int64_t i = begin; i < end;) {
+      const int64_t plane = i / places, first = plane * places, stop = first + places < end ? first + places : end;
       const T *const data = from + pool.in_plane(plane);
-      int64_t sum = 0;
-      T top = std::is_same_v<T, int8_t> ? T(-128) : T(0);
-      pooling::for_each_in(pool.windows, window, [&](int64_t at) {
-        sum += data[at];
-        top = data[at] > top ? data[at] : top;
-      });
-      to[pool.out_plane(plane) + place * pool.windows.out_step] =
-          pool.type == PoolingAttrs::kMax ? top : byte_of<T>(double(sum) / double(window.divisor));
+      T *const result = to + pool.out_plane(plane);
+      for (; i < stop; ++i) {
+        const pooling::Window window = pooling::window_at(pool.windows, i - first);
+        int64_t sum = 0;
+        T top = std::is_same_v<T, int8_t> ? T(-128) : T(0);
+        pooling::for_each_in(pool.windows, window, [&](int64_t at) {
+          sum += data[at];
+          top = data[at] > top ? data[at] : top;
+        });
+        result[(i - first) * pool.windows.out_step] =
+            pool.type == PoolingAttrs::kMax ? top : byte_of<T>(double(sum) / double(window.divisor));
+      }
     }
   }
   COHORT_KERNEL_CODE void write_bounds() const {
@@ -153,9 +158,12 @@ struct NormBytes {
       const float gamma = gammas[c] * (1.0f / std::sqrt(variances[c] + eps));
       const float scale = gamma * own / new_bound / std::sqrt(1.0f + eps);
       const float shift = (betas[c] - means[c] * gamma) * 127.5f / new_bound;
+      const T *const data = from;
+      int8_t *const result = to;
+      COHORT_VECTOR_LOOP
       for (; i < stop; ++i) {
-        const int x = std::is_same_v<T, uint8_t> ? from[i] >> 1 : from[i];
-        to[i] = byte_of<int8_t>(double(scale) * x + double(shift));
+        const int x = std::is_same_v<T, uint8_t> ? data[i] >> 1 : data[i];
+        result[i] = byte_of<int8_t>(double(scale) * x + double(shift));
       }
     }
   }
@@ -221,7 +229,10 @@ struct JoinBytes {
     const double factor = unit > 0 ? quantum(from_type, own.larger()) / unit : 0;
     for (int64_t i = begin; i < end;) {
       const int64_t o = i / width, stop = (o + 1) * width < end ? (o + 1) * width : end;
-      for (; i < stop; ++i) to[o * row + at + i - o * width] = byte_of<To>(double(from[i]) * factor);
+      const From *const own_row = from;
+      To *const joined_row = to + o * (row - width) + at;
+      COHORT_VECTOR_LOOP
+      for (; i < stop; ++i) joined_row[i] = byte_of<To>(double(own_row[i]) * factor);
     }
   }
 };
@@ -326,10 +337,12 @@ struct PairOfBytes {
   COHORT_KERNEL_CODE void operator()(int64_t begin, int64_t end) const {
     const double a = quantum(left_type, left_in.larger()), b = quantum(right_type, right_in.larger());
     const double factor = scale().factor;
+    const EitherBytes x = left, y = right;  // a byte that is written could be one of a member
+    To *const sums = to;
     COHORT_VECTOR_LOOP
     for (int64_t i = begin; i < end; ++i) {
-      const double value = kProduct ? left[i] * a * (right[i] * b) : left[i] * a + right[i] * b;
-      to[i] = stored(value, factor);
+      const double value = kProduct ? x[i] * a * (y[i] * b) : x[i] * a + y[i] * b;
+      sums[i] = stored(value, factor);
     }
   }
   COHORT_KERNEL_CODE void write_bounds() const {

@@ -2,9 +2,9 @@
 // Numbers to bytes, for the kernels of op/quantization.hpp and op/int8_layer.hpp. Compiled by nvcc, too.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "base/dtype.hpp"
 
@@ -15,20 +15,20 @@ struct Bounds {
   float low = 0, high = 0;
 };
 
-// The nearest byte, to the even one of two; what none holds is the first or the last. NaN is 0.
-template <typename T>
-COHORT_HOST_DEVICE T byte_of(double x) {
-  constexpr double kLow = std::is_same_v<T, int8_t> ? -128 : 0, kHigh = std::is_same_v<T, int8_t> ? 127 : 255;
-  return std::isnan(x) ? T(0) : T(std::nearbyint(std::min(std::max(x, kLow), kHigh)));
+// The nearest byte, to the even one of two; what none holds is the first or the last. Loops of it are vectorised.
+template <typename T, typename F>
+COHORT_HOST_DEVICE T nearest_byte(F x) {
+  constexpr F kLow = std::is_same_v<T, int8_t> ? -128 : 0, kHigh = std::is_same_v<T, int8_t> ? 127 : 255;
+  // 1.5 * 2^23, or 2^52: what is added to it has no fraction.
+  constexpr F kWhole = std::is_same_v<F, float> ? F(12582912) : F(6755399441055744);
+  const F above = x > kLow ? x : kLow, inside = above < kHigh ? above : kHigh;
+  return T(int32_t(inside + kWhole - kWhole));
 }
 
-// The same in float, but that NaN is the first: loops of it are vectorised.
+// The same, but that NaN is 0.
 template <typename T>
-COHORT_HOST_DEVICE T byte_of_finite(float x) {
-  constexpr float kLow = std::is_same_v<T, int8_t> ? -128 : 0, kHigh = std::is_same_v<T, int8_t> ? 127 : 255;
-  constexpr float kWhole = 12582912;  // 1.5 * 2^23: what is added to it has no fraction
-  const float above = x > kLow ? x : kLow, inside = above < kHigh ? above : kHigh;
-  return T(int32_t(inside + kWhole - kWhole));
+COHORT_HOST_DEVICE T byte_of(double x) {
+  return nearest_byte<T>(x != x ? 0.0 : x);
 }
 
 // to[i] = x[i] * factor, in the type of the factor, as bytes of `dtype`, for begin <= i < end.

@@ -46,7 +46,7 @@ template <typename T>
 struct ToBytes {
   static void run(const float *x, float factor, T *to, int64_t count) {
     COHORT_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < count; ++i) to[i] = quantized::byte_of_finite<T>(x[i] * factor);
+    for (int64_t i = 0; i < count; ++i) to[i] = quantized::nearest_byte<T>(x[i] * factor);
   }
 };
 
