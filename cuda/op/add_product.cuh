@@ -5,6 +5,8 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdint>
+
 namespace cohort {
 
 // sum + a * b. On the device rounded once.
@@ -15,6 +17,11 @@ __device__ C add_product(C sum, C a, C b) {
 #else
   return sum + a * b;
 #endif
+}
+
+// Whole numbers modulo 2^32.
+__device__ inline int32_t add_product(int32_t sum, int32_t a, int32_t b) {
+  return int32_t(uint32_t(sum) + uint32_t(a) * uint32_t(b));
 }
 
 }  // namespace cohort

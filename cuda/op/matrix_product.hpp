@@ -19,7 +19,8 @@ struct ProductExtent {
   bool transpose_a, transpose_b;
 };
 
-// Of the factors and of the result: the same, or 16-bit floats and float32. 16-bit floats are summed in float.
+// Of the factors and of the result: the same, or 16-bit floats and float32, or int8 and int32. 16-bit floats are summed
+// in float, int8 modulo 2^32; these have no bias, and a factor of 1.
 struct ProductTypes {
   Dtype factors, result;
   bool tf32 = false;

@@ -124,12 +124,20 @@ cudaDataType_t type_of(Dtype dtype) {
   return dtype == Dtype::kFloat64    ? CUDA_R_64F
          : dtype == Dtype::kFloat16  ? CUDA_R_16F
          : dtype == Dtype::kBfloat16 ? CUDA_R_16BF
+         : dtype == Dtype::kInt8     ? CUDA_R_8I
+         : dtype == Dtype::kInt32    ? CUDA_R_32I
                                      : CUDA_R_32F;
 }
 
 cublasComputeType_t compute_of(const ProductTypes &types) {
   if (types.factors == Dtype::kFloat64) return CUBLAS_COMPUTE_64F;
+  if (types.factors == Dtype::kInt8) return CUBLAS_COMPUTE_32I;
   return types.tf32 && types.factors == Dtype::kFloat32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
+// Of what sums are multiplied by.
+cudaDataType_t scale_of(const ProductTypes &types) {
+  return types.factors == Dtype::kFloat64 ? CUDA_R_64F : types.factors == Dtype::kInt8 ? CUDA_R_32I : CUDA_R_32F;
 }
 
 // Of the current device; any thread may use it. Kept until the process ends.
@@ -185,8 +193,11 @@ class MatrixProduct::OfLibrary {
     if (bias) set(&described, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     const double factors64[] = {factor_, adds_ ? 1.0 : 0.0};
     const float factors[] = {float(factors64[0]), float(factors64[1])};
+    const int32_t whole[] = {int32_t(factors64[0]), int32_t(factors64[1])};
     const auto factor = [&](int i) {
-      return double_ ? static_cast<const void *>(factors64 + i) : static_cast<const void *>(factors + i);
+      return scale_ == CUDA_R_64F   ? static_cast<const void *>(factors64 + i)
+             : scale_ == CUDA_R_32I ? static_cast<const void *>(whole + i)
+                                    : static_cast<const void *>(factors + i);
     };
     use_code(&used_, [&] {
       CUBLAS_CHECK(cublasLtMatmul(handle_, &described, factor(0), b, &b_, a, &a_, factor(1), c, &c_, c, &c_,
@@ -197,9 +208,9 @@ class MatrixProduct::OfLibrary {
  private:
   OfLibrary(const ProductTypes &types, const ProductExtent &e, const ProductPlaces &places, double factor,
             bool with_bias, bool adds, uint32_t alignment)
-      : double_(types.factors == Dtype::kFloat64), adds_(adds), factor_(factor), handle_(handle_here()) {
+      : scale_(scale_of(types)), adds_(adds), factor_(factor), handle_(handle_here()) {
     const cudaDataType_t type = type_of(types.factors), result = type_of(types.result);
-    CUBLAS_CHECK(cublasLtMatmulDescInit(&description_, compute_of(types), double_ ? CUDA_R_64F : CUDA_R_32F));
+    CUBLAS_CHECK(cublasLtMatmulDescInit(&description_, compute_of(types), scale_));
     set(&description_, CUBLASLT_MATMUL_DESC_TRANSA, e.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(&description_, CUBLASLT_MATMUL_DESC_TRANSB, e.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(&description_, CUBLASLT_MATMUL_DESC_EPILOGUE, with_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
@@ -239,7 +250,8 @@ class MatrixProduct::OfLibrary {
     return !refused && found > 0;
   }
 
-  const bool double_, adds_;
+  const cudaDataType_t scale_;
+  const bool adds_;
   const double factor_;
   const cublasLtHandle_t handle_;
   cublasLtMatmulDescOpaque_t description_;
@@ -259,7 +271,9 @@ MatrixProduct::MatrixProduct(const ProductTypes &types, const ProductExtent &e, 
 }
 void MatrixProduct::find(bool with_bias) {
   const ProductExtent &e = extent_;
-  if (e.batch == 0 || e.m == 0 || e.n == 0 || e.k == 0 || !kFloatTypes.has(types_.factors)) return;
+  const bool whole = types_.factors == Dtype::kInt8;
+  if (e.batch == 0 || e.m == 0 || e.n == 0 || e.k == 0 || !(whole || kFloatTypes.has(types_.factors))) return;
+  if (whole && e.k >= 1 << 17) return;  // the library does not say what becomes of sums that int32 does not hold
   const auto found = [&](bool adding_bias, uint32_t alignment) {
     return OfLibrary::find(types_, e, places_, factor_, adding_bias, adds_, alignment);
   };
@@ -288,6 +302,11 @@ void MatrixProduct::run(const Lane &lane, const void *a, const void *b, void *c,
   const OfLibrary *const product = (aligned ? aligned_ : any_).get();
   const auto elements = [](const void *data, Dtype dtype) { return elements_of(const_cast<void *>(data), dtype); };
   const Elements to = elements(c, types_.result), added = elements(bias, types_.result);
+  if (!product && types_.factors == Dtype::kInt8) {
+    const Elements from_a = elements(a, types_.factors), from_b = elements(b, types_.factors);
+    multiply<int32_t>(lane, e, places_, from_a, from_b, kNothing, to, {1, adds_});
+    return;
+  }
   if (!product) {
     dispatch_compute(types_.factors, false, [&](auto zero) {
       using C = decltype(zero);

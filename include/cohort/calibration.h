@@ -6,7 +6,7 @@
  * executors and groups) has convolutions and FullyConnected take and give bytes, with weights in int8 that have a scale
  * for each output channel, and sums in int32; additions, ReLU and norms that follow a layer are done with it, and
  * pooling passes bytes on. Arguments and outputs stay float32: the bytes are made from them. All else, and what has no
- * range, runs in float32; so do passes with is_train 1 and those that a monitor watches. Where a processor has no units
+ * range, runs in float32; so do passes with is_train 1 and those that a monitor watches. Where a CPU has no units
  * for products of bytes (AVX512-VNNI or AVX-VNNI), all runs in float32, and a message of level info says so.
  * Binding with a calibration is a call on it: it is used by one thread at a time. What was bound needs it no more.
  */

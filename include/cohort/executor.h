@@ -79,7 +79,7 @@ typedef struct cohort_executor_options {
      keep their types: the weights are the float32 masters. Where a CPU has no units for bfloat16 nothing is narrowed,
      and a message of level info says so. COHORT_DTYPE_FLOAT16: likewise, on gpu contexts alone, else UNSUPPORTED.
      COHORT_DTYPE_INT8: inference in bytes, by a calibration (calibration.h); with gradients UNSUPPORTED, without a
-     calibration INVALID_ARGUMENT, with one that has seen nothing STATE; on cpu contexts so far.
+     calibration INVALID_ARGUMENT, with one that has seen nothing STATE.
      Others: INVALID_ARGUMENT. */
   cohort_dtype compute_dtype;
 

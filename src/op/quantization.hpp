@@ -67,9 +67,18 @@ COHORT_HOST_DEVICE inline float byte_factor(Dtype dtype, float bound) {
 
 // The bound of an int32 product of two arrays of bytes, whose 1 stands for the product of theirs. 127 and 255 here, as
 // in MXNet.
-inline float product_bound(Dtype a, float bound_a, Dtype b, float bound_b) {
-  const auto steps = [](Dtype t) { return t == Dtype::kUint8 ? 255.0f : 127.0f; };
-  return (bound_a / steps(a)) * (bound_b / steps(b)) * 2147483647.0f;
+COHORT_HOST_DEVICE inline float product_bound(Dtype a, float bound_a, Dtype b, float bound_b) {
+  const float steps_a = a == Dtype::kUint8 ? 255.0f : 127.0f, steps_b = b == Dtype::kUint8 ? 255.0f : 127.0f;
+  return (bound_a / steps_a) * (bound_b / steps_b) * 2147483647.0f;
+}
+
+// A bias of int8 in units of the product of data with weights of int8.
+COHORT_HOST_DEVICE inline int32_t product_bias(Dtype data, float bound_data, float bound_weight, int8_t bias,
+                                               float bound_bias) {
+  const double unit = quantum(data, bound_data) * quantum(Dtype::kInt8, bound_weight);
+  if (!(unit > 0)) return 0;
+  const double units = double(bias) * quantum(Dtype::kInt8, bound_bias) / unit;
+  return int32_t(units < -2147483648.0 ? -2147483648.0 : units > 2147483647.0 ? 2147483647.0 : units);
 }
 
 }  // namespace cohort

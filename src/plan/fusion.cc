@@ -15,12 +15,12 @@ namespace cohort::plan {
 namespace {
 
 // The step with one more post-operation, and `addend` (-1: none) as a further input, if its device has a kernel for
-// that.
+// that, be it one on bytes.
 std::optional<IrStep> with_post(const Ir &ir, const IrStep &step, PostOp post, int addend = -1) {
   IrStep fused = step;
   fused.post.push_back(post);
   if (addend >= 0) fused.inputs.push_back(addend);
-  if (!ir.has_kernel(fused)) return std::nullopt;
+  if (!ir.has_kernel(fused) && !is_layer_in_bytes(ir, fused)) return std::nullopt;
   return fused;
 }
 

@@ -125,10 +125,11 @@ void fuse_before_gradient(Ir &ir);
 void lower_precision(Ir &ir);  // precision.cc
 void add_gradients(Ir &ir);
 void fuse_after_gradient(Ir &ir);
-void lower_to_bytes(Ir &ir);                              // quantize.cc
-void fuse_pointwise(Ir &ir);                              // pointwise_fusion.cc
-void drop_unused(Ir &ir);                                 // unused.cc
-void schedule(Ir &ir, const std::vector<double> &costs);  // what each step takes, in any unit
+bool is_layer_in_bytes(const Ir &ir, const IrStep &step);  // whether lower_to_bytes() makes it one
+void lower_to_bytes(Ir &ir);                               // quantize.cc
+void fuse_pointwise(Ir &ir);                               // pointwise_fusion.cc
+void drop_unused(Ir &ir);                                  // unused.cc
+void schedule(Ir &ir, const std::vector<double> &costs);   // what each step takes, in any unit
 // Makes the kernels; puts reorders in between; takes what depends on constants alone into the prologue. Values of the
 // result's slots are the Ir's values one to one.
 void lower(Ir &ir, Plan *plan);

@@ -16,6 +16,44 @@
 namespace cohort::plan {
 namespace {
 
+const ValueRange *range_of(const Ir &ir, int value) {
+  const Value &v = ir.values[size_t(ir.root(value))];
+  if (v.node < 0 || size_t(v.node) >= ir.request->ranges.size() || v.spec.dtype != Dtype::kFloat32) return nullptr;
+  const auto &of_node = ir.request->ranges[size_t(v.node)];
+  const ValueRange *const range = size_t(v.output) < of_node.size() ? &of_node[size_t(v.output)] : nullptr;
+  return range && range->low <= range->high ? range : nullptr;
+}
+
+bool has_bytes_kernel(const Ir &ir, const IrStep &step) {
+  StepSpec spec = ir.spec_of(step);
+  spec.op = "_int8_" + step.kernel;
+  spec.inputs[0].dtype = Dtype::kInt8;
+  if (step.op->linear_layer) {
+    spec.attrs = std::make_shared<Int8LayerAttrs>(Int8LayerAttrs{step.attrs, false, 1, 1, 1});
+  }
+  return ir.kernels(step).find(spec) != nullptr;
+}
+
+// Whoever binds the network has not said that the node computes in its own type.
+bool may_quantize(const Ir &ir, const IrStep &step) {
+  if (!step.op || step.inputs.empty() || step.outputs.empty() || step.outputs[0] < 0) return false;
+  const auto said = ir.request->precisions.find(step.node);
+  if (said != ir.request->precisions.end() && said->second == Op::Precision::kOwn) return false;
+  return ir.values[size_t(step.outputs[0])].spec.dtype == Dtype::kFloat32;
+}
+
+// relu or clip, and a sum with something that has a range, before it.
+bool posts_fit(const Ir &ir, const IrStep &step) {
+  for (size_t i = 0; i < step.post.size(); ++i) {
+    if (step.post[i].kind == PostOp::Kind::kSum && i == 0) {
+      if (!range_of(ir, step.inputs.back())) return false;
+    } else if (step.post[i].kind == PostOp::Kind::kActivation && step.post[i].activation != ActivationAttrs::kRelu) {
+      return false;
+    }
+  }
+  return true;
+}
+
 class QuantizePass {
  public:
   explicit QuantizePass(Ir &ir)
@@ -76,43 +114,14 @@ class QuantizePass {
 
   // Whether the step works on bytes, if its inputs can be had so.
   bool can_quantize(const IrStep &step) const {
-    if (!step.op || step.inputs.empty() || step.outputs.empty() || step.outputs[0] < 0) return false;
-    if (const auto said = ir_.request->precisions.find(step.node);
-        said != ir_.request->precisions.end() && said->second == Op::Precision::kOwn) {
-      return false;
-    }
-    if (ir_.values[size_t(step.outputs[0])].spec.dtype != Dtype::kFloat32) return false;
-    if (!has_linear_layer(step)) {  // what only passes bytes on takes them if they are there
-      if (!step.post.empty() || step.outputs.size() != 1 || bytes_of(step.inputs[0]).value < 0) return false;
-      if (!is_inner(step.outputs[0])) return false;
-    } else if (!range_of(step.inputs[0]) || !posts_fit(step)) {
-      return false;
-    }
-    return ir_.kernels(step).find(spec_in_bytes(step)) != nullptr;
-  }
-
-  // relu or clip, and a sum with something that has a range, before it.
-  bool posts_fit(const IrStep &step) const {
-    for (size_t i = 0; i < step.post.size(); ++i) {
-      if (step.post[i].kind == PostOp::Kind::kSum && i == 0) {
-        if (!range_of(step.inputs.back())) return false;
-      } else if (step.post[i].kind == PostOp::Kind::kActivation && step.post[i].activation != ActivationAttrs::kRelu) {
-        return false;
-      }
-    }
-    return true;
+    if (!may_quantize(ir_, step)) return false;
+    if (has_linear_layer(step)) return is_layer_in_bytes(ir_, step);
+    // What only passes bytes on takes them if they are there.
+    if (!step.post.empty() || step.outputs.size() != 1 || bytes_of(step.inputs[0]).value < 0) return false;
+    return is_inner(step.outputs[0]) && has_bytes_kernel(ir_, step);
   }
 
   bool adds(const IrStep &step) const { return !step.post.empty() && step.post[0].kind == PostOp::Kind::kSum; }
-
-  StepSpec spec_in_bytes(const IrStep &step) const {
-    StepSpec spec = ir_.spec_of(step);
-    spec.op = "_int8_" + step.kernel;
-    spec.inputs[0].dtype = Dtype::kInt8;
-    Int8LayerAttrs attrs{step.attrs, false, 1, 1, 1};
-    if (has_linear_layer(step)) spec.attrs = std::make_shared<Int8LayerAttrs>(attrs);
-    return spec;
-  }
 
   void find_takers(const std::vector<IrStep> &steps) {
     const auto count = [&](int v) { ++takers_[size_t(ir_.root(v))]; };
@@ -121,19 +130,13 @@ class QuantizePass {
       if (has_linear_layer(step) && can_quantize(step)) {
         count(step.inputs[0]);
         if (adds(step)) count(step.inputs.back());
-      } else if (!has_linear_layer(step) && step.post.empty() && ir_.kernels(step).find(spec_in_bytes(step))) {
+      } else if (!has_linear_layer(step) && step.post.empty() && has_bytes_kernel(ir_, step)) {
         count(step.inputs[0]);
       }
     }
   }
 
-  const ValueRange *range_of(int value) const {
-    const Value &v = ir_.values[size_t(ir_.root(value))];
-    if (v.node < 0 || size_t(v.node) >= ir_.request->ranges.size() || v.spec.dtype != Dtype::kFloat32) return nullptr;
-    const auto &of_node = ir_.request->ranges[size_t(v.node)];
-    const ValueRange *const range = size_t(v.output) < of_node.size() ? &of_node[size_t(v.output)] : nullptr;
-    return range && range->low <= range->high ? range : nullptr;
-  }
+  const ValueRange *range_of(int value) const { return plan::range_of(ir_, value); }
 
   // The bytes that a value in this range would be: of all of them 0 stands for 0.
   static Bytes bytes_for(const ValueRange &range) {
@@ -262,6 +265,11 @@ class QuantizePass {
 };
 
 }  // namespace
+
+bool is_layer_in_bytes(const Ir &ir, const IrStep &step) {
+  return ir.request->compute_dtype == Dtype::kInt8 && may_quantize(ir, step) && step.op->linear_layer &&
+         range_of(ir, step.inputs[0]) && posts_fit(ir, step) && has_bytes_kernel(ir, step);
+}
 
 void lower_to_bytes(Ir &ir) {
   if (ir.request->compute_dtype == Dtype::kInt8) QuantizePass(ir).run();

@@ -67,7 +67,19 @@ bool take(T *to, const void *value, size_t bytes) {
   return true;
 }
 
+// Of int8: rows of A and columns of B are read along the depth, in words of four; rows, depth and what lies between
+// columns and matrices are whole words. Sums are not scaled.
+bool are_whole_supported(const Description &d, const Matrix &a, const Matrix &b, const Matrix &c) {
+  if (a.type != b.type || c.type != CUDA_R_32I || d.compute != CUBLAS_COMPUTE_32I || d.scale != CUDA_R_32I)
+    return false;
+  if (d.epilogue != CUBLASLT_EPILOGUE_DEFAULT) return false;
+  if (d.transpose_a != CUBLAS_OP_T || d.transpose_b != CUBLAS_OP_N || a.columns % 4 != 0) return false;
+  const auto is_whole = [](const Matrix &x) { return x.rows % 4 == 0 && x.leading % 4 == 0 && x.stride % 4 == 0; };
+  return is_whole(a) && is_whole(b) && is_whole(c);
+}
+
 bool is_supported(const Description &d, const Matrix &a, const Matrix &b, const Matrix &c) {
+  if (a.type == CUDA_R_8I) return are_whole_supported(d, a, b, c);
   const bool doubles = a.type == CUDA_R_64F;
   if (a.type != b.type || (c.type != a.type && c.type != CUDA_R_32F)) return false;
   if (d.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a.type != CUDA_R_32F) return false;
@@ -145,6 +157,10 @@ struct Product {
           double value = alpha * sum;
           if (beta != 0) value += beta * read(from_c, c.type, at);
           if (d.bias) value += read(d.bias, c.type, i);
+          if (c.type == CUDA_R_32I && (value < INT32_MIN || value > INT32_MAX)) {
+            sim().report("cublasLtMatmul: a sum that int32 does not hold");
+            value = 0;
+          }
           write(to, c.type, at, value);
         }
       }
@@ -247,6 +263,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (d.epilogue == CUBLASLT_EPILOGUE_BIAS && !d.bias) return CUBLAS_STATUS_INVALID_VALUE;
   if (!is_supported(d, ma, mb, mc)) return CUBLAS_STATUS_NOT_SUPPORTED;
   const auto &preference = *reinterpret_cast<const Preference *>(given);
+  if (ma.type == CUDA_R_8I) {
+    for (const uint32_t alignment : preference.alignments)
+      if (alignment % 4 != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
   Algorithm algorithm{};
   std::memcpy(algorithm.alignments, preference.alignments, sizeof algorithm.alignments);
   algorithm.workspace = std::min<uint64_t>(preference.workspace, 64 << 10);
@@ -289,6 +309,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (!is_supported(product.d, product.a, product.b, product.c)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (product.a.type == CUDA_R_8I && (product.alpha != 1 || (product.beta != 0 && product.beta != 1))) {
+    sim().report("cublasLtMatmul: sums of int8 are not scaled");
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
   const void *const addresses[4] = {a, b, c, out};
   for (int i = 0; i < 4; ++i) {
     if (reinterpret_cast<uintptr_t>(addresses[i]) % algorithm.alignments[i] == 0) continue;

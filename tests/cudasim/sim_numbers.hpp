@@ -11,12 +11,18 @@
 
 namespace cudasim {
 
-inline size_t size_of(cudaDataType_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
+inline size_t size_of(cudaDataType_t type) {
+  return type == CUDA_R_64F ? 8 : type == CUDA_R_32F || type == CUDA_R_32I ? 4 : type == CUDA_R_8I ? 1 : 2;
+}
 
 inline double read(const void *data, cudaDataType_t type, int64_t i) {
   switch (type) {
     case CUDA_R_64F:
       return static_cast<const double *>(data)[i];
+    case CUDA_R_32I:
+      return static_cast<const int32_t *>(data)[i];
+    case CUDA_R_8I:
+      return static_cast<const int8_t *>(data)[i];
     case CUDA_R_16F:
       return double(__half2float(static_cast<const __half *>(data)[i]));
     case CUDA_R_16BF:
@@ -30,6 +36,9 @@ inline void write(void *data, cudaDataType_t type, int64_t i, double value) {
   switch (type) {
     case CUDA_R_64F:
       static_cast<double *>(data)[i] = value;
+      return;
+    case CUDA_R_32I:
+      static_cast<int32_t *>(data)[i] = int32_t(value);
       return;
     case CUDA_R_16F:
       static_cast<__half *>(data)[i] = __float2half(float(value));

@@ -342,6 +342,39 @@ TEST(a_wrong_leading_dimension_is_seen) {
       "cublasLtMatmul: D is byte 0 of 256 live ones of gpu(0), over its end with 368");
 }
 
+// Whether there is an algorithm for (8, depth) times (depth, 8) of int8.
+bool takes_bytes(cublasOperation_t transpose, uint64_t depth, uint32_t alignment) {
+  cublasLtHandle_t handle;
+  cublasLtMatmulDescOpaque_t product;
+  cublasLtMatrixLayoutOpaque_t a, b, c;
+  cublasLtMatmulPreferenceOpaque_t preference;
+  cublasLtMatmulHeuristicResult_t found;
+  int count = 0;
+  CUBLAS_CHECK(cublasLtCreate(&handle));
+  CUBLAS_CHECK(cublasLtMatmulDescInit(&product, CUBLAS_COMPUTE_32I, CUDA_R_32I));
+  CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(&product, CUBLASLT_MATMUL_DESC_TRANSA, &transpose, sizeof transpose));
+  CUBLAS_CHECK(cublasLtMatmulPreferenceInit(&preference));
+  CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignment,
+                                                    sizeof alignment));
+  const bool turned = transpose == CUBLAS_OP_T;
+  CUBLAS_CHECK(
+      cublasLtMatrixLayoutInit(&a, CUDA_R_8I, turned ? depth : 8, turned ? 8 : depth, int64_t(turned ? depth : 8)));
+  CUBLAS_CHECK(cublasLtMatrixLayoutInit(&b, CUDA_R_8I, depth, 8, int64_t(depth)));
+  CUBLAS_CHECK(cublasLtMatrixLayoutInit(&c, CUDA_R_32I, 8, 8, 8));
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle, &product, &a, &b, &c, &c, &preference, 1, &found, &count);
+  return status == CUBLAS_STATUS_SUCCESS && count == 1;
+}
+
+TEST(int8_is_multiplied_by_whole_words_along_the_depth_alone) {
+  expect_in_child(
+      [] {
+        std::fprintf(stderr, "taken: %d%d%d%d", takes_bytes(CUBLAS_OP_T, 16, 4), takes_bytes(CUBLAS_OP_N, 16, 4),
+                     takes_bytes(CUBLAS_OP_T, 18, 4), takes_bytes(CUBLAS_OP_T, 16, 1));
+      },
+      "taken: 1000");
+}
+
 TEST(kernels_that_are_to_do_nothing_are_counted_and_do_nothing) {
   expect_in_child(
       [] {

@@ -13,9 +13,9 @@
 #include "cpu/dnnl_post_ops.hpp"
 #include "cpu/op/plain_convolution.hpp"
 #include "cpu/op/pointwise_loops.hpp"
-#include "cpu/op/quantized_numbers.hpp"
 #include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/quantized_numbers.hpp"
 #include "op/convolution.hpp"
 #include "op/fully_connected.hpp"
 
@@ -45,14 +45,8 @@ int64_t take_order(StepSpec &spec) {
 template <typename T>
 struct ToBytes {
   static void run(const float *x, float factor, T *to, int64_t count) {
-    constexpr float kLow = std::is_same_v<T, int8_t> ? -128 : 0, kHigh = std::is_same_v<T, int8_t> ? 127 : 255;
-    constexpr float kWhole = 12582912;  // 1.5 * 2^23: what is added to it has no fraction
     COHORT_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < count; ++i) {
-      const float scaled = x[i] * factor;
-      const float above = scaled > kLow ? scaled : kLow, inside = above < kHigh ? above : kHigh;
-      to[i] = T(int32_t(inside + kWhole - kWhole));
-    }
+    for (int64_t i = 0; i < count; ++i) to[i] = quantized::nearest_byte<T>(x[i] * factor);
   }
 };
 
@@ -125,10 +119,8 @@ class Int8Weights final : public Kernel {
         const float *const row = weight + c * row_;
         float largest = 0;
         for (int64_t i = 0; i < row_; ++i) largest = std::max(largest, std::fabs(row[i]));
-        const double scale = largest > 0 && std::isfinite(largest) ? double(largest) / 127 : 1;
-        for (int64_t i = 0; i < row_; ++i) {
-          bytes[c * row_ + i] = quantized::byte_of<int8_t>(double(row[i]) / scale);
-        }
+        const double scale = quantized::weight_scale(largest);
+        for (int64_t i = 0; i < row_; ++i) bytes[c * row_ + i] = quantized::weight_byte(row[i], scale);
         const double product = scale * double(attrs_.data_scale);
         factors[c] = float(product / double(attrs_.unit));
         new_bias[c] = bias ? float(double(bias[c]) / product) : 0.0f;

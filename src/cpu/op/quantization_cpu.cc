@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "cpu/op/pointwise_loops.hpp"
-#include "cpu/op/quantized_numbers.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/quantized_numbers.hpp"
 
 namespace cohort {
 namespace {
