@@ -31,10 +31,6 @@ COHORT_HOST_STEP(_npx_nonzero);
 // A search in one histogram, made once for a network.
 COHORT_HOST_STEP(_contrib_calibrate_entropy);
 
-// Of many channels, which others do not take.
-COHORT_HOST_STEP(_image_normalize).preference(-1);
-COHORT_HOST_STEP(_backward__image_normalize).preference(-1);
-
 // Kernels of their own are not written yet.
 COHORT_HOST_STEP(Correlation);
 COHORT_HOST_STEP(_backward_Correlation);
@@ -71,16 +67,6 @@ COHORT_HOST_STEP(_contrib_quantized_embedding);
 COHORT_HOST_STEP(_contrib_quantized_flatten);
 COHORT_HOST_STEP(_contrib_quantized_fully_connected);
 COHORT_HOST_STEP(_contrib_quantized_pooling);
-COHORT_HOST_STEP(_cvcopyMakeBorder);
-COHORT_HOST_STEP(_cvimresize);
-COHORT_HOST_STEP(_image_adjust_lighting);
-COHORT_HOST_STEP(_image_random_brightness);
-COHORT_HOST_STEP(_image_random_color_jitter);
-COHORT_HOST_STEP(_image_random_contrast);
-COHORT_HOST_STEP(_image_random_hue);
-COHORT_HOST_STEP(_image_random_lighting);
-COHORT_HOST_STEP(_image_random_saturation);
-COHORT_HOST_STEP(_image_resize);
 COHORT_HOST_STEP(_linalg_gelqf);
 COHORT_HOST_STEP(_linalg_syevd);
 

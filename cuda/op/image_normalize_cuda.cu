@@ -7,7 +7,7 @@
 namespace cohort {
 namespace {
 
-constexpr int64_t kMostChannels = 64;  // whose numbers go with the launch
+constexpr int64_t kMostChannels = 3;  // that images may have (src/op/image_transforms.cc)
 
 struct ChannelNumbers {
   float mean[kMostChannels], deviation[kMostChannels];
@@ -56,16 +56,10 @@ std::unique_ptr<Kernel> make_normalize(StepSpec &spec) {
   });
 }
 
-std::string refuses_many(const StepSpec &spec) {
-  const Shape &shape = spec.outputs[0].shape;
-  return shape[shape.rank() - 3] > kMostChannels ? "takes few channels" : "";
-}
-
 COHORT_KERNEL_BY(cuda, _image_normalize, make_normalize<false>)
-    .when(refuses_many)
     .dtypes({Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kBfloat16, Dtype::kUint8, Dtype::kInt8,
              Dtype::kInt32, Dtype::kInt64});
-COHORT_KERNEL_BY(cuda, _backward__image_normalize, make_normalize<true>).when(refuses_many);
+COHORT_KERNEL_BY(cuda, _backward__image_normalize, make_normalize<true>);
 
 }  // namespace
 }  // namespace cohort
