@@ -38,8 +38,6 @@ COHORT_HOST_STEP(_backward__contrib_DeformableConvolution);
 COHORT_HOST_STEP(_backward__contrib_ModulatedDeformableConvolution);
 COHORT_HOST_STEP(_backward__contrib_RROIAlign);
 COHORT_HOST_STEP(_backward__contrib_box_nms);
-COHORT_HOST_STEP(_backward__linalg_gelqf);
-COHORT_HOST_STEP(_backward__linalg_syevd);
 COHORT_HOST_STEP(_contrib_DeformableConvolution);
 COHORT_HOST_STEP(_contrib_ModulatedDeformableConvolution);
 COHORT_HOST_STEP(_contrib_MultiBoxDetection);
@@ -59,8 +57,6 @@ COHORT_HOST_STEP(_contrib_quantized_embedding);
 COHORT_HOST_STEP(_contrib_quantized_flatten);
 COHORT_HOST_STEP(_contrib_quantized_fully_connected);
 COHORT_HOST_STEP(_contrib_quantized_pooling);
-COHORT_HOST_STEP(_linalg_gelqf);
-COHORT_HOST_STEP(_linalg_syevd);
 
 }  // namespace
 }  // namespace cohort
