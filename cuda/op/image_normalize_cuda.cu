@@ -11,6 +11,10 @@ constexpr int64_t kMostChannels = 3;  // that images may have (src/op/image_tran
 
 struct ChannelNumbers {
   float mean[kMostChannels], deviation[kMostChannels];
+  // Constant indices: what is chosen stays in registers.
+  __device__ static float of(const float (&list)[kMostChannels], int64_t channel) {
+    return channel == 0 ? list[0] : channel == 1 ? list[1] : list[2];
+  }
 };
 
 template <typename C, bool kBackward>
@@ -36,7 +40,8 @@ class NormalizeCuda final : public Kernel {
     const int64_t channels = channels_, pixels = pixels_;
     for_each(lane, count_, [=] __device__(int64_t i) {
       const int64_t channel = i / pixels % channels;
-      store(to, i, (load<C>(from, i) - C(numbers.mean[channel])) / C(numbers.deviation[channel]));
+      store(to, i,
+            (load<C>(from, i) - C(numbers.of(numbers.mean, channel))) / C(numbers.of(numbers.deviation, channel)));
     });
   }
 
