@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda/op/elements.cuh"
+#include "cuda/op/rows.cuh"
 #include "device/kernel_table.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/compute.hpp"
@@ -34,12 +35,32 @@ __global__ void call_for_each_block(Body body, int64_t count) {
   for (int64_t i = blockIdx.x; i < count; i += gridDim.x) body(i);
 }
 
+// A warp for what is small, of which there are many as a rule.
+inline int threads_together(int64_t work) { return work <= 32 * 32 * 32 ? 32 : kBlockThreads; }
+
 template <typename Body>
 void each_together(const Lane &lane, int64_t count, int64_t work, const Body &body) {
   if (count == 0) return;
-  // A warp for what is small, of which there are many as a rule.
-  const Grid grid{dim3(unsigned(std::min<int64_t>(count, 132 * 16))), dim3(work <= 32 * 32 * 32 ? 32 : kBlockThreads)};
+  const Grid grid{dim3(unsigned(std::min<int64_t>(count, 132 * 16))), dim3(threads_together(work))};
   launch(call_for_each_block<Body>, grid, lane.stream, body, count);
+}
+
+// The same of things that need memory: as many at once as keep the largest device busy.
+inline int64_t blocks_with_rooms(int64_t count, int64_t work) {
+  return std::min<int64_t>(count, threads_together(work) == 32 ? 132 * 16 : 132 * 2);
+}
+inline int64_t rooms(const StepSpec &, int64_t count, int64_t work) { return blocks_with_rooms(count, work); }
+
+template <typename Body>
+__global__ void call_for_each_room(Body body, int64_t count) {
+  for (int64_t i = blockIdx.x; i < count; i += gridDim.x) body(i, int64_t(blockIdx.x));
+}
+
+template <typename Body>
+void each_in_room(const Lane &lane, int64_t count, int64_t work, const Body &body) {
+  if (count == 0) return;
+  const Grid grid{dim3(unsigned(blocks_with_rooms(count, work))), dim3(threads_together(work))};
+  launch(call_for_each_room<Body>, grid, lane.stream, body, count);
 }
 
 __device__ inline void meet() { __syncthreads(); }
@@ -48,6 +69,21 @@ template <typename Fn>
 __device__ void share_out(int64_t count, const Fn &fn) {
   for (int64_t i = threadIdx.x; i < count; i += blockDim.x) fn(i, i + 1);
   meet();
+}
+
+// Each thread adds every blockDim.x-th number, and a warp what its threads have.
+template <typename C, typename Fn>
+__device__ C sum_together(int64_t count, const Fn &fn) {
+  COHORT_SHARED(C, partial, [kBlockThreads / 32]);
+  C sum = 0;
+  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += fn(i);
+  sum = warp_sum(sum);
+  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = sum;
+  meet();
+  sum = partial[0];
+  for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) sum += partial[warp];
+  meet();  // all have read them
+  return sum;
 }
 
 template <typename Fn>

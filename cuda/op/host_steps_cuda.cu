@@ -31,40 +31,14 @@ COHORT_HOST_STEP(_npx_nonzero);
 // A search in one histogram, made once for a network.
 COHORT_HOST_STEP(_contrib_calibrate_entropy);
 
-// Of many channels, which others do not take.
-COHORT_HOST_STEP(_image_normalize).preference(-1);
-COHORT_HOST_STEP(_backward__image_normalize).preference(-1);
-
 // Kernels of their own are not written yet.
 COHORT_HOST_STEP(_backward__contrib_box_nms);
-COHORT_HOST_STEP(_backward__contrib_count_sketch);
-COHORT_HOST_STEP(_backward__contrib_fft);
-COHORT_HOST_STEP(_backward__contrib_hawkesll);
-COHORT_HOST_STEP(_backward__contrib_ifft);
-COHORT_HOST_STEP(_backward__linalg_gelqf);
-COHORT_HOST_STEP(_backward__linalg_syevd);
 COHORT_HOST_STEP(_contrib_MultiBoxDetection);
 COHORT_HOST_STEP(_contrib_MultiBoxTarget);
 COHORT_HOST_STEP(_contrib_MultiProposal);
 COHORT_HOST_STEP(_contrib_Proposal);
 COHORT_HOST_STEP(_contrib_bipartite_matching);
 COHORT_HOST_STEP(_contrib_box_nms);
-COHORT_HOST_STEP(_contrib_count_sketch);
-COHORT_HOST_STEP(_contrib_fft);
-COHORT_HOST_STEP(_contrib_hawkesll);
-COHORT_HOST_STEP(_contrib_ifft);
-COHORT_HOST_STEP(_cvcopyMakeBorder);
-COHORT_HOST_STEP(_cvimresize);
-COHORT_HOST_STEP(_image_adjust_lighting);
-COHORT_HOST_STEP(_image_random_brightness);
-COHORT_HOST_STEP(_image_random_color_jitter);
-COHORT_HOST_STEP(_image_random_contrast);
-COHORT_HOST_STEP(_image_random_hue);
-COHORT_HOST_STEP(_image_random_lighting);
-COHORT_HOST_STEP(_image_random_saturation);
-COHORT_HOST_STEP(_image_resize);
-COHORT_HOST_STEP(_linalg_gelqf);
-COHORT_HOST_STEP(_linalg_syevd);
 
 }  // namespace
 }  // namespace cohort

@@ -7,10 +7,14 @@
 namespace cohort {
 namespace {
 
-constexpr int64_t kMostChannels = 64;  // whose numbers go with the launch
+constexpr int64_t kMostChannels = 3;  // that images may have (src/op/image_transforms.cc)
 
 struct ChannelNumbers {
   float mean[kMostChannels], deviation[kMostChannels];
+  // Constant indices: what is chosen stays in registers.
+  __device__ static float of(const float (&list)[kMostChannels], int64_t channel) {
+    return channel == 0 ? list[0] : channel == 1 ? list[1] : list[2];
+  }
 };
 
 template <typename C, bool kBackward>
@@ -36,7 +40,8 @@ class NormalizeCuda final : public Kernel {
     const int64_t channels = channels_, pixels = pixels_;
     for_each(lane, count_, [=] __device__(int64_t i) {
       const int64_t channel = i / pixels % channels;
-      store(to, i, (load<C>(from, i) - C(numbers.mean[channel])) / C(numbers.deviation[channel]));
+      store(to, i,
+            (load<C>(from, i) - C(numbers.of(numbers.mean, channel))) / C(numbers.of(numbers.deviation, channel)));
     });
   }
 
@@ -56,16 +61,10 @@ std::unique_ptr<Kernel> make_normalize(StepSpec &spec) {
   });
 }
 
-std::string refuses_many(const StepSpec &spec) {
-  const Shape &shape = spec.outputs[0].shape;
-  return shape[shape.rank() - 3] > kMostChannels ? "takes few channels" : "";
-}
-
 COHORT_KERNEL_BY(cuda, _image_normalize, make_normalize<false>)
-    .when(refuses_many)
     .dtypes({Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kBfloat16, Dtype::kUint8, Dtype::kInt8,
              Dtype::kInt32, Dtype::kInt64});
-COHORT_KERNEL_BY(cuda, _backward__image_normalize, make_normalize<true>).when(refuses_many);
+COHORT_KERNEL_BY(cuda, _backward__image_normalize, make_normalize<true>);
 
 }  // namespace
 }  // namespace cohort

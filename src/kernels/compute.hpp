@@ -8,7 +8,10 @@
 //   each_place(lane, rows, columns, COHORT_LOOP_BODY(int64_t row, int64_t column) {...}): the same, a place at a time
 //   each_together(lane, count, work, COHORT_BODY(int64_t i) {...}): a thing at a time, by threads that work on it
 //     together: share_out(n, [&](int64_t begin, int64_t end) {...}) in it is work by ranges, all of it done when it
-//     returns; meet() waits until all are there; all else is done by each of them alike
+//     returns; sum_together<C>(n, fn) is the sum of fn(i), in one order; meet() waits until all are there; all else is
+//     done by each of them alike
+//   each_in_room(lane, count, work, COHORT_BODY(int64_t i, int64_t room) {...}): the same; things that are worked on at
+//     once have other rooms, whose numbers are below rooms(spec, count, work)
 //   COHORT_FAILS(...): the run fails with this text; where a kernel cannot fail, nothing happens
 //   COHORT_VECTOR_LOOP before a loop: no iteration reads or writes what another one writes
 //   multiply_each(): products of matrices

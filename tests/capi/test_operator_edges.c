@@ -623,6 +623,30 @@ static void a_crop_may_be_empty(void **state) {
   cohort_tape_free(tape);
 }
 
+/* Places that no number goes to are zeros, whatever the memory held: that of an array freed before. */
+static void a_sketch_of_no_numbers_is_zeros(void **state) {
+  const int64_t data_shape[] = {64, 0}, places_shape[] = {1, 0}, sketch_shape[] = {64, 16};
+  const char *const key = "out_dim", *const value = "16";
+  static const float zeros[64 * 16];
+  cohort_ndarray *inputs[3] = {NULL, NULL, NULL}, *array = NULL;
+  cohort_arrays *outputs = NULL;
+  size_t i;
+
+  (void)state;
+  ok(cohort_ndarray_full(sketch_shape, 2, COHORT_DTYPE_FLOAT32, NULL, 7, &array));
+  ok(cohort_ndarray_wait(array));
+  cohort_ndarray_free(array);
+  ok(cohort_ndarray_zeros(data_shape, 2, COHORT_DTYPE_FLOAT32, NULL, &inputs[0]));
+  ok(cohort_ndarray_zeros(places_shape, 2, COHORT_DTYPE_FLOAT32, NULL, &inputs[1]));
+  ok(cohort_ndarray_zeros(places_shape, 2, COHORT_DTYPE_FLOAT32, NULL, &inputs[2]));
+  ok(cohort_operator_invoke("_contrib_count_sketch", &key, &value, 1, inputs, 3, NULL, 0, NULL, &outputs));
+  ok(cohort_arrays_get(outputs, 0, &array));
+  assert_floats(array, zeros, 64 * 16);
+  cohort_ndarray_free(array);
+  cohort_arrays_free(outputs);
+  for (i = 0; i < 3; ++i) cohort_ndarray_free(inputs[i]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(errors_name_the_operator_and_the_attribute),
@@ -648,6 +672,7 @@ int main(void) {
       TEST(a_wrong_count_of_inputs_is_refused),
       TEST(no_shape_has_more_axes_than_arrays_may_have),
       TEST(rows_of_any_length_are_taken),
+      TEST(a_sketch_of_no_numbers_is_zeros),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,7 +118,7 @@ grep -q '^1 passed' <<<"$probe" || say "first case: FAILED"$'\n'"$(head -n 20 <<
 
 # ---- tests and goldens
 
-for test in test_gpu test_device_memory; do together "capi $test" 90 "$BUILD/tests/capi/$test"; done
+for test in test_gpu test_gpu_images test_gpu_transforms test_device_memory; do together "capi $test" 90 "$BUILD/tests/capi/$test"; done
 together "goldens ops gpu(0)" 240 "$golden" --limit 60 --context 'gpu(0)' --lacking $lacking tests/golden/ops
 together "goldens ops gpu(0) by graphs" 240 "$golden" --limit 60 --runs 4 --context 'gpu(0)' --lacking $lacking tests/golden/ops
 together "goldens group gpu(0)" 120 "$golden" --limit 60 --context 'gpu(0)' --lacking $lacking tests/golden/group

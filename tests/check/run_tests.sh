@@ -212,7 +212,7 @@ for part in "$@"; do
       export COHORT_BACKEND_PATH
       kind='simulated '
       for CUDASIM_SEED in 1 2; do # which of them waits (cudasim.h)
-        for test in $CUDASIM "$BUILD"/tests/capi/test_{gpu,device_memory}; do program "$test"; done
+        for test in $CUDASIM "$BUILD"/tests/capi/test_{gpu,gpu_images,gpu_transforms,device_memory}; do program "$test"; done
         golden tests/golden/group --context 'gpu(0)' --lacking tests/cudasim/lacking.tsv --limit 600
         runs=$((CUDASIM_SEED == 2 ? 4 : 1)) # the fourth time by graphs
         golden tests/golden/ops --runs $runs --context 'gpu(0)' --lacking tests/cudasim/lacking.tsv --limit 600

@@ -10,6 +10,7 @@
 #include "cpu/parallel.hpp"
 #include "cpu/simd.hpp"
 #include "kernels/compute.hpp"
+#include "kernels/partial_sums.hpp"
 
 #define COHORT_BODY [ =, *this ]
 #define COHORT_LOOP_BODY [=]
@@ -41,18 +42,30 @@ void each_together(const Lane &lane, int64_t count, int64_t work, const Fn &fn) 
   parallel_ranges(lane, count, work < 65536 ? 65536 / (work > 1 ? work : 1) : 1,
                   [&fn, each](int64_t range, int64_t begin, int64_t end) { each(fn, range, begin, end); });
 }
+template <typename Fn>
+void each_in_room(const Lane &lane, int64_t count, int64_t work, const Fn &fn) {
+  each_together(lane, count, work, fn);
+}
+inline int64_t rooms(const StepSpec &spec, int64_t count, int64_t) {
+  return std::min<int64_t>(count, spec.num_threads);
+}
 inline void meet() {}
 template <typename Fn>
 void share_out(int64_t count, const Fn &fn) {
   fn(int64_t(0), count);
+}
+template <typename C, typename Fn>
+C sum_together(int64_t count, const Fn &fn) {
+  return sum_over<C>(count, fn);
 }
 
 // fn(row, column) for all of a matrix.
 template <typename Fn>
 void each_place(const Lane &lane, int64_t rows, int64_t columns, const Fn &fn) {
   parallel_for(lane, rows, 1 + kCheapGrain / (columns + 1), [&fn, columns](int64_t begin, int64_t end) {
+    const Fn own = fn;  // which nothing that it writes to can be part of
     for (int64_t row = begin; row < end; ++row) {
-      for (int64_t column = 0; column < columns; ++column) fn(row, column);
+      for (int64_t column = 0; column < columns; ++column) own(row, column);
     }
   });
 }

@@ -156,57 +156,6 @@ class Flip final : public Kernel {
   const Images image_;
 };
 
-class Border final : public Kernel {
- public:
-  explicit Border(const StepSpec &spec)
-      : attrs_(spec.attrs_as<ImageBorderAttrs>()), from_(spec.inputs[0]), to_(spec.outputs[0]) {
-    const Dtype dtype = spec.outputs[0].dtype;
-    const StoreBlock store = store_block(Dtype::kFloat64, dtype);
-    const double top = dtype == Dtype::kUint8 ? 255 : dtype == Dtype::kInt8 ? 127 : INFINITY;
-    filling_.resize(size_t(to_.pixel_bytes()));
-    for (int64_t c = 0; c < to_.channels; ++c) {
-      const double value = size_t(c) < attrs_.values.size() ? attrs_.values[size_t(c)] : attrs_.value;
-      const double held =
-          top < INFINITY ? std::clamp(std::nearbyint(value), dtype == Dtype::kUint8 ? 0.0 : -128.0, top) : value;
-      store(&held, filling_.data(), c, 1);
-    }
-  }
-  void run(const Args &args, const Lane &) const override {
-    for (int64_t y = 0; y < to_.height; ++y) {
-      for (int64_t x = 0; x < to_.width; ++x) {
-        const int64_t row = source(y - attrs_.top, from_.height), column = source(x - attrs_.left, from_.width);
-        const char *const pixel = row < 0 || column < 0
-                                      ? filling_.data()
-                                      : args.in<char>(0) + row * from_.row_bytes() + column * from_.pixel_bytes();
-        std::memcpy(args.out<char>(0) + y * to_.row_bytes() + x * to_.pixel_bytes(), pixel, size_t(to_.pixel_bytes()));
-      }
-    }
-  }
-
- private:
-  // Where the pixel at `at` comes from, of `length`; -1: the constant.
-  int64_t source(int64_t at, int64_t length) const {
-    if (at >= 0 && at < length) return at;
-    switch (attrs_.type) {
-      case ImageBorderAttrs::kConstant:
-        return -1;
-      case ImageBorderAttrs::kReplicate:
-        return std::clamp<int64_t>(at, 0, length - 1);
-      case ImageBorderAttrs::kWrap:
-        return (at % length + length) % length;
-      default: {
-        const int64_t edge = attrs_.type == ImageBorderAttrs::kReflect ? 0 : 1;
-        const int64_t period = std::max<int64_t>(2 * (length - edge), 1), place = (at % period + period) % period;
-        return place < length ? place : period - 1 + edge - place;
-      }
-    }
-  }
-
-  const ImageBorderAttrs attrs_;
-  const Images from_, to_;
-  std::vector<char> filling_;  // a pixel of the constant
-};
-
 COHORT_KERNEL(cpu, _image_to_tensor, ToTensor<false>);
 COHORT_KERNEL(cpu, _backward__image_to_tensor, ToTensor<true>);
 COHORT_KERNEL(cpu, _image_normalize, Normalize<false>)
@@ -225,7 +174,6 @@ COHORT_KERNEL(cpu, _backward__image_flip_left_right, FlipColumns);
 COHORT_KERNEL(cpu, _backward__image_flip_top_bottom, FlipRows);
 COHORT_KERNEL(cpu, _image_random_flip_left_right, FlipColumnsAtRandom);
 COHORT_KERNEL(cpu, _image_random_flip_top_bottom, FlipRowsAtRandom);
-COHORT_KERNEL(cpu, _cvcopyMakeBorder, Border);
 
 }  // namespace
 }  // namespace cohort

@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "cpu/op/compute_kernel.hpp"
-#include "cpu/op/linalg_reflections.hpp"
 #include "cpu/op/tridiagonal_eigen.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/linalg_loops.hpp"
+#include "kernels/linalg_reflections.hpp"
 #include "op/linalg.hpp"
 
 namespace cohort {
@@ -17,7 +17,6 @@ namespace {
 using linalg::Batch;
 using linalg::kTogether;
 using linalg::Reflections;
-using linalg::rooms;
 
 using Eight [[gnu::vector_size(64), gnu::aligned(8), gnu::may_alias]] = double;
 constexpr int64_t kEight = 8;
@@ -90,7 +89,9 @@ template <typename C>
 class Syevd {
  public:
   explicit Syevd(const StepSpec &spec)
-      : e_(spec.inputs[0].shape), step_((e_.cols + kEight - 1) / kEight * kEight), num_rooms_(rooms(spec, e_.count)) {}
+      : e_(spec.inputs[0].shape),
+        step_((e_.cols + kEight - 1) / kEight * kEight),
+        num_rooms_(rooms(spec, e_.count, 0)) {}
   size_t extra() const { return size_t(num_rooms_ * room()) * (sizeof(double) / sizeof(C)); }
   void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
     const int64_t work = 10 * e_.area() * e_.cols;
@@ -175,38 +176,7 @@ class Syevd {
   const int64_t step_, num_rooms_;
 };
 
-// dA = U^T (M + diag(dL)) U, where M_ij = (W_ij - W_ji) / (2 (L_i - L_j)) and W = dU U^T.
-template <typename C>
-class SyevdBackward {
- public:
-  explicit SyevdBackward(const StepSpec &spec) : e_(spec.inputs[0].shape), num_rooms_(rooms(spec, e_.count)) {}
-  size_t extra() const { return size_t(num_rooms_ * room()); }
-  void run(const C *const *in, C *const *out, C *extra, const Lane &lane) const {
-    const int64_t n = e_.cols;
-    each_together(lane, e_.count, e_.area() * n, [=](int64_t index, int64_t range) {
-      const C *const du = in[0] + index * e_.area(), *const dl = in[1] + index * n;
-      const C *const u = in[2] + index * e_.area(), *const l = in[3] + index * n;
-      C *const w = extra + range * room(), *const m = w + e_.area();
-      gemm(false, true, n, n, n, du, u, C(0), w);
-      for (int64_t i = 0; i < n; ++i) {
-        m[i * n + i] = dl[i];
-        for (int64_t j = 0; j < i; ++j) {  // equal values, whose vectors are of any direction, count as 1e-30 apart
-          m[i * n + j] = m[j * n + i] = (w[i * n + j] - w[j * n + i]) / (2 * std::max(l[i] - l[j], C(1e-30)));
-        }
-      }
-      gemm(true, false, n, n, n, u, m, C(0), w);
-      gemm(false, false, n, n, n, w, u, C(0), out[0] + index * e_.area());
-    });
-  }
-
- private:
-  int64_t room() const { return whole_lines(2 * e_.area()); }
-  const Batch e_;
-  const int64_t num_rooms_;
-};
-
 COHORT_KERNEL_BY(cpu, _linalg_syevd, make_compute<Syevd>);
-COHORT_KERNEL_BY(cpu, _backward__linalg_syevd, make_compute<SyevdBackward>);
 
 }  // namespace
 }  // namespace cohort

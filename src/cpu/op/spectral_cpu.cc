@@ -1,32 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fourier transforms of any length: of powers of two by Cooley and Tukey's butterflies, of others by Bluestein's way to
-// one of those. In double, whatever the type of the arrays.
+// Fourier transforms of any length. In double, whatever the type of the arrays.
 #include "op/spectral.hpp"
 
 #include <algorithm>
-#include <complex>
 #include <vector>
 
 #include "cpu/op/compute_kernel.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
+#include "kernels/spectral_math.hpp"
 
 namespace cohort {
 namespace {
 
-using Complex = std::complex<double>;
-
-// e^(-i pi k / n), k taken modulo 2 n first: large angles lose digits.
-Complex turn(int64_t k, int64_t n) {
-  const double angle = -3.14159265358979323846 * double(k % (2 * n)) / double(n);
-  return {std::cos(angle), std::sin(angle)};
-}
+using spectral::Complex;
 
 // Butterflies of a power of two.
 class Butterflies {
  public:
   explicit Butterflies(int64_t n) : n_(n) {
-    for (int64_t k = 0; k < n / 2; ++k) turns_.push_back(turn(2 * k, n));
+    for (int64_t k = 0; k < n / 2; ++k) turns_.push_back(spectral::turn(2 * k, n));
   }
   int64_t size() const { return n_; }
   void run(Complex *x) const {
@@ -52,23 +45,16 @@ class Butterflies {
   std::vector<Complex> turns_;
 };
 
-int64_t power_of_two(int64_t least) {
-  int64_t n = 1;
-  while (n < least) n *= 2;
-  return n;
-}
-
-// x_k = sum of x_j e^(-2 pi i j k / n). With j k = (j^2 + k^2 - (k - j)^2) / 2 a convolution, which is a product of
-// transforms of a power of two.
+// x_k = sum of x_j e^(-2 pi i j k / n).
 class Transform {
  public:
   explicit Transform(int64_t n)
-      : n_(n), direct_(n == power_of_two(n)), butterflies_(direct_ ? n : power_of_two(2 * n - 1)) {
+      : n_(n), butterflies_(spectral::transform_length(n)), direct_(butterflies_.size() == n) {
     if (direct_) return;
-    filter_.assign(size_t(butterflies_.size()), Complex(0));
+    filter_.assign(size_t(butterflies_.size()), Complex{0, 0});
     for (int64_t k = 0; k < n; ++k) {
-      chirp_.push_back(turn(int64_t((static_cast<unsigned __int128>(k) * uint64_t(k)) % uint64_t(2 * n)), n));
-      filter_[size_t(k)] = filter_[size_t((butterflies_.size() - k) % butterflies_.size())] = std::conj(chirp_.back());
+      chirp_.push_back(spectral::chirp(k, n));
+      filter_[size_t(k)] = filter_[size_t((butterflies_.size() - k) % butterflies_.size())] = chirp_.back().conjugate();
     }
     butterflies_.run(filter_.data());
   }
@@ -76,18 +62,19 @@ class Transform {
   void run(Complex *x) const {
     if (direct_) return butterflies_.run(x);
     const int64_t m = butterflies_.size();
-    for (int64_t k = 0; k < n_; ++k) x[k] *= chirp_[size_t(k)];
-    std::fill(x + n_, x + m, Complex(0));
+    for (int64_t k = 0; k < n_; ++k) x[k] = x[k] * chirp_[size_t(k)];
+    std::fill(x + n_, x + m, Complex{0, 0});
     butterflies_.run(x);
-    for (int64_t k = 0; k < m; ++k) x[k] = std::conj(x[k] * filter_[size_t(k)]);
-    butterflies_.run(x);  // of the conjugate: the inverse
-    for (int64_t k = 0; k < n_; ++k) x[k] = std::conj(x[k]) / double(m) * chirp_[size_t(k)];
+    for (int64_t k = 0; k < m; ++k) x[k] = (x[k] * filter_[size_t(k)]).conjugate();
+    butterflies_.run(x);                 // of the conjugate: the inverse
+    const double share = 1 / double(m);  // of a power of two: exact
+    for (int64_t k = 0; k < n_; ++k) x[k] = Complex{x[k].real * share, -x[k].imag * share} * chirp_[size_t(k)];
   }
 
  private:
   const int64_t n_;
-  const bool direct_;
   const Butterflies butterflies_;
+  const bool direct_;
   std::vector<Complex> chirp_, filter_;
 };
 
@@ -110,15 +97,15 @@ class Spectrum final : public Kernel {
         auto *const numbers = reinterpret_cast<double *>(x + transform_.work());
         load_(args.inputs[0], row * in_width(), numbers, in_width());
         for (int64_t k = 0; k < length_; ++k) {
-          x[k] = kForward ? Complex(numbers[k], 0) : Complex(numbers[2 * k], -numbers[2 * k + 1]);
+          x[k] = kForward ? Complex{numbers[k], 0} : Complex{numbers[2 * k], -numbers[2 * k + 1]};
         }
         transform_.run(x);
         for (int64_t k = 0; k < length_; ++k) {
           if (kForward) {
-            numbers[2 * k] = x[k].real();
-            numbers[2 * k + 1] = x[k].imag();
+            numbers[2 * k] = x[k].real;
+            numbers[2 * k + 1] = x[k].imag;
           } else {
-            numbers[k] = x[k].real();
+            numbers[k] = x[k].real;
           }
         }
         store_(numbers, args.outputs[0], row * out_width(), out_width());
@@ -146,7 +133,7 @@ class Sketch {
   explicit Sketch(const StepSpec &spec)
       : places_(spec.attrs_as<CountSketchAttrs>().out_dim),
         width_(spec.inputs[1].shape.size()),
-        rows_(spec.inputs[0].shape.size() / std::max<int64_t>(kBackward ? places_ : width_, 1)) {}
+        rows_((kBackward ? spec.inputs : spec.outputs)[0].shape.size() / places_) {}
   size_t extra() const { return 0; }
   void run(const C *const *in, C *const *out, C *, const Lane &lane) const {
     for (int64_t j = 0; j < width_; ++j) {

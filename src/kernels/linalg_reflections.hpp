@@ -1,50 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reflections H_i = I - tau_i v_i v_i^T, several at a time: H_0 H_1 ... = I - V^T T V with the v_i in the rows of V and
-// an upper triangle T. Factorizations into orthogonal matrices are made of them.
+// an upper triangle T. Factorizations into orthogonal matrices are made of them. By those who work on a matrix together
+// (each_together()).
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
-#include "cpu/op/gemm.hpp"
-#include "kernels/partial_sums.hpp"
+#include "kernels/linalg_loops.hpp"
 
 namespace cohort {
 namespace linalg {
-
-// Rooms of scratch memory for as many of `count` matrices as are worked on at once.
-inline int64_t rooms(const StepSpec &spec, int64_t count) { return std::min<int64_t>(count, spec.num_threads); }
 
 constexpr int64_t kTogether = 16;  // reflections
 
 // Makes of row (length) a v, which is 1 at `one`, such that H takes all other elements of the row to 0. Returns tau;
 // *beta is what H leaves at `one`.
 template <typename C>
-C make_reflection(int64_t length, C *row, int64_t one, double *beta) {
+COHORT_KERNEL_CODE C make_reflection(int64_t length, C *row, int64_t one, double *beta) {
   double alpha = double(row[one]), scale = 1;
-  row[one] = 0;
+  meet();  // all have seen it
+  share_each(1, [&](int64_t) { row[one] = 0; });
   const auto others = [=] {
-    return sum_over<double>(length, [=](int64_t j) { return double(row[j]) * double(row[j]); });
+    return sum_together<double>(length, [=](int64_t j) { return double(row[j]) * double(row[j]); });
   };
   double square = others(), all = square + alpha * alpha;
   if (!(all > 1e-280 && all < 1e280)) {  // too small or too large to be squared
     double top = std::fabs(alpha);
-    for (int64_t j = 0; j < length; ++j) top = std::max(top, std::fabs(double(row[j])));
-    if (top > 0 && std::isfinite(top)) scale = std::ldexp(1.0, std::clamp(-std::ilogb(top), -1000, 1000));
-    for (int64_t j = 0; j < length; ++j) row[j] = C(double(row[j]) * scale);
+    for (int64_t j = 0; j < length; ++j) {
+      const double size = std::fabs(double(row[j]));
+      if (top < size) top = size;
+    }
+    if (top > 0 && std::isfinite(top)) {
+      const int exponent = -std::ilogb(top);
+      scale = std::ldexp(1.0, exponent < -1000 ? -1000 : exponent < 1000 ? exponent : 1000);
+    }
+    meet();
+    share_each(length, [&](int64_t j) { row[j] = C(double(row[j]) * scale); });
     alpha *= scale;
     square = others();
     all = square + alpha * alpha;
   }
-  row[one] = 1;
   *beta = alpha / scale;
-  if (square == 0) return C(0);
   const double left = -std::copysign(std::sqrt(all), alpha), divisor = alpha - left;
-  *beta = left / scale;
-  for (int64_t j = 0; j < length; ++j) row[j] = C(double(row[j]) / divisor);
-  row[one] = 1;
-  return C((left - alpha) / left);
+  if (square != 0) {
+    *beta = left / scale;
+    share_each(length, [&](int64_t j) { row[j] = C(double(row[j]) / divisor); });
+  }
+  share_each(1, [&](int64_t) { row[one] = 1; });
+  return square != 0 ? C((left - alpha) / left) : C(0);
 }
 
 // Up to kTogether reflections, of rows of v (count, width).
@@ -52,20 +56,20 @@ template <typename C>
 class Reflections {
  public:
   static int64_t room(int64_t rows) { return 2 * kTogether * (kTogether + rows); }  // of what apply() is given
-  Reflections(int64_t count, int64_t width, const C *v, int64_t v_step, const C *taus, C *room)
+  COHORT_KERNEL_CODE Reflections(int64_t count, int64_t width, const C *v, int64_t v_step, const C *taus, C *room)
       : count_(count), width_(width), v_(v), step_(v_step), minus_t_(room), room_(room + kTogether * kTogether) {
     C *const products = room_;
     gemm(false, true, count, count, width, v, v_step, v, v_step, C(0), products, count);
     for (int64_t j = 0; j < count; ++j) {
-      for (int64_t i = 0; i < count; ++i) {
+      share_each(count, [&](int64_t i) {
         C sum = i == j ? C(1) : C(0);
         for (int64_t k = i; k < j; ++k) sum += minus_t_[i * count + k] * products[k * count + j];
         minus_t_[i * count + j] = -taus[j] * sum;
-      }
+      });
     }
   }
   // x (rows, width) = x H_0 H_1 ..., or x ... H_1 H_0
-  void apply(bool last_first, int64_t rows, C *x, int64_t x_step) const {
+  COHORT_KERNEL_CODE void apply(bool last_first, int64_t rows, C *x, int64_t x_step) const {
     C *const along = room_, *const times_t = along + rows * kTogether;
     gemm(false, true, rows, count_, width_, x, x_step, v_, step_, C(0), along, count_);
     gemm(false, last_first, rows, count_, count_, along, count_, minus_t_, count_, C(0), times_t, count_);
