@@ -106,7 +106,7 @@ class SyncBatchNormCuda final : public SharesStatistics {
 
  private:
   static Blocks blocks_of(StepSpec *spec) {
-    const Extent e = extent_of(spec->attrs_as<BatchNormAttrs>(), spec->inputs[0].shape);
+    const Extent e = extent_of(spec->attrs_as<BatchNormAttrs>(), spec->inputs[0]);
     return {spec, size_t(spec->num_replicas), e.channels, e.channels * parts_of(e)};
   }
   const Normalises<C> normalises_;
@@ -130,7 +130,7 @@ class SyncBatchNormBackwardCuda final : public Kernel {
   explicit SyncBatchNormBackwardCuda(StepSpec &spec)
       : attrs_(spec.attrs_as<BatchNormAttrs>()),
         heads_(attrs_.output_mean_var ? 3 : 1),
-        e_(extent_of(attrs_, spec.inputs[0].shape)),
+        e_(extent_of(attrs_, spec.inputs[0])),
         parts_(parts_of(e_)),
         dtype_(spec.inputs[0].dtype),
         fixes_gamma_(fixes_gamma(spec)),
