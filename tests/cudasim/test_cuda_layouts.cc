@@ -80,7 +80,7 @@ struct Planned {
   Plan plan;
 };
 
-Planned planned(const Symbol &symbol, const ComputeTypes &types) {
+Planned planned(const Symbol &symbol, const ComputeTypes &types, int num_replicas = 1) {
   Planned made;
   made.graph = Graph(symbol);
   std::vector<std::pair<std::string, Dtype>> dtypes;
@@ -96,6 +96,7 @@ Planned planned(const Symbol &symbol, const ComputeTypes &types) {
     request.constants.push_back(learns);
   }
   request.devices = {get_device(kGpu)};
+  request.num_replicas = num_replicas;
   request.is_train = request.with_backward = true;
   request.compute_dtype = types.dtype;
   request.tf32 = types.tf32;
@@ -197,39 +198,56 @@ std::vector<float> values_of(const NDArray &array) {
   return all;
 }
 
-// One pass of training on numbers that convolutions in 16 bits and TF32 do not round: outputs, gradients, states.
-std::map<std::string, std::vector<float>> trained(const Symbol &symbol, const Context &context,
-                                                  const ComputeTypes &types, bool recompute = false) {
+std::shared_ptr<Executor> bound(const Symbol &symbol, const ExecutorOptions &options) {
   SimpleBind what;
   what.shapes = {{"data", kImages}};
   what.grad_req.all = "write";
+  const std::shared_ptr<Executor> exec = Executor::simple_bind(symbol, what, options);
+  for (size_t i = 0; i < exec->args().size(); ++i) {
+    const uint64_t seed = i + 1 + (exec->arg_names()[i] == "data" ? 50 * options.replica : 0);
+    exec->args()[i].copy_from(random_of(exec->args()[i].shape(), seed, 4));
+  }
+  for (const NDArray &state : exec->aux()) {
+    const NDArray ones = NDArray::create(state.shape(), Dtype::kFloat32, kCpu);
+    ones.fill(1);
+    state.copy_from(ones);
+  }
+  return exec;
+}
+
+// One pass of training on numbers that convolutions in 16 bits and TF32 do not round: outputs, gradients, states. A
+// part of the batch on each device.
+std::map<std::string, std::vector<float>> trained(const Symbol &symbol, const std::vector<Context> &contexts,
+                                                  const ComputeTypes &types, bool recompute = false) {
   ExecutorOptions options;
-  options.context = context;
   options.compute = types;
   options.seed = 5;
   options.recompute = recompute;
-  const std::shared_ptr<Executor> exec = Executor::simple_bind(symbol, what, options);
-  for (size_t i = 0; i < exec->args().size(); ++i) {
-    exec->args()[i].copy_from(random_of(exec->args()[i].shape(), i + 1, 4));
+  options.replicas = Executor::make_replicas(symbol, contexts.size());
+  std::vector<std::shared_ptr<Executor>> execs;
+  std::vector<std::vector<ArrayPart>> heads(contexts.size());
+  for (size_t d = 0; d < contexts.size(); ++d) {
+    options.context = contexts[d];
+    options.replica = uint32_t(d);
+    execs.push_back(bound(symbol, options));
+    for (size_t i = 0; i < execs[d]->outputs().size(); ++i) {
+      if (!execs[d]->output_needs_head_gradient(int(i))) continue;
+      heads[d].emplace_back(random_of(execs[d]->outputs()[i].shape(), 90 + i, 4).copy_to(contexts[d]));
+    }
   }
-  for (size_t i = 0; i < exec->aux().size(); ++i) {
-    const NDArray ones = NDArray::create(exec->aux()[i].shape(), Dtype::kFloat32, kCpu);
-    ones.fill(1);
-    exec->aux()[i].copy_from(ones);
-  }
-  exec->forward(true);
-  std::vector<ArrayPart> heads;
-  for (size_t i = 0; i < exec->outputs().size(); ++i) {
-    if (!exec->output_needs_head_gradient(int(i))) continue;
-    heads.emplace_back(random_of(exec->outputs()[i].shape(), 90 + i, 4).copy_to(context));
-  }
-  exec->backward(heads);
+  Executor::forward_together(execs, true);
+  Executor::backward_together(execs, heads, [](size_t) { return BucketPrograms(); });
   std::map<std::string, std::vector<float>> all;
-  for (size_t i = 0; i < exec->outputs().size(); ++i) all[exec->output_names()[i]] = values_of(exec->outputs()[i]);
-  for (size_t i = 0; i < exec->grads().size(); ++i) {
-    if (exec->grads()[i].shape().size() > 0) all["gradient of " + exec->arg_names()[i]] = values_of(exec->grads()[i]);
+  for (size_t d = 0; d < contexts.size(); ++d) {
+    const Executor &exec = *execs[d];
+    const std::string on = text(" on device ", d);
+    for (size_t i = 0; i < exec.outputs().size(); ++i) all[exec.output_names()[i] + on] = values_of(exec.outputs()[i]);
+    for (size_t i = 0; i < exec.grads().size(); ++i) {
+      if (exec.grads()[i].shape().size() > 0)
+        all["gradient of " + exec.arg_names()[i] + on] = values_of(exec.grads()[i]);
+    }
+    for (size_t i = 0; i < exec.aux().size(); ++i) all[exec.aux_names()[i] + on] = values_of(exec.aux()[i]);
   }
-  for (size_t i = 0; i < exec->aux().size(); ++i) all[exec->aux_names()[i]] = values_of(exec->aux()[i]);
   return all;
 }
 
@@ -305,7 +323,7 @@ TEST(operators_between_convolutions_take_images_as_they_lie) {
       unit::fail(__FILE__, __LINE__,
                  text(of.name, ": ", reorders_of_images(made.plan, false), "; ", reorders_of_images(made.plan, true)));
     }
-    compare(of.name, trained(net, kGpu, tf32()), trained(net, kCpu, ComputeTypes()), 2e-3);
+    compare(of.name, trained(net, {kGpu}, tf32()), trained(net, {kCpu}, ComputeTypes()), 2e-3);
   }
   CHECK_EQ(std::string(reports()), std::string());
 }
@@ -313,14 +331,26 @@ TEST(operators_between_convolutions_take_images_as_they_lie) {
 TEST(a_residual_network_trains_as_on_the_cpu_and_the_same_each_time) {
   for (const bool pools_all : {true, false}) {
     const Symbol net = residual_network(pools_all);
-    const auto expected = trained(net, kCpu, ComputeTypes());
+    const auto expected = trained(net, {kCpu}, ComputeTypes());
     for (const ComputeTypes &types : {narrow(Dtype::kBfloat16), tf32()}) {
-      const auto found = trained(net, kGpu, types);
+      const auto found = trained(net, {kGpu}, types);
       compare(text(types.dtype), found, expected, types.tf32 ? 0x1p-8 : 0x1p-3);
-      CHECK(trained(net, kGpu, types) == found);
-      CHECK(trained(net, kGpu, types, /* recompute */ true) == found);
+      CHECK(trained(net, {kGpu}, types) == found);
+      CHECK(trained(net, {kGpu}, types, /* recompute */ true) == found);
     }
   }
+  CHECK_EQ(std::string(reports()), std::string());
+}
+
+TEST(norms_over_several_devices_take_images_as_they_lie) {
+  const Symbol in = convolution("conv0", Symbol::variable("data"), 6);
+  const Symbol norm = node("_contrib_SyncBatchNorm", {{"fix_gamma", "0"}, {"key", "norm"}}, "norm", {in});
+  const Symbol net = convolution("last", norm, 3);
+  const Planned made = planned(net, tf32(), 2);
+  CHECK_EQ(reorders_of_images(made.plan, false), std::string("'conv0' 'last'"));
+  CHECK_EQ(reorders_of_images(made.plan, true), std::string("'last' 'conv0'"));
+  compare("SyncBatchNorm", trained(net, {kGpu, {DeviceType::kGpu, 1}}, tf32()),
+          trained(net, {kCpu, {DeviceType::kCpu, 1}}, ComputeTypes()), 2e-3);
   CHECK_EQ(std::string(reports()), std::string());
 }
 
