@@ -54,8 +54,14 @@ class CudaDevice final : public Device {
   const KernelTable &kernels() const override { return cuda_kernels(); }
   MachineRates rates(int) const override { return cuda_rates(id_); }
 
-  std::unique_ptr<Kernel> make_reorder(const TensorSpec &from, const TensorSpec &, int) override {
-    throw Error(Code::kInternal, text("cuda kernels keep every tensor row-major, found ", from.layout->describe()));
+  std::unique_ptr<Kernel> make_reorder(const TensorSpec &from, const TensorSpec &to, int) override {
+    StepSpec spec;
+    spec.op = "_reorder";
+    spec.inputs = {from};
+    spec.outputs = {to};
+    spec.constant = {false};
+    spec.wanted = {true};
+    return construct(*kernels().find(spec), spec);
   }
 
  protected:

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "cuda/cuda_layout.hpp"
 #include "cuda/op/rows.cuh"
 #include "op/batch_norm.hpp"
 
@@ -15,6 +16,7 @@ namespace batch_norm {
 struct Extent {
   int64_t outer, channels, inner;
   COHORT_HOST_DEVICE int64_t each() const { return outer * inner; }  // elements of a channel
+  bool is_matrix() const { return inner == 1 && channels > 1; }      // of channels that lie together
   COHORT_HOST_DEVICE int64_t size() const { return outer * channels * inner; }
   COHORT_HOST_DEVICE int64_t place(int64_t channel, int64_t i) const {
     return (i / inner * channels + channel) * inner + i % inner;
@@ -22,15 +24,27 @@ struct Extent {
   COHORT_HOST_DEVICE int64_t channel_of(int64_t place) const { return place / inner % channels; }
 };
 
-inline Extent extent_of(const BatchNormAttrs &a, const Shape &data) {
-  const int axis = normalize_axis(a.axis, data.rank(), "BatchNorm");
-  return {data.size(0, axis), data[axis], data.size(axis + 1, data.rank())};
+inline Extent extent_of(const BatchNormAttrs &a, const TensorSpec &data) {
+  const Shape &shape = data.shape;
+  const int axis = normalize_axis(a.axis, shape.rank(), "BatchNorm");
+  if (lies_channels_last(data)) return {shape[0] * shape.size(2, shape.rank()), shape[1], 1};
+  return {shape.size(0, axis), shape[axis], shape.size(axis + 1, shape.rank())};
 }
 
-// Enough warps to keep the device busy.
+// Data that lie in a layout are taken so, where their channels are those of the norm.
+inline std::shared_ptr<const Layout> layout_for(const BatchNormAttrs &a, const TensorSpec &data) {
+  const bool known = lies_channels_last(data) && normalize_axis(a.axis, data.shape.rank(), "BatchNorm") == 1;
+  return known ? data.layout : nullptr;
+}
+
+constexpr int kColumns = 32, kRows = 8;  // of the block that adds up neighbouring channels
+
+// Enough warps, or blocks, to keep the device busy.
 inline int64_t parts_of(const Extent &e) {
-  constexpr int64_t kWarps = 132 * 32, kLeast = 256;  // elements of a part
-  return std::clamp<int64_t>(std::min(kWarps / std::max<int64_t>(e.channels, 1), e.each() / kLeast), 1, 128);
+  constexpr int64_t kWarps = 132 * 32, kBlocks = 132 * 8, kLeast = 256;  // kLeast: elements of a part
+  const int64_t busy =
+      e.is_matrix() ? kBlocks / ((e.channels + kColumns - 1) / kColumns) : kWarps / std::max<int64_t>(e.channels, 1);
+  return std::clamp<int64_t>(std::min(busy, e.each() / kLeast), 1, 128);
 }
 
 // sums[(channel * parts + part) * kSums + k] = the sum of fn(channel, place)[k] over a part of a channel.
@@ -39,8 +53,39 @@ struct Sums {
   C at[kSums];
 };
 
+// Where channels lie together: a block has kColumns of them, and of the rows of a part each thread every kRows-th.
+template <typename C, int kSums, typename Fn>
+__global__ void sum_columns(Fn fn, Extent e, int64_t parts, C *sums) {
+  COHORT_SHARED(C, found, [kSums][kRows][kColumns]);
+  const int64_t blocks = (e.channels + kColumns - 1) / kColumns;
+  for (int64_t unit = blockIdx.x; unit < blocks * parts; unit += gridDim.x) {
+    const int64_t channel = unit % blocks * kColumns + threadIdx.x, part = unit / blocks;
+    const int64_t end = channel < e.channels ? e.each() * (part + 1) / parts : 0;
+    Sums<C, kSums> all{};
+    for (int64_t i = e.each() * part / parts + threadIdx.y; i < end; i += kRows) {
+      const Sums<C, kSums> one = fn(channel, i * e.channels + channel);
+      for (int k = 0; k < kSums; ++k) all.at[k] += one.at[k];
+    }
+    for (int k = 0; k < kSums; ++k) found[k][threadIdx.y][threadIdx.x] = all.at[k];
+    __syncthreads();
+    if (threadIdx.y == 0 && channel < e.channels) {
+      for (int k = 0; k < kSums; ++k) {
+        C sum = 0;
+        for (int row = 0; row < kRows; ++row) sum += found[k][row][threadIdx.x];
+        sums[(channel * parts + part) * kSums + k] = sum;
+      }
+    }
+    __syncthreads();  // before the next ones
+  }
+}
+
 template <typename C, int kSums, typename Fn>
 void sum_channels(const Lane &lane, const Extent &e, int64_t parts, C *sums, const Fn &fn) {
+  if (e.is_matrix()) {
+    const int64_t blocks = (e.channels + kColumns - 1) / kColumns * parts;
+    const Grid grid{dim3(unsigned(std::min<int64_t>(blocks, 132 * 16))), dim3(kColumns, kRows)};
+    return launch(sum_columns<C, kSums, Fn>, grid, lane.stream, fn, e, parts, sums);
+  }
   for_each_row(lane, e.channels * parts, [=] __device__(int64_t unit) {
     const int64_t channel = unit / parts, part = unit % parts;
     Sums<C, kSums> all{};
@@ -131,7 +176,7 @@ class Normalises {
  public:
   Normalises(const StepSpec &spec, bool relu)
       : attrs_(spec.attrs_as<BatchNormAttrs>()),
-        e_(extent_of(attrs_, spec.inputs[0].shape)),
+        e_(extent_of(attrs_, spec.inputs[0])),
         dtype_(spec.inputs[0].dtype),
         moves_(spec.is_train && !attrs_.use_global_stats && !spec.frozen),
         relu_(relu) {}

@@ -33,7 +33,8 @@ template <typename C>
 class BatchNormCuda final : public RestoringKernel {
  public:
   BatchNormCuda(StepSpec &spec, bool relu)
-      : normalises_(spec, relu),
+      : layout_(spec.inputs[0].layout),
+        normalises_(spec, relu),
         parts_(parts_of(normalises_.extent())),
         keeps_(keeps(spec)),
         global_(is_global(spec)),
@@ -75,10 +76,12 @@ class BatchNormCuda final : public RestoringKernel {
   }
 
   static uint8_t *mask_in(void *saved, const Extent &e) { return static_cast<uint8_t *>(saved) + vectors(e); }
+  const std::shared_ptr<const Layout> &layout() const { return layout_; }  // of data and result, and so of the mask
 
  private:
   static size_t vectors(const Extent &e) { return size_t(e.channels) * 4 * sizeof(double); }
 
+  const std::shared_ptr<const Layout> layout_;
   const Normalises<C> normalises_;
   const int64_t parts_;
   const bool keeps_, global_, relu_;
@@ -101,7 +104,7 @@ class BatchNormBackwardCuda final : public Kernel {
   BatchNormBackwardCuda(StepSpec &spec, bool relu)
       : attrs_(spec.attrs_as<BatchNormAttrs>()),
         heads_(attrs_.output_mean_var ? 3 : 1),
-        e_(extent_of(attrs_, spec.inputs[0].shape)),
+        e_(extent_of(attrs_, spec.inputs[size_t(heads_)])),
         parts_(parts_of(e_)),
         dtype_(spec.inputs[0].dtype),
         global_(is_global(spec)),
@@ -147,24 +150,43 @@ class BatchNormBackwardCuda final : public Kernel {
   const bool global_, fixes_gamma_, relu_;
 };
 
-template <template <typename> class K, bool kRelu>
+template <typename C>
+std::unique_ptr<Kernel> make_forward(StepSpec &spec, bool relu) {
+  spec.inputs[0].layout = spec.outputs[0].layout = layout_for(spec.attrs_as<BatchNormAttrs>(), spec.inputs[0]);
+  return std::make_unique<BatchNormCuda<C>>(spec, relu);
+}
+
+// Head gradient, data and gradient lie as the forward step had its data.
+template <typename C>
+std::unique_ptr<Kernel> make_backward(StepSpec &spec, bool relu) {
+  const auto *const forward = dynamic_cast<const BatchNormCuda<C> *>(spec.forward);
+  const size_t data = spec.attrs_as<BatchNormAttrs>().output_mean_var ? 3 : 1;
+  spec.inputs[0].layout = spec.inputs[data].layout = spec.outputs[0].layout = forward ? forward->layout() : nullptr;
+  return std::make_unique<BatchNormBackwardCuda<C>>(spec, relu);
+}
+
+template <bool kBackward, bool kRelu>
 std::unique_ptr<Kernel> make(StepSpec &spec) {
   const bool relu = kRelu || !spec.post.empty();
-  if (spec.inputs[0].dtype == Dtype::kFloat64) return std::make_unique<K<double>>(spec, relu);
-  return std::make_unique<K<float>>(spec, relu);
+  const auto make_in = [&](auto c) {
+    return kBackward ? make_backward<decltype(c)>(spec, relu) : make_forward<decltype(c)>(spec, relu);
+  };
+  return spec.inputs[0].dtype == Dtype::kFloat64 ? make_in(double()) : make_in(float());
 }
 
 std::string refuses_shared(const StepSpec &spec) {
   return is_shared(spec) ? "the statistics are those of several devices" : "";
 }
 
-#define COHORT_BATCH_NORM(op, relu)                                         \
-  COHORT_KERNEL_BY(cuda, op, make<BatchNormCuda, relu>)                     \
-      .dtypes(kFloatTypes)                                                  \
-      .when(refuses_shared)                                                 \
-      .fuses({PostOp::Kind::kTrainRelu});                                   \
-  COHORT_KERNEL_BY(cuda, _backward_##op, make<BatchNormBackwardCuda, relu>) \
-      .dtypes(kFloatTypes)                                                  \
+#define COHORT_BATCH_NORM(op, relu)                        \
+  COHORT_KERNEL_BY(cuda, op, make<false, relu>)            \
+      .dtypes(kFloatTypes)                                 \
+      .when(refuses_shared)                                \
+      .any_layout()                                        \
+      .fuses({PostOp::Kind::kTrainRelu});                  \
+  COHORT_KERNEL_BY(cuda, _backward_##op, make<true, relu>) \
+      .dtypes(kFloatTypes)                                 \
+      .any_layout()                                        \
       .fuses({PostOp::Kind::kTrainRelu})
 COHORT_BATCH_NORM(BatchNorm, false);
 COHORT_BATCH_NORM(_contrib_SyncBatchNorm, false);

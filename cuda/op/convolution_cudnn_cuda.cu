@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "cuda/cuda_layout.hpp"
 #include "cuda/op/channel_sums.cuh"
 #include "cuda/op/convolution_plan.hpp"
 #include "device/kernel_table.hpp"
@@ -156,16 +157,29 @@ class CudnnConvolution {
 
 // ---- kernels
 
-// Of the convolution: its data is what a deconvolution makes.
-ConvolutionSizes sizes_of(const StepSpec &spec, bool of_deconvolution, const Shape &data, const Shape &weight,
-                          const Shape &made) {
+// Of the convolution: its data is what a deconvolution makes. `turned`: images and filters lie with their channels last
+// though their shapes say otherwise.
+ConvolutionSizes sizes_of(const StepSpec &spec, bool of_deconvolution, bool turned, const Shape &data,
+                          const Shape &weight, const Shape &made) {
+  const auto lie = [=](const Shape &shape) { return turned ? channels_last_shape(shape) : shape; };
   if (of_deconvolution) {
     const auto &a = spec.attrs_as<DeconvolutionAttrs>();
-    return convolution_sizes(made, weight, data, a.stride, a.dilate, deconvolution_padding(a, data).pad, a.num_group,
-                             channels_last(a.layout));
+    return convolution_sizes(lie(made), lie(weight), lie(data), a.stride, a.dilate, deconvolution_padding(a, data).pad,
+                             a.num_group, turned || channels_last(a.layout));
   }
   const auto &a = spec.attrs_as<ConvolutionAttrs>();
-  return convolution_sizes(data, weight, made, a.stride, a.dilate, a.pad, a.num_group, channels_last(a.layout));
+  return convolution_sizes(lie(data), lie(weight), lie(made), a.stride, a.dilate, a.pad, a.num_group,
+                           turned || channels_last(a.layout));
+}
+
+// Images and filters: all arrays but those of the bias.
+void set_layouts(StepSpec *spec, bool turned) {
+  const int rank = spec->inputs[0].shape.rank();
+  for (std::vector<TensorSpec> *list : {&spec->inputs, &spec->outputs}) {
+    for (TensorSpec &tensor : *list) {
+      tensor.layout = turned && tensor.shape.rank() == rank ? channels_last_layout(tensor) : nullptr;
+    }
+  }
 }
 
 // To each element of arrays with the sizes of a convolution's result or, of_data, of its data, the bias of its channel.
@@ -179,18 +193,27 @@ void add_to_channels(const ConvolutionSizes &s, bool of_data, const Elements &bi
   });
 }
 
+// Tensor cores like channels that lie together. What is computed without them takes its data as they lie.
+bool likes_channels_last(const StepSpec &spec, const TensorSpec &data) {
+  return dtype_size(data.dtype) == 2 || spec.tf32 || lies_channels_last(data);
+}
+
 template <bool kOfDeconvolution>
 class CudnnForward final : public Kernel {
  public:
-  CudnnForward(StepSpec &spec, std::string *why)
+  CudnnForward(StepSpec &spec, bool turned, std::string *why)
       : dtype_(spec.inputs[0].dtype),
         has_bias_(spec.inputs.size() > 2),
-        sizes_(sizes_of(spec, kOfDeconvolution, spec.inputs[0].shape, spec.inputs[1].shape, spec.outputs[0].shape)),
+        turned_(turned),
+        sizes_(sizes_of(spec, kOfDeconvolution, turned, spec.inputs[0].shape, spec.inputs[1].shape,
+                        spec.outputs[0].shape)),
         convolution_(spec, kOfDeconvolution ? ConvolutionProblem::kDataGradient : ConvolutionProblem::kResult, sizes_,
                      why) {
     if (is_there()) spec.scratch_bytes = convolution_.scratch_bytes();
   }
+  static bool may_turn(const StepSpec &spec) { return likes_channels_last(spec, spec.inputs[0]); }
   bool is_there() const { return convolution_.is_there(); }
+  bool is_turned() const { return turned_; }
   void run(const Args &args, const Lane &lane) const override {
     const void *const data = args.inputs[0], *const made = args.outputs[0];
     convolution_.run(kOfDeconvolution ? made : data, args.inputs[1], kOfDeconvolution ? data : made, args.scratch,
@@ -202,7 +225,7 @@ class CudnnForward final : public Kernel {
 
  private:
   const Dtype dtype_;
-  const bool has_bias_;
+  const bool has_bias_, turned_;
   const ConvolutionSizes sizes_;
   const CudnnConvolution convolution_;
 };
@@ -211,9 +234,10 @@ class CudnnForward final : public Kernel {
 template <bool kOfDeconvolution>
 class CudnnBackward final : public Kernel {
  public:
-  CudnnBackward(StepSpec &spec, std::string *why)
+  CudnnBackward(StepSpec &spec, bool turned, std::string *why)
       : dtype_(spec.inputs[0].dtype),
-        sizes_(sizes_of(spec, kOfDeconvolution, spec.inputs[1].shape, spec.inputs[2].shape, spec.inputs[0].shape)) {
+        sizes_(sizes_of(spec, kOfDeconvolution, turned, spec.inputs[1].shape, spec.inputs[2].shape,
+                        spec.inputs[0].shape)) {
     size_t scratch = 0;
     const auto find = [&](size_t output, ConvolutionProblem::Of of, std::optional<CudnnConvolution> *found) {
       if (!spec.wanted[output] || !is_there_) return;
@@ -228,6 +252,11 @@ class CudnnBackward final : public Kernel {
       scratch = std::max(scratch, bias_gradient_->scratch_bytes(sizeof(float)));
     }
     if (is_there_) spec.scratch_bytes = scratch;
+  }
+  // As the forward step does: what another kernel than cuDNN's has made lies row-major.
+  static bool may_turn(const StepSpec &spec) {
+    const auto *const forward = dynamic_cast<const CudnnForward<kOfDeconvolution> *>(spec.forward);
+    return spec.forward ? forward && forward->is_turned() : likes_channels_last(spec, spec.inputs[1]);
   }
   bool is_there() const { return is_there_; }
   void run(const Args &args, const Lane &lane) const override {
@@ -275,11 +304,18 @@ std::string forward_refusal(const StepSpec &spec) {
   return refusal(spec);
 }
 
-template <typename K>
+template <typename K, typename A>
 std::unique_ptr<Kernel> make(StepSpec &spec) {
-  auto made = std::make_unique<K>(spec, &spec.refused);
-  if (!made->is_there()) return nullptr;
-  return made;
+  const bool may_turn = !channels_last(spec.attrs_as<A>().layout) && K::may_turn(spec);
+  for (const bool turned : {true, false}) {
+    if (turned && !may_turn) continue;
+    auto made = std::make_unique<K>(spec, turned, &spec.refused);
+    if (!made->is_there()) continue;
+    set_layouts(&spec, turned);
+    spec.refused.clear();
+    return made;
+  }
+  return nullptr;
 }
 
 #define COHORT_CUDNN_KERNEL(op, why_not, ...)                       \
@@ -287,11 +323,12 @@ std::unique_ptr<Kernel> make(StepSpec &spec) {
       .named("cudnn")                                               \
       .dtypes({Dtype::kFloat32, Dtype::kFloat16, Dtype::kBfloat16}) \
       .when(why_not)                                                \
+      .any_layout()                                                 \
       .preference(2)
-COHORT_CUDNN_KERNEL(Convolution, forward_refusal, CudnnForward<false>);
-COHORT_CUDNN_KERNEL(_backward_Convolution, refusal, CudnnBackward<false>);
-COHORT_CUDNN_KERNEL(Deconvolution, forward_refusal, CudnnForward<true>);
-COHORT_CUDNN_KERNEL(_backward_Deconvolution, refusal, CudnnBackward<true>);
+COHORT_CUDNN_KERNEL(Convolution, forward_refusal, CudnnForward<false>, ConvolutionAttrs);
+COHORT_CUDNN_KERNEL(_backward_Convolution, refusal, CudnnBackward<false>, ConvolutionAttrs);
+COHORT_CUDNN_KERNEL(Deconvolution, forward_refusal, CudnnForward<true>, DeconvolutionAttrs);
+COHORT_CUDNN_KERNEL(_backward_Deconvolution, refusal, CudnnBackward<true>, DeconvolutionAttrs);
 
 }  // namespace
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cuda/cuda_layout.hpp"
 #include "cuda/cuda_memory.hpp"
 #include "cuda/op/elements.cuh"
 #include "device/kernel_table.hpp"
@@ -165,11 +166,11 @@ std::unique_ptr<Kernel> make_sum(StepSpec &spec) {
   });
 }
 
-COHORT_KERNEL(cuda, _copy, CopyCuda);
+COHORT_KERNEL_BY(cuda, _copy, flat<make_kernel_of<CopyCuda>>).any_layout();
 COHORT_KERNEL(cuda, _identity_with_attr_like_rhs, CopyCuda);
 COHORT_KERNEL(cuda, _CrossDeviceCopy, CrossDeviceCopyCuda);
-COHORT_KERNEL(cuda, BlockGrad, CopyCuda);
-COHORT_KERNEL(cuda, make_loss, CopyCuda);
+COHORT_KERNEL_BY(cuda, BlockGrad, flat<make_kernel_of<CopyCuda>>).any_layout();
+COHORT_KERNEL_BY(cuda, make_loss, flat<make_kernel_of<CopyCuda>>).any_layout();
 COHORT_KERNEL(cuda, MakeLoss, CopyCuda);
 COHORT_KERNEL(cuda, LinearRegressionOutput, CopyCuda);
 COHORT_KERNEL(cuda, MAERegressionOutput, CopyCuda);
@@ -177,16 +178,16 @@ COHORT_KERNEL(cuda, SVMOutput, CopyCuda);
 COHORT_KERNEL(cuda, _fill_zero, FillZeroCuda);
 COHORT_KERNEL(cuda, _zeros, FillZeroCuda);
 COHORT_KERNEL(cuda, _zeros_without_dtype, FillZeroCuda);
-COHORT_KERNEL(cuda, _cast_copy, CastCuda);
-COHORT_KERNEL(cuda, Cast, CastCuda);
+COHORT_KERNEL_BY(cuda, _cast_copy, flat<make_kernel_of<CastCuda>>).any_layout();
+COHORT_KERNEL_BY(cuda, Cast, flat<make_kernel_of<CastCuda>>).any_layout();
 COHORT_KERNEL(cuda, _copyto, CastCuda);
-COHORT_KERNEL(cuda, _backward_Cast, CastCuda);
-COHORT_KERNEL(cuda, amp_cast, CastCuda);
-COHORT_KERNEL(cuda, _backward_amp_cast, CastCuda);
+COHORT_KERNEL_BY(cuda, _backward_Cast, flat<make_kernel_of<CastCuda>>).any_layout();
+COHORT_KERNEL_BY(cuda, amp_cast, flat<make_kernel_of<CastCuda>>).any_layout();
+COHORT_KERNEL_BY(cuda, _backward_amp_cast, flat<make_kernel_of<CastCuda>>).any_layout();
 COHORT_KERNEL(cuda, amp_multicast, CastCuda);
 COHORT_KERNEL(cuda, _backward_amp_multicast, CastCuda);
-COHORT_KERNEL_BY(cuda, add_n, make_sum);
-COHORT_KERNEL_BY(cuda, _sum_gradients, make_sum).named("any type").preference(-1);
+COHORT_KERNEL_BY(cuda, add_n, flat<make_sum>).any_layout();
+COHORT_KERNEL_BY(cuda, _sum_gradients, flat<make_sum>).named("any type").preference(-1).any_layout();
 
 // ---- arrays from nothing: output 0 is what a functor gives for each index -------------------------------------------
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cuda/cuda_host.hpp"
+#include "cuda/cuda_layout.hpp"
 #include "cuda/cuda_module.hpp"
 #include "cuda/cuda_source.hpp"
 #include "cuda/op/fused_source.hpp"
@@ -101,7 +102,11 @@ std::unique_ptr<Kernel> make_compiled(StepSpec &spec) {
   return nullptr;
 }
 
-COHORT_KERNEL_BY(cuda, _fused_pointwise, make_compiled).named("nvrtc").dtypes(kFloatTypes).preference(1);
+COHORT_KERNEL_BY(cuda, _fused_pointwise, flat<make_compiled>)
+    .named("nvrtc")
+    .dtypes(kFloatTypes)
+    .preference(1)
+    .any_layout();
 
 }  // namespace
 }  // namespace cohort

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cuda/cuda_layout.hpp"
 #include "cuda/op/elements.cuh"
 #include "device/kernel_table.hpp"
 #include "op/fused_pointwise.hpp"
@@ -101,7 +102,7 @@ std::unique_ptr<Kernel> make_fused_pointwise(StepSpec &spec) {
   return std::make_unique<FusedPointwiseCuda<float>>(spec);
 }
 
-COHORT_KERNEL_BY(cuda, _fused_pointwise, make_fused_pointwise).dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cuda, _fused_pointwise, flat<make_fused_pointwise>).dtypes(kFloatTypes).any_layout();
 
 }  // namespace
 }  // namespace cohort

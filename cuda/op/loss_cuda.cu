@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/random.hpp"
+#include "cuda/cuda_layout.hpp"
 #include "cuda/op/rows.cuh"
 #include "device/changing.hpp"
 #include "device/kernel_table.hpp"
@@ -306,14 +307,19 @@ std::unique_ptr<Kernel> make_leaky_of(StepSpec &spec) {
   if (type == LeakyReLUAttrs::kRrelu) return std::make_unique<RandomLeakyCuda<C, kBackward>>(spec);
   return std::make_unique<LeakyCuda<C, kBackward>>(spec);
 }
+// Flat, but for slopes by channels, and those that are drawn in the order of elements.
 template <bool kBackward>
 std::unique_ptr<Kernel> make_leaky(StepSpec &spec) {
-  if (spec.inputs[0].dtype == Dtype::kFloat64) return make_leaky_of<double, kBackward>(spec);
-  return make_leaky_of<float, kBackward>(spec);
+  const auto make =
+      spec.inputs[0].dtype == Dtype::kFloat64 ? make_leaky_of<double, kBackward> : make_leaky_of<float, kBackward>;
+  const auto type = spec.attrs_as<LeakyReLUAttrs>().act_type;
+  if (type != LeakyReLUAttrs::kPrelu && type != LeakyReLUAttrs::kRrelu) return make_flat(spec, make);
+  for (TensorSpec &input : spec.inputs) input.layout = nullptr;
+  return make(spec);
 }
 
-COHORT_KERNEL_BY(cuda, LeakyReLU, make_leaky<false>).dtypes(kFloatTypes);
-COHORT_KERNEL_BY(cuda, _backward_LeakyReLU, make_leaky<true>).dtypes(kFloatTypes);
+COHORT_KERNEL_BY(cuda, LeakyReLU, make_leaky<false>).dtypes(kFloatTypes).any_layout();
+COHORT_KERNEL_BY(cuda, _backward_LeakyReLU, make_leaky<true>).dtypes(kFloatTypes).any_layout();
 
 }  // namespace
 }  // namespace cohort

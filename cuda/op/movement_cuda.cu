@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cuda/cuda_launch.hpp"
+#include "cuda/cuda_layout.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/diag_kernels.hpp"
 #include "kernels/slice_kernels.hpp"
@@ -45,8 +46,61 @@ __global__ void copy_strided(CopyAxes axes, const T *from, T *to, T value, int64
   }
 }
 
+// One block a square of kSide x kSide at a time, which goes through shared memory: along the last but one axis `from`
+// is dense, along the last one `to` is, so that both are met line by line.
+constexpr int64_t kSide = 32;
+constexpr unsigned kLines = 8;  // of a square, at a time
+
+template <typename T>
+__global__ void copy_squares(CopyAxes axes, const T *from, T *to, int64_t count) {
+  constexpr int kPitch =
+      int(kSide) + (sizeof(T) < 4 ? int(4 / sizeof(T)) : 1);  // a column is in as many banks as lines
+  COHORT_SHARED(T, square, [kSide][kPitch]);
+  const int last = int(axes.num_axes) - 1;
+  const int64_t rows = axes.lengths[last - 1], columns = axes.lengths[last];
+  const int64_t squares_down = (rows + kSide - 1) / kSide, squares_across = (columns + kSide - 1) / kSide;
+  for (int64_t i = blockIdx.x; i < count; i += gridDim.x) {
+    const int64_t first_row = i % squares_down * kSide, first_column = i / squares_down % squares_across * kSide;
+    int64_t rest = i / squares_down / squares_across, at_from = 0, at_to = 0;
+    for (int axis = last - 2; axis >= 0; --axis) {
+      at_from += rest % axes.lengths[axis] * axes.from[axis];
+      at_to += rest % axes.lengths[axis] * axes.to[axis];
+      rest /= axes.lengths[axis];
+    }
+    for (unsigned line = threadIdx.y; line < kSide; line += kLines) {
+      const int64_t row = first_row + threadIdx.x, column = first_column + line;
+      if (row < rows && column < columns) square[line][threadIdx.x] = from[at_from + row + column * axes.from[last]];
+    }
+    __syncthreads();
+    for (unsigned line = threadIdx.y; line < kSide; line += kLines) {
+      const int64_t row = first_row + line, column = first_column + threadIdx.x;
+      if (row < rows && column < columns) to[at_to + row * axes.to[last - 1] + column] = square[threadIdx.x][line];
+    }
+    __syncthreads();  // before the next one
+  }
+}
+
+// Whether it pays: else most of a square would be empty.
+bool goes_by_squares(const CopyAxes &axes, const void *from) {
+  constexpr int64_t kLeast = 8;
+  const int64_t last = axes.num_axes - 1;
+  return from && last > 0 && axes.from[last - 1] == 1 && axes.to[last] == 1 && axes.lengths[last - 1] >= kLeast &&
+         axes.lengths[last] >= kLeast;
+}
+
+template <typename T>
+void launch_squares(const CopyAxes &axes, const void *from, void *to, const Lane &lane) {
+  int64_t count = 1;
+  for (int64_t axis = 0; axis < axes.num_axes; ++axis) {
+    count *= axis + 2 < axes.num_axes ? axes.lengths[axis] : (axes.lengths[axis] + kSide - 1) / kSide;
+  }
+  const Grid grid{dim3(unsigned(std::min<int64_t>(count, 132 * 16))), dim3(kSide, kLines)};
+  launch(copy_squares<T>, grid, lane.stream, axes, static_cast<const T *>(from), static_cast<T *>(to), count);
+}
+
 template <typename T>
 void launch_copy(const CopyAxes &axes, const void *from, void *to, const void *value, int64_t count, const Lane &lane) {
+  if (goes_by_squares(axes, from)) return launch_squares<T>(axes, from, to, lane);
   T element = 0;
   if (value) std::memcpy(&element, value, sizeof element);
   launch(copy_strided<T>, flat_grid(count), lane.stream, axes, static_cast<const T *>(from), static_cast<T *>(to),
@@ -143,8 +197,9 @@ class StretchesCuda final : public Kernel {
   const Stretches stretches_;
 };
 
+// `axis`: of the shape as it lies.
 std::unique_ptr<Kernel> make_join(StepSpec &spec, int64_t axis, const char *op) {
-  const Shape &whole = spec.outputs[0].shape;
+  const Shape whole = lying_shape(spec.outputs[0]);
   std::vector<int64_t> parts;
   for (const TensorSpec &part : spec.inputs) parts.push_back(part.shape.size());
   return std::make_unique<StretchesCuda>(
@@ -152,7 +207,7 @@ std::unique_ptr<Kernel> make_join(StepSpec &spec, int64_t axis, const char *op) 
 }
 // Into equal parts where `equal` says so: those that nobody wants come without a shape.
 std::unique_ptr<Kernel> make_cut(StepSpec &spec, int64_t axis, const char *op, bool equal) {
-  const Shape &whole = spec.inputs[0].shape;
+  const Shape whole = lying_shape(spec.inputs[0]);
   std::vector<int64_t> parts;
   for (const TensorSpec &part : spec.outputs) {
     parts.push_back(equal ? whole.size() / int64_t(spec.outputs.size()) : part.shape.size());
@@ -161,11 +216,24 @@ std::unique_ptr<Kernel> make_cut(StepSpec &spec, int64_t axis, const char *op, b
       Stretches(whole.size(0, normalize_axis(axis, whole.rank(), op)), spec.inputs[0], parts, false));
 }
 
+// Images that lie with their channels last, and are joined along these or cut: each place is one stretch of every part.
+// All of them lie as one of the inputs does.
+bool settle_layouts(StepSpec *spec, const Shape &whole) {
+  const std::vector<TensorSpec> &inputs = spec->inputs;
+  const bool last = normalize_axis(spec->attrs_as<ConcatAttrs>().dim, whole.rank(), "Concat") == 1 &&
+                    std::any_of(inputs.begin(), inputs.end(), lies_channels_last);
+  for (TensorSpec &tensor : spec->inputs) tensor.layout = last ? channels_last_layout(tensor) : nullptr;
+  for (TensorSpec &tensor : spec->outputs) tensor.layout = last ? channels_last_layout(tensor) : nullptr;
+  return last;
+}
+
 std::unique_ptr<Kernel> make_concat(StepSpec &spec) {
-  return make_join(spec, spec.attrs_as<ConcatAttrs>().dim, "Concat");
+  const bool last = settle_layouts(&spec, spec.outputs[0].shape);
+  return make_join(spec, last ? -1 : spec.attrs_as<ConcatAttrs>().dim, "Concat");
 }
 std::unique_ptr<Kernel> make_concat_backward(StepSpec &spec) {
-  return make_cut(spec, spec.attrs_as<ConcatAttrs>().dim, "Concat", false);
+  const bool last = settle_layouts(&spec, spec.inputs[0].shape);
+  return make_cut(spec, last ? -1 : spec.attrs_as<ConcatAttrs>().dim, "Concat", false);
 }
 std::unique_ptr<Kernel> make_slice_channel(StepSpec &spec) {
   return make_cut(spec, spec.attrs_as<SliceChannelAttrs>().axis, "SliceChannel", true);
@@ -180,8 +248,8 @@ std::unique_ptr<Kernel> make_stack_backward(StepSpec &spec) {
   return make_cut(spec, spec.attrs_as<StackAttrs>().axis, "stack", true);
 }
 
-COHORT_KERNEL_BY(cuda, Concat, make_concat);
-COHORT_KERNEL_BY(cuda, _backward_Concat, make_concat_backward);
+COHORT_KERNEL_BY(cuda, Concat, make_concat).any_layout();
+COHORT_KERNEL_BY(cuda, _backward_Concat, make_concat_backward).any_layout();
 COHORT_KERNEL_BY(cuda, SliceChannel, make_slice_channel);
 COHORT_KERNEL_BY(cuda, _backward_SliceChannel, make_slice_channel_backward);
 COHORT_KERNEL_BY(cuda, stack, make_stack);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cuda/cuda_launch.hpp"
+#include "cuda/cuda_layout.hpp"
 #include "device/kernel_table.hpp"
 #include "op/activation.hpp"
 #include "op/pointwise.hpp"
@@ -89,14 +90,17 @@ std::unique_ptr<Kernel> make_activation_gradient(StepSpec &spec) {
 const bool rules_registered = [] {
   for (const auto &rule : pointwise_rules()) {
     if (rule->form != PointwiseRule::Form::kElementwise) continue;
-    cuda_kernels().add(rule->name, make_rule).one_dtype(kWideFloatTypes);
-    if (!rule->backward.empty()) cuda_kernels().add(rule->backward_name, make_rule).one_dtype(kWideFloatTypes);
+    const auto add = [](const std::string &op) {
+      cuda_kernels().add(op, flat<make_rule>).one_dtype(kWideFloatTypes).any_layout();
+    };
+    add(rule->name);
+    if (!rule->backward.empty()) add(rule->backward_name);
   }
   return true;
 }();
 
-COHORT_KERNEL_BY(cuda, Activation, make_activation).one_dtype(kWideFloatTypes);
-COHORT_KERNEL_BY(cuda, _backward_Activation, make_activation_gradient).one_dtype(kWideFloatTypes);
+COHORT_KERNEL_BY(cuda, Activation, flat<make_activation>).one_dtype(kWideFloatTypes).any_layout();
+COHORT_KERNEL_BY(cuda, _backward_Activation, flat<make_activation_gradient>).one_dtype(kWideFloatTypes).any_layout();
 
 // out = in0 + in1 + ..., added up in this order; out may be in0.
 template <typename C>
@@ -160,7 +164,7 @@ class SumGradientsCuda final : public Kernel {
   const bool is_double_;
 };
 
-COHORT_KERNEL(cuda, _sum_gradients, SumGradientsCuda).one_dtype(kWideFloatTypes);
+COHORT_KERNEL_BY(cuda, _sum_gradients, flat<make_kernel_of<SumGradientsCuda>>).one_dtype(kWideFloatTypes).any_layout();
 
 }  // namespace
 }  // namespace cohort

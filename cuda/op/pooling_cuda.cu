@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling of all kinds, one thread an element: of the result, or of the gradient, which is gathered from the windows
 // that the element lies in, in their order.
+#include "cuda/cuda_layout.hpp"
 #include "cuda/op/elements.cuh"
 #include "device/kernel_table.hpp"
 #include "kernels/pooling_windows.hpp"
@@ -19,18 +20,28 @@ C lowest_of(Dtype dtype) {
                                      : pooling::lowest<C>();
 }
 
+// Images lie as the input `data` does. Whether that is with their channels last, though their shapes say otherwise.
+bool settle_layouts(StepSpec *spec, size_t data) {
+  const bool turned = !channels_last(spec->attrs_as<PoolingAttrs>().layout) && lies_channels_last(spec->inputs[data]);
+  for (TensorSpec &tensor : spec->inputs) tensor.layout = turned ? channels_last_layout(tensor) : nullptr;
+  spec->outputs[0].layout = turned ? channels_last_layout(spec->outputs[0]) : nullptr;
+  return turned;
+}
+
 template <typename C>
 class PoolingCuda final : public Kernel {
  public:
-  explicit PoolingCuda(const StepSpec &spec)
-      : pool_(pooling::pool_run_of(spec.attrs_as<PoolingAttrs>(), spec.inputs[0].shape, spec.outputs[0].shape)),
+  explicit PoolingCuda(StepSpec &spec)
+      : pool_(pooling::pool_run_of(spec.attrs_as<PoolingAttrs>(), spec.inputs[0].shape, spec.outputs[0].shape,
+                                   settle_layouts(&spec, 0))),
         dtype_(spec.inputs[0].dtype) {}
   void run(const Args &args, const Lane &lane) const override {
     const Elements data = elements_of(args.inputs[0], dtype_), result = elements_of(args.outputs[0], dtype_);
     const PoolRun pool = pool_;
     const C lowest = lowest_of<C>(dtype_);
     for_each(lane, pool.windows.planes * pool.num_places(), [=] __device__(int64_t i) {
-      const int64_t plane = i / pool.num_places(), place = i % pool.num_places(), first = pool.in_plane(plane);
+      const auto [plane, place] = pool.at(i, pool.num_places());
+      const int64_t first = pool.in_plane(plane);
       const Window window = pooling::window_at(pool.windows, place);
       C value = pool.type == PoolingAttrs::kMax && !window.has_zeros ? lowest : C(0);
       pooling::for_each_in(pool.windows, window, [&](int64_t at) {
@@ -78,7 +89,8 @@ template <typename C>
 class PoolingBackwardCuda final : public Kernel {
  public:
   explicit PoolingBackwardCuda(StepSpec &spec)
-      : pool_(pooling::pool_run_of(spec.attrs_as<PoolingAttrs>(), spec.inputs[1].shape, spec.inputs[0].shape)),
+      : pool_(pooling::pool_run_of(spec.attrs_as<PoolingAttrs>(), spec.inputs[1].shape, spec.inputs[0].shape,
+                                   settle_layouts(&spec, 1))),
         dtype_(spec.inputs[0].dtype),
         looks_(pool_.type == PoolingAttrs::kMax && !pool_.windows.v1) {
     if (looks_) spec.scratch_bytes = size_t(pool_.windows.planes * pool_.num_places()) * sizeof(int64_t);
@@ -87,22 +99,24 @@ class PoolingBackwardCuda final : public Kernel {
     const Elements head = elements_of(args.inputs[0], dtype_), data = elements_of(args.inputs[1], dtype_);
     const Elements result = elements_of(args.inputs[2], dtype_), grad = elements_of(args.outputs[0], dtype_);
     const PoolRun pool = pool_;
-    int64_t *const maxima = looks_ ? static_cast<int64_t *>(args.scratch) : nullptr;  // places in their planes
+    // Places in their planes, in the order of the results.
+    int64_t *const maxima = looks_ ? static_cast<int64_t *>(args.scratch) : nullptr;
     if (looks_) {
       for_each(lane, pool.windows.planes * pool.num_places(), [=] __device__(int64_t i) {
-        const int64_t place = i % pool.num_places(), first = pool.in_plane(i / pool.num_places());
+        const auto [plane, place] = pool.at(i, pool.num_places());
+        const int64_t first = pool.in_plane(plane);
         C top = 0;
         int64_t best = -1;
         pooling::for_each_in(pool.windows, pooling::window_at(pool.windows, place), [&](int64_t at) {
           const C element = load<C>(data, first + at);
           if (best < 0 || element > top) top = element, best = at;
         });
-        maxima[i] = best;
+        maxima[pool.out_plane(plane) + place * pool.windows.out_step] = best;
       });
     }
     for_each(lane, pool.windows.planes * pool.num_elements(), [=] __device__(int64_t i) {
       const auto &w = pool.windows;
-      const int64_t plane = i / pool.num_elements(), element = i % pool.num_elements();
+      const auto [plane, element] = pool.at(i, pool.num_elements());
       const int64_t in = pool.in_plane(plane), out = pool.out_plane(plane), at = element * w.in_step;
       const int64_t where[3] = {element / (w.in[1] * w.in[2]), element / w.in[2] % w.in[1], element % w.in[2]};
       int64_t begin[3], end[3];  // the windows that it may lie in
@@ -118,8 +132,9 @@ class PoolingBackwardCuda final : public Kernel {
           for (int64_t c = begin[2]; c < end[2]; ++c) {
             const int64_t place = (a * w.out[1] + b) * w.out[2] + c;
             const Window window = pooling::window_at(w, place);
-            const C g = load<C>(head, out + place * w.out_step), y = load<C>(result, out + place * w.out_step);
-            const int64_t best = maxima ? maxima[plane * pool.num_places() + place] : -1;
+            const int64_t lies = out + place * w.out_step;
+            const C g = load<C>(head, lies), y = load<C>(result, lies);
+            const int64_t best = maxima ? maxima[lies] : -1;
             sum += share_of(pool, window, at, g, x, y, best);
           }
         }
@@ -140,10 +155,10 @@ std::unique_ptr<Kernel> make(StepSpec &spec) {
   return std::make_unique<K<float>>(spec);
 }
 
-COHORT_KERNEL_BY(cuda, Pooling, make<PoolingCuda>).dtypes(kFloatTypes);
-COHORT_KERNEL_BY(cuda, Pooling_v1, make<PoolingCuda>).dtypes(kFloatTypes);
-COHORT_KERNEL_BY(cuda, _backward_Pooling, make<PoolingBackwardCuda>);
-COHORT_KERNEL_BY(cuda, _backward_Pooling_v1, make<PoolingBackwardCuda>);
+COHORT_KERNEL_BY(cuda, Pooling, make<PoolingCuda>).dtypes(kFloatTypes).any_layout();
+COHORT_KERNEL_BY(cuda, Pooling_v1, make<PoolingCuda>).dtypes(kFloatTypes).any_layout();
+COHORT_KERNEL_BY(cuda, _backward_Pooling, make<PoolingBackwardCuda>).any_layout();
+COHORT_KERNEL_BY(cuda, _backward_Pooling_v1, make<PoolingBackwardCuda>).any_layout();
 
 }  // namespace
 }  // namespace cohort

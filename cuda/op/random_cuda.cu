@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cuda/cuda_layout.hpp"
 #include "cuda/op/elements.cuh"
 #include "device/changing.hpp"
 #include "device/kernel_table.hpp"
@@ -276,13 +277,17 @@ COHORT_KERNEL(cuda, _sample_unique_zipfian, ZipfianCuda);
 
 // ---- Dropout
 
-// Where each element finds its draw in the mask, which has length 1 along the axes that drop together.
+// Where each element finds its draw in the mask, which has length 1 along the axes that drop together, and is row-major
+// however the elements lie: draws are the same then.
 struct MaskIndex {
   int64_t num_axes = 0, size = 1;
-  bool whole = true;  // one draw an element
+  int64_t channels = 0, places = 1;  // of images whose channels lie last; 0 channels: row-major
+  bool whole = true;                 // one draw an element
   int64_t lengths[kMaxAxes], strides[kMaxAxes];
 
-  MaskIndex(const Shape &shape, const Tuple &axes) {
+  MaskIndex(const TensorSpec &tensor, const Tuple &axes) {
+    const Shape &shape = tensor.shape;
+    if (lies_channels_last(tensor)) channels = shape[1], places = shape.size(2, shape.rank());
     std::fill_n(strides, kMaxAxes, int64_t(-1));
     for (int64_t axis : axes) strides[normalize_axis(axis, shape.rank(), "Dropout")] = 0;
     num_axes = shape.rank();
@@ -294,7 +299,13 @@ struct MaskIndex {
       size *= lengths[i];
     }
   }
-  __device__ int64_t of(int64_t element) const {
+  // Of the i-th element as they lie.
+  __device__ int64_t of(int64_t i) const {
+    int64_t element = i;
+    if (channels > 0) {
+      const int64_t place = i / channels;
+      element = (place / places * channels + i % channels) * places + place % places;
+    }
     if (whole) return element;
     int64_t index = 0;
     for (int i = int(num_axes); i-- > 0;) {
@@ -318,7 +329,7 @@ class DropoutCuda final : public Kernel {
  public:
   explicit DropoutCuda(StepSpec &spec)
       : count_(spec.outputs[0].shape.size()),
-        index_(spec.outputs[0].shape, spec.attrs_as<DropoutAttrs>().axes),
+        index_(spec.inputs[0], spec.attrs_as<DropoutAttrs>().axes),
         dtype_(spec.outputs[0].dtype),
         scale_(spec.attrs_as<DropoutAttrs>().p < 1 ? 1 / (1 - spec.attrs_as<DropoutAttrs>().p) : 0),
         threshold_(uint64_t((1.0 - double(spec.attrs_as<DropoutAttrs>().p)) * 4294967296.0)),
@@ -364,6 +375,7 @@ class IdentityCuda final : public Kernel {
 template <bool kBackward>
 std::unique_ptr<Kernel> make_dropout(StepSpec &spec) {
   const auto &attrs = spec.attrs_as<DropoutAttrs>();
+  spec.outputs[0].layout = spec.inputs[0].layout;  // head gradient and gradient of the backward step alike
   if (attrs.p <= 0 || !(spec.is_train || attrs.mode == DropoutAttrs::kAlways)) {
     return std::make_unique<IdentityCuda>(spec);
   }
@@ -375,8 +387,8 @@ std::unique_ptr<Kernel> make_dropout(StepSpec &spec) {
   });
 }
 
-COHORT_KERNEL_BY(cuda, Dropout, make_dropout<false>);
-COHORT_KERNEL_BY(cuda, _backward_Dropout, make_dropout<true>);
+COHORT_KERNEL_BY(cuda, Dropout, make_dropout<false>).any_layout();
+COHORT_KERNEL_BY(cuda, _backward_Dropout, make_dropout<true>).any_layout();
 
 }  // namespace
 }  // namespace cohort

@@ -9,6 +9,7 @@
 #include <functional>
 #include <vector>
 
+#include "cuda/cuda_layout.hpp"
 #include "cuda/op/elements.cuh"
 #include "device/kernel_table.hpp"
 #include "op/activation.hpp"
@@ -393,11 +394,16 @@ std::unique_ptr<Kernel> make_activation_gradient(StepSpec &spec) {
   return make_elementwise(spec, activation_gradient_call(spec.attrs_as<ActivationAttrs>().act_type));
 }
 
-COHORT_KERNEL_BY(cuda, Activation, make_activation).named("strided").preference(-1).one_dtype(kFloatTypes);
-COHORT_KERNEL_BY(cuda, _backward_Activation, make_activation_gradient)
+COHORT_KERNEL_BY(cuda, Activation, flat<make_activation>)
     .named("strided")
     .preference(-1)
-    .one_dtype(kFloatTypes);
+    .one_dtype(kFloatTypes)
+    .any_layout();
+COHORT_KERNEL_BY(cuda, _backward_Activation, flat<make_activation_gradient>)
+    .named("strided")
+    .preference(-1)
+    .one_dtype(kFloatTypes)
+    .any_layout();
 COHORT_KERNEL_BY(cuda, broadcast_to, make_broadcast);
 COHORT_KERNEL_BY(cuda, broadcast_axis, make_broadcast);
 COHORT_KERNEL_BY(cuda, broadcast_like, make_broadcast);
@@ -416,8 +422,11 @@ const bool registered = [] {
   }
   for (const auto &rule : pointwise_rules()) {
     // Those without broadcasting have kernels of their own for wide types (pointwise_cuda.cu).
-    cuda_kernels().add(rule->name, make_rule).named("strided").preference(-1);
-    if (!rule->backward.empty()) cuda_kernels().add(rule->backward_name, make_rule).named("strided").preference(-1);
+    const auto add = [](const std::string &op) {
+      cuda_kernels().add(op, flat<make_rule>).named("strided").preference(-1).any_layout();
+    };
+    add(rule->name);
+    if (!rule->backward.empty()) add(rule->backward_name);
   }
   return true;
 }();

@@ -67,15 +67,16 @@ struct SquaredFromMean {
 
 // A forward kernel, as the backward one knows it.
 struct SharesStatistics : Kernel {
-  explicit SharesStatistics(const Blocks &given) : blocks(given) {}
+  SharesStatistics(const Blocks &given, std::shared_ptr<const Layout> lies) : blocks(given), layout(std::move(lies)) {}
   const Blocks blocks;
+  const std::shared_ptr<const Layout> layout;  // of data and result
 };
 
 template <typename C>
 class SyncBatchNormCuda final : public SharesStatistics {
  public:
   explicit SyncBatchNormCuda(StepSpec &spec)
-      : SharesStatistics(blocks_of(&spec)),
+      : SharesStatistics(blocks_of(&spec), spec.inputs[0].layout),
         normalises_(spec, /* relu */ false),
         parts_(parts_of(normalises_.extent())) {
     spec.saved_bytes = size_t(normalises_.extent().channels) * 2 * sizeof(C);
@@ -106,7 +107,7 @@ class SyncBatchNormCuda final : public SharesStatistics {
 
  private:
   static Blocks blocks_of(StepSpec *spec) {
-    const Extent e = extent_of(spec->attrs_as<BatchNormAttrs>(), spec->inputs[0].shape);
+    const Extent e = extent_of(spec->attrs_as<BatchNormAttrs>(), spec->inputs[0]);
     return {spec, size_t(spec->num_replicas), e.channels, e.channels * parts_of(e)};
   }
   const Normalises<C> normalises_;
@@ -130,7 +131,7 @@ class SyncBatchNormBackwardCuda final : public Kernel {
   explicit SyncBatchNormBackwardCuda(StepSpec &spec)
       : attrs_(spec.attrs_as<BatchNormAttrs>()),
         heads_(attrs_.output_mean_var ? 3 : 1),
-        e_(extent_of(attrs_, spec.inputs[0].shape)),
+        e_(extent_of(attrs_, spec.inputs[size_t(heads_)])),
         parts_(parts_of(e_)),
         dtype_(spec.inputs[0].dtype),
         fixes_gamma_(fixes_gamma(spec)),
@@ -188,9 +189,21 @@ class SyncBatchNormBackwardCuda final : public Kernel {
 };
 
 template <template <typename> class K>
-std::unique_ptr<Kernel> make(StepSpec &spec) {
+std::unique_ptr<Kernel> make_in(StepSpec &spec) {
   if (spec.inputs[0].dtype == Dtype::kFloat64) return std::make_unique<K<double>>(spec);
   return std::make_unique<K<float>>(spec);
+}
+
+std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
+  spec.inputs[0].layout = spec.outputs[0].layout = layout_for(spec.attrs_as<BatchNormAttrs>(), spec.inputs[0]);
+  return make_in<SyncBatchNormCuda>(spec);
+}
+// Head gradient, data and gradient lie as the forward step had its data.
+std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
+  const size_t data = spec.attrs_as<BatchNormAttrs>().output_mean_var ? 3 : 1;
+  spec.inputs[0].layout = spec.inputs[data].layout = spec.outputs[0].layout =
+      static_cast<const SharesStatistics *>(spec.forward)->layout;
+  return make_in<SyncBatchNormBackwardCuda>(spec);
 }
 
 std::string refuses_own(const StepSpec &spec) { return is_shared(spec) ? "" : "the statistics are the device's own"; }
@@ -198,14 +211,16 @@ std::string refuses_backward_of_own(const StepSpec &spec) {
   return dynamic_cast<const SharesStatistics *>(spec.forward) ? "" : "the statistics are the device's own";
 }
 
-COHORT_KERNEL_BY(cuda, _contrib_SyncBatchNorm, make<SyncBatchNormCuda>)
+COHORT_KERNEL_BY(cuda, _contrib_SyncBatchNorm, make_forward)
     .named("shared")
     .dtypes(kFloatTypes)
+    .any_layout()
     .when(refuses_own)
     .preference(1);
-COHORT_KERNEL_BY(cuda, _backward__contrib_SyncBatchNorm, make<SyncBatchNormBackwardCuda>)
+COHORT_KERNEL_BY(cuda, _backward__contrib_SyncBatchNorm, make_backward)
     .named("shared")
     .dtypes(kFloatTypes)
+    .any_layout()
     .when(refuses_backward_of_own)
     .preference(1);
 

@@ -24,9 +24,10 @@ struct Windows {
   bool v1;          // Pooling_v1: means over whole kernels, padding is data of zeros, each of several maxima counts
 };
 
-inline Windows windows_of(const PoolingAttrs &a, const Shape &data, const Shape &result) {
+// `turned`: channels lie last, though the shapes say otherwise.
+inline Windows windows_of(const PoolingAttrs &a, const Shape &data, const Shape &result, bool turned) {
   const PoolingWindow window = pooling_window(a, data);
-  const bool last = channels_last(a.layout);
+  const bool last = turned || channels_last(a.layout);
   const int first = spatial_axis(a.layout), num_axes = data.rank() - 2;
   Windows w;
   w.channels = data[channel_axis(a.layout, data.rank())];
@@ -115,12 +116,21 @@ struct PoolRun {
   COHORT_HOST_DEVICE int64_t out_plane(int64_t plane) const {
     return plane / windows.channels * windows.out_batch_step + plane % windows.channels * windows.out_channel_step;
   }
+  // Of the i-th of so many places of all planes in the order in which they lie.
+  struct At {
+    int64_t plane, place;
+  };
+  COHORT_HOST_DEVICE At at(int64_t i, int64_t num) const {
+    if (windows.in_channel_step != 1) return {i / num, i % num};
+    const int64_t c = windows.channels;
+    return {i / c / num * c + i % c, i / c % num};
+  }
   COHORT_HOST_DEVICE int64_t num_places() const { return windows.out[0] * windows.out[1] * windows.out[2]; }
   COHORT_HOST_DEVICE int64_t num_elements() const { return windows.in[0] * windows.in[1] * windows.in[2]; }
 };
 
-inline PoolRun pool_run_of(const PoolingAttrs &a, const Shape &data, const Shape &result) {
-  return {windows_of(a, data, result), a.pool_type, a.p_value.value_or(2)};
+inline PoolRun pool_run_of(const PoolingAttrs &a, const Shape &data, const Shape &result, bool turned = false) {
+  return {windows_of(a, data, result, turned), a.pool_type, a.p_value.value_or(2)};
 }
 
 }  // namespace pooling

@@ -183,7 +183,9 @@ class PrecisionPass {
     }
     if (!ir_.request->with_backward || step.op->gradient_of(step.attrs).kind != Gradient::Kind::kKernel) return true;
     const std::vector<const KernelEntry *> &back = ir_.kernels(step).candidates("_backward_" + step.kernel);
-    return !back.empty() && back[0]->takes(type_);
+    const auto narrow =
+        std::find_if(back.begin(), back.end(), [this](const KernelEntry *entry) { return entry->takes(type_); });
+    return narrow != back.end() && (narrow == back.begin() || (*narrow)->name() != "plain");
   }
 
   bool refuse(const IrStep &step) const {

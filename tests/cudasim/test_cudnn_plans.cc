@@ -190,15 +190,17 @@ constexpr ConvolutionProblem::Of kAll[] = {ConvolutionProblem::kResult, Convolut
 // With as much workspace as the kernel allows: for whole arrays, and for views that begin anywhere.
 void has_engines(const Layer &layer) {
   const int64_t elements = layer.data.size() + layer.weight.size() + layer.result.size();
-  for (const Dtype dtype : {Dtype::kFloat32, Dtype::kFloat16, Dtype::kBfloat16}) {
-    for (const bool last : {false, true}) {
-      for (const auto of : kAll) {
-        const size_t most = (size_t(32) << 20) + size_t(elements) * dtype_size(dtype);
-        const Found whole = engine_for(layer, of, dtype, last, 16, most);
-        engine_for(layer, of, dtype, last, dtype_size(dtype), std::max(whole.workspace, size_t(1) << 20));
-      }
+  const auto has = [&](Dtype dtype, bool last, bool tf32) {
+    for (const auto of : kAll) {
+      const size_t most = (size_t(32) << 20) + size_t(elements) * dtype_size(dtype);
+      const Found whole = engine_for(layer, of, dtype, last, 16, most, tf32);
+      engine_for(layer, of, dtype, last, dtype_size(dtype), std::max(whole.workspace, size_t(1) << 20), tf32);
     }
+  };
+  for (const Dtype dtype : {Dtype::kFloat32, Dtype::kFloat16, Dtype::kBfloat16}) {
+    for (const bool last : {false, true}) has(dtype, last, false);
   }
+  has(Dtype::kFloat32, true, true);
 }
 
 Layer square(int64_t batch, int64_t channels, int64_t side, int64_t filters, int64_t kernel, int64_t stride,
@@ -254,6 +256,23 @@ TEST(tf32_leads_to_another_engine) {
   for (const auto of : kAll) {
     CHECK(engine_for(layer, of, Dtype::kFloat32, true, 16, size_t(1) << 30, true).engine !=
           engine_for(layer, of, Dtype::kFloat32, true, 16, size_t(1) << 30).engine);
+  }
+}
+
+// What the layouts of images are for: engines by tensor cores that need no copy of them.
+TEST(channels_last_take_no_more_workspace) {
+  h100();
+  for (const Layer &layer :
+       {square(32, 64, 56, 64, 3, 1), square(32, 256, 14, 256, 3, 1), square(32, 512, 28, 256, 1, 1)}) {
+    for (const auto of : kAll) {
+      const auto workspace = [&](bool last) {
+        return engine_for(layer, of, Dtype::kBfloat16, last, 16, size_t(1) << 30).workspace;
+      };
+      if (workspace(true) > workspace(false))
+        unit::fail(
+            __FILE__, __LINE__,
+            text(layer.data, ", output ", int(of), ": ", workspace(true), " bytes, row-major ", workspace(false)));
+    }
   }
 }
 
