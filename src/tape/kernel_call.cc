@@ -105,7 +105,9 @@ std::unique_ptr<WorkInfo> info_of(const KernelCall &call, const KernelChoice &ch
   info->flops = flops_of(call);
   for (const NDArray &input : call.inputs) info->bytes += double(input.bytes());
   for (const NDArray &output : call.outputs) info->bytes += output ? double(output.bytes()) : 0;
-  info->narrow = !call.inputs.empty() && call.inputs[0].dtype() == Dtype::kBfloat16;
+  const Dtype dtype = call.inputs.empty() ? Dtype::kNone : call.inputs[0].dtype();
+  const bool is_half_on_gpu = dtype == Dtype::kFloat16 && !call.inputs[0].context().on_host();
+  if (dtype == Dtype::kBfloat16 || is_half_on_gpu) info->factors = Factors::kNarrow;
   return info;
 }
 
