@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "executor/invoke.hpp"
+#include "ndarray/memory_for.hpp"
 
 namespace cohort {
 namespace {
@@ -154,7 +155,8 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
   work->random.seed = call.seed;
   work->calls_host = call.what->op->is_stateful(call.what->parsed);
   const auto allocate = [&](size_t bytes) -> void * {
-    if (bytes) work->memory.push_back(device->allocate(bytes));
+    if (bytes)
+      work->memory.push_back(memory_for([&] { return device->allocate(bytes); }, "operator ", call.what->name()));
     return bytes ? work->memory.back()->data() : nullptr;
   };
 
@@ -185,7 +187,8 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
     if (call.forward) saved = call.forward->saved;
     if (saved) work->reads.push_back(saved);
   } else if (spec.saved_bytes) {
-    saved = NDArray::create(Shape{int64_t(spec.saved_bytes)}, Dtype::kUint8, context, false);
+    saved = memory_for([&] { return NDArray::create(Shape{int64_t(spec.saved_bytes)}, Dtype::kUint8, context, false); },
+                       "operator ", call.what->name());
     work->writes.push_back(saved);
   }
   args.saved = saved ? saved.data() : nullptr;

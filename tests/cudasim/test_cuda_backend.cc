@@ -583,7 +583,8 @@ TEST(a_device_that_breaks_says_so_and_leaves_its_arrays_marked_and_others_alone)
   there.exec->forward(true);
   here.exec->forward(true);
   CONTROL(cudasim_break_device)(3);
-  CHECK_THROWS(there.exec->wait(), Error, "illegal memory access was encountered on gpu(3), in square 'node'");
+  CHECK_THROWS(there.exec->wait(), Error,
+               "illegal memory access was encountered on gpu(3), in forward (square 'node')");
   CHECK_THROWS(values(there.exec->outputs()[0]), Error, "illegal memory access");
   CHECK_THROWS(values(there.exec->outputs()[0]), Error, "");
   CHECK_THROWS(random_on(kGpu3, {4}, 1), Error, "gpu(3)");
