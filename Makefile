@@ -94,6 +94,7 @@ PAGES_TEST := $(if $(PAGES),$(BUILD)/tests/pages)
 UNIT_TESTS := $(UNIT_SRCS:tests/unit/%.cc=$(BUILD)/tests/unit/%)
 FAKE_BACKEND := $(BUILD)/tests/unit/fake/libcohort_cuda.so
 SLOW_BACKEND := $(BUILD)/tests/unit/slow/libcohort_cuda.so
+LACKING_BACKEND := $(BUILD)/tests/unit/lacking/libcohort_cuda.so
 EXAMPLES := $(EXAMPLE_SRCS:examples/%.c=$(BUILD)/examples/%)
 GOLDEN_RUNNER := $(if $(GOLDEN_SRCS),$(BUILD)/cohort-golden)
 BENCH := $(if $(BENCH_SRCS),$(BUILD)/cohort-bench)
@@ -321,7 +322,15 @@ $(SLOW_BACKEND): tests/unit/support/slow_backend.cc $(LIB_OBJS) cuda/backend.map
 	$(Q)$(CXX) -shared $(LIB_CXXFLAGS) $(BUILD_ID_FLAG) $(CPPFLAGS) $(CXXFLAGS) $(DEPFLAGS) -o $@ $< $(LIB_OBJS) \
 	  -Wl,--version-script=cuda/backend.map $(LDFLAGS) $(LIBS)
 
-$(UNIT_TESTS): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(WHOLE) | $(FAKE_BACKEND) $(SLOW_BACKEND)
+# One that is linked to a library which is not there, as the backend is where cuBLASLt is missing.
+$(LACKING_BACKEND): $(BUILD)/cflags.stamp
+	@mkdir -p $(@D)
+	$(Q)echo 'int cublasLtCreate(void) { return 0; }' | $(CC) -shared -fPIC -Wl,-soname,libcublasLt.so.0 -o $(@D)/library.so -x c -
+	$(Q)echo 'int cublasLtCreate(void); int made(void) { return cublasLtCreate(); }' | \
+	  $(CC) -shared -fPIC -Wl,--no-as-needed $(@D)/library.so -o $@ -x c -
+	@rm $(@D)/library.so
+
+$(UNIT_TESTS): $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(WHOLE) | $(FAKE_BACKEND) $(SLOW_BACKEND) $(LACKING_BACKEND)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -o $@ $^ $(CXXFLAGS) -Wl,-rpath,'$$ORIGIN/../..' $(LDFLAGS) $(LIBS)
 

@@ -4,17 +4,18 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <deque>
 #include <map>
 #include <mutex>
 #include <system_error>
 #include <thread>
 
+#include "base/attributes.hpp"
 #include "base/error.hpp"
 #include "base/settings.hpp"
 #include "cuda/cuda_completion.hpp"
 #include "cuda/cuda_context.hpp"
+#include "cuda/cuda_named.hpp"
 #include "cuda/cuda_nccl.hpp"
 #include "cuda/cuda_watch.hpp"
 
@@ -45,11 +46,12 @@ class CudaCommunicator final : public Communicator,
  public:
   CudaCommunicator(const Nccl &nccl, std::vector<int> devices, Clock::duration patience)
       : nccl_(nccl), devices_(std::move(devices)), patience_(patience), comms_(devices_.size()) {
-    for (const int device : devices_) streams_.push_back(sum_stream(device));
+    for (const int device : devices_) streams_.push_back(named(device, [&] { return sum_stream(device); }));
     const CurrentDevice current(devices_[0]);  // NCCL changes what is current
     const std::lock_guard<std::mutex> alone(launch_order());
     const int result = nccl_.comm_init_all(comms_.data(), int(devices_.size()), devices_.data());
-    if (result != Nccl::kSuccess) throw Error(Code::kDevice, describe("ncclCommInitAll", result));
+    if (result != Nccl::kSuccess)
+      throw Error(Code::kDevice, text(all_names(), ": ", describe("ncclCommInitAll", result)));
   }
   ~CudaCommunicator() override {  // nothing is in flight: that would hold it
     const CurrentDevice current(devices_[0], std::nothrow);
@@ -59,37 +61,13 @@ class CudaCommunicator final : public Communicator,
   }
 
   Events all_reduce(const Sums &sums, const Events &ready, std::shared_ptr<const void> owner, Failed failed) override {
-    refuse_broken(sums);  // before the others' order: no one waits for what does not come
     refuse_failed(ready);
-    InFlight work;                                               // goes after the locks
-    const std::lock_guard<std::mutex> in_order(launch_order());  // all devices get all sums in one order
-    const std::lock_guard<std::mutex> lock(mutex_);
-    refuse_broken(sums);
-    work.owner = std::move(owner);
-    work.failed = failed;
-    work.label = sums.label;
-    for (size_t d = 0; d < devices_.size(); ++d) {
-      work.ready.push_back(std::dynamic_pointer_cast<CudaEvent>(ready[d]));
-      const CurrentDevice current(devices_[d]);
-      CUDA_CHECK(cudaStreamWaitEvent(streams_[d], work.ready[d]->handle(), 0));
-    }
     try {
-      queue(sums);
-      for (size_t d = 0; d < devices_.size(); ++d) {
-        const CurrentDevice current(devices_[d]);
-        work.done.push_back(std::make_shared<CudaEvent>(devices_[d]));
-        work.done[d]->record(streams_[d]);
-      }
-    } catch (const std::exception &e) {
-      // Some devices may have begun and wait for the others: nothing of it goes before they are stopped.
-      reason_ = e.what();
-      broken_.store(true, std::memory_order_release);
-      keep(std::move(work));
-      throw;
+      refuse_broken();  // before the others' order: no one waits for what does not come
+      return give(sums, ready, std::move(owner), failed);
+    } catch (const Error &error) {
+      throw Error(error.code(), text(sums.label, ": ", error.what()), error.subject());
     }
-    Events done(work.done.begin(), work.done.end());
-    keep(std::move(work));
-    return done;
   }
 
   bool broken() const override { return broken_.load(std::memory_order_acquire); }
@@ -147,6 +125,43 @@ class CudaCommunicator final : public Communicator,
     Clock::time_point since{};
   };
 
+  // To the streams of all devices.
+  Events give(const Sums &sums, const Events &ready, std::shared_ptr<const void> owner, Failed failed) {
+    InFlight work;                                               // goes after the locks
+    const std::lock_guard<std::mutex> in_order(launch_order());  // all devices get all sums in one order
+    const std::lock_guard<std::mutex> lock(mutex_);
+    refuse_broken();
+    work.owner = std::move(owner);
+    work.failed = failed;
+    work.label = sums.label;
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      work.ready.push_back(std::dynamic_pointer_cast<CudaEvent>(ready[d]));
+      named(devices_[d], [&] {
+        const CurrentDevice current(devices_[d]);
+        CUDA_CHECK(cudaStreamWaitEvent(streams_[d], work.ready[d]->handle(), 0));
+      });
+    }
+    try {
+      queue(sums);
+      for (size_t d = 0; d < devices_.size(); ++d) {
+        named(devices_[d], [&] {
+          const CurrentDevice current(devices_[d]);
+          work.done.push_back(std::make_shared<CudaEvent>(devices_[d]));
+          work.done[d]->record(streams_[d]);
+        });
+      }
+    } catch (const std::exception &e) {
+      // Some devices may have begun and wait for the others: nothing of it goes before they are stopped.
+      reason_ = e.what();
+      broken_.store(true, std::memory_order_release);
+      keep(std::move(work));
+      throw;
+    }
+    Events done(work.done.begin(), work.done.end());
+    keep(std::move(work));
+    return done;
+  }
+
   // That may last as long as a device stands still, while others are to be looked after: a thread of its own does it.
   void abort(std::vector<NcclComm *> comms) {
     const auto abort_all = [self = shared_from_this(), comms = std::move(comms)] {
@@ -160,8 +175,8 @@ class CudaCommunicator final : public Communicator,
       abort_all();
     }
   }
-  void refuse_broken(const Sums &sums) const {
-    if (broken()) throw Error(Code::kDevice, text(sums.label, ": ", reason_));
+  void refuse_broken() const {
+    if (broken()) throw Error(Code::kDevice, reason_);
   }
   // What kernels complained of is known before it is summed.
   static void refuse_failed(const Events &ready) {
@@ -185,19 +200,25 @@ class CudaCommunicator final : public Communicator,
     const CurrentDevice current(devices_[0]);
     int first = nccl_.group_start();
     const char *call = "ncclGroupStart";
+    int at = -1;  // the device
     for (size_t d = 0; d < devices_.size() && first == Nccl::kSuccess; ++d) {
       for (const Summand &array : sums.of[d]) {
         if (first != Nccl::kSuccess) break;
-        call = "ncclAllReduce";
+        call = "ncclAllReduce", at = devices_[d];
         first = nccl_.all_reduce(array.from, array.to, size_t(array.count), nccl_type(array.dtype), Nccl::kSum,
                                  comms_[d], streams_[d]);
       }
     }
     const int end = nccl_.group_end();
-    if (first == Nccl::kSuccess) call = "ncclGroupEnd", first = end;
-    if (first != Nccl::kSuccess && first != Nccl::kInProgress) {
-      throw Error(Code::kDevice, text(sums.label, ": ", describe(call, first)));
-    }
+    if (first == Nccl::kSuccess) call = "ncclGroupEnd", at = -1, first = end;
+    if (first == Nccl::kSuccess || first == Nccl::kInProgress) return;
+    throw Error(Code::kDevice,
+                text(at < 0 ? all_names() : text(Context{DeviceType::kGpu, at}), ": ", describe(call, first)));
+  }
+  std::string all_names() const {
+    std::string all;
+    for (const int device : devices_) all += text(all.empty() ? "" : ", ", Context{DeviceType::kGpu, device});
+    return all;
   }
   static bool all_done(const CudaEvents &events) {
     return std::all_of(events.begin(), events.end(), [](const auto &event) { return event->over(); });
@@ -263,7 +284,9 @@ std::shared_ptr<Communicator> make_cuda_communicator(const std::vector<Context> 
   std::weak_ptr<CudaCommunicator> &latest = known->all[devices];
   std::shared_ptr<CudaCommunicator> communicator = latest.lock();
   if (communicator && !communicator->broken()) return communicator;
-  const double seconds = std::max(0.1, std::atof(read_setting(kSumTimeout).c_str()));
+  constexpr double kLeast = 0.1, kMost = 1e9;
+  const double asked = parse_float(kSumTimeout.name, read_setting(kSumTimeout));
+  const double seconds = asked < kMost ? std::max(kLeast, asked) : kMost;
   communicator = std::make_shared<CudaCommunicator>(
       *nccl, devices, std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
   latest = communicator;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/cuda_completion.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <utility>
 
@@ -21,12 +23,16 @@ class FreeEvents {
     free.pop_back();
     return event;
   }
-  bool keep(int device, cudaEvent_t event) {
+  bool keep(int device, cudaEvent_t event) noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::vector<cudaEvent_t> &free = free_[device];
-    if (free.size() >= kMostFree) return false;
-    free.push_back(event);
-    return true;
+    try {
+      std::vector<cudaEvent_t> &free = free_[device];
+      if (free.size() >= kMostFree) return false;
+      free.push_back(event);
+      return true;
+    } catch (const std::bad_alloc &) {
+      return false;
+    }
   }
 
  private:
@@ -40,7 +46,15 @@ FreeEvents &free_events() {
   return *instance;
 }
 
+constexpr size_t kMostNamed = 8;  // of what is in flight, in an error
+
+bool same_text(const char *a, const char *b) { return a == b || (a && b && std::strcmp(a, b) == 0); }
+
 }  // namespace
+
+std::string in_words(const Stretch &steps) {
+  return same_text(steps.first, steps.last) ? steps.first : text(steps.first, " to ", steps.last);
+}
 
 CudaEvent::CudaEvent(int device, std::shared_ptr<PendingWork> complaining)
     : device_(device), complaining_(std::move(complaining)), event_(free_events().take(device)) {
@@ -86,14 +100,15 @@ void PendingWork::keep(const std::shared_ptr<PendingWork> &self, cudaStream_t st
   const std::lock_guard<std::mutex> lock(self->mutex_);
   auto &tickets = self->tickets_;
   const bool again = !tickets.empty() && !ticket.staging && !tickets.back().steps &&
-                     tickets.back().owner == ticket.owner && tickets.back().failed == ticket.failed;
+                     tickets.back().owner == ticket.owner && tickets.back().failed == ticket.failed &&
+                     same_text(tickets.back().program, ticket.program);
   ticket.event = again ? tickets.back().event : std::make_shared<CudaEvent>(self->device_);
   ticket.event->record(stream);
   if (again) {
-    tickets.back().label = ticket.label;
+    tickets.back().stretch.last = ticket.stretch.last;
   } else {
-    if (ticket.steps) self->num_complaining_.fetch_add(1, std::memory_order_release);
     tickets.push_back(std::move(ticket));
+    if (tickets.back().steps) self->num_complaining_.fetch_add(1, std::memory_order_release);
   }
   // Found since it was enqueued.
   if (self->failed() && !tickets.back().contained) tickets.back().follows_failure = true;
@@ -117,70 +132,91 @@ void PendingWork::finish() const {
   if (last) last->wait();
 }
 
-void PendingWork::collect() {
-  std::vector<Ticket> done;  // goes after the locks: an owner may end this queue
+namespace {
+
+// Null: its steps cannot have complained.
+const Complaint *complaint_in(const PendingWork::Ticket &ticket) {
+  return ticket.steps ? static_cast<const Complaint *>(ticket.staging.get()) : nullptr;
+}
+
+}  // namespace
+
+void PendingWork::collect() noexcept {
+  std::list<Ticket> done;  // goes after the locks: an owner may end this queue
   const std::lock_guard<std::mutex> telling(telling_);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     while (!tickets_.empty()) {
-      const cudaError_t status = tickets_.front().event->status();
+      Ticket &ticket = tickets_.front();
+      const cudaError_t status = ticket.event->status();
       if (status == cudaErrorNotReady) break;
-      const std::string failure = failure_of(tickets_.front(), status);
-      done.push_back(std::move(tickets_.front()));
-      tickets_.pop_front();
-      Ticket &ticket = done.back();
-      if (!failure.empty()) {
-        const Error error(Code::kExecution, failure, ticket.label);
-        set_failed(&error);
+      const Complaint *const complaint = complaint_in(ticket);
+      if (status != cudaSuccess || (complaint && complaint->behind > 0)) {
+        set_failed(error_of(ticket, status));
         for (Ticket &later : tickets_) later.follows_failure = !later.contained;
-      } else if (!ticket.follows_failure) {
-        ticket.failed = nullptr;
+        ticket.follows_failure = true;
       }
-      if (ticket.steps) num_complaining_.fetch_sub(1, std::memory_order_release);
+      if (!ticket.follows_failure) ticket.failed = nullptr;
+      if (complaint) num_complaining_.fetch_sub(1, std::memory_order_release);
+      done.splice(done.end(), tickets_, tickets_.begin());
     }
   }
   for (const Ticket &ticket : done) {
     if (!ticket.failed) continue;
-    std::string why = "its device failed";
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (error_) why = error_->what();
+    const std::shared_ptr<const Error> why = first();
+    ticket.failed(ticket.owner.get(), why ? why->what() : "work before it has failed");
+  }
+}
+
+// A device that has failed says so of everything that nobody has found done before, whatever it was that failed: so all
+// of that is named. Null: there is no memory for it.
+std::shared_ptr<const Error> PendingWork::error_of(const Ticket &ticket, cudaError_t status) const noexcept {
+  try {
+    if (status != cudaSuccess) {
+      return std::make_shared<const Error>(Code::kExecution,
+                                           text("CUDA: ", cudaGetErrorString(status), " on gpu(", device_, "), in ",
+                                                where(), " or other work of that device"),
+                                           in_words(ticket.stretch));
     }
-    ticket.failed(ticket.owner.get(), why.c_str());
-  }
-}
-
-// Empty: it has not failed.
-std::string PendingWork::failure_of(const Ticket &ticket, cudaError_t status) const {
-  if (status != cudaSuccess) {
-    return text("CUDA: ", cudaGetErrorString(status), " on gpu(", device_, "), in ", ticket.label, " or before it");
-  }
-  if (!ticket.steps) return "";
-  const Complaint &complaint = *static_cast<const Complaint *>(ticket.staging.get());
-  if (complaint.behind == 0) return "";
-  return text(ticket.steps[complaint.step].label, ": ", in_words(complaint, ticket.steps));
-}
-
-void PendingWork::fail(const Error *error) noexcept {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  set_failed(error);
-}
-
-void PendingWork::set_failed(const Error *error) noexcept {
-  if (failed_.exchange(true, std::memory_order_acq_rel) || !error) return;
-  try {
-    error_ = std::make_unique<Error>(*error);
-  } catch (const std::bad_alloc &) {
-  }
-}
-
-std::unique_ptr<Error> PendingWork::first() const noexcept {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  try {
-    return error_ ? std::make_unique<Error>(*error_) : nullptr;
+    const Complaint &complaint = *complaint_in(ticket);
+    const char *const label = ticket.steps[complaint.step].label;
+    return std::make_shared<const Error>(Code::kExecution, text(label, ": ", in_words(complaint, ticket.steps)), label);
   } catch (const std::bad_alloc &) {
     return nullptr;
   }
+}
+
+// What has not been found done.
+std::string PendingWork::where() const {
+  const auto words = [](const Ticket &ticket) {
+    const std::string steps = in_words(ticket.stretch);
+    return ticket.program ? text(ticket.program, " (", steps, ")") : steps;
+  };
+  std::vector<std::string> all;
+  for (const Ticket &ticket : tickets_) {
+    std::string one = words(ticket);
+    if (std::find(all.begin(), all.end(), one) != all.end()) continue;
+    if (all.size() == kMostNamed) all.back() = "...";
+    if (all.size() > kMostNamed) all.pop_back();
+    all.push_back(std::move(one));
+  }
+  std::string joined;
+  for (const std::string &one : all) joined += (joined.empty() ? "" : ", ") + one;
+  return joined;
+}
+
+void PendingWork::fail(std::shared_ptr<const Error> error) noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  set_failed(std::move(error));
+}
+
+void PendingWork::set_failed(std::shared_ptr<const Error> error) noexcept {
+  if (!failed_.exchange(true, std::memory_order_acq_rel)) error_ = std::move(error);
+}
+
+std::shared_ptr<const Error> PendingWork::first() const noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return error_;
 }
 
 void PendingWork::throw_first() const {
@@ -193,7 +229,7 @@ void PendingWork::throw_first() const {
 void PendingWork::throw_and_forget() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!failed_.exchange(false, std::memory_order_acq_rel)) return;
-  const std::unique_ptr<Error> error = std::move(error_);
+  const std::shared_ptr<const Error> error = std::move(error_);
   if (!error) throw std::bad_alloc();
   throw *error;
 }

@@ -7,7 +7,7 @@
 #include <cuda_runtime.h>
 
 #include <atomic>
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -22,6 +22,12 @@ namespace cohort {
 
 class PendingWork;
 
+// Some steps that follow each other, by the labels of the first and the last of them.
+struct Stretch {
+  const char *first = "", *last = "";
+};
+std::string in_words(const Stretch &steps);  // "FullyConnected 'fc1' to SoftmaxOutput 'softmax'"; of one: its label
+
 // Its handle comes from those that are not in use any more.
 class CudaEvent final : public Event {
  public:
@@ -34,6 +40,7 @@ class CudaEvent final : public Event {
   cudaError_t status() const;
   bool over() const { return status() != cudaErrorNotReady; }  // whatever there is to be told
   cudaEvent_t handle() const { return event_; }
+  int device() const { return device_; }
   const std::shared_ptr<PendingWork> &complaining() const { return complaining_; }
 
  private:
@@ -51,37 +58,39 @@ class PendingWork final : public Watched {
     std::shared_ptr<CudaEvent> event;
     std::shared_ptr<const void> owner;
     void (*failed)(const void *owner, const char *message);
-    const char *label;                              // of the last of its work
+    Stretch stretch;                                // its work ..
+    const char *program = nullptr;                  // .. of what: Program::name
     std::shared_ptr<const void> staging = nullptr;  // what else is used until then
     // Of steps that may have complained, which the owner has: then `staging` is the Complaint.
     const Step *steps = nullptr;
     bool contained = false, follows_failure = false;
   };
-  // The owner's work has been enqueued on the stream: keeps it until that is done. What has been enqueued for it last,
-  // and is not done, is taken as one with it.
+  // The owner's work has been enqueued on the stream: keeps it until that is done. What has been enqueued last, and is
+  // not done, is taken as one with it if it is of the same owner's program.
   static void keep(const std::shared_ptr<PendingWork> &self, cudaStream_t stream, Ticket ticket);
-  void collect();  // lets go of the owners of what is done, and tells those whose work has failed
+  void collect() noexcept;  // lets go of the owners of what is done, and tells those whose work has failed
   // Whether there are complaints of which nobody knows yet.
   bool may_complain() const { return num_complaining_.load(std::memory_order_acquire) > 0; }
   bool look() override;
   void finish() const override;
 
-  void fail(const Error *error) noexcept;  // the first one is kept; null: the host had no memory for it
+  void fail(std::shared_ptr<const Error> error) noexcept;  // the first one is kept; null: the host had no memory for it
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  std::unique_ptr<Error> first() const noexcept;  // null: there is no memory for it
-  void throw_first() const;                       // which stays
+  std::shared_ptr<const Error> first() const noexcept;  // null: there was no memory for it
+  void throw_first() const;                             // which stays
   void throw_and_forget();
 
  private:
-  void set_failed(const Error *error) noexcept;  // mutex_ is held
-  std::string failure_of(const Ticket &ticket, cudaError_t status) const;
+  void set_failed(std::shared_ptr<const Error> error) noexcept;  // mutex_ is held
+  std::shared_ptr<const Error> error_of(const Ticket &ticket, cudaError_t status) const noexcept;
+  std::string where() const;
 
   const int device_;
   std::mutex telling_;  // whoever finds a ticket gone finds its failure told; taken first, and no owner goes either
   mutable std::mutex mutex_;  // guards what follows; no owner goes while it is held
-  std::deque<Ticket> tickets_;
+  std::list<Ticket> tickets_;
   bool watched_ = false;
-  std::unique_ptr<Error> error_;  // null though it has failed: there was no memory for it
+  std::shared_ptr<const Error> error_;  // null though it has failed: there was no memory for it
   std::atomic<bool> failed_{false};
   std::atomic<int> num_complaining_{0};
 };

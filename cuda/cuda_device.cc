@@ -8,6 +8,7 @@
 #include "cuda/cuda_communicator.hpp"
 #include "cuda/cuda_context.hpp"
 #include "cuda/cuda_memory.hpp"
+#include "cuda/cuda_named.hpp"
 #include "cuda/cuda_queue.hpp"
 #include "cuda/cuda_rates.hpp"
 #include "cuda/cuda_watch.hpp"
@@ -37,14 +38,14 @@ class CudaDevice final : public Device {
   size_t cached_bytes() const override { return pool_.cached_bytes(); }
 
   std::shared_ptr<void> host_memory(size_t bytes) override {
-    const CurrentDevice current(id_);
-    std::shared_ptr<void> pinned = take_pinned(bytes);
-    if (!pinned) throw Error(Code::kOutOfMemory, text(context(), ": no pinned memory for ", bytes, " bytes"));
-    return pinned;
+    return named(id_, [&] {
+      const CurrentDevice current(id_);
+      return need_pinned(bytes, "the host's");
+    });
   }
 
   std::shared_ptr<Queue> create_queue(const QueueOptions &options) override {
-    return std::make_shared<CudaQueue>(shared_from_this(), pool_, id_, options.trace);
+    return named(id_, [&] { return std::make_shared<CudaQueue>(shared_from_this(), pool_, id_, options.trace); });
   }
 
   std::shared_ptr<Communicator> make_communicator(const std::vector<Context> &contexts, std::string *why) override {
@@ -66,32 +67,20 @@ class CudaDevice final : public Device {
 
  protected:
   std::shared_ptr<Memory> obtain(size_t bytes) override {
-    void *data = nullptr;
-    const cudaError_t status = pool_.take(bytes, &data);
-    if (status == cudaErrorMemoryAllocation) {
-      const CurrentDevice current(id_);
-      size_t free_bytes = 0, total_bytes = 0;
-      if (cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess) cudaGetLastError();
-      throw Error(Code::kOutOfMemory,
-                  text(context(), ": no memory for ", bytes, " bytes; ", free_bytes, " of ", total_bytes,
-                       " are free, and ", cached_bytes(), " are kept for later"),
-                  text(context()));
-    }
-    if (status != cudaSuccess) {
-      throw Error(Code::kDevice, text(context(), ": no memory can be had: CUDA: ", cudaGetErrorString(status)),
-                  text(context()));
-    }
     // The device object lives as long as its memory.
-    return std::make_shared<Memory>(context(), data, bytes,
-                                    [device = shared_from_this(), this](void *p) { pool_.give_back(p); });
+    const std::shared_ptr<void> data(named(id_, [&] { return pool_.take(bytes); }),
+                                     [device = shared_from_this(), this](void *p) { pool_.give_back(p); });
+    return std::make_shared<Memory>(context(), data.get(), bytes, [data](void *) {});
   }
 
   // What is finished may still be held, until somebody has looked.
   bool reclaim(int times) override { return times < 2 && finish_watched(); }
 
   std::unique_ptr<Kernel> construct(const KernelEntry &entry, StepSpec &spec) override {
-    const CurrentDevice current(id_);
-    return call_factory(entry, spec);
+    return named(id_, [&] {
+      const CurrentDevice current(id_);
+      return call_factory(entry, spec);
+    });
   }
 
  private:
@@ -108,6 +97,24 @@ int count_gpus() {
   return count;
 }
 
+// Why the driver cannot be used.
+const char *unusable(cudaError_t status) {
+  static char reason[256];
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess) cudaGetLastError();
+  const auto minor = [](int version) { return version % 1000 / 10; };
+  if (status != cudaErrorInsufficientDriver) {
+    std::snprintf(reason, sizeof reason, "the CUDA driver cannot be used: %s", cudaGetErrorString(status));
+  } else if (driver == 0) {
+    return "there is no CUDA driver";
+  } else {
+    std::snprintf(reason, sizeof reason,
+                  "the CUDA driver is too old: it serves CUDA %d.%d, and must serve %d.%d or later", driver / 1000,
+                  minor(driver), CUDART_VERSION / 1000, minor(CUDART_VERSION));
+  }
+  return reason;
+}
+
 }  // namespace
 }  // namespace cohort
 
@@ -121,9 +128,7 @@ extern "C" __attribute__((visibility("default"))) const char *cohort_backend(int
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess) {
     cudaGetLastError();
-    static char reason[256];
-    std::snprintf(reason, sizeof reason, "the CUDA driver cannot be used: %s", cudaGetErrorString(status));
-    return reason;
+    return cohort::unusable(status);
   }
   backend->create = [](int32_t id) -> cohort::Device * { return new cohort::CudaDevice(id); };
   backend->count = cohort::count_gpus;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "cuda/cuda_check.hpp"
@@ -61,12 +62,22 @@ DevicePool::~DevicePool() {
 }
 
 // The stream has nothing else in it, so that it is done at once: what it gives may be used by any other.
-cudaError_t DevicePool::take(size_t bytes, void **data) {
+void *DevicePool::take(size_t bytes) {
   const CurrentDevice current(device_);
-  cudaError_t status = cudaMallocFromPoolAsync(data, bytes ? bytes : 1, pool_, stream_);
+  void *data = nullptr;
+  cudaError_t status = cudaMallocFromPoolAsync(&data, bytes ? bytes : 1, pool_, stream_);
   if (status == cudaSuccess) status = cudaStreamSynchronize(stream_);
-  if (status != cudaSuccess) cudaGetLastError();
-  return status;
+  if (status == cudaSuccess) return data;
+  cudaGetLastError();
+  const std::string context = text("gpu(", device_, ")");
+  if (status != cudaErrorMemoryAllocation)
+    throw Error(Code::kDevice, text(context, ": no memory can be had: CUDA: ", cudaGetErrorString(status)), context);
+  size_t free_bytes = 0, total_bytes = 0;
+  if (cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess) cudaGetLastError();
+  throw Error(Code::kOutOfMemory,
+              text(context, ": no memory for ", bytes, " bytes; ", free_bytes, " of ", total_bytes, " are free, and ",
+                   cached_bytes(), " are kept for later"),
+              context);
 }
 
 void DevicePool::give_back(void *data) noexcept {
@@ -151,6 +162,12 @@ std::shared_ptr<void> take_pinned(size_t bytes) {
   return std::shared_ptr<void>(data, [power, device](void *piece) {
     if (!pinned_pieces().keep(power, piece)) unpin(device, piece);
   });
+}
+
+std::shared_ptr<void> need_pinned(size_t bytes, const char *for_what) {
+  std::shared_ptr<void> pinned = take_pinned(bytes);
+  if (!pinned) throw Error(Code::kOutOfMemory, text("no pinned memory for ", bytes, " bytes of ", for_what), "cuda");
+  return pinned;
 }
 
 MemoryPlace place_of(const void *address) {

@@ -17,7 +17,7 @@ class DevicePool {
   DevicePool(const DevicePool &) = delete;
   DevicePool &operator=(const DevicePool &) = delete;
 
-  cudaError_t take(size_t bytes, void **data);
+  void *take(size_t bytes);             // throws kOutOfMemory, which says how much there is, or kDevice
   void give_back(void *data) noexcept;  // nothing that is queued uses it any more
   size_t cached_bytes() const;
 
@@ -30,6 +30,7 @@ class DevicePool {
 // Pinned memory, which goes back to the others with the last reference. Null: too much of it is wanted for that, or
 // there is none. A device is current.
 std::shared_ptr<void> take_pinned(size_t bytes);
+std::shared_ptr<void> need_pinned(size_t bytes, const char *for_what);  // throws kOutOfMemory
 struct MemoryPlace {
   bool pageable;  // the driver has to copy through memory of its own, which makes the caller wait
   int device;     // -1: the host's

@@ -4,28 +4,16 @@
 #include <cstring>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "base/settings.hpp"
 #include "cuda/cuda_context.hpp"
+#include "cuda/cuda_named.hpp"
 #include "cuda/cuda_replay.hpp"
 
 namespace cohort {
 namespace {
 
-constexpr char kNoMemory[] = "out of memory";
-
-// The error that an exception is of what has this label. Null: there is no memory for it.
-std::unique_ptr<Error> error_in(const char *label, const std::exception &e) noexcept {
-  const auto *const known = dynamic_cast<const Error *>(&e);
-  const bool is_plain = dynamic_cast<const std::bad_alloc *>(&e) != nullptr;
-  const Code code = is_plain || (known && known->code() == Code::kOutOfMemory) ? Code::kOutOfMemory : Code::kExecution;
-  try {
-    return std::make_unique<Error>(code, text(label, ": ", is_plain ? kNoMemory : e.what()), label);
-  } catch (const std::bad_alloc &) {
-    return nullptr;
-  }
-}
+constexpr char kNoMemory[] = "the host is out of memory";
 
 std::string label_to_fail() {
   const std::string node = read_setting(kFault);
@@ -54,21 +42,45 @@ CudaQueue::~CudaQueue() {
   cudaStreamDestroy(stream_);
 }
 
+// The error that an exception is of these steps. Null: there is no memory for it.
+std::shared_ptr<const Error> CudaQueue::error_in(const Stretch &steps, const std::exception &e) const noexcept {
+  const auto *const known = dynamic_cast<const Error *>(&e);
+  const bool is_plain = dynamic_cast<const std::bad_alloc *>(&e) != nullptr;
+  const Code code = is_plain || (known && known->code() == Code::kOutOfMemory) ? Code::kOutOfMemory : Code::kExecution;
+  try {
+    const std::string whose = in_words(steps), what = known      ? with_device(id_, *known)
+                                                      : is_plain ? kNoMemory
+                                                                 : e.what();
+    return std::make_shared<const Error>(code, text(whose, ": ", what), whose);
+  } catch (const std::bad_alloc &) {
+    return nullptr;
+  }
+}
+
+// Of a device that has failed, which it says of all that it is asked for from then on.
+std::shared_ptr<const Error> CudaQueue::error_in(const Stretch &steps, cudaError_t status) const noexcept {
+  try {
+    const std::string what = text("gpu(", id_, ") has failed: CUDA: ", cudaGetErrorString(status));
+    return error_in(steps, Error(Code::kDevice, what, "cuda"));
+  } catch (const std::bad_alloc &) {
+    return nullptr;
+  }
+}
+
 template <typename Enqueue>
 void CudaQueue::add(const Enqueue &enqueue, PendingWork::Ticket ticket) {
-  std::unique_ptr<Error> error;
+  std::shared_ptr<const Error> error;
   if (ticket.contained || !pending_->failed()) {
     try {
       const CurrentDevice current(id_);
       enqueue(&ticket);
-      if (ticket.owner || ticket.staging) PendingWork::keep(pending_, stream_, ticket);
+      PendingWork::keep(pending_, stream_, ticket);
       return;
     } catch (const std::exception &e) {
-      const CurrentDevice current(id_, std::nothrow);
-      cudaStreamSynchronize(stream_);  // what has been enqueued of it uses what its owner has
-      cudaGetLastError();
-      error = error_in(ticket.label, e);
-      if (!ticket.contained) pending_->fail(error.get());
+      const cudaError_t status = finish_stream();  // what has been enqueued of it uses what its owner has
+      pending_->collect();                         // what failed first, where the device has failed before
+      error = status == cudaSuccess ? error_in(ticket.stretch, e) : error_in(ticket.stretch, status);
+      if (!ticket.contained) pending_->fail(error);
     }
   } else {
     error = pending_->first();
@@ -79,25 +91,27 @@ void CudaQueue::add(const Enqueue &enqueue, PendingWork::Ticket ticket) {
 void CudaQueue::run(const Program &program, std::shared_ptr<const void> owner) {
   const auto enqueue = [&](PendingWork::Ticket *ticket) {
     StepsEnqueued steps([this] { return complaint(); });
-    enqueue_steps(program, &steps, &ticket->label);
-    if (steps.may_complain()) take_complaint(program, &ticket->label, ticket);
+    enqueue_steps(program, &steps, &ticket->stretch);
+    if (program.count > 0) ticket->stretch = {program.steps[0].label, program.steps[program.count - 1].label};
+    if (steps.may_complain()) take_complaint(program, ticket);
   };
-  PendingWork::Ticket ticket{nullptr, std::move(owner), program.failed, ""};
+  PendingWork::Ticket ticket{nullptr, std::move(owner), program.failed, {}, program.name};
   ticket.contained = program.contained;
   add(enqueue, std::move(ticket));
 }
 
-void CudaQueue::enqueue_steps(const Program &program, StepsEnqueued *steps, const char **label) {
+void CudaQueue::enqueue_steps(const Program &program, StepsEnqueued *steps, Stretch *now) {
   ProgramSpans spans(trace_, row_, program.name);
   if (program.replay && replays_ && !spans) {
     if (!*program.replay)
       *program.replay = std::make_unique<CudaReplay>(std::shared_ptr<DevicePool>(device_, &pool_), id_);
-    return static_cast<CudaReplay &>(**program.replay).run(program, stream_, steps, label);
+    return static_cast<CudaReplay &>(**program.replay).run(program, stream_, steps, now);
   }
   const Lane lane{1, stream_};
   for (size_t s = 0; s < program.count; ++s) {
-    *label = program.steps[s].label;
-    if (!fault_.empty() && std::strstr(*label, fault_.c_str())) {
+    const char *const label = program.steps[s].label;
+    *now = {label, label};
+    if (!fault_.empty() && std::strstr(label, fault_.c_str())) {
       throw Error(Code::kExecution, text("made to fail by ", kFault.name));
     }
     steps->is_at(s);
@@ -108,9 +122,8 @@ void CudaQueue::enqueue_steps(const Program &program, StepsEnqueued *steps, cons
 
 // The note goes along with the program, and the next one finds the place free. Where a failure is the program's own
 // business others may read what it writes before the note is there: then it is waited for.
-void CudaQueue::take_complaint(const Program &program, const char **label, PendingWork::Ticket *ticket) {
-  const std::shared_ptr<void> pinned = take_pinned(sizeof(Complaint));
-  if (!pinned) throw Error(Code::kOutOfMemory, "no pinned memory for what kernels complain of", "cuda");
+void CudaQueue::take_complaint(const Program &program, PendingWork::Ticket *ticket) {
+  const std::shared_ptr<void> pinned = need_pinned(sizeof(Complaint), "what kernels complain of");
   CUDA_CHECK(cudaMemcpyAsync(pinned.get(), complaint_, sizeof(Complaint), cudaMemcpyDeviceToHost, stream_));
   CUDA_CHECK(cudaMemsetAsync(complaint_, 0, sizeof(Complaint), stream_));
   if (!program.contained && ticket->owner) {
@@ -121,14 +134,14 @@ void CudaQueue::take_complaint(const Program &program, const char **label, Pendi
   CUDA_CHECK(cudaStreamSynchronize(stream_));
   const auto &found = *static_cast<const Complaint *>(pinned.get());
   if (found.behind == 0) return;
-  *label = program.steps[found.step].label;
+  const char *const label = program.steps[found.step].label;
+  ticket->stretch = {label, label};
   throw Error(Code::kExecution, in_words(found, program.steps));
 }
 
 Complaint *CudaQueue::complaint() {
   if (complaint_) return complaint_;
-  void *block = nullptr;
-  check_cuda(pool_.take(sizeof(Complaint), &block), "cudaMallocFromPoolAsync");
+  void *const block = pool_.take(sizeof(Complaint));
   const cudaError_t status = cudaMemsetAsync(block, 0, sizeof(Complaint), stream_);
   if (status != cudaSuccess) pool_.give_back(block);
   check_cuda(status, "cudaMemsetAsync");
@@ -141,7 +154,7 @@ void CudaQueue::call(std::function<void()> fn, const char *label) {
     const CurrentDevice current(id_);
     fn();
   } catch (const std::exception &e) {
-    pending_->fail(error_in(label, e).get());
+    pending_->fail(error_in({label, label}, e));
   }
 }
 
@@ -165,13 +178,17 @@ class HostCopy {
   HostCopy(std::shared_ptr<void> pinned, void *to, const void *from, size_t bytes)
       : pinned_(std::move(pinned)), to_(to), from_(from), bytes_(bytes) {}
   static void let_go(HostCopy *copy) {
-    static auto *const left = new std::vector<HostCopy *>;
+    static HostCopy *left = nullptr;                 // all that are
     static auto *const left_mutex = new std::mutex;  // guards left
     std::shared_ptr<void> pinned;  // goes after the locks: that may wait for the device, and the driver for run()
     {
       const std::lock_guard<std::mutex> all(*left_mutex), lock(copy->mutex_);
       pinned = std::move(copy->pinned_);
-      if (!copy->has_run_) return left->push_back(copy);
+      if (!copy->has_run_) {
+        copy->next_left_ = left;
+        left = copy;
+        return;
+      }
     }
     delete copy;
   }
@@ -182,6 +199,7 @@ class HostCopy {
   const void *const from_;
   const size_t bytes_;
   bool has_run_ = false;
+  HostCopy *next_left_ = nullptr;
 };
 
 }  // namespace
@@ -190,7 +208,7 @@ class HostCopy {
 void CudaQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner, Failed failed) {
   if (bytes == 0) return;
   const auto enqueue = [&](PendingWork::Ticket *ticket) {
-    ticket->label = "copy";
+    ticket->stretch = {"copy", "copy"};
     ProgramSpans spans(trace_, row_, nullptr);
     const MemoryPlace source = place_of(from), target = place_of(to);
     const bool from_pageable = source.pageable, to_pageable = !from_pageable && target.pageable;
@@ -210,16 +228,18 @@ void CudaQueue::copy(void *to, const void *from, size_t bytes, std::shared_ptr<c
     }
     if (spans) spans.ended(SpanKind::kCopy, "copy", 2.0 * double(bytes));
   };
-  add(enqueue, {nullptr, std::move(owner), failed, ""});
+  add(enqueue, {nullptr, std::move(owner), failed, {}});
 }
 
 std::shared_ptr<Event> CudaQueue::record() {
   // In this order: what complains no more has failed by then.
   const bool may_be_bad = pending_->may_complain() || pending_->failed();
-  auto event = std::make_shared<CudaEvent>(id_, may_be_bad ? pending_ : nullptr);
-  const CurrentDevice current(id_);
-  event->record(stream_);
-  return event;
+  return named(id_, [&] {
+    auto event = std::make_shared<CudaEvent>(id_, may_be_bad ? pending_ : nullptr);
+    const CurrentDevice current(id_);
+    event->record(stream_);
+    return event;
+  });
 }
 
 void CudaQueue::wait(std::shared_ptr<Event> event) {
@@ -233,31 +253,28 @@ void CudaQueue::wait(std::shared_ptr<Event> event) {
   // What has been written is known before others read it.
   if (cuda->complaining() && cuda->complaining() != pending_) cuda->wait();
   try {
-    const CurrentDevice current(id_);
-    CUDA_CHECK(cudaStreamWaitEvent(stream_, cuda->handle(), 0));
+    named(cuda->device(), [&] {
+      const CurrentDevice current(id_);
+      CUDA_CHECK(cudaStreamWaitEvent(stream_, cuda->handle(), 0));
+    });
   } catch (const std::exception &e) {
-    pending_->fail(error_in("wait", e).get());
+    pending_->fail(error_in({"wait", "wait"}, e));
   }
 }
 
 // What went wrong is what the next sync() finds.
 void CudaQueue::finish() noexcept {
-  cudaError_t status;
-  {
-    const CurrentDevice current(id_, std::nothrow);
-    status = cudaStreamSynchronize(stream_);
-    if (status != cudaSuccess) cudaGetLastError();
-  }
-  try {
-    pending_->collect();
-    if (status != cudaSuccess && !pending_->failed()) {
-      const Code code = status == cudaErrorMemoryAllocation ? Code::kOutOfMemory : Code::kExecution;
-      const Error error(code, text("CUDA: ", cudaGetErrorString(status), " on gpu(", id_, ")"), "cuda");
-      pending_->fail(&error);
-    }
-  } catch (const std::exception &) {
-    pending_->fail(nullptr);
-  }
+  const cudaError_t status = finish_stream();
+  pending_->collect();
+  if (status == cudaSuccess || pending_->failed()) return;
+  pending_->fail(error_in({"wait", "wait"}, status));
+}
+
+cudaError_t CudaQueue::finish_stream() noexcept {
+  const CurrentDevice current(id_, std::nothrow);
+  const cudaError_t status = cudaStreamSynchronize(stream_);
+  if (status != cudaSuccess) cudaGetLastError();
+  return status;
 }
 
 void CudaQueue::sync() {

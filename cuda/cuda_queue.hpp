@@ -36,9 +36,12 @@ class CudaQueue final : public Queue {
   // `enqueue` has put into the ticket stays, too.
   template <typename Enqueue>
   void add(const Enqueue &enqueue, PendingWork::Ticket ticket);
-  void enqueue_steps(const Program &program, StepsEnqueued *steps, const char **label);
-  void take_complaint(const Program &program, const char **label, PendingWork::Ticket *ticket);
+  void enqueue_steps(const Program &program, StepsEnqueued *steps, Stretch *now);
+  void take_complaint(const Program &program, PendingWork::Ticket *ticket);
+  std::shared_ptr<const Error> error_in(const Stretch &steps, const std::exception &e) const noexcept;
+  std::shared_ptr<const Error> error_in(const Stretch &steps, cudaError_t status) const noexcept;
   Complaint *complaint();
+  cudaError_t finish_stream() noexcept;  // the caller waits for what has been enqueued
 
   const std::shared_ptr<Device> device_;
   DevicePool &pool_;

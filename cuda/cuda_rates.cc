@@ -6,12 +6,14 @@
 namespace cohort {
 namespace {
 
-// Of a multiprocessor, a clock: a multiplication and an addition are two. Sums of 16-bit products are in float32.
+// Of a multiprocessor, a clock: a multiplication and an addition are two. Sums of products of 16 bits and of TF32 are
+// in float32.
 struct Units {
   int capability;
-  double flops, narrow_flops;
+  double flops, tf32_flops, narrow_flops;
 };
-constexpr Units kUnits[] = {{80, 128, 2048}, {86, 256, 512}, {89, 256, 1024}, {90, 256, 4096}, {100, 256, 8192}};
+constexpr Units kUnits[] = {
+    {80, 128, 1024, 2048}, {86, 256, 256, 512}, {89, 256, 512, 1024}, {90, 256, 2048, 4096}, {100, 256, 4096, 8192}};
 
 // 0: the driver does not say.
 double attribute(cudaDeviceAttr what, int device) {
@@ -35,6 +37,7 @@ MachineRates cuda_rates(int device) noexcept {
     if (units.capability != capability) continue;
     rates.flops_per_s = units.flops * clocks;
     rates.narrow_flops_per_s = units.narrow_flops * clocks;
+    rates.tf32_flops_per_s = units.tf32_flops * clocks;
   }
   return rates;
 }

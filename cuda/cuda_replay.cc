@@ -46,46 +46,44 @@ void CudaReplay::forget() {
   block_bytes_ = 0;
 }
 
-void CudaReplay::run(const Program &program, cudaStream_t stream, StepsEnqueued *steps, const char **label) {
+void CudaReplay::run(const Program &program, cudaStream_t stream, StepsEnqueued *steps, Stretch *now) {
   if (may_complain_) steps->note_replay();
   if (state_ == State::kCounted) record(program);
   if (state_ == State::kOnce) block_bytes_ = 0;
   if (state_ != State::kReady) {
-    run_steps(program, 0, program.count, stream, state_ == State::kOnce ? this : nullptr, label);
+    run_steps(program, 0, program.count, stream, state_ == State::kOnce ? this : nullptr, now);
     if (state_ == State::kNew || state_ == State::kOnce) state_ = State(int(state_) + 1);
     may_complain_ = steps->may_complain();
     return;
   }
   for (const Piece &piece : pieces_) {
     if (!piece.graph) {
-      run_steps(program, piece.begin, piece.end, stream, nullptr, label);
+      run_steps(program, piece.begin, piece.end, stream, nullptr, now);
       continue;
     }
-    *label = program.steps[piece.end - 1].label;
+    *now = {program.steps[piece.begin].label, program.steps[piece.end - 1].label};
     if (piece.bytes > 0) upload(piece, stream);
     CUDA_CHECK(cudaGraphLaunch(piece.graph, stream));
   }
 }
 
 void CudaReplay::run_steps(const Program &program, size_t begin, size_t end, cudaStream_t stream, Recorder *recorder,
-                           const char **label) const {
+                           Stretch *now) const {
   const Lane lane{1, stream, recorder};
   for (size_t s = begin; s < end; ++s) {
-    *label = program.steps[s].label;
+    *now = {program.steps[s].label, program.steps[s].label};
     StepsEnqueued::now()->is_at(s);
     program.steps[s].kernel->run(program.steps[s].args, lane);
   }
 }
 
 std::shared_ptr<void> CudaReplay::take_block() const {
-  void *data = nullptr;
-  check_cuda(pool_->take(block_bytes_, &data), "cudaMallocFromPoolAsync");
-  return std::shared_ptr<void>(data, [pool = pool_](void *block) { pool->give_back(block); });
+  return std::shared_ptr<void>(pool_->take(block_bytes_), [pool = pool_](void *block) { pool->give_back(block); });
 }
 
 // Where that fails, the program is run as before.
 void CudaReplay::record(const Program &program) {
-  const char *label = "";
+  Stretch now;
   try {
     if (block_bytes_ > 0) block_ = take_block();
     const OwnStream stream;
@@ -94,7 +92,7 @@ void CudaReplay::record(const Program &program) {
       Piece piece{begin, begin + 1};
       while (piece.end < program.count && replays(piece.end) == replays(begin)) ++piece.end;
       pieces_.push_back(piece);
-      if (replays(begin)) capture(program, stream.get(), &pieces_.back(), &label);
+      if (replays(begin)) capture(program, stream.get(), &pieces_.back(), &now);
       begin = piece.end;
     }
     state_ = State::kReady;
@@ -103,20 +101,20 @@ void CudaReplay::record(const Program &program) {
     forget();
     state_ = State::kNever;
     const char *const name = program.name ? program.name : "a program";
-    host_services().log(
-        LogLevel::kInfo,
-        text("gpu(", id_, "): ", name, " runs step by step and not as a CUDA graph, for ", label, ": ", e.what()));
+    host_services().log(LogLevel::kInfo,
+                        text("gpu(", id_, "): ", name, " runs step by step and not as a CUDA graph, for ",
+                             in_words(now), ": ", e.what()));
   }
 }
 
 // What is enqueued for the steps is made a graph, and not run: what they draw is drawn by replays.
-void CudaReplay::capture(const Program &program, cudaStream_t stream, Piece *piece, const char **label) {
+void CudaReplay::capture(const Program &program, cudaStream_t stream, Piece *piece, Stretch *now) {
   piece->first_source = sources_.size();
   piece->at = used_;
   CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   cudaGraph_t graph = nullptr;
   try {
-    run_steps(program, piece->begin, piece->end, stream, this, label);
+    run_steps(program, piece->begin, piece->end, stream, this, now);
   } catch (...) {
     if (cudaStreamEndCapture(stream, &graph) == cudaSuccess && graph) cudaGraphDestroy(graph);
     throw;
@@ -141,9 +139,7 @@ void CudaReplay::upload(const Piece &piece, cudaStream_t stream) {
     uploads_.push_back(std::move(uploads_.front()));
     uploads_.pop_front();
   } else {
-    Upload fresh{take_pinned(block_bytes_), std::make_shared<CudaEvent>(id_)};
-    if (!fresh.pinned) throw Error(Code::kOutOfMemory, "no pinned memory for what changes between replays", "cuda");
-    uploads_.push_back(std::move(fresh));
+    uploads_.push_back({need_pinned(block_bytes_, "what changes between replays"), std::make_shared<CudaEvent>(id_)});
   }
   const Upload &way = uploads_.back();
   char *const from = static_cast<char *>(way.pinned.get()) + piece.at;

@@ -22,8 +22,8 @@ class CudaReplay final : public Replay, private Recorder {
   CudaReplay(std::shared_ptr<DevicePool> pool, int id) : pool_(std::move(pool)), id_(id) {}
   ~CudaReplay() override;
 
-  // Enqueues the program, whose steps are `steps`; the device is current. *label: what fails, if it throws.
-  void run(const Program &program, cudaStream_t stream, StepsEnqueued *steps, const char **label);
+  // Enqueues the program, whose steps are `steps`; the device is current. *now: what fails, if it throws.
+  void run(const Program &program, cudaStream_t stream, StepsEnqueued *steps, Stretch *now);
 
  private:
   // Steps [begin, end) of the program; without a graph they are run one by one.
@@ -44,9 +44,9 @@ class CudaReplay final : public Replay, private Recorder {
   };
 
   void run_steps(const Program &program, size_t begin, size_t end, cudaStream_t stream, Recorder *recorder,
-                 const char **label) const;
+                 Stretch *now) const;
   void record(const Program &program);
-  void capture(const Program &program, cudaStream_t stream, Piece *piece, const char **label);
+  void capture(const Program &program, cudaStream_t stream, Piece *piece, Stretch *now);
   void upload(const Piece &piece, cudaStream_t stream);
   std::shared_ptr<void> take_block() const;
   void forget();

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -172,7 +173,10 @@ class Compilation {
     size_t bytes = 0;
     if (created_ != Nvrtc::kSuccess || nvrtc_.log_size(program_, &bytes) != Nvrtc::kSuccess || bytes == 0) return "";
     std::string log(bytes, '\0');
-    return nvrtc_.log(program_, log.data()) == Nvrtc::kSuccess ? log.substr(0, 400) : "";
+    if (nvrtc_.log(program_, log.data()) != Nvrtc::kSuccess) return "";
+    log.resize(std::min(log.find_last_not_of(std::string("\0\n ", 3)) + 1, size_t(400)));
+    std::replace(log.begin(), log.end(), '\n', ' ');  // messages have one line
+    return log;
   }
   const Nvrtc &nvrtc_;
   Program *program_ = nullptr;

@@ -423,6 +423,7 @@ class DeconvolutionBackwardCuda final : public Kernel {
 
 template <template <typename> class K>
 std::unique_ptr<Kernel> make(StepSpec &spec) {
+  spec.tf32 = false;
   if (spec.inputs[0].dtype == Dtype::kFloat64) return std::make_unique<K<double>>(spec);
   return std::make_unique<K<float>>(spec);
 }

@@ -125,8 +125,9 @@ struct QueueOptions {
 // What a device does at most, on so many threads.
 struct MachineRates {
   double flops_per_s = 0;         // products of float32; 0: not known
-  double narrow_flops_per_s = 0;  // of bfloat16, where there are units for it
+  double narrow_flops_per_s = 0;  // of bfloat16, where there are units for it; on GPUs of float16, too
   double bytes_per_s = 0;         // read and written by a copy
+  double tf32_flops_per_s = 0;    // of float32 whose factors are rounded to TF32, where there are units for it
 };
 
 class Communicator;  // device/communicator.hpp

@@ -142,7 +142,7 @@ struct StepSpec {
   std::vector<bool> gradients_wanted;  // forward, if a backward step follows: which of that step's outputs are used
   size_t scratch_bytes = 0;            // <-
   size_t saved_bytes = 0;              // <- forward; the same block is given to the backward step
-  bool tf32 = false;                   // products of float32 matrices may round their factors to TF32
+  bool tf32 = false;                   // products of float32 may round their factors to TF32; <- false: none do
   int num_replicas = 1;                // devices of the group that have parts of this batch
   size_t part_bytes = 0;               // <- where it takes what all of them find (find_part)
   // <- (input, output) pairs that may share memory, beside those of Op::inplace: an addend that the kernel adds to in

@@ -171,7 +171,7 @@ uint32_t Recording::work_of(const Span &span) {
   work.kernel = span.info->kernel;
   work.flops = span.info->flops;
   work.bytes = span.info->bytes;
-  work.narrow = span.info->narrow;
+  work.factors = span.info->factors;
   return add_known(&works_by_id_, span.info->id, &held_.works, std::move(work));
 }
 

@@ -23,7 +23,7 @@ struct TimeBound {
   double ns = 0;          // 0: not known
   bool by_flops = false;  // else by bytes
 };
-TimeBound time_bound(double flops, double bytes, bool narrow, const MachineRates &rates);
+TimeBound time_bound(double flops, double bytes, Factors factors, const MachineRates &rates);
 
 struct SpanTotal {
   std::string name, op;  // summed by operator: without a name
@@ -82,7 +82,7 @@ class Recording : public std::enable_shared_from_this<Recording> {
     SpanTotal total;
     std::string kernel;
     double flops = 0, bytes = 0;  // of one
-    bool narrow = false;
+    Factors factors = Factors::kWide;
     uint32_t row = 0;  // where it was first
   };
   struct Row {

@@ -27,6 +27,13 @@ enum class SpanKind : uint8_t {
 };
 const char *span_kind_name(SpanKind kind);
 
+// Of products: which of its units a machine multiplies them with.
+enum class Factors : uint8_t {
+  kWide,
+  kTf32,    // float32 that is rounded
+  kNarrow,  // of 16 bits
+};
+
 // What is known of a piece of work before it runs. Whoever makes it keeps it as long as that may run.
 class WorkInfo {
  public:
@@ -40,7 +47,7 @@ class WorkInfo {
   const std::string op;
   std::string kernel;           // which of the operator's; empty: there is no choice
   double flops = 0, bytes = 0;  // of one run; 0: not known
-  bool narrow = false;          // its products are of a narrower type than float32
+  Factors factors = Factors::kWide;
 
   // While somebody records.
   void count(int64_t ns) const {

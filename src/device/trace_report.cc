@@ -57,8 +57,11 @@ std::string fixed(double value, int digits) {
 
 }  // namespace
 
-TimeBound time_bound(double flops, double bytes, bool narrow, const MachineRates &rates) {
-  const double most = narrow && rates.narrow_flops_per_s > 0 ? rates.narrow_flops_per_s : rates.flops_per_s;
+TimeBound time_bound(double flops, double bytes, Factors factors, const MachineRates &rates) {
+  const double own = factors == Factors::kNarrow ? rates.narrow_flops_per_s
+                     : factors == Factors::kTf32 ? rates.tf32_flops_per_s
+                                                 : 0;
+  const double most = own > 0 ? own : rates.flops_per_s;
   const double by_flops = most > 0 ? flops / most * 1e9 : 0;
   const double by_bytes = rates.bytes_per_s > 0 ? bytes / rates.bytes_per_s * 1e9 : 0;
   return by_flops > by_bytes ? TimeBound{by_flops, true} : TimeBound{by_bytes, false};
@@ -102,7 +105,7 @@ class Recording::Report {
       Sum total{work.total, is_enqueued(contents_.rows[work.row])};
       if (total.count == 0) continue;
       total.bound_ns =
-          time_bound(total.flops, total.bytes, work.narrow, rates_[work.row]).ns;  // of each run it is the same
+          time_bound(total.flops, total.bytes, work.factors, rates_[work.row]).ns;  // of each run it is the same
       if (by_operator && !total.op.empty()) total.name.clear();
       Sum &sum = sums[{total.kind, total.op, total.name}];
       if (sum.count == 0) {
@@ -234,7 +237,7 @@ class Recording::Report {
       append_double(out, event.number);
       if (is_timed) key("gbyte_per_s"), append_double(out, ns > 0 ? event.number / double(ns) : 0);
     }
-    const TimeBound bound = time_bound(work.flops, event.number, work.narrow, rates_[event.row]);
+    const TimeBound bound = time_bound(work.flops, event.number, work.factors, rates_[event.row]);
     if (bound.ns > 0) {
       key("bound");
       *out += bound.by_flops ? "\"flops\"" : "\"bytes\"";

@@ -70,7 +70,8 @@ OneNode graph_of(const AppliedOperator &what) {
 
 }  // namespace
 
-AppliedProgram::AppliedProgram(const AppliedOperator &what, const std::shared_ptr<Device> &device, int num_threads) {
+AppliedProgram::AppliedProgram(const AppliedOperator &what, const std::shared_ptr<Device> &device, int num_threads)
+    : op_(what.op->name) {
   const OneNode one = graph_of(what);
   if (what.op->random) random_seed_ = stream_seed(0, what.in_shapes.size(), 0);
   PlanRequest request;

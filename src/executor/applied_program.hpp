@@ -32,6 +32,7 @@ class AppliedProgram {
  public:
   AppliedProgram(const AppliedOperator &what, const std::shared_ptr<Device> &device, int num_threads);
 
+  const std::string &op() const { return op_; }
   size_t num_outputs() const { return plan_->head_slots.size(); }  // the visible ones
   const TensorSpec &output(size_t index) const { return plan_->slots[size_t(plan_->head_slots[index])].spec; }
   const std::vector<size_t> &mutated() const { return mutated_; }  // inputs that are written
@@ -56,6 +57,7 @@ class AppliedProgram {
   };
   Address address_of(int slot) const;
 
+  const std::string op_;
   std::shared_ptr<const Plan> plan_;
   std::vector<size_t> mutated_;
   std::vector<Address> addresses_;  // step by step: inputs, outputs, scratch, saved

@@ -8,6 +8,7 @@
 #include "executor/executor.hpp"
 #include "executor/executor_impl.hpp"
 #include "executor/value_shapes.hpp"
+#include "ndarray/memory_for.hpp"
 #include "symbol/fused_layer.hpp"
 
 namespace cohort {
@@ -256,7 +257,9 @@ void Executor::Impl::make_outputs() {
       check_array(options.outputs[h], shape, dtype, "output array", output_names[h]);
       arrays.outputs.push_back(options.outputs[h]);
     } else {
-      arrays.outputs.push_back(NDArray::create(shape, dtype, place[size_t(head.node)]));
+      const Context &where = place[size_t(head.node)];
+      arrays.outputs.push_back(
+          memory_for([&] { return NDArray::create(shape, dtype, where); }, "output '", output_names[h], "'"));
     }
   }
 }

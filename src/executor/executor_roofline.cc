@@ -22,7 +22,7 @@ std::string Executor::Impl::roofline() const {
   out << "Steps (MFLOP, MB, least us by the machine and what it is due to, us while traced):\n" << std::fixed;
   const auto describe = [&](const char *pass, const PlanStep &step) {
     const Family::Member &member = family->members[members[size_t(step.device)]];
-    const TimeBound bound = time_bound(step.info->flops, step.info->bytes, step.info->narrow,
+    const TimeBound bound = time_bound(step.info->flops, step.info->bytes, step.info->factors,
                                        member.device->rates(member.queue->num_threads()));
     out << '\t' << pass << ' ' << step.label << (step.choice.name.empty() ? "" : " by " + step.choice.name) << ": "
         << std::setprecision(3) << step.info->flops / 1e6 << " MFLOP, " << step.info->bytes / 1e6 << " MB, ";

@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_impl.hpp"
+#include "ndarray/memory_for.hpp"
 
 namespace cohort {
 namespace {
@@ -65,6 +66,10 @@ std::map<int, Context> given_places(const Graph &graph, const SimpleBind &what, 
   return places;
 }
 
+NDArray new_array(const char *kind, const std::string &name, const Shape &shape, Dtype dtype, const Context &context) {
+  return memory_for([&] { return NDArray::create(shape, dtype, context); }, kind, " '", name, "'");
+}
+
 // SHR-03, 04: an array from the pool, under another shape, or a new one that takes its place.
 NDArray from_pool(const SimpleBind &what, const std::string &key, const Shape &shape, Dtype dtype,
                   const Context &context, ArrayPool *staged) {
@@ -85,7 +90,7 @@ NDArray from_pool(const SimpleBind &what, const std::string &key, const Shape &s
       log(LogLevel::kWarning, message);
     }
   }
-  const NDArray fresh = NDArray::create(shape, dtype, context);
+  const NDArray fresh = new_array("shared array", key, shape, dtype, context);
   (*staged)[key] = fresh;
   return fresh;
 }
@@ -101,7 +106,8 @@ NDArray given_or_copied(const NDArray &given, const Shape &shape, Dtype dtype, c
     auto memory = std::make_shared<Memory>(context, given.data(), given.bytes(), nullptr);
     return NDArray(std::make_shared<Storage>(std::move(memory), given.storage()), 0, shape, dtype);
   }
-  const NDArray copy = NDArray::create(shape, dtype, context, false);
+  const NDArray copy =
+      memory_for([&] { return NDArray::create(shape, dtype, context, false); }, "copy of '", name, "'");
   copy.copy_from(given);
   return copy;
 }
@@ -132,12 +138,12 @@ void Executor::Impl::make_arguments(const SimpleBind &what, const Impl *shared, 
     } else if (const auto given = what.given_params.find(name); is_param && given != what.given_params.end()) {
       argument = given_or_copied(given->second, shape, dtype, place[n], name);
     } else if (is_param || !what.pool) {
-      argument = NDArray::create(shape, dtype, place[n]);
+      argument = new_array("argument", name, shape, dtype, place[n]);
     } else {
       argument = from_pool(what, name, shape, dtype, place[n], staged);
       if (has_gradient) gradient = from_pool(what, "grad of " + name, shape, dtype, place[n], staged);
     }
-    if (has_gradient && !gradient) gradient = NDArray::create(shape, dtype, argument.context());
+    if (has_gradient && !gradient) gradient = new_array("gradient of", name, shape, dtype, argument.context());
     arrays.args.push_back(argument);
     arrays.grads.push_back(gradient);
   }
@@ -152,7 +158,7 @@ void Executor::Impl::make_auxiliary(const SimpleBind &what, const Impl *shared) 
     if (!shared) {
       const auto given = what.given_aux.find(aux_names[i]);
       arrays.aux.push_back(given == what.given_aux.end()
-                               ? NDArray::create(shape, dtype, place[n])
+                               ? new_array("auxiliary state", aux_names[i], shape, dtype, place[n])
                                : given_or_copied(given->second, shape, dtype, place[n], aux_names[i]));
       continue;
     }

@@ -17,6 +17,7 @@
 #include "device/working_queue.hpp"
 #include "executor/applied_program.hpp"
 #include "executor/value_shapes.hpp"
+#include "ndarray/memory_for.hpp"
 
 namespace cohort {
 namespace {
@@ -70,7 +71,8 @@ class Call final : public Kernel {
   // All of it before this returns; run(steps, count) runs it.
   template <typename Run>
   void run_here(const std::shared_ptr<Device> &device, const Run &run) {
-    arena = program->arena_bytes() ? device->allocate(program->arena_bytes()) : nullptr;
+    if (program->arena_bytes())
+      arena = memory_for([&] { return device->allocate(program->arena_bytes()); }, "operator ", program->op());
     const Program whole = bind();
     for (size_t i = 0; i < first_output; ++i) hazards(i).wait_to_read(range(i));
     for (size_t i = 0; i < arrays_.size(); ++i) {
@@ -139,7 +141,8 @@ class Stream {
   int num_threads() { return line().queue->num_threads(); }
   void enqueue(const std::shared_ptr<Call> &call) {
     enqueue(call, [&](const std::shared_ptr<Timeline> &by) {
-      call->arena = working_memory(call->program->arena_bytes());
+      call->arena =
+          memory_for([&] { return working_memory(call->program->arena_bytes()); }, "operator ", call->program->op());
       const Program run = call->bind();
       call->begin(by);
       return run;
@@ -457,7 +460,8 @@ void invoke(const Invocation &given, std::vector<NDArray> *results) {
       results->push_back(*asked.outputs[i]);
     } else {
       const TensorSpec &spec = program->output(i);
-      results->push_back(NDArray::create(spec.shape, spec.dtype, where, false));
+      results->push_back(memory_for([&] { return NDArray::create(spec.shape, spec.dtype, where, false); }, "operator ",
+                                    program->op()));
     }
     call->set(asked.num_inputs + i, results->back());
   }

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/settings.hpp"
+#include "ndarray/memory_for.hpp"
 
 namespace cohort {
 namespace {
@@ -98,7 +99,13 @@ ProgramOwner::ProgramOwner(std::shared_ptr<const Plan> plan, bool is_train, cons
       members_(std::move(members)),
       kept_versions_(plan_->kept_outputs.size()) {
   for (size_t d = 0; d < members_.size(); ++d) {
-    family_->reserve(members_[d], plan_->arena_bytes[d]);
+    try {
+      family_->reserve(members_[d], plan_->arena_bytes[d]);
+    } catch (const Error &error) {
+      const bool is_full = error.code() == Code::kOutOfMemory;
+      throw Error(error.code(), text("values between nodes: ", error.what(), is_full ? largest_in_arena(int(d)) : ""),
+                  error.subject());
+    }
   }
   for (const PlanStep &step : plan_->prologue) constants_.push_back(make_constant(step));
   size_t count = 0;
@@ -126,6 +133,26 @@ ProgramOwner::ProgramOwner(std::shared_ptr<const Plan> plan, bool is_train, cons
   if (trace_enabled("plan")) trace_plan();
 }
 
+// Which step of a device takes most at a time, to be told to who has no room for it.
+std::string ProgramOwner::largest_in_arena(int device) const {
+  const PlanStep *largest = nullptr;
+  size_t most = 0;
+  for (const PlanStep &step : plan_->steps) {
+    if (step.device != device) continue;
+    size_t bytes = 0;
+    const auto count = [&](int index) {
+      if (index < 0) return;
+      const Slot &slot = plan_->slots[size_t(index)];
+      if (slot.place == Place::kArena) bytes += slot.bytes;
+    };
+    for (const auto *list : {&step.inputs, &step.outputs}) std::for_each(list->begin(), list->end(), count);
+    count(step.scratch);
+    count(step.saved);
+    if (bytes > most) largest = &step, most = bytes;
+  }
+  return largest ? text("; the step that needs most is ", largest->label, ", with ", most, " bytes") : std::string();
+}
+
 std::shared_ptr<Derived> ProgramOwner::make_constant(const PlanStep &step) const {
   const size_t member = members_[size_t(step.device)];
   std::shared_ptr<Derived> result;
@@ -139,7 +166,10 @@ std::shared_ptr<Derived> ProgramOwner::make_constant(const PlanStep &step) const
     }
   }
   if (!result) result = std::make_shared<Derived>();
-  if (!result->memory) result->memory = family_->members[member].device->allocate(step.constant_bytes);
+  if (!result->memory) {
+    Device &device = *family_->members[member].device;
+    result->memory = memory_for([&] { return device.allocate(step.constant_bytes); }, step.label);
+  }
   return result;
 }
 

@@ -146,6 +146,7 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   void run_on(int device, const Program &program);
   void run_part(int device, size_t begin, size_t end, bool brief);
   void run_here(int device, size_t step);
+  std::string largest_in_arena(int device) const;
   std::shared_ptr<Derived> make_constant(const PlanStep &step) const;
   struct Mapped {
     std::vector<std::shared_ptr<Storage>> storage;

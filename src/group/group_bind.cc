@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/processors.hpp"
 #include "group/group_impl.hpp"
+#include "ndarray/memory_for.hpp"
 
 namespace cohort {
 namespace {
@@ -301,17 +302,24 @@ std::vector<std::vector<NDArray>> Group::Impl::make_outputs(GroupBinding *bindin
     if (starts.empty()) continue;
     const bool is_variable = graph.nodes[size_t(graph.heads[h].node)]->is_variable();
     if (is_variable || dtypes[h] == Dtype::kNone || !options.group2ctx.empty()) continue;
+    const auto take = [&](size_t device_or_all, const Context &context, size_t bytes) {
+      return memory_for(
+          [&] {
+            return pool->take({h, device_or_all}, context, bytes);
+          },
+          "output '", output_names[h], "'");
+    };
     if (num_devices() == 1 || !on_host || !contiguous_along(heads[0][h], axis)) {
       for (size_t d = 0; d < num_devices(); ++d) {
         const size_t bytes = dense_bytes(heads[d][h], dtypes[h]);
-        windows[d][h] = NDArray(pool->take({h, d}, options.contexts[d], bytes), 0, heads[d][h], dtypes[h]);
+        windows[d][h] = NDArray(take(d, options.contexts[d], bytes), 0, heads[d][h], dtypes[h]);
       }
       continue;
     }
     Shape whole = heads[0][h];
     whole[axis] = starts.back();
     const size_t whole_bytes = dense_bytes(whole, dtypes[h]);
-    const std::shared_ptr<Storage> storage = pool->take({h, OutputPool::kAllDevices}, options.contexts[0], whole_bytes);
+    const std::shared_ptr<Storage> storage = take(OutputPool::kAllDevices, options.contexts[0], whole_bytes);
     const NDArray merged(storage, 0, whole, dtypes[h]);
     const size_t row_bytes = whole_bytes / size_t(std::max<int64_t>(starts.back(), 1));
     for (size_t d = 0; d < num_devices(); ++d) {

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "device/trace.hpp"
 #include "group/reducer.hpp"
+#include "ndarray/memory_for.hpp"
 
 namespace cohort {
 namespace {
@@ -39,12 +40,12 @@ class LocalUpdate::Job {
  public:
   Job(const Part &part, const std::vector<std::string> &labels, const std::deque<WorkInfo> &infos)
       : part_(part), values_(part.params.size()) {
-    add_step(&begin_);
+    add_step(&begin_, labels[part.params.front()]);
     for (size_t i = 0; i < part.params.size(); ++i) {
       const size_t param = part.params[i];
       part.kernels[i]->append_steps(labels[param].c_str(), &infos[param], &steps_);
     }
-    add_step(&end_);
+    add_step(&end_, labels[part.params.back()]);
   }
   Job(const Job &) = delete;
   Job &operator=(const Job &) = delete;
@@ -94,10 +95,10 @@ class LocalUpdate::Job {
     for (const size_t param : part.params) part.slots->fail(param, part.copy, message);
     self->busy_.store(false, std::memory_order_release);
   }
-  void add_step(const Kernel *kernel) {
+  void add_step(const Kernel *kernel, const std::string &label) {
     Step step{};
     step.kernel = kernel;
-    step.label = "update";
+    step.label = label.c_str();
     steps_.push_back(step);
   }
 
@@ -132,7 +133,10 @@ LocalUpdate::LocalUpdate(const ExchangeParams &params, const ExchangeDevices &de
       for (size_t p = 0; p < params.size(); ++p) {
         const NDArray &weight = params[p].weights[d];
         if (devices[d].queue_for(weight) != queue) continue;
-        auto kernel = optimizer->make_kernel(weight.context(), weight.dtype(), weight.shape(), queue->num_threads());
+        const auto make = [&] {
+          return optimizer->make_kernel(weight.context(), weight.dtype(), weight.shape(), queue->num_threads());
+        };
+        auto kernel = memory_for(make, plan.labels[p]);
         void *states[UpdateSlots::kMostStates] = {};
         plan.slots->find_states(p, part->copy, 0, states);
         plan.infos[p].bytes = kernel->bytes();

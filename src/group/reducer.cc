@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "device/trace.hpp"
+#include "ndarray/memory_for.hpp"
 
 namespace cohort {
 
@@ -92,9 +93,11 @@ PieceSum::PieceSum(std::shared_ptr<const DeviceArrays> grads, std::shared_ptr<co
       kernels_of_.back().push_back(&kernels);
     }
   }
-  if (largest > 0) sum_ = get_device(worker.context)->allocate(largest);
-  for (size_t i = 0; largest_narrow > 0 && i <= inputs_.size(); ++i)
-    narrow_.push_back(get_device(worker.context)->allocate(largest_narrow));
+  const auto allocate = [&](size_t bytes) {
+    return memory_for([&] { return get_device(worker.context)->allocate(bytes); }, kExchangeLabel);
+  };
+  if (largest > 0) sum_ = allocate(largest);
+  for (size_t i = 0; largest_narrow > 0 && i <= inputs_.size(); ++i) narrow_.push_back(allocate(largest_narrow));
 }
 
 void *PieceSum::run(size_t bucket, size_t index, const Lane &lane) const {

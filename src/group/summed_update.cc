@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ndarray/memory_for.hpp"
+
 namespace cohort {
 
 WeightMirrors::WeightMirrors(const ExchangeParams &params, bool wanted) : params_(params), mirrored_(params) {
@@ -99,8 +101,12 @@ void SummedUpdatePlan::make_wholes(const Reducer &reducer, const Optimizer &opti
   for (size_t p = 0; p < params.size(); ++p) {
     const NDArray &weight = params[p].weights[0];
     Whole &whole = wholes_.emplace_back();
-    whole.kernel = optimizer.make_kernel(most->context, weight.dtype(), weight.shape(), most->num_threads);
-    if (num_pieces_[p] > 1) whole.sum = get_device(most->context)->allocate(weight.bytes());
+    memory_for(
+        [&] {
+          whole.kernel = optimizer.make_kernel(most->context, weight.dtype(), weight.shape(), most->num_threads);
+          if (num_pieces_[p] > 1) whole.sum = get_device(most->context)->allocate(weight.bytes());
+        },
+        labels_[p]);
   }
 }
 

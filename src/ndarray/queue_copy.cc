@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "device/trace.hpp"
+#include "ndarray/memory_for.hpp"
 
 namespace cohort {
 namespace {
@@ -129,7 +130,9 @@ void copy(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeli
     enqueue_shared(rows ? from : ArrayPart(source), staged, gpu, *gpu->queues()[0]);
     copy(rows ? ArrayPart(staged) : ArrayPart(staged, from.axis, from.begin, from.end), to, by, queue, shared);
   } else if ((!to_host && !as_it_is) || !same_or_apart(source, to)) {
-    const NDArray staged = NDArray::create(to.shape(), to.dtype(), from_host ? Context() : to.context(), false);
+    const Context between = from_host ? Context() : to.context();
+    const NDArray staged =
+        memory_for([&] { return NDArray::create(to.shape(), to.dtype(), between, false); }, "copy to ", to.context());
     copy_at_once(from, staged);
     copy(staged, to, by, queue, shared);
   } else if (shared) {

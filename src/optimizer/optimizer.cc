@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/setting_reader.hpp"
 #include "device/trace.hpp"
+#include "ndarray/memory_for.hpp"
 #include "optimizer/optimizer_impl.hpp"
 
 namespace cohort {
@@ -334,7 +335,8 @@ const std::vector<NDArray> &Optimizer::states(Slot &slot, const NDArray &weight,
                        ", expected ", shape, " for the parameter's ", weight.shape()),
                   slot.param);
     }
-    NDArray state = NDArray::create(shape, dtype, weight.context());
+    NDArray state =
+        memory_for([&] { return NDArray::create(shape, dtype, weight.context()); }, impl_->name, " '", slot.param, "'");
     if (old) {
       state.copy_from(*old);
     } else if (i == num_own || int(i) == op.copied) {

@@ -288,8 +288,14 @@ class LayoutPass {
     const Cost cost = cost_of(ir_, step);
     info->flops = cost.flops;
     info->bytes = cost.bytes;
-    info->narrow = !spec.inputs.empty() && spec.inputs[0].dtype == Dtype::kBfloat16;
+    if (!spec.inputs.empty()) info->factors = factors_of(spec.inputs[0].dtype, spec);
     return info;
+  }
+
+  static Factors factors_of(Dtype dtype, const StepSpec &spec) {
+    const bool on_gpu = spec.context.type == DeviceType::kGpu;
+    if (dtype == Dtype::kBfloat16 || (dtype == Dtype::kFloat16 && on_gpu)) return Factors::kNarrow;
+    return dtype == Dtype::kFloat32 && spec.tf32 ? Factors::kTf32 : Factors::kWide;
   }
 
   static bool is_repeatable(const IrStep &step, const StepSpec &spec) {

@@ -93,7 +93,7 @@ class RecomputePass {
     step.info = std::make_unique<WorkInfo>(SpanKind::kOperator, of.info->name, of.info->op);
     step.info->kernel = of.info->kernel;
     step.info->bytes = of.info->bytes;
-    step.info->narrow = of.info->narrow;
+    step.info->factors = of.info->factors;
     for (const size_t reader : readers) {
       for (int &v : plan_.steps[reader].inputs) {
         if (v < 0 || ir_.root(v) != before) continue;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "executor/invoke.hpp"
+#include "ndarray/memory_for.hpp"
 
 namespace cohort {
 namespace {
@@ -105,7 +106,9 @@ std::unique_ptr<WorkInfo> info_of(const KernelCall &call, const KernelChoice &ch
   info->flops = flops_of(call);
   for (const NDArray &input : call.inputs) info->bytes += double(input.bytes());
   for (const NDArray &output : call.outputs) info->bytes += output ? double(output.bytes()) : 0;
-  info->narrow = !call.inputs.empty() && call.inputs[0].dtype() == Dtype::kBfloat16;
+  const Dtype dtype = call.inputs.empty() ? Dtype::kNone : call.inputs[0].dtype();
+  const bool is_half_on_gpu = dtype == Dtype::kFloat16 && !call.inputs[0].context().on_host();
+  if (dtype == Dtype::kBfloat16 || is_half_on_gpu) info->factors = Factors::kNarrow;
   return info;
 }
 
@@ -152,7 +155,8 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
   work->random.seed = call.seed;
   work->calls_host = call.what->op->is_stateful(call.what->parsed);
   const auto allocate = [&](size_t bytes) -> void * {
-    if (bytes) work->memory.push_back(device->allocate(bytes));
+    if (bytes)
+      work->memory.push_back(memory_for([&] { return device->allocate(bytes); }, "operator ", call.what->name()));
     return bytes ? work->memory.back()->data() : nullptr;
   };
 
@@ -183,7 +187,8 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
     if (call.forward) saved = call.forward->saved;
     if (saved) work->reads.push_back(saved);
   } else if (spec.saved_bytes) {
-    saved = NDArray::create(Shape{int64_t(spec.saved_bytes)}, Dtype::kUint8, context, false);
+    saved = memory_for([&] { return NDArray::create(Shape{int64_t(spec.saved_bytes)}, Dtype::kUint8, context, false); },
+                       "operator ", call.what->name());
     work->writes.push_back(saved);
   }
   args.saved = saved ? saved.data() : nullptr;

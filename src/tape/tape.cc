@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "executor/invoke.hpp"
+#include "ndarray/memory_for.hpp"
 
 namespace cohort {
 namespace {
@@ -86,7 +87,7 @@ const Context &context_of(const Application &what, const std::vector<NDArray> &i
 // The arrays that a kernel writes: those given, but new ones where none is or where it would write what it reads, or
 // what it writes as another output.
 std::vector<NDArray> arrays_to_write(const std::vector<TensorType> &types, const std::vector<NDArray> &inputs,
-                                     const std::vector<NDArray> &given, const Context &where) {
+                                     const std::vector<NDArray> &given, const Context &where, const Op &op) {
   std::vector<NDArray> arrays = given;
   arrays.resize(types.size());
   for (size_t i = 0; i < arrays.size(); ++i) {
@@ -96,7 +97,8 @@ std::vector<NDArray> arrays_to_write(const std::vector<TensorType> &types, const
         std::none_of(arrays.begin(), end, overlaps)) {
       continue;
     }
-    arrays[i] = NDArray::create(types[i].shape, types[i].dtype, where, false);
+    arrays[i] =
+        memory_for([&] { return NDArray::create(types[i].shape, types[i].dtype, where, false); }, "operator ", op.name);
   }
   return arrays;
 }
@@ -308,7 +310,8 @@ Tape::Values Tape::apply(const Application &what, const Values &inputs, const Ar
   if (records && needs_kernel(what)) {
     const Context where = context_of(what, arrays, outputs);
     const std::vector<TensorType> types = infer_types(what, arrays, outputs);
-    const KernelCall call{&what, seed, arrays, arrays_to_write(types, arrays, outputs, where), types, nullptr};
+    const KernelCall call{&what, seed,   arrays, arrays_to_write(types, arrays, outputs, where, *what.op),
+                          types, nullptr};
     kept = kernels_.run(call, where);
     results = call.outputs;  // hidden ones too: gradients may read them
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -354,7 +357,9 @@ Tape::Values Tape::apply_backward(const Application &what, const Values &inputs,
     call.inputs[size_t(i)] = cohort::invoke("_copy", {}, {call.inputs[size_t(i)]}, {}, of.context)[0];
   }
   for (size_t i = 0; i < types.size(); ++i) {
-    if (wanted[i]) call.outputs[i] = NDArray::create(types[i].shape, types[i].dtype, of.context, false);
+    if (!wanted[i]) continue;
+    call.outputs[i] = memory_for([&] { return NDArray::create(types[i].shape, types[i].dtype, of.context, false); },
+                                 "operator ", what.name());
   }
   kernels_.run(call, of.context);
   if (recording_ && tracked) {

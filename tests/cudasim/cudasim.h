@@ -5,7 +5,9 @@
  * libraries too, do nothing and memory that nobody writes takes none, to see how long it takes to queue them),
  * CUDASIM_BREAK (the nth launch of a process ends with a fault; 0: none does), CUDASIM_CUDNN (the version that cuDNN
  * says it is of: 92600 with odd seeds, 8907, which is too old, with even ones), CUDASIM_NCCL (the same of NCCL, else
- * that of its header), CUDASIM_MACHINE (five numbers with commas between them: as cudasim_set_machine() takes them).
+ * that of its header), CUDASIM_DRIVER (the version of CUDA that the driver serves, else that of the header: 12040 is
+ * too old; 0: there is no driver), CUDASIM_MACHINE (five numbers with commas between them: as cudasim_set_machine()
+ * takes them).
  */
 #pragma once
 

@@ -95,6 +95,8 @@ struct Simulator {
   void be_machine(int capability, int units, int clock, int memory_clock, int bus_bits);
   bool aborts_hang = false, kernels_are_empty = false;
   size_t cudnn_version = 0;
+  int driver_version = 0;  // of CUDA, that it serves; 0: there is no driver
+  bool driver_serves() const { return driver_version / 1000 >= CUDART_VERSION / 1000; }
   std::set<std::pair<int, uint64_t>> used_code;  // by device
   std::thread::id launching;                     // who gives a collective to several devices now
   bool unloading = false;                        // the process ends: no call does anything any more

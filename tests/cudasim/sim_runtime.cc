@@ -118,6 +118,8 @@ const char *cudaGetErrorString(cudaError_t error) {
       return "an illegal memory access was encountered";
     case cudaErrorInitializationError:
       return "initialization error";
+    case cudaErrorInsufficientDriver:
+      return "CUDA driver version is insufficient for CUDA runtime version";
     default:
       return cudaGetErrorName(error);
   }
@@ -130,6 +132,12 @@ cudaError_t cudaGetDeviceCount(int *count) {
   if (call.refused) return call.result(call.refused);
   *count = sim().num_devices;
   return call.result(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
+}
+
+// Whatever driver there is.
+cudaError_t cudaDriverGetVersion(int *version) {
+  *version = sim().driver_version;
+  return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int *device) {
@@ -160,7 +168,9 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
   return cudaSuccess;
 }
 
-CUresult cuInit(unsigned) { return getpid() == sim().process ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED; }
+CUresult cuInit(unsigned) {
+  return getpid() == sim().process && sim().driver_serves() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal) {
   if (ordinal < 0 || ordinal >= sim().num_devices) return CUDA_ERROR_INVALID_DEVICE;

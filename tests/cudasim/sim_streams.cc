@@ -44,6 +44,7 @@ Simulator::Simulator() : process(getpid()) {
   be_machine(machine[0], machine[1], machine[2], machine[3], machine[4]);
   kernels_are_empty = number_from("CUDASIM_EMPTY", 0) != 0;
   break_at = number_from("CUDASIM_BREAK", 0);
+  driver_version = int(number_from("CUDASIM_DRIVER", CUDART_VERSION));
   cudnn_version = number_from("CUDASIM_CUDNN", seed % 2 ? 92600 : 8907);
   take_faults();  // for the host's, too, as long as nobody else wants them
   std::atexit([] {
@@ -242,6 +243,10 @@ Call::Call(const char *name, Needs needs, bool unsafe_in_capture) {
   if (all.unloading) {
     if (needs != kNothing) all.report(std::string(name) + " is called when the process ends");
     refused = cudaErrorCudartUnloading;
+    return;
+  }
+  if (!all.driver_serves()) {
+    refused = cudaErrorInsufficientDriver;
     return;
   }
   ThreadState &thread = this_thread();

@@ -583,7 +583,8 @@ TEST(a_device_that_breaks_says_so_and_leaves_its_arrays_marked_and_others_alone)
   there.exec->forward(true);
   here.exec->forward(true);
   CONTROL(cudasim_break_device)(3);
-  CHECK_THROWS(there.exec->wait(), Error, "illegal memory access was encountered on gpu(3), in square 'node'");
+  CHECK_THROWS(there.exec->wait(), Error,
+               "illegal memory access was encountered on gpu(3), in forward (square 'node')");
   CHECK_THROWS(values(there.exec->outputs()[0]), Error, "illegal memory access");
   CHECK_THROWS(values(there.exec->outputs()[0]), Error, "");
   CHECK_THROWS(random_on(kGpu3, {4}, 1), Error, "gpu(3)");
@@ -644,6 +645,7 @@ TEST(steps_are_shown_beside_what_the_device_can_do) {
   const MachineRates rates = get_device(kGpu0)->rates(1);
   CHECK_NEAR(rates.flops_per_s / 1e12, 66.9, 0.05);
   CHECK_NEAR(rates.narrow_flops_per_s / rates.flops_per_s, 16, 1e-9);
+  CHECK_NEAR(rates.tf32_flops_per_s / rates.flops_per_s, 8, 1e-9);
   CHECK_NEAR(rates.bytes_per_s / 1e12, 3.352, 0.001);
   const Bound bound = bind_on(kGpu0, node("FullyConnected", {{"num_hidden", "64"}, {"no_bias", "1"}}, {"x", "w"}),
                               {random_on(kCpu, {1024, 1024}, 1), random_on(kCpu, {64, 1024}, 2)});
@@ -686,6 +688,53 @@ TEST(what_a_blackwell_device_can_do_is_known) {
   CHECK_NEAR(rates.narrow_flops_per_s / 1e15 * 1860 / 1980, 2.25, 0.01);
   CHECK_NEAR(rates.bytes_per_s / 1e12, 8.18, 0.01);
   CHECK_EQ(now().flops_per_s, before.flops_per_s);
+}
+
+// By NVIDIA's data sheets, of the H100 at the clock that its units for products have at most.
+TEST(rates_of_tf32_are_those_of_data_sheets) {
+  const auto be = CONTROL(cudasim_set_machine);
+  const auto now = [] { return get_device(kGpu1)->rates(1).tf32_flops_per_s / 1e12; };
+  CHECK_NEAR(now() * 1830 / 1980, 495, 0.5);
+  be(80, 108, 1410000, 1215000, 5120);
+  CHECK_NEAR(now(), 156, 0.1);
+  be(70, 80, 1530000, 877000, 4096);
+  CHECK_EQ(now(), 0.0);
+  be(90, 132, 1980000, 2619000, 5120);
+}
+
+// On a device so slow that it is products that take the time: 256 in float32 a microsecond.
+TEST(products_are_held_against_the_rate_of_the_units_that_make_them) {
+  const auto be = CONTROL(cudasim_set_machine);
+  be(90, 1, 1000, 2619000, 5120);
+  const auto steps = [](const Symbol &net, const Shape &data, const Shape &weight, Dtype dtype, bool tf32) {
+    ExecutorOptions options;
+    options.context = kGpu0;
+    options.compute.tf32 = tf32;
+    const std::vector<NDArray> args{random_on(kGpu0, data, 1, dtype), random_on(kGpu0, weight, 2, dtype)};
+    const auto exec = Executor::bind(net, args, std::vector<NDArray>(2), {GradReq::kNull, GradReq::kNull}, {}, options);
+    exec->forward(false);
+    return exec->debug_text();
+  };
+  const auto product = [&](Dtype dtype, bool tf32) {
+    const Symbol net = node("FullyConnected", {{"num_hidden", "64"}, {"no_bias", "1"}}, {"x", "w"});
+    return steps(net, {64, 64}, {64, 64}, dtype, tf32);
+  };
+  const auto has = [](const std::string &text, const std::string &part) {
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(has(product(Dtype::kFloat32, false), " 2048.00 us by flops"));
+  CHECK(has(product(Dtype::kFloat32, true), " 256.00 us by flops"));
+  for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBfloat16})
+    for (const bool tf32 : {false, true}) CHECK(has(product(dtype, tf32), " 128.00 us by flops"));
+  // Loops of our own round nothing to TF32.
+  const AttrMap each{{"kernel", "(3,3)"}, {"num_filter", "16"}, {"num_group", "16"}, {"no_bias", "1"}};
+  const auto apart = [&](bool tf32) {
+    const std::string text =
+        steps(node("Convolution", each, {"x", "w"}), {2, 16, 6, 5}, {16, 1, 3, 3}, Dtype::kFloat32, tf32);
+    return text.substr(text.find("by tiles: "));
+  };
+  CHECK_EQ(apart(true), apart(false));
+  be(90, 132, 1980000, 2619000, 5120);
 }
 
 TEST(a_forked_child_is_refused) {

@@ -359,6 +359,21 @@ TEST(a_device_that_does_not_come_to_a_sum_is_named_and_what_was_not_written_is_m
   same(weights_of(*group), trained_on(cpus(2), UpdateMode::kOnStore));
 }
 
+TEST(a_sum_may_be_given_as_long_as_one_likes) {
+  Impatience::change("1e30");
+  seed_anew(2);
+  const auto group = group_on(gpus({0, 1}));
+  const auto optimizer = sgd();
+  train(*group, optimizer, UpdateMode::kOnStore, 2);
+  group->wait();
+  CONTROL(cudasim_stop_device)(1, 1);
+  train(*group, optimizer, UpdateMode::kOnStore, 1);
+  usleep(1000000);  // it is looked at meanwhile
+  CONTROL(cudasim_stop_device)(1, 0);
+  group->wait();
+  Impatience::change("100");
+}
+
 TEST(a_device_that_breaks_ends_the_sums_of_its_group_and_no_others) {
   seed_anew(2);
   const auto group = group_on(gpus({2, 3})), others = group_on(gpus({0, 1}));

@@ -211,6 +211,14 @@ TEST(where_a_source_is_refused_the_program_is_interpreted) {
   compile_with(nullptr);
 }
 
+TEST(what_nvrtc_says_of_a_source_that_it_refuses_is_one_line) {
+  std::string why;
+  CHECK_EQ(compile_source("no program\nat all", 90, &why), std::string());
+  if (why.find("could not be loaded") != std::string::npos) SKIP(why);
+  CHECK(why.find("cohort.cu(1): error: ") != std::string::npos);
+  CHECK_EQ(why.find_first_of(std::string("\0\n", 2)), std::string::npos);
+}
+
 // All functors in float for one kind of GPU each, and other types for another.
 TEST(nvrtc_takes_each_functor_for_each_gpu) {
   std::string why;

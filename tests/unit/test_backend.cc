@@ -21,17 +21,17 @@ namespace {
 
 const Context kHost, kGpu0{DeviceType::kGpu, 0}, kGpu1{DeviceType::kGpu, 1};
 
-// The folder of the fake backend, beside this program's.
-std::string fake_folder() {
+// The folder of a backend of tests, beside this program's.
+std::string folder_of(const char *backend) {
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
   CHECK(length > 0);
   const std::string program(path, size_t(length));
-  return program.substr(0, program.rfind('/')) + "/fake";
+  return program.substr(0, program.rfind('/') + 1) + backend;
 }
 
 void use_fake(const char *gpus) {
-  setenv(kBackendPath.name, ("relative:" + fake_folder()).c_str(), 1);
+  setenv(kBackendPath.name, ("relative:" + folder_of("fake")).c_str(), 1);
   setenv("COHORT_FAKE_GPU", gpus, 1);
 }
 
@@ -61,7 +61,18 @@ std::vector<float> values(const NDArray &array) {
 
 }  // namespace
 
-// The first test: a backend stays loaded once it was.
+// The first two tests: a backend stays loaded once it was.
+TEST(a_backend_whose_library_is_missing_names_it_and_all_else_works) {
+  setenv(kBackendPath.name, folder_of("lacking").c_str(), 1);
+  for (int i = 0; i < 2; ++i) {
+    const std::string message = message_of(kGpu0);
+    CHECK_EQ(message.substr(0, message.find(": cannot")),
+             "gpu(0): libcohort_cuda.so could not be loaded: libcublasLt.so.0");
+    CHECK_EQ(count_devices(DeviceType::kGpu), 0);
+    CHECK(values(counting({3}))[2] == 2);
+  }
+}
+
 TEST(a_stale_backend_is_refused_and_one_that_fits_is_loaded) {
   use_fake("stale");
   CHECK_EQ(message_of(kGpu0), "gpu(0): the fake backend is stale");

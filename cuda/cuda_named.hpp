@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of CUDA and of its libraries say of which device they are. For whatever others call in this backend.
+#pragma once
+
+#include <string>
+
+#include "base/error.hpp"
+
+namespace cohort {
+
+// The message, with the device where that is the device's business and it says nothing of any.
+inline std::string with_device(int device, const Error &error) {
+  const std::string what = error.what();
+  const bool is_devices = error.code() == Code::kDevice || error.code() == Code::kOutOfMemory;
+  return is_devices && what.find("gpu(") == std::string::npos ? text("gpu(", device, "): ", what) : what;
+}
+
+template <typename Fn>
+auto named(int device, const Fn &fn) {
+  try {
+    return fn();
+  } catch (const Error &error) {
+    throw Error(error.code(), with_device(device, error), error.subject());
+  }
+}
+
+}  // namespace cohort
