@@ -9,6 +9,11 @@
 
 namespace cohort {
 
+// One row in fewer passes, where it is long and of usual numbers, whose powers are neither infinite nor subnormal;
+// false: it is not, and y is as it was. y may be x.
+using UsualSoftmaxRow = bool (*)(const float *x, float *y, int64_t cols);
+UsualSoftmaxRow usual_softmax_row();
+
 template <typename C>
 class SoftmaxRows {
  public:
@@ -28,6 +33,7 @@ class SoftmaxRows {
   void (*const less_top_)(const C *x, C *y, C *tops, int64_t rows, int64_t cols);
   void (*const norm_)(C *y, int64_t rows, int64_t cols);
   void (*const log_)(const C *x, const C *tops, const C *powers, C *y, int64_t rows, int64_t cols);
+  const UsualSoftmaxRow usual_ = usual_softmax_row();
 };
 
 extern template class SoftmaxRows<float>;
