@@ -10,8 +10,10 @@
 namespace cohort {
 
 // One row in fewer passes, where it is long and of usual numbers, whose powers are neither infinite nor subnormal;
-// false: it is not, and y is as it was. y may be x.
-using UsualSoftmaxRow = bool (*)(const float *x, float *y, int64_t cols);
+// false: it is not, y is as it was, and *top is the largest number. y may be x. Null: this processor has no
+// instructions for it.
+using UsualSoftmaxRow = bool (*)(const float *x, float *y, int64_t cols, float *top);
+constexpr int64_t kShortestUsualRow = 64;
 UsualSoftmaxRow usual_softmax_row();
 
 template <typename C>

@@ -88,13 +88,18 @@ template <typename C>
 void SoftmaxRows<C>::rows(const C *x, C *y, int64_t count, int64_t cols) const {
   if (cols == 0) return;
   const int64_t together = std::max<int64_t>(1, kShared / cols);
+  static_assert(kShared / 2 >= kShortestUsualRow);
   for (int64_t row = 0; row < count; row += together, x += together * cols, y += together * cols) {
     const int64_t rows = std::min(together, count - row);
-    if constexpr (std::is_same_v<C, float>) {
-      if (together == 1 && usual_(x, y, cols)) continue;
-    }
     if (together == 1) {
-      exp_less_(x, nullptr, nullptr, top_(x, cols), C(0), y, cols);
+      C top;
+      if constexpr (std::is_same_v<C, float>) {
+        if (usual_ && usual_(x, y, cols, &top)) continue;
+        if (!usual_) top = top_(x, cols);
+      } else {
+        top = top_(x, cols);
+      }
+      exp_less_(x, nullptr, nullptr, top, C(0), y, cols);
     } else {
       less_top_(x, y, nullptr, rows, cols);
       exp_(y, nullptr, nullptr, C(0), C(0), y, rows * cols);

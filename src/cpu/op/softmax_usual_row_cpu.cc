@@ -13,11 +13,10 @@ namespace {
 
 #ifdef COHORT_SIMD_VERSIONS
 struct UsualRow {
-  static bool run(const float *x, float *y, int64_t cols) {
-    constexpr int kLanes = 64;
+  static bool run(const float *x, float *y, int64_t cols, float *largest) {
+    constexpr int kLanes = kShortestUsualRow;
     // Differences of two such numbers have usual powers.
     constexpr uint32_t kMost = pointwise::kUsualExpBits - (uint32_t(1) << 23);
-    if (cols < kLanes) return false;
     float tops[kLanes];
     uint32_t magnitudes[kLanes];
     for (int k = 0; k < kLanes; ++k) {
@@ -38,6 +37,7 @@ struct UsualRow {
       larger(top, x[i]);
       larger(magnitude, pointwise::magnitude_bits(x[i]));
     }
+    *largest = top;
     if (magnitude > kMost) return false;
     float sums[kLanes] = {};
     for (i = 0; i + kLanes <= cols; i += kLanes) {
@@ -65,7 +65,7 @@ UsualSoftmaxRow usual_softmax_row() {
 #ifdef COHORT_SIMD_VERSIONS
   if (simd_level() != Simd::kBase) return best_version<UsualRow>();
 #endif
-  return [](const float *, float *, int64_t) { return false; };
+  return nullptr;
 }
 
 }  // namespace cohort
