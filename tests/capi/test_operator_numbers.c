@@ -340,6 +340,68 @@ static void no_number_goes_back_through_a_rectifier(void **state) {
   }
 }
 
+/* A layer that takes the rectifier in passes it on or leaves 0, by the kernel: here no sum of the layer is a number. */
+static void a_layer_makes_no_other_number_of_none(void **state) {
+  int convolution;
+  size_t i;
+
+  (void)state;
+  for (convolution = 0; convolution < 2; ++convolution) {
+    cohort_symbol *layer =
+        convolution
+            ? node("Convolution", "layer", ATTRS("num_filter", "16", "kernel", "(3, 3)"), INPUTS(variable("data")))
+            : node("FullyConnected", "layer", ATTRS("num_hidden", "16"), INPUTS(variable("data")));
+    cohort_executor *executor = simple_bind(node("Activation", "rectifier", ATTRS("act_type", "relu"), INPUTS(layer)),
+                                            desc("data", SHAPE(2, 16, 3, 3), NULL), NULL);
+    cohort_ndarray *data = arg_of(executor, "data"), *output;
+    float found[2 * 16];
+
+    ok(cohort_ndarray_fill(data, NAN));
+    cohort_ndarray_free(data);
+    ok(cohort_executor_forward(executor, 0));
+    output = output_of(executor, 0);
+    ok(cohort_ndarray_read(output, found, sizeof(found)));
+    for (i = 0; i < COUNT(found); ++i) assert_true(found[i] == 0 || isnan(found[i]));
+    cohort_ndarray_free(output);
+    cohort_executor_free(executor);
+  }
+}
+
+/* Long rows of softmax, beside e^x of double: of usual numbers, with one that is large, and with what has no power. */
+static void long_rows_of_softmax(void **state) {
+  static const int64_t lengths[] = {257, 300, 448, 511, 512, 1000};
+  static const float odd[] = {0, 50, -1000, -1e30f, -INFINITY};
+  enum { kMost = 1000 };
+  static float x[kMost], found[kMost];
+  size_t l, o, i;
+
+  (void)state;
+  for (l = 0; l < COUNT(lengths); ++l) {
+    for (o = 0; o < COUNT(odd); ++o) {
+      const size_t length = (size_t)lengths[l];
+      /* Roundings of the difference to the largest number, of its power and of some sums. */
+      const double tolerance = (60 + 4 + (double)length / 64 + 8) * 0x1p-24;
+      cohort_ndarray *y;
+      double sum = 0, top = -INFINITY;
+
+      for (i = 0; i < length; ++i) x[i] = (float)(i * 37 % 101) / 10 - 5;
+      x[length - 3] = odd[o];
+      for (i = 0; i < length; ++i) top = fmax(top, x[i]);
+      for (i = 0; i < length; ++i) sum += exp(x[i] - top);
+      y = applied("softmax", NO_ATTRS, ARRAYS(floats(SHAPE(1, lengths[l]), x, length)));
+      ok(cohort_ndarray_read(y, found, length * sizeof(float)));
+      for (i = 0; i < length; ++i) {
+        const double expected = exp(x[i] - top) / sum;
+
+        if (fabs(found[i] - expected) <= tolerance * expected) continue;
+        fail_msg("length %zu, odd number %g, element %zu: expected %.9g, found %.9g", length, (double)odd[o], i,
+                 expected, (double)found[i]);
+      }
+      cohort_ndarray_free(y);
+    }
+  }
+}
+
 /* A remainder of integers has no gradient, one of floats has. */
 static void remainders_of_integers_have_no_gradient(void **state) {
   static const int32_t types[] = {COHORT_DTYPE_INT8, COHORT_DTYPE_INT32, COHORT_DTYPE_INT64, COHORT_DTYPE_FLOAT32};
@@ -382,6 +444,8 @@ int main(void) {
       TEST(remainders_of_zeros_and_infinities),
       TEST(sums_of_integers_wrap),
       TEST(no_number_goes_back_through_a_rectifier),
+      TEST(a_layer_makes_no_other_number_of_none),
+      TEST(long_rows_of_softmax),
       TEST(remainders_of_integers_have_no_gradient),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,19 +2,75 @@
 #include "op/ordering.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include "base/dtype_cast.hpp"
 #include "cpu/op/pointwise_loops.hpp"
 #include "cpu/op/ranked.hpp"
 #include "cpu/op/sort_words.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/simd.hpp"
 #include "device/kernel_table.hpp"
 
 namespace cohort {
 namespace {
 
-// Lines of an array, each sorted as words, or pairs of an element and its index, in a piece of scratch that its thread
-// owns.
+// Loops over elements of a line that lie `stride` apart: contiguous ones as vectors.
+template <typename Fn>
+void each_of_line(int64_t stride, int64_t count, const Fn &fn) {
+  if (stride == 1) {
+    COHORT_INDEPENDENT_ITERATIONS
+    for (int64_t n = 0; n < count; ++n) fn(n, n);
+  } else {
+    for (int64_t n = 0; n < count; ++n) fn(n, n * stride);
+  }
+}
+
+template <typename T>
+using KeyOf = std::conditional_t<kIsHalf<T>, float, T>;
+
+template <typename T, bool kAscend>
+struct LoadWords {
+  static void run(const void *line, int64_t stride, int64_t first, int64_t count, uint64_t *words) {
+    const T *const x = static_cast<const T *>(line) + first * stride;
+    each_of_line(stride, count,
+                 [=](int64_t n, int64_t at) { words[n] = word_of<kAscend>(KeyOf<T>(x[at]), first + n); });
+  }
+};
+
+// Whether the elements can be made of the bits again.
+template <typename T, bool kAscend>
+struct LoadBits {
+  using Key = KeyOf<T>;
+  using Bits = SortBits<Key>;
+  static bool run(const T *x, int64_t stride, int64_t count, Bits *bits) {
+    Bits lost = 0;
+    each_of_line(stride, count, [&](int64_t n, int64_t at) {
+      const Key key(x[at]);
+      const Bits sorted = sort_bits<kAscend>(key);
+      bits[n] = sorted;
+      if constexpr (std::is_floating_point_v<Key>) lost |= as_bits(key_of_bits<kAscend, Key>(sorted)) ^ as_bits(key);
+    });
+    return lost == 0;
+  }
+
+ private:
+  static Bits as_bits(Key key) {
+    Bits bits;
+    std::memcpy(&bits, &key, sizeof(bits));
+    return bits;
+  }
+};
+template <typename T, bool kAscend>
+struct StoreBits {
+  static void run(const SortBits<KeyOf<T>> *bits, int64_t stride, int64_t count, T *y) {
+    each_of_line(stride, count, [=](int64_t n, int64_t at) { y[at] = T(key_of_bits<kAscend, KeyOf<T>>(bits[n])); });
+  }
+};
+
+// Lines of an array, each in a piece of scratch that its thread owns: as words, as pairs of an element and its index
+// where the two are no word, or, where the elements alone are asked for and most of them, as bits of these.
 template <typename T>
 class Order final : public Kernel {
  public:
@@ -25,8 +81,18 @@ class Order final : public Kernel {
         store_index_(store_block(Dtype::kInt64, attrs_.ret_typ == OrderAttrs::Result::kValue
                                                     ? Dtype::kInt64
                                                     : spec.outputs[size_t(index_output_)].dtype)),
-        saves_(spec.keep_for_backward && attrs_.gives_values()) {
-    spec.scratch_bytes = size_t(axis_.length) * kItemBytes * size_t(spec.num_threads);
+        saves_(spec.keep_for_backward && attrs_.gives_values()),
+        bits_alone_(network_ && attrs_.ret_typ == OrderAttrs::Result::kValue && !saves_ && axis_.length <= kMostBits &&
+                    axis_.kept > axis_.length / 16) {
+    piece_bytes_ = axis_.length <= kMostWords && sizeof(Key) <= sizeof(uint32_t)
+                       ? size_t(WordRanks::room(axis_.length)) * sizeof(uint64_t)
+                       : size_t(axis_.length) * sizeof(Pair);
+    if (bits_alone_) {
+      const int64_t bits = axis_.length + SortNetwork<Bits>::room(axis_.length);
+      piece_bytes_ = std::max(piece_bytes_, size_t(bits) * sizeof(Bits));
+    }
+    piece_bytes_ = (piece_bytes_ + kAlignment - 1) / kAlignment * kAlignment;
+    spec.scratch_bytes = piece_bytes_ * size_t(spec.num_threads);
     if (saves_) spec.saved_bytes = size_t(axis_.outer * axis_.kept * axis_.inner) * sizeof(int64_t);
   }
   void run(const Args &args, const Lane &lane) const override {
@@ -36,58 +102,70 @@ class Order final : public Kernel {
     }
     const int64_t grain = std::max<int64_t>(1, kExpensiveGrain / std::max<int64_t>(axis_.length, 1));
     parallel_ranges(lane, lines, grain, [&](int64_t range, int64_t begin, int64_t end) {
-      char *const items = static_cast<char *>(args.scratch) + size_t(range) * size_t(axis_.length) * kItemBytes;
-      for (int64_t line = begin; line < end; ++line) {
-        const int64_t o = line / axis_.inner, i = line % axis_.inner;
-        const T *const x = args.in<T>(0) + o * axis_.length * axis_.inner + i;
-        if constexpr (sizeof(Key) <= sizeof(uint32_t)) {
-          if (axis_.length <= kMostWords) {
-            write(args, order_words(x, reinterpret_cast<uint64_t *>(items)), o, i);
-            continue;
-          }
-        }
-        Pair *const pairs = reinterpret_cast<Pair *>(items);
-        for (int64_t n = 0; n < axis_.length; ++n) pairs[n] = {Key(x[n * axis_.inner]), n};
-        rank(attrs_.is_ascend, pairs, axis_.length, axis_.kept);
-        write(args, pairs, o, i);
-      }
+      char *const piece = static_cast<char *>(args.scratch) + size_t(range) * piece_bytes_;
+      for (int64_t line = begin; line < end; ++line) order(args, line / axis_.inner, line % axis_.inner, piece);
     });
   }
 
  private:
-  using Key = std::conditional_t<kIsHalf<T>, float, T>;
+  using Key = KeyOf<T>;
   using Pair = Ranked<Key>;
-  static constexpr size_t kItemBytes = std::max(sizeof(Pair), 2 * sizeof(uint64_t));
+  using Bits = SortBits<Key>;
+  static constexpr size_t kAlignment = SortNetwork<Bits>::kAlignment;
+  static constexpr int64_t kMostBits = 1 << 14;
 
-  const uint64_t *order_words(const T *x, uint64_t *words) const {
-    const auto order = [&](auto ascend, auto key) {
-      rank_words<decltype(ascend)::value>(key, axis_.length, axis_.kept, words);
-    };
-    const auto by_stride = [&](auto ascend) {
-      if (axis_.inner == 1) return order(ascend, [x](int64_t n) { return Key(x[n]); });
-      return order(ascend, [x, stride = axis_.inner](int64_t n) { return Key(x[n * stride]); });
-    };
-    attrs_.is_ascend ? by_stride(std::true_type()) : by_stride(std::false_type());
-    return words;
+  void order(const Args &args, int64_t o, int64_t i, char *piece) const {
+    const T *const x = args.in<T>(0) + o * axis_.length * axis_.inner + i;
+    if (bits_alone_) {
+      Bits *const room = reinterpret_cast<Bits *>(piece), *const bits = room + SortNetwork<Bits>::room(axis_.length);
+      if (load_bits_(x, axis_.inner, axis_.length, bits)) {
+        network_.sort(bits, axis_.length, room);
+        return store_bits_(bits, axis_.inner, axis_.kept, args.out<T>(0) + o * axis_.kept * axis_.inner + i);
+      }
+    }
+    if constexpr (sizeof(Key) <= sizeof(uint32_t)) {
+      if (axis_.length <= kMostWords) {
+        uint64_t *const words = reinterpret_cast<uint64_t *>(piece);
+        words_.rank({load_words_, x, axis_.inner}, axis_.length, axis_.kept, words);
+        return write(args, x, o, i, [=](int64_t n) { return int64_t(index_of_word(words[n])); });
+      }
+    }
+    Pair *const pairs = reinterpret_cast<Pair *>(piece);
+    for (int64_t n = 0; n < axis_.length; ++n) pairs[n] = {Key(x[n * axis_.inner]), n};
+    rank(attrs_.is_ascend, pairs, axis_.length, axis_.kept);
+    write(args, x, o, i, [=](int64_t n) { return pairs[n].index; });
   }
 
-  static int64_t index_of(const Pair &pair) { return pair.index; }
-  static int64_t index_of(uint64_t word) { return index_of_word(word); }
-
-  template <typename Item>
-  void write(const Args &args, const Item *items, int64_t o, int64_t i) const {
-    const bool mask = attrs_.ret_typ == OrderAttrs::Result::kMask;
-    T *const values = attrs_.gives_values() ? args.out<T>(0) : nullptr;
-    const T *const from = args.in<T>(0) + o * axis_.length * axis_.inner + i;
-    void *const indices = mask || attrs_.ret_typ == OrderAttrs::Result::kValue ? nullptr : args.outputs[index_output_];
-    for (int64_t n = 0; n < axis_.kept; ++n) {
-      const int64_t to = (o * axis_.kept + n) * axis_.inner + i;
-      const int64_t index = index_of(items[n]);
-      if (mask) args.out<T>(0)[(o * axis_.length + index) * axis_.inner + i] = T(1);
-      if (values) values[to] = from[index * axis_.inner];
-      if (indices) store_index_(&index, indices, to, 1);
-      if (saves_) static_cast<int64_t *>(args.saved)[to] = index;
+  template <typename IndexAt>
+  void write(const Args &args, const T *x, int64_t o, int64_t i, const IndexAt &index_at) const {
+    const int64_t first = o * axis_.kept * axis_.inner + i, inner = axis_.inner;
+    if (attrs_.ret_typ == OrderAttrs::Result::kMask) {
+      T *const mask = args.out<T>(0) + o * axis_.length * inner + i;
+      for (int64_t n = 0; n < axis_.kept; ++n) mask[index_at(n) * inner] = T(1);
+      return;
     }
+    T *const values = attrs_.gives_values() ? args.out<T>(0) : nullptr;
+    void *const indices = attrs_.ret_typ == OrderAttrs::Result::kValue ? nullptr : args.outputs[index_output_];
+    for (int64_t n = 0; n < axis_.kept && values; ++n) values[first + n * inner] = x[index_at(n) * inner];
+    if (saves_) {
+      int64_t *const saved = static_cast<int64_t *>(args.saved) + first;
+      for (int64_t n = 0; n < axis_.kept; ++n) saved[n * inner] = index_at(n);
+    }
+    std::array<int64_t, 256> block;
+    for (int64_t n = 0; n < axis_.kept && indices; n += int64_t(block.size())) {
+      const int64_t length = std::min(int64_t(block.size()), axis_.kept - n);
+      for (int64_t k = 0; k < length; ++k) block[size_t(k)] = index_at(n + k);
+      if (inner == 1) {
+        store_index_(block.data(), indices, first + n, length);
+      } else {
+        for (int64_t k = 0; k < length; ++k) store_index_(&block[size_t(k)], indices, first + (n + k) * inner, 1);
+      }
+    }
+  }
+
+  template <template <typename, bool> typename Loop>
+  auto version() const {
+    return attrs_.is_ascend ? best_version<Loop<T, true>>() : best_version<Loop<T, false>>();
   }
 
   const OrderAttrs attrs_;
@@ -95,6 +173,13 @@ class Order final : public Kernel {
   const int index_output_;
   const StoreBlock store_index_;
   const bool saves_;
+  const WordRanks words_;
+  const SortNetwork<Bits> network_;
+  const bool bits_alone_;
+  const decltype(WordLine::load) load_words_ = version<LoadWords>();
+  bool (*const load_bits_)(const T *x, int64_t stride, int64_t count, Bits *bits) = version<LoadBits>();
+  void (*const store_bits_)(const Bits *bits, int64_t stride, int64_t count, T *y) = version<StoreBits>();
+  size_t piece_bytes_;
 };
 
 // Each head gradient goes where its element came from.

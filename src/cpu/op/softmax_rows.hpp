@@ -9,6 +9,13 @@
 
 namespace cohort {
 
+// One row in fewer passes, where it is long and of usual numbers, whose powers are neither infinite nor subnormal;
+// false: it is not, y is as it was, and *top is the largest number. y may be x. Null: this processor has no
+// instructions for it.
+using UsualSoftmaxRow = bool (*)(const float *x, float *y, int64_t cols, float *top);
+constexpr int64_t kShortestUsualRow = 64;
+UsualSoftmaxRow usual_softmax_row();
+
 template <typename C>
 class SoftmaxRows {
  public:
@@ -28,6 +35,7 @@ class SoftmaxRows {
   void (*const less_top_)(const C *x, C *y, C *tops, int64_t rows, int64_t cols);
   void (*const norm_)(C *y, int64_t rows, int64_t cols);
   void (*const log_)(const C *x, const C *tops, const C *powers, C *y, int64_t rows, int64_t cols);
+  const UsualSoftmaxRow usual_ = usual_softmax_row();
 };
 
 extern template class SoftmaxRows<float>;

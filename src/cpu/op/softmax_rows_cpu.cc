@@ -6,6 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "cpu/op/joined_lanes.hpp"
 #include "cpu/simd.hpp"
 
 namespace cohort {
@@ -14,48 +15,17 @@ namespace {
 constexpr int64_t kShared = kPointwiseBlock;  // elements of short rows that are taken at once
 constexpr int64_t kColumns = 256;             // of a slab, at once
 
-// Partial results, joined in order, whatever the instruction set: several registers of long rows, one of short ones.
-constexpr int64_t kLong = 512;
-
-template <int kLanes, typename C, typename Join>
-C joined(const C *x, int64_t count, C result, Join &&join) {
-  int64_t i = 0;
-  if (count >= kLanes) {
-    C partial[kLanes];
-    for (int k = 0; k < kLanes; ++k) partial[k] = x[k];
-    for (i = kLanes; i + kLanes <= count; i += kLanes) {
-      for (int k = 0; k < kLanes; ++k) join(partial[k], x[i + k]);
-    }
-    for (int width = kLanes / 2; width >= 16; width /= 2) {
-      for (int k = 0; k < width; ++k) join(partial[k], partial[k + width]);
-    }
-    // Halves of 16, of 8, of 4 and of 2, in a register.
-    using Lanes [[gnu::vector_size(16 * sizeof(C))]] = C;
-    Lanes all;
-    std::memcpy(&all, partial, sizeof all);
-    join(all, Lanes(__builtin_shufflevector(all, all, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7)));
-    join(all, Lanes(__builtin_shufflevector(all, all, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3)));
-    join(all, Lanes(__builtin_shufflevector(all, all, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1)));
-    result = all[0];
-    join(result, C(all[1]));
-  }
-  for (; i < count; ++i) join(result, x[i]);
-  return result;
-}
-
 template <typename C>
 struct TopBody {
   static C run(const C *x, int64_t count) {
-    const auto larger = [](auto &top, const auto &value) { top = value > top ? value : top; };
-    return count < kLong ? joined<16>(x, count, x[0], larger) : joined<64>(x, count, x[0], larger);
+    return count < kLongRow ? joined<16>(x, count, x[0], JoinLarger()) : joined<64>(x, count, x[0], JoinLarger());
   }
 };
 
 template <typename C>
 struct SumBody {
   static C run(const C *x, int64_t count) {
-    const auto add = [](auto &sum, const auto &value) { sum += value; };
-    return count < kLong ? joined<16>(x, count, C(0), add) : joined<64>(x, count, C(0), add);
+    return count < kLongRow ? joined<16>(x, count, C(0), JoinSum()) : joined<64>(x, count, C(0), JoinSum());
   }
 };
 
@@ -118,10 +88,18 @@ template <typename C>
 void SoftmaxRows<C>::rows(const C *x, C *y, int64_t count, int64_t cols) const {
   if (cols == 0) return;
   const int64_t together = std::max<int64_t>(1, kShared / cols);
+  static_assert(kShared / 2 >= kShortestUsualRow);
   for (int64_t row = 0; row < count; row += together, x += together * cols, y += together * cols) {
     const int64_t rows = std::min(together, count - row);
     if (together == 1) {
-      exp_less_(x, nullptr, nullptr, top_(x, cols), C(0), y, cols);
+      C top;
+      if constexpr (std::is_same_v<C, float>) {
+        if (usual_ && usual_(x, y, cols, &top)) continue;
+        if (!usual_) top = top_(x, cols);
+      } else {
+        top = top_(x, cols);
+      }
+      exp_less_(x, nullptr, nullptr, top, C(0), y, cols);
     } else {
       less_top_(x, y, nullptr, rows, cols);
       exp_(y, nullptr, nullptr, C(0), C(0), y, rows * cols);
