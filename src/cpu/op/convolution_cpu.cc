@@ -10,6 +10,7 @@
 #include "cpu/op/grouped_gradients.hpp"
 #include "cpu/op/plain_convolution.hpp"
 #include "cpu/op/plain_post_ops.hpp"
+#include "cpu/op/winograd.hpp"
 #include "device/kernel_table.hpp"
 #include "kernels/linear_inputs.hpp"
 
@@ -317,6 +318,115 @@ class ConvolutionBackward final : public Kernel {
   Call turn_, by_data_, strip_, by_weights_;
 };
 
+ConvolutionSizes sizes_of(const ConvolutionAttrs &a, const TensorSpec &data, const TensorSpec &weight,
+                          const TensorSpec &result) {
+  return convolution_sizes(data.shape, weight.shape, result.shape, a.stride, a.dilate, a.pad, a.num_group,
+                           channels_last(a.layout));
+}
+// Of a backward step. Inputs: head gradient, data, weight.
+ConvolutionSizes sizes_of(const StepSpec &spec) {
+  return sizes_of(spec.attrs_as<ConvolutionAttrs>(), spec.inputs[1], spec.inputs[2], spec.inputs[0]);
+}
+
+// Windows of 5 x 5 in Winograd's way, with data and result in the layouts that oneDNN likes. Measured against its
+// direct convolutions on AVX-512, it takes a third to a half of the time from 16 channels on, but where too few tiles
+// share the transformed weights.
+std::unique_ptr<Winograd> winograd_of(const Problem &p, const ConvolutionSizes &sizes, const ForwardDesc &layouts) {
+  if (p.data.size() != 4 || p.weight.size() != 4 || p.dtype != Dtype::kFloat32) return nullptr;
+  const int64_t pairs = p.data[1] * p.result[1];
+  const int64_t tiles = p.result[0] * ((p.result[2] + 3) / 4) * ((p.result[3] + 3) / 4);
+  if (pairs < 256 || tiles < std::max<int64_t>(32, pairs / 256)) return nullptr;
+  return Winograd::make(sizes, channel_runs(layouts.src_desc()), channel_runs(layouts.dst_desc()));
+}
+
+Lane narrowed(Lane lane, int num_threads) {
+  lane.num_threads = std::min(lane.num_threads, num_threads);
+  return lane;
+}
+
+class WinogradForward final : public Kernel {
+ public:
+  WinogradForward(StepSpec &spec, const Problem &p, const ForwardDesc &layouts, std::unique_ptr<const Winograd> way,
+                  int num_threads)
+      : way_(std::move(way)),
+        has_bias_(!spec.attrs_as<ConvolutionAttrs>().no_bias),
+        num_threads_(num_threads),
+        count_(spec.outputs[0].shape.size()) {
+    spec.inputs[0].layout = layout_of(layouts.src_desc(), p.plain_data);
+    spec.inputs[1].layout = nullptr;
+    spec.outputs[0].layout = layout_of(layouts.dst_desc(), p.plain_result);
+    int extra = has_bias_ ? 3 : 2;
+    for (const PostOp &op : spec.post) {
+      followers_.push_back({{op}, extra, curve_of(op, spec)});
+      if (op.kind == kSum) spec.inputs[size_t(extra++)].layout = spec.outputs[0].layout;
+    }
+    points_at_ = book(spec.scratch_bytes, way_->scratch_bytes(/* for_sums */ false, num_threads));
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    const ThreadsScope threads(num_threads_);
+    float *const result = args.out<float>(0);
+    way_->forward(args.in<float>(0), args.in<float>(1), has_bias_ ? args.in<float>(2) : nullptr, result,
+                  static_cast<char *>(args.scratch) + points_at_, narrowed(lane, num_threads_));
+    for (const Follower &one : followers_) {
+      if (one.curve) {
+        one.curve.run(args);
+      } else {
+        apply_post_ops(one.plain, Dtype::kFloat32, result, count_, args, one.extra, lane);
+      }
+    }
+  }
+
+ private:
+  struct Follower {
+    std::vector<PostOp> plain;
+    int extra;  // the input that a sum adds
+    Call curve;
+  };
+
+  // The call that a step of its own would make, for the same bits; none of what has one way to be computed.
+  Call curve_of(const PostOp &op, StepSpec &spec) const {
+    if (op.kind != kActivation || op.activation == ActivationAttrs::kRelu) return Call();
+    const Desc flat = row_major({count_}, Dtype::kFloat32);
+    const Eltwise eltwise = eltwise_of(op.activation);
+    const auto pd =
+        eltwise_desc(engine(), attributes(), prop_kind::forward_inference, eltwise.forward, flat, eltwise.alpha);
+    return Call(pd, name_of(spec), {{DNNL_ARG_SRC, flat, Place::output(0)}, {DNNL_ARG_DST, flat, Place::output(0)}},
+                spec);
+  }
+
+  const std::unique_ptr<const Winograd> way_;
+  const bool has_bias_;
+  const int num_threads_;
+  const int64_t count_;
+  std::vector<Follower> followers_;
+  size_t points_at_ = 0;
+};
+
+class WinogradBackward final : public Kernel {
+ public:
+  WinogradBackward(StepSpec &spec, const Problem &p, const ForwardDesc &layouts, std::unique_ptr<const Winograd> way,
+                   int num_threads)
+      : way_(std::move(way)), wanted_(spec.wanted), num_threads_(num_threads) {
+    wanted_.resize(3);
+    spec.unread = unread_by_linear(wanted_[1], wanted_[0]);
+    spec.inputs[0].layout = layout_of(layouts.dst_desc(), p.plain_result);
+    spec.inputs[1].layout = layout_of(layouts.src_desc(), p.plain_data);
+    spec.inputs[2].layout = nullptr;
+    spec.outputs[0].layout = spec.inputs[1].layout;
+    spec.scratch_bytes = way_->scratch_bytes(wanted_[1] || wanted_[2], num_threads);
+  }
+  void run(const Args &args, const Lane &lane) const override {
+    const auto gradient = [&](int i) { return wanted_[size_t(i)] ? args.out<float>(i) : nullptr; };
+    way_->backward(args.in<float>(0), args.in<float>(1), args.in<float>(2), gradient(0), gradient(1), gradient(2),
+                   args.scratch, narrowed(lane, num_threads_));
+  }
+
+ private:
+  const std::unique_ptr<const Winograd> way_;
+  std::vector<bool> wanted_;
+  const int num_threads_;
+};
+
 class PlainConvolution final : public Kernel {
  public:
   explicit PlainConvolution(StepSpec &spec)
@@ -339,13 +449,6 @@ class PlainConvolution final : public Kernel {
   bool has_bias_;
   ConvolutionSizes sizes_;
 };
-
-// Of a backward step. Inputs: head gradient, data, weight.
-ConvolutionSizes sizes_of(const StepSpec &spec) {
-  const auto &a = spec.attrs_as<ConvolutionAttrs>();
-  return convolution_sizes(spec.inputs[1].shape, spec.inputs[2].shape, spec.inputs[0].shape, a.stride, a.dilate, a.pad,
-                           a.num_group, channels_last(a.layout));
-}
 
 class PlainConvolutionBackward final : public Kernel {
  public:
@@ -382,6 +485,9 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   const ThreadsScope threads(num_threads);
   const auto chosen = choose(p, spec.inputs[0], !a.no_bias, spec.is_train);
   if (!chosen) return nullptr;
+  if (auto way = winograd_of(p, sizes_of(a, spec.inputs[0], spec.inputs[1], spec.outputs[0]), chosen->desc)) {
+    return std::make_unique<WinogradForward>(spec, p, chosen->desc, std::move(way), num_threads);
+  }
   return std::make_unique<ConvolutionForward>(spec, p, *chosen, num_threads);
 }
 
@@ -396,6 +502,9 @@ std::unique_ptr<Kernel> make_backward(StepSpec &spec) {
   if (!choice) return nullptr;
 
   const ForwardDesc &hint = choice->desc;
+  if (auto way = winograd_of(p, sizes_of(spec), hint)) {
+    return std::make_unique<WinogradBackward>(spec, p, hint, std::move(way), num_threads);
+  }
   const Desc src = hint.src_desc(), head = hint.dst_desc(), any_weight = any_of(p.weight, p.dtype);
   const bool by_data = spec.wanted[0];
   const bool by_weights = spec.wanted[1] || (spec.wanted.size() > 2 && spec.wanted[2]);
