@@ -22,6 +22,8 @@ FLAGS_src/cpu/op/pointwise_float_cpu.cc := $(if $(IS_CLANG),,-fno-tree-pre)
 FLAGS_src/cpu/op/pointwise_fused_multiply_cpu.cc := $(if $(IS_CLANG),,-fno-tree-pre)
 # Products of doubles are sums of registers all along: fused the same everywhere.
 FLAGS_src/cpu/op/gemm_cpu.cc := -ffp-contract=fast
+FLAGS_src/cpu/op/winograd_cpu.cc := -ffp-contract=fast
+FLAGS_src/cpu/op/image_convolution_cpu.cc := -ffp-contract=fast
 FLAGS_src/ndarray/cast.cc := -O3 -fno-trapping-math
 # Means over devices of all parameters.
 FLAGS_src/group/group_params.cc := -O3 -fno-trapping-math

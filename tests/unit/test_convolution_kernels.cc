@@ -130,6 +130,20 @@ TEST(convolution_of_an_image) {
   check_case(c);
 }
 
+// 20 filters fill no vectors of 16; places and filters that are left over, and what lies beyond the image.
+TEST(convolution_of_an_image_by_filters_that_fill_no_vectors) {
+  const auto run = [](const AttrMap &more, const std::vector<Shape> &shapes, int64_t stride, int64_t pad) {
+    Case c{"Convolution", {{"kernel", "(5,5)"}}, shapes, nullptr, {0, 1}};
+    for (const auto &[name, value] : more) c.attrs[name] = value;
+    c.reference = [=](const std::vector<Tensor> &in) { return convolution_reference(in, stride, pad, 1, 1); };
+    check_case(c);
+  };
+  run({{"num_filter", "20"}}, {{3, 1, 12, 15}, {20, 1, 5, 5}, {20}}, 1, 0);
+  run({{"num_filter", "37"}, {"pad", "(2,2)"}}, {{2, 3, 7, 8}, {37, 3, 5, 5}, {37}}, 1, 2);
+  run({{"num_filter", "6"}, {"pad", "(1,1)"}, {"stride", "(2,2)"}, {"no_bias", "True"}}, {{2, 2, 9, 23}, {6, 2, 5, 5}},
+      2, 1);
+}
+
 TEST(convolution_of_an_image_by_large_windows) {
   Case c{"Convolution",
          {{"kernel", "(7,7)"}, {"num_filter", "32"}, {"stride", "(2,2)"}},

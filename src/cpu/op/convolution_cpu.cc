@@ -8,6 +8,7 @@
 #include "cpu/dnnl_kernel.hpp"
 #include "cpu/dnnl_post_ops.hpp"
 #include "cpu/op/grouped_gradients.hpp"
+#include "cpu/op/image_convolution.hpp"
 #include "cpu/op/plain_convolution.hpp"
 #include "cpu/op/plain_post_ops.hpp"
 #include "cpu/op/winograd.hpp"
@@ -340,15 +341,23 @@ std::unique_ptr<Winograd> winograd_of(const Problem &p, const ConvolutionSizes &
   return Winograd::make(sizes, channel_runs(layouts.src_desc()), channel_runs(layouts.dst_desc()));
 }
 
+std::unique_ptr<ImageConvolution> image_convolution_of(const Problem &p, const ConvolutionSizes &sizes,
+                                                       const ForwardDesc &layouts) {
+  if (p.dtype != Dtype::kFloat32) return nullptr;
+  return ImageConvolution::make(sizes, channel_runs(layouts.src_desc()), channel_runs(layouts.dst_desc()));
+}
+
 Lane narrowed(Lane lane, int num_threads) {
   lane.num_threads = std::min(lane.num_threads, num_threads);
   return lane;
 }
 
-class WinogradForward final : public Kernel {
+// A forward pass by loops of our own, which Way has, with data and result in the layouts that oneDNN likes.
+template <typename Way>
+class OwnForward final : public Kernel {
  public:
-  WinogradForward(StepSpec &spec, const Problem &p, const ForwardDesc &layouts, std::unique_ptr<const Winograd> way,
-                  int num_threads)
+  OwnForward(StepSpec &spec, const Problem &p, const ForwardDesc &layouts, std::unique_ptr<const Way> way,
+             int num_threads)
       : way_(std::move(way)),
         has_bias_(!spec.attrs_as<ConvolutionAttrs>().no_bias),
         num_threads_(num_threads),
@@ -361,13 +370,13 @@ class WinogradForward final : public Kernel {
       followers_.push_back({{op}, extra, curve_of(op, spec)});
       if (op.kind == kSum) spec.inputs[size_t(extra++)].layout = spec.outputs[0].layout;
     }
-    points_at_ = book(spec.scratch_bytes, way_->scratch_bytes(/* for_sums */ false, num_threads));
+    scratch_at_ = book(spec.scratch_bytes, way_->scratch_bytes(num_threads));
   }
   void run(const Args &args, const Lane &lane) const override {
     const ThreadsScope threads(num_threads_);
     float *const result = args.out<float>(0);
     way_->forward(args.in<float>(0), args.in<float>(1), has_bias_ ? args.in<float>(2) : nullptr, result,
-                  static_cast<char *>(args.scratch) + points_at_, narrowed(lane, num_threads_));
+                  static_cast<char *>(args.scratch) + scratch_at_, narrowed(lane, num_threads_));
     for (const Follower &one : followers_) {
       if (one.curve) {
         one.curve.run(args);
@@ -395,12 +404,12 @@ class WinogradForward final : public Kernel {
                 spec);
   }
 
-  const std::unique_ptr<const Winograd> way_;
+  const std::unique_ptr<const Way> way_;
   const bool has_bias_;
   const int num_threads_;
   const int64_t count_;
   std::vector<Follower> followers_;
-  size_t points_at_ = 0;
+  size_t scratch_at_ = 0;
 };
 
 class WinogradBackward final : public Kernel {
@@ -414,7 +423,7 @@ class WinogradBackward final : public Kernel {
     spec.inputs[1].layout = layout_of(layouts.src_desc(), p.plain_data);
     spec.inputs[2].layout = nullptr;
     spec.outputs[0].layout = spec.inputs[1].layout;
-    spec.scratch_bytes = way_->scratch_bytes(wanted_[1] || wanted_[2], num_threads);
+    spec.scratch_bytes = way_->scratch_bytes(num_threads, /* for_sums */ wanted_[1] || wanted_[2]);
   }
   void run(const Args &args, const Lane &lane) const override {
     const auto gradient = [&](int i) { return wanted_[size_t(i)] ? args.out<float>(i) : nullptr; };
@@ -486,8 +495,12 @@ std::unique_ptr<Kernel> make_forward(StepSpec &spec) {
   const ThreadsScope threads(num_threads);
   const auto chosen = choose(p, spec.inputs[0], !a.no_bias, spec.is_train);
   if (!chosen) return nullptr;
-  if (auto way = winograd_of(p, sizes_of(a, spec.inputs[0], spec.inputs[1], spec.outputs[0]), chosen->desc)) {
-    return std::make_unique<WinogradForward>(spec, p, chosen->desc, std::move(way), num_threads);
+  const ConvolutionSizes sizes = sizes_of(a, spec.inputs[0], spec.inputs[1], spec.outputs[0]);
+  if (auto way = winograd_of(p, sizes, chosen->desc)) {
+    return std::make_unique<OwnForward<Winograd>>(spec, p, chosen->desc, std::move(way), num_threads);
+  }
+  if (auto way = image_convolution_of(p, sizes, chosen->desc)) {
+    return std::make_unique<OwnForward<ImageConvolution>>(spec, p, chosen->desc, std::move(way), num_threads);
   }
   return std::make_unique<ConvolutionForward>(spec, p, *chosen, num_threads);
 }

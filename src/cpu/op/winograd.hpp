@@ -32,7 +32,7 @@ class Winograd {
   // Gradients of filters and bias are the same bits with as many threads, the others with any number.
   void backward(const float *head, const float *data, const float *weight, float *data_gradient, float *weight_gradient,
                 float *bias_gradient, void *scratch, const Lane &lane) const;
-  size_t scratch_bytes(bool for_sums, int num_threads) const;  // for gradients of filters or bias
+  size_t scratch_bytes(int num_threads, bool for_sums = false) const;  // for gradients of filters or bias
 
  private:
   explicit Winograd(const Sizes &sizes) : sizes_(sizes) {}

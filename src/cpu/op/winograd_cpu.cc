@@ -457,7 +457,7 @@ size_t Winograd::group_bytes() const {
   return size_t(kPoints * sizes_.group * (sizes_.in_width() + sizes_.out_width())) * sizeof(float);
 }
 size_t Winograd::sum_bytes() const { return filter_bytes() + size_t(sizes_.out_width()) * sizeof(float); }
-size_t Winograd::scratch_bytes(bool for_sums, int num_threads) const {
+size_t Winograd::scratch_bytes(int num_threads, bool for_sums) const {
   return filter_bytes() + size_t(num_threads) * (group_bytes() + (for_sums ? sum_bytes() : 0));
 }
 
