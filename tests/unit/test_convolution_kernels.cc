@@ -139,8 +139,8 @@ TEST(convolution_of_an_image_by_filters_that_fill_no_vectors) {
     check_case(c);
   };
   run({{"num_filter", "20"}}, {{3, 1, 12, 15}, {20, 1, 5, 5}, {20}}, 1, 0);
-  run({{"num_filter", "37"}, {"pad", "(2,2)"}}, {{2, 3, 7, 8}, {37, 3, 5, 5}, {37}}, 1, 2);
-  run({{"num_filter", "6"}, {"pad", "(1,1)"}, {"stride", "(2,2)"}, {"no_bias", "True"}}, {{2, 2, 9, 23}, {6, 2, 5, 5}},
+  run({{"num_filter", "37"}, {"pad", "(2,2)"}}, {{2, 1, 7, 8}, {37, 1, 5, 5}, {37}}, 1, 2);
+  run({{"num_filter", "6"}, {"pad", "(1,1)"}, {"stride", "(2,2)"}, {"no_bias", "True"}}, {{2, 1, 9, 23}, {6, 1, 5, 5}},
       2, 1);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of images, of few channels, by a number of filters that fills no vectors of 16: oneDNN fills these up,
-// and takes twice the time for 20 filters of 5 x 5. Used by the kernel of Convolution on processors with AVX-512.
+// Convolutions of images of one channel by a number of filters that fills no vectors of 16: oneDNN (2.6) fills these
+// up, and takes 1.4 times as long for 20 filters of 5 x 5, 1.6 times for 6; with 3 channels it is as fast. Used by the
+// kernel of Convolution on processors with AVX-512.
 #pragma once
 
 #include <memory>
@@ -25,8 +26,7 @@ class ImageConvolution {
     ConvolutionSizes s;
     ChannelRuns data, result;
     int64_t row() const { return s.in[2] + 2 * s.pad[2]; }  // of the data, with its padding
-    int64_t rows() const { return s.in_channels * s.kernel[1]; }
-    int64_t taps() const { return rows() * s.kernel[2]; }
+    int64_t taps() const { return s.kernel[1] * s.kernel[2]; }
     int64_t width() const;  // filters, with what fills up their vectors
   };
 

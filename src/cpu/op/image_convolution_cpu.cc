@@ -22,18 +22,16 @@ constexpr int64_t kLanes = 8, kPlaces = 8, kVectors = 3;  // sums in 24 register
 using Lanes [[gnu::vector_size(32), gnu::may_alias]] = float;
 using LanesAnywhere [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = float;
 
-// What the windows of one row of the result see, each channel's rows one after the other, with zeros for padding.
+// What the windows of one row of the result see, row by row, with zeros for padding.
 void gather_rows(const Sizes &z, const float *data, int64_t sample, int64_t y, float *rows) {
   const ConvolutionSizes &s = z.s;
-  std::memset(rows, 0, size_t(z.rows() * z.row()) * sizeof(float));
-  for (int64_t c = 0; c < s.in_channels; ++c) {
-    for (int64_t k = 0; k < s.kernel[1]; ++k) {
-      const int64_t at = y * s.stride[1] - s.pad[1] + k * s.dilate[1];
-      if (at < 0 || at >= s.in[1]) continue;
-      const float *const from = data + sample * z.data.batch_step + z.data.channel(c) + at * z.data.step[1];
-      float *const to = rows + (c * s.kernel[1] + k) * z.row() + s.pad[2];
-      for (int64_t x = 0; x < s.in[2]; ++x) to[x] = from[x * z.data.step[2]];
-    }
+  std::memset(rows, 0, size_t(s.kernel[1] * z.row()) * sizeof(float));
+  for (int64_t k = 0; k < s.kernel[1]; ++k) {
+    const int64_t at = y * s.stride[1] - s.pad[1] + k * s.dilate[1];
+    if (at < 0 || at >= s.in[1]) continue;
+    const float *const from = data + sample * z.data.batch_step + at * z.data.step[1];
+    float *const to = rows + k * z.row() + s.pad[2];
+    for (int64_t x = 0; x < s.in[2]; ++x) to[x] = from[x * z.data.step[2]];
   }
 }
 
@@ -49,7 +47,7 @@ void compute_places(const Sizes &z, const float *rows, const float *filters, con
 #pragma GCC unroll 3
     for (int n = 0; n < N; ++n) sums[p][n] = *reinterpret_cast<const LanesAnywhere *>(bias + n * kLanes);
   }
-  for (int64_t row = 0; row < z.rows(); ++row) {
+  for (int64_t row = 0; row < s.kernel[1]; ++row) {
     const float *from = rows + row * z.row() + x * stride;
     for (int64_t k = 0; k < s.kernel[2]; ++k, from += s.dilate[2], filters += width) {
       Lanes taps[N];
@@ -62,13 +60,18 @@ void compute_places(const Sizes &z, const float *rows, const float *filters, con
       }
     }
   }
-  for (int64_t p = 0; p < kPlaces; ++p, to += z.result.step[2]) {
-    for (int64_t n = 0; n < N; ++n) {
-      const int64_t lanes = std::min(kLanes, count - n * kLanes);
-      if (lanes == kLanes) {
+  // Where all filters are here, lanes behind the last one are overwritten by the next place.
+  const bool whole = count == s.out_channels;
+#pragma GCC unroll 8
+  for (int p = 0; p < kPlaces; ++p, to += z.result.step[2]) {
+#pragma GCC unroll 3
+    for (int n = 0; n < N; ++n) {
+      if (n + 1 < N || count == N * kLanes || (whole && p + 1 < kPlaces)) {
         *reinterpret_cast<LanesAnywhere *>(to + n * kLanes) = sums[p][n];
       } else {
-        for (int64_t l = 0; l < lanes; ++l) to[n * kLanes + l] = sums[p][n][l];
+        alignas(32) float last[kLanes];
+        *reinterpret_cast<Lanes *>(last) = sums[p][n];
+        std::memcpy(to + n * kLanes, last, size_t(count - n * kLanes) * sizeof(float));
       }
     }
   }
@@ -112,12 +115,12 @@ std::unique_ptr<ImageConvolution> ImageConvolution::make(const ConvolutionSizes 
   if (s.groups != 1 || s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return nullptr;
   const int64_t filled_up = (s.out_channels + 15) / 16 * 16;  // what oneDNN computes
   const Sizes sizes{s, *data, *result};
-  if (s.in_channels > 4 || sizes.width() == filled_up || s.out[2] < kPlaces) return nullptr;
+  if (s.in_channels != 1 || sizes.width() == filled_up || s.out[2] < kPlaces) return nullptr;
   return std::unique_ptr<ImageConvolution>(new ImageConvolution(sizes));
 }
 
 size_t ImageConvolution::scratch_bytes(int num_threads) const {
-  const int64_t filters = (sizes_.taps() + 1) * sizes_.width(), rows = sizes_.rows() * sizes_.row();
+  const int64_t filters = (sizes_.taps() + 1) * sizes_.width(), rows = sizes_.s.kernel[1] * sizes_.row();
   return size_t(filters + num_threads * rows) * sizeof(float);
 }
 
@@ -131,13 +134,12 @@ void ImageConvolution::forward(const float *data, const float *weight, const flo
   for (int64_t o = 0; o < s.out_channels; ++o) {
     if (bias) shifts[o] = bias[o];
     for (int64_t t = 0; t < sizes_.taps(); ++t) {
-      const int64_t c = t / (s.kernel[1] * s.kernel[2]), y = t / s.kernel[2] % s.kernel[1], x = t % s.kernel[2];
-      filters[t * width + o] =
-          weight[o * s.weight_out_step + c * s.weight_in_step + y * s.weight_step[1] + x * s.weight_step[2]];
+      const int64_t y = t / s.kernel[2], x = t % s.kernel[2];
+      filters[t * width + o] = weight[o * s.weight_out_step + y * s.weight_step[1] + x * s.weight_step[2]];
     }
   }
   parallel_ranges(lane, s.batch * s.out[1], 4, [&](int64_t range, int64_t begin, int64_t end) {
-    compute_rows(sizes_, data, filters, shifts, begin, end, rows + range * sizes_.rows() * sizes_.row(), result);
+    compute_rows(sizes_, data, filters, shifts, begin, end, rows + range * s.kernel[1] * sizes_.row(), result);
   });
 }
 
