@@ -20,8 +20,10 @@ IS_CLANG := $(findstring clang,$(shell $(CXX) --version 2>/dev/null))
 # Flags of one file. GCC's partial redundancy elimination turns the clamps in exp and the like into branches.
 FLAGS_src/cpu/op/pointwise_float_cpu.cc := $(if $(IS_CLANG),,-fno-tree-pre)
 FLAGS_src/cpu/op/pointwise_fused_multiply_cpu.cc := $(if $(IS_CLANG),,-fno-tree-pre)
-# Products of doubles are sums of registers all along: fused the same everywhere.
+# Products that are sums in vectors all along: fused the same everywhere.
 FLAGS_src/cpu/op/gemm_cpu.cc := -ffp-contract=fast
+FLAGS_src/cpu/op/winograd_cpu.cc := -ffp-contract=fast
+FLAGS_src/cpu/op/image_convolution_cpu.cc := -ffp-contract=fast
 FLAGS_src/ndarray/cast.cc := -O3 -fno-trapping-math
 # Means over devices of all parameters.
 FLAGS_src/group/group_params.cc := -O3 -fno-trapping-math

@@ -62,12 +62,12 @@ TEST(convolution_of_full_blocks) {
 TEST(convolution_in_the_way_of_winograd) {
   Case c{"Convolution",
          {{"kernel", "(3,3)"}, {"num_filter", "32"}, {"pad", "(1,1)"}},
-         {{3, 32, 15, 14}, {32, 32, 3, 3}, {32}},
+         {{5, 32, 15, 14}, {32, 32, 3, 3}, {32}},
          nullptr,
          {0, 1, 2}};
   c.reference = [](const std::vector<Tensor> &in) { return convolution_reference(in, 1, 1, 1, 1); };
   check_case(c);
-  c.shapes.push_back({3, 32, 15, 14});  // with an addend and relu
+  c.shapes.push_back({5, 32, 15, 14});  // with an addend and relu
   const std::vector<Tensor> inputs = tensors_of(c);
   Values expected = convolution_reference({inputs[0], inputs[1], inputs[2]}, 1, 1, 1, 1);
   for (size_t i = 0; i < expected.size(); ++i) expected[i] = std::max(expected[i] + inputs[3].values[i], 0.0);
@@ -82,6 +82,44 @@ TEST(convolution_in_the_way_of_winograd) {
   }
 }
 
+// Windows of 5 x 5: channels that fill vectors and that do not, tiles that reach beyond the result, padding or none.
+TEST(convolution_of_five_by_five_in_the_way_of_winograd) {
+  const auto run = [](const Shape &data, int64_t filters, int64_t pad, bool has_bias) {
+    Case c{"Convolution",
+           {{"kernel", "(5,5)"}, {"num_filter", text(filters)}, {"pad", text('(', pad, ',', pad, ')')}},
+           {data, {filters, data[1], 5, 5}}};
+    if (has_bias) {
+      c.shapes.push_back({filters});
+    } else {
+      c.attrs["no_bias"] = "True";
+    }
+    c.reference = [pad](const std::vector<Tensor> &in) { return convolution_reference(in, 1, pad, 1, 1); };
+    c.prepare = [](std::vector<Tensor> &in) {  // weights that keep the size of the data, as those of networks
+      for (double &w : in[1].values) w /= 16;
+    };
+    check_case(c);
+  };
+  run({8, 20, 12, 11}, 50, 0, /* has_bias */ true);
+  run({2, 16, 15, 13}, 32, 2, /* has_bias */ false);
+  run({1, 19, 23, 22}, 18, 1, /* has_bias */ true);
+}
+
+// MON-11: whether the activation is part of the layer or a step of its own.
+TEST(convolution_in_the_way_of_winograd_is_followed_by_the_same_activation) {
+  Case c{"Convolution", {{"kernel", "(5,5)"}, {"num_filter", "18"}}, {{2, 16, 20, 20}, {18, 16, 5, 5}, {18}}};
+  const std::vector<Tensor> inputs = tensors_of(c);
+  Settings s;
+  s.dtype = Dtype::kFloat32;
+  s.is_train = false;
+  const Values alone = run_op(c.op, c.attrs, inputs, s).outputs[0];
+  for (const auto &[name, type] : {std::pair("tanh", ActivationAttrs::kTanh), {"relu", ActivationAttrs::kRelu}}) {
+    s.post = {};
+    const Values apart = run_op("Activation", {{"act_type", name}}, {{{2, 18, 16, 16}, alone}}, s).outputs[0];
+    s.post = {{PostOp::Kind::kActivation, type}};
+    CHECK(run_op(c.op, c.attrs, inputs, s).outputs[0] == apart);
+  }
+}
+
 TEST(convolution_of_an_image) {
   Case c{"Convolution",
          {{"kernel", "(5,5)"}, {"num_filter", "16"}},
@@ -90,6 +128,20 @@ TEST(convolution_of_an_image) {
          {0, 1, 2}};
   c.reference = [](const std::vector<Tensor> &in) { return convolution_reference(in, 1, 0, 1, 1); };
   check_case(c);
+}
+
+// 20 filters fill no vectors of 16; places and filters that are left over, and what lies beyond the image.
+TEST(convolution_of_an_image_by_filters_that_fill_no_vectors) {
+  const auto run = [](const AttrMap &more, const std::vector<Shape> &shapes, int64_t stride, int64_t pad) {
+    Case c{"Convolution", {{"kernel", "(5,5)"}}, shapes, nullptr, {0, 1}};
+    for (const auto &[name, value] : more) c.attrs[name] = value;
+    c.reference = [=](const std::vector<Tensor> &in) { return convolution_reference(in, stride, pad, 1, 1); };
+    check_case(c);
+  };
+  run({{"num_filter", "20"}}, {{3, 1, 12, 15}, {20, 1, 5, 5}, {20}}, 1, 0);
+  run({{"num_filter", "37"}, {"pad", "(2,2)"}}, {{2, 1, 7, 8}, {37, 1, 5, 5}, {37}}, 1, 2);
+  run({{"num_filter", "6"}, {"pad", "(1,1)"}, {"stride", "(2,2)"}, {"no_bias", "True"}}, {{2, 1, 9, 23}, {6, 1, 5, 5}},
+      2, 1);
 }
 
 TEST(convolution_of_an_image_by_large_windows) {

@@ -17,6 +17,9 @@ struct GroupedSizes {
   ChannelRuns data, result;
 };
 
+// Empty: channels do not lie side by side.
+std::optional<ChannelRuns> channel_runs(const dnn::Desc &desc);
+
 // Every element is one sum in a fixed order, so that results do not depend on the number of threads.
 class GroupedGradients {
  public:

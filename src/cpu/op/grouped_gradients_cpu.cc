@@ -221,7 +221,9 @@ void run_loops(const GroupedSizes &sizes, Dtype dtype, const void *a, const void
   });
 }
 
-std::optional<ChannelRuns> runs_of(const dnn::Desc &desc) {
+}  // namespace
+
+std::optional<ChannelRuns> channel_runs(const dnn::Desc &desc) {
   const dnn::Blocking b = dnn::blocking_of(desc);
   if (!b.blocked || b.offset != 0 || b.dims != b.padded_dims || b.inner_blocks.size() > 1) return std::nullopt;
   const bool blocks = !b.inner_blocks.empty();
@@ -232,11 +234,9 @@ std::optional<ChannelRuns> runs_of(const dnn::Desc &desc) {
   return runs;
 }
 
-}  // namespace
-
 std::unique_ptr<GroupedGradients> GroupedGradients::make(const ConvolutionSizes &sizes, Dtype dtype,
                                                          const dnn::Desc &data, const dnn::Desc &result) {
-  const auto in = runs_of(data), out = runs_of(result);
+  const auto in = channel_runs(data), out = channel_runs(result);
   if (!in || !out || (dtype != Dtype::kFloat32 && dtype != Dtype::kBfloat16)) return nullptr;
   const bool alone = sizes.in_channels == 1 && sizes.out_channels == 1;
   const bool fours = sizes.in_channels % 4 == 0 && sizes.out_channels % 4 == 0 && in->run % 4 == 0 && out->run % 4 == 0;

@@ -62,26 +62,42 @@ NARROW = ("W3 --mode train", "W3 --mode infer", "W4 --mode train", "W4 --mode in
 KEY = ("workload", "variant", "mode", "batch", "contexts", "threads")
 
 
+def fastest(path):
+    """(peer, case, precision) -> the flags of the configuration that was fastest in a file, over all numbers of threads."""
+    times = collections.defaultdict(lambda: collections.defaultdict(list))
+    with open(path) as file:
+        for line in file:
+            told = json.loads(line)
+            times[tuple(told["of"])][tuple(told["own"])].append(told["ms_median"])
+    return {of: list(min(own, key=lambda flags: statistics.median(own[flags]))) for of, own in times.items()}
+
+
 def commands(case, threads, args):
-    """(label, command) of everybody who takes part."""
+    """(what it measures, flags of its configuration, command) of everybody who takes part."""
     workload, flags, mxnet, torch = case
     common = ["--workload", workload, *flags.split(), "--threads", str(threads)] + (["--quick"] if args.quick else [])
     common += ["--repeats", str(args.repeats)]
-    narrow = " ".join((workload, flags)) in NARROW
+    hurry = ["--priority", str(args.priority)] if args.priority else []
+    name = " ".join((workload, flags))
     chosen = args.peers.split()
+    best_of = fastest(args.best_of) if args.best_of else {}
     for precision in args.precisions.split():
         bf16 = precision == "bfloat16"
-        if bf16 and not narrow:
+        if bf16 and name not in NARROW:
             continue
         if "cohort" in chosen:
-            yield "cohort", [args.bench, *common] + (["--compute-dtype", "bfloat16"] if bf16 else [])
-        if "mxnet" in chosen and not bf16:
-            for own in mxnet[:1] if args.lean else mxnet:
-                yield "mxnet", [os.path.join(CACHE, "mxnet/bin/python"), os.path.join(FOLDER, "mxnet_peer.py"), *common, *own]
-        if "torch" in chosen:
-            for own in torch[:1] if args.lean else torch:
-                own = own + (["--autocast"] if bf16 else [])
-                yield "torch", [os.path.join(CACHE, "torch/bin/python"), os.path.join(FOLDER, "torch_peer.py"), *common, *own]
+            own = ["--compute-dtype", "bfloat16"] if bf16 else []
+            yield ("cohort", name, precision), own, (["chrt", "-f", str(args.priority)] if args.priority else []) + [args.bench, *common, *own]
+        for peer, configurations in (("mxnet", [] if bf16 else mxnet), ("torch", torch)):
+            if peer not in chosen:
+                continue
+            of = (peer, name, precision)
+            configurations = [own + (["--autocast"] if bf16 else []) for own in configurations]
+            if args.best_of:
+                configurations = [best_of[of]] if of in best_of else []
+            python, program = os.path.join(CACHE, peer, "bin/python"), os.path.join(FOLDER, peer + "_peer.py")
+            for own in configurations[:1] if args.lean else configurations:
+                yield of, own, [python, program, *common, *hurry, *own]
 
 
 def run(args):
@@ -93,7 +109,7 @@ def run(args):
                 for case in CASES:
                     if args.only and case[0] not in args.only.split():
                         continue
-                    for peer, command in commands(case, threads, args):
+                    for of, own, command in commands(case, threads, args):
                         try:
                             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=args.limit)
                             lines = [line for line in done.stdout.decode().splitlines() if line.startswith("{")]
@@ -105,7 +121,7 @@ def run(args):
                             print(f"FAILED {' '.join(command)}: {problem}", file=sys.stderr)
                         for line in lines:
                             told = json.loads(line)
-                            told["round"] = round_number
+                            told.update(round=round_number, of=of, own=own)
                             out.write(json.dumps(told) + "\n")
                             out.flush()
                             what = " ".join(str(told[key]) for key in KEY)
@@ -209,6 +225,8 @@ def main():
     parser.add_argument("--peers", default="cohort mxnet torch")
     parser.add_argument("--precisions", default="float32 bfloat16")
     parser.add_argument("--lean", action="store_true", help="of each peer the first configuration alone")
+    parser.add_argument("--best-of", default="", metavar="FILE", help="of each peer the configuration alone that was fastest in these lines")
+    parser.add_argument("--priority", type=int, default=0, help="real-time priority of what is timed: whatever else runs has to wait")
     parser.add_argument("--quick", action="store_true", help="a hundredth of the steps: does it run?")
     parser.add_argument("--limit", type=int, default=900, help="seconds a run may take")
     parser.add_argument("--out", default="", help="where the lines go")
