@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace cohort {
 
@@ -12,5 +13,16 @@ inline size_t book(size_t &total, size_t bytes) {
   total = offset + bytes;
   return offset;
 }
+
+// Room for `count` elements in a block.
+template <typename T>
+class Room {
+ public:
+  Room(size_t &total, int64_t count) : at_(book(total, size_t(count) * sizeof(T))) {}
+  T *in(void *block) const { return reinterpret_cast<T *>(static_cast<char *>(block) + at_); }
+
+ private:
+  size_t at_;
+};
 
 }  // namespace cohort
