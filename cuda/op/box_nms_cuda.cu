@@ -17,10 +17,11 @@ class BoxNmsCuda {
   explicit BoxNmsCuda(const StepSpec &spec)
       : a_(spec.attrs_as<BoxNmsAttrs>()),
         e_(spec.inputs[0].shape),
-        most_(a_.topk < 0 ? e_.boxes : std::min<int64_t>(a_.topk, e_.boxes)) {
+        most_(a_.topk < 0 ? e_.boxes : std::min<int64_t>(a_.topk, e_.boxes)),
+        batch_(most_ > 0 ? e_.batch : 0) {
     expect_countable<C>(e_);
   }
-  size_t extra() const { return most_ > 0 ? (bytes_ + sizeof(C) - 1) / sizeof(C) : 0; }
+  size_t extra() const { return (bytes_ + sizeof(C) - 1) / sizeof(C); }
 
   void run(const BodyInputs<C> &in, const BodyOutputs<C> &out, C *extra, const Lane &lane) const {
     const BoxRows<C> rows{a_};
@@ -71,11 +72,11 @@ class BoxNmsCuda {
  private:
   const BoxNmsAttrs a_;
   const BoxNmsExtent e_;
-  const int64_t most_;
+  const int64_t most_, batch_;  // that are brought into order
   size_t bytes_ = 0;
-  const Room<Ranked<C>> pairs_{bytes_, 2 * e_.batch *e_.boxes};
-  const Room<C> sorted_{bytes_, SortedBoxes<C>::kArrays *e_.batch *most_};
-  const Room<int64_t> from_{bytes_, e_.batch *most_}, counts_{bytes_, e_.batch}, found_{bytes_, e_.batch};
+  const Room<Ranked<C>> pairs_{bytes_, {2, batch_, e_.boxes}};
+  const Room<C> sorted_{bytes_, {SortedBoxes<C>::kArrays, batch_, most_}};
+  const Room<int64_t> from_{bytes_, {batch_, most_}}, counts_{bytes_, {batch_}}, found_{bytes_, {batch_}};
 };
 
 template <typename C>
@@ -98,6 +99,7 @@ class BipartiteMatchingCuda {
     C *const column_of = out[0] ? out[0] : columns_of_.in(extra), *const row_of = out[1] ? out[1] : rows_of_.in(extra);
     for_each(lane, batch * rows, [=] __device__(int64_t i) { column_of[i] = -1; });
     for_each(lane, batch * columns, [=] __device__(int64_t i) { row_of[i] = -1; });
+    if (count == 0) return;
     Ranked<C> *const pairs = pairs_.in(extra);
     each_place(lane, batch, count, [=] __device__(int64_t n, int64_t i) {
       const C score = scores[n * count + i];
@@ -127,8 +129,8 @@ class BipartiteMatchingCuda {
   const BipartiteMatchingAttrs a_;
   const int64_t batch_, rows_, columns_;
   size_t bytes_ = 0;
-  const Room<Ranked<C>> pairs_{bytes_, 2 * batch_ *rows_ *columns_};
-  const Room<C> columns_of_{bytes_, batch_ *rows_}, rows_of_{bytes_, batch_ *columns_};
+  const Room<Ranked<C>> pairs_{bytes_, {2, batch_, rows_, columns_}};
+  const Room<C> columns_of_{bytes_, {batch_, rows_}}, rows_of_{bytes_, {batch_, columns_}};
 };
 
 COHORT_KERNEL_BY(cuda, _contrib_box_nms, make_compute<BoxNmsCuda>);

@@ -136,8 +136,8 @@ class MultiBoxTargetCuda {
   explicit MultiBoxTargetCuda(const StepSpec &spec)
       : a_(spec.attrs_as<MultiBoxTargetAttrs>()),
         targets_{Variances<C>(a_.variances), C(a_.ignore_label)},
-        batch_(spec.inputs[1].shape[0]),
         anchors_(spec.inputs[0].shape[1]),
+        batch_(anchors_ > 0 ? spec.inputs[1].shape[0] : 0),  // else there is nothing to do
         objects_(spec.inputs[1].shape[1]),
         width_(spec.inputs[1].shape[2]),
         classes_(spec.inputs[2].shape[1]) {}
@@ -214,13 +214,13 @@ class MultiBoxTargetCuda {
  private:
   const MultiBoxTargetAttrs a_;
   const AnchorTargets<C> targets_;
-  const int64_t batch_, anchors_, objects_, width_, classes_;
+  const int64_t anchors_, batch_, objects_, width_, classes_;
   size_t bytes_ = 0;
-  const Room<Ranked<C>> pairs_{bytes_, a_.negative_mining_ratio > 0 ? 2 * batch_ *anchors_ : 0};
-  const Room<Ranked<C>> best_{bytes_, batch_ *objects_};
-  const Room<int64_t> counts_{bytes_, batch_}, taken_{bytes_, batch_}, object_{bytes_, batch_ *anchors_};
-  const Room<C> overlap_{bytes_, batch_ *anchors_};
-  const Room<AnchorState> state_{bytes_, batch_ *anchors_};
+  const Room<Ranked<C>> pairs_{bytes_, {a_.negative_mining_ratio > 0 ? 2 : 0, batch_, anchors_}};
+  const Room<Ranked<C>> best_{bytes_, {batch_, objects_}};
+  const Room<int64_t> counts_{bytes_, {batch_}}, taken_{bytes_, {batch_}}, object_{bytes_, {batch_, anchors_}};
+  const Room<C> overlap_{bytes_, {batch_, anchors_}};
+  const Room<AnchorState> state_{bytes_, {batch_, anchors_}};
 };
 
 // Rows of class, score and corners: those of objects at the front, in order.
@@ -230,9 +230,9 @@ class MultiBoxDetectionCuda {
   explicit MultiBoxDetectionCuda(const StepSpec &spec)
       : a_(spec.attrs_as<MultiBoxDetectionAttrs>()),
         anchor_{Variances<C>(a_.variances), C(a_.threshold), a_.clip},
-        batch_(spec.inputs[0].shape[0]),
-        classes_(spec.inputs[0].shape[1]),
         anchors_(spec.inputs[0].shape[2]),
+        batch_(anchors_ > 0 ? spec.inputs[0].shape[0] : 0),  // else there is nothing to do
+        classes_(spec.inputs[0].shape[1]),
         suppresses_(a_.nms_threshold > 0 && a_.nms_threshold <= 1),
         most_(!suppresses_      ? 0
               : a_.nms_topk > 0 ? std::min<int64_t>(a_.nms_topk, anchors_)
@@ -301,15 +301,15 @@ class MultiBoxDetectionCuda {
  private:
   const MultiBoxDetectionAttrs a_;
   const AnchorDetections<C> anchor_;
-  const int64_t batch_, classes_, anchors_;
+  const int64_t anchors_, batch_, classes_;
   const bool suppresses_;
   const int64_t most_;  // that suppress each other
   size_t bytes_ = 0;
-  const Room<Ranked<C>> pairs_{bytes_, suppresses_ ? 2 * batch_ *anchors_ : 0};
-  const Room<C> sorted_{bytes_, SortedBoxes<C>::kArrays *batch_ *most_};
-  const Room<C> classes_of_{bytes_, batch_ *anchors_}, scores_{bytes_, batch_ *anchors_};
-  const Room<int64_t> objects_{bytes_, batch_ *anchors_}, counts_{bytes_, batch_};
-  const Room<int64_t> kept_{bytes_, batch_}, remaining_{bytes_, batch_};
+  const Room<Ranked<C>> pairs_{bytes_, {suppresses_ ? 2 : 0, batch_, anchors_}};
+  const Room<C> sorted_{bytes_, {SortedBoxes<C>::kArrays, batch_, most_}};
+  const Room<C> classes_of_{bytes_, {batch_, anchors_}}, scores_{bytes_, {batch_, anchors_}};
+  const Room<int64_t> objects_{bytes_, {batch_, anchors_}}, counts_{bytes_, {batch_}};
+  const Room<int64_t> kept_{bytes_, {batch_}}, remaining_{bytes_, {batch_}};
 };
 
 COHORT_KERNEL_BY(cuda, _contrib_MultiBoxTarget, make_checked<LabelsCheck, make_compute<MultiBoxTargetCuda>>);

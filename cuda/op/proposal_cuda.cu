@@ -118,10 +118,11 @@ class ProposalCuda {
   const int64_t images_, most_;
   const std::vector<Box<C>> base_;
   size_t bytes_ = 0;
-  const Room<Ranked<C>> pairs_{bytes_, 2 * images_ *p_.count()};
-  const Room<C> corners_{bytes_, 4 * images_ *p_.count()};
-  const Room<C> sorted_{bytes_, SortedBoxes<C>::kArrays *images_ *most_};
-  const Room<int64_t> from_{bytes_, images_ *a_.rpn_post_nms_top_n}, counts_{bytes_, images_}, found_{bytes_, images_};
+  const Room<Ranked<C>> pairs_{bytes_, {2, images_, p_.count()}};
+  const Room<C> corners_{bytes_, {4, images_, p_.count()}};
+  const Room<C> sorted_{bytes_, {SortedBoxes<C>::kArrays, images_, most_}};
+  const Room<int64_t> from_{bytes_, {images_, a_.rpn_post_nms_top_n}}, counts_{bytes_, {images_}},
+      found_{bytes_, {images_}};
 };
 
 COHORT_KERNEL_BY(cuda, _contrib_Proposal, make_checked<ImagesCheck, make_compute<ProposalCuda>>);

@@ -4,6 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+
+#include "op/checked_length.hpp"
 
 namespace cohort {
 
@@ -14,14 +17,19 @@ inline size_t book(size_t &total, size_t bytes) {
   return offset;
 }
 
-// Room for `count` elements in a block.
+// Room in a block for as many elements as the product of `lengths`.
 template <typename T>
 class Room {
  public:
-  Room(size_t &total, int64_t count) : at_(book(total, size_t(count) * sizeof(T))) {}
+  Room(size_t &total, std::initializer_list<int64_t> lengths) : at_(book(total, bytes_of(lengths))) {}
   T *in(void *block) const { return reinterpret_cast<T *>(static_cast<char *>(block) + at_); }
 
  private:
+  static size_t bytes_of(std::initializer_list<int64_t> lengths) {
+    int64_t bytes = sizeof(T);
+    for (int64_t length : lengths) bytes = checked_times(bytes, length);
+    return size_t(bytes);
+  }
   size_t at_;
 };
 
