@@ -31,14 +31,5 @@ COHORT_HOST_STEP(_npx_nonzero);
 // A search in one histogram, made once for a network.
 COHORT_HOST_STEP(_contrib_calibrate_entropy);
 
-// Kernels of their own are not written yet.
-COHORT_HOST_STEP(_backward__contrib_box_nms);
-COHORT_HOST_STEP(_contrib_MultiBoxDetection);
-COHORT_HOST_STEP(_contrib_MultiBoxTarget);
-COHORT_HOST_STEP(_contrib_MultiProposal);
-COHORT_HOST_STEP(_contrib_Proposal);
-COHORT_HOST_STEP(_contrib_bipartite_matching);
-COHORT_HOST_STEP(_contrib_box_nms);
-
 }  // namespace
 }  // namespace cohort

@@ -40,4 +40,19 @@ Ranked<Key> *sort_rows(const Lane &lane, Ranked<Key> *pairs, Ranked<Key> *spare,
   return pairs;
 }
 
+// How many of a sorted row have a key that is a number: what has none comes last.
+template <typename Key>
+__device__ int64_t count_numbers(const Ranked<Key> *row, int64_t length) {
+  int64_t low = 0, high = length;
+  while (low < high) {
+    const int64_t middle = (low + high) / 2;
+    if (row[middle].key == row[middle].key) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
 }  // namespace cohort

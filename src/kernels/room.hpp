@@ -3,6 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+
+#include "op/checked_length.hpp"
 
 namespace cohort {
 
@@ -12,5 +16,21 @@ inline size_t book(size_t &total, size_t bytes) {
   total = offset + bytes;
   return offset;
 }
+
+// Room in a block for as many elements as the product of `lengths`.
+template <typename T>
+class Room {
+ public:
+  Room(size_t &total, std::initializer_list<int64_t> lengths) : at_(book(total, bytes_of(lengths))) {}
+  T *in(void *block) const { return reinterpret_cast<T *>(static_cast<char *>(block) + at_); }
+
+ private:
+  static size_t bytes_of(std::initializer_list<int64_t> lengths) {
+    int64_t bytes = sizeof(T);
+    for (int64_t length : lengths) bytes = checked_times(bytes, length);
+    return size_t(bytes);
+  }
+  size_t at_;
+};
 
 }  // namespace cohort

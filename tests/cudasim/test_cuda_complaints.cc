@@ -141,6 +141,21 @@ TEST(the_errors_are_those_of_the_cpu) {
                          {floats({1, 3}, {0, 1, 1}), floats({1, 3}, {9, 1, 2}), floats({1, 3, 4}, range(12)),
                           floats({1, 2, 4}, range(8)), floats({4}, {0, 0, 0, 0}), floats({4}, {1, 1, 1, 1})},
                          1, floats({1, 3}, {9, 1, 0}), "matches[0, 2]: expected 0 to 1 where samples is 1, found 2");
+    // What comes behind the first row of class -1 is not looked at but for that row.
+    const auto labels_of = [](float corner) {
+      return floats({2, 3, 5}, {1, .1f, .1f, .4f, .4f, 0,  .2f, .2f,    .3f, .3f, 1,  .5f, .5f, .6f, .6f,
+                                0, .1f, .1f, .4f, .4f, -1, -1,  corner, -1,  -1,  -1, 7,   7,   7,   7});
+    };
+    complains_as_the_cpu(
+        "_contrib_MultiBoxTarget", {},
+        {floats({1, 2, 4}, {0, 0, .5f, .5f, .5f, .5f, 1, 1}), labels_of(.25f), floats({2, 2, 2}, range(8))}, 1,
+        labels_of(-1), "label[1, 1, 2]: expected -1 behind class -1, found 0.25");
+    complains_as_the_cpu("_contrib_MultiProposal",
+                         {{"scales", "(1,)"}, {"ratios", "(1,)"}, {"feature_stride", "8"}, {"rpn_post_nms_top_n", "2"}},
+                         {floats({2, 2, 2, 3}, range(24)), floats({2, 4, 2, 3}, std::vector<float>(48, 0)),
+                          floats({2, 3}, {16, 24, 1, 16, 32, 1})},
+                         2, floats({2, 3}, {16, 24, 1, 16, 31.5f, 1}),
+                         "im_info[1]: expected an image of at most 16 by 24, found 16 by 32");
   }
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "cpu/simd.hpp"
-#include "op/box_math.hpp"
 
 namespace cohort {
 namespace {
@@ -13,16 +12,9 @@ namespace {
 template <typename C>
 struct SuppressByOne {
   static void run(SortedBoxes<C> b, int64_t i, int64_t count, C extra, C least) {
-    const C left = b.left[i], top = b.top[i], right = b.right[i], bottom = b.bottom[i], area = b.area[i],
-            group = b.group[i];
+    const Suppressor<C> one(b, i);
     COHORT_INDEPENDENT_ITERATIONS
-    for (int64_t j = i + 1; j < count; ++j) {
-      const C shared = shared_length(left, right, b.left[j], b.right[j], extra) *
-                       shared_length(top, bottom, b.top[j], b.bottom[j], extra);
-      const C both = area + b.area[j] - shared;
-      const bool goes = (group == b.group[j]) & (both > 0) & (shared / both >= least);
-      b.remains[j] = goes ? C(0) : b.remains[j];
-    }
+    for (int64_t j = i + 1; j < count; ++j) b.remains[j] = one.suppresses(b, j, extra, least) ? C(0) : b.remains[j];
   }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "op/multibox.hpp"
+#include "kernels/multibox_anchors.hpp"
 
 #include <algorithm>
 
@@ -8,7 +8,6 @@
 #include "cpu/op/ranked.hpp"
 #include "cpu/parallel.hpp"
 #include "device/kernel_table.hpp"
-#include "op/box_math.hpp"
 
 namespace cohort {
 namespace {
@@ -21,6 +20,7 @@ class MultiBoxTarget {
  public:
   explicit MultiBoxTarget(const StepSpec &spec)
       : a_(spec.attrs_as<MultiBoxTargetAttrs>()),
+        targets_{Variances<C>(a_.variances), C(a_.ignore_label)},
         batch_(spec.inputs[1].shape[0]),
         anchors_(spec.inputs[0].shape[1]),
         objects_(spec.inputs[1].shape[1]),
@@ -44,18 +44,17 @@ class MultiBoxTarget {
   }
 
  private:
-  enum State : int32_t { kIgnored, kBackground, kObject };
-
   struct Anchors {
     Anchors(C *memory, int64_t count)
         : left(memory), top(left + count), right(top + count), bottom(right + count), area(bottom + count) {}
-    void set(int64_t j, const C *box) const {
-      left[j] = box[0];
-      top[j] = box[1];
-      right[j] = box[2];
-      bottom[j] = box[3];
-      area[j] = (box[2] - box[0]) * (box[3] - box[1]);
+    void set(int64_t j, const C *corners) const {
+      left[j] = corners[0];
+      top[j] = corners[1];
+      right[j] = corners[2];
+      bottom[j] = corners[3];
+      area[j] = area_of(box(j));
     }
+    Box<C> box(int64_t j) const { return {left[j], top[j], right[j], bottom[j]}; }
     C *left, *top, *right, *bottom, *area;
   };
 
@@ -66,12 +65,13 @@ class MultiBoxTarget {
         : candidates(reinterpret_cast<Ranked<C> *>(memory)),
           overlap(memory + ranked_elements<C>(anchors)),
           object(reinterpret_cast<int32_t *>(overlap + anchors)),
-          state(object + anchors),
+          state(reinterpret_cast<AnchorState *>(object + anchors)),
           best(overlap + 3 * anchors),
           best_anchor(reinterpret_cast<int32_t *>(best + objects)) {}
     Ranked<C> *candidates;
     C *overlap;
-    int32_t *object, *state;
+    int32_t *object;
+    AnchorState *state;
     C *best;
     int32_t *best_anchor;
   };
@@ -81,22 +81,18 @@ class MultiBoxTarget {
     C *location, *mask, *label;
   };
 
-  // In float as MXNet does, so that what is equal there is equal here.
-  static C overlap_of(const Anchors &a, int64_t j, const C *box, C box_area) {
-    const C shared = shared_length(a.left[j], a.right[j], box[0], box[2], C(0)) *
-                     shared_length(a.top[j], a.bottom[j], box[1], box[3], C(0));
-    const C both = a.area[j] + box_area - shared;
-    return both == 0 ? C(0) : C(float(shared / both));
+  static C overlap_of(const Anchors &a, int64_t j, const Box<C> &box, C box_area) {
+    return anchor_overlap(a.box(j), a.area[j], box, box_area);
   }
-  static C area_of(const C *box) { return (box[2] - box[0]) * (box[3] - box[1]); }
 
   int64_t count_objects(const C *label, int64_t n) const {
     for (int64_t k = 0; k < objects_; ++k) {
       const C *const row = label + k * width_;
       if (row[0] != -1) continue;
-      if (row[1] != -1 || row[2] != -1 || row[3] != -1 || row[4] != -1) {
-        throw Error(Code::kExecution, text("label[", n, ", ", k, "]: expected -1 throughout behind class -1, found (",
-                                           row[1], ", ", row[2], ", ", row[3], ", ", row[4], ")"));
+      for (int i = 1; i < 5; ++i) {
+        if (row[i] == -1) continue;
+        throw Error(Code::kExecution,
+                    text("label[", n, ", ", k, ", ", i, "]: expected -1 behind class -1, found ", row[i]));
       }
       return k;
     }
@@ -106,7 +102,7 @@ class MultiBoxTarget {
   void one_sample(const Anchors &columns, const Work &work, const C *anchor, const C *label, const C *scores,
                   const Targets &to, int64_t n) const {
     const int64_t num = count_objects(label, n);
-    std::fill_n(work.state, anchors_, kIgnored);
+    std::fill_n(work.state, anchors_, AnchorState::kIgnored);
     if (num > 0) {
       std::fill_n(work.overlap, anchors_, C(-1));
       std::fill_n(work.object, anchors_, -1);
@@ -116,13 +112,20 @@ class MultiBoxTarget {
       if (a_.negative_mining_ratio > 0) {
         mine(work, scores, taken);
       } else {
-        for (int64_t j = 0; j < anchors_; ++j) work.state[j] = work.state[j] == kObject ? kObject : kBackground;
+        for (int64_t j = 0; j < anchors_; ++j) {
+          if (work.state[j] != AnchorState::kObject) work.state[j] = AnchorState::kBackground;
+        }
       }
     }
-    for (int64_t j = 0; j < anchors_; ++j) write(work, anchor + 4 * j, label, j, to);
+    for (int64_t j = 0; j < anchors_; ++j) {
+      const C *const object = work.state[j] == AnchorState::kObject ? label + work.object[j] * width_ : nullptr;
+      targets_.write(work.state[j], anchor + 4 * j, object, to.location ? to.location + 4 * j : nullptr,
+                     to.mask ? to.mask + 4 * j : nullptr, to.label ? to.label + j : nullptr);
+    }
   }
 
-  void meet(const Anchors &columns, const Work &work, const C *box, int64_t k) const {
+  void meet(const Anchors &columns, const Work &work, const C *corners, int64_t k) const {
+    const Box<C> box = box_of(corners, false);
     const C area = area_of(box);
     C best = 0;
     int64_t at = -1;
@@ -154,7 +157,7 @@ class MultiBoxTarget {
       }
       if (k < 0) return taken;
       const int64_t j = work.best_anchor[k];
-      work.state[j] = kObject;
+      work.state[j] = AnchorState::kObject;
       work.overlap[j] = most;
       work.object[j] = int32_t(k);
       work.best[k] = -1;
@@ -164,11 +167,12 @@ class MultiBoxTarget {
     }
   }
 
-  void look_again(const Anchors &columns, const Work &work, const C *box, int64_t k) const {
+  void look_again(const Anchors &columns, const Work &work, const C *corners, int64_t k) const {
+    const Box<C> box = box_of(corners, false);
     const C area = area_of(box);
     work.best[k] = 0;
     for (int64_t j = 0; j < anchors_; ++j) {
-      if (work.state[j] == kObject) continue;
+      if (work.state[j] == AnchorState::kObject) continue;
       const C overlap = overlap_of(columns, j, box, area);
       if (!(overlap > work.best[k])) continue;
       work.best[k] = overlap;
@@ -179,8 +183,8 @@ class MultiBoxTarget {
   int64_t take_overlapping(const Work &work) const {
     int64_t taken = 0;
     for (int64_t j = 0; j < anchors_; ++j) {
-      if (work.state[j] == kObject || !(work.overlap[j] > C(a_.overlap_threshold))) continue;
-      work.state[j] = kObject;
+      if (work.state[j] == AnchorState::kObject || !(work.overlap[j] > C(a_.overlap_threshold))) continue;
+      work.state[j] = AnchorState::kObject;
       ++taken;
     }
     return taken;
@@ -190,35 +194,17 @@ class MultiBoxTarget {
   void mine(const Work &work, const C *scores, int64_t taken) const {
     int64_t count = 0;
     for (int64_t j = 0; j < anchors_; ++j) {
-      if (work.state[j] == kObject || !(work.overlap[j] < C(a_.negative_mining_thresh))) continue;
-      work.candidates[count++] = {background(scores + j), j};
+      if (work.state[j] == AnchorState::kObject || !(work.overlap[j] < C(a_.negative_mining_thresh))) continue;
+      work.candidates[count++] = {background_share(scores + j, classes_, anchors_), j};
     }
     const double wanted = double(float(taken) * a_.negative_mining_ratio);
     const int64_t kept = wanted < double(count) ? int64_t(wanted) : count;
     rank<true>(work.candidates, count, kept);
-    for (int64_t i = 0; i < kept; ++i) work.state[work.candidates[i].index] = kBackground;
-  }
-
-  C background(const C *scores) const {
-    C top = scores[0], sum = 0;
-    for (int64_t k = 1; k < classes_; ++k) top = std::max(top, scores[k * anchors_]);
-    for (int64_t k = 0; k < classes_; ++k) sum += pointwise::exp_of(scores[k * anchors_] - top);
-    return pointwise::exp_of(scores[0] - top) / sum;
-  }
-
-  void write(const Work &work, const C *anchor, const C *label, int64_t j, const Targets &to) const {
-    const bool is_object = work.state[j] == kObject;
-    const C *const row = is_object ? label + work.object[j] * width_ : nullptr;
-    C code[4] = {0, 0, 0, 0};
-    if (is_object) encode_box(anchor, row + 1, code);
-    for (int k = 0; k < 4; ++k) {
-      if (to.location) to.location[4 * j + k] = code[k] / C(a_.variances[size_t(k)]);
-      if (to.mask) to.mask[4 * j + k] = is_object ? C(1) : C(0);
-    }
-    if (to.label) to.label[j] = is_object ? row[0] + 1 : work.state[j] == kBackground ? C(0) : C(a_.ignore_label);
+    for (int64_t i = 0; i < kept; ++i) work.state[work.candidates[i].index] = AnchorState::kBackground;
   }
 
   const MultiBoxTargetAttrs a_;
+  const AnchorTargets<C> targets_;
   const int64_t batch_, anchors_, objects_, width_, classes_, threads_;
 };
 
@@ -228,6 +214,7 @@ class MultiBoxDetection {
  public:
   explicit MultiBoxDetection(const StepSpec &spec)
       : a_(spec.attrs_as<MultiBoxDetectionAttrs>()),
+        anchor_{Variances<C>(a_.variances), C(a_.threshold), a_.clip},
         batch_(spec.inputs[0].shape[0]),
         classes_(spec.inputs[0].shape[1]),
         anchors_(spec.inputs[0].shape[2]),
@@ -267,15 +254,15 @@ class MultiBoxDetection {
       }
     }
     for (int64_t i = 0; i < count; ++i) {
-      const C *const d = location + 4 * (first + i);
       C *const row = rows + kRow * (first + i);
-      row[0] = score[i] < C(a_.threshold) ? C(-1) : best[i] - 1;
+      row[0] = anchor_.class_of(best[i], score[i]);
       if (row[0] < 0) continue;
+      const Box<C> box = anchor_.box(anchor + 4 * (first + i), location + 4 * (first + i));
       row[1] = score[i];
-      const Box<C> box = decode_box(box_of(anchor + 4 * (first + i), false), d[0] * C(a_.variances[0]),
-                                    d[1] * C(a_.variances[1]), d[2] * C(a_.variances[2]), d[3] * C(a_.variances[3]));
-      const C corners[4] = {box.left, box.top, box.right, box.bottom};
-      for (int k = 0; k < 4; ++k) row[2 + k] = a_.clip ? std::min(std::max(corners[k], C(0)), C(1)) : corners[k];
+      row[2] = box.left;
+      row[3] = box.top;
+      row[4] = box.right;
+      row[5] = box.bottom;
     }
   }
 
@@ -296,12 +283,8 @@ class MultiBoxDetection {
     rank<false>(order, count, kept);
     for (int64_t i = 0; i < kept; ++i) {
       const C *const row = rows + kRow * order[i].index;
-      boxes.group[i] = row[0];
-      boxes.left[i] = row[2];
-      boxes.top[i] = row[3];
-      boxes.right[i] = row[4];
-      boxes.bottom[i] = row[5];
-      boxes.area[i] = (row[4] - row[2]) * (row[5] - row[3]);
+      const Box<C> box = box_of(row + 2, false);
+      boxes.set(i, box, area_of(box), row[0]);
     }
     suppress_all(boxes, rows, kept, order);
     for (int64_t i = kept; i < count; ++i) rows[kRow * i] = C(-1);
@@ -323,6 +306,7 @@ class MultiBoxDetection {
   }
 
   const MultiBoxDetectionAttrs a_;
+  const AnchorDetections<C> anchor_;
   const int64_t batch_, classes_, anchors_, threads_;
 };
 
