@@ -433,16 +433,14 @@ int64_t Winograd::Sizes::out_width() const { return vectors(s.out_channels) * kL
 
 std::unique_ptr<Winograd> Winograd::make(const ConvolutionSizes &s, const std::optional<ChannelRuns> &data,
                                          const std::optional<ChannelRuns> &result) {
-  const auto is_plain = [&](int64_t axes_before, int64_t kernel, int64_t stride, int64_t dilate) {
-    return s.kernel[size_t(axes_before)] == kernel && s.stride[size_t(axes_before)] == stride && dilate == 1;
-  };
-  if (simd_level() != Simd::kAvx512 || s.groups != 1 || !data || !result || s.in[0] != 1 || s.out[0] != 1)
-    return nullptr;
-  if (!is_plain(1, kWindow, 1, s.dilate[1]) || !is_plain(2, kWindow, 1, s.dilate[2])) return nullptr;
+  if (simd_level() != Simd::kAvx512 || s.groups != 1 || s.in[0] != 1 || s.kernel[0] != 1) return nullptr;
+  for (size_t axis : {1, 2}) {
+    if (s.kernel[axis] != kWindow || s.stride[axis] != 1 || s.dilate[axis] != 1) return nullptr;
+  }
   const auto fits = [](const ChannelRuns &runs, int64_t channels) {
     return runs.run == channels || runs.run % kLanes == 0;
   };
-  if (!fits(*data, s.in_channels) || !fits(*result, s.out_channels)) return nullptr;
+  if (!data || !result || !fits(*data, s.in_channels) || !fits(*result, s.out_channels)) return nullptr;
   Sizes z{s, *data, *result, (s.out[1] + kTile - 1) / kTile, (s.out[2] + kTile - 1) / kTile, 0};
   const int64_t bytes = kPoints * (z.in_width() + z.out_width()) * int64_t(sizeof(float));
   z.group = std::clamp<int64_t>(kGroupBytes / bytes / kRows, 1, 8) * kRows;
