@@ -91,9 +91,14 @@ void CudaQueue::add(const Enqueue &enqueue, PendingWork::Ticket ticket) {
 void CudaQueue::run(const Program &program, std::shared_ptr<const void> owner) {
   const auto enqueue = [&](PendingWork::Ticket *ticket) {
     StepsEnqueued steps([this] { return complaint(); });
-    enqueue_steps(program, &steps, &ticket->stretch);
-    if (program.count > 0) ticket->stretch = {program.steps[0].label, program.steps[program.count - 1].label};
-    if (steps.may_complain()) take_complaint(program, ticket);
+    try {
+      enqueue_steps(program, &steps, &ticket->stretch);
+      if (program.count > 0) ticket->stretch = {program.steps[0].label, program.steps[program.count - 1].label};
+      if (steps.may_complain()) take_complaint(program, ticket);
+    } catch (const std::exception &) {
+      if (steps.may_complain() && complaint_) look_at_complaint(program, ticket);  // what it complains of came first
+      throw;
+    }
   };
   PendingWork::Ticket ticket{nullptr, std::move(owner), program.failed, {}, program.name};
   ticket.contained = program.contained;
@@ -123,20 +128,27 @@ void CudaQueue::enqueue_steps(const Program &program, StepsEnqueued *steps, Stre
 // The note goes along with the program, and the next one finds the place free. Where a failure is the program's own
 // business others may read what it writes before the note is there: then it is waited for.
 void CudaQueue::take_complaint(const Program &program, PendingWork::Ticket *ticket) {
+  if (program.contained || !ticket->owner) return look_at_complaint(program, ticket);
   const std::shared_ptr<void> pinned = need_pinned(sizeof(Complaint), "what kernels complain of");
-  CUDA_CHECK(cudaMemcpyAsync(pinned.get(), complaint_, sizeof(Complaint), cudaMemcpyDeviceToHost, stream_));
-  CUDA_CHECK(cudaMemsetAsync(complaint_, 0, sizeof(Complaint), stream_));
-  if (!program.contained && ticket->owner) {
-    ticket->staging = pinned;
-    ticket->steps = program.steps;
-    return;
-  }
+  fetch_complaint(static_cast<Complaint *>(pinned.get()));
+  ticket->staging = pinned;
+  ticket->steps = program.steps;
+}
+
+// Throws it, if there is one, when what has been enqueued is done.
+void CudaQueue::look_at_complaint(const Program &program, PendingWork::Ticket *ticket) {
+  Complaint found{};
+  fetch_complaint(&found);
   CUDA_CHECK(cudaStreamSynchronize(stream_));
-  const auto &found = *static_cast<const Complaint *>(pinned.get());
   if (found.behind == 0) return;
   const char *const label = program.steps[found.step].label;
   ticket->stretch = {label, label};
   throw Error(Code::kExecution, in_words(found, program.steps));
+}
+
+void CudaQueue::fetch_complaint(Complaint *to) {
+  CUDA_CHECK(cudaMemcpyAsync(to, complaint_, sizeof(Complaint), cudaMemcpyDeviceToHost, stream_));
+  CUDA_CHECK(cudaMemsetAsync(complaint_, 0, sizeof(Complaint), stream_));
 }
 
 Complaint *CudaQueue::complaint() {

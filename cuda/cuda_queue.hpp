@@ -38,6 +38,8 @@ class CudaQueue final : public Queue {
   void add(const Enqueue &enqueue, PendingWork::Ticket ticket);
   void enqueue_steps(const Program &program, StepsEnqueued *steps, Stretch *now);
   void take_complaint(const Program &program, PendingWork::Ticket *ticket);
+  void look_at_complaint(const Program &program, PendingWork::Ticket *ticket);
+  void fetch_complaint(Complaint *to);  // and what comes behind finds none
   std::shared_ptr<const Error> error_in(const Stretch &steps, const std::exception &e) const noexcept;
   std::shared_ptr<const Error> error_in(const Stretch &steps, cudaError_t status) const noexcept;
   Complaint *complaint();

@@ -222,4 +222,51 @@ TEST(an_applied_operator_complains_for_itself_alone) {
   }
 }
 
+namespace {
+
+class Throws final : public Kernel {
+ public:
+  void run(const Args &, const Lane &) const override { throw Error(Code::kExecution, "no more"); }
+};
+
+std::unique_ptr<Kernel> take_kernel(const NDArray &x, const NDArray &at, const NDArray &result) {
+  StepSpec spec;
+  spec.op = "take";
+  spec.attrs = get_op(spec.op).parse({{"mode", "raise"}}).pointer();
+  spec.context = kGpu0;
+  for (const NDArray &array : {x, at}) spec.inputs.push_back({array.shape(), array.dtype(), nullptr});
+  spec.constant = {false, false};
+  spec.outputs = {{result.shape(), result.dtype(), nullptr}};
+  spec.wanted = {true};
+  return get_device(kGpu0)->make_kernel(spec);
+}
+
+}  // namespace
+
+// It came before what the host could not do, and the next program has nothing to do with it.
+TEST(a_program_that_fails_leaves_no_complaint_behind) {
+  for (uint64_t seed = 2; seed < 6; ++seed) {
+    seed_anew(seed);
+    const NDArray x = rows().copy_to(kGpu0), wrong = floats({1}, {6}, kGpu0), right = floats({1}, {4}, kGpu0);
+    const NDArray result = floats({1, 3}, {0, 0, 0}, kGpu0);
+    const auto queue = get_device(kGpu0)->create_queue({});
+    const auto take = take_kernel(x, right, result);
+    const Throws throws;
+    void *const good_inputs[] = {x.data(), right.data()}, *const bad_inputs[] = {x.data(), wrong.data()};
+    void *const outputs[] = {result.data()};
+    const Step fine{take.get(), {good_inputs, outputs}, "take 'fine'"},
+        off{take.get(), {bad_inputs, outputs}, "take 'off'"}, last{&throws, {}, "Custom 'host'"};
+    const auto owner = std::make_shared<int>(0);
+    for (const bool complains : {true, false}) {
+      const Step bad[] = {fine, complains ? off : fine, last};
+      queue->run({bad, 3, false}, owner);
+      CHECK_EQ(error_of([&] { queue->sync(); }),
+               std::string(complains ? "take 'off': indices[0]: expected 0 to 4, found 6" : "Custom 'host': no more"));
+      queue->run({&fine, 1, false}, owner);
+      CHECK_EQ(error_of([&] { queue->sync(); }), std::string("no error"));
+    }
+    CHECK_NEAR(read(result)[2], 14, 0);
+  }
+}
+
 UNIT_MAIN()
