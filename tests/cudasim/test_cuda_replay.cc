@@ -210,12 +210,16 @@ TEST(several_gpus_replay_the_stretches_between_buckets_and_their_updates) {
 
 // What is around a step that waits is replayed all the same.
 TEST(a_step_on_the_host_or_one_that_waits_lies_between_two_graphs) {
-  const auto on_host = [](const Symbol &net) {  // _linalg_gelqf is a step of the host's
-    const Symbol square = Symbol::create("dot", {{"transpose_a", "1"}}, "square", {}, {net, net});
-    const Symbol factors = Symbol::create("_linalg_gelqf", {}, "factors", {}, {square});
-    return Symbol::create("dot", {}, "turned", {}, {net, factors.output(0)});
-  };
-  CHECK_EQ(compare(network(on_host), options_on({kGpu0})).replays, 5u * (kSteps - 2));
+  const auto on_host =
+      [](const Symbol &net) {  // _contrib_calibrate_entropy is a step of the host's, of the forward pass
+        const Symbol counts = Symbol::create("_arange", {{"start", "1"}, {"stop", "8"}}, "counts", {}, {});
+        const Symbol edges = Symbol::create("_arange", {{"start", "-4"}, {"stop", "4"}}, "edges", {}, {});
+        const Symbol found =
+            Symbol::create("_contrib_calibrate_entropy", {{"num_quantized_bins", "3"}}, "found", {}, {counts, edges});
+        const Symbol bound = Symbol::create("BlockGrad", {}, "bound", {}, {found.output(0)});
+        return Symbol::create("broadcast_mul", {}, "scaled", {}, {net, bound});
+      };
+  CHECK_EQ(compare(network(on_host), options_on({kGpu0})).replays, 4u * (kSteps - 2));
   const auto taking = [](const Symbol &net) {
     const Symbol rows = Symbol::create("_arange", {{"start", "0"}, {"stop", std::to_string(kBatch)}}, "rows", {}, {});
     return Symbol::create("take", {{"mode", "raise"}}, "taken", {}, {net, rows});
