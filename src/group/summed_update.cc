@@ -62,11 +62,11 @@ SummedUpdatePlan::SummedUpdatePlan(std::shared_ptr<WeightMirrors> weights, const
       pieces_(reducer.pieces()),
       slots_(weights_->mirrored(), weights_->params(), weights_->mirrored()[0].weights.size(), optimizer, mode),
       on_devices_(reducer.on_devices()) {
-  if (optimizer->updates_whole() && !on_devices_) make_wholes(reducer, *optimizer);
   for (const ExchangeParam &param : weights_->params()) {
     labels_.push_back(optimizer->name() + " '" + param.name + "'");
     infos_.emplace_back(SpanKind::kUpdate, param.name, optimizer->name());
   }
+  if (optimizer->updates_whole() && !on_devices_) make_wholes(reducer, *optimizer);
   for (const Worker &worker : reducer.workers()) {
     Kernels &kernels = kernels_.emplace_back();
     if (on_devices_) {
