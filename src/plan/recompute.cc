@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What backward reads of the forward pass and is cheap to make again is made again right before backward reads it,
-// where all that it is made of is kept anyway, up to there: the memory in between is free. Cheap are norms, of which
-// the statistics are kept (device/restoring.hpp), and all that is no product of matrices.
+// where all that it is made of is kept anyway, up to there, or is itself as cheap to make of what is: the memory in
+// between is free. Cheap are norms, of which the statistics are kept (device/restoring.hpp), and all that is no product
+// of matrices.
 #include <algorithm>
 #include <unordered_map>
 
@@ -14,15 +15,14 @@ namespace {
 // which has scratch for so many.
 class Again final : public Kernel {
  public:
-  Again(const Kernel *of, std::unique_ptr<Kernel> restorer, int num_threads)
-      : restorer_(std::move(restorer)), of_(restorer_ ? *restorer_ : *of), num_threads_(num_threads) {}
+  Again(const PlanStep &of, int num_threads)
+      : of_(of.restorer ? *of.restorer : *of.kernel), num_threads_(num_threads) {}
   void run(const Args &args, const Lane &lane) const override {
     of_.run(args, {std::min(lane.num_threads, num_threads_), lane.stream, lane.recorder});
   }
   bool replays() const override { return of_.replays(); }
 
  private:
-  const std::unique_ptr<Kernel> restorer_;
   const Kernel &of_;
   const int num_threads_;
 };
@@ -32,20 +32,25 @@ class RecomputePass {
   RecomputePass(Ir &ir, Plan *plan) : ir_(ir), plan_(*plan), made_again_(plan->steps.size()) {}
 
   void run() {
-    find_readers();
+    find_makers_and_readers();
     for (size_t s = 0; s < plan_.num_forward; ++s) {
-      if (is_cheap(plan_.steps[s])) make_again(s);
+      if (is_cheap(s)) make_again(s);
     }
     insert();
     plan_.slots.resize(ir_.values.size());
   }
 
  private:
-  // The backward steps that read each value, in their order.
-  void find_readers() {
-    for (size_t s = plan_.num_forward; s < plan_.steps.size(); ++s) {
-      for (const int v : plan_.steps[s].inputs) {
-        if (v >= 0) readers_[ir_.root(v)].push_back(s);
+  // The forward step that makes each value, the backward steps that read it, in their order.
+  void find_makers_and_readers() {
+    for (size_t s = 0; s < plan_.steps.size(); ++s) {
+      const bool forward = s < plan_.num_forward;
+      for (const int v : forward ? plan_.steps[s].outputs : plan_.steps[s].inputs) {
+        if (v < 0) continue;
+        if (forward)
+          makers_[ir_.root(v)] = s;
+        else
+          readers_[ir_.root(v)].push_back(s);
       }
     }
   }
@@ -56,34 +61,78 @@ class RecomputePass {
     return is_in_arena(value) && readers_.count(ir_.root(value)) > 0 && !ir_.changes(value);
   }
 
-  bool is_cheap(const PlanStep &step) const {
-    if (!step.restorer && !step.repeatable) return false;
-    if (step.outputs.empty() || !is_kept(step.outputs[0]) || ir_.root(step.outputs[0]) != step.outputs[0]) return false;
-    const size_t first_reader = readers_.at(step.outputs[0]).front();
+  // Whether the value is there when backward step `reader` begins.
+  bool is_there(int value, size_t reader) const {
+    return is_kept(value) && (!ir_.request->backward_once || readers_.at(ir_.root(value)).back() >= reader);
+  }
+
+  bool is_whole(int value) const { return value >= 0 && ir_.root(value) == value; }
+
+  bool is_cheap(size_t s) const {
+    const PlanStep &step = plan_.steps[s];
+    if (step.outputs.empty() || !is_whole(step.outputs[0]) || !is_kept(step.outputs[0])) return false;
+    const size_t reader = readers_.at(step.outputs[0]).front();
+    return can_run_again(step, [&](int v) { return is_there(v, reader) || is_made_of_kept(v, step, reader); });
+  }
+
+  // A value that nobody in the backward pass reads, and that is made again for `step` alone.
+  bool is_made_of_kept(int value, const PlanStep &step, size_t reader) const {
+    if (!is_whole(value) || !is_in_arena(value) || readers_.count(value) > 0 || ir_.changes(value)) return false;
+    const auto maker = makers_.find(value);
+    if (maker == makers_.end() || bytes_of(value) > bytes_of(step.outputs[0])) return false;
+    const PlanStep &from = plan_.steps[maker->second];
+    return from.outputs[0] == value && from.device == step.device &&
+           can_run_again(from, [&](int v) { return is_there(v, reader); });
+  }
+
+  // `can_be_had`: whether an input that it would read can.
+  template <typename CanBeHad>
+  bool can_run_again(const PlanStep &step, CanBeHad &&can_be_had) const {
     if (step.scratch >= 0 && bytes_of(step.scratch) >= bytes_of(step.outputs[0])) return false;
-    const auto is_there = [&](int v) {
-      return is_kept(v) && (!ir_.request->backward_once || readers_.at(ir_.root(v)).back() >= first_reader);
-    };
-    if (step.restorer) return is_there(step.inputs[0]);
-    return step.outputs.size() == 1 && !step.inputs.empty() &&
-           std::all_of(step.inputs.begin(), step.inputs.end(), is_there);
+    if (step.restorer) return can_be_had(step.inputs[0]);
+    return step.repeatable && step.outputs.size() == 1 && !step.inputs.empty() &&
+           std::all_of(step.inputs.begin(), step.inputs.end(), can_be_had);
   }
 
   size_t bytes_of(int value) const { return ir_.values[size_t(value)].spec.bytes(); }
 
   void make_again(size_t s) {
-    PlanStep &of = plan_.steps[s];
-    const int before = of.outputs[0];
+    const int before = plan_.steps[s].outputs[0];
     const std::vector<size_t> readers = readers_[before];
+    std::vector<PlanStep> &steps = made_again_[readers[0]];
+    PlanStep last = again(s);
+    std::unordered_map<int, int> made;  // of what it was before
+    for (int &v : last.inputs) {
+      if (v < 0 || is_kept(v)) continue;
+      int &fresh = made.try_emplace(v, -1).first->second;
+      if (fresh < 0) {
+        steps.push_back(again(makers_.at(v)));
+        fresh = steps.back().outputs[0];
+      }
+      v = fresh;
+    }
     readers_.erase(before);  // whatever is made of it stays as it is
+    for (const size_t reader : readers) {
+      for (int &v : plan_.steps[reader].inputs) {
+        if (v < 0 || ir_.root(v) != before) continue;
+        v = v == before ? last.outputs[0] : alias_of(last.outputs[0], v);
+      }
+    }
+    steps.push_back(std::move(last));
+  }
 
+  // The same step, for a value of its own.
+  PlanStep again(size_t s) {
+    const PlanStep &of = plan_.steps[s];
     PlanStep step;
     step.inputs = of.inputs;
-    if (of.restorer) std::fill(step.inputs.begin() + 1, step.inputs.end(), -1);
-    const int num_threads = plan_.brief_forward ? 1 : ir_.request->num_threads;
-    step.kernel = std::make_unique<Again>(of.kernel.get(), std::move(of.restorer), num_threads);
+    if (of.restorer)
+      std::fill(step.inputs.begin() + 1, step.inputs.end(), -1);
+    else
+      step.inplace = of.inplace;
+    step.kernel = std::make_unique<Again>(of, plan_.brief_forward ? 1 : ir_.request->num_threads);
     step.outputs.assign(of.outputs.size(), -1);
-    step.outputs[0] = same_as(before);
+    step.outputs[0] = same_as(of.outputs[0]);
     step.scratch = of.scratch < 0 ? -1 : same_as(of.scratch);
     step.saved = of.saved;
     step.node = of.node;
@@ -94,13 +143,7 @@ class RecomputePass {
     step.info->kernel = of.info->kernel;
     step.info->bytes = of.info->bytes;
     step.info->factors = of.info->factors;
-    for (const size_t reader : readers) {
-      for (int &v : plan_.steps[reader].inputs) {
-        if (v < 0 || ir_.root(v) != before) continue;
-        v = v == before ? step.outputs[0] : alias_of(step.outputs[0], v);
-      }
-    }
-    made_again_[readers[0]].push_back(std::move(step));
+    return step;
   }
 
   int alias_of(int value, int like) {
@@ -131,7 +174,8 @@ class RecomputePass {
 
   Ir &ir_;
   Plan &plan_;
-  std::unordered_map<int, std::vector<size_t>> readers_;  // by root
+  std::unordered_map<int, size_t> makers_;                // by root
+  std::unordered_map<int, std::vector<size_t>> readers_;  // by root; of what is made again: none
   std::vector<std::vector<PlanStep>> made_again_;         // by the step that is the first to read them
 };
 

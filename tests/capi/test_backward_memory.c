@@ -7,18 +7,24 @@
 
 enum { LAYERS = 5, CHANNELS = 8, BATCH = 16, SIDE = 12 };
 
-/* Convolutions with norms and activations, point-wise functions of what is kept, a pooling, a loss. */
+/* Convolutions with norms and activations, of sums with what comes before from the second on; point-wise functions of
+ * what is kept, a pooling, a loss. */
 static cohort_symbol *deep(void) {
   cohort_symbol *last = variable("data");
   char name[16];
   int i;
 
   for (i = 0; i < LAYERS; ++i) {
+    cohort_symbol *before = NULL;
+
+    if (i > 0) ok(cohort_symbol_copy(last, &before));
     snprintf(name, sizeof(name), "conv%d", i);
     last = node("Convolution", name, ATTRS("kernel", "(3, 3)", "pad", "(1, 1)", "num_filter", "8", "no_bias", "True"),
                 INPUTS(last));
     snprintf(name, sizeof(name), "bn%d", i);
     last = node("BatchNorm", name, ATTRS("fix_gamma", "False"), INPUTS(last));
+    snprintf(name, sizeof(name), "sum%d", i);
+    if (i > 0) last = node("elemwise_add", name, NO_ATTRS, INPUTS(last, before));
     snprintf(name, sizeof(name), "act%d", i);
     last = node("Activation", name, ATTRS("act_type", i % 2 ? "tanh" : "relu"), INPUTS(last));
   }
@@ -282,6 +288,44 @@ static void what_takes_more_memory_is_not_made_again(void **state) {
   assert_true(info[1].planned_bytes <= info[0].planned_bytes);
 }
 
+/* Of sums with what comes before, every other one is made again, of a norm that nobody else reads. */
+static void of_sums_with_what_comes_before_half_are_made_again(void **state) {
+  enum { BLOCKS = 8 };
+  cohort_memory_info info[2] = {COHORT_MEMORY_INFO_INIT, COHORT_MEMORY_INFO_INIT};
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_bool recompute;
+
+  (void)state;
+  options.num_threads = 1;
+  options.grad_req = "write";
+  for (recompute = 0; recompute <= 1; ++recompute) {
+    cohort_symbol *last = variable("data");
+    cohort_executor *executor;
+    char name[16];
+    int i;
+
+    for (i = 0; i < BLOCKS; ++i) {
+      cohort_symbol *before = NULL;
+
+      ok(cohort_symbol_copy(last, &before));
+      snprintf(name, sizeof(name), "conv%d", i);
+      last = node("Convolution", name, ATTRS("kernel", "(1, 1)", "num_filter", "32", "no_bias", "True"), INPUTS(last));
+      snprintf(name, sizeof(name), "bn%d", i);
+      last = node("BatchNorm", name, NO_ATTRS, INPUTS(last));
+      snprintf(name, sizeof(name), "sum%d", i);
+      last = node("elemwise_add", name, NO_ATTRS, INPUTS(last, before));
+      snprintf(name, sizeof(name), "act%d", i);
+      last = node("Activation", name, ATTRS("act_type", "relu"), INPUTS(last));
+    }
+    options.recompute = recompute;
+    executor = simple_bind(last, desc("data", SHAPE(4, 32, 32, 32), NULL), &options);
+    ok(cohort_executor_forward(executor, 1));
+    ok(cohort_executor_memory(executor, &info[recompute]));
+    cohort_executor_free(executor);
+  }
+  assert_true((double)info[1].planned_bytes < 0.9 * (double)info[0].planned_bytes);
+}
+
 static void managers_pass_it_on(void **state) {
   const cohort_context cpu = {COHORT_DEVICE_CPU, 0};
   cohort_manager_options options = COHORT_MANAGER_OPTIONS_INIT;
@@ -322,6 +366,7 @@ int main(void) {
       TEST(a_second_backward_is_refused),
       TEST(what_is_made_again_takes_no_more_threads_than_it_has_scratch_for),
       TEST(what_takes_more_memory_is_not_made_again),
+      TEST(of_sums_with_what_comes_before_half_are_made_again),
       TEST(managers_pass_it_on),
   };
 
