@@ -2,6 +2,7 @@
 #include "cpu/op/sort_network.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "cpu/simd.hpp"
@@ -45,10 +46,10 @@ class Columns {
       default:
         sort_many(v, vectors);
     }
-    for (int64_t first = 0; first < count; first += vectors, ++room) {
-      const int64_t height = std::min(vectors, count - first);
-      for (int64_t i = 0; i < height; ++i) words[first + i] = room[i * kLanes];
-    }
+    if (vectors >= kLanes)
+      write(v, vectors, words, count);
+    else
+      write_few(room, vectors, words, count);
   }
 
  private:
@@ -140,6 +141,42 @@ class Columns {
       sort_columns<kCount>(few);
       join_columns<kCount, 1>(few);
     });
+  }
+
+  // One column after the other, of squares that are turned.
+  template <int kBit, int... kLane>
+  static void exchange(Vector &a, Vector &b, std::integer_sequence<int, kLane...>) {
+    const Vector first = __builtin_shufflevector(a, b, (kLane & kBit ? kLanes + (kLane ^ kBit) : kLane)...);
+    b = __builtin_shufflevector(a, b, (kLane & kBit ? kLanes + kLane : kLane ^ kBit)...);
+    a = first;
+  }
+  template <int kBit>
+  static void turn(Vector *square) {
+    if constexpr (kBit < kLanes) {
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; ++i) {
+        if (!(i & kBit)) exchange<kBit>(square[i], square[i + kBit], Lanes());
+      }
+      turn<2 * kBit>(square);
+    }
+  }
+  static void write(Vector *v, int64_t vectors, Word *words, int64_t count) {
+    for (int64_t row = 0; row < vectors; row += kLanes) {
+      in_registers<kLanes>(v + row, [](Vector *square) { turn<1>(square); });
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        const int64_t first = lane * vectors + row;
+        if (first + kLanes <= count)
+          std::memcpy(words + first, v + row + lane, sizeof(Vector));
+        else if (first < count)
+          std::memcpy(words + first, v + row + lane, size_t(count - first) * sizeof(Word));
+      }
+    }
+  }
+  static void write_few(const Word *room, int64_t vectors, Word *words, int64_t count) {
+    for (int64_t first = 0; first < count; first += vectors, ++room) {
+      const int64_t height = std::min(vectors, count - first);
+      for (int64_t i = 0; i < height; ++i) words[first + i] = room[i * kLanes];
+    }
   }
 
   // In memory.
