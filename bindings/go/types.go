@@ -208,6 +208,7 @@ type MemoryInfo struct {
 	Arguments    int // arguments and auxiliary states
 	Gradients    int
 	Outputs      int
+	Values       int // of Planned, the most that intermediate values take at one time: no workspaces
 }
 
 func newMemoryInfo() *C.cohort_memory_info {
@@ -217,5 +218,6 @@ func newMemoryInfo() *C.cohort_memory_info {
 func memoryInfoOf(from *C.cohort_memory_info) MemoryInfo {
 	return MemoryInfo{
 		int(from.planned_bytes), int(from.intermediate_bytes), int(from.argument_bytes), int(from.gradient_bytes), int(from.output_bytes),
+		int(from.value_bytes),
 	}
 }

@@ -107,7 +107,8 @@ typedef struct cohort_executor_options {
   cohort_bool tf32;
 
   /* 1: backward makes again what it reads of a forward pass where that is cheap and all that it is made of is kept
-     anyway, right before it reads it: results of batch norms, and of what is no product of matrices. Less memory
+     anyway, or as cheap to make of what is, right before it reads it: results of batch norms, and of what is no product
+     of matrices; of the sums in a residual network every other one. Less memory
      (planned_bytes of cohort_executor_memory()), somewhat more time, the same bits. Not in bodies of
      loops and branches. MXNet calls it mirroring (MXNET_BACKWARD_DO_MIRROR). 0: all is kept. */
   cohort_bool recompute;

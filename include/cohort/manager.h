@@ -262,8 +262,8 @@ COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_set_states(cohort_mana
 
 /**
  * What all buckets that have been made take of memory, on all devices: what they share is counted once. planned_bytes
- * has what inference derives from parameters, too; intermediate_bytes is, on each device, that of the bucket that has
- * most. struct_size of *out_info is set by the caller.
+ * has what inference derives from parameters, too; intermediate_bytes and value_bytes are, on each device, those of the
+ * bucket that has most. struct_size of *out_info is set by the caller.
  */
 COHORT_API COHORT_MUST_CHECK cohort_error *cohort_manager_memory(const cohort_manager *manager,
                                                                  cohort_memory_info *out_info);

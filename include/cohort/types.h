@@ -111,10 +111,13 @@ typedef struct cohort_memory_info {
   size_t argument_bytes;     /* arguments and auxiliary states */
   size_t gradient_bytes;     /* gradient arrays */
   size_t output_bytes;       /* outputs */
+  size_t value_bytes; /* of planned_bytes, the most that intermediate values take at one time, and what forward saves
+                         for backward: without workspaces, and without arguments and their gradients in a layout or type
+                         that only a kernel wants. MXNet's `Total X MB allocated` counts so */
 } cohort_memory_info;
 
 #define COHORT_MEMORY_INFO_INIT \
-  { sizeof(cohort_memory_info), 0, 0, 0, 0, 0 }
+  { sizeof(cohort_memory_info), 0, 0, 0, 0, 0, 0 }
 
 /**
  * How many handles are alive in this process, errors included. 0 at the end of a program that frees what it was given.

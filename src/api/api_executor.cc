@@ -46,6 +46,7 @@ cohort_memory_info memory_info(const MemoryUse &use) {
   info.argument_bytes = use.argument_bytes;
   info.gradient_bytes = use.gradient_bytes;
   info.output_bytes = use.output_bytes;
+  info.value_bytes = use.value_bytes;
   return info;
 }
 

@@ -442,6 +442,7 @@ MemoryUse Executor::memory() const {
       const MemoryUse of_part = part.executor.memory();
       use.planned_bytes += of_part.planned_bytes;
       use.intermediate_bytes += of_part.intermediate_bytes;
+      use.value_bytes += of_part.value_bytes;
     }
   }
   for (const auto &entry : impl_->programs) {
@@ -451,6 +452,7 @@ MemoryUse Executor::memory() const {
     if (planned < use.planned_bytes) continue;
     use.planned_bytes = planned;
     use.intermediate_bytes = plan.intermediate_bytes;
+    use.value_bytes = plan.value_bytes;
   }
   return use;
 }
@@ -502,7 +504,9 @@ MemoryUse Executor::memory_together(const std::vector<std::shared_ptr<Executor>>
   };
   for (const auto &executor : executors) {
     const Impl &impl = *executor->impl_;
-    use.intermediate_bytes = std::max(use.intermediate_bytes, executor->memory().intermediate_bytes);
+    const MemoryUse own = executor->memory();
+    use.intermediate_bytes = std::max(use.intermediate_bytes, own.intermediate_bytes);
+    use.value_bytes = std::max(use.value_bytes, own.value_bytes);
     add_planned(impl);
     arguments.add(impl.arrays.args);
     arguments.add(impl.arrays.aux);

@@ -85,6 +85,7 @@ struct ReshapeOptions {
 struct MemoryUse {
   size_t planned_bytes = 0;       // the arena of the plan
   size_t intermediate_bytes = 0;  // what its arrays would take without sharing
+  size_t value_bytes = 0;         // what lives in it at one time, no workspaces
   size_t argument_bytes = 0;      // auxiliary states included
   size_t gradient_bytes = 0;
   size_t output_bytes = 0;
@@ -174,7 +175,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
   std::string debug_text() const;                        // EXE-37
   MemoryUse memory() const;
   // Of several, what they share counted once: arenas, what is derived from constants, and arrays, as they are
-  // allocated; intermediate_bytes is the most that one of them has.
+  // allocated; intermediate_bytes and value_bytes are the most that one of them has.
   static MemoryUse memory_together(const std::vector<std::shared_ptr<Executor>> &executors);
 
  private:

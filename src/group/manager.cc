@@ -114,15 +114,18 @@ void Manager::load(const ManagerBatch &batch) {
 
 MemoryUse Manager::memory() const {
   std::vector<std::shared_ptr<Executor>> all;
-  size_t intermediate_bytes = 0;
+  size_t intermediate_bytes = 0, value_bytes = 0;
   for (size_t d = 0; d < main_->num_devices(); ++d) {
     std::vector<std::shared_ptr<Executor>> here{main_->executor(d)};
     for (const auto &bucket : buckets_) here.push_back(bucket.second->executor(d));
-    intermediate_bytes += Executor::memory_together(here).intermediate_bytes;
+    const MemoryUse together = Executor::memory_together(here);
+    intermediate_bytes += together.intermediate_bytes;
+    value_bytes += together.value_bytes;
     all.insert(all.end(), here.begin(), here.end());
   }
   MemoryUse use = Executor::memory_together(all);
   use.intermediate_bytes = intermediate_bytes;
+  use.value_bytes = value_bytes;
   return use;
 }
 

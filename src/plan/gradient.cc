@@ -134,7 +134,7 @@ class GradientPass {
   int add_cast(int from, int like, int node) {
     const int cast = add_like(like);
     ir_.values[size_t(cast)].device = ir_.values[size_t(ir_.root(from))].device;
-    IrStep &step = add_step("_cast_copy", node, ir_.values[size_t(cast)].device);
+    IrStep &step = add_step(kCastCopy, node, ir_.values[size_t(cast)].device);
     step.inputs = {from};
     step.outputs = {cast};
     return cast;
@@ -175,7 +175,7 @@ class GradientPass {
     std::vector<int> &given = given_[size_t(root)];
     if (given.size() > 1) {
       const int sum = add_like(root);
-      IrStep &step = add_step("_sum_gradients", node, ir_.values[size_t(root)].device);
+      IrStep &step = add_step(kSumGradients, node, ir_.values[size_t(root)].device);
       step.inputs = given;
       step.outputs = {sum};
       step.inplace = {{0, 0}};
@@ -282,7 +282,7 @@ class GradientPass {
     if (req_of(value) == GradReq::kAdd) {
       if (given.empty()) return;
       const int before = gradient_array(value), after = gradient_array(value);
-      IrStep &step = add_step("_sum_gradients", node, device);
+      IrStep &step = add_step(kSumGradients, node, device);
       step.inputs = {before};
       step.inputs.insert(step.inputs.end(), given.begin(), given.end());
       step.outputs = {after};

@@ -104,7 +104,8 @@ struct Ir {
   bool has_kernel(const IrStep &step) const;
 };
 
-inline constexpr char kScaleGradient[] = "_scale_gradient";
+inline constexpr char kScaleGradient[] = "_scale_gradient", kSumGradients[] = "_sum_gradients";
+inline constexpr char kCastCopy[] = "_cast_copy";
 
 // Up to where the next block of memory may begin.
 inline size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }

@@ -79,6 +79,11 @@ class LayoutPass {
            ir_.values[size_t(step.outputs[0])].device == ir_.values[size_t(step.inputs[0])].device;
   }
 
+  // Of the plan's own.
+  static bool is_cast(const IrStep &step) {
+    return step.kernel == kCastCopy || (step.inserted && step.op && step.op->name == "Cast");
+  }
+
   bool runs_in_prologue(const IrStep &step) const {
     if (request_.separate_nodes) return false;
     if (request_.is_train || request_.with_backward) return narrows_parameter(step);
@@ -272,7 +277,7 @@ class LayoutPass {
       made.saved = saved_of_[s] = new_block(spec.saved_bytes, step.device);
     }
     const auto moved = place_outputs(step, spec, flat_layout, &made);
-    made.reorder = prologue && narrows_parameter(step);
+    made.reorder = prologue ? narrows_parameter(step) : is_cast(step);
     emit(std::move(made), prologue);
     for (const auto &[from, to] : moved) {
       add_reorder(from, to, step.node, step.device);

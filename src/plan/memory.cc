@@ -76,7 +76,8 @@ struct Block {
   int first = -1, last = -1;  // steps, both inclusive
   int device = 0;
   size_t offset = 0;
-  int inside = -1;  // the block whose memory it takes over
+  int inside = -1;       // the block whose memory it takes over
+  bool is_value = true;  // no scratch, and no argument or gradient of one in a form that a kernel wants
 };
 
 class MemoryPass {
@@ -85,7 +86,9 @@ class MemoryPass {
 
   void run() {
     find_lifetimes();
+    find_forms_of_arguments();
     if (!ir_.request->separate_nodes) reuse_in_place();
+    count_values();
     plan_.arena_bytes = blocks_.size() <= kFewBlocks ? place_by_size() : place_by_time();
     place_prologue();
     for (size_t v = 0; v < ir_.values.size(); ++v) fill_slot(int(v));
@@ -111,6 +114,7 @@ class MemoryPass {
       block.bytes = ir_.values[size_t(root)].spec.bytes();
       block.device = ir_.values[size_t(root)].device;
       block.first = step;
+      block.is_value = !is_scratch;
       blocks_.push_back(block);
       if (!is_scratch) plan_.intermediate_bytes += block.bytes;
     }
@@ -154,6 +158,49 @@ class MemoryPass {
     if (!plan_.restored.empty()) touch(plan_.restoring_scratch, forward, true);
   }
 
+  // Arguments in another layout or type, and what goes, that way and through sums, into their gradients alone.
+  void find_forms_of_arguments() {
+    std::vector<int> num_readers(ir_.values.size(), 0);
+    std::vector<bool> of_argument(ir_.values.size(), false), of_gradient(ir_.values.size(), false);
+    for (size_t v = 0; v < ir_.values.size(); ++v) {
+      of_argument[v] = ir_.values[v].place == Place::kArgument;
+      of_gradient[v] = ir_.values[v].place == Place::kGradient;
+    }
+    const auto is_no_value = [&](int v) {
+      if (block_of(v) >= 0) blocks_[size_t(block_of(v))].is_value = false;
+    };
+    for (const PlanStep &step : plan_.steps) {
+      for (const int v : step.inputs) num_readers[size_t(v < 0 ? 0 : ir_.root(v))] += v >= 0;
+      if (!step.reorder || !of_argument[size_t(ir_.root(step.inputs[0]))]) continue;
+      of_argument[size_t(step.outputs[0])] = true;
+      is_no_value(step.outputs[0]);
+    }
+    for (auto step = plan_.steps.rbegin(); step != plan_.steps.rend(); ++step) {
+      if (!step->reorder && step->info->op != kSumGradients) continue;
+      if (!of_gradient[size_t(ir_.root(step->outputs[0]))]) continue;
+      for (const int v : step->inputs) {
+        const int root = ir_.root(v);
+        if (num_readers[size_t(root)] != 1 || !in_arena(root)) continue;
+        of_gradient[size_t(root)] = true;
+        if (step->reorder) is_no_value(root);
+      }
+    }
+  }
+
+  void count_values() {
+    std::vector<std::map<int, ptrdiff_t>> changes(ir_.request->devices.size());  // by step
+    for (const Block &block : blocks_) {
+      if (!block.is_value || block.bytes == 0) continue;
+      changes[size_t(block.device)][block.first] += ptrdiff_t(block.bytes);
+      changes[size_t(block.device)][block.last + 1] -= ptrdiff_t(block.bytes);
+    }
+    for (const auto &of_device : changes) {
+      ptrdiff_t live = 0, most = 0;
+      for (const auto &[step, change] : of_device) most = std::max(most, live += change);
+      plan_.value_bytes += size_t(most);
+    }
+  }
+
   void reuse_in_place() {
     for (size_t s = 0; s < plan_.steps.size(); ++s) {
       const PlanStep &step = plan_.steps[s];
@@ -171,6 +218,7 @@ class MemoryPass {
           continue;
         }
         from.last = to.last;
+        from.is_value |= to.is_value;
         to.bytes = 0;  // lives in `from`
         to.inside = source;
         break;

@@ -122,6 +122,7 @@ struct Plan {
   size_t num_inner_steps = 0;       // of the plans inside its nodes
   std::vector<size_t> arena_bytes;  // per device
   size_t intermediate_bytes = 0;    // what the arena's values would take side by side, scratch not counted
+  size_t value_bytes = 0;           // the most of it that lives at one time, parameters in other layouts not counted
   std::vector<std::vector<int>> node_slots;  // per node and output; -1 fused away
   std::vector<size_t> node_end;              // forward steps up to and with this node
   std::vector<int> head_slots;               // per head, where its value lies: kOutput, or kArgument for a variable

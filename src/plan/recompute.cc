@@ -41,16 +41,20 @@ class RecomputePass {
   }
 
  private:
-  // The forward step that makes each value, the backward steps that read it, in their order.
+  // Of each value the forward step that makes it, the number of those that read it, and the backward steps that do, in
+  // their order.
   void find_makers_and_readers() {
     for (size_t s = 0; s < plan_.steps.size(); ++s) {
       const bool forward = s < plan_.num_forward;
-      for (const int v : forward ? plan_.steps[s].outputs : plan_.steps[s].inputs) {
+      for (const int v : plan_.steps[s].inputs) {
         if (v < 0) continue;
         if (forward)
-          makers_[ir_.root(v)] = s;
+          ++num_forward_readers_[ir_.root(v)];
         else
           readers_[ir_.root(v)].push_back(s);
+      }
+      for (const int v : plan_.steps[s].outputs) {
+        if (forward && v >= 0) makers_[ir_.root(v)] = s;
       }
     }
   }
@@ -58,7 +62,9 @@ class RecomputePass {
   bool is_in_arena(int value) const { return value >= 0 && ir_.values[size_t(ir_.root(value))].place == Place::kArena; }
 
   bool is_kept(int value) const {
-    return is_in_arena(value) && readers_.count(ir_.root(value)) > 0 && !ir_.changes(value);
+    if (!is_in_arena(value) || ir_.changes(value)) return false;
+    const auto readers = readers_.find(ir_.root(value));
+    return readers != readers_.end() && !readers->second.empty();
   }
 
   // Whether the value is there when backward step `reader` begins.
@@ -71,15 +77,23 @@ class RecomputePass {
   bool is_cheap(size_t s) const {
     const PlanStep &step = plan_.steps[s];
     if (step.outputs.empty() || !is_whole(step.outputs[0]) || !is_kept(step.outputs[0])) return false;
-    const size_t reader = readers_.at(step.outputs[0]).front();
-    return can_run_again(step, [&](int v) { return is_there(v, reader) || is_made_of_kept(v, step, reader); });
+    const size_t reader = readers_.at(step.outputs[0]).front(), bytes = bytes_of(step.outputs[0]);
+    size_t bytes_between = 0;
+    const bool can = can_run_again(step, [&](int v) {
+      if (is_there(v, reader)) return true;
+      if (!is_made_of_kept(v, step, reader)) return false;
+      bytes_between += bytes_of(v);
+      return true;
+    });
+    // The output takes the place of one of them.
+    return can && bytes_between <= (step.inplace.empty() ? bytes : 2 * bytes);
   }
 
-  // A value that nobody in the backward pass reads, and that is made again for `step` alone.
+  // A value that `step` alone reads, and nobody in the backward pass.
   bool is_made_of_kept(int value, const PlanStep &step, size_t reader) const {
     if (!is_whole(value) || !is_in_arena(value) || readers_.count(value) > 0 || ir_.changes(value)) return false;
     const auto maker = makers_.find(value);
-    if (maker == makers_.end() || bytes_of(value) > bytes_of(step.outputs[0])) return false;
+    if (maker == makers_.end() || num_forward_readers_.at(value) != 1) return false;
     const PlanStep &from = plan_.steps[maker->second];
     return from.outputs[0] == value && from.device == step.device &&
            can_run_again(from, [&](int v) { return is_there(v, reader); });
@@ -101,17 +115,12 @@ class RecomputePass {
     const std::vector<size_t> readers = readers_[before];
     std::vector<PlanStep> &steps = made_again_[readers[0]];
     PlanStep last = again(s);
-    std::unordered_map<int, int> made;  // of what it was before
     for (int &v : last.inputs) {
       if (v < 0 || is_kept(v)) continue;
-      int &fresh = made.try_emplace(v, -1).first->second;
-      if (fresh < 0) {
-        steps.push_back(again(makers_.at(v)));
-        fresh = steps.back().outputs[0];
-      }
-      v = fresh;
+      steps.push_back(again(makers_.at(v)));
+      v = steps.back().outputs[0];
     }
-    readers_.erase(before);  // whatever is made of it stays as it is
+    readers_[before].clear();  // whatever is made of it stays as it is
     for (const size_t reader : readers) {
       for (int &v : plan_.steps[reader].inputs) {
         if (v < 0 || ir_.root(v) != before) continue;
@@ -175,6 +184,7 @@ class RecomputePass {
   Ir &ir_;
   Plan &plan_;
   std::unordered_map<int, size_t> makers_;                // by root
+  std::unordered_map<int, int> num_forward_readers_;      // by root
   std::unordered_map<int, std::vector<size_t>> readers_;  // by root; of what is made again: none
   std::vector<std::vector<PlanStep>> made_again_;         // by the step that is the first to read them
 };

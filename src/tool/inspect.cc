@@ -124,11 +124,9 @@ Plan plan_of(const Network &network, const Known &known, const Params *params, c
 }
 
 const std::pair<const char *, size_t cohort_memory_info::*> kMemory[] = {
-    {"arguments", &cohort_memory_info::argument_bytes},
-    {"gradients", &cohort_memory_info::gradient_bytes},
-    {"outputs", &cohort_memory_info::output_bytes},
-    {"intermediate", &cohort_memory_info::planned_bytes},
-    {"without reuse", &cohort_memory_info::intermediate_bytes},
+    {"arguments", &cohort_memory_info::argument_bytes}, {"gradients", &cohort_memory_info::gradient_bytes},
+    {"outputs", &cohort_memory_info::output_bytes},     {"intermediate", &cohort_memory_info::planned_bytes},
+    {"of it values", &cohort_memory_info::value_bytes}, {"without reuse", &cohort_memory_info::intermediate_bytes},
 };
 
 ordered_json plan_json(const Plan &plan) {
@@ -139,6 +137,7 @@ ordered_json plan_json(const Plan &plan) {
   json["output_bytes"] = plan.memory.output_bytes;
   json["planned_bytes"] = plan.memory.planned_bytes;
   json["intermediate_bytes"] = plan.memory.intermediate_bytes;
+  json["value_bytes"] = plan.memory.value_bytes;
   json["plan"] = plan.text;
   return json;
 }

@@ -76,6 +76,7 @@ class MeasuredNetwork final : public Measured {
       sum.argument_bytes += one.argument_bytes;
       sum.gradient_bytes += one.gradient_bytes;
       sum.output_bytes += one.output_bytes;
+      sum.value_bytes += one.value_bytes;
     }
     return memory_text(sum);
   }
@@ -257,9 +258,11 @@ std::string output_text(const std::vector<float> &out) {
 }
 
 std::string memory_text(const cohort_memory_info &memory) {
-  return format("{\"planned\": %zu, \"intermediate\": %zu, \"arguments\": %zu, \"gradients\": %zu, \"outputs\": %zu}",
-                memory.planned_bytes, memory.intermediate_bytes, memory.argument_bytes, memory.gradient_bytes,
-                memory.output_bytes);
+  return format(
+      "{\"planned\": %zu, \"values\": %zu, \"intermediate\": %zu, \"arguments\": %zu, \"gradients\": %zu, "
+      "\"outputs\": %zu}",
+      memory.planned_bytes, memory.value_bytes, memory.intermediate_bytes, memory.argument_bytes, memory.gradient_bytes,
+      memory.output_bytes);
 }
 
 }  // namespace bench

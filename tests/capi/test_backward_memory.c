@@ -326,6 +326,88 @@ static void of_sums_with_what_comes_before_half_are_made_again(void **state) {
   assert_true((double)info[1].planned_bytes < 0.9 * (double)info[0].planned_bytes);
 }
 
+/* Nor where several values that nobody else reads would have to be made again for one. */
+static void what_takes_more_memory_between_is_not_made_again(void **state) {
+  enum { NORMS = 8 };
+  cohort_memory_info info[2] = {COHORT_MEMORY_INFO_INIT, COHORT_MEMORY_INFO_INIT};
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_bool recompute;
+
+  (void)state;
+  options.num_threads = 1;
+  options.grad_req = "write";
+  for (recompute = 0; recompute <= 1; ++recompute) {
+    cohort_descs *images = no_descs();
+    cohort_symbol *last = NULL;
+    cohort_executor *executor;
+    char name[16];
+    int i;
+
+    for (i = 0; i < NORMS; ++i) {
+      cohort_symbol *norm;
+
+      snprintf(name, sizeof(name), "data%d", i);
+      ok(cohort_descs_add(images, name, SHAPE(4, 32, 32, 32), COHORT_DTYPE_NONE, NULL));
+      norm = variable(name);
+      snprintf(name, sizeof(name), "conv%d", i);
+      norm = node("Convolution", name, ATTRS("kernel", "(1, 1)", "num_filter", "32", "no_bias", "True"), INPUTS(norm));
+      snprintf(name, sizeof(name), "bn%d", i);
+      norm = node("BatchNorm", name, NO_ATTRS, INPUTS(norm));
+      snprintf(name, sizeof(name), "sum%d", i);
+      last = last ? node("elemwise_add", name, NO_ATTRS, INPUTS(last, norm)) : norm;
+    }
+    last = node("Activation", "relu", ATTRS("act_type", "relu"), INPUTS(last));
+    for (i = 0; i < 3; ++i) {
+      snprintf(name, sizeof(name), "next%d", i);
+      last = node("Convolution", name, ATTRS("kernel", "(1, 1)", "num_filter", "32", "no_bias", "True"), INPUTS(last));
+    }
+    options.recompute = recompute;
+    executor = simple_bind(last, images, &options);
+    ok(cohort_executor_forward(executor, 1));
+    ok(cohort_executor_memory(executor, &info[recompute]));
+    cohort_executor_free(executor);
+  }
+  assert_true(info[1].planned_bytes <= info[0].planned_bytes);
+}
+
+/* The filters are 40 times as large as the images; whatever a kernel makes of them, or sums them up in, is no value. */
+static void values_are_fewer_than_filters(const cohort_executor_options *options) {
+  enum { IMAGES = 2 * 256 * 4 * 4 * sizeof(float), FILTERS = 256 * 256 * 9 * sizeof(float) };
+  cohort_memory_info info = COHORT_MEMORY_INFO_INIT;
+  cohort_symbol *last = variable("data");
+  cohort_executor *executor;
+  int i;
+
+  for (i = 0; i < 2; ++i) {
+    char name[16];
+
+    snprintf(name, sizeof(name), "conv%d", i);
+    last = node("Convolution", name, ATTRS("kernel", "(3, 3)", "pad", "(1, 1)", "num_filter", "256", "no_bias", "True"),
+                INPUTS(last));
+    snprintf(name, sizeof(name), "act%d", i);
+    last = node("Activation", name, ATTRS("act_type", "tanh"), INPUTS(last));
+  }
+  executor =
+      simple_bind(node("MakeLoss", "loss", NO_ATTRS, INPUTS(last)), desc("data", SHAPE(2, 256, 4, 4), NULL), options);
+  ok(cohort_executor_forward(executor, 1));
+  ok(cohort_executor_backward(executor, NULL, 0, 1));
+  ok(cohort_executor_memory(executor, &info));
+  assert_true(info.value_bytes >= IMAGES);
+  assert_true(info.value_bytes <= info.planned_bytes);
+  assert_true(info.value_bytes < FILTERS / 4);
+  cohort_executor_free(executor);
+}
+
+static void values_are_told_apart_from_workspaces(void **state) {
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+
+  (void)state;
+  options.grad_req = "write";
+  values_are_fewer_than_filters(&options);
+  options.compute_dtype = COHORT_DTYPE_BFLOAT16;
+  values_are_fewer_than_filters(&options);
+}
+
 static void managers_pass_it_on(void **state) {
   const cohort_context cpu = {COHORT_DEVICE_CPU, 0};
   cohort_manager_options options = COHORT_MANAGER_OPTIONS_INIT;
@@ -367,6 +449,8 @@ int main(void) {
       TEST(what_is_made_again_takes_no_more_threads_than_it_has_scratch_for),
       TEST(what_takes_more_memory_is_not_made_again),
       TEST(of_sums_with_what_comes_before_half_are_made_again),
+      TEST(what_takes_more_memory_between_is_not_made_again),
+      TEST(values_are_told_apart_from_workspaces),
       TEST(managers_pass_it_on),
   };
 

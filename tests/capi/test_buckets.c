@@ -109,6 +109,7 @@ static void smaller_buckets_take_no_memory(void **state) {
   /* On the host, weights as products of inference like them. */
   assert_true(alone.planned_bytes >= 2 * device.planned_bytes + (test_contexts()[0].device_type == COHORT_DEVICE_CPU));
   assert_int_equal(alone.intermediate_bytes, 2 * device.intermediate_bytes);
+  assert_int_equal(alone.value_bytes, 2 * device.value_bytes);
   assert_int_equal(alone.argument_bytes, 2 * device.argument_bytes);
   assert_int_equal(alone.gradient_bytes, 2 * device.gradient_bytes);
   assert_int_equal(alone.output_bytes, BATCH * 64 * sizeof(float));

@@ -207,6 +207,7 @@ class cohort_memory_info(Structure):
         ("argument_bytes", c_size_t),
         ("gradient_bytes", c_size_t),
         ("output_bytes", c_size_t),
+        ("value_bytes", c_size_t),
     ]
 
 

@@ -156,7 +156,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.gradient_sum_dtype as *const _ as usize - start, 176);
     assert_eq!(&zero.tf32 as *const _ as usize - start, 180);
     assert_eq!(&zero.recompute as *const _ as usize - start, 184);
-    assert_eq!(std::mem::size_of::<cohort_memory_info>(), 48);
+    assert_eq!(std::mem::size_of::<cohort_memory_info>(), 56);
     let zero: cohort_memory_info = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;
     assert_eq!(&zero.struct_size as *const _ as usize - start, 0);
@@ -165,6 +165,7 @@ fn structs_are_laid_out_as_in_c() {
     assert_eq!(&zero.argument_bytes as *const _ as usize - start, 24);
     assert_eq!(&zero.gradient_bytes as *const _ as usize - start, 32);
     assert_eq!(&zero.output_bytes as *const _ as usize - start, 40);
+    assert_eq!(&zero.value_bytes as *const _ as usize - start, 48);
     assert_eq!(std::mem::size_of::<cohort_monitor_options>(), 64);
     let zero: cohort_monitor_options = unsafe { std::mem::zeroed() };
     let start = &zero as *const _ as usize;

@@ -459,6 +459,8 @@ pub struct MemoryInfo {
     pub gradients: usize,
     /// Outputs.
     pub outputs: usize,
+    /// Of planned, the most that intermediate values take at one time: no workspaces.
+    pub values: usize,
 }
 
 impl MemoryInfo {
@@ -473,6 +475,7 @@ impl MemoryInfo {
             arguments: info.argument_bytes,
             gradients: info.gradient_bytes,
             outputs: info.output_bytes,
+            values: info.value_bytes,
         })
     }
 }

@@ -411,6 +411,6 @@ machine would take for it, and the mean time that it took while an L<AI::Cohort:
 
 =head2 memory
 
-A hash of bytes: C<planned_bytes>, C<intermediate_bytes>, C<argument_bytes>, C<gradient_bytes>, C<output_bytes>.
+A hash of bytes: C<planned_bytes>, C<intermediate_bytes>, C<argument_bytes>, C<gradient_bytes>, C<output_bytes>, C<value_bytes>.
 
 =cut

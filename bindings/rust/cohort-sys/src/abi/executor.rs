@@ -85,7 +85,7 @@ pub struct cohort_executor_options {
     pub backward_once: cohort_bool,
     /// 1: on gpu contexts, products of float32 matrices (FullyConnected, dot, batch_dot, RNN, attention; convolutions where there is cuDNN) may round their factors to TF32, 11 significant bits, and sum in float32, which units of GPUs for it do several times faster; but for nodes and operators in float32_names. Not in bodies of loops and branches. On CPUs it means nothing. 0: in float32.
     pub tf32: cohort_bool,
-    /// 1: backward makes again what it reads of a forward pass where that is cheap and all that it is made of is kept anyway, right before it reads it: results of batch norms, and of what is no product of matrices. Less memory (planned_bytes of cohort_executor_memory()), somewhat more time, the same bits. Not in bodies of loops and branches. MXNet calls it mirroring (MXNET_BACKWARD_DO_MIRROR). 0: all is kept.
+    /// 1: backward makes again what it reads of a forward pass where that is cheap and all that it is made of is kept anyway, or as cheap to make of what is, right before it reads it: results of batch norms, and of what is no product of matrices; of the sums in a residual network every other one. Less memory (planned_bytes of cohort_executor_memory()), somewhat more time, the same bits. Not in bodies of loops and branches. MXNet calls it mirroring (MXNET_BACKWARD_DO_MIRROR). 0: all is kept.
     pub recompute: cohort_bool,
 }
 

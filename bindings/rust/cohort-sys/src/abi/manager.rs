@@ -189,8 +189,8 @@ extern "C" {
         out_group: *mut *mut cohort_group,
     ) -> *mut cohort_error;
     /// What all buckets that have been made take of memory, on all devices: what they share is counted once. planned_bytes
-    /// has what inference derives from parameters, too; intermediate_bytes is, on each device, that of the bucket that has
-    /// most. struct_size of *out_info is set by the caller.
+    /// has what inference derives from parameters, too; intermediate_bytes and value_bytes are, on each device, those of the
+    /// bucket that has most. struct_size of *out_info is set by the caller.
     pub fn cohort_manager_memory(
         manager: *const cohort_manager,
         out_info: *mut cohort_memory_info,

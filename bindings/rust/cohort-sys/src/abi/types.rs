@@ -171,6 +171,8 @@ pub struct cohort_memory_info {
     pub gradient_bytes: usize,
     /// outputs
     pub output_bytes: usize,
+    /// of planned_bytes, the most that intermediate values take at one time: without workspaces, and without parameters and their gradients in the layout or type that a kernel works in
+    pub value_bytes: usize,
 }
 
 extern "C" {

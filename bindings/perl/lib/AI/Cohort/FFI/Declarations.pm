@@ -531,6 +531,7 @@ our %STRUCTS = (
         size_t => 'argument_bytes',
         size_t => 'gradient_bytes',
         size_t => 'output_bytes',
+        size_t => 'value_bytes',
     ],
     cohort_monitor_options => [
         size_t => 'struct_size',

@@ -57,15 +57,15 @@ private[cohort] object Fields {
   }
 }
 
-/** What memory an executor or a device takes, in bytes. */
-final case class MemoryInfo(planned: Long, intermediate: Long, arguments: Long, gradients: Long, outputs: Long)
+/** What memory an executor or a device takes, in bytes; of what is planned, `values` is the most that intermediate values take at one time. */
+final case class MemoryInfo(planned: Long, intermediate: Long, arguments: Long, gradients: Long, outputs: Long, values: Long)
 
 private[cohort] object MemoryInfo {
   def of(call: Structs.MemoryInfo => Long): MemoryInfo = {
     val info = new Structs.MemoryInfo
     info.struct_size = info.size
     Native.check(call(info))
-    MemoryInfo(info.planned_bytes, info.intermediate_bytes, info.argument_bytes, info.gradient_bytes, info.output_bytes)
+    MemoryInfo(info.planned_bytes, info.intermediate_bytes, info.argument_bytes, info.gradient_bytes, info.output_bytes, info.value_bytes)
   }
 }
 

@@ -85,8 +85,8 @@ public final class CohortManager {
 
     /**
      * What all buckets that have been made take of memory, on all devices: what they share is counted once. planned_bytes
-     * has what inference derives from parameters, too; intermediate_bytes is, on each device, that of the bucket that has
-     * most. struct_size of *out_info is set by the caller.
+     * has what inference derives from parameters, too; intermediate_bytes and value_bytes are, on each device, those of the
+     * bucket that has most. struct_size of *out_info is set by the caller.
      */
     public static native long cohort_manager_memory(long manager, Structs.MemoryInfo out_info);
 

@@ -146,7 +146,7 @@ public final class Structs {
          */
         public int tf32;
         /**
-         * 1: backward makes again what it reads of a forward pass where that is cheap and all that it is made of is kept anyway, right before it reads it: results of batch norms, and of what is no product of matrices. Less memory (planned_bytes of cohort_executor_memory()), somewhat more time, the same bits. Not in bodies of loops and branches. MXNet calls it mirroring (MXNET_BACKWARD_DO_MIRROR). 0: all is kept.
+         * 1: backward makes again what it reads of a forward pass where that is cheap and all that it is made of is kept anyway, or as cheap to make of what is, right before it reads it: results of batch norms, and of what is no product of matrices; of the sums in a residual network every other one. Less memory (planned_bytes of cohort_executor_memory()), somewhat more time, the same bits. Not in bodies of loops and branches. MXNet calls it mirroring (MXNET_BACKWARD_DO_MIRROR). 0: all is kept.
          */
         public int recompute;
     }
@@ -313,7 +313,7 @@ public final class Structs {
     }
 
     /** What an executor, or one device of a group, takes of memory. struct_size is set by the caller. */
-    @Structure.FieldOrder({"struct_size", "planned_bytes", "intermediate_bytes", "argument_bytes", "gradient_bytes", "output_bytes"})
+    @Structure.FieldOrder({"struct_size", "planned_bytes", "intermediate_bytes", "argument_bytes", "gradient_bytes", "output_bytes", "value_bytes"})
     public static class MemoryInfo extends Structure {
         /** sizeof(cohort_memory_info) where the caller was compiled */
         public long struct_size;
@@ -327,6 +327,10 @@ public final class Structs {
         public long gradient_bytes;
         /** outputs */
         public long output_bytes;
+        /**
+         * of planned_bytes, the most that intermediate values take at one time: without workspaces, and without parameters and their gradients in the layout or type that a kernel works in
+         */
+        public long value_bytes;
     }
 
     /**

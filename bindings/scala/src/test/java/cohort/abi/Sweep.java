@@ -145,13 +145,14 @@ final class Sweep {
         Check.offset(new Structs.ManagerOptions(), "gradient_sum_dtype", 176);
         Check.offset(new Structs.ManagerOptions(), "tf32", 180);
         Check.offset(new Structs.ManagerOptions(), "recompute", 184);
-        Check.size(new Structs.MemoryInfo(), 48);
+        Check.size(new Structs.MemoryInfo(), 56);
         Check.offset(new Structs.MemoryInfo(), "struct_size", 0);
         Check.offset(new Structs.MemoryInfo(), "planned_bytes", 8);
         Check.offset(new Structs.MemoryInfo(), "intermediate_bytes", 16);
         Check.offset(new Structs.MemoryInfo(), "argument_bytes", 24);
         Check.offset(new Structs.MemoryInfo(), "gradient_bytes", 32);
         Check.offset(new Structs.MemoryInfo(), "output_bytes", 40);
+        Check.offset(new Structs.MemoryInfo(), "value_bytes", 48);
         Check.size(new Structs.MonitorOptions(), 64);
         Check.offset(new Structs.MonitorOptions(), "struct_size", 0);
         Check.offset(new Structs.MonitorOptions(), "pattern", 8);
