@@ -29,9 +29,13 @@ struct MovedPlace {
   // What is read of a plane with elements at(i), and how it changes as the place moves, all times d, is added to these.
   template <typename At>
   COHORT_HOST_DEVICE void add_slopes(const At &at, int64_t width, C d, C *by_y, C *by_x, C *value) const {
+    const bool has_low = exists(y.low_weight, y.low_slope), has_high = exists(y.high_weight, y.high_slope);
+    const bool has_left = exists(x.low_weight, x.low_slope), has_right = exists(x.high_weight, x.high_slope);
     const int64_t low = y.low * width, high = y.high * width;
-    const C low_low = at(low + x.low), low_high = at(low + x.high), high_low = at(high + x.low),
-            high_high = at(high + x.high);
+    const C low_low = has_low && has_left ? at(low + x.low) : C(0);
+    const C low_high = has_low && has_right ? at(low + x.high) : C(0);
+    const C high_low = has_high && has_left ? at(high + x.low) : C(0);
+    const C high_high = has_high && has_right ? at(high + x.high) : C(0);
     const C at_low = x.low_weight * low_low + x.high_weight * low_high;
     const C at_high = x.low_weight * high_low + x.high_weight * high_high;
     *by_y += d * (y.low_slope * at_low + y.high_slope * at_high);
@@ -39,6 +43,9 @@ struct MovedPlace {
                   y.high_weight * (x.low_slope * high_low + x.high_slope * high_high));
     *value += d * (y.low_weight * at_low + y.high_weight * at_high);
   }
+
+ private:
+  COHORT_HOST_DEVICE static bool exists(C weight, C slope) { return weight != 0 || slope != 0; }
 };
 
 template <typename C, bool kModulated>

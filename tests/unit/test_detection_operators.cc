@@ -179,6 +179,23 @@ TEST(offsets_of_zero_make_a_plain_convolution) {
               1e-12, 1e-12);
 }
 
+TEST(off_the_image_nothing_counts_whatever_lies_at_its_begin) {
+  const AttrMap attrs = {{"kernel", "(1, 1)"}, {"stride", "(2, 2)"}, {"num_filter", "1"}, {"no_bias", "1"}};
+  const Array data = array({1, 1, 2, 2}, {kInf, 1, 1, 2}), weight = array({1, 1, 1, 1}, {3});
+  const Array mask = array({1, 1, 1, 1}, {1}), head = array({1, 1, 1, 1}, {1});
+  const auto moved_by = [](double down, double right) { return array({1, 2, 1, 1}, {down, right}); };
+  const auto gradients = [&](const Array &offset) {
+    return OpRun("_contrib_ModulatedDeformableConvolution", attrs, {data, offset, mask, weight}).backward({head});
+  };
+  const std::vector<Array> beyond = gradients(moved_by(5, 5)), border = gradients(moved_by(1.5, 1.5));
+  check_close("offset beyond", beyond[1], {0, 0}, 0, 0);
+  check_close("mask beyond", beyond[2], {0}, 0, 0);
+  check_close("offset at the border", border[1], {-3, -3}, 0, 0);
+  check_close("mask at the border", border[2], {1.5}, 0, 0);
+  OpRun plain("_contrib_DeformableConvolution", attrs, {data, moved_by(5, 5), weight});
+  check_close("plain", plain.backward({head})[1], {0, 0}, 0, 0);
+}
+
 TEST(the_gradient_of_suppressed_boxes_is_zero) {
   const Array boxes = array({1, 3, 6}, {0, .3, 0, 0, 2, 2, 0, .9, 0, 0, 2, 2.1, 0, .5, 5, 5, 6, 6});
   OpRun run("_contrib_box_nms", {}, {boxes});
