@@ -108,6 +108,19 @@ class Operators(Case):
             with self.raises(cohort.InvalidArgumentError, "operator sum"):
                 call()
 
+    def test_families_have_the_operators_whose_names_begin_so(self):
+        boxes = nd.array([[0, 0, 2, 2], [1, 1, 3, 3]])
+        self.near(nd.contrib.box_iou(boxes, boxes), [[1, 1 / 7], [1 / 7, 1]])
+        self.near(nd.linalg.gemm2(nd.ones((1, 2)), nd.ones((2, 1))), [[2]])
+        self.assertEqual(nd.image.to_tensor(nd.zeros((4, 5, 3), dtype="uint8")).shape, (3, 4, 5))
+        node = sym.contrib.box_nms(sym.var("data"), name="nms")
+        self.assertEqual(node.list_outputs()[0], "nms_output0")
+        self.assertIn("box_nms", dir(nd.contrib))
+        self.assertNotIn("exp", dir(sym.linalg))
+        for family in (nd.contrib, sym.linalg, nd.image):
+            with self.assertRaises(AttributeError):
+                family.no_such_operator
+
     def test_what_is_no_operator_is_no_attribute(self):
         x, a = nd.ones((2,)), sym.Variable("a")
         for made in (x, a):

@@ -7,7 +7,7 @@ import inspect
 from ctypes import byref, c_char_p, c_double, c_int32, c_size_t
 from functools import lru_cache
 from itertools import count
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ._library import Handle, from_text, lib, list_of_names, out_int, out_text, to_list, to_text
 from .errors import InvalidArgumentError, UnknownNameError
@@ -229,6 +229,25 @@ def function_of_symbols(name: str) -> Callable[..., Any]:
     first = [inspect.Parameter("data", inspect.Parameter.VAR_POSITIONAL)]
     first += [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None) for key in ("name", "attr")]
     return _named(function, op, "symbols", first)
+
+
+class Family:
+    """Operators whose names begin alike, by the rest of it: ``nd.contrib.box_nms`` is ``nd._contrib_box_nms``."""
+
+    def __init__(self, prefix: str, function_of: Callable[[str], Any]) -> None:
+        self._prefix, self._function_of = prefix, function_of
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._function_of(self._prefix + name)
+
+    def __dir__(self) -> List[str]:
+        return [name[len(self._prefix) :] for name in names() if name.startswith(self._prefix)]
+
+
+def families(function_of: Callable[[str], Any]) -> Iterator[Family]:
+    return (Family(f"_{name}_", function_of) for name in ("contrib", "linalg", "image"))
 
 
 def _named(function: Any, op: Operator, of: str, first: Sequence[inspect.Parameter]) -> Callable[..., Any]:

@@ -786,6 +786,9 @@ _operators.to_array = to_array
 _operators.array_type = NDArray
 
 
+contrib, linalg, image = _operators.families(_operators.function_of_arrays)
+
+
 def __getattr__(name: str) -> Any:
     return _operators.function_of_arrays(name)
 

@@ -368,6 +368,9 @@ def to_symbol(value: Any, what: str) -> Symbol:
     return value
 
 
+contrib, linalg, image = _operators.families(_operators.function_of_symbols)
+
+
 def __getattr__(name: str) -> Any:
     return _operators.function_of_symbols(name)
 
