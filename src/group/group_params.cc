@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters, auxiliary states and states: in and out of the devices (contract sections 6 and 8).
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "base/error.hpp"
+#include "base/processors.hpp"
 #include "device/trace.hpp"
+#include "device/working_queue.hpp"
 #include "group/group_impl.hpp"
 
 namespace cohort {
@@ -15,6 +20,76 @@ struct Copy {
   const NDArray *source;
   bool is_aux;
   size_t index;
+};
+
+const NDArray &target_of(const Executor &exec, const Copy &copy) {
+  return (copy.is_aux ? exec.aux() : exec.args())[copy.index];
+}
+
+// Jobs that copy on the host. Where there is much to copy, and what one writes is no other's, they run side by side.
+class CopyJobs {
+ public:
+  void reads(const NDArray &source) { add(source, kReaders); }
+  void writes(const NDArray &target, size_t job) { add(target, job); }
+
+  // job(i) for each; what fails first by number is thrown behind them all.
+  template <typename Job>
+  void run(size_t num_jobs, Job &&job) {
+    std::vector<std::exception_ptr> failures(num_jobs);
+    std::atomic<size_t> next{0};
+    const auto work = [&] {
+      for (size_t i = next++; i < num_jobs; i = next++) {
+        try {
+          job(i);
+        } catch (...) {
+          failures[i] = std::current_exception();
+        }
+      }
+    };
+    std::vector<std::thread> threads;
+    const size_t num_threads = can_be_shared_out() ? std::min(num_jobs, size_t(usable_processors())) : 1;
+    threads.reserve(num_threads);
+    try {
+      while (threads.size() + 1 < num_threads) threads.emplace_back(work);
+    } catch (const std::exception &) {  // the system has no thread for it, or no memory: those that are there do all
+    }
+    work();
+    for (std::thread &thread : threads) thread.join();
+    for (const std::exception_ptr &failure : failures) {
+      if (failure) std::rethrow_exception(failure);
+    }
+  }
+
+ private:
+  static constexpr size_t kReaders = SIZE_MAX;
+  static constexpr size_t kMuch = size_t(4) << 20;  // bytes, beside which the start of a thread is little
+  struct Piece {
+    AddressRange range;
+    size_t owner;
+  };
+
+  void add(const NDArray &array, size_t owner) {
+    on_host_ &= array.context().on_host();
+    bytes_ += array.bytes();
+    if (array.bytes() > 0) pieces_.push_back({array.range(), owner});
+  }
+
+  bool can_be_shared_out() {
+    // A callback of a queue's waits for nothing that is behind it; threads of its own would.
+    if (bytes_ < kMuch || !on_host_ || working_queue) return false;
+    std::sort(pieces_.begin(), pieces_.end(),
+              [](const Piece &a, const Piece &b) { return a.range.begin < b.range.begin; });
+    const Piece *farthest = nullptr;  // of those before
+    for (const Piece &piece : pieces_) {
+      if (farthest && piece.owner != farthest->owner && piece.range.overlaps(farthest->range)) return false;
+      if (!farthest || piece.range.end > farthest->range.end) farthest = &piece;
+    }
+    return true;
+  }
+
+  std::vector<Piece> pieces_;
+  size_t bytes_ = 0;
+  bool on_host_ = true;
 };
 
 void check_shape(const std::string &name, const Shape &expected, const Shape &found) {
@@ -108,9 +183,15 @@ void Group::set_params(const NamedArrays &args, const NamedArrays *aux, bool all
   };
   collect(args, false);
   if (aux) collect(*aux, true);
-  for (const auto &exec : impl_->current_binding->execs) {
-    for (const Copy &copy : copies) (copy.is_aux ? exec->aux() : exec->args())[copy.index].copy_from(*copy.source);
+  const auto &execs = impl_->current_binding->execs;
+  CopyJobs jobs;
+  for (const Copy &copy : copies) {
+    jobs.reads(*copy.source);
+    for (size_t d = 0; d < execs.size(); ++d) jobs.writes(target_of(*execs[d], copy), d);
   }
+  jobs.run(execs.size(), [&](size_t d) {
+    for (const Copy &copy : copies) target_of(*execs[d], copy).copy_from(*copy.source);
+  });
 }
 
 DataDescs Group::missing_params(const NamedArrays &args, const NamedArrays *aux, bool allow_missing) const {
@@ -152,14 +233,18 @@ void Group::get_params(const NamedArrays &args, const NamedArrays *aux) const {
   };
   collect(GroupList::kParams, &args, "parameter");
   collect(GroupList::kAux, aux, "auxiliary state");
-  for (const auto &mean : means) {
-    const NDArray &target = *mean.first;
-    if (mean.second.size() == 1) {
-      target.copy_from(mean.second[0]);
-    } else {
-      write_mean(mean.second, target);
-    }
+  CopyJobs jobs;
+  for (size_t i = 0; i < means.size(); ++i) {
+    for (const NDArray &source : means[i].second) jobs.reads(source);
+    jobs.writes(*means[i].first, i);
   }
+  jobs.run(means.size(), [&](size_t i) {
+    const auto &[target, sources] = means[i];
+    if (sources.size() == 1)
+      target->copy_from(sources[0]);
+    else
+      write_mean(sources, *target);
+  });
 }
 
 void Group::copy_params(NamedArrays *args, NamedArrays *aux) const {

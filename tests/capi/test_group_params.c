@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Setting and averaging parameters: PRM-01 to PRM-11, GRP-07, GRP-18. */
+#include <stdio.h>
+
 #include "support/group_tests.h"
 
 /* fc1 and fc2, two by two each, over a batch of four rows of two; parameters named in the other order. */
@@ -499,9 +501,77 @@ static void a_parameter_that_follows_the_batch_is_each_devices_own(void **state)
   cohort_group_free(group);
 }
 
+enum { LARGE = 800, LARGE_LAYERS = 4 }; /* 2.6 MB a layer */
+
+static void have_all(cohort_arrays *list, size_t index, float expected) {
+  static float values[LARGE * LARGE];
+  cohort_ndarray *array = NULL;
+  size_t i;
+
+  ok(cohort_arrays_get(list, index, &array));
+  ok(cohort_ndarray_read(array, values, sizeof(values)));
+  for (i = 0; i < COUNT(values); ++i)
+    if (values[i] != expected) fail_msg("layer %zu, element %zu: expected %g, found %g", index, i, expected, values[i]);
+  cohort_ndarray_free(array);
+}
+
+/* PRM-01, PRM-06: of large parameters, which devices copy side by side; one device's own may be what all are given, and
+ * one array the target of two parameters. */
+static void large_parameters_are_copied_as_small_ones_are(void **state) {
+  cohort_arrays *lists[2] = {NULL, NULL}, *targets = NULL;
+  cohort_ndarray *one = NULL;
+  cohort_symbol *symbol = variable("data");
+  cohort_group *group;
+  char names[LARGE_LAYERS][8], name[8];
+  const char *params[LARGE_LAYERS + 1] = {NULL};
+  size_t i, d;
+
+  (void)state;
+  for (i = 0; i < LARGE_LAYERS; ++i) {
+    snprintf(names[i], sizeof(names[i]), "w%zu", i);
+    params[i] = names[i];
+    snprintf(name, sizeof(name), "fc%zu", i);
+    symbol =
+        node("FullyConnected", name, ATTRS("num_hidden", "800", "no_bias", "True"), INPUTS(symbol, variable(names[i])));
+  }
+  group = bind(symbol, 3, desc("data", SHAPE(3, LARGE), NULL), NULL, params, NULL);
+  for (i = 0; i < 2; ++i) ok(cohort_arrays_create(&lists[i]));
+  ok(cohort_arrays_create(&targets));
+  for (i = 0; i < LARGE_LAYERS; ++i) {
+    cohort_ndarray *given = zeros(SHAPE(LARGE, LARGE), COHORT_DTYPE_FLOAT32);
+
+    ok(cohort_ndarray_fill(given, 10 + (double)i));
+    add_named(lists[0], names[i], given);
+    add_named(targets, names[i], zeros(SHAPE(LARGE, LARGE), COHORT_DTYPE_FLOAT32));
+  }
+  ok(cohort_group_set_params(group, lists[0], NULL, 0));
+  ok(cohort_group_get_params(group, targets, NULL));
+  for (i = 0; i < LARGE_LAYERS; ++i) have_all(targets, i, 10 + (float)i);
+
+  for (i = 0; i < LARGE_LAYERS; ++i)
+    for (d = 0; d < 3; ++d) fill(device_array(group, COHORT_GROUP_PARAMS, i, d), (double)(3 * i + d * d));
+  ok(cohort_group_get_params(group, targets, NULL));
+  for (i = 0; i < LARGE_LAYERS; ++i) have_all(targets, i, (9 * (float)i + 5) / 3);
+
+  for (i = 0; i < LARGE_LAYERS; ++i) add_named(lists[1], names[i], device_array(group, COHORT_GROUP_PARAMS, i, 1));
+  ok(cohort_group_set_params(group, lists[1], NULL, 0));
+  ok(cohort_group_get_params(group, targets, NULL));
+  for (i = 0; i < LARGE_LAYERS; ++i) have_all(targets, i, 3 * (float)i + 1);
+
+  ok(cohort_arrays_get(targets, 3, &one));
+  ok(cohort_arrays_set(targets, names[2], one));
+  ok(cohort_group_get_params(group, targets, NULL));
+  have_all(targets, 2, 10); /* the later one's */
+  cohort_ndarray_free(one);
+  for (i = 0; i < 2; ++i) cohort_arrays_free(lists[i]);
+  cohort_arrays_free(targets);
+  cohort_group_free(group);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_parameter_is_copied_to_every_device),
+      TEST(large_parameters_are_copied_as_small_ones_are),
       TEST(any_argument_may_be_set_and_the_rest_stay),
       TEST(a_label_may_be_set_like_a_parameter),
       TEST(unknown_names_are_refused_or_skipped),
