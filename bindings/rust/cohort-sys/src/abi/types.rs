@@ -171,7 +171,7 @@ pub struct cohort_memory_info {
     pub gradient_bytes: usize,
     /// outputs
     pub output_bytes: usize,
-    /// of planned_bytes, the most that intermediate values take at one time: without workspaces, and without parameters and their gradients in the layout or type that a kernel works in
+    /// of planned_bytes, the most that intermediate values take at one time, and what forward saves for backward: without workspaces, and without arguments and their gradients in a layout or type that only a kernel wants. MXNet's `Total X MB allocated` counts so
     pub value_bytes: usize,
 }
 

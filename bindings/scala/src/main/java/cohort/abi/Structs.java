@@ -328,7 +328,7 @@ public final class Structs {
         /** outputs */
         public long output_bytes;
         /**
-         * of planned_bytes, the most that intermediate values take at one time: without workspaces, and without parameters and their gradients in the layout or type that a kernel works in
+         * of planned_bytes, the most that intermediate values take at one time, and what forward saves for backward: without workspaces, and without arguments and their gradients in a layout or type that only a kernel wants. MXNet's `Total X MB allocated` counts so
          */
         public long value_bytes;
     }
