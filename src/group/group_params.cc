@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters, auxiliary states and states: in and out of the devices (contract sections 6 and 8).
+#include <pthread.h>
+#include <signal.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <map>
 #include <set>
 #include <thread>
+#include <unordered_map>
 
 #include "base/error.hpp"
 #include "base/processors.hpp"
@@ -26,15 +30,44 @@ const NDArray &target_of(const Executor &exec, const Copy &copy) {
   return (copy.is_aux ? exec.aux() : exec.args())[copy.index];
 }
 
-// Jobs that copy on the host. Where there is much to copy, and what one writes is no other's, they run side by side.
+// Threads that begin while it lives have no signals but faults: the host's handlers have no business there.
+class NoSignals {
+ public:
+  NoSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&all, signal);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  NoSignals(const NoSignals &) = delete;
+  NoSignals &operator=(const NoSignals &) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// Jobs that copy on the host, in their order. Where there is much to copy, and the memory that one writes is none of
+// another's, they run side by side, once nobody uses any of it.
 class CopyJobs {
  public:
   void reads(const NDArray &source) { add(source, kReaders); }
   void writes(const NDArray &target, size_t job) { add(target, job); }
 
-  // job(i) for each; what fails first by number is thrown behind them all.
+  // job(i) for each, up to one that fails.
   template <typename Job>
   void run(size_t num_jobs, Job &&job) {
+    const size_t num_threads = threads_for(num_jobs);
+    if (num_threads < 2) {
+      for (size_t i = 0; i < num_jobs; ++i) job(i);
+      return;
+    }
+    for (const Piece &piece : pieces_) {
+      if (piece.owner == kReaders)
+        piece.array.wait();
+      else
+        piece.array.wait_to_write();
+    }
     std::vector<std::exception_ptr> failures(num_jobs);
     std::atomic<size_t> next{0};
     const auto work = [&] {
@@ -43,13 +76,14 @@ class CopyJobs {
           job(i);
         } catch (...) {
           failures[i] = std::current_exception();
+          next = num_jobs;
         }
       }
     };
     std::vector<std::thread> threads;
-    const size_t num_threads = can_be_shared_out() ? std::min(num_jobs, size_t(usable_processors())) : 1;
     threads.reserve(num_threads);
     try {
+      const NoSignals there;
       while (threads.size() + 1 < num_threads) threads.emplace_back(work);
     } catch (const std::exception &) {  // the system has no thread for it, or no memory: those that are there do all
     }
@@ -64,25 +98,44 @@ class CopyJobs {
   static constexpr size_t kReaders = SIZE_MAX;
   static constexpr size_t kMuch = size_t(4) << 20;  // bytes, beside which the start of a thread is little
   struct Piece {
+    NDArray array;
     AddressRange range;
+    const Hazards *block;
     size_t owner;
   };
 
   void add(const NDArray &array, size_t owner) {
     on_host_ &= array.context().on_host();
     bytes_ += array.bytes();
-    if (array.bytes() > 0) pieces_.push_back({array.range(), owner});
+    if (array.bytes() > 0) pieces_.push_back({array, array.range(), &array.storage()->hazards(), owner});
   }
 
-  bool can_be_shared_out() {
-    // A callback of a queue's waits for nothing that is behind it; threads of its own would.
-    if (bytes_ < kMuch || !on_host_ || working_queue) return false;
-    std::sort(pieces_.begin(), pieces_.end(),
-              [](const Piece &a, const Piece &b) { return a.range.begin < b.range.begin; });
-    const Piece *farthest = nullptr;  // of those before
+  size_t threads_for(size_t num_jobs) const {
+    if (num_jobs < 2 || bytes_ < 2 * kMuch || !on_host_) return 1;
+    // A callback of a queue's waits for nothing that is behind it. A recording keeps a row for each thread there ever
+    // was.
+    if (working_queue || process_trace().on() || !are_apart()) return 1;
+    return std::min({num_jobs, bytes_ / kMuch, size_t(usable_processors())});
+  }
+
+  // A block has one writer at a time, whatever part of it that writes; two blocks may be of the same memory, too.
+  bool are_apart() const {
+    std::unordered_map<const Hazards *, size_t> writers;
     for (const Piece &piece : pieces_) {
-      if (farthest && piece.owner != farthest->owner && piece.range.overlaps(farthest->range)) return false;
-      if (!farthest || piece.range.end > farthest->range.end) farthest = &piece;
+      if (piece.owner != kReaders && writers.emplace(piece.block, piece.owner).first->second != piece.owner)
+        return false;
+    }
+    std::vector<const Piece *> sorted;
+    for (const Piece &piece : pieces_) {
+      if (piece.owner == kReaders && writers.count(piece.block)) return false;
+      sorted.push_back(&piece);
+    }
+    std::sort(sorted.begin(), sorted.end(),
+              [](const Piece *a, const Piece *b) { return a->range.begin < b->range.begin; });
+    const Piece *farthest = nullptr;  // of those before
+    for (const Piece *piece : sorted) {
+      if (farthest && piece->owner != farthest->owner && piece->range.overlaps(farthest->range)) return false;
+      if (!farthest || piece->range.end > farthest->range.end) farthest = piece;
     }
     return true;
   }

@@ -516,7 +516,7 @@ static void have_all(cohort_arrays *list, size_t index, float expected) {
 }
 
 /* PRM-01, PRM-06: of large parameters, which devices copy side by side; one device's own may be what all are given, and
- * one array the target of two parameters. */
+ * one array, or slices of one, the targets of several parameters. */
 static void large_parameters_are_copied_as_small_ones_are(void **state) {
   cohort_arrays *lists[2] = {NULL, NULL}, *targets = NULL;
   cohort_ndarray *one = NULL;
@@ -563,6 +563,18 @@ static void large_parameters_are_copied_as_small_ones_are(void **state) {
   ok(cohort_group_get_params(group, targets, NULL));
   have_all(targets, 2, 10); /* the later one's */
   cohort_ndarray_free(one);
+
+  one = zeros(SHAPE(LARGE_LAYERS * LARGE, LARGE), COHORT_DTYPE_FLOAT32);
+  for (i = 0; i < LARGE_LAYERS; ++i) {
+    cohort_ndarray *slice = NULL;
+
+    ok(cohort_ndarray_slice(one, (int64_t)i * LARGE, (int64_t)(i + 1) * LARGE, &slice));
+    ok(cohort_arrays_set(targets, names[i], slice));
+    cohort_ndarray_free(slice);
+  }
+  cohort_ndarray_free(one);
+  ok(cohort_group_get_params(group, targets, NULL));
+  for (i = 0; i < LARGE_LAYERS; ++i) have_all(targets, i, 3 * (float)i + 1);
   for (i = 0; i < 2; ++i) cohort_arrays_free(lists[i]);
   cohort_arrays_free(targets);
   cohort_group_free(group);
