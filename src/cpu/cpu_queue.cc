@@ -4,7 +4,6 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 #include "base/error.hpp"
 #include "base/processors.hpp"
 #include "base/settings.hpp"
+#include "base/signals.hpp"
 #include "cpu/parallel.hpp"
 #include "device/trace.hpp"
 #include "device/working_queue.hpp"
@@ -435,11 +435,7 @@ void CpuQueue::Core::wake_worker() {
 
 void CpuQueue::Core::start_worker() {
   auto keep = std::make_unique<std::shared_ptr<Core>>(shared_from_this());
-  // The host's signal handlers have no business on this thread, nor on those of its team, which inherit the mask.
-  sigset_t all, before;
-  sigfillset(&all);
-  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&all, signal);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked there;
   const int error = pthread_create(
       &worker_, nullptr,
       [](void *argument) -> void * {
@@ -448,7 +444,6 @@ void CpuQueue::Core::start_worker() {
         return nullptr;
       },
       keep.get());
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error) {
     throw Error(Code::kOutOfMemory, text(context_, ": no worker thread can be started: ", std::strerror(error)),
                 text(context_));

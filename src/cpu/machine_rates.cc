@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/signals.hpp"
 #include "cpu/dnnl_kernel.hpp"
 #include "device/trace.hpp"
 
@@ -83,8 +84,12 @@ MachineRates cpu_rates(int num_threads) {
       failure = std::current_exception();
     }
   };
+  const auto begin = [&] {
+    const SignalsBlocked there;
+    return std::thread(measure);
+  };
   try {
-    std::thread(measure).join();
+    begin().join();
     if (failure) std::rethrow_exception(failure);
   } catch (const std::system_error &) {  // no thread can be started
     known->erase(entry);

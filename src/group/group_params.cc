@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters, auxiliary states and states: in and out of the devices (contract sections 6 and 8).
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -13,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/processors.hpp"
+#include "base/signals.hpp"
 #include "device/trace.hpp"
 #include "device/working_queue.hpp"
 #include "group/group_impl.hpp"
@@ -29,23 +27,6 @@ struct Copy {
 const NDArray &target_of(const Executor &exec, const Copy &copy) {
   return (copy.is_aux ? exec.aux() : exec.args())[copy.index];
 }
-
-// Threads that begin while it lives have no signals but faults: the host's handlers have no business there.
-class NoSignals {
- public:
-  NoSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&all, signal);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  NoSignals(const NoSignals &) = delete;
-  NoSignals &operator=(const NoSignals &) = delete;
-
- private:
-  sigset_t before_;
-};
 
 // Jobs that copy on the host, in their order. Where there is much to copy, and the memory that one writes is none of
 // another's, they run side by side, once nobody uses any of it.
@@ -83,7 +64,7 @@ class CopyJobs {
     std::vector<std::thread> threads;
     threads.reserve(num_threads);
     try {
-      const NoSignals there;
+      const SignalsBlocked there;
       while (threads.size() + 1 < num_threads) threads.emplace_back(work);
     } catch (const std::exception &) {  // the system has no thread for it, or no memory: those that are there do all
     }

@@ -288,19 +288,49 @@ static void what_takes_more_memory_is_not_made_again(void **state) {
   assert_true(info[1].planned_bytes <= info[0].planned_bytes);
 }
 
+/* The planned memory of a training step. */
+static size_t planned_for(cohort_symbol *symbol, cohort_descs *known, cohort_bool recompute) {
+  cohort_memory_info info = COHORT_MEMORY_INFO_INIT;
+  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  cohort_executor *executor;
+
+  options.num_threads = 1;
+  options.grad_req = "write";
+  options.recompute = recompute;
+  executor = simple_bind(symbol, known, &options);
+  ok(cohort_executor_forward(executor, 1));
+  ok(cohort_executor_memory(executor, &info));
+  cohort_executor_free(executor);
+  return info.planned_bytes;
+}
+
+static cohort_symbol *convolution(int i, cohort_symbol *of) {
+  char name[16];
+
+  snprintf(name, sizeof(name), "conv%d", i);
+  return node("Convolution", name, ATTRS("kernel", "(1, 1)", "num_filter", "32", "no_bias", "True"), INPUTS(of));
+}
+
+/* The sum of `before`, or nothing, and a norm of a convolution. */
+static cohort_symbol *sum_with_norm(int i, cohort_symbol *before, cohort_symbol *of) {
+  char name[16];
+  cohort_symbol *norm;
+
+  snprintf(name, sizeof(name), "bn%d", i);
+  norm = node("BatchNorm", name, NO_ATTRS, INPUTS(convolution(i, of)));
+  snprintf(name, sizeof(name), "sum%d", i);
+  return before ? node("elemwise_add", name, NO_ATTRS, INPUTS(before, norm)) : norm;
+}
+
 /* Of sums with what comes before, every other one is made again, of a norm that nobody else reads. */
 static void of_sums_with_what_comes_before_half_are_made_again(void **state) {
   enum { BLOCKS = 8 };
-  cohort_memory_info info[2] = {COHORT_MEMORY_INFO_INIT, COHORT_MEMORY_INFO_INIT};
-  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  size_t bytes[2];
   cohort_bool recompute;
 
   (void)state;
-  options.num_threads = 1;
-  options.grad_req = "write";
   for (recompute = 0; recompute <= 1; ++recompute) {
     cohort_symbol *last = variable("data");
-    cohort_executor *executor;
     char name[16];
     int i;
 
@@ -308,66 +338,37 @@ static void of_sums_with_what_comes_before_half_are_made_again(void **state) {
       cohort_symbol *before = NULL;
 
       ok(cohort_symbol_copy(last, &before));
-      snprintf(name, sizeof(name), "conv%d", i);
-      last = node("Convolution", name, ATTRS("kernel", "(1, 1)", "num_filter", "32", "no_bias", "True"), INPUTS(last));
-      snprintf(name, sizeof(name), "bn%d", i);
-      last = node("BatchNorm", name, NO_ATTRS, INPUTS(last));
-      snprintf(name, sizeof(name), "sum%d", i);
-      last = node("elemwise_add", name, NO_ATTRS, INPUTS(last, before));
       snprintf(name, sizeof(name), "act%d", i);
-      last = node("Activation", name, ATTRS("act_type", "relu"), INPUTS(last));
+      last = node("Activation", name, ATTRS("act_type", "relu"), INPUTS(sum_with_norm(i, before, last)));
     }
-    options.recompute = recompute;
-    executor = simple_bind(last, desc("data", SHAPE(4, 32, 32, 32), NULL), &options);
-    ok(cohort_executor_forward(executor, 1));
-    ok(cohort_executor_memory(executor, &info[recompute]));
-    cohort_executor_free(executor);
+    bytes[recompute] = planned_for(last, desc("data", SHAPE(4, 32, 32, 32), NULL), recompute);
   }
-  assert_true((double)info[1].planned_bytes < 0.9 * (double)info[0].planned_bytes);
+  assert_true((double)bytes[1] < 0.9 * (double)bytes[0]);
 }
 
 /* Nor where several values that nobody else reads would have to be made again for one. */
 static void what_takes_more_memory_between_is_not_made_again(void **state) {
-  enum { NORMS = 8 };
-  cohort_memory_info info[2] = {COHORT_MEMORY_INFO_INIT, COHORT_MEMORY_INFO_INIT};
-  cohort_executor_options options = COHORT_EXECUTOR_OPTIONS_INIT;
+  enum { NORMS = 8, MORE = 3 };
+  size_t bytes[2];
   cohort_bool recompute;
 
   (void)state;
-  options.num_threads = 1;
-  options.grad_req = "write";
   for (recompute = 0; recompute <= 1; ++recompute) {
     cohort_descs *images = no_descs();
     cohort_symbol *last = NULL;
-    cohort_executor *executor;
     char name[16];
     int i;
 
     for (i = 0; i < NORMS; ++i) {
-      cohort_symbol *norm;
-
       snprintf(name, sizeof(name), "data%d", i);
       ok(cohort_descs_add(images, name, SHAPE(4, 32, 32, 32), COHORT_DTYPE_NONE, NULL));
-      norm = variable(name);
-      snprintf(name, sizeof(name), "conv%d", i);
-      norm = node("Convolution", name, ATTRS("kernel", "(1, 1)", "num_filter", "32", "no_bias", "True"), INPUTS(norm));
-      snprintf(name, sizeof(name), "bn%d", i);
-      norm = node("BatchNorm", name, NO_ATTRS, INPUTS(norm));
-      snprintf(name, sizeof(name), "sum%d", i);
-      last = last ? node("elemwise_add", name, NO_ATTRS, INPUTS(last, norm)) : norm;
+      last = sum_with_norm(i, last, variable(name));
     }
     last = node("Activation", "relu", ATTRS("act_type", "relu"), INPUTS(last));
-    for (i = 0; i < 3; ++i) {
-      snprintf(name, sizeof(name), "next%d", i);
-      last = node("Convolution", name, ATTRS("kernel", "(1, 1)", "num_filter", "32", "no_bias", "True"), INPUTS(last));
-    }
-    options.recompute = recompute;
-    executor = simple_bind(last, images, &options);
-    ok(cohort_executor_forward(executor, 1));
-    ok(cohort_executor_memory(executor, &info[recompute]));
-    cohort_executor_free(executor);
+    for (i = 0; i < MORE; ++i) last = convolution(NORMS + i, last);
+    bytes[recompute] = planned_for(last, images, recompute);
   }
-  assert_true(info[1].planned_bytes <= info[0].planned_bytes);
+  assert_true(bytes[1] <= bytes[0]);
 }
 
 /* The filters are 40 times as large as the images; whatever a kernel makes of them, or sums them up in, is no value. */
