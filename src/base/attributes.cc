@@ -23,7 +23,7 @@ std::string trimmed(const std::string &source) {
               what);
 }
 
-// True and False in any case: Python writes "True", C "true", R "TRUE".
+// Accepts any case: Python writes "True", C "true", R "TRUE".
 std::optional<bool> truth(const std::string &word) {
   const std::string lower = lower_case(word);
   if (lower == "true") return true;
@@ -31,8 +31,8 @@ std::optional<bool> truth(const std::string &word) {
   return std::nullopt;
 }
 
-// What MXNet lets follow a number: an exponent without digits, which counts as 0, and C's suffix of a float constant.
-// Behind a digit or a point: "inf" is no number with a suffix.
+// Suffixes of a number that MXNet accepts: an exponent without digits, which counts as 0, and C's float suffix. They
+// must follow a digit or a point, so that "inf" is not read as a number with a suffix.
 bool may_follow_number(std::string_view number, std::string_view rest) {
   if (number.empty() || (number.back() != '.' && !(number.back() >= '0' && number.back() <= '9'))) return false;
   const auto skip = [&](std::string_view any_of) {
@@ -47,7 +47,7 @@ bool may_follow_number(std::string_view number, std::string_view rest) {
 
 }  // namespace
 
-// Numbers are read with from_chars: the host's locale must not matter.
+// Numbers are read with from_chars, which ignores the host's locale.
 int64_t parse_int(const std::string &what, const std::string &source) {
   std::string digits = trimmed(source);
   if (digits.size() > 1 && (digits.back() == 'L' || digits.back() == 'l')) digits.pop_back();
@@ -57,7 +57,7 @@ int64_t parse_int(const std::string &what, const std::string &source) {
   const auto [end, error] = std::from_chars(first, last, value);
   if (error == std::errc() && end == last) return value;
   if (const auto word = truth(digits)) return *word ? 1 : 0;
-  double real = 0;  // files written from Python hold "3.0" now and then
+  double real = 0;  // files written from Python sometimes hold "3.0"
   const auto [real_end, real_error] = std::from_chars(first, last, real);
   if (real_error == std::errc() && real_end == last && real == std::floor(real) && std::fabs(real) < 9e15) {
     return int64_t(real);
@@ -90,7 +90,8 @@ bool parse_bool(const std::string &what, const std::string &source) {
 
 std::vector<std::string> parse_list(const std::string &what, const std::string &source) {
   std::string body = trimmed(source);
-  if (!body.empty() && (body.front() == '(' || body.front() == '[')) {  // either kind of bracket ends it, as in MXNet
+  if (!body.empty() &&
+      (body.front() == '(' || body.front() == '[')) {  // as in MXNet, the closing bracket may be of either kind
     if (body.size() < 2 || (body.back() != ')' && body.back() != ']')) refuse(what, "a tuple", source);
     body = body.substr(1, body.size() - 2);
   }

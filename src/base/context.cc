@@ -31,7 +31,7 @@ Context parse_context(const std::string &source) {
     const std::string name = source.substr(0, open), digits = source.substr(open + 1, source.size() - open - 2);
     const bool number = digits.find_first_not_of("0123456789") == std::string::npos && digits.size() <= 10;
     const long long id = number ? std::stoll(digits) : -1;
-    // One text for each context: no leading zeros.
+    // Rejects leading zeros, so that each context has exactly one text.
     if (number && id <= INT32_MAX && std::to_string(id) == digits) {
       for (const TypeName &entry : kTypes) {
         if (name == entry.name) return Context{entry.type, int32_t(id)};

@@ -18,7 +18,7 @@ struct Context {
   bool operator==(const Context &other) const { return type == other.type && id == other.id; }
   bool operator!=(const Context &other) const { return !(*this == other); }
   bool operator<(const Context &other) const { return std::tie(type, id) < std::tie(other.type, other.id); }
-  // Host code may read and write its memory directly.
+  // True: host code may access memory of this device directly.
   bool on_host() const { return type != DeviceType::kGpu; }
 };
 

@@ -67,7 +67,7 @@ COHORT_HOST_DEVICE inline Float16::Float16(float value) {
   u &= 0x7fffffffu;
   if (u > 0x7f800000u) {  // NaN
     bits = uint16_t(sign | 0x7e00u | ((u >> 13) & 0x3ffu));
-  } else if (u >= 0x47800000u) {  // 65536 and above; what rounds up to it carries over below
+  } else if (u >= 0x47800000u) {  // 65536 and above; values that round up to 65536 carry into the exponent below
     bits = uint16_t(sign | 0x7c00u);
   } else if (u < 0x38800000u) {  // subnormal: adding 0.5 aligns the bits, the sum rounds them
     float magnitude;
@@ -99,7 +99,7 @@ COHORT_HOST_DEVICE inline Float16::operator float() const {
   return value;
 }
 
-bool dtype_valid(int32_t code);                  // one of the codes above, kNone not among them
+bool dtype_valid(int32_t code);                  // true for the codes above except kNone
 size_t dtype_size(Dtype dtype);                  // bytes of one element
 const char *dtype_name(Dtype dtype);             // "float32"; "none"
 Dtype dtype_from_name(const std::string &name);  // throws kDtype
@@ -164,7 +164,7 @@ decltype(auto) dispatch(Dtype dtype, Fn &&fn) {
   throw Error(Code::kDtype, text("no element type has the code ", int32_t(dtype)));
 }
 
-// The same for the floating types alone; others are kDtype errors that name `what`.
+// As dispatch(), for floating types only; any other type throws kDtype with `what`.
 template <typename Fn>
 decltype(auto) dispatch_float(Dtype dtype, const char *what, Fn &&fn) {
   switch (dtype) {
@@ -181,12 +181,12 @@ decltype(auto) dispatch_float(Dtype dtype, const char *what, Fn &&fn) {
   }
 }
 
-// `dtype`, which is to be a floating one: for kernels that know only those, when they are made.
+// Returns `dtype` if it is a floating type and throws kDtype otherwise. For kernels that support floating types only.
 inline Dtype float_dtype(Dtype dtype, const char *what) {
   return dispatch_float(dtype, what, [=](auto) { return dtype; });
 }
 
-// One element from T to U as contract NDA-08 has it.
+// Converts one element from T to U by the rules of contract NDA-08.
 template <typename U, typename T>
 COHORT_HOST_DEVICE inline U cast_element(T value);
 

@@ -23,8 +23,8 @@ COHORT_HOST_DEVICE inline U cast_element(T value) {
   } else if constexpr (std::is_same_v<U, bool>) {
     return value != T(0);
   } else if constexpr (std::is_floating_point_v<T> && std::is_integral_v<U>) {
-    // Out of range and NaN are unspecified by the contract, yet must not be undefined behaviour: through int64 where it
-    // fits, and the smallest int64 else, which is what x86 gives.
+    // The contract leaves NaN and values out of range unspecified, but they must not be undefined behaviour: convert
+    // through int64 where the value fits, else use INT64_MIN, as x86 does.
     const double wide = double(value);
     const bool fits = wide >= -9223372036854775808.0 && wide < 9223372036854775808.0;
     return U(fits ? int64_t(wide) : INT64_MIN);
@@ -33,8 +33,8 @@ COHORT_HOST_DEVICE inline U cast_element(T value) {
   }
 }
 
-// A label, an index or a length as an integer, without its fraction. What no int64 holds is the nearest one that is,
-// and NaN is the smallest: out of range of whatever is indexed.
+// Converts a label, an index or a length to an integer, truncating. Values outside int64 become the nearest int64 and
+// NaN becomes INT64_MIN, so that range checks on the result reject them.
 template <typename T>
 COHORT_HOST_DEVICE inline int64_t to_index(T value) {
   if constexpr (kIsHalf<T>) {

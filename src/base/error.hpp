@@ -10,7 +10,7 @@
 
 namespace cohort {
 
-// The classes of contract section 16; the values are those of COHORT_ERROR_* in include/cohort/error.h.
+// Error classes of contract section 16; the values equal COHORT_ERROR_* in include/cohort/error.h.
 enum class Code : int {
   kInvalidArgument = 1,  // ARG
   kName = 2,
@@ -26,16 +26,16 @@ enum class Code : int {
   kInternal = 12,
 };
 
-// Numbers as the language writes them: the host's locale must not matter.
+// Formats numbers independently of the host's locale.
 class TextStream : public std::ostringstream {
  public:
   TextStream() {
     imbue(std::locale::classic());
-    exceptions(std::ios_base::badbit);  // std::bad_alloc, which a stream would keep to itself
+    exceptions(std::ios_base::badbit);  // without this, a stream swallows std::bad_alloc
   }
 };
 
-// Joins anything that has operator<< into one string: text("shape ", shape, " is not ", other).
+// Concatenates anything that has operator<< into one string: text("shape ", shape, " is not ", other).
 template <typename... Parts>
 std::string text(const Parts &...parts) {
   TextStream out;
@@ -43,7 +43,7 @@ std::string text(const Parts &...parts) {
   return out.str();
 }
 
-// `subject` names the operator, argument, array or file concerned; empty if there is none. The message is one line.
+// `subject` names the operator, argument, array or file concerned, or is empty. The message is one line.
 class Error : public std::runtime_error {
  public:
   Error(Code code, const std::string &message, std::string subject = "")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of the two C libraries leave by longjmp: nothing between setjmp and the calls has a destructor.
+// Decodes JPEG and PNG. Both C libraries report errors by longjmp, so no object with a destructor may be created
+// between setjmp and the calls.
 #include "base/image_file.hpp"
 
 #include <csetjmp>
@@ -18,15 +19,16 @@
 namespace cohort {
 namespace {
 
-constexpr int64_t kMostLength = 1 << 20, kMostPixels = 1 << 30;  // as OpenCV's
-// Small files of large pictures: beyond so many pixels, no more of them than so many a byte.
+constexpr int64_t kMostLength = 1 << 20, kMostPixels = 1 << 30;  // OpenCV's limits
+// Guards against small files that claim huge images: above kFreePixels, at most kPixelsPerByte pixels per file byte.
 constexpr int64_t kFreePixels = 1 << 24, kPixelsPerByte = 4096;
-// Scans of one progressive picture, each of which goes over all pixels: beyond so much work, no more of it than so much
-// a byte. Encoders write a dozen, and the first one alone has a bit for every 64 pixels.
+// Guards against progressive JPEGs with many scans, each of which visits all pixels: above kFreeScannedPixels, the same
+// bound per byte applies to pixels times scans. Encoders write about a dozen scans, and even the cheapest scan holds
+// one bit per 64 pixels.
 constexpr int kMostScans = 200;
 constexpr int64_t kFreeScannedPixels = 1 << 28;
 
-constexpr size_t kMessageBytes = 256;  // of either library: JMSG_LENGTH_MAX is 200
+constexpr size_t kMessageBytes = 256;  // enough for both libraries: JMSG_LENGTH_MAX is 200
 
 [[noreturn]] void refuse(const char *what) { throw Error(Code::kFormat, text("image: ", what)); }
 
@@ -39,8 +41,8 @@ void check_size(const ImageSize &size, size_t bytes) {
   const int64_t pixels = size.height * size.width;
   if (size.height < 1 || size.width < 1 || size.height > kMostLength || size.width > kMostLength ||
       pixels > kMostPixels || (pixels > kFreePixels && pixels / kPixelsPerByte > int64_t(bytes))) {
-    throw Error(Code::kFormat, text("image: its header says ", size.height, " rows of ", size.width,
-                                    " pixels, more than we take of ", bytes, " bytes"));
+    throw Error(Code::kFormat, text("image: the header says ", size.height, " rows of ", size.width,
+                                    " pixels, more than is accepted in a file of ", bytes, " bytes"));
   }
 }
 
@@ -48,7 +50,7 @@ void check_size(const ImageSize &size, size_t bytes) {
 // ----------------------------------------------------------------------------------------------------------
 
 struct JpegFailure {
-  jpeg_error_mgr base;  // first: libjpeg knows this alone
+  jpeg_error_mgr base;  // must be first: libjpeg sees only this
   std::jmp_buf leave;
   char message[kMessageBytes];
   int64_t bytes;  // of the file
@@ -60,11 +62,11 @@ void fail_jpeg(j_common_ptr info) {
   std::longjmp(failure->leave, 1);
 }
 
-// Of warnings, the one that a picture is cut short ends it; what else is wrong shows in the pixels alone.
+// Only the warning about a truncated file is treated as an error; other damage merely shows in the pixels.
 void note_warning(j_common_ptr info, int level) {
   if (level >= 0 || info->err->msg_code != JWRN_JPEG_EOF) return;
   auto *const failure = reinterpret_cast<JpegFailure *>(info->err);
-  std::snprintf(failure->message, sizeof failure->message, "it ends too early");
+  std::snprintf(failure->message, sizeof failure->message, "the file is truncated");
   std::longjmp(failure->leave, 1);
 }
 
@@ -103,7 +105,7 @@ class JpegReader {
     jpeg_read_header(&info_, TRUE);
     return {info_.image_height, info_.image_width};
   }
-  // Cyan, magenta, yellow and black, which libjpeg turns into nothing else.
+  // The image is CMYK, which libjpeg cannot convert to RGB.
   bool has_black() const { return info_.num_components == 4; }
   void start(bool gray) {
     if (setjmp(failure_.leave)) refuse(failure_.message);
@@ -123,7 +125,7 @@ class JpegReader {
 };
 
 uint8_t gray_of(int red, int green, int blue) {
-  constexpr int kShift = 14;  // of 0.299, 0.587 and 0.114
+  constexpr int kShift = 14;  // fixed-point weights of 0.299, 0.587 and 0.114
   return uint8_t((red * 4899 + green * 9617 + blue * 1868 + (1 << (kShift - 1))) >> kShift);
 }
 
@@ -131,7 +133,7 @@ void swap_red_and_blue(uint8_t *row, int64_t width) {
   for (int64_t x = 0; x < width; ++x) std::swap(row[3 * x], row[3 * x + 2]);
 }
 
-// Inks, as files have them: inverted.
+// Converts one row of CMYK, which files store inverted.
 void from_inks(const uint8_t *inks, int64_t width, ImageColors colors, uint8_t *row) {
   for (int64_t x = 0; x < width; ++x, inks += 4) {
     const int black = inks[3];
@@ -150,7 +152,7 @@ void from_inks(const uint8_t *inks, int64_t width, ImageColors colors, uint8_t *
 void decode_jpeg(const void *file, size_t bytes, ImageColors colors, const ImageSize &size, uint8_t *pixels) {
   JpegReader reader;
   const ImageSize found = reader.open(file, bytes);
-  if (found.height != size.height || found.width != size.width) refuse("it is another one than its header said");
+  if (found.height != size.height || found.width != size.width) refuse("the decoded size differs from the header's");
   const bool gray = colors == ImageColors::kGray;
   reader.start(gray);
   std::vector<uint8_t> inks(reader.has_black() ? size_t(4 * size.width) : 0);
@@ -185,11 +187,11 @@ class PngReader {
     if (setjmp(leave_)) refuse(message_);
     png_set_read_fn(png_, this, take);
     png_set_user_limits(png_, kMostLength, kMostLength);
-    png_set_chunk_cache_max(png_, 1);  // keeps no texts and the like, which may be gigabytes
+    png_set_chunk_cache_max(png_, 1);  // keeps no text chunks, which may take gigabytes
     png_read_info(png_, info_);
     return {png_get_image_height(png_, info_), png_get_image_width(png_, info_)};
   }
-  // One address a row.
+  // `rows` holds one address per row.
   void read(ImageColors colors, size_t row_bytes, png_bytepp rows) {
     if (setjmp(leave_)) refuse(message_);
     const bool has_colors = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) != 0;
@@ -206,7 +208,7 @@ class PngReader {
     }
     png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
-    if (png_get_rowbytes(png_, info_) != row_bytes) png_error(png_, "rows of another length than its header says");
+    if (png_get_rowbytes(png_, info_) != row_bytes) png_error(png_, "row length differs from the header's");
     png_read_image(png_, rows);
     png_read_end(png_, nullptr);
   }
@@ -220,7 +222,7 @@ class PngReader {
   static void say_nothing(png_structp, png_const_charp) {}
   static void take(png_structp png, png_bytep to, size_t bytes) {
     auto *const self = static_cast<PngReader *>(png_get_io_ptr(png));
-    if (bytes > self->left_) png_error(png, "it ends too early");
+    if (bytes > self->left_) png_error(png, "the file is truncated");
     std::memcpy(to, self->next_, bytes);
     self->next_ += bytes;
     self->left_ -= bytes;
@@ -237,7 +239,7 @@ class PngReader {
 void decode_png(const void *file, size_t bytes, ImageColors colors, const ImageSize &size, uint8_t *pixels) {
   PngReader reader(file, bytes);
   const ImageSize found = reader.read_header();
-  if (found.height != size.height || found.width != size.width) refuse("it is another one than its header said");
+  if (found.height != size.height || found.width != size.width) refuse("the decoded size differs from the header's");
   const size_t row_bytes = size_t(size.width) * (colors == ImageColors::kGray ? 1 : 3);
   std::vector<png_bytep> rows;
   for (int64_t y = 0; y < size.height; ++y) rows.push_back(pixels + size_t(y) * row_bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images in JPEG and PNG, as pixels of 8 bits. The one place that knows libjpeg and libpng. The files are not trusted.
+// Decodes JPEG and PNG images to 8-bit pixels. Only this file uses libjpeg and libpng. Input files are not trusted.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,14 @@ struct ImageSize {
   int64_t height = 0, width = 0;
 };
 
-// From the header alone. Throws kFormat where this is no such image, or one that is larger than its bytes can say.
+// Reads the size from the header alone. Throws kFormat if the file is neither JPEG nor PNG, or if the header claims
+// more pixels than a file of this length can plausibly hold.
 ImageSize image_size(const void *file, size_t bytes);
 
 enum class ImageColors { kGray, kRgb, kBgr };  // 1 or 3 channels
 
-// All its pixels, row by row, channels last; `size` is what image_size() says. No transparency, no orientation. Throws
-// kFormat, and leaves `pixels` as it happens to be.
+// Writes all pixels row by row, channels last. `size` must come from image_size(). Ignores transparency and
+// orientation. Throws kFormat; `pixels` is then partly written.
 void decode_image(const void *file, size_t bytes, ImageColors colors, const ImageSize &size, uint8_t *pixels);
 
 }  // namespace cohort

@@ -13,7 +13,7 @@ namespace {
 
 using Parser = nlohmann::json;
 
-// Told by the parser what it reads, one piece after the other.
+// Builds the tree from the parser's callbacks.
 class Builder final : public nlohmann::json_sax<Parser> {
  public:
   Builder(const std::string &source, int most_depth) : source_(source), most_depth_(most_depth) {}
@@ -29,7 +29,7 @@ class Builder final : public nlohmann::json_sax<Parser> {
   }
   bool number_float(number_float_t, const string_t &digits) override { return add(Json::Kind::kNumber, digits); }
   bool string(string_t &value) override { return add(Json::Kind::kString, std::move(value)); }
-  bool binary(binary_t &) override { return false; }  // not in text
+  bool binary(binary_t &) override { return false; }  // does not occur in JSON text
   bool start_array(size_t) override { return enter(Json::Kind::kArray); }
   bool end_array() override { return leave(); }
   bool start_object(size_t) override { return enter(Json::Kind::kObject); }
@@ -42,7 +42,8 @@ class Builder final : public nlohmann::json_sax<Parser> {
     return true;
   }
   bool parse_error(size_t position, const std::string &, const Parser::exception &) override {
-    throw Error(Code::kFormat, cohort::text(source_, ": expected JSON, found a mistake at byte ", position), source_);
+    throw Error(Code::kFormat, cohort::text(source_, ": expected JSON, found a syntax error at byte ", position),
+                source_);
   }
 
   Json take() { return std::move(root_); }
@@ -82,7 +83,7 @@ class Builder final : public nlohmann::json_sax<Parser> {
   const std::string &source_;
   const int most_depth_;
   Json root_;
-  std::vector<Open> open_;  // from the root inwards
+  std::vector<Open> open_;  // from the root inward
 };
 
 }  // namespace

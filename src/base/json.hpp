@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON from others, read into a tree: symbols, and parameters of initializers. The text is not trusted.
+// Parses untrusted JSON (symbols, parameters of initializers) into a tree.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace cohort {
 
-// The parser's own tree asks for memory while it is destroyed, which ends the process where there is none.
+// Used instead of nlohmann::json's own tree, whose destructor allocates and so terminates the process when memory is
+// out.
 struct Json {
   enum class Kind { kNull, kBoolean, kInteger, kNumber, kString, kArray, kObject };
 
@@ -19,11 +20,11 @@ struct Json {
   std::vector<std::string> keys;
 
   bool is(Kind wanted) const { return kind == wanted; }
-  const Json *find(const std::string &key) const;  // null if this is no object that has it
+  const Json *find(const std::string &key) const;  // null if this is not an object or lacks the key
 };
 
-// Throws kFormat that names `source`, also for keys that come twice in one object and for more levels of nesting than
-// `most_depth`.
+// Throws kFormat, naming `source`, for invalid JSON, for a key repeated within one object, and for nesting deeper than
+// `most_depth` levels.
 Json parse_json(const std::string &text, const std::string &source, int most_depth);
 
 }  // namespace cohort

@@ -10,14 +10,14 @@ namespace cohort {
 namespace {
 
 struct Listeners {
-  std::mutex mutex;  // guards the three below; no sink is called or freed under it
+  std::mutex mutex;  // guards the three below; not held while a sink is called or freed
   std::vector<std::shared_ptr<const LogSink>> sinks;
-  std::shared_ptr<const LogSink> set;  // by set_log(), one of the sinks
+  std::shared_ptr<const LogSink> set;  // the sink set by set_log(), also among `sinks`
   LogLevel lowest_on_stderr = LogLevel::kWarning;
 };
 
 Listeners &listeners() {
-  static Listeners *const instance = new Listeners;  // lives on while other threads log at exit
+  static Listeners *const instance = new Listeners;  // never destroyed: other threads may log during exit
   return *instance;
 }
 
@@ -40,14 +40,14 @@ void add_log_sink(std::shared_ptr<const LogSink> sink) {
 
 void remove_log_sink(const LogSink *sink) noexcept {
   Listeners &all = listeners();
-  std::shared_ptr<const LogSink> removed;  // freed behind the lock
+  std::shared_ptr<const LogSink> removed;  // freed after the lock is released
   const std::lock_guard<std::mutex> lock(all.mutex);
   removed = take_out(all, sink);
 }
 
 void set_log(LogFunction function, LogLevel lowest) {
   Listeners &all = listeners();
-  std::shared_ptr<const LogSink> fresh, before;  // freed behind the lock
+  std::shared_ptr<const LogSink> fresh, before;  // freed after the lock is released
   if (function) fresh = std::make_shared<const LogSink>(LogSink{lowest, std::move(function)});
   const std::lock_guard<std::mutex> lock(all.mutex);
   if (fresh) all.sinks.push_back(fresh);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects that a process has one of, made at their first use and never destroyed: they outlive static objects. A forked
-// child starts anew: it has none of the threads, and nobody to unlock what they had locked.
+// One instance per process, created on first use and never destroyed, so that it outlives static objects. A forked
+// child creates a new one: the old one's threads do not exist there, and its locked mutexes would never be unlocked.
 #pragma once
 
 #include <pthread.h>
@@ -17,7 +17,7 @@ struct PerProcess {
 };
 }  // namespace detail
 
-// Null before its first use.
+// Null before the first use.
 template <typename T>
 T *known_per_process() {
   return detail::PerProcess<T>::known.load(std::memory_order_acquire);

@@ -15,7 +15,8 @@ namespace cohort {
 namespace {
 
 int processors_in_mask() {
-  // The kernel refuses a mask smaller than its own; 2^16 processors are more than it can be built for.
+  // sched_getaffinity refuses a mask smaller than the kernel's own; no kernel can be built for more than 2^16
+  // processors.
   for (size_t num_bits = 1024; num_bits <= 65536; num_bits *= 4) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t *)> mask(CPU_ALLOC(num_bits),
                                                                  [](cpu_set_t *m) { CPU_FREE(m); });
@@ -36,13 +37,13 @@ std::string read_line(const std::string &path, const char *prefix = "") {
   return "";
 }
 
-// Whole processors that "quota period" grants, 0 if it sets no bound ("max", "-1").
+// Whole processors granted by "quota period"; 0 if there is no limit ("max", "-1").
 int whole_processors(const std::string &quota, const std::string &period) {
   const long long q = std::atoll(quota.c_str()), p = std::atoll(period.c_str());
   return q > 0 && p > 0 ? int(std::max(1LL, std::min(q / p, 1LL << 20))) : 0;
 }
 
-// The quota of this process's control group, or of the one that is mounted as root here; 0: none.
+// The quota of this process's control group, or of the group mounted as root here; 0 if there is none.
 int processors_by_quota() {
   const std::string unified = read_line("/proc/self/cgroup", "0::");
   for (const std::string &folder : {unified, std::string()}) {
@@ -63,7 +64,8 @@ int usable_processors() {
 
 int default_threads(int num_devices) {
   const int share = std::max(1, usable_processors() / num_devices);
-  const char *const wanted = std::getenv("OMP_NUM_THREADS");  // a list has one for each level of nesting
+  const char *const wanted =
+      std::getenv("OMP_NUM_THREADS");  // may be a list, one number per nesting level; the first counts
   const long bound = wanted ? std::strtol(wanted, nullptr, 10) : 0;
   return bound > 0 && bound < share ? int(bound) : share;
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many threads can run at once in this process, and how one waits for another without sleeping.
+// The number of threads this process can run at once, and a pause instruction for spin loops.
 #pragma once
 
 namespace cohort {
 
-// Processors of the calling thread's affinity mask, less where the control group has a quota. At least 1.
+// Processors in the calling thread's affinity mask, or fewer if the control group has a quota. At least 1.
 int usable_processors();
 
-// Threads of one of so many devices that share the processors and were given no number: no more than OMP_NUM_THREADS
-// where the host's user has set it. At least 1.
+// The default number of threads for each of `num_devices` devices that share the processors; at most OMP_NUM_THREADS if
+// the user has set it. At least 1.
 int default_threads(int num_devices = 1);
 
-// Tells the processor that this is a loop that looks out for another thread.
+// Hints to the processor that this is a spin loop.
 inline void pause_processor() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();

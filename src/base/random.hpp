@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers by counter: number i of a stream is a function of (seed, i) alone, so that any thread of any device
-// computes its own part and results do not depend on how work is divided. Compiled by both backends.
+// Counter-based random numbers: number i of a stream depends on (seed, i) alone, so any thread of any device can
+// compute its own elements and results do not depend on how the work is divided. Compiled by both backends.
 //
 // The generator is Philox 4x32 with ten rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): a
-// block cipher on a 128-bit counter. It gives four 32-bit words a block; word i of a stream is word i % 4 of block i
-// / 4.
+// block cipher on a 128-bit counter. Each block has four 32-bit words; word i of a stream is word i % 4 of block i / 4.
 #pragma once
 
 #include <cmath>
@@ -18,7 +17,7 @@ namespace cohort {
 struct Philox {
   uint32_t word[4];
 
-  // Block `block` of the stream `seed`. `stream` tells streams of one seed apart.
+  // Block `block` of the stream (`seed`, `stream`).
   COHORT_HOST_DEVICE static Philox at(uint64_t seed, uint64_t block, uint64_t stream = 0) {
     uint32_t c0 = uint32_t(block), c1 = uint32_t(block >> 32), c2 = uint32_t(stream), c3 = uint32_t(stream >> 32);
     uint32_t key0 = uint32_t(seed), key1 = uint32_t(seed >> 32);
@@ -35,32 +34,32 @@ struct Philox {
   }
 };
 
-// The seed of stream (a, b) of those that belong to `seed`: one block of the cipher. Two of them agree with a chance of
-// 2^-64.
+// Derives the seed of sub-stream (a, b) of `seed`: one block of the cipher. Two sub-streams share a seed with
+// probability 2^-64.
 COHORT_HOST_DEVICE inline uint64_t stream_seed(uint64_t seed, uint64_t a, uint64_t b) {
   const Philox block = Philox::at(seed, a, b);
   return uint64_t(block.word[1]) << 32 | block.word[0];
 }
 
-// A stream for each name, by FNV-1a.
+// A stream number derived from a name, by FNV-1a.
 inline uint64_t name_stream(const std::string &name) {
   uint64_t stream = 14695981039346656037u;
   for (unsigned char c : name) stream = (stream ^ c) * 1099511628211u;
   return stream;
 }
 
-// [0, 1): all multiples of 2^-24.
+// Uniform in [0, 1): a multiple of 2^-24.
 COHORT_HOST_DEVICE inline float uniform_of(uint32_t word) { return float(word >> 8) * 5.9604644775390625e-8f; }
 
-// Two independent normal numbers of mean 0 and deviation 1 from two words, by Box and Muller. At most 5.8 in size.
+// Two independent standard normal numbers from two words, by Box-Muller. Magnitude at most 5.8.
 COHORT_HOST_DEVICE inline void normal_of(uint32_t word0, uint32_t word1, float *a, float *b) {
-  const float radius = sqrtf(-2.0f * logf((float(word0 >> 8) + 1.0f) * 5.9604644775390625e-8f));  // of (0, 1]
+  const float radius = sqrtf(-2.0f * logf((float(word0 >> 8) + 1.0f) * 5.9604644775390625e-8f));  // in (0, 1]
   const float angle = 6.28318530717958648f * uniform_of(word1);
   *a = radius * cosf(angle);
   *b = radius * sinf(angle);
 }
 
-// Number i of a stream. For single numbers; loops take four from a block.
+// Number i of a stream. For single numbers; loops use all four words of a block.
 COHORT_HOST_DEVICE inline float uniform_at(uint64_t seed, uint64_t i, uint64_t stream = 0) {
   return uniform_of(Philox::at(seed, i / 4, stream).word[i % 4]);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of ranges [begin, end) of numbers, such as addresses, that do not overlap. For ndarray and executor.
+// Maps non-overlapping ranges [begin, end) of numbers, such as addresses, to values. Used by ndarray and executor.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace cohort {
 template <typename T>
 class RangeMap {
  public:
-  // Whatever parts of the range had before.
+  // Assigns a value to the range, replacing any values of its parts.
   void set(size_t begin, size_t end, T value) {
     if (begin >= end) return;
     cut(begin);
@@ -21,14 +21,15 @@ class RangeMap {
     pieces_.erase(pieces_.lower_bound(begin), pieces_.lower_bound(end));
     pieces_.emplace(begin, Piece{end, std::move(value)});
   }
-  // Those of all pieces that overlap the range.
+  // Calls fn with the value of each range that overlaps [begin, end).
   template <typename Fn>
   void look(size_t begin, size_t end, Fn &&fn) const {
     auto piece = pieces_.upper_bound(begin);
     if (piece != pieces_.begin() && std::prev(piece)->second.end > begin) --piece;
     for (; piece != pieces_.end() && piece->first < end; ++piece) fn(piece->second.value);
   }
-  // Of the range alone, which has a value everywhere then: where it had none, T().
+  // Calls fn on every value in exactly [begin, end). Gaps are first filled with T(); ranges that cross an end are
+  // split.
   template <typename Fn>
   void change(size_t begin, size_t end, Fn &&fn) {
     if (begin >= end) return;
@@ -49,7 +50,7 @@ class RangeMap {
     size_t end;
     T value;
   };
-  // No piece goes on beyond this place.
+  // Splits the range that contains `at`, if any, so that it ends there.
   void cut(size_t at) {
     const auto after = pieces_.lower_bound(at);
     if (after == pieces_.begin()) return;
@@ -59,7 +60,7 @@ class RangeMap {
     piece.end = at;
   }
 
-  std::map<size_t, Piece> pieces_;  // by where they begin
+  std::map<size_t, Piece> pieces_;  // by begin
 };
 
 }  // namespace cohort

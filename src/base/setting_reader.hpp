@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of an object made by name, as text: each is asked for once with its default, and what nobody asked for is an
-// error. Used by optimizer and metric.
+// Reads an object's settings, given as text by name. Each setting is read once with its default; finish() reports
+// settings that were never read. Used by optimizer and metric.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ inline std::string lower_case(std::string word) {
 
 class SettingReader {
  public:
-  // `what` is the object in words, "optimizer 'sgd'".
+  // `what` describes the object in messages: "optimizer 'sgd'".
   SettingReader(std::string what, AttrMap settings) : what_(std::move(what)), settings_(std::move(settings)) {}
 
   std::optional<std::string> text_of(const std::string &key) {
@@ -49,14 +49,14 @@ class SettingReader {
     const auto found = text_of(key);
     return found ? parse_bool(key, *found) : value;
   }
-  // One of `words`; the first is the default.
+  // One of `words`, of which the first is the default.
   std::string word(const std::string &key, const std::vector<std::string> &words) {
     const auto found = text_of(key);
     if (!found) return words.front();
     if (std::find(words.begin(), words.end(), *found) != words.end()) return *found;
     fail(key, "one of " + join(words), *found);
   }
-  // All settings have been asked for: throws kName for those that nobody knows.
+  // Call after all settings have been read: throws kName if an unknown one remains.
   void finish() const {
     if (settings_.empty()) return;
     const std::string &key = settings_.begin()->first;

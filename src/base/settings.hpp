@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The environment variables that Cohort reads, all of them: they find a backend, help to debug, or say when a machine
-// has broken. What a program wants to set, it sets in option structs.
+// All environment variables that Cohort reads. They locate a backend, help to debug, or bound the wait for a broken
+// device; everything else is set through option structs.
 #pragma once
 
 #include <string>
@@ -23,9 +23,9 @@ extern const Setting kCudaGraphs;   // COHORT_CUDA_GRAPHS
 extern const Setting kCudaCache;    // COHORT_CUDA_CACHE
 
 const std::vector<const Setting *> &all_settings();
-// The variable's text now, or the default. Not for warm paths: whoever asks keeps the answer.
+// The variable's current text, or the default. Slow: callers cache the result.
 std::string read_setting(const Setting &setting);
-bool trace_enabled(const char *what);  // is `what` one of the words in COHORT_TRACE
+bool trace_enabled(const char *what);  // true if COHORT_TRACE lists the word `what`
 bool check_enabled(const char *what);  // the same for COHORT_CHECK
 
 }  // namespace cohort

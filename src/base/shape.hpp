@@ -11,9 +11,9 @@ namespace cohort {
 
 constexpr int kMaxAxes = 32;  // of any array, and of any shape that is inferred; COHORT_MAX_AXES to users
 
-// A list of axis lengths. Rank and single lengths may be unknown during shape inference (kUnknown = -1); an array
-// always has a known shape. Length 0 is a real, empty axis here; the boundary turns MXNet's "0 is unknown" into
-// kUnknown where the contract asks for it (EXE-13, SYM-10).
+// A list of axis lengths. The rank and single lengths may be unknown (kUnknown = -1) during shape inference; an array's
+// shape is always known. Length 0 is a real, empty axis here; src/api converts MXNet's "0 is unknown" to kUnknown where
+// the contract asks for it (EXE-13, SYM-10).
 class Shape {
  public:
   static constexpr int64_t kUnknown = -1;
@@ -30,7 +30,7 @@ class Shape {
   int rank() const { return int(dims_.size()); }
   int64_t &operator[](int axis) { return dims_[size_t(axis)]; }
   int64_t operator[](int axis) const { return dims_[size_t(axis)]; }
-  int64_t size() const;                    // number of elements; 1 for rank 0; only of a known shape
+  int64_t size() const;                    // number of elements; 1 for rank 0; requires a known shape
   int64_t size(int begin, int end) const;  // product of the lengths of axes begin..end-1
   const std::vector<int64_t> &dims() const { return dims_; }
   const int64_t *data() const { return dims_.data(); }
@@ -40,7 +40,7 @@ class Shape {
   bool operator==(const Shape &other) const { return known_rank_ == other.known_rank_ && dims_ == other.dims_; }
   bool operator!=(const Shape &other) const { return !(*this == other); }
 
-  // Takes over what `other` knows. False, and nothing changed, if the two contradict each other.
+  // Fills in what `other` knows. Returns false and changes nothing if the two contradict each other.
   bool merge(const Shape &other);
 
  private:
@@ -51,7 +51,7 @@ class Shape {
 std::ostream &operator<<(std::ostream &out,
                          const Shape &shape);  // (2, 3); () rank 0; unknown lengths as ?; [?] unknown rank
 
-// axis in [-rank, rank) to [0, rank). Throws Error kInvalidArgument that names `what`.
+// Maps an axis in [-rank, rank) to [0, rank). Throws kInvalidArgument naming `what`.
 int normalize_axis(int64_t axis, int rank, const char *what);
 
 }  // namespace cohort

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which signals threads of the library's own take.
+// Blocks signals in the library's own threads.
 #pragma once
 
 #include <pthread.h>
@@ -7,8 +7,8 @@
 
 namespace cohort {
 
-// Threads that begin while it lives, and those that they begin, take no signals but faults: the host's handlers have no
-// business there.
+// While it lives, threads that the calling thread starts, directly or indirectly, receive no signals except faults, so
+// that the host's signal handlers never run on them.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list whose length is known when it is made: short ones lie in the object itself and cost no allocation.
+// A list of fixed length. Up to kInside elements are stored inline and need no allocation.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of words in a setting's text. Under parse_tuple() of base/attributes.hpp, and for metric.
+// Parses lists of words in the text of a setting. Used by parse_tuple() in base/attributes.hpp and by metric.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace cohort {
 
-// The words of "(a, b)", "[a,b]", "(a,)", "()" or "a"; else Error kInvalidArgument as the parsers of
+// The words of "(a, b)", "[a,b]", "(a,)", "()" or "a". Anything else throws kInvalidArgument, as in
 // base/attributes.hpp.
 std::vector<std::string> parse_list(const std::string &what, const std::string &source);
 

@@ -24,7 +24,7 @@ size_t utf8_length(const std::string &source, size_t at) {
 
 namespace {
 
-// Control characters, those beyond ASCII too, and the separators of lines and paragraphs.
+// Control characters, including those beyond ASCII, and line and paragraph separators.
 bool breaks_a_line(const std::string &character) {
   const uint8_t first = uint8_t(character[0]);
   if (character.size() == 1) return first < 0x20 || first == 0x7f;

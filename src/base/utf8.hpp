@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What text of the host's may hold. Used by symbol, which writes it to files, and by api, whose messages quote it.
+// Checks and cleans UTF-8 text from the host. Used by symbol, which writes it to files, and by api, which quotes it in
+// messages.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +8,10 @@
 
 namespace cohort {
 
-// The length of the UTF-8 sequence at `at`, or 0 if there is none.
+// The length of the UTF-8 sequence at `at`, or 0 if the bytes there are not valid UTF-8.
 size_t utf8_length(const std::string &source, size_t at);
 
-// The text as one line of UTF-8: other bytes, control characters and separators of lines as \xNN.
+// The text as one line of valid UTF-8: invalid bytes, control characters and line separators become \xNN.
 std::string plain_line(const std::string &source);
 
 }  // namespace cohort

@@ -452,7 +452,7 @@ TEST(malformed_text_is_refused_in_plain_words) {
                            "\"text\"", "{\"nodes\": \"\xff\"}", "{}", "1e999", "{\"nodes\": {}, \"heads\": []}"}) {
     CHECK_EQ(int(code_of(json)), int(Code::kFormat));
   }
-  CHECK_FORMAT("{\"nodes\": [}", "expected JSON, found a mistake at byte");
+  CHECK_FORMAT("{\"nodes\": [}", "expected JSON, found a syntax error at byte");
 }
 
 TEST(graphs_in_nodes_are_read_and_written) {
