@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What changes from run to run and is no array (Args::numbers, Args::random), as kernels take it. A run that is
-// recorded finds it in the device's memory, where each replay puts it anew. For kernels of all backends.
+// Values other than arrays that change from run to run (Args::numbers, Args::random). In a recorded run (CUDA graphs)
+// kernels read them from device memory, where each replay stores the current values. For kernels of all backends.
 #pragma once
 
 #include "base/dtype.hpp"
@@ -10,18 +10,19 @@ namespace cohort {
 
 template <typename T>
 struct Changing {
-  const T *at;  // in the device's memory; null: it is `value`
+  const T *at;  // in device memory; null: use `value`
   T value;
 
   COHORT_HOST_DEVICE T get() const { return at ? *at : value; }
 };
 
-// Of the queue that records. Both say where each replay will find it; null: this run is not recorded yet.
+// Implemented by a queue that records work for replay. Both return where the replays will find the value, or null if
+// this run is not being recorded.
 class Recorder {
  public:
   virtual ~Recorder() = default;
-  virtual const void *place(const void *numbers, size_t bytes) = 0;  // what lies on the host there
-  virtual const RandomStream *draw(RandomStream *random) = 0;        // which draw it is; replays count them
+  virtual const void *place(const void *numbers, size_t bytes) = 0;  // the host's `numbers`, stored anew by each replay
+  virtual const RandomStream *draw(RandomStream *random) = 0;        // the stream's state; each replay counts one draw
 };
 
 template <typename T>
@@ -30,7 +31,7 @@ Changing<T> changing(const void *numbers, const Lane &lane) {
   return {static_cast<const T *>(at), *static_cast<const T *>(numbers)};
 }
 
-// What draws in this run is of this stream, at as many draws; it is counted.
+// Returns the state of the stream for this run's draw and counts the draw.
 inline Changing<RandomStream> next_draw(const Args &args, const Lane &lane) {
   const RandomStream *const at = lane.recorder ? lane.recorder->draw(args.random) : nullptr;
   const RandomStream now = *args.random;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over devices, which see each other's memory in some way of their own. Made by Device::make_communicator(), used
-// by group/collective_reducer.cc.
+// Sums arrays over several devices (all-reduce). Created by Device::make_communicator(), used by
+// group/collective_reducer.cc.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace cohort {
 
-// An array of one device, and where the sum of those of all devices goes.
+// One device's array, and where the sum over all devices goes.
 struct Summand {
   const void *from;
   void *to;
@@ -22,22 +22,22 @@ struct Summand {
 
 class Communicator {
  public:
-  // What is summed at a time. All devices have the same counts and types.
+  // The arrays of one all-reduce. All devices have the same counts and types.
   struct Sums {
     std::vector<std::vector<Summand>> of;  // [device][array]
     const char *label = "";                // for errors
   };
   using Failed = void (*)(const void *owner, const char *message);
-  using Events = std::vector<std::shared_ptr<Event>>;  // of each device
+  using Events = std::vector<std::shared_ptr<Event>>;  // one per device
 
   virtual ~Communicator() = default;
-  // Queues sums that begin when `ready` of all devices are done, beside what the devices' own queues do, and returns at
-  // once. `owner` is held until they are done, with all that they touch; `failed` is called if they are not, because a
-  // device has failed or has not come in time, before those go on who wait for them. The events are done when the sums
-  // are there. One group of devices comes at a time to this; several threads may. Throws if it is known to have failed.
+  // Queues sums that start when all `ready` events are done, independently of the devices' own queues, and returns at
+  // once. The returned events fire when the sums are complete. `owner` keeps everything involved alive until then.
+  // `failed` is called, before those events fire, if a device fails or does not join in time. Only one group of devices
+  // may use this at a time; several threads may. Throws if the communicator is known to be broken.
   virtual Events all_reduce(const Sums &sums, const Events &ready, std::shared_ptr<const void> owner,
                             Failed failed) = 0;
-  // It has failed for good: who wants to go on makes another one.
+  // It has failed permanently: create another one.
   virtual bool broken() const = 0;
 };
 

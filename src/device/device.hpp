@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a backend implements: memory, queues, events, kernels. cpu and cuda are the two backends; executor and group
-// drive them through this header alone.
+// The backend interface: memory, queues, events, kernels. cpu and cuda implement it; executor and group use devices
+// only through this header.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class Trace;     // device/trace.hpp
 class WorkInfo;  // likewise
 Trace &process_trace();
 
-// One block of memory of one device. Freed with the last reference, by whoever made it.
+// One block of memory of one device. The last reference frees it through `release`.
 class Memory {
  public:
   Memory(Context context, void *data, size_t bytes, std::function<void(void *)> release)
@@ -42,7 +42,7 @@ class Memory {
   const size_t bytes_;
   const std::function<void(void *)> release_;
   friend class Device;
-  MemoryAccount *account_ = nullptr;  // in which it is booked
+  MemoryAccount *account_ = nullptr;  // the account that counts this memory
 };
 
 // A point in a queue's order that the host or another queue can wait for. From any backend.
@@ -61,57 +61,56 @@ struct Step {
   const WorkInfo *info = nullptr;  // null: it is not shown in a trace
 };
 
-// Runs a step on this thread, of whose work it is not a queue's. Throws what it throws, as an error that names it.
+// Runs a step on the calling thread, outside of any queue. Rethrows its error with the step's label added.
 void run_on_caller(const Step &step);
 
-// What a queue has made of a program, to run it again faster.
+// A queue's compiled form of a program, used to run it again faster (a CUDA graph).
 class Replay {
  public:
-  virtual ~Replay() = default;  // when the queue is done with it
+  virtual ~Replay() = default;  // after the queue has finished with it
 };
 
-// Steps to be run one after the other. Their owner keeps them, and what they point to, alive and unchanged until the
-// queue is done with them (Queue::run takes a reference on it).
+// Steps that run one after another. Their owner keeps them, and everything they point to, alive and unchanged until the
+// queue has finished with them (Queue::run holds a reference to the owner).
 struct Program {
   const Step *steps;
   size_t count;
-  bool brief;  // so little work that waking another thread costs more: may run on the caller, with one thread
-  // If set: called when a step fails and when the program is skipped because of an earlier failure, before sync()
-  // throws. For whoever must know what was not written (Storage::fail). On the thread that works for the queue; must
-  // neither throw nor use the queue.
+  bool brief;  // too little work to be worth waking a thread: may run on the calling thread, with one thread
+  // If set, called when a step fails, and when the program is skipped because of an earlier failure, before sync()
+  // throws; it marks what was not written (Storage::fail). Runs on the queue's worker thread; must neither throw nor
+  // use the queue.
   void (*failed)(const void *owner, const char *message) = nullptr;
-  // It waits for nothing but what is queued already: may run on the caller, too, where the queue's one thread would
-  // have to share a processor with it.
+  // Waits for nothing beyond what is queued already, so it may also run on the calling thread if the queue's only
+  // thread would have to share a processor with it.
   bool here = false;
-  // Its failure is told to `failed` alone: the queue is not poisoned, and what is queued behind is run. Nor is it
-  // skipped for an earlier failure.
+  // A failure is reported through `failed` only: it does not poison the queue, and an earlier failure does not skip
+  // this program.
   bool contained = false;
-  const char *name = nullptr;  // in a trace, of all its steps together: a literal
-  // Of programs that are run again and again on one queue: where their owner keeps what the queue makes of them, and
-  // lets go of it before steps or pointers change.
+  const char *name = nullptr;  // name of the whole program in a trace; a string literal
+  // For programs that run repeatedly on one queue: where the owner stores the queue's replay. The owner resets it
+  // before steps or pointers change.
   std::unique_ptr<Replay> *replay = nullptr;
 };
 
-// One in-order stream of work on one device. One thread at a time enqueues; any thread may wait. Nothing here throws
-// errors of the queued work but sync(): such an error poisons the queue, later work is skipped until a sync() has
+// One in-order stream of work on one device. One thread at a time enqueues; any thread may wait. Only sync() and
+// check() throw errors of queued work: the first error poisons the queue and later work is skipped until sync() has
 // thrown it.
 class Queue {
  public:
   virtual ~Queue() = default;  // waits for the queued work
   // Runs the program after everything queued before. May return first. Allocates nothing on a warm path.
   virtual void run(const Program &program, std::shared_ptr<const void> owner) = 0;
-  // Calls fn on the host in this queue's order: before anything queued later is started, after everything queued before
-  // has been started (cuda) or has finished (cpu). For a backend whose memory the host sees, this is how host code
-  // joins in.
+  // Calls fn on the host in queue order: before anything queued later starts, and after everything queued earlier has
+  // started (cuda) or finished (cpu). On backends whose memory the host can access, this runs host code between steps.
   virtual void call(std::function<void()> fn, const char *label) = 0;
-  // bytes from one place to another, this device's memory or host memory, both of which `owner` keeps. `failed` as in
-  // Program.
+  // Copies bytes between this device's memory and host memory, in either direction; `owner` keeps both alive. `failed`
+  // as in Program.
   virtual void copy(void *to, const void *from, size_t bytes, std::shared_ptr<const void> owner,
                     void (*failed)(const void *owner, const char *message) = nullptr) = 0;
-  virtual std::shared_ptr<Event> record() = 0;          // done when all queued before is; any thread
-  virtual void wait(std::shared_ptr<Event> event) = 0;  // later work on this queue waits for it
-  virtual void sync() = 0;                              // the caller waits; throws and clears the first error
-  virtual void finish() noexcept = 0;                   // the caller waits, without memory; an error stays pending
+  virtual std::shared_ptr<Event> record() = 0;  // fires when everything queued so far is done; callable from any thread
+  virtual void wait(std::shared_ptr<Event> event) = 0;  // work queued later waits for it
+  virtual void sync() = 0;                              // the caller waits; throws the first error and clears it
+  virtual void finish() noexcept = 0;                   // the caller waits; allocates nothing; an error stays pending
   virtual void check() const = 0;                       // throws the first error, which stays pending
   virtual bool idle() const = 0;                        // nothing queued, no error pending
   virtual int num_threads() const = 0;                  // 1 on cuda
@@ -122,21 +121,21 @@ struct QueueOptions {
   Trace *trace = &process_trace();
 };
 
-// What a device does at most, on so many threads.
+// Peak rates of a device with a given number of threads.
 struct MachineRates {
-  double flops_per_s = 0;         // products of float32; 0: not known
-  double narrow_flops_per_s = 0;  // of bfloat16, where there are units for it; on GPUs of float16, too
+  double flops_per_s = 0;         // float32 multiply-adds; 0: not known
+  double narrow_flops_per_s = 0;  // bfloat16, and on GPUs float16, if the hardware has units for it
   double bytes_per_s = 0;         // read and written by a copy
-  double tf32_flops_per_s = 0;    // of float32 whose factors are rounded to TF32, where there are units for it
+  double tf32_flops_per_s = 0;    // float32 with factors rounded to TF32, if the hardware has units for it
 };
 
 class Communicator;  // device/communicator.hpp
 class KernelTable;
 
-// Which of an operator's kernels a step got, and why others did not get it.
+// Which of an operator's kernels a step got, and why preferred ones were refused.
 struct KernelChoice {
   std::string name;      // KernelEntry::name
-  std::string refusals;  // "NAME: why" of each that was preferred, in order; mostly empty
+  std::string refusals;  // "NAME: why" for each kernel tried before, in order; mostly empty
 };
 
 class Device : public std::enable_shared_from_this<Device> {
@@ -144,31 +143,33 @@ class Device : public std::enable_shared_from_this<Device> {
   explicit Device(Context context) : context_(context) {}
   virtual ~Device() = default;
   const Context &context() const { return context_; }
-  // 64-byte aligned, contents undefined; throws kOutOfMemory, of the device or of the limit that its account has.
+  // 64-byte aligned, contents undefined. Throws kOutOfMemory if the device is full or its account's limit is reached.
   std::shared_ptr<Memory> allocate(size_t bytes);
   void keep_account(MemoryAccount &account) { account_ = &account; }
-  virtual size_t cached_bytes() const { return 0; }  // that it keeps for later, beside those in use
-  // The host's, to and from which this device's queues copy while the host goes on; for small things.
+  virtual size_t cached_bytes() const { return 0; }  // freed memory the device keeps for reuse
+  // Host memory from which this device's queues copy asynchronously; meant for small blocks.
   virtual std::shared_ptr<void> host_memory(size_t bytes) { return std::shared_ptr<char[]>(new char[bytes]); }
   virtual std::shared_ptr<Queue> create_queue(const QueueOptions &options) = 0;
   virtual const KernelTable &kernels() const = 0;
-  // What sums over these devices of one backend, this one the first. Null, and why, where nothing does.
+  // A communicator over these devices, all of this backend, the first one this device. Null, with the reason in *why,
+  // if there is none.
   virtual std::shared_ptr<Communicator> make_communicator(const std::vector<Context> &, std::string *why) {
     *why = "this backend has none";
     return nullptr;
   }
-  virtual MachineRates rates(int /* num_threads */) const { return {}; }  // measured once; zeros: nobody knows
-  // A layout change: from one layout of a tensor to another. Either may be null, which is row-major and dense.
+  virtual MachineRates rates(int /* num_threads */) const { return {}; }  // measured once; zeros: not known
+  // Converts a tensor from one layout to another. A null layout is row-major and dense.
   virtual std::unique_ptr<Kernel> make_reorder(const TensorSpec &from, const TensorSpec &to, int num_threads) = 0;
-  // Makes the kernel of a step: that of the first candidate that takes it and can be made. Before a candidate is made,
-  // `prepare` may put the inputs into the layouts that it reads. May lower spec.num_threads to what can run: no lane
-  // with more is to be given to the kernel. Throws kUnsupported with the reasons of all where there is none.
+  // Creates the kernel of a step from the first candidate that accepts it and can be constructed. `prepare`, if given,
+  // is called before each construction and may change the inputs' layouts to those the candidate reads. May lower
+  // spec.num_threads, which bounds the threads of any Lane passed to the kernel. Throws kUnsupported with all reasons
+  // if no candidate works.
   using Prepare = std::function<void(const KernelEntry &entry, StepSpec &spec)>;
   std::unique_ptr<Kernel> make_kernel(StepSpec &spec, KernelChoice *choice = nullptr, const Prepare &prepare = nullptr);
 
  protected:
-  virtual std::shared_ptr<Memory> obtain(size_t bytes) = 0;  // allocate(), but for the account
-  // There was no room. True: work that has ended since had some, and it is worth trying again.
+  virtual std::shared_ptr<Memory> obtain(size_t bytes) = 0;  // allocate() without the accounting
+  // Called when memory is out. Returns true if finished work has freed some, so that a retry makes sense.
   virtual bool reclaim(int /* times */) { return false; }
   // Runs the entry's factory with the settings (threads, current device) under which the kernel will run.
   virtual std::unique_ptr<Kernel> construct(const KernelEntry &entry, StepSpec &spec) = 0;
@@ -179,23 +180,22 @@ class Device : public std::enable_shared_from_this<Device> {
   MemoryAccount *account_ = nullptr;
 };
 
-// The device of a context; loads its backend at the first use. The same object for the same context while it is in use.
-// Throws kDevice that says why where there is no such device or backend (CTX-03).
+// The device of a context. Loads its backend on first use; returns the same object while anyone holds it. Throws
+// kDevice with the reason if there is no such device or backend (CTX-03).
 std::shared_ptr<Device> get_device(const Context &context);
-// Queues that a caller's work goes to are registered; wait_for_all_queues() waits for those that are still there, and
-// then throws what failed on any of them, which stays for whoever waits for that queue: it may be another's.
+// Queues that run a caller's work are registered here. wait_for_all_queues() waits for all that still exist, then
+// throws their errors; each error also stays pending for whoever waits for that queue.
 void register_queue(const std::shared_ptr<Queue> &queue);
 void wait_for_all_queues();
-int count_devices(DeviceType type);  // GPUs that can be used; for cpu: the processors this process may use
+int count_devices(DeviceType type);  // usable GPUs; for cpu: processors this process may use
 
-// A backend answers for all ids of one device type.
+// Creates the device with a given id. Each backend serves all ids of one device type.
 using BackendFactory = std::function<std::shared_ptr<Device>(int32_t id)>;
 BackendFactory cpu_backend();                                  // src/cpu
 bool backend_available(DeviceType type, std::string *reason);  // false: reason says what is missing
 
-// The one symbol that a backend's shared object exports: `cohort_backend`, of this type. It answers through *backend,
-// or returns a message that says why not (static text or text it keeps). interface_version and build_id guard against a
-// stale file.
+// Type of `cohort_backend`, the one symbol that a backend's shared object exports. It fills *backend, or returns the
+// reason it cannot (a string that stays valid). interface_version and build_id guard against a stale file.
 struct BackendExports {
   Device *(*create)(int32_t id);  // throws Error kDevice
   int (*count)();

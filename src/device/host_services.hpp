@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a backend in a shared object of its own may ask of the library that loads it: it has no kernels of the CPU's,
-// and its own log has no listeners.
+// Services that the library offers to a backend loaded from its own shared object, which has no CPU kernels and whose
+// copy of the log has no listeners.
 #pragma once
 
 #include <memory>
@@ -17,10 +16,10 @@ struct StepSpec;
 struct HostServices {
   std::shared_ptr<Device> (*cpu)();                                     // cpu(0); throws
   std::unique_ptr<Kernel> (*make_kernel)(Device &cpu, StepSpec &spec);  // Device::make_kernel
-  void (*log)(LogLevel level, const std::string &message);              // to those who want to hear it
+  void (*log)(LogLevel level, const std::string &message);              // to the library's log sinks
 };
 
-// The symbol by which such a backend is told, before it makes a device; one that wants nothing of it has none.
+// A backend that exports this symbol receives the services before it creates a device.
 constexpr char kHostServicesSymbol[] = "cohort_backend_host";
 using TakeHostServices = void (*)(const HostServices *services);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of one backend, found by operator, element types and storage, in order of preference. A kernel file
-// registers its own with COHORT_KERNEL.
+// The kernels of one backend, looked up by operator and ordered by preference. A kernel file registers its kernels with
+// COHORT_KERNEL.
 #pragma once
 
 #include <deque>
@@ -14,16 +14,15 @@
 
 namespace cohort {
 
-// Filled before main, only read afterwards. Whatever reads it throws kInternal where an operator has two kernels of one
-// name.
+// Filled before main, read-only afterwards. Reading throws kInternal if an operator has two kernels of the same name.
 class KernelTable {
  public:
   KernelEntry &add(std::string op, KernelFactory make);
-  std::vector<std::string> operators() const;  // that have kernels, in alphabetical order
-  // In order of preference; none for an unknown operator.
+  std::vector<std::string> operators() const;  // operators that have kernels, alphabetically
+  // In order of preference; empty for an unknown operator.
   const std::vector<const KernelEntry *> &candidates(const std::string &op) const;
-  // The first candidate behind `after` that takes the step, null if there is none. "NAME: why; " of each that is passed
-  // over is put behind *refusals.
+  // The first candidate after `after` that accepts the step, or null. Appends "NAME: why; " to *refusals for each
+  // candidate passed over.
   const KernelEntry *find(const StepSpec &spec, std::string *refusals = nullptr,
                           const KernelEntry *after = nullptr) const;
 
@@ -33,7 +32,7 @@ class KernelTable {
   std::deque<KernelEntry> entries_;  // a deque: registrations hold references
   mutable std::once_flag once_;
   mutable std::unordered_map<std::string, std::vector<const KernelEntry *>> by_op_;
-  mutable std::string twice_;  // what is registered twice, if anything is
+  mutable std::string twice_;  // names registered twice, if any
 };
 
 KernelTable &cpu_kernels();   // src/cpu
@@ -46,9 +45,9 @@ std::unique_ptr<Kernel> make_kernel_of(StepSpec &spec) {
 
 }  // namespace cohort
 
-// COHORT_KERNEL(cpu, softmax, SoftmaxRows): a class constructed from StepSpec &. What the kernel takes follows, if it
-// is not any row-major array: COHORT_KERNEL(cpu, softmax, SoftmaxRows).dtypes(kFloatTypes); COHORT_KERNEL_BY(cpu,
-// Convolution, factory function): the same with a function that makes it.
+// COHORT_KERNEL(cpu, softmax, SoftmaxRows): a class constructed from StepSpec &. Restrictions follow, if it does not
+// accept every row-major array: COHORT_KERNEL(cpu, softmax, SoftmaxRows).dtypes(kFloatTypes);
+// COHORT_KERNEL_BY(cpu, Convolution, function): the same, constructed by a function.
 #define COHORT_KERNEL_CONCAT_(a, b) a##b
 #define COHORT_KERNEL_CONCAT(a, b) COHORT_KERNEL_CONCAT_(a, b)
 #define COHORT_KERNEL_BY(backend, op, ...)                                             \

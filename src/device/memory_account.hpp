@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory of a context is in use, was at most, and may be. Kept by Device::allocate(); read and set from above.
+// Memory of a context: how much is in use, the peak, and the limit. Updated by Device::allocate(); read and set from
+// above.
 #pragma once
 
 #include <cstddef>
@@ -15,22 +16,22 @@ class MemoryAccount {
     size_t used = 0, peak = 0, limit = 0;
   };
 
-  // Room for memory that is about to be obtained, given back unless that is kept.
+  // Reserves room for an allocation that is about to be made, and releases it on destruction unless keep() was called.
   class Booking {
    public:
-    Booking(MemoryAccount *account, size_t bytes);  // kOutOfMemory: beyond the limit
+    Booking(MemoryAccount *account, size_t bytes);  // throws kOutOfMemory beyond the limit
     ~Booking();
     Booking(const Booking &) = delete;
     Booking &operator=(const Booking &) = delete;
     void keep();
 
    private:
-    MemoryAccount *account_;  // null: there is none, or it was kept
+    MemoryAccount *account_;  // null: no account, or kept
     const size_t bytes_;
   };
 
   explicit MemoryAccount(const Context &context) : context_(context) {}
-  void release(size_t bytes) {  // here: backends call it, too
+  void release(size_t bytes) {  // inline, because backends call it too
     const std::lock_guard<std::mutex> lock(mutex_);
     counts_.used -= bytes;
   }
@@ -44,11 +45,11 @@ class MemoryAccount {
   const Context context_;
   mutable std::mutex mutex_;  // guards the rest
   Counts counts_;
-  size_t booked_ = 0;  // beside what is used
+  size_t booked_ = 0;  // reserved but not yet allocated
 };
 
-// The same one as long as the process lives: memory and its limit outlive a device that nobody uses for a while. Pinned
-// and shared host memory are those of the cpu.
+// One account per context for the life of the process, since memory and limits outlive an unused device. Pinned and
+// shared host memory count as cpu memory.
 MemoryAccount &memory_account(const Context &context);
 
 }  // namespace cohort

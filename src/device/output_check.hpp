@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// COHORT_CHECK=outputs: kernels that leave elements of an output as they found them, or take scratch memory for
-// cleared, are found out. For whoever makes kernels: plan and applied operators.
+// COHORT_CHECK=outputs: detects kernels that leave elements of an output unwritten or rely on cleared scratch memory.
+// Used where kernels are created: by plan and for operators applied at once.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace cohort {
 
-// The kernel, which from now on finds its outputs and its scratch memory full of a pattern (as a floating number it is
-// not a number), and fails at an element of an output that still has it afterwards. An output in the memory of an input
-// is left as it is. `spec` is what the kernel was made from; the host must see the memory.
+// Wraps the kernel. Before each run, outputs and scratch memory are filled with a pattern (NaN as a float); an output
+// element that still holds it afterwards is an error. Outputs that share memory with an input are not checked. `spec`
+// is what the kernel was made from; the memory must be accessible to the host.
 std::unique_ptr<Kernel> with_checked_outputs(std::unique_ptr<Kernel> kernel, const StepSpec &spec);
 
 }  // namespace cohort

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody records of the trace (trace.hpp): the last events, and totals of all of them. As JSON for a viewer, and
-// as a table beside what the machine can do.
+// A recording of the trace (trace.hpp): the latest events and totals over all events. Exported as JSON for a viewer and
+// as a table with the machine's limits.
 #pragma once
 
 #include <cstdint>
@@ -18,27 +18,27 @@
 
 namespace cohort {
 
-// The shortest time in which a machine can do some work, and what it spends it on.
+// A lower bound on the time of some work on a machine, and what limits it.
 struct TimeBound {
   double ns = 0;          // 0: not known
-  bool by_flops = false;  // else by bytes
+  bool by_flops = false;  // limited by flops, else by bytes
 };
 TimeBound time_bound(double flops, double bytes, Factors factors, const MachineRates &rates);
 
 struct SpanTotal {
-  std::string name, op;  // summed by operator: without a name
+  std::string name, op;  // in sums by operator `name` is empty
   SpanKind kind;
   uint64_t count = 0;
   int64_t total_ns = 0, least_ns = 0, most_ns = 0;
   double flops = 0, bytes = 0;
-  double bound_ns = 0;  // the time that the machine would need
+  double bound_ns = 0;  // the least time the machine would need
 };
 
 class Recording : public std::enable_shared_from_this<Recording> {
  public:
   struct Options {
-    size_t max_events = 0;  // 0: kDefaultEvents. Older ones make room
-    MachineRates rates;     // of a queue; 0: measured
+    size_t max_events = 0;  // 0: kDefaultEvents. The oldest are dropped
+    MachineRates rates;     // rates of a queue; 0: measured
   };
   static constexpr size_t kDefaultEvents = 1 << 20;
 
@@ -47,28 +47,28 @@ class Recording : public std::enable_shared_from_this<Recording> {
   Recording(const Recording &) = delete;
   Recording &operator=(const Recording &) = delete;
 
-  // Throw kState: it does already, it does not.
+  // Throw kState if it is already running, or not running.
   void start();
   void stop();
   void clear();  // events and totals
   bool running() const;
-  size_t num_events() const;  // that are kept
+  size_t num_events() const;  // number of events kept
   uint64_t num_dropped() const;
 
-  // What the host says of itself, on rows of its own. Spans are begun and ended whether it runs or not; noted is what
-  // of them it runs.
+  // The host's own spans, on rows of its own. They may begin and end while the recording is stopped; only the time
+  // during which it runs is recorded.
   void begin(const std::string &row, const std::string &name);
-  void end(const std::string &row);  // the last that was begun there; kState: there is none
+  void end(const std::string &row);  // ends the span begun last on the row; kState if there is none
   void mark(const std::string &row, const std::string &name);
   void count(const std::string &name, double value);
 
   std::string json();
   using Totals = std::shared_ptr<const std::vector<SpanTotal>>;
-  Totals take_totals(bool by_operator);   // as they are now, the largest first
-  Totals taken_totals(bool by_operator);  // as they were taken last; now, if they were not since clear()
+  Totals take_totals(bool by_operator);   // computed now, largest first
+  Totals taken_totals(bool by_operator);  // as last taken; computed now if not taken since clear()
   std::string table(bool by_operator) const;
 
-  void add(const TraceRow &row, const Span *spans, size_t count) noexcept;  // by the trace
+  void add(const TraceRow &row, const Span *spans, size_t count) noexcept;  // called by the trace
 
  private:
   enum class Phase : uint8_t { kSpan, kMark, kCount };
@@ -78,20 +78,19 @@ class Recording : public std::enable_shared_from_this<Recording> {
     Phase phase;
     double number;  // bytes, or a counter's value
   };
-  struct Work {  // what events are of
+  struct Work {  // what events refer to
     SpanTotal total;
     std::string kernel;
-    double flops = 0, bytes = 0;  // of one
+    double flops = 0, bytes = 0;  // of one run
     Factors factors = Factors::kWide;
-    uint32_t row = 0;  // where it was first
+    uint32_t row = 0;  // the row on which it first ran
   };
   struct Row {
     std::string name;
     Context context;
     int num_threads = 0;
   };
-  // The last events, in blocks that stay where they are: a copy has the same ones, and is read while the log is added
-  // to.
+  // The latest events, in shared blocks that are never moved: a copy shares them and can be read while the log grows.
   class EventLog {
    public:
     size_t size() const { return size_; }
@@ -102,7 +101,7 @@ class Recording : public std::enable_shared_from_this<Recording> {
    private:
     static constexpr size_t kLength = 1024;
     std::deque<std::shared_ptr<Event[]>> blocks_;
-    size_t first_ = 0, size_ = 0;  // counted from the first block's begin
+    size_t first_ = 0, size_ = 0;  // relative to the start of the first block
   };
   struct Contents {
     EventLog log;
@@ -111,7 +110,7 @@ class Recording : public std::enable_shared_from_this<Recording> {
     uint64_t num_dropped = 0;
     int64_t start_ns = 0;
   };
-  struct Open {  // of a span of the host's
+  struct Open {  // a span of the host that has not ended
     std::string name;
     int64_t begin_ns;
   };
@@ -123,18 +122,18 @@ class Recording : public std::enable_shared_from_this<Recording> {
   uint32_t work_of(const Span &span);
   uint32_t named_work(SpanKind kind, const std::string &name);
   void add_event(const Event &event) noexcept;
-  std::vector<Event> open_events(int64_t now);  // what is open and runs, as far as it goes
+  std::vector<Event> open_events(int64_t now);  // open spans, as if they ended now
   Contents without_events() const;
 
   const Options options_;
   mutable std::mutex mutex_;  // guards the rest
   bool running_ = false;
-  int64_t resumed_ns_ = 0;  // when it last began to run or was cleared
+  int64_t resumed_ns_ = 0;  // when recording last started or was cleared
   Contents held_;
   std::unordered_map<uint64_t, uint32_t> works_by_id_, rows_by_id_;
   std::map<std::pair<SpanKind, std::string>, uint32_t> works_by_name_;
   std::map<std::string, uint32_t> rows_by_name_, shared_rows_;
-  std::map<std::string, std::vector<Open>> open_;  // by row; none is empty
+  std::map<std::string, std::vector<Open>> open_;  // by row; no list is empty
   Totals totals_[2];                               // by name, by operator
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who records what this process does: between the trace and recordings alone.
+// Registers recordings with the trace. Used by the two alone.
 #pragma once
 
 namespace cohort {
@@ -7,6 +7,6 @@ namespace cohort {
 class Recording;
 
 void add_recording(Recording *recording);
-void remove_recording(Recording *recording) noexcept;  // nothing is added to it any more
+void remove_recording(Recording *recording) noexcept;  // nothing is added to it after this returns
 
 }  // namespace cohort

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a backward pass has overwritten is made again where that pass is repeated; or what was not kept for it.
+// Recomputes a forward output that a backward pass has overwritten, or that was not kept, for use in a later pass.
 #pragma once
 
 #include "device/kernel.hpp"
 
 namespace cohort {
 
-// A kernel of a forward step that backward steps follow.
+// A forward kernel, followed by backward steps, whose output can be recomputed.
 class RestoringKernel : public Kernel {
  public:
-  // Makes output 0 of the latest run() again, bit for bit, of input 0, which is as it was then, and of what is saved;
-  // other inputs may have changed, and no other output is written.
+  // Recomputes output 0 of the latest run(), bit for bit, from input 0, which must be unchanged, and the saved block.
+  // Other inputs may have changed; other outputs are not written.
   virtual void restore(const Args &args, const Lane &lane) const = 0;
 };
 
-// The same as a step.
+// Runs restore() as a step of its own.
 class Restorer final : public Kernel {
  public:
   explicit Restorer(const RestoringKernel *of) : of_(*of) {}

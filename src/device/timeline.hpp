@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queues of one user of devices (an executor and its family, or whatever runs at once), seen as one order of work.
-// Arrays remember on which timelines they were used last (ndarray/hazards.hpp).
+// The queues of one user of devices (an executor and those that share its memory, or operators applied at once),
+// treated as one ordered stream of work. Arrays remember which timelines used them last (ndarray/hazards.hpp).
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@
 
 namespace cohort {
 
-// Its owner enqueues, one thread at a time, and waits for the work before it lets the timeline go; any thread may call
-// what is below.
+// The owner enqueues from one thread at a time and waits for its work before it releases the timeline. Any thread may
+// call the functions below.
 class Timeline {
  public:
   Timeline() = default;
@@ -25,24 +25,23 @@ class Timeline {
 
   void add(std::shared_ptr<Queue> queue);
   std::vector<std::shared_ptr<Queue>> queues() const;
-  // Appends events that stand for all work enqueued so far that has not finished.
+  // Appends events that cover all unfinished work enqueued so far.
   void record(std::vector<std::shared_ptr<Event>> *events) const;
-  // Work that is enqueued later comes after these; the caller does not wait.
+  // Makes work enqueued later wait for the events, without blocking the caller.
   void wait_for(const std::vector<std::shared_ptr<Event>> &events) const;
-  // Runs `check` on every queue before work that is enqueued later; what it throws fails that work. Not on a shared
-  // one.
+  // Runs `check` on every queue before later work; if it throws, that work fails. Not for shared timelines.
   void check_first(const std::function<void()> &check, const char *label) const;
-  // Counts what its owner is given to do, for those who ask whether there has been more since.
-  // By one thread at a time, so that this need not be one operation.
+  // Counts work handed to the owner, so that others can tell whether more has arrived. Called by one thread at a time,
+  // so a plain load and store suffice.
   void count() { num_given_.store(num_given() + 1, std::memory_order_relaxed); }
   uint64_t num_given() const { return num_given_.load(std::memory_order_relaxed); }
-  bool idle() const;    // all of its work has finished, and no error waits for sync()
-  void finish() const;  // waits for its work; errors of it stay for sync()
-  void sync() const;    // waits; then throws the first error of the work, once
-  // What its work has failed to do has been told, and what is enqueued now is not skipped for it.
+  bool idle() const;    // all work has finished, and no error is pending
+  void finish() const;  // waits for the work; errors stay pending for sync()
+  void sync() const;    // waits, then throws the first error of the work, once
+  // No failure is pending that would make work enqueued now be skipped.
   bool is_sound() const;
-  // Held while they enqueue by those who share the timeline with others (immediate_timeline()): their programs are
-  // contained, so that what fails is no business of the rest.
+  // On a timeline shared by several users (immediate_timeline()), held while enqueuing. Their programs are `contained`,
+  // so that a failure of one does not affect the others.
   std::unique_lock<std::mutex> turn() const { return std::unique_lock<std::mutex>(turn_); }
 
  private:
@@ -53,8 +52,8 @@ class Timeline {
   std::vector<std::shared_ptr<Queue>> queues_;
 };
 
-// The timeline of what is run at once on a device, for no executor: copies and single operators. It has one queue, and
-// is the same one as long as anybody holds it.
+// The shared timeline of a device for copies and single operators that belong to no executor. It has one queue; all
+// callers get the same object while anyone holds it.
 std::shared_ptr<Timeline> immediate_timeline(const Context &context);
 
 }  // namespace cohort

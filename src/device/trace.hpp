@@ -1,7 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// What can be seen of work while it is done: spans of time on rows. Queues tell what they run, other rooms what they do
-// in the midst of it or on the host's threads; recordings (recording.hpp) take it. As long as there is none, that is
-// one relaxed load for a program of steps.
+// Tracing: spans of time on rows. Queues report what they run; other rooms report work inside steps or on host threads;
+// recordings (recording.hpp) collect it. While nothing records, the cost is one relaxed load per program.
 #pragma once
 
 #include <atomic>
@@ -20,36 +18,36 @@ enum class SpanKind : uint8_t {
   kPass,      // several steps that were queued together
   kCopy,
   kExchange,  // gradients summed over devices
-  kUpdate,    // of a parameter
-  kWait,      // for what another queue does
-  kCall,      // a thread of the host's in a function of the library
-  kUser,      // what the host says of itself
+  kUpdate,    // update of a parameter
+  kWait,      // waiting for another queue
+  kCall,      // a host thread inside a function of the library
+  kUser,      // a span reported by the host
 };
 const char *span_kind_name(SpanKind kind);
 
-// Of products: which of its units a machine multiplies them with.
+// For matrix products: which of the machine's units multiply.
 enum class Factors : uint8_t {
   kWide,
-  kTf32,    // float32 that is rounded
-  kNarrow,  // of 16 bits
+  kTf32,    // float32 with rounded factors
+  kNarrow,  // 16-bit types
 };
 
-// What is known of a piece of work before it runs. Whoever makes it keeps it as long as that may run.
+// What is known about a piece of work before it runs. The creator keeps it alive while the work may run.
 class WorkInfo {
  public:
   WorkInfo(SpanKind what, std::string of, std::string by_op = "");
   WorkInfo(const WorkInfo &) = delete;
   WorkInfo &operator=(const WorkInfo &) = delete;
 
-  const uint64_t id;  // of this object, never given again
+  const uint64_t id;  // unique, never reused
   const SpanKind kind;
   const std::string name;  // of the node or parameter
   const std::string op;
-  std::string kernel;           // which of the operator's; empty: there is no choice
+  std::string kernel;           // which of the operator's kernels; empty if there is no choice
   double flops = 0, bytes = 0;  // of one run; 0: not known
   Factors factors = Factors::kWide;
 
-  // While somebody records.
+  // Called only while something records.
   void count(int64_t ns) const {
     num_runs_.fetch_add(1, std::memory_order_relaxed);
     total_ns_.fetch_add(ns, std::memory_order_relaxed);
@@ -65,21 +63,21 @@ struct Span {
   const WorkInfo *info;  // null: `name` and `kind` say it
   const char *name;
   SpanKind kind;
-  int64_t begin_ns, end_ns;  // of trace_now_ns()
-  double bytes = 0;          // where they are not those of the info
+  int64_t begin_ns, end_ns;  // on the clock of trace_now_ns()
+  double bytes = 0;          // 0: those of the info
 };
 
-// Where spans are drawn: a queue, or a thread of the host's. Spans of one row nest.
+// A row of the trace: a queue or a host thread. Spans of one row nest.
 class TraceRow {
  public:
   TraceRow(Trace &trace, std::string label, const Context &where, int num_threads_used);
-  const uint64_t id;  // never given again
+  const uint64_t id;  // unique, never reused
   const std::string name;
   const Context context;
   const int num_threads;  // 0: of the host
 };
 
-// One for the process, which backends in shared objects of their own are given with a queue.
+// One per process; backends in their own shared objects receive it with each queue.
 class Trace {
  public:
   virtual ~Trace() = default;
@@ -94,21 +92,21 @@ Trace &process_trace();
 
 int64_t trace_now_ns();
 
-// The row on which this thread works now; null: on no queue's.
+// The row of the queue that this thread works for now; null: none.
 inline thread_local const TraceRow *working_row = nullptr;
 
-// The steps of one program: each ends where the next begins. They are told together when the program has ended.
+// Collects the spans of one program: each step ends where the next begins. Reports them when the program has ended.
 class ProgramSpans {
  public:
-  // `name` of the whole, a literal; null: it is not worth a span of its own.
+  // `name` of the whole program, a literal; null if it should not get a span of its own.
   ProgramSpans(Trace *trace, const TraceRow &row, const char *name);
   ~ProgramSpans();
   ProgramSpans(const ProgramSpans &) = delete;
   ProgramSpans &operator=(const ProgramSpans &) = delete;
 
   explicit operator bool() const { return trace_ != nullptr; }
-  void ended(const WorkInfo *info);  // null: it is not shown
-  // What is no step has ended, `name` being a literal.
+  void ended(const WorkInfo *info);  // null: the step is not shown
+  // Something other than a step has ended; `name` is a literal.
   void ended(SpanKind kind, const char *name, double bytes);
 
  private:
@@ -125,7 +123,7 @@ class ProgramSpans {
   Span spans_[kMost];
 };
 
-// What this thread does while this lives, on the row of the queue for which it works or on its own.
+// Reports what this thread does during the object's lifetime, on the row of the queue it works for or on its own row.
 class WorkSpan {
  public:
   explicit WorkSpan(const WorkInfo *info, double bytes = 0) {

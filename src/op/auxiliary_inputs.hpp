@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which inputs of a node are auxiliary states: those whose fields say so, the last ones as a rule.
+// Which inputs of a node are auxiliary states: those whose fields say so, normally the last ones.
 #pragma once
 
 #include <vector>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = gamma * (x - mean) / sqrt(var + eps) + beta for each channel. In training mean and var are those of the batch
-// (var biased) and the moving ones follow: new = momentum * old + (1 - momentum) * batch value. They do not in a
-// frozen trunk, where neither gamma, beta nor an argument before the layer has a gradient: it stays what it was trained
-// to be, as in MXNet. BlockGrad behind it does not freeze it. An operator applied at once in training moves them.
+// (var biased) and the moving averages follow: new = momentum * old + (1 - momentum) * batch value. As in MXNet, they
+// do not follow in a frozen trunk, that is, if neither gamma, beta nor any argument before the layer has a gradient; a
+// BlockGrad after the layer does not freeze it. An operator applied at once in training updates them.
 #pragma once
 
 #include "op/op.hpp"
@@ -19,13 +19,13 @@ struct BatchNormAttrs {
   bool use_global_stats;
   bool output_mean_var;
   int32_t axis;                 // of the channels; negative counts from the last
-  std::string key;              // of _contrib_SyncBatchNorm
+  std::string key;              // for _contrib_SyncBatchNorm
   bool gives_variance = false;  // output 2 is the variance (_contrib_SyncBatchNorm)
 };
 
-// What a device of a group has found of its part of a batch: the number of elements of a channel; then of each channel
-// in turn the mean and the sum of squared distances from it (forward), or the sums of the gradient and of its products
-// with the normalised data. The devices', put together in their order, are the same to the last bit on each of them.
+// What one device of a group computes from its share of a batch: the number of elements per channel, then for each
+// channel the mean and the sum of squared deviations (forward), or the sums of the gradient and of its products with
+// the normalised data (backward). All devices combine these in device order, so they get bit-identical results.
 struct FoundOfChannels {
   double *numbers;
 
@@ -35,7 +35,7 @@ struct FoundOfChannels {
   static COHORT_HOST_DEVICE int64_t size(int64_t channels) { return 1 + 2 * channels; }
 };
 
-// Of one channel.
+// Statistics of one channel, combined over devices.
 struct JoinedMoments {
   double count = 0, mean = 0, squares = 0;
   COHORT_HOST_DEVICE void add(const FoundOfChannels &found, int64_t channel) {

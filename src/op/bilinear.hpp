@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places between the elements of an axis: what is read there is the sum of two neighbours by weights. Operators differ
-// in what lies at the edges. Compiled by nvcc, too.
+// Linear interpolation along an axis: a position between two elements is read as a weighted sum of both. Operators
+// differ in what lies beyond the ends. Compiled by nvcc, too.
 #pragma once
 
 #include "base/dtype.hpp"
 
 namespace cohort {
 
-// A neighbour that does not exist has index 0, and weight and slope 0. Slopes: what weights gain as the place moves up.
+// A missing neighbour has index 0 and weight and slope 0. Slopes are the derivatives of the weights by the position.
 template <typename C>
 struct Neighbours {
   int64_t low = 0, high = 0;
@@ -35,7 +35,7 @@ COHORT_HOST_DEVICE inline Neighbours<C> exactly(int64_t index) {
   return n;
 }
 
-// From one element before the axis to one behind it, as its ends are there. False beyond that, and for NaN.
+// Valid from -1 to length; positions beyond the ends read the end element. Returns false outside, and for NaN.
 template <typename C>
 COHORT_HOST_DEVICE inline bool wide_neighbours(C at, int64_t length, Neighbours<C> *found) {
   if (!(at >= -1 && at <= C(length)) || length == 0) return false;
@@ -44,7 +44,7 @@ COHORT_HOST_DEVICE inline bool wide_neighbours(C at, int64_t length, Neighbours<
   return true;
 }
 
-// From half an element before the axis to half behind it, as its ends are there.
+// Valid from -0.5 to length - 0.5; positions beyond the ends read the end element.
 template <typename C>
 COHORT_HOST_DEVICE inline bool half_neighbours(C at, int64_t length, Neighbours<C> *found) {
   if (!(at >= C(-0.5) && at <= C(length) - C(0.5)) || length == 0) return false;
@@ -54,7 +54,7 @@ COHORT_HOST_DEVICE inline bool half_neighbours(C at, int64_t length, Neighbours<
   return true;
 }
 
-// From the first element to one behind the last one, as that is there.
+// Valid in [0, length); positions after the last element read the last element.
 template <typename C>
 COHORT_HOST_DEVICE inline bool clamped_neighbours(C at, int64_t length, Neighbours<C> *found) {
   if (!(at >= 0 && at < C(length))) return false;
@@ -63,7 +63,7 @@ COHORT_HOST_DEVICE inline bool clamped_neighbours(C at, int64_t length, Neighbou
   return true;
 }
 
-// Between one element before the axis and one behind it, where zeros are.
+// Valid in (-1, length); elements outside the axis count as zero.
 template <typename C>
 COHORT_HOST_DEVICE inline bool bordered_neighbours(C at, int64_t length, Neighbours<C> *found) {
   if (!(at > -1 && at < C(length))) return false;

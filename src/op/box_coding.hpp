@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How boxes lie to anchors: box_encode, which has no attributes, and box_decode.
+// Boxes encoded relative to anchors: box_encode, which has no attributes, and box_decode.
 #pragma once
 
 #include "op/op.hpp"
@@ -8,8 +8,8 @@ namespace cohort {
 
 struct BoxDecodeAttrs {
   float std0, std1, std2, std3;
-  float clip;   // not above 0: none
-  bool center;  // of the anchors, as BoxIouAttrs::center
+  float clip;   // not above 0: no limit
+  bool center;  // format of the anchors, as BoxIouAttrs::center
 };
 
 }  // namespace cohort

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formulas of boxes, one box or pair at a time. Compiled by nvcc, too.
+// Geometry of boxes, one box or pair at a time. Compiled by nvcc, too.
 #pragma once
 
 #include "op/float_math.hpp"
@@ -11,7 +11,7 @@ struct Box {
   C left, top, right, bottom;
 };
 
-// From four numbers: centre, width and height, or the corners.
+// `four` holds centre, width and height, or the corners.
 template <typename C>
 COHORT_HOST_DEVICE inline Box<C> box_of(const C *four, bool center) {
   if (!center) return {four[0], four[1], four[2], four[3]};
@@ -19,14 +19,14 @@ COHORT_HOST_DEVICE inline Box<C> box_of(const C *four, bool center) {
   return {four[0] - half_width, four[1] - half_height, four[0] + half_width, four[1] + half_height};
 }
 
-// 0 if a side is negative.
+// Returns 0 if a side is negative.
 template <typename C>
 COHORT_HOST_DEVICE inline C box_area(const C *four, bool center) {
   const C width = center ? four[2] : four[2] - four[0], height = center ? four[3] : four[3] - four[1];
   return width < 0 || height < 0 ? C(0) : width * height;
 }
 
-// The length that two intervals share; `extra` counts what lies on both bounds, 0 or 1.
+// The length of the intersection of two intervals; `extra` is 1 if the bounds are inclusive pixels, else 0.
 template <typename C>
 COHORT_HOST_DEVICE inline C shared_length(C low_a, C high_a, C low_b, C high_b, C extra) {
   const C low = low_a > low_b ? low_a : low_b, high = high_a < high_b ? high_a : high_b;
@@ -40,7 +40,8 @@ COHORT_HOST_DEVICE inline C shared_area(const Box<C> &a, const Box<C> &b, C extr
          shared_length(a.top, a.bottom, b.top, b.bottom, extra);
 }
 
-// How `box` lies to `anchor`, both corners: distance of the centres by the anchor's sides, logarithms of the ratios.
+// Encodes `box` relative to `anchor` (both as corners): offset of the centres divided by the anchor's sides, then the
+// logarithms of the ratios of the sides.
 template <typename C>
 COHORT_HOST_DEVICE inline void encode_box(const C *anchor, const C *box, C *code) {
   for (int axis = 0; axis < 2; ++axis) {
@@ -51,7 +52,7 @@ COHORT_HOST_DEVICE inline void encode_box(const C *anchor, const C *box, C *code
   }
 }
 
-// The way back: an anchor as corners and a code to corners.
+// The inverse: an anchor (as corners) and a code give a box as corners.
 template <typename C>
 COHORT_HOST_DEVICE inline Box<C> decode_box(const Box<C> &anchor, C dx, C dy, C dw, C dh) {
   const C width = anchor.right - anchor.left, height = anchor.bottom - anchor.top;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes that remain where better ones suppress those that overlap them, and the matching of rows and columns by score.
+// Non-maximum suppression of boxes, and bipartite matching of rows and columns by score.
 #pragma once
 
 #include "op/op.hpp"
 
 namespace cohort {
 
-// Input (..., boxes, width); outputs the same, and for each row of it the box that it is, or -1. The backward kernel
-// gets the head gradient and the second output.
+// Input (..., boxes, width); outputs the same shape, and for each output row the index of its box, or -1. The backward
+// kernel gets the head gradient and the second output.
 struct BoxNmsAttrs {
   float overlap_thresh, valid_thresh;
   int32_t topk;  // below 0: all

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes of object detection.
+// Attributes of operators on boxes for object detection.
 #pragma once
 
 #include "base/text_list.hpp"
@@ -24,14 +24,14 @@ struct detail::FieldType<Numbers> {
   }
 };
 
-// Boxes around each place of data's image: each size with the first ratio of width to height, then the first size with
-// each other ratio. Corners, by the size of the image.
+// Anchor boxes around each element of data's image: every size with the first ratio of width to height, then the first
+// size with every other ratio. Corners in units of the image's size.
 struct MultiBoxPriorAttrs {
   Numbers sizes, ratios;   // neither is empty
-  Numbers steps, offsets;  // y, then x; a step not above 0 is the distance of elements
+  Numbers steps, offsets;  // y, then x; a step not above 0 means the distance between elements
   bool clip;
 
-  int64_t boxes() const { return int64_t(sizes.size() + ratios.size()) - 1; }  // a place
+  int64_t boxes() const { return int64_t(sizes.size() + ratios.size()) - 1; }  // per element of the image
 };
 
 struct BoxIouAttrs {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of axis lengths that attributes can make as large as they like. For shape inference of operators.
+// Overflow-checked products of axis lengths, which attributes can make arbitrarily large. For shape inference.
 #pragma once
 
 #include "base/error.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The types in which kernels compute: float for 16-bit floats and float, double, and int64_t for integers where an
-// operator has a meaning of its own on them.
+// The types in which kernels compute: float for float32 and 16-bit floats, double for float64, and int64_t for integers
+// if the operator is defined on integers.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,7 @@ constexpr Dtype dtype_of() {
   return std::is_same_v<C, float> ? Dtype::kFloat32 : std::is_same_v<C, double> ? Dtype::kFloat64 : Dtype::kInt64;
 }
 
-// Calls fn(C()) with the type in which arrays of `dtype` are computed: integers in int64_t if `integer`, else in
-// double.
+// Calls fn(C()) with the type in which arrays of `dtype` are computed. Integers use int64_t if `integer`, else double.
 template <typename Fn>
 decltype(auto) dispatch_compute(Dtype dtype, bool integer, Fn &&fn) {
   switch (dtype) {

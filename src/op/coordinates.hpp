@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coordinates and shapes as numbers: _ravel_multi_index, _unravel_index, _contrib_index_array, shape_array and
+// Coordinates and shapes as arrays: _ravel_multi_index, _unravel_index, _contrib_index_array, shape_array and
 // size_array (NoAttrs).
 #pragma once
 
@@ -8,14 +8,14 @@
 namespace cohort {
 
 struct RavelAttrs {
-  Tuple shape;  // of the array that is indexed; the first length does not matter and may be -1
+  Tuple shape;  // of the indexed array; the first length is not used and may be -1
 };
 
 struct IndexArrayAttrs {
-  std::optional<Tuple> axes;  // none: all of data
+  std::optional<Tuple> axes;  // none: all axes of data
 };
 
-// The axes of data whose coordinates are asked for.
+// The axes of data whose coordinates are requested.
 std::vector<int> asked_axes(const IndexArrayAttrs &a, int rank);
 
 }  // namespace cohort

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How alike the surroundings of places of one image and displaced places of another are: the mean over a patch and all
-// channels of their products, or of their absolute differences.
+// Correlation of patches of one image with displaced patches of another: the mean over the patch and all channels of
+// their products, or of their absolute differences.
 #pragma once
 
 #include "op/op.hpp"
@@ -12,7 +12,7 @@ struct CorrelationAttrs {
   int32_t kernel_size, max_displacement, stride1, stride2, pad_size;
   bool is_multiply;
 
-  int64_t reach() const { return max_displacement / stride2; }  // displacements to each side
+  int64_t reach() const { return max_displacement / stride2; }  // number of displacements to each side
   int64_t border() const { return int64_t(max_displacement) + (kernel_size - 1) / 2; }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays from nothing: _zeros, _ones, _full, _set_value, _arange, _linspace, _eye; or from a shape:
-// _contrib_arange_like.
+// Constant arrays: _zeros, _ones, _full, _set_value, _arange, _linspace, _eye; and _contrib_arange_like, which takes
+// its shape from an array.
 #pragma once
 
 #include "op/op.hpp"
@@ -10,22 +10,22 @@ namespace cohort {
 struct FillAttrs {
   Tuple shape;
   Dtype dtype;
-  double value;  // of _full and _set_value
+  double value;  // for _full and _set_value
 };
 
 struct UntypedAttrs {  // _zeros_without_dtype
   std::optional<Tuple> shape;
-  int32_t dtype;  // a number of Dtype; -1: none
+  int32_t dtype;  // a code of Dtype; -1: none
 };
 
 struct RangeAttrs {
   double start;
-  std::optional<double> stop;  // none: from 0 to start
+  std::optional<double> stop;  // none: the range is [0, start)
   double step;
-  int32_t repeat;    // how often each number comes
+  int32_t repeat;    // each number is repeated so often
   int32_t num;       // _linspace: how many numbers
   bool endpoint;     // _linspace: whether the last number is stop
-  bool infer_range;  // the length is that which the graph asks for
+  bool infer_range;  // the length is inferred from the graph
   Dtype dtype;
 };
 
@@ -36,7 +36,7 @@ struct EyeAttrs {
 
 struct ArangeLikeAttrs {
   double start, step;
-  int32_t repeat;               // how often each number comes
+  int32_t repeat;               // each number is repeated so often
   std::optional<int32_t> axis;  // none: as many numbers as elements, in the shape of data
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connectionist temporal classification: -log of the probability that softmax(data) emits the labels, summed over all
-// ways to place them in time with blanks between.
+// alignments of the labels in time with blanks between them.
 #pragma once
 
 #include "op/op.hpp"
@@ -11,7 +11,7 @@ namespace cohort {
 // of data is computed with the loss and saved.
 struct CtcLossAttrs {
   bool use_data_lengths, use_label_lengths;
-  bool blank_last;  // blank is the last class and labels are padded with -1; else class 0, padded with 0
+  bool blank_last;  // true: blank is the last class and labels are padded with -1; false: class 0, padded with 0
 };
 
 }  // namespace cohort

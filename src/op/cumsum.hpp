@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running sums along an axis: _np_cumsum, as symbols call it cumsum.
+// Cumulative sums along an axis: _np_cumsum, which symbols name cumsum.
 #pragma once
 
 #include "op/op.hpp"
@@ -7,7 +7,7 @@
 namespace cohort {
 
 struct CumsumAttrs {            // backward: head gradient
-  std::optional<int32_t> axis;  // none: of the flattened array
+  std::optional<int32_t> axis;  // none: over the flattened array
   Dtype dtype;                  // of the output; kNone: that of data, int64 for bool
 };
 

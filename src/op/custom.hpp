@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of the host's: nodes "Custom" find them by their attribute op_type. What the host does is behind these
-// interfaces, which the boundary implements.
+// Operators implemented by the host: nodes "Custom" refer to them by their attribute op_type. The boundary (src/api)
+// implements these interfaces by calling the host.
 #pragma once
 
 #include <atomic>
@@ -14,28 +14,28 @@
 namespace cohort {
 
 struct CustomArray {
-  void *data = nullptr;  // of an array without elements it may be null
+  void *data = nullptr;  // may be null for an array without elements
   bool wanted = true;
   Shape shape;
   Dtype dtype = Dtype::kNone;
 };
 
-// What belongs to one bound node, from its forward passes to its backward passes.
+// The state of one bound node, shared by its forward and backward passes.
 class CustomOperator {
  public:
   struct Pass {
     Context context;
     bool is_train = false;
-    std::vector<CustomArray> inputs, aux, outputs;   // all wanted
-    std::vector<CustomArray> head_grads, gradients;  // of backward
+    std::vector<CustomArray> inputs, aux, outputs;   // all have `wanted` set
+    std::vector<CustomArray> head_grads, gradients;  // backward only
   };
   virtual ~CustomOperator() = default;
-  std::atomic<bool> forward_failed{false};  // the latest one
+  std::atomic<bool> forward_failed{false};  // the latest forward pass failed
   virtual void forward(const Pass &pass) = 0;
   virtual void backward(const Pass &pass) = 0;
 };
 
-// What one node is, by its attributes.
+// A node's interface, as determined by its attributes.
 class CustomUse {
  public:
   virtual ~CustomUse() = default;
@@ -44,10 +44,10 @@ class CustomUse {
   size_t num_aux = 0;
   bool has_backward = false;
   bool reads_head_grads = true;
-  bool any_thread = false;  // the host may be called on any thread
+  bool any_thread = false;  // the host allows calls on any thread
 
   size_t num_args() const { return inputs.size() - num_aux; }
-  // As of Op.
+  // As in Op.
   virtual void infer_shape(Shapes &in, Shapes &out) const = 0;
   virtual void infer_dtype(Dtypes &in, Dtypes &out) const = 0;
   virtual std::shared_ptr<CustomOperator> create(const Context &context) const = 0;
@@ -65,7 +65,7 @@ struct CustomAttrs {
   std::shared_ptr<const CustomUse> use;
 };
 
-// Any thread. A name that is taken is kName, as is one that is not there.
+// Thread-safe. Throw kName for a name already added, or not found.
 void add_custom_type(const std::string &op_type, std::shared_ptr<CustomType> type);
 void remove_custom_type(const std::string &op_type);
 

@@ -15,8 +15,8 @@ struct DeconvolutionAttrs {
   ImageLayout layout;
 };
 
-// The padding in effect for data of this (known) shape: pad and adj as given, or those that lead to target_shape. The
-// output has stride * (length - 1) + dilate * (kernel - 1) + 1 - 2 * pad + adj elements on an axis.
+// The effective padding for data of this (known) shape: pad and adj as given, or those that produce target_shape. The
+// output has stride * (length - 1) + dilate * (kernel - 1) + 1 - 2 * pad + adj elements along an axis.
 struct DeconvolutionPadding {
   Tuple pad, adj;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution over two spatial axes whose filters read places that an input moves: DeformableConvolution, and
-// ModulatedDeformableConvolution, where a further input weighs them.
+// Convolution over two spatial axes whose sampling positions are shifted by an input: DeformableConvolution, and
+// ModulatedDeformableConvolution, where a further input weights the samples.
 #pragma once
 
 #include "op/image_layout.hpp"
@@ -12,7 +12,7 @@ namespace cohort {
 struct DeformableConvolutionAttrs {
   Tuple kernel, stride, dilate, pad;  // completed: two entries each
   int32_t num_filter, num_group;      // num_group divides num_filter
-  int32_t num_deformable_group;       // groups of channels that are moved apart
+  int32_t num_deformable_group;       // number of groups of channels with separate offsets
   bool no_bias;
   ImageLayout layout;
 };

@@ -7,15 +7,15 @@
 namespace cohort {
 
 struct DiagAttrs {  // backward: head gradient
-  int32_t k;        // above the main diagonal if positive
+  int32_t k;        // positive: above the main diagonal
   int32_t axis1, axis2;
 };
 
-// The diagonal of an array of at least two axes. `rest` are its other axes in order.
+// The diagonal of an array of at least two axes. `rest` lists its other axes in order.
 struct Diagonal {
   int axis1, axis2;
   std::vector<int> rest;
-  int64_t row, column, length;  // where it begins along axis1 and axis2, and how long it is
+  int64_t row, column, length;  // start along axis1 and axis2, and number of elements
 };
 Diagonal diagonal_of(const DiagAttrs &a, const Shape &matrix);
 

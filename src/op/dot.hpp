@@ -13,7 +13,7 @@ struct DotAttrs {
   bool transpose_a, transpose_b;
 };
 
-// A product as matrices: `batch` times (m, k) by (k, n).
+// A product as `batch` matrix products of (m, k) by (k, n).
 struct DotExtent {
   int64_t batch = 1, m = 1, n = 1, k = 1;
 };

@@ -11,7 +11,7 @@ struct DropoutAttrs {
   enum Mode : int32_t { kAlways, kTraining };
   float p;
   Mode mode;
-  Tuple axes;  // axes along which one draw counts for all elements
+  Tuple axes;  // axes along which all elements share one draw
 };
 
 }  // namespace cohort

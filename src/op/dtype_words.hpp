@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For attributes that name an element type: the types that one of them may name.
+// Words of attributes that name an element type: the types such an attribute accepts.
 #pragma once
 
 #include <utility>

@@ -13,7 +13,7 @@
 
 #include "base/dtype.hpp"
 
-// COHORT_FUSED_MULTIPLY is defined by files whose loops run on processors with a fused multiply-add only.
+// Defined by files whose loops run only on processors with a fused multiply-add.
 #ifdef COHORT_FUSED_MULTIPLY
 #define COHORT_MATH_VARIANT fused_multiply
 #else
@@ -24,8 +24,8 @@ namespace cohort {
 namespace pointwise {
 inline namespace COHORT_MATH_VARIANT {
 
-// a * b + c. Kernels are compiled without contraction: a compiler fuses differently in the vector part of a loop and in
-// the rest of it, and results would depend on where a block ends.
+// a * b + c. Kernels are compiled without floating-point contraction, because a compiler would contract differently in
+// the vector part and the remainder of a loop, and results would depend on where a block ends.
 COHORT_HOST_DEVICE inline float multiply_add(float a, float b, float c) {
 #if defined(COHORT_FUSED_MULTIPLY) || defined(__CUDA_ARCH__)
   return __builtin_fmaf(a, b, c);
@@ -46,7 +46,7 @@ COHORT_HOST_DEVICE inline float float_of(uint32_t bits) {
   return x;
 }
 
-// x = n ln 2 + r with |r| <= ln 2 / 2; e^r = 1 + r + r^2 p. Sums with kRound leave n in the lowest bits of the sum.
+// x = n ln 2 + r with |r| <= ln 2 / 2; e^r = 1 + r + r^2 p. Adding kRound leaves n in the lowest bits of the sum.
 struct ReducedExp {
   uint32_t n;  // modulo 2^22
   float r, r2, p;
@@ -60,7 +60,7 @@ COHORT_HOST_DEVICE inline ReducedExp reduce_exp(float x) {
   const float shifted = multiply_add(x, 1.44269504088896341f, kRound);
   const float n = shifted - kRound;
   const float r = multiply_add(-n, 1.42860682031e-6f, multiply_add(-n, 0.693145751953125f, x));
-  // By pairs: products of a chain wait for each other, and a processor looks ahead over few numbers only.
+  // Evaluates in pairs: a chain of dependent products stalls the processor, whose reorder window is small.
   const float r2 = r * r;
   float p = multiply_add(1.392768463e-03f, r2, multiply_add(8.364380337e-03f, r, 4.166654497e-02f));
   p = multiply_add(p, r2, multiply_add(1.666657031e-01f, r, 0.5f));
@@ -70,8 +70,9 @@ COHORT_HOST_DEVICE inline ReducedExp reduce_exp(float x) {
 // 2^n, n modulo 2^9 from -126 to 127.
 COHORT_HOST_DEVICE inline float power_of_two(uint32_t n) { return float_of((n << 23) + 0x3f800000u); }
 
-// Where neither e^x nor e^-x is subnormal or infinite: usual_exp_of(x) is exp_of(x) with less work.
-constexpr uint32_t kUsualExpBits = 0x42ae0000u;  // of 87.0f
+// For |x| up to 87, where neither e^x nor e^-x is subnormal or infinite: usual_exp_of(x) equals exp_of(x) with less
+// work.
+constexpr uint32_t kUsualExpBits = 0x42ae0000u;  // bits of 87.0f
 COHORT_HOST_DEVICE inline uint32_t magnitude_bits(float x) { return bits_of(x) & 0x7fffffffu; }
 COHORT_HOST_DEVICE inline float usual_exp_of(float x) {
   const ReducedExp e = reduce_exp(x);
@@ -82,19 +83,20 @@ COHORT_HOST_DEVICE inline float exp_of(float x) {
 #ifdef __CUDA_ARCH__
   return expf(x);
 #else
-  // Beyond these e^x is 0 or infinite. Floats of one sign are ordered as their bits are: two instructions.
+  // Clamps x to a range outside of which e^x is 0 or infinite. Floats of one sign are ordered like their bits, so this
+  // takes two instructions.
   const uint32_t above = std::min(bits_of(x), bits_of(-104.0f));
   const ReducedExp e = reduce_exp(float_of(uint32_t(std::min(int32_t(above), int32_t(bits_of(89.0f))))));
-  // Two factors, as their product alone may be out of range. Bits of n that are shifted out are not its own.
+  // Scales by two factors, as a single power of two may be out of range. The shifts discard bits above n's own.
   const uint32_t half = uint32_t(int32_t(e.n << 9) >> 10);
   const float result = e.power() * power_of_two(half) * power_of_two(e.n - half);
-  return x == x ? result : x;  // a NaN passes
+  return x == x ? result : x;  // a NaN is returned as it is
 #endif
 }
 COHORT_HOST_DEVICE inline double exp_of(double x) { return std::exp(x); }
 
-// e^x - 1, exact for small x, with the sign of a zero; infinite beyond 89, -1 below -18. By halves, as 2^128 is no
-// float.
+// e^x - 1, exact for small x, keeping the sign of a zero; infinite above 89, -1 below -18. Computed in halves, as 2^128
+// is not a float.
 COHORT_HOST_DEVICE inline float expm1_of(float x) {
 #ifdef __CUDA_ARCH__
   return expm1f(x);
@@ -109,7 +111,7 @@ COHORT_HOST_DEVICE inline float expm1_of(float x) {
 COHORT_HOST_DEVICE inline double expm1_of(double x) { return std::expm1(x); }
 
 // tanh |x| = t / (t + 2) with t = e^(2|x|) - 1, which keeps small x exact. Beyond 10 it is 1.
-constexpr uint32_t kUsualTanhBits = 0x41200000u;  // of 10.0f
+constexpr uint32_t kUsualTanhBits = 0x41200000u;  // bits of 10.0f
 COHORT_HOST_DEVICE inline float usual_tanh_of(float magnitude, float sign) {
   const ReducedExp e = reduce_exp(magnitude + magnitude);
   const float scale = power_of_two(e.n);
@@ -130,8 +132,10 @@ COHORT_HOST_DEVICE inline double tanh_of(double x) { return std::tanh(x); }
 COHORT_HOST_DEVICE inline float sigmoid_of(float x) { return 1.0f / (1.0f + exp_of(-x)); }
 COHORT_HOST_DEVICE inline double sigmoid_of(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
-// x = 2^e m with sqrt(1/2) <= m < sqrt(2); log x = e ln 2 + log m. Of a normal, positive, finite x times 2^-lifted.
-constexpr uint32_t kSmallestNormalBits = 0x00800000u, kNormalBits = 0x7f000000u;  // the first one; how many there are
+// x = 2^e m with sqrt(1/2) <= m < sqrt(2); log x = e ln 2 + log m. x is normal, positive and finite; the result is that
+// of x times 2^-lifted.
+constexpr uint32_t kSmallestNormalBits = 0x00800000u,
+                   kNormalBits = 0x7f000000u;  // the smallest, and the number of positive normals
 COHORT_HOST_DEVICE inline float usual_log_of(float x, float lifted) {
   const uint32_t shifted = bits_of(x) - 0x3f3504f3u;  // sqrt(1/2)
   const float e = float(int32_t(shifted) >> 23) - lifted;
@@ -220,7 +224,7 @@ COHORT_HOST_DEVICE inline C digamma_of(C argument) {
   return C(result);
 }
 
-// ---- special functions, in double whatever the type ---------------------------------------------------------------
+// ---- special functions, computed in double for all types ----------------------------------------------------------
 
 COHORT_HOST_DEVICE inline uint64_t wide_bits_of(double x) {
   uint64_t bits;
@@ -241,8 +245,8 @@ COHORT_HOST_DEVICE inline double polynomial(const double (&c)[kCount], double x)
   return sum;
 }
 
-// log x of a normal, positive, finite x, to a unit in the last place: x = 2^e m with sqrt(1/2) <= m < sqrt(2), and
-// log m = 2 artanh s with s = (m - 1) / (m + 1), by its series.
+// log x for a normal, positive, finite x, accurate to one unit in the last place: x = 2^e m with sqrt(1/2) <= m <
+// sqrt(2), and log m = 2 artanh s with s = (m - 1) / (m + 1), by its series.
 COHORT_HOST_DEVICE inline double wide_log_of(double x) {
 #ifdef __CUDA_ARCH__
   return std::log(x);
@@ -258,7 +262,7 @@ COHORT_HOST_DEVICE inline double wide_log_of(double x) {
 #endif
 }
 
-// e^x where it is normal.
+// e^x where the result is normal.
 COHORT_HOST_DEVICE inline double wide_exp_of(double x) {
 #ifdef __CUDA_ARCH__
   return std::exp(x);
@@ -273,7 +277,7 @@ COHORT_HOST_DEVICE inline double wide_exp_of(double x) {
 #endif
 }
 
-// The nearest integer, of those to 2^51; larger numbers are left as they are up to a bit.
+// The nearest integer for |x| up to 2^51; larger values change by at most one bit.
 COHORT_HOST_DEVICE inline double wide_nearest_of(double x) { return (x + 6755399441055744.0) - 6755399441055744.0; }
 
 // sin(pi r) for |r| <= 1/2.
@@ -291,8 +295,8 @@ COHORT_HOST_DEVICE inline double sin_pi_of(double r) {
   return p * polynomial(series, p * p);
 }
 
-// log(gamma(x)) for x > 0, to 1e-14 of itself: between the zeros at 1 and 2 and around them (x - 1) (x - 2) times a
-// fraction of polynomials, which a step of the recurrence takes to all below 3; else five steps and Stirling's series.
+// log(gamma(x)) for x > 0, with relative error below 1e-14. Below 3: (x - 1) (x - 2) times a rational function around
+// the zeros at 1 and 2, extended by one step of the recurrence; from 3 on: five steps and Stirling's series.
 COHORT_HOST_DEVICE inline double positive_gammaln_of(double x) {
   const bool up = x < 0.75, down = x >= 2.25, near = x < 3.0;
   const double t = up ? x + 1.0 : down ? x - 1.0 : x, s = t - 1.5;
@@ -315,7 +319,7 @@ COHORT_HOST_DEVICE inline double positive_gammaln_of(double x) {
   return near ? low : high;
 }
 
-// log |gamma(x)|. Below 0 by gamma(x) gamma(1 - x) = pi / sin(pi x).
+// log |gamma(x)|. Negative x by reflection: gamma(x) gamma(1 - x) = pi / sin(pi x).
 COHORT_HOST_DEVICE inline float gammaln_of(float argument) {
 #ifdef __CUDA_ARCH__
   return float(lgamma(double(argument)));
@@ -327,14 +331,14 @@ COHORT_HOST_DEVICE inline float gammaln_of(float argument) {
   const double sine = std::fabs(sin_pi_of(x - wide_nearest_of(x)));
   const double other = wide_log_of(3.14159265358979323846 / (sine > 0.0 ? sine : 1.0)) - positive;
   const double found = given > 0.0 ? positive : sine > 0.0 ? other : infinity;
-  return float(finite ? found : std::fabs(given));  // a NaN passes
+  return float(finite ? found : std::fabs(given));  // a NaN is returned as it is
 #endif
 }
 COHORT_HOST_DEVICE inline double gammaln_of(double x) {
 #ifdef __CUDA_ARCH__
   return lgamma(x);
 #else
-  int sign;                                         // std::lgamma writes a global instead
+  int sign;                                         // std::lgamma would write a global
   return ::lgamma_r(x, &sign);
 #endif
 }
@@ -358,9 +362,9 @@ COHORT_HOST_DEVICE inline float gamma_of(float argument) {
 }
 COHORT_HOST_DEVICE inline double gamma_of(double x) { return std::tgamma(x); }
 
-// The inverse of erf: x times a function of w = -log(1 - x^2), which is what it is at the left end of three intervals
-// and s times a fraction of polynomials in s, right to 4e-17. s is w in the first one; then the distance from that end
-// in v = sqrt(w + 4), of which the function is nearly linear.
+// The inverse of erf: x times a function of w = -log(1 - x^2), approximated on three intervals of w as its value at the
+// left end plus s times a rational function of s, accurate to 4e-17. In the first interval s is w; in the others it is
+// the distance from the left end in v = sqrt(w + 4), in which the function is nearly linear.
 COHORT_HOST_DEVICE inline double erfinv_of(double x) {
   const double above0[] = {0.232013666534650332,   0.0443229628077979129,   0.0129366581092389879,
                            0.00176498924646746473, 0.000218986038425587503, 0.0000187731344583688463,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The internal operator _fused_pointwise: a chain or small graph of point-wise functors in one kernel. Made by the plan
-// (see fusible() in pointwise.hpp); it has a kernel and no definition.
+// The internal operator _fused_pointwise: a graph of point-wise functors in one kernel. Created by the plan (see
+// fusible() in pointwise.hpp); it has kernels but no operator definition.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace cohort {
 
-// Values are numbered: first the inputs, then the result of each instruction. The operands of an instruction are values
-// before its own. All inputs and outputs have the same number of elements and one dtype; an output may lie in the
-// memory of an input that it is as long as.
+// Values are numbered: the inputs first, then the result of each instruction. Operands of an instruction are earlier
+// values. All inputs and outputs have the same number of elements and one dtype; an output may share memory with an
+// input.
 struct FusedPointwiseAttrs {
   int num_inputs = 0;
   std::vector<PointwiseCall> instructions;  // in the order of execution

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of an operator as a piece of graph: operators on its head gradients, inputs and outputs. Whoever
-// differentiates (the tape) applies them, and what they are applied to can be differentiated again.
+// The gradient of an operator as a small graph of operators on its head gradients, inputs and outputs. The tape applies
+// the graph, so the result can be differentiated again.
 #pragma once
 
 #include <deque>
@@ -12,9 +12,9 @@
 
 namespace cohort {
 
-// An operator with its attributes, or the backward step of one, an operator of its own: its inputs are those of the
-// kernel "_backward_NAME" (see Gradient), its outputs the gradients. Backward steps are not in the registry: nobody
-// applies them by name, and what they read is the affair of their kernels.
+// An operator with its attributes, or its backward step treated as an operator: the inputs are those of the kernel
+// "_backward_NAME" (see Gradient), the outputs the gradients. Backward steps are not in the registry, since users do
+// not apply them by name and only their kernels know what they read.
 struct Application {
   const Op *op = nullptr;
   bool backward = false;
@@ -36,7 +36,7 @@ struct TensorType {
 
 class GradientGraph {
  public:
-  // A value of the graph, or nothing, which counts as zero: sums leave it out, products with it are nothing.
+  // A value of the graph, or none, which counts as zero: sums skip it, and products with it are none.
   class Value {
    public:
     Value() = default;
@@ -64,13 +64,13 @@ class GradientGraph {
     std::vector<int> inputs, outputs;  // values
   };
 
-  // Of `what` as it was applied to `inputs` and gave `outputs`; has_head: to which of those a gradient flows back.
+  // For `what` applied to `inputs` giving `outputs`; has_head[i] tells whether a gradient flows back to output i.
   GradientGraph(const Application &what, std::vector<TensorType> inputs, std::vector<TensorType> outputs,
                 const std::vector<bool> &has_head);
   GradientGraph(const GradientGraph &) = delete;
   GradientGraph &operator=(const GradientGraph &) = delete;
 
-  // ---- for those who define gradients ----
+  // ---- for gradient definitions ----
   const Application &what() const { return what_; }
   template <typename A>
   const A &attrs() const {
@@ -78,8 +78,8 @@ class GradientGraph {
   }
   int num_inputs() const { return int(inputs_.size()); }
   int num_outputs() const { return int(outputs_.size()); }
-  Value head(int output = 0);  // nothing where none flows back
-  // Values of the application. Only those that Gradient lists are kept; of a backward step, all inputs.
+  Value head(int output = 0);  // none if no gradient flows back
+  // Values of the application. Only those that Gradient lists are kept; for a backward step, all inputs.
   Value input(int index);
   Value output(int index);
   const TensorType &input_type(int index) const { return inputs_[size_t(index)]; }
@@ -89,20 +89,20 @@ class GradientGraph {
   Value apply(const std::string &op, const Values &inputs, const AttrMap &attrs = {}) {
     return apply_all(op, inputs, attrs).front();
   }
-  // The kernel "_backward_NAME" of the operator; all its inputs, and the types of its outputs.
+  // Applies the operator's kernel "_backward_NAME" to all its inputs; `outputs` are the types of its outputs.
   Values apply_backward(const Values &inputs, const std::vector<TensorType> &outputs);
-  // That of another operator without attributes, which asks nothing of its forward pass.
+  // Applies the backward kernel of another operator that has no attributes and saves nothing in its forward pass.
   Value apply_backward_of(const std::string &op, const Values &inputs, const TensorType &output);
   Value zeros(const TensorType &type);
   void give(int input, Value gradient);  // adds to the gradient of an input
 
   Value reshape(Value value, const Shape &shape);
-  Value sum_to(Value value, const Shape &shape);  // of a shape that broadcasts to the value's
+  Value sum_to(Value value, const Shape &shape);  // to a shape that broadcasts to the value's shape
 
-  // ---- for those who apply it ----
+  // ---- for the tape, which applies it ----
   const std::deque<ValueInfo> &values() const { return values_; }
-  const std::vector<Node> &nodes() const { return nodes_; }     // each after those it reads
-  const std::vector<int> &gradients() const { return given_; }  // per input, -1 for nothing
+  const std::vector<Node> &nodes() const { return nodes_; }     // in topological order
+  const std::vector<int> &gradients() const { return given_; }  // per input; -1: none
 
  private:
   Value add(From from, int index, int output, TensorType type);
@@ -112,7 +112,7 @@ class GradientGraph {
   const Application what_;
   const std::vector<TensorType> inputs_, outputs_;
   const std::vector<bool> has_head_;
-  std::deque<ValueInfo> values_;  // they stay where they are: shapes of values are references
+  std::deque<ValueInfo> values_;  // a deque: references to shapes of values must stay valid
   std::vector<Node> nodes_;
   std::vector<int> given_;
 };
@@ -129,23 +129,23 @@ GraphValue operator-(GraphValue a, double b);
 GraphValue operator-(double a, GraphValue b);
 GraphValue operator*(GraphValue a, double b);
 GraphValue operator/(GraphValue a, double b);
-GraphValue apply1(const char *op, GraphValue a);  // of one operand; of nothing: nothing
+GraphValue apply1(const char *op, GraphValue a);  // unary operator; none for none
 GraphValue apply2(const char *broadcast_op, GraphValue a, GraphValue b);
 GraphValue with_scalar(const char *op, GraphValue a, double scalar);
 
 // ---- definitions -----------------------------------------------------------------------------------------------
 
 using GradientFunction = void (*)(GradientGraph &);
-// Of an operator, and of its backward step. An operator without one has the gradient that Gradient declares.
+// Defines the gradient of an operator, or of its backward step. Without one, an operator has the gradient that Gradient
+// declares.
 void define_gradient(const std::string &op, GradientFunction function);
 void define_backward_gradient(const std::string &op, GradientFunction function);
 // Throws kUnsupported for a backward step that has no gradient.
 void differentiate(GradientGraph &graph);
 [[noreturn]] void refuse_second_gradient(const GradientGraph &graph);
-// Of an operator, as Gradient declares it, with the kernels of the plan: the head gradient itself, or one backward
-// step.
+// Builds the gradient that Gradient declares from the plan's kernels: the head gradient itself, or one backward step.
 void differentiate_once(GradientGraph &graph);
-// The inputs that get a gradient, of `num_inputs`.
+// Inputs that get a gradient, out of `num_inputs`.
 std::vector<int> inputs_with_gradient(const Op &op, const Gradient &gradient, size_t num_inputs);
 
 }  // namespace cohort

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// _histogram: how many elements lie between edges.
+// _histogram: the number of elements between consecutive edges.
 #pragma once
 
 #include "op/op.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The windows of a convolution as columns of a matrix, and back: im2col, col2im.
+// im2col copies the windows of a convolution into the columns of a matrix; col2im adds them back.
 #pragma once
 
 #include "op/op.hpp"
@@ -16,7 +16,7 @@ struct WindowAxis {
   int64_t length, kernel, stride, dilate, pad;
   int64_t windows() const { return (length + 2 * pad - (dilate * (kernel - 1) + 1)) / stride + 1; }
 };
-// One an axis; throws kShape if a window is larger than the images with their padding.
+// One per axis. Throws kShape if a window is larger than the padded images.
 std::vector<WindowAxis> window_axes(const WindowAttrs &a, const std::vector<int64_t> &lengths);
 
 }  // namespace cohort

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours of one image, (height, width, channels) with 1 or 3 channels: red, green, blue.
+// Colour adjustments of one image (height, width, channels) with 1 channel, or 3: red, green, blue.
 #pragma once
 
 #include "op/op.hpp"
@@ -7,18 +7,18 @@
 
 namespace cohort {
 
-// A factor between two for brightness, contrast and saturation; for hue a share of the circle.
+// Brightness, contrast and saturation: a random factor between the two. Hue: a fraction of the colour circle.
 struct ColorFactorAttrs {
   float min_factor, max_factor;
 };
 
-struct ColorJitterAttrs {  // largest distances of the factors from 1, and of the hue from 0
+struct ColorJitterAttrs {  // largest deviations of the factors from 1, and of the hue from 0
   float brightness, contrast, saturation, hue;
 };
 
 struct LightingAttrs {
-  std::vector<float> alpha;  // of _image_adjust_lighting: shares of the three principal components
-  float alpha_std;           // of _image_random_lighting: their standard deviation
+  std::vector<float> alpha;  // _image_adjust_lighting: weights of the three principal components
+  float alpha_std;           // _image_random_lighting: standard deviation of those weights
 };
 
 }  // namespace cohort

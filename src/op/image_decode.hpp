@@ -8,9 +8,9 @@
 namespace cohort {
 
 struct ImageDecodeAttrs {
-  std::string filename;  // of _cvimread
-  int32_t flag = 1;      // 0: one channel, grey; 1: three
-  bool to_rgb = true;    // else blue comes first
+  std::string filename;  // for _cvimread
+  int32_t flag = 1;      // 0: one channel, grey; 1: three channels
+  bool to_rgb = true;    // false: blue comes first
 };
 
 }  // namespace cohort

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout attribute of convolution and pooling, and what their shape inference shares.
+// The layout attribute of convolution and pooling, and helpers for their shape inference.
 #pragma once
 
 #include "op/op.hpp"
@@ -8,8 +8,8 @@ namespace cohort {
 
 enum class ImageLayout : int32_t { kNone, kNCW, kNCHW, kNCDHW, kNWC, kNHWC, kNDHWC };
 
-// The words of a layout attribute, in MXNet's order: with the channels before the spatial axes, and after them too, as
-// far as the operator has those.
+// The words of a layout attribute, in MXNet's order: layouts with channels before the spatial axes, and those with
+// channels last that the operator supports.
 enum class LayoutWords { kChannelsSecond, kAllButNWC, kAll };
 std::vector<std::pair<const char *, ImageLayout>> layout_words(LayoutWords which);
 
@@ -17,14 +17,14 @@ inline bool channels_last(ImageLayout layout) {
   return layout == ImageLayout::kNWC || layout == ImageLayout::kNHWC || layout == ImageLayout::kNDHWC;
 }
 
-// Where the channels and the first spatial axis are.
+// Positions of the channel axis and of the first spatial axis.
 inline int channel_axis(ImageLayout layout, int rank) { return channels_last(layout) ? rank - 1 : 1; }
 inline int spatial_axis(ImageLayout layout) { return channels_last(layout) ? 1 : 2; }
 
-// Gives `value` one entry per spatial axis, `initial` where it is empty. Throws kInvalidArgument if the length differs
+// Extends an empty `value` to one entry of `initial` per spatial axis. Throws kInvalidArgument if the length differs
 // from `num_axes`, or an entry is below `low`.
 void complete_window(Tuple &value, size_t num_axes, int64_t initial, int64_t low, const char *name);
-// Throws kInvalidArgument if the layout is one of another number of spatial axes.
+// Throws kInvalidArgument if the layout has a different number of spatial axes.
 void check_layout(ImageLayout layout, size_t num_axes);
 
 }  // namespace cohort

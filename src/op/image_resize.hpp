@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images of another size: by means of windows (_contrib_AdaptiveAvgPooling2D) or between neighbours
-// (_contrib_BilinearResize2D). Both keep batch and channels.
+// Resizes images: _contrib_AdaptiveAvgPooling2D averages windows, _contrib_BilinearResize2D interpolates. Both keep
+// batch and channels.
 #pragma once
 
 #include <optional>
@@ -9,16 +9,16 @@
 
 namespace cohort {
 
-// Row i of n is the mean of rows floor(i H / n) to ceil((i + 1) H / n); columns alike.
+// Row i of n is the mean of rows floor(i H / n) to ceil((i + 1) H / n); columns likewise.
 struct AdaptiveAvgPoolingAttrs {
-  Tuple output_size;  // completed: height and width
+  Tuple output_size;  // completed to height and width
 };
 
 struct BilinearResizeAttrs {
   enum Mode : int32_t { kSize, kLike, kOddScale, kToEvenDown, kToEvenUp, kToOddDown, kToOddUp } mode;
   int32_t height, width;
   std::optional<float> scale_height, scale_width;
-  bool align_corners;  // the corners of both images meet; else those of their corner elements
+  bool align_corners;  // true: the centres of the corner elements coincide; false: the outer edges do
 };
 
 }  // namespace cohort

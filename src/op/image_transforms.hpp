@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images as (height, width, channels), or several of them with a batch axis in front: to tensors and back to sizes.
+// Operators on images (height, width, channels), optionally with a batch axis in front.
 #pragma once
 
 #include "op/op.hpp"
@@ -19,22 +19,22 @@ struct FieldType<std::vector<double>> {  // values=(1, 2, 3)
 };
 }  // namespace detail
 
-// (x - mean) / std of channels before height and width.
+// (x - mean) / std, channels before height and width.
 struct ImageNormalizeAttrs {
-  std::vector<float> mean, std;  // one for all channels or one each
+  std::vector<float> mean, std;  // one for all channels or one per channel
 };
 
 struct ImageCropAttrs {
   int32_t x, y, width, height;
 };
 
-// How a pixel between others is made: OpenCV's numbers.
+// Interpolation between pixels; the codes are OpenCV's.
 enum class Interpolation : int32_t { kNearest, kLinear, kCubic, kArea, kLanczos };
 
 struct ImageResizeAttrs {
   Tuple size;  // (width, height), or one number for both or, with keep_ratio, for the shorter side
   bool keep_ratio;
-  int32_t w, h;  // of _cvimresize
+  int32_t w, h;  // for _cvimresize
   int32_t interp;
 };
 
@@ -42,7 +42,7 @@ struct ImageBorderAttrs {
   enum Type : int32_t { kConstant, kReplicate, kReflect, kWrap, kReflectWithoutEdge };
   int32_t top, bot, left, right, type;
   double value;
-  std::vector<double> values;  // of each channel, in place of value
+  std::vector<double> values;  // per channel, instead of value
 };
 
 }  // namespace cohort

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements chosen by index or condition: take, pick, batch_take, one_hot, where; and stack, squeeze.
+// Elements selected by index or condition: take, pick, batch_take, one_hot, where; and stack, squeeze.
 #pragma once
 
 #include "op/op.hpp"

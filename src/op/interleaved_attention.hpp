@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix products of multi-head attention on interleaved projections: (length, batch, heads * parts * width), where
-// each head holds query, key and value (self-attention), or key and value beside queries of their own (encoder to
-// decoder), one behind another. Attention is (batch * heads, query length, key length).
+// The matrix products of multi-head attention on interleaved projections: (length, batch, heads * parts * width). Each
+// head holds query, key and value (self-attention), or key and value with separate queries (encoder-decoder), one after
+// another. Attention is (batch * heads, query length, key length).
 #pragma once
 
 #include "op/op.hpp"
@@ -10,8 +10,8 @@ namespace cohort {
 
 struct InterleavedAttentionAttrs {
   int32_t heads;
-  bool own_queries;  // keys and values alone lie interleaved
-  bool scores;       // queries times keys / sqrt(width); else attention times values
+  bool own_queries;  // only keys and values are interleaved; queries are a separate input
+  bool scores;       // true: queries times keys / sqrt(width); false: attention times values
 };
 
 }  // namespace cohort

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x / sqrt(sum(x^2) + eps), the sum over a sample, the channels of a place, or the places of a channel.
+// y = x / sqrt(sum(x^2) + eps), with the sum over a sample, over the channels of a position, or over the positions of a
+// channel.
 #pragma once
 
 #include "op/op.hpp"

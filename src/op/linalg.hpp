@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear algebra on the matrices in the last two axes of arrays. All axes before them count matrices.
+// Linear algebra on the matrices in the last two axes of arrays; all axes before them are batch axes.
 #pragma once
 
 #include "op/op.hpp"
@@ -11,10 +11,10 @@ struct LinalgGemmAttrs {
   bool transpose_a, transpose_b;
   double alpha, beta;
   int32_t axis;
-  bool adds;  // there is a C
+  bool adds;  // true: gemm, with C
 };
 
-// trmm: alpha op(A) B, trsm: alpha op(A)^-1 B, with A a triangle; rightside: A stands right of B.
+// trmm: alpha op(A) B, trsm: alpha op(A)^-1 B, with triangular A; rightside: A is to the right of B.
 struct LinalgTriangleAttrs {
   bool transpose, rightside, lower;
   double alpha;
@@ -26,8 +26,8 @@ struct LinalgSyrkAttrs {
   double alpha;
 };
 
-// extractdiag, makediag, extracttrian, maketrian. A triangle is the one below an offset below 0 or above one above 0;
-// `lower` decides at 0.
+// extractdiag, makediag, extracttrian, maketrian. A negative offset selects the triangle below it, a positive one the
+// triangle above it; at 0, `lower` decides.
 struct LinalgDiagonalAttrs {
   int32_t offset;
   bool lower;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What FullyConnected, Convolution and Deconvolution have in common: data times weight, and a bias that may be left
-// out.
+// Shared by FullyConnected, Convolution and Deconvolution: data times weight, and an optional bias.
 #pragma once
 
 #include "op/image_layout.hpp"
@@ -22,7 +21,7 @@ Gradient linear_gradient(const A &a) {
   return g;
 }
 
-// Of (de)convolutions: completes and checks kernel, stride, dilate and pad, and checks layout and number of filters.
+// For (de)convolutions: completes and checks kernel, stride, dilate and pad, and checks layout and number of filters.
 template <typename A>
 void check_filters(A &a) {
   if (a.kernel.empty() || a.kernel.size() > 3) {
@@ -43,8 +42,8 @@ void check_filters(A &a) {
   }
 }
 
-// Shapes of (de)convolutions as far as they do not depend on the direction: the bias, the number of axes, and channels
-// in whole groups. False if that is all that can be known.
+// Infers the shapes of (de)convolutions that do not depend on the direction: bias, number of axes, and channels
+// divisible by groups. Returns false if nothing more can be known.
 template <typename A>
 bool infer_filters(const A &a, Shapes &in, Shapes &out) {
   const int rank = int(a.kernel.size()) + 2, channels = channel_axis(a.layout, rank);
@@ -59,7 +58,7 @@ bool infer_filters(const A &a, Shapes &in, Shapes &out) {
   return true;
 }
 
-// The attributes of (de)convolutions after those of the window, and their inputs; defaults and words differ.
+// Texts and defaults of the (de)convolution attributes that follow those of the window, and of the inputs.
 struct FilterWords {
   const char *num_filter, *weight, *workspace;
   bool no_bias;

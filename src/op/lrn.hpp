@@ -9,7 +9,7 @@ namespace cohort {
 // The backward kernel gets head gradient and data.
 struct LrnAttrs {
   float alpha, beta, knorm;
-  int32_t nsize;  // at least 1; an even one counts as the odd one below, but as divisor
+  int32_t nsize;  // at least 1; an even size sums over nsize - 1 channels but still divides by nsize
 };
 
 }  // namespace cohort

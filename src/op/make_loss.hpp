@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where gradients begin and end: MakeLoss and make_loss pass data on and start with a constant gradient; BlockGrad
-// passes data on and no gradient back.
+// Operators that start or stop gradients: MakeLoss and make_loss return data and start with a constant gradient;
+// BlockGrad returns data and passes no gradient back.
 #pragma once
 
 #include "op/op.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates of several weights at once: for each weight the inputs of the single form (op/update.hpp), one after the
-// other, and behind them what counts for all.
+// Updates of several weights at once. Inputs: for each weight in turn those of the single update (op/update.hpp), then
+// the inputs common to all.
 #pragma once
 
 #include "op/update.hpp"
@@ -8,10 +8,10 @@
 namespace cohort {
 
 struct MultiUpdateAttrs {
-  std::vector<float> lrs, wds;  // of each weight; the preloaded forms have them as inputs, the last two
-  std::vector<float> etas;      // AdamW; the scale of the gradients is the last input
+  std::vector<float> lrs, wds;  // per weight; the preloaded forms take them as the last two inputs
+  std::vector<float> etas;      // AdamW, which takes the scale of the gradients as its last input
   float momentum, beta1, beta2, epsilon, rescale_grad, clip_gradient;
-  float lower_bound, upper_bound;  // LAMB: of the norm of a weight
+  float lower_bound, upper_bound;  // LAMB: bounds of a weight's norm
   bool bias_correction;
   Tuple step_count;
   int32_t num_weights;

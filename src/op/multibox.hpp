@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ends of a single-shot detector: what its layers are to learn, and what they found. Boxes are corners.
+// The two ends of a single-shot detector: its training targets, and its detections. Boxes are corners.
 #pragma once
 
 #include "op/boxes.hpp"
@@ -11,7 +11,7 @@ namespace cohort {
 struct MultiBoxTargetAttrs {
   float overlap_threshold;
   float ignore_label;
-  float negative_mining_ratio;  // negatives for each positive; not above 0: all are
+  float negative_mining_ratio;  // negatives per positive; not above 0: all
   float negative_mining_thresh;
   Numbers variances;  // four
 };
@@ -20,7 +20,7 @@ struct MultiBoxTargetAttrs {
 struct MultiBoxDetectionAttrs {
   bool clip;
   float threshold;
-  float nms_threshold;  // in (0, 1]; else there is no suppression, and no sorting
+  float nms_threshold;  // in (0, 1]; otherwise no suppression and no sorting
   bool force_suppress;
   Numbers variances;  // four
   int32_t nms_topk;   // not above 0: all

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operator is: names, attributes, inputs and outputs, inference and gradient, as data. No kernels. One file in
-// this folder defines an operator or a family with COHORT_OPERATOR; symbol, plan, executor and the boundary read the
-// registry.
+// What an operator is: names, attributes, inputs and outputs, inference and gradient, as data without kernels. Each
+// file in this folder defines an operator or a family with COHORT_OPERATOR; symbol, plan, executor and the boundary
+// read the registry.
 #pragma once
 
 #include <cmath>
@@ -26,13 +26,13 @@ namespace cohort {
 
 using Tuple = std::vector<int64_t>;  // an attribute such as kernel=(5, 5)
 
-// The parsed attributes of one node: a struct of its operator, shared and never changed after parsing.
+// The parsed attributes of one node: a shared struct of its operator's type, immutable after parsing.
 class Attrs {
  public:
   Attrs() = default;
   template <typename T>
   explicit Attrs(std::shared_ptr<T> value) : value_(std::move(value)) {}
-  // T is the struct that the operator was defined with.
+  // T must be the struct with which the operator was defined.
   template <typename T>
   const T &get() const {
     return *static_cast<const T *>(value_.get());
@@ -45,53 +45,55 @@ class Attrs {
 
 struct NoAttrs {};
 
-constexpr int kMaxOutputs = 65536;  // of a node: an attribute that counts them is text from anywhere
-constexpr int kMaxInputs = 65536;   // the same
+constexpr int kMaxOutputs = 65536;  // per node; bounds counts given by attributes in untrusted text
+constexpr int kMaxInputs = 65536;   // likewise
 
-// One attribute, as reflection shows it and as parsing uses it.
+// One attribute, for parsing and for reflection.
 struct AttrField {
   std::string name;
-  std::string type;  // in MXNet's words: "int", "float", "boolean", "Shape(tuple)", "{'max', 'avg'}", "int or None"
+  std::string type;  // in MXNet's format: "int", "float", "boolean", "Shape(tuple)", "{'max', 'avg'}", "int or None"
   bool required = false;
   std::string default_text;  // as MXNet prints it; meaningless if required
   std::string doc;
   std::function<void(void *target, const std::string &text)>
       parse;  // into the operator's struct; throws kInvalidArgument
   std::function<std::vector<double>(const void *)> numbers =
-      {};                                   // that the struct then holds for it; empty: no numbers
-  double low = -HUGE_VAL, high = HUGE_VAL;  // what each of them may be, where it is given
+      {};                                   // the numbers the struct holds for the attribute; empty: none
+  double low = -HUGE_VAL, high = HUGE_VAL;  // allowed range of each number
 
-  void set(void *target, const std::string &text) const;  // parses it; throws kInvalidArgument, out of range too
+  void set(void *target,
+           const std::string &text) const;  // parses the text; throws kInvalidArgument, also if out of range
 };
 
 struct InputField {
   std::string name;
   std::string doc;
   std::function<bool(const Attrs &)> present;  // empty: always
-  bool aux = false;                            // an auxiliary state; after all others as a rule
-  std::string init = {};                       // `__init__` that a variable put in here gets (SYM-08)
+  bool aux = false;                            // an auxiliary state; these come last, with few exceptions
+  std::string init = {};                       // `__init__` of a variable created for this input (SYM-08)
 };
 
-// What the backward step of a node reads and what it gives. Inputs of the kernel "_backward_NAME", in this order: the
-// gradients of the visible outputs (if head_grads), then the listed inputs, then the listed outputs; its outputs: one
-// gradient per entry of `of`. Beyond that it reads what the forward kernel saved (StepSpec::saved_bytes).
+// What the backward step of a node reads and gives. Inputs of the kernel "_backward_NAME", in order: the gradients of
+// the visible outputs (if head_grads), then the listed inputs, then the listed outputs. Outputs: one gradient per entry
+// of `of`. It can also read what the forward kernel saved (StepSpec::saved_bytes).
 struct Gradient {
   enum class Kind {
-    kNone,         // nothing flows back: inputs get zero gradients
+    kNone,         // no gradient flows back: inputs get zero gradients
     kKernel,       // a "_backward_NAME" step
-    kPassThrough,  // each input in `of` gets the head gradient itself (elemwise_add, _copy); views: reshaped back
+    kPassThrough,  // each input in `of` gets the head gradient itself (elemwise_add, _copy), reshaped for views
   };
   Kind kind = Kind::kNone;
-  std::vector<int> of;  // inputs that get a gradient; all others get none (labels, indices). Variadic: empty means all
+  std::vector<int>
+      of;  // inputs that get a gradient; others get none (labels, indices). Variadic operators: empty means all
   bool head_grads = true;
   std::vector<int> inputs;
   std::vector<int> outputs;
-  bool with_forward = false;     // the step reads what the forward kernel saved, or asks it how it was done
+  bool with_forward = false;     // the step reads what the forward kernel saved, or queries that kernel
   std::vector<int> writes = {};  // inputs of the operator that the step overwrites
 
   bool reads_head_grads() const { return kind == Kind::kPassThrough || (kind == Kind::kKernel && head_grads); }
 
-  // A "_backward_NAME" step that reads head gradients and what is listed.
+  // A "_backward_NAME" step that reads head gradients and the listed inputs and outputs.
   static Gradient by_kernel(std::vector<int> of, std::vector<int> inputs = {}, std::vector<int> outputs = {}) {
     return {Kind::kKernel, std::move(of), true, std::move(inputs), std::move(outputs)};
   }
@@ -101,139 +103,144 @@ struct Gradient {
   }
 };
 
-// A layer whose output is linear in a weight (input 1) and a bias (input 2, if it has one): row c of the weight and
-// element c of the bias make channel c of the output. So that what scales channels behind it can go into the two.
+// A layer whose output is linear in a weight (input 1) and an optional bias (input 2): row c of the weight and element
+// c of the bias produce channel c of the output. A channel scaling after the layer can therefore be folded into both.
 struct LinearLayer {
   int channel_axis = 1;  // of the output
   bool has_bias = false;
   Attrs with_bias;  // the same layer with a bias
 };
 
-// An operator that, at inference, maps each channel of input 0 to scale * x + shift, both of its further inputs.
+// An operator that, at inference, maps each channel of input 0 to scale * x + shift, both computed from its other
+// inputs.
 struct ChannelScaling {
-  int channel_axis = 1;   // negative: from the last
-  const char *fold = "";  // kernel: (weight[, bias] of a LinearLayer, further inputs) -> (weight, bias) of both in one
+  int channel_axis = 1;  // negative: from the last
+  const char *fold =
+      "";  // kernel: (weight[, bias] of a LinearLayer, other inputs) -> (weight, bias) of the folded layer
   Attrs fold_attrs;
 };
 
 struct PointwiseRule;
 
-// Counts the inputs of operators that have no attribute for it in MXNet, where somebody has to say; nodes do not keep
-// it.
+// Attribute key for the number of inputs of variadic operators that have no such attribute in MXNet. Callers may set
+// it; nodes do not keep it.
 inline constexpr char kUncounted[] = "__num_inputs__";
 
 struct Op {
   std::string name;                  // MXNet's own
-  std::vector<std::string> aliases;  // other names of it in files and calls
+  std::vector<std::string> aliases;  // further names in files and calls
   std::string doc;
   std::vector<AttrField> attrs;
-  std::vector<InputField> inputs;  // of a variadic operator the first is their prefix; see input_fields()
-  // The inputs where the attributes name them, in the place of the list above; empty: they do not.
+  std::vector<InputField> inputs;  // for a variadic operator the first is the prefix of their names; see input_fields()
+  // If set, the inputs depend on the attributes, and this replaces the list above.
   std::function<const std::vector<InputField> &(const Attrs &)> own_inputs;
   std::string variadic;  // attribute that holds the number of inputs ("num_args"); empty: fixed inputs
-  bool states_count() const { return !variadic.empty() && variadic != kUncounted; }  // it is one of MXNet's
+  bool states_count() const {
+    return !variadic.empty() && variadic != kUncounted;
+  }  // has an attribute for the count in MXNet
   std::function<std::string(const Attrs &, int index, int count)>
-      name_input;                                    // of those; empty: the prefix and a number
-  std::function<std::shared_ptr<void>()> new_attrs;  // the attribute struct with its defaults
-  std::vector<const char *> subgraphs;  // what is given in front of the inputs: "cond", "func"; counted with them
-  std::function<void(void *, const Subgraphs &, int num_args)> set_subgraphs;                 // before check_attrs
-  std::function<const Subgraphs &(const Attrs &)> subgraphs_of;                               // empty: there are none
-  std::function<void(void *, const std::string &key, const std::string &value)> other_attrs;  // empty: there are none
-  std::function<void(void *)> check_attrs;  // over all of them together; may complete them
+      name_input;                                    // names of variadic inputs; empty: prefix and number
+  std::function<std::shared_ptr<void>()> new_attrs;  // creates the attribute struct with its defaults
+  std::vector<const char *>
+      subgraphs;  // names of sub-graphs given before the inputs: "cond", "func"; they count as inputs
+  std::function<void(void *, const Subgraphs &, int num_args)> set_subgraphs;  // called before check_attrs
+  std::function<const Subgraphs &(const Attrs &)> subgraphs_of;                // empty: the operator has none
+  std::function<void(void *, const std::string &key, const std::string &value)>
+      other_attrs;                          // handles unknown attributes; empty: they are errors
+  std::function<void(void *)> check_attrs;  // checks all attributes together; may complete them
 
-  std::function<int(const Attrs &)> count_outputs;                      // empty: 1
-  std::function<int(const Attrs &)> count_visible;                      // empty: all; the first so many are a user's
+  std::function<int(const Attrs &)> count_outputs;  // empty: 1
+  std::function<int(const Attrs &)> count_visible;  // empty: all; outputs beyond this count are internal
   std::function<std::vector<std::string>(const Attrs &)> name_outputs;  // empty: "output", or "output0", "output1", ...
-  bool numbers_one_output = false;                                      // one alone is "output0", too
+  bool numbers_one_output = false;                                      // a single output is also named "output0"
 
-  // Complete in and out in both directions as far as possible; kUnknown stays where nothing is known. Throw kShape /
-  // kDtype with expected and found on a contradiction; the caller adds the node's name. Auxiliary states are the last
-  // inputs.
+  // Complete in and out in both directions as far as possible; unknown parts stay kUnknown. Throw kShape or kDtype with
+  // expected and found on a contradiction; the caller adds the node's name. Auxiliary states are the last inputs.
   std::function<void(const Attrs &, Shapes &in, Shapes &out)> infer_shape;
-  std::function<void(const Attrs &, Dtypes &in, Dtypes &out)> infer_dtype;  // empty: all of one type
+  std::function<void(const Attrs &, Dtypes &in, Dtypes &out)> infer_dtype;  // empty: all have one type
 
   std::function<Gradient(const Attrs &)> gradient;  // empty: Kind::kNone
-  bool loss = false;                                // starts a gradient of its own; see is_loss()
-  bool view = false;  // output 0 is input 0 under another shape: no work and no copy (Reshape, Flatten)
+  bool loss = false;                                // starts a gradient itself; see is_loss()
+  bool view = false;  // output 0 is input 0 in another shape, without work or copy (Reshape, Flatten)
   std::vector<std::pair<int, int>> inplace;           // (input, output) pairs that may share memory
-  std::vector<std::pair<int, int>> backward_inplace;  // the same for the inputs and outputs of the backward kernel
-  std::vector<int>
-      mutates;          // inputs that the forward kernel writes (auxiliary states, weights of an update); see mutated()
-  bool random = false;  // its kernels draw from Args::random
-  std::function<bool(const Attrs &)> draws;  // of a random one: whether it does with these attributes; empty: always
-  bool meets = false;     // in training its kernels exchange what they find with those of a group's other devices
-  bool stateful = false;  // its kernels are for one node alone: no plan with one is shared
+  std::vector<std::pair<int, int>> backward_inplace;  // likewise for the backward kernel
+  std::vector<int> mutates;  // inputs the forward kernel writes (auxiliary states, weights of an update); see mutated()
+  bool random = false;       // its kernels draw from Args::random
+  std::function<bool(const Attrs &)> draws;  // whether a random operator draws with these attributes; empty: always
+  bool meets = false;                        // in training, its kernels combine results across the devices of a group
+  bool stateful = false;  // its kernels hold state of one node: plans that contain it are never shared
   std::function<std::vector<int>(const Attrs &, Pass)>
-      own_mutates;  // in the place of the list above, where attributes say it
+      own_mutates;  // if set, depends on the attributes and replaces `mutates`
 
-  // What the plan may do with a node beside running it. Empty: nothing.
-  const PointwiseRule *pointwise = nullptr;      // applies these functors element by element (op/pointwise.hpp)
-  std::function<int(const Attrs &)> activation;  // applies ActivationAttrs::Type (op/activation.hpp) to each element
+  // What the plan may do with a node other than run it as it is. Empty: nothing.
+  const PointwiseRule *pointwise = nullptr;      // element-wise functors (op/pointwise.hpp)
+  std::function<int(const Attrs &)> activation;  // applies an ActivationAttrs::Type (op/activation.hpp) to each element
   bool sum = false;                              // output = input 0 + input 1, all of one shape
   std::function<LinearLayer(const Attrs &)> linear_layer;
-  std::function<ChannelScaling(const Attrs &, bool has_bias)> channel_scaling;  // has_bias: of the layer before it
-  // Additions and multiplications of the forward step, if they are more than a few an element.
+  std::function<ChannelScaling(const Attrs &, bool has_bias)>
+      channel_scaling;  // has_bias: whether the layer before it has a bias
+  // Additions and multiplications of the forward step; set if there are more than a few per element.
   std::function<double(const Attrs &, const Shapes &in, const Shapes &out)> flops;
-  // What it does where a network is to compute in a narrower type than that of its arrays (PlanRequest::compute_dtype).
+  // How the operator behaves if the network computes in a narrower type than its arrays (PlanRequest::compute_dtype).
   enum class Precision : uint8_t {
-    kOwn,      // keeps the types of the network: sums, norms, losses, whatever needs the digits
-    kNarrow,   // works in that type: products of matrices, in which nearly all of the time goes
-    kFollows,  // takes a narrow input as it comes: no more is lost, and half as much is moved
+    kOwn,      // keeps the network's types: sums, norms, losses and others that need the precision
+    kNarrow,   // computes in the narrow type: matrix products, which take most of the time
+    kFollows,  // accepts narrow inputs as they are: loses no further precision and moves half the bytes
   } precision = Precision::kOwn;
-  bool names_only_input = false;  // an only input goes by its own name, not by "input0", to monitors (MON-04)
+  bool names_only_input = false;  // for monitors (MON-04), a single input is named by its own name, not "input0"
 
   int num_outputs(const Attrs &a) const { return count_outputs ? count_outputs(a) : 1; }
   int num_visible(const Attrs &a) const { return count_visible ? count_visible(a) : num_outputs(a); }
   Gradient gradient_of(const Attrs &a) const { return gradient ? gradient(a) : Gradient(); }
-  // Ignores head gradients: its own begins with it (BWD-03).
+  // Ignores head gradients and starts its own gradient (BWD-03).
   bool is_loss(const Attrs &a) const { return loss && !gradient_of(a).reads_head_grads(); }
-  // Of a variadic operator: the number of inputs that the attribute says, or as many as are given; else 0. Throws
-  // kInvalidArgument. What is composed, read from a file or applied at once has its inputs counted here.
+  // For a variadic operator: the number of inputs from the attribute, or num_given without one; otherwise 0. Throws
+  // kInvalidArgument. Used for nodes that are composed, read from a file or applied at once.
   int count_args(const AttrMap &source, size_t num_given) const;
-  // Names of this node's inputs. num_args is what count_args() says.
+  // Names of this node's inputs. num_args is the result of count_args().
   std::vector<std::string> input_names(const Attrs &a, int num_args) const;
   const std::vector<InputField> &declared_inputs(const Attrs &a) const { return own_inputs ? own_inputs(a) : inputs; }
-  std::vector<const InputField *> input_fields(const Attrs &a, int num_args) const;  // one an input, in the same order
+  std::vector<const InputField *> input_fields(const Attrs &a, int num_args) const;  // one per input, in the same order
   std::vector<std::string> output_names(const Attrs &a) const;
-  std::string output_name(const Attrs &a, int index) const;  // one of them, without making the list where none is given
+  std::string output_name(const Attrs &a, int index) const;  // one of them, avoiding the whole list where possible
   int num_inputs(const Attrs &a, int num_args) const { return int(input_names(a, num_args).size()); }
   int num_aux(const Attrs &a) const;
-  // Inputs of this node that the kernel of a forward pass writes: auxiliary states in training alone.
+  // Inputs of this node that a forward kernel writes: in inference, without the auxiliary states.
   std::vector<int> mutated(const Attrs &a, size_t num_inputs, Pass pass = Pass::kTraining) const;
-  // Inputs of its backward step that this writes.
+  // Inputs of its backward step that the step writes.
   std::vector<int> mutated_backward(const Attrs &a, size_t num_inputs) const;
-  // Of the operator, or of one in its sub-graphs.
+  // True for the operator itself or for one in its sub-graphs.
   bool is_random(const Attrs &a) const {
     return (random && (!draws || draws(a))) || any_subgraph(a, &Subgraph::is_random);
   }
   bool is_stateful(const Attrs &a) const { return stateful || any_subgraph(a, &Subgraph::is_stateful); }
-  // Text to struct. Keys of the form __x__ are skipped; any other unknown key (kName, the message lists the operator's
-  // attributes: SYM-07), a missing required one (kName) or bad text (kInvalidArgument) is an error.
-  // Sub-graphs are as many as the operator names, or it is kInvalidArgument.
+  // Parses text into the struct. Keys of the form __x__ are skipped. Any other unknown key (kName; the message lists
+  // the operator's attributes: SYM-07), a missing required one (kName), bad text (kInvalidArgument) or a wrong number
+  // of sub-graphs (kInvalidArgument) is an error.
   Attrs parse(const AttrMap &source, const Subgraphs &given = {}) const;
 
  private:
   bool any_subgraph(const Attrs &a, bool (Subgraph::*is)() const) const;
 };
 
-// Operators by name and alias. Filled before main, only read afterwards. Whatever reads it throws kInternal where a
-// name was given twice.
+// Operators by name and alias. Filled before main, read-only afterwards. Reading throws kInternal if a name was given
+// twice.
 class OpRegistry {
  public:
-  Op &add(Op op);  // may be changed until the first look-up
+  Op &add(Op op);  // may be modified until the first look-up
   const Op *find(const std::string &name) const;
-  const std::map<std::string, const Op *> &names() const;  // and aliases
+  const std::map<std::string, const Op *> &names() const;  // names and aliases
   const std::deque<Op> &ops() const { return ops_; }
 
  private:
   std::deque<Op> ops_;  // a deque: builders hold references
   mutable std::once_flag once_;
   mutable std::map<std::string, const Op *> names_;
-  mutable std::string twice_;  // the names that were given twice, if any were
+  mutable std::string twice_;  // names given twice, if any
 };
 OpRegistry &op_registry();
 
-// By name or alias; null if there is none.
+// By name or alias; null if there is no such operator.
 const Op *find_op(const std::string &name);
 const Op &get_op(const std::string &name);  // throws kName
 std::vector<const Op *> list_ops();         // ordered by name
@@ -243,14 +250,14 @@ std::vector<const Op *> list_ops();         // ordered by name
 // Merges `known` into `shape`; throws kShape "NAME: expected (..), found (..)".
 void unify(Shape &shape, const Shape &known, const char *name);
 void unify(Dtype &dtype, Dtype known, const char *name);
-// The same of an input, which is named by its place.
+// For unnamed inputs, identified by index in messages.
 void unify(Shape &shape, const Shape &known, size_t input);
 void unify(Dtype &dtype, Dtype known, size_t input);
-// What is known of all inputs, with what is known of this one.
+// Merges the shape of input number `input` into `all`.
 void join(Shape &all, const Shape &shape, size_t input);
 void infer_same_shape(const Attrs &, Shapes &in, Shapes &out);  // every input and output has one shape
 void infer_same_dtype(const Attrs &, Dtypes &in, Dtypes &out);
-void infer_same_float(const Attrs &, Dtypes &in, Dtypes &out);  // the same, and a floating type
+void infer_same_float(const Attrs &, Dtypes &in, Dtypes &out);  // likewise, and a floating type
 
 // ---- building an operator ------------------------------------------------------------------------------------------
 
@@ -273,7 +280,7 @@ class OpBuilder {
   OpBuilder &alias(const char *name) { return op_.aliases.emplace_back(name), *this; }
   OpBuilder &doc(const char *doc) { return op_.doc = doc, *this; }
 
-  // An optional attribute with its default; default_text is taken from the value unless MXNet prints it otherwise.
+  // An optional attribute with its default; default_text is derived from the value unless MXNet prints it differently.
   template <typename F, typename V>
   OpBuilder &attr(F A::*field, const char *name, V value, const char *doc);
   template <typename F>
@@ -285,13 +292,13 @@ class OpBuilder {
   template <typename F>
   OpBuilder &required_choice(F A::*field, const char *name, std::vector<std::pair<const char *, F>> words,
                              const char *doc);
-  // Known to MXNet, without meaning here (workspace, cudnn_tune): any text is accepted.
+  // Accepted for MXNet's sake and ignored (workspace, cudnn_tune): any text is allowed.
   OpBuilder &ignored(const char *name, const char *type, const char *default_text, const char *doc);
-  // What may be given for the attribute before: low <= value <= high. None may be given all the same.
+  // Allowed range of the preceding attribute: low <= value <= high. None remains allowed.
   OpBuilder &range(double low, double high = HUGE_VAL) {
     return op_.attrs.back().low = low, op_.attrs.back().high = high, *this;
   }
-  // The type that reflection shows for the attribute before, where it is not that of the field.
+  // The type that reflection shows for the preceding attribute, if different from the field's.
   OpBuilder &shown_as(const char *type) { return op_.attrs.back().type = type, *this; }
   OpBuilder &check(std::function<void(A &)> fn) {
     return op_.check_attrs = [fn](void *a) { fn(*static_cast<A *>(a)); }, *this;
@@ -305,7 +312,7 @@ class OpBuilder {
   }
   OpBuilder &aux(const char *name, const char *doc) { return op_.inputs.push_back({name, doc, nullptr, true}), *this; }
   OpBuilder &init(const char *json) { return op_.inputs.back().init = json, *this; }  // of the last input named
-  // Inputs PREFIX0, PREFIX1, ...; their number is the attribute COUNT, filled in from the inputs given where it is
+  // Inputs PREFIX0, PREFIX1, ...; the attribute COUNT holds their number, and is filled in from the given inputs if
   // absent.
   OpBuilder &variadic(const char *prefix, const char *count, const char *doc) {
     op_.inputs.push_back({prefix, doc, nullptr, false});
@@ -319,7 +326,7 @@ class OpBuilder {
     op_.own_inputs = [fn](const Attrs &a) -> const std::vector<InputField> & { return fn(a.get<A>()); };
     return *this;
   }
-  // `given` of the struct holds the sub-graphs of these names, `num_args` as many as they and the inputs are together.
+  // Field `given` receives the sub-graphs with these names; `num_args` receives their number plus that of the inputs.
   OpBuilder &subgraphs(std::vector<const char *> names, Subgraphs A::*given, int A::*num_args) {
     op_.subgraphs = std::move(names);
     op_.set_subgraphs = [given, num_args](void *a, const Subgraphs &inside, int count) {
@@ -396,7 +403,7 @@ class OpBuilder {
 
 #define COHORT_CONCAT_(a, b) a##b
 #define COHORT_CONCAT(a, b) COHORT_CONCAT_(a, b)
-// At namespace scope, inside an unnamed namespace.
+// Use at namespace scope, inside an unnamed namespace.
 #define COHORT_OPERATOR(name, attrs) \
   [[maybe_unused]] const auto &COHORT_CONCAT(kOperator, __COUNTER__) = ::cohort::OpBuilder<attrs>(#name)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C++ types an attribute can have: how each is read from MXNet's text, printed as a default, and named in
+// The C++ types an attribute can have: how each is parsed from MXNet's text, printed as a default, and named in
 // reflection. Included by op.hpp only.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace cohort {
 int64_t parse_int_in(const std::string &name, const std::string &source, int64_t low, int64_t high);
 std::string print_float(double value, int digits = 9);  // as MXNet prints a default: 0.899999976 for 0.9f
 std::string print_tuple(const Tuple &value);            // "[5,5]", "[]" (MXNet's default notation)
-Tuple parse_whole_tuple(const std::string &name, const std::string &source);  // no None inside
+Tuple parse_whole_tuple(const std::string &name, const std::string &source);  // without None elements
 
 namespace detail {
 
@@ -87,7 +87,7 @@ struct FieldType<std::optional<F>> {
   }
 };
 
-// What a range is for: numbers, and those of tuples; of None there are none.
+// The numbers to which a range applies: the value or the elements of a tuple; none for None.
 template <typename F>
 std::vector<double> numbers_of(const F &value) {
   if constexpr (std::is_arithmetic_v<F>) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registry as a whole, for those who show it.
+// Queries over the whole registry, for listings.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace cohort {
 
-const std::vector<std::string> &list_op_names();  // and aliases, sorted
-// Names of outputs as the operator with default attributes has them. They stay where they are. Any thread.
+const std::vector<std::string> &list_op_names();  // names and aliases, sorted
+// Names of the outputs with default attributes. The reference stays valid. Thread-safe.
 const std::vector<std::string> &default_output_names(const Op &op);
-// Whether a gradient flows to an input of the operator's list, with default attributes, but for one that has to be
-// another one for the input to be there.
+// Whether a gradient flows to an input of the operator's list, with default attributes, except for the attribute that
+// must differ for the input to exist.
 bool has_gradient(const Op &op, size_t input);
 
 }  // namespace cohort

@@ -9,11 +9,11 @@ namespace cohort {
 struct PadAttrs {  // backward: head gradient
   enum class Mode : int32_t { kConstant, kEdge, kReflect };
   Mode mode;
-  Tuple pad_width;  // two numbers an axis: before and after
+  Tuple pad_width;  // two numbers per axis: before and after
   double constant_value;
 };
 
-// Where the element at `at` of a padded axis comes from; -1: from nowhere, it is the constant.
+// The source index of element `at` of a padded axis; -1 if it is the constant.
 inline int64_t padded_from(PadAttrs::Mode mode, int64_t at, int64_t before, int64_t length) {
   const int64_t from = at - before;
   if (from >= 0 && from < length) return from;

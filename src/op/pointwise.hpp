@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Point-wise operators: which functors of pointwise_math.hpp are their forward and backward passes. Kernels of every
-// backend and the plan's fusion read these rules; the operators themselves are registered from them.
+// Point-wise operators: the functors of pointwise_math.hpp for their forward and backward passes. The operators are
+// registered from these rules, which kernels of all backends and the plan's fusion also read.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace cohort {
 
-// x op scalar. Where the output is of integers the scalar counts without its fraction.
+// x op scalar. If the output is an integer type, the scalar is truncated.
 struct ScalarAttrs {
   double scalar;
   bool is_int;
@@ -30,8 +30,7 @@ struct SmoothL1Attrs {
   float scalar;
 };
 
-// One application of a functor: what its operands a, b, c are (indices into the inputs of a kernel, -1 for none), and
-// its numbers.
+// One application of a functor: its operands a, b, c as indices into a kernel's inputs (-1: none), and its numbers.
 struct PointwiseCall {
   PointwiseCode code;
   int a = -1, b = -1, c = -1;
@@ -51,7 +50,7 @@ struct PointwiseRule {
   Gradient gradient;
   void (*numbers)(const void *attrs, double *s, double *t);  // null: none
 
-  // With the numbers of a node put in: attrs is its attribute struct. `index` counts the entries of gradient.of.
+  // The call with the numbers of a node: attrs is its attribute struct. `index` counts the entries of gradient.of.
   PointwiseCall forward_call(const void *attrs) const { return with_numbers(forward, attrs); }
   PointwiseCall backward_call(const void *attrs, int index) const {
     return with_numbers(backward[size_t(index)], attrs);
@@ -61,20 +60,20 @@ struct PointwiseRule {
   PointwiseCall with_numbers(PointwiseCall call, const void *attrs) const;
 };
 
-// All rules, and the rule of an operator by its own name or by "_backward_NAME"; null if it is not point-wise.
+// All rules, and the rule named after an operator or "_backward_NAME"; null if the operator is not point-wise.
 const std::vector<std::unique_ptr<PointwiseRule>> &pointwise_rules();
 const PointwiseRule *find_pointwise_rule(const std::string &name);
 
-// Activations by ActivationAttrs::Type (activation.hpp): of the data; of head gradient and output (softsign: data).
+// Calls for an ActivationAttrs::Type (activation.hpp): on data; on head gradient and output (softsign: data).
 PointwiseCall activation_call(int type);
 PointwiseCall activation_gradient_call(int type);
 
-// Whether the node can be one instruction of a fused kernel (fused_pointwise.hpp) once the caller has seen that all its
-// inputs have the shape and dtype of its output. Covers the rules here and activations. *call is the instruction:
-// operands are the node's inputs.
+// Whether the node can be one instruction of a fused kernel (fused_pointwise.hpp), provided that all its inputs have
+// the shape and dtype of its output, which the caller checks. Covers these rules and activations. *call receives the
+// instruction; its operands are the node's inputs.
 bool fusible(const Op &op, const Attrs &attrs, PointwiseCall *call);
-// The same for gradient `index` (an entry of Gradient::of) of a node's backward step: operands are the inputs of the
-// backward kernel (Gradient says which these are). A pass-through gradient is the caller's.
+// Likewise for gradient `index` (an entry of Gradient::of) of a node's backward step: operands are the inputs of the
+// backward kernel (see Gradient). The caller handles pass-through gradients.
 bool fusible_backward(const Op &op, const Attrs &attrs, int index, PointwiseCall *call);
 
 }  // namespace cohort

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Point-wise maths, written once: each functor is compiled into the loops of every backend. A functor computes one
-// element from up to three operands a, b, c and up to two numbers s, t that are the same for all elements. C is float,
-// double or int64_t; 16-bit floats are computed in float and the other integers in int64_t.
+// Point-wise functions, written once and compiled into the loops of every backend. A functor computes one element from
+// up to three operands a, b, c and up to two numbers s, t that are the same for all elements. C is float, double or
+// int64_t; 16-bit floats are computed in float and other integers in int64_t.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,8 @@
 
 namespace cohort {
 
-// X(name, number of operands, in integers, vectorises). "In integers": has a meaning of its own on int64_t; the others
-// are computed in double for integer arrays. Names that end in Grad give the gradient of a function: a is the head
-// gradient.
+// X(name, number of operands, in integers, vectorises). "In integers": defined on int64_t; the others are computed in
+// double for integer arrays. Names ending in Grad compute the gradient of a function; a is the head gradient.
 #define COHORT_POINTWISE_LIST(X)       \
   /* of one operand */                 \
   X(Copy, 1, true, true)               \
@@ -195,7 +194,7 @@ constexpr int kNumPointwiseCodes = 0
     ;
 
 int pointwise_operands(PointwiseCode code);      // 1 to 3
-bool pointwise_in_integers(PointwiseCode code);  // has a meaning of its own on int64_t
+bool pointwise_in_integers(PointwiseCode code);  // defined on int64_t
 const char *pointwise_name(PointwiseCode code);  // "TanhGrad"
 
 namespace pointwise {
@@ -231,8 +230,8 @@ COHORT_HOST_DEVICE inline C floor_of(C a) {
     return std::floor(a);
   }
 }
-// The remainder that has the sign of b, as in Python; by zero gives 0. A remainder of 0 has the sign of MXNet's: minus
-// where both are below 0, and where -0 is divided by what is above.
+// The remainder with the sign of b, as in Python; 0 if b is 0. A zero remainder has the sign MXNet gives it: negative
+// if both operands are negative, and if -0 is divided by a positive number.
 template <typename C>
 COHORT_HOST_DEVICE inline C mod(C a, C b) {
   if constexpr (std::is_integral_v<C>) {
@@ -245,7 +244,7 @@ COHORT_HOST_DEVICE inline C mod(C a, C b) {
     return b == C(0) ? C(0) : shifted;
   }
 }
-// Of a remainder of b by c; integers have none.
+// Gradient of mod(b, c) by c; 0 for integers.
 template <typename C>
 COHORT_HOST_DEVICE inline C mod_gradient_rhs(C head, C b, C c) {
   if constexpr (std::is_integral_v<C>) {
@@ -312,7 +311,7 @@ COHORT_HOST_DEVICE inline C trunc_of(C a) {
     return std::trunc(a);
   }
 }
-// sqrt(a^2 + b^2), whose squares may be too large or too small for C.
+// sqrt(a^2 + b^2) without overflow or underflow of the squares.
 template <typename C>
 COHORT_HOST_DEVICE inline C hypot_of(C a, C b) {
   constexpr bool kFloat = sizeof(C) == sizeof(float);
@@ -454,7 +453,7 @@ COHORT_FUNCTOR(RpowerScalar, std::pow(s, a))
 COHORT_FUNCTOR(MaximumScalar, maximum(a, s))
 COHORT_FUNCTOR(MinimumScalar, minimum(a, s))
 COHORT_FUNCTOR(HypotScalar, hypot_of(a, s))
-COHORT_FUNCTOR(ExpLessScalar, exp_of(a - s))  // of softmax, s the largest element
+COHORT_FUNCTOR(ExpLessScalar, exp_of(a - s))  // for softmax; s is the largest element
 COHORT_FUNCTOR(EqualScalar, is<C>(a == s))
 COHORT_FUNCTOR(NotEqualScalar, is<C>(a != s))
 COHORT_FUNCTOR(GreaterScalar, is<C>(a > s))
@@ -501,7 +500,7 @@ COHORT_FUNCTOR(MaskGreater, b > c ? a : C(0))
 COHORT_FUNCTOR(MaskGreaterEqual, b >= c ? a : C(0))
 COHORT_FUNCTOR(MaskLesser, b < c ? a : C(0))
 COHORT_FUNCTOR(MaskLesserEqual, b <= c ? a : C(0))
-// Gradients of reductions: a is the head gradient, b an element, c the result that it went into.
+// Gradients of reductions: a is the head gradient, b an element, c the result of the reduction.
 COHORT_FUNCTOR(MaskEqual, b == c ? a : C(0))
 COHORT_FUNCTOR(ProdGrad, a *c / b)
 COHORT_FUNCTOR(NanSumGrad, b != b ? C(0) : a)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regions in which a network of two stages looks for objects: Proposal for one image, MultiProposal for a batch.
+// Region proposals of a two-stage detector: Proposal for one image, MultiProposal for a batch.
 #pragma once
 
 #include "op/boxes.hpp"
@@ -10,7 +10,7 @@ namespace cohort {
 // im_info, rows of (height, width, scale); outputs (N * rpn_post_nms_top_n, 5) and their scores (.., 1).
 struct ProposalAttrs {
   int32_t rpn_pre_nms_top_n;   // not above 0: all
-  int32_t rpn_post_nms_top_n;  // for each image
+  int32_t rpn_post_nms_top_n;  // per image
   float threshold;
   int32_t rpn_min_size;
   Numbers scales, ratios;  // neither is empty

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of bytes and what they stand for. An array of int8 with a range of (min, max) stands for its numbers times the
-// larger absolute bound, divided by 127.5; of uint8 divided by 255.5; of int32 divided by 2^31 - 1. Each operator
-// gives, and takes, the bounds as arrays of one number beside the data.
+// Quantized arrays. An int8 array with range (min, max) represents its values times the larger absolute bound divided
+// by 127.5; uint8 divides by 255.5, int32 by 2^31 - 1. Operators take and return the bounds as one-element arrays
+// beside the data.
 #pragma once
 
 #include <cmath>
@@ -15,13 +15,13 @@ namespace cohort {
 
 enum class QuantizedType : int32_t { kAuto, kInt8, kUint8 };
 
-struct QuantizeAttrs {  // _contrib_quantize, _quantize_v2, _quantize_asym, _requantize, and outputs of other operators
+struct QuantizeAttrs {  // _contrib_quantize, _quantize_v2, _quantize_asym, _requantize; also the outputs of others
   QuantizedType out_type;
   std::optional<float> min_calib_range, max_calib_range;
-  bool enable_float_output;  // _contrib_quantized_elemwise_mul
+  bool enable_float_output;  // for _contrib_quantized_elemwise_mul
 
   bool calibrated() const { return min_calib_range && max_calib_range; }
-  // kAuto is uint8 where nothing is below 0.
+  // kAuto selects uint8 if the range has no negative values.
   Dtype dtype() const {
     if (out_type == QuantizedType::kAuto) {
       return calibrated() && *min_calib_range >= 0 ? Dtype::kUint8 : Dtype::kInt8;
@@ -55,24 +55,24 @@ struct QuantizedEmbeddingAttrs {
 
 COHORT_HOST_DEVICE inline float larger_bound(float low, float high) { return fmaxf(fabsf(low), fabsf(high)); }
 
-// What 1 of a type stands for, with this larger absolute bound.
+// The value that 1 of a type represents, given the larger absolute bound.
 COHORT_HOST_DEVICE inline double quantum(Dtype dtype, float bound) {
   return double(bound) / (dtype == Dtype::kUint8 ? 255.5 : dtype == Dtype::kInt8 ? 127.5 : 2147483647.0);
 }
 
-// What _contrib_quantize_v2 multiplies floats by, in float as MXNet does: the product may lie between two bytes.
+// The factor by which _contrib_quantize_v2 multiplies floats; computed in float, as in MXNet.
 COHORT_HOST_DEVICE inline float byte_factor(Dtype dtype, float bound) {
   return bound > 0 ? (dtype == Dtype::kUint8 ? 255.5f : 127.5f) / bound : 0;
 }
 
-// The bound of an int32 product of two arrays of bytes, whose 1 stands for the product of theirs. 127 and 255 here, as
-// in MXNet.
+// The bound of the int32 product of two quantized arrays; its 1 represents the product of theirs. Uses 127 and 255, as
+// MXNet does here.
 COHORT_HOST_DEVICE inline float product_bound(Dtype a, float bound_a, Dtype b, float bound_b) {
   const float steps_a = a == Dtype::kUint8 ? 255.0f : 127.0f, steps_b = b == Dtype::kUint8 ? 255.0f : 127.0f;
   return (bound_a / steps_a) * (bound_b / steps_b) * 2147483647.0f;
 }
 
-// A bias of int8 in units of the product of data with weights of int8.
+// Converts an int8 bias to units of the product of data with int8 weights.
 COHORT_HOST_DEVICE inline int32_t product_bias(Dtype data, float bound_data, float bound_weight, int8_t bias,
                                                float bound_bias) {
   const double unit = quantum(data, bound_data) * quantum(Dtype::kInt8, bound_weight);

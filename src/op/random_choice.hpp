@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random choices: of a class by probabilities (_sample_multinomial), of an order (_shuffle), of different classes by
-// rank (_sample_unique_zipfian).
+// Random choices: of classes by probability (_sample_multinomial), of a permutation (_shuffle), of distinct classes
+// with a Zipfian distribution (_sample_unique_zipfian).
 #pragma once
 
 #include "op/op.hpp"
@@ -9,7 +9,7 @@ namespace cohort {
 
 // Backward inputs: head gradients of both outputs, data, output 0.
 struct MultinomialAttrs {
-  Tuple shape;  // so many numbers for each row of probabilities
+  Tuple shape;  // shape of the draws for each row of probabilities
   bool get_prob;
   Dtype dtype;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers of a distribution whose parameters are attributes (_random_NAME, and _random_NAME_like for the shape
-// and type of an array) or arrays (_sample_NAME, so many numbers for each of their elements); _random_randint.
+// Random numbers. Parameters of the distribution are attributes (_random_NAME; _random_NAME_like takes shape and type
+// from an array) or arrays (_sample_NAME, with a number of draws per element); and _random_randint.
 #pragma once
 
 #include "op/op.hpp"
@@ -8,8 +8,8 @@
 namespace cohort {
 
 struct DrawAttrs {
-  float a, b;  // the parameters, as the functor of random_math.hpp names them
-  int32_t k;   // in place of a for negative_binomial
+  float a, b;  // the parameters, named as in random_math.hpp
+  int32_t k;   // for negative_binomial, instead of a
   std::optional<Tuple> shape;
   Dtype dtype;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers of all distributions, one functor each, for the kernels of every backend. Number i of a draw is a
-// function of seed, draw and i alone (base/random.hpp), so that work may be divided in any way.
+// Random number generators of all distributions, one functor each, for the kernels of every backend. Number i of a draw
+// depends on seed, draw and i alone (base/random.hpp), so the work may be divided in any way.
 #pragma once
 
 #include <cmath>
@@ -12,8 +12,8 @@
 
 namespace cohort {
 
-// As many random bits as one element may want, whatever the others take: blocks of the cipher from 2^20 times its index
-// on.
+// An unlimited supply of random bits for one element, independent of what other elements consume: blocks of the cipher
+// starting at 2^20 times the element's index.
 class Dice {
  public:
   COHORT_HOST_DEVICE Dice(uint64_t seed, uint64_t stream, uint64_t element)
@@ -26,7 +26,7 @@ class Dice {
     used_ += 2;
     return uint64_t(block_.word[used_ - 2]) << 32 | block_.word[used_ - 1];
   }
-  // In (0, 1): odd multiples of 2^-53.
+  // In (0, 1): an odd multiple of 2^-53.
   COHORT_HOST_DEVICE double unit() { return (double(bits() >> 12) + 0.5) * 2.220446049250313e-16; }
   COHORT_HOST_DEVICE double normal() {
     const double radius = std::sqrt(-2 * std::log(unit()));
@@ -44,7 +44,7 @@ class Dice {
   int used_ = 4;
 };
 
-// From the words of one block: four float numbers or two double ones, in [0, 1).
+// Uniform numbers in [0, 1) from one block: four floats or two doubles.
 COHORT_HOST_DEVICE inline void units_of(const Philox &block, float *u) {
   for (int i = 0; i < 4; ++i) u[i] = uniform_of(block.word[i]);
 }
@@ -53,7 +53,7 @@ COHORT_HOST_DEVICE inline void units_of(const Philox &block, double *u) {
     u[i] = double((uint64_t(block.word[2 * i]) << 32 | block.word[2 * i + 1]) >> 11) * 1.1102230246251565e-16;
   }
 }
-// The same of mean 0 and deviation 1.
+// Likewise, standard normal numbers.
 COHORT_HOST_DEVICE inline void normals_of(const Philox &block, float *n) {
   normal_of(block.word[0], block.word[1], &n[0], &n[1]);
   normal_of(block.word[2], block.word[3], &n[2], &n[3]);
@@ -68,10 +68,10 @@ COHORT_HOST_DEVICE inline void normals_of(const Philox &block, double *n) {
 
 namespace draw {
 
-// What a functor makes its number from: a number in [0, 1), a normal one, or as many bits as it takes (Dice).
+// What a functor takes: a uniform number in [0, 1), a standard normal one, or any number of random bits (Dice).
 enum class Source { kUnit, kNormal, kDice };
 
-// fits(a, b): whether there is such a distribution. of(source, a, b) gives a number of it.
+// fits(a, b): whether the parameters are valid. of(source, a, b): one number of the distribution.
 
 struct Uniform {  // in [a, b)
   static constexpr Source kSource = Source::kUnit;
@@ -82,7 +82,7 @@ struct Uniform {  // in [a, b)
   }
 };
 
-struct Normal {  // of mean a and deviation b
+struct Normal {  // with mean a and deviation b
   static constexpr Source kSource = Source::kNormal;
   COHORT_HOST_DEVICE static bool fits(double a, double b) { return std::isfinite(a) && b >= 0 && std::isfinite(b); }
   template <typename C>
@@ -91,7 +91,7 @@ struct Normal {  // of mean a and deviation b
   }
 };
 
-struct Exponential {  // of mean 1 / a
+struct Exponential {  // with mean 1 / a
   static constexpr Source kSource = Source::kUnit;
   COHORT_HOST_DEVICE static bool fits(double a, double) { return a > 0 && std::isfinite(a); }
   template <typename C>
@@ -100,8 +100,8 @@ struct Exponential {  // of mean 1 / a
   }
 };
 
-// Of shape a and scale b. Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; a below 1 by a
-// power of a uniform number from that of 1 + a.
+// Shape a, scale b. Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; for a below 1, a power
+// of a uniform number times a number for 1 + a.
 struct Gamma {
   static constexpr Source kSource = Source::kDice;
   COHORT_HOST_DEVICE static bool fits(double a, double b) {
@@ -119,9 +119,9 @@ struct Gamma {
   }
 };
 
-// Of mean a. Below 10 by multiplication of uniform numbers, then by Hörmann's transformed rejection with squeeze
-// (PTRS, "The transformed rejection method for generating Poisson random variables", 1993); beyond 2^40, where no
-// double tells its skew, as a rounded normal number.
+// Mean a. Below 10 by multiplying uniform numbers, above by Hörmann's transformed rejection with squeeze (PTRS, "The
+// transformed rejection method for generating Poisson random variables", 1993); above 2^40, where a double cannot show
+// the skew, a rounded normal number.
 struct Poisson {
   static constexpr Source kSource = Source::kDice;
   COHORT_HOST_DEVICE static bool fits(double a, double) { return a >= 0 && std::isfinite(a); }
@@ -147,7 +147,7 @@ struct Poisson {
   }
 };
 
-// Failures before a successes, each of probability b.
+// The number of failures before a successes with probability b each.
 struct NegativeBinomial {
   static constexpr Source kSource = Source::kDice;
   COHORT_HOST_DEVICE static bool fits(double a, double b) { return a >= 0 && b > 0 && b <= 1 && std::isfinite(a); }
@@ -157,7 +157,7 @@ struct NegativeBinomial {
   }
 };
 
-// The same by its mean a and dispersion b: of variance a + b a^2.
+// Likewise, with mean a and dispersion b: the variance is a + b a^2.
 struct GeneralizedNegativeBinomial {
   static constexpr Source kSource = Source::kDice;
   COHORT_HOST_DEVICE static bool fits(double a, double b) {
@@ -169,7 +169,7 @@ struct GeneralizedNegativeBinomial {
   }
 };
 
-// Calls fn(distribution, its name among the operators) for each.
+// Calls fn(distribution, name used in operators) for each distribution.
 template <typename Fn>
 void for_each(Fn &&fn) {
   fn(Uniform(), "uniform");
@@ -181,8 +181,8 @@ void for_each(Fn &&fn) {
   fn(GeneralizedNegativeBinomial(), "generalized_negative_binomial");
 }
 
-// How many values a uniform number of a type has, 0: all. With more bits it would be rounded up to the end of the
-// interval.
+// The number of distinct uniform values generated for a type, 0: no limit. With more bits, rounding would give the
+// upper end of the interval.
 inline float kept_values(Dtype dtype) { return dtype == Dtype::kFloat16 ? 2048 : dtype == Dtype::kBfloat16 ? 256 : 0; }
 
 }  // namespace draw

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// _random_pdf_NAME: the density of a distribution, or the probability, at samples; or its logarithm. Parameters have
-// the shape that the samples' begins with.
+// _random_pdf_NAME: the density or probability of a distribution at samples, or its logarithm. The parameters' shape is
+// a prefix of the samples' shape.
 #pragma once
 
 #include "op/op.hpp"

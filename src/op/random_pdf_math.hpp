@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logarithms of densities and their slopes, one functor each, for the kernels of every backend.
+// Log densities and their derivatives, one functor each, for the kernels of every backend.
 #pragma once
 
 #include <cmath>
@@ -9,9 +9,9 @@
 namespace cohort {
 namespace pdf {
 
-// log_of(x, p) at x with the parameters p; slopes(x, p, dx, dp): of the logarithm.
+// log_of(x, p): the log density at x with parameters p. slopes(x, p, dx, dp): its derivatives by x and p.
 
-struct Uniform {  // as in MXNet, outside of the interval, too
+struct Uniform {  // as in MXNet, without a check that x is inside the interval
   static constexpr int kParameters = 2;
   template <typename C>
   COHORT_HOST_DEVICE static C log_of(C, const C *p) {
@@ -41,7 +41,7 @@ struct Normal {
   }
 };
 
-struct Gamma {  // of shape and rate
+struct Gamma {  // parameters: shape and rate
   static constexpr int kParameters = 2;
   template <typename C>
   COHORT_HOST_DEVICE static C log_of(C x, const C *p) {
@@ -81,7 +81,7 @@ struct Poisson {
   }
 };
 
-struct NegativeBinomial {  // of the limit of successes and their probability
+struct NegativeBinomial {  // parameters: number of successes and their probability
   static constexpr int kParameters = 2;
   template <typename C>
   COHORT_HOST_DEVICE static C log_of(C x, const C *p) {
@@ -96,7 +96,7 @@ struct NegativeBinomial {  // of the limit of successes and their probability
   }
 };
 
-struct GeneralizedNegativeBinomial {  // of mean and dispersion
+struct GeneralizedNegativeBinomial {  // parameters: mean and dispersion
   static constexpr int kParameters = 2;
   template <typename C>
   COHORT_HOST_DEVICE static C log_of(C x, const C *p) {

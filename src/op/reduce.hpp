@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over axes (sum, mean, prod, nansum, nanprod, max, min, _square_sum, norm, argmax, argmin) and their
-// opposites (broadcast_to, broadcast_axis, broadcast_like).
+// Reductions over axes (sum, mean, prod, nansum, nanprod, max, min, _square_sum, norm, argmax, argmin) and broadcasts
+// (broadcast_to, broadcast_axis, broadcast_like).
 #pragma once
 
 #include "op/pointwise.hpp"
@@ -10,7 +10,7 @@ namespace cohort {
 struct ReduceAttrs {
   std::optional<Tuple> axis;  // none or empty: all axes
   bool keepdims;
-  bool exclude;  // all axes but these
+  bool exclude;  // reduce all axes except these
 };
 
 struct NormAttrs {
@@ -37,30 +37,31 @@ struct BroadcastLikeAttrs {
   std::optional<Tuple> lhs_axes, rhs_axes;  // none: all axes
 };
 
-// The axes of an array of that rank, each from 0. Throws kInvalidArgument, which names the attribute, for one that the
-// array does not have or that is named twice.
+// The axes, converted to non-negative numbers. Throws kInvalidArgument naming the attribute if an axis is out of range
+// or named twice.
 std::vector<int> distinct_axes(const Tuple &axes, int rank, const char *name);
-// One flag per axis of data. Throws as distinct_axes() does.
+// One flag per axis of data; true: reduced. Throws as distinct_axes() does.
 std::vector<bool> axes_to_reduce(const std::optional<Tuple> &axis, bool exclude, int rank, const char *name = "axis");
-// The shape of the result with the reduced axes kept at length 1.
+// The result's shape with reduced axes kept at length 1.
 Shape kept_shape(const Shape &shape, const std::vector<bool> &reduced);
-// The shape of the result; (1,) for an array that is reduced to one number.
+// The result's shape; (1,) if the array is reduced to one number.
 Shape reduced_shape(const Shape &shape, const std::vector<bool> &reduced, bool keepdims);
 
-// What a reduction makes of elements, for the kernels of all backends: a functor of each, combined, then finished.
+// A reduction, for the kernels of all backends: a functor is applied to each element, results are combined, then
+// finished.
 struct Reduction {
-  enum class Combine : uint8_t { kSum, kProduct, kMaximum, kMinimum };  // NaN wins
-  enum class Finish : uint8_t { kNone, kDivide, kRoot };                // by the number of elements
+  enum class Combine : uint8_t { kSum, kProduct, kMaximum, kMinimum };  // a NaN propagates
+  enum class Finish : uint8_t { kNone, kDivide, kRoot };                // kDivide: by the number of elements
   PointwiseCode of;                                                     // kCopy, kAbs or kSquare
   Combine combine;
   bool skips_nan = false;
   Finish finish = Finish::kNone;
 };
-// The operators that reduce, but for argmax and argmin, and of each its kernels' work. `op` is the forward operator.
+// The operators that reduce, except argmax and argmin, and the work of their kernels. `op` is the forward operator.
 const std::vector<std::string> &reducing_operators();
 Reduction reduction_of(const std::string &op, const void *attrs);
 std::vector<bool> axes_reduced_by(const std::string &op, const void *attrs, const Shape &data);
-// The gradient: of the head gradient, the data and the output, the first and the last repeated over the axes.
+// The gradient from head gradient, data and output; head gradient and output are repeated over the reduced axes.
 PointwiseCall reduction_gradient(const std::string &op, const void *attrs, const Shape &data, const Shape &out);
 
 }  // namespace cohort

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The maxima of a grid of windows over regions of images.
+// The maxima over a grid of windows in regions of images.
 #pragma once
 
 #include "op/op.hpp"

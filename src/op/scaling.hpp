@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Point-wise operators that take more than the functors of pointwise_math.hpp: a polynomial with three coefficients,
+// Point-wise operators that need more than the functors of pointwise_math.hpp: a polynomial with three coefficients,
 // and one that depends on the shape.
 #pragma once
 

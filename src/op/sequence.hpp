@@ -6,12 +6,12 @@
 
 namespace cohort {
 
-// Backward: head gradient, and sequence_length if it is used. A length outside what the operator can do is an error of
-// the run; SequenceMask takes any.
+// Backward: head gradient, and sequence_length if used. A length out of range is an error when the step runs, except
+// for SequenceMask, which accepts any.
 struct SequenceAttrs {
-  bool use_sequence_length;  // else all sequences are as long as the axis
-  float value;               // SequenceMask: what stands behind the end
-  int32_t axis;              // of time steps, 0 or 1; the other one is that of sequences
+  bool use_sequence_length;  // false: all sequences are as long as the axis
+  float value;               // SequenceMask: written after the end of each sequence
+  int32_t axis;              // of time steps, 0 or 1; the other of the two is the batch axis
 };
 
 }  // namespace cohort

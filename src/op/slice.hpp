@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of arrays: slice, slice_axis, slice_like, _slice_assign, _slice_assign_scalar, Crop, _split_v2, reverse.
+// Slices of arrays: slice, slice_axis, slice_like, _slice_assign, _slice_assign_scalar, Crop, _split_v2, reverse.
 #pragma once
 
 #include "op/op.hpp"
@@ -8,7 +8,7 @@ namespace cohort {
 
 using OptionalTuple = std::vector<std::optional<int64_t>>;  // begin=(0, None)
 
-// Backward: head gradient. _slice_assign: lhs with rhs put in, backward: head gradient.
+// Backward: head gradient. _slice_assign returns lhs with rhs written into the slice; backward: head gradient.
 struct SliceAttrs {
   OptionalTuple begin, end, step;
   double scalar;  // _slice_assign_scalar
@@ -30,17 +30,17 @@ struct CropAttrs {
 };
 
 struct SplitAttrs {
-  Tuple indices;  // where the parts begin; with sections set, of no meaning
+  Tuple indices;  // where parts begin; ignored if sections is set
   int32_t axis;
   bool squeeze_axis;
-  int32_t sections;  // parts that differ by 1 at most; 0: by indices
+  int32_t sections;  // number of parts, whose lengths differ by at most 1; 0: use indices
 };
 
 struct ReverseAttrs {
   Tuple axis;
 };
 
-// A part of an array: along each axis `length` elements from `begin`, `step` apart. All in range.
+// A strided slice: along each axis `length` elements from `begin`, `step` apart. All in range.
 struct Window {
   std::vector<int64_t> begin, length, step;
   Shape shape() const { return Shape(length.begin(), length.end()); }
@@ -48,8 +48,8 @@ struct Window {
 Window window_of(const SliceAttrs &a, const Shape &data);
 Window window_of(const SliceAxisAttrs &a, const Shape &data);
 Window window_like(const SliceLikeAttrs &a, const Shape &data, const Shape &like);
-Window window_of(const CropAttrs &a, const Shape &data, const Shape *like);  // like: of the second input, or null
-// Where part i of _split_v2 begins and ends on its axis.
+Window window_of(const CropAttrs &a, const Shape &data, const Shape *like);  // like: shape of the second input, or null
+// Boundaries of the parts of _split_v2 along its axis: part i is from entry i to entry i + 1.
 std::vector<int64_t> split_points(const SplitAttrs &a, int64_t length);
 
 }  // namespace cohort

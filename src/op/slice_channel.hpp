@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts an array into equal parts along one axis.
+// Splits an array into equal parts along one axis.
 #pragma once
 
 #include "op/op.hpp"

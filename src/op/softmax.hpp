@@ -6,13 +6,13 @@
 
 namespace cohort {
 
-// softmax: exp(x / temperature) normalised along axis; softmin: of -x; log_softmax: its logarithm. The backward kernel
-// gets the head gradient and the output (and, with use_length, the lengths between them).
+// softmax: exp(x / temperature) normalised along an axis; softmin: of -x; log_softmax: its logarithm. The backward
+// kernel gets the head gradient and the output (with use_length, the lengths between them).
 struct SoftmaxAttrs {
   int32_t axis;                       // negative counts from the last
-  std::optional<double> temperature;  // not given: 1
+  std::optional<double> temperature;  // none: 1
   Dtype dtype;                        // of the output; kNone: that of data
-  bool use_length;                    // softmax only: elements from input `length` on are 0
+  bool use_length;                    // softmax only: elements from index `length` on are 0
 };
 
 // Backward: head gradient, output.

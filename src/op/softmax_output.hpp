@@ -10,11 +10,11 @@ namespace cohort {
 struct SoftmaxOutputAttrs {
   enum Normalization : int32_t { kBatch, kNull, kValid };
   float grad_scale;
-  float ignore_label;  // class whose samples get no gradient if use_ignore
+  float ignore_label;  // with use_ignore, samples of this class get no gradient
   bool multi_output;   // softmax along axis 1
   bool use_ignore;
-  bool preserve_shape;          // softmax along the last axis; otherwise over all axes but the first
-  Normalization normalization;  // gradient divided by: number of labels, nothing, number of those not ignored
+  bool preserve_shape;          // true: softmax along the last axis; false: over all axes but the first
+  Normalization normalization;  // gradient divided by: number of labels, nothing, number of labels not ignored
   bool out_grad;                // gradient multiplied by the head gradient
   float smooth_alpha;           // label smoothing
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of pixels as channels and back: space_to_depth, depth_to_space.
+// Moves blocks of pixels into channels and back: space_to_depth, depth_to_space.
 #pragma once
 
 #include "op/op.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes data on and adds to its gradient that of the Kullback-Leibler distance between a wanted mean and the moving
+// Returns data and adds to its gradient that of the Kullback-Leibler divergence between a target mean and the moving
 // mean of each column.
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace cohort {
 
-// Inputs data (batch, columns, ...), auxiliary moving_avg, which training's forward pass brings up to date and saves
-// for backward.
+// Inputs data (batch, columns, ...), auxiliary moving_avg, which the forward pass updates in training and saves for
+// backward.
 struct SparseRegularizerAttrs {
   float sparseness_target, penalty, momentum;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// _contrib_fft: numbers along the last axis to pairs (real, imaginary), twice as many; _contrib_ifft: the real parts of
-// the inverse, times the length. _contrib_count_sketch: numbers added up in places that a hash gives.
+// _contrib_fft: numbers along the last axis to (real, imaginary) pairs; _contrib_ifft: the real parts of the inverse,
+// times the length. _contrib_count_sketch: sums numbers into positions given by a hash.
 #pragma once
 
 #include "op/op.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph inside a node, as its operator sees it: a body of a loop, a branch. Its inputs are its variables in the order
-// in which it lists them, auxiliary states among them; what is outside it sees through these alone. src/symbol has the
+// A graph inside a node (the body of a loop, a branch), as its operator sees it. Its inputs are its variables in the
+// order in which it lists them, auxiliary states included; it sees nothing else from outside. src/symbol holds the
 // graph; kernels get it compiled (device/subprogram.hpp).
 #pragma once
 
@@ -25,16 +25,16 @@ class Subgraph {
   virtual ~Subgraph() = default;
   virtual size_t num_inputs() const = 0;
   virtual size_t num_outputs() const = 0;
-  virtual bool is_auxiliary(size_t input) const = 0;  // of an operator inside: no gradient flows there
-  // Whether what runs inside in that pass writes the array that it is given: an auxiliary state, a weight that is
-  // updated, a gamma that is fixed.
+  virtual bool is_auxiliary(size_t input) const = 0;  // auxiliary state of an operator inside: gets no gradient
+  // Whether a pass of this kind writes the array given for the input: an auxiliary state, an updated weight, or a fixed
+  // gamma.
   virtual bool is_written(size_t input, Pass pass) const = 0;
-  virtual bool is_random() const = 0;    // of any operator in it
-  virtual bool is_stateful() const = 0;  // the same
-  // Complete what they can, both ways, as Op::infer_shape and Op::infer_dtype.
+  virtual bool is_random() const = 0;    // true if any operator in it is
+  virtual bool is_stateful() const = 0;  // likewise
+  // Complete what they can in both directions, like Op::infer_shape and Op::infer_dtype.
   virtual void infer_shapes(Shapes *in, Shapes *out) const = 0;
   virtual void infer_dtypes(Dtypes *in, Dtypes *out) const = 0;
-  virtual double flops(const Shapes &in) const = 0;  // of one pass, as Op::flops
+  virtual double flops(const Shapes &in) const = 0;  // of one pass, like Op::flops
 };
 using Subgraphs = std::vector<std::shared_ptr<const Subgraph>>;
 

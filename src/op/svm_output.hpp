@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes scores on; its gradient is that of the hinge loss, linear or squared.
+// Returns the scores; its gradient is that of the hinge loss, linear or squared.
 #pragma once
 
 #include "op/op.hpp"
@@ -10,7 +10,7 @@ namespace cohort {
 struct SVMOutputAttrs {
   float margin;
   float regularization_coefficient;
-  bool use_linear;  // L1 hinge loss; otherwise squared
+  bool use_linear;  // true: L1 hinge loss; false: squared
 };
 
 }  // namespace cohort

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays repeated: tile (whole, along axes) and repeat (each element, along one).
+// Repeats arrays: tile (the whole array along axes) and repeat (each element along one axis).
 #pragma once
 
 #include "op/op.hpp"
@@ -12,10 +12,10 @@ struct TileAttrs {  // backward: head gradient
 
 struct RepeatAttrs {  // backward: head gradient
   int32_t repeats;
-  std::optional<int32_t> axis;  // none: of the flattened array
+  std::optional<int32_t> axis;  // none: over the flattened array
 };
 
-// The output of either with its axes divided into those of data and those along which data is repeated.
+// The output's axes, split into those of data and those along which data is repeated.
 struct Repetition {
   std::vector<int64_t> lengths;
   std::vector<bool> repeated;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Axes in another order: SwapAxis and transpose.
+// Permutes axes: SwapAxis and transpose.
 #pragma once
 
 #include "op/op.hpp"
@@ -11,11 +11,11 @@ struct SwapAxisAttrs {
 };
 
 struct TransposeAttrs {
-  Tuple axes;  // axis i of the output is axis axes[i] of data; empty: reversed
+  Tuple axes;  // axis i of the output is axis axes[i] of data; empty: reverse order
 };
 
-// The axes of data in the order in which the output has them, each in [0, rank). The backward kernels get the head
-// gradient and apply the inverse.
+// The axes of data in the order of the output, each in [0, rank). The backward kernels get the head gradient and apply
+// the inverse.
 std::vector<int> permutation(const SwapAxisAttrs &a, int rank);
 std::vector<int> permutation(const TransposeAttrs &a, int rank);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates of parameters: operators that give the new weight and change their states in place. Their kernels take the
-// numbers of a run from Args::numbers, an UpdateNumbers<double>, where it is given (by an optimizer, whose numbers
-// change from step to step), and else from these attributes; then, where an input holds a number, from there.
+// Parameter updates: operators that return the new weight and change their states in place. Their kernels read the
+// numbers of a run from Args::numbers, an UpdateNumbers<double>, if given (by an optimizer, whose numbers change
+// between steps), otherwise from these attributes. Numbers given as inputs take precedence over both.
 #pragma once
 
 #include "op/op.hpp"
@@ -18,10 +18,10 @@ struct FieldType<std::vector<float>> {  // lrs=(0.1, 0.2)
 };
 }  // namespace detail
 
-// clip_gradient and the like: below 0 means no limit.
+// For clip_gradient and similar: a negative value means no limit.
 inline double clip_limit(float value) { return value < 0 ? INFINITY : double(value); }
 
-struct OptimizerAttrs {  // of kernels that optimizers alone run, which bring their numbers
+struct OptimizerAttrs {  // for kernels that only optimizers run, which pass the numbers
   UpdateNumbers<double> numbers() const { return {}; }
 };
 
@@ -32,7 +32,7 @@ struct SgdAttrs {  // sgd_update, mp_sgd_update, signsgd_update
 
 struct SgdMomAttrs {  // sgd_mom_update, nag_mom_update, signum_update and the mp_ forms
   float lr, momentum, wd, rescale_grad, clip_gradient;
-  float wd_lh;  // signum: decay apart from the gradient
+  float wd_lh;  // signum: weight decay separate from the gradient
   UpdateNumbers<double> numbers() const;
 };
 
@@ -87,14 +87,14 @@ struct MultiLarsAttrs {
 };
 
 struct AllFiniteAttrs {
-  bool init_output;  // false: the output stays 0 where it was
+  bool init_output;  // false: an output that is 0 stays 0
   int32_t num_arrays;
 };
 
-// For inference of updates. All inputs and outputs have the shape of the weight, but those from `small` on, which have
-// shape (1,).
+// Shape inference of updates: all inputs and outputs have the weight's shape, except inputs from number `small` on,
+// which have shape (1,).
 void infer_update_shape(Shapes &in, Shapes &out, size_t small);
-// weight, gradient and output of one type; the other inputs of `rest`, kNone for the same one.
+// Weight, gradient and output have one type; the other inputs have type `rest`, or the same one for kNone.
 void infer_update_dtype(Dtypes &in, Dtypes &out, Dtype rest);
 
 }  // namespace cohort

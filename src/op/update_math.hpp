@@ -9,7 +9,7 @@
 
 namespace cohort {
 
-// What a formula reads beside weight, gradient and states. Limits below which nothing is cut are infinite here.
+// Numbers that a formula reads besides weight, gradient and states. Infinite limits do not clip.
 template <typename C>
 struct UpdateNumbers {
   C lr = 0, wd = 0, rescale = 1, clip = INFINITY;
@@ -17,15 +17,15 @@ struct UpdateNumbers {
   C beta1 = 0, beta2 = 0, clip_weights = INFINITY;
   C correction1 = 1, correction2 = 1;  // 1 - beta^t
   C lamda1 = 0, beta = 0;
-  C rest1 = 1, rest2 = 1;              // 1 - beta, as exact as it is
-  C gradient_part = 0, mean_part = 0;  // nadam: of the step
-  C lower = 0, upper = INFINITY;       // lamb: between which the norm of the weight is kept
-  C unscale = 1;                       // lars, lbsgd: by which gradients are multiplied as they come
-  C gathered = 1, due = 1;             // lbsgd: of how many a step is made, and whether it is made now
-  C by_norms = 1;                      // lars: whether the learning rate goes by norms
-  C deviation = 0;                     // sgld: of the noise
-  uint64_t seed = 0, draw = 0;         // likewise: which numbers
-  int64_t first = 0;                   // likewise: the place in the parameter of the first element
+  C rest1 = 1, rest2 = 1;              // 1 - beta, precisely
+  C gradient_part = 0, mean_part = 0;  // nadam: weights of gradient and mean in the step
+  C lower = 0, upper = INFINITY;       // lamb: bounds of the weight's norm
+  C unscale = 1;                       // lars, lbsgd: factor applied to gradients as they arrive
+  C gathered = 1, due = 1;             // lbsgd: gradients per step, and whether the step is taken now
+  C by_norms = 1;                      // lars: whether norms scale the learning rate
+  C deviation = 0;                     // sgld: deviation of the noise
+  uint64_t seed = 0, draw = 0;         // likewise: random stream and draw
+  int64_t first = 0;                   // likewise: index within the parameter of the first element
 
   template <typename D>
   COHORT_HOST_DEVICE UpdateNumbers<D> as() const {
@@ -56,7 +56,7 @@ COHORT_HOST_DEVICE inline C scaled_with_decay(C w, C g, const UpdateNumbers<C> &
   return clipped(n.rescale * g + n.wd * w, n.clip);
 }
 
-// of(w, g, s, n) gives the new weight and changes the states s.
+// of(w, g, s, n) returns the new weight and updates the states s.
 
 struct Sgd {
   static constexpr int kStates = 0;
@@ -113,7 +113,7 @@ struct Adam {  // s: mean, variance
   }
 };
 
-struct AdamW {  // s: mean, variance; the decay is apart from the gradient
+struct AdamW {  // s: mean, variance; weight decay is separate from the gradient
   static constexpr int kStates = 2;
   template <typename C>
   COHORT_HOST_DEVICE static C of(C w, C g, C *s, const UpdateNumbers<C> &n) {
@@ -165,7 +165,7 @@ struct Ftrl {  // s: z, n
     const C after = std::sqrt(s[1]);
     s[0] += d - (after - before) * w / n.lr;
     const C next = (sign(s[0]) * n.lamda1 - s[0]) / ((n.beta + after) / n.lr + n.wd);
-    return std::fabs(s[0]) <= n.lamda1 ? C(0) : next;  // a NaN stays
+    return std::fabs(s[0]) <= n.lamda1 ? C(0) : next;  // a NaN propagates
   }
 };
 
@@ -182,7 +182,7 @@ struct Ftml {  // s: d, v, z
   }
 };
 
-struct AdaDelta {  // s: mean square of gradients, of steps; the decay is apart from the gradient
+struct AdaDelta {  // s: mean square of gradients, of steps; weight decay is separate from the gradient
   static constexpr int kStates = 2;
   template <typename C>
   COHORT_HOST_DEVICE static C of(C w, C g, C *s, const UpdateNumbers<C> &n) {
@@ -201,7 +201,7 @@ struct Adamax {  // s: mean, largest
     const C d = scaled_with_decay(w, g, n), size = std::fabs(d), faded = n.beta2 * s[1];
     s[0] = n.beta1 * s[0] + n.rest1 * d;
     s[1] = faded > size ? faded : size;
-    return s[1] == C(0) ? w : w - n.lr * s[0] / s[1];  // 0: of gradients that were all 0
+    return s[1] == C(0) ? w : w - n.lr * s[0] / s[1];  // 0 if all gradients so far were 0
   }
 };
 
@@ -216,7 +216,7 @@ struct Nadam {  // s: mean, variance
   }
 };
 
-struct Dcasgd {  // s: the weight before
+struct Dcasgd {  // s: previous weight
   static constexpr int kStates = 1;
   template <typename C>
   COHORT_HOST_DEVICE static C step(C w, C g, C *s, const UpdateNumbers<C> &n) {
@@ -230,7 +230,7 @@ struct Dcasgd {  // s: the weight before
   }
 };
 
-struct DcasgdMom {  // s: the weight before, momentum
+struct DcasgdMom {  // s: previous weight, momentum
   static constexpr int kStates = 2;
   template <typename C>
   COHORT_HOST_DEVICE static C of(C w, C g, C *s, const UpdateNumbers<C> &n) {
@@ -247,7 +247,7 @@ struct Test {  // s: the new weight
   }
 };
 
-// Langevin dynamics: `noise` is of mean 0 and deviation 1.
+// Langevin dynamics: `noise` is standard normal.
 struct Sgld {
   template <typename C>
   COHORT_HOST_DEVICE static C of(C w, C g, C noise, const UpdateNumbers<C> &n) {
@@ -255,11 +255,11 @@ struct Sgld {
   }
 };
 
-// SGD of large batches: a step from the mean of as many gradients as make one.
+// Large-batch SGD: each step uses the mean of several gradients.
 struct Gathered {  // s: momentum, sum so far
   static constexpr int kStates = 2;
   template <typename C>
-  COHORT_HOST_DEVICE static C seen(C g, const C *s, const UpdateNumbers<C> &n) {  // what the step would be made from
+  COHORT_HOST_DEVICE static C seen(C g, const C *s, const UpdateNumbers<C> &n) {  // the gradient of the step
     return (s[1] + n.unscale * g) / n.gathered;
   }
   template <typename C>
@@ -269,7 +269,7 @@ struct Gathered {  // s: momentum, sum so far
     return n.due != C(0) ? SgdMom::of(w, mean, s, n) : w;
   }
 };
-// The same where every gradient makes a step.
+// Likewise, with a step for every gradient.
 template <typename Rule>
 struct Single {
   static constexpr int kStates = Rule::kStates;
@@ -283,7 +283,7 @@ struct Single {
   }
 };
 
-struct LambPhase1 {  // s: mean, variance; gives the direction, not the weight
+struct LambPhase1 {  // s: mean, variance; returns the direction, not the weight
   static constexpr int kStates = 2;
   template <typename C>
   COHORT_HOST_DEVICE static C of(C w, C g, C *s, const UpdateNumbers<C> &n) {
@@ -302,7 +302,7 @@ struct LambPhase2 {  // g: the direction; lr has been scaled by the norms
   }
 };
 
-// Scales of the learning rate of a layer: of the sums of squares of its weight and of what it steps along.
+// Factors for a layer's learning rate, from the sums of squares of its weight and of its step or gradient.
 
 struct LambScale {
   COHORT_HOST_DEVICE static double of_norms(double weight, double step, const UpdateNumbers<double> &n) {
