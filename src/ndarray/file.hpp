@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files as the readers and writers of .params need them. All errors are kIo and name the file.
+// Files for the readers and writers of .params. All errors are kIo and name the file.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace cohort {
 
-// A file open for reading at any place. Pipes and the like are read to their end first.
+// A file opened for random access. Pipes and the like are read to their end first.
 class InputFile {
  public:
   explicit InputFile(const std::string &path);
@@ -32,10 +32,10 @@ class InputFile {
   uint64_t buffer_begin_ = 0;
 };
 
-// A regular file in memory, page by page as it is read; what is written there stays with this process.
+// A regular file mapped to memory privately: pages load on access, and writes stay in this process.
 class MappedFile {
  public:
-  // Null: it is no regular file, or the file system does not map.
+  // Null if it is not a regular file, or the file system does not support mapping.
   static std::shared_ptr<const MappedFile> open(const std::string &path);
   MappedFile(void *data, size_t bytes) : data_(data), bytes_(bytes) {}
   ~MappedFile();
@@ -50,13 +50,12 @@ class MappedFile {
   const size_t bytes_;
 };
 
-// A file that appears under its name whole or not at all: written beside it, flushed, then renamed. The permissions of
-// a file that it replaces are kept; of a link, the file it leads to is replaced. What is no file but a device or a pipe
-// is written directly.
+// Writes a file atomically: to a temporary file beside it, flushed, then renamed. Keeps the permissions of a file that
+// it replaces, and replaces the target of a link. Devices and pipes are written directly.
 class OutputFile {
  public:
   explicit OutputFile(const std::string &path);
-  ~OutputFile();  // without commit(): nothing has happened
+  ~OutputFile();  // without commit(), nothing has changed
   OutputFile(const OutputFile &) = delete;
   OutputFile &operator=(const OutputFile &) = delete;
 

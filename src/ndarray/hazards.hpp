@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may still be reading or writing a block of memory. Everybody who uses memory says so here before the work is
-// enqueued, and is made to come after what it depends on: a read after the last writes, a write after the last writes
-// and the reads since. Queues wait for queues; the host waits only where it reads or writes itself. Failures travel the
-// same way: what was not written cannot be read.
+// Tracks which work may still read or write a block of memory. Every user announces an access here before the work is
+// enqueued, and is ordered after what it depends on: a read after the last writes, a write after the last writes and
+// the reads since. Queues wait for queues; the host waits only when it accesses the memory itself. Failures propagate
+// the same way: memory that was not written cannot be read.
 //
-// Addresses are absolute, so that views, and arrays of several devices in one block, are told apart by where they lie.
+// Addresses are absolute, so views, and arrays of several devices in one block, are distinguished by their position.
 #pragma once
 
 #include <atomic>
@@ -29,21 +29,21 @@ struct AddressRange {
   bool covers(const AddressRange &o) const { return begin <= o.begin && o.end <= end; }
 };
 
-// Two threads may use one block at a time as long as both only read. A use counts from its begin_ call, so that call
-// and the enqueuing of the work belong into one call of the host.
+// Two threads may use one block at a time only if both read. A use counts from its begin_ call, so that call and the
+// enqueuing of the work must happen within one API call.
 class Hazards {
  public:
   explicit Hazards(const AddressRange &whole) : whole_(whole) {}
   Hazards(const Hazards &) = delete;
   Hazards &operator=(const Hazards &) = delete;
 
-  // What work of other timelines has to come first.
+  // Which work of other timelines must finish first.
   enum class Before { kNothing, kReaders, kWriters };
-  // Work on `by` that reads, or writes, this range is enqueued next; what does both says both, in this order. After
-  // kNothing, check_known() tells whether what is read was written; else that is not known yet, and the work has to
-  // check_written() when it starts.
+  // Announces that work reading, or writing, this range is enqueued next on `by`; work that does both calls both, in
+  // this order. After kNothing, check_known() tells whether the input was written; otherwise that is not known yet, and
+  // the work must call check_written() when it starts.
   Before begin_read(const AddressRange &range, const std::shared_ptr<Timeline> &by);
-  // The usual cases, at little cost: nobody else uses the block, and nothing has failed. False: call the others.
+  // Fast path: nothing else uses the block and nothing has failed. If false, call the functions above.
   bool begins_read_alone(const Timeline *by) const {
     return (only_user_.load(std::memory_order_acquire) & ~uintptr_t(1)) == reinterpret_cast<uintptr_t>(by) &&
            !failed_.load(std::memory_order_acquire);
@@ -55,51 +55,50 @@ class Hazards {
     return true;
   }
   bool any_failed() const { return failed_.load(std::memory_order_acquire); }
-  // Work that `overwrites` makes good what failed to be written before, but not for those who read before it: where it
-  // has to wait it has to forgive() when it starts. What changes an array in place does not.
+  // Work with `overwrites` clears earlier write failures, but not for earlier readers: if it has to wait, it must call
+  // clear_failure() when it starts. Work that changes an array in place does not clear failures.
   Before begin_write(const AddressRange &range, const std::shared_ptr<Timeline> &by, bool overwrites = true);
-  // kExecution: the range was not written. In the order of the work: when it starts, or when there is none any more.
+  // Throws kExecution if the range was not written. Call in the order of the work: when it starts, or if none is
+  // pending.
   void check_written(const AddressRange &range);
-  // The same when work on `by` is enqueued, as far as it is known: not what others are still to write, and not what
-  // work before it on `by` has failed to write while that is still to be told: then what is enqueued fails with it.
-  // `by` null: for nobody in particular.
+  // Likewise at enqueue time, as far as is known: ignores writes still pending, and failures of earlier work on `by`
+  // that have not been reported yet, since work enqueued there now fails with them. `by` null: no timeline.
   void check_known(const AddressRange &range, const Timeline *by);
-  // For work on a timeline that is shared, which checks in any case when it starts.
+  // For work on a shared timeline, which always checks when it starts.
   void begin_shared_read(const AddressRange &range, const std::shared_ptr<Timeline> &by) {
     if (!begins_read_alone(by.get()) && begin_read(range, by) == Before::kNothing) check_known(range, by.get());
   }
   void forgive(const AddressRange &range);
 
-  // Before the host reads: waits for the writers; kExecution, or the error of the work that failed, once, as long as
-  // the range is not written again. Other errors stay where they are. Before the host writes: waits for readers, too;
-  // what failed before does not matter.
+  // Before the host reads: waits for the writers. Throws kExecution, or the error of the failed work once, until the
+  // range is written again. Errors of other work stay pending. Before the host writes: also waits for readers; earlier
+  // failures do not matter.
   void wait_to_read(const AddressRange &range);
   void wait_to_write(const AddressRange &range);
-  void written(const AddressRange &range);  // by the host, which has waited before
-  // The host would have to wait before it reads; before it writes.
+  void written(const AddressRange &range);  // the host has written it, after waiting
+  // Whether the host would have to wait before it reads, or before it writes.
   bool written_by_others(const AddressRange &range);
   bool used_by_others(const AddressRange &range);
 
-  // Nobody may use the block again: reads and writes are kExecution with this message from here on. Of one that nobody
-  // uses.
+  // Makes later reads and writes throw kExecution with this message. The block must not be in use.
   void revoke(const char *message) noexcept;
 
-  // The work that should have written it failed: that of `by`, or of who was the last to write.
+  // Marks the range as not written because the work of `by`, or of its last writer, failed.
   void fail(const AddressRange &range, const char *message, const Timeline *by = nullptr) noexcept;
   bool failed(const AddressRange &range);
 
-  // Counts the changes. A raw pointer that is in the host's hands makes it worthless: then it is exposed.
+  // Counts changes. Unreliable once the host has a raw pointer; the block is then `exposed`.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
-  // The same of this range alone: another number once some of it has changed. From the first call for a part of the
-  // block on, changes are noted by where they are.
+  // Likewise for this range alone: the number differs after any part of it has changed. The first call for a part of
+  // the block starts tracking changes by range.
   uint64_t version(const AddressRange &range);
-  bool pristine() const { return version() == kFirstVersion && !exposed(); }  // as it was made
+  bool pristine() const { return version() == kFirstVersion && !exposed(); }  // unchanged since it was created
   void expose() { exposed_.store(true, std::memory_order_release); }
   bool exposed() const { return exposed_.load(std::memory_order_acquire); }
 
  private:
   void check_not_revoked() const;
-  // One writer at a time, so that this need not be one operation.
+  // One writer at a time, so a plain load and store suffice.
   void count_change(const AddressRange &range) {
     version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     if (by_range_.load(std::memory_order_acquire)) note_change(range);
@@ -114,10 +113,10 @@ class Hazards {
   struct Use {
     AddressRange range;
     const Timeline *who;         // only compared
-    std::weak_ptr<Timeline> by;  // one that is gone has finished its work
+    std::weak_ptr<Timeline> by;  // expired: its work has finished
     bool writes;
     uint64_t number;
-    // Once another timeline has asked: what stands for the use. Till then it is all that is on the timeline.
+    // Set once another timeline has asked: `events` then stand for the use. Before, it is all work on the timeline.
     bool recorded = false;
     Events events = {};
   };
@@ -136,21 +135,22 @@ class Hazards {
   static constexpr uint64_t kFirstVersion = 1;
   std::atomic<uint64_t> version_{kFirstVersion};
   std::atomic<bool> exposed_{false};
-  // The usual case, which needs no lock: all that is in flight is on this one timeline. Its address, only compared;
-  // plus 1 if it has done nothing but read. 0: look at uses_.
+  // Fast path without a lock: the only timeline with work in flight. Its address, only compared; plus 1 if it has only
+  // read. 0: consult uses_.
   std::atomic<uintptr_t> only_user_{0};
   std::atomic<bool> used_{false};      // uses_ is not empty
-  std::atomic<bool> by_range_{false};  // changes are noted; nobody is the only user then
-  std::atomic<bool> failed_{false};    // there is a failure below, or it is revoked
+  std::atomic<bool> by_range_{false};  // changes are tracked by range; only_user_ is then 0
+  std::atomic<bool> failed_{false};    // failures_ or unnamed_ is not empty, or the block is revoked
   std::atomic<const char *> revoked_{nullptr};
-  // Guards what is below. Nothing is called with it that may wait, or end what waits: not a queue.
+  // Guards the rest. While it is held, nothing may be called that waits, or that frees something that waits, such as a
+  // queue.
   std::mutex mutex_;
-  uint64_t num_uses_ = 0;  // that there ever were
+  uint64_t num_uses_ = 0;  // number of uses so far
   std::vector<Use> uses_;
   std::vector<Failure> failures_;
-  RangeMap<uint64_t> changes_;        // the version that the last one made of each range, since by_range_
-  uint64_t noted_from_ = 0;           // the version at that time
-  AddressRange unnamed_{nullptr, 0};  // where work failed for whose failure there was no memory
+  RangeMap<uint64_t> changes_;        // version of the last change of each range, since by_range_ was set
+  uint64_t noted_from_ = 0;           // the version when by_range_ was set
+  AddressRange unnamed_{nullptr, 0};  // failures that could not be recorded for lack of memory
   const Timeline *unnamed_by_ = nullptr;
 };
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whoever finds no memory says for what: "argument 'fc_weight': gpu(0): no memory for 400 bytes; ...". For those who
-// know what it is for, around those who know where it is.
+// Adds to out-of-memory errors what the memory was for: "argument 'fc_weight': gpu(0): no memory for 400 bytes; ...".
+// Wraps an allocation where its purpose is known.
 #pragma once
 
 #include "base/error.hpp"
 
 namespace cohort {
 
-// What fn() returns. An error of memory, or of a device that gives none any more, is given these words.
+// Returns fn(). Prefixes `what` to errors of memory, and of devices that failed to provide it.
 template <typename Fn, typename... Parts>
 auto memory_for(const Fn &fn, const Parts &...what) {
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays: a window on shared storage. Row-major and dense, on one device. Copies of an NDArray object are the same
+// Arrays: views of shared storage, row-major and dense, on one device. Copies of an NDArray object refer to the same
 // array.
 #pragma once
 
@@ -22,10 +22,11 @@ class NDArray {
   // Zero-filled unless `zero` is false. Throws kDevice, kOutOfMemory, kShape (negative or too large).
   static NDArray create(const Shape &shape, Dtype dtype, const Context &context, bool zero = true);
   static NDArray wrap(std::shared_ptr<Memory> memory, const Shape &shape, Dtype dtype);
-  // Memory that the host lends until `owner` goes. kUnsupported: no CPU context; kInvalidArgument: a crooked address.
+  // Wraps host memory, which stays valid until `owner` is released. kUnsupported: not a CPU context; kInvalidArgument:
+  // a misaligned address.
   static NDArray lend(void *data, size_t bytes, const Shape &shape, Dtype dtype, const Context &context,
                       std::shared_ptr<const void> owner);
-  // A window on storage, `offset` bytes in.
+  // A view of storage, starting `offset` bytes in.
   NDArray(std::shared_ptr<Storage> storage, size_t offset, Shape shape, Dtype dtype)
       : storage_(std::move(storage)), offset_(offset), shape_(std::move(shape)), dtype_(dtype) {}
 
@@ -37,7 +38,7 @@ class NDArray {
   size_t bytes() const { return size_t(size()) * dtype_size(dtype_); }
   size_t capacity_bytes() const { return storage_->bytes() - offset_; }
   const std::shared_ptr<Storage> &storage() const { return storage_; }
-  // The address, without any waiting; on its device.
+  // The address on its device; does not wait.
   void *data() const { return static_cast<char *>(storage_->data()) + offset_; }
   template <typename T>
   T *data_as() const {
@@ -48,18 +49,18 @@ class NDArray {
   NDArray slice(int64_t begin, int64_t end) const;  // axis 0
   NDArray at(int64_t index) const;
   NDArray reshape(const Shape &shape) const;  // same number of elements; one -1 is inferred (kUnknown)
-  NDArray window(const Shape &shape) const;   // at most as many elements: the first ones (pools, up-sizing)
+  NDArray window(const Shape &shape) const;   // the first elements, at most as many as it has (pools, up-sizing)
   NDArray slice_axis(int axis, int64_t begin, int64_t end) const;  // a copy unless axis is 0; INT64_MAX: to the end
 
-  // The owner of a timeline says so before its work uses an array (hazards.hpp): what was not written is refused, now
-  // or when the work starts. True if it waits for another timeline.
+  // The owner of a timeline calls these before its work uses an array (hazards.hpp); reading memory that was not
+  // written fails now or when the work starts. They return true if the work waits for another timeline.
   bool begin_read(const std::shared_ptr<Timeline> &by) const {
     return !hazards().begins_read_alone(by.get()) && begin_read_among_others(by);
   }
   bool begin_write(const std::shared_ptr<Timeline> &by) const {
     return !hazards().begins_write_alone(by.get()) && begin_write_among_others(by);
   }
-  // Both: it is changed in place, and does not become good by that.
+  // For changes in place: read and write. Does not clear failures.
   bool begin_change(const std::shared_ptr<Timeline> &by) const {
     const bool waits = begin_read(by);
     if (hazards().begins_write_alone(by.get())) return waits;
@@ -68,8 +69,8 @@ class NDArray {
   void wait() const { hazards().wait_to_read(range()); }  // before the host reads
   void wait_to_write() const { hazards().wait_to_write(range()); }
   void written() const { hazards().written(range()); }              // by the host
-  void check_written() const { hazards().check_written(range()); }  // in the order of the work
-  // Before work is enqueued, on `by`: as far as it is known.
+  void check_written() const { hazards().check_written(range()); }  // call in the order of the work
+  // Call before work is enqueued on `by`; checks what is known so far.
   void check_known(const Timeline *by = nullptr) const {
     if (hazards().any_failed()) hazards().check_known(range(), by);
   }
@@ -78,25 +79,25 @@ class NDArray {
   void revoke(const char *message) const noexcept { hazards().revoke(message); }
   bool failed() const { return hazards().any_failed() && hazards().failed(range()); }
   uint64_t version() const { return hazards().version(); }
-  uint64_t own_version() const { return hazards().version(range()); }  // whatever happens around it
+  uint64_t own_version() const { return hazards().version(range()); }  // of this range, unaffected by changes around it
   void expose() const { hazards().expose(); }
-  void *host_data() const;  // in the host's hands from here on; waits. kUnsupported: no CPU context
+  void *host_data() const;  // waits, and marks the array as exposed; kUnsupported: not a CPU context
   bool exposed() const { return hazards().exposed(); }
   AddressRange range() const { return AddressRange(data(), bytes()); }
   bool same_memory(const NDArray &other) const { return storage_ == other.storage_ && offset_ == other.offset_; }
 
-  // Same shape (kShape); casts; any two contexts (NDA-07, 08). Queued where one of the two is still being used.
+  // Requires the same shape (kShape); casts; works between any two contexts (NDA-07, 08). Queued if either is in use.
   void copy_from(const NDArray &source) const;
-  // All of these wait for what they need and have finished when they return.
+  // These wait for what they need, and have finished when they return.
   void read(void *to, size_t bytes) const;  // to host memory; bytes must be bytes() (kInvalidArgument)
   void write(const void *from, size_t bytes) const;
   void fill(double value) const;
-  // As base/random.hpp has it; floating types. kInvalidArgument: bounds that are no finite range, a deviation below 0.
+  // By base/random.hpp; floating types. kInvalidArgument: bounds that are not a finite range, a negative deviation.
   void fill_uniform(double low, double high, uint64_t seed) const;
   void fill_normal(double mean, double deviation, uint64_t seed) const;
   NDArray copy_to(const Context &context) const;  // a new array
   NDArray cast(Dtype dtype) const;                // a new array on the same context
-  NDArray on_host() const;                        // itself if the host can read it, else a copy on cpu(0)
+  NDArray on_host() const;                        // this array if the host can read it, otherwise a copy on cpu(0)
 
  private:
   Hazards &hazards() const { return storage_->hazards(); }
@@ -109,7 +110,7 @@ class NDArray {
   Dtype dtype_ = Dtype::kFloat32;
 };
 
-// Says of errors of this array's contents which one it is.
+// Adds the array's name to errors about its contents.
 template <typename Fn>
 auto naming(const char *what, const std::string &name, Fn &&fn) {
   try {
@@ -119,17 +120,17 @@ auto naming(const char *what, const std::string &name, Fn &&fn) {
   }
 }
 
-// Bytes of a dense array. Throws kShape (unknown, negative or too large lengths), kDtype.
+// Size of a dense array. Throws kShape (unknown, negative or too large lengths), kDtype.
 size_t dense_bytes(const Shape &shape, Dtype dtype);
 
 NDArray concatenate(const std::vector<NDArray> &arrays, int axis);  // NDA-09
 
-// Element-wise work on host memory, used by copies here. `from` and `to` may overlap only if the types are equal.
+// Element-wise conversion in host memory, used by copies. `from` and `to` may overlap only if the types are equal.
 void cast_elements(const void *from, Dtype from_dtype, void *to, Dtype to_dtype, int64_t count);
-// Rows [begin, end) of `axis` of a row-major array `from` of shape `shape` into dense `to`, with cast.
+// Copies rows [begin, end) along `axis` of a row-major array `from` of shape `shape` to dense `to`, with cast.
 void copy_slice(const void *from, const Shape &shape, Dtype from_dtype, int axis, int64_t begin, int64_t end, void *to,
                 Dtype to_dtype);
-// The other way: dense `from` of that slice's shape into rows [begin, end) of `to`.
+// The inverse: copies dense `from`, of that slice's shape, to rows [begin, end) of `to`.
 void paste_slice(const void *from, Dtype from_dtype, void *to, const Shape &shape, Dtype to_dtype, int axis,
                  int64_t begin, int64_t end);
 

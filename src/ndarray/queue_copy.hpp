@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way in which arrays get from place to place in the order of queues.
+// Copies between arrays in the order of queues.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace cohort {
 
 class WorkInfo;
 
-// For traces, of a copy of elements that is not by Queue::copy, which tells of itself.
+// For traces: a copy of elements that does not go through Queue::copy, which reports itself.
 const WorkInfo *copy_info();
 
-// Rows [begin, end) of an array along an axis; all of it with axis -1.
+// Rows [begin, end) of an array along an axis; the whole array with axis -1.
 struct ArrayPart {
   NDArray array;
   int axis = -1;
@@ -26,15 +26,15 @@ struct ArrayPart {
       : array(std::move(of)), axis(along), begin(from), end(to) {}
   explicit operator bool() const { return bool(array); }
   Shape shape() const;
-  bool contiguous() const;  // its elements lie one after the other
+  bool contiguous() const;  // its elements are consecutive in memory
 };
 
-// Queues a copy of `from` into `to`, which has as many elements, casting where the types differ; after what writes the
-// one and uses the other. The caller does not wait, but for failures that are known. `queue` is one of `by`, on the
-// device of `to`; the owner of `by` keeps `to` until it is done. Rows that lie one after the other are read where they
-// are; memory of a GPU is read and written by its own queues; what a GPU cannot do on the way is done on the host.
+// Queues a copy of `from` to `to`, which has as many elements, casting if the types differ; it runs after writers of
+// `from` and users of `to`. The caller waits only for failures that are known. `queue` belongs to `by` and to the
+// device of `to`; the owner of `by` keeps `to` alive until the copy is done. Consecutive rows are read in place; a
+// GPU's memory is accessed by its own queues; conversions that a GPU cannot do are done on the host.
 void queue_copy(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue);
-// The same on the timeline of what runs at once on the device of `to`; from any thread.
+// Likewise on the immediate timeline of the device of `to`; thread-safe.
 void copy_at_once(const ArrayPart &from, const NDArray &to);
 
 }  // namespace cohort

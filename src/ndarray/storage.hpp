@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of arrays, and what is known of the work that uses it. Shared by all views of an array, and by executors.
+// The memory of arrays and the tracking of work that uses it. Shared by all views of an array, and by executors.
 #pragma once
 
 #include <memory>
@@ -16,20 +16,20 @@ class Storage {
   // `from_file`: memory that is a private mapping of a file.
   explicit Storage(std::shared_ptr<Memory> memory, bool from_file = false)
       : memory_(std::move(memory)), from_file_(from_file), hazards_(AddressRange(memory_->data(), memory_->bytes())) {}
-  // A part of a larger block, perhaps on another context: the same memory is used through both.
+  // A part of a larger block, perhaps on another context; both see the same memory.
   Storage(std::shared_ptr<Memory> memory, std::shared_ptr<Storage> whole)
       : memory_(std::move(memory)), whole_(std::move(whole)), hazards_(AddressRange(nullptr, 0)) {}
 
   void *data() const { return memory_->data(); }
   size_t bytes() const { return memory_->bytes(); }
   const Context &context() const { return memory_->context(); }
-  // The timeline for what is run at once with this array; kept, so that it is the same one next time.
+  // The immediate timeline of this array's device; kept, so that later calls return the same one.
   std::shared_ptr<Timeline> immediate();
   uint64_t version() { return hazards().version(); }
   // Whether drop_pages() can do anything.
   bool has_droppable_pages() { return whole_ ? whole_->has_droppable_pages() : from_file_ && hazards_.pristine(); }
-  // Takes pages out of memory that can be had again from their file: those of an array that nobody has written. By
-  // somebody who has said that he reads it, so that nobody writes it meanwhile.
+  // Releases the memory pages of an array that was never written; they are re-read from their file on access. The
+  // caller must have announced a read, so that nothing writes meanwhile.
   void drop_pages();
   Hazards &hazards() { return whole_ ? whole_->hazards() : hazards_; }
 

@@ -13,7 +13,7 @@ struct RoiAlignAttrs {
   float spatial_scale;
   int32_t sample_ratio;     // samples per side of a window; not above 0: one per element
   bool position_sensitive;  // each window reads a channel of its own
-  bool aligned;             // element coordinates refer to centres, and regions may be smaller than one element
+  bool aligned;             // elements are sampled at their centres; regions must have a positive width and height
 };
 
 // For operators over regions: throws kInvalidArgument unless there are a height and a width, both positive.

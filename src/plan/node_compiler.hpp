@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles the graphs inside a node. What comes of it runs as part of the step of the node. Private to src/plan.
+// Compiles the graphs inside a node. The result runs as part of the node's step. Private to src/plan.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@
 
 namespace cohort::plan {
 
-// Shapes and types of all that is inside. kShape where they do not follow from the inputs.
+// Infers shapes and types of everything inside. Throws kShape if they do not follow from the inputs.
 void infer_inside(const NodeGraph &inside, const std::vector<TensorSpec> &inputs, const std::string &node,
                   Inferred *inferred);
 
 class NodeCompiler final : public SubgraphCompiler {
  public:
-  // Adds the steps of what it compiles to *num_steps.
+  // Adds the number of compiled steps to *num_steps.
   NodeCompiler(const Node &node, const std::shared_ptr<Device> &device, size_t *num_steps)
       : node_(node), device_(device), num_steps_(*num_steps) {}
   std::unique_ptr<Subprogram> compile(size_t subgraph, const Request &request) const override;

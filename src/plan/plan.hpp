@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bind compiles: a graph with known shapes becomes a flat list of kernel calls with a place for every array. The
-// executor puts addresses to the places and runs the steps. compile() is a row of passes over one intermediate form
+// Binding compiles a graph with known shapes to a flat list of kernel calls with a location for every array. The
+// executor fills in addresses and runs the steps. compile() is a sequence of passes over one intermediate form
 // (ir.hpp), one file each:
 //   build      the graph's nodes as steps                       build.cc
 //   placement  which device runs what, copies between them      placement.cc
-//   fusion     several operators in one kernel                  fusion.cc, pointwise_fusion.cc
-//   precision  matrix work in a narrower type                   precision.cc
-//   quantize   inference in bytes                               quantize.cc
+//   fusion     merges several operators into one kernel         fusion.cc, pointwise_fusion.cc
+//   precision  matrix products in a narrower type               precision.cc
+//   quantize   inference in int8                                quantize.cc
 //   gradient   the backward steps                               gradient.cc
-//   unused     steps and outputs that nobody reads go           unused.cc
-//   schedule   what a device does while it would wait           schedule.cc
-//   layout     kernels made, each in the layout it likes best   layout.cc
-//   recompute  what is made again in the backward pass           recompute.cc
+//   unused     removes steps and outputs that are not read      unused.cc
+//   schedule   fills waiting time of devices with other steps   schedule.cc
+//   layout     constructs kernels, each in its preferred layout layout.cc
+//   recompute  values computed again in the backward pass       recompute.cc
 //   memory     lifetimes, in-place reuse, offsets               memory.cc
 #pragma once
 
@@ -37,39 +37,40 @@ struct PlanRequest {
   const Inferred *inferred = nullptr;            // complete
   std::vector<GradReq> grad_reqs;                // per argument
   std::vector<std::shared_ptr<Device>> devices;  // [0] is the default
-  std::map<std::string, int> group_devices;      // __ctx_group__ -> index in devices; empty: the attribute is ignored
-  std::map<int, int> fixed_devices;              // variable -> index in devices, where its array is already
+  std::map<std::string, int> group_devices;      // __ctx_group__ -> index in devices; empty: ignore the attribute
+  std::map<int, int> fixed_devices;              // variable -> index in devices of its existing array
   std::vector<bool> constants;                   // per argument: rarely written
-  // Of each node the first variable in whose memory its own lies at least in part, where nodes write some of that; -1:
-  // none. Empty: all are apart.
+  // For each node the first variable whose memory overlaps its own, where nodes write that memory; -1: none. Empty: no
+  // memory is shared.
   std::vector<int> same_memory;
   bool is_train = false;
   bool with_backward = false;
-  bool backward_once = false;  // after each forward: what it has read may be overwritten
-  bool recompute = false;      // backward makes again what is cheap, in the place of keeping it
-  bool restores = false;       // whoever repeats a backward pass runs the restorers before
-  bool always_moves = false;   // training moves auxiliary states without a gradient, too: an operator applied at once
+  bool backward_once = false;  // after each forward at most one backward runs, so it may overwrite what it reads
+  bool recompute = false;      // backward recomputes cheap values instead of keeping them
+  bool restores = false;       // the caller runs the restorers before it repeats a backward pass
+  bool always_moves =
+      false;  // training updates auxiliary states even without a gradient: for operators applied at once
   bool separate_nodes =
-      false;  // no fusion, no in-place reuse: each node can be run and looked at (monitor, partial forward)
+      false;  // no fusion and no in-place reuse, so that each node can be run and inspected (monitor, partial forward)
   int num_threads = 1;
-  int num_replicas = 1;                         // devices of the group, for operators that meet
-  Dtype compute_dtype = Dtype::kFloat32;        // of operators that may work in a narrower type than their arrays
+  int num_replicas = 1;                         // devices of the group, for operators that combine results across them
+  Dtype compute_dtype = Dtype::kFloat32;        // for operators that may compute in a narrower type than their arrays
   bool tf32 = false;                            // ComputeTypes::tf32
   std::vector<std::vector<ValueRange>> ranges;  // kInt8: node_ranges()
-  bool scales_loss = false;                     // gradients begin with a factor that is known when they are made
-  size_t num_scaled_heads = 0;                  // of the last heads, whose gradients come with that factor already
-  std::map<int, Op::Precision> precisions;      // of nodes, in the place of their operators': node_precisions()
+  bool scales_loss = false;                     // gradients start with a factor that is known when they are computed
+  size_t num_scaled_heads = 0;                  // number of last heads whose gradients already include that factor
+  std::map<int, Op::Precision> precisions;      // by node, overriding the operator's: node_precisions()
 };
 
-// Where a value lies.
+// Where a value is stored.
 enum class Place {
   kNowhere,   // fused away
   kArgument,  // the executor's arrays, by index
   kAuxiliary,
   kGradient,
   kOutput,    // by head
-  kArena,     // shared working memory, by offset
-  kConstant,  // memory of a prologue step, by its index and offset; of one that no later step reads: kArena
+  kArena,     // intermediate memory, by offset
+  kConstant,  // output of a prologue step, by step and offset; if no later step reads it: kArena
 };
 
 struct Slot {
@@ -83,27 +84,28 @@ struct Slot {
 
 struct PlanStep {
   std::unique_ptr<Kernel> kernel;
-  std::vector<int> inputs, outputs;  // slots; -1: a null pointer
+  std::vector<int> inputs, outputs;  // slots; -1: null pointer
   int scratch = -1, saved = -1;
-  int node = 0;  // of the graph
+  int node = 0;  // node of the graph
   int device = 0;
   std::string label;
-  KernelChoice choice;  // which of the operator's kernels it is; of a reorder: none
+  KernelChoice choice;  // which of the operator's kernels; none for a reorder
   std::unique_ptr<WorkInfo> info;
-  // Prologue: the arguments (auxiliary states after all arguments) it depends on; it runs when one of them was written.
+  // Prologue: arguments (auxiliary states numbered after all arguments) on which it depends. It runs after one was
+  // written.
   std::vector<int> sources;
-  size_t constant_bytes = 0;                 // prologue: what those of its outputs take that steps behind it read
-  std::vector<int> passed_by;                // prologue: the steps of it whose outputs it reads from the arena
-  bool reorder = false;                      // does nothing but bring its input into another layout, or type
-  std::vector<std::pair<int, int>> inplace;  // (input, output) that may share memory
-  bool repeatable = false;                   // its kernel may run again, and costs little
+  size_t constant_bytes = 0;                 // prologue: bytes of its outputs that later steps read
+  std::vector<int> passed_by;                // prologue: earlier prologue steps whose outputs it reads from the arena
+  bool reorder = false;                      // only converts its input to another layout or type
+  std::vector<std::pair<int, int>> inplace;  // (input, output) pairs that may share memory
+  bool repeatable = false;                   // its kernel is cheap and may run again
   bool scales_loss = false;                  // its numbers are the loss scale
-  const Kernel *finds_part = nullptr;  // of a step that meets those of other devices: whose find_part() comes first
+  const Kernel *finds_part = nullptr;  // combines results across devices: the kernel whose publish_share() runs first
   size_t part_bytes = 0;
-  std::unique_ptr<Kernel> restorer;  // makes its first output again; or null
+  std::unique_ptr<Kernel> restorer;  // recomputes its first output; or null
 };
 
-// For the monitor: gradient of input `input` of `node` lies in `slot` after backward step `step`.
+// For the monitor: the gradient of input `input` of `node` is in `slot` after backward step `step`.
 struct GradientReport {
   int step;
   int node;
@@ -112,42 +114,41 @@ struct GradientReport {
 };
 
 struct Plan {
-  std::vector<bool> narrow_nodes;  // those that work in PlanRequest::compute_dtype; empty: none do
+  std::vector<bool> narrow_nodes;  // nodes that compute in PlanRequest::compute_dtype; empty: none
   std::vector<Slot> slots;
   std::vector<PlanStep> prologue;
   std::vector<PlanStep> steps;  // forward, then backward
   size_t num_forward = 0;
-  std::vector<size_t> restored;     // forward steps whose restorers run before backward is repeated, in this order
-  int restoring_scratch = -1;       // of each of them
-  size_t num_inner_steps = 0;       // of the plans inside its nodes
+  std::vector<size_t> restored;     // forward steps whose restorers run, in this order, before backward is repeated
+  int restoring_scratch = -1;       // scratch slot for all of them
+  size_t num_inner_steps = 0;       // steps of the plans inside its nodes
   std::vector<size_t> arena_bytes;  // per device
-  size_t intermediate_bytes = 0;    // what the arena's values would take side by side, scratch not counted
-  size_t value_bytes = 0;           // the most of it that lives at one time, parameters in other layouts not counted
-  std::vector<std::vector<int>> node_slots;  // per node and output; -1 fused away
-  std::vector<size_t> node_end;              // forward steps up to and with this node
-  std::vector<int> head_slots;               // per head, where its value lies: kOutput, or kArgument for a variable
-  std::vector<int> head_gradient_slots;      // per head; -1: none is read
+  size_t intermediate_bytes = 0;    // sum of the arena's values without sharing or scratch
+  size_t value_bytes = 0;           // peak of simultaneously live values, excluding reordered parameters
+  std::vector<std::vector<int>> node_slots;  // per node and output; -1: fused away
+  std::vector<size_t> node_end;              // number of forward steps up to and including each node
+  std::vector<int> head_slots;               // per head, the slot of its value: kOutput, or kArgument for a variable
+  std::vector<int> head_gradient_slots;      // per head; -1: not read
   std::vector<std::pair<int, size_t>>
-      gradient_order;  // (argument, backward steps after which it is done with), ascending
-  std::vector<int> written_forward, written_backward;  // arguments that operators overwrite
-  bool keeps_values = false;                           // backward reads what forward leaves in the arena
-  std::vector<int> kept_outputs;                       // and what it leaves in these
+      gradient_order;  // (argument, backward steps after which its gradient is complete), ascending
+  std::vector<int> written_forward, written_backward;  // arguments that operators write
+  bool keeps_values = false;                           // backward reads values that forward leaves in the arena
+  std::vector<int> kept_outputs;                       // outputs whose values backward reads
   std::vector<GradientReport> reports;
   bool brief_forward = false, brief_backward = false;
-  bool stateful = false;  // it is for one owner, and calls the host: its work is nobody's but a queue's to run
+  bool stateful = false;  // belongs to one owner and calls the host: its work runs only on its queue
 };
 
-// The device of each node by its __ctx_group__ (index in devices); executors allocate their arrays by it. Throws
-// kDevice naming node and group where a group has no context.
+// The device of each node by its __ctx_group__ (index in devices); executors allocate their arrays accordingly. Throws
+// kDevice naming node and group if a group has no context.
 std::vector<int> place_nodes(const Graph &graph, const std::map<std::string, int> &group_devices,
                              const std::map<int, int> &fixed);
 
-// Per head: whether what flows back from its gradient reaches an argument that wants one. Losses begin with a gradient
-// of their own, and let none through.
+// Per head: whether a gradient given for it reaches an argument that wants one. Losses start their own gradient and
+// pass none on.
 std::vector<bool> heads_with_gradient(const Graph &graph, const std::vector<GradReq> &grad_reqs);
 
-// Throws kUnsupported naming node and operator where a backend has no kernel, and whatever kernels throw at their
-// making.
+// Throws kUnsupported naming node and operator if a backend has no kernel, and any error of constructing kernels.
 Plan compile(const PlanRequest &request);
 
 }  // namespace cohort

@@ -9,11 +9,11 @@
 
 namespace cohort {
 
-// PREFIX-symbol.json unless symbol is null, and PREFIX-%04d.params. Throws kInvalidArgument (an entry without name or
-// array, a negative epoch), kIo.
+// Writes PREFIX-symbol.json unless symbol is null, and PREFIX-%04d.params. Throws kInvalidArgument (an entry without
+// name or array, a negative epoch), kIo.
 void save_checkpoint(const std::string &prefix, int epoch, const Symbol *symbol, const NamedArrays &args,
                      const NamedArrays &aux);
-// Not the symbol if it is null; `map`: arrays by map_params(). Throws kIo, kFormat, kUnsupported.
+// Skips the symbol if it is null; `map`: maps the arrays as map_params() does. Throws kIo, kFormat, kUnsupported.
 void load_checkpoint(const std::string &prefix, int epoch, bool map, Symbol *symbol, NamedArrays *args,
                      NamedArrays *aux);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph in a node of op/fused_layers.hpp, and the graph of plain operators that computes what the node does: batch
-// norms in the weights, bytes as what they stand for, weights rounded to bytes.
+// The graph inside a node of op/fused_layers.hpp, rewritten to plain operators that compute the same: batch norms
+// folded into weights, quantized inputs as the numbers they represent, weights rounded to int8.
 #pragma once
 
 #include "symbol/node_graph.hpp"
@@ -9,10 +9,10 @@ namespace cohort {
 
 bool is_fused_layer(const Node &node);
 
-// As the operator sees its sub-graph: with the bounds of bytes behind the inputs, and behind the output.
+// The sub-graph as the operator sees it: quantization bounds follow the inputs and the output.
 class FusedLayer final : public NodeGraph {
  public:
-  // `node` has its attributes and its sub-graph. Throws kInvalidArgument where MXNet would have made no such node.
+  // `node` has its attributes and its sub-graph. Throws kInvalidArgument if MXNet would not create such a node.
   static std::shared_ptr<const FusedLayer> make(const Node &node);
 
   bool is_auxiliary(size_t input) const override;
@@ -25,7 +25,7 @@ class FusedLayer final : public NodeGraph {
   FusedLayer(const Maker &made, std::shared_ptr<const NodeGraph> given);
 
   std::shared_ptr<const NodeGraph> given_;
-  std::vector<Dtype> types_;  // of the inputs; kNone: int8 or uint8
+  std::vector<Dtype> types_;  // per input; kNone: int8 or uint8
 };
 
 }  // namespace cohort

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph inside a node (op/subgraph.hpp) as this room has it: composing and reading JSON make them, src/plan compiles
-// them.
+// The graph inside a node (op/subgraph.hpp). Created by composing and by reading JSON; compiled by src/plan.
 #pragma once
 
 #include <string>
@@ -12,13 +11,13 @@ namespace cohort {
 
 class NodeGraph : public Subgraph {
  public:
-  // Throws kInvalidArgument where graphs are nested more deeply than JSON that we read may be.
+  // Throws kInvalidArgument if graphs are nested deeper than the JSON reader accepts.
   explicit NodeGraph(Symbol symbol);
 
-  const Symbol &symbol() const { return symbol_; }  // as it was given
-  const Graph &graph() const { return graph_; }  // each output is that of an operator: where it was a variable, a copy
-  const std::string &json() const { return json_; }           // of `symbol`, without version
-  int num_levels() const { return num_levels_; }              // 1: there is no graph inside it
+  const Symbol &symbol() const { return symbol_; }   // as it was given
+  const Graph &graph() const { return graph_; }      // `symbol` with a copy inserted where an output is a variable
+  const std::string &json() const { return json_; }  // of `symbol`, without version
+  int num_levels() const { return num_levels_; }     // nesting depth; 1: no graph inside it
   const std::vector<int> &inputs() const { return inputs_; }  // nodes of the graph
 
   size_t num_inputs() const override { return inputs_.size(); }
@@ -32,7 +31,7 @@ class NodeGraph : public Subgraph {
   double flops(const Shapes &in) const override;
 
  protected:
-  // With its inputs in the order of `variables`, each of which it reads.
+  // With inputs in the order of `variables`, all of which the symbol reads.
   NodeGraph(Symbol symbol, const std::vector<Entry> &variables);
 
  private:
@@ -45,12 +44,12 @@ class NodeGraph : public Subgraph {
   bool is_random_ = false, is_stateful_ = false;
 };
 
-constexpr int kMostLevels = 8;  // of graphs in graphs
+constexpr int kMostLevels = 8;  // nesting depth of graphs
 
 std::string graph_json(const Symbol &symbol);
-// What the operator of a node is told of the node's graphs.
+// The node's graphs as its operator sees them.
 Subgraphs subgraphs_of(const Node &node);
-// Throws kInvalidArgument unless attribute num_args says how many there are.
+// Throws kInvalidArgument unless attribute num_args equals the number of sub-graphs and inputs.
 void check_num_args(const Node &node, int num_args, size_t num_inputs);
 
 }  // namespace cohort
