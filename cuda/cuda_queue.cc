@@ -101,7 +101,7 @@ void CudaQueue::run(const Program &program, std::shared_ptr<const void> owner) {
     }
   };
   PendingWork::Ticket ticket{nullptr, std::move(owner), program.failed, {}, program.name};
-  ticket.contained = program.contained;
+  ticket.contained = program.isolated;
   add(enqueue, std::move(ticket));
 }
 
@@ -128,7 +128,7 @@ void CudaQueue::enqueue_steps(const Program &program, StepsEnqueued *steps, Stre
 // The note goes along with the program, and the next one finds the place free. Where a failure is the program's own
 // business others may read what it writes before the note is there: then it is waited for.
 void CudaQueue::take_complaint(const Program &program, PendingWork::Ticket *ticket) {
-  if (program.contained || !ticket->owner) return look_at_complaint(program, ticket);
+  if (program.isolated || !ticket->owner) return look_at_complaint(program, ticket);
   const std::shared_ptr<void> pinned = need_pinned(sizeof(Complaint), "what kernels complain of");
   fetch_complaint(static_cast<Complaint *>(pinned.get()));
   ticket->staging = pinned;

@@ -67,8 +67,8 @@ void CudaReplay::run(const Program &program, cudaStream_t stream, StepsEnqueued 
   }
 }
 
-void CudaReplay::run_steps(const Program &program, size_t begin, size_t end, cudaStream_t stream, Recorder *recorder,
-                           Stretch *now) const {
+void CudaReplay::run_steps(const Program &program, size_t begin, size_t end, cudaStream_t stream,
+                           ReplayRecorder *recorder, Stretch *now) const {
   const Lane lane{1, stream, recorder};
   for (size_t s = begin; s < end; ++s) {
     *now = {program.steps[s].label, program.steps[s].label};
@@ -154,8 +154,8 @@ void CudaReplay::upload(const Piece &piece, cudaStream_t stream) {
   way.copied->record(stream);
 }
 
-const void *CudaReplay::place(const void *numbers, size_t bytes) { return add({numbers, nullptr, 0, bytes}); }
-const RandomStream *CudaReplay::draw(RandomStream *random) {
+const void *CudaReplay::record_numbers(const void *numbers, size_t bytes) { return add({numbers, nullptr, 0, bytes}); }
+const RandomStream *CudaReplay::record_draw(RandomStream *random) {
   return static_cast<const RandomStream *>(add({nullptr, random, 0, sizeof *random}));
 }
 

@@ -11,13 +11,13 @@
 
 #include "cuda/cuda_completion.hpp"
 #include "cuda/cuda_memory.hpp"
-#include "device/changing.hpp"
 #include "device/device.hpp"
+#include "device/run_value.hpp"
 
 namespace cohort {
 
 // One queue's, on the thread that enqueues. The queue is done with it when it ends.
-class CudaReplay final : public Replay, private Recorder {
+class CudaReplay final : public Replay, private ReplayRecorder {
  public:
   CudaReplay(std::shared_ptr<DevicePool> pool, int id) : pool_(std::move(pool)), id_(id) {}
   ~CudaReplay() override;
@@ -43,15 +43,15 @@ class CudaReplay final : public Replay, private Recorder {
     std::shared_ptr<CudaEvent> copied;
   };
 
-  void run_steps(const Program &program, size_t begin, size_t end, cudaStream_t stream, Recorder *recorder,
+  void run_steps(const Program &program, size_t begin, size_t end, cudaStream_t stream, ReplayRecorder *recorder,
                  Stretch *now) const;
   void record(const Program &program);
   void capture(const Program &program, cudaStream_t stream, Piece *piece, Stretch *now);
   void upload(const Piece &piece, cudaStream_t stream);
   std::shared_ptr<void> take_block() const;
   void forget();
-  const void *place(const void *numbers, size_t bytes) override;
-  const RandomStream *draw(RandomStream *random) override;
+  const void *record_numbers(const void *numbers, size_t bytes) override;
+  const RandomStream *record_draw(RandomStream *random) override;
   const void *add(Source source);
 
   const std::shared_ptr<DevicePool> pool_;

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "cuda/op/elements.cuh"
-#include "device/changing.hpp"
 #include "device/kernel_table.hpp"
+#include "device/run_value.hpp"
 #include "op/im2col.hpp"
 #include "op/image_transforms.hpp"
 #include "op/lrn.hpp"

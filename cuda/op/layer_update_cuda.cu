@@ -9,7 +9,7 @@ namespace cohort {
 namespace {
 
 RunNumbers numbers_of(const Args &args, const Lane &lane) {
-  return changing<UpdateNumbers<double>>(args.numbers, lane);
+  return run_value<UpdateNumbers<double>>(args.numbers, lane);
 }
 
 // Inputs: weight, gradient, states. The norms lie in the scratch memory.

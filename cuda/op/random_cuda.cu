@@ -6,8 +6,8 @@
 
 #include "cuda/cuda_layout.hpp"
 #include "cuda/op/elements.cuh"
-#include "device/changing.hpp"
 #include "device/kernel_table.hpp"
+#include "device/run_value.hpp"
 #include "op/dropout.hpp"
 #include "op/random_choice.hpp"
 #include "op/random_draws.hpp"
@@ -21,20 +21,20 @@ __device__ inline Dice dice_of(const RandomStream &drawn, uint64_t i) { return D
 // Number i with these parameters; `kept` says how many values a uniform number has, 0: all.
 template <typename D, typename C>
 __device__ C number_of(const RandomStream &drawn, int64_t i, double a, double b, C kept) {
-  if constexpr (D::kSource == draw::Source::kDice) {
+  if constexpr (D::kSource == draw::RandomSource::kDice) {
     Dice dice = dice_of(drawn, uint64_t(i));
     return C(D::of(dice, a, b));
   } else {
     constexpr int64_t kPerBlock = sizeof(C) == 4 ? 4 : 2;
     const Philox random = Philox::at(drawn.seed, uint64_t(i / kPerBlock), drawn.draws);
     C numbers[kPerBlock];
-    if constexpr (D::kSource == draw::Source::kNormal) {
+    if constexpr (D::kSource == draw::RandomSource::kNormal) {
       normals_of(random, numbers);
     } else {
       units_of(random, numbers);
     }
     C number = numbers[i % kPerBlock];
-    if (D::kSource == draw::Source::kUnit && kept != C(0)) number = std::floor(number * kept) / kept;
+    if (D::kSource == draw::RandomSource::kUnit && kept != C(0)) number = std::floor(number * kept) / kept;
     return D::of(number, C(a), C(b));
   }
 }

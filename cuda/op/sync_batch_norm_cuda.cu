@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SyncBatchNorm in the training of a group: each device finds sums of its part in double and copies them to the host's
-// memory, each takes those of all and puts them together as all others do (FoundOfChannels).
+// memory, each takes those of all and puts them together as all others do (ChannelStats).
 #include "cuda/op/batch_norm.cuh"
 #include "device/kernel_table.hpp"
 
@@ -13,27 +13,27 @@ using namespace batch_norm;
 struct FoundOfAll {
   double *first;
   int64_t num, size;
-  __device__ FoundOfChannels of(int64_t device) const { return {first + device * size}; }
+  __device__ ChannelStats of(int64_t device) const { return {first + device * size}; }
 };
 
 // The blocks of a step. Scratch memory: while it finds, the own block and sums of parts; later those of all.
 class Blocks {
  public:
   Blocks(StepSpec *spec, size_t num, int64_t channels, int64_t num_sums)
-      : num_(num), size_(FoundOfChannels::size(channels)) {
-    spec->part_bytes = bytes();
+      : num_(num), size_(ChannelStats::size(channels)) {
+    spec->share_bytes = bytes();
     spec->scratch_bytes = std::max(num_ * bytes(), bytes() + size_t(num_sums) * sizeof(double));
   }
   size_t num() const { return num_; }
-  FoundOfChannels own(const Args &args) const { return {static_cast<double *>(args.scratch)}; }
+  ChannelStats own(const Args &args) const { return {static_cast<double *>(args.scratch)}; }
   double *sums(const Args &args) const { return static_cast<double *>(args.scratch) + size_; }
   void give(const Args &args, const Lane &lane) const {
-    copy(lane, args.parts->blocks[args.parts->own], args.scratch, cudaMemcpyDeviceToHost);
+    copy(lane, args.shares->blocks[args.shares->own], args.scratch, cudaMemcpyDeviceToHost);
   }
   FoundOfAll take(const Args &args, const Lane &lane) const {
     const FoundOfAll found{static_cast<double *>(args.scratch), int64_t(num_), size_};
     for (size_t d = 0; d < num_; ++d) {
-      copy(lane, found.first + int64_t(d) * size_, args.parts->blocks[d], cudaMemcpyHostToDevice);
+      copy(lane, found.first + int64_t(d) * size_, args.shares->blocks[d], cudaMemcpyHostToDevice);
     }
     return found;
   }
@@ -58,7 +58,7 @@ struct MomentsOfAll {
 };
 struct SquaredFromMean {
   Elements x;
-  FoundOfChannels own;
+  ChannelStats own;
   __device__ Sums<double, 1> operator()(int64_t channel, int64_t place) const {
     const double distance = load<double>(x, place) - own.first(channel);
     return {{distance * distance}};
@@ -82,10 +82,10 @@ class SyncBatchNormCuda final : public SharesStatistics {
     spec.saved_bytes = size_t(normalises_.extent().channels) * 2 * sizeof(C);
   }
 
-  void find_part(const Args &args, const Lane &lane) const override {
+  void publish_share(const Args &args, const Lane &lane) const override {
     const Extent e = normalises_.extent();
     const Elements x = elements_of(args.inputs[0], normalises_.dtype());
-    const FoundOfChannels own = blocks.own(args);
+    const ChannelStats own = blocks.own(args);
     double *const sums = blocks.sums(args);
     const double count = double(e.each());
     const int64_t parts = parts_;
@@ -138,8 +138,8 @@ class SyncBatchNormBackwardCuda final : public Kernel {
         blocks_(&spec, static_cast<const SharesStatistics *>(spec.forward)->blocks.num(), e_.channels,
                 2 * e_.channels * parts_) {}
 
-  void find_part(const Args &args, const Lane &lane) const override {
-    const FoundOfChannels own = blocks_.own(args);
+  void publish_share(const Args &args, const Lane &lane) const override {
+    const ChannelStats own = blocks_.own(args);
     double *const sums = blocks_.sums(args);
     const double count = double(e_.each());
     const int64_t parts = parts_;
@@ -156,7 +156,7 @@ class SyncBatchNormBackwardCuda final : public Kernel {
     const Extent e = e_;
     const Gradients<C> g = gradients(args);
     const FoundOfAll found = blocks_.take(args, lane);
-    const auto own = int64_t(args.parts->own);
+    const auto own = int64_t(args.shares->own);
     C *const dgamma = args.out<C>(1), *const dbeta = args.out<C>(2);
     const bool fixed = attrs_.fix_gamma;
     for_each(lane, e.channels, [=] __device__(int64_t c) {

@@ -26,7 +26,7 @@ class UpdateCuda final : public Kernel {
     constexpr bool kScaled = std::is_same_v<A, AdamWAttrs>;
     DeviceNumbers device{};
     if (kScaled && !args.numbers) device.rescale = args.in<float>(2 + Formula::kStates + (kMaster ? 1 : 0));
-    const RunNumbers numbers = args.numbers ? changing<UpdateNumbers<double>>(args.numbers, lane) : fixed(own_);
+    const RunNumbers numbers = args.numbers ? run_value<UpdateNumbers<double>>(args.numbers, lane) : fixed(own_);
     launch_update<Formula, C>(update_.arrays(args), numbers, device, kScaled, update_.count, lane);
   }
 
@@ -160,7 +160,7 @@ class MultiLambCuda final : public Kernel {
       const Elements source = in(kMaster ? 4 : 0);
       const UpdateArrays first{source, in(1), {in(2), in(3), {}}, direction, false};
       const RunNumbers numbers =
-          args.numbers ? changing<UpdateNumbers<double>>(args.numbers, lane) : fixed(one.numbers);
+          args.numbers ? run_value<UpdateNumbers<double>>(args.numbers, lane) : fixed(one.numbers);
       launch_update<update::LambPhase1, float>(first, numbers, {}, false, one.count, lane);
       DeviceNumbers device{};
       device.weight_norm = elements_of(norms, Dtype::kFloat64);
@@ -234,7 +234,7 @@ class GroupAdagradCuda final : public Kernel {
   void run(const Args &args, const Lane &lane) const override {
     const auto in = [&](int i) { return elements_of(args.inputs[i], dtype_); };
     const Elements weights = in(0), grads = in(1), histories = in(2), out = elements_of(args.outputs[0], dtype_);
-    const RunNumbers given = args.numbers ? changing<UpdateNumbers<double>>(args.numbers, lane) : fixed(own_);
+    const RunNumbers given = args.numbers ? run_value<UpdateNumbers<double>>(args.numbers, lane) : fixed(own_);
     const int64_t columns = columns_;
     for_each_row(lane, rows_, [=] __device__(int64_t row) {
       const UpdateNumbers<float> numbers = given.get().as<float>();

@@ -6,12 +6,12 @@
 #include <cmath>
 
 #include "cuda/op/rows.cuh"
-#include "device/changing.hpp"
+#include "device/run_value.hpp"
 #include "op/update_math.hpp"
 
 namespace cohort {
 
-using RunNumbers = Changing<UpdateNumbers<double>>;
+using RunNumbers = RunValue<UpdateNumbers<double>>;
 
 // Numbers that inputs hold; null: those of the run count.
 struct DeviceNumbers {

@@ -67,7 +67,7 @@ cohort_error *cohort_ndarray_wrap(void *data, const int64_t *shape, int32_t num_
     auto owner = std::make_shared<HostRelease>([=] {
       if (deleter) deleter(data, user_data);
     });
-    const NDArray array = NDArray::lend(data, bytes, lengths, to_dtype(dtype), where, owner);
+    const NDArray array = NDArray::wrap_host(data, bytes, lengths, to_dtype(dtype), where, owner);
     *out_array = array_handle(array);
     owner->take();
   });

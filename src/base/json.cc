@@ -11,12 +11,12 @@
 namespace cohort {
 namespace {
 
-using Parser = nlohmann::json;
+using NlohmannJson = nlohmann::json;
 
 // Builds the tree from the parser's callbacks.
-class Builder final : public nlohmann::json_sax<Parser> {
+class JsonTreeBuilder final : public nlohmann::json_sax<NlohmannJson> {
  public:
-  Builder(const std::string &source, int most_depth) : source_(source), most_depth_(most_depth) {}
+  JsonTreeBuilder(const std::string &source, int most_depth) : source_(source), most_depth_(most_depth) {}
 
   bool null() override { return add(Json()); }
   bool boolean(bool value) override { return add(Json::Kind::kBoolean, value ? "true" : "false"); }
@@ -41,7 +41,7 @@ class Builder final : public nlohmann::json_sax<Parser> {
     open_.back().value.keys.push_back(std::move(name));
     return true;
   }
-  bool parse_error(size_t position, const std::string &, const Parser::exception &) override {
+  bool parse_error(size_t position, const std::string &, const NlohmannJson::exception &) override {
     throw Error(Code::kFormat, cohort::text(source_, ": expected JSON, found a syntax error at byte ", position),
                 source_);
   }
@@ -94,8 +94,8 @@ const Json *Json::find(const std::string &key) const {
 }
 
 Json parse_json(const std::string &text, const std::string &source, int most_depth) {
-  Builder builder(source, most_depth);
-  Parser::sax_parse(text.begin(), text.end(), &builder);
+  JsonTreeBuilder builder(source, most_depth);
+  NlohmannJson::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();
 }
 

@@ -8,23 +8,23 @@
 
 namespace cohort {
 
-struct Setting {
+struct EnvironmentSetting {
   const char *name;
   const char *default_text;
   const char *meaning;
 };
 
-extern const Setting kBackendPath;  // COHORT_BACKEND_PATH
-extern const Setting kTrace;        // COHORT_TRACE
-extern const Setting kCheck;        // COHORT_CHECK
-extern const Setting kFault;        // COHORT_FAULT
-extern const Setting kSumTimeout;   // COHORT_SUM_TIMEOUT
-extern const Setting kCudaGraphs;   // COHORT_CUDA_GRAPHS
-extern const Setting kCudaCache;    // COHORT_CUDA_CACHE
+extern const EnvironmentSetting kBackendPath;  // COHORT_BACKEND_PATH
+extern const EnvironmentSetting kTrace;        // COHORT_TRACE
+extern const EnvironmentSetting kCheck;        // COHORT_CHECK
+extern const EnvironmentSetting kFault;        // COHORT_FAULT
+extern const EnvironmentSetting kSumTimeout;   // COHORT_SUM_TIMEOUT
+extern const EnvironmentSetting kCudaGraphs;   // COHORT_CUDA_GRAPHS
+extern const EnvironmentSetting kCudaCache;    // COHORT_CUDA_CACHE
 
-const std::vector<const Setting *> &all_settings();
+const std::vector<const EnvironmentSetting *> &all_settings();
 // The variable's current text, or the default. Slow: callers cache the result.
-std::string read_setting(const Setting &setting);
+std::string read_setting(const EnvironmentSetting &setting);
 bool trace_enabled(const char *what);  // true if COHORT_TRACE lists the word `what`
 bool check_enabled(const char *what);  // the same for COHORT_CHECK
 

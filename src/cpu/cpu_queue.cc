@@ -303,7 +303,7 @@ void CpuQueue::Core::run_program(const Program &program, const void *owner) noex
       if (spans) spans.ended(step->info);
     }
   };
-  if (!program.contained) {
+  if (!program.isolated) {
     if (poisoned() || !guarded(label, run_steps)) tell(program.failed, owner);
     return;
   }
@@ -508,7 +508,7 @@ CpuQueue::~CpuQueue() { core_->stop(); }
 
 void CpuQueue::run(const Program &program, std::shared_ptr<const void> owner) {
   core_->check_process();
-  if ((program.brief || (program.here && core_->shares_processor())) && core_->finished_all()) {
+  if ((program.brief || (program.may_run_inline && core_->shares_processor())) && core_->finished_all()) {
     core_->run_here(program, owner.get());
     return;
   }

@@ -196,10 +196,10 @@ std::string types_of(const StepSpec &spec) {
 std::shared_ptr<Memory> Device::allocate(size_t bytes) {
   for (int times = 0;; ++times) {
     try {
-      MemoryAccount::Booking booking(account_, bytes);
+      MemoryAccount::Reservation reservation(account_, bytes);
       std::shared_ptr<Memory> memory = obtain(bytes);
       if (!memory) return memory;
-      booking.keep();
+      reservation.keep();
       memory->account_ = account_;
       return memory;
     } catch (const Error &error) {

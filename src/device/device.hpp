@@ -82,10 +82,10 @@ struct Program {
   void (*failed)(const void *owner, const char *message) = nullptr;
   // Waits for nothing beyond what is queued already, so it may also run on the calling thread if the queue's only
   // thread would have to share a processor with it.
-  bool here = false;
+  bool may_run_inline = false;
   // A failure is reported through `failed` only: it does not poison the queue, and an earlier failure does not skip
   // this program.
-  bool contained = false;
+  bool isolated = false;
   const char *name = nullptr;  // name of the whole program in a trace; a string literal
   // For programs that run repeatedly on one queue: where the owner stores the queue's replay. The owner resets it
   // before steps or pointers change.

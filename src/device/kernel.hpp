@@ -44,13 +44,13 @@ struct TensorSpec {
   size_t bytes() const { return layout ? layout->bytes() : size_t(shape.size()) * dtype_size(dtype); }
 };
 
-class Recorder;  // device/changing.hpp
+class ReplayRecorder;  // device/run_value.hpp
 
 // Resources of a queue that its kernels may use.
 struct Lane {
-  int num_threads;               // cpu: the most threads to use; cuda: 1
-  void *stream;                  // cuda: the cudaStream_t; cpu: null
-  Recorder *recorder = nullptr;  // cuda: set while the work is recorded for replay
+  int num_threads;                     // cpu: the most threads to use; cuda: 1
+  void *stream;                        // cuda: the cudaStream_t; cpu: null
+  ReplayRecorder *recorder = nullptr;  // cuda: set while the work is recorded for replay
 };
 
 // The random-number state of one node: its seed and how many draws it has made, over all plans.
@@ -60,7 +60,7 @@ struct RandomStream {
 
 // For steps that combine results across the devices of a group, each of which processes a share of one batch: one block
 // of StepSpec::share_bytes per device, in host memory (Device::host_memory() of the device that writes it).
-struct Parts {
+struct BatchShares {
   std::vector<void *> blocks;  // indexed by device of the group
   size_t own = 0;
 };
@@ -74,8 +74,8 @@ struct Args {
   // Values other than arrays that change from run to run, such as an update's learning rate: a block of the operator's
   // own type (UpdateNumbers<double>), which kernels read through run_value(). Null: use the attributes.
   const void *numbers = nullptr;
-  RandomStream *random = nullptr;  // for random operators, read through next_draw(); used by one call at a time
-  const Parts *parts = nullptr;    // for kernels that set share_bytes
+  RandomStream *random = nullptr;       // for random operators, read through next_draw(); used by one call at a time
+  const BatchShares *shares = nullptr;  // for kernels that set share_bytes
 
   template <typename T>
   const T *in(int i) const {
@@ -100,7 +100,7 @@ class Kernel {
   // more calls run at once than the kernel has scratch for. Throws Error if the work fails.
   virtual void run(const Args &args, const Lane &lane) const = 0;
   // For kernels that set share_bytes: writes this device's block. run() follows once all devices have written theirs.
-  virtual void find_part(const Args &, const Lane &) const {}
+  virtual void publish_share(const Args &, const Lane &) const {}
   // True if the kernel calls the host, which may only be called on a thread that is inside one of its own calls: the
   // executor then waits for earlier work and runs the step on the calling thread.
   virtual bool on_caller() const { return false; }
@@ -145,7 +145,7 @@ struct StepSpec {
   size_t saved_bytes = 0;              // <- forward; the backward step gets the same block
   bool tf32 = false;                   // float32 products may round their factors to TF32; <- false if none do
   int num_replicas = 1;                // number of devices in the group that share this batch
-  size_t part_bytes =
+  size_t share_bytes =
       0;  // <- size of this device's block if the kernel combines results across devices (publish_share)
   // <- (input, output) pairs that may share memory, in addition to Op::inplace: an addend that the kernel adds to in
   // place. The kernel must also work if the two are separate.

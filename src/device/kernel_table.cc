@@ -96,13 +96,13 @@ KernelEntry &KernelTable::add(std::string op, KernelFactory make) {
   return entries_.back();
 }
 
-void KernelTable::sort_out() const {
+void KernelTable::build_index() const {
   by_op_.clear();
   for (const KernelEntry &entry : entries_) {
     std::vector<const KernelEntry *> &list = by_op_[entry.op()];
     for (const KernelEntry *known : list) {
       if (known->name() == entry.name())
-        twice_ += text(twice_.empty() ? "" : ", ", entry.op(), " '", entry.name(), "'");
+        duplicates_ += text(duplicates_.empty() ? "" : ", ", entry.op(), " '", entry.name(), "'");
     }
     list.push_back(&entry);
   }
@@ -113,7 +113,7 @@ void KernelTable::sort_out() const {
 }
 
 std::vector<std::string> KernelTable::operators() const {
-  std::call_once(once_, [this] { sort_out(); });
+  std::call_once(once_, [this] { build_index(); });
   std::vector<std::string> names;
   for (const auto &entry : by_op_) names.push_back(entry.first);
   std::sort(names.begin(), names.end());
@@ -121,8 +121,8 @@ std::vector<std::string> KernelTable::operators() const {
 }
 
 const std::vector<const KernelEntry *> &KernelTable::candidates(const std::string &op) const {
-  std::call_once(once_, [this] { sort_out(); });
-  if (!twice_.empty()) throw Error(Code::kInternal, text("kernels are registered twice: ", twice_));
+  std::call_once(once_, [this] { build_index(); });
+  if (!duplicates_.empty()) throw Error(Code::kInternal, text("kernels are registered twice: ", duplicates_));
   static const std::vector<const KernelEntry *> none;
   const auto found = by_op_.find(op);
   return found == by_op_.end() ? none : found->second;

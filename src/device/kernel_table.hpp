@@ -27,12 +27,12 @@ class KernelTable {
                           const KernelEntry *after = nullptr) const;
 
  private:
-  void sort_out() const;
+  void build_index() const;
 
   std::deque<KernelEntry> entries_;  // a deque: registrations hold references
   mutable std::once_flag once_;
   mutable std::unordered_map<std::string, std::vector<const KernelEntry *>> by_op_;
-  mutable std::string twice_;  // names registered twice, if any
+  mutable std::string duplicates_;  // names registered twice, if any
 };
 
 KernelTable &cpu_kernels();   // src/cpu

@@ -13,32 +13,32 @@ namespace cohort {
 
 using Lock = std::lock_guard<std::mutex>;
 
-MemoryAccount::Booking::Booking(MemoryAccount *account, size_t bytes) : account_(account), bytes_(bytes) {
+MemoryAccount::Reservation::Reservation(MemoryAccount *account, size_t bytes) : account_(account), bytes_(bytes) {
   if (!account_) return;
   const Lock lock(account_->mutex_);
   const Counts &counts = account_->counts_;
   size_t after = 0;
-  const bool overflows = __builtin_add_overflow(counts.used + account_->booked_, bytes, &after);
+  const bool overflows = __builtin_add_overflow(counts.used + account_->reserved_, bytes, &after);
   if (overflows || (counts.limit && bytes > 0 && after > counts.limit)) {
     throw Error(Code::kOutOfMemory,
                 text(account_->context_, ": no room for ", bytes, " bytes within the limit of ", counts.limit, "; ",
                      counts.used, " are in use"),
                 text(account_->context_));
   }
-  account_->booked_ += bytes;
+  account_->reserved_ += bytes;
 }
 
-MemoryAccount::Booking::~Booking() {
+MemoryAccount::Reservation::~Reservation() {
   if (!account_) return;
   const Lock lock(account_->mutex_);
-  account_->booked_ -= bytes_;
+  account_->reserved_ -= bytes_;
 }
 
-void MemoryAccount::Booking::keep() {
+void MemoryAccount::Reservation::keep() {
   if (!account_) return;
   const Lock lock(account_->mutex_);
   Counts &counts = account_->counts_;
-  account_->booked_ -= bytes_;
+  account_->reserved_ -= bytes_;
   counts.used += bytes_;
   counts.peak = std::max(counts.peak, counts.used);
   account_ = nullptr;

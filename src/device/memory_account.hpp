@@ -17,12 +17,12 @@ class MemoryAccount {
   };
 
   // Reserves room for an allocation that is about to be made, and releases it on destruction unless keep() was called.
-  class Booking {
+  class Reservation {
    public:
-    Booking(MemoryAccount *account, size_t bytes);  // throws kOutOfMemory beyond the limit
-    ~Booking();
-    Booking(const Booking &) = delete;
-    Booking &operator=(const Booking &) = delete;
+    Reservation(MemoryAccount *account, size_t bytes);  // throws kOutOfMemory beyond the limit
+    ~Reservation();
+    Reservation(const Reservation &) = delete;
+    Reservation &operator=(const Reservation &) = delete;
     void keep();
 
    private:
@@ -45,7 +45,7 @@ class MemoryAccount {
   const Context context_;
   mutable std::mutex mutex_;  // guards the rest
   Counts counts_;
-  size_t booked_ = 0;  // reserved but not yet allocated
+  size_t reserved_ = 0;  // reserved but not yet allocated
 };
 
 // One account per context for the life of the process, since memory and limits outlive an unused device. Pinned and

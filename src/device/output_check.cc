@@ -18,9 +18,9 @@ void fill(void *data, size_t bytes, unsigned char flip) {
   for (size_t i = 0; i < bytes; ++i) to[i] = kPattern[i % 2] ^ flip;
 }
 
-class CheckedKernel final : public Kernel {
+class OutputCheckingKernel final : public Kernel {
  public:
-  CheckedKernel(std::unique_ptr<Kernel> kernel, const StepSpec &spec)
+  OutputCheckingKernel(std::unique_ptr<Kernel> kernel, const StepSpec &spec)
       : kernel_(std::move(kernel)), scratch_bytes_(spec.scratch_bytes) {
     for (const TensorSpec &input : spec.inputs) input_bytes_.push_back(input.bytes());
     for (const TensorSpec &output : spec.outputs) {
@@ -108,7 +108,7 @@ class CheckedKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> with_checked_outputs(std::unique_ptr<Kernel> kernel, const StepSpec &spec) {
-  return std::make_unique<CheckedKernel>(std::move(kernel), spec);
+  return std::make_unique<OutputCheckingKernel>(std::move(kernel), spec);
 }
 
 }  // namespace cohort

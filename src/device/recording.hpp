@@ -23,7 +23,7 @@ struct TimeBound {
   double ns = 0;          // 0: not known
   bool by_flops = false;  // limited by flops, else by bytes
 };
-TimeBound time_bound(double flops, double bytes, Factors factors, const MachineRates &rates);
+TimeBound time_bound(double flops, double bytes, FactorType factors, const MachineRates &rates);
 
 struct SpanTotal {
   std::string name, op;  // in sums by operator `name` is empty
@@ -82,7 +82,7 @@ class Recording : public std::enable_shared_from_this<Recording> {
     SpanTotal total;
     std::string kernel;
     double flops = 0, bytes = 0;  // of one run
-    Factors factors = Factors::kWide;
+    FactorType factors = FactorType::kWide;
     uint32_t row = 0;  // the row on which it first ran
   };
   struct Row {

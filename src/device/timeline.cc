@@ -49,7 +49,7 @@ void Timeline::finish() const {
     if (!queue->idle()) queue->record()->wait();
 }
 
-bool Timeline::is_sound() const {
+bool Timeline::has_no_pending_failure() const {
   if (shared_) return idle();
   for (const std::shared_ptr<Queue> &queue : queues()) {
     try {

@@ -33,21 +33,21 @@ class Timeline {
   void check_first(const std::function<void()> &check, const char *label) const;
   // Counts work handed to the owner, so that others can tell whether more has arrived. Called by one thread at a time,
   // so a plain load and store suffice.
-  void count() { num_given_.store(num_given() + 1, std::memory_order_relaxed); }
-  uint64_t num_given() const { return num_given_.load(std::memory_order_relaxed); }
+  void count_submission() { num_submitted_.store(num_submitted() + 1, std::memory_order_relaxed); }
+  uint64_t num_submitted() const { return num_submitted_.load(std::memory_order_relaxed); }
   bool idle() const;    // all work has finished, and no error is pending
   void finish() const;  // waits for the work; errors stay pending for sync()
   void sync() const;    // waits, then throws the first error of the work, once
   // No failure is pending that would make work enqueued now be skipped.
-  bool is_sound() const;
-  // On a timeline shared by several users (immediate_timeline()), held while enqueuing. Their programs are `contained`,
+  bool has_no_pending_failure() const;
+  // On a timeline shared by several users (immediate_timeline()), held while enqueuing. Their programs are `isolated`,
   // so that a failure of one does not affect the others.
-  std::unique_lock<std::mutex> turn() const { return std::unique_lock<std::mutex>(turn_); }
+  std::unique_lock<std::mutex> lock_to_enqueue() const { return std::unique_lock<std::mutex>(enqueue_mutex_); }
 
  private:
   const bool shared_ = false;
-  std::atomic<uint64_t> num_given_{0};
-  mutable std::mutex turn_;
+  std::atomic<uint64_t> num_submitted_{0};
+  mutable std::mutex enqueue_mutex_;
   mutable std::mutex mutex_;  // guards queues_
   std::vector<std::shared_ptr<Queue>> queues_;
 };

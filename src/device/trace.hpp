@@ -26,7 +26,7 @@ enum class SpanKind : uint8_t {
 const char *span_kind_name(SpanKind kind);
 
 // For matrix products: which of the machine's units multiply.
-enum class Factors : uint8_t {
+enum class FactorType : uint8_t {
   kWide,
   kTf32,    // float32 with rounded factors
   kNarrow,  // 16-bit types
@@ -45,7 +45,7 @@ class WorkInfo {
   const std::string op;
   std::string kernel;           // which of the operator's kernels; empty if there is no choice
   double flops = 0, bytes = 0;  // of one run; 0: not known
-  Factors factors = Factors::kWide;
+  FactorType factors = FactorType::kWide;
 
   // Called only while something records.
   void count(int64_t ns) const {

@@ -57,10 +57,10 @@ std::string fixed(double value, int digits) {
 
 }  // namespace
 
-TimeBound time_bound(double flops, double bytes, Factors factors, const MachineRates &rates) {
-  const double own = factors == Factors::kNarrow ? rates.narrow_flops_per_s
-                     : factors == Factors::kTf32 ? rates.tf32_flops_per_s
-                                                 : 0;
+TimeBound time_bound(double flops, double bytes, FactorType factors, const MachineRates &rates) {
+  const double own = factors == FactorType::kNarrow ? rates.narrow_flops_per_s
+                     : factors == FactorType::kTf32 ? rates.tf32_flops_per_s
+                                                    : 0;
   const double most = own > 0 ? own : rates.flops_per_s;
   const double by_flops = most > 0 ? flops / most * 1e9 : 0;
   const double by_bytes = rates.bytes_per_s > 0 ? bytes / rates.bytes_per_s * 1e9 : 0;

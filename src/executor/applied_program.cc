@@ -80,11 +80,11 @@ AppliedProgram::AppliedProgram(const AppliedOperator &what, const std::shared_pt
   request.grad_reqs.assign(what.in_shapes.size(), GradReq::kNull);
   request.devices = {device};
   request.is_train = what.is_train;
-  request.always_moves = true;
+  request.always_updates_aux = true;
   request.separate_nodes = what.apart;
   request.num_threads = num_threads;
   plan_ = shared_plan(request);
-  const Pass pass = what.is_train ? Pass::kTraining : Pass::kInference;
+  const PassKind pass = what.is_train ? PassKind::kTraining : PassKind::kInference;
   for (const int input : what.op->mutated(what.attrs, what.in_shapes.size(), pass)) mutated_.push_back(size_t(input));
   for (const PlanStep &step : plan_->steps) {
     on_caller_ = on_caller_ || step.kernel->on_caller();
@@ -101,9 +101,9 @@ AppliedProgram::AppliedProgram(const AppliedOperator &what, const std::shared_pt
 }
 
 AppliedProgram::Address AppliedProgram::address_of(int index) const {
-  if (index < 0) return {Place::kNowhere, 0};
+  if (index < 0) return {ValueLocation::kNowhere, 0};
   const Slot &slot = plan_->slots[size_t(index)];
-  return {slot.place, slot.place == Place::kArena ? slot.offset : size_t(slot.index)};
+  return {slot.location, slot.location == ValueLocation::kArena ? slot.offset : size_t(slot.index)};
 }
 
 void AppliedProgram::bind(void *const *inputs, void *const *outputs, char *arena, RandomStream *random, Step *steps,
@@ -111,12 +111,12 @@ void AppliedProgram::bind(void *const *inputs, void *const *outputs, char *arena
   const Address *next = addresses_.data();
   const auto resolve = [&]() -> void * {
     const Address address = *next++;
-    switch (address.place) {
-      case Place::kArgument:
+    switch (address.location) {
+      case ValueLocation::kArgument:
         return inputs[address.where];
-      case Place::kOutput:
+      case ValueLocation::kOutput:
         return outputs[address.where];
-      case Place::kArena:
+      case ValueLocation::kArena:
         return arena + address.where;
       default:
         return nullptr;
@@ -136,23 +136,24 @@ void AppliedProgram::bind(void *const *inputs, void *const *outputs, char *arena
 }
 
 bool AppliedProgram::may_share(size_t input, size_t output) const {
-  const auto is = [this](int slot, Place place, size_t index) {
-    return slot >= 0 && plan_->slots[size_t(slot)].place == place && size_t(plan_->slots[size_t(slot)].index) == index;
+  const auto is = [this](int slot, ValueLocation location, size_t index) {
+    return slot >= 0 && plan_->slots[size_t(slot)].location == location &&
+           size_t(plan_->slots[size_t(slot)].index) == index;
   };
   if (std::count(mutated_.begin(), mutated_.end(), input)) return false;
   bool written = false;
   for (const PlanStep &step : plan_->steps) {
     for (size_t i = 0; i < step.inputs.size(); ++i) {
-      if (!is(step.inputs[i], Place::kArgument, input)) continue;
+      if (!is(step.inputs[i], ValueLocation::kArgument, input)) continue;
       if (written) return false;
       for (size_t j = 0; j < step.outputs.size(); ++j) {
-        if (is(step.outputs[j], Place::kOutput, output) &&
+        if (is(step.outputs[j], ValueLocation::kOutput, output) &&
             !std::count(step.inplace.begin(), step.inplace.end(), std::pair<int, int>(int(i), int(j)))) {
           return false;
         }
       }
     }
-    for (const int slot : step.outputs) written = written || is(slot, Place::kOutput, output);
+    for (const int slot : step.outputs) written = written || is(slot, ValueLocation::kOutput, output);
   }
   return true;
 }

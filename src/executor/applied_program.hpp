@@ -52,7 +52,7 @@ class AppliedProgram {
 
  private:
   struct Address {  // of a pointer of a step
-    Place place;
+    ValueLocation location;
     size_t where;  // index of the array, or offset in the arena
   };
   Address address_of(int slot) const;

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/names.hpp"
 #include "executor/executor_impl.hpp"
 #include "executor/value_shapes.hpp"
 #include "plan/plan_cache.hpp"
@@ -185,7 +186,7 @@ bool Executor::output_needs_head_gradient(int head) const {
 
 const Node *Executor::node_sized_by_values() const { return impl_->parts ? &impl_->parts->sized_node() : nullptr; }
 
-void Executor::check_head_gradients(const std::vector<ArrayPart> &head_grads,
+void Executor::check_head_gradients(const std::vector<ArraySlice> &head_grads,
                                     const std::function<Shape(size_t head)> &shape_of) const {
   const std::vector<std::string> &names = impl_->output_names;
   if (head_grads.size() > names.size()) {
@@ -210,7 +211,7 @@ void Executor::check_head_gradients(const std::vector<ArrayPart> &head_grads,
           names[h]);
     }
     if (output_needs_head_gradient(int(h)))
-      naming("head gradient of", names[h], [&] { head_grads[h].array.check_known(); });
+      with_array_name("head gradient of", names[h], [&] { head_grads[h].array.check_known(); });
   }
 }
 
@@ -242,7 +243,7 @@ bool Executor::has_failed(bool backward) const {
   return std::any_of(parts.begin(), parts.end(), [&](const auto &part) { return part.executor.has_failed(backward); });
 }
 
-void Executor::backward(const std::vector<ArrayPart> &head_grads, bool is_train, const BucketPrograms &after_bucket) {
+void Executor::backward(const std::vector<ArraySlice> &head_grads, bool is_train, const BucketPrograms &after_bucket) {
   const WorkSpan span(SpanKind::kCall, "executor backward");
   Impl &self = *impl_;
   self.check_idle("backward");
@@ -290,11 +291,11 @@ ProgramOwner &Executor::Impl::backward_program(bool is_train, bool *forward_agai
 }
 
 // What can fail before backward has begun.
-void Executor::Impl::give_head_gradients(ProgramOwner &program, const std::vector<ArrayPart> &head_grads) {
+void Executor::Impl::give_head_gradients(ProgramOwner &program, const std::vector<ArraySlice> &head_grads) {
   for (size_t i = 0; i < reqs.size(); ++i) {
     const NDArray &added_to = arrays.grads[i];
     if (reqs[i] != GradReq::kAdd || !added_to) continue;
-    naming("gradient of", arg_names[i], [&] { added_to.begin_read(family->timeline); });
+    with_array_name("gradient of", arg_names[i], [&] { added_to.begin_read(family->timeline); });
   }
   const Plan &plan = program.plan();
   for (size_t h = 0; h < plan.head_gradient_slots.size(); ++h) {
@@ -325,7 +326,7 @@ void Executor::Impl::backward_to(ProgramOwner &program, size_t end, const Bucket
   progress->step = end;
 }
 
-void Executor::load(int argument, const ArrayPart &from) {
+void Executor::load(int argument, const ArraySlice &from) {
   impl_->check_idle("load");
   const NDArray &to = impl_->arrays.args[size_t(argument)];
   const std::shared_ptr<Family> &family = impl_->family;
@@ -345,7 +346,7 @@ void Executor::check_arguments() const {
   }
   const Timeline *const by = impl_->family->timeline.get();
   const auto check = [by](const char *what, const std::vector<NDArray> &arrays, const std::vector<std::string> &names) {
-    for (size_t i = 0; i < arrays.size(); ++i) naming(what, names[i], [&] { arrays[i].check_known(by); });
+    for (size_t i = 0; i < arrays.size(); ++i) with_array_name(what, names[i], [&] { arrays[i].check_known(by); });
   };
   check("argument", impl_->arrays.args, impl_->arg_names);
   check("auxiliary state", impl_->arrays.aux, impl_->aux_names);
@@ -389,19 +390,22 @@ std::shared_ptr<Queue> Executor::queue_on(const Context &context) const {
 
 namespace {
 
-int index_of(const std::vector<std::string> &names, const std::string &name, const char *what) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return -1;
-  if (std::find(found + 1, names.end(), name) != names.end()) {
+int distinct_index_of(const std::vector<std::string> &names, const std::string &name, const char *what) {
+  const int index = index_of(names, name);
+  if (index >= 0 && std::find(names.begin() + index + 1, names.end(), name) != names.end()) {
     throw Error(Code::kName, text("two ", what, " are named '", name, "'; use their index"), name);
   }
-  return int(found - names.begin());
+  return index;
 }
 
 }  // namespace
 
-int Executor::arg_index(const std::string &name) const { return index_of(impl_->arg_names, name, "arguments"); }
-int Executor::aux_index(const std::string &name) const { return index_of(impl_->aux_names, name, "auxiliary states"); }
+int Executor::arg_index(const std::string &name) const {
+  return distinct_index_of(impl_->arg_names, name, "arguments");
+}
+int Executor::aux_index(const std::string &name) const {
+  return distinct_index_of(impl_->aux_names, name, "auxiliary states");
+}
 
 void Executor::copy_params_from(const NamedArrays &args, const NamedArrays &aux, bool allow_extra) {
   std::vector<std::pair<NDArray, NDArray>> copies;  // (source, target)
@@ -418,7 +422,7 @@ void Executor::copy_params_from(const NamedArrays &args, const NamedArrays &aux,
       if (source.shape() != target.shape()) {
         throw Error(Code::kShape, text("'", name, "': expected ", target.shape(), ", found ", source.shape()), name);
       }
-      naming(is_aux ? "auxiliary state" : "argument", name, [&from = source] { from.check_known(); });
+      with_array_name(is_aux ? "auxiliary state" : "argument", name, [&from = source] { from.check_known(); });
       copies.emplace_back(source, target);
     }
   };

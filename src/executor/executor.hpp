@@ -112,7 +112,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
   ~Executor();  // waits for its queued work
 
   // Copies into an argument, which has as many elements, in the order of what is queued (queue_copy.hpp).
-  void load(int argument, const ArrayPart &from);
+  void load(int argument, const ArraySlice &from);
   void check_arguments() const;  // kExecution where one is known not to have been written
   // kState where a callback of the host's, in the midst of a pass, would begin another one.
   void check_idle(const char *what) const;
@@ -122,7 +122,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
   int partial_forward(bool is_train, int step);
   // Head gradients: one per output, null arrays and a short list where none is needed (BWD-02..08). After bucket b of
   // set_buckets() is complete, program b of after_bucket runs.
-  void backward(const std::vector<ArrayPart> &head_grads, bool is_train = true,
+  void backward(const std::vector<ArraySlice> &head_grads, bool is_train = true,
                 const BucketPrograms &after_bucket = {});
   void wait();
 
@@ -130,9 +130,9 @@ class Executor : public std::enable_shared_from_this<Executor> {
   static void forward_together(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train);
   // By executor: head gradients, and what runs after its buckets, which is asked for when its pass is next.
   static void backward_together(const std::vector<std::shared_ptr<Executor>> &executors,
-                                const std::vector<std::vector<ArrayPart>> &head_grads,
+                                const std::vector<std::vector<ArraySlice>> &head_grads,
                                 const std::function<BucketPrograms(size_t executor)> &after_bucket);
-  // What executors on `num` devices have in common where operators of the symbol meet (Op::meets); null: none do.
+  // What executors on `num` devices have in common where operators of the symbol meet (Op::syncs_batch); null: none do.
   static std::shared_ptr<Replicas> make_replicas(const Symbol &symbol, size_t num);
 
   // Arguments with a gradient, in the order in which backward is done with them: the gradient is written and the
@@ -155,7 +155,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
   bool output_needs_head_gradient(int head) const;  // BWD-03
   const Node *node_sized_by_values() const;         // the first of which values say the shape; null: there is none
   // BWD-02..04: no more than outputs, one where it is needed, and of the shape that the output has for whoever asks.
-  void check_head_gradients(const std::vector<ArrayPart> &head_grads,
+  void check_head_gradients(const std::vector<ArraySlice> &head_grads,
                             const std::function<Shape(size_t head)> &shape_of) const;
   int arg_index(const std::string &name) const;  // -1: none; kName if two arguments have it (EXE-33)
   int aux_index(const std::string &name) const;
@@ -192,7 +192,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
   // What forward_together() and backward_together() do; what is thrown here is thrown before anything is queued.
   static Failures try_forward(const std::vector<std::shared_ptr<Executor>> &executors, bool is_train);
   static Failures try_backward(const std::vector<std::shared_ptr<Executor>> &executors,
-                               const std::vector<std::vector<ArrayPart>> &head_grads, bool is_train,
+                               const std::vector<std::vector<ArraySlice>> &head_grads, bool is_train,
                                const std::function<BucketPrograms(size_t executor)> &after_bucket);
   template <typename Begin>
   static void begin_all(const std::vector<std::shared_ptr<Executor>> &executors, bool backward, Begin &&begin);

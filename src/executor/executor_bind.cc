@@ -8,7 +8,7 @@
 #include "executor/executor.hpp"
 #include "executor/executor_impl.hpp"
 #include "executor/value_shapes.hpp"
-#include "ndarray/memory_for.hpp"
+#include "ndarray/name_allocation.hpp"
 #include "symbol/fused_layer.hpp"
 
 namespace cohort {
@@ -131,7 +131,7 @@ std::vector<int> Executor::Impl::same_memory() const {
   };
   std::vector<bool> written(graph.nodes.size(), false);
   for (size_t n = 0; n < graph.nodes.size(); ++n)
-    for (const Pass pass : {Pass::kInference, Pass::kTraining, Pass::kBackward})
+    for (const PassKind pass : {PassKind::kInference, PassKind::kTraining, PassKind::kBackward})
       for (const int variable : graph.written_by(n, pass)) written[size_t(variable)] = true;
   std::vector<Piece> pieces;
   const auto add = [&](const std::vector<int> &nodes, const std::vector<NDArray> &of) {
@@ -188,7 +188,7 @@ std::vector<Context> Executor::Impl::places() const {
   for (const int d : device) result.push_back(contexts[size_t(d)]);
   // What is updated in place is where the operator is: a copy on another device would take the update and be lost.
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    for (const int state : graph.written_by(n, Pass::kTraining)) {
+    for (const int state : graph.written_by(n, PassKind::kTraining)) {
       if (device[size_t(state)] == device[n]) continue;
       const std::string &name = graph.nodes[size_t(state)]->name;
       throw Error(Code::kDevice,
@@ -259,7 +259,7 @@ void Executor::Impl::make_outputs() {
     } else {
       const Context &where = place[size_t(head.node)];
       arrays.outputs.push_back(
-          memory_for([&] { return NDArray::create(shape, dtype, where); }, "output '", output_names[h], "'"));
+          name_allocation([&] { return NDArray::create(shape, dtype, where); }, "output '", output_names[h], "'"));
     }
   }
 }

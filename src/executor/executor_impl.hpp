@@ -169,7 +169,7 @@ struct Executor::Impl {
   void forward_ran(ProgramOwner &program, bool is_train);
   // The program of backward; *forward_again if a forward pass of it must come before.
   ProgramOwner &backward_program(bool is_train, bool *forward_again);
-  void give_head_gradients(ProgramOwner &program, const std::vector<ArrayPart> &head_grads);
+  void give_head_gradients(ProgramOwner &program, const std::vector<ArraySlice> &head_grads);
   void start_backward(ProgramOwner &program);
   void monitored_forward(ProgramOwner &program, size_t end, Progress *progress);
   void monitored_backward(ProgramOwner &program, size_t end, Progress *progress);

@@ -4,19 +4,13 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/names.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_impl.hpp"
-#include "ndarray/memory_for.hpp"
+#include "ndarray/name_allocation.hpp"
 
 namespace cohort {
 namespace {
-
-void refuse_duplicates(const std::vector<std::string> &names, const char *what) {
-  std::set<std::string> seen;
-  for (const std::string &name : names) {
-    if (!seen.insert(name).second) throw Error(Code::kName, text("two ", what, " are named '", name, "'"), name);
-  }
-}
 
 // EXE-16: what the caller and the symbol itself say of storage.
 void refuse_sparse(const Graph &graph, const SimpleBind &what) {
@@ -67,7 +61,7 @@ std::map<int, Context> given_places(const Graph &graph, const SimpleBind &what, 
 }
 
 NDArray new_array(const char *kind, const std::string &name, const Shape &shape, Dtype dtype, const Context &context) {
-  return memory_for([&] { return NDArray::create(shape, dtype, context); }, kind, " '", name, "'");
+  return name_allocation([&] { return NDArray::create(shape, dtype, context); }, kind, " '", name, "'");
 }
 
 // SHR-03, 04: an array from the pool, under another shape, or a new one that takes its place.
@@ -107,7 +101,7 @@ NDArray given_or_copied(const NDArray &given, const Shape &shape, Dtype dtype, c
     return NDArray(std::make_shared<Storage>(std::move(memory), given.storage()), 0, shape, dtype);
   }
   const NDArray copy =
-      memory_for([&] { return NDArray::create(shape, dtype, context, false); }, "copy of '", name, "'");
+      name_allocation([&] { return NDArray::create(shape, dtype, context, false); }, "copy of '", name, "'");
   copy.copy_from(given);
   return copy;
 }

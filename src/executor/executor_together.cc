@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pass of all executors of a group. Where steps of theirs meet (Op::meets), each executor's work is queued up to the
-// first such step, then each finds its part, then the queues wait for each other, and so on with the next: whatever
-// thread or device works, nobody waits for work that is not queued yet.
+// A pass of all executors of a group. Where steps of theirs meet (Op::syncs_batch), each executor's work is queued up
+// to the first such step, then each finds its part, then the queues wait for each other, and so on with the next:
+// whatever thread or device works, nobody waits for work that is not queued yet.
 #include <algorithm>
 #include <deque>
 #include <exception>
@@ -52,7 +52,7 @@ void run_in_stretches(const Owners &owners, bool backward, size_t num_steps(cons
       if (failures->failed(d)) continue;
       failures->attempt(d, [&] {
         advance(d, stops[d][m]);
-        if (m < num_meetings) owners[d]->find_part(backward, m);
+        if (m < num_meetings) owners[d]->publish_share(backward, m);
       });
       if (failures->failed(d)) owners[d]->give_up(backward, m);
     }
@@ -63,7 +63,7 @@ void run_in_stretches(const Owners &owners, bool backward, size_t num_steps(cons
 // Whether operators of several devices would meet in the midst of a step.
 bool meets_inside(const NodeGraph &inside) {
   for (const NodePtr &node : inside.graph().nodes) {
-    if (!node->is_variable() && node->op->meets) return true;
+    if (!node->is_variable() && node->op->syncs_batch) return true;
     for (const auto &graph : node->subgraphs) {
       if (meets_inside(*graph)) return true;
     }
@@ -90,7 +90,7 @@ std::shared_ptr<Replicas> Executor::make_replicas(const Symbol &symbol, size_t n
     }
   }
   const bool meets = std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                                 [](const auto &node) { return !node->is_variable() && node->op->meets; });
+                                 [](const auto &node) { return !node->is_variable() && node->op->syncs_batch; });
   return meets ? std::make_shared<Replicas>(num) : nullptr;
 }
 
@@ -99,7 +99,7 @@ void Executor::forward_together(const std::vector<std::shared_ptr<Executor>> &ex
 }
 
 void Executor::backward_together(const std::vector<std::shared_ptr<Executor>> &executors,
-                                 const std::vector<std::vector<ArrayPart>> &head_grads,
+                                 const std::vector<std::vector<ArraySlice>> &head_grads,
                                  const std::function<BucketPrograms(size_t executor)> &after_bucket) {
   try_backward(executors, head_grads, /* is_train */ true, after_bucket).rethrow();
 }
@@ -155,7 +155,7 @@ Failures Executor::try_forward(const std::vector<std::shared_ptr<Executor>> &exe
 }
 
 Failures Executor::try_backward(const std::vector<std::shared_ptr<Executor>> &executors,
-                                const std::vector<std::vector<ArrayPart>> &head_grads, bool is_train,
+                                const std::vector<std::vector<ArraySlice>> &head_grads, bool is_train,
                                 const std::function<BucketPrograms(size_t executor)> &after_bucket) {
   Failures failures(executors.size());
   const Impl &front = *executors[0]->impl_;

@@ -17,7 +17,7 @@
 #include "device/working_queue.hpp"
 #include "executor/applied_program.hpp"
 #include "executor/value_shapes.hpp"
-#include "ndarray/memory_for.hpp"
+#include "ndarray/name_allocation.hpp"
 
 namespace cohort {
 namespace {
@@ -65,14 +65,14 @@ class Call final : public Kernel {
                   arena ? static_cast<char *>(arena->data()) : nullptr, &random_, steps_.data() + 1, pointers_.data());
     steps_[0] = {this, {}, steps_[1].label};
     Program whole{steps_.data(), steps_.size(), program->brief(), failed, !program->stateful()};
-    whole.contained = true;
+    whole.isolated = true;
     return whole;
   }
   // All of it before this returns; run(steps, count) runs it.
   template <typename Run>
   void run_here(const std::shared_ptr<Device> &device, const Run &run) {
     if (program->arena_bytes())
-      arena = memory_for([&] { return device->allocate(program->arena_bytes()); }, "operator ", program->op());
+      arena = name_allocation([&] { return device->allocate(program->arena_bytes()); }, "operator ", program->op());
     const Program whole = bind();
     for (size_t i = 0; i < first_output; ++i) hazards(i).wait_to_read(range(i));
     for (size_t i = 0; i < arrays_.size(); ++i) {
@@ -91,7 +91,7 @@ class Call final : public Kernel {
   // Fails the call if work queued before it has failed to write one of its inputs.
   void run(const Args &, const Lane &) const override {
     for (size_t i = 0; i < first_output; ++i) hazards(i).check_written(range(i));
-    for (size_t i = first_output; i < arrays_.size(); ++i) hazards(i).forgive(range(i));
+    for (size_t i = first_output; i < arrays_.size(); ++i) hazards(i).clear_failure(range(i));
   }
 
   const std::shared_ptr<const AppliedProgram> program;
@@ -141,8 +141,8 @@ class Stream {
   int num_threads() { return line().queue->num_threads(); }
   void enqueue(const std::shared_ptr<Call> &call) {
     enqueue(call, [&](const std::shared_ptr<Timeline> &by) {
-      call->arena =
-          memory_for([&] { return working_memory(call->program->arena_bytes()); }, "operator ", call->program->op());
+      call->arena = name_allocation([&] { return working_memory(call->program->arena_bytes()); }, "operator ",
+                                    call->program->op());
       const Program run = call->bind();
       call->begin(by);
       return run;
@@ -152,7 +152,7 @@ class Stream {
   template <typename Work, typename Begin>
   void enqueue(const std::shared_ptr<Work> &work, Begin &&begin) {
     const Line line = this->line();
-    const auto turn = line.timeline->turn();
+    const auto enqueue_lock = line.timeline->lock_to_enqueue();
     try {
       const Program run = begin(line.timeline);
       if (!run.brief || !line.queue->idle()) has_thread_.store(true, std::memory_order_relaxed);
@@ -259,8 +259,6 @@ bool is_done_here(bool on_caller, bool calls_host, const Context &context) {
 
 // ---- what may lie in one place ------------------------------------------------------------------------------------
 
-bool overlap(const NDArray &a, const NDArray &b) { return a.range().overlaps(b.range()); }
-
 // Whether what is written may not be read, or written by another output.
 bool is_shared_wrongly(const Invocation &call, const AppliedProgram &program) {
   for (size_t o = 0; o < call.num_outputs; ++o) {
@@ -268,11 +266,11 @@ bool is_shared_wrongly(const Invocation &call, const AppliedProgram &program) {
     if (!output) continue;
     for (size_t i = 0; i < call.num_inputs; ++i) {
       const NDArray &input = *call.inputs[i];
-      if (!overlap(*output, input)) continue;
+      if (!output->overlaps(input)) continue;
       if (output->data() != input.data() || output->bytes() != input.bytes() || !program.may_share(i, o)) return true;
     }
     for (size_t other = 0; other < o; ++other) {
-      if (call.outputs[other] && overlap(*output, *call.outputs[other])) return true;
+      if (call.outputs[other] && output->overlaps(*call.outputs[other])) return true;
     }
   }
   return false;
@@ -460,8 +458,8 @@ void invoke(const Invocation &given, std::vector<NDArray> *results) {
       results->push_back(*asked.outputs[i]);
     } else {
       const TensorSpec &spec = program->output(i);
-      results->push_back(memory_for([&] { return NDArray::create(spec.shape, spec.dtype, where, false); }, "operator ",
-                                    program->op()));
+      results->push_back(name_allocation([&] { return NDArray::create(spec.shape, spec.dtype, where, false); },
+                                         "operator ", program->op()));
     }
     call->set(asked.num_inputs + i, results->back());
   }
@@ -506,7 +504,7 @@ void AppliedWork::not_queued(const char *why) const {
 
 void AppliedWork::run(const Args &, const Lane &) const {
   for (const NDArray &array : reads) array.check_written();
-  for (const NDArray &array : writes) array.forgive();
+  for (const NDArray &array : writes) array.clear_failure();
 }
 
 void AppliedWork::failed(const void *owner, const char *message) {
@@ -536,7 +534,7 @@ void enqueue_applied(const std::shared_ptr<AppliedWork> &work, const Context &co
   stream->enqueue(work, [&](const std::shared_ptr<Timeline> &by) {
     work->begin(by);
     Program program{work->steps_.data(), work->steps_.size(), work->brief, AppliedWork::failed, true};
-    program.contained = true;
+    program.isolated = true;
     return program;
   });
 }

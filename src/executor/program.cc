@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/settings.hpp"
-#include "ndarray/memory_for.hpp"
+#include "ndarray/name_allocation.hpp"
 
 namespace cohort {
 namespace {
@@ -121,10 +121,10 @@ ProgramOwner::ProgramOwner(std::shared_ptr<const Plan> plan, bool is_train, cons
     if (s < plan_->num_forward && arrays_.random->at(size_t(step.node)).seed != 0)
       drawing_[size_t(step.device)].push_back(size_t(step.node));
     if (step.kernel->on_caller()) on_caller_.push_back(s);
-    if (!step.finds_part) continue;
-    const auto meeting = arrays_.replicas->meeting(step.node, s >= plan_->num_forward, step.part_bytes);
+    if (!step.share_kernel) continue;
+    const auto meeting = arrays_.replicas->meeting(step.node, s >= plan_->num_forward, step.share_bytes);
     meeting->join(arrays_.replica, *family_->members[members_[size_t(step.device)]].device);
-    met_.push_back({s, meeting, FindsPart(step.finds_part, meeting, arrays_.replica),
+    met_.push_back({s, meeting, FindsPart(step.share_kernel, meeting, arrays_.replica),
                     UsesParts(step.kernel.get(), meeting), arrays_.replica, Step()});
   }
   for (std::vector<size_t> &nodes : drawing_) std::sort(nodes.begin(), nodes.end());
@@ -143,7 +143,7 @@ std::string ProgramOwner::largest_in_arena(int device) const {
     const auto count = [&](int index) {
       if (index < 0) return;
       const Slot &slot = plan_->slots[size_t(index)];
-      if (slot.place == Place::kArena) bytes += slot.bytes;
+      if (slot.location == ValueLocation::kArena) bytes += slot.bytes;
     };
     for (const auto *list : {&step.inputs, &step.outputs}) std::for_each(list->begin(), list->end(), count);
     count(step.scratch);
@@ -159,8 +159,8 @@ std::shared_ptr<Derived> ProgramOwner::make_constant(const PlanStep &step) const
   if (step.constant_bytes == 0) return std::make_shared<Derived>();
   if (step.reorder) {
     const Slot &from = plan_->slots[size_t(step.inputs[0])], &to = plan_->slots[size_t(step.outputs[0])];
-    const bool is_argument = from.place == Place::kArgument;
-    if (is_argument || from.place == Place::kAuxiliary) {
+    const bool is_argument = from.location == ValueLocation::kArgument;
+    if (is_argument || from.location == ValueLocation::kAuxiliary) {
       const NDArray &source = (is_argument ? arrays_.args : arrays_.aux)[size_t(from.index)];
       result = family_->reorder_of(member, source, from.spec, to.spec);
     }
@@ -168,7 +168,7 @@ std::shared_ptr<Derived> ProgramOwner::make_constant(const PlanStep &step) const
   if (!result) result = std::make_shared<Derived>();
   if (!result->memory) {
     Device &device = *family_->members[member].device;
-    result->memory = memory_for([&] { return device.allocate(step.constant_bytes); }, step.label);
+    result->memory = name_allocation([&] { return device.allocate(step.constant_bytes); }, step.label);
   }
   return result;
 }
@@ -192,7 +192,7 @@ bool ProgramOwner::arrays_overlap() const {
   for (const NDArray &array : arrays_.grads) add(array, true);
   for (const NDArray &array : arrays_.aux) add(array, true);
   for (size_t h = 0; h < arrays_.outputs.size(); ++h) {
-    if (plan_->slots[size_t(plan_->head_slots[h])].place == Place::kOutput) add(arrays_.outputs[h], true);
+    if (plan_->slots[size_t(plan_->head_slots[h])].location == ValueLocation::kOutput) add(arrays_.outputs[h], true);
   }
   std::sort(ranges.begin(), ranges.end(), [](const Range &a, const Range &b) { return a.begin < b.begin; });
   uintptr_t used = 0, written = 0;  // ends of what comes before
@@ -234,22 +234,22 @@ void ProgramOwner::trace_plan() const {
 void *ProgramOwner::address(int index) {
   if (index < 0) return nullptr;
   const Slot &slot = plan_->slots[size_t(index)];
-  switch (slot.place) {
-    case Place::kArgument:
+  switch (slot.location) {
+    case ValueLocation::kArgument:
       return arrays_.args[size_t(slot.index)].data();
-    case Place::kAuxiliary:
+    case ValueLocation::kAuxiliary:
       return arrays_.aux[size_t(slot.index)].data();
-    case Place::kGradient:
+    case ValueLocation::kGradient:
       return arrays_.grads[size_t(slot.index)].data();
-    case Place::kOutput:
+    case ValueLocation::kOutput:
       return arrays_.outputs[size_t(slot.index)].data();
-    case Place::kConstant:
+    case ValueLocation::kConstant:
       return static_cast<char *>(constants_[size_t(slot.index)]->memory->data()) + slot.offset;
-    case Place::kArena: {
+    case ValueLocation::kArena: {
       const Family::Member &member = family_->members[members_[size_t(slot.device)]];
       return member.arena ? static_cast<char *>(member.arena->data()) + slot.offset : nullptr;
     }
-    case Place::kNowhere:
+    case ValueLocation::kNowhere:
       break;
   }
   return nullptr;
@@ -284,7 +284,7 @@ void ProgramOwner::resolve() {
   fill(plan_->steps, &steps_);
   for (Met &met : met_) {
     Step &step = steps_[met.step];
-    step.args.parts = &met.meeting->parts_for(arrays_.replica);
+    step.args.shares = &met.meeting->parts_for(arrays_.replica);
     met.find = step;
     met.find.kernel = &met.first;
     step.kernel = &met.rest;
@@ -308,7 +308,7 @@ void ProgramOwner::forget_derived() const {
 }
 
 bool ProgramOwner::is_written(size_t head) const {
-  return plan_->slots[size_t(plan_->head_slots[head])].place == Place::kOutput;
+  return plan_->slots[size_t(plan_->head_slots[head])].location == ValueLocation::kOutput;
 }
 
 // The step behind it fails, too, or is skipped: that tells the arrays.
@@ -428,7 +428,7 @@ void ProgramOwner::for_streams(int first_node, int last_node,
 }
 
 void ProgramOwner::begin_work() {
-  family_->timeline->count();
+  family_->timeline->count_submission();
   family_->gather(members_[0]);
   family_->scatter(members_[0]);
 }
@@ -621,7 +621,7 @@ std::vector<int> ProgramOwner::meeting_nodes(bool backward) const {
   return nodes;
 }
 
-void ProgramOwner::find_part(bool backward, size_t meeting) {
+void ProgramOwner::publish_share(bool backward, size_t meeting) {
   resolve();
   const size_t first = backward ? meetings(false).size() : 0;
   begin_work();
@@ -642,7 +642,7 @@ void ProgramOwner::give_up(bool backward, size_t meeting) noexcept {
   }
 }
 
-void ProgramOwner::copy_to_slot(int index, const ArrayPart &source) {
+void ProgramOwner::copy_to_slot(int index, const ArraySlice &source) {
   const Slot &slot = plan_->slots[size_t(index)];
   const size_t m = members_[size_t(slot.device)];
   Family::Member &member = family_->members[m];

@@ -114,7 +114,7 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   bool meets() const { return !met_.empty(); }
   std::vector<size_t> meetings(bool backward) const;
   std::vector<int> meeting_nodes(bool backward) const;
-  void find_part(bool backward, size_t meeting);
+  void publish_share(bool backward, size_t meeting);
   // The work queued so far ends without finding any more.
   void give_up(bool backward, size_t meeting) noexcept;
   // Of the latest pass: what it would have written is bad, and whether that is so as far as known.
@@ -126,9 +126,9 @@ class ProgramOwner : public std::enable_shared_from_this<ProgramOwner> {
   }
   Queue &main_queue() const { return queue(0); }
 
-  void *address(int slot);                               // where a slot lies now
-  NDArray snapshot(int slot);                            // a copy of its contents, after all queued work (monitor)
-  void copy_to_slot(int slot, const ArrayPart &source);  // queued
+  void *address(int slot);                                // where a slot lies now
+  NDArray snapshot(int slot);                             // a copy of its contents, after all queued work (monitor)
+  void copy_to_slot(int slot, const ArraySlice &source);  // queued
 
  private:
   void resolve();  // addresses of all steps, when the arena has moved

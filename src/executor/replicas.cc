@@ -7,8 +7,8 @@
 
 namespace cohort {
 
-Meeting::Meeting(size_t num_replicas, size_t part_bytes)
-    : part_bytes_(part_bytes),
+Meeting::Meeting(size_t num_replicas, size_t share_bytes)
+    : part_bytes_(share_bytes),
       blocks_(num_replicas),
       parts_(num_replicas),
       found_(num_replicas),
@@ -23,7 +23,7 @@ Meeting::Meeting(size_t num_replicas, size_t part_bytes)
 void Meeting::join(size_t replica, Device &device) {
   if (blocks_[replica]) return;
   blocks_[replica] = device.host_memory(part_bytes_);
-  for (Parts &parts : parts_) parts.blocks[replica] = blocks_[replica].get();
+  for (BatchShares &parts : parts_) parts.blocks[replica] = blocks_[replica].get();
 }
 
 void Meeting::not_found(size_t replica, const char *why) noexcept {
@@ -40,9 +40,9 @@ void Meeting::check_found() const {
   }
 }
 
-std::shared_ptr<Meeting> Replicas::meeting(int node, bool backward, size_t part_bytes) {
-  std::shared_ptr<Meeting> &known = meetings_[{node, backward, part_bytes}];
-  if (!known) known = std::make_shared<Meeting>(num_, part_bytes);
+std::shared_ptr<Meeting> Replicas::meeting(int node, bool backward, size_t share_bytes) {
+  std::shared_ptr<Meeting> &known = meetings_[{node, backward, share_bytes}];
+  if (!known) known = std::make_shared<Meeting>(num_, share_bytes);
   return known;
 }
 

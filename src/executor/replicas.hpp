@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the executors of a group know of each other: where steps that depend on the whole batch (Op::meets) put what
-// each has found of its part. Such a step waits on no thread: the executors' work is queued in stretches that end where
-// they meet (executor_together.cc), and their queues wait for each other there. Private to src/executor; the group
-// makes one and gives it to all its executors.
+// What the executors of a group know of each other: where steps that depend on the whole batch (Op::syncs_batch) put
+// what each has found of its part. Such a step waits on no thread: the executors' work is queued in stretches that end
+// where they meet (executor_together.cc), and their queues wait for each other there. Private to src/executor; the
+// group makes one and gives it to all its executors.
 #pragma once
 
 #include <array>
@@ -21,11 +21,11 @@ namespace cohort {
 // The blocks of one step.
 class Meeting {
  public:
-  Meeting(size_t num_replicas, size_t part_bytes);
+  Meeting(size_t num_replicas, size_t share_bytes);
   // The replica's own block, where its device finds its part. Before it has work that meets; again, it stays.
   void join(size_t replica, Device &device);
   // For work that is queued when all have joined.
-  const Parts &parts_for(size_t replica) const { return parts_[replica]; }
+  const BatchShares &parts_for(size_t replica) const { return parts_[replica]; }
   // On the threads of the replica's queue, in its order, or while nothing is queued on it. In each pass one of the two
   // is called before others look.
   void found(size_t replica) { found_[replica].store(true, std::memory_order_release); }
@@ -35,7 +35,7 @@ class Meeting {
  private:
   const size_t part_bytes_;
   std::vector<std::shared_ptr<void>> blocks_;  // null: it has not joined
-  std::vector<Parts> parts_;
+  std::vector<BatchShares> parts_;
   std::vector<std::atomic<bool>> found_;
   std::vector<std::array<char, 256>> why_not_;  // the first error of a device that has found nothing
 };
@@ -45,7 +45,7 @@ class Replicas {
   explicit Replicas(size_t num_replicas) : num_(num_replicas) {}
   size_t size() const { return num_; }
   // That of a node's forward or backward step: one for all executors and programs that ask.
-  std::shared_ptr<Meeting> meeting(int node, bool backward, size_t part_bytes);
+  std::shared_ptr<Meeting> meeting(int node, bool backward, size_t share_bytes);
   // Those of the executors' second parts (value_shapes.hpp), whose nodes have other numbers.
   const std::shared_ptr<Replicas> &second_parts() {
     if (!second_parts_) second_parts_ = std::make_shared<Replicas>(num_);
@@ -64,7 +64,7 @@ class FindsPart final : public Kernel {
   FindsPart(const Kernel *step, std::shared_ptr<Meeting> meeting, size_t replica)
       : step_(step), meeting_(std::move(meeting)), replica_(replica) {}
   void run(const Args &args, const Lane &lane) const override {
-    step_->find_part(args, lane);
+    step_->publish_share(args, lane);
     meeting_->found(replica_);
   }
 

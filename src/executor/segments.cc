@@ -22,14 +22,14 @@ class History {
  public:
   // `step` reads [begin, end). Who wrote there last is appended to *before.
   void read(size_t begin, size_t end, size_t step, std::vector<size_t> *before) {
-    uses_.change(begin, end, [&](Uses &uses) {
+    uses_.update(begin, end, [&](Uses &uses) {
       if (uses.writer != kNobody) before->push_back(uses.writer);
       uses.readers.push_back(step);
     });
   }
   // `step` writes there. Who wrote there last and who has read since are appended to *before.
   void write(size_t begin, size_t end, size_t step, std::vector<size_t> *before) {
-    uses_.look(begin, end, [&](const Uses &uses) {
+    uses_.for_each_in(begin, end, [&](const Uses &uses) {
       if (uses.writer != kNobody) before->push_back(uses.writer);
       before->insert(before->end(), uses.readers.begin(), uses.readers.end());
     });
@@ -72,17 +72,21 @@ class Cutter {
   int device(size_t step) const { return plan_.steps[step].device; }
   const Slot &slot(int index) const { return plan_.slots[size_t(index)]; }
 
-  static size_t begin_of(const Slot &slot) { return slot.place == Place::kArena ? slot.offset : size_t(slot.index); }
-  static size_t end_of(const Slot &slot) { return begin_of(slot) + (slot.place == Place::kArena ? slot.bytes : 1); }
+  static size_t begin_of(const Slot &slot) {
+    return slot.location == ValueLocation::kArena ? slot.offset : size_t(slot.index);
+  }
+  static size_t end_of(const Slot &slot) {
+    return begin_of(slot) + (slot.location == ValueLocation::kArena ? slot.bytes : 1);
+  }
 
   void find_needs() {
     const auto on_first = [&](const PlanStep &step) { return step.device == plan_.steps[0].device; };
     if (std::all_of(plan_.steps.begin(), plan_.steps.end(), on_first)) return;
-    std::map<std::pair<int, Place>, History> places;
+    std::map<std::pair<int, ValueLocation>, History> places;
     for (size_t s = 0; s < plan_.steps.size(); ++s) {
       if (s == plan_.num_forward) places.clear();
       const PlanStep &step = plan_.steps[s];
-      const auto history = [&](const Slot &at) -> History & { return places[{at.device, at.place}]; };
+      const auto history = [&](const Slot &at) -> History & { return places[{at.device, at.location}]; };
       std::vector<size_t> before;
       for (const int index : step.inputs) {
         if (index < 0) continue;
@@ -90,7 +94,7 @@ class Cutter {
         history(from).read(begin_of(from), end_of(from), s, &before);
       }
       const auto write = [&](int index) {
-        if (index < 0 || slot(index).place == Place::kNowhere) return;
+        if (index < 0 || slot(index).location == ValueLocation::kNowhere) return;
         const Slot &to = slot(index);
         history(to).write(begin_of(to), end_of(to), s, &before);
       };
@@ -99,8 +103,8 @@ class Cutter {
       write(step.saved);
       for (const int index : step.inputs) {  // arguments and auxiliary states may be written by steps that read them
         if (index < 0 || slot(index).device != step.device) continue;
-        const Place place = slot(index).place;
-        if (place == Place::kArgument || place == Place::kAuxiliary) write(index);
+        const ValueLocation location = slot(index).location;
+        if (location == ValueLocation::kArgument || location == ValueLocation::kAuxiliary) write(index);
       }
       for (const size_t other : before)
         if (device(other) != step.device) needs_[s].push_back(other);

@@ -378,7 +378,7 @@ Shapes ValueShapedParts::found_shapes() const {
 }
 
 Failures ValueShapedParts::backward(const std::vector<ValueShapedParts *> &all,
-                                    const std::vector<std::vector<ArrayPart>> &head_grads, bool is_train) {
+                                    const std::vector<std::vector<ArraySlice>> &head_grads, bool is_train) {
   Failures failures(all.size());
   const auto run = [&](bool of_second) {
     std::vector<std::shared_ptr<Executor>> parts;
@@ -387,11 +387,11 @@ Failures ValueShapedParts::backward(const std::vector<ValueShapedParts *> &all,
       if (parts.back()) of->monitor(*parts.back());
     }
     run_parts(parts, &failures, [&](const auto &running, const auto &who) {
-      std::vector<std::vector<ArrayPart>> given;
+      std::vector<std::vector<ArraySlice>> given;
       for (const size_t d : who) {
         given.emplace_back();
         for (const size_t h : of_second ? all[d]->second_heads_ : all[d]->first_heads_)
-          given.back().push_back(h < head_grads[d].size() ? head_grads[d][h] : ArrayPart());
+          given.back().push_back(h < head_grads[d].size() ? head_grads[d][h] : ArraySlice());
         if (of_second) continue;
         for (const Touch &touch : all[d]->touches_) given.back().emplace_back(touch.gradient);
       }

@@ -42,7 +42,7 @@ class ValueShapedParts {
   // other devices no part runs without those of the others.
   static Failures forward(const std::vector<ValueShapedParts *> &all, bool is_train);
   static Failures backward(const std::vector<ValueShapedParts *> &all,
-                           const std::vector<std::vector<ArrayPart>> &head_grads, bool is_train);
+                           const std::vector<std::vector<ArraySlice>> &head_grads, bool is_train);
   bool has_run() const { return is_complete_; }
   const Node &sized_node() const;  // the first of those whose shapes values say
   // What is bound now: the first part, and the second of the last forward.

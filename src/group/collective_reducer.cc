@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "device/trace.hpp"
-#include "ndarray/memory_for.hpp"
+#include "ndarray/name_allocation.hpp"
 
 namespace cohort {
 namespace {
@@ -68,7 +68,7 @@ struct CollectiveReducer::Work {
       narrow_offsets.push_back(in == own ? 0 : book(param.grads[0].size(), in));
     }
     for (const ExchangeDevice &device : devices) {
-      memory.push_back(memory_for([&] { return get_device(device.context)->allocate(bytes); }, kExchangeLabel));
+      memory.push_back(name_allocation([&] { return get_device(device.context)->allocate(bytes); }, kExchangeLabel));
       for (size_t p = 0; p < params.size(); ++p)
         sums[p].push_back(static_cast<char *>(memory.back()->data()) + offsets[p]);
     }

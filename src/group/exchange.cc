@@ -88,7 +88,7 @@ void Exchange::begin_backward() {
 
 uint64_t Exchange::num_given() const {
   uint64_t sum = 0;
-  for (const ExchangeDevice &device : devices_) sum += device.timeline->num_given();
+  for (const ExchangeDevice &device : devices_) sum += device.timeline->num_submitted();
   return sum;
 }
 
@@ -125,8 +125,8 @@ bool Exchange::begin_update(UpdateMode mode) const {
       const auto gradient = [&] {
         return sums_replace_it ? param.grads[d].begin_change(by) : param.grads[d].begin_read(by);
       };
-      waits = naming("gradient of", param.name, gradient) || waits;
-      waits = naming("parameter", param.name, [&] { return param.weights[d].begin_change(by); }) || waits;
+      waits = with_array_name("gradient of", param.name, gradient) || waits;
+      waits = with_array_name("parameter", param.name, [&] { return param.weights[d].begin_change(by); }) || waits;
     }
   }
   return waits;

@@ -4,35 +4,20 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/names.hpp"
 #include "base/processors.hpp"
 #include "group/group_impl.hpp"
-#include "ndarray/memory_for.hpp"
+#include "ndarray/name_allocation.hpp"
 
 namespace cohort {
 namespace {
 
 constexpr size_t kMostCachedBindings = 16;
 
-int index_of(const std::vector<std::string> &names, const std::string &name) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  return found == names.end() ? -1 : int(found - names.begin());
-}
-
 bool contains(const std::vector<std::string> &names, const std::string &name) { return index_of(names, name) >= 0; }
 
 bool is_described(const DataDescs &descs, const std::string &name) {
   return std::any_of(descs.begin(), descs.end(), [&](const DataDesc &desc) { return desc.name == name; });
-}
-
-void refuse_duplicates(const std::vector<std::string> &names, const char *what) {
-  std::set<std::string> distinct;
-  std::string twice;
-  for (const std::string &name : names)
-    if (!distinct.insert(name).second) twice += (twice.empty() ? "'" : ", '") + name + "'";
-  if (!twice.empty()) {
-    throw Error(Code::kName, text(what, ": expected names that differ, found twice: ", twice),
-                twice.substr(1, twice.find('\'', 1) - 1));
-  }
 }
 
 // Arrays of several devices' parts lie one after the other along this axis.
@@ -303,7 +288,7 @@ std::vector<std::vector<NDArray>> Group::Impl::make_outputs(GroupBinding *bindin
     const bool is_variable = graph.nodes[size_t(graph.heads[h].node)]->is_variable();
     if (is_variable || dtypes[h] == Dtype::kNone || !options.group2ctx.empty()) continue;
     const auto take = [&](size_t device_or_all, const Context &context, size_t bytes) {
-      return memory_for(
+      return name_allocation(
           [&] {
             return pool->take({h, device_or_all}, context, bytes);
           },

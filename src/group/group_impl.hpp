@@ -105,7 +105,7 @@ struct Group::Impl {
   [[noreturn]] void refuse_without_shape(size_t head) const;
   void find_output_starts();                // of outputs whose shapes values have said
   void check_idle(const char *what) const;  // Executor::check_idle() of all
-  ArrayPart part_of_head(const NDArray &whole, size_t head, size_t device) const;
+  ArraySlice part_of_head(const NDArray &whole, size_t head, size_t device) const;
   void for_all_devices(Metric &metric, const std::function<NamedArrays(size_t device)> &labels);
 };
 

@@ -211,7 +211,7 @@ void Group::set_params(const NamedArrays &args, const NamedArrays *aux, bool all
       for (const auto &exec : impl_->current_binding->execs) {
         check_shape(entry.first, (is_aux ? exec->aux() : exec->args())[size_t(index)].shape(), entry.second.shape());
       }
-      naming(is_aux ? "auxiliary state" : "argument", entry.first, [&] { entry.second.check_known(); });
+      with_array_name(is_aux ? "auxiliary state" : "argument", entry.first, [&] { entry.second.check_known(); });
       copies.push_back({&entry.second, is_aux, size_t(index)});
     }
   };

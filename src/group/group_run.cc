@@ -46,7 +46,7 @@ void Group::Impl::load_whole(const DataDescs &descs, const std::vector<int> &axe
   for (size_t k = 0; k < descs.size(); ++k) {
     for (size_t d = 0; d < num_devices(); ++d) {
       const Slice slice = current_binding->slices.empty() ? Slice() : current_binding->slices[d];
-      current_binding->execs[d]->load(args[k], ArrayPart(arrays[k], axes[k], slice.begin, slice.end));
+      current_binding->execs[d]->load(args[k], ArraySlice(arrays[k], axes[k], slice.begin, slice.end));
     }
   }
 }
@@ -148,10 +148,10 @@ void Group::forward_presliced(const std::vector<std::vector<NDArray>> &device_da
 // ---- backward and update --------------------------------------------------------------------------------------------
 
 // A head gradient's rows for one device (BWD-02).
-ArrayPart Group::Impl::part_of_head(const NDArray &whole, size_t head, size_t device) const {
+ArraySlice Group::Impl::part_of_head(const NDArray &whole, size_t head, size_t device) const {
   const std::vector<int64_t> &starts = current_binding->output_starts[head];
   if (starts.empty()) return whole;
-  return ArrayPart(whole, current_binding->output_axes[head], starts[device], starts[device + 1]);
+  return ArraySlice(whole, current_binding->output_axes[head], starts[device], starts[device + 1]);
 }
 
 void Group::backward(const std::vector<NDArray> &head_grads) {
@@ -188,11 +188,11 @@ void Group::backward(const std::vector<NDArray> &head_grads) {
   }
   if (self.loss_scale) self.loss_scale->factors.begin_pass(self.current_binding->execs, *self.gradient_scale);
   self.exchange->begin_backward();
-  std::vector<std::vector<ArrayPart>> parts(num_devices());
+  std::vector<std::vector<ArraySlice>> parts(num_devices());
   for (size_t d = 0; d < num_devices(); ++d) {
     for (size_t h = 0; h < head_grads.size(); ++h) {
       const bool used = head_grads[h] && front.output_needs_head_gradient(int(h));
-      parts[d].push_back(used ? self.part_of_head(head_grads[h], h, d) : ArrayPart());
+      parts[d].push_back(used ? self.part_of_head(head_grads[h], h, d) : ArraySlice());
     }
   }
   Executor::backward_together(self.current_binding->execs, parts,

@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "device/trace.hpp"
 #include "group/reducer.hpp"
-#include "ndarray/memory_for.hpp"
+#include "ndarray/name_allocation.hpp"
 
 namespace cohort {
 namespace {
@@ -60,7 +60,7 @@ class LocalUpdate::Job {
     program.count = steps_.size();
     program.brief = brief;
     program.failed = failed;
-    program.here = true;
+    program.may_run_inline = true;
     program.name = "update";
     program.replay = &replay_;
     try {
@@ -136,7 +136,7 @@ LocalUpdate::LocalUpdate(const ExchangeParams &params, const ExchangeDevices &de
         const auto make = [&] {
           return optimizer->make_kernel(weight.context(), weight.dtype(), weight.shape(), queue->num_threads());
         };
-        auto kernel = memory_for(make, plan.labels[p]);
+        auto kernel = name_allocation(make, plan.labels[p]);
         void *states[UpdateSlots::kMostStates] = {};
         plan.slots->find_states(p, part->copy, 0, states);
         plan.infos[p].bytes = kernel->bytes();

@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "device/trace.hpp"
-#include "ndarray/memory_for.hpp"
+#include "ndarray/name_allocation.hpp"
 
 namespace cohort {
 
@@ -94,7 +94,7 @@ PieceSum::PieceSum(std::shared_ptr<const DeviceArrays> grads, std::shared_ptr<co
     }
   }
   const auto allocate = [&](size_t bytes) {
-    return memory_for([&] { return get_device(worker.context)->allocate(bytes); }, kExchangeLabel);
+    return name_allocation([&] { return get_device(worker.context)->allocate(bytes); }, kExchangeLabel);
   };
   if (largest > 0) sum_ = allocate(largest);
   for (size_t i = 0; largest_narrow > 0 && i <= inputs_.size(); ++i) narrow_.push_back(allocate(largest_narrow));

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ndarray/memory_for.hpp"
+#include "ndarray/name_allocation.hpp"
 
 namespace cohort {
 
@@ -101,7 +101,7 @@ void SummedUpdatePlan::make_wholes(const Reducer &reducer, const Optimizer &opti
   for (size_t p = 0; p < params.size(); ++p) {
     const NDArray &weight = params[p].weights[0];
     Whole &whole = wholes_.emplace_back();
-    memory_for(
+    name_allocation(
         [&] {
           whole.kernel = optimizer.make_kernel(most->context, weight.dtype(), weight.shape(), most->num_threads);
           if (num_pieces_[p] > 1) whole.sum = get_device(most->context)->allocate(weight.bytes());

@@ -32,7 +32,9 @@ bool UpdateSlots::begin_states(const std::vector<std::shared_ptr<Timeline>> &tim
   for (size_t s = 0; s < states_.size(); ++s) {
     const std::shared_ptr<Timeline> &by = timelines[std::min(s % num_copies_, timelines.size() - 1)];
     for (const NDArray &state : states_[s])
-      waits = naming("optimizer's state of", names_[s / num_copies_], [&] { return state.begin_change(by); }) || waits;
+      waits =
+          with_array_name("optimizer's state of", names_[s / num_copies_], [&] { return state.begin_change(by); }) ||
+          waits;
   }
   return waits;
 }

@@ -20,7 +20,7 @@
 #include <memory>
 #include <vector>
 
-#include "device/changing.hpp"
+#include "device/run_value.hpp"
 #include "op/compute_type.hpp"
 
 namespace cohort {

@@ -107,7 +107,7 @@ struct Part {
       : index(subgraph) {
     const ControlFlowAttrs &attrs = spec.attrs_as<ControlFlowAttrs>();
     SubgraphCompiler::Request request;
-    const Pass pass = spec.is_train ? Pass::kTraining : Pass::kInference;
+    const PassKind pass = spec.is_train ? PassKind::kTraining : PassKind::kInference;
     for (const int source : attrs.sources[subgraph]) {
       const std::vector<int> &changed = attrs.changed[size_t(pass)];
       request.inputs.push_back(inputs[size_t(source)]);
@@ -229,7 +229,7 @@ class LoopForward final : public ControlFlow {
       if (keeps_) gradients.push_back(wanted_[i] || state_of_[i] >= 0 ? asked : Gradient::kNone);
     }
     Room scratch, saved, pass;
-    const Pass kind = spec.is_train ? Pass::kTraining : Pass::kInference;
+    const PassKind kind = spec.is_train ? PassKind::kTraining : PassKind::kInference;
     for (const int state : states_) {
       bool changes = false;
       for (size_t g = 0; g < a.inside.size(); ++g) {

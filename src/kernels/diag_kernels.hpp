@@ -14,7 +14,7 @@ class DiagonalCopy final : public Kernel {
  public:
   DiagonalCopy(const DiagAttrs &a, const TensorSpec &matrix, bool into)
       : into_(into), bytes_(matrix.bytes()), element_(int64_t(dtype_size(matrix.dtype))) {
-    const Diagonal d = diagonal_of(a, matrix.shape);
+    const DiagonalRange d = diagonal_of(a, matrix.shape);
     const std::vector<int64_t> strides = dense_strides(matrix.shape);
     const int64_t down = strides[size_t(d.axis1)], right = strides[size_t(d.axis2)];
     if (d.length > 0) offset_ = d.row * down + d.column * right;

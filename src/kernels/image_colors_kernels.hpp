@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "device/changing.hpp"
+#include "device/run_value.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/compute.hpp"
 #include "kernels/room.hpp"
@@ -171,7 +171,7 @@ class ChangeColors : public Kernel {
     ColorPixels pixels = pixels_;
     pixels.pixels = reinterpret_cast<float *>(room + pixels_at_);
     auto *const steps = reinterpret_cast<ColorSteps *>(room + steps_at_);
-    Changing<RandomStream> drawn{nullptr, {}};
+    RunValue<RandomStream> drawn{nullptr, {}};
     if (plan_.is_random()) drawn = next_draw(args, lane);
     const ColorPlan plan = plan_;
     each_place(

@@ -33,7 +33,7 @@ COHORT_HOST_DEVICE inline C background_share(const C *scores, int64_t classes, i
 template <typename C>
 struct Variances {
   C at[4];
-  explicit Variances(const Numbers &four) : at{C(four[0]), C(four[1]), C(four[2]), C(four[3])} {}
+  explicit Variances(const FloatList &four) : at{C(four[0]), C(four[1]), C(four[2]), C(four[3])} {}
 };
 
 // The targets of one anchor. `object`: class and corners of what it stands for. Outputs that are null are not wanted.

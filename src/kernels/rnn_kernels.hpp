@@ -82,7 +82,7 @@ class RnnForward final : public RnnKernel<C> {
   struct Pass {
     const Args &args;
     const Lane &lane;
-    Changing<RandomStream> draw{};  // of those that drop
+    RunValue<RandomStream> draw{};  // of those that drop
     const C *data = nullptr, *parameters = nullptr, *state = nullptr, *cell = nullptr;
     C *state_out = nullptr, *cell_out = nullptr;
     void *store = nullptr;
@@ -209,7 +209,7 @@ class RnnForward final : public RnnKernel<C> {
     const int64_t count = s_.rows() * s_.width();
     const auto threshold = uint64_t((1.0 - double(attrs_.p)) * 4294967296.0);
     const C scale = attrs_.p < 1 ? 1 / (1 - C(attrs_.p)) : C(0);
-    const Changing<RandomStream> draw = p.draw;
+    const RunValue<RandomStream> draw = p.draw;
     const auto layers = uint64_t(s_.layers), own = uint64_t(layer);
     parallel_for(
         p.lane, (count + 3) / 4, 1024, COHORT_LOOP_BODY(int64_t begin, int64_t end) {

@@ -15,7 +15,7 @@ class ScaleGradient final : public Kernel {
     if (!is_direct()) spec.scratch_bytes = size_t(count_) * sizeof(C);
   }
   void run(const Args &args, const Lane &lane) const override {
-    const auto scale = changing<double>(args.numbers, lane);
+    const auto scale = run_value<double>(args.numbers, lane);
     C *const to = is_direct() ? args.out<C>(0) : static_cast<C *>(args.scratch);
     const C *const from = is_direct() ? args.in<C>(0) : to;
     if (!is_direct()) widen(lane, args.inputs[0], dtype_, to, count_);

@@ -17,7 +17,7 @@ namespace {
 class WindowCopy {
  public:
   enum class Way { kOut, kIn };
-  WindowCopy(const Window &w, const Shape &whole, Dtype dtype, Way way) {
+  WindowCopy(const SliceWindow &w, const Shape &whole, Dtype dtype, Way way) {
     const std::vector<int64_t> outside = dense_strides(whole), inside = dense_strides(w.shape());
     std::vector<StridedCopy::Axis> axes;
     for (size_t i = 0; i < w.begin.size(); ++i) {
@@ -45,7 +45,7 @@ class WindowCopy {
 
 class Slice final : public Kernel {
  public:
-  Slice(const StepSpec &spec, const Window &w)
+  Slice(const StepSpec &spec, const SliceWindow &w)
       : copy_(w, spec.inputs[0].shape, spec.inputs[0].dtype, WindowCopy::Way::kOut) {}
   void run(const Args &args, const Lane &lane) const override { copy_.out_of(args.inputs[0], args.outputs[0], lane); }
 
@@ -56,7 +56,7 @@ class Slice final : public Kernel {
 // Zeros around the head gradient. Further outputs, of inputs that only give a shape, are all zeros.
 class SliceBackward final : public Kernel {
  public:
-  SliceBackward(const StepSpec &spec, const Window &w)
+  SliceBackward(const StepSpec &spec, const SliceWindow &w)
       : copy_(w, spec.outputs[0].shape, spec.outputs[0].dtype, WindowCopy::Way::kIn) {
     for (const TensorSpec &out : spec.outputs) bytes_.push_back(out.bytes());
   }
@@ -81,7 +81,7 @@ std::unique_ptr<Kernel> make_slice_backward(StepSpec &spec) {
   return std::make_unique<SliceBackward>(spec, window_of(spec.attrs_as<A>(), spec.outputs[0].shape));
 }
 // The gradient says how large the window was.
-Window window_at(std::vector<int64_t> begin, const Shape &shape) {
+SliceWindow window_at(std::vector<int64_t> begin, const Shape &shape) {
   return {std::move(begin), std::vector<int64_t>(shape.begin(), shape.end()),
           std::vector<int64_t>(size_t(shape.rank()), 1)};
 }
@@ -211,7 +211,7 @@ std::unique_ptr<Kernel> make_split_backward(StepSpec &spec) {
 
 // Its own backward step.
 std::unique_ptr<Kernel> make_reverse(StepSpec &spec) {
-  Window w = window_at(std::vector<int64_t>(size_t(spec.inputs[0].shape.rank()), 0), spec.inputs[0].shape);
+  SliceWindow w = window_at(std::vector<int64_t>(size_t(spec.inputs[0].shape.rank()), 0), spec.inputs[0].shape);
   for (int64_t given : spec.attrs_as<ReverseAttrs>().axis) {
     const size_t axis = size_t(normalize_axis(given, spec.inputs[0].shape.rank(), "reverse"));
     w.step[axis] = -1;

@@ -97,14 +97,14 @@ void cast_loop(const T *from, U *to, int64_t count) {
   }
 }
 
-struct Slice {
+struct AxisSlice {
   int64_t outer;   // stretches
   int64_t stride;  // elements from one stretch of the whole array to the next
   int64_t start;   // of the first stretch
   int64_t length;  // elements in a stretch
 };
 
-Slice slice_of(const Shape &shape, int axis, int64_t begin, int64_t end) {
+AxisSlice slice_of(const Shape &shape, int axis, int64_t begin, int64_t end) {
   const int64_t inner = shape.size(axis + 1, shape.rank());
   return {shape.size(0, axis), shape[axis] * inner, begin * inner, (end - begin) * inner};
 }
@@ -122,7 +122,7 @@ void cast_elements(const void *from, Dtype from_dtype, void *to, Dtype to_dtype,
 
 void copy_slice(const void *from, const Shape &shape, Dtype from_dtype, int axis, int64_t begin, int64_t end, void *to,
                 Dtype to_dtype) {
-  const Slice slice = slice_of(shape, axis, begin, end);
+  const AxisSlice slice = slice_of(shape, axis, begin, end);
   const int64_t from_size = int64_t(dtype_size(from_dtype)), to_size = int64_t(dtype_size(to_dtype));
   const char *source = static_cast<const char *>(from) + slice.start * from_size;
   char *target = static_cast<char *>(to);
@@ -135,7 +135,7 @@ void copy_slice(const void *from, const Shape &shape, Dtype from_dtype, int axis
 
 void paste_slice(const void *from, Dtype from_dtype, void *to, const Shape &shape, Dtype to_dtype, int axis,
                  int64_t begin, int64_t end) {
-  const Slice slice = slice_of(shape, axis, begin, end);
+  const AxisSlice slice = slice_of(shape, axis, begin, end);
   const int64_t from_size = int64_t(dtype_size(from_dtype)), to_size = int64_t(dtype_size(to_dtype));
   const char *source = static_cast<const char *>(from);
   char *target = static_cast<char *>(to) + slice.start * to_size;

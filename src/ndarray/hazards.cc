@@ -162,7 +162,7 @@ Hazards::Before Hazards::begin_write(const AddressRange &range, const std::share
     forget(&uses_, range);
     add_use(range, by, /* writes */ true);
   }
-  if (overwrites && earlier.kind == Before::kNothing) forgive(range);
+  if (overwrites && earlier.kind == Before::kNothing) clear_failure(range);
   return earlier.kind;
 }
 
@@ -216,7 +216,7 @@ void Hazards::check_written(const AddressRange &range) {
 void Hazards::check_known(const AddressRange &range, const Timeline *by) {
   if (!failed(range) || find_earlier(range, by, /* writers_only */ true).kind != Before::kNothing) return;
   // In this order: its queue knows of a failure before the array does.
-  if (!by || !has_failed(range, by) || by->is_sound()) check_written(range);
+  if (!by || !has_failed(range, by) || by->has_no_pending_failure()) check_written(range);
 }
 
 // Has work of this timeline failed to write some of it?
@@ -244,7 +244,7 @@ uint64_t Hazards::version(const AddressRange &range) {
     by_range_.store(true, std::memory_order_release);
   }
   uint64_t last = noted_from_;
-  changes_.look(range.begin, range.end, [&](uint64_t version) { last = std::max(last, version); });
+  changes_.for_each_in(range.begin, range.end, [&](uint64_t version) { last = std::max(last, version); });
   return last;
 }
 
@@ -255,10 +255,10 @@ void Hazards::note_change(const AddressRange &range) {
 
 void Hazards::written(const AddressRange &range) {
   count_change(range);
-  forgive(range);
+  clear_failure(range);
 }
 
-void Hazards::forgive(const AddressRange &range) {
+void Hazards::clear_failure(const AddressRange &range) {
   if (!failed_.load(std::memory_order_acquire) || revoked_.load(std::memory_order_acquire)) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   forget(&failures_, range);

@@ -68,7 +68,7 @@ class Hazards {
   void begin_shared_read(const AddressRange &range, const std::shared_ptr<Timeline> &by) {
     if (!begins_read_alone(by.get()) && begin_read(range, by) == Before::kNothing) check_known(range, by.get());
   }
-  void forgive(const AddressRange &range);
+  void clear_failure(const AddressRange &range);
 
   // Before the host reads: waits for the writers. Throws kExecution, or the error of the failed work once, until the
   // range is written again. Errors of other work stay pending. Before the host writes: also waits for readers; earlier

@@ -15,12 +15,6 @@ namespace {
 
 constexpr size_t kMostBytes = size_t(INT64_MAX);
 
-// Pointers one past the end, and empty arrays' pointers, are compared as numbers.
-bool overlap(const NDArray &a, const NDArray &b) {
-  const auto a0 = reinterpret_cast<uintptr_t>(a.data()), b0 = reinterpret_cast<uintptr_t>(b.data());
-  return a0 < b0 + b.bytes() && b0 < a0 + a.bytes();
-}
-
 NDArray new_on_host(const Shape &shape, Dtype dtype) { return NDArray::create(shape, dtype, Context(), false); }
 
 // Bytes that lie on the host, by this thread.
@@ -32,7 +26,7 @@ void host_copy(void *to, const void *from, size_t bytes) {
 // Moves bytes between an array's memory, which is at rest, and host memory; has finished when it returns.
 void device_copy(Storage &storage, void *to, const void *from, size_t bytes) {
   const std::shared_ptr<Timeline> by = storage.immediate();
-  const auto turn = by->turn();
+  const auto enqueue_lock = by->lock_to_enqueue();
   const std::shared_ptr<Queue> queue = by->queues()[0];
   queue->copy(to, from, bytes, nullptr);
   queue->sync();
@@ -143,8 +137,8 @@ NDArray NDArray::wrap(std::shared_ptr<Memory> memory, const Shape &shape, Dtype 
   return NDArray(std::make_shared<Storage>(std::move(memory)), 0, shape, dtype);
 }
 
-NDArray NDArray::lend(void *data, size_t bytes, const Shape &shape, Dtype dtype, const Context &context,
-                      std::shared_ptr<const void> owner) {
+NDArray NDArray::wrap_host(void *data, size_t bytes, const Shape &shape, Dtype dtype, const Context &context,
+                           std::shared_ptr<const void> owner) {
   if (!context.on_host()) {
     throw Error(Code::kUnsupported, text("context: expected a CPU context for host memory, found ", context),
                 "context");
@@ -180,7 +174,7 @@ bool NDArray::begin_read_among_others(const std::shared_ptr<Timeline> &by) const
 bool NDArray::begin_write_among_others(const std::shared_ptr<Timeline> &by) const {
   const Hazards::Before before = hazards().begin_write(range(), by);
   if (before == Hazards::Before::kWriters || (before == Hazards::Before::kReaders && hazards().any_failed()))
-    by->check_first([storage = storage_, range = range()] { storage->hazards().forgive(range); }, "output");
+    by->check_first([storage = storage_, range = range()] { storage->hazards().clear_failure(range); }, "output");
   return before != Hazards::Before::kNothing;
 }
 
@@ -287,7 +281,7 @@ void NDArray::copy_from(const NDArray &source) const {
   }
   source.wait();
   wait_to_write();
-  if (dtype_ != source.dtype_ && overlap(*this, source)) {
+  if (dtype_ != source.dtype_ && overlaps(source)) {
     const NDArray whole = source.cast(dtype_);
     host_copy(data(), whole.data(), bytes());
   } else {

@@ -24,8 +24,8 @@ class NDArray {
   static NDArray wrap(std::shared_ptr<Memory> memory, const Shape &shape, Dtype dtype);
   // Wraps host memory, which stays valid until `owner` is released. kUnsupported: not a CPU context; kInvalidArgument:
   // a misaligned address.
-  static NDArray lend(void *data, size_t bytes, const Shape &shape, Dtype dtype, const Context &context,
-                      std::shared_ptr<const void> owner);
+  static NDArray wrap_host(void *data, size_t bytes, const Shape &shape, Dtype dtype, const Context &context,
+                           std::shared_ptr<const void> owner);
   // A view of storage, starting `offset` bytes in.
   NDArray(std::shared_ptr<Storage> storage, size_t offset, Shape shape, Dtype dtype)
       : storage_(std::move(storage)), offset_(offset), shape_(std::move(shape)), dtype_(dtype) {}
@@ -74,7 +74,7 @@ class NDArray {
   void check_known(const Timeline *by = nullptr) const {
     if (hazards().any_failed()) hazards().check_known(range(), by);
   }
-  void forgive() const { hazards().forgive(range()); }
+  void clear_failure() const { hazards().clear_failure(range()); }
   void fail(const char *message, const Timeline *by = nullptr) const noexcept { hazards().fail(range(), message, by); }
   void revoke(const char *message) const noexcept { hazards().revoke(message); }
   bool failed() const { return hazards().any_failed() && hazards().failed(range()); }
@@ -84,6 +84,7 @@ class NDArray {
   void *host_data() const;  // waits, and marks the array as exposed; kUnsupported: not a CPU context
   bool exposed() const { return hazards().exposed(); }
   AddressRange range() const { return AddressRange(data(), bytes()); }
+  bool overlaps(const NDArray &other) const { return range().overlaps(other.range()); }
   bool same_memory(const NDArray &other) const { return storage_ == other.storage_ && offset_ == other.offset_; }
 
   // Requires the same shape (kShape); casts; works between any two contexts (NDA-07, 08). Queued if either is in use.
@@ -112,7 +113,7 @@ class NDArray {
 
 // Adds the array's name to errors about its contents.
 template <typename Fn>
-auto naming(const char *what, const std::string &name, Fn &&fn) {
+auto with_array_name(const char *what, const std::string &name, Fn &&fn) {
   try {
     return fn();
   } catch (const Error &e) {

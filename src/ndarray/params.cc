@@ -66,9 +66,9 @@ struct Record {
 };
 
 template <typename Source>
-class Parser {
+class ParamsParser {
  public:
-  Parser(Source &source, const std::string &name) : source_(source), name_(name), size_(source.size()) {}
+  ParamsParser(Source &source, const std::string &name) : source_(source), name_(name), size_(source.size()) {}
 
   NamedArrays load();
 
@@ -109,7 +109,7 @@ class Parser {
 
 template <typename Source>
 template <typename Length>
-Shape Parser<Source>::take_lengths(int64_t rank) {
+Shape ParamsParser<Source>::take_lengths(int64_t rank) {
   need(uint64_t(rank) * sizeof(Length), "the shape");
   std::vector<int64_t> lengths;
   for (int64_t axis = 0; axis < rank; ++axis) {
@@ -121,7 +121,7 @@ Shape Parser<Source>::take_lengths(int64_t rank) {
 }
 
 template <typename Source>
-Shape Parser<Source>::take_shape(bool scalars) {
+Shape ParamsParser<Source>::take_shape(bool scalars) {
   const auto rank = take<int32_t>("the rank");
   if (rank == (scalars ? -1 : 0)) return Shape();
   if (rank < 0 || rank > kMaxAxes) fail(text("expected a rank of up to ", kMaxAxes, ", found ", rank));
@@ -129,14 +129,14 @@ Shape Parser<Source>::take_shape(bool scalars) {
 }
 
 template <typename Source>
-Dtype Parser<Source>::take_dtype(const char *what) {
+Dtype ParamsParser<Source>::take_dtype(const char *what) {
   const auto code = take<int32_t>(what);
   if (!dtype_valid(code)) fail(text("no element type has the code ", code));
   return Dtype(code);
 }
 
 template <typename Source>
-uint64_t Parser<Source>::skip_data(const Shape &shape, Dtype dtype) {
+uint64_t ParamsParser<Source>::skip_data(const Shape &shape, Dtype dtype) {
   const uint64_t begin = at_;
   uint64_t bytes = 0;
   try {
@@ -150,7 +150,7 @@ uint64_t Parser<Source>::skip_data(const Shape &shape, Dtype dtype) {
 }
 
 template <typename Source>
-void Parser<Source>::take_rest(Record &record) {
+void ParamsParser<Source>::take_rest(Record &record) {
   take<int32_t>("the device type");  // arrays are always loaded to the host
   take<int32_t>("the device id");
   record.dtype = take_dtype("the element type");
@@ -158,7 +158,7 @@ void Parser<Source>::take_rest(Record &record) {
 }
 
 template <typename Source>
-void Parser<Source>::skip_sparse(Record &record, const Shape &stored) {
+void ParamsParser<Source>::skip_sparse(Record &record, const Shape &stored) {
   take<int32_t>("the device type");
   take<int32_t>("the device id");
   record.dtype = take_dtype("the element type");
@@ -173,7 +173,7 @@ void Parser<Source>::skip_sparse(Record &record, const Shape &stored) {
 }
 
 template <typename Source>
-Record Parser<Source>::take_record() {
+Record ParamsParser<Source>::take_record() {
   Record record;
   const auto kind = take<uint32_t>("a record");
   if (kind == kV2 || kind == kV3) {
@@ -209,7 +209,7 @@ Record Parser<Source>::take_record() {
 }
 
 template <typename Source>
-std::vector<std::string> Parser<Source>::take_names(uint64_t count) {
+std::vector<std::string> ParamsParser<Source>::take_names(uint64_t count) {
   part_ = "names";
   const auto num_names = take<uint64_t>("the number of names");
   if (num_names != 0 && num_names != count) {
@@ -230,7 +230,7 @@ std::vector<std::string> Parser<Source>::take_names(uint64_t count) {
 }
 
 template <typename Source>
-NDArray Parser<Source>::make_array(const Record &record) {
+NDArray ParamsParser<Source>::make_array(const Record &record) {
   if constexpr (std::is_same_v<Source, const MappedSource>) {
     const size_t bytes = dense_bytes(record.shape, record.dtype);
     char *const data = source_.file()->data() + record.data;
@@ -250,7 +250,7 @@ NDArray Parser<Source>::make_array(const Record &record) {
 }
 
 template <typename Source>
-void Parser<Source>::check_dense(const Record &record, const std::string &name) const {
+void ParamsParser<Source>::check_dense(const Record &record, const std::string &name) const {
   if (record.storage == kDense) return;
   throw Error(Code::kUnsupported,
               text("'", name_, "': ", name.empty() ? part_ : "'" + name + "'", " is sparse (",
@@ -259,7 +259,7 @@ void Parser<Source>::check_dense(const Record &record, const std::string &name) 
 }
 
 template <typename Source>
-NamedArrays Parser<Source>::load() {
+NamedArrays ParamsParser<Source>::load() {
   const auto magic = take<uint64_t>("the first number");
   if (magic != kFileMagic) {
     at_ = 0;
@@ -353,7 +353,7 @@ void put_params(const NamedArrays &arrays, const Put &put) {
 
 }  // namespace
 
-NamedArrays load_params(InputFile &file) { return Parser<InputFile>(file, file.path()).load(); }
+NamedArrays load_params(InputFile &file) { return ParamsParser<InputFile>(file, file.path()).load(); }
 
 NamedArrays load_params(const std::string &path) {
   InputFile file(path);
@@ -362,7 +362,7 @@ NamedArrays load_params(const std::string &path) {
 
 NamedArrays map_params(std::shared_ptr<const MappedFile> file, const std::string &path) {
   const MappedSource source(std::move(file));
-  return Parser<const MappedSource>(source, path).load();
+  return ParamsParser<const MappedSource>(source, path).load();
 }
 
 NamedArrays map_params(const std::string &path) {
@@ -372,7 +372,7 @@ NamedArrays map_params(const std::string &path) {
 
 NamedArrays load_params(const void *data, size_t bytes, const std::string &name) {
   const MemorySource source(data, bytes);
-  return Parser<const MemorySource>(source, name).load();
+  return ParamsParser<const MemorySource>(source, name).load();
 }
 
 NamedArrays on_context(NamedArrays loaded, const Context &context) {

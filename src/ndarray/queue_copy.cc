@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "device/trace.hpp"
-#include "ndarray/memory_for.hpp"
+#include "ndarray/name_allocation.hpp"
 
 namespace cohort {
 namespace {
@@ -23,14 +23,14 @@ struct PlainCopy {
 
 // A copy that is queued: keeps its arrays until the queue is done, and knows what was not written if it fails.
 struct QueuedCopy final : Kernel {
-  QueuedCopy(ArrayPart source, NDArray target, const Timeline *on)
+  QueuedCopy(ArraySlice source, NDArray target, const Timeline *on)
       : from(std::move(source)), to(std::move(target)), by(on) {}
 
   void run(const Args &, const Lane &) const override {
     const NDArray &array = from.array;
     if (checks) {
       array.check_written();
-      to.forgive();
+      to.clear_failure();
     }
     if (as_it_is()) return;  // it is checked alone
     if (from.axis < 0) {
@@ -45,7 +45,7 @@ struct QueuedCopy final : Kernel {
     copy->to.fail(message, copy->by);
   }
 
-  const ArrayPart from;
+  const ArraySlice from;
   const NDArray to;
   const Timeline *const by;
   bool checks = false;  // whether the source was written, when it starts
@@ -57,7 +57,7 @@ bool same_or_apart(const NDArray &a, const NDArray &b) {
   return !one.overlaps(other) || (one.begin == other.begin && a.dtype() == b.dtype() && a.shape() == b.shape());
 }
 
-const void *first_of(const ArrayPart &part) {
+const void *first_of(const ArraySlice &part) {
   if (part.axis < 0) return part.array.data();
   const Shape &shape = part.array.shape();
   const size_t row_bytes = part.array.bytes() / size_t(std::max<int64_t>(shape[part.axis], 1));
@@ -77,11 +77,11 @@ void write_or_leave(const NDArray &to, const Timeline *by, Enqueue &&enqueue) {
 }
 
 // On a timeline of one owner, who keeps `to`: a failure is that of all work behind it.
-void enqueue_own(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue) {
+void enqueue_own(const ArraySlice &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue) {
   from.array.begin_read(by);
   write_or_leave(to, by.get(), [&] {
     to.begin_write(by);
-    by->count();
+    by->count_submission();
     if (from.array.dtype() == to.dtype() && from.contiguous()) {
       const auto copy =
           std::make_shared<const PlainCopy>(PlainCopy{from.array.storage(), to.storage(), to.range(), by.get()});
@@ -96,12 +96,12 @@ void enqueue_own(const ArrayPart &from, const NDArray &to, const std::shared_ptr
 // On a timeline that others enqueue on, too: what fails here is no business of theirs. Bytes are copied even where the
 // check before has failed, as a queue has no other way to go on from there: the target is marked, so that nobody takes
 // them for good.
-void enqueue_shared(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue) {
+void enqueue_shared(const ArraySlice &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue) {
   const auto copy = std::make_shared<QueuedCopy>(from, to, by.get());
   copy->checks = true;
   Program program{&copy->step, 1, false, QueuedCopy::failed, true};
-  program.contained = true;
-  const auto turn = by->turn();
+  program.isolated = true;
+  const auto enqueue_lock = by->lock_to_enqueue();
   from.array.storage()->hazards().begin_shared_read(from.array.range(), by);
   write_or_leave(to, by.get(), [&] {
     to.storage()->hazards().begin_write(to.range(), by);
@@ -117,7 +117,7 @@ void enqueue_shared(const ArrayPart &from, const NDArray &to, const std::shared_
   }
 }
 
-void copy(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue, bool shared) {
+void copy(const ArraySlice &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue, bool shared) {
   if (to.size() == 0) return;
   const NDArray &source = from.array;
   const bool as_it_is = source.dtype() == to.dtype() && from.contiguous();
@@ -127,12 +127,12 @@ void copy(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeli
     const bool rows = from.contiguous();
     const NDArray staged = NDArray::create(rows ? from.shape() : source.shape(), source.dtype(), Context(), false);
     const std::shared_ptr<Timeline> gpu = source.storage()->immediate();
-    enqueue_shared(rows ? from : ArrayPart(source), staged, gpu, *gpu->queues()[0]);
-    copy(rows ? ArrayPart(staged) : ArrayPart(staged, from.axis, from.begin, from.end), to, by, queue, shared);
+    enqueue_shared(rows ? from : ArraySlice(source), staged, gpu, *gpu->queues()[0]);
+    copy(rows ? ArraySlice(staged) : ArraySlice(staged, from.axis, from.begin, from.end), to, by, queue, shared);
   } else if ((!to_host && !as_it_is) || !same_or_apart(source, to)) {
     const Context between = from_host ? Context() : to.context();
-    const NDArray staged =
-        memory_for([&] { return NDArray::create(to.shape(), to.dtype(), between, false); }, "copy to ", to.context());
+    const NDArray staged = name_allocation([&] { return NDArray::create(to.shape(), to.dtype(), between, false); },
+                                           "copy to ", to.context());
     copy_at_once(from, staged);
     copy(staged, to, by, queue, shared);
   } else if (shared) {
@@ -149,24 +149,24 @@ const WorkInfo *copy_info() {
   return info;
 }
 
-void copy_at_once(const ArrayPart &from, const NDArray &to) {
+void copy_at_once(const ArraySlice &from, const NDArray &to) {
   const std::shared_ptr<Timeline> by = to.storage()->immediate();
   copy(from, to, by, *by->queues()[0], true);
 }
 
-Shape ArrayPart::shape() const {
+Shape ArraySlice::shape() const {
   Shape result = array.shape();
   if (axis >= 0) result[axis] = end - begin;
   return result;
 }
 
-bool ArrayPart::contiguous() const {
+bool ArraySlice::contiguous() const {
   for (int i = 0; i < axis; ++i)
     if (array.shape()[i] != 1) return false;
   return true;
 }
 
-void queue_copy(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue) {
+void queue_copy(const ArraySlice &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue) {
   copy(from, to, by, queue, false);
 }
 

@@ -15,14 +15,14 @@ class WorkInfo;
 const WorkInfo *copy_info();
 
 // Rows [begin, end) of an array along an axis; the whole array with axis -1.
-struct ArrayPart {
+struct ArraySlice {
   NDArray array;
   int axis = -1;
   int64_t begin = 0, end = 0;
 
-  ArrayPart() = default;
-  ArrayPart(NDArray whole) : array(std::move(whole)) {}
-  ArrayPart(NDArray of, int along, int64_t from, int64_t to)
+  ArraySlice() = default;
+  ArraySlice(NDArray whole) : array(std::move(whole)) {}
+  ArraySlice(NDArray of, int along, int64_t from, int64_t to)
       : array(std::move(of)), axis(along), begin(from), end(to) {}
   explicit operator bool() const { return bool(array); }
   Shape shape() const;
@@ -33,8 +33,8 @@ struct ArrayPart {
 // `from` and users of `to`. The caller waits only for failures that are known. `queue` belongs to `by` and to the
 // device of `to`; the owner of `by` keeps `to` alive until the copy is done. Consecutive rows are read in place; a
 // GPU's memory is accessed by its own queues; conversions that a GPU cannot do are done on the host.
-void queue_copy(const ArrayPart &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue);
+void queue_copy(const ArraySlice &from, const NDArray &to, const std::shared_ptr<Timeline> &by, Queue &queue);
 // Likewise on the immediate timeline of the device of `to`; thread-safe.
-void copy_at_once(const ArrayPart &from, const NDArray &to);
+void copy_at_once(const ArraySlice &from, const NDArray &to);
 
 }  // namespace cohort

@@ -100,7 +100,7 @@ OpBuilder<BatchNormAttrs> &with_axis(OpBuilder<BatchNormAttrs> &op) {
       "BatchNorm of the channels on axis 1. In the training of a group the statistics are those of the whole batch, of "
       "all devices together.",
       double(1e-3f))
-      .meets()
+      .syncs_batch()
       .ignored("ndev", "int", "1", "No meaning here.")
       .required(&BatchNormAttrs::key, "key", "A name of the layer; no meaning here.")
       .check([](BatchNormAttrs &a) { a.axis = 1, a.gives_variance = true; });

@@ -26,7 +26,7 @@ struct BatchNormAttrs {
 // What one device of a group computes from its share of a batch: the number of elements per channel, then for each
 // channel the mean and the sum of squared deviations (forward), or the sums of the gradient and of its products with
 // the normalised data (backward). All devices combine these in device order, so they get bit-identical results.
-struct FoundOfChannels {
+struct ChannelStats {
   double *numbers;
 
   COHORT_HOST_DEVICE double &count() const { return numbers[0]; }
@@ -38,7 +38,7 @@ struct FoundOfChannels {
 // Statistics of one channel, combined over devices.
 struct JoinedMoments {
   double count = 0, mean = 0, squares = 0;
-  COHORT_HOST_DEVICE void add(const FoundOfChannels &found, int64_t channel) {
+  COHORT_HOST_DEVICE void add(const ChannelStats &found, int64_t channel) {
     if (found.count() == 0) return;
     const double both = count + found.count(), distance = found.first(channel) - mean;
     squares += found.second(channel) + distance * distance * (count * found.count() / both);
@@ -49,7 +49,7 @@ struct JoinedMoments {
 };
 struct JoinedSums {
   double count = 0, gradients = 0, products = 0;
-  COHORT_HOST_DEVICE void add(const FoundOfChannels &found, int64_t channel) {
+  COHORT_HOST_DEVICE void add(const ChannelStats &found, int64_t channel) {
     count += found.count(), gradients += found.first(channel), products += found.second(channel);
   }
 };

@@ -53,7 +53,7 @@ bool has(const std::vector<int> &list, int input) { return std::binary_search(li
 // A state is a value of the loop, not the array that it starts with: forward passes write their own.
 void find_changed(A &a) {
   a.auxiliary = inputs_that(a, [](const Subgraph &inside, size_t i) { return inside.is_auxiliary(i); });
-  for (const Pass pass : {Pass::kInference, Pass::kTraining, Pass::kBackward}) {
+  for (const PassKind pass : {PassKind::kInference, PassKind::kTraining, PassKind::kBackward}) {
     a.changed[size_t(pass)] =
         inputs_that(a, [=](const Subgraph &inside, size_t i) { return inside.is_written(i, pass); });
   }
@@ -63,7 +63,7 @@ void find_changed(A &a) {
   }
   for (const int state : a.states()) {
     if (has(a.auxiliary, state)) refuse("sub-graph", "no auxiliary state that is data or a state of the loop", state);
-    if (has(a.changed[size_t(Pass::kBackward)], state))
+    if (has(a.changed[size_t(PassKind::kBackward)], state))
       refuse("sub-graph", "no state of the loop that is a gamma which is fixed", state);
     for (std::vector<int> &changed : a.changed)
       changed.erase(std::remove(changed.begin(), changed.end(), state), changed.end());
@@ -257,7 +257,7 @@ Gradient gradient_of_inside(const A &a) {
   const int num_outputs = a.states().empty() ? a.num_outputs : a.num_out_data;  // states are kept by the loop itself
   for (int j = 0; j < num_outputs; ++j) outputs.push_back(j);
   Gradient gradient = Gradient::by_kernel(of, inputs, outputs).beside_forward();
-  gradient.writes = a.changed[size_t(Pass::kBackward)];
+  gradient.writes = a.changed[size_t(PassKind::kBackward)];
   return gradient;
 }
 
@@ -279,7 +279,7 @@ OpBuilder<A> control_flow(const char *name, const char *doc, std::vector<const c
       .subgraphs(std::move(subgraphs), &A::inside, &A::num_args)
       .outputs([](const A &a) { return a.num_outputs; })
       .infer_dtype(infer_dtypes)
-      .own_mutates([](const A &a, Pass pass) { return a.changed[size_t(pass)]; })
+      .own_mutates([](const A &a, PassKind pass) { return a.changed[size_t(pass)]; })
       .gradient(gradient_of_inside);
 }
 
@@ -343,7 +343,7 @@ COHORT_OPERATOR(_CachedOp, A)
     .check(check_cached)
     .infer_shape([](const A &a, Shapes &in, Shapes &out) { infer_inside(a, 0, &Subgraph::infer_shapes, in, out); })
     .infer_dtype(infer_dtypes)
-    .own_mutates([](const A &a, Pass pass) { return a.changed[size_t(pass)]; })
+    .own_mutates([](const A &a, PassKind pass) { return a.changed[size_t(pass)]; })
     .gradient(gradient_of_inside)
     .flops([](const A &a, const Shapes &in, const Shapes &) { return flops_of(a, in, 1); });
 

@@ -104,7 +104,7 @@ COHORT_OPERATOR(amp_multicast, AmpMulticastAttrs)
     .doc("Floating arrays in the widest floating type among them, or the narrowest.")
     .required(&AmpMulticastAttrs::num_outputs, "num_outputs", "The number of arrays.")
     .attr(&AmpMulticastAttrs::cast_narrow, "cast_narrow", false, "Whether the narrowest type is taken.")
-    .variadic("data_", kUncounted, "The arrays.")
+    .variadic("data_", kNumInputsAttr, "The arrays.")
     .outputs([](const AmpMulticastAttrs &a) { return int(a.num_outputs); })
     .infer_shape([](const AmpMulticastAttrs &, Shapes &in, Shapes &out) {
       expect_an_input_each(in.size(), out.size());

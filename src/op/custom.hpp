@@ -23,7 +23,7 @@ struct CustomArray {
 // The state of one bound node, shared by its forward and backward passes.
 class CustomOperator {
  public:
-  struct Pass {
+  struct Call {
     Context context;
     bool is_train = false;
     std::vector<CustomArray> inputs, aux, outputs;   // all have `wanted` set
@@ -31,8 +31,8 @@ class CustomOperator {
   };
   virtual ~CustomOperator() = default;
   std::atomic<bool> forward_failed{false};  // the latest forward pass failed
-  virtual void forward(const Pass &pass) = 0;
-  virtual void backward(const Pass &pass) = 0;
+  virtual void forward(const Call &call) = 0;
+  virtual void backward(const Call &call) = 0;
 };
 
 // A node's interface, as determined by its attributes.

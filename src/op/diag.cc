@@ -6,8 +6,8 @@
 
 namespace cohort {
 
-Diagonal diagonal_of(const DiagAttrs &a, const Shape &matrix) {
-  Diagonal d;
+DiagonalRange diagonal_of(const DiagAttrs &a, const Shape &matrix) {
+  DiagonalRange d;
   d.axis1 = normalize_axis(a.axis1, matrix.rank(), "axis1");
   d.axis2 = normalize_axis(a.axis2, matrix.rank(), "axis2");
   if (d.axis1 == d.axis2) {
@@ -42,7 +42,7 @@ COHORT_OPERATOR(diag, DiagAttrs)
         const int64_t side = in[0][0] + std::llabs(a.k);
         return unify(out[0], Shape{side, side}, "output");
       }
-      const Diagonal d = diagonal_of(a, in[0]);
+      const DiagonalRange d = diagonal_of(a, in[0]);
       std::vector<int64_t> result;
       for (int axis : d.rest) result.push_back(in[0][axis]);
       result.push_back(d.length);

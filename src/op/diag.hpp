@@ -12,11 +12,11 @@ struct DiagAttrs {  // backward: head gradient
 };
 
 // The diagonal of an array of at least two axes. `rest` lists its other axes in order.
-struct Diagonal {
+struct DiagonalRange {
   int axis1, axis2;
   std::vector<int> rest;
   int64_t row, column, length;  // start along axis1 and axis2, and number of elements
 };
-Diagonal diagonal_of(const DiagAttrs &a, const Shape &matrix);
+DiagonalRange diagonal_of(const DiagAttrs &a, const Shape &matrix);
 
 }  // namespace cohort

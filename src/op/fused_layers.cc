@@ -68,7 +68,7 @@ OpBuilder<A> fused_layer(const char *name, const char *doc) {
       .outputs([](const A &a) { return a.num_outputs; })
       .infer_shape([](const A &a, Shapes &in, Shapes &out) { a.inside[0]->infer_shapes(&in, &out); })
       .infer_dtype([](const A &a, Dtypes &in, Dtypes &out) { a.inside[0]->infer_dtypes(&in, &out); })
-      .own_mutates([](const A &, Pass) { return std::vector<int>(); })  // statistics are read alone
+      .own_mutates([](const A &, PassKind) { return std::vector<int>(); })  // statistics are read alone
       .gradient(Gradient())
       .flops([](const A &a, const Shapes &in, const Shapes &) { return a.inside[0]->flops(in); });
 }

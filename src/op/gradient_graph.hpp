@@ -25,7 +25,7 @@ struct Application {
   std::string name() const { return backward ? "_backward_" + op->name : op->name; }
   std::vector<int> mutated(size_t num_inputs) const {  // inputs that it writes
     if (backward) return op->mutated_backward(parsed, num_inputs);
-    return op->mutated(parsed, num_inputs, is_train ? Pass::kTraining : Pass::kInference);
+    return op->mutated(parsed, num_inputs, is_train ? PassKind::kTraining : PassKind::kInference);
   }
 };
 

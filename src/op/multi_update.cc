@@ -91,7 +91,7 @@ OpBuilder<A> multi(const char *name, const char *doc, const Form &form) {
     for (int k = 2; k < form.per_weight(); ++k) mutated.push_back(i * form.per_weight() + k);
   }
   op.doc(doc)
-      .variadic("data", kUncounted, "For each weight: weight, gradient, states; then the numbers that are arrays.")
+      .variadic("data", kNumInputsAttr, "For each weight: weight, gradient, states; then the numbers that are arrays.")
       .input_names([form](const A &, int index, int count) { return form.input_name(index, count); })
       .outputs([](const A &a) { return int(a.num_weights); })
       .mutates(mutated)

@@ -6,7 +6,7 @@
 namespace cohort {
 namespace {
 
-void check_variances(const Numbers &variances) {
+void check_variances(const FloatList &variances) {
   if (variances.size() == 4) return;
   throw Error(Code::kInvalidArgument, text("attribute 'variances': expected four numbers, found ", variances.size()),
               "variances");
@@ -27,7 +27,7 @@ COHORT_OPERATOR(_contrib_MultiBoxTarget, MultiBoxTargetAttrs)
     .attr(&Target::negative_mining_thresh, "negative_mining_thresh", 0.5f,
           "Overlap from which on an anchor is not taken for background.")
     .ignored("minimum_negative_samples", "int", "0", "No meaning here, as on MXNet's CPU.")
-    .attr(&Target::variances, "variances", (Numbers{0.1f, 0.1f, 0.2f, 0.2f}), "Divide the four numbers of a target.")
+    .attr(&Target::variances, "variances", (FloatList{0.1f, 0.1f, 0.2f, 0.2f}), "Divide the four numbers of a target.")
     .check([](Target &a) {
       check_variances(a.variances);
       if (a.negative_mining_ratio > 0 && !(a.negative_mining_thresh > 0)) {
@@ -75,7 +75,7 @@ COHORT_OPERATOR(_contrib_MultiBoxDetection, MultiBoxDetectionAttrs)
     .attr(&Detection::nms_threshold, "nms_threshold", 0.5f,
           "Overlap from which on a better box suppresses another; none are suppressed unless it is above 0, up to 1.")
     .attr(&Detection::force_suppress, "force_suppress", false, "Whether boxes of other classes are suppressed, too.")
-    .attr(&Detection::variances, "variances", (Numbers{0.1f, 0.1f, 0.2f, 0.2f}),
+    .attr(&Detection::variances, "variances", (FloatList{0.1f, 0.1f, 0.2f, 0.2f}),
           "Multiply the four numbers of loc_pred.")
     .attr(&Detection::nms_topk, "nms_topk", -1, "How many of the best boxes count; -1: all.")
     .check([](Detection &a) { check_variances(a.variances); })

@@ -13,7 +13,7 @@ struct MultiBoxTargetAttrs {
   float ignore_label;
   float negative_mining_ratio;  // negatives per positive; not above 0: all
   float negative_mining_thresh;
-  Numbers variances;  // four
+  FloatList variances;  // four
 };
 
 // Inputs cls_prob (N, classes, A), loc_pred (N, 4 * A) and anchor (1, A, 4); output (N, A, 6).
@@ -22,8 +22,8 @@ struct MultiBoxDetectionAttrs {
   float threshold;
   float nms_threshold;  // in (0, 1]; otherwise no suppression and no sorting
   bool force_suppress;
-  Numbers variances;  // four
-  int32_t nms_topk;   // not above 0: all
+  FloatList variances;  // four
+  int32_t nms_topk;     // not above 0: all
 };
 
 }  // namespace cohort

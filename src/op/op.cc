@@ -17,14 +17,14 @@ const std::map<std::string, const Op *> &OpRegistry::names() const {
   std::call_once(once_, [this] {
     names_.clear();
     const auto enter = [this](const std::string &name, const Op &op) {
-      if (!names_.emplace(name, &op).second) twice_ += (twice_.empty() ? "" : ", ") + name;
+      if (!names_.emplace(name, &op).second) duplicates_ += (duplicates_.empty() ? "" : ", ") + name;
     };
     for (const Op &op : ops_) {
       enter(op.name, op);
       for (const std::string &alias : op.aliases) enter(alias, op);
     }
   });
-  if (!twice_.empty()) throw Error(Code::kInternal, text("operators are registered twice: ", twice_));
+  if (!duplicates_.empty()) throw Error(Code::kInternal, text("operators are registered twice: ", duplicates_));
   return names_;
 }
 
@@ -163,14 +163,14 @@ bool Op::any_subgraph(const Attrs &a, bool (Subgraph::*is)() const) const {
   return std::any_of(inside.begin(), inside.end(), [is](const auto &subgraph) { return ((*subgraph).*is)(); });
 }
 
-std::vector<int> Op::mutated(const Attrs &a, size_t num_inputs, Pass pass) const {
+std::vector<int> Op::mutated(const Attrs &a, size_t num_inputs, PassKind pass) const {
   if (own_mutates) return own_mutates(a, pass);
   if (mutates.empty() && !own_inputs) return {};
   const std::vector<int> states = auxiliary_inputs(*this, a, num_inputs);
   std::vector<int> indices;
   for (const int index : mutates) {
     const bool is_state = std::count(states.begin(), states.end(), index) > 0;
-    if (size_t(index) < num_inputs && (pass == Pass::kTraining || !is_state)) indices.push_back(index);
+    if (size_t(index) < num_inputs && (pass == PassKind::kTraining || !is_state)) indices.push_back(index);
   }
   if (own_inputs) indices.insert(indices.end(), states.begin(), states.end());
   return indices;

@@ -124,7 +124,7 @@ struct PointwiseRule;
 
 // Attribute key for the number of inputs of variadic operators that have no such attribute in MXNet. Callers may set
 // it; nodes do not keep it.
-inline constexpr char kUncounted[] = "__num_inputs__";
+inline constexpr char kNumInputsAttr[] = "__num_inputs__";
 
 struct Op {
   std::string name;                  // MXNet's own
@@ -135,8 +135,8 @@ struct Op {
   // If set, the inputs depend on the attributes, and this replaces the list above.
   std::function<const std::vector<InputField> &(const Attrs &)> own_inputs;
   std::string variadic;  // attribute that holds the number of inputs ("num_args"); empty: fixed inputs
-  bool states_count() const {
-    return !variadic.empty() && variadic != kUncounted;
+  bool has_count_attr() const {
+    return !variadic.empty() && variadic != kNumInputsAttr;
   }  // has an attribute for the count in MXNet
   std::function<std::string(const Attrs &, int index, int count)>
       name_input;                                    // names of variadic inputs; empty: prefix and number
@@ -167,9 +167,9 @@ struct Op {
   std::vector<int> mutates;  // inputs the forward kernel writes (auxiliary states, weights of an update); see mutated()
   bool random = false;       // its kernels draw from Args::random
   std::function<bool(const Attrs &)> draws;  // whether a random operator draws with these attributes; empty: always
-  bool meets = false;                        // in training, its kernels combine results across the devices of a group
+  bool syncs_batch = false;                  // in training, its kernels combine results across the devices of a group
   bool stateful = false;  // its kernels hold state of one node: plans that contain it are never shared
-  std::function<std::vector<int>(const Attrs &, Pass)>
+  std::function<std::vector<int>(const Attrs &, PassKind)>
       own_mutates;  // if set, depends on the attributes and replaces `mutates`
 
   // What the plan may do with a node other than run it as it is. Empty: nothing.
@@ -206,7 +206,7 @@ struct Op {
   int num_inputs(const Attrs &a, int num_args) const { return int(input_names(a, num_args).size()); }
   int num_aux(const Attrs &a) const;
   // Inputs of this node that a forward kernel writes: in inference, without the auxiliary states.
-  std::vector<int> mutated(const Attrs &a, size_t num_inputs, Pass pass = Pass::kTraining) const;
+  std::vector<int> mutated(const Attrs &a, size_t num_inputs, PassKind pass = PassKind::kTraining) const;
   // Inputs of its backward step that the step writes.
   std::vector<int> mutated_backward(const Attrs &a, size_t num_inputs) const;
   // True for the operator itself or for one in its sub-graphs.
@@ -236,7 +236,7 @@ class OpRegistry {
   std::deque<Op> ops_;  // a deque: builders hold references
   mutable std::once_flag once_;
   mutable std::map<std::string, const Op *> names_;
-  mutable std::string twice_;  // names given twice, if any
+  mutable std::string duplicates_;  // names given twice, if any
 };
 OpRegistry &op_registry();
 
@@ -335,8 +335,8 @@ class OpBuilder {
     };
     return op_.subgraphs_of = [given](const Attrs &a) -> const Subgraphs & { return a.get<A>().*given; }, *this;
   }
-  OpBuilder &own_mutates(std::function<std::vector<int>(const A &, Pass)> fn) {
-    return op_.own_mutates = [fn](const Attrs &a, Pass pass) { return fn(a.get<A>(), pass); }, *this;
+  OpBuilder &own_mutates(std::function<std::vector<int>(const A &, PassKind)> fn) {
+    return op_.own_mutates = [fn](const Attrs &a, PassKind pass) { return fn(a.get<A>(), pass); }, *this;
   }
   OpBuilder &other_attrs(std::function<void(A &, const std::string &, const std::string &)> fn) {
     op_.other_attrs = [fn](void *a, const std::string &key, const std::string &value) {
@@ -376,7 +376,7 @@ class OpBuilder {
   OpBuilder &random(std::function<bool(const A &)> draws) {
     return op_.draws = [draws](const Attrs &a) { return draws(a.get<A>()); }, random();
   }
-  OpBuilder &meets() { return op_.meets = true, *this; }
+  OpBuilder &syncs_batch() { return op_.syncs_batch = true, *this; }
   OpBuilder &stateful() { return op_.stateful = true, *this; }
   OpBuilder &activation(std::function<int(const A &)> type) {
     return op_.activation = [type](const Attrs &a) { return type(a.get<A>()); }, *this;

@@ -10,11 +10,11 @@ namespace cohort {
 namespace {
 
 // What an operand of a gradient is: the head gradient, an input of the operator, or its output.
-enum Operand : int { kNothing = -1, kHead = 0, kIn0 = 1, kIn1 = 2, kIn2 = 3, kOut = 4 };
+enum OperandIndex : int { kNothing = -1, kHead = 0, kIn0 = 1, kIn1 = 2, kIn2 = 3, kOut = 4 };
 
 struct Term {
   PointwiseCode code;
-  Operand a = kHead, b = kNothing, c = kNothing;
+  OperandIndex a = kHead, b = kNothing, c = kNothing;
 };
 
 using P = PointwiseCode;
@@ -46,7 +46,7 @@ PointwiseRule &add_rule(const char *name, PointwiseRule::Form form, int num_inpu
     g.of = of;
     bool used[5] = {true, false, false, false, false};
     for (const Term &t : terms) {
-      for (Operand o : {t.a, t.b, t.c}) {
+      for (OperandIndex o : {t.a, t.b, t.c}) {
         if (o != kNothing) used[o] = true;
       }
     }
@@ -60,7 +60,7 @@ PointwiseRule &add_rule(const char *name, PointwiseRule::Form form, int num_inpu
       place[kOut] = next++;
       g.outputs.push_back(0);
     }
-    const auto index = [&](Operand o) { return o == kNothing ? -1 : place[o]; };
+    const auto index = [&](OperandIndex o) { return o == kNothing ? -1 : place[o]; };
     for (const Term &t : terms) rule->backward.push_back({t.code, index(t.a), index(t.b), index(t.c)});
   }
   PointwiseRule &added = *rule;

@@ -13,7 +13,7 @@ struct ProposalAttrs {
   int32_t rpn_post_nms_top_n;  // per image
   float threshold;
   int32_t rpn_min_size;
-  Numbers scales, ratios;  // neither is empty
+  FloatList scales, ratios;  // neither is empty
   int32_t feature_stride;
   bool output_score;
   bool iou_loss;

@@ -178,7 +178,7 @@ void define_shapes() {
                       text("attribute 'num_args': expected 1 to ", kMaxInputs / 3, ", found ", a.num_args), "num_args");
         });
     // Data, then the bounds of each in turn: three inputs for each array that num_args counts.
-    op.variadic("arg", kUncounted, "The arrays to join, then the lower and the upper bound of each in turn.")
+    op.variadic("arg", kNumInputsAttr, "The arrays to join, then the lower and the upper bound of each in turn.")
         .input_names([](const A &a, int index, int) {
           const int bound = index - a.num_args;
           return bound < 0 ? text("arg", index) : text("arg", bound / 2, bound % 2 == 0 ? "_min" : "_max");

@@ -69,12 +69,12 @@ COHORT_HOST_DEVICE inline void normals_of(const Philox &block, double *n) {
 namespace draw {
 
 // What a functor takes: a uniform number in [0, 1), a standard normal one, or any number of random bits (Dice).
-enum class Source { kUnit, kNormal, kDice };
+enum class RandomSource { kUnit, kNormal, kDice };
 
 // fits(a, b): whether the parameters are valid. of(source, a, b): one number of the distribution.
 
 struct Uniform {  // in [a, b)
-  static constexpr Source kSource = Source::kUnit;
+  static constexpr RandomSource kSource = RandomSource::kUnit;
   COHORT_HOST_DEVICE static bool fits(double a, double b) { return a <= b && std::isfinite(b - a); }
   template <typename C>
   COHORT_HOST_DEVICE static C of(C u, C a, C b) {
@@ -83,7 +83,7 @@ struct Uniform {  // in [a, b)
 };
 
 struct Normal {  // with mean a and deviation b
-  static constexpr Source kSource = Source::kNormal;
+  static constexpr RandomSource kSource = RandomSource::kNormal;
   COHORT_HOST_DEVICE static bool fits(double a, double b) { return std::isfinite(a) && b >= 0 && std::isfinite(b); }
   template <typename C>
   COHORT_HOST_DEVICE static C of(C n, C a, C b) {
@@ -92,7 +92,7 @@ struct Normal {  // with mean a and deviation b
 };
 
 struct Exponential {  // with mean 1 / a
-  static constexpr Source kSource = Source::kUnit;
+  static constexpr RandomSource kSource = RandomSource::kUnit;
   COHORT_HOST_DEVICE static bool fits(double a, double) { return a > 0 && std::isfinite(a); }
   template <typename C>
   COHORT_HOST_DEVICE static C of(C u, C a, C) {
@@ -103,7 +103,7 @@ struct Exponential {  // with mean 1 / a
 // Shape a, scale b. Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; for a below 1, a power
 // of a uniform number times a number for 1 + a.
 struct Gamma {
-  static constexpr Source kSource = Source::kDice;
+  static constexpr RandomSource kSource = RandomSource::kDice;
   COHORT_HOST_DEVICE static bool fits(double a, double b) {
     return a > 0 && b > 0 && std::isfinite(a) && std::isfinite(b);
   }
@@ -123,7 +123,7 @@ struct Gamma {
 // transformed rejection method for generating Poisson random variables", 1993); above 2^40, where a double cannot show
 // the skew, a rounded normal number.
 struct Poisson {
-  static constexpr Source kSource = Source::kDice;
+  static constexpr RandomSource kSource = RandomSource::kDice;
   COHORT_HOST_DEVICE static bool fits(double a, double) { return a >= 0 && std::isfinite(a); }
   COHORT_HOST_DEVICE static double of(Dice &dice, double a, double) {
     if (a < 10) {
@@ -149,7 +149,7 @@ struct Poisson {
 
 // The number of failures before a successes with probability b each.
 struct NegativeBinomial {
-  static constexpr Source kSource = Source::kDice;
+  static constexpr RandomSource kSource = RandomSource::kDice;
   COHORT_HOST_DEVICE static bool fits(double a, double b) { return a >= 0 && b > 0 && b <= 1 && std::isfinite(a); }
   COHORT_HOST_DEVICE static double of(Dice &dice, double a, double b) {
     if (a == 0 || b == 1) return 0;
@@ -159,7 +159,7 @@ struct NegativeBinomial {
 
 // Likewise, with mean a and dispersion b: the variance is a + b a^2.
 struct GeneralizedNegativeBinomial {
-  static constexpr Source kSource = Source::kDice;
+  static constexpr RandomSource kSource = RandomSource::kDice;
   COHORT_HOST_DEVICE static bool fits(double a, double b) {
     return a >= 0 && b >= 0 && std::isfinite(a) && std::isfinite(a * b);
   }

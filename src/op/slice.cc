@@ -6,8 +6,8 @@
 namespace cohort {
 namespace {
 
-Window whole(const Shape &data) {
-  Window w;
+SliceWindow whole(const Shape &data) {
+  SliceWindow w;
   for (int64_t length : data) {
     w.begin.push_back(0);
     w.length.push_back(length);
@@ -21,7 +21,7 @@ Window whole(const Shape &data) {
 // As Python slices: negative indices count from the end, what is out of range is cut. Any int64 is a begin, an end or a
 // step: distances are taken between places that are in range, and steps by their magnitude, which int64 cannot hold.
 // Where a length is not known, that of the part is not, here and below.
-Window window_of(const SliceAttrs &a, const Shape &data) {
+SliceWindow window_of(const SliceAttrs &a, const Shape &data) {
   if (int(a.begin.size()) > data.rank() || a.begin.size() != a.end.size() ||
       (!a.step.empty() && a.step.size() != a.begin.size())) {
     throw Error(Code::kInvalidArgument,
@@ -29,7 +29,7 @@ Window window_of(const SliceAttrs &a, const Shape &data) {
                      ", found ", a.begin.size(), ", ", a.end.size(), " and ", a.step.size()),
                 "begin");
   }
-  Window w = whole(data);
+  SliceWindow w = whole(data);
   for (size_t i = 0; i < a.begin.size(); ++i) {
     const int64_t length = data[int(i)], step = i < a.step.size() && a.step[i] ? *a.step[i] : 1;
     if (step == 0)
@@ -49,7 +49,7 @@ Window window_of(const SliceAttrs &a, const Shape &data) {
   return w;
 }
 
-Window window_of(const SliceAxisAttrs &a, const Shape &data) {
+SliceWindow window_of(const SliceAxisAttrs &a, const Shape &data) {
   const int axis = normalize_axis(a.axis, data.rank(), "axis");
   const int64_t length = data[axis];
   if (length == Shape::kUnknown) return whole(data);
@@ -61,14 +61,14 @@ Window window_of(const SliceAxisAttrs &a, const Shape &data) {
                      a.end ? std::to_string(*a.end) : "None"),
                 "begin");
   }
-  Window w = whole(data);
+  SliceWindow w = whole(data);
   w.begin[size_t(axis)] = begin;
   w.length[size_t(axis)] = end - begin;
   return w;
 }
 
-Window window_like(const SliceLikeAttrs &a, const Shape &data, const Shape &like) {
-  Window w = whole(data);
+SliceWindow window_like(const SliceLikeAttrs &a, const Shape &data, const Shape &like) {
+  SliceWindow w = whole(data);
   const auto cut = [&](int axis, int64_t length) {
     if (data[axis] != Shape::kUnknown && length > data[axis]) {
       throw Error(Code::kShape, text("shape_like: expected at most ", data[axis], " on axis ", axis, ", found ", like),
@@ -88,11 +88,11 @@ Window window_like(const SliceLikeAttrs &a, const Shape &data, const Shape &like
   return w;
 }
 
-Window window_of(const CropAttrs &a, const Shape &data, const Shape *like) {
+SliceWindow window_of(const CropAttrs &a, const Shape &data, const Shape *like) {
   if (data.rank() != 4 || (like && like->rank() != 4)) {
     throw Error(Code::kShape, text("data: expected 4 axes, found ", data), "data");
   }
-  Window w = whole(data);
+  SliceWindow w = whole(data);
   for (int i = 0; i < 2; ++i) {
     const int axis = 2 + i;
     const int64_t wanted = like ? (*like)[axis] : size_t(i) < a.h_w.size() ? a.h_w[size_t(i)] : 0;

@@ -17,7 +17,7 @@ namespace cohort {
 using Shapes = std::vector<Shape>;
 using Dtypes = std::vector<Dtype>;
 
-enum class Pass : uint8_t { kInference, kTraining, kBackward };
+enum class PassKind : uint8_t { kInference, kTraining, kBackward };
 constexpr size_t kNumPasses = 3;
 
 class Subgraph {
@@ -28,7 +28,7 @@ class Subgraph {
   virtual bool is_auxiliary(size_t input) const = 0;  // auxiliary state of an operator inside: gets no gradient
   // Whether a pass of this kind writes the array given for the input: an auxiliary state, an updated weight, or a fixed
   // gamma.
-  virtual bool is_written(size_t input, Pass pass) const = 0;
+  virtual bool is_written(size_t input, PassKind pass) const = 0;
   virtual bool is_random() const = 0;    // true if any operator in it is
   virtual bool is_stateful() const = 0;  // likewise
   // Complete what they can in both directions, like Op::infer_shape and Op::infer_dtype.

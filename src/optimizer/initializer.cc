@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/names.hpp"
 #include "base/random.hpp"
 #include "base/setting_reader.hpp"
 
@@ -297,10 +298,6 @@ void write_values(const NDArray &array, const std::vector<double> &values) {
   std::vector<char> bytes(array.bytes());
   cast_elements(values.data(), Dtype::kFloat64, bytes.data(), array.dtype(), array.size());
   array.write(bytes.data(), bytes.size());
-}
-
-bool ends_with(const std::string &word, const std::string &tail) {
-  return word.size() >= tail.size() && word.compare(word.size() - tail.size(), tail.size(), tail) == 0;
 }
 
 [[noreturn]] void bad_init(const std::string &name, const std::string &found, const std::string &why) {

@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "base/setting_reader.hpp"
 #include "device/trace.hpp"
-#include "ndarray/memory_for.hpp"
+#include "ndarray/name_allocation.hpp"
 #include "optimizer/optimizer_impl.hpp"
 
 namespace cohort {
@@ -335,8 +335,8 @@ const std::vector<NDArray> &Optimizer::states(Slot &slot, const NDArray &weight,
                        ", expected ", shape, " for the parameter's ", weight.shape()),
                   slot.param);
     }
-    NDArray state =
-        memory_for([&] { return NDArray::create(shape, dtype, weight.context()); }, impl_->name, " '", slot.param, "'");
+    NDArray state = name_allocation([&] { return NDArray::create(shape, dtype, weight.context()); }, impl_->name, " '",
+                                    slot.param, "'");
     if (old) {
       state.copy_from(*old);
     } else if (i == num_own || int(i) == op.copied) {
@@ -379,7 +379,7 @@ void Optimizer::update(const std::string &param, size_t copy, const NDArray &wei
   work->label = impl_->name + " '" + param + "'";
   work->info = std::make_unique<WorkInfo>(SpanKind::kUpdate, param, impl_->name);
   work->bind();
-  const auto turn = timeline->turn();
+  const auto enqueue_lock = timeline->lock_to_enqueue();
   grad.storage()->hazards().begin_shared_read(grad.range(), timeline);
   for (const NDArray &array : work->changed) {
     array.storage()->hazards().begin_shared_read(array.range(), timeline);
@@ -388,7 +388,7 @@ void Optimizer::update(const std::string &param, size_t copy, const NDArray &wei
   const int64_t num_update = impl_->num_update;
   work->kernel->set(begin_update(place));
   Program program{work->steps.data(), work->steps.size(), weight.size() < kBriefElements, QueuedUpdate::failed, true};
-  program.contained = true;
+  program.isolated = true;
   try {
     queue->run(program, work);
   } catch (...) {  // it is not counted

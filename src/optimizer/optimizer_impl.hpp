@@ -9,14 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/names.hpp"
 #include "optimizer/lr_schedule.hpp"
 #include "optimizer/optimizer.hpp"
 
 namespace cohort {
-
-inline bool ends_with(const std::string &word, const std::string &end) {
-  return word.size() >= end.size() && word.compare(word.size() - end.size(), end.size(), end) == 0;
-}
 
 using OptimizerSettings = std::map<std::string, double>;
 

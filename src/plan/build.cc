@@ -12,7 +12,7 @@
 namespace cohort::plan {
 
 int Ir::add_alias(int of, const Shape &shape, bool blocks_gradient) {
-  Value value;
+  IrValue value;
   value.spec = values[size_t(of)].spec;
   value.spec.shape = shape;
   value.spec.layout = nullptr;
@@ -59,7 +59,7 @@ StepSpec Ir::spec_of(const IrStep &step) const {
   spec.attrs = step.attrs.pointer();
   spec.is_train = request->is_train;
   spec.keep_for_backward = step.keep_for_backward;
-  if (step.op && step.op->meets) spec.num_replicas = request->num_replicas;
+  if (step.op && step.op->syncs_batch) spec.num_replicas = request->num_replicas;
   spec.post = step.post;
   for (int v : step.inputs) spec.inputs.push_back(values[size_t(v)].spec);
   for (int v : step.outputs) {
@@ -80,10 +80,10 @@ std::vector<bool> constants_of(const PlanRequest &request) {
   const Graph &graph = *request.graph;
   std::vector<bool> written(graph.nodes.size(), false), constants = request.constants;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    for (const int v : graph.written_by(n, request.is_train ? Pass::kTraining : Pass::kInference))
+    for (const int v : graph.written_by(n, request.is_train ? PassKind::kTraining : PassKind::kInference))
       written[size_t(v)] = true;
     if (!request.with_backward) continue;
-    for (const int v : graph.written_by(n, Pass::kBackward)) written[size_t(v)] = true;
+    for (const int v : graph.written_by(n, PassKind::kBackward)) written[size_t(v)] = true;
   }
   for (size_t n = 0; n < request.same_memory.size(); ++n) written[n] = written[n] || request.same_memory[n] >= 0;
   for (size_t i = 0; i < constants.size(); ++i) constants[i] = constants[i] && !written[size_t(graph.arguments[i])];
@@ -91,9 +91,9 @@ std::vector<bool> constants_of(const PlanRequest &request) {
 }
 
 // Makes steps and values of nodes. Each function answers the values of the node's outputs.
-class Builder {
+class IrBuilder {
  public:
-  explicit Builder(Ir *ir) : ir_(*ir) {}
+  explicit IrBuilder(Ir *ir) : ir_(*ir) {}
 
   // `n`: of the network. `is_whole`: the node itself, not one inside it.
   std::vector<int> add(const Node &node, int n, const std::vector<int> &inputs, const Shapes &shapes,
@@ -118,12 +118,12 @@ class Builder {
     step.elementwise = is_elementwise(*node.op);
     if (!is_whole) step.num_inside = int(inputs.size());
     for (int output = 0; output < node.num_outputs(); ++output) {
-      Value value;
+      IrValue value;
       value.spec = spec_of(output);
       if (is_whole) value.node = n, value.output = output;
       step.outputs.push_back(ir_.add_value(std::move(value)));
     }
-    const Pass pass = ir_.request->is_train ? Pass::kTraining : Pass::kInference;
+    const PassKind pass = ir_.request->is_train ? PassKind::kTraining : PassKind::kInference;
     for (const int k : node.op->mutated(node.parsed, inputs.size(), pass))
       ir_.values[size_t(ir_.memory(inputs[size_t(k)]))].changes = true;
     ir_.steps.push_back(std::move(step));
@@ -149,7 +149,7 @@ class Builder {
     }
     std::vector<int> outputs;
     for (const Graph::Input &head : graph.heads) {
-      Value &value = ir_.values[size_t(value_of(head))];
+      IrValue &value = ir_.values[size_t(value_of(head))];
       if (value.alias < 0) value.node = n, value.output = int(outputs.size());
       outputs.push_back(value_of(head));
     }
@@ -168,15 +168,15 @@ Ir build(const PlanRequest &request) {
   ir.request = &request;
   ir.constants = constants_of(request);
   ir.node_values.resize(graph.nodes.size());
-  Builder builder(&ir);
+  IrBuilder builder(&ir);
   int argument = 0, auxiliary = 0;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node &node = *graph.nodes[n];
     if (node.is_variable()) {
-      Value value;
+      IrValue value;
       value.spec.shape = request.inferred->shapes[n][0];
       value.spec.dtype = request.inferred->dtypes[n][0];
-      value.place = graph.is_auxiliary[n] ? Place::kAuxiliary : Place::kArgument;
+      value.location = graph.is_auxiliary[n] ? ValueLocation::kAuxiliary : ValueLocation::kArgument;
       value.index = graph.is_auxiliary[n] ? auxiliary++ : argument++;
       value.node = int(n);
       if (!request.same_memory.empty() && request.same_memory[n] >= 0 && request.same_memory[n] != int(n))
@@ -200,22 +200,22 @@ Ir build(const PlanRequest &request) {
   return ir;
 }
 
-void give_outputs_places(Ir &ir) {
+void place_outputs(Ir &ir) {
   const Graph &graph = *ir.request->graph;
   std::vector<IrStep> copies;
   for (size_t h = 0; h < ir.heads.size(); ++h) {
     const int value = ir.heads[h], root = ir.root(value);
-    Value &source = ir.values[size_t(root)];
-    if (source.place == Place::kArena) {
-      source.place = Place::kOutput;
+    IrValue &source = ir.values[size_t(root)];
+    if (source.location == ValueLocation::kArena) {
+      source.location = ValueLocation::kOutput;
       source.index = int(h);
       continue;
     }
     if (graph.nodes[size_t(graph.heads[h].node)]->is_variable()) continue;  // the argument's own array (EXE-07)
     // A view of an argument, or an output that is listed twice: a copy of it, right after the node.
-    Value output;
+    IrValue output;
     output.spec = ir.values[size_t(value)].spec;
-    output.place = Place::kOutput;
+    output.location = ValueLocation::kOutput;
     output.index = int(h);
     output.device = source.device;
     IrStep copy;

@@ -32,8 +32,8 @@ void order_gradients(Plan *plan) {
     auto note = [&](int v, bool written) {
       if (v < 0) return;
       const Slot &slot = plan->slots[size_t(v)];
-      const bool uses = slot.place == Place::kGradient || slot.place == Place::kArgument;
-      const bool makes = slot.place == Place::kGradient && written;
+      const bool uses = slot.location == ValueLocation::kGradient || slot.location == ValueLocation::kArgument;
+      const bool makes = slot.location == ValueLocation::kGradient && written;
       if (makes || (uses && done.count(slot.index))) done[slot.index] = s - plan->num_forward + 1;
     };
     for (int v : plan->steps[s].outputs) note(v, true);
@@ -47,7 +47,7 @@ void order_gradients(Plan *plan) {
 // Arguments that are no mere inputs: an update's weights, a gamma that is fixed.
 void find_written_arguments(const plan::Ir &ir, Plan *plan) {
   const Graph &graph = *ir.request->graph;
-  const Pass forward = ir.request->is_train ? Pass::kTraining : Pass::kInference;
+  const PassKind forward = ir.request->is_train ? PassKind::kTraining : PassKind::kInference;
   for (const plan::IrStep &step : ir.steps) {
     if (!step.op || step.num_inside >= 0) continue;
     const std::vector<Graph::Input> &inputs = graph.inputs[size_t(step.node)];
@@ -83,8 +83,8 @@ void find_kept(const plan::Ir &ir, Plan *plan) {
   for (const int v : kept) {
     if (made.count(v) == 0) continue;
     const Slot &slot = plan->slots[size_t(v)];
-    if (slot.place == Place::kArena) plan->keeps_values = true;
-    if (slot.place == Place::kOutput) plan->kept_outputs.push_back(slot.index);
+    if (slot.location == ValueLocation::kArena) plan->keeps_values = true;
+    if (slot.location == ValueLocation::kOutput) plan->kept_outputs.push_back(slot.index);
   }
 }
 
@@ -92,8 +92,8 @@ void find_kept(const plan::Ir &ir, Plan *plan) {
 
 Plan compile(const PlanRequest &request) {
   plan::Ir ir = plan::build(request);
-  plan::place(ir);
-  plan::give_outputs_places(ir);
+  plan::assign_devices(ir);
+  plan::place_outputs(ir);
   if (!request.separate_nodes) plan::fuse_before_gradient(ir);
   plan::lower_precision(ir);
   ir.num_forward = ir.steps.size();

@@ -46,7 +46,7 @@ struct Links {
   // The step that made `value` for nobody else, in working memory; -1 if there is none.
   int private_maker(const Ir &ir, int value) const {
     if (value < 0 || ir.values[size_t(value)].alias >= 0 || uses[size_t(value)] != 1) return -1;
-    if (ir.values[size_t(value)].place != Place::kArena) return -1;
+    if (ir.values[size_t(value)].location != ValueLocation::kArena) return -1;
     return maker[size_t(value)];
   }
 };
@@ -64,16 +64,16 @@ void fuse_norm_and_relu(Ir &ir) {
     if (!fused) continue;
     norm = std::move(*fused);
     norm.outputs[0] = ir.steps[s].outputs[0];
-    ir.forget(input);
+    ir.drop_node_value(input);
     dropped[s] = true;
   }
   ir.drop_steps(dropped);
 }
 
 bool is_constant(const Ir &ir, int v) {
-  const Value &value = ir.values[size_t(v)];
+  const IrValue &value = ir.values[size_t(v)];
   if (value.alias >= 0) return false;
-  return value.place == Place::kAuxiliary || ir.is_parameter(v);
+  return value.location == ValueLocation::kAuxiliary || ir.is_parameter(v);
 }
 
 void fold_norms(Ir &ir) {
@@ -106,7 +106,7 @@ void fold_norms(Ir &ir) {
     fold.device = layer.device;
     fold.inputs.assign(layer.inputs.begin() + 1, layer.inputs.end());
     fold.inputs.insert(fold.inputs.end(), norm.inputs.begin() + 1, norm.inputs.end());
-    Value weight, bias;
+    IrValue weight, bias;
     weight.spec = ir.values[size_t(layer.inputs[1])].spec;
     weight.device = bias.device = layer.device;
     bias.spec = weight.spec;
@@ -115,7 +115,7 @@ void fold_norms(Ir &ir) {
     if (!ir.has_kernel(fold)) continue;
     layer.attrs = linear.with_bias;
     layer.inputs = {layer.inputs[0], fold.outputs[0], fold.outputs[1]};
-    ir.forget(layer.outputs[0]);
+    ir.drop_node_value(layer.outputs[0]);
     layer.outputs = {norm.outputs[0]};
     folds.emplace_back(size_t(m), std::move(fold));
     dropped[s] = true;
@@ -151,7 +151,7 @@ void fuse_sums(Ir &ir) {
     layer = std::move(*fused);
     layer.outputs[0] = ir.steps[s].outputs[0];
     links.maker[size_t(layer.outputs[0])] = m;
-    ir.forget(late);
+    ir.drop_node_value(late);
     dropped[s] = true;
   }
   ir.drop_steps(dropped);
@@ -183,7 +183,7 @@ void fuse_activations(Ir &ir) {
     if (!fused) continue;
     layer = std::move(*fused);
     layer.outputs[0] = ir.steps[s].outputs[0];
-    ir.forget(input);
+    ir.drop_node_value(input);
     dropped[s] = true;
   }
   ir.drop_steps(dropped);

@@ -31,8 +31,9 @@ class GradientPass {
 
  private:
   GradReq req_of(int value) const {
-    const Value &v = ir_.values[size_t(value)];
-    return v.place == Place::kArgument && v.alias < 0 ? ir_.request->grad_reqs[size_t(v.index)] : GradReq::kNull;
+    const IrValue &v = ir_.values[size_t(value)];
+    return v.location == ValueLocation::kArgument && v.alias < 0 ? ir_.request->grad_reqs[size_t(v.index)]
+                                                                 : GradReq::kNull;
   }
 
   // The value's root if gradients flow back to it, else -1.
@@ -63,7 +64,7 @@ class GradientPass {
     for (size_t h = 0; h < ir_.heads.size(); ++h) {
       const int value = ir_.node_values[size_t(graph.heads[h].node)][size_t(graph.heads[h].index)];
       if (!reads[h] || reach(value) < 0) continue;
-      Value gradient;
+      IrValue gradient;
       gradient.spec = ir_.values[size_t(value)].spec;
       gradient.device = ir_.values[size_t(value)].device;
       ir_.head_gradients[h] = ir_.add_value(std::move(gradient));
@@ -145,8 +146,8 @@ class GradientPass {
     const int narrow = ir_.root(value), wide = ir_.values[size_t(narrow)].narrow_of;
     if (wide < 0) return value;
     if (ir_.is_parameter(wide) && !ir_.request->separate_nodes) return value;  // kept, and made anew if it was written
-    const Place place = ir_.values[size_t(wide)].place;
-    if (place != Place::kArgument && place != Place::kAuxiliary) return value;
+    const ValueLocation location = ir_.values[size_t(wide)].location;
+    if (location != ValueLocation::kArgument && location != ValueLocation::kAuxiliary) return value;
     const auto known = cast_now_.find(narrow);
     const int now = known != cast_now_.end() ? known->second : add_cast(wide, narrow, node);
     cast_now_[narrow] = now;
@@ -155,7 +156,7 @@ class GradientPass {
 
   // What a step overwrites: a bound array, or a copy of what others read, too.
   int for_writing(int value, int node) {
-    if (ir_.values[size_t(ir_.root(value))].place == Place::kArgument) return value;
+    if (ir_.values[size_t(ir_.root(value))].location == ValueLocation::kArgument) return value;
     const int copy = add_like(value);
     IrStep &step = add_step("_copy", node, ir_.values[size_t(copy)].device);
     step.inputs = {value};
@@ -164,7 +165,7 @@ class GradientPass {
   }
 
   int add_like(int value) {
-    Value fresh;
+    IrValue fresh;
     fresh.spec = ir_.values[size_t(value)].spec;
     fresh.device = ir_.values[size_t(value)].device;
     return ir_.add_value(std::move(fresh));
@@ -268,9 +269,9 @@ class GradientPass {
   }
 
   int gradient_array(int argument_value) {
-    Value array;
+    IrValue array;
     array.spec = ir_.values[size_t(argument_value)].spec;
-    array.place = Place::kGradient;
+    array.location = ValueLocation::kGradient;
     array.index = ir_.values[size_t(argument_value)].index;
     array.device = ir_.values[size_t(argument_value)].device;
     return ir_.add_value(std::move(array));
@@ -296,9 +297,9 @@ class GradientPass {
     }
     // Where a step makes it, it is made in the bound array itself.
     const int root = ir_.root(gradient);
-    Value &source = ir_.values[size_t(root)];
-    if (from_outside_.count(root) == 0 && source.place == Place::kArena && source.device == device) {
-      source.place = Place::kGradient;
+    IrValue &source = ir_.values[size_t(root)];
+    if (from_outside_.count(root) == 0 && source.location == ValueLocation::kArena && source.device == device) {
+      source.location = ValueLocation::kGradient;
       source.index = ir_.values[size_t(value)].index;
       return;
     }

@@ -11,9 +11,9 @@
 
 namespace cohort::plan {
 
-struct Value {
+struct IrValue {
   TensorSpec spec;
-  Place place = Place::kArena;
+  ValueLocation location = ValueLocation::kArena;
   int index = 0;
   int alias = -1;  // index of the value whose memory this one shares in another shape; that value is not an alias
   bool blocks_gradient = false;  // for an alias: no gradient flows back through it
@@ -48,7 +48,7 @@ struct IrStep {
 struct Ir {
   const PlanRequest *request = nullptr;
   std::vector<bool> constants;  // PlanRequest::constants without those that nodes of the network write
-  std::vector<Value> values;
+  std::vector<IrValue> values;
   std::vector<IrStep> steps;  // forward, then (after the gradient pass) backward
   size_t num_forward = 0;
   std::vector<std::vector<int>> node_values;  // per node and output
@@ -65,7 +65,7 @@ struct Ir {
   size_t num_node_inputs(const IrStep &step) const {
     return step.num_inside >= 0 ? size_t(step.num_inside) : request->graph->inputs[size_t(step.node)].size();
   }
-  int add_value(Value value) {
+  int add_value(IrValue value) {
     values.push_back(std::move(value));
     return int(values.size()) - 1;
   }
@@ -83,13 +83,13 @@ struct Ir {
   bool changes(int value) const { return values[size_t(memory(value))].changes; }
   // True for a rarely written argument: results computed from it alone may be kept until it is written.
   bool is_parameter(int value) const {
-    const Value &v = values[size_t(value)];
-    return v.place == Place::kArgument && v.alias < 0 && size_t(v.index) < constants.size() &&
+    const IrValue &v = values[size_t(value)];
+    return v.location == ValueLocation::kArgument && v.alias < 0 && size_t(v.index) < constants.size() &&
            constants[size_t(v.index)];
   }
   // Marks the node's own value as gone; a later step holds what it becomes.
-  void forget(int value) {
-    const Value &v = values[size_t(value)];
+  void drop_node_value(int value) {
+    const IrValue &v = values[size_t(value)];
     if (v.node >= 0) node_values[size_t(v.node)][size_t(v.output)] = -1;
   }
   // Number of uses per root value: inputs of steps, plus one per head.
@@ -123,8 +123,8 @@ Cost cost_of(const Ir &ir, const IrStep &step);  // cost.cc
 bool is_elementwise(const Op &op);
 
 Ir build(const PlanRequest &request);
-void place(Ir &ir);
-void give_outputs_places(Ir &ir);
+void assign_devices(Ir &ir);
+void place_outputs(Ir &ir);
 void fuse_before_gradient(Ir &ir);
 void lower_precision(Ir &ir);  // precision.cc
 void add_gradients(Ir &ir);

@@ -52,9 +52,9 @@ class LayoutPass {
     const bool trains = request_.is_train || request_.with_backward;
     const int num_arguments = int(request_.graph->arguments.size());
     for (size_t v = 0; v < ir_.values.size(); ++v) {
-      const Value &value = ir_.values[v];
+      const IrValue &value = ir_.values[v];
       const bool parameter = ir_.is_parameter(int(v));
-      const bool statistic = value.place == Place::kAuxiliary && value.alias < 0 && !trains;
+      const bool statistic = value.location == ValueLocation::kAuxiliary && value.alias < 0 && !trains;
       if (!parameter && !statistic) continue;
       constant_[v] = !trains;
       sources_[v] = {parameter ? value.index : num_arguments + value.index};
@@ -89,7 +89,7 @@ class LayoutPass {
     if (request_.is_train || request_.with_backward) return narrows_parameter(step);
     if (step.op && (step.op->is_random(step.attrs) || step.op->is_stateful(step.attrs))) return false;
     for (int v : step.outputs) {
-      if (v >= 0 && ir_.values[size_t(v)].place != Place::kArena) return false;
+      if (v >= 0 && ir_.values[size_t(v)].location != ValueLocation::kArena) return false;
     }
     if (step.inputs.empty()) return false;
     for (int v : step.inputs) {
@@ -101,7 +101,7 @@ class LayoutPass {
   bool on_host(int device) const { return request_.devices[size_t(device)]->context().on_host(); }
 
   int new_value(const TensorSpec &spec, int device) {
-    Value value;
+    IrValue value;
     value.spec = spec;
     value.device = device;
     return ir_.add_value(std::move(value));
@@ -130,7 +130,7 @@ class LayoutPass {
     step.sources.erase(std::unique(step.sources.begin(), step.sources.end()), step.sources.end());
     auto keep = [&](int v) {
       if (v < 0) return;
-      ir_.values[size_t(v)].place = Place::kConstant;
+      ir_.values[size_t(v)].location = ValueLocation::kConstant;
       ir_.values[size_t(v)].index = int(plan_.prologue.size());
       set_constant(v, step.sources);
     };
@@ -147,8 +147,8 @@ class LayoutPass {
   // backward pass: the host may write it between the two, and backward reads it as it is then (BWD-08).
   int reordered(int value, const LayoutPtr &layout, int node) {
     const int device = ir_.values[size_t(ir_.root(value))].device;  // which knows its layouts
-    const Place place = ir_.values[size_t(value)].place;
-    const bool fixed = place == Place::kArena || place == Place::kConstant;
+    const ValueLocation location = ir_.values[size_t(value)].location;
+    const bool fixed = location == ValueLocation::kArena || location == ValueLocation::kConstant;
     for (const Reordered &known : reordered_[value]) {
       if (ir_.changes(value) || !same_layout(known.layout, layout)) continue;
       if (fixed || known.backward == in_backward_) return known.result;
@@ -173,7 +173,7 @@ class LayoutPass {
     step.info = std::make_unique<WorkInfo>(SpanKind::kOperator, ir_.node(node).name, "reorder");
     step.info->bytes = double(ir_.values[size_t(from)].spec.bytes()) + double(ir_.values[size_t(to)].spec.bytes());
     step.reorder = true;
-    emit(std::move(step), is_constant(from) && ir_.values[size_t(to)].place == Place::kArena);
+    emit(std::move(step), is_constant(from) && ir_.values[size_t(to)].location == ValueLocation::kArena);
   }
 
   // A view of something that does not lie row-major is a view of its row-major copy.
@@ -267,7 +267,7 @@ class LayoutPass {
       made.restorer = std::make_unique<Restorer>(restoring);
       restoring_scratch_ = std::max(restoring_scratch_, spec.scratch_bytes);
     }
-    if (spec.part_bytes > 0) made.finds_part = kernel_of_[s], made.part_bytes = spec.part_bytes;
+    if (spec.share_bytes > 0) made.share_kernel = kernel_of_[s], made.share_bytes = spec.share_bytes;
     made.repeatable = is_repeatable(step, spec);
     made.scales_loss = step.kernel == kScaleGradient;
     made.scratch = new_block(spec.scratch_bytes, step.device);
@@ -297,14 +297,14 @@ class LayoutPass {
     return info;
   }
 
-  static Factors factors_of(Dtype dtype, const StepSpec &spec) {
+  static FactorType factors_of(Dtype dtype, const StepSpec &spec) {
     const bool on_gpu = spec.context.type == DeviceType::kGpu;
-    if (dtype == Dtype::kBfloat16 || (dtype == Dtype::kFloat16 && on_gpu)) return Factors::kNarrow;
-    return dtype == Dtype::kFloat32 && spec.tf32 ? Factors::kTf32 : Factors::kWide;
+    if (dtype == Dtype::kBfloat16 || (dtype == Dtype::kFloat16 && on_gpu)) return FactorType::kNarrow;
+    return dtype == Dtype::kFloat32 && spec.tf32 ? FactorType::kTf32 : FactorType::kWide;
   }
 
   static bool is_repeatable(const IrStep &step, const StepSpec &spec) {
-    return step.op && !step.backward && !step.op->flops && !step.op->meets && spec.saved_bytes == 0 &&
+    return step.op && !step.backward && !step.op->flops && !step.op->syncs_batch && spec.saved_bytes == 0 &&
            !step.op->is_random(step.attrs) && !step.op->is_stateful(step.attrs) &&
            step.op->mutated(step.attrs, step.inputs.size()).empty();
   }
@@ -322,11 +322,11 @@ class LayoutPass {
     spec.attrs = step.attrs.pointer();
     spec.is_train = request_.is_train;
     spec.keep_for_backward = step.keep_for_backward;
-    spec.frozen = request_.is_train && !request_.always_moves && !step.backward && !step.learns;
+    spec.frozen = request_.is_train && !request_.always_updates_aux && !step.backward && !step.learns;
     spec.post = step.post;
     spec.forward = step.forward_step >= 0 ? kernel_of_[size_t(step.forward_step)] : nullptr;
     spec.num_threads = num_threads();
-    if (step.op && step.op->meets) spec.num_replicas = request_.num_replicas;
+    if (step.op && step.op->syncs_batch) spec.num_replicas = request_.num_replicas;
     const auto said = request_.precisions.find(step.node);
     spec.tf32 = request_.tf32 && (said == request_.precisions.end() || said->second != Op::Precision::kOwn);
     for (int v : inputs) {
@@ -352,7 +352,7 @@ class LayoutPass {
       if (v < 0) continue;
       const LayoutPtr layout = flat_layout ? flat_layout : spec.outputs[j].layout;
       if (!layout) continue;
-      if (ir_.values[size_t(v)].place == Place::kArena) {
+      if (ir_.values[size_t(v)].location == ValueLocation::kArena) {
         ir_.values[size_t(v)].spec.layout = layout;
         continue;
       }

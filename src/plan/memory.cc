@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kFewBlocks = 4096;
 
 // Memory of one device that grows as needed.
-class Gaps {
+class FreeGaps {
  public:
   size_t take(size_t bytes) {
     const auto best = by_size_.lower_bound({bytes, 0});
@@ -71,7 +71,7 @@ class Gaps {
   size_t end_ = 0;
 };
 
-struct Block {
+struct ArenaBlock {
   size_t bytes = 0;
   int first = -1, last = -1;  // steps, both inclusive
   int device = 0;
@@ -101,7 +101,7 @@ class MemoryPass {
     while (block >= 0 && blocks_[size_t(block)].inside >= 0) block = blocks_[size_t(block)].inside;
     return block_of_[size_t(ir_.root(value))] = block;
   }
-  bool in_arena(int value) const { return ir_.values[size_t(value)].place == Place::kArena; }
+  bool in_arena(int value) const { return ir_.values[size_t(value)].location == ValueLocation::kArena; }
 
   void touch(int value, int step, bool is_scratch = false) {
     if (value < 0) return;
@@ -110,7 +110,7 @@ class MemoryPass {
     int &index = block_of_[size_t(root)];
     if (index < 0) {
       index = int(blocks_.size());
-      Block block;
+      ArenaBlock block;
       block.bytes = ir_.values[size_t(root)].spec.bytes();
       block.device = ir_.values[size_t(root)].device;
       block.first = step;
@@ -118,7 +118,7 @@ class MemoryPass {
       blocks_.push_back(block);
       if (!is_scratch) plan_.intermediate_bytes += block.bytes;
     }
-    Block &block = blocks_[size_t(index)];
+    ArenaBlock &block = blocks_[size_t(index)];
     block.first = std::min(block.first, step);
     block.last = std::max(block.last, step);
   }
@@ -163,8 +163,8 @@ class MemoryPass {
     std::vector<int> num_readers(ir_.values.size(), 0);
     std::vector<bool> of_argument(ir_.values.size(), false), of_gradient(ir_.values.size(), false);
     for (size_t v = 0; v < ir_.values.size(); ++v) {
-      of_argument[v] = ir_.values[v].place == Place::kArgument;
-      of_gradient[v] = ir_.values[v].place == Place::kGradient;
+      of_argument[v] = ir_.values[v].location == ValueLocation::kArgument;
+      of_gradient[v] = ir_.values[v].location == ValueLocation::kGradient;
     }
     const auto is_no_value = [&](int v) {
       if (block_of(v) >= 0) blocks_[size_t(block_of(v))].is_value = false;
@@ -189,7 +189,7 @@ class MemoryPass {
 
   void count_values() {
     std::vector<std::map<int, ptrdiff_t>> changes(ir_.request->devices.size());  // by step
-    for (const Block &block : blocks_) {
+    for (const ArenaBlock &block : blocks_) {
       if (!block.is_value || block.bytes == 0) continue;
       changes[size_t(block.device)][block.first] += ptrdiff_t(block.bytes);
       changes[size_t(block.device)][block.last + 1] -= ptrdiff_t(block.bytes);
@@ -210,7 +210,7 @@ class MemoryPass {
         if (input < 0 || output < 0 || ir_.values[size_t(output)].alias >= 0) continue;
         const int source = block_of(input), target = block_of(output);
         if (source < 0 || target < 0 || source == target) continue;
-        Block &from = blocks_[size_t(source)], &to = blocks_[size_t(target)];
+        ArenaBlock &from = blocks_[size_t(source)], &to = blocks_[size_t(target)];
         const bool read_once = std::count_if(step.inputs.begin(), step.inputs.end(),
                                              [&](int v) { return v >= 0 && block_of(v) == source; }) == 1;
         if (from.last != int(s) || to.first != int(s) || from.bytes != to.bytes || from.device != to.device ||
@@ -236,10 +236,10 @@ class MemoryPass {
     std::vector<size_t> total(ir_.request->devices.size(), 0);
     std::vector<int> placed;  // ordered by offset
     for (int index : order) {
-      Block &block = blocks_[size_t(index)];
+      ArenaBlock &block = blocks_[size_t(index)];
       size_t at = 0;
       for (int other_index : placed) {
-        const Block &other = blocks_[size_t(other_index)];
+        const ArenaBlock &other = blocks_[size_t(other_index)];
         if (other.device != block.device || other.last < block.first || other.first > block.last) continue;
         if (other.offset >= at + block.bytes) break;  // it fits into the gap before this one
         at = std::max(at, aligned(other.offset + other.bytes));
@@ -260,20 +260,20 @@ class MemoryPass {
       if (blocks_[b].bytes > 0) starts.push_back(int(b));
     }
     std::vector<int> ends = starts;
-    const auto block = [this](int b) -> Block & { return blocks_[size_t(b)]; };
+    const auto block = [this](int b) -> ArenaBlock & { return blocks_[size_t(b)]; };
     std::stable_sort(starts.begin(), starts.end(), [&](int a, int b) { return block(a).first < block(b).first; });
     std::stable_sort(ends.begin(), ends.end(), [&](int a, int b) { return block(a).last < block(b).last; });
-    std::vector<Gaps> gaps(ir_.request->devices.size());
+    std::vector<FreeGaps> gaps(ir_.request->devices.size());
     size_t ended = 0;
     for (int b : starts) {
       for (; block(ends[ended]).last < block(b).first; ++ended) {
-        const Block &over = block(ends[ended]);
+        const ArenaBlock &over = block(ends[ended]);
         gaps[size_t(over.device)].give_back(over.offset, aligned(over.bytes));
       }
       block(b).offset = gaps[size_t(block(b).device)].take(aligned(block(b).bytes));
     }
     std::vector<size_t> total;
-    for (const Gaps &device : gaps) total.push_back(device.end());
+    for (const FreeGaps &device : gaps) total.push_back(device.end());
     return total;
   }
 
@@ -292,21 +292,22 @@ class MemoryPass {
       int value, until;
     };
     std::vector<std::vector<Passing>> passing(ir_.request->devices.size());
-    std::vector<Gaps> gaps(passing.size());
+    std::vector<FreeGaps> gaps(passing.size());
     std::vector<size_t> base(passing.size(), 0);
     for (size_t d = 0; ir_.request->with_backward && d < base.size(); ++d) base[d] = aligned(plan_.arena_bytes[d]);
     for (int p = 0; p < count; ++p) {
       PlanStep &step = plan_.prologue[size_t(p)];
       for (const int v : step.inputs) {
         const int root = v < 0 ? -1 : ir_.root(v);
-        if (root < 0 || ir_.values[size_t(root)].place != Place::kConstant || last_reader[size_t(root)] == count)
+        if (root < 0 || ir_.values[size_t(root)].location != ValueLocation::kConstant ||
+            last_reader[size_t(root)] == count)
           continue;
         step.passed_by.push_back(ir_.values[size_t(root)].index);
       }
       const auto put = [&](int v, int until) {
         if (v < 0) return;
         Slot &slot = plan_.slots[size_t(v)];
-        const Value &value = ir_.values[size_t(v)];
+        const IrValue &value = ir_.values[size_t(v)];
         const size_t bytes = aligned(value.spec.bytes()), device = size_t(value.device);
         if (until == count) {
           slot.offset = step.constant_bytes;
@@ -336,22 +337,22 @@ class MemoryPass {
   }
 
   void fill_slot(int value) {
-    const Value &v = ir_.values[size_t(value)];
+    const IrValue &v = ir_.values[size_t(value)];
     const int root = ir_.root(value);
     Slot &slot = plan_.slots[size_t(value)];
     slot.spec = v.spec;
     slot.bytes = v.spec.bytes();
     slot.device = ir_.values[size_t(root)].device;
-    slot.place = ir_.values[size_t(root)].place;
+    slot.location = ir_.values[size_t(root)].location;
     slot.index = ir_.values[size_t(root)].index;
-    if (slot.place == Place::kConstant) {
+    if (slot.location == ValueLocation::kConstant) {
       slot.offset = plan_.slots[size_t(root)].offset;
-      if (passes_.count(root)) slot.place = Place::kArena;
+      if (passes_.count(root)) slot.location = ValueLocation::kArena;
     }
-    if (ir_.values[size_t(root)].place != Place::kArena) return;
+    if (ir_.values[size_t(root)].location != ValueLocation::kArena) return;
     const int block = block_of(value);
     if (block < 0) {
-      slot.place = Place::kNowhere;
+      slot.location = ValueLocation::kNowhere;
     } else {
       slot.offset = blocks_[size_t(block)].offset;
     }
@@ -360,7 +361,7 @@ class MemoryPass {
   const Ir &ir_;
   Plan &plan_;
   std::vector<int> block_of_;  // per value, of roots
-  std::vector<Block> blocks_;
+  std::vector<ArenaBlock> blocks_;
   std::set<int> passes_;  // values of the prologue that nobody reads later
 };
 

@@ -57,20 +57,20 @@ class PlannedSubprogram final : public Subprogram {
  private:
   void *address(const Slot &slot, const Arrays &arrays) const {
     const size_t index = size_t(slot.index);
-    switch (slot.place) {
-      case Place::kArgument:
+    switch (slot.location) {
+      case ValueLocation::kArgument:
         return arrays.inputs[arguments_[index]];
-      case Place::kAuxiliary:
+      case ValueLocation::kAuxiliary:
         return arrays.inputs[auxiliary_[index]];
-      case Place::kGradient:
+      case ValueLocation::kGradient:
         return arrays.gradients[arguments_[index]];
-      case Place::kOutput:
+      case ValueLocation::kOutput:
         return arrays.outputs[index];
-      case Place::kArena:
+      case ValueLocation::kArena:
         return behind(arrays.arena, slot.offset);
-      case Place::kConstant:
+      case ValueLocation::kConstant:
         return behind(arrays.constants, constants_at_[index] + slot.offset);
-      case Place::kNowhere:
+      case ValueLocation::kNowhere:
         break;
     }
     return nullptr;

@@ -53,13 +53,13 @@ std::vector<int> place_nodes(const Graph &graph, const std::map<std::string, int
 
 namespace cohort::plan {
 
-void place(Ir &ir) {
+void assign_devices(Ir &ir) {
   if (ir.request->devices.size() == 1) return;
   const std::vector<int> device = place_nodes(*ir.request->graph, ir.request->group_devices, ir.request->fixed_devices);
   for (size_t n = 0; n < device.size(); ++n) {
     for (int v : ir.node_values[n]) ir.values[size_t(v)].device = device[n];
   }
-  for (Value &value : ir.values) {  // a view lies where its root does
+  for (IrValue &value : ir.values) {  // a view lies where its root does
     if (value.alias >= 0) value.device = ir.values[size_t(ir.root(value.alias))].device;
   }
   std::map<std::pair<int, int>, int> copies;  // (value, device) -> its copy there
@@ -73,7 +73,7 @@ void place(Ir &ir) {
         input = known->second;
         continue;
       }
-      Value value;
+      IrValue value;
       value.spec = ir.values[size_t(input)].spec;
       value.device = step.device;
       IrStep copy;

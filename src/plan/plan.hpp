@@ -48,7 +48,7 @@ struct PlanRequest {
   bool backward_once = false;  // after each forward at most one backward runs, so it may overwrite what it reads
   bool recompute = false;      // backward recomputes cheap values instead of keeping them
   bool restores = false;       // the caller runs the restorers before it repeats a backward pass
-  bool always_moves =
+  bool always_updates_aux =
       false;  // training updates auxiliary states even without a gradient: for operators applied at once
   bool separate_nodes =
       false;  // no fusion and no in-place reuse, so that each node can be run and inspected (monitor, partial forward)
@@ -63,7 +63,7 @@ struct PlanRequest {
 };
 
 // Where a value is stored.
-enum class Place {
+enum class ValueLocation {
   kNowhere,   // fused away
   kArgument,  // the executor's arrays, by index
   kAuxiliary,
@@ -74,7 +74,7 @@ enum class Place {
 };
 
 struct Slot {
-  Place place = Place::kNowhere;
+  ValueLocation location = ValueLocation::kNowhere;
   int index = 0;      // of the array or prologue step
   size_t offset = 0;  // in the arena or the memory of the prologue step
   size_t bytes = 0;
@@ -100,8 +100,8 @@ struct PlanStep {
   std::vector<std::pair<int, int>> inplace;  // (input, output) pairs that may share memory
   bool repeatable = false;                   // its kernel is cheap and may run again
   bool scales_loss = false;                  // its numbers are the loss scale
-  const Kernel *finds_part = nullptr;  // combines results across devices: the kernel whose publish_share() runs first
-  size_t part_bytes = 0;
+  const Kernel *share_kernel = nullptr;  // combines results across devices: the kernel whose publish_share() runs first
+  size_t share_bytes = 0;
   std::unique_ptr<Kernel> restorer;  // recomputes its first output; or null
 };
 

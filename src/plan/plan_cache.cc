@@ -22,7 +22,7 @@ class Key {
  public:
   explicit Key(const PlanRequest &request) {
     const Graph &graph = *request.graph;
-    add(request.is_train | request.with_backward << 1 | request.always_moves << 2 | request.separate_nodes << 3 |
+    add(request.is_train | request.with_backward << 1 | request.always_updates_aux << 2 | request.separate_nodes << 3 |
         request.scales_loss << 4 | request.backward_once << 5 | request.tf32 << 6 | request.restores << 7 |
         request.recompute << 8);
     add(request.num_threads);
@@ -159,15 +159,15 @@ class PlanCache {
     bool may_keep;
     size_t steps;
   };
-  using Place = std::list<Entry>::iterator;
+  using EntryIterator = std::list<Entry>::iterator;
 
-  void keep(Place entry, const std::shared_ptr<const Plan> &plan) {
+  void keep(EntryIterator entry, const std::shared_ptr<const Plan> &plan) {
     entries_.splice(entries_.begin(), entries_, entry);
     if (!entry->may_keep || entry->kept || entry->steps > kKeptSteps) return;
     entry->kept = plan;
     kept_steps_ += entry->steps;
   }
-  void drop(Place entry, std::list<Entry> *dropped) {
+  void drop(EntryIterator entry, std::list<Entry> *dropped) {
     by_key_.erase(entry->key);
     if (entry->kept) kept_steps_ -= entry->steps;
     dropped->splice(dropped->end(), entries_, entry);
@@ -193,7 +193,7 @@ class PlanCache {
 
   std::mutex mutex_;          // guards all below
   std::list<Entry> entries_;  // the last used first
-  std::unordered_map<std::string_view, Place> by_key_;
+  std::unordered_map<std::string_view, EntryIterator> by_key_;
   size_t kept_steps_ = 0, sweep_at_ = 64;
   uint64_t compiled_ = 0;
 };

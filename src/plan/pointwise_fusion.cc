@@ -107,7 +107,7 @@ class PointwiseFusion {
         const int m = private_maker(v, step);
         if (m < 0 || !join(trees_[size_t(m)], v, &tree)) continue;
         inside[size_t(m)] = true;
-        ir_.forget(v);
+        ir_.drop_node_value(v);
       }
       tree.steps.push_back(int(s));
       trees_[s] = std::move(tree);
@@ -138,7 +138,7 @@ class PointwiseFusion {
   int private_maker(int value, const IrStep &reader) const {
     const int m = maker_[size_t(value)];
     if (m < 0 || instructions_[size_t(m)].size() != 1 || uses_[size_t(value)] != 1) return -1;
-    if (ir_.values[size_t(value)].alias >= 0 || ir_.values[size_t(value)].place != Place::kArena) return -1;
+    if (ir_.values[size_t(value)].alias >= 0 || ir_.values[size_t(value)].location != ValueLocation::kArena) return -1;
     const IrStep &step = ir_.steps[size_t(m)];
     const std::vector<int> &inputs = trees_[size_t(m)].inputs;  // which would be read later
     const bool may_wait = std::none_of(inputs.begin(), inputs.end(), [this](int v) { return ir_.changes(v); });

@@ -109,12 +109,12 @@ class PrecisionPass {
       add_cast(to_narrow_, root, twin_[size_t(root)], reader);
     }
     const int twin = twin_[size_t(root)];
-    const Value &alias = ir_.values[size_t(value)];
+    const IrValue &alias = ir_.values[size_t(value)];
     return root == value ? twin : ir_.add_alias(twin, alias.spec.shape, alias.blocks_gradient);
   }
 
   int add_twin(int value) {
-    Value twin;
+    IrValue twin;
     twin.spec = ir_.values[size_t(value)].spec;
     twin.spec.dtype = type_;
     twin.device = ir_.values[size_t(value)].device;
@@ -123,9 +123,9 @@ class PrecisionPass {
 
   // Nobody reads the wide value: the narrow one is the node's.
   void replace(int value) {
-    const Value &old = ir_.values[size_t(value)];
+    const IrValue &old = ir_.values[size_t(value)];
     if (old.node < 0) return;
-    Value &twin = ir_.values[size_t(twin_[size_t(value)])];
+    IrValue &twin = ir_.values[size_t(twin_[size_t(value)])];
     twin.node = old.node;
     twin.output = old.output;
     ir_.node_values[size_t(old.node)][size_t(old.output)] = twin_[size_t(value)];
@@ -223,7 +223,7 @@ class PrecisionPass {
       narrow_made_[size_t(v)] = missing_[size_t(v)] = true;
       step.outputs[j] = twin;
       const bool is_head = std::any_of(ir_.heads.begin(), ir_.heads.end(), [&](int h) { return ir_.root(h) == v; });
-      if (is_head || ir_.values[size_t(v)].place != Place::kArena || ir_.request->separate_nodes)
+      if (is_head || ir_.values[size_t(v)].location != ValueLocation::kArena || ir_.request->separate_nodes)
         read_wide.push_back(v);
     }
     ir_.narrow_nodes.resize(ir_.request->graph->nodes.size(), false);

@@ -17,7 +17,7 @@ namespace cohort::plan {
 namespace {
 
 const ValueRange *range_of(const Ir &ir, int value) {
-  const Value &v = ir.values[size_t(ir.root(value))];
+  const IrValue &v = ir.values[size_t(ir.root(value))];
   if (v.node < 0 || size_t(v.node) >= ir.request->ranges.size() || v.spec.dtype != Dtype::kFloat32) return nullptr;
   const auto &of_node = ir.request->ranges[size_t(v.node)];
   const ValueRange *const range = size_t(v.output) < of_node.size() ? &of_node[size_t(v.output)] : nullptr;
@@ -151,7 +151,7 @@ class QuantizePass {
   const Bytes &bytes_of(int value) const { return bytes_[size_t(ir_.root(value))]; }
 
   int add_value(int like, Dtype dtype) {
-    Value fresh;
+    IrValue fresh;
     fresh.spec = ir_.values[size_t(like)].spec;
     fresh.spec.dtype = dtype;
     fresh.device = ir_.values[size_t(like)].device;
@@ -198,7 +198,7 @@ class QuantizePass {
 
   // Whether the value may be made in bytes alone: nobody outside sees it.
   bool is_inner(int value) const {
-    return ir_.values[size_t(value)].place == Place::kArena &&
+    return ir_.values[size_t(value)].location == ValueLocation::kArena &&
            std::none_of(ir_.heads.begin(), ir_.heads.end(), [&](int h) { return ir_.root(h) == value; });
   }
 
@@ -240,7 +240,7 @@ class QuantizePass {
 
     const int weight = step.inputs[1];
     for (size_t i = 1; i < size_t(attrs->has_bias ? 3 : 2); ++i) make_float(step.inputs[i], step);
-    Value vector;
+    IrValue vector;
     vector.spec.shape = Shape{ir_.values[size_t(weight)].spec.shape[0]};
     vector.device = step.device;
     IrStep weights = inserted("_int8_weights", attrs, step);

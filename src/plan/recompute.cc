@@ -59,7 +59,9 @@ class RecomputePass {
     }
   }
 
-  bool is_in_arena(int value) const { return value >= 0 && ir_.values[size_t(ir_.root(value))].place == Place::kArena; }
+  bool is_in_arena(int value) const {
+    return value >= 0 && ir_.values[size_t(ir_.root(value))].location == ValueLocation::kArena;
+  }
 
   bool is_kept(int value) const {
     if (!is_in_arena(value) || ir_.changes(value)) return false;
@@ -156,14 +158,14 @@ class RecomputePass {
   }
 
   int alias_of(int value, int like) {
-    Value alias = ir_.values[size_t(like)];
+    IrValue alias = ir_.values[size_t(like)];
     alias.alias = value;
     alias.node = -1;
     return ir_.add_value(std::move(alias));
   }
 
   int same_as(int value) {
-    Value fresh;
+    IrValue fresh;
     fresh.spec = ir_.values[size_t(value)].spec;
     fresh.device = ir_.values[size_t(value)].device;
     return ir_.add_value(std::move(fresh));

@@ -11,20 +11,20 @@
 namespace cohort::plan {
 namespace {
 
-using Order = std::vector<size_t>;
+using StepOrder = std::vector<size_t>;
 
 class Scheduler {
  public:
   Scheduler(const Ir &ir, const std::vector<double> &costs) : ir_(ir), costs_(costs) {}
 
   // Appends the steps [begin, end) to *order.
-  void run(size_t begin, size_t end, Order *order) {
+  void run(size_t begin, size_t end, StepOrder *order) {
     begin_ = begin;
     end_ = end;
     find_links();
-    const std::vector<Order> sequences = act_out();
+    const std::vector<StepOrder> sequences = act_out();
     const bool same = std::all_of(sequences.begin(), sequences.end(),
-                                  [](const Order &steps) { return std::is_sorted(steps.begin(), steps.end()); });
+                                  [](const StepOrder &steps) { return std::is_sorted(steps.begin(), steps.end()); });
     if (same) {
       for (size_t s = begin; s < end; ++s) order->push_back(s);
     } else {
@@ -81,9 +81,9 @@ class Scheduler {
   }
 
   // Each device's steps in the order in which it starts them.
-  std::vector<Order> act_out() const {
+  std::vector<StepOrder> act_out() const {
     const size_t num_devices = ir_.request->devices.size();
-    std::vector<Order> sequences(num_devices);
+    std::vector<StepOrder> sequences(num_devices);
     std::vector<Heap> known(num_devices), startable(num_devices);  // by when they may start; by their place in the list
     std::vector<double> free(num_devices, 0), ready(end_ - begin_, 0);
     std::vector<int> waits_for = num_before_;
@@ -120,7 +120,7 @@ class Scheduler {
   }
 
   // One list of all, in which nobody comes before what it waits for and devices change as rarely as may be.
-  void merge(const std::vector<Order> &sequences, Order *order) const {
+  void merge(const std::vector<StepOrder> &sequences, StepOrder *order) const {
     std::vector<size_t> at(sequences.size(), 0);
     std::vector<int> waits_for = num_before_;
     for (size_t left = end_ - begin_; left > 0;) {
@@ -146,7 +146,7 @@ class Scheduler {
 void schedule(Ir &ir, const std::vector<double> &costs) {
   const auto on_first = [&](const IrStep &step) { return step.device == ir.steps[0].device; };
   if (std::all_of(ir.steps.begin(), ir.steps.end(), on_first)) return;
-  Order order;
+  StepOrder order;
   Scheduler scheduler(ir, costs);
   scheduler.run(0, ir.num_forward, &order);
   scheduler.run(ir.num_forward, ir.steps.size(), &order);

@@ -13,7 +13,7 @@ void drop_unused(Ir &ir) {
   for (size_t s = ir.steps.size(); s-- > 0;) {
     IrStep &step = ir.steps[s];
     const auto is_unused = [&](int v) {
-      return v < 0 || (uses[size_t(v)] == 0 && ir.values[size_t(v)].place == Place::kArena);
+      return v < 0 || (uses[size_t(v)] == 0 && ir.values[size_t(v)].location == ValueLocation::kArena);
     };
     const bool changes_inputs = step.op && !step.backward && !step.op->mutated(step.attrs, step.inputs.size()).empty();
     dropped[s] =

@@ -44,7 +44,7 @@ void take(const Graph &graph, const std::vector<int> &inputs, const std::vector<
 
 NodeGraph::NodeGraph(Symbol symbol)
     : symbol_(std::move(symbol)), graph_(with_copies(symbol_)), json_(graph_json(symbol_)) {
-  for (const Pass pass : {Pass::kInference, Pass::kTraining, Pass::kBackward}) {
+  for (const PassKind pass : {PassKind::kInference, PassKind::kTraining, PassKind::kBackward}) {
     is_written_[size_t(pass)].resize(graph_.nodes.size());
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       for (const int variable : graph_.written_by(n, pass)) is_written_[size_t(pass)][size_t(variable)] = true;

@@ -23,7 +23,9 @@ class NodeGraph : public Subgraph {
   size_t num_inputs() const override { return inputs_.size(); }
   size_t num_outputs() const override { return graph_.heads.size(); }
   bool is_auxiliary(size_t input) const override { return graph_.is_auxiliary[size_t(inputs_[input])]; }
-  bool is_written(size_t input, Pass pass) const override { return is_written_[size_t(pass)][size_t(inputs_[input])]; }
+  bool is_written(size_t input, PassKind pass) const override {
+    return is_written_[size_t(pass)][size_t(inputs_[input])];
+  }
   bool is_random() const override { return is_random_; }
   bool is_stateful() const override { return is_stateful_; }
   void infer_shapes(Shapes *in, Shapes *out) const override;

@@ -209,8 +209,8 @@ Symbol Symbol::create(const std::string &op_name, const AttrMap &attrs, const st
   node->op = &op;
   node->attrs = checked_attrs(&op, attrs);
   const int num_args = op.count_args(node->attrs, inputs.size());
-  if (op.states_count()) node->attrs.emplace(op.variadic, std::to_string(num_args));
-  node->attrs.erase(kUncounted);
+  if (op.has_count_attr()) node->attrs.emplace(op.variadic, std::to_string(num_args));
+  node->attrs.erase(kNumInputsAttr);
   const size_t num_subgraphs = op.subgraphs.size();
   if (inputs.size() < num_subgraphs) {
     throw Error(Code::kInvalidArgument,
@@ -525,11 +525,11 @@ int Graph::variable_of(Input entry) const {
   return entry.node;
 }
 
-std::vector<int> Graph::written_by(size_t n, Pass pass) const {
+std::vector<int> Graph::written_by(size_t n, PassKind pass) const {
   const Node &node = *nodes[n];
   if (node.is_variable()) return {};
   std::vector<int> variables;
-  const bool backward = pass == Pass::kBackward;
+  const bool backward = pass == PassKind::kBackward;
   for (const int input :
        backward ? node.op->gradient_of(node.parsed).writes : node.op->mutated(node.parsed, inputs[n].size(), pass)) {
     const int variable = variable_of(inputs[n][size_t(input)]);

@@ -105,7 +105,7 @@ struct Graph {
   std::string output_name(const Input &entry) const;  // "fc_output" (SYM-02)
   // The variable whose array holds the value, in any shape; -1: none.
   int variable_of(Input entry) const;
-  std::vector<int> written_by(size_t node, Pass pass) const;  // variables
+  std::vector<int> written_by(size_t node, PassKind pass) const;  // variables
 };
 
 // `__init__` texts that operators set for the variables in their inputs (SYM-08); per node, empty if none.

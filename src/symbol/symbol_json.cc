@@ -21,7 +21,7 @@ constexpr size_t kMostNamed = 100;               // operators in an error, and n
 
 // ---- a tree to nodes -----------------------------------------------------------------------------------------------
 
-class Reader;
+class SymbolJsonReader;
 
 struct RawNode {
   std::string op, name;
@@ -31,12 +31,12 @@ struct RawNode {
     int64_t index;
   };
   std::vector<Input> inputs;
-  std::vector<std::shared_ptr<Reader>> subgraphs;
+  std::vector<std::shared_ptr<SymbolJsonReader>> subgraphs;
 };
 
-class Reader {
+class SymbolJsonReader {
  public:
-  Reader(const std::string &source, int64_t version, int64_t *num_outputs)
+  SymbolJsonReader(const std::string &source, int64_t version, int64_t *num_outputs)
       : source_(source), version_(version), num_outputs_(num_outputs) {}
 
   Symbol read(const Json &tree) {
@@ -175,7 +175,7 @@ class Reader {
       if (!subgraphs->is(Json::Kind::kArray)) refuse(text(named, ".subgraphs: expected an array"));
       for (const Json &subgraph : subgraphs->elements) {
         const std::string where = text(source_, ": ", named, ".subgraphs[", node.subgraphs.size(), "]");
-        node.subgraphs.push_back(std::make_shared<Reader>(where, version_, num_outputs_));
+        node.subgraphs.push_back(std::make_shared<SymbolJsonReader>(where, version_, num_outputs_));
         node.subgraphs.back()->scan(subgraph);
       }
     }
@@ -323,8 +323,8 @@ class Reader {
     const int num_args = op.count_args(node->attrs, raw.inputs.size() + raw.subgraphs.size());
     if (!op.subgraphs.empty() && !op.variadic.empty()) node->attrs[op.variadic] = std::to_string(num_args);
     node->parsed = op.parse(node->attrs, subgraphs_of(*node));
-    if (op.states_count()) node->attrs[op.variadic] = std::to_string(num_args);
-    node->attrs.erase(kUncounted);
+    if (op.has_count_attr()) node->attrs[op.variadic] = std::to_string(num_args);
+    node->attrs.erase(kNumInputsAttr);
     const std::vector<std::string> names = op.input_names(node->parsed, num_args);
     const std::vector<const InputField *> fields = op.input_fields(node->parsed, num_args);
     if (raw.inputs.size() > names.size() || (raw.inputs.size() < names.size() && version_ >= 900)) {
@@ -408,7 +408,7 @@ void append_quoted(std::string *out, const std::string &s, const std::string &no
 
 Symbol Symbol::from_json(const std::string &json, const std::string &source) {
   int64_t num_outputs = 0;
-  return Reader(source, kOldestVersion, &num_outputs).read(parse_json(json, source, kMostDepth));
+  return SymbolJsonReader(source, kOldestVersion, &num_outputs).read(parse_json(json, source, kMostDepth));
 }
 
 std::string graph_json(const Symbol &symbol) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "executor/invoke.hpp"
-#include "ndarray/memory_for.hpp"
+#include "ndarray/name_allocation.hpp"
 
 namespace cohort {
 namespace {
@@ -108,7 +108,7 @@ std::unique_ptr<WorkInfo> info_of(const KernelCall &call, const KernelChoice &ch
   for (const NDArray &output : call.outputs) info->bytes += output ? double(output.bytes()) : 0;
   const Dtype dtype = call.inputs.empty() ? Dtype::kNone : call.inputs[0].dtype();
   const bool is_half_on_gpu = dtype == Dtype::kFloat16 && !call.inputs[0].context().on_host();
-  if (dtype == Dtype::kBfloat16 || is_half_on_gpu) info->factors = Factors::kNarrow;
+  if (dtype == Dtype::kBfloat16 || is_half_on_gpu) info->factors = FactorType::kNarrow;
   return info;
 }
 
@@ -156,7 +156,7 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
   work->calls_host = call.what->op->is_stateful(call.what->parsed);
   const auto allocate = [&](size_t bytes) -> void * {
     if (bytes)
-      work->memory.push_back(memory_for([&] { return device->allocate(bytes); }, "operator ", call.what->name()));
+      work->memory.push_back(name_allocation([&] { return device->allocate(bytes); }, "operator ", call.what->name()));
     return bytes ? work->memory.back()->data() : nullptr;
   };
 
@@ -187,8 +187,9 @@ std::shared_ptr<const Kept> KernelRunner::run(const KernelCall &call, const Cont
     if (call.forward) saved = call.forward->saved;
     if (saved) work->reads.push_back(saved);
   } else if (spec.saved_bytes) {
-    saved = memory_for([&] { return NDArray::create(Shape{int64_t(spec.saved_bytes)}, Dtype::kUint8, context, false); },
-                       "operator ", call.what->name());
+    saved = name_allocation(
+        [&] { return NDArray::create(Shape{int64_t(spec.saved_bytes)}, Dtype::kUint8, context, false); }, "operator ",
+        call.what->name());
     work->writes.push_back(saved);
   }
   args.saved = saved ? saved.data() : nullptr;

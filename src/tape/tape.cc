@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "executor/invoke.hpp"
-#include "ndarray/memory_for.hpp"
+#include "ndarray/name_allocation.hpp"
 
 namespace cohort {
 namespace {
@@ -15,8 +15,6 @@ size_t offset_of(const NDArray &array) {
 }
 
 bool overlap(size_t a, size_t a_bytes, size_t b, size_t b_bytes) { return a < b + b_bytes && b < a + a_bytes; }
-
-bool overlap(const NDArray &a, const NDArray &b) { return a.range().overlaps(b.range()); }
 
 TensorType type_of(const NDArray &array) { return {array.shape(), array.dtype()}; }
 
@@ -91,14 +89,14 @@ std::vector<NDArray> arrays_to_write(const std::vector<TensorType> &types, const
   std::vector<NDArray> arrays = given;
   arrays.resize(types.size());
   for (size_t i = 0; i < arrays.size(); ++i) {
-    const auto overlaps = [&](const NDArray &other) { return other && overlap(arrays[i], other); };
+    const auto overlaps = [&](const NDArray &other) { return other && arrays[i].overlaps(other); };
     const auto end = arrays.begin() + int64_t(i);
     if (arrays[i] && std::none_of(inputs.begin(), inputs.end(), overlaps) &&
         std::none_of(arrays.begin(), end, overlaps)) {
       continue;
     }
-    arrays[i] =
-        memory_for([&] { return NDArray::create(types[i].shape, types[i].dtype, where, false); }, "operator ", op.name);
+    arrays[i] = name_allocation([&] { return NDArray::create(types[i].shape, types[i].dtype, where, false); },
+                                "operator ", op.name);
   }
   return arrays;
 }
@@ -358,8 +356,8 @@ Tape::Values Tape::apply_backward(const Application &what, const Values &inputs,
   }
   for (size_t i = 0; i < types.size(); ++i) {
     if (!wanted[i]) continue;
-    call.outputs[i] = memory_for([&] { return NDArray::create(types[i].shape, types[i].dtype, of.context, false); },
-                                 "operator ", what.name());
+    call.outputs[i] = name_allocation(
+        [&] { return NDArray::create(types[i].shape, types[i].dtype, of.context, false); }, "operator ", what.name());
   }
   kernels_.run(call, of.context);
   if (recording_ && tracked) {
@@ -392,14 +390,14 @@ void Tape::keep_arrays(Record *record, const Values &inputs, const Arrays &outpu
     if (size_t(i) >= inputs.size()) continue;
     KeptArray &kept = record->inputs[size_t(i)] = keep(inputs[size_t(i)].array);
     for (const NDArray &output : outputs) {
-      if (output && overlap(output, kept.array)) kept.version = 0;  // in place: what the gradient reads is gone already
+      if (output && output.overlaps(kept.array)) kept.version = 0;  // in place: what the gradient reads is gone already
     }
   }
   for (int j : gradient.outputs) {
     const NDArray &kept = outputs[size_t(j)];
     record->outputs[size_t(j)] = keep(kept);
     for (size_t other = 0; other < outputs.size(); ++other) {
-      if (other == size_t(j) || !outputs[other] || !overlap(outputs[other], kept)) continue;
+      if (other == size_t(j) || !outputs[other] || !outputs[other].overlaps(kept)) continue;
       record->outputs[size_t(j)].version = 0;  // written over by another output
     }
   }
@@ -449,7 +447,7 @@ void Tape::record_function(const Arrays &inputs, const Arrays &outputs, std::sha
   refuse_variables(outputs, "the function");
   for (size_t i = 0; i < outputs.size(); ++i) {
     for (const NDArray &input : inputs) {
-      if (overlap(input, outputs[i])) {
+      if (input.overlaps(outputs[i])) {
         throw Error(Code::kInvalidArgument,
                     text("outputs[", i, "]: expected an array that is no input, found an input"), "outputs");
       }

@@ -58,7 +58,7 @@ Symbol Tape::symbol(const NDArray &array) {
     auto node = std::make_shared<Node>();
     node->op = record.what.op;
     node->attrs = record.what.attrs;
-    if (node->op->states_count()) node->attrs[node->op->variadic] = std::to_string(record.edges.size());
+    if (node->op->has_count_attr()) node->attrs[node->op->variadic] = std::to_string(record.edges.size());
     node->parsed = record.what.parsed;
     node->name = node_name(node->op->name, numbers[node->op->name]++);
     for (const Edge &edge : record.edges) {

@@ -17,10 +17,6 @@ using nlohmann::ordered_json;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-bool ends_with(const std::string &text, const std::string &end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 struct Setting {
   int64_t batch;  // 0: as the shapes say
   std::string contexts;

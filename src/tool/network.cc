@@ -23,11 +23,6 @@ bool is_pipe(const std::string &path) {
   return stat(path.c_str(), &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
 }
 
-bool ends_with(const std::string &text, const char *end) {
-  const size_t length = std::strlen(end);
-  return text.size() >= length && text.compare(text.size() - length, length, end) == 0;
-}
-
 // Where nobody says which variables are parameters, the operators' names for their inputs do, or the variables' own.
 bool sounds_like_parameter(const std::string &name) {
   for (const char *end : {"weight", "bias", "gamma", "beta", "parameters", "alpha", "_scale", "moving_mean",
@@ -123,6 +118,10 @@ void find_kinds(Network &network, const Known &known, const Params *params) {
 }
 
 }  // namespace
+
+bool ends_with(const std::string &text, const std::string &end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
 
 bool Value::known() const { return shape && std::find(shape->begin(), shape->end(), 0) == shape->end(); }
 

@@ -85,6 +85,7 @@ bool is_json(const std::string &path);  // by its first character; a Failure if 
 // it can be, is asked before there is anything to write; other names are a UsageError.
 void check_saving(const std::string &path, size_t num_arrays);
 void save_arrays(const cohort_arrays *arrays, const std::string &path);
+bool ends_with(const std::string &text, const std::string &end);
 std::string extension(const std::string &path);  // ".npz", in small letters; "" if there is none
 
 }  // namespace cohort::tool

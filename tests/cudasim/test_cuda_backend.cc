@@ -83,7 +83,7 @@ void same_on_both(const Symbol &symbol, const std::vector<NDArray> &args, const 
   const Bound gpu = bind_on(kGpu0, symbol, args), cpu = bind_on(kCpu, symbol, args);
   for (const Bound *bound : {&gpu, &cpu}) {
     bound->exec->forward(true);
-    std::vector<ArrayPart> heads;
+    std::vector<ArraySlice> heads;
     if (head) heads.push_back(head.copy_to(bound->args[0].context()));
     bound->exec->backward(heads);
   }

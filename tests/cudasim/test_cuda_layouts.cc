@@ -225,7 +225,7 @@ std::map<std::string, std::vector<float>> trained(const Symbol &symbol, const st
   options.recompute = recompute;
   options.replicas = Executor::make_replicas(symbol, contexts.size());
   std::vector<std::shared_ptr<Executor>> execs;
-  std::vector<std::vector<ArrayPart>> heads(contexts.size());
+  std::vector<std::vector<ArraySlice>> heads(contexts.size());
   for (size_t d = 0; d < contexts.size(); ++d) {
     options.context = contexts[d];
     options.replica = uint32_t(d);

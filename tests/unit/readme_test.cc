@@ -19,7 +19,7 @@ std::string readme() {
 TEST(readme_lists_every_environment_variable_with_its_meaning) {
   const std::string text = readme();
   CHECK(!cohort::all_settings().empty());
-  for (const cohort::Setting *setting : cohort::all_settings()) {
+  for (const cohort::EnvironmentSetting *setting : cohort::all_settings()) {
     const std::string row = std::string("| `") + setting->name + "` | " + setting->meaning + " |\n";
     if (text.find(row) == std::string::npos) unit::fail(__FILE__, __LINE__, "README.md has no row: " + row);
   }

@@ -500,11 +500,9 @@ class PlainBatchNormBackward final : public Kernel {
 
 // ---- statistics of all devices of a group --------------------------------------------------------------------------
 
-FoundOfChannels found_of(const Args &args, size_t device) {
-  return {static_cast<double *>(args.parts->blocks[device])};
-}
-FoundOfChannels own_found(const Args &args) { return found_of(args, args.parts->own); }
-size_t found_bytes(int64_t channels) { return sizeof(double) * size_t(FoundOfChannels::size(channels)); }
+ChannelStats found_of(const Args &args, size_t device) { return {static_cast<double *>(args.shares->blocks[device])}; }
+ChannelStats own_found(const Args &args) { return found_of(args, args.shares->own); }
+size_t found_bytes(int64_t channels) { return sizeof(double) * size_t(ChannelStats::size(channels)); }
 
 template <typename Fn>
 void for_channel(const Extent &e, int64_t c, Fn &&fn) {
@@ -520,14 +518,14 @@ class SyncBatchNorm final : public Kernel {
         extent_(extent_of(attrs_, spec.inputs[0].shape)),
         dtype_(spec.inputs[0].dtype),
         moves_(moves(spec)) {
-    spec.part_bytes = found_bytes(extent_.channels);
+    spec.share_bytes = found_bytes(extent_.channels);
     spec.saved_bytes = size_t(extent_.channels) * 2 * sizeof(double);
   }
-  void find_part(const Args &args, const Lane &lane) const override {
+  void publish_share(const Args &args, const Lane &lane) const override {
     dispatch_float(dtype_, "SyncBatchNorm", [&](auto type) {
       using T = decltype(type);
       const T *x = args.in<T>(0);
-      const FoundOfChannels found = own_found(args);
+      const ChannelStats found = own_found(args);
       const auto count = double(extent_.outer * extent_.inner);
       found.count() = count;
       parallel_for(lane, extent_.channels, 1, [&](int64_t begin, int64_t end) {
@@ -559,7 +557,7 @@ class SyncBatchNorm final : public Kernel {
     parallel_for(lane, extent_.channels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) {
         JoinedMoments joined;
-        for (size_t d = 0; d < args.parts->blocks.size(); ++d) joined.add(found_of(args, d), c);
+        for (size_t d = 0; d < args.shares->blocks.size(); ++d) joined.add(found_of(args, d), c);
         mean[c] = S(joined.mean);
         variance[c] = S(joined.variance());
         const S scale = (attrs_.fix_gamma ? S(1) : gamma[c]) / std::sqrt(variance[c] + eps), shift = beta[c];
@@ -584,13 +582,13 @@ class SyncBatchNormBackward final : public Kernel {
         extent_(extent_of(attrs_, spec.inputs[0].shape)),
         dtype_(spec.inputs[0].dtype),
         fixes_gamma_(fixes_gamma(spec)) {
-    spec.part_bytes = found_bytes(extent_.channels);
+    spec.share_bytes = found_bytes(extent_.channels);
     if (spec.wanted[0]) spec.inplace.emplace_back(0, 0);
   }
-  void find_part(const Args &args, const Lane &lane) const override {
+  void publish_share(const Args &args, const Lane &lane) const override {
     dispatch_float(dtype_, "_backward_SyncBatchNorm", [&](auto type) {
       using T = decltype(type);
-      const FoundOfChannels found = own_found(args);
+      const ChannelStats found = own_found(args);
       found.count() = double(extent_.outer * extent_.inner);
       for_channels<T>(args, lane, [&](int64_t c, auto gradient, auto normal, auto) {
         double sum = 0, product = 0;
@@ -633,7 +631,7 @@ class SyncBatchNormBackward final : public Kernel {
     S *dgamma = args.out<S>(1), *dbeta = args.out<S>(2);
     for_channels<T>(args, lane, [&](int64_t c, auto gradient, auto normal, S inverse) {
       JoinedSums joined;
-      for (size_t d = 0; d < args.parts->blocks.size(); ++d) joined.add(found_of(args, d), c);
+      for (size_t d = 0; d < args.shares->blocks.size(); ++d) joined.add(found_of(args, d), c);
       const S scale = (attrs_.fix_gamma ? S(1) : gamma[c]) * inverse;
       const S mean_gradient = S(joined.gradients / joined.count), mean_product = S(joined.products / joined.count);
       if (dx) {

@@ -54,7 +54,7 @@ class Draw final : public Kernel {
       for (int64_t begin = first * kPointwiseBlock; begin < std::min(last * kPointwiseBlock, count_);
            begin += kPointwiseBlock) {
         const int64_t end = std::min(begin + kPointwiseBlock, count_);
-        if constexpr (D::kSource != draw::Source::kDice) fill(block, begin, end, seed, stream);
+        if constexpr (D::kSource != draw::RandomSource::kDice) fill(block, begin, end, seed, stream);
         for (int64_t i = begin, same; i < end; i += same) {
           double p[2];
           parameters_.of(args, i, p);
@@ -72,7 +72,7 @@ class Draw final : public Kernel {
   void fill(C *block, int64_t begin, int64_t end, uint64_t seed, uint64_t stream) const {
     for (int64_t i = begin; i < end; i += kPerBlock, block += kPerBlock) {
       const Philox random = Philox::at(seed, uint64_t(i / kPerBlock), stream);
-      if constexpr (D::kSource == draw::Source::kNormal) {
+      if constexpr (D::kSource == draw::RandomSource::kNormal) {
         normals_of(random, block);
       } else {
         units_of(random, block);
@@ -85,7 +85,7 @@ class Draw final : public Kernel {
   void finish(C *numbers, int64_t first, int64_t count, double a, double b, uint64_t seed, uint64_t stream) const {
     if (!D::fits(a, b)) {
       std::fill_n(numbers, count, C(NAN));
-    } else if constexpr (D::kSource == draw::Source::kDice) {
+    } else if constexpr (D::kSource == draw::RandomSource::kDice) {
       for (int64_t i = 0; i < count; ++i) {
         Dice dice(seed, stream, uint64_t(first + i));
         numbers[i] = C(D::of(dice, a, b));

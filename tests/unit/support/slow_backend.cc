@@ -94,14 +94,14 @@ class SlowQueue final : public Queue {
   void run(const Program &program, std::shared_ptr<const void> owner) override {
     add([this, program, owner = std::move(owner)] {
       std::string outside;
-      if (program.contained) outside.swap(message_);
+      if (program.isolated) outside.swap(message_);
       guarded(program.failed, owner.get(), [&] {
         for (size_t s = 0; s < program.count; ++s) {
           label_ = program.steps[s].label;
           program.steps[s].kernel->run(program.steps[s].args, Lane{1, nullptr});
         }
       });
-      if (program.contained) outside.swap(message_);
+      if (program.isolated) outside.swap(message_);
     });
   }
   void call(std::function<void()> fn, const char *label) override {

@@ -9,7 +9,7 @@ namespace cohort {
 
 // Returns fn(). Prefixes `what` to errors of memory, and of devices that failed to provide it.
 template <typename Fn, typename... Parts>
-auto memory_for(const Fn &fn, const Parts &...what) {
+auto name_allocation(const Fn &fn, const Parts &...what) {
   try {
     return fn();
   } catch (const Error &error) {

@@ -9,7 +9,7 @@
 namespace cohort {
 
 template <typename T>
-struct Changing {
+struct RunValue {
   const T *at;  // in device memory; null: use `value`
   T value;
 
@@ -18,22 +18,23 @@ struct Changing {
 
 // Implemented by a queue that records work for replay. Both return where the replays will find the value, or null if
 // this run is not being recorded.
-class Recorder {
+class ReplayRecorder {
  public:
-  virtual ~Recorder() = default;
-  virtual const void *place(const void *numbers, size_t bytes) = 0;  // the host's `numbers`, stored anew by each replay
-  virtual const RandomStream *draw(RandomStream *random) = 0;        // the stream's state; each replay counts one draw
+  virtual ~ReplayRecorder() = default;
+  virtual const void *record_numbers(const void *numbers,
+                                     size_t bytes) = 0;  // the host's `numbers`, stored anew by each replay
+  virtual const RandomStream *record_draw(RandomStream *random) = 0;  // the stream's state; each replay counts one draw
 };
 
 template <typename T>
-Changing<T> changing(const void *numbers, const Lane &lane) {
-  const void *const at = lane.recorder ? lane.recorder->place(numbers, sizeof(T)) : nullptr;
+RunValue<T> run_value(const void *numbers, const Lane &lane) {
+  const void *const at = lane.recorder ? lane.recorder->record_numbers(numbers, sizeof(T)) : nullptr;
   return {static_cast<const T *>(at), *static_cast<const T *>(numbers)};
 }
 
 // Returns the state of the stream for this run's draw and counts the draw.
-inline Changing<RandomStream> next_draw(const Args &args, const Lane &lane) {
-  const RandomStream *const at = lane.recorder ? lane.recorder->draw(args.random) : nullptr;
+inline RunValue<RandomStream> next_draw(const Args &args, const Lane &lane) {
+  const RandomStream *const at = lane.recorder ? lane.recorder->record_draw(args.random) : nullptr;
   const RandomStream now = *args.random;
   if (!at) ++args.random->draws;
   return {at, now};
